@@ -1,0 +1,28 @@
+# Compiler settings shared by every target of the project.
+
+# The code is compiled for the baseline CPU and runs on any x86-64; flush instructions are chosen at run time.
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g -DNDEBUG")
+set(CMAKE_CXX_FLAGS_DEBUG "-Og -g")
+
+if(BRAIDDB_SANITIZE)
+  set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
+  # g++ 12 sees uninitialized values in instrumented code of its own library; the builds without instrumentation check for them.
+  add_compile_options(-Wno-maybe-uninitialized)
+  add_compile_options(-fsanitize=${BRAIDDB_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${BRAIDDB_SANITIZE})
+endif()
+
+find_program(BRAIDDB_CCACHE ccache)
+if(BRAIDDB_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${BRAIDDB_CCACHE})
+endif()
+
+# STRICT adds the warning on narrowing conversions, which in a storage engine are bugs; tests do without.
+function(braiddb_compile_options target)
+  cmake_parse_arguments(arg "STRICT" "" "" ${ARGN})
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wshadow -Werror -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual -Wundef -Wvla)
+  if(arg_STRICT)
+    target_compile_options(${target} PRIVATE -Wconversion)
+  endif()
+endfunction()

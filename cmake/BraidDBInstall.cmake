@@ -1,0 +1,19 @@
+# `cmake --install`: library, public headers, and what find_package(braiddb) and pkg-config need to use them.
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/braiddb)
+install(TARGETS braiddb EXPORT braiddbTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/braiddb DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT braiddbTargets NAMESPACE braiddb:: DESTINATION ${package_dir})
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/braiddbConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/braiddbConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/braiddbConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${PROJECT_BINARY_DIR}/braiddbConfig.cmake ${PROJECT_BINARY_DIR}/braiddbConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/FindPMDK.cmake ${PROJECT_SOURCE_DIR}/cmake/FindNUMA.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/FindXxHash.cmake
+  DESTINATION ${package_dir})
+
+configure_file(${PROJECT_SOURCE_DIR}/cmake/braiddb.pc.in ${PROJECT_BINARY_DIR}/braiddb.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/braiddb.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

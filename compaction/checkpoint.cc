@@ -1,0 +1,18 @@
+#include "compaction/checkpoint.h"
+
+namespace braiddb {
+
+Status PersistTablePointers(const PmTable& table, Persistence* persistence, uint64_t* flushed_lines) {
+  for (const auto& extent : table.extents) {
+    uint64_t end = extent->end.load(std::memory_order_acquire);
+    if (end == 0) end = extent->segment->used_bytes.load(std::memory_order_acquire);
+    if (end <= extent->begin) continue;
+    persistence->Flush(extent->segment->data() + extent->begin, end - extent->begin);
+    *flushed_lines += (end - extent->begin) / kCacheLine + 1;
+    // ORDER: the table's pointers before the MANIFEST that lists it. [CC-3]
+    if (!persistence->Drain()) return persistence->error();
+  }
+  return Status::OK();
+}
+
+}  // namespace braiddb

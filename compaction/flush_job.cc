@@ -1,0 +1,60 @@
+#include "compaction/flush_job.h"
+
+#include "compaction/list_builder.h"
+
+namespace braiddb {
+namespace {
+
+// Entries whose lines are fetched ahead of their turn.
+constexpr size_t kWindow = 64;
+
+class Window {
+ public:
+  // Fetches the next entries for writing; false at the end.
+  bool Fill(const Memtable& memtable, const RegionSet& regions, uint64_t* position) {
+    count = memtable.Walk(position, pointers, kWindow);
+    for (size_t i = 0; i < count; ++i) __builtin_prefetch(regions.Resolve(pointers[i]), 1);
+    return count != 0;
+  }
+
+  PmPtr pointers[kWindow];
+  size_t count = 0;
+};
+
+}  // namespace
+
+FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const KeyOrder* order, const SegmentAllocator& segments,
+                          const VersionFilter& filter) {
+  FlushResult result;
+  const uint64_t boundary = memtable->boundary.load(std::memory_order_acquire);
+  result.table = std::make_shared<PmTable>(memtable->id(), boundary, regions, order);
+  ListBuilder builder(regions, result.table.get());
+  const LogEntry* previous = nullptr;
+  uint64_t position = 0;
+  Window windows[2];
+  bool more = windows[0].Fill(*memtable, *regions, &position);
+  for (int turn = 0; more; turn ^= 1) {
+    const Window& window = windows[turn];
+    more = windows[turn ^ 1].Fill(*memtable, *regions, &position);
+    for (size_t i = 0; i < window.count; ++i) {
+      const PmPtr pointer = window.pointers[i];
+      auto* entry = regions->Resolve<LogEntry>(pointer);
+      const bool overwritten = previous != nullptr && order->Compare(previous->key(), entry->key()) == 0 &&
+                               !filter.Visible(entry->sequence(), previous->sequence());
+      if (overwritten) {
+        ListBuilder::Drop(entry);
+        ++result.dropped;
+        if (Segment* segment = segments.Find(pointer)) segment->dead_entries.fetch_add(1, std::memory_order_relaxed);
+      } else {
+        builder.Append(entry, pointer);
+      }
+      previous = entry;
+    }
+  }
+  builder.Finish();
+  result.table->extents = memtable->TakeExtents();
+  result.table->log_bytes = memtable->charged_bytes.load(std::memory_order_relaxed);
+  return result;
+}
+
+}  // namespace braiddb

@@ -1,0 +1,23 @@
+// FlushJob: turns an immutable memtable into a table of L0, in place.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "compaction/version_filter.h"
+#include "lsm/memtable.h"
+#include "lsm/pm_table.h"
+#include "pmem/segment_allocator.h"
+
+namespace braiddb {
+
+struct FlushResult {
+  std::shared_ptr<PmTable> table;
+  uint64_t dropped = 0;  // versions overwritten inside the memtable that no snapshot sees
+};
+
+// REQUIRES: no writer is inside `memtable` any more, nor will be. The memtable keeps serving readers meanwhile.
+FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const KeyOrder* order, const SegmentAllocator& segments,
+                          const VersionFilter& filter);
+
+}  // namespace braiddb

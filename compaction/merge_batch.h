@@ -1,0 +1,56 @@
+// MergeBatch: collects the pointer stores of one journal batch, and lets later steps of the batch see them before they are done.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "braiddb/status.h"
+#include "compaction/merge_journal.h"
+#include "log/log_entry.h"
+#include "pmem/region_set.h"
+#include "pmem/segment_allocator.h"
+
+namespace braiddb {
+
+// A tower is named by the PmPtr of its word 0.
+class MergeBatch {
+ public:
+  MergeBatch(const RegionSet* regions, const SegmentAllocator* segments, MergeJournal* journal);
+
+  // Value of a tower's word as it will be after the batch, tag bits included.
+  uint64_t Load(PmPtr tower, uint32_t layer) const;
+  PmPtr Next(PmPtr tower, uint32_t layer) const { return PmPtr(Load(tower, layer) & ~LogEntry::kTagBits); }
+  void Store(PmPtr tower, uint32_t layer, uint64_t value);
+
+  // Marks an entry dead, keeping its pointer for readers that are on it.
+  void MarkDead(PmPtr entry);
+
+  // Whether `stores` more fit.
+  bool HasRoom(uint64_t stores) const { return stores_.size() + stores <= kJournalStores; }
+  bool empty() const { return stores_.empty(); }
+
+  // Applies through the journal and starts anew. `progress` as MergeJournal::Apply.
+  Status Commit(PmPtr progress, uint64_t* flushed_lines);
+
+  static PmPtr TowerOf(PmPtr entry) { return entry + offsetof(LogEntry, next); }
+
+ private:
+  struct Slot {
+    uint64_t address = 0;
+    uint64_t value = 0;
+  };
+  static constexpr int kSlotBits = 15;
+  static constexpr uint64_t kSlots = uint64_t{1} << kSlotBits;
+  static_assert(kSlots >= 2 * kJournalStores);
+  uint64_t SlotFor(uint64_t address) const;
+
+  const RegionSet* regions_;
+  const SegmentAllocator* segments_;
+  MergeJournal* journal_;
+  std::vector<JournalStore> stores_;
+  std::vector<Slot> pending_;  // open addressing by address
+  std::vector<uint64_t> used_slots_;
+  std::vector<PmPtr> dead_;
+};
+
+}  // namespace braiddb

@@ -1,0 +1,105 @@
+#include "compaction/merge_journal.h"
+
+#include <xxhash.h>
+
+#include <cstddef>
+#include <cstring>
+
+#include "util/check.h"
+
+namespace braiddb {
+
+struct MergeJournal::Header {
+  uint64_t checksum;  // XXH3 of the rest of the header and the stores
+  uint64_t merge_id;
+  uint64_t number;
+  uint64_t count;
+  uint64_t progress;  // PmPtr
+  uint64_t reserved[3];
+
+  uint64_t ComputeChecksum() const {
+    return XXH3_64bits(&merge_id, sizeof(Header) - offsetof(Header, merge_id) + count * sizeof(JournalStore));
+  }
+};
+
+namespace {
+
+constexpr uint64_t kBufferBytes = 64 + kJournalStores * sizeof(JournalStore);
+
+}  // namespace
+
+Status MergeJournal::Create(RegionSet* regions) {
+  static_assert(sizeof(Header) == 64);
+  void* object = nullptr;
+  // The allocation is zeroed: both buffers are invalid, since the checksum of a zeroed header is not zero.
+  return regions->AllocateMetadata(0, MetadataSlot::kMergeJournal, 2 * kBufferBytes, &object);
+}
+
+Status MergeJournal::Open(RegionSet* regions, MergeJournal* journal) {
+  uint64_t bytes = 0;
+  void* object = regions->Metadata(0, MetadataSlot::kMergeJournal, &bytes);
+  if (object == nullptr || bytes < 2 * kBufferBytes) {
+    return Status::Corruption("the merge journal is missing; restore the database from a copy");
+  }
+  journal->regions_ = regions;
+  journal->object_ = static_cast<uint8_t*>(object);
+  return Status::OK();
+}
+
+uint8_t* MergeJournal::Buffer(uint64_t number) const { return object_ + (number % 2) * kBufferBytes; }
+
+Status MergeJournal::Apply(const std::vector<JournalStore>& stores, PmPtr progress, uint64_t* flushed_lines) {
+  BRAIDDB_CHECK(!stores.empty() && stores.size() <= kJournalStores);
+  auto* header = reinterpret_cast<Header*>(Buffer(number_ + 1));
+  memcpy(header + 1, stores.data(), stores.size() * sizeof(JournalStore));
+  *header = Header{0, merge_id_, number_ + 1, stores.size(), progress.raw(), {}};
+  header->checksum = header->ComputeChecksum();
+  const uint64_t bytes = sizeof(Header) + stores.size() * sizeof(JournalStore);
+  *flushed_lines += bytes / kCacheLine + 1;
+  // ORDER: the whole record before the first of its stores. [CC-4]
+  if (!regions_->persistence()->Persist(header, bytes)) return regions_->persistence()->error();
+  ++number_;
+  return Do(stores.data(), stores.size(), flushed_lines);
+}
+
+Status MergeJournal::Do(const JournalStore* stores, uint64_t count, uint64_t* flushed_lines) {
+  for (uint64_t i = 0; i < count; ++i) StoreRelease(regions_->Resolve<uint64_t>(PmPtr(stores[i].address)), stores[i].value);
+  Persistence* persistence = regions_->persistence();
+  uint64_t last_line = UINT64_MAX;
+  for (uint64_t i = 0; i < count; ++i) {
+    // The words of one tower follow each other: flush their line once.
+    const uint64_t line = stores[i].address / kCacheLine;
+    if (line == last_line) continue;
+    last_line = line;
+    persistence->Flush(regions_->Resolve(PmPtr(stores[i].address)), sizeof(uint64_t));
+    ++*flushed_lines;
+  }
+  // ORDER: this batch's stores before the next record overwrites the one before this. [CC-4]
+  if (!persistence->Drain()) return persistence->error();
+  return Status::OK();
+}
+
+Status MergeJournal::Redo(uint64_t merge_id, PmPtr* progress) {
+  const Header* newest = nullptr;
+  for (uint64_t buffer = 0; buffer < 2; ++buffer) {
+    const auto* header = reinterpret_cast<const Header*>(Buffer(buffer));
+    if (header->count == 0 || header->count > kJournalStores || header->checksum != header->ComputeChecksum()) continue;
+    // Numbers never repeat, so that a stale buffer cannot be taken for the newest.
+    number_ = number_ > header->number ? number_ : header->number;
+    if (header->merge_id == merge_id && (newest == nullptr || header->number > newest->number)) newest = header;
+  }
+  merge_id_ = merge_id;
+  *progress = PmPtr();
+  if (merge_id == 0 || newest == nullptr) return Status::OK();
+  const auto* stores = reinterpret_cast<const JournalStore*>(newest + 1);
+  for (uint64_t i = 0; i < newest->count; ++i) {
+    if (!regions_->Contains(PmPtr(stores[i].address), sizeof(uint64_t))) {
+      return Status::Corruption("the merge journal points outside the database; restore it from a copy");
+    }
+  }
+  *progress = PmPtr(newest->progress);
+  uint64_t flushed_lines = 0;
+  return Do(stores, newest->count, &flushed_lines);
+}
+
+}  // namespace braiddb

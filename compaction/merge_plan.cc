@@ -1,0 +1,96 @@
+#include "compaction/merge_plan.h"
+
+#include <algorithm>
+
+namespace braiddb {
+namespace {
+
+// Entries per chunk; with the stores they cause, a chunk usually fits one batch of the merge journal.
+constexpr uint64_t kChunkEntries = 2048;
+// Entries that reach this layer are the cuts between pieces: one in kBranching^kSampleLayer.
+constexpr uint32_t kSampleLayer = 4;
+
+}  // namespace
+
+struct MergePlan::Sample {
+  uint64_t prefix;
+  const LogEntry* entry;
+  PmPtr pointer;
+  uint32_t table;
+};
+
+std::vector<MergePlan::Sample> MergePlan::CollectSamples(const std::vector<const PmTable*>& tables, PmPtr progress) const {
+  std::vector<Sample> samples;
+  const LogEntry* limit = progress ? regions_->Resolve<LogEntry>(progress) : nullptr;
+  for (uint32_t t = 0; t < tables.size(); ++t) {
+    const BraidedList& list = tables[t]->list;
+    for (uint32_t region = 0; region < regions_->count(); ++region) {
+      const uint64_t* tower = list.head(region);
+      while (const LogEntry* entry = list.Load(tower, kSampleLayer)) {
+        if (limit != nullptr && CompareEntries(*order_, *entry, *limit) >= 0) break;
+        samples.push_back({order_->Prefix(entry->key()), entry, regions_->ToPmPtr(region, entry), t});
+        tower = entry->next;
+      }
+    }
+  }
+  std::sort(samples.begin(), samples.end(), [this](const Sample& a, const Sample& b) {
+    if (a.prefix != b.prefix) return a.prefix < b.prefix;
+    return CompareEntries(*order_, *a.entry, *b.entry) < 0;
+  });
+  return samples;
+}
+
+MergePlan::MergePlan(const std::vector<const PmTable*>& tables, const RegionSet* regions, const KeyOrder* order, PmPtr progress)
+    : regions_(regions), order_(order) {
+  for (const PmTable* table : tables) entries_ += table->entries;
+  const std::vector<Sample> samples = CollectSamples(tables, progress);
+
+  // Cuts: indexes of samples whose user key begins a chunk. A key's versions stay together.
+  std::vector<size_t> cuts;
+  const uint64_t chunk_count = entries_ / kChunkEntries + 1;
+  const size_t step = std::max<size_t>(1, samples.size() / chunk_count);
+  const auto same_key = [&](size_t a, size_t b) { return order_->Compare(samples[a].entry->key(), samples[b].entry->key()) == 0; };
+  for (size_t i = step; i < samples.size(); i += step) {
+    size_t cut = i;
+    while (cut > 0 && same_key(cut - 1, cut)) --cut;
+    if (cut > 0 && (cuts.empty() || cut > cuts.back())) cuts.push_back(cut);
+  }
+
+  // Where each table enters each chunk. All of it is found before anything is merged.
+  std::vector<std::vector<PmPtr>> entry_points(cuts.size() + 2, std::vector<PmPtr>(tables.size()));
+  const auto pointer_at = [&](const PmTable& table, const SearchKey& key) {
+    const BraidedList& list = table.list;
+    const LogEntry* before = list.FindLess(key);
+    return PmPtr(LoadAcquire(before == nullptr ? list.head(0) : before->next) & ~LogEntry::kTagBits);
+  };
+  for (uint32_t t = 0; t < tables.size(); ++t) {
+    entry_points[0][t] = PmPtr(LoadAcquire(tables[t]->list.head(0)) & ~LogEntry::kTagBits);
+    for (size_t c = 0; c < cuts.size(); ++c) {
+      entry_points[c + 1][t] = pointer_at(*tables[t], SearchKey(*order_, samples[cuts[c]].entry->key(), kMaxSequence));
+    }
+    if (progress) {
+      const auto* limit = regions_->Resolve<LogEntry>(progress);
+      entry_points.back()[t] = pointer_at(*tables[t], SearchKey(*order_, limit->key(), limit->sequence()));
+    }
+  }
+
+  for (size_t c = 0; c <= cuts.size(); ++c) {
+    std::vector<MergePiece> pieces;
+    const size_t first = c == 0 ? 0 : cuts[c - 1];
+    const size_t last = c == cuts.size() ? samples.size() : cuts[c];
+    for (uint32_t t = 0; t < tables.size(); ++t) {
+      PmPtr begin = entry_points[c][t];
+      const PmPtr end = entry_points[c + 1][t];
+      if (begin == end) continue;
+      for (size_t i = first; i < last; ++i) {
+        if (samples[i].table != t || samples[i].pointer == begin) continue;
+        pieces.push_back({begin, samples[i].pointer});
+        begin = samples[i].pointer;
+      }
+      pieces.push_back({begin, end});
+    }
+    if (!pieces.empty()) chunks_.push_back(std::move(pieces));
+  }
+}
+
+}  // namespace braiddb

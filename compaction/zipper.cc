@@ -1,0 +1,280 @@
+#include "compaction/zipper.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "compaction/merge_batch.h"
+#include "compaction/merge_plan.h"
+#include "compaction/zipper_scan.h"
+#include "util/check.h"
+
+namespace braiddb {
+namespace {
+
+// Most stores that one step (linking or unlinking one entry) makes.
+constexpr uint64_t kStoresPerStep = 2 * kMaxHeight + 2;
+
+// One version of the key that is being merged, newest first in a group.
+struct Version {
+  LogEntry* entry;
+  PmPtr pointer;
+  const MergeItem* item;  // null: it is in the last level
+  bool keep;
+};
+
+// The merge phase: turns scan results, given in descending order, into batches of stores.
+class Merger {
+ public:
+  Merger(const ZipperContext& context, PmPtr progress, ZipperStats* stats)
+      : context_(context), batch_(context.regions, context.segments, context.journal), progress_(progress), stats_(stats) {}
+
+  Status MergeChunk(const ScanResult& chunk) {
+    size_t end = chunk.items.size();
+    while (end > 0) {
+      size_t begin = end - 1;
+      while (begin > 0 && SameKey(chunk.items[begin - 1], chunk.items[end - 1])) --begin;
+      Status status = MergeKey(chunk, begin, end);
+      if (!status.ok()) return status;
+      end = begin;
+    }
+    return Commit();
+  }
+
+  // Unlinks what nobody sees of the versions of one key, which start at `first` in the last level. *next: the first entry behind them.
+  Status SweepKey(PmPtr first, PmPtr* next) {
+    versions_.clear();
+    *next = AppendLastLevel(first);
+    Decide();
+    return UnlinkObsolete(nullptr);
+  }
+
+  Status Commit() { return batch_.Commit(progress_, &stats_->flushed_lines); }
+  const MergeBatch& batch() const { return batch_; }
+
+  // The last tower on `layer` of `region`'s list (layer 0: of the whole list) before all versions of `key`.
+  PmPtr FindTower(uint32_t region, uint32_t target_layer, Slice key) const {
+    const SearchKey target(*context_.order, key, kMaxSequence);
+    PmPtr tower = HeadTower(region);
+    for (uint32_t layer = kMaxHeight - 1;; --layer) {
+      if (layer == 0 && tower == HeadTower(region)) tower = HeadTower(0);
+      for (PmPtr next = batch_.Next(tower, layer); next; next = batch_.Next(tower, layer)) {
+        if (CompareEntry(*context_.order, *Resolve(next), target) >= 0) break;
+        tower = MergeBatch::TowerOf(next);
+      }
+      if (layer == target_layer) return tower;
+    }
+  }
+
+ private:
+  LogEntry* Resolve(PmPtr p) const { return context_.regions->Resolve<LogEntry>(p); }
+  PmPtr HeadTower(uint32_t region) const { return context_.regions->ToPmPtr(region, context_.l1->head(region)); }
+  bool SameKey(const MergeItem& a, const MergeItem& b) const {
+    return a.prefix == b.prefix && context_.order->Compare(a.entry->key(), b.entry->key()) == 0;
+  }
+
+  Status MergeKey(const ScanResult& chunk, size_t begin, size_t end) {
+    versions_.clear();
+    bool key_below = false;
+    for (size_t i = begin; i < end; ++i) {
+      const MergeItem& item = chunk.items[i];
+      versions_.push_back({item.entry, item.pointer, &item, true});
+      key_below |= item.key_below;
+    }
+    const PmPtr* towers = &chunk.towers[chunk.items[begin].before];
+    if (key_below) AppendLastLevel(batch_.Next(towers[0], 0));
+    Decide();
+    Status status = key_below ? UnlinkObsolete(&chunk) : Status::OK();
+    // From the oldest to the newest, so that each is linked in front of the one before.
+    for (size_t i = end - begin; i-- > 0 && status.ok();) status = MergeVersion(chunk, versions_[i]);
+    return status;
+  }
+
+  // Adds the versions that the last level has, `first` and on; returns the entry behind them.
+  PmPtr AppendLastLevel(PmPtr first) {
+    const Slice key = versions_.empty() ? (first ? Resolve(first)->key() : Slice()) : versions_[0].entry->key();
+    PmPtr p = first;
+    while (p && context_.order->Compare(Resolve(p)->key(), key) == 0) {
+      versions_.push_back({Resolve(p), p, nullptr, true});
+      p = batch_.Next(MergeBatch::TowerOf(p), 0);
+    }
+    return p;
+  }
+
+  void Decide() {
+    for (size_t i = 1; i < versions_.size(); ++i) {
+      versions_[i].keep = context_.filter->Visible(versions_[i].entry->sequence(), versions_[i - 1].entry->sequence());
+    }
+    // A tombstone with nothing to hide any more goes too: this is the last level.
+    for (size_t i = versions_.size(); i-- > 0;) {
+      if (!versions_[i].keep) continue;
+      if (versions_[i].entry->type() != EntryType::kDelete) break;
+      versions_[i].keep = false;
+    }
+  }
+
+  // Unlinks versions of the last level, oldest first. `chunk`: where the newest version's predecessors are, null if they are to be searched.
+  Status UnlinkObsolete(const ScanResult* chunk) {
+    for (size_t i = versions_.size(); i-- > 0 && versions_[i].item == nullptr;) {
+      const Version& version = versions_[i];
+      if (version.keep) continue;
+      Status status = MakeRoom();
+      if (!status.ok()) return status;
+      const MergeItem* hint = chunk == nullptr ? nullptr : versions_[0].item;
+      for (uint32_t layer = version.entry->height(); layer-- > 0;) UnlinkLayer(version, layer, chunk, hint);
+      batch_.MarkDead(version.pointer);
+      ++stats_->unlinked;
+    }
+    return Status::OK();
+  }
+
+  void UnlinkLayer(const Version& version, uint32_t layer, const ScanResult* chunk, const MergeItem* hint) {
+    const bool known = hint != nullptr && layer < hint->layers &&
+                       (layer == 0 || hint->pointer.region() == version.pointer.region());
+    PmPtr tower = known ? chunk->towers[hint->before + layer]
+                        : FindTower(version.pointer.region(), layer, version.entry->key());
+    // Only versions of the same key lie between.
+    for (PmPtr next = batch_.Next(tower, layer); !(next == version.pointer); next = batch_.Next(tower, layer)) {
+      BRAIDDB_CHECK(next);
+      tower = MergeBatch::TowerOf(next);
+    }
+    batch_.Store(tower, layer, batch_.Next(MergeBatch::TowerOf(version.pointer), layer).raw());
+  }
+
+  Status MergeVersion(const ScanResult& chunk, const Version& version) {
+    Status status = MakeRoom();
+    if (!status.ok()) return status;
+    if (version.keep) {
+      const PmPtr own = MergeBatch::TowerOf(version.pointer);
+      const uint32_t height = version.entry->height();
+      for (uint32_t layer = 0; layer < height; ++layer) {
+        const PmPtr before = chunk.towers[version.item->before + layer];
+        // E.next = X.next before X.next = E: a reader finds E only when E leads on. The journal keeps the order durable.
+        batch_.Store(own, layer, batch_.Next(before, layer).raw());
+        batch_.Store(before, layer, version.pointer.raw());
+      }
+      ++stats_->merged;
+    } else {
+      batch_.MarkDead(version.pointer);
+      ++stats_->dropped;
+    }
+    progress_ = version.pointer;
+    return Status::OK();
+  }
+
+  Status MakeRoom() { return batch_.HasRoom(kStoresPerStep) ? Status::OK() : Commit(); }
+
+  const ZipperContext& context_;
+  MergeBatch batch_;
+  PmPtr progress_;
+  ZipperStats* stats_;
+  std::vector<Version> versions_;
+};
+
+// The layer of the last level on which neighbours are about as far apart as consecutive entries of the merge.
+uint32_t StartLayer(uint64_t l1_entries, uint64_t merge_entries) {
+  uint32_t layer = 0;
+  for (uint64_t ratio = l1_entries / std::max<uint64_t>(1, merge_entries); ratio > 1 && layer + 1 < kMaxHeight; ratio /= kBranching) {
+    ++layer;
+  }
+  return layer;
+}
+
+// Scans chunks ahead of the merge, from the last to the first, on several threads.
+class ScanAhead {
+ public:
+  ScanAhead(const MergePlan& plan, const BraidedList& l1, uint32_t start_layer, uint32_t threads)
+      : plan_(plan), l1_(l1), start_layer_(start_layer), results_(plan.chunks()), next_(plan.chunks()), taken_(plan.chunks()) {
+    const auto helpers = static_cast<uint32_t>(std::min<size_t>(threads - 1, plan.chunks() / 4));
+    const size_t ahead = 4 * (helpers + 1);
+    for (uint32_t i = 0; i < helpers; ++i) helpers_.emplace_back([this, ahead] { Work(ahead); });
+  }
+  ~ScanAhead() {
+    {
+      std::lock_guard lock(mutex_);
+      next_ = 0;
+    }
+    changed_.notify_all();
+    for (std::thread& helper : helpers_) helper.join();
+  }
+
+  // Chunks must be taken in descending order.
+  std::unique_ptr<ScanResult> Take(size_t chunk) {
+    std::unique_lock lock(mutex_);
+    taken_ = chunk;
+    changed_.notify_all();
+    if (next_ == chunk + 1) {  // nobody has begun it
+      --next_;
+      lock.unlock();
+      return Scan(chunk);
+    }
+    changed_.wait(lock, [&] { return results_[chunk] != nullptr; });
+    return std::move(results_[chunk]);
+  }
+
+ private:
+  std::unique_ptr<ScanResult> Scan(size_t chunk) const {
+    auto result = std::make_unique<ScanResult>();
+    ScanChunk(plan_.pieces(chunk), l1_, start_layer_, result.get());
+    return result;
+  }
+
+  void Work(size_t ahead) {
+    std::unique_lock lock(mutex_);
+    while (next_ > 0) {
+      if (next_ + ahead < taken_) {
+        changed_.wait(lock);
+        continue;
+      }
+      const size_t chunk = --next_;
+      lock.unlock();
+      auto result = Scan(chunk);
+      lock.lock();
+      results_[chunk] = std::move(result);
+      changed_.notify_all();
+    }
+  }
+
+  const MergePlan& plan_;
+  const BraidedList& l1_;
+  const uint32_t start_layer_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<ScanResult>> results_;
+  size_t next_;   // chunks below this one have not been begun
+  size_t taken_;  // the merge is here
+  std::vector<std::thread> helpers_;
+};
+
+}  // namespace
+
+Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>& tables, PmPtr progress, ZipperStats* stats) {
+  const MergePlan plan(tables, context.regions, context.order, progress);
+  ScanAhead scans(plan, *context.l1, StartLayer(context.l1_entries, plan.entries()), std::max(1u, context.threads));
+  Merger merger(context, progress, stats);
+  for (size_t chunk = plan.chunks(); chunk-- > 0;) {
+    if (context.stop != nullptr && context.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
+    Status status = merger.MergeChunk(*scans.Take(chunk));
+    if (!status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+Status SweepLastLevel(const ZipperContext& context, const Slice* begin, const Slice* end, ZipperStats* stats) {
+  Merger merger(context, PmPtr(), stats);
+  const KeyOrder& order = *context.order;
+  PmPtr next = begin == nullptr ? merger.batch().Next(context.regions->ToPmPtr(0, context.l1->head(0)), 0)
+                                : merger.batch().Next(merger.FindTower(0, 0, *begin), 0);
+  while (next) {
+    const auto* entry = context.regions->Resolve<LogEntry>(next);
+    if (end != nullptr && order.Compare(entry->key(), *end) >= 0) break;
+    if (context.stop != nullptr && context.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
+    Status status = merger.SweepKey(next, &next);
+    if (!status.ok()) return status;
+  }
+  return merger.Commit();
+}
+
+}  // namespace braiddb

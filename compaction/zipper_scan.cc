@@ -1,0 +1,222 @@
+#include "compaction/zipper_scan.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace braiddb {
+namespace {
+
+// Searches in flight at once; enough to hide one memory access behind the others' work.
+constexpr size_t kLanes = 16;
+// Steps to the right on one layer before a lane climbs to a higher one.
+constexpr uint32_t kStepsBeforeClimb = 6;
+constexpr uint64_t kTowerOffset = offsetof(LogEntry, next);
+
+// One search at a time, advanced from one memory access to the next.
+//
+//   kIdle ──Begin──► kEntry ──► kSearch ──► (found) ──► kEntry of the next entry … ──► kIdle at the end of the piece
+class Lane {
+ public:
+  Lane(const BraidedList& l1, uint32_t start_layer, ScanResult* result)
+      : l1_(l1), regions_(l1.regions()), order_(l1.order()), start_layer_(start_layer), result_(result),
+        rightmost_(regions_.count() * kMaxHeight) {}
+
+  bool idle() const { return state_ == State::kIdle; }
+
+  void Begin(const MergePiece& piece) {
+    current_ = piece.begin;
+    end_ = piece.end;
+    for (uint32_t region = 0; region < regions_.count(); ++region) {
+      for (uint32_t layer = 0; layer < kMaxHeight; ++layer) {
+        rightmost_[region * kMaxHeight + layer] = regions_.ToPmPtr(region, l1_.head(region));
+      }
+    }
+    seen_regions_ = 0;
+    __builtin_prefetch(regions_.Resolve(current_));
+    state_ = State::kEntry;
+  }
+
+  // Works until the next memory access that is likely to miss, which it prefetches.
+  void Step() {
+    if (state_ == State::kEntry) {
+      BeginSearch();
+      Advance();
+    } else {
+      Compare();
+    }
+  }
+
+ private:
+  enum class State : uint8_t { kIdle, kEntry, kSearch };
+
+  PmPtr& rightmost(uint32_t layer) { return rightmost_[(layer == 0 ? 0 : region_) * kMaxHeight + layer]; }
+  uint64_t LoadNext(PmPtr tower, uint32_t layer) const {
+    return LoadAcquire(regions_.Resolve<uint64_t>(tower) + layer) & ~LogEntry::kTagBits;
+  }
+
+  void BeginSearch() {
+    entry_ = regions_.Resolve<LogEntry>(current_);
+    key_ = entry_->key();
+    prefix_ = order_.Prefix(key_);
+    region_ = current_.region();
+    const PmPtr next = entry_->Next(0);
+    if (next && next != end_) __builtin_prefetch(regions_.Resolve(next));
+    const bool first = (seen_regions_ >> region_ & 1) == 0;  // nothing is known in this region yet: from the top
+    seen_regions_ |= 1u << region_;
+    layer_ = first ? kMaxHeight - 1 : std::min(kMaxHeight - 1, std::max(start_layer_, entry_->height() - 1));
+    top_ = layer_;
+    tower_ = rightmost(layer_);
+    moved_ = false;
+    steps_ = 0;
+    bound_ = 0;
+  }
+
+  bool BeforeTarget(const LogEntry& node) const {
+    const uint64_t prefix = order_.Prefix(node.key());
+    if (prefix != prefix_) return prefix < prefix_;
+    const int by_key = order_.Compare(node.key(), key_);
+    return by_key != 0 ? by_key < 0 : node.sequence() > entry_->sequence();
+  }
+
+  // From tower_ on layer_ to the next node to look at, descending where the list ends or the bound is reached.
+  void Advance() {
+    for (;;) {
+      const uint64_t next = LoadNext(tower_, layer_);
+      if (next != 0 && next != bound_) {
+        candidate_ = PmPtr(next);
+        __builtin_prefetch(regions_.Resolve(candidate_));
+        state_ = State::kSearch;
+        return;
+      }
+      rightmost(layer_) = tower_;
+      if (layer_ == 0) return Found();
+      Descend();
+    }
+  }
+
+  void Compare() {
+    const auto* node = regions_.Resolve<LogEntry>(candidate_);
+    if (BeforeTarget(*node)) {
+      tower_ = candidate_ + kTowerOffset;
+      moved_ = true;
+      if (++steps_ > kStepsBeforeClimb && layer_ + 1 < kMaxHeight) Climb();
+      return Advance();
+    }
+    bound_ = candidate_.raw();
+    Advance();
+  }
+
+  void Climb() {
+    rightmost(layer_) = tower_;
+    ++layer_;
+    top_ = std::max(top_, layer_);
+    tower_ = rightmost(layer_);
+    moved_ = false;
+    steps_ = 0;
+  }
+
+  void Descend() {
+    --layer_;
+    steps_ = 0;
+    const PmPtr known = rightmost(layer_);
+    if (!moved_) {
+      tower_ = known;
+    } else if (layer_ == 0 && regions_.count() > 1 && IsLater(known, tower_)) {
+      tower_ = known;  // another region's search got farther on the shared bottom layer
+    }
+  }
+
+  bool IsHead(PmPtr tower) const {
+    return tower == regions_.ToPmPtr(tower.region(), l1_.head(tower.region()));
+  }
+  bool IsLater(PmPtr a, PmPtr b) const {
+    if (IsHead(a)) return false;
+    if (IsHead(b)) return true;
+    const auto* entry_a = regions_.Resolve<LogEntry>(PmPtr(a.raw() - kTowerOffset));
+    const auto* entry_b = regions_.Resolve<LogEntry>(PmPtr(b.raw() - kTowerOffset));
+    return CompareEntries(order_, *entry_a, *entry_b) > 0;
+  }
+
+  void Found() {
+    uint32_t layers = entry_->height();
+    bool key_below = false;
+    // Versions of the key that the last level has follow at once.
+    for (uint64_t raw = bound_; raw != 0;) {
+      const auto* node = regions_.Resolve<LogEntry>(PmPtr(raw));
+      if (order_.Prefix(node->key()) != prefix_ || order_.Compare(node->key(), key_) != 0) break;
+      key_below = true;
+      if (PmPtr(raw).region() == region_) layers = std::max(layers, node->height());
+      raw = node->Next(0).raw();
+    }
+    for (uint32_t layer = top_ + 1; layer < layers; ++layer) CatchUp(layer);
+    result_->items.push_back({prefix_, entry_, current_, static_cast<uint32_t>(result_->towers.size()), layers, key_below});
+    for (uint32_t layer = 0; layer < layers; ++layer) result_->towers.push_back(rightmost(layer));
+    const PmPtr next = entry_->Next(0);
+    current_ = next;
+    state_ = !next || next == end_ ? State::kIdle : State::kEntry;
+  }
+
+  void CatchUp(uint32_t layer) {
+    PmPtr& tower = rightmost(layer);
+    for (uint64_t next = LoadNext(tower, layer); next != 0; next = LoadNext(tower, layer)) {
+      if (!BeforeTarget(*regions_.Resolve<LogEntry>(PmPtr(next)))) return;
+      tower = PmPtr(next) + kTowerOffset;
+    }
+  }
+
+  const BraidedList& l1_;
+  const RegionSet& regions_;
+  const KeyOrder& order_;
+  const uint32_t start_layer_;
+  ScanResult* result_;
+  std::vector<PmPtr> rightmost_;  // [region][layer]; layer 0 is shared, in region 0's place
+  uint32_t seen_regions_ = 0;
+  State state_ = State::kIdle;
+
+  PmPtr current_;
+  PmPtr end_;
+  LogEntry* entry_ = nullptr;
+  Slice key_;
+  uint64_t prefix_ = 0;
+  uint32_t region_ = 0;
+  uint32_t layer_ = 0;
+  uint32_t top_ = 0;  // rightmost() is exact up to this layer
+  uint32_t steps_ = 0;
+  bool moved_ = false;
+  PmPtr tower_;
+  PmPtr candidate_;
+  uint64_t bound_ = 0;
+};
+
+}  // namespace
+
+void ScanChunk(const std::vector<MergePiece>& pieces, const BraidedList& l1, uint32_t start_layer, ScanResult* result) {
+  result->items.clear();
+  result->towers.clear();
+  std::vector<Lane> lanes;
+  const size_t count = std::min(kLanes, pieces.size());
+  lanes.reserve(count);
+  for (size_t i = 0; i < count; ++i) lanes.emplace_back(l1, start_layer, result);
+  size_t next_piece = 0;
+  size_t running = count;
+  for (Lane& lane : lanes) lane.Begin(pieces[next_piece++]);
+  while (running > 0) {
+    for (Lane& lane : lanes) {
+      if (lane.idle()) continue;
+      lane.Step();
+      if (!lane.idle()) continue;
+      if (next_piece < pieces.size()) {
+        lane.Begin(pieces[next_piece++]);
+      } else {
+        --running;
+      }
+    }
+  }
+  const KeyOrder& order = l1.order();
+  std::sort(result->items.begin(), result->items.end(), [&order](const MergeItem& a, const MergeItem& b) {
+    if (a.prefix != b.prefix) return a.prefix < b.prefix;
+    return CompareEntries(order, *a.entry, *b.entry) < 0;
+  });
+}
+
+}  // namespace braiddb

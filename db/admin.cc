@@ -1,0 +1,133 @@
+// Properties and statistics.
+#include "db/db_impl.h"
+#include "util/format.h"
+
+namespace braiddb {
+namespace {
+
+const char* ModeName(PersistMode mode) {
+  switch (mode) {
+    case PersistMode::kAuto: return "auto";
+    case PersistMode::kCacheLine: return "cache-line";
+    case PersistMode::kEadr: return "eadr";
+    case PersistMode::kPage: return "page";
+    case PersistMode::kEmulated: return "emulated";
+  }
+  return "unknown";
+}
+
+// The name behind "braiddb." or "rocksdb."; empty if it has neither.
+std::string_view StripPrefix(std::string_view property) {
+  for (const std::string_view prefix : {"braiddb.", "rocksdb."}) {
+    if (property.starts_with(prefix)) return property.substr(prefix.size());
+  }
+  return {};
+}
+
+}  // namespace
+
+bool DBImpl::GetIntProperty(std::string_view property, uint64_t* value) {
+  const std::string_view name = StripPrefix(property);
+  std::shared_ptr<const ReadView> view;
+  {
+    std::lock_guard lock(view_mutex_);
+    view = current_view_;
+  }
+  const auto usage = [this](uint64_t SegmentAllocator::Usage::* field) {
+    uint64_t sum = 0;
+    for (uint32_t region = 0; region < regions_->count(); ++region) sum += segments_->GetUsage(region).*field;
+    return sum;
+  };
+  if (name == "num-immutable-mem-table") {
+    *value = view->immutables.size();
+  } else if (name == "num-l0-tables" || name == "num-files-at-level0") {
+    *value = view->l0.size();
+  } else if (name == "estimate-num-keys") {
+    *value = counters_.l1_entries.load() + view->active->entry_count.load();
+    for (const auto& memtable : view->immutables) *value += memtable->entry_count.load();
+    for (const auto& table : view->l0) *value += table->entries;
+  } else if (name == "cur-size-active-mem-table") {
+    *value = view->active->DramBytes();
+  } else if (name == "cur-size-all-mem-tables") {
+    *value = view->active->DramBytes();
+    for (const auto& memtable : view->immutables) *value += memtable->DramBytes();
+  } else if (name == "pm-bytes-reserved") {
+    *value = 0;
+    for (uint32_t region = 0; region < regions_->count(); ++region) *value += regions_->ReservedBytes(region);
+  } else if (name == "pm-bytes-in-segments") {
+    *value = usage(&SegmentAllocator::Usage::segment_bytes);
+  } else if (name == "num-segments") {
+    *value = usage(&SegmentAllocator::Usage::segments);
+  } else if (name == "num-free-segments") {
+    *value = usage(&SegmentAllocator::Usage::free_segments);
+  } else if (name == "num-snapshots") {
+    *value = snapshots_.size();
+  } else if (name == "last-sequence-number") {
+    *value = GetLatestSequenceNumber();
+  } else if (name == "background-errors" || name == "is-write-stopped") {
+    *value = write_failed_.load() ? 1 : 0;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool DBImpl::GetProperty(std::string_view property, std::string* value) {
+  const std::string_view name = StripPrefix(property);
+  if (name == "stats") {
+    *value = GetStatistics().ToString();
+    return true;
+  }
+  if (name == "persist-mode") {
+    *value = ModeName(regions_->persistence()->mode());
+    return true;
+  }
+  if (name == "levels" || name == "levelstats") {
+    std::shared_ptr<const ReadView> view;
+    {
+      std::lock_guard lock(view_mutex_);
+      view = current_view_;
+    }
+    *value = Format("level      tables    entries\nmemtable %8zu %10llu\n", 1 + view->immutables.size(),
+                    static_cast<unsigned long long>(view->active->entry_count.load()));
+    uint64_t l0_entries = 0;
+    for (const auto& table : view->l0) l0_entries += table->entries;
+    *value += Format("L0       %8zu %10llu\nL1       %8d %10llu\n", view->l0.size(), static_cast<unsigned long long>(l0_entries), 1,
+                     static_cast<unsigned long long>(counters_.l1_entries.load()));
+    return true;
+  }
+  uint64_t number = 0;
+  if (!GetIntProperty(property, &number)) return false;
+  *value = std::to_string(number);
+  return true;
+}
+
+Statistics DBImpl::GetStatistics() const {
+  Statistics s;
+  threads_.ForEach([&s](const ThreadState& thread) {
+    s.writes += thread.writes.value();
+    s.batches += thread.batches.value();
+    s.log_bytes += thread.log_bytes.value();
+    s.gets += thread.gets.value();
+    s.gets_found += thread.gets_found.value();
+    s.local_visits += thread.local_visits.value();
+    s.remote_visits += thread.remote_visits.value();
+    s.write_delays += thread.write_delays.value();
+    s.write_delay_us += thread.write_delay_us.value();
+  });
+  s.rotations = counters_.rotations.load();
+  s.flushes = counters_.flushes.load();
+  s.flushed_entries = counters_.flushed_entries.load();
+  s.checkpoints = counters_.checkpoints.load();
+  s.compactions = counters_.compactions.load();
+  s.merged_entries = counters_.merged.load();
+  s.dropped_entries = counters_.dropped.load();
+  s.flushed_lines = counters_.flushed_lines.load();
+  s.segments_allocated = segments_->allocated_count();
+  s.segments_recycled = segments_->recycled_count();
+  s.replayed_entries = replayed_entries_;
+  s.recovery_us = recovery_us_;
+  return s;
+}
+
+}  // namespace braiddb

@@ -1,0 +1,391 @@
+// Background work: flush, checkpoint, zipper compaction, reclamation.
+#include <algorithm>
+#include <chrono>
+
+#include "compaction/checkpoint.h"
+#include "compaction/flush_job.h"
+#include "db/db_impl.h"
+#include "log/log_reader.h"
+#include "util/format.h"
+#include "util/spin.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+namespace {
+
+// Segments kept ready per region, so that writers do not wait for the pool to grow.
+constexpr uint32_t kSpareSegments = 2;
+
+}  // namespace
+
+void DBImpl::InstallView(std::shared_ptr<ReadView> view) {
+  std::shared_ptr<const ReadView> old = std::move(current_view_);
+  current_view_ = std::move(view);
+  l0_count_.store(static_cast<uint32_t>(current_view_->l0.size()), std::memory_order_release);
+  // release: pairs with the acquire of readers; the view's tables and their links are complete.
+  view_.store(current_view_.get(), std::memory_order_release);
+  epochs_.Retire([old = std::move(old)]() mutable { old.reset(); });
+}
+
+void DBImpl::NotifyWork() {
+  std::lock_guard lock(work_mutex_);
+  work_changed_.notify_all();
+}
+
+void DBImpl::Log(const std::string& line) const {
+  if (logger_) logger_->Log(line);
+}
+
+void DBImpl::SetBackgroundError(const Status& status) {
+  {
+    std::lock_guard lock(work_mutex_);
+    if (background_error_.ok()) {
+      background_error_ = Status::ReadOnly("the database takes no more writes since an error: " + status.ToString() +
+                                           "; close it, mend the cause, and open it again");
+    }
+  }
+  write_failed_.store(true, std::memory_order_release);
+  Log("error: " + status.ToString());
+  NotifyWork();
+}
+
+Status DBImpl::BackgroundError() const {
+  std::lock_guard lock(work_mutex_);
+  return background_error_;
+}
+
+// ---- Flush and checkpoint
+
+void DBImpl::FlushLoop() {
+  for (;;) {
+    {
+      std::unique_lock lock(work_mutex_);
+      flush_running_ = false;
+      work_changed_.notify_all();
+      work_changed_.wait(lock, [this] {
+        return stopping_.load(std::memory_order_acquire) || immutable_count_.load(std::memory_order_acquire) > 0;
+      });
+      if (immutable_count_.load(std::memory_order_acquire) == 0) return;  // stopping, and nothing is left to flush
+      flush_running_ = true;
+    }
+    PendingFlush pending;
+    {
+      std::lock_guard lock(view_mutex_);
+      pending = pending_flushes_.front();
+    }
+    FlushOne(pending);
+    epochs_.Reclaim();
+    for (uint32_t region = 0; region < regions_->count(); ++region) segments_->PrepareSpares(region, kSpareSegments);
+  }
+}
+
+void DBImpl::FlushOne(const PendingFlush& pending) {
+  WaitPublished(pending.writers_until);
+  const VersionFilter filter(snapshots_.Copy());
+  FlushResult flushed = FlushMemtable(pending.memtable.get(), regions_.get(), &order_, *segments_, filter);
+  BRAIDDB_SYNC_POINT("DBImpl::FlushOne:Linked");
+  size_t waiting_for_checkpoint = 0;
+  {
+    std::lock_guard lock(view_mutex_);
+    auto view = std::make_shared<ReadView>(*current_view_);
+    view->immutables.pop_back();
+    view->l0.insert(view->l0.begin(), flushed.table);
+    for (const auto& table : view->l0) waiting_for_checkpoint += !table->checkpointed.load(std::memory_order_relaxed);
+    InstallView(view);
+    pending_flushes_.erase(pending_flushes_.begin());
+  }
+  counters_.flushes.fetch_add(1, std::memory_order_relaxed);
+  counters_.flushed_entries.fetch_add(flushed.table->entries, std::memory_order_relaxed);
+  counters_.dropped.fetch_add(flushed.dropped, std::memory_order_relaxed);
+  if (waiting_for_checkpoint >= options_.checkpoint_tables) {
+    Status status = CheckpointTables();
+    if (!status.ok()) SetBackgroundError(status);
+  }
+  immutable_count_.fetch_sub(1, std::memory_order_release);
+  NotifyWork();
+}
+
+// STEPS   1 flush the log space of the tables, oldest first  2 list them in the MANIFEST and move the log boundary.
+// ORDER   1 before 2 (PersistTablePointers ends with a fence). [CC-3]
+Status DBImpl::CheckpointTables() {
+  std::lock_guard lock(manifest_mutex_);
+  std::vector<std::shared_ptr<PmTable>> tables;
+  {
+    std::lock_guard view_lock(view_mutex_);
+    for (auto table = current_view_->l0.rbegin(); table != current_view_->l0.rend(); ++table) {
+      if (!(*table)->checkpointed.load(std::memory_order_relaxed)) tables.push_back(*table);
+    }
+  }
+  ManifestState state = manifest_state_;
+  std::vector<std::shared_ptr<PmTable>> listed;
+  uint64_t lines = 0;
+  for (const auto& table : tables) {
+    if (state.tables.size() == kMaxManifestTables) break;  // the rest waits for a merge; its log stays behind the boundary
+    Status status = PersistTablePointers(*table, regions_->persistence(), &lines);
+    if (!status.ok()) return status;
+    state.tables.push_back({table->id(), table->boundary(), table->entries, table->heads()});
+    state.log_boundary = table->boundary();
+    listed.push_back(table);
+  }
+  if (listed.empty()) return Status::OK();
+  state.next_id = std::max(state.next_id, listed.back()->id() + 1);
+  Status status = manifest_.Commit(state);
+  if (!status.ok()) return status;
+  manifest_state_ = std::move(state);
+  for (const auto& table : listed) {
+    table->extents.clear();
+    table->checkpointed.store(true, std::memory_order_release);
+  }
+  counters_.checkpoints.fetch_add(1, std::memory_order_relaxed);
+  counters_.flushed_lines.fetch_add(lines, std::memory_order_relaxed);
+  return Status::OK();
+}
+
+Status DBImpl::Flush() {
+  Memtable* active = nullptr;
+  {
+    std::lock_guard lock(view_mutex_);
+    if (next_sequence_.load(std::memory_order_seq_cst) > active_first_sequence_) active = active_.load(std::memory_order_relaxed);
+  }
+  if (active != nullptr) {
+    Status status = RotateMemtable(active);
+    if (!status.ok()) return status;
+  }
+  {
+    std::unique_lock lock(work_mutex_);
+    work_changed_.wait(lock, [this] {
+      return immutable_count_.load(std::memory_order_acquire) == 0 || !background_error_.ok();
+    });
+    if (!background_error_.ok()) return background_error_;
+  }
+  Status status = CheckpointTables();
+  if (!status.ok()) SetBackgroundError(status);
+  return status;
+}
+
+// ---- Compaction
+
+bool DBImpl::CompactionWanted() const {
+  return !options_.disable_auto_compaction && !write_failed_.load(std::memory_order_acquire) &&
+         l0_count_.load(std::memory_order_acquire) >= options_.l0_compaction_trigger;
+}
+
+void DBImpl::CompactionLoop() {
+  bool more_to_account = true;
+  for (;;) {
+    {
+      std::unique_lock lock(work_mutex_);
+      compaction_running_ = false;
+      work_changed_.notify_all();
+      const auto wanted = [this] { return stopping_.load(std::memory_order_acquire) || CompactionWanted(); };
+      if (!more_to_account) work_changed_.wait(lock, wanted);
+      if (stopping_.load(std::memory_order_acquire)) return;
+      compaction_running_ = CompactionWanted();
+    }
+    std::lock_guard lock(compaction_mutex_);
+    if (CompactionWanted()) {
+      Status status = CompactTables();
+      if (!status.ok() && !status.IsAborted()) SetBackgroundError(status);
+    } else if (!options_.disable_auto_compaction) {
+      more_to_account = AccountOneSegment();
+    } else {
+      more_to_account = false;
+    }
+  }
+}
+
+ZipperContext DBImpl::MakeZipperContext(const VersionFilter* filter) const {
+  return ZipperContext{regions_.get(),
+                       &order_,
+                       segments_.get(),
+                       &l1_->list(),
+                       counters_.l1_entries.load(std::memory_order_relaxed),
+                       const_cast<MergeJournal*>(&journal_),
+                       filter,
+                       options_.compaction_threads,
+                       &stopping_};
+}
+
+// REQUIRES: compaction_mutex_
+Status DBImpl::CompactTables() {
+  std::vector<std::shared_ptr<PmTable>> tables;  // oldest first
+  uint64_t merge_id = 0;
+  PmPtr progress;
+  if (resume_merge_) {
+    std::lock_guard lock(manifest_mutex_);
+    std::lock_guard view_lock(view_mutex_);
+    merge_id = manifest_state_.merge_id;
+    progress = resume_progress_;
+    const auto& l0 = current_view_->l0;
+    for (uint32_t i = 0; i < manifest_state_.merging_tables; ++i) tables.push_back(l0[l0.size() - 1 - i]);
+  } else {
+    Status status = CheckpointTables();
+    if (!status.ok()) return status;
+    std::lock_guard lock(manifest_mutex_);
+    {
+      std::lock_guard view_lock(view_mutex_);
+      for (auto table = current_view_->l0.rbegin(); table != current_view_->l0.rend(); ++table) {
+        if (!(*table)->checkpointed.load(std::memory_order_acquire)) break;
+        tables.push_back(*table);
+      }
+    }
+    if (tables.empty()) return Status::OK();
+    ManifestState state = manifest_state_;
+    merge_id = state.next_id++;
+    state.merge_id = merge_id;
+    state.merging_tables = static_cast<uint32_t>(tables.size());
+    // ORDER: the MANIFEST knows of the merge before its first store. [CC-4]
+    status = manifest_.Commit(state);
+    if (!status.ok()) return status;
+    manifest_state_ = std::move(state);
+  }
+  return MergeTables(tables, progress, merge_id);
+}
+
+Status DBImpl::MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, PmPtr progress, uint64_t merge_id) {
+  const auto start = std::chrono::steady_clock::now();
+  const VersionFilter filter(snapshots_.Copy());
+  journal_.Begin(merge_id);
+  std::vector<const PmTable*> inputs;
+  for (const auto& table : tables) inputs.push_back(table.get());
+  ZipperStats stats;
+  Status status = RunZipper(MakeZipperContext(&filter), inputs, progress, &stats);
+  counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
+  if (!status.ok()) return status;
+  status = FinishMerge(tables, stats);
+  if (!status.ok()) return status;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  Log(Format("compaction %llu: %zu tables, %llu entries merged, %llu dropped, %llu unlinked, %.3f s",
+             static_cast<unsigned long long>(merge_id), tables.size(), static_cast<unsigned long long>(stats.merged),
+             static_cast<unsigned long long>(stats.dropped), static_cast<unsigned long long>(stats.unlinked), seconds));
+  ReclaimSegments();
+  return Status::OK();
+}
+
+// ORDER   All of the merge is durable (its last batch ended with a fence) before the MANIFEST forgets the tables. [CC-4]
+Status DBImpl::FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, const ZipperStats& stats) {
+  {
+    std::lock_guard lock(manifest_mutex_);
+    ManifestState state = manifest_state_;
+    state.tables.erase(state.tables.begin(), state.tables.begin() + static_cast<std::ptrdiff_t>(tables.size()));
+    state.merge_id = 0;
+    state.merging_tables = 0;
+    state.l1_entries += stats.merged;
+    state.l1_entries -= std::min(state.l1_entries, stats.unlinked);
+    Status status = manifest_.Commit(state);
+    if (!status.ok()) return status;
+    manifest_state_ = std::move(state);
+    counters_.l1_entries.store(manifest_state_.l1_entries, std::memory_order_relaxed);
+  }
+  resume_merge_ = false;
+  counters_.compactions.fetch_add(tables.empty() ? 0 : 1, std::memory_order_relaxed);
+  counters_.merged.fetch_add(stats.merged, std::memory_order_relaxed);
+  counters_.dropped.fetch_add(stats.dropped + stats.unlinked, std::memory_order_relaxed);
+  if (tables.empty()) return Status::OK();
+  std::lock_guard lock(view_mutex_);
+  auto view = std::make_shared<ReadView>(*current_view_);
+  view->l0.resize(view->l0.size() - tables.size());
+  InstallView(view);
+  return Status::OK();
+}
+
+// REQUIRES: compaction_mutex_, and no merge to resume.
+Status DBImpl::SweepRange(const Slice* begin, const Slice* end) {
+  const VersionFilter filter(snapshots_.Copy());
+  {
+    std::lock_guard lock(manifest_mutex_);
+    ManifestState state = manifest_state_;
+    state.merge_id = state.next_id++;
+    state.merging_tables = 0;
+    Status status = manifest_.Commit(state);
+    if (!status.ok()) return status;
+    manifest_state_ = std::move(state);
+    journal_.Begin(manifest_state_.merge_id);
+  }
+  ZipperStats stats;
+  Status status = SweepLastLevel(MakeZipperContext(&filter), begin, end, &stats);
+  counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
+  if (!status.ok()) return status;
+  status = FinishMerge({}, stats);
+  if (status.ok()) ReclaimSegments();
+  return status;
+}
+
+Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* begin, const Slice* end) {
+  Status status = Flush();
+  if (!status.ok()) return status;
+  std::lock_guard lock(compaction_mutex_);
+  while (status.ok() && l0_count_.load(std::memory_order_acquire) > 0) status = CompactTables();
+  if (status.ok() && resume_merge_) status = CompactTables();
+  if (status.ok() && options.sweep_last_level) status = SweepRange(begin, end);
+  while (status.ok() && AccountOneSegment()) {
+  }
+  if (status.ok()) ReclaimSegments();
+  epochs_.Reclaim();
+  if (!status.ok() && !status.IsAborted()) SetBackgroundError(status);
+  return status;
+}
+
+bool DBImpl::CompactionIdle() const { return !compaction_running_ && !CompactionWanted(); }
+
+Status DBImpl::WaitForCompaction() {
+  std::unique_lock lock(work_mutex_);
+  work_changed_.wait(lock, [this] {
+    if (!background_error_.ok() || stopping_.load(std::memory_order_acquire)) return true;
+    return immutable_count_.load(std::memory_order_acquire) == 0 && !flush_running_ && CompactionIdle();
+  });
+  return background_error_;
+}
+
+// ---- Reclamation
+
+bool DBImpl::AccountOneSegment() {
+  while (!unaccounted_.empty()) {
+    Segment* segment = unaccounted_.back();
+    unaccounted_.pop_back();
+    if (segment->state() != SegmentState::kSealed) continue;
+    LogReader reader(*segment, segment->sealed_bytes());
+    uint64_t entries = 0;
+    uint64_t dead = 0;
+    while (const LogEntry* entry = reader.NextTrusted()) {
+      ++entries;
+      dead += entry->is_dead();
+    }
+    segment->dead_entries.store(dead, std::memory_order_relaxed);
+    segment->entries.store(entries, std::memory_order_relaxed);
+    return true;
+  }
+  return false;
+}
+
+// A segment whose entries are all dead is released when every reader that may be inside has left. The counters are hints; the marks, which
+// became durable with the unlinking, decide. [CC-7]
+// REQUIRES: compaction_mutex_
+void DBImpl::ReclaimSegments() {
+  uint64_t boundary = 0;
+  {
+    std::lock_guard lock(manifest_mutex_);
+    boundary = manifest_state_.log_boundary;
+  }
+  segments_->ForEachUsed([&](Segment* segment) {
+    const uint64_t entries = segment->entries.load(std::memory_order_relaxed);
+    if (segment->state() != SegmentState::kSealed || entries == 0 || segment->sealed_last_sequence() >= boundary) return;
+    if (segment->dead_entries.load(std::memory_order_relaxed) < entries) return;
+    LogReader reader(*segment, segment->sealed_bytes());
+    while (const LogEntry* entry = reader.NextTrusted()) {
+      if (!entry->is_dead()) {
+        Log("reclaim: a segment's counters and marks disagree; it is kept");
+        segment->dead_entries.store(0, std::memory_order_relaxed);
+        return;
+      }
+    }
+    segment->entries.store(0, std::memory_order_relaxed);  // not a candidate again
+    epochs_.RetirePinned([this, segment] {
+      Status status = segments_->Release(segment);
+      if (!status.ok()) SetBackgroundError(status);
+    });
+  });
+  epochs_.Reclaim();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,190 @@
+// DBImpl: a database, put together from its parts. By verb: open.cc, write.cc, read.cc, background.cc, admin.cc.
+//
+// LOCKS, in the order in which they are taken
+//   compaction_mutex_  one compaction at a time
+//   manifest_mutex_    the MANIFEST and what it says
+//   view_mutex_        installing a read view, rotation
+//   work_mutex_        waking and waiting for background threads; nothing is done under it
+// The put and get paths take none of them, but for a writer that rotates the memtable (view_mutex_, held for microseconds).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "braiddb/db.h"
+#include "compaction/merge_journal.h"
+#include "compaction/version_filter.h"
+#include "compaction/zipper.h"
+#include "db/snapshot_list.h"
+#include "db/thread_state.h"
+#include "lsm/manifest.h"
+#include "lsm/read_view.h"
+#include "pmem/region_set.h"
+#include "pmem/segment_allocator.h"
+#include "skiplist/braided_skiplist.h"
+#include "util/arena.h"
+#include "util/epoch.h"
+#include "util/file.h"
+#include "util/logger.h"
+#include "util/per_thread.h"
+
+namespace braiddb {
+
+class DBImpl final : public DB {
+ public:
+  static Status Open(const Options& options, const std::string& path, std::unique_ptr<DB>* db);
+  ~DBImpl() override;
+
+  Status Close() override;
+  Status Put(const WriteOptions& options, Slice key, Slice value) override;
+  Status Delete(const WriteOptions& options, Slice key) override;
+  Status Write(const WriteOptions& options, const WriteBatch& batch) override;
+  Status Get(const ReadOptions& options, Slice key, std::string* value) override;
+  Status Get(const ReadOptions& options, Slice key, PinnableSlice* value) override;
+  std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
+                               std::vector<std::string>* values) override;
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override;
+  const Snapshot* GetSnapshot() override;
+  void ReleaseSnapshot(const Snapshot* snapshot) override;
+  Status Flush() override;
+  Status CompactRange(const CompactRangeOptions& options, const Slice* begin, const Slice* end) override;
+  Status WaitForCompaction() override;
+  bool GetProperty(std::string_view property, std::string* value) override;
+  bool GetIntProperty(std::string_view property, uint64_t* value) override;
+  Statistics GetStatistics() const override;
+  uint64_t GetLatestSequenceNumber() const override { return next_sequence_.load(std::memory_order_acquire) - 1; }
+  const Options& GetOptions() const override { return options_; }
+  const std::string& GetName() const override { return path_; }
+
+  // For tests and tools.
+  RegionSet* regions() { return regions_.get(); }
+  SegmentAllocator* segments() { return segments_.get(); }
+
+ private:
+  friend class DBIterator;
+
+  DBImpl(const Options& options, const std::string& path);
+
+  // ---- open.cc
+  Status OpenFiles();
+  Status CreateFiles();
+  Status OpenStructures();
+  Status Recover();
+  void RestoreTables();
+  void StartBackground();
+  RegionSetOptions MakeRegionOptions() const;
+
+  // ---- write.cc
+  Status WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates);
+  Status ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot);
+  Status AppendAndPublish(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates, LogSlot* slot);
+  void AssignExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot);
+  Status Charge(ThreadState* thread, Memtable* memtable, uint64_t bytes, uint64_t entries);
+  Status RotateMemtable(Memtable* expected);
+  void DelayWrite(ThreadState* thread);
+  Status MakeSpace();
+  std::shared_ptr<Memtable> NewMemtable();
+  ThreadState* GetThreadState();
+  // Returns when every write that may have a sequence number <= `sequence` is visible.
+  void WaitPublished(uint64_t sequence) const;
+
+  // ---- read.cc
+  const LogEntry* FindEntry(const ReadView& view, const SearchKey& target, VisitCounts* visits) const;
+  // The entry that `target` selects, null if the key is not there; inside an epoch guard.
+  const LogEntry* GetEntry(const SearchKey& target, bool latest, ThreadState* thread) const;
+  uint64_t RegisterSnapshot();
+
+  // ---- background.cc
+  struct PendingFlush {
+    std::shared_ptr<Memtable> memtable;
+    uint64_t writers_until;  // flush when no write below this sequence number is in flight
+  };
+  void FlushLoop();
+  void CompactionLoop();
+  void FlushOne(const PendingFlush& pending);
+  Status CheckpointTables();
+  Status CompactTables();
+  Status MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, PmPtr progress, uint64_t merge_id);
+  Status SweepRange(const Slice* begin, const Slice* end);
+  Status FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, const ZipperStats& stats);
+  ZipperContext MakeZipperContext(const VersionFilter* filter) const;
+  void ReclaimSegments();
+  // Counts entries of segments from before this open, one segment a call; false when there is none left.
+  bool AccountOneSegment();
+  bool CompactionWanted() const;
+  bool CompactionIdle() const;
+  void InstallView(std::shared_ptr<ReadView> view);  // REQUIRES: view_mutex_
+  void NotifyWork();
+  void SetBackgroundError(const Status& status);
+  Status BackgroundError() const;
+  void Log(const std::string& line) const;
+
+  Options options_;
+  const std::string path_;
+  std::unique_ptr<FileLock> lock_;
+  std::unique_ptr<Logger> logger_;
+  std::unique_ptr<RegionSet> regions_;
+  std::unique_ptr<SegmentAllocator> segments_;
+  KeyOrder order_;
+  std::unique_ptr<BraidedSkipList> l1_;
+  mutable EpochManager epochs_;
+  mutable PerThread<ThreadState> threads_;
+  SnapshotList snapshots_;
+
+  // Sequence numbers: next_sequence_ is drawn from by writers and by rotation.
+  alignas(128) std::atomic<uint64_t> next_sequence_{1};
+  alignas(128) mutable std::atomic<uint64_t> published_below_{0};  // every write with a smaller number is known to be visible
+  alignas(128) std::atomic<Memtable*> active_{nullptr};
+  std::atomic<const ReadView*> view_{nullptr};
+  std::atomic<uint32_t> immutable_count_{0};
+  std::atomic<uint32_t> l0_count_{0};
+  std::atomic<bool> write_failed_{false};
+
+  mutable std::mutex view_mutex_;
+  std::shared_ptr<const ReadView> current_view_;  // owns *view_
+  uint64_t next_memtable_id_ = 1;
+  uint64_t active_first_sequence_ = 1;  // the active memtable's writes have larger numbers
+  std::vector<PendingFlush> pending_flushes_;
+
+  std::mutex arenas_mutex_;
+  std::vector<std::unique_ptr<Arena>> arenas_;
+
+  std::mutex manifest_mutex_;
+  Manifest manifest_;
+  ManifestState manifest_state_;
+
+  std::mutex compaction_mutex_;
+  MergeJournal journal_;
+  PmPtr resume_progress_;      // of the merge that was running at the crash
+  bool resume_merge_ = false;  // … and there was one
+
+  mutable std::mutex work_mutex_;
+  std::condition_variable work_changed_;
+  std::atomic<bool> stopping_{false};
+  bool flush_running_ = false;
+  bool compaction_running_ = false;
+  std::thread flush_thread_;
+  std::thread compaction_thread_;
+  Status background_error_;
+  bool closed_ = false;
+  Status close_status_;
+
+  std::vector<Segment*> unaccounted_;  // segments of earlier sessions, their entries not counted yet; compaction_mutex_
+  std::atomic<int64_t> space_attempt_ms_{0};
+
+  struct BackgroundCounters {
+    std::atomic<uint64_t> rotations{0}, flushes{0}, flushed_entries{0}, checkpoints{0}, compactions{0}, merged{0}, dropped{0},
+        flushed_lines{0}, l1_entries{0};
+  };
+  mutable BackgroundCounters counters_;
+  uint64_t replayed_entries_ = 0;
+  uint64_t recovery_us_ = 0;
+};
+
+}  // namespace braiddb

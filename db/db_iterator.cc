@@ -1,0 +1,251 @@
+#include "db/db_iterator.h"
+
+#include "util/check.h"
+
+namespace braiddb {
+namespace {
+
+// Versions of one key that are stepped over one by one before a search jumps over the rest.
+constexpr int kStepsBeforeSeek = 8;
+
+// The smallest string that is greater than every string with this prefix; false if there is none.
+bool PrefixEnd(std::string prefix, std::string* end) {
+  while (!prefix.empty() && static_cast<unsigned char>(prefix.back()) == 0xff) prefix.pop_back();
+  if (prefix.empty()) return false;
+  prefix.back() = static_cast<char>(static_cast<unsigned char>(prefix.back()) + 1);
+  *end = std::move(prefix);
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options) {
+  uint64_t sequence = 0;
+  if (options.snapshot != nullptr) {
+    // Registered once more, so that the snapshot may be released before the iterator.
+    sequence = snapshots_.Register([&] { return options.snapshot->GetSequenceNumber(); });
+  } else {
+    sequence = RegisterSnapshot();
+  }
+  // The view is taken after the sequence number: it holds everything that the number covers.
+  std::shared_ptr<const ReadView> view;
+  uint64_t pin = 0;
+  {
+    const auto guard = epochs_.Enter();
+    view = view_.load(std::memory_order_acquire)->shared_from_this();
+    pin = epochs_.Pin();
+  }
+  return std::make_unique<DBIterator>(this, std::move(view), options, sequence, pin);
+}
+
+DBIterator::DBIterator(DBImpl* db, std::shared_ptr<const ReadView> view, const ReadOptions& options, uint64_t sequence,
+                       uint64_t pin)
+    : db_(db), order_(db->order_), view_(std::move(view)), sequence_(sequence), pin_(pin) {
+  const auto add = [this](std::unique_ptr<EntryCursor> cursor) { children_.push_back({std::move(cursor), nullptr, 0}); };
+  add(view_->active->NewCursor());
+  for (const auto& memtable : view_->immutables) add(memtable->NewCursor());
+  for (const auto& table : view_->l0) add(table->list.NewCursor());
+  add(view_->l1->NewCursor());
+  SetBounds(options);
+}
+
+DBIterator::~DBIterator() {
+  children_.clear();
+  db_->epochs_.Unpin(pin_);
+  db_->snapshots_.Unregister(sequence_);
+}
+
+void DBIterator::SetBounds(const ReadOptions& options) {
+  if (options.iterate_lower_bound) {
+    has_lower_ = true;
+    lower_.assign(*options.iterate_lower_bound);
+  }
+  if (options.iterate_upper_bound) {
+    has_upper_ = true;
+    upper_.assign(*options.iterate_upper_bound);
+  }
+  if (!options.prefix || options.prefix->empty()) return;
+  if (order_.comparator() != BytewiseComparator()) {
+    status_ = Status::NotSupported("ReadOptions::prefix needs the bytewise comparator; use bounds instead");
+    return;
+  }
+  std::string end;
+  if (!has_lower_ || order_.Compare(lower_, *options.prefix) < 0) lower_.assign(*options.prefix);
+  has_lower_ = true;
+  if (PrefixEnd(std::string(*options.prefix), &end) && (!has_upper_ || order_.Compare(end, upper_) < 0)) {
+    upper_ = std::move(end);
+    has_upper_ = true;
+  }
+}
+
+Slice DBIterator::key() const {
+  BRAIDDB_DCHECK(Valid());
+  return current_->key();
+}
+
+Slice DBIterator::value() const {
+  BRAIDDB_DCHECK(Valid());
+  return current_->value();
+}
+
+void DBIterator::Load(Child* child) const {
+  child->entry = child->cursor->entry();
+  if (child->entry != nullptr) child->prefix = order_.Prefix(child->entry->key());
+}
+
+void DBIterator::SeekChildren(const SearchKey& target) {
+  direction_ = Direction::kForward;
+  for (Child& child : children_) {
+    child.cursor->Seek(target);
+    Load(&child);
+  }
+}
+
+void DBIterator::SeekChildrenBefore(const SearchKey& target) {
+  direction_ = Direction::kBackward;
+  for (Child& child : children_) {
+    child.cursor->SeekBefore(target);
+    Load(&child);
+  }
+}
+
+DBIterator::Child* DBIterator::First() {
+  Child* first = nullptr;
+  for (Child& child : children_) {
+    if (child.entry == nullptr) continue;
+    if (first == nullptr || child.prefix < first->prefix ||
+        (child.prefix == first->prefix && CompareEntries(order_, *child.entry, *first->entry) < 0)) {
+      first = &child;
+    }
+  }
+  return first;
+}
+
+DBIterator::Child* DBIterator::Last() {
+  Child* last = nullptr;
+  for (Child& child : children_) {
+    if (child.entry == nullptr) continue;
+    if (last == nullptr || child.prefix > last->prefix ||
+        (child.prefix == last->prefix && CompareEntries(order_, *child.entry, *last->entry) > 0)) {
+      last = &child;
+    }
+  }
+  return last;
+}
+
+bool DBIterator::SameKey(const Child& child, Slice key, uint64_t prefix) const {
+  return child.entry != nullptr && child.prefix == prefix && order_.Compare(child.entry->key(), key) == 0;
+}
+
+void DBIterator::SkipKey(Slice key, uint64_t prefix) {
+  for (Child& child : children_) {
+    for (int steps = 0; SameKey(child, key, prefix); ++steps) {
+      if (steps < kStepsBeforeSeek) {
+        child.cursor->Next();
+      } else {
+        child.cursor->Seek(SearchKey(order_, key, 0));  // behind all versions
+      }
+      Load(&child);
+    }
+  }
+}
+
+void DBIterator::FindForward() {
+  current_ = nullptr;
+  while (Child* first = First()) {
+    const LogEntry* entry = first->entry;
+    if (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) return;
+    if (entry->sequence() > sequence_) {
+      first->cursor->Next();
+      Load(first);
+      continue;
+    }
+    if (entry->type() == EntryType::kPut) {
+      current_ = entry;
+      return;
+    }
+    SkipKey(entry->key(), first->prefix);
+  }
+}
+
+void DBIterator::FindBackward() {
+  current_ = nullptr;
+  while (Child* last = Last()) {
+    const Slice key = last->entry->key();
+    const uint64_t prefix = last->prefix;
+    if (has_lower_ && order_.Compare(key, lower_) < 0) return;
+    const LogEntry* newest = nullptr;
+    for (Child& child : children_) {
+      for (; SameKey(child, key, prefix); Load(&child)) {
+        const LogEntry* entry = child.entry;
+        if (entry->sequence() <= sequence_ && (newest == nullptr || entry->sequence() > newest->sequence())) newest = entry;
+        child.cursor->Prev();
+      }
+    }
+    if (newest != nullptr && newest->type() == EntryType::kPut) {
+      current_ = newest;
+      return;
+    }
+  }
+}
+
+void DBIterator::SeekToFirst() {
+  if (has_lower_) return Seek(lower_);
+  if (!status_.ok()) return;
+  direction_ = Direction::kForward;
+  for (Child& child : children_) {
+    child.cursor->SeekToFirst();
+    Load(&child);
+  }
+  FindForward();
+}
+
+void DBIterator::SeekToLast() {
+  if (!status_.ok()) return;
+  if (has_upper_) {
+    SeekChildrenBefore(SearchKey(order_, upper_, kMaxSequence));
+  } else {
+    direction_ = Direction::kBackward;
+    for (Child& child : children_) {
+      child.cursor->SeekToLast();
+      Load(&child);
+    }
+  }
+  FindBackward();
+}
+
+void DBIterator::Seek(Slice target) {
+  if (!status_.ok()) return;
+  if (has_lower_ && order_.Compare(target, lower_) < 0) target = lower_;
+  SeekChildren(SearchKey(order_, target, sequence_));
+  FindForward();
+}
+
+void DBIterator::SeekForPrev(Slice target) {
+  if (!status_.ok()) return;
+  if (has_upper_ && order_.Compare(target, upper_) >= 0) {
+    SeekChildrenBefore(SearchKey(order_, upper_, kMaxSequence));
+  } else {
+    SeekChildrenBefore(SearchKey(order_, target, 0));  // before what follows the last version of target
+  }
+  FindBackward();
+}
+
+void DBIterator::Next() {
+  BRAIDDB_DCHECK(Valid());
+  const Slice key = current_->key();
+  if (direction_ == Direction::kForward) {
+    SkipKey(key, order_.Prefix(key));
+  } else {
+    SeekChildren(SearchKey(order_, key, 0));
+  }
+  FindForward();
+}
+
+void DBIterator::Prev() {
+  BRAIDDB_DCHECK(Valid());
+  if (direction_ == Direction::kForward) SeekChildrenBefore(SearchKey(order_, current_->key(), kMaxSequence));
+  FindBackward();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,69 @@
+// DBIterator: merges the cursors of all levels into the visible keys of one snapshot.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braiddb/iterator.h"
+#include "db/db_impl.h"
+
+namespace braiddb {
+
+// POSITION  kForward: every cursor stands on its first entry behind all versions of keys before the current one (the current key's own entries
+//           included or passed). kBackward: every cursor stands on its last entry before all versions of the current key.
+// The levels may show an entry twice (a table of L0 leads into the last level once it is merged); equal keys are taken once.
+class DBIterator final : public Iterator {
+ public:
+  // `sequence` is registered in the snapshot list, `pin` is held in the epochs, both by the caller for this object, which gives them back.
+  DBIterator(DBImpl* db, std::shared_ptr<const ReadView> view, const ReadOptions& options, uint64_t sequence, uint64_t pin);
+  ~DBIterator() override;
+
+  bool Valid() const override { return current_ != nullptr; }
+  void SeekToFirst() override;
+  void SeekToLast() override;
+  void Seek(Slice target) override;
+  void SeekForPrev(Slice target) override;
+  void Next() override;
+  void Prev() override;
+  Slice key() const override;
+  Slice value() const override;
+  Status status() const override { return status_; }
+
+ private:
+  enum class Direction : uint8_t { kForward, kBackward };
+  struct Child {
+    std::unique_ptr<EntryCursor> cursor;
+    const LogEntry* entry = nullptr;
+    uint64_t prefix = 0;
+  };
+
+  void SetBounds(const ReadOptions& options);
+  void Load(Child* child) const;
+  void SeekChildren(const SearchKey& target);
+  void SeekChildrenBefore(const SearchKey& target);
+  // The child whose entry comes first / last in entry order; null when all are at their end.
+  Child* First();
+  Child* Last();
+  void SkipKey(Slice key, uint64_t prefix);
+  // From the children's position on, sets current_ to the next visible key.
+  void FindForward();
+  void FindBackward();
+  bool SameKey(const Child& child, Slice key, uint64_t prefix) const;
+
+  DBImpl* const db_;
+  const KeyOrder& order_;
+  const std::shared_ptr<const ReadView> view_;
+  const uint64_t sequence_;
+  const uint64_t pin_;
+  std::vector<Child> children_;
+  bool has_lower_ = false;
+  bool has_upper_ = false;
+  std::string lower_;  // inclusive
+  std::string upper_;  // exclusive
+  Direction direction_ = Direction::kForward;
+  const LogEntry* current_ = nullptr;
+  Status status_;
+};
+
+}  // namespace braiddb

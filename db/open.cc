@@ -1,0 +1,293 @@
+// Opening, creating, recovering, closing and destroying a database.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "db/db_impl.h"
+#include "db/test_hooks.h"
+#include "recovery/replay.h"
+#include "util/format.h"
+#include "util/numa_topology.h"
+
+namespace braiddb {
+namespace {
+
+// Present while a database is being created: what lies beside it is not complete.
+constexpr const char* kCreatingMarker = "/CREATING";
+
+Status Validate(const Options& options) {
+  if (options.comparator == nullptr) return Status::InvalidArgument("Options::comparator is null; use BytewiseComparator()");
+  if (strlen(options.comparator->Name()) > kMaxComparatorName) {
+    return Status::InvalidArgument("the comparator's name is longer than 63 bytes");
+  }
+  if (options.regions > kMaxRegions) {
+    return Status::InvalidArgument("Options::regions is " + std::to_string(options.regions) + "; at most 16 are possible");
+  }
+  if (!options.region_paths.empty() && options.regions != 0 && options.region_paths.size() != options.regions) {
+    return Status::InvalidArgument("Options::region_paths names " + std::to_string(options.region_paths.size()) +
+                                   " directories for " + std::to_string(options.regions) + " regions");
+  }
+  if (options.segment_size < (256u << 10) || options.segment_size > (1u << 30)) {
+    return Status::InvalidArgument("Options::segment_size must be between 256 KiB and 1 GiB");
+  }
+  if (options.memtable_size < (16u << 10)) return Status::InvalidArgument("Options::memtable_size must be at least 16 KiB");
+  if (options.max_region_size != 0 && options.max_region_size < kMinRegionSize) {
+    return Status::InvalidArgument("Options::max_region_size must be at least 32 MiB, or 0 for the file system's capacity");
+  }
+  if (options.l1 != L1Kind::kBraidedSkipList) return Status::NotSupported("this version has no such Options::l1");
+  return Status::OK();
+}
+
+uint32_t CpuCount() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+Options Resolve(Options options) {
+  options.max_immutable_memtables = std::max(1u, options.max_immutable_memtables);
+  options.checkpoint_tables = std::max(1u, options.checkpoint_tables);
+  options.l0_compaction_trigger = std::max(1u, options.l0_compaction_trigger);
+  if (options.compaction_threads == 0) options.compaction_threads = std::max(1u, CpuCount() / 2);
+  if (options.recovery_threads == 0) options.recovery_threads = CpuCount();
+  return options;
+}
+
+uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count());
+}
+
+}  // namespace
+
+Status DB::Open(const Options& options, const std::string& path, std::unique_ptr<DB>* db) {
+  return DBImpl::Open(options, path, db);
+}
+
+DBImpl::DBImpl(const Options& options, const std::string& path)
+    : options_(Resolve(options)), path_(path), order_(options.comparator) {}
+
+Status DBImpl::Open(const Options& options, const std::string& path, std::unique_ptr<DB>* db) {
+  db->reset();
+  const auto start = std::chrono::steady_clock::now();
+  Status status = Validate(options);
+  if (!status.ok()) return status;
+  std::unique_ptr<DBImpl> impl(new DBImpl(options, path));
+  status = impl->OpenFiles();
+  if (status.ok()) status = impl->OpenStructures();
+  if (status.ok()) status = impl->Recover();
+  if (!status.ok()) {
+    impl->closed_ = true;  // nothing runs yet
+    return status;
+  }
+  impl->recovery_us_ = MicrosSince(start);
+  impl->StartBackground();
+  impl->Log(Format("open: serving after %.3f ms, %llu entries replayed, sequence number %llu",
+                   static_cast<double>(impl->recovery_us_) / 1000.0, static_cast<unsigned long long>(impl->replayed_entries_),
+                   static_cast<unsigned long long>(impl->GetLatestSequenceNumber())));
+  *db = std::move(impl);
+  return Status::OK();
+}
+
+RegionSetOptions DBImpl::MakeRegionOptions() const {
+  RegionSetOptions result;
+  result.database_path = path_;
+  result.region_paths = options_.region_paths;
+  result.regions = options_.regions;
+  result.max_region_size = options_.max_region_size;
+  result.persist_mode = options_.persist_mode;
+  result.emulation = options_.emulation;
+  result.info_log = [this](std::string_view line) {
+    if (logger_) logger_->Log(line);
+  };
+  return result;
+}
+
+Status DBImpl::OpenFiles() {
+  RegionSetOptions region_options = MakeRegionOptions();
+  const std::string marker = path_ + kCreatingMarker;
+  const bool half_made = FileExists(marker);
+  bool exists = !half_made && RegionSet::Exists(region_options);
+  if (!exists && !options_.create_if_missing) {
+    return Status::NotFound("there is no database in " + path_ + "; set Options::create_if_missing to make one");
+  }
+  if (exists && options_.error_if_exists) {
+    return Status::InvalidArgument("there is a database in " + path_ + " already, and Options::error_if_exists is set");
+  }
+  Status status = CreateDir(path_);
+  if (status.ok()) status = FileLock::Acquire(path_ + "/LOCK", &lock_);
+  if (!status.ok()) return status;
+  if (options_.info_log) {
+    logger_ = std::make_unique<Logger>(options_.info_log);
+  } else {
+    status = Logger::OpenFile(path_ + "/LOG", &logger_);
+    if (!status.ok()) return status;
+  }
+  // Looked at again under the lock: another process may have made it, or may have been making it.
+  if (FileExists(marker)) {
+    Log("open: the creation of this database was interrupted; it is made anew");
+    status = RegionSet::Destroy(region_options);
+    if (!status.ok()) return status;
+    exists = false;
+  } else {
+    exists = RegionSet::Exists(region_options);
+  }
+  if (!exists) return CreateFiles();
+  return RegionSet::Open(region_options, &regions_);
+}
+
+Status DBImpl::CreateFiles() {
+  const std::string marker = path_ + kCreatingMarker;
+  Status status = WriteSmallFile(marker, "a database is being created here\n");
+  if (status.ok()) status = RegionSet::Create(MakeRegionOptions(), &regions_);
+  if (status.ok()) status = BraidedSkipList::Create(regions_.get());
+  if (status.ok()) status = MergeJournal::Create(regions_.get());
+  if (status.ok()) {
+    ManifestState state;
+    state.comparator = options_.comparator->Name();
+    state.l1_kind = static_cast<uint8_t>(options_.l1);
+    status = Manifest::Create(regions_.get(), state);
+  }
+  if (!status.ok()) {
+    regions_.reset();
+    Status ignored = RegionSet::Destroy(MakeRegionOptions());
+    (void)ignored;  // the marker says that what is left is not a database
+    return status;
+  }
+  // ORDER: everything above is durable before the marker goes. [CC-1]
+  status = RemoveFile(marker);
+  if (status.ok()) status = SyncDir(path_);
+  return status;
+}
+
+Status DBImpl::OpenStructures() {
+  options_.regions = regions_->count();
+  test::NotifyPoolsMapped(regions_.get());
+  Status status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
+  if (status.ok()) status = Manifest::Open(regions_.get(), &manifest_, &manifest_state_);
+  if (!status.ok()) return status;
+  if (manifest_state_.comparator != order_.comparator()->Name()) {
+    return Status::InvalidArgument("the database is ordered by comparator '" + manifest_state_.comparator + "', not by '" +
+                                   order_.comparator()->Name() + "'; open it with the comparator it was made with");
+  }
+  if (manifest_state_.l1_kind != static_cast<uint8_t>(options_.l1)) {
+    return Status::InvalidArgument("the database was made with another Options::l1; open it with that");
+  }
+  status = MergeJournal::Open(regions_.get(), &journal_);
+  if (status.ok()) status = BraidedSkipList::Open(regions_.get(), &order_, &l1_);
+  return status;
+}
+
+// STEPS   1 redo the newest batch of an interrupted merge  2 take the listed tables as they are  3 replay the log behind the boundary
+//         into one more table  4 make that durable and list it.
+// CRASH   After any of them: the next recovery does the same again, with the same result. [CC-5]
+Status DBImpl::Recover() {
+  Status status = journal_.Redo(manifest_state_.merge_id, &resume_progress_);
+  if (!status.ok()) return status;
+  resume_merge_ = manifest_state_.merge_id != 0;
+  manifest_state_.clean = false;  // from the next commit on
+  RestoreTables();
+
+  ReplayContext context{regions_.get(), segments_.get(), &order_, manifest_state_.log_boundary, next_memtable_id_++,
+                        options_.recovery_threads, [this](std::string_view line) { Log(std::string(line)); }};
+  ReplayResult replay;
+  status = ReplayLog(context, &replay);
+  if (!status.ok()) return status;
+  replayed_entries_ = replay.entries;
+  const uint64_t last =
+      std::max({replay.last_sequence, manifest_state_.last_sequence, manifest_state_.log_boundary - 1});
+  next_sequence_.store(last + 1, std::memory_order_relaxed);
+
+  auto view = std::make_shared<ReadView>(*current_view_);
+  if (replay.table != nullptr) view->l0.insert(view->l0.begin(), replay.table);
+  view->active = NewMemtable();
+  if (view->active == nullptr) return Status::MemoryLimit("no address space for a memtable");
+  view->l1 = l1_.get();
+  active_.store(view->active.get(), std::memory_order_seq_cst);
+  active_first_sequence_ = last + 1;
+  {
+    std::lock_guard lock(view_mutex_);
+    InstallView(view);
+  }
+  segments_->ForEachUsed([this](Segment* segment) { unaccounted_.push_back(segment); });
+  counters_.l1_entries.store(manifest_state_.l1_entries);
+  return replay.table != nullptr ? CheckpointTables() : Status::OK();
+}
+
+void DBImpl::RestoreTables() {
+  auto view = std::make_shared<ReadView>();
+  view->l1 = l1_.get();
+  for (const ManifestState::Table& listed : manifest_state_.tables) {
+    auto table = std::make_shared<PmTable>(listed.id, listed.boundary, regions_.get(), &order_);
+    table->heads() = listed.heads;
+    for (uint32_t region = 0; region < regions_->count(); ++region) {
+      table->list.SetHead(region, &table->heads()[region * kMaxHeight]);
+    }
+    table->entries = listed.entries;
+    table->checkpointed.store(true, std::memory_order_relaxed);
+    view->l0.insert(view->l0.begin(), std::move(table));
+    next_memtable_id_ = std::max(next_memtable_id_, listed.id + 1);
+  }
+  next_memtable_id_ = std::max(next_memtable_id_, manifest_state_.next_id);
+  current_view_ = std::move(view);
+}
+
+void DBImpl::StartBackground() {
+  flush_thread_ = std::thread([this] { FlushLoop(); });
+  compaction_thread_ = std::thread([this] { CompactionLoop(); });
+}
+
+DBImpl::~DBImpl() {
+  Status ignored = Close();
+  (void)ignored;  // it was logged; whoever wants to know calls Close
+  view_.store(nullptr);
+  current_view_.reset();
+  pending_flushes_.clear();
+  // Old views own memtables, whose arenas come back to this object: they go while it is whole.
+  for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {
+  }
+}
+
+Status DBImpl::Close() {
+  if (closed_) return close_status_;
+  closed_ = true;
+  Status status = BackgroundError();
+  if (status.ok()) status = Flush();
+  stopping_.store(true, std::memory_order_release);
+  NotifyWork();
+  flush_thread_.join();
+  compaction_thread_.join();
+  if (status.ok()) {
+    threads_.ForEach([&](ThreadState& thread) {
+      Status sealed = thread.writer.Seal(segments_.get());
+      if (status.ok()) status = sealed;
+    });
+  }
+  epochs_.Reclaim();
+  if (status.ok()) {
+    std::lock_guard lock(manifest_mutex_);
+    manifest_state_.last_sequence = GetLatestSequenceNumber();
+    manifest_state_.clean = true;
+    status = manifest_.Commit(manifest_state_);
+  }
+  Log("close: " + status.ToString());
+  close_status_ = status;
+  return status;
+}
+
+Status DB::Destroy(const Options& options, const std::string& path) {
+  if (!FileExists(path)) return Status::OK();
+  RegionSetOptions region_options;
+  region_options.database_path = path;
+  region_options.region_paths = options.region_paths;
+  region_options.regions = options.regions;
+  std::unique_ptr<FileLock> lock;
+  Status status = FileLock::Acquire(path + "/LOCK", &lock);
+  if (status.ok()) status = RegionSet::Destroy(region_options);
+  for (const char* name : {"/CREATING", "/LOG", "/LOG.old", "/LOCK"}) {
+    if (status.ok()) status = RemoveFile(path + name);
+  }
+  if (!status.ok()) return status;
+  // The directory stays if others put files into it.
+  std::vector<std::string> names;
+  if (ListDir(path, &names).ok() && names.empty()) status = RemoveDir(path);
+  return status;
+}
+
+}  // namespace braiddb

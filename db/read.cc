@@ -1,0 +1,115 @@
+// Reading: point lookups, MultiGet, snapshots, pinned slices.
+#include <utility>
+
+#include "db/db_impl.h"
+
+namespace braiddb {
+
+PinnableSlice::PinnableSlice(PinnableSlice&& other) noexcept { *this = std::move(other); }
+
+PinnableSlice& PinnableSlice::operator=(PinnableSlice&& other) noexcept {
+  if (this == &other) return *this;
+  Reset();
+  value_ = std::exchange(other.value_, Slice());
+  release_ = std::exchange(other.release_, nullptr);
+  owner_ = other.owner_;
+  pin_ = other.pin_;
+  return *this;
+}
+
+void PinnableSlice::Reset() {
+  if (release_ != nullptr) release_(owner_, pin_);
+  release_ = nullptr;
+  value_ = Slice();
+}
+
+const LogEntry* DBImpl::FindEntry(const ReadView& view, const SearchKey& target, VisitCounts* visits) const {
+  if (const LogEntry* entry = view.active->Find(target)) return entry;
+  for (const auto& memtable : view.immutables) {
+    if (const LogEntry* entry = memtable->Find(target)) return entry;
+  }
+  for (const auto& table : view.l0) {
+    if (const LogEntry* entry = table->list.Find(target, visits)) return entry;
+  }
+  return view.l1->Find(target, visits);
+}
+
+const LogEntry* DBImpl::GetEntry(const SearchKey& target, bool latest, ThreadState* thread) const {
+  VisitCounts visits;
+  const LogEntry* entry = FindEntry(*view_.load(std::memory_order_acquire), target, &visits);
+  // A batch becomes visible as one: who sees a part of it waits until it is all there (microseconds).
+  if (entry != nullptr && latest && entry->is_batch_member()) WaitPublished(entry->sequence());
+  const bool found = entry != nullptr && entry->type() == EntryType::kPut;
+  if (thread != nullptr) {
+    thread->gets.Add(1);
+    if (found) thread->gets_found.Add(1);
+    thread->local_visits.Add(visits.local);
+    if (visits.remote != 0) thread->remote_visits.Add(visits.remote);
+  }
+  return found ? entry : nullptr;
+}
+
+Status DBImpl::Get(const ReadOptions& options, Slice key, std::string* value) {
+  const bool latest = options.snapshot == nullptr;
+  const SearchKey target(order_, key, latest ? kMaxSequence : options.snapshot->GetSequenceNumber());
+  const auto guard = epochs_.Enter();
+  const LogEntry* entry = GetEntry(target, latest, threads_.Get());
+  if (entry == nullptr) return Status::NotFound();
+  value->assign(entry->value());
+  return Status::OK();
+}
+
+Status DBImpl::Get(const ReadOptions& options, Slice key, PinnableSlice* value) {
+  value->Reset();
+  const bool latest = options.snapshot == nullptr;
+  const SearchKey target(order_, key, latest ? kMaxSequence : options.snapshot->GetSequenceNumber());
+  const auto guard = epochs_.Enter();
+  const LogEntry* entry = GetEntry(target, latest, threads_.Get());
+  if (entry == nullptr) return Status::NotFound();
+  // Inside the guard: what the pin holds is reachable now.
+  value->pin_ = epochs_.Pin();
+  value->owner_ = &epochs_;
+  value->release_ = [](void* epochs, uint64_t pin) { static_cast<EpochManager*>(epochs)->Unpin(pin); };
+  value->value_ = entry->value();
+  return Status::OK();
+}
+
+std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
+                                     std::vector<std::string>* values) {
+  std::vector<Status> statuses(keys.size());
+  values->resize(keys.size());
+  const uint64_t sequence = options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
+  {
+    const auto guard = epochs_.Enter();
+    ThreadState* thread = threads_.Get();
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const LogEntry* entry = GetEntry(SearchKey(order_, keys[i], sequence), false, thread);
+      if (entry == nullptr) {
+        statuses[i] = Status::NotFound();
+      } else {
+        (*values)[i].assign(entry->value());
+      }
+    }
+  }
+  if (options.snapshot == nullptr) snapshots_.Unregister(sequence);
+  return statuses;
+}
+
+// Every write that was acknowledged before has a smaller number and is visible when this returns; every write that has a smaller
+// number and was still under way is waited for. Batches are wholly below or wholly above: their numbers are drawn at once.
+uint64_t DBImpl::RegisterSnapshot() {
+  const uint64_t sequence =
+      snapshots_.Register([this] { return next_sequence_.load(std::memory_order_seq_cst) - 1; });
+  WaitPublished(sequence);
+  return sequence;
+}
+
+const Snapshot* DBImpl::GetSnapshot() { return new SnapshotImpl(RegisterSnapshot()); }
+
+void DBImpl::ReleaseSnapshot(const Snapshot* snapshot) {
+  if (snapshot == nullptr) return;
+  snapshots_.Unregister(snapshot->GetSequenceNumber());
+  delete static_cast<const SnapshotImpl*>(snapshot);
+}
+
+}  // namespace braiddb

@@ -1,0 +1,53 @@
+// SnapshotList: the sequence numbers that somebody reads at.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "braiddb/db.h"
+
+namespace braiddb {
+
+class SnapshotImpl final : public Snapshot {
+ public:
+  explicit SnapshotImpl(uint64_t sequence) : sequence_(sequence) {}
+  uint64_t GetSequenceNumber() const override { return sequence_; }
+
+ private:
+  const uint64_t sequence_;
+};
+
+// Snapshots, iterators and MultiGets register here, so that flush and compaction keep what they see.
+// Thread safety: all methods may be called concurrently.
+class SnapshotList {
+ public:
+  // Registers the sequence number that `choose` returns. Chosen and registered under one lock: whoever copies the list
+  // without it may rely on its being at least as new as everything that was written before the copy.
+  template <class Choose>
+  uint64_t Register(const Choose& choose) {
+    std::lock_guard lock(mutex_);
+    const uint64_t sequence = choose();
+    sequences_.insert(sequence);
+    return sequence;
+  }
+  void Unregister(uint64_t sequence) {
+    std::lock_guard lock(mutex_);
+    sequences_.erase(sequences_.find(sequence));
+  }
+  std::vector<uint64_t> Copy() const {
+    std::lock_guard lock(mutex_);
+    return {sequences_.begin(), sequences_.end()};
+  }
+  size_t size() const {
+    std::lock_guard lock(mutex_);
+    return sequences_.size();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::multiset<uint64_t> sequences_;
+};
+
+}  // namespace braiddb

@@ -1,0 +1,53 @@
+// ThreadState: what one thread of the process keeps for one database.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "log/log_writer.h"
+#include "lsm/memtable.h"
+#include "util/random.h"
+
+namespace braiddb {
+
+// A counter with one writer at a time and any readers.
+class ThreadCounter {
+ public:
+  void Add(uint64_t n) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+  uint64_t value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> value_{0};
+};
+
+struct ThreadState {
+  static constexpr uint64_t kIdle = UINT64_MAX;
+
+  // While a write is under way: a number not larger than its first sequence number. See DBImpl::WaitPublished.
+  std::atomic<uint64_t> in_flight{kIdle};
+
+  // Used by the owning thread only.
+  LogWriter writer;
+  Memtable::NodeBlock nodes;
+  std::shared_ptr<LogExtent> extent;  // the stretch being filled, of memtable extent_owner
+  uint64_t extent_owner = 0;
+  uint64_t uncharged_bytes = 0;
+  uint64_t uncharged_entries = 0;
+  std::unique_ptr<Random> random;
+  std::vector<LogUpdate> updates;  // of the batch being written
+  std::vector<Memtable::Insertion> insertions;
+
+  ThreadCounter writes;
+  ThreadCounter batches;
+  ThreadCounter log_bytes;
+  ThreadCounter gets;
+  ThreadCounter gets_found;
+  ThreadCounter local_visits;
+  ThreadCounter remote_visits;
+  ThreadCounter write_delays;
+  ThreadCounter write_delay_us;
+};
+
+}  // namespace braiddb

@@ -1,0 +1,279 @@
+// Writing: one log append with one flush pass and one fence, overlapped with the search in the memtable; then publication.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "db/db_impl.h"
+#include "lsm/skiplist_memtable.h"
+#include "util/spin.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+namespace {
+
+// Threads account what they write in portions of this fraction of a memtable, so that they do not share a counter per write.
+constexpr uint64_t kChargePortions = 64;
+
+Status CheckSizes(Slice key, Slice value) {
+  if (key.size() > kMaxKeySize) {
+    return Status::InvalidArgument("a key of " + std::to_string(key.size()) + " bytes; at most 65536 are possible");
+  }
+  if (value.size() > kMaxValueSize) {
+    return Status::InvalidArgument("a value of " + std::to_string(value.size()) + " bytes; at most 1 GiB is possible");
+  }
+  return Status::OK();
+}
+
+int64_t NowMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+ThreadState* DBImpl::GetThreadState() {
+  ThreadState* thread = threads_.Get();
+  if (thread != nullptr && __builtin_expect(thread->random == nullptr, 0)) {
+    thread->random = std::make_unique<Random>(regions_->database_id() + ThreadIndex());
+  }
+  return thread;
+}
+
+Status DBImpl::Put(const WriteOptions& options, Slice key, Slice value) {
+  Status status = CheckSizes(key, value);
+  if (!status.ok()) return status;
+  ThreadState* thread = GetThreadState();
+  if (thread == nullptr) return Status::Busy("more than 4096 threads");
+  LogUpdate update{EntryType::kPut, key, value, RandomHeight(thread->random->Next())};
+  return WriteUpdates(options, thread, {&update, 1});
+}
+
+Status DBImpl::Delete(const WriteOptions& options, Slice key) {
+  Status status = CheckSizes(key, Slice());
+  if (!status.ok()) return status;
+  ThreadState* thread = GetThreadState();
+  if (thread == nullptr) return Status::Busy("more than 4096 threads");
+  LogUpdate update{EntryType::kDelete, key, Slice(), RandomHeight(thread->random->Next())};
+  return WriteUpdates(options, thread, {&update, 1});
+}
+
+Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) {
+  ThreadState* thread = GetThreadState();
+  if (thread == nullptr) return Status::Busy("more than 4096 threads");
+  struct Collector : WriteBatch::Handler {
+    void Put(Slice key, Slice value) override { Add(EntryType::kPut, key, value); }
+    void Delete(Slice key) override { Add(EntryType::kDelete, key, Slice()); }
+    void Add(EntryType type, Slice key, Slice value) {
+      if (status.ok()) status = CheckSizes(key, value);
+      thread->updates.push_back({type, key, value, RandomHeight(thread->random->Next())});
+    }
+    ThreadState* thread;
+    Status status;
+  } collector;
+  collector.thread = thread;
+  thread->updates.clear();
+  Status status = batch.Iterate(&collector);
+  if (status.ok()) status = collector.status;
+  if (!status.ok() || thread->updates.empty()) return status;
+  return WriteUpdates(options, thread, thread->updates);
+}
+
+Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates) {
+  if (__builtin_expect(write_failed_.load(std::memory_order_acquire), 0)) return BackgroundError();
+  // Enough for any start in a cache line; a single update takes exactly its size.
+  uint64_t bytes = 0;
+  for (const LogUpdate& update : updates) {
+    bytes += LogEntrySize(update.height, update.key.size(), update.value.size());
+    if (updates.size() > 1) bytes += kCacheLine - kLastStart;
+  }
+  if (bytes > kMaxBatchSize) return Status::InvalidArgument("a batch of more than 4 GiB; write it in several");
+  if (__builtin_expect(immutable_count_.load(std::memory_order_relaxed) > options_.max_immutable_memtables, 0)) DelayWrite(thread);
+  LogSlot slot;
+  Status status = ReserveLog(thread, bytes, &slot);
+  if (!status.ok()) return status;
+  return AppendAndPublish(options, thread, updates, &slot);
+}
+
+Status DBImpl::ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot) {
+  Status status = thread->writer.Reserve(segments_.get(), regions_->HomeRegion(), bytes, slot);
+  if (__builtin_expect(status.IsNoSpace(), 0)) {
+    // Space may be waiting for a merge and a reclaim.
+    if (MakeSpace().ok()) status = thread->writer.Reserve(segments_.get(), regions_->HomeRegion(), bytes, slot);
+  }
+  if (status.IsIOError()) SetBackgroundError(status);
+  return status;
+}
+
+// STEPS   1 announce, draw a sequence number, find its memtable  2 write the entries  3 start the flush of their lines
+//         4 find the place in the memtable meanwhile  5 fence  6 publish.
+// ORDER   The entries are durable (5) before anyone can see them (6). [CC-6]
+// COST    One flush per line, one fence.
+Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates, LogSlot* slot) {
+  // seq_cst: pairs with the loads in WaitPublished. Whoever draws or reads next_sequence_ after this store sees it.
+  thread->in_flight.store(next_sequence_.load(std::memory_order_relaxed), std::memory_order_seq_cst);
+  const uint64_t first = next_sequence_.fetch_add(updates.size(), std::memory_order_seq_cst);
+  Memtable* memtable = MemtableFor(active_.load(std::memory_order_seq_cst), first);
+
+  const bool single = updates.size() == 1;
+  auto& insertions = thread->insertions;
+  if (insertions.size() < updates.size()) insertions.resize(updates.size());
+  for (size_t i = 0; i < updates.size(); ++i) {
+    if (!memtable->Allocate(&thread->nodes, updates[i].height, &insertions[i])) {
+      thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
+      return Status::MemoryLimit("the memtable is full; write smaller batches or flush");
+    }
+  }
+  AssignExtent(thread, memtable, *slot);
+
+  Segment* segment = slot->segment;
+  uint64_t end = slot->offset;
+  for (size_t i = 0; i < updates.size(); ++i) {
+    const uint64_t offset = i == 0 ? slot->offset : NextEntryOffset(end);
+    uint64_t flags = 0;
+    if (!single) flags = LogEntry::kBatchMember | (i + 1 < updates.size() ? LogEntry::kMoreFollows : 0);
+    end = LogWriter::WriteEntry(*slot, offset, first + i, flags, updates[i]);
+    insertions[i].entry = reinterpret_cast<LogEntry*>(segment->data() + offset);
+    insertions[i].pointer = segment->ptr(offset);
+  }
+  slot->bytes = end - slot->offset;
+  Persistence* persistence = regions_->persistence();
+  persistence->Flush(segment->data() + slot->offset, slot->bytes);
+  if (single) memtable->Prepare(insertions[0].entry, insertions[0].pointer, &insertions[0]);
+  const bool durable = options.sync || persistence->mode() != PersistMode::kPage ? persistence->Drain() : !persistence->failed();
+  Status status = durable ? thread->writer.Commit(segments_.get(), *slot, static_cast<uint32_t>(updates.size()),
+                                                  first + updates.size() - 1)
+                          : persistence->error();
+  if (__builtin_expect(!status.ok(), 0)) {
+    thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
+    SetBackgroundError(status);
+    return status;
+  }
+  BRAIDDB_SYNC_POINT("DBImpl::AppendAndPublish:Durable");
+  for (size_t i = 0; i < updates.size(); ++i) {
+    if (!single) memtable->Prepare(insertions[i].entry, insertions[i].pointer, &insertions[i]);
+    memtable->Publish(&insertions[i]);
+  }
+  // release: pairs with the loads in WaitPublished; the entries are visible to whoever sees this.
+  thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
+  thread->writes.Add(updates.size());
+  thread->batches.Add(1);
+  thread->log_bytes.Add(slot->bytes);
+  // Unclean: a failed rotation only makes the memtable larger.
+  return Charge(thread, memtable, slot->bytes, updates.size());
+}
+
+void DBImpl::AssignExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot) {
+  if (slot.dedicated) {
+    memtable->AddExtent(slot.segment, slot.offset);  // its end is what the segment holds
+    return;
+  }
+  if (__builtin_expect(thread->extent_owner == memtable->id() && thread->extent->segment == slot.segment, 1)) return;
+  if (thread->extent != nullptr && thread->extent->segment == slot.segment) {
+    thread->extent->end.store(slot.offset, std::memory_order_release);
+  }
+  thread->extent = memtable->AddExtent(slot.segment, slot.offset);
+  thread->extent_owner = memtable->id();
+}
+
+Status DBImpl::Charge(ThreadState* thread, Memtable* memtable, uint64_t bytes, uint64_t entries) {
+  thread->uncharged_bytes += bytes;
+  thread->uncharged_entries += entries;
+  if (__builtin_expect(thread->uncharged_bytes * kChargePortions < options_.memtable_size, 1)) return Status::OK();
+  const uint64_t charged = memtable->charged_bytes.fetch_add(thread->uncharged_bytes, std::memory_order_relaxed);
+  memtable->entry_count.fetch_add(thread->uncharged_entries, std::memory_order_relaxed);
+  const uint64_t total = charged + thread->uncharged_bytes;
+  thread->uncharged_bytes = 0;
+  thread->uncharged_entries = 0;
+  if (total < options_.memtable_size) return Status::OK();
+  // The write is done: that there is no memory for another memtable only means that this one grows on.
+  Status status = RotateMemtable(memtable);
+  if (!status.ok()) Log("rotation: " + status.ToString());
+  return Status::OK();
+}
+
+std::shared_ptr<Memtable> DBImpl::NewMemtable() {
+  std::unique_ptr<Arena> arena;
+  {
+    std::lock_guard lock(arenas_mutex_);
+    if (!arenas_.empty()) {
+      arena = std::move(arenas_.back());
+      arenas_.pop_back();
+    }
+  }
+  if (arena == nullptr) arena = Arena::Create();
+  if (arena == nullptr) return nullptr;
+  const uint32_t block = options_.memtable_size >= (1u << 20) ? 16384 : 1024;
+  auto* memtable = new SkipListMemtable(next_memtable_id_++, regions_.get(), &order_, std::move(arena), block);
+  return std::shared_ptr<Memtable>(memtable, [this](Memtable* dying) {
+    std::unique_ptr<Arena> back = static_cast<SkipListMemtable*>(dying)->TakeArena();
+    delete dying;
+    back->Reset(2 * options_.memtable_size);
+    std::lock_guard lock(arenas_mutex_);
+    if (arenas_.size() < 2) arenas_.push_back(std::move(back));
+  });
+}
+
+// STEPS   1 the new view, in which readers find the successor  2 the successor, which writers find  3 the boundary, drawn from the
+//         writers' counter  4 the new active memtable.
+// A writer that draws a number above the boundary sees the successor (2 before 3) and waits for the boundary if it must (MemtableFor);
+// a reader that starts after such a write was acknowledged sees the new view (1 before 2).
+Status DBImpl::RotateMemtable(Memtable* expected) {
+  {
+    std::lock_guard lock(view_mutex_);
+    Memtable* old = active_.load(std::memory_order_relaxed);
+    if (old != expected) return Status::OK();
+    auto view = std::make_shared<ReadView>(*current_view_);
+    std::shared_ptr<Memtable> fresh = NewMemtable();
+    if (fresh == nullptr) return Status::MemoryLimit("no address space for a memtable");
+    std::shared_ptr<Memtable> full = view->active;
+    view->immutables.insert(view->immutables.begin(), full);
+    view->active = fresh;
+    InstallView(view);
+    old->successor.store(fresh.get(), std::memory_order_seq_cst);
+    const uint64_t boundary = next_sequence_.fetch_add(1, std::memory_order_seq_cst);
+    old->boundary.store(boundary, std::memory_order_release);
+    active_.store(fresh.get(), std::memory_order_seq_cst);
+    active_first_sequence_ = boundary + 1;
+    // Writers that may still be inside `old`, or may still dereference it on their way to the successor, announced a number below this.
+    const uint64_t writers_until = next_sequence_.load(std::memory_order_seq_cst) + 1;
+    pending_flushes_.push_back({std::move(full), writers_until});
+    immutable_count_.fetch_add(1, std::memory_order_relaxed);
+  }
+  counters_.rotations.fetch_add(1, std::memory_order_relaxed);
+  NotifyWork();
+  return Status::OK();
+}
+
+void DBImpl::WaitPublished(uint64_t sequence) const {
+  if (sequence < published_below_.load(std::memory_order_acquire)) return;
+  threads_.ForEach([sequence](const ThreadState& thread) {
+    SpinWait wait;
+    // seq_cst: a writer that drew a number <= sequence announced itself before.
+    while (thread.in_flight.load(std::memory_order_seq_cst) <= sequence) wait.Once();
+  });
+  uint64_t known = published_below_.load(std::memory_order_relaxed);
+  while (known <= sequence && !published_below_.compare_exchange_weak(known, sequence + 1, std::memory_order_acq_rel)) {
+  }
+}
+
+// The longer the queue of flushes, the slower; never a stop. The bound on memory is what matters.
+void DBImpl::DelayWrite(ThreadState* thread) {
+  const uint32_t waiting = immutable_count_.load(std::memory_order_relaxed);
+  const uint32_t over = waiting - std::min(waiting, options_.max_immutable_memtables);
+  const auto start = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(std::chrono::microseconds(std::min<uint64_t>(1000, 20ull << std::min(over, 6u))));
+  const auto lost = std::chrono::steady_clock::now() - start;
+  thread->write_delays.Add(1);
+  thread->write_delay_us.Add(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(lost).count()));
+}
+
+Status DBImpl::MakeSpace() {
+  // Once a second at the most: when the data simply does not fit, writes fail fast.
+  int64_t last = space_attempt_ms_.load(std::memory_order_relaxed);
+  const int64_t now = NowMs();
+  if (now - last < 1000 || !space_attempt_ms_.compare_exchange_strong(last, now)) return Status::NoSpace("tried just now");
+  Log("no space: merging and reclaiming before the write is refused");
+  CompactRangeOptions options;
+  return CompactRange(options, nullptr, nullptr);
+}
+
+}  // namespace braiddb

@@ -1,0 +1,101 @@
+#include "braiddb/write_batch.h"
+
+#include <bit>
+#include <cstring>
+
+#include "util/check.h"
+
+namespace braiddb {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "lengths are copied as they are in memory");
+
+enum class Type : uint8_t { kDelete = 0, kPut = 1 };
+
+// LAYOUT of an update: type (1 byte), key length (4), value length (4), key, value.
+constexpr size_t kKeyLengthAt = 1;
+constexpr size_t kValueLengthAt = kKeyLengthAt + sizeof(uint32_t);
+constexpr size_t kHeaderSize = kValueLengthAt + sizeof(uint32_t);
+
+struct Update {
+  Type type;
+  Slice key;
+  Slice value;
+};
+
+uint32_t ReadLength(const char* at) {
+  uint32_t length;
+  std::memcpy(&length, at, sizeof length);
+  return length;
+}
+
+void Append(std::string* rep, Type type, Slice key, Slice value) {
+  BRAIDDB_CHECK(key.size() <= UINT32_MAX && value.size() <= UINT32_MAX);
+  const auto key_length = static_cast<uint32_t>(key.size());
+  const auto value_length = static_cast<uint32_t>(value.size());
+  char header[kHeaderSize];
+  header[0] = static_cast<char>(type);
+  std::memcpy(header + kKeyLengthAt, &key_length, sizeof key_length);
+  std::memcpy(header + kValueLengthAt, &value_length, sizeof value_length);
+  rep->append(header, kHeaderSize).append(key).append(value);
+}
+
+// Takes the first update off `rest`. Null if all is well, otherwise what is wrong.
+const char* TakeUpdate(Slice* rest, Update* update) {
+  if (rest->size() < kHeaderSize) return "write batch: an update is cut short";
+  update->type = static_cast<Type>(rest->front());
+  const uint64_t key_length = ReadLength(rest->data() + kKeyLengthAt);
+  const uint64_t value_length = ReadLength(rest->data() + kValueLengthAt);
+  if (update->type != Type::kPut && update->type != Type::kDelete) return "write batch: unknown type of update";
+  if (update->type == Type::kDelete && value_length != 0) return "write batch: a deletion has a value";
+  if (rest->size() - kHeaderSize < key_length + value_length) return "write batch: a key or value is cut short";
+  update->key = rest->substr(kHeaderSize, key_length);
+  update->value = rest->substr(kHeaderSize + key_length, value_length);
+  rest->remove_prefix(kHeaderSize + key_length + value_length);
+  return nullptr;
+}
+
+}  // namespace
+
+void WriteBatch::Put(Slice key, Slice value) {
+  Append(&rep_, Type::kPut, key, value);
+  ++count_;
+}
+
+void WriteBatch::Delete(Slice key) {
+  Append(&rep_, Type::kDelete, key, {});
+  ++count_;
+}
+
+void WriteBatch::Clear() {
+  rep_.clear();
+  count_ = 0;
+}
+
+Status WriteBatch::Iterate(Handler* handler) const {
+  Slice rest = rep_;
+  Update update;
+  while (!rest.empty()) {
+    if (const char* error = TakeUpdate(&rest, &update)) return Status::Corruption(error);
+    if (update.type == Type::kPut) {
+      handler->Put(update.key, update.value);
+    } else {
+      handler->Delete(update.key);
+    }
+  }
+  return Status::OK();
+}
+
+Status WriteBatch::FromData(Slice data, WriteBatch* batch) {
+  uint32_t count = 0;
+  Update update;
+  for (Slice rest = data; !rest.empty(); ++count) {
+    if (const char* error = TakeUpdate(&rest, &update)) return Status::Corruption(error);
+  }
+  batch->rep_.assign(data);
+  batch->count_ = count;
+  return Status::OK();
+}
+
+}  // namespace braiddb

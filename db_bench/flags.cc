@@ -1,0 +1,242 @@
+#include "db_bench/flags.h"
+
+#include <unistd.h>
+
+#include <boost/program_options.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <random>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+#include "braiddb/db.h"
+#include "db_bench/foreign_flags.h"
+
+namespace braiddb::bench {
+
+namespace {
+
+namespace po = boost::program_options;
+
+// What was typed, before it is checked. Counts and sizes are signed so that a negative one is seen and refused.
+struct Typed {
+  std::string benchmarks, persist_mode, region_paths;
+  int64_t key_size, value_size, batch_size, seek_nexts, multiread_stride, readwritepercent, threads, seed;
+  int64_t regions, max_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables, checkpoint_tables;
+  int64_t compaction_threads, recovery_threads, l0_compaction_trigger;
+  int64_t write_latency_ns, read_latency_ns, remote_latency_ns;
+};
+
+std::string DefaultPath() {
+  if (const char* directory = std::getenv("TEST_TMPDIR")) return std::string(directory) + "/dbbench";
+  const char* base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+  return std::string(base) + "/braiddb-" + std::to_string(getuid()) + "/dbbench";
+}
+
+po::typed_value<bool>* Switch(bool* target) { return po::value<bool>(target)->default_value(false)->implicit_value(true); }
+
+template <class T>
+po::typed_value<T>* Value(T* target, T otherwise) {
+  return po::value<T>(target)->default_value(otherwise);
+}
+
+void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) {
+  po::options_description group("What to run (counts are per thread)", 110, 60);
+  auto add = group.add_options();
+  add("benchmarks",
+      Value<std::string>(&typed->benchmarks,
+                         "fillseq,fillrandom,overwrite,readrandom,readmissing,readseq,readreverse,seekrandom,deleterandom,compact"),
+      "comma-separated, run in this order; 'help' lists them");
+  add("db", Value<std::string>(&flags->db, DefaultPath()), "directory of the database; what is there is destroyed");
+  add("use_existing_db", Switch(&flags->use_existing_db), "keep what is there; benchmarks that start afresh are skipped");
+  add("num", Value<int64_t>(&flags->num, 1000000), "size of the key space, and default of the counts below");
+  add("reads", Value<int64_t>(&flags->reads, -1), "reads; negative: num");
+  add("writes", Value<int64_t>(&flags->writes, -1), "writes; negative: num");
+  add("deletes", Value<int64_t>(&flags->deletes, -1), "deletions; negative: num");
+  add("duration", Value<int64_t>(&flags->duration, 0), "seconds for benchmarks in random order; 0: by count");
+  add("threads", Value<int64_t>(&typed->threads, 1), "concurrent threads");
+  add("seed", Value<int64_t>(&typed->seed, 0), "of the random numbers; 0: a new one each time");
+  add("key_size", Value<int64_t>(&typed->key_size, 16), "bytes: the number, big-endian, padded with '0'");
+  add("value_size", Value<int64_t>(&typed->value_size, 100), "bytes");
+  add("batch_size", Value<int64_t>(&typed->batch_size, 1), "updates per write, keys per MultiGet");
+  add("seek_nexts", Value<int64_t>(&typed->seek_nexts, 0), "seekrandom: steps after each seek");
+  add("reverse_iterator", Switch(&flags->reverse_iterator), "seekrandom: step with Prev");
+  add("multiread_stride", Value<int64_t>(&typed->multiread_stride, 0), "multireadrandom: distance of the keys; 0: random");
+  add("readwritepercent", Value<int64_t>(&typed->readwritepercent, 90), "readrandomwriterandom: percentage of reads");
+  add("sync", Switch(&flags->sync), "only for --persist_mode=page: acknowledge after msync; the other modes always are durable");
+  add("benchmark_write_rate_limit", Value<int64_t>(&flags->benchmark_write_rate_limit, 0), "bytes per second; 0: none");
+  add("benchmark_read_rate_limit", Value<int64_t>(&flags->benchmark_read_rate_limit, 0), "operations per second; 0: none");
+  all->add(group);
+}
+
+void AddReportFlags(po::options_description* all, Flags* flags) {
+  po::options_description group("What to print", 110, 60);
+  auto add = group.add_options();
+  add("histogram", Switch(&flags->histogram), "latencies; costs a reading of the clock per operation");
+  add("statistics", Switch(&flags->statistics), "the database's counters, at the end");
+  add("stats_interval", Value<int64_t>(&flags->stats_interval, 0), "a line per thread each so many operations");
+  add("stats_interval_seconds", Value<int64_t>(&flags->stats_interval_seconds, 0), "… each so many seconds");
+  add("report_file", Value<std::string>(&flags->report_file, "report.csv"), "file for --report_interval_seconds");
+  add("report_interval_seconds", Value<int64_t>(&flags->report_interval_seconds, 0), "CSV line secs_elapsed,interval_qps; 0: none");
+  all->add(group);
+}
+
+void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) {
+  const Options defaults;
+  po::options_description group("The database (sizes in bytes; include/braiddb/options.h says what each trades)", 110, 60);
+  auto add = group.add_options();
+  add("regions", Value<int64_t>(&typed->regions, defaults.regions), "pools of persistent memory; 0: one per NUMA node");
+  add("region_paths", Value<std::string>(&typed->region_paths, ""), "comma-separated, a directory for each region");
+  add("max_region_size", Value<int64_t>(&typed->max_region_size, 0), "the most a region grows to; 0: its file system's capacity");
+  add("segment_size", Value<int64_t>(&typed->segment_size, static_cast<int64_t>(defaults.segment_size)), "unit of log space");
+  add("persist_mode", Value<std::string>(&typed->persist_mode, "auto"), "auto, cacheline, eadr, page or emulated");
+  add("emulate_write_latency_ns", Value<int64_t>(&typed->write_latency_ns, 0), "injected per flushed line");
+  add("emulate_read_latency_ns", Value<int64_t>(&typed->read_latency_ns, 0), "injected per visited node");
+  add("emulate_remote_latency_ns", Value<int64_t>(&typed->remote_latency_ns, 0), "… more in another region");
+  add("memtable_size", Value<int64_t>(&typed->memtable_size, static_cast<int64_t>(defaults.memtable_size)), "log bytes per memtable");
+  add("write_buffer_size", Value<int64_t>(&typed->write_buffer_size, 0), "RocksDB's name for memtable_size");
+  add("max_immutable_memtables", Value<int64_t>(&typed->max_immutable_memtables, defaults.max_immutable_memtables),
+      "more than this and writers are slowed down");
+  add("checkpoint_tables", Value<int64_t>(&typed->checkpoint_tables, defaults.checkpoint_tables), "flushed tables per checkpoint");
+  add("compaction_threads", Value<int64_t>(&typed->compaction_threads, defaults.compaction_threads), "0: half of the CPUs");
+  add("recovery_threads", Value<int64_t>(&typed->recovery_threads, defaults.recovery_threads), "0: all CPUs");
+  add("l0_compaction_trigger", Value<int64_t>(&typed->l0_compaction_trigger, defaults.l0_compaction_trigger), "L0 tables");
+  add("disable_auto_compactions", Switch(&flags->options.disable_auto_compaction), "flush and compact only when told to");
+  all->add(group);
+}
+
+// gflags also takes one dash, and --noflag for a switch.
+std::vector<std::string> NormalizeArguments(int argc, char** argv, const po::options_description& known) {
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    if (argument.size() > 2 && argument[0] == '-' && argument[1] != '-') argument.insert(0, "-");
+    if (argument.starts_with("--no") && known.find_nothrow(argument.substr(2), false) == nullptr) {
+      const po::option_description* option = known.find_nothrow(argument.substr(4), false);
+      // Only switches need no token of their own.
+      if (option != nullptr && option->semantic()->min_tokens() == 0) argument = "--" + argument.substr(4) + "=false";
+    }
+    arguments.push_back(std::move(argument));
+  }
+  return arguments;
+}
+
+// Notes or refuses what Boost did not recognize.
+void JudgeUnknown(const po::parsed_options& parsed) {
+  for (const po::option& option : parsed.options) {
+    if (option.position_key >= 0) {
+      // "--foreign value": the value stands alone, because Boost does not know that the flag takes one.
+      if (option.position_key == 0 || !parsed.options.front().unregistered) {
+        const bool after_foreign = &option != &parsed.options.front() && (&option - 1)->unregistered;
+        if (after_foreign) continue;
+      }
+      throw std::invalid_argument("'" + option.value.front() + "' is not a flag; flags are written --name=value");
+    }
+    if (!option.unregistered) continue;
+    const std::string value = option.value.empty() ? "" : option.value.front();
+    const ForeignFlag judged = JudgeForeignFlag(option.string_key, value);
+    if (!judged.accepted) throw std::invalid_argument(judged.message);
+    std::fprintf(stderr, "note: %s\n", judged.message.c_str());
+  }
+}
+
+std::vector<std::string> Split(const std::string& list) {
+  std::vector<std::string> parts;
+  std::istringstream stream(list);
+  for (std::string part; std::getline(stream, part, ',');) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
+}
+
+template <class T>
+void Take(const char* name, int64_t typed, int64_t least, int64_t most, T* target) {
+  if (typed < least || typed > most) {
+    throw std::invalid_argument("--" + std::string(name) + "=" + std::to_string(typed) + " is not between " + std::to_string(least) +
+                                " and " + std::to_string(most));
+  }
+  *target = static_cast<T>(typed);
+}
+
+PersistMode ParsePersistMode(const std::string& name) {
+  if (name == "auto") return PersistMode::kAuto;
+  if (name == "cacheline") return PersistMode::kCacheLine;
+  if (name == "eadr") return PersistMode::kEadr;
+  if (name == "page") return PersistMode::kPage;
+  if (name == "emulated") return PersistMode::kEmulated;
+  throw std::invalid_argument("--persist_mode=" + name + " is none of auto, cacheline, eadr, page, emulated");
+}
+
+void TakeWorkload(const Typed& typed, Flags* flags) {
+  flags->benchmarks = Split(typed.benchmarks);
+  Take("threads", typed.threads, 1, 4000, &flags->threads);
+  Take("key_size", typed.key_size, 1, static_cast<int64_t>(kMaxKeySize) - 1, &flags->key_size);
+  Take("value_size", typed.value_size, 0, static_cast<int64_t>(kMaxValueSize), &flags->value_size);
+  Take("batch_size", typed.batch_size, 1, INT32_MAX, &flags->batch_size);
+  Take("seek_nexts", typed.seek_nexts, 0, INT64_MAX, &flags->seek_nexts);
+  Take("multiread_stride", typed.multiread_stride, 0, INT64_MAX, &flags->multiread_stride);
+  Take("readwritepercent", typed.readwritepercent, 0, 100, &flags->readwritepercent);
+  Take("num", flags->num, 1, INT64_MAX, &flags->num);
+  Take("duration", flags->duration, 0, INT32_MAX, &flags->duration);
+  Take("stats_interval", flags->stats_interval, 0, INT64_MAX, &flags->stats_interval);
+  Take("stats_interval_seconds", flags->stats_interval_seconds, 0, INT32_MAX, &flags->stats_interval_seconds);
+  Take("report_interval_seconds", flags->report_interval_seconds, 0, INT32_MAX, &flags->report_interval_seconds);
+  Take("benchmark_write_rate_limit", flags->benchmark_write_rate_limit, 0, INT64_MAX, &flags->benchmark_write_rate_limit);
+  Take("benchmark_read_rate_limit", flags->benchmark_read_rate_limit, 0, INT64_MAX, &flags->benchmark_read_rate_limit);
+  flags->seed = static_cast<uint64_t>(typed.seed);
+  if (flags->seed == 0) flags->seed = std::random_device()();
+}
+
+// Ranges of options are for DB::Open to check: its message is the one to see.
+void TakeOptions(const Typed& typed, Options* options) {
+  Take("regions", typed.regions, 0, UINT32_MAX, &options->regions);
+  options->region_paths = Split(typed.region_paths);
+  Take("max_region_size", typed.max_region_size, 0, INT64_MAX, &options->max_region_size);
+  Take("segment_size", typed.segment_size, 0, INT64_MAX, &options->segment_size);
+  options->persist_mode = ParsePersistMode(typed.persist_mode);
+  Take("emulate_write_latency_ns", typed.write_latency_ns, 0, UINT32_MAX, &options->emulation.write_latency_ns);
+  Take("emulate_read_latency_ns", typed.read_latency_ns, 0, UINT32_MAX, &options->emulation.read_latency_ns);
+  Take("emulate_remote_latency_ns", typed.remote_latency_ns, 0, UINT32_MAX, &options->emulation.remote_latency_ns);
+  Take("memtable_size", typed.memtable_size, 0, INT64_MAX, &options->memtable_size);
+  if (typed.write_buffer_size != 0) Take("write_buffer_size", typed.write_buffer_size, 0, INT64_MAX, &options->memtable_size);
+  Take("max_immutable_memtables", typed.max_immutable_memtables, 0, UINT32_MAX, &options->max_immutable_memtables);
+  Take("checkpoint_tables", typed.checkpoint_tables, 0, UINT32_MAX, &options->checkpoint_tables);
+  Take("compaction_threads", typed.compaction_threads, 0, UINT32_MAX, &options->compaction_threads);
+  Take("recovery_threads", typed.recovery_threads, 0, UINT32_MAX, &options->recovery_threads);
+  Take("l0_compaction_trigger", typed.l0_compaction_trigger, 0, UINT32_MAX, &options->l0_compaction_trigger);
+}
+
+}  // namespace
+
+std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
+  Typed typed;
+  po::options_description known("usage: db_bench [--flag=value ...]");
+  known.add_options()("help", "print this and end");
+  AddWorkloadFlags(&known, flags, &typed);
+  AddReportFlags(&known, flags);
+  AddDatabaseFlags(&known, flags, &typed);
+  try {
+    const auto style = po::command_line_style::allow_long | po::command_line_style::long_allow_adjacent |
+                       po::command_line_style::long_allow_next;
+    const po::parsed_options parsed =
+        po::command_line_parser(NormalizeArguments(argc, argv, known)).options(known).style(style).allow_unregistered().run();
+    JudgeUnknown(parsed);
+    po::variables_map values;
+    po::store(parsed, values);
+    if (values.count("help") != 0) {
+      std::cout << known << std::flush;
+      return 0;
+    }
+    po::notify(values);
+    TakeWorkload(typed, flags);
+    TakeOptions(typed, &flags->options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "db_bench: %s\n", error.what());
+    return 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace braiddb::bench

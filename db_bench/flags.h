@@ -1,0 +1,58 @@
+// Flags: what db_bench was asked to do, by the names that RocksDB's db_bench gave them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "braiddb/options.h"
+
+namespace braiddb::bench {
+
+struct Flags {
+  std::vector<std::string> benchmarks;
+  std::string db;
+  bool use_existing_db = false;
+
+  // How much. Negative reads, writes, deletes: as num. All are per thread, as in RocksDB.
+  int64_t num = 0;
+  int64_t reads = 0;
+  int64_t writes = 0;
+  int64_t deletes = 0;
+  int64_t duration = 0;  // seconds; 0: by count
+  uint32_t threads = 1;
+  uint64_t seed = 0;
+
+  // What.
+  uint64_t key_size = 0;
+  uint64_t value_size = 0;
+  uint64_t batch_size = 1;
+  uint64_t seek_nexts = 0;
+  uint64_t multiread_stride = 0;
+  uint32_t readwritepercent = 90;
+  bool reverse_iterator = false;
+  bool sync = false;
+  int64_t benchmark_write_rate_limit = 0;  // bytes per second
+  int64_t benchmark_read_rate_limit = 0;   // operations per second
+
+  // What to print.
+  bool histogram = false;
+  bool statistics = false;
+  int64_t stats_interval = 0;          // operations
+  int64_t stats_interval_seconds = 0;  // seconds
+  std::string report_file;
+  int64_t report_interval_seconds = 0;
+
+  // Options of the database; create_if_missing and the like are left to the benchmark.
+  Options options;
+
+  uint64_t Reads() const { return static_cast<uint64_t>(reads < 0 ? num : reads); }
+  uint64_t Writes() const { return static_cast<uint64_t>(writes < 0 ? num : writes); }
+  uint64_t Deletes() const { return static_cast<uint64_t>(deletes < 0 ? num : deletes); }
+};
+
+// Fills *flags. If the process is to end instead (help, or an error, both already printed), returns its exit code.
+std::optional<int> ParseFlags(int argc, char** argv, Flags* flags);
+
+}  // namespace braiddb::bench

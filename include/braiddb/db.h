@@ -1,0 +1,120 @@
+// DB: an embedded, ordered key-value store on persistent memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "braiddb/iterator.h"
+#include "braiddb/options.h"
+#include "braiddb/slice.h"
+#include "braiddb/statistics.h"
+#include "braiddb/status.h"
+#include "braiddb/write_batch.h"
+
+namespace braiddb {
+
+// Limits. Keys and values are any bytes of any length up to these, zero included.
+inline constexpr size_t kMaxKeySize = 64ull << 10;   // 64 KiB
+inline constexpr size_t kMaxValueSize = 1ull << 30;  // 1 GiB
+inline constexpr size_t kMaxBatchSize = 4ull << 30;  // 4 GiB of log space for one batch
+
+// An immutable view of the database. Made by DB::GetSnapshot, given back by DB::ReleaseSnapshot.
+class Snapshot {
+ public:
+  // The sequence number of the newest write that it sees.
+  virtual uint64_t GetSequenceNumber() const = 0;
+
+ protected:
+  virtual ~Snapshot() = default;
+};
+
+// A value that is not copied: it points into persistent memory, which is not reused while the slice holds it.
+// Thread safety: one thread at a time. Must be reset or destroyed before its DB.
+class PinnableSlice {
+ public:
+  PinnableSlice() = default;
+  ~PinnableSlice() { Reset(); }
+  PinnableSlice(PinnableSlice&& other) noexcept;
+  PinnableSlice& operator=(PinnableSlice&& other) noexcept;
+  PinnableSlice(const PinnableSlice&) = delete;
+  PinnableSlice& operator=(const PinnableSlice&) = delete;
+
+  const char* data() const { return value_.data(); }
+  size_t size() const { return value_.size(); }
+  bool empty() const { return value_.empty(); }
+  Slice slice() const { return value_; }
+  std::string ToString() const { return std::string(value_); }
+  void Reset();
+
+ private:
+  friend class DBImpl;
+  using Release = void (*)(void* owner, uint64_t pin);
+  Slice value_;
+  Release release_ = nullptr;
+  void* owner_ = nullptr;
+  uint64_t pin_ = 0;
+};
+
+// Thread safety: every method may be called by any number of threads at once, except that the destructor (or Close) must be
+// the last call. Many databases can be open in one process.
+class DB {
+ public:
+  // Opens the database in directory `path`, creating it if the options say so, and recovers it. On error *db is null.
+  static Status Open(const Options& options, const std::string& path, std::unique_ptr<DB>* db);
+  // Removes the database in `path` and its files; OK if there is none. Fails with Busy while it is open anywhere.
+  static Status Destroy(const Options& options, const std::string& path);
+
+  virtual ~DB() = default;
+  DB(const DB&) = delete;
+  DB& operator=(const DB&) = delete;
+
+  // Flushes, checkpoints and closes, so that the next open has nothing to replay. Idempotent; the destructor calls it.
+  // No other call may be under way or follow; iterators, snapshots and pinned slices must be gone.
+  virtual Status Close() = 0;
+
+  // Durable and visible when they return OK. NoSpace: nothing was written, reads go on.
+  virtual Status Put(const WriteOptions& options, Slice key, Slice value) = 0;
+  virtual Status Delete(const WriteOptions& options, Slice key) = 0;
+  // All of the batch or nothing, also after a crash.
+  virtual Status Write(const WriteOptions& options, const WriteBatch& batch) = 0;
+
+  // NotFound if the key is not there.
+  virtual Status Get(const ReadOptions& options, Slice key, std::string* value) = 0;
+  virtual Status Get(const ReadOptions& options, Slice key, PinnableSlice* value) = 0;
+  // One consistent view for all keys. Returns a status for each; values->size() becomes keys.size().
+  virtual std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
+                                       std::vector<std::string>* values) = 0;
+
+  virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) = 0;
+
+  virtual const Snapshot* GetSnapshot() = 0;
+  virtual void ReleaseSnapshot(const Snapshot* snapshot) = 0;
+
+  // Makes the memtable an L0 table and checkpoints it. Returns when done.
+  virtual Status Flush() = 0;
+  // Merges everything that was written before the call into the last level and drops what no snapshot sees. Null: unbounded.
+  // The bounds limit the sweep of the last level; the merge is always of whole tables.
+  virtual Status CompactRange(const CompactRangeOptions& options, const Slice* begin, const Slice* end) = 0;
+  // Returns when no flush and no compaction is pending or running.
+  virtual Status WaitForCompaction() = 0;
+
+  // Properties, all starting with "braiddb.": "stats", "levels", "num-immutable-mem-table", "num-l0-tables", "estimate-num-keys",
+  // "cur-size-active-mem-table", "cur-size-all-mem-tables", "pm-bytes-reserved", "pm-bytes-in-segments", "num-segments", "num-free-segments",
+  // "num-snapshots", "last-sequence-number", "persist-mode", "background-errors", "is-write-stopped". "rocksdb." is accepted as prefix too.
+  // False if there is no such property.
+  virtual bool GetProperty(std::string_view property, std::string* value) = 0;
+  virtual bool GetIntProperty(std::string_view property, uint64_t* value) = 0;
+
+  virtual Statistics GetStatistics() const = 0;
+  virtual uint64_t GetLatestSequenceNumber() const = 0;
+  virtual const Options& GetOptions() const = 0;
+  virtual const std::string& GetName() const = 0;
+
+ protected:
+  DB() = default;
+};
+
+}  // namespace braiddb

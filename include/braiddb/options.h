@@ -1,0 +1,113 @@
+// Options of a database, of reads and of writes. Every field states its default, its unit and what it trades.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "braiddb/comparator.h"
+#include "braiddb/slice.h"
+
+namespace braiddb {
+
+class Snapshot;
+
+// The structure that holds the last level. Chosen when a database is created and stored in it.
+enum class L1Kind : uint8_t {
+  kBraidedSkipList = 0,
+};
+
+// How stores become durable.
+enum class PersistMode : uint8_t {
+  kAuto = 0,       // found at open from the file system and the CPU
+  kCacheLine = 1,  // clwb and sfence: persistent memory mapped with DAX
+  kEadr = 2,       // sfence only: caches are inside the persistence domain
+  kPage = 3,       // msync: an ordinary file system on any disk
+  kEmulated = 4,   // clwb and sfence on tmpfs: persistent memory stood in for by DRAM
+};
+
+// Extra latency in PersistMode::kEmulated, to study slower memory. 0 injects nothing and costs nothing.
+struct EmulationOptions {
+  uint32_t write_latency_ns = 0;   // per flushed cache line, paid at the fence
+  uint32_t read_latency_ns = 0;    // per visited node of a persistent list
+  uint32_t remote_latency_ns = 0;  // added per visited node in a region that is not the reader's own
+};
+
+struct Options {
+  // Create the database if it does not exist. Default: false, as RocksDB.
+  bool create_if_missing = false;
+  // Fail if it exists. Default: false.
+  bool error_if_exists = false;
+  // The order of keys. Default: unsigned bytes. Must have the name that the database was created with.
+  const Comparator* comparator = BytewiseComparator();
+  // Last level; fixed at creation.
+  L1Kind l1 = L1Kind::kBraidedSkipList;
+
+  // ---- Regions and persistent memory
+
+  // Number of regions (pools of persistent memory), 1 to 16. 0: as stored, and one per NUMA node for a new database. Fixed at creation.
+  uint32_t regions = 0;
+  // A directory for each region, e.g. one per DAX mount; empty: inside the database directory.
+  std::vector<std::string> region_paths;
+  // Address space kept free for each region, the most it can grow to; bytes. 0: the capacity of its file system. At least 32 MiB.
+  uint64_t max_region_size = 0;
+  // Log space is taken from a region in segments of this size; bytes, 256 KiB to 1 GiB. Young regions take smaller ones.
+  // Larger: fewer allocations; smaller: space comes back in smaller pieces.
+  uint64_t segment_size = 8ull << 20;
+  PersistMode persist_mode = PersistMode::kAuto;
+  EmulationOptions emulation;
+
+  // ---- Memtable, flush, checkpoint
+
+  // A memtable is rotated when its log entries reach this size; bytes, at least 16 KiB. DRAM use is about half of it per
+  // 64-byte entry. Larger: fewer tables to read and merge; smaller: faster inserts, shorter recovery.
+  uint64_t memtable_size = 16ull << 20;
+  // Writers are slowed down smoothly when more than this many memtables wait for their flush. Default: 4.
+  uint32_t max_immutable_memtables = 4;
+  // Lazy group checkpoint: L0 pointers are made durable, and the log boundary moved, after this many flushed tables.
+  // Larger: fewer flushes; smaller: less to replay after a crash.
+  uint32_t checkpoint_tables = 4;
+
+  // ---- Background work
+
+  // Threads that scan key ranges for zipper compaction in parallel (one of them also merges). 0: half of the CPUs, at least 1.
+  uint32_t compaction_threads = 0;
+  // Compaction starts when this many L0 tables exist. Default: 1.
+  uint32_t l0_compaction_trigger = 1;
+  // Threads that replay the log at open. 0: all CPUs.
+  uint32_t recovery_threads = 0;
+  // No compaction except by CompactRange(). For tests and bulk loads. Default: false.
+  bool disable_auto_compaction = false;
+
+  // ---- Observing
+
+  // Receives each line of the info log; empty: the file LOG in the database directory. Must be thread-safe.
+  std::function<void(std::string_view line)> info_log;
+};
+
+struct ReadOptions {
+  // Read as of this snapshot; null: the newest acknowledged state.
+  const Snapshot* snapshot = nullptr;
+  // Iterators only: keys in [iterate_lower_bound, iterate_upper_bound). The bytes are copied.
+  std::optional<Slice> iterate_lower_bound;
+  std::optional<Slice> iterate_upper_bound;
+  // Iterators only: just the keys that start with these bytes. Needs BytewiseComparator().
+  std::optional<Slice> prefix;
+};
+
+struct WriteOptions {
+  // Only PersistMode::kPage looks at this. true: acknowledged after msync. false: acknowledged when the page cache has
+  // it: it survives the process, but not the operating system. All other modes are always durable. Default: true.
+  bool sync = true;
+};
+
+// CompactRange: how thorough.
+struct CompactRangeOptions {
+  // Also walk the last level and drop what only released snapshots kept. Default: true.
+  bool sweep_last_level = true;
+};
+
+}  // namespace braiddb

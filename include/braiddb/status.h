@@ -1,0 +1,72 @@
+// Status: the result of every operation that can fail.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace braiddb {
+
+// A code and, unless OK, a message that says what to do. Copyable, cheap to move; an OK status allocates nothing.
+// Thread safety: const methods may be called concurrently.
+class [[nodiscard]] Status {
+ public:
+  enum class Code : uint8_t {
+    kOk = 0,
+    kNotFound = 1,
+    kCorruption = 2,
+    kNotSupported = 3,
+    kInvalidArgument = 4,
+    kIOError = 5,
+    kBusy = 6,      // locked by another user, or too many threads
+    kNoSpace = 7,   // persistent memory is full: reads go on, writes may succeed again after deletes or with a larger limit
+    kReadOnly = 8,  // an earlier persist failed; the database accepts reads only
+    kAborted = 9,
+    kMemoryLimit = 10,  // DRAM could not be allocated
+  };
+
+  Status() = default;
+  Status(const Status& other);
+  Status& operator=(const Status& other);
+  Status(Status&&) noexcept = default;
+  Status& operator=(Status&&) noexcept = default;
+
+  static Status OK() { return Status(); }
+  static Status NotFound(std::string_view message = {}) { return Status(Code::kNotFound, message); }
+  static Status Corruption(std::string_view message) { return Status(Code::kCorruption, message); }
+  static Status NotSupported(std::string_view message) { return Status(Code::kNotSupported, message); }
+  static Status InvalidArgument(std::string_view message) { return Status(Code::kInvalidArgument, message); }
+  static Status IOError(std::string_view message) { return Status(Code::kIOError, message); }
+  static Status Busy(std::string_view message) { return Status(Code::kBusy, message); }
+  static Status NoSpace(std::string_view message) { return Status(Code::kNoSpace, message); }
+  static Status ReadOnly(std::string_view message) { return Status(Code::kReadOnly, message); }
+  static Status Aborted(std::string_view message) { return Status(Code::kAborted, message); }
+  static Status MemoryLimit(std::string_view message) { return Status(Code::kMemoryLimit, message); }
+
+  bool ok() const { return code_ == Code::kOk; }
+  bool IsNotFound() const { return code_ == Code::kNotFound; }
+  bool IsCorruption() const { return code_ == Code::kCorruption; }
+  bool IsNotSupported() const { return code_ == Code::kNotSupported; }
+  bool IsInvalidArgument() const { return code_ == Code::kInvalidArgument; }
+  bool IsIOError() const { return code_ == Code::kIOError; }
+  bool IsBusy() const { return code_ == Code::kBusy; }
+  bool IsNoSpace() const { return code_ == Code::kNoSpace; }
+  bool IsReadOnly() const { return code_ == Code::kReadOnly; }
+  bool IsAborted() const { return code_ == Code::kAborted; }
+  bool IsMemoryLimit() const { return code_ == Code::kMemoryLimit; }
+
+  Code code() const { return code_; }
+  // The message without the code's name; empty for OK.
+  std::string_view message() const { return message_ ? std::string_view(*message_) : std::string_view(); }
+  // "OK", or the code's name and the message as RocksDB writes them: "Invalid argument: …".
+  std::string ToString() const;
+
+ private:
+  Status(Code code, std::string_view message);
+
+  Code code_ = Code::kOk;
+  std::unique_ptr<std::string> message_;
+};
+
+}  // namespace braiddb

@@ -1,0 +1,61 @@
+// KeyOrder: how entries are ordered everywhere: user key ascending, then sequence number descending (newest first).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "braiddb/comparator.h"
+#include "braiddb/slice.h"
+
+namespace braiddb {
+
+inline constexpr uint64_t kMaxSequence = (uint64_t{1} << 56) - 1;
+
+// Compares user keys, eight bytes at a time where the order allows it.
+//
+// Prefix: a 64-bit number such that Prefix(a) < Prefix(b) implies a before b. Equal prefixes decide nothing. For an unknown
+// comparator every prefix is 0, and every comparison is a full one.
+class KeyOrder {
+ public:
+  explicit KeyOrder(const Comparator* comparator)
+      : comparator_(comparator),
+        mask_(comparator == BytewiseComparator() || comparator == ReverseBytewiseComparator() ? ~uint64_t{0} : 0),
+        flip_(comparator == ReverseBytewiseComparator() ? ~uint64_t{0} : 0) {}
+
+  uint64_t Prefix(Slice key) const { return ((BigEndian(key.data(), key.size()) ^ flip_) & mask_); }
+
+  int Compare(Slice a, Slice b) const {
+    if (mask_ == 0) return comparator_->Compare(a, b);
+    const int order = a.compare(b);
+    return flip_ != 0 ? -order : order;
+  }
+
+  const Comparator* comparator() const { return comparator_; }
+
+ private:
+  static uint64_t BigEndian(const char* bytes, size_t size) {
+    uint64_t word = 0;
+    if (__builtin_expect(size >= sizeof(word), 1)) {
+      memcpy(&word, bytes, sizeof(word));
+    } else {
+      memcpy(&word, bytes, size);
+    }
+    return __builtin_bswap64(word);
+  }
+
+  const Comparator* comparator_;
+  uint64_t mask_;
+  uint64_t flip_;
+};
+
+// What a search looks for: the first entry at or after (key, sequence) in entry order.
+struct SearchKey {
+  SearchKey(const KeyOrder& order, Slice user_key, uint64_t max_sequence)
+      : key(user_key), prefix(order.Prefix(user_key)), sequence(max_sequence) {}
+
+  Slice key;
+  uint64_t prefix;
+  uint64_t sequence;  // entries with a larger one come before
+};
+
+}  // namespace braiddb

@@ -1,0 +1,47 @@
+#include "log/log_reader.h"
+
+#include "braiddb/db.h"
+
+namespace braiddb {
+
+LogEntry* LogReader::At(uint64_t offset) const {
+  if (offset + sizeof(LogEntry) > limit_) return nullptr;
+  auto* entry = reinterpret_cast<LogEntry*>(segment_.data() + offset);
+  const uint32_t height = entry->height();
+  if (height == 0 || height > kMaxHeight) return nullptr;
+  if (entry->key_size() > kMaxKeySize || entry->value_size > kMaxValueSize) return nullptr;
+  if (offset + LogEntrySize(*entry) > limit_) return nullptr;
+  return entry;
+}
+
+bool LogReader::ValidAt(uint64_t offset) const {
+  const LogEntry* entry = At(offset);
+  return entry != nullptr && entry->checksum != 0 && entry->checksum == entry->ComputeChecksum(segment_.generation());
+}
+
+bool LogReader::ValidBatchAt(uint64_t offset, uint64_t* batch_end) const {
+  for (;;) {
+    if (!ValidAt(offset)) return false;
+    const LogEntry* entry = At(offset);
+    *batch_end = offset + LogEntrySize(*entry);
+    if (!entry->more_follows()) return true;
+    offset = NextEntryOffset(*batch_end);
+  }
+}
+
+const LogEntry* LogReader::NextValid() {
+  const uint64_t offset = NextEntryOffset(end_);
+  if (offset >= batch_end_ && !ValidBatchAt(offset, &batch_end_)) return nullptr;
+  return NextTrusted();
+}
+
+LogEntry* LogReader::NextTrusted() {
+  const uint64_t offset = NextEntryOffset(end_);
+  LogEntry* entry = At(offset);
+  if (entry == nullptr) return nullptr;
+  entry_offset_ = offset;
+  end_ = offset + LogEntrySize(*entry);
+  return entry;
+}
+
+}  // namespace braiddb

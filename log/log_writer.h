@@ -1,0 +1,62 @@
+// LogWriter: appends index-unified log entries to segments that one thread owns.
+#pragma once
+
+#include <cstdint>
+
+#include "braiddb/slice.h"
+#include "braiddb/status.h"
+#include "log/log_entry.h"
+#include "pmem/segment_allocator.h"
+
+namespace braiddb {
+
+// One update as it goes into the log.
+struct LogUpdate {
+  EntryType type;
+  Slice key;
+  Slice value;
+  uint32_t height;  // drawn when it is written (RandomHeight): room for next[] is part of the record
+};
+
+// Log space that Reserve found; used by Append, or given up by not calling it.
+struct LogSlot {
+  Segment* segment = nullptr;
+  uint64_t offset = 0;  // of the first entry in the segment
+  uint64_t bytes = 0;   // to the end of the last entry
+  bool dedicated = false;
+};
+
+// Write protocol: Reserve → WriteEntry for each update → Flush (one pass) → caller's Drain (one fence) → Commit.
+// Until Commit the entries are invisible and the writer has not moved.
+// Thread safety: one thread at a time; the segment's counters are read by others.
+class LogWriter {
+ public:
+  LogWriter() = default;
+  LogWriter(const LogWriter&) = delete;
+  LogWriter& operator=(const LogWriter&) = delete;
+
+  // Finds room for `bytes` contiguous bytes (EntriesSize), sealing the full segment and opening another if it must. Writes of more
+  // than a quarter of a segment get a segment of their own. NoSpace: nothing changed.
+  Status Reserve(SegmentAllocator* segments, uint32_t region, uint64_t bytes, LogSlot* slot);
+
+  // Writes one entry at `offset` of the slot's segment; returns the offset after it. Plain stores, nothing flushed.
+  static uint64_t WriteEntry(const LogSlot& slot, uint64_t offset, uint64_t sequence, uint64_t flags, const LogUpdate& update);
+
+  // Makes the slot's entries part of the log in DRAM terms. REQUIRES: they are durable (or the mode defers that).
+  // Seals a dedicated segment.
+  Status Commit(SegmentAllocator* segments, const LogSlot& slot, uint32_t entries, uint64_t last_sequence);
+
+  // Seals the open segment, if any; the next Reserve opens another.
+  Status Seal(SegmentAllocator* segments);
+
+  Segment* segment() const { return segment_; }
+
+ private:
+  Segment* segment_ = nullptr;
+  uint64_t tail_ = 0;  // end of the last entry
+};
+
+// Draws a height in [1, kMaxHeight]: geometric, one in kBranching goes on. `random`: 64 uniform bits.
+uint32_t RandomHeight(uint64_t random);
+
+}  // namespace braiddb

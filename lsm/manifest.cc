@@ -1,0 +1,183 @@
+#include "lsm/manifest.h"
+
+#include <xxhash.h>
+
+#include <cstring>
+
+#include "util/check.h"
+
+namespace braiddb {
+namespace {
+
+struct ManifestHeader {
+  static constexpr uint64_t kMagic = 0x464e4d4449415242;  // "BRAIDMNF"
+  uint64_t magic;
+  uint64_t selector;
+  uint64_t slot_bytes;
+  uint64_t reserved[5];
+};
+static_assert(sizeof(ManifestHeader) == kCacheLine);
+
+struct ManifestRecord {
+  uint64_t checksum;  // XXH3 of [8, bytes)
+  uint64_t generation;
+  uint32_t format;
+  uint32_t bytes;  // of the record and its tables
+  uint64_t log_boundary;
+  uint64_t last_sequence;
+  uint64_t next_id;
+  uint64_t l1_entries;
+  uint64_t merge_id;
+  uint32_t merging_tables;
+  uint32_t table_count;
+  uint32_t regions;
+  uint16_t max_height;
+  uint8_t l1_kind;
+  uint8_t clean;
+  char comparator[kMaxComparatorName + 1];
+};
+static_assert(sizeof(ManifestRecord) == 144);
+
+struct TableRecord {
+  uint64_t id;
+  uint64_t boundary;
+  uint64_t entries;
+};
+
+uint64_t HeadWords(const RegionSet& regions) { return uint64_t{regions.count()} * kMaxHeight; }
+
+uint64_t TableBytes(const RegionSet& regions) { return sizeof(TableRecord) + 8 * HeadWords(regions); }
+
+uint64_t SlotBytes(const RegionSet& regions) {
+  const uint64_t bytes = sizeof(ManifestRecord) + kMaxManifestTables * TableBytes(regions);
+  return (bytes + kCacheLine - 1) & ~(kCacheLine - 1);
+}
+
+uint64_t Checksum(const uint8_t* record, uint64_t bytes) { return XXH3_64bits(record + 8, bytes - 8); }
+
+// Builds the record in DRAM, so that the slot is written once, front to back.
+std::vector<uint8_t> Encode(const ManifestState& state, uint64_t generation, const RegionSet& regions) {
+  const uint64_t bytes = sizeof(ManifestRecord) + state.tables.size() * TableBytes(regions);
+  std::vector<uint8_t> image(bytes);
+  ManifestRecord record{};
+  record.generation = generation;
+  record.format = kManifestFormat;
+  record.bytes = static_cast<uint32_t>(bytes);
+  record.log_boundary = state.log_boundary;
+  record.last_sequence = state.last_sequence;
+  record.next_id = state.next_id;
+  record.l1_entries = state.l1_entries;
+  record.merge_id = state.merge_id;
+  record.merging_tables = state.merging_tables;
+  record.table_count = static_cast<uint32_t>(state.tables.size());
+  record.regions = regions.count();
+  record.max_height = kMaxHeight;
+  record.l1_kind = state.l1_kind;
+  record.clean = state.clean ? 1 : 0;
+  memcpy(record.comparator, state.comparator.data(), state.comparator.size());
+  memcpy(image.data(), &record, sizeof(record));
+  uint8_t* out = image.data() + sizeof(record);
+  for (const auto& table : state.tables) {
+    const TableRecord fixed{table.id, table.boundary, table.entries};
+    memcpy(out, &fixed, sizeof(fixed));
+    memcpy(out + sizeof(fixed), table.heads.data(), 8 * HeadWords(regions));
+    out += TableBytes(regions);
+  }
+  const uint64_t checksum = Checksum(image.data(), bytes);
+  memcpy(image.data(), &checksum, sizeof(checksum));
+  return image;
+}
+
+Status Damaged(const std::string& what) {
+  return Status::Corruption("the MANIFEST is damaged (" + what + "); restore the database from a copy");
+}
+
+Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, const RegionSet& regions, ManifestState* state) {
+  ManifestRecord record;
+  memcpy(&record, slot, sizeof(record));
+  if (record.generation != generation) return Damaged("selector and slot disagree");
+  if (record.bytes < sizeof(record) || record.bytes > slot_bytes) return Damaged("impossible size");
+  if (record.checksum != Checksum(slot, record.bytes)) return Damaged("checksum mismatch");
+  if (record.format > kManifestFormat) {
+    return Status::NotSupported("the database has format " + std::to_string(record.format) + ", this version reads up to " +
+                                std::to_string(kManifestFormat) + "; use a newer version");
+  }
+  if (record.regions != regions.count() || record.max_height != kMaxHeight) return Damaged("written for another geometry");
+  if (record.bytes != sizeof(record) + record.table_count * TableBytes(regions)) return Damaged("impossible table count");
+  if (record.merging_tables > record.table_count) return Damaged("merge of more tables than there are");
+  *state = ManifestState();
+  state->comparator.assign(record.comparator, strnlen(record.comparator, kMaxComparatorName));
+  state->l1_kind = record.l1_kind;
+  state->log_boundary = record.log_boundary;
+  state->last_sequence = record.last_sequence;
+  state->next_id = record.next_id;
+  state->l1_entries = record.l1_entries;
+  state->merge_id = record.merge_id;
+  state->merging_tables = record.merging_tables;
+  state->clean = record.clean != 0;
+  const uint8_t* in = slot + sizeof(record);
+  for (uint32_t i = 0; i < record.table_count; ++i, in += TableBytes(regions)) {
+    TableRecord fixed;
+    memcpy(&fixed, in, sizeof(fixed));
+    ManifestState::Table table{fixed.id, fixed.boundary, fixed.entries, std::vector<uint64_t>(HeadWords(regions))};
+    memcpy(table.heads.data(), in + sizeof(fixed), 8 * HeadWords(regions));
+    state->tables.push_back(std::move(table));
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status Manifest::Create(RegionSet* regions, const ManifestState& state) {
+  void* object = nullptr;
+  const uint64_t slot_bytes = SlotBytes(*regions);
+  const uint64_t bytes = sizeof(ManifestHeader) + 2 * slot_bytes;
+  Status status = regions->AllocateMetadata(0, MetadataSlot::kManifest, bytes, &object);
+  if (!status.ok()) return status;
+  Manifest manifest;
+  manifest.regions_ = regions;
+  manifest.object_ = static_cast<uint8_t*>(object);
+  manifest.slot_bytes_ = slot_bytes;
+  status = manifest.Commit(state);
+  if (!status.ok()) return status;
+  auto* header = static_cast<ManifestHeader*>(object);
+  header->slot_bytes = slot_bytes;
+  // ORDER: a valid slot and selector before the magic, without which there is no MANIFEST. [CC-2]
+  if (!regions->persistence()->Persist(header, sizeof(*header))) return regions->persistence()->error();
+  StoreRelease(&header->magic, ManifestHeader::kMagic);
+  if (!regions->persistence()->Persist(header, sizeof(*header))) return regions->persistence()->error();
+  return Status::OK();
+}
+
+Status Manifest::Open(RegionSet* regions, Manifest* manifest, ManifestState* state) {
+  uint64_t bytes = 0;
+  void* object = regions->Metadata(0, MetadataSlot::kManifest, &bytes);
+  const auto* header = static_cast<const ManifestHeader*>(object);
+  if (object == nullptr || bytes < sizeof(*header)) return Damaged("it is missing");
+  if (header->magic != ManifestHeader::kMagic) return Damaged("it has no signature");
+  if (header->slot_bytes != SlotBytes(*regions) || bytes < sizeof(*header) + 2 * header->slot_bytes) return Damaged("wrong size");
+  manifest->regions_ = regions;
+  manifest->object_ = static_cast<uint8_t*>(object);
+  manifest->slot_bytes_ = header->slot_bytes;
+  manifest->generation_ = header->selector;
+  const uint8_t* slot = manifest->object_ + sizeof(*header) + (header->selector % 2) * header->slot_bytes;
+  return Decode(slot, header->slot_bytes, header->selector, *regions, state);
+}
+
+Status Manifest::Commit(const ManifestState& state) {
+  BRAIDDB_CHECK(state.tables.size() <= kMaxManifestTables && state.comparator.size() <= kMaxComparatorName);
+  Persistence* persistence = regions_->persistence();
+  const uint64_t generation = generation_ + 1;
+  const std::vector<uint8_t> image = Encode(state, generation, *regions_);
+  uint8_t* slot = object_ + sizeof(ManifestHeader) + (generation % 2) * slot_bytes_;
+  memcpy(slot, image.data(), image.size());
+  // ORDER: the slot before the selector that names it. [CC-2]
+  if (!persistence->Persist(slot, image.size())) return persistence->error();
+  auto* header = reinterpret_cast<ManifestHeader*>(object_);
+  StoreRelease(&header->selector, generation);
+  if (!persistence->Persist(&header->selector, sizeof(header->selector))) return persistence->error();
+  generation_ = generation;
+  return Status::OK();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,67 @@
+// Manifest: the root of what is durable above the log. It names the tables of L0, the log boundary and the running merge.
+//
+// LAYOUT  One metadata object in region 0 (MetadataSlot::kManifest): a header line, then two slots of equal size.
+//           header    0 magic u64, 8 selector u64 (generation of the valid slot), 16 slot_bytes u64
+//           slot      ManifestRecord, then table_count × (TableRecord, heads[regions][kMaxHeight])
+//         Generation g lives in slot g mod 2.
+// COMMIT POINT   The store of the selector.
+// PERSIST ORDER  P1 the other slot, whole  P2 the selector
+// RECOVERY       Valid if and only if the slot that the selector names has that generation and its checksum matches. Anything else is
+//                corruption: a crash cannot cause it, since the slot was durable before the selector named it. [CC-2]
+// CONCURRENCY    One committer at a time (the caller's lock); no readers after open.
+// LIFETIME       As long as the database.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "braiddb/status.h"
+#include "log/log_entry.h"
+#include "pmem/region_set.h"
+
+namespace braiddb {
+
+inline constexpr uint32_t kManifestFormat = 1;
+// Tables that a MANIFEST can list; flushed tables beyond that wait for their checkpoint.
+inline constexpr uint32_t kMaxManifestTables = 128;
+inline constexpr uint32_t kMaxComparatorName = 63;
+
+// What the MANIFEST says, in DRAM.
+struct ManifestState {
+  struct Table {
+    uint64_t id = 0;
+    uint64_t boundary = 0;
+    uint64_t entries = 0;
+    std::vector<uint64_t> heads;  // regions × kMaxHeight
+  };
+  std::string comparator;
+  uint8_t l1_kind = 0;
+  uint64_t log_boundary = 1;   // writes with a smaller sequence number are in a listed table or in the last level
+  uint64_t last_sequence = 0;  // at least the largest sequence number before a clean close; a hint otherwise
+  uint64_t next_id = 1;        // of tables and merges
+  uint64_t l1_entries = 0;     // estimate
+  uint64_t merge_id = 0;       // 0: no merge is running
+  uint32_t merging_tables = 0; // this many of the oldest listed tables are being merged
+  bool clean = false;          // closed cleanly: nothing to replay
+  std::vector<Table> tables;   // oldest first
+};
+
+class Manifest {
+ public:
+  // Allocates the object and commits `state`.
+  static Status Create(RegionSet* regions, const ManifestState& state);
+  // Corruption if there is none or it is damaged; NotSupported for a newer format.
+  static Status Open(RegionSet* regions, Manifest* manifest, ManifestState* state);
+
+  // Durable when it returns OK. REQUIRES: at most kMaxManifestTables tables.
+  Status Commit(const ManifestState& state);
+
+ private:
+  RegionSet* regions_ = nullptr;
+  uint8_t* object_ = nullptr;
+  uint64_t slot_bytes_ = 0;
+  uint64_t generation_ = 0;
+};
+
+}  // namespace braiddb

@@ -1,0 +1,33 @@
+#include "lsm/memtable.h"
+
+#include "util/spin.h"
+
+namespace braiddb {
+
+std::shared_ptr<LogExtent> Memtable::AddExtent(Segment* segment, uint64_t begin) {
+  auto extent = std::make_shared<LogExtent>();
+  extent->segment = segment;
+  extent->begin = begin;
+  std::lock_guard lock(extents_mutex_);
+  extents_.push_back(extent);
+  return extent;
+}
+
+std::vector<std::shared_ptr<LogExtent>> Memtable::TakeExtents() {
+  std::lock_guard lock(extents_mutex_);
+  return std::move(extents_);
+}
+
+Memtable* MemtableFor(Memtable* active, uint64_t sequence) {
+  for (;;) {
+    // seq_cst: if this writer drew its number after the boundary was drawn, it sees the successor, which was stored before.
+    Memtable* successor = active->successor.load(std::memory_order_seq_cst);
+    if (successor == nullptr) return active;
+    uint64_t boundary = active->boundary.load(std::memory_order_acquire);
+    for (SpinWait wait; boundary == 0; boundary = active->boundary.load(std::memory_order_acquire)) wait.Once();
+    if (sequence < boundary) return active;
+    active = successor;
+  }
+}
+
+}  // namespace braiddb

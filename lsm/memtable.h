@@ -1,0 +1,93 @@
+// Memtable: a DRAM index over log entries, the newest level.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "index/cursor.h"
+#include "index/key_order.h"
+#include "log/log_entry.h"
+#include "pmem/pm_ptr.h"
+#include "pmem/segment_allocator.h"
+
+namespace braiddb {
+
+// A stretch of a segment that holds entries of one table; end 0: still being written.
+struct LogExtent {
+  Segment* segment = nullptr;
+  uint64_t begin = 0;
+  std::atomic<uint64_t> end{0};
+};
+
+// Orders by (key ascending, sequence number descending). The entries' bytes stay in the log; only their order lives here.
+//
+// SEQUENCE RANGE  A memtable holds exactly the writes with sequence numbers in (first, boundary): rotation draws the boundary from the
+// counter that writers draw from, after it has published the successor. A writer draws its number first and then goes to the
+// memtable that the number belongs to (MemtableFor), so a newer level never holds an older version of a key.
+// Thread safety: every method may be called concurrently by many writers and readers unless it says otherwise.
+class Memtable {
+ public:
+  explicit Memtable(uint64_t id) : id_(id) {}
+  virtual ~Memtable() = default;
+  Memtable(const Memtable&) = delete;
+  Memtable& operator=(const Memtable&) = delete;
+
+  // Where the calling thread cuts its nodes from; one per thread, reset by the memtable when it belongs to another.
+  struct NodeBlock {
+    uint64_t owner = 0;  // memtable id
+    uint32_t cursor = 0;
+    uint32_t end = 0;
+  };
+  // A place for one entry: found before the entry is durable, taken after.
+  struct Insertion {
+    const LogEntry* entry = nullptr;
+    PmPtr pointer;
+    uint32_t node = 0;
+    uint32_t before[kMaxHeight];  // node to link behind, per layer
+    uint32_t after[kMaxHeight];
+  };
+
+  // Takes memory for a node, nothing else. False when there is none.
+  virtual bool Allocate(NodeBlock* block, uint32_t height, Insertion* insertion) = 0;
+  // Finds the entry's place; the entry's bytes must be written (not durable). Nothing becomes visible.
+  virtual void Prepare(const LogEntry* entry, PmPtr pointer, Insertion* insertion) = 0;
+  // Makes the entry visible. REQUIRES: it is durable.
+  virtual void Publish(Insertion* insertion) = 0;
+
+  // The newest entry of target.key with a sequence number <= target.sequence; null if there is none.
+  virtual const LogEntry* Find(const SearchKey& target) const = 0;
+  virtual std::unique_ptr<EntryCursor> NewCursor() const = 0;
+
+  // In-order walk for the flush. *position starts at 0. Fills at most `capacity` pointers, returns how many; 0 at the end.
+  // REQUIRES: no more writers.
+  virtual size_t Walk(uint64_t* position, PmPtr* pointers, size_t capacity) const = 0;
+
+  virtual uint64_t DramBytes() const = 0;
+
+  uint64_t id() const { return id_; }
+
+  // Log bytes charged so far, approximately (writers charge in portions).
+  std::atomic<uint64_t> charged_bytes{0};
+  std::atomic<uint64_t> entry_count{0};  // charged likewise
+
+  // Rotation state, see SEQUENCE RANGE.
+  std::atomic<Memtable*> successor{nullptr};
+  std::atomic<uint64_t> boundary{0};  // 0: not drawn yet
+
+  // Registers a stretch that a writer begins to fill.
+  std::shared_ptr<LogExtent> AddExtent(Segment* segment, uint64_t begin);
+  std::vector<std::shared_ptr<LogExtent>> TakeExtents();
+
+ private:
+  const uint64_t id_;
+  std::mutex extents_mutex_;
+  std::vector<std::shared_ptr<LogExtent>> extents_;
+};
+
+// The memtable that the write with this (already drawn) sequence number belongs to, starting from `active`.
+Memtable* MemtableFor(Memtable* active, uint64_t sequence);
+
+}  // namespace braiddb

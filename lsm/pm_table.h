@@ -1,0 +1,44 @@
+// PmTable: one table of L0, a flushed memtable: log entries linked into a braided skiplist where they lie.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lsm/memtable.h"
+#include "skiplist/braided_list.h"
+
+namespace braiddb {
+
+// The heads are in DRAM; a checkpoint copies them into the MANIFEST. Nothing changes them: zipper compaction rewrites the
+// entries' pointers and leaves the head, so that readers of this table are led into the last level where it has been merged.
+// Thread safety: immutable after construction, but for what is atomic.
+class PmTable {
+ public:
+  PmTable(uint64_t id, uint64_t boundary, const RegionSet* regions, const KeyOrder* order)
+      : list(regions, order), id_(id), boundary_(boundary), heads_(uint64_t{regions->count()} * kMaxHeight) {
+    for (uint32_t region = 0; region < regions->count(); ++region) list.SetHead(region, &heads_[region * kMaxHeight]);
+  }
+  PmTable(const PmTable&) = delete;
+  PmTable& operator=(const PmTable&) = delete;
+
+  uint64_t id() const { return id_; }
+  // Every write with a smaller sequence number is in this table or in an older one.
+  uint64_t boundary() const { return boundary_; }
+  std::vector<uint64_t>& heads() { return heads_; }
+  const std::vector<uint64_t>& heads() const { return heads_; }
+
+  BraidedList list;
+  uint64_t entries = 0;
+  uint64_t log_bytes = 0;
+  std::vector<std::shared_ptr<LogExtent>> extents;  // where the entries lie; empty once checkpointed
+  std::atomic<bool> checkpointed{false};
+
+ private:
+  const uint64_t id_;
+  const uint64_t boundary_;
+  std::vector<uint64_t> heads_;
+};
+
+}  // namespace braiddb

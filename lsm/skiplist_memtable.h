@@ -1,0 +1,60 @@
+// SkipListMemtable: a lock-free skiplist in DRAM whose nodes carry the first eight bytes of the key.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "lsm/memtable.h"
+#include "pmem/region_set.h"
+#include "util/arena.h"
+
+namespace braiddb {
+
+// CONCURRENCY  Insert-only: nodes are linked bottom-up by compare-and-swap and never unlinked, so a reader that reaches a node may
+//              follow it for as long as the memtable lives. Node heights are the heights of the entries.
+class SkipListMemtable final : public Memtable {
+ public:
+  SkipListMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order, std::unique_ptr<Arena> arena,
+                   uint32_t block_bytes);
+  ~SkipListMemtable() override;
+
+  bool Allocate(NodeBlock* block, uint32_t height, Insertion* insertion) override;
+  void Prepare(const LogEntry* entry, PmPtr pointer, Insertion* insertion) override;
+  void Publish(Insertion* insertion) override;
+  const LogEntry* Find(const SearchKey& target) const override;
+  std::unique_ptr<EntryCursor> NewCursor() const override;
+  size_t Walk(uint64_t* position, PmPtr* pointers, size_t capacity) const override;
+  uint64_t DramBytes() const override { return arena_->used_bytes(); }
+
+  // For reuse by the next memtable. REQUIRES: no reader inside; the memtable is only destroyed after this.
+  std::unique_ptr<Arena> TakeArena() { return std::move(arena_); }
+
+ private:
+  friend class SkipListMemtableCursor;
+  struct Node {
+    uint64_t prefix;
+    uint64_t entry;
+    std::atomic<uint32_t> next[1];
+  };
+  static uint64_t NodeBytes(uint32_t height) { return (16 + 4ull * height + 7) & ~7ull; }
+
+  Node* At(uint32_t reference) const { return arena_->At<Node>(reference); }
+  const LogEntry* EntryOf(const Node* node) const { return regions_->Resolve<LogEntry>(PmPtr(node->entry)); }
+  bool Before(const Node* node, const SearchKey& target) const {
+    if (node->prefix != target.prefix) return node->prefix < target.prefix;
+    return CompareEntry(*order_, *EntryOf(node), target) < 0;
+  }
+  // First node at or after target; fills before/after for all layers when given.
+  uint32_t FindGreaterOrEqual(const SearchKey& target, Insertion* insertion) const;
+  uint32_t FindLess(const SearchKey& target) const;
+  uint32_t FindLast() const;
+
+  const RegionSet* regions_;
+  const KeyOrder* order_;
+  std::unique_ptr<Arena> arena_;
+  const uint32_t block_bytes_;
+  uint32_t head_ = 0;
+  std::atomic<uint32_t> top_{1};  // layers in use
+};
+
+}  // namespace braiddb

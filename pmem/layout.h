@@ -1,0 +1,106 @@
+// Layout: the bytes that pmem/ itself keeps on media, and nothing else.
+//
+// LAYOUT  One libpmemobj pool per region. Its root object is a RegionRoot. The root starts a linked list of DirectoryBlocks; each
+//         holds SegmentDescriptors; each descriptor owns at most one pool object, the segment:
+//
+//         RegionRoot ──directory──► DirectoryBlock ──next──► DirectoryBlock ──next──► null
+//              │ metadata[slot]        └ descriptor[i].object ──► pool object: SegmentHeader, data…
+//              └──► pool object, one for each slot in use
+//
+//         A pool object starts at an offset that is 16 modulo 64 or any other multiple of 16; what is kept in it starts at the next
+//         multiple of 64 (AlignToLine), so every structure here begins on a cache line. All integers are little-endian.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace braiddb {
+
+// The value of every version field here and in the part list. A newer one is refused, an older one would be converted at open.
+inline constexpr uint32_t kRegionFormatVersion = 1;
+
+// Media twin of PMDK's PMEMoid: the destination of each failure-atomic allocation. Null if offset is 0.
+struct ObjectId {
+  uint64_t pool;
+  uint64_t offset;
+};
+
+// Type numbers of pool objects.
+enum class PoolObject : uint64_t { kDirectoryBlock = 1, kSegment = 2, kMetadata = 3 };
+
+inline constexpr uint64_t AlignToLine(uint64_t offset) { return (offset + 63) & ~uint64_t{63}; }
+
+// Identity is written once at creation and checked at every open.
+struct RegionRoot {
+  static constexpr uint64_t kMagic = 0x31474552'44415242;  // "BRADREG1"
+  static constexpr uint32_t kMetadataSlots = 16;
+
+  uint64_t magic;                             //   0
+  uint32_t format_version;                    //   8
+  uint32_t region;                            //  12  index of this region
+  uint64_t database_id;                       //  16  random, shared by the regions of one database
+  uint32_t region_count;                      //  24
+  uint32_t unused;                            //  28  zero
+  uint64_t checksum;                          //  32  XXH3 of bytes [0, 32)
+  uint64_t generation_word;                   //  40  generation limit << 16 | 16 bits of its XXH3; no generation at or above was used
+  ObjectId directory;                         //  48  first DirectoryBlock
+  ObjectId metadata[kMetadataSlots];          //  64
+  uint64_t metadata_bytes[kMetadataSlots];    // 320  size asked for; meaningful when the object is not null
+  uint64_t directory_blocks;                  // 448  at least so many blocks are linked (a lost link shows)
+  uint64_t unused2[7];                        // 456  zero
+};
+static_assert(sizeof(RegionRoot) == 512);
+static_assert(offsetof(RegionRoot, checksum) == 32 && offsetof(RegionRoot, generation_word) == 40);
+static_assert(offsetof(RegionRoot, directory) == 48 && offsetof(RegionRoot, metadata) == 64);
+static_assert(offsetof(RegionRoot, metadata_bytes) == 320 && offsetof(RegionRoot, directory_blocks) == 448);
+
+// LAYOUT        One cache line. `object` is written by PMDK's allocator alone.
+// COMMIT POINT  The 8-byte store of state_word: SegmentState in the low byte, above it 56 bits of XXH3 over the fields that the
+//               state gives a meaning to (segment_directory.cc, StateWord). 0 is a slot that is not in use.
+// RECOVERY      Valid if and only if the upper bits of state_word match, or the object is null and the state is kUnused or kFree.
+//               kUnused with an object: an allocation that was cut short. kFree without: a return to the pool that was cut short.
+//               Open finishes both.
+struct SegmentDescriptor {
+  ObjectId object;                //  0  the segment
+  uint64_t chunks;                // 16  its size in units of kChunkBytes
+  uint64_t generation;            // 24  kOpen, kSealed: of this use
+  uint64_t sealed_bytes;          // 32  kSealed: bytes of valid entries
+  uint64_t sealed_last_sequence;  // 40  kSealed: largest sequence number in it
+  uint64_t state_word;            // 48
+  uint64_t unused;                // 56  zero
+};
+static_assert(sizeof(SegmentDescriptor) == 64);
+static_assert(offsetof(SegmentDescriptor, chunks) == 16 && offsetof(SegmentDescriptor, state_word) == 48);
+
+struct DirectoryBlock {
+  static constexpr uint32_t kDescriptors = 63;
+
+  ObjectId next;                                // 0
+  uint64_t unused[6];                           // 16
+  SegmentDescriptor descriptors[kDescriptors];  // 64
+};
+static_assert(sizeof(DirectoryBlock) == 4096 && offsetof(DirectoryBlock, descriptors) == 64);
+
+// The first line of a segment: what this memory is, for whoever finds it without its descriptor. Rewritten at each Allocate.
+struct SegmentHeader {
+  static constexpr uint64_t kMagic = 0x31474553'44415242;  // "BRADSEG1"
+
+  uint64_t magic;        //  0
+  uint64_t database_id;  //  8
+  uint32_t region;       // 16
+  uint32_t unused0;      // 20  zero
+  uint64_t generation;   // 24
+  uint64_t capacity;     // 32  bytes of data after this header
+  uint64_t checksum;     // 40  XXH3 of bytes [0, 40)
+  uint64_t unused[2];    // 48  zero
+};
+static_assert(sizeof(SegmentHeader) == 64 && offsetof(SegmentHeader, checksum) == 40);
+
+// PMDK hands out large objects in chunks of 256 KiB and takes 16 bytes of the first one. A segment of n chunks:
+//   chunk start │ 16 PMDK │ 48 alignment │ 64 SegmentHeader │ data: n · 256 KiB − 128
+inline constexpr uint64_t kChunkBytes = 256ull << 10;
+inline constexpr uint64_t kObjectHeaderBytes = 16;
+inline constexpr uint64_t kSegmentOverhead = kObjectHeaderBytes + 48 + sizeof(SegmentHeader);
+static_assert(kSegmentOverhead == 128);
+
+}  // namespace braiddb

@@ -1,0 +1,98 @@
+#include "pmem/part_list.h"
+
+#include <xxhash.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <numeric>
+
+#include "pmem/layout.h"
+
+namespace braiddb {
+namespace {
+
+constexpr std::string_view kTitle = "braiddb-parts ";
+constexpr std::string_view kChecksum = "checksum ";
+
+// Takes the first line, without its newline, off `text`.
+bool TakeLine(std::string_view* text, std::string* line) {
+  const size_t end = text->find('\n');
+  if (end == std::string_view::npos) return false;
+  *line = text->substr(0, end);
+  text->remove_prefix(end + 1);
+  return true;
+}
+
+std::string ChecksumLine(std::string_view body) {
+  char line[32];
+  std::snprintf(line, sizeof(line), "checksum %016" PRIx64 "\n", static_cast<uint64_t>(XXH3_64bits(body.data(), body.size())));
+  return line;
+}
+
+Status Damaged(const std::string& path, const char* how) {
+  return Status::Corruption("the part list " + path + " " + how + "; restore the region's files from a backup");
+}
+
+// "<word> <name> <bytes>" with the name that the part must have.
+bool ParsePart(const std::string& line, const char* word, size_t index, uint64_t* bytes) {
+  const std::string prefix = std::string(word) + " " + PartName(index) + " ";
+  return line.starts_with(prefix) && std::sscanf(line.c_str() + prefix.size(), "%" SCNu64, bytes) == 1 && *bytes != 0;
+}
+
+bool ParseBody(std::string_view body, PartList* list) {
+  std::string line;
+  if (!TakeLine(&body, &line)) return false;  // the title, looked at before
+  if (!TakeLine(&body, &line) || std::sscanf(line.c_str(), "database %" SCNx64, &list->database_id) != 1) return false;
+  if (!TakeLine(&body, &line) || std::sscanf(line.c_str(), "region %u of %u", &list->region, &list->region_count) != 2) return false;
+  while (TakeLine(&body, &line)) {
+    uint64_t bytes = 0;
+    if (ParsePart(line, "part", list->parts.size(), &bytes)) {
+      list->parts.push_back(bytes);
+    } else if (list->next == 0 && ParsePart(line, "next", list->parts.size(), &bytes)) {
+      list->next = bytes;
+    } else {
+      return false;
+    }
+  }
+  return body.empty() && !list->parts.empty();
+}
+
+}  // namespace
+
+std::string PartName(size_t index) {
+  char name[32];
+  std::snprintf(name, sizeof(name), "%06zu.pmem", index);
+  return name;
+}
+
+uint64_t PartList::TotalBytes() const { return std::accumulate(parts.begin(), parts.end(), uint64_t{0}); }
+
+std::string PartList::ToText() const {
+  char head[128];
+  std::snprintf(head, sizeof(head), "%s%u\ndatabase %016" PRIx64 "\nregion %u of %u\n", kTitle.data(), kRegionFormatVersion,
+                database_id, region, region_count);
+  std::string text = head;
+  for (size_t i = 0; i < parts.size(); ++i) text += "part " + PartName(i) + " " + std::to_string(parts[i]) + "\n";
+  if (next != 0) text += "next " + PartName(parts.size()) + " " + std::to_string(next) + "\n";
+  return text + ChecksumLine(text);
+}
+
+Status PartList::Parse(std::string_view text, const std::string& path, PartList* list) {
+  *list = PartList();
+  // The version comes first: a newer one may mean anything by the rest.
+  unsigned version = 0;
+  if (!text.starts_with(kTitle)) return Damaged(path, "is empty or not a part list");
+  if (std::sscanf(std::string(text.substr(kTitle.size(), 12)).c_str(), "%u", &version) != 1) return Damaged(path, "is damaged");
+  if (version > kRegionFormatVersion) {
+    return Status::NotSupported(path + " has format version " + std::to_string(version) + ", this program knows versions up to " +
+                                std::to_string(kRegionFormatVersion) + "; use a newer BraidDB");
+  }
+  const size_t checksum = text.rfind(kChecksum);
+  if (checksum == std::string_view::npos) return Damaged(path, "is truncated");
+  const std::string_view body = text.substr(0, checksum);
+  if (text.substr(checksum) != ChecksumLine(body)) return Damaged(path, "has a wrong checksum");
+  if (!ParseBody(body, list)) return Damaged(path, "cannot be understood");
+  return Status::OK();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,38 @@
+// PartList: the text file that says which files a region consists of, so that a missing or damaged one is found before PMDK maps it.
+//
+// LAYOUT    Lines of text, the last one is the XXH3 of all bytes before it, in hexadecimal:
+//             braiddb-parts 1                  format version
+//             database 00c0ffee00c0ffee        identity shared by the regions of one database
+//             region 0 of 2
+//             part 000000.pmem 8388608         one line for each part, in order; bytes
+//             next 000001.pmem 8388608         a part that is being added; absent most of the time
+//             checksum 0123456789abcdef
+// COMMIT POINT  The rename of a complete, synced temporary file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "braiddb/status.h"
+
+namespace braiddb {
+
+struct PartList {
+  uint64_t database_id = 0;
+  uint32_t region = 0;
+  uint32_t region_count = 0;
+  std::vector<uint64_t> parts;  // bytes of each
+  uint64_t next = 0;            // bytes of the part being added, 0: none
+
+  uint64_t TotalBytes() const;
+  std::string ToText() const;
+  // Corruption if the text is damaged, NotSupported if a newer version wrote it. `path` is for the messages.
+  static Status Parse(std::string_view text, const std::string& path, PartList* list);
+};
+
+// "000007.pmem", as PMDK names the parts of a directory.
+std::string PartName(size_t index);
+
+}  // namespace braiddb

@@ -1,0 +1,73 @@
+#include "pmem/persist_mode.h"
+
+#include <fcntl.h>
+#include <libpmem.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "pmem/posix.h"
+
+namespace braiddb {
+namespace {
+
+enum class Medium : uint8_t { kDax, kMemory, kDisk };
+
+// The kernel grants MAP_SYNC exactly where flushing CPU caches makes stores durable.
+Status FindMedium(const std::string& file, Medium* medium) {
+  const posix::Fd fd(open(file.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd.valid()) return posix::ErrnoStatus(errno, "open", file);
+  struct statfs fs;
+  if (fstatfs(fd.get(), &fs) != 0) return posix::ErrnoStatus(errno, "examine the file system of", file);
+  if (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC) {
+    *medium = Medium::kMemory;
+    return Status::OK();
+  }
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const probe = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, fd.get(), 0);
+  *medium = probe == MAP_FAILED ? Medium::kDisk : Medium::kDax;
+  if (probe != MAP_FAILED) munmap(probe, page);
+  return Status::OK();
+}
+
+bool HasEadr() { return pmem_has_auto_flush() == 1; }
+
+Status Refuse(const std::string& file, const char* why) { return Status::InvalidArgument("persist_mode for " + file + ": " + why); }
+
+}  // namespace
+
+Status ResolvePersistMode(const std::string& file, PersistMode requested, PersistMode* resolved) {
+  Medium medium = Medium::kDisk;
+  Status status = FindMedium(file, &medium);
+  if (!status.ok()) return status;
+  *resolved = requested;
+  switch (requested) {
+    case PersistMode::kAuto:
+      *resolved = medium == Medium::kMemory ? PersistMode::kEmulated
+                  : medium == Medium::kDisk ? PersistMode::kPage
+                  : HasEadr()               ? PersistMode::kEadr
+                                            : PersistMode::kCacheLine;
+      return Status::OK();
+    case PersistMode::kPage:
+      return Status::OK();
+    case PersistMode::kEmulated:
+      if (medium == Medium::kMemory) return Status::OK();
+      return Refuse(file, "kEmulated needs tmpfs; use kAuto here, or a path on tmpfs such as /dev/shm");
+    case PersistMode::kCacheLine:
+    case PersistMode::kEadr:
+      if (medium == Medium::kMemory) return Refuse(file, "tmpfs is not persistent memory; use kEmulated or kAuto");
+      if (medium == Medium::kDisk) {
+        return Refuse(file, "the file system is not mounted with DAX, cache flushes do not reach the disk; use kPage or kAuto");
+      }
+      if (requested == PersistMode::kEadr && !HasEadr()) {
+        return Refuse(file, "the platform does not flush CPU caches at power failure; use kCacheLine or kAuto");
+      }
+      return Status::OK();
+  }
+  return Refuse(file, "unknown value");
+}
+
+}  // namespace braiddb

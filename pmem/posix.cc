@@ -1,0 +1,148 @@
+#include "pmem/posix.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+namespace braiddb::posix {
+namespace {
+
+const char* Advice(int error) {
+  switch (error) {
+    case EACCES:
+    case EPERM:
+      return "; run as the owner of the database or grant read and write permission";
+    case EROFS:
+      return "; mount the file system read-write";
+    case ENOSPC:
+    case EDQUOT:
+      return "; free space on the file system or raise the quota";
+    case EMFILE:
+    case ENFILE:
+      return "; raise the limit of open files (ulimit -n)";
+    case ENOMEM:
+      return "; free memory, or lower max_region_size if address space is limited (ulimit -v)";
+    case ENOTDIR:
+      return "; choose another path, a file stands there";
+    default:
+      return "";
+  }
+}
+
+Status WriteAndSync(const std::string& path, std::string_view contents) {
+  const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd.valid()) return ErrnoStatus(errno, "create", path);
+  while (!contents.empty()) {
+    const ssize_t n = write(fd.get(), contents.data(), contents.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, "write", path);
+    contents.remove_prefix(static_cast<size_t>(n));
+  }
+  return fsync(fd.get()) == 0 ? Status::OK() : ErrnoStatus(errno, "sync", path);
+}
+
+}  // namespace
+
+Status ErrnoStatus(int error, std::string_view action, const std::string& path) {
+  const std::string message = "cannot " + std::string(action) + " " + path + ": " + std::strerror(error) + Advice(error);
+  if (error == ENOSPC || error == EDQUOT) return Status::NoSpace(message);
+  if (error == ENOENT) return Status::NotFound(message);
+  return Status::IOError(message);
+}
+
+std::string JoinPath(const std::string& directory, std::string_view name) {
+  std::string path = directory;
+  if (!path.empty() && path.back() != '/') path += '/';
+  return path.append(name);
+}
+
+bool Exists(const std::string& path) {
+  struct stat st;
+  return lstat(path.c_str(), &st) == 0;
+}
+
+Status ReadSmallFile(const std::string& path, size_t max_bytes, std::string* contents) {
+  contents->clear();
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) return ErrnoStatus(errno, "open", path);
+  char buffer[4096];
+  while (contents->size() <= max_bytes) {
+    const ssize_t n = read(fd.get(), buffer, sizeof(buffer));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, "read", path);
+    if (n == 0) return Status::OK();
+    contents->append(buffer, static_cast<size_t>(n));
+  }
+  return Status::Corruption(path + " is larger than it can be; restore it from a backup");
+}
+
+Status ReplaceSmallFile(const std::string& directory, const std::string& name, std::string_view contents) {
+  const std::string path = JoinPath(directory, name);
+  const std::string temporary = path + ".tmp";
+  Status status = WriteAndSync(temporary, contents);
+  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) status = ErrnoStatus(errno, "rename into place", path);
+  if (!status.ok()) {
+    unlink(temporary.c_str());
+    return status;
+  }
+  return SyncDirectory(directory);
+}
+
+Status Remove(const std::string& path) {
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) return ErrnoStatus(errno, "remove", path);
+  return Status::OK();
+}
+
+Status SyncDirectory(const std::string& path) {
+  const Fd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoStatus(errno, "open directory", path);
+  // EINVAL: a file system whose directories need no sync.
+  if (fsync(fd.get()) != 0 && errno != EINVAL) return ErrnoStatus(errno, "sync directory", path);
+  return Status::OK();
+}
+
+Status List(const std::string& path, std::vector<std::string>* names) {
+  names->clear();
+  std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), closedir);
+  if (!directory) return ErrnoStatus(errno, "list directory", path);
+  errno = 0;
+  while (const dirent* entry = readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names->emplace_back(name);
+    errno = 0;
+  }
+  if (errno != 0) return ErrnoStatus(errno, "list directory", path);
+  std::sort(names->begin(), names->end());
+  return Status::OK();
+}
+
+Status MakeDirectories(const std::string& path, std::vector<std::string>* created) {
+  if (path.empty()) return Status::InvalidArgument("the path of a directory is empty; name one");
+  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string prefix = path.substr(0, end);
+    if (mkdir(prefix.c_str(), 0700) == 0) {
+      created->push_back(prefix);
+    } else if (const int error = errno; error != EEXIST && !Exists(prefix)) {
+      return ErrnoStatus(error, "create directory", prefix);
+    }
+    if (end == std::string::npos) break;
+  }
+  struct stat st;
+  if (stat(path.c_str(), &st) != 0) return ErrnoStatus(errno, "open directory", path);
+  return S_ISDIR(st.st_mode) ? Status::OK() : ErrnoStatus(ENOTDIR, "create directory", path);
+}
+
+Status Canonical(const std::string& path, std::string* canonical) {
+  const std::unique_ptr<char, void (*)(void*)> resolved(realpath(path.c_str(), nullptr), std::free);
+  if (!resolved) return ErrnoStatus(errno, "find", path);
+  *canonical = resolved.get();
+  return Status::OK();
+}
+
+}  // namespace braiddb::posix

@@ -1,0 +1,107 @@
+// Region: one pool of persistent memory, open and mapped. The only header with PMDK types; only pmem/ includes it.
+//
+// GOAL   Objects are allocated into an ObjectId on media, failure-atomically: after a crash the object is there and the id names it,
+//        or neither. The pool grows when it has no room, in steps that keep the number of parts small, up to max_bytes.
+// CONCURRENCY  AllocateObject holds the mutex, also while it grows the region; FreeObject and everything else take no lock.
+//        The base never moves while the region is open: PMDK reserves max_bytes of address space at open.
+#pragma once
+
+#include <libpmemobj.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "braiddb/status.h"
+#include "pmem/layout.h"
+#include "pmem/persistence.h"
+#include "pmem/region_files.h"
+#include "pmem/region_set.h"
+
+namespace braiddb {
+
+static_assert(sizeof(ObjectId) == sizeof(PMEMoid) && offsetof(PMEMoid, off) == offsetof(ObjectId, offset));
+
+struct RegionConfig {
+  uint64_t database_id = 0;
+  uint32_t index = 0;
+  uint32_t count = 0;
+  uint64_t max_bytes = 0;  // 0: the capacity of the file system
+  Persistence* persistence = nullptr;
+  std::function<void(std::string_view)> info_log;  // may be empty
+};
+
+// Thread safety: all methods may be called concurrently after Create/Open returned.
+class Region {
+ public:
+  // `files` is locked. Create REQUIRES that its directory holds no region; Open REQUIRES files->CheckParts() was OK.
+  static Status Create(std::shared_ptr<RegionFiles> files, const RegionConfig& config, std::unique_ptr<Region>* result);
+  static Status Open(std::shared_ptr<RegionFiles> files, const RegionConfig& config, std::unique_ptr<Region>* result);
+  ~Region();
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  uint32_t index() const { return config_.index; }
+  uint64_t database_id() const { return config_.database_id; }
+  Persistence* persistence() const { return config_.persistence; }
+  RegionFiles* files() const { return files_.get(); }
+  uint8_t* base() const { return reinterpret_cast<uint8_t*>(pool_); }
+  PMEMobjpool* pool() const { return pool_; }
+  RegionRoot* root() const { return root_; }
+  uint64_t max_bytes() const { return max_bytes_; }
+  // Bytes that are mapped and may be touched; only grows.
+  uint64_t reserved_bytes() const { return reserved_bytes_.load(std::memory_order_acquire); }
+
+  // Allocates at least `bytes` into *id, which lies in this region, durably. NoSpace changes nothing. REQUIRES: *id is null.
+  Status AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, bool zeroed);
+  // Gives the object back and makes *id null, in one failure-atomic step.
+  void FreeObject(ObjectId* id);
+  // Whether the id can name an object of `bytes` bytes, judged by the id alone: pool, place and alignment. Null is not valid.
+  bool IsValidObject(const ObjectId& id, uint64_t bytes) const;
+  // Sets *first to the limit of generations and raises it durably: [*first, *first + by) were never used before and are the
+  // caller's. Corruption if the stored limit is damaged. One thread at a time.
+  Status RaiseGenerationLimit(uint64_t by, uint64_t* first);
+
+  void Log(std::string_view line) const {
+    if (config_.info_log) config_.info_log(line);
+  }
+
+ private:
+  Region(std::shared_ptr<RegionFiles> files, const RegionConfig& config);
+
+  uint64_t ChooseMaxBytes() const;
+  Status OnMapped();
+  Status InitializeRoot();
+  Status FindRoot();
+  Status CheckRoot() const;
+  Status Grow(uint64_t bytes);
+  Status GrowthStep(uint64_t bytes, uint64_t* step) const;
+  Status Extend(uint64_t step);
+  std::string Name() const;
+
+  const std::shared_ptr<RegionFiles> files_;
+  const RegionConfig config_;
+  PMEMobjpool* pool_ = nullptr;
+  RegionRoot* root_ = nullptr;
+  uint64_t pool_id_ = 0;
+  uint64_t heap_begin_ = 0;
+  uint64_t max_bytes_ = 0;
+  std::atomic<uint64_t> reserved_bytes_{0};
+
+  std::mutex mutex_;          // guards what follows, and allocation
+  bool growth_broken_ = false;  // PMDK failed to map a part: its own list of parts cannot be trusted until the next open
+};
+
+class RegionSet::Impl {
+ public:
+  Region* region(uint32_t index) const { return regions[index].get(); }
+
+  std::vector<std::unique_ptr<Region>> regions;
+};
+
+}  // namespace braiddb

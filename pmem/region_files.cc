@@ -1,0 +1,241 @@
+#include "pmem/region_files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace braiddb {
+namespace {
+
+constexpr size_t kMaxListBytes = 1u << 20;
+
+// Offsets in the first part of a pool of PMDK's format 6, stable since 1.4: src/core/pool_hdr.h, src/libpmemobj/obj.h.
+constexpr char kPoolSignature[8] = "PMEMOBJ";
+constexpr off_t kMajorOffset = 8;
+constexpr uint32_t kMajor = 6;
+constexpr off_t kHeapOffsetOffset = 4096 + 1024 + 16;
+constexpr off_t kHeapSizeOffset = 4096 + 2048 + 32;
+
+bool IsPartFile(const std::string& name) { return name.ends_with(".pmem"); }
+bool IsPartName(const std::string& name) {
+  return name.size() == PartName(0).size() && IsPartFile(name) &&
+         std::all_of(name.begin(), name.begin() + 6, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Names that this folder gives to files.
+bool IsOurs(std::string name) {
+  if (name.ends_with(".tmp")) name.resize(name.size() - 4);
+  return name == "region.set" || name == "PARTS" || name == "CREATING" || IsPartName(name);
+}
+
+template <class T>
+bool ReadAt(int fd, off_t offset, T* value) {
+  return pread(fd, value, sizeof(T), offset) == static_cast<ssize_t>(sizeof(T));
+}
+
+}  // namespace
+
+Status RegionFiles::Lock() {
+  posix::Fd fd(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return posix::ErrnoStatus(errno, "open directory", directory_);
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return Status::Busy(directory_ + " is in use; close the database in the process that has it open");
+  }
+  // Any other error: a file system without locks for directories. PMDK locks the parts as well.
+  lock_ = std::move(fd);
+  return Status::OK();
+}
+
+Status RegionFiles::FindFiles(bool* found) const {
+  std::vector<std::string> names;
+  Status status = posix::List(directory_, &names);
+  *found = std::any_of(names.begin(), names.end(), IsOurs);
+  return status;
+}
+
+bool RegionFiles::CreationUnfinished() const { return posix::Exists(creating_path()); }
+
+Status RegionFiles::WriteCreatingMark() {
+  return posix::ReplaceSmallFile(directory_, "CREATING", "The creation of this database is not complete. It holds no data yet.\n");
+}
+
+Status RegionFiles::RemoveCreatingMark() {
+  if (Status status = posix::Remove(creating_path()); !status.ok()) return status;
+  return posix::SyncDirectory(directory_);
+}
+
+Status RegionFiles::CommitFirstPart(uint64_t database_id, uint32_t region, uint32_t region_count) {
+  struct stat st;
+  if (stat(part_path(0).c_str(), &st) != 0) return posix::ErrnoStatus(errno, "examine", part_path(0));
+  list_ = PartList();
+  list_.database_id = database_id;
+  list_.region = region;
+  list_.region_count = region_count;
+  list_.parts.push_back(static_cast<uint64_t>(st.st_size));
+  return posix::ReplaceSmallFile(directory_, "PARTS", list_.ToText());
+}
+
+Status RegionFiles::ReadList() {
+  std::string text;
+  Status status = posix::ReadSmallFile(Path("PARTS"), kMaxListBytes, &text);
+  if (status.IsNotFound()) {
+    return Status::Corruption("the part list " + Path("PARTS") + " is missing; restore the region's files from a backup");
+  }
+  if (!status.ok()) return status;
+  return PartList::Parse(text, Path("PARTS"), &list_);
+}
+
+Status RegionFiles::WriteSetFile(uint64_t reserve_bytes) {
+  const std::string text = "PMEMPOOLSET\nOPTION SINGLEHDR\n" + std::to_string(reserve_bytes) + " " + directory_ + "/\n";
+  std::string stored;
+  if (posix::ReadSmallFile(set_path(), kMaxListBytes, &stored).ok() && stored == text) return Status::OK();
+  return posix::ReplaceSmallFile(directory_, "region.set", text);
+}
+
+// ---- Checking
+
+Status RegionFiles::CheckPart(size_t index, uint64_t bytes) const {
+  const std::string path = part_path(index);
+  const std::string restore = "; restore it from a backup";
+  const posix::Fd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid() && errno == ENOENT) return Status::Corruption("part file " + path + " is missing" + restore);
+  if (!fd.valid()) return posix::ErrnoStatus(errno, "open", path);
+  struct stat st;
+  if (fstat(fd.get(), &st) != 0) return posix::ErrnoStatus(errno, "examine", path);
+  if (!S_ISREG(st.st_mode)) return Status::Corruption(path + " is not a regular file" + restore);
+  const uint64_t size = static_cast<uint64_t>(st.st_size);
+  if (size == 0) return Status::Corruption("part file " + path + " is empty" + restore);
+  if (size != bytes) {
+    return Status::Corruption("part file " + path + (size < bytes ? " is truncated: it has " : " is not ours: it has ") +
+                              std::to_string(size) + " bytes, recorded are " + std::to_string(bytes) + restore);
+  }
+  char signature[sizeof(kPoolSignature)];
+  if (index == 0 && (!ReadAt(fd.get(), 0, &signature) || std::memcmp(signature, kPoolSignature, sizeof(signature)) != 0)) {
+    return Status::Corruption("part file " + path + " is foreign or damaged: it has no pool signature" + restore);
+  }
+  return Status::OK();
+}
+
+Status RegionFiles::CheckParts() {
+  for (size_t i = 0; i < list_.parts.size(); ++i) {
+    if (Status status = CheckPart(i, list_.parts[i]); !status.ok()) return status;
+  }
+  if (list_.next != 0) {
+    if (Status status = FinishAddPart(); !status.ok()) return status;
+  }
+  return CheckNoOthers();
+}
+
+Status RegionFiles::FinishAddPart() {
+  const size_t index = list_.parts.size();
+  const uint64_t bytes = std::exchange(list_.next, 0);
+  PoolExtent extent;
+  if (Status status = ReadPoolExtent(part_path(0), &extent); !status.ok()) return status;
+  if (extent.heap_end > list_.TotalBytes()) {
+    if (Status status = CheckPart(index, bytes); !status.ok()) return status;
+    list_.parts.push_back(bytes);
+  } else if (Status status = posix::Remove(part_path(index)); !status.ok()) {
+    return status;
+  }
+  return posix::ReplaceSmallFile(directory_, "PARTS", list_.ToText());
+}
+
+// PMDK would take any *.pmem for a part.
+Status RegionFiles::CheckNoOthers() const {
+  std::vector<std::string> names;
+  if (Status status = posix::List(directory_, &names); !status.ok()) return status;
+  for (const std::string& name : names) {
+    if (name.ends_with(".tmp") && IsOurs(name)) {
+      if (Status status = posix::Remove(Path(name)); !status.ok()) return status;
+    } else if (IsPartFile(name) && !(IsPartName(name) && std::stoul(name) < list_.parts.size())) {
+      return Status::Corruption(Path(name) + " is not a part of this region; move it to another directory");
+    }
+  }
+  return Status::OK();
+}
+
+// ---- Growing
+
+Status RegionFiles::AddPart(uint64_t bytes) {
+  if (commit_pending_) {
+    if (Status status = CommitPart(); !status.ok()) return status;
+  }
+  const std::string path = part_path(list_.parts.size());
+  const std::string temporary = path + ".tmp";
+  const posix::Fd fd(open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd.valid()) return posix::ErrnoStatus(errno, "create", temporary);
+  Status status;
+  if (const int error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) {
+    status = posix::ErrnoStatus(error, "allocate " + std::to_string(bytes) + " bytes for", temporary);
+  }
+  if (status.ok() && fsync(fd.get()) != 0) status = posix::ErrnoStatus(errno, "sync", temporary);
+  if (status.ok()) {
+    list_.next = bytes;
+    status = posix::ReplaceSmallFile(directory_, "PARTS", list_.ToText());
+    list_.next = 0;
+  }
+  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) status = posix::ErrnoStatus(errno, "rename into place", path);
+  if (status.ok()) status = posix::SyncDirectory(directory_);
+  if (!status.ok()) {
+    (void)posix::Remove(temporary);
+    (void)posix::Remove(path);
+    return status;
+  }
+  list_.parts.push_back(bytes);
+  commit_pending_ = true;
+  return Status::OK();
+}
+
+Status RegionFiles::CommitPart() {
+  Status status = posix::ReplaceSmallFile(directory_, "PARTS", list_.ToText());
+  commit_pending_ = !status.ok();
+  return status;
+}
+
+Status RegionFiles::RemoveFiles() {
+  std::vector<std::string> names;
+  Status status = posix::List(directory_, &names);
+  if (!status.ok()) return status;
+  for (const std::string& name : names) {
+    if (!IsOurs(name) || name == "CREATING") continue;
+    if (status = posix::Remove(Path(name)); !status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+uint64_t RegionFiles::AvailableBytes() const {
+  struct statvfs fs;
+  if (statvfs(directory_.c_str(), &fs) != 0) return UINT64_MAX;
+  return static_cast<uint64_t>(fs.f_bavail) * fs.f_frsize;
+}
+
+uint64_t RegionFiles::CapacityBytes() const {
+  struct statvfs fs;
+  if (statvfs(directory_.c_str(), &fs) != 0 || fs.f_blocks == 0) return UINT64_MAX;
+  return static_cast<uint64_t>(fs.f_blocks) * fs.f_frsize;
+}
+
+Status ReadPoolExtent(const std::string& first_part, PoolExtent* extent) {
+  const posix::Fd fd(open(first_part.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return posix::ErrnoStatus(errno, "open", first_part);
+  uint32_t major = 0;
+  uint64_t begin = 0;
+  uint64_t bytes = 0;
+  if (!ReadAt(fd.get(), kMajorOffset, &major) || !ReadAt(fd.get(), kHeapOffsetOffset, &begin) ||
+      !ReadAt(fd.get(), kHeapSizeOffset, &bytes)) {
+    return posix::ErrnoStatus(EIO, "read the pool header of", first_part);
+  }
+  if (major != kMajor) {
+    return Status::NotSupported(first_part + " has pool format " + std::to_string(major) + " of PMDK, known is " +
+                                std::to_string(kMajor) + "; use a BraidDB that was built for it, or pmempool convert");
+  }
+  *extent = PoolExtent{begin, begin + bytes};
+  return Status::OK();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,94 @@
+// RegionFiles: the directory of one region and the files in it, up to the point where PMDK takes over.
+//
+// LAYOUT  <directory>/
+//           region.set      PMDK's poolset: address space to reserve, and this directory. Derived; rewritten at open if it differs
+//           PARTS           the part list (part_list.h)
+//           000000.pmem …   the parts, mapped one after the other
+//           CREATING        only until the creation of the whole database is complete
+//         and, after a crash, *.tmp of one of them. No other file is ever touched.
+//
+// GOAL    AddPart makes the region larger, so that a crash at any instant leaves a region that opens, and no file is taken for a part
+//         before it is whole.
+// STEPS   1. <part>.tmp is created, allocated in full and synced      a full file system shows here; nothing has changed
+//         2. PARTS says `next <part> <bytes>`                         from now on a file of that name and size is ours
+//         3. <part>.tmp is renamed to <part>, the directory synced
+//         4. PMDK maps the part and stores the larger heap size       (Region::Grow)
+//         5. PARTS says `part <part> <bytes>`                         (CommitPart)
+// CRASH   after 1, 2: Open removes <part>.tmp. After 3: the part is there, the heap does not know it: Open removes it. After 4: the
+//         heap knows it: Open takes it into the list. After 5: done.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "braiddb/status.h"
+#include "pmem/part_list.h"
+#include "pmem/posix.h"
+
+namespace braiddb {
+
+inline constexpr uint64_t kPartAlignment = 2ull << 20;  // part sizes are multiples of it, so that huge pages fit
+inline constexpr uint64_t kFirstPartBytes = 8ull << 20;  // what pmemobj_create makes in a directory
+
+// Thread safety: one thread at a time.
+class RegionFiles {
+ public:
+  // `directory` exists and is canonical.
+  explicit RegionFiles(std::string directory) : directory_(std::move(directory)) {}
+
+  const std::string& directory() const { return directory_; }
+  std::string set_path() const { return Path("region.set"); }
+  std::string part_path(size_t index) const { return Path(PartName(index)); }
+  std::string creating_path() const { return Path("CREATING"); }
+  const PartList& list() const { return list_; }
+
+  // Holds the directory for this process until destruction or Unlock; Busy if someone has it.
+  Status Lock();
+  // Whether any file of a region is there, whole or not. NotFound if the directory does not exist.
+  Status FindFiles(bool* found) const;
+  // A Create that did not get to its end left these files.
+  bool CreationUnfinished() const;
+
+  Status WriteCreatingMark();
+  Status RemoveCreatingMark();
+  // At creation, after PMDK has made the first part.
+  Status CommitFirstPart(uint64_t database_id, uint32_t region, uint32_t region_count);
+
+  Status ReadList();
+  // Checks the files against the list and finishes or takes back an AddPart that was cut short. REQUIRES: ReadList was OK.
+  Status CheckParts();
+  Status WriteSetFile(uint64_t reserve_bytes);
+
+  // Steps 1 to 3. NoSpace changes nothing.
+  Status AddPart(uint64_t bytes);
+  // Step 5. If it fails the part is in use all the same, and the next AddPart repeats it.
+  Status CommitPart();
+
+  // Removes the files of a region except the mark CREATING, and no other.
+  Status RemoveFiles();
+
+  // What the file system has free for this user, and in all; bytes.
+  uint64_t AvailableBytes() const;
+  uint64_t CapacityBytes() const;
+
+ private:
+  std::string Path(std::string_view name) const { return posix::JoinPath(directory_, name); }
+  Status CheckPart(size_t index, uint64_t bytes) const;
+  Status FinishAddPart();
+  Status CheckNoOthers() const;
+
+  const std::string directory_;
+  posix::Fd lock_;
+  PartList list_;
+  bool commit_pending_ = false;  // list_ has a part that PARTS does not have yet
+};
+
+// Where the heap of the pool ends and starts, read from the header of its first part; bytes from the start of the pool.
+struct PoolExtent {
+  uint64_t heap_begin = 0;
+  uint64_t heap_end = 0;
+};
+Status ReadPoolExtent(const std::string& first_part, PoolExtent* extent);
+
+}  // namespace braiddb

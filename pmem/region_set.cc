@@ -1,0 +1,385 @@
+#include "pmem/region_set.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cctype>
+
+#include "pmem/persist_mode.h"
+#include "pmem/posix.h"
+#include "pmem/region.h"
+#include "pmem/region_files.h"
+#include "util/check.h"
+#include "util/numa_topology.h"
+#include "util/thread_index.h"
+
+namespace braiddb {
+namespace {
+
+using FilesList = std::vector<std::shared_ptr<RegionFiles>>;
+
+std::vector<std::string> RegionDirectories(const RegionSetOptions& options, uint32_t count) {
+  if (!options.region_paths.empty()) return options.region_paths;
+  std::vector<std::string> directories;
+  for (uint32_t i = 0; i < count; ++i) {
+    directories.push_back(posix::JoinPath(options.database_path, "region-" + std::to_string(i)));
+  }
+  return directories;
+}
+
+Status CheckOptions(const RegionSetOptions& options) {
+  if (options.regions > kMaxRegions || options.region_paths.size() > kMaxRegions) {
+    return Status::InvalidArgument("regions must be at most " + std::to_string(kMaxRegions));
+  }
+  if (!options.region_paths.empty() && options.regions != 0 && options.regions != options.region_paths.size()) {
+    return Status::InvalidArgument("region_paths names " + std::to_string(options.region_paths.size()) + " directories, regions is " +
+                                   std::to_string(options.regions) + "; make them equal, or leave one of them empty");
+  }
+  if (options.max_region_size != 0 && options.max_region_size < kMinRegionSize) {
+    return Status::InvalidArgument("max_region_size is " + std::to_string(options.max_region_size) + " bytes; at least " +
+                                   std::to_string(kMinRegionSize) + " are needed, or 0 for the capacity of the file system");
+  }
+  return Status::OK();
+}
+
+// Finds the directory, which exists, and locks it.
+Status LockDirectory(const std::string& directory, std::shared_ptr<RegionFiles>* files) {
+  std::string canonical;
+  if (Status status = posix::Canonical(directory, &canonical); !status.ok()) return status;
+  if (std::any_of(canonical.begin(), canonical.end(), [](unsigned char c) { return std::isspace(c) != 0; })) {
+    return Status::InvalidArgument("the path " + canonical + " has a blank in it, which PMDK's poolset files do not allow; rename it");
+  }
+  *files = std::make_shared<RegionFiles>(canonical);
+  return (*files)->Lock();
+}
+
+// kAuto: the mode that suits all regions. Different media have only page mode in common.
+Status ResolveMode(const std::vector<std::string>& probes, PersistMode requested, PersistMode* mode) {
+  for (size_t i = 0; i < probes.size(); ++i) {
+    PersistMode resolved = requested;
+    if (Status status = ResolvePersistMode(probes[i], requested, &resolved); !status.ok()) return status;
+    *mode = i == 0 || resolved == *mode ? resolved : PersistMode::kPage;
+  }
+  return Status::OK();
+}
+
+uint64_t RandomIdentity() {
+  uint64_t id = 0;
+  while (id == 0) {
+    if (getrandom(&id, sizeof(id), 0) != sizeof(id)) id = 0;
+  }
+  return id;
+}
+
+RegionConfig ConfigOf(const RegionSetOptions& options, uint64_t database_id, uint32_t index, uint32_t count, Persistence* persistence) {
+  return RegionConfig{.database_id = database_id,
+                      .index = index,
+                      .count = count,
+                      .max_bytes = options.max_region_size,
+                      .persistence = persistence,
+                      .info_log = options.info_log};
+}
+
+// ---- Creation
+
+// GOAL          All regions of a new database, or nothing.
+// STEPS         1. lock the directories  2. put the mark CREATING into each  3. make the pools  4. remove the marks, region 0's first
+// COMMIT POINT  The removal of region 0's mark.
+// CRASH         before it: Exists says no and Create starts over, after removing what is marked. After it: Open removes the other marks.
+class Creation {
+ public:
+  explicit Creation(const RegionSetOptions& options) : options_(options) {}
+
+  Status LockDirectories(uint32_t count);
+  Status Mark();
+  Status ChooseMode(PersistMode* mode) const;
+  Status MakeRegions(Persistence* persistence, std::vector<std::unique_ptr<Region>>* regions);
+  Status Commit();
+  void Undo();
+
+ private:
+  const RegionSetOptions& options_;
+  std::vector<std::string> made_directories_;
+  FilesList locked_;
+  bool owned_ = false;  // the directories hold no files but ours
+};
+
+Status Creation::LockDirectories(uint32_t count) {
+  for (const std::string& directory : RegionDirectories(options_, count)) {
+    std::shared_ptr<RegionFiles> files;
+    if (Status status = posix::MakeDirectories(directory, &made_directories_); !status.ok()) return status;
+    Status status = LockDirectory(directory, &files);
+    for (const auto& other : locked_) {
+      if (files && files->directory() == other->directory()) {
+        return Status::InvalidArgument("region_paths names " + directory + " twice; give each region a directory of its own");
+      }
+    }
+    if (!status.ok()) return status;
+    bool found = false;
+    if (status = files->FindFiles(&found); !status.ok()) return status;
+    if (found && !files->CreationUnfinished()) {
+      return Status::InvalidArgument(directory + " holds a region already; open that database, destroy it, or choose another path");
+    }
+    locked_.push_back(std::move(files));
+  }
+  owned_ = true;
+  return Status::OK();
+}
+
+Status Creation::Mark() {
+  // Region 0's mark is there as long as anything is, so that what a crash leaves is known for what it is.
+  for (const auto& files : locked_) {
+    if (Status status = files->WriteCreatingMark(); !status.ok()) return status;
+  }
+  for (const auto& files : locked_) {
+    if (Status status = files->RemoveFiles(); !status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+Status Creation::ChooseMode(PersistMode* mode) const {
+  std::vector<std::string> probes;
+  for (const auto& files : locked_) probes.push_back(files->creating_path());
+  return ResolveMode(probes, options_.persist_mode, mode);
+}
+
+Status Creation::MakeRegions(Persistence* persistence, std::vector<std::unique_ptr<Region>>* regions) {
+  const uint64_t database_id = RandomIdentity();
+  const uint32_t count = static_cast<uint32_t>(locked_.size());
+  for (uint32_t i = 0; i < count; ++i) {
+    std::unique_ptr<Region> region;
+    Status status = Region::Create(locked_[i], ConfigOf(options_, database_id, i, count, persistence), &region);
+    if (!status.ok()) return status;
+    regions->push_back(std::move(region));
+  }
+  return Status::OK();
+}
+
+Status Creation::Commit() {
+  for (const std::string& directory : made_directories_) {
+    const size_t slash = directory.rfind('/');
+    const std::string parent = slash == std::string::npos ? "." : slash == 0 ? "/" : directory.substr(0, slash);
+    if (Status status = posix::SyncDirectory(parent); !status.ok()) return status;
+  }
+  // ORDER: every region and every directory durable before region 0's mark goes. [CC-30]
+  for (const auto& files : locked_) {
+    if (Status status = files->RemoveCreatingMark(); !status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+void Creation::Undo() {
+  if (owned_) {
+    for (const auto& files : locked_) (void)files->RemoveFiles();
+    for (auto it = locked_.rbegin(); it != locked_.rend(); ++it) (void)(*it)->RemoveCreatingMark();
+  }
+  for (auto it = made_directories_.rbegin(); it != made_directories_.rend(); ++it) rmdir(it->c_str());
+}
+
+// ---- Opening
+
+// Locks the first region and reads from it how many there are.
+Status OpenFirst(const RegionSetOptions& options, FilesList* files, uint32_t* count) {
+  const std::vector<std::string> directories = RegionDirectories(options, kMaxRegions);
+  bool found = false;
+  Status status = RegionFiles(directories[0]).FindFiles(&found);
+  if (!status.ok() && !status.IsNotFound()) return status;
+  if (!found) {
+    if (RegionSet::Exists(options)) {
+      return Status::Corruption("region 0 is missing: no files in " + directories[0] + "; restore it from a backup");
+    }
+    return Status::NotFound("no database in " + directories[0] + "; check the path, or create it");
+  }
+  std::shared_ptr<RegionFiles> first;
+  if (status = LockDirectory(directories[0], &first); !status.ok()) return status;
+  if (first->CreationUnfinished()) {
+    return Status::NotFound("the creation of the database in " + directories[0] + " was interrupted; create it again");
+  }
+  if (status = first->ReadList(); !status.ok()) return status;
+  *count = first->list().region_count;
+  const size_t asked = options.region_paths.empty() ? options.regions : options.region_paths.size();
+  if (*count == 0 || *count > kMaxRegions) return Status::Corruption("region 0 records an impossible number of regions");
+  if (asked != 0 && asked != *count) {
+    return Status::InvalidArgument("the database has " + std::to_string(*count) + " regions, not " + std::to_string(asked) +
+                                   "; set regions to that or to 0, and region_paths to as many directories");
+  }
+  files->push_back(std::move(first));
+  return Status::OK();
+}
+
+Status LockOthers(const RegionSetOptions& options, uint32_t count, FilesList* files) {
+  const std::vector<std::string> directories = RegionDirectories(options, count);
+  for (uint32_t i = 1; i < count; ++i) {
+    bool found = false;
+    Status status = RegionFiles(directories[i]).FindFiles(&found);
+    if (!status.ok() && !status.IsNotFound()) return status;
+    if (!found) {
+      return Status::Corruption("region " + std::to_string(i) + " is missing: no files in " + directories[i] +
+                                "; put it back, or restore it from a backup");
+    }
+    std::shared_ptr<RegionFiles> next;
+    if (status = LockDirectory(directories[i], &next); !status.ok()) return status;
+    if (status = next->ReadList(); !status.ok()) return status;
+    files->push_back(std::move(next));
+  }
+  return Status::OK();
+}
+
+Status CheckTogether(const FilesList& files) {
+  for (uint32_t i = 0; i < files.size(); ++i) {
+    const PartList& list = files[i]->list();
+    if (list.database_id != files[0]->list().database_id || list.region_count != files.size()) {
+      return Status::Corruption(files[i]->directory() + " holds a region of another database than " + files[0]->directory() +
+                                "; put each database's regions back in their place");
+    }
+    if (list.region != i) {
+      return Status::Corruption(files[i]->directory() + " holds region " + std::to_string(list.region) + " where region " +
+                                std::to_string(i) + " is expected; put the regions in their order");
+    }
+  }
+  for (const auto& region : files) {
+    if (Status status = region->CheckParts(); !status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+RegionSet::RegionSet() : impl_(std::make_unique<Impl>()) {}
+RegionSet::~RegionSet() = default;
+
+void RegionSet::OnRegionsReady() {
+  count_ = static_cast<uint32_t>(impl_->regions.size());
+  for (uint32_t i = 0; i < count_; ++i) bases_[i] = impl_->region(i)->base();
+}
+
+Status RegionSet::Create(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result) {
+  if (Status status = CheckOptions(options); !status.ok()) return status;
+  const uint32_t wanted = options.region_paths.empty() ? options.regions : static_cast<uint32_t>(options.region_paths.size());
+  const uint32_t count = wanted != 0 ? wanted : std::min(NumaNodeCount(), kMaxRegions);
+
+  std::unique_ptr<RegionSet> set(new RegionSet());
+  PersistMode mode = options.persist_mode;
+  Creation creation(options);
+  Status status = creation.LockDirectories(count);
+  if (status.ok()) status = creation.Mark();
+  if (status.ok()) status = creation.ChooseMode(&mode);
+  if (status.ok()) {
+    set->persistence_ = std::make_unique<Persistence>(mode, options.emulation);
+    status = creation.MakeRegions(set->persistence_.get(), &set->impl_->regions);
+  }
+  if (status.ok()) status = creation.Commit();
+  if (!status.ok()) {
+    set.reset();
+    creation.Undo();
+    return status;
+  }
+  set->OnRegionsReady();
+  *result = std::move(set);
+  return Status::OK();
+}
+
+Status RegionSet::Open(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result) {
+  if (Status status = CheckOptions(options); !status.ok()) return status;
+  FilesList files;
+  uint32_t count = 0;
+  if (Status status = OpenFirst(options, &files, &count); !status.ok()) return status;
+  if (Status status = LockOthers(options, count, &files); !status.ok()) return status;
+  if (Status status = CheckTogether(files); !status.ok()) return status;
+
+  std::vector<std::string> probes;
+  for (const auto& region : files) probes.push_back(region->part_path(0));
+  PersistMode mode = options.persist_mode;
+  if (Status status = ResolveMode(probes, options.persist_mode, &mode); !status.ok()) return status;
+
+  std::unique_ptr<RegionSet> set(new RegionSet());
+  set->persistence_ = std::make_unique<Persistence>(mode, options.emulation);
+  for (uint32_t i = 0; i < count; ++i) {
+    const RegionConfig config = ConfigOf(options, files[i]->list().database_id, i, count, set->persistence_.get());
+    std::unique_ptr<Region> region;
+    if (Status status = Region::Open(files[i], config, &region); !status.ok()) return status;
+    set->impl_->regions.push_back(std::move(region));
+    if (files[i]->CreationUnfinished()) {  // region 0 is committed, so this one is
+      if (Status status = files[i]->RemoveCreatingMark(); !status.ok()) return status;
+    }
+  }
+  set->OnRegionsReady();
+  *result = std::move(set);
+  return Status::OK();
+}
+
+bool RegionSet::Exists(const RegionSetOptions& options) {
+  const std::vector<std::string> directories = RegionDirectories(options, kMaxRegions);
+  if (RegionFiles(directories[0]).CreationUnfinished()) return false;
+  for (const std::string& directory : directories) {
+    bool found = false;
+    const Status status = RegionFiles(directory).FindFiles(&found);
+    // A directory that cannot be read counts, so that Open says why.
+    if (found || (!status.ok() && !status.IsNotFound())) return true;
+  }
+  return false;
+}
+
+Status RegionSet::Destroy(const RegionSetOptions& options) {
+  FilesList locked;
+  for (const std::string& directory : RegionDirectories(options, kMaxRegions)) {
+    bool found = false;
+    Status status = RegionFiles(directory).FindFiles(&found);
+    if (status.IsNotFound()) continue;
+    if (!status.ok()) return status;
+    std::shared_ptr<RegionFiles> files;
+    if (status = LockDirectory(directory, &files); !status.ok()) return status;
+    locked.push_back(std::move(files));
+  }
+  // Region 0 last: until then the database is known to be there.
+  for (auto it = locked.rbegin(); it != locked.rend(); ++it) {
+    if (Status status = (*it)->RemoveFiles(); !status.ok()) return status;
+    if (Status status = (*it)->RemoveCreatingMark(); !status.ok()) return status;
+    rmdir((*it)->directory().c_str());  // fails if something else is in it, as it should
+  }
+  return Status::OK();
+}
+
+uint64_t RegionSet::database_id() const { return impl_->region(0)->database_id(); }
+
+bool RegionSet::Contains(PmPtr p, uint64_t bytes) const {
+  if (p.region() >= count_ || p.is_null() || p.raw() % 8 != 0) return false;
+  const uint64_t end = impl_->region(p.region())->reserved_bytes();
+  return p.offset() < end && bytes <= end - p.offset();
+}
+
+uint32_t RegionSet::HomeRegion() const {
+  if (count_ == 1) return 0;
+  return (NumaNodeCount() > 1 ? CurrentNumaNode() : ThreadIndex()) % count_;
+}
+
+uint64_t RegionSet::ReservedBytes(uint32_t region) const { return impl_->region(region)->reserved_bytes(); }
+
+// ---- Metadata
+
+void* RegionSet::Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes) const {
+  const RegionRoot* root = impl_->region(region)->root();
+  const ObjectId& id = root->metadata[static_cast<uint32_t>(slot)];
+  const uint64_t offset = std::atomic_ref<uint64_t>(const_cast<uint64_t&>(id.offset)).load(std::memory_order_acquire);
+  if (offset == 0) return nullptr;
+  if (bytes != nullptr) *bytes = root->metadata_bytes[static_cast<uint32_t>(slot)];
+  return bases_[region] + AlignToLine(offset);
+}
+
+Status RegionSet::AllocateMetadata(uint32_t region, MetadataSlot slot, uint64_t bytes, void** object) {
+  BRAIDDB_CHECK(slot < MetadataSlot::kCount && Metadata(region, slot) == nullptr);
+  Region* const home = impl_->region(region);
+  RegionRoot* const root = home->root();
+  const uint32_t index = static_cast<uint32_t>(slot);
+  // ORDER: the size before the object, which PMDK's allocation commits. [CC-32]
+  StoreRelaxed(&root->metadata_bytes[index], bytes);
+  if (!persistence_->Persist(&root->metadata_bytes[index], sizeof(uint64_t))) return persistence_->error();
+  Status status = home->AllocateObject(&root->metadata[index], bytes + kCacheLine, PoolObject::kMetadata, true);
+  if (!status.ok()) return status;
+  *object = Metadata(region, slot);
+  return Status::OK();
+}
+
+}  // namespace braiddb

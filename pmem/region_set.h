@@ -1,0 +1,101 @@
+// RegionSet: the pools of one database, one per region, mapped and ready to be pointed into.
+//
+// A region is one libpmemobj pool that grows on demand: a poolset whose only part is a directory. PMDK allocates segments
+// and a few metadata objects, each failure-atomically (pmemobj_xalloc into a persistent PMEMoid); nothing per entry.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "braiddb/options.h"
+#include "braiddb/status.h"
+#include "pmem/persistence.h"
+#include "pmem/pm_ptr.h"
+
+namespace braiddb {
+
+inline constexpr uint32_t kMaxRegions = 16;
+inline constexpr uint64_t kMinRegionSize = 32ull << 20;
+
+// Metadata objects that the layers above keep in a region, by slot in the region's root.
+enum class MetadataSlot : uint32_t {
+  kManifest = 0,      // region 0 only
+  kL1 = 1,            // every region: what the last level needs there (skiplist: a head)
+  kMergeJournal = 2,  // region 0 only
+  kCount = 16,
+};
+
+struct RegionSetOptions {
+  std::string database_path;              // the directory that holds region-0, region-1, … unless region_paths says otherwise
+  std::vector<std::string> region_paths;  // empty, or one directory per region
+  uint32_t regions = 0;                   // 0: at creation one per NUMA node, at open as stored
+  uint64_t max_region_size = 0;           // bytes; 0: capacity of the file system
+  PersistMode persist_mode = PersistMode::kAuto;
+  EmulationOptions emulation;
+  std::function<void(std::string_view)> info_log;  // may be empty
+};
+
+// Thread safety: all methods may be called concurrently after Create/Open returned.
+class RegionSet {
+ public:
+  // Create leaves nothing behind when it fails. Open tells apart, each with its own message that says what to do:
+  //   NotFound          no region files there
+  //   Corruption        foreign, truncated, empty or damaged file; a region missing; regions of two databases mixed, or in the wrong order
+  //   NotSupported      written by a newer format version
+  //   IOError           no permission, or the system refused
+  //   InvalidArgument   options that contradict what is stored (number of regions)
+  // Every file is checked (type, size against what was recorded, pool signature) before libpmemobj sees it.
+  static Status Create(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result);
+  static Status Open(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result);
+  // Whether region files exist there, whole or not. What a crash inside Create left does not count: Create replaces it.
+  static bool Exists(const RegionSetOptions& options);
+  // Removes the files of all regions; OK if there are none.
+  static Status Destroy(const RegionSetOptions& options);
+  ~RegionSet();
+
+  uint32_t count() const { return count_; }
+  // Random 64-bit identity shared by the regions of one database.
+  uint64_t database_id() const;
+  Persistence* persistence() const { return persistence_.get(); }
+
+  uint8_t* base(uint32_t region) const { return bases_[region]; }
+  template <class T = uint8_t>
+  T* Resolve(PmPtr p) const {
+    return reinterpret_cast<T*>(bases_[p.region()] + p.offset());
+  }
+  PmPtr ToPmPtr(uint32_t region, const void* address) const {
+    return PmPtr(region, static_cast<uint64_t>(static_cast<const uint8_t*>(address) - bases_[region]));
+  }
+  // True if the pointer is 8-byte aligned and [p, p + bytes) lies inside the mapped part of an existing region.
+  bool Contains(PmPtr p, uint64_t bytes) const;
+
+  // The region of the calling thread: that of its NUMA node; on one node, threads are spread by their index.
+  uint32_t HomeRegion() const;
+
+  // The metadata object in that slot, null if there is none. 64-byte aligned.
+  void* Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes = nullptr) const;
+  // Allocates it zeroed, durably and failure-atomically. REQUIRES: the slot is empty. NoSpace if the region is full.
+  Status AllocateMetadata(uint32_t region, MetadataSlot slot, uint64_t bytes, void** object);
+
+  // Bytes of files that the region takes.
+  uint64_t ReservedBytes(uint32_t region) const;
+
+  // The part of the RegionSet that only the segment allocator uses; defined in pmem/region.h, the only header here with PMDK types.
+  class Impl;
+  Impl* impl() const { return impl_.get(); }
+
+ private:
+  RegionSet();
+  void OnRegionsReady();
+
+  uint32_t count_ = 0;
+  uint8_t* bases_[kMaxRegions] = {};
+  std::unique_ptr<Persistence> persistence_;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace braiddb

@@ -1,0 +1,400 @@
+#include "pmem/segment_allocator.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "pmem/layout.h"
+#include "pmem/region.h"
+#include "pmem/segment_directory.h"
+#include "pmem/segment_map.h"
+#include "util/check.h"
+
+namespace braiddb {
+namespace {
+
+constexpr uint64_t kMinSegmentSize = kChunkBytes;
+constexpr uint64_t kMaxSegmentSize = 1ull << 30;
+constexpr uint64_t kYoungShare = 16;  // a segment takes at most this fraction of its region, until it has its full size
+
+// The smallest number of chunks whose segment has a capacity of at least `bytes`.
+uint64_t ChunksFor(uint64_t bytes) { return (bytes + kSegmentOverhead + kChunkBytes - 1) / kChunkBytes; }
+
+// Gives every page of the range memory, without a change to any byte.
+void TouchPages(uint8_t* data, uint64_t bytes) {
+  const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(data) & ~(page - 1);
+  const uintptr_t end = reinterpret_cast<uintptr_t>(data) + bytes;
+  if (madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE) == 0) return;
+  for (uintptr_t at = reinterpret_cast<uintptr_t>(data); at < end; at = (at & ~(page - 1)) + page) {
+    std::atomic_ref<uint8_t>(*reinterpret_cast<uint8_t*>(at)).fetch_add(0, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace
+
+class SegmentAllocator::Impl {
+ public:
+  Impl(RegionSet* set, uint64_t segment_size) : full_chunks_(segment_size / kChunkBytes) {
+    for (uint32_t i = 0; i < set->count(); ++i) regions_.emplace_back(set->impl()->region(i));
+  }
+
+  Status Load();
+  Status Allocate(uint32_t region, uint64_t min_bytes, Segment** segment);
+  Status Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
+  Status Release(Segment* segment);
+  void PrepareSpares(uint32_t region, uint32_t count);
+  Segment* Find(PmPtr p) const;
+  void ForEachUsed(const std::function<void(Segment*)>& visit) const;
+  Usage GetUsage(uint32_t region) const;
+
+  std::atomic<uint64_t> allocated_count{0};
+  std::atomic<uint64_t> recycled_count{0};
+
+ private:
+  // One region's share. Lock order: take_mutex, mutex.
+  struct RegionSegments {
+    explicit RegionSegments(Region* r) : region(r), directory(r) {}
+
+    Region* const region;
+    SegmentDirectory directory;
+    SegmentMap map;
+    std::mutex take_mutex;        // while a segment comes from the pool, which may take long; guards directory.AddBlock
+    std::mutex generation_mutex;  // guards directory.NextGeneration
+    mutable std::mutex mutex;     // guards what follows; held for moments only
+    std::deque<Segment> handles;  // never shrinks: handles stay valid
+    std::map<std::pair<uint64_t, uint64_t>, Segment*> returned_handles;  // (start, capacity) of segments that the pool has back
+    std::multimap<uint64_t, Segment*> free_segments;                     // by capacity
+    std::vector<SegmentDescriptor*> unused_descriptors;
+    Usage usage;
+  };
+
+  static SegmentDescriptor* DescriptorOf(const Segment* segment) { return static_cast<SegmentDescriptor*>(segment->descriptor_); }
+  RegionSegments& HomeOf(const Segment* segment) { return regions_[segment->region()]; }
+
+  Status LoadRegion(RegionSegments* home);
+  Segment* Register(RegionSegments* home, SegmentDescriptor* descriptor);
+  uint64_t UsualChunks(const RegionSegments& home) const;
+  static Segment* PopFree(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes);
+  static void PushFree(RegionSegments* home, Segment* segment);
+  Status TakeFromPool(RegionSegments* home, uint64_t chunks, Segment** segment);
+  Status UnusedDescriptor(RegionSegments* home, SegmentDescriptor** descriptor);
+  Status FindRoom(RegionSegments* home, uint64_t min_bytes, Segment** segment);
+  Status ReturnToPool(RegionSegments* home, Segment* segment);
+  Status Open(RegionSegments* home, Segment* segment);
+  Status MakeSpare(RegionSegments* home);
+
+  const uint64_t full_chunks_;
+  std::deque<RegionSegments> regions_;
+};
+
+// ---- Opening
+
+Status SegmentAllocator::Impl::Load() {
+  for (RegionSegments& home : regions_) {
+    if (Status status = home.map.Reserve(home.region->max_bytes()); !status.ok()) return status;
+    if (Status status = LoadRegion(&home); !status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+Status SegmentAllocator::Impl::LoadRegion(RegionSegments* home) {
+  std::vector<SegmentDescriptor*> descriptors;
+  if (Status status = home->directory.Load(&descriptors); !status.ok()) return status;
+  for (SegmentDescriptor* descriptor : descriptors) {
+    if (Status status = home->directory.Finish(descriptor, full_chunks_); !status.ok()) return status;
+    if (descriptor->object.offset == 0) {
+      home->unused_descriptors.push_back(descriptor);
+      continue;
+    }
+    Segment* const segment = Register(home, descriptor);
+    const SegmentState state = SegmentDirectory::StateOf(*descriptor);
+    segment->state_.store(state, std::memory_order_relaxed);
+    if (state == SegmentState::kFree) {
+      PushFree(home, segment);
+    } else {
+      segment->generation_ = descriptor->generation;
+      ++home->usage.segments;
+      home->usage.segment_bytes += segment->capacity_;
+    }
+    if (state == SegmentState::kSealed) {
+      segment->sealed_bytes_ = descriptor->sealed_bytes;
+      segment->sealed_last_sequence_ = descriptor->sealed_last_sequence;
+    }
+  }
+  return Status::OK();
+}
+
+// The handle of a descriptor that has just got its memory.
+Segment* SegmentAllocator::Impl::Register(RegionSegments* home, SegmentDescriptor* descriptor) {
+  const uint64_t start = SegmentDirectory::DataOffsetOf(*descriptor);
+  const uint64_t capacity = SegmentDirectory::CapacityOf(*descriptor);
+  const std::lock_guard<std::mutex> lock(home->mutex);
+  Segment* segment = nullptr;
+  if (const auto it = home->returned_handles.find({start, capacity}); it != home->returned_handles.end()) {
+    segment = it->second;
+    home->returned_handles.erase(it);
+  } else {
+    segment = &home->handles.emplace_back();
+    segment->region_ = home->region->index();
+    segment->data_ = home->region->base() + start;
+    segment->capacity_ = capacity;
+    segment->start_ = PmPtr(home->region->index(), start);
+  }
+  segment->descriptor_ = descriptor;
+  home->map.Insert(segment);
+  return segment;
+}
+
+// ---- Finding room
+
+uint64_t SegmentAllocator::Impl::UsualChunks(const RegionSegments& home) const {
+  return std::clamp(home.region->reserved_bytes() / kYoungShare / kChunkBytes, uint64_t{1}, full_chunks_);
+}
+
+// Best fit in [min_bytes, max_bytes].
+Segment* SegmentAllocator::Impl::PopFree(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes) {
+  const std::lock_guard<std::mutex> lock(home->mutex);
+  const auto it = home->free_segments.lower_bound(min_bytes);
+  if (it == home->free_segments.end() || it->first > max_bytes) return nullptr;
+  Segment* const segment = it->second;
+  home->free_segments.erase(it);
+  --home->usage.free_segments;
+  home->usage.free_bytes -= segment->capacity_;
+  return segment;
+}
+
+void SegmentAllocator::Impl::PushFree(RegionSegments* home, Segment* segment) {
+  const std::lock_guard<std::mutex> lock(home->mutex);
+  home->free_segments.emplace(segment->capacity_, segment);
+  ++home->usage.free_segments;
+  home->usage.free_bytes += segment->capacity_;
+}
+
+Status SegmentAllocator::Impl::UnusedDescriptor(RegionSegments* home, SegmentDescriptor** descriptor) {
+  std::vector<SegmentDescriptor*> fresh;
+  {
+    const std::lock_guard<std::mutex> lock(home->mutex);
+    if (!home->unused_descriptors.empty()) {
+      *descriptor = home->unused_descriptors.back();
+      home->unused_descriptors.pop_back();
+      return Status::OK();
+    }
+  }
+  if (Status status = home->directory.AddBlock(&fresh); !status.ok()) return status;
+  *descriptor = fresh.front();
+  const std::lock_guard<std::mutex> lock(home->mutex);
+  home->unused_descriptors.insert(home->unused_descriptors.end(), fresh.rbegin(), fresh.rend() - 1);
+  return Status::OK();
+}
+
+Status SegmentAllocator::Impl::TakeFromPool(RegionSegments* home, uint64_t chunks, Segment** segment) {
+  const std::lock_guard<std::mutex> taking(home->take_mutex);
+  SegmentDescriptor* descriptor = nullptr;
+  if (Status status = UnusedDescriptor(home, &descriptor); !status.ok()) return status;
+  Status status = home->directory.Take(descriptor, chunks);
+  if (!status.ok()) {
+    const std::lock_guard<std::mutex> lock(home->mutex);
+    home->unused_descriptors.push_back(descriptor);
+    return status;
+  }
+  *segment = Register(home, descriptor);
+  return Status::OK();
+}
+
+// In the order of preference: a free segment that fits well, the pool, a smaller one from the pool, any free segment, and at last the
+// pool after all free segments went back to it and made a larger piece there.
+Status SegmentAllocator::Impl::FindRoom(RegionSegments* home, uint64_t min_bytes, Segment** segment) {
+  const uint64_t min_chunks = ChunksFor(min_bytes);
+  uint64_t chunks = std::max(min_chunks, UsualChunks(*home));
+  if ((*segment = PopFree(home, min_bytes, 2 * chunks * kChunkBytes)) != nullptr) return Status::OK();
+
+  Status status = TakeFromPool(home, chunks, segment);
+  while (status.IsNoSpace() && chunks > min_chunks) {
+    chunks = std::max(min_chunks, chunks / 2);
+    status = TakeFromPool(home, chunks, segment);
+  }
+  if (!status.IsNoSpace()) return status;
+  if ((*segment = PopFree(home, min_bytes, UINT64_MAX)) != nullptr) return Status::OK();
+
+  bool returned = false;
+  while (Segment* spare = PopFree(home, 0, UINT64_MAX)) {
+    if (Status failed = ReturnToPool(home, spare); !failed.ok()) return failed;
+    returned = true;
+  }
+  return returned ? TakeFromPool(home, min_chunks, segment) : status;
+}
+
+// REQUIRES: kFree, and in no list.
+Status SegmentAllocator::Impl::ReturnToPool(RegionSegments* home, Segment* segment) {
+  // Out of the map first: as soon as the pool has the memory, a new segment may be entered for it.
+  home->map.Erase(segment);
+  segment->state_.store(SegmentState::kUnused, std::memory_order_release);
+  SegmentDescriptor* const descriptor = DescriptorOf(segment);
+  {
+    // Before the memory goes, too: a new segment at the same place may take the handle over.
+    const std::lock_guard<std::mutex> lock(home->mutex);
+    home->returned_handles.emplace(std::pair(segment->start_.offset(), segment->capacity_), segment);
+  }
+  if (Status status = home->directory.Return(descriptor); !status.ok()) return status;
+  const std::lock_guard<std::mutex> lock(home->mutex);
+  home->unused_descriptors.push_back(descriptor);
+  return Status::OK();
+}
+
+// ---- State changes
+
+Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment) {
+  uint64_t generation = 0;
+  {
+    const std::lock_guard<std::mutex> lock(home->generation_mutex);
+    if (Status status = home->directory.NextGeneration(&generation); !status.ok()) return status;
+  }
+  if (Status status = home->directory.Open(DescriptorOf(segment), generation); !status.ok()) return status;
+  segment->generation_ = generation;
+  segment->sealed_bytes_ = 0;
+  segment->sealed_last_sequence_ = 0;
+  segment->used_bytes.store(0, std::memory_order_relaxed);
+  segment->entries.store(0, std::memory_order_relaxed);
+  segment->dead_entries.store(0, std::memory_order_relaxed);
+  segment->last_sequence.store(0, std::memory_order_relaxed);
+  // release: pairs with the acquire in Segment::state(); the fields above are set.
+  segment->state_.store(SegmentState::kOpen, std::memory_order_release);
+  return Status::OK();
+}
+
+Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, Segment** segment) {
+  RegionSegments& home = regions_[region];
+  if (min_bytes > UINT64_MAX / 2) return Status::InvalidArgument("a segment cannot have " + std::to_string(min_bytes) + " bytes");
+  Segment* found = nullptr;
+  if (Status status = FindRoom(&home, min_bytes, &found); !status.ok()) return status;
+  if (Status status = Open(&home, found); !status.ok()) return status;
+  {
+    const std::lock_guard<std::mutex> lock(home.mutex);
+    ++home.usage.segments;
+    home.usage.segment_bytes += found->capacity_;
+  }
+  allocated_count.fetch_add(1, std::memory_order_relaxed);
+  *segment = found;
+  return Status::OK();
+}
+
+Status SegmentAllocator::Impl::Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence) {
+  BRAIDDB_CHECK(segment->state() == SegmentState::kOpen);
+  Status status = HomeOf(segment).directory.Seal(DescriptorOf(segment), valid_bytes, last_sequence);
+  if (!status.ok()) return status;
+  segment->sealed_bytes_ = valid_bytes;
+  segment->sealed_last_sequence_ = last_sequence;
+  segment->state_.store(SegmentState::kSealed, std::memory_order_release);
+  return status;
+}
+
+Status SegmentAllocator::Impl::Release(Segment* segment) {
+  BRAIDDB_CHECK(segment->state() == SegmentState::kOpen || segment->state() == SegmentState::kSealed);
+  RegionSegments& home = HomeOf(segment);
+  if (Status status = home.directory.Free(DescriptorOf(segment)); !status.ok()) return status;
+  segment->state_.store(SegmentState::kFree, std::memory_order_release);
+  {
+    const std::lock_guard<std::mutex> lock(home.mutex);
+    --home.usage.segments;
+    home.usage.segment_bytes -= segment->capacity_;
+  }
+  recycled_count.fetch_add(1, std::memory_order_relaxed);
+  if (DescriptorOf(segment)->chunks > full_chunks_) return ReturnToPool(&home, segment);
+  PushFree(&home, segment);
+  return Status::OK();
+}
+
+// ---- Spares
+
+Status SegmentAllocator::Impl::MakeSpare(RegionSegments* home) {
+  Segment* segment = nullptr;
+  if (Status status = TakeFromPool(home, UsualChunks(*home), &segment); !status.ok()) return status;
+  if (Status status = home->directory.Free(DescriptorOf(segment)); !status.ok()) return status;
+  segment->state_.store(SegmentState::kFree, std::memory_order_release);
+  PushFree(home, segment);
+  return Status::OK();
+}
+
+void SegmentAllocator::Impl::PrepareSpares(uint32_t region, uint32_t count) {
+  RegionSegments& home = regions_[region];
+  const auto usable = [&home](uint64_t usual_bytes) {
+    std::vector<Segment*> found;
+    const std::lock_guard<std::mutex> lock(home.mutex);
+    for (auto it = home.free_segments.lower_bound(usual_bytes); it != home.free_segments.end(); ++it) found.push_back(it->second);
+    return found;
+  };
+  while (usable(UsualChunks(home) * kChunkBytes - kSegmentOverhead).size() < count) {
+    if (!MakeSpare(&home).ok()) break;
+  }
+  // On an ordinary file system a touched page is a page to write back; its first use costs little beside its sync.
+  if (home.region->persistence()->mode() == PersistMode::kPage) return;
+  std::vector<Segment*> candidates = usable(0);
+  if (candidates.size() > count) candidates.resize(count);  // best fit takes the smallest first
+  for (Segment* segment : candidates) {
+    // Content does not change, so it does no harm if Allocate takes the segment meanwhile.
+    if (!segment->touched_.exchange(true, std::memory_order_relaxed)) TouchPages(segment->data_, segment->capacity_);
+  }
+}
+
+// ---- Looking
+
+Segment* SegmentAllocator::Impl::Find(PmPtr p) const {
+  return p.region() < regions_.size() ? regions_[p.region()].map.Find(p) : nullptr;
+}
+
+void SegmentAllocator::Impl::ForEachUsed(const std::function<void(Segment*)>& visit) const {
+  std::vector<Segment*> used;
+  for (const RegionSegments& home : regions_) {
+    const std::lock_guard<std::mutex> lock(home.mutex);
+    for (const Segment& segment : home.handles) {
+      const SegmentState state = segment.state();
+      if (state == SegmentState::kOpen || state == SegmentState::kSealed) used.push_back(const_cast<Segment*>(&segment));
+    }
+  }
+  for (Segment* segment : used) visit(segment);  // without the lock: it may call back
+}
+
+SegmentAllocator::Usage SegmentAllocator::Impl::GetUsage(uint32_t region) const {
+  const std::lock_guard<std::mutex> lock(regions_[region].mutex);
+  return regions_[region].usage;
+}
+
+// ---- The public face
+
+SegmentAllocator::SegmentAllocator() = default;
+SegmentAllocator::~SegmentAllocator() = default;
+
+Status SegmentAllocator::Open(RegionSet* regions, uint64_t segment_size, std::unique_ptr<SegmentAllocator>* result) {
+  if (segment_size < kMinSegmentSize || segment_size > kMaxSegmentSize) {
+    return Status::InvalidArgument("segment_size is " + std::to_string(segment_size) + " bytes; it must be from " +
+                                   std::to_string(kMinSegmentSize) + " to " + std::to_string(kMaxSegmentSize));
+  }
+  std::unique_ptr<SegmentAllocator> allocator(new SegmentAllocator());
+  allocator->impl_ = std::make_unique<Impl>(regions, segment_size);
+  if (Status status = allocator->impl_->Load(); !status.ok()) return status;
+  *result = std::move(allocator);
+  return Status::OK();
+}
+
+Status SegmentAllocator::Allocate(uint32_t region, uint64_t min_bytes, Segment** segment) {
+  return impl_->Allocate(region, min_bytes, segment);
+}
+Status SegmentAllocator::Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence) {
+  return impl_->Seal(segment, valid_bytes, last_sequence);
+}
+Status SegmentAllocator::Release(Segment* segment) { return impl_->Release(segment); }
+void SegmentAllocator::PrepareSpares(uint32_t region, uint32_t count) { impl_->PrepareSpares(region, count); }
+Segment* SegmentAllocator::Find(PmPtr p) const { return impl_->Find(p); }
+void SegmentAllocator::ForEachUsed(const std::function<void(Segment*)>& visit) const { impl_->ForEachUsed(visit); }
+SegmentAllocator::Usage SegmentAllocator::GetUsage(uint32_t region) const { return impl_->GetUsage(region); }
+uint64_t SegmentAllocator::allocated_count() const { return impl_->allocated_count.load(std::memory_order_relaxed); }
+uint64_t SegmentAllocator::recycled_count() const { return impl_->recycled_count.load(std::memory_order_relaxed); }
+
+}  // namespace braiddb

@@ -1,0 +1,108 @@
+// SegmentAllocator: log space, taken from the regions and given back a segment at a time.
+//
+// Each region keeps a persistent directory of segment descriptors. A descriptor's state moves
+//
+//     kUnused ──Allocate──► kOpen ──Seal──► kSealed ──Release──► kFree ──Allocate──► kOpen …
+//                             └──────────────Release──────────────┘
+//
+// and every arrow is one persisted 8-byte store, made after the other fields of the descriptor are durable.
+// Generation: a number that no other use of any segment of the region ever had; it seeds the checksums of the entries, so
+// that bytes left over from an earlier use can never pass as valid.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "braiddb/status.h"
+#include "pmem/pm_ptr.h"
+#include "pmem/region_set.h"
+
+namespace braiddb {
+
+enum class SegmentState : uint8_t { kUnused = 0, kFree = 1, kOpen = 2, kSealed = 3 };
+
+// The DRAM handle of one segment; lives until its allocator is destroyed. data() is 64-byte aligned.
+class Segment {
+ public:
+  uint32_t region() const { return region_; }
+  uint64_t generation() const { return generation_; }
+  uint8_t* data() const { return data_; }
+  uint64_t capacity() const { return capacity_; }  // bytes at data()
+  PmPtr ptr(uint64_t offset) const { return start_ + offset; }
+  bool Contains(PmPtr p) const { return p.raw() >= start_.raw() && p.raw() < start_.raw() + capacity_; }
+  uint64_t OffsetOf(PmPtr p) const { return p.raw() - start_.raw(); }
+  SegmentState state() const { return state_.load(std::memory_order_acquire); }
+  // Durable facts of a sealed segment: bytes of valid entries, and the largest sequence number among them (0: none).
+  uint64_t sealed_bytes() const { return sealed_bytes_; }
+  uint64_t sealed_last_sequence() const { return sealed_last_sequence_; }
+
+  // Working state of the layers above, in DRAM only and reset by Allocate.
+  std::atomic<uint64_t> used_bytes{0};      // appended so far
+  std::atomic<uint64_t> entries{0};         // appended so far
+  std::atomic<uint64_t> dead_entries{0};    // known dead; a hint
+  std::atomic<uint64_t> last_sequence{0};   // largest so far
+
+ private:
+  friend class SegmentAllocator;
+  uint32_t region_ = 0;
+  uint64_t generation_ = 0;
+  uint8_t* data_ = nullptr;
+  uint64_t capacity_ = 0;
+  PmPtr start_;
+  std::atomic<SegmentState> state_{SegmentState::kUnused};
+  uint64_t sealed_bytes_ = 0;
+  uint64_t sealed_last_sequence_ = 0;
+  void* descriptor_ = nullptr;        // the SegmentDescriptor on media
+  std::atomic<bool> touched_{false};  // its pages have memory since this open
+};
+
+// Thread safety: all methods may be called concurrently; Seal and Release of one segment by one thread at a time.
+class SegmentAllocator {
+ public:
+  // Reads the directories of all regions (and completes allocations and releases that a crash cut short: nothing leaks).
+  // `segment_size`: bytes of a full-grown segment; a young region takes smaller ones (at least 256 KiB): about 1/16 of
+  // its size, so that an empty database stays below 16 MiB per region.
+  static Status Open(RegionSet* regions, uint64_t segment_size, std::unique_ptr<SegmentAllocator>* result);
+  ~SegmentAllocator();
+
+  // A segment in `region` with capacity() >= min_bytes, kOpen with a fresh generation, durably. Reuses a free one if one fits
+  // (a free segment much larger than what is asked for is left for others); otherwise takes one from the pool, which grows if it must.
+  // Zero bytes are not promised. NoSpace when the region is at its maximum or the file system is full; nothing changes then.
+  Status Allocate(uint32_t region, uint64_t min_bytes, Segment** segment);
+  // kOpen → kSealed, durable on return. No one appends to it any more.
+  Status Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
+  // kOpen or kSealed → kFree, durable on return. REQUIRES: nothing reachable points into it, now and after a crash, and no reader is
+  // inside. A segment larger than segment_size goes back to the pool.
+  Status Release(Segment* segment);
+
+  // Keeps `count` spare segments of the usual size ready in `region` (allocated, touched, kFree), so that Allocate does not
+  // take page faults or grow the pool. Called by a background thread; fails silently when there is no space.
+  void PrepareSpares(uint32_t region, uint32_t count);
+
+  // The segment that holds this entry, null if there is none. Lock-free, a few loads.
+  Segment* Find(PmPtr p) const;
+
+  // Calls `visit` for every kOpen or kSealed segment.
+  void ForEachUsed(const std::function<void(Segment*)>& visit) const;
+
+  struct Usage {
+    uint64_t segments = 0;        // kOpen and kSealed
+    uint64_t segment_bytes = 0;
+    uint64_t free_segments = 0;
+    uint64_t free_bytes = 0;
+  };
+  Usage GetUsage(uint32_t region) const;
+
+  uint64_t allocated_count() const;  // Allocate calls that succeeded since Open
+  uint64_t recycled_count() const;   // Release calls since Open
+
+ private:
+  SegmentAllocator();
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace braiddb

@@ -1,0 +1,234 @@
+#include "pmem/segment_directory.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+
+#include "util/check.h"
+
+namespace braiddb {
+namespace {
+
+constexpr uint64_t kGenerationsAtOnce = 64;
+
+uint64_t ObjectBytes(uint64_t chunks) { return chunks * kChunkBytes - kObjectHeaderBytes; }
+
+uint64_t HeaderOffset(const SegmentDescriptor& descriptor) { return AlignToLine(descriptor.object.offset); }
+
+// The state in the low byte, above it a hash of the state and of the fields that mean something in it.
+uint64_t StateWord(const SegmentDescriptor& d, SegmentState state) {
+  uint64_t fields[7] = {static_cast<uint64_t>(state), d.chunks};
+  if (state != SegmentState::kUnused) {
+    fields[2] = d.object.pool;
+    fields[3] = d.object.offset;
+  }
+  if (state == SegmentState::kOpen || state == SegmentState::kSealed) fields[4] = d.generation;
+  if (state == SegmentState::kSealed) {
+    fields[5] = d.sealed_bytes;
+    fields[6] = d.sealed_last_sequence;
+  }
+  const uint64_t word = (XXH3_64bits(fields, sizeof(fields)) & ~uint64_t{0xff}) | static_cast<uint64_t>(state);
+  return word != 0 ? word : uint64_t{1} << 63;  // 0 means that the slot is not in use
+}
+
+uint64_t HeaderChecksum(const SegmentHeader& header) { return XXH3_64bits(&header, offsetof(SegmentHeader, checksum)); }
+
+}  // namespace
+
+SegmentState SegmentDirectory::StateOf(const SegmentDescriptor& descriptor) {
+  return static_cast<SegmentState>(LoadRelaxed(&descriptor.state_word) & 0xff);
+}
+
+uint64_t SegmentDirectory::DataOffsetOf(const SegmentDescriptor& descriptor) {
+  return HeaderOffset(descriptor) + sizeof(SegmentHeader);
+}
+
+uint64_t SegmentDirectory::CapacityOf(const SegmentDescriptor& descriptor) {
+  // The last cache line that lies in the object whole ends it.
+  const uint64_t end = (descriptor.object.offset + ObjectBytes(descriptor.chunks)) & ~uint64_t{63};
+  return end - DataOffsetOf(descriptor);
+}
+
+SegmentHeader* SegmentDirectory::HeaderOf(const SegmentDescriptor& descriptor) const {
+  return reinterpret_cast<SegmentHeader*>(region_->base() + HeaderOffset(descriptor));
+}
+
+Status SegmentDirectory::Damaged(const char* what) const {
+  return Status::Corruption("region " + std::to_string(region_->index()) + " (" + region_->files()->directory() + ") has " + what +
+                            " in its segment directory; restore the region's files from a backup");
+}
+
+// ---- Reading
+
+Status SegmentDirectory::Load(std::vector<SegmentDescriptor*>* descriptors) {
+  RegionRoot* const root = region_->root();
+  uint64_t blocks = 0;
+  last_link_ = &root->directory;
+  while (last_link_->offset != 0) {
+    if (!region_->IsValidObject(*last_link_, sizeof(DirectoryBlock) + kCacheLine)) return Damaged("a damaged link");
+    if (++blocks > region_->reserved_bytes() / sizeof(DirectoryBlock)) return Damaged("a loop");
+    auto* block = reinterpret_cast<DirectoryBlock*>(region_->base() + AlignToLine(last_link_->offset));
+    for (SegmentDescriptor& descriptor : block->descriptors) {
+      if (Status status = Check(descriptor); !status.ok()) return status;
+      descriptors->push_back(&descriptor);
+    }
+    last_link_ = &block->next;
+  }
+  if (blocks < root->directory_blocks) return Damaged("a lost block");
+  if (Status status = region_->RaiseGenerationLimit(0, &generation_limit_); !status.ok()) return status;
+  next_generation_ = generation_limit_;
+  if (Status status = CheckGenerations(*descriptors); !status.ok()) return status;
+  return CheckOverlap(*descriptors);
+}
+
+Status SegmentDirectory::Check(const SegmentDescriptor& descriptor) const {
+  const uint64_t word = descriptor.state_word;
+  const SegmentState state = StateOf(descriptor);
+  if (state > SegmentState::kSealed) return Damaged("an impossible state");
+  if (descriptor.object.offset == 0) {
+    return state == SegmentState::kUnused || state == SegmentState::kFree ? Status::OK() : Damaged("a segment without memory");
+  }
+  if (word != StateWord(descriptor, state)) return Damaged("a descriptor with a wrong checksum");
+  if (descriptor.chunks == 0 || descriptor.chunks > region_->reserved_bytes() / kChunkBytes ||
+      !region_->IsValidObject(descriptor.object, ObjectBytes(descriptor.chunks))) {
+    return Damaged("a segment that is not inside the pool");
+  }
+  if (state == SegmentState::kSealed && descriptor.sealed_bytes > CapacityOf(descriptor)) return Damaged("an impossible size");
+  return state == SegmentState::kOpen ? CheckHeader(descriptor) : Status::OK();
+}
+
+// Sealed segments are not looked at here: that would read a page of each, and their entries have checksums.
+Status SegmentDirectory::CheckHeader(const SegmentDescriptor& descriptor) const {
+  const SegmentHeader& header = *HeaderOf(descriptor);
+  if (header.magic != SegmentHeader::kMagic || header.checksum != HeaderChecksum(header)) return Damaged("a damaged segment header");
+  if (header.database_id != region_->database_id() || header.region != region_->index() ||
+      header.generation != descriptor.generation || header.capacity != CapacityOf(descriptor)) {
+    return Damaged("a segment header of another segment");
+  }
+  return Status::OK();
+}
+
+Status SegmentDirectory::CheckGenerations(const std::vector<SegmentDescriptor*>& descriptors) const {
+  for (const SegmentDescriptor* descriptor : descriptors) {
+    const SegmentState state = StateOf(*descriptor);
+    const bool in_use = state == SegmentState::kOpen || state == SegmentState::kSealed;
+    if (in_use && descriptor->generation >= generation_limit_) return Damaged("a generation that was never given out");
+  }
+  return Status::OK();
+}
+
+Status SegmentDirectory::CheckOverlap(const std::vector<SegmentDescriptor*>& descriptors) const {
+  std::vector<const SegmentDescriptor*> taken;
+  for (const SegmentDescriptor* descriptor : descriptors) {
+    if (descriptor->object.offset != 0) taken.push_back(descriptor);
+  }
+  std::sort(taken.begin(), taken.end(), [](auto* a, auto* b) { return a->object.offset < b->object.offset; });
+  for (size_t i = 1; i < taken.size(); ++i) {
+    if (taken[i]->object.offset < taken[i - 1]->object.offset + ObjectBytes(taken[i - 1]->chunks)) {
+      return Damaged("two segments that overlap");
+    }
+  }
+  return Status::OK();
+}
+
+// ---- Changing
+
+Status SegmentDirectory::PersistStateWord(SegmentDescriptor* descriptor, uint64_t word) {
+  StoreRelease(&descriptor->state_word, word);  // release: for a reader of StateOf in another thread, as in tests
+  Persistence* const persistence = region_->persistence();
+  return persistence->Persist(&descriptor->state_word, sizeof(uint64_t)) ? Status::OK() : persistence->error();
+}
+
+Status SegmentDirectory::Finish(SegmentDescriptor* descriptor, uint64_t max_kept_chunks) {
+  const SegmentState state = StateOf(*descriptor);
+  if (descriptor->object.offset == 0) {
+    return descriptor->state_word == 0 ? Status::OK() : PersistStateWord(descriptor, 0);
+  }
+  if (state == SegmentState::kUnused) {
+    if (Status status = Free(descriptor); !status.ok()) return status;
+  }
+  if (StateOf(*descriptor) == SegmentState::kFree && descriptor->chunks > max_kept_chunks) return Return(descriptor);
+  return Status::OK();
+}
+
+Status SegmentDirectory::AddBlock(std::vector<SegmentDescriptor*>* descriptors) {
+  ObjectId* const link = last_link_;
+  // An object starts at a multiple of 16: 64 bytes more leave room to start the block on a line.
+  Status status = region_->AllocateObject(link, sizeof(DirectoryBlock) + kCacheLine, PoolObject::kDirectoryBlock, true);
+  if (!status.ok()) return status;
+  auto* block = reinterpret_cast<DirectoryBlock*>(region_->base() + AlignToLine(link->offset));
+  last_link_ = &block->next;
+  for (SegmentDescriptor& descriptor : block->descriptors) descriptors->push_back(&descriptor);
+  // ORDER: the link, by PMDK, before the count, so that the count never promises a block that is not there. [CC-34]
+  RegionRoot* const root = region_->root();
+  StoreRelaxed(&root->directory_blocks, root->directory_blocks + 1);
+  Persistence* const persistence = region_->persistence();
+  return persistence->Persist(&root->directory_blocks, sizeof(uint64_t)) ? Status::OK() : persistence->error();
+}
+
+Status SegmentDirectory::NextGeneration(uint64_t* generation) {
+  if (next_generation_ == generation_limit_) {
+    Status status = region_->RaiseGenerationLimit(kGenerationsAtOnce, &next_generation_);
+    if (!status.ok()) return status;
+    generation_limit_ = next_generation_ + kGenerationsAtOnce;
+  }
+  *generation = next_generation_++;
+  return Status::OK();
+}
+
+Status SegmentDirectory::Take(SegmentDescriptor* descriptor, uint64_t chunks) {
+  BRAIDDB_CHECK(descriptor->state_word == 0 && descriptor->object.offset == 0);
+  Persistence* const persistence = region_->persistence();
+  descriptor->chunks = chunks;
+  descriptor->state_word = StateWord(*descriptor, SegmentState::kUnused);
+  // ORDER: the size and the mark of an allocation before the object, which PMDK commits. [CC-35]
+  if (!persistence->Persist(descriptor, sizeof(*descriptor))) return persistence->error();
+  Status status = region_->AllocateObject(&descriptor->object, ObjectBytes(chunks), PoolObject::kSegment, false);
+  if (!status.ok()) (void)PersistStateWord(descriptor, 0);
+  return status;
+}
+
+Status SegmentDirectory::Open(SegmentDescriptor* descriptor, uint64_t generation) {
+  BRAIDDB_CHECK(StateOf(*descriptor) <= SegmentState::kFree && descriptor->object.offset != 0);
+  Persistence* const persistence = region_->persistence();
+  SegmentHeader* const header = HeaderOf(*descriptor);
+  *header = SegmentHeader{.magic = SegmentHeader::kMagic,
+                          .database_id = region_->database_id(),
+                          .region = region_->index(),
+                          .unused0 = 0,
+                          .generation = generation,
+                          .capacity = CapacityOf(*descriptor),
+                          .checksum = 0,
+                          .unused = {}};
+  header->checksum = HeaderChecksum(*header);
+  descriptor->generation = generation;
+  persistence->Flush(header, sizeof(*header));
+  persistence->Flush(descriptor, sizeof(*descriptor));
+  // ORDER: header and generation before the state that makes them count. [CC-36]
+  if (!persistence->Drain()) return persistence->error();
+  return PersistStateWord(descriptor, StateWord(*descriptor, SegmentState::kOpen));
+}
+
+Status SegmentDirectory::Seal(SegmentDescriptor* descriptor, uint64_t valid_bytes, uint64_t last_sequence) {
+  BRAIDDB_CHECK(StateOf(*descriptor) == SegmentState::kOpen && valid_bytes <= CapacityOf(*descriptor));
+  Persistence* const persistence = region_->persistence();
+  descriptor->sealed_bytes = valid_bytes;
+  descriptor->sealed_last_sequence = last_sequence;
+  // ORDER: size and sequence number before the state that makes them count. [CC-36]
+  if (!persistence->Persist(descriptor, sizeof(*descriptor))) return persistence->error();
+  return PersistStateWord(descriptor, StateWord(*descriptor, SegmentState::kSealed));
+}
+
+Status SegmentDirectory::Free(SegmentDescriptor* descriptor) {
+  BRAIDDB_CHECK(StateOf(*descriptor) != SegmentState::kFree && descriptor->object.offset != 0);
+  return PersistStateWord(descriptor, StateWord(*descriptor, SegmentState::kFree));
+}
+
+Status SegmentDirectory::Return(SegmentDescriptor* descriptor) {
+  BRAIDDB_CHECK(StateOf(*descriptor) == SegmentState::kFree && descriptor->object.offset != 0);
+  region_->FreeObject(&descriptor->object);
+  // ORDER: the object, by PMDK, before the slot counts as unused. [CC-35]
+  return PersistStateWord(descriptor, 0);
+}
+
+}  // namespace braiddb

@@ -1,0 +1,35 @@
+#include "pmem/segment_map.h"
+
+#include <sys/mman.h>
+
+#include <string>
+
+namespace braiddb {
+
+SegmentMap::~SegmentMap() {
+  if (cells_ != nullptr) munmap(static_cast<void*>(cells_), count_ * sizeof(Cell));
+}
+
+Status SegmentMap::Reserve(uint64_t region_bytes) {
+  const uint64_t count = region_bytes / kBlockBytes + 1;
+  void* const memory =
+      mmap(nullptr, count * sizeof(Cell), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    return Status::MemoryLimit("no address space for the segment map of " + std::to_string(region_bytes) +
+                               " bytes; lower max_region_size or raise the limit (ulimit -v)");
+  }
+  // Zeroed pages are null pointers; constructing the cells would give memory to all of them.
+  cells_ = static_cast<Cell*>(memory);
+  count_ = count;
+  return Status::OK();
+}
+
+void SegmentMap::Store(const Segment* place, Segment* value) {
+  const uint64_t begin = place->ptr(0).offset();
+  const uint64_t end = begin + place->capacity();
+  uint64_t block = begin / kBlockBytes;
+  if (begin % kBlockBytes != 0) cells_[block++].starts_behind.store(value, std::memory_order_release);
+  for (; block * kBlockBytes < end; ++block) cells_[block].covers_first.store(value, std::memory_order_release);
+}
+
+}  // namespace braiddb

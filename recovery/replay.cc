@@ -1,0 +1,179 @@
+#include "recovery/replay.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "compaction/list_builder.h"
+#include "log/log_reader.h"
+
+namespace braiddb {
+namespace {
+
+struct Found {
+  uint64_t prefix;
+  LogEntry* entry;
+  PmPtr pointer;
+};
+
+// Runs `work(i)` for each i in [0, threads), each in a thread of its own.
+template <class Work>
+void RunParallel(uint32_t threads, const Work& work) {
+  std::vector<std::thread> others;
+  for (uint32_t i = 1; i < threads; ++i) others.emplace_back([&work, i] { work(i); });
+  work(0);
+  for (std::thread& other : others) other.join();
+}
+
+class Replayer {
+ public:
+  explicit Replayer(const ReplayContext& context) : context_(context), found_(context.threads) {}
+
+  Status Run(ReplayResult* result) {
+    context_.segments->ForEachUsed([this](Segment* segment) {
+      if (segment->state() == SegmentState::kOpen || segment->sealed_last_sequence() >= context_.log_boundary) {
+        segments_.push_back(segment);
+      }
+    });
+    RunParallel(context_.threads, [this](uint32_t thread) { ScanSegments(thread); });
+    if (!status_.ok()) return status_;
+    result->bytes = bytes_.load();
+    result->last_sequence = last_sequence_.load();
+    for (const auto& found : found_) result->entries += found.size();
+    if (result->entries > 0) BuildTable(result);
+    return SealOpenSegments();
+  }
+
+ private:
+  void ScanSegments(uint32_t thread) {
+    for (size_t i = next_segment_.fetch_add(1); i < segments_.size(); i = next_segment_.fetch_add(1)) {
+      Segment* segment = segments_[i];
+      Status status = ScanSegment(segment, &found_[thread]);
+      if (!status.ok()) {
+        std::lock_guard lock(mutex_);
+        status_ = status;
+      }
+      if (context_.progress && (i + 1) % 64 == 0) {
+        context_.progress("replay: " + std::to_string(i + 1) + " of " + std::to_string(segments_.size()) + " segments scanned");
+      }
+    }
+  }
+
+  Status ScanSegment(Segment* segment, std::vector<Found>* found) {
+    const bool sealed = segment->state() == SegmentState::kSealed;
+    LogReader reader(*segment, sealed ? segment->sealed_bytes() : segment->capacity());
+    uint64_t entries = 0;
+    uint64_t last_sequence = 0;
+    while (const LogEntry* valid = reader.NextValid()) {
+      ++entries;
+      const uint64_t sequence = valid->sequence();
+      last_sequence = std::max(last_sequence, sequence);
+      if (sequence < context_.log_boundary) continue;
+      auto* entry = const_cast<LogEntry*>(valid);
+      found->push_back({context_.order->Prefix(entry->key()), entry, segment->ptr(reader.entry_offset())});
+    }
+    if (sealed && reader.end() != segment->sealed_bytes()) {
+      return Status::Corruption("region " + std::to_string(segment->region()) + ": a sealed segment is damaged at byte " +
+                                std::to_string(reader.end()) + "; restore the database from a copy");
+    }
+    segment->used_bytes.store(reader.end(), std::memory_order_relaxed);
+    segment->last_sequence.store(last_sequence, std::memory_order_relaxed);
+    bytes_.fetch_add(reader.end());
+    uint64_t known = last_sequence_.load();
+    while (known < last_sequence && !last_sequence_.compare_exchange_weak(known, last_sequence)) {
+    }
+    return Status::OK();
+  }
+
+  // Prefixes that cut the entries into about equal ranges; entries with equal prefixes stay together.
+  std::vector<uint64_t> ChooseSplitters() const {
+    std::vector<uint64_t> samples;
+    for (const auto& found : found_) {
+      for (size_t i = 0; i < found.size(); i += 1 + found.size() / 256) samples.push_back(found[i].prefix);
+    }
+    std::sort(samples.begin(), samples.end());
+    std::vector<uint64_t> splitters;
+    for (uint32_t i = 1; i < context_.threads; ++i) splitters.push_back(samples[samples.size() * i / context_.threads]);
+    return splitters;
+  }
+
+  void BuildTable(ReplayResult* result) {
+    const uint32_t ranges = context_.threads;
+    const std::vector<uint64_t> splitters = ChooseSplitters();
+    std::vector<std::shared_ptr<PmTable>> tables(ranges);
+    std::vector<std::unique_ptr<ListBuilder>> builders(ranges);
+    RunParallel(ranges, [&](uint32_t range) {
+      std::vector<Found> mine;
+      for (const auto& found : found_) {
+        for (const Found& f : found) {
+          const auto at = std::upper_bound(splitters.begin(), splitters.end(), f.prefix) - splitters.begin();
+          if (at == range) mine.push_back(f);
+        }
+      }
+      tables[range] = std::make_shared<PmTable>(context_.table_id, result->last_sequence + 1, context_.regions, context_.order);
+      builders[range] = std::make_unique<ListBuilder>(context_.regions, tables[range].get());
+      LinkRange(&mine, builders[range].get());
+    });
+    for (uint32_t range = 1; range < ranges; ++range) builders[0]->Join(*tables[range], *builders[range]);
+    builders[0]->Finish();
+    result->table = tables[0];
+    for (Segment* segment : segments_) {
+      auto extent = std::make_shared<LogExtent>();
+      extent->segment = segment;
+      extent->end.store(segment->used_bytes.load(std::memory_order_relaxed), std::memory_order_relaxed);
+      result->table->log_bytes += extent->end.load(std::memory_order_relaxed);
+      result->table->extents.push_back(std::move(extent));
+    }
+  }
+
+  // After a crash there are no snapshots: only the newest version of a key is linked.
+  void LinkRange(std::vector<Found>* range, ListBuilder* builder) const {
+    const KeyOrder& order = *context_.order;
+    std::sort(range->begin(), range->end(), [&order](const Found& a, const Found& b) {
+      if (a.prefix != b.prefix) return a.prefix < b.prefix;
+      return CompareEntries(order, *a.entry, *b.entry) < 0;
+    });
+    constexpr size_t kAhead = 24;
+    const Found* newest = nullptr;
+    for (size_t i = 0; i < range->size(); ++i) {
+      if (i + kAhead < range->size()) __builtin_prefetch((*range)[i + kAhead].entry, 1);
+      const Found& found = (*range)[i];
+      const bool overwritten = newest != nullptr && newest->prefix == found.prefix &&
+                               order.Compare(newest->entry->key(), found.entry->key()) == 0;
+      if (overwritten) {
+        ListBuilder::Drop(found.entry);
+      } else {
+        builder->Append(found.entry, found.pointer);
+        newest = &found;
+      }
+    }
+  }
+
+  Status SealOpenSegments() {
+    for (Segment* segment : segments_) {
+      if (segment->state() != SegmentState::kOpen) continue;
+      const uint64_t bytes = segment->used_bytes.load(std::memory_order_relaxed);
+      Status status = bytes == 0 ? context_.segments->Release(segment)
+                                 : context_.segments->Seal(segment, bytes, segment->last_sequence.load(std::memory_order_relaxed));
+      if (!status.ok()) return status;
+    }
+    return Status::OK();
+  }
+
+  const ReplayContext& context_;
+  std::vector<Segment*> segments_;
+  std::vector<std::vector<Found>> found_;  // by thread
+  std::atomic<size_t> next_segment_{0};
+  std::atomic<uint64_t> bytes_{0};
+  std::atomic<uint64_t> last_sequence_{0};
+  std::mutex mutex_;
+  Status status_;
+};
+
+}  // namespace
+
+Status ReplayLog(const ReplayContext& context, ReplayResult* result) { return Replayer(context).Run(result); }
+
+}  // namespace braiddb

@@ -1,0 +1,63 @@
+// BraidedList: a sorted list of log entries woven over the regions (Braided SkipList, ListDB 3.3).
+//
+// STRUCTURE  The bottom layer links every entry, whatever region it is in. Each upper layer links only entries of one region,
+//            so there is one upper list per region and layer; a search descends through the lists of its own region and
+//            touches other regions only at the bottom. Upper layers are hints: the bottom list is the truth.
+//            A head is a tower of kMaxHeight words per region; the bottom list starts at region 0's word 0.
+// CONCURRENCY  Readers take no lock. Writers (flush job before the list is seen, then one merge at a time) store single words with release.
+//            A list of L0 may lead into L1 while it is merged; everything that was after a node stays reachable from it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "index/cursor.h"
+#include "index/key_order.h"
+#include "index/ordered_level.h"
+#include "log/log_entry.h"
+#include "pmem/region_set.h"
+
+namespace braiddb {
+
+class BraidedList {
+ public:
+  BraidedList(const RegionSet* regions, const KeyOrder* order) : regions_(regions), order_(order) {}
+
+  // Words of the head tower of `region`, kMaxHeight of them, in DRAM or in persistent memory; they must outlive the list.
+  void SetHead(uint32_t region, uint64_t* tower) { heads_[region] = tower; }
+  uint64_t* head(uint32_t region) const { return heads_[region]; }
+
+  // First entry at or after target; null at the end. `visits` counts nodes and pays injected read latency; may be null.
+  LogEntry* FindGreaterOrEqual(const SearchKey& target, VisitCounts* visits = nullptr) const;
+  // Last entry before target; null if there is none.
+  LogEntry* FindLess(const SearchKey& target) const;
+  LogEntry* FindLast() const;
+  LogEntry* First() const { return Load(heads_[0], 0); }
+  LogEntry* Next(const LogEntry* entry) const { return Load(entry->next, 0); }
+  // The newest entry of target.key with a sequence number <= target.sequence; null if there is none.
+  const LogEntry* Find(const SearchKey& target, VisitCounts* visits) const;
+
+  std::unique_ptr<EntryCursor> NewCursor() const;
+
+  // The entry that word `layer` of a tower leads to. acquire: pairs with the release that linked it.
+  LogEntry* Load(const uint64_t* tower, uint32_t layer) const {
+    const uint64_t raw = LoadAcquire(&tower[layer]) & ~LogEntry::kTagBits;
+    return raw == 0 ? nullptr : regions_->Resolve<LogEntry>(PmPtr(raw));
+  }
+
+  const RegionSet& regions() const { return *regions_; }
+  const KeyOrder& order() const { return *order_; }
+
+ private:
+  // The tower to search layer 0 from, after the upper layers of region `home` led to `tower`.
+  const uint64_t* BottomStart(const uint64_t* tower, uint32_t home) const {
+    return tower == heads_[home] ? heads_[0] : tower;
+  }
+  void Account(VisitCounts* visits, uint64_t local, uint64_t remote) const;
+
+  const RegionSet* regions_;
+  const KeyOrder* order_;
+  uint64_t* heads_[kMaxRegions] = {};
+};
+
+}  // namespace braiddb

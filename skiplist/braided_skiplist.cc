@@ -1,0 +1,32 @@
+#include "skiplist/braided_skiplist.h"
+
+namespace braiddb {
+
+Status BraidedSkipList::Create(RegionSet* regions) {
+  for (uint32_t region = 0; region < regions->count(); ++region) {
+    void* object = nullptr;
+    Status status = regions->AllocateMetadata(region, MetadataSlot::kL1, sizeof(SkipListHead), &object);
+    if (!status.ok()) return status;
+    // ORDER: zeroed words (by the allocation) before the magic, which makes the head valid. [CC-1]
+    auto* head = static_cast<SkipListHead*>(object);
+    StoreRelease(&head->magic, SkipListHead::kMagic);
+    if (!regions->persistence()->Persist(head, sizeof(*head))) return regions->persistence()->error();
+  }
+  return Status::OK();
+}
+
+Status BraidedSkipList::Open(const RegionSet* regions, const KeyOrder* order, std::unique_ptr<BraidedSkipList>* result) {
+  BraidedList list(regions, order);
+  for (uint32_t region = 0; region < regions->count(); ++region) {
+    uint64_t bytes = 0;
+    auto* head = static_cast<SkipListHead*>(regions->Metadata(region, MetadataSlot::kL1, &bytes));
+    if (head == nullptr || bytes < sizeof(*head) || head->magic != SkipListHead::kMagic) {
+      return Status::Corruption("region " + std::to_string(region) + " has no head of the last level; restore it from a copy");
+    }
+    list.SetHead(region, head->next);
+  }
+  result->reset(new BraidedSkipList(list));
+  return Status::OK();
+}
+
+}  // namespace braiddb

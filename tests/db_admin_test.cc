@@ -1,0 +1,255 @@
+// Properties, statistics, options, manual compaction and persist modes.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "braiddb/db.h"
+#include "tests/support/db_fixture.h"
+#include "tests/support/db_test_util.h"
+
+namespace braiddb::test {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Regions, DbTest, testing::Values(1, 2), [](const auto& test) { return std::to_string(test.param); });
+
+TEST_P(DbTest, Properties) {
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_OK(db_->Put({}, NumberedKey(i), PatternedValue(i, 100)));
+  }
+  const char* const kNumbers[] = {
+      "num-immutable-mem-table", "num-l0-tables",     "estimate-num-keys",    "cur-size-active-mem-table",
+      "cur-size-all-mem-tables", "pm-bytes-reserved", "pm-bytes-in-segments", "num-segments",
+      "num-free-segments",       "num-snapshots",     "last-sequence-number", "background-errors",
+      "is-write-stopped"};
+  for (const char* name : kNumbers) {
+    for (const std::string prefix : {"braiddb.", "rocksdb."}) {
+      SCOPED_TRACE(prefix + name);
+      uint64_t number = 0;
+      std::string text;
+      EXPECT_TRUE(db_->GetIntProperty(prefix + name, &number));
+      EXPECT_TRUE(db_->GetProperty(prefix + name, &text));
+      EXPECT_FALSE(text.empty());
+      EXPECT_EQ(text.find_first_not_of("0123456789"), std::string::npos) << text;
+    }
+  }
+  for (const char* name : {"stats", "levels", "persist-mode"}) {
+    std::string text;
+    EXPECT_TRUE(db_->GetProperty(std::string("braiddb.") + name, &text)) << name;
+    EXPECT_FALSE(text.empty()) << name;
+    uint64_t number = 0;
+    EXPECT_FALSE(db_->GetIntProperty(std::string("braiddb.") + name, &number)) << name << " is not a number";
+  }
+  for (const char* name : {"", "braiddb.", "braiddb.nonsense", "num-segments", "braiddbnum-segments", "leveldb.stats"}) {
+    std::string text;
+    uint64_t number = 0;
+    EXPECT_FALSE(db_->GetProperty(name, &text)) << name;
+    EXPECT_FALSE(db_->GetIntProperty(name, &number)) << name;
+  }
+
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.last-sequence-number"), db_->GetLatestSequenceNumber());
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.background-errors"), 0u);
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.is-write-stopped"), 0u);
+  EXPECT_GT(IntProperty(db_.get(), "braiddb.num-segments"), 0u);
+  EXPECT_GT(IntProperty(db_.get(), "braiddb.pm-bytes-in-segments"), 0u);
+  EXPECT_GE(IntProperty(db_.get(), "braiddb.pm-bytes-reserved"), IntProperty(db_.get(), "braiddb.pm-bytes-in-segments"));
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-immutable-mem-table"), 0u);
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
+  EXPECT_GE(IntProperty(db_.get(), "braiddb.estimate-num-keys"), 450u);
+  EXPECT_LE(IntProperty(db_.get(), "braiddb.estimate-num-keys"), 550u);
+}
+
+TEST_P(DbTest, StatisticsCountWhatHappened) {
+  const Statistics before = db_->GetStatistics();
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_OK(db_->Put({}, NumberedKey(i % 500), PatternedValue(i, 100)));
+  }
+  WriteBatch batch;
+  batch.Put("a", "1");
+  batch.Put("b", "2");
+  batch.Delete("a");
+  ASSERT_OK(db_->Write({}, batch));
+  EXPECT_EQ(GetOrText(db_.get(), "b"), "2");
+  EXPECT_EQ(GetOrText(db_.get(), "a"), "<not found>");
+  ASSERT_OK(db_->Flush());
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  const Statistics after = db_->GetStatistics();
+  EXPECT_EQ(after.writes - before.writes, 2003u);
+  EXPECT_EQ(after.batches - before.batches, 2001u);
+  EXPECT_GE(after.log_bytes - before.log_bytes, 2000u * 100);
+  EXPECT_LE(after.log_bytes - before.log_bytes, 2003u * 400);
+  EXPECT_EQ(after.gets - before.gets, 2u);
+  EXPECT_EQ(after.gets_found - before.gets_found, 1u);
+  EXPECT_GT(after.rotations, before.rotations);
+  EXPECT_GT(after.flushes, before.flushes);
+  EXPECT_GT(after.checkpoints, before.checkpoints);
+  EXPECT_GT(after.compactions, before.compactions);
+  EXPECT_GT(after.merged_entries, 0u);
+  EXPECT_GE(after.dropped_entries, 1000u);
+  EXPECT_FALSE(after.ToString().empty());
+}
+
+TEST_P(DbTest, OptionsAreReported) {
+  EXPECT_EQ(db_->GetOptions().regions, GetParam());
+  EXPECT_EQ(db_->GetOptions().memtable_size, options_.memtable_size);
+  EXPECT_EQ(db_->GetOptions().comparator, BytewiseComparator());
+}
+
+TEST_P(DbTest, CompactRangeWithBounds) {
+  std::map<std::string, std::string> expected;
+  for (int i = 0; i < 1000; ++i) {
+    expected[NumberedKey(i)] = PatternedValue(i, 60);
+    ASSERT_OK(db_->Put({}, NumberedKey(i), expected[NumberedKey(i)]));
+  }
+  const struct {
+    const char* begin;
+    const char* end;
+  } kRanges[] = {
+      {"key000100", "key000200"}, {nullptr, "key000500"}, {"key000900", nullptr}, {"z", nullptr}, {"b", "a"}, {"k", "k"}};
+  for (const auto& range : kRanges) {
+    const Slice begin = range.begin != nullptr ? range.begin : "";
+    const Slice end = range.end != nullptr ? range.end : "";
+    ASSERT_OK(db_->CompactRange({}, range.begin != nullptr ? &begin : nullptr, range.end != nullptr ? &end : nullptr));
+    ASSERT_TRUE(HoldsExactly(db_.get(), expected));
+  }
+  CompactRangeOptions quick;
+  quick.sweep_last_level = false;
+  ASSERT_OK(db_->CompactRange(quick, nullptr, nullptr));
+  AtEveryStage([&] { EXPECT_TRUE(HoldsExactly(db_.get(), expected)); });
+}
+
+TEST_P(DbTest, BackgroundWorkOnAnEmptyDatabase) {
+  ASSERT_OK(db_->Flush());
+  ASSERT_OK(db_->Flush());
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  ASSERT_OK(db_->WaitForCompaction());
+  AtEveryStage([&] { EXPECT_TRUE(HoldsExactly(db_.get(), Pairs{})); });
+}
+
+TEST_P(DbTest, WithoutAutoCompactionNothingMovesByItself) {
+  options_.disable_auto_compaction = true;
+  options_.max_immutable_memtables = 1000;
+  Reopen();
+  std::map<std::string, std::string> expected;
+  for (int i = 0; i < 1000; ++i) {
+    expected[NumberedKey(i)] = PatternedValue(i, 200);
+    ASSERT_OK(db_->Put({}, NumberedKey(i), expected[NumberedKey(i)]));
+  }
+  ASSERT_OK(db_->WaitForCompaction());
+  EXPECT_EQ(db_->GetStatistics().flushes, 0u);
+  EXPECT_EQ(db_->GetStatistics().compactions, 0u);
+  EXPECT_GT(IntProperty(db_.get(), "braiddb.num-immutable-mem-table"), 0u);
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected));
+  ASSERT_OK(db_->Flush());
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-immutable-mem-table"), 0u);
+  EXPECT_GT(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
+  EXPECT_EQ(db_->GetStatistics().compactions, 0u);
+  AtEveryStage([&] { EXPECT_TRUE(HoldsExactly(db_.get(), expected)); });
+}
+
+TEST_P(DbTest, ReverseComparatorThroughAllLevels) {
+  db_.reset();
+  ASSERT_OK(DB::Destroy(options_, directory_.File("db")));
+  options_.comparator = ReverseBytewiseComparator();
+  Reopen();
+  Pairs expected;
+  for (int i = 999; i >= 0; --i) expected.emplace_back(NumberedKey(i), PatternedValue(i, 80));
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_OK(db_->Put({}, NumberedKey(i * 7 % 1000), PatternedValue(i * 7 % 1000, 80)));
+  }
+  AtEveryStage([&] { EXPECT_TRUE(HoldsExactly(db_.get(), expected)); });
+}
+
+// ---- Persist modes
+
+struct ModeCase {
+  const char* name;
+  PersistMode mode;
+  TestDirectory::Medium medium;
+  bool sync;
+};
+
+class DbPersistModeTest : public testing::TestWithParam<ModeCase> {};
+
+INSTANTIATE_TEST_SUITE_P(Modes, DbPersistModeTest,
+                         testing::Values(ModeCase{"AutoInMemory", PersistMode::kAuto, TestDirectory::Medium::kMemory, true},
+                                         ModeCase{"EmulatedInMemory", PersistMode::kEmulated, TestDirectory::Medium::kMemory,
+                                                  true},
+                                         ModeCase{"PageInMemory", PersistMode::kPage, TestDirectory::Medium::kMemory, true},
+                                         ModeCase{"AutoOnDisk", PersistMode::kAuto, TestDirectory::Medium::kDisk, true},
+                                         ModeCase{"PageOnDiskSync", PersistMode::kPage, TestDirectory::Medium::kDisk, true},
+                                         ModeCase{"PageOnDiskNoSync", PersistMode::kPage, TestDirectory::Medium::kDisk, false}),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_P(DbPersistModeTest, WritesFlushesMergesAndReopens) {
+  TestDirectory directory(GetParam().medium);
+  Options options = TinyOptions(2);
+  options.persist_mode = GetParam().mode;
+  WriteOptions write_options;
+  write_options.sync = GetParam().sync;
+  std::map<std::string, std::string> expected;
+  std::string mode;
+  for (int round = 0; round < 3; ++round) {
+    auto db = OpenOrFail(options, directory.File("db"));
+    ASSERT_NE(db, nullptr);
+    ASSERT_TRUE(db->GetProperty("braiddb.persist-mode", &mode));
+    ASSERT_TRUE(HoldsExactly(db.get(), expected));
+    WriteBatch batch;
+    for (int i = 0; i < 300; ++i) {
+      const std::string key = NumberedKey(i * 31 % 200);
+      expected[key] = PatternedValue(round * 1000 + i, 150);
+      batch.Put(key, expected[key]);
+      if (i % 3 == 0) {
+        ASSERT_OK(db->Write(write_options, batch));
+        batch.Clear();
+      }
+    }
+    ASSERT_OK(db->Write(write_options, batch));
+    ASSERT_OK(db->Delete(write_options, NumberedKey(round)));
+    expected.erase(NumberedKey(round));
+    if (round == 1) {
+      ASSERT_OK(db->CompactRange({}, nullptr, nullptr));
+    }
+    ASSERT_TRUE(HoldsExactly(db.get(), expected));
+    ASSERT_OK(db->Close());
+  }
+  RecordProperty("persist_mode", mode);
+}
+
+TEST(DbPersistMode, DatabaseMovesBetweenModes) {
+  // The bytes are the same in every mode: written with one, read and continued with the other.
+  TestDirectory directory;
+  std::map<std::string, std::string> expected;
+  int i = 0;
+  for (PersistMode mode : {PersistMode::kEmulated, PersistMode::kPage, PersistMode::kEmulated}) {
+    Options options = TinyOptions(2);
+    options.persist_mode = mode;
+    auto db = OpenOrFail(options, directory.File("db"));
+    ASSERT_NE(db, nullptr);
+    ASSERT_TRUE(HoldsExactly(db.get(), expected));
+    for (int j = 0; j < 100; ++j, ++i) {
+      expected[NumberedKey(i)] = PatternedValue(i, 50);
+      ASSERT_OK(db->Put({}, NumberedKey(i), expected[NumberedKey(i)]));
+    }
+  }
+}
+
+TEST(DbPersistMode, InjectedLatencyIsPaid) {
+  TestDirectory directory;
+  Options options = TinyOptions(1);
+  options.persist_mode = PersistMode::kEmulated;
+  options.emulation.write_latency_ns = 100'000;
+  auto db = OpenOrFail(options, directory.File("db"));
+  ASSERT_NE(db, nullptr);
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_OK(db->Put({}, NumberedKey(i), "v"));
+  }
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(10));
+}
+
+}  // namespace
+}  // namespace braiddb::test

@@ -1,0 +1,180 @@
+// Files that are not as they should be: each gets its own clear error, never a crash, a hang or wrong data.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braiddb/db.h"
+#include "tests/support/db_fixture.h"
+#include "tests/support/db_test_util.h"
+
+namespace braiddb::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Damage {
+  const char* name;
+  std::function<void(const std::string& file)> apply;
+};
+
+class DbDamageTest : public DbOpenTest {};
+
+TEST_F(DbDamageTest, EveryDamagedFileGivesAClearErrorAndHealsWhenRestored) {
+  const Damage kDamages[] = {
+      {"empty", [](const std::string& file) { fs::resize_file(file, 0); }},
+      {"one byte", [](const std::string& file) { fs::resize_file(file, 1); }},
+      {"half", [](const std::string& file) { fs::resize_file(file, fs::file_size(file) / 2); }},
+      {"a page short",
+       [](const std::string& file) {
+         fs::resize_file(file, fs::file_size(file) - std::min<uint64_t>(4096, fs::file_size(file)));
+       }},
+      {"foreign", [](const std::string& file) { WriteFileOrDie(file, Random(1).Bytes(fs::file_size(file))); }},
+      {"text", [](const std::string& file) { WriteFileOrDie(file, std::string(fs::file_size(file), 'x')); }},
+      {"missing", [](const std::string& file) { fs::remove(file); }},
+      {"a directory",
+       [](const std::string& file) {
+         fs::remove(file);
+         fs::create_directory(file);
+       }},
+  };
+  Fill(TinyOptions(2), 500);
+  const std::vector<std::string> files = RegionFiles(path_);
+  ASSERT_GE(files.size(), 2u);
+  for (const auto& name : files) {
+    const std::string file = path_ + "/" + name;
+    const std::string original = ReadFileOrDie(file);
+    for (const auto& damage : kDamages) {
+      SCOPED_TRACE(name + ": " + damage.name);
+      damage.apply(file);
+      std::unique_ptr<DB> db;
+      for (bool create : {false, true}) {
+        Options options = TinyOptions(2);
+        options.create_if_missing = create;
+        EXPECT_CODE(Open(options, &db), kCorruption) << "create_if_missing " << create;
+        EXPECT_EQ(db, nullptr);
+      }
+      fs::remove_all(file);
+      WriteFileOrDie(file, original);
+    }
+  }
+  ExpectFilled(TinyOptions(2), 500);
+}
+
+TEST_F(DbDamageTest, SwappedAndForeignRegionsAreRecognised) {
+  Fill(TinyOptions(2), 500);
+  const std::string other = directory_.File("other");
+  { ASSERT_NE(OpenOrFail(TinyOptions(2), other), nullptr); }
+
+  // The entries of the database directory that belong to one region.
+  const auto entries_of = [](const std::string& database, int region) {
+    std::vector<fs::path> entries;
+    for (const auto& entry : fs::directory_iterator(database)) {
+      const std::string name = entry.path().filename().string();
+      const std::string prefix = "region-" + std::to_string(region);
+      if (name.starts_with(prefix) && (name.size() == prefix.size() || !std::isdigit(name[prefix.size()])))
+        entries.push_back(entry.path());
+    }
+    return entries;
+  };
+  ASSERT_FALSE(entries_of(path_, 0).empty());
+  ASSERT_FALSE(entries_of(path_, 1).empty());
+  const std::string backup = directory_.File("backup");
+  fs::copy(path_, backup, fs::copy_options::recursive);
+
+  const auto replace_region = [&](int region, const std::string& from_database, int from_region) {
+    for (const auto& entry : entries_of(path_, region)) fs::remove_all(entry);
+    for (const auto& entry : entries_of(from_database, from_region)) {
+      std::string name = entry.filename().string();
+      name.replace(0, 8, "region-" + std::to_string(region));
+      fs::copy(entry, path_ + "/" + name, fs::copy_options::recursive);
+    }
+  };
+  const auto expect_corruption = [&](const char* what) {
+    std::unique_ptr<DB> db;
+    EXPECT_CODE(Open(TinyOptions(2), &db), kCorruption) << what;
+    EXPECT_CODE(Open(TinyOptions(0), &db), kCorruption) << what;
+  };
+  replace_region(1, other, 1);
+  expect_corruption("region 1 of another database");
+  replace_region(1, backup, 0);
+  expect_corruption("region 0 twice");
+  replace_region(0, backup, 1);
+  expect_corruption("regions swapped");
+  replace_region(0, backup, 0);
+  replace_region(1, backup, 1);
+  ExpectFilled(TinyOptions(2), 500);
+}
+
+TEST_F(DbDamageTest, MissingRegionDirectoryIsCorruption) {
+  Fill(TinyOptions(2), 100);
+  for (int region : {0, 1}) {
+    std::vector<fs::path> moved;
+    for (const auto& entry : fs::directory_iterator(path_)) {
+      if (entry.path().filename().string().starts_with("region-" + std::to_string(region))) moved.push_back(entry.path());
+    }
+    ASSERT_FALSE(moved.empty());
+    for (const auto& path : moved) fs::rename(path, directory_.File(path.filename().string()));
+    for (bool create : {false, true}) {
+      Options options = TinyOptions(0);
+      options.create_if_missing = create;
+      std::unique_ptr<DB> db;
+      EXPECT_CODE(Open(options, &db), kCorruption) << "region " << region << ", create_if_missing " << create;
+    }
+    for (const auto& path : moved) fs::rename(directory_.File(path.filename().string()), path);
+  }
+  ExpectFilled(TinyOptions(0), 100);
+}
+
+// Runs `body` as a user without privileges; root would see through every permission.
+int RunUnprivileged(const std::function<int()>& body) {
+  return RunInChild([&] {
+    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) return 99;
+    return body();
+  });
+}
+
+TEST_F(DbDamageTest, MissingPermissionIsAnIOError) {
+  Fill(TinyOptions(2), 100);
+  const auto try_open = [this] {
+    std::unique_ptr<DB> db;
+    const Status status = Open(TinyOptions(2), &db);
+    return static_cast<int>(status.code()) + (status.ok() || !status.message().empty() ? 0 : 50);
+  };
+  constexpr int kIOError = static_cast<int>(Status::Code::kIOError);
+  // Nothing below is the unprivileged user's; the directory itself may be entered or not.
+  fs::permissions(directory_.path(), fs::perms(0755));
+  for (const auto& entry : fs::recursive_directory_iterator(path_)) {
+    fs::permissions(entry.path(), entry.is_directory() ? fs::perms(0555) : fs::perms(0444));
+  }
+  fs::permissions(path_, fs::perms(0555));
+  EXPECT_EQ(RunUnprivileged(try_open), kIOError) << "files that may only be read";
+  for (const auto& file : ListFiles(path_)) fs::permissions(path_ + "/" + file, fs::perms(0000));
+  EXPECT_EQ(RunUnprivileged(try_open), kIOError) << "files that may not be touched";
+  fs::permissions(path_, fs::perms(0000));
+  EXPECT_EQ(RunUnprivileged(try_open), kIOError) << "directory that may not be entered";
+
+  const auto try_create = [this] {
+    std::unique_ptr<DB> db;
+    return static_cast<int>(DB::Open(TinyOptions(2), directory_.File("fresh"), &db).code());
+  };
+  EXPECT_EQ(RunUnprivileged(try_create), kIOError) << "no new directory allowed";
+  const auto try_destroy = [this] { return static_cast<int>(DB::Destroy(TinyOptions(2), path_).code()); };
+  EXPECT_EQ(RunUnprivileged(try_destroy), kIOError);
+
+  fs::permissions(path_, fs::perms(0755));
+  for (const auto& entry : fs::recursive_directory_iterator(path_)) {
+    fs::permissions(entry.path(), entry.is_directory() ? fs::perms(0755) : fs::perms(0644));
+  }
+  ExpectFilled(TinyOptions(2), 100);
+}
+
+}  // namespace
+}  // namespace braiddb::test

@@ -1,0 +1,339 @@
+// Opening, locking, closing and destroying databases, and what an open refuses.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braiddb/db.h"
+#include "tests/support/db_fixture.h"
+#include "tests/support/db_test_util.h"
+
+namespace braiddb::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST_F(DbOpenTest, MissingDatabaseIsAnErrorUnlessItMayBeCreated) {
+  Options options = TinyOptions();
+  options.create_if_missing = false;
+  std::unique_ptr<DB> db;
+  const Status status = Open(options, &db);
+  EXPECT_FALSE(status.ok());
+  EXPECT_TRUE(status.IsInvalidArgument() || status.IsNotFound()) << status.ToString();
+  EXPECT_FALSE(status.message().empty());
+  EXPECT_EQ(db, nullptr);
+  EXPECT_TRUE(!fs::exists(path_) || fs::is_empty(path_)) << "a failed open left files behind";
+
+  options.create_if_missing = true;
+  ASSERT_OK(Open(options, &db));
+  EXPECT_NE(db, nullptr);
+  EXPECT_EQ(db->GetName(), path_);
+}
+
+TEST_F(DbOpenTest, ExistingDatabaseIsAnErrorIfAskedFor) {
+  Options options = TinyOptions();
+  Fill(options, 10);
+  options.error_if_exists = true;
+  std::unique_ptr<DB> db;
+  EXPECT_CODE(Open(options, &db), kInvalidArgument);
+  EXPECT_EQ(db, nullptr);
+  ExpectFilled(TinyOptions(), 10);
+}
+
+TEST_F(DbOpenTest, ExistingDatabaseOpensWithoutCreateIfMissing) {
+  Options options = TinyOptions();
+  Fill(options, 100);
+  options.create_if_missing = false;
+  ExpectFilled(options, 100);
+}
+
+TEST_F(DbOpenTest, DirectoryWithOtherFilesIsNoHindrance) {
+  fs::create_directories(path_);
+  WriteFileOrDie(path_ + "/notes.txt", "mine");
+  Fill(TinyOptions(), 10);
+  EXPECT_EQ(ReadFileOrDie(path_ + "/notes.txt"), "mine");
+}
+
+TEST_F(DbOpenTest, ParentDirectoriesOfANewDatabaseOrAClearError) {
+  std::unique_ptr<DB> db;
+  const Status status = DB::Open(TinyOptions(), directory_.File("a/b/c"), &db);
+  EXPECT_TRUE(status.ok() || status.IsIOError()) << status.ToString();
+}
+
+TEST_F(DbOpenTest, PathThatIsAFileIsAnError) {
+  WriteFileOrDie(path_, "not a directory");
+  std::unique_ptr<DB> db;
+  const Status status = Open(TinyOptions(), &db);
+  EXPECT_FALSE(status.ok());
+  EXPECT_FALSE(status.message().empty());
+  EXPECT_EQ(ReadFileOrDie(path_), "not a directory");
+}
+
+TEST_F(DbOpenTest, OpenTwiceInOneProcessIsBusy) {
+  auto first = OpenOrFail(TinyOptions(), path_);
+  ASSERT_NE(first, nullptr);
+  std::unique_ptr<DB> second;
+  EXPECT_CODE(Open(TinyOptions(), &second), kBusy);
+  EXPECT_EQ(second, nullptr);
+  EXPECT_CODE(DB::Open(TinyOptions(), path_ + "/.", &second), kBusy) << "the same directory by another name";
+  EXPECT_CODE(DB::Destroy(TinyOptions(), path_), kBusy);
+  ASSERT_OK(first->Put({}, "k", "v"));
+  EXPECT_EQ(GetOrText(first.get(), "k"), "v");
+  first.reset();
+  ASSERT_OK(Open(TinyOptions(), &second));
+  EXPECT_EQ(GetOrText(second.get(), "k"), "v");
+}
+
+TEST_F(DbOpenTest, OpenInTwoProcessesIsBusy) {
+  auto holder = OpenOrFail(TinyOptions(), path_);
+  ASSERT_NE(holder, nullptr);
+  // The child execs nothing, so it must not trust what it inherited: it only asks for a second open.
+  const auto open_elsewhere = [this] {
+    std::unique_ptr<DB> db;
+    return static_cast<int>(Open(TinyOptions(), &db).code());
+  };
+  // A fork keeps descriptors open; the lock must not be inherited as owned. Both outcomes below come from the same process image.
+  EXPECT_EQ(RunInChild(open_elsewhere), static_cast<int>(Status::Code::kBusy));
+  const auto destroy_elsewhere = [this] { return static_cast<int>(DB::Destroy(TinyOptions(), path_).code()); };
+  EXPECT_EQ(RunInChild(destroy_elsewhere), static_cast<int>(Status::Code::kBusy));
+  ASSERT_OK(holder->Put({}, "still", "here"));
+  ASSERT_OK(holder->Close());
+  holder.reset();
+  EXPECT_EQ(RunInChild(open_elsewhere), static_cast<int>(Status::Code::kOk));
+  holder = OpenOrFail(TinyOptions(), path_);
+  ASSERT_NE(holder, nullptr);
+  EXPECT_EQ(GetOrText(holder.get(), "still"), "here");
+}
+
+TEST_F(DbOpenTest, LockOfAProcessThatWasNeverAParentIsRespected) {
+  Fill(TinyOptions(), 10);
+  int ready[2];
+  int finish[2];
+  ASSERT_EQ(pipe(ready), 0);
+  ASSERT_EQ(pipe(finish), 0);
+  const pid_t holder = fork();
+  if (holder == 0) {
+    std::unique_ptr<DB> db;
+    char byte = Open(TinyOptions(), &db).ok() ? 'y' : 'n';
+    if (write(ready[1], &byte, 1) != 1 || read(finish[0], &byte, 1) != 1) _exit(1);
+    _exit(0);  // as a crash: without closing
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  ASSERT_EQ(byte, 'y');
+  std::unique_ptr<DB> db;
+  EXPECT_CODE(Open(TinyOptions(), &db), kBusy);
+  EXPECT_CODE(DB::Destroy(TinyOptions(), path_), kBusy);
+  ASSERT_EQ(write(finish[1], &byte, 1), 1);
+  ASSERT_EQ(waitpid(holder, nullptr, 0), holder);
+  ExpectFilled(TinyOptions(), 10);  // the lock died with its holder
+  for (int fd : {ready[0], ready[1], finish[0], finish[1]}) close(fd);
+}
+
+TEST_F(DbOpenTest, ComparatorMustHaveTheStoredName) {
+  Options options = TinyOptions();
+  Fill(options, 10);
+  options.comparator = ReverseBytewiseComparator();
+  std::unique_ptr<DB> db;
+  EXPECT_CODE(Open(options, &db), kInvalidArgument);
+  EXPECT_EQ(db, nullptr);
+  ExpectFilled(TinyOptions(), 10);
+}
+
+TEST_F(DbOpenTest, NumberOfRegionsIsFixedAtCreation) {
+  Fill(TinyOptions(2), 100);
+  for (uint32_t wrong : {1u, 3u, 16u}) {
+    std::unique_ptr<DB> db;
+    EXPECT_CODE(Open(TinyOptions(wrong), &db), kInvalidArgument) << wrong;
+  }
+  ExpectFilled(TinyOptions(0), 100);  // 0: as stored
+  ExpectFilled(TinyOptions(2), 100);
+}
+
+TEST_F(DbOpenTest, EveryNumberOfRegionsWorks) {
+  for (uint32_t regions : {1u, 3u, 16u}) {
+    ASSERT_OK(DB::Destroy(TinyOptions(), path_));
+    Fill(TinyOptions(regions), 200);
+    ExpectFilled(TinyOptions(regions), 200);
+  }
+}
+
+TEST_F(DbOpenTest, RegionsCanLieElsewhere) {
+  Options options = TinyOptions(2);
+  options.region_paths = {directory_.File("node0"), directory_.File("node1")};
+  for (const auto& path : options.region_paths) fs::create_directories(path);
+  Fill(options, 100);
+  for (const auto& path : options.region_paths) {
+    EXPECT_FALSE(fs::is_empty(path)) << path;
+  }
+  ExpectFilled(options, 100);
+  ASSERT_OK(DB::Destroy(options, path_));
+  for (const auto& path : options.region_paths) {
+    EXPECT_TRUE(!fs::exists(path) || fs::is_empty(path)) << path;
+  }
+}
+
+struct BadOption {
+  const char* name;
+  std::function<void(Options*)> change;
+};
+
+TEST_F(DbOpenTest, OptionsOutOfRangeAreRejected) {
+  const BadOption kCases[] = {
+      {"too many regions", [](Options* o) { o->regions = 17; }},
+      {"tiny memtable", [](Options* o) { o->memtable_size = 1; }},
+      {"tiny segment", [](Options* o) { o->segment_size = 4096; }},
+      {"huge segment", [](Options* o) { o->segment_size = 2ull << 30; }},
+      {"tiny region", [](Options* o) { o->max_region_size = 1 << 20; }},
+      {"no comparator", [](Options* o) { o->comparator = nullptr; }},
+      {"wrong number of region paths", [](Options* o) { o->region_paths = {"/dev/shm"}; }},
+      {"unknown last level", [](Options* o) { o->l1 = static_cast<L1Kind>(99); }},
+      {"unknown persist mode", [](Options* o) { o->persist_mode = static_cast<PersistMode>(99); }},
+  };
+  for (const auto& test : kCases) {
+    SCOPED_TRACE(test.name);
+    Options options = TinyOptions(2);
+    test.change(&options);
+    std::unique_ptr<DB> db;
+    const Status status = Open(options, &db);
+    EXPECT_TRUE(status.IsInvalidArgument() || status.IsNotSupported()) << status.ToString();
+    EXPECT_FALSE(status.message().empty());
+    EXPECT_EQ(db, nullptr);
+  }
+  ASSERT_NO_FATAL_FAILURE(Fill(TinyOptions(), 10));  // nothing that a rejected open left is in the way
+}
+
+TEST_F(DbOpenTest, CloseIsIdempotentAndKeepsEverything) {
+  auto db = OpenOrFail(TinyOptions(), path_);
+  ASSERT_NE(db, nullptr);
+  ASSERT_OK(db->Put({}, "k", "v"));
+  ASSERT_OK(db->Close());
+  ASSERT_OK(db->Close());
+  db.reset();
+  db = OpenOrFail(TinyOptions(), path_);
+  ASSERT_NE(db, nullptr);
+  EXPECT_EQ(GetOrText(db.get(), "k"), "v");
+}
+
+TEST_F(DbOpenTest, NothingIsReplayedAfterAClose) {
+  Fill(TinyOptions(), 3000);
+  auto db = OpenOrFail(TinyOptions(), path_);
+  ASSERT_NE(db, nullptr);
+  EXPECT_EQ(db->GetStatistics().replayed_entries, 0u);
+}
+
+TEST_F(DbOpenTest, ManyReopensWithWritesBetween) {
+  std::map<std::string, std::string> expected;
+  for (int round = 0; round < 30; ++round) {
+    auto db = OpenOrFail(TinyOptions(1 + round % 1), path_);
+    ASSERT_NE(db, nullptr);
+    ASSERT_TRUE(HoldsExactly(db.get(), expected)) << "round " << round;
+    for (int i = 0; i < round % 7; ++i) {
+      const std::string key = NumberedKey((round * 13 + i * 7) % 50);
+      expected[key] = PatternedValue(round * 100 + i, 200);
+      ASSERT_OK(db->Put({}, key, expected[key]));
+    }
+    const std::string gone = NumberedKey(round % 50);
+    ASSERT_OK(db->Delete({}, gone));
+    expected.erase(gone);
+  }
+}
+
+TEST_F(DbOpenTest, SequenceNumbersGoOnAfterReopen) {
+  auto db = OpenOrFail(TinyOptions(), path_);
+  ASSERT_NE(db, nullptr);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_OK(db->Put({}, "k", std::to_string(i)));
+  }
+  const uint64_t before = db->GetLatestSequenceNumber();
+  EXPECT_GE(before, 100u);
+  db = nullptr;
+  db = OpenOrFail(TinyOptions(), path_);
+  ASSERT_NE(db, nullptr);
+  EXPECT_GE(db->GetLatestSequenceNumber(), before);
+  ASSERT_OK(db->Put({}, "k", "newest"));
+  EXPECT_GT(db->GetLatestSequenceNumber(), before);
+  EXPECT_EQ(GetOrText(db.get(), "k"), "newest");
+}
+
+TEST_F(DbOpenTest, SequenceNumbersGoOnAfterTheNewestEntryWasDropped) {
+  auto db = OpenOrFail(TinyOptions(), path_);
+  ASSERT_NE(db, nullptr);
+  ASSERT_OK(db->Put({}, "k", "old"));
+  ASSERT_OK(db->Delete({}, "k"));
+  ASSERT_OK(db->CompactRange({}, nullptr, nullptr));
+  const uint64_t before = db->GetLatestSequenceNumber();
+  db = nullptr;
+  db = OpenOrFail(TinyOptions(), path_);
+  ASSERT_NE(db, nullptr);
+  ASSERT_OK(db->Put({}, "k", "new"));
+  EXPECT_GT(db->GetLatestSequenceNumber(), before);
+  EXPECT_EQ(GetOrText(db.get(), "k"), "new");
+}
+
+TEST_F(DbOpenTest, DestroyRemovesEverythingAndIsIdempotent) {
+  Fill(TinyOptions(), 100);
+  ASSERT_OK(DB::Destroy(TinyOptions(), path_));
+  EXPECT_TRUE(!fs::exists(path_) || RegionFiles(path_).empty());
+  ASSERT_OK(DB::Destroy(TinyOptions(), path_));
+  Options options = TinyOptions();
+  options.create_if_missing = false;
+  std::unique_ptr<DB> db;
+  EXPECT_FALSE(Open(options, &db).ok());
+  ExpectFilled(TinyOptions(1), 0);  // a new one, even with another number of regions
+}
+
+TEST_F(DbOpenTest, TwentyDatabasesInOneProcess) {
+  constexpr int kDatabases = 20;
+  std::vector<std::unique_ptr<DB>> databases;
+  for (int i = 0; i < kDatabases; ++i) {
+    databases.push_back(OpenOrFail(TinyOptions(1 + i % 2), directory_.File("db" + std::to_string(i))));
+    ASSERT_NE(databases.back(), nullptr);
+  }
+  for (int key = 0; key < 300; ++key) {
+    for (int i = 0; i < kDatabases; ++i) {
+      ASSERT_OK(databases[i]->Put({}, NumberedKey(key), PatternedValue(key * 100 + i, 60)));
+    }
+  }
+  std::vector<std::map<std::string, std::string>> expected(kDatabases);
+  for (int key = 0; key < 300; ++key) {
+    for (int i = 0; i < kDatabases; ++i) expected[i][NumberedKey(key)] = PatternedValue(key * 100 + i, 60);
+  }
+  for (int i = 0; i < kDatabases; i += 2) databases[i].reset();
+  for (int i = 0; i < kDatabases; i += 2) {
+    databases[i] = OpenOrFail(TinyOptions(0), directory_.File("db" + std::to_string(i)));
+    ASSERT_NE(databases[i], nullptr);
+  }
+  for (int i = 0; i < kDatabases; ++i) {
+    EXPECT_TRUE(HoldsExactly(databases[i].get(), expected[i])) << "database " << i;
+  }
+}
+
+TEST_F(DbOpenTest, NewDatabaseIsSmall) {
+  auto db = OpenOrFail(TinyOptions(2), path_);
+  ASSERT_NE(db, nullptr);
+  EXPECT_LE(IntProperty(db.get(), "braiddb.pm-bytes-reserved"), 2 * (16ull << 20));
+}
+
+TEST_F(DbOpenTest, InfoLogGoesWhereItIsTold) {
+  Options options = TinyOptions();
+  options.info_log = nullptr;
+  Fill(options, 10);
+  EXPECT_TRUE(fs::exists(path_ + "/LOG"));
+
+  static std::atomic<int> lines;
+  lines = 0;
+  options.info_log = [](std::string_view line) { lines += line.empty() ? 0 : 1; };
+  ExpectFilled(options, 10);
+  EXPECT_GT(lines, 0);
+}
+
+}  // namespace
+}  // namespace braiddb::test

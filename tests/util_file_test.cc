@@ -1,0 +1,190 @@
+// Files, the lock, the logger, and format.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "util/file.h"
+#include "util/format.h"
+#include "util/logger.h"
+
+namespace braiddb {
+namespace {
+
+class FileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "braiddb-file-test-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  std::string Path(const std::string& name) const { return dir_ + "/" + name; }
+
+  static std::string Read(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+
+  std::string dir_;
+};
+
+TEST_F(FileTest, CreateDirMakesParentsAndIsIdempotent) {
+  ASSERT_TRUE(CreateDir(Path("a/b/c")).ok());
+  EXPECT_TRUE(std::filesystem::is_directory(Path("a/b/c")));
+  EXPECT_TRUE(CreateDir(Path("a/b/c")).ok());
+  EXPECT_TRUE(CreateDir(Path("a/b/d///")).ok());
+  EXPECT_TRUE(CreateDir("/").ok());
+}
+
+TEST_F(FileTest, CreateDirOverAFileSaysSo) {
+  ASSERT_TRUE(WriteSmallFile(Path("f"), "x").ok());
+  const Status status = CreateDir(Path("f"));
+  EXPECT_TRUE(status.IsIOError());
+  EXPECT_NE(status.message().find("there is a file of that name"), std::string_view::npos);
+  EXPECT_FALSE(CreateDir(Path("f/below")).ok());
+}
+
+TEST_F(FileTest, SmallFilesAreReplacedWhole) {
+  std::string data;
+  EXPECT_TRUE(ReadSmallFile(Path("f"), 100, &data).IsNotFound());
+  const std::string bytes(5000, '\0');
+  ASSERT_TRUE(WriteSmallFile(Path("f"), bytes).ok());
+  ASSERT_TRUE(ReadSmallFile(Path("f"), 5000, &data).ok());
+  EXPECT_EQ(data, bytes);
+  EXPECT_TRUE(ReadSmallFile(Path("f"), 4999, &data).IsCorruption());
+  ASSERT_TRUE(WriteSmallFile(Path("f"), "").ok());
+  ASSERT_TRUE(ReadSmallFile(Path("f"), 0, &data).ok());
+  EXPECT_EQ(data, "");
+  std::vector<std::string> names;
+  ASSERT_TRUE(ListDir(dir_, &names).ok());
+  EXPECT_EQ(names, std::vector<std::string>{"f"});  // no temporary left
+}
+
+TEST_F(FileTest, FailedWriteLeavesTheOldFile) {
+  EXPECT_TRUE(WriteSmallFile(Path("missing/f"), "x").IsNotFound());
+  ASSERT_TRUE(CreateDir(Path("d/full")).ok());
+  EXPECT_FALSE(WriteSmallFile(Path("d"), "x").ok());  // a directory that is not empty cannot be replaced
+  EXPECT_FALSE(FileExists(Path("d.tmp")));
+  EXPECT_TRUE(FileExists(Path("d/full")));
+}
+
+TEST_F(FileTest, RemoveIsIdempotent) {
+  ASSERT_TRUE(CreateDir(Path("d")).ok());
+  ASSERT_TRUE(WriteSmallFile(Path("d/f"), "x").ok());
+  EXPECT_FALSE(RemoveDir(Path("d")).ok());
+  EXPECT_TRUE(RemoveFile(Path("d/f")).ok());
+  EXPECT_TRUE(RemoveFile(Path("d/f")).ok());
+  EXPECT_TRUE(RemoveDir(Path("d")).ok());
+  EXPECT_TRUE(RemoveDir(Path("d")).ok());
+  std::vector<std::string> names;
+  EXPECT_TRUE(ListDir(Path("d"), &names).IsNotFound());
+}
+
+TEST_F(FileTest, LockIsRefusedInTheSameProcess) {
+  std::unique_ptr<FileLock> first, second;
+  ASSERT_TRUE(FileLock::Acquire(Path("LOCK"), &first).ok());
+  const Status status = FileLock::Acquire(Path("LOCK"), &second);
+  EXPECT_TRUE(status.IsBusy());
+  EXPECT_EQ(second, nullptr);
+  EXPECT_NE(status.message().find("locked by this process"), std::string_view::npos) << status.ToString();
+  first.reset();
+  EXPECT_TRUE(FileLock::Acquire(Path("LOCK"), &second).ok());
+}
+
+TEST_F(FileTest, LockIsRefusedToAnotherProcessAndEndsWithIt) {
+  int to_parent[2], to_child[2];
+  ASSERT_EQ(pipe(to_parent), 0);
+  ASSERT_EQ(pipe(to_child), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::unique_ptr<FileLock> lock;
+    const char locked = FileLock::Acquire(Path("LOCK"), &lock).ok() ? 'y' : 'n';
+    char byte;
+    (void)!write(to_parent[1], &locked, 1);
+    (void)!read(to_child[0], &byte, 1);
+    _exit(0);  // without giving the lock back
+  }
+  char locked = 0;
+  ASSERT_EQ(read(to_parent[0], &locked, 1), 1);
+  ASSERT_EQ(locked, 'y');
+  std::unique_ptr<FileLock> lock;
+  const Status status = FileLock::Acquire(Path("LOCK"), &lock);
+  EXPECT_TRUE(status.IsBusy());
+  EXPECT_NE(status.message().find("locked by process " + std::to_string(child)), std::string_view::npos);
+  EXPECT_FALSE(FileLock::Acquire(Path("missing/LOCK"), &lock).ok());
+  ASSERT_EQ(write(to_child[1], "x", 1), 1);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(FileLock::Acquire(Path("LOCK"), &lock).ok());
+  for (const int fd : {to_parent[0], to_parent[1], to_child[0], to_child[1]}) close(fd);
+}
+
+TEST(StatusFromErrno, KeepsWhatCallersTellApart) {
+  EXPECT_TRUE(StatusFromErrno(ENOSPC, "x").IsNoSpace());
+  EXPECT_TRUE(StatusFromErrno(EDQUOT, "x").IsNoSpace());
+  EXPECT_TRUE(StatusFromErrno(ENOENT, "x").IsNotFound());
+  EXPECT_EQ(StatusFromErrno(EACCES, "cannot open f").ToString(), "IO error: cannot open f: Permission denied");
+}
+
+TEST_F(FileTest, LoggerWritesStampedLinesAndKeepsTheOldFile) {
+  std::unique_ptr<Logger> logger;
+  ASSERT_TRUE(Logger::OpenFile(Path("LOG"), &logger).ok());
+  logger->Log("first");
+  logger.reset();
+  ASSERT_TRUE(Logger::OpenFile(Path("LOG"), &logger).ok());
+  logger->Log("second");
+  const std::string data = Read(Path("LOG"));
+  EXPECT_TRUE(std::regex_match(data, std::regex("\\d{4}/\\d\\d/\\d\\d-\\d\\d:\\d\\d:\\d\\d\\.\\d{6} \\d+ second\n"))) << data;
+  EXPECT_NE(Read(Path("LOG.old")).find("first"), std::string::npos);
+  EXPECT_FALSE(Logger::OpenFile(Path("missing/LOG"), &logger).ok());
+}
+
+TEST_F(FileTest, LoggerKeepsLinesOfThreadsApart) {
+  constexpr int kThreads = 4, kLines = 200;
+  std::unique_ptr<Logger> logger;
+  ASSERT_TRUE(Logger::OpenFile(Path("LOG"), &logger).ok());
+  const std::string message(200, 'm');
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kLines; ++i) logger->Log(message);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::string data = Read(Path("LOG"));
+  int lines = 0;
+  for (size_t begin = 0, end; (end = data.find('\n', begin)) != std::string::npos; begin = end + 1, ++lines) {
+    EXPECT_EQ(data.compare(end - message.size(), message.size(), message), 0);
+    EXPECT_LT(end - begin, message.size() + 50);
+  }
+  EXPECT_EQ(lines, kThreads * kLines);
+}
+
+TEST(Logger, HandsLinesToASink) {
+  std::string seen;
+  Logger logger([&](std::string_view line) { seen = line; });
+  logger.Log("hello");
+  EXPECT_TRUE(seen.ends_with(" hello"));
+  Logger(nullptr).Log("to nobody");
+}
+
+TEST(Format, ShortAndLong) {
+  EXPECT_EQ(Format("%d-%s", 5, "x"), "5-x");
+  EXPECT_EQ(Format("%s", ""), "");
+  const std::string text(1000, 'a');
+  EXPECT_EQ(Format("%s", text.c_str()), text);
+  EXPECT_EQ(Format("%s", text.substr(0, 255).c_str()).size(), 255u);
+  EXPECT_EQ(Format("%s", text.substr(0, 256).c_str()).size(), 256u);
+}
+
+}  // namespace
+}  // namespace braiddb

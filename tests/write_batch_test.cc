@@ -1,0 +1,106 @@
+#include "braiddb/write_batch.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace braiddb {
+namespace {
+
+class Printer : public WriteBatch::Handler {
+ public:
+  void Put(Slice key, Slice value) override { text.append("put(").append(key).append(",").append(value).append(")"); }
+  void Delete(Slice key) override { text.append("delete(").append(key).append(")"); }
+
+  std::string text;
+};
+
+std::string Print(const WriteBatch& batch) {
+  Printer printer;
+  const Status status = batch.Iterate(&printer);
+  return status.ok() ? printer.text : status.ToString();
+}
+
+// An update as the format says, with whatever lengths are claimed.
+std::string Encoded(char type, uint32_t key_length, uint32_t value_length, const std::string& bytes) {
+  std::string data(1, type);
+  for (const uint32_t length : {key_length, value_length}) {
+    for (int shift = 0; shift < 32; shift += 8) data.push_back(static_cast<char>(length >> shift));
+  }
+  return data + bytes;
+}
+
+TEST(WriteBatch, EmptyHasNothing) {
+  const WriteBatch batch;
+  EXPECT_EQ(batch.Count(), 0u);
+  EXPECT_EQ(batch.ApproximateSize(), 0u);
+  EXPECT_EQ(Print(batch), "");
+}
+
+TEST(WriteBatch, KeepsOrderAndEveryByte) {
+  WriteBatch batch;
+  batch.Put("a", "1");
+  batch.Delete("a");
+  batch.Put("", "");
+  batch.Put(Slice("\0k", 2), Slice("v\0", 2));
+  batch.Put("a", "2");
+  EXPECT_EQ(batch.Count(), 5u);
+  EXPECT_EQ(Print(batch), std::string("put(a,1)delete(a)put(,)put(") + '\0' + "k,v" + '\0' + ")put(a,2)");
+  batch.Clear();
+  EXPECT_EQ(batch.Count(), 0u);
+  EXPECT_EQ(Print(batch), "");
+}
+
+TEST(WriteBatch, SerializedFormIsAsDocumented) {
+  WriteBatch batch;
+  batch.Put("key", "value");
+  batch.Delete("gone");
+  EXPECT_EQ(batch.Data(), Encoded(1, 3, 5, "keyvalue") + Encoded(0, 4, 0, "gone"));
+  EXPECT_EQ(batch.ApproximateSize(), batch.Data().size());
+}
+
+TEST(WriteBatch, RoundTrip) {
+  WriteBatch batch, copy;
+  const std::string large(1 << 20, 'x');
+  for (int i = 0; i < 100; ++i) {
+    batch.Put("key" + std::to_string(i), i == 50 ? large : std::to_string(i));
+    batch.Delete("del" + std::to_string(i));
+  }
+  ASSERT_TRUE(WriteBatch::FromData(batch.Data(), &copy).ok());
+  EXPECT_EQ(copy.Count(), 200u);
+  EXPECT_EQ(Print(copy), Print(batch));
+  ASSERT_TRUE(WriteBatch::FromData("", &copy).ok());
+  EXPECT_EQ(copy.Count(), 0u);
+}
+
+TEST(WriteBatch, MalformedDataIsCorruption) {
+  WriteBatch batch;
+  batch.Put("kept", "");
+  const std::string put = Encoded(1, 3, 5, "keyvalue");
+  const std::string malformed[] = {
+      Encoded(2, 3, 5, "keyvalue"),                    // unknown type
+      Encoded(0, 3, 5, "keyvalue"),                    // a deletion with a value
+      Encoded(1, 3, 6, "keyvalue"),                    // value cut short
+      Encoded(1, UINT32_MAX, UINT32_MAX, "keyvalue"),  // lengths whose sum overflows 32 bits
+      Encoded(1, 3, 5, "keyvalue!"),                   // rubbish behind
+      put + put.substr(0, 8),
+  };
+  for (const std::string& data : malformed) {
+    EXPECT_TRUE(WriteBatch::FromData(data, &batch).IsCorruption());
+    EXPECT_EQ(Print(batch), "put(kept,)");  // unchanged
+  }
+}
+
+TEST(WriteBatch, EveryTruncationIsCorruptionOrWhole) {
+  WriteBatch batch, copy;
+  batch.Put("key", "value");
+  batch.Delete("gone");
+  const size_t first = Encoded(1, 3, 5, "keyvalue").size();
+  for (size_t size = 0; size <= batch.Data().size(); ++size) {
+    const bool whole = size == 0 || size == first || size == batch.Data().size();
+    EXPECT_EQ(WriteBatch::FromData(Slice(batch.Data()).substr(0, size), &copy).ok(), whole) << size;
+  }
+}
+
+}  // namespace
+}  // namespace braiddb

@@ -1,0 +1,44 @@
+// Arena: DRAM for nodes that are freed all at once, addressed by 32-bit references.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace braiddb {
+
+// One reserved stretch of address space, filled front to back on huge pages; a reference counts 8-byte units from its start.
+// Thread safety: AllocateBlock and At may be called concurrently.
+class Arena {
+ public:
+  // 8 GiB of address space; memory is taken as it is touched. Null if the system refuses.
+  static std::unique_ptr<Arena> Create();
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  // A reference to `bytes` (a multiple of 8) of memory with any content; 0 when the arena is full. Meant for blocks that threads
+  // cut up.
+  uint32_t AllocateBlock(uint64_t bytes);
+  template <class T>
+  T* At(uint32_t reference) const {
+    return reinterpret_cast<T*>(base_ + uint64_t{reference} * 8);
+  }
+  uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
+
+  // Forgets all content; keeps at most `keep_bytes` of memory for reuse. REQUIRES: no one uses a reference.
+  void Reset(uint64_t keep_bytes);
+
+ private:
+  static constexpr uint64_t kReserve = 8ull << 30;
+  static constexpr uint64_t kFirst = 64;  // reference 0 means none
+
+  explicit Arena(uint8_t* base) : base_(base) {}
+
+  uint8_t* const base_;
+  std::atomic<uint64_t> used_{kFirst};
+  uint64_t touched_ = 0;
+};
+
+}  // namespace braiddb

@@ -1,0 +1,90 @@
+// Epochs: memory that readers may still be inside is reclaimed only after they have left.
+//
+// A reader enters (one store to its own cache line) and leaves; a writer first unlinks an object, then retires it. An object
+// retired in epoch e is reclaimed when every reader inside entered later than e and no pin from e or before is held.
+// Two domains: Reads (Enter/Exit) are short, nested never; Pins (iterators, pinned slices) are long and only hold back
+// objects that were retired with RetirePinned.
+// From: K. Fraser, "Practical lock-freedom", 2004, section 5.2.3; ListDB, OSDI '22, on simple epoch-based reclamation.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+
+#include "util/per_thread.h"
+
+namespace braiddb {
+
+// Thread safety: all methods may be called concurrently.
+class EpochManager {
+ public:
+  EpochManager() = default;
+  ~EpochManager();  // runs everything that is still retired. REQUIRES: no reader inside, no pin held
+  EpochManager(const EpochManager&) = delete;
+  EpochManager& operator=(const EpochManager&) = delete;
+
+  class Guard {
+   public:
+    explicit Guard(std::atomic<uint64_t>* slot) : slot_(slot) {}
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+    // release: pairs with the acquire in Observe, so that what the reader read happens before it is reclaimed.
+    ~Guard() { slot_->store(kIdle, std::memory_order_release); }
+
+   private:
+    std::atomic<uint64_t>* slot_;
+  };
+
+  // What the guard's owner reads while it lives is not reclaimed. Not re-entrant per thread. With more than kMaxThreads threads
+  // it waits for a place in a shared slot.
+  Guard Enter();
+
+  // A long-lived hold on everything that is reachable now and, if the thread is inside a Guard, on everything that the Guard
+  // holds: so the Guard may go and what was found under it stays. Given back by Unpin from any thread.
+  uint64_t Pin();
+  void Unpin(uint64_t pin);
+
+  // Runs `reclaim` once no reader can be inside (Retire), or no reader and no pin (RetirePinned). The object must already be
+  // unreachable for those who enter or pin from now on. `reclaim` runs in a thread that calls Reclaim().
+  void Retire(std::function<void()> reclaim);
+  void RetirePinned(std::function<void()> reclaim);
+
+  // Advances the epoch and runs what has become safe. Returns the number of objects still waiting.
+  size_t Reclaim();
+  // Waits until every reader that is inside now has left (not pins).
+  void Synchronize();
+
+ private:
+  static constexpr uint64_t kIdle = UINT64_MAX;
+  static constexpr uint64_t kNew = UINT64_MAX - 1;  // idle, and no reader has ever used the slot
+  struct Slot {
+    std::atomic<uint64_t> epoch{kNew};
+  };
+  struct Retired {
+    uint64_t epoch;
+    std::function<void()> reclaim;
+  };
+  using RetiredQueue = std::deque<Retired>;  // in epoch order: the epoch is read under the mutex
+
+  Guard EnterOverflow();
+  void RetireTo(RetiredQueue* queue, std::function<void()> reclaim);
+  uint64_t Advance();
+  static uint64_t Observe(Slot* slot);
+  static void WaitUntilLeft(Slot* slot, uint64_t epoch);
+  uint64_t MinActive();
+  static void TakeBefore(uint64_t epoch, RetiredQueue* queue, RetiredQueue* taken);
+
+  alignas(128) std::atomic<uint64_t> epoch_{1};  // only changed under the mutex
+  PerThread<Slot> slots_;
+  Slot overflow_;
+  std::mutex mutex_;
+  std::map<uint64_t, uint32_t> pins_;  // epoch → holders
+  RetiredQueue retired_;
+  RetiredQueue retired_pinned_;
+};
+
+}  // namespace braiddb

@@ -1,0 +1,61 @@
+// PerThread<T>: one T per thread index, made on first use, at a stable address, on cache lines of its own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "util/thread_index.h"
+
+namespace braiddb {
+
+// A T outlives the thread that made it and passes to the next thread with that index.
+// Thread safety: Get() and ForEach() may be called concurrently; what the Ts hold is up to T.
+template <class T>
+class PerThread {
+ public:
+  PerThread() = default;
+  PerThread(const PerThread&) = delete;
+  PerThread& operator=(const PerThread&) = delete;
+  ~PerThread() {
+    for (auto& block : blocks_) delete block.load(std::memory_order_relaxed);
+  }
+
+  // Null only when the process has more than kMaxThreads threads.
+  T* Get() {
+    const uint32_t index = ThreadIndex();
+    if (__builtin_expect(index == kNoThreadIndex, 0)) return nullptr;
+    return &GetBlock(index / kBlockSize)->slots[index % kBlockSize].value;
+  }
+
+  template <class Visit>
+  void ForEach(Visit&& visit) const {
+    for (auto& slot : blocks_) {
+      // acquire: pairs with the release in GetBlock.
+      if (Block* block = slot.load(std::memory_order_acquire)) {
+        for (auto& padded : block->slots) visit(padded.value);
+      }
+    }
+  }
+
+ private:
+  static constexpr uint32_t kBlockSize = 16;
+  struct alignas(128) Padded {
+    T value{};
+  };
+  struct Block {
+    Padded slots[kBlockSize];
+  };
+
+  Block* GetBlock(uint32_t number) {
+    Block* block = blocks_[number].load(std::memory_order_acquire);
+    if (__builtin_expect(block != nullptr, 1)) return block;
+    auto fresh = std::make_unique<Block>();
+    if (blocks_[number].compare_exchange_strong(block, fresh.get(), std::memory_order_acq_rel)) return fresh.release();
+    return block;
+  }
+
+  std::atomic<Block*> blocks_[kMaxThreads / kBlockSize] = {};
+};
+
+}  // namespace braiddb

@@ -1,0 +1,40 @@
+#include "braiddb/statistics.h"
+
+namespace braiddb {
+
+// One counter per line in the form of RocksDB's statistics, so that scripts made for those can read these.
+std::string Statistics::ToString() const {
+  const struct {
+    const char* name;
+    uint64_t value;
+  } counters[] = {
+      {"writes", writes},
+      {"batches", batches},
+      {"log.bytes", log_bytes},
+      {"gets", gets},
+      {"gets.found", gets_found},
+      {"visits.local", local_visits},
+      {"visits.remote", remote_visits},
+      {"write.delays", write_delays},
+      {"write.delay.micros", write_delay_us},
+      {"rotations", rotations},
+      {"flushes", flushes},
+      {"flushed.entries", flushed_entries},
+      {"checkpoints", checkpoints},
+      {"compactions", compactions},
+      {"merged.entries", merged_entries},
+      {"dropped.entries", dropped_entries},
+      {"segments.allocated", segments_allocated},
+      {"segments.recycled", segments_recycled},
+      {"flushed.lines", flushed_lines},
+      {"recovery.replayed.entries", replayed_entries},
+      {"recovery.micros", recovery_us},
+  };
+  std::string text;
+  for (const auto& counter : counters) {
+    text.append("braiddb.").append(counter.name).append(" COUNT : ").append(std::to_string(counter.value)).push_back('\n');
+  }
+  return text;
+}
+
+}  // namespace braiddb

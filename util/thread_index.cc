@@ -1,0 +1,71 @@
+#include "util/thread_index.h"
+
+#include <atomic>
+#include <mutex>
+
+namespace braiddb {
+
+namespace {
+
+constexpr uint32_t kBitsPerWord = 64;
+
+// Which indexes are taken, one bit each. The mutex gives the promised happens-before between owners of one index: the
+// release of an index and the next take of it are ordered critical sections.
+class IndexSet {
+ public:
+  uint32_t Take() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (uint32_t word = 0; word < kMaxThreads / kBitsPerWord; ++word) {
+      if (~taken_[word] == 0) continue;
+      const auto bit = static_cast<uint32_t>(__builtin_ctzll(~taken_[word]));
+      taken_[word] |= uint64_t{1} << bit;
+      return word * kBitsPerWord + bit;
+    }
+    return kNoThreadIndex;
+  }
+
+  void Give(uint32_t index) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    taken_[index / kBitsPerWord] &= ~(uint64_t{1} << (index % kBitsPerWord));
+  }
+
+ private:
+  std::mutex mutex_;
+  uint64_t taken_[kMaxThreads / kBitsPerWord] = {};
+};
+
+// Never destroyed: threads may end after static destruction began.
+IndexSet& Indexes() {
+  static IndexSet* const indexes = new IndexSet();
+  return *indexes;
+}
+
+enum class Phase : uint8_t { kRunning, kEnding };
+
+// Trivial types with constant initializers, so that the fast path is one load without a guard and both can still be read
+// while the thread's other thread_local objects are destroyed.
+constinit thread_local uint32_t t_index = kNoThreadIndex;
+constinit thread_local Phase t_phase = Phase::kRunning;
+
+struct GiveBackAtExit {
+  ~GiveBackAtExit() {
+    if (t_index != kNoThreadIndex) Indexes().Give(t_index);
+    t_index = kNoThreadIndex;
+    t_phase = Phase::kEnding;
+  }
+};
+
+// A thread that finds no free index looks again at its next call. One that is ending gets none: no one would give it back.
+uint32_t Assign() {
+  if (t_phase == Phase::kEnding) return kNoThreadIndex;
+  static thread_local GiveBackAtExit give_back;
+  (void)give_back;
+  t_index = Indexes().Take();
+  return t_index;
+}
+
+}  // namespace
+
+uint32_t ThreadIndex() { return __builtin_expect(t_index != kNoThreadIndex, 1) ? t_index : Assign(); }
+
+}  // namespace braiddb
