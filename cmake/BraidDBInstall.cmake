@@ -15,5 +15,7 @@ install(FILES
   ${PROJECT_SOURCE_DIR}/cmake/FindXxHash.cmake
   DESTINATION ${package_dir})
 
+# Relative to the file, so that it holds for any --prefix.
+file(RELATIVE_PATH braiddb_pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/braiddb.pc.in ${PROJECT_BINARY_DIR}/braiddb.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/braiddb.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

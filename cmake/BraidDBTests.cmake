@@ -20,6 +20,11 @@ target_link_libraries(braiddb_test_support ${support_scope}
 
 file(GLOB braiddb_test_sources RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/tests/*_test.cc ${PROJECT_SOURCE_DIR}/tests/*/*_test.cc)
+# Tests the program, so is there only with it.
+if(NOT BRAIDDB_BUILD_BENCH)
+  list(REMOVE_ITEM braiddb_test_sources tests/db_bench_test.cc)
+endif()
+
 add_custom_target(braiddb_ci)
 foreach(source IN LISTS braiddb_test_sources)
   get_filename_component(name ${source} NAME_WE)

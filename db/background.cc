@@ -80,7 +80,7 @@ void DBImpl::FlushLoop() {
 }
 
 void DBImpl::FlushOne(const PendingFlush& pending) {
-  WaitPublished(pending.writers_until);
+  WaitWriters(pending.last_announced);
   const VersionFilter filter(snapshots_.Copy());
   FlushResult flushed = FlushMemtable(pending.memtable.get(), regions_.get(), &order_, *segments_, filter);
   BRAIDDB_SYNC_POINT("DBImpl::FlushOne:Linked");

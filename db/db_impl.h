@@ -91,7 +91,9 @@ class DBImpl final : public DB {
   Status MakeSpace();
   std::shared_ptr<Memtable> NewMemtable();
   ThreadState* GetThreadState();
-  // Returns when every write that may have a sequence number <= `sequence` is visible.
+  // Returns when no write that announced a number <= `sequence` is under way.
+  void WaitWriters(uint64_t sequence) const;
+  // Returns when every write with a sequence number <= `sequence` is visible. REQUIRES: that number has been drawn.
   void WaitPublished(uint64_t sequence) const;
 
   // ---- read.cc
@@ -103,7 +105,7 @@ class DBImpl final : public DB {
   // ---- background.cc
   struct PendingFlush {
     std::shared_ptr<Memtable> memtable;
-    uint64_t writers_until;  // flush when no write below this sequence number is in flight
+    uint64_t last_announced;  // flush when no write that announced this number or less is in flight
   };
   void FlushLoop();
   void CompactionLoop();

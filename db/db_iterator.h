@@ -49,6 +49,7 @@ class DBIterator final : public Iterator {
   // From the children's position on, sets current_ to the next visible key.
   void FindForward();
   void FindBackward();
+  bool Counts(const LogEntry& entry) const;
   bool SameKey(const Child& child, Slice key, uint64_t prefix) const;
 
   DBImpl* const db_;

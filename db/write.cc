@@ -5,6 +5,7 @@
 
 #include "db/db_impl.h"
 #include "lsm/skiplist_memtable.h"
+#include "util/check.h"
 #include "util/spin.h"
 #include "util/sync_point.h"
 
@@ -110,8 +111,10 @@ Status DBImpl::ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot) {
 Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates, LogSlot* slot) {
   // seq_cst: pairs with the loads in WaitPublished. Whoever draws or reads next_sequence_ after this store sees it.
   thread->in_flight.store(next_sequence_.load(std::memory_order_relaxed), std::memory_order_seq_cst);
+  // The memtable before the number: the search for the number's memtable goes forward only.
+  Memtable* const active = active_.load(std::memory_order_seq_cst);
   const uint64_t first = next_sequence_.fetch_add(updates.size(), std::memory_order_seq_cst);
-  Memtable* memtable = MemtableFor(active_.load(std::memory_order_seq_cst), first);
+  Memtable* const memtable = MemtableFor(active, first);
 
   const bool single = updates.size() == 1;
   auto& insertions = thread->insertions;
@@ -233,9 +236,9 @@ Status DBImpl::RotateMemtable(Memtable* expected) {
     old->boundary.store(boundary, std::memory_order_release);
     active_.store(fresh.get(), std::memory_order_seq_cst);
     active_first_sequence_ = boundary + 1;
-    // Writers that may still be inside `old`, or may still dereference it on their way to the successor, announced a number below this.
-    const uint64_t writers_until = next_sequence_.load(std::memory_order_seq_cst) + 1;
-    pending_flushes_.push_back({std::move(full), writers_until});
+    // Writers that are still inside `old`, or may still dereference it on their way to the successor, announced this number or less.
+    const uint64_t last_announced = next_sequence_.load(std::memory_order_seq_cst);
+    pending_flushes_.push_back({std::move(full), last_announced});
     immutable_count_.fetch_add(1, std::memory_order_relaxed);
   }
   counters_.rotations.fetch_add(1, std::memory_order_relaxed);
@@ -243,13 +246,18 @@ Status DBImpl::RotateMemtable(Memtable* expected) {
   return Status::OK();
 }
 
-void DBImpl::WaitPublished(uint64_t sequence) const {
-  if (sequence < published_below_.load(std::memory_order_acquire)) return;
+void DBImpl::WaitWriters(uint64_t sequence) const {
   threads_.ForEach([sequence](const ThreadState& thread) {
     SpinWait wait;
-    // seq_cst: a writer that drew a number <= sequence announced itself before.
+    // seq_cst: pairs with the announcement in AppendAndPublish.
     while (thread.in_flight.load(std::memory_order_seq_cst) <= sequence) wait.Once();
   });
+}
+
+void DBImpl::WaitPublished(uint64_t sequence) const {
+  BRAIDDB_DCHECK(sequence < next_sequence_.load());
+  if (sequence < published_below_.load(std::memory_order_acquire)) return;
+  WaitWriters(sequence);
   uint64_t known = published_below_.load(std::memory_order_relaxed);
   while (known <= sequence && !published_below_.compare_exchange_weak(known, sequence + 1, std::memory_order_acq_rel)) {
   }

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include "braiddb/db.h"
 #include "db_bench/foreign_flags.h"
@@ -46,8 +47,9 @@ void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) 
   po::options_description group("What to run (counts are per thread)", 110, 60);
   auto add = group.add_options();
   add("benchmarks",
-      Value<std::string>(&typed->benchmarks,
-                         "fillseq,fillrandom,overwrite,readrandom,readmissing,readseq,readreverse,seekrandom,deleterandom,compact"),
+      Value<std::string>(
+          &typed->benchmarks,
+          "fillseq,fillrandom,overwrite,readrandom,readmissing,readseq,readreverse,seekrandom,deleterandom,compact"),
       "comma-separated, run in this order; 'help' lists them");
   add("db", Value<std::string>(&flags->db, DefaultPath()), "directory of the database; what is there is destroyed");
   add("use_existing_db", Switch(&flags->use_existing_db), "keep what is there; benchmarks that start afresh are skipped");
@@ -79,7 +81,8 @@ void AddReportFlags(po::options_description* all, Flags* flags) {
   add("stats_interval", Value<int64_t>(&flags->stats_interval, 0), "a line per thread each so many operations");
   add("stats_interval_seconds", Value<int64_t>(&flags->stats_interval_seconds, 0), "… each so many seconds");
   add("report_file", Value<std::string>(&flags->report_file, "report.csv"), "file for --report_interval_seconds");
-  add("report_interval_seconds", Value<int64_t>(&flags->report_interval_seconds, 0), "CSV line secs_elapsed,interval_qps; 0: none");
+  add("report_interval_seconds", Value<int64_t>(&flags->report_interval_seconds, 0),
+      "CSV line secs_elapsed,interval_qps; 0: none");
   all->add(group);
 }
 
@@ -95,11 +98,13 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("emulate_write_latency_ns", Value<int64_t>(&typed->write_latency_ns, 0), "injected per flushed line");
   add("emulate_read_latency_ns", Value<int64_t>(&typed->read_latency_ns, 0), "injected per visited node");
   add("emulate_remote_latency_ns", Value<int64_t>(&typed->remote_latency_ns, 0), "… more in another region");
-  add("memtable_size", Value<int64_t>(&typed->memtable_size, static_cast<int64_t>(defaults.memtable_size)), "log bytes per memtable");
+  add("memtable_size", Value<int64_t>(&typed->memtable_size, static_cast<int64_t>(defaults.memtable_size)),
+      "log bytes per memtable");
   add("write_buffer_size", Value<int64_t>(&typed->write_buffer_size, 0), "RocksDB's name for memtable_size");
   add("max_immutable_memtables", Value<int64_t>(&typed->max_immutable_memtables, defaults.max_immutable_memtables),
       "more than this and writers are slowed down");
-  add("checkpoint_tables", Value<int64_t>(&typed->checkpoint_tables, defaults.checkpoint_tables), "flushed tables per checkpoint");
+  add("checkpoint_tables", Value<int64_t>(&typed->checkpoint_tables, defaults.checkpoint_tables),
+      "flushed tables per checkpoint");
   add("compaction_threads", Value<int64_t>(&typed->compaction_threads, defaults.compaction_threads), "0: half of the CPUs");
   add("recovery_threads", Value<int64_t>(&typed->recovery_threads, defaults.recovery_threads), "0: all CPUs");
   add("l0_compaction_trigger", Value<int64_t>(&typed->l0_compaction_trigger, defaults.l0_compaction_trigger), "L0 tables");
@@ -124,22 +129,28 @@ std::vector<std::string> NormalizeArguments(int argc, char** argv, const po::opt
 }
 
 // Notes or refuses what Boost did not recognize.
-void JudgeUnknown(const po::parsed_options& parsed) {
-  for (const po::option& option : parsed.options) {
-    if (option.position_key >= 0) {
-      // "--foreign value": the value stands alone, because Boost does not know that the flag takes one.
-      if (option.position_key == 0 || !parsed.options.front().unregistered) {
-        const bool after_foreign = &option != &parsed.options.front() && (&option - 1)->unregistered;
-        if (after_foreign) continue;
-      }
-      throw std::invalid_argument("'" + option.value.front() + "' is not a flag; flags are written --name=value");
-    }
+void JudgeUnknown(const std::vector<po::option>& options) {
+  for (size_t i = 0; i < options.size(); ++i) {
+    const po::option& option = options[i];
+    if (option.position_key >= 0) throw std::invalid_argument("'" + option.value.front() + "' is not of the form --flag=value");
     if (!option.unregistered) continue;
-    const std::string value = option.value.empty() ? "" : option.value.front();
+    std::string value = option.value.empty() ? "" : option.value.front();
+    // "--foreign value": Boost does not know that the flag takes one, and leaves it as an argument of its own.
+    if (option.value.empty() && i + 1 < options.size() && options[i + 1].position_key >= 0) value = options[++i].value.front();
     const ForeignFlag judged = JudgeForeignFlag(option.string_key, value);
     if (!judged.accepted) throw std::invalid_argument(judged.message);
     std::fprintf(stderr, "note: %s\n", judged.message.c_str());
   }
+}
+
+// Of a flag that is given twice the last one counts, as with gflags: so scripts can append to a command.
+void KeepLast(std::vector<po::option>* options) {
+  std::set<std::string> seen;
+  std::vector<po::option> kept;
+  for (auto option = options->rbegin(); option != options->rend(); ++option) {
+    if (option->unregistered || seen.insert(option->string_key).second) kept.push_back(std::move(*option));
+  }
+  options->assign(kept.rbegin(), kept.rend());
 }
 
 std::vector<std::string> Split(const std::string& list) {
@@ -154,8 +165,8 @@ std::vector<std::string> Split(const std::string& list) {
 template <class T>
 void Take(const char* name, int64_t typed, int64_t least, int64_t most, T* target) {
   if (typed < least || typed > most) {
-    throw std::invalid_argument("--" + std::string(name) + "=" + std::to_string(typed) + " is not between " + std::to_string(least) +
-                                " and " + std::to_string(most));
+    throw std::invalid_argument("--" + std::string(name) + "=" + std::to_string(typed) + " is not between " +
+                                std::to_string(least) + " and " + std::to_string(most));
   }
   *target = static_cast<T>(typed);
 }
@@ -220,9 +231,10 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   try {
     const auto style = po::command_line_style::allow_long | po::command_line_style::long_allow_adjacent |
                        po::command_line_style::long_allow_next;
-    const po::parsed_options parsed =
+    po::parsed_options parsed =
         po::command_line_parser(NormalizeArguments(argc, argv, known)).options(known).style(style).allow_unregistered().run();
-    JudgeUnknown(parsed);
+    JudgeUnknown(parsed.options);
+    KeepLast(&parsed.options);
     po::variables_map values;
     po::store(parsed, values);
     if (values.count("help") != 0) {

@@ -65,7 +65,8 @@ struct LogEntry {
   Slice value() const { return Slice(key_data() + key_size(), value_size); }
 
   PmPtr Next(uint32_t layer) const { return PmPtr(LoadAcquire(&next[layer]) & ~kTagBits); }
-  bool is_dead() const { return (LoadRelaxed(&next[0]) & kDeadBit) != 0; }
+  // acquire: what was marked before this entry is seen as marked.
+  bool is_dead() const { return (LoadAcquire(&next[0]) & kDeadBit) != 0; }
 
   static uint64_t MakeTag(uint64_t sequence, EntryType type, uint64_t flags) {
     return sequence << 8 | flags | static_cast<uint64_t>(type);

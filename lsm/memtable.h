@@ -25,8 +25,8 @@ struct LogExtent {
 // Orders by (key ascending, sequence number descending). The entries' bytes stay in the log; only their order lives here.
 //
 // SEQUENCE RANGE  A memtable holds exactly the writes with sequence numbers in (first, boundary): rotation draws the boundary from the
-// counter that writers draw from, after it has published the successor. A writer draws its number first and then goes to the
-// memtable that the number belongs to (MemtableFor), so a newer level never holds an older version of a key.
+// counter that writers draw from, after it has published the successor. A writer loads the active memtable, draws its number, and
+// goes forward to the memtable that the number belongs to (MemtableFor), so a newer level never holds an older version of a key.
 // Thread safety: every method may be called concurrently by many writers and readers unless it says otherwise.
 class Memtable {
  public:
@@ -87,7 +87,7 @@ class Memtable {
   std::vector<std::shared_ptr<LogExtent>> extents_;
 };
 
-// The memtable that the write with this (already drawn) sequence number belongs to, starting from `active`.
+// The memtable that the write with this sequence number belongs to. REQUIRES: `active` was loaded before the number was drawn.
 Memtable* MemtableFor(Memtable* active, uint64_t sequence);
 
 }  // namespace braiddb

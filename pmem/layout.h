@@ -7,8 +7,8 @@
 //              │ metadata[slot]        └ descriptor[i].object ──► pool object: SegmentHeader, data…
 //              └──► pool object, one for each slot in use
 //
-//         A pool object starts at an offset that is 16 modulo 64 or any other multiple of 16; what is kept in it starts at the next
-//         multiple of 64 (AlignToLine), so every structure here begins on a cache line. All integers are little-endian.
+//         A pool object starts at an offset that is 16 modulo 64 or any other multiple of 16; what is kept in it starts at the
+//         next multiple of 64 (AlignToLine), so every structure here begins on a cache line. All integers are little-endian.
 #pragma once
 
 #include <cstddef>
@@ -35,24 +35,26 @@ struct RegionRoot {
   static constexpr uint64_t kMagic = 0x31474552'44415242;  // "BRADREG1"
   static constexpr uint32_t kMetadataSlots = 16;
 
-  uint64_t magic;                             //   0
-  uint32_t format_version;                    //   8
-  uint32_t region;                            //  12  index of this region
-  uint64_t database_id;                       //  16  random, shared by the regions of one database
-  uint32_t region_count;                      //  24
-  uint32_t unused;                            //  28  zero
-  uint64_t checksum;                          //  32  XXH3 of bytes [0, 32)
-  uint64_t generation_word;                   //  40  generation limit << 16 | 16 bits of its XXH3; no generation at or above was used
-  ObjectId directory;                         //  48  first DirectoryBlock
-  ObjectId metadata[kMetadataSlots];          //  64
-  uint64_t metadata_bytes[kMetadataSlots];    // 320  size asked for; meaningful when the object is not null
-  uint64_t directory_blocks;                  // 448  at least so many blocks are linked (a lost link shows)
-  uint64_t unused2[7];                        // 456  zero
+  uint64_t magic;                     //   0
+  uint32_t format_version;            //   8
+  uint32_t region;                    //  12  index of this region
+  uint64_t database_id;               //  16  random, shared by the regions of one database
+  uint32_t region_count;              //  24
+  uint32_t unused;                    //  28  zero
+  uint64_t checksum;                  //  32  XXH3 of bytes [0, 32)
+  uint64_t generation_word;           //  40  generation limit << 16 | 16 bits of its XXH3; no generation at or above was used
+  ObjectId directory;                 //  48  first DirectoryBlock
+  ObjectId metadata[kMetadataSlots];  //  64
+  uint64_t metadata_bytes[kMetadataSlots];  // 320  size asked for
+  uint64_t metadata_check[kMetadataSlots];  // 448  hash of both; 0: the slot is empty, or its allocation was cut short
+  uint64_t directory_blocks;                // 576  at least so many blocks are linked (a lost link shows)
+  uint64_t unused2[7];                      // 584  zero
 };
-static_assert(sizeof(RegionRoot) == 512);
+static_assert(sizeof(RegionRoot) == 640);
 static_assert(offsetof(RegionRoot, checksum) == 32 && offsetof(RegionRoot, generation_word) == 40);
 static_assert(offsetof(RegionRoot, directory) == 48 && offsetof(RegionRoot, metadata) == 64);
-static_assert(offsetof(RegionRoot, metadata_bytes) == 320 && offsetof(RegionRoot, directory_blocks) == 448);
+static_assert(offsetof(RegionRoot, metadata_bytes) == 320 && offsetof(RegionRoot, metadata_check) == 448);
+static_assert(offsetof(RegionRoot, directory_blocks) == 576);
 
 // LAYOUT        One cache line. `object` is written by PMDK's allocator alone.
 // COMMIT POINT  The 8-byte store of state_word: SegmentState in the low byte, above it 56 bits of XXH3 over the fields that the
@@ -72,11 +74,13 @@ struct SegmentDescriptor {
 static_assert(sizeof(SegmentDescriptor) == 64);
 static_assert(offsetof(SegmentDescriptor, chunks) == 16 && offsetof(SegmentDescriptor, state_word) == 48);
 
+// Zeroed and tagged before PMDK links it.
 struct DirectoryBlock {
   static constexpr uint32_t kDescriptors = 63;
 
-  ObjectId next;                                // 0
-  uint64_t unused[6];                           // 16
+  ObjectId next;                                //  0
+  uint64_t tag;                                 // 16  hash of database id, region, number and place of this block
+  uint64_t unused[5];                           // 24  zero
   SegmentDescriptor descriptors[kDescriptors];  // 64
 };
 static_assert(sizeof(DirectoryBlock) == 4096 && offsetof(DirectoryBlock, descriptors) == 64);

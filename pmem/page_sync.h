@@ -1,14 +1,14 @@
-// Persistence::PageSync: group commit by msync, for ordinary file systems.
+// Persistence::PageSync: msync of whole pages, for ordinary file systems.
 //
-// Flushed pages collect in an open batch. A thread that drains becomes the leader of the batch if there is none at work: it takes the
-// pages of all threads, merges them and syncs them, while the next batch collects. The others wait until a batch that has their pages
-// is done; whoever wakes up uncovered leads the next one. So n writers cost about two rounds of syncs, not n.
+// Each thread syncs the pages that it flushed itself, merged into as few ranges as they make; n threads that drain at once do so
+// in parallel. The group commit is the file system's: syncs that wait at the same time share one commit of its journal and one
+// flush of the disk's cache. Measured here on ext4, 16 writers with a page each in segments of their own: 3.8 ms when in parallel,
+// 62 ms when one leader syncs the pages of all one after the other (2.6 and 5.1 ms if the pages were written before), as that
+// makes 16 commits.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
-#include <functional>
-#include <mutex>
 #include <vector>
 
 #include "braiddb/status.h"
@@ -22,9 +22,9 @@ class Persistence::PageSync {
  public:
   explicit PageSync(const std::atomic<bool>* fail_syncs);
 
-  // Adds the pages of these bytes to the open batch.
+  // Remembers the pages of these bytes for the calling thread.
   void Add(const void* address, size_t bytes);
-  // Returns once the pages that this thread added are on disk. False: a sync failed, now or earlier.
+  // Returns once the pages that this thread added are on disk. False: a sync failed, now or earlier, in any thread.
   bool Drain();
   Status error() const;
 
@@ -33,26 +33,20 @@ class Persistence::PageSync {
     uintptr_t begin;  // page-aligned
     uintptr_t end;
   };
-  struct LastBatch {
-    uint64_t number = 0;
+  // Belongs to one thread at a time; what a thread leaves behind is synced by the next one with its index.
+  struct Pending {
+    std::vector<Range> ranges;
+    size_t merge_at = kMergeAt;  // ranges are merged when there are so many
   };
+  static constexpr size_t kMergeAt = 1024;
 
   static void Merge(std::vector<Range>* ranges);
-  int Sync(const std::vector<Range>& ranges) const;
-  void LeadBatch(std::unique_lock<std::mutex>* lock);
+  void Sync(const Range& range);
 
   const std::atomic<bool>* const fail_syncs_;
   const uintptr_t page_mask_;
-  PerThread<LastBatch> last_batches_;  // where each thread added last
-
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable done_changed_;
-  std::vector<Range> open_ranges_;
-  size_t merge_at_ = 1024;  // open_ranges_ is merged when it grows to this size
-  uint64_t open_batch_ = 1;
-  uint64_t done_batch_ = 0;
-  bool leader_ = false;
-  int error_ = 0;  // errno of the first sync that failed
+  PerThread<Pending> pending_;
+  std::atomic<int> error_{0};  // errno of the first sync that failed
 };
 
 }  // namespace braiddb

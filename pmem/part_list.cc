@@ -43,7 +43,8 @@ bool ParseBody(std::string_view body, PartList* list) {
   std::string line;
   if (!TakeLine(&body, &line)) return false;  // the title, looked at before
   if (!TakeLine(&body, &line) || std::sscanf(line.c_str(), "database %" SCNx64, &list->database_id) != 1) return false;
-  if (!TakeLine(&body, &line) || std::sscanf(line.c_str(), "region %u of %u", &list->region, &list->region_count) != 2) return false;
+  if (!TakeLine(&body, &line) || std::sscanf(line.c_str(), "region %u of %u", &list->region, &list->region_count) != 2)
+    return false;
   while (TakeLine(&body, &line)) {
     uint64_t bytes = 0;
     if (ParsePart(line, "part", list->parts.size(), &bytes)) {

@@ -1,4 +1,5 @@
-// PartList: the text file that says which files a region consists of, so that a missing or damaged one is found before PMDK maps it.
+// PartList: the text file that says which files a region consists of, so that a missing or damaged one is found before PMDK
+// maps it.
 //
 // LAYOUT    Lines of text, the last one is the XXH3 of all bytes before it, in hexadecimal:
 //             braiddb-parts 1                  format version

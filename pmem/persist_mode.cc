@@ -35,7 +35,9 @@ Status FindMedium(const std::string& file, Medium* medium) {
 
 bool HasEadr() { return pmem_has_auto_flush() == 1; }
 
-Status Refuse(const std::string& file, const char* why) { return Status::InvalidArgument("persist_mode for " + file + ": " + why); }
+Status Refuse(const std::string& file, const char* why) {
+  return Status::InvalidArgument("persist_mode for " + file + ": " + why);
+}
 
 }  // namespace
 

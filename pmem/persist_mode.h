@@ -8,8 +8,9 @@
 
 namespace braiddb {
 
-// `file` is an existing regular file, opened for nothing but probing. kAuto becomes kEadr or kCacheLine on DAX, kEmulated on tmpfs and
-// hugetlbfs, kPage elsewhere. Any other request is passed on if it is safe there, and is InvalidArgument, with advice, if it is not.
+// `file` is an existing regular file, opened for nothing but probing. kAuto becomes kEadr or kCacheLine on DAX, kEmulated on
+// tmpfs and hugetlbfs, kPage elsewhere. Any other request is passed on if it is safe there, and is InvalidArgument, with
+// advice, if it is not.
 Status ResolvePersistMode(const std::string& file, PersistMode requested, PersistMode* resolved);
 
 }  // namespace braiddb

@@ -1,7 +1,5 @@
 #include "pmem/region.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -29,9 +27,10 @@ constexpr uint64_t RoundUp(uint64_t bytes) { return RoundDown(bytes + kPartAlign
 
 PMEMoid* AsPmdk(ObjectId* id) { return reinterpret_cast<PMEMoid*>(id); }
 
-uint64_t EncodeGenerationLimit(uint64_t limit) { return limit << 16 | (XXH3_64bits(&limit, sizeof(limit)) & 0xffff); }
-
-uint64_t RootChecksum(const RegionRoot& root) { return XXH3_64bits(&root, offsetof(RegionRoot, checksum)); }
+// pmemobj_constr: 0 lets the allocation commit.
+int CallPrepare(PMEMobjpool*, void* object, void* prepare) {
+  return (*static_cast<const Region::Prepare*>(prepare))(static_cast<uint8_t*>(object)) ? 0 : -1;
+}
 
 // What libpmemobj says about a pool that it will not create or open.
 Status PoolStatus(int error, std::string_view action, const std::string& path) {
@@ -71,7 +70,8 @@ Status Region::Create(std::shared_ptr<RegionFiles> files, const RegionConfig& co
     region->pool_ = pmemobj_create(set.c_str(), kPoolLayout, 0, 0600);
   }
   if (region->pool_ == nullptr) return PoolStatus(errno, "create pool", set);
-  if (Status status = region->files_->CommitFirstPart(config.database_id, config.index, config.count); !status.ok()) return status;
+  if (Status status = region->files_->CommitFirstPart(config.database_id, config.index, config.count); !status.ok())
+    return status;
   if (Status status = region->OnMapped(); !status.ok()) return status;
   if (Status status = region->InitializeRoot(); !status.ok()) return status;
   *result = std::move(region);
@@ -92,6 +92,7 @@ Status Region::Open(std::shared_ptr<RegionFiles> files, const RegionConfig& conf
   if (Status status = region->OnMapped(); !status.ok()) return status;
   if (Status status = region->FindRoot(); !status.ok()) return status;
   if (Status status = region->CheckRoot(); !status.ok()) return status;
+  if (Status status = region->FinishMetadata(); !status.ok()) return status;
   *result = std::move(region);
   return Status::OK();
 }
@@ -108,68 +109,6 @@ Status Region::OnMapped() {
   return status;
 }
 
-Status Region::InitializeRoot() {
-  const PMEMoid id = pmemobj_root(pool_, sizeof(RegionRoot));
-  if (OID_IS_NULL(id)) return PoolStatus(errno, "allocate the root of", files_->set_path());
-  pool_id_ = id.pool_uuid_lo;
-  root_ = reinterpret_cast<RegionRoot*>(base() + id.off);
-  root_->magic = RegionRoot::kMagic;
-  root_->format_version = kRegionFormatVersion;
-  root_->region = config_.index;
-  root_->database_id = config_.database_id;
-  root_->region_count = config_.count;
-  root_->checksum = RootChecksum(*root_);
-  root_->generation_word = EncodeGenerationLimit(1);  // 0 stays free to mean none
-  // The whole creation commits later, when the mark CREATING goes: one persist, no order inside.
-  return persistence()->Persist(root_, sizeof(*root_)) ? Status::OK() : persistence()->error();
-}
-
-Status Region::FindRoot() {
-  const std::string restore = "; restore its files from a backup";
-  if (pmemobj_root_size(pool_) < sizeof(RegionRoot)) return Status::Corruption(Name() + " has no root object" + restore);
-  const PMEMoid id = pmemobj_root(pool_, sizeof(RegionRoot));
-  pool_id_ = id.pool_uuid_lo;
-  if (!IsValidObject(ObjectId{id.pool_uuid_lo, id.off}, sizeof(RegionRoot))) {
-    return Status::Corruption(Name() + " has a damaged root pointer" + restore);
-  }
-  root_ = reinterpret_cast<RegionRoot*>(base() + id.off);
-  return Status::OK();
-}
-
-Status Region::CheckRoot() const {
-  const std::string restore = "; restore its files from a backup";
-  if (root_->magic != RegionRoot::kMagic) return Status::Corruption(Name() + " is not a BraidDB pool, or its root is damaged" + restore);
-  if (root_->format_version > kRegionFormatVersion) {
-    return Status::NotSupported(Name() + " has format version " + std::to_string(root_->format_version) +
-                                ", this program knows versions up to " + std::to_string(kRegionFormatVersion) +
-                                "; use a newer BraidDB");
-  }
-  if (root_->checksum != RootChecksum(*root_)) return Status::Corruption(Name() + " has a wrong checksum in its root" + restore);
-  if (root_->database_id != config_.database_id || root_->region != config_.index || root_->region_count != config_.count) {
-    return Status::Corruption(Name() + " holds a pool of another database or region; put each region's files back in their place");
-  }
-  for (uint32_t i = 0; i < RegionRoot::kMetadataSlots; ++i) {
-    const ObjectId& id = root_->metadata[i];
-    if (id.offset != 0 && !(root_->metadata_bytes[i] < reserved_bytes() && IsValidObject(id, root_->metadata_bytes[i] + kCacheLine))) {
-      return Status::Corruption(Name() + " has a damaged pointer to metadata object " + std::to_string(i) + restore);
-    }
-  }
-  return Status::OK();
-}
-
-Status Region::RaiseGenerationLimit(uint64_t by, uint64_t* first) {
-  const uint64_t word = LoadRelaxed(&root_->generation_word);
-  const uint64_t limit = word >> 16;
-  if (word != EncodeGenerationLimit(limit)) {
-    return Status::Corruption(Name() + " has a damaged generation counter in its root; restore its files from a backup");
-  }
-  *first = limit;
-  if (by == 0) return Status::OK();
-  // ORDER: the limit before any use of a generation below it, so that none is ever used twice. [CC-33]
-  StoreRelaxed(&root_->generation_word, EncodeGenerationLimit(limit + by));
-  return persistence()->Persist(&root_->generation_word, sizeof(uint64_t)) ? Status::OK() : persistence()->error();
-}
-
 // ---- Objects
 
 bool Region::IsValidObject(const ObjectId& id, uint64_t bytes) const {
@@ -178,7 +117,7 @@ bool Region::IsValidObject(const ObjectId& id, uint64_t bytes) const {
          id.offset < end && bytes <= end - id.offset;
 }
 
-Status Region::AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, bool zeroed) {
+Status Region::AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, const Prepare& prepare) {
   BRAIDDB_CHECK(id->offset == 0);
   if (bytes > PMEMOBJ_MAX_ALLOC_SIZE) {
     return Status::InvalidArgument("one object of " + std::to_string(bytes) + " bytes is more than the " +
@@ -186,16 +125,25 @@ Status Region::AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, boo
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   // The first growth may only fill up a zone, where an object of this size need not fit; the second starts the next zone.
+  const uint64_t flags = prepare ? POBJ_XALLOC_ZERO : 0;
+  const pmemobj_constr constructor = prepare ? CallPrepare : nullptr;
+  void* const argument = const_cast<Prepare*>(&prepare);
   for (int growths = 0;; ++growths) {
-    const uint64_t flags = zeroed ? POBJ_XALLOC_ZERO : 0;
-    if (pmemobj_xalloc(pool_, AsPmdk(id), bytes, static_cast<uint64_t>(type), flags, nullptr, nullptr) == 0) return Status::OK();
+    if (pmemobj_xalloc(pool_, AsPmdk(id), bytes, static_cast<uint64_t>(type), flags, constructor, argument) == 0)
+      return Status::OK();
+    if (errno == ECANCELED) return persistence()->error();
     if (errno != ENOMEM) return PoolStatus(errno, "allocate from pool", files_->set_path());
     if (growths == 3) return Status::NoSpace(Name() + " is too fragmented for " + std::to_string(bytes) + " bytes; delete data");
     if (Status status = Grow(bytes); !status.ok()) return status;
   }
 }
 
-void Region::FreeObject(ObjectId* id) { pmemobj_free(AsPmdk(id)); }
+// Under the mutex: libpmemobj 1.12 crashes when a large object is freed beside a growth of the heap (seen in its coalescing of
+// chunks).
+void Region::FreeObject(ObjectId* id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  pmemobj_free(AsPmdk(id));
+}
 
 // ---- Growing
 

@@ -1,8 +1,8 @@
 // Region: one pool of persistent memory, open and mapped. The only header with PMDK types; only pmem/ includes it.
 //
-// GOAL   Objects are allocated into an ObjectId on media, failure-atomically: after a crash the object is there and the id names it,
-//        or neither. The pool grows when it has no room, in steps that keep the number of parts small, up to max_bytes.
-// CONCURRENCY  AllocateObject holds the mutex, also while it grows the region; FreeObject and everything else take no lock.
+// GOAL   Objects are allocated into an ObjectId on media, failure-atomically: after a crash the object is there and the id
+//        names it, or neither. The pool grows when it has no room, in steps that keep the number of parts small, up to max_bytes.
+// CONCURRENCY  AllocateObject (also while it grows the region) and FreeObject hold the mutex; everything else takes no lock.
 //        The base never moves while the region is open: PMDK reserves max_bytes of address space at open.
 #pragma once
 
@@ -57,12 +57,17 @@ class Region {
   // Bytes that are mapped and may be touched; only grows.
   uint64_t reserved_bytes() const { return reserved_bytes_.load(std::memory_order_acquire); }
 
-  // Allocates at least `bytes` into *id, which lies in this region, durably. NoSpace changes nothing. REQUIRES: *id is null.
-  Status AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, bool zeroed);
+  // Allocates at least `bytes` into *id, which lies in this region, durably. NoSpace changes nothing. `prepare`, if any, gets
+  // the zeroed object and makes it durable before *id names it; false if it cannot. REQUIRES: *id is null.
+  using Prepare = std::function<bool(uint8_t* object)>;
+  Status AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, const Prepare& prepare = nullptr);
   // Gives the object back and makes *id null, in one failure-atomic step.
   void FreeObject(ObjectId* id);
   // Whether the id can name an object of `bytes` bytes, judged by the id alone: pool, place and alignment. Null is not valid.
   bool IsValidObject(const ObjectId& id, uint64_t bytes) const;
+  // Allocates the zeroed metadata object of an empty slot.
+  Status AllocateMetadata(uint32_t slot, uint64_t bytes);
+
   // Sets *first to the limit of generations and raises it durably: [*first, *first + by) were never used before and are the
   // caller's. Corruption if the stored limit is damaged. One thread at a time.
   Status RaiseGenerationLimit(uint64_t by, uint64_t* first);
@@ -79,6 +84,7 @@ class Region {
   Status InitializeRoot();
   Status FindRoot();
   Status CheckRoot() const;
+  Status FinishMetadata();
   Status Grow(uint64_t bytes);
   Status GrowthStep(uint64_t bytes, uint64_t* step) const;
   Status Extend(uint64_t step);
@@ -93,7 +99,7 @@ class Region {
   uint64_t max_bytes_ = 0;
   std::atomic<uint64_t> reserved_bytes_{0};
 
-  std::mutex mutex_;          // guards what follows, and allocation
+  std::mutex mutex_;            // guards what follows, and allocation
   bool growth_broken_ = false;  // PMDK failed to map a part: its own list of parts cannot be trusted until the next open
 };
 

@@ -61,7 +61,8 @@ Status RegionFiles::FindFiles(bool* found) const {
 bool RegionFiles::CreationUnfinished() const { return posix::Exists(creating_path()); }
 
 Status RegionFiles::WriteCreatingMark() {
-  return posix::ReplaceSmallFile(directory_, "CREATING", "The creation of this database is not complete. It holds no data yet.\n");
+  return posix::ReplaceSmallFile(directory_, "CREATING",
+                                 "The creation of this database is not complete. It holds no data yet.\n");
 }
 
 Status RegionFiles::RemoveCreatingMark() {

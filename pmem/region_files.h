@@ -1,21 +1,21 @@
 // RegionFiles: the directory of one region and the files in it, up to the point where PMDK takes over.
 //
 // LAYOUT  <directory>/
-//           region.set      PMDK's poolset: address space to reserve, and this directory. Derived; rewritten at open if it differs
+//           region.set      PMDK's poolset: address space to reserve, and this directory. Derived: rewritten at open
 //           PARTS           the part list (part_list.h)
 //           000000.pmem …   the parts, mapped one after the other
 //           CREATING        only until the creation of the whole database is complete
 //         and, after a crash, *.tmp of one of them. No other file is ever touched.
 //
-// GOAL    AddPart makes the region larger, so that a crash at any instant leaves a region that opens, and no file is taken for a part
-//         before it is whole.
+// GOAL    AddPart makes the region larger, so that a crash at any instant leaves a region that opens, and no file is taken for
+//         a part before it is whole.
 // STEPS   1. <part>.tmp is created, allocated in full and synced      a full file system shows here; nothing has changed
 //         2. PARTS says `next <part> <bytes>`                         from now on a file of that name and size is ours
 //         3. <part>.tmp is renamed to <part>, the directory synced
 //         4. PMDK maps the part and stores the larger heap size       (Region::Grow)
 //         5. PARTS says `part <part> <bytes>`                         (CommitPart)
-// CRASH   after 1, 2: Open removes <part>.tmp. After 3: the part is there, the heap does not know it: Open removes it. After 4: the
-//         heap knows it: Open takes it into the list. After 5: done.
+// CRASH   after 1, 2: Open removes <part>.tmp. After 3: the part is there, the heap does not know it: Open removes it. After
+//         4: the heap knows it: Open takes it into the list. After 5: done.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@
 
 namespace braiddb {
 
-inline constexpr uint64_t kPartAlignment = 2ull << 20;  // part sizes are multiples of it, so that huge pages fit
+inline constexpr uint64_t kPartAlignment = 2ull << 20;   // part sizes are multiples of it, so that huge pages fit
 inline constexpr uint64_t kFirstPartBytes = 8ull << 20;  // what pmemobj_create makes in a directory
 
 // Thread safety: one thread at a time.

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cctype>
+#include <cerrno>
 
 #include "pmem/persist_mode.h"
 #include "pmem/posix.h"
@@ -34,8 +34,9 @@ Status CheckOptions(const RegionSetOptions& options) {
     return Status::InvalidArgument("regions must be at most " + std::to_string(kMaxRegions));
   }
   if (!options.region_paths.empty() && options.regions != 0 && options.regions != options.region_paths.size()) {
-    return Status::InvalidArgument("region_paths names " + std::to_string(options.region_paths.size()) + " directories, regions is " +
-                                   std::to_string(options.regions) + "; make them equal, or leave one of them empty");
+    return Status::InvalidArgument("region_paths names " + std::to_string(options.region_paths.size()) +
+                                   " directories, regions is " + std::to_string(options.regions) +
+                                   "; make them equal, or leave one of them empty");
   }
   if (options.max_region_size != 0 && options.max_region_size < kMinRegionSize) {
     return Status::InvalidArgument("max_region_size is " + std::to_string(options.max_region_size) + " bytes; at least " +
@@ -49,7 +50,8 @@ Status LockDirectory(const std::string& directory, std::shared_ptr<RegionFiles>*
   std::string canonical;
   if (Status status = posix::Canonical(directory, &canonical); !status.ok()) return status;
   if (std::any_of(canonical.begin(), canonical.end(), [](unsigned char c) { return std::isspace(c) != 0; })) {
-    return Status::InvalidArgument("the path " + canonical + " has a blank in it, which PMDK's poolset files do not allow; rename it");
+    return Status::InvalidArgument("the path " + canonical +
+                                   " has a blank in it, which PMDK's poolset files do not allow; rename it");
   }
   *files = std::make_shared<RegionFiles>(canonical);
   return (*files)->Lock();
@@ -73,7 +75,8 @@ uint64_t RandomIdentity() {
   return id;
 }
 
-RegionConfig ConfigOf(const RegionSetOptions& options, uint64_t database_id, uint32_t index, uint32_t count, Persistence* persistence) {
+RegionConfig ConfigOf(const RegionSetOptions& options, uint64_t database_id, uint32_t index, uint32_t count,
+                      Persistence* persistence) {
   return RegionConfig{.database_id = database_id,
                       .index = index,
                       .count = count,
@@ -85,9 +88,11 @@ RegionConfig ConfigOf(const RegionSetOptions& options, uint64_t database_id, uin
 // ---- Creation
 
 // GOAL          All regions of a new database, or nothing.
-// STEPS         1. lock the directories  2. put the mark CREATING into each  3. make the pools  4. remove the marks, region 0's first
+// STEPS         1. lock the directories  2. put the mark CREATING into each  3. make the pools  4. remove the marks, region
+// 0's first
 // COMMIT POINT  The removal of region 0's mark.
-// CRASH         before it: Exists says no and Create starts over, after removing what is marked. After it: Open removes the other marks.
+// CRASH         before it: Exists says no and Create starts over, after removing what is marked. After it: Open removes the
+// other marks.
 class Creation {
  public:
   explicit Creation(const RegionSetOptions& options) : options_(options) {}
@@ -120,7 +125,8 @@ Status Creation::LockDirectories(uint32_t count) {
     bool found = false;
     if (status = files->FindFiles(&found); !status.ok()) return status;
     if (found && !files->CreationUnfinished()) {
-      return Status::InvalidArgument(directory + " holds a region already; open that database, destroy it, or choose another path");
+      return Status::InvalidArgument(directory +
+                                     " holds a region already; open that database, destroy it, or choose another path");
     }
     locked_.push_back(std::move(files));
   }
@@ -369,17 +375,10 @@ void* RegionSet::Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes) c
 }
 
 Status RegionSet::AllocateMetadata(uint32_t region, MetadataSlot slot, uint64_t bytes, void** object) {
-  BRAIDDB_CHECK(slot < MetadataSlot::kCount && Metadata(region, slot) == nullptr);
-  Region* const home = impl_->region(region);
-  RegionRoot* const root = home->root();
-  const uint32_t index = static_cast<uint32_t>(slot);
-  // ORDER: the size before the object, which PMDK's allocation commits. [CC-32]
-  StoreRelaxed(&root->metadata_bytes[index], bytes);
-  if (!persistence_->Persist(&root->metadata_bytes[index], sizeof(uint64_t))) return persistence_->error();
-  Status status = home->AllocateObject(&root->metadata[index], bytes + kCacheLine, PoolObject::kMetadata, true);
-  if (!status.ok()) return status;
-  *object = Metadata(region, slot);
-  return Status::OK();
+  BRAIDDB_CHECK(slot < MetadataSlot::kCount);
+  Status status = impl_->region(region)->AllocateMetadata(static_cast<uint32_t>(slot), bytes);
+  if (status.ok()) *object = Metadata(region, slot);
+  return status;
 }
 
 }  // namespace braiddb

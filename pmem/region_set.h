@@ -44,8 +44,8 @@ class RegionSet {
  public:
   // Create leaves nothing behind when it fails. Open tells apart, each with its own message that says what to do:
   //   NotFound          no region files there
-  //   Corruption        foreign, truncated, empty or damaged file; a region missing; regions of two databases mixed, or in the wrong order
-  //   NotSupported      written by a newer format version
+  //   Corruption        foreign, truncated, empty or damaged file; a region missing; regions of two databases mixed, or in the
+  //   wrong order NotSupported      written by a newer format version
   //   IOError           no permission, or the system refused
   //   InvalidArgument   options that contradict what is stored (number of regions)
   // Every file is checked (type, size against what was recorded, pool signature) before libpmemobj sees it.
@@ -84,7 +84,8 @@ class RegionSet {
   // Bytes of files that the region takes.
   uint64_t ReservedBytes(uint32_t region) const;
 
-  // The part of the RegionSet that only the segment allocator uses; defined in pmem/region.h, the only header here with PMDK types.
+  // The part of the RegionSet that only the segment allocator uses; defined in pmem/region.h, the only header here with PMDK
+  // types.
   class Impl;
   Impl* impl() const { return impl_.get(); }
 

@@ -22,6 +22,7 @@ namespace {
 constexpr uint64_t kMinSegmentSize = kChunkBytes;
 constexpr uint64_t kMaxSegmentSize = 1ull << 30;
 constexpr uint64_t kYoungShare = 16;  // a segment takes at most this fraction of its region, until it has its full size
+constexpr uint64_t kPlentyFree = 4;   // times what a large request needs
 
 // The smallest number of chunks whose segment has a capacity of at least `bytes`.
 uint64_t ChunksFor(uint64_t bytes) { return (bytes + kSegmentOverhead + kChunkBytes - 1) / kChunkBytes; }
@@ -86,6 +87,7 @@ class SegmentAllocator::Impl {
   Status TakeFromPool(RegionSegments* home, uint64_t chunks, Segment** segment);
   Status UnusedDescriptor(RegionSegments* home, SegmentDescriptor** descriptor);
   Status FindRoom(RegionSegments* home, uint64_t min_bytes, Segment** segment);
+  Status ReturnAllFree(RegionSegments* home);
   Status ReturnToPool(RegionSegments* home, Segment* segment);
   Status Open(RegionSegments* home, Segment* segment);
   Status MakeSpare(RegionSegments* home);
@@ -208,13 +210,24 @@ Status SegmentAllocator::Impl::TakeFromPool(RegionSegments* home, uint64_t chunk
   return Status::OK();
 }
 
-// In the order of preference: a free segment that fits well, the pool, a smaller one from the pool, any free segment, and at last the
-// pool after all free segments went back to it and made a larger piece there.
+Status SegmentAllocator::Impl::ReturnAllFree(RegionSegments* home) {
+  while (Segment* spare = PopFree(home, 0, UINT64_MAX)) {
+    if (Status status = ReturnToPool(home, spare); !status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+// In the order of preference: a free segment that fits well, the pool, a smaller one from the pool, any free segment, and at
+// last the pool after all free segments went back to it and made a larger piece there.
 Status SegmentAllocator::Impl::FindRoom(RegionSegments* home, uint64_t min_bytes, Segment** segment) {
   const uint64_t min_chunks = ChunksFor(min_bytes);
   uint64_t chunks = std::max(min_chunks, UsualChunks(*home));
   if ((*segment = PopFree(home, min_bytes, 2 * chunks * kChunkBytes)) != nullptr) return Status::OK();
 
+  // Free segments are too small for this one: with that many, the region need not grow for it.
+  if (chunks > full_chunks_ && GetUsage(home->region->index()).free_bytes / kPlentyFree >= min_bytes) {
+    if (Status status = ReturnAllFree(home); !status.ok()) return status;
+  }
   Status status = TakeFromPool(home, chunks, segment);
   while (status.IsNoSpace() && chunks > min_chunks) {
     chunks = std::max(min_chunks, chunks / 2);
@@ -222,13 +235,9 @@ Status SegmentAllocator::Impl::FindRoom(RegionSegments* home, uint64_t min_bytes
   }
   if (!status.IsNoSpace()) return status;
   if ((*segment = PopFree(home, min_bytes, UINT64_MAX)) != nullptr) return Status::OK();
-
-  bool returned = false;
-  while (Segment* spare = PopFree(home, 0, UINT64_MAX)) {
-    if (Status failed = ReturnToPool(home, spare); !failed.ok()) return failed;
-    returned = true;
-  }
-  return returned ? TakeFromPool(home, min_chunks, segment) : status;
+  if (GetUsage(home->region->index()).free_segments == 0) return status;
+  if (Status returned = ReturnAllFree(home); !returned.ok()) return returned;
+  return TakeFromPool(home, min_chunks, segment);
 }
 
 // REQUIRES: kFree, and in no list.

@@ -40,10 +40,10 @@ class Segment {
   uint64_t sealed_last_sequence() const { return sealed_last_sequence_; }
 
   // Working state of the layers above, in DRAM only and reset by Allocate.
-  std::atomic<uint64_t> used_bytes{0};      // appended so far
-  std::atomic<uint64_t> entries{0};         // appended so far
-  std::atomic<uint64_t> dead_entries{0};    // known dead; a hint
-  std::atomic<uint64_t> last_sequence{0};   // largest so far
+  std::atomic<uint64_t> used_bytes{0};     // appended so far
+  std::atomic<uint64_t> entries{0};        // appended so far
+  std::atomic<uint64_t> dead_entries{0};   // known dead; a hint
+  std::atomic<uint64_t> last_sequence{0};  // largest so far
 
  private:
   friend class SegmentAllocator;
@@ -69,13 +69,14 @@ class SegmentAllocator {
   ~SegmentAllocator();
 
   // A segment in `region` with capacity() >= min_bytes, kOpen with a fresh generation, durably. Reuses a free one if one fits
-  // (a free segment much larger than what is asked for is left for others); otherwise takes one from the pool, which grows if it must.
-  // Zero bytes are not promised. NoSpace when the region is at its maximum or the file system is full; nothing changes then.
+  // (a free segment much larger than what is asked for is left for others); otherwise takes one from the pool, which grows if
+  // it must. Zero bytes are not promised. NoSpace when the region is at its maximum or the file system is full; nothing
+  // changes then.
   Status Allocate(uint32_t region, uint64_t min_bytes, Segment** segment);
   // kOpen → kSealed, durable on return. No one appends to it any more.
   Status Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
-  // kOpen or kSealed → kFree, durable on return. REQUIRES: nothing reachable points into it, now and after a crash, and no reader is
-  // inside. A segment larger than segment_size goes back to the pool.
+  // kOpen or kSealed → kFree, durable on return. REQUIRES: nothing reachable points into it, now and after a crash, and no
+  // reader is inside. A segment larger than segment_size goes back to the pool.
   Status Release(Segment* segment);
 
   // Keeps `count` spare segments of the usual size ready in `region` (allocated, touched, kFree), so that Allocate does not
@@ -89,7 +90,7 @@ class SegmentAllocator {
   void ForEachUsed(const std::function<void(Segment*)>& visit) const;
 
   struct Usage {
-    uint64_t segments = 0;        // kOpen and kSealed
+    uint64_t segments = 0;  // kOpen and kSealed
     uint64_t segment_bytes = 0;
     uint64_t free_segments = 0;
     uint64_t free_bytes = 0;

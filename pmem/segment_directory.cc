@@ -54,27 +54,27 @@ SegmentHeader* SegmentDirectory::HeaderOf(const SegmentDescriptor& descriptor) c
 }
 
 Status SegmentDirectory::Damaged(const char* what) const {
-  return Status::Corruption("region " + std::to_string(region_->index()) + " (" + region_->files()->directory() + ") has " + what +
-                            " in its segment directory; restore the region's files from a backup");
+  return Status::Corruption("region " + std::to_string(region_->index()) + " (" + region_->files()->directory() + ") has " +
+                            what + " in its segment directory; restore the region's files from a backup");
 }
 
 // ---- Reading
 
 Status SegmentDirectory::Load(std::vector<SegmentDescriptor*>* descriptors) {
   RegionRoot* const root = region_->root();
-  uint64_t blocks = 0;
   last_link_ = &root->directory;
   while (last_link_->offset != 0) {
     if (!region_->IsValidObject(*last_link_, sizeof(DirectoryBlock) + kCacheLine)) return Damaged("a damaged link");
-    if (++blocks > region_->reserved_bytes() / sizeof(DirectoryBlock)) return Damaged("a loop");
-    auto* block = reinterpret_cast<DirectoryBlock*>(region_->base() + AlignToLine(last_link_->offset));
+    DirectoryBlock* const block = BlockAt(last_link_->offset);
+    if (block->tag != BlockTag(block_count_, last_link_->offset)) return Damaged("a damaged link");
     for (SegmentDescriptor& descriptor : block->descriptors) {
       if (Status status = Check(descriptor); !status.ok()) return status;
       descriptors->push_back(&descriptor);
     }
     last_link_ = &block->next;
+    ++block_count_;  // part of the tag: so a loop shows as a damaged link
   }
-  if (blocks < root->directory_blocks) return Damaged("a lost block");
+  if (block_count_ < root->directory_blocks) return Damaged("a lost block");
   if (Status status = region_->RaiseGenerationLimit(0, &generation_limit_); !status.ok()) return status;
   next_generation_ = generation_limit_;
   if (Status status = CheckGenerations(*descriptors); !status.ok()) return status;
@@ -100,7 +100,8 @@ Status SegmentDirectory::Check(const SegmentDescriptor& descriptor) const {
 // Sealed segments are not looked at here: that would read a page of each, and their entries have checksums.
 Status SegmentDirectory::CheckHeader(const SegmentDescriptor& descriptor) const {
   const SegmentHeader& header = *HeaderOf(descriptor);
-  if (header.magic != SegmentHeader::kMagic || header.checksum != HeaderChecksum(header)) return Damaged("a damaged segment header");
+  if (header.magic != SegmentHeader::kMagic || header.checksum != HeaderChecksum(header))
+    return Damaged("a damaged segment header");
   if (header.database_id != region_->database_id() || header.region != region_->index() ||
       header.generation != descriptor.generation || header.capacity != CapacityOf(descriptor)) {
     return Damaged("a segment header of another segment");
@@ -151,18 +152,35 @@ Status SegmentDirectory::Finish(SegmentDescriptor* descriptor, uint64_t max_kept
   return Status::OK();
 }
 
+uint64_t SegmentDirectory::BlockTag(uint64_t number, uint64_t object_offset) const {
+  const uint64_t fields[] = {region_->database_id(), region_->index(), number, object_offset};
+  return XXH3_64bits(fields, sizeof(fields));
+}
+
+DirectoryBlock* SegmentDirectory::BlockAt(uint64_t object_offset) const {
+  return reinterpret_cast<DirectoryBlock*>(region_->base() + AlignToLine(object_offset));
+}
+
 Status SegmentDirectory::AddBlock(std::vector<SegmentDescriptor*>* descriptors) {
-  ObjectId* const link = last_link_;
-  // An object starts at a multiple of 16: 64 bytes more leave room to start the block on a line.
-  Status status = region_->AllocateObject(link, sizeof(DirectoryBlock) + kCacheLine, PoolObject::kDirectoryBlock, true);
-  if (!status.ok()) return status;
-  auto* block = reinterpret_cast<DirectoryBlock*>(region_->base() + AlignToLine(link->offset));
-  last_link_ = &block->next;
-  for (SegmentDescriptor& descriptor : block->descriptors) descriptors->push_back(&descriptor);
-  // ORDER: the link, by PMDK, before the count, so that the count never promises a block that is not there. [CC-34]
-  RegionRoot* const root = region_->root();
-  StoreRelaxed(&root->directory_blocks, root->directory_blocks + 1);
   Persistence* const persistence = region_->persistence();
+  const auto write_tag = [&](uint8_t* object) {
+    const uint64_t offset = static_cast<uint64_t>(object - region_->base());
+    DirectoryBlock* const block = BlockAt(offset);
+    block->tag = BlockTag(block_count_, offset);
+    // ORDER: the tag before the link, which PMDK commits. [CC-34]
+    return persistence->Persist(&block->tag, sizeof(block->tag));
+  };
+  // An object starts at a multiple of 16: 64 bytes more leave room to start the block on a line.
+  Status status =
+      region_->AllocateObject(last_link_, sizeof(DirectoryBlock) + kCacheLine, PoolObject::kDirectoryBlock, write_tag);
+  if (!status.ok()) return status;
+  DirectoryBlock* const block = BlockAt(last_link_->offset);
+  last_link_ = &block->next;
+  ++block_count_;
+  for (SegmentDescriptor& descriptor : block->descriptors) descriptors->push_back(&descriptor);
+  // ORDER: the link before the count, so that the count never promises a block that is not there. [CC-34]
+  RegionRoot* const root = region_->root();
+  StoreRelaxed(&root->directory_blocks, block_count_);
   return persistence->Persist(&root->directory_blocks, sizeof(uint64_t)) ? Status::OK() : persistence->error();
 }
 
@@ -183,7 +201,7 @@ Status SegmentDirectory::Take(SegmentDescriptor* descriptor, uint64_t chunks) {
   descriptor->state_word = StateWord(*descriptor, SegmentState::kUnused);
   // ORDER: the size and the mark of an allocation before the object, which PMDK commits. [CC-35]
   if (!persistence->Persist(descriptor, sizeof(*descriptor))) return persistence->error();
-  Status status = region_->AllocateObject(&descriptor->object, ObjectBytes(chunks), PoolObject::kSegment, false);
+  Status status = region_->AllocateObject(&descriptor->object, ObjectBytes(chunks), PoolObject::kSegment);
   if (!status.ok()) (void)PersistStateWord(descriptor, 0);
   return status;
 }

@@ -8,7 +8,8 @@
 //               → kFree          P1 state_word
 //               kFree → unused   P1 object = null, by PMDK            P2 state_word = 0
 // RECOVERY      Load checks all descriptors before anything is changed; Finish completes what a crash cut short.
-// CONCURRENCY   A descriptor is changed by the one thread that owns its segment. AddBlock and NextGeneration: one thread at a time.
+// CONCURRENCY   A descriptor is changed by the one thread that owns its segment. AddBlock and NextGeneration: one thread at a
+// time.
 #pragma once
 
 #include <cstdint>
@@ -57,11 +58,14 @@ class SegmentDirectory {
   Status CheckOverlap(const std::vector<SegmentDescriptor*>& descriptors) const;
   Status CheckGenerations(const std::vector<SegmentDescriptor*>& descriptors) const;
   Status Damaged(const char* what) const;
+  uint64_t BlockTag(uint64_t number, uint64_t object_offset) const;
+  DirectoryBlock* BlockAt(uint64_t object_offset) const;
   Status PersistStateWord(SegmentDescriptor* descriptor, uint64_t word);
   SegmentHeader* HeaderOf(const SegmentDescriptor& descriptor) const;
 
   Region* const region_;
   ObjectId* last_link_ = nullptr;  // where the next block will hang
+  uint64_t block_count_ = 0;
   uint64_t next_generation_ = 0;
   uint64_t generation_limit_ = 0;
 };

@@ -81,9 +81,14 @@ LogEntry* BraidedList::FindLast() const {
   return tower == heads_[0] ? nullptr : const_cast<LogEntry*>(EntryOfTower(tower));
 }
 
+// A dead entry is the answer for no reader. A list can still show one while its table is merged: the tombstone that hides it may already
+// be out of sight, dropped from a newer table of the same merge. Marks are set before what hid the entry disappears.
 const LogEntry* BraidedList::Find(const SearchKey& target, VisitCounts* visits) const {
-  const LogEntry* entry = FindGreaterOrEqual(target, visits);
-  return entry != nullptr && order_->Compare(entry->key(), target.key) == 0 ? entry : nullptr;
+  for (const LogEntry* entry = FindGreaterOrEqual(target, visits); entry != nullptr; entry = Next(entry)) {
+    if (order_->Compare(entry->key(), target.key) != 0) return nullptr;
+    if (!entry->is_dead()) return entry;
+  }
+  return nullptr;
 }
 
 namespace {

@@ -34,7 +34,7 @@ class BraidedList {
   LogEntry* FindLast() const;
   LogEntry* First() const { return Load(heads_[0], 0); }
   LogEntry* Next(const LogEntry* entry) const { return Load(entry->next, 0); }
-  // The newest entry of target.key with a sequence number <= target.sequence; null if there is none.
+  // The newest entry of target.key that is not dead and has a sequence number <= target.sequence; null if there is none.
   const LogEntry* Find(const SearchKey& target, VisitCounts* visits) const;
 
   std::unique_ptr<EntryCursor> NewCursor() const;

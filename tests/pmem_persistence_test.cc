@@ -1,44 +1,24 @@
-#include "pmem/persistence.h"
-
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "pmem/persist_mode.h"
-#include "support/pmem_temp_dir.h"
+#include "pmem/persistence.h"
+#include "tests/support/pmem_mapped_file.h"
+#include "tests/support/pmem_temp_dir.h"
 
 namespace braiddb {
 namespace {
 
+using test::kFileBytes;
+using test::MappedFile;
 using test::PmemTempDir;
-
-constexpr size_t kFileBytes = 1 << 20;
-
-// A file of kFileBytes, mapped shared.
-class MappedFile {
- public:
-  explicit MappedFile(const std::string& path) : fd_(open(path.c_str(), O_RDWR | O_CREAT, 0600)) {
-    if (ftruncate(fd_, kFileBytes) != 0) abort();
-    data_ = static_cast<char*>(mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0));
-  }
-  ~MappedFile() {
-    munmap(data_, kFileBytes);
-    close(fd_);
-  }
-  char* data() const { return data_; }
-
- private:
-  int fd_;
-  char* data_;
-};
 
 class Recorder : public PersistObserver {
  public:
@@ -118,31 +98,6 @@ TEST(PersistenceTest, LatencyIsForEmulationOnly) {
   emulation.read_latency_ns = 50;
   const Persistence persistence(PersistMode::kCacheLine, emulation);
   EXPECT_EQ(persistence.read_latency_ns(), 0u);
-}
-
-TEST(PersistencePageTest, ThreadsCommitInGroups) {
-  const PmemTempDir dir(PmemTempDir::DiskParent());
-  const MappedFile file(dir.Sub("file"));
-  Persistence persistence(PersistMode::kPage, {});
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 6; ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < 40; ++i) {
-        char* const mine = file.data() + t * 65536 + i * 1000;
-        std::memset(mine, t + 1, 1000);
-        persistence.Flush(mine, 1000);
-        if (i % 3 != 0) {
-          EXPECT_TRUE(persistence.Drain());
-        }
-      }
-      EXPECT_TRUE(persistence.Drain());
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  std::ifstream stored(dir.Sub("file"), std::ios::binary);
-  std::string bytes(kFileBytes, '\0');
-  stored.read(bytes.data(), kFileBytes);
-  for (int t = 0; t < 6; ++t) EXPECT_EQ(bytes.substr(t * 65536, 40000), std::string(40000, static_cast<char>(t + 1)));
 }
 
 TEST(PersistencePageTest, DrainWithoutFlushDoesNotSync) {

@@ -72,7 +72,8 @@ class DB {
   DB& operator=(const DB&) = delete;
 
   // Flushes, checkpoints and closes, so that the next open has nothing to replay. Idempotent; the destructor calls it.
-  // No other call may be under way or follow; iterators, snapshots and pinned slices must be gone.
+  // No other call may be under way or follow; iterators, snapshots and pinned slices must be gone. The directory can be opened again
+  // when the object is destroyed.
   virtual Status Close() = 0;
 
   // Durable and visible when they return OK. NoSpace: nothing was written, reads go on.

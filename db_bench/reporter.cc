@@ -1,0 +1,82 @@
+#include "db_bench/reporter.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace braiddb::bench {
+
+namespace {
+
+constexpr auto kProgressInterval = std::chrono::milliseconds(500);
+
+double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
+
+ReportFile::~ReportFile() {
+  if (file_ != nullptr) std::fclose(file_);
+}
+
+void ReportFile::Add(uint64_t operations, double interval_seconds) {
+  std::fprintf(file_, "%.0f,%.0f\n", Seconds(Clock::now() - start_), static_cast<double>(operations) / interval_seconds);
+  std::fflush(file_);
+}
+
+Reporter::Reporter(const Flags& flags, std::string name, std::vector<const Stats*> stats, ReportFile* file)
+    : name_(std::move(name)),
+      stats_(std::move(stats)),
+      file_(file),
+      file_interval_(std::chrono::seconds(flags.report_interval_seconds)),
+      progress_(isatty(STDERR_FILENO) != 0 && flags.stats_interval == 0 && flags.stats_interval_seconds == 0) {
+  if (progress_ || file_->active()) thread_ = std::thread(&Reporter::Run, this);
+}
+
+Reporter::~Reporter() {
+  if (!thread_.joinable()) return;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+  if (shown_) std::fprintf(stderr, "\r\033[K");
+}
+
+uint64_t Reporter::Done() const {
+  uint64_t done = 0;
+  for (const Stats* stats : stats_) done += stats->done();
+  return done;
+}
+
+void Reporter::ShowProgress(uint64_t done, double seconds) {
+  shown_ = true;
+  std::fprintf(stderr, "\r... %s: %llu ops, %.0f ops/sec\033[K", name_.c_str(), static_cast<unsigned long long>(done),
+               static_cast<double>(done) / seconds);
+}
+
+void Reporter::Run() {
+  const Clock::time_point start = Clock::now();
+  Clock::time_point next_line = start + (file_->active() ? file_interval_ : Clock::duration::max() / 4);
+  Clock::time_point last_line = start;
+  Clock::time_point next_progress = start + (progress_ ? kProgressInterval : Clock::duration::max() / 4);
+  uint64_t last_done = 0;
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!wake_.wait_until(lock, std::min(next_line, next_progress), [this] { return stop_; })) {
+    const Clock::time_point now = Clock::now();
+    const uint64_t done = Done();
+    if (now >= next_line) {
+      file_->Add(done - last_done, Seconds(now - last_line));
+      last_done = done;
+      last_line = now;
+      next_line += file_interval_;
+    }
+    if (now >= next_progress) {
+      ShowProgress(done, Seconds(now - start));
+      next_progress = now + kProgressInterval;
+    }
+  }
+}
+
+}  // namespace braiddb::bench

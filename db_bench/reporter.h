@@ -1,0 +1,58 @@
+// Reporter: a thread that watches a running benchmark: a line of progress on a terminal, and --report_file.
+#pragma once
+
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "db_bench/flags.h"
+#include "db_bench/stats.h"
+
+namespace braiddb::bench {
+
+// The CSV file of one process; secs_elapsed counts from the first benchmark's start.
+class ReportFile {
+ public:
+  // Null file: nothing is written.
+  explicit ReportFile(std::FILE* file) : file_(file) {}
+  ~ReportFile();
+  ReportFile(const ReportFile&) = delete;
+  ReportFile& operator=(const ReportFile&) = delete;
+
+  bool active() const { return file_ != nullptr; }
+  void Add(uint64_t operations, double interval_seconds);
+
+ private:
+  std::FILE* const file_;
+  const Clock::time_point start_ = Clock::now();
+};
+
+class Reporter {
+ public:
+  // `stats` must outlive the reporter. With nothing to report there is no thread.
+  Reporter(const Flags& flags, std::string name, std::vector<const Stats*> stats, ReportFile* file);
+  ~Reporter();
+  Reporter(const Reporter&) = delete;
+  Reporter& operator=(const Reporter&) = delete;
+
+ private:
+  void Run();
+  uint64_t Done() const;
+  void ShowProgress(uint64_t done, double seconds);
+
+  const std::string name_;
+  const std::vector<const Stats*> stats_;
+  ReportFile* const file_;
+  const Clock::duration file_interval_;
+  const bool progress_;
+  bool shown_ = false;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace braiddb::bench

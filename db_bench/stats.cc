@@ -1,0 +1,106 @@
+#include "db_bench/stats.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+
+#include "util/format.h"
+
+namespace braiddb::bench {
+
+namespace {
+
+double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+const char* const kOperationNames[kOperations] = {"read", "write", "delete", "seek"};
+
+uint64_t StatsInterval(const Flags& flags) {
+  if (flags.stats_interval > 0) return static_cast<uint64_t>(flags.stats_interval);
+  // Seconds alone: looked at often enough.
+  return flags.stats_interval_seconds > 0 ? 1000 : 0;
+}
+
+}  // namespace
+
+Stats::Stats(const Flags& flags, uint32_t thread)
+    : histogram_(flags.histogram),
+      thread_(thread),
+      stats_interval_(StatsInterval(flags)),
+      stats_interval_seconds_(flags.stats_interval_seconds) {}
+
+void Stats::Start() {
+  if (stats_interval_ > 0) next_report_ = stats_interval_;
+  start_ = finish_ = last_op_ = last_report_ = Clock::now();
+}
+
+void Stats::Stop() {
+  finish_ = Clock::now();
+  busy_ = finish_ - start_;
+}
+
+void Stats::AddLatency(Operation operation) {
+  const Clock::time_point now = Clock::now();
+  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now - last_op_).count();
+  latencies_[static_cast<size_t>(operation)].Add(static_cast<uint64_t>(ns));
+  last_op_ = now;
+}
+
+void Stats::ReportInterval(uint64_t done) {
+  next_report_ = done + stats_interval_;
+  const Clock::time_point now = Clock::now();
+  const double since_last = Seconds(now - last_report_);
+  if (since_last < static_cast<double>(stats_interval_seconds_)) return;
+  const double since_start = Seconds(now - start_);
+  const std::time_t wall = std::time(nullptr);
+  std::tm local;
+  localtime_r(&wall, &local);
+  char time[32];
+  std::strftime(time, sizeof time, "%Y/%m/%d-%H:%M:%S", &local);
+  const uint64_t in_interval = done - last_report_done_;
+  std::fprintf(stderr, "%s ... thread %u: (%llu,%llu) ops and (%.1f,%.1f) ops/second in (%.6f,%.6f) seconds\n", time, thread_,
+               static_cast<unsigned long long>(in_interval), static_cast<unsigned long long>(done),
+               static_cast<double>(in_interval) / since_last, static_cast<double>(done) / since_start, since_last, since_start);
+  last_report_ = now;
+  last_report_done_ = done;
+}
+
+double Stats::OpsPerSecond() const {
+  const double elapsed = Seconds(finish_ - start_);
+  return elapsed > 0 ? static_cast<double>(done()) / elapsed : 0;
+}
+
+void Stats::Merge(const Stats& other) {
+  done_.store(done() + other.done(), std::memory_order_relaxed);
+  bytes_ += other.bytes_;
+  found_ += other.found_;
+  looked_up_ += other.looked_up_;
+  has_found_ |= other.has_found_;
+  busy_ += other.busy_;
+  start_ = std::min(start_, other.start_);
+  finish_ = std::max(finish_, other.finish_);
+  if (message_.empty()) message_ = other.message_;
+  for (size_t i = 0; i < kOperations; ++i) latencies_[i].Merge(other.latencies_[i]);
+}
+
+void Stats::Print(const std::string& name) const {
+  // At least one, so that a benchmark that does one thing (compact) reports the time it took.
+  const uint64_t done = std::max<uint64_t>(this->done(), 1);
+  const double elapsed = std::max(Seconds(finish_ - start_), 1e-9);
+  std::string extra;
+  if (bytes_ > 0) extra += Format(" %6.1f MB/s", static_cast<double>(bytes_) / 1048576.0 / elapsed);
+  if (has_found_) {
+    extra +=
+        Format(" (%llu of %llu found)", static_cast<unsigned long long>(found_), static_cast<unsigned long long>(looked_up_));
+  }
+  if (!message_.empty()) extra += " " + message_;
+  std::printf("%-12s : %11.3f micros/op %ld ops/sec %.3f seconds %llu operations;%s\n", name.c_str(),
+              Seconds(busy_) * 1e6 / static_cast<double>(done), static_cast<long>(static_cast<double>(done) / elapsed), elapsed,
+              static_cast<unsigned long long>(done), extra.c_str());
+  for (size_t i = 0; i < kOperations; ++i) {
+    if (latencies_[i].count() == 0) continue;
+    std::printf("Microseconds per %s:\n%s\n", kOperationNames[i], latencies_[i].ToString(1000).c_str());
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace braiddb::bench

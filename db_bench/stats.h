@@ -1,0 +1,78 @@
+// Stats: what one thread of a benchmark counts, and the report that the threads' counts merge into.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "db_bench/flags.h"
+#include "util/histogram.h"
+
+namespace braiddb::bench {
+
+enum class Operation : uint8_t { kRead, kWrite, kDelete, kSeek };
+inline constexpr size_t kOperations = 4;
+
+using Clock = std::chrono::steady_clock;
+
+// Thread safety: one thread at a time, except done().
+class Stats {
+ public:
+  Stats(const Flags& flags, uint32_t thread);
+
+  void Start();
+  void Stop();
+
+  // Costs a store and a comparison, and no reading of the clock unless --histogram.
+  void FinishedOps(uint64_t count, Operation operation) {
+    if (histogram_) AddLatency(operation);
+    const uint64_t done = done_.load(std::memory_order_relaxed) + count;
+    done_.store(done, std::memory_order_relaxed);
+    if (__builtin_expect(done >= next_report_, 0)) ReportInterval(done);
+  }
+  // So that a pause before the next operation is not part of its latency.
+  void ResetLastOpTime() {
+    if (histogram_) last_op_ = Clock::now();
+  }
+  void AddBytes(uint64_t bytes) { bytes_ += bytes; }
+  void AddFound(uint64_t found, uint64_t looked_up) {
+    found_ += found;
+    looked_up_ += looked_up;
+    has_found_ = true;
+  }
+  void AddMessage(const std::string& message) { message_ = message; }
+
+  uint64_t done() const { return done_.load(std::memory_order_relaxed); }
+  double OpsPerSecond() const;
+
+  void Merge(const Stats& other);
+  // The line of RocksDB's db_bench and, with --histogram, a histogram per kind of operation.
+  void Print(const std::string& name) const;
+
+ private:
+  void AddLatency(Operation operation);
+  void ReportInterval(uint64_t done);
+
+  const bool histogram_;
+  const uint32_t thread_;
+  const uint64_t stats_interval_;
+  const int64_t stats_interval_seconds_;
+
+  alignas(64) std::atomic<uint64_t> done_{0};  // written by the owner, read by the reporter
+  uint64_t next_report_ = UINT64_MAX;
+  uint64_t bytes_ = 0;
+  uint64_t found_ = 0;
+  uint64_t looked_up_ = 0;
+  bool has_found_ = false;
+  std::string message_;
+  Clock::time_point start_;
+  Clock::time_point finish_;
+  Clock::time_point last_op_;
+  Clock::duration busy_{};  // summed over threads
+  Clock::time_point last_report_;
+  uint64_t last_report_done_ = 0;
+  Histogram latencies_[kOperations];
+};
+
+}  // namespace braiddb::bench

@@ -1,0 +1,130 @@
+// Worker: what the body of a benchmark works with in each of its threads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "braiddb/db.h"
+#include "db_bench/flags.h"
+#include "db_bench/stats.h"
+#include "util/random.h"
+
+namespace braiddb::bench {
+
+// Ends the process with a message unless the status is OK. No destructors run: other threads may be inside the database.
+void ExitOnError(const Status& status, const char* what);
+
+// Counts operations, or with --duration watches the clock, every thousand operations.
+class OpLimit {
+ public:
+  OpLimit(int64_t seconds, uint64_t max_ops) : max_ops_(max_ops) {
+    if (seconds > 0) deadline_ = Clock::now() + std::chrono::seconds(seconds);
+  }
+
+  // To be asked before each step of `count` operations.
+  bool Done(uint64_t count = 1) {
+    const uint64_t before = ops_;
+    ops_ += count;
+    if (deadline_ == Clock::time_point::max()) return ops_ > max_ops_;
+    return ops_ / kStride != before / kStride && Clock::now() >= deadline_;
+  }
+
+ private:
+  static constexpr uint64_t kStride = 1000;
+  uint64_t ops_ = 0;
+  const uint64_t max_ops_;
+  Clock::time_point deadline_ = Clock::time_point::max();
+};
+
+// Keys as RocksDB's db_bench makes them: the number big-endian in up to 8 bytes, then '0' up to the size.
+class KeyMaker {
+ public:
+  explicit KeyMaker(size_t size) : key_(size, '0'), number_bytes_(size < 8 ? size : 8) {}
+
+  // Valid until the next call.
+  Slice Make(uint64_t number) {
+    const uint64_t big_endian = __builtin_bswap64(number);
+    std::memcpy(key_.data(), reinterpret_cast<const char*>(&big_endian) + (8 - number_bytes_), number_bytes_);
+    return key_;
+  }
+
+ private:
+  std::string key_;
+  const size_t number_bytes_;
+};
+
+// Values: pieces of a buffer of random bytes.
+class ValueMaker {
+ public:
+  ValueMaker(size_t size, Random* random);
+
+  // Valid as long as the maker.
+  Slice Make() {
+    if (position_ + size_ > bytes_.size()) position_ = 0;
+    const Slice value(bytes_.data() + position_, size_);
+    position_ += size_;
+    return value;
+  }
+
+ private:
+  std::string bytes_;
+  const size_t size_;
+  size_t position_ = 0;
+};
+
+// Lets its users together use `rate` units per second. Thread safety: all methods may be called concurrently.
+class RateLimiter {
+ public:
+  explicit RateLimiter(int64_t rate) : rate_(static_cast<double>(rate)) {}
+
+  bool active() const { return rate_ > 0; }
+  void Request(uint64_t units);
+
+ private:
+  const double rate_;
+  const Clock::time_point start_ = Clock::now();
+  std::atomic<uint64_t> used_{0};
+};
+
+// What the threads of one benchmark share.
+struct Shared {
+  explicit Shared(const Flags& flags)
+      : write_rate(flags.benchmark_write_rate_limit), read_rate(flags.benchmark_read_rate_limit) {}
+
+  RateLimiter write_rate;
+  RateLimiter read_rate;
+  std::atomic<uint32_t> finished{0};  // threads whose body has ended
+};
+
+struct Worker {
+  Worker(const Flags& run_flags, uint32_t thread, uint64_t seed, DB* database, Shared* with)
+      : flags(run_flags),
+        id(thread),
+        random(seed),
+        db(database),
+        shared(with),
+        stats(run_flags, thread),
+        keys(run_flags.key_size),
+        values(run_flags.value_size, &random) {}
+
+  void Pace(RateLimiter* limiter, uint64_t units) {
+    if (!limiter->active()) return;
+    limiter->Request(units);
+    stats.ResetLastOpTime();
+  }
+  Slice RandomKey() { return keys.Make(random.Uniform(static_cast<uint64_t>(flags.num))); }
+
+  const Flags& flags;
+  const uint32_t id;
+  Random random;
+  DB* const db;  // null for the benchmarks of the memory itself
+  Shared* const shared;
+  Stats stats;
+  bool exclude_from_report = false;
+  KeyMaker keys;
+  ValueMaker values;
+};
+
+}  // namespace braiddb::bench

@@ -1,0 +1,119 @@
+#include <xxhash.h>
+
+#include <cerrno>
+
+#include "pmem/region.h"
+#include "util/check.h"
+
+// The part of Region that reads and writes the root object.
+
+namespace braiddb {
+namespace {
+
+uint64_t RootChecksum(const RegionRoot& root) { return XXH3_64bits(&root, offsetof(RegionRoot, checksum)); }
+
+uint64_t EncodeGenerationLimit(uint64_t limit) { return limit << 16 | (XXH3_64bits(&limit, sizeof(limit)) & 0xffff); }
+
+// Never 0. A slot that lost its object does not match either.
+uint64_t MetadataCheck(const RegionRoot& root, uint32_t slot) {
+  const uint64_t fields[] = {root.metadata[slot].pool, root.metadata[slot].offset, root.metadata_bytes[slot]};
+  return XXH3_64bits(fields, sizeof(fields)) | 1;
+}
+
+}  // namespace
+
+Status Region::InitializeRoot() {
+  const PMEMoid id = pmemobj_root(pool_, sizeof(RegionRoot));
+  if (OID_IS_NULL(id)) return posix::ErrnoStatus(errno, "allocate the root of", files_->set_path());
+  pool_id_ = id.pool_uuid_lo;
+  root_ = reinterpret_cast<RegionRoot*>(base() + id.off);
+  root_->magic = RegionRoot::kMagic;
+  root_->format_version = kRegionFormatVersion;
+  root_->region = config_.index;
+  root_->database_id = config_.database_id;
+  root_->region_count = config_.count;
+  root_->checksum = RootChecksum(*root_);
+  root_->generation_word = EncodeGenerationLimit(1);  // 0 stays free to mean none
+  // The whole creation commits later, when the mark CREATING goes: one persist, no order inside.
+  return persistence()->Persist(root_, sizeof(*root_)) ? Status::OK() : persistence()->error();
+}
+
+Status Region::FindRoot() {
+  const std::string restore = "; restore its files from a backup";
+  if (pmemobj_root_size(pool_) < sizeof(RegionRoot)) return Status::Corruption(Name() + " has no root object" + restore);
+  const PMEMoid id = pmemobj_root(pool_, sizeof(RegionRoot));
+  pool_id_ = id.pool_uuid_lo;
+  if (!IsValidObject(ObjectId{id.pool_uuid_lo, id.off}, sizeof(RegionRoot))) {
+    return Status::Corruption(Name() + " has a damaged root pointer" + restore);
+  }
+  root_ = reinterpret_cast<RegionRoot*>(base() + id.off);
+  return Status::OK();
+}
+
+Status Region::CheckRoot() const {
+  const std::string restore = "; restore its files from a backup";
+  if (root_->magic != RegionRoot::kMagic)
+    return Status::Corruption(Name() + " is not a BraidDB pool, or its root is damaged" + restore);
+  if (root_->format_version > kRegionFormatVersion) {
+    return Status::NotSupported(Name() + " has format version " + std::to_string(root_->format_version) +
+                                ", this program knows versions up to " + std::to_string(kRegionFormatVersion) +
+                                "; use a newer BraidDB");
+  }
+  if (root_->checksum != RootChecksum(*root_)) return Status::Corruption(Name() + " has a wrong checksum in its root" + restore);
+  if (root_->database_id != config_.database_id || root_->region != config_.index || root_->region_count != config_.count) {
+    return Status::Corruption(Name() +
+                              " holds a pool of another database or region; put each region's files back in their place");
+  }
+  for (uint32_t i = 0; i < RegionRoot::kMetadataSlots; ++i) {
+    const bool allocated = root_->metadata[i].offset != 0;
+    const bool committed = root_->metadata_check[i] != 0;
+    const uint64_t bytes = root_->metadata_bytes[i];
+    if ((committed && root_->metadata_check[i] != MetadataCheck(*root_, i)) ||
+        (allocated && !(bytes < reserved_bytes() && IsValidObject(root_->metadata[i], bytes + kCacheLine)))) {
+      return Status::Corruption(Name() + " has a damaged pointer to metadata object " + std::to_string(i) + restore);
+    }
+  }
+  return Status::OK();
+}
+
+Status Region::RaiseGenerationLimit(uint64_t by, uint64_t* first) {
+  const uint64_t word = LoadRelaxed(&root_->generation_word);
+  const uint64_t limit = word >> 16;
+  if (word != EncodeGenerationLimit(limit)) {
+    return Status::Corruption(Name() + " has a damaged generation counter in its root; restore its files from a backup");
+  }
+  *first = limit;
+  if (by == 0) return Status::OK();
+  // ORDER: the limit before any use of a generation below it, so that none is ever used twice. [CC-33]
+  StoreRelaxed(&root_->generation_word, EncodeGenerationLimit(limit + by));
+  return persistence()->Persist(&root_->generation_word, sizeof(uint64_t)) ? Status::OK() : persistence()->error();
+}
+
+// ---- Metadata
+//
+// PERSIST ORDER P1 metadata_bytes  P2 the object, by PMDK  P3 metadata_check
+// RECOVERY      An object without its check: the crash came before P3, and FinishMetadata makes up for it; the object is zero.
+//               A check that does not match, or without an object, is damage.
+
+Status Region::AllocateMetadata(uint32_t slot, uint64_t bytes) {
+  BRAIDDB_CHECK(slot < RegionRoot::kMetadataSlots && root_->metadata[slot].offset == 0);
+  if (bytes >= max_bytes_) return Status::NoSpace(Name() + " can never hold " + std::to_string(bytes) + " bytes of metadata");
+  StoreRelaxed(&root_->metadata_bytes[slot], bytes);
+  // ORDER: the size before the object, which PMDK's allocation commits. [CC-32]
+  if (!persistence()->Persist(&root_->metadata_bytes[slot], sizeof(uint64_t))) return persistence()->error();
+  // An object starts at a multiple of 16: 64 bytes more leave room to start what is in it on a line.
+  Status status =
+      AllocateObject(&root_->metadata[slot], bytes + kCacheLine, PoolObject::kMetadata, [](uint8_t*) { return true; });
+  return status.ok() ? FinishMetadata() : status;
+}
+
+Status Region::FinishMetadata() {
+  for (uint32_t slot = 0; slot < RegionRoot::kMetadataSlots; ++slot) {
+    if (root_->metadata[slot].offset == 0 || root_->metadata_check[slot] != 0) continue;
+    StoreRelaxed(&root_->metadata_check[slot], MetadataCheck(*root_, slot));
+    if (!persistence()->Persist(&root_->metadata_check[slot], sizeof(uint64_t))) return persistence()->error();
+  }
+  return Status::OK();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,158 @@
+// What a database may hold after a crash: for each writer the state after its acknowledged operations, or that and the one in flight.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "braiddb/db.h"
+#include "tests/support/db_test_util.h"
+
+namespace braiddb::test {
+
+// Updates that one call makes durable together, in order. Without a value: a delete.
+using CrashOperation = std::vector<std::pair<std::string, std::optional<std::string>>>;
+using CrashContent = std::map<std::string, std::shared_ptr<const std::string>>;
+
+inline bool SameContent(const CrashContent& a, const CrashContent& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.first == y.first && (x.second == y.second || *x.second == *y.second);
+  });
+}
+
+// Each lane has one writer at a time and keys of its own, so that its operations have an order.
+// Thread safety: all methods may be called concurrently, those of one lane that change it by one thread at a time.
+class CrashOracle {
+ public:
+  // The states that each lane may be in.
+  using Allowed = std::vector<std::vector<CrashContent>>;
+
+  explicit CrashOracle(size_t lanes) : lanes_(lanes) {
+    for (auto& lane : lanes_) lane.states.resize(1);
+  }
+  explicit CrashOracle(Allowed allowed) : lanes_(allowed.size()) {
+    for (size_t i = 0; i < lanes_.size(); ++i) lanes_[i].states = std::move(allowed[i]);
+  }
+
+  void Begin(size_t lane, CrashOperation operation) {
+    std::lock_guard lock(mutex_);
+    lanes_[lane].in_flight = std::move(operation);
+  }
+  void Acknowledge(size_t lane) {
+    std::lock_guard lock(mutex_);
+    for (auto& state : lanes_[lane].states) Apply(*lanes_[lane].in_flight, &state);
+    lanes_[lane].in_flight.reset();
+  }
+  // The operation failed cleanly: as if it had not been.
+  void Forget(size_t lane) {
+    std::lock_guard lock(mutex_);
+    lanes_[lane].in_flight.reset();
+  }
+
+  // A reader has seen the state of every lane (an index into what Current returned before): from now on it is that one.
+  void Settle(const std::vector<CrashContent>& seen) {
+    std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < lanes_.size(); ++i) lanes_[i].states.assign(1, seen[i]);
+  }
+
+  Allowed Current() const {
+    std::lock_guard lock(mutex_);
+    Allowed allowed;
+    for (const auto& lane : lanes_) {
+      allowed.push_back(lane.states);
+      if (!lane.in_flight) continue;
+      for (CrashContent state : lane.states) {
+        Apply(*lane.in_flight, &state);
+        allowed.back().push_back(std::move(state));
+      }
+    }
+    return allowed;
+  }
+
+ private:
+  struct Lane {
+    std::vector<CrashContent> states;  // several only while nobody has looked at what a crash left
+    std::optional<CrashOperation> in_flight;
+  };
+
+  static void Apply(const CrashOperation& operation, CrashContent* state) {
+    for (const auto& [key, value] : operation) {
+      if (value) {
+        (*state)[key] = std::make_shared<const std::string>(*value);
+      } else {
+        state->erase(key);
+      }
+    }
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<Lane> lanes_;
+};
+
+// Both together; what is in both appears twice.
+inline CrashOracle::Allowed UnionOf(CrashOracle::Allowed a, const CrashOracle::Allowed& b) {
+  for (size_t lane = 0; lane < a.size(); ++lane) a[lane].insert(a[lane].end(), b[lane].begin(), b[lane].end());
+  return a;
+}
+
+// Compares a database with what it may hold. `lane_keys`: all keys that a lane may ever write.
+// Returns what is wrong, or nothing; *seen becomes the state of each lane.
+inline std::optional<std::string> CheckAllowed(DB* db, const std::vector<std::vector<std::string>>& lane_keys,
+                                               const CrashOracle::Allowed& allowed, std::vector<CrashContent>* seen) {
+  std::map<std::string, size_t> lane_of;
+  for (size_t lane = 0; lane < lane_keys.size(); ++lane) {
+    for (const auto& key : lane_keys[lane]) lane_of[key] = lane;
+  }
+  seen->assign(lane_keys.size(), {});
+  const auto scan = [db](bool forward, Pairs* pairs) {
+    auto iterator = db->NewIterator({});
+    forward ? iterator->SeekToFirst() : iterator->SeekToLast();
+    for (; iterator->Valid(); forward ? iterator->Next() : iterator->Prev())
+      pairs->emplace_back(iterator->key(), iterator->value());
+    return iterator->status();
+  };
+  Pairs forward, backward;
+  if (Status status = scan(true, &forward); !status.ok()) return "forward scan: " + status.ToString();
+  if (Status status = scan(false, &backward); !status.ok()) return "backward scan: " + status.ToString();
+  for (const auto& [key, value] : forward) {
+    const auto lane = lane_of.find(key);
+    if (lane == lane_of.end()) return "a key that was never written: " + Printable(key);
+    if (!(*seen)[lane->second].emplace(key, std::make_shared<const std::string>(value)).second)
+      return "twice in a scan: " + Printable(key);
+  }
+  if (!std::equal(forward.begin(), forward.end(), backward.rbegin(), backward.rend())) {
+    return "the backward scan has " + std::to_string(backward.size()) + " keys, the forward scan " +
+           std::to_string(forward.size());
+  }
+  for (size_t lane = 0; lane < lane_keys.size(); ++lane) {
+    const CrashContent& content = (*seen)[lane];
+    for (const auto& key : lane_keys[lane]) {
+      const auto found = content.find(key);
+      if (GetOrText(db, key) != (found == content.end() ? "<not found>" : *found->second)) {
+        return "Get and scan differ: " + Printable(key) + " = " + Printable(GetOrText(db, key));
+      }
+    }
+    bool matches = false;
+    for (const auto& state : allowed[lane]) matches = matches || SameContent(content, state);
+    if (matches) continue;
+    // Say how it differs from the oldest state that is allowed.
+    std::string text = "lane " + std::to_string(lane) + " is in none of its " + std::to_string(allowed[lane].size()) + " states:";
+    int shown = 0;
+    for (const auto& key : lane_keys[lane]) {
+      const auto expected = allowed[lane][0].find(key);
+      const auto found = content.find(key);
+      const std::string want = expected == allowed[lane][0].end() ? "nothing" : Printable(*expected->second);
+      const std::string have = found == content.end() ? "nothing" : Printable(*found->second);
+      if (want != have && ++shown <= 4) text += "\n    " + Printable(key) + ": expected " + want + ", has " + have;
+    }
+    return text + (shown > 4 ? "\n    and " + std::to_string(shown - 4) + " more" : "");
+  }
+  return std::nullopt;
+}
+
+}  // namespace braiddb::test

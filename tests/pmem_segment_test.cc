@@ -1,0 +1,540 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <random>
+#include <set>
+
+#include "pmem/region.h"
+#include "pmem/region_set.h"
+#include "pmem/segment_allocator.h"
+#include "pmem/segment_directory.h"
+#include "tests/support/pmem_store.h"
+#include "tests/support/pmem_temp_dir.h"
+
+namespace braiddb {
+namespace {
+
+using test::AccountedObjects;
+using test::ExitAtDrain;
+using test::PmemOptions;
+using test::PmemTempDir;
+using test::PoolIsConsistent;
+using test::PoolObjects;
+using test::RunInChild;
+using test::Store;
+
+constexpr uint64_t kMiB = 1ull << 20;
+constexpr uint64_t kSmallSegment = 256ull << 10;
+
+class SegmentTest : public testing::Test {
+ protected:
+  void SetUp() override { Reopen(); }
+
+  void Reopen() {
+    const Status status = Store::Open(options_, segment_size_, &store_);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  }
+  SegmentAllocator* allocator() { return store_.allocator.get(); }
+  Segment* Allocate(uint64_t min_bytes = 1, uint32_t region = 0) {
+    Segment* segment = nullptr;
+    const Status status = allocator()->Allocate(region, min_bytes, &segment);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return segment;
+  }
+  std::vector<Segment*> Used() {
+    std::vector<Segment*> used;
+    allocator()->ForEachUsed([&](Segment* segment) { used.push_back(segment); });
+    return used;
+  }
+  void ExpectNoLeak() {
+    Region* const region = store_.regions->impl()->region(0);
+    EXPECT_EQ(PoolObjects(region), AccountedObjects(region));
+  }
+  std::string SetPath() const { return options_.database_path + "/region-0/region.set"; }
+
+  PmemTempDir dir_;
+  RegionSetOptions options_ = PmemOptions(dir_.Sub("db"));
+  uint64_t segment_size_ = kMiB;
+  Store store_;
+};
+
+// ---- Life of a segment
+
+TEST_F(SegmentTest, AllocateSealReleaseAndFindAgain) {
+  Segment* const first = Allocate();
+  EXPECT_EQ(first->state(), SegmentState::kOpen);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(first->data()) % 64, 0u);
+  EXPECT_GE(first->generation(), 1u);
+  EXPECT_EQ(store_.regions->Resolve(first->ptr(0)), first->data());
+  Segment* const second = Allocate();
+  Segment* const third = Allocate();
+  std::memset(first->data(), 1, first->capacity());
+  std::memset(second->data(), 2, second->capacity());
+  ASSERT_TRUE(allocator()->Seal(second, 4096, 77).ok());
+  EXPECT_EQ(second->state(), SegmentState::kSealed);
+  ASSERT_TRUE(allocator()->Release(third).ok());
+  EXPECT_EQ(third->state(), SegmentState::kFree);
+  const uint64_t generation = first->generation();
+  const PmPtr first_start = first->ptr(0), second_start = second->ptr(0);
+  EXPECT_EQ(allocator()->allocated_count(), 3u);
+  EXPECT_EQ(allocator()->recycled_count(), 1u);
+
+  Reopen();
+  ASSERT_EQ(Used().size(), 2u);
+  Segment* const open = allocator()->Find(first_start);
+  ASSERT_NE(open, nullptr);
+  EXPECT_EQ(open->state(), SegmentState::kOpen);
+  EXPECT_EQ(open->generation(), generation);
+  EXPECT_EQ(open->data()[open->capacity() - 1], 1);
+  Segment* const sealed = allocator()->Find(second_start + 100);
+  ASSERT_NE(sealed, nullptr);
+  EXPECT_EQ(sealed->state(), SegmentState::kSealed);
+  EXPECT_EQ(sealed->sealed_bytes(), 4096u);
+  EXPECT_EQ(sealed->sealed_last_sequence(), 77u);
+  EXPECT_EQ(sealed->data()[0], 2);
+  EXPECT_EQ(allocator()->GetUsage(0).segments, 2u);
+  EXPECT_EQ(allocator()->GetUsage(0).free_segments, 1u);
+  ExpectNoLeak();
+}
+
+TEST_F(SegmentTest, AllocateResetsTheWorkingState) {
+  Segment* segment = Allocate();
+  segment->used_bytes = segment->entries = segment->dead_entries = segment->last_sequence = 5;
+  ASSERT_TRUE(allocator()->Seal(segment, 5, 5).ok());
+  ASSERT_TRUE(allocator()->Release(segment).ok());
+  ASSERT_EQ(Allocate(), segment);
+  EXPECT_EQ(segment->used_bytes + segment->entries + segment->dead_entries + segment->last_sequence, 0u);
+  EXPECT_EQ(segment->sealed_bytes() + segment->sealed_last_sequence(), 0u);
+}
+
+TEST_F(SegmentTest, CapacityFillsTheChunksOfThePool) {
+  for (uint64_t bytes : {uint64_t{0}, uint64_t{1}, kSmallSegment - 128, kSmallSegment - 127, 3 * kMiB, 3 * kMiB - 128}) {
+    Segment* const segment = Allocate(bytes);
+    EXPECT_GE(segment->capacity(), bytes);
+    EXPECT_EQ((segment->capacity() + 128) % kSmallSegment, 0u);
+  }
+}
+
+TEST_F(SegmentTest, YoungRegionsTakeSmallSegments) {
+  EXPECT_LE(Allocate()->capacity(), kMiB / 2);
+  while (store_.regions->ReservedBytes(0) < 16 * segment_size_) Allocate();
+  EXPECT_EQ(Allocate()->capacity(), segment_size_ - 128);
+}
+
+TEST_F(SegmentTest, SegmentSizeIsChecked) {
+  std::unique_ptr<SegmentAllocator> other;
+  EXPECT_TRUE(SegmentAllocator::Open(store_.regions.get(), kSmallSegment - 1, &other).IsInvalidArgument());
+  EXPECT_TRUE(SegmentAllocator::Open(store_.regions.get(), (1ull << 30) + 1, &other).IsInvalidArgument());
+}
+
+TEST_F(SegmentTest, AnEmptyDatabaseWithASegmentIsSmall) {
+  segment_size_ = 8 * kMiB;
+  Reopen();
+  Allocate();
+  EXPECT_LT(store_.regions->ReservedBytes(0), 16 * kMiB);
+}
+
+// ---- Generations
+
+TEST_F(SegmentTest, GenerationsNeverRepeat) {
+  segment_size_ = kSmallSegment;
+  std::set<uint64_t> seen;
+  for (int round = 0; round < 5; ++round) {
+    Reopen();
+    for (int i = 0; i < 100; ++i) {
+      Segment* const segment = Allocate();
+      EXPECT_TRUE(seen.insert(segment->generation()).second);
+      ASSERT_TRUE(allocator()->Release(segment).ok());
+    }
+    store_ = Store();
+    // The same in a process that dies.
+    int pipes[2];
+    ASSERT_EQ(pipe(pipes), 0);
+    EXPECT_EQ(RunInChild([&] {
+                Store child;
+                if (!Store::Open(options_, segment_size_, &child).ok()) return 1;
+                for (int i = 0; i < 10; ++i) {
+                  Segment* segment = nullptr;
+                  if (!child.allocator->Allocate(0, 1, &segment).ok()) return 2;
+                  const uint64_t generation = segment->generation();
+                  if (write(pipes[1], &generation, sizeof(generation)) != sizeof(generation)) return 3;
+                }
+                return 0;
+              }),
+              0);
+    for (int i = 0; i < 10; ++i) {
+      uint64_t generation = 0;
+      ASSERT_EQ(read(pipes[0], &generation, sizeof(generation)), static_cast<ssize_t>(sizeof(generation)));
+      EXPECT_TRUE(seen.insert(generation).second);
+    }
+    close(pipes[0]);
+    close(pipes[1]);
+    EXPECT_TRUE(PoolIsConsistent(SetPath()));
+  }
+}
+
+// ---- Free segments
+
+TEST_F(SegmentTest, ReusesTheBestFit) {
+  Segment* const large = Allocate(kMiB - 128);
+  Segment* const middle = Allocate(kMiB / 2 + 1);
+  for (Segment* segment : {large, middle}) ASSERT_TRUE(allocator()->Release(segment).ok());
+  EXPECT_EQ(Allocate(kMiB / 2 + 1), middle);
+  EXPECT_EQ(Allocate(kMiB / 2 + 1), large);  // wastes less than half
+}
+
+TEST_F(SegmentTest, AMuchLargerFreeSegmentIsLeftForOthers) {
+  segment_size_ = 4 * kMiB;
+  Reopen();
+  Segment* const large = Allocate(4 * kMiB - 128);
+  ASSERT_TRUE(allocator()->Release(large).ok());
+  Segment* const small = Allocate();
+  EXPECT_NE(small, large);
+  EXPECT_EQ(Allocate(3 * kMiB), large);
+}
+
+TEST_F(SegmentTest, LargeSegmentsGoBackToThePool) {
+  Region* const region = store_.regions->impl()->region(0);
+  Allocate();
+  const std::set<uint64_t> before = PoolObjects(region);
+  Segment* const big = Allocate(5 * kMiB);
+  const PmPtr start = big->ptr(0);
+  EXPECT_EQ(big->capacity(), 5 * kMiB + kSmallSegment - 128);
+  EXPECT_EQ(allocator()->Find(start + 3 * kMiB), big);
+  ASSERT_TRUE(allocator()->Release(big).ok());
+  EXPECT_EQ(PoolObjects(region), before);
+  EXPECT_EQ(allocator()->Find(start), nullptr);
+  EXPECT_EQ(allocator()->Find(start + 3 * kMiB), nullptr);
+  EXPECT_EQ(allocator()->GetUsage(0).free_segments, 0u);
+  // Its place is usable for others, its slot and handle too.
+  const uint64_t reserved = store_.regions->ReservedBytes(0);
+  for (int i = 0; i < 500; ++i) {
+    Segment* const again = Allocate(5 * kMiB);
+    ASSERT_EQ(allocator()->Find(again->ptr(1 * kMiB)), again);
+    ASSERT_TRUE(allocator()->Release(again).ok());
+  }
+  EXPECT_LE(store_.regions->ReservedBytes(0), reserved);
+  EXPECT_EQ(PoolObjects(region), before);
+}
+
+TEST_F(SegmentTest, FreeSegmentsMergeForALargeRequestWhenTheRegionIsFull) {
+  options_ = PmemOptions(dir_.Sub("full"), 1, kMinRegionSize);
+  segment_size_ = kSmallSegment;
+  Reopen();
+  std::vector<Segment*> segments;
+  for (Segment* segment = nullptr; allocator()->Allocate(0, 1, &segment).ok();) segments.push_back(segment);
+  Segment* big = nullptr;
+  EXPECT_TRUE(allocator()->Allocate(0, 4 * kMiB, &big).IsNoSpace());
+  for (size_t i = 0; i < segments.size(); ++i) {
+    if (i % 40 != 0) {
+      ASSERT_TRUE(allocator()->Release(segments[i]).ok());
+    }
+  }
+  ASSERT_NE(Allocate(4 * kMiB), nullptr);
+  ExpectNoLeak();
+}
+
+TEST_F(SegmentTest, SparesAreTakenWithoutGrowth) {
+  allocator()->PrepareSpares(0, 3);
+  EXPECT_EQ(allocator()->GetUsage(0).free_segments, 3u);
+  allocator()->PrepareSpares(0, 3);
+  EXPECT_EQ(allocator()->GetUsage(0).free_segments, 3u);
+  const size_t objects = PoolObjects(store_.regions->impl()->region(0)).size();
+  for (int i = 0; i < 3; ++i) Allocate();
+  EXPECT_EQ(PoolObjects(store_.regions->impl()->region(0)).size(), objects);
+  EXPECT_EQ(allocator()->GetUsage(0).free_segments, 0u);
+}
+
+TEST_F(SegmentTest, TouchingASpareKeepsItsBytes) {
+  Segment* const segment = Allocate();
+  std::memset(segment->data(), 9, segment->capacity());
+  ASSERT_TRUE(allocator()->Release(segment).ok());
+  Reopen();
+  allocator()->PrepareSpares(0, 1);
+  Segment* const again = Allocate();
+  EXPECT_EQ(std::string(reinterpret_cast<char*>(again->data()), again->capacity()), std::string(again->capacity(), 9));
+}
+
+TEST_F(SegmentTest, PlentyOfFreeSegmentsMakeRoomForALargeOne) {
+  segment_size_ = kSmallSegment;
+  Reopen();
+  std::vector<Segment*> segments;
+  for (int i = 0; i < 200; ++i) segments.push_back(Allocate());
+  for (Segment* segment : segments) ASSERT_TRUE(allocator()->Release(segment).ok());
+  const uint64_t reserved = store_.regions->ReservedBytes(0);
+  Allocate(10 * kMiB);
+  EXPECT_EQ(store_.regions->ReservedBytes(0), reserved);
+  EXPECT_EQ(allocator()->GetUsage(0).free_segments, 0u);
+  ExpectNoLeak();
+}
+
+// ---- No space
+
+TEST_F(SegmentTest, NoSpaceLeavesEverythingUsable) {
+  options_ = PmemOptions(dir_.Sub("full"), 1, kMinRegionSize);
+  Reopen();
+  std::vector<Segment*> segments;
+  Status status;
+  for (;;) {
+    Segment* segment = nullptr;
+    status = allocator()->Allocate(0, 1000, &segment);
+    if (!status.ok()) break;
+    std::memset(segment->data(), static_cast<int>(segments.size()), segment->capacity());
+    segments.push_back(segment);
+  }
+  EXPECT_TRUE(status.IsNoSpace()) << status.ToString();
+  EXPECT_NE(status.message().find("max_region_size"), std::string::npos);
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    EXPECT_EQ(segments[i]->data()[segments[i]->capacity() - 1], static_cast<uint8_t>(i));
+    bytes += segments[i]->capacity();
+  }
+  EXPECT_GT(bytes, kMinRegionSize * 3 / 4);  // little of the region is wasted
+  ASSERT_TRUE(allocator()->Seal(segments[1], 10, 10).ok());
+  ASSERT_TRUE(allocator()->Release(segments[0]).ok());
+  EXPECT_EQ(Allocate(), segments[0]);
+  allocator()->PrepareSpares(0, 5);  // silently makes none
+  Segment* impossible = nullptr;
+  EXPECT_TRUE(allocator()->Allocate(0, 1ull << 40, &impossible).IsInvalidArgument());
+  EXPECT_TRUE(allocator()->Allocate(0, UINT64_MAX, &impossible).IsInvalidArgument());
+  const size_t count = segments.size();
+  Reopen();
+  EXPECT_EQ(Used().size(), count);
+  ExpectNoLeak();
+}
+
+// ---- Find
+
+TEST_F(SegmentTest, FindAgreesWithAModelOverManySizes) {
+  segment_size_ = 2 * kMiB;
+  Reopen();
+  std::mt19937_64 random(1);
+  std::map<uint64_t, Segment*> model;  // by start
+  const auto check = [&](uint64_t offset) {
+    const auto after = model.upper_bound(offset);
+    Segment* expected = after == model.begin() ? nullptr : std::prev(after)->second;
+    if (expected != nullptr && !expected->Contains(PmPtr(0, offset))) expected = nullptr;
+    ASSERT_EQ(allocator()->Find(PmPtr(0, offset)), expected) << offset;
+  };
+  for (int i = 0; i < 200; ++i) {
+    if (model.size() > 20) {
+      auto victim = std::next(model.begin(), static_cast<long>(random() % model.size()));
+      const bool returned = victim->second->capacity() > segment_size_;
+      ASSERT_TRUE(allocator()->Release(victim->second).ok());
+      if (returned) model.erase(victim);
+    }
+    Segment* const segment = Allocate(random() % (random() % 3 == 0 ? 8 * kMiB : kMiB));
+    model[segment->ptr(0).offset()] = segment;
+    for (const auto& [start, one] : model) {
+      check(start - 8);
+      check(start);
+      check(start + one->capacity() - 8);
+      check(start + one->capacity());
+    }
+    for (int k = 0; k < 50; ++k) check(random() % (512 * kMiB) / 8 * 8);
+    // Everything released but kept is allocated again now and then, so that the model has no kFree segments of its own kind.
+    std::vector<Segment*> kept;
+    for (const auto& [start, one] : model) {
+      if (one->state() == SegmentState::kFree) kept.push_back(one);
+    }
+    for (Segment* one : kept) {
+      Segment* const again = Allocate(one->capacity());
+      model[again->ptr(0).offset()] = again;
+    }
+  }
+  EXPECT_EQ(allocator()->Find(PmPtr(1, 4096)), nullptr);
+  EXPECT_EQ(allocator()->Find(PmPtr(UINT64_MAX - 7)), nullptr);
+}
+
+// ---- Crashes
+
+// Every transition, and a directory that needs a second block and a region that grows.
+Status EveryTransition(Store* store, int blocks) {
+  SegmentAllocator* const allocator = store->allocator.get();
+  Segment* segment = nullptr;
+  Segment* big = nullptr;
+  for (int i = 0; i < blocks; ++i) {
+    if (Status status = allocator->Allocate(0, 1, &segment); !status.ok()) return status;
+  }
+  if (Status status = allocator->Allocate(0, 2 * kMiB, &big); !status.ok()) return status;
+  if (Status status = allocator->Seal(segment, 100, 7); !status.ok()) return status;
+  if (Status status = allocator->Release(segment); !status.ok()) return status;
+  if (Status status = allocator->Release(big); !status.ok()) return status;
+  if (Status status = allocator->Allocate(0, 1, &segment); !status.ok()) return status;
+  if (Status status = allocator->Release(segment); !status.ok()) return status;
+  allocator->PrepareSpares(0, 2);
+  return Status::OK();
+}
+
+TEST_F(SegmentTest, ACrashAtEachPersistLeavesLegalStatesAndNoLeak) {
+  segment_size_ = kSmallSegment;
+  // 62 segments fill all but the last slot of a block.
+  for (int prepared : {0, 62}) {
+    for (int at = 0;; ++at) {
+      options_ = PmemOptions(dir_.Sub("crash" + std::to_string(prepared) + "-" + std::to_string(at)));
+      Reopen();
+      for (int i = 0; i < prepared; ++i) Allocate();
+      const std::set<uint64_t> before = [&] {
+        std::set<uint64_t> generations;
+        for (Segment* segment : Used()) generations.insert(segment->generation());
+        return generations;
+      }();
+      store_ = Store();
+
+      const int code = RunInChild([&] {
+        Store child;
+        if (!Store::Open(options_, segment_size_, &child).ok()) return 1;
+        ExitAtDrain exit_at_drain(at);
+        child.regions->persistence()->SetObserver(&exit_at_drain);
+        return EveryTransition(&child, 3).ok() ? 0 : 2;
+      });
+      if (code != 0) {
+        ASSERT_EQ(code, ExitAtDrain::kExitCode);
+      }
+      EXPECT_TRUE(PoolIsConsistent(SetPath()));
+
+      for (int reopen = 0; reopen < 2; ++reopen) {
+        Reopen();
+        ExpectNoLeak();
+        std::set<uint64_t> after;
+        for (Segment* segment : Used()) after.insert(segment->generation());
+        EXPECT_TRUE(std::includes(after.begin(), after.end(), before.begin(), before.end()));
+        EXPECT_LE(after.size(), before.size() + 4);
+        // Nothing that a crash cut short stays behind: only kept sizes are free.
+        EXPECT_EQ(allocator()->GetUsage(0).free_bytes, allocator()->GetUsage(0).free_segments * (kSmallSegment - 128));
+      }
+      // Life goes on, with generations that are new.
+      const uint64_t newest = before.empty() ? 0 : *before.rbegin();
+      Segment* const segment = Allocate();
+      EXPECT_GT(segment->generation(), newest);
+      ASSERT_TRUE(EveryTransition(&store_, 3).ok());
+      ExpectNoLeak();
+      store_ = Store();
+      ASSERT_TRUE(RegionSet::Destroy(options_).ok());
+      if (code == 0) break;
+    }
+  }
+}
+
+TEST_F(SegmentTest, ACrashWhileOpenFinishesACrash) {
+  segment_size_ = kSmallSegment;
+  for (int first = 0;; ++first) {
+    bool more = true;
+    for (int second = 0; more; ++second) {
+      options_ = PmemOptions(dir_.Sub("crash"));
+      Reopen();
+      store_ = Store();
+      const auto child = [&](int open_at, int work_at) {
+        return RunInChild([&] {
+          Store inner;
+          if (!RegionSet::Open(options_, &inner.regions).ok()) return 1;
+          ExitAtDrain in_open(open_at), in_work(work_at);
+          if (open_at >= 0) inner.regions->persistence()->SetObserver(&in_open);
+          if (!SegmentAllocator::Open(inner.regions.get(), segment_size_, &inner.allocator).ok()) return 2;
+          inner.regions->persistence()->SetObserver(&in_work);
+          return work_at < 0 || EveryTransition(&inner, 1).ok() ? 0 : 3;
+        });
+      };
+      const int code = child(-1, first);
+      if (code == 0) return;  // `first` is behind the last persist
+      ASSERT_EQ(code, ExitAtDrain::kExitCode);
+      more = child(second, -1) == ExitAtDrain::kExitCode;
+      Reopen();
+      ExpectNoLeak();
+      store_ = Store();
+      ASSERT_TRUE(RegionSet::Destroy(options_).ok());
+    }
+  }
+}
+
+TEST_F(SegmentTest, FailedPersistIsReported) {
+  const PmemTempDir disk(PmemTempDir::DiskParent());
+  options_ = PmemOptions(disk.Sub("db"));
+  options_.persist_mode = PersistMode::kPage;
+  Reopen();
+  Segment* const segment = Allocate();
+  store_.regions->persistence()->FailSyncsForTest();
+  Segment* other = nullptr;
+  EXPECT_TRUE(allocator()->Allocate(0, 1, &other).IsIOError());
+  EXPECT_TRUE(allocator()->Seal(segment, 1, 1).IsIOError());
+  EXPECT_TRUE(allocator()->Release(segment).IsIOError());
+  EXPECT_TRUE(store_.regions->persistence()->failed());
+}
+
+// ---- Damage
+
+TEST_F(SegmentTest, EveryWordOfADescriptorIsChecked) {
+  Segment* const open = Allocate();
+  Segment* const sealed = Allocate();
+  Segment* const free = Allocate();
+  ASSERT_TRUE(allocator()->Seal(sealed, 1000, 3).ok());
+  ASSERT_TRUE(allocator()->Release(free).ok());
+  const PmPtr open_start = open->ptr(0);
+  Region* region = store_.regions->impl()->region(0);
+  const uint64_t block = AlignToLine(region->root()->directory.offset);
+  const uint64_t header = open_start.offset() - sizeof(SegmentHeader);
+  const uint64_t root = store_.regions->ToPmPtr(0, region->root()).offset();
+  // What may differ without harm: fields that mean nothing in that state.
+  const auto is_free_of_meaning = [](SegmentState state, size_t field) {
+    if (field == 56) return true;
+    if (field == 24) return state == SegmentState::kFree;
+    return (field == 32 || field == 40) && state != SegmentState::kSealed;
+  };
+  const auto expect_corruption = [&](uint64_t offset, uint64_t value, const std::string& what) {
+    auto* word = reinterpret_cast<uint64_t*>(store_.regions->base(0) + offset);
+    const uint64_t good = *word;
+    if (value == good) return;
+    *word = value;
+    std::unique_ptr<SegmentAllocator> other;
+    const Status status = SegmentAllocator::Open(store_.regions.get(), segment_size_, &other);
+    EXPECT_TRUE(status.IsCorruption()) << what << ": " << status.ToString();
+    *word = good;
+  };
+  std::mt19937_64 random(7);
+  const auto mutate = [&](uint64_t offset, const std::string& what, bool zero = true) {
+    const uint64_t good = *reinterpret_cast<uint64_t*>(store_.regions->base(0) + offset);
+    for (int bit = 0; bit < 64; ++bit)
+      expect_corruption(offset, good ^ (uint64_t{1} << bit), what + " bit " + std::to_string(bit));
+    if (zero) expect_corruption(offset, 0, what + " zero");
+    expect_corruption(offset, random(), what + " random");
+  };
+  for (size_t slot = 0; slot < 4; ++slot) {
+    const uint64_t at = block + offsetof(DirectoryBlock, descriptors) + slot * sizeof(SegmentDescriptor);
+    const auto* descriptor = reinterpret_cast<SegmentDescriptor*>(region->base() + at);
+    if (descriptor->object.offset == 0) continue;
+    const SegmentState state = SegmentDirectory::StateOf(*descriptor);
+    for (size_t field = 0; field < sizeof(SegmentDescriptor); field += 8) {
+      if (is_free_of_meaning(state, field)) continue;
+      // A free segment without its object reads as a return to the pool that was cut short. It costs space, not data.
+      const bool zero = !(state == SegmentState::kFree && field == 8);
+      mutate(at + field, "slot " + std::to_string(slot) + " field " + std::to_string(field), zero);
+    }
+  }
+  for (size_t field = 0; field < 48; field += 8) mutate(header + field, "header " + std::to_string(field));
+  mutate(root + offsetof(RegionRoot, generation_word), "generation");
+  mutate(root + offsetof(RegionRoot, directory) + 8, "directory link");
+  mutate(root + offsetof(RegionRoot, directory), "directory pool");
+  mutate(block + offsetof(DirectoryBlock, tag), "block tag");
+  expect_corruption(root + offsetof(RegionRoot, directory_blocks), 2, "lost block");
+}
+
+TEST_F(SegmentTest, OverlapIsCorruption) {
+  Segment* const one = Allocate();
+  Allocate();
+  Region* region = store_.regions->impl()->region(0);
+  auto* block = reinterpret_cast<DirectoryBlock*>(region->base() + AlignToLine(region->root()->directory.offset));
+  // A second, whole descriptor of the same memory.
+  SegmentDescriptor* twin = &block->descriptors[DirectoryBlock::kDescriptors - 1];
+  for (SegmentDescriptor& descriptor : block->descriptors) {
+    if (SegmentDirectory::DataOffsetOf(descriptor) == one->ptr(0).offset()) *twin = descriptor;
+  }
+  std::unique_ptr<SegmentAllocator> other;
+  const Status status = SegmentAllocator::Open(store_.regions.get(), segment_size_, &other);
+  EXPECT_TRUE(status.IsCorruption());
+  EXPECT_NE(status.message().find("overlap"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace braiddb
