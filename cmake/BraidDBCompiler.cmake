@@ -18,11 +18,18 @@ if(BRAIDDB_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 # STRICT adds the warning on narrowing conversions, which in a storage engine are bugs; tests do without.
+# TEST is for tests' own code, which is long and runs once: optimized less, and not searched for undefined behaviour, it
+# compiles in a seventh of the time under sanitizers.
 function(braiddb_compile_options target)
-  cmake_parse_arguments(arg "STRICT" "" "" ${ARGN})
+  cmake_parse_arguments(arg "STRICT;TEST" "" "" ${ARGN})
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wshadow -Werror -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual -Wundef -Wvla)
   if(arg_STRICT)
     target_compile_options(${target} PRIVATE -Wconversion)
+  endif()
+  if(arg_TEST AND BRAIDDB_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0 -fno-sanitize=undefined)
+  elseif(arg_TEST)
+    target_compile_options(${target} PRIVATE -O1)
   endif()
 endfunction()

@@ -1,15 +1,16 @@
 # Every tests/*_test.cc (also one folder down) is an executable of its own and one ctest test.
 #
 # Labels: unit, the folder, and concurrent if the file's path says so. The label ci marks what scripts/test runs of this
-# build: everything in a plain build, unit tests under AddressSanitizer, concurrent ones under ThreadSanitizer; the target
-# braiddb_ci builds just that. BRAIDDB_TEST_PREFIX keeps names apart where tests of several builds run together.
+# build: everything in a plain build, under AddressSanitizer all but the test of db_bench, which would build that for little,
+# concurrent ones under ThreadSanitizer; the target braiddb_ci builds just that. BRAIDDB_TEST_PREFIX keeps names apart where
+# tests of several builds run together.
 set(BRAIDDB_TEST_PREFIX "" CACHE STRING "Put before the name of every test")
 find_package(GTest REQUIRED)
 
 file(GLOB braiddb_support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cc)
 if(braiddb_support_sources)
   add_library(braiddb_test_support STATIC ${braiddb_support_sources})
-  braiddb_compile_options(braiddb_test_support)
+  braiddb_compile_options(braiddb_test_support TEST)
   set(support_scope PUBLIC)
 else()
   add_library(braiddb_test_support INTERFACE)
@@ -35,14 +36,16 @@ foreach(source IN LISTS braiddb_test_sources)
   if(source MATCHES "^tests/([^/]+)/")
     list(APPEND labels ${CMAKE_MATCH_1})
   endif()
-  if(NOT BRAIDDB_SANITIZE MATCHES "thread" OR "concurrent" IN_LIST labels)
+  if(NOT BRAIDDB_SANITIZE
+     OR (BRAIDDB_SANITIZE MATCHES "address" AND NOT name STREQUAL "db_bench_test")
+     OR (BRAIDDB_SANITIZE MATCHES "thread" AND "concurrent" IN_LIST labels))
     list(APPEND labels ci)
     add_dependencies(braiddb_ci ${name})
   endif()
   list(REMOVE_DUPLICATES labels)
 
   add_executable(${name} ${source})
-  braiddb_compile_options(${name})
+  braiddb_compile_options(${name} TEST)
   target_link_libraries(${name} PRIVATE braiddb_test_support GTest::gtest_main)
   add_test(NAME ${BRAIDDB_TEST_PREFIX}${name} COMMAND ${name})
   set_tests_properties(${BRAIDDB_TEST_PREFIX}${name} PROPERTIES LABELS "${labels}" TIMEOUT 600)

@@ -29,6 +29,8 @@ FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const Ke
   const uint64_t boundary = memtable->boundary.load(std::memory_order_acquire);
   result.table = std::make_shared<PmTable>(memtable->id(), boundary, regions, order);
   ListBuilder builder(regions, result.table.get());
+  // Writers count their entries in portions; what they have not counted yet only makes the filter let a little more through.
+  if (order->equal_means_same()) result.table->filter = std::make_unique<BloomFilter>(memtable->entry_count.load(std::memory_order_relaxed) + 1024);
   const LogEntry* previous = nullptr;
   uint64_t position = 0;
   Window windows[2];
@@ -47,6 +49,7 @@ FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const Ke
         if (Segment* segment = segments.Find(pointer)) segment->dead_entries.fetch_add(1, std::memory_order_relaxed);
       } else {
         builder.Append(entry, pointer);
+        if (result.table->filter != nullptr) result.table->filter->Add(BloomFilter::Hash(entry->key()));
       }
       previous = entry;
     }

@@ -65,8 +65,10 @@ class Lane {
     seen_regions_ |= 1u << region_;
     layer_ = first ? kMaxHeight - 1 : std::min(kMaxHeight - 1, std::max(start_layer_, entry_->height() - 1));
     top_ = layer_;
+    low_ = layer_;
     tower_ = rightmost(layer_);
     moved_ = false;
+    moved_since_climb_ = false;
     steps_ = 0;
     bound_ = 0;
   }
@@ -99,7 +101,14 @@ class Lane {
     if (BeforeTarget(*node)) {
       tower_ = candidate_ + kTowerOffset;
       moved_ = true;
-      if (++steps_ > kStepsBeforeClimb && layer_ + 1 < kMaxHeight) Climb();
+      moved_since_climb_ = true;
+      if (++steps_ > kStepsBeforeClimb && layer_ + 1 < kMaxHeight) {
+        if (layer_ == 0 && candidate_.region() != region_ && node->height() > 1) {
+          Leap(*node);
+        } else {
+          Climb();
+        }
+      }
       return Advance();
     }
     bound_ = candidate_.raw();
@@ -111,15 +120,30 @@ class Lane {
     ++layer_;
     top_ = std::max(top_, layer_);
     tower_ = rightmost(layer_);
-    moved_ = false;
+    moved_since_climb_ = false;
     steps_ = 0;
   }
 
+  // Where this region has next to nothing, another's upper layers lead on.
+  void Leap(const LogEntry& node) {
+    const BraidedList::Start start{candidate_.region(), node.next, node.height() - 1};
+    const LogEntry* last = l1_.FindLessFrom(start, SearchKey(order_, key_, entry_->sequence()));
+    // The search starts at a node before the target, so there is one; its region is found by its place.
+    for (uint32_t region = 0; region < regions_.count(); ++region) {
+      const PmPtr pointer = regions_.ToPmPtr(region, last);
+      if (pointer.region() == region && regions_.Contains(pointer, sizeof(LogEntry))) tower_ = pointer + kTowerOffset;
+    }
+    steps_ = 0;
+  }
+
+  // What is known of a layer may be ahead of where the search is (if it did not move since), or behind.
   void Descend() {
     --layer_;
     steps_ = 0;
     const PmPtr known = rightmost(layer_);
-    if (!moved_) {
+    const bool stale = layer_ < low_ ? moved_ : moved_since_climb_;
+    low_ = std::min(low_, layer_);
+    if (!stale) {
       tower_ = known;
     } else if (layer_ == 0 && regions_.count() > 1 && IsLater(known, tower_)) {
       tower_ = known;  // another region's search got farther on the shared bottom layer
@@ -181,8 +205,10 @@ class Lane {
   uint32_t region_ = 0;
   uint32_t layer_ = 0;
   uint32_t top_ = 0;  // rightmost() is exact up to this layer
+  uint32_t low_ = 0;  // lowest layer that this search has been on
   uint32_t steps_ = 0;
-  bool moved_ = false;
+  bool moved_ = false;              // in this search
+  bool moved_since_climb_ = false;  // since it last climbed
   PmPtr tower_;
   PmPtr candidate_;
   uint64_t bound_ = 0;

@@ -1,4 +1,6 @@
 // Background work: flush, checkpoint, zipper compaction, reclamation.
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -8,6 +10,7 @@
 #include "log/log_reader.h"
 #include "util/format.h"
 #include "util/spin.h"
+#include "util/thread_priority.h"
 #include "util/sync_point.h"
 
 namespace braiddb {
@@ -57,6 +60,7 @@ Status DBImpl::BackgroundError() const {
 // ---- Flush and checkpoint
 
 void DBImpl::FlushLoop() {
+  pthread_setname_np(pthread_self(), "braid-flush");
   for (;;) {
     {
       std::unique_lock lock(work_mutex_);
@@ -171,7 +175,14 @@ bool DBImpl::CompactionWanted() const {
 }
 
 void DBImpl::CompactionLoop() {
+  pthread_setname_np(pthread_self(), "braid-compact");
+  // Where CPUs are scarce, writers and readers come first: a merge that comes later costs less than a write that waits.
+  LowerThreadPriority();
   bool more_to_account = true;
+  if (!resume_merge_ && counters_.l1_entries.load() > 0) {  // an index makes reads faster; the open did not wait for it
+    std::lock_guard lock(compaction_mutex_);
+    InstallLastLevel(0);
+  }
   for (;;) {
     {
       std::unique_lock lock(work_mutex_);
@@ -281,12 +292,19 @@ Status DBImpl::FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, 
   counters_.compactions.fetch_add(tables.empty() ? 0 : 1, std::memory_order_relaxed);
   counters_.merged.fetch_add(stats.merged, std::memory_order_relaxed);
   counters_.dropped.fetch_add(stats.dropped + stats.unlinked, std::memory_order_relaxed);
-  if (tables.empty()) return Status::OK();
+  InstallLastLevel(tables.size());
+  return Status::OK();
+}
+
+// The new index goes with the view that no longer has the tables; see TallIndex.
+// REQUIRES: compaction_mutex_, and no merge is running.
+void DBImpl::InstallLastLevel(size_t merged_tables) {
+  l1_ = l1_->WithIndex(counters_.l1_entries.load(std::memory_order_relaxed));
   std::lock_guard lock(view_mutex_);
   auto view = std::make_shared<ReadView>(*current_view_);
-  view->l0.resize(view->l0.size() - tables.size());
+  view->l0.resize(view->l0.size() - merged_tables);
+  view->l1 = l1_;
   InstallView(view);
-  return Status::OK();
 }
 
 // REQUIRES: compaction_mutex_, and no merge to resume.

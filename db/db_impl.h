@@ -97,9 +97,12 @@ class DBImpl final : public DB {
   void WaitPublished(uint64_t sequence) const;
 
   // ---- read.cc
-  const LogEntry* FindEntry(const ReadView& view, const SearchKey& target, VisitCounts* visits) const;
-  // The entry that `target` selects, null if the key is not there; inside an epoch guard.
-  const LogEntry* GetEntry(const SearchKey& target, bool latest, ThreadState* thread) const;
+  const LogEntry* FindEntry(const ReadView& view, const SearchKey& target, LookupTrace* trace) const;
+  // The put that `target` selects, null if the key is not there; inside an epoch guard. With kMaxSequence: the newest state.
+  const LogEntry* FindPut(const SearchKey& target, ThreadState* thread, bool* met_dead) const;
+  // Hands the put, or null, to `deliver` inside an epoch guard.
+  template <class Deliver>
+  Status ReadKey(const ReadOptions& options, Slice key, const Deliver& deliver);
   uint64_t RegisterSnapshot();
 
   // ---- background.cc
@@ -115,6 +118,7 @@ class DBImpl final : public DB {
   Status MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, PmPtr progress, uint64_t merge_id);
   Status SweepRange(const Slice* begin, const Slice* end);
   Status FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, const ZipperStats& stats);
+  void InstallLastLevel(size_t merged_tables);
   ZipperContext MakeZipperContext(const VersionFilter* filter) const;
   void ReclaimSegments();
   // Counts entries of segments from before this open, one segment a call; false when there is none left.
@@ -134,7 +138,7 @@ class DBImpl final : public DB {
   std::unique_ptr<RegionSet> regions_;
   std::unique_ptr<SegmentAllocator> segments_;
   KeyOrder order_;
-  std::unique_ptr<BraidedSkipList> l1_;
+  std::shared_ptr<const BraidedSkipList> l1_;  // compaction_mutex_; readers take the view's
   mutable EpochManager epochs_;
   mutable PerThread<ThreadState> threads_;
   SnapshotList snapshots_;

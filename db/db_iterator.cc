@@ -44,7 +44,7 @@ DBIterator::DBIterator(DBImpl* db, std::shared_ptr<const ReadView> view, const R
   const auto add = [this](std::unique_ptr<EntryCursor> cursor) { children_.push_back({std::move(cursor), nullptr, 0}); };
   add(view_->active->NewCursor());
   for (const auto& memtable : view_->immutables) add(memtable->NewCursor());
-  for (const auto& table : view_->l0) add(table->list.NewCursor());
+  for (const auto& table : view_->l0) add(std::make_unique<BraidedCursor>(&table->list, nullptr));
   add(view_->l1->NewCursor());
   SetBounds(options);
 }

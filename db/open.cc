@@ -31,6 +31,7 @@ Status Validate(const Options& options) {
     return Status::InvalidArgument("Options::segment_size must be between 256 KiB and 1 GiB");
   }
   if (options.memtable_size < (16u << 10)) return Status::InvalidArgument("Options::memtable_size must be at least 16 KiB");
+  if (options.memtable_max_entries < 1024) return Status::InvalidArgument("Options::memtable_max_entries must be at least 1024");
   if (options.max_region_size != 0 && options.max_region_size < kMinRegionSize) {
     return Status::InvalidArgument("Options::max_region_size must be at least 32 MiB, or 0 for the file system's capacity");
   }
@@ -198,7 +199,6 @@ Status DBImpl::Recover() {
   if (replay.table != nullptr) view->l0.insert(view->l0.begin(), replay.table);
   view->active = NewMemtable();
   if (view->active == nullptr) return Status::MemoryLimit("no address space for a memtable");
-  view->l1 = l1_.get();
   active_.store(view->active.get(), std::memory_order_seq_cst);
   active_first_sequence_ = last + 1;
   {
@@ -212,7 +212,7 @@ Status DBImpl::Recover() {
 
 void DBImpl::RestoreTables() {
   auto view = std::make_shared<ReadView>();
-  view->l1 = l1_.get();
+  view->l1 = l1_;
   for (const ManifestState::Table& listed : manifest_state_.tables) {
     auto table = std::make_shared<PmTable>(listed.id, listed.boundary, regions_.get(), &order_);
     table->heads() = listed.heads;

@@ -23,55 +23,78 @@ void PinnableSlice::Reset() {
   value_ = Slice();
 }
 
-const LogEntry* DBImpl::FindEntry(const ReadView& view, const SearchKey& target, VisitCounts* visits) const {
+const LogEntry* DBImpl::FindEntry(const ReadView& view, const SearchKey& target, LookupTrace* trace) const {
   if (const LogEntry* entry = view.active->Find(target)) return entry;
   for (const auto& memtable : view.immutables) {
     if (const LogEntry* entry = memtable->Find(target)) return entry;
   }
-  for (const auto& table : view.l0) {
-    if (const LogEntry* entry = table->list.Find(target, visits)) return entry;
+  if (!view.l0.empty()) {
+    const uint64_t hash = BloomFilter::Hash(target.key);
+    for (const auto& table : view.l0) {
+      if (const LogEntry* entry = table->Find(target, hash, trace)) return entry;
+    }
   }
-  return view.l1->Find(target, visits);
+  return view.l1->Find(target, trace);
 }
 
-const LogEntry* DBImpl::GetEntry(const SearchKey& target, bool latest, ThreadState* thread) const {
-  VisitCounts visits;
-  const LogEntry* entry = FindEntry(*view_.load(std::memory_order_acquire), target, &visits);
-  // A batch becomes visible as one: who sees a part of it waits until it is all there (microseconds).
-  if (entry != nullptr && latest && entry->is_batch_member()) WaitPublished(entry->sequence());
+const LogEntry* DBImpl::FindPut(const SearchKey& target, ThreadState* thread, bool* met_dead) const {
+  LookupTrace trace;
+  const LogEntry* entry = FindEntry(*view_.load(std::memory_order_acquire), target, &trace);
   const bool found = entry != nullptr && entry->type() == EntryType::kPut;
   if (thread != nullptr) {
     thread->gets.Add(1);
     if (found) thread->gets_found.Add(1);
-    thread->local_visits.Add(visits.local);
-    if (visits.remote != 0) thread->remote_visits.Add(visits.remote);
+    thread->local_visits.Add(trace.local);
+    if (trace.remote != 0) thread->remote_visits.Add(trace.remote);
   }
+  if (met_dead != nullptr) *met_dead = trace.met_dead;
+  // A batch becomes visible as one: who sees a part of it waits until it is all there (microseconds).
+  if (entry != nullptr && target.sequence == kMaxSequence && entry->is_batch_member()) WaitPublished(entry->sequence());
   return found ? entry : nullptr;
 }
 
+// A read of the newest state registers no snapshot. It goes through the levels from the newest to the oldest, and what it finds in one was the
+// newest version when it had seen that the levels above have none. That fails only when a version that was its answer when it began is marked
+// dead before it gets there, because a newer one, written since, was merged: then it comes upon the mark, and reads again at a snapshot, whose
+// versions are not marked.
+template <class Deliver>
+Status DBImpl::ReadKey(const ReadOptions& options, Slice key, const Deliver& deliver) {
+  ThreadState* thread = threads_.Get();
+  if (options.snapshot == nullptr) {
+    const auto guard = epochs_.Enter();
+    bool met_dead = false;
+    const LogEntry* entry = FindPut(SearchKey(order_, key, kMaxSequence), thread, &met_dead);
+    if (!met_dead) return deliver(entry);
+  }
+  const uint64_t sequence = options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
+  Status status;
+  {
+    const auto guard = epochs_.Enter();
+    status = deliver(FindPut(SearchKey(order_, key, sequence), thread, nullptr));
+  }
+  if (options.snapshot == nullptr) snapshots_.Unregister(sequence);
+  return status;
+}
+
 Status DBImpl::Get(const ReadOptions& options, Slice key, std::string* value) {
-  const bool latest = options.snapshot == nullptr;
-  const SearchKey target(order_, key, latest ? kMaxSequence : options.snapshot->GetSequenceNumber());
-  const auto guard = epochs_.Enter();
-  const LogEntry* entry = GetEntry(target, latest, threads_.Get());
-  if (entry == nullptr) return Status::NotFound();
-  value->assign(entry->value());
-  return Status::OK();
+  return ReadKey(options, key, [value](const LogEntry* entry) {
+    if (entry == nullptr) return Status::NotFound();
+    value->assign(entry->value());
+    return Status::OK();
+  });
 }
 
 Status DBImpl::Get(const ReadOptions& options, Slice key, PinnableSlice* value) {
   value->Reset();
-  const bool latest = options.snapshot == nullptr;
-  const SearchKey target(order_, key, latest ? kMaxSequence : options.snapshot->GetSequenceNumber());
-  const auto guard = epochs_.Enter();
-  const LogEntry* entry = GetEntry(target, latest, threads_.Get());
-  if (entry == nullptr) return Status::NotFound();
-  // Inside the guard: what the pin holds is reachable now.
-  value->pin_ = epochs_.Pin();
-  value->owner_ = &epochs_;
-  value->release_ = [](void* epochs, uint64_t pin) { static_cast<EpochManager*>(epochs)->Unpin(pin); };
-  value->value_ = entry->value();
-  return Status::OK();
+  return ReadKey(options, key, [this, value](const LogEntry* entry) {
+    if (entry == nullptr) return Status::NotFound();
+    // Inside the guard: what the pin holds is reachable now.
+    value->pin_ = epochs_.Pin();
+    value->owner_ = &epochs_;
+    value->release_ = [](void* epochs, uint64_t pin) { static_cast<EpochManager*>(epochs)->Unpin(pin); };
+    value->value_ = entry->value();
+    return Status::OK();
+  });
 }
 
 std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
@@ -83,7 +106,7 @@ std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vect
     const auto guard = epochs_.Enter();
     ThreadState* thread = threads_.Get();
     for (size_t i = 0; i < keys.size(); ++i) {
-      const LogEntry* entry = GetEntry(SearchKey(order_, keys[i], sequence), false, thread);
+      const LogEntry* entry = FindPut(SearchKey(order_, keys[i], sequence), thread, nullptr);
       if (entry == nullptr) {
         statuses[i] = Status::NotFound();
       } else {

@@ -180,13 +180,18 @@ void DBImpl::AssignExtent(ThreadState* thread, Memtable* memtable, const LogSlot
 Status DBImpl::Charge(ThreadState* thread, Memtable* memtable, uint64_t bytes, uint64_t entries) {
   thread->uncharged_bytes += bytes;
   thread->uncharged_entries += entries;
-  if (__builtin_expect(thread->uncharged_bytes * kChargePortions < options_.memtable_size, 1)) return Status::OK();
-  const uint64_t charged = memtable->charged_bytes.fetch_add(thread->uncharged_bytes, std::memory_order_relaxed);
-  memtable->entry_count.fetch_add(thread->uncharged_entries, std::memory_order_relaxed);
-  const uint64_t total = charged + thread->uncharged_bytes;
+  if (__builtin_expect(thread->uncharged_bytes * kChargePortions < options_.memtable_size &&
+                           thread->uncharged_entries * kChargePortions < options_.memtable_max_entries,
+                       1)) {
+    return Status::OK();
+  }
+  const uint64_t charged =
+      memtable->charged_bytes.fetch_add(thread->uncharged_bytes, std::memory_order_relaxed) + thread->uncharged_bytes;
+  const uint64_t counted =
+      memtable->entry_count.fetch_add(thread->uncharged_entries, std::memory_order_relaxed) + thread->uncharged_entries;
   thread->uncharged_bytes = 0;
   thread->uncharged_entries = 0;
-  if (total < options_.memtable_size) return Status::OK();
+  if (charged < options_.memtable_size && counted < options_.memtable_max_entries) return Status::OK();
   // The write is done: that there is no memory for another memtable only means that this one grows on.
   Status status = RotateMemtable(memtable);
   if (!status.ok()) Log("rotation: " + status.ToString());

@@ -30,6 +30,8 @@ class KeyOrder {
     return flip_ != 0 ? -order : order;
   }
 
+  // Whether keys that are equal have the same bytes.
+  bool equal_means_same() const { return mask_ != 0; }
   const Comparator* comparator() const { return comparator_; }
 
  private:

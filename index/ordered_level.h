@@ -9,10 +9,11 @@
 
 namespace braiddb {
 
-// Nodes of persistent structures that one operation looked at; summed into Statistics.
-struct VisitCounts {
-  uint64_t local = 0;
-  uint64_t remote = 0;
+// What one point lookup came upon.
+struct LookupTrace {
+  uint64_t local = 0;     // nodes of persistent structures visited in the reader's own region; summed into Statistics
+  uint64_t remote = 0;    // … in another region
+  bool met_dead = false;  // a version of the key that is marked dead was passed over
 };
 
 // A level is read through this interface, which has no mutators: only a compaction job holds what changes it.
@@ -21,8 +22,8 @@ class OrderedLevel {
  public:
   virtual ~OrderedLevel() = default;
 
-  // The newest entry of target.key with a sequence number <= target.sequence; null if there is none.
-  virtual const LogEntry* Find(const SearchKey& target, VisitCounts* visits) const = 0;
+  // The newest entry of target.key that is not dead and has a sequence number <= target.sequence; null if there is none.
+  virtual const LogEntry* Find(const SearchKey& target, LookupTrace* trace) const = 0;
   virtual std::unique_ptr<EntryCursor> NewCursor() const = 0;
 };
 

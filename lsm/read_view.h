@@ -16,7 +16,7 @@ struct ReadView : std::enable_shared_from_this<ReadView> {
   std::shared_ptr<Memtable> active;
   std::vector<std::shared_ptr<Memtable>> immutables;
   std::vector<std::shared_ptr<PmTable>> l0;
-  const OrderedLevel* l1 = nullptr;
+  std::shared_ptr<const OrderedLevel> l1;
 };
 
 }  // namespace braiddb

@@ -36,6 +36,8 @@ uint32_t SkipListMemtable::FindGreaterOrEqual(const SearchKey& target, Insertion
     uint32_t next = At(before)->next[layer].load(std::memory_order_acquire);
     while (next != 0 && next != bound) {
       const Node* node = At(next);
+      // Both ways on are fetched at once: to the right, and one layer down.
+      if (layer > 0) __builtin_prefetch(At(At(before)->next[layer - 1].load(std::memory_order_relaxed)));
       if (!Before(node, target)) break;
       before = next;
       next = node->next[layer].load(std::memory_order_acquire);  // acquire: pairs with the release in Publish

@@ -19,7 +19,7 @@ void Persistence::PageSync::Add(const void* address, size_t bytes) {
   const Range range{first & page_mask_, (first + bytes + ~page_mask_) & page_mask_};
   Pending* const pending = pending_.Get();
   if (pending == nullptr) {
-    Sync(range);  // more threads than slots: there is nowhere to remember it
+    Sync({range});  // more threads than slots: there is nowhere to remember it
     return;
   }
   std::vector<Range>& ranges = pending->ranges;
@@ -38,11 +38,12 @@ void Persistence::PageSync::Add(const void* address, size_t bytes) {
 bool Persistence::PageSync::Drain() {
   if (Pending* const pending = pending_.Get(); pending != nullptr && !pending->ranges.empty()) {
     Merge(&pending->ranges);
-    for (const Range& range : pending->ranges) Sync(range);
+    Sync(pending->ranges);
     pending->ranges.clear();
     pending->merge_at = kMergeAt;
   }
-  return error_.load(std::memory_order_acquire) == 0;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return error_ == 0;
 }
 
 void Persistence::PageSync::Merge(std::vector<Range>* ranges) {
@@ -59,24 +60,34 @@ void Persistence::PageSync::Merge(std::vector<Range>* ranges) {
   ranges->resize(last + 1);
 }
 
+int Persistence::PageSync::SyncRange(const Range& range) const {
+  if (fail_syncs_->load(std::memory_order_relaxed)) return EIO;
+  return msync(reinterpret_cast<void*>(range.begin), range.end - range.begin, MS_SYNC) == 0 ? 0 : errno;
+}
+
 // The first error stays for ever: the kernel may have dropped the dirty pages and forgotten the error, so no later sync can
 // be believed.
-void Persistence::PageSync::Sync(const Range& range) {
-  if (error_.load(std::memory_order_relaxed) != 0) return;
+void Persistence::PageSync::Sync(const std::vector<Range>& ranges) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (error_ != 0) return;
+  const uint64_t mine = next_sync_++;
+  active_syncs_.insert(mine);
+  lock.unlock();
   int error = 0;
-  if (fail_syncs_->load(std::memory_order_relaxed)) {
-    error = EIO;
-  } else if (msync(reinterpret_cast<void*>(range.begin), range.end - range.begin, MS_SYNC) != 0) {
-    error = errno;
-  }
-  int none = 0;
-  if (error != 0) error_.compare_exchange_strong(none, error, std::memory_order_acq_rel);
+  for (size_t i = 0; i < ranges.size() && error == 0; ++i) error = SyncRange(ranges[i]);
+
+  lock.lock();
+  if (error_ == 0) error_ = error;
+  active_syncs_.erase(mine);
+  sync_ended_.notify_all();
+  const uint64_t started = next_sync_;  // below it: syncs that may have been told of the loss of a page of ours
+  sync_ended_.wait(lock, [&] { return active_syncs_.empty() || *active_syncs_.begin() >= started; });
 }
 
 Status Persistence::PageSync::error() const {
-  const int error = error_.load(std::memory_order_acquire);
-  if (error == 0) return Status::OK();
-  return Status::IOError(std::string("msync failed: ") + std::strerror(error) +
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (error_ == 0) return Status::OK();
+  return Status::IOError(std::string("msync failed: ") + std::strerror(error_) +
                          "; what was written last may be lost. The database accepts reads only: check the disk and its file "
                          "system (dmesg), then open the database again");
 }

@@ -44,10 +44,12 @@ class RegionSet {
  public:
   // Create leaves nothing behind when it fails. Open tells apart, each with its own message that says what to do:
   //   NotFound          no region files there
-  //   Corruption        foreign, truncated, empty or damaged file; a region missing; regions of two databases mixed, or in the
-  //   wrong order NotSupported      written by a newer format version
+  //   Corruption        foreign, truncated, empty or damaged file; a region missing; regions of two databases
+  //                     mixed, or in the wrong order
+  //   NotSupported      written by a newer format version
   //   IOError           no permission, or the system refused
-  //   InvalidArgument   options that contradict what is stored (number of regions)
+  //   InvalidArgument   options that contradict what is stored (number of regions); Create: the place is taken
+  //   Busy              open in this or another process
   // Every file is checked (type, size against what was recorded, pool signature) before libpmemobj sees it.
   static Status Create(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result);
   static Status Open(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result);

@@ -9,24 +9,29 @@ const LogEntry* EntryOfTower(const uint64_t* tower) {
   return reinterpret_cast<const LogEntry*>(reinterpret_cast<const char*>(tower) - offsetof(LogEntry, next));
 }
 
+// Steps along the bottom layer after which a search climbs the tower it stands on, whatever its region: where the reader's own region has
+// few entries, the others' upper layers lead on.
+constexpr uint32_t kBottomSteps = 8;
+
 }  // namespace
 
-void BraidedList::Account(VisitCounts* visits, uint64_t local, uint64_t remote) const {
-  if (visits == nullptr) return;
-  visits->local += local;
-  visits->remote += remote;
+void BraidedList::Account(LookupTrace* trace, uint64_t local, uint64_t remote) const {
+  if (trace == nullptr) return;
+  trace->local += local;
+  trace->remote += remote;
   const Persistence* persistence = regions_->persistence();
   const uint64_t delay_ns = (local + remote) * persistence->read_latency_ns() + remote * persistence->remote_latency_ns();
   if (__builtin_expect(delay_ns != 0, 0)) SpinFor(delay_ns);
 }
 
-LogEntry* BraidedList::FindGreaterOrEqual(const SearchKey& target, VisitCounts* visits) const {
-  const uint32_t home = regions_->count() == 1 ? 0 : regions_->HomeRegion();
-  const uint64_t* tower = heads_[home];
+LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, LookupTrace* trace) const {
+  const uint32_t home = start.region;
+  const uint64_t* tower = start.tower;
   uint64_t bound = 0;  // the nearest entry known to be at or after target
   uint64_t visited = 0;
   uint64_t remote = 0;
-  for (uint32_t layer = kMaxHeight - 1;; --layer) {
+  uint32_t bottom_steps = 0;
+  for (uint32_t layer = start.layer;; --layer) {
     if (layer == 0) tower = BottomStart(tower, home);
     for (;;) {
       const uint64_t raw = LoadAcquire(&tower[layer]) & ~LogEntry::kTagBits;
@@ -44,10 +49,14 @@ LogEntry* BraidedList::FindGreaterOrEqual(const SearchKey& target, VisitCounts* 
         break;
       }
       tower = next->next;
+      if (layer == 0 && ++bottom_steps > kBottomSteps && next->height() > 1) {
+        layer = next->height() - 1;
+        bottom_steps = 0;
+      }
     }
     if (layer == 0) {
       // What the last tower leads to is at or after target, or nothing is.
-      Account(visits, visited - remote, remote);
+      Account(trace, visited - remote, remote);
       const uint64_t raw = bound != 0 && (LoadAcquire(&tower[0]) & ~LogEntry::kTagBits) == bound ? bound : 0;
       if (raw != 0) return regions_->Resolve<LogEntry>(PmPtr(raw));
       // An entry came between since: settle it by walking on.
@@ -58,60 +67,44 @@ LogEntry* BraidedList::FindGreaterOrEqual(const SearchKey& target, VisitCounts* 
   }
 }
 
-LogEntry* BraidedList::FindLess(const SearchKey& target) const {
-  const uint32_t home = regions_->HomeRegion();
-  const uint64_t* tower = heads_[home];
-  for (uint32_t layer = kMaxHeight; layer-- > 0;) {
-    if (layer == 0) tower = BottomStart(tower, home);
-    for (LogEntry* next = Load(tower, layer); next != nullptr && CompareEntry(*order_, *next, target) < 0;
-         next = Load(tower, layer)) {
+template <class Before>
+LogEntry* BraidedList::LastWhere(const Start& start, const Before& before) const {
+  const uint64_t* tower = start.tower;
+  uint32_t bottom_steps = 0;
+  for (uint32_t layer = start.layer + 1; layer-- > 0;) {
+    if (layer == 0) tower = BottomStart(tower, start.region);
+    for (LogEntry* next = Load(tower, layer); next != nullptr && before(*next); next = Load(tower, layer)) {
       tower = next->next;
+      if (layer == 0 && ++bottom_steps > kBottomSteps && next->height() > 1) {
+        layer = next->height() - 1;
+        bottom_steps = 0;
+      }
     }
   }
   return tower == heads_[0] ? nullptr : const_cast<LogEntry*>(EntryOfTower(tower));
 }
 
-LogEntry* BraidedList::FindLast() const {
-  const uint32_t home = regions_->HomeRegion();
-  const uint64_t* tower = heads_[home];
-  for (uint32_t layer = kMaxHeight; layer-- > 0;) {
-    if (layer == 0) tower = BottomStart(tower, home);
-    while (LogEntry* next = Load(tower, layer)) tower = next->next;
-  }
-  return tower == heads_[0] ? nullptr : const_cast<LogEntry*>(EntryOfTower(tower));
+LogEntry* BraidedList::FindLessFrom(const Start& start, const SearchKey& target) const {
+  return LastWhere(start, [&](const LogEntry& entry) { return CompareEntry(*order_, entry, target) < 0; });
 }
 
-// A dead entry is the answer for no reader. A list can still show one while its table is merged: the tombstone that hides it may already
-// be out of sight, dropped from a newer table of the same merge. Marks are set before what hid the entry disappears.
-const LogEntry* BraidedList::Find(const SearchKey& target, VisitCounts* visits) const {
-  for (const LogEntry* entry = FindGreaterOrEqual(target, visits); entry != nullptr; entry = Next(entry)) {
+LogEntry* BraidedList::FindLast() const {
+  return LastWhere(Home(), [](const LogEntry&) { return true; });
+}
+
+// A list can show a dead entry while its table is merged, or to a reader that stands on a node that was unlinked meanwhile. What hid
+// the entry may be out of sight by then; the marks are set before that happens.
+const LogEntry* BraidedList::PickLive(const LogEntry* entry, const SearchKey& target, LookupTrace* trace) const {
+  for (; entry != nullptr; entry = Next(entry)) {
     if (order_->Compare(entry->key(), target.key) != 0) return nullptr;
     if (!entry->is_dead()) return entry;
+    trace->met_dead = true;
   }
   return nullptr;
 }
 
-namespace {
-
-class BraidedCursor final : public EntryCursor {
- public:
-  explicit BraidedCursor(const BraidedList* list) : list_(list) {}
-
-  void SeekToFirst() override { entry_ = list_->First(); }
-  void SeekToLast() override { entry_ = list_->FindLast(); }
-  void Seek(const SearchKey& target) override { entry_ = list_->FindGreaterOrEqual(target); }
-  void SeekBefore(const SearchKey& target) override { entry_ = list_->FindLess(target); }
-  void Next() override { entry_ = list_->Next(entry_); }
-  void Prev() override { entry_ = list_->FindLess(SearchKey(list_->order(), entry_->key(), entry_->sequence())); }
-  const LogEntry* entry() const override { return entry_; }
-
- private:
-  const BraidedList* list_;
-  LogEntry* entry_ = nullptr;
-};
-
-}  // namespace
-
-std::unique_ptr<EntryCursor> BraidedList::NewCursor() const { return std::make_unique<BraidedCursor>(this); }
+const LogEntry* BraidedList::Find(const SearchKey& target, LookupTrace* trace) const {
+  return PickLive(FindGreaterOrEqual(target, trace), target, trace);
+}
 
 }  // namespace braiddb

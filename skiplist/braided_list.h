@@ -2,16 +2,14 @@
 //
 // STRUCTURE  The bottom layer links every entry, whatever region it is in. Each upper layer links only entries of one region,
 //            so there is one upper list per region and layer; a search descends through the lists of its own region and
-//            touches other regions only at the bottom. Upper layers are hints: the bottom list is the truth.
+//            touches other regions only at the bottom (and climbs their towers only where its own region has next to nothing). Upper layers are hints: the bottom list is the truth.
 //            A head is a tower of kMaxHeight words per region; the bottom list starts at region 0's word 0.
 // CONCURRENCY  Readers take no lock. Writers (flush job before the list is seen, then one merge at a time) store single words with release.
 //            A list of L0 may lead into L1 while it is merged; everything that was after a node stays reachable from it.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
-#include "index/cursor.h"
 #include "index/key_order.h"
 #include "index/ordered_level.h"
 #include "log/log_entry.h"
@@ -28,16 +26,32 @@ class BraidedList {
   uint64_t* head(uint32_t region) const { return heads_[region]; }
 
   // First entry at or after target; null at the end. `visits` counts nodes and pays injected read latency; may be null.
-  LogEntry* FindGreaterOrEqual(const SearchKey& target, VisitCounts* visits = nullptr) const;
+  LogEntry* FindGreaterOrEqual(const SearchKey& target, LookupTrace* trace = nullptr) const {
+    return FindFrom(Home(), target, trace);
+  }
   // Last entry before target; null if there is none.
-  LogEntry* FindLess(const SearchKey& target) const;
+  LogEntry* FindLess(const SearchKey& target) const { return FindLessFrom(Home(), target); }
+
+  // A tower before the target, in region `region`'s lists, and the layer to search from.
+  struct Start {
+    uint32_t region;
+    const uint64_t* tower;
+    uint32_t layer;
+  };
+  Start Home() const {
+    const uint32_t region = regions_->count() == 1 ? 0 : regions_->HomeRegion();
+    return {region, heads_[region], kMaxHeight - 1};
+  }
+  LogEntry* FindFrom(const Start& start, const SearchKey& target, LookupTrace* trace) const;
+  LogEntry* FindLessFrom(const Start& start, const SearchKey& target) const;
+  // Of the entries from `entry` on, the first of target's key that is not dead; null if there is none.
+  const LogEntry* PickLive(const LogEntry* entry, const SearchKey& target, LookupTrace* trace) const;
+
   LogEntry* FindLast() const;
   LogEntry* First() const { return Load(heads_[0], 0); }
   LogEntry* Next(const LogEntry* entry) const { return Load(entry->next, 0); }
   // The newest entry of target.key that is not dead and has a sequence number <= target.sequence; null if there is none.
-  const LogEntry* Find(const SearchKey& target, VisitCounts* visits) const;
-
-  std::unique_ptr<EntryCursor> NewCursor() const;
+  const LogEntry* Find(const SearchKey& target, LookupTrace* trace) const;
 
   // The entry that word `layer` of a tower leads to. acquire: pairs with the release that linked it.
   LogEntry* Load(const uint64_t* tower, uint32_t layer) const {
@@ -53,7 +67,10 @@ class BraidedList {
   const uint64_t* BottomStart(const uint64_t* tower, uint32_t home) const {
     return tower == heads_[home] ? heads_[0] : tower;
   }
-  void Account(VisitCounts* visits, uint64_t local, uint64_t remote) const;
+  // The last entry for which `before` is true; it must be true up to some entry and false from there on.
+  template <class Before>
+  LogEntry* LastWhere(const Start& start, const Before& before) const;
+  void Account(LookupTrace* trace, uint64_t local, uint64_t remote) const;
 
   const RegionSet* regions_;
   const KeyOrder* order_;

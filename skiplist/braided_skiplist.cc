@@ -15,7 +15,8 @@ Status BraidedSkipList::Create(RegionSet* regions) {
   return Status::OK();
 }
 
-Status BraidedSkipList::Open(const RegionSet* regions, const KeyOrder* order, std::unique_ptr<BraidedSkipList>* result) {
+Status BraidedSkipList::Open(const RegionSet* regions, const KeyOrder* order,
+                             std::shared_ptr<const BraidedSkipList>* result) {
   BraidedList list(regions, order);
   for (uint32_t region = 0; region < regions->count(); ++region) {
     uint64_t bytes = 0;
@@ -27,6 +28,10 @@ Status BraidedSkipList::Open(const RegionSet* regions, const KeyOrder* order, st
   }
   result->reset(new BraidedSkipList(list));
   return Status::OK();
+}
+
+std::shared_ptr<const BraidedSkipList> BraidedSkipList::WithIndex(uint64_t entries) const {
+  return std::shared_ptr<const BraidedSkipList>(new BraidedSkipList(list_, entries));
 }
 
 }  // namespace braiddb

@@ -9,7 +9,9 @@
 
 #include "braiddb/status.h"
 #include "index/ordered_level.h"
+#include "skiplist/braided_cursor.h"
 #include "skiplist/braided_list.h"
+#include "skiplist/tall_index.h"
 
 namespace braiddb {
 
@@ -25,18 +27,25 @@ class BraidedSkipList final : public OrderedLevel {
  public:
   // Allocates and persists empty heads.
   static Status Create(RegionSet* regions);
-  // Corruption if the heads are not there.
-  static Status Open(const RegionSet* regions, const KeyOrder* order, std::unique_ptr<BraidedSkipList>* result);
+  // Without an index. Corruption if the heads are not there.
+  static Status Open(const RegionSet* regions, const KeyOrder* order, std::shared_ptr<const BraidedSkipList>* result);
 
-  const LogEntry* Find(const SearchKey& target, VisitCounts* visits) const override { return list_.Find(target, visits); }
-  std::unique_ptr<EntryCursor> NewCursor() const override { return list_.NewCursor(); }
+  // The same list with a new index, for the next read view. REQUIRES: no merge is running. `entries`: an estimate.
+  std::shared_ptr<const BraidedSkipList> WithIndex(uint64_t entries) const;
+
+  const LogEntry* Find(const SearchKey& target, LookupTrace* trace) const override {
+    return list_.PickLive(list_.FindFrom(index_.Start(list_.Home(), target), target, trace), target, trace);
+  }
+  std::unique_ptr<EntryCursor> NewCursor() const override { return std::make_unique<BraidedCursor>(&list_, &index_); }
 
   const BraidedList& list() const { return list_; }
 
  private:
-  explicit BraidedSkipList(const BraidedList& list) : list_(list) {}
+  explicit BraidedSkipList(const BraidedList& list) : list_(list), index_(list) {}
+  BraidedSkipList(const BraidedList& list, uint64_t entries) : list_(list), index_(list, entries) {}
 
-  BraidedList list_;
+  const BraidedList list_;
+  const TallIndex index_;
 };
 
 }  // namespace braiddb

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "braiddb/db.h"
@@ -129,25 +130,46 @@ TEST_P(DbTest, BackgroundWorkOnAnEmptyDatabase) {
   AtEveryStage([&] { EXPECT_TRUE(HoldsExactly(db_.get(), Pairs{})); });
 }
 
-TEST_P(DbTest, WithoutAutoCompactionNothingMovesByItself) {
+TEST_P(DbTest, WithoutAutoCompactionTablesPileUp) {
   options_.disable_auto_compaction = true;
-  options_.max_immutable_memtables = 1000;
   Reopen();
   std::map<std::string, std::string> expected;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 2000; ++i) {
     expected[NumberedKey(i)] = PatternedValue(i, 200);
     ASSERT_OK(db_->Put({}, NumberedKey(i), expected[NumberedKey(i)]));
   }
-  ASSERT_OK(db_->WaitForCompaction());
-  EXPECT_EQ(db_->GetStatistics().flushes, 0u);
-  EXPECT_EQ(db_->GetStatistics().compactions, 0u);
-  EXPECT_GT(IntProperty(db_.get(), "braiddb.num-immutable-mem-table"), 0u);
-  EXPECT_TRUE(HoldsExactly(db_.get(), expected));
   ASSERT_OK(db_->Flush());
-  EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-immutable-mem-table"), 0u);
-  EXPECT_GT(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
+  ASSERT_OK(db_->WaitForCompaction());
   EXPECT_EQ(db_->GetStatistics().compactions, 0u);
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-immutable-mem-table"), 0u);
+  EXPECT_GT(IntProperty(db_.get(), "braiddb.num-l0-tables"), 5u);
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected));
+  Reopen();
+  EXPECT_GT(IntProperty(db_.get(), "braiddb.num-l0-tables"), 5u);
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected));
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
   AtEveryStage([&] { EXPECT_TRUE(HoldsExactly(db_.get(), expected)); });
+}
+
+TEST_P(DbTest, MoreTablesThanTheManifestLists) {
+  options_.disable_auto_compaction = true;
+  options_.memtable_size = 16 << 10;
+  Reopen();
+  std::map<std::string, std::string> expected;
+  for (int i = 0; IntProperty(db_.get(), "braiddb.num-l0-tables") < 150 && i < 20'000; ++i) {
+    const std::string key = NumberedKey(i * 7 % 500);
+    expected[key] = PatternedValue(i, 300);
+    ASSERT_OK(db_->Put({}, key, expected[key]));
+  }
+  ASSERT_OK(db_->Flush());
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected));
+  Reopen();
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected));
+  options_.disable_auto_compaction = false;
+  Reopen();
+  ASSERT_OK(db_->WaitForCompaction());
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected));
 }
 
 TEST_P(DbTest, ReverseComparatorThroughAllLevels) {
@@ -171,6 +193,8 @@ struct ModeCase {
   TestDirectory::Medium medium;
   bool sync;
 };
+
+void PrintTo(const ModeCase& test, std::ostream* out) { *out << test.name; }
 
 class DbPersistModeTest : public testing::TestWithParam<ModeCase> {};
 

@@ -35,7 +35,7 @@ TEST_P(DbCrashTest, EveryImageRecovers) {
   CrashRunOptions options;
   options.regions = GetParam();
   options.seed = EnvNumber("BRAIDDB_CRASH_SEED", 1) * 100 + GetParam();
-  options.images = EnvNumber("BRAIDDB_CRASH_IMAGES", 600 / kSlowdown);
+  options.images = EnvNumber("BRAIDDB_CRASH_IMAGES", 200 * GetParam() / kSlowdown);
   const CrashRunResult result = CrashRunner(options).Run();
   Report(testing::UnitTest::GetInstance()->current_test_info()->name(), result);
   EXPECT_EQ(result.violation, "");
@@ -65,10 +65,10 @@ INSTANTIATE_TEST_SUITE_P(Bugs, DbCrashCanaryTest,
                          testing::Values(Canary{"EntryNotFlushed", {What::kFlush, RangeKind::kSegment, true, 20}},
                                          Canary{"WriteNotFenced", {What::kFence, RangeKind::kSegment, true, 20}},
                                          Canary{"ManifestNotFlushed", {What::kFlush, RangeKind::kManifest, false, 5}},
-                                         Canary{"JournalNotFlushed", {What::kFlush, RangeKind::kJournal, false, 5}},
+                                         Canary{"JournalNotFlushed", {What::kFlush, RangeKind::kJournal, false, 1}},
                                          Canary{"PointersNotFlushed", {What::kFlush, RangeKind::kSegment, false, 20}},
-                                         Canary{"HeadNotFlushed", {What::kFlush, RangeKind::kL1Head, false, 2}},
-                                         Canary{"DescriptorNotFlushed", {What::kFlush, RangeKind::kDirectory, true, 3}},
+                                         Canary{"HeadNotFlushed", {What::kFlush, RangeKind::kL1Head, false, 1}},
+                                         Canary{"DescriptorNotFlushed", {What::kFlush, RangeKind::kDirectory, true, 1}},
                                          Canary{"BackgroundNotFenced", {What::kFence, RangeKind::kSegment, false, 5}}),
                          [](const auto& test) { return test.param.name; });
 
@@ -84,6 +84,7 @@ TEST_P(DbCrashCanaryTest, IsFound) {
         options.seed = 7;
         options.images = EnvNumber("BRAIDDB_CRASH_CANARY_IMAGES", 400);
         options.drop = GetParam().drop;
+        options.keep_images = false;
         const CrashRunResult result = CrashRunner(options).Run();
         Report(GetParam().name, result);
         std::printf("  %llu times the bug; %s\n", static_cast<unsigned long long>(result.dropped), result.violation.c_str());

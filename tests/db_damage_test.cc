@@ -28,22 +28,19 @@ struct Damage {
 class DbDamageTest : public DbOpenTest {};
 
 TEST_F(DbDamageTest, EveryDamagedFileGivesAClearErrorAndHealsWhenRestored) {
+  const auto cut = [](const std::string& file, uint64_t bytes) {
+    const uint64_t size = fs::file_size(file);
+    fs::resize_file(file, size - std::min(bytes, size));
+  };
+  const auto fill = [](const std::string& file, const std::string& content) { WriteFileOrDie(file, content); };
   const Damage kDamages[] = {
       {"empty", [](const std::string& file) { fs::resize_file(file, 0); }},
       {"one byte", [](const std::string& file) { fs::resize_file(file, 1); }},
-      {"half", [](const std::string& file) { fs::resize_file(file, fs::file_size(file) / 2); }},
-      {"a page short",
-       [](const std::string& file) {
-         fs::resize_file(file, fs::file_size(file) - std::min<uint64_t>(4096, fs::file_size(file)));
-       }},
-      {"foreign", [](const std::string& file) { WriteFileOrDie(file, Random(1).Bytes(fs::file_size(file))); }},
-      {"text", [](const std::string& file) { WriteFileOrDie(file, std::string(fs::file_size(file), 'x')); }},
+      {"half", [&](const std::string& file) { cut(file, fs::file_size(file) / 2); }},
+      {"a page short", [&](const std::string& file) { cut(file, 4096); }},
+      {"foreign", [&](const std::string& file) { fill(file, Random(1).Bytes(fs::file_size(file))); }},
+      {"text", [&](const std::string& file) { fill(file, std::string(fs::file_size(file), 'x')); }},
       {"missing", [](const std::string& file) { fs::remove(file); }},
-      {"a directory",
-       [](const std::string& file) {
-         fs::remove(file);
-         fs::create_directory(file);
-       }},
   };
   Fill(TinyOptions(2), 500);
   const std::vector<std::string> files = RegionFiles(path_);
@@ -54,18 +51,43 @@ TEST_F(DbDamageTest, EveryDamagedFileGivesAClearErrorAndHealsWhenRestored) {
     for (const auto& damage : kDamages) {
       SCOPED_TRACE(name + ": " + damage.name);
       damage.apply(file);
-      std::unique_ptr<DB> db;
       for (bool create : {false, true}) {
         Options options = TinyOptions(2);
         options.create_if_missing = create;
-        EXPECT_CODE(Open(options, &db), kCorruption) << "create_if_missing " << create;
-        EXPECT_EQ(db, nullptr);
+        std::unique_ptr<DB> db;
+        const Status status = Open(options, &db);
+        // PMDK's poolset file is derived and made again; everything else is needed.
+        if (name.ends_with(".set")) {
+          EXPECT_OK(status);
+        } else {
+          EXPECT_CODE(status, kCorruption) << "create_if_missing " << create;
+        }
+        EXPECT_EQ(db != nullptr, status.ok());
       }
       fs::remove_all(file);
       WriteFileOrDie(file, original);
     }
   }
   ExpectFilled(TinyOptions(2), 500);
+}
+
+TEST_F(DbDamageTest, DirectoryInPlaceOfAFileIsAnError) {
+  Fill(TinyOptions(2), 100);
+  for (const auto& name : RegionFiles(path_)) {
+    SCOPED_TRACE(name);
+    const std::string file = path_ + "/" + name;
+    const std::string original = ReadFileOrDie(file);
+    fs::remove(file);
+    fs::create_directory(file);
+    std::unique_ptr<DB> db;
+    const Status status = Open(TinyOptions(2), &db);
+    EXPECT_TRUE(status.IsCorruption() || status.IsIOError()) << status.ToString();
+    EXPECT_FALSE(status.message().empty());
+    EXPECT_EQ(db, nullptr);
+    fs::remove_all(file);
+    WriteFileOrDie(file, original);
+  }
+  ExpectFilled(TinyOptions(2), 100);
 }
 
 TEST_F(DbDamageTest, SwappedAndForeignRegionsAreRecognised) {

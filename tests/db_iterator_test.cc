@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <condition_variable>
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -14,6 +16,7 @@
 #include "braiddb/db.h"
 #include "tests/model/reference_iterator.h"
 #include "tests/support/db_test_util.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -53,6 +56,36 @@ struct PlaceCase {
 
 void PrintTo(const PlaceCase& test, std::ostream* out) { *out << test.name; }
 
+// Holds flushes just before a flushed table takes the memtable's place, so that immutable memtables stay.
+class FlushGate {
+ public:
+  ~FlushGate() {
+    Open();
+    SyncPoints::Instance().Clear();
+  }
+  void Close() {
+    {
+      std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    SyncPoints::Instance().SetCallback("DBImpl::FlushOne:Linked", [this](void*) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return !closed_; });
+    });
+    SyncPoints::Instance().Enable();
+  }
+  void Open() {
+    std::lock_guard lock(mutex_);
+    closed_ = false;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool closed_ = false;
+};
+
 class DbIteratorTest : public testing::TestWithParam<PlaceCase> {
  protected:
   void SetUp() override {
@@ -61,7 +94,9 @@ class DbIteratorTest : public testing::TestWithParam<PlaceCase> {
     options_.max_immutable_memtables = 1000;
     Open();
   }
+  void TearDown() override { gate_.Open(); }
   void Open() {
+    gate_.Open();
     db_.reset();
     ASSERT_OK(DB::Destroy(options_, directory_.File("db")));
     db_ = OpenOrFail(options_, directory_.File("db"));
@@ -76,18 +111,26 @@ class DbIteratorTest : public testing::TestWithParam<PlaceCase> {
     ASSERT_OK(db_->Delete({}, key));
     content_.erase(key);
   }
-  Status Merge() { return db_->CompactRange({}, nullptr, nullptr); }
+  Status Flush() {
+    gate_.Open();
+    return db_->Flush();
+  }
+  Status Merge() {
+    gate_.Open();
+    return db_->CompactRange({}, nullptr, nullptr);
+  }
 
   // Writes `keys` (in the order given) so that they end up in the place of this case.
   void Load(const std::vector<std::string>& keys) {
     keys_ = keys;
+    if (GetParam().place == Place::kImmutable) gate_.Close();
     Random random(keys.size());
     const bool all = GetParam().place == Place::kAllLevels || GetParam().place == Place::kAllLevelsWithTombstones;
     if (!all) {
       for (size_t i = 0; i < keys.size(); ++i) {
         Put(keys[i], PatternedValue(i, 10 + random.Uniform(100)));
         if (GetParam().place == Place::kL0Many && i % 37 == 36) {
-          ASSERT_OK(db_->Flush());
+          ASSERT_OK(Flush());
         }
       }
     } else {
@@ -105,13 +148,13 @@ class DbIteratorTest : public testing::TestWithParam<PlaceCase> {
           ASSERT_OK(Merge());
         }
         if (layer == 1 || layer == 2) {
-          ASSERT_OK(db_->Flush());
+          ASSERT_OK(Flush());
         }
       }
     }
     if (GetParam().place == Place::kImmutable) RotateWithoutFlush();
     if (GetParam().place == Place::kL0) {
-      ASSERT_OK(db_->Flush());
+      ASSERT_OK(Flush());
     }
     if (GetParam().place == Place::kL1) {
       ASSERT_OK(Merge());
@@ -149,6 +192,7 @@ class DbIteratorTest : public testing::TestWithParam<PlaceCase> {
     return ReferenceIterator(VisiblePairs(content_, options, options_.comparator), options_.comparator);
   }
 
+  FlushGate gate_;
   TestDirectory directory_;
   Options options_;
   std::unique_ptr<DB> db_;
@@ -338,7 +382,7 @@ TEST_P(DbIteratorTest, SeesOneViewWhateverHappensLater) {
       random.OneIn(3) ? Delete(key) : Put(key, PatternedValue(random.Next(), 100));
     }
     if (round % 3 == 0) {
-      ASSERT_OK(db_->Flush());
+      ASSERT_OK(Flush());
     }
     if (round % 3 == 1) {
       ASSERT_OK(Merge());
@@ -376,7 +420,7 @@ TEST_P(DbIteratorTest, LongRunsOfTombstonesAndOldVersions) {
     for (int i = 0; i < 300; ++i) Put("m" + NumberedKey(i), "version");
     for (int i = 0; i < 300; ++i) Delete("m" + NumberedKey(i));
     if (round == 0) {
-      ASSERT_OK(db_->Flush());
+      ASSERT_OK(Flush());
     }
   }
   EXPECT_TRUE(HoldsExactly(db_.get(), {{"a", "first"}, {"z", "last"}}));
@@ -437,7 +481,7 @@ TEST_P(DbIteratorTest, KeysThatAreEqualWithoutBeingTheSameBytes) {
     const Pairs pairs = ScanForward(db_.get());
     ASSERT_EQ(pairs.size(), content_.size());
     EXPECT_EQ(pairs.front().second, "newest");
-    ASSERT_OK(stage == 0 ? db_->Flush() : Merge());
+    ASSERT_OK(stage == 0 ? Flush() : Merge());
   }
 }
 

@@ -72,8 +72,8 @@ class DB {
   DB& operator=(const DB&) = delete;
 
   // Flushes, checkpoints and closes, so that the next open has nothing to replay. Idempotent; the destructor calls it.
-  // No other call may be under way or follow; iterators, snapshots and pinned slices must be gone. The directory can be opened again
-  // when the object is destroyed.
+  // No other call may be under way or follow; iterators, snapshots and pinned slices must be gone. The directory can be opened
+  // again when the object is destroyed.
   virtual Status Close() = 0;
 
   // Durable and visible when they return OK. NoSpace: nothing was written, reads go on.
@@ -102,10 +102,10 @@ class DB {
   // Returns when no flush and no compaction is pending or running.
   virtual Status WaitForCompaction() = 0;
 
-  // Properties, all starting with "braiddb.": "stats", "levels", "num-immutable-mem-table", "num-l0-tables", "estimate-num-keys",
-  // "cur-size-active-mem-table", "cur-size-all-mem-tables", "pm-bytes-reserved", "pm-bytes-in-segments", "num-segments", "num-free-segments",
-  // "num-snapshots", "last-sequence-number", "persist-mode", "background-errors", "is-write-stopped". "rocksdb." is accepted as prefix too.
-  // False if there is no such property.
+  // Properties, all starting with "braiddb.": "stats", "levels", "num-immutable-mem-table", "num-l0-tables",
+  // "estimate-num-keys", "cur-size-active-mem-table", "cur-size-all-mem-tables", "pm-bytes-reserved", "pm-bytes-in-segments",
+  // "num-segments", "num-free-segments", "num-snapshots", "last-sequence-number", "persist-mode", "background-errors",
+  // "is-write-stopped". "rocksdb." is accepted as prefix too. False if there is no such property.
   virtual bool GetProperty(std::string_view property, std::string* value) = 0;
   virtual bool GetIntProperty(std::string_view property, uint64_t* value) = 0;
 

@@ -7,7 +7,8 @@
 namespace braiddb {
 
 // An iterator sees the database as it was when the iterator was made (or as ReadOptions::snapshot says), each visible key
-// once, in comparator order. While it lives, memory that it may reach is not reused: keep it short-lived, or space does not come back.
+// once, in comparator order. While it lives, memory that it may reach is not reused: keep it short-lived, or space does not
+// come back.
 // Thread safety: one thread at a time. Must be destroyed before its DB.
 class Iterator {
  public:

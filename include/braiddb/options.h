@@ -48,7 +48,8 @@ struct Options {
 
   // ---- Regions and persistent memory
 
-  // Number of regions (pools of persistent memory), 1 to 16. 0: as stored, and one per NUMA node for a new database. Fixed at creation.
+  // Number of regions (pools of persistent memory), 1 to 16. 0: as stored, and one per NUMA node for a new database. Fixed at
+  // creation.
   uint32_t regions = 0;
   // A directory for each region, e.g. one per DAX mount; empty: inside the database directory.
   std::vector<std::string> region_paths;
@@ -62,9 +63,12 @@ struct Options {
 
   // ---- Memtable, flush, checkpoint
 
-  // A memtable is rotated when its log entries reach this size; bytes, at least 16 KiB. DRAM use is about half of it per
-  // 64-byte entry. Larger: fewer tables to read and merge; smaller: faster inserts, shorter recovery.
+  // A memtable is rotated when its log entries reach this size; bytes, at least 16 KiB. Larger: fewer tables to read and merge; smaller:
+  // shorter recovery.
   uint64_t memtable_size = 16ull << 20;
+  // … or when it holds this many entries, at least 1024. A memtable takes about 24 bytes of DRAM per entry; inserts are fastest while that fits
+  // the CPU's second-level cache.
+  uint64_t memtable_max_entries = 65536;
   // Writers are slowed down smoothly when more than this many memtables wait for their flush. Default: 4.
   uint32_t max_immutable_memtables = 4;
   // Lazy group checkpoint: L0 pointers are made durable, and the log boundary moved, after this many flushed tables.

@@ -8,30 +8,30 @@ namespace braiddb {
 
 struct Statistics {
   // Foreground
-  uint64_t writes = 0;             // acknowledged updates (each update of a batch counts)
-  uint64_t batches = 0;            // acknowledged write calls
-  uint64_t log_bytes = 0;          // log space taken by entries, padding included
-  uint64_t gets = 0;               // point lookups
+  uint64_t writes = 0;     // acknowledged updates (each update of a batch counts)
+  uint64_t batches = 0;    // acknowledged write calls
+  uint64_t log_bytes = 0;  // log space taken by entries, padding included
+  uint64_t gets = 0;       // point lookups
   uint64_t gets_found = 0;
-  uint64_t local_visits = 0;       // nodes of persistent lists visited in the reader's own region
-  uint64_t remote_visits = 0;      // … in another region
-  uint64_t write_delays = 0;       // writes that were slowed down because flushes were behind
-  uint64_t write_delay_us = 0;     // and the time they lost, microseconds
+  uint64_t local_visits = 0;    // nodes of persistent lists visited in the reader's own region
+  uint64_t remote_visits = 0;   // … in another region
+  uint64_t write_delays = 0;    // writes that were slowed down because flushes were behind
+  uint64_t write_delay_us = 0;  // and the time they lost, microseconds
   // Background
   uint64_t rotations = 0;
   uint64_t flushes = 0;
   uint64_t flushed_entries = 0;
   uint64_t checkpoints = 0;
   uint64_t compactions = 0;
-  uint64_t merged_entries = 0;     // entries linked into the last level
-  uint64_t dropped_entries = 0;    // obsolete versions and tombstones unlinked or never linked
+  uint64_t merged_entries = 0;   // entries linked into the last level
+  uint64_t dropped_entries = 0;  // obsolete versions and tombstones unlinked or never linked
   uint64_t segments_allocated = 0;
   uint64_t segments_recycled = 0;
   // Persistence
-  uint64_t flushed_lines = 0;      // background cache-line flushes; foreground ones follow from log_bytes
+  uint64_t flushed_lines = 0;  // background cache-line flushes; foreground ones follow from log_bytes
   // Recovery, of the open that made this handle
   uint64_t replayed_entries = 0;
-  uint64_t recovery_us = 0;        // microseconds from the call of Open to serving
+  uint64_t recovery_us = 0;  // microseconds from the call of Open to serving
 
   std::string ToString() const;
 };

@@ -33,6 +33,7 @@ struct CrashRunOptions {
   uint64_t images = 100;             // stop after so many, of first and second crashes together
   uint32_t images_per_point = 5;     // of first crashes; 2 of second ones
   uint32_t second_crash_one_in = 8;  // images whose recovery and later work is watched as well
+  bool keep_images = true;           // lay the image of a violation out where it stays
   DropRule drop;                     // a bug to pretend while the database works for the first time
 };
 
@@ -149,14 +150,14 @@ class CrashRunner {
     const std::string text = "image " + std::to_string(result_.images()) + " (" + NameOf(image.kind) + " of " +
                              std::to_string(point.dirty.size()) + " dirty lines, taken " + point.where + ", crash " +
                              std::to_string(depth) + ", seed " + std::to_string(options_.seed) + ")";
-    watch_.Set(text, &point, &image);
+    watch_.Set(text, &point, &image, options_.keep_images);
     std::vector<CrashPoint> second;
     const std::string wrong = Recover(point, image, depth, &second);
     if (!wrong.empty()) {
       Violate(text + ": " + wrong + "\n  dirty lines:" + DirtySummary(point) + "\n  image kept in " +
               CrashWatch::Keep(point, image));
     }
-    watch_.Set("nothing", nullptr, nullptr);
+    watch_.Set("nothing", nullptr, nullptr, false);
     for (const auto& next : second) {
       ++result_.points;
       for (const ImageKind kind : {ImageKind::kGuaranteed, random_.OneIn(2) ? ImageKind::kLines : ImageKind::kWords}) {
@@ -188,7 +189,7 @@ class CrashRunner {
       PersistSimulator::Options simulator_options;
       simulator_options.seed = random_.Next();
       simulator_options.one_in_log_fences = 25;
-      simulator_options.one_in_metadata_fences = 6;
+      simulator_options.one_in_other_fences = 6;
       simulator_options.max_waiting = 2;
       simulator = std::make_unique<PersistSimulator>(path, simulator_options, CrashWorkload::NoteAllowed(&oracle));
     }

@@ -44,11 +44,12 @@ class CrashWatch {
     current_ = nullptr;
   }
 
-  void Set(std::string text, const CrashPoint* point, const CrashImage* image) {
+  void Set(std::string text, const CrashPoint* point, const CrashImage* image, bool keep) {
     std::lock_guard lock(mutex_);
     text_ = std::move(text);
     point_ = point;
     image_ = image;
+    keep_ = keep;
     since_ = std::chrono::steady_clock::now();
   }
 
@@ -86,7 +87,8 @@ class CrashWatch {
     signal(number, SIG_DFL);
     if (CrashWatch* watch = std::exchange(current_, nullptr)) {
       std::fprintf(stderr, "signal %d while looking at %s\n", number, watch->text_.c_str());
-      if (watch->point_ != nullptr) std::fprintf(stderr, "image kept in %s\n", Keep(*watch->point_, *watch->image_).c_str());
+      if (watch->point_ != nullptr && watch->keep_)
+        std::fprintf(stderr, "image kept in %s\n", Keep(*watch->point_, *watch->image_).c_str());
     }
     raise(number);
   }
@@ -99,6 +101,7 @@ class CrashWatch {
   std::string text_ = "nothing yet";
   const CrashPoint* point_ = nullptr;
   const CrashImage* image_ = nullptr;
+  bool keep_ = false;
   std::chrono::steady_clock::time_point since_;
   std::thread thread_;
   void (*previous_)(int) = nullptr;

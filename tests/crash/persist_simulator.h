@@ -45,9 +45,9 @@ class PersistSimulator final : public PersistObserver {
  public:
   struct Options {
     uint64_t seed = 1;
-    // A crash point is taken at one in so many fences, separately for fences that complete flushes of log space only, of anything else, …
+    // A crash point is taken at one in so many fences of writers, at one in so many others (in the background, or of metadata), …
     uint32_t one_in_log_fences = 50;
-    uint32_t one_in_metadata_fences = 8;
+    uint32_t one_in_other_fences = 8;
     // … and at one in so many flushes.
     uint32_t one_in_flushes = 400;
     // No more are taken while so many wait to be fetched.
@@ -86,7 +86,7 @@ class PersistSimulator final : public PersistObserver {
         stage.lines.push_back({region, line, ++clock_, {}});
         CopyWords(stage.lines.back().content, base + line, kLine);
       }
-      stage.metadata = stage.metadata || KindAt(region, begin) != RangeKind::kSegment;
+      stage.other = stage.other || !is_foreground_ || KindAt(region, begin) != RangeKind::kSegment;
     }
     if (random_.OneIn(options_.one_in_flushes)) Capture("after a flush");
   }
@@ -99,9 +99,9 @@ class PersistSimulator final : public PersistObserver {
       stage = {};
       return;
     }
-    const bool capture = random_.OneIn(stage.metadata ? options_.one_in_metadata_fences : options_.one_in_log_fences);
+    const bool capture = random_.OneIn(stage.other ? options_.one_in_other_fences : options_.one_in_log_fences);
     const bool before = random_.OneIn(2);
-    const std::string what = stage.metadata ? " a metadata fence" : " a log fence";
+    const std::string what = !stage.other ? " a log fence" : is_foreground_ ? " a metadata fence" : " a background fence";
     if (capture && before) Capture("before" + what);
     for (const auto& line : stage.lines) {
       FollowGrowth(line.region, false);
@@ -146,7 +146,7 @@ class PersistSimulator final : public PersistObserver {
   };
   struct Stage {
     std::vector<StagedLine> lines;
-    bool metadata = false;
+    bool other = false;  // not just entries of a writer
   };
 
   // Word by word: other threads may be storing.
