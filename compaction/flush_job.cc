@@ -11,8 +11,8 @@ constexpr size_t kWindow = 64;
 class Window {
  public:
   // Fetches the next entries for writing; false at the end.
-  bool Fill(const Memtable& memtable, const RegionSet& regions, uint64_t* position) {
-    count = memtable.Walk(position, pointers, kWindow);
+  bool Fill(Memtable::Walker* walker, const RegionSet& regions) {
+    count = walker->Next(pointers, kWindow);
     for (size_t i = 0; i < count; ++i) __builtin_prefetch(regions.Resolve(pointers[i]), 1);
     return count != 0;
   }
@@ -32,12 +32,12 @@ FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const Ke
   // Writers count their entries in portions; what they have not counted yet only makes the filter let a little more through.
   if (order->equal_means_same()) result.table->filter = std::make_unique<BloomFilter>(memtable->entry_count.load(std::memory_order_relaxed) + 1024);
   const LogEntry* previous = nullptr;
-  uint64_t position = 0;
+  const std::unique_ptr<Memtable::Walker> walker = memtable->NewWalker();
   Window windows[2];
-  bool more = windows[0].Fill(*memtable, *regions, &position);
+  bool more = windows[0].Fill(walker.get(), *regions);
   for (int turn = 0; more; turn ^= 1) {
     const Window& window = windows[turn];
-    more = windows[turn ^ 1].Fill(*memtable, *regions, &position);
+    more = windows[turn ^ 1].Fill(walker.get(), *regions);
     for (size_t i = 0; i < window.count; ++i) {
       const PmPtr pointer = window.pointers[i];
       auto* entry = regions->Resolve<LogEntry>(pointer);

@@ -24,7 +24,9 @@ constexpr uint32_t kSpareSegments = 2;
 void DBImpl::InstallView(std::shared_ptr<ReadView> view) {
   std::shared_ptr<const ReadView> old = std::move(current_view_);
   current_view_ = std::move(view);
-  l0_count_.store(static_cast<uint32_t>(current_view_->l0.size()), std::memory_order_release);
+  const auto& l0 = current_view_->l0;
+  l0_count_.store(static_cast<uint32_t>(l0.size()), std::memory_order_release);
+  oldest_l0_id_.store(l0.empty() ? UINT64_MAX : l0.back()->id(), std::memory_order_release);
   // release: pairs with the acquire of readers; the view's tables and their links are complete.
   view_.store(current_view_.get(), std::memory_order_release);
   epochs_.Retire([old = std::move(old)]() mutable { old.reset(); });
@@ -105,6 +107,7 @@ void DBImpl::FlushOne(const PendingFlush& pending) {
     Status status = CheckpointTables();
     if (!status.ok()) SetBackgroundError(status);
   }
+  flushed_memtable_id_.store(pending.memtable->id(), std::memory_order_release);
   immutable_count_.fetch_sub(1, std::memory_order_release);
   NotifyWork();
 }
@@ -146,7 +149,12 @@ Status DBImpl::CheckpointTables() {
 }
 
 Status DBImpl::Flush() {
-  Memtable* active = nullptr;
+  uint64_t last_id = 0;
+  return FlushWritten(&last_id);
+}
+
+Status DBImpl::FlushWritten(uint64_t* last_id) {
+  const Memtable* active = nullptr;
   {
     std::lock_guard lock(view_mutex_);
     if (next_sequence_.load(std::memory_order_seq_cst) > active_first_sequence_) active = active_.load(std::memory_order_relaxed);
@@ -156,9 +164,13 @@ Status DBImpl::Flush() {
     if (!status.ok()) return status;
   }
   {
+    std::lock_guard lock(view_mutex_);
+    *last_id = last_rotated_id_;
+  }
+  {
     std::unique_lock lock(work_mutex_);
-    work_changed_.wait(lock, [this] {
-      return immutable_count_.load(std::memory_order_acquire) == 0 || !background_error_.ok();
+    work_changed_.wait(lock, [&] {
+      return flushed_memtable_id_.load(std::memory_order_acquire) >= *last_id || !background_error_.ok();
     });
     if (!background_error_.ok()) return background_error_;
   }
@@ -330,10 +342,11 @@ Status DBImpl::SweepRange(const Slice* begin, const Slice* end) {
 }
 
 Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* begin, const Slice* end) {
-  Status status = Flush();
+  uint64_t last_id = 0;
+  Status status = FlushWritten(&last_id);
   if (!status.ok()) return status;
   std::lock_guard lock(compaction_mutex_);
-  while (status.ok() && l0_count_.load(std::memory_order_acquire) > 0) status = CompactTables();
+  while (status.ok() && oldest_l0_id_.load(std::memory_order_acquire) <= last_id) status = CompactTables();
   if (status.ok() && resume_merge_) status = CompactTables();
   if (status.ok() && options.sweep_last_level) status = SweepRange(begin, end);
   while (status.ok() && AccountOneSegment()) {

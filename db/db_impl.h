@@ -85,8 +85,9 @@ class DBImpl final : public DB {
   Status ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot);
   Status AppendAndPublish(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates, LogSlot* slot);
   void AssignExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot);
-  Status Charge(ThreadState* thread, Memtable* memtable, uint64_t bytes, uint64_t entries);
-  Status RotateMemtable(Memtable* expected);
+  // Counts what was written; true when the memtable is full.
+  bool Charge(ThreadState* thread, Memtable* memtable, uint64_t bytes, uint64_t entries);
+  Status RotateMemtable(const Memtable* expected);
   void DelayWrite(ThreadState* thread);
   Status MakeSpace();
   std::shared_ptr<Memtable> NewMemtable();
@@ -113,6 +114,8 @@ class DBImpl final : public DB {
   void FlushLoop();
   void CompactionLoop();
   void FlushOne(const PendingFlush& pending);
+  // Rotates, flushes and checkpoints what was written before the call; *last_id: the last memtable of that.
+  Status FlushWritten(uint64_t* last_id);
   Status CheckpointTables();
   Status CompactTables();
   Status MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, PmPtr progress, uint64_t merge_id);
@@ -150,11 +153,14 @@ class DBImpl final : public DB {
   std::atomic<const ReadView*> view_{nullptr};
   std::atomic<uint32_t> immutable_count_{0};
   std::atomic<uint32_t> l0_count_{0};
+  std::atomic<uint64_t> oldest_l0_id_{UINT64_MAX};    // UINT64_MAX: L0 is empty
+  std::atomic<uint64_t> flushed_memtable_id_{0};  // memtables up to this id are in L0 or below
   std::atomic<bool> write_failed_{false};
 
   mutable std::mutex view_mutex_;
   std::shared_ptr<const ReadView> current_view_;  // owns *view_
   uint64_t next_memtable_id_ = 1;
+  uint64_t last_rotated_id_ = 0;
   uint64_t active_first_sequence_ = 1;  // the active memtable's writes have larger numbers
   std::vector<PendingFlush> pending_flushes_;
 

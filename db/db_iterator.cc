@@ -42,8 +42,10 @@ DBIterator::DBIterator(DBImpl* db, std::shared_ptr<const ReadView> view, const R
                        uint64_t pin)
     : db_(db), order_(db->order_), view_(std::move(view)), sequence_(sequence), pin_(pin) {
   const auto add = [this](std::unique_ptr<EntryCursor> cursor) { children_.push_back({std::move(cursor), nullptr, 0}); };
-  add(view_->active->NewCursor());
-  for (const auto& memtable : view_->immutables) add(memtable->NewCursor());
+  std::vector<std::unique_ptr<EntryCursor>> memtables;
+  view_->active->AddCursors(&memtables);
+  for (const auto& memtable : view_->immutables) memtable->AddCursors(&memtables);
+  for (auto& cursor : memtables) add(std::move(cursor));
   for (const auto& table : view_->l0) add(std::make_unique<BraidedCursor>(&table->list, nullptr));
   add(view_->l1->NewCursor());
   SetBounds(options);

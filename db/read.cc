@@ -30,6 +30,7 @@ const LogEntry* DBImpl::FindEntry(const ReadView& view, const SearchKey& target,
   }
   if (!view.l0.empty()) {
     const uint64_t hash = BloomFilter::Hash(target.key);
+    for (const auto& table : view.l0) table->PrefetchFilter(hash);  // their lines come together
     for (const auto& table : view.l0) {
       if (const LogEntry* entry = table->Find(target, hash, trace)) return entry;
     }

@@ -15,6 +15,9 @@ namespace {
 // Threads account what they write in portions of this fraction of a memtable, so that they do not share a counter per write.
 constexpr uint64_t kChargePortions = 64;
 
+// Shards of a memtable, each searched by every lookup: few.
+constexpr uint32_t kMaxShards = 4;
+
 Status CheckSizes(Slice key, Slice value) {
   if (key.size() > kMaxKeySize) {
     return Status::InvalidArgument("a key of " + std::to_string(key.size()) + " bytes; at most 65536 are possible");
@@ -155,13 +158,17 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     if (!single) memtable->Prepare(insertions[i].entry, insertions[i].pointer, &insertions[i]);
     memtable->Publish(&insertions[i]);
   }
-  // release: pairs with the loads in WaitPublished; the entries are visible to whoever sees this.
+  const bool full = Charge(thread, memtable, slot->bytes, updates.size());
+  // release: pairs with the loads in WaitWriters; the entries are visible to whoever sees this. From here on the memtable may be gone.
   thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
   thread->writes.Add(updates.size());
   thread->batches.Add(1);
   thread->log_bytes.Add(slot->bytes);
-  // Unclean: a failed rotation only makes the memtable larger.
-  return Charge(thread, memtable, slot->bytes, updates.size());
+  if (!full) return Status::OK();
+  // The write is done: that there is no memory for another memtable only means that this one grows on.
+  status = RotateMemtable(memtable);
+  if (!status.ok()) Log("rotation: " + status.ToString());
+  return Status::OK();
 }
 
 void DBImpl::AssignExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot) {
@@ -177,13 +184,13 @@ void DBImpl::AssignExtent(ThreadState* thread, Memtable* memtable, const LogSlot
   thread->extent_owner = memtable->id();
 }
 
-Status DBImpl::Charge(ThreadState* thread, Memtable* memtable, uint64_t bytes, uint64_t entries) {
+bool DBImpl::Charge(ThreadState* thread, Memtable* memtable, uint64_t bytes, uint64_t entries) {
   thread->uncharged_bytes += bytes;
   thread->uncharged_entries += entries;
   if (__builtin_expect(thread->uncharged_bytes * kChargePortions < options_.memtable_size &&
                            thread->uncharged_entries * kChargePortions < options_.memtable_max_entries,
                        1)) {
-    return Status::OK();
+    return false;
   }
   const uint64_t charged =
       memtable->charged_bytes.fetch_add(thread->uncharged_bytes, std::memory_order_relaxed) + thread->uncharged_bytes;
@@ -191,11 +198,7 @@ Status DBImpl::Charge(ThreadState* thread, Memtable* memtable, uint64_t bytes, u
       memtable->entry_count.fetch_add(thread->uncharged_entries, std::memory_order_relaxed) + thread->uncharged_entries;
   thread->uncharged_bytes = 0;
   thread->uncharged_entries = 0;
-  if (charged < options_.memtable_size && counted < options_.memtable_max_entries) return Status::OK();
-  // The write is done: that there is no memory for another memtable only means that this one grows on.
-  Status status = RotateMemtable(memtable);
-  if (!status.ok()) Log("rotation: " + status.ToString());
-  return Status::OK();
+  return charged >= options_.memtable_size || counted >= options_.memtable_max_entries;
 }
 
 std::shared_ptr<Memtable> DBImpl::NewMemtable() {
@@ -210,7 +213,8 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable() {
   if (arena == nullptr) arena = Arena::Create();
   if (arena == nullptr) return nullptr;
   const uint32_t block = options_.memtable_size >= (1u << 20) ? 16384 : 1024;
-  auto* memtable = new SkipListMemtable(next_memtable_id_++, regions_.get(), &order_, std::move(arena), block);
+  const uint32_t shards = std::clamp(std::thread::hardware_concurrency(), 1u, kMaxShards);
+  auto* memtable = new SkipListMemtable(next_memtable_id_++, regions_.get(), &order_, std::move(arena), block, shards);
   return std::shared_ptr<Memtable>(memtable, [this](Memtable* dying) {
     std::unique_ptr<Arena> back = static_cast<SkipListMemtable*>(dying)->TakeArena();
     delete dying;
@@ -224,7 +228,8 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable() {
 //         writers' counter  4 the new active memtable.
 // A writer that draws a number above the boundary sees the successor (2 before 3) and waits for the boundary if it must (MemtableFor);
 // a reader that starts after such a write was acknowledged sees the new view (1 before 2).
-Status DBImpl::RotateMemtable(Memtable* expected) {
+// `expected` is compared, not looked at: it may be gone.
+Status DBImpl::RotateMemtable(const Memtable* expected) {
   {
     std::lock_guard lock(view_mutex_);
     Memtable* old = active_.load(std::memory_order_relaxed);
@@ -243,6 +248,7 @@ Status DBImpl::RotateMemtable(Memtable* expected) {
     active_first_sequence_ = boundary + 1;
     // Writers that are still inside `old`, or may still dereference it on their way to the successor, announced this number or less.
     const uint64_t last_announced = next_sequence_.load(std::memory_order_seq_cst);
+    last_rotated_id_ = full->id();
     pending_flushes_.push_back({std::move(full), last_announced});
     immutable_count_.fetch_add(1, std::memory_order_relaxed);
   }

@@ -46,6 +46,7 @@ class Memtable {
     const LogEntry* entry = nullptr;
     PmPtr pointer;
     uint32_t node = 0;
+    uint32_t shard = 0;
     uint32_t before[kMaxHeight];  // node to link behind, per layer
     uint32_t after[kMaxHeight];
   };
@@ -59,11 +60,17 @@ class Memtable {
 
   // The newest entry of target.key with a sequence number <= target.sequence; null if there is none.
   virtual const LogEntry* Find(const SearchKey& target) const = 0;
-  virtual std::unique_ptr<EntryCursor> NewCursor() const = 0;
+  // Cursors that together visit every entry; they must not outlive the memtable.
+  virtual void AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const = 0;
 
-  // In-order walk for the flush. *position starts at 0. Fills at most `capacity` pointers, returns how many; 0 at the end.
-  // REQUIRES: no more writers.
-  virtual size_t Walk(uint64_t* position, PmPtr* pointers, size_t capacity) const = 0;
+  // Walks all entries in order, for the flush. REQUIRES: no more writers.
+  class Walker {
+   public:
+    virtual ~Walker() = default;
+    // Fills at most `capacity` pointers, returns how many; 0 at the end.
+    virtual size_t Next(PmPtr* pointers, size_t capacity) = 0;
+  };
+  virtual std::unique_ptr<Walker> NewWalker() const = 0;
 
   virtual uint64_t DramBytes() const = 0;
 

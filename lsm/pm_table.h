@@ -35,6 +35,10 @@ class PmTable {
     return filter != nullptr && !filter->MayContain(hash) ? nullptr : list.Find(target, trace);
   }
 
+  void PrefetchFilter(uint64_t hash) const {
+    if (filter != nullptr) filter->Prefetch(hash);
+  }
+
   BraidedList list;
   std::unique_ptr<BloomFilter> filter;  // of the keys; null for a table from before this open, or if equal keys may differ in bytes
   uint64_t entries = 0;

@@ -3,16 +3,19 @@
 #include <algorithm>
 
 #include "util/check.h"
+#include "util/thread_index.h"
 
 namespace braiddb {
 
 SkipListMemtable::SkipListMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order,
-                                   std::unique_ptr<Arena> arena, uint32_t block_bytes)
-    : Memtable(id), regions_(regions), order_(order), arena_(std::move(arena)), block_bytes_(block_bytes) {
-  head_ = arena_->AllocateBlock(NodeBytes(kMaxHeight));
-  BRAIDDB_CHECK(head_ != 0);
-  Node* head = At(head_);
-  for (uint32_t layer = 0; layer < kMaxHeight; ++layer) head->next[layer].store(0, std::memory_order_relaxed);
+                                   std::unique_ptr<Arena> arena, uint32_t block_bytes, uint32_t shards)
+    : Memtable(id), regions_(regions), order_(order), arena_(std::move(arena)), block_bytes_(block_bytes), shards_(shards) {
+  for (Shard& shard : shards_) {
+    shard.head = arena_->AllocateBlock(NodeBytes(kMaxHeight));
+    BRAIDDB_CHECK(shard.head != 0);
+    Node* head = At(shard.head);
+    for (uint32_t layer = 0; layer < kMaxHeight; ++layer) head->next[layer].store(0, std::memory_order_relaxed);
+  }
 }
 
 SkipListMemtable::~SkipListMemtable() = default;
@@ -25,14 +28,15 @@ bool SkipListMemtable::Allocate(NodeBlock* block, uint32_t height, Insertion* in
     *block = NodeBlock{id(), fresh, fresh + block_bytes_ / 8};
   }
   insertion->node = block->cursor;
+  insertion->shard = ThreadIndex() % static_cast<uint32_t>(shards_.size());
   block->cursor += units;
   return true;
 }
 
-uint32_t SkipListMemtable::FindGreaterOrEqual(const SearchKey& target, Insertion* insertion) const {
-  uint32_t before = head_;
+uint32_t SkipListMemtable::FindGreaterOrEqual(uint32_t shard, const SearchKey& target, Insertion* insertion) const {
+  uint32_t before = shards_[shard].head;
   uint32_t bound = 0;
-  for (uint32_t layer = top_.load(std::memory_order_acquire); layer-- > 0;) {
+  for (uint32_t layer = shards_[shard].top.load(std::memory_order_acquire); layer-- > 0;) {
     uint32_t next = At(before)->next[layer].load(std::memory_order_acquire);
     while (next != 0 && next != bound) {
       const Node* node = At(next);
@@ -59,10 +63,11 @@ void SkipListMemtable::Prepare(const LogEntry* entry, PmPtr pointer, Insertion* 
   node->entry = pointer.raw();
   insertion->entry = entry;
   insertion->pointer = pointer;
-  uint32_t top = top_.load(std::memory_order_relaxed);
-  while (top < height && !top_.compare_exchange_weak(top, height, std::memory_order_acq_rel)) {
+  std::atomic<uint32_t>& shard_top = shards_[insertion->shard].top;
+  uint32_t top = shard_top.load(std::memory_order_relaxed);
+  while (top < height && !shard_top.compare_exchange_weak(top, height, std::memory_order_acq_rel)) {
   }
-  FindGreaterOrEqual(target, insertion);
+  FindGreaterOrEqual(insertion->shard, target, insertion);
 }
 
 void SkipListMemtable::Publish(Insertion* insertion) {
@@ -86,55 +91,91 @@ void SkipListMemtable::Publish(Insertion* insertion) {
 }
 
 const LogEntry* SkipListMemtable::Find(const SearchKey& target) const {
-  const uint32_t found = FindGreaterOrEqual(target, nullptr);
-  if (found == 0) return nullptr;
-  const Node* node = At(found);
-  if (node->prefix != target.prefix) return nullptr;
-  const LogEntry* entry = EntryOf(node);
-  return order_->Compare(entry->key(), target.key) == 0 ? entry : nullptr;
+  const LogEntry* newest = nullptr;
+  for (uint32_t shard = 0; shard < shards_.size(); ++shard) {
+    const uint32_t found = FindGreaterOrEqual(shard, target, nullptr);
+    if (found == 0) continue;
+    const Node* node = At(found);
+    if (node->prefix != target.prefix) continue;
+    const LogEntry* entry = EntryOf(node);
+    if (order_->Compare(entry->key(), target.key) != 0) continue;
+    if (newest == nullptr || entry->sequence() > newest->sequence()) newest = entry;
+  }
+  return newest;
 }
 
-uint32_t SkipListMemtable::FindLess(const SearchKey& target) const {
-  uint32_t before = head_;
-  for (uint32_t layer = top_.load(std::memory_order_acquire); layer-- > 0;) {
+uint32_t SkipListMemtable::FindLess(uint32_t shard, const SearchKey& target) const {
+  uint32_t before = shards_[shard].head;
+  for (uint32_t layer = shards_[shard].top.load(std::memory_order_acquire); layer-- > 0;) {
     for (uint32_t next = At(before)->next[layer].load(std::memory_order_acquire); next != 0 && Before(At(next), target);
          next = At(before)->next[layer].load(std::memory_order_acquire)) {
       before = next;
     }
   }
-  return before == head_ ? 0 : before;
+  return before == shards_[shard].head ? 0 : before;
 }
 
-uint32_t SkipListMemtable::FindLast() const {
-  uint32_t before = head_;
-  for (uint32_t layer = top_.load(std::memory_order_acquire); layer-- > 0;) {
+uint32_t SkipListMemtable::FindLast(uint32_t shard) const {
+  uint32_t before = shards_[shard].head;
+  for (uint32_t layer = shards_[shard].top.load(std::memory_order_acquire); layer-- > 0;) {
     while (uint32_t next = At(before)->next[layer].load(std::memory_order_acquire)) before = next;
   }
-  return before == head_ ? 0 : before;
+  return before == shards_[shard].head ? 0 : before;
 }
 
-size_t SkipListMemtable::Walk(uint64_t* position, PmPtr* pointers, size_t capacity) const {
-  uint32_t node = At(*position == 0 ? head_ : static_cast<uint32_t>(*position))->next[0].load(std::memory_order_acquire);
-  size_t count = 0;
-  while (node != 0 && count < capacity) {
-    const Node* at = At(node);
-    pointers[count++] = PmPtr(at->entry);
-    *position = node;
-    node = at->next[0].load(std::memory_order_acquire);
+// Merges the shards.
+class SkipListMemtableWalker final : public Memtable::Walker {
+ public:
+  explicit SkipListMemtableWalker(const SkipListMemtable* table) : table_(table) {
+    for (uint32_t shard = 0; shard < table->shards_.size(); ++shard) {
+      if (const uint32_t first = table->First(shard)) nodes_.push_back(table->At(first));
+    }
   }
-  return count;
-}
+
+  size_t Next(PmPtr* pointers, size_t capacity) override {
+    size_t count = 0;
+    while (count < capacity && !nodes_.empty()) {
+      const SkipListMemtable::Node*& first = nodes_[FirstNode()];
+      pointers[count++] = PmPtr(first->entry);
+      const uint32_t next = first->next[0].load(std::memory_order_acquire);
+      if (next != 0) {
+        first = table_->At(next);
+      } else {
+        std::swap(first, nodes_.back());
+        nodes_.pop_back();
+      }
+    }
+    return count;
+  }
+
+ private:
+  size_t FirstNode() const {
+    size_t first = 0;
+    for (size_t i = 1; i < nodes_.size(); ++i) {
+      const bool before = nodes_[i]->prefix != nodes_[first]->prefix
+                              ? nodes_[i]->prefix < nodes_[first]->prefix
+                              : CompareEntries(*table_->order_, *table_->EntryOf(nodes_[i]), *table_->EntryOf(nodes_[first])) < 0;
+      if (before) first = i;
+    }
+    return first;
+  }
+
+  const SkipListMemtable* table_;
+  std::vector<const SkipListMemtable::Node*> nodes_;  // the next one of each shard that has one
+};
+
+std::unique_ptr<Memtable::Walker> SkipListMemtable::NewWalker() const { return std::make_unique<SkipListMemtableWalker>(this); }
 
 class SkipListMemtableCursor final : public EntryCursor {
  public:
-  explicit SkipListMemtableCursor(const SkipListMemtable* table) : table_(table) {}
+  SkipListMemtableCursor(const SkipListMemtable* table, uint32_t shard) : table_(table), shard_(shard) {}
 
-  void SeekToFirst() override { Set(table_->At(table_->head_)->next[0].load(std::memory_order_acquire)); }
-  void SeekToLast() override { Set(table_->FindLast()); }
-  void Seek(const SearchKey& target) override { Set(table_->FindGreaterOrEqual(target, nullptr)); }
-  void SeekBefore(const SearchKey& target) override { Set(table_->FindLess(target)); }
+  void SeekToFirst() override { Set(table_->First(shard_)); }
+  void SeekToLast() override { Set(table_->FindLast(shard_)); }
+  void Seek(const SearchKey& target) override { Set(table_->FindGreaterOrEqual(shard_, target, nullptr)); }
+  void SeekBefore(const SearchKey& target) override { Set(table_->FindLess(shard_, target)); }
   void Next() override { Set(table_->At(node_)->next[0].load(std::memory_order_acquire)); }
-  void Prev() override { Set(table_->FindLess(SearchKey(*table_->order_, entry_->key(), entry_->sequence()))); }
+  void Prev() override { Set(table_->FindLess(shard_, SearchKey(*table_->order_, entry_->key(), entry_->sequence()))); }
   const LogEntry* entry() const override { return entry_; }
 
  private:
@@ -144,10 +185,13 @@ class SkipListMemtableCursor final : public EntryCursor {
   }
 
   const SkipListMemtable* table_;
+  const uint32_t shard_;
   uint32_t node_ = 0;
   const LogEntry* entry_ = nullptr;
 };
 
-std::unique_ptr<EntryCursor> SkipListMemtable::NewCursor() const { return std::make_unique<SkipListMemtableCursor>(this); }
+void SkipListMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const {
+  for (uint32_t shard = 0; shard < shards_.size(); ++shard) cursors->push_back(std::make_unique<SkipListMemtableCursor>(this, shard));
+}
 
 }  // namespace braiddb

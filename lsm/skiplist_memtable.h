@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <vector>
 
 #include "lsm/memtable.h"
 #include "pmem/region_set.h"
@@ -10,20 +11,22 @@
 
 namespace braiddb {
 
+// STRUCTURE    A few skiplists (shards), so that writers on different CPUs do not take each other's cache lines: a thread always inserts into the
+//              shard of its index. A lookup takes the newest of what the shards have; walks and cursors merge them.
 // CONCURRENCY  Insert-only: nodes are linked bottom-up by compare-and-swap and never unlinked, so a reader that reaches a node may
 //              follow it for as long as the memtable lives. Node heights are the heights of the entries.
 class SkipListMemtable final : public Memtable {
  public:
   SkipListMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order, std::unique_ptr<Arena> arena,
-                   uint32_t block_bytes);
+                   uint32_t block_bytes, uint32_t shards);
   ~SkipListMemtable() override;
 
   bool Allocate(NodeBlock* block, uint32_t height, Insertion* insertion) override;
   void Prepare(const LogEntry* entry, PmPtr pointer, Insertion* insertion) override;
   void Publish(Insertion* insertion) override;
   const LogEntry* Find(const SearchKey& target) const override;
-  std::unique_ptr<EntryCursor> NewCursor() const override;
-  size_t Walk(uint64_t* position, PmPtr* pointers, size_t capacity) const override;
+  void AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const override;
+  std::unique_ptr<Walker> NewWalker() const override;
   uint64_t DramBytes() const override { return arena_->used_bytes(); }
 
   // For reuse by the next memtable. REQUIRES: no reader inside; the memtable is only destroyed after this.
@@ -31,6 +34,7 @@ class SkipListMemtable final : public Memtable {
 
  private:
   friend class SkipListMemtableCursor;
+  friend class SkipListMemtableWalker;
   struct Node {
     uint64_t prefix;
     uint64_t entry;
@@ -45,16 +49,20 @@ class SkipListMemtable final : public Memtable {
     return CompareEntry(*order_, *EntryOf(node), target) < 0;
   }
   // First node at or after target; fills before/after for all layers when given.
-  uint32_t FindGreaterOrEqual(const SearchKey& target, Insertion* insertion) const;
-  uint32_t FindLess(const SearchKey& target) const;
-  uint32_t FindLast() const;
+  uint32_t FindGreaterOrEqual(uint32_t shard, const SearchKey& target, Insertion* insertion) const;
+  uint32_t FindLess(uint32_t shard, const SearchKey& target) const;
+  uint32_t FindLast(uint32_t shard) const;
+  uint32_t First(uint32_t shard) const { return At(shards_[shard].head)->next[0].load(std::memory_order_acquire); }
 
   const RegionSet* regions_;
   const KeyOrder* order_;
   std::unique_ptr<Arena> arena_;
   const uint32_t block_bytes_;
-  uint32_t head_ = 0;
-  std::atomic<uint32_t> top_{1};  // layers in use
+  struct alignas(128) Shard {
+    uint32_t head = 0;
+    std::atomic<uint32_t> top{1};  // layers in use
+  };
+  std::vector<Shard> shards_;
 };
 
 }  // namespace braiddb

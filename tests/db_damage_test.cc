@@ -2,16 +2,23 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "braiddb/db.h"
+#include "db/test_hooks.h"
+#include "pmem/layout.h"
+#include "tests/crash/tracked_ranges.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
 
@@ -154,6 +161,112 @@ TEST_F(DbDamageTest, MissingRegionDirectoryIsCorruption) {
   }
   ExpectFilled(TinyOptions(0), 100);
 }
+
+// ---- Newer formats
+
+TEST_F(DbDamageTest, NewerFormatIsNotSupported) {
+  Fill(TinyOptions(2), 100);
+  const std::string part_list = path_ + "/region-1/PARTS";
+  const std::string text = ReadFileOrDie(part_list);
+  const std::string title = "braiddb-parts " + std::to_string(kRegionFormatVersion);
+  ASSERT_TRUE(text.starts_with(title)) << text;
+  WriteFileOrDie(part_list, "braiddb-parts " + std::to_string(kRegionFormatVersion + 1) + text.substr(title.size()));
+  std::unique_ptr<DB> db;
+  EXPECT_CODE(Open(TinyOptions(2), &db), kNotSupported);
+  WriteFileOrDie(part_list, text);
+
+  // The pool's root object, found by its magic.
+  const std::string part = path_ + "/region-1/000000.pmem";
+  const std::string original = ReadFileOrDie(part);
+  std::string newer = original;
+  const uint64_t magic = RegionRoot::kMagic;
+  const size_t at = newer.find(std::string(reinterpret_cast<const char*>(&magic), sizeof(magic)));
+  ASSERT_NE(at, std::string::npos);
+  RegionRoot root;
+  std::memcpy(&root, &newer[at], sizeof(root));
+  ++root.format_version;
+  root.checksum = XXH3_64bits(&root, offsetof(RegionRoot, checksum));
+  std::memcpy(&newer[at], &root, sizeof(root));
+  WriteFileOrDie(part, newer);
+  EXPECT_CODE(Open(TinyOptions(2), &db), kNotSupported);
+  WriteFileOrDie(part, original);
+  ExpectFilled(TinyOptions(2), 100);
+}
+
+// ---- Flipped bits
+
+// Each byte offset of a region's metadata that BraidDB wrote, with what it belongs to; offsets are into the region.
+std::vector<TrackedRange> MetadataRanges(const std::string& path) {
+  std::vector<TrackedRange> ranges;
+  SetPoolsMappedHook([&](RegionSet* regions) { ranges = FindTrackedRanges(*regions); });
+  EXPECT_NE(OpenOrFail(TinyOptions(2), path), nullptr);
+  SetPoolsMappedHook(nullptr);
+  std::erase_if(ranges, [](const TrackedRange& range) { return range.kind == RangeKind::kSegment; });
+  return ranges;
+}
+
+class DbBitFlipTest : public DbDamageTest {
+ protected:
+  void FlipBit(uint32_t region, uint64_t offset, int bit) {
+    for (const auto& name : RegionFiles(path_)) {  // sorted, so the parts come in the order in which they are mapped
+      if (!name.starts_with("region-" + std::to_string(region) + "/") || !name.ends_with(".pmem")) continue;
+      const uint64_t size = fs::file_size(path_ + "/" + name);
+      if (offset >= size) {
+        offset -= size;
+        continue;
+      }
+      std::fstream file(path_ + "/" + name, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(static_cast<std::streamoff>(offset));
+      const auto flipped = static_cast<char>(file.get() ^ (1 << bit));
+      file.seekp(static_cast<std::streamoff>(offset));
+      file.put(flipped);
+      ASSERT_TRUE(file.good());
+      return;
+    }
+    FAIL() << "no part has offset " << offset;
+  }
+};
+
+TEST_F(DbBitFlipTest, FlippedBitsInMetadataGiveTheRightDataOrAClearError) {
+  Fill(TinyOptions(2), 500);
+  const auto ranges = MetadataRanges(path_);
+  std::map<std::string, std::string> expected;
+  for (int i = 0; i < 500; ++i) expected[NumberedKey(i)] = PatternedValue(i, 100);
+  Random random(1);
+  int refused = 0;
+  const int flips = static_cast<int>(EnvNumber("BRAIDDB_FLIPS", 200 / kSlowdown));
+  const std::string pristine = directory_.File("pristine");
+  fs::copy(path_, pristine, fs::copy_options::recursive);
+  for (int i = 0; i < flips; ++i) {
+    // Kinds in turn, and the beginning of each object more often: the rest of the journal and the MANIFEST is mostly unused.
+    std::vector<TrackedRange> candidates;
+    for (const auto& range : ranges) {
+      if (static_cast<int>(range.kind) == i % static_cast<int>(RangeKind::kCount)) candidates.push_back(range);
+    }
+    if (candidates.empty()) continue;
+    const TrackedRange& range = candidates[random.Uniform(candidates.size())];
+    const uint64_t offset =
+        range.begin + random.Uniform(std::min<uint64_t>(random.OneIn(2) ? 128 : 4096, range.end - range.begin));
+    SCOPED_TRACE("flip " + std::to_string(i) + ": " + NameOf(range.kind) + " + " + std::to_string(offset - range.begin) +
+                 " in region " + std::to_string(range.region));
+    fs::remove_all(path_);
+    fs::copy(pristine, path_, fs::copy_options::recursive);
+    FlipBit(range.region, offset, static_cast<int>(random.Uniform(8)));
+    constexpr int kRight = 0, kRefused = 1, kSilent = 2, kWrong = 3;
+    const int outcome = RunInChild([&] {
+      std::unique_ptr<DB> db;
+      const Status status = Open(TinyOptions(2), &db);
+      if (!status.ok()) return status.message().empty() ? kSilent : kRefused;
+      return HoldsExactly(db.get(), expected) ? kRight : kWrong;
+    });
+    EXPECT_TRUE(outcome == kRight || outcome == kRefused)
+        << "outcome " << outcome << " (2: no message, 3: wrong data, 256 + a signal)";
+    refused += outcome == kRefused;
+  }
+  EXPECT_GT(refused, flips / 10);
+}
+
+// ---- Permissions
 
 // Runs `body` as a user without privileges; root would see through every permission.
 int RunUnprivileged(const std::function<int()>& body) {

@@ -23,6 +23,7 @@ class BloomFilter {
     Block& block = blocks_[BlockOf(hash)];
     for (uint32_t i = 0; i < kWords; ++i) block.words[i] |= Bit(hash, i);
   }
+  void Prefetch(uint64_t hash) const { __builtin_prefetch(&blocks_[BlockOf(hash)]); }
   bool MayContain(uint64_t hash) const {
     const Block& block = blocks_[BlockOf(hash)];
     uint64_t missing = 0;

@@ -6,6 +6,6 @@
 namespace braiddb {
 
 // On Linux the nice value belongs to the thread.
-void LowerThreadPriority() { setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10); }
+void LowerThreadPriority() { setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 5); }
 
 }  // namespace braiddb

@@ -137,11 +137,12 @@ class CrashRunner {
   void JudgePoint(const CrashPoint& point) {
     ++result_.points;
     result_.dirty_lines += point.dirty.size();
+    constexpr ImageKind kAlways[] = {ImageKind::kGuaranteed, ImageKind::kLines, ImageKind::kWords, ImageKind::kEverything};
+    constexpr ImageKind kInTurn[] = {ImageKind::kOneLine, ImageKind::kAllButOneLine, ImageKind::kLines, ImageKind::kWords};
     for (uint32_t i = 0; i < options_.images_per_point && !Done(); ++i) {
-      constexpr ImageKind kKinds[] = {ImageKind::kGuaranteed, ImageKind::kLines, ImageKind::kWords, ImageKind::kEverything};
-      const auto any = static_cast<ImageKind>(random_.Uniform(static_cast<uint64_t>(ImageKind::kCount)));
+      const ImageKind kind = i < std::size(kAlways) ? kAlways[i] : kInTurn[result_.points % std::size(kInTurn)];
       ++result_.first_images;
-      Judge(point, DrawImage(point, i < std::size(kKinds) ? kKinds[i] : any, &random_), 1);
+      Judge(point, DrawImage(point, kind, &random_), 1);
     }
   }
 
