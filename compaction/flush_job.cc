@@ -30,7 +30,8 @@ FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const Ke
   result.table = std::make_shared<PmTable>(memtable->id(), boundary, regions, order);
   ListBuilder builder(regions, result.table.get());
   // Writers count their entries in portions; what they have not counted yet only makes the filter let a little more through.
-  if (order->equal_means_same()) result.table->filter = std::make_unique<BloomFilter>(memtable->entry_count.load(std::memory_order_relaxed) + 1024);
+  if (order->equal_means_same())
+    result.table->filter = std::make_unique<BloomFilter>(memtable->entry_count.load(std::memory_order_relaxed) + 1024);
   const LogEntry* previous = nullptr;
   const std::unique_ptr<Memtable::Walker> walker = memtable->NewWalker();
   Window windows[2];

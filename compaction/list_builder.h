@@ -10,10 +10,12 @@
 
 namespace braiddb {
 
-// GOAL   From entries in order to a list of L0, without copying and without flush instructions (ListDB 3.2, "Flush without clflush").
-// STEPS  Each entry becomes the successor of the last entry below (bottom), and of the last entry of its region on each of its upper layers.
-// CRASH  Anywhere: the pointers mean nothing until a checkpoint has made them durable and the MANIFEST lists the table; until then
-//        recovery rebuilds the list from the entries and ignores the pointers. [CC-3]
+// GOAL   From entries in order to a list of L0, without copying and without flush instructions (ListDB 3.2, "Flush without
+//        clflush").
+// STEPS  Each entry becomes the successor of the last entry below (bottom), and of the last entry of its region on each of its
+//        upper layers.
+// CRASH  Anywhere: the pointers mean nothing until a checkpoint has made them durable and the MANIFEST lists the table; until
+//        then recovery rebuilds the list from the entries and ignores the pointers. [CC-3]
 // COST   height stores per entry, no fence.
 class ListBuilder {
  public:

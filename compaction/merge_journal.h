@@ -8,9 +8,10 @@
 //           buffer  JournalHeader (64 bytes), then count × JournalStore (16 bytes), room for kJournalStores
 // COMMIT POINT   The record's lines are flushed and one fence has passed (its checksum then matches).
 // PERSIST ORDER  P1 the record  P2 the stores it lists  P3 the next record, into the other buffer
-// RECOVERY       A buffer is valid if and only if its checksum matches. Of the valid ones that carry the id of the merge that the MANIFEST
-//                calls running, the one with the larger number is the newest: its stores are done again, in order, which is idempotent,
-//                and its progress says from which entry on everything has been merged. An invalid newer one was never applied. [CC-4]
+// RECOVERY       A buffer is valid if and only if its checksum matches. Of the valid ones that carry the id of the merge that the
+//                MANIFEST calls running, the one with the larger number is the newest: its stores are done again, in order, which
+//                is idempotent, and its progress says from which entry on everything has been merged. An invalid newer one was
+//                never applied. [CC-4]
 // CONCURRENCY    One merge at a time writes; no readers after open.
 // LIFETIME       As long as the database; a record is overwritten two batches later.
 #pragma once

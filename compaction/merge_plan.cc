@@ -49,7 +49,9 @@ MergePlan::MergePlan(const std::vector<const PmTable*>& tables, const RegionSet*
   std::vector<size_t> cuts;
   const uint64_t chunk_count = entries_ / kChunkEntries + 1;
   const size_t step = std::max<size_t>(1, samples.size() / chunk_count);
-  const auto same_key = [&](size_t a, size_t b) { return order_->Compare(samples[a].entry->key(), samples[b].entry->key()) == 0; };
+  const auto same_key = [&](size_t a, size_t b) {
+    return order_->Compare(samples[a].entry->key(), samples[b].entry->key()) == 0;
+  };
   for (size_t i = step; i < samples.size(); i += step) {
     size_t cut = i;
     while (cut > 0 && same_key(cut - 1, cut)) --cut;

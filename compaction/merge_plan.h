@@ -9,7 +9,8 @@
 
 namespace braiddb {
 
-// A run of consecutive entries of one table: from `begin` along the bottom list until `end` (exclusive; null: the end of the list).
+// A run of consecutive entries of one table: from `begin` along the bottom list until `end` (exclusive; null: the end of the
+// list).
 struct MergePiece {
   PmPtr begin;
   PmPtr end;

@@ -7,8 +7,8 @@
 
 namespace braiddb {
 
-// Built from the snapshots that are registered when a job starts. Snapshots registered later see the newest version of everything that
-// the job works on, because its entries were published before they were made.
+// Built from the snapshots that are registered when a job starts. Snapshots registered later see the newest version of everything
+// that the job works on, because its entries were published before they were made.
 class VersionFilter {
  public:
   // `snapshots`: sequence numbers in any order.

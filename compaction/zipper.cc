@@ -43,7 +43,8 @@ class Merger {
     return Commit();
   }
 
-  // Unlinks what nobody sees of the versions of one key, which start at `first` in the last level. *next: the first entry behind them.
+  // Unlinks what nobody sees of the versions of one key, which start at `first` in the last level. *next: the first entry behind
+  // them.
   Status SweepKey(PmPtr first, PmPtr* next) {
     versions_.clear();
     *next = AppendLastLevel(first);
@@ -115,7 +116,8 @@ class Merger {
     }
   }
 
-  // Unlinks versions of the last level, oldest first. `chunk`: where the newest version's predecessors are, null if they are to be searched.
+  // Unlinks versions of the last level, oldest first. `chunk`: where the newest version's predecessors are, null if they are to
+  // be searched.
   Status UnlinkObsolete(const ScanResult* chunk) {
     for (size_t i = versions_.size(); i-- > 0 && versions_[i].item == nullptr;) {
       const Version& version = versions_[i];
@@ -131,10 +133,9 @@ class Merger {
   }
 
   void UnlinkLayer(const Version& version, uint32_t layer, const ScanResult* chunk, const MergeItem* hint) {
-    const bool known = hint != nullptr && layer < hint->layers &&
-                       (layer == 0 || hint->pointer.region() == version.pointer.region());
-    PmPtr tower = known ? chunk->towers[hint->before + layer]
-                        : FindTower(version.pointer.region(), layer, version.entry->key());
+    const bool known =
+        hint != nullptr && layer < hint->layers && (layer == 0 || hint->pointer.region() == version.pointer.region());
+    PmPtr tower = known ? chunk->towers[hint->before + layer] : FindTower(version.pointer.region(), layer, version.entry->key());
     // Only versions of the same key lie between.
     for (PmPtr next = batch_.Next(tower, layer); !(next == version.pointer); next = batch_.Next(tower, layer)) {
       BRAIDDB_CHECK(next);
@@ -176,7 +177,8 @@ class Merger {
 // The layer of the last level on which neighbours are about as far apart as consecutive entries of the merge.
 uint32_t StartLayer(uint64_t l1_entries, uint64_t merge_entries) {
   uint32_t layer = 0;
-  for (uint64_t ratio = l1_entries / std::max<uint64_t>(1, merge_entries); ratio > 1 && layer + 1 < kMaxHeight; ratio /= kBranching) {
+  for (uint64_t ratio = l1_entries / std::max<uint64_t>(1, merge_entries); ratio > 1 && layer + 1 < kMaxHeight;
+       ratio /= kBranching) {
     ++layer;
   }
   return layer;

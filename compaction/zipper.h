@@ -15,9 +15,9 @@
 namespace braiddb {
 
 struct ZipperStats {
-  uint64_t merged = 0;         // entries linked into the last level
-  uint64_t dropped = 0;        // L0 entries not linked, because nobody can see them
-  uint64_t unlinked = 0;       // entries taken out of the last level
+  uint64_t merged = 0;    // entries linked into the last level
+  uint64_t dropped = 0;   // L0 entries not linked, because nobody can see them
+  uint64_t unlinked = 0;  // entries taken out of the last level
   uint64_t flushed_lines = 0;
 };
 
@@ -27,24 +27,26 @@ struct ZipperContext {
   const KeyOrder* order;
   const SegmentAllocator* segments;
   const BraidedList* l1;
-  uint64_t l1_entries;     // estimate, sets how far searches reach
-  MergeJournal* journal;   // begun for this merge
+  uint64_t l1_entries;    // estimate, sets how far searches reach
+  MergeJournal* journal;  // begun for this merge
   const VersionFilter* filter;
-  uint32_t threads;        // that scan, this one included
+  uint32_t threads;               // that scan, this one included
   const std::atomic<bool>* stop;  // ends the run between two batches, resumable; may be null
 };
 
-// GOAL   Every entry of `tables` that somebody can see is in the last level; what nobody can see is unlinked on all layers and marked dead.
-// STEPS  Chunks of keys are scanned by several threads at once, and merged by this one in descending order: from the tail to the head,
-//        as published, over all tables of the merge together.
-//        For each key, newest version last: unlink the obsolete versions that the last level has; link the entries, E.next = X.next before
-//        X.next = E, bottom layer first.
-// CRASH  Between two batches of the journal: the last level is a list; the tables' entries from `progress` on are in it. Inside a batch: redo
-//        makes it whole. Then the merge is resumed from `progress`. [CC-4]
-// WHAT A READER SEES  Every entry is reachable from its table's head or from the last level's, at every instant: an entry's pointer is turned
-//        towards the last level only when all greater entries of its table have been linked there. A reader on a node that is unlinked follows
-//        its pointers, which stay, to everything that was behind it.
-// COST   Two fences per batch of about 2,000 entries; about three stores and three flushed lines per entry, and 16 journal bytes per store.
+// GOAL   Every entry of `tables` that somebody can see is in the last level; what nobody can see is unlinked on all layers and
+//        marked dead.
+// STEPS  Chunks of keys are scanned by several threads at once, and merged by this one in descending order: from the tail to the
+//        head, as published, over all tables of the merge together.
+//        For each key, newest version last: unlink the obsolete versions that the last level has; link the entries, E.next =
+//        X.next before X.next = E, bottom layer first.
+// CRASH  Between two batches of the journal: the last level is a list; the tables' entries from `progress` on are in it. Inside a
+//        batch: redo makes it whole. Then the merge is resumed from `progress`. [CC-4]
+// WHAT A READER SEES  Every entry is reachable from its table's head or from the last level's, at every instant: an entry's
+//        pointer is turned towards the last level only when all greater entries of its table have been linked there. A reader on
+//        a node that is unlinked follows its pointers, which stay, to everything that was behind it.
+// COST   Two fences per batch of about 2,000 entries; about three stores and three flushed lines per entry, and 16 journal bytes
+//        per store.
 //
 // `progress`: in: where an interrupted run of the same merge got to, or null. Aborted if stopped.
 Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>& tables, PmPtr progress, ZipperStats* stats);

@@ -18,7 +18,11 @@ constexpr uint64_t kTowerOffset = offsetof(LogEntry, next);
 class Lane {
  public:
   Lane(const BraidedList& l1, uint32_t start_layer, ScanResult* result)
-      : l1_(l1), regions_(l1.regions()), order_(l1.order()), start_layer_(start_layer), result_(result),
+      : l1_(l1),
+        regions_(l1.regions()),
+        order_(l1.order()),
+        start_layer_(start_layer),
+        result_(result),
         rightmost_(regions_.count() * kMaxHeight) {}
 
   bool idle() const { return state_ == State::kIdle; }
@@ -150,9 +154,7 @@ class Lane {
     }
   }
 
-  bool IsHead(PmPtr tower) const {
-    return tower == regions_.ToPmPtr(tower.region(), l1_.head(tower.region()));
-  }
+  bool IsHead(PmPtr tower) const { return tower == regions_.ToPmPtr(tower.region(), l1_.head(tower.region())); }
   bool IsLater(PmPtr a, PmPtr b) const {
     if (IsHead(a)) return false;
     if (IsHead(b)) return true;

@@ -25,8 +25,9 @@ struct ScanResult {
 };
 
 // GOAL   Predecessors of all entries of the chunk, without changing anything (ListDB 3.4, scan phase).
-// STEPS  Each piece is walked head to tail by a lane, which keeps the rightmost nodes per [region][layer] and so never goes back. A lane
-//        waits for memory at nearly every node; kLanes of them take turns, each with its next line prefetched, so that the misses overlap.
+// STEPS  Each piece is walked head to tail by a lane, which keeps the rightmost nodes per [region][layer] and so never goes back.
+//        A lane waits for memory at nearly every node; kLanes of them take turns, each with its next line prefetched, so that the
+//        misses overlap.
 // `start_layer`: the layer on which consecutive entries of the chunk are about one node of the last level apart.
 // Thread safety: chunks may be scanned concurrently with each other and with the merge of later chunks: that only touches nodes
 // whose keys are in those chunks, and no predecessor of this one's entries is among them.

@@ -7,11 +7,16 @@ namespace {
 
 const char* ModeName(PersistMode mode) {
   switch (mode) {
-    case PersistMode::kAuto: return "auto";
-    case PersistMode::kCacheLine: return "cache-line";
-    case PersistMode::kEadr: return "eadr";
-    case PersistMode::kPage: return "page";
-    case PersistMode::kEmulated: return "emulated";
+    case PersistMode::kAuto:
+      return "auto";
+    case PersistMode::kCacheLine:
+      return "cache-line";
+    case PersistMode::kEadr:
+      return "eadr";
+    case PersistMode::kPage:
+      return "page";
+    case PersistMode::kEmulated:
+      return "emulated";
   }
   return "unknown";
 }
@@ -33,7 +38,7 @@ bool DBImpl::GetIntProperty(std::string_view property, uint64_t* value) {
     std::lock_guard lock(view_mutex_);
     view = current_view_;
   }
-  const auto usage = [this](uint64_t SegmentAllocator::Usage::* field) {
+  const auto usage = [this](uint64_t SegmentAllocator::Usage::*field) {
     uint64_t sum = 0;
     for (uint32_t region = 0; region < regions_->count(); ++region) sum += segments_->GetUsage(region).*field;
     return sum;
@@ -92,8 +97,8 @@ bool DBImpl::GetProperty(std::string_view property, std::string* value) {
                     static_cast<unsigned long long>(view->active->entry_count.load()));
     uint64_t l0_entries = 0;
     for (const auto& table : view->l0) l0_entries += table->entries;
-    *value += Format("L0       %8zu %10llu\nL1       %8d %10llu\n", view->l0.size(), static_cast<unsigned long long>(l0_entries), 1,
-                     static_cast<unsigned long long>(counters_.l1_entries.load()));
+    *value += Format("L0       %8zu %10llu\nL1       %8d %10llu\n", view->l0.size(), static_cast<unsigned long long>(l0_entries),
+                     1, static_cast<unsigned long long>(counters_.l1_entries.load()));
     return true;
   }
   uint64_t number = 0;

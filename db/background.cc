@@ -10,8 +10,8 @@
 #include "log/log_reader.h"
 #include "util/format.h"
 #include "util/spin.h"
-#include "util/thread_priority.h"
 #include "util/sync_point.h"
+#include "util/thread_priority.h"
 
 namespace braiddb {
 namespace {
@@ -169,9 +169,8 @@ Status DBImpl::FlushWritten(uint64_t* last_id) {
   }
   {
     std::unique_lock lock(work_mutex_);
-    work_changed_.wait(lock, [&] {
-      return flushed_memtable_id_.load(std::memory_order_acquire) >= *last_id || !background_error_.ok();
-    });
+    work_changed_.wait(
+        lock, [&] { return flushed_memtable_id_.load(std::memory_order_acquire) >= *last_id || !background_error_.ok(); });
     if (!background_error_.ok()) return background_error_;
   }
   Status status = CheckpointTables();
@@ -389,8 +388,8 @@ bool DBImpl::AccountOneSegment() {
   return false;
 }
 
-// A segment whose entries are all dead is released when every reader that may be inside has left. The counters are hints; the marks, which
-// became durable with the unlinking, decide. [CC-7]
+// A segment whose entries are all dead is released when every reader that may be inside has left. The counters are hints; the
+// marks, which became durable with the unlinking, decide. [CC-7]
 // REQUIRES: compaction_mutex_
 void DBImpl::ReclaimSegments() {
   uint64_t boundary = 0;

@@ -153,8 +153,8 @@ class DBImpl final : public DB {
   std::atomic<const ReadView*> view_{nullptr};
   std::atomic<uint32_t> immutable_count_{0};
   std::atomic<uint32_t> l0_count_{0};
-  std::atomic<uint64_t> oldest_l0_id_{UINT64_MAX};    // UINT64_MAX: L0 is empty
-  std::atomic<uint64_t> flushed_memtable_id_{0};  // memtables up to this id are in L0 or below
+  std::atomic<uint64_t> oldest_l0_id_{UINT64_MAX};  // UINT64_MAX: L0 is empty
+  std::atomic<uint64_t> flushed_memtable_id_{0};    // memtables up to this id are in L0 or below
   std::atomic<bool> write_failed_{false};
 
   mutable std::mutex view_mutex_;

@@ -152,10 +152,10 @@ void DBIterator::SkipKey(Slice key, uint64_t prefix) {
   }
 }
 
-// A dead entry is the answer for no registered snapshot. A cursor can still come upon one: it stood on a node that was unlinked, whose
-// pointers stay as they were. Then what hides the entry (a tombstone that was dropped with it) may be out of the cursors' sight, so the
-// mark has to be looked at. The mark is set before the pointers that led to the tombstone are turned away from it (Merger::MergeKey),
-// and those were loaded with acquire: who missed the tombstone sees the mark.
+// A dead entry is the answer for no registered snapshot. A cursor can still come upon one: it stood on a node that was unlinked,
+// whose pointers stay as they were. Then what hides the entry (a tombstone that was dropped with it) may be out of the cursors'
+// sight, so the mark has to be looked at. The mark is set before the pointers that led to the tombstone are turned away from it
+// (Merger::MergeKey), and those were loaded with acquire: who missed the tombstone sees the mark.
 bool DBIterator::Counts(const LogEntry& entry) const { return entry.sequence() <= sequence_ && !entry.is_dead(); }
 
 void DBIterator::FindForward() {
@@ -190,7 +190,8 @@ void DBIterator::FindBackward() {
         child.cursor->Prev();
       }
     }
-    // Looked at once more: while the older versions were collected, a merge may have taken the newer ones away, tombstone and all.
+    // Looked at once more: while the older versions were collected, a merge may have taken the newer ones away, tombstone and
+    // all.
     if (newest != nullptr && newest->type() == EntryType::kPut && !newest->is_dead()) {
       current_ = newest;
       return;

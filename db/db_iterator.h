@@ -10,12 +10,14 @@
 
 namespace braiddb {
 
-// POSITION  kForward: every cursor stands on its first entry behind all versions of keys before the current one (the current key's own entries
-//           included or passed). kBackward: every cursor stands on its last entry before all versions of the current key.
+// POSITION  kForward: every cursor stands on its first entry behind all versions of keys before the current one (the current
+//           key's own entries included or passed). kBackward: every cursor stands on its last entry before all versions of the
+//           current key.
 // The levels may show an entry twice (a table of L0 leads into the last level once it is merged); equal keys are taken once.
 class DBIterator final : public Iterator {
  public:
-  // `sequence` is registered in the snapshot list, `pin` is held in the epochs, both by the caller for this object, which gives them back.
+  // `sequence` is registered in the snapshot list, `pin` is held in the epochs, both by the caller for this object, which gives
+  // them back.
   DBIterator(DBImpl* db, std::shared_ptr<const ReadView> view, const ReadOptions& options, uint64_t sequence, uint64_t pin);
   ~DBIterator() override;
 

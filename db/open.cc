@@ -175,8 +175,8 @@ Status DBImpl::OpenStructures() {
   return status;
 }
 
-// STEPS   1 redo the newest batch of an interrupted merge  2 take the listed tables as they are  3 replay the log behind the boundary
-//         into one more table  4 make that durable and list it.
+// STEPS   1 redo the newest batch of an interrupted merge  2 take the listed tables as they are  3 replay the log behind the
+//         boundary into one more table  4 make that durable and list it.
 // CRASH   After any of them: the next recovery does the same again, with the same result. [CC-5]
 Status DBImpl::Recover() {
   Status status = journal_.Redo(manifest_state_.merge_id, &resume_progress_);
@@ -185,14 +185,18 @@ Status DBImpl::Recover() {
   manifest_state_.clean = false;  // from the next commit on
   RestoreTables();
 
-  ReplayContext context{regions_.get(), segments_.get(), &order_, manifest_state_.log_boundary, next_memtable_id_++,
-                        options_.recovery_threads, [this](std::string_view line) { Log(std::string(line)); }};
+  ReplayContext context{regions_.get(),
+                        segments_.get(),
+                        &order_,
+                        manifest_state_.log_boundary,
+                        next_memtable_id_++,
+                        options_.recovery_threads,
+                        [this](std::string_view line) { Log(std::string(line)); }};
   ReplayResult replay;
   status = ReplayLog(context, &replay);
   if (!status.ok()) return status;
   replayed_entries_ = replay.entries;
-  const uint64_t last =
-      std::max({replay.last_sequence, manifest_state_.last_sequence, manifest_state_.log_boundary - 1});
+  const uint64_t last = std::max({replay.last_sequence, manifest_state_.last_sequence, manifest_state_.log_boundary - 1});
   next_sequence_.store(last + 1, std::memory_order_relaxed);
 
   auto view = std::make_shared<ReadView>(*current_view_);

@@ -54,10 +54,10 @@ const LogEntry* DBImpl::FindPut(const SearchKey& target, ThreadState* thread, bo
   return found ? entry : nullptr;
 }
 
-// A read of the newest state registers no snapshot. It goes through the levels from the newest to the oldest, and what it finds in one was the
-// newest version when it had seen that the levels above have none. That fails only when a version that was its answer when it began is marked
-// dead before it gets there, because a newer one, written since, was merged: then it comes upon the mark, and reads again at a snapshot, whose
-// versions are not marked.
+// A read of the newest state registers no snapshot. It goes through the levels from the newest to the oldest, and what it finds
+// in one was the newest version when it had seen that the levels above have none. That fails only when a version that was its
+// answer when it began is marked dead before it gets there, because a newer one, written since, was merged: then it comes upon
+// the mark, and reads again at a snapshot, whose versions are not marked.
 template <class Deliver>
 Status DBImpl::ReadKey(const ReadOptions& options, Slice key, const Deliver& deliver) {
   ThreadState* thread = threads_.Get();
@@ -122,8 +122,7 @@ std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vect
 // Every write that was acknowledged before has a smaller number and is visible when this returns; every write that has a smaller
 // number and was still under way is waited for. Batches are wholly below or wholly above: their numbers are drawn at once.
 uint64_t DBImpl::RegisterSnapshot() {
-  const uint64_t sequence =
-      snapshots_.Register([this] { return next_sequence_.load(std::memory_order_seq_cst) - 1; });
+  const uint64_t sequence = snapshots_.Register([this] { return next_sequence_.load(std::memory_order_seq_cst) - 1; });
   WaitPublished(sequence);
   return sequence;
 }

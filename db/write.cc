@@ -90,7 +90,8 @@ Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, st
     if (updates.size() > 1) bytes += kCacheLine - kLastStart;
   }
   if (bytes > kMaxBatchSize) return Status::InvalidArgument("a batch of more than 4 GiB; write it in several");
-  if (__builtin_expect(immutable_count_.load(std::memory_order_relaxed) > options_.max_immutable_memtables, 0)) DelayWrite(thread);
+  if (__builtin_expect(immutable_count_.load(std::memory_order_relaxed) > options_.max_immutable_memtables, 0))
+    DelayWrite(thread);
   LogSlot slot;
   Status status = ReserveLog(thread, bytes, &slot);
   if (!status.ok()) return status;
@@ -145,9 +146,9 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   persistence->Flush(segment->data() + slot->offset, slot->bytes);
   if (single) memtable->Prepare(insertions[0].entry, insertions[0].pointer, &insertions[0]);
   const bool durable = options.sync || persistence->mode() != PersistMode::kPage ? persistence->Drain() : !persistence->failed();
-  Status status = durable ? thread->writer.Commit(segments_.get(), *slot, static_cast<uint32_t>(updates.size()),
-                                                  first + updates.size() - 1)
-                          : persistence->error();
+  Status status =
+      durable ? thread->writer.Commit(segments_.get(), *slot, static_cast<uint32_t>(updates.size()), first + updates.size() - 1)
+              : persistence->error();
   if (__builtin_expect(!status.ok(), 0)) {
     thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
     SetBackgroundError(status);
@@ -159,7 +160,8 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     memtable->Publish(&insertions[i]);
   }
   const bool full = Charge(thread, memtable, slot->bytes, updates.size());
-  // release: pairs with the loads in WaitWriters; the entries are visible to whoever sees this. From here on the memtable may be gone.
+  // release: pairs with the loads in WaitWriters; the entries are visible to whoever sees this. From here on the memtable may be
+  // gone.
   thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
   thread->writes.Add(updates.size());
   thread->batches.Add(1);
@@ -224,10 +226,10 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable() {
   });
 }
 
-// STEPS   1 the new view, in which readers find the successor  2 the successor, which writers find  3 the boundary, drawn from the
-//         writers' counter  4 the new active memtable.
-// A writer that draws a number above the boundary sees the successor (2 before 3) and waits for the boundary if it must (MemtableFor);
-// a reader that starts after such a write was acknowledged sees the new view (1 before 2).
+// STEPS   1 the new view, in which readers find the successor  2 the successor, which writers find  3 the boundary, drawn from
+//         the writers' counter  4 the new active memtable.
+// A writer that draws a number above the boundary sees the successor (2 before 3) and waits for the boundary if it must
+// (MemtableFor); a reader that starts after such a write was acknowledged sees the new view (1 before 2).
 // `expected` is compared, not looked at: it may be gone.
 Status DBImpl::RotateMemtable(const Memtable* expected) {
   {
@@ -246,7 +248,8 @@ Status DBImpl::RotateMemtable(const Memtable* expected) {
     old->boundary.store(boundary, std::memory_order_release);
     active_.store(fresh.get(), std::memory_order_seq_cst);
     active_first_sequence_ = boundary + 1;
-    // Writers that are still inside `old`, or may still dereference it on their way to the successor, announced this number or less.
+    // Writers that are still inside `old`, or may still dereference it on their way to the successor, announced this number or
+    // less.
     const uint64_t last_announced = next_sequence_.load(std::memory_order_seq_cst);
     last_rotated_id_ = full->id();
     pending_flushes_.push_back({std::move(full), last_announced});

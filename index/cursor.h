@@ -8,8 +8,8 @@ namespace braiddb {
 struct LogEntry;
 
 // Every version of every key, in entry order (key ascending, newest first). May visit an entry again, or one that has just
-// been merged into the level below; never misses an entry that was there when the cursor was made and that a registered snapshot sees.
-// Thread safety: one thread at a time, concurrent with any change of the structure.
+// been merged into the level below; never misses an entry that was there when the cursor was made and that a registered snapshot
+// sees. Thread safety: one thread at a time, concurrent with any change of the structure.
 class EntryCursor {
  public:
   virtual ~EntryCursor() = default;

@@ -8,16 +8,18 @@
 //    24  next[height] u64   PmPtr to the successor per layer, 0 = end; bit 0 of next[0] marks the entry dead
 //     …  key, then value, then zero to seven bytes of padding
 //   PLACEMENT An entry begins where the one before it ended, unless that is more than kLastStart bytes into a cache line; then
-//   it begins at the next line. With 8-byte keys and values nearly every entry is one line, and a search touches one line per node.
+//   it begins at the next line. With 8-byte keys and values nearly every entry is one line, and a search touches one line per
+//   node.
 // COMMIT POINT  All lines of the entry (of a batch: of all its entries) are flushed and one fence has passed.
 // PERSIST ORDER None inside an entry: the checksum covers everything that has to be there.
 // RECOVERY      An entry is valid if and only if its sizes fit the segment and the checksum matches. The checksum is seeded with
-//               the segment's generation, so bytes of an earlier use of the space never match. A batch is valid if and only if its entries
-//               follow each other, all but the last carry kMoreFollows, and each is valid. In a segment the valid entries are a prefix.
+//               the segment's generation, so bytes of an earlier use of the space never match. A batch is valid if and only if
+//               its entries follow each other, all but the last carry kMoreFollows, and each is valid. In a segment the valid
+//               entries are a prefix.
 // CONCURRENCY   Everything but next[] is immutable once published. next[] is written by the flush job, then by the one merge
 //               at a time; readers load it with acquire. The writer's next[] is all null.
-// LIFETIME      The bytes are reused only after the entry is marked dead durably, no durable list reaches it, the MANIFEST no longer lists
-//               a table that may contain it, and every reader that may see it has left (epoch).
+// LIFETIME      The bytes are reused only after the entry is marked dead durably, no durable list reaches it, the MANIFEST no
+//               longer lists a table that may contain it, and every reader that may see it has left (epoch).
 #pragma once
 
 #include <xxhash.h>
@@ -51,7 +53,7 @@ struct LogEntry {
   static constexpr uint64_t kMoreFollows = 0x80;  // … and not its last
   static constexpr uint32_t kKeyBits = 17;
   static constexpr uint32_t kHeightBits = 5;
-  static constexpr uint64_t kTagBits = 7;   // low bits of a next word that are not address
+  static constexpr uint64_t kTagBits = 7;  // low bits of a next word that are not address
   static constexpr uint64_t kDeadBit = 1;
 
   uint64_t sequence() const { return tag >> 8; }
@@ -90,9 +92,7 @@ static_assert(kMaxHeight < (1u << LogEntry::kHeightBits));
 inline constexpr uint64_t LogEntrySize(uint32_t height, uint64_t key_size, uint64_t value_size) {
   return (sizeof(LogEntry) + 8ull * height + key_size + value_size + 7) & ~7ull;
 }
-inline uint64_t LogEntrySize(const LogEntry& entry) {
-  return LogEntrySize(entry.height(), entry.key_size(), entry.value_size);
-}
+inline uint64_t LogEntrySize(const LogEntry& entry) { return LogEntrySize(entry.height(), entry.key_size(), entry.value_size); }
 
 // The farthest into a cache line that an entry may begin. With it, tall entries (a little over a line) and short ones
 // share lines, and 8-byte keys and values take 64 bytes on average.

@@ -49,8 +49,7 @@ Status LogWriter::Reserve(SegmentAllocator* segments, uint32_t region, uint64_t 
   return status;
 }
 
-uint64_t LogWriter::WriteEntry(const LogSlot& slot, uint64_t offset, uint64_t sequence, uint64_t flags,
-                               const LogUpdate& update) {
+uint64_t LogWriter::WriteEntry(const LogSlot& slot, uint64_t offset, uint64_t sequence, uint64_t flags, const LogUpdate& update) {
   auto* entry = reinterpret_cast<LogEntry*>(slot.segment->data() + offset);
   const auto key_size = static_cast<uint32_t>(update.key.size());
   const auto value_size = static_cast<uint32_t>(update.value.size());

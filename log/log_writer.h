@@ -35,8 +35,8 @@ class LogWriter {
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
 
-  // Finds room for `bytes` contiguous bytes (EntriesSize), sealing the full segment and opening another if it must. Writes of more
-  // than a quarter of a segment get a segment of their own. NoSpace: nothing changed.
+  // Finds room for `bytes` contiguous bytes (EntriesSize), sealing the full segment and opening another if it must. Writes of
+  // more than a quarter of a segment get a segment of their own. NoSpace: nothing changed.
   Status Reserve(SegmentAllocator* segments, uint32_t region, uint64_t bytes, LogSlot* slot);
 
   // Writes one entry at `offset` of the slot's segment; returns the offset after it. Plain stores, nothing flushed.

@@ -6,8 +6,8 @@
 //         Generation g lives in slot g mod 2.
 // COMMIT POINT   The store of the selector.
 // PERSIST ORDER  P1 the other slot, whole  P2 the selector
-// RECOVERY       Valid if and only if the slot that the selector names has that generation and its checksum matches. Anything else is
-//                corruption: a crash cannot cause it, since the slot was durable before the selector named it. [CC-2]
+// RECOVERY       Valid if and only if the slot that the selector names has that generation and its checksum matches. Anything
+//                else is corruption: a crash cannot cause it, since the slot was durable before the selector named it. [CC-2]
 // CONCURRENCY    One committer at a time (the caller's lock); no readers after open.
 // LIFETIME       As long as the database.
 #pragma once
@@ -37,14 +37,14 @@ struct ManifestState {
   };
   std::string comparator;
   uint8_t l1_kind = 0;
-  uint64_t log_boundary = 1;   // writes with a smaller sequence number are in a listed table or in the last level
-  uint64_t last_sequence = 0;  // at least the largest sequence number before a clean close; a hint otherwise
-  uint64_t next_id = 1;        // of tables and merges
-  uint64_t l1_entries = 0;     // estimate
-  uint64_t merge_id = 0;       // 0: no merge is running
-  uint32_t merging_tables = 0; // this many of the oldest listed tables are being merged
-  bool clean = false;          // closed cleanly: nothing to replay
-  std::vector<Table> tables;   // oldest first
+  uint64_t log_boundary = 1;    // writes with a smaller sequence number are in a listed table or in the last level
+  uint64_t last_sequence = 0;   // at least the largest sequence number before a clean close; a hint otherwise
+  uint64_t next_id = 1;         // of tables and merges
+  uint64_t l1_entries = 0;      // estimate
+  uint64_t merge_id = 0;        // 0: no merge is running
+  uint32_t merging_tables = 0;  // this many of the oldest listed tables are being merged
+  bool clean = false;           // closed cleanly: nothing to replay
+  std::vector<Table> tables;    // oldest first
 };
 
 class Manifest {

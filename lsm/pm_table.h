@@ -30,7 +30,8 @@ class PmTable {
   std::vector<uint64_t>& heads() { return heads_; }
   const std::vector<uint64_t>& heads() const { return heads_; }
 
-  // The newest entry of target.key with a sequence number <= target.sequence; null if there is none. `hash`: BloomFilter::Hash of the key.
+  // The newest entry of target.key with a sequence number <= target.sequence; null if there is none. `hash`: BloomFilter::Hash of
+  // the key.
   const LogEntry* Find(const SearchKey& target, uint64_t hash, LookupTrace* trace) const {
     return filter != nullptr && !filter->MayContain(hash) ? nullptr : list.Find(target, trace);
   }
@@ -40,7 +41,8 @@ class PmTable {
   }
 
   BraidedList list;
-  std::unique_ptr<BloomFilter> filter;  // of the keys; null for a table from before this open, or if equal keys may differ in bytes
+  std::unique_ptr<BloomFilter>
+      filter;  // of the keys; null for a table from before this open, or if equal keys may differ in bytes
   uint64_t entries = 0;
   uint64_t log_bytes = 0;
   std::vector<std::shared_ptr<LogExtent>> extents;  // where the entries lie; empty once checkpointed

@@ -7,8 +7,8 @@
 
 namespace braiddb {
 
-SkipListMemtable::SkipListMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order,
-                                   std::unique_ptr<Arena> arena, uint32_t block_bytes, uint32_t shards)
+SkipListMemtable::SkipListMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order, std::unique_ptr<Arena> arena,
+                                   uint32_t block_bytes, uint32_t shards)
     : Memtable(id), regions_(regions), order_(order), arena_(std::move(arena)), block_bytes_(block_bytes), shards_(shards) {
   for (Shard& shard : shards_) {
     shard.head = arena_->AllocateBlock(NodeBytes(kMaxHeight));
@@ -191,7 +191,8 @@ class SkipListMemtableCursor final : public EntryCursor {
 };
 
 void SkipListMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const {
-  for (uint32_t shard = 0; shard < shards_.size(); ++shard) cursors->push_back(std::make_unique<SkipListMemtableCursor>(this, shard));
+  for (uint32_t shard = 0; shard < shards_.size(); ++shard)
+    cursors->push_back(std::make_unique<SkipListMemtableCursor>(this, shard));
 }
 
 }  // namespace braiddb

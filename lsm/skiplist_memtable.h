@@ -11,10 +11,11 @@
 
 namespace braiddb {
 
-// STRUCTURE    A few skiplists (shards), so that writers on different CPUs do not take each other's cache lines: a thread always inserts into the
-//              shard of its index. A lookup takes the newest of what the shards have; walks and cursors merge them.
-// CONCURRENCY  Insert-only: nodes are linked bottom-up by compare-and-swap and never unlinked, so a reader that reaches a node may
-//              follow it for as long as the memtable lives. Node heights are the heights of the entries.
+// STRUCTURE    A few skiplists (shards), so that writers on different CPUs do not take each other's cache lines: a thread always
+//              inserts into the shard of its index. A lookup takes the newest of what the shards have; walks and cursors merge
+//              them.
+// CONCURRENCY  Insert-only: nodes are linked bottom-up by compare-and-swap and never unlinked, so a reader that reaches a node
+//              may follow it for as long as the memtable lives. Node heights are the heights of the entries.
 class SkipListMemtable final : public Memtable {
  public:
   SkipListMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order, std::unique_ptr<Arena> arena,

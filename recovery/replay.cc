@@ -140,8 +140,8 @@ class Replayer {
     for (size_t i = 0; i < range->size(); ++i) {
       if (i + kAhead < range->size()) __builtin_prefetch((*range)[i + kAhead].entry, 1);
       const Found& found = (*range)[i];
-      const bool overwritten = newest != nullptr && newest->prefix == found.prefix &&
-                               order.Compare(newest->entry->key(), found.entry->key()) == 0;
+      const bool overwritten =
+          newest != nullptr && newest->prefix == found.prefix && order.Compare(newest->entry->key(), found.entry->key()) == 0;
       if (overwritten) {
         ListBuilder::Drop(found.entry);
       } else {
@@ -155,8 +155,9 @@ class Replayer {
     for (Segment* segment : segments_) {
       if (segment->state() != SegmentState::kOpen) continue;
       const uint64_t bytes = segment->used_bytes.load(std::memory_order_relaxed);
-      Status status = bytes == 0 ? context_.segments->Release(segment)
-                                 : context_.segments->Seal(segment, bytes, segment->last_sequence.load(std::memory_order_relaxed));
+      Status status = bytes == 0
+                          ? context_.segments->Release(segment)
+                          : context_.segments->Seal(segment, bytes, segment->last_sequence.load(std::memory_order_relaxed));
       if (!status.ok()) return status;
     }
     return Status::OK();

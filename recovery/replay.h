@@ -31,10 +31,11 @@ struct ReplayResult {
 };
 
 // GOAL   The writes that were acknowledged since the last checkpoint become one table of L0.
-// STEPS  Scan the segments that may hold entries behind the boundary: threads take them one by one and stop in each at the first entry that
-//        is not valid. Split the entries into key ranges; sort and link the ranges in parallel; join the lists. Seal what was open.
-// CRASH  Anywhere: nothing but pointers and seals was written, and the next recovery finds the same entries: sealing fixes the same prefix
-//        that scanning would find. The caller makes the pointers durable and then commits the MANIFEST. [CC-5]
+// STEPS  Scan the segments that may hold entries behind the boundary: threads take them one by one and stop in each at the first
+//        entry that is not valid. Split the entries into key ranges; sort and link the ranges in parallel; join the lists. Seal
+//        what was open.
+// CRASH  Anywhere: nothing but pointers and seals was written, and the next recovery finds the same entries: sealing fixes the
+//        same prefix that scanning would find. The caller makes the pointers durable and then commits the MANIFEST. [CC-5]
 // COST   Linear in the log behind the boundary; DRAM: 24 bytes per entry of it, freed at the end.
 // Corruption if a sealed segment holds an entry that is not valid.
 Status ReplayLog(const ReplayContext& context, ReplayResult* result);

@@ -9,8 +9,8 @@ const LogEntry* EntryOfTower(const uint64_t* tower) {
   return reinterpret_cast<const LogEntry*>(reinterpret_cast<const char*>(tower) - offsetof(LogEntry, next));
 }
 
-// Steps along the bottom layer after which a search climbs the tower it stands on, whatever its region: where the reader's own region has
-// few entries, the others' upper layers lead on.
+// Steps along the bottom layer after which a search climbs the tower it stands on, whatever its region: where the reader's own
+// region has few entries, the others' upper layers lead on.
 constexpr uint32_t kBottomSteps = 8;
 
 }  // namespace
@@ -92,8 +92,8 @@ LogEntry* BraidedList::FindLast() const {
   return LastWhere(Home(), [](const LogEntry&) { return true; });
 }
 
-// A list can show a dead entry while its table is merged, or to a reader that stands on a node that was unlinked meanwhile. What hid
-// the entry may be out of sight by then; the marks are set before that happens.
+// A list can show a dead entry while its table is merged, or to a reader that stands on a node that was unlinked meanwhile. What
+// hid the entry may be out of sight by then; the marks are set before that happens.
 const LogEntry* BraidedList::PickLive(const LogEntry* entry, const SearchKey& target, LookupTrace* trace) const {
   for (; entry != nullptr; entry = Next(entry)) {
     if (order_->Compare(entry->key(), target.key) != 0) return nullptr;

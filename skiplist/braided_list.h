@@ -2,10 +2,12 @@
 //
 // STRUCTURE  The bottom layer links every entry, whatever region it is in. Each upper layer links only entries of one region,
 //            so there is one upper list per region and layer; a search descends through the lists of its own region and
-//            touches other regions only at the bottom (and climbs their towers only where its own region has next to nothing). Upper layers are hints: the bottom list is the truth.
-//            A head is a tower of kMaxHeight words per region; the bottom list starts at region 0's word 0.
-// CONCURRENCY  Readers take no lock. Writers (flush job before the list is seen, then one merge at a time) store single words with release.
-//            A list of L0 may lead into L1 while it is merged; everything that was after a node stays reachable from it.
+//            touches other regions only at the bottom (and climbs their towers only where its own region has next to nothing).
+//            Upper layers are hints: the bottom list is the truth. A head is a tower of kMaxHeight words per region; the bottom
+//            list starts at region 0's word 0.
+// CONCURRENCY  Readers take no lock. Writers (flush job before the list is seen, then one merge at a time) store single words
+//            with release. A list of L0 may lead into L1 while it is merged; everything that was after a node stays reachable
+//            from it.
 #pragma once
 
 #include <cstdint>
@@ -64,9 +66,7 @@ class BraidedList {
 
  private:
   // The tower to search layer 0 from, after the upper layers of region `home` led to `tower`.
-  const uint64_t* BottomStart(const uint64_t* tower, uint32_t home) const {
-    return tower == heads_[home] ? heads_[0] : tower;
-  }
+  const uint64_t* BottomStart(const uint64_t* tower, uint32_t home) const { return tower == heads_[home] ? heads_[0] : tower; }
   // The last entry for which `before` is true; it must be true up to some entry and false from there on.
   template <class Before>
   LogEntry* LastWhere(const Start& start, const Before& before) const;

@@ -15,8 +15,7 @@ Status BraidedSkipList::Create(RegionSet* regions) {
   return Status::OK();
 }
 
-Status BraidedSkipList::Open(const RegionSet* regions, const KeyOrder* order,
-                             std::shared_ptr<const BraidedSkipList>* result) {
+Status BraidedSkipList::Open(const RegionSet* regions, const KeyOrder* order, std::shared_ptr<const BraidedSkipList>* result) {
   BraidedList list(regions, order);
   for (uint32_t region = 0; region < regions->count(); ++region) {
     uint64_t bytes = 0;

@@ -13,7 +13,8 @@ constexpr uint32_t kShareLayers = 4;
 }  // namespace
 
 TallIndex::TallIndex(const BraidedList& list, uint64_t entries) : order_(&list.order()), regions_(list.regions().count()) {
-  for (uint64_t expected = entries / kBranching; expected > kMaxNodes * 3 / 4 && layer_ + 1 < kMaxHeight; expected /= kBranching) {
+  for (uint64_t expected = entries / kBranching; expected > kMaxNodes * 3 / 4 && layer_ + 1 < kMaxHeight;
+       expected /= kBranching) {
     ++layer_;
   }
   for (uint32_t region = 0; region < regions_.size(); ++region) {
@@ -30,7 +31,8 @@ void TallIndex::Collect(const BraidedList& list, uint32_t region, std::vector<No
   std::vector<const LogEntry*> shares;
   const uint32_t share_layer = std::min(layer_ + kShareLayers, kMaxHeight - 1);
   shares.push_back(list.Load(list.head(region), layer_));
-  for (const LogEntry* entry = list.Load(list.head(region), share_layer); entry != nullptr; entry = list.Load(entry->next, share_layer)) {
+  for (const LogEntry* entry = list.Load(list.head(region), share_layer); entry != nullptr;
+       entry = list.Load(entry->next, share_layer)) {
     if (entry != shares.front()) shares.push_back(entry);
   }
   shares.push_back(nullptr);
@@ -78,8 +80,10 @@ BraidedList::Start TallIndex::Start(const BraidedList::Start& home, const Search
 // Equal prefixes decide nothing: among them the keys do.
 size_t TallIndex::BeforeAmongEqual(const std::vector<Node>& nodes, size_t first, const SearchKey& target) const {
   const auto begin = nodes.begin() + static_cast<std::ptrdiff_t>(first);
-  const auto end = std::upper_bound(begin, nodes.end(), target.prefix, [](uint64_t prefix, const Node& node) { return prefix < node.prefix; });
-  const auto place = std::partition_point(begin, end, [&](const Node& node) { return CompareEntry(*order_, *node.entry, target) < 0; });
+  const auto end =
+      std::upper_bound(begin, nodes.end(), target.prefix, [](uint64_t prefix, const Node& node) { return prefix < node.prefix; });
+  const auto place =
+      std::partition_point(begin, end, [&](const Node& node) { return CompareEntry(*order_, *node.entry, target) < 0; });
   return static_cast<size_t>(place - nodes.begin());
 }
 

@@ -1,7 +1,7 @@
 // TallIndex: a DRAM shortcut into a braided skiplist: its tall nodes in order, so that a search starts near its key.
 //
-// From: ListDB's second-level lookup cache (section 3.5), as a sorted array instead of a skiplist: rebuilt after every merge by a walk
-// along one upper layer, never changed. Its size is bounded: when the list grows, only taller nodes are taken.
+// From: ListDB's second-level lookup cache (section 3.5), as a sorted array instead of a skiplist: rebuilt after every merge by a
+// walk along one upper layer, never changed. Its size is bounded: when the list grows, only taller nodes are taken.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@
 
 namespace braiddb {
 
-// WHY A STALE INDEX IS SAFE  An index belongs to one read view and was built before the view was installed. Nodes that were merged since are
-// in tables that the view still holds, or in newer levels. A node that was unlinked since keeps its pointers, which lead to everything that
-// was behind it then; what was linked there later is, again, in tables of the view. Its memory is not reused while a reader of the view lives.
-// Thread safety: immutable after construction.
+// WHY A STALE INDEX IS SAFE  An index belongs to one read view and was built before the view was installed. Nodes that were
+//                            merged since are
+// in tables that the view still holds, or in newer levels. A node that was unlinked since keeps its pointers, which lead to
+// everything that was behind it then; what was linked there later is, again, in tables of the view. Its memory is not reused
+// while a reader of the view lives. Thread safety: immutable after construction.
 class TallIndex {
  public:
   // At most this many nodes per region: 8 MiB and 1/16 of that.

@@ -234,7 +234,7 @@ TEST_F(DbBitFlipTest, FlippedBitsInMetadataGiveTheRightDataOrAClearError) {
   for (int i = 0; i < 500; ++i) expected[NumberedKey(i)] = PatternedValue(i, 100);
   Random random(1);
   int refused = 0;
-  const int flips = static_cast<int>(EnvNumber("BRAIDDB_FLIPS", 200 / kSlowdown));
+  const int flips = static_cast<int>(EnvNumber("BRAIDDB_FLIPS", 70));
   const std::string pristine = directory_.File("pristine");
   fs::copy(path_, pristine, fs::copy_options::recursive);
   for (int i = 0; i < flips; ++i) {

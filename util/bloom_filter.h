@@ -1,7 +1,7 @@
 // BloomFilter: says of a key that it is surely not in a set, or perhaps is.
 //
-// From: F. Putze, P. Sanders, J. Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", WEA '07: blocked, so that a question costs one
-// cache line.
+// From: F. Putze, P. Sanders, J. Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", WEA '07: blocked, so that a question
+// costs one cache line.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace braiddb {
 
-// About 1 % of the keys that are not in the set are let through at the default size. Thread safety: const methods may be called concurrently.
+// About 1 % of the keys that are not in the set are let through at the default size. Thread safety: const methods may be called
+// concurrently.
 class BloomFilter {
  public:
   static constexpr uint64_t kBitsPerKey = 12;
@@ -45,9 +46,7 @@ class BloomFilter {
     return static_cast<uint64_t>((static_cast<Wide>(hash) * blocks_.size()) >> 64);
   }
   // Six bits of a second hash per word; the block comes from the high bits of the first.
-  static uint64_t Bit(uint64_t hash, uint32_t word) {
-    return uint64_t{1} << ((hash * 0x9e3779b97f4a7c15ull) >> (6 * word) & 63);
-  }
+  static uint64_t Bit(uint64_t hash, uint32_t word) { return uint64_t{1} << ((hash * 0x9e3779b97f4a7c15ull) >> (6 * word) & 63); }
 
   std::vector<Block> blocks_;
 };

@@ -63,11 +63,11 @@ struct Options {
 
   // ---- Memtable, flush, checkpoint
 
-  // A memtable is rotated when its log entries reach this size; bytes, at least 16 KiB. Larger: fewer tables to read and merge; smaller:
-  // shorter recovery.
+  // A memtable is rotated when its log entries reach this size; bytes, at least 16 KiB. Larger: fewer tables to read and merge;
+  // smaller: shorter recovery.
   uint64_t memtable_size = 16ull << 20;
-  // … or when it holds this many entries, at least 1024. A memtable takes about 24 bytes of DRAM per entry; inserts are fastest while that fits
-  // the CPU's second-level cache.
+  // … or when it holds this many entries, at least 1024. A memtable takes about 24 bytes of DRAM per entry; inserts are fastest
+  // while that fits the CPU's second-level cache.
   uint64_t memtable_max_entries = 65536;
   // Writers are slowed down smoothly when more than this many memtables wait for their flush. Default: 4.
   uint32_t max_immutable_memtables = 4;

@@ -20,7 +20,7 @@ class [[nodiscard]] Status {
     kInvalidArgument = 4,
     kIOError = 5,
     kBusy = 6,      // locked by another user, or too many threads
-    kNoSpace = 7,   // persistent memory is full: reads go on, writes may succeed again after deletes or with a larger limit
+    kNoSpace = 7,   // persistent memory is full: reads go on, writes again with a larger limit
     kReadOnly = 8,  // an earlier persist failed; the database accepts reads only
     kAborted = 9,
     kMemoryLimit = 10,  // DRAM could not be allocated

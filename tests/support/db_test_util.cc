@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -344,7 +345,11 @@ void Accumulate(Statistics* total, const Statistics& more) {
 int RunInChild(const std::function<int()>& body, uint64_t timeout_ms) {
   std::fflush(nullptr);
   const pid_t child = fork();
-  if (child == 0) _exit(body());
+  if (child == 0) {
+    const rlimit no_core = {0, 0};  // of a child that is expected to crash
+    setrlimit(RLIMIT_CORE, &no_core);
+    _exit(body());
+  }
   EXPECT_GT(child, 0);
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   int status = 0;
