@@ -199,6 +199,9 @@ Status DBImpl::Recover() {
   const uint64_t last = std::max({replay.last_sequence, manifest_state_.last_sequence, manifest_state_.log_boundary - 1});
   next_sequence_.store(last + 1, std::memory_order_relaxed);
 
+  // All tables that are here have been flushed, whatever rotated their memtables.
+  last_rotated_id_ = context.table_id;
+  flushed_memtable_id_.store(context.table_id, std::memory_order_relaxed);
   auto view = std::make_shared<ReadView>(*current_view_);
   if (replay.table != nullptr) view->l0.insert(view->l0.begin(), replay.table);
   view->active = NewMemtable();
