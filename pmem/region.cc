@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kPoolLayout[] = "braiddb";
 constexpr uint64_t kMinGrowth = 8ull << 20;
-constexpr uint64_t kMaxGrowth = 1ull << 30;
+constexpr uint64_t kMaxGrowth = 128ull << 20;
 constexpr uint64_t kMaxAddressSpace = 16ull << 40;     // of one region
 constexpr uint64_t kMaxAddressSpaceAll = 64ull << 40;  // of all regions, half of what a process has
 
