@@ -1,5 +1,6 @@
-// Power cuts, simulated: whatever lines (or words) of what was not yet flushed and fenced are lost, every acknowledged write is there after
-// recovery, and each one in flight is there whole or not at all; also when the power fails again during recovery or after it.
+// Power cuts, simulated: whatever lines (or words) of what was not yet flushed and fenced are lost, every acknowledged write is
+// there after recovery, and each one in flight is there whole or not at all; also when the power fails again during recovery or
+// after it.
 //
 // BRAIDDB_CRASH_IMAGES and BRAIDDB_CRASH_SEED extend or vary a run; runs are not deterministic, since threads are not.
 #include <gtest/gtest.h>
@@ -73,8 +74,8 @@ INSTANTIATE_TEST_SUITE_P(Bugs, DbCrashCanaryTest,
                          [](const auto& test) { return test.param.name; });
 
 TEST_P(DbCrashCanaryTest, IsFound) {
-  // In a child: what a broken database does (failing a check, following a wild pointer, never ending) must not end the test, and it counts
-  // as found, too.
+  // In a child: what a broken database does (failing a check, following a wild pointer, never ending) must not end the test, and
+  // it counts as found, too.
   constexpr int kNotFound = 0;
   constexpr int kFound = 42;
   const int exit_code = RunInChild(

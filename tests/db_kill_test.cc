@@ -1,5 +1,5 @@
-// kill -9 in a loop: a child writes with several threads, is killed at some moment, and whoever opens the database next finds every
-// acknowledged write, each unacknowledged one whole or not at all, and goes on with it.
+// kill -9 in a loop: a child writes with several threads, is killed at some moment, and whoever opens the database next finds
+// every acknowledged write, each unacknowledged one whole or not at all, and goes on with it.
 //
 // BRAIDDB_KILL_CYCLES and BRAIDDB_KILL_SEED extend or repeat a run.
 #include <gtest/gtest.h>

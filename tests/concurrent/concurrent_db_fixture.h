@@ -1,4 +1,5 @@
-// A database whose memtables are so small that it rotates, flushes and merges all the time. The parameter is the number of regions.
+// A database whose memtables are so small that it rotates, flushes and merges all the time. The parameter is the number of
+// regions.
 #pragma once
 
 #include <gtest/gtest.h>

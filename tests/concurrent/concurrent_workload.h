@@ -1,7 +1,7 @@
 // What the concurrency tests share: threads that stop at the first violation, and values that say which write they came from.
 //
-// The tests' own counters are relaxed atomics on purpose: x86 orders them well enough for the checks, and under ThreadSanitizer they
-// create no order between the threads that could hide a race of the database.
+// The tests' own counters are relaxed atomics on purpose: x86 orders them well enough for the checks, and under ThreadSanitizer
+// they create no order between the threads that could hide a race of the database.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// What a database may hold after a crash: for each writer the state after its acknowledged operations, or that and the one in flight.
+// What a database may hold after a crash: for each writer the state after its acknowledged operations, or that and the one in
+// flight.
 #pragma once
 
 #include <algorithm>

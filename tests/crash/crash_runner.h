@@ -1,4 +1,5 @@
-// CrashRunner: works with a database, lets the power fail in the middle, and looks at what comes up: over and over, also during recovery.
+// CrashRunner: works with a database, lets the power fail in the middle, and looks at what comes up: over and over, also during
+// recovery.
 #pragma once
 
 #include <poll.h>

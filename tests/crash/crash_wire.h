@@ -1,5 +1,5 @@
-// Hands a crash point from the process that works with the database to the one that opens its images: libpmemobj does not open a pool and a
-// copy of it in one process.
+// Hands a crash point from the process that works with the database to the one that opens its images: libpmemobj does not open a
+// pool and a copy of it in one process.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,13 @@
-// PersistSimulator: watches every flush and fence of one open database and keeps, beside its pools, what a power cut would leave of them.
+// PersistSimulator: watches every flush and fence of one open database and keeps, beside its pools, what a power cut would leave
+// of them.
 //
-// MODEL  A line is staged, with its content, when a thread flushes it, and is guaranteed to be on media when the same thread's next
-//        fence has passed. What was stored but is not guaranteed may be on media or not, line by line (word by word in the strict model).
-//        What PMDK writes into the pools, and the files beside them, count as durable at once: PMDK is not what is tested here.
-// INSTANT  A crash point is copied while this object's mutex is held: every thread that flushes or fences waits. Plain stores of other
-//        threads go on; they are not flushed, so that an image has them or not is legal. Order of the copy: the tracked bytes first, then
+// MODEL  A line is staged, with its content, when a thread flushes it, and is guaranteed to be on media when the same thread's
+//        next fence has passed. What was stored but is not guaranteed may be on media or not, line by line (word by word in the
+//        strict model). What PMDK writes into the pools, and the files beside them, count as durable at once: PMDK is not what is
+//        tested here.
+// INSTANT  A crash point is copied while this object's mutex is held: every thread that flushes or fences waits. Plain stores of
+//        other threads go on; they are not flushed, so that an image has them or not is legal. Order of the copy: the tracked
+//        bytes first, then
 //        PMDK's, twice, until they and the list of files are found unchanged: what the tracked bytes lack then was not fenced.
 #pragma once
 
@@ -55,8 +58,8 @@ class PersistSimulator final : public PersistObserver {
     DropRule drop;
   };
 
-  // `on_capture` is called for each crash point, under the mutex, before and after the copy (first false, then true), to note what
-  // the database may hold.
+  // `on_capture` is called for each crash point, under the mutex, before and after the copy (first false, then true), to note
+  // what the database may hold.
   PersistSimulator(std::string database, const Options& options, std::function<void(CrashPoint* point, bool copied)> on_capture)
       : database_(std::move(database)), options_(options), random_(options.seed), on_capture_(std::move(on_capture)) {}
 
@@ -245,7 +248,8 @@ class PersistSimulator final : public PersistObserver {
     return true;
   }
 
-  // PMDK zeroes what it allocates for the directory, and BraidDB's first stores to it are not told apart from that: they count as durable.
+  // PMDK zeroes what it allocates for the directory, and BraidDB's first stores to it are not told apart from that: they count as
+  // durable.
   void AdoptNewObjects(const std::vector<TrackedRange>& ranges) {
     for (const auto& range : ranges) {
       if (range.kind == RangeKind::kSegment || std::binary_search(known_ranges_.begin(), known_ranges_.end(), range, Before))

@@ -1,9 +1,9 @@
 // What writers were doing when they were killed: counters in memory that outlives them, and the check of a database against them.
 //
-// Every key belongs to one thread and has versions; what a version holds (a value or nothing) follows from key and version. Before a
-// write the thread notes its intent, after the acknowledgement it notes that. x86 keeps a thread's stores in order, and a killed
-// process loses none, so at any instant: a key holds its acknowledged version, or, if a write was under way, the intended one; and of
-// the keys of one write all hold the new version or none does.
+// Every key belongs to one thread and has versions; what a version holds (a value or nothing) follows from key and version.
+// Before a write the thread notes its intent, after the acknowledgement it notes that. x86 keeps a thread's stores in order, and
+// a killed process loses none, so at any instant: a key holds its acknowledged version, or, if a write was under way, the
+// intended one; and of the keys of one write all hold the new version or none does.
 #pragma once
 
 #include <sys/mman.h>

@@ -29,8 +29,8 @@ struct TrackedRange {
   friend bool operator==(const TrackedRange&, const TrackedRange&) = default;
 };
 
-// In ascending order, disjoint. Reads what is on media and takes no lock, so it may be called from a PersistObserver; what other threads
-// are changing at this moment is seen as before or as after.
+// In ascending order, disjoint. Reads what is on media and takes no lock, so it may be called from a PersistObserver; what other
+// threads are changing at this moment is seen as before or as after.
 inline std::vector<TrackedRange> FindTrackedRanges(const RegionSet& regions) {
   std::vector<TrackedRange> ranges;
   for (uint32_t index = 0; index < regions.count(); ++index) {
