@@ -9,6 +9,7 @@
 #include "compaction/merge_batch.h"
 #include "compaction/merge_plan.h"
 #include "compaction/zipper_scan.h"
+#include "skiplist/braided_skiplist.h"
 #include "util/check.h"
 
 namespace braiddb {
@@ -16,6 +17,8 @@ namespace {
 
 // Most stores that one step (linking or unlinking one entry) makes.
 constexpr uint64_t kStoresPerStep = 2 * kMaxHeight + 2;
+// … and then a commit, to the checksums of the heads.
+constexpr uint64_t kStoresPerCommit = kMaxRegions;
 
 // One version of the key that is being merged, newest first in a group.
 struct Version {
@@ -52,7 +55,10 @@ class Merger {
     return UnlinkObsolete(nullptr);
   }
 
-  Status Commit() { return batch_.Commit(progress_, &stats_->flushed_lines); }
+  Status Commit() {
+    UpdateHeadChecksums();
+    return batch_.Commit(progress_, &stats_->flushed_lines);
+  }
   const MergeBatch& batch() const { return batch_; }
 
   // The last tower on `layer` of `region`'s list (layer 0: of the whole list) before all versions of `key`.
@@ -74,6 +80,17 @@ class Merger {
   PmPtr HeadTower(uint32_t region) const { return context_.regions->ToPmPtr(region, context_.l1->head(region)); }
   bool SameKey(const MergeItem& a, const MergeItem& b) const {
     return a.prefix == b.prefix && context_.order->Compare(a.entry->key(), b.entry->key()) == 0;
+  }
+
+  void UpdateHeadChecksums() {
+    for (uint32_t region = 0; region < context_.regions->count(); ++region) {
+      const PmPtr tower = HeadTower(region);
+      uint64_t words[kMaxHeight];
+      for (uint32_t layer = 0; layer < kMaxHeight; ++layer) words[layer] = batch_.Load(tower, layer);
+      const PmPtr checksum(tower.raw() - sizeof(uint64_t));
+      const uint64_t value = SkipListHead::ComputeChecksum(words);
+      if (batch_.Load(checksum, 0) != value) batch_.Store(checksum, 0, value);
+    }
   }
 
   Status MergeKey(const ScanResult& chunk, size_t begin, size_t end) {
@@ -165,7 +182,7 @@ class Merger {
     return Status::OK();
   }
 
-  Status MakeRoom() { return batch_.HasRoom(kStoresPerStep) ? Status::OK() : Commit(); }
+  Status MakeRoom() { return batch_.HasRoom(kStoresPerStep + kStoresPerCommit) ? Status::OK() : Commit(); }
 
   const ZipperContext& context_;
   MergeBatch batch_;

@@ -180,6 +180,7 @@ Status DBImpl::OpenStructures() {
 // CRASH   After any of them: the next recovery does the same again, with the same result. [CC-5]
 Status DBImpl::Recover() {
   Status status = journal_.Redo(manifest_state_.merge_id, &resume_progress_);
+  if (status.ok()) status = l1_->VerifyHeads();
   if (!status.ok()) return status;
   resume_merge_ = manifest_state_.merge_id != 0;
   manifest_state_.clean = false;  // from the next commit on

@@ -7,8 +7,10 @@ Status BraidedSkipList::Create(RegionSet* regions) {
     void* object = nullptr;
     Status status = regions->AllocateMetadata(region, MetadataSlot::kL1, sizeof(SkipListHead), &object);
     if (!status.ok()) return status;
-    // ORDER: zeroed words (by the allocation) before the magic, which makes the head valid. [CC-1]
+    // One line holds the magic and the checksum; the words are zero since the allocation. Nothing looks before the creation is
+    // done. [CC-1]
     auto* head = static_cast<SkipListHead*>(object);
+    head->checksum = SkipListHead::ComputeChecksum(head->next);
     StoreRelease(&head->magic, SkipListHead::kMagic);
     if (!regions->persistence()->Persist(head, sizeof(*head))) return regions->persistence()->error();
   }
@@ -26,6 +28,17 @@ Status BraidedSkipList::Open(const RegionSet* regions, const KeyOrder* order, st
     list.SetHead(region, head->next);
   }
   result->reset(new BraidedSkipList(list));
+  return Status::OK();
+}
+
+Status BraidedSkipList::VerifyHeads() const {
+  for (uint32_t region = 0; region < list_.regions().count(); ++region) {
+    const uint64_t* words = list_.head(region);
+    if (words[-1] != SkipListHead::ComputeChecksum(words)) {
+      return Status::Corruption("region " + std::to_string(region) +
+                                ": the head of the last level is damaged; restore the database from a copy");
+    }
+  }
   return Status::OK();
 }
 

@@ -5,6 +5,8 @@
 // after a whole journal batch, on all layers.
 #pragma once
 
+#include <xxhash.h>
+
 #include <memory>
 
 #include "braiddb/status.h"
@@ -18,9 +20,13 @@ namespace braiddb {
 struct SkipListHead {
   static constexpr uint64_t kMagic = 0x314c444941524221;  // "!BRAIDL1"
   uint64_t magic;
-  uint64_t reserved[7];
+  uint64_t reserved[6];
+  uint64_t checksum;  // of next[]; changed in the same journal batch
   uint64_t next[kMaxHeight];
+
+  static uint64_t ComputeChecksum(const uint64_t* words) { return XXH3_64bits_withSeed(words, 8 * kMaxHeight, kMagic); }
 };
+static_assert(offsetof(SkipListHead, checksum) == offsetof(SkipListHead, next) - 8);
 static_assert(sizeof(SkipListHead) == 64 + 8 * kMaxHeight && offsetof(SkipListHead, next) == 64);
 
 class BraidedSkipList final : public OrderedLevel {
@@ -29,6 +35,9 @@ class BraidedSkipList final : public OrderedLevel {
   static Status Create(RegionSet* regions);
   // Without an index. Corruption if the heads are not there.
   static Status Open(const RegionSet* regions, const KeyOrder* order, std::shared_ptr<const BraidedSkipList>* result);
+
+  // Corruption if a head does not match its checksum. After the merge journal was redone: a batch may have been cut off before.
+  Status VerifyHeads() const;
 
   // The same list with a new index, for the next read view. REQUIRES: no merge is running. `entries`: an estimate.
   std::shared_ptr<const BraidedSkipList> WithIndex(uint64_t entries) const;
