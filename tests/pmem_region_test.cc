@@ -450,7 +450,7 @@ TEST_P(DamagedRegionSetTest, IsFoundWithAClearMessage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DamagedRegionSetTest, testing::ValuesIn(DamagedRegionSetTest::All()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& test) { return test.param.name; });
 
 TEST_F(RegionSetTest, RegionsOfTwoDatabasesAreNotMixed) {
   RegionSetOptions other = PmemOptions(dir_.Sub("other"), 2);
