@@ -24,14 +24,12 @@ class Window {
 }  // namespace
 
 FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const KeyOrder* order, const SegmentAllocator& segments,
-                          const VersionFilter& filter) {
+                          const VersionFilter& filter, L0IndexWriter* index) {
   FlushResult result;
   const uint64_t boundary = memtable->boundary.load(std::memory_order_acquire);
   result.table = std::make_shared<PmTable>(memtable->id(), boundary, regions, order);
   ListBuilder builder(regions, result.table.get());
-  // Writers count their entries in portions; what they have not counted yet only makes the filter let a little more through.
-  if (order->equal_means_same())
-    result.table->filter = std::make_unique<BloomFilter>(memtable->entry_count.load(std::memory_order_relaxed) + 1024);
+  if (index != nullptr) index->Begin(memtable->entry_count.load(std::memory_order_relaxed));
   const LogEntry* previous = nullptr;
   const std::unique_ptr<Memtable::Walker> walker = memtable->NewWalker();
   Window windows[2];
@@ -50,12 +48,13 @@ FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const Ke
         if (Segment* segment = segments.Find(pointer)) segment->dead_entries.fetch_add(1, std::memory_order_relaxed);
       } else {
         builder.Append(entry, pointer);
-        if (result.table->filter != nullptr) result.table->filter->Add(BloomFilter::Hash(entry->key()));
+        if (index != nullptr) index->Add(entry->key(), pointer);
       }
       previous = entry;
     }
   }
   builder.Finish();
+  if (index != nullptr) result.table->indexed = index->Finish();
   result.table->extents = memtable->TakeExtents();
   result.table->log_bytes = memtable->charged_bytes.load(std::memory_order_relaxed);
   return result;

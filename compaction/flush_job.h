@@ -17,7 +17,8 @@ struct FlushResult {
 };
 
 // REQUIRES: no writer is inside `memtable` any more, nor will be. The memtable keeps serving readers meanwhile.
+// `index`: enters the table there; may be null.
 FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const KeyOrder* order, const SegmentAllocator& segments,
-                          const VersionFilter& filter);
+                          const VersionFilter& filter, L0IndexWriter* index = nullptr);
 
 }  // namespace braiddb

@@ -23,6 +23,7 @@ constexpr uint32_t kSpareSegments = 2;
 
 void DBImpl::InstallView(std::shared_ptr<ReadView> view) {
   std::shared_ptr<const ReadView> old = std::move(current_view_);
+  view->GroupTables();
   current_view_ = std::move(view);
   const auto& l0 = current_view_->l0;
   l0_count_.store(static_cast<uint32_t>(l0.size()), std::memory_order_release);
@@ -88,7 +89,7 @@ void DBImpl::FlushLoop() {
 void DBImpl::FlushOne(const PendingFlush& pending) {
   WaitWriters(pending.last_announced);
   const VersionFilter filter(snapshots_.Copy());
-  FlushResult flushed = FlushMemtable(pending.memtable.get(), regions_.get(), &order_, *segments_, filter);
+  FlushResult flushed = FlushMemtable(pending.memtable.get(), regions_.get(), &order_, *segments_, filter, l0_index_.get());
   BRAIDDB_SYNC_POINT("DBImpl::FlushOne:Linked");
   size_t waiting_for_checkpoint = 0;
   {
@@ -310,7 +311,7 @@ Status DBImpl::FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, 
 // The new index goes with the view that no longer has the tables; see TallIndex.
 // REQUIRES: compaction_mutex_, and no merge is running.
 void DBImpl::InstallLastLevel(size_t merged_tables) {
-  l1_ = l1_->WithIndex(counters_.l1_entries.load(std::memory_order_relaxed));
+  l1_ = l1_->WithIndex(counters_.l1_entries.load(std::memory_order_relaxed), options_.l1_index_size);
   std::lock_guard lock(view_mutex_);
   auto view = std::make_shared<ReadView>(*current_view_);
   view->l0.resize(view->l0.size() - merged_tables);

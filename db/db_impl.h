@@ -163,6 +163,7 @@ class DBImpl final : public DB {
   uint64_t last_rotated_id_ = 0;
   uint64_t active_first_sequence_ = 1;  // the active memtable's writes have larger numbers
   std::vector<PendingFlush> pending_flushes_;
+  std::unique_ptr<L0IndexWriter> l0_index_;  // the flush thread's
 
   std::mutex arenas_mutex_;
   std::vector<std::unique_ptr<Arena>> arenas_;

@@ -237,6 +237,9 @@ void DBImpl::RestoreTables() {
 }
 
 void DBImpl::StartBackground() {
+  const uint64_t smallest_entry = LogEntrySize(1, 0, 0);
+  const uint64_t table_entries = std::min(options_.memtable_max_entries, options_.memtable_size / smallest_entry);
+  l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), &order_, table_entries);
   flush_thread_ = std::thread([this] { FlushLoop(); });
   compaction_thread_ = std::thread([this] { CompactionLoop(); });
 }

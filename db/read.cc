@@ -28,13 +28,7 @@ const LogEntry* DBImpl::FindEntry(const ReadView& view, const SearchKey& target,
   for (const auto& memtable : view.immutables) {
     if (const LogEntry* entry = memtable->Find(target)) return entry;
   }
-  if (!view.l0.empty()) {
-    const uint64_t hash = BloomFilter::Hash(target.key);
-    for (const auto& table : view.l0) table->PrefetchFilter(hash);  // their lines come together
-    for (const auto& table : view.l0) {
-      if (const LogEntry* entry = table->Find(target, hash, trace)) return entry;
-    }
-  }
+  if (const LogEntry* entry = view.FindInTables(target, trace)) return entry;
   return view.l1->Find(target, trace);
 }
 

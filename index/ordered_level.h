@@ -6,15 +6,9 @@
 
 #include "index/cursor.h"
 #include "index/key_order.h"
+#include "index/lookup_trace.h"
 
 namespace braiddb {
-
-// What one point lookup came upon.
-struct LookupTrace {
-  uint64_t local = 0;     // nodes of persistent structures visited in the reader's own region; summed into Statistics
-  uint64_t remote = 0;    // … in another region
-  bool met_dead = false;  // a version of the key that is marked dead was passed over
-};
 
 // A level is read through this interface, which has no mutators: only a compaction job holds what changes it.
 // Thread safety: any number of readers, concurrent with one merge. Callers hold an epoch guard or pin.

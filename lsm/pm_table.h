@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "lsm/l0_index.h"
 #include "lsm/memtable.h"
 #include "skiplist/braided_list.h"
-#include "util/bloom_filter.h"
 
 namespace braiddb {
 
@@ -30,19 +30,9 @@ class PmTable {
   std::vector<uint64_t>& heads() { return heads_; }
   const std::vector<uint64_t>& heads() const { return heads_; }
 
-  // The newest entry of target.key with a sequence number <= target.sequence; null if there is none. `hash`: BloomFilter::Hash of
-  // the key.
-  const LogEntry* Find(const SearchKey& target, uint64_t hash, LookupTrace* trace) const {
-    return filter != nullptr && !filter->MayContain(hash) ? nullptr : list.Find(target, trace);
-  }
-
-  void PrefetchFilter(uint64_t hash) const {
-    if (filter != nullptr) filter->Prefetch(hash);
-  }
-
   BraidedList list;
-  std::unique_ptr<BloomFilter>
-      filter;  // of the keys; null for a table from before this open, or if equal keys may differ in bytes
+  // Where lookups find the entries; no index for a table from before this open, or if equal keys may differ in bytes.
+  L0IndexWriter::Table indexed;
   uint64_t entries = 0;
   uint64_t log_bytes = 0;
   std::vector<std::shared_ptr<LogExtent>> extents;  // where the entries lie; empty once checkpointed

@@ -6,6 +6,7 @@
 
 #include "pmem/pmdk_memory.h"
 #include "util/check.h"
+#include "util/huge_pages.h"
 #include "util/numa_topology.h"
 
 namespace braiddb {
@@ -73,6 +74,7 @@ Status Region::Create(std::shared_ptr<RegionFiles> files, const RegionConfig& co
   if (Status status = region->files_->CommitFirstPart(config.database_id, config.index, config.count); !status.ok())
     return status;
   if (Status status = region->OnMapped(); !status.ok()) return status;
+  region->CollapsePages(0);
   if (Status status = region->InitializeRoot(); !status.ok()) return status;
   *result = std::move(region);
   return Status::OK();
@@ -107,6 +109,12 @@ Status Region::OnMapped() {
   Status status = ReadPoolExtent(files_->part_path(0), &extent);
   heap_begin_ = extent.heap_begin;
   return status;
+}
+
+// Gives what was added from `begin` on huge pages. File systems with DAX do so by themselves, and what is on a disk is synced by
+// small ones.
+void Region::CollapsePages(uint64_t begin) {
+  if (persistence()->mode() == PersistMode::kEmulated) CollapseHugePages(base() + begin, reserved_bytes() - begin);
 }
 
 // ---- Objects
@@ -189,6 +197,7 @@ Status Region::Extend(uint64_t step) {
   if (NumaNodeCount() > 1) BindToNumaNode(base() + reserved, step, config_.index % NumaNodeCount());
   // release: pairs with the acquire in reserved_bytes(); the part is mapped.
   reserved_bytes_.store(reserved + step, std::memory_order_release);
+  CollapsePages(reserved);
   if (Status status = files_->CommitPart(); !status.ok()) Log(Name() + ": part list not written yet: " + status.ToString());
   Log(Name() + " grew by " + std::to_string(step) + " to " + std::to_string(reserved + step) + " bytes");
   return Status::OK();

@@ -81,6 +81,7 @@ class Region {
 
   uint64_t ChooseMaxBytes() const;
   Status OnMapped();
+  void CollapsePages(uint64_t begin);
   Status InitializeRoot();
   Status FindRoot();
   Status CheckRoot() const;

@@ -1,7 +1,5 @@
 #include "skiplist/braided_list.h"
 
-#include "util/spin.h"
-
 namespace braiddb {
 namespace {
 
@@ -15,19 +13,10 @@ constexpr uint32_t kBottomSteps = 8;
 
 }  // namespace
 
-void BraidedList::Account(LookupTrace* trace, uint64_t local, uint64_t remote) const {
-  if (trace == nullptr) return;
-  trace->local += local;
-  trace->remote += remote;
-  const Persistence* persistence = regions_->persistence();
-  const uint64_t delay_ns = (local + remote) * persistence->read_latency_ns() + remote * persistence->remote_latency_ns();
-  if (__builtin_expect(delay_ns != 0, 0)) SpinFor(delay_ns);
-}
-
 LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, LookupTrace* trace) const {
   const uint32_t home = start.region;
   const uint64_t* tower = start.tower;
-  uint64_t bound = 0;  // the nearest entry known to be at or after target
+  uint64_t bound = start.bound.raw();  // the nearest entry known to be at or after target
   uint64_t visited = 0;
   uint64_t remote = 0;
   uint32_t bottom_steps = 0;
@@ -56,7 +45,7 @@ LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, Loo
     }
     if (layer == 0) {
       // What the last tower leads to is at or after target, or nothing is.
-      Account(trace, visited - remote, remote);
+      if (trace != nullptr) trace->Account(*regions_->persistence(), visited - remote, remote);
       const uint64_t raw = bound != 0 && (LoadAcquire(&tower[0]) & ~LogEntry::kTagBits) == bound ? bound : 0;
       if (raw != 0) return regions_->Resolve<LogEntry>(PmPtr(raw));
       // An entry came between since: settle it by walking on.

@@ -34,11 +34,13 @@ class BraidedList {
   // Last entry before target; null if there is none.
   LogEntry* FindLess(const SearchKey& target) const { return FindLessFrom(Home(), target); }
 
-  // A tower before the target, in region `region`'s lists, and the layer to search from.
+  // A tower before the target, in region `region`'s lists, and the layer to search from; and an entry at or after the target that
+  // need not be compared with it, if one is known.
   struct Start {
     uint32_t region;
     const uint64_t* tower;
     uint32_t layer;
+    PmPtr bound = PmPtr();
   };
   Start Home() const {
     const uint32_t region = regions_->count() == 1 ? 0 : regions_->HomeRegion();
@@ -70,7 +72,6 @@ class BraidedList {
   // The last entry for which `before` is true; it must be true up to some entry and false from there on.
   template <class Before>
   LogEntry* LastWhere(const Start& start, const Before& before) const;
-  void Account(LookupTrace* trace, uint64_t local, uint64_t remote) const;
 
   const RegionSet* regions_;
   const KeyOrder* order_;

@@ -42,8 +42,8 @@ Status BraidedSkipList::VerifyHeads() const {
   return Status::OK();
 }
 
-std::shared_ptr<const BraidedSkipList> BraidedSkipList::WithIndex(uint64_t entries) const {
-  return std::shared_ptr<const BraidedSkipList>(new BraidedSkipList(list_, entries));
+std::shared_ptr<const BraidedSkipList> BraidedSkipList::WithIndex(uint64_t entries, uint64_t index_bytes) const {
+  return std::shared_ptr<const BraidedSkipList>(new BraidedSkipList(list_, entries, index_bytes));
 }
 
 }  // namespace braiddb

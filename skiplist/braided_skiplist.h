@@ -40,7 +40,8 @@ class BraidedSkipList final : public OrderedLevel {
   Status VerifyHeads() const;
 
   // The same list with a new index, for the next read view. REQUIRES: no merge is running. `entries`: an estimate.
-  std::shared_ptr<const BraidedSkipList> WithIndex(uint64_t entries) const;
+  // `index_bytes`: at most.
+  std::shared_ptr<const BraidedSkipList> WithIndex(uint64_t entries, uint64_t index_bytes) const;
 
   const LogEntry* Find(const SearchKey& target, LookupTrace* trace) const override {
     return list_.PickLive(list_.FindFrom(index_.Start(list_.Home(), target), target, trace), target, trace);
@@ -51,7 +52,8 @@ class BraidedSkipList final : public OrderedLevel {
 
  private:
   explicit BraidedSkipList(const BraidedList& list) : list_(list), index_(list) {}
-  BraidedSkipList(const BraidedList& list, uint64_t entries) : list_(list), index_(list, entries) {}
+  BraidedSkipList(const BraidedList& list, uint64_t entries, uint64_t index_bytes)
+      : list_(list), index_(list, entries, index_bytes) {}
 
   const BraidedList list_;
   const TallIndex index_;

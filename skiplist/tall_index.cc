@@ -10,34 +10,45 @@ constexpr size_t kWalkers = 16;
 // A walker's share begins at a node this many layers above the indexed one.
 constexpr uint32_t kShareLayers = 4;
 
+// How many of the keys are less; no branch depends on the data.
+template <uint64_t kCount>
+uint64_t CountLess(const uint64_t (&keys)[kCount], uint64_t key) {
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < kCount; ++i) count += keys[i] < key;
+  return count;
+}
+
 }  // namespace
 
-TallIndex::TallIndex(const BraidedList& list, uint64_t entries) : order_(&list.order()), regions_(list.regions().count()) {
-  for (uint64_t expected = entries / kBranching; expected > kMaxNodes * 3 / 4 && layer_ + 1 < kMaxHeight;
+TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes) : TallIndex(list) {
+  const uint64_t max_nodes = max_bytes / regions_.size() / kBytesPerBlock * kBlockNodes;
+  if (max_nodes == 0) return;
+  // Entries are spread over the regions as their writers were: one region may have most of them.
+  for (uint64_t expected = entries / kBranching; expected > max_nodes * 3 / 4 && layer_ + 1 < kMaxHeight;
        expected /= kBranching) {
     ++layer_;
   }
   for (uint32_t region = 0; region < regions_.size(); ++region) {
-    Nodes& nodes = regions_[region];
-    Collect(list, region, &nodes.nodes);
+    std::vector<const LogEntry*> nodes = Collect(list, region, layer_);
     // The estimate was low: searches walk on from the last node.
-    if (nodes.nodes.size() > kMaxNodes) nodes.nodes.resize(kMaxNodes);
-    for (size_t i = 0; i < nodes.nodes.size(); i += kStep) nodes.steps.push_back(nodes.nodes[i].prefix);
+    if (nodes.size() > max_nodes) nodes.resize(max_nodes);
+    Build(nodes, &regions_[region]);
   }
 }
 
-void TallIndex::Collect(const BraidedList& list, uint32_t region, std::vector<Node>* nodes) const {
+// The entries of one layer, in order.
+std::vector<const LogEntry*> TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t layer) {
   // Shares: from each of these nodes to the next.
   std::vector<const LogEntry*> shares;
-  const uint32_t share_layer = std::min(layer_ + kShareLayers, kMaxHeight - 1);
-  shares.push_back(list.Load(list.head(region), layer_));
+  const uint32_t share_layer = std::min(layer + kShareLayers, kMaxHeight - 1);
+  shares.push_back(list.Load(list.head(region), layer));
   for (const LogEntry* entry = list.Load(list.head(region), share_layer); entry != nullptr;
        entry = list.Load(entry->next, share_layer)) {
     if (entry != shares.front()) shares.push_back(entry);
   }
   shares.push_back(nullptr);
 
-  std::vector<std::vector<Node>> found(shares.size() - 1);
+  std::vector<std::vector<const LogEntry*>> found(shares.size() - 1);
   for (size_t first = 0; first < found.size(); first += kWalkers) {
     const size_t count = std::min(kWalkers, found.size() - first);
     const LogEntry* at[kWalkers];
@@ -46,50 +57,100 @@ void TallIndex::Collect(const BraidedList& list, uint32_t region, std::vector<No
       walking = false;
       for (size_t i = 0; i < count; ++i) {
         if (at[i] == nullptr || (at[i] == shares[first + i + 1])) continue;
-        found[first + i].push_back({order_->Prefix(at[i]->key()), at[i]});
-        at[i] = list.Load(at[i]->next, layer_);
+        found[first + i].push_back(at[i]);
+        at[i] = list.Load(at[i]->next, layer);
         __builtin_prefetch(at[i]);
         walking = true;
       }
     }
   }
-  for (const auto& share : found) nodes->insert(nodes->end(), share.begin(), share.end());
+  std::vector<const LogEntry*> nodes;
+  for (const auto& share : found) nodes.insert(nodes.end(), share.begin(), share.end());
+  return nodes;
+}
+
+void TallIndex::Build(const std::vector<const LogEntry*>& nodes, Tree* tree) const {
+  constexpr uint64_t kFetchAhead = 32;
+  const uint64_t block_count = (nodes.size() + kBlockNodes - 1) / kBlockNodes;
+  Tree built;
+  built.nodes = nodes.size();
+  built.blocks = HugeArray<Block>(block_count);
+  if (built.blocks.empty()) return;
+  for (uint64_t at = 0; at < block_count * kBlockNodes; ++at) {
+    if (at + kFetchAhead < nodes.size()) __builtin_prefetch(nodes[at + kFetchAhead]);
+    const bool present = at < nodes.size();
+    Block& block = built.blocks[at / kBlockNodes];
+    block.prefix[at % kBlockNodes] = present ? order_->Prefix(nodes[at]->key()) : UINT64_MAX;
+    block.entry[at % kBlockNodes] = present ? nodes[at] : nullptr;
+  }
+  uint64_t below = block_count;
+  do {
+    const uint64_t groups = (below + kFanout - 1) / kFanout;
+    HugeArray<Group> level(groups);
+    if (level.empty()) return;
+    for (uint64_t at = 0; at < groups * kFanout; ++at) {
+      uint64_t last = UINT64_MAX;
+      if (at < below) {
+        last = built.levels.empty() ? built.blocks[at].prefix[kBlockNodes - 1] : built.levels.back()[at].last[kFanout - 1];
+      }
+      level[at / kFanout].last[at % kFanout] = last;
+    }
+    built.levels.push_back(std::move(level));
+    below = groups;
+  } while (below > 1);
+  *tree = std::move(built);
+}
+
+uint64_t TallIndex::FirstNotLess(const Tree& tree, uint64_t prefix) {
+  uint64_t at = 0;
+  for (auto level = tree.levels.rbegin(); level != tree.levels.rend(); ++level) {
+    if (at == level->size()) return tree.nodes;
+    at = at * kFanout + CountLess((*level)[at].last, prefix);
+  }
+  if (at >= tree.blocks.size()) return tree.nodes;
+  return std::min(tree.nodes, at * kBlockNodes + CountLess(tree.blocks[at].prefix, prefix));
 }
 
 BraidedList::Start TallIndex::Start(const BraidedList::Start& home, const SearchKey& target) const {
-  const Nodes& region = regions_[home.region];
-  if (region.steps.empty()) return home;
-  // The first prefix that is not less is in the block before the first step that is not less, or is that step.
-  const uint64_t* steps = region.steps.data();
-  size_t count = region.steps.size();
-  while (count > 1) {  // no branch depends on the data
-    const size_t half = count / 2;
-    steps += (steps[half - 1] < target.prefix) * half;
-    count -= half;
-  }
-  const size_t step = static_cast<size_t>(steps - region.steps.data()) + (*steps < target.prefix);
-  const std::vector<Node>& nodes = region.nodes;
-  size_t at = step == 0 ? 0 : (step - 1) * kStep;
-  while (at < nodes.size() && nodes[at].prefix < target.prefix) ++at;
-  if (at < nodes.size() && nodes[at].prefix == target.prefix) at = BeforeAmongEqual(nodes, at, target);
-  if (at == 0) return home;
+  const Tree& tree = regions_[home.region];
+  if (tree.nodes == 0) return home;
+  uint64_t at = FirstNotLess(tree, target.prefix);
+  if (at < tree.nodes && PrefixAt(tree, at) == target.prefix) at = BeforeAmongEqual(tree, at, target);
+  const PmPtr bound = at < tree.nodes ? region_set_->ToPmPtr(home.region, EntryAt(tree, at)) : PmPtr();
+  if (at == 0) return {home.region, home.tower, home.layer, bound};
   // On the index's own layer the next node is the next one here.
-  return {home.region, nodes[at - 1].entry->next, layer_ - 1};
+  return {home.region, EntryAt(tree, at - 1)->next, layer_ - 1, bound};
 }
 
-// Equal prefixes decide nothing: among them the keys do.
-size_t TallIndex::BeforeAmongEqual(const std::vector<Node>& nodes, size_t first, const SearchKey& target) const {
-  const auto begin = nodes.begin() + static_cast<std::ptrdiff_t>(first);
-  const auto end =
-      std::upper_bound(begin, nodes.end(), target.prefix, [](uint64_t prefix, const Node& node) { return prefix < node.prefix; });
-  const auto place =
-      std::partition_point(begin, end, [&](const Node& node) { return CompareEntry(*order_, *node.entry, target) < 0; });
-  return static_cast<size_t>(place - nodes.begin());
+// Equal prefixes decide nothing: among them the keys do. The first node that is not before the target.
+uint64_t TallIndex::BeforeAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const {
+  const auto before = [&](uint64_t at) {
+    return at < tree.nodes && PrefixAt(tree, at) == target.prefix && CompareEntry(*order_, *EntryAt(tree, at), target) < 0;
+  };
+  if (!before(first)) return first;
+  uint64_t low = first;  // before
+  uint64_t step = 1;
+  while (before(low + step)) {
+    low += step;
+    step *= 2;
+  }
+  for (uint64_t high = low + step; high - low > 1;) {
+    const uint64_t middle = low + (high - low) / 2;
+    if (before(middle)) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low + 1;
 }
 
 uint64_t TallIndex::bytes() const {
   uint64_t sum = 0;
-  for (const Nodes& region : regions_) sum += sizeof(Node) * region.nodes.size() + sizeof(uint64_t) * region.steps.size();
+  for (const Tree& tree : regions_) {
+    sum += tree.blocks.bytes();
+    for (const auto& level : tree.levels) sum += level.bytes();
+  }
   return sum;
 }
 

@@ -1,54 +1,69 @@
 // TallIndex: a DRAM shortcut into a braided skiplist: its tall nodes in order, so that a search starts near its key.
 //
-// From: ListDB's second-level lookup cache (section 3.5), as a sorted array instead of a skiplist: rebuilt after every merge by a
-// walk along one upper layer, never changed. Its size is bounded: when the list grows, only taller nodes are taken.
+// From: ListDB's second-level lookup cache (section 3.5), as a static search tree instead of a skiplist: rebuilt after every
+// merge by a walk along one upper layer, never changed. Its size is bounded: when the list grows, only taller nodes are taken.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "skiplist/braided_list.h"
+#include "util/huge_array.h"
 
 namespace braiddb {
 
 // WHY A STALE INDEX IS SAFE  An index belongs to one read view and was built before the view was installed. Nodes that were
-//                            merged since are
-// in tables that the view still holds, or in newer levels. A node that was unlinked since keeps its pointers, which lead to
-// everything that was behind it then; what was linked there later is, again, in tables of the view. Its memory is not reused
-// while a reader of the view lives. Thread safety: immutable after construction.
+//                            merged since are in tables that the view still holds, or in newer levels. A node that was unlinked
+//                            since keeps its pointers, which lead to everything that was behind it then; what was linked there
+//                            later is, again, in tables of the view. Its memory is not reused while a reader of the view lives.
+// COST  A search touches two cache lines on each of a few levels, of which all but the last two stay in the CPU's caches.
+// Thread safety: immutable after construction.
 class TallIndex {
  public:
-  // At most this many nodes per region: 8 MiB and 1/16 of that.
-  static constexpr uint64_t kMaxNodes = 512 * 1024;
-
   // Empty: every search starts at the head.
-  explicit TallIndex(const BraidedList& list) : order_(&list.order()), regions_(list.regions().count()) {}
-  // REQUIRES: no merge is running. `entries`: an estimate of how many the list has.
-  TallIndex(const BraidedList& list, uint64_t entries);
+  explicit TallIndex(const BraidedList& list)
+      : order_(&list.order()), region_set_(&list.regions()), regions_(list.regions().count()) {}
+  // REQUIRES: no merge is running. `entries`: an estimate of how many the list has. `max_bytes`: of the whole index.
+  // Empty as well if there is no memory.
+  TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes);
 
-  // Where to begin a search for target: the last indexed node of home.region before it, or `home` if there is none.
+  // Where to begin a search for target: the last indexed node of home.region before it, or `home` if there is none; bounded by
+  // the indexed node behind that.
   BraidedList::Start Start(const BraidedList::Start& home, const SearchKey& target) const;
 
   uint64_t bytes() const;
 
  private:
-  struct Node {
-    uint64_t prefix;
-    const LogEntry* entry;
+  static constexpr uint64_t kBlockNodes = 8;
+  static constexpr uint64_t kFanout = 16;
+  // Nodes of one region in order, in blocks; missing ones have the largest prefix and no entry.
+  struct alignas(64) Block {
+    uint64_t prefix[kBlockNodes];
+    const LogEntry* entry[kBlockNodes];
   };
-  struct Nodes {
-    std::vector<Node> nodes;      // in entry order
-    std::vector<uint64_t> steps;  // the prefix of every kStep-th
+  // Prefixes over a level of blocks or groups: the last of each.
+  struct alignas(64) Group {
+    uint64_t last[kFanout];
   };
-  // Two cache lines of nodes: found by its first prefix, scanned.
-  static constexpr size_t kStep = 8;
+  struct Tree {
+    HugeArray<Block> blocks;
+    std::vector<HugeArray<Group>> levels;  // the lowest first; the highest is one group
+    uint64_t nodes = 0;
+  };
+  static constexpr uint64_t kBytesPerBlock = sizeof(Block) + sizeof(Group) / kFanout * 17 / 16;
 
-  void Collect(const BraidedList& list, uint32_t region, std::vector<Node>* nodes) const;
-  size_t BeforeAmongEqual(const std::vector<Node>& nodes, size_t first, const SearchKey& target) const;
+  static std::vector<const LogEntry*> Collect(const BraidedList& list, uint32_t region, uint32_t layer);
+  static uint64_t PrefixAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].prefix[at % kBlockNodes]; }
+  static const LogEntry* EntryAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].entry[at % kBlockNodes]; }
+  void Build(const std::vector<const LogEntry*>& nodes, Tree* tree) const;
+  // The first node whose prefix is not less; tree.nodes if there is none.
+  static uint64_t FirstNotLess(const Tree& tree, uint64_t prefix);
+  uint64_t BeforeAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const;
 
   const KeyOrder* order_;
+  const RegionSet* region_set_;
   uint32_t layer_ = 1;  // nodes that reach this layer are indexed
-  std::vector<Nodes> regions_;
+  std::vector<Tree> regions_;
 };
 
 }  // namespace braiddb

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "util/huge_pages.h"
+
 namespace braiddb {
 
 std::unique_ptr<Arena> Arena::Create() {
   void* base = mmap(nullptr, kReserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return nullptr;
-  madvise(base, kReserve, MADV_HUGEPAGE);  // fewer TLB misses per search; a refusal costs speed only
+  AdviseHugePages(base, kReserve);
   madvise(base, kReserve, MADV_DONTDUMP);
   return std::unique_ptr<Arena>(new Arena(static_cast<uint8_t*>(base)));
 }

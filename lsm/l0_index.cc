@@ -1,0 +1,125 @@
+#include "lsm/l0_index.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace braiddb {
+uint64_t L0Index::Hash(std::string_view key) { return XXH3_64bits(key.data(), key.size()); }
+
+std::shared_ptr<L0Index> L0Index::Create(const RegionSet* regions, uint64_t entries) {
+  HugeArray<Bucket> buckets(std::bit_ceil(std::max<uint64_t>(1, entries / (kSlots / 2))));
+  if (buckets.empty()) return nullptr;
+  return std::shared_ptr<L0Index>(new L0Index(regions, std::move(buckets)));
+}
+
+L0Index::L0Index(const RegionSet* regions, HugeArray<Bucket> buckets)
+    : regions_(regions), buckets_(std::move(buckets)), max_used_(buckets_.size() * kSlots * 3 / 4) {}
+
+PmPtr L0Index::PointerOf(uint64_t slot) const {
+  const auto region = static_cast<uint32_t>(slot >> kOffsetBits) & ((1u << kRegionBits) - 1);
+  return PmPtr(region, (slot & ((uint64_t{1} << kOffsetBits) - 1)) << 3);
+}
+
+bool L0Index::Add(uint32_t column, uint64_t hash, PmPtr entry) {
+  const uint64_t offset = entry.offset() >> 3;
+  if (used_ == max_used_ || offset >> kOffsetBits != 0) return false;
+  const uint64_t slot = TagOf(hash) | uint64_t{column} << kColumnShift | uint64_t{entry.region()} << kOffsetBits | offset;
+  for (uint64_t bucket = BucketOf(hash);; bucket = (bucket + 1) & (buckets_.size() - 1)) {
+    for (uint64_t& place : buckets_[bucket].slots) {
+      if (LoadRelaxed(&place) != 0) continue;
+      // relaxed: who may ask for this column sees the view that was installed after it.
+      StoreRelaxed(&place, slot);
+      ++used_;
+      return true;
+    }
+  }
+}
+
+const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t columns, LookupTrace* trace) const {
+  const uint64_t tag = TagOf(hash);
+  // Slots are in the order of the tables. They are looked at from the newest on, so that one visit is enough for a key that many
+  // tables have. Should there be more matches than fit, the older ones are settled first.
+  constexpr size_t kMatches = 4 * kMaxTables;
+  uint64_t matches[kMatches];
+  size_t count = 0;
+  const LogEntry* best = nullptr;
+  const uint32_t home = regions_->count() == 1 ? 0 : regions_->HomeRegion();
+
+  const auto settle = [&] {
+    const LogEntry* newest = nullptr;
+    uint32_t column = 0;
+    for (; count > 0; --count) {
+      const uint64_t slot = matches[count - 1];
+      if (newest != nullptr && ColumnOf(slot) != column) break;
+      const PmPtr pointer = PointerOf(slot);
+      const auto* entry = regions_->Resolve<LogEntry>(pointer);
+      const bool local = pointer.region() == home;
+      trace->Account(*regions_->persistence(), local, !local);
+      if (entry->sequence() > target.sequence || entry->key() != target.key) continue;
+      if (entry->is_dead()) {
+        trace->met_dead = true;
+        continue;
+      }
+      if (newest != nullptr && newest->sequence() > entry->sequence()) continue;
+      newest = entry;
+      column = ColumnOf(slot);
+    }
+    count = 0;
+    if (newest != nullptr) best = newest;
+  };
+
+  for (uint64_t bucket = BucketOf(hash);; bucket = (bucket + 1) & (buckets_.size() - 1)) {
+    for (const uint64_t& place : buckets_[bucket].slots) {
+      const uint64_t slot = LoadRelaxed(&place);
+      if (slot == 0) {
+        settle();
+        return best;
+      }
+      if ((slot ^ tag) >> kTagShift != 0 || (columns >> ColumnOf(slot) & 1) == 0) continue;
+      if (count == kMatches) settle();
+      matches[count++] = slot;
+    }
+  }
+}
+
+// ---- Writing
+
+L0IndexWriter::L0IndexWriter(const RegionSet* regions, const KeyOrder* order, uint64_t table_entries)
+    : regions_(regions), order_(order), table_entries_(table_entries) {}
+
+void L0IndexWriter::Begin(uint64_t entries) {
+  pending_.clear();
+  complete_ = order_->equal_means_same();
+  if (!complete_) return;
+  if (index_ != nullptr && next_column_ < L0Index::kMaxTables && index_->free_slots() >= entries) return;
+  index_ = L0Index::Create(regions_, std::max(entries, std::min(table_entries_ * L0Index::kMaxTables, kIndexEntries)));
+  next_column_ = 0;
+  complete_ = index_ != nullptr;
+}
+
+void L0IndexWriter::Add(std::string_view key, PmPtr entry) {
+  if (!complete_) return;
+  const uint64_t hash = L0Index::Hash(key);
+  index_->Prefetch(hash);
+  pending_.push_back({hash, entry});
+  if (pending_.size() == kPending) AddPending();
+}
+
+void L0IndexWriter::AddPending() {
+  for (const Pending& pending : pending_) complete_ = complete_ && index_->Add(next_column_, pending.hash, pending.entry);
+  pending_.clear();
+}
+
+L0IndexWriter::Table L0IndexWriter::Finish() {
+  AddPending();
+  if (!complete_) {
+    index_.reset();  // a column that was begun is not used again
+    return {};
+  }
+  return {index_, next_column_++};
+}
+
+}  // namespace braiddb

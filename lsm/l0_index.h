@@ -1,0 +1,109 @@
+// L0Index: a hash index in DRAM over the entries of several tables of L0, so that a point lookup asks all of them at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "index/key_order.h"
+#include "index/lookup_trace.h"
+#include "log/log_entry.h"
+#include "pmem/region_set.h"
+#include "util/huge_array.h"
+
+namespace braiddb {
+
+// LAYOUT  Buckets of one cache line: eight slots, filled front to back; a full one continues in the next bucket. A slot is
+//         bits 63–50 a tag from the key's hash · 49–46 the table's column · 45–41 region · 40–0 offset / 8; 0 is empty.
+//         Nothing is removed: an index dies with the last of its tables.
+// CONCURRENCY  One thread at a time adds (the flush). A reader asks for the columns of its view's tables only; those were
+//         complete before the view was installed. What is being added beside it has other columns.
+// KEYS    Equal keys must have the same bytes (KeyOrder::equal_means_same).
+// WHY AN ANSWER IS RIGHT  A slot's entry lies in the log where the table has it, for as long as a reader has the table in its
+//         view; entries never move. Versions of one key that tables of the view have are all here.
+class L0Index {
+ public:
+  static constexpr uint32_t kMaxTables = 16;
+
+  // Null if there is no memory. `entries`: how many it is meant for, at most; half of the slots stay empty then.
+  static std::shared_ptr<L0Index> Create(const RegionSet* regions, uint64_t entries);
+  L0Index(const L0Index&) = delete;
+  L0Index& operator=(const L0Index&) = delete;
+
+  static uint64_t Hash(std::string_view key);
+
+  // False if the index has no room; what is there stays as it is.
+  bool Add(uint32_t column, uint64_t hash, PmPtr entry);
+  void Prefetch(uint64_t hash) const { __builtin_prefetch(&buckets_[BucketOf(hash)]); }
+  // Of the tables in `columns` (bit c: column c; a larger one is a newer table), the newest entry of target.key that is not dead
+  // and has a sequence number <= target.sequence; null if there is none.
+  const LogEntry* Find(const SearchKey& target, uint64_t hash, uint32_t columns, LookupTrace* trace) const;
+
+  uint64_t bytes() const { return buckets_.bytes(); }
+  uint64_t free_slots() const { return max_used_ - used_; }
+
+ private:
+  static constexpr uint32_t kOffsetBits = 41;
+  static constexpr uint32_t kRegionBits = 5;
+  static constexpr uint32_t kColumnBits = 4;
+  static constexpr uint32_t kColumnShift = kOffsetBits + kRegionBits;
+  static constexpr uint32_t kTagShift = kColumnShift + kColumnBits;
+  static_assert(kMaxTables == 1u << kColumnBits && kMaxRegions <= 1u << kRegionBits);
+  static constexpr uint32_t kSlots = 8;
+  struct alignas(64) Bucket {
+    uint64_t slots[kSlots];  // atomic
+  };
+
+  L0Index(const RegionSet* regions, HugeArray<Bucket> buckets);
+
+  uint64_t BucketOf(uint64_t hash) const { return hash & (buckets_.size() - 1); }
+  static uint64_t TagOf(uint64_t hash) { return hash >> kTagShift << kTagShift; }
+  static uint32_t ColumnOf(uint64_t slot) { return static_cast<uint32_t>(slot >> kColumnShift) & (kMaxTables - 1); }
+  PmPtr PointerOf(uint64_t slot) const;
+
+  const RegionSet* const regions_;
+  HugeArray<Bucket> buckets_;  // a power of two of them
+  const uint64_t max_used_;
+  uint64_t used_ = 0;  // slots; the adding thread's
+};
+
+// What adds the entries of one table after another, and begins a new index when the last one is full.
+// Thread safety: none; the flush thread's.
+class L0IndexWriter {
+ public:
+  // `table_entries`: at most in a usual table.
+  L0IndexWriter(const RegionSet* regions, const KeyOrder* order, uint64_t table_entries);
+
+  struct Table {
+    std::shared_ptr<const L0Index> index;  // null: not all of the table's entries are in one
+    uint32_t column = 0;
+  };
+
+  // Begins a table of about `entries`.
+  void Begin(uint64_t entries);
+  void Add(std::string_view key, PmPtr entry);
+  Table Finish();
+
+ private:
+  struct Pending {
+    uint64_t hash;
+    PmPtr entry;
+  };
+  // Additions whose buckets are fetched ahead.
+  static constexpr size_t kPending = 32;
+  // What one index is made for at the most, unless one table has more: 16 MiB.
+  static constexpr uint64_t kIndexEntries = 1 << 20;
+
+  void AddPending();
+
+  const RegionSet* const regions_;
+  const KeyOrder* const order_;
+  const uint64_t table_entries_;
+  std::shared_ptr<L0Index> index_;
+  uint32_t next_column_ = 0;
+  bool complete_ = false;  // everything of this table has been taken so far
+  std::vector<Pending> pending_;
+};
+
+}  // namespace braiddb
