@@ -275,8 +275,10 @@ Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>
   Merger merger(context, progress, stats);
   for (size_t chunk = plan.chunks(); chunk-- > 0;) {
     if (context.stop != nullptr && context.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
-    Status status = merger.MergeChunk(*scans.Take(chunk));
+    const std::unique_ptr<ScanResult> scan = scans.Take(chunk);
+    Status status = merger.MergeChunk(*scan);
     if (!status.ok()) return status;
+    if (context.settled != nullptr) context.settled->fetch_add(scan->items.size(), std::memory_order_relaxed);
   }
   return Status::OK();
 }

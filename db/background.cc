@@ -18,6 +18,8 @@ namespace {
 
 // Segments kept ready per region, so that writers do not wait for the pool to grow.
 constexpr uint32_t kSpareSegments = 2;
+// The plan of a merge grows with the square of its tables; the longer a merge, the longer what it frees is held.
+constexpr size_t kMaxMergedTables = 64;
 
 }  // namespace
 
@@ -26,6 +28,9 @@ void DBImpl::InstallView(std::shared_ptr<ReadView> view) {
   view->GroupTables();
   current_view_ = std::move(view);
   const auto& l0 = current_view_->l0;
+  uint64_t l0_entries = 0;
+  for (const auto& table : l0) l0_entries += table->entries;
+  l0_entries_.store(l0_entries, std::memory_order_relaxed);
   l0_count_.store(static_cast<uint32_t>(l0.size()), std::memory_order_release);
   oldest_l0_id_.store(l0.empty() ? UINT64_MAX : l0.back()->id(), std::memory_order_release);
   // release: pairs with the acquire of readers; the view's tables and their links are complete.
@@ -217,16 +222,17 @@ void DBImpl::CompactionLoop() {
   }
 }
 
-ZipperContext DBImpl::MakeZipperContext(const VersionFilter* filter) const {
+ZipperContext DBImpl::MakeZipperContext(const VersionFilter* filter) {
   return ZipperContext{regions_.get(),
                        &order_,
                        segments_.get(),
                        &l1_->list(),
                        counters_.l1_entries.load(std::memory_order_relaxed),
-                       const_cast<MergeJournal*>(&journal_),
+                       &journal_,
                        filter,
                        options_.compaction_threads,
-                       &stopping_};
+                       &stopping_,
+                       &settled_entries_};
 }
 
 // REQUIRES: compaction_mutex_
@@ -248,7 +254,7 @@ Status DBImpl::CompactTables() {
     {
       std::lock_guard view_lock(view_mutex_);
       for (auto table = current_view_->l0.rbegin(); table != current_view_->l0.rend(); ++table) {
-        if (!(*table)->checkpointed.load(std::memory_order_acquire)) break;
+        if (!(*table)->checkpointed.load(std::memory_order_acquire) || tables.size() == kMaxMergedTables) break;
         tables.push_back(*table);
       }
     }
@@ -317,6 +323,7 @@ void DBImpl::InstallLastLevel(size_t merged_tables) {
   view->l0.resize(view->l0.size() - merged_tables);
   view->l1 = l1_;
   InstallView(view);
+  settled_entries_.store(0, std::memory_order_relaxed);
 }
 
 // REQUIRES: compaction_mutex_, and no merge to resume.

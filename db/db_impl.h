@@ -89,6 +89,8 @@ class DBImpl final : public DB {
   bool Charge(ThreadState* thread, Memtable* memtable, uint64_t bytes, uint64_t entries);
   Status RotateMemtable(const Memtable* expected);
   void DelayWrite(ThreadState* thread);
+  void PaceWrites(ThreadState* thread);
+  static uint64_t SleepForWrites(ThreadState* thread, uint64_t ns);
   Status MakeSpace();
   std::shared_ptr<Memtable> NewMemtable();
   ThreadState* GetThreadState();
@@ -122,7 +124,7 @@ class DBImpl final : public DB {
   Status SweepRange(const Slice* begin, const Slice* end);
   Status FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, const ZipperStats& stats);
   void InstallLastLevel(size_t merged_tables);
-  ZipperContext MakeZipperContext(const VersionFilter* filter) const;
+  ZipperContext MakeZipperContext(const VersionFilter* filter);
   void ReclaimSegments();
   // Counts entries of segments from before this open, one segment a call; false when there is none left.
   bool AccountOneSegment();
@@ -153,6 +155,8 @@ class DBImpl final : public DB {
   std::atomic<const ReadView*> view_{nullptr};
   std::atomic<uint32_t> immutable_count_{0};
   std::atomic<uint32_t> l0_count_{0};
+  std::atomic<uint64_t> l0_entries_{0};
+  std::atomic<uint64_t> settled_entries_{0};        // of them, by the merge that is running
   std::atomic<uint64_t> oldest_l0_id_{UINT64_MAX};  // UINT64_MAX: L0 is empty
   std::atomic<uint64_t> flushed_memtable_id_{0};    // memtables up to this id are in L0 or below
   std::atomic<bool> write_failed_{false};

@@ -35,6 +35,8 @@ struct ThreadState {
   uint64_t extent_owner = 0;
   uint64_t uncharged_bytes = 0;
   uint64_t uncharged_entries = 0;
+  uint64_t unpaced_entries = 0;  // charged, but not yet looked at by PaceWrites
+  uint64_t owed_ns = 0;          // that this thread has to sleep yet
   std::unique_ptr<Random> random;
   std::vector<LogUpdate> updates;  // of the batch being written
   std::vector<Memtable::Insertion> insertions;

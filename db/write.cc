@@ -1,7 +1,9 @@
 // Writing: one log append with one flush pass and one fence, overlapped with the search in the memtable; then publication.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
+#include <utility>
 
 #include "db/db_impl.h"
 #include "lsm/skiplist_memtable.h"
@@ -17,6 +19,13 @@ constexpr uint64_t kChargePortions = 64;
 
 // Shards of a memtable, each searched by every lookup: few.
 constexpr uint32_t kMaxShards = 4;
+
+// Pace of writers when L0 is long: nanoseconds per entry at l0_slowdown_writes_trigger, doubled with every so many tables more.
+constexpr double kPaceNs = 10;
+constexpr double kPaceDoubling = 8;
+constexpr double kMaxPaceNs = 1e6;
+// Shorter sleeps cost more than they last.
+constexpr uint64_t kShortestSleepNs = 200'000;
 
 Status CheckSizes(Slice key, Slice value) {
   if (key.size() > kMaxKeySize) {
@@ -166,6 +175,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   thread->writes.Add(updates.size());
   thread->batches.Add(1);
   thread->log_bytes.Add(slot->bytes);
+  if (__builtin_expect(thread->unpaced_entries != 0, 0)) PaceWrites(thread);
   if (!full) return Status::OK();
   // The write is done: that there is no memory for another memtable only means that this one grows on.
   status = RotateMemtable(memtable);
@@ -198,6 +208,7 @@ bool DBImpl::Charge(ThreadState* thread, Memtable* memtable, uint64_t bytes, uin
       memtable->charged_bytes.fetch_add(thread->uncharged_bytes, std::memory_order_relaxed) + thread->uncharged_bytes;
   const uint64_t counted =
       memtable->entry_count.fetch_add(thread->uncharged_entries, std::memory_order_relaxed) + thread->uncharged_entries;
+  thread->unpaced_entries += thread->uncharged_entries;
   thread->uncharged_bytes = 0;
   thread->uncharged_entries = 0;
   return charged >= options_.memtable_size || counted >= options_.memtable_max_entries;
@@ -281,11 +292,33 @@ void DBImpl::WaitPublished(uint64_t sequence) const {
 void DBImpl::DelayWrite(ThreadState* thread) {
   const uint32_t waiting = immutable_count_.load(std::memory_order_relaxed);
   const uint32_t over = waiting - std::min(waiting, options_.max_immutable_memtables);
+  SleepForWrites(thread, 1000 * std::min<uint64_t>(1000, 20ull << std::min(over, 6u)));
+}
+
+// What is left of L0 to merge sets the pace, without jumps: a running merge counts down as it proceeds. At full load writers and
+// merges meet where both are as fast.
+void DBImpl::PaceWrites(ThreadState* thread) {
+  const auto entries = static_cast<double>(std::exchange(thread->unpaced_entries, 0));
+  const double tables = l0_count_.load(std::memory_order_relaxed);
+  const double trigger = options_.l0_slowdown_writes_trigger;
+  if (tables <= trigger || options_.disable_auto_compaction) return;
+  const auto all = static_cast<double>(l0_entries_.load(std::memory_order_relaxed));
+  const auto settled = static_cast<double>(settled_entries_.load(std::memory_order_relaxed));
+  const double waiting = tables * (1 - std::min(1.0, settled / std::max(1.0, all)));
+  if (waiting <= trigger) return;
+  thread->owed_ns +=
+      static_cast<uint64_t>(entries * std::min(kMaxPaceNs, kPaceNs * std::exp2((waiting - trigger) / kPaceDoubling)));
+  if (thread->owed_ns >= kShortestSleepNs) thread->owed_ns -= std::min(thread->owed_ns, SleepForWrites(thread, thread->owed_ns));
+}
+
+// Returns how long it was, in nanoseconds.
+uint64_t DBImpl::SleepForWrites(ThreadState* thread, uint64_t ns) {
   const auto start = std::chrono::steady_clock::now();
-  std::this_thread::sleep_for(std::chrono::microseconds(std::min<uint64_t>(1000, 20ull << std::min(over, 6u))));
-  const auto lost = std::chrono::steady_clock::now() - start;
+  std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
+  const auto lost = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
   thread->write_delays.Add(1);
-  thread->write_delay_us.Add(static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(lost).count()));
+  thread->write_delay_us.Add(static_cast<uint64_t>(lost) / 1000);
+  return static_cast<uint64_t>(lost);
 }
 
 Status DBImpl::MakeSpace() {
