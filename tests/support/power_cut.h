@@ -1,18 +1,75 @@
 // Test support: the power fails at a chosen fence, in place: what was not guaranteed to be on media is lost.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
 #include "pmem/persistence.h"
 #include "pmem/region_set.h"
+#include "tests/crash/tracked_ranges.h"
 #include "tests/support/db_test_util.h"
 
 namespace braiddb::test {
 
-// Watches regions on which one thread flushes and fences, and in which PMDK changes nothing meanwhile. What is there when it is
-// made counts as durable.
+// The bytes of all regions that are BraidDB's own, as they were at one instant. Nothing is allocated from PMDK later.
+class RegionImage {
+ public:
+  explicit RegionImage(RegionSet* regions) : regions_(regions) {
+    for (const TrackedRange& range : FindTrackedRanges(*regions)) {
+      const uint64_t begin = range.begin & ~(kCacheLine - 1);
+      const uint64_t end = (range.end + kCacheLine - 1) & ~(kCacheLine - 1);
+      if (!stretches_.empty() && stretches_.back().region == range.region && stretches_.back().end >= begin) {
+        stretches_.back().end = std::max(stretches_.back().end, end);
+      } else {
+        stretches_.push_back({range.region, begin, end, {}});
+      }
+    }
+    for (Stretch& stretch : stretches_) {
+      const uint8_t* base = regions->base(stretch.region);
+      stretch.bytes.assign(base + stretch.begin, base + stretch.end);
+    }
+  }
+
+  void Restore() const {
+    for (const Stretch& stretch : stretches_) {
+      memcpy(regions_->base(stretch.region) + stretch.begin, stretch.bytes.data(), stretch.bytes.size());
+    }
+  }
+
+  // The image's copy of the line at `address`; null if it has none.
+  uint8_t* Line(const uint8_t* address) {
+    for (Stretch& stretch : stretches_) {
+      const uint8_t* base = regions_->base(stretch.region);
+      if (address >= base + stretch.begin && address < base + stretch.end) return &stretch.bytes[address - base - stretch.begin];
+    }
+    return nullptr;
+  }
+
+  // `visit(now, then)` for every line that has changed since.
+  template <class Visit>
+  void ForEachChangedLine(const Visit& visit) const {
+    for (const Stretch& stretch : stretches_) {
+      uint8_t* now = regions_->base(stretch.region) + stretch.begin;
+      for (uint64_t at = 0; at < stretch.bytes.size(); at += kCacheLine) {
+        if (memcmp(now + at, &stretch.bytes[at], kCacheLine) != 0) visit(now + at, &stretch.bytes[at]);
+      }
+    }
+  }
+
+ private:
+  struct Stretch {
+    uint32_t region;
+    uint64_t begin;  // whole lines
+    uint64_t end;
+    std::vector<uint8_t> bytes;
+  };
+  RegionSet* const regions_;
+  std::vector<Stretch> stretches_;
+};
+
+// Watches regions on which one thread flushes and fences. What is there when it is made counts as durable.
 class PowerCut final : public PersistObserver {
  public:
   // Thrown from the fence at which the power fails.
@@ -20,30 +77,24 @@ class PowerCut final : public PersistObserver {
   static constexpr uint64_t kNever = UINT64_MAX;
 
   // Fails at fence number `at`, counted from 0, before that has passed.
-  PowerCut(RegionSet* regions, uint64_t at) : regions_(regions), left_(at) {
-    for (uint32_t region = 0; region < regions->count(); ++region) {
-      durable_.emplace_back(regions->base(region), regions->base(region) + regions->ReservedBytes(region));
-    }
-    regions->persistence()->SetObserver(this);
+  PowerCut(RegionSet* regions, uint64_t at) : persistence_(regions->persistence()), left_(at), durable_(regions) {
+    persistence_->SetObserver(this);
   }
-  ~PowerCut() override { regions_->persistence()->SetObserver(nullptr); }
+  ~PowerCut() override { End(); }
 
   void OnFlush(const void* address, size_t bytes) override {
-    for (uint32_t region = 0; region < durable_.size(); ++region) {
-      const uint8_t* base = regions_->base(region);
-      const auto* at = static_cast<const uint8_t*>(address);
-      if (at < base || at >= base + durable_[region].size()) continue;
-      const uint64_t end = static_cast<uint64_t>(at - base) + bytes;
-      for (uint64_t line = static_cast<uint64_t>(at - base) & ~(kCacheLine - 1); line < end; line += kCacheLine) {
-        staged_.push_back({region, line, {}});
-        memcpy(staged_.back().content, base + line, kCacheLine);
-      }
+    const auto first = reinterpret_cast<uintptr_t>(address) & ~(kCacheLine - 1);
+    for (uintptr_t line = first; line < reinterpret_cast<uintptr_t>(address) + bytes; line += kCacheLine) {
+      staged_.push_back({reinterpret_cast<const uint8_t*>(line), {}});
+      memcpy(staged_.back().content, staged_.back().address, kCacheLine);
     }
   }
   void OnDrain() override {
     if (left_-- == 0) throw Failed();
     ++fences_;
-    for (const StagedLine& line : staged_) memcpy(&durable_[line.region][line.offset], line.content, kCacheLine);
+    for (const StagedLine& line : staged_) {
+      if (uint8_t* durable = durable_.Line(line.address)) memcpy(durable, line.content, kCacheLine);
+    }
     staged_.clear();
   }
 
@@ -51,55 +102,35 @@ class PowerCut final : public PersistObserver {
   enum class Luck { kNothing, kSomeLines, kSomeWords, kEverything };
   static constexpr Luck kEveryLuck[] = {Luck::kNothing, Luck::kSomeLines, Luck::kSomeWords, Luck::kEverything};
 
-  // Makes the regions what the cut leaves of them.
+  // Makes the regions what the cut leaves of them, and stops watching.
   void Lose(Luck luck, Random* random) {
-    for (uint32_t region = 0; region < durable_.size(); ++region) {
-      uint8_t* now = regions_->base(region);
-      const std::vector<uint8_t>& before = durable_[region];
-      for (uint64_t line = 0; line < before.size(); line += kCacheLine) {
-        if (memcmp(now + line, &before[line], kCacheLine) == 0 || luck == Luck::kEverything) continue;
-        const bool whole_line_survives = luck == Luck::kSomeLines && random->OneIn(2);
-        for (uint64_t word = line; word < line + kCacheLine; word += 8) {
-          const bool survives = luck == Luck::kSomeWords ? random->OneIn(2) : whole_line_survives;
-          if (!survives) memcpy(now + word, &before[word], 8);
-        }
+    End();
+    durable_.ForEachChangedLine([&](uint8_t* now, const uint8_t* before) {
+      const bool line_survives = luck == Luck::kEverything || (luck == Luck::kSomeLines && random->OneIn(2));
+      for (uint64_t word = 0; word < kCacheLine; word += 8) {
+        if (!line_survives && !(luck == Luck::kSomeWords && random->OneIn(2))) memcpy(now + word, before + word, 8);
       }
-    }
+    });
   }
 
   uint64_t fences() const { return fences_; }
 
  private:
   struct StagedLine {
-    uint32_t region;
-    uint64_t offset;
+    const uint8_t* address;
     uint8_t content[kCacheLine];
   };
 
-  RegionSet* const regions_;
+  void End() {
+    if (persistence_ != nullptr) persistence_->SetObserver(nullptr);
+    persistence_ = nullptr;
+  }
+
+  Persistence* persistence_;
   uint64_t left_;
   uint64_t fences_ = 0;
-  std::vector<std::vector<uint8_t>> durable_;
+  RegionImage durable_;
   std::vector<StagedLine> staged_;
-};
-
-// The bytes of all regions, to go back to. PMDK must change nothing in between.
-class SavedRegions {
- public:
-  explicit SavedRegions(RegionSet* regions) : regions_(regions) {
-    for (uint32_t region = 0; region < regions->count(); ++region) {
-      bytes_.emplace_back(regions->base(region), regions->base(region) + regions->ReservedBytes(region));
-    }
-  }
-  void Restore() const {
-    for (uint32_t region = 0; region < bytes_.size(); ++region) {
-      memcpy(regions_->base(region), bytes_[region].data(), bytes_[region].size());
-    }
-  }
-
- private:
-  RegionSet* const regions_;
-  std::vector<std::vector<uint8_t>> bytes_;
 };
 
 }  // namespace braiddb::test
