@@ -83,6 +83,7 @@ class DBImpl final : public DB {
   // ---- write.cc
   Status WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates);
   Status ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot);
+  Status ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* slot);
   Status AppendAndPublish(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates, LogSlot* slot);
   void AssignExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot);
   // Counts what was written; true when the memtable is full.

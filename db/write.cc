@@ -109,11 +109,22 @@ Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, st
 
 Status DBImpl::ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot) {
   Status status = thread->writer.Reserve(segments_.get(), regions_->HomeRegion(), bytes, slot);
-  if (__builtin_expect(status.IsNoSpace(), 0)) {
+  if (__builtin_expect(!status.ok(), 0)) {
+    if (status.IsNoSpace()) status = ReserveElsewhere(thread, bytes, slot);
     // Space may be waiting for a merge and a reclaim.
-    if (MakeSpace().ok()) status = thread->writer.Reserve(segments_.get(), regions_->HomeRegion(), bytes, slot);
+    if (status.IsNoSpace() && MakeSpace().ok()) status = ReserveElsewhere(thread, bytes, slot);
+    if (status.IsIOError()) SetBackgroundError(status);
   }
-  if (status.IsIOError()) SetBackgroundError(status);
+  return status;
+}
+
+// A full home region does not stop its writers while another has space: the home first, then the others in turn.
+Status DBImpl::ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* slot) {
+  Status status;
+  for (uint32_t i = 0; i < regions_->count(); ++i) {
+    status = thread->writer.Reserve(segments_.get(), (regions_->HomeRegion() + i) % regions_->count(), bytes, slot);
+    if (!status.IsNoSpace()) break;
+  }
   return status;
 }
 

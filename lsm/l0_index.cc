@@ -68,7 +68,8 @@ const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t c
       column = ColumnOf(slot);
     }
     count = 0;
-    if (newest != nullptr) best = newest;
+    // A table that has many versions of the key may be settled in parts, its newest first.
+    if (newest != nullptr && (best == nullptr || newest->sequence() > best->sequence())) best = newest;
   };
 
   for (uint64_t bucket = BucketOf(hash);; bucket = (bucket + 1) & (buckets_.size() - 1)) {

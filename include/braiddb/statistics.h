@@ -15,7 +15,7 @@ struct Statistics {
   uint64_t gets_found = 0;
   uint64_t local_visits = 0;    // nodes of persistent lists visited in the reader's own region
   uint64_t remote_visits = 0;   // … in another region
-  uint64_t write_delays = 0;    // writes that were slowed down because flushes were behind
+  uint64_t write_delays = 0;    // writes that were slowed down because flushes or merges were behind
   uint64_t write_delay_us = 0;  // and the time they lost, microseconds
   // Background
   uint64_t rotations = 0;

@@ -1,0 +1,138 @@
+// The hash index over tables of L0: every answer is what the tables themselves say.
+#include <gtest/gtest.h>
+
+#include "lsm/l0_index.h"
+#include "tests/support/level_store.h"
+
+namespace braiddb::test {
+namespace {
+
+class L0IndexTest : public testing::TestWithParam<uint32_t> {
+ protected:
+  // Enters versions that are in entry order.
+  void Enter(L0IndexWriter* writer, const std::vector<Version>& versions) {
+    for (const Version& version : versions) writer->Add(version.key, store_.Find(version.sequence));
+  }
+  L0IndexWriter::Table EnterTable(L0IndexWriter* writer, const std::vector<Version>& versions) {
+    for (const Version& version : versions) store_.Write(version);
+    writer->Begin(versions.size());
+    Enter(writer, InEntryOrder(versions));
+    return writer->Finish();
+  }
+  // The sequence number of what the index finds, 0 for nothing.
+  uint64_t Find(const L0Index& index, const std::string& key, uint64_t snapshot, uint32_t columns, LookupTrace* trace) {
+    const LogEntry* entry = index.Find(SearchKey(store_.order(), key, snapshot), L0Index::Hash(key), columns, trace);
+    if (entry == nullptr) return 0;
+    EXPECT_EQ(entry->key(), key);
+    return entry->sequence();
+  }
+
+  LevelStore store_{GetParam()};
+  Random random_{5};
+};
+
+INSTANTIATE_TEST_SUITE_P(Regions, L0IndexTest, testing::Values(1, 3));
+
+TEST_P(L0IndexTest, FindsTheNewestVisibleVersionInTheTablesAskedFor) {
+  constexpr uint64_t kKeys = 150;
+  uint64_t sequence = 1;
+  L0IndexWriter writer(store_.regions(), &store_.order(), 200);
+  std::vector<std::vector<Version>> tables;
+  std::shared_ptr<const L0Index> index;
+  for (uint32_t t = 0; t < L0Index::kMaxTables; ++t) {
+    // The last table is of one key only, and has more of it than a lookup collects at once.
+    const bool one_key = t + 1 == L0Index::kMaxTables;
+    tables.push_back(store_.DrawVersions(&random_, one_key ? 90 : 200, one_key ? 1 : kKeys, 5, &sequence));
+    const L0IndexWriter::Table table = EnterTable(&writer, tables.back());
+    ASSERT_NE(table.index, nullptr);
+    EXPECT_EQ(table.column, t);
+    EXPECT_TRUE(index == nullptr || table.index == index);
+    index = table.index;
+  }
+  for (int i = 0; i < 20000; ++i) {
+    const std::string key = NumberedKey(i % 10 == 0 ? 0 : random_.Uniform(kKeys + 20));
+    const uint64_t snapshot = i % 3 == 0 ? kMaxSequence : random_.Uniform(sequence + 2);
+    const auto columns = static_cast<uint32_t>(random_.Uniform(1u << L0Index::kMaxTables));
+    uint64_t expected = 0;
+    for (uint32_t t = 0; t < L0Index::kMaxTables; ++t) {
+      if ((columns >> t & 1) == 0) continue;
+      for (const Version& version : tables[t]) {
+        if (version.key == key && version.sequence <= snapshot) expected = std::max(expected, version.sequence);
+      }
+    }
+    LookupTrace trace;
+    ASSERT_EQ(Find(*index, key, snapshot, columns, &trace), expected) << key << " at " << snapshot << " in " << columns;
+    EXPECT_FALSE(trace.met_dead);
+  }
+}
+
+// A key that every table has costs one visit, not one per table.
+TEST_P(L0IndexTest, LooksAtTheNewestTableFirst) {
+  L0IndexWriter writer(store_.regions(), &store_.order(), 100);
+  L0IndexWriter::Table table;
+  for (uint64_t sequence = 1; sequence <= L0Index::kMaxTables; ++sequence) table = EnterTable(&writer, {{"key", sequence}});
+  LookupTrace trace;
+  EXPECT_EQ(Find(*table.index, "key", kMaxSequence, UINT32_MAX, &trace), L0Index::kMaxTables);
+  EXPECT_EQ(trace.local + trace.remote, 1u);
+}
+
+TEST_P(L0IndexTest, PassesOverTheDeadAndSaysSo) {
+  L0IndexWriter writer(store_.regions(), &store_.order(), 100);
+  EnterTable(&writer, {{"key", 1}});
+  const L0IndexWriter::Table table = EnterTable(&writer, {{"key", 3}, {"key", 2}});
+  for (const uint64_t dead : {3u, 2u}) ListBuilder::Drop(store_.Resolve(store_.Find(dead)));
+  LookupTrace trace;
+  EXPECT_EQ(Find(*table.index, "key", kMaxSequence, UINT32_MAX, &trace), 1u);
+  EXPECT_TRUE(trace.met_dead);
+}
+
+// A table that turns out larger than announced makes the index overflow: the table stays without one, the others keep theirs.
+TEST_P(L0IndexTest, ATableThatDoesNotFitIsLeftOut) {
+  uint64_t sequence = 1;
+  L0IndexWriter writer(store_.regions(), &store_.order(), 10);
+  const std::vector<Version> small = store_.DrawVersions(&random_, 10, 1000, 1000, &sequence);
+  const L0IndexWriter::Table first = EnterTable(&writer, small);
+  ASSERT_NE(first.index, nullptr);
+
+  const std::vector<Version> large = store_.DrawVersions(&random_, 2000, 100000, 1000, &sequence);
+  for (const Version& version : large) store_.Write(version);
+  writer.Begin(1);
+  Enter(&writer, InEntryOrder(large));
+  EXPECT_EQ(writer.Finish().index, nullptr);
+  const L0IndexWriter::Table next = EnterTable(&writer, {{"next", sequence}});
+  ASSERT_NE(next.index, nullptr);
+  EXPECT_NE(next.index, first.index);
+  LookupTrace trace;
+  for (const Version& version : small) {
+    EXPECT_EQ(Find(*first.index, version.key, version.sequence, 1u << first.column, &trace), version.sequence);
+  }
+}
+
+TEST_P(L0IndexTest, AnIndexTakesAsManyTablesAsItHasColumns) {
+  L0IndexWriter writer(store_.regions(), &store_.order(), 4);
+  uint64_t sequence = 1;
+  const L0Index* last = nullptr;
+  for (uint32_t t = 0; t < 3 * L0Index::kMaxTables; ++t) {
+    const L0IndexWriter::Table table = EnterTable(&writer, {{"key", sequence++}});
+    ASSERT_NE(table.index, nullptr);
+    EXPECT_EQ(table.column, t % L0Index::kMaxTables);
+    EXPECT_EQ(table.index.get() == last, t % L0Index::kMaxTables != 0);
+    last = table.index.get();
+  }
+}
+
+class CaseBlind final : public Comparator {
+ public:
+  const char* Name() const override { return "case-blind"; }
+  int Compare(Slice a, Slice b) const override { return strncasecmp(a.data(), b.data(), std::max(a.size(), b.size())); }
+};
+
+TEST_P(L0IndexTest, ThereIsNoneWhereEqualKeysMayDiffer) {
+  const CaseBlind comparator;
+  const KeyOrder order(&comparator);
+  L0IndexWriter writer(store_.regions(), &order, 100);
+  EXPECT_EQ(EnterTable(&writer, {{"key", 1}}).index, nullptr);
+}
+
+}  // namespace
+}  // namespace braiddb::test

@@ -1,0 +1,102 @@
+// The search tree over tall nodes: a search that begins there ends where one from the head does.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "skiplist/tall_index.h"
+#include "tests/support/level_store.h"
+
+namespace braiddb::test {
+namespace {
+
+struct Keys {
+  const char* name;
+  std::function<std::string(Random*)> draw;
+};
+
+// Keys whose first eight bytes, which the tree compares, say all, something, or nothing.
+const Keys kKeys[] = {
+    {"Spread", [](Random* random) { return PatternedValue(random->Next(), 8); }},
+    {"SharedPrefixes",
+     [](Random* random) { return "prefix" + std::to_string(random->Uniform(4)) + NumberedKey(random->Uniform(3000)); }},
+    {"OnePrefix", [](Random* random) { return "a long prefix that all keys share " + std::to_string(random->Uniform(5000)); }},
+    {"LargestPrefix",
+     [](Random* random) { return std::string(6 + random->Uniform(6), '\xff') + std::to_string(random->Uniform(200)); }},
+};
+
+class TallIndexTest : public testing::TestWithParam<std::tuple<uint32_t, size_t>> {
+ protected:
+  void ExpectSameAsFromTheHead(const BraidedList& list, const TallIndex& index, const std::string& key, uint64_t sequence) {
+    const SearchKey target(store_.order(), key, sequence);
+    const BraidedList::Start start = index.Start(list.Home(), target);
+    LookupTrace trace;
+    EXPECT_EQ(list.FindFrom(start, target, &trace), list.FindGreaterOrEqual(target)) << Printable(key);
+    EXPECT_EQ(list.FindLessFrom(start, target), list.FindLess(target)) << Printable(key);
+  }
+
+  LevelStore store_{std::get<0>(GetParam())};
+  const Keys& keys_ = kKeys[std::get<1>(GetParam())];
+  Random random_{3};
+};
+
+INSTANTIATE_TEST_SUITE_P(Lists, TallIndexTest,
+                         testing::Combine(testing::Values(1, 2), testing::Range<size_t>(0, std::size(kKeys))),
+                         [](const auto& suite) {
+                           return std::string(kKeys[std::get<1>(suite.param)].name) + std::to_string(std::get<0>(suite.param));
+                         });
+
+TEST_P(TallIndexTest, LeadsToTheSamePlaces) {
+  uint64_t sequence = 1;
+  for (const size_t count : {0, 1, 3, 40, 3000}) {
+    std::vector<Version> versions;
+    for (size_t i = 0; i < count; ++i) {
+      versions.push_back({keys_.draw(&random_), sequence++, false,
+                          static_cast<uint32_t>(random_.Uniform(std::get<0>(GetParam()))), RandomHeight(random_.Next())});
+    }
+    const auto table = store_.MakeTable(versions);
+    // None, a few nodes, an estimate that is far too low or too high, and enough for all.
+    const std::pair<uint64_t, uint64_t> sizes[] = {{count, 0}, {count, 2000}, {1, 2000}, {1000000, 100000}, {count, 1 << 20}};
+    for (const auto& [estimate, max_bytes] : sizes) {
+      const TallIndex index(table->list, estimate, max_bytes);
+      for (int i = 0; i < 200; ++i)
+        ExpectSameAsFromTheHead(table->list, index, keys_.draw(&random_), random_.Uniform(2 * sequence));
+      for (int i = 0; i < 200 && count > 0; ++i) {
+        const Version& version = versions[random_.Uniform(count)];
+        ExpectSameAsFromTheHead(table->list, index, version.key, version.sequence + random_.Uniform(3) - 1);
+      }
+      ExpectSameAsFromTheHead(table->list, index, "", kMaxSequence);
+      ExpectSameAsFromTheHead(table->list, index, std::string(20, '\xff'), 0);
+    }
+  }
+}
+
+// What the index is for, and what it may cost.
+TEST_P(TallIndexTest, ShortensSearchesWithinItsBudget) {
+  uint64_t sequence = 1;
+  std::vector<Version> versions;
+  for (size_t i = 0; i < 5000; ++i)
+    versions.push_back({keys_.draw(&random_), sequence++, false, 0, RandomHeight(random_.Next())});
+  const auto table = store_.MakeTable(versions);
+  const auto visits = [&](const TallIndex& index) {
+    LookupTrace trace;
+    for (const Version& version : versions) {
+      const SearchKey target(store_.order(), version.key, version.sequence);
+      table->list.FindFrom(index.Start({0, table->list.head(0), kMaxHeight - 1}, target), target, &trace);
+    }
+    return trace.local + trace.remote;
+  };
+  const TallIndex none(table->list);
+  const TallIndex small(table->list, versions.size(), 16 << 10);
+  const TallIndex large(table->list, versions.size(), 256 << 10);
+  EXPECT_EQ(none.bytes(), 0u);
+  EXPECT_GT(small.bytes(), 0u);
+  EXPECT_LE(small.bytes(), 16u << 10);
+  EXPECT_LE(large.bytes(), 256u << 10);
+  EXPECT_LT(visits(small), visits(none));
+  EXPECT_LT(visits(large), visits(small));
+  // Every kBranching-th entry is indexed: half that many steps on the average, and no other.
+  EXPECT_LT(visits(large), versions.size() * kBranching);
+}
+
+}  // namespace
+}  // namespace braiddb::test
