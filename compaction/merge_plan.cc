@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "log/entry_sort.h"
+
 namespace braiddb {
 namespace {
 
@@ -33,10 +35,7 @@ std::vector<MergePlan::Sample> MergePlan::CollectSamples(const std::vector<const
       }
     }
   }
-  std::sort(samples.begin(), samples.end(), [this](const Sample& a, const Sample& b) {
-    if (a.prefix != b.prefix) return a.prefix < b.prefix;
-    return CompareEntries(*order_, *a.entry, *b.entry) < 0;
-  });
+  SortEntries(*order_, samples.begin(), samples.end());
   return samples;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "log/entry_sort.h"
+
 namespace braiddb {
 namespace {
 
@@ -240,11 +242,7 @@ void ScanChunk(const std::vector<MergePiece>& pieces, const BraidedList& l1, uin
       }
     }
   }
-  const KeyOrder& order = l1.order();
-  std::sort(result->items.begin(), result->items.end(), [&order](const MergeItem& a, const MergeItem& b) {
-    if (a.prefix != b.prefix) return a.prefix < b.prefix;
-    return CompareEntries(order, *a.entry, *b.entry) < 0;
-  });
+  SortEntries(l1.order(), result->items.begin(), result->items.end());
 }
 
 }  // namespace braiddb

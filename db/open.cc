@@ -194,9 +194,15 @@ Status DBImpl::Recover() {
                         options_.recovery_threads,
                         [this](std::string_view line) { Log(std::string(line)); }};
   ReplayResult replay;
+  const auto start = std::chrono::steady_clock::now();
   status = ReplayLog(context, &replay);
   if (!status.ok()) return status;
   replayed_entries_ = replay.entries;
+  if (replay.entries > 0) {
+    Log(Format("replay: %llu entries of %llu log bytes in %.3f ms by %u threads", static_cast<unsigned long long>(replay.entries),
+               static_cast<unsigned long long>(replay.bytes), static_cast<double>(MicrosSince(start)) / 1000.0,
+               options_.recovery_threads));
+  }
   const uint64_t last = std::max({replay.last_sequence, manifest_state_.last_sequence, manifest_state_.log_boundary - 1});
   next_sequence_.store(last + 1, std::memory_order_relaxed);
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "compaction/list_builder.h"
+#include "log/entry_sort.h"
 #include "log/log_reader.h"
 
 namespace braiddb {
@@ -131,10 +132,7 @@ class Replayer {
   // After a crash there are no snapshots: only the newest version of a key is linked.
   void LinkRange(std::vector<Found>* range, ListBuilder* builder) const {
     const KeyOrder& order = *context_.order;
-    std::sort(range->begin(), range->end(), [&order](const Found& a, const Found& b) {
-      if (a.prefix != b.prefix) return a.prefix < b.prefix;
-      return CompareEntries(order, *a.entry, *b.entry) < 0;
-    });
+    SortEntries(order, range->begin(), range->end());
     constexpr size_t kAhead = 24;
     const Found* newest = nullptr;
     for (size_t i = 0; i < range->size(); ++i) {
