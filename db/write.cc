@@ -21,8 +21,8 @@ constexpr uint64_t kChargePortions = 64;
 constexpr uint32_t kMaxShards = 4;
 
 // Pace of writers when L0 is long: nanoseconds per entry at l0_slowdown_writes_trigger, doubled with every so many tables more.
-constexpr double kPaceNs = 10;
-constexpr double kPaceDoubling = 8;
+constexpr double kPaceNs = 20;
+constexpr double kPaceDoubling = 12;
 constexpr double kMaxPaceNs = 1e6;
 // Shorter sleeps cost more than they last.
 constexpr uint64_t kShortestSleepNs = 200'000;

@@ -158,6 +158,7 @@ class FlushJobTest : public testing::TestWithParam<uint32_t> {
 INSTANTIATE_TEST_SUITE_P(Regions, FlushJobTest, testing::Values(1, 2));
 
 TEST_P(FlushJobTest, TheTableHasTheVersionsThatSomebodySees) {
+  L0IndexWriter index(store_.regions(), &store_.order(), 1000);
   for (const std::vector<uint64_t>& snapshots : std::vector<std::vector<uint64_t>>{{}, {0}, {300}, {150, 151, 900}}) {
     const auto memtable = NewMemtable(&store_.order());
     uint64_t sequence = 100;
@@ -168,7 +169,7 @@ TEST_P(FlushJobTest, TheTableHasTheVersionsThatSomebodySees) {
     store_.segments()->ForEachUsed([&](Segment* segment) { dead_before += segment->dead_entries; });
 
     const FlushResult flushed =
-        FlushMemtable(memtable.get(), store_.regions(), &store_.order(), *store_.segments(), VersionFilter(snapshots));
+        FlushMemtable(memtable.get(), store_.regions(), &store_.order(), *store_.segments(), VersionFilter(snapshots), &index);
 
     // A tombstone goes along: it hides what older levels have.
     std::map<std::string, std::vector<Version>> by_key;
@@ -194,17 +195,21 @@ TEST_P(FlushJobTest, TheTableHasTheVersionsThatSomebodySees) {
     EXPECT_EQ(flushed.table->boundary(), 5000u);
     EXPECT_EQ(flushed.table->log_bytes, memtable->charged_bytes.load());
     EXPECT_EQ(flushed.table->extents, std::vector<std::shared_ptr<LogExtent>>{extent});
-    // The filter lets every key through, and most others not; the memtable goes on serving.
-    ASSERT_NE(flushed.table->filter, nullptr);
-    uint64_t false_positives = 0;
+    // The index has what is linked; the memtable goes on serving.
+    const L0IndexWriter::Table& indexed = flushed.table->indexed;
+    ASSERT_NE(indexed.index, nullptr);
+    for (const Version& version : expected) {
+      LookupTrace trace;
+      const SearchKey target(store_.order(), version.key, version.sequence);
+      const LogEntry* found = indexed.index->Find(target, L0Index::Hash(version.key), 1u << indexed.column, &trace);
+      ASSERT_NE(found, nullptr);
+      EXPECT_EQ(found->sequence(), version.sequence);
+    }
     for (const auto& [key, of_key] : by_key) {
-      EXPECT_TRUE(flushed.table->filter->MayContain(BloomFilter::Hash(key)));
-      false_positives += flushed.table->filter->MayContain(BloomFilter::Hash("not there: " + key));
       const LogEntry* found = memtable->Find(SearchKey(store_.order(), key, kMaxSequence));
       ASSERT_NE(found, nullptr);
       EXPECT_EQ(found->sequence(), of_key.front().sequence);
     }
-    EXPECT_LT(false_positives, by_key.size() / 2);
   }
 }
 
@@ -228,17 +233,19 @@ class IgnoringCase final : public Comparator {
   }
 };
 
-// A filter of bytes would not find what the comparator takes for the same key.
-TEST_P(FlushJobTest, NoFilterWhereEqualKeysMayDiffer) {
+// An index of bytes would not find what the comparator takes for the same key.
+TEST_P(FlushJobTest, NoIndexWhereEqualKeysMayDiffer) {
   const IgnoringCase comparator;
   const KeyOrder order(&comparator);
   const auto memtable = NewMemtable(&order);
   InsertAll(memtable.get(), {{"Key", 1}, {"kEY", 2}});
-  const FlushResult flushed = FlushMemtable(memtable.get(), store_.regions(), &order, *store_.segments(), VersionFilter({}));
-  EXPECT_EQ(flushed.table->filter, nullptr);
+  L0IndexWriter index(store_.regions(), &order, 100);
+  const FlushResult flushed =
+      FlushMemtable(memtable.get(), store_.regions(), &order, *store_.segments(), VersionFilter({}), &index);
+  EXPECT_EQ(flushed.table->indexed.index, nullptr);
   EXPECT_EQ(flushed.dropped, 1u);
   LookupTrace trace;
-  const LogEntry* found = flushed.table->Find(SearchKey(order, "KEY", kMaxSequence), BloomFilter::Hash("KEY"), &trace);
+  const LogEntry* found = flushed.table->list.Find(SearchKey(order, "KEY", kMaxSequence), &trace);
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->sequence(), 2u);
 }
