@@ -167,12 +167,12 @@ class Merger {
     if (version.keep) {
       const PmPtr own = MergeBatch::TowerOf(version.pointer);
       const uint32_t height = version.entry->height();
-      for (uint32_t layer = 0; layer < height; ++layer) {
-        const PmPtr before = chunk.towers[version.item->before + layer];
-        // E.next = X.next before X.next = E: a reader finds E only when E leads on. The journal keeps the order durable.
-        batch_.Store(own, layer, batch_.Next(before, layer).raw());
-        batch_.Store(before, layer, version.pointer.raw());
-      }
+      const PmPtr* before = &chunk.towers[version.item->before];
+      // E.next = X.next on every layer before X.next = E on any: a reader finds E only when all of E leads on. Its old pointers
+      // lead to entries of its table, and from those that were dropped past what only the last level has; a search that comes
+      // to E at the bottom may climb. The journal keeps the order durable.
+      for (uint32_t layer = 0; layer < height; ++layer) batch_.Store(own, layer, batch_.Next(before[layer], layer).raw());
+      for (uint32_t layer = 0; layer < height; ++layer) batch_.Store(before[layer], layer, version.pointer.raw());
       ++stats_->merged;
     } else {
       batch_.MarkDead(version.pointer);

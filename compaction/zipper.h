@@ -40,7 +40,7 @@ struct ZipperContext {
 // STEPS  Chunks of keys are scanned by several threads at once, and merged by this one in descending order: from the tail to the
 //        head, as published, over all tables of the merge together.
 //        For each key, newest version last: unlink the obsolete versions that the last level has; link the entries, E.next =
-//        X.next before X.next = E, bottom layer first.
+//        X.next on all layers before X.next = E, bottom layer first.
 // CRASH  Between two batches of the journal: the last level is a list; the tables' entries from `progress` on are in it. Inside a
 //        batch: redo makes it whole. Then the merge is resumed from `progress`. [CC-4]
 // WHAT A READER SEES  Every entry is reachable from its table's head or from the last level's, at every instant: an entry's
