@@ -113,7 +113,7 @@ TEST_P(MergeJournalTest, AfterAPowerCutABatchHappenedOrNot) {
     for (const Luck luck : PowerCut::kEveryLuck) {
       for (const Luck second_luck : PowerCut::kEveryLuck) {
         SCOPED_TRACE("fence " + std::to_string(fence) + ", luck " + std::to_string(static_cast<int>(luck)));
-        fresh.Restore();
+        fresh.Restore(store_.regions());
         Open();
         journal_.Begin(9);
         std::vector<std::vector<uint64_t>> states = {Values()};

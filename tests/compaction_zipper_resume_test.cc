@@ -60,7 +60,7 @@ class ZipperResumeTest : public testing::TestWithParam<uint32_t> {
     for (bool is_there = true; is_there; ++fence) {
       for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
         SCOPED_TRACE("fence " + std::to_string(fence) + ", luck " + std::to_string(static_cast<int>(luck)));
-        before.Restore();
+        before.Restore(store().regions());
         is_there = RunWithPowerCuts(snapshots, fence, luck, expected);
         if (HasFailure()) return;
       }
@@ -132,7 +132,7 @@ TEST_P(ZipperResumeTest, StoppedBetweenTwoBatches) {
   const RegionImage before(store().regions());
   uint64_t stopped = 0;
   for (uint64_t fence = 0; fence < 5; ++fence) {
-    before.Restore();
+    before.Restore(store().regions());
     PmPtr progress;
     ASSERT_OK(merge_.Redo(&progress));
     for (;;) {
@@ -167,7 +167,7 @@ TEST_P(ZipperResumeTest, PowerCutInASweep) {
   for (bool is_there = true; is_there; ++fence) {
     for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
       SCOPED_TRACE("fence " + std::to_string(fence) + ", luck " + std::to_string(static_cast<int>(luck)));
-      before.Restore();
+      before.Restore(store().regions());
       PmPtr progress;
       ZipperStats stats;
       ASSERT_OK(merge_.Redo(&progress));

@@ -32,9 +32,10 @@ class RegionImage {
     }
   }
 
-  void Restore() const {
+  // `regions`: the same, perhaps opened again.
+  void Restore(RegionSet* regions) const {
     for (const Stretch& stretch : stretches_) {
-      memcpy(regions_->base(stretch.region) + stretch.begin, stretch.bytes.data(), stretch.bytes.size());
+      memcpy(regions->base(stretch.region) + stretch.begin, stretch.bytes.data(), stretch.bytes.size());
     }
   }
 
