@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -79,27 +80,41 @@ Status MergeJournal::Do(const JournalStore* stores, uint64_t count, uint64_t* fl
   return Status::OK();
 }
 
-Status MergeJournal::Redo(uint64_t merge_id, PmPtr* progress) {
-  const Header* newest = nullptr;
+Status MergeJournal::FindNewest(const void* object, uint64_t bytes, uint64_t merge_id, JournalBatch* newest,
+                                uint64_t* last_number) {
+  *newest = JournalBatch();
+  *last_number = 0;
+  if (object == nullptr || bytes < 2 * kBufferBytes) {
+    return Status::Corruption("the merge journal is missing; restore the database from a copy");
+  }
+  uint64_t newest_number = 0;
   for (uint64_t buffer = 0; buffer < 2; ++buffer) {
-    const auto* header = reinterpret_cast<const Header*>(Buffer(buffer));
+    const auto* header = reinterpret_cast<const Header*>(static_cast<const uint8_t*>(object) + buffer * kBufferBytes);
     if (header->count == 0 || header->count > kJournalStores || header->checksum != header->ComputeChecksum()) continue;
     // Numbers never repeat, so that a stale buffer cannot be taken for the newest.
-    number_ = number_ > header->number ? number_ : header->number;
-    if (header->merge_id == merge_id && (newest == nullptr || header->number > newest->number)) newest = header;
+    *last_number = std::max(*last_number, header->number);
+    if (merge_id == 0 || header->merge_id != merge_id || header->number < newest_number) continue;
+    newest_number = header->number;
+    *newest = {reinterpret_cast<const JournalStore*>(header + 1), header->count, PmPtr(header->progress)};
   }
+  return Status::OK();
+}
+
+Status MergeJournal::Redo(uint64_t merge_id, PmPtr* progress) {
+  JournalBatch batch;
+  uint64_t last_number = 0;
+  if (Status status = FindNewest(object_, 2 * kBufferBytes, merge_id, &batch, &last_number); !status.ok()) return status;
+  number_ = std::max(number_, last_number);
   merge_id_ = merge_id;
-  *progress = PmPtr();
-  if (merge_id == 0 || newest == nullptr) return Status::OK();
-  const auto* stores = reinterpret_cast<const JournalStore*>(newest + 1);
-  for (uint64_t i = 0; i < newest->count; ++i) {
-    if (!regions_->Contains(PmPtr(stores[i].address), sizeof(uint64_t))) {
+  *progress = batch.progress;
+  if (batch.count == 0) return Status::OK();
+  for (uint64_t i = 0; i < batch.count; ++i) {
+    if (!regions_->Contains(PmPtr(batch.stores[i].address), sizeof(uint64_t))) {
       return Status::Corruption("the merge journal points outside the database; restore it from a copy");
     }
   }
-  *progress = PmPtr(newest->progress);
   uint64_t flushed_lines = 0;
-  return Do(stores, newest->count, &flushed_lines);
+  return Do(batch.stores, batch.count, &flushed_lines);
 }
 
 }  // namespace braiddb

@@ -33,6 +33,13 @@ static_assert(sizeof(JournalStore) == 16);
 
 inline constexpr uint32_t kJournalStores = 16384;
 
+// A batch as it was recorded.
+struct JournalBatch {
+  const JournalStore* stores = nullptr;
+  uint64_t count = 0;  // 0: there is none
+  PmPtr progress;
+};
+
 class MergeJournal {
  public:
   static Status Create(RegionSet* regions);
@@ -45,6 +52,10 @@ class MergeJournal {
   // tables at or after this one has been merged or dropped when the batch is done.
   // REQUIRES: 0 < stores.size() <= kJournalStores. Adds to *flushed_lines.
   Status Apply(const std::vector<JournalStore>& stores, PmPtr progress, uint64_t* flushed_lines);
+
+  // The newest batch of this merge in the journal at `object`, which has `bytes` bytes. *last_number: the largest number of any
+  // batch. Corruption if there is no journal there.
+  static Status FindNewest(const void* object, uint64_t bytes, uint64_t merge_id, JournalBatch* newest, uint64_t* last_number);
 
   // Does the newest batch of this merge again. *progress: from where on all is merged, null if no batch was recorded.
   Status Redo(uint64_t merge_id, PmPtr* progress);

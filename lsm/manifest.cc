@@ -44,11 +44,11 @@ struct TableRecord {
   uint64_t entries;
 };
 
-uint64_t HeadWords(const RegionSet& regions) { return uint64_t{regions.count()} * kMaxHeight; }
+uint64_t HeadWords(uint32_t regions) { return uint64_t{regions} * kMaxHeight; }
 
-uint64_t TableBytes(const RegionSet& regions) { return sizeof(TableRecord) + 8 * HeadWords(regions); }
+uint64_t TableBytes(uint32_t regions) { return sizeof(TableRecord) + 8 * HeadWords(regions); }
 
-uint64_t SlotBytes(const RegionSet& regions) {
+uint64_t SlotBytes(uint32_t regions) {
   const uint64_t bytes = sizeof(ManifestRecord) + kMaxManifestTables * TableBytes(regions);
   return (bytes + kCacheLine - 1) & ~(kCacheLine - 1);
 }
@@ -56,7 +56,7 @@ uint64_t SlotBytes(const RegionSet& regions) {
 uint64_t Checksum(const uint8_t* record, uint64_t bytes) { return XXH3_64bits(record + 8, bytes - 8); }
 
 // Builds the record in DRAM, so that the slot is written once, front to back.
-std::vector<uint8_t> Encode(const ManifestState& state, uint64_t generation, const RegionSet& regions) {
+std::vector<uint8_t> Encode(const ManifestState& state, uint64_t generation, uint32_t regions) {
   const uint64_t bytes = sizeof(ManifestRecord) + state.tables.size() * TableBytes(regions);
   std::vector<uint8_t> image(bytes);
   ManifestRecord record{};
@@ -70,7 +70,7 @@ std::vector<uint8_t> Encode(const ManifestState& state, uint64_t generation, con
   record.merge_id = state.merge_id;
   record.merging_tables = state.merging_tables;
   record.table_count = static_cast<uint32_t>(state.tables.size());
-  record.regions = regions.count();
+  record.regions = regions;
   record.max_height = kMaxHeight;
   record.l1_kind = state.l1_kind;
   record.clean = state.clean ? 1 : 0;
@@ -92,7 +92,7 @@ Status Damaged(const std::string& what) {
   return Status::Corruption("the MANIFEST is damaged (" + what + "); restore the database from a copy");
 }
 
-Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, const RegionSet& regions, ManifestState* state) {
+Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uint32_t regions, ManifestState* state) {
   ManifestRecord record;
   memcpy(&record, slot, sizeof(record));
   if (record.generation != generation) return Damaged("selector and slot disagree");
@@ -102,7 +102,7 @@ Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, con
     return Status::NotSupported("the database has format " + std::to_string(record.format) + ", this version reads up to " +
                                 std::to_string(kManifestFormat) + "; use a newer version");
   }
-  if (record.regions != regions.count() || record.max_height != kMaxHeight) return Damaged("written for another geometry");
+  if (record.regions != regions || record.max_height != kMaxHeight) return Damaged("written for another geometry");
   if (record.bytes != sizeof(record) + record.table_count * TableBytes(regions)) return Damaged("impossible table count");
   if (record.merging_tables > record.table_count) return Damaged("merge of more tables than there are");
   *state = ManifestState();
@@ -130,7 +130,7 @@ Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, con
 
 Status Manifest::Create(RegionSet* regions, const ManifestState& state) {
   void* object = nullptr;
-  const uint64_t slot_bytes = SlotBytes(*regions);
+  const uint64_t slot_bytes = SlotBytes(regions->count());
   const uint64_t bytes = sizeof(ManifestHeader) + 2 * slot_bytes;
   Status status = regions->AllocateMetadata(0, MetadataSlot::kManifest, bytes, &object);
   if (!status.ok()) return status;
@@ -149,35 +149,59 @@ Status Manifest::Create(RegionSet* regions, const ManifestState& state) {
   return Status::OK();
 }
 
-Status Manifest::Open(RegionSet* regions, Manifest* manifest, ManifestState* state) {
-  uint64_t bytes = 0;
-  void* object = regions->Metadata(0, MetadataSlot::kManifest, &bytes);
+Status Manifest::Read(const void* object, uint64_t bytes, uint32_t regions, ManifestState* state, uint64_t* generation) {
   const auto* header = static_cast<const ManifestHeader*>(object);
   if (object == nullptr || bytes < sizeof(*header)) return Damaged("it is missing");
   if (header->magic != ManifestHeader::kMagic) return Damaged("it has no signature");
-  if (header->slot_bytes != SlotBytes(*regions) || bytes < sizeof(*header) + 2 * header->slot_bytes) return Damaged("wrong size");
+  if (header->slot_bytes != SlotBytes(regions) || bytes < sizeof(*header) + 2 * header->slot_bytes) return Damaged("wrong size");
+  const auto slot = [&](uint64_t number) {
+    return static_cast<const uint8_t*>(object) + sizeof(*header) + (number % 2) * header->slot_bytes;
+  };
+  *generation = header->selector;
+  Status status = Decode(slot(*generation), header->slot_bytes, *generation, regions, state);
+  if (!status.ok()) return status;
+  // A commit that got as far as P1 counts: then a selector that went back, which P2 cannot, does not bring back an old state.
+  ManifestState next;
+  if (!Decode(slot(*generation + 1), header->slot_bytes, *generation + 1, regions, &next).ok()) return Status::OK();
+  *state = std::move(next);
+  ++*generation;
+  return Status::OK();
+}
+
+Status Manifest::Open(RegionSet* regions, Manifest* manifest, ManifestState* state) {
+  uint64_t bytes = 0;
+  void* object = regions->Metadata(0, MetadataSlot::kManifest, &bytes);
+  uint64_t generation = 0;
+  Status status = Read(object, bytes, regions->count(), state, &generation);
+  if (!status.ok()) return status;
+  auto* header = static_cast<ManifestHeader*>(object);
   manifest->regions_ = regions;
   manifest->object_ = static_cast<uint8_t*>(object);
   manifest->slot_bytes_ = header->slot_bytes;
-  manifest->generation_ = header->selector;
-  const uint8_t* slot = manifest->object_ + sizeof(*header) + (header->selector % 2) * header->slot_bytes;
-  return Decode(slot, header->slot_bytes, header->selector, *regions, state);
+  manifest->generation_ = generation;
+  // ORDER: the selector before the next commit overwrites the slot that it named. [CC-2]
+  return header->selector == generation ? Status::OK() : manifest->Select(generation);
 }
 
 Status Manifest::Commit(const ManifestState& state) {
   BRAIDDB_CHECK(state.tables.size() <= kMaxManifestTables && state.comparator.size() <= kMaxComparatorName);
   Persistence* persistence = regions_->persistence();
   const uint64_t generation = generation_ + 1;
-  const std::vector<uint8_t> image = Encode(state, generation, *regions_);
+  const std::vector<uint8_t> image = Encode(state, generation, regions_->count());
   uint8_t* slot = object_ + sizeof(ManifestHeader) + (generation % 2) * slot_bytes_;
   memcpy(slot, image.data(), image.size());
   // ORDER: the slot before the selector that names it. [CC-2]
   if (!persistence->Persist(slot, image.size())) return persistence->error();
+  Status status = Select(generation);
+  if (status.ok()) generation_ = generation;
+  return status;
+}
+
+Status Manifest::Select(uint64_t generation) {
+  Persistence* persistence = regions_->persistence();
   auto* header = reinterpret_cast<ManifestHeader*>(object_);
   StoreRelease(&header->selector, generation);
-  if (!persistence->Persist(&header->selector, sizeof(header->selector))) return persistence->error();
-  generation_ = generation;
-  return Status::OK();
+  return persistence->Persist(&header->selector, sizeof(header->selector)) ? Status::OK() : persistence->error();
 }
 
 }  // namespace braiddb

@@ -4,10 +4,12 @@
 //           header    0 magic u64, 8 selector u64 (generation of the valid slot), 16 slot_bytes u64
 //           slot      ManifestRecord, then table_count × (TableRecord, heads[regions][kMaxHeight])
 //         Generation g lives in slot g mod 2.
-// COMMIT POINT   The store of the selector.
+// COMMIT POINT   The other slot is whole: its lines are flushed and one fence has passed.
 // PERSIST ORDER  P1 the other slot, whole  P2 the selector
 // RECOVERY       Valid if and only if the slot that the selector names has that generation and its checksum matches. Anything
-//                else is corruption: a crash cannot cause it, since the slot was durable before the selector named it. [CC-2]
+//                else is corruption: a crash cannot cause it, since the slot was durable before the selector named it. If the
+//                other slot is valid and one generation newer, the crash came before P2: it counts, and open makes up for P2
+//                before anything else. [CC-2]
 // CONCURRENCY    One committer at a time (the caller's lock); no readers after open.
 // LIFETIME       As long as the database.
 #pragma once
@@ -54,10 +56,15 @@ class Manifest {
   // Corruption if there is none or it is damaged; NotSupported for a newer format.
   static Status Open(RegionSet* regions, Manifest* manifest, ManifestState* state);
 
+  // What a MANIFEST says that lies in `object`, `bytes` long, for so many regions; as Open, without a change of anything.
+  static Status Read(const void* object, uint64_t bytes, uint32_t regions, ManifestState* state, uint64_t* generation);
+
   // Durable when it returns OK. REQUIRES: at most kMaxManifestTables tables.
   Status Commit(const ManifestState& state);
 
  private:
+  Status Select(uint64_t generation);
+
   RegionSet* regions_ = nullptr;
   uint8_t* object_ = nullptr;
   uint64_t slot_bytes_ = 0;
