@@ -6,7 +6,7 @@ namespace braiddb {
 
 LogEntry* LogReader::At(uint64_t offset) const {
   if (offset + sizeof(LogEntry) > limit_) return nullptr;
-  auto* entry = reinterpret_cast<LogEntry*>(segment_.data() + offset);
+  auto* entry = reinterpret_cast<LogEntry*>(data_ + offset);
   const uint32_t height = entry->height();
   if (height == 0 || height > kMaxHeight) return nullptr;
   if (entry->key_size() > kMaxKeySize || entry->value_size > kMaxValueSize) return nullptr;
@@ -16,7 +16,25 @@ LogEntry* LogReader::At(uint64_t offset) const {
 
 bool LogReader::ValidAt(uint64_t offset) const {
   const LogEntry* entry = At(offset);
-  return entry != nullptr && entry->checksum != 0 && entry->checksum == entry->ComputeChecksum(segment_.generation());
+  return entry != nullptr && entry->checksum != 0 && entry->checksum == entry->ComputeChecksum(generation_);
+}
+
+uint64_t LogReader::FindValid(uint64_t from) const {
+  for (uint64_t offset = from; offset + sizeof(LogEntry) <= limit_; offset += 8) {
+    if (offset % kCacheLine <= kLastStart && ValidAt(offset)) return offset;
+  }
+  return UINT64_MAX;
+}
+
+uint64_t LogReader::FindWholeWrite(uint64_t from) const {
+  bool after_batch = false;
+  for (uint64_t at = FindValid(from); at != UINT64_MAX; at = FindValid(at)) {
+    const LogEntry& entry = *At(at);
+    if (!entry.is_batch_member() || after_batch) return at;
+    after_batch = !entry.more_follows();
+    at += LogEntrySize(entry);
+  }
+  return UINT64_MAX;
 }
 
 bool LogReader::ValidBatchAt(uint64_t offset, uint64_t* batch_end) const {

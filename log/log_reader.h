@@ -12,12 +12,27 @@ namespace braiddb {
 class LogReader {
  public:
   // Reads at most `limit` bytes of the segment.
-  LogReader(const Segment& segment, uint64_t limit) : segment_(segment), limit_(limit) {}
+  LogReader(const Segment& segment, uint64_t limit) : LogReader(segment.data(), segment.generation(), limit) {}
+  // The same of a segment that is known by where its data is and by its generation. `start`: of an entry, bytes from `data`.
+  LogReader(uint8_t* data, uint64_t generation, uint64_t limit, uint64_t start = 0)
+      : data_(data), generation_(generation), limit_(limit), end_(start), batch_end_(start) {}
 
   // The next entry whose sizes fit and whose checksum matches, or null. Entries of a batch that is cut off count as invalid.
   const LogEntry* NextValid();
   // The next entry by its sizes alone, or null at the limit or where they make no sense. For walking what is known to be valid.
   LogEntry* NextTrusted();
+
+  // Whether the entry at `offset`, a multiple of 8, has sizes that fit and a checksum that matches. Batches are not looked at.
+  bool ValidAt(uint64_t offset) const;
+  // The first offset at or after `from` at which an entry is valid, UINT64_MAX if there is none: to look behind damage.
+  uint64_t FindValid(uint64_t from) const;
+  // The first offset at or after `from` at which a write is whole: an entry of its own, or the last of a batch and a valid entry
+  // behind it. Found behind the end of the valid prefix, it shows that this end is damage: a crash leaves at most parts of the
+  // one write that was under way. (Unless writes were not synced, in PersistMode::kPage.)
+  uint64_t FindWholeWrite(uint64_t from) const;
+
+  // The entry that the reader would begin with, if its sizes fit; valid or not.
+  LogEntry* entry_at_start() const { return At(end_); }
 
   // Where the entry that was returned last begins.
   uint64_t entry_offset() const { return entry_offset_; }
@@ -27,15 +42,15 @@ class LogReader {
  private:
   // The entry at `offset` if its sizes fit below the limit.
   LogEntry* At(uint64_t offset) const;
-  bool ValidAt(uint64_t offset) const;
   // Whether a whole batch begins at `offset`; sets where it ends.
   bool ValidBatchAt(uint64_t offset, uint64_t* batch_end) const;
 
-  const Segment& segment_;
+  uint8_t* const data_;
+  const uint64_t generation_;
   const uint64_t limit_;
   uint64_t entry_offset_ = 0;
-  uint64_t end_ = 0;
-  uint64_t batch_end_ = 0;  // entries before this were validated as part of a batch
+  uint64_t end_;
+  uint64_t batch_end_;  // entries before this were validated as part of a batch
 };
 
 }  // namespace braiddb

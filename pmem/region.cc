@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "pmem/pmdk_memory.h"
+#include "pmem/pool_format.h"
 #include "util/check.h"
 #include "util/huge_pages.h"
 #include "util/numa_topology.h"
@@ -18,10 +19,7 @@ constexpr uint64_t kMaxGrowth = 128ull << 20;
 constexpr uint64_t kMaxAddressSpace = 16ull << 40;     // of one region
 constexpr uint64_t kMaxAddressSpaceAll = 64ull << 40;  // of all regions, half of what a process has
 
-// PMDK's heap: a header of 1 KiB, then zones of 512 KiB of chunk headers and up to 65528 chunks.
-constexpr uint64_t kHeapHeaderBytes = 1024;
-constexpr uint64_t kZoneHeaderBytes = 512ull << 10;
-constexpr uint64_t kZoneBytes = kZoneHeaderBytes + 65528 * kChunkBytes;
+constexpr uint64_t kZoneBytes = kZoneHeaderBytes + kZoneChunks * kChunkBytes;
 
 constexpr uint64_t RoundDown(uint64_t bytes) { return bytes / kPartAlignment * kPartAlignment; }
 constexpr uint64_t RoundUp(uint64_t bytes) { return RoundDown(bytes + kPartAlignment - 1); }

@@ -9,17 +9,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include "pmem/pool_format.h"
+
 namespace braiddb {
 namespace {
 
 constexpr size_t kMaxListBytes = 1u << 20;
-
-// Offsets in the first part of a pool of PMDK's format 6, stable since 1.4: src/core/pool_hdr.h, src/libpmemobj/obj.h.
-constexpr char kPoolSignature[8] = "PMEMOBJ";
-constexpr off_t kMajorOffset = 8;
-constexpr uint32_t kMajor = 6;
-constexpr off_t kHeapOffsetOffset = 4096 + 1024 + 16;
-constexpr off_t kHeapSizeOffset = 4096 + 2048 + 32;
 
 bool IsPartFile(const std::string& name) { return name.ends_with(".pmem"); }
 bool IsPartName(const std::string& name) {
@@ -34,8 +29,8 @@ bool IsOurs(std::string name) {
 }
 
 template <class T>
-bool ReadAt(int fd, off_t offset, T* value) {
-  return pread(fd, value, sizeof(T), offset) == static_cast<ssize_t>(sizeof(T));
+bool ReadAt(int fd, uint64_t offset, T* value) {
+  return pread(fd, value, sizeof(T), static_cast<off_t>(offset)) == static_cast<ssize_t>(sizeof(T));
 }
 
 }  // namespace
@@ -227,13 +222,13 @@ Status ReadPoolExtent(const std::string& first_part, PoolExtent* extent) {
   uint32_t major = 0;
   uint64_t begin = 0;
   uint64_t bytes = 0;
-  if (!ReadAt(fd.get(), kMajorOffset, &major) || !ReadAt(fd.get(), kHeapOffsetOffset, &begin) ||
-      !ReadAt(fd.get(), kHeapSizeOffset, &bytes)) {
+  if (!ReadAt(fd.get(), kPoolMajorOffset, &major) || !ReadAt(fd.get(), kPoolHeapOffset, &begin) ||
+      !ReadAt(fd.get(), kPoolHeapSizeOffset, &bytes)) {
     return posix::ErrnoStatus(EIO, "read the pool header of", first_part);
   }
-  if (major != kMajor) {
+  if (major != kPoolMajor) {
     return Status::NotSupported(first_part + " has pool format " + std::to_string(major) + " of PMDK, known is " +
-                                std::to_string(kMajor) + "; use a BraidDB that was built for it, or pmempool convert");
+                                std::to_string(kPoolMajor) + "; use a BraidDB that was built for it, or pmempool convert");
   }
   *extent = PoolExtent{begin, begin + bytes};
   return Status::OK();

@@ -1,26 +1,12 @@
-#include <xxhash.h>
-
 #include <cerrno>
 
+#include "pmem/layout_check.h"
 #include "pmem/region.h"
 #include "util/check.h"
 
 // The part of Region that reads and writes the root object.
 
 namespace braiddb {
-namespace {
-
-uint64_t RootChecksum(const RegionRoot& root) { return XXH3_64bits(&root, offsetof(RegionRoot, checksum)); }
-
-uint64_t EncodeGenerationLimit(uint64_t limit) { return limit << 16 | (XXH3_64bits(&limit, sizeof(limit)) & 0xffff); }
-
-// Never 0. A slot that lost its object does not match either.
-uint64_t MetadataCheck(const RegionRoot& root, uint32_t slot) {
-  const uint64_t fields[] = {root.metadata[slot].pool, root.metadata[slot].offset, root.metadata_bytes[slot]};
-  return XXH3_64bits(fields, sizeof(fields)) | 1;
-}
-
-}  // namespace
 
 Status Region::InitializeRoot() {
   const PMEMoid id = pmemobj_root(pool_, sizeof(RegionRoot));

@@ -1,9 +1,8 @@
 #include "pmem/segment_directory.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 
+#include "pmem/layout_check.h"
 #include "util/check.h"
 
 namespace braiddb {
@@ -11,46 +10,18 @@ namespace {
 
 constexpr uint64_t kGenerationsAtOnce = 64;
 
-uint64_t ObjectBytes(uint64_t chunks) { return chunks * kChunkBytes - kObjectHeaderBytes; }
-
-uint64_t HeaderOffset(const SegmentDescriptor& descriptor) { return AlignToLine(descriptor.object.offset); }
-
-// The state in the low byte, above it a hash of the state and of the fields that mean something in it.
-uint64_t StateWord(const SegmentDescriptor& d, SegmentState state) {
-  uint64_t fields[7] = {static_cast<uint64_t>(state), d.chunks};
-  if (state != SegmentState::kUnused) {
-    fields[2] = d.object.pool;
-    fields[3] = d.object.offset;
-  }
-  if (state == SegmentState::kOpen || state == SegmentState::kSealed) fields[4] = d.generation;
-  if (state == SegmentState::kSealed) {
-    fields[5] = d.sealed_bytes;
-    fields[6] = d.sealed_last_sequence;
-  }
-  const uint64_t word = (XXH3_64bits(fields, sizeof(fields)) & ~uint64_t{0xff}) | static_cast<uint64_t>(state);
-  return word != 0 ? word : uint64_t{1} << 63;  // 0 means that the slot is not in use
-}
-
-uint64_t HeaderChecksum(const SegmentHeader& header) { return XXH3_64bits(&header, offsetof(SegmentHeader, checksum)); }
-
 }  // namespace
 
 SegmentState SegmentDirectory::StateOf(const SegmentDescriptor& descriptor) {
   return static_cast<SegmentState>(LoadRelaxed(&descriptor.state_word) & 0xff);
 }
 
-uint64_t SegmentDirectory::DataOffsetOf(const SegmentDescriptor& descriptor) {
-  return HeaderOffset(descriptor) + sizeof(SegmentHeader);
-}
+uint64_t SegmentDirectory::DataOffsetOf(const SegmentDescriptor& descriptor) { return SegmentDataOffset(descriptor); }
 
-uint64_t SegmentDirectory::CapacityOf(const SegmentDescriptor& descriptor) {
-  // The last cache line that lies in the object whole ends it.
-  const uint64_t end = (descriptor.object.offset + ObjectBytes(descriptor.chunks)) & ~uint64_t{63};
-  return end - DataOffsetOf(descriptor);
-}
+uint64_t SegmentDirectory::CapacityOf(const SegmentDescriptor& descriptor) { return SegmentCapacity(descriptor); }
 
 SegmentHeader* SegmentDirectory::HeaderOf(const SegmentDescriptor& descriptor) const {
-  return reinterpret_cast<SegmentHeader*>(region_->base() + HeaderOffset(descriptor));
+  return reinterpret_cast<SegmentHeader*>(region_->base() + SegmentHeaderOffset(descriptor));
 }
 
 Status SegmentDirectory::Damaged(const char* what) const {
@@ -88,9 +59,9 @@ Status SegmentDirectory::Check(const SegmentDescriptor& descriptor) const {
   if (descriptor.object.offset == 0) {
     return state == SegmentState::kUnused || state == SegmentState::kFree ? Status::OK() : Damaged("a segment without memory");
   }
-  if (word != StateWord(descriptor, state)) return Damaged("a descriptor with a wrong checksum");
+  if (word != SegmentStateWord(descriptor, state)) return Damaged("a descriptor with a wrong checksum");
   if (descriptor.chunks == 0 || descriptor.chunks > region_->reserved_bytes() / kChunkBytes ||
-      !region_->IsValidObject(descriptor.object, ObjectBytes(descriptor.chunks))) {
+      !region_->IsValidObject(descriptor.object, SegmentObjectBytes(descriptor.chunks))) {
     return Damaged("a segment that is not inside the pool");
   }
   if (state == SegmentState::kSealed && descriptor.sealed_bytes > CapacityOf(descriptor)) return Damaged("an impossible size");
@@ -100,7 +71,7 @@ Status SegmentDirectory::Check(const SegmentDescriptor& descriptor) const {
 // Sealed segments are not looked at here: that would read a page of each, and their entries have checksums.
 Status SegmentDirectory::CheckHeader(const SegmentDescriptor& descriptor) const {
   const SegmentHeader& header = *HeaderOf(descriptor);
-  if (header.magic != SegmentHeader::kMagic || header.checksum != HeaderChecksum(header))
+  if (header.magic != SegmentHeader::kMagic || header.checksum != SegmentHeaderChecksum(header))
     return Damaged("a damaged segment header");
   if (header.database_id != region_->database_id() || header.region != region_->index() ||
       header.generation != descriptor.generation || header.capacity != CapacityOf(descriptor)) {
@@ -125,7 +96,7 @@ Status SegmentDirectory::CheckOverlap(const std::vector<SegmentDescriptor*>& des
   }
   std::sort(taken.begin(), taken.end(), [](auto* a, auto* b) { return a->object.offset < b->object.offset; });
   for (size_t i = 1; i < taken.size(); ++i) {
-    if (taken[i]->object.offset < taken[i - 1]->object.offset + ObjectBytes(taken[i - 1]->chunks)) {
+    if (taken[i]->object.offset < taken[i - 1]->object.offset + SegmentObjectBytes(taken[i - 1]->chunks)) {
       return Damaged("two segments that overlap");
     }
   }
@@ -153,8 +124,7 @@ Status SegmentDirectory::Finish(SegmentDescriptor* descriptor, uint64_t max_kept
 }
 
 uint64_t SegmentDirectory::BlockTag(uint64_t number, uint64_t object_offset) const {
-  const uint64_t fields[] = {region_->database_id(), region_->index(), number, object_offset};
-  return XXH3_64bits(fields, sizeof(fields));
+  return DirectoryBlockTag(region_->database_id(), region_->index(), number, object_offset);
 }
 
 DirectoryBlock* SegmentDirectory::BlockAt(uint64_t object_offset) const {
@@ -198,10 +168,10 @@ Status SegmentDirectory::Take(SegmentDescriptor* descriptor, uint64_t chunks) {
   BRAIDDB_CHECK(descriptor->state_word == 0 && descriptor->object.offset == 0);
   Persistence* const persistence = region_->persistence();
   descriptor->chunks = chunks;
-  descriptor->state_word = StateWord(*descriptor, SegmentState::kUnused);
+  descriptor->state_word = SegmentStateWord(*descriptor, SegmentState::kUnused);
   // ORDER: the size and the mark of an allocation before the object, which PMDK commits. [CC-35]
   if (!persistence->Persist(descriptor, sizeof(*descriptor))) return persistence->error();
-  Status status = region_->AllocateObject(&descriptor->object, ObjectBytes(chunks), PoolObject::kSegment);
+  Status status = region_->AllocateObject(&descriptor->object, SegmentObjectBytes(chunks), PoolObject::kSegment);
   if (!status.ok()) (void)PersistStateWord(descriptor, 0);
   return status;
 }
@@ -218,13 +188,13 @@ Status SegmentDirectory::Open(SegmentDescriptor* descriptor, uint64_t generation
                           .capacity = CapacityOf(*descriptor),
                           .checksum = 0,
                           .unused = {}};
-  header->checksum = HeaderChecksum(*header);
+  header->checksum = SegmentHeaderChecksum(*header);
   descriptor->generation = generation;
   persistence->Flush(header, sizeof(*header));
   persistence->Flush(descriptor, sizeof(*descriptor));
   // ORDER: header and generation before the state that makes them count. [CC-36]
   if (!persistence->Drain()) return persistence->error();
-  return PersistStateWord(descriptor, StateWord(*descriptor, SegmentState::kOpen));
+  return PersistStateWord(descriptor, SegmentStateWord(*descriptor, SegmentState::kOpen));
 }
 
 Status SegmentDirectory::Seal(SegmentDescriptor* descriptor, uint64_t valid_bytes, uint64_t last_sequence) {
@@ -234,12 +204,12 @@ Status SegmentDirectory::Seal(SegmentDescriptor* descriptor, uint64_t valid_byte
   descriptor->sealed_last_sequence = last_sequence;
   // ORDER: size and sequence number before the state that makes them count. [CC-36]
   if (!persistence->Persist(descriptor, sizeof(*descriptor))) return persistence->error();
-  return PersistStateWord(descriptor, StateWord(*descriptor, SegmentState::kSealed));
+  return PersistStateWord(descriptor, SegmentStateWord(*descriptor, SegmentState::kSealed));
 }
 
 Status SegmentDirectory::Free(SegmentDescriptor* descriptor) {
   BRAIDDB_CHECK(StateOf(*descriptor) != SegmentState::kFree && descriptor->object.offset != 0);
-  return PersistStateWord(descriptor, StateWord(*descriptor, SegmentState::kFree));
+  return PersistStateWord(descriptor, SegmentStateWord(*descriptor, SegmentState::kFree));
 }
 
 Status SegmentDirectory::Return(SegmentDescriptor* descriptor) {

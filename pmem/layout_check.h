@@ -1,0 +1,35 @@
+// The hashes that layout.h names, and the geometry of a segment. One place for those who write them and those who only look.
+#pragma once
+
+#include <cstdint>
+
+#include "pmem/layout.h"
+#include "pmem/segment_allocator.h"
+
+namespace braiddb {
+
+uint64_t RootChecksum(const RegionRoot& root);
+// The limit of generations as the root stores it: with 16 bits of its hash.
+uint64_t EncodeGenerationLimit(uint64_t limit);
+// Of one slot of metadata; never 0. A slot that lost its object does not match either.
+uint64_t MetadataCheck(const RegionRoot& root, uint32_t slot);
+
+// Of block `number` of the directory, counted from the root.
+uint64_t DirectoryBlockTag(uint64_t database_id, uint32_t region, uint64_t number, uint64_t object_offset);
+// The state in the low byte, above it a hash of the state and of the fields that mean something in it.
+uint64_t SegmentStateWord(const SegmentDescriptor& descriptor, SegmentState state);
+uint64_t SegmentHeaderChecksum(const SegmentHeader& header);
+
+// Bytes of the pool object of a segment.
+inline uint64_t SegmentObjectBytes(uint64_t chunks) { return chunks * kChunkBytes - kObjectHeaderBytes; }
+inline uint64_t SegmentHeaderOffset(const SegmentDescriptor& descriptor) { return AlignToLine(descriptor.object.offset); }
+inline uint64_t SegmentDataOffset(const SegmentDescriptor& descriptor) {
+  return SegmentHeaderOffset(descriptor) + sizeof(SegmentHeader);
+}
+// Bytes of data; the last cache line that lies in the object whole ends them.
+inline uint64_t SegmentCapacity(const SegmentDescriptor& descriptor) {
+  const uint64_t end = (descriptor.object.offset + SegmentObjectBytes(descriptor.chunks)) & ~uint64_t{63};
+  return end - SegmentDataOffset(descriptor);
+}
+
+}  // namespace braiddb

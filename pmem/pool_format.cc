@@ -1,0 +1,127 @@
+#include "pmem/pool_format.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "pmem/layout.h"
+
+namespace braiddb {
+namespace {
+
+constexpr uint64_t kPoolHeaderBytes = 4096;
+constexpr uint64_t kPoolHeaderChecked = 2048;  // its checksum covers so much; what follows depends on the machine
+constexpr uint64_t kIdentityOffset = 24;       // 16 bytes
+constexpr uint64_t kDescriptorBytes = 2048;
+constexpr uint64_t kLanesOffset = kPoolHeaderBytes + 1024;
+constexpr uint64_t kLaneCountOffset = kLanesOffset + 8;
+constexpr uint64_t kLaneBytes = 3072;
+// Of the logs in a lane: the internal and the external redo log, the undo log. A log begins with its checksum, 0 when it is
+// empty.
+constexpr uint64_t kLaneLogs[] = {0, 64 + 192, 64 + 192 + 64 + 640};
+constexpr char kHeapSignature[16] = "MEMORY_HEAP_HDR";
+
+struct ZoneHeader {
+  static constexpr uint32_t kMagic = 0xc3f0a2d2;
+  uint32_t magic;
+  uint32_t chunks;
+  uint64_t reserved[7];
+};
+static_assert(sizeof(ZoneHeader) == 64);
+
+struct ChunkHeader {
+  enum Type : uint16_t { kFree = 2, kUsed = 3, kRun = 4 };
+  uint16_t type;
+  uint16_t flags;
+  uint32_t chunks;
+};
+static_assert(sizeof(ChunkHeader) == 8);
+
+}  // namespace
+
+uint64_t PoolView::Word(uint64_t offset) const {
+  uint64_t word = 0;
+  memcpy(&word, pool_ + offset, sizeof(word));
+  return word;
+}
+
+// PMDK's variant of Fletcher's checksum, in the last 8 bytes of a structure; these, and everything from `skip` on, count as zero.
+bool PoolView::FletcherMatches(uint64_t offset, uint64_t bytes, uint64_t skip) const {
+  uint32_t low = 0;
+  uint32_t high = 0;
+  for (uint64_t at = 0; at < bytes; at += sizeof(uint32_t)) {
+    uint32_t word = 0;
+    if (at < skip && at < bytes - sizeof(uint64_t)) memcpy(&word, pool_ + offset + at, sizeof(word));
+    low += word;
+    high += low;
+  }
+  return Word(offset + bytes - sizeof(uint64_t)) == (uint64_t{high} << 32 | low);
+}
+
+const char* PoolView::FindDamage() const {
+  if (bytes_ < kPoolHeaderBytes + 2 * kDescriptorBytes) return "the pool is shorter than its header";
+  if (memcmp(pool_, kPoolSignature, sizeof(kPoolSignature)) != 0) return "it has no pool signature";
+  uint32_t major = 0;
+  memcpy(&major, pool_ + kPoolMajorOffset, sizeof(major));
+  if (major != kPoolMajor) return "it has an unknown pool format of PMDK";
+  if (!FletcherMatches(0, kPoolHeaderBytes, kPoolHeaderChecked)) return "the checksum of the pool header is wrong";
+  if (!FletcherMatches(kPoolHeaderBytes, kDescriptorBytes, kDescriptorBytes))
+    return "the checksum of the pool descriptor is wrong";
+  if (heap_begin() > bytes_ || Word(kPoolHeapSizeOffset) > bytes_ - heap_begin() ||
+      Word(kPoolHeapSizeOffset) < kHeapHeaderBytes + kZoneHeaderBytes) {
+    return "the heap does not fit the pool";
+  }
+  if (Word(kLanesOffset) > heap_begin() || Word(kLaneCountOffset) > (heap_begin() - Word(kLanesOffset)) / kLaneBytes)
+    return "the lanes do not fit the pool";
+  if (memcmp(pool_ + heap_begin(), kHeapSignature, sizeof(kHeapSignature)) != 0 ||
+      !FletcherMatches(heap_begin(), kHeapHeaderBytes, kHeapHeaderBytes)) {
+    return "the heap header is damaged";
+  }
+  return nullptr;
+}
+
+uint64_t PoolView::identity() const {
+  uint64_t identity = 0;
+  for (uint64_t i = 0; i < 8; ++i) {
+    identity = identity << 8 | static_cast<uint64_t>(pool_[kIdentityOffset + i] ^ pool_[kIdentityOffset + 8 + i]);
+  }
+  return identity;
+}
+
+bool PoolView::RedoPending() const {
+  const uint64_t lanes = Word(kLanesOffset);
+  for (uint64_t lane = 0; lane < Word(kLaneCountOffset); ++lane) {
+    for (const uint64_t log : kLaneLogs) {
+      if (Word(lanes + lane * kLaneBytes + log) != 0) return true;
+    }
+  }
+  return false;
+}
+
+const char* PoolView::ForEachChunks(const std::function<void(Chunks, uint64_t, uint64_t)>& visit) const {
+  const uint64_t end = heap_end();
+  const uint64_t zone_bytes = kZoneHeaderBytes + kZoneChunks * kChunkBytes;
+  for (uint64_t zone = heap_begin() + kHeapHeaderBytes; zone + kZoneHeaderBytes + kChunkBytes <= end; zone += zone_bytes) {
+    ZoneHeader header;
+    memcpy(&header, pool_ + zone, sizeof(header));
+    if (header.magic == 0) continue;  // PMDK has not come to it yet
+    const uint64_t room = std::min(kZoneChunks, (end - zone - kZoneHeaderBytes) / kChunkBytes);
+    if (header.magic != ZoneHeader::kMagic || header.chunks > room) return "the header of a heap zone is damaged";
+    const uint64_t first = zone + kZoneHeaderBytes;
+    for (uint64_t chunk = 0; chunk < header.chunks;) {
+      ChunkHeader stretch;
+      memcpy(&stretch, pool_ + zone + sizeof(ZoneHeader) + chunk * sizeof(ChunkHeader), sizeof(stretch));
+      if (stretch.chunks == 0 || stretch.chunks > header.chunks - chunk || stretch.type < ChunkHeader::kFree ||
+          stretch.type > ChunkHeader::kRun) {
+        return "a chunk header of the heap is damaged";
+      }
+      const Chunks kind = stretch.type == ChunkHeader::kFree   ? Chunks::kFree
+                          : stretch.type == ChunkHeader::kUsed ? Chunks::kObject
+                                                               : Chunks::kRun;
+      visit(kind, first + chunk * kChunkBytes, stretch.chunks);
+      chunk += stretch.chunks;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace braiddb

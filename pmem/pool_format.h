@@ -1,0 +1,62 @@
+// PoolFormat: what is looked at from outside of PMDK's own structures in a pool, whether PMDK has it open or not.
+//
+// LAYOUT  Pool format 6 of libpmemobj, unchanged since 1.4 (src/core/pool_hdr.h, src/libpmemobj/obj.h, heap_layout.h,
+//         memops.h, ulog.h):
+//              0  pool header, 4096 bytes: signature, version, identity; Fletcher checksum
+//           4096  descriptor, 2048 bytes: where lanes and heap begin; Fletcher checksum. Behind it the root object and the
+//                 heap's size, which change
+//                 lanes, 3072 bytes each: redo and undo logs
+//                 heap header, 1024 bytes; Fletcher checksum. Then zones: 512 KiB of chunk headers, chunks of 256 KiB
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace braiddb {
+
+// Offsets in the first part.
+inline constexpr char kPoolSignature[8] = "PMEMOBJ";
+inline constexpr uint64_t kPoolMajorOffset = 8;
+inline constexpr uint32_t kPoolMajor = 6;
+inline constexpr uint64_t kPoolHeapOffset = 4096 + 1024 + 16;
+inline constexpr uint64_t kPoolRootOffset = 4096 + 2048;
+inline constexpr uint64_t kPoolRootSizeOffset = 4096 + 2048 + 16;
+inline constexpr uint64_t kPoolHeapSizeOffset = 4096 + 2048 + 32;
+
+// PMDK's heap: a header of 1 KiB, then zones of 512 KiB of chunk headers and up to 65528 chunks.
+inline constexpr uint64_t kHeapHeaderBytes = 1024;
+inline constexpr uint64_t kZoneHeaderBytes = 512ull << 10;
+inline constexpr uint64_t kZoneChunks = 65528;
+
+// A pool in memory, all of its parts; only read. Thread safety: as of the memory.
+class PoolView {
+ public:
+  PoolView(const uint8_t* pool, uint64_t bytes) : pool_(pool), bytes_(bytes) {}
+
+  // Null if header, descriptor and heap header are sound and fit the pool, else what is wrong. The rest REQUIRES that.
+  const char* FindDamage() const;
+
+  uint64_t heap_begin() const { return Word(kPoolHeapOffset); }
+  uint64_t heap_end() const { return heap_begin() + Word(kPoolHeapSizeOffset); }
+  uint64_t root_offset() const { return Word(kPoolRootOffset); }
+  uint64_t root_size() const { return Word(kPoolRootSizeOffset); }
+  // What the `pool` field of an ObjectId says.
+  uint64_t identity() const;
+  // An allocation or a release was cut short; PMDK's next open finishes it, and until then its chunks may be as before or as
+  // after.
+  bool RedoPending() const;
+
+  enum class Chunks : uint8_t { kFree, kObject, kRun };  // kRun: small objects share it
+  // Calls `visit` for each stretch of chunks that belongs together; `offset` is where the stretch begins. Null, or what is wrong.
+  const char* ForEachChunks(const std::function<void(Chunks kind, uint64_t offset, uint64_t chunks)>& visit) const;
+
+ private:
+  uint64_t Word(uint64_t offset) const;
+  bool FletcherMatches(uint64_t offset, uint64_t bytes, uint64_t skip) const;
+
+  const uint8_t* const pool_;
+  const uint64_t bytes_;
+};
+
+}  // namespace braiddb

@@ -1,0 +1,120 @@
+#include "pmem/region_image.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "pmem/region_files.h"
+
+namespace braiddb {
+namespace {
+
+constexpr size_t kMaxListBytes = 1u << 20;
+constexpr uint64_t kMaxImageBytes = uint64_t{1} << 46;
+
+uint64_t SizeOf(const std::string& path) {
+  struct stat st;
+  return stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) ? static_cast<uint64_t>(st.st_size) : 0;
+}
+
+}  // namespace
+
+RegionImage::~RegionImage() {
+  if (base_ != nullptr) munmap(base_, bytes_);
+}
+
+Status RegionImage::Map(const std::string& directory, const Report& report, std::unique_ptr<RegionImage>* result) {
+  std::unique_ptr<RegionImage> image(new RegionImage(directory));
+  posix::Fd lock(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock.valid()) return posix::ErrnoStatus(errno, "open directory", directory);
+  if (flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return Status::Busy(directory + " is in use; close the database in the process that has it open");
+  image->lock_ = std::move(lock);
+  if (Status status = image->ReadList(report); !status.ok()) return status;
+  image->bytes_ = image->list_.TotalBytes();
+  if (image->bytes_ == 0) return Status::NotFound("no part of a region in " + directory);
+  if (image->bytes_ > kMaxImageBytes) return Status::Corruption(directory + " has parts of an impossible size");
+  void* const memory = mmap(nullptr, image->bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return posix::ErrnoStatus(errno, "find address space for", directory);
+  image->base_ = static_cast<uint8_t*>(memory);
+  uint64_t offset = 0;
+  for (size_t i = 0; i < image->list_.parts.size(); ++i) {
+    if (Status status = image->MapPart(i, offset, report); !status.ok()) return status;
+    offset += image->list_.parts[i];
+  }
+  *result = std::move(image);
+  return Status::OK();
+}
+
+Status RegionImage::ReadList(const Report& report) {
+  const std::string path = posix::JoinPath(directory_, "PARTS");
+  std::string text;
+  Status status = posix::ReadSmallFile(path, kMaxListBytes, &text);
+  if (status.ok()) status = PartList::Parse(text, path, &list_);
+  if (status.IsIOError() || status.IsNotSupported()) return status;
+  std::vector<std::string> names;
+  if (Status listed = posix::List(directory_, &names); !listed.ok()) return listed;
+  std::erase_if(names, [](const std::string& name) { return !name.ends_with(".pmem"); });
+  list_is_sound_ = status.ok();
+  if (!list_is_sound_) {
+    list_ = PartList();
+    for (const std::string& name : names) {
+      if (name == PartName(list_.parts.size())) list_.parts.push_back(SizeOf(posix::JoinPath(directory_, name)));
+    }
+    if (!list_.parts.empty()) report(path, std::string(status.message()));
+    return Status::OK();
+  }
+  const uint64_t next = std::exchange(list_.next, 0);
+  const size_t allowed = list_.parts.size() + (next != 0 ? 1 : 0);
+  PoolExtent extent;
+  // As open does: a part that was being added counts if the heap has it.
+  if (next != 0 && ReadPoolExtent(posix::JoinPath(directory_, PartName(0)), &extent).ok() &&
+      extent.heap_end > list_.TotalBytes()) {
+    list_.parts.push_back(next);
+  }
+  for (const std::string& name : names) {
+    size_t index = 0;
+    while (index < allowed && name != PartName(index)) ++index;
+    if (index == allowed) report(posix::JoinPath(directory_, name), "is not a part of this region");
+  }
+  return Status::OK();
+}
+
+Status RegionImage::MapPart(size_t index, uint64_t offset, const Report& report) {
+  const std::string path = posix::JoinPath(directory_, PartName(index));
+  const uint64_t expected = list_.parts[index];
+  const posix::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid() && errno == ENOENT) {
+    report(path, "is missing");
+    return Status::OK();
+  }
+  if (!fd.valid()) return posix::ErrnoStatus(errno, "open", path);
+  struct stat st;
+  if (fstat(fd.get(), &st) != 0) return posix::ErrnoStatus(errno, "examine", path);
+  if (!S_ISREG(st.st_mode)) {
+    report(path, "is not a regular file");
+    return Status::OK();
+  }
+  const uint64_t size = static_cast<uint64_t>(st.st_size);
+  if (size != expected) {
+    report(path, "has " + std::to_string(size) + " bytes, recorded are " + std::to_string(expected));
+  }
+  const uint64_t length = std::min(size, expected);
+  if (length == 0 || offset % 4096 != 0) return Status::OK();
+  if (mmap(base_ + offset, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd.get(), 0) == MAP_FAILED)
+    return posix::ErrnoStatus(errno, "map", path);
+  return Status::OK();
+}
+
+std::string RegionImage::Place(uint64_t offset) const {
+  size_t index = 0;
+  while (index + 1 < list_.parts.size() && offset >= list_.parts[index]) offset -= list_.parts[index++];
+  return posix::JoinPath(directory_, PartName(index)) + ", byte " + std::to_string(offset);
+}
+
+}  // namespace braiddb
