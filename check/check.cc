@@ -1,0 +1,106 @@
+// CheckDatabase: the steps of a check, and what they have to agree on.
+#include "braiddb/check.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "check/check_files.h"
+#include "check/list_check.h"
+#include "check/media.h"
+#include "check/segment_check.h"
+#include "pmem/posix.h"
+
+namespace braiddb {
+namespace {
+
+// Shared, and for reading only: the file does not change.
+Status LockForReading(const std::string& path, posix::Fd* lock) {
+  posix::Fd fd(open((path + "/LOCK").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return Status::OK();  // its regions have locks of their own
+  if (flock(fd.get(), LOCK_SH | LOCK_NB) != 0)
+    return Status::Busy("the database in " + path + " is open; close it in the process that has it open");
+  *lock = std::move(fd);
+  return Status::OK();
+}
+
+Status ChooseComparator(const Media& media, const Comparator* wanted, const Comparator** result) {
+  const std::string& name = media.manifest().comparator;
+  for (const Comparator* known : {wanted, BytewiseComparator(), ReverseBytewiseComparator()}) {
+    if (known != nullptr && name == known->Name()) {
+      *result = known;
+      return Status::OK();
+    }
+  }
+  return Status::NotSupported("the database is ordered by the comparator '" + name + "', which is not known here");
+}
+
+// Each entry that counts is in exactly one list. [CC-3] [CC-4]
+void CompareContents(const Media& media, const std::vector<SegmentContents>& contents, const std::vector<EntrySet>& reached,
+                     Findings* findings) {
+  for (size_t i = 0; i < contents.size(); ++i) {
+    if (contents[i].live == reached[i]) continue;
+    findings->Add("the lists have " + std::to_string(reached[i].count) + " entries of a segment in which " +
+                      std::to_string(contents[i].live.count) + " count" +
+                      (contents[i].live.count == reached[i].count ? ", but not the same" : ""),
+                  media.Place(media.segments()[i].start()) + ", segment");
+  }
+}
+
+void CountSegments(const Media& media, const std::vector<SegmentContents>& contents, CheckReport* report) {
+  report->regions = media.regions();
+  report->tables = media.manifest().tables.size();
+  report->merge_running = media.manifest().merge_id != 0;
+  for (const MediaSegment& segment : media.segments()) {
+    report->segments += segment.used();
+    report->free_segments += segment.state == SegmentState::kFree;
+  }
+  for (const SegmentContents& segment : contents) {
+    report->dead_entries += segment.dead;
+    report->log_entries += segment.to_replay;
+  }
+  for (uint32_t region = 0; region < media.regions(); ++region) {
+    const RegionImage* image = media.image(region);
+    if (image != nullptr && media.root(region) != nullptr)
+      report->allocation_pending |= PoolView(image->base(), image->bytes()).RedoPending();
+  }
+}
+
+}  // namespace
+
+Status CheckFiles(const CheckOptions& options, const std::string& path, CheckReport* report) {
+  *report = CheckReport();
+  Findings findings(report);
+  std::unique_ptr<Media> media;
+  if (Status status = Media::Load(path, options.region_paths, &findings, &media); !status.ok()) return status;
+  const Comparator* comparator = nullptr;
+  if (media->manifest_is_sound()) {
+    if (Status status = ChooseComparator(*media, options.comparator, &comparator); !status.ok()) return status;
+  }
+  uint64_t total = 0;
+  uint64_t done = 0;
+  for (const MediaSegment& segment : media->segments()) total += segment.used() ? segment.limit() : 0;
+  const auto progress = [&](uint64_t bytes) {
+    done += bytes;
+    if (options.progress) options.progress(done, total);
+  };
+  const std::vector<SegmentContents> contents = CheckSegments(*media, progress, &findings);
+  if (media->lists_are_there()) {
+    ListCounts counts;
+    const std::vector<EntrySet> reached = CheckLists(*media, KeyOrder(comparator), &findings, &counts);
+    report->l0_entries = counts.l0_entries;
+    report->l1_entries = counts.l1_entries;
+    report->obsolete_entries = counts.obsolete_entries;
+    CompareContents(*media, contents, reached, &findings);
+  }
+  CountSegments(*media, contents, report);
+  return Status::OK();
+}
+
+Status CheckDatabase(const CheckOptions& options, const std::string& path, CheckReport* report) {
+  posix::Fd lock;
+  if (Status status = LockForReading(path, &lock); !status.ok()) return status;
+  return CheckFiles(options, path, report);
+}
+
+}  // namespace braiddb

@@ -1,0 +1,29 @@
+// ListCheck: follows the braided lists of the last level and of the tables.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "check/findings.h"
+#include "check/media.h"
+#include "check/segment_check.h"
+#include "index/key_order.h"
+
+namespace braiddb {
+
+struct ListCounts {
+  uint64_t l0_entries = 0;
+  uint64_t l1_entries = 0;
+  uint64_t obsolete_entries = 0;
+};
+
+// GOAL   Every list is sorted: keys ascending, of a key the newest first. Every pointer leads to a valid entry in a segment in
+//        use. The layers above the bottom link exactly those entries of their region that are tall enough. No linked entry is
+//        marked dead, none is behind the log boundary. Tables hold the sequence numbers and as many entries as the MANIFEST says.
+// STEPS  One walk along each bottom list; at each entry the upper layers of its region must have arrived there too.
+//        The tables of a running merge are followed up to the entry from which on they have been merged.
+// COST   One visit of each entry; no memory in proportion to the data.
+// REQUIRES: media.lists_are_there(). The result has, for each of media.segments(), the entries that some list reached.
+std::vector<EntrySet> CheckLists(const Media& media, const KeyOrder& order, Findings* findings, ListCounts* counts);
+
+}  // namespace braiddb

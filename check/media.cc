@@ -1,0 +1,251 @@
+#include "check/media.h"
+
+#include <algorithm>
+#include <cinttypes>
+
+#include "compaction/merge_journal.h"
+#include "log/log_reader.h"
+#include "pmem/layout_check.h"
+#include "pmem/posix.h"
+#include "util/format.h"
+
+namespace braiddb {
+namespace {
+
+constexpr char kPutBack[] = "put the file back, or restore the database from a copy; `braiddb repair` saves what is intact";
+
+template <size_t n>
+bool AllZero(const uint64_t (&words)[n]) {
+  return std::all_of(std::begin(words), std::end(words), [](uint64_t word) { return word == 0; });
+}
+
+}  // namespace
+
+Status Media::Load(const std::string& path, const std::vector<std::string>& region_paths, Findings* findings,
+                   std::unique_ptr<Media>* result) {
+  std::unique_ptr<Media> media(new Media());
+  if (Status status = media->MapRegions(path, region_paths, findings); !status.ok()) return status;
+  for (uint32_t region = 0; region < media->regions(); ++region) {
+    if (media->image(region) == nullptr) continue;
+    if (Status status = media->LoadRoot(region, findings); !status.ok()) return status;
+    media->LoadDirectory(region, findings);
+    media->CheckHeap(region, findings);
+  }
+  media->CheckOverlap(findings);
+  if (Status status = media->LoadManifest(findings); !status.ok()) return status;
+  media->LoadHeads(findings);
+  *result = std::move(media);
+  return Status::OK();
+}
+
+// ---- Files
+
+Status Media::MapRegions(const std::string& path, const std::vector<std::string>& region_paths, Findings* findings) {
+  std::vector<std::string> directories = region_paths;
+  for (uint32_t i = 0; region_paths.empty() && i < kMaxRegions; ++i) {
+    directories.push_back(posix::JoinPath(path, "region-" + std::to_string(i)));
+  }
+  if (directories.size() > kMaxRegions) return Status::InvalidArgument("more than 16 region_paths");
+  if (posix::Exists(posix::JoinPath(path, "CREATING")) || posix::Exists(posix::JoinPath(directories[0], "CREATING"))) {
+    return Status::NotFound("the creation of the database in " + path + " was interrupted; it holds no data yet");
+  }
+  const auto report = [&](const std::string& file, const std::string& what) { findings->Add(what, file, kPutBack); };
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < directories.size(); ++i) {
+    std::unique_ptr<RegionImage> image;
+    Status status = RegionImage::Map(directories[i], report, &image);
+    if (!status.ok() && !status.IsNotFound() && !status.IsCorruption()) return status;
+    if (status.IsCorruption()) findings->Add(std::string(status.message()), directories[i], kPutBack);
+    if (image != nullptr) {
+      count = std::max(count, i + 1);
+      if (image->list_is_sound()) count = std::max(count, std::min(image->list().region_count, kMaxRegions));
+    }
+    images_.push_back(std::move(image));
+  }
+  if (count == 0) return Status::NotFound("there is no database in " + path + "; check the path, and region_paths");
+  images_.resize(count);
+  roots_.resize(count);
+  heads_.resize(count);
+  const PartList* first = nullptr;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (images_[i] == nullptr) {
+      findings->Add("region " + std::to_string(i) + " is missing", i < directories.size() ? directories[i] : path, kPutBack);
+      continue;
+    }
+    if (!images_[i]->list_is_sound()) continue;
+    const PartList& list = images_[i]->list();
+    if (first == nullptr) first = &list;
+    if (list.database_id != first->database_id || list.region_count != count || list.region != i) {
+      findings->Add("it holds region " + std::to_string(list.region) + " of " + std::to_string(list.region_count) +
+                        Format(" of the database %016" PRIx64, list.database_id) + ", expected is region " + std::to_string(i) +
+                        " of " + std::to_string(count) + Format(" of %016" PRIx64, first->database_id),
+                    images_[i]->directory(), "put each region's files back in their place");
+    }
+  }
+  return Status::OK();
+}
+
+// ---- Root and metadata
+
+bool Media::IsObject(uint32_t region, const ObjectId& id, uint64_t bytes) const {
+  const RegionImage& image = *images_[region];
+  const PoolView pool(image.base(), image.bytes());
+  return id.pool == pool.identity() && id.offset % kObjectHeaderBytes == 0 &&
+         id.offset >= pool.heap_begin() + kObjectHeaderBytes && image.Contains(id.offset, bytes);
+}
+
+Status Media::LoadRoot(uint32_t region, Findings* findings) {
+  const RegionImage& image = *images_[region];
+  const PoolView pool(image.base(), image.bytes());
+  if (const char* damage = pool.FindDamage()) {
+    findings->Add(damage, image.Place(0) + ", header of the pool");
+    directories_are_sound_ = false;
+    return Status::OK();
+  }
+  const uint64_t offset = pool.root_offset();
+  const std::string where = image.Place(offset) + ", root of region " + std::to_string(region);
+  const auto* root = reinterpret_cast<const RegionRoot*>(image.base() + offset);
+  const auto damaged = [&](const char* what) {
+    findings->Add(what, where);
+    directories_are_sound_ = false;
+    return Status::OK();
+  };
+  if (pool.root_size() < sizeof(RegionRoot) || !IsObject(region, {pool.identity(), offset}, sizeof(RegionRoot)))
+    return damaged("the pointer to the root is damaged");
+  if (root->magic != RegionRoot::kMagic) return damaged("the root has no signature");
+  if (root->format_version != kRegionFormatVersion && root->checksum == RootChecksum(*root)) {
+    return Status::NotSupported(where + " has format version " + std::to_string(root->format_version) +
+                                ", this program knows version " + std::to_string(kRegionFormatVersion));
+  }
+  if (root->checksum != RootChecksum(*root)) return damaged("the checksum of the root is wrong");
+  if (root->region != region || root->region_count != regions() ||
+      (image.list_is_sound() && root->database_id != image.list().database_id)) {
+    return damaged("the root is of another region or database");
+  }
+  if (root->generation_word != EncodeGenerationLimit(root->generation_word >> 16))
+    return damaged("the generation limit is damaged");
+  if (root->unused != 0 || !AllZero(root->unused2)) findings->Add("unused words are not zero", where);
+  roots_[region] = root;
+  CheckMetadata(region, findings);
+  return Status::OK();
+}
+
+void Media::CheckMetadata(uint32_t region, Findings* findings) const {
+  const RegionRoot& root = *roots_[region];
+  for (uint32_t slot = 0; slot < RegionRoot::kMetadataSlots; ++slot) {
+    const bool committed = root.metadata_check[slot] != 0;
+    const bool allocated = root.metadata[slot].offset != 0;
+    if ((committed && root.metadata_check[slot] != MetadataCheck(root, slot)) ||
+        (allocated && !IsObject(region, root.metadata[slot], root.metadata_bytes[slot] + kCacheLine))) {
+      findings->Add("the pointer to metadata object " + std::to_string(slot) + " is damaged",
+                    "root of region " + std::to_string(region) + " (" + images_[region]->directory() + ")");
+    }
+  }
+}
+
+uint8_t* Media::Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes) const {
+  const RegionRoot* root = images_[region] == nullptr ? nullptr : roots_[region];
+  const auto index = static_cast<uint32_t>(slot);
+  *bytes = 0;
+  if (root == nullptr || root->metadata[index].offset == 0) return nullptr;
+  if (root->metadata_check[index] != 0 && root->metadata_check[index] != MetadataCheck(*root, index)) return nullptr;
+  if (!IsObject(region, root->metadata[index], root->metadata_bytes[index] + kCacheLine)) return nullptr;
+  *bytes = root->metadata_bytes[index];
+  return images_[region]->base() + AlignToLine(root->metadata[index].offset);
+}
+
+// ---- What is above pmem/
+
+Status Media::LoadManifest(Findings* findings) {
+  if (images_[0] == nullptr || roots_[0] == nullptr) return Status::OK();
+  uint64_t bytes = 0;
+  const uint8_t* object = Metadata(0, MetadataSlot::kManifest, &bytes);
+  const Status status = Manifest::Read(object, bytes, regions(), &manifest_, &manifest_generation_);
+  if (status.IsNotSupported()) return status;
+  manifest_is_sound_ = status.ok();
+  if (!status.ok()) {
+    const std::string where = object == nullptr ? images_[0]->directory() : Place(PmPtr(0, root(0)->metadata[0].offset));
+    findings->Add(std::string(status.message()), where + ", MANIFEST");
+  }
+  return Status::OK();
+}
+
+void Media::LoadHeads(Findings* findings) {
+  if (!manifest_is_sound_) return;
+  bool sound = RedoJournal(findings);
+  for (uint32_t region = 0; region < regions(); ++region) {
+    uint64_t bytes = 0;
+    const uint8_t* object = Metadata(region, MetadataSlot::kL1, &bytes);
+    const auto* head = reinterpret_cast<const SkipListHead*>(object);
+    const char* what = nullptr;
+    if (object == nullptr || bytes < sizeof(SkipListHead) || head->magic != SkipListHead::kMagic) {
+      what = "the head of the last level is missing";
+    } else if (head->checksum != SkipListHead::ComputeChecksum(head->next)) {
+      what = "the checksum of the head of the last level is wrong";
+    } else if (!AllZero(head->reserved) || (region != 0 && head->next[0] != 0)) {
+      findings->Add("unused words are not zero", "head of the last level in region " + std::to_string(region));
+    }
+    if (what == nullptr) {
+      heads_[region] = head;
+    } else {
+      findings->Add(what, "region " + std::to_string(region));
+      sound = false;
+    }
+  }
+  lists_are_there_ = sound && directories_are_sound_;
+}
+
+bool Media::RedoJournal(Findings* findings) {
+  uint64_t bytes = 0;
+  const uint8_t* object = Metadata(0, MetadataSlot::kMergeJournal, &bytes);
+  JournalBatch batch;
+  uint64_t last_number = 0;
+  const Status status = MergeJournal::FindNewest(object, bytes, manifest_.merge_id, &batch, &last_number);
+  if (!status.ok()) {
+    findings->Add(std::string(status.message()), "merge journal in region 0");
+    return false;
+  }
+  for (uint64_t i = 0; i < batch.count; ++i) {
+    const PmPtr address(batch.stores[i].address);
+    if (!Contains(address, sizeof(uint64_t))) {
+      findings->Add("the merge journal points outside the database", "merge journal in region 0, store " + std::to_string(i));
+      return false;
+    }
+  }
+  for (uint64_t i = 0; i < batch.count; ++i) *Resolve<uint64_t>(PmPtr(batch.stores[i].address)) = batch.stores[i].value;
+  progress_ = batch.progress;
+  return true;
+}
+
+// ---- Looking things up
+
+bool Media::Contains(PmPtr p, uint64_t bytes) const {
+  return !p.is_null() && p.raw() % 8 == 0 && p.region() < regions() && images_[p.region()] != nullptr &&
+         images_[p.region()]->Contains(p.offset(), bytes);
+}
+
+size_t Media::FindSegment(PmPtr p) const {
+  auto it = std::upper_bound(segments_.begin(), segments_.end(), p.raw(),
+                             [](uint64_t raw, const MediaSegment& segment) { return raw < segment.start().raw(); });
+  if (it == segments_.begin()) return SIZE_MAX;
+  --it;
+  const bool inside = it->used() && it->region == p.region() && p.offset() - it->data < it->limit();
+  return inside ? static_cast<size_t>(it - segments_.begin()) : SIZE_MAX;
+}
+
+LogEntry* Media::EntryAt(PmPtr p, size_t* segment) const {
+  if (p.raw() % 8 != 0) return nullptr;
+  *segment = FindSegment(p);
+  if (*segment == SIZE_MAX) return nullptr;
+  const MediaSegment& home = segments_[*segment];
+  LogReader reader(Resolve(home.start()), home.generation, home.limit(), p.offset() - home.data);
+  return reader.entry_at_start();
+}
+
+std::string Media::Place(PmPtr p) const {
+  if (p.region() >= regions() || images_[p.region()] == nullptr || !images_[p.region()]->Contains(p.offset(), 0))
+    return Format("region %u, offset %" PRIu64, p.region(), p.offset());
+  return images_[p.region()]->Place(p.offset());
+}
+
+}  // namespace braiddb

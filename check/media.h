@@ -1,0 +1,109 @@
+// Media: all that is on the media of a database that is not open, found without PMDK and without trust.
+//
+// GOAL   One picture for those who verify, print and salvage. Every pointer is checked before it is followed.
+// STEPS  1 map the files of each region privately  2 root and metadata  3 segment directories  4 MANIFEST, heads, journal
+//        5 do the newest journal batch of an interrupted merge again, in the private mapping only.
+// What is damaged is a finding and is then missing here: whoever goes on looks at what is there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "check/findings.h"
+#include "log/log_entry.h"
+#include "lsm/manifest.h"
+#include "pmem/layout.h"
+#include "pmem/pm_ptr.h"
+#include "pmem/pool_format.h"
+#include "pmem/region_image.h"
+#include "pmem/region_set.h"
+#include "pmem/segment_allocator.h"
+#include "skiplist/braided_skiplist.h"
+
+namespace braiddb {
+
+// A segment as its descriptor says, which is intact.
+struct MediaSegment {
+  uint32_t region = 0;
+  SegmentState state = SegmentState::kUnused;
+  uint64_t chunks = 0;
+  uint64_t object = 0;  // offset of the pool object
+  uint64_t data = 0;    // offset of the first entry
+  uint64_t capacity = 0;
+  uint64_t generation = 0;
+  uint64_t sealed_bytes = 0;
+  uint64_t sealed_last_sequence = 0;
+
+  bool used() const { return state == SegmentState::kOpen || state == SegmentState::kSealed; }
+  // Bytes that may hold entries.
+  uint64_t limit() const { return state == SegmentState::kSealed ? sealed_bytes : capacity; }
+  PmPtr start() const { return PmPtr(region, data); }
+};
+
+// Thread safety: immutable after Load.
+class Media {
+ public:
+  // An error only if nothing can be seen: NotFound, Busy, IOError, NotSupported.
+  static Status Load(const std::string& path, const std::vector<std::string>& region_paths, Findings* findings,
+                     std::unique_ptr<Media>* result);
+
+  uint32_t regions() const { return static_cast<uint32_t>(images_.size()); }
+  // Null if the region is missing.
+  const RegionImage* image(uint32_t region) const { return images_[region].get(); }
+  // Null if it is damaged.
+  const RegionRoot* root(uint32_t region) const { return roots_[region]; }
+  const SkipListHead* l1_head(uint32_t region) const { return heads_[region]; }
+  // Of all regions, by place.
+  const std::vector<MediaSegment>& segments() const { return segments_; }
+  bool directories_are_sound() const { return directories_are_sound_; }
+  bool manifest_is_sound() const { return manifest_is_sound_; }
+  const ManifestState& manifest() const { return manifest_; }
+  uint64_t manifest_generation() const { return manifest_generation_; }
+  // Of the merge that was running: from this entry on all is merged. Null: nothing is.
+  PmPtr progress() const { return progress_; }
+  // Whether heads and journal are sound too, so that lists can be followed.
+  bool lists_are_there() const { return lists_are_there_; }
+  // The object in the slot; null if there is none or it is damaged.
+  uint8_t* Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes) const;
+
+  template <class T = uint8_t>
+  T* Resolve(PmPtr p) const {
+    return reinterpret_cast<T*>(images_[p.region()]->base() + p.offset());
+  }
+  bool Contains(PmPtr p, uint64_t bytes) const;
+  // The used segment that has this place below its limit; its index, SIZE_MAX if there is none.
+  size_t FindSegment(PmPtr p) const;
+  // The entry at p if its sizes fit the segment, else null. *segment: index of that segment.
+  LogEntry* EntryAt(PmPtr p, size_t* segment) const;
+  std::string Place(PmPtr p) const;
+
+ private:
+  Media() = default;
+
+  Status MapRegions(const std::string& path, const std::vector<std::string>& region_paths, Findings* findings);
+  Status LoadRoot(uint32_t region, Findings* findings);
+  void CheckMetadata(uint32_t region, Findings* findings) const;
+  void LoadDirectory(uint32_t region, Findings* findings);
+  void LoadDescriptor(uint32_t region, const SegmentDescriptor& descriptor, Findings* findings);
+  void CheckOverlap(Findings* findings);
+  void CheckHeap(uint32_t region, Findings* findings) const;
+  Status LoadManifest(Findings* findings);
+  void LoadHeads(Findings* findings);
+  bool RedoJournal(Findings* findings);
+  bool IsObject(uint32_t region, const ObjectId& id, uint64_t bytes) const;
+
+  std::vector<std::unique_ptr<RegionImage>> images_;
+  std::vector<const RegionRoot*> roots_;
+  std::vector<const SkipListHead*> heads_;
+  std::vector<MediaSegment> segments_;
+  bool directories_are_sound_ = true;
+  bool manifest_is_sound_ = false;
+  bool lists_are_there_ = false;
+  ManifestState manifest_;
+  uint64_t manifest_generation_ = 0;
+  PmPtr progress_;
+};
+
+}  // namespace braiddb

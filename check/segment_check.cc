@@ -1,0 +1,62 @@
+#include "check/segment_check.h"
+
+#include <algorithm>
+
+#include "log/log_reader.h"
+
+namespace braiddb {
+namespace {
+
+void CheckEnd(const Media& media, const MediaSegment& segment, const LogReader& reader, uint64_t last_sequence,
+              Findings* findings) {
+  const PmPtr end = segment.start() + reader.end();
+  if (segment.state == SegmentState::kOpen) {
+    const uint64_t behind = reader.FindWholeWrite(reader.end());
+    if (behind != UINT64_MAX) {
+      findings->Add("a damaged log entry: intact ones lie behind it, " + std::to_string(behind - reader.end()) + " bytes on",
+                    media.Place(end) + ", open segment");
+    }
+  } else if (reader.end() != segment.sealed_bytes) {
+    findings->Add("a damaged log entry", media.Place(end) + ", sealed segment");
+  } else if (last_sequence != segment.sealed_last_sequence) {
+    findings->Add("a segment's largest sequence number is not the one that its descriptor has", media.Place(segment.start()));
+  }
+}
+
+SegmentContents CheckSegment(const Media& media, const MediaSegment& segment, Findings* findings) {
+  SegmentContents contents;
+  LogReader reader(media.Resolve(segment.start()), segment.generation, segment.limit());
+  uint64_t last_sequence = 0;
+  while (const LogEntry* entry = reader.NextValid()) {
+    const uint64_t sequence = entry->sequence();
+    last_sequence = std::max(last_sequence, sequence);
+    if (entry->type() > EntryType::kPut) {
+      findings->Add("a log entry of an unknown type", media.Place(segment.start() + reader.entry_offset()));
+    }
+    if (sequence >= media.manifest().log_boundary) {
+      ++contents.to_replay;
+    } else if (entry->is_dead()) {
+      ++contents.dead;
+    } else {
+      contents.live.Add(segment.start() + reader.entry_offset());
+    }
+  }
+  CheckEnd(media, segment, reader, last_sequence, findings);
+  return contents;
+}
+
+}  // namespace
+
+std::vector<SegmentContents> CheckSegments(const Media& media, const std::function<void(uint64_t bytes)>& progress,
+                                           Findings* findings) {
+  std::vector<SegmentContents> contents(media.segments().size());
+  for (size_t i = 0; i < contents.size(); ++i) {
+    const MediaSegment& segment = media.segments()[i];
+    if (!segment.used()) continue;
+    contents[i] = CheckSegment(media, segment, findings);
+    progress(segment.limit());
+  }
+  return contents;
+}
+
+}  // namespace braiddb
