@@ -192,6 +192,9 @@ TEST_P(DbKillTest, AcknowledgedWritesSurvive) {
   const int cycles = static_cast<int>(EnvNumber("BRAIDDB_KILL_CYCLES", GetParam().cycles / (kSlowdown > 1 ? 2 : 1)));
   for (int cycle = 0; cycle < cycles; ++cycle) {
     ASSERT_NO_FATAL_FAILURE(RunCycle(cycle));
+    if (cycle % 3 == 1) {
+      ASSERT_TRUE(ChecksAsSound(path_)) << "cycle " << cycle;
+    }
     if (cycle % 10 == 4) {
       ASSERT_NO_FATAL_FAILURE(CheckPools());
     }
@@ -209,6 +212,7 @@ TEST_P(DbKillTest, AcknowledgedWritesSurvive) {
   EXPECT_GT(progress_->compactions, 0u);
   EXPECT_GT(progress_->checkpoints, 0u);
   CheckThatNoSpaceIsLost();
+  EXPECT_TRUE(ChecksAsSound(path_));
 }
 
 }  // namespace

@@ -185,6 +185,7 @@ class CrashRunner {
   std::string Recover(const CrashPoint& point, const CrashImage& image, int depth, std::vector<CrashPoint>* second) {
     const std::string path = directory_.File("image" + std::to_string(depth));
     WriteImage(point, image, path);
+    if (const auto sound = ChecksAsSound(path); !sound) return sound.message();
     CrashOracle oracle(point.allowed);
     std::unique_ptr<PersistSimulator> simulator;  // outlives the database
     if (depth == 1 && random_.OneIn(options_.second_crash_one_in)) {

@@ -17,6 +17,8 @@
 #include <sstream>
 #include <thread>
 
+#include "braiddb/check.h"
+
 namespace braiddb::test {
 
 namespace fs = std::filesystem;
@@ -39,6 +41,16 @@ testing::AssertionResult HasCode(const char* expression, const char* code_text, 
     return testing::AssertionFailure() << expression << " has the right code, but no message";
   }
   return testing::AssertionSuccess();
+}
+
+testing::AssertionResult ChecksAsSound(const std::string& path) {
+  CheckReport report;
+  const Status status = CheckDatabase({}, path, &report);
+  if (!status.ok()) return testing::AssertionFailure() << "cannot check " << path << ": " << status.ToString();
+  if (report.sound()) return testing::AssertionSuccess();
+  testing::AssertionResult failure = testing::AssertionFailure() << path << " is damaged:";
+  for (const CheckFinding& finding : report.findings) failure << "\n  " << finding.what << " (" << finding.where << ")";
+  return failure << "\n  and " << report.more_findings << " more";
 }
 
 // ---- Directories

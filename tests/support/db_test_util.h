@@ -40,6 +40,9 @@ testing::AssertionResult HasCode(const char*, const char*, const Status& status,
 #define ASSERT_CODE(expression, code) ASSERT_PRED_FORMAT2(::braiddb::test::HasCode, expression, ::braiddb::Status::Code::code)
 #define EXPECT_CODE(expression, code) EXPECT_PRED_FORMAT2(::braiddb::test::HasCode, expression, ::braiddb::Status::Code::code)
 
+// CheckDatabase finds nothing wrong with the database in `path`, which is not open.
+testing::AssertionResult ChecksAsSound(const std::string& path);
+
 // ---- Directories
 
 // A fresh directory, removed with all that is in it. Kept, and its name printed, when BRAIDDB_KEEP_TEST_DIRS is set.
