@@ -19,16 +19,16 @@ bool LogReader::ValidAt(uint64_t offset) const {
   return entry != nullptr && entry->checksum != 0 && entry->checksum == entry->ComputeChecksum(generation_);
 }
 
-uint64_t LogReader::FindValid(uint64_t from) const {
-  for (uint64_t offset = from; offset + sizeof(LogEntry) <= limit_; offset += 8) {
+uint64_t LogReader::FindValid(uint64_t from, uint64_t until) const {
+  for (uint64_t offset = from; offset < until && offset + sizeof(LogEntry) <= limit_; offset += 8) {
     if (offset % kCacheLine <= kLastStart && ValidAt(offset)) return offset;
   }
   return UINT64_MAX;
 }
 
-uint64_t LogReader::FindWholeWrite(uint64_t from) const {
+uint64_t LogReader::FindWholeWrite(uint64_t from, uint64_t until) const {
   bool after_batch = false;
-  for (uint64_t at = FindValid(from); at != UINT64_MAX; at = FindValid(at)) {
+  for (uint64_t at = FindValid(from, until); at != UINT64_MAX; at = FindValid(at, until)) {
     const LogEntry& entry = *At(at);
     if (!entry.is_batch_member() || after_batch) return at;
     after_batch = !entry.more_follows();

@@ -24,12 +24,12 @@ class LogReader {
 
   // Whether the entry at `offset`, a multiple of 8, has sizes that fit and a checksum that matches. Batches are not looked at.
   bool ValidAt(uint64_t offset) const;
-  // The first offset at or after `from` at which an entry is valid, UINT64_MAX if there is none: to look behind damage.
-  uint64_t FindValid(uint64_t from) const;
-  // The first offset at or after `from` at which a write is whole: an entry of its own, or the last of a batch and a valid entry
+  // The first offset in [from, until) at which an entry is valid, UINT64_MAX if there is none: to look behind damage.
+  uint64_t FindValid(uint64_t from, uint64_t until = UINT64_MAX) const;
+  // The first offset in [from, until) at which a write is whole: an entry of its own, or the last of a batch and a valid entry
   // behind it. Found behind the end of the valid prefix, it shows that this end is damage: a crash leaves at most parts of the
   // one write that was under way. (Unless writes were not synced, in PersistMode::kPage.)
-  uint64_t FindWholeWrite(uint64_t from) const;
+  uint64_t FindWholeWrite(uint64_t from, uint64_t until = UINT64_MAX) const;
 
   // The entry that the reader would begin with, if its sizes fit; valid or not.
   LogEntry* entry_at_start() const { return At(end_); }

@@ -79,6 +79,9 @@ class Replayer {
       return Status::Corruption("region " + std::to_string(segment->region()) + ": a sealed segment is damaged at byte " +
                                 std::to_string(reader.end()) + "; restore the database from a copy");
     }
+    if (!sealed) {
+      if (Status status = CheckEnd(*segment, reader); !status.ok()) return status;
+    }
     segment->used_bytes.store(reader.end(), std::memory_order_relaxed);
     segment->last_sequence.store(last_sequence, std::memory_order_relaxed);
     bytes_.fetch_add(reader.end());
@@ -86,6 +89,21 @@ class Replayer {
     while (known < last_sequence && !last_sequence_.compare_exchange_weak(known, last_sequence)) {
     }
     return Status::OK();
+  }
+
+  // Whether the valid entries of an open segment end where a crash may have ended them. A write of more than a quarter of a
+  // segment has one of its own: so what follows a damaged entry is not farther away.
+  Status CheckEnd(const Segment& segment, const LogReader& reader) const {
+    const uint64_t behind = reader.FindWholeWrite(reader.end(), reader.end() + segment.capacity() / 4 + kCacheLine);
+    if (behind == UINT64_MAX) return Status::OK();
+    const std::string what = "region " + std::to_string(segment.region()) + ": log entries are damaged at byte " +
+                             std::to_string(reader.end()) + " of a segment; intact ones lie behind";
+    // There, what was written without WriteOptions::sync may be lost in any order when the operating system goes down.
+    if (context_.regions->persistence()->mode() == PersistMode::kPage) {
+      if (context_.progress) context_.progress("replay: " + what + " and are not replayed");
+      return Status::OK();
+    }
+    return Status::Corruption(what + "; restore the database from a copy, or save what is intact with braiddb repair");
   }
 
   // Prefixes that cut the entries into about equal ranges; entries with equal prefixes stay together.

@@ -37,7 +37,7 @@ struct ReplayResult {
 // CRASH  Anywhere: nothing but pointers and seals was written, and the next recovery finds the same entries: sealing fixes the
 //        same prefix that scanning would find. The caller makes the pointers durable and then commits the MANIFEST. [CC-5]
 // COST   Linear in the log behind the boundary; DRAM: 24 bytes per entry of it, freed at the end.
-// Corruption if a sealed segment holds an entry that is not valid.
+// Corruption if a sealed segment holds an entry that is not valid, or an open one a whole write behind such an entry.
 Status ReplayLog(const ReplayContext& context, ReplayResult* result);
 
 }  // namespace braiddb
