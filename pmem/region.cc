@@ -9,6 +9,7 @@
 #include "util/check.h"
 #include "util/huge_pages.h"
 #include "util/numa_topology.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 namespace {
@@ -84,11 +85,13 @@ Status Region::Open(std::shared_ptr<RegionFiles> files, const RegionConfig& conf
   region->max_bytes_ = std::max(region->ChooseMaxBytes(), total);
   const std::string set = region->files_->set_path();
   if (Status status = region->files_->WriteSetFile(region->max_bytes_); !status.ok()) return status;
+  BRAIDDB_SYNC_POINT("Region::Open:Checked");
   {
     const PmdkOpenScope scope(1 + total / kZoneBytes);
     region->pool_ = pmemobj_open(set.c_str(), kPoolLayout);
   }
   if (region->pool_ == nullptr) return PoolStatus(errno, "open pool", set);
+  if (Status status = region->files_->CheckSizes(); !status.ok()) return status;
   if (Status status = region->OnMapped(); !status.ok()) return status;
   if (Status status = region->FindRoot(); !status.ok()) return status;
   if (Status status = region->CheckRoot(); !status.ok()) return status;

@@ -118,13 +118,18 @@ Status RegionFiles::CheckPart(size_t index, uint64_t bytes) const {
 }
 
 Status RegionFiles::CheckParts() {
-  for (size_t i = 0; i < list_.parts.size(); ++i) {
-    if (Status status = CheckPart(i, list_.parts[i]); !status.ok()) return status;
-  }
+  if (Status status = CheckSizes(); !status.ok()) return status;
   if (list_.next != 0) {
     if (Status status = FinishAddPart(); !status.ok()) return status;
   }
   return CheckNoOthers();
+}
+
+Status RegionFiles::CheckSizes() const {
+  for (size_t i = 0; i < list_.parts.size(); ++i) {
+    if (Status status = CheckPart(i, list_.parts[i]); !status.ok()) return status;
+  }
+  return Status::OK();
 }
 
 Status RegionFiles::FinishAddPart() {

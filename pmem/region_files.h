@@ -58,6 +58,9 @@ class RegionFiles {
   Status ReadList();
   // Checks the files against the list and finishes or takes back an AddPart that was cut short. REQUIRES: ReadList was OK.
   Status CheckParts();
+  // Whether all parts still have the size that the list says: after they were mapped, so that one that was cut since is an error
+  // and not the end of the process that touches it.
+  Status CheckSizes() const;
   Status WriteSetFile(uint64_t reserve_bytes);
 
   // Steps 1 to 3. NoSpace changes nothing.
