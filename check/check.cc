@@ -9,31 +9,9 @@
 #include "check/list_check.h"
 #include "check/media.h"
 #include "check/segment_check.h"
-#include "pmem/posix.h"
 
 namespace braiddb {
 namespace {
-
-// Shared, and for reading only: the file does not change.
-Status LockForReading(const std::string& path, posix::Fd* lock) {
-  posix::Fd fd(open((path + "/LOCK").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return Status::OK();  // its regions have locks of their own
-  if (flock(fd.get(), LOCK_SH | LOCK_NB) != 0)
-    return Status::Busy("the database in " + path + " is open; close it in the process that has it open");
-  *lock = std::move(fd);
-  return Status::OK();
-}
-
-Status ChooseComparator(const Media& media, const Comparator* wanted, const Comparator** result) {
-  const std::string& name = media.manifest().comparator;
-  for (const Comparator* known : {wanted, BytewiseComparator(), ReverseBytewiseComparator()}) {
-    if (known != nullptr && name == known->Name()) {
-      *result = known;
-      return Status::OK();
-    }
-  }
-  return Status::NotSupported("the database is ordered by the comparator '" + name + "', which is not known here");
-}
 
 // Each entry that counts is in exactly one list. [CC-3] [CC-4]
 void CompareContents(const Media& media, const std::vector<SegmentContents>& contents, const std::vector<EntrySet>& reached,
@@ -68,6 +46,25 @@ void CountSegments(const Media& media, const std::vector<SegmentContents>& conte
 
 }  // namespace
 
+Status LockForReading(const std::string& path, posix::Fd* lock) {
+  posix::Fd fd(open((path + "/LOCK").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return Status::OK();  // its regions have locks of their own
+  if (flock(fd.get(), LOCK_SH | LOCK_NB) != 0)
+    return Status::Busy("the database in " + path + " is open; close it in the process that has it open");
+  *lock = std::move(fd);
+  return Status::OK();
+}
+
+Status ChooseComparator(const std::string& name, const Comparator* wanted, const Comparator** result) {
+  for (const Comparator* known : {wanted, BytewiseComparator(), ReverseBytewiseComparator()}) {
+    if (known != nullptr && name == known->Name()) {
+      *result = known;
+      return Status::OK();
+    }
+  }
+  return Status::NotSupported("the database is ordered by the comparator '" + name + "', which is not known here");
+}
+
 Status CheckFiles(const CheckOptions& options, const std::string& path, CheckReport* report) {
   *report = CheckReport();
   Findings findings(report);
@@ -75,7 +72,8 @@ Status CheckFiles(const CheckOptions& options, const std::string& path, CheckRep
   if (Status status = Media::Load(path, options.region_paths, &findings, &media); !status.ok()) return status;
   const Comparator* comparator = nullptr;
   if (media->manifest_is_sound()) {
-    if (Status status = ChooseComparator(*media, options.comparator, &comparator); !status.ok()) return status;
+    if (Status status = ChooseComparator(media->manifest().comparator, options.comparator, &comparator); !status.ok())
+      return status;
   }
   uint64_t total = 0;
   uint64_t done = 0;

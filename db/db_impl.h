@@ -73,6 +73,7 @@ class DBImpl final : public DB {
 
   // ---- open.cc
   Status OpenFiles();
+  Status CheckBeforeOpen() const;
   Status CreateFiles();
   Status OpenStructures();
   Status Recover();
@@ -103,7 +104,10 @@ class DBImpl final : public DB {
   // ---- read.cc
   const LogEntry* FindEntry(const ReadView& view, const SearchKey& target, LookupTrace* trace) const;
   // The put that `target` selects, null if the key is not there; inside an epoch guard. With kMaxSequence: the newest state.
-  const LogEntry* FindPut(const SearchKey& target, ThreadState* thread, bool* met_dead) const;
+  // `damage`: null, or what the checksum of the version that decides has to say.
+  const LogEntry* FindPut(const SearchKey& target, ThreadState* thread, bool* met_dead, Status* damage) const;
+  // Corruption if it is not a valid entry of a segment; inside an epoch guard or pin. Follows no pointer.
+  Status VerifyEntry(const LogEntry* entry) const;
   // Hands the put, or null, to `deliver` inside an epoch guard.
   template <class Deliver>
   Status ReadKey(const ReadOptions& options, Slice key, const Deliver& deliver);

@@ -40,7 +40,7 @@ std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options) {
 
 DBIterator::DBIterator(DBImpl* db, std::shared_ptr<const ReadView> view, const ReadOptions& options, uint64_t sequence,
                        uint64_t pin)
-    : db_(db), order_(db->order_), view_(std::move(view)), sequence_(sequence), pin_(pin) {
+    : db_(db), order_(db->order_), view_(std::move(view)), sequence_(sequence), verify_(options.verify_checksums), pin_(pin) {
   const auto add = [this](std::unique_ptr<EntryCursor> cursor) { children_.push_back({std::move(cursor), nullptr, 0}); };
   std::vector<std::unique_ptr<EntryCursor>> memtables;
   view_->active->AddCursors(&memtables);
@@ -90,9 +90,25 @@ Slice DBIterator::value() const {
   return current_->value();
 }
 
-void DBIterator::Load(Child* child) const {
+const LogEntry* DBIterator::Verified(const LogEntry* entry) {
+  if (!status_.ok()) return nullptr;
+  status_ = db_->VerifyEntry(entry);
+  return status_.ok() ? entry : nullptr;
+}
+
+void DBIterator::Load(Child* child) {
   child->entry = child->cursor->entry();
+  if (verify_ && child->entry != nullptr) child->entry = Verified(child->entry);
   if (child->entry != nullptr) child->prefix = order_.Prefix(child->entry->key());
+}
+
+void DBIterator::Advance(Child* child) {
+  const LogEntry* before = child->entry;
+  child->cursor->Next();
+  Load(child);
+  if (!verify_ || child->entry == nullptr || CompareEntries(order_, *before, *child->entry) < 0) return;
+  status_ = Status::Corruption("a list is out of order: a pointer is damaged; restore the database from a copy");
+  child->entry = nullptr;
 }
 
 void DBIterator::SeekChildren(const SearchKey& target) {
@@ -143,10 +159,10 @@ void DBIterator::SkipKey(Slice key, uint64_t prefix) {
   for (Child& child : children_) {
     for (int steps = 0; SameKey(child, key, prefix); ++steps) {
       if (steps < kStepsBeforeSeek) {
-        child.cursor->Next();
-      } else {
-        child.cursor->Seek(SearchKey(order_, key, 0));  // behind all versions
+        Advance(&child);
+        continue;
       }
+      child.cursor->Seek(SearchKey(order_, key, 0));  // behind all versions
       Load(&child);
     }
   }
@@ -164,12 +180,11 @@ void DBIterator::FindForward() {
     const LogEntry* entry = first->entry;
     if (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) return;
     if (!Counts(*entry)) {
-      first->cursor->Next();
-      Load(first);
+      Advance(first);
       continue;
     }
     if (entry->type() == EntryType::kPut) {
-      current_ = entry;
+      if (status_.ok()) current_ = entry;
       return;
     }
     SkipKey(entry->key(), first->prefix);
@@ -192,6 +207,7 @@ void DBIterator::FindBackward() {
     }
     // Looked at once more: while the older versions were collected, a merge may have taken the newer ones away, tombstone and
     // all.
+    if (!status_.ok()) return;
     if (newest != nullptr && newest->type() == EntryType::kPut && !newest->is_dead()) {
       current_ = newest;
       return;

@@ -41,7 +41,11 @@ class DBIterator final : public Iterator {
   };
 
   void SetBounds(const ReadOptions& options);
-  void Load(Child* child) const;
+  void Load(Child* child);
+  // One step forward.
+  void Advance(Child* child);
+  // The entry, or null and an error in status_ if it is damaged.
+  const LogEntry* Verified(const LogEntry* entry);
   void SeekChildren(const SearchKey& target);
   void SeekChildrenBefore(const SearchKey& target);
   // The child whose entry comes first / last in entry order; null when all are at their end.
@@ -58,6 +62,7 @@ class DBIterator final : public Iterator {
   const KeyOrder& order_;
   const std::shared_ptr<const ReadView> view_;
   const uint64_t sequence_;
+  const bool verify_;
   const uint64_t pin_;
   std::vector<Child> children_;
   bool has_lower_ = false;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "check/check_files.h"
 #include "db/db_impl.h"
 #include "db/test_hooks.h"
 #include "recovery/replay.h"
@@ -130,7 +131,22 @@ Status DBImpl::OpenFiles() {
     exists = RegionSet::Exists(region_options);
   }
   if (!exists) return CreateFiles();
-  return RegionSet::Open(region_options, &regions_);
+  if (options_.verify_at_open) status = CheckBeforeOpen();
+  return status.ok() ? RegionSet::Open(region_options, &regions_) : status;
+}
+
+Status DBImpl::CheckBeforeOpen() const {
+  CheckOptions check;
+  check.region_paths = options_.region_paths;
+  check.comparator = options_.comparator;
+  CheckReport report;
+  Status status = CheckFiles(check, path_, &report);
+  if (!status.ok() || report.sound()) return status;
+  for (const CheckFinding& finding : report.findings) Log("check: " + finding.what + ": " + finding.where);
+  const CheckFinding& first = report.findings.front();
+  const uint64_t others = report.findings.size() - 1 + report.more_findings;
+  return Status::Corruption(first.what + ": " + first.where + (others != 0 ? ", and " + std::to_string(others) + " more" : "") +
+                            "; " + first.advice);
 }
 
 Status DBImpl::CreateFiles() {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "log/log_reader.h"
 
 namespace braiddb {
 
@@ -32,7 +33,7 @@ const LogEntry* DBImpl::FindEntry(const ReadView& view, const SearchKey& target,
   return view.l1->Find(target, trace);
 }
 
-const LogEntry* DBImpl::FindPut(const SearchKey& target, ThreadState* thread, bool* met_dead) const {
+const LogEntry* DBImpl::FindPut(const SearchKey& target, ThreadState* thread, bool* met_dead, Status* damage) const {
   LookupTrace trace;
   const LogEntry* entry = FindEntry(*view_.load(std::memory_order_acquire), target, &trace);
   const bool found = entry != nullptr && entry->type() == EntryType::kPut;
@@ -43,6 +44,7 @@ const LogEntry* DBImpl::FindPut(const SearchKey& target, ThreadState* thread, bo
     if (trace.remote != 0) thread->remote_visits.Add(trace.remote);
   }
   if (met_dead != nullptr) *met_dead = trace.met_dead;
+  if (damage != nullptr && entry != nullptr) *damage = VerifyEntry(entry);
   // A batch becomes visible as one: who sees a part of it waits until it is all there (microseconds).
   if (entry != nullptr && target.sequence == kMaxSequence && entry->is_batch_member()) WaitPublished(entry->sequence());
   return found ? entry : nullptr;
@@ -55,20 +57,36 @@ const LogEntry* DBImpl::FindPut(const SearchKey& target, ThreadState* thread, bo
 template <class Deliver>
 Status DBImpl::ReadKey(const ReadOptions& options, Slice key, const Deliver& deliver) {
   ThreadState* thread = threads_.Get();
+  Status status;
+  Status* const damage = options.verify_checksums ? &status : nullptr;
   if (options.snapshot == nullptr) {
     const auto guard = epochs_.Enter();
     bool met_dead = false;
-    const LogEntry* entry = FindPut(SearchKey(order_, key, kMaxSequence), thread, &met_dead);
+    const LogEntry* entry = FindPut(SearchKey(order_, key, kMaxSequence), thread, &met_dead, damage);
+    if (!status.ok()) return status;
     if (!met_dead) return deliver(entry);
   }
   const uint64_t sequence = options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
-  Status status;
   {
     const auto guard = epochs_.Enter();
-    status = deliver(FindPut(SearchKey(order_, key, sequence), thread, nullptr));
+    const LogEntry* entry = FindPut(SearchKey(order_, key, sequence), thread, nullptr, damage);
+    if (status.ok()) status = deliver(entry);
   }
   if (options.snapshot == nullptr) snapshots_.Unregister(sequence);
   return status;
+}
+
+Status DBImpl::VerifyEntry(const LogEntry* entry) const {
+  for (uint32_t region = 0; region < regions_->count(); ++region) {
+    const PmPtr place = regions_->ToPmPtr(region, entry);
+    if (place.region() != region || !regions_->Contains(place, sizeof(LogEntry))) continue;
+    const Segment* segment = segments_->Find(place);
+    if (segment != nullptr && LogReader(*segment, segment->capacity()).ValidAt(segment->OffsetOf(place))) return Status::OK();
+    return Status::Corruption("region " + std::to_string(region) + ": the log entry at offset " + std::to_string(place.offset()) +
+                              " is damaged; restore the database from a copy, or save what is intact with braiddb repair");
+  }
+  return Status::Corruption(
+      "a pointer leads outside the database; restore it from a copy, or save what is intact with braiddb repair");
 }
 
 Status DBImpl::Get(const ReadOptions& options, Slice key, std::string* value) {
@@ -101,7 +119,9 @@ std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vect
     const auto guard = epochs_.Enter();
     ThreadState* thread = threads_.Get();
     for (size_t i = 0; i < keys.size(); ++i) {
-      const LogEntry* entry = FindPut(SearchKey(order_, keys[i], sequence), thread, nullptr);
+      Status* const damage = options.verify_checksums ? &statuses[i] : nullptr;
+      const LogEntry* entry = FindPut(SearchKey(order_, keys[i], sequence), thread, nullptr, damage);
+      if (!statuses[i].ok()) continue;
       if (entry == nullptr) {
         statuses[i] = Status::NotFound();
       } else {

@@ -64,18 +64,20 @@ struct RepairOptions {
 };
 
 struct RepairReport {
-  std::vector<std::string> lost;   // each line says what could not be saved, and where it was
-  uint64_t keys = 0;               // in the new database
-  uint64_t entries = 0;            // intact ones that were found, of all versions
-  uint64_t damaged_stretches = 0;  // of log
-  uint64_t damaged_bytes = 0;      // in these
-  uint64_t broken_batches = 0;     // batches that were left out because a part of them is gone
+  std::vector<CheckFinding> damage;  // that was come upon; not all of it costs data
+  std::vector<std::string> lost;     // each line says what could not be saved, and where it was
+  uint64_t keys = 0;                 // in the new database
+  uint64_t entries = 0;              // intact ones that were found, of all versions
+  uint64_t damaged_stretches = 0;    // of log
+  uint64_t damaged_bytes = 0;        // in these
+  uint64_t broken_batches = 0;       // left out because a part of them is gone
+  uint64_t doubtful_keys = 0;        // left out because their newest version is marked obsolete, though an older one is not
 };
 
 // Saves what is intact of a damaged database into a new one: of each key the newest version whose checksum matches, unless that
 // is a deletion; of batches, whole ones. Needs neither MANIFEST nor lists: it looks for log entries in all segments, and for
 // segments in all of the regions. The old database is not changed. InvalidArgument if there is something at `new_path` already.
-// The new database is closed when it returns. DRAM: 32 bytes per entry.
+// The new database is closed when it returns. DRAM: 16 bytes per entry.
 Status RepairDatabase(const RepairOptions& options, const std::string& path, const std::string& new_path, RepairReport* report);
 
 }  // namespace braiddb

@@ -94,6 +94,12 @@ struct Options {
   // No compaction except by CompactRange(). For tests and bulk loads. Default: false.
   bool disable_auto_compaction = false;
 
+  // ---- Damage
+
+  // Check everything that is on media before serving, as CheckDatabase does (braiddb/check.h); Corruption if anything is wrong.
+  // Default: false: it reads all of the data. Together with ReadOptions::verify_checksums, damage never shows as wrong data.
+  bool verify_at_open = false;
+
   // ---- Observing
 
   // Receives each line of the info log; empty: the file LOG in the database directory. Must be thread-safe.
@@ -103,6 +109,10 @@ struct Options {
 struct ReadOptions {
   // Read as of this snapshot; null: the newest acknowledged state.
   const Snapshot* snapshot = nullptr;
+  // Verify the checksum of each log entry that decides the answer, values and deletions alike; Corruption if it does not match
+  // (iterators: status()). Default: false: a read that costs a pass over key and value more is asked for. It does not notice
+  // damage that hides an entry; for that there is Options::verify_at_open.
+  bool verify_checksums = false;
   // Iterators only: keys in [iterate_lower_bound, iterate_upper_bound). The bytes are copied.
   std::optional<Slice> iterate_lower_bound;
   std::optional<Slice> iterate_upper_bound;

@@ -1,0 +1,141 @@
+#include "check/salvage.h"
+
+#include <algorithm>
+#include <set>
+
+#include "check/check_files.h"
+#include "log/log_reader.h"
+#include "pmem/layout_check.h"
+
+namespace braiddb {
+
+Status Salvage::Scan(const CheckOptions& options, const std::string& path, RepairReport* report,
+                     std::unique_ptr<Salvage>* result) {
+  CheckReport check;
+  Findings findings(&check);
+  std::unique_ptr<Media> media;
+  if (Status status = Media::Load(path, options.region_paths, &findings, &media); !status.ok()) return status;
+  report->damage = std::move(check.findings);
+  const Comparator* comparator = options.comparator != nullptr ? options.comparator : BytewiseComparator();
+  if (media->manifest_is_sound()) {
+    Status status = ChooseComparator(media->manifest().comparator, options.comparator, &comparator);
+    if (!status.ok()) return status;
+  }
+  for (uint32_t region = 0; region < media->regions(); ++region) {
+    if (media->image(region) == nullptr) report->lost.push_back("all of region " + std::to_string(region) + ": it is missing");
+  }
+  std::unique_ptr<Salvage> salvage(new Salvage(std::move(media), comparator, report));
+  const std::vector<Stretch> stretches = salvage->FindStretches();
+  uint64_t total = 0;
+  uint64_t done = 0;
+  for (const Stretch& stretch : stretches) total += stretch.limit;
+  for (const Stretch& stretch : stretches) {
+    salvage->ScanStretch(stretch);
+    done += stretch.limit;
+    if (options.progress) options.progress(done, total);
+  }
+  salvage->ChooseNewest();
+  *result = std::move(salvage);
+  return Status::OK();
+}
+
+// ---- Segments
+
+std::vector<Salvage::Stretch> Salvage::FindStretches() const {
+  std::vector<Stretch> stretches;
+  for (const MediaSegment& segment : media_->segments()) {
+    if (!segment.used()) continue;
+    stretches.push_back({segment.start(), segment.generation, segment.limit(), segment.state == SegmentState::kSealed});
+  }
+  if (media_->directories_are_sound()) return stretches;
+  for (uint32_t region = 0; region < media_->regions(); ++region) {
+    if (media_->image(region) != nullptr) FindHeaders(region, &stretches);
+  }
+  return stretches;
+}
+
+// Segments that no intact descriptor tells of. One that was released since holds only entries that are marked dead.
+void Salvage::FindHeaders(uint32_t region, std::vector<Stretch>* stretches) const {
+  std::set<uint64_t> known;
+  for (const MediaSegment& segment : media_->segments()) {
+    if (segment.region == region) known.insert(segment.data);
+  }
+  const RegionImage& image = *media_->image(region);
+  for (uint64_t offset = 0; offset + sizeof(SegmentHeader) <= image.bytes(); offset += kCacheLine) {
+    const auto& header = *reinterpret_cast<const SegmentHeader*>(image.base() + offset);
+    if (header.magic != SegmentHeader::kMagic || header.checksum != SegmentHeaderChecksum(header)) continue;
+    const uint64_t data = offset + sizeof(SegmentHeader);
+    if (known.contains(data) || header.region != region) continue;
+    if (image.list_is_sound() && header.database_id != image.list().database_id) continue;
+    stretches->push_back({PmPtr(region, data), header.generation, std::min(header.capacity, image.bytes() - data), false});
+  }
+}
+
+// ---- Entries
+
+void Salvage::ScanStretch(const Stretch& stretch) {
+  uint8_t* const data = media_->Resolve(stretch.start);
+  uint64_t start = 0;
+  for (;;) {
+    LogReader reader(data, stretch.generation, stretch.limit, start);
+    while (const LogEntry* entry = reader.NextValid()) found_.push_back({order_.Prefix(entry->key()), entry});
+    const uint64_t end = NextEntryOffset(reader.end());
+    const uint64_t next = reader.FindValid(end);
+    if (next == UINT64_MAX) {
+      // Elsewhere nothing says how far the entries went.
+      if (stretch.sealed && reader.end() != stretch.limit) Lose(stretch, reader.end(), stretch.limit);
+      return;
+    }
+    if (next != end) Lose(stretch, end, next);
+    // What begins with a member of a batch and is not a whole batch, or comes behind damage, has lost its beginning.
+    start = next;
+    const auto* entry = reinterpret_cast<const LogEntry*>(data + next);
+    if (entry->is_batch_member()) start = SkipBrokenBatch(stretch, next);
+  }
+}
+
+uint64_t Salvage::SkipBrokenBatch(const Stretch& stretch, uint64_t offset) {
+  const LogReader reader(media_->Resolve(stretch.start), stretch.generation, stretch.limit);
+  ++report_->broken_batches;
+  report_->lost.push_back("a batch of which a part is gone, at " + media_->Place(stretch.start + offset));
+  while (reader.ValidAt(offset)) {
+    const auto& entry = *media_->Resolve<LogEntry>(stretch.start + offset);
+    if (!entry.is_batch_member()) break;
+    offset = NextEntryOffset(offset + LogEntrySize(entry));
+    if (!entry.more_follows()) break;
+  }
+  return offset;
+}
+
+void Salvage::Lose(const Stretch& stretch, uint64_t begin, uint64_t end) {
+  ++report_->damaged_stretches;
+  report_->damaged_bytes += end - begin;
+  report_->lost.push_back(std::to_string(end - begin) + " bytes of log at " + media_->Place(stretch.start + begin));
+}
+
+void Salvage::ChooseNewest() {
+  report_->entries = found_.size();
+  std::sort(found_.begin(), found_.end(), [this](const Found& a, const Found& b) {
+    if (a.prefix != b.prefix) return a.prefix < b.prefix;
+    return CompareEntries(order_, *a.entry, *b.entry) < 0;
+  });
+  const LogEntry* newest = nullptr;
+  bool doubtful = false;
+  for (const Found& found : found_) {
+    const LogEntry* entry = found.entry;
+    if (newest == nullptr || order_.Compare(newest->key(), entry->key()) != 0) {
+      newest = entry;
+      doubtful = false;
+      if (entry->type() == EntryType::kPut && !entry->is_dead()) newest_.push_back(entry);
+    } else if (newest->is_dead() && !entry->is_dead() && !doubtful) {
+      doubtful = true;
+      ++report_->doubtful_keys;
+    }
+  }
+  if (report_->doubtful_keys != 0) {
+    report_->lost.push_back(std::to_string(report_->doubtful_keys) +
+                            " keys whose newest version is marked obsolete while an older one is not: taken as deleted");
+  }
+}
+
+}  // namespace braiddb
