@@ -21,9 +21,9 @@ target_link_libraries(braiddb_test_support ${support_scope}
 
 file(GLOB braiddb_test_sources RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/tests/*_test.cc ${PROJECT_SOURCE_DIR}/tests/*/*_test.cc)
-# Tests the program, so is there only with it.
+# These test programs, so are there only with them.
 if(NOT BRAIDDB_BUILD_BENCH)
-  list(REMOVE_ITEM braiddb_test_sources tests/db_bench_test.cc)
+  list(FILTER braiddb_test_sources EXCLUDE REGEX "^tests/(db_bench|tool_[a-z_]*)_test.cc$")
 endif()
 
 add_custom_target(braiddb_ci)

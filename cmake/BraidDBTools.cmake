@@ -1,4 +1,4 @@
-# db_bench (one executable from db_bench/*.cc) and the tools (one from each tools/*.cc).
+# db_bench (from db_bench/*.cc) and the program braiddb (from tools/*.cc).
 find_package(Boost REQUIRED COMPONENTS program_options)
 
 # The allocator of the executables: never of the library, and not under sanitizers, which bring their own.
@@ -23,8 +23,17 @@ if(db_bench_sources)
   endif()
 endif()
 
+# The program is called braiddb, as the library; targets cannot share a name.
+find_package(nlohmann_json 3 REQUIRED)
 file(GLOB tool_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/*.cc)
-foreach(source IN LISTS tool_sources)
-  get_filename_component(name ${source} NAME_WE)
-  braiddb_add_tool(${name} ${source})
+braiddb_add_tool(braiddb_tool ${tool_sources})
+set_target_properties(braiddb_tool PROPERTIES OUTPUT_NAME braiddb)
+target_link_libraries(braiddb_tool PRIVATE nlohmann_json::nlohmann_json)
+file(GLOB tool_tests RELATIVE ${PROJECT_SOURCE_DIR}/tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/tool_*_test.cc)
+foreach(test IN LISTS tool_tests)
+  get_filename_component(name ${test} NAME_WE)
+  if(TARGET ${name})
+    add_dependencies(${name} braiddb_tool)
+    target_compile_definitions(${name} PRIVATE BRAIDDB_TOOL="$<TARGET_FILE:braiddb_tool>")
+  endif()
 endforeach()

@@ -1,0 +1,95 @@
+#include "tools/command.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace braiddb::tools {
+
+namespace po = boost::program_options;
+
+CommandLine::CommandLine(std::string usage, std::vector<std::string> positional)
+    : usage_(std::move(usage)), positional_(std::move(positional)) {
+  options_.add_options()("help", "this text")(
+      "region-path", po::value(&region_paths_)->value_name("DIRECTORY"),
+      "directory of a region, once for each in their order, if they are not in the database's")(
+      "comparator", po::value(&comparator_)->value_name("NAME"),
+      "order of the keys, if the database cannot say: bytewise or reverse-bytewise");
+}
+
+bool CommandLine::Fail(const std::string& why, int* exit_code) const {
+  std::fprintf(stderr, "braiddb: %s\nusage: %s\n", why.c_str(), usage_.c_str());
+  *exit_code = kCannotLook;
+  return false;
+}
+
+bool CommandLine::Parse(const Arguments& arguments, int* exit_code) {
+  po::options_description all;
+  po::positional_options_description places;
+  all.add(options_).add_options()("positional", po::value(&values_));
+  places.add("positional", -1);
+  po::variables_map map;
+  try {
+    po::store(po::command_line_parser(arguments).options(all).positional(places).run(), map);
+    po::notify(map);
+  } catch (const po::error& error) {
+    return Fail(error.what(), exit_code);
+  }
+  if (map.count("help") != 0) {
+    std::string text;
+    {
+      std::ostringstream out;
+      out << options_;
+      text = out.str();
+    }
+    std::printf("usage: %s\n\n%s", usage_.c_str(), text.c_str());
+    *exit_code = kSound;
+    return false;
+  }
+  if (values_.size() < positional_.size()) return Fail("no " + positional_[values_.size()] + " given", exit_code);
+  if (values_.size() > positional_.size())
+    return Fail("'" + values_[positional_.size()] + "' is one argument too many", exit_code);
+  if (!comparator_.empty() && comparator_ != "bytewise" && comparator_ != "reverse-bytewise")
+    return Fail("the comparator '" + comparator_ + "' is neither bytewise nor reverse-bytewise", exit_code);
+  return true;
+}
+
+CheckOptions CommandLine::MakeCheckOptions(const std::string& action) const {
+  CheckOptions options;
+  options.region_paths = region_paths_;
+  if (!comparator_.empty()) options.comparator = comparator_ == "bytewise" ? BytewiseComparator() : ReverseBytewiseComparator();
+  if (isatty(STDERR_FILENO) != 0) {
+    options.progress = [action](uint64_t done, uint64_t total) {
+      std::fprintf(stderr, "\r%s: %s of %s of log\033[K", action.c_str(), BytesText(done).c_str(), BytesText(total).c_str());
+    };
+  }
+  return options;
+}
+
+int CannotLook(const Status& status) {
+  EndProgress();
+  std::fprintf(stderr, "braiddb: %s\n", status.ToString().c_str());
+  return kCannotLook;
+}
+
+std::string BytesText(uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
+  char text[32];
+  if (bytes < 1024) return std::to_string(bytes) + " bytes";
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  std::snprintf(text, sizeof(text), "%.1f %s", value, kUnits[unit]);
+  return text;
+}
+
+void PrintFinding(const CheckFinding& finding) {
+  std::printf("damaged: %s\n  where: %s\n  what to do: %s\n", finding.what.c_str(), finding.where.c_str(),
+              finding.advice.c_str());
+}
+
+void EndProgress() {
+  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r\033[K");
+}
+
+}  // namespace braiddb::tools
