@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "util/check.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 
@@ -60,6 +61,7 @@ Status MergeJournal::Apply(const std::vector<JournalStore>& stores, PmPtr progre
   // ORDER: the whole record before the first of its stores. [CC-4]
   if (!regions_->persistence()->Persist(header, bytes)) return regions_->persistence()->error();
   ++number_;
+  BRAIDDB_SYNC_POINT("MergeJournal::Apply:Recorded");
   return Do(stores.data(), stores.size(), flushed_lines);
 }
 

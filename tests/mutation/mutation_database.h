@@ -1,0 +1,167 @@
+// The small databases whose words are mutated, and what they hold.
+#pragma once
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "braiddb/check.h"
+#include "braiddb/db.h"
+#include "tests/support/db_test_util.h"
+#include "util/sync_point.h"
+
+namespace braiddb::test {
+
+enum class Life : uint8_t {
+  kClosed,   // closed cleanly: last level, tables of L0, nothing to replay
+  kKilled,   // with log behind the boundary, in open segments
+  kMerging,  // killed in a merge, a batch of the journal recorded and not yet done
+};
+
+inline const char* NameOf(Life life) {
+  static constexpr const char* kNames[] = {"Closed", "Killed", "Merging"};
+  return kNames[static_cast<int>(life)];
+}
+
+// GOAL   Every structure of the format in one database of a few hundred entries: last level, L0, a log to replay, batches,
+//        deletions, older versions, free and sealed and open segments, segments of their own, two regions.
+// The last write of each thread may be missing after damage: what is damaged there cannot be told from a write that was cut off.
+class MutationDatabase {
+ public:
+  explicit MutationDatabase(Life life) : life_(life) { Plan(); }
+
+  static Options MakeOptions() {
+    Options options = TinyOptions(2);
+    options.disable_auto_compaction = true;
+    options.checkpoint_tables = 1000;
+    options.max_region_size = 64ull << 20;
+    return options;
+  }
+
+  // Makes it in a child process. `older`: gets a copy of it, in an earlier state.
+  testing::AssertionResult Make(const std::string& path, const std::string& older) const {
+    const int exit = RunInChild([&] { return Live(path, older); });
+    if (exit != 0) return testing::AssertionFailure() << "the process that makes the database ended with " << exit;
+    return ChecksAsSound(path);
+  }
+
+  const std::map<std::string, std::string>& expected() const { return expected_; }
+  // Keys that need not be there.
+  const std::set<std::string>& optional() const { return optional_; }
+
+ private:
+  struct Step {
+    enum Kind : uint8_t { kBatch, kFlush, kMerge, kCopy } kind;
+    WriteBatch batch;
+  };
+
+  void Put(WriteBatch* batch, int key, int version, size_t size) {
+    const std::string value = PatternedValue(static_cast<uint64_t>(key * 1000 + version), size);
+    batch->Put(NumberedKey(static_cast<uint64_t>(key)), value);
+    expected_[NumberedKey(static_cast<uint64_t>(key))] = value;
+  }
+  void Delete(WriteBatch* batch, int key) {
+    batch->Delete(NumberedKey(static_cast<uint64_t>(key)));
+    expected_.erase(NumberedKey(static_cast<uint64_t>(key)));
+  }
+  void Add(Step::Kind kind, const WriteBatch& batch = {}) { steps_.push_back({kind, batch}); }
+
+  // `keys` updates from key `first` on, each `stride` behind the one before: single ones, some in batches, some deletions.
+  void Updates(int first, int stride, int keys, int version) {
+    for (int i = 0; i < keys; ++i) {
+      WriteBatch batch;
+      const int members = i % 10 == 9 ? 3 : 1;
+      for (int member = 0; member < members; ++member) {
+        const int key = first + stride * i + member;
+        if ((i + version) % 7 == 6) {
+          Delete(&batch, key);
+        } else {
+          Put(&batch, key, version, static_cast<size_t>(8 + key % 60));
+        }
+      }
+      Add(Step::kBatch, batch);
+    }
+  }
+
+  void Plan() {
+    Updates(0, 1, 120, 1);
+    WriteBatch large;
+    Put(&large, 500, 1, 100'000);  // more than a quarter of a segment: one of its own
+    Add(Step::kBatch, large);
+    Add(Step::kFlush);
+    Add(Step::kMerge);
+    Add(Step::kCopy);
+    Updates(3, 2, 40, 2);
+    Add(Step::kFlush);
+    Updates(0, 5, 30, 3);
+    Add(Step::kFlush);
+    if (life_ != Life::kMerging) Updates(1, 4, 30, 4);
+    if (life_ == Life::kMerging) Add(Step::kMerge);
+  }
+
+  int Live(const std::string& path, const std::string& older) const {
+    std::unique_ptr<DB> db;
+    if (!DB::Open(MakeOptions(), path, &db).ok()) return 1;
+    int merges = 0;
+    SyncPoints::Instance().SetCallback("MergeJournal::Apply:Recorded", [&](void*) {
+      if (life_ == Life::kMerging && merges == 2) _exit(0);
+    });
+    SyncPoints::Instance().Enable();
+    int failures = 0;
+    size_t turn = 0;
+    // Two threads take turns, so that both regions have entries.
+    const auto work = [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) failures += Take(steps_[i], db.get(), path, older, &merges) ? 0 : 1;
+    };
+    while (turn < steps_.size()) {
+      const size_t end = std::min(turn + 5, steps_.size());
+      if (turn / 5 % 2 == 0) {
+        work(turn, end);
+      } else {
+        std::thread other([&] { work(turn, end); });
+        other.join();
+      }
+      turn = end;
+    }
+    if (life_ == Life::kKilled) {
+      // The last write of each thread.
+      if (!db->Put({}, "last0", "0").ok()) return 3;
+      std::thread other([&] { failures += db->Put({}, "last1", "1").ok() ? 0 : 1; });
+      other.join();
+      _exit(failures == 0 ? 0 : 2);
+    }
+    if (life_ == Life::kMerging) return 4;  // it did not get to the merge
+    return failures == 0 && db->Close().ok() ? 0 : 2;
+  }
+
+  static bool Take(const Step& step, DB* db, const std::string& path, const std::string& older, int* merges) {
+    CompactRangeOptions no_sweep;
+    no_sweep.sweep_last_level = false;
+    switch (step.kind) {
+      case Step::kBatch:
+        return db->Write({}, step.batch).ok();
+      case Step::kFlush:
+        return db->Flush().ok();
+      case Step::kMerge:
+        ++*merges;
+        return db->CompactRange(no_sweep, nullptr, nullptr).ok();
+      case Step::kCopy:
+        std::filesystem::copy(path, older, std::filesystem::copy_options::recursive);
+        return true;
+    }
+    return false;
+  }
+
+  const Life life_;
+  std::vector<Step> steps_;
+  std::map<std::string, std::string> expected_;
+  std::set<std::string> optional_ = {"last0", "last1"};
+};
+
+}  // namespace braiddb::test
