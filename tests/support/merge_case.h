@@ -135,7 +135,7 @@ class MergeCase {
  private:
   ZipperContext ContextFor(const VersionFilter* filter, uint32_t threads, const std::atomic<bool>* stop) {
     return {store_.regions(), &store_.order(), store_.segments(), &store_.l1(), in_last_level_.size(),
-            &journal_,        filter,          threads,           stop};
+            &journal_,        filter,          threads,           stop,         nullptr};
   }
   void OpenJournal() {
     journal_ = MergeJournal();
