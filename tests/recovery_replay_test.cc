@@ -161,12 +161,13 @@ TEST_P(ReplayTest, NothingBehindTheBoundary) {
 // ---- What a crash leaves
 
 // Every word of an entry but its pointers, lost in turn. What lies behind it was not acknowledged, and does not count either.
+// A crash tears at most the last write of a segment: intact ones behind it show that it is damage.
 TEST_P(ReplayTest, ATornEntryEndsItsSegment) {
   const Version torn = {"key of more than eight bytes", 2, false, 0, 2};
   std::vector<Version> others = {{"a", 1}};
   store_.Write(others[0]);
   const PmPtr pointer = store_.Write(torn);
-  store_.Write({"behind", 3});
+  const PmPtr behind = store_.Write({"behind", 3});
   if (GetParam() > 1) {  // another region's segment is another writer's
     others.push_back({"b", 4, false, 1});
     store_.Write(others[1]);
@@ -181,6 +182,12 @@ TEST_P(ReplayTest, ATornEntryEndsItsSegment) {
     store_.Reopen();
     *reinterpret_cast<uint64_t*>(store_.regions()->Resolve(pointer) + word) ^= 0x0101;
     ReplayResult result;
+    EXPECT_TRUE(Replay(1, 2, &result).IsCorruption());
+
+    before.Restore(store_.regions());
+    store_.Reopen();
+    *reinterpret_cast<uint64_t*>(store_.regions()->Resolve(pointer) + word) ^= 0x0101;
+    memset(store_.regions()->Resolve(behind), 0, sizeof(LogEntry));
     ASSERT_OK(Replay(1, 2, &result));
     ExpectReplayed(result, others);
     EXPECT_EQ(result.last_sequence, GetParam() > 1 ? 4u : 1u);
@@ -203,16 +210,16 @@ TEST_P(ReplayTest, ABatchIsThereWholeOrNotAtAll) {
   const std::vector<Version> batch = {{"b", 3, true}, {"c", 4, false, 0, 3}, {"b", 5}, {"d", 6, false, 0, 2}};
   store_.WriteBatch(first);
   const std::vector<PmPtr> pointers = store_.WriteBatch(batch);
-  store_.Write({"e", 7});
+  const PmPtr behind = store_.Write({"e", 7});
   store_.Reopen();
   const RegionImage before(store_.regions());
   for (size_t lost = 0; lost <= batch.size(); ++lost) {
     for (const bool and_what_follows : {false, true}) {
-      SCOPED_TRACE("without entry " + std::to_string(lost));
+      SCOPED_TRACE("without entry " + std::to_string(lost) + (and_what_follows ? " and all that follow" : ""));
       before.Restore(store_.regions());
       store_.Reopen();
       for (size_t i = lost; i < (and_what_follows ? batch.size() : std::min(lost + 1, batch.size())); ++i) {
-        memset(store_.regions()->Resolve(pointers[i]), 0, 24);
+        memset(store_.regions()->Resolve(pointers[i]), 0, sizeof(LogEntry));
       }
       std::vector<Version> expected = first;
       if (lost == batch.size()) {
@@ -220,6 +227,10 @@ TEST_P(ReplayTest, ABatchIsThereWholeOrNotAtAll) {
         expected.push_back({"e", 7});
       }
       ReplayResult result;
+      if (lost < batch.size()) {
+        EXPECT_TRUE(Replay(1, 2, &result).IsCorruption()) << "an intact write lies behind";
+        memset(store_.regions()->Resolve(behind), 0, sizeof(LogEntry));
+      }
       ASSERT_OK(Replay(1, 2, &result));
       ExpectReplayed(result, expected);
     }
