@@ -134,11 +134,8 @@ class Lane {
   void Leap(const LogEntry& node) {
     const BraidedList::Start start{candidate_.region(), node.next, node.height() - 1};
     const LogEntry* last = l1_.FindLessFrom(start, SearchKey(order_, key_, entry_->sequence()));
-    // The search starts at a node before the target, so there is one; its region is found by its place.
-    for (uint32_t region = 0; region < regions_.count(); ++region) {
-      const PmPtr pointer = regions_.ToPmPtr(region, last);
-      if (pointer.region() == region && regions_.Contains(pointer, sizeof(LogEntry))) tower_ = pointer + kTowerOffset;
-    }
+    // The search starts at a node before the target, so there is one.
+    tower_ = regions_.Find(last) + kTowerOffset;
     steps_ = 0;
   }
 

@@ -77,16 +77,16 @@ Status DBImpl::ReadKey(const ReadOptions& options, Slice key, const Deliver& del
 }
 
 Status DBImpl::VerifyEntry(const LogEntry* entry) const {
-  for (uint32_t region = 0; region < regions_->count(); ++region) {
-    const PmPtr place = regions_->ToPmPtr(region, entry);
-    if (place.region() != region || !regions_->Contains(place, sizeof(LogEntry))) continue;
-    const Segment* segment = segments_->Find(place);
-    if (segment != nullptr && LogReader(*segment, segment->capacity()).ValidAt(segment->OffsetOf(place))) return Status::OK();
-    return Status::Corruption("region " + std::to_string(region) + ": the log entry at offset " + std::to_string(place.offset()) +
-                              " is damaged; restore the database from a copy, or save what is intact with braiddb repair");
+  const PmPtr place = regions_->Find(entry);
+  if (!place) {
+    return Status::Corruption(
+        "a pointer leads outside the database; restore it from a copy, or save what is intact with braiddb repair");
   }
-  return Status::Corruption(
-      "a pointer leads outside the database; restore it from a copy, or save what is intact with braiddb repair");
+  const Segment* segment = segments_->Find(place);
+  if (segment != nullptr && LogReader(*segment, segment->capacity()).ValidAt(segment->OffsetOf(place))) return Status::OK();
+  return Status::Corruption("region " + std::to_string(place.region()) + ": the log entry at offset " +
+                            std::to_string(place.offset()) +
+                            " is damaged; restore the database from a copy, or save what is intact with braiddb repair");
 }
 
 Status DBImpl::Get(const ReadOptions& options, Slice key, std::string* value) {

@@ -350,6 +350,15 @@ Status RegionSet::Destroy(const RegionSetOptions& options) {
 
 uint64_t RegionSet::database_id() const { return impl_->region(0)->database_id(); }
 
+PmPtr RegionSet::Find(const void* address) const {
+  for (uint32_t region = 0; region < count_; ++region) {
+    const auto* base = bases_[region];
+    const auto* byte = static_cast<const uint8_t*>(address);
+    if (byte >= base && byte < base + ReservedBytes(region)) return ToPmPtr(region, address);
+  }
+  return PmPtr();
+}
+
 bool RegionSet::Contains(PmPtr p, uint64_t bytes) const {
   if (p.region() >= count_ || p.is_null() || p.raw() % 8 != 0) return false;
   const uint64_t end = impl_->region(p.region())->reserved_bytes();

@@ -72,6 +72,8 @@ class RegionSet {
   PmPtr ToPmPtr(uint32_t region, const void* address) const {
     return PmPtr(region, static_cast<uint64_t>(static_cast<const uint8_t*>(address) - bases_[region]));
   }
+  // The pointer to an address in the mapped part of any region; null for every other address.
+  PmPtr Find(const void* address) const;
   // True if the pointer is 8-byte aligned and [p, p + bytes) lies inside the mapped part of an existing region.
   bool Contains(PmPtr p, uint64_t bytes) const;
 

@@ -172,6 +172,10 @@ TEST_F(RegionSetTest, ContainsKnowsTheMappedPart) {
   EXPECT_FALSE(set->Contains(PmPtr(UINT64_MAX - 7), 8));
   const PmPtr p(1, 4096);
   EXPECT_EQ(set->ToPmPtr(1, set->Resolve(p)), p);
+  EXPECT_EQ(set->Find(set->Resolve(p)), p);
+  EXPECT_EQ(set->Find(set->base(0) + end - 8), PmPtr(0, end - 8));
+  EXPECT_EQ(set->Find(set->base(0) + end), PmPtr());
+  EXPECT_EQ(set->Find(&end), PmPtr());
 }
 
 TEST_F(RegionSetTest, ThreadsSpreadOverTheRegions) {
