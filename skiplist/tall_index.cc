@@ -23,21 +23,20 @@ uint64_t CountLess(const uint64_t (&keys)[kCount], uint64_t key) {
 TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes) : TallIndex(list) {
   const uint64_t max_nodes = max_bytes / regions_.size() / kBytesPerBlock * kBlockNodes;
   if (max_nodes == 0) return;
-  // Entries are spread over the regions as their writers were: one region may have most of them.
-  for (uint64_t expected = entries / kBranching; expected > max_nodes * 3 / 4 && layer_ + 1 < kMaxHeight;
-       expected /= kBranching) {
-    ++layer_;
-  }
+  uint32_t layer = 1;
+  for (uint64_t expected = entries / regions_.size() / kBranching; expected > max_nodes; expected /= kBranching) ++layer;
   for (uint32_t region = 0; region < regions_.size(); ++region) {
-    std::vector<const LogEntry*> nodes = Collect(list, region, layer_);
-    // The estimate was low: searches walk on from the last node.
-    if (nodes.size() > max_nodes) nodes.resize(max_nodes);
-    Build(nodes, &regions_[region]);
+    // Entries are spread over the regions as their writers were: one may have more than its share.
+    uint32_t its_layer = std::min(layer, kMaxHeight - 1);
+    std::vector<const LogEntry*> nodes = Collect(list, region, its_layer, max_nodes);
+    while (nodes.size() > max_nodes && its_layer + 1 < kMaxHeight) nodes = Collect(list, region, ++its_layer, max_nodes);
+    if (nodes.size() > max_nodes) nodes.resize(max_nodes);  // searches walk on from the last node
+    Build(nodes, its_layer, &regions_[region]);
   }
 }
 
-// The entries of one layer, in order.
-std::vector<const LogEntry*> TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t layer) {
+// The entries of one layer, in order; it stops early when there are more than `enough`.
+std::vector<const LogEntry*> TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough) {
   // Shares: from each of these nodes to the next.
   std::vector<const LogEntry*> shares;
   const uint32_t share_layer = std::min(layer + kShareLayers, kMaxHeight - 1);
@@ -49,7 +48,8 @@ std::vector<const LogEntry*> TallIndex::Collect(const BraidedList& list, uint32_
   shares.push_back(nullptr);
 
   std::vector<std::vector<const LogEntry*>> found(shares.size() - 1);
-  for (size_t first = 0; first < found.size(); first += kWalkers) {
+  uint64_t total = 0;
+  for (size_t first = 0; first < found.size() && total <= enough; first += kWalkers) {
     const size_t count = std::min(kWalkers, found.size() - first);
     const LogEntry* at[kWalkers];
     for (size_t i = 0; i < count; ++i) at[i] = shares[first + i];
@@ -63,17 +63,19 @@ std::vector<const LogEntry*> TallIndex::Collect(const BraidedList& list, uint32_
         walking = true;
       }
     }
+    for (size_t i = 0; i < count; ++i) total += found[first + i].size();
   }
   std::vector<const LogEntry*> nodes;
   for (const auto& share : found) nodes.insert(nodes.end(), share.begin(), share.end());
   return nodes;
 }
 
-void TallIndex::Build(const std::vector<const LogEntry*>& nodes, Tree* tree) const {
+void TallIndex::Build(const std::vector<const LogEntry*>& nodes, uint32_t layer, Tree* tree) const {
   constexpr uint64_t kFetchAhead = 32;
   const uint64_t block_count = (nodes.size() + kBlockNodes - 1) / kBlockNodes;
   Tree built;
   built.nodes = nodes.size();
+  built.layer = layer;
   built.blocks = HugeArray<Block>(block_count);
   if (built.blocks.empty()) return;
   for (uint64_t at = 0; at < block_count * kBlockNodes; ++at) {
@@ -119,7 +121,7 @@ BraidedList::Start TallIndex::Start(const BraidedList::Start& home, const Search
   const PmPtr bound = at < tree.nodes ? region_set_->ToPmPtr(home.region, EntryAt(tree, at)) : PmPtr();
   if (at == 0) return {home.region, home.tower, home.layer, bound};
   // On the index's own layer the next node is the next one here.
-  return {home.region, EntryAt(tree, at - 1)->next, layer_ - 1, bound};
+  return {home.region, EntryAt(tree, at - 1)->next, tree.layer - 1, bound};
 }
 
 // Equal prefixes decide nothing: among them the keys do. The first node that is not before the target.

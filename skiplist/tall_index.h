@@ -49,20 +49,20 @@ class TallIndex {
     HugeArray<Block> blocks;
     std::vector<HugeArray<Group>> levels;  // the lowest first; the highest is one group
     uint64_t nodes = 0;
+    uint32_t layer = 1;  // nodes that reach it are here
   };
   static constexpr uint64_t kBytesPerBlock = sizeof(Block) + sizeof(Group) / kFanout * 17 / 16;
 
-  static std::vector<const LogEntry*> Collect(const BraidedList& list, uint32_t region, uint32_t layer);
+  static std::vector<const LogEntry*> Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough);
   static uint64_t PrefixAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].prefix[at % kBlockNodes]; }
   static const LogEntry* EntryAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].entry[at % kBlockNodes]; }
-  void Build(const std::vector<const LogEntry*>& nodes, Tree* tree) const;
+  void Build(const std::vector<const LogEntry*>& nodes, uint32_t layer, Tree* tree) const;
   // The first node whose prefix is not less; tree.nodes if there is none.
   static uint64_t FirstNotLess(const Tree& tree, uint64_t prefix);
   uint64_t BeforeAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const;
 
   const KeyOrder* order_;
   const RegionSet* region_set_;
-  uint32_t layer_ = 1;  // nodes that reach this layer are indexed
   std::vector<Tree> regions_;
 };
 
