@@ -132,7 +132,7 @@ class Lane {
 
   // Where this region has next to nothing, another's upper layers lead on.
   void Leap(const LogEntry& node) {
-    const BraidedList::Start start{candidate_.region(), node.next, node.height() - 1};
+    const BraidedList::Start start{candidate_.region(), node.next, node.height() - 1, candidate_.region()};
     const LogEntry* last = l1_.FindLessFrom(start, SearchKey(order_, key_, entry_->sequence()));
     // The search starts at a node before the target, so there is one.
     tower_ = regions_.Find(last) + kTowerOffset;

@@ -22,7 +22,7 @@ class BraidedCursor final : public EntryCursor {
  private:
   BraidedList::Start StartFor(const SearchKey& target) const {
     const BraidedList::Start home = list_->Home();
-    return index_ == nullptr ? home : index_->Start(home, target);
+    return index_ == nullptr ? home : index_->Start(home.region, target);
   }
 
   const BraidedList* list_;

@@ -32,7 +32,7 @@ LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, Loo
         if (below != raw && below != 0) __builtin_prefetch(regions_->Resolve(PmPtr(below)));
       }
       ++visited;
-      remote += PmPtr(raw).region() != home;
+      remote += PmPtr(raw).region() != start.reader;
       if (CompareEntry(*order_, *next, target) >= 0) {
         bound = raw;
         break;

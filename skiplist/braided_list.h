@@ -40,12 +40,14 @@ class BraidedList {
     uint32_t region;
     const uint64_t* tower;
     uint32_t layer;
+    uint32_t reader;  // the reader's region: others' nodes are remote
     PmPtr bound = PmPtr();
   };
   Start Home() const {
     const uint32_t region = regions_->count() == 1 ? 0 : regions_->HomeRegion();
-    return {region, heads_[region], kMaxHeight - 1};
+    return HeadOf(region, region);
   }
+  Start HeadOf(uint32_t region, uint32_t reader) const { return {region, heads_[region], kMaxHeight - 1, reader}; }
   LogEntry* FindFrom(const Start& start, const SearchKey& target, LookupTrace* trace) const;
   LogEntry* FindLessFrom(const Start& start, const SearchKey& target) const;
   // Of the entries from `entry` on, the first of target's key that is not dead; null if there is none.

@@ -9,6 +9,8 @@ namespace {
 constexpr size_t kWalkers = 16;
 // A walker's share begins at a node this many layers above the indexed one.
 constexpr uint32_t kShareLayers = 4;
+// A region with so many times fewer nodes than another is of little help to a search: it would walk through the other's.
+constexpr uint64_t kSparse = 8;
 
 // How many of the keys are less; no branch depends on the data.
 template <uint64_t kCount>
@@ -19,6 +21,10 @@ uint64_t CountLess(const uint64_t (&keys)[kCount], uint64_t key) {
 }
 
 }  // namespace
+
+TallIndex::TallIndex(const BraidedList& list) : list_(list), regions_(list.regions().count()) {
+  for (uint32_t region = 0; region < regions_.size(); ++region) regions_[region].region = region;
+}
 
 TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes) : TallIndex(list) {
   const uint64_t max_nodes = max_bytes / regions_.size() / kBytesPerBlock * kBlockNodes;
@@ -32,6 +38,11 @@ TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_byt
     while (nodes.size() > max_nodes && its_layer + 1 < kMaxHeight) nodes = Collect(list, region, ++its_layer, max_nodes);
     if (nodes.size() > max_nodes) nodes.resize(max_nodes);  // searches walk on from the last node
     Build(nodes, its_layer, &regions_[region]);
+  }
+  const auto less = [](const Tree& a, const Tree& b) { return a.nodes < b.nodes; };
+  const auto largest = static_cast<uint32_t>(std::max_element(regions_.begin(), regions_.end(), less) - regions_.begin());
+  for (uint32_t region = 0; region < regions_.size(); ++region) {
+    regions_[region].region = regions_[region].nodes < regions_[largest].nodes / kSparse ? largest : region;
   }
 }
 
@@ -82,7 +93,7 @@ void TallIndex::Build(const std::vector<const LogEntry*>& nodes, uint32_t layer,
     if (at + kFetchAhead < nodes.size()) __builtin_prefetch(nodes[at + kFetchAhead]);
     const bool present = at < nodes.size();
     Block& block = built.blocks[at / kBlockNodes];
-    block.prefix[at % kBlockNodes] = present ? order_->Prefix(nodes[at]->key()) : UINT64_MAX;
+    block.prefix[at % kBlockNodes] = present ? list_.order().Prefix(nodes[at]->key()) : UINT64_MAX;
     block.entry[at % kBlockNodes] = present ? nodes[at] : nullptr;
   }
   uint64_t below = block_count;
@@ -113,21 +124,25 @@ uint64_t TallIndex::FirstNotLess(const Tree& tree, uint64_t prefix) {
   return std::min(tree.nodes, at * kBlockNodes + CountLess(tree.blocks[at].prefix, prefix));
 }
 
-BraidedList::Start TallIndex::Start(const BraidedList::Start& home, const SearchKey& target) const {
-  const Tree& tree = regions_[home.region];
-  if (tree.nodes == 0) return home;
+BraidedList::Start TallIndex::Start(uint32_t reader, const SearchKey& target) const {
+  const uint32_t region = regions_[reader].region;
+  const Tree& tree = regions_[region];
+  BraidedList::Start start = list_.HeadOf(region, reader);
+  if (tree.nodes == 0) return start;
   uint64_t at = FirstNotLess(tree, target.prefix);
   if (at < tree.nodes && PrefixAt(tree, at) == target.prefix) at = BeforeAmongEqual(tree, at, target);
-  const PmPtr bound = at < tree.nodes ? region_set_->ToPmPtr(home.region, EntryAt(tree, at)) : PmPtr();
-  if (at == 0) return {home.region, home.tower, home.layer, bound};
+  if (at < tree.nodes) start.bound = list_.regions().ToPmPtr(region, EntryAt(tree, at));
+  if (at == 0) return start;
   // On the index's own layer the next node is the next one here.
-  return {home.region, EntryAt(tree, at - 1)->next, tree.layer - 1, bound};
+  start.tower = EntryAt(tree, at - 1)->next;
+  start.layer = tree.layer - 1;
+  return start;
 }
 
 // Equal prefixes decide nothing: among them the keys do. The first node that is not before the target.
 uint64_t TallIndex::BeforeAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const {
   const auto before = [&](uint64_t at) {
-    return at < tree.nodes && PrefixAt(tree, at) == target.prefix && CompareEntry(*order_, *EntryAt(tree, at), target) < 0;
+    return at < tree.nodes && PrefixAt(tree, at) == target.prefix && CompareEntry(list_.order(), *EntryAt(tree, at), target) < 0;
   };
   if (!before(first)) return first;
   uint64_t low = first;  // before

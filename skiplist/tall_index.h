@@ -21,15 +21,14 @@ namespace braiddb {
 class TallIndex {
  public:
   // Empty: every search starts at the head.
-  explicit TallIndex(const BraidedList& list)
-      : order_(&list.order()), region_set_(&list.regions()), regions_(list.regions().count()) {}
+  explicit TallIndex(const BraidedList& list);
   // REQUIRES: no merge is running. `entries`: an estimate of how many the list has. `max_bytes`: of the whole index.
   // Empty as well if there is no memory.
   TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes);
 
-  // Where to begin a search for target: the last indexed node of home.region before it, or `home` if there is none; bounded by
-  // the indexed node behind that.
-  BraidedList::Start Start(const BraidedList::Start& home, const SearchKey& target) const;
+  // Where a reader begins a search for target: the last indexed node before it, or the head if there is none; bounded by the
+  // indexed node behind that. The nodes are those of the reader's region, unless it has next to none.
+  BraidedList::Start Start(uint32_t reader, const SearchKey& target) const;
 
   uint64_t bytes() const;
 
@@ -49,7 +48,8 @@ class TallIndex {
     HugeArray<Block> blocks;
     std::vector<HugeArray<Group>> levels;  // the lowest first; the highest is one group
     uint64_t nodes = 0;
-    uint32_t layer = 1;  // nodes that reach it are here
+    uint32_t layer = 1;   // nodes that reach it are here
+    uint32_t region = 0;  // whose tree its readers use: its own, or the largest
   };
   static constexpr uint64_t kBytesPerBlock = sizeof(Block) + sizeof(Group) / kFanout * 17 / 16;
 
@@ -61,8 +61,7 @@ class TallIndex {
   static uint64_t FirstNotLess(const Tree& tree, uint64_t prefix);
   uint64_t BeforeAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const;
 
-  const KeyOrder* order_;
-  const RegionSet* region_set_;
+  const BraidedList list_;
   std::vector<Tree> regions_;
 };
 

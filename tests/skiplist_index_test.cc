@@ -28,7 +28,7 @@ class TallIndexTest : public testing::TestWithParam<std::tuple<uint32_t, size_t>
  protected:
   void ExpectSameAsFromTheHead(const BraidedList& list, const TallIndex& index, const std::string& key, uint64_t sequence) {
     const SearchKey target(store_.order(), key, sequence);
-    const BraidedList::Start start = index.Start(list.Home(), target);
+    const BraidedList::Start start = index.Start(list.Home().region, target);
     LookupTrace trace;
     EXPECT_EQ(list.FindFrom(start, target, &trace), list.FindGreaterOrEqual(target)) << Printable(key);
     EXPECT_EQ(list.FindLessFrom(start, target), list.FindLess(target)) << Printable(key);
@@ -70,6 +70,29 @@ TEST_P(TallIndexTest, LeadsToTheSamePlaces) {
   }
 }
 
+// A reader whose region has next to nothing begins in the region that has most.
+TEST_P(TallIndexTest, HelpsReadersOfARegionWithoutEntries) {
+  const uint32_t last = std::get<0>(GetParam()) - 1;
+  uint64_t sequence = 1;
+  std::vector<Version> versions;
+  for (size_t i = 0; i < 3000; ++i) {
+    versions.push_back({keys_.draw(&random_), sequence++, false, i == 7 ? last : 0, RandomHeight(random_.Next())});
+  }
+  const auto table = store_.MakeTable(versions);
+  const TallIndex index(table->list, versions.size(), 1 << 20);
+  for (uint32_t reader = 0; reader <= last; ++reader) {
+    LookupTrace trace;
+    for (const Version& version : versions) {
+      const SearchKey target(store_.order(), version.key, version.sequence);
+      const LogEntry* found = table->list.FindFrom(index.Start(reader, target), target, &trace);
+      ASSERT_NE(found, nullptr);
+      EXPECT_EQ(found->sequence(), version.sequence);
+    }
+    EXPECT_LT(trace.local + trace.remote, versions.size() * kBranching);
+    EXPECT_GT(reader == 0 ? trace.local : trace.remote, versions.size() / 2) << "who is local is the reader's matter";
+  }
+}
+
 // What the index is for, and what it may cost.
 TEST_P(TallIndexTest, ShortensSearchesWithinItsBudget) {
   uint64_t sequence = 1;
@@ -81,7 +104,7 @@ TEST_P(TallIndexTest, ShortensSearchesWithinItsBudget) {
     LookupTrace trace;
     for (const Version& version : versions) {
       const SearchKey target(store_.order(), version.key, version.sequence);
-      table->list.FindFrom(index.Start({0, table->list.head(0), kMaxHeight - 1}, target), target, &trace);
+      table->list.FindFrom(index.Start(0, target), target, &trace);
     }
     return trace.local + trace.remote;
   };
