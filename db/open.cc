@@ -132,7 +132,9 @@ Status DBImpl::OpenFiles() {
   }
   if (!exists) return CreateFiles();
   if (options_.verify_at_open) status = CheckBeforeOpen();
-  return status.ok() ? RegionSet::Open(region_options, &regions_) : status;
+  if (status.ok()) status = RegionSet::Open(region_options, &regions_);
+  if (status.ok()) test::NotifyPoolsMapped(regions_.get());
+  return status;
 }
 
 Status DBImpl::CheckBeforeOpen() const {
@@ -153,6 +155,7 @@ Status DBImpl::CreateFiles() {
   const std::string marker = path_ + kCreatingMarker;
   Status status = WriteSmallFile(marker, "a database is being created here\n");
   if (status.ok()) status = RegionSet::Create(MakeRegionOptions(), &regions_);
+  if (status.ok()) test::NotifyPoolsMapped(regions_.get());
   if (status.ok()) status = BraidedSkipList::Create(regions_.get());
   if (status.ok()) status = MergeJournal::Create(regions_.get());
   if (status.ok()) {
@@ -175,7 +178,6 @@ Status DBImpl::CreateFiles() {
 
 Status DBImpl::OpenStructures() {
   options_.regions = regions_->count();
-  test::NotifyPoolsMapped(regions_.get());
   Status status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
   if (status.ok()) status = Manifest::Open(regions_.get(), &manifest_, &manifest_state_);
   if (!status.ok()) return status;

@@ -9,8 +9,8 @@
 
 namespace braiddb::test {
 
-// Called by every DB::Open as soon as its pools are mapped, before anything is read from them; e.g. to set a PersistObserver.
-// Process-wide; set it while no open is under way, empty to remove.
+// Called by every DB::Open as soon as its pools are mapped, before it reads or writes anything there; e.g. to set a
+// PersistObserver. Process-wide; set it while no open is under way, empty to remove.
 void SetPoolsMappedHook(std::function<void(RegionSet*)> hook);
 void NotifyPoolsMapped(RegionSet* regions);
 

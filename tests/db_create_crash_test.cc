@@ -1,0 +1,207 @@
+// A crash while a database is created leaves no database, or a whole one. [CC-1]
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "braiddb/db.h"
+#include "db/test_hooks.h"
+#include "tests/crash/crash_image.h"
+#include "tests/crash/crash_wire.h"
+#include "tests/crash/file_cut.h"
+#include "tests/crash/persist_simulator.h"
+#include "tests/support/db_test_util.h"
+
+namespace {
+
+braiddb::test::FileCut file_cut;
+
+}  // namespace
+
+// In place of the C library's, also for libpmemobj.
+extern "C" {
+
+int mkdir(const char* path, mode_t mode) noexcept {
+  file_cut.Before(path);
+  const auto result = static_cast<int>(syscall(SYS_mkdir, path, mode));
+  if (result == 0) file_cut.Made(path);
+  return result;
+}
+int unlink(const char* path) noexcept {
+  file_cut.Before(path);
+  const std::string kept = file_cut.Keep(path);
+  const auto result = static_cast<int>(syscall(SYS_unlink, path));
+  if (result == 0) file_cut.Removed(path, kept);
+  return result;
+}
+int rename(const char* from, const char* to) noexcept {
+  file_cut.Before(to);
+  const std::string kept = file_cut.Keep(to);
+  const auto result = static_cast<int>(syscall(SYS_rename, from, to));
+  if (result == 0) file_cut.Renamed(from, to, kept);
+  return result;
+}
+int fsync(int fd) {
+  file_cut.Before(braiddb::test::FileCut::PathOf(fd));
+  const auto result = static_cast<int>(syscall(SYS_fsync, fd));
+  if (result == 0) file_cut.Synced(fd);
+  return result;
+}
+int posix_fallocate(int fd, off_t offset, off_t bytes) {
+  file_cut.Before(braiddb::test::FileCut::PathOf(fd));
+  return syscall(SYS_fallocate, fd, 0, offset, bytes) == 0 ? 0 : errno;
+}
+
+}  // extern "C"
+
+namespace braiddb::test {
+namespace {
+
+class DbCreateCrashTest : public testing::TestWithParam<uint32_t> {
+ protected:
+  Options MakeOptions(bool create_if_missing) const {
+    Options options = TinyOptions(GetParam());
+    options.persist_mode = PersistMode::kEmulated;
+    options.max_region_size = 64ull << 20;
+    options.create_if_missing = create_if_missing;
+    options.region_paths = region_paths_;
+    return options;
+  }
+
+  // What is at path_ is no database, which can then be made, or a whole one. Returns which.
+  enum class Found { kNone, kWhole };
+  Found Judge(const std::map<std::string, std::string>& expected_if_whole) {
+    std::unique_ptr<DB> db;
+    Status status = DB::Open(MakeOptions(false), path_, &db);
+    const Found found = status.ok() ? Found::kWhole : Found::kNone;
+    if (!status.ok()) {
+      EXPECT_CODE(status, kNotFound);
+      EXPECT_OK(DB::Open(MakeOptions(true), path_, &db));
+      if (db == nullptr) return found;
+      EXPECT_TRUE(HoldsExactly(db.get(), Pairs{}));
+      EXPECT_OK(db->Put({}, "key", "value"));
+      return found;
+    }
+    EXPECT_TRUE(HoldsExactly(db.get(), expected_if_whole));
+    // It works: in all its regions, in each level, and after an open.
+    std::map<std::string, std::string> expected = expected_if_whole;
+    for (uint32_t i = 0; i < 2; ++i) {
+      expected[NumberedKey(i)] = "value";
+      std::thread([&] { EXPECT_OK(db->Put({}, NumberedKey(i), "value")); }).join();
+    }
+    EXPECT_OK(db->CompactRange({}, nullptr, nullptr));
+    EXPECT_OK(db->Close());
+    db.reset();
+    EXPECT_OK(DB::Open(MakeOptions(false), path_, &db));
+    if (db != nullptr) {
+      EXPECT_TRUE(HoldsExactly(db.get(), expected));
+      EXPECT_EQ(RegionsOf(db.get())->count(), GetParam());
+    }
+    return found;
+  }
+
+  // Creates a database and writes a key, in a child, until operation number `at`. Returns the child's exit code.
+  int CreateUntil(int64_t at, uint32_t percent_lost) {
+    std::filesystem::remove_all(path_);
+    for (const std::string& region : region_paths_) std::filesystem::remove_all(region);
+    return RunInChild([&] {
+      file_cut.Begin(path_, directory_.File("scratch"), at, percent_lost, static_cast<uint64_t>(at) + 1);
+      std::unique_ptr<DB> db;
+      if (!DB::Open(MakeOptions(true), path_, &db).ok()) return 1;
+      if (at != FileCut::kNever) return 0;
+      if (!db->Put({}, "acknowledged", "1").ok()) return 1;
+      file_cut.FailNow();
+    });
+  }
+
+  TestDirectory directory_;
+  const std::string path_ = directory_.File("db");
+  std::vector<std::string> region_paths_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Regions, DbCreateCrashTest, testing::Values(1, 2),
+                         [](const auto& test) { return std::to_string(test.param); });
+
+TEST_P(DbCreateCrashTest, AtEveryFileOperation) {
+  int64_t at = 0;
+  for (int exit_code = FileCut::kExitCode; exit_code == FileCut::kExitCode; ++at) {
+    for (const uint32_t percent_lost : {100, 50}) {
+      if (percent_lost == 50 && at % 2 == 1) continue;
+      SCOPED_TRACE("operation " + std::to_string(at) + ", " + std::to_string(percent_lost) + " % lost");
+      exit_code = CreateUntil(at, percent_lost);
+      ASSERT_TRUE(exit_code == FileCut::kExitCode || exit_code == 0) << exit_code;
+      if (exit_code == 0) break;
+      Judge({});
+      if (HasFailure()) return;
+    }
+  }
+  const int64_t operations = at - 1;
+  std::printf("%lld operations\n", static_cast<long long>(operations));
+  EXPECT_GT(operations, 10 + 8 * GetParam());
+  // The last operation makes the end of the creation durable. With some luck, it is without it.
+  ASSERT_EQ(CreateUntil(operations - 1, 0), FileCut::kExitCode);
+  EXPECT_EQ(Judge({}), Found::kWhole);
+  ASSERT_EQ(CreateUntil(operations - 1, 100), FileCut::kExitCode);
+  EXPECT_EQ(Judge({}), Found::kNone);
+}
+
+// Open has returned: whatever directories forget, the database is there, and with it what was written.
+TEST_P(DbCreateCrashTest, AfterItNothingCanBeForgotten) {
+  for (const bool regions_elsewhere : {false, true}) {
+    for (uint32_t region = 0; regions_elsewhere && region < GetParam(); ++region) {
+      region_paths_.push_back(directory_.File("db-elsewhere/" + std::to_string(region)));
+    }
+    for (const uint32_t percent_lost : {0, 100}) {
+      ASSERT_EQ(CreateUntil(FileCut::kNever, percent_lost), FileCut::kExitCode);
+      EXPECT_EQ(Judge({{"acknowledged", "1"}}), Found::kWhole);
+    }
+  }
+}
+
+// From the moment at which the pools are there: at every fence and flush, with lines that are lost.
+TEST_P(DbCreateCrashTest, AtEveryFence) {
+  const std::string points = directory_.File("points");
+  // Pools and their images cannot be open in one process.
+  ASSERT_EQ(RunInChild([&] {
+              PersistSimulator::Options every;
+              every.one_in_log_fences = every.one_in_other_fences = every.one_in_flushes = 1;
+              every.max_waiting = 10'000;
+              PersistSimulator simulator(directory_.File("first"), every, [](CrashPoint*, bool) {});
+              SetPoolsMappedHook([&](RegionSet* regions) { simulator.Attach(regions); });
+              std::unique_ptr<DB> db;
+              if (!DB::Open(MakeOptions(true), directory_.File("first"), &db).ok()) return 1;
+              simulator.CaptureNow("when Open has returned");
+              size_t count = 0;
+              for (const CrashPoint& point : simulator.TakePoints()) SavePoint(point, points + std::to_string(count++));
+              WriteFileOrDie(points, std::to_string(count));
+              return 0;
+            }),
+            0);
+  const size_t count = std::stoul(ReadFileOrDie(points));
+  Random random(1);
+  size_t whole = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const CrashPoint point = LoadPoint(points + std::to_string(i));
+    bool creating = false;
+    for (const auto& [file, content] : point.small_files) creating = creating || file == "CREATING";
+    for (const ImageKind kind : {ImageKind::kGuaranteed, ImageKind::kWords}) {
+      if (kind != ImageKind::kGuaranteed && creating && i % 4 != 0) continue;  // destroyed unseen
+      SCOPED_TRACE("point " + std::to_string(i) + " (" + point.where + "), " + NameOf(kind));
+      WriteImage(point, DrawImage(point, kind, &random), path_);
+      EXPECT_EQ(Judge({}), creating ? Found::kNone : Found::kWhole);
+      whole += !creating;
+      if (HasFailure()) return;
+    }
+  }
+  std::printf("%zu crash points, %zu images of whole databases\n", count, whole);
+  EXPECT_GT(count, 4u + 4 * GetParam());
+  EXPECT_GT(whole, 0u);
+}
+
+}  // namespace
+}  // namespace braiddb::test
