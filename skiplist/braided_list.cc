@@ -11,6 +11,15 @@ const LogEntry* EntryOfTower(const uint64_t* tower) {
 // region has few entries, the others' upper layers lead on.
 constexpr uint32_t kBottomSteps = 8;
 
+// After a step to `entry` on *layer. A search that has climbed goes on climbing, so that its way is logarithmic; one that comes
+// from above meets no taller entry.
+void Climb(const LogEntry& entry, uint32_t* layer, uint32_t* bottom_steps) {
+  if (*layer == 0 && ++*bottom_steps <= kBottomSteps) return;
+  if (entry.height() <= *layer + 1) return;
+  *layer = entry.height() - 1;
+  *bottom_steps = 0;
+}
+
 }  // namespace
 
 LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, LookupTrace* trace) const {
@@ -38,10 +47,7 @@ LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, Loo
         break;
       }
       tower = next->next;
-      if (layer == 0 && ++bottom_steps > kBottomSteps && next->height() > 1) {
-        layer = next->height() - 1;
-        bottom_steps = 0;
-      }
+      Climb(*next, &layer, &bottom_steps);
     }
     if (layer == 0) {
       // What the last tower leads to is at or after target, or nothing is.
@@ -64,10 +70,7 @@ LogEntry* BraidedList::LastWhere(const Start& start, const Before& before) const
     if (layer == 0) tower = BottomStart(tower, start.region);
     for (LogEntry* next = Load(tower, layer); next != nullptr && before(*next); next = Load(tower, layer)) {
       tower = next->next;
-      if (layer == 0 && ++bottom_steps > kBottomSteps && next->height() > 1) {
-        layer = next->height() - 1;
-        bottom_steps = 0;
-      }
+      Climb(*next, &layer, &bottom_steps);
     }
   }
   return tower == heads_[0] ? nullptr : const_cast<LogEntry*>(EntryOfTower(tower));
