@@ -119,8 +119,9 @@ TEST_F(DbBraidTest, RemoteVisitsDoNotGrowWithTheData) {
   }
 }
 
-// Everything is in the other region: its upper layers lead on, so that the way is still logarithmic. After the steps with which it
-// tries (8), a search makes kBranching on each layer on the way up, and as many on the way down, on average; twice that is allowed.
+// Everything is in the other region: its upper layers lead on, so that the way is still logarithmic. After the steps with which
+// it tries (8), a search makes kBranching on each layer on the way up, and as many on the way down, on average; twice that is
+// allowed.
 TEST_F(DbBraidTest, AReaderWhoseRegionIsEmptyClimbsTheOthersTowers) {
   for (const uint64_t count : {500, 5'000, 50'000}) {
     Fill(count / kSlowdown, [](uint64_t) { return 1u; });
