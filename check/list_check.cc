@@ -1,6 +1,7 @@
 #include "check/list_check.h"
 
 #include <string>
+#include <unordered_set>
 
 #include "log/log_reader.h"
 
@@ -40,7 +41,10 @@ class ListWalk {
       if (entry == nullptr || !IsValid(pointer, segment)) return Bad("a pointer that leads to no valid entry", origin);
       if (previous_ != nullptr && CompareEntries(order_, *previous_, *entry) >= 0)
         return Bad("an entry out of order", media_.Place(pointer));
-      if (IsMerged(*entry)) break;
+      if (IsMerged(*entry)) {
+        CheckMerged(word, 0);
+        break;
+      }
       Visit(pointer, *entry, segment);
       previous_ = entry;
       origin = media_.Place(pointer);
@@ -93,14 +97,36 @@ class ListWalk {
   // What the upper layers lead to behind the last entry of the bottom: nothing, or what has been merged.
   void CheckUpperEnds() {
     for (size_t i = 0; i < cursors_.size(); ++i) {
-      if (cursors_[i] == 0) continue;
-      const PmPtr pointer(cursors_[i]);
+      if (cursors_[i] != 0) CheckMerged(cursors_[i], static_cast<uint32_t>(i % kMaxHeight));
+    }
+  }
+
+  // From where a table has been merged a reader goes on in the last level, by way of entries that the merge dropped: these are
+  // marked dead and lead on as before, on all of their layers. The first that is not dead is in the last level, or the numbers of
+  // entries disagree.
+  void CheckMerged(uint64_t first_word, uint32_t first_layer) {
+    struct Step {
+      uint64_t word;
+      uint32_t layer;
+      const LogEntry* before;
+    };
+    std::vector<Step> steps = {{first_word, first_layer, previous_}};
+    while (!steps.empty()) {
+      const Step step = steps.back();
+      steps.pop_back();
+      if (step.word == 0) continue;
+      const PmPtr pointer(step.word);
       size_t segment = 0;
       const LogEntry* entry = media_.EntryAt(pointer, &segment);
-      if (entry != nullptr && pointer.region() == i / kMaxHeight && IsValid(pointer, segment) && IsMerged(*entry)) continue;
-      Bad("layer " + std::to_string(i % kMaxHeight) + " of region " + std::to_string(i / kMaxHeight) +
-              " leads to an entry that is not in the list",
-          media_.Place(pointer));
+      const bool sound = entry != nullptr && IsValid(pointer, segment) && IsMerged(*entry) && step.layer < entry->height() &&
+                         (step.before == nullptr || CompareEntries(order_, *step.before, *entry) < 0);
+      if (!sound) {
+        return Bad("layer " + std::to_string(step.layer) + " leads to an entry that is not in the list", media_.Place(pointer));
+      }
+      if (!entry->is_dead() || !merged_seen_.insert(step.word).second) continue;
+      for (uint32_t layer = 0; layer < entry->height(); ++layer) {
+        steps.push_back({entry->next[layer] & (layer == 0 ? ~LogEntry::kDeadBit : ~uint64_t{0}), layer, entry});
+      }
     }
   }
 
@@ -112,6 +138,7 @@ class ListWalk {
   std::vector<EntrySet>* const reached_;
   Findings* const findings_;
   const LogEntry* previous_ = nullptr;
+  std::unordered_set<uint64_t> merged_seen_;  // dropped entries that were followed
   uint64_t entries_ = 0;
   uint64_t obsolete_ = 0;  // not the newest of their key in this list
   bool broken_ = false;

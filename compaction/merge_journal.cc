@@ -26,7 +26,12 @@ struct MergeJournal::Header {
 
 namespace {
 
+constexpr uint64_t kBeginning = kCacheLine;  // the line of `begun`
 constexpr uint64_t kBufferBytes = 64 + kJournalStores * sizeof(JournalStore);
+constexpr uint64_t kJournalBytes = kBeginning + 2 * kBufferBytes;
+
+// 0 for none, as the allocation leaves it.
+uint64_t EncodeBegun(uint64_t number) { return number == 0 ? 0 : number << 16 | (XXH3_64bits(&number, sizeof(number)) & 0xffff); }
 
 }  // namespace
 
@@ -34,13 +39,13 @@ Status MergeJournal::Create(RegionSet* regions) {
   static_assert(sizeof(Header) == 64);
   void* object = nullptr;
   // The allocation is zeroed: both buffers are invalid, since the checksum of a zeroed header is not zero.
-  return regions->AllocateMetadata(0, MetadataSlot::kMergeJournal, 2 * kBufferBytes, &object);
+  return regions->AllocateMetadata(0, MetadataSlot::kMergeJournal, kJournalBytes, &object);
 }
 
 Status MergeJournal::Open(RegionSet* regions, MergeJournal* journal) {
   uint64_t bytes = 0;
   void* object = regions->Metadata(0, MetadataSlot::kMergeJournal, &bytes);
-  if (object == nullptr || bytes < 2 * kBufferBytes) {
+  if (object == nullptr || bytes < kJournalBytes) {
     return Status::Corruption("the merge journal is missing; restore the database from a copy");
   }
   journal->regions_ = regions;
@@ -48,7 +53,7 @@ Status MergeJournal::Open(RegionSet* regions, MergeJournal* journal) {
   return Status::OK();
 }
 
-uint8_t* MergeJournal::Buffer(uint64_t number) const { return object_ + (number % 2) * kBufferBytes; }
+uint8_t* MergeJournal::Buffer(uint64_t number) const { return object_ + kBeginning + (number % 2) * kBufferBytes; }
 
 Status MergeJournal::Apply(const std::vector<JournalStore>& stores, PmPtr progress, uint64_t* flushed_lines) {
   BRAIDDB_CHECK(!stores.empty() && stores.size() <= kJournalStores);
@@ -62,12 +67,16 @@ Status MergeJournal::Apply(const std::vector<JournalStore>& stores, PmPtr progre
   if (!regions_->persistence()->Persist(header, bytes)) return regions_->persistence()->error();
   ++number_;
   BRAIDDB_SYNC_POINT("MergeJournal::Apply:Recorded");
-  return Do(stores.data(), stores.size(), flushed_lines);
+  Status status = Do(number_, stores.data(), stores.size(), flushed_lines);
+  BRAIDDB_SYNC_POINT("MergeJournal::Apply:Done");
+  return status;
 }
 
-Status MergeJournal::Do(const JournalStore* stores, uint64_t count, uint64_t* flushed_lines) {
+Status MergeJournal::Do(uint64_t number, const JournalStore* stores, uint64_t count, uint64_t* flushed_lines) {
+  StoreRelease(reinterpret_cast<uint64_t*>(object_), EncodeBegun(number));
   for (uint64_t i = 0; i < count; ++i) StoreRelease(regions_->Resolve<uint64_t>(PmPtr(stores[i].address)), stores[i].value);
   Persistence* persistence = regions_->persistence();
+  persistence->Flush(object_, sizeof(uint64_t));
   uint64_t last_line = UINT64_MAX;
   for (uint64_t i = 0; i < count; ++i) {
     // The words of one tower follow each other: flush their line once.
@@ -86,26 +95,30 @@ Status MergeJournal::FindNewest(const void* object, uint64_t bytes, uint64_t mer
                                 uint64_t* last_number) {
   *newest = JournalBatch();
   *last_number = 0;
-  if (object == nullptr || bytes < 2 * kBufferBytes) {
+  if (object == nullptr || bytes < kJournalBytes) {
     return Status::Corruption("the merge journal is missing; restore the database from a copy");
   }
-  uint64_t newest_number = 0;
+  const uint64_t begun_word = LoadRelaxed(static_cast<const uint64_t*>(object));
+  const uint64_t begun = begun_word >> 16;
   for (uint64_t buffer = 0; buffer < 2; ++buffer) {
-    const auto* header = reinterpret_cast<const Header*>(static_cast<const uint8_t*>(object) + buffer * kBufferBytes);
+    const auto* header =
+        reinterpret_cast<const Header*>(static_cast<const uint8_t*>(object) + kBeginning + buffer * kBufferBytes);
     if (header->count == 0 || header->count > kJournalStores || header->checksum != header->ComputeChecksum()) continue;
     // Numbers never repeat, so that a stale buffer cannot be taken for the newest.
     *last_number = std::max(*last_number, header->number);
-    if (merge_id == 0 || header->merge_id != merge_id || header->number < newest_number) continue;
-    newest_number = header->number;
-    *newest = {reinterpret_cast<const JournalStore*>(header + 1), header->count, PmPtr(header->progress)};
+    if (merge_id == 0 || header->merge_id != merge_id || header->number < newest->number) continue;
+    *newest = {header->number, reinterpret_cast<const JournalStore*>(header + 1), header->count, PmPtr(header->progress)};
   }
-  return Status::OK();
+  const bool damaged = begun_word != EncodeBegun(begun) || begun > *last_number;
+  *last_number = std::max(*last_number, begun);
+  if (!damaged || merge_id == 0) return Status::OK();
+  return Status::Corruption("the merge journal is damaged, and a merge was running; restore the database from a copy");
 }
 
 Status MergeJournal::Redo(uint64_t merge_id, PmPtr* progress) {
   JournalBatch batch;
   uint64_t last_number = 0;
-  if (Status status = FindNewest(object_, 2 * kBufferBytes, merge_id, &batch, &last_number); !status.ok()) return status;
+  if (Status status = FindNewest(object_, kJournalBytes, merge_id, &batch, &last_number); !status.ok()) return status;
   number_ = std::max(number_, last_number);
   merge_id_ = merge_id;
   *progress = batch.progress;
@@ -116,7 +129,7 @@ Status MergeJournal::Redo(uint64_t merge_id, PmPtr* progress) {
     }
   }
   uint64_t flushed_lines = 0;
-  return Do(batch.stores, batch.count, &flushed_lines);
+  return Do(batch.number, batch.stores, batch.count, &flushed_lines);
 }
 
 }  // namespace braiddb

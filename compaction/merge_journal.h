@@ -4,14 +4,16 @@
 // of about two thousand entries are first written down in one sequential record, with one fence, then done in memory in the
 // published order, then flushed together with a second fence. docs/design/0002-zipper.md has the argument and the figures.
 //
-// LAYOUT  One metadata object in region 0 (MetadataSlot::kMergeJournal): two buffers; batch number n goes to buffer n mod 2.
+// LAYOUT  One metadata object in region 0 (MetadataSlot::kMergeJournal): a line with the word `begun`, then two buffers; batch
+//         number n goes to buffer n mod 2.
+//           begun   number of the newest batch of which a store was begun << 16 | 16 bits of its XXH3
 //           buffer  JournalHeader (64 bytes), then count × JournalStore (16 bytes), room for kJournalStores
 // COMMIT POINT   The record's lines are flushed and one fence has passed (its checksum then matches).
-// PERSIST ORDER  P1 the record  P2 the stores it lists  P3 the next record, into the other buffer
+// PERSIST ORDER  P1 the record  P2 the stores it lists, and `begun`  P3 the next record, into the other buffer
 // RECOVERY       A buffer is valid if and only if its checksum matches. Of the valid ones that carry the id of the merge that the
 //                MANIFEST calls running, the one with the larger number is the newest: its stores are done again, in order, which
 //                is idempotent, and its progress says from which entry on everything has been merged. An invalid newer one was
-//                never applied. [CC-4]
+//                never applied: if `begun` says that it was, it is damaged. [CC-4]
 // CONCURRENCY    One merge at a time writes; no readers after open.
 // LIFETIME       As long as the database; a record is overwritten two batches later.
 #pragma once
@@ -35,6 +37,7 @@ inline constexpr uint32_t kJournalStores = 16384;
 
 // A batch as it was recorded.
 struct JournalBatch {
+  uint64_t number = 0;
   const JournalStore* stores = nullptr;
   uint64_t count = 0;  // 0: there is none
   PmPtr progress;
@@ -54,7 +57,7 @@ class MergeJournal {
   Status Apply(const std::vector<JournalStore>& stores, PmPtr progress, uint64_t* flushed_lines);
 
   // The newest batch of this merge in the journal at `object`, which has `bytes` bytes. *last_number: the largest number of any
-  // batch. Corruption if there is no journal there.
+  // batch. Corruption if there is no journal there, or a record of a running merge is damaged.
   static Status FindNewest(const void* object, uint64_t bytes, uint64_t merge_id, JournalBatch* newest, uint64_t* last_number);
 
   // Does the newest batch of this merge again. *progress: from where on all is merged, null if no batch was recorded.
@@ -63,7 +66,7 @@ class MergeJournal {
  private:
   struct Header;
   uint8_t* Buffer(uint64_t number) const;
-  Status Do(const JournalStore* stores, uint64_t count, uint64_t* flushed_lines);
+  Status Do(uint64_t number, const JournalStore* stores, uint64_t count, uint64_t* flushed_lines);
 
   RegionSet* regions_ = nullptr;
   uint8_t* object_ = nullptr;

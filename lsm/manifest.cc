@@ -98,9 +98,9 @@ Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uin
   if (record.generation != generation) return Damaged("selector and slot disagree");
   if (record.bytes < sizeof(record) || record.bytes > slot_bytes) return Damaged("impossible size");
   if (record.checksum != Checksum(slot, record.bytes)) return Damaged("checksum mismatch");
-  if (record.format > kManifestFormat) {
-    return Status::NotSupported("the database has format " + std::to_string(record.format) + ", this version reads up to " +
-                                std::to_string(kManifestFormat) + "; use a newer version");
+  if (record.format != kManifestFormat) {
+    return Status::NotSupported("the database has format " + std::to_string(record.format) + ", this version reads format " +
+                                std::to_string(kManifestFormat) + "; use the version that wrote it");
   }
   if (record.regions != regions || record.max_height != kMaxHeight) return Damaged("written for another geometry");
   if (record.bytes != sizeof(record) + record.table_count * TableBytes(regions)) return Damaged("impossible table count");

@@ -24,7 +24,7 @@
 
 namespace braiddb {
 
-inline constexpr uint32_t kManifestFormat = 1;
+inline constexpr uint32_t kManifestFormat = 2;
 // Tables that a MANIFEST can list; flushed tables beyond that wait for their checkpoint.
 inline constexpr uint32_t kMaxManifestTables = 512;
 inline constexpr uint32_t kMaxComparatorName = 63;

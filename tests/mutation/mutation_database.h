@@ -22,10 +22,11 @@ enum class Life : uint8_t {
   kClosed,   // closed cleanly: last level, tables of L0, nothing to replay
   kKilled,   // with log behind the boundary, in open segments
   kMerging,  // killed in a merge, a batch of the journal recorded and not yet done
+  kMerged,   // … and done
 };
 
 inline const char* NameOf(Life life) {
-  static constexpr const char* kNames[] = {"Closed", "Killed", "Merging"};
+  static constexpr const char* kNames[] = {"Closed", "Killed", "Merging", "Merged"};
   return kNames[static_cast<int>(life)];
 }
 
@@ -72,6 +73,8 @@ class MutationDatabase {
   }
   void Add(Step::Kind kind, const WriteBatch& batch = {}) { steps_.push_back({kind, batch}); }
 
+  bool DiesInMerge() const { return life_ == Life::kMerging || life_ == Life::kMerged; }
+
   // `keys` updates from key `first` on, each `stride` behind the one before: single ones, some in batches, some deletions.
   void Updates(int first, int stride, int keys, int version) {
     for (int i = 0; i < keys; ++i) {
@@ -101,16 +104,20 @@ class MutationDatabase {
     Add(Step::kFlush);
     Updates(0, 5, 30, 3);
     Add(Step::kFlush);
-    if (life_ != Life::kMerging) Updates(1, 4, 30, 4);
-    if (life_ == Life::kMerging) Add(Step::kMerge);
+    if (DiesInMerge()) {
+      Add(Step::kMerge);
+    } else {
+      Updates(1, 4, 30, 4);
+    }
   }
 
   int Live(const std::string& path, const std::string& older) const {
     std::unique_ptr<DB> db;
     if (!DB::Open(MakeOptions(), path, &db).ok()) return 1;
     int merges = 0;
-    SyncPoints::Instance().SetCallback("MergeJournal::Apply:Recorded", [&](void*) {
-      if (life_ == Life::kMerging && merges == 2) _exit(0);
+    const char* const point = life_ == Life::kMerging ? "MergeJournal::Apply:Recorded" : "MergeJournal::Apply:Done";
+    SyncPoints::Instance().SetCallback(point, [&](void*) {
+      if (DiesInMerge() && merges == 2) _exit(0);
     });
     SyncPoints::Instance().Enable();
     int failures = 0;
@@ -136,7 +143,7 @@ class MutationDatabase {
       other.join();
       _exit(failures == 0 ? 0 : 2);
     }
-    if (life_ == Life::kMerging) return 4;  // it did not get to the merge
+    if (DiesInMerge()) return 4;  // it did not get to the merge
     return failures == 0 && db->Close().ok() ? 0 : 2;
   }
 
