@@ -1,0 +1,306 @@
+// CheckDatabase: sound databases check as sound, in every state in which one can be left; damage is found and named; nothing is
+// changed.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braiddb/check.h"
+#include "braiddb/db.h"
+#include "check/media.h"
+#include "tests/mutation/mutation_database.h"
+#include "tests/support/db_fixture.h"
+#include "tests/support/db_test_util.h"
+
+namespace braiddb::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CheckDatabaseTest : public DbOpenTest {
+ protected:
+  void Make(Life life) { ASSERT_TRUE(MutationDatabase(life).Make(path_, directory_.File("older"))); }
+
+  CheckReport Check() {
+    CheckReport report;
+    EXPECT_OK(CheckDatabase({}, path_, &report));
+    return report;
+  }
+
+  // Changes the 8-byte word at `p` on media.
+  void Change(const Media& media, PmPtr p, const std::function<uint64_t(uint64_t)>& change) {
+    uint64_t offset = p.offset();
+    const PartList& list = media.image(p.region())->list();
+    size_t part = 0;
+    while (offset >= list.parts[part]) offset -= list.parts[part++];
+    std::fstream file(media.image(p.region())->directory() + "/" + PartName(part),
+                      std::ios::in | std::ios::out | std::ios::binary);
+    uint64_t word = 0;
+    file.seekg(static_cast<std::streamoff>(offset));
+    file.read(reinterpret_cast<char*>(&word), sizeof(word));
+    word = change(word);
+    file.seekp(static_cast<std::streamoff>(offset));
+    file.write(reinterpret_cast<const char*>(&word), sizeof(word));
+    ASSERT_TRUE(file.good());
+  }
+
+  std::unique_ptr<Media> Load() {
+    CheckReport report;
+    Findings findings(&report);
+    std::unique_ptr<Media> media;
+    EXPECT_OK(Media::Load(path_, {}, &findings, &media));
+    return media;
+  }
+
+  // The first entry of the last level that is at least this tall.
+  static PmPtr TallEntry(const Media& media, uint32_t height) {
+    size_t segment = 0;
+    for (PmPtr p(media.l1_head(0)->next[0]); p;) {
+      const LogEntry* entry = media.EntryAt(p, &segment);
+      if (entry->height() >= height && entry->Next(0)) return p;
+      p = entry->Next(0);
+    }
+    return PmPtr();
+  }
+
+  // Some finding has all of these words.
+  static testing::AssertionResult Names(const CheckReport& report, const std::string& what) {
+    for (const CheckFinding& finding : report.findings) {
+      if (finding.what.find(what) == std::string::npos) continue;
+      if (finding.where.empty() || finding.advice.empty())
+        return testing::AssertionFailure() << what << ": no place or no advice";
+      return testing::AssertionSuccess();
+    }
+    testing::AssertionResult failure = testing::AssertionFailure() << "no finding says \"" << what << "\", but:";
+    for (const CheckFinding& finding : report.findings) failure << "\n  " << finding.what;
+    return failure;
+  }
+};
+
+TEST_F(CheckDatabaseTest, EveryStateThatADatabaseIsLeftInIsSound) {
+  for (const Life life : {Life::kClosed, Life::kKilled, Life::kMerging, Life::kMerged}) {
+    SCOPED_TRACE(NameOf(life));
+    fs::remove_all(path_);
+    fs::remove_all(directory_.File("older"));
+    ASSERT_NO_FATAL_FAILURE(Make(life));
+    const CheckReport report = Check();
+    EXPECT_TRUE(report.sound());
+    EXPECT_EQ(report.regions, 2u);
+    EXPECT_GT(report.l1_entries, 50u);
+    EXPECT_EQ(report.merge_running, life == Life::kMerging || life == Life::kMerged);
+    EXPECT_EQ(report.log_entries > 0, life == Life::kKilled);
+    EXPECT_EQ(report.tables, life == Life::kClosed ? 3u : 2u);
+  }
+}
+
+TEST_F(CheckDatabaseTest, CountsAgreeWithWhatTheDatabaseHolds) {
+  {
+    auto db = OpenOrFail(MutationDatabase::MakeOptions(), path_);
+    for (int i = 0; i < 100; ++i) ASSERT_OK(db->Put({}, NumberedKey(i), "v"));
+    ASSERT_OK(db->CompactRange({}, nullptr, nullptr));
+    const Snapshot* snapshot = db->GetSnapshot();
+    for (int i = 0; i < 30; ++i) ASSERT_OK(db->Put({}, NumberedKey(i), "w"));
+    ASSERT_OK(db->CompactRange({}, nullptr, nullptr));
+    db->ReleaseSnapshot(snapshot);
+    for (int i = 0; i < 7; ++i) ASSERT_OK(db->Delete({}, NumberedKey(i)));
+    ASSERT_OK(db->Close());
+  }
+  const CheckReport report = Check();
+  EXPECT_TRUE(report.sound());
+  EXPECT_EQ(report.l1_entries, 130u);
+  EXPECT_EQ(report.obsolete_entries, 30u);
+  EXPECT_EQ(report.l0_entries, 7u);
+  EXPECT_EQ(report.log_entries, 0u);
+}
+
+TEST_F(CheckDatabaseTest, NotAByteIsChanged) {
+  for (const Life life : {Life::kKilled, Life::kMerging}) {
+    fs::remove_all(path_);
+    fs::remove_all(directory_.File("older"));
+    ASSERT_NO_FATAL_FAILURE(Make(life));
+    std::map<std::string, std::string> before;
+    std::map<std::string, fs::file_time_type> times;
+    for (const auto& file : ListFiles(path_)) {
+      before[file] = ReadFileOrDie(path_ + "/" + file);
+      times[file] = fs::last_write_time(path_ + "/" + file);
+    }
+    EXPECT_TRUE(Check().sound());
+    ASSERT_EQ(ListFiles(path_).size(), before.size());
+    for (const auto& [file, content] : before) {
+      EXPECT_TRUE(ReadFileOrDie(path_ + "/" + file) == content) << file;
+      EXPECT_EQ(fs::last_write_time(path_ + "/" + file), times[file]) << file;
+    }
+  }
+}
+
+TEST_F(CheckDatabaseTest, WhatCannotBeLookedAtIsAnErrorAndNoFinding) {
+  CheckReport report;
+  EXPECT_CODE(CheckDatabase({}, path_, &report), kNotFound);
+  auto db = OpenOrFail(TinyOptions(2), path_);
+  EXPECT_CODE(CheckDatabase({}, path_, &report), kBusy);
+  db.reset();
+  EXPECT_OK(CheckDatabase({}, path_, &report));
+  // And the other way round: a check does not keep the database from being opened later.
+  ExpectFilled(TinyOptions(2), 0);
+}
+
+TEST_F(CheckDatabaseTest, OrderIsThatOfTheComparator) {
+  class Backwards : public Comparator {
+   public:
+    int Compare(Slice a, Slice b) const override { return b.compare(a); }
+    const char* Name() const override { return "test.backwards"; }
+  } backwards;
+  Options options = TinyOptions(2);
+  options.comparator = &backwards;
+  { Fill(options, 50); }
+  CheckReport report;
+  EXPECT_CODE(CheckDatabase({}, path_, &report), kNotSupported);
+  CheckOptions with_order;
+  with_order.comparator = &backwards;
+  ASSERT_OK(CheckDatabase(with_order, path_, &report));
+  EXPECT_TRUE(report.sound());
+}
+
+// ---- Damage
+
+TEST_F(CheckDatabaseTest, EachKindOfDamageIsNamed) {
+  ASSERT_NO_FATAL_FAILURE(Make(Life::kClosed));
+  const std::string pristine = directory_.File("pristine");
+  fs::copy(path_, pristine, fs::copy_options::recursive);
+  struct Damage {
+    const char* finding;
+    std::function<void(const Media&)> apply;
+  };
+  const auto flip = [](uint64_t bit) { return [bit](uint64_t word) { return word ^ uint64_t { 1 } << bit; }; };
+  const PmPtr none;
+  const auto next_word = [](PmPtr entry, uint32_t layer) { return entry + offsetof(LogEntry, next) + 8ull * layer; };
+  const auto root = [](const Media& media) {
+    return PmPtr(1, static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(media.root(1)) - media.image(1)->base()));
+  };
+  const Damage kDamages[] = {
+      {"checksum of the pool header", [&](const Media&) { Change(*Load(), PmPtr(1, 40), flip(3)); }},
+      {"heap header",
+       [&](const Media& media) { Change(media, PmPtr(0, PoolView(media.image(0)->base(), 1).heap_begin() + 16), flip(1)); }},
+      {"checksum of the root", [&](const Media& media) { Change(media, root(media) + 16, flip(5)); }},
+      {"generation limit", [&](const Media& media) { Change(media, root(media) + 40, flip(20)); }},
+      {"pointer to metadata object 1", [&](const Media& media) { Change(media, root(media) + 64 + 16 + 8, flip(9)); }},
+      {"link to a block", [&](const Media& media) { Change(media, root(media) + 56, flip(12)); }},
+      {"segment header",
+       [&](const Media& media) { Change(media, PmPtr(media.segments()[0].region, media.segments()[0].data - 40), flip(1)); }},
+      {"damaged log entry", [&](const Media& media) { Change(media, TallEntry(media, 1) + 8, flip(30)); }},
+      {"leads to no valid entry", [&](const Media& media) { Change(media, next_word(TallEntry(media, 1), 0), flip(20)); }},
+      {"marked dead", [&](const Media& media) { Change(media, next_word(TallEntry(media, 1), 0), flip(0)); }},
+      {"unknown marks", [&](const Media& media) { Change(media, next_word(TallEntry(media, 2), 1), flip(2)); }},
+      {"misses an entry",
+       [&](const Media& media) { Change(media, next_word(TallEntry(media, 3), 2), [](uint64_t) { return 0; }); }},
+      {"out of order",
+       [&](const Media& media) {
+         const PmPtr entry = TallEntry(media, 1);
+         Change(media, next_word(entry, 0), [&](uint64_t) { return entry.raw(); });
+       }},
+      // The pointer skips an entry: every list is sorted, but one entry is in none.
+      {"the lists have",
+       [&](const Media& media) {
+         const PmPtr entry = TallEntry(media, 1);
+         const PmPtr skipped(media.Resolve<LogEntry>(entry)->Next(0));
+         Change(media, next_word(entry, 0), [&](uint64_t) { return media.Resolve<LogEntry>(skipped)->next[0]; });
+       }},
+      {"MANIFEST is damaged",
+       [&](const Media& media) {
+         uint64_t bytes = 0;
+         const uint8_t* manifest = media.Metadata(0, MetadataSlot::kManifest, &bytes);
+         Change(media, PmPtr(0, static_cast<uint64_t>(manifest - media.image(0)->base()) + 8), flip(3));
+       }},
+      {"head of the last level",
+       [&](const Media& media) {
+         Change(
+             media,
+             PmPtr(0, static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(media.l1_head(0)->next) - media.image(0)->base())),
+             flip(7));
+       }},
+  };
+  for (const Damage& damage : kDamages) {
+    SCOPED_TRACE(damage.finding);
+    fs::remove_all(path_);
+    fs::copy(pristine, path_, fs::copy_options::recursive);
+    damage.apply(*Load());
+    const CheckReport report = Check();
+    EXPECT_TRUE(Names(report, damage.finding));
+    std::unique_ptr<DB> db;
+    Options strict = TinyOptions(2);
+    strict.verify_at_open = true;
+    EXPECT_CODE(Open(strict, &db), kCorruption);
+  }
+}
+
+TEST_F(CheckDatabaseTest, ALeakedSegmentIsFound) {
+  ASSERT_NO_FATAL_FAILURE(Make(Life::kClosed));
+  const auto media = Load();
+  for (const MediaSegment& segment : media->segments()) {
+    if (segment.state != SegmentState::kFree) continue;
+    // The descriptor forgets its segment, as an unfinished release would; the heap does not.
+    const RegionImage& image = *media->image(segment.region);
+    const auto* block =
+        reinterpret_cast<const DirectoryBlock*>(image.base() + AlignToLine(media->root(segment.region)->directory.offset));
+    for (const SegmentDescriptor& descriptor : block->descriptors) {
+      if (descriptor.object.offset != segment.object) continue;
+      Change(*media,
+             PmPtr(segment.region,
+                   static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(&descriptor.object.offset) - image.base())),
+             [](uint64_t) { return 0; });
+    }
+    EXPECT_TRUE(Names(Check(), "nothing uses"));
+    return;
+  }
+  FAIL() << "no free segment";
+}
+
+TEST_F(CheckDatabaseTest, FilesThatAreNotAsTheyShouldBe) {
+  Fill(TinyOptions(2), 200);
+  const std::string pristine = directory_.File("pristine");
+  fs::copy(path_, pristine, fs::copy_options::recursive);
+  const std::pair<const char*, std::function<void(const std::string&)>> kDamages[] = {
+      {"empty", [](const std::string& file) { fs::resize_file(file, 0); }},
+      {"short", [](const std::string& file) { fs::resize_file(file, fs::file_size(file) / 2); }},
+      {"odd", [](const std::string& file) { fs::resize_file(file, fs::file_size(file) - 3); }},
+      {"long", [](const std::string& file) { std::ofstream(file, std::ios::app) << "more"; }},
+      {"foreign", [](const std::string& file) { WriteFileOrDie(file, Random(1).Bytes(fs::file_size(file))); }},
+      {"missing", [](const std::string& file) { fs::remove(file); }},
+      {"a directory", [](const std::string& file) { fs::remove(file), fs::create_directory(file); }},
+  };
+  for (const auto& name : RegionFiles(path_)) {
+    if (name.ends_with(".set")) continue;  // derived: made anew by every open
+    for (const auto& [what, apply] : kDamages) {
+      SCOPED_TRACE(name + ": " + what);
+      fs::remove_all(path_);
+      fs::copy(pristine, path_, fs::copy_options::recursive);
+      apply(path_ + "/" + name);
+      CheckReport report;
+      const Status status = CheckDatabase({}, path_, &report);
+      EXPECT_TRUE(status.ok() ? !report.sound() : status.IsIOError()) << status.ToString();
+      std::unique_ptr<DB> db;
+      EXPECT_FALSE(Open(TinyOptions(2), &db).ok());
+    }
+  }
+  // Two files change places; then two regions do.
+  for (const auto& [a, b] :
+       {std::pair<std::string, std::string>("/region-0/000000.pmem", "/region-1/000000.pmem"), {"/region-0", "/region-1"}}) {
+    fs::remove_all(path_);
+    fs::copy(pristine, path_, fs::copy_options::recursive);
+    fs::rename(path_ + a, path_ + "/other");
+    fs::rename(path_ + b, path_ + a);
+    fs::rename(path_ + "/other", path_ + b);
+    EXPECT_FALSE(Check().sound()) << a;
+    std::unique_ptr<DB> db;
+    EXPECT_CODE(Open(TinyOptions(2), &db), kCorruption) << a;
+  }
+}
+
+}  // namespace
+}  // namespace braiddb::test

@@ -1,0 +1,198 @@
+// ReadOptions::verify_checksums, Options::verify_at_open, damage in the log behind the boundary, and files that shrink.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "braiddb/check.h"
+#include "braiddb/db.h"
+#include "db/test_hooks.h"
+#include "log/log_entry.h"
+#include "tests/support/db_fixture.h"
+#include "tests/support/db_test_util.h"
+#include "util/sync_point.h"
+
+namespace braiddb::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where the value of `key` lies in the mapped pool of an open database.
+char* PlaceOf(DB* db, Slice key) {
+  PinnableSlice value;
+  EXPECT_OK(db->Get({}, key, &value));
+  return const_cast<char*>(value.data());
+}
+
+ReadOptions Verified() {
+  ReadOptions options;
+  options.verify_checksums = true;
+  return options;
+}
+
+class CheckReadsTest : public DbOpenTest {};
+
+TEST_F(CheckReadsTest, VerifiedReadsFindADamagedValueInEveryLevel) {
+  auto db = OpenOrFail(TinyOptions(2), path_);
+  for (const char* level : {"memtable", "L0", "L1"}) {
+    SCOPED_TRACE(level);
+    for (int i = 0; i < 50; ++i) ASSERT_OK(db->Put({}, NumberedKey(i), PatternedValue(i, 40)));
+    if (level[0] == 'L') {
+      ASSERT_OK(level[1] == '0' ? db->Flush() : db->CompactRange({}, nullptr, nullptr));
+    }
+    const std::string key = NumberedKey(20);
+    EXPECT_EQ(GetOrText(db.get(), key, Verified()), PatternedValue(20, 40));
+    PlaceOf(db.get(), key)[7] ^= 0x10;
+    std::string value;
+    PinnableSlice pinned;
+    EXPECT_OK(db->Get({}, key, &value));  // which is what plain reads promise: nothing
+    EXPECT_CODE(db->Get(Verified(), key, &value), kCorruption);
+    EXPECT_CODE(db->Get(Verified(), key, &pinned), kCorruption);
+    std::vector<std::string> values;
+    const std::vector<Status> statuses = db->MultiGet(Verified(), {NumberedKey(19), key, NumberedKey(21)}, &values);
+    EXPECT_OK(statuses[0]);
+    EXPECT_CODE(statuses[1], kCorruption);
+    EXPECT_OK(statuses[2]);
+    const Snapshot* snapshot = db->GetSnapshot();
+    ReadOptions at_snapshot = Verified();
+    at_snapshot.snapshot = snapshot;
+    EXPECT_CODE(db->Get(at_snapshot, key, &value), kCorruption);
+    db->ReleaseSnapshot(snapshot);
+    EXPECT_OK(db->Get(Verified(), NumberedKey(21), &value));
+    PlaceOf(db.get(), key)[7] ^= 0x10;
+    EXPECT_EQ(GetOrText(db.get(), key, Verified()), PatternedValue(20, 40));
+  }
+}
+
+TEST_F(CheckReadsTest, AVerifiedIteratorStopsAtDamageAndSaysSo) {
+  auto db = OpenOrFail(TinyOptions(2), path_);
+  for (int i = 0; i < 100; ++i) ASSERT_OK(db->Put({}, NumberedKey(i), PatternedValue(i, 40)));
+  ASSERT_OK(db->CompactRange({}, nullptr, nullptr));
+  char* const value = PlaceOf(db.get(), NumberedKey(60));
+  *value ^= 1;
+  for (const bool forward : {true, false}) {
+    SCOPED_TRACE(forward ? "forward" : "backward");
+    const auto it = db->NewIterator(Verified());
+    int seen = 0;
+    for (forward ? it->SeekToFirst() : it->SeekToLast(); it->Valid(); forward ? it->Next() : it->Prev()) ++seen;
+    EXPECT_EQ(seen, forward ? 60 : 38);  // backward, the entry before is read to see whether it is a version of the same key
+    EXPECT_CODE(it->status(), kCorruption);
+  }
+  const auto it = db->NewIterator(Verified());
+  it->Seek(NumberedKey(60));
+  EXPECT_FALSE(it->Valid());
+  EXPECT_CODE(it->status(), kCorruption);
+  *value ^= 1;
+  EXPECT_EQ(ScanForward(db.get(), Verified()).size(), 100u);
+}
+
+TEST_F(CheckReadsTest, ADamagedDeletionIsNoAbsence) {
+  auto db = OpenOrFail(TinyOptions(2), path_);
+  ASSERT_OK(db->Put({}, "key", "value"));
+  // The type is in the header of the entry, before its pointers.
+  char* const value = PlaceOf(db.get(), "key");
+  LogEntry* entry = nullptr;
+  for (uint32_t height = 1; height <= kMaxHeight && entry == nullptr; ++height) {
+    auto* candidate = reinterpret_cast<LogEntry*>(value - 3 - 8 * height - sizeof(LogEntry));
+    if (candidate->height() == height && candidate->key() == "key" && candidate->type() == EntryType::kPut) entry = candidate;
+  }
+  ASSERT_NE(entry, nullptr);
+  entry->tag ^= 1;
+  std::string read;
+  EXPECT_CODE(db->Get({}, "key", &read), kNotFound);
+  EXPECT_CODE(db->Get(Verified(), "key", &read), kCorruption);
+  entry->tag ^= 1;
+}
+
+TEST_F(CheckReadsTest, VerifiedReadsAreRightWhileTablesAreMerged) {
+  auto db = OpenOrFail(TinyOptions(2), path_);
+  for (int i = 0; i < 400; ++i) ASSERT_OK(db->Put({}, NumberedKey(i), PatternedValue(i, 20)));
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (int round = 0; !stop; ++round) {
+      for (int i = 0; i < 400; ++i) EXPECT_OK(db->Put({}, NumberedKey(i), PatternedValue(i, 20 + round % 50)));
+    }
+  });
+  for (int round = 0; round < 40 && !HasFailure(); ++round) {
+    const auto it = db->NewIterator(Verified());
+    for (round % 2 == 0 ? it->SeekToFirst() : it->SeekToLast(); it->Valid(); round % 2 == 0 ? it->Next() : it->Prev()) {
+    }
+    EXPECT_OK(it->status());
+    std::string value;
+    for (int i = 0; i < 400; ++i) EXPECT_OK(db->Get(Verified(), NumberedKey(i), &value));
+  }
+  stop = true;
+  writer.join();
+}
+
+// ---- Opening
+
+TEST_F(CheckReadsTest, VerifyAtOpenRefusesWhatAPlainOpenDoesNotSee) {
+  Fill(TinyOptions(2), 300);
+  {
+    auto db = OpenOrFail(TinyOptions(2), path_);
+    *PlaceOf(db.get(), NumberedKey(10)) ^= 4;
+  }
+  Options strict = TinyOptions(2);
+  strict.verify_at_open = true;
+  std::unique_ptr<DB> db;
+  EXPECT_CODE(Open(strict, &db), kCorruption);
+  EXPECT_EQ(db, nullptr);
+  db = OpenOrFail(TinyOptions(2), path_);
+  *PlaceOf(db.get(), NumberedKey(10)) ^= 4;
+  db.reset();
+  ExpectFilled(strict, 300);
+}
+
+// A child writes 100 keys, damages the value of one and is killed.
+int WriteAndDamage(const std::string& path, int damaged) {
+  std::unique_ptr<DB> db;
+  if (!DB::Open(TinyOptions(1), path, &db).ok()) return 1;
+  for (int i = 0; i < 100; ++i) {
+    if (!db->Put({}, NumberedKey(i), PatternedValue(i, 40)).ok()) return 2;
+  }
+  *PlaceOf(db.get(), NumberedKey(damaged)) ^= 1;
+  _exit(0);
+}
+
+TEST_F(CheckReadsTest, DamageInTheLogIsToldFromAWriteThatWasCutOff) {
+  ASSERT_EQ(RunInChild([this] { return WriteAndDamage(path_, 50); }), 0);
+  std::unique_ptr<DB> db;
+  EXPECT_CODE(Open(TinyOptions(1), &db), kCorruption);
+  EXPECT_FALSE(ChecksAsSound(path_));
+  ASSERT_OK(DB::Destroy(TinyOptions(1), path_));
+
+  // The last write looks as if it had not been finished.
+  ASSERT_EQ(RunInChild([this] { return WriteAndDamage(path_, 99); }), 0);
+  EXPECT_TRUE(ChecksAsSound(path_));
+  ASSERT_OK(Open(TinyOptions(1), &db));
+  EXPECT_EQ(ScanForward(db.get()).size(), 99u);
+}
+
+TEST_F(CheckReadsTest, APartThatShrinksWhileItIsOpenedIsAnErrorAndNotTheEnd) {
+  Fill(TinyOptions(1), 300);
+  const std::string part = path_ + "/region-0/000000.pmem";
+  const std::string pristine = directory_.File("pristine");
+  fs::copy(path_, pristine, fs::copy_options::recursive);
+  for (const uint64_t left : {uint64_t{100}, uint64_t{4096}, uint64_t{1} << 20, uint64_t{6} << 20, (uint64_t{8} << 20) - 4096}) {
+    SCOPED_TRACE(left);
+    fs::remove_all(path_);
+    fs::copy(pristine, path_, fs::copy_options::recursive);
+    const int code = RunInChild([&] {
+      SyncPoints::Instance().SetCallback("Region::Open:Checked", [&](void*) { fs::resize_file(part, left); });
+      SyncPoints::Instance().Enable();
+      std::unique_ptr<DB> db;
+      return static_cast<int>(Open(TinyOptions(1), &db).code());
+    });
+    EXPECT_EQ(code, static_cast<int>(Status::Code::kCorruption)) << "256 and more: a signal";
+  }
+}
+
+}  // namespace
+}  // namespace braiddb::test

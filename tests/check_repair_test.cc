@@ -1,0 +1,244 @@
+// RepairDatabase: what is intact is saved, newest versions, deletions and whole batches respected; what is lost is said.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braiddb/check.h"
+#include "braiddb/db.h"
+#include "check/media.h"
+#include "log/log_reader.h"
+#include "pmem/layout.h"
+#include "tests/mutation/mutation_database.h"
+#include "tests/support/db_fixture.h"
+#include "tests/support/db_test_util.h"
+
+namespace braiddb::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CheckRepairTest : public DbOpenTest {
+ protected:
+  RepairReport Repair() {
+    RepairReport report;
+    RepairOptions options;
+    options.target = TinyOptions(0);
+    fs::remove_all(fresh_);
+    EXPECT_OK(RepairDatabase(options, path_, fresh_, &report));
+    EXPECT_TRUE(ChecksAsSound(fresh_));
+    return report;
+  }
+  std::map<std::string, std::string> Saved() {
+    auto db = OpenOrFail(TinyOptions(0), fresh_);
+    const Pairs pairs = ScanForward(db.get());
+    return {pairs.begin(), pairs.end()};
+  }
+
+  // Fills [offset, offset + bytes) of the region with bytes that mean nothing.
+  void Scribble(uint32_t region, uint64_t offset, size_t bytes) {
+    for (size_t part = 0;; ++part) {
+      const std::string file = path_ + "/region-" + std::to_string(region) + "/" + PartName(part);
+      const uint64_t size = fs::file_size(file);
+      if (offset >= size) {
+        offset -= size;
+        continue;
+      }
+      std::string content = ReadFileOrDie(file);
+      content.replace(offset, bytes, Random(7).Bytes(bytes));
+      WriteFileOrDie(file, content);
+      return;
+    }
+  }
+
+  std::unique_ptr<Media> Load() {
+    CheckReport report;
+    Findings findings(&report);
+    std::unique_ptr<Media> media;
+    EXPECT_OK(Media::Load(path_, {}, &findings, &media));
+    return media;
+  }
+  // Where the valid entries with this key lie, oldest first.
+  std::vector<PmPtr> Find(const Media& media, Slice key) {
+    std::map<uint64_t, PmPtr> found;
+    for (const MediaSegment& segment : media.segments()) {
+      if (!segment.used()) continue;
+      LogReader reader(media.Resolve(segment.start()), segment.generation, segment.limit());
+      while (const LogEntry* entry = reader.NextValid()) {
+        if (entry->key() == key) found[entry->sequence()] = segment.start() + reader.entry_offset();
+      }
+    }
+    std::vector<PmPtr> places;
+    for (const auto& [sequence, place] : found) places.push_back(place);
+    return places;
+  }
+  uint64_t OffsetOf(const Media& media, const void* address, uint32_t region) {
+    return static_cast<uint64_t>(static_cast<const uint8_t*>(address) - media.image(region)->base());
+  }
+
+  const std::string fresh_ = directory_.File("fresh");
+};
+
+TEST_F(CheckRepairTest, ASoundDatabaseIsCopiedWhole) {
+  for (const Life life : {Life::kClosed, Life::kKilled, Life::kMerging, Life::kMerged}) {
+    SCOPED_TRACE(NameOf(life));
+    fs::remove_all(path_);
+    fs::remove_all(directory_.File("older"));
+    const MutationDatabase database(life);
+    ASSERT_TRUE(database.Make(path_, directory_.File("older")));
+    const RepairReport report = Repair();
+    EXPECT_TRUE(report.damage.empty());
+    EXPECT_TRUE(report.lost.empty()) << report.lost.front();
+    auto saved = Saved();
+    EXPECT_EQ(saved.size(), report.keys);
+    for (const auto& key : database.optional()) EXPECT_EQ(saved.erase(key), life == Life::kKilled ? 1u : 0u);
+    EXPECT_TRUE(saved == database.expected());
+  }
+}
+
+TEST_F(CheckRepairTest, NothingIsLostWithManifestHeadsRootsOrDirectories) {
+  const MutationDatabase database(Life::kClosed);
+  ASSERT_TRUE(database.Make(path_, directory_.File("older")));
+  const std::string pristine = directory_.File("pristine");
+  fs::copy(path_, pristine, fs::copy_options::recursive);
+  const std::pair<const char*, std::function<void(const Media&)>> kDamages[] = {
+      {"MANIFEST",
+       [&](const Media& media) {
+         uint64_t bytes = 0;
+         const uint8_t* object = media.Metadata(0, MetadataSlot::kManifest, &bytes);
+         Scribble(0, OffsetOf(media, object, 0), bytes);
+       }},
+      {"heads", [&](const Media& media) { Scribble(0, OffsetOf(media, media.l1_head(0), 0), sizeof(SkipListHead)); }},
+      {"root", [&](const Media& media) { Scribble(1, OffsetOf(media, media.root(1), 1), sizeof(RegionRoot)); }},
+      {"directory",
+       [&](const Media& media) { Scribble(0, AlignToLine(media.root(0)->directory.offset), sizeof(DirectoryBlock)); }},
+      {"pool header", [&](const Media&) { Scribble(0, 0, 8192); }},
+      {"PARTS", [&](const Media&) { fs::remove(path_ + "/region-0/PARTS"); }},
+      {"all of them",
+       [&](const Media& media) {
+         for (uint32_t region : {0u, 1u}) {
+           const uint64_t directory = AlignToLine(media.root(region)->directory.offset);
+           Scribble(region, OffsetOf(media, media.root(region), region), sizeof(RegionRoot));
+           Scribble(region, directory, sizeof(DirectoryBlock));
+           Scribble(region, 0, 8192);
+         }
+       }},
+  };
+  for (const auto& [what, apply] : kDamages) {
+    SCOPED_TRACE(what);
+    fs::remove_all(path_);
+    fs::copy(pristine, path_, fs::copy_options::recursive);
+    apply(*Load());
+    EXPECT_FALSE(ChecksAsSound(path_));
+    const RepairReport report = Repair();
+    EXPECT_FALSE(report.damage.empty());
+    EXPECT_TRUE(Saved() == database.expected());
+  }
+}
+
+TEST_F(CheckRepairTest, WithADamagedEntryJustThatIsLost) {
+  Fill(TinyOptions(1), 300);
+  const PmPtr place = Find(*Load(), NumberedKey(100)).at(0);
+  Scribble(0, place.offset() + 60, 16);
+  const RepairReport report = Repair();
+  EXPECT_EQ(report.damaged_stretches, 1u);
+  EXPECT_EQ(report.lost.size(), 1u);
+  auto saved = Saved();
+  EXPECT_EQ(saved.size(), 299u);
+  EXPECT_FALSE(saved.contains(NumberedKey(100)));
+  for (const auto& [key, value] : saved) EXPECT_EQ(value, PatternedValue(std::stoul(key.substr(3)), 100)) << key;
+}
+
+TEST_F(CheckRepairTest, NewestVersionsAndDeletionsCount) {
+  {
+    auto db = OpenOrFail(MutationDatabase::MakeOptions(), path_);
+    for (const char* key : {"a", "b", "c", "d"}) ASSERT_OK(db->Put({}, key, "old"));
+    const Snapshot* snapshot = db->GetSnapshot();  // keeps the old versions in their lists
+    ASSERT_OK(db->Put({}, "a", "new"));
+    ASSERT_OK(db->Delete({}, "b"));
+    ASSERT_OK(db->Flush());
+    ASSERT_OK(db->Put({}, "c", "newer"));
+    ASSERT_OK(db->CompactRange({}, nullptr, nullptr));
+    ASSERT_OK(db->Delete({}, "d"));
+    db->ReleaseSnapshot(snapshot);
+    ASSERT_OK(db->Close());
+  }
+  const uint64_t manifest = [&] {
+    const auto media = Load();
+    uint64_t bytes = 0;
+    return OffsetOf(*media, media->Metadata(0, MetadataSlot::kManifest, &bytes), 0);
+  }();
+  for (const bool without_manifest : {false, true}) {
+    if (without_manifest) Scribble(0, manifest, 64);
+    Repair();
+    const std::map<std::string, std::string> expected = {{"a", "new"}, {"c", "newer"}};
+    EXPECT_TRUE(Saved() == expected);
+  }
+}
+
+TEST_F(CheckRepairTest, ABatchIsSavedWholeOrNotAtAll) {
+  {
+    auto db = OpenOrFail(MutationDatabase::MakeOptions(), path_);
+    for (const char* name : {"x", "y", "z"}) {
+      WriteBatch batch;
+      for (int i = 0; i < 5; ++i) batch.Put(std::string(name) + std::to_string(i), PatternedValue(i, 50));
+      ASSERT_OK(db->Put({}, std::string("before ") + name, "1"));
+      ASSERT_OK(db->Write({}, batch));
+      ASSERT_OK(db->Put({}, std::string("after ") + name, "1"));
+    }
+    ASSERT_OK(db->Close());
+  }
+  const std::string pristine = directory_.File("pristine");
+  fs::copy(path_, pristine, fs::copy_options::recursive);
+  for (const char* damaged : {"y0", "y2", "y4"}) {
+    SCOPED_TRACE(damaged);
+    fs::remove_all(path_);
+    fs::copy(pristine, path_, fs::copy_options::recursive);
+    const auto media = Load();
+    const PmPtr place = Find(*media, damaged).at(0);
+    Scribble(place.region(), place.offset(), 8);
+    const RepairReport report = Repair();
+    EXPECT_GE(report.broken_batches + report.damaged_stretches, 2u);
+    EXPECT_FALSE(report.lost.empty());
+    const auto saved = Saved();
+    EXPECT_EQ(saved.size(), 16u);
+    for (const auto& [key, value] : saved) EXPECT_NE(key[0], 'y') << key;
+  }
+}
+
+TEST_F(CheckRepairTest, MissingFilesAndRegionsCostWhatWasInThem) {
+  const MutationDatabase database(Life::kClosed);
+  ASSERT_TRUE(database.Make(path_, directory_.File("older")));
+  const std::string pristine = directory_.File("pristine");
+  fs::copy(path_, pristine, fs::copy_options::recursive);
+  for (const char* gone : {"/region-1", "/region-0", "/region-0/000001.pmem"}) {
+    SCOPED_TRACE(gone);
+    fs::remove_all(path_);
+    fs::copy(pristine, path_, fs::copy_options::recursive);
+    ASSERT_GT(fs::remove_all(path_ + gone), 0u);
+    const RepairReport report = Repair();
+    EXPECT_FALSE(report.lost.empty());
+    const auto saved = Saved();
+    EXPECT_GT(saved.size(), 0u);
+    EXPECT_LT(saved.size(), database.expected().size());
+  }
+}
+
+TEST_F(CheckRepairTest, RefusesWhatItMustNotDo) {
+  Fill(TinyOptions(1), 10);
+  RepairReport report;
+  RepairOptions options;
+  EXPECT_CODE(RepairDatabase(options, path_, path_, &report), kInvalidArgument);
+  EXPECT_CODE(RepairDatabase(options, directory_.File("nowhere"), fresh_, &report), kNotFound);
+  EXPECT_FALSE(fs::exists(fresh_));
+  auto db = OpenOrFail(TinyOptions(1), path_);
+  EXPECT_CODE(RepairDatabase(options, path_, fresh_, &report), kBusy);
+}
+
+}  // namespace
+}  // namespace braiddb::test

@@ -1,0 +1,157 @@
+// The program braiddb: its verbs, exit codes and output.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "tests/mutation/mutation_database.h"
+#include "tests/support/db_fixture.h"
+#include "tests/support/db_test_util.h"
+
+namespace braiddb::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Result {
+  int exit_code;
+  std::string out;
+  std::string error;
+};
+
+class ToolTest : public DbOpenTest {
+ protected:
+  Result Run(const std::string& arguments) {
+    const std::string error_file = directory_.File("stderr");
+    Result result;
+    std::FILE* pipe = popen((std::string(BRAIDDB_TOOL) + " " + arguments + " 2>" + error_file).c_str(), "r");
+    std::array<char, 4096> buffer;
+    while (const size_t bytes = fread(buffer.data(), 1, buffer.size(), pipe)) result.out.append(buffer.data(), bytes);
+    const int status = pclose(pipe);
+    result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    result.error = ReadFileOrDie(error_file);
+    return result;
+  }
+  void Damage() {
+    for (const auto& name : RegionFiles(path_)) {
+      std::string content = ReadFileOrDie(path_ + "/" + name);
+      const size_t at = content.find(PatternedValue(7, 100));
+      if (at == std::string::npos) continue;
+      content[at] = static_cast<char>(content[at] ^ 1);
+      return WriteFileOrDie(path_ + "/" + name, content);
+    }
+    FAIL() << "no file has the value";
+  }
+  static bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+};
+
+TEST_F(ToolTest, CheckSaysWhatItFinds) {
+  Fill(TinyOptions(1), 100);
+  std::map<std::string, std::string> before;
+  for (const auto& file : ListFiles(path_)) before[file] = ReadFileOrDie(path_ + "/" + file);
+  const Result sound = Run("check " + path_);
+  EXPECT_EQ(sound.exit_code, 0) << sound.out << sound.error;
+  EXPECT_TRUE(Has(sound.out, "\nsound\n")) << sound.out;
+  EXPECT_TRUE(Has(sound.out, "entries")) << sound.out;
+  EXPECT_EQ(sound.error, "");
+  for (const auto& [file, content] : before) EXPECT_TRUE(ReadFileOrDie(path_ + "/" + file) == content) << file;
+  EXPECT_EQ(ListFiles(path_).size(), before.size());
+
+  Damage();
+  const Result damaged = Run("check " + path_);
+  EXPECT_EQ(damaged.exit_code, 1);
+  for (const char* part : {"damaged: a damaged log entry", "where: ", ".pmem, byte ", "what to do: ", "\nDAMAGED\n"})
+    EXPECT_TRUE(Has(damaged.out, part)) << part << " is not in\n" << damaged.out;
+}
+
+TEST_F(ToolTest, CheckCannotLook) {
+  EXPECT_EQ(Run("check " + path_).exit_code, 2);
+  auto db = OpenOrFail(TinyOptions(1), path_);
+  const Result busy = Run("check " + path_);
+  EXPECT_EQ(busy.exit_code, 2);
+  EXPECT_TRUE(Has(busy.error, "busy")) << busy.error;
+}
+
+TEST_F(ToolTest, DumpIsForPeopleAndForPrograms) {
+  {
+    auto db = OpenOrFail(MutationDatabase::MakeOptions(), path_);
+    ASSERT_OK(db->Put({}, "in the last level", "1"));
+    ASSERT_OK(db->CompactRange({}, nullptr, nullptr));
+    ASSERT_OK(db->Put({}, std::string("\0%\n\xff", 4), "two"));
+    ASSERT_OK(db->Delete({}, "gone"));
+    ASSERT_OK(db->Close());
+  }
+  const Result text = Run("dump " + path_);
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  for (const char* part : {"region region=0 ", "region region=1 ", "manifest generation=", "table id=", "segment region=",
+                           "level level=0 tables=1 entries=2", "level level=1 entries=1"})
+    EXPECT_TRUE(Has(text.out, part)) << part << " is not in\n" << text.out;
+  EXPECT_FALSE(Has(text.out, "entry "));
+
+  const Result entries = Run("dump --entries " + path_);
+  EXPECT_TRUE(Has(entries.out, "type=put batch=false state=live")) << entries.out;
+  EXPECT_TRUE(Has(entries.out, "key=%00%25%0A%FF value=two\n")) << entries.out;
+  EXPECT_TRUE(Has(entries.out, "type=delete")) << entries.out;
+
+  const Result json = Run("dump --json --entries " + path_);
+  EXPECT_EQ(json.exit_code, 0);
+  std::istringstream lines(json.out);
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    EXPECT_TRUE(line.starts_with("{\"") && line.ends_with("}")) << line;
+  }
+  EXPECT_EQ(count, 1 + 3);
+  EXPECT_TRUE(Has(json.out, "\"comparator\":\"braiddb.BytewiseComparator\"")) << json.out;
+  EXPECT_TRUE(Has(json.out, "\"key\":\"in the last level\",\"value\":\"1\"}")) << json.out;
+}
+
+TEST_F(ToolTest, RepairMakesANewDatabase) {
+  Fill(TinyOptions(1), 100);
+  const std::string fresh = directory_.File("fresh");
+  const Result whole = Run("repair " + path_ + " " + fresh);
+  EXPECT_EQ(whole.exit_code, 0) << whole.out << whole.error;
+  EXPECT_TRUE(Has(whole.out, "100 keys")) << whole.out;
+  Damage();
+  EXPECT_EQ(Run("repair " + path_ + " " + fresh).exit_code, 2) << "there is a database already";
+  fs::remove_all(fresh);
+  const Result repaired = Run("repair --regions 2 " + path_ + " " + fresh);
+  EXPECT_EQ(repaired.exit_code, 1) << repaired.error;
+  EXPECT_TRUE(Has(repaired.out, "99 keys")) << repaired.out;
+  EXPECT_TRUE(Has(repaired.out, "lost: ")) << repaired.out;
+  EXPECT_EQ(Run("check " + fresh).exit_code, 0);
+  auto db = OpenOrFail(TinyOptions(2), fresh);
+  EXPECT_EQ(ScanForward(db.get()).size(), 99u);
+}
+
+TEST_F(ToolTest, RegionsElsewhereAreFound) {
+  Options options = TinyOptions(2);
+  options.region_paths = {directory_.File("r0"), directory_.File("r1")};
+  Fill(options, 50);
+  EXPECT_EQ(Run("check " + path_).exit_code, 2);
+  const Result result =
+      Run("check --region-path " + options.region_paths[0] + " --region-path " + options.region_paths[1] + " " + path_);
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.error;
+}
+
+TEST_F(ToolTest, ArgumentsAreChecked) {
+  EXPECT_EQ(Run("").exit_code, 2);
+  EXPECT_EQ(Run("frobnicate x").exit_code, 2);
+  EXPECT_EQ(Run("check").exit_code, 2);
+  EXPECT_EQ(Run("check a b").exit_code, 2);
+  EXPECT_EQ(Run("check --nonsense a").exit_code, 2);
+  EXPECT_EQ(Run("repair a").exit_code, 2);
+  EXPECT_EQ(Run("check --comparator odd a").exit_code, 2);
+  for (const char* help : {"--help", "check --help", "dump --help", "repair --help"}) {
+    const Result result = Run(help);
+    EXPECT_EQ(result.exit_code, 0) << help;
+    EXPECT_TRUE(Has(result.out, "braiddb ")) << result.out;
+  }
+}
+
+}  // namespace
+}  // namespace braiddb::test
