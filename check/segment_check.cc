@@ -11,7 +11,7 @@ void CheckEnd(const Media& media, const MediaSegment& segment, const LogReader& 
               Findings* findings) {
   const PmPtr end = segment.start() + reader.end();
   if (segment.state == SegmentState::kOpen) {
-    const uint64_t behind = reader.FindWholeWrite(reader.end());
+    const uint64_t behind = media.may_lose_writes() ? UINT64_MAX : reader.FindWholeWrite(reader.end());
     if (behind != UINT64_MAX) {
       findings->Add("a damaged log entry: intact ones lie behind it, " + std::to_string(behind - reader.end()) + " bytes on",
                     media.Place(end) + ", open segment");
