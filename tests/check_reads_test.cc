@@ -14,6 +14,7 @@
 #include "braiddb/db.h"
 #include "db/test_hooks.h"
 #include "log/log_entry.h"
+#include "pmem/persist_mode.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
 #include "util/sync_point.h"
@@ -173,6 +174,23 @@ TEST_F(CheckReadsTest, DamageInTheLogIsToldFromAWriteThatWasCutOff) {
   EXPECT_TRUE(ChecksAsSound(path_));
   ASSERT_OK(Open(TinyOptions(1), &db));
   EXPECT_EQ(ScanForward(db.get()).size(), 99u);
+}
+
+TEST(CheckReadsOnDiskTest, WhereWritesMayBeLostDamageInTheLogIsTakenForThat) {
+  TestDirectory directory(TestDirectory::Medium::kDisk);
+  const std::string path = directory.File("db");
+  ASSERT_EQ(RunInChild([&] { return WriteAndDamage(path, 50); }), 0);
+  PersistMode mode = PersistMode::kAuto;
+  ASSERT_OK(ResolvePersistMode(path + "/region-0/000000.pmem", PersistMode::kAuto, &mode));
+  if (mode != PersistMode::kPage) GTEST_SKIP() << "no disk";
+  std::string log;
+  Options options = TinyOptions(1);
+  options.info_log = [&log](std::string_view line) { log.append(line) += '\n'; };
+  EXPECT_TRUE(ChecksAsSound(path));
+  std::unique_ptr<DB> db;
+  ASSERT_OK(DB::Open(options, path, &db));
+  EXPECT_EQ(ScanForward(db.get()).size(), 50u);
+  EXPECT_NE(log.find("are not replayed"), std::string::npos) << log;
 }
 
 TEST_F(CheckReadsTest, APartThatShrinksWhileItIsOpenedIsAnErrorAndNotTheEnd) {
