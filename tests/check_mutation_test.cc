@@ -180,7 +180,7 @@ TEST_P(MutationTest, DamageGivesTheRightDataOrAnError) {
   MutationRunner runner(path, directory_.File("work"), map.files(),
                         [&reader](const std::string& work) { return reader.OpenAndRead(work); });
   const char* how_many = std::getenv("BRAIDDB_MUTATIONS");
-  const uint64_t count = EnvNumber("BRAIDDB_MUTATIONS", 160 / kSlowdown);
+  const uint64_t count = EnvNumber("BRAIDDB_MUTATIONS", 100 / kSlowdown);
   const bool all = how_many != nullptr && std::strcmp(how_many, "all") == 0;
   const std::vector<Mutation> mutations = all || count == 0 ? Everything(all, runner, map) : Sample(count, runner, map);
   Report(mutations, runner.Run(mutations), map);

@@ -55,6 +55,8 @@ class WordMap {
 
  private:
   using Kinds = std::vector<WordKind>;
+  static constexpr uint64_t kLanesBegin = 8192;
+  static constexpr uint64_t kLaneBytes = 3072;
 
   static void Mark(Kinds* kinds, uint64_t begin, uint64_t bytes, WordKind kind) {
     std::fill(kinds->begin() + static_cast<std::ptrdiff_t>(begin / 8),
@@ -66,6 +68,8 @@ class WordMap {
     const PoolView pool(image.base(), image.bytes());
     Kinds kinds(image.bytes() / 8, WordKind::kFree);
     Mark(&kinds, 0, pool.heap_begin() + kHeapHeaderBytes + kZoneHeaderBytes, WordKind::kPool);
+    // PMDK's 1024 lanes are alike; the first few stand for all.
+    Mark(&kinds, kLanesBegin + 4 * kLaneBytes, pool.heap_begin() - kLanesBegin - 4 * kLaneBytes, WordKind::kFree);
     Mark(&kinds, pool.root_offset(), sizeof(RegionRoot), WordKind::kRoot);
     for (const ObjectId* link = &media_->root(region)->directory; link->offset != 0;) {
       const uint64_t block = AlignToLine(link->offset);
