@@ -52,10 +52,8 @@ class MergeJournalTest : public testing::TestWithParam<uint32_t> {
   Status Redo(uint64_t merge_id) { return journal_.Redo(merge_id, &progress_); }
 
   // As documented in docs/FORMAT.md.
-  uint8_t* Buffer(uint64_t number) {
-    auto* object = static_cast<uint8_t*>(store_.regions()->Metadata(0, MetadataSlot::kMergeJournal));
-    return object + number % 2 * kBufferBytes;
-  }
+  uint64_t& Begun() { return *static_cast<uint64_t*>(store_.regions()->Metadata(0, MetadataSlot::kMergeJournal)); }
+  uint8_t* Buffer(uint64_t number) { return reinterpret_cast<uint8_t*>(&Begun()) + 64 + number % 2 * kBufferBytes; }
 
   LevelStore store_{GetParam()};
   Random random_{31};
@@ -156,18 +154,24 @@ TEST_P(MergeJournalTest, AfterAPowerCutABatchHappenedOrNot) {
   EXPECT_GT(redone, 0u);
 }
 
-// The record of the newest batch is damaged in each of its words in turn: the one before it is the newest.
-TEST_P(MergeJournalTest, ATornRecordDoesNotCount) {
+// The record of the newest batch is damaged in each of its words in turn: if none of its stores was begun, it was torn, and the
+// one before it is the newest.
+TEST_P(MergeJournalTest, ATornRecordDoesNotCountUnlessItWasBegun) {
   journal_.Begin(3);
   const std::vector<JournalStore> first = {{words_[0].raw(), 10}, {words_[1].raw(), 11}};
   const std::vector<JournalStore> second = {{words_[0].raw(), 20}, {words_[1].raw(), 21}, {words_[2].raw(), 22}};
   ASSERT_OK(Apply(first, words_[5]));
+  const uint64_t begun_first = Begun();
   ASSERT_OK(Apply(second, words_[6]));
+  const uint64_t begun_second = Begun();
   auto* record = reinterpret_cast<uint64_t*>(Buffer(2));
   for (uint64_t word = 0; word < 8 + 2 * second.size(); ++word) {
     const uint64_t whole = record[word];
     record[word] = ~whole;
     for (size_t i = 0; i < 3; ++i) Word(i) = 0;
+    Open();
+    EXPECT_CODE(Redo(3), kCorruption);
+    Begun() = begun_first;
     Open();
     ASSERT_OK(Redo(3));
     EXPECT_EQ(progress_, words_[5]) << "word " << word;
@@ -175,6 +179,7 @@ TEST_P(MergeJournalTest, ATornRecordDoesNotCount) {
     EXPECT_EQ(Word(1), 11u);
     EXPECT_EQ(Word(2), 0u);
     record[word] = whole;
+    Begun() = begun_second;
   }
   Open();
   ASSERT_OK(Redo(3));
