@@ -169,7 +169,7 @@ TEST_P(DbCreateCrashTest, AtEveryFence) {
   // Pools and their images cannot be open in one process.
   ASSERT_EQ(RunInChild([&] {
               PersistSimulator::Options every;
-              every.one_in_log_fences = every.one_in_other_fences = every.one_in_flushes = 1;
+              every.one_in_log_fences = every.one_in_other_fences = every.one_in_log_flushes = every.one_in_other_flushes = 1;
               every.max_waiting = 10'000;
               PersistSimulator simulator(directory_.File("first"), every, [](CrashPoint*, bool) {});
               SetPoolsMappedHook([&](RegionSet* regions) { simulator.Attach(regions); });

@@ -156,8 +156,8 @@ class CrashRunner {
     std::vector<CrashPoint> second;
     const std::string wrong = Recover(point, image, depth, &second);
     if (!wrong.empty()) {
-      Violate(text + ": " + wrong + "\n  dirty lines:" + DirtySummary(point) + "\n  image kept in " +
-              CrashWatch::Keep(point, image));
+      Violate(text + ": " + wrong + "\n  dirty lines:" + DirtySummary(point) +
+              (options_.keep_images ? "\n  image kept in " + CrashWatch::Keep(point, image) : ""));
     }
     watch_.Set("nothing", nullptr, nullptr, false);
     for (const auto& next : second) {

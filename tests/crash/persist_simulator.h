@@ -51,8 +51,9 @@ class PersistSimulator final : public PersistObserver {
     // A crash point is taken at one in so many fences of writers, at one in so many others (in the background, or of metadata), …
     uint32_t one_in_log_fences = 50;
     uint32_t one_in_other_fences = 8;
-    // … and at one in so many flushes.
-    uint32_t one_in_flushes = 400;
+    // … and at one in so many flushes of writers, and of others: there a batch of a merge is done in part.
+    uint32_t one_in_log_flushes = 400;
+    uint32_t one_in_other_flushes = 60;
     // No more are taken while so many wait to be fetched.
     size_t max_waiting = 1;
     DropRule drop;
@@ -91,7 +92,7 @@ class PersistSimulator final : public PersistObserver {
       }
       stage.other = stage.other || !is_foreground_ || KindAt(region, begin) != RangeKind::kSegment;
     }
-    if (random_.OneIn(options_.one_in_flushes)) Capture("after a flush");
+    if (random_.OneIn(stage.other ? options_.one_in_other_flushes : options_.one_in_log_flushes)) Capture("after a flush");
   }
 
   void OnDrain() override {
