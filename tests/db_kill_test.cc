@@ -187,6 +187,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, DbKillTest,
                                          KillCase{"OneRegionThreeThreads", 1, 3, 20}),
                          [](const auto& test) { return test.param.name; });
 
+// [CC-1] [CC-4] [CC-5] [CC-6] [CC-7]
 TEST_P(DbKillTest, AcknowledgedWritesSurvive) {
   SCOPED_TRACE("seed " + std::to_string(seed_));
   const int cycles = static_cast<int>(EnvNumber("BRAIDDB_KILL_CYCLES", GetParam().cycles / (kSlowdown > 1 ? 2 : 1)));

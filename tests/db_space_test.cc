@@ -28,6 +28,7 @@ TEST_P(DbTest, CompactionDropsWhatNoOneSees) {
   EXPECT_TRUE(HoldsExactly(db_.get(), Pairs{}));
 }
 
+// Space is used again, and nothing that is still there is lost with it. [CC-7]
 TEST_P(DbTest, OverwritingForEverTakesBoundedSpace) {
   // 32 MiB per region, and five times that written.
   db_.reset();

@@ -522,6 +522,7 @@ TEST_F(RegionSetTest, AWildRootPointerOfPmdkIsFound) {
 
 // ---- Crashes of creation and growth: the state after each step (region_set.cc, region_files.h), made by hand
 
+// [CC-30]
 TEST_F(RegionSetTest, AnUnfinishedCreationIsStartedOver) {
   ASSERT_NE(Create(options_), nullptr);
   for (int region = 0; region < 2; ++region) WriteFile(RegionPath(region) + "/CREATING", "");
@@ -535,6 +536,7 @@ TEST_F(RegionSetTest, AnUnfinishedCreationIsStartedOver) {
   EXPECT_TRUE(FilesUnder(dir_.Sub("db")).empty());
 }
 
+// [CC-30]
 TEST_F(RegionSetTest, ACommittedCreationIsFinishedByOpen) {
   ASSERT_NE(Create(options_), nullptr);
   WriteFile(RegionPath(1) + "/CREATING", "");
@@ -543,6 +545,7 @@ TEST_F(RegionSetTest, ACommittedCreationIsFinishedByOpen) {
   EXPECT_FALSE(fs::exists(RegionPath(1) + "/CREATING"));
 }
 
+// [CC-31]
 TEST_F(RegionSetTest, GrowthCutShortAtEachStep) {
   options_.regions = 1;
   ASSERT_NE(Create(options_), nullptr);
@@ -583,6 +586,7 @@ TEST_F(RegionSetTest, GrowthCutShortAtEachStep) {
   EXPECT_TRUE(PoolIsConsistent(RegionPath(0) + "/region.set"));
 }
 
+// [CC-31]
 TEST_F(RegionSetTest, AnAnnouncedPartThatTheHeapUsesMustBeThere) {
   options_.regions = 1;
   ASSERT_NE(Create(options_), nullptr);
@@ -600,6 +604,7 @@ TEST_F(RegionSetTest, AnAnnouncedPartThatTheHeapUsesMustBeThere) {
   EXPECT_TRUE(TryOpen(options_).IsCorruption());
 }
 
+// [CC-32]
 TEST_F(RegionSetTest, MetadataAllocationCutShortAtEachPersist) {
   options_.regions = 1;
   for (int at = 0;; ++at) {

@@ -138,6 +138,7 @@ TEST_F(SegmentTest, AnEmptyDatabaseWithASegmentIsSmall) {
 
 // ---- Generations
 
+// [CC-33]
 TEST_F(SegmentTest, GenerationsNeverRepeat) {
   segment_size_ = kSmallSegment;
   std::set<uint64_t> seen;
@@ -368,6 +369,7 @@ Status EveryTransition(Store* store, int blocks) {
   return Status::OK();
 }
 
+// [CC-34] [CC-35] [CC-36]
 TEST_F(SegmentTest, ACrashAtEachPersistLeavesLegalStatesAndNoLeak) {
   segment_size_ = kSmallSegment;
   // 62 segments fill all but the last slot of a block.
@@ -418,6 +420,7 @@ TEST_F(SegmentTest, ACrashAtEachPersistLeavesLegalStatesAndNoLeak) {
   }
 }
 
+// [CC-35] [CC-36]
 TEST_F(SegmentTest, ACrashWhileOpenFinishesACrash) {
   segment_size_ = kSmallSegment;
   for (int first = 0;; ++first) {
@@ -465,6 +468,7 @@ TEST_F(SegmentTest, FailedPersistIsReported) {
 
 // ---- Damage
 
+// [CC-36]
 TEST_F(SegmentTest, EveryWordOfADescriptorIsChecked) {
   Segment* const open = Allocate();
   Segment* const sealed = Allocate();

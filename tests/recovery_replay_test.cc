@@ -160,8 +160,8 @@ TEST_P(ReplayTest, NothingBehindTheBoundary) {
 
 // ---- What a crash leaves
 
-// Every word of an entry but its pointers, lost in turn. What lies behind it was not acknowledged, and does not count either.
-// A crash tears at most the last write of a segment: intact ones behind it show that it is damage.
+// Every word of an entry but its pointers, lost in turn.
+// A crash tears at most the last write of a segment: intact ones behind it show that it is damage. [CC-6]
 TEST_P(ReplayTest, ATornEntryEndsItsSegment) {
   const Version torn = {"key of more than eight bytes", 2, false, 0, 2};
   std::vector<Version> others = {{"a", 1}};
@@ -205,6 +205,7 @@ TEST_P(ReplayTest, AGapInTheNumbers) {
   EXPECT_EQ(result.last_sequence, 1000u);
 }
 
+// [CC-6]
 TEST_P(ReplayTest, ABatchIsThereWholeOrNotAtAll) {
   const std::vector<Version> first = {{"a", 1}, {"b", 2}};
   const std::vector<Version> batch = {{"b", 3, true}, {"c", 4, false, 0, 3}, {"b", 5}, {"d", 6, false, 0, 2}};
@@ -292,7 +293,7 @@ TEST_P(ReplayTest, OpenSegmentsAreSealedWithWhatIsValid) {
   EXPECT_EQ(Used()[0]->sealed_bytes(), Used()[0]->OffsetOf(last) + LogEntrySize(*store_.Resolve(last)));
 }
 
-// Power cuts at every fence of a replay, with every kind of loss: the next one makes the same table.
+// Power cuts at every fence of a replay, with every kind of loss: the next one makes the same table. [CC-5]
 TEST_P(ReplayTest, APowerCutInReplayChangesNothing) {
   uint64_t sequence = 1;
   std::vector<Version> versions = store_.DrawVersions(&random_, 3000, 1000, 5, &sequence);
