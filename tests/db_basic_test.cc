@@ -273,6 +273,7 @@ TEST_P(DbTest, MultiGet) {
   });
 }
 
+// [CC-7]
 TEST_P(DbTest, PinnedValueSurvivesOverwritesAndCompaction) {
   const std::string original = PatternedValue(1, 5000);
   ASSERT_OK(db_->Put({}, "pinned", original));
