@@ -90,7 +90,7 @@ int RunCanary(const Canary& canary, uint64_t seed, int not_found, int found) {
         Report(canary.name, result);
         std::printf("  %llu times the bug; %s\n", static_cast<unsigned long long>(result.dropped), result.violation.c_str());
         std::fflush(stdout);
-        return result.violation.empty() ? not_found : found;
+        return result.violation.empty() || result.dropped == 0 ? not_found : found;
       },
       100'000 * kSlowdown);
 }
