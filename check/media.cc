@@ -6,7 +6,6 @@
 #include "compaction/merge_journal.h"
 #include "log/log_reader.h"
 #include "pmem/layout_check.h"
-#include "pmem/persist_mode.h"
 #include "pmem/posix.h"
 #include "util/format.h"
 
@@ -73,9 +72,6 @@ Status Media::MapRegions(const std::string& path, const std::vector<std::string>
       findings->Add("region " + std::to_string(i) + " is missing", i < directories.size() ? directories[i] : path, kPutBack);
       continue;
     }
-    PersistMode mode = PersistMode::kAuto;
-    const std::string part = posix::JoinPath(images_[i]->directory(), PartName(0));
-    may_lose_writes_ |= ResolvePersistMode(part, PersistMode::kAuto, &mode).ok() && mode == PersistMode::kPage;
     if (!images_[i]->list_is_sound()) continue;
     const PartList& list = images_[i]->list();
     if (first == nullptr) first = &list;

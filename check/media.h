@@ -61,8 +61,6 @@ class Media {
   bool manifest_is_sound() const { return manifest_is_sound_; }
   const ManifestState& manifest() const { return manifest_; }
   uint64_t manifest_generation() const { return manifest_generation_; }
-  // Whether writes may have been acknowledged before they were durable: then a crash can leave intact entries behind lost ones.
-  bool may_lose_writes() const { return may_lose_writes_; }
   // Of the merge that was running: from this entry on all is merged. Null: nothing is.
   PmPtr progress() const { return progress_; }
   // Whether heads and journal are sound too, so that lists can be followed.
@@ -103,7 +101,6 @@ class Media {
   bool directories_are_sound_ = true;
   bool manifest_is_sound_ = false;
   bool lists_are_there_ = false;
-  bool may_lose_writes_ = false;
   ManifestState manifest_;
   uint64_t manifest_generation_ = 0;
   PmPtr progress_;

@@ -7,11 +7,14 @@
 namespace braiddb {
 namespace {
 
-void CheckEnd(const Media& media, const MediaSegment& segment, const LogReader& reader, uint64_t last_sequence,
-              Findings* findings) {
+// Far more writes than can lie between two checkpoints.
+constexpr uint64_t kMostUnflushedWrites = uint64_t{1} << 36;
+
+void CheckEnd(const Media& media, const MediaSegment& segment, LogReader& reader, uint64_t last_sequence, Findings* findings) {
   const PmPtr end = segment.start() + reader.end();
   if (segment.state == SegmentState::kOpen) {
-    const uint64_t behind = media.may_lose_writes() ? UINT64_MAX : reader.FindWholeWrite(reader.end());
+    reader.LimitSequence(std::max(last_sequence, media.manifest().log_boundary) + kMostUnflushedWrites);
+    const uint64_t behind = media.manifest().may_lose_writes ? UINT64_MAX : reader.FindWholeWrite(reader.end());
     if (behind != UINT64_MAX) {
       findings->Add("a damaged log entry: intact ones lie behind it, " + std::to_string(behind - reader.end()) + " bytes on",
                     media.Place(end) + ", open segment");

@@ -210,7 +210,8 @@ Status DBImpl::Recover() {
                         manifest_state_.log_boundary,
                         next_memtable_id_++,
                         options_.recovery_threads,
-                        [this](std::string_view line) { Log(std::string(line)); }};
+                        [this](std::string_view line) { Log(std::string(line)); },
+                        manifest_state_.may_lose_writes};
   ReplayResult replay;
   const auto start = std::chrono::steady_clock::now();
   status = ReplayLog(context, &replay);
@@ -239,7 +240,11 @@ Status DBImpl::Recover() {
   }
   segments_->ForEachUsed([this](Segment* segment) { unaccounted_.push_back(segment); });
   counters_.l1_entries.store(manifest_state_.l1_entries);
-  return replay.table != nullptr ? CheckpointTables() : Status::OK();
+  // What was open is sealed; from here on segments are written in this open's mode.
+  const bool may_lose_writes = regions_->persistence()->mode() == PersistMode::kPage;
+  const bool changed = std::exchange(manifest_state_.may_lose_writes, may_lose_writes) != may_lose_writes;
+  if (replay.table != nullptr) return CheckpointTables();
+  return changed ? manifest_.Commit(manifest_state_) : Status::OK();
 }
 
 void DBImpl::RestoreTables() {

@@ -24,8 +24,9 @@ constexpr uint32_t kMaxShards = 4;
 constexpr double kPaceNs = 20;
 constexpr double kPaceDoubling = 12;
 constexpr double kMaxPaceNs = 1e6;
-// Shorter sleeps cost more than they last.
+// Shorter sleeps cost more than they last; longer ones would go on when there is no reason any more.
 constexpr uint64_t kShortestSleepNs = 200'000;
+constexpr uint64_t kLongestSleepNs = 20'000'000;
 
 Status CheckSizes(Slice key, Slice value) {
   if (key.size() > kMaxKeySize) {
@@ -121,8 +122,9 @@ Status DBImpl::ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot) {
 // A full home region does not stop its writers while another has space: the home first, then the others in turn.
 Status DBImpl::ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* slot) {
   Status status;
+  const uint32_t home = regions_->HomeRegion();
   for (uint32_t i = 0; i < regions_->count(); ++i) {
-    status = thread->writer.Reserve(segments_.get(), (regions_->HomeRegion() + i) % regions_->count(), bytes, slot);
+    status = thread->writer.Reserve(segments_.get(), (home + i) % regions_->count(), bytes, slot);
     if (!status.IsNoSpace()) break;
   }
   return status;
@@ -186,11 +188,12 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   thread->writes.Add(updates.size());
   thread->batches.Add(1);
   thread->log_bytes.Add(slot->bytes);
+  if (__builtin_expect(full, 0)) {
+    // The write is done: that there is no memory for another memtable only means that this one grows on.
+    status = RotateMemtable(memtable);
+    if (!status.ok()) Log("rotation: " + status.ToString());
+  }
   if (__builtin_expect(thread->unpaced_entries != 0, 0)) PaceWrites(thread);
-  if (!full) return Status::OK();
-  // The write is done: that there is no memory for another memtable only means that this one grows on.
-  status = RotateMemtable(memtable);
-  if (!status.ok()) Log("rotation: " + status.ToString());
   return Status::OK();
 }
 
@@ -311,14 +314,14 @@ void DBImpl::DelayWrite(ThreadState* thread) {
 void DBImpl::PaceWrites(ThreadState* thread) {
   const auto entries = static_cast<double>(std::exchange(thread->unpaced_entries, 0));
   const double tables = l0_count_.load(std::memory_order_relaxed);
-  const double trigger = options_.l0_slowdown_writes_trigger;
+  const double trigger = std::max(options_.l0_slowdown_writes_trigger, options_.l0_compaction_trigger);
   if (tables <= trigger || options_.disable_auto_compaction) return;
   const auto all = static_cast<double>(l0_entries_.load(std::memory_order_relaxed));
   const auto settled = static_cast<double>(settled_entries_.load(std::memory_order_relaxed));
   const double waiting = tables * (1 - std::min(1.0, settled / std::max(1.0, all)));
   if (waiting <= trigger) return;
-  thread->owed_ns +=
-      static_cast<uint64_t>(entries * std::min(kMaxPaceNs, kPaceNs * std::exp2((waiting - trigger) / kPaceDoubling)));
+  const double pace_ns = std::min(kMaxPaceNs, kPaceNs * std::exp2((waiting - trigger) / kPaceDoubling));
+  thread->owed_ns = std::min(kLongestSleepNs, thread->owed_ns + static_cast<uint64_t>(entries * pace_ns));
   if (thread->owed_ns >= kShortestSleepNs) thread->owed_ns -= std::min(thread->owed_ns, SleepForWrites(thread, thread->owed_ns));
 }
 

@@ -19,9 +19,18 @@ bool LogReader::ValidAt(uint64_t offset) const {
   return entry != nullptr && entry->checksum != 0 && entry->checksum == entry->ComputeChecksum(generation_);
 }
 
+bool LogReader::MayBeEntry(const LogEntry& entry) const {
+  constexpr uint64_t kKnownBits = LogEntry::kBatchMember | LogEntry::kMoreFollows | static_cast<uint64_t>(EntryType::kPut);
+  return (entry.tag & 0xff & ~kKnownBits) == 0 && (entry.is_batch_member() || !entry.more_follows()) &&
+         entry.shape >> (LogEntry::kKeyBits + LogEntry::kHeightBits) == 0 && entry.sequence() != 0 &&
+         entry.sequence() <= max_sequence_;
+}
+
 uint64_t LogReader::FindValid(uint64_t from, uint64_t until) const {
   for (uint64_t offset = from; offset < until && offset + sizeof(LogEntry) <= limit_; offset += 8) {
-    if (offset % kCacheLine <= kLastStart && ValidAt(offset)) return offset;
+    if (offset % kCacheLine > kLastStart) continue;
+    const LogEntry* entry = At(offset);
+    if (entry != nullptr && MayBeEntry(*entry) && ValidAt(offset)) return offset;
   }
   return UINT64_MAX;
 }

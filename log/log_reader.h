@@ -24,6 +24,9 @@ class LogReader {
 
   // Whether the entry at `offset`, a multiple of 8, has sizes that fit and a checksum that matches. Batches are not looked at.
   bool ValidAt(uint64_t offset) const;
+  // No entry with a larger sequence number is looked for by what follows. Words of values often look like sizes: with a bound
+  // that is not far above the numbers in use, hardly a checksum is computed in vain.
+  void LimitSequence(uint64_t max_sequence) { max_sequence_ = max_sequence; }
   // The first offset in [from, until) at which an entry is valid, UINT64_MAX if there is none: to look behind damage.
   uint64_t FindValid(uint64_t from, uint64_t until = UINT64_MAX) const;
   // The first offset in [from, until) at which a write is whole: an entry of its own, or the last of a batch and a valid entry
@@ -42,6 +45,8 @@ class LogReader {
  private:
   // The entry at `offset` if its sizes fit below the limit.
   LogEntry* At(uint64_t offset) const;
+  // Whether the words that say little about sizes are as an entry has them.
+  bool MayBeEntry(const LogEntry& entry) const;
   // Whether a whole batch begins at `offset`; sets where it ends.
   bool ValidBatchAt(uint64_t offset, uint64_t* batch_end) const;
 
@@ -50,6 +55,7 @@ class LogReader {
   const uint64_t limit_;
   uint64_t entry_offset_ = 0;
   uint64_t end_;
+  uint64_t max_sequence_ = kMaxSequence;
   uint64_t batch_end_;  // entries before this were validated as part of a batch
 };
 

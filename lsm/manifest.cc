@@ -18,6 +18,10 @@ struct ManifestHeader {
 };
 static_assert(sizeof(ManifestHeader) == kCacheLine);
 
+// Of ManifestRecord::flags.
+constexpr uint8_t kClean = 1;
+constexpr uint8_t kMayLoseWrites = 2;
+
 struct ManifestRecord {
   uint64_t checksum;  // XXH3 of [8, bytes)
   uint64_t generation;
@@ -33,7 +37,7 @@ struct ManifestRecord {
   uint32_t regions;
   uint16_t max_height;
   uint8_t l1_kind;
-  uint8_t clean;
+  uint8_t flags;
   char comparator[kMaxComparatorName + 1];
 };
 static_assert(sizeof(ManifestRecord) == 144);
@@ -73,7 +77,7 @@ std::vector<uint8_t> Encode(const ManifestState& state, uint64_t generation, uin
   record.regions = regions;
   record.max_height = kMaxHeight;
   record.l1_kind = state.l1_kind;
-  record.clean = state.clean ? 1 : 0;
+  record.flags = static_cast<uint8_t>((state.clean ? kClean : 0) | (state.may_lose_writes ? kMayLoseWrites : 0));
   memcpy(record.comparator, state.comparator.data(), state.comparator.size());
   memcpy(image.data(), &record, sizeof(record));
   uint8_t* out = image.data() + sizeof(record);
@@ -114,7 +118,8 @@ Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uin
   state->l1_entries = record.l1_entries;
   state->merge_id = record.merge_id;
   state->merging_tables = record.merging_tables;
-  state->clean = record.clean != 0;
+  state->clean = (record.flags & kClean) != 0;
+  state->may_lose_writes = (record.flags & kMayLoseWrites) != 0;
   const uint8_t* in = slot + sizeof(record);
   for (uint32_t i = 0; i < record.table_count; ++i, in += TableBytes(regions)) {
     TableRecord fixed;
@@ -186,6 +191,8 @@ Status Manifest::Open(RegionSet* regions, Manifest* manifest, ManifestState* sta
 Status Manifest::Commit(const ManifestState& state) {
   BRAIDDB_CHECK(state.tables.size() <= kMaxManifestTables && state.comparator.size() <= kMaxComparatorName);
   Persistence* persistence = regions_->persistence();
+  // After a failure the slot may be the one that counts.
+  if (persistence->failed()) return persistence->error();
   const uint64_t generation = generation_ + 1;
   const std::vector<uint8_t> image = Encode(state, generation, regions_->count());
   uint8_t* slot = object_ + sizeof(ManifestHeader) + (generation % 2) * slot_bytes_;

@@ -39,14 +39,15 @@ struct ManifestState {
   };
   std::string comparator;
   uint8_t l1_kind = 0;
-  uint64_t log_boundary = 1;    // writes with a smaller sequence number are in a listed table or in the last level
-  uint64_t last_sequence = 0;   // at least the largest sequence number before a clean close; a hint otherwise
-  uint64_t next_id = 1;         // of tables and merges
-  uint64_t l1_entries = 0;      // estimate
-  uint64_t merge_id = 0;        // 0: no merge is running
-  uint32_t merging_tables = 0;  // this many of the oldest listed tables are being merged
-  bool clean = false;           // closed cleanly: nothing to replay
-  std::vector<Table> tables;    // oldest first
+  uint64_t log_boundary = 1;     // writes with a smaller sequence number are in a listed table or in the last level
+  uint64_t last_sequence = 0;    // at least the largest sequence number before a clean close; a hint otherwise
+  uint64_t next_id = 1;          // of tables and merges
+  uint64_t l1_entries = 0;       // estimate
+  uint64_t merge_id = 0;         // 0: no merge is running
+  uint32_t merging_tables = 0;   // this many of the oldest listed tables are being merged
+  bool clean = false;            // closed cleanly: nothing to replay
+  bool may_lose_writes = false;  // open segments may have been written in PersistMode::kPage, where not every write is synced
+  std::vector<Table> tables;     // oldest first
 };
 
 class Manifest {

@@ -1,3 +1,5 @@
+#include <xxhash.h>
+
 #include <cerrno>
 
 #include "pmem/layout_check.h"
@@ -7,6 +9,12 @@
 // The part of Region that reads and writes the root object.
 
 namespace braiddb {
+namespace {
+
+// A generation has 48 bits; the first one at most 40.
+constexpr uint32_t kGenerationHeadroom = 24;
+
+}  // namespace
 
 Status Region::InitializeRoot() {
   const PMEMoid id = pmemobj_root(pool_, sizeof(RegionRoot));
@@ -19,7 +27,10 @@ Status Region::InitializeRoot() {
   root_->database_id = config_.database_id;
   root_->region_count = config_.count;
   root_->checksum = RootChecksum(*root_);
-  root_->generation_word = EncodeGenerationLimit(1);  // 0 stays free to mean none
+  // 0 stays free to mean none. Every region of every database begins somewhere else, so that values which hold bytes of log, of
+  // another database or made up, have no checksum that matches.
+  const uint64_t identity[] = {config_.database_id, config_.index};
+  root_->generation_word = EncodeGenerationLimit(1 + (XXH3_64bits(identity, sizeof(identity)) >> kGenerationHeadroom));
   // The whole creation commits later, when the mark CREATING goes: one persist, no order inside.
   return persistence()->Persist(root_, sizeof(*root_)) ? Status::OK() : persistence()->error();
 }

@@ -13,6 +13,9 @@
 namespace braiddb {
 namespace {
 
+// Far more writes than can lie between two checkpoints.
+constexpr uint64_t kMostUnflushedWrites = uint64_t{1} << 36;
+
 struct Found {
   uint64_t prefix;
   LogEntry* entry;
@@ -80,6 +83,7 @@ class Replayer {
                                 std::to_string(reader.end()) + "; restore the database from a copy");
     }
     if (!sealed) {
+      reader.LimitSequence(std::max(last_sequence, context_.log_boundary) + kMostUnflushedWrites);
       if (Status status = CheckEnd(*segment, reader); !status.ok()) return status;
     }
     segment->used_bytes.store(reader.end(), std::memory_order_relaxed);
@@ -98,8 +102,8 @@ class Replayer {
     if (behind == UINT64_MAX) return Status::OK();
     const std::string what = "region " + std::to_string(segment.region()) + ": log entries are damaged at byte " +
                              std::to_string(reader.end()) + " of a segment; intact ones lie behind";
-    // There, what was written without WriteOptions::sync may be lost in any order when the operating system goes down.
-    if (context_.regions->persistence()->mode() == PersistMode::kPage) {
+    // What was written without WriteOptions::sync may be lost in any order when the operating system goes down.
+    if (context_.may_lose_writes) {
       if (context_.progress) context_.progress("replay: " + what + " and are not replayed");
       return Status::OK();
     }

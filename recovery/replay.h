@@ -21,6 +21,7 @@ struct ReplayContext {
   uint64_t table_id;      // of the table to make
   uint32_t threads;
   std::function<void(std::string_view)> progress;  // a line now and then; may be empty
+  bool may_lose_writes;                            // the log may have been written in PersistMode::kPage
 };
 
 struct ReplayResult {

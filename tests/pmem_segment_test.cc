@@ -139,6 +139,24 @@ TEST_F(SegmentTest, AnEmptyDatabaseWithASegmentIsSmall) {
 // ---- Generations
 
 // [CC-33]
+// Nor are they those of another region or database, whose log may be in a value here: its bytes would pass as entries.
+TEST_F(SegmentTest, GenerationsBeginSomewhereElseInEveryRegion) {
+  options_.regions = 4;
+  std::vector<uint64_t> generations;
+  for (int database = 0; database < 8; ++database) {
+    options_.database_path = dir_.Sub("other" + std::to_string(database));
+    Reopen();
+    for (uint32_t region = 0; region < 4; ++region) generations.push_back(Allocate(1, region)->generation());
+  }
+  std::sort(generations.begin(), generations.end());
+  // Of 2^40 places, 32 near each other or near the beginning would be a wonder.
+  uint64_t before = 0;
+  for (const uint64_t generation : generations) {
+    EXPECT_GT(generation - before, 100'000u);
+    before = generation;
+  }
+}
+
 TEST_F(SegmentTest, GenerationsNeverRepeat) {
   segment_size_ = kSmallSegment;
   std::set<uint64_t> seen;

@@ -79,7 +79,7 @@ struct Options {
 
   // Writers are slowed down smoothly when more than this many L0 tables wait to be merged, the more the more wait, so that the
   // database settles where merges keep up: about 60 tables above this at full load. Each table takes about 1 MiB of DRAM per
-  // 65536 entries. Not with disable_auto_compaction. Default: 64.
+  // 65536 entries. A write sleeps at most 20 ms. Not below l0_compaction_trigger, nor with disable_auto_compaction. Default: 64.
   uint32_t l0_slowdown_writes_trigger = 64;
   // DRAM for the index over tall nodes of the last level, where searches begin; bytes for all regions together, while it is
   // replaced twice that. 16 MiB for a million entries make most lookups two or three nodes long; with less, fewer nodes are

@@ -24,8 +24,8 @@
 #include "tests/crash/crash_workload.h"
 #include "tests/crash/first_life.h"
 #include "tests/crash/persist_simulator.h"
-#include "util/file.h"
 #include "tests/support/db_test_util.h"
+#include "util/file.h"
 
 namespace braiddb::test {
 
