@@ -66,9 +66,9 @@ const char* PoolView::FindDamage() const {
   if (!FletcherMatches(0, kPoolHeaderBytes, kPoolHeaderChecked)) return "the checksum of the pool header is wrong";
   if (!FletcherMatches(kPoolHeaderBytes, kDescriptorBytes, kDescriptorBytes))
     return "the checksum of the pool descriptor is wrong";
-  if (heap_begin() > bytes_ || Word(kPoolHeapSizeOffset) > bytes_ - heap_begin() ||
+  if (heap_begin() > bytes_ || Word(kPoolHeapSizeOffset) != bytes_ - heap_begin() ||
       Word(kPoolHeapSizeOffset) < kHeapHeaderBytes + kZoneHeaderBytes) {
-    return "the heap does not fit the pool";
+    return "the heap does not end where the parts do";
   }
   if (Word(kLanesOffset) > heap_begin() || Word(kLaneCountOffset) > (heap_begin() - Word(kLanesOffset)) / kLaneBytes)
     return "the lanes do not fit the pool";

@@ -122,6 +122,13 @@ Status RegionFiles::CheckParts() {
   if (list_.next != 0) {
     if (Status status = FinishAddPart(); !status.ok()) return status;
   }
+  // PMDK believes what its header says of the heap's size, and dies of it if that is wrong. The rest it checks itself.
+  PoolExtent extent;
+  if (ReadPoolExtent(part_path(0), &extent).ok() &&
+      (extent.heap_begin >= extent.heap_end || extent.heap_end != list_.TotalBytes())) {
+    return Status::Corruption("the pool header in " + part_path(0) +
+                              " is damaged: its heap does not end where the parts do; restore it from a backup");
+  }
   return CheckNoOthers();
 }
 

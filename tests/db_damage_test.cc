@@ -18,6 +18,7 @@
 #include "braiddb/db.h"
 #include "db/test_hooks.h"
 #include "pmem/layout.h"
+#include "pmem/pool_format.h"
 #include "tests/crash/tracked_ranges.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
@@ -160,6 +161,28 @@ TEST_F(DbDamageTest, MissingRegionDirectoryIsCorruption) {
     for (const auto& path : moved) fs::rename(directory_.File(path.filename().string()), path);
   }
   ExpectFilled(TinyOptions(0), 100);
+}
+
+// PMDK takes the size of its heap from its header, and does not survive a wrong one.
+TEST_F(DbDamageTest, ADamagedHeapSizeIsCorruption) {
+  Fill(TinyOptions(1), 500);
+  const std::string part = path_ + "/region-0/000000.pmem";
+  const std::string original = ReadFileOrDie(part);
+  uint64_t size = 0;
+  std::memcpy(&size, &original[kPoolHeapSizeOffset], sizeof(size));
+  for (const uint64_t wrong : {uint64_t{0}, uint64_t{1}, size - (512 << 10), size - 8, size + 4096, size << 1, ~uint64_t{0}}) {
+    SCOPED_TRACE(wrong);
+    std::string damaged = original;
+    std::memcpy(&damaged[kPoolHeapSizeOffset], &wrong, sizeof(wrong));
+    WriteFileOrDie(part, damaged);
+    const int code = RunInChild([this] {
+      std::unique_ptr<DB> db;
+      return static_cast<int>(Open(TinyOptions(1), &db).code());
+    });
+    EXPECT_EQ(code, static_cast<int>(Status::Code::kCorruption)) << "256 and more: a signal";
+  }
+  WriteFileOrDie(part, original);
+  ExpectFilled(TinyOptions(1), 500);
 }
 
 // ---- Newer formats
