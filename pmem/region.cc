@@ -6,6 +6,7 @@
 
 #include "pmem/pmdk_memory.h"
 #include "pmem/pool_format.h"
+#include "pmem/region_image.h"
 #include "util/check.h"
 #include "util/huge_pages.h"
 #include "util/numa_topology.h"
@@ -85,6 +86,7 @@ Status Region::Open(std::shared_ptr<RegionFiles> files, const RegionConfig& conf
   region->max_bytes_ = std::max(region->ChooseMaxBytes(), total);
   const std::string set = region->files_->set_path();
   if (Status status = region->files_->WriteSetFile(region->max_bytes_); !status.ok()) return status;
+  if (Status status = region->CheckHeap(); !status.ok()) return status;
   BRAIDDB_SYNC_POINT("Region::Open:Checked");
   {
     const PmdkOpenScope scope(1 + total / kZoneBytes);
@@ -98,6 +100,18 @@ Status Region::Open(std::shared_ptr<RegionFiles> files, const RegionConfig& conf
   if (Status status = region->FinishMetadata(); !status.ok()) return status;
   *result = std::move(region);
   return Status::OK();
+}
+
+Status Region::CheckHeap() const {
+  std::unique_ptr<RegionImage> image;
+  const auto ignore = [](const std::string&, const std::string&) {};  // the files have been checked
+  if (Status status = RegionImage::MapLocked(files_->directory(), ignore, &image); !status.ok()) return status;
+  const PoolView pool(image->base(), image->bytes());
+  // What is wrong with the header, PMDK says. What a crash left half done, it finishes.
+  if (pool.FindDamage() != nullptr || pool.RedoPending()) return Status::OK();
+  const char* damage = pool.ForEachChunks([](PoolView::Chunks, uint64_t, uint64_t) {});
+  if (damage == nullptr) return Status::OK();
+  return Status::Corruption(Name() + ": " + damage + "; restore the region's files from a backup");
 }
 
 // The pool is mapped and its parts are listed.

@@ -29,12 +29,17 @@ RegionImage::~RegionImage() {
 }
 
 Status RegionImage::Map(const std::string& directory, const Report& report, std::unique_ptr<RegionImage>* result) {
-  std::unique_ptr<RegionImage> image(new RegionImage(directory));
   posix::Fd lock(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock.valid()) return posix::ErrnoStatus(errno, "open directory", directory);
   if (flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return Status::Busy(directory + " is in use; close the database in the process that has it open");
-  image->lock_ = std::move(lock);
+  Status status = MapLocked(directory, report, result);
+  if (status.ok()) (*result)->lock_ = std::move(lock);
+  return status;
+}
+
+Status RegionImage::MapLocked(const std::string& directory, const Report& report, std::unique_ptr<RegionImage>* result) {
+  std::unique_ptr<RegionImage> image(new RegionImage(directory));
   if (Status status = image->ReadList(report); !status.ok()) return status;
   image->bytes_ = image->list_.TotalBytes();
   if (image->bytes_ == 0) return Status::NotFound("no part of a region in " + directory);

@@ -185,6 +185,29 @@ TEST_F(DbDamageTest, ADamagedHeapSizeIsCorruption) {
   ExpectFilled(TinyOptions(1), 500);
 }
 
+// PMDK follows the chunk headers of its heap without a look at them; one of no chunks leads nowhere.
+TEST_F(DbDamageTest, ADamagedChunkHeaderIsCorruption) {
+  Fill(TinyOptions(1), 500);
+  const std::string part = path_ + "/region-0/000000.pmem";
+  const std::string original = ReadFileOrDie(part);
+  uint64_t heap = 0;
+  std::memcpy(&heap, &original[kPoolHeapOffset], sizeof(heap));
+  const uint64_t first = heap + kHeapHeaderBytes + 64;
+  for (const uint64_t wrong : {uint64_t{0}, uint64_t{1}, uint64_t{4}, uint64_t{7} << 32 | 7, uint64_t{1} << 63 | 3}) {
+    SCOPED_TRACE(wrong);
+    std::string damaged = original;
+    std::memcpy(&damaged[first], &wrong, sizeof(wrong));
+    WriteFileOrDie(part, damaged);
+    const auto open = [this] {
+      std::unique_ptr<DB> db;
+      return static_cast<int>(Open(TinyOptions(1), &db).code());
+    };
+    EXPECT_EQ(RunInChild(open, 10'000), static_cast<int>(Status::Code::kCorruption)) << "256 and more: a signal";
+  }
+  WriteFileOrDie(part, original);
+  ExpectFilled(TinyOptions(1), 500);
+}
+
 // ---- Newer formats
 
 TEST_F(DbDamageTest, NewerFormatIsNotSupported) {
