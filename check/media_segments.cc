@@ -100,6 +100,10 @@ void Media::CheckHeap(uint32_t region, Findings* findings) const {
   if (roots_[region] == nullptr || !directories_are_sound_) return;
   const RegionImage& image = *images_[region];
   const PoolView pool(image.base(), image.bytes());
+  if (const char* damage = pool.FindLaneDamage()) {
+    findings->Add(damage, image.directory() + ", lanes of the pool");
+    return;
+  }
   if (pool.RedoPending()) return;
   std::map<uint64_t, uint64_t> segments;  // chunks, by where they begin
   std::vector<uint64_t> small;

@@ -15,9 +15,12 @@ constexpr uint64_t kDescriptorBytes = 2048;
 constexpr uint64_t kLanesOffset = kPoolHeaderBytes + 1024;
 constexpr uint64_t kLaneCountOffset = kLanesOffset + 8;
 constexpr uint64_t kLaneBytes = 3072;
-// Of the logs in a lane: the internal and the external redo log, the undo log. A log begins with its checksum, 0 when it is
-// empty.
+// The logs in a lane: the internal and the external redo log, the undo log. A log begins with its checksum, 0 when it is empty,
+// and where it goes on; its entries begin behind a header of 64 bytes.
 constexpr uint64_t kLaneLogs[] = {0, 64 + 192, 64 + 192 + 64 + 640};
+constexpr uint64_t kUndoLog = kLaneLogs[2];
+constexpr uint64_t kLogNext = 8;
+constexpr uint64_t kLogEntries = 64;
 constexpr char kHeapSignature[16] = "MEMORY_HEAP_HDR";
 
 struct ZoneHeader {
@@ -85,6 +88,18 @@ uint64_t PoolView::identity() const {
     identity = identity << 8 | static_cast<uint64_t>(pool_[kIdentityOffset + i] ^ pool_[kIdentityOffset + 8 + i]);
   }
   return identity;
+}
+
+const char* PoolView::FindLaneDamage() const {
+  const uint64_t end = Word(kLanesOffset) + Word(kLaneCountOffset) * kLaneBytes;
+  for (uint64_t lane = Word(kLanesOffset); lane < end; lane += kLaneBytes) {
+    for (const uint64_t log : kLaneLogs) {
+      if (Word(lane + log + kLogNext) != 0) return "a log in a lane of the pool leads elsewhere";
+    }
+    if (Word(lane + kUndoLog) != 0 || Word(lane + kUndoLog + kLogEntries) != 0)
+      return "an undo log in a lane of the pool is not empty";
+  }
+  return nullptr;
 }
 
 bool PoolView::RedoPending() const {

@@ -43,8 +43,10 @@ class PoolView {
   uint64_t root_size() const { return Word(kPoolRootSizeOffset); }
   // What the `pool` field of an ObjectId says.
   uint64_t identity() const;
-  // An allocation or a release was cut short; PMDK's next open finishes it, and until then its chunks may be as before or as
-  // after.
+  // Null, or what is wrong with the logs in the lanes. No log of ours goes on elsewhere, and undo logs, which belong to
+  // transactions, are never used.
+  const char* FindLaneDamage() const;
+  // An allocation or a release was cut short; PMDK's next open finishes it. Until then its chunks may be as before or as after.
   bool RedoPending() const;
 
   enum class Chunks : uint8_t { kFree, kObject, kRun };  // kRun: small objects share it

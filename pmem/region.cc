@@ -108,8 +108,9 @@ Status Region::CheckHeap() const {
   if (Status status = RegionImage::MapLocked(files_->directory(), ignore, &image); !status.ok()) return status;
   const PoolView pool(image->base(), image->bytes());
   // What is wrong with the header, PMDK says. What a crash left half done, it finishes.
-  if (pool.FindDamage() != nullptr || pool.RedoPending()) return Status::OK();
-  const char* damage = pool.ForEachChunks([](PoolView::Chunks, uint64_t, uint64_t) {});
+  if (pool.FindDamage() != nullptr) return Status::OK();
+  const char* damage = pool.FindLaneDamage();
+  if (damage == nullptr && !pool.RedoPending()) damage = pool.ForEachChunks([](PoolView::Chunks, uint64_t, uint64_t) {});
   if (damage == nullptr) return Status::OK();
   return Status::Corruption(Name() + ": " + damage + "; restore the region's files from a backup");
 }

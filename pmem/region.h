@@ -80,7 +80,7 @@ class Region {
   Region(std::shared_ptr<RegionFiles> files, const RegionConfig& config);
 
   uint64_t ChooseMaxBytes() const;
-  // PMDK follows the chunk headers of its heap without a look at them, and in a damaged one without an end.
+  // PMDK follows the chunk headers of its heap, and the logs in its lanes, without a look at where they lead.
   Status CheckHeap() const;
   Status OnMapped();
   void CollapsePages(uint64_t begin);

@@ -185,6 +185,30 @@ TEST_F(DbDamageTest, ADamagedHeapSizeIsCorruption) {
   ExpectFilled(TinyOptions(1), 500);
 }
 
+// Nor the logs in its lanes.
+TEST_F(DbDamageTest, ADamagedLaneIsCorruption) {
+  Fill(TinyOptions(1), 500);
+  const std::string part = path_ + "/region-0/000000.pmem";
+  const std::string original = ReadFileOrDie(part);
+  // The second word of its undo log, where it goes on, and the first word of its entries.
+  for (const uint64_t word : {uint64_t{968}, uint64_t{1024}}) {
+    for (const uint64_t lane : {0, 22, 670}) {
+      SCOPED_TRACE(std::to_string(word) + " of lane " + std::to_string(lane));
+      std::string damaged = original;
+      const uint64_t wrong = word == 968 ? 0x80000000000 : 0xee763441cedc495a;
+      std::memcpy(&damaged[8192 + lane * 3072 + word], &wrong, sizeof(wrong));
+      WriteFileOrDie(part, damaged);
+      const auto open = [this] {
+        std::unique_ptr<DB> db;
+        return static_cast<int>(Open(TinyOptions(1), &db).code());
+      };
+      EXPECT_EQ(RunInChild(open, 10'000), static_cast<int>(Status::Code::kCorruption)) << "256 and more: a signal";
+    }
+  }
+  WriteFileOrDie(part, original);
+  ExpectFilled(TinyOptions(1), 500);
+}
+
 // PMDK follows the chunk headers of its heap without a look at them; one of no chunks leads nowhere.
 TEST_F(DbDamageTest, ADamagedChunkHeaderIsCorruption) {
   Fill(TinyOptions(1), 500);
