@@ -23,22 +23,6 @@ constexpr uint64_t kLogNext = 8;
 constexpr uint64_t kLogEntries = 64;
 constexpr char kHeapSignature[16] = "MEMORY_HEAP_HDR";
 
-struct ZoneHeader {
-  static constexpr uint32_t kMagic = 0xc3f0a2d2;
-  uint32_t magic;
-  uint32_t chunks;
-  uint64_t reserved[7];
-};
-static_assert(sizeof(ZoneHeader) == 64);
-
-struct ChunkHeader {
-  enum Type : uint16_t { kFree = 2, kUsed = 3, kRun = 4 };
-  uint16_t type;
-  uint16_t flags;
-  uint32_t chunks;
-};
-static_assert(sizeof(ChunkHeader) == 8);
-
 }  // namespace
 
 uint64_t PoolView::Word(uint64_t offset) const {

@@ -28,6 +28,21 @@ inline constexpr uint64_t kPoolHeapSizeOffset = 4096 + 2048 + 32;
 inline constexpr uint64_t kHeapHeaderBytes = 1024;
 inline constexpr uint64_t kZoneHeaderBytes = 512ull << 10;
 inline constexpr uint64_t kZoneChunks = 65528;
+struct ZoneHeader {
+  static constexpr uint32_t kMagic = 0xc3f0a2d2;
+  uint32_t magic;
+  uint32_t chunks;
+  uint64_t reserved[7];
+};
+static_assert(sizeof(ZoneHeader) == 64);
+
+struct ChunkHeader {
+  enum Type : uint16_t { kFooter = 1, kFree = 2, kUsed = 3, kRun = 4 };
+  uint16_t type;
+  uint16_t flags;
+  uint32_t chunks;
+};
+static_assert(sizeof(ChunkHeader) == 8);
 
 // A pool in memory, all of its parts; only read. Thread safety: as of the memory.
 class PoolView {

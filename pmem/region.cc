@@ -95,6 +95,7 @@ Status Region::Open(std::shared_ptr<RegionFiles> files, const RegionConfig& conf
   if (region->pool_ == nullptr) return PoolStatus(errno, "open pool", set);
   if (Status status = region->files_->CheckSizes(); !status.ok()) return status;
   if (Status status = region->OnMapped(); !status.ok()) return status;
+  region->RestoreFooters();
   if (Status status = region->FindRoot(); !status.ok()) return status;
   if (Status status = region->CheckRoot(); !status.ok()) return status;
   if (Status status = region->FinishMetadata(); !status.ok()) return status;
@@ -131,6 +132,22 @@ Status Region::OnMapped() {
 // small ones.
 void Region::CollapsePages(uint64_t begin) {
   if (persistence()->mode() == PersistMode::kEmulated) CollapseHugePages(base() + begin, reserved_bytes() - begin);
+}
+
+// The header of the last chunk of a free run says how long the run is, so that PMDK finds its begin from behind. PMDK stores
+// this footer without a flush, to make it anew at open; but libpmemobj 1.12 does that for runs in use only, and follows what a
+// power cut has left of the others. [CC-37]
+void Region::RestoreFooters() {
+  for (uint64_t zone = heap_begin_ + kHeapHeaderBytes; zone + kZoneHeaderBytes <= reserved_bytes(); zone += kZoneBytes) {
+    const auto* const header = reinterpret_cast<const ZoneHeader*>(base() + zone);
+    if (header->magic != ZoneHeader::kMagic) continue;  // not in use yet
+    auto* const chunks = reinterpret_cast<ChunkHeader*>(base() + zone + sizeof(ZoneHeader));
+    const uint32_t count = std::min(header->chunks, static_cast<uint32_t>(kZoneChunks));
+    for (uint32_t i = 0; i < count && chunks[i].chunks != 0 && chunks[i].chunks <= count - i; i += chunks[i].chunks) {
+      if (chunks[i].type != ChunkHeader::kFree || chunks[i].chunks == 1) continue;
+      chunks[i + chunks[i].chunks - 1] = {ChunkHeader::kFooter, 0, chunks[i].chunks};
+    }
+  }
 }
 
 // ---- Objects

@@ -84,6 +84,7 @@ class Region {
   Status CheckHeap() const;
   Status OnMapped();
   void CollapsePages(uint64_t begin);
+  void RestoreFooters();
   Status InitializeRoot();
   Status FindRoot();
   Status CheckRoot() const;
