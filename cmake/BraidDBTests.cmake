@@ -55,3 +55,7 @@ if(NOT BRAIDDB_SANITIZE)
   add_test(NAME ${BRAIDDB_TEST_PREFIX}lint COMMAND ${PROJECT_SOURCE_DIR}/scripts/lint)
   set_tests_properties(${BRAIDDB_TEST_PREFIX}lint PROPERTIES LABELS "lint;ci" TIMEOUT 120)
 endif()
+
+if(NOT BRAIDDB_SANITIZE)
+  include(BraidDBCrash)
+endif()

@@ -1,5 +1,7 @@
 #include "compaction/checkpoint.h"
 
+#include "util/mutant.h"
+
 namespace braiddb {
 
 Status PersistTablePointers(const PmTable& table, Persistence* persistence, uint64_t* flushed_lines) {
@@ -7,7 +9,9 @@ Status PersistTablePointers(const PmTable& table, Persistence* persistence, uint
     uint64_t end = extent->end.load(std::memory_order_acquire);
     if (end == 0) end = extent->segment->used_bytes.load(std::memory_order_acquire);
     if (end <= extent->begin) continue;
-    persistence->Flush(extent->segment->data() + extent->begin, end - extent->begin);
+    if (BRAIDDB_MUTANT("checkpoint-flush-too-short")) end = extent->begin + (end - extent->begin + 1) / 2;
+    if (!BRAIDDB_MUTANT("checkpoint-not-flushed"))
+      persistence->Flush(extent->segment->data() + extent->begin, end - extent->begin);
     *flushed_lines += (end - extent->begin) / kCacheLine + 1;
     // ORDER: the table's pointers before the MANIFEST that lists it. [CC-3]
     if (!persistence->Drain()) return persistence->error();

@@ -7,6 +7,7 @@
 #include "log/log_entry.h"
 #include "lsm/pm_table.h"
 #include "pmem/region_set.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 
@@ -61,6 +62,7 @@ class ListBuilder {
 
   // Ends every list. The caller publishes the table with a release.
   void Finish() {
+    if (BRAIDDB_MUTANT("list-end-left-out")) return;
     StoreRelaxed(&bottom_[0], 0);
     for (uint32_t region = 0; region < regions_->count(); ++region) {
       for (uint32_t layer = 1; layer < kMaxHeight; ++layer) StoreRelaxed(&tails_[region * kMaxHeight + layer][layer], 0);

@@ -53,7 +53,9 @@ Status MergeJournal::Open(RegionSet* regions, MergeJournal* journal) {
   return Status::OK();
 }
 
-uint8_t* MergeJournal::Buffer(uint64_t number) const { return object_ + kBeginning + (number % 2) * kBufferBytes; }
+uint8_t* MergeJournal::Buffer(uint64_t number) const {
+  return object_ + kBeginning + (BRAIDDB_MUTANT("journal-one-buffer") ? 0 : number % 2) * kBufferBytes;
+}
 
 Status MergeJournal::Apply(const std::vector<JournalStore>& stores, PmPtr progress, uint64_t* flushed_lines) {
   BRAIDDB_CHECK(!stores.empty() && stores.size() <= kJournalStores);
@@ -64,7 +66,9 @@ Status MergeJournal::Apply(const std::vector<JournalStore>& stores, PmPtr progre
   const uint64_t bytes = sizeof(Header) + stores.size() * sizeof(JournalStore);
   *flushed_lines += bytes / kCacheLine + 1;
   // ORDER: the whole record before the first of its stores. [CC-4]
-  if (!regions_->persistence()->Persist(header, bytes)) return regions_->persistence()->error();
+  const uint64_t flushed = BRAIDDB_MUTANT("journal-flush-too-short") ? sizeof(Header) : bytes;
+  if (!BRAIDDB_MUTANT("journal-not-flushed")) regions_->persistence()->Flush(header, flushed);
+  if (!BRAIDDB_MUTANT("journal-not-fenced") && !regions_->persistence()->Drain()) return regions_->persistence()->error();
   ++number_;
   BRAIDDB_SYNC_POINT("MergeJournal::Apply:Recorded");
   Status status = Do(number_, stores.data(), stores.size(), flushed_lines);
@@ -83,11 +87,13 @@ Status MergeJournal::Do(uint64_t number, const JournalStore* stores, uint64_t co
     const uint64_t line = stores[i].address / kCacheLine;
     if (line == last_line) continue;
     last_line = line;
-    persistence->Flush(regions_->Resolve(PmPtr(stores[i].address)), sizeof(uint64_t));
+    const uint64_t wrong = BRAIDDB_MUTANT("merge-flushes-next-line") ? kCacheLine : 0;
+    if (BRAIDDB_MUTANT("merge-not-flushed")) continue;
+    persistence->Flush(regions_->Resolve(PmPtr(stores[i].address + wrong)), sizeof(uint64_t));
     ++*flushed_lines;
   }
   // ORDER: this batch's stores before the next record overwrites the one before this. [CC-4]
-  if (!persistence->Drain()) return persistence->error();
+  if (!BRAIDDB_MUTANT("merge-not-fenced") && !persistence->Drain()) return persistence->error();
   return Status::OK();
 }
 
@@ -103,7 +109,8 @@ Status MergeJournal::FindNewest(const void* object, uint64_t bytes, uint64_t mer
   for (uint64_t buffer = 0; buffer < 2; ++buffer) {
     const auto* header =
         reinterpret_cast<const Header*>(static_cast<const uint8_t*>(object) + kBeginning + buffer * kBufferBytes);
-    if (header->count == 0 || header->count > kJournalStores || header->checksum != header->ComputeChecksum()) continue;
+    if (header->count == 0 || header->count > kJournalStores) continue;
+    if (header->checksum != header->ComputeChecksum() && !BRAIDDB_MUTANT("redo-trusts-torn-record")) continue;
     // Numbers never repeat, so that a stale buffer cannot be taken for the newest.
     *last_number = std::max(*last_number, header->number);
     if (merge_id == 0 || header->merge_id != merge_id || header->number < newest->number) continue;
@@ -119,7 +126,7 @@ Status MergeJournal::Redo(uint64_t merge_id, PmPtr* progress) {
   JournalBatch batch;
   uint64_t last_number = 0;
   if (Status status = FindNewest(object_, kJournalBytes, merge_id, &batch, &last_number); !status.ok()) return status;
-  number_ = std::max(number_, last_number);
+  if (!BRAIDDB_MUTANT("journal-numbers-restart")) number_ = std::max(number_, last_number);
   merge_id_ = merge_id;
   *progress = batch.progress;
   if (batch.count == 0) return Status::OK();
@@ -127,6 +134,13 @@ Status MergeJournal::Redo(uint64_t merge_id, PmPtr* progress) {
     if (!regions_->Contains(PmPtr(batch.stores[i].address), sizeof(uint64_t))) {
       return Status::Corruption("the merge journal points outside the database; restore it from a copy");
     }
+  }
+  if (BRAIDDB_MUTANT("redo-forgets-progress")) *progress = PmPtr();
+  if (BRAIDDB_MUTANT("redo-left-out")) return Status::OK();
+  if (BRAIDDB_MUTANT("redo-not-persisted")) {
+    for (uint64_t i = 0; i < batch.count; ++i)
+      StoreRelease(regions_->Resolve<uint64_t>(PmPtr(batch.stores[i].address)), batch.stores[i].value);
+    return Status::OK();
   }
   uint64_t flushed_lines = 0;
   return Do(batch.number, batch.stores, batch.count, &flushed_lines);

@@ -23,6 +23,7 @@
 
 #include "braiddb/status.h"
 #include "pmem/region_set.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 
@@ -33,7 +34,7 @@ struct JournalStore {
 };
 static_assert(sizeof(JournalStore) == 16);
 
-inline constexpr uint32_t kJournalStores = 16384;
+inline constexpr uint32_t kJournalStores = kCrashTest ? 64 : 16384;
 
 // A batch as it was recorded.
 struct JournalBatch {

@@ -3,14 +3,15 @@
 #include <algorithm>
 
 #include "log/entry_sort.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 namespace {
 
 // Entries per chunk; with the stores they cause, a chunk usually fits one batch of the merge journal.
-constexpr uint64_t kChunkEntries = 2048;
+constexpr uint64_t kChunkEntries = kCrashTest ? 4 : 2048;
 // Entries that reach this layer are the cuts between pieces: one in kBranching^kSampleLayer.
-constexpr uint32_t kSampleLayer = 4;
+constexpr uint32_t kSampleLayer = kCrashTest ? 1 : 4;
 
 }  // namespace
 

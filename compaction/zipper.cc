@@ -11,6 +11,7 @@
 #include "compaction/zipper_scan.h"
 #include "skiplist/braided_skiplist.h"
 #include "util/check.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 namespace {
@@ -89,6 +90,8 @@ class Merger {
       for (uint32_t layer = 0; layer < kMaxHeight; ++layer) words[layer] = batch_.Load(tower, layer);
       const PmPtr checksum(tower.raw() - sizeof(uint64_t));
       const uint64_t value = SkipListHead::ComputeChecksum(words);
+      if (BRAIDDB_MUTANT("head-checksum-left-out")) continue;
+      if (BRAIDDB_MUTANT("head-checksum-outside-journal")) StoreRelease(context_.regions->Resolve<uint64_t>(checksum), value);
       if (batch_.Load(checksum, 0) != value) batch_.Store(checksum, 0, value);
     }
   }
@@ -162,6 +165,7 @@ class Merger {
   }
 
   Status MergeVersion(const ScanResult& chunk, const Version& version) {
+    if (BRAIDDB_MUTANT("progress-too-early")) progress_ = version.pointer;
     Status status = MakeRoom();
     if (!status.ok()) return status;
     if (version.keep) {
@@ -173,6 +177,8 @@ class Merger {
       // to E at the bottom may climb. The journal keeps the order durable.
       for (uint32_t layer = 0; layer < height; ++layer) batch_.Store(own, layer, batch_.Next(before[layer], layer).raw());
       for (uint32_t layer = 0; layer < height; ++layer) batch_.Store(before[layer], layer, version.pointer.raw());
+      for (uint32_t layer = 0; layer < height && BRAIDDB_MUTANT("link-outside-journal"); ++layer)
+        StoreRelease(context_.regions->Resolve<uint64_t>(before[layer]) + layer, version.pointer.raw());
       ++stats_->merged;
     } else {
       batch_.MarkDead(version.pointer);

@@ -9,6 +9,7 @@
 #include "db/db_impl.h"
 #include "log/log_reader.h"
 #include "util/format.h"
+#include "util/mutant.h"
 #include "util/spin.h"
 #include "util/sync_point.h"
 #include "util/thread_priority.h"
@@ -92,7 +93,7 @@ void DBImpl::FlushLoop() {
 }
 
 void DBImpl::FlushOne(const PendingFlush& pending) {
-  WaitWriters(pending.last_announced);
+  if (!BRAIDDB_MUTANT("flush-before-writers-left")) WaitWriters(pending.last_announced);
   const VersionFilter filter(snapshots_.Copy());
   FlushResult flushed = FlushMemtable(pending.memtable.get(), regions_.get(), &order_, *segments_, filter, l0_index_.get());
   BRAIDDB_SYNC_POINT("DBImpl::FlushOne:Linked");
@@ -134,10 +135,12 @@ Status DBImpl::CheckpointTables() {
   uint64_t lines = 0;
   for (const auto& table : tables) {
     if (state.tables.size() == kMaxManifestTables) break;  // the rest waits for a merge; its log stays behind the boundary
-    Status status = PersistTablePointers(*table, regions_->persistence(), &lines);
+    Status status =
+        BRAIDDB_MUTANT("checkpoint-pointers-last") ? Status::OK() : PersistTablePointers(*table, regions_->persistence(), &lines);
     if (!status.ok()) return status;
     state.tables.push_back({table->id(), table->boundary(), table->entries, table->heads()});
-    state.log_boundary = table->boundary();
+    if (!BRAIDDB_MUTANT("boundary-stays")) state.log_boundary = table->boundary();
+    if (BRAIDDB_MUTANT("boundary-too-far")) state.log_boundary = next_sequence_.load();
     listed.push_back(table);
   }
   if (listed.empty()) return Status::OK();
@@ -146,6 +149,7 @@ Status DBImpl::CheckpointTables() {
   if (!status.ok()) return status;
   manifest_state_ = std::move(state);
   for (const auto& table : listed) {
+    if (BRAIDDB_MUTANT("checkpoint-pointers-last")) status = PersistTablePointers(*table, regions_->persistence(), &lines);
     table->extents.clear();
     table->checkpointed.store(true, std::memory_order_release);
   }
@@ -264,7 +268,7 @@ Status DBImpl::CompactTables() {
     state.merge_id = merge_id;
     state.merging_tables = static_cast<uint32_t>(tables.size());
     // ORDER: the MANIFEST knows of the merge before its first store. [CC-4]
-    status = manifest_.Commit(state);
+    if (!BRAIDDB_MUTANT("merge-not-announced")) status = manifest_.Commit(state);
     if (!status.ok()) return status;
     manifest_state_ = std::move(state);
   }

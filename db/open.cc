@@ -8,6 +8,7 @@
 #include "db/test_hooks.h"
 #include "recovery/replay.h"
 #include "util/format.h"
+#include "util/mutant.h"
 #include "util/numa_topology.h"
 
 namespace braiddb {
@@ -178,6 +179,7 @@ Status DBImpl::CreateFiles() {
 
 Status DBImpl::OpenStructures() {
   options_.regions = regions_->count();
+  test::NotifyDatabaseFound(regions_.get());
   Status status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
   if (status.ok()) status = Manifest::Open(regions_.get(), &manifest_, &manifest_state_);
   if (!status.ok()) return status;
@@ -200,7 +202,7 @@ Status DBImpl::Recover() {
   Status status = journal_.Redo(manifest_state_.merge_id, &resume_progress_);
   if (status.ok()) status = l1_->VerifyHeads();
   if (!status.ok()) return status;
-  resume_merge_ = manifest_state_.merge_id != 0;
+  resume_merge_ = manifest_state_.merge_id != 0 && !BRAIDDB_MUTANT("merge-not-resumed");
   manifest_state_.clean = false;  // from the next commit on
   RestoreTables();
 

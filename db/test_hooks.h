@@ -13,6 +13,9 @@ namespace braiddb::test {
 // PersistObserver. Process-wide; set it while no open is under way, empty to remove.
 void SetPoolsMappedHook(std::function<void(RegionSet*)> hook);
 void NotifyPoolsMapped(RegionSet* regions);
+// The same, but after the creation of a new database is complete.
+void SetDatabaseFoundHook(std::function<void(RegionSet*)> hook);
+void NotifyDatabaseFound(RegionSet* regions);
 
 // The parts of an open database.
 RegionSet* RegionsOf(DB* db);

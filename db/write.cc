@@ -8,6 +8,7 @@
 #include "db/db_impl.h"
 #include "lsm/skiplist_memtable.h"
 #include "util/check.h"
+#include "util/mutant.h"
 #include "util/spin.h"
 #include "util/sync_point.h"
 
@@ -158,16 +159,19 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   for (size_t i = 0; i < updates.size(); ++i) {
     const uint64_t offset = i == 0 ? slot->offset : NextEntryOffset(end);
     uint64_t flags = 0;
-    if (!single) flags = LogEntry::kBatchMember | (i + 1 < updates.size() ? LogEntry::kMoreFollows : 0);
+    if (!single && !BRAIDDB_MUTANT("batch-unmarked"))
+      flags = LogEntry::kBatchMember | (i + 1 < updates.size() ? LogEntry::kMoreFollows : 0);
     end = LogWriter::WriteEntry(*slot, offset, first + i, flags, updates[i]);
     insertions[i].entry = reinterpret_cast<LogEntry*>(segment->data() + offset);
     insertions[i].pointer = segment->ptr(offset);
   }
   slot->bytes = end - slot->offset;
   Persistence* persistence = regions_->persistence();
-  persistence->Flush(segment->data() + slot->offset, slot->bytes);
+  const uint64_t flushed = BRAIDDB_MUTANT("entry-flush-too-short") ? 1 : slot->bytes;
+  if (!BRAIDDB_MUTANT("entry-not-flushed")) persistence->Flush(segment->data() + slot->offset, flushed);
   if (single) memtable->Prepare(insertions[0].entry, insertions[0].pointer, &insertions[0]);
-  const bool durable = options.sync || persistence->mode() != PersistMode::kPage ? persistence->Drain() : !persistence->failed();
+  const bool drain = !BRAIDDB_MUTANT("ack-before-fence") && (options.sync || persistence->mode() != PersistMode::kPage);
+  const bool durable = drain ? persistence->Drain() : !persistence->failed();
   Status status =
       durable ? thread->writer.Commit(segments_.get(), *slot, static_cast<uint32_t>(updates.size()), first + updates.size() - 1)
               : persistence->error();

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "util/check.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 namespace {
@@ -56,6 +57,9 @@ uint64_t SlotBytes(uint32_t regions) {
   const uint64_t bytes = sizeof(ManifestRecord) + kMaxManifestTables * TableBytes(regions);
   return (bytes + kCacheLine - 1) & ~(kCacheLine - 1);
 }
+
+// Which of the two slots holds a generation.
+uint64_t SlotOf(uint64_t generation) { return BRAIDDB_MUTANT("manifest-one-slot") ? 0 : generation % 2; }
 
 uint64_t Checksum(const uint8_t* record, uint64_t bytes) { return XXH3_64bits(record + 8, bytes - 8); }
 
@@ -160,7 +164,7 @@ Status Manifest::Read(const void* object, uint64_t bytes, uint32_t regions, Mani
   if (header->magic != ManifestHeader::kMagic) return Damaged("it has no signature");
   if (header->slot_bytes != SlotBytes(regions) || bytes < sizeof(*header) + 2 * header->slot_bytes) return Damaged("wrong size");
   const auto slot = [&](uint64_t number) {
-    return static_cast<const uint8_t*>(object) + sizeof(*header) + (number % 2) * header->slot_bytes;
+    return static_cast<const uint8_t*>(object) + sizeof(*header) + SlotOf(number) * header->slot_bytes;
   };
   *generation = header->selector;
   Status status = Decode(slot(*generation), header->slot_bytes, *generation, regions, state);
@@ -195,10 +199,13 @@ Status Manifest::Commit(const ManifestState& state) {
   if (persistence->failed()) return persistence->error();
   const uint64_t generation = generation_ + 1;
   const std::vector<uint8_t> image = Encode(state, generation, regions_->count());
-  uint8_t* slot = object_ + sizeof(ManifestHeader) + (generation % 2) * slot_bytes_;
+  uint8_t* slot = object_ + sizeof(ManifestHeader) + SlotOf(generation) * slot_bytes_;
   memcpy(slot, image.data(), image.size());
+  if (BRAIDDB_MUTANT("manifest-selector-first")) StoreRelease(&reinterpret_cast<ManifestHeader*>(object_)->selector, generation);
   // ORDER: the slot before the selector that names it. [CC-2]
-  if (!persistence->Persist(slot, image.size())) return persistence->error();
+  if (!BRAIDDB_MUTANT("manifest-slot-not-flushed"))
+    persistence->Flush(slot, BRAIDDB_MUTANT("manifest-flush-too-short") ? sizeof(ManifestRecord) : image.size());
+  if (!BRAIDDB_MUTANT("manifest-slot-not-fenced") && !persistence->Drain()) return persistence->error();
   Status status = Select(generation);
   if (status.ok()) generation_ = generation;
   return status;
@@ -208,7 +215,9 @@ Status Manifest::Select(uint64_t generation) {
   Persistence* persistence = regions_->persistence();
   auto* header = reinterpret_cast<ManifestHeader*>(object_);
   StoreRelease(&header->selector, generation);
-  return persistence->Persist(&header->selector, sizeof(header->selector)) ? Status::OK() : persistence->error();
+  if (!BRAIDDB_MUTANT("manifest-selector-not-flushed")) persistence->Flush(&header->selector, sizeof(header->selector));
+  if (!BRAIDDB_MUTANT("manifest-selector-not-fenced") && !persistence->Drain()) return persistence->error();
+  return Status::OK();
 }
 
 }  // namespace braiddb

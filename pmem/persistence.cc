@@ -4,6 +4,7 @@
 
 #include "pmem/page_sync.h"
 #include "util/check.h"
+#include "util/mutant.h"
 #include "util/per_thread.h"
 #include "util/spin.h"
 
@@ -76,6 +77,7 @@ void Persistence::ChoosePath() {
 
 void Persistence::FlushSlow(const void* address, size_t bytes) {
   asm volatile("" ::: "memory");
+  if (BRAIDDB_MUTANT("flush-range-not-aligned") && bytes != 0) bytes = (bytes - 1) / kCacheLine * kCacheLine + 1;
   if (observer_ != nullptr) observer_->OnFlush(address, bytes);
   if (mode_ == PersistMode::kEadr || bytes == 0) return;
   if (mode_ == PersistMode::kPage) {

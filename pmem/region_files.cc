@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "pmem/pool_format.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 namespace {
@@ -61,6 +62,7 @@ Status RegionFiles::WriteCreatingMark() {
 }
 
 Status RegionFiles::RemoveCreatingMark() {
+  if (BRAIDDB_MUTANT("creating-mark-stays")) return Status::OK();
   if (Status status = posix::Remove(creating_path()); !status.ok()) return status;
   return posix::SyncDirectory(directory_);
 }
@@ -144,7 +146,7 @@ Status RegionFiles::FinishAddPart() {
   const uint64_t bytes = std::exchange(list_.next, 0);
   PoolExtent extent;
   if (Status status = ReadPoolExtent(part_path(0), &extent); !status.ok()) return status;
-  if (extent.heap_end > list_.TotalBytes()) {
+  if (extent.heap_end > list_.TotalBytes() && !BRAIDDB_MUTANT("announced-part-removed")) {
     if (Status status = CheckPart(index, bytes); !status.ok()) return status;
     list_.parts.push_back(bytes);
   } else if (Status status = posix::Remove(part_path(index)); !status.ok()) {
@@ -184,7 +186,7 @@ Status RegionFiles::AddPart(uint64_t bytes) {
   if (status.ok() && fsync(fd.get()) != 0) status = posix::ErrnoStatus(errno, "sync", temporary);
   if (status.ok()) {
     list_.next = bytes;
-    status = posix::ReplaceSmallFile(directory_, "PARTS", list_.ToText());
+    if (!BRAIDDB_MUTANT("part-not-announced")) status = posix::ReplaceSmallFile(directory_, "PARTS", list_.ToText());
     list_.next = 0;
   }
   if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) status = posix::ErrnoStatus(errno, "rename into place", path);

@@ -5,6 +5,7 @@
 #include "pmem/layout_check.h"
 #include "pmem/region.h"
 #include "util/check.h"
+#include "util/mutant.h"
 
 // The part of Region that reads and writes the root object.
 
@@ -82,7 +83,10 @@ Status Region::RaiseGenerationLimit(uint64_t by, uint64_t* first) {
   *first = limit;
   if (by == 0) return Status::OK();
   // ORDER: the limit before any use of a generation below it, so that none is ever used twice. [CC-33]
+  if (BRAIDDB_MUTANT("generation-word-torn"))
+    StoreRelaxed(&root_->generation_word, word >> 16 << 16 | (EncodeGenerationLimit(limit + by) & UINT16_MAX));
   StoreRelaxed(&root_->generation_word, EncodeGenerationLimit(limit + by));
+  if (BRAIDDB_MUTANT("generation-limit-not-persisted")) return Status::OK();
   return persistence()->Persist(&root_->generation_word, sizeof(uint64_t)) ? Status::OK() : persistence()->error();
 }
 

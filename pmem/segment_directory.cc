@@ -4,6 +4,7 @@
 
 #include "pmem/layout_check.h"
 #include "util/check.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 namespace {
@@ -106,17 +107,20 @@ Status SegmentDirectory::CheckOverlap(const std::vector<SegmentDescriptor*>& des
 // ---- Changing
 
 Status SegmentDirectory::PersistStateWord(SegmentDescriptor* descriptor, uint64_t word) {
+  if (BRAIDDB_MUTANT("state-word-torn"))
+    StoreRelaxed(&descriptor->state_word, descriptor->state_word >> 32 << 32 | (word & UINT32_MAX));
   StoreRelease(&descriptor->state_word, word);  // release: for a reader of StateOf in another thread, as in tests
   Persistence* const persistence = region_->persistence();
-  return persistence->Persist(&descriptor->state_word, sizeof(uint64_t)) ? Status::OK() : persistence->error();
+  if (!BRAIDDB_MUTANT("state-word-not-flushed")) persistence->Flush(&descriptor->state_word, sizeof(uint64_t));
+  return persistence->Drain() ? Status::OK() : persistence->error();
 }
 
 Status SegmentDirectory::Finish(SegmentDescriptor* descriptor, uint64_t max_kept_chunks) {
   const SegmentState state = StateOf(*descriptor);
   if (descriptor->object.offset == 0) {
-    return descriptor->state_word == 0 ? Status::OK() : PersistStateWord(descriptor, 0);
+    return descriptor->state_word == 0 || BRAIDDB_MUTANT("return-not-finished") ? Status::OK() : PersistStateWord(descriptor, 0);
   }
-  if (state == SegmentState::kUnused) {
+  if (state == SegmentState::kUnused && !BRAIDDB_MUTANT("allocation-not-finished")) {
     if (Status status = Free(descriptor); !status.ok()) return status;
   }
   if (StateOf(*descriptor) == SegmentState::kFree && descriptor->chunks > max_kept_chunks) return Return(descriptor);
@@ -138,8 +142,12 @@ Status SegmentDirectory::AddBlock(std::vector<SegmentDescriptor*>* descriptors) 
     DirectoryBlock* const block = BlockAt(offset);
     block->tag = BlockTag(block_count_, offset);
     // ORDER: the tag before the link, which PMDK commits. [CC-34]
-    return persistence->Persist(&block->tag, sizeof(block->tag));
+    return BRAIDDB_MUTANT("block-tag-not-flushed") || persistence->Persist(&block->tag, sizeof(block->tag));
   };
+  if (BRAIDDB_MUTANT("block-count-first")) {
+    StoreRelaxed(&region_->root()->directory_blocks, block_count_ + 1);
+    if (!persistence->Persist(&region_->root()->directory_blocks, sizeof(uint64_t))) return persistence->error();
+  }
   // An object starts at a multiple of 16: 64 bytes more leave room to start the block on a line.
   Status status =
       region_->AllocateObject(last_link_, sizeof(DirectoryBlock) + kCacheLine, PoolObject::kDirectoryBlock, write_tag);
@@ -170,7 +178,8 @@ Status SegmentDirectory::Take(SegmentDescriptor* descriptor, uint64_t chunks) {
   descriptor->chunks = chunks;
   descriptor->state_word = SegmentStateWord(*descriptor, SegmentState::kUnused);
   // ORDER: the size and the mark of an allocation before the object, which PMDK commits. [CC-35]
-  if (!persistence->Persist(descriptor, sizeof(*descriptor))) return persistence->error();
+  if (!BRAIDDB_MUTANT("take-not-announced") && !persistence->Persist(descriptor, sizeof(*descriptor)))
+    return persistence->error();
   Status status = region_->AllocateObject(&descriptor->object, SegmentObjectBytes(chunks), PoolObject::kSegment);
   if (!status.ok()) (void)PersistStateWord(descriptor, 0);
   return status;
@@ -190,10 +199,10 @@ Status SegmentDirectory::Open(SegmentDescriptor* descriptor, uint64_t generation
                           .unused = {}};
   header->checksum = SegmentHeaderChecksum(*header);
   descriptor->generation = generation;
-  persistence->Flush(header, sizeof(*header));
+  if (!BRAIDDB_MUTANT("segment-header-not-flushed")) persistence->Flush(header, sizeof(*header));
   persistence->Flush(descriptor, sizeof(*descriptor));
   // ORDER: header and generation before the state that makes them count. [CC-36]
-  if (!persistence->Drain()) return persistence->error();
+  if (!BRAIDDB_MUTANT("segment-header-not-fenced") && !persistence->Drain()) return persistence->error();
   return PersistStateWord(descriptor, SegmentStateWord(*descriptor, SegmentState::kOpen));
 }
 
@@ -203,7 +212,8 @@ Status SegmentDirectory::Seal(SegmentDescriptor* descriptor, uint64_t valid_byte
   descriptor->sealed_bytes = valid_bytes;
   descriptor->sealed_last_sequence = last_sequence;
   // ORDER: size and sequence number before the state that makes them count. [CC-36]
-  if (!persistence->Persist(descriptor, sizeof(*descriptor))) return persistence->error();
+  if (!BRAIDDB_MUTANT("seal-in-one-persist") && !persistence->Persist(descriptor, sizeof(*descriptor)))
+    return persistence->error();
   return PersistStateWord(descriptor, SegmentStateWord(*descriptor, SegmentState::kSealed));
 }
 
@@ -214,6 +224,9 @@ Status SegmentDirectory::Free(SegmentDescriptor* descriptor) {
 
 Status SegmentDirectory::Return(SegmentDescriptor* descriptor) {
   BRAIDDB_CHECK(StateOf(*descriptor) == SegmentState::kFree && descriptor->object.offset != 0);
+  if (BRAIDDB_MUTANT("return-slot-first")) {
+    if (Status status = PersistStateWord(descriptor, 0); !status.ok()) return status;
+  }
   region_->FreeObject(&descriptor->object);
   // ORDER: the object, by PMDK, before the slot counts as unused. [CC-35]
   return PersistStateWord(descriptor, 0);

@@ -9,6 +9,7 @@
 #include "compaction/list_builder.h"
 #include "log/entry_sort.h"
 #include "log/log_reader.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 namespace {
@@ -89,6 +90,7 @@ class Replayer {
     segment->used_bytes.store(reader.end(), std::memory_order_relaxed);
     segment->last_sequence.store(last_sequence, std::memory_order_relaxed);
     bytes_.fetch_add(reader.end());
+    if (BRAIDDB_MUTANT("sequence-not-restored")) return Status::OK();
     uint64_t known = last_sequence_.load();
     while (known < last_sequence && !last_sequence_.compare_exchange_weak(known, last_sequence)) {
     }
@@ -143,6 +145,7 @@ class Replayer {
     builders[0]->Finish();
     result->table = tables[0];
     for (Segment* segment : segments_) {
+      if (BRAIDDB_MUTANT("replayed-pointers-not-persisted")) break;
       auto extent = std::make_shared<LogExtent>();
       extent->segment = segment;
       extent->end.store(segment->used_bytes.load(std::memory_order_relaxed), std::memory_order_relaxed);
@@ -173,7 +176,7 @@ class Replayer {
 
   Status SealOpenSegments() {
     for (Segment* segment : segments_) {
-      if (segment->state() != SegmentState::kOpen) continue;
+      if (segment->state() != SegmentState::kOpen || BRAIDDB_MUTANT("open-segments-stay-open")) continue;
       const uint64_t bytes = segment->used_bytes.load(std::memory_order_relaxed);
       Status status = bytes == 0
                           ? context_.segments->Release(segment)

@@ -1,0 +1,48 @@
+# crash_test: simulated power cuts (tests/crash_test). It has a library of its own, whose stores are traced and which has bugs to put in
+# (util/mutant.h): the compiler's instrumentation for data races, with our own runtime in place of the compiler's.
+find_package(Boost REQUIRED COMPONENTS program_options)
+
+add_library(braiddb_traced OBJECT EXCLUDE_FROM_ALL ${braiddb_sources})
+target_include_directories(braiddb_traced PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR})
+target_compile_features(braiddb_traced PUBLIC cxx_std_20)
+target_compile_definitions(braiddb_traced PUBLIC BRAIDDB_CRASH_TEST)
+target_link_libraries(braiddb_traced PUBLIC PMDK::pmemobj PMDK::pmem NUMA::numa XxHash::xxhash Boost::headers Threads::Threads)
+braiddb_compile_options(braiddb_traced STRICT)
+# -fno-builtin: copies are calls, which can be wrapped.
+target_compile_options(braiddb_traced PRIVATE -O2 -fsanitize=thread -fno-builtin -Wno-maybe-uninitialized)
+
+file(GLOB crash_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/crash_test/*.cc)
+list(FILTER crash_sources EXCLUDE REGEX "_test\\.cc$")
+# The traced objects come first, so that of what both have (inline functions) theirs is taken.
+add_executable(crash_test $<TARGET_OBJECTS:braiddb_traced> ${crash_sources} tests/support/db_test_util.cc)
+braiddb_compile_options(crash_test)
+target_include_directories(crash_test PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR})
+target_compile_definitions(crash_test PRIVATE BRAIDDB_CRASH_TEST)
+target_compile_options(crash_test PRIVATE -O2)
+target_link_libraries(crash_test PRIVATE
+  PMDK::pmemobj PMDK::pmem NUMA::numa XxHash::xxhash Boost::headers Threads::Threads Boost::program_options GTest::gtest ${CMAKE_DL_LIBS})
+# Fixed addresses, so that those in a report mean something.
+target_link_options(crash_test PRIVATE -no-pie
+  -Wl,--wrap=memcpy -Wl,--wrap=memmove -Wl,--wrap=memset -Wl,--wrap=pmemobj_create)
+
+# A sample by seed: all kinds of databases (small, growing, with eADR) are among the first five.
+add_test(NAME crash_test COMMAND crash_test --seed 1 --databases 5 --images-per-database 150 --ops 100)
+set_tests_properties(crash_test PROPERTIES LABELS "crash;ci" TIMEOUT 600)
+add_dependencies(braiddb_ci crash_test)
+
+# Every mutant must be found; ctest -L mutants. A few that are found quickly, one of each kind, are in ci.
+set(crash_ci_mutants
+  ack-before-fence entry-flush-too-short cut-batch-trusted checkpoint-not-flushed journal-not-flushed manifest-slot-not-fenced
+  state-word-torn redo-left-out)
+file(STRINGS ${PROJECT_SOURCE_DIR}/tests/crash_test/mutants.cc mutant_lines REGEX "^    {\"")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/crash_test/mutants.cc)
+foreach(line IN LISTS mutant_lines)
+  string(REGEX REPLACE "^ *{\"([a-z-]+)\".*" "\\1" mutant "${line}")
+  set(labels mutants)
+  if(mutant IN_LIST crash_ci_mutants)
+    list(APPEND labels ci)
+  endif()
+  add_test(NAME mutant.${mutant} COMMAND crash_test --mutant ${mutant} --expect-violation
+    --seed 1 --databases 10 --images-per-database 400 --ops 150)
+  set_tests_properties(mutant.${mutant} PROPERTIES LABELS "${labels}" TIMEOUT 900)
+endforeach()

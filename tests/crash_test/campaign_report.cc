@@ -1,0 +1,71 @@
+#include "tests/crash_test/campaign_report.h"
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+namespace braiddb::test {
+namespace {
+
+unsigned long long N(uint64_t number) { return number; }
+
+// Where in the program an address is, for addr2line. The program is linked to fixed addresses.
+void PrintSite(const FenceSite& site) {
+  std::printf("    not covered: a fence below 0x%llx < 0x%llx (addr2line -Cfpie)\n", N(site[0]), N(site[1]));
+}
+
+void PrintFences(const CampaignCounters& counters) {
+  uint64_t before = 0, after = 0, passed = 0;
+  for (size_t i = 0; i < counters.fence_count; ++i) {
+    before += counters.fences[i].judged_before > 0;
+    after += counters.fences[i].judged_after > 0;
+    passed += counters.fences[i].passed;
+  }
+  std::printf("fences covered: %llu before and %llu after of %llu places (%llu fences passed)\n", N(before), N(after),
+              N(counters.fence_count), N(passed));
+  for (size_t i = 0; i < counters.fence_count; ++i) {
+    if (counters.fences[i].judged_before + counters.fences[i].judged_after == 0) PrintSite(counters.fences[i].site);
+  }
+}
+
+}  // namespace
+
+void PrintReport(const CampaignCounters& counters, double seconds) {
+  std::printf("images: %llu first, %llu second; %.1f per second over %.1f s; %llu databases\n", N(counters.first_images),
+              N(counters.second_images), static_cast<double>(counters.images()) / seconds, seconds, N(counters.databases));
+  std::printf("kinds:");
+  for (size_t kind = 0; kind < static_cast<size_t>(ImageKind::kCount); ++kind)
+    std::printf("%s %llu %s", kind == 0 ? "" : ",", N(counters.by_kind[kind]), NameOf(static_cast<ImageKind>(kind)));
+  std::printf("\npoints: %llu recorded, %llu looked at:", N(counters.points), N(counters.judged_points));
+  for (size_t kind = 0; kind < static_cast<size_t>(PointKind::kCount); ++kind)
+    std::printf("%s %llu %s", kind == 0 ? "" : ",", N(counters.by_point[kind]), NameOf(static_cast<PointKind>(kind)));
+  std::printf("; %.1f dirty lines each\n", static_cast<double>(counters.dirty_lines) /
+                                               static_cast<double>(counters.judged_points == 0 ? 1 : counters.judged_points));
+  PrintFences(counters);
+  const bool untraced = std::strstr(counters.violation, "untraced") != nullptr;
+  std::printf("stores: %llu traced, %llu of PMDK found by comparison; untraced bytes of BraidDB: %s (%llu pages compared)\n",
+              N(counters.stores - counters.pmdk_stores), N(counters.pmdk_stores), untraced ? "some" : "0",
+              N(counters.checked_pages));
+  const Statistics& work = counters.work;
+  std::printf(
+      "work: %llu writes, %llu rotations, %llu checkpoints, %llu merges (%llu entries), %llu segments taken, %llu given "
+      "back, %llu parts added\n",
+      N(work.writes), N(work.rotations), N(work.checkpoints), N(work.compactions), N(work.merged_entries),
+      N(work.segments_allocated), N(work.segments_recycled), N(counters.parts));
+  std::printf("also: %llu recovered twice, %llu pools searched for leaks, %llu emptied\n", N(counters.reopened),
+              N(counters.leak_checks), N(counters.space_checks));
+  if (counters.mutant_hits != 0) std::printf("the mutant acted %llu times\n", N(counters.mutant_hits));
+  std::printf("violations: %d\n", counters.violation[0] == '\0' ? 0 : 1);
+}
+
+void PrintReplay(const CampaignOptions& options, uint64_t database, uint64_t image) {
+  std::string command = "crash_test --seed " + std::to_string(options.seed) + " --database " + std::to_string(database) +
+                        " --image " + std::to_string(image) + " --ops " + std::to_string(options.ops) + " --depth " +
+                        std::to_string(options.depth) + " --regions " + std::to_string(options.regions) + " --eadr " +
+                        std::to_string(options.eadr) + " --images-per-point " + std::to_string(options.images_per_point) +
+                        " --images-per-database " + std::to_string(options.images_per_database);
+  if (!options.mutant.empty()) command += " --mutant " + options.mutant;
+  std::printf("replay: %s\n", command.c_str());
+}
+
+}  // namespace braiddb::test

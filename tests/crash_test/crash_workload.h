@@ -1,0 +1,106 @@
+// CrashWorkload: random work on a database, noted in an oracle as it goes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braiddb/db.h"
+#include "tests/crash/crash_oracle.h"
+#include "tests/crash_test/store_tracer.h"
+#include "tests/support/db_test_util.h"
+
+namespace braiddb::test {
+
+class CrashWorkload {
+ public:
+  static constexpr size_t kLanes = 2;
+  static constexpr size_t kKeysPerLane = 30;
+  static constexpr uint64_t kSegmentSize = 256 << 10;
+
+  // `growing`: with values that make pools grow.
+  CrashWorkload(uint32_t regions, bool growing, Random* random) : regions_(regions), growing_(growing), lane_keys_(kLanes) {
+    const auto keys = MakeKeyUniverse(random, kLanes * kKeysPerLane, false);
+    for (size_t i = 0; i < keys.size(); ++i) lane_keys_[i % kLanes].push_back(keys[i]);
+  }
+
+  const std::vector<std::vector<std::string>>& lane_keys() const { return lane_keys_; }
+
+  // Everything as small as it gets; varied, since any open may choose other values.
+  Options DatabaseOptions(Random* random) const {
+    Options options = TinyOptions(regions_);
+    options.persist_mode = PersistMode::kEmulated;  // with eADR too, which tmpfs cannot be taken for: flushes do nothing then
+    options.max_region_size = 64ull << 20;
+    options.segment_size = kSegmentSize;
+    options.memtable_size = 16ull << 10;
+    options.checkpoint_tables = static_cast<uint32_t>(random->Range(1, 3));
+    options.l0_compaction_trigger = static_cast<uint32_t>(random->Range(1, 3));
+    options.compaction_threads = static_cast<uint32_t>(random->Range(1, 3));
+    options.recovery_threads = static_cast<uint32_t>(random->Range(1, 2));
+    return options;
+  }
+
+  // `count` operations of one lane; an error ends it.
+  Status Work(DB* db, CrashOracle* oracle, size_t lane, uint64_t count, uint64_t seed) const {
+    Random random(seed);
+    Status status;
+    for (uint64_t i = 0; i < count && status.ok(); ++i) {
+      CrashOperation operation = DrawOperation(lane, &random);
+      oracle->Begin(lane, operation);
+      Note(false);
+      status = Execute(db, operation);
+      if (!status.ok()) break;
+      oracle->Acknowledge(lane);
+      Note(true);
+      if (random.OneIn(80)) status = db->Flush();
+      if (status.ok() && random.OneIn(100)) status = db->CompactRange({}, nullptr, nullptr);
+      if (status.ok() && random.OneIn(60)) UseSnapshot(db);
+    }
+    return status;
+  }
+
+ private:
+  static void Note(bool acknowledged) {
+    if (StoreTracer* const tracer = StoreTracer::Current()) tracer->NoteOperation(acknowledged);
+  }
+
+  CrashOperation DrawOperation(size_t lane, Random* random) const {
+    const auto& keys = lane_keys_[lane];
+    CrashOperation operation(random->OneIn(4) ? random->Range(2, 8) : 1);
+    for (auto& [key, value] : operation) {
+      key = keys[random->Uniform(keys.size())];
+      if (!random->OneIn(4)) value = DrawValue(random);
+    }
+    return operation;
+  }
+
+  std::string DrawValue(Random* random) const {
+    if (growing_ && random->OneIn(60)) return PatternedValue(random->Next(), random->Range(1 << 20, 3 << 20));
+    if (random->OneIn(80)) return PatternedValue(random->Next(), kSegmentSize / 4 + random->Uniform(kSegmentSize));
+    if (random->OneIn(4)) return PatternedValue(random->Next(), random->Range(1000, 6000));
+    return PatternedValue(random->Next(), random->Uniform(300));
+  }
+
+  static Status Execute(DB* db, const CrashOperation& operation) {
+    if (operation.size() == 1) {
+      const auto& [key, value] = operation[0];
+      return value ? db->Put({}, key, *value) : db->Delete({}, key);
+    }
+    WriteBatch batch;
+    for (const auto& [key, value] : operation) value ? batch.Put(key, *value) : batch.Delete(key);
+    return db->Write({}, batch);
+  }
+
+  // Versions that only a snapshot sees stay in the lists until a sweep finds that it has gone.
+  static void UseSnapshot(DB* db) {
+    const Snapshot* snapshot = db->GetSnapshot();
+    Status ignored = db->Flush();  // a failure shows at the next write
+    (void)ignored;
+    db->ReleaseSnapshot(snapshot);
+  }
+
+  const uint32_t regions_;
+  const bool growing_;
+  std::vector<std::vector<std::string>> lane_keys_;
+};
+
+}  // namespace braiddb::test

@@ -1,0 +1,307 @@
+// One database of a campaign: its first life, its images, and theirs.
+#include <libpmemobj.h>
+#include <malloc.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "braiddb/db.h"
+#include "db/test_hooks.h"
+#include "pmem/segment_directory.h"
+#include "tests/crash/crash_oracle.h"
+#include "tests/crash_test/campaign.h"
+#include "tests/crash_test/crash_workload.h"
+#include "tests/crash_test/image_files.h"
+#include "tests/crash_test/scheduler.h"
+#include "tests/crash_test/store_tracer.h"
+#include "tests/support/db_test_util.h"
+#include "tests/support/pmem_store.h"
+
+namespace braiddb::test {
+namespace {
+
+constexpr uint64_t kSwitchPeriod = 150;  // atomic operations
+constexpr uint64_t kSwitchPeriodJudging = 1500;
+constexpr uint64_t kMostBytesWhenEmpty = 4ull << 20;
+constexpr uint32_t kWatchOneIn = 8;    // images whose recovery and later work may be cut by a second crash
+constexpr uint64_t kSecondImages = 9;  // of each of these
+
+class DatabaseRun {
+ public:
+  DatabaseRun(const CampaignOptions& options, uint64_t database, std::string directory, CampaignCounters* counters)
+      : options_(options),
+        directory_(std::move(directory)),
+        counters_(*counters),
+        random_(options.seed * 1'000'003 + database),
+        regions_(options.regions != 0 ? options.regions : 1 + static_cast<uint32_t>(database % 2)),
+        eadr_(options.eadr >= 0 ? options.eadr != 0 : database % 5 == 4),
+        workload_(regions_, database % 10 == 3, &random_) {}
+
+  void Run() {
+    const CrashRecord record = FirstLife();
+    int copy_on_write = 1;
+    if (pmemobj_ctl_set(nullptr, "copy_on_write.at_open", &copy_on_write) != 0) Violate("no copy on write");
+    scheduler::SetPeriod(kSwitchPeriodJudging);
+    JudgeRecord(record, 1, options_.images_per_database);
+  }
+
+ private:
+  // ---- The first life
+
+  CrashRecord FirstLife() {
+    counters_.Doing("working with the new database");
+    scheduler::SetPeriod(kSwitchPeriod);
+    const std::string path = directory_ + "/database";
+    CrashOracle oracle(CrashWorkload::kLanes);
+    StoreTracer tracer(path, TracerOptions(1), &oracle);
+    std::unique_ptr<DB> db;
+    Must(Open(path, &tracer, &db), "creating the database");
+    const uint64_t parts = CountParts(db.get());
+    Status statuses[CrashWorkload::kLanes];
+    std::vector<std::thread> writers;
+    for (size_t lane = 0; lane < CrashWorkload::kLanes; ++lane) {
+      writers.emplace_back(
+          [&, lane, seed = random_.Next()] { statuses[lane] = workload_.Work(db.get(), &oracle, lane, options_.ops, seed); });
+    }
+    for (auto& writer : writers) writer.join();
+    for (const Status& status : statuses) Must(status, "working with the database");
+    Accumulate(&counters_.work, db->GetStatistics());
+    counters_.parts += CountParts(db.get()) - parts;
+    Must(db->Close(), "closing the database");
+    tracer.Detach();
+    db.reset();
+    return FinishLife(&tracer);
+  }
+
+  StoreTracer::Options TracerOptions(int depth) {
+    StoreTracer::Options options;
+    options.seed = random_.Next();
+    options.eadr = eadr_;
+    options.one_in_fences = depth == 1 ? 1 : 12;
+    options.one_in_stores = depth == 1 ? 150 : 1500;
+    return options;
+  }
+
+  CrashRecord FinishLife(StoreTracer* tracer) {
+    if (!tracer->violation().empty()) Violate(tracer->violation());
+    counters_.stores += tracer->stores();
+    counters_.pmdk_stores += tracer->pmdk_stores();
+    counters_.checked_pages += tracer->checked_pages();
+    for (const auto& [site, passed] : tracer->fences()) {
+      if (auto* fence = counters_.FindFence(site)) fence->passed += passed;
+    }
+    CrashRecord record = tracer->TakeRecord();
+    counters_.points += record.points.size();
+    return record;
+  }
+
+  Status Open(const std::string& path, StoreTracer* tracer, std::unique_ptr<DB>* db) {
+    if (tracer != nullptr) SetDatabaseFoundHook([tracer](RegionSet* regions) { tracer->Attach(regions); });
+    const Status status = DB::Open(workload_.DatabaseOptions(&random_), path, db);
+    SetDatabaseFoundHook(nullptr);
+    return status;
+  }
+
+  static uint64_t CountParts(DB* db) {
+    uint64_t parts = 0;
+    for (uint32_t region = 0; region < RegionsOf(db)->count(); ++region)
+      parts += RegionsOf(db)->impl()->region(region)->files()->list().parts.size();
+    return parts;
+  }
+
+  // ---- Images
+
+  // Looks at about `budget` images of the points of one life; the last point is always among them. Half of the others are drawn
+  // from all points alike, half from all places in the code alike, so that what happens rarely is looked at, too.
+  void JudgeRecord(const CrashRecord& record, uint32_t depth, uint64_t budget) {
+    ImageFiles files(directory_ + "/image" + std::to_string(depth), record);
+    std::map<std::pair<PointKind, FenceSite>, uint64_t> places;
+    for (const CrashPoint& point : record.points) ++places[{point.kind, point.site}];
+    const double wanted = static_cast<double>(std::max<uint64_t>(1, budget / options_.images_per_point));
+    for (const CrashPoint& point : record.points) {
+      const double alike = wanted / static_cast<double>(record.points.size());
+      const double by_place = wanted / static_cast<double>(places.size() * places[{point.kind, point.site}]);
+      const bool last = &point == &record.points.back();
+      if (!last && static_cast<double>(random_.Uniform(1'000'000)) >= (alike + by_place) / 2 * 1'000'000) continue;
+      files.GoTo(point);
+      JudgePoint(point, last, depth, &files);
+    }
+  }
+
+  void JudgePoint(const CrashPoint& point, bool last, uint32_t depth, ImageFiles* files) {
+    using enum ImageKind;
+    static constexpr ImageKind kLineKinds[] = {kGuaranteed, kPrefixes, kWords, kEverything,
+                                               kOneLine,    kPrefixes, kWords, kAllButOneLine};
+    static constexpr ImageKind kEadrKinds[] = {kGuaranteed, kStoreOrder, kStoreOrder, kEverything};
+    ++counters_.judged_points;
+    ++counters_.by_point[static_cast<size_t>(point.kind)];
+    counters_.dirty_lines += point.dirty.size();
+    const uint32_t images = point.dirty.empty() ? 1 : options_.images_per_point;
+    for (uint32_t i = 0; i < images; ++i) {
+      const uint64_t turn = kind_turn_++;
+      ImageKind kind = eadr_ ? kEadrKinds[turn % std::size(kEadrKinds)] : kLineKinds[turn % std::size(kLineKinds)];
+      if (point.dirty.empty()) kind = kGuaranteed;
+      if (last && i == 0) kind = kEverything;
+      if (auto* fence = counters_.FindFence(point.site); fence != nullptr && point.site[0] != 0)
+        ++(point.kind == PointKind::kBeforeFence ? fence->judged_before : fence->judged_after);
+      Judge(point, kind, turn, depth, files);
+    }
+  }
+
+  void Judge(const CrashPoint& point, ImageKind kind, uint64_t turn, uint32_t depth, ImageFiles* files) {
+    ++(depth == 1 ? counters_.first_images : counters_.second_images);
+    ++counters_.by_kind[static_cast<size_t>(kind)];
+    ++counters_.image;
+    std::string text = std::string(NameOf(kind)) + " of " + std::to_string(point.dirty.size()) + " dirty lines " +
+                       NameOf(point.kind) + ", crash " + std::to_string(depth) + ", " + std::to_string(regions_) +
+                       (regions_ == 1 ? " region" : " regions") + (eadr_ ? ", eADR" : "");
+    counters_.Doing(text);
+    current_directory_ = files->directory();
+    files->Apply(DrawImage(point, kind, turn, &random_));
+    if (depth < options_.depth && random_.OneIn(kWatchOneIn)) {
+      const CrashRecord record = LiveOn(point, files->directory());
+      JudgeRecord(record, depth + 1, kSecondImages);
+      current_directory_ = files->directory();
+    } else {
+      LookAt(point, files->directory());
+    }
+    files->TakeBack();
+    if (counters_.image == options_.only_image) Violate("stopped at this image, as asked for");
+  }
+
+  std::vector<CrashContent> Check(DB* db, const CrashOracle::Allowed& allowed, const char* when) {
+    std::vector<CrashContent> seen;
+    if (auto wrong = CheckAllowed(db, workload_.lane_keys(), allowed, &seen)) Violate(std::string(when) + *wrong);
+    return seen;
+  }
+
+  // Opens the image, compares, closes. Now and then once more, and more thoroughly.
+  void LookAt(const CrashPoint& point, const std::string& path) {
+    std::unique_ptr<DB> db;
+    Must(Open(path, nullptr, &db), "open");
+    const auto seen = Check(db.get(), *point.allowed, "");
+    if (random_.OneIn(5)) {  // with what recovery left to be done in the background
+      Must(db->CompactRange({}, nullptr, nullptr), "CompactRange after recovery");
+      CrashOracle same(CrashWorkload::kLanes);
+      same.Settle(seen);
+      Check(db.get(), same.Current(), "after merging everything: ");
+    }
+    if (random_.OneIn(50)) CheckSpace(db.get());
+    Must(db->Close(), "close");
+    if (random_.OneIn(5)) CheckLeaks(db.get());
+    db.reset();
+    if (!random_.OneIn(10)) return;
+    // The pools were mapped privately: this is the same image again.
+    ++counters_.reopened;
+    Must(Open(path, nullptr, &db), "recovering once more");
+    CrashOracle same(CrashWorkload::kLanes);
+    same.Settle(seen);
+    Check(db.get(), same.Current(), "recovered once more: ");
+    Must(db->Close(), "close after recovering once more");
+  }
+
+  // Opens the image, compares, goes on working; all of it traced.
+  CrashRecord LiveOn(const CrashPoint& point, const std::string& path) {
+    CrashOracle oracle(*point.allowed);
+    StoreTracer tracer(path, TracerOptions(2), &oracle);
+    std::unique_ptr<DB> db;
+    Must(Open(path, &tracer, &db), "open");
+    oracle.Settle(Check(db.get(), oracle.Current(), ""));
+    tracer.NoteOperation(false);
+    Must(workload_.Work(db.get(), &oracle, 0, random_.Range(2, 20), random_.Next()), "working after recovery");
+    // On a thread of its own, which has another home region.
+    Status status;
+    std::thread([&, seed = random_.Next(), count = random_.Range(2, 20)] {
+      status = workload_.Work(db.get(), &oracle, 1, count, seed);
+    }).join();
+    Must(status, "working after recovery");
+    if (random_.OneIn(3)) Must(db->CompactRange({}, nullptr, nullptr), "CompactRange after recovery");
+    Check(db.get(), oracle.Current(), "after going on: ");
+    Must(db->Close(), "close");
+    CheckLeaks(db.get());
+    tracer.Detach();
+    db.reset();
+    return FinishLife(&tracer);
+  }
+
+  // Whatever PMDK has allocated, something refers to; every segment is free or in use, and known as that; nothing is half done.
+  // REQUIRES: closed.
+  void CheckLeaks(DB* db) {
+    ++counters_.leak_checks;
+    uint64_t in_use = 0;
+    SegmentsOf(db)->ForEachUsed([&](Segment* segment) {
+      ++in_use;
+      if (segment->state() == SegmentState::kOpen) Violate("a closed database has an open segment");
+    });
+    if (in_use != IntProperty(db, "braiddb.num-segments")) {
+      Violate(std::to_string(in_use) + " segments are in use, " + std::to_string(IntProperty(db, "braiddb.num-segments")) +
+              " are counted");
+    }
+    for (uint32_t i = 0; i < RegionsOf(db)->count(); ++i) {
+      Region* region = RegionsOf(db)->impl()->region(i);
+      SegmentDirectory directory(region);
+      std::vector<SegmentDescriptor*> descriptors;
+      Must(directory.Load(&descriptors), "reading the directory");
+      for (const SegmentDescriptor* descriptor : descriptors) {
+        const bool unused = descriptor->state_word == 0;
+        if (unused != (descriptor->object.offset == 0)) Violate("a segment that is half taken or half given back");
+      }
+      const auto allocated = PoolObjects(region), reachable = AccountedObjects(region);
+      if (allocated == reachable) continue;
+      Violate("region " + std::to_string(i) + ": " + std::to_string(allocated.size()) + " objects are allocated, " +
+              std::to_string(reachable.size()) + " are referred to");
+    }
+  }
+
+  // With no key left, next to no space is in use.
+  void CheckSpace(DB* db) {
+    ++counters_.space_checks;
+    for (const auto& keys : workload_.lane_keys()) {
+      for (const auto& key : keys) Must(db->Delete({}, key), "delete");
+    }
+    Must(db->CompactRange({}, nullptr, nullptr), "CompactRange");
+    const uint64_t used = IntProperty(db, "braiddb.pm-bytes-in-segments");
+    if (used > kMostBytesWhenEmpty) Violate("an empty database holds " + std::to_string(used) + " bytes in segments");
+  }
+
+  void Must(const Status& status, const char* what) {
+    if (!status.ok()) Violate(std::string(what) + ": " + status.ToString());
+  }
+  void Violate(const std::string& text) {
+    std::strncpy(counters_.violation, text.c_str(), sizeof(counters_.violation) - 1);
+    _exit(kDatabaseViolated);
+  }
+
+  const CampaignOptions& options_;
+  const std::string directory_;
+  CampaignCounters& counters_;
+  Random random_;
+  const uint32_t regions_;
+  const bool eadr_;
+  CrashWorkload workload_;
+  std::string current_directory_;
+  uint64_t kind_turn_ = 0;
+};
+
+}  // namespace
+
+void RunDatabase(const CampaignOptions& options, uint64_t database, const std::string& directory, CampaignCounters* counters) {
+  // Memory goes back to the system at the end only: libpmemobj takes megabytes at each open. Huge pages would be cleared for the
+  // few bytes of a memtable.
+  prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  scheduler::Start(options.seed * 7919 + database);
+  DatabaseRun(options, database, directory, counters).Run();
+  ++counters->databases;
+  _exit(kDatabaseFine);
+}
+
+}  // namespace braiddb::test

@@ -1,0 +1,93 @@
+#include "tests/crash_test/mutants.h"
+
+namespace braiddb::test {
+namespace {
+
+// The classes of bugs that were found in published stores on persistent memory.
+constexpr char kMarkFirst[] = "commit mark before payload";
+constexpr char kExtent[] = "wrong flush target or extent";
+constexpr char kNeverFlushed[] = "metadata never flushed";
+constexpr char kNotAtomic[] = "multi-word update taken for atomic";
+constexpr char kHalfDone[] = "structure change half done, not repaired";
+constexpr char kSentinel[] = "persistent sentinel never released";
+constexpr char kLeak[] = "allocation leak";
+constexpr char kOutside[] = "update outside the logged set";
+constexpr char kUnpersisted[] = "effect based on unpersisted stores";
+constexpr char kAckFirst[] = "ack before durable";
+constexpr char kRecovery[] = "recovery's own writes not persisted";
+constexpr char kTorn[] = "store torn by the compiler";
+
+constexpr Mutant kMutants[] = {
+    {"entry-not-flushed", kAckFirst, "db/write.cc"},
+    {"entry-flush-too-short", kExtent, "db/write.cc"},
+    {"ack-before-fence", kAckFirst, "db/write.cc"},
+    {"batch-unmarked", kNotAtomic, "db/write.cc"},
+    {"cut-batch-trusted", kHalfDone, "log/log_reader.cc"},
+    {"torn-entry-trusted", kMarkFirst, "log/log_reader.cc"},
+    {"value-not-in-checksum", kMarkFirst, "log/log_entry.h"},
+    {"flush-range-not-aligned", kExtent, "pmem/persistence.cc"},
+    {"flush-before-writers-left", kUnpersisted, "db/background.cc"},
+    {"checkpoint-not-flushed", kUnpersisted, "compaction/checkpoint.cc"},
+    {"checkpoint-flush-too-short", kExtent, "compaction/checkpoint.cc"},
+    {"checkpoint-pointers-last", kMarkFirst, "db/background.cc"},
+    {"boundary-stays", kHalfDone, "db/background.cc"},
+    {"boundary-too-far", kAckFirst, "db/background.cc"},
+    {"list-end-left-out", kHalfDone, "compaction/list_builder.h"},
+    {"merge-not-announced", kHalfDone, "db/background.cc"},
+    {"merge-not-resumed", kHalfDone, "db/open.cc"},
+    {"merge-not-flushed", kNeverFlushed, "compaction/merge_journal.cc"},
+    {"merge-not-fenced", kUnpersisted, "compaction/merge_journal.cc"},
+    {"merge-flushes-next-line", kExtent, "compaction/merge_journal.cc"},
+    {"journal-not-flushed", kMarkFirst, "compaction/merge_journal.cc"},
+    {"journal-not-fenced", kMarkFirst, "compaction/merge_journal.cc"},
+    {"journal-flush-too-short", kExtent, "compaction/merge_journal.cc"},
+    {"journal-one-buffer", kNotAtomic, "compaction/merge_journal.cc"},
+    {"journal-numbers-restart", kRecovery, "compaction/merge_journal.cc"},
+    {"redo-left-out", kHalfDone, "compaction/merge_journal.cc"},
+    {"redo-not-persisted", kRecovery, "compaction/merge_journal.cc"},
+    {"redo-forgets-progress", kRecovery, "compaction/merge_journal.cc"},
+    {"redo-trusts-torn-record", kMarkFirst, "compaction/merge_journal.cc"},
+    {"progress-too-early", kMarkFirst, "compaction/zipper.cc"},
+    {"head-checksum-left-out", kOutside, "compaction/zipper.cc"},
+    {"head-checksum-outside-journal", kOutside, "compaction/zipper.cc"},
+    {"link-outside-journal", kOutside, "compaction/zipper.cc"},
+    {"manifest-slot-not-flushed", kMarkFirst, "lsm/manifest.cc"},
+    {"manifest-slot-not-fenced", kMarkFirst, "lsm/manifest.cc"},
+    {"manifest-flush-too-short", kExtent, "lsm/manifest.cc"},
+    {"manifest-selector-first", kMarkFirst, "lsm/manifest.cc"},
+    {"manifest-selector-not-flushed", kNeverFlushed, "lsm/manifest.cc"},
+    {"manifest-selector-not-fenced", kUnpersisted, "lsm/manifest.cc"},
+    {"manifest-one-slot", kNotAtomic, "lsm/manifest.cc"},
+    {"segment-header-not-flushed", kNeverFlushed, "pmem/segment_directory.cc"},
+    {"segment-header-not-fenced", kMarkFirst, "pmem/segment_directory.cc"},
+    {"seal-in-one-persist", kNotAtomic, "pmem/segment_directory.cc"},
+    {"state-word-not-flushed", kNeverFlushed, "pmem/segment_directory.cc"},
+    {"state-word-torn", kTorn, "pmem/segment_directory.cc"},
+    {"take-not-announced", kMarkFirst, "pmem/segment_directory.cc"},
+    {"return-slot-first", kLeak, "pmem/segment_directory.cc"},
+    {"return-not-finished", kSentinel, "pmem/segment_directory.cc"},
+    {"allocation-not-finished", kLeak, "pmem/segment_directory.cc"},
+    {"block-tag-not-flushed", kNeverFlushed, "pmem/segment_directory.cc"},
+    {"block-count-first", kMarkFirst, "pmem/segment_directory.cc"},
+    {"generation-word-torn", kTorn, "pmem/region_root.cc"},
+    {"generation-limit-not-persisted", kNeverFlushed, "pmem/region_root.cc"},
+    {"part-not-announced", kHalfDone, "pmem/region_files.cc"},
+    {"announced-part-removed", kHalfDone, "pmem/region_files.cc"},
+    {"creating-mark-stays", kSentinel, "pmem/region_files.cc"},
+    {"open-segments-stay-open", kSentinel, "recovery/replay.cc"},
+    {"replayed-pointers-not-persisted", kRecovery, "recovery/replay.cc"},
+    {"sequence-not-restored", kRecovery, "recovery/replay.cc"},
+};
+
+}  // namespace
+
+std::span<const Mutant> Mutants() { return kMutants; }
+
+bool IsMutant(std::string_view name) {
+  for (const Mutant& mutant : kMutants) {
+    if (name == mutant.name) return true;
+  }
+  return false;
+}
+
+}  // namespace braiddb::test

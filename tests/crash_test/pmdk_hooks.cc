@@ -1,0 +1,117 @@
+// libpmem as libpmemobj sees it in the crash test: what it stores, flushes and fences goes to the tracer. Every pool counts as
+// persistent memory, so that libpmemobj uses flushes and fences and not msync. Nothing is flushed really: no power fails here.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <libpmem.h>
+#include <libpmemobj.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include "tests/crash_test/store_tracer.h"
+
+namespace {
+
+using braiddb::test::StoreTracer;
+
+// What was stored there since the tracer looked, and its lines' flush.
+void TraceFlush(const void* address, size_t bytes) {
+  StoreTracer* const tracer = StoreTracer::Current();
+  if (tracer == nullptr) return;
+  tracer->Resolve();
+  tracer->Stored(address, bytes);
+  tracer->Flush(address, bytes);
+}
+void TraceFence() {
+  if (StoreTracer* const tracer = StoreTracer::Current()) tracer->Fence();
+}
+void* TraceCopied(void* to, size_t bytes, unsigned flags) {
+  StoreTracer* const tracer = StoreTracer::Current();
+  if (tracer == nullptr) return to;
+  tracer->Stored(to, bytes);
+  if ((flags & PMEM_F_MEM_NOFLUSH) != 0) return to;
+  tracer->Flush(to, bytes);
+  if ((flags & PMEM_F_MEM_NODRAIN) == 0) tracer->Fence();
+  return to;
+}
+
+// ---- Smaller pools
+
+// A pool of PMDK's format 6 has 1024 lanes, which an open goes through; so many threads there are not here. Offsets: see
+// pmem/region_files.cc; src/libpmemobj/obj.h, src/common/util.c.
+constexpr off_t kDescriptorOffset = 4096;
+constexpr size_t kDescriptorWords = 512;
+constexpr size_t kLanesWord = 258;
+constexpr uint32_t kLanes = 16;
+constexpr char kLanesText[] = "16";
+
+void ReduceLanes(const std::string& part) {
+  uint32_t words[kDescriptorWords];
+  const int fd = open(part.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0 || pread(fd, words, sizeof(words), kDescriptorOffset) != sizeof(words)) std::abort();
+  words[kLanesWord] = kLanes;
+  uint32_t low = 0, high = 0;  // Fletcher's checksum; its own two words count as zero
+  for (size_t i = 0; i < kDescriptorWords; ++i) {
+    low += i < kDescriptorWords - 2 ? words[i] : 0;
+    high += low;
+  }
+  words[kDescriptorWords - 2] = low;
+  words[kDescriptorWords - 1] = high;
+  if (pwrite(fd, words, sizeof(words), kDescriptorOffset) != sizeof(words)) std::abort();
+  close(fd);
+}
+
+}  // namespace
+
+extern "C" {
+
+int pmem_is_pmem(const void*, size_t) { return 1; }
+void pmem_flush(const void* address, size_t bytes) { TraceFlush(address, bytes); }
+void pmem_deep_flush(const void* address, size_t bytes) { TraceFlush(address, bytes); }
+void pmem_drain() { TraceFence(); }
+void pmem_persist(const void* address, size_t bytes) {
+  TraceFlush(address, bytes);
+  TraceFence();
+}
+int pmem_msync(const void* address, size_t bytes) {
+  pmem_persist(address, bytes);
+  return 0;
+}
+void* pmem_memcpy(void* to, const void* from, size_t bytes, unsigned flags) {
+  return TraceCopied(std::memcpy(to, from, bytes), bytes, flags);
+}
+void* pmem_memmove(void* to, const void* from, size_t bytes, unsigned flags) {
+  return TraceCopied(std::memmove(to, from, bytes), bytes, flags);
+}
+void* pmem_memset(void* to, int value, size_t bytes, unsigned flags) {
+  return TraceCopied(std::memset(to, value, bytes), bytes, flags);
+}
+
+PMEMobjpool* __real_pmemobj_create(const char* path, const char* layout, size_t bytes, mode_t mode);
+PMEMobjpool* __wrap_pmemobj_create(const char* path, const char* layout, size_t bytes, mode_t mode) {
+  PMEMobjpool* const pool = __real_pmemobj_create(path, layout, bytes, mode);
+  if (pool == nullptr) return nullptr;
+  pmemobj_close(pool);
+  setenv("PMEMOBJ_NLANES", kLanesText, 1);  // libpmemobj uses its default, whatever the pool says
+  ReduceLanes(std::filesystem::path(path).parent_path().string() + "/000000.pmem");
+  return pmemobj_open(path, layout);
+}
+
+// The files of a database change in these two ways only.
+int rename(const char* from, const char* to) {
+  static const auto system_rename = reinterpret_cast<decltype(&rename)>(dlsym(RTLD_NEXT, "rename"));
+  braiddb::test::StoreTracer::NoteFiles();
+  return system_rename(from, to);
+}
+int unlink(const char* path) {
+  static const auto system_unlink = reinterpret_cast<decltype(&unlink)>(dlsym(RTLD_NEXT, "unlink"));
+  braiddb::test::StoreTracer::NoteFiles();
+  return system_unlink(path);
+}
+
+}  // extern "C"

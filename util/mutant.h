@@ -1,0 +1,43 @@
+// Mutants: bugs that the crash test puts in, one at a time, to show that it would find them. They exist in the library that is
+// built for that test only; elsewhere the condition is the constant false.
+//
+//   if (!BRAIDDB_MUTANT("journal-not-flushed")) persistence->Flush(record, bytes);
+//
+// tests/crash_test/mutants.cc lists them, docs/TESTING.md explains them.
+#pragma once
+
+#ifdef BRAIDDB_CRASH_TEST
+
+#include <cstdint>
+#include <cstring>
+
+namespace braiddb {
+
+inline constexpr bool kCrashTest = true;
+
+// The mutant that is alive, null for none, and where it is counted how often it acted; set before any thread starts.
+inline const char* live_mutant = nullptr;
+inline uint64_t* mutant_hits = nullptr;
+
+inline bool MutantActs(const char* name) {
+  if (live_mutant == nullptr || std::strcmp(live_mutant, name) != 0) return false;
+  ++*mutant_hits;
+  return true;
+}
+
+}  // namespace braiddb
+
+#define BRAIDDB_MUTANT(name) ::braiddb::MutantActs(name)
+
+#else
+
+namespace braiddb {
+
+// Whether this is the library of the crash test, in which some sizes are small, so that rare events are frequent.
+inline constexpr bool kCrashTest = false;
+
+}  // namespace braiddb
+
+#define BRAIDDB_MUTANT(name) false
+
+#endif
