@@ -142,7 +142,7 @@ class CrashRunner {
     constexpr ImageKind kAlways[] = {ImageKind::kGuaranteed, ImageKind::kLines, ImageKind::kWords, ImageKind::kEverything};
     constexpr ImageKind kInTurn[] = {ImageKind::kOneLine, ImageKind::kAllButOneLine, ImageKind::kLines, ImageKind::kWords};
     for (uint32_t i = 0; i < options_.images_per_point && !Done(); ++i) {
-      const ImageKind kind = i < std::size(kAlways) ? kAlways[i] : kInTurn[result_.points % std::size(kInTurn)];
+      const ImageKind kind = i < std::size(kAlways) ? kAlways[i] : kInTurn[turn_++ % std::size(kInTurn)];
       ++result_.first_images;
       Judge(point, DrawImage(point, kind, &random_), 1);
     }
@@ -254,6 +254,7 @@ class CrashRunner {
   TestDirectory directory_;
   const std::string point_path_ = directory_.File("point");
   CrashWorkload workload_;
+  uint64_t turn_ = 0;  // of the image kinds that not every point gets
   CrashRunResult result_;
   CrashWatch watch_;
 };
