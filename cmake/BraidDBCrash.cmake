@@ -23,7 +23,7 @@ target_link_libraries(crash_test PRIVATE
   PMDK::pmemobj PMDK::pmem NUMA::numa XxHash::xxhash Boost::headers Threads::Threads Boost::program_options GTest::gtest ${CMAKE_DL_LIBS})
 # Fixed addresses, so that those in a report mean something.
 target_link_options(crash_test PRIVATE -no-pie
-  -Wl,--wrap=memcpy -Wl,--wrap=memmove -Wl,--wrap=memset -Wl,--wrap=pmemobj_create)
+  -Wl,--wrap=memcpy -Wl,--wrap=memmove -Wl,--wrap=memset -Wl,--wrap=malloc -Wl,--wrap=free -Wl,--wrap=pmemobj_create)
 
 # A sample by seed: all kinds of databases (small, growing, with eADR) are among the first five.
 add_test(NAME crash_test COMMAND crash_test --seed 1 --databases 5 --images-per-database 150 --ops 100)

@@ -1,6 +1,7 @@
 // MergeBatch: collects the pointer stores of one journal batch, and lets later steps of the batch see them before they are done.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -39,9 +40,8 @@ class MergeBatch {
     uint64_t address = 0;
     uint64_t value = 0;
   };
-  static constexpr int kSlotBits = 15;
-  static constexpr uint64_t kSlots = uint64_t{1} << kSlotBits;
-  static_assert(kSlots >= 2 * kJournalStores);
+  static constexpr uint64_t kSlots = std::bit_ceil(uint64_t{2} * kJournalStores);
+  static constexpr int kSlotBits = std::countr_zero(kSlots);
   uint64_t SlotFor(uint64_t address) const;
 
   const RegionSet* regions_;

@@ -96,6 +96,7 @@ RegionSetOptions DBImpl::MakeRegionOptions() const {
   result.max_region_size = options_.max_region_size;
   result.persist_mode = options_.persist_mode;
   result.emulation = options_.emulation;
+  result.on_mapped = test::NotifyPoolsMapped;
   result.info_log = [this](std::string_view line) {
     if (logger_) logger_->Log(line);
   };
@@ -134,7 +135,6 @@ Status DBImpl::OpenFiles() {
   if (!exists) return CreateFiles();
   if (options_.verify_at_open) status = CheckBeforeOpen();
   if (status.ok()) status = RegionSet::Open(region_options, &regions_);
-  if (status.ok()) test::NotifyPoolsMapped(regions_.get());
   return status;
 }
 
@@ -156,7 +156,6 @@ Status DBImpl::CreateFiles() {
   const std::string marker = path_ + kCreatingMarker;
   Status status = WriteSmallFile(marker, "a database is being created here\n");
   if (status.ok()) status = RegionSet::Create(MakeRegionOptions(), &regions_);
-  if (status.ok()) test::NotifyPoolsMapped(regions_.get());
   if (status.ok()) status = BraidedSkipList::Create(regions_.get());
   if (status.ok()) status = MergeJournal::Create(regions_.get());
   if (status.ok()) {

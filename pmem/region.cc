@@ -75,7 +75,6 @@ Status Region::Create(std::shared_ptr<RegionFiles> files, const RegionConfig& co
     return status;
   if (Status status = region->OnMapped(); !status.ok()) return status;
   region->CollapsePages(0);
-  if (Status status = region->InitializeRoot(); !status.ok()) return status;
   *result = std::move(region);
   return Status::OK();
 }

@@ -39,9 +39,11 @@ struct RegionConfig {
 // Thread safety: all methods may be called concurrently after Create/Open returned.
 class Region {
  public:
-  // `files` is locked. Create REQUIRES that its directory holds no region; Open REQUIRES files->CheckParts() was OK.
+  // `files` is locked. Create REQUIRES that its directory holds no region; InitializeRoot comes next. Open REQUIRES
+  // files->CheckParts() was OK.
   static Status Create(std::shared_ptr<RegionFiles> files, const RegionConfig& config, std::unique_ptr<Region>* result);
   static Status Open(std::shared_ptr<RegionFiles> files, const RegionConfig& config, std::unique_ptr<Region>* result);
+  Status InitializeRoot();
   ~Region();
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
@@ -85,10 +87,9 @@ class Region {
   Status OnMapped();
   void CollapsePages(uint64_t begin);
   void RestoreFooters();
-  Status InitializeRoot();
   Status FindRoot();
   Status CheckRoot() const;
-  Status FinishMetadata();
+  [[gnu::noinline]] Status FinishMetadata();  // its fence is one place, whoever calls
   Status Grow(uint64_t bytes);
   Status GrowthStep(uint64_t bytes, uint64_t* step) const;
   Status Extend(uint64_t step);

@@ -256,9 +256,10 @@ Status CheckTogether(const FilesList& files) {
 RegionSet::RegionSet() : impl_(std::make_unique<Impl>()) {}
 RegionSet::~RegionSet() = default;
 
-void RegionSet::OnRegionsReady() {
+void RegionSet::OnRegionsReady(const RegionSetOptions& options) {
   count_ = static_cast<uint32_t>(impl_->regions.size());
   for (uint32_t i = 0; i < count_; ++i) bases_[i] = impl_->region(i)->base();
+  if (options.on_mapped) options.on_mapped(this);
 }
 
 Status RegionSet::Create(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result) {
@@ -276,13 +277,14 @@ Status RegionSet::Create(const RegionSetOptions& options, std::unique_ptr<Region
     set->persistence_ = std::make_unique<Persistence>(mode, options.emulation);
     status = creation.MakeRegions(set->persistence_.get(), &set->impl_->regions);
   }
+  if (status.ok()) set->OnRegionsReady(options);
+  for (uint32_t i = 0; status.ok() && i < set->count(); ++i) status = set->impl_->region(i)->InitializeRoot();
   if (status.ok()) status = creation.Commit();
   if (!status.ok()) {
     set.reset();
     creation.Undo();
     return status;
   }
-  set->OnRegionsReady();
   *result = std::move(set);
   return Status::OK();
 }
@@ -311,7 +313,7 @@ Status RegionSet::Open(const RegionSetOptions& options, std::unique_ptr<RegionSe
       if (Status status = files[i]->RemoveCreatingMark(); !status.ok()) return status;
     }
   }
-  set->OnRegionsReady();
+  set->OnRegionsReady(options);
   *result = std::move(set);
   return Status::OK();
 }

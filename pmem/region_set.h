@@ -29,6 +29,8 @@ enum class MetadataSlot : uint32_t {
   kCount = 16,
 };
 
+class RegionSet;
+
 struct RegionSetOptions {
   std::string database_path;              // the directory that holds region-0, region-1, … unless region_paths says otherwise
   std::vector<std::string> region_paths;  // empty, or one directory per region
@@ -37,6 +39,8 @@ struct RegionSetOptions {
   PersistMode persist_mode = PersistMode::kAuto;
   EmulationOptions emulation;
   std::function<void(std::string_view)> info_log;  // may be empty
+  // May be empty. Called when all pools are mapped, before anything is stored in those of a new database.
+  std::function<void(RegionSet*)> on_mapped;
 };
 
 // Thread safety: all methods may be called concurrently after Create/Open returned.
@@ -95,7 +99,7 @@ class RegionSet {
 
  private:
   RegionSet();
-  void OnRegionsReady();
+  void OnRegionsReady(const RegionSetOptions& options);
 
   uint32_t count_ = 0;
   uint8_t* bases_[kMaxRegions] = {};

@@ -146,7 +146,7 @@ Status SegmentDirectory::AddBlock(std::vector<SegmentDescriptor*>* descriptors) 
   };
   if (BRAIDDB_MUTANT("block-count-first")) {
     StoreRelaxed(&region_->root()->directory_blocks, block_count_ + 1);
-    if (!persistence->Persist(&region_->root()->directory_blocks, sizeof(uint64_t))) return persistence->error();
+    persistence->Flush(&region_->root()->directory_blocks, sizeof(uint64_t));  // before PMDK's fences
   }
   // An object starts at a multiple of 16: 64 bytes more leave room to start the block on a line.
   Status status =

@@ -35,6 +35,7 @@ inline std::vector<TrackedRange> FindTrackedRanges(const RegionSet& regions) {
   std::vector<TrackedRange> ranges;
   for (uint32_t index = 0; index < regions.count(); ++index) {
     const Region& region = *regions.impl()->region(index);
+    if (region.root() == nullptr) continue;  // is being created
     const uint8_t* const base = region.base();
     const RegionRoot& root = *region.root();
     const auto add = [&](uint64_t begin, uint64_t end, RangeKind kind) {

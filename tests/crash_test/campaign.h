@@ -60,6 +60,7 @@ struct CampaignCounters {
   uint64_t leak_checks;
   uint64_t space_checks;
   Statistics work;
+  uintptr_t drain_return;  // StoreTracer::drain_return
   uint64_t fence_count;
   Fence fences[kMaxFences];
 

@@ -1,6 +1,7 @@
 // What a power cut at one instant could leave: the guaranteed bytes, and the stores that may be on media or not.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,11 @@ struct CrashFiles {
   };
   std::vector<std::pair<std::string, std::string>> small_files;  // path and content
   std::vector<std::vector<Part>> parts;                          // of each region, in the order in which they are mapped
+
+  // The database is not there yet; an open creates it anew.
+  bool creating() const {
+    return std::any_of(small_files.begin(), small_files.end(), [](const auto& file) { return file.first == "CREATING"; });
+  }
 };
 
 enum class PointKind : uint8_t { kBeforeFence, kAfterFence, kAcknowledged, kAtStore, kAtEnd, kCount };
@@ -59,7 +65,9 @@ using FenceSite = std::array<uintptr_t, 2>;
 
 struct CrashPoint {
   PointKind kind;
-  FenceSite site;        // of the fence
+  FenceSite site;  // of the fence
+  // Other places that were passed with nothing changed since: what is looked at here is looked at for them, too.
+  std::vector<std::pair<PointKind, FenceSite>> also;
   uint64_t media_lines;  // so many of the life's MediaLines were guaranteed
   std::vector<DirtyLine> dirty;
   std::shared_ptr<const CrashFiles> files;

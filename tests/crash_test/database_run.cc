@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,8 +31,8 @@ namespace {
 constexpr uint64_t kSwitchPeriod = 150;  // atomic operations
 constexpr uint64_t kSwitchPeriodJudging = 1500;
 constexpr uint64_t kMostBytesWhenEmpty = 4ull << 20;
-constexpr uint32_t kWatchOneIn = 8;    // images whose recovery and later work may be cut by a second crash
-constexpr uint64_t kSecondImages = 9;  // of each of these
+constexpr uint32_t kWatchOneIn = 24;    // images whose recovery and later work may be cut by a second crash
+constexpr uint64_t kSecondImages = 26;  // of each of these
 
 class DatabaseRun {
  public:
@@ -42,6 +43,7 @@ class DatabaseRun {
         random_(options.seed * 1'000'003 + database),
         regions_(options.regions != 0 ? options.regions : 1 + static_cast<uint32_t>(database % 2)),
         eadr_(options.eadr >= 0 ? options.eadr != 0 : database % 5 == 4),
+        creation_(database % 7 == 2),
         workload_(regions_, database % 10 == 3, &random_) {}
 
   void Run() {
@@ -62,7 +64,7 @@ class DatabaseRun {
     CrashOracle oracle(CrashWorkload::kLanes);
     StoreTracer tracer(path, TracerOptions(1), &oracle);
     std::unique_ptr<DB> db;
-    Must(Open(path, &tracer, &db), "creating the database");
+    Must(Open(path, &tracer, creation_ ? SetPoolsMappedHook : SetDatabaseFoundHook, &db), "creating the database");
     const uint64_t parts = CountParts(db.get());
     Status statuses[CrashWorkload::kLanes];
     std::vector<std::thread> writers;
@@ -94,6 +96,7 @@ class DatabaseRun {
     counters_.stores += tracer->stores();
     counters_.pmdk_stores += tracer->pmdk_stores();
     counters_.checked_pages += tracer->checked_pages();
+    if (tracer->drain_return() != 0) counters_.drain_return = tracer->drain_return();
     for (const auto& [site, passed] : tracer->fences()) {
       if (auto* fence = counters_.FindFence(site)) fence->passed += passed;
     }
@@ -102,10 +105,15 @@ class DatabaseRun {
     return record;
   }
 
-  Status Open(const std::string& path, StoreTracer* tracer, std::unique_ptr<DB>* db) {
-    if (tracer != nullptr) SetDatabaseFoundHook([tracer](RegionSet* regions) { tracer->Attach(regions); });
-    const Status status = DB::Open(workload_.DatabaseOptions(&random_), path, db);
-    SetDatabaseFoundHook(nullptr);
+  Status Open(const std::string& path, std::unique_ptr<DB>* db) {
+    return DB::Open(workload_.DatabaseOptions(&random_), path, db);
+  }
+  // From the moment of this hook on, stores are traced.
+  Status Open(const std::string& path, StoreTracer* tracer, void (*set_hook)(std::function<void(RegionSet*)>),
+              std::unique_ptr<DB>* db) {
+    set_hook([tracer](RegionSet* regions) { tracer->Attach(regions); });
+    const Status status = Open(path, db);
+    set_hook(nullptr);
     return status;
   }
 
@@ -123,11 +131,16 @@ class DatabaseRun {
   void JudgeRecord(const CrashRecord& record, uint32_t depth, uint64_t budget) {
     ImageFiles files(directory_ + "/image" + std::to_string(depth), record);
     std::map<std::pair<PointKind, FenceSite>, uint64_t> places;
-    for (const CrashPoint& point : record.points) ++places[{point.kind, point.site}];
+    for (const CrashPoint& point : record.points) {
+      ++places[{point.kind, point.site}];
+      for (const auto& place : point.also) ++places[place];
+    }
     const double wanted = static_cast<double>(std::max<uint64_t>(1, budget / options_.images_per_point));
     for (const CrashPoint& point : record.points) {
       const double alike = wanted / static_cast<double>(record.points.size());
-      const double by_place = wanted / static_cast<double>(places.size() * places[{point.kind, point.site}]);
+      uint64_t rarest = places[{point.kind, point.site}];
+      for (const auto& place : point.also) rarest = std::min(rarest, places[place]);
+      const double by_place = wanted / static_cast<double>(places.size() * rarest);
       const bool last = &point == &record.points.back();
       if (!last && static_cast<double>(random_.Uniform(1'000'000)) >= (alike + by_place) / 2 * 1'000'000) continue;
       files.GoTo(point);
@@ -149,10 +162,15 @@ class DatabaseRun {
       ImageKind kind = eadr_ ? kEadrKinds[turn % std::size(kEadrKinds)] : kLineKinds[turn % std::size(kLineKinds)];
       if (point.dirty.empty()) kind = kGuaranteed;
       if (last && i == 0) kind = kEverything;
-      if (auto* fence = counters_.FindFence(point.site); fence != nullptr && point.site[0] != 0)
-        ++(point.kind == PointKind::kBeforeFence ? fence->judged_before : fence->judged_after);
+      CountPlace(point.kind, point.site);
+      for (const auto& [other_kind, site] : point.also) CountPlace(other_kind, site);
       Judge(point, kind, turn, depth, files);
     }
+  }
+
+  void CountPlace(PointKind kind, const FenceSite& site) {
+    if (kind != PointKind::kBeforeFence && kind != PointKind::kAfterFence) return;
+    if (auto* fence = counters_.FindFence(site)) ++(kind == PointKind::kBeforeFence ? fence->judged_before : fence->judged_after);
   }
 
   void Judge(const CrashPoint& point, ImageKind kind, uint64_t turn, uint32_t depth, ImageFiles* files) {
@@ -185,9 +203,9 @@ class DatabaseRun {
   // Opens the image, compares, closes. Now and then once more, and more thoroughly.
   void LookAt(const CrashPoint& point, const std::string& path) {
     std::unique_ptr<DB> db;
-    Must(Open(path, nullptr, &db), "open");
+    Must(Open(path, &db), "open");
     const auto seen = Check(db.get(), *point.allowed, "");
-    if (random_.OneIn(5)) {  // with what recovery left to be done in the background
+    if (random_.OneIn(8)) {  // with what recovery left to be done in the background
       Must(db->CompactRange({}, nullptr, nullptr), "CompactRange after recovery");
       CrashOracle same(CrashWorkload::kLanes);
       same.Settle(seen);
@@ -197,10 +215,10 @@ class DatabaseRun {
     Must(db->Close(), "close");
     if (random_.OneIn(5)) CheckLeaks(db.get());
     db.reset();
-    if (!random_.OneIn(10)) return;
+    if (point.files->creating() || !random_.OneIn(25)) return;
     // The pools were mapped privately: this is the same image again.
     ++counters_.reopened;
-    Must(Open(path, nullptr, &db), "recovering once more");
+    Must(Open(path, &db), "recovering once more");
     CrashOracle same(CrashWorkload::kLanes);
     same.Settle(seen);
     Check(db.get(), same.Current(), "recovered once more: ");
@@ -212,7 +230,7 @@ class DatabaseRun {
     CrashOracle oracle(*point.allowed);
     StoreTracer tracer(path, TracerOptions(2), &oracle);
     std::unique_ptr<DB> db;
-    Must(Open(path, &tracer, &db), "open");
+    Must(Open(path, &tracer, SetPoolsMappedHook, &db), "open");
     oracle.Settle(Check(db.get(), oracle.Current(), ""));
     tracer.NoteOperation(false);
     Must(workload_.Work(db.get(), &oracle, 0, random_.Range(2, 20), random_.Next()), "working after recovery");
@@ -285,6 +303,7 @@ class DatabaseRun {
   Random random_;
   const uint32_t regions_;
   const bool eadr_;
+  const bool creation_;  // its power may fail while it is created
   CrashWorkload workload_;
   std::string current_directory_;
   uint64_t kind_turn_ = 0;
@@ -298,6 +317,7 @@ void RunDatabase(const CampaignOptions& options, uint64_t database, const std::s
   prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_ARENA_MAX, 1);
   scheduler::Start(options.seed * 7919 + database);
   DatabaseRun(options, database, directory, counters).Run();
   ++counters->databases;

@@ -108,7 +108,10 @@ void ImageFiles::RestoreFiles(const CrashFiles& files) {
     for (const auto& part : parts) {
       expected.push_back(part.path);
       const std::string full = directory_ + "/" + part.path;
-      if (!fs::exists(full)) fs::create_hard_link(PartLink(part.path), full);
+      if (fs::exists(full) && fs::equivalent(PartLink(part.path), full)) continue;
+      fs::remove(full);  // of a database that was created anew
+      fs::create_directories(fs::path(full).parent_path());
+      fs::create_hard_link(PartLink(part.path), full);
     }
   }
   for (const auto& [path, content] : files.small_files) {

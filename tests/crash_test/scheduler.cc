@@ -11,11 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
+
+#include "tests/crash_test/run_locks.h"
 
 namespace braiddb::test::scheduler {
 namespace {
@@ -32,12 +35,12 @@ struct Task {
   void* (*body)(void*) = nullptr;
   void* argument = nullptr;
   int exit_rounds = 0;
+  std::atomic<uint32_t> may_run{0};  // a futex
 };
 
 // Plain pointers and no destructors: threads outlive static destruction.
-std::vector<Task*>* tasks = nullptr;
-Task* current = nullptr;
-std::atomic<uint32_t> turn{0};  // number of the task that may run; a futex
+std::vector<Task*>* tasks = nullptr;  // that are not joined
+uint32_t next_number = 1;
 uint64_t random_state = 0;
 uint64_t period = 200;
 uint64_t until_switch = 200;
@@ -55,9 +58,9 @@ uint64_t NextRandom() {
   return z ^ (z >> 31);
 }
 
-void AwaitTurn(uint32_t number) {
-  for (uint32_t seen = turn.load(std::memory_order_acquire); seen != number; seen = turn.load(std::memory_order_acquire))
-    syscall(SYS_futex, &turn, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+void AwaitTurn(Task* task) {
+  while (task->may_run.exchange(0, std::memory_order_acquire) == 0)
+    syscall(SYS_futex, &task->may_run, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
 }
 
 // When everyone waits: the earliest timeout passes.
@@ -96,9 +99,8 @@ Task* Choose(const Task* not_this) {
 
 void PassTurn(Task* next) {
   if (switch_hook != nullptr) switch_hook();
-  current = next;
-  turn.store(next->number, std::memory_order_release);
-  syscall(SYS_futex, &turn, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+  next->may_run.store(1, std::memory_order_release);
+  syscall(SYS_futex, &next->may_run, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 // Gives the turn to a random runnable thread; the calling one may be it.
@@ -108,7 +110,7 @@ void Switch(const Task* not_this) {
   if (next == nullptr) next = me->state == State::kRunnable ? me : WakeEarliest();
   if (next == me) return;
   PassTurn(next);
-  AwaitTurn(me->number);
+  AwaitTurn(me);
 }
 
 void Block(State state, const void* waits_for, uint64_t deadline) {
@@ -129,7 +131,7 @@ void Wake(State state, const void* waits_for, bool all) {
 
 void* RunTask(void* argument) {
   self = static_cast<Task*>(argument);
-  AwaitTurn(self->number);
+  AwaitTurn(self);
   pthread_setspecific(exit_key, self);
   return self->body(self->argument);
 }
@@ -158,7 +160,7 @@ void Start(uint64_t seed) {
   pthread_key_create(&exit_key, OnThreadExit);
   random_state = seed;
   tasks = new std::vector<Task*>{new Task()};
-  self = current = tasks->front();
+  self = tasks->front();
   self->thread = pthread_self();
 }
 
@@ -219,7 +221,7 @@ extern "C" {
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*), void* argument) {
   if (self == nullptr) return SYSTEM(pthread_create)(thread, attributes, body, argument);
   auto* task = new scheduler::Task();
-  task->number = static_cast<uint32_t>(scheduler::tasks->size());
+  task->number = scheduler::next_number++;
   task->body = body;
   task->argument = argument;
   scheduler::tasks->push_back(task);
@@ -231,19 +233,22 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
 }
 
 int pthread_join(pthread_t thread, void** result) {
-  scheduler::Task* joined = nullptr;
-  for (size_t i = 0; self != nullptr && i < scheduler::tasks->size(); ++i) {
-    if (pthread_equal((*scheduler::tasks)[i]->thread, thread)) joined = (*scheduler::tasks)[i];
-  }
-  if (joined != nullptr) {
-    while (joined->state != State::kFinished) scheduler::Block(State::kJoin, joined, 0);
-    joined->thread = pthread_t{};  // another thread may get that name
-  }
-  return SYSTEM(pthread_join)(thread, result);
+  if (self == nullptr) return SYSTEM(pthread_join)(thread, result);
+  auto& tasks = *scheduler::tasks;
+  const auto joined = std::find_if(tasks.begin(), tasks.end(),
+                                   [thread](const scheduler::Task* task) { return pthread_equal(task->thread, thread) != 0; });
+  if (joined == tasks.end()) return SYSTEM(pthread_join)(thread, result);
+  scheduler::Task* const task = *joined;
+  while (task->state != State::kFinished) scheduler::Block(State::kJoin, task, 0);
+  const int error = SYSTEM(pthread_join)(thread, result);
+  std::erase(tasks, task);
+  delete task;
+  return error;
 }
 
-// The system's takes longer, and libpmemobj makes 65528 mutexes when it opens a pool.
+// The system's takes longer, and libpmemobj makes 65528 mutexes when it opens a pool (run_locks.h).
 int pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {
+  if (braiddb::test::RunLocks::Contain(mutex)) return 0;
   if (attributes != nullptr) return SYSTEM(pthread_mutex_init)(mutex, attributes);
   *mutex = PTHREAD_MUTEX_INITIALIZER;
   return 0;

@@ -266,16 +266,26 @@ void StoreTracer::CheckPages(bool all) {
 void StoreTracer::Capture(PointKind kind, const FenceSite& site) {
   // The same bytes and the same expectations as at the last point.
   const uint64_t state = order_ * 0x9e3779b97f4a7c15 + record_.media.size() * 0xc2b2ae3d27d4eb4f + operations_;
-  if (state == captured_state_) return;
+  if (state == captured_state_) {
+    if (!record_.points.empty() && (kind == PointKind::kBeforeFence || kind == PointKind::kAfterFence)) NoteSamePoint(kind, site);
+    return;
+  }
   captured_state_ = state;
   const scheduler::Hold hold;  // the oracle has a lock
   if (files_ == nullptr) ListFiles();
   if (allowed_ == nullptr) allowed_ = std::make_shared<const CrashOracle::Allowed>(oracle_->Current());
-  CrashPoint point{kind, site, record_.media.size(), {}, files_, allowed_};
+  CrashPoint point{kind, site, {}, record_.media.size(), {}, files_, allowed_};
   point.dirty.reserve(lines_.size());
   for (const auto& [key, stores] : lines_)
     point.dirty.push_back({static_cast<uint32_t>(key >> 40), (key & ((uint64_t{1} << 40) - 1)) * kLine, stores});
   record_.points.push_back(std::move(point));
+}
+
+void StoreTracer::NoteSamePoint(PointKind kind, const FenceSite& site) {
+  CrashPoint& last = record_.points.back();
+  const std::pair place(kind, site);
+  if (place == std::pair(last.kind, last.site) || std::find(last.also.begin(), last.also.end(), place) != last.also.end()) return;
+  last.also.push_back(place);
 }
 
 void StoreTracer::ListFiles() {

@@ -49,7 +49,10 @@ class StoreTracer final : public PersistObserver {
   void Detach();
 
   void OnFlush(const void* address, size_t bytes) override { Flush(address, bytes); }
-  void OnDrain() override { Fence(); }
+  void OnDrain() override {
+    drain_return_ = CurrentSite()[0];
+    Fence();
+  }
 
   // ---- From the hooks. Addresses outside the pools are ignored.
 
@@ -86,6 +89,8 @@ class StoreTracer final : public PersistObserver {
   CrashRecord TakeRecord() { return std::move(record_); }
   // How often each fence was passed.
   const std::map<FenceSite, uint64_t>& fences() const { return fences_; }
+  // An address to which Persistence's fence function returned; 0: none.
+  uintptr_t drain_return() const { return drain_return_; }
   uint64_t stores() const { return order_; }
   uint64_t pmdk_stores() const { return pmdk_stores_; }
   uint64_t checked_pages() const { return checked_pages_; }
@@ -116,6 +121,7 @@ class StoreTracer final : public PersistObserver {
   void CheckPage(uint32_t index, uint64_t page);
   void CheckPages(bool all);
   void Capture(PointKind kind, const FenceSite& site);
+  void NoteSamePoint(PointKind kind, const FenceSite& site);
   void ListFiles();
   static FenceSite CurrentSite();
 
@@ -130,6 +136,7 @@ class StoreTracer final : public PersistObserver {
   uint8_t* pending_address_ = nullptr;
   size_t pending_bytes_ = 0;
   bool inside_ = false;
+  uintptr_t drain_return_ = 0;
   uint64_t order_ = 0;
   uint64_t group_ = 0;
   uint64_t fence_count_ = 0;
