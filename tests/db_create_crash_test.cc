@@ -11,11 +11,8 @@
 
 #include "braiddb/db.h"
 #include "db/test_hooks.h"
-#include "tests/crash/crash_image.h"
-#include "tests/crash/crash_wire.h"
-#include "tests/crash/file_cut.h"
-#include "tests/crash/persist_simulator.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/file_cut.h"
 
 namespace {
 
@@ -161,46 +158,6 @@ TEST_P(DbCreateCrashTest, AfterItNothingCanBeForgotten) {
       EXPECT_EQ(Judge({{"acknowledged", "1"}}), Found::kWhole);
     }
   }
-}
-
-// From the moment at which the pools are there: at every fence and flush, with lines that are lost.
-TEST_P(DbCreateCrashTest, AtEveryFence) {
-  const std::string points = directory_.File("points");
-  // Pools and their images cannot be open in one process.
-  ASSERT_EQ(RunInChild([&] {
-              PersistSimulator::Options every;
-              every.one_in_log_fences = every.one_in_other_fences = every.one_in_log_flushes = every.one_in_other_flushes = 1;
-              every.max_waiting = 10'000;
-              PersistSimulator simulator(directory_.File("first"), every, [](CrashPoint*, bool) {});
-              SetPoolsMappedHook([&](RegionSet* regions) { simulator.Attach(regions); });
-              std::unique_ptr<DB> db;
-              if (!DB::Open(MakeOptions(true), directory_.File("first"), &db).ok()) return 1;
-              simulator.CaptureNow("when Open has returned");
-              size_t count = 0;
-              for (const CrashPoint& point : simulator.TakePoints()) SavePoint(point, points + std::to_string(count++));
-              WriteFileOrDie(points, std::to_string(count));
-              return 0;
-            }),
-            0);
-  const size_t count = std::stoul(ReadFileOrDie(points));
-  Random random(1);
-  size_t whole = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const CrashPoint point = LoadPoint(points + std::to_string(i));
-    bool creating = false;
-    for (const auto& [file, content] : point.small_files) creating = creating || file == "CREATING";
-    for (const ImageKind kind : {ImageKind::kGuaranteed, ImageKind::kWords}) {
-      if (kind != ImageKind::kGuaranteed && creating && i % 4 != 0) continue;  // destroyed unseen
-      SCOPED_TRACE("point " + std::to_string(i) + " (" + point.where + "), " + NameOf(kind));
-      WriteImage(point, DrawImage(point, kind, &random), path_);
-      EXPECT_EQ(Judge({}), creating ? Found::kNone : Found::kWhole);
-      whole += !creating;
-      if (HasFailure()) return;
-    }
-  }
-  std::printf("%zu crash points, %zu images of whole databases\n", count, whole);
-  EXPECT_GT(count, 4u + 4 * GetParam());
-  EXPECT_GT(whole, 0u);
 }
 
 }  // namespace

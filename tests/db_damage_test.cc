@@ -19,9 +19,9 @@
 #include "db/test_hooks.h"
 #include "pmem/layout.h"
 #include "pmem/pool_format.h"
-#include "tests/crash/tracked_ranges.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/tracked_ranges.h"
 
 namespace braiddb::test {
 namespace {

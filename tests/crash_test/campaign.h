@@ -55,8 +55,9 @@ struct CampaignCounters {
   uint64_t checked_pages;
   uint64_t dirty_lines;
   uint64_t mutant_hits;
-  uint64_t parts;     // that pools grew by
-  uint64_t reopened;  // images recovered a second time, for the same result
+  uint64_t parts;        // that pools grew by
+  uint64_t reopened;     // images recovered a second time, for the same result
+  uint64_t file_checks;  // CheckDatabase
   uint64_t leak_checks;
   uint64_t space_checks;
   Statistics work;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/crash/crash_oracle.h"
+#include "tests/crash_test/crash_oracle.h"
 
 namespace braiddb::test {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "braiddb/db.h"
-#include "tests/crash/crash_oracle.h"
+#include "tests/crash_test/crash_oracle.h"
 #include "tests/crash_test/store_tracer.h"
 #include "tests/support/db_test_util.h"
 

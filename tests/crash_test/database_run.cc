@@ -13,11 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "braiddb/check.h"
 #include "braiddb/db.h"
 #include "db/test_hooks.h"
 #include "pmem/segment_directory.h"
-#include "tests/crash/crash_oracle.h"
 #include "tests/crash_test/campaign.h"
+#include "tests/crash_test/crash_oracle.h"
 #include "tests/crash_test/crash_workload.h"
 #include "tests/crash_test/image_files.h"
 #include "tests/crash_test/scheduler.h"
@@ -202,6 +203,7 @@ class DatabaseRun {
 
   // Opens the image, compares, closes. Now and then once more, and more thoroughly.
   void LookAt(const CrashPoint& point, const std::string& path) {
+    if (!point.files->creating() && random_.OneIn(30)) CheckFiles(path);
     std::unique_ptr<DB> db;
     Must(Open(path, &db), "open");
     const auto seen = Check(db.get(), *point.allowed, "");
@@ -223,6 +225,14 @@ class DatabaseRun {
     same.Settle(seen);
     Check(db.get(), same.Current(), "recovered once more: ");
     Must(db->Close(), "close after recovering once more");
+  }
+
+  // The invariants hold at every instant, not only after recovery.
+  void CheckFiles(const std::string& path) {
+    ++counters_.file_checks;
+    CheckReport report;
+    Must(CheckDatabase({}, path, &report), "check");
+    if (!report.sound()) Violate("check: " + report.findings[0].what + ": " + report.findings[0].where);
   }
 
   // Opens the image, compares, goes on working; all of it traced.

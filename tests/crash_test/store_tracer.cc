@@ -11,9 +11,9 @@
 #include <iterator>
 #include <utility>
 
-#include "tests/crash/tracked_ranges.h"
 #include "tests/crash_test/scheduler.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/tracked_ranges.h"
 
 namespace braiddb::test {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "pmem/persistence.h"
 #include "pmem/region_set.h"
-#include "tests/crash/tracked_ranges.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/tracked_ranges.h"
 
 namespace braiddb::test {
 
