@@ -45,7 +45,8 @@ const LogEntry* DBImpl::FindPut(const SearchKey& target, ThreadState* thread, bo
   }
   if (met_dead != nullptr) *met_dead = trace.met_dead;
   if (damage != nullptr && entry != nullptr) *damage = VerifyEntry(entry);
-  // A batch becomes visible as one: who sees a part of it waits until it is all there (microseconds).
+  // A batch becomes visible as one: who sees a part of it waits until it is all there (microseconds). What it has found is the
+  // batch's last word on the key, since AppendAndPublish begins with the last update.
   if (entry != nullptr && target.sequence == kMaxSequence && entry->is_batch_member()) WaitPublished(entry->sequence());
   return found ? entry : nullptr;
 }

@@ -181,7 +181,9 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     return status;
   }
   BRAIDDB_SYNC_POINT("DBImpl::AppendAndPublish:Durable");
-  for (size_t i = 0; i < updates.size(); ++i) {
+  // ORDER: the last update first. Of several to one key the newest is there before the others, so that a Get which finds one of
+  // the batch, and waits until it is all there, has found the one that counts.
+  for (size_t i = updates.size(); i-- > 0;) {
     if (!single) memtable->Prepare(insertions[i].entry, insertions[i].pointer, &insertions[i]);
     memtable->Publish(&insertions[i]);
   }

@@ -18,6 +18,37 @@ namespace {
 INSTANTIATE_TEST_SUITE_P(Regions, DbConcurrentTest, testing::Values(1, 2),
                          [](const auto& test) { return std::to_string(test.param); });
 
+// ---- Batches: of several updates to one key only the last one is ever seen
+
+TEST_P(DbConcurrentTest, OverwrittenUpdatesOfABatchAreNeverSeen) {
+  constexpr int kKeys = 4;
+  constexpr int kBetween = 60;  // other updates, so that the batch takes its time
+  const int batches = 3000 / kSlowdown;
+  std::atomic<bool> writing{true};
+  Crew crew;
+  crew.Start([&] {
+    for (int i = 0; i < batches && !crew.stopped(); ++i) {
+      WriteBatch batch;
+      const std::string key = NumberedKey(i % kKeys);
+      batch.Put(key, "overwritten");
+      for (int other = 0; other < kBetween; ++other) batch.Put("other" + std::to_string(other), "value");
+      batch.Put(key, "last");
+      if (!crew.Check(db_->Write({}, batch), "batch")) break;
+    }
+    writing = false;
+  });
+  crew.Start([&] {
+    Random random(1);
+    std::string value;
+    while (writing && !crew.stopped()) {
+      const Status status = db_->Get({}, NumberedKey(random.Uniform(kKeys)), &value);
+      if (!status.IsNotFound() && !crew.Check(status, "Get")) return;
+      if (status.ok() && value != "last") crew.Fail("Get in the midst of a batch: " + Printable(value));
+    }
+  });
+  crew.Join();
+}
+
 // ---- Batches: every view sees all of a batch or nothing
 
 TEST_P(DbConcurrentTest, EveryViewSeesWholeBatches) {
