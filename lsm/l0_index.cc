@@ -77,6 +77,9 @@ const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t c
       const uint64_t slot = LoadRelaxed(&place);
       if (slot == 0) {
         settle();
+        // Versions of one table are looked at from the oldest on, and a merge marks them in that order, a tombstone that it drops
+        // last. Who finds the tombstone marked may have looked at what it hides before that was; now the mark is there.
+        if (best != nullptr && trace->met_dead && best->is_dead()) best = nullptr;
         return best;
       }
       if ((slot ^ tag) >> kTagShift != 0 || (columns >> ColumnOf(slot) & 1) == 0) continue;

@@ -1,6 +1,9 @@
 // The hash index over tables of L0: every answer is what the tables themselves say.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "lsm/l0_index.h"
 #include "tests/support/level_store.h"
 
@@ -84,6 +87,44 @@ TEST_P(L0IndexTest, PassesOverTheDeadAndSaysSo) {
   LookupTrace trace;
   EXPECT_EQ(Find(*table.index, "key", kMaxSequence, UINT32_MAX, &trace), 1u);
   EXPECT_TRUE(trace.met_dead);
+}
+
+// A merge drops a tombstone and what it hides: it marks the older version first. A lookup beside it finds the tombstone or nothing,
+// and never what the tombstone hides.
+TEST_P(L0IndexTest, NeverFindsWhatADroppedTombstoneHides) {
+  L0IndexWriter writer(store_.regions(), &store_.order(), 100);
+  const L0IndexWriter::Table table = EnterTable(&writer, {{"key", 3}, {"key", 2}});
+  uint64_t* const hidden = store_.Resolve(store_.Find(2))->next;
+  uint64_t* const tombstone = store_.Resolve(store_.Find(3))->next;
+  const int rounds = 5000 / kSlowdown;
+  std::atomic<int> round{0};  // odd: the reader may look
+  std::atomic<bool> reading{false};
+  std::atomic<int> wrong{0};
+  std::thread reader([&] {
+    for (int seen = 0; seen < 2 * rounds - 1;) {
+      const int now = round.load();
+      if (now % 2 == 0) continue;
+      reading = true;
+      while (round.load() == now) {
+        LookupTrace trace;
+        wrong += Find(*table.index, "key", 10, UINT32_MAX, &trace) == 2;
+      }
+      reading = false;
+      seen = now;
+    }
+  });
+  for (int i = 0; i < rounds; ++i) {
+    StoreRelease(tombstone, 0);
+    StoreRelease(hidden, 0);
+    ++round;
+    while (!reading) std::this_thread::yield();
+    StoreRelease(hidden, LogEntry::kDeadBit);
+    StoreRelease(tombstone, LogEntry::kDeadBit);
+    ++round;
+    while (reading) std::this_thread::yield();
+  }
+  reader.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 // A table that turns out larger than announced makes the index overflow: the table stays without one, the others keep theirs.
