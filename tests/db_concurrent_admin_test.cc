@@ -104,6 +104,19 @@ TEST_P(DbConcurrentTest, AdministrationUnderLoad) {
   EXPECT_TRUE(HoldsExactly(db_.get(), all));
 }
 
+// The tables that a waiter waits for may be merged by someone else's CompactRange. Every call returns, or the test times out.
+TEST_P(DbConcurrentTest, WaitersSeeTheMergesOfOthers) {
+  const int rounds = 3000 / kSlowdown;
+  Crew crew;
+  for (int round = 0; round < rounds && !crew.stopped(); ++round) {
+    ASSERT_OK(db_->Put({}, NumberedKey(round % 10), "value"));
+    crew.Start([&] { crew.Check(db_->Flush(), "Flush"); });
+    crew.Start([&] { crew.Check(db_->WaitForCompaction(), "WaitForCompaction"); });
+    crew.Check(db_->CompactRange({}, nullptr, nullptr), "CompactRange");
+    crew.Join();
+  }
+}
+
 TEST_P(DbConcurrentTest, CloseWithWorkPending) {
   for (int round = 0; round < 10 / kSlowdown + 2; ++round) {
     std::map<std::string, std::string> expected;
