@@ -1,4 +1,4 @@
-# db_bench (from db_bench/*.cc) and the program braiddb (from tools/*.cc).
+# db_bench (from db_bench/*.cc), db_stress (from db_stress/*.cc) and the program braiddb (from tools/*.cc).
 find_package(Boost REQUIRED COMPONENTS program_options)
 
 # The allocator of the executables: never of the library, and not under sanitizers, which bring their own.
@@ -21,6 +21,20 @@ if(db_bench_sources)
     add_dependencies(db_bench_test db_bench)
     target_compile_definitions(db_bench_test PRIVATE BRAIDDB_DB_BENCH="$<TARGET_FILE:db_bench>")
   endif()
+endif()
+
+# All but main() is a library, which its tests use too.
+file(GLOB db_stress_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/db_stress/*.cc)
+list(FILTER db_stress_sources EXCLUDE REGEX "/main\\.cc$")
+add_library(braiddb_stress STATIC ${db_stress_sources})
+braiddb_compile_options(braiddb_stress STRICT)
+target_link_libraries(braiddb_stress PUBLIC braiddb_internal Boost::program_options)
+braiddb_add_tool(db_stress db_stress/main.cc)
+target_link_libraries(db_stress PRIVATE braiddb_stress)
+if(TARGET db_stress_test)
+  add_dependencies(db_stress_test db_stress)
+  target_link_libraries(db_stress_test PRIVATE braiddb_stress)
+  target_compile_definitions(db_stress_test PRIVATE BRAIDDB_DB_STRESS="$<TARGET_FILE:db_stress>")
 endif()
 
 # The program is called braiddb, as the library; targets cannot share a name.

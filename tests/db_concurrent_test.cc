@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "braiddb/db.h"
+#include "db_stress/register_history.h"
 #include "tests/concurrent/concurrent_db_fixture.h"
 #include "tests/concurrent/concurrent_workload.h"
-#include "tests/concurrent/register_history.h"
 #include "tests/support/db_test_util.h"
 
 namespace braiddb::test {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace braiddb::test {
+namespace braiddb::stress {
 
 // Times are ticks of one clock that all threads share. Values: any number, each written once; kInitial: what was there before.
 class RegisterHistory {
@@ -101,4 +101,4 @@ class RegisterHistory {
   std::map<uint64_t, Group> groups_;
 };
 
-}  // namespace braiddb::test
+}  // namespace braiddb::stress

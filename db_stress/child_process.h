@@ -1,0 +1,38 @@
+// A forked process, and its end.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace braiddb::stress {
+
+class ChildProcess {
+ public:
+  // Runs `body` in it and ends with what that returns. The child dies with its parent, and does not heed SIGINT and SIGTERM.
+  // REQUIRES: the parent has one thread.
+  explicit ChildProcess(const std::function<int()>& body);
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  // True when it has ended.
+  bool Ended();
+  bool WaitFor(std::chrono::microseconds patience);
+  // Sends the signal, and waits for the end; what was the end before that, stays.
+  void Kill(int signal);
+
+  // REQUIRES: Ended().
+  bool ended_well() const;
+  bool was_killed() const;  // by SIGKILL
+  std::string HowEnded() const;
+
+ private:
+  pid_t pid_ = -1;
+  std::optional<int> status_;
+};
+
+}  // namespace braiddb::stress

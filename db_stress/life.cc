@@ -1,0 +1,85 @@
+#include "db_stress/life.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "db_stress/verifier.h"
+#include "db_stress/worker.h"
+
+namespace braiddb::stress {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kRelaxed = std::memory_order_relaxed;
+// How often the child looks at the clock and at its orders; it may be killed in between.
+constexpr auto kTick = std::chrono::milliseconds(2);
+
+}  // namespace
+
+int Life::Run() {
+  Violation wrong = Open();
+  if (!wrong) wrong = Work();
+  if (!wrong) wrong = End();
+  if (wrong) oracle_.expected->Fail(*wrong);
+  return oracle_.expected->failed() ? 1 : 0;
+}
+
+Violation Life::Open() {
+  const auto start = Clock::now();
+  const Status status = DB::Open(plan_.options, path_, &db_);
+  if (!status.ok()) return "open: " + status.ToString();
+  Counters& counters = oracle_.expected->counters();
+  counters.opens.fetch_add(1, kRelaxed);
+  counters.replayed.fetch_add(db_->GetStatistics().replayed_entries, kRelaxed);
+  ReadOptions read;
+  read.verify_checksums = plan_.verify_checksums;
+  if (auto wrong = VerifyDatabase(oracle_, db_.get(), read)) return "after the open: " + *wrong;
+  oracle_.expected->BeginEpoch();
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
+  oracle_.expected->open_us() = static_cast<uint64_t>(took.count());
+  oracle_.expected->serving() = true;
+  return std::nullopt;
+}
+
+Violation Life::Work() {
+  std::atomic<uint32_t> working{plan_.threads};
+  std::vector<std::thread> threads;
+  for (uint32_t thread = 0; thread < plan_.threads; ++thread) {
+    threads.emplace_back([&, thread] {
+      Worker(oracle_, db_.get(), {&plan_, thread, flags_.ops_per_thread, flags_.injection}).Run();
+      working.fetch_sub(1, kRelaxed);
+    });
+  }
+  for (int tick = 0; working.load(kRelaxed) > 0; ++tick) {
+    std::this_thread::sleep_for(kTick);
+    if (tick % 4 == 0) PublishStatistics();
+  }
+  for (auto& thread : threads) thread.join();
+  PublishStatistics();
+  return std::nullopt;  // a worker has told ExpectedState
+}
+
+Violation Life::End() {
+  if (oracle_.expected->failed()) return std::nullopt;
+  if (plan_.verify_at_end) {
+    if (auto wrong = VerifyDatabase(oracle_, db_.get(), {})) return "before the close: " + *wrong;
+  }
+  const Status status = db_->Close();
+  if (!status.ok()) return "Close: " + status.ToString();
+  db_.reset();
+  return std::nullopt;
+}
+
+void Life::PublishStatistics() {
+  const Statistics now = db_->GetStatistics();
+  Counters& counters = oracle_.expected->counters();
+  counters.rotations.fetch_add(now.rotations - published_.rotations, kRelaxed);
+  counters.checkpoints.fetch_add(now.checkpoints - published_.checkpoints, kRelaxed);
+  counters.compactions.fetch_add(now.compactions - published_.compactions, kRelaxed);
+  published_ = now;
+}
+
+}  // namespace braiddb::stress

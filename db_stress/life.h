@@ -1,0 +1,37 @@
+// A life: what a child process does with the database, from open to the end, which mostly comes by SIGKILL.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "braiddb/db.h"
+#include "db_stress/flags.h"
+#include "db_stress/plan.h"
+#include "db_stress/view_check.h"
+
+namespace braiddb::stress {
+
+class Life {
+ public:
+  Life(const Flags& flags, const LifePlan& plan, const Oracle& oracle, std::string path)
+      : flags_(flags), plan_(plan), oracle_(oracle), path_(std::move(path)) {}
+
+  // Opens, verifies, works, closes. The process must end with what it returns: 0, or 1 after ExpectedState::Fail.
+  int Run();
+
+ private:
+  Violation Open();
+  Violation Work();
+  Violation End();
+  // Adds what the database has counted since the last call to the counters that outlive the process.
+  void PublishStatistics();
+
+  const Flags& flags_;
+  const LifePlan& plan_;
+  const Oracle oracle_;
+  const std::string path_;
+  std::unique_ptr<DB> db_;
+  Statistics published_;
+};
+
+}  // namespace braiddb::stress

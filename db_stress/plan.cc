@@ -1,0 +1,127 @@
+#include "db_stress/plan.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "db_stress/key_table.h"
+
+namespace braiddb::stress {
+
+namespace {
+
+uint64_t Between(Random* random, uint64_t low, uint64_t high) { return low + random->Uniform(high - low + 1); }
+uint32_t SmallBetween(Random* random, uint32_t low, uint32_t high) { return static_cast<uint32_t>(Between(random, low, high)); }
+
+template <class T, size_t kCount>
+T OneOf(Random* random, const T (&choices)[kCount]) {
+  return choices[random->Uniform(kCount)];
+}
+
+// Small memtables and segments, so that everything happens often; defaults at times.
+Options DrawOptions(const DatabasePlan& plan, const std::string& database, Random* random) {
+  Options options;
+  options.create_if_missing = true;
+  options.comparator = plan.comparator();
+  options.regions = random->OneIn(4) ? 0 : plan.regions;  // 0: as stored; the creation sets it
+  if (plan.region_paths) {
+    for (uint32_t i = 0; i < plan.regions; ++i) options.region_paths.push_back(RegionPath(database, i));
+  }
+  options.max_region_size = 512ull << Between(random, 20, 22);
+  options.segment_size = random->OneIn(12) ? options.segment_size : 256ull << Between(random, 10, 13);
+  options.persist_mode = random->OneIn(8) ? PersistMode::kPage : PersistMode::kAuto;
+
+  options.memtable_size = random->OneIn(20) ? options.memtable_size : 16ull << Between(random, 10, 16);
+  options.memtable_max_entries = OneOf<uint64_t>(random, {1024, 4096, 65536});
+  options.max_immutable_memtables = SmallBetween(random, 1, 6);
+  options.checkpoint_tables = SmallBetween(random, 1, 6);
+
+  options.l0_slowdown_writes_trigger = OneOf<uint32_t>(random, {2, 8, 64, 64});
+  options.l1_index_size = OneOf<uint64_t>(random, {0, 4096, 1 << 20, 32 << 20});
+  options.compaction_threads = SmallBetween(random, 1, 4);
+  options.l0_compaction_trigger = SmallBetween(random, 1, 4);
+  options.recovery_threads = SmallBetween(random, 1, 4);
+  options.disable_auto_compaction = random->OneIn(8);
+  options.verify_at_open = random->OneIn(6);
+  return options;
+}
+
+const char* NameOf(Ending ending) {
+  switch (ending) {
+    case Ending::kKilled:
+      return "killed";
+    case Ending::kKilledOpening:
+      return "killed while opening";
+    case Ending::kKilledClosing:
+      return "killed while closing";
+    case Ending::kClosed:
+      return "closed";
+  }
+  return "";
+}
+
+}  // namespace
+
+DatabasePlan DrawDatabase(const Flags& flags, Random* random) {
+  DatabasePlan plan;
+  plan.seed = random->Next();
+  plan.regions = SmallBetween(random, 1, flags.regions);
+  const uint32_t most = random->OneIn(16) ? flags.max_key : std::min<uint32_t>(flags.max_key, 4000);
+  plan.keys = SmallBetween(random, KeyTable::kMinKeys, std::max(most, KeyTable::kMinKeys));
+  plan.reverse = random->OneIn(6);
+  plan.region_paths = random->OneIn(4);
+  plan.cycles = Between(random, 1, 2 * uint64_t{flags.fresh_every} - 1);
+  return plan;
+}
+
+LifePlan DrawLife(const Flags& flags, const DatabasePlan& plan, const std::string& database, Random* random) {
+  LifePlan life;
+  life.seed = random->Next();
+  life.options = DrawOptions(plan, database, random);
+  const uint64_t ending = random->Uniform(100);
+  life.ending = ending < 20   ? Ending::kKilledOpening
+                : ending < 25 ? Ending::kKilledClosing
+                : ending < 35 ? Ending::kClosed
+                              : Ending::kKilled;
+  life.patience = random->NextDouble();
+  if (random->OneIn(2)) life.patience *= life.patience * life.patience;  // often after a few ms
+  life.long_life = random->OneIn(100);
+  life.check_before = flags.check_one_in != 0 && random->OneIn(flags.check_one_in);
+  life.pmempool_before = flags.pmempool_one_in != 0 && random->OneIn(flags.pmempool_one_in);
+
+  life.threads = SmallBetween(random, 1, flags.threads);
+  life.write_percent = SmallBetween(random, 20, 95);
+  life.shared_percent = SmallBetween(random, 2, 25);
+  life.batch_percent = SmallBetween(random, 5, 40);
+  life.admin_one_in = OneOf<uint32_t>(random, {300, 2000, 20000});
+  life.hot = random->OneIn(2);
+  life.verify_checksums = random->OneIn(3);
+  life.sync = !random->OneIn(3);
+  life.verify_at_end = random->OneIn(2);
+  return life;
+}
+
+std::string RegionPath(const std::string& database, uint32_t region) { return database + ".region" + std::to_string(region); }
+
+std::string DatabasePlan::ToString() const {
+  std::ostringstream text;
+  text << "regions=" << regions << (region_paths ? " (paths of their own)" : "") << " keys=" << keys
+       << (reverse ? " reverse" : "") << " seed=" << seed;
+  return text.str();
+}
+
+std::string LifePlan::ToString() const {
+  std::ostringstream text;
+  text << NameOf(ending) << (check_before ? ", checked before" : "") << "; threads=" << threads << " writes=" << write_percent
+       << "% shared=" << shared_percent << "% batches=" << batch_percent << "% admin=1/" << admin_one_in << (hot ? " hot" : "")
+       << (verify_checksums ? " verify_checksums" : "") << (sync ? "" : " no sync") << "; memtable_size=" << options.memtable_size
+       << " memtable_max_entries=" << options.memtable_max_entries
+       << " max_immutable_memtables=" << options.max_immutable_memtables << " checkpoint_tables=" << options.checkpoint_tables
+       << " segment_size=" << options.segment_size << " l0_slowdown_writes_trigger=" << options.l0_slowdown_writes_trigger
+       << " l0_compaction_trigger=" << options.l0_compaction_trigger << " compaction_threads=" << options.compaction_threads
+       << " recovery_threads=" << options.recovery_threads << " l1_index_size=" << options.l1_index_size
+       << (options.disable_auto_compaction ? " disable_auto_compaction" : "") << (options.verify_at_open ? " verify_at_open" : "")
+       << (options.persist_mode == PersistMode::kPage ? " persist_mode=page" : "");
+  return text.str();
+}
+
+}  // namespace braiddb::stress

@@ -1,0 +1,307 @@
+#include "db_stress/worker.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace braiddb::stress {
+
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+// Never to be seen: a later update of the same batch is of the same key.
+constexpr char kOverwritten[] = "overwritten in its own batch";
+
+Violation Judge(const Status& status, const char* what) {
+  if (status.ok()) return std::nullopt;
+  return std::string(what) + ": " + status.ToString();
+}
+
+Violation In(const char* what, Violation wrong) {
+  if (wrong) wrong->insert(0, std::string(what) + ": ");
+  return wrong;
+}
+
+}  // namespace
+
+Worker::Worker(const Oracle& oracle, DB* db, const WorkerOptions& options)
+    : oracle_(oracle), db_(db), options_(options), plan_(*options.plan), random_(options.plan->seed + options.thread) {
+  read_.verify_checksums = plan_.verify_checksums;
+  write_.sync = plan_.sync;
+  for (uint32_t lane = options.thread; lane < KeyTable::kLanes; lane += plan_.threads) lanes_.push_back(lane);
+}
+
+Worker::~Worker() {
+  for (const Held& held : held_) db_->ReleaseSnapshot(held.snapshot);
+}
+
+void Worker::Run() {
+  Counters& counters = oracle_.expected->counters();
+  for (uint64_t i = 0; options_.operations == 0 || i < options_.operations; ++i) {
+    if (oracle_.expected->stop().load(kRelaxed) || oracle_.expected->failed()) return;
+    if (auto wrong = Step()) {
+      oracle_.expected->Fail("thread " + std::to_string(options_.thread) + ": " + *wrong);
+      return;
+    }
+    counters.operations.fetch_add(1, kRelaxed);
+  }
+}
+
+Violation Worker::Step() {
+  if (random_.OneIn(plan_.admin_one_in)) return Administer();
+  Counters& counters = oracle_.expected->counters();
+  if (Percent(plan_.write_percent)) {
+    counters.writes.fetch_add(1, kRelaxed);
+    return Percent(plan_.shared_percent) ? WriteShared() : WriteSome();
+  }
+  counters.reads.fetch_add(1, kRelaxed);
+  if (Percent(plan_.shared_percent)) return In("MultiGet of shared keys", GetShared());
+  switch (random_.Uniform(16)) {
+    case 0:
+      return In("iterator", WalkAround());
+    case 1:
+      return In("snapshot", HoldSnapshot());
+    case 2:
+    case 3:
+      return In("MultiGet of a group", GetGroup());
+    default:
+      return In("Get", Get());
+  }
+}
+
+// ---- What to work with
+
+uint32_t Worker::DrawLane() { return lanes_[random_.Uniform(lanes_.size())]; }
+
+uint32_t Worker::DrawSingle(uint32_t lane) {
+  uint64_t range = oracle_.keys->singles_of_lane();
+  if (plan_.hot && !random_.OneIn(8)) range = std::max<uint64_t>(1, range / 32);
+  return KeyTable::SingleKey(lane, static_cast<uint32_t>(random_.Uniform(range)));
+}
+
+uint32_t Worker::DrawAny() {
+  if (random_.OneIn(2)) return DrawSingle(static_cast<uint32_t>(random_.Uniform(KeyTable::kLanes)));
+  return static_cast<uint32_t>(random_.Uniform(oracle_.keys->size()));
+}
+
+std::vector<uint32_t> Worker::DrawWindow(size_t most) {
+  const uint32_t begin = static_cast<uint32_t>(random_.Uniform(oracle_.keys->size()));
+  const uint32_t end = static_cast<uint32_t>(std::min<uint64_t>(begin + Between(1, most), oracle_.keys->size()));
+  std::vector<uint32_t> ids;
+  for (uint32_t position = begin; position < end; ++position) ids.push_back(oracle_.keys->id_at(position));
+  return ids;
+}
+
+// ---- Writes
+
+Violation Worker::WriteSome() {
+  const uint32_t lane = DrawLane();
+  std::vector<uint32_t> keys;
+  if (!Percent(plan_.batch_percent)) {
+    keys.push_back(DrawSingle(lane));
+  } else if (random_.OneIn(2)) {
+    const size_t count = Between(2, Lane::kMaxBatch);
+    while (keys.size() < count) {
+      const uint32_t key = DrawSingle(lane);
+      if (std::find(keys.begin(), keys.end(), key) != keys.end()) break;
+      keys.push_back(key);
+    }
+  } else {
+    const uint32_t group = lane + KeyTable::kLanes * static_cast<uint32_t>(random_.Uniform(KeyTable::kGroups / KeyTable::kLanes));
+    for (uint32_t i = 0; i < KeyTable::kGroupSize; ++i) keys.push_back(KeyTable::GroupedKey(group, i));
+  }
+  return WriteKeys(lane, keys);
+}
+
+Violation Worker::WriteKeys(uint32_t lane, const std::vector<uint32_t>& keys) {
+  ExpectedState* expected = oracle_.expected;
+  if (Inject(Injection::kStaleWrite) && keys.size() == 1 && expected->acknowledged(keys[0]) > 2) {
+    const auto stale = oracle_.content->ValueOf(keys[0], expected->acknowledged(keys[0]) - 2);
+    return stale ? Judge(db_->Put(write_, oracle_.keys->key(keys[0]), *stale), "Put") : std::nullopt;
+  }
+  expected->Begin(lane, keys);
+  Status status;
+  const auto content = [&](uint32_t id) { return oracle_.content->ValueOf(id, expected->intended(id)); };
+  if (keys.size() == 1) {
+    const auto value = content(keys[0]);
+    const std::string& key = oracle_.keys->key(keys[0]);
+    if (!Inject(Injection::kLostWrite)) status = value ? db_->Put(write_, key, *value) : db_->Delete(write_, key);
+  } else {
+    WriteBatch batch;
+    const size_t count = Inject(Injection::kTornBatch) ? keys.size() / 2 : keys.size();
+    const bool twice = random_.OneIn(8);
+    for (size_t i = 0; twice && i < count; ++i) batch.Put(oracle_.keys->key(keys[i]), kOverwritten);
+    for (size_t i = 0; i < count; ++i) {
+      const auto value = content(keys[i]);
+      value ? batch.Put(oracle_.keys->key(keys[i]), *value) : batch.Delete(oracle_.keys->key(keys[i]));
+    }
+    status = db_->Write(write_, batch);
+    expected->counters().batches.fetch_add(1, kRelaxed);
+  }
+  if (!status.ok()) return Judge(status, "write");
+  expected->Acknowledge(lane);
+  return std::nullopt;
+}
+
+Violation Worker::WriteShared() {
+  ExpectedState* expected = oracle_.expected;
+  const size_t count = random_.OneIn(4) ? Between(2, 4) : 1;
+  const uint32_t first = static_cast<uint32_t>(random_.Uniform(KeyTable::kShared));
+  std::vector<Event*> events;
+  WriteBatch batch;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t id = (first + i) % KeyTable::kShared;
+    Event* event = expected->BeginWrite(options_.thread, id, expected->NewTag());
+    if (event == nullptr) break;
+    events.push_back(event);
+    batch.Put(oracle_.keys->key(id), oracle_.content->TaggedValue(event->tag));
+  }
+  if (events.empty()) return std::nullopt;
+  if (!Inject(Injection::kLostSharedWrite)) {
+    if (Status status = db_->Write(write_, batch); !status.ok()) return Judge(status, "write");
+  }
+  for (Event* event : events) expected->EndWrite(event);
+  return std::nullopt;
+}
+
+// ---- Reads
+
+Violation Worker::Get() {
+  const uint32_t id = DrawAny();
+  ViewCheck check(oracle_, {id}, options_.thread);
+  if (random_.OneIn(2)) {
+    PinnableSlice value;
+    const Status status = db_->Get(read_, oracle_.keys->key(id), &value);
+    check.ViewMade();
+    return check.SawGet(0, status, value.slice());
+  }
+  std::string value;
+  const Status status = db_->Get(read_, oracle_.keys->key(id), &value);
+  check.ViewMade();
+  return check.SawGet(0, status, value);
+}
+
+Violation Worker::GetShared() {
+  const size_t count = random_.OneIn(4) ? KeyTable::kShared : 1;
+  const uint32_t first = static_cast<uint32_t>(random_.Uniform(KeyTable::kShared));
+  std::vector<uint32_t> ids;
+  std::vector<Slice> names;
+  for (uint32_t i = 0; i < count; ++i) {
+    ids.push_back((first + i) % KeyTable::kShared);
+    names.push_back(oracle_.keys->key(ids.back()));
+  }
+  ViewCheck check(oracle_, ids, options_.thread);
+  std::vector<std::string> values;
+  const auto statuses = db_->MultiGet(read_, names, &values);
+  check.ViewMade();
+  for (size_t i = 0; i < count; ++i) {
+    if (auto wrong = check.SawGet(i, statuses[i], values[i])) return wrong;
+  }
+  return std::nullopt;
+}
+
+Violation Worker::GetGroup() {
+  const uint32_t group = static_cast<uint32_t>(random_.Uniform(KeyTable::kGroups));
+  std::vector<uint32_t> ids;
+  std::vector<Slice> names;
+  for (uint32_t i = 0; i < KeyTable::kGroupSize; ++i) {
+    ids.push_back(KeyTable::GroupedKey(group, i));
+    names.push_back(oracle_.keys->key(ids.back()));
+  }
+  ViewCheck check(oracle_, ids, options_.thread);
+  std::vector<std::string> values;
+  const auto statuses = db_->MultiGet(read_, names, &values);
+  check.ViewMade();
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (auto wrong = check.SawGet(i, statuses[i], values[i])) return wrong;
+  }
+  return check.OneGeneration();
+}
+
+Violation Worker::WalkAround() {
+  ViewCheck check(oracle_, DrawWindow(40), options_.thread);
+  const size_t last = check.size() - 1;
+  ReadOptions read = read_;
+  // The upper bound is the key behind the window.
+  const uint32_t behind = oracle_.keys->position_of(check.id(last)) + 1;
+  const bool bounded = random_.OneIn(2);
+  if (bounded) read.iterate_lower_bound = oracle_.keys->key(check.id(0));
+  if (bounded && behind < oracle_.keys->size()) read.iterate_upper_bound = oracle_.keys->key(oracle_.keys->id_at(behind));
+  const auto iterator = db_->NewIterator(read);
+  check.ViewMade();
+  oracle_.expected->counters().views.fetch_add(1, kRelaxed);
+
+  CheckedIterator walk(oracle_, iterator.get(), &check, bounded);
+  Violation wrong;
+  for (uint64_t left = Between(1, 60); left > 0 && !wrong; --left) {
+    const uint64_t movement = random_.Uniform(12);
+    if (!walk.Valid() || movement == 0) {
+      const size_t target = random_.Uniform(check.size());
+      wrong = bounded && random_.OneIn(4) ? (random_.OneIn(2) ? walk.SeekToFirst() : walk.SeekToLast())
+              : random_.OneIn(2)          ? walk.Seek(target)
+                                          : walk.SeekForPrev(target);
+    } else {
+      wrong = movement < 7 ? walk.Next() : walk.Prev();
+    }
+  }
+  return wrong;
+}
+
+Violation Worker::HoldSnapshot() {
+  if (held_.size() == 3) {
+    Held held = std::move(held_.front());
+    held_.pop_front();
+    const auto wrong = LookAgain(&held);
+    db_->ReleaseSnapshot(held.snapshot);
+    return wrong;
+  }
+  auto check = std::make_unique<ViewCheck>(oracle_, DrawWindow(30), options_.thread);
+  held_.push_back({db_->GetSnapshot(), std::move(check)});
+  held_.back().check->ViewMade();
+  oracle_.expected->counters().views.fetch_add(1, kRelaxed);
+  return random_.OneIn(2) ? LookAgain(&held_.back()) : std::nullopt;
+}
+
+Violation Worker::LookAgain(Held* held) {
+  ReadOptions read = read_;
+  read.snapshot = held->snapshot;
+  const auto iterator = db_->NewIterator(read);
+  CheckedIterator walk(oracle_, iterator.get(), held->check.get(), false);
+  Violation wrong = random_.OneIn(2) ? walk.Forward() : walk.Backward();
+  std::string value;
+  for (size_t slot = 0; slot < held->check->size() && !wrong; ++slot) {
+    const Status status = db_->Get(read, oracle_.keys->key(held->check->id(slot)), &value);
+    wrong = held->check->SawGet(slot, status, value);
+  }
+  return wrong;
+}
+
+// ---- The rest
+
+Violation Worker::Administer() {
+  uint64_t errors = 0;
+  switch (random_.Uniform(8)) {
+    case 0:
+    case 1:
+    case 2:
+      return Judge(db_->Flush(), "Flush");
+    case 3:
+    case 4: {
+      CompactRangeOptions options;
+      options.sweep_last_level = random_.OneIn(2);
+      const Slice low = oracle_.keys->key(DrawAny()), high = oracle_.keys->key(DrawAny());
+      const bool ordered = oracle_.keys->comparator()->Compare(low, high) <= 0;
+      const Slice* begin = random_.OneIn(2) ? nullptr : ordered ? &low : &high;
+      const Slice* end = random_.OneIn(2) ? nullptr : ordered ? &high : &low;
+      return Judge(db_->CompactRange(options, begin, end), "CompactRange");
+    }
+    case 5:
+      return plan_.options.disable_auto_compaction ? std::nullopt : Judge(db_->WaitForCompaction(), "WaitForCompaction");
+    default:
+      if (!db_->GetIntProperty("braiddb.background-errors", &errors)) return "there is no property background-errors";
+      if (errors != 0) return std::to_string(errors) + " background errors";
+      return std::nullopt;
+  }
+}
+
+}  // namespace braiddb::stress

@@ -1,0 +1,73 @@
+// One thread of a life: random operations, each of them checked, until it is told to stop.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "braiddb/db.h"
+#include "db_stress/flags.h"
+#include "db_stress/plan.h"
+#include "db_stress/view_check.h"
+#include "util/random.h"
+
+namespace braiddb::stress {
+
+struct WorkerOptions {
+  const LifePlan* plan;
+  uint32_t thread;
+  uint64_t operations;  // then it ends by itself; 0: no limit
+  Injection injection;
+};
+
+class Worker {
+ public:
+  Worker(const Oracle& oracle, DB* db, const WorkerOptions& options);
+  ~Worker();
+
+  // Until ExpectedState::stop(), the limit, or the first violation, which goes to ExpectedState::Fail.
+  void Run();
+
+ private:
+  // A snapshot that is looked at again later, when its keys have been overwritten, flushed and merged.
+  struct Held {
+    const Snapshot* snapshot;
+    std::unique_ptr<ViewCheck> check;
+  };
+
+  Violation Step();
+  // Writes: of keys of this thread's lanes, and of shared ones.
+  Violation WriteSome();
+  Violation WriteKeys(uint32_t lane, const std::vector<uint32_t>& keys);
+  Violation WriteShared();
+  // Reads
+  Violation Get();
+  Violation GetShared();
+  Violation GetGroup();
+  Violation WalkAround();
+  Violation HoldSnapshot();
+  Violation LookAgain(Held* held);
+  Violation Administer();
+
+  uint32_t DrawLane();
+  uint32_t DrawSingle(uint32_t lane);
+  uint32_t DrawAny();
+  // Neighbours in the database's order.
+  std::vector<uint32_t> DrawWindow(size_t most);
+  uint64_t Between(uint64_t low, uint64_t high) { return low + random_.Uniform(high - low + 1); }
+  bool Percent(uint32_t percent) { return random_.Uniform(100) < percent; }
+  bool Inject(Injection injection) { return options_.injection == injection && random_.OneIn(200); }
+
+  const Oracle oracle_;
+  DB* const db_;
+  const WorkerOptions options_;
+  const LifePlan& plan_;
+  Random random_;
+  ReadOptions read_;
+  WriteOptions write_;
+  std::vector<uint32_t> lanes_;
+  std::deque<Held> held_;
+};
+
+}  // namespace braiddb::stress
