@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
@@ -95,7 +96,6 @@ void ExpectedState::After(uint32_t key, Bounds* bounds) const { bounds->intended
 Violation ExpectedState::Settle(uint32_t lane, const std::function<bool(uint32_t key, uint32_t generation)>& holds) {
   Lane& own = shared_->lanes[lane];
   const uint32_t count = own.count;
-  // Killed in Begin, before the count: some generations are intended that nobody began to write. Such keys are found below.
   bool all_old = true, all_new = true;
   std::string found;
   for (uint32_t i = 0; i < count; ++i) {
@@ -123,10 +123,11 @@ Violation ExpectedState::Settle(uint32_t lane, const std::function<bool(uint32_t
     }
   }
   own.count = 0;
-  // Keys of Begin's cut-short loop. What is not noted as under way was not given to the database.
+  // Killed in Begin, before the count: the write was never given to the database, so its generations can be used again. The keys
+  // of a group must keep in step.
   for (const uint32_t id : own.keys) {
     KeyState& key = keys_[id];
-    if (key.intended != key.acknowledged) key.lost.store(key.intended);
+    key.intended.store(std::max(key.acknowledged.load(), key.lost.load()));
   }
   return std::nullopt;
 }

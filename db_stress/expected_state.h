@@ -1,6 +1,7 @@
 // What the database may hold, in a file that outlives its writers: they note what they are about to write before they do, and
 // that it was acknowledged when it was. A killed process loses no store, and x86 keeps a thread's stores in order; so at any
-// instant each key holds its acknowledged generation or the intended one, and of the keys of one write all the new or all the old.
+// instant each key holds its acknowledged generation or the intended one, and of the keys of one write all hold the new one, or
+// all the old one.
 #pragma once
 
 #include <atomic>
