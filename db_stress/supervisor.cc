@@ -238,7 +238,8 @@ Violation Supervisor::CheckPools() {
   }
   uint64_t pools = 0;
   for (const auto& file : fs::recursive_directory_iterator(flags_.db)) {
-    if (!file.is_regular_file()) continue;
+    // A kill may leave the half of a new description of a pool, which the next open removes.
+    if (!file.is_regular_file() || file.path().extension() == ".tmp") continue;
     std::string start(11, '\0');
     std::ifstream(file.path()).read(start.data(), static_cast<std::streamsize>(start.size()));
     if (start != "PMEMPOOLSET") continue;

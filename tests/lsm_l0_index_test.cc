@@ -89,8 +89,8 @@ TEST_P(L0IndexTest, PassesOverTheDeadAndSaysSo) {
   EXPECT_TRUE(trace.met_dead);
 }
 
-// A merge drops a tombstone and what it hides: it marks the older version first. A lookup beside it finds the tombstone or nothing,
-// and never what the tombstone hides.
+// A merge drops a tombstone and what it hides: it marks the older version first. A lookup beside it finds the tombstone or
+// nothing, and never what the tombstone hides.
 TEST_P(L0IndexTest, NeverFindsWhatADroppedTombstoneHides) {
   L0IndexWriter writer(store_.regions(), &store_.order(), 100);
   const L0IndexWriter::Table table = EnterTable(&writer, {{"key", 3}, {"key", 2}});
