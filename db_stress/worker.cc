@@ -92,6 +92,20 @@ std::vector<uint32_t> Worker::DrawWindow(size_t most) {
   return ids;
 }
 
+std::vector<uint32_t> Worker::DrawPrefix(std::string* prefix) {
+  constexpr size_t kMost = 64;
+  const std::string& key = oracle_.keys->key(DrawAny());
+  *prefix = key.substr(0, key.size() - std::min<size_t>(key.size(), Between(1, 2)));
+  std::vector<uint32_t> ids;
+  for (uint32_t position = oracle_.keys->LowerBound(*prefix); position < oracle_.keys->size(); ++position) {
+    const uint32_t id = oracle_.keys->id_at(position);
+    if (!oracle_.keys->key(id).starts_with(*prefix)) break;
+    if (ids.size() == kMost) return {};
+    ids.push_back(id);
+  }
+  return ids;
+}
+
 // ---- Writes
 
 Violation Worker::WriteSome() {
@@ -219,25 +233,31 @@ Violation Worker::GetGroup() {
 }
 
 Violation Worker::WalkAround() {
-  ViewCheck check(oracle_, DrawWindow(40), options_.thread);
-  const size_t last = check.size() - 1;
   ReadOptions read = read_;
-  // The upper bound is the key behind the window.
-  const uint32_t behind = oracle_.keys->position_of(check.id(last)) + 1;
-  const bool bounded = random_.OneIn(2);
-  if (bounded) read.iterate_lower_bound = oracle_.keys->key(check.id(0));
-  if (bounded && behind < oracle_.keys->size()) read.iterate_upper_bound = oracle_.keys->key(oracle_.keys->id_at(behind));
+  std::string prefix;
+  std::vector<uint32_t> ids;
+  if (random_.OneIn(4) && oracle_.keys->comparator() == BytewiseComparator()) ids = DrawPrefix(&prefix);
+  bool limited = !ids.empty();
+  if (limited) read.prefix = prefix;
+  if (ids.empty()) ids = DrawWindow(40);
+  ViewCheck check(oracle_, std::move(ids), options_.thread);
+  if (!limited && random_.OneIn(2)) {
+    limited = true;
+    read.iterate_lower_bound = oracle_.keys->key(check.id(0));
+    const uint32_t behind = oracle_.keys->position_of(check.id(check.size() - 1)) + 1;
+    if (behind < oracle_.keys->size()) read.iterate_upper_bound = oracle_.keys->key(oracle_.keys->id_at(behind));
+  }
   const auto iterator = db_->NewIterator(read);
   check.ViewMade();
   oracle_.expected->counters().views.fetch_add(1, kRelaxed);
 
-  CheckedIterator walk(oracle_, iterator.get(), &check, bounded);
+  CheckedIterator walk(oracle_, iterator.get(), &check, limited);
   Violation wrong;
   for (uint64_t left = Between(1, 60); left > 0 && !wrong; --left) {
     const uint64_t movement = random_.Uniform(12);
     if (!walk.Valid() || movement == 0) {
       const size_t target = random_.Uniform(check.size());
-      wrong = bounded && random_.OneIn(4) ? (random_.OneIn(2) ? walk.SeekToFirst() : walk.SeekToLast())
+      wrong = limited && random_.OneIn(4) ? (random_.OneIn(2) ? walk.SeekToFirst() : walk.SeekToLast())
               : random_.OneIn(2)          ? walk.Seek(target)
                                           : walk.SeekForPrev(target);
     } else {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "braiddb/db.h"
@@ -55,6 +56,8 @@ class Worker {
   uint32_t DrawAny();
   // Neighbours in the database's order.
   std::vector<uint32_t> DrawWindow(size_t most);
+  // All that begin with some prefix; none if these are too many to look at.
+  std::vector<uint32_t> DrawPrefix(std::string* prefix);
   uint64_t Between(uint64_t low, uint64_t high) { return low + random_.Uniform(high - low + 1); }
   bool Percent(uint32_t percent) { return random_.Uniform(100) < percent; }
   bool Inject(Injection injection) { return options_.injection == injection && random_.OneIn(200); }

@@ -130,7 +130,8 @@ def mutation_part(options) -> Part:
 def coverage_part(options) -> Part | None:
     if not os.access("scripts/coverage", os.X_OK):
         return None
-    return Part("coverage", "runs", [Job("coverage", ["scripts/coverage"], 1)], lambda log: {"runs": 0, "violations": 0}, parallel=False)
+    jobs = [Job("coverage", ["scripts/coverage"], 1)]
+    return Part("coverage", "runs", jobs, lambda log: {"runs": 0, "violations": 0}, parallel=False)
 
 
 # ---- Running
@@ -163,14 +164,15 @@ class Campaign:
     def start(self, job: Job) -> subprocess.Popen:
         with self.log_of(job).open("w") as log:
             # Lines reach the log when they are written; a group of its own, so that it can be ended as a whole.
-            return subprocess.Popen(["stdbuf", "-oL", *job.command], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                    env={**os.environ, **job.environment}, start_new_session=True)
+            return subprocess.Popen(["stdbuf", "-oL", *job.command], stdin=subprocess.DEVNULL, stdout=log,
+                                    stderr=subprocess.STDOUT, env={**os.environ, **job.environment}, start_new_session=True)
 
     def finish(self, part: Part, job: Job, exit_code: int) -> bool:
         result = part.read(self.log_of(job).read_text(errors="replace"))
         first = next(iter(result))
         if exit_code != 0 or result["violations"] != 0:
-            print(f"torture: {job.name} FAILED (exit code {exit_code}); see {self.log_of(job)}\n  {' '.join(job.command)}", flush=True)
+            print(f"torture: {job.name} FAILED (exit code {exit_code}); see {self.log_of(job)}", flush=True)
+            print(f"  {' '.join(job.command)}", flush=True)
             return False
         result[first] = max(result[first], 1)
         self.result_of(job).write_text(json.dumps(result))
@@ -282,7 +284,7 @@ def main() -> int:
             old.unlink()
         made_for.write_text(campaign_is)
 
-    makers = {"crash": crash_part, "mutants": mutants_part, "stress": stress_part, "mutation": mutation_part, "coverage": coverage_part}
+    makers = dict(zip(PARTS, (crash_part, mutants_part, stress_part, mutation_part, coverage_part)))
     campaign = Campaign(options)
     outcomes = []
     for name in PARTS:
