@@ -56,6 +56,7 @@ if(NOT BRAIDDB_SANITIZE)
   set_tests_properties(${BRAIDDB_TEST_PREFIX}lint PROPERTIES LABELS "lint;ci" TIMEOUT 120)
 endif()
 
+include(BraidDBMutation)
 if(NOT BRAIDDB_SANITIZE)
   include(BraidDBCrash)
 endif()

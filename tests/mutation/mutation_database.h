@@ -35,6 +35,8 @@ inline const char* NameOf(Life life) {
 // The last write of each thread may be missing after damage: what is damaged there cannot be told from a write that was cut off.
 class MutationDatabase {
  public:
+  static constexpr uint64_t kKeys = 600;  // all keys are NumberedKeys below this, or optional
+
   explicit MutationDatabase(Life life) : life_(life) { Plan(); }
 
   static Options MakeOptions() {

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +36,9 @@ inline const char* NameOf(WordKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
+// What readers that verify nothing follow and return as it is.
+inline bool IsInLists(WordKind kind) { return kind == WordKind::kEntry || kind == WordKind::kPointer; }
+
 struct Word {
   uint32_t file;
   uint32_t offset;
@@ -45,13 +51,23 @@ class WordMap {
   explicit WordMap(const std::string& path) {
     CheckReport report;
     Findings findings(&report);
-    EXPECT_OK(Media::Load(path, {}, &findings, &media_));
+    const Status status = Media::Load(path, {}, &findings, &media_);
+    if (!status.ok()) {
+      std::fprintf(stderr, "cannot read %s: %s\n", path.c_str(), status.ToString().c_str());
+      std::abort();
+    }
     for (uint32_t region = 0; region < media_->regions(); ++region) AddRegion(region);
     media_.reset();
   }
 
   const std::vector<std::string>& files() const { return files_; }  // relative to the database
   const std::vector<Word>& words(WordKind kind) const { return words_[static_cast<size_t>(kind)]; }
+  uint64_t data_words() const {
+    uint64_t sum = 0;
+    for (size_t kind = 0; kind < static_cast<size_t>(WordKind::kFree); ++kind) sum += words_[kind].size();
+    return sum;
+  }
+  WordKind KindAt(const std::string& file, uint64_t offset) const { return kinds_.at(file).at(offset / 8); }
 
  private:
   using Kinds = std::vector<WordKind>;
@@ -114,6 +130,7 @@ class WordMap {
         const bool always = kind == WordKind::kPointer || kind == WordKind::kEntry || kind == WordKind::kRoot;
         if (!always && content[at / 8] == 0) kind = WordKind::kFree;
         words_[static_cast<size_t>(kind)].push_back({file, static_cast<uint32_t>(offset), kind});
+        kinds_[files_[file]].push_back(kinds[at / 8]);
       }
     }
   }
@@ -121,6 +138,7 @@ class WordMap {
   std::unique_ptr<Media> media_;
   std::vector<std::string> files_;
   std::vector<Word> words_[static_cast<size_t>(WordKind::kCount)];
+  std::map<std::string, Kinds> kinds_;  // of all words of each file, zero or not
 };
 
 }  // namespace braiddb::test

@@ -1,0 +1,142 @@
+#include "tests/mutation/campaign.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "tests/mutation/campaign_report.h"
+#include "tests/mutation/fixed_random.h"
+#include "tests/mutation/mutation_runner.h"
+#include "tests/mutation/mutation_source.h"
+
+namespace braiddb::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Then a database is made anew, with other heights and places.
+constexpr uint64_t kOpensPerDatabase = 10'000;
+constexpr auto kProgressEvery = std::chrono::seconds(10);
+constexpr int kViolationsShown = 50;
+
+std::map<std::string, std::string> ReadAll(const std::string& directory) {
+  std::map<std::string, std::string> files;
+  for (const std::string& file : ListFiles(directory)) files[file] = ReadFileOrDie(directory + "/" + file);
+  return files;
+}
+
+double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+class Campaign {
+ public:
+  explicit Campaign(const MutationCampaignOptions& options) : options_(options) {}
+
+  int Run() {
+    std::vector<size_t> cases;
+    for (size_t i = 0; i < MutationCases().size(); ++i) {
+      if (options_.only_case.empty() || options_.only_case == MutationCases()[i].name) cases.push_back(i);
+    }
+    const uint64_t share = (options_.opens + cases.size() - 1) / cases.size();
+    for (const size_t index : cases) {
+      uint64_t left = options_.only >= 0 ? 1 : share;
+      for (uint64_t database = options_.first_database; left > 0; ++database) {
+        const uint64_t opens = std::min(left, kOpensPerDatabase);
+        if (!RunDatabase(index, database, opens)) return 2;
+        left -= opens;
+      }
+    }
+    report_.Print(controls_, SecondsSince(start_));
+    return report_.bad() == 0 ? 0 : 1;
+  }
+
+ private:
+  bool RunDatabase(size_t index, uint64_t number, uint64_t opens) {
+    const MutationCase& mutation_case = MutationCases()[index];
+    const MutationDatabase database(mutation_case.life);
+    const TestDirectory directory;
+    const uint64_t seed = options_.seed * 1'000'003 + number * 101 + index;
+    MutationFiles files;
+    if (!MakeFiles(database, directory, seed, &files)) return false;
+    const WordMap map(directory.File("db"));
+    if (number == options_.first_database) report_.AddWords(map.data_words());
+    const MutationSource source(files, map, seed, mutation_case.promise == Promise::kStrict || options_.in_lists);
+    const Judge judge(database, mutation_case.promise);
+    MutationRunner runner(directory.File("work"), files.present,
+                          [&](const std::string& path) { return judge.OpenAndRead(path); });
+    const auto draw = [&](uint64_t n) { return source.Draw(n); };
+    const uint64_t first = options_.only >= 0 ? static_cast<uint64_t>(options_.only) : 0;
+    runner.Run(first, first + opens, draw, [&](uint64_t n, const Result& result) {
+      const Mutation mutation = draw(n);
+      const bool judged = mutation_case.promise == Promise::kStrict || source.IsPromised(mutation);
+      report_.Add(mutation_case.name, mutation, result, judged);
+      if (judged && result.bad()) ShowViolation(mutation_case, number, n, mutation, result, &runner, directory.File("work"));
+      ShowProgress(mutation_case);
+    });
+    controls_ += runner.controls();
+    return true;
+  }
+
+  static bool MakeFiles(const MutationDatabase& database, const TestDirectory& directory, uint64_t seed, MutationFiles* files) {
+    for (const uint64_t of : {seed, ~seed}) {
+      const std::string path = directory.File(of == seed ? "db" : "foreign");
+      SeedGetrandom(of);
+      if (const auto made = database.Make(path, path + "-older"); !made) {
+        std::fprintf(stderr, "mutation_test: no database: %s\n", made.message());
+        return false;
+      }
+    }
+    *files = {ReadAll(directory.File("db")), ReadAll(directory.File("db-older")), ReadAll(directory.File("foreign"))};
+    return true;
+  }
+
+  void ShowViolation(const MutationCase& mutation_case, uint64_t database, uint64_t number, const Mutation& mutation,
+                     const Result& result, MutationRunner* runner, const std::string& work) {
+    if (++shown_ > kViolationsShown) return;
+    std::printf("%s with a %s (%s, %s) of %s at %llu\n", NameOf(result.outcome), NameOf(mutation.unit), NameOf(mutation.way),
+                NameOf(mutation.kind), mutation.file.c_str(), static_cast<unsigned long long>(mutation.offset));
+    std::printf("  again: mutation_test --seed %llu --case %s --database %llu --only %llu%s\n",
+                static_cast<unsigned long long>(options_.seed), mutation_case.name, static_cast<unsigned long long>(database),
+                static_cast<unsigned long long>(number), options_.in_lists ? " --in-lists" : "");
+    std::fflush(stdout);
+    if (options_.keep.empty()) return;
+    const std::string place =
+        options_.keep + "/" + mutation_case.name + "-" + std::to_string(database) + "-" + std::to_string(number);
+    runner->Apply(mutation);
+    std::filesystem::create_directories(options_.keep);
+    std::filesystem::copy(work, place, std::filesystem::copy_options::recursive);
+    runner->TakeBack(mutation);
+  }
+
+  void ShowProgress(const MutationCase& mutation_case) {
+    if (Clock::now() - shown_at_ < kProgressEvery) return;
+    shown_at_ = Clock::now();
+    std::printf("%s: %llu opens, %llu bad, %.0f s\n", mutation_case.name, static_cast<unsigned long long>(report_.opens()),
+                static_cast<unsigned long long>(report_.bad()), SecondsSince(start_));
+    std::fflush(stdout);
+  }
+
+  const MutationCampaignOptions& options_;
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point shown_at_ = start_;
+  CampaignReport report_;
+  uint64_t controls_ = 0;
+  int shown_ = 0;
+};
+
+}  // namespace
+
+const std::vector<MutationCase>& MutationCases() {
+  static const std::vector<MutationCase> cases = {
+      {"ClosedStrict", Life::kClosed, Promise::kStrict},   {"KilledStrict", Life::kKilled, Promise::kStrict},
+      {"MergingStrict", Life::kMerging, Promise::kStrict}, {"MergedStrict", Life::kMerged, Promise::kStrict},
+      {"ClosedPlain", Life::kClosed, Promise::kPlain},     {"KilledPlain", Life::kKilled, Promise::kPlain},
+      {"MergingPlain", Life::kMerging, Promise::kPlain},   {"MergedPlain", Life::kMerged, Promise::kPlain},
+  };
+  return cases;
+}
+
+int RunMutationCampaign(const MutationCampaignOptions& options) { return Campaign(options).Run(); }
+
+}  // namespace braiddb::test

@@ -1,0 +1,80 @@
+// Opens a damaged database, reads all of it, and says what came of it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "braiddb/db.h"
+#include "tests/mutation/mutation.h"
+#include "tests/mutation/mutation_database.h"
+
+namespace braiddb::test {
+
+// How much a reader asks for, and so what it is promised.
+enum class Promise : uint8_t {
+  kStrict,  // Options::verify_at_open and ReadOptions::verify_checksums: no damage shows as wrong data, none ends the process
+  kPlain,   // the same, but for what is in lists: entries there are followed and returned as they are
+};
+
+class Judge {
+ public:
+  Judge(const MutationDatabase& database, Promise promise) : database_(database), strict_(promise == Promise::kStrict) {
+    read_.verify_checksums = strict_;
+  }
+
+  Result OpenAndRead(const std::string& path) const {
+    Options options = MutationDatabase::MakeOptions();
+    options.create_if_missing = false;
+    options.verify_at_open = strict_;
+    std::unique_ptr<DB> db;
+    const Status status = DB::Open(options, path, &db);
+    if (!status.ok()) return Error(Outcome::kRefused, status);
+    for (const bool forward : {true, false}) {
+      if (const Result result = Scan(db.get(), forward); result.outcome != Outcome::kRight) return result;
+    }
+    if (const Result result = GetAll(db.get()); result.outcome != Outcome::kRight) return result;
+    const Status closed = db->Close();
+    return closed.ok() ? Result{Outcome::kRight} : Error(Outcome::kReadError, closed);
+  }
+
+ private:
+  // An error that does not say what is wrong is none that one can do something about.
+  static Result Error(Outcome outcome, const Status& status) {
+    return {status.message().empty() ? Outcome::kWrong : outcome, status.code()};
+  }
+
+  Result Scan(DB* db, bool forward) const {
+    const auto& expected = database_.expected();
+    const auto& optional = database_.optional();
+    std::map<std::string, std::string> found;
+    const auto it = db->NewIterator(read_);
+    size_t steps = 0;
+    for (forward ? it->SeekToFirst() : it->SeekToLast(); it->Valid(); forward ? it->Next() : it->Prev()) {
+      if (++steps > expected.size() + optional.size()) return {Outcome::kWrong};
+      const std::string key(it->key());
+      if (!optional.contains(key)) found[key] = it->value();
+    }
+    if (!it->status().ok()) return Error(Outcome::kReadError, it->status());
+    return {found == expected ? Outcome::kRight : Outcome::kWrong};
+  }
+
+  Result GetAll(DB* db) const {
+    std::string value;
+    for (uint64_t i = 0; i < MutationDatabase::kKeys; ++i) {
+      const std::string key = NumberedKey(i);
+      const auto expected = database_.expected().find(key);
+      const Status status = db->Get(read_, key, &value);
+      if (!status.ok() && !status.IsNotFound()) return Error(Outcome::kReadError, status);
+      if (status.ok() != (expected != database_.expected().end())) return {Outcome::kWrong};
+      if (status.ok() && value != expected->second) return {Outcome::kWrong};
+    }
+    return {Outcome::kRight};
+  }
+
+  const MutationDatabase& database_;
+  const bool strict_;
+  ReadOptions read_;
+};
+
+}  // namespace braiddb::test
