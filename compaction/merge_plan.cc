@@ -31,6 +31,11 @@ std::vector<MergePlan::Sample> MergePlan::CollectSamples(const std::vector<const
       const uint64_t* tower = list.head(region);
       while (const LogEntry* entry = list.Load(tower, kSampleLayer)) {
         if (limit != nullptr && CompareEntries(*order_, *entry, *limit) >= 0) break;
+        const auto* before = tower == list.head(region) ? nullptr : samples.back().entry;
+        if (entry->height() <= kSampleLayer || (before != nullptr && CompareEntries(*order_, *before, *entry) >= 0)) {
+          regions_->NoteDamage();
+          break;
+        }
         samples.push_back({order_->Prefix(entry->key()), entry, regions_->ToPmPtr(region, entry), t});
         tower = entry->next;
       }

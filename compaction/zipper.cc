@@ -10,7 +10,6 @@
 #include "compaction/merge_plan.h"
 #include "compaction/zipper_scan.h"
 #include "skiplist/braided_skiplist.h"
-#include "util/check.h"
 #include "util/mutant.h"
 
 namespace braiddb {
@@ -20,6 +19,8 @@ namespace {
 constexpr uint64_t kStoresPerStep = 2 * kMaxHeight + 2;
 // … and then a commit, to the checksums of the heads.
 constexpr uint64_t kStoresPerCommit = kMaxRegions;
+// More steps than any search takes: a damaged pointer leads in a circle.
+constexpr uint64_t kMostSteps = uint64_t{1} << 26;
 
 // One version of the key that is being merged, newest first in a group.
 struct Version {
@@ -36,6 +37,7 @@ class Merger {
       : context_(context), batch_(context.regions, context.segments, context.journal), progress_(progress), stats_(stats) {}
 
   Status MergeChunk(const ScanResult& chunk) {
+    if (chunk.damaged || (!chunk.items.empty() && !IsBeforeMerged(chunk.items.back()))) return RegionSet::DamagedList();
     size_t end = chunk.items.size();
     while (end > 0) {
       size_t begin = end - 1;
@@ -51,7 +53,10 @@ class Merger {
   // them.
   Status SweepKey(PmPtr first, PmPtr* next) {
     versions_.clear();
+    if (!IsEntry(first, 0)) return RegionSet::DamagedList();
     *next = AppendLastLevel(first);
+    if (damaged_ || (*next && (!IsEntry(*next, 0) || CompareEntries(*context_.order, *Resolve(first), *Resolve(*next)) >= 0)))
+      return RegionSet::DamagedList();
     Decide();
     return UnlinkObsolete(nullptr);
   }
@@ -62,13 +67,19 @@ class Merger {
   }
   const MergeBatch& batch() const { return batch_; }
 
-  // The last tower on `layer` of `region`'s list (layer 0: of the whole list) before all versions of `key`.
-  PmPtr FindTower(uint32_t region, uint32_t target_layer, Slice key) const {
+  // The last tower on `layer` of `region`'s list (layer 0: of the whole list) before all versions of `key`. Sets damaged() if it
+  // comes upon damage.
+  PmPtr FindTower(uint32_t region, uint32_t target_layer, Slice key) {
+    uint64_t steps = 0;
     const SearchKey target(*context_.order, key, kMaxSequence);
     PmPtr tower = HeadTower(region);
     for (uint32_t layer = kMaxHeight - 1;; --layer) {
       if (layer == 0 && tower == HeadTower(region)) tower = HeadTower(0);
       for (PmPtr next = batch_.Next(tower, layer); next; next = batch_.Next(tower, layer)) {
+        if (!IsEntry(next, layer) || ++steps == kMostSteps) {
+          damaged_ = true;
+          return tower;
+        }
         if (CompareEntry(*context_.order, *Resolve(next), target) >= 0) break;
         tower = MergeBatch::TowerOf(next);
       }
@@ -76,8 +87,24 @@ class Merger {
     }
   }
 
+  // Whether a list led to something that is not an entry, or in a circle.
+  bool damaged() const { return damaged_; }
+
  private:
   LogEntry* Resolve(PmPtr p) const { return context_.regions->Resolve<LogEntry>(p); }
+  // Whether what a pointer leads to may be an entry that is linked on `layer`: the scan did not look at all that is loaded here.
+  bool IsEntry(PmPtr p, uint32_t layer) const {
+    const RegionSet& regions = *context_.regions;
+    if (!regions.Holds(p)) return false;
+    const LogEntry& entry = *Resolve(p);
+    return entry.height() > layer && entry.height() <= kMaxHeight &&
+           regions.Holds(p + (LogEntrySize(entry.height(), entry.key_size(), 0) - 8));
+  }
+  // Chunks come in descending order; a list that is not in order may bring an entry of the chunk before again.
+  bool IsBeforeMerged(const MergeItem& item) const {
+    return merged_.entry == nullptr || item.prefix < merged_.prefix ||
+           CompareEntries(*context_.order, *item.entry, *merged_.entry) < 0;
+  }
   PmPtr HeadTower(uint32_t region) const { return context_.regions->ToPmPtr(region, context_.l1->head(region)); }
   bool SameKey(const MergeItem& a, const MergeItem& b) const {
     return a.prefix == b.prefix && context_.order->Compare(a.entry->key(), b.entry->key()) == 0;
@@ -106,6 +133,8 @@ class Merger {
     }
     const PmPtr* towers = &chunk.towers[chunk.items[begin].before];
     if (key_below) AppendLastLevel(batch_.Next(towers[0], 0));
+    if (damaged_) return RegionSet::DamagedList();
+    merged_ = chunk.items[begin];
     Decide();
     Status status = key_below ? UnlinkObsolete(&chunk) : Status::OK();
     // From the oldest to the newest, so that each is linked in front of the one before.
@@ -117,11 +146,18 @@ class Merger {
   PmPtr AppendLastLevel(PmPtr first) {
     const Slice key = versions_.empty() ? (first ? Resolve(first)->key() : Slice()) : versions_[0].entry->key();
     PmPtr p = first;
-    while (p && context_.order->Compare(Resolve(p)->key(), key) == 0) {
+    for (;;) {
+      damaged_ |= p && !IsEntry(p, 0);
+      if (!p || damaged_ || context_.order->Compare(Resolve(p)->key(), key) != 0) return p;
+      // From the newest to the oldest, and not in a circle.
+      if (!versions_.empty() && versions_.back().item == nullptr &&
+          Resolve(p)->sequence() >= versions_.back().entry->sequence()) {
+        damaged_ = true;
+        return p;
+      }
       versions_.push_back({Resolve(p), p, nullptr, true});
       p = batch_.Next(MergeBatch::TowerOf(p), 0);
     }
-    return p;
   }
 
   void Decide() {
@@ -146,6 +182,7 @@ class Merger {
       if (!status.ok()) return status;
       const MergeItem* hint = chunk == nullptr ? nullptr : versions_[0].item;
       for (uint32_t layer = version.entry->height(); layer-- > 0;) UnlinkLayer(version, layer, chunk, hint);
+      if (damaged_) return RegionSet::DamagedList();
       batch_.MarkDead(version.pointer);
       ++stats_->unlinked;
     }
@@ -156,9 +193,13 @@ class Merger {
     const bool known =
         hint != nullptr && layer < hint->layers && (layer == 0 || hint->pointer.region() == version.pointer.region());
     PmPtr tower = known ? chunk->towers[hint->before + layer] : FindTower(version.pointer.region(), layer, version.entry->key());
-    // Only versions of the same key lie between.
+    // Only versions of the same key lie between: in a list that is whole.
     for (PmPtr next = batch_.Next(tower, layer); !(next == version.pointer); next = batch_.Next(tower, layer)) {
-      BRAIDDB_CHECK(next);
+      if (damaged_ || !next || !IsEntry(next, layer) || Resolve(next)->sequence() <= version.entry->sequence() ||
+          context_.order->Compare(Resolve(next)->key(), version.entry->key()) != 0) {
+        damaged_ = true;
+        return;
+      }
       tower = MergeBatch::TowerOf(next);
     }
     batch_.Store(tower, layer, batch_.Next(MergeBatch::TowerOf(version.pointer), layer).raw());
@@ -195,6 +236,8 @@ class Merger {
   PmPtr progress_;
   ZipperStats* stats_;
   std::vector<Version> versions_;
+  MergeItem merged_{};  // the smallest entry of the tables that was merged; its entry is null at the beginning
+  bool damaged_ = false;
 };
 
 // The layer of the last level on which neighbours are about as far apart as consecutive entries of the merge.
@@ -277,6 +320,7 @@ class ScanAhead {
 
 Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>& tables, PmPtr progress, ZipperStats* stats) {
   const MergePlan plan(tables, context.regions, context.order, progress);
+  if (context.regions->damage_seen()) return RegionSet::DamagedList();
   ScanAhead scans(plan, *context.l1, StartLayer(context.l1_entries, plan.entries()), std::max(1u, context.threads));
   Merger merger(context, progress, stats);
   for (size_t chunk = plan.chunks(); chunk-- > 0;) {
@@ -294,6 +338,7 @@ Status SweepLastLevel(const ZipperContext& context, const Slice* begin, const Sl
   const KeyOrder& order = *context.order;
   PmPtr next = begin == nullptr ? merger.batch().Next(context.regions->ToPmPtr(0, context.l1->head(0)), 0)
                                 : merger.batch().Next(merger.FindTower(0, 0, *begin), 0);
+  if (next && (!context.regions->Holds(next) || merger.damaged())) return RegionSet::DamagedList();
   while (next) {
     const auto* entry = context.regions->Resolve<LogEntry>(next);
     if (end != nullptr && order.Compare(entry->key(), *end) >= 0) break;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "log/entry_sort.h"
 
@@ -13,6 +14,8 @@ constexpr size_t kLanes = 16;
 // Steps to the right on one layer before a lane climbs to a higher one.
 constexpr uint32_t kStepsBeforeClimb = 6;
 constexpr uint64_t kTowerOffset = offsetof(LogEntry, next);
+// More steps than any search takes.
+constexpr uint64_t kMostSteps = uint64_t{1} << 26;
 
 // One search at a time, advanced from one memory access to the next.
 //
@@ -38,6 +41,8 @@ class Lane {
       }
     }
     seen_regions_ = 0;
+    entry_ = nullptr;
+    if (!regions_.Holds(current_)) return Fail();
     __builtin_prefetch(regions_.Resolve(current_));
     state_ = State::kEntry;
   }
@@ -45,7 +50,7 @@ class Lane {
   // Works until the next memory access that is likely to miss, which it prefetches.
   void Step() {
     if (state_ == State::kEntry) {
-      BeginSearch();
+      if (!BeginSearch()) return Fail();
       Advance();
     } else {
       Compare();
@@ -60,13 +65,28 @@ class Lane {
     return LoadAcquire(regions_.Resolve<uint64_t>(tower) + layer) & ~LogEntry::kTagBits;
   }
 
-  void BeginSearch() {
-    entry_ = regions_.Resolve<LogEntry>(current_);
+  // A list is damaged. The whole scan ends.
+  void Fail() {
+    result_->damaged = true;
+    state_ = State::kIdle;
+  }
+  // Whether what is at `place` has the sizes of an entry that is linked on `layer`.
+  bool IsEntry(PmPtr place, uint32_t layer) const {
+    const auto* entry = regions_.Resolve<LogEntry>(place);
+    return entry->height() > layer && entry->height() <= kMaxHeight &&
+           regions_.Holds(place + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8));
+  }
+
+  bool BeginSearch() {
+    if (!IsEntry(current_, 0)) return false;
+    const LogEntry* before = std::exchange(entry_, regions_.Resolve<LogEntry>(current_));
+    // The list of a table is in order, and so ends.
+    if (before != nullptr && CompareEntries(order_, *before, *entry_) >= 0) return false;
     key_ = entry_->key();
     prefix_ = order_.Prefix(key_);
     region_ = current_.region();
     const PmPtr next = entry_->Next(0);
-    if (next && next != end_) __builtin_prefetch(regions_.Resolve(next));
+    if (next && next != end_ && regions_.Holds(next)) __builtin_prefetch(regions_.Resolve(next));
     const bool first = (seen_regions_ >> region_ & 1) == 0;  // nothing is known in this region yet: from the top
     seen_regions_ |= 1u << region_;
     layer_ = first ? kMaxHeight - 1 : std::min(kMaxHeight - 1, std::max(start_layer_, entry_->height() - 1));
@@ -76,7 +96,9 @@ class Lane {
     moved_ = false;
     moved_since_climb_ = false;
     steps_ = 0;
+    visited_ = 0;
     bound_ = 0;
+    return true;
   }
 
   bool BeforeTarget(const LogEntry& node) const {
@@ -92,6 +114,7 @@ class Lane {
       const uint64_t next = LoadNext(tower_, layer_);
       if (next != 0 && next != bound_) {
         candidate_ = PmPtr(next);
+        if (!regions_.Holds(candidate_)) return Fail();
         __builtin_prefetch(regions_.Resolve(candidate_));
         state_ = State::kSearch;
         return;
@@ -104,6 +127,7 @@ class Lane {
 
   void Compare() {
     const auto* node = regions_.Resolve<LogEntry>(candidate_);
+    if (!IsEntry(candidate_, layer_) || ++visited_ == kMostSteps) return Fail();
     if (BeforeTarget(*node)) {
       tower_ = candidate_ + kTowerOffset;
       moved_ = true;
@@ -134,7 +158,11 @@ class Lane {
   void Leap(const LogEntry& node) {
     const BraidedList::Start start{candidate_.region(), node.next, node.height() - 1, candidate_.region()};
     const LogEntry* last = l1_.FindLessFrom(start, SearchKey(order_, key_, entry_->sequence()));
-    // The search starts at a node before the target, so there is one.
+    // The search starts at a node before the target, so there is one, unless it came upon damage.
+    if (last == nullptr || l1_.regions().damage_seen()) {
+      result_->damaged = true;
+      return;
+    }
     tower_ = regions_.Find(last) + kTowerOffset;
     steps_ = 0;
   }
@@ -167,26 +195,32 @@ class Lane {
     bool key_below = false;
     // Versions of the key that the last level has follow at once.
     for (uint64_t raw = bound_; raw != 0;) {
+      if (!regions_.Holds(PmPtr(raw)) || !IsEntry(PmPtr(raw), 0) || ++visited_ == kMostSteps) return Fail();
       const auto* node = regions_.Resolve<LogEntry>(PmPtr(raw));
       if (order_.Prefix(node->key()) != prefix_ || order_.Compare(node->key(), key_) != 0) break;
       key_below = true;
       if (PmPtr(raw).region() == region_) layers = std::max(layers, node->height());
       raw = node->Next(0).raw();
     }
-    for (uint32_t layer = top_ + 1; layer < layers; ++layer) CatchUp(layer);
+    for (uint32_t layer = top_ + 1; layer < layers; ++layer) {
+      if (!CatchUp(layer)) return Fail();
+    }
     result_->items.push_back({prefix_, entry_, current_, static_cast<uint32_t>(result_->towers.size()), layers, key_below});
     for (uint32_t layer = 0; layer < layers; ++layer) result_->towers.push_back(rightmost(layer));
     const PmPtr next = entry_->Next(0);
     current_ = next;
+    if (next && next != end_ && !regions_.Holds(next)) return Fail();
     state_ = !next || next == end_ ? State::kIdle : State::kEntry;
   }
 
-  void CatchUp(uint32_t layer) {
+  bool CatchUp(uint32_t layer) {
     PmPtr& tower = rightmost(layer);
     for (uint64_t next = LoadNext(tower, layer); next != 0; next = LoadNext(tower, layer)) {
-      if (!BeforeTarget(*regions_.Resolve<LogEntry>(PmPtr(next)))) return;
+      if (!regions_.Holds(PmPtr(next)) || !IsEntry(PmPtr(next), layer) || ++visited_ == kMostSteps) return false;
+      if (!BeforeTarget(*regions_.Resolve<LogEntry>(PmPtr(next)))) break;
       tower = PmPtr(next) + kTowerOffset;
     }
+    return true;
   }
 
   const BraidedList& l1_;
@@ -208,6 +242,7 @@ class Lane {
   uint32_t top_ = 0;  // rightmost() is exact up to this layer
   uint32_t low_ = 0;  // lowest layer that this search has been on
   uint32_t steps_ = 0;
+  uint64_t visited_ = 0;
   bool moved_ = false;              // in this search
   bool moved_since_climb_ = false;  // since it last climbed
   PmPtr tower_;
@@ -218,6 +253,7 @@ class Lane {
 }  // namespace
 
 void ScanChunk(const std::vector<MergePiece>& pieces, const BraidedList& l1, uint32_t start_layer, ScanResult* result) {
+  result->damaged = false;
   result->items.clear();
   result->towers.clear();
   std::vector<Lane> lanes;
@@ -227,11 +263,11 @@ void ScanChunk(const std::vector<MergePiece>& pieces, const BraidedList& l1, uin
   size_t next_piece = 0;
   size_t running = count;
   for (Lane& lane : lanes) lane.Begin(pieces[next_piece++]);
-  while (running > 0) {
+  while (running > 0 && !result->damaged) {
     for (Lane& lane : lanes) {
       if (lane.idle()) continue;
       lane.Step();
-      if (!lane.idle()) continue;
+      if (!lane.idle() || result->damaged) continue;
       if (next_piece < pieces.size()) {
         lane.Begin(pieces[next_piece++]);
       } else {
@@ -240,6 +276,8 @@ void ScanChunk(const std::vector<MergePiece>& pieces, const BraidedList& l1, uin
     }
   }
   SortEntries(l1.order(), result->items.begin(), result->items.end());
+  // Two pieces that came to the same entry.
+  for (size_t i = 1; i < result->items.size(); ++i) result->damaged |= result->items[i].entry == result->items[i - 1].entry;
 }
 
 }  // namespace braiddb

@@ -20,6 +20,7 @@ struct MergeItem {
 };
 
 struct ScanResult {
+  bool damaged = false;          // a list is; what follows is then of no use
   std::vector<MergeItem> items;  // in entry order
   std::vector<PmPtr> towers;
 };
@@ -28,6 +29,8 @@ struct ScanResult {
 // STEPS  Each piece is walked head to tail by a lane, which keeps the rightmost nodes per [region][layer] and so never goes back.
 //        A lane waits for memory at nearly every node; kLanes of them take turns, each with its next line prefetched, so that the
 //        misses overlap.
+// DAMAGE Every pointer and entry is looked at before it is followed or compared: what is in order and inside the regions can lead
+//        to wrong places, but neither outside nor in a circle.
 // `start_layer`: the layer on which consecutive entries of the chunk are about one node of the last level apart.
 // Thread safety: chunks may be scanned concurrently with each other and with the merge of later chunks: that only touches nodes
 // whose keys are in those chunks, and no predecessor of this one's entries is among them.

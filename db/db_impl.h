@@ -104,8 +104,8 @@ class DBImpl final : public DB {
   // ---- read.cc
   const LogEntry* FindEntry(const ReadView& view, const SearchKey& target, LookupTrace* trace) const;
   // The put that `target` selects, null if the key is not there; inside an epoch guard. With kMaxSequence: the newest state.
-  // `damage`: null, or what the checksum of the version that decides has to say.
-  const LogEntry* FindPut(const SearchKey& target, ThreadState* thread, bool* met_dead, Status* damage) const;
+  // Corruption in *status if the search came upon a damaged pointer or, with `verify`, the version that decides is damaged.
+  const LogEntry* FindPut(const SearchKey& target, ThreadState* thread, bool* met_dead, bool verify, Status* status) const;
   // Corruption if it is not a valid entry of a segment; inside an epoch guard or pin. Follows no pointer.
   Status VerifyEntry(const LogEntry* entry) const;
   // Hands the put, or null, to `deliver` inside an epoch guard.

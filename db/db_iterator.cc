@@ -174,9 +174,17 @@ void DBIterator::SkipKey(Slice key, uint64_t prefix) {
 // (Merger::MergeKey), and those were loaded with acquire: who missed the tombstone sees the mark.
 bool DBIterator::Counts(const LogEntry& entry) const { return entry.sequence() <= sequence_ && !entry.is_dead(); }
 
+bool DBIterator::MetDamage() {
+  if (__builtin_expect(!db_->regions_->damage_seen(), 1)) return false;
+  if (status_.ok()) status_ = RegionSet::DamagedList();
+  return true;
+}
+
 void DBIterator::FindForward() {
   current_ = nullptr;
-  while (Child* first = First()) {
+  while (!MetDamage()) {
+    Child* first = First();
+    if (first == nullptr) return;
     const LogEntry* entry = first->entry;
     if (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) return;
     if (!Counts(*entry)) {
@@ -193,7 +201,9 @@ void DBIterator::FindForward() {
 
 void DBIterator::FindBackward() {
   current_ = nullptr;
-  while (Child* last = Last()) {
+  while (!MetDamage()) {
+    Child* last = Last();
+    if (last == nullptr) return;
     const Slice key = last->entry->key();
     const uint64_t prefix = last->prefix;
     if (has_lower_ && order_.Compare(key, lower_) < 0) return;
@@ -207,7 +217,7 @@ void DBIterator::FindBackward() {
     }
     // Looked at once more: while the older versions were collected, a merge may have taken the newer ones away, tombstone and
     // all.
-    if (!status_.ok()) return;
+    if (!status_.ok() || MetDamage()) return;
     if (newest != nullptr && newest->type() == EntryType::kPut && !newest->is_dead()) {
       current_ = newest;
       return;

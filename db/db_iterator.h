@@ -55,6 +55,8 @@ class DBIterator final : public Iterator {
   // From the children's position on, sets current_ to the next visible key.
   void FindForward();
   void FindBackward();
+  // Whether a list ended at a damaged pointer; then status_ says so.
+  bool MetDamage();
   bool Counts(const LogEntry& entry) const;
   bool SameKey(const Child& child, Slice key, uint64_t prefix) const;
 

@@ -1,4 +1,5 @@
 // Reading: point lookups, MultiGet, snapshots, pinned slices.
+#include <algorithm>
 #include <utility>
 
 #include "db/db_impl.h"
@@ -33,7 +34,7 @@ const LogEntry* DBImpl::FindEntry(const ReadView& view, const SearchKey& target,
   return view.l1->Find(target, trace);
 }
 
-const LogEntry* DBImpl::FindPut(const SearchKey& target, ThreadState* thread, bool* met_dead, Status* damage) const {
+const LogEntry* DBImpl::FindPut(const SearchKey& target, ThreadState* thread, bool* met_dead, bool verify, Status* status) const {
   LookupTrace trace;
   const LogEntry* entry = FindEntry(*view_.load(std::memory_order_acquire), target, &trace);
   const bool found = entry != nullptr && entry->type() == EntryType::kPut;
@@ -44,10 +45,15 @@ const LogEntry* DBImpl::FindPut(const SearchKey& target, ThreadState* thread, bo
     if (trace.remote != 0) thread->remote_visits.Add(trace.remote);
   }
   if (met_dead != nullptr) *met_dead = trace.met_dead;
-  if (damage != nullptr && entry != nullptr) *damage = VerifyEntry(entry);
+  // A search may have ended there.
+  if (__builtin_expect(regions_->damage_seen(), 0)) *status = RegionSet::DamagedList();
+  if (verify && entry != nullptr && status->ok()) *status = VerifyEntry(entry);
+  if (!status->ok()) return nullptr;
   // A batch becomes visible as one: who sees a part of it waits until it is all there (microseconds). What it has found is the
   // batch's last word on the key, since AppendAndPublish begins with the last update.
-  if (entry != nullptr && target.sequence == kMaxSequence && entry->is_batch_member()) WaitPublished(entry->sequence());
+  if (entry != nullptr && target.sequence == kMaxSequence && entry->is_batch_member()) {
+    WaitPublished(std::min(entry->sequence(), next_sequence_.load(std::memory_order_seq_cst) - 1));  // it may be damaged
+  }
   return found ? entry : nullptr;
 }
 
@@ -59,18 +65,18 @@ template <class Deliver>
 Status DBImpl::ReadKey(const ReadOptions& options, Slice key, const Deliver& deliver) {
   ThreadState* thread = threads_.Get();
   Status status;
-  Status* const damage = options.verify_checksums ? &status : nullptr;
+  const bool verify = options.verify_checksums;
   if (options.snapshot == nullptr) {
     const auto guard = epochs_.Enter();
     bool met_dead = false;
-    const LogEntry* entry = FindPut(SearchKey(order_, key, kMaxSequence), thread, &met_dead, damage);
+    const LogEntry* entry = FindPut(SearchKey(order_, key, kMaxSequence), thread, &met_dead, verify, &status);
     if (!status.ok()) return status;
     if (!met_dead) return deliver(entry);
   }
   const uint64_t sequence = options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
   {
     const auto guard = epochs_.Enter();
-    const LogEntry* entry = FindPut(SearchKey(order_, key, sequence), thread, nullptr, damage);
+    const LogEntry* entry = FindPut(SearchKey(order_, key, sequence), thread, nullptr, verify, &status);
     if (status.ok()) status = deliver(entry);
   }
   if (options.snapshot == nullptr) snapshots_.Unregister(sequence);
@@ -120,8 +126,8 @@ std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vect
     const auto guard = epochs_.Enter();
     ThreadState* thread = threads_.Get();
     for (size_t i = 0; i < keys.size(); ++i) {
-      Status* const damage = options.verify_checksums ? &statuses[i] : nullptr;
-      const LogEntry* entry = FindPut(SearchKey(order_, keys[i], sequence), thread, nullptr, damage);
+      const LogEntry* entry =
+          FindPut(SearchKey(order_, keys[i], sequence), thread, nullptr, options.verify_checksums, &statuses[i]);
       if (!statuses[i].ok()) continue;
       if (entry == nullptr) {
         statuses[i] = Status::NotFound();

@@ -58,6 +58,7 @@ class Region {
   uint64_t max_bytes() const { return max_bytes_; }
   // Bytes that are mapped and may be touched; only grows.
   uint64_t reserved_bytes() const { return reserved_bytes_.load(std::memory_order_acquire); }
+  const std::atomic<uint64_t>* reserved_bytes_word() const { return &reserved_bytes_; }
 
   // Allocates at least `bytes` into *id, which lies in this region, durably. NoSpace changes nothing. `prepare`, if any, gets
   // the zeroed object and makes it durable before *id names it; false if it cannot. REQUIRES: *id is null.

@@ -258,7 +258,10 @@ RegionSet::~RegionSet() = default;
 
 void RegionSet::OnRegionsReady(const RegionSetOptions& options) {
   count_ = static_cast<uint32_t>(impl_->regions.size());
-  for (uint32_t i = 0; i < count_; ++i) bases_[i] = impl_->region(i)->base();
+  for (uint32_t i = 0; i < count_; ++i) {
+    bases_[i] = impl_->region(i)->base();
+    ends_[i] = impl_->region(i)->reserved_bytes_word();
+  }
   if (options.on_mapped) options.on_mapped(this);
 }
 
@@ -365,6 +368,11 @@ bool RegionSet::Contains(PmPtr p, uint64_t bytes) const {
   if (p.region() >= count_ || p.is_null() || p.raw() % 8 != 0) return false;
   const uint64_t end = impl_->region(p.region())->reserved_bytes();
   return p.offset() < end && bytes <= end - p.offset();
+}
+
+Status RegionSet::DamagedList() {
+  return Status::Corruption(
+      "a pointer of a list is damaged; restore the database from a copy, or save what is intact with braiddb repair");
 }
 
 uint32_t RegionSet::HomeRegion() const {

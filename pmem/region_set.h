@@ -4,6 +4,7 @@
 // and a few metadata objects, each failure-atomically (pmemobj_xalloc into a persistent PMEMoid); nothing per entry.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -81,6 +82,13 @@ class RegionSet {
   // True if the pointer is 8-byte aligned and [p, p + bytes) lies inside the mapped part of an existing region.
   bool Contains(PmPtr p, uint64_t bytes) const;
 
+  // Whether something may begin there: cheap enough to look at a pointer of a list before it is followed.
+  bool Holds(PmPtr p) const { return p.region() < count_ && p.offset() < ends_[p.region()]->load(std::memory_order_relaxed); }
+  // What follows pointers tells here that one is damaged: Status has no place on the way.
+  void NoteDamage() const { damage_seen_.store(true, std::memory_order_release); }
+  bool damage_seen() const { return damage_seen_.load(std::memory_order_acquire); }
+  static Status DamagedList();
+
   // The region of the calling thread: that of its NUMA node; on one node, threads are spread by their index.
   uint32_t HomeRegion() const;
 
@@ -103,6 +111,8 @@ class RegionSet {
 
   uint32_t count_ = 0;
   uint8_t* bases_[kMaxRegions] = {};
+  const std::atomic<uint64_t>* ends_[kMaxRegions] = {};  // of what is mapped
+  mutable std::atomic<bool> damage_seen_{false};
   std::unique_ptr<Persistence> persistence_;
   std::unique_ptr<Impl> impl_;
 };

@@ -10,12 +10,14 @@ const LogEntry* EntryOfTower(const uint64_t* tower) {
 // Steps along the bottom layer after which a search climbs the tower it stands on, whatever its region: where the reader's own
 // region has few entries, the others' upper layers lead on.
 constexpr uint32_t kBottomSteps = 8;
+// More steps than any search takes: a damaged pointer leads in a circle.
+constexpr uint64_t kMostSteps = uint64_t{1} << 26;
 
 // After a step to `entry` on *layer. A search that has climbed goes on climbing, so that its way is logarithmic; one that comes
 // from above meets no taller entry.
 void Climb(const LogEntry& entry, uint32_t* layer, uint32_t* bottom_steps) {
   if (*layer == 0 && ++*bottom_steps <= kBottomSteps) return;
-  if (entry.height() <= *layer + 1) return;
+  if (entry.height() <= *layer + 1 || entry.height() > kMaxHeight) return;
   *layer = entry.height() - 1;
   *bottom_steps = 0;
 }
@@ -34,11 +36,15 @@ LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, Loo
     for (;;) {
       const uint64_t raw = LoadAcquire(&tower[layer]) & ~LogEntry::kTagBits;
       if (raw == 0 || raw == bound) break;
+      if (__builtin_expect(!regions_->Holds(PmPtr(raw)) || visited == kMostSteps, 0)) {
+        regions_->NoteDamage();
+        return nullptr;
+      }
       auto* next = regions_->Resolve<LogEntry>(PmPtr(raw));
       // Both ways on are fetched at once: to the right, and one layer down.
       if (layer > 0) {
         const uint64_t below = LoadRelaxed(&tower[layer - 1]) & ~LogEntry::kTagBits;
-        if (below != raw && below != 0) __builtin_prefetch(regions_->Resolve(PmPtr(below)));
+        if (below != raw && below != 0 && regions_->Holds(PmPtr(below))) __builtin_prefetch(regions_->Resolve(PmPtr(below)));
       }
       ++visited;
       remote += PmPtr(raw).region() != start.reader;
@@ -66,9 +72,14 @@ template <class Before>
 LogEntry* BraidedList::LastWhere(const Start& start, const Before& before) const {
   const uint64_t* tower = start.tower;
   uint32_t bottom_steps = 0;
+  uint64_t steps = 0;
   for (uint32_t layer = start.layer + 1; layer-- > 0;) {
     if (layer == 0) tower = BottomStart(tower, start.region);
     for (LogEntry* next = Load(tower, layer); next != nullptr && before(*next); next = Load(tower, layer)) {
+      if (++steps == kMostSteps) {
+        regions_->NoteDamage();
+        return nullptr;
+      }
       tower = next->next;
       Climb(*next, &layer, &bottom_steps);
     }

@@ -59,10 +59,14 @@ class BraidedList {
   // The newest entry of target.key that is not dead and has a sequence number <= target.sequence; null if there is none.
   const LogEntry* Find(const SearchKey& target, LookupTrace* trace) const;
 
-  // The entry that word `layer` of a tower leads to. acquire: pairs with the release that linked it.
+  // The entry that word `layer` of a tower leads to; null at the end, and where the word leads outside the regions, which
+  // RegionSet::damage_seen then says. acquire: pairs with the release that linked it.
   LogEntry* Load(const uint64_t* tower, uint32_t layer) const {
     const uint64_t raw = LoadAcquire(&tower[layer]) & ~LogEntry::kTagBits;
-    return raw == 0 ? nullptr : regions_->Resolve<LogEntry>(PmPtr(raw));
+    if (raw == 0) return nullptr;
+    if (__builtin_expect(regions_->Holds(PmPtr(raw)), 1)) return regions_->Resolve<LogEntry>(PmPtr(raw));
+    regions_->NoteDamage();
+    return nullptr;
   }
 
   const RegionSet& regions() const { return *regions_; }

@@ -54,6 +54,7 @@ std::vector<const LogEntry*> TallIndex::Collect(const BraidedList& list, uint32_
   shares.push_back(list.Load(list.head(region), layer));
   for (const LogEntry* entry = list.Load(list.head(region), share_layer); entry != nullptr;
        entry = list.Load(entry->next, share_layer)) {
+    if (shares.size() > enough) break;  // more than there are below it: this layer will not do, or it is a damaged circle
     if (entry != shares.front()) shares.push_back(entry);
   }
   shares.push_back(nullptr);
@@ -67,7 +68,7 @@ std::vector<const LogEntry*> TallIndex::Collect(const BraidedList& list, uint32_
     for (bool walking = true; walking;) {
       walking = false;
       for (size_t i = 0; i < count; ++i) {
-        if (at[i] == nullptr || (at[i] == shares[first + i + 1])) continue;
+        if (at[i] == nullptr || (at[i] == shares[first + i + 1]) || found[first + i].size() > enough) continue;
         found[first + i].push_back(at[i]);
         at[i] = list.Load(at[i]->next, layer);
         __builtin_prefetch(at[i]);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "braiddb/check.h"
@@ -130,6 +131,84 @@ TEST_F(CheckReadsTest, VerifiedReadsAreRightWhileTablesAreMerged) {
   }
   stop = true;
   writer.join();
+}
+
+// ---- Pointers
+
+// The entry that the value of `key` is in.
+LogEntry* EntryOf(DB* db, Slice key) {
+  char* const value = PlaceOf(db, key);
+  for (uint32_t height = 1; height <= kMaxHeight; ++height) {
+    auto* entry = reinterpret_cast<LogEntry*>(value - key.size() - 8 * height - sizeof(LogEntry));
+    if (entry->height() == height && entry->key() == key && entry->type() == EntryType::kPut) return entry;
+  }
+  ADD_FAILURE() << "no entry";
+  return nullptr;
+}
+
+// The pointers of `key`'s entry lead outside the database.
+void LoseNext(DB* db, Slice key) {
+  LogEntry* const entry = EntryOf(db, key);
+  for (uint32_t layer = 0; layer < entry->height(); ++layer) entry->next[layer] = 0x7fff'0000'0000'1000 + 8 * layer;
+}
+
+class DamagedPointerTest : public CheckReadsTest {
+ protected:
+  // Keys in the last level, and behind the one whose pointers are lost, others in a table of L0.
+  std::unique_ptr<DB> MakeDamaged() {
+    Options options = TinyOptions(1);
+    options.disable_auto_compaction = true;
+    auto db = OpenOrFail(options, path_);
+    for (int i = 0; i < 400; ++i) EXPECT_OK(db->Put({}, NumberedKey(i), PatternedValue(i, 40)));
+    EXPECT_OK(db->CompactRange({}, nullptr, nullptr));
+    for (int i = 0; i < 400; i += 3) EXPECT_OK(db->Put({}, NumberedKey(i), PatternedValue(i + 1000, 40)));
+    EXPECT_OK(db->Flush());
+    return db;
+  }
+};
+
+TEST_F(DamagedPointerTest, APointerThatLeadsOutsideIsAnErrorOfPlainReads) {
+  auto db = MakeDamaged();
+  LoseNext(db.get(), NumberedKey(200));
+  const auto it = db->NewIterator({});
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+  }
+  EXPECT_CODE(it->status(), kCorruption);
+  std::string value;
+  EXPECT_CODE(db->Get({}, NumberedKey(202), &value), kCorruption);
+  std::vector<std::string> values;
+  EXPECT_CODE(db->MultiGet({}, {NumberedKey(202)}, &values)[0], kCorruption);
+}
+
+TEST_F(DamagedPointerTest, AMergeOfADamagedListEndsWithAnErrorAndTheDatabaseIsReadOnly) {
+  // In the last level, and in the table.
+  for (const int damaged : {200, 201}) {
+    SCOPED_TRACE(damaged);
+    auto db = MakeDamaged();
+    LoseNext(db.get(), NumberedKey(damaged));
+    EXPECT_CODE(db->CompactRange({}, nullptr, nullptr), kCorruption);
+    EXPECT_CODE(db->Put({}, "key", "value"), kReadOnly);
+    db.reset();
+    ASSERT_OK(DB::Destroy(TinyOptions(1), path_));
+  }
+}
+
+TEST_F(DamagedPointerTest, AMergeOfAListInACircleEnds) {
+  for (const auto& [from, to] : {std::pair(200, 100), std::pair(201, 100), std::pair(201, 99), std::pair(200, 98)}) {
+    SCOPED_TRACE(from);
+    const int code = RunInChild(
+        [&, from = from, to = to] {
+          auto db = MakeDamaged();
+          LogEntry* const entry = EntryOf(db.get(), NumberedKey(from));
+          entry->next[0] = RegionsOf(db.get())->ToPmPtr(0, EntryOf(db.get(), NumberedKey(to))).raw();
+          const Status status = db->CompactRange({}, nullptr, nullptr);
+          _exit(static_cast<int>(status.code()));
+          return 0;
+        },
+        60'000);
+    EXPECT_EQ(code, static_cast<int>(Status::Code::kCorruption)) << "256 and more: a signal";
+    ASSERT_OK(DB::Destroy(TinyOptions(1), path_));
+  }
 }
 
 // ---- Opening
