@@ -6,6 +6,12 @@ add_executable(mutation_test ${mutation_sources})
 braiddb_compile_options(mutation_test TEST)
 target_link_libraries(mutation_test PRIVATE braiddb_test_support Boost::program_options)
 
+# PMDK allocates tens of thousands of small pieces for the lanes of a pool that it opens.
+find_library(BRAIDDB_JEMALLOC NAMES jemalloc)
+if(BRAIDDB_JEMALLOC AND NOT BRAIDDB_SANITIZE)
+  target_link_libraries(mutation_test PRIVATE ${BRAIDDB_JEMALLOC})
+endif()
+
 # A sample by seed. It is not of use to ThreadSanitizer: one thread reads.
 if(NOT BRAIDDB_SANITIZE MATCHES "thread")
   set(mutation_opens 2400)

@@ -16,8 +16,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Then a database is made anew, with other heights and places.
-constexpr uint64_t kOpensPerDatabase = 10'000;
+// Then a database is made anew, with other heights and places, and with two regions and one in turn.
+constexpr uint64_t kOpensPerDatabase = 5000;
 constexpr auto kProgressEvery = std::chrono::seconds(10);
 constexpr int kViolationsShown = 50;
 
@@ -25,6 +25,11 @@ std::map<std::string, std::string> ReadAll(const std::string& directory) {
   std::map<std::string, std::string> files;
   for (const std::string& file : ListFiles(directory)) files[file] = ReadFileOrDie(directory + "/" + file);
   return files;
+}
+
+// Opens of a case in relation to the others': the most where everything is promised.
+uint64_t WeightOf(const MutationCase& mutation_case) {
+  return mutation_case.promise == Promise::kStrict ? 3 : mutation_case.promise == Promise::kPlain ? 2 : 1;
 }
 
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -38,8 +43,10 @@ class Campaign {
     for (size_t i = 0; i < MutationCases().size(); ++i) {
       if (options_.only_case.empty() || options_.only_case == MutationCases()[i].name) cases.push_back(i);
     }
-    const uint64_t share = (options_.opens + cases.size() - 1) / cases.size();
+    uint64_t weights = 0;
+    for (const size_t index : cases) weights += WeightOf(MutationCases()[index]);
     for (const size_t index : cases) {
+      const uint64_t share = (options_.opens * WeightOf(MutationCases()[index]) + weights - 1) / weights;
       uint64_t left = options_.only >= 0 ? 1 : share;
       for (uint64_t database = options_.first_database; left > 0; ++database) {
         const uint64_t opens = std::min(left, kOpensPerDatabase);
@@ -54,14 +61,14 @@ class Campaign {
  private:
   bool RunDatabase(size_t index, uint64_t number, uint64_t opens) {
     const MutationCase& mutation_case = MutationCases()[index];
-    const MutationDatabase database(mutation_case.life);
+    const MutationDatabase database(mutation_case.life, number % 2 == 0 ? 2 : 1);
     const TestDirectory directory;
     const uint64_t seed = options_.seed * 1'000'003 + number * 101 + index;
     MutationFiles files;
     if (!MakeFiles(database, directory, seed, &files)) return false;
     const WordMap map(directory.File("db"));
     if (number == options_.first_database) report_.AddWords(map.data_words());
-    const MutationSource source(files, map, seed, mutation_case.promise == Promise::kStrict || options_.in_lists);
+    const MutationSource source(files, map, seed, mutation_case.promise != Promise::kPlain || options_.in_lists);
     const Judge judge(database, mutation_case.promise);
     MutationRunner runner(directory.File("work"), files.present,
                           [&](const std::string& path) { return judge.OpenAndRead(path); });
@@ -69,7 +76,7 @@ class Campaign {
     const uint64_t first = options_.only >= 0 ? static_cast<uint64_t>(options_.only) : 0;
     runner.Run(first, first + opens, draw, [&](uint64_t n, const Result& result) {
       const Mutation mutation = draw(n);
-      const bool judged = mutation_case.promise == Promise::kStrict || source.IsPromised(mutation);
+      const bool judged = mutation_case.promise != Promise::kPlain || source.IsPromised(mutation);
       report_.Add(mutation_case.name, mutation, result, judged);
       if (judged && result.bad()) ShowViolation(mutation_case, number, n, mutation, result, &runner, directory.File("work"));
       ShowProgress(mutation_case);
@@ -133,6 +140,8 @@ const std::vector<MutationCase>& MutationCases() {
       {"MergingStrict", Life::kMerging, Promise::kStrict}, {"MergedStrict", Life::kMerged, Promise::kStrict},
       {"ClosedPlain", Life::kClosed, Promise::kPlain},     {"KilledPlain", Life::kKilled, Promise::kPlain},
       {"MergingPlain", Life::kMerging, Promise::kPlain},   {"MergedPlain", Life::kMerged, Promise::kPlain},
+      {"ClosedMerge", Life::kClosed, Promise::kMerge},     {"KilledMerge", Life::kKilled, Promise::kMerge},
+      {"MergingMerge", Life::kMerging, Promise::kMerge},   {"MergedMerge", Life::kMerged, Promise::kMerge},
   };
   return cases;
 }

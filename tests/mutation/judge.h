@@ -15,21 +15,27 @@ namespace braiddb::test {
 enum class Promise : uint8_t {
   kStrict,  // Options::verify_at_open and ReadOptions::verify_checksums: no damage shows as wrong data, none ends the process
   kPlain,   // the same, but for what is in lists: entries there are followed and returned as they are
+  kMerge,   // a merge of everything after a plain open ends, well or with an error, whatever is damaged
 };
 
 class Judge {
  public:
-  Judge(const MutationDatabase& database, Promise promise) : database_(database), strict_(promise == Promise::kStrict) {
+  Judge(const MutationDatabase& database, Promise promise)
+      : database_(database), promise_(promise), strict_(promise == Promise::kStrict) {
     read_.verify_checksums = strict_;
   }
 
   Result OpenAndRead(const std::string& path) const {
-    Options options = MutationDatabase::MakeOptions();
+    Options options = database_.MakeOptions();
     options.create_if_missing = false;
     options.verify_at_open = strict_;
     std::unique_ptr<DB> db;
     const Status status = DB::Open(options, path, &db);
     if (!status.ok()) return Error(Outcome::kRefused, status);
+    if (promise_ == Promise::kMerge) {
+      const Status merged = db->CompactRange({}, nullptr, nullptr);
+      return merged.ok() ? Result{Outcome::kRight} : Error(Outcome::kReadError, merged);
+    }
     for (const bool forward : {true, false}) {
       if (const Result result = Scan(db.get(), forward); result.outcome != Outcome::kRight) return result;
     }
@@ -73,6 +79,7 @@ class Judge {
   }
 
   const MutationDatabase& database_;
+  const Promise promise_;
   const bool strict_;
   ReadOptions read_;
 };

@@ -31,16 +31,16 @@ inline const char* NameOf(Life life) {
 }
 
 // GOAL   Every structure of the format in one database of a few hundred entries: last level, L0, a log to replay, batches,
-//        deletions, older versions, free and sealed and open segments, segments of their own, two regions.
+//        deletions, older versions, free and sealed and open segments, segments of their own.
 // The last write of each thread may be missing after damage: what is damaged there cannot be told from a write that was cut off.
 class MutationDatabase {
  public:
   static constexpr uint64_t kKeys = 600;  // all keys are NumberedKeys below this, or optional
 
-  explicit MutationDatabase(Life life) : life_(life) { Plan(); }
+  MutationDatabase(Life life, uint32_t regions) : life_(life), regions_(regions) { Plan(); }
 
-  static Options MakeOptions() {
-    Options options = TinyOptions(2);
+  Options MakeOptions() const {
+    Options options = TinyOptions(regions_);
     options.disable_auto_compaction = true;
     options.checkpoint_tables = 1000;
     options.max_region_size = 64ull << 20;
@@ -124,7 +124,7 @@ class MutationDatabase {
     SyncPoints::Instance().Enable();
     int failures = 0;
     size_t turn = 0;
-    // Two threads take turns, so that both regions have entries.
+    // Two threads take turns, so that each region has entries.
     const auto work = [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) failures += Take(steps_[i], db.get(), path, older, &merges) ? 0 : 1;
     };
@@ -168,6 +168,7 @@ class MutationDatabase {
   }
 
   const Life life_;
+  const uint32_t regions_;
   std::vector<Step> steps_;
   std::map<std::string, std::string> expected_;
   std::set<std::string> optional_ = {"last0", "last1"};

@@ -47,16 +47,10 @@ MutationSource::MutationSource(const MutationFiles& files, const WordMap& map, u
 
 Mutation MutationSource::Draw(uint64_t number) const {
   Random random(seed_ * 0x100000001b3 + number);
-  switch (number % kTurn) {
-    case 0:
-      return DrawFile(&random);
-    case 1:
-      return DrawRange(Unit::kLine, &random);
-    case 2:
-      return DrawRange(Unit::kPage, &random);
-    default:
-      return DrawWord(number / kTurn * (kTurn - 3) + number % kTurn - 3, &random);
-  }
+  const uint64_t turn = number % kTurn;
+  if (turn == 0) return DrawFile(&random);
+  if (turn <= 2 && in_lists_) return DrawRange(turn == 1 ? Unit::kLine : Unit::kPage, &random);
+  return DrawWord(number / kTurn * (kTurn - 1) + turn - 1, &random);
 }
 
 Mutation MutationSource::DrawWord(uint64_t number, Random* random) const {
@@ -88,7 +82,7 @@ Mutation MutationSource::DrawRange(Unit unit, Random* random) const {
     Mutation mutation{unit, Pick(kRangeWays, random), kind, map_.files()[word.file], word.offset / bytes * bytes, {}};
     // A lost line may be all that there is of the newest writes: then nothing tells it from a write that was cut off.
     if (Touches(mutation, [](WordKind touched) { return touched == WordKind::kLog; })) continue;
-    if ((in_lists_ || IsPromised(mutation)) && SetBytes(bytes, random, &mutation)) return mutation;
+    if (SetBytes(bytes, random, &mutation)) return mutation;
   }
 }
 
@@ -100,7 +94,14 @@ bool MutationSource::Touches(const Mutation& mutation, bool (*what)(WordKind)) c
 }
 
 bool MutationSource::IsPromised(const Mutation& mutation) const {
-  return mutation.unit == Unit::kFile ? mutation.way != Way::kOlder : !Touches(mutation, IsInLists);
+  switch (mutation.unit) {
+    case Unit::kWord:
+      return !IsInLists(mutation.kind);
+    case Unit::kFile:
+      return mutation.way != Way::kOlder;
+    default:
+      return false;
+  }
 }
 
 bool MutationSource::SetBytes(uint64_t bytes, Random* random, Mutation* mutation) const {

@@ -26,7 +26,8 @@ class MutationSource {
   MutationSource(const MutationFiles& files, const WordMap& map, uint64_t seed, bool in_lists);
 
   Mutation Draw(uint64_t number) const;
-  // Whether nothing of it is in lists, so that plain readers too are promised something.
+  // Whether plain readers too are promised something: for words that are not in lists, and for files that are not the right
+  // ones. A whole line or page may be right in itself and yet not what belongs there.
   bool IsPromised(const Mutation& mutation) const;
 
  private:
