@@ -76,7 +76,8 @@ class Campaign {
     const uint64_t first = options_.only >= 0 ? static_cast<uint64_t>(options_.only) : 0;
     runner.Run(first, first + opens, draw, [&](uint64_t n, const Result& result) {
       const Mutation mutation = draw(n);
-      const bool judged = mutation_case.promise != Promise::kPlain || source.IsPromised(mutation);
+      const bool promised = mutation_case.promise != Promise::kPlain || source.IsPromised(mutation);
+      const bool judged = promised && !(result.outcome == Outcome::kWrong && source.MayLoseLog(mutation));
       report_.Add(mutation_case.name, mutation, result, judged);
       if (judged && result.bad()) ShowViolation(mutation_case, number, n, mutation, result, &runner, directory.File("work"));
       ShowProgress(mutation_case);
