@@ -32,6 +32,12 @@ uint64_t WeightOf(const MutationCase& mutation_case) {
   return mutation_case.promise == Promise::kStrict ? 3 : mutation_case.promise == Promise::kPlain ? 2 : 1;
 }
 
+// An earlier copy of a part can take away all that was written to open segments since, and the MANIFEST that knows of it: nothing
+// tells that from writes that were never made.
+bool MayLoseLog(const MutationCase& mutation_case, const Mutation& mutation) {
+  return mutation_case.life != Life::kClosed && mutation.unit == Unit::kFile && mutation.way == Way::kOlder;
+}
+
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 class Campaign {
@@ -77,7 +83,7 @@ class Campaign {
     runner.Run(first, first + opens, draw, [&](uint64_t n, const Result& result) {
       const Mutation mutation = draw(n);
       const bool promised = mutation_case.promise != Promise::kPlain || source.IsPromised(mutation);
-      const bool judged = promised && !(result.outcome == Outcome::kWrong && source.MayLoseLog(mutation));
+      const bool judged = promised && !(result.outcome == Outcome::kWrong && MayLoseLog(mutation_case, mutation));
       report_.Add(mutation_case.name, mutation, result, judged);
       if (judged && result.bad()) ShowViolation(mutation_case, number, n, mutation, result, &runner, directory.File("work"));
       ShowProgress(mutation_case);

@@ -29,11 +29,6 @@ class MutationSource {
   // Whether plain readers too are promised something: for words that are not in lists, and for files that are not the right
   // ones. A whole line or page may be right in itself and yet not what belongs there.
   bool IsPromised(const Mutation& mutation) const;
-  // Whether it may take the whole log behind the boundary away, newest writes and all: nothing tells that from writes that were
-  // never made.
-  bool MayLoseLog(const Mutation& mutation) const {
-    return mutation.unit == Unit::kFile && mutation.way == Way::kOlder && !map_.words(WordKind::kLog).empty();
-  }
 
  private:
   Mutation DrawWord(uint64_t number, Random* random) const;
