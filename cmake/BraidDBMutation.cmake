@@ -14,9 +14,9 @@ endif()
 
 # A sample by seed. It is not of use to ThreadSanitizer: one thread reads.
 if(NOT BRAIDDB_SANITIZE MATCHES "thread")
-  set(mutation_opens 2400)
+  set(mutation_opens 1200)
   if(BRAIDDB_SANITIZE)
-    set(mutation_opens 320)
+    set(mutation_opens 160)
   endif()
   add_test(NAME ${BRAIDDB_TEST_PREFIX}mutation_test COMMAND mutation_test --seed 1 --opens ${mutation_opens})
   set_tests_properties(${BRAIDDB_TEST_PREFIX}mutation_test PROPERTIES LABELS "unit;mutation;ci" TIMEOUT 600)
