@@ -94,12 +94,13 @@ class Campaign {
   }
 
   void ShowProgress(std::chrono::steady_clock::time_point now) {
-    if (isatty(STDERR_FILENO) == 0 || now - shown_ < std::chrono::milliseconds(500)) return;
+    const bool terminal = isatty(STDERR_FILENO) != 0;
+    if (now - shown_ < std::chrono::milliseconds(terminal ? 500 : 10'000)) return;
     shown_ = now;
-    std::fprintf(stderr, "\r%llu databases, %llu first and %llu second images, %.0f/s, %.0f s \033[K",
+    std::fprintf(stderr, "%s%llu databases, %llu first and %llu second images, %.0f/s, %.0f s%s", terminal ? "\r" : "",
                  static_cast<unsigned long long>(counters_->databases), static_cast<unsigned long long>(counters_->first_images),
                  static_cast<unsigned long long>(counters_->second_images), static_cast<double>(counters_->images()) / Seconds(),
-                 Seconds());
+                 Seconds(), terminal ? " \033[K" : "\n");
   }
   void ClearProgress() const {
     if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r\033[K");
@@ -120,7 +121,7 @@ class Campaign {
   TestDirectory directory_;
   CampaignCounters* const counters_;
   const std::chrono::steady_clock::time_point start_;
-  std::chrono::steady_clock::time_point shown_;
+  std::chrono::steady_clock::time_point shown_ = start_;
 };
 
 }  // namespace
