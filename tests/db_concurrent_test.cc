@@ -17,6 +17,8 @@
 namespace braiddb::test {
 namespace {
 
+using stress::RegisterHistory;
+
 INSTANTIATE_TEST_SUITE_P(Regions, DbConcurrentTest, testing::Values(1, 2),
                          [](const auto& test) { return std::to_string(test.param); });
 
