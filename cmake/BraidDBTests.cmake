@@ -57,6 +57,6 @@ if(NOT BRAIDDB_SANITIZE)
 endif()
 
 include(BraidDBMutation)
-if(NOT BRAIDDB_SANITIZE)
+if(NOT BRAIDDB_SANITIZE AND NOT BRAIDDB_COVERAGE)
   include(BraidDBCrash)
 endif()

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "braiddb/check.h"
+#include "tests/support/leave_child.h"
 
 namespace braiddb::test {
 
@@ -360,7 +361,7 @@ int RunInChild(const std::function<int()>& body, uint64_t timeout_ms) {
   if (child == 0) {
     const rlimit no_core = {0, 0};  // of a child that is expected to crash
     setrlimit(RLIMIT_CORE, &no_core);
-    _exit(body());
+    LeaveChild(body());
   }
   EXPECT_GT(child, 0);
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);

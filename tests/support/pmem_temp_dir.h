@@ -11,6 +11,7 @@
 #include <string>
 
 #include "pmem/region_set.h"
+#include "tests/support/leave_child.h"
 
 namespace braiddb::test {
 
@@ -53,7 +54,7 @@ inline RegionSetOptions PmemOptions(const std::string& path, uint32_t regions = 
 // code, or 1000 and the signal.
 inline int RunInChild(const std::function<int()>& body) {
   const pid_t child = fork();
-  if (child == 0) _exit(body());
+  if (child == 0) LeaveChild(body());
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child) return -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
@@ -66,7 +67,7 @@ class ExitAtDrain : public PersistObserver {
   explicit ExitAtDrain(int at) : left_(at) {}
   void OnFlush(const void*, size_t) override {}
   void OnDrain() override {
-    if (left_.fetch_sub(1) == 0) _exit(kExitCode);
+    if (left_.fetch_sub(1) == 0) LeaveChild(kExitCode);
   }
 
  private:
