@@ -61,7 +61,7 @@ Status RegionImage::ReadList(const Report& report) {
   std::string text;
   Status status = posix::ReadSmallFile(path, kMaxListBytes, &text);
   if (status.ok()) status = PartList::Parse(text, path, &list_);
-  if (status.IsIOError() || status.IsNotSupported()) return status;
+  if (!status.ok() && !status.IsCorruption() && !status.IsNotFound()) return status;
   std::vector<std::string> names;
   if (Status listed = posix::List(directory_, &names); !listed.ok()) return listed;
   std::erase_if(names, [](const std::string& name) { return !name.ends_with(".pmem"); });
