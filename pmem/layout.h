@@ -16,7 +16,7 @@
 
 namespace braiddb {
 
-// The value of every version field here and in the part list. A newer one is refused, an older one would be converted at open.
+// The value of every version field here and in the part list. Another one is refused.
 inline constexpr uint32_t kRegionFormatVersion = 1;
 
 // Media twin of PMDK's PMEMoid: the destination of each failure-atomic allocation. Null if offset is 0.

@@ -60,6 +60,12 @@ bool ParseBody(std::string_view body, PartList* list) {
 
 }  // namespace
 
+Status UnknownFormat(const std::string& what, uint32_t version) {
+  return Status::NotSupported(what + " has format version " + std::to_string(version) + ", this program knows version " +
+                              std::to_string(kRegionFormatVersion) + " only; " +
+                              (version > kRegionFormatVersion ? "use a newer BraidDB" : "use the BraidDB that wrote it"));
+}
+
 std::string PartName(size_t index) {
   char name[32];
   std::snprintf(name, sizeof(name), "%06zu.pmem", index);
@@ -80,14 +86,11 @@ std::string PartList::ToText() const {
 
 Status PartList::Parse(std::string_view text, const std::string& path, PartList* list) {
   *list = PartList();
-  // The version comes first: a newer one may mean anything by the rest.
+  // The version comes first: another one may mean anything by the rest.
   unsigned version = 0;
   if (!text.starts_with(kTitle)) return Damaged(path, "is empty or not a part list");
   if (std::sscanf(std::string(text.substr(kTitle.size(), 12)).c_str(), "%u", &version) != 1) return Damaged(path, "is damaged");
-  if (version > kRegionFormatVersion) {
-    return Status::NotSupported(path + " has format version " + std::to_string(version) + ", this program knows versions up to " +
-                                std::to_string(kRegionFormatVersion) + "; use a newer BraidDB");
-  }
+  if (version != kRegionFormatVersion) return UnknownFormat(path, version);
   const size_t checksum = text.rfind(kChecksum);
   if (checksum == std::string_view::npos) return Damaged(path, "is truncated");
   const std::string_view body = text.substr(0, checksum);

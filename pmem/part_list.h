@@ -29,9 +29,12 @@ struct PartList {
 
   uint64_t TotalBytes() const;
   std::string ToText() const;
-  // Corruption if the text is damaged, NotSupported if a newer version wrote it. `path` is for the messages.
+  // Corruption if the text is damaged, NotSupported if another version wrote it. `path` is for the messages.
   static Status Parse(std::string_view text, const std::string& path, PartList* list);
 };
+
+// NotSupported: `what` is of another version than kRegionFormatVersion.
+Status UnknownFormat(const std::string& what, uint32_t version);
 
 // "000007.pmem", as PMDK names the parts of a directory.
 std::string PartName(size_t index);

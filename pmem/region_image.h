@@ -22,7 +22,7 @@ class RegionImage {
   using Report = std::function<void(const std::string& file, const std::string& what)>;
 
   // Locks the directory shared, for reading only, and maps what is there. NotFound: no part; Busy: open somewhere; IOError: no
-  // permission; NotSupported: a newer format. Damage is reported and leaves as much of an image as there is.
+  // permission; NotSupported: another format. Damage is reported and leaves as much of an image as there is.
   static Status Map(const std::string& directory, const Report& report, std::unique_ptr<RegionImage>* result);
   // The same for who has the directory locked already.
   static Status MapLocked(const std::string& directory, const Report& report, std::unique_ptr<RegionImage>* result);

@@ -52,11 +52,7 @@ Status Region::CheckRoot() const {
   const std::string restore = "; restore its files from a backup";
   if (root_->magic != RegionRoot::kMagic)
     return Status::Corruption(Name() + " is not a BraidDB pool, or its root is damaged" + restore);
-  if (root_->format_version > kRegionFormatVersion) {
-    return Status::NotSupported(Name() + " has format version " + std::to_string(root_->format_version) +
-                                ", this program knows versions up to " + std::to_string(kRegionFormatVersion) +
-                                "; use a newer BraidDB");
-  }
+  if (root_->format_version != kRegionFormatVersion) return UnknownFormat(Name(), root_->format_version);
   if (root_->checksum != RootChecksum(*root_)) return Status::Corruption(Name() + " has a wrong checksum in its root" + restore);
   if (root_->database_id != config_.database_id || root_->region != config_.index || root_->region_count != config_.count) {
     return Status::Corruption(Name() +

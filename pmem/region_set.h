@@ -51,7 +51,7 @@ class RegionSet {
   //   NotFound          no region files there
   //   Corruption        foreign, truncated, empty or damaged file; a region missing; regions of two databases
   //                     mixed, or in the wrong order
-  //   NotSupported      written by a newer format version
+  //   NotSupported      written by another format version
   //   IOError           no permission, or the system refused
   //   InvalidArgument   options that contradict what is stored (number of regions); Create: the place is taken
   //   Busy              open in this or another process

@@ -178,8 +178,10 @@ Status SegmentDirectory::Take(SegmentDescriptor* descriptor, uint64_t chunks) {
   descriptor->chunks = chunks;
   descriptor->state_word = SegmentStateWord(*descriptor, SegmentState::kUnused);
   // ORDER: the size and the mark of an allocation before the object, which PMDK commits. [CC-35]
-  if (!BRAIDDB_MUTANT("take-not-announced") && !persistence->Persist(descriptor, sizeof(*descriptor)))
+  if (!BRAIDDB_MUTANT("take-not-announced") && !persistence->Persist(descriptor, sizeof(*descriptor))) {
+    descriptor->state_word = 0;  // unused as before, for who asks again; an open finishes either
     return persistence->error();
+  }
   Status status = region_->AllocateObject(&descriptor->object, SegmentObjectBytes(chunks), PoolObject::kSegment);
   if (!status.ok()) (void)PersistStateWord(descriptor, 0);
   return status;

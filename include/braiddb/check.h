@@ -52,7 +52,7 @@ struct CheckReport {
 // Verifies everything that is on media: files, headers, checksums, every log entry, every list, and that each entry that counts
 // is in exactly one list. Changes nothing, not a byte. A database whose process was killed is sound: what the next open would
 // replay or finish is taken as that. OK if it could look, whatever it found; Busy while the database is open anywhere, NotFound,
-// IOError and NotSupported (a newer format, an unknown comparator) if it could not. Takes time in proportion to the data, and
+// IOError and NotSupported (another format, an unknown comparator) if it could not. Takes time in proportion to the data, and
 // little memory. No one may cut the files meanwhile.
 Status CheckDatabase(const CheckOptions& options, const std::string& path, CheckReport* report);
 

@@ -15,6 +15,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
@@ -32,8 +33,8 @@ class FailingCalls {
  public:
   static constexpr int64_t kForEver = INT64_MAX;
 
-  // From now on call number `first`, counted from 0, and as many as `times` say fail with `error`. `only`: of this function; ""
-  // for any that is defined below.
+  // From now on call number `first`, counted from 0, and as many as `times` say fail with `error`. `only`: of these functions,
+  // with blanks between; "" for any that is defined below.
   static void Arm(int64_t first, int error, int64_t times = 1, const char* only = "") {
     only_ = only;
     error_ = error;
@@ -53,16 +54,26 @@ class FailingCalls {
   // Whether the call that asks, and returns to `caller`, is to fail; sets errno if so.
   static bool FailNow(const char* name, const void* caller) {
     if (caller < &__executable_start || caller >= &etext) return false;
-    if (!armed_.load(std::memory_order_acquire) || (*only_ != '\0' && std::string_view(only_) != name)) return false;
+    if (!armed_.load(std::memory_order_acquire) || !Meant(name)) return false;
     const int64_t number = seen_.fetch_add(1);
     if (number < first_ || number > last_) return false;
     failed_.fetch_add(1);
     failed_name_.store(name);
-    errno = error_;
+    errno = std::string_view(name) == "pmemobj_xalloc" && error_ == ENOSPC ? ENOMEM : error_;  // PMDK's word for a full pool
     return true;
   }
 
  private:
+  static bool Meant(std::string_view name) {
+    if (*only_ == '\0') return true;
+    for (std::string_view names = only_; !names.empty();) {
+      const size_t end = std::min(names.find(' '), names.size());
+      if (names.substr(0, end) == name) return true;
+      names.remove_prefix(std::min(end + 1, names.size()));
+    }
+    return false;
+  }
+
   inline static std::atomic<bool> armed_{false};
   inline static const char* only_ = "";
   inline static int error_ = 0;
@@ -92,6 +103,8 @@ BRAIDDB_FAILING_CALL(ssize_t, read, (int fd, void* to, size_t n), (fd, to, n), -
 BRAIDDB_FAILING_CALL(ssize_t, pread, (int fd, void* to, size_t n, off_t at), (fd, to, n, at), -1)
 BRAIDDB_FAILING_CALL(ssize_t, write, (int fd, const void* from, size_t n), (fd, from, n), -1)
 BRAIDDB_FAILING_CALL(int, fsync, (int fd), (fd), -1)
+BRAIDDB_FAILING_CALL(int, msync, (void* at, size_t n, int flags), (at, n, flags), -1)
+BRAIDDB_FAILING_CALL(int, madvise, (void* at, size_t n, int advice) noexcept, (at, n, advice), -1)
 BRAIDDB_FAILING_CALL(int, posix_fallocate, (int fd, off_t at, off_t n), (fd, at, n), errno)
 BRAIDDB_FAILING_CALL(int, stat, (const char* path, struct stat* st) noexcept, (path, st), -1)
 BRAIDDB_FAILING_CALL(int, fstat, (int fd, struct stat* st) noexcept, (fd, st), -1)
