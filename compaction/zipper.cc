@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "compaction/merge_batch.h"
@@ -257,7 +259,11 @@ class ScanAhead {
       : plan_(plan), l1_(l1), start_layer_(start_layer), results_(plan.chunks()), next_(plan.chunks()), taken_(plan.chunks()) {
     const auto helpers = static_cast<uint32_t>(std::min<size_t>(threads - 1, plan.chunks() / 4));
     const size_t ahead = 4 * (helpers + 1);
-    for (uint32_t i = 0; i < helpers; ++i) helpers_.emplace_back([this, ahead] { Work(ahead); });
+    helpers_.reserve(helpers);
+    try {
+      for (uint32_t i = 0; i < helpers; ++i) helpers_.emplace_back([this, ahead] { Work(ahead); });
+    } catch (const std::exception&) {  // no memory or no thread: with those that there are
+    }
   }
   ~ScanAhead() {
     {
@@ -278,8 +284,10 @@ class ScanAhead {
       lock.unlock();
       return Scan(chunk);
     }
-    changed_.wait(lock, [&] { return results_[chunk] != nullptr; });
-    return std::move(results_[chunk]);
+    changed_.wait(lock, [&] { return results_[chunk] != nullptr || helper_failed_; });
+    if (results_[chunk] != nullptr) return std::move(results_[chunk]);
+    lock.unlock();
+    return Scan(chunk);
   }
 
  private:
@@ -290,6 +298,16 @@ class ScanAhead {
   }
 
   void Work(size_t ahead) {
+    try {
+      ScanChunks(ahead);
+    } catch (const std::bad_alloc&) {  // the merge does itself what is not there
+      std::lock_guard lock(mutex_);
+      helper_failed_ = true;
+      changed_.notify_all();
+    }
+  }
+
+  void ScanChunks(size_t ahead) {
     std::unique_lock lock(mutex_);
     while (next_ > 0) {
       if (next_ + ahead < taken_) {
@@ -313,6 +331,7 @@ class ScanAhead {
   std::vector<std::unique_ptr<ScanResult>> results_;
   size_t next_;   // chunks below this one have not been begun
   size_t taken_;  // the merge is here
+  bool helper_failed_ = false;
   std::vector<std::thread> helpers_;
 };
 

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "compaction/checkpoint.h"
 #include "compaction/flush_job.h"
 #include "db/db_impl.h"
+#include "db/no_memory.h"
 #include "log/log_reader.h"
 #include "util/format.h"
 #include "util/mutant.h"
@@ -25,9 +27,8 @@ constexpr size_t kMaxMergedTables = 64;
 }  // namespace
 
 void DBImpl::InstallView(std::shared_ptr<ReadView> view) {
-  std::shared_ptr<const ReadView> old = std::move(current_view_);
   view->GroupTables();
-  current_view_ = std::move(view);
+  const std::shared_ptr<const ReadView> old = std::exchange(current_view_, std::move(view));
   const auto& l0 = current_view_->l0;
   uint64_t l0_entries = 0;
   for (const auto& table : l0) l0_entries += table->entries;
@@ -36,7 +37,11 @@ void DBImpl::InstallView(std::shared_ptr<ReadView> view) {
   oldest_l0_id_.store(l0.empty() ? UINT64_MAX : l0.back()->id(), std::memory_order_release);
   // release: pairs with the acquire of readers; the view's tables and their links are complete.
   view_.store(current_view_.get(), std::memory_order_release);
-  epochs_.Retire([old = std::move(old)]() mutable { old.reset(); });
+  try {
+    epochs_.Retire([kept = old]() mutable { kept.reset(); });
+  } catch (const std::bad_alloc&) {
+    epochs_.Synchronize();  // no memory to remember it: no reader is inside any more when it goes
+  }
 }
 
 void DBImpl::NotifyWork() {
@@ -48,16 +53,23 @@ void DBImpl::Log(const std::string& line) const {
   if (logger_) logger_->Log(line);
 }
 
-void DBImpl::SetBackgroundError(const Status& status) {
+void DBImpl::SetBackgroundError(const Status& status) noexcept {
   {
     std::lock_guard lock(work_mutex_);
     if (background_error_.ok()) {
-      background_error_ = Status::ReadOnly("the database takes no more writes since an error: " + status.ToString() +
-                                           "; close it, mend the cause, and open it again");
+      try {
+        background_error_ = Status::ReadOnly("the database takes no more writes since an error: " + status.ToString() +
+                                             "; close it, mend the cause, and open it again");
+      } catch (const std::bad_alloc&) {
+        background_error_ = std::move(out_of_memory_);
+      }
     }
   }
   write_failed_.store(true, std::memory_order_release);
-  Log("error: " + status.ToString());
+  try {
+    Log("error: " + status.ToString());
+  } catch (const std::bad_alloc&) {
+  }
   NotifyWork();
 }
 
@@ -68,8 +80,17 @@ Status DBImpl::BackgroundError() const {
 
 // ---- Flush and checkpoint
 
+// What is not flushed stays in its memtable and in the log.
 void DBImpl::FlushLoop() {
   pthread_setname_np(pthread_self(), "braid-flush");
+  try {
+    FlushUntilStopped();
+  } catch (const std::bad_alloc&) {
+    SetBackgroundError(NoMemory());
+  }
+}
+
+void DBImpl::FlushUntilStopped() {
   for (;;) {
     {
       std::unique_lock lock(work_mutex_);
@@ -158,9 +179,11 @@ Status DBImpl::CheckpointTables() {
   return Status::OK();
 }
 
-Status DBImpl::Flush() {
+Status DBImpl::Flush() try {
   uint64_t last_id = 0;
   return FlushWritten(&last_id);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
 Status DBImpl::FlushWritten(uint64_t* last_id) {
@@ -195,10 +218,19 @@ bool DBImpl::CompactionWanted() const {
          l0_count_.load(std::memory_order_acquire) >= options_.l0_compaction_trigger;
 }
 
+// A merge that did not end is resumed by the next open.
 void DBImpl::CompactionLoop() {
   pthread_setname_np(pthread_self(), "braid-compact");
   // Where CPUs are scarce, writers and readers come first: a merge that comes later costs less than a write that waits.
   LowerThreadPriority();
+  try {
+    CompactUntilStopped();
+  } catch (const std::bad_alloc&) {
+    SetBackgroundError(NoMemory());
+  }
+}
+
+void DBImpl::CompactUntilStopped() {
   bool more_to_account = true;
   if (!resume_merge_ && counters_.l1_entries.load() > 0) {  // an index makes reads faster; the open did not wait for it
     std::lock_guard lock(compaction_mutex_);
@@ -353,7 +385,7 @@ Status DBImpl::SweepRange(const Slice* begin, const Slice* end) {
   return status;
 }
 
-Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* begin, const Slice* end) {
+Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* begin, const Slice* end) try {
   uint64_t last_id = 0;
   Status status = FlushWritten(&last_id);
   if (!status.ok()) return status;
@@ -367,17 +399,23 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* beg
   epochs_.Reclaim();
   if (!status.ok() && !status.IsAborted()) SetBackgroundError(status);
   return status;
+} catch (const std::bad_alloc&) {
+  // A merge may have been under way, which only the next open can resume.
+  SetBackgroundError(NoMemory());
+  return NoMemory();
 }
 
 bool DBImpl::CompactionIdle() const { return !compaction_running_ && !CompactionWanted(); }
 
-Status DBImpl::WaitForCompaction() {
+Status DBImpl::WaitForCompaction() try {
   std::unique_lock lock(work_mutex_);
   work_changed_.wait(lock, [this] {
     if (!background_error_.ok() || stopping_.load(std::memory_order_acquire)) return true;
     return immutable_count_.load(std::memory_order_acquire) == 0 && !flush_running_ && CompactionIdle();
   });
   return background_error_;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
 // ---- Reclamation
@@ -424,8 +462,12 @@ void DBImpl::ReclaimSegments() {
     }
     segment->entries.store(0, std::memory_order_relaxed);  // not a candidate again
     epochs_.RetirePinned([this, segment] {
-      Status status = segments_->Release(segment);
-      if (!status.ok()) SetBackgroundError(status);
+      try {
+        Status status = segments_->Release(segment);
+        if (!status.ok()) SetBackgroundError(status);
+      } catch (const std::bad_alloc&) {
+        SetBackgroundError(NoMemory());  // it is free on media or not; the next open knows
+      }
     });
   });
   epochs_.Reclaim();

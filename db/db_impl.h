@@ -90,6 +90,7 @@ class DBImpl final : public DB {
   // Counts what was written; true when the memtable is full.
   bool Charge(ThreadState* thread, Memtable* memtable, uint64_t bytes, uint64_t entries);
   Status RotateMemtable(const Memtable* expected);
+  void TryRotateMemtable(const Memtable* full);
   void DelayWrite(ThreadState* thread);
   void PaceWrites(ThreadState* thread);
   static uint64_t SleepForWrites(ThreadState* thread, uint64_t ns);
@@ -120,6 +121,8 @@ class DBImpl final : public DB {
   };
   void FlushLoop();
   void CompactionLoop();
+  void FlushUntilStopped();
+  void CompactUntilStopped();
   void FlushOne(const PendingFlush& pending);
   // Rotates, flushes and checkpoints what was written before the call; *last_id: the last memtable of that.
   Status FlushWritten(uint64_t* last_id);
@@ -135,9 +138,10 @@ class DBImpl final : public DB {
   bool AccountOneSegment();
   bool CompactionWanted() const;
   bool CompactionIdle() const;
-  void InstallView(std::shared_ptr<ReadView> view);  // REQUIRES: view_mutex_
+  // Throws std::bad_alloc before it has changed anything. REQUIRES: view_mutex_
+  void InstallView(std::shared_ptr<ReadView> view);
   void NotifyWork();
-  void SetBackgroundError(const Status& status);
+  void SetBackgroundError(const Status& status) noexcept;
   Status BackgroundError() const;
   void Log(const std::string& line) const;
 
@@ -174,6 +178,7 @@ class DBImpl final : public DB {
   std::vector<PendingFlush> pending_flushes_;
   std::unique_ptr<L0IndexWriter> l0_index_;  // the flush thread's
 
+  static constexpr size_t kKeptArenas = 2;
   std::mutex arenas_mutex_;
   std::vector<std::unique_ptr<Arena>> arenas_;
 
@@ -194,7 +199,9 @@ class DBImpl final : public DB {
   std::thread flush_thread_;
   std::thread compaction_thread_;
   Status background_error_;
-  bool closed_ = false;
+  // The background error when there is not even memory for that.
+  Status out_of_memory_ = Status::ReadOnly("no DRAM for background work; close the database, free some, and open it again");
+  bool closed_ = true;  // until the background threads run
   Status close_status_;
 
   std::vector<Segment*> unaccounted_;  // segments of earlier sessions, their entries not counted yet; compaction_mutex_

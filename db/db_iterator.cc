@@ -28,6 +28,7 @@ std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options) {
     sequence = RegisterSnapshot();
   }
   // The view is taken after the sequence number: it holds everything that the number covers.
+  SnapshotRegistration registration(&snapshots_, sequence);
   std::shared_ptr<const ReadView> view;
   uint64_t pin = 0;
   {
@@ -35,7 +36,12 @@ std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options) {
     view = view_.load(std::memory_order_acquire)->shared_from_this();
     pin = epochs_.Pin();
   }
-  return std::make_unique<DBIterator>(this, std::move(view), options, sequence, pin);
+  const auto unpin = [this](const uint64_t* pinned) { epochs_.Unpin(*pinned); };
+  std::unique_ptr<const uint64_t, decltype(unpin)> pinned(&pin, unpin);
+  auto iterator = std::make_unique<DBIterator>(this, std::move(view), options, sequence, pin);
+  registration.Leave();  // the iterator's from here on
+  (void)pinned.release();
+  return iterator;
 }
 
 DBIterator::DBIterator(DBImpl* db, std::shared_ptr<const ReadView> view, const ReadOptions& options, uint64_t sequence,

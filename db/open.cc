@@ -1,10 +1,12 @@
 // Opening, creating, recovering, closing and destroying a database.
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <thread>
 
 #include "check/check_files.h"
 #include "db/db_impl.h"
+#include "db/no_memory.h"
 #include "db/test_hooks.h"
 #include "recovery/replay.h"
 #include "util/format.h"
@@ -64,9 +66,11 @@ Status DB::Open(const Options& options, const std::string& path, std::unique_ptr
 }
 
 DBImpl::DBImpl(const Options& options, const std::string& path)
-    : options_(Resolve(options)), path_(path), order_(options.comparator) {}
+    : options_(Resolve(options)), path_(path), order_(options.comparator) {
+  arenas_.reserve(kKeptArenas);  // where they come back nothing may fail
+}
 
-Status DBImpl::Open(const Options& options, const std::string& path, std::unique_ptr<DB>* db) {
+Status DBImpl::Open(const Options& options, const std::string& path, std::unique_ptr<DB>* db) try {
   db->reset();
   const auto start = std::chrono::steady_clock::now();
   Status status = Validate(options);
@@ -75,10 +79,7 @@ Status DBImpl::Open(const Options& options, const std::string& path, std::unique
   status = impl->OpenFiles();
   if (status.ok()) status = impl->OpenStructures();
   if (status.ok()) status = impl->Recover();
-  if (!status.ok()) {
-    impl->closed_ = true;  // nothing runs yet
-    return status;
-  }
+  if (!status.ok()) return status;
   impl->recovery_us_ = MicrosSince(start);
   impl->StartBackground();
   impl->Log(Format("open: serving after %.3f ms, %llu entries replayed, sequence number %llu",
@@ -86,6 +87,10 @@ Status DBImpl::Open(const Options& options, const std::string& path, std::unique
                    static_cast<unsigned long long>(impl->GetLatestSequenceNumber())));
   *db = std::move(impl);
   return Status::OK();
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+} catch (const std::system_error& error) {
+  return Status::MemoryLimit(std::string("cannot start a thread: ") + error.what() + "; raise the limit of threads (ulimit -u)");
 }
 
 RegionSetOptions DBImpl::MakeRegionOptions() const {
@@ -271,7 +276,15 @@ void DBImpl::StartBackground() {
   const uint64_t table_entries = std::min(options_.memtable_max_entries, options_.memtable_size / smallest_entry);
   l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), &order_, table_entries);
   flush_thread_ = std::thread([this] { FlushLoop(); });
-  compaction_thread_ = std::thread([this] { CompactionLoop(); });
+  try {
+    compaction_thread_ = std::thread([this] { CompactionLoop(); });
+  } catch (...) {
+    stopping_.store(true, std::memory_order_release);
+    NotifyWork();
+    flush_thread_.join();
+    throw;
+  }
+  closed_ = false;
 }
 
 DBImpl::~DBImpl() {
@@ -285,15 +298,16 @@ DBImpl::~DBImpl() {
   }
 }
 
-Status DBImpl::Close() {
+Status DBImpl::Close() try {
   if (closed_) return close_status_;
   closed_ = true;
-  Status status = BackgroundError();
-  if (status.ok()) status = Flush();
+  close_status_ = Status::MemoryLimit({});  // unless all of the following can be done
+  Status status = write_failed_.load(std::memory_order_acquire) ? Status::OK() : Flush();
   stopping_.store(true, std::memory_order_release);
   NotifyWork();
   flush_thread_.join();
   compaction_thread_.join();
+  if (status.ok()) status = BackgroundError();
   if (status.ok()) {
     threads_.ForEach([&](ThreadState& thread) {
       Status sealed = thread.writer.Seal(segments_.get());
@@ -307,9 +321,11 @@ Status DBImpl::Close() {
     manifest_state_.clean = true;
     status = manifest_.Commit(manifest_state_);
   }
-  Log("close: " + status.ToString());
   close_status_ = status;
+  Log("close: " + status.ToString());
   return status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();  // what is not flushed is replayed by the next open
 }
 
 Status DB::Destroy(const Options& options, const std::string& path) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/no_memory.h"
 #include "log/log_reader.h"
 
 namespace braiddb {
@@ -74,13 +75,10 @@ Status DBImpl::ReadKey(const ReadOptions& options, Slice key, const Deliver& del
     if (!met_dead) return deliver(entry);
   }
   const uint64_t sequence = options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
-  {
-    const auto guard = epochs_.Enter();
-    const LogEntry* entry = FindPut(SearchKey(order_, key, sequence), thread, nullptr, verify, &status);
-    if (status.ok()) status = deliver(entry);
-  }
-  if (options.snapshot == nullptr) snapshots_.Unregister(sequence);
-  return status;
+  const SnapshotRegistration registration(options.snapshot == nullptr ? &snapshots_ : nullptr, sequence);
+  const auto guard = epochs_.Enter();
+  const LogEntry* entry = FindPut(SearchKey(order_, key, sequence), thread, nullptr, verify, &status);
+  return status.ok() ? deliver(entry) : status;
 }
 
 Status DBImpl::VerifyEntry(const LogEntry* entry) const {
@@ -96,15 +94,17 @@ Status DBImpl::VerifyEntry(const LogEntry* entry) const {
                             " is damaged; restore the database from a copy, or save what is intact with braiddb repair");
 }
 
-Status DBImpl::Get(const ReadOptions& options, Slice key, std::string* value) {
+Status DBImpl::Get(const ReadOptions& options, Slice key, std::string* value) try {
   return ReadKey(options, key, [value](const LogEntry* entry) {
     if (entry == nullptr) return Status::NotFound();
     value->assign(entry->value());
     return Status::OK();
   });
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
-Status DBImpl::Get(const ReadOptions& options, Slice key, PinnableSlice* value) {
+Status DBImpl::Get(const ReadOptions& options, Slice key, PinnableSlice* value) try {
   value->Reset();
   return ReadKey(options, key, [this, value](const LogEntry* entry) {
     if (entry == nullptr) return Status::NotFound();
@@ -115,6 +115,8 @@ Status DBImpl::Get(const ReadOptions& options, Slice key, PinnableSlice* value) 
     value->value_ = entry->value();
     return Status::OK();
   });
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
 std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
@@ -122,21 +124,19 @@ std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vect
   std::vector<Status> statuses(keys.size());
   values->resize(keys.size());
   const uint64_t sequence = options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
-  {
-    const auto guard = epochs_.Enter();
-    ThreadState* thread = threads_.Get();
-    for (size_t i = 0; i < keys.size(); ++i) {
-      const LogEntry* entry =
-          FindPut(SearchKey(order_, keys[i], sequence), thread, nullptr, options.verify_checksums, &statuses[i]);
-      if (!statuses[i].ok()) continue;
-      if (entry == nullptr) {
-        statuses[i] = Status::NotFound();
-      } else {
-        (*values)[i].assign(entry->value());
-      }
+  const SnapshotRegistration registration(options.snapshot == nullptr ? &snapshots_ : nullptr, sequence);
+  const auto guard = epochs_.Enter();
+  ThreadState* thread = threads_.Get();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const LogEntry* entry =
+        FindPut(SearchKey(order_, keys[i], sequence), thread, nullptr, options.verify_checksums, &statuses[i]);
+    if (!statuses[i].ok()) continue;
+    if (entry == nullptr) {
+      statuses[i] = Status::NotFound();
+    } else {
+      (*values)[i].assign(entry->value());
     }
   }
-  if (options.snapshot == nullptr) snapshots_.Unregister(sequence);
   return statuses;
 }
 
@@ -148,7 +148,13 @@ uint64_t DBImpl::RegisterSnapshot() {
   return sequence;
 }
 
-const Snapshot* DBImpl::GetSnapshot() { return new SnapshotImpl(RegisterSnapshot()); }
+const Snapshot* DBImpl::GetSnapshot() {
+  const uint64_t sequence = RegisterSnapshot();
+  SnapshotRegistration registration(&snapshots_, sequence);
+  const Snapshot* const snapshot = new SnapshotImpl(sequence);
+  registration.Leave();  // ReleaseSnapshot unregisters
+  return snapshot;
+}
 
 void DBImpl::ReleaseSnapshot(const Snapshot* snapshot) {
   if (snapshot == nullptr) return;

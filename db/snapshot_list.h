@@ -50,4 +50,21 @@ class SnapshotList {
   std::multiset<uint64_t> sequences_;
 };
 
+// Unregisters at its end, unless somebody else will. `list` null: does nothing.
+class SnapshotRegistration {
+ public:
+  SnapshotRegistration(SnapshotList* list, uint64_t sequence) : list_(list), sequence_(sequence) {}
+  ~SnapshotRegistration() {
+    if (list_ != nullptr) list_->Unregister(sequence_);
+  }
+  SnapshotRegistration(const SnapshotRegistration&) = delete;
+  SnapshotRegistration& operator=(const SnapshotRegistration&) = delete;
+
+  void Leave() { list_ = nullptr; }
+
+ private:
+  SnapshotList* list_;
+  const uint64_t sequence_;
+};
+
 }  // namespace braiddb

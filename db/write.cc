@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/no_memory.h"
 #include "lsm/skiplist_memtable.h"
 #include "util/check.h"
 #include "util/mutant.h"
@@ -53,25 +54,29 @@ ThreadState* DBImpl::GetThreadState() {
   return thread;
 }
 
-Status DBImpl::Put(const WriteOptions& options, Slice key, Slice value) {
+Status DBImpl::Put(const WriteOptions& options, Slice key, Slice value) try {
   Status status = CheckSizes(key, value);
   if (!status.ok()) return status;
   ThreadState* thread = GetThreadState();
   if (thread == nullptr) return Status::Busy("more than 4096 threads");
   LogUpdate update{EntryType::kPut, key, value, RandomHeight(thread->random->Next())};
   return WriteUpdates(options, thread, {&update, 1});
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
-Status DBImpl::Delete(const WriteOptions& options, Slice key) {
+Status DBImpl::Delete(const WriteOptions& options, Slice key) try {
   Status status = CheckSizes(key, Slice());
   if (!status.ok()) return status;
   ThreadState* thread = GetThreadState();
   if (thread == nullptr) return Status::Busy("more than 4096 threads");
   LogUpdate update{EntryType::kDelete, key, Slice(), RandomHeight(thread->random->Next())};
   return WriteUpdates(options, thread, {&update, 1});
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
-Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) {
+Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) try {
   ThreadState* thread = GetThreadState();
   if (thread == nullptr) return Status::Busy("more than 4096 threads");
   struct Collector : WriteBatch::Handler {
@@ -90,6 +95,8 @@ Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) {
   if (status.ok()) status = collector.status;
   if (!status.ok() || thread->updates.empty()) return status;
   return WriteUpdates(options, thread, thread->updates);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
 Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates) {
@@ -136,6 +143,8 @@ Status DBImpl::ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* sl
 // ORDER   The entries are durable (5) before anyone can see them (6). [CC-6]
 // COST    One flush per line, one fence.
 Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates, LogSlot* slot) {
+  auto& insertions = thread->insertions;
+  if (insertions.size() < updates.size()) insertions.resize(updates.size());
   // seq_cst: pairs with the loads in WaitPublished. Whoever draws or reads next_sequence_ after this store sees it.
   thread->in_flight.store(next_sequence_.load(std::memory_order_relaxed), std::memory_order_seq_cst);
   // The memtable before the number: the search for the number's memtable goes forward only.
@@ -144,15 +153,18 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   Memtable* const memtable = MemtableFor(active, first);
 
   const bool single = updates.size() == 1;
-  auto& insertions = thread->insertions;
-  if (insertions.size() < updates.size()) insertions.resize(updates.size());
   for (size_t i = 0; i < updates.size(); ++i) {
     if (!memtable->Allocate(&thread->nodes, updates[i].height, &insertions[i])) {
       thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
       return Status::MemoryLimit("the memtable is full; write smaller batches or flush");
     }
   }
-  AssignExtent(thread, memtable, *slot);
+  try {
+    AssignExtent(thread, memtable, *slot);  // the last thing that needs DRAM before the write is visible
+  } catch (const std::bad_alloc&) {
+    thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
+    throw;
+  }
 
   Segment* segment = slot->segment;
   uint64_t end = slot->offset;
@@ -195,12 +207,17 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   thread->batches.Add(1);
   thread->log_bytes.Add(slot->bytes);
   if (__builtin_expect(full, 0)) {
-    // The write is done: that there is no memory for another memtable only means that this one grows on.
-    status = RotateMemtable(memtable);
-    if (!status.ok()) Log("rotation: " + status.ToString());
+    TryRotateMemtable(memtable);
   }
   if (__builtin_expect(thread->unpaced_entries != 0, 0)) PaceWrites(thread);
   return Status::OK();
+}
+
+// After a write that is done: that there is no memory for another memtable only means that this one grows on.
+void DBImpl::TryRotateMemtable(const Memtable* full) try {
+  const Status status = RotateMemtable(full);
+  if (!status.ok()) Log("rotation: " + status.ToString());
+} catch (const std::bad_alloc&) {
 }
 
 void DBImpl::AssignExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot) {
@@ -253,7 +270,7 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable() {
     delete dying;
     back->Reset(2 * options_.memtable_size);
     std::lock_guard lock(arenas_mutex_);
-    if (arenas_.size() < 2) arenas_.push_back(std::move(back));
+    if (arenas_.size() < kKeptArenas) arenas_.push_back(std::move(back));
   });
 }
 
@@ -273,7 +290,8 @@ Status DBImpl::RotateMemtable(const Memtable* expected) {
     std::shared_ptr<Memtable> full = view->active;
     view->immutables.insert(view->immutables.begin(), full);
     view->active = fresh;
-    InstallView(view);
+    pending_flushes_.reserve(pending_flushes_.size() + 1);
+    InstallView(view);  // from here on nothing fails
     old->successor.store(fresh.get(), std::memory_order_seq_cst);
     const uint64_t boundary = next_sequence_.fetch_add(1, std::memory_order_seq_cst);
     old->boundary.store(boundary, std::memory_order_release);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -23,13 +24,29 @@ struct Found {
   PmPtr pointer;
 };
 
-// Runs `work(i)` for each i in [0, threads), each in a thread of its own.
+// Runs `work(i)` for each i in [0, threads), each in a thread of its own if there are so many. Throws what one of them threw.
 template <class Work>
 void RunParallel(uint32_t threads, const Work& work) {
+  std::mutex mutex;
+  std::exception_ptr thrown;
+  const auto run = [&](uint32_t i) {
+    try {
+      work(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      thrown = std::current_exception();
+    }
+  };
   std::vector<std::thread> others;
-  for (uint32_t i = 1; i < threads; ++i) others.emplace_back([&work, i] { work(i); });
-  work(0);
+  others.reserve(threads);
+  try {
+    while (others.size() + 1 < threads) others.emplace_back(run, static_cast<uint32_t>(others.size()) + 1);
+  } catch (const std::exception&) {  // no memory or no thread: this one does the rest
+    for (uint32_t i = static_cast<uint32_t>(others.size()) + 1; i < threads; ++i) run(i);
+  }
+  run(0);
   for (std::thread& other : others) other.join();
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 class Replayer {

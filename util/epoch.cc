@@ -73,8 +73,11 @@ void EpochManager::Unpin(uint64_t pin) {
 }
 
 void EpochManager::RetireTo(RetiredQueue* queue, std::function<void()> reclaim) {
+  RetiredQueue retired;
+  retired.push_back({0, std::move(reclaim)});
   std::lock_guard<std::mutex> lock(mutex_);
-  queue->push_back({epoch_.load(std::memory_order_relaxed), std::move(reclaim)});
+  retired.front().epoch = epoch_.load(std::memory_order_relaxed);
+  queue->splice(queue->end(), retired);
 }
 
 void EpochManager::Retire(std::function<void()> reclaim) { RetireTo(&retired_, std::move(reclaim)); }
@@ -99,8 +102,7 @@ uint64_t EpochManager::MinActive() {
 
 void EpochManager::TakeBefore(uint64_t epoch, RetiredQueue* queue, RetiredQueue* taken) {
   while (!queue->empty() && queue->front().epoch < epoch) {
-    taken->push_back(std::move(queue->front()));
-    queue->pop_front();
+    taken->splice(taken->end(), *queue, queue->begin());
   }
 }
 

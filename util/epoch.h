@@ -10,8 +10,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 
@@ -49,7 +49,7 @@ class EpochManager {
   void Unpin(uint64_t pin);
 
   // Runs `reclaim` once no reader can be inside (Retire), or no reader and no pin (RetirePinned). The object must already be
-  // unreachable for those who enter or pin from now on. `reclaim` runs in a thread that calls Reclaim().
+  // unreachable for those who enter or pin from now on. `reclaim` runs in a thread that calls Reclaim(), and must not throw.
   void Retire(std::function<void()> reclaim);
   void RetirePinned(std::function<void()> reclaim);
 
@@ -68,7 +68,8 @@ class EpochManager {
     uint64_t epoch;
     std::function<void()> reclaim;
   };
-  using RetiredQueue = std::deque<Retired>;  // in epoch order: the epoch is read under the mutex
+  // In epoch order: the epoch is read under the mutex. A list, so that reclaiming needs no memory.
+  using RetiredQueue = std::list<Retired>;
 
   Guard EnterOverflow();
   void RetireTo(RetiredQueue* queue, std::function<void()> reclaim);

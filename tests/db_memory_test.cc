@@ -1,0 +1,255 @@
+// DRAM cannot be allocated, once, at any place: an error, no acknowledged write lost, no wait without end, and sound files.
+//
+// This program has an operator new of its own.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "braiddb/db.h"
+#include "tests/support/db_fixture.h"
+#include "tests/support/db_test_util.h"
+
+namespace {
+
+enum class Who { kNobody, kThisThread, kOthers };
+
+std::atomic<Who> whose{Who::kNobody};
+std::atomic<int64_t> left{0};  // allocations until one fails
+std::atomic<int64_t> failed{0};
+std::atomic<int64_t> failures{1};  // in a row
+thread_local bool this_thread = false;
+
+bool FailsNow() {
+  const Who who = whose.load(std::memory_order_relaxed);
+  if (who == Who::kNobody || (who == Who::kThisThread) != this_thread) return false;
+  const int64_t number = left.fetch_sub(1);
+  if (number > 0 || number <= -failures.load()) return false;
+  failed.fetch_add(1);
+  return true;
+}
+
+}  // namespace
+
+[[gnu::noinline]] void* operator new(size_t bytes) {
+  void* const memory = FailsNow() ? nullptr : std::malloc(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void* operator new(size_t bytes, std::align_val_t alignment) {
+  const auto align = static_cast<size_t>(alignment);
+  void* const memory = FailsNow() ? nullptr : std::aligned_alloc(align, (bytes + align - 1) / align * align);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace braiddb::test {
+namespace {
+
+// While it lives, allocation number `at` of those threads fails, and as many after it as `times` says.
+class Failing {
+ public:
+  Failing(Who who, int64_t at, int64_t times = 1) {
+    left = at;
+    failed = 0;
+    failures = times;
+    whose = who;
+  }
+  ~Failing() { whose = Who::kNobody; }
+};
+
+class DbMemoryTest : public DbOpenTest {
+ protected:
+  using Model = std::map<std::string, std::string>;
+  static constexpr int kKeys = 120;
+
+  void SetUp() override {
+    this_thread = true;
+    for (int i = 0; i < kKeys; ++i) values_.push_back(PatternedValue(i, 500));
+    for (int i = 0; i < kKeys; ++i) keys_.push_back(NumberedKey(i));
+    for (int i = 20; i < 50; ++i) batch_.Put(keys_[i], values_[i + 20]);
+    large_ = PatternedValue(7, 600'000);
+  }
+  void TearDown() override { this_thread = false; }
+
+  // Makes the sweep quick where everything is slow: every allocation at first, then samples.
+  static int64_t Next(int64_t at) { return at + (at < 30 / kSlowdown ? 1 : 9 * kSlowdown + at / 8); }
+
+  // One of each call. Every status is OK, MemoryLimit, ReadOnly, or that of a key that is not there; calls without one may
+  // throw std::bad_alloc.
+  void Work(DB* db) {
+    const auto note = [this](const Status& status) {
+      good_ = good_ && (status.ok() || status.IsMemoryLimit() || status.IsReadOnly() || status.IsNotFound());
+      return status.ok();
+    };
+    for (int i = 0; i < kKeys; ++i) wrote_[i] = note(db->Put({}, keys_[i], values_[i]));
+    wrote_batch_ = note(db->Write({}, batch_));
+    wrote_large_ = note(db->Put({}, "large", large_));
+    deleted_ = note(db->Delete({}, keys_[3]));
+    PinnableSlice pinned;
+    std::string value;
+    note(db->Get({}, keys_[5], &pinned));
+    note(db->Get({}, "large", &value));
+    pinned.Reset();
+    note(db->Flush());
+    try {
+      const auto release = [db](const Snapshot* snapshot) { db->ReleaseSnapshot(snapshot); };
+      const std::unique_ptr<const Snapshot, decltype(release)> snapshot(db->GetSnapshot(), release);
+      auto iterator = db->NewIterator({});
+      for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+      }
+      for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) {
+      }
+      iterator.reset();
+      std::vector<std::string> values;
+      for (const Status& status : db->MultiGet({}, {keys_[5], keys_[6]}, &values)) note(status);
+    } catch (const std::bad_alloc&) {
+      ++thrown_;
+    }
+    note(db->CompactRange({}, nullptr, nullptr));
+    note(db->Put({}, keys_[0], values_[0]));
+    note(db->WaitForCompaction());
+  }
+
+  // What was acknowledged is there; a write that was not is there or not, a batch as one.
+  void ExpectRight(DB* db) {
+    EXPECT_TRUE(good_) << "a status that is no word for this";
+    const bool batch_there = GetOrText(db, keys_[49]) == values_[69];
+    EXPECT_TRUE(!wrote_batch_ || batch_there);
+    for (int i = 0; i < kKeys; ++i) {
+      const std::string found = GetOrText(db, keys_[i]);
+      const bool in_batch = i >= 20 && i < 50;
+      if (i == 3 && deleted_) {
+        EXPECT_EQ(found, "<not found>");
+      } else if (in_batch && batch_there) {
+        EXPECT_EQ(found, values_[i + 20]) << i;
+      } else if (wrote_[i]) {
+        EXPECT_TRUE(found == values_[i] || (i == 3 && found == "<not found>")) << i << ": " << Printable(found);
+      } else {
+        EXPECT_TRUE(found == values_[i] || found == "<not found>") << i << ": " << Printable(found);
+      }
+    }
+    if (wrote_large_) {
+      EXPECT_TRUE(GetOrText(db, "large") == large_);
+    }
+    const Pairs forward = ScanForward(db);
+    Pairs backward = ScanBackward(db);
+    std::reverse(backward.begin(), backward.end());
+    EXPECT_TRUE(forward == backward);
+  }
+
+  void Sweep(Who who, const Options& options, int64_t times) {
+    int64_t at = 0;
+    int read_only = 0;
+    for (;; at = Next(at)) {
+      SCOPED_TRACE("allocation " + std::to_string(at));
+      good_ = true;
+      std::fill(std::begin(wrote_), std::end(wrote_), false);
+      wrote_batch_ = wrote_large_ = deleted_ = false;
+      std::unique_ptr<DB> db;
+      ASSERT_OK(Open(options, &db));
+      {
+        const Failing failing(who, at, times);
+        Work(db.get());
+      }
+      const bool enough = failed == 0;
+      read_only += IntProperty(db.get(), "braiddb.background-errors") != 0;
+      ExpectRight(db.get());
+      EXPECT_EQ(IntProperty(db.get(), "braiddb.num-snapshots"), 0u) << "a registration was left behind";
+      if (IntProperty(db.get(), "braiddb.background-errors") == 0) {
+        EXPECT_OK(db->Put({}, "later", "works"));
+        EXPECT_OK(db->CompactRange({}, nullptr, nullptr));
+        EXPECT_OK(db->Close());
+      } else {
+        EXPECT_CODE(db->Put({}, "later", "does not"), kReadOnly);
+        EXPECT_CODE(db->Close(), kReadOnly);
+      }
+      db.reset();
+      EXPECT_TRUE(ChecksAsSound(path_));
+      ASSERT_OK(Open(options, &db));
+      ExpectRight(db.get());
+      EXPECT_OK(db->CompactRange({}, nullptr, nullptr));
+      ExpectRight(db.get());
+      db.reset();
+      ASSERT_OK(DB::Destroy(options, path_));
+      if (enough || HasFailure()) break;
+    }
+    RecordProperty("allocations", static_cast<int>(at));
+    EXPECT_TRUE(read_only > 0 || who == Who::kThisThread);
+    EXPECT_GT(at, 40);
+  }
+
+  static Options SmallOptions() {
+    Options options = TinyOptions(2);
+    options.segment_size = 256 << 10;
+    options.compaction_threads = 2;
+    return options;
+  }
+
+  std::vector<std::string> keys_;
+  std::vector<std::string> values_;
+  WriteBatch batch_;
+  std::string large_;
+  bool wrote_[kKeys] = {};
+  bool wrote_batch_ = false;
+  bool wrote_large_ = false;
+  bool deleted_ = false;
+  bool good_ = true;
+  int thrown_ = 0;
+};
+
+TEST_F(DbMemoryTest, OneAllocationOfTheCallerFails) {
+  Sweep(Who::kThisThread, SmallOptions(), 1);
+  EXPECT_GT(thrown_, 0);
+}
+
+TEST_F(DbMemoryTest, AllocationsOfTheCallerFailForAWhile) { Sweep(Who::kThisThread, SmallOptions(), 20); }
+
+TEST_F(DbMemoryTest, OneAllocationOfABackgroundThreadFails) { Sweep(Who::kOthers, SmallOptions(), 1); }
+
+TEST_F(DbMemoryTest, AllocationsOfBackgroundThreadsFailForAWhile) { Sweep(Who::kOthers, SmallOptions(), 20); }
+
+// An open, of a new database or of one that has a log to replay, fails; the next one finds everything.
+void SweepOpen(const Options& options, const std::string& path, const std::map<std::string, std::string>& expected) {
+  for (const Who who : {Who::kThisThread, Who::kOthers}) {
+    int refused = 0;
+    for (int64_t at = 0;; at += at < 40 / kSlowdown ? 1 : 7 * kSlowdown + at / 20) {
+      SCOPED_TRACE("allocation " + std::to_string(at));
+      std::unique_ptr<DB> db;
+      Status status;
+      {
+        const Failing failing(who, at);
+        status = DB::Open(options, path, &db);
+        if (who == Who::kOthers && status.ok()) status = db->WaitForCompaction();
+      }
+      const bool enough = failed == 0;
+      EXPECT_TRUE(status.ok() || status.IsMemoryLimit() || status.IsReadOnly()) << status.ToString();
+      refused += !status.ok();
+      EXPECT_TRUE(db == nullptr || HoldsExactly(db.get(), expected));
+      db.reset();
+      ASSERT_OK(DB::Open(options, path, &db));
+      EXPECT_TRUE(HoldsExactly(db.get(), expected));
+      db.reset();
+      if (expected.empty()) {
+        ASSERT_OK(DB::Destroy(options, path));
+      }
+      if (enough || testing::Test::HasFailure()) break;
+    }
+    EXPECT_TRUE(refused > 10 || who == Who::kOthers) << refused;
+  }
+}
+
+TEST_F(DbMemoryTest, AnAllocationOfACreationFails) { SweepOpen(SmallOptions(), path_, {}); }
+
+}  // namespace
+}  // namespace braiddb::test
