@@ -284,30 +284,33 @@ class ScanAhead {
       lock.unlock();
       return Scan(chunk);
     }
-    changed_.wait(lock, [&] { return results_[chunk] != nullptr || helper_failed_; });
-    if (results_[chunk] != nullptr) return std::move(results_[chunk]);
+    changed_.wait(lock, [&] { return results_[chunk].done; });
     lock.unlock();
-    return Scan(chunk);
+    // Null: the helper had no memory for it. Nobody scans a chunk while it is merged.
+    return results_[chunk].scan != nullptr ? std::move(results_[chunk].scan) : Scan(chunk);
   }
 
  private:
+  struct Result {
+    std::unique_ptr<ScanResult> scan;
+    bool done = false;
+  };
+
   std::unique_ptr<ScanResult> Scan(size_t chunk) const {
     auto result = std::make_unique<ScanResult>();
     ScanChunk(plan_.pieces(chunk), l1_, start_layer_, result.get());
     return result;
   }
 
-  void Work(size_t ahead) {
+  std::unique_ptr<ScanResult> ScanOrNull(size_t chunk) const {
     try {
-      ScanChunks(ahead);
-    } catch (const std::bad_alloc&) {  // the merge does itself what is not there
-      std::lock_guard lock(mutex_);
-      helper_failed_ = true;
-      changed_.notify_all();
+      return Scan(chunk);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
     }
   }
 
-  void ScanChunks(size_t ahead) {
+  void Work(size_t ahead) {
     std::unique_lock lock(mutex_);
     while (next_ > 0) {
       if (next_ + ahead < taken_) {
@@ -316,9 +319,9 @@ class ScanAhead {
       }
       const size_t chunk = --next_;
       lock.unlock();
-      auto result = Scan(chunk);
+      auto scan = ScanOrNull(chunk);
       lock.lock();
-      results_[chunk] = std::move(result);
+      results_[chunk] = {std::move(scan), true};
       changed_.notify_all();
     }
   }
@@ -328,10 +331,9 @@ class ScanAhead {
   const uint32_t start_layer_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::unique_ptr<ScanResult>> results_;
+  std::vector<Result> results_;
   size_t next_;   // chunks below this one have not been begun
   size_t taken_;  // the merge is here
-  bool helper_failed_ = false;
   std::vector<std::thread> helpers_;
 };
 

@@ -271,8 +271,10 @@ ZipperContext DBImpl::MakeZipperContext(const VersionFilter* filter) {
                        &settled_entries_};
 }
 
-// REQUIRES: compaction_mutex_
-Status DBImpl::CompactTables() {
+// A merge that was begun and is not at its end, only the next open can resume: nobody may begin another one before the
+// background error is set. So that is done here, under the lock.
+// REQUIRES: compaction_mutex_, and no background error.
+Status DBImpl::CompactTables() try {
   std::vector<std::shared_ptr<PmTable>> tables;  // oldest first
   uint64_t merge_id = 0;
   PmPtr progress;
@@ -305,6 +307,9 @@ Status DBImpl::CompactTables() {
     manifest_state_ = std::move(state);
   }
   return MergeTables(tables, progress, merge_id);
+} catch (const std::bad_alloc&) {
+  SetBackgroundError(NoMemory());
+  return NoMemory();
 }
 
 Status DBImpl::MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, PmPtr progress, uint64_t merge_id) {
@@ -363,8 +368,8 @@ void DBImpl::InstallLastLevel(size_t merged_tables) {
   settled_entries_.store(0, std::memory_order_relaxed);
 }
 
-// REQUIRES: compaction_mutex_, and no merge to resume.
-Status DBImpl::SweepRange(const Slice* begin, const Slice* end) {
+// REQUIRES: as CompactTables, and no merge to resume.
+Status DBImpl::SweepRange(const Slice* begin, const Slice* end) try {
   const VersionFilter filter(snapshots_.Copy());
   {
     std::lock_guard lock(manifest_mutex_);
@@ -383,6 +388,9 @@ Status DBImpl::SweepRange(const Slice* begin, const Slice* end) {
   status = FinishMerge({}, stats);
   if (status.ok()) ReclaimSegments();
   return status;
+} catch (const std::bad_alloc&) {
+  SetBackgroundError(NoMemory());
+  return NoMemory();
 }
 
 Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* begin, const Slice* end) try {
@@ -390,6 +398,7 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* beg
   Status status = FlushWritten(&last_id);
   if (!status.ok()) return status;
   std::lock_guard lock(compaction_mutex_);
+  if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
   while (status.ok() && oldest_l0_id_.load(std::memory_order_acquire) <= last_id) status = CompactTables();
   if (status.ok() && resume_merge_) status = CompactTables();
   if (status.ok() && options.sweep_last_level) status = SweepRange(begin, end);
@@ -400,8 +409,6 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* beg
   if (!status.ok() && !status.IsAborted()) SetBackgroundError(status);
   return status;
 } catch (const std::bad_alloc&) {
-  // A merge may have been under way, which only the next open can resume.
-  SetBackgroundError(NoMemory());
   return NoMemory();
 }
 
