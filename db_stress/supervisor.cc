@@ -132,7 +132,10 @@ Violation Supervisor::RemoveDatabase() {
 
 Violation Supervisor::RunCycle() {
   LifePlan plan = DrawLife(flags_, database_->plan, path_, &random_);
-  if (!database_->exists) plan.options.regions = database_->plan.regions;
+  if (!database_->exists) {
+    plan.options.regions = database_->plan.regions;
+    if (random_.OneIn(2)) plan.ending = Ending::kKilledOpening;
+  }
   last_life_ = plan.ToString();
   if (database_->exists && plan.check_before) {
     if (auto wrong = CheckFiles(plan)) return wrong;
