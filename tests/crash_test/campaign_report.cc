@@ -87,7 +87,8 @@ void PrintReplay(const CampaignOptions& options, uint64_t database, uint64_t ima
                         " --image " + std::to_string(image) + " --ops " + std::to_string(options.ops) + " --depth " +
                         std::to_string(options.depth) + " --regions " + std::to_string(options.regions) + " --eadr " +
                         std::to_string(options.eadr) + " --images-per-point " + std::to_string(options.images_per_point) +
-                        " --images-per-database " + std::to_string(options.images_per_database);
+                        " --images-per-database " + std::to_string(options.images_per_database) + " --lives-one-in " +
+                        std::to_string(options.lives_one_in) + " --images-per-life " + std::to_string(options.images_per_life);
   if (!options.mutant.empty()) command += " --mutant " + options.mutant;
   std::printf("replay: %s\n", command.c_str());
 }

@@ -32,8 +32,6 @@ namespace {
 constexpr uint64_t kSwitchPeriod = 150;  // atomic operations
 constexpr uint64_t kSwitchPeriodJudging = 1500;
 constexpr uint64_t kMostBytesWhenEmpty = 4ull << 20;
-constexpr uint32_t kWatchOneIn = 24;    // images whose recovery and later work may be cut by a second crash
-constexpr uint64_t kSecondImages = 26;  // of each of these
 
 class DatabaseRun {
  public:
@@ -184,9 +182,9 @@ class DatabaseRun {
     counters_.Doing(text);
     current_directory_ = files->directory();
     files->Apply(DrawImage(point, kind, turn, &random_));
-    if (depth < options_.depth && random_.OneIn(kWatchOneIn)) {
+    if (depth < options_.depth && random_.OneIn(options_.lives_one_in)) {
       const CrashRecord record = LiveOn(point, files->directory());
-      JudgeRecord(record, depth + 1, kSecondImages);
+      JudgeRecord(record, depth + 1, options_.images_per_life);
       current_directory_ = files->directory();
     } else {
       LookAt(point, files->directory());

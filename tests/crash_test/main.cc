@@ -26,6 +26,9 @@ po::options_description Describe(CampaignOptions* options) {
       "stop after so many databases; 0: by images");
   add("ops", po::value(&options->ops)->default_value(options->ops), "operations of each of the two writers of a database");
   add("depth", po::value(&options->depth)->default_value(options->depth), "crashes in a row");
+  add("lives-one-in", po::value(&options->lives_one_in)->default_value(options->lives_one_in),
+      "one in so many images goes on working and is cut by the next crash");
+  add("images-per-life", po::value(&options->images_per_life)->default_value(options->images_per_life), "of those, about");
   add("regions", po::value(&options->regions)->default_value(options->regions), "regions; 0: one or two");
   add("eadr", po::value(&options->eadr)->default_value(options->eadr),
       "1: caches are inside the persistence domain; 0: they are not; -1: some databases so, most not");
@@ -67,8 +70,8 @@ int main(int argc, char** argv) {
     std::cerr << "crash_test: there is no mutant " << options.mutant << "; --list-mutants lists them\n";
     return kUsageError;
   }
-  if (options.depth == 0 || options.images_per_point == 0 || options.regions > 4) {
-    std::cerr << "crash_test: --depth and --images-per-point must be at least 1, --regions at most 4\n";
+  if (options.depth == 0 || options.images_per_point == 0 || options.lives_one_in == 0 || options.regions > 4) {
+    std::cerr << "crash_test: --depth, --lives-one-in and --images-per-point must be at least 1, --regions at most 4\n";
     return kUsageError;
   }
   options.expect_violation = values.count("expect-violation") != 0;
