@@ -83,7 +83,7 @@ class DbMemoryTest : public DbOpenTest {
   void TearDown() override { this_thread = false; }
 
   // Makes the sweep quick where everything is slow: every allocation at first, then samples.
-  static int64_t Next(int64_t at) { return at + (at < 30 / kSlowdown ? 1 : 9 * kSlowdown + at / 8); }
+  static int64_t Next(int64_t at) { return at + (at < 20 / kSlowdown ? 1 : 13 * kSlowdown + at / 4); }
 
   // One of each call. Every status is OK, MemoryLimit, ReadOnly, or that of a key that is not there; calls without one may
   // throw std::bad_alloc.
@@ -223,7 +223,7 @@ TEST_F(DbMemoryTest, AllocationsOfBackgroundThreadsFailForAWhile) { Sweep(Who::k
 void SweepOpen(const Options& options, const std::string& path, const std::map<std::string, std::string>& expected) {
   for (const Who who : {Who::kThisThread, Who::kOthers}) {
     int refused = 0;
-    for (int64_t at = 0;; at += at < 40 / kSlowdown ? 1 : 7 * kSlowdown + at / 20) {
+    for (int64_t at = 0;; at += at < 20 / kSlowdown ? 1 : 13 * kSlowdown + at / 8) {
       SCOPED_TRACE("allocation " + std::to_string(at));
       std::unique_ptr<DB> db;
       Status status;
