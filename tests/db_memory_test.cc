@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <new>
@@ -15,6 +16,7 @@
 #include "braiddb/db.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/leave_child.h"
 
 namespace {
 
@@ -244,6 +246,47 @@ void SweepOpen(const Options& options, const std::string& path, const std::map<s
         ASSERT_OK(DB::Destroy(options, path));
       }
       if (enough || testing::Test::HasFailure()) break;
+    }
+    EXPECT_TRUE(refused > 10 || who == Who::kOthers) << refused;
+  }
+}
+
+// With a log to replay by several threads: the log stays as it is for the next open.
+TEST_F(DbMemoryTest, AnAllocationOfARecoveryFails) {
+  Options options = SmallOptions();
+  options.regions = 1;
+  options.recovery_threads = 3;
+  Model expected;
+  for (int i = 0; i < kKeys; ++i) expected[keys_[i]] = values_[i];
+  const std::string pristine = directory_.File("pristine");
+  ASSERT_EQ(RunInChild([&] {
+              std::unique_ptr<DB> db;
+              if (!DB::Open(options, pristine, &db).ok()) return 1;
+              for (const auto& [key, value] : expected) {
+                if (!db->Put({}, key, value).ok()) return 2;
+              }
+              LeaveChild(0);  // without a close
+            }),
+            0);
+  for (const Who who : {Who::kThisThread, Who::kOthers}) {
+    int refused = 0;
+    for (int64_t at = 0;; at += kSlowdown == 1 ? 2 : 11) {
+      SCOPED_TRACE("allocation " + std::to_string(at));
+      std::filesystem::remove_all(path_);
+      std::filesystem::copy(pristine, path_, std::filesystem::copy_options::recursive);
+      std::unique_ptr<DB> db;
+      Status status;
+      {
+        const Failing failing(who, at);
+        status = Open(options, &db);
+      }
+      EXPECT_TRUE(status.ok() || status.IsMemoryLimit()) << status.ToString();
+      refused += !status.ok();
+      const bool enough = failed == 0;
+      db.reset();
+      ASSERT_OK(Open(options, &db));
+      EXPECT_TRUE(HoldsExactly(db.get(), expected));
+      if (enough || HasFailure()) break;
     }
     EXPECT_TRUE(refused > 10 || who == Who::kOthers) << refused;
   }
