@@ -255,6 +255,8 @@ void SweepOpen(const Options& options, const std::string& path, const std::map<s
 TEST_F(DbMemoryTest, AnAllocationOfARecoveryFails) {
   Options options = SmallOptions();
   options.regions = 1;
+  options.memtable_size = 1 << 20;  // nothing is flushed: all of it is replayed
+  options.memtable_max_entries = 1 << 16;
   options.recovery_threads = 3;
   Model expected;
   for (int i = 0; i < kKeys; ++i) expected[keys_[i]] = values_[i];
