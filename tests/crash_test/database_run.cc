@@ -40,7 +40,9 @@ class DatabaseRun {
         directory_(std::move(directory)),
         counters_(*counters),
         random_(options.seed * 1'000'003 + database),
-        regions_(options.regions != 0 ? options.regions : 1 + static_cast<uint32_t>(database % 2)),
+        regions_(options.regions != 0 ? options.regions
+                 : database % 3 == 1  ? 2
+                                      : 1),
         eadr_(options.eadr >= 0 ? options.eadr != 0 : database % 5 == 4),
         creation_(database % 7 == 2),
         workload_(regions_, database % 10 == 3, &random_) {}
