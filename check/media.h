@@ -93,6 +93,7 @@ class Media {
   void LoadHeads(Findings* findings);
   bool RedoJournal(Findings* findings);
   bool IsObject(uint32_t region, const ObjectId& id, uint64_t bytes) const;
+  ObjectId Complete(uint32_t region, const ObjectId& id) const;
 
   std::vector<std::unique_ptr<RegionImage>> images_;
   std::vector<const RegionRoot*> roots_;

@@ -16,7 +16,7 @@ void Media::LoadDirectory(uint32_t region, Findings* findings) {
   for (; link->offset != 0; ++blocks) {
     const auto* block = reinterpret_cast<const DirectoryBlock*>(image.base() + AlignToLine(link->offset));
     // The number is a part of the tag, so a loop shows.
-    if (!IsObject(region, *link, sizeof(DirectoryBlock) + kCacheLine) ||
+    if (!IsObject(region, Complete(region, *link), sizeof(DirectoryBlock) + kCacheLine) ||
         block->tag != DirectoryBlockTag(root.database_id, region, blocks, link->offset)) {
       findings->Add("the link to a block of the segment directory is damaged",
                     image.Place(static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(link) - image.base())));
@@ -34,11 +34,21 @@ void Media::LoadDirectory(uint32_t region, Findings* findings) {
   }
 }
 
-void Media::LoadDescriptor(uint32_t region, const SegmentDescriptor& descriptor, Findings* findings) {
+// PMDK stores the two words of an id one after the other: of an allocation or a release whose redo log is pending, a crash may
+// have left the place without the pool.
+ObjectId Media::Complete(uint32_t region, const ObjectId& id) const {
+  if (id.pool != 0 || id.offset == 0) return id;
+  const PoolView pool(images_[region]->base(), images_[region]->bytes());
+  return pool.RedoPending() ? ObjectId{pool.identity(), id.offset} : id;
+}
+
+void Media::LoadDescriptor(uint32_t region, const SegmentDescriptor& on_media, Findings* findings) {
   const RegionImage& image = *images_[region];
+  SegmentDescriptor descriptor = on_media;
+  descriptor.object = Complete(region, on_media.object);
   const auto state = static_cast<SegmentState>(descriptor.state_word & 0xff);
   const auto damaged = [&](const char* what) {
-    const uint64_t offset = static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(&descriptor) - image.base());
+    const uint64_t offset = static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(&on_media) - image.base());
     findings->Add(what, image.Place(offset) + ", segment descriptor");
     directories_are_sound_ = false;
   };

@@ -31,6 +31,7 @@ bool LogReader::MayBeEntry(const LogEntry& entry) const {
 uint64_t LogReader::FindValid(uint64_t from, uint64_t until) const {
   for (uint64_t offset = from; offset < until && offset + sizeof(LogEntry) <= limit_; offset += 8) {
     if (offset % kCacheLine > kLastStart) continue;
+    if (reinterpret_cast<const LogEntry*>(data_ + offset)->shape == 0) continue;  // most often nothing was written here
     const LogEntry* entry = At(offset);
     if (entry != nullptr && MayBeEntry(*entry) && ValidAt(offset)) return offset;
   }

@@ -19,8 +19,10 @@ namespace braiddb::test {
 namespace {
 
 constexpr uint64_t kPage = PoolBytes::kPage;
-// A point at a store is left out while so many lines are dirty: a huge value is being copied.
-constexpr size_t kManyLines = 3000;
+// While so many lines are dirty, a huge value is being copied: no points at stores then, and at few fences. A point holds them
+// all.
+constexpr size_t kManyLines = 1500;
+constexpr uint64_t kOneInFencesThen = 4;
 constexpr uint32_t kCheckAllEvery = 16;  // fences
 
 uint8_t* Reserve(uint64_t bytes) {
@@ -145,7 +147,7 @@ void StoreTracer::StoreWord(uint32_t index, uint64_t offset, uint64_t value, uin
     region.page_state[page] = 3;
   }
   if (inside_ || --until_point_ != 0) return;
-  until_point_ = 1 + NextRandom() % (2 * options_.one_in_stores);
+  until_point_ = 1 + NextRandom() % (2 * options_.one_in_stores * (1 + lines_.size() / 64));
   if (lines_.size() > kManyLines) return;
   Capture(PointKind::kAtStore, {});
 }
@@ -174,7 +176,7 @@ void StoreTracer::Fence() {
   CheckPages(fence_count_ % kCheckAllEvery == 0);
   const FenceSite site = CurrentSite();
   ++fences_[site];
-  const bool capture = NextRandom() % options_.one_in_fences == 0;
+  const bool capture = NextRandom() % (options_.one_in_fences * (lines_.size() > kManyLines ? kOneInFencesThen : 1)) == 0;
   if (capture) Capture(PointKind::kBeforeFence, site);
   auto staged = staged_.find(scheduler::CurrentThread());
   if (options_.eadr) {
