@@ -12,8 +12,7 @@ constexpr uint64_t kPoolHeaderBytes = 4096;
 constexpr uint64_t kPoolHeaderChecked = 2048;  // its checksum covers so much; what follows depends on the machine
 constexpr uint64_t kIdentityOffset = 24;       // 16 bytes
 constexpr uint64_t kDescriptorBytes = 2048;
-constexpr uint64_t kLanesOffset = kPoolHeaderBytes + 1024;
-constexpr uint64_t kLaneCountOffset = kLanesOffset + 8;
+constexpr uint64_t kLaneCountOffset = kPoolLanesOffset + 8;
 constexpr uint64_t kLaneBytes = 3072;
 // The logs in a lane: the internal and the external redo log, the undo log. A log begins with its checksum, 0 when it is empty,
 // and where it goes on; its entries begin behind a header of 64 bytes.
@@ -57,7 +56,7 @@ const char* PoolView::FindDamage() const {
       Word(kPoolHeapSizeOffset) < kHeapHeaderBytes + kZoneHeaderBytes) {
     return "the heap does not end where the parts do";
   }
-  if (Word(kLanesOffset) > heap_begin() || Word(kLaneCountOffset) > (heap_begin() - Word(kLanesOffset)) / kLaneBytes)
+  if (Word(kPoolLanesOffset) > heap_begin() || Word(kLaneCountOffset) > (heap_begin() - Word(kPoolLanesOffset)) / kLaneBytes)
     return "the lanes do not fit the pool";
   if (memcmp(pool_ + heap_begin(), kHeapSignature, sizeof(kHeapSignature)) != 0 ||
       !FletcherMatches(heap_begin(), kHeapHeaderBytes, kHeapHeaderBytes)) {
@@ -75,8 +74,8 @@ uint64_t PoolView::identity() const {
 }
 
 const char* PoolView::FindLaneDamage() const {
-  const uint64_t end = Word(kLanesOffset) + Word(kLaneCountOffset) * kLaneBytes;
-  for (uint64_t lane = Word(kLanesOffset); lane < end; lane += kLaneBytes) {
+  const uint64_t end = Word(kPoolLanesOffset) + Word(kLaneCountOffset) * kLaneBytes;
+  for (uint64_t lane = Word(kPoolLanesOffset); lane < end; lane += kLaneBytes) {
     for (const uint64_t log : kLaneLogs) {
       if (Word(lane + log + kLogNext) != 0) return "a log in a lane of the pool leads elsewhere";
     }
@@ -87,7 +86,7 @@ const char* PoolView::FindLaneDamage() const {
 }
 
 bool PoolView::RedoPending() const {
-  const uint64_t lanes = Word(kLanesOffset);
+  const uint64_t lanes = Word(kPoolLanesOffset);
   for (uint64_t lane = 0; lane < Word(kLaneCountOffset); ++lane) {
     for (const uint64_t log : kLaneLogs) {
       if (Word(lanes + lane * kLaneBytes + log) != 0) return true;

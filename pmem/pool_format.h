@@ -19,6 +19,7 @@ namespace braiddb {
 inline constexpr char kPoolSignature[8] = "PMEMOBJ";
 inline constexpr uint64_t kPoolMajorOffset = 8;
 inline constexpr uint32_t kPoolMajor = 6;
+inline constexpr uint64_t kPoolLanesOffset = 4096 + 1024;
 inline constexpr uint64_t kPoolHeapOffset = 4096 + 1024 + 16;
 inline constexpr uint64_t kPoolRootOffset = 4096 + 2048;
 inline constexpr uint64_t kPoolRootSizeOffset = 4096 + 2048 + 16;

@@ -14,6 +14,8 @@
 #include "braiddb/check.h"
 #include "braiddb/db.h"
 #include "check/media.h"
+#include "pmem/layout_check.h"
+#include "pmem/pool_format.h"
 #include "tests/mutation/mutation_database.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
@@ -259,6 +261,28 @@ TEST_F(CheckDatabaseTest, ALeakedSegmentIsFound) {
     return;
   }
   FAIL() << "no free segment";
+}
+
+// PMDK clears a released segment's id word by word. Cut between the two, with the redo log in a lane, that is no damage; without
+// the log it is.
+TEST_F(CheckDatabaseTest, AnIdThatAReleaseHasHalfClearedIsSound) {
+  ASSERT_NO_FATAL_FAILURE(Make(Life::kClosed));
+  const auto media = Load();
+  ASSERT_NE(media, nullptr);
+  const RegionImage& image = *media->image(0);
+  const auto word_at = [&](uint64_t offset) { return LoadRelaxed(reinterpret_cast<const uint64_t*>(image.base() + offset)); };
+  const ObjectId link = reinterpret_cast<const RegionRoot*>(image.base() + word_at(kPoolRootOffset))->directory;
+  const auto* const block = reinterpret_cast<const DirectoryBlock*>(image.base() + AlignToLine(link.offset));
+  const auto* descriptor = std::begin(block->descriptors);
+  while (descriptor->object.offset == 0) ++descriptor;
+  const auto place_of = [&](const void* address) {
+    return PmPtr(0, static_cast<uint64_t>(static_cast<const uint8_t*>(address) - image.base()));
+  };
+  Change(*media, place_of(&descriptor->object.pool), [](uint64_t) { return 0; });
+  EXPECT_TRUE(Names(Check(), "the checksum of a segment descriptor is wrong"));
+  Change(*media, PmPtr(0, word_at(kPoolLanesOffset)), [](uint64_t) { return 1; });
+  const CheckReport report = Check();
+  EXPECT_TRUE(report.sound()) << report.findings.front().what << ": " << report.findings.front().where;
 }
 
 TEST_F(CheckDatabaseTest, FilesThatAreNotAsTheyShouldBe) {

@@ -26,7 +26,7 @@ class Judge {
   }
 
   Result OpenAndRead(const std::string& path) const {
-    Options options = database_.MakeOptions();
+    Options options = database_.options();
     options.create_if_missing = false;
     options.verify_at_open = strict_;
     std::unique_ptr<DB> db;

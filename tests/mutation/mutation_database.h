@@ -35,12 +35,14 @@ inline const char* NameOf(Life life) {
 // The last write of each thread may be missing after damage: what is damaged there cannot be told from a write that was cut off.
 class MutationDatabase {
  public:
+  static constexpr uint32_t kRegions = 2;
   static constexpr uint64_t kKeys = 600;  // all keys are NumberedKeys below this, or optional
 
-  MutationDatabase(Life life, uint32_t regions) : life_(life), regions_(regions) { Plan(); }
+  explicit MutationDatabase(Life life, uint32_t regions = kRegions) : life_(life), regions_(regions) { Plan(); }
 
-  Options MakeOptions() const {
-    Options options = TinyOptions(regions_);
+  Options options() const { return MakeOptions(regions_); }
+  static Options MakeOptions(uint32_t regions = kRegions) {
+    Options options = TinyOptions(regions);
     options.disable_auto_compaction = true;
     options.checkpoint_tables = 1000;
     options.max_region_size = 64ull << 20;
@@ -115,7 +117,7 @@ class MutationDatabase {
 
   int Live(const std::string& path, const std::string& older) const {
     std::unique_ptr<DB> db;
-    if (!DB::Open(MakeOptions(), path, &db).ok()) return 1;
+    if (!DB::Open(options(), path, &db).ok()) return 1;
     int merges = 0;
     const char* const point = life_ == Life::kMerging ? "MergeJournal::Apply:Recorded" : "MergeJournal::Apply:Done";
     SyncPoints::Instance().SetCallback(point, [&](void*) {
