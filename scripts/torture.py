@@ -124,9 +124,7 @@ def mutation_part(options) -> Part:
     return Part("mutation", "opens", jobs, read)
 
 
-def coverage_part(options) -> Part | None:
-    if not os.access("scripts/coverage", os.X_OK):
-        return None
+def coverage_part(options) -> Part:
     jobs = [Job("coverage", ["scripts/coverage"], 1)]
     return Part("coverage", "runs", jobs, lambda log: {"runs": 0, "violations": 0}, parallel=False)
 
@@ -288,9 +286,6 @@ def main() -> int:
         if campaign.stopped or (options.parts and name not in options.parts):
             continue
         part = makers[name](options)
-        if part is None:
-            print("torture: there is no scripts/coverage: left out")
-            continue
         print(f"==== torture: {name}", flush=True)
         outcomes.append(campaign.run(part))
     print_table(outcomes, options)
