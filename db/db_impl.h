@@ -1,4 +1,5 @@
-// DBImpl: a database, put together from its parts. By verb: open.cc, write.cc, read.cc, background.cc, admin.cc.
+// DBImpl: a database, put together from its parts. By verb: open.cc, write.cc, read.cc, flush.cc, compact.cc, reclaim.cc, admin.cc; what
+// the background threads share: background.cc.
 //
 // LOCKS, in the order in which they are taken
 //   compaction_mutex_  one compaction at a time
@@ -114,30 +115,36 @@ class DBImpl final : public DB {
   Status ReadKey(const ReadOptions& options, Slice key, const Deliver& deliver);
   uint64_t RegisterSnapshot();
 
-  // ---- background.cc
+  // ---- flush.cc
   struct PendingFlush {
     std::shared_ptr<Memtable> memtable;
     uint64_t last_announced;  // flush when no write that announced this number or less is in flight
   };
   void FlushLoop();
-  void CompactionLoop();
   void FlushUntilStopped();
-  void CompactUntilStopped();
   void FlushOne(const PendingFlush& pending);
   // Rotates, flushes and checkpoints what was written before the call; *last_id: the last memtable of that.
   Status FlushWritten(uint64_t* last_id);
   Status CheckpointTables();
-  Status CompactTables();
-  Status MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, PmPtr progress, uint64_t merge_id);
-  Status SweepRange(const Slice* begin, const Slice* end);
-  Status FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, const ZipperStats& stats);
-  void InstallLastLevel(size_t merged_tables);
-  ZipperContext MakeZipperContext(const VersionFilter* filter);
-  void ReclaimSegments();
-  // Counts entries of segments from before this open, one segment a call; false when there is none left.
-  bool AccountOneSegment();
+
+  // ---- compact.cc
+  void CompactionLoop();
+  void CompactUntilStopped();
   bool CompactionWanted() const;
   bool CompactionIdle() const;
+  ZipperContext MakeZipperContext(const VersionFilter* filter);
+  Status CompactTables();
+  Status MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, PmPtr progress, uint64_t merge_id);
+  Status FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, const ZipperStats& stats);
+  void InstallLastLevel(size_t merged_tables);
+  Status SweepRange(const Slice* begin, const Slice* end);
+
+  // ---- reclaim.cc
+  // Counts entries of segments from before this open, one segment a call; false when there is none left.
+  bool AccountOneSegment();
+  void ReclaimSegments();
+
+  // ---- background.cc
   // Throws std::bad_alloc before it has changed anything. REQUIRES: view_mutex_
   void InstallView(std::shared_ptr<ReadView> view);
   void NotifyWork();

@@ -1,0 +1,233 @@
+// Compaction: tables of L0 are merged into the last level.
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "db/db_impl.h"
+#include "db/no_memory.h"
+#include "util/format.h"
+#include "util/mutant.h"
+#include "util/thread_priority.h"
+
+namespace braiddb {
+namespace {
+
+// The plan of a merge grows with the square of its tables; the longer a merge, the longer what it frees is held.
+constexpr size_t kMaxMergedTables = 64;
+
+}  // namespace
+
+bool DBImpl::CompactionWanted() const {
+  return !options_.disable_auto_compaction && !write_failed_.load(std::memory_order_acquire) &&
+         l0_count_.load(std::memory_order_acquire) >= options_.l0_compaction_trigger;
+}
+
+// A merge that did not end is resumed by the next open.
+void DBImpl::CompactionLoop() {
+  pthread_setname_np(pthread_self(), "braid-compact");
+  // Where CPUs are scarce, writers and readers come first: a merge that comes later costs less than a write that waits.
+  LowerThreadPriority();
+  try {
+    CompactUntilStopped();
+  } catch (const std::bad_alloc&) {
+    SetBackgroundError(NoMemory());
+  }
+}
+
+void DBImpl::CompactUntilStopped() {
+  bool more_to_account = true;
+  if (!resume_merge_ && counters_.l1_entries.load() > 0) {  // an index makes reads faster; the open did not wait for it
+    std::lock_guard lock(compaction_mutex_);
+    InstallLastLevel(0);
+  }
+  for (;;) {
+    {
+      std::unique_lock lock(work_mutex_);
+      compaction_running_ = false;
+      work_changed_.notify_all();
+      const auto wanted = [this] { return stopping_.load(std::memory_order_acquire) || CompactionWanted(); };
+      if (!more_to_account) work_changed_.wait(lock, wanted);
+      if (stopping_.load(std::memory_order_acquire)) return;
+      compaction_running_ = CompactionWanted();
+    }
+    std::lock_guard lock(compaction_mutex_);
+    if (CompactionWanted()) {
+      Status status = CompactTables();
+      if (!status.ok() && !status.IsAborted()) SetBackgroundError(status);
+    } else if (!options_.disable_auto_compaction) {
+      more_to_account = AccountOneSegment();
+    } else {
+      more_to_account = false;
+    }
+  }
+}
+
+ZipperContext DBImpl::MakeZipperContext(const VersionFilter* filter) {
+  return ZipperContext{regions_.get(),
+                       &order_,
+                       segments_.get(),
+                       &l1_->list(),
+                       counters_.l1_entries.load(std::memory_order_relaxed),
+                       &journal_,
+                       filter,
+                       options_.compaction_threads,
+                       &stopping_,
+                       &settled_entries_};
+}
+
+// A merge that was begun and is not at its end, only the next open can resume: nobody may begin another one before the
+// background error is set. So that is done here, under the lock.
+// REQUIRES: compaction_mutex_, and no background error.
+Status DBImpl::CompactTables() try {
+  std::vector<std::shared_ptr<PmTable>> tables;  // oldest first
+  uint64_t merge_id = 0;
+  PmPtr progress;
+  if (resume_merge_) {
+    std::lock_guard lock(manifest_mutex_);
+    std::lock_guard view_lock(view_mutex_);
+    merge_id = manifest_state_.merge_id;
+    progress = resume_progress_;
+    const auto& l0 = current_view_->l0;
+    for (uint32_t i = 0; i < manifest_state_.merging_tables; ++i) tables.push_back(l0[l0.size() - 1 - i]);
+  } else {
+    Status status = CheckpointTables();
+    if (!status.ok()) return status;
+    std::lock_guard lock(manifest_mutex_);
+    {
+      std::lock_guard view_lock(view_mutex_);
+      for (auto table = current_view_->l0.rbegin(); table != current_view_->l0.rend(); ++table) {
+        if (!(*table)->checkpointed.load(std::memory_order_acquire) || tables.size() == kMaxMergedTables) break;
+        tables.push_back(*table);
+      }
+    }
+    if (tables.empty()) return Status::OK();
+    ManifestState state = manifest_state_;
+    merge_id = state.next_id++;
+    state.merge_id = merge_id;
+    state.merging_tables = static_cast<uint32_t>(tables.size());
+    // ORDER: the MANIFEST knows of the merge before its first store. [CC-4]
+    if (!BRAIDDB_MUTANT("merge-not-announced")) status = manifest_.Commit(state);
+    if (!status.ok()) return status;
+    manifest_state_ = std::move(state);
+  }
+  return MergeTables(tables, progress, merge_id);
+} catch (const std::bad_alloc&) {
+  SetBackgroundError(NoMemory());
+  return NoMemory();
+}
+
+Status DBImpl::MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, PmPtr progress, uint64_t merge_id) {
+  const auto start = std::chrono::steady_clock::now();
+  const VersionFilter filter(snapshots_.Copy());
+  journal_.Begin(merge_id);
+  std::vector<const PmTable*> inputs;
+  for (const auto& table : tables) inputs.push_back(table.get());
+  ZipperStats stats;
+  Status status = RunZipper(MakeZipperContext(&filter), inputs, progress, &stats);
+  counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
+  if (!status.ok()) return status;
+  status = FinishMerge(tables, stats);
+  if (!status.ok()) return status;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  Log(Format("compaction %llu: %zu tables, %llu entries merged, %llu dropped, %llu unlinked, %.3f s",
+             static_cast<unsigned long long>(merge_id), tables.size(), static_cast<unsigned long long>(stats.merged),
+             static_cast<unsigned long long>(stats.dropped), static_cast<unsigned long long>(stats.unlinked), seconds));
+  ReclaimSegments();
+  return Status::OK();
+}
+
+// ORDER   All of the merge is durable (its last batch ended with a fence) before the MANIFEST forgets the tables. [CC-4]
+Status DBImpl::FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, const ZipperStats& stats) {
+  {
+    std::lock_guard lock(manifest_mutex_);
+    ManifestState state = manifest_state_;
+    state.tables.erase(state.tables.begin(), state.tables.begin() + static_cast<std::ptrdiff_t>(tables.size()));
+    state.merge_id = 0;
+    state.merging_tables = 0;
+    state.l1_entries += stats.merged;
+    state.l1_entries -= std::min(state.l1_entries, stats.unlinked);
+    Status status = manifest_.Commit(state);
+    if (!status.ok()) return status;
+    manifest_state_ = std::move(state);
+    counters_.l1_entries.store(manifest_state_.l1_entries, std::memory_order_relaxed);
+  }
+  resume_merge_ = false;
+  counters_.compactions.fetch_add(tables.empty() ? 0 : 1, std::memory_order_relaxed);
+  counters_.merged.fetch_add(stats.merged, std::memory_order_relaxed);
+  counters_.dropped.fetch_add(stats.dropped + stats.unlinked, std::memory_order_relaxed);
+  InstallLastLevel(tables.size());
+  NotifyWork();  // who waits for the merge of these tables may have waited for another thread to make it
+  return Status::OK();
+}
+
+// The new index goes with the view that no longer has the tables; see TallIndex.
+// REQUIRES: compaction_mutex_, and no merge is running.
+void DBImpl::InstallLastLevel(size_t merged_tables) {
+  l1_ = l1_->WithIndex(counters_.l1_entries.load(std::memory_order_relaxed), options_.l1_index_size);
+  std::lock_guard lock(view_mutex_);
+  auto view = std::make_shared<ReadView>(*current_view_);
+  view->l0.resize(view->l0.size() - merged_tables);
+  view->l1 = l1_;
+  InstallView(view);
+  settled_entries_.store(0, std::memory_order_relaxed);
+}
+
+// REQUIRES: as CompactTables, and no merge to resume.
+Status DBImpl::SweepRange(const Slice* begin, const Slice* end) try {
+  const VersionFilter filter(snapshots_.Copy());
+  {
+    std::lock_guard lock(manifest_mutex_);
+    ManifestState state = manifest_state_;
+    state.merge_id = state.next_id++;
+    state.merging_tables = 0;
+    Status status = manifest_.Commit(state);
+    if (!status.ok()) return status;
+    manifest_state_ = std::move(state);
+    journal_.Begin(manifest_state_.merge_id);
+  }
+  ZipperStats stats;
+  Status status = SweepLastLevel(MakeZipperContext(&filter), begin, end, &stats);
+  counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
+  if (!status.ok()) return status;
+  status = FinishMerge({}, stats);
+  if (status.ok()) ReclaimSegments();
+  return status;
+} catch (const std::bad_alloc&) {
+  SetBackgroundError(NoMemory());
+  return NoMemory();
+}
+
+Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* begin, const Slice* end) try {
+  uint64_t last_id = 0;
+  Status status = FlushWritten(&last_id);
+  if (!status.ok()) return status;
+  std::lock_guard lock(compaction_mutex_);
+  if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
+  while (status.ok() && oldest_l0_id_.load(std::memory_order_acquire) <= last_id) status = CompactTables();
+  if (status.ok() && resume_merge_) status = CompactTables();
+  if (status.ok() && options.sweep_last_level) status = SweepRange(begin, end);
+  while (status.ok() && AccountOneSegment()) {
+  }
+  if (status.ok()) ReclaimSegments();
+  epochs_.Reclaim();
+  if (!status.ok() && !status.IsAborted()) SetBackgroundError(status);
+  return status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+bool DBImpl::CompactionIdle() const { return !compaction_running_ && !CompactionWanted(); }
+
+Status DBImpl::WaitForCompaction() try {
+  std::unique_lock lock(work_mutex_);
+  work_changed_.wait(lock, [this] {
+    if (!background_error_.ok() || stopping_.load(std::memory_order_acquire)) return true;
+    return immutable_count_.load(std::memory_order_acquire) == 0 && !flush_running_ && CompactionIdle();
+  });
+  return background_error_;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,152 @@
+// Flush and checkpoint: full memtables become tables of L0.
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "compaction/checkpoint.h"
+#include "compaction/flush_job.h"
+#include "db/db_impl.h"
+#include "db/no_memory.h"
+#include "util/mutant.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+namespace {
+
+// Segments kept ready per region, so that writers do not wait for the pool to grow.
+constexpr uint32_t kSpareSegments = 2;
+
+}  // namespace
+
+// What is not flushed stays in its memtable and in the log.
+void DBImpl::FlushLoop() {
+  pthread_setname_np(pthread_self(), "braid-flush");
+  try {
+    FlushUntilStopped();
+  } catch (const std::bad_alloc&) {
+    SetBackgroundError(NoMemory());
+  }
+}
+
+void DBImpl::FlushUntilStopped() {
+  for (;;) {
+    {
+      std::unique_lock lock(work_mutex_);
+      flush_running_ = false;
+      work_changed_.notify_all();
+      work_changed_.wait(lock, [this] {
+        return stopping_.load(std::memory_order_acquire) || immutable_count_.load(std::memory_order_acquire) > 0;
+      });
+      if (immutable_count_.load(std::memory_order_acquire) == 0) return;  // stopping, and nothing is left to flush
+      flush_running_ = true;
+    }
+    PendingFlush pending;
+    {
+      std::lock_guard lock(view_mutex_);
+      pending = pending_flushes_.front();
+    }
+    FlushOne(pending);
+    epochs_.Reclaim();
+    for (uint32_t region = 0; region < regions_->count(); ++region) segments_->PrepareSpares(region, kSpareSegments);
+  }
+}
+
+void DBImpl::FlushOne(const PendingFlush& pending) {
+  if (!BRAIDDB_MUTANT("flush-before-writers-left")) WaitWriters(pending.last_announced);
+  const VersionFilter filter(snapshots_.Copy());
+  FlushResult flushed = FlushMemtable(pending.memtable.get(), regions_.get(), &order_, *segments_, filter, l0_index_.get());
+  BRAIDDB_SYNC_POINT("DBImpl::FlushOne:Linked");
+  size_t waiting_for_checkpoint = 0;
+  {
+    std::lock_guard lock(view_mutex_);
+    auto view = std::make_shared<ReadView>(*current_view_);
+    view->immutables.pop_back();
+    view->l0.insert(view->l0.begin(), flushed.table);
+    for (const auto& table : view->l0) waiting_for_checkpoint += !table->checkpointed.load(std::memory_order_relaxed);
+    InstallView(view);
+    pending_flushes_.erase(pending_flushes_.begin());
+  }
+  counters_.flushes.fetch_add(1, std::memory_order_relaxed);
+  counters_.flushed_entries.fetch_add(flushed.table->entries, std::memory_order_relaxed);
+  counters_.dropped.fetch_add(flushed.dropped, std::memory_order_relaxed);
+  if (waiting_for_checkpoint >= options_.checkpoint_tables) {
+    Status status = CheckpointTables();
+    if (!status.ok()) SetBackgroundError(status);
+  }
+  flushed_memtable_id_.store(pending.memtable->id(), std::memory_order_release);
+  immutable_count_.fetch_sub(1, std::memory_order_release);
+  NotifyWork();
+}
+
+// STEPS   1 flush the log space of the tables, oldest first  2 list them in the MANIFEST and move the log boundary.
+// ORDER   1 before 2 (PersistTablePointers ends with a fence). [CC-3]
+Status DBImpl::CheckpointTables() {
+  std::lock_guard lock(manifest_mutex_);
+  std::vector<std::shared_ptr<PmTable>> tables;
+  {
+    std::lock_guard view_lock(view_mutex_);
+    for (auto table = current_view_->l0.rbegin(); table != current_view_->l0.rend(); ++table) {
+      if (!(*table)->checkpointed.load(std::memory_order_relaxed)) tables.push_back(*table);
+    }
+  }
+  ManifestState state = manifest_state_;
+  std::vector<std::shared_ptr<PmTable>> listed;
+  uint64_t lines = 0;
+  for (const auto& table : tables) {
+    if (state.tables.size() == kMaxManifestTables) break;  // the rest waits for a merge; its log stays behind the boundary
+    Status status =
+        BRAIDDB_MUTANT("checkpoint-pointers-last") ? Status::OK() : PersistTablePointers(*table, regions_->persistence(), &lines);
+    if (!status.ok()) return status;
+    state.tables.push_back({table->id(), table->boundary(), table->entries, table->heads()});
+    if (!BRAIDDB_MUTANT("boundary-stays")) state.log_boundary = table->boundary();
+    if (BRAIDDB_MUTANT("boundary-too-far")) state.log_boundary = next_sequence_.load();
+    listed.push_back(table);
+  }
+  if (listed.empty()) return Status::OK();
+  state.next_id = std::max(state.next_id, listed.back()->id() + 1);
+  Status status = manifest_.Commit(state);
+  if (!status.ok()) return status;
+  manifest_state_ = std::move(state);
+  for (const auto& table : listed) {
+    if (BRAIDDB_MUTANT("checkpoint-pointers-last")) status = PersistTablePointers(*table, regions_->persistence(), &lines);
+    table->extents.clear();
+    table->checkpointed.store(true, std::memory_order_release);
+  }
+  counters_.checkpoints.fetch_add(1, std::memory_order_relaxed);
+  counters_.flushed_lines.fetch_add(lines, std::memory_order_relaxed);
+  return Status::OK();
+}
+
+Status DBImpl::Flush() try {
+  uint64_t last_id = 0;
+  return FlushWritten(&last_id);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status DBImpl::FlushWritten(uint64_t* last_id) {
+  const Memtable* active = nullptr;
+  {
+    std::lock_guard lock(view_mutex_);
+    if (next_sequence_.load(std::memory_order_seq_cst) > active_first_sequence_) active = active_.load(std::memory_order_relaxed);
+  }
+  if (active != nullptr) {
+    Status status = RotateMemtable(active);
+    if (!status.ok()) return status;
+  }
+  {
+    std::lock_guard lock(view_mutex_);
+    *last_id = last_rotated_id_;
+  }
+  {
+    std::unique_lock lock(work_mutex_);
+    work_changed_.wait(
+        lock, [&] { return flushed_memtable_id_.load(std::memory_order_acquire) >= *last_id || !background_error_.ok(); });
+    if (!background_error_.ok()) return background_error_;
+  }
+  Status status = CheckpointTables();
+  if (!status.ok()) SetBackgroundError(status);
+  return status;
+}
+
+}  // namespace braiddb

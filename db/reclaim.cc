@@ -1,0 +1,61 @@
+// Reclamation: segments in which nothing lives any more come back.
+#include "db/db_impl.h"
+#include "db/no_memory.h"
+#include "log/log_reader.h"
+
+namespace braiddb {
+
+bool DBImpl::AccountOneSegment() {
+  while (!unaccounted_.empty()) {
+    Segment* segment = unaccounted_.back();
+    unaccounted_.pop_back();
+    if (segment->state() != SegmentState::kSealed) continue;
+    LogReader reader(*segment, segment->sealed_bytes());
+    uint64_t entries = 0;
+    uint64_t dead = 0;
+    while (const LogEntry* entry = reader.NextTrusted()) {
+      ++entries;
+      dead += entry->is_dead();
+    }
+    segment->dead_entries.store(dead, std::memory_order_relaxed);
+    segment->entries.store(entries, std::memory_order_relaxed);
+    return true;
+  }
+  return false;
+}
+
+// A segment whose entries are all dead is released when every reader that may be inside has left. The counters are hints; the
+// marks, which became durable with the unlinking, decide. [CC-7]
+// REQUIRES: compaction_mutex_
+void DBImpl::ReclaimSegments() {
+  uint64_t boundary = 0;
+  {
+    std::lock_guard lock(manifest_mutex_);
+    boundary = manifest_state_.log_boundary;
+  }
+  segments_->ForEachUsed([&](Segment* segment) {
+    const uint64_t entries = segment->entries.load(std::memory_order_relaxed);
+    if (segment->state() != SegmentState::kSealed || entries == 0 || segment->sealed_last_sequence() >= boundary) return;
+    if (segment->dead_entries.load(std::memory_order_relaxed) < entries) return;
+    LogReader reader(*segment, segment->sealed_bytes());
+    while (const LogEntry* entry = reader.NextTrusted()) {
+      if (!entry->is_dead()) {
+        Log("reclaim: a segment's counters and marks disagree; it is kept");
+        segment->dead_entries.store(0, std::memory_order_relaxed);
+        return;
+      }
+    }
+    segment->entries.store(0, std::memory_order_relaxed);  // not a candidate again
+    epochs_.RetirePinned([this, segment] {
+      try {
+        Status status = segments_->Release(segment);
+        if (!status.ok()) SetBackgroundError(status);
+      } catch (const std::bad_alloc&) {
+        SetBackgroundError(NoMemory());  // it is free on media or not; the next open knows
+      }
+    });
+  });
+  epochs_.Reclaim();
+}
+
+}  // namespace braiddb
