@@ -1,5 +1,5 @@
-// DBImpl: a database, put together from its parts. By verb: open.cc, write.cc, read.cc, flush.cc, compact.cc, reclaim.cc, admin.cc; what
-// the background threads share: background.cc.
+// DBImpl: a database, put together from its parts. By verb: open.cc, write.cc, read.cc, flush.cc, compact.cc, reclaim.cc,
+// admin.cc; what the background threads share: background.cc.
 //
 // LOCKS, in the order in which they are taken
 //   compaction_mutex_  one compaction at a time
