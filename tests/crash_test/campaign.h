@@ -21,11 +21,11 @@ struct CampaignOptions {
   uint64_t databases = 0;  // stop after so many; 0: no limit
   uint64_t images = 2000;  // stop when so many first and, with depth > 1, second images were looked at
   uint64_t ops = 200;      // of each of the two writers of a database
-  uint64_t images_per_database = 3000;
+  uint64_t images_per_database = 1500;
   uint32_t images_per_point = 4;
   uint32_t depth = 2;          // crashes in a row
-  uint32_t lives_one_in = 24;  // images that go on working and may be cut by the next crash
-  uint32_t images_per_life = 26;
+  uint32_t lives_one_in = 64;  // images that go on working and may be cut by the next crash
+  uint32_t images_per_life = 70;
   uint32_t regions = 0;         // 0: one or two, by database
   int eadr = -1;                // 0, 1, or by database (one in five)
   uint64_t first_database = 0;  // begin with this one
