@@ -53,7 +53,8 @@ const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t c
     uint32_t column = 0;
     for (; count > 0; --count) {
       const uint64_t slot = matches[count - 1];
-      if (newest != nullptr && ColumnOf(slot) != column) break;
+      // No break: a slot of another key with this tag may stand between two of this key.
+      if (newest != nullptr && ColumnOf(slot) != column) continue;
       const PmPtr pointer = PointerOf(slot);
       const auto* entry = regions_->Resolve<LogEntry>(pointer);
       const bool local = pointer.region() == home;

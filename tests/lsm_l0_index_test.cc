@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
+#include <string>
 #include <thread>
 
 #include "lsm/l0_index.h"
@@ -125,6 +127,42 @@ TEST_P(L0IndexTest, NeverFindsWhatADroppedTombstoneHides) {
   }
   reader.join();
   EXPECT_EQ(wrong, 0);
+}
+
+// A key's slots go on in the next bucket, and one of another key with the same tag may stand there between them.
+TEST_P(L0IndexTest, AnotherKeyWithTheSameTagDoesNotHideTheNewestVersion) {
+  constexpr uint64_t kTwoBuckets = 8;
+  const auto tag = [](const std::string& key) { return L0Index::Hash(key) >> 50; };
+  const auto bucket = [](const std::string& key) { return L0Index::Hash(key) & 1; };
+  std::map<uint64_t, std::string> in_first;  // by tag
+  std::string key, other;
+  for (uint64_t i = 0; other.empty(); ++i) {
+    const std::string candidate = NumberedKey(i);
+    const auto same = in_first.find(tag(candidate));
+    if (bucket(candidate) == 0) {
+      in_first.emplace(tag(candidate), candidate);
+    } else if (same != in_first.end()) {
+      key = same->second, other = candidate;
+    }
+  }
+  in_first.erase(tag(key));
+  ASSERT_GE(in_first.size(), 7u);
+
+  const auto index = L0Index::Create(store_.regions(), kTwoBuckets);
+  ASSERT_NE(index, nullptr);
+  uint64_t sequence = 0;
+  const auto add = [&](uint32_t column, const std::string& of, uint64_t number) {
+    store_.Write({of, number});
+    EXPECT_TRUE(index->Add(column, L0Index::Hash(of), store_.Find(number)));
+  };
+  auto filler = in_first.begin();
+  for (int i = 0; i < 7; ++i, ++filler) add(0, filler->second, ++sequence);
+  add(0, other, ++sequence);
+  add(1, key, 20);  // takes the last slot of the first bucket
+  add(1, key, 19);  // comes behind the other key
+  LookupTrace trace;
+  EXPECT_EQ(Find(*index, key, kMaxSequence, UINT32_MAX, &trace), 20u);
+  EXPECT_EQ(Find(*index, other, kMaxSequence, UINT32_MAX, &trace), sequence);
 }
 
 // A table that turns out larger than announced makes the index overflow: the table stays without one, the others keep theirs.
