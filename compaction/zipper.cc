@@ -21,8 +21,6 @@ namespace {
 constexpr uint64_t kStoresPerStep = 2 * kMaxHeight + 2;
 // … and then a commit, to the checksums of the heads.
 constexpr uint64_t kStoresPerCommit = kMaxRegions;
-// More steps than any search takes: a damaged pointer leads in a circle.
-constexpr uint64_t kMostSteps = uint64_t{1} << 26;
 
 // One version of the key that is being merged, newest first in a group.
 struct Version {
@@ -78,7 +76,7 @@ class Merger {
     for (uint32_t layer = kMaxHeight - 1;; --layer) {
       if (layer == 0 && tower == HeadTower(region)) tower = HeadTower(0);
       for (PmPtr next = batch_.Next(tower, layer); next; next = batch_.Next(tower, layer)) {
-        if (!IsEntry(next, layer) || ++steps == kMostSteps) {
+        if (!IsEntry(next, layer) || InACircle(*context_.regions, ++steps)) {
           damaged_ = true;
           return tower;
         }

@@ -14,8 +14,6 @@ constexpr size_t kLanes = 16;
 // Steps to the right on one layer before a lane climbs to a higher one.
 constexpr uint32_t kStepsBeforeClimb = 6;
 constexpr uint64_t kTowerOffset = offsetof(LogEntry, next);
-// More steps than any search takes.
-constexpr uint64_t kMostSteps = uint64_t{1} << 26;
 
 // One search at a time, advanced from one memory access to the next.
 //
@@ -127,7 +125,7 @@ class Lane {
 
   void Compare() {
     const auto* node = regions_.Resolve<LogEntry>(candidate_);
-    if (!IsEntry(candidate_, layer_) || ++visited_ == kMostSteps) return Fail();
+    if (!IsEntry(candidate_, layer_) || InACircle(regions_, ++visited_)) return Fail();
     if (BeforeTarget(*node)) {
       tower_ = candidate_ + kTowerOffset;
       moved_ = true;
@@ -195,7 +193,7 @@ class Lane {
     bool key_below = false;
     // Versions of the key that the last level has follow at once.
     for (uint64_t raw = bound_; raw != 0;) {
-      if (!regions_.Holds(PmPtr(raw)) || !IsEntry(PmPtr(raw), 0) || ++visited_ == kMostSteps) return Fail();
+      if (!regions_.Holds(PmPtr(raw)) || !IsEntry(PmPtr(raw), 0) || InACircle(regions_, ++visited_)) return Fail();
       const auto* node = regions_.Resolve<LogEntry>(PmPtr(raw));
       if (order_.Prefix(node->key()) != prefix_ || order_.Compare(node->key(), key_) != 0) break;
       key_below = true;
@@ -216,7 +214,7 @@ class Lane {
   bool CatchUp(uint32_t layer) {
     PmPtr& tower = rightmost(layer);
     for (uint64_t next = LoadNext(tower, layer); next != 0; next = LoadNext(tower, layer)) {
-      if (!regions_.Holds(PmPtr(next)) || !IsEntry(PmPtr(next), layer) || ++visited_ == kMostSteps) return false;
+      if (!regions_.Holds(PmPtr(next)) || !IsEntry(PmPtr(next), layer) || InACircle(regions_, ++visited_)) return false;
       if (!BeforeTarget(*regions_.Resolve<LogEntry>(PmPtr(next)))) break;
       tower = PmPtr(next) + kTowerOffset;
     }

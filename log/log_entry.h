@@ -32,6 +32,7 @@
 #include "index/key_order.h"
 #include "pmem/persistence.h"
 #include "pmem/pm_ptr.h"
+#include "pmem/region_set.h"
 #include "util/mutant.h"
 
 namespace braiddb {
@@ -95,6 +96,14 @@ inline constexpr uint64_t LogEntrySize(uint32_t height, uint64_t key_size, uint6
   return (sizeof(LogEntry) + 8ull * height + key_size + value_size + 7) & ~7ull;
 }
 inline uint64_t LogEntrySize(const LogEntry& entry) { return LogEntrySize(entry.height(), entry.key_size(), entry.value_size); }
+
+// Whether a walk along a list has taken more steps than the regions have room for entries, each on all its layers: then a damaged
+// pointer leads in a circle. Looked at once in a million steps.
+inline bool InACircle(const RegionSet& regions, uint64_t steps) {
+  constexpr uint64_t kStepsBetween = uint64_t{1} << 20;
+  if (__builtin_expect(steps % kStepsBetween != kStepsBetween - 1, 1)) return false;
+  return steps / kMaxHeight > regions.MappedBytes() / LogEntrySize(1, 0, 0);
+}
 
 // The farthest into a cache line that an entry may begin. With it, tall entries (a little over a line) and short ones
 // share lines, and 8-byte keys and values take 64 bytes on average.

@@ -370,6 +370,12 @@ bool RegionSet::Contains(PmPtr p, uint64_t bytes) const {
   return p.offset() < end && bytes <= end - p.offset();
 }
 
+uint64_t RegionSet::MappedBytes() const {
+  uint64_t bytes = 0;
+  for (uint32_t region = 0; region < count_; ++region) bytes += ends_[region]->load(std::memory_order_relaxed);
+  return bytes;
+}
+
 Status RegionSet::DamagedList() {
   return Status::Corruption(
       "a pointer of a list is damaged; restore the database from a copy, or save what is intact with braiddb repair");

@@ -84,6 +84,8 @@ class RegionSet {
 
   // Whether something may begin there: cheap enough to look at a pointer of a list before it is followed.
   bool Holds(PmPtr p) const { return p.region() < count_ && p.offset() < ends_[p.region()]->load(std::memory_order_relaxed); }
+  // Bytes of files that all regions take.
+  uint64_t MappedBytes() const;
   // What follows pointers tells here that one is damaged: Status has no place on the way.
   void NoteDamage() const { damage_seen_.store(true, std::memory_order_release); }
   bool damage_seen() const { return damage_seen_.load(std::memory_order_acquire); }

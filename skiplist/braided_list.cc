@@ -10,8 +10,6 @@ const LogEntry* EntryOfTower(const uint64_t* tower) {
 // Steps along the bottom layer after which a search climbs the tower it stands on, whatever its region: where the reader's own
 // region has few entries, the others' upper layers lead on.
 constexpr uint32_t kBottomSteps = 8;
-// More steps than any search takes: a damaged pointer leads in a circle.
-constexpr uint64_t kMostSteps = uint64_t{1} << 26;
 
 // After a step to `entry` on *layer. A search that has climbed goes on climbing, so that its way is logarithmic; one that comes
 // from above meets no taller entry.
@@ -36,7 +34,7 @@ LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, Loo
     for (;;) {
       const uint64_t raw = LoadAcquire(&tower[layer]) & ~LogEntry::kTagBits;
       if (raw == 0 || raw == bound) break;
-      if (__builtin_expect(!regions_->Holds(PmPtr(raw)) || visited == kMostSteps, 0)) {
+      if (__builtin_expect(!regions_->Holds(PmPtr(raw)) || InACircle(*regions_, visited), 0)) {
         regions_->NoteDamage();
         return nullptr;
       }
@@ -77,7 +75,7 @@ LogEntry* BraidedList::LastWhere(const Start& start, const Before& before) const
   for (uint32_t layer = start.layer + 1; layer-- > 0;) {
     if (layer == 0) tower = BottomStart(tower, start.region);
     for (LogEntry* next = Load(tower, layer); next != nullptr && before(*next); next = Load(tower, layer)) {
-      if (++steps == kMostSteps) {
+      if (InACircle(*regions_, ++steps)) {
         regions_->NoteDamage();
         return nullptr;
       }
