@@ -6,13 +6,12 @@
 
 #include "tests/crash_test/campaign.h"
 #include "tests/crash_test/mutants.h"
+#include "tests/support/campaign_flags.h"
 
 namespace {
 
 namespace po = boost::program_options;
 using braiddb::test::CampaignOptions;
-
-constexpr int kUsageError = 2;
 
 po::options_description Describe(CampaignOptions* options) {
   po::options_description description(
@@ -50,17 +49,7 @@ int main(int argc, char** argv) {
   CampaignOptions options;
   const po::options_description description = Describe(&options);
   po::variables_map values;
-  try {
-    po::store(po::command_line_parser(argc, argv).options(description).run(), values);
-    po::notify(values);
-  } catch (const po::error& error) {
-    std::cerr << "crash_test: " << error.what() << "; --help lists the options\n";
-    return kUsageError;
-  }
-  if (values.count("help") != 0) {
-    std::cout << description;
-    return 0;
-  }
+  if (const auto exit_code = braiddb::test::ParseCampaignFlags(argc, argv, "crash_test", description, &values)) return *exit_code;
   if (values.count("list-mutants") != 0) {
     for (const auto& mutant : braiddb::test::Mutants())
       std::printf("%-32s %-40s %s\n", mutant.name, mutant.bug_class, mutant.place);
@@ -68,11 +57,11 @@ int main(int argc, char** argv) {
   }
   if (!options.mutant.empty() && !braiddb::test::IsMutant(options.mutant)) {
     std::cerr << "crash_test: there is no mutant " << options.mutant << "; --list-mutants lists them\n";
-    return kUsageError;
+    return braiddb::test::kUsageError;
   }
   if (options.depth == 0 || options.images_per_point == 0 || options.lives_one_in == 0 || options.regions > 4) {
     std::cerr << "crash_test: --depth, --lives-one-in and --images-per-point must be at least 1, --regions at most 4\n";
-    return kUsageError;
+    return braiddb::test::kUsageError;
   }
   options.expect_violation = values.count("expect-violation") != 0;
   return braiddb::test::RunCampaign(options);

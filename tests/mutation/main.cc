@@ -5,14 +5,13 @@
 #include <iostream>
 
 #include "tests/mutation/campaign.h"
+#include "tests/support/campaign_flags.h"
 
 namespace {
 
 namespace po = boost::program_options;
 using braiddb::test::MutationCampaignOptions;
 using braiddb::test::MutationCases;
-
-constexpr int kUsageError = 2;
 
 po::options_description Describe(MutationCampaignOptions* options) {
   po::options_description description(
@@ -37,17 +36,8 @@ int main(int argc, char** argv) {
   MutationCampaignOptions options;
   const po::options_description description = Describe(&options);
   po::variables_map values;
-  try {
-    po::store(po::command_line_parser(argc, argv).options(description).run(), values);
-    po::notify(values);
-  } catch (const po::error& error) {
-    std::cerr << "mutation_test: " << error.what() << "; --help lists the options\n";
-    return kUsageError;
-  }
-  if (values.count("help") != 0) {
-    std::cout << description;
-    return 0;
-  }
+  if (const auto exit_code = braiddb::test::ParseCampaignFlags(argc, argv, "mutation_test", description, &values))
+    return *exit_code;
   const auto& cases = MutationCases();
   if (values.count("list-cases") != 0) {
     for (const auto& known : cases) std::printf("%s\n", known.name);
@@ -56,11 +46,11 @@ int main(int argc, char** argv) {
   if (!options.only_case.empty() &&
       std::none_of(cases.begin(), cases.end(), [&](const auto& known) { return options.only_case == known.name; })) {
     std::cerr << "mutation_test: there is no case " << options.only_case << "; --list-cases lists them\n";
-    return kUsageError;
+    return braiddb::test::kUsageError;
   }
   if (options.only >= 0 && options.only_case.empty()) {
     std::cerr << "mutation_test: --only needs --case\n";
-    return kUsageError;
+    return braiddb::test::kUsageError;
   }
   options.in_lists = values.count("in-lists") != 0;
   return braiddb::test::RunMutationCampaign(options);
