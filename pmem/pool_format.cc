@@ -15,11 +15,23 @@ constexpr uint64_t kDescriptorBytes = 2048;
 constexpr uint64_t kLaneCountOffset = kPoolLanesOffset + 8;
 constexpr uint64_t kLaneBytes = 3072;
 // The logs in a lane: the internal and the external redo log, the undo log. A log begins with its checksum, 0 when it is empty,
-// and where it goes on; its entries begin behind a header of 64 bytes.
-constexpr uint64_t kLaneLogs[] = {0, 64 + 192, 64 + 192 + 64 + 640};
-constexpr uint64_t kUndoLog = kLaneLogs[2];
+// where it goes on, and the size of its entries, which begin behind a header of 64 bytes.
+struct LaneLog {
+  uint64_t offset;
+  uint64_t bytes;  // of entries
+};
 constexpr uint64_t kLogNext = 8;
+constexpr uint64_t kLogCapacity = 16;
 constexpr uint64_t kLogEntries = 64;
+constexpr LaneLog kRedoLogs[] = {{0, 192}, {kLogEntries + 192, 640}};
+constexpr LaneLog kUndoLog = {2 * kLogEntries + 192 + 640, 2048};
+constexpr LaneLog kLaneLogs[] = {kRedoLogs[0], kRedoLogs[1], kUndoLog};
+static_assert(kUndoLog.offset + kLogEntries + kUndoLog.bytes == kLaneBytes);
+// An entry of a redo log: a word with the place and, in its upper bits, what is to be done there; a word with the value. 0 ends
+// the log. Entries that are done stay.
+constexpr uint64_t kRedoEntryBytes = 16;
+constexpr int kRedoOperationShift = 61;
+constexpr uint64_t kLastRedoOperation = 2;  // set, and, or; others belong to undo logs, and have a length of their own
 constexpr char kHeapSignature[16] = "MEMORY_HEAP_HDR";
 
 }  // namespace
@@ -76,11 +88,21 @@ uint64_t PoolView::identity() const {
 const char* PoolView::FindLaneDamage() const {
   const uint64_t end = Word(kPoolLanesOffset) + Word(kLaneCountOffset) * kLaneBytes;
   for (uint64_t lane = Word(kPoolLanesOffset); lane < end; lane += kLaneBytes) {
-    for (const uint64_t log : kLaneLogs) {
-      if (Word(lane + log + kLogNext) != 0) return "a log in a lane of the pool leads elsewhere";
+    for (const LaneLog& log : kLaneLogs) {
+      if (Word(lane + log.offset + kLogNext) != 0) return "a log in a lane of the pool leads elsewhere";
+      const uint64_t capacity = Word(lane + log.offset + kLogCapacity);
+      // PMDK zeroes the header of a log that is done.
+      if (capacity != log.bytes && capacity != 0) return "a log in a lane of the pool has a wrong size";
     }
-    if (Word(lane + kUndoLog) != 0 || Word(lane + kUndoLog + kLogEntries) != 0)
+    if (Word(lane + kUndoLog.offset) != 0 || Word(lane + kUndoLog.offset + kLogEntries) != 0)
       return "an undo log in a lane of the pool is not empty";
+    for (const LaneLog& log : kRedoLogs) {
+      // PMDK walks along the entries of empty logs too.
+      for (uint64_t at = lane + log.offset + kLogEntries, left = log.bytes / kRedoEntryBytes; left > 0 && Word(at) != 0; --left) {
+        if (Word(at) >> kRedoOperationShift > kLastRedoOperation) return "a redo log in a lane of the pool is damaged";
+        at += kRedoEntryBytes;
+      }
+    }
   }
   return nullptr;
 }
@@ -88,8 +110,8 @@ const char* PoolView::FindLaneDamage() const {
 bool PoolView::RedoPending() const {
   const uint64_t lanes = Word(kPoolLanesOffset);
   for (uint64_t lane = 0; lane < Word(kLaneCountOffset); ++lane) {
-    for (const uint64_t log : kLaneLogs) {
-      if (Word(lanes + lane * kLaneBytes + log) != 0) return true;
+    for (const LaneLog& log : kLaneLogs) {
+      if (Word(lanes + lane * kLaneBytes + log.offset) != 0) return true;
     }
   }
   return false;

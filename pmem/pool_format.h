@@ -60,7 +60,7 @@ class PoolView {
   // What the `pool` field of an ObjectId says.
   uint64_t identity() const;
   // Null, or what is wrong with the logs in the lanes. No log of ours goes on elsewhere, and undo logs, which belong to
-  // transactions, are never used.
+  // transactions, are never used. Where an entry of a redo log leads is not looked at: if the log counts, its checksum is right.
   const char* FindLaneDamage() const;
   // An allocation or a release was cut short; PMDK's next open finishes it. Until then its chunks may be as before or as after.
   bool RedoPending() const;

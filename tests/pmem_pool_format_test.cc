@@ -119,6 +119,32 @@ TEST_F(PoolFormatTest, DamageOfAnyLaneIsFound) {
            });
     }
     With([&] { Set(begin + 960 + 64, uint64_t{1}); }, [&] { EXPECT_NE(View().FindLaneDamage(), nullptr); });
+    for (const uint64_t log : {0, 256, 960}) {
+      With([&] { Set(begin + log + 16, uint64_t{4096}); }, [&] { EXPECT_NE(View().FindLaneDamage(), nullptr) << log; });
+    }
+  }
+}
+
+// PMDK would walk along them without end.
+TEST_F(PoolFormatTest, RedoEntriesThatAreNoneAreFound) {
+  const uint64_t lane = Get(kLanes) + 7 * kLaneBytes;
+  for (const auto& [log, entries] : {std::pair<uint64_t, uint64_t>{0, 12}, {256, 40}}) {
+    for (uint64_t operation = 0; operation < 8; ++operation) {
+      for (const uint64_t at : {uint64_t{0}, uint64_t{3}, entries - 1, entries}) {
+        if (log == 256 && at == entries) continue;  // there an undo log begins, which is empty
+        With(
+            [&, log = log] {
+              for (uint64_t i = 0; i < at; ++i) Set(lane + log + 64 + 16 * i, uint64_t{4096});
+              Set(lane + log + 64 + 16 * at, operation << 61 | 4096);
+            },
+            [&, log = log, entries = entries] {
+              EXPECT_EQ(View().FindLaneDamage() == nullptr, operation <= 2 || at == entries)
+                  << log << " " << operation << " " << at;
+            });
+      }
+    }
+    // Behind the end of the log is what earlier ones left.
+    With([&, log = log] { Set(lane + log + 64 + 16, uint64_t{7} << 61); }, [&] { EXPECT_EQ(View().FindLaneDamage(), nullptr); });
   }
 }
 
