@@ -15,13 +15,12 @@ constexpr uint64_t kDescriptorBytes = 2048;
 constexpr uint64_t kLaneCountOffset = kPoolLanesOffset + 8;
 constexpr uint64_t kLaneBytes = 3072;
 // The logs in a lane: the internal and the external redo log, the undo log. A log begins with its checksum, 0 when it is empty,
-// where it goes on, and the size of its entries, which begin behind a header of 64 bytes.
+// and where it goes on; its entries begin behind a header of 64 bytes.
 struct LaneLog {
   uint64_t offset;
   uint64_t bytes;  // of entries
 };
 constexpr uint64_t kLogNext = 8;
-constexpr uint64_t kLogCapacity = 16;
 constexpr uint64_t kLogEntries = 64;
 constexpr LaneLog kRedoLogs[] = {{0, 192}, {kLogEntries + 192, 640}};
 constexpr LaneLog kUndoLog = {2 * kLogEntries + 192 + 640, 2048};
@@ -90,9 +89,6 @@ const char* PoolView::FindLaneDamage() const {
   for (uint64_t lane = Word(kPoolLanesOffset); lane < end; lane += kLaneBytes) {
     for (const LaneLog& log : kLaneLogs) {
       if (Word(lane + log.offset + kLogNext) != 0) return "a log in a lane of the pool leads elsewhere";
-      const uint64_t capacity = Word(lane + log.offset + kLogCapacity);
-      // PMDK zeroes the header of a log that is done.
-      if (capacity != log.bytes && capacity != 0) return "a log in a lane of the pool has a wrong size";
     }
     if (Word(lane + kUndoLog.offset) != 0 || Word(lane + kUndoLog.offset + kLogEntries) != 0)
       return "an undo log in a lane of the pool is not empty";
