@@ -120,6 +120,8 @@ def mutation_part(options) -> Part:
     for case in cases:
         keep = options.output / f"mutation-{case}.files"
         command = [program, "--case", case, "--opens", opens, "--seed", options.seed, "--keep", keep]
+        if options.scale >= 1:
+            command.append("--every-word")
         jobs.append(Job(f"mutation-{case}", [str(word) for word in command], opens))
     return Part("mutation", "opens", jobs, read)
 

@@ -55,9 +55,9 @@ class Campaign {
       const uint64_t share = (options_.opens * WeightOf(MutationCases()[index]) + weights - 1) / weights;
       uint64_t left = options_.only >= 0 ? 1 : share;
       for (uint64_t database = options_.first_database; left > 0; ++database) {
-        const uint64_t opens = std::min(left, kOpensPerDatabase);
-        if (!RunDatabase(index, database, opens)) return 2;
-        left -= opens;
+        uint64_t opens = std::min(left, kOpensPerDatabase);
+        if (!RunDatabase(index, database, &opens)) return 2;
+        left -= std::min(left, opens);
       }
     }
     report_.Print(controls_, SecondsSince(start_));
@@ -65,7 +65,8 @@ class Campaign {
   }
 
  private:
-  bool RunDatabase(size_t index, uint64_t number, uint64_t opens) {
+  // *opens: at least so many; how many it were.
+  bool RunDatabase(size_t index, uint64_t number, uint64_t* opens) {
     const MutationCase& mutation_case = MutationCases()[index];
     const MutationDatabase database(mutation_case.life, number % 2 == 0 ? 2 : 1);
     const TestDirectory directory;
@@ -74,13 +75,15 @@ class Campaign {
     if (!MakeFiles(database, directory, seed, &files)) return false;
     const WordMap map(directory.File("db"));
     if (number == options_.first_database) report_.AddWords(map.data_words());
-    const MutationSource source(files, map, seed, mutation_case.promise != Promise::kPlain || options_.in_lists);
+    const bool in_lists = mutation_case.promise != Promise::kPlain || options_.in_lists;
+    const MutationSource source(files, map, seed, in_lists, options_.every_word && number == 0);
+    if (options_.only < 0) *opens = std::max(*opens, source.words_in_turn());
     const Judge judge(database, mutation_case.promise);
     MutationRunner runner(directory.File("work"), files.present,
                           [&](const std::string& path) { return judge.OpenAndRead(path); });
     const auto draw = [&](uint64_t n) { return source.Draw(n); };
     const uint64_t first = options_.only >= 0 ? static_cast<uint64_t>(options_.only) : 0;
-    runner.Run(first, first + opens, draw, [&](uint64_t n, const Result& result) {
+    runner.Run(first, first + *opens, draw, [&](uint64_t n, const Result& result) {
       const Mutation mutation = draw(n);
       const bool promised = mutation_case.promise != Promise::kPlain || source.IsPromised(mutation);
       const bool judged = promised && !(result.outcome == Outcome::kWrong && MayLoseLog(mutation_case, mutation));
@@ -110,9 +113,10 @@ class Campaign {
     if (++shown_ > kViolationsShown) return;
     std::printf("%s with a %s (%s, %s) of %s at %llu\n", NameOf(result.outcome), NameOf(mutation.unit), NameOf(mutation.way),
                 NameOf(mutation.kind), mutation.file.c_str(), static_cast<unsigned long long>(mutation.offset));
-    std::printf("  again: mutation_test --seed %llu --case %s --database %llu --only %llu%s\n",
+    std::printf("  again: mutation_test --seed %llu --case %s --database %llu --only %llu%s%s\n",
                 static_cast<unsigned long long>(options_.seed), mutation_case.name, static_cast<unsigned long long>(database),
-                static_cast<unsigned long long>(number), options_.in_lists ? " --in-lists" : "");
+                static_cast<unsigned long long>(number), options_.in_lists ? " --in-lists" : "",
+                options_.every_word ? " --every-word" : "");
     std::fflush(stdout);
     if (options_.keep.empty()) return;
     const std::string place =

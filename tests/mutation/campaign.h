@@ -22,6 +22,7 @@ struct MutationCampaignOptions {
   uint64_t seed = 1;
   uint64_t opens = 10'000;  // over all cases
   std::string only_case;    // empty: all of them
+  bool every_word = false;  // first, in each case, every word of one database that is of use
   bool in_lists = false;    // also what plain readers are promised nothing about; what comes of it is only counted
   uint64_t first_database = 0;
   int64_t only = -1;  // this mutation of that database and no other

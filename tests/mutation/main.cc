@@ -23,6 +23,8 @@ po::options_description Describe(MutationCampaignOptions* options) {
   add("case", po::value(&options->only_case), "only this one");
   add("list-cases", "print their names");
   add("in-lists", "plain readers too get damage in what they follow without looking; it is counted and not judged");
+  add("every-word", po::bool_switch(&options->every_word),
+      "in the first database of each case damage every word that is of use, before anything else");
   add("database", po::value(&options->first_database)->default_value(options->first_database),
       "begin with this one of each case");
   add("only", po::value(&options->only), "only this mutation of that database");

@@ -30,7 +30,7 @@ std::string BytesAt(const std::map<std::string, std::string>& files, const std::
 
 }  // namespace
 
-MutationSource::MutationSource(const MutationFiles& files, const WordMap& map, uint64_t seed, bool in_lists)
+MutationSource::MutationSource(const MutationFiles& files, const WordMap& map, uint64_t seed, bool in_lists, bool every_word)
     : files_(files), map_(map), seed_(seed), in_lists_(in_lists), shuffled_(static_cast<size_t>(WordKind::kCount)) {
   for (const auto& [name, content] : files.present) {
     if (name.starts_with("region-")) names_.push_back(name);
@@ -41,16 +41,27 @@ MutationSource::MutationSource(const MutationFiles& files, const WordMap& map, u
     shuffled_[i] = map.words(kind);
     for (size_t left = shuffled_[i].size(); left > 1; --left)
       std::swap(shuffled_[i][left - 1], shuffled_[i][random.Uniform(left)]);
-    if (!shuffled_[i].empty() && (in_lists || !IsInLists(kind))) kinds_.push_back(kind);
+    if (shuffled_[i].empty() || (!in_lists && IsInLists(kind))) continue;
+    kinds_.push_back(kind);
+    if (every_word && kind != WordKind::kFree) in_turn_.insert(in_turn_.end(), shuffled_[i].begin(), shuffled_[i].end());
   }
 }
 
 Mutation MutationSource::Draw(uint64_t number) const {
   Random random(seed_ * 0x100000001b3 + number);
+  if (number < in_turn_.size()) return DrawWordInTurn(number, &random);
   const uint64_t turn = number % kTurn;
   if (turn == 0) return DrawFile(&random);
   if (turn <= 2 && in_lists_) return DrawRange(turn == 1 ? Unit::kLine : Unit::kPage, &random);
   return DrawWord(number / kTurn * (kTurn - 1) + turn - 1, &random);
+}
+
+Mutation MutationSource::DrawWordInTurn(uint64_t number, Random* random) const {
+  const Word& word = in_turn_[number];
+  for (;;) {
+    Mutation mutation{Unit::kWord, Pick(kWordWays, random), word.kind, map_.files()[word.file], word.offset, {}};
+    if (SetBytes(kUnitBytes[static_cast<size_t>(Unit::kWord)], random, &mutation)) return mutation;
+  }
 }
 
 Mutation MutationSource::DrawWord(uint64_t number, Random* random) const {

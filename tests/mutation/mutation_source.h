@@ -18,12 +18,16 @@ struct MutationFiles {
   std::map<std::string, std::string> foreign;
 };
 
-// Mutation number n follows from the seed and n alone. Most damage a word, the others a line, a page or a whole file. Words are
-// taken kind by kind in turn, each word of a kind once before any twice.
+// Mutation number n follows from the seed and n alone. Most damage a word, the others a line, a page or a whole file. Words
+// are taken kind by kind in turn, each word of a kind once before any twice. With `every_word` the first mutations are of words
+// alone, one of each that is of use.
 class MutationSource {
  public:
   // `in_lists`: also what readers are promised nothing about without verification.
-  MutationSource(const MutationFiles& files, const WordMap& map, uint64_t seed, bool in_lists);
+  MutationSource(const MutationFiles& files, const WordMap& map, uint64_t seed, bool in_lists, bool every_word);
+
+  // How many mutations it takes to come to every word; 0 without `every_word`.
+  uint64_t words_in_turn() const { return in_turn_.size(); }
 
   Mutation Draw(uint64_t number) const;
   // Whether plain readers too are promised something: for words that are not in lists, and for files that are not the right
@@ -31,6 +35,7 @@ class MutationSource {
   bool IsPromised(const Mutation& mutation) const;
 
  private:
+  Mutation DrawWordInTurn(uint64_t number, Random* random) const;
   Mutation DrawWord(uint64_t number, Random* random) const;
   Mutation DrawRange(Unit unit, Random* random) const;
   Mutation DrawFile(Random* random) const;
@@ -46,6 +51,7 @@ class MutationSource {
   std::vector<std::string> names_;           // of all files
   std::vector<std::vector<Word>> shuffled_;  // by kind
   std::vector<WordKind> kinds_;              // those in turn
+  std::vector<Word> in_turn_;                // of use, all kinds; with `every_word`
 };
 
 }  // namespace braiddb::test
