@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "braiddb/db.h"
+#include "tests/crash_test/scheduler.h"
 #include "tests/support/db_test_util.h"
 
 namespace braiddb::test {
@@ -41,28 +42,28 @@ class CrashOracle {
   }
 
   void Begin(size_t lane, CrashOperation operation) {
-    std::lock_guard lock(mutex_);
+    const Lock lock(this);
     lanes_[lane].in_flight = std::move(operation);
   }
   void Acknowledge(size_t lane) {
-    std::lock_guard lock(mutex_);
+    const Lock lock(this);
     for (auto& state : lanes_[lane].states) Apply(*lanes_[lane].in_flight, &state);
     lanes_[lane].in_flight.reset();
   }
   // The operation failed cleanly: as if it had not been.
   void Forget(size_t lane) {
-    std::lock_guard lock(mutex_);
+    const Lock lock(this);
     lanes_[lane].in_flight.reset();
   }
 
   // A reader has seen the state of every lane (an index into what Current returned before): from now on it is that one.
   void Settle(const std::vector<CrashContent>& seen) {
-    std::lock_guard lock(mutex_);
+    const Lock lock(this);
     for (size_t i = 0; i < lanes_.size(); ++i) lanes_[i].states.assign(1, seen[i]);
   }
 
   Allowed Current() const {
-    std::lock_guard lock(mutex_);
+    const Lock lock(this);
     Allowed allowed;
     for (const auto& lane : lanes_) {
       allowed.push_back(lane.states);
@@ -79,6 +80,16 @@ class CrashOracle {
   struct Lane {
     std::vector<CrashContent> states;  // several only while nobody has looked at what a crash left
     std::optional<CrashOperation> in_flight;
+  };
+
+  // Whoever takes a crash point needs the lock, in the middle of a store: the holder must not lose the turn.
+  class Lock {
+   public:
+    explicit Lock(const CrashOracle* oracle) : lock_(oracle->mutex_) {}
+
+   private:
+    const scheduler::Hold hold_;
+    const std::lock_guard<std::mutex> lock_;
   };
 
   static void Apply(const CrashOperation& operation, CrashContent* state) {

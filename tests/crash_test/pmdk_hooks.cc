@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "tests/crash_test/store_tracer.h"
 
@@ -25,6 +26,8 @@ void TraceFlush(const void* address, size_t bytes) {
   if (tracer == nullptr) return;
   tracer->Resolve();
   tracer->Stored(address, bytes);
+  // It stores a line or two around the header of an object, of which it flushes the header.
+  tracer->LookAt(address);
   tracer->Flush(address, bytes);
 }
 void TraceFence() {
@@ -118,12 +121,13 @@ PMEMobjpool* __wrap_pmemobj_create(const char* path, const char* layout, size_t 
 // The files of a database change in these two ways only.
 int rename(const char* from, const char* to) {
   static const auto system_rename = reinterpret_cast<decltype(&rename)>(dlsym(RTLD_NEXT, "rename"));
-  braiddb::test::StoreTracer::NoteFiles();
+  StoreTracer::NoteFiles();
+  if (std::string_view(to).ends_with(".pmem")) StoreTracer::NoteGrowth();
   return system_rename(from, to);
 }
 int unlink(const char* path) {
   static const auto system_unlink = reinterpret_cast<decltype(&unlink)>(dlsym(RTLD_NEXT, "unlink"));
-  braiddb::test::StoreTracer::NoteFiles();
+  StoreTracer::NoteFiles();
   return system_unlink(path);
 }
 

@@ -95,6 +95,7 @@ void StoreTracer::Attach(RegionSet* set) {
 
 void StoreTracer::Detach() {
   Resolve();
+  const scheduler::Hold hold;
   for (uint32_t i = 0; i < regions_.size(); ++i) {
     for (const uint64_t page : PagesWithMemory(set_->base(i), set_->ReservedBytes(i))) CheckPage(i, page);
   }
@@ -140,16 +141,24 @@ void StoreTracer::StoreWord(uint32_t index, uint64_t offset, uint64_t value, uin
   Region& region = regions_[index];
   std::memcpy(region.explained + offset, &value, 8);
   lines_[KeyOf(index, offset)].push_back({++order_, group, static_cast<uint32_t>(offset % kLine / 8), value});
-  const uint64_t page = offset / kPage;
-  if (region.page_state[page] != 3) {
-    if ((region.page_state[page] & 1) == 0) region.used_pages.push_back(page);
-    if ((region.page_state[page] & 2) == 0) region.fresh_pages.push_back(page);
-    region.page_state[page] = 3;
-  }
+  NoteFresh(&region, offset / kPage);
   if (inside_ || --until_point_ != 0) return;
   until_point_ = 1 + NextRandom() % (2 * options_.one_in_stores * (1 + lines_.size() / 64));
   if (lines_.size() > kManyLines) return;
   Capture(PointKind::kAtStore, {});
+}
+
+void StoreTracer::NoteFresh(Region* region, uint64_t page) {
+  uint8_t& state = region->page_state[page];
+  if ((state & 1) == 0) region->used_pages.push_back(page);
+  if ((state & 2) == 0) region->fresh_pages.push_back(page);
+  state = 3;
+}
+
+void StoreTracer::LookAt(const void* address) {
+  uint32_t index = 0;
+  uint64_t offset = 0;
+  if (Find(address, &index, &offset)) NoteFresh(&regions_[index], offset / kPage);
 }
 
 uint64_t StoreTracer::NextRandom() {
@@ -172,6 +181,7 @@ void StoreTracer::Flush(const void* address, size_t bytes) {
 
 void StoreTracer::Fence() {
   Resolve();
+  const scheduler::Hold hold;  // what looks for the owner of a byte loads atomically
   ++fence_count_;
   CheckPages(fence_count_ % kCheckAllEvery == 0);
   const FenceSite site = CurrentSite();

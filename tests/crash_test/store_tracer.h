@@ -10,8 +10,9 @@
 //        them, at the latest when the tracer looks at the whole page (pmdk_hooks.cc).
 // SELF-CHECK  At every fence the pages stored to since the last one, at one fence in 16 all that were ever stored to, and at the
 //        end the whole pools must hold what the traced stores explain. A byte of BraidDB's own that does not is a violation.
-// CONCURRENCY  One thread runs at a time (scheduler.h), so there are no locks. A plain store is announced before it is made; its
-//        value is taken at the next call of any kind, before which no other thread gets the turn.
+// CONCURRENCY  One thread runs at a time (scheduler.h), and none gets the turn while another is in here, so there are no locks.
+//              A plain store is announced before it is made; its value is taken at the next call of any kind, before which no
+//              other thread gets the turn.
 #pragma once
 
 #include <cstddef>
@@ -75,12 +76,17 @@ class StoreTracer final : public PersistObserver {
   void Stored(const void* address, size_t bytes);
   void Flush(const void* address, size_t bytes);
   void Fence();
+  // Whether or not something of it has changed, the next fence looks at the whole page: something behind it may have.
+  void LookAt(const void* address);
   // A file was renamed or removed, or is about to be.
   static void NoteFiles() {
     ++file_changes_;
     if (current_ != nullptr) current_->files_.reset();
   }
   static uint64_t file_changes() { return file_changes_; }
+  // A region is getting a part.
+  static void NoteGrowth() { ++growths_; }
+  static uint64_t growths() { return growths_; }
   // The oracle has changed.
   void NoteOperation(bool acknowledged);
 
@@ -116,6 +122,7 @@ class StoreTracer final : public PersistObserver {
   uint64_t NextRandom();
   void TakePending();
   void StoreWord(uint32_t region, uint64_t offset, uint64_t value, uint64_t group);
+  static void NoteFresh(Region* region, uint64_t page);
   void Guarantee(uint64_t key, uint64_t order);
   void GuaranteeAll();
   void CheckPage(uint32_t index, uint64_t page);
@@ -127,6 +134,7 @@ class StoreTracer final : public PersistObserver {
 
   static inline StoreTracer* current_ = nullptr;
   static inline uint64_t file_changes_ = 0;
+  static inline uint64_t growths_ = 0;
 
   const std::string database_;
   const Options options_;
