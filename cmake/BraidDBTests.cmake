@@ -23,7 +23,7 @@ file(GLOB braiddb_test_sources RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/tests/*_test.cc ${PROJECT_SOURCE_DIR}/tests/*/*_test.cc)
 # These test programs, so are there only with them.
 if(NOT BRAIDDB_BUILD_BENCH)
-  list(FILTER braiddb_test_sources EXCLUDE REGEX "^tests/(db_bench|db_stress|tool_[a-z_]*)_test.cc$")
+  list(FILTER braiddb_test_sources EXCLUDE REGEX "^tests/(db_bench|index_bench|db_stress|tool_[a-z_]*)_test.cc$")
 endif()
 
 add_custom_target(braiddb_ci)

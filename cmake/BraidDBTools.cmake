@@ -1,4 +1,5 @@
-# db_bench (from db_bench/*.cc), db_stress (from db_stress/*.cc) and the program braiddb (from tools/*.cc).
+# db_bench (from db_bench/*.cc), index_bench (from index_bench), db_stress (from db_stress/*.cc) and the program braiddb (from
+# tools/*.cc).
 find_package(Boost REQUIRED COMPONENTS program_options)
 
 # The allocator of the executables: never of the library, and not under sanitizers, which bring their own.
@@ -35,6 +36,19 @@ if(TARGET db_stress_test)
   add_dependencies(db_stress_test db_stress)
   target_link_libraries(db_stress_test PRIVATE braiddb_stress)
   target_compile_definitions(db_stress_test PRIVATE BRAIDDB_DB_STRESS="$<TARGET_FILE:db_stress>")
+endif()
+
+file(GLOB_RECURSE index_bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/index_bench/*.cc)
+list(FILTER index_bench_sources EXCLUDE REGEX "/main\\.cc$")
+add_library(braiddb_index_bench STATIC ${index_bench_sources})
+braiddb_compile_options(braiddb_index_bench STRICT)
+target_link_libraries(braiddb_index_bench PUBLIC braiddb_internal Boost::program_options)
+braiddb_add_tool(index_bench index_bench/main.cc)
+target_link_libraries(index_bench PRIVATE braiddb_index_bench)
+if(TARGET index_bench_test)
+  add_dependencies(index_bench_test index_bench)
+  target_link_libraries(index_bench_test PRIVATE braiddb_index_bench)
+  target_compile_definitions(index_bench_test PRIVATE BRAIDDB_INDEX_BENCH="$<TARGET_FILE:index_bench>")
 endif()
 
 # The program is called braiddb, as the library; targets cannot share a name.

@@ -54,6 +54,9 @@ class KeyOrder {
 struct SearchKey {
   SearchKey(const KeyOrder& order, Slice user_key, uint64_t max_sequence)
       : key(user_key), prefix(order.Prefix(user_key)), sequence(max_sequence) {}
+  // `key_prefix`: KeyOrder::Prefix(user_key).
+  SearchKey(uint64_t key_prefix, Slice user_key, uint64_t max_sequence)
+      : key(user_key), prefix(key_prefix), sequence(max_sequence) {}
 
   Slice key;
   uint64_t prefix;

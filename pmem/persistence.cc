@@ -45,7 +45,10 @@ struct Persistence::PendingLines {
 };
 
 Persistence::Persistence(PersistMode mode, const EmulationOptions& emulation)
-    : path_(Path::kSlow), mode_(mode), instruction_(static_cast<uint8_t>(BestFlushInstruction())) {
+    : path_(Path::kSlow),
+      mode_(mode),
+      instruction_(static_cast<uint8_t>(mode == PersistMode::kEmulated && emulation.flush_invalidates ? FlushInstruction::kClflush
+                                                                                                      : BestFlushInstruction())) {
   BRAIDDB_CHECK(mode != PersistMode::kAuto);
   if (mode == PersistMode::kEmulated) {
     write_latency_ns_ = emulation.write_latency_ns;

@@ -34,6 +34,8 @@ struct EmulationOptions {
   uint32_t write_latency_ns = 0;   // per flushed cache line, paid at the fence
   uint32_t read_latency_ns = 0;    // per visited node of a persistent list
   uint32_t remote_latency_ns = 0;  // added per visited node in a region that is not the reader's own
+  // Flush with CLFLUSH, which takes the line out of the CPU's cache, as was done before there was CLWB.
+  bool flush_invalidates = false;
 };
 
 struct Options {

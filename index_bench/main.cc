@@ -1,0 +1,102 @@
+// index_bench: NV-Tree without a database, beside LCB+Tree and CDDS-Tree (NV-Tree, FAST '15, section 4).
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+
+#include "index_bench/workload.h"
+
+namespace braiddb {
+namespace {
+
+class Report {
+ public:
+  explicit Report(const IndexBenchFlags& flags) : flags_(flags) {
+    if (!flags.csv.empty()) csv_.open(flags.csv);
+    if (csv_.is_open())
+      csv_ << "tree,node_bytes,benchmark,ops_per_second,lines,fences,xplines,rebuilds,rebuild_seconds,dram_bytes\n";
+  }
+  bool ok() const { return flags_.csv.empty() || csv_.is_open(); }
+
+  void Header() const {
+    std::printf("%llu keys, %s, median of %llu; lines, fences and XPLines per operation\n\n",
+                static_cast<unsigned long long>(flags_.num), flags_.flush_invalidates ? "clflush" : "clwb",
+                static_cast<unsigned long long>(flags_.rounds));
+    std::printf("%-6s %-8s %-7s %12s %8s %8s %8s %9s %10s %9s\n", "nodes", "op", "tree", "ops/s", "lines", "fences", "XPLines",
+                "rebuilds", "in them", "DRAM MiB");
+  }
+
+  // `timed`: of all rounds, by tree.
+  void Add(uint32_t node_bytes, const std::map<IndexKind, std::vector<std::vector<IndexMeasurement>>>& timed,
+           const std::map<IndexKind, std::vector<IndexMeasurement>>& counted) {
+    for (size_t i = 0; i < flags_.benchmarks.size(); ++i) {
+      for (const IndexKind kind : flags_.trees) {
+        std::vector<double> speeds;
+        for (const auto& round : timed.at(kind)) speeds.push_back(static_cast<double>(round[i].operations) / round[i].seconds);
+        std::nth_element(speeds.begin(), speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2), speeds.end());
+        const IndexMeasurement& last = timed.at(kind).back()[i];
+        const auto found = counted.find(kind);
+        Line(node_bytes, kind, speeds[speeds.size() / 2], last, found == counted.end() ? nullptr : &found->second[i]);
+      }
+    }
+    std::fflush(stdout);
+  }
+
+ private:
+  void Line(uint32_t node_bytes, IndexKind kind, double speed, const IndexMeasurement& timed, const IndexMeasurement* counted) {
+    const auto per_operation = [&](uint64_t count) { return static_cast<double>(count) / static_cast<double>(timed.operations); };
+    const double lines = counted == nullptr ? 0 : per_operation(counted->lines);
+    const double fences = counted == nullptr ? 0 : per_operation(counted->fences);
+    const double xp_lines = counted == nullptr ? 0 : per_operation(counted->xp_lines);
+    const double rebuild_seconds = static_cast<double>(timed.stats.rebuild_ns) * 1e-9;
+    std::printf("%-6u %-8s %-7s %12.0f %8.2f %8.2f %8.2f %9llu %8.2f %% %9.2f\n", node_bytes, timed.benchmark.c_str(),
+                NameOf(kind), speed, lines, fences, xp_lines, static_cast<unsigned long long>(timed.stats.rebuilds),
+                100 * rebuild_seconds / timed.seconds, static_cast<double>(timed.stats.dram_bytes) / (1 << 20));
+    if (!csv_.is_open()) return;
+    csv_ << NameOf(kind) << ',' << node_bytes << ',' << timed.benchmark << ',' << speed << ',' << lines << ',' << fences << ','
+         << xp_lines << ',' << timed.stats.rebuilds << ',' << rebuild_seconds << ',' << timed.stats.dram_bytes << std::endl;
+  }
+
+  const IndexBenchFlags& flags_;
+  std::ofstream csv_;
+};
+
+int Run(const IndexBenchFlags& flags) {
+  Report report(flags);
+  if (!report.ok()) {
+    std::fprintf(stderr, "index_bench: cannot write %s\n", flags.csv.c_str());
+    return 1;
+  }
+  report.Header();
+  for (const uint32_t node_bytes : flags.node_bytes) {
+    std::map<IndexKind, std::vector<std::vector<IndexMeasurement>>> timed;
+    std::map<IndexKind, std::vector<IndexMeasurement>> counted;
+    for (uint64_t round = 0; round < flags.rounds + flags.count; ++round) {
+      for (const IndexKind kind : flags.trees) {
+        const bool count = round == flags.rounds;
+        std::vector<IndexMeasurement> measurements;
+        Status status = RunWorkload(flags, kind, node_bytes, count, &measurements);
+        if (!status.ok()) {
+          std::fprintf(stderr, "index_bench: %s: %s\n", NameOf(kind), status.ToString().c_str());
+          return 1;
+        }
+        if (count) {
+          counted[kind] = std::move(measurements);
+        } else {
+          timed[kind].push_back(std::move(measurements));
+        }
+      }
+    }
+    report.Add(node_bytes, timed, counted);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace braiddb
+
+int main(int argc, char** argv) {
+  braiddb::IndexBenchFlags flags;
+  if (const auto exit_code = braiddb::ParseIndexBenchFlags(argc, argv, &flags)) return *exit_code;
+  return braiddb::Run(flags);
+}

@@ -1,0 +1,117 @@
+#include "nvtree/inner_image.h"
+
+#include <xxhash.h>
+
+#include <cstring>
+
+namespace braiddb {
+namespace {
+
+constexpr uint64_t kHasRest = 1;
+
+uint64_t Padded(uint64_t bytes) { return (bytes + 7) & ~uint64_t{7}; }
+uint64_t ComputeChecksum(const ImageHeader& header) { return XXH3_64bits(&header, offsetof(ImageHeader, checksum)); }
+
+bool IsHeader(const ImageHeader& header, const Segment& segment, uint64_t tree_id) {
+  return header.magic == ImageHeader::kMagic && header.checksum == ComputeChecksum(header) && header.tree_id == tree_id &&
+         header.generation == segment.generation() && header.bytes <= segment.capacity() - sizeof(ImageHeader);
+}
+const ImageHeader& HeaderOf(const Segment& segment) { return *reinterpret_cast<const ImageHeader*>(segment.data()); }
+
+// Cuts words off the front of what is left; the checksum has been verified, so this only guards against our own errors.
+class Reader {
+ public:
+  Reader(const uint8_t* data, uint64_t bytes) : data_(data), left_(bytes) {}
+  bool Take(uint64_t* word) {
+    if (left_ < sizeof(*word)) return false;
+    memcpy(word, data_, sizeof(*word));
+    data_ += sizeof(*word);
+    left_ -= sizeof(*word);
+    return true;
+  }
+  bool Take(uint64_t bytes, Slice* slice) {
+    if (bytes > left_ || Padded(bytes) > left_) return false;
+    *slice = Slice(reinterpret_cast<const char*>(data_), bytes);
+    data_ += Padded(bytes);
+    left_ -= Padded(bytes);
+    return true;
+  }
+  bool empty() const { return left_ == 0; }
+
+ private:
+  const uint8_t* data_;
+  uint64_t left_;
+};
+
+}  // namespace
+
+std::vector<Segment*> FindImages(const SegmentAllocator& segments, uint64_t tree_id) {
+  std::vector<Segment*> images;
+  segments.ForEachUsed([&](Segment* segment) {
+    if (IsHeader(HeaderOf(*segment), *segment, tree_id)) images.push_back(segment);
+  });
+  return images;
+}
+
+Status WriteImage(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_id,
+                  const std::vector<InnerNodes::Child>& children, Segment** image) {
+  uint64_t bytes = 0;
+  for (const auto& child : children) bytes += 16 + (child.low.rest == nullptr ? 0 : 16 + Padded(child.low.rest->key_size));
+  if (*image != nullptr && (*image)->capacity() < sizeof(ImageHeader) + bytes) {
+    Status status = segments->Release(*image);
+    *image = nullptr;
+    if (!status.ok()) return status;
+  }
+  if (*image == nullptr) {
+    Status status = segments->Allocate(0, sizeof(ImageHeader) + bytes, image);
+    if (!status.ok()) return status;
+  }
+  Segment* const segment = *image;
+  uint8_t* at = segment->data() + sizeof(ImageHeader);
+  const auto put = [&](uint64_t word) {
+    memcpy(at, &word, sizeof(word));
+    at += sizeof(word);
+  };
+  for (const auto& child : children) {
+    const SeparatorRest* const rest = child.low.rest;
+    put(child.low.prefix);
+    put(child.leaf.raw() | (rest == nullptr ? 0 : kHasRest));
+    if (rest == nullptr) continue;
+    put(rest->sequence);
+    put(rest->key_size);
+    if (rest->key_size != 0) memset(at + Padded(rest->key_size) - 8, 0, 8);
+    memcpy(at, rest->key_data, rest->key_size);
+    at += Padded(rest->key_size);
+  }
+  auto* header = reinterpret_cast<ImageHeader*>(segment->data());
+  const uint64_t checksum = XXH3_64bits(segment->data() + sizeof(ImageHeader), bytes);
+  *header = ImageHeader{ImageHeader::kMagic, tree_id, segment->generation(), bytes, children.size(), checksum, 0, 0};
+  header->checksum = ComputeChecksum(*header);
+  // ORDER: the image before the link to it. [CC-44]
+  if (!regions->persistence()->Persist(header, sizeof(ImageHeader) + bytes)) return regions->persistence()->error();
+  return Status::OK();
+}
+
+bool ReadImage(const Segment& segment, uint64_t tree_id, InnerNodes::NewChildren* children) {
+  const ImageHeader& header = HeaderOf(segment);
+  if (!IsHeader(header, segment, tree_id)) return false;
+  const uint8_t* const data = segment.data() + sizeof(ImageHeader);
+  if (XXH3_64bits(data, header.bytes) != header.data_checksum || header.count > header.bytes / 16) return false;
+  children->Reserve(header.count);
+  Reader reader(data, header.bytes);
+  for (uint64_t i = 0; i < header.count; ++i) {
+    InnerNodes::Child child;
+    uint64_t place = 0, sequence = 0, key_size = 0;
+    Slice key;
+    if (!reader.Take(&child.low.prefix) || !reader.Take(&place)) return false;
+    if ((place & kHasRest) != 0) {
+      if (!reader.Take(&sequence) || !reader.Take(&key_size) || !reader.Take(key_size, &key)) return false;
+      child.low.rest = NewSeparatorRest(key, sequence);
+    }
+    child.leaf = PmPtr(place & ~kHasRest);
+    children->Add(child);
+  }
+  return reader.empty();
+}
+
+}  // namespace braiddb

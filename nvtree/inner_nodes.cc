@@ -1,0 +1,403 @@
+#include "nvtree/inner_nodes.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+
+#include "util/check.h"
+#include "util/spin.h"
+
+namespace braiddb {
+namespace {
+
+template <class T>
+T Load(const T& word) {
+  return std::atomic_ref<T>(const_cast<T&>(word)).load(std::memory_order_acquire);
+}
+template <class T>
+void Store(T* word, T value) {
+  std::atomic_ref<T>(*word).store(value, std::memory_order_release);
+}
+
+// Whether a range that begins at `place` has the target in it or to its right.
+template <bool kStrict, class Target>
+bool Reaches(const KeyOrder& order, const Separator& place, const Target& target) {
+  const int comparison = CompareToSeparator(order, target, place);
+  return kStrict ? comparison > 0 : comparison >= 0;
+}
+
+uint64_t RestBytes(const Separator& separator) { return separator.rest == nullptr ? 0 : separator.rest->bytes(); }
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(uint64_t* ns) : ns_(ns) {}
+  ~Stopwatch() {
+    *ns_ += static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count());
+  }
+
+ private:
+  uint64_t* const ns_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+// Level 0 has the low end of each PLN. Constant once made.
+struct InnerNodes::Levels {
+  struct Level {
+    std::vector<uint64_t> prefix;
+    std::vector<const SeparatorRest*> rest;
+  };
+  std::vector<Level> levels;
+  std::vector<ParentId> parents;
+
+  void Reserve(size_t count) {
+    levels.emplace_back();
+    levels[0].prefix.reserve(count);
+    levels[0].rest.reserve(count);
+    parents.reserve(count);
+  }
+  void Add(const Separator& low, ParentId parent) {
+    levels[0].prefix.push_back(low.prefix);
+    levels[0].rest.push_back(low.rest);
+    parents.push_back(parent);
+  }
+  void Finish() {
+    while (levels.back().prefix.size() > kFanout) {
+      const Level& below = levels.back();
+      Level level;
+      for (size_t i = 0; i < below.prefix.size(); i += kFanout) {
+        level.prefix.push_back(below.prefix[i]);
+        level.rest.push_back(below.rest[i]);
+      }
+      levels.push_back(std::move(level));
+    }
+  }
+  uint64_t bytes() const {
+    uint64_t separators = 0;
+    for (const Level& level : levels) separators += level.prefix.capacity();
+    return separators * sizeof(Separator) + parents.capacity() * sizeof(ParentId);
+  }
+};
+
+// What one build made and the changes since: all PLNs, in chunks, each twice as large as the one before.
+struct InnerNodes::Generation {
+  static constexpr uint32_t kFirstChunk = 64;
+  static constexpr uint32_t kChunks = 26;
+
+  HugeArray<Parent> chunks[kChunks];
+  ParentId first = kNone;
+  ParentId used = 0;
+  uint64_t children = 0;
+  uint64_t unindexed = 0;  // PLNs that the levels do not know
+  std::atomic<const Levels*> levels{nullptr};
+
+  ~Generation() { delete levels.load(std::memory_order_relaxed); }
+
+  Parent* At(ParentId id) const {
+    const auto chunk = static_cast<uint32_t>(std::bit_width(id / kFirstChunk + 1)) - 1;
+    const uint32_t before = ((1u << chunk) - 1) * kFirstChunk;
+    return const_cast<Parent*>(&chunks[chunk][id - before]);
+  }
+  ParentId New() {
+    const auto chunk = static_cast<uint32_t>(std::bit_width(used / kFirstChunk + 1)) - 1;
+    BRAIDDB_CHECK(chunk < kChunks);
+    if (chunks[chunk].empty()) {
+      HugeArray<Parent> memory(uint64_t{kFirstChunk} << chunk);
+      if (memory.empty()) throw std::bad_alloc();
+      chunks[chunk] = std::move(memory);
+    }
+    Parent* const parent = At(used);
+    parent->next = kNone;
+    return used++;
+  }
+  template <class Visit>
+  void ForEachParent(const Visit& visit) const {
+    for (ParentId id = first; id != kNone; id = static_cast<ParentId>(At(id)->next)) visit(id, *At(id));
+  }
+};
+
+InnerNodes::~InnerNodes() {
+  const Generation* const generation = generation_.load(std::memory_order_relaxed);
+  if (generation == nullptr) return;
+  for (const Child& child : Children()) {
+    if (child.low.rest != nullptr) DeleteSeparatorRest(child.low.rest);
+  }
+  for (const auto& reclaim : given_up_) reclaim();
+  delete generation;
+}
+
+// ---- Search
+
+template <bool kStrict, class Target>
+InnerNodes::ParentId InnerNodes::Descend(const Levels& levels, const Target& target) const {
+  size_t node = 0;
+  for (size_t depth = levels.levels.size(); depth-- > 0;) {
+    const Levels::Level& level = levels.levels[depth];
+    const size_t begin = node * kFanout;
+    const size_t end = std::min<size_t>(begin + kFanout, level.prefix.size());
+    // No branch depends on the keys.
+    size_t at = begin;
+    for (size_t i = begin + 1; i < end; ++i) at += level.prefix[i] <= target.prefix;
+    while (at > begin && level.prefix[at] == target.prefix &&
+           !Reaches<kStrict>(*order_, {level.prefix[at], level.rest[at]}, target)) {
+      --at;
+    }
+    node = at;
+  }
+  return levels.parents[node];
+}
+
+template <bool kStrict, class Target>
+InnerNodes::Range InnerNodes::Search(const Target& target) const {
+  // acquire: pair with the releases in Build and RebuildLevels.
+  const Generation& generation = *generation_.load(std::memory_order_acquire);
+  ParentId id = Descend<kStrict>(*generation.levels.load(std::memory_order_acquire), target);
+  for (SpinWait wait;; wait.Once()) {
+    const Parent& parent = *generation.At(id);
+    // acquire, as all loads here: none of them comes before it, or behind the one that compares.
+    const uint64_t version = Load(parent.version);
+    if (version % 2 != 0) continue;
+    const auto next = static_cast<ParentId>(Load(parent.next));
+    Range range;
+    range.high = {Load(parent.high.prefix), Load(parent.high.rest)};
+    range.is_last = next == kNone;
+    if (next != kNone && Reaches<kStrict>(*order_, range.high, target)) {
+      if (Load(parent.version) == version) id = next;
+      continue;
+    }
+    const auto separator = [&](uint64_t slot) { return Separator{Load(parent.prefix[slot]), Load(parent.rest[slot])}; };
+    const uint64_t count = Load(parent.count);
+    uint64_t slot = 0;
+    for (uint64_t left = count; left > 1;) {
+      const uint64_t half = left / 2;
+      if (Reaches<kStrict>(*order_, separator(slot + half), target)) {
+        slot += half;
+        left -= half;
+      } else {
+        left = half;
+      }
+    }
+    range.leaf = PmPtr(Load(parent.leaf[slot]));
+    range.low = separator(slot);
+    if (slot + 1 < count) {
+      range.high = separator(slot + 1);
+      range.is_last = false;
+    }
+    if (Load(parent.version) == version) return range;
+  }
+}
+
+template InnerNodes::Range InnerNodes::Search<false>(const SearchKey&) const;
+template InnerNodes::Range InnerNodes::Search<true>(const SearchKey&) const;
+template InnerNodes::Range InnerNodes::Search<false>(const Separator&) const;
+template InnerNodes::Range InnerNodes::Search<true>(const Separator&) const;
+
+// ---- Changes
+
+InnerNodes::Parent* InnerNodes::Locate(const SearchKey& at, uint32_t* slot, uint32_t* moves) const {
+  const Generation& generation = *generation_.load(std::memory_order_relaxed);
+  Parent* parent = generation.At(Descend<false>(*generation.levels.load(std::memory_order_relaxed), at));
+  for (*moves = 0; parent->next != kNone && Reaches<false>(*order_, parent->high, at); ++*moves) {
+    parent = generation.At(static_cast<ParentId>(parent->next));
+  }
+  *slot = 0;
+  while (*slot + 1 < parent->count && Reaches<false>(*order_, {parent->prefix[*slot + 1], parent->rest[*slot + 1]}, at)) ++*slot;
+  return parent;
+}
+
+std::vector<InnerNodes::Child> InnerNodes::Neighbors(const SearchKey& at, uint32_t count) const {
+  uint32_t slot = 0, moves = 0;
+  const Parent* parent = Locate(at, &slot, &moves);
+  std::vector<Child> children;
+  for (; slot < parent->count && children.size() < count; ++slot) {
+    children.push_back({{parent->prefix[slot], parent->rest[slot]}, PmPtr(parent->leaf[slot])});
+  }
+  return children;
+}
+
+PmPtr InnerNodes::LeftOf(const SearchKey& at) const {
+  uint32_t slot = 0, moves = 0;
+  const Generation& generation = *generation_.load(std::memory_order_relaxed);
+  const Parent* parent = Locate(at, &slot, &moves);
+  if (slot > 0) return PmPtr(parent->leaf[slot - 1]);
+  if (parent == generation.At(generation.first)) return PmPtr();
+  return FindBefore(Separator{parent->prefix[0], parent->rest[0]}).leaf;
+}
+
+// STEPS  1. New PLNs to the right, if there is no room, which nobody reaches yet.
+//        2. The PLN itself, under an odd version. From now on readers see all of it.
+//        3. The levels, if that is due.
+// WHAT A READER SEES  Before step 2 and after it, the same ranges but for the leaves that are replaced. Whoever was on the way to
+//        the left part of a PLN that was split goes on to its right neighbor, since `high` says so.
+void InnerNodes::Replace(const SearchKey& at, uint32_t count, std::span<const Child> children) {
+  Generation* const generation = generation_.load(std::memory_order_relaxed);
+  uint32_t slot = 0, moves = 0;
+  Parent* const parent = Locate(at, &slot, &moves);
+  BRAIDDB_CHECK(count > 0 && slot + count <= parent->count && !children.empty());
+  BRAIDDB_CHECK(children[0].low.prefix == parent->prefix[slot] && children[0].low.rest == parent->rest[slot]);
+  given_up_.reserve(given_up_.size() + count);
+
+  // All that the PLN would have, from the replaced ones on.
+  std::vector<Child> slots;
+  for (uint32_t i = 0; i < slot; ++i) slots.push_back({{parent->prefix[i], parent->rest[i]}, PmPtr(parent->leaf[i])});
+  slots.insert(slots.end(), children.begin(), children.end());
+  for (uint64_t i = slot + count; i < parent->count; ++i) {
+    slots.push_back({{parent->prefix[i], parent->rest[i]}, PmPtr(parent->leaf[i])});
+  }
+  const bool in_order = slot + count == parent->count;
+  const size_t pieces = (slots.size() + kOrderedFill - 1) / kOrderedFill;
+  const size_t piece = slots.size() <= kParentSlots ? slots.size()
+                       : in_order                   ? kOrderedFill
+                                                    : (slots.size() + pieces - 1) / pieces;
+
+  uint64_t next = parent->next;
+  Separator high = parent->high;
+  const auto fill = [&](Parent* to, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      Store(&to->prefix[i - begin], slots[i].low.prefix);
+      Store(&to->rest[i - begin], slots[i].low.rest);
+      Store(&to->leaf[i - begin], slots[i].leaf.raw());
+    }
+    Store(&to->high.prefix, high.prefix);
+    Store(&to->high.rest, high.rest);
+    Store(&to->next, next);
+    // What is counted is there: a reader never meets a slot that was left over.
+    Store(&to->count, uint64_t{end - begin});
+  };
+  size_t begin = (slots.size() - 1) / piece * piece;
+  size_t end = slots.size();
+  // Ids are taken first: a lack of memory leaves PLNs that nobody reaches, and changes nothing.
+  std::vector<ParentId> made;
+  for (size_t i = begin; i > 0; i -= piece) made.push_back(generation->New());
+  for (const ParentId id : made) {
+    fill(generation->At(id), begin, end);
+    next = id;
+    high = slots[begin].low;
+    end = begin;
+    begin -= piece;
+  }
+  const uint64_t version = parent->version;
+  // The loads of a reader that sees any of the stores below are behind this one.
+  Store(&parent->version, version + 1);
+  for (uint32_t i = 1; i < count; ++i) {
+    const SeparatorRest* const rest = parent->rest[slot + i];
+    if (rest == nullptr) continue;
+    stats_.bytes -= rest->bytes();
+    given_up_.emplace_back([rest] { DeleteSeparatorRest(rest); });
+  }
+  fill(parent, 0, end);
+  Store(&parent->version, version + 2);
+
+  for (size_t i = 1; i < children.size(); ++i) stats_.bytes += RestBytes(children[i].low);
+  generation->children += children.size();
+  generation->children -= count;
+  generation->unindexed += made.size();
+  RetireGivenUp();
+  if (moves < kMaxMoves && generation->unindexed <= kMaxMoves + generation->used / kNewParents) return;
+  try {
+    RebuildLevels();
+  } catch (const std::bad_alloc&) {  // the way to the right is longer, and right; the next change tries again
+  }
+}
+
+void InnerNodes::RebuildLevels() {
+  const Stopwatch stopwatch(&stats_.rebuild_ns);
+  Generation* const generation = generation_.load(std::memory_order_relaxed);
+  auto levels = std::make_unique<Levels>();
+  levels->Reserve(generation->used);
+  generation->ForEachParent([&](ParentId id, const Parent& parent) { levels->Add({parent.prefix[0], parent.rest[0]}, id); });
+  levels->Finish();
+  given_up_.reserve(given_up_.size() + 1);
+  const Levels* const before = generation->levels.load(std::memory_order_relaxed);
+  generation->levels.store(levels.release(), std::memory_order_release);
+  generation->unindexed = 0;
+  ++stats_.rebuilds;
+  given_up_.emplace_back([before] { delete before; });
+  RetireGivenUp();
+}
+
+void InnerNodes::Build(std::span<const Child> children) {
+  const Stopwatch stopwatch(&stats_.rebuild_ns);
+  BRAIDDB_CHECK(!children.empty());
+  auto generation = std::make_unique<Generation>();
+  auto levels = std::make_unique<Levels>();
+  levels->Reserve((children.size() + kBuildFill - 1) / kBuildFill);
+  Parent* last = nullptr;
+  uint64_t rests = 0;
+  for (size_t begin = 0; begin < children.size(); begin += kBuildFill) {
+    const ParentId id = generation->New();
+    Parent* const parent = generation->At(id);
+    parent->count = std::min<size_t>(kBuildFill, children.size() - begin);
+    for (size_t i = 0; i < parent->count; ++i) {
+      const Child& child = children[begin + i];
+      parent->prefix[i] = child.low.prefix;
+      parent->rest[i] = child.low.rest;
+      parent->leaf[i] = child.leaf.raw();
+      rests += RestBytes(child.low);
+    }
+    if (last == nullptr) {
+      generation->first = id;
+    } else {
+      last->next = id;
+      last->high = children[begin].low;
+    }
+    last = parent;
+    levels->Add(children[begin].low, id);
+  }
+  levels->Finish();
+  generation->children = children.size();
+  generation->levels.store(levels.release(), std::memory_order_relaxed);
+  given_up_.reserve(given_up_.size() + 1);
+  const Generation* const before = generation_.load(std::memory_order_relaxed);
+  generation_.store(generation.release(), std::memory_order_release);
+  stats_.bytes = rests;
+  ++stats_.rebuilds;
+  ++stats_.full_builds;
+  if (before == nullptr) return;
+  given_up_.emplace_back([before] { delete before; });
+  RetireGivenUp();
+}
+
+bool InnerNodes::Shrink() {
+  const Generation& generation = *generation_.load(std::memory_order_relaxed);
+  if (generation.used < kNewParents || generation.children >= uint64_t{generation.used} * kShrinkBelow) return false;
+  Build(Children());
+  return true;
+}
+
+// What cannot be retired for a lack of memory waits for the next time.
+void InnerNodes::RetireGivenUp() noexcept {
+  try {
+    for (; !given_up_.empty(); given_up_.pop_back()) epochs_->Retire(given_up_.back());
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+// ---- Looking
+
+std::vector<InnerNodes::Child> InnerNodes::Children() const {
+  std::vector<Child> children;
+  const Generation* const generation = generation_.load(std::memory_order_relaxed);
+  if (generation == nullptr) return children;
+  children.reserve(generation->children);
+  generation->ForEachParent([&](ParentId, const Parent& parent) {
+    for (uint64_t i = 0; i < parent.count; ++i) {
+      children.push_back({{parent.prefix[i], parent.rest[i]}, PmPtr(parent.leaf[i])});
+    }
+  });
+  return children;
+}
+
+InnerNodes::Stats InnerNodes::GetStats() const {
+  Stats stats = stats_;
+  const Generation* const generation = generation_.load(std::memory_order_relaxed);
+  if (generation == nullptr) return stats;
+  stats.leaves = generation->children;
+  stats.parents = generation->used;
+  stats.bytes += generation->used * sizeof(Parent) + generation->levels.load(std::memory_order_relaxed)->bytes();
+  return stats;
+}
+
+}  // namespace braiddb

@@ -1,0 +1,181 @@
+// Leaf: a leaf node (LN) of NV-Tree on media: unsorted, append-only (NV-Tree, FAST '15, 3.1 and 3.2).
+//
+// LAYOUT (bytes; little endian; a leaf is 512, 1024, 2048 or 4096 bytes and begins at a cache line)
+//     0  published    u64   nElement in the low 16 bits; above it 48 bits of a running checksum of the elements in [0,
+//                           nElement)
+//     8  next         u64   link to the leaf with the next greater keys: its PmPtr, null for none, with 12 bits of a hash of
+//                           it and of the place of this leaf in bits 52–63
+//    16  negative[4]  u64   bit i: element i is NEGATIVE
+//    48  shape        u64   size / 64 in bits 0–15, number of sorted elements in bits 16–31, above them 32 bits of a hash of
+//                           these, of the place of the leaf and of its tree
+//    56  reserved     u64   zero
+//    64  elements           16 bytes each
+//   Elements are in the order in which they were appended. Those that the leaf was made with come first, sorted, and none of
+//   them is NEGATIVE. A NEGATIVE element takes back the latest element before it with the same key and value: an update
+//   appends both the old value, NEGATIVE, and the new one.
+// COMMIT POINT   The store of `published`, flushed and fenced.
+// PERSIST ORDER  P1 the elements, and the negative words if they change  P2 `published`. For a leaf that is not linked yet: all
+//                of it, before the pointer to it.
+// RECOVERY       A leaf is valid if and only if the hash in `shape` matches, nElement is at most the capacity, and the running
+//                checksum matches. What stands behind nElement counts for nothing. [CC-41]
+// CONCURRENCY    One writer at a time, under the latch of the leaf (nv_tree.h). Readers take no latch: they load `published`
+//                with acquire, and everything before nElement never changes again. They may see elements that a crash takes
+//                back.
+// LIFETIME       Its space is reused when a durable pointer has taken it out of the list, and every reader of before has left.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pmem/persistence.h"
+#include "pmem/pm_ptr.h"
+#include "pmem/region_set.h"
+#include "util/random.h"
+
+namespace braiddb {
+
+// What a leaf holds: the first eight bytes of a key as a number that orders as the keys do (KeyOrder::Prefix), and a value,
+// which for the last level of a database is the PmPtr of the log entry.
+struct Element {
+  uint64_t key;
+  uint64_t value;
+
+  friend bool operator==(const Element&, const Element&) = default;
+};
+static_assert(sizeof(Element) == 16);
+
+inline constexpr uint32_t kMinLeafBytes = 512;
+inline constexpr uint32_t kMaxLeafBytes = 4096;
+inline constexpr bool IsLeafSize(uint32_t bytes) {
+  return bytes >= kMinLeafBytes && bytes <= kMaxLeafBytes && (bytes & (bytes - 1)) == 0;
+}
+
+struct Leaf {
+  static constexpr uint32_t kHeaderBytes = 64;
+  static constexpr uint32_t kMaxElements = (kMaxLeafBytes - kHeaderBytes) / sizeof(Element);
+  static constexpr uint64_t kCountMask = 0xffff;
+
+  uint64_t published;
+  uint64_t next;
+  uint64_t negative[4];
+  uint64_t shape;
+  uint64_t reserved;
+  Element elements[];
+
+  uint32_t bytes() const { return static_cast<uint32_t>(shape & 0xffff) * kCacheLine; }
+  uint32_t capacity() const { return Capacity(bytes()); }
+  uint32_t sorted() const { return static_cast<uint32_t>(shape >> 16 & 0xffff); }
+  // acquire: pairs with the release in Publish; the elements before it are there.
+  uint32_t count() const { return static_cast<uint32_t>(LoadAcquire(&published) & kCountMask); }
+  bool is_negative(uint32_t i) const { return (LoadRelaxed(&negative[i / 64]) >> (i % 64) & 1) != 0; }
+
+  static constexpr uint32_t Capacity(uint32_t bytes) { return (bytes - kHeaderBytes) / static_cast<uint32_t>(sizeof(Element)); }
+};
+static_assert(sizeof(Leaf) == Leaf::kHeaderBytes && offsetof(Leaf, negative) == 16 && offsetof(Leaf, shape) == 48);
+static_assert(Leaf::kMaxElements <= 4 * 64);
+
+// The words that link leaves: `next` of a leaf, whose owner is the place of the leaf, and the first link, whose owner is the
+// tree. A damaged one is told from a sound one to another leaf, which would leave out those between.
+inline constexpr int kLinkShift = 52;
+static_assert(kMaxRegions <= 1u << (kLinkShift - PmPtr::kRegionShift));
+inline uint64_t MakeLink(uint64_t owner, PmPtr to) {
+  return Mix64(Mix64(owner) ^ to.raw()) >> kLinkShift << kLinkShift | to.raw();
+}
+inline PmPtr LinkTarget(uint64_t link) { return PmPtr(link & ((uint64_t{1} << kLinkShift) - 1)); }
+inline bool IsLink(uint64_t owner, uint64_t link) { return MakeLink(owner, LinkTarget(link)) == link; }
+
+struct LeafChange {
+  Element element;
+  bool negative = false;
+};
+
+// Writes a leaf that nothing points to yet, and starts its flush: it is durable after the next fence. `sorted`: at most its
+// capacity.
+void MakeLeaf(Persistence* persistence, Leaf* leaf, uint64_t tree_id, PmPtr place, uint32_t bytes,
+              std::span<const Element> sorted, PmPtr next);
+
+// Appends, durably on success: two fences. REQUIRES: there is room. False if a persist failed.
+[[nodiscard]] bool AppendToLeaf(Persistence* persistence, Leaf* leaf, std::span<const LeafChange> changes);
+
+// Whether what is there is a valid leaf of this tree and size. Touches nothing outside of `bytes`.
+bool IsValidLeaf(const Leaf& leaf, uint64_t tree_id, PmPtr place, uint32_t bytes);
+
+// Appends the elements that nothing has taken back to *live: first what is left of the sorted ones, in order; behind them the
+// others, as they were appended. Returns the number of the first.
+size_t CollectLive(const Leaf& leaf, std::vector<Element>* live);
+
+// The NEGATIVE elements that a walk from the end of a leaf has met, and for which the element they take back is still to come.
+class TakenBack {
+ public:
+  bool empty() const { return count_ == 0; }
+  void Add(uint64_t value) { values_[count_++] = value; }
+  // Whether this element is one of them; it is not again then.
+  bool Take(uint64_t value) {
+    for (uint32_t i = 0; i < count_; ++i) {
+      if (values_[i] == value) {
+        values_[i] = values_[--count_];
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  uint32_t count_ = 0;
+  uint64_t values_[Leaf::kMaxElements];
+};
+
+// The first of the sorted elements whose key is not less: looked for around `guess`, which is one of them, in steps that
+// double.
+inline const Element* FirstNotLess(const Element* begin, const Element* end, uint64_t key, const Element* guess) {
+  const auto less = [](const Element& element, uint64_t k) { return element.key < k; };
+  std::ptrdiff_t step = 1;
+  if (guess->key < key) {
+    for (; end - guess > step && guess[step].key < key; step *= 2) guess += step;
+    return std::lower_bound(guess + 1, end - guess > step ? guess + step : end, key, less);
+  }
+  for (; guess - begin >= step && guess[-step].key >= key; step *= 2) guess -= step;
+  return std::lower_bound(guess - begin >= step ? guess - step + 1 : begin, guess, key, less);
+}
+
+// Where a key is in the range of its leaf if keys are spread evenly: from 0 to 1.
+inline double PlaceInRange(uint64_t key, uint64_t low, uint64_t high) {
+  if (key < low || key >= high) return 0.5;
+  return static_cast<double>(key - low) / static_cast<double>(high - low);
+}
+
+// Calls `visit(const Element&)` for each element with this key that nothing has taken back: the latest appended first, then the
+// sorted ones from `first_sorted(begin, end)` on, which is asked where to begin in [begin, end), those with the key. Ends
+// when visit returns true. `place`: PlaceInRange, a guess.
+// COST  The header's line, then those of the appended elements, and, at the same time, one or two lines near the place.
+template <class FirstSorted, class Visit>
+void VisitLeaf(const Leaf& leaf, uint64_t key, double place, const FirstSorted& first_sorted, const Visit& visit) {
+  const uint32_t sorted = leaf.sorted();
+  const Element* const guess = leaf.elements + static_cast<uint32_t>(place * (sorted == 0 ? 0 : sorted - 1));
+  __builtin_prefetch(guess);
+  TakenBack taken;
+  for (uint32_t i = leaf.count(); i-- > sorted;) {
+    const Element& element = leaf.elements[i];
+    if (element.key != key) continue;
+    if (leaf.is_negative(i)) {
+      taken.Add(element.value);
+    } else if (!taken.Take(element.value) && visit(element)) {
+      return;
+    }
+  }
+  if (sorted == 0) return;
+  const Element* const end = leaf.elements + sorted;
+  const Element* begin = FirstNotLess(leaf.elements, end, key, guess);
+  if (begin == end || begin->key != key) return;
+  const Element* behind = begin + 1;
+  while (behind != end && behind->key == key) ++behind;
+  if (taken.empty()) begin = first_sorted(begin, behind);
+  for (; begin != behind; ++begin) {
+    if (!taken.Take(begin->value) && visit(*begin)) return;
+  }
+}
+
+}  // namespace braiddb

@@ -1,0 +1,107 @@
+#include "nvtree/leaf_space.h"
+
+#include <xxhash.h>
+
+#include "util/check.h"
+
+namespace braiddb {
+namespace {
+
+uint64_t ComputeChecksum(const SpaceHeader& header) { return XXH3_64bits(&header, offsetof(SpaceHeader, checksum)); }
+
+}  // namespace
+
+LeafSpace::LeafSpace(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_id, uint32_t leaf_bytes)
+    : regions_(regions),
+      allocator_(segments),
+      tree_id_(tree_id),
+      leaf_bytes_(leaf_bytes),
+      free_(regions->count()),
+      blocks_(regions->count()) {}
+
+void LeafSpace::FindSegments() {
+  allocator_->ForEachUsed([this](Segment* segment) {
+    const auto* header = reinterpret_cast<const SpaceHeader*>(segment->data());
+    if (header->magic != SpaceHeader::kMagic || header->checksum != ComputeChecksum(*header)) return;
+    if (header->tree_id != tree_id_ || header->generation != segment->generation() || header->leaf_bytes != leaf_bytes_) return;
+    Add(segment);
+  });
+}
+
+Status LeafSpace::Allocate(PmPtr* block) {
+  std::lock_guard lock(mutex_);
+  const uint32_t regions = regions_->count();
+  Status status;
+  for (uint32_t i = 0; i < regions; ++i) {
+    const uint32_t region = next_region_++ % regions;
+    if (free_[region].empty()) status = Grow(region);
+    if (free_[region].empty()) continue;
+    *block = free_[region].back();
+    free_[region].pop_back();
+    return Status::OK();
+  }
+  return status;
+}
+
+// Blocks are given out in the order of their places.
+Status LeafSpace::Grow(uint32_t region) {
+  Segment* segment = nullptr;
+  Status status = allocator_->Allocate(region, 1, &segment);
+  if (!status.ok()) return status;
+  auto* header = reinterpret_cast<SpaceHeader*>(segment->data());
+  *header = SpaceHeader{SpaceHeader::kMagic, tree_id_, segment->generation(), leaf_bytes_, {}, 0};
+  header->checksum = ComputeChecksum(*header);
+  // ORDER: the header before any leaf of the segment is linked, which another thread may do, with a fence of its own. [CC-42]
+  if (!regions_->persistence()->Persist(header, sizeof(*header))) return regions_->persistence()->error();
+  Add(segment);
+  for (uint64_t i = Blocks(*segment); i-- > 0;) free_[region].push_back(Block(*segment, i));
+  return Status::OK();
+}
+
+void LeafSpace::Add(Segment* segment) {
+  const uint32_t region = segment->region();
+  free_[region].reserve(blocks_[region] + Blocks(*segment));
+  index_of_[segment] = segments_.size();
+  segments_.push_back(segment);
+  blocks_[region] += Blocks(*segment);
+}
+
+bool LeafSpace::Locate(PmPtr block, Place* place) const {
+  const Segment* const segment = allocator_->Find(block);
+  const auto found = index_of_.find(segment);
+  if (segment == nullptr || found == index_of_.end()) return false;
+  const uint64_t offset = segment->OffsetOf(block);
+  if (offset % leaf_bytes_ != 0 || offset == 0 || offset / leaf_bytes_ > Blocks(*segment)) return false;
+  *place = {found->second, offset / leaf_bytes_ - 1};
+  return true;
+}
+
+bool LeafSpace::FreeOthers(const std::vector<PmPtr>& used) {
+  std::vector<std::vector<bool>> is_used(segments_.size());
+  for (size_t i = 0; i < segments_.size(); ++i) is_used[i].resize(Blocks(*segments_[i]));
+  for (const PmPtr block : used) {
+    Place place;
+    if (!Locate(block, &place) || is_used[place.segment][place.block]) return false;
+    is_used[place.segment][place.block] = true;
+  }
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    for (uint64_t block = is_used[i].size(); block-- > 0;) {
+      if (!is_used[i][block]) Free(Block(*segments_[i], block));
+    }
+  }
+  return true;
+}
+
+void LeafSpace::Free(PmPtr block) noexcept {
+  std::lock_guard lock(mutex_);
+  free_[block.region()].push_back(block);
+}
+
+uint64_t LeafSpace::free_blocks() const {
+  std::lock_guard lock(mutex_);
+  uint64_t count = 0;
+  for (const auto& free : free_) count += free.size();
+  return count;
+}
+
+}  // namespace braiddb

@@ -1,0 +1,96 @@
+#include "nvtree/nv_cursor.h"
+
+#include <algorithm>
+
+namespace braiddb {
+
+void NvCursor::Border::Set(const Separator& separator) {
+  prefix = separator.prefix;
+  has_rest = separator.rest != nullptr;
+  if (!has_rest) return;
+  key.assign(separator.rest->key_data, separator.rest->key_size);
+  sequence = separator.rest->sequence;
+}
+
+template <class Target>
+void NvCursor::Load(const Target& target, bool before) {
+  const EpochManager::Guard guard = tree_->epochs()->Enter();
+  tree_->CopyLeaf(target, before, &copy_);
+  low_.Set(copy_.range.low);
+  is_last_ = copy_.range.is_last;
+  if (!is_last_) high_.Set(copy_.range.high);
+}
+
+size_t NvCursor::FirstAtOrBehind(const SearchKey& target) const {
+  const auto before = [&](const Element& element) { return tree_->Compare(element, target) < 0; };
+  return static_cast<size_t>(std::partition_point(elements_.begin(), elements_.end(), before) - elements_.begin());
+}
+
+size_t NvCursor::FirstAtOrBehind(const Separator& place) const {
+  const auto before = [&](const Element& element) { return element.key < place.prefix; };
+  return static_cast<size_t>(std::partition_point(elements_.begin(), elements_.end(), before) - elements_.begin());
+}
+
+// Leaves can be empty; and when two were merged, what is before the border was here already.
+void NvCursor::ToNextLeaf() {
+  while (!is_last_) {
+    const Border border = high_;
+    border.With([this](const auto& place) {
+      Load(place, false);
+      at_ = FirstAtOrBehind(place);
+    });
+    if (at_ < elements_.size()) return;
+  }
+  at_ = kEnd;
+}
+
+void NvCursor::ToPreviousLeaf() {
+  while (!low_.is_first()) {
+    const Border border = low_;
+    border.With([this](const auto& place) {
+      Load(place, true);
+      at_ = FirstAtOrBehind(place);
+    });
+    if (at_-- > 0) return;
+  }
+  at_ = kEnd;
+}
+
+void NvCursor::SeekToFirst() {
+  Load(Separator(), false);
+  at_ = 0;
+  if (elements_.empty()) ToNextLeaf();
+}
+
+void NvCursor::SeekToLast() {
+  Load(Separator{UINT64_MAX, nullptr}, false);
+  // Keys with the largest prefix may take several leaves.
+  while (!is_last_) {
+    const Border border = high_;
+    border.With([this](const auto& place) { Load(place, false); });
+  }
+  at_ = elements_.size();
+  if (at_-- == 0) ToPreviousLeaf();
+}
+
+void NvCursor::Seek(const SearchKey& target) {
+  Load(target, false);
+  at_ = FirstAtOrBehind(target);
+  if (at_ == elements_.size()) ToNextLeaf();
+}
+
+void NvCursor::SeekBefore(const SearchKey& target) {
+  Load(target, true);
+  at_ = FirstAtOrBehind(target);
+  if (at_-- == 0) ToPreviousLeaf();
+}
+
+void NvCursor::Next() {
+  if (++at_ >= elements_.size()) ToNextLeaf();
+}
+
+void NvCursor::Prev() {
+  if (at_-- == 0) ToPreviousLeaf();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,68 @@
+// NvCursor: walks an NV-Tree in order, both ways, a leaf at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nvtree/nv_tree.h"
+
+namespace braiddb {
+
+// What a leaf has when the cursor comes to it is what the cursor sees of it: elements that were there when the cursor was
+// made and that nothing takes back are never missed, and come once.
+// Thread safety: one thread at a time, concurrent with any change of the tree. It enters epoch guards of its own: REQUIRES: the
+// thread holds none.
+class NvCursor {
+ public:
+  explicit NvCursor(const NvTree* tree) : tree_(tree) {}
+
+  void SeekToFirst();
+  void SeekToLast();
+  // To the first element at or after the target.
+  void Seek(const SearchKey& target);
+  // To the last element before the target.
+  void SeekBefore(const SearchKey& target);
+  // REQUIRES: element() != nullptr.
+  void Next();
+  void Prev();
+  // Null at the ends.
+  const Element* element() const { return at_ < elements_.size() ? &elements_[at_] : nullptr; }
+  // The elements of this leaf, this one the first: what comes next, for those who prefetch.
+  const Element* end() const { return elements_.data() + elements_.size(); }
+
+ private:
+  static constexpr size_t kEnd = SIZE_MAX;
+
+  // A separator that outlives epoch guards.
+  struct Border {
+    uint64_t prefix = 0;
+    bool has_rest = false;
+    std::string key;
+    uint64_t sequence = 0;
+
+    void Set(const Separator& separator);
+    bool is_first() const { return prefix == 0 && !has_rest; }
+    // Calls `use` with what stands for the place.
+    template <class Use>
+    auto With(const Use& use) const {
+      return has_rest ? use(SearchKey(prefix, key, sequence)) : use(Separator{prefix, nullptr});
+    }
+  };
+
+  template <class Target>
+  void Load(const Target& target, bool before);
+  size_t FirstAtOrBehind(const SearchKey& target) const;
+  size_t FirstAtOrBehind(const Separator& place) const;
+  void ToNextLeaf();
+  void ToPreviousLeaf();
+
+  const NvTree* const tree_;
+  NvTree::LeafCopy copy_;
+  std::vector<Element>& elements_ = copy_.elements;
+  size_t at_ = kEnd;
+  Border low_, high_;
+  bool is_last_ = true;
+};
+
+}  // namespace braiddb

@@ -1,0 +1,127 @@
+// Rebuild from the leaves: after a crash the inner nodes are made from what is in persistent memory (NV-Tree, FAST '15, 3.2.5).
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <unordered_set>
+
+#include "nvtree/nv_tree.h"
+#include "util/run_parallel.h"
+
+namespace braiddb {
+namespace {
+
+// What the scan of one block leaves: enough for the walk along the list to touch persistent memory no more.
+struct Scanned {
+  uint64_t next = 0;  // link
+  uint64_t least = 0;
+  uint64_t greatest = 0;
+  bool valid = false;
+  bool empty = true;
+};
+
+Status Damaged(const char* what) {
+  return Status::Corruption(std::string("NV-Tree: ") + what + "; restore the database from a copy");
+}
+
+}  // namespace
+
+// GOAL   The list of leaves, in DRAM, with where each one's range begins; what no link leads to is free.
+// STEPS  1. All blocks of the tree's segments are read by several threads, each in the order of its places, whether a link leads
+//           to them or not: validity, link, least and greatest key word. Keys behind the words are not looked at: an element of a
+//           free block may name an entry that is gone.
+//        2. One thread follows the links, through what step 1 noted.
+//        3. Where the key words of two neighbors do not decide, their elements are compared.
+//        4. Leaves in which nothing is left, but for the first, are taken out of the list: they have no range.
+// CRASH  Only step 4 stores: one link at a time, each to a leaf of the list. What a second crash leaves is rebuilt again.
+Status NvTree::Rebuild(uint32_t threads) {
+  const std::vector<Segment*>& segments = space_->segments();
+  std::vector<std::vector<Scanned>> scanned(segments.size());
+  for (size_t i = 0; i < segments.size(); ++i) scanned[i].resize(space_->Blocks(*segments[i]));
+  std::atomic<size_t> next_segment{0};
+  const auto scan = [&] {
+    std::vector<Element> live;
+    for (size_t i = next_segment++; i < segments.size(); i = next_segment++) {
+      for (uint64_t block = 0; block < scanned[i].size(); ++block) {
+        const PmPtr place = space_->Block(*segments[i], block);
+        const Leaf& leaf = *At(place);
+        if (!IsValidLeaf(leaf, root_->tree_id, place, leaf_bytes_)) continue;
+        live.clear();
+        CollectLive(leaf, &live);
+        Scanned& found = scanned[i][block];
+        found.valid = true;
+        found.next = LoadAcquire(&leaf.next);
+        found.empty = live.empty();
+        if (live.empty()) continue;
+        const auto [least, greatest] =
+            std::minmax_element(live.begin(), live.end(), [](const Element& a, const Element& b) { return a.key < b.key; });
+        found.least = least->key;
+        found.greatest = greatest->key;
+      }
+    }
+  };
+  RunParallel(static_cast<uint32_t>(std::min<size_t>(threads, segments.size())), [&](uint32_t) { scan(); });
+  const auto find = [&](PmPtr place) -> const Scanned* {
+    LeafSpace::Place in;
+    return space_->Locate(place, &in) ? &scanned[in.segment][in.block] : nullptr;
+  };
+
+  std::vector<PmPtr> list;
+  std::unordered_set<uint64_t> linked;
+  uint64_t link = root_->first;
+  if (!IsLink(root_->tree_id, link)) return Damaged("the link to the first leaf is damaged");
+  while (const PmPtr place = LinkTarget(link)) {
+    const Scanned* const leaf = find(place);
+    if (leaf == nullptr) return Damaged("a link leads to where no leaf can be");
+    if (!leaf->valid) return Damaged("a leaf is damaged");
+    if (!linked.insert(place.raw()).second) return Damaged("the list of leaves is a circle");
+    list.push_back(place);
+    link = leaf->next;
+  }
+  if (list.empty()) return Damaged("there is no leaf");
+
+  if (!space_->FreeOthers(list)) return Damaged("a link leads to where no leaf can be");
+  return BuildFromList(list, [&](PmPtr place) {
+    const Scanned& leaf = *find(place);
+    return KeyWords{leaf.least, leaf.greatest, leaf.empty};
+  });
+}
+
+Status NvTree::BuildFromList(const std::vector<PmPtr>& list, const std::function<KeyWords(PmPtr)>& words) {
+  Persistence* const persistence = parts_.regions->persistence();
+  const EpochManager::Guard guard = parts_.epochs->Enter();
+  InnerNodes::NewChildren children;
+  children.Reserve(list.size());
+  children.Add({Separator(), list[0]});
+  std::vector<Element> left, right;
+  KeyWords before = words(list[0]);
+  for (size_t i = 1; i < list.size(); ++i) {
+    const KeyWords now = words(list[i]);
+    if (now.empty) {
+      uint64_t* const link = &At(children.all().back().leaf)->next;
+      StoreRelease(link, MakeLink(children.all().back().leaf.raw(), LinkTarget(LoadAcquire(&At(list[i])->next))));
+      // ORDER: the link before the leaf is used again. [CC-43]
+      if (!persistence->Persist(link, sizeof(*link))) return persistence->error();
+      space_->Free(list[i]);
+      continue;
+    }
+    if (before.empty || before.greatest < now.least) {
+      // The first leaf may be empty: then its range ends where the next one's begins.
+      children.Add({{now.least, nullptr}, list[i]});
+    } else if (before.greatest > now.least) {
+      return Damaged("two leaves are not in order");
+    } else {
+      left.clear();
+      right.clear();
+      CollectSorted(children.all().back().leaf, &left);
+      CollectSorted(list[i], &right);
+      if (!Less(left.back(), right.front())) return Damaged("two leaves are not in order");
+      children.Add({Between(left.back(), right.front()), list[i]});
+    }
+    before = now;
+  }
+  inner_.Build(children.all());
+  children.Give();
+  return Status::OK();
+}
+
+}  // namespace braiddb

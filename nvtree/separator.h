@@ -1,0 +1,56 @@
+// Separator: where the range of keys of a leaf begins. DRAM only.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "index/key_order.h"
+
+namespace braiddb {
+
+// The rest of a separator whose first eight bytes do not decide: a whole key and a sequence number. Never changes.
+struct SeparatorRest {
+  uint64_t sequence;
+  uint32_t key_size;
+  char key_data[];
+
+  Slice key() const { return Slice(key_data, key_size); }
+  size_t bytes() const { return sizeof(SeparatorRest) + key_size; }
+};
+
+// The first place of a range, in entry order. Without a rest: before all keys that have the prefix.
+struct Separator {
+  uint64_t prefix = 0;
+  const SeparatorRest* rest = nullptr;
+};
+
+inline const SeparatorRest* NewSeparatorRest(Slice key, uint64_t sequence) {
+  void* const memory = ::operator new(sizeof(SeparatorRest) + key.size());
+  auto* rest = static_cast<SeparatorRest*>(memory);
+  rest->sequence = sequence;
+  rest->key_size = static_cast<uint32_t>(key.size());
+  memcpy(rest->key_data, key.data(), key.size());
+  return rest;
+}
+inline void DeleteSeparatorRest(const SeparatorRest* rest) { ::operator delete(const_cast<SeparatorRest*>(rest)); }
+
+// < 0, 0, > 0 as the target is before, at, after the place.
+inline int CompareToSeparator(const KeyOrder& order, const SearchKey& target, const Separator& place) {
+  if (target.prefix != place.prefix) return target.prefix < place.prefix ? -1 : 1;
+  if (place.rest == nullptr) return 1;
+  const int by_key = order.Compare(target.key, place.rest->key());
+  if (by_key != 0) return by_key;
+  if (target.sequence == place.rest->sequence) return 0;
+  return target.sequence > place.rest->sequence ? -1 : 1;
+}
+inline int CompareToSeparator(const KeyOrder& order, const Separator& target, const Separator& place) {
+  if (target.rest == nullptr || target.prefix != place.prefix) {
+    if (target.prefix != place.prefix) return target.prefix < place.prefix ? -1 : 1;
+    return place.rest == nullptr ? 0 : -1;
+  }
+  return CompareToSeparator(order, SearchKey(target.prefix, target.rest->key(), target.rest->sequence), place);
+}
+
+}  // namespace braiddb

@@ -1,0 +1,404 @@
+// NV-Tree without a database: against a sorted set, for every leaf size, and keys whose first eight bytes decide or do not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "nvtree/inner_image.h"
+#include "tests/support/tree_store.h"
+
+namespace braiddb::test {
+namespace {
+
+struct Keys {
+  const char* name;
+  std::function<std::string(Random*)> draw;
+};
+
+const Keys kKeys[] = {
+    {"Spread", [](Random* random) { return PatternedValue(random->Next(), 8); }},
+    {"SharedPrefixes",
+     [](Random* random) { return "prefix" + std::to_string(random->Uniform(4)) + NumberedKey(random->Uniform(3000)); }},
+    {"OnePrefix", [](Random* random) { return "a long prefix that all keys share " + std::to_string(random->Uniform(5000)); }},
+    {"FewKeys", [](Random* random) { return std::string(random->Uniform(12), 'a'); }},
+    {"LargestPrefix",
+     [](Random* random) { return std::string(6 + random->Uniform(6), '\xff') + std::to_string(random->Uniform(200)); }},
+};
+
+// An order that KeyOrder knows nothing about: all key words are 0.
+class OwnOrder final : public Comparator {
+ public:
+  const char* Name() const override { return "test.by-size-then-bytes"; }
+  int Compare(Slice a, Slice b) const override {
+    if (a.size() != b.size()) return a.size() < b.size() ? -1 : 1;
+    return a.compare(b);
+  }
+};
+const OwnOrder kOwnOrder;
+
+class NvTreeTest : public testing::TestWithParam<std::tuple<uint32_t, size_t, const Comparator*>> {
+ protected:
+  static constexpr uint32_t kRegions = 2;
+
+  void SetUp() override { store_.emplace(kRegions, std::get<0>(GetParam()), &names_, &order_); }
+
+  Element Draw() { return names_.Add(keys_.draw(&random_), ++sequence_); }
+  bool Less(const Element& a, const Element& b) const { return names_.Less(a, b); }
+  // Applies the changes and makes them in the model.
+  void Apply(std::vector<LeafChange> changes) {
+    std::stable_sort(changes.begin(), changes.end(),
+                     [this](const LeafChange& a, const LeafChange& b) { return Less(a.element, b.element); });
+    ASSERT_OK(store_->tree()->Apply(changes));
+    for (const LeafChange& change : changes) {
+      if (!change.negative) {
+        model_.insert(change.element);
+      } else {
+        model_.erase(change.element);
+        names_.Forget(change.element);
+      }
+    }
+  }
+  Element Any() const { return *std::next(model_.begin(), static_cast<std::ptrdiff_t>(random_.Uniform(model_.size()))); }
+
+  std::vector<Element> Model() const { return {model_.begin(), model_.end()}; }
+  void ExpectSame() {
+    EXPECT_EQ(store_->Forward(), Model());
+    EXPECT_EQ(store_->Backward(), Model());
+    for (int i = 0; i < 50; ++i) {
+      const std::string key = keys_.draw(&random_);
+      const SearchKey target(order_, key, random_.Uniform(sequence_ + 2));
+      ExpectSameAt(target);
+    }
+    for (int i = 0; i < 50 && !model_.empty(); ++i) {
+      const Names::Name& name = names_.Of(Any());
+      ExpectSameAt(SearchKey(order_, name.key, name.sequence));
+      ExpectSameAt(SearchKey(order_, name.key, kMaxSequence));
+    }
+  }
+  void ExpectSameAt(const SearchKey& target) {
+    const auto begin = std::partition_point(model_.begin(), model_.end(),
+                                            [&](const Element& element) { return CompareToTarget(element, target) < 0; });
+    NvCursor cursor(store_->tree());
+    cursor.Seek(target);
+    ASSERT_EQ(cursor.element() == nullptr, begin == model_.end());
+    if (begin != model_.end()) {
+      EXPECT_EQ(*cursor.element(), *begin);
+    }
+    cursor.SeekBefore(target);
+    ASSERT_EQ(cursor.element() == nullptr, begin == model_.begin());
+    if (begin != model_.begin()) {
+      EXPECT_EQ(*cursor.element(), *std::prev(begin));
+    }
+
+    std::set<uint64_t> expected;
+    for (auto at = begin; at != model_.end() && order_.Compare(names_.Of(*at).key, target.key) == 0; ++at)
+      expected.insert(at->value);
+    std::multiset<uint64_t> found;
+    const EpochManager::Guard guard = store_->epochs()->Enter();
+    store_->tree()->VisitKey(target, [&](const Element& element) {
+      if (CompareToTarget(element, target) >= 0 && order_.Compare(names_.Of(element).key, target.key) == 0)
+        found.insert(element.value);
+      return false;
+    });
+    EXPECT_EQ(std::multiset<uint64_t>(expected.begin(), expected.end()), found);
+  }
+  int CompareToTarget(const Element& element, const SearchKey& target) const {
+    const Names::Name& name = names_.Of(element);
+    const int by_key = order_.Compare(name.key, target.key);
+    if (by_key != 0) return by_key;
+    return name.sequence == target.sequence ? 0 : name.sequence > target.sequence ? -1 : 1;
+  }
+
+  const Keys& keys_ = kKeys[std::get<1>(GetParam())];
+  const KeyOrder order_{std::get<2>(GetParam())};
+  Names names_{&order_};
+  std::optional<TreeStore> store_;
+  mutable Random random_{17};
+  uint64_t sequence_ = 0;
+  std::set<Element, std::function<bool(const Element&, const Element&)>> model_{
+      [this](const Element& a, const Element& b) { return Less(a, b); }};
+};
+
+INSTANTIATE_TEST_SUITE_P(Leaves, NvTreeTest,
+                         testing::Combine(testing::Values(512, 1024, 4096), testing::Range<size_t>(0, std::size(kKeys)),
+                                          testing::Values(BytewiseComparator())),
+                         [](const auto& suite) {
+                           return std::string(kKeys[std::get<1>(suite.param)].name) + std::to_string(std::get<0>(suite.param));
+                         });
+INSTANTIATE_TEST_SUITE_P(OwnOrder, NvTreeTest,
+                         testing::Combine(testing::Values(512), testing::Values(0, 2), testing::Values(&kOwnOrder)),
+                         [](const auto& suite) { return std::string(kKeys[std::get<1>(suite.param)].name); });
+
+TEST_P(NvTreeTest, AnEmptyTreeHasNothing) {
+  ExpectSame();
+  store_->Reopen();
+  ExpectSame();
+}
+
+TEST_P(NvTreeTest, OneByOne) {
+  for (int i = 0; i < 3000 / kSlowdown; ++i) {
+    if (random_.OneIn(3) && !model_.empty()) {
+      Apply({{Any(), true}});
+    } else {
+      Apply({{Draw()}});
+    }
+    if (HasFatalFailure()) return;
+  }
+  ExpectSame();
+  store_->Reopen();
+  ExpectSame();
+}
+
+// As merges make them, from one change to more than many leaves have room for.
+TEST_P(NvTreeTest, InRuns) {
+  for (int round = 0; round < 60 / kSlowdown; ++round) {
+    std::vector<LeafChange> changes;
+    std::set<uint64_t> taken;
+    for (uint64_t i = uint64_t{1} << random_.Uniform(11); i > 0; --i) {
+      if (random_.OneIn(2) && !model_.empty()) {
+        const Element element = Any();
+        if (taken.insert(element.value).second) changes.push_back({element, true});
+      } else {
+        changes.push_back({Draw()});
+      }
+    }
+    Apply(changes);
+    if (round % 10 == 9) {
+      const bool close = round % 20 == 19;
+      store_->Reopen(close);
+      EXPECT_EQ(store_->tree()->GetStats().from_image, close);
+    }
+    ExpectSame();
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(NvTreeTest, UntilNothingIsLeft) {
+  std::vector<LeafChange> changes;
+  for (int i = 0; i < 3000; ++i) changes.push_back({Draw()});
+  Apply(changes);
+  while (!model_.empty()) {
+    changes.clear();
+    std::set<uint64_t> taken;
+    for (int i = 0; i < 100; ++i) {
+      const Element element = Any();
+      if (taken.insert(element.value).second) changes.push_back({element, true});
+    }
+    Apply(changes);
+    if (HasFatalFailure()) return;
+  }
+  ExpectSame();
+  EXPECT_GT(store_->tree()->GetStats().splits, 0u);
+  store_->Reopen();
+  ExpectSame();
+  EXPECT_LE(store_->tree()->GetStats().inner.leaves, 2u) << "empty leaves are taken out";
+}
+
+// ---- Keys of eight bytes
+
+class PlainTreeTest : public testing::TestWithParam<uint32_t> {
+ protected:
+  void ExpectSame(const std::map<uint64_t, uint64_t>& model) {
+    std::vector<Element> expected;
+    for (const auto& [key, value] : model) expected.push_back({key, value});
+    EXPECT_EQ(store_.Forward(), expected);
+    EXPECT_EQ(store_.Backward(), expected);
+  }
+  const KeyOrder order_{BytewiseComparator()};
+  const PlainKeys keys_;
+  TreeStore store_{1, GetParam(), &keys_, &order_};
+};
+
+INSTANTIATE_TEST_SUITE_P(Leaves, PlainTreeTest, testing::Values(512, 1024, 2048, 4096));
+
+// In each direction, and from the middle: rebuilds of everything would make this quadratic.
+TEST_P(PlainTreeTest, KeysInOrderFillLeavesAndRebuildLittle) {
+  const uint64_t count = 40000 / kSlowdown;
+  std::map<uint64_t, uint64_t> model;
+  for (uint64_t i = 0; i < count; ++i) {
+    for (const uint64_t key : {(uint64_t{1} << 40) + i, (uint64_t{1} << 40) - 1 - i, (uint64_t{1} << 50) + i, i + 1}) {
+      const LeafChange change = {{key, i}};
+      ASSERT_OK(store_.tree()->Apply({&change, 1}));
+      model[key] = i;
+    }
+  }
+  ExpectSame(model);
+  const NvTree::Stats stats = store_.tree()->GetStats();
+  const uint64_t capacity = Leaf::Capacity(GetParam());
+  EXPECT_LE(stats.inner.leaves, 4 * count / (capacity / 3) + 8);
+  EXPECT_LE(stats.inner.rebuilds, stats.inner.leaves / 16 + 8);
+  EXPECT_EQ(stats.inner.full_builds, 1u);
+}
+
+TEST_P(PlainTreeTest, UpdatesArePublishedTogether) {
+  Random random(5);
+  std::map<uint64_t, uint64_t> model;
+  for (int i = 0; i < 20000 / kSlowdown; ++i) {
+    const uint64_t key = Mix64(random.Uniform(800));
+    std::vector<LeafChange> changes;
+    if (model.contains(key)) changes.push_back({{key, model[key]}, true});
+    if (model.contains(key) && random.OneIn(4)) {
+      model.erase(key);
+    } else {
+      model[key] = random.Uniform(3);  // often what it was
+      changes.push_back({{key, model[key]}});
+    }
+    ASSERT_OK(store_.tree()->Apply(changes));
+    if (i % 1000 == 0) ExpectSame(model);
+  }
+  ExpectSame(model);
+  store_.Reopen();
+  ExpectSame(model);
+}
+
+// Leaves of which little is left become one.
+TEST_P(PlainTreeTest, NeighborsWithFewElementsAreMerged) {
+  std::map<uint64_t, uint64_t> model;
+  Random random(6);
+  while (model.size() < 4000) {
+    const uint64_t key = random.Next();
+    const LeafChange change = {{key, 0}};
+    ASSERT_OK(store_.tree()->Apply({&change, 1}));
+    model[key] = 0;
+  }
+  const NvTree::Stats before = store_.tree()->GetStats();
+  EXPECT_EQ(before.merges, 0u);
+  for (auto at = model.begin(); at != model.end();) {
+    if (random.OneIn(10)) {
+      ++at;
+      continue;
+    }
+    const LeafChange change = {{at->first, 0}, true};
+    ASSERT_OK(store_.tree()->Apply({&change, 1}));
+    at = model.erase(at);
+  }
+  for (uint64_t round = 1; round < 20; ++round) {
+    for (auto& [key, value] : model) {
+      const LeafChange changes[] = {{{key, value}, true}, {{key, round}}};
+      ASSERT_OK(store_.tree()->Apply(changes));
+      value = round;
+    }
+  }
+  const NvTree::Stats after = store_.tree()->GetStats();
+  EXPECT_GT(after.merges, 0u);
+  EXPECT_LT(after.inner.leaves, before.inner.leaves / 2 + 1);
+  ExpectSame(model);
+  store_.Reopen();
+  ExpectSame(model);
+}
+
+// What replaced leaves took is used again: 100 times as many appends as there is room for.
+TEST_P(PlainTreeTest, SpaceComesBack) {
+  std::vector<uint64_t> values(500);
+  for (uint64_t round = 1; round <= 200; ++round) {
+    for (uint64_t key = 0; key < values.size(); ++key) {
+      std::vector<LeafChange> changes;
+      if (round > 1) changes.push_back({{key, values[key]}, true});
+      changes.push_back({{key, values[key] = round}});
+      ASSERT_OK(store_.tree()->Apply(changes));
+    }
+  }
+  uint64_t segments = 0;
+  store_.segments()->ForEachUsed([&](Segment*) { ++segments; });
+  EXPECT_LE(segments, 2u);
+  store_.Reopen();
+  EXPECT_EQ(store_.Forward().size(), values.size());
+}
+
+TEST_P(PlainTreeTest, WithoutSpaceNothingIsLost) {
+  TreeStore full(1, GetParam(), &keys_, &order_, kMinRegionSize);
+  uint64_t count = 0;
+  Status status;
+  std::vector<LeafChange> changes(1000);
+  while (status.ok()) {
+    for (LeafChange& change : changes) change.element = {++count, count};
+    status = full.tree()->Apply(changes);
+    ASSERT_LT(count, uint64_t{10} << 20);
+  }
+  EXPECT_CODE(status, kNoSpace);
+  const std::vector<Element> there = full.Forward();
+  EXPECT_GE(there.size(), count - changes.size());
+  for (size_t i = 0; i < there.size(); ++i) ASSERT_EQ(there[i].key, i + 1);
+  full.Reopen();
+  EXPECT_EQ(full.Forward(), there);
+}
+
+// Whatever happens to the image of the inner nodes: the leaves say what is there.
+TEST(NvTreeOpenTest, ADamagedImageIsNotUsed) {
+  const KeyOrder order(BytewiseComparator());
+  Names names(&order);
+  TreeStore store(2, 512, &names, &order);
+  std::vector<LeafChange> changes;
+  for (uint64_t i = 0; i < 400; ++i) changes.push_back({names.Add("a prefix that all have " + NumberedKey(i), 1)});
+  ASSERT_OK(store.tree()->Apply(changes));
+  ASSERT_OK(store.Rebuild());
+  const std::vector<Element> sound = store.Forward();
+  auto* root = static_cast<NvTreeRoot*>(store.regions()->Metadata(0, MetadataSlot::kL1));
+  ASSERT_OK(store.tree()->Close());
+  const PmPtr place = LinkTarget(root->image);
+  const auto* header = store.regions()->Resolve<ImageHeader>(place);
+  const std::string image(reinterpret_cast<const char*>(header), sizeof(ImageHeader) + header->bytes);
+  ASSERT_GT(image.size(), 1000u);
+  for (size_t bit = 0; bit < (image.size() + 8) * 8; bit += 5) {
+    const size_t segments = store.tree()->GetStats().free_leaves;
+    ASSERT_OK(store.tree()->Close());
+    auto* written = store.regions()->Resolve<uint8_t>(LinkTarget(root->image));
+    uint8_t& byte = bit / 8 < image.size() ? written[bit / 8] : reinterpret_cast<uint8_t*>(&root->image)[bit / 8 - image.size()];
+    byte ^= static_cast<uint8_t>(1 << bit % 8);
+    ASSERT_OK(store.Rebuild());
+    EXPECT_FALSE(store.tree()->GetStats().from_image) << bit;
+    ASSERT_EQ(store.Forward(), sound) << bit;
+    EXPECT_EQ(store.tree()->GetStats().free_leaves, segments);
+    if (bit % 50 == 0) store.Reopen();
+    root = static_cast<NvTreeRoot*>(store.regions()->Metadata(0, MetadataSlot::kL1));
+  }
+  ASSERT_OK(store.tree()->Close());
+  ASSERT_OK(store.Rebuild());
+  EXPECT_TRUE(store.tree()->GetStats().from_image);
+  EXPECT_EQ(store.Forward(), sound);
+  ASSERT_OK(store.tree()->Close());
+  ASSERT_OK(store.Rebuild(2, true));
+  EXPECT_FALSE(store.tree()->GetStats().from_image) << "verified";
+}
+
+TEST(NvTreeOpenTest, WrongSizesAndDamageAreErrors) {
+  const KeyOrder order(BytewiseComparator());
+  const PlainKeys keys;
+  TreeStore store(1, 512, &keys, &order);
+  std::vector<LeafChange> changes;
+  for (uint64_t i = 0; i < 300; ++i) changes.push_back({{i * 1000, i}});
+  ASSERT_OK(store.tree()->Apply(changes));
+  for (const uint32_t bytes : {0u, 64u, 511u, 768u, 8192u}) {
+    EXPECT_CODE(NvTree::Create(store.regions(), store.segments(), bytes), kInvalidArgument);
+  }
+  auto* root = static_cast<NvTreeRoot*>(store.regions()->Metadata(0, MetadataSlot::kL1));
+  auto* first = store.regions()->Resolve<Leaf>(LinkTarget(root->first));
+  auto* second = store.regions()->Resolve<Leaf>(LinkTarget(first->next));
+  const std::vector<Element> sound = store.Forward();
+  // Every bit of the root and of two leaves, as far as they are in use.
+  const auto flip = [&](void* begin, size_t bytes, size_t step) {
+    for (size_t bit = 0; bit < bytes * 8; bit += step) {
+      // The marks of elements that are not there say nothing.
+      const bool is_mark = begin != root && bit >= offsetof(Leaf, negative) * 8 && bit < offsetof(Leaf, shape) * 8;
+      if (is_mark && bit >= offsetof(Leaf, negative) * 8 + static_cast<Leaf*>(begin)->count()) continue;
+      uint8_t& byte = static_cast<uint8_t*>(begin)[bit / 8];
+      byte ^= static_cast<uint8_t>(1 << bit % 8);
+      EXPECT_CODE(store.Rebuild(), kCorruption) << bit;
+      byte ^= static_cast<uint8_t>(1 << bit % 8);
+    }
+  };
+  flip(root, offsetof(NvTreeRoot, image), 1);
+  flip(first, Leaf::kHeaderBytes + first->count() * sizeof(Element), 3);
+  flip(second, Leaf::kHeaderBytes + second->count() * sizeof(Element), 7);
+  // A link to another leaf of the tree.
+  const uint64_t link = root->first;
+  root->first = first->next;
+  EXPECT_CODE(store.Rebuild(), kCorruption);
+  root->first = link;
+  ASSERT_OK(store.Rebuild());
+  EXPECT_EQ(store.Forward(), sound);
+}
+
+}  // namespace
+}  // namespace braiddb::test
