@@ -121,9 +121,11 @@ struct InnerNodes::Generation {
 InnerNodes::~InnerNodes() {
   const Generation* const generation = generation_.load(std::memory_order_relaxed);
   if (generation == nullptr) return;
-  for (const Child& child : Children()) {
-    if (child.low.rest != nullptr) DeleteSeparatorRest(child.low.rest);
-  }
+  generation->ForEachParent([](ParentId, const Parent& parent) {
+    for (uint64_t i = 0; i < parent.count; ++i) {
+      if (parent.rest[i] != nullptr) DeleteSeparatorRest(parent.rest[i]);
+    }
+  });
   for (const auto& reclaim : given_up_) reclaim();
   delete generation;
 }
@@ -226,76 +228,85 @@ PmPtr InnerNodes::LeftOf(const SearchKey& at) const {
   return FindBefore(Separator{parent->prefix[0], parent->rest[0]}).leaf;
 }
 
-// STEPS  1. New PLNs to the right, if there is no room, which nobody reaches yet.
-//        2. The PLN itself, under an odd version. From now on readers see all of it.
+// What is counted is there: a reader never meets a slot that was left over.
+void InnerNodes::Fill(Parent* parent, std::span<const Child> children, uint64_t next, const Separator& high) {
+  for (size_t i = 0; i < children.size(); ++i) {
+    Store(&parent->prefix[i], children[i].low.prefix);
+    Store(&parent->rest[i], children[i].low.rest);
+    Store(&parent->leaf[i], children[i].leaf.raw());
+  }
+  Store(&parent->high.prefix, high.prefix);
+  Store(&parent->high.rest, high.rest);
+  Store(&parent->next, next);
+  Store(&parent->count, uint64_t{children.size()});
+}
+
+// STEPS  1. New PLNs to the right, if there is no room, which nobody reaches yet (Prepare).
+//        2. The PLN itself, under an odd version (Commit). From now on readers see all of it.
 //        3. The levels, if that is due.
-// WHAT A READER SEES  Before step 2 and after it, the same ranges but for the leaves that are replaced. Whoever was on the way to
-//        the left part of a PLN that was split goes on to its right neighbor, since `high` says so.
-void InnerNodes::Replace(const SearchKey& at, uint32_t count, std::span<const Child> children) {
+// WHAT A READER SEES  Before step 2 and after it, the same ranges but for the leaves that are replaced. Whoever was on the
+//        way to the left part of a PLN that was split goes on to its right neighbor, since `high` says so.
+InnerNodes::Replacement InnerNodes::Prepare(const SearchKey& at, uint32_t count, std::span<const Child> children) {
   Generation* const generation = generation_.load(std::memory_order_relaxed);
-  uint32_t slot = 0, moves = 0;
-  Parent* const parent = Locate(at, &slot, &moves);
-  BRAIDDB_CHECK(count > 0 && slot + count <= parent->count && !children.empty());
-  BRAIDDB_CHECK(children[0].low.prefix == parent->prefix[slot] && children[0].low.rest == parent->rest[slot]);
+  Replacement change;
+  uint32_t moves = 0;
+  change.parent = Locate(at, &change.slot, &moves);
+  const Parent& parent = *change.parent;
+  BRAIDDB_CHECK(count > 0 && change.slot + count <= parent.count && !children.empty());
+  BRAIDDB_CHECK(children[0].low.prefix == parent.prefix[change.slot] && children[0].low.rest == parent.rest[change.slot]);
   given_up_.reserve(given_up_.size() + count);
+  change.count = count;
+  change.children = children.size();
+  for (size_t i = 1; i < children.size(); ++i) change.rest_bytes += RestBytes(children[i].low);
 
-  // All that the PLN would have, from the replaced ones on.
+  const auto old = [&parent](uint64_t i) { return Child{{parent.prefix[i], parent.rest[i]}, PmPtr(parent.leaf[i])}; };
   std::vector<Child> slots;
-  for (uint32_t i = 0; i < slot; ++i) slots.push_back({{parent->prefix[i], parent->rest[i]}, PmPtr(parent->leaf[i])});
+  for (uint64_t i = 0; i < change.slot; ++i) slots.push_back(old(i));
   slots.insert(slots.end(), children.begin(), children.end());
-  for (uint64_t i = slot + count; i < parent->count; ++i) {
-    slots.push_back({{parent->prefix[i], parent->rest[i]}, PmPtr(parent->leaf[i])});
-  }
-  const bool in_order = slot + count == parent->count;
+  for (uint64_t i = change.slot + count; i < parent.count; ++i) slots.push_back(old(i));
+  const bool in_order = change.slot + count == parent.count;
   const size_t pieces = (slots.size() + kOrderedFill - 1) / kOrderedFill;
-  const size_t piece = slots.size() <= kParentSlots ? slots.size()
-                       : in_order                   ? kOrderedFill
-                                                    : (slots.size() + pieces - 1) / pieces;
+  const size_t share = in_order ? kOrderedFill : (slots.size() + pieces - 1) / pieces;
+  const size_t piece = slots.size() <= kParentSlots ? slots.size() : share;
 
-  uint64_t next = parent->next;
-  Separator high = parent->high;
-  const auto fill = [&](Parent* to, size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) {
-      Store(&to->prefix[i - begin], slots[i].low.prefix);
-      Store(&to->rest[i - begin], slots[i].low.rest);
-      Store(&to->leaf[i - begin], slots[i].leaf.raw());
-    }
-    Store(&to->high.prefix, high.prefix);
-    Store(&to->high.rest, high.rest);
-    Store(&to->next, next);
-    // What is counted is there: a reader never meets a slot that was left over.
-    Store(&to->count, uint64_t{end - begin});
-  };
-  size_t begin = (slots.size() - 1) / piece * piece;
+  change.next = parent.next;
+  change.high = parent.high;
   size_t end = slots.size();
-  // Ids are taken first: a lack of memory leaves PLNs that nobody reaches, and changes nothing.
-  std::vector<ParentId> made;
-  for (size_t i = begin; i > 0; i -= piece) made.push_back(generation->New());
-  for (const ParentId id : made) {
-    fill(generation->At(id), begin, end);
-    next = id;
-    high = slots[begin].low;
+  for (size_t begin = (slots.size() - 1) / piece * piece; begin > 0; begin -= piece) {
+    const ParentId id = generation->New();
+    Fill(generation->At(id), std::span(slots).subspan(begin, end - begin), change.next, change.high);
+    change.next = id;
+    change.high = slots[begin].low;
     end = begin;
-    begin -= piece;
+    ++change.new_parents;
   }
+  slots.resize(end);
+  change.left = std::move(slots);
+  change.rebuild = moves >= kMaxMoves || generation->unindexed + change.new_parents > kMaxMoves + generation->used / kNewParents;
+  return change;
+}
+
+void InnerNodes::Commit(Replacement* change) noexcept {
+  Generation* const generation = generation_.load(std::memory_order_relaxed);
+  Parent* const parent = change->parent;
   const uint64_t version = parent->version;
   // The loads of a reader that sees any of the stores below are behind this one.
   Store(&parent->version, version + 1);
-  for (uint32_t i = 1; i < count; ++i) {
-    const SeparatorRest* const rest = parent->rest[slot + i];
+  for (uint32_t i = 1; i < change->count; ++i) {
+    const SeparatorRest* const rest = parent->rest[change->slot + i];
     if (rest == nullptr) continue;
     stats_.bytes -= rest->bytes();
-    given_up_.emplace_back([rest] { DeleteSeparatorRest(rest); });
+    given_up_.emplace_back([rest] { DeleteSeparatorRest(rest); });  // there is room for it
   }
-  fill(parent, 0, end);
+  Fill(parent, change->left, change->next, change->high);
   Store(&parent->version, version + 2);
 
-  for (size_t i = 1; i < children.size(); ++i) stats_.bytes += RestBytes(children[i].low);
-  generation->children += children.size();
-  generation->children -= count;
-  generation->unindexed += made.size();
+  stats_.bytes += change->rest_bytes;
+  generation->children += change->children;
+  generation->children -= change->count;
+  generation->unindexed += change->new_parents;
   RetireGivenUp();
-  if (moves < kMaxMoves && generation->unindexed <= kMaxMoves + generation->used / kNewParents) return;
+  if (!change->rebuild) return;
   try {
     RebuildLevels();
   } catch (const std::bad_alloc&) {  // the way to the right is longer, and right; the next change tries again

@@ -107,8 +107,11 @@ class InnerNodes {
   // The leaf to the left of the one of the range that `at` is in; null if that is the first.
   PmPtr LeftOf(const SearchKey& at) const;
   // Puts `children` in the place of Neighbors(at, count), which are that many; the first of them begins where the first of
-  // those does. The rests of the others are given up.
-  void Replace(const SearchKey& at, uint32_t count, std::span<const Child> children);
+  // those does. The rests of the others are given up. In two steps, of which the second cannot fail: what is published
+  // between them need not be taken back. REQUIRES: no other change between them.
+  class Replacement;
+  Replacement Prepare(const SearchKey& at, uint32_t count, std::span<const Child> children);
+  void Commit(Replacement* replacement) noexcept;
   // Rebuilds everything from the PLNs if these have become nearly empty. Whether it did.
   bool Shrink();
 
@@ -159,12 +162,29 @@ class InnerNodes {
   Parent* Locate(const SearchKey& at, uint32_t* slot, uint32_t* moves) const;
   void RebuildLevels();
   void RetireGivenUp() noexcept;
+  static void Fill(Parent* parent, std::span<const Child> children, uint64_t next, const Separator& high);
 
   const KeyOrder* const order_;
   EpochManager* const epochs_;
   std::atomic<Generation*> generation_{nullptr};
   std::vector<std::function<void()>> given_up_;  // reclaims what readers may still see, and is not retired yet
   Stats stats_;
+};
+
+// A change of one PLN, and the new PLNs to its right that it takes, which nobody reaches yet.
+class InnerNodes::Replacement {
+ private:
+  friend class InnerNodes;
+  Parent* parent = nullptr;
+  uint32_t slot = 0;
+  uint32_t count = 0;       // children that go
+  uint64_t children = 0;    // … that come
+  uint64_t rest_bytes = 0;  // of these
+  std::vector<Child> left;  // all that the PLN has then
+  uint64_t next = 0;
+  Separator high;
+  uint64_t new_parents = 0;
+  bool rebuild = false;  // of the levels is due
 };
 
 }  // namespace braiddb

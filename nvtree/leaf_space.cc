@@ -53,7 +53,12 @@ Status LeafSpace::Grow(uint32_t region) {
   header->checksum = ComputeChecksum(*header);
   // ORDER: the header before any leaf of the segment is linked, which another thread may do, with a fence of its own. [CC-42]
   if (!regions_->persistence()->Persist(header, sizeof(*header))) return regions_->persistence()->error();
-  Add(segment);
+  try {
+    Add(segment);
+  } catch (const std::bad_alloc&) {
+    (void)allocator_->Release(segment);
+    throw;
+  }
   for (uint64_t i = Blocks(*segment); i-- > 0;) free_[region].push_back(Block(*segment, i));
   return Status::OK();
 }
@@ -61,6 +66,7 @@ Status LeafSpace::Grow(uint32_t region) {
 void LeafSpace::Add(Segment* segment) {
   const uint32_t region = segment->region();
   free_[region].reserve(blocks_[region] + Blocks(*segment));
+  segments_.reserve(segments_.size() + 1);
   index_of_[segment] = segments_.size();
   segments_.push_back(segment);
   blocks_[region] += Blocks(*segment);

@@ -16,6 +16,7 @@ template <class Target>
 void NvCursor::Load(const Target& target, bool before) {
   const EpochManager::Guard guard = tree_->epochs()->Enter();
   tree_->CopyLeaf(target, before, &copy_);
+  at_ = FirstAtOrBehind(target);  // inside the guard: it may look at what elements stand for
   low_.Set(copy_.range.low);
   is_last_ = copy_.range.is_last;
   if (!is_last_) high_.Set(copy_.range.high);
@@ -35,10 +36,7 @@ size_t NvCursor::FirstAtOrBehind(const Separator& place) const {
 void NvCursor::ToNextLeaf() {
   while (!is_last_) {
     const Border border = high_;
-    border.With([this](const auto& place) {
-      Load(place, false);
-      at_ = FirstAtOrBehind(place);
-    });
+    border.With([this](const auto& place) { Load(place, false); });
     if (at_ < elements_.size()) return;
   }
   at_ = kEnd;
@@ -47,10 +45,7 @@ void NvCursor::ToNextLeaf() {
 void NvCursor::ToPreviousLeaf() {
   while (!low_.is_first()) {
     const Border border = low_;
-    border.With([this](const auto& place) {
-      Load(place, true);
-      at_ = FirstAtOrBehind(place);
-    });
+    border.With([this](const auto& place) { Load(place, true); });
     if (at_-- > 0) return;
   }
   at_ = kEnd;
@@ -75,13 +70,11 @@ void NvCursor::SeekToLast() {
 
 void NvCursor::Seek(const SearchKey& target) {
   Load(target, false);
-  at_ = FirstAtOrBehind(target);
   if (at_ == elements_.size()) ToNextLeaf();
 }
 
 void NvCursor::SeekBefore(const SearchKey& target) {
   Load(target, true);
-  at_ = FirstAtOrBehind(target);
   if (at_-- == 0) ToPreviousLeaf();
 }
 

@@ -80,7 +80,7 @@ NvTree::NvTree(const NvTreeParts& parts, NvTreeRoot* root)
       space_(std::make_shared<LeafSpace>(parts.regions, parts.segments, root->tree_id, leaf_bytes_)),
       inner_(parts.order, parts.epochs) {}
 
-// ORDER  The root is whole before the first leaf is linked: without its link it is that of a tree that does not exist.
+// A crash in here is one in the creation of the database, which starts over.
 Status NvTree::Create(RegionSet* regions, SegmentAllocator* segments, uint32_t leaf_bytes) {
   if (!IsLeafSize(leaf_bytes)) return Status::InvalidArgument("the leaves of an NV-Tree have 512, 1024, 2048 or 4096 bytes");
   void* object = nullptr;
@@ -116,8 +116,9 @@ Status NvTree::Open(const NvTreeParts& parts, uint32_t threads, bool verify, std
   Status status = tree->FindImageSegment();
   if (!status.ok()) return status;
   tree->from_image_ = !verify && tree->LoadImage();
-  if (!tree->from_image_) status = tree->Rebuild(threads);
-  if (status.ok()) status = tree->ForgetImage();
+  // ORDER: a rebuild may change links; the image is forgotten before. [CC-44]
+  status = tree->ForgetImage();
+  if (status.ok() && !tree->from_image_) status = tree->Rebuild(threads);
   if (status.ok()) *result = std::move(tree);
   return status;
 } catch (const std::bad_alloc&) {
@@ -126,7 +127,7 @@ Status NvTree::Open(const NvTreeParts& parts, uint32_t threads, bool verify, std
 
 Status NvTree::Close() try {
   std::lock_guard lock(structure_mutex_);
-  if (!failure_.ok()) return failure_;
+  if (failed_.load(std::memory_order_relaxed)) return Failure();
   Status status = WriteImage(parts_.regions, parts_.segments, root_->tree_id, inner_.Children(), &image_segment_);
   if (status.IsNoSpace()) return Status::OK();
   if (!status.ok()) return Fail(status);
@@ -186,6 +187,10 @@ bool NvTree::Less(const Element& a, const Element& b) const {
   return CompareKeys(*parts_.order, parts_.keys->KeyOf(a), parts_.keys->KeyOf(b)) < 0;
 }
 
+bool NvTree::SameKey(const Element& a, const Element& b) const {
+  return a.key == b.key && parts_.order->Compare(parts_.keys->KeyOf(a).key, parts_.keys->KeyOf(b).key) == 0;
+}
+
 // Where the range of the right one begins. All versions of a key are in one range, unless the two are of one key.
 Separator NvTree::Between(const Element& left, const Element& right) const {
   if (left.key != right.key) return {right.key, nullptr};
@@ -209,6 +214,10 @@ Status NvTree::Apply(std::span<const LeafChange> changes) try {
   while (!changes.empty()) {
     size_t applied = 0;
     Status status = ApplyToOneLeaf(changes, &applied);
+    if (status.IsNoSpace()) {
+      parts_.epochs->Reclaim();  // leaves that wait for their readers are space
+      status = ApplyToOneLeaf(changes, &applied);
+    }
     if (!status.ok()) return status;
     changes = changes.subspan(applied);
     if (retired_.load(std::memory_order_relaxed) >= kRetiredLeaves) {
@@ -237,7 +246,7 @@ Status NvTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* appli
   }
   if (failed_.load(std::memory_order_acquire)) {
     std::lock_guard lock(structure_mutex_);
-    return failure_;
+    return Failure();
   }
   const auto in_range = [&](const LeafChange& change) {
     if (range.is_last || change.element.key < range.high.prefix) return true;
@@ -247,7 +256,7 @@ Status NvTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* appli
   size_t count = static_cast<size_t>(std::partition_point(changes.begin(), changes.end(), in_range) - changes.begin());
   if (count > kMostChanges) {
     count = kMostChanges;
-    while (count < changes.size() && changes[count].element.key == changes[count - 1].element.key && in_range(changes[count]))
+    while (count < changes.size() && in_range(changes[count]) && SameKey(changes[count].element, changes[count - 1].element))
       ++count;
   }
   *applied = count;
@@ -262,6 +271,13 @@ Status NvTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* appli
 
 // What a split, replace or merge works on.
 struct NvTree::Step {
+  explicit Step(LeafSpace* leaf_space) : space(leaf_space) {}
+  ~Step() {
+    for (const PmPtr leaf : made) space->Free(leaf);
+  }
+
+  LeafSpace* const space;
+  std::vector<PmPtr> made;        // new leaves that are not linked yet
   std::vector<Element> elements;  // of the new leaves together, in order
   bool in_order = false;          // all that is new is behind all that was there
   std::vector<size_t> begins;     // where the elements of each new leaf begin
@@ -279,9 +295,9 @@ struct NvTree::Step {
 // COST   Two fences.
 Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, std::span<const LeafChange> changes) {
   std::lock_guard lock(structure_mutex_);
-  if (!failure_.ok()) return failure_;
+  if (failed_.load(std::memory_order_relaxed)) return Failure();
   const uint32_t capacity = Leaf::Capacity(leaf_bytes_);
-  Step step;
+  Step step(space_.get());
   step.old.push_back(range.leaf);
   step.next = LinkTarget(LoadAcquire(&At(range.leaf)->next));
   CollectSorted(range.leaf, &step.elements);
@@ -304,8 +320,9 @@ Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, s
     step.children.Add({Between(step.elements[step.begins[i] - 1], step.elements[step.begins[i]]), PmPtr()});
   }
   Status status = MakeLeaves(&step);
-  if (status.ok()) status = Link(at, &step);
-  return status;
+  if (!status.ok()) return status;
+  InnerNodes::Replacement replacement = inner_.Prepare(at, static_cast<uint32_t>(step.old.size()), step.children.all());
+  return Link(at, &step, &replacement);
 }
 
 // Takes back what is NEGATIVE, and merges the others in.
@@ -320,7 +337,7 @@ void NvTree::MakeChanges(std::span<const LeafChange> changes, Step* step) const 
     }
     // Mostly it was there; it may also have been added by a change before this one.
     auto found = added.rbegin();
-    while (found != added.rend() && found->key == change.element.key && *found != change.element) ++found;
+    while (found != added.rend() && *found != change.element && SameKey(*found, change.element)) ++found;
     if (found != added.rend() && *found == change.element) {
       added.erase(std::next(found).base());
     } else {
@@ -340,30 +357,37 @@ void NvTree::MakeChanges(std::span<const LeafChange> changes, Step* step) const 
                      [this](const Element& a, const Element& b) { return Less(a, b); });
 }
 
-// Equal shares; if keys arrive in order, full leaves and what is left, since nothing comes to the full ones any more.
+// Equal shares; if keys arrive in order, full leaves and what is left, since nothing comes to the full ones any more. All
+// versions of a key are in one leaf, unless they are more than it has room for.
 void NvTree::PlanPieces(Step* step) const {
   const uint32_t capacity = Leaf::Capacity(leaf_bytes_);
-  const size_t count = step->elements.size();
-  const bool one = step->old.size() == 2 || count <= Fill(capacity);
-  size_t pieces = one ? 1 : std::max<size_t>(2, (count + Fill(capacity) - 1) / Fill(capacity));
-  size_t full = 0;
-  if (!one && step->in_order) {
-    full = OrderedFill(capacity);
-    pieces = (count + full - 1) / full;
+  const std::vector<Element>& elements = step->elements;
+  const size_t count = elements.size();
+  step->begins.push_back(0);
+  if (step->old.size() == 2 || count <= Fill(capacity)) return;
+  const size_t most = step->in_order ? OrderedFill(capacity) : Fill(capacity);
+  const size_t pieces = std::max<size_t>(2, (count + most - 1) / most);
+  const size_t share = step->in_order ? most : (count + pieces - 1) / pieces;
+  const auto is_border = [&](size_t at) { return !SameKey(elements[at - 1], elements[at]); };
+  for (size_t begin = 0; count - begin > share;) {
+    size_t at = begin + share;
+    while (at > begin && !is_border(at)) --at;
+    if (at == begin) {  // one key takes the share: all of it, if there is room
+      const size_t last = std::min<size_t>(begin + capacity, count);
+      for (at = begin + share; at < last && !is_border(at);) ++at;
+      if (at == count) return;
+      if (!is_border(at)) at = begin + share;
+    }
+    step->begins.push_back(begin = at);
   }
-  for (size_t i = 0; i < pieces; ++i) step->begins.push_back(full != 0 ? i * full : count * i / pieces);
 }
 
 Status NvTree::MakeLeaves(Step* step) {
-  const auto fail = [&](Status status) {
-    for (const InnerNodes::Child& child : step->children.all()) {
-      if (child.leaf) space_->Free(child.leaf);
-    }
-    return status;
-  };
+  step->made.reserve(step->children.size());
   for (InnerNodes::Child& child : step->children.all()) {
     Status status = space_->Allocate(&child.leaf);
-    if (!status.ok()) return fail(std::move(status));
+    if (!status.ok()) return status;
+    step->made.push_back(child.leaf);
   }
   Persistence* const persistence = parts_.regions->persistence();
   PmPtr next = step->next;
@@ -376,23 +400,22 @@ Status NvTree::MakeLeaves(Step* step) {
     end = step->begins[i];
   }
   // ORDER: the new leaves before the link to them. [CC-43]
-  return persistence->Drain() ? Status::OK() : fail(Fail(persistence->error()));
+  return persistence->Drain() ? Status::OK() : Fail(persistence->error());
 }
 
-Status NvTree::Link(const SearchKey& at, Step* step) {
+// From the link on nothing needs memory until the inner nodes know of the new leaves: else who writes on would append to an old
+// one.
+Status NvTree::Link(const SearchKey& at, Step* step, InnerNodes::Replacement* replacement) {
   Persistence* const persistence = parts_.regions->persistence();
   const PmPtr left = inner_.LeftOf(at);
   uint64_t* const link = left ? &At(left)->next : &root_->first;
+  step->made.clear();
   StoreRelease(link, MakeLink(left ? left.raw() : root_->tree_id, step->children.all().front().leaf));
   // ORDER: the link before the old leaves are used again. [CC-43]
   if (!persistence->Persist(link, sizeof(*link))) return Fail(persistence->error());
+  inner_.Commit(replacement);
+  step->children.Give();
   ++(step->old.size() == 2 ? merges_ : step->children.size() > 1 ? splits_ : replaces_);
-  try {
-    inner_.Replace(at, static_cast<uint32_t>(step->old.size()), step->children.all());
-    step->children.Give();
-  } catch (const std::bad_alloc&) {
-    return Fail(NoMemory());  // who writes on would append to the old leaf
-  }
   try {
     for (const PmPtr old : step->old) {
       parts_.epochs->Retire([space = space_, old] { space->Free(old); });
@@ -406,11 +429,13 @@ Status NvTree::Link(const SearchKey& at, Step* step) {
 
 // REQUIRES: the mutex of the structure.
 Status NvTree::Fail(Status status) {
-  if (failure_.ok()) failure_ = status;
-  // release: pairs with the acquire in ApplyToOneLeaf.
+  // release: pairs with the acquire in ApplyToOneLeaf. First, since the rest needs memory.
   failed_.store(true, std::memory_order_release);
+  if (failure_.ok()) failure_ = status;
   return status;
 }
+
+Status NvTree::Failure() const { return failure_.ok() ? NoMemory() : failure_; }
 
 NvTree::Stats NvTree::GetStats() const {
   std::lock_guard lock(structure_mutex_);

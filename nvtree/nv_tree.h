@@ -79,13 +79,15 @@ class NvTree {
   // Stores the inner nodes for the next open, if there is space. REQUIRES: no other call is under way or follows.
   Status Close();
 
-  // Makes the changes, which are in order, durable, those of one leaf at a time; all of one key together. NoSpace: what was not
-  // made is not there at all. After another error, all later calls fail. REQUIRES: elements that are taken back are there, others
-  // are not, and the thread holds no epoch guard.
+  // Makes the changes, which are in order, durable, those of one leaf at a time; all of one key together, unless it has more
+  // elements than a leaf has room for. NoSpace, MemoryLimit: the changes from some leaf on are not there at all. After a
+  // failed persist all later calls fail. REQUIRES: elements that are taken back are there, others are not, no two are equal
+  // in order, and the thread holds no epoch guard.
   Status Apply(std::span<const LeafChange> changes);
 
   // Calls `visit(const Element&)` for elements with the target's key word, until it returns true: of those with the target's
-  // key at least all that are at the target or behind it in order, each once, in no order. REQUIRES: an epoch guard.
+  // key at least all that are at the target or behind it in order, each once, in no order; if they are
+  // in several leaves, not as they were at one instant. REQUIRES: an epoch guard.
   template <class Visit>
   void VisitKey(const SearchKey& target, const Visit& visit) const;
 
@@ -149,12 +151,14 @@ class NvTree {
   void MakeChanges(std::span<const LeafChange> changes, Step* step) const;
   void PlanPieces(Step* step) const;
   Status MakeLeaves(Step* step);
-  Status Link(const SearchKey& at, Step* step);
+  Status Link(const SearchKey& at, Step* step, InnerNodes::Replacement* replacement);
   Status Fail(Status status);
+  Status Failure() const;
 
   Leaf* At(PmPtr leaf) const { return parts_.regions->Resolve<Leaf>(leaf); }
   Latch* LatchOf(PmPtr leaf) const { return &latches_[Mix64(leaf.raw()) % latches_.size()]; }
   bool Less(const Element& a, const Element& b) const;
+  bool SameKey(const Element& a, const Element& b) const;
   Separator Between(const Element& left, const Element& right) const;
   void CollectSorted(PmPtr leaf, std::vector<Element>* elements) const;
 
@@ -182,15 +186,20 @@ void NvTree::VisitKey(const SearchKey& target, const Visit& visit) const {
       return Compare(element, to) < 0;
     });
   };
-  bool stopped = false;
-  const auto visit_and_note = [&](const Element& element) { return stopped = visit(element); };
   InnerNodes::Range range = inner_.Find(target);
+  const SeparatorRest* border = nullptr;  // what is before it was visited in the leaf before
+  bool stopped = false;
+  const auto visit_once = [&](const Element& element) {
+    if (border != nullptr && Compare(element, SearchKey(target.prefix, border->key(), border->sequence)) < 0) return false;
+    return stopped = visit(element);
+  };
   for (;;) {
     const double place = PlaceInRange(target.prefix, range.low.prefix, range.is_last ? UINT64_MAX : range.high.prefix);
-    VisitLeaf(*At(range.leaf), target.prefix, place, first_sorted, visit_and_note);
+    VisitLeaf(*At(range.leaf), target.prefix, place, first_sorted, visit_once);
     // Versions of one key may be in several leaves.
     if (stopped || range.is_last || range.high.prefix != target.prefix || range.high.rest == nullptr) return;
-    if (parts_.order->Compare(range.high.rest->key(), target.key) != 0) return;
+    border = range.high.rest;
+    if (parts_.order->Compare(border->key(), target.key) != 0) return;
     range = inner_.Find(range.high);
   }
 }

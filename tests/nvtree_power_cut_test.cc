@@ -320,6 +320,43 @@ TEST_P(NvTreeClosePowerCutTest, AnImageThatIsNotForgottenIsNoticed) {
   EXPECT_GT(violations, 0u);
 }
 
+// An open that reads the leaves takes empty ones out: an image from before must be gone by then.
+TEST_P(NvTreeClosePowerCutTest, ARebuildForgetsTheImageFirst) {
+  bool failed = true;
+  uint64_t fence = 0;
+  for (; failed; ++fence) {
+    for (const Luck luck : PowerCut::kEveryLuck) {
+      SCOPED_TRACE(fence);
+      StartAfresh();
+      Model model = before_;
+      for (uint64_t i = 20; i < 80; ++i) {
+        const LeafChange change = {{Key(i), 1}, true};
+        ASSERT_OK(store_.tree()->Apply({&change, 1}));
+        model.erase(Key(i));
+      }
+      ASSERT_OK(store_.tree()->Close());
+      PowerCut cut(store_.regions(), fence);
+      try {
+        ASSERT_OK(store_.Rebuild(GetParam(), true));
+        failed = false;
+        cut.Lose(Luck::kNothing, &random_);
+      } catch (const PowerCut::Failed&) {
+        cut.Lose(luck, &random_);
+      }
+      store_.Reopen();
+      for (uint64_t i = 20; i < 80; i += 3) {
+        const LeafChange change = {{Key(i), 7}};
+        ASSERT_OK(store_.tree()->Apply({&change, 1}));
+        model[Key(i)] = 7;
+      }
+      ASSERT_EQ(JudgeOpen(model, model), "");
+      ASSERT_OK(store_.Rebuild(GetParam(), true));
+      ASSERT_EQ(JudgeOpen(model, model), "");
+    }
+  }
+  EXPECT_GT(fence, 2u) << "there was no empty leaf";
+}
+
 // The canaries: without the one fence or the other the same test fails.
 TEST_P(NvTreePowerCutTest, AFenceThatIsMissingIsNoticed) {
   for (const Without without : {Without::kFirst, Without::kSecond}) {
