@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <functional>
 #include <numeric>
+#include <utility>
 
 #include "index_bench/write_counter.h"
 #include "util/random.h"
@@ -24,31 +24,30 @@ class Workload {
     std::iota(order_.begin(), order_.end(), 0);
     for (uint64_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random_.Uniform(i)]);
     kinds_.clear();
+    if (benchmark == "insert") {
+      first_ = std::exchange(next_, next_ + flags_.num);
+      has_keys_ = true;
+    }
+    if (!has_keys_) return Status::InvalidArgument(benchmark + " needs keys: run insert before it");
+    if (benchmark == "delete") has_keys_ = false;
     if (benchmark != "mixed") return Status::OK();
-    if (keys_ == 0) return Status::InvalidArgument("mixed needs keys: run insert before it");
     for (uint64_t i = 0; i < flags_.num; ++i) kinds_.push_back(random_.Uniform(100) < flags_.insert_percent);
     return Status::OK();
   }
 
   Status Run(const std::string& benchmark) {
-    if (benchmark == "insert") return ForEach([this](uint64_t i) { return index_.Insert(Key(keys_ + i), i); });
+    if (benchmark == "insert") return ForEach([this](uint64_t i) { return index_.Insert(Key(i), i); });
     if (benchmark == "update") return ForEach([this](uint64_t i) { return index_.Update(Key(i), i + 1); });
     if (benchmark == "delete") return ForEach([this](uint64_t i) { return index_.Remove(Key(i)); });
     if (benchmark == "search") return ForEach([this](uint64_t i) { return Search(i); });
-    uint64_t inserted = 0;
-    return ForEach([&](uint64_t i) {
-      if (!kinds_[i]) return Search(i % keys_);
-      ++inserted;
-      return index_.Insert(Key(keys_ + flags_.num + inserted), i);
-    });
-  }
-  void Done(const std::string& benchmark) {
-    if (benchmark == "insert") keys_ += flags_.num;
-    if (benchmark == "delete") keys_ = 0;
+    return ForEach([this](uint64_t i) { return kinds_[i] ? index_.Insert(NewKey(), i) : Search(i); });
   }
 
  private:
-  uint64_t Key(uint64_t i) const { return Mix64(i ^ flags_.seed << 40); }
+  // Of those that the last `insert` put in.
+  uint64_t Key(uint64_t i) const { return KeyOf(first_ + i); }
+  uint64_t NewKey() { return KeyOf(next_++); }
+  uint64_t KeyOf(uint64_t number) const { return Mix64(number ^ flags_.seed << 40); }
   Status Search(uint64_t i) {
     uint64_t value = 0;
     return index_.Search(Key(i), &value) ? Status::OK() : Status::NotFound("a key is missing: the tree is wrong");
@@ -67,7 +66,9 @@ class Workload {
   Random random_;
   std::vector<uint64_t> order_;
   std::vector<bool> kinds_;  // mixed: whether to insert
-  uint64_t keys_ = 0;
+  uint64_t first_ = 0;       // number of the first key of the last `insert`
+  uint64_t next_ = 0;        // numbers from here on were never used
+  bool has_keys_ = false;
 };
 
 }  // namespace
@@ -102,7 +103,6 @@ Status RunWorkload(const IndexBenchFlags& flags, IndexKind kind, uint32_t node_b
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       regions->persistence()->SetObserver(nullptr);
       if (!status.ok()) break;
-      workload.Done(benchmark);
       measurements->push_back(
           {benchmark, flags.num, seconds, counter.lines, counter.fences, counter.xp_lines, index->GetStats()});
     }

@@ -37,7 +37,7 @@ struct NvTreeRoot {
   static constexpr uint64_t kMagic = 0x31544e44'41524221;  // "!BRADNT1"
 
   uint64_t magic;        //  0
-  uint64_t tree_id;      //  8  random
+  uint64_t tree_id;      //  8  hash of the database's id, which is random
   uint64_t leaf_bytes;   // 16
   uint64_t reserved[4];  // 24  zero
   uint64_t checksum;     // 56  XXH3 of bytes [0, 56)

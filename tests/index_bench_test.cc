@@ -155,9 +155,19 @@ TEST(IndexBenchProgramTest, WhatItDoesNotKnowItRefuses) {
     EXPECT_NE(ended.output.find("index_bench: "), std::string::npos) << ended.output;
   }
   EXPECT_EQ(RunProgram("--help").exit_code, 0);
-  const Ended ended = RunProgram("--num=100 --trees=nvtree --benchmarks=mixed");
-  EXPECT_EQ(ended.exit_code, 1);
-  EXPECT_NE(ended.output.find("run insert before it"), std::string::npos) << ended.output;
+  for (const char* benchmarks : {"mixed", "search", "insert,delete,update"}) {
+    const Ended ended = RunProgram("--num=100 --trees=nvtree --benchmarks=" + std::string(benchmarks));
+    EXPECT_EQ(ended.exit_code, 1);
+    EXPECT_NE(ended.output.find("run insert before it"), std::string::npos) << ended.output;
+  }
+}
+
+// Each goes on with what the others left.
+TEST(IndexBenchProgramTest, BenchmarksCanBeRepeated) {
+  const Ended ended = RunProgram(
+      "--num=500 --node_bytes=512 --count=0 "
+      "--benchmarks=insert,mixed,mixed,insert,update,search,delete,insert,insert,mixed,search");
+  EXPECT_EQ(ended.exit_code, 0) << ended.output;
 }
 
 }  // namespace

@@ -3,28 +3,16 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "nvtree/inner_image.h"
+#include "tests/support/key_kinds.h"
 #include "tests/support/tree_store.h"
 
 namespace braiddb::test {
 namespace {
-
-struct Keys {
-  const char* name;
-  std::function<std::string(Random*)> draw;
-};
-
-const Keys kKeys[] = {
-    {"Spread", [](Random* random) { return PatternedValue(random->Next(), 8); }},
-    {"SharedPrefixes",
-     [](Random* random) { return "prefix" + std::to_string(random->Uniform(4)) + NumberedKey(random->Uniform(3000)); }},
-    {"OnePrefix", [](Random* random) { return "a long prefix that all keys share " + std::to_string(random->Uniform(5000)); }},
-    {"FewKeys", [](Random* random) { return std::string(random->Uniform(12), 'a'); }},
-    {"LargestPrefix",
-     [](Random* random) { return std::string(6 + random->Uniform(6), '\xff') + std::to_string(random->Uniform(200)); }},
-};
 
 // An order that KeyOrder knows nothing about: all key words are 0.
 class OwnOrder final : public Comparator {
@@ -110,7 +98,7 @@ class NvTreeTest : public testing::TestWithParam<std::tuple<uint32_t, size_t, co
     return name.sequence == target.sequence ? 0 : name.sequence > target.sequence ? -1 : 1;
   }
 
-  const Keys& keys_ = kKeys[std::get<1>(GetParam())];
+  const KeyKind& keys_ = kKeyKinds[std::get<1>(GetParam())];
   const KeyOrder order_{std::get<2>(GetParam())};
   Names names_{&order_};
   std::optional<TreeStore> store_;
@@ -121,14 +109,15 @@ class NvTreeTest : public testing::TestWithParam<std::tuple<uint32_t, size_t, co
 };
 
 INSTANTIATE_TEST_SUITE_P(Leaves, NvTreeTest,
-                         testing::Combine(testing::Values(512, 1024, 4096), testing::Range<size_t>(0, std::size(kKeys)),
+                         testing::Combine(testing::Values(512, 1024, 4096), testing::Range<size_t>(0, std::size(kKeyKinds)),
                                           testing::Values(BytewiseComparator())),
                          [](const auto& suite) {
-                           return std::string(kKeys[std::get<1>(suite.param)].name) + std::to_string(std::get<0>(suite.param));
+                           return std::string(kKeyKinds[std::get<1>(suite.param)].name) +
+                                  std::to_string(std::get<0>(suite.param));
                          });
 INSTANTIATE_TEST_SUITE_P(OwnOrder, NvTreeTest,
                          testing::Combine(testing::Values(512), testing::Values(0, 2), testing::Values(&kOwnOrder)),
-                         [](const auto& suite) { return std::string(kKeys[std::get<1>(suite.param)].name); });
+                         [](const auto& suite) { return std::string(kKeyKinds[std::get<1>(suite.param)].name); });
 
 TEST_P(NvTreeTest, AnEmptyTreeHasNothing) {
   ExpectSame();

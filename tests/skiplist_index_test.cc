@@ -1,28 +1,12 @@
 // The search tree over tall nodes: a search that begins there ends where one from the head does.
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "skiplist/tall_index.h"
+#include "tests/support/key_kinds.h"
 #include "tests/support/level_store.h"
 
 namespace braiddb::test {
 namespace {
-
-struct Keys {
-  const char* name;
-  std::function<std::string(Random*)> draw;
-};
-
-// Keys whose first eight bytes, which the tree compares, say all, something, or nothing.
-const Keys kKeys[] = {
-    {"Spread", [](Random* random) { return PatternedValue(random->Next(), 8); }},
-    {"SharedPrefixes",
-     [](Random* random) { return "prefix" + std::to_string(random->Uniform(4)) + NumberedKey(random->Uniform(3000)); }},
-    {"OnePrefix", [](Random* random) { return "a long prefix that all keys share " + std::to_string(random->Uniform(5000)); }},
-    {"LargestPrefix",
-     [](Random* random) { return std::string(6 + random->Uniform(6), '\xff') + std::to_string(random->Uniform(200)); }},
-};
 
 class TallIndexTest : public testing::TestWithParam<std::tuple<uint32_t, size_t>> {
  protected:
@@ -35,14 +19,15 @@ class TallIndexTest : public testing::TestWithParam<std::tuple<uint32_t, size_t>
   }
 
   LevelStore store_{std::get<0>(GetParam())};
-  const Keys& keys_ = kKeys[std::get<1>(GetParam())];
+  const KeyKind& keys_ = kKeyKinds[std::get<1>(GetParam())];
   Random random_{3};
 };
 
 INSTANTIATE_TEST_SUITE_P(Lists, TallIndexTest,
-                         testing::Combine(testing::Values(1, 2), testing::Range<size_t>(0, std::size(kKeys))),
+                         testing::Combine(testing::Values(1, 2), testing::Range<size_t>(0, std::size(kKeyKinds))),
                          [](const auto& suite) {
-                           return std::string(kKeys[std::get<1>(suite.param)].name) + std::to_string(std::get<0>(suite.param));
+                           return std::string(kKeyKinds[std::get<1>(suite.param)].name) +
+                                  std::to_string(std::get<0>(suite.param));
                          });
 
 TEST_P(TallIndexTest, LeadsToTheSamePlaces) {

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <map>
 #include <memory>
-#include <set>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -116,12 +116,13 @@ struct TreeStore {
   std::unique_ptr<NvTree> tree_;
 };
 
+}  // namespace braiddb::test
+
+namespace braiddb {
+
+// For GoogleTest, which looks where Element is.
 inline void PrintTo(const Element& element, std::ostream* out) {
   *out << std::hex << element.key << ":" << std::dec << element.value;
 }
 
-}  // namespace braiddb::test
-
-namespace braiddb {
-inline void PrintTo(const Element& element, std::ostream* out) { test::PrintTo(element, out); }
 }  // namespace braiddb

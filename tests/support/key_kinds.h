@@ -1,0 +1,25 @@
+// Test support: kinds of keys whose first eight bytes, which many structures compare, say all, something, or nothing.
+#pragma once
+
+#include <string>
+
+#include "tests/support/db_test_util.h"
+
+namespace braiddb::test {
+
+struct KeyKind {
+  const char* name;
+  std::string (*draw)(Random* random);
+};
+
+inline constexpr KeyKind kKeyKinds[] = {
+    {"Spread", [](Random* random) { return PatternedValue(random->Next(), 8); }},
+    {"SharedPrefixes",
+     [](Random* random) { return "prefix" + std::to_string(random->Uniform(4)) + NumberedKey(random->Uniform(3000)); }},
+    {"OnePrefix", [](Random* random) { return "a long prefix that all keys share " + std::to_string(random->Uniform(5000)); }},
+    {"FewKeys", [](Random* random) { return std::string(random->Uniform(12), 'a'); }},
+    {"LargestPrefix",
+     [](Random* random) { return std::string(6 + random->Uniform(6), '\xff') + std::to_string(random->Uniform(200)); }},
+};
+
+}  // namespace braiddb::test
