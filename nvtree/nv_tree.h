@@ -152,6 +152,7 @@ class NvTree {
   void PlanPieces(Step* step) const;
   Status MakeLeaves(Step* step);
   Status Link(const SearchKey& at, Step* step, InnerNodes::Replacement* replacement);
+  static Status NoMemory();
   Status Fail(Status status);
   Status Failure() const;
 
