@@ -9,6 +9,7 @@
 #include "check/list_check.h"
 #include "check/media.h"
 #include "check/segment_check.h"
+#include "util/file.h"
 
 namespace braiddb {
 namespace {
@@ -49,7 +50,7 @@ void CountSegments(const Media& media, const std::vector<SegmentContents>& conte
 Status LockForReading(const std::string& path, posix::Fd* lock) {
   posix::Fd fd(open((path + "/LOCK").c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return Status::OK();  // its regions have locks of their own
-  if (flock(fd.get(), LOCK_SH | LOCK_NB) != 0)
+  if (LockFile(fd.get(), LOCK_SH) != 0)
     return Status::Busy("the database in " + path + " is open; close it in the process that has it open");
   *lock = std::move(fd);
   return Status::OK();

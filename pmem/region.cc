@@ -10,6 +10,7 @@
 #include "util/check.h"
 #include "util/huge_pages.h"
 #include "util/numa_topology.h"
+#include "util/patience.h"
 #include "util/sync_point.h"
 
 namespace braiddb {
@@ -89,9 +90,12 @@ Status Region::Open(std::shared_ptr<RegionFiles> files, const RegionConfig& conf
   BRAIDDB_SYNC_POINT("Region::Open:Checked");
   {
     const PmdkOpenScope scope(1 + total / kZoneBytes);
-    region->pool_ = pmemobj_open(set.c_str(), kPoolLayout);
+    const int error = RetryWhileLocked([&] {
+      region->pool_ = pmemobj_open(set.c_str(), kPoolLayout);
+      return region->pool_ != nullptr ? 0 : errno;
+    });
+    if (region->pool_ == nullptr) return PoolStatus(error, "open pool", set);
   }
-  if (region->pool_ == nullptr) return PoolStatus(errno, "open pool", set);
   if (Status status = region->files_->CheckSizes(); !status.ok()) return status;
   if (Status status = region->OnMapped(); !status.ok()) return status;
   region->RestoreFooters();

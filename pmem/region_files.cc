@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "pmem/pool_format.h"
+#include "util/file.h"
 #include "util/mutant.h"
 
 namespace braiddb {
@@ -39,7 +40,7 @@ bool ReadAt(int fd, uint64_t offset, T* value) {
 Status RegionFiles::Lock() {
   posix::Fd fd(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return posix::ErrnoStatus(errno, "open directory", directory_);
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  if (LockFile(fd.get(), LOCK_EX) == EWOULDBLOCK) {
     return Status::Busy(directory_ + " is in use; close the database in the process that has it open");
   }
   // Any other error: a file system without locks for directories. PMDK locks the parts as well.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "pmem/region_files.h"
+#include "util/file.h"
 
 namespace braiddb {
 namespace {
@@ -31,7 +32,7 @@ RegionImage::~RegionImage() {
 Status RegionImage::Map(const std::string& directory, const Report& report, std::unique_ptr<RegionImage>* result) {
   posix::Fd lock(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock.valid()) return posix::ErrnoStatus(errno, "open directory", directory);
-  if (flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+  if (LockFile(lock.get(), LOCK_SH) == EWOULDBLOCK)
     return Status::Busy(directory + " is in use; close the database in the process that has it open");
   Status status = MapLocked(directory, report, result);
   if (status.ok()) (*result)->lock_ = std::move(lock);

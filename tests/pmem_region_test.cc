@@ -1,6 +1,7 @@
 // The life of regions: creation, growth, options, who may use them.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -11,6 +12,7 @@
 #include "pmem/region.h"
 #include "pmem/region_files.h"
 #include "tests/support/region_set_test.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -247,6 +249,23 @@ TEST_F(RegionSetTest, OneOwnerAtATime) {
   EXPECT_TRUE(TryCreate(options_).IsBusy());
   set.reset();
   EXPECT_TRUE(TryOpen(options_).ok());
+}
+
+// As while a monitor looks at the descriptors of a process that has just closed the files.
+TEST_F(RegionSetTest, LocksThatAreAboutToEndAreWaitedFor) {
+  ASSERT_NE(Create(options_), nullptr);
+  for (const char* file : {"db/region-0", "db/region-1/000000.pmem"}) {
+    const int held = open(dir_.Sub(file).c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_EQ(flock(held, LOCK_EX), 0);
+    int attempts = 0;
+    SyncPoints::Instance().SetCallback("RetryWhileLocked:Locked", [&](void*) {
+      if (++attempts == 2) close(held);
+    });
+    SyncPoints::Instance().Enable();
+    EXPECT_TRUE(TryOpen(options_).ok()) << file;
+    SyncPoints::Instance().Clear();
+    EXPECT_EQ(attempts, 2) << file;
+  }
 }
 
 TEST_F(RegionSetTest, AnotherProcessIsBusy) {

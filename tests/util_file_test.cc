@@ -14,6 +14,7 @@
 #include "util/file.h"
 #include "util/format.h"
 #include "util/logger.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 namespace {
@@ -99,6 +100,19 @@ TEST_F(FileTest, LockIsRefusedInTheSameProcess) {
   EXPECT_NE(status.message().find("locked by this process"), std::string_view::npos) << status.ToString();
   first.reset();
   EXPECT_TRUE(FileLock::Acquire(Path("LOCK"), &second).ok());
+}
+
+TEST_F(FileTest, ALockThatIsAboutToEndIsWaitedFor) {
+  std::unique_ptr<FileLock> first, second;
+  ASSERT_TRUE(FileLock::Acquire(Path("LOCK"), &first).ok());
+  int attempts = 0;
+  SyncPoints::Instance().SetCallback("RetryWhileLocked:Locked", [&](void*) {
+    if (++attempts == 3) first.reset();
+  });
+  SyncPoints::Instance().Enable();
+  EXPECT_TRUE(FileLock::Acquire(Path("LOCK"), &second).ok());
+  SyncPoints::Instance().Clear();
+  EXPECT_EQ(attempts, 3);
 }
 
 TEST_F(FileTest, LockIsRefusedToAnotherProcessAndEndsWithIt) {

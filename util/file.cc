@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "util/patience.h"
+
 namespace braiddb {
 
 namespace {
@@ -161,15 +163,18 @@ Status WriteSmallFile(const std::string& path, std::string_view data) {
   return SyncDir(ParentOf(path));
 }
 
+int LockFile(int fd, int operation) {
+  return RetryWhileLocked([&] { return flock(fd, operation | LOCK_NB) == 0 ? 0 : errno; });
+}
+
 // flock belongs to the open file, not to the process as fcntl's locks do: so a second open in the same process is refused
 // too, and closing some other descriptor of the file does not drop the lock.
 Status FileLock::Acquire(const std::string& path, std::unique_ptr<FileLock>* lock) {
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return StatusFromErrno(errno, "cannot open the lock file " + path);
   std::unique_ptr<FileLock> result(new FileLock(fd));
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    return errno == EWOULDBLOCK ? HeldBy(fd, path) : StatusFromErrno(errno, "cannot lock " + path);
-  }
+  if (const int error = LockFile(fd, LOCK_EX); error != 0)
+    return error == EWOULDBLOCK ? HeldBy(fd, path) : StatusFromErrno(error, "cannot lock " + path);
   // The holder's id is for the message above only: failing to write it is no error.
   const std::string id = std::to_string(getpid());
   [[maybe_unused]] const bool written = ftruncate(fd, 0) == 0 && pwrite(fd, id.data(), id.size(), 0) > 0;

@@ -32,6 +32,9 @@ Status ReadSmallFile(const std::string& path, size_t max_bytes, std::string* dat
 // After a crash the file has the old bytes or the new, whole; the new ones once this has returned OK.
 Status WriteSmallFile(const std::string& path, std::string_view data);
 
+// flock(2) with LOCK_NB: 0, or an errno; EWOULDBLOCK if it is held, and not just about to be given up (util/patience.h).
+int LockFile(int fd, int operation);
+
 // A file that one owner at a time holds locked, between processes and inside one. The lock ends with its object or with the
 // process, however that ends. Thread safety: Acquire may be called concurrently.
 class FileLock {

@@ -37,6 +37,7 @@ void* TraceCopied(void* to, size_t bytes, unsigned flags) {
   StoreTracer* const tracer = StoreTracer::Current();
   if (tracer == nullptr) return to;
   tracer->Stored(to, bytes);
+  tracer->LookAt(to);  // it stores behind the header of an object, too
   if ((flags & PMEM_F_MEM_NOFLUSH) != 0) return to;
   tracer->Flush(to, bytes);
   if ((flags & PMEM_F_MEM_NODRAIN) == 0) tracer->Fence();
