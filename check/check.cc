@@ -78,7 +78,7 @@ Status CheckFiles(const CheckOptions& options, const std::string& path, CheckRep
   }
   uint64_t total = 0;
   uint64_t done = 0;
-  for (const MediaSegment& segment : media->segments()) total += segment.used() ? segment.limit() : 0;
+  for (const MediaSegment& segment : media->segments()) total += segment.holds_log() ? segment.limit() : 0;
   const auto progress = [&](uint64_t bytes) {
     done += bytes;
     if (options.progress) options.progress(done, total);

@@ -1,8 +1,10 @@
 #include "check/list_check.h"
 
+#include <algorithm>
 #include <string>
 #include <unordered_set>
 
+#include "check/tree_check.h"
 #include "log/log_reader.h"
 
 namespace braiddb {
@@ -17,6 +19,8 @@ class ListWalk {
     uint64_t first_sequence = 0;
     uint64_t end_sequence = UINT64_MAX;
     const LogEntry* until = nullptr;  // entries at or after it belong to the last level by now; null: there is no such entry
+    // Takes the entries: they are being merged into a tree, and may be marked dead. Null: they are not.
+    std::vector<const LogEntry*>* merging = nullptr;
   };
 
   // `heads`: kMaxHeight words for each region.
@@ -75,9 +79,10 @@ class ListWalk {
 
   void Visit(PmPtr pointer, const LogEntry& entry, size_t segment) {
     ++entries_;
-    (*reached_)[segment].Add(pointer);
+    if (limits_.merging != nullptr) limits_.merging->push_back(&entry);
+    if (limits_.merging == nullptr || !entry.is_dead()) (*reached_)[segment].Add(pointer);
     if (previous_ != nullptr && order_.Compare(previous_->key(), entry.key()) == 0) ++obsolete_;
-    if (entry.is_dead()) Bad("an entry that is linked and marked dead", media_.Place(pointer));
+    if (entry.is_dead() && limits_.merging == nullptr) Bad("an entry that is linked and marked dead", media_.Place(pointer));
     if (entry.sequence() < limits_.first_sequence || entry.sequence() >= limits_.end_sequence)
       Bad("an entry whose sequence number does not belong there", media_.Place(pointer));
     for (uint32_t layer = 0; layer < entry.height(); ++layer) {
@@ -170,10 +175,14 @@ std::vector<EntrySet> CheckLists(const Media& media, const KeyOrder& order, Find
   const ManifestState& manifest = media.manifest();
   const LogEntry* until = nullptr;
   if (!FindProgress(media, &until, findings)) return reached;
-  ListWalk l1(media, order, "last level", L1Heads(media), {.end_sequence = manifest.log_boundary}, &reached, findings);
-  l1.Run();
-  counts->l1_entries = l1.entries();
-  counts->obsolete_entries = l1.obsolete();
+  const bool tree = media.tree_root() != nullptr;
+  std::vector<const LogEntry*> merged;
+  if (!tree) {
+    ListWalk l1(media, order, "last level", L1Heads(media), {.end_sequence = manifest.log_boundary}, &reached, findings);
+    l1.Run();
+    counts->l1_entries = l1.entries();
+    counts->obsolete_entries = l1.obsolete();
+  }
   uint64_t boundary = 0;
   for (size_t i = 0; i < manifest.tables.size(); ++i) {
     const ManifestState::Table& table = manifest.tables[i];
@@ -181,7 +190,8 @@ std::vector<EntrySet> CheckLists(const Media& media, const KeyOrder& order, Find
     const std::string name = "table " + std::to_string(table.id) + " of L0";
     if (table.boundary <= boundary || table.boundary > manifest.log_boundary || table.id >= manifest.next_id)
       findings->Add("number or boundary of a table contradict the others", name + " in the MANIFEST");
-    ListWalk walk(media, order, name, table.heads, {boundary, table.boundary, merging ? until : nullptr}, &reached, findings);
+    const ListWalk::Limits limits{boundary, table.boundary, merging ? until : nullptr, merging && tree ? &merged : nullptr};
+    ListWalk walk(media, order, name, table.heads, limits, &reached, findings);
     walk.Run();
     counts->l0_entries += walk.entries();
     const bool partly = merging && until != nullptr;
@@ -194,6 +204,13 @@ std::vector<EntrySet> CheckLists(const Media& media, const KeyOrder& order, Find
   }
   if (!manifest.tables.empty() && boundary != manifest.log_boundary)
     findings->Add("the log boundary is not that of the newest table", "MANIFEST");
+  if (tree) {
+    std::sort(merged.begin(), merged.end(),
+              [&order](const LogEntry* a, const LogEntry* b) { return CompareEntries(order, *a, *b) < 0; });
+    const TreeCounts in_tree = CheckTree(media, order, merged, &reached, findings);
+    counts->l1_entries = in_tree.entries;
+    counts->obsolete_entries = in_tree.obsolete_entries;
+  }
   return reached;
 }
 

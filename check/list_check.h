@@ -1,4 +1,4 @@
-// ListCheck: follows the braided lists of the last level and of the tables.
+// ListCheck: follows the braided lists of the tables, and the last level.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,9 @@ struct ListCounts {
 //        use. The layers above the bottom link exactly those entries of their region that are tall enough. No linked entry is
 //        marked dead, none is behind the log boundary. Tables hold the sequence numbers and as many entries as the MANIFEST says.
 // STEPS  One walk along each bottom list; at each entry the upper layers of its region must have arrived there too.
-//        The tables of a running merge are followed up to the entry from which on they have been merged.
-// COST   One visit of each entry; no memory in proportion to the data.
+//        The tables of a running merge are followed up to the entry from which on they have been merged; where the last level is
+//        an NV-Tree (tree_check.h), to their end: what has been merged is in the tree as well, or marked dead.
+// COST   One visit of each entry; no memory in proportion to the data, but for the tables of such a merge.
 // REQUIRES: media.lists_are_there(). The result has, for each of media.segments(), the entries that some list reached.
 std::vector<EntrySet> CheckLists(const Media& media, const KeyOrder& order, Findings* findings, ListCounts* counts);
 

@@ -33,7 +33,11 @@ Status Media::Load(const std::string& path, const std::vector<std::string>& regi
   }
   media->CheckOverlap(findings);
   if (Status status = media->LoadManifest(findings); !status.ok()) return status;
-  media->LoadHeads(findings);
+  if (media->manifest_is_sound_ && media->manifest_.l1_kind == static_cast<uint8_t>(L1Kind::kNvTree)) {
+    media->LoadTreeRoot(findings);
+  } else if (media->manifest_is_sound_) {
+    media->LoadHeads(findings);
+  }
   *result = std::move(media);
   return Status::OK();
 }
@@ -170,8 +174,18 @@ Status Media::LoadManifest(Findings* findings) {
   return Status::OK();
 }
 
+void Media::LoadTreeRoot(Findings* findings) {
+  uint64_t bytes = 0;
+  const auto* root = reinterpret_cast<const NvTreeRoot*>(Metadata(0, MetadataSlot::kL1, &bytes));
+  if (root == nullptr || bytes < sizeof(NvTreeRoot) || !IsNvTreeRoot(*root, roots_[0]->database_id)) {
+    findings->Add("the root of the NV-Tree is missing or damaged", "region 0");
+    return;
+  }
+  tree_root_ = root;
+  lists_are_there_ = directories_are_sound_;
+}
+
 void Media::LoadHeads(Findings* findings) {
-  if (!manifest_is_sound_) return;
   bool sound = RedoJournal(findings);
   for (uint32_t region = 0; region < regions(); ++region) {
     uint64_t bytes = 0;
@@ -229,7 +243,7 @@ size_t Media::FindSegment(PmPtr p) const {
                              [](uint64_t raw, const MediaSegment& segment) { return raw < segment.start().raw(); });
   if (it == segments_.begin()) return SIZE_MAX;
   --it;
-  const bool inside = it->used() && it->region == p.region() && p.offset() - it->data < it->limit();
+  const bool inside = it->holds_log() && it->region == p.region() && p.offset() - it->data < it->limit();
   return inside ? static_cast<size_t>(it - segments_.begin()) : SIZE_MAX;
 }
 

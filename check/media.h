@@ -1,7 +1,8 @@
 // Media: all that is on the media of a database that is not open, found without PMDK and without trust.
 //
 // GOAL   One picture for those who verify, print and salvage. Every pointer is checked before it is followed.
-// STEPS  1 map the files of each region privately  2 root and metadata  3 segment directories  4 MANIFEST, heads, journal
+// STEPS  1 map the files of each region privately  2 root and metadata  3 segment directories  4 MANIFEST, heads, journal, root
+//           of the NV-Tree
 //        5 do the newest journal batch of an interrupted merge again, in the private mapping only.
 // What is damaged is a finding and is then missing here: whoever goes on looks at what is there.
 #pragma once
@@ -14,6 +15,7 @@
 #include "check/findings.h"
 #include "log/log_entry.h"
 #include "lsm/manifest.h"
+#include "nvtree/nv_tree.h"
 #include "pmem/layout.h"
 #include "pmem/pm_ptr.h"
 #include "pmem/pool_format.h"
@@ -36,8 +38,9 @@ struct MediaSegment {
   uint64_t sealed_bytes = 0;
   uint64_t sealed_last_sequence = 0;
 
-  bool used() const { return state == SegmentState::kOpen || state == SegmentState::kSealed; }
-  // Bytes that may hold entries.
+  bool used() const { return IsUsed(state); }
+  bool holds_log() const { return state == SegmentState::kOpen || state == SegmentState::kSealed; }
+  // Bytes that may hold entries, or what an index keeps there.
   uint64_t limit() const { return state == SegmentState::kSealed ? sealed_bytes : capacity; }
   PmPtr start() const { return PmPtr(region, data); }
 };
@@ -54,7 +57,9 @@ class Media {
   const RegionImage* image(uint32_t region) const { return images_[region].get(); }
   // Null if it is damaged.
   const RegionRoot* root(uint32_t region) const { return roots_[region]; }
+  // Of a braided skiplist: its heads, each null if it is damaged. Of an NV-Tree: its root.
   const SkipListHead* l1_head(uint32_t region) const { return heads_[region]; }
+  const NvTreeRoot* tree_root() const { return tree_root_; }
   // Of all regions, by place.
   const std::vector<MediaSegment>& segments() const { return segments_; }
   bool directories_are_sound() const { return directories_are_sound_; }
@@ -63,7 +68,7 @@ class Media {
   uint64_t manifest_generation() const { return manifest_generation_; }
   // Of the merge that was running: from this entry on all is merged. Null: nothing is.
   PmPtr progress() const { return progress_; }
-  // Whether heads and journal are sound too, so that lists can be followed.
+  // Whether heads and journal, or the root, are sound too, so that lists can be followed.
   bool lists_are_there() const { return lists_are_there_; }
   // The object in the slot; null if there is none or it is damaged.
   uint8_t* Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes) const;
@@ -73,7 +78,7 @@ class Media {
     return reinterpret_cast<T*>(images_[p.region()]->base() + p.offset());
   }
   bool Contains(PmPtr p, uint64_t bytes) const;
-  // The used segment that has this place below its limit; its index, SIZE_MAX if there is none.
+  // The log segment that has this place below its limit; its index, SIZE_MAX if there is none.
   size_t FindSegment(PmPtr p) const;
   // The entry at p if its sizes fit the segment, else null. *segment: index of that segment.
   LogEntry* EntryAt(PmPtr p, size_t* segment) const;
@@ -91,6 +96,7 @@ class Media {
   void CheckHeap(uint32_t region, Findings* findings) const;
   Status LoadManifest(Findings* findings);
   void LoadHeads(Findings* findings);
+  void LoadTreeRoot(Findings* findings);
   bool RedoJournal(Findings* findings);
   bool IsObject(uint32_t region, const ObjectId& id, uint64_t bytes) const;
   ObjectId Complete(uint32_t region, const ObjectId& id) const;
@@ -98,6 +104,7 @@ class Media {
   std::vector<std::unique_ptr<RegionImage>> images_;
   std::vector<const RegionRoot*> roots_;
   std::vector<const SkipListHead*> heads_;
+  const NvTreeRoot* tree_root_ = nullptr;
   std::vector<MediaSegment> segments_;
   bool directories_are_sound_ = true;
   bool manifest_is_sound_ = false;

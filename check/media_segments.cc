@@ -52,7 +52,7 @@ void Media::LoadDescriptor(uint32_t region, const SegmentDescriptor& on_media, F
     findings->Add(what, image.Place(offset) + ", segment descriptor");
     directories_are_sound_ = false;
   };
-  if (state > SegmentState::kSealed) return damaged("an impossible state of a segment");
+  if (state > SegmentState::kIndex) return damaged("an impossible state of a segment");
   if (descriptor.unused != 0) damaged("an unused word is not zero");
   if (descriptor.object.offset == 0) {
     // An allocation or a release that was cut short leaves this; open finishes it.

@@ -44,7 +44,7 @@ Status Salvage::Scan(const CheckOptions& options, const std::string& path, Repai
 std::vector<Salvage::Stretch> Salvage::FindStretches() const {
   std::vector<Stretch> stretches;
   for (const MediaSegment& segment : media_->segments()) {
-    if (!segment.used()) continue;
+    if (!segment.holds_log()) continue;
     stretches.push_back({segment.start(), segment.generation, segment.limit(), segment.state == SegmentState::kSealed});
   }
   if (media_->directories_are_sound()) return stretches;

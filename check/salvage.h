@@ -19,6 +19,10 @@ class Salvage {
   static Status Scan(const CheckOptions& options, const std::string& path, RepairReport* report,
                      std::unique_ptr<Salvage>* result);
 
+  // The last level of the database; `otherwise` if its MANIFEST is damaged.
+  L1Kind l1(L1Kind otherwise) const {
+    return media_->manifest_is_sound() ? static_cast<L1Kind>(media_->manifest().l1_kind) : otherwise;
+  }
   const Comparator* comparator() const { return order_.comparator(); }
   uint32_t regions() const { return media_->regions(); }
   // The entries to save, all puts, in the order of their keys; they live as long as this object.

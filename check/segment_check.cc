@@ -55,7 +55,7 @@ std::vector<SegmentContents> CheckSegments(const Media& media, const std::functi
   std::vector<SegmentContents> contents(media.segments().size());
   for (size_t i = 0; i < contents.size(); ++i) {
     const MediaSegment& segment = media.segments()[i];
-    if (!segment.used()) continue;
+    if (!segment.holds_log()) continue;
     contents[i] = CheckSegment(media, segment, findings);
     progress(segment.limit());
   }

@@ -25,8 +25,8 @@ target_link_libraries(crash_test PRIVATE
 target_link_options(crash_test PRIVATE -no-pie
   -Wl,--wrap=memcpy -Wl,--wrap=memmove -Wl,--wrap=memset -Wl,--wrap=malloc -Wl,--wrap=free -Wl,--wrap=pmemobj_create)
 
-# A sample by seed: all kinds of databases (small, growing, with eADR) are among the first five.
-add_test(NAME crash_test COMMAND crash_test --seed 1 --databases 5 --images-per-database 150 --ops 100
+# A sample by seed: all kinds of databases (small, growing, with eADR), with both last levels, are among the first nine.
+add_test(NAME crash_test COMMAND crash_test --seed 1 --databases 9 --images-per-database 100 --ops 100
   --lives-one-in 8 --images-per-life 9)
 set_tests_properties(crash_test PROPERTIES LABELS "crash;ci" TIMEOUT 600)
 add_dependencies(braiddb_ci crash_test)

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "log/log_entry.h"
+
 namespace braiddb {
 
 // Built from the snapshots that are registered when a job starts. Snapshots registered later see the newest version of everything
@@ -20,6 +22,21 @@ class VersionFilter {
   bool Visible(uint64_t older, uint64_t newer) const {
     const auto snapshot = std::lower_bound(snapshots_.begin(), snapshots_.end(), older);
     return snapshot != snapshots_.end() && *snapshot < newer;
+  }
+
+  // Which versions of one key, all there are of it, the last level keeps: sets `keep` of each. `versions`: from the newest to the
+  // oldest; they have an `entry`.
+  template <class Version>
+  void Decide(std::vector<Version>* versions) const {
+    for (size_t i = 0; i < versions->size(); ++i) {
+      (*versions)[i].keep = i == 0 || Visible((*versions)[i].entry->sequence(), (*versions)[i - 1].entry->sequence());
+    }
+    // A tombstone with nothing to hide any more goes too: this is the last level.
+    for (size_t i = versions->size(); i-- > 0;) {
+      if (!(*versions)[i].keep) continue;
+      if ((*versions)[i].entry->type() != EntryType::kDelete) break;
+      (*versions)[i].keep = false;
+    }
   }
 
  private:

@@ -33,7 +33,7 @@ struct Version {
 // The merge phase: turns scan results, given in descending order, into batches of stores.
 class Merger {
  public:
-  Merger(const ZipperContext& context, PmPtr progress, ZipperStats* stats)
+  Merger(const ZipperContext& context, PmPtr progress, MergeStats* stats)
       : context_(context), batch_(context.regions, context.segments, context.journal), progress_(progress), stats_(stats) {}
 
   Status MergeChunk(const ScanResult& chunk) {
@@ -57,7 +57,7 @@ class Merger {
     *next = AppendLastLevel(first);
     if (damaged_ || (*next && (!IsEntry(*next, 0) || CompareEntries(*context_.order, *Resolve(first), *Resolve(*next)) >= 0)))
       return RegionSet::DamagedList();
-    Decide();
+    context_.filter->Decide(&versions_);
     return UnlinkObsolete(nullptr);
   }
 
@@ -135,7 +135,7 @@ class Merger {
     if (key_below) AppendLastLevel(batch_.Next(towers[0], 0));
     if (damaged_) return RegionSet::DamagedList();
     merged_ = chunk.items[begin];
-    Decide();
+    context_.filter->Decide(&versions_);
     Status status = key_below ? UnlinkObsolete(&chunk) : Status::OK();
     // From the oldest to the newest, so that each is linked in front of the one before.
     for (size_t i = end - begin; i-- > 0 && status.ok();) status = MergeVersion(chunk, versions_[i]);
@@ -157,18 +157,6 @@ class Merger {
       }
       versions_.push_back({Resolve(p), p, nullptr, true});
       p = batch_.Next(MergeBatch::TowerOf(p), 0);
-    }
-  }
-
-  void Decide() {
-    for (size_t i = 1; i < versions_.size(); ++i) {
-      versions_[i].keep = context_.filter->Visible(versions_[i].entry->sequence(), versions_[i - 1].entry->sequence());
-    }
-    // A tombstone with nothing to hide any more goes too: this is the last level.
-    for (size_t i = versions_.size(); i-- > 0;) {
-      if (!versions_[i].keep) continue;
-      if (versions_[i].entry->type() != EntryType::kDelete) break;
-      versions_[i].keep = false;
     }
   }
 
@@ -234,7 +222,7 @@ class Merger {
   const ZipperContext& context_;
   MergeBatch batch_;
   PmPtr progress_;
-  ZipperStats* stats_;
+  MergeStats* stats_;
   std::vector<Version> versions_;
   MergeItem merged_{};  // the smallest entry of the tables that was merged; its entry is null at the beginning
   bool damaged_ = false;
@@ -337,7 +325,7 @@ class ScanAhead {
 
 }  // namespace
 
-Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>& tables, PmPtr progress, ZipperStats* stats) {
+Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>& tables, PmPtr progress, MergeStats* stats) {
   const MergePlan plan(tables, context.regions, context.order, progress);
   if (context.regions->damage_seen()) return RegionSet::DamagedList();
   ScanAhead scans(plan, *context.l1, StartLayer(context.l1_entries, plan.entries()), std::max(1u, context.threads));
@@ -352,7 +340,7 @@ Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>
   return Status::OK();
 }
 
-Status SweepLastLevel(const ZipperContext& context, const Slice* begin, const Slice* end, ZipperStats* stats) {
+Status SweepLastLevel(const ZipperContext& context, const Slice* begin, const Slice* end, MergeStats* stats) {
   Merger merger(context, PmPtr(), stats);
   const KeyOrder& order = *context.order;
   PmPtr next = begin == nullptr ? merger.batch().Next(context.regions->ToPmPtr(0, context.l1->head(0)), 0)

@@ -7,19 +7,13 @@
 
 #include "braiddb/status.h"
 #include "compaction/merge_journal.h"
+#include "compaction/merge_stats.h"
 #include "compaction/version_filter.h"
 #include "lsm/pm_table.h"
 #include "pmem/segment_allocator.h"
 #include "skiplist/braided_list.h"
 
 namespace braiddb {
-
-struct ZipperStats {
-  uint64_t merged = 0;    // entries linked into the last level
-  uint64_t dropped = 0;   // L0 entries not linked, because nobody can see them
-  uint64_t unlinked = 0;  // entries taken out of the last level
-  uint64_t flushed_lines = 0;
-};
 
 // What a merge works with; all of it outlives the run.
 struct ZipperContext {
@@ -50,9 +44,9 @@ struct ZipperContext {
 //        per store.
 //
 // `progress`: in: where an interrupted run of the same merge got to, or null. Aborted if stopped.
-Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>& tables, PmPtr progress, ZipperStats* stats);
+Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>& tables, PmPtr progress, MergeStats* stats);
 
 // Unlinks what nobody can see from the last level, in [begin, end) of user keys (null: unbounded), without merging anything.
-Status SweepLastLevel(const ZipperContext& context, const Slice* begin, const Slice* end, ZipperStats* stats);
+Status SweepLastLevel(const ZipperContext& context, const Slice* begin, const Slice* end, MergeStats* stats);
 
 }  // namespace braiddb

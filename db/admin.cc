@@ -65,6 +65,8 @@ bool DBImpl::GetIntProperty(std::string_view property, uint64_t* value) {
     *value = usage(&SegmentAllocator::Usage::segments);
   } else if (name == "num-free-segments") {
     *value = usage(&SegmentAllocator::Usage::free_segments);
+  } else if (name == "l1-dram-bytes") {
+    *value = last_level_->DramBytes();
   } else if (name == "num-snapshots") {
     *value = snapshots_.size();
   } else if (name == "last-sequence-number") {
@@ -99,6 +101,10 @@ bool DBImpl::GetProperty(std::string_view property, std::string* value) {
     for (const auto& table : view->l0) l0_entries += table->entries;
     *value += Format("L0       %8zu %10llu\nL1       %8d %10llu\n", view->l0.size(), static_cast<unsigned long long>(l0_entries),
                      1, static_cast<unsigned long long>(counters_.l1_entries.load()));
+    return true;
+  }
+  if (name == "l1") {
+    *value = last_level_->Describe();
     return true;
   }
   uint64_t number = 0;

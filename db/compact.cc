@@ -63,17 +63,10 @@ void DBImpl::CompactUntilStopped() {
   }
 }
 
-ZipperContext DBImpl::MakeZipperContext(const VersionFilter* filter) {
-  return ZipperContext{regions_.get(),
-                       &order_,
-                       segments_.get(),
-                       &l1_->list(),
-                       counters_.l1_entries.load(std::memory_order_relaxed),
-                       &journal_,
-                       filter,
-                       options_.compaction_threads,
-                       &stopping_,
-                       &settled_entries_};
+MergeJob DBImpl::MakeJob(uint64_t id, const VersionFilter* filter) {
+  return {id,         counters_.l1_entries.load(std::memory_order_relaxed),
+          filter,     options_.compaction_threads,
+          &stopping_, &settled_entries_};
 }
 
 // A merge that was begun and is not at its end, only the next open can resume: nobody may begin another one before the
@@ -82,12 +75,10 @@ ZipperContext DBImpl::MakeZipperContext(const VersionFilter* filter) {
 Status DBImpl::CompactTables() try {
   std::vector<std::shared_ptr<PmTable>> tables;  // oldest first
   uint64_t merge_id = 0;
-  PmPtr progress;
   if (resume_merge_) {
     std::lock_guard lock(manifest_mutex_);
     std::lock_guard view_lock(view_mutex_);
     merge_id = manifest_state_.merge_id;
-    progress = resume_progress_;
     const auto& l0 = current_view_->l0;
     for (uint32_t i = 0; i < manifest_state_.merging_tables; ++i) tables.push_back(l0[l0.size() - 1 - i]);
   } else {
@@ -111,20 +102,19 @@ Status DBImpl::CompactTables() try {
     if (!status.ok()) return status;
     manifest_state_ = std::move(state);
   }
-  return MergeTables(tables, progress, merge_id);
+  return MergeTables(tables, merge_id);
 } catch (const std::bad_alloc&) {
   SetBackgroundError(NoMemory());
   return NoMemory();
 }
 
-Status DBImpl::MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, PmPtr progress, uint64_t merge_id) {
+Status DBImpl::MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, uint64_t merge_id) {
   const auto start = std::chrono::steady_clock::now();
   const VersionFilter filter(snapshots_.Copy());
-  journal_.Begin(merge_id);
   std::vector<const PmTable*> inputs;
   for (const auto& table : tables) inputs.push_back(table.get());
-  ZipperStats stats;
-  Status status = RunZipper(MakeZipperContext(&filter), inputs, progress, &stats);
+  MergeStats stats;
+  Status status = last_level_->Merge(MakeJob(merge_id, &filter), inputs, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   if (!status.ok()) return status;
   status = FinishMerge(tables, stats);
@@ -138,7 +128,7 @@ Status DBImpl::MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, 
 }
 
 // ORDER   All of the merge is durable (its last batch ended with a fence) before the MANIFEST forgets the tables. [CC-4]
-Status DBImpl::FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, const ZipperStats& stats) {
+Status DBImpl::FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats) {
   {
     std::lock_guard lock(manifest_mutex_);
     ManifestState state = manifest_state_;
@@ -161,14 +151,14 @@ Status DBImpl::FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, 
   return Status::OK();
 }
 
-// The new index goes with the view that no longer has the tables; see TallIndex.
+// The refreshed level goes with the view that no longer has the tables; see TallIndex.
 // REQUIRES: compaction_mutex_, and no merge is running.
 void DBImpl::InstallLastLevel(size_t merged_tables) {
-  l1_ = l1_->WithIndex(counters_.l1_entries.load(std::memory_order_relaxed), options_.l1_index_size);
+  last_level_->Refresh(counters_.l1_entries.load(std::memory_order_relaxed));
   std::lock_guard lock(view_mutex_);
   auto view = std::make_shared<ReadView>(*current_view_);
   view->l0.resize(view->l0.size() - merged_tables);
-  view->l1 = l1_;
+  view->l1 = last_level_->View();
   InstallView(view);
   settled_entries_.store(0, std::memory_order_relaxed);
 }
@@ -176,18 +166,18 @@ void DBImpl::InstallLastLevel(size_t merged_tables) {
 // REQUIRES: as CompactTables, and no merge to resume.
 Status DBImpl::SweepRange(const Slice* begin, const Slice* end) try {
   const VersionFilter filter(snapshots_.Copy());
+  uint64_t merge_id = 0;
   {
     std::lock_guard lock(manifest_mutex_);
     ManifestState state = manifest_state_;
-    state.merge_id = state.next_id++;
+    state.merge_id = merge_id = state.next_id++;
     state.merging_tables = 0;
     Status status = manifest_.Commit(state);
     if (!status.ok()) return status;
     manifest_state_ = std::move(state);
-    journal_.Begin(manifest_state_.merge_id);
   }
-  ZipperStats stats;
-  Status status = SweepLastLevel(MakeZipperContext(&filter), begin, end, &stats);
+  MergeStats stats;
+  Status status = last_level_->Sweep(MakeJob(merge_id, &filter), begin, end, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   if (!status.ok()) return status;
   status = FinishMerge({}, stats);

@@ -19,16 +19,14 @@
 #include <vector>
 
 #include "braiddb/db.h"
-#include "compaction/merge_journal.h"
+#include "compaction/last_level.h"
 #include "compaction/version_filter.h"
-#include "compaction/zipper.h"
 #include "db/snapshot_list.h"
 #include "db/thread_state.h"
 #include "lsm/manifest.h"
 #include "lsm/read_view.h"
 #include "pmem/region_set.h"
 #include "pmem/segment_allocator.h"
-#include "skiplist/braided_skiplist.h"
 #include "util/arena.h"
 #include "util/epoch.h"
 #include "util/file.h"
@@ -132,10 +130,10 @@ class DBImpl final : public DB {
   void CompactUntilStopped();
   bool CompactionWanted() const;
   bool CompactionIdle() const;
-  ZipperContext MakeZipperContext(const VersionFilter* filter);
+  MergeJob MakeJob(uint64_t id, const VersionFilter* filter);
   Status CompactTables();
-  Status MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, PmPtr progress, uint64_t merge_id);
-  Status FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, const ZipperStats& stats);
+  Status MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, uint64_t merge_id);
+  Status FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats);
   void InstallLastLevel(size_t merged_tables);
   Status SweepRange(const Slice* begin, const Slice* end);
 
@@ -159,8 +157,8 @@ class DBImpl final : public DB {
   std::unique_ptr<RegionSet> regions_;
   std::unique_ptr<SegmentAllocator> segments_;
   KeyOrder order_;
-  std::shared_ptr<const BraidedSkipList> l1_;  // compaction_mutex_; readers take the view's
   mutable EpochManager epochs_;
+  std::unique_ptr<LastLevel> last_level_;  // compaction_mutex_; readers take the view's
   mutable PerThread<ThreadState> threads_;
   SnapshotList snapshots_;
 
@@ -194,9 +192,7 @@ class DBImpl final : public DB {
   ManifestState manifest_state_;
 
   std::mutex compaction_mutex_;
-  MergeJournal journal_;
-  PmPtr resume_progress_;      // of the merge that was running at the crash
-  bool resume_merge_ = false;  // … and there was one
+  bool resume_merge_ = false;  // one was running at the crash, and is not at its end
 
   mutable std::mutex work_mutex_;
   std::condition_variable work_changed_;

@@ -1,5 +1,6 @@
 #include "db/db_iterator.h"
 
+#include "skiplist/braided_cursor.h"
 #include "util/check.h"
 
 namespace braiddb {
@@ -170,6 +171,9 @@ void DBIterator::SkipKey(Slice key, uint64_t prefix) {
       }
       child.cursor->Seek(SearchKey(order_, key, 0));  // behind all versions
       Load(&child);
+      if (!SameKey(child, key, prefix)) break;
+      db_->regions_->NoteDamage();  // it went in a circle
+      child.entry = nullptr;
     }
   }
 }

@@ -8,6 +8,7 @@
 #include "db/db_impl.h"
 #include "db/no_memory.h"
 #include "db/test_hooks.h"
+#include "nvtree/leaf.h"
 #include "recovery/replay.h"
 #include "util/format.h"
 #include "util/mutant.h"
@@ -39,8 +40,21 @@ Status Validate(const Options& options) {
   if (options.max_region_size != 0 && options.max_region_size < kMinRegionSize) {
     return Status::InvalidArgument("Options::max_region_size must be at least 32 MiB, or 0 for the file system's capacity");
   }
-  if (options.l1 != L1Kind::kBraidedSkipList) return Status::NotSupported("this version has no such Options::l1");
+  if (options.l1 != L1Kind::kBraidedSkipList && options.l1 != L1Kind::kNvTree)
+    return Status::NotSupported("this version has no such Options::l1");
+  if (!IsLeafSize(options.nv_leaf_size))
+    return Status::InvalidArgument("Options::nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
   return Status::OK();
+}
+
+std::string NameOf(uint8_t kind) {
+  switch (static_cast<L1Kind>(kind)) {
+    case L1Kind::kBraidedSkipList:
+      return "kBraidedSkipList";
+    case L1Kind::kNvTree:
+      return "kNvTree";
+  }
+  return "number " + std::to_string(kind) + ", which this version does not have";
 }
 
 uint32_t CpuCount() { return std::max(1u, std::thread::hardware_concurrency()); }
@@ -161,8 +175,8 @@ Status DBImpl::CreateFiles() {
   const std::string marker = path_ + kCreatingMarker;
   Status status = WriteSmallFile(marker, "a database is being created here\n");
   if (status.ok()) status = RegionSet::Create(MakeRegionOptions(), &regions_);
-  if (status.ok()) status = BraidedSkipList::Create(regions_.get());
-  if (status.ok()) status = MergeJournal::Create(regions_.get());
+  if (status.ok()) status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
+  if (status.ok()) status = LastLevel::Create(options_, regions_.get(), segments_.get());
   if (status.ok()) {
     ManifestState state;
     state.comparator = options_.comparator->Name();
@@ -170,6 +184,7 @@ Status DBImpl::CreateFiles() {
     status = Manifest::Create(regions_.get(), state);
   }
   if (!status.ok()) {
+    segments_.reset();
     regions_.reset();
     Status ignored = RegionSet::Destroy(MakeRegionOptions());
     (void)ignored;  // the marker says that what is left is not a database
@@ -184,7 +199,8 @@ Status DBImpl::CreateFiles() {
 Status DBImpl::OpenStructures() {
   options_.regions = regions_->count();
   test::NotifyDatabaseFound(regions_.get());
-  Status status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
+  Status status;
+  if (segments_ == nullptr) status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
   if (status.ok()) status = Manifest::Open(regions_.get(), &manifest_, &manifest_state_);
   if (!status.ok()) return status;
   if (manifest_state_.comparator != order_.comparator()->Name()) {
@@ -192,19 +208,18 @@ Status DBImpl::OpenStructures() {
                                    order_.comparator()->Name() + "'; open it with the comparator it was made with");
   }
   if (manifest_state_.l1_kind != static_cast<uint8_t>(options_.l1)) {
-    return Status::InvalidArgument("the database was made with another Options::l1; open it with that");
+    return Status::InvalidArgument("the database was made with Options::l1 " + NameOf(manifest_state_.l1_kind) +
+                                   "; open it with that");
   }
-  status = MergeJournal::Open(regions_.get(), &journal_);
-  if (status.ok()) status = BraidedSkipList::Open(regions_.get(), &order_, &l1_);
-  return status;
+  return Status::OK();
 }
 
-// STEPS   1 redo the newest batch of an interrupted merge  2 take the listed tables as they are  3 replay the log behind the
+// STEPS   1 the last level finishes what was cut short  2 take the listed tables as they are  3 replay the log behind the
 //         boundary into one more table  4 make that durable and list it.
 // CRASH   After any of them: the next recovery does the same again, with the same result. [CC-5]
 Status DBImpl::Recover() {
-  Status status = journal_.Redo(manifest_state_.merge_id, &resume_progress_);
-  if (status.ok()) status = l1_->VerifyHeads();
+  const LastLevel::Parts parts{regions_.get(), segments_.get(), &epochs_, &order_};
+  Status status = LastLevel::Open(options_, parts, manifest_state_.merge_id, &last_level_);
   if (!status.ok()) return status;
   resume_merge_ = manifest_state_.merge_id != 0 && !BRAIDDB_MUTANT("merge-not-resumed");
   manifest_state_.clean = false;  // from the next commit on
@@ -244,7 +259,7 @@ Status DBImpl::Recover() {
     std::lock_guard lock(view_mutex_);
     InstallView(view);
   }
-  segments_->ForEachUsed([this](Segment* segment) { unaccounted_.push_back(segment); });
+  segments_->ForEachLog([this](Segment* segment) { unaccounted_.push_back(segment); });
   counters_.l1_entries.store(manifest_state_.l1_entries);
   // What was open is sealed; from here on segments are written in this open's mode.
   const bool may_lose_writes = regions_->persistence()->mode() == PersistMode::kPage;
@@ -255,7 +270,7 @@ Status DBImpl::Recover() {
 
 void DBImpl::RestoreTables() {
   auto view = std::make_shared<ReadView>();
-  view->l1 = l1_;
+  view->l1 = last_level_->View();
   for (const ManifestState::Table& listed : manifest_state_.tables) {
     auto table = std::make_shared<PmTable>(listed.id, listed.boundary, regions_.get(), &order_);
     table->heads() = listed.heads;
@@ -315,6 +330,7 @@ Status DBImpl::Close() try {
     });
   }
   epochs_.Reclaim();
+  if (status.ok()) status = last_level_->Close();
   if (status.ok()) {
     std::lock_guard lock(manifest_mutex_);
     manifest_state_.last_sequence = GetLatestSequenceNumber();

@@ -33,7 +33,7 @@ void DBImpl::ReclaimSegments() {
     std::lock_guard lock(manifest_mutex_);
     boundary = manifest_state_.log_boundary;
   }
-  segments_->ForEachUsed([&](Segment* segment) {
+  segments_->ForEachLog([&](Segment* segment) {
     const uint64_t entries = segment->entries.load(std::memory_order_relaxed);
     if (segment->state() != SegmentState::kSealed || entries == 0 || segment->sealed_last_sequence() >= boundary) return;
     if (segment->dead_entries.load(std::memory_order_relaxed) < entries) return;

@@ -35,6 +35,7 @@ Status RepairDatabase(const RepairOptions& options, const std::string& path, con
   target.create_if_missing = true;
   target.error_if_exists = true;
   target.comparator = salvage->comparator();
+  target.l1 = salvage->l1(target.l1);
   if (target.regions == 0 && target.region_paths.empty()) target.regions = salvage->regions();
   std::unique_ptr<DB> db;
   Status status = DB::Open(target, new_path, &db);

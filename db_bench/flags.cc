@@ -23,10 +23,11 @@ namespace po = boost::program_options;
 
 // What was typed, before it is checked. Counts and sizes are signed so that a negative one is seen and refused.
 struct Typed {
-  std::string benchmarks, persist_mode, region_paths;
+  std::string benchmarks, l1, persist_mode, region_paths;
   int64_t key_size, value_size, batch_size, seek_nexts, multiread_stride, readwritepercent, threads, seed;
   int64_t regions, max_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables, checkpoint_tables;
   int64_t compaction_threads, recovery_threads, l0_compaction_trigger;
+  int64_t nv_leaf_size;
   int64_t write_latency_ns, read_latency_ns, remote_latency_ns;
 };
 
@@ -90,6 +91,8 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   const Options defaults;
   po::options_description group("The database (sizes in bytes; include/braiddb/options.h says what each trades)", 110, 60);
   auto add = group.add_options();
+  add("l1", Value<std::string>(&typed->l1, "braided_skiplist"), "the last level: braided_skiplist or nv_tree");
+  add("nv_leaf_size", Value<int64_t>(&typed->nv_leaf_size, defaults.nv_leaf_size), "leaves of an nv_tree: 512 to 4096");
   add("regions", Value<int64_t>(&typed->regions, defaults.regions), "pools of persistent memory; 0: one per NUMA node");
   add("region_paths", Value<std::string>(&typed->region_paths, ""), "comma-separated, a directory for each region");
   add("max_region_size", Value<int64_t>(&typed->max_region_size, 0), "the most a region grows to; 0: its file system's capacity");
@@ -180,6 +183,12 @@ PersistMode ParsePersistMode(const std::string& name) {
   throw std::invalid_argument("--persist_mode=" + name + " is none of auto, cacheline, eadr, page, emulated");
 }
 
+L1Kind ParseL1(const std::string& name) {
+  if (name == "braided_skiplist") return L1Kind::kBraidedSkipList;
+  if (name == "nv_tree") return L1Kind::kNvTree;
+  throw std::invalid_argument("--l1=" + name + " is neither braided_skiplist nor nv_tree");
+}
+
 void TakeWorkload(const Typed& typed, Flags* flags) {
   flags->benchmarks = Split(typed.benchmarks);
   Take("threads", typed.threads, 1, 4000, &flags->threads);
@@ -202,6 +211,8 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
 
 // Ranges of options are for DB::Open to check: its message is the one to see.
 void TakeOptions(const Typed& typed, Options* options) {
+  options->l1 = ParseL1(typed.l1);
+  Take("nv_leaf_size", typed.nv_leaf_size, 0, UINT32_MAX, &options->nv_leaf_size);
   Take("regions", typed.regions, 0, UINT32_MAX, &options->regions);
   options->region_paths = Split(typed.region_paths);
   Take("max_region_size", typed.max_region_size, 0, INT64_MAX, &options->max_region_size);

@@ -86,6 +86,7 @@ void PrintStats(Worker* worker) {
 void PrintLevels(Worker* worker) {
   worker->exclude_from_report = true;
   PrintProperty(worker, "braiddb.levels");
+  PrintProperty(worker, "braiddb.l1");
 }
 
 }  // namespace braiddb::bench

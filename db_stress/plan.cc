@@ -22,6 +22,8 @@ Options DrawOptions(const DatabasePlan& plan, const std::string& database, Rando
   Options options;
   options.create_if_missing = true;
   options.comparator = plan.comparator();
+  options.l1 = plan.l1;
+  options.nv_leaf_size = 512u << random->Uniform(4);
   options.regions = random->OneIn(4) ? 0 : plan.regions;  // 0: as stored; the creation sets it
   if (plan.region_paths) {
     for (uint32_t i = 0; i < plan.regions; ++i) options.region_paths.push_back(RegionPath(database, i));
@@ -68,6 +70,7 @@ DatabasePlan DrawDatabase(const Flags& flags, Random* random) {
   const uint32_t most = random->OneIn(16) ? flags.max_key : std::min<uint32_t>(flags.max_key, 4000);
   plan.keys = SmallBetween(random, KeyTable::kMinKeys, std::max(most, KeyTable::kMinKeys));
   plan.reverse = random->OneIn(6);
+  plan.l1 = random->OneIn(2) ? L1Kind::kNvTree : L1Kind::kBraidedSkipList;
   plan.region_paths = random->OneIn(4);
   plan.cycles = Between(random, 1, 2 * uint64_t{flags.fresh_every} - 1);
   return plan;
@@ -105,7 +108,7 @@ std::string RegionPath(const std::string& database, uint32_t region) { return da
 std::string DatabasePlan::ToString() const {
   std::ostringstream text;
   text << "regions=" << regions << (region_paths ? " (paths of their own)" : "") << " keys=" << keys
-       << (reverse ? " reverse" : "") << " seed=" << seed;
+       << (reverse ? " reverse" : "") << (l1 == L1Kind::kNvTree ? " nv_tree" : "") << " seed=" << seed;
   return text.str();
 }
 

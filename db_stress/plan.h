@@ -15,7 +15,8 @@ struct DatabasePlan {
   uint64_t seed = 0;  // of its keys and values
   uint32_t regions = 1;
   uint32_t keys = 0;
-  bool reverse = false;       // its comparator
+  bool reverse = false;  // its comparator
+  L1Kind l1 = L1Kind::kBraidedSkipList;
   bool region_paths = false;  // regions outside of the database's directory
   uint64_t cycles = 0;        // lives
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "nvtree/nv_tree.h"
+#include "util/mutant.h"
 #include "util/spin.h"
 
 namespace braiddb {
@@ -106,8 +107,10 @@ Status NvTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* appli
   *applied = count;
   changes = changes.first(count);
   Leaf* const leaf = At(range.leaf);
-  if (leaf->count() + count > leaf->capacity()) return Reorganize(at, range, changes);
+  if (leaf->count() + count > Leaf::Capacity(leaf_bytes_)) return Reorganize(at, range, changes);
   Persistence* const persistence = parts_.regions->persistence();
+  // Of the elements, which may begin inside a line, and of the header.
+  flushed_lines_.fetch_add(count * sizeof(Element) / kCacheLine + 2, std::memory_order_relaxed);
   if (AppendToLeaf(persistence, leaf, changes)) return Status::OK();
   std::lock_guard lock(structure_mutex_);
   return Fail(persistence->error());
@@ -143,6 +146,7 @@ Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, s
   const uint32_t capacity = Leaf::Capacity(leaf_bytes_);
   Step step(space_.get());
   step.old.push_back(range.leaf);
+  if (!IsValid(range.leaf)) return Fail(Status::Corruption("a leaf of the NV-Tree is damaged; restore the database from a copy"));
   step.next = LinkTarget(LoadAcquire(&At(range.leaf)->next));
   CollectSorted(range.leaf, &step.elements);
   MakeChanges(changes, &step);
@@ -150,7 +154,7 @@ Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, s
   if (step.elements.size() <= capacity / 2) {
     const auto neighbors = inner_.Neighbors(at, 2);
     if (neighbors.size() == 2 && right_latch.TryLock(LatchOf(neighbors[1].leaf), LatchOf(range.leaf)) &&
-        step.elements.size() + At(neighbors[1].leaf)->count() <= MergeFill(capacity)) {
+        step.elements.size() + At(neighbors[1].leaf)->count() <= MergeFill(capacity) && IsValid(neighbors[1].leaf)) {
       if (neighbors[1].leaf != step.next) return Fail(Status::Corruption("a link of the NV-Tree was changed by someone else"));
       step.old.push_back(step.next);
       step.next = LinkTarget(LoadAcquire(&At(step.next)->next));
@@ -240,11 +244,12 @@ Status NvTree::MakeLeaves(Step* step) {
     const PmPtr place = step->children.all()[i].leaf;
     const std::span<const Element> elements(step->elements.data() + step->begins[i], end - step->begins[i]);
     MakeLeaf(persistence, At(place), root_->tree_id, place, leaf_bytes_, elements, next);
+    flushed_lines_.fetch_add((elements.size_bytes() + kCacheLine - 1) / kCacheLine + 1, std::memory_order_relaxed);
     next = place;
     end = step->begins[i];
   }
   // ORDER: the new leaves before the link to them. [CC-43]
-  return persistence->Drain() ? Status::OK() : Fail(persistence->error());
+  return BRAIDDB_MUTANT("leaves-not-fenced") || persistence->Drain() ? Status::OK() : Fail(persistence->error());
 }
 
 // From the link on nothing needs memory until the inner nodes know of the new leaves: else who writes on would append to an old
@@ -256,7 +261,7 @@ Status NvTree::Link(const SearchKey& at, Step* step, InnerNodes::Replacement* re
   step->made.clear();
   StoreRelease(link, MakeLink(left ? left.raw() : root_->tree_id, step->children.all().front().leaf));
   // ORDER: the link before the old leaves are used again. [CC-43]
-  if (!persistence->Persist(link, sizeof(*link))) return Fail(persistence->error());
+  if (!BRAIDDB_MUTANT("leaf-link-not-persisted") && !persistence->Persist(link, sizeof(*link))) return Fail(persistence->error());
   inner_.Commit(replacement);
   step->children.Give();
   ++(step->old.size() == 2 ? merges_ : step->children.size() > 1 ? splits_ : replaces_);

@@ -12,11 +12,11 @@ constexpr uint64_t kHasRest = 1;
 uint64_t Padded(uint64_t bytes) { return (bytes + 7) & ~uint64_t{7}; }
 uint64_t ComputeChecksum(const ImageHeader& header) { return XXH3_64bits(&header, offsetof(ImageHeader, checksum)); }
 
-bool IsHeader(const ImageHeader& header, const Segment& segment, uint64_t tree_id) {
+bool IsHeader(const ImageHeader& header, uint64_t capacity, uint64_t generation, uint64_t tree_id) {
   return header.magic == ImageHeader::kMagic && header.checksum == ComputeChecksum(header) && header.tree_id == tree_id &&
-         header.generation == segment.generation() && header.bytes <= segment.capacity() - sizeof(ImageHeader);
+         header.generation == generation && header.bytes <= capacity - sizeof(ImageHeader);
 }
-const ImageHeader& HeaderOf(const Segment& segment) { return *reinterpret_cast<const ImageHeader*>(segment.data()); }
+const ImageHeader& HeaderAt(const uint8_t* data) { return *reinterpret_cast<const ImageHeader*>(data); }
 
 // Cuts words off the front of what is left; the checksum has been verified, so this only guards against our own errors.
 class Reader {
@@ -47,8 +47,8 @@ class Reader {
 
 std::vector<Segment*> FindImages(const SegmentAllocator& segments, uint64_t tree_id) {
   std::vector<Segment*> images;
-  segments.ForEachUsed([&](Segment* segment) {
-    if (IsHeader(HeaderOf(*segment), *segment, tree_id)) images.push_back(segment);
+  segments.ForEachIndex([&](Segment* segment) {
+    if (IsHeader(HeaderAt(segment->data()), segment->capacity(), segment->generation(), tree_id)) images.push_back(segment);
   });
   return images;
 }
@@ -63,7 +63,7 @@ Status WriteImage(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_
     if (!status.ok()) return status;
   }
   if (*image == nullptr) {
-    Status status = segments->Allocate(0, sizeof(ImageHeader) + bytes, image);
+    Status status = segments->AllocateIndex(0, sizeof(ImageHeader) + bytes, image);
     if (!status.ok()) return status;
   }
   Segment* const segment = *image;
@@ -92,10 +92,10 @@ Status WriteImage(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_
   return Status::OK();
 }
 
-bool ReadImage(const Segment& segment, uint64_t tree_id, InnerNodes::NewChildren* children) {
-  const ImageHeader& header = HeaderOf(segment);
-  if (!IsHeader(header, segment, tree_id)) return false;
-  const uint8_t* const data = segment.data() + sizeof(ImageHeader);
+bool ReadImage(const uint8_t* data, uint64_t capacity, uint64_t generation, uint64_t tree_id, InnerNodes::NewChildren* children) {
+  const ImageHeader& header = HeaderAt(data);
+  if (!IsHeader(header, capacity, generation, tree_id)) return false;
+  data += sizeof(ImageHeader);
   if (XXH3_64bits(data, header.bytes) != header.data_checksum || header.count > header.bytes / 16) return false;
   children->Reserve(header.count);
   Reader reader(data, header.bytes);

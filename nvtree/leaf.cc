@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "util/check.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 namespace {
@@ -47,13 +48,13 @@ void MakeLeaf(Persistence* persistence, Leaf* leaf, uint64_t tree_id, PmPtr plac
   memset(leaf->negative, 0, sizeof(leaf->negative));
   leaf->shape = shape;
   leaf->reserved = 0;
-  persistence->Flush(leaf, Leaf::kHeaderBytes + count * sizeof(Element));
+  if (!BRAIDDB_MUTANT("leaf-not-flushed")) persistence->Flush(leaf, Leaf::kHeaderBytes + count * sizeof(Element));
 }
 
 bool AppendToLeaf(Persistence* persistence, Leaf* leaf, std::span<const LeafChange> changes) {
   const uint64_t published = LoadRelaxed(&leaf->published);
   const auto begin = static_cast<uint32_t>(published & Leaf::kCountMask);
-  BRAIDDB_CHECK(begin + changes.size() <= leaf->capacity());
+  BRAIDDB_CHECK(begin + changes.size() <= Leaf::kMaxElements);
   uint64_t checksum = published >> kChecksumShift;
   uint32_t count = begin;
   bool marks_change = false;
@@ -68,11 +69,13 @@ bool AppendToLeaf(Persistence* persistence, Leaf* leaf, std::span<const LeafChan
     checksum = Checksum(checksum, change.element, change.negative);
     ++count;
   }
-  persistence->Flush(&leaf->elements[begin], changes.size() * sizeof(Element));
+  const size_t flushed = BRAIDDB_MUTANT("elements-flush-too-short") ? 1 : changes.size();
+  persistence->Flush(&leaf->elements[begin], flushed * sizeof(Element));
   if (marks_change) persistence->Flush(leaf->negative, sizeof(leaf->negative));
   // ORDER: the elements before nElement counts them. [CC-41]
-  if (!persistence->Drain()) return false;
+  if (!BRAIDDB_MUTANT("elements-not-fenced") && !persistence->Drain()) return false;
   StoreRelease(&leaf->published, Published(checksum, count));
+  if (BRAIDDB_MUTANT("element-count-not-flushed")) return persistence->Drain();
   return persistence->Persist(&leaf->published, sizeof(leaf->published));
 }
 
@@ -91,9 +94,9 @@ bool IsValidLeaf(const Leaf& leaf, uint64_t tree_id, PmPtr place, uint32_t bytes
   return LoadRelaxed(&leaf.published) == Published(checksum, count) && IsInOrder({leaf.elements, sorted});
 }
 
-size_t CollectLive(const Leaf& leaf, std::vector<Element>* live) {
-  const uint32_t sorted = leaf.sorted();
-  const uint32_t count = leaf.count();
+size_t CollectLive(const Leaf& leaf, uint32_t bytes, std::vector<Element>* live) {
+  const uint32_t count = leaf.CountWithin(bytes);
+  const uint32_t sorted = std::min(leaf.sorted(), count);
   const size_t first = live->size();
   uint32_t negatives = 0;
   for (uint32_t i = sorted; i < count; ++i) negatives += leaf.is_negative(i);

@@ -65,11 +65,11 @@ struct Leaf {
   uint64_t reserved;
   Element elements[];
 
-  uint32_t bytes() const { return static_cast<uint32_t>(shape & 0xffff) * kCacheLine; }
-  uint32_t capacity() const { return Capacity(bytes()); }
   uint32_t sorted() const { return static_cast<uint32_t>(shape >> 16 & 0xffff); }
-  // acquire: pairs with the release in Publish; the elements before it are there.
+  // acquire: pairs with the release in AppendToLeaf; the elements before it are there.
   uint32_t count() const { return static_cast<uint32_t>(LoadAcquire(&published) & kCountMask); }
+  // The same, and not more than a leaf of `bytes` has room for, whatever is there: nobody verifies a leaf that is only read.
+  uint32_t CountWithin(uint32_t bytes) const { return std::min(count(), Capacity(bytes)); }
   bool is_negative(uint32_t i) const { return (LoadRelaxed(&negative[i / 64]) >> (i % 64) & 1) != 0; }
 
   static constexpr uint32_t Capacity(uint32_t bytes) { return (bytes - kHeaderBytes) / static_cast<uint32_t>(sizeof(Element)); }
@@ -97,20 +97,21 @@ struct LeafChange {
 void MakeLeaf(Persistence* persistence, Leaf* leaf, uint64_t tree_id, PmPtr place, uint32_t bytes,
               std::span<const Element> sorted, PmPtr next);
 
-// Appends, durably on success: two fences. REQUIRES: there is room. False if a persist failed.
+// Appends, durably on success: two fences. REQUIRES: there is room for them in a leaf of its size. False if a persist failed.
 [[nodiscard]] bool AppendToLeaf(Persistence* persistence, Leaf* leaf, std::span<const LeafChange> changes);
 
 // Whether what is there is a valid leaf of this tree and size. Touches nothing outside of `bytes`.
 bool IsValidLeaf(const Leaf& leaf, uint64_t tree_id, PmPtr place, uint32_t bytes);
 
-// Appends the elements that nothing has taken back to *live: first what is left of the sorted ones, in order; behind them the
-// others, as they were appended. Returns the number of the first.
-size_t CollectLive(const Leaf& leaf, std::vector<Element>* live);
+// Appends the elements of a leaf of `bytes` that nothing has taken back to *live: first what is left of the sorted ones, in
+// order; behind them the others, as they were appended. Returns the number of the first.
+size_t CollectLive(const Leaf& leaf, uint32_t bytes, std::vector<Element>* live);
 
 // The NEGATIVE elements that a walk from the end of a leaf has met, and for which the element they take back is still to come.
 class TakenBack {
  public:
   bool empty() const { return count_ == 0; }
+  // REQUIRES: at most Leaf::kMaxElements times.
   void Add(uint64_t value) { values_[count_++] = value; }
   // Whether this element is one of them; it is not again then.
   bool Take(uint64_t value) {
@@ -147,17 +148,19 @@ inline double PlaceInRange(uint64_t key, uint64_t low, uint64_t high) {
   return static_cast<double>(key - low) / static_cast<double>(high - low);
 }
 
-// Calls `visit(const Element&)` for each element with this key that nothing has taken back: the latest appended first, then the
-// sorted ones from `first_sorted(begin, end)` on, which is asked where to begin in [begin, end), those with the key. Ends
-// when visit returns true. `place`: PlaceInRange, a guess.
+// Calls `visit(const Element&)` for each element of a leaf of `bytes` with this key that nothing has taken back: the latest
+// appended first, then the sorted ones from `first_sorted(begin, end)` on, which is asked where to begin in [begin, end),
+// those with the key. Ends when visit returns true. `place`: PlaceInRange, a guess.
 // COST  The header's line, then those of the appended elements, and, at the same time, one or two lines near the place.
 template <class FirstSorted, class Visit>
-void VisitLeaf(const Leaf& leaf, uint64_t key, double place, const FirstSorted& first_sorted, const Visit& visit) {
-  const uint32_t sorted = leaf.sorted();
+void VisitLeaf(const Leaf& leaf, uint32_t bytes, uint64_t key, double place, const FirstSorted& first_sorted,
+               const Visit& visit) {
+  const uint32_t count = leaf.CountWithin(bytes);
+  const uint32_t sorted = std::min(leaf.sorted(), count);
   const Element* const guess = leaf.elements + static_cast<uint32_t>(place * (sorted == 0 ? 0 : sorted - 1));
   __builtin_prefetch(guess);
   TakenBack taken;
-  for (uint32_t i = leaf.count(); i-- > sorted;) {
+  for (uint32_t i = count; i-- > sorted;) {
     const Element& element = leaf.elements[i];
     if (element.key != key) continue;
     if (leaf.is_negative(i)) {

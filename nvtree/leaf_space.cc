@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include "util/check.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 namespace {
@@ -10,6 +11,11 @@ namespace {
 uint64_t ComputeChecksum(const SpaceHeader& header) { return XXH3_64bits(&header, offsetof(SpaceHeader, checksum)); }
 
 }  // namespace
+
+bool IsSpaceHeader(const SpaceHeader& header, uint64_t tree_id, uint64_t generation, uint32_t leaf_bytes) {
+  return header.magic == SpaceHeader::kMagic && header.checksum == ComputeChecksum(header) && header.tree_id == tree_id &&
+         header.generation == generation && header.leaf_bytes == leaf_bytes;
+}
 
 LeafSpace::LeafSpace(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_id, uint32_t leaf_bytes)
     : regions_(regions),
@@ -20,11 +26,9 @@ LeafSpace::LeafSpace(RegionSet* regions, SegmentAllocator* segments, uint64_t tr
       blocks_(regions->count()) {}
 
 void LeafSpace::FindSegments() {
-  allocator_->ForEachUsed([this](Segment* segment) {
-    const auto* header = reinterpret_cast<const SpaceHeader*>(segment->data());
-    if (header->magic != SpaceHeader::kMagic || header->checksum != ComputeChecksum(*header)) return;
-    if (header->tree_id != tree_id_ || header->generation != segment->generation() || header->leaf_bytes != leaf_bytes_) return;
-    Add(segment);
+  allocator_->ForEachIndex([this](Segment* segment) {
+    const auto& header = *reinterpret_cast<const SpaceHeader*>(segment->data());
+    if (IsSpaceHeader(header, tree_id_, segment->generation(), leaf_bytes_)) Add(segment);
   });
 }
 
@@ -46,13 +50,14 @@ Status LeafSpace::Allocate(PmPtr* block) {
 // Blocks are given out in the order of their places.
 Status LeafSpace::Grow(uint32_t region) {
   Segment* segment = nullptr;
-  Status status = allocator_->Allocate(region, 1, &segment);
+  Status status = allocator_->AllocateIndex(region, 1, &segment);
   if (!status.ok()) return status;
   auto* header = reinterpret_cast<SpaceHeader*>(segment->data());
   *header = SpaceHeader{SpaceHeader::kMagic, tree_id_, segment->generation(), leaf_bytes_, {}, 0};
   header->checksum = ComputeChecksum(*header);
   // ORDER: the header before any leaf of the segment is linked, which another thread may do, with a fence of its own. [CC-42]
-  if (!regions_->persistence()->Persist(header, sizeof(*header))) return regions_->persistence()->error();
+  if (!BRAIDDB_MUTANT("leaf-space-not-persisted") && !regions_->persistence()->Persist(header, sizeof(*header)))
+    return regions_->persistence()->error();
   try {
     Add(segment);
   } catch (const std::bad_alloc&) {

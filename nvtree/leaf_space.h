@@ -3,8 +3,9 @@
 // LAYOUT  A segment that belongs to a tree begins with a SpaceHeader, in a block of its own; the other blocks of it are leaves or
 //         free. Nothing on media says which: a leaf is what the list of leaves reaches, so that nothing can leak.
 // COMMIT POINT   The header, flushed and fenced, before a block of the segment is given out.
-// RECOVERY       A segment belongs to the tree if and only if its header's checksum matches, it carries the tree's id, and the
-//                segment's generation: what an earlier use left behind does not. [CC-42]
+// RECOVERY       A kIndex segment holds leaves if and only if its header's checksum matches, it carries the tree's id, and the
+//                segment's generation: what an earlier use left behind does not. [CC-42] One that holds neither leaves nor inner
+//                nodes was taken just before a crash; nothing leads into it, and the open releases it.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,9 @@ struct SpaceHeader {
 };
 static_assert(sizeof(SpaceHeader) == kCacheLine && offsetof(SpaceHeader, checksum) == 56);
 
+// Whether it is that of such a segment.
+bool IsSpaceHeader(const SpaceHeader& header, uint64_t tree_id, uint64_t generation, uint32_t leaf_bytes);
+
 // Thread safety: Allocate, Free and the statistics may be called concurrently; all else before that.
 class LeafSpace {
  public:
@@ -40,6 +44,7 @@ class LeafSpace {
   // Takes the segments of the tree into use: none of their blocks is free yet.
   void FindSegments();
   const std::vector<Segment*>& segments() const { return segments_; }
+  bool Owns(const Segment* segment) const { return index_of_.contains(segment); }
   // Number and places of the blocks of one of them.
   uint64_t Blocks(const Segment& segment) const { return segment.capacity() / leaf_bytes_ - 1; }
   PmPtr Block(const Segment& segment, uint64_t i) const { return segment.ptr((i + 1) * leaf_bytes_); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "nvtree/inner_image.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 namespace {
@@ -19,10 +20,14 @@ int CompareKeys(const KeyOrder& order, const SearchKey& a, const SearchKey& b) {
   return a.sequence > b.sequence ? -1 : 1;
 }
 
-// Tells the link to the image from that to the first leaf.
-uint64_t ImageOwner(const NvTreeRoot& root) { return ~root.tree_id; }
+uint64_t TreeIdOf(uint64_t database_id) { return Mix64(database_id ^ NvTreeRoot::kMagic); }
 
 }  // namespace
+
+bool IsNvTreeRoot(const NvTreeRoot& root, uint64_t database_id) {
+  return root.magic == NvTreeRoot::kMagic && root.checksum == ComputeChecksum(root) && root.tree_id == TreeIdOf(database_id) &&
+         IsLeafSize(static_cast<uint32_t>(root.leaf_bytes));
+}
 
 // ---- Life
 
@@ -41,7 +46,7 @@ Status NvTree::Create(RegionSet* regions, SegmentAllocator* segments, uint32_t l
   if (!status.ok()) return status;
   auto* root = static_cast<NvTreeRoot*>(object);
   root->magic = NvTreeRoot::kMagic;
-  root->tree_id = Mix64(regions->database_id() ^ NvTreeRoot::kMagic);
+  root->tree_id = TreeIdOf(regions->database_id());
   root->leaf_bytes = leaf_bytes;
   root->checksum = ComputeChecksum(*root);
   Persistence* const persistence = regions->persistence();
@@ -60,8 +65,7 @@ Status NvTree::Create(RegionSet* regions, SegmentAllocator* segments, uint32_t l
 Status NvTree::Open(const NvTreeParts& parts, uint32_t threads, bool verify, std::unique_ptr<NvTree>* result) try {
   uint64_t bytes = 0;
   auto* root = static_cast<NvTreeRoot*>(parts.regions->Metadata(0, MetadataSlot::kL1, &bytes));
-  if (root == nullptr || bytes < sizeof(NvTreeRoot) || root->magic != NvTreeRoot::kMagic ||
-      root->checksum != ComputeChecksum(*root) || !IsLeafSize(static_cast<uint32_t>(root->leaf_bytes))) {
+  if (root == nullptr || bytes < sizeof(NvTreeRoot) || !IsNvTreeRoot(*root, parts.regions->database_id())) {
     return Status::Corruption("the root of the NV-Tree is missing or damaged; restore the database from a copy");
   }
   std::unique_ptr<NvTree> tree(new NvTree(parts, root));
@@ -72,6 +76,7 @@ Status NvTree::Open(const NvTreeParts& parts, uint32_t threads, bool verify, std
   // ORDER: a rebuild may change links; the image is forgotten before. [CC-44]
   status = tree->ForgetImage();
   if (status.ok() && !tree->from_image_) status = tree->Rebuild(threads);
+  if (status.ok()) status = tree->ReleaseUnowned();
   if (status.ok()) *result = std::move(tree);
   return status;
 } catch (const std::bad_alloc&) {
@@ -97,7 +102,8 @@ bool NvTree::LoadImage() {
   if (link == 0 || !IsLink(ImageOwner(*root_), link)) return false;
   InnerNodes::NewChildren children;
   if (image_segment_ == nullptr || image_segment_->ptr(0) != LinkTarget(link)) return false;
-  if (!ReadImage(*image_segment_, root_->tree_id, &children)) return false;
+  if (!ReadImage(image_segment_->data(), image_segment_->capacity(), image_segment_->generation(), root_->tree_id, &children))
+    return false;
   std::vector<PmPtr> leaves;
   leaves.reserve(children.size());
   for (const InnerNodes::Child& child : children.all()) leaves.push_back(child.leaf);
@@ -109,7 +115,7 @@ bool NvTree::LoadImage() {
 }
 
 Status NvTree::ForgetImage() {
-  if (LoadRelaxed(&root_->image) == 0) return Status::OK();
+  if (LoadRelaxed(&root_->image) == 0 || BRAIDDB_MUTANT("image-not-forgotten")) return Status::OK();
   Persistence* const persistence = parts_.regions->persistence();
   StoreRelease(&root_->image, 0);
   // ORDER: the link is gone before any leaf changes. [CC-44]
@@ -126,6 +132,19 @@ Status NvTree::FindImageSegment() {
     if (!status.ok()) return status;
   }
   return Status::OK();
+}
+
+// No link led into these, or the open would have failed.
+Status NvTree::ReleaseUnowned() {
+  std::vector<Segment*> unowned;
+  parts_.segments->ForEachIndex([&](Segment* segment) {
+    if (segment != image_segment_ && !space_->Owns(segment)) unowned.push_back(segment);
+  });
+  Status status;
+  for (Segment* segment : unowned) {
+    if (status.ok()) status = parts_.segments->Release(segment);
+  }
+  return status;
 }
 
 // ---- Order
@@ -155,7 +174,7 @@ Separator NvTree::Between(const Element& left, const Element& right) const {
 
 void NvTree::CollectSorted(PmPtr leaf, std::vector<Element>* elements) const {
   const auto begin = static_cast<std::ptrdiff_t>(elements->size());
-  const auto sorted = static_cast<std::ptrdiff_t>(CollectLive(*At(leaf), elements));
+  const auto sorted = static_cast<std::ptrdiff_t>(CollectLive(*At(leaf), leaf_bytes_, elements));
   const auto less = [this](const Element& a, const Element& b) { return Less(a, b); };
   std::sort(elements->begin() + begin + sorted, elements->end(), less);
   std::inplace_merge(elements->begin() + begin, elements->begin() + begin + sorted, elements->end(), less);

@@ -46,6 +46,11 @@ struct NvTreeRoot {
 };
 static_assert(sizeof(NvTreeRoot) == 80 && offsetof(NvTreeRoot, first) == 64);
 
+// Whether it is the root of a tree of this database.
+bool IsNvTreeRoot(const NvTreeRoot& root, uint64_t database_id);
+// Of the link to the image: tells it from that to the first leaf.
+inline uint64_t ImageOwner(const NvTreeRoot& root) { return ~root.tree_id; }
+
 // What an element stands for: decides between elements whose key words are equal.
 class ElementKeys {
  public:
@@ -85,11 +90,18 @@ class NvTree {
   // in order, and the thread holds no epoch guard.
   Status Apply(std::span<const LeafChange> changes);
 
-  // Calls `visit(const Element&)` for elements with the target's key word, until it returns true: of those with the target's
-  // key at least all that are at the target or behind it in order, each once, in no order; if they are
-  // in several leaves, not as they were at one instant. REQUIRES: an epoch guard.
+  // Calls `on_leaf(PmPtr)` for each leaf that it reads, and `visit(const Element&)` for elements with the target's key word,
+  // until it returns true: of those with the target's key at least all that are at the target or behind it in order, each once,
+  // in no order; if they are in several leaves, not as they were at one instant. REQUIRES: an epoch guard.
+  template <class Visit, class OnLeaf>
+  void VisitKey(const SearchKey& target, const Visit& visit, const OnLeaf& on_leaf) const;
   template <class Visit>
-  void VisitKey(const SearchKey& target, const Visit& visit) const;
+  void VisitKey(const SearchKey& target, const Visit& visit) const {
+    VisitKey(target, visit, [](PmPtr) {});
+  }
+
+  // The leaf whose range the target is in. REQUIRES: an epoch guard, for as long as the range is used.
+  InnerNodes::Range FindRange(const SearchKey& target) const { return inner_.Find(target); }
 
   // The elements of one leaf, in order, and where its range begins and ends.
   struct LeafCopy {
@@ -118,6 +130,9 @@ class NvTree {
   };
   Stats GetStats() const;
 
+  // Cache lines that changes have flushed since the open.
+  uint64_t flushed_lines() const { return flushed_lines_.load(std::memory_order_relaxed); }
+
   EpochManager* epochs() const { return parts_.epochs; }
   uint32_t leaf_bytes() const { return leaf_bytes_; }
 
@@ -142,6 +157,7 @@ class NvTree {
     bool empty;
   };
   Status FindImageSegment();
+  Status ReleaseUnowned();
   bool LoadImage();
   Status ForgetImage();
   Status Rebuild(uint32_t threads);
@@ -157,6 +173,7 @@ class NvTree {
   Status Failure() const;
 
   Leaf* At(PmPtr leaf) const { return parts_.regions->Resolve<Leaf>(leaf); }
+  bool IsValid(PmPtr leaf) const { return IsValidLeaf(*At(leaf), root_->tree_id, leaf, leaf_bytes_); }
   Latch* LatchOf(PmPtr leaf) const { return &latches_[Mix64(leaf.raw()) % latches_.size()]; }
   bool Less(const Element& a, const Element& b) const;
   bool SameKey(const Element& a, const Element& b) const;
@@ -175,13 +192,14 @@ class NvTree {
   uint64_t merges_ = 0;
   bool from_image_ = false;
   Segment* image_segment_ = nullptr;
+  std::atomic<uint64_t> flushed_lines_{0};
   std::atomic<uint32_t> retired_{0};  // leaves, since Reclaim was called
   std::atomic<bool> failed_{false};
   Status failure_;  // under the mutex
 };
 
-template <class Visit>
-void NvTree::VisitKey(const SearchKey& target, const Visit& visit) const {
+template <class Visit, class OnLeaf>
+void NvTree::VisitKey(const SearchKey& target, const Visit& visit, const OnLeaf& on_leaf) const {
   const auto first_sorted = [&](const Element* begin, const Element* end) {
     return end - begin == 1 ? begin : std::lower_bound(begin, end, target, [this](const Element& element, const SearchKey& to) {
       return Compare(element, to) < 0;
@@ -195,8 +213,9 @@ void NvTree::VisitKey(const SearchKey& target, const Visit& visit) const {
     return stopped = visit(element);
   };
   for (;;) {
+    on_leaf(range.leaf);
     const double place = PlaceInRange(target.prefix, range.low.prefix, range.is_last ? UINT64_MAX : range.high.prefix);
-    VisitLeaf(*At(range.leaf), target.prefix, place, first_sorted, visit_once);
+    VisitLeaf(*At(range.leaf), leaf_bytes_, target.prefix, place, first_sorted, visit_once);
     // Versions of one key may be in several leaves.
     if (stopped || range.is_last || range.high.prefix != target.prefix || range.high.rest == nullptr) return;
     border = range.high.rest;

@@ -46,7 +46,7 @@ Status NvTree::Rebuild(uint32_t threads) {
         const Leaf& leaf = *At(place);
         if (!IsValidLeaf(leaf, root_->tree_id, place, leaf_bytes_)) continue;
         live.clear();
-        CollectLive(leaf, &live);
+        CollectLive(leaf, leaf_bytes_, &live);
         Scanned& found = scanned[i][block];
         found.valid = true;
         found.next = LoadAcquire(&leaf.next);

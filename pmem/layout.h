@@ -65,7 +65,7 @@ static_assert(offsetof(RegionRoot, directory_blocks) == 576);
 struct SegmentDescriptor {
   ObjectId object;                //  0  the segment
   uint64_t chunks;                // 16  its size in units of kChunkBytes
-  uint64_t generation;            // 24  kOpen, kSealed: of this use
+  uint64_t generation;            // 24  in use: of this use
   uint64_t sealed_bytes;          // 32  kSealed: bytes of valid entries
   uint64_t sealed_last_sequence;  // 40  kSealed: largest sequence number in it
   uint64_t state_word;            // 48

@@ -24,7 +24,7 @@ uint64_t SegmentStateWord(const SegmentDescriptor& d, SegmentState state) {
     fields[2] = d.object.pool;
     fields[3] = d.object.offset;
   }
-  if (state == SegmentState::kOpen || state == SegmentState::kSealed) fields[4] = d.generation;
+  if (IsUsed(state)) fields[4] = d.generation;
   if (state == SegmentState::kSealed) {
     fields[5] = d.sealed_bytes;
     fields[6] = d.sealed_last_sequence;

@@ -47,12 +47,13 @@ class SegmentAllocator::Impl {
   }
 
   Status Load();
-  Status Allocate(uint32_t region, uint64_t min_bytes, Segment** segment);
+  Status Allocate(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment);
   Status Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
   Status Release(Segment* segment);
   void PrepareSpares(uint32_t region, uint32_t count);
   Segment* Find(PmPtr p) const;
-  void ForEachUsed(const std::function<void(Segment*)>& visit) const;
+  template <class Wanted>
+  void ForEach(const Wanted& wanted, const std::function<void(Segment*)>& visit) const;
   Usage GetUsage(uint32_t region) const;
 
   std::atomic<uint64_t> allocated_count{0};
@@ -89,7 +90,7 @@ class SegmentAllocator::Impl {
   Status FindRoom(RegionSegments* home, uint64_t min_bytes, Segment** segment);
   Status ReturnAllFree(RegionSegments* home);
   Status ReturnToPool(RegionSegments* home, Segment* segment);
-  Status Open(RegionSegments* home, Segment* segment);
+  Status Open(RegionSegments* home, Segment* segment, SegmentState state);
   Status MakeSpare(RegionSegments* home);
 
   const uint64_t full_chunks_;
@@ -259,13 +260,13 @@ Status SegmentAllocator::Impl::ReturnToPool(RegionSegments* home, Segment* segme
 
 // ---- State changes
 
-Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment) {
+Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, SegmentState state) {
   uint64_t generation = 0;
   {
     const std::lock_guard<std::mutex> lock(home->generation_mutex);
     if (Status status = home->directory.NextGeneration(&generation); !status.ok()) return status;
   }
-  if (Status status = home->directory.Open(DescriptorOf(segment), generation); !status.ok()) return status;
+  if (Status status = home->directory.Open(DescriptorOf(segment), generation, state); !status.ok()) return status;
   segment->generation_ = generation;
   segment->sealed_bytes_ = 0;
   segment->sealed_last_sequence_ = 0;
@@ -274,16 +275,16 @@ Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment) {
   segment->dead_entries.store(0, std::memory_order_relaxed);
   segment->last_sequence.store(0, std::memory_order_relaxed);
   // release: pairs with the acquire in Segment::state(); the fields above are set.
-  segment->state_.store(SegmentState::kOpen, std::memory_order_release);
+  segment->state_.store(state, std::memory_order_release);
   return Status::OK();
 }
 
-Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, Segment** segment) {
+Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment) {
   RegionSegments& home = regions_[region];
   if (min_bytes > UINT64_MAX / 2) return Status::InvalidArgument("a segment cannot have " + std::to_string(min_bytes) + " bytes");
   Segment* found = nullptr;
   if (Status status = FindRoom(&home, min_bytes, &found); !status.ok()) return status;
-  if (Status status = Open(&home, found); !status.ok()) return status;
+  if (Status status = Open(&home, found, state); !status.ok()) return status;
   {
     const std::lock_guard<std::mutex> lock(home.mutex);
     ++home.usage.segments;
@@ -305,7 +306,7 @@ Status SegmentAllocator::Impl::Seal(Segment* segment, uint64_t valid_bytes, uint
 }
 
 Status SegmentAllocator::Impl::Release(Segment* segment) {
-  BRAIDDB_CHECK(segment->state() == SegmentState::kOpen || segment->state() == SegmentState::kSealed);
+  BRAIDDB_CHECK(IsUsed(segment->state()));
   RegionSegments& home = HomeOf(segment);
   if (Status status = home.directory.Free(DescriptorOf(segment)); !status.ok()) return status;
   segment->state_.store(SegmentState::kFree, std::memory_order_release);
@@ -358,16 +359,16 @@ Segment* SegmentAllocator::Impl::Find(PmPtr p) const {
   return p.region() < regions_.size() ? regions_[p.region()].map.Find(p) : nullptr;
 }
 
-void SegmentAllocator::Impl::ForEachUsed(const std::function<void(Segment*)>& visit) const {
-  std::vector<Segment*> used;
+template <class Wanted>
+void SegmentAllocator::Impl::ForEach(const Wanted& wanted, const std::function<void(Segment*)>& visit) const {
+  std::vector<Segment*> found;
   for (const RegionSegments& home : regions_) {
     const std::lock_guard<std::mutex> lock(home.mutex);
     for (const Segment& segment : home.handles) {
-      const SegmentState state = segment.state();
-      if (state == SegmentState::kOpen || state == SegmentState::kSealed) used.push_back(const_cast<Segment*>(&segment));
+      if (wanted(segment.state())) found.push_back(const_cast<Segment*>(&segment));
     }
   }
-  for (Segment* segment : used) visit(segment);  // without the lock: it may call back
+  for (Segment* segment : found) visit(segment);  // without the lock: it may call back
 }
 
 SegmentAllocator::Usage SegmentAllocator::Impl::GetUsage(uint32_t region) const {
@@ -393,7 +394,10 @@ Status SegmentAllocator::Open(RegionSet* regions, uint64_t segment_size, std::un
 }
 
 Status SegmentAllocator::Allocate(uint32_t region, uint64_t min_bytes, Segment** segment) {
-  return impl_->Allocate(region, min_bytes, segment);
+  return impl_->Allocate(region, min_bytes, SegmentState::kOpen, segment);
+}
+Status SegmentAllocator::AllocateIndex(uint32_t region, uint64_t min_bytes, Segment** segment) {
+  return impl_->Allocate(region, min_bytes, SegmentState::kIndex, segment);
 }
 Status SegmentAllocator::Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence) {
   return impl_->Seal(segment, valid_bytes, last_sequence);
@@ -401,7 +405,12 @@ Status SegmentAllocator::Seal(Segment* segment, uint64_t valid_bytes, uint64_t l
 Status SegmentAllocator::Release(Segment* segment) { return impl_->Release(segment); }
 void SegmentAllocator::PrepareSpares(uint32_t region, uint32_t count) { impl_->PrepareSpares(region, count); }
 Segment* SegmentAllocator::Find(PmPtr p) const { return impl_->Find(p); }
-void SegmentAllocator::ForEachUsed(const std::function<void(Segment*)>& visit) const { impl_->ForEachUsed(visit); }
+void SegmentAllocator::ForEachLog(const std::function<void(Segment*)>& visit) const {
+  impl_->ForEach([](SegmentState state) { return state == SegmentState::kOpen || state == SegmentState::kSealed; }, visit);
+}
+void SegmentAllocator::ForEachIndex(const std::function<void(Segment*)>& visit) const {
+  impl_->ForEach([](SegmentState state) { return state == SegmentState::kIndex; }, visit);
+}
 SegmentAllocator::Usage SegmentAllocator::GetUsage(uint32_t region) const { return impl_->GetUsage(region); }
 uint64_t SegmentAllocator::allocated_count() const { return impl_->allocated_count.load(std::memory_order_relaxed); }
 uint64_t SegmentAllocator::recycled_count() const { return impl_->recycled_count.load(std::memory_order_relaxed); }

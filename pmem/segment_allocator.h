@@ -4,6 +4,7 @@
 //
 //     kUnused ──Allocate──► kOpen ──Seal──► kSealed ──Release──► kFree ──Allocate──► kOpen …
 //                             └──────────────Release──────────────┘
+//     kUnused or kFree ──AllocateIndex──► kIndex ──Release──► kFree
 //
 // and every arrow is one persisted 8-byte store, made after the other fields of the descriptor are durable.
 // Generation: a number that no other use of any segment of the region ever had; it seeds the checksums of the entries, so
@@ -22,7 +23,9 @@
 
 namespace braiddb {
 
-enum class SegmentState : uint8_t { kUnused = 0, kFree = 1, kOpen = 2, kSealed = 3 };
+// kOpen and kSealed hold log entries; kIndex holds what an index makes of it, and no log reader looks there.
+enum class SegmentState : uint8_t { kUnused = 0, kFree = 1, kOpen = 2, kSealed = 3, kIndex = 4 };
+inline constexpr bool IsUsed(SegmentState state) { return state >= SegmentState::kOpen; }
 
 // The DRAM handle of one segment; lives until its allocator is destroyed. data() is 64-byte aligned.
 class Segment {
@@ -73,10 +76,12 @@ class SegmentAllocator {
   // it must. Zero bytes are not promised. NoSpace when the region is at its maximum or the file system is full; nothing
   // changes then.
   Status Allocate(uint32_t region, uint64_t min_bytes, Segment** segment);
+  // The same for an index: kIndex.
+  Status AllocateIndex(uint32_t region, uint64_t min_bytes, Segment** segment);
   // kOpen → kSealed, durable on return. No one appends to it any more.
   Status Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
-  // kOpen or kSealed → kFree, durable on return. REQUIRES: nothing reachable points into it, now and after a crash, and no
-  // reader is inside. A segment larger than segment_size goes back to the pool.
+  // kOpen, kSealed or kIndex → kFree, durable on return. REQUIRES: nothing reachable points into it, now and after a crash,
+  // and no reader is inside. A segment larger than segment_size goes back to the pool.
   Status Release(Segment* segment);
 
   // Keeps `count` spare segments of the usual size ready in `region` (allocated, touched, kFree), so that Allocate does not
@@ -87,10 +92,12 @@ class SegmentAllocator {
   Segment* Find(PmPtr p) const;
 
   // Calls `visit` for every kOpen or kSealed segment.
-  void ForEachUsed(const std::function<void(Segment*)>& visit) const;
+  void ForEachLog(const std::function<void(Segment*)>& visit) const;
+  // … for every kIndex segment.
+  void ForEachIndex(const std::function<void(Segment*)>& visit) const;
 
   struct Usage {
-    uint64_t segments = 0;  // kOpen and kSealed
+    uint64_t segments = 0;  // in use
     uint64_t segment_bytes = 0;
     uint64_t free_segments = 0;
     uint64_t free_bytes = 0;

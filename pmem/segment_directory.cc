@@ -56,7 +56,7 @@ Status SegmentDirectory::Load(std::vector<SegmentDescriptor*>* descriptors) {
 Status SegmentDirectory::Check(const SegmentDescriptor& descriptor) const {
   const uint64_t word = descriptor.state_word;
   const SegmentState state = StateOf(descriptor);
-  if (state > SegmentState::kSealed) return Damaged("an impossible state");
+  if (state > SegmentState::kIndex) return Damaged("an impossible state");
   if (descriptor.object.offset == 0) {
     return state == SegmentState::kUnused || state == SegmentState::kFree ? Status::OK() : Damaged("a segment without memory");
   }
@@ -66,7 +66,7 @@ Status SegmentDirectory::Check(const SegmentDescriptor& descriptor) const {
     return Damaged("a segment that is not inside the pool");
   }
   if (state == SegmentState::kSealed && descriptor.sealed_bytes > CapacityOf(descriptor)) return Damaged("an impossible size");
-  return state == SegmentState::kOpen ? CheckHeader(descriptor) : Status::OK();
+  return state == SegmentState::kOpen || state == SegmentState::kIndex ? CheckHeader(descriptor) : Status::OK();
 }
 
 // Sealed segments are not looked at here: that would read a page of each, and their entries have checksums.
@@ -83,9 +83,8 @@ Status SegmentDirectory::CheckHeader(const SegmentDescriptor& descriptor) const 
 
 Status SegmentDirectory::CheckGenerations(const std::vector<SegmentDescriptor*>& descriptors) const {
   for (const SegmentDescriptor* descriptor : descriptors) {
-    const SegmentState state = StateOf(*descriptor);
-    const bool in_use = state == SegmentState::kOpen || state == SegmentState::kSealed;
-    if (in_use && descriptor->generation >= generation_limit_) return Damaged("a generation that was never given out");
+    if (IsUsed(StateOf(*descriptor)) && descriptor->generation >= generation_limit_)
+      return Damaged("a generation that was never given out");
   }
   return Status::OK();
 }
@@ -187,8 +186,8 @@ Status SegmentDirectory::Take(SegmentDescriptor* descriptor, uint64_t chunks) {
   return status;
 }
 
-Status SegmentDirectory::Open(SegmentDescriptor* descriptor, uint64_t generation) {
-  BRAIDDB_CHECK(StateOf(*descriptor) <= SegmentState::kFree && descriptor->object.offset != 0);
+Status SegmentDirectory::Open(SegmentDescriptor* descriptor, uint64_t generation, SegmentState state) {
+  BRAIDDB_CHECK(IsUsed(state) && StateOf(*descriptor) <= SegmentState::kFree && descriptor->object.offset != 0);
   Persistence* const persistence = region_->persistence();
   SegmentHeader* const header = HeaderOf(*descriptor);
   *header = SegmentHeader{.magic = SegmentHeader::kMagic,
@@ -205,7 +204,7 @@ Status SegmentDirectory::Open(SegmentDescriptor* descriptor, uint64_t generation
   persistence->Flush(descriptor, sizeof(*descriptor));
   // ORDER: header and generation before the state that makes them count. [CC-36]
   if (!BRAIDDB_MUTANT("segment-header-not-fenced") && !persistence->Drain()) return persistence->error();
-  return PersistStateWord(descriptor, SegmentStateWord(*descriptor, SegmentState::kOpen));
+  return PersistStateWord(descriptor, SegmentStateWord(*descriptor, state));
 }
 
 Status SegmentDirectory::Seal(SegmentDescriptor* descriptor, uint64_t valid_bytes, uint64_t last_sequence) {

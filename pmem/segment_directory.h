@@ -3,7 +3,7 @@
 // LAYOUT        layout.h: blocks of descriptors, linked from the region's root. Slots are reused, blocks never freed.
 // COMMIT POINT  of each transition: its store of state_word (kUnused ⇒ object: PMDK's own, which stores `object`).
 // PERSIST ORDER kUnused → taken  P1 chunks, state_word = allocating   P2 object, by PMDK
-//               → kOpen          P1 SegmentHeader, generation         P2 state_word
+//               → kOpen, kIndex  P1 SegmentHeader, generation         P2 state_word
 //               → kSealed        P1 sealed_bytes, sealed_last_sequence  P2 state_word
 //               → kFree          P1 state_word
 //               kFree → unused   P1 object = null, by PMDK            P2 state_word = 0
@@ -38,11 +38,11 @@ class SegmentDirectory {
 
   // Gives an unused descriptor a segment of `chunks` chunks from the pool. NoSpace leaves it unused.
   Status Take(SegmentDescriptor* descriptor, uint64_t chunks);
-  // taken or kFree → kOpen
-  Status Open(SegmentDescriptor* descriptor, uint64_t generation);
+  // taken or kFree → kOpen or kIndex
+  Status Open(SegmentDescriptor* descriptor, uint64_t generation, SegmentState state);
   // kOpen → kSealed
   Status Seal(SegmentDescriptor* descriptor, uint64_t valid_bytes, uint64_t last_sequence);
-  // taken, kOpen or kSealed → kFree
+  // taken or in use → kFree
   Status Free(SegmentDescriptor* descriptor);
   // kFree → unused; the memory goes back to the pool.
   Status Return(SegmentDescriptor* descriptor);

@@ -27,7 +27,7 @@ class Replayer {
   explicit Replayer(const ReplayContext& context) : context_(context), found_(context.threads) {}
 
   Status Run(ReplayResult* result) {
-    context_.segments->ForEachUsed([this](Segment* segment) {
+    context_.segments->ForEachLog([this](Segment* segment) {
       if (segment->state() == SegmentState::kOpen || segment->sealed_last_sequence() >= context_.log_boundary) {
         segments_.push_back(segment);
       }

@@ -49,6 +49,7 @@ class BraidedSkipList final : public OrderedLevel {
   std::unique_ptr<EntryCursor> NewCursor() const override { return std::make_unique<BraidedCursor>(&list_, &index_); }
 
   const BraidedList& list() const { return list_; }
+  uint64_t index_bytes() const { return index_.bytes(); }
 
  private:
   explicit BraidedSkipList(const BraidedList& list) : list_(list), index_(list) {}

@@ -14,6 +14,8 @@
 #include "braiddb/check.h"
 #include "braiddb/db.h"
 #include "check/media.h"
+#include "nvtree/inner_image.h"
+#include "nvtree/nv_tree.h"
 #include "pmem/layout_check.h"
 #include "pmem/pool_format.h"
 #include "tests/mutation/mutation_database.h"
@@ -172,6 +174,7 @@ TEST_F(CheckDatabaseTest, OrderIsThatOfTheComparator) {
 // ---- Damage
 
 TEST_F(CheckDatabaseTest, EachKindOfDamageIsNamed) {
+  if (TestedL1() != L1Kind::kBraidedSkipList) GTEST_SKIP() << "it damages the lists of the last level";
   ASSERT_NO_FATAL_FAILURE(Make(Life::kClosed));
   const std::string pristine = directory_.File("pristine");
   fs::copy(path_, pristine, fs::copy_options::recursive);
@@ -239,6 +242,87 @@ TEST_F(CheckDatabaseTest, EachKindOfDamageIsNamed) {
     strict.verify_at_open = true;
     EXPECT_CODE(Open(strict, &db), kCorruption);
   }
+}
+
+TEST_F(CheckDatabaseTest, EachKindOfDamageToATreeIsNamed) {
+  const auto make = [this](Life life) {
+    fs::remove_all(path_);
+    fs::remove_all(directory_.File("older"));
+    ASSERT_TRUE(MutationDatabase(life, 2, L1Kind::kNvTree).Make(path_, directory_.File("older")));
+  };
+  make(Life::kClosed);
+  const std::string pristine = directory_.File("pristine");
+  fs::copy(path_, pristine, fs::copy_options::recursive);
+  const auto root = [](const Media& media) {
+    return PmPtr(0, static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(media.tree_root()) - media.image(0)->base()));
+  };
+  const auto first_leaf = [](const Media& media) { return LinkTarget(media.tree_root()->first); };
+  const auto entry_of = [&](const Media& media, uint32_t i) {
+    return PmPtr(media.Resolve<Leaf>(first_leaf(media))->elements[i].value);
+  };
+  const auto flip = [](uint64_t bit) { return [bit](uint64_t word) { return word ^ uint64_t { 1 } << bit; }; };
+  struct Damage {
+    const char* finding;
+    std::function<void(const Media&)> apply;
+  };
+  const Damage kDamages[] = {
+      {"root of the NV-Tree", [&](const Media& media) { Change(media, root(media) + 16, flip(9)); }},
+      {"root of the NV-Tree", [&](const Media& media) { Change(media, root(media) + 24, flip(1)); }},
+      {"damaged link to a leaf", [&](const Media& media) { Change(media, root(media) + 64, flip(9)); }},
+      // A sound link to another leaf.
+      {"the lists have",
+       [&](const Media& media) {
+         const PmPtr second = LinkTarget(media.Resolve<Leaf>(first_leaf(media))->next);
+         Change(media, root(media) + 64, [&](uint64_t) { return MakeLink(media.tree_root()->tree_id, second); });
+       }},
+      {"leads to no leaf",
+       [&](const Media& media) {
+         Change(media, root(media) + 64, [&](uint64_t) { return MakeLink(media.tree_root()->tree_id, first_leaf(media) + 64); });
+       }},
+      // A circle.
+      {"was there before",
+       [&](const Media& media) {
+         const PmPtr leaf = first_leaf(media);
+         Change(media, leaf + offsetof(Leaf, next), [&](uint64_t) { return MakeLink(leaf.raw(), leaf); });
+       }},
+      {"damaged leaf", [&](const Media& media) { Change(media, first_leaf(media) + offsetof(Leaf, published), flip(1)); }},
+      {"damaged leaf", [&](const Media& media) { Change(media, first_leaf(media) + offsetof(Leaf, shape), flip(1)); }},
+      {"damaged leaf", [&](const Media& media) { Change(media, first_leaf(media) + Leaf::kHeaderBytes + 8, flip(7)); }},
+      {"header of a segment of leaves",
+       [&](const Media& media) {
+         const PmPtr leaf = first_leaf(media);
+         for (const MediaSegment& segment : media.segments()) {
+           if (segment.region != leaf.region() || leaf.offset() < segment.data ||
+               leaf.offset() >= segment.data + segment.capacity)
+             continue;
+           Change(media, segment.start() + offsetof(SpaceHeader, leaf_bytes), flip(3));
+         }
+       }},
+      {"names no valid entry",
+       [&](const Media& media) { Change(media, entry_of(media, 0) + offsetof(LogEntry, tag), flip(30)); }},
+      {"marked dead", [&](const Media& media) { Change(media, entry_of(media, 1) + offsetof(LogEntry, next), flip(0)); }},
+      {"a damaged link", [&](const Media& media) { Change(media, root(media) + offsetof(NvTreeRoot, image), flip(7)); }},
+      {"they are damaged",
+       [&](const Media& media) { Change(media, LinkTarget(media.tree_root()->image) + sizeof(ImageHeader), flip(63)); }},
+  };
+  for (const Damage& damage : kDamages) {
+    SCOPED_TRACE(damage.finding);
+    fs::remove_all(path_);
+    fs::copy(pristine, path_, fs::copy_options::recursive);
+    damage.apply(*Load());
+    EXPECT_TRUE(Names(Check(), damage.finding));
+    std::unique_ptr<DB> db;
+    Options strict = TinyOptions(2);
+    strict.l1 = L1Kind::kNvTree;
+    strict.verify_at_open = true;
+    EXPECT_CODE(Open(strict, &db), kCorruption);
+  }
+  // While a merge was running, marks are part of it; but not those that would take a key away.
+  make(Life::kMerging);
+  const std::unique_ptr<Media> media = Load();
+  ASSERT_EQ(media->Resolve<LogEntry>(entry_of(*media, 1))->key(), NumberedKey(1)) << "no table has it";
+  Change(*media, entry_of(*media, 1) + offsetof(LogEntry, next), flip(0));
+  EXPECT_TRUE(Names(Check(), "is its key's newest"));
 }
 
 TEST_F(CheckDatabaseTest, ALeakedSegmentIsFound) {

@@ -101,6 +101,23 @@ TEST_F(CheckRepairTest, ASoundDatabaseIsCopiedWhole) {
   }
 }
 
+TEST_F(CheckRepairTest, TheLastLevelStaysWhatItWas) {
+  for (const L1Kind kind : {L1Kind::kBraidedSkipList, L1Kind::kNvTree}) {
+    fs::remove_all(path_);
+    fs::remove_all(fresh_);
+    fs::remove_all(directory_.File("older"));
+    ASSERT_TRUE(MutationDatabase(Life::kClosed, 2, kind).Make(path_, directory_.File("older")));
+    RepairReport report;
+    RepairOptions options;
+    options.target = TinyOptions(0);
+    options.target.l1 = kind == L1Kind::kNvTree ? L1Kind::kBraidedSkipList : L1Kind::kNvTree;
+    ASSERT_OK(RepairDatabase(options, path_, fresh_, &report));
+    Options same = TinyOptions(0);
+    same.l1 = kind;
+    EXPECT_NE(OpenOrFail(same, fresh_), nullptr);
+  }
+}
+
 TEST_F(CheckRepairTest, NothingIsLostWithManifestHeadsRootsOrDirectories) {
   const MutationDatabase database(Life::kClosed);
   ASSERT_TRUE(database.Make(path_, directory_.File("older")));
@@ -113,7 +130,12 @@ TEST_F(CheckRepairTest, NothingIsLostWithManifestHeadsRootsOrDirectories) {
          const uint8_t* object = media.Metadata(0, MetadataSlot::kManifest, &bytes);
          Scribble(0, OffsetOf(media, object, 0), bytes);
        }},
-      {"heads", [&](const Media& media) { Scribble(0, OffsetOf(media, media.l1_head(0), 0), sizeof(SkipListHead)); }},
+      {"last level",
+       [&](const Media& media) {
+         uint64_t bytes = 0;
+         const uint8_t* object = media.Metadata(0, MetadataSlot::kL1, &bytes);
+         Scribble(0, OffsetOf(media, object, 0), bytes);
+       }},
       {"root", [&](const Media& media) { Scribble(1, OffsetOf(media, media.root(1), 1), sizeof(RegionRoot)); }},
       {"directory",
        [&](const Media& media) { Scribble(0, AlignToLine(media.root(0)->directory.offset), sizeof(DirectoryBlock)); }},

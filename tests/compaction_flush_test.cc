@@ -166,7 +166,7 @@ TEST_P(FlushJobTest, TheTableHasTheVersionsThatSomebodySees) {
     InsertAll(memtable.get(), versions);
     const auto extent = memtable->AddExtent(nullptr, 64);
     uint64_t dead_before = 0;
-    store_.segments()->ForEachUsed([&](Segment* segment) { dead_before += segment->dead_entries; });
+    store_.segments()->ForEachLog([&](Segment* segment) { dead_before += segment->dead_entries; });
 
     const FlushResult flushed =
         FlushMemtable(memtable.get(), store_.regions(), &store_.order(), *store_.segments(), VersionFilter(snapshots), &index);
@@ -188,7 +188,7 @@ TEST_P(FlushJobTest, TheTableHasTheVersionsThatSomebodySees) {
     EXPECT_EQ(flushed.dropped, versions.size() - expected.size());
     for (const Version& version : versions) EXPECT_EQ(store_.IsDead(version.sequence), !linked.contains(version.sequence));
     uint64_t dead = 0;
-    store_.segments()->ForEachUsed([&](Segment* segment) { dead += segment->dead_entries; });
+    store_.segments()->ForEachLog([&](Segment* segment) { dead += segment->dead_entries; });
     EXPECT_EQ(dead - dead_before, flushed.dropped);
 
     EXPECT_EQ(flushed.table->id(), memtable->id());

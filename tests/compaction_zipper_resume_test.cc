@@ -169,7 +169,7 @@ TEST_P(ZipperResumeTest, PowerCutInASweep) {
       SCOPED_TRACE("fence " + std::to_string(fence) + ", luck " + std::to_string(static_cast<int>(luck)));
       before.Restore(store().regions());
       PmPtr progress;
-      ZipperStats stats;
+      MergeStats stats;
       ASSERT_OK(merge_.Redo(&progress));
       PowerCut cut(store().regions(), fence);
       try {

@@ -11,7 +11,7 @@ class ZipperTest : public testing::TestWithParam<uint32_t> {
   LevelStore& store() { return merge_.store(); }
   uint64_t DeadCounted() {
     uint64_t dead = 0;
-    store().segments()->ForEachUsed([&](Segment* segment) { dead += segment->dead_entries; });
+    store().segments()->ForEachLog([&](Segment* segment) { dead += segment->dead_entries; });
     return dead;
   }
   // Sequence numbers of the last level, in its order.
@@ -165,7 +165,7 @@ TEST_P(ZipperTest, ASweepTakesWhatNobodySeesAnyMore) {
       }
       expected.last_level.insert(expected.last_level.end(), versions.begin(), versions.end());
     }
-    ZipperStats stats;
+    MergeStats stats;
     ASSERT_OK(merge_.Sweep(range.snapshots, range.begin, range.end, &stats));
     merge_.ExpectMerged(expected);
     EXPECT_EQ(stats.unlinked, expected.dead.size());

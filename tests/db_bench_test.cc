@@ -68,16 +68,20 @@ TEST_F(DbBench, EveryBenchmarkRunsAndReports) {
       "fillseq,fillbatch,fillrandom,filluniquerandom,fillsync,fill100K,overwrite,readrandom,readmissing,multireadrandom,readseq,"
       "readreverse,seekrandom,readwhilewriting,readrandomwriterandom,deleteseq,deleterandom,flush,compact,waitforcompaction,"
       "stats,levelstats,pmappend,pmread";
-  const Result result = Bench("--threads=2 --regions=2 --benchmarks=" + all);
-  ASSERT_EQ(result.exit_code, 0) << result.output;
-  for (const char* name : {"fillseq", "fillrandom", "overwrite", "readrandom", "readmissing", "multireadrandom",
-                           "readwhilewriting", "deleteseq", "deleterandom", "pmappend", "pmread"}) {
-    EXPECT_EQ(Operations(result.output, name), 2000u) << name;  // counts are per thread
+  for (const std::string l1 : {"braided_skiplist", "nv_tree"}) {
+    const Result result = Bench("--threads=2 --regions=2 --l1=" + l1 + " --benchmarks=" + all);
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    for (const char* name : {"fillseq", "fillrandom", "overwrite", "readrandom", "readmissing", "multireadrandom",
+                             "readwhilewriting", "deleteseq", "deleterandom", "pmappend", "pmread"}) {
+      EXPECT_EQ(Operations(result.output, name), 2000u) << name;  // counts are per thread
+    }
+    EXPECT_EQ(Operations(result.output, "filluniquerandom"), 1000u);
+    EXPECT_EQ(Operations(result.output, "fillsync"), 2u);
+    EXPECT_EQ(Operations(result.output, "compact"), 1u);
+    EXPECT_TRUE(Contains(result.output, "Keys:       16 bytes each\n"));
+    EXPECT_TRUE(Contains(result.output, l1 == "nv_tree" ? "NV-Tree, leaves of 4096 bytes: " : "braided skiplist, index"))
+        << result.output;
   }
-  EXPECT_EQ(Operations(result.output, "filluniquerandom"), 1000u);
-  EXPECT_EQ(Operations(result.output, "fillsync"), 2u);
-  EXPECT_EQ(Operations(result.output, "compact"), 1u);
-  EXPECT_TRUE(Contains(result.output, "Keys:       16 bytes each\n"));
   EXPECT_TRUE(std::filesystem::exists(directory_.File("db")));
   EXPECT_FALSE(std::filesystem::exists(directory_.File("db.pm")));  // the regions of pmappend and pmread
 }
@@ -138,6 +142,8 @@ TEST_F(DbBench, SaysWhyNot) {
       {"--threads=0", "--threads=0 is not between"},
       {"--key_size=0", "--key_size=0 is not between"},
       {"--persist_mode=none", "--persist_mode=none is none of"},
+      {"--l1=b_tree", "--l1=b_tree is neither"},
+      {"--l1=nv_tree --nv_leaf_size=100", "nv_leaf_size must be 512, 1024, 2048 or 4096"},
       {"--num_column_families=3", "column families are not supported"},
       {"stray", "'stray' is not of the form"},
       {"--use_existing_db --benchmarks=readrandom", "open error: "},

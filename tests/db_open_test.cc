@@ -91,6 +91,26 @@ TEST_F(DbOpenTest, OpenTwiceInOneProcessIsBusy) {
   EXPECT_EQ(GetOrText(second.get(), "k"), "v");
 }
 
+TEST_F(DbOpenTest, TheLastLevelIsFixedAtCreation) {
+  for (const L1Kind kind : {L1Kind::kBraidedSkipList, L1Kind::kNvTree}) {
+    const bool tree = kind == L1Kind::kNvTree;
+    Options options = TinyOptions();
+    options.l1 = kind;
+    Fill(options, 300);
+    Options other = options;
+    other.l1 = tree ? L1Kind::kBraidedSkipList : L1Kind::kNvTree;
+    std::unique_ptr<DB> db;
+    const Status status = Open(other, &db);
+    EXPECT_CODE(status, kInvalidArgument);
+    EXPECT_NE(status.message().find(tree ? "kNvTree" : "kBraidedSkipList"), std::string_view::npos) << status.ToString();
+    options.nv_leaf_size = 4096;  // that of the creation stays
+    ExpectFilled(options, 300);
+    options.nv_leaf_size = 1000;
+    EXPECT_CODE(Open(options, &db), kInvalidArgument);
+    ASSERT_OK(DB::Destroy(options, path_));
+  }
+}
+
 TEST_F(DbOpenTest, OpenInTwoProcessesIsBusy) {
   auto holder = OpenOrFail(TinyOptions(), path_);
   ASSERT_NE(holder, nullptr);

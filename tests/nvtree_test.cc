@@ -289,7 +289,7 @@ TEST_P(PlainTreeTest, SpaceComesBack) {
     }
   }
   uint64_t segments = 0;
-  store_.segments()->ForEachUsed([&](Segment*) { ++segments; });
+  store_.segments()->ForEachIndex([&](Segment*) { ++segments; });
   EXPECT_LE(segments, 2u);
   store_.Reopen();
   EXPECT_EQ(store_.Forward().size(), values.size());

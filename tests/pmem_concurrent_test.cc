@@ -64,7 +64,7 @@ TEST(SegmentConcurrentTest, AllocateReleaseFindAndSpares) {
   threads.emplace_back([&] {
     while (!stop) {
       for (uint32_t region = 0; region < 2; ++region) allocator->PrepareSpares(region, 2);
-      allocator->ForEachUsed([&](Segment* segment) { EXPECT_LT(segment->region(), 2u); });
+      allocator->ForEachLog([&](Segment* segment) { EXPECT_LT(segment->region(), 2u); });
       allocator->GetUsage(0);
     }
   });

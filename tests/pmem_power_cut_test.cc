@@ -99,7 +99,7 @@ TEST_F(SegmentPowerCutTest, EverySegmentIsAsBeforeAStepOrAsAfterIt) {
 
       ASSERT_NO_FATAL_FAILURE(Reopen());
       std::set<uint64_t> open, sealed;
-      store_.allocator->ForEachUsed([&](Segment* segment) {
+      store_.allocator->ForEachLog([&](Segment* segment) {
         const uint64_t generation = segment->generation();
         if (segment->state() == SegmentState::kOpen) {
           open.insert(generation);

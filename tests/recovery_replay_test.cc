@@ -48,7 +48,7 @@ class ReplayTest : public testing::TestWithParam<uint32_t> {
   }
   std::vector<Segment*> Used() {
     std::vector<Segment*> used;
-    store_.segments()->ForEachUsed([&](Segment* segment) { used.push_back(segment); });
+    store_.segments()->ForEachLog([&](Segment* segment) { used.push_back(segment); });
     return used;
   }
 

@@ -29,7 +29,7 @@ std::string Escaped(Slice bytes) {
 }
 
 const char* NameOf(SegmentState state) {
-  static constexpr const char* kNames[] = {"unused", "free", "open", "sealed"};
+  static constexpr const char* kNames[] = {"unused", "free", "open", "sealed", "index"};
   return kNames[static_cast<size_t>(state)];
 }
 
@@ -63,6 +63,7 @@ Json ManifestOf(const Media& media) {
     tables.push_back({{"id", table.id}, {"boundary", table.boundary}, {"entries", table.entries}});
   return {{"generation", media.manifest_generation()},
           {"comparator", state.comparator},
+          {"l1", state.l1_kind == static_cast<uint8_t>(L1Kind::kNvTree) ? "nv_tree" : "braided_skiplist"},
           {"log_boundary", state.log_boundary},
           {"last_sequence", state.last_sequence},
           {"next_id", state.next_id},
@@ -105,7 +106,7 @@ Json EntryOf(const Media& media, PmPtr place, const LogEntry& entry) {
 template <class Visit>
 void ForEachEntry(const Media& media, const Visit& visit) {
   for (const MediaSegment& segment : media.segments()) {
-    if (!segment.used()) continue;
+    if (!segment.holds_log()) continue;
     LogReader reader(media.Resolve(segment.start()), segment.generation, segment.limit());
     while (const LogEntry* entry = reader.NextValid()) visit(segment.start() + reader.entry_offset(), *entry);
   }

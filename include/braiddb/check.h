@@ -59,7 +59,8 @@ Status CheckDatabase(const CheckOptions& options, const std::string& path, Check
 struct RepairOptions {
   // How to look, as for CheckDatabase. A damaged MANIFEST does not name the comparator: then null is BytewiseComparator().
   CheckOptions source;
-  // Of the new database: regions (0: as many as there were), region_paths, max_region_size, persist_mode.
+  // Of the new database: regions (0: as many as there were), region_paths, max_region_size, persist_mode. Comparator and last
+  // level are those of the damaged one.
   Options target;
 };
 

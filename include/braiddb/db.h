@@ -60,10 +60,10 @@ class PinnableSlice {
 
 // Thread safety: every method may be called by any number of threads at once, except that the destructor (or Close) must be
 // the last call. Many databases can be open in one process.
-// Out of DRAM, calls that return a Status return MemoryLimit; NewIterator, GetSnapshot, MultiGet, the properties and the methods
-// of iterators and batches throw std::bad_alloc. A write that gives MemoryLimit is not there, and the next one may succeed; when
-// background work or a merge that CompactRange began runs out, the database is read-only until it is opened again. No
-// acknowledged write is lost.
+// Out of DRAM, calls that return a Status return MemoryLimit; NewIterator, GetSnapshot, MultiGet, the properties and the
+// methods of iterators and batches throw std::bad_alloc. A write that gives MemoryLimit is not there, and the next one may
+// succeed; when background work or a merge that CompactRange began runs out, the database is read-only until it is opened
+// again. No acknowledged write is lost.
 class DB {
  public:
   // Opens the database in directory `path`, creating it if the options say so, and recovers it. On error *db is null.
@@ -106,10 +106,11 @@ class DB {
   // Returns when no flush and no compaction is pending or running.
   virtual Status WaitForCompaction() = 0;
 
-  // Properties, all starting with "braiddb.": "stats", "levels", "num-immutable-mem-table", "num-l0-tables",
-  // "estimate-num-keys", "cur-size-active-mem-table", "cur-size-all-mem-tables", "pm-bytes-reserved", "pm-bytes-in-segments",
-  // "num-segments", "num-free-segments", "num-snapshots", "last-sequence-number", "persist-mode", "background-errors",
-  // "is-write-stopped". "rocksdb." is accepted as prefix too. False if there is no such property.
+  // Properties, all starting with "braiddb.": "stats", "levels", "l1" (what the last level is made of), "l1-dram-bytes",
+  // "num-immutable-mem-table", "num-l0-tables", "estimate-num-keys", "cur-size-active-mem-table", "cur-size-all-mem-tables",
+  // "pm-bytes-reserved", "pm-bytes-in-segments", "num-segments", "num-free-segments", "num-snapshots",
+  // "last-sequence-number", "persist-mode", "background-errors", "is-write-stopped". "rocksdb." is accepted as prefix too.
+  // False if there is no such property.
   virtual bool GetProperty(std::string_view property, std::string* value) = 0;
   virtual bool GetIntProperty(std::string_view property, uint64_t* value) = 0;
 

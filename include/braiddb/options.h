@@ -17,7 +17,8 @@ class Snapshot;
 
 // The structure that holds the last level. Chosen when a database is created and stored in it.
 enum class L1Kind : uint8_t {
-  kBraidedSkipList = 0,
+  kBraidedSkipList = 0,  // entries are linked where they lie: merges write pointers, lookups walk entries
+  kNvTree = 1,  // a B+-tree of the entries' addresses: lookups and scans read leaves; more flushed lines per merged entry
 };
 
 // How stores become durable.
@@ -45,8 +46,11 @@ struct Options {
   bool error_if_exists = false;
   // The order of keys. Default: unsigned bytes. Must have the name that the database was created with.
   const Comparator* comparator = BytewiseComparator();
-  // Last level; fixed at creation.
+  // Last level; fixed at creation. An open with another kind is InvalidArgument.
   L1Kind l1 = L1Kind::kBraidedSkipList;
+  // Leaves of an NV-Tree; bytes: 512, 1024, 2048 or 4096. Fixed at creation; an open takes what is stored. Larger: fewer
+  // leaves, and less DRAM for the nodes above them; smaller: shorter searches in a leaf. Default: 4096.
+  uint32_t nv_leaf_size = 4096;
 
   // ---- Regions and persistent memory
 
@@ -55,7 +59,8 @@ struct Options {
   uint32_t regions = 0;
   // A directory for each region, e.g. one per DAX mount; empty: inside the database directory.
   std::vector<std::string> region_paths;
-  // Address space kept free for each region, the most it can grow to; bytes. 0: the capacity of its file system. At least 32 MiB.
+  // Address space kept free for each region, the most it can grow to; bytes. 0: the capacity of its file system. At least 32
+  // MiB.
   uint64_t max_region_size = 0;
   // Log space is taken from a region in segments of this size; bytes, 256 KiB to 1 GiB. Young regions take smaller ones.
   // Larger: fewer allocations; smaller: space comes back in smaller pieces.
@@ -81,11 +86,12 @@ struct Options {
 
   // Writers are slowed down smoothly when more than this many L0 tables wait to be merged, the more the more wait, so that the
   // database settles where merges keep up: about 60 tables above this at full load. Each table takes about 1 MiB of DRAM per
-  // 65536 entries. A write sleeps at most 20 ms. Not below l0_compaction_trigger, nor with disable_auto_compaction. Default: 64.
+  // 65536 entries. A write sleeps at most 20 ms. Not below l0_compaction_trigger, nor with disable_auto_compaction. Default:
+  // 64.
   uint32_t l0_slowdown_writes_trigger = 64;
-  // DRAM for the index over tall nodes of the last level, where searches begin; bytes for all regions together, while it is
-  // replaced twice that. 16 MiB for a million entries make most lookups two or three nodes long; with less, fewer nodes are
-  // indexed. 0: none. Default: 32 MiB.
+  // Braided skiplist: DRAM for the index over tall nodes of the last level, where searches begin; bytes for all regions
+  // together, while it is replaced twice that. 16 MiB for a million entries make most lookups two or three nodes long; with
+  // less, fewer nodes are indexed. 0: none. Default: 32 MiB.
   uint64_t l1_index_size = 32ull << 20;
   // Threads that scan key ranges for zipper compaction in parallel (one of them also merges). 0: half of the CPUs, at least 1.
   uint32_t compaction_threads = 0;

@@ -86,9 +86,13 @@ void PrintReplay(const CampaignOptions& options, uint64_t database, uint64_t ima
   std::string command = "crash_test --seed " + std::to_string(options.seed) + " --database " + std::to_string(database) +
                         " --image " + std::to_string(image) + " --ops " + std::to_string(options.ops) + " --depth " +
                         std::to_string(options.depth) + " --regions " + std::to_string(options.regions) + " --eadr " +
-                        std::to_string(options.eadr) + " --images-per-point " + std::to_string(options.images_per_point) +
-                        " --images-per-database " + std::to_string(options.images_per_database) + " --lives-one-in " +
-                        std::to_string(options.lives_one_in) + " --images-per-life " + std::to_string(options.images_per_life);
+                        std::to_string(options.eadr) + " --l1 " +
+                        (options.l1 < 0    ? "both"
+                         : options.l1 == 0 ? "braided_skiplist"
+                                           : "nv_tree") +
+                        " --images-per-point " + std::to_string(options.images_per_point) + " --images-per-database " +
+                        std::to_string(options.images_per_database) + " --lives-one-in " + std::to_string(options.lives_one_in) +
+                        " --images-per-life " + std::to_string(options.images_per_life);
   if (!options.mutant.empty()) command += " --mutant " + options.mutant;
   std::printf("replay: %s\n", command.c_str());
 }

@@ -18,7 +18,8 @@ class CrashWorkload {
   static constexpr uint64_t kSegmentSize = 256 << 10;
 
   // `growing`: with values that make pools grow.
-  CrashWorkload(uint32_t regions, bool growing, Random* random) : regions_(regions), growing_(growing), lane_keys_(kLanes) {
+  CrashWorkload(uint32_t regions, L1Kind l1, bool growing, Random* random)
+      : regions_(regions), l1_(l1), growing_(growing), lane_keys_(kLanes) {
     const auto keys = MakeKeyUniverse(random, kLanes * kKeysPerLane, false);
     for (size_t i = 0; i < keys.size(); ++i) lane_keys_[i % kLanes].push_back(keys[i]);
   }
@@ -28,6 +29,7 @@ class CrashWorkload {
   // Everything as small as it gets; varied, since any open may choose other values.
   Options DatabaseOptions(Random* random) const {
     Options options = TinyOptions(regions_);
+    options.l1 = l1_;
     options.persist_mode = PersistMode::kEmulated;  // with eADR too, which tmpfs cannot be taken for: flushes do nothing then
     options.max_region_size = 64ull << 20;
     options.segment_size = kSegmentSize;
@@ -99,6 +101,7 @@ class CrashWorkload {
   }
 
   const uint32_t regions_;
+  const L1Kind l1_;
   const bool growing_;
   std::vector<std::vector<std::string>> lane_keys_;
 };

@@ -43,9 +43,10 @@ class DatabaseRun {
         regions_(options.regions != 0 ? options.regions
                  : database % 3 == 1  ? 2
                                       : 1),
+        l1_(static_cast<L1Kind>(options.l1 >= 0 ? options.l1 : database % 2)),
         eadr_(options.eadr >= 0 ? options.eadr != 0 : database % 5 == 4),
         creation_(database % 7 == 2),
-        workload_(regions_, database % 10 == 3, &random_) {}
+        workload_(regions_, l1_, database % 10 == 3 || database % 10 == 8, &random_) {}
 
   void Run() {
     const CrashRecord record = FirstLife();
@@ -180,7 +181,8 @@ class DatabaseRun {
     ++counters_.image;
     std::string text = std::string(NameOf(kind)) + " of " + std::to_string(point.dirty.size()) + " dirty lines " +
                        NameOf(point.kind) + ", crash " + std::to_string(depth) + ", " + std::to_string(regions_) +
-                       (regions_ == 1 ? " region" : " regions") + (eadr_ ? ", eADR" : "");
+                       (regions_ == 1 ? " region" : " regions") + (l1_ == L1Kind::kNvTree ? ", NV-Tree" : "") +
+                       (eadr_ ? ", eADR" : "");
     counters_.Doing(text);
     current_directory_ = files->directory();
     files->Apply(DrawImage(point, kind, turn, &random_));
@@ -267,7 +269,8 @@ class DatabaseRun {
   void CheckLeaks(DB* db) {
     ++counters_.leak_checks;
     uint64_t in_use = 0;
-    SegmentsOf(db)->ForEachUsed([&](Segment* segment) {
+    SegmentsOf(db)->ForEachIndex([&](Segment*) { ++in_use; });
+    SegmentsOf(db)->ForEachLog([&](Segment* segment) {
       ++in_use;
       if (segment->state() == SegmentState::kOpen) Violate("a closed database has an open segment");
     });
@@ -315,6 +318,7 @@ class DatabaseRun {
   CampaignCounters& counters_;
   Random random_;
   const uint32_t regions_;
+  const L1Kind l1_;
   const bool eadr_;
   const bool creation_;  // its power may fail while it is created
   CrashWorkload workload_;

@@ -31,6 +31,8 @@ po::options_description Describe(CampaignOptions* options) {
   add("regions", po::value(&options->regions)->default_value(options->regions), "regions; 0: one or two");
   add("eadr", po::value(&options->eadr)->default_value(options->eadr),
       "1: caches are inside the persistence domain; 0: they are not; -1: some databases so, most not");
+  add("l1", po::value<std::string>()->default_value("both"),
+      "the last level: braided_skiplist, nv_tree, or both in turn (of a mutant: that which it is in)");
   add("images-per-point", po::value(&options->images_per_point)->default_value(options->images_per_point), "of each crash point");
   add("images-per-database", po::value(&options->images_per_database)->default_value(options->images_per_database),
       "of first crashes, about");
@@ -55,7 +57,8 @@ int main(int argc, char** argv) {
       std::printf("%-32s %-40s %s\n", mutant.name, mutant.bug_class, mutant.place);
     return 0;
   }
-  if (!options.mutant.empty() && !braiddb::test::IsMutant(options.mutant)) {
+  const braiddb::test::Mutant* const mutant = braiddb::test::FindMutant(options.mutant);
+  if (!options.mutant.empty() && mutant == nullptr) {
     std::cerr << "crash_test: there is no mutant " << options.mutant << "; --list-mutants lists them\n";
     return braiddb::test::kUsageError;
   }
@@ -63,6 +66,13 @@ int main(int argc, char** argv) {
     std::cerr << "crash_test: --depth, --lives-one-in and --images-per-point must be at least 1, --regions at most 4\n";
     return braiddb::test::kUsageError;
   }
+  const std::string l1 = values["l1"].as<std::string>();
+  if (l1 != "both" && l1 != "braided_skiplist" && l1 != "nv_tree") {
+    std::cerr << "crash_test: --l1 must be braided_skiplist, nv_tree or both\n";
+    return braiddb::test::kUsageError;
+  }
+  if (l1 == "both" && mutant != nullptr) options.l1 = static_cast<int>(mutant->l1());
+  if (l1 != "both") options.l1 = static_cast<int>(l1 == "nv_tree" ? braiddb::L1Kind::kNvTree : braiddb::L1Kind::kBraidedSkipList);
   options.expect_violation = values.count("expect-violation") != 0;
   return braiddb::test::RunCampaign(options);
 }

@@ -51,6 +51,17 @@ constexpr Mutant kMutants[] = {
     {"head-checksum-left-out", kOutside, "compaction/zipper.cc"},
     {"head-checksum-outside-journal", kOutside, "compaction/zipper.cc"},
     {"link-outside-journal", kOutside, "compaction/zipper.cc"},
+    {"nv-mark-not-flushed", kNeverFlushed, "compaction/nv_merge.cc"},
+    {"nv-marks-not-fenced", kMarkFirst, "compaction/nv_merge.cc"},
+    {"nv-tombstone-marked-early", kMarkFirst, "compaction/nv_merge.cc"},
+    {"leaf-not-flushed", kMarkFirst, "nvtree/leaf.cc"},
+    {"elements-flush-too-short", kExtent, "nvtree/leaf.cc"},
+    {"elements-not-fenced", kMarkFirst, "nvtree/leaf.cc"},
+    {"element-count-not-flushed", kNeverFlushed, "nvtree/leaf.cc"},
+    {"leaves-not-fenced", kMarkFirst, "nvtree/changes.cc"},
+    {"leaf-link-not-persisted", kUnpersisted, "nvtree/changes.cc"},
+    {"leaf-space-not-persisted", kNeverFlushed, "nvtree/leaf_space.cc"},
+    {"image-not-forgotten", kSentinel, "nvtree/nv_tree.cc"},
     {"manifest-slot-not-flushed", kMarkFirst, "lsm/manifest.cc"},
     {"manifest-slot-not-fenced", kMarkFirst, "lsm/manifest.cc"},
     {"manifest-flush-too-short", kExtent, "lsm/manifest.cc"},
@@ -83,11 +94,11 @@ constexpr Mutant kMutants[] = {
 
 std::span<const Mutant> Mutants() { return kMutants; }
 
-bool IsMutant(std::string_view name) {
+const Mutant* FindMutant(std::string_view name) {
   for (const Mutant& mutant : kMutants) {
-    if (name == mutant.name) return true;
+    if (name == mutant.name) return &mutant;
   }
-  return false;
+  return nullptr;
 }
 
 }  // namespace braiddb::test

@@ -4,15 +4,24 @@
 #include <span>
 #include <string_view>
 
+#include "braiddb/options.h"
+
 namespace braiddb::test {
 
 struct Mutant {
   const char* name;
   const char* bug_class;
   const char* place;
+
+  // The last level that it is a bug of; the skiplist if it is one of what both have.
+  L1Kind l1() const {
+    const std::string_view in(place);
+    return in.starts_with("nvtree/") || in.starts_with("compaction/nv_") ? L1Kind::kNvTree : L1Kind::kBraidedSkipList;
+  }
 };
 
 std::span<const Mutant> Mutants();
-bool IsMutant(std::string_view name);
+// Null if there is none.
+const Mutant* FindMutant(std::string_view name);
 
 }  // namespace braiddb::test

@@ -68,7 +68,7 @@ class Campaign {
   // *opens: at least so many; how many it were.
   bool RunDatabase(size_t index, uint64_t number, uint64_t* opens) {
     const MutationCase& mutation_case = MutationCases()[index];
-    const MutationDatabase database(mutation_case.life, number % 2 == 0 ? 2 : 1);
+    const MutationDatabase database(mutation_case.life, number % 2 == 0 ? 2 : 1, mutation_case.l1);
     const TestDirectory directory;
     const uint64_t seed = options_.seed * 1'000'003 + number * 101 + index;
     MutationFiles files;
@@ -147,12 +147,31 @@ class Campaign {
 
 const std::vector<MutationCase>& MutationCases() {
   static const std::vector<MutationCase> cases = {
-      {"ClosedStrict", Life::kClosed, Promise::kStrict},   {"KilledStrict", Life::kKilled, Promise::kStrict},
-      {"MergingStrict", Life::kMerging, Promise::kStrict}, {"MergedStrict", Life::kMerged, Promise::kStrict},
-      {"ClosedPlain", Life::kClosed, Promise::kPlain},     {"KilledPlain", Life::kKilled, Promise::kPlain},
-      {"MergingPlain", Life::kMerging, Promise::kPlain},   {"MergedPlain", Life::kMerged, Promise::kPlain},
-      {"ClosedMerge", Life::kClosed, Promise::kMerge},     {"KilledMerge", Life::kKilled, Promise::kMerge},
-      {"MergingMerge", Life::kMerging, Promise::kMerge},   {"MergedMerge", Life::kMerged, Promise::kMerge},
+      {"ClosedStrict", Life::kClosed, Promise::kStrict},
+      {"KilledStrict", Life::kKilled, Promise::kStrict},
+      {"MergingStrict", Life::kMerging, Promise::kStrict},
+      {"MergedStrict", Life::kMerged, Promise::kStrict},
+      {"ClosedPlain", Life::kClosed, Promise::kPlain},
+      {"KilledPlain", Life::kKilled, Promise::kPlain},
+      {"MergingPlain", Life::kMerging, Promise::kPlain},
+      {"MergedPlain", Life::kMerged, Promise::kPlain},
+      {"ClosedMerge", Life::kClosed, Promise::kMerge},
+      {"KilledMerge", Life::kKilled, Promise::kMerge},
+      {"MergingMerge", Life::kMerging, Promise::kMerge},
+      {"MergedMerge", Life::kMerged, Promise::kMerge},
+      // With an NV-Tree.
+      {"ClosedStrictTree", Life::kClosed, Promise::kStrict, L1Kind::kNvTree},
+      {"KilledStrictTree", Life::kKilled, Promise::kStrict, L1Kind::kNvTree},
+      {"MergingStrictTree", Life::kMerging, Promise::kStrict, L1Kind::kNvTree},
+      {"MergedStrictTree", Life::kMerged, Promise::kStrict, L1Kind::kNvTree},
+      {"ClosedPlainTree", Life::kClosed, Promise::kPlain, L1Kind::kNvTree},
+      {"KilledPlainTree", Life::kKilled, Promise::kPlain, L1Kind::kNvTree},
+      {"MergingPlainTree", Life::kMerging, Promise::kPlain, L1Kind::kNvTree},
+      {"MergedPlainTree", Life::kMerged, Promise::kPlain, L1Kind::kNvTree},
+      {"ClosedMergeTree", Life::kClosed, Promise::kMerge, L1Kind::kNvTree},
+      {"KilledMergeTree", Life::kKilled, Promise::kMerge, L1Kind::kNvTree},
+      {"MergingMergeTree", Life::kMerging, Promise::kMerge, L1Kind::kNvTree},
+      {"MergedMergeTree", Life::kMerged, Promise::kMerge, L1Kind::kNvTree},
   };
   return cases;
 }

@@ -15,6 +15,7 @@ struct MutationCase {
   const char* name;
   Life life;
   Promise promise;
+  L1Kind l1 = L1Kind::kBraidedSkipList;
 };
 const std::vector<MutationCase>& MutationCases();
 

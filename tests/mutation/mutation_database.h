@@ -21,8 +21,8 @@ namespace braiddb::test {
 enum class Life : uint8_t {
   kClosed,   // closed cleanly: last level, tables of L0, nothing to replay
   kKilled,   // with log behind the boundary, in open segments
-  kMerging,  // killed in a merge, a batch of the journal recorded and not yet done
-  kMerged,   // … and done
+  kMerging,  // killed in a merge: a batch of the journal recorded and not yet done; entries marked that the tree still has
+  kMerged,   // … and done; and the tree has it
 };
 
 inline const char* NameOf(Life life) {
@@ -38,9 +38,16 @@ class MutationDatabase {
   static constexpr uint32_t kRegions = 2;
   static constexpr uint64_t kKeys = 600;  // all keys are NumberedKeys below this, or optional
 
-  explicit MutationDatabase(Life life, uint32_t regions = kRegions) : life_(life), regions_(regions) { Plan(); }
+  explicit MutationDatabase(Life life, uint32_t regions = kRegions, L1Kind l1 = TestedL1())
+      : life_(life), regions_(regions), l1_(l1) {
+    Plan();
+  }
 
-  Options options() const { return MakeOptions(regions_); }
+  Options options() const {
+    Options options = MakeOptions(regions_);
+    options.l1 = l1_;
+    return options;
+  }
   static Options MakeOptions(uint32_t regions = kRegions) {
     Options options = TinyOptions(regions);
     options.disable_auto_compaction = true;
@@ -119,7 +126,9 @@ class MutationDatabase {
     std::unique_ptr<DB> db;
     if (!DB::Open(options(), path, &db).ok()) return 1;
     int merges = 0;
-    const char* const point = life_ == Life::kMerging ? "MergeJournal::Apply:Recorded" : "MergeJournal::Apply:Done";
+    const char* const point = l1_ == L1Kind::kNvTree    ? life_ == Life::kMerging ? "NvMerge:Marked" : "NvMerge:Applied"
+                              : life_ == Life::kMerging ? "MergeJournal::Apply:Recorded"
+                                                        : "MergeJournal::Apply:Done";
     SyncPoints::Instance().SetCallback(point, [&](void*) {
       if (DiesInMerge() && merges == 2) _exit(0);
     });
@@ -171,6 +180,7 @@ class MutationDatabase {
 
   const Life life_;
   const uint32_t regions_;
+  const L1Kind l1_;
   std::vector<Step> steps_;
   std::map<std::string, std::string> expected_;
   std::set<std::string> optional_ = {"last0", "last1"};

@@ -26,18 +26,21 @@ enum class WordKind : uint8_t {
   kLog,      // entries behind the log boundary
   kEntry,    // entries in lists or dead: checksum, header, key, value
   kPointer,  // … their next words
+  kIndex,    // leaves and inner nodes of an NV-Tree, and what was one
   kFree,     // zero, or in space that nothing uses
   kCount,
 };
 
 inline const char* NameOf(WordKind kind) {
   static constexpr const char* kNames[] = {"pool",   "root",          "directory", "manifest", "L1 head", "journal",
-                                           "header", "log to replay", "entry",     "pointer",  "free"};
+                                           "header", "log to replay", "entry",     "pointer",  "index",   "free"};
   return kNames[static_cast<int>(kind)];
 }
 
 // What readers that verify nothing follow and return as it is.
-inline bool IsInLists(WordKind kind) { return kind == WordKind::kEntry || kind == WordKind::kPointer; }
+inline bool IsInLists(WordKind kind) {
+  return kind == WordKind::kEntry || kind == WordKind::kPointer || kind == WordKind::kIndex;
+}
 
 struct Word {
   uint32_t file;
@@ -108,6 +111,7 @@ class WordMap {
 
   void AddSegment(const MediaSegment& segment, Kinds* kinds) {
     Mark(kinds, segment.data - sizeof(SegmentHeader), sizeof(SegmentHeader), WordKind::kSegmentHeader);
+    if (!segment.holds_log()) return Mark(kinds, segment.data, segment.capacity, WordKind::kIndex);
     LogReader reader(media_->Resolve(segment.start()), segment.generation, segment.limit());
     while (const LogEntry* entry = reader.NextValid()) {
       const uint64_t at = segment.data + reader.entry_offset();

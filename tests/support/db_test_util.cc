@@ -137,7 +137,17 @@ Options TinyOptions(uint32_t regions) {
   options.compaction_threads = 2;
   options.recovery_threads = 2;
   options.info_log = [](std::string_view) {};
+  options.l1 = TestedL1();
+  options.nv_leaf_size = 512;
   return options;
+}
+
+L1Kind TestedL1() {
+  const char* const name = std::getenv("BRAIDDB_TEST_L1");
+  if (name == nullptr || std::string_view(name) == "braided_skiplist") return L1Kind::kBraidedSkipList;
+  if (std::string_view(name) == "nv_tree") return L1Kind::kNvTree;
+  std::fprintf(stderr, "BRAIDDB_TEST_L1=%s is neither braided_skiplist nor nv_tree\n", name);
+  std::abort();
 }
 
 std::unique_ptr<DB> OpenOrFail(const Options& options, const std::string& path) {

@@ -74,7 +74,11 @@ void WriteFileOrDie(const std::string& path, std::string_view content);
 // ---- Options
 
 // Everything as small as it gets, so that a few thousand updates rotate, flush, checkpoint, merge and recycle many times.
+// With the last level that is tested, and small leaves.
 Options TinyOptions(uint32_t regions = 2);
+// The environment's BRAIDDB_TEST_L1, braided_skiplist or nv_tree; the first if it is not set. Tests of databases run once with
+// each.
+L1Kind TestedL1();
 
 // Opens or fails the test and returns null.
 std::unique_ptr<DB> OpenOrFail(const Options& options, const std::string& path);

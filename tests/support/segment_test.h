@@ -34,7 +34,7 @@ class SegmentTest : public testing::Test {
   }
   std::vector<Segment*> Used() {
     std::vector<Segment*> used;
-    allocator()->ForEachUsed([&](Segment* segment) { used.push_back(segment); });
+    allocator()->ForEachLog([&](Segment* segment) { used.push_back(segment); });
     return used;
   }
   void ExpectNoLeak() {

@@ -1,0 +1,209 @@
+#include "check/tree_check.h"
+
+#include <algorithm>
+#include <string>
+
+#include "log/log_reader.h"
+#include "nvtree/inner_image.h"
+#include "nvtree/leaf.h"
+#include "nvtree/leaf_space.h"
+#include "nvtree/nv_tree.h"
+
+namespace braiddb {
+namespace {
+
+class TreeWalk {
+ public:
+  TreeWalk(const Media& media, const KeyOrder& order, const std::vector<const LogEntry*>& merging, std::vector<EntrySet>* reached,
+           Findings* findings)
+      : media_(media),
+        order_(order),
+        merging_(merging),
+        reached_(reached),
+        findings_(findings),
+        root_(*media.tree_root()),
+        leaf_bytes_(static_cast<uint32_t>(root_.leaf_bytes)),
+        seen_(media.segments().size()) {}
+
+  void Run() {
+    uint64_t link = root_.first;
+    uint64_t owner = root_.tree_id;
+    std::string origin = "root of the NV-Tree";
+    do {
+      if (!IsLink(owner, link)) return Bad("a damaged link to a leaf", origin);
+      const PmPtr place = LinkTarget(link);
+      if (!TakeBlock(place)) return Bad("a link that leads to no leaf, or to one that was there before", origin);
+      const Leaf& leaf = *media_.Resolve<Leaf>(place);
+      if (!IsValidLeaf(leaf, root_.tree_id, place, leaf_bytes_)) return Bad("a damaged leaf", media_.Place(place));
+      leaves_.push_back({place, nullptr, nullptr});
+      VisitLeaf(leaf, place);
+      if (broken_) return;
+      link = LoadRelaxed(&leaf.next);
+      owner = place.raw();
+      origin = media_.Place(place);
+    } while (!LinkTarget(link).is_null() || !IsLink(owner, link));
+    while (next_merging_ < merging_.size()) JudgeMark(*merging_[next_merging_++]);
+    EndKey();
+    if (root_.image != 0) CheckImage();
+  }
+
+  const TreeCounts& counts() const { return counts_; }
+
+ private:
+  struct Entry {
+    const LogEntry* entry;
+    Element element;
+    PmPtr place;
+    size_t segment;
+  };
+  struct WalkedLeaf {
+    PmPtr place;
+    const LogEntry* first;  // null: it is empty
+    const LogEntry* last;
+  };
+
+  void Bad(const std::string& what, const std::string& where) {
+    broken_ = true;
+    findings_->Add(what, where + ", last level");
+  }
+
+  // Whether the block may be a leaf, and was not taken before.
+  bool TakeBlock(PmPtr place) {
+    const std::vector<MediaSegment>& segments = media_.segments();
+    const auto behind = std::upper_bound(segments.begin(), segments.end(), place.raw(),
+                                         [](uint64_t raw, const MediaSegment& s) { return raw < s.start().raw(); });
+    if (behind == segments.begin()) return false;
+    const MediaSegment& segment = *(behind - 1);
+    if (segment.state != SegmentState::kIndex || segment.region != place.region()) return false;
+    const uint64_t offset = place.offset() - segment.data;
+    if (offset == 0 || offset % leaf_bytes_ != 0 || segment.capacity < leaf_bytes_ || offset > segment.capacity - leaf_bytes_)
+      return false;
+    std::vector<bool>& seen = seen_[static_cast<size_t>(&segment - segments.data())];
+    if (seen.empty()) {
+      seen.resize(segment.capacity / leaf_bytes_);
+      if (!IsSpaceHeader(*media_.Resolve<SpaceHeader>(segment.start()), root_.tree_id, segment.generation, leaf_bytes_))
+        Bad("a damaged header of a segment of leaves", media_.Place(segment.start()));
+    }
+    if (seen[offset / leaf_bytes_]) return false;
+    seen[offset / leaf_bytes_] = true;
+    return true;
+  }
+
+  void VisitLeaf(const Leaf& leaf, PmPtr place) {
+    live_.clear();
+    CollectLive(leaf, leaf_bytes_, &live_);
+    found_.clear();
+    for (const Element& element : live_) {
+      const PmPtr pointer(element.value);
+      size_t segment = 0;
+      const LogEntry* entry = media_.EntryAt(pointer, &segment);
+      if (entry == nullptr || !IsValid(pointer, segment)) return Bad("an element that names no valid entry", media_.Place(place));
+      if (order_.Prefix(entry->key()) != element.key) return Bad("an element of another key than its entry", media_.Place(place));
+      found_.push_back({entry, element, pointer, segment});
+    }
+    std::sort(found_.begin(), found_.end(),
+              [this](const Entry& a, const Entry& b) { return CompareEntries(order_, *a.entry, *b.entry) < 0; });
+    for (const Entry& found : found_) VisitEntry(found);
+  }
+
+  bool IsValid(PmPtr pointer, size_t segment) const {
+    const MediaSegment& home = media_.segments()[segment];
+    const LogReader reader(media_.Resolve(home.start()), home.generation, home.limit());
+    return reader.ValidAt(pointer.offset() - home.data);
+  }
+
+  void VisitEntry(const Entry& found) {
+    const LogEntry& entry = *found.entry;
+    if (previous_ != nullptr) {
+      if (CompareEntries(order_, *previous_, entry) >= 0)
+        return Bad("an entry out of order, or twice", media_.Place(found.place));
+      if (order_.Compare(previous_->key(), entry.key()) == 0) ++counts_.obsolete_entries;
+    }
+    if (entry.sequence() >= media_.manifest().log_boundary)
+      Bad("an entry whose sequence number does not belong there", media_.Place(found.place));
+    if (entry.is_dead() && media_.manifest().merge_id == 0) Bad("an entry that is marked dead", media_.Place(found.place));
+    previous_ = found.entry;
+    ++counts_.entries;
+    while (next_merging_ < merging_.size() && CompareEntries(order_, *merging_[next_merging_], entry) < 0)
+      JudgeMark(*merging_[next_merging_++]);
+    const bool counted = next_merging_ < merging_.size() && merging_[next_merging_] == found.entry;
+    next_merging_ += counted;
+    JudgeMark(entry);
+    if (!entry.is_dead() && !counted) (*reached_)[found.segment].Add(found.place);
+    if (leaves_.back().first == nullptr) leaves_.back().first = found.entry;
+    leaves_.back().last = found.entry;
+  }
+
+  // Takes the versions of tree and tables together, in entry order.
+  void JudgeMark(const LogEntry& entry) {
+    if (newest_ != nullptr && order_.Compare(newest_->key(), entry.key()) == 0) {
+      older_is_live_ |= !entry.is_dead();
+      return;
+    }
+    EndKey();
+    newest_ = &entry;
+    older_is_live_ = false;
+  }
+  void EndKey() {
+    if (newest_ == nullptr || !newest_->is_dead()) return;
+    if (newest_->type() != EntryType::kPut && !older_is_live_) return;
+    findings_->Add("an entry that is marked dead and is its key's newest, or the newest tombstone of one that is not",
+                   "last level, or a table that was being merged");
+  }
+
+  void CheckImage() {
+    const auto bad = [this](const char* what) { Bad(what, "inner nodes of the last clean close"); };
+    const PmPtr place = LinkTarget(root_.image);
+    if (!IsLink(ImageOwner(root_), root_.image)) return bad("a damaged link");
+    const auto segment = std::find_if(media_.segments().begin(), media_.segments().end(),
+                                      [&](const MediaSegment& s) { return s.start() == place; });
+    InnerNodes::NewChildren children;
+    if (segment == media_.segments().end() || segment->state != SegmentState::kIndex ||
+        !ReadImage(media_.Resolve(place), segment->capacity, segment->generation, root_.tree_id, &children)) {
+      return bad("they are damaged");
+    }
+    if (children.size() != leaves_.size()) return bad("they have another number of leaves than the list");
+    const LogEntry* left = nullptr;  // the last before the leaf
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      const InnerNodes::Child& child = children.all()[i];
+      const WalkedLeaf& leaf = leaves_[i];
+      if (!(child.leaf == leaf.place)) return bad("they have other leaves than the list");
+      const auto before = [&](const LogEntry* entry) {
+        return CompareToSeparator(order_, SearchKey(order_, entry->key(), entry->sequence()), child.low) < 0;
+      };
+      // The first range begins before all keys.
+      if (i > 0 && left != nullptr && !before(left)) return bad("a border is before a key of the range on its left");
+      if (i > 0 && leaf.first != nullptr && before(leaf.first)) return bad("a border is behind a key of its range");
+      if (leaf.last != nullptr) left = leaf.last;
+    }
+  }
+
+  const Media& media_;
+  const KeyOrder& order_;
+  const std::vector<const LogEntry*>& merging_;
+  size_t next_merging_ = 0;
+  const LogEntry* newest_ = nullptr;  // of the key whose marks are looked at
+  bool older_is_live_ = false;
+  std::vector<EntrySet>* const reached_;
+  Findings* const findings_;
+  const NvTreeRoot& root_;
+  const uint32_t leaf_bytes_;
+  std::vector<std::vector<bool>> seen_;  // blocks, by segment
+  std::vector<Element> live_;            // of a leaf
+  std::vector<Entry> found_;
+  std::vector<WalkedLeaf> leaves_;
+  const LogEntry* previous_ = nullptr;
+  TreeCounts counts_;
+  bool broken_ = false;
+};
+
+}  // namespace
+
+TreeCounts CheckTree(const Media& media, const KeyOrder& order, const std::vector<const LogEntry*>& merging,
+                     std::vector<EntrySet>* reached, Findings* findings) {
+  TreeWalk walk(media, order, merging, reached, findings);
+  walk.Run();
+  return walk.counts();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,56 @@
+#include "compaction/braided_level.h"
+
+#include "util/format.h"
+
+namespace braiddb {
+
+Status BraidedLevel::Create(RegionSet* regions) {
+  Status status = BraidedSkipList::Create(regions);
+  return status.ok() ? MergeJournal::Create(regions) : status;
+}
+
+Status BraidedLevel::Open(const Options& options, const Parts& parts, uint64_t job, std::unique_ptr<LastLevel>* result) {
+  std::unique_ptr<BraidedLevel> level(new BraidedLevel(options, parts));
+  Status status = MergeJournal::Open(parts.regions, &level->journal_);
+  std::shared_ptr<const BraidedSkipList> list;
+  if (status.ok()) status = BraidedSkipList::Open(parts.regions, parts.order, &list);
+  if (status.ok()) status = level->journal_.Redo(job, &level->progress_);
+  if (status.ok()) status = list->VerifyHeads();
+  if (!status.ok()) return status;
+  level->resumed_job_ = job;
+  level->list_ = std::move(list);
+  *result = std::move(level);
+  return Status::OK();
+}
+
+std::shared_ptr<const OrderedLevel> BraidedLevel::View() const { return Current(); }
+
+// A view without an index is slower, and right.
+void BraidedLevel::Refresh(uint64_t l1_entries) {
+  std::shared_ptr<const BraidedSkipList> fresh = Current()->WithIndex(l1_entries, index_bytes_);
+  std::lock_guard lock(mutex_);
+  list_.swap(fresh);
+}
+
+ZipperContext BraidedLevel::ContextFor(const MergeJob& job) {
+  return {parts_.regions, parts_.order, parts_.segments, &Current()->list(), job.l1_entries,
+          &journal_,      job.filter,   job.threads,     job.stop,           job.settled};
+}
+
+Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) {
+  journal_.Begin(job.id);
+  return RunZipper(ContextFor(job), tables, job.id == resumed_job_ ? progress_ : PmPtr(), stats);
+}
+
+Status BraidedLevel::Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) {
+  journal_.Begin(job.id);
+  return SweepLastLevel(ContextFor(job), begin, end, stats);
+}
+
+uint64_t BraidedLevel::DramBytes() const { return Current()->index_bytes(); }
+
+std::string BraidedLevel::Describe() const {
+  return Format("braided skiplist, index over tall nodes: %llu bytes\n", static_cast<unsigned long long>(DramBytes()));
+}
+
+}  // namespace braiddb

@@ -1,0 +1,392 @@
+#include "compaction/nv_merge.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "compaction/merge_plan.h"
+#include "log/entry_sort.h"
+#include "nvtree/nv_cursor.h"
+#include "util/mutant.h"
+#include "util/run_parallel.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+namespace {
+
+// Pieces that are walked side by side, so that their memory accesses overlap.
+constexpr size_t kLanes = 16;
+// A leaf to which so many entries of a chunk belong is copied; for fewer each key is looked up.
+constexpr size_t kCopyFrom = 8;
+// A sweep applies its changes in batches of about so many.
+constexpr size_t kSweepChanges = kCrashTest ? 16 : 2048;
+
+struct Item {
+  uint64_t prefix;
+  LogEntry* entry;
+  PmPtr pointer;
+};
+
+// Collects the entries of a chunk, in entry order.
+class ChunkReader {
+ public:
+  ChunkReader(const RegionSet* regions, const KeyOrder* order) : regions_(*regions), order_(*order) {}
+
+  // False if a list of the tables is damaged.
+  bool Read(const std::vector<MergePiece>& pieces, std::vector<Item>* items) {
+    items->clear();
+    lanes_.clear();
+    size_t next_piece = 0;
+    while (next_piece < pieces.size() && lanes_.size() < kLanes) {
+      if (!Begin(pieces[next_piece++], &lanes_.emplace_back())) return false;
+    }
+    for (size_t running = lanes_.size(); running > 0;) {
+      for (Lane& lane : lanes_) {
+        if (!lane.at) continue;
+        if (!Step(&lane, items)) return false;
+        if (lane.at) continue;
+        if (next_piece < pieces.size()) {
+          if (!Begin(pieces[next_piece++], &lane)) return false;
+        } else {
+          --running;
+        }
+      }
+    }
+    SortEntries(order_, items->begin(), items->end());
+    // Two pieces that came to the same entry.
+    for (size_t i = 1; i < items->size(); ++i) {
+      if ((*items)[i].entry == (*items)[i - 1].entry) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct Lane {
+    PmPtr at;
+    PmPtr end;
+    const LogEntry* before;
+  };
+
+  bool Begin(const MergePiece& piece, Lane* lane) {
+    *lane = {piece.begin, piece.end, nullptr};
+    return Fetch(lane->at);
+  }
+  bool Fetch(PmPtr pointer) const {
+    if (!regions_.Holds(pointer)) return false;
+    __builtin_prefetch(regions_.Resolve(pointer));
+    return true;
+  }
+
+  // Takes the entry that was fetched, and fetches the next. Every pointer and size is looked at before it is followed; the
+  // list of a table is in order, and so ends.
+  bool Step(Lane* lane, std::vector<Item>* items) {
+    auto* const entry = regions_.Resolve<LogEntry>(lane->at);
+    if (entry->height() == 0 || entry->height() > kMaxHeight ||
+        !regions_.Holds(lane->at + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8))) {
+      return false;
+    }
+    if (lane->before != nullptr && CompareEntries(order_, *lane->before, *entry) >= 0) return false;
+    items->push_back({order_.Prefix(entry->key()), entry, lane->at});
+    lane->before = entry;
+    lane->at = entry->Next(0);
+    if (!lane->at || lane->at == lane->end) {
+      lane->at = PmPtr();
+      return true;
+    }
+    return Fetch(lane->at);
+  }
+
+  const RegionSet& regions_;
+  const KeyOrder& order_;
+  std::vector<Lane> lanes_;
+};
+
+// Decides key by key what stays, and makes it so batch by batch. One for each thread.
+class NvMerger {
+ public:
+  NvMerger(const NvMergeContext& context, MergeStats* stats)
+      : context_(context), tree_(*context.level->tree()), keys_(context.level->keys()), stats_(stats) {}
+
+  // `items`: in entry order, all versions of each key that the tables have.
+  Status MergeItems(const std::vector<Item>& items) {
+    for (size_t begin = 0; begin < items.size();) begin = JoinLeaf(items, begin);
+    if (context_.regions->damage_seen()) return RegionSet::DamagedList();
+    return Commit();
+  }
+
+  // Adds a version that the tree has; of one key after the other, from the newest to the oldest.
+  Status SweepVersion(const Element& element) {
+    LogEntry* const entry = keys_.EntryOf(element);
+    if (entry == nullptr) return RegionSet::DamagedList();
+    if (!versions_.empty() && !SameKey(versions_.back().entry->key(), entry->key())) {
+      if (Status status = EndSweepOfKey(); !status.ok()) return status;
+    }
+    versions_.push_back({entry, PmPtr(element.value), element.key, true, false, true});
+    return Status::OK();
+  }
+  Status EndSweepOfKey() {
+    DecideKey();
+    versions_.clear();
+    return changes_.size() < kSweepChanges ? Status::OK() : Commit();
+  }
+
+  // M2 and M3 of what was decided since the last.
+  Status Commit() {
+    if (!tombstones_.empty()) {
+      // ORDER: the marks of what tombstones hide before those of the tombstones. [CC-45]
+      if (Status status = Finish(); !status.ok()) return status;
+      for (const PmPtr pointer : tombstones_) MarkDead(pointer);
+      tombstones_.clear();
+    }
+    BRAIDDB_SYNC_POINT("NvMerge:Marked");
+    // The marks are durable with the first fence in there. [CC-45]
+    Status status = tree_.Apply(changes_);
+    changes_.clear();
+    BRAIDDB_SYNC_POINT("NvMerge:Applied");
+    return status;
+  }
+
+  // All marks of this thread are durable.
+  Status Finish() {
+    Persistence* const persistence = context_.regions->persistence();
+    if (BRAIDDB_MUTANT("nv-marks-not-fenced")) return Status::OK();
+    return persistence->Drain() ? Status::OK() : persistence->error();
+  }
+
+ private:
+  struct Version {
+    LogEntry* entry;
+    PmPtr pointer;
+    uint64_t prefix;
+    bool in_tree;
+    bool in_table;
+    bool keep;
+  };
+
+  bool SameKey(Slice a, Slice b) const { return context_.order->Compare(a, b) == 0; }
+
+  SearchKey NewestOf(const Item& item) const { return SearchKey(item.prefix, item.entry->key(), kMaxSequence); }
+
+  // Where the items end whose keys begin in the range, as the first one's does.
+  size_t EndOfRange(const std::vector<Item>& items, size_t begin, const InnerNodes::Range& range) const {
+    if (range.is_last) return items.size();
+    const auto in_leaf = [&](const Item& item) {
+      if (item.prefix != range.high.prefix || range.high.rest == nullptr) return item.prefix < range.high.prefix;
+      return CompareToSeparator(*context_.order, NewestOf(item), range.high) < 0;
+    };
+    const auto end = std::partition_point(items.begin() + static_cast<std::ptrdiff_t>(begin) + 1, items.end(), in_leaf);
+    return static_cast<size_t>(end - items.begin());
+  }
+
+  // Decides the keys that are in one leaf. Returns where they end.
+  size_t JoinLeaf(const std::vector<Item>& items, size_t begin) {
+    size_t end = 0;
+    const bool copied = CopyLeaf(items, begin, &end);
+    if (copied) FetchEntries(items, begin, end);
+    size_t below = 0;  // of the copied elements: the first that is not before the key
+    for (size_t first = begin; first < end;) {
+      size_t last = first + 1;
+      while (last < end && items[last].prefix == items[first].prefix &&
+             SameKey(items[last].entry->key(), items[first].entry->key())) {
+        ++last;
+      }
+      versions_.clear();
+      for (size_t i = first; i < last; ++i) {
+        versions_.push_back({items[i].entry, items[i].pointer, items[i].prefix, false, true, true});
+      }
+      if (copied) {
+        while (below < copy_.elements.size() && copy_.elements[below].key < items[first].prefix) ++below;
+        for (size_t i = below; i < copy_.elements.size() && copy_.elements[i].key == items[first].prefix; ++i) {
+          AddFromTree(copy_.elements[i]);
+        }
+      } else {
+        LookUp(items[first]);
+      }
+      DecideKey();
+      first = last;
+    }
+    return end;
+  }
+
+  // Where the items of the first one's leaf end; whether the leaf was copied: not for a few, nor if a key's versions are in
+  // several leaves.
+  bool CopyLeaf(const std::vector<Item>& items, size_t begin, size_t* end) {
+    const EpochManager::Guard guard = tree_.epochs()->Enter();
+    const SearchKey first = NewestOf(items[begin]);
+    *end = EndOfRange(items, begin, tree_.FindRange(first));
+    if (*end - begin < kCopyFrom) return false;
+    tree_.CopyLeaf(first, false, &copy_);
+    const InnerNodes::Range& range = copy_.range;
+    *end = EndOfRange(items, begin, range);  // another thread may have split it
+    return EndsWithKey(range.low) && (range.is_last || EndsWithKey(range.high));
+  }
+  static bool EndsWithKey(const Separator& border) { return border.rest == nullptr || border.rest->sequence == kMaxSequence; }
+
+  // The entries in the tree that may be versions of the items' keys are looked at soon.
+  void FetchEntries(const std::vector<Item>& items, size_t begin, size_t end) const {
+    size_t item = begin;
+    for (const Element& element : copy_.elements) {
+      while (item < end && items[item].prefix < element.key) ++item;
+      if (item < end && items[item].prefix == element.key) keys_.Prefetch(element);
+    }
+  }
+
+  void LookUp(const Item& item) {
+    const EpochManager::Guard guard = tree_.epochs()->Enter();
+    tree_.VisitKey(NewestOf(item), [this](const Element& element) {
+      AddFromTree(element);
+      return false;
+    });
+  }
+
+  // An element with the key word of versions_.
+  void AddFromTree(const Element& element) {
+    const PmPtr pointer(element.value);
+    for (Version& version : versions_) {
+      if (version.pointer == pointer) {  // an earlier run added it
+        version.in_tree = true;
+        return;
+      }
+    }
+    LogEntry* const entry = keys_.EntryOf(element);
+    if (entry == nullptr || !SameKey(entry->key(), versions_.front().entry->key())) return;
+    versions_.push_back({entry, pointer, element.key, true, false, true});
+  }
+
+  // M1, and the changes for M2.
+  void DecideKey() {
+    std::sort(versions_.begin(), versions_.end(),
+              [](const Version& a, const Version& b) { return a.entry->sequence() > b.entry->sequence(); });
+    context_.filter->Decide(&versions_);
+    // Marked by an earlier run: nobody sees it, whatever snapshots there are by now.
+    for (Version& version : versions_) version.keep = version.keep && !version.entry->is_dead();
+    // The oldest first: who sees the mark of a version also sees those of the versions that it hid.
+    for (size_t i = versions_.size(); i-- > 0;) {
+      const Version& version = versions_[i];
+      if (version.keep) continue;
+      if (i == 0 && version.entry->type() == EntryType::kDelete && !BRAIDDB_MUTANT("nv-tombstone-marked-early")) {
+        tombstones_.push_back(version.pointer);
+      } else {
+        MarkDead(version.pointer);
+      }
+    }
+    for (const Version& version : versions_) {
+      if (version.keep != version.in_tree) changes_.push_back({{version.prefix, version.pointer.raw()}, version.in_tree});
+      if (version.in_table && version.keep && !version.in_tree) ++stats_->merged;
+      if (version.in_table && !version.keep && !version.in_tree) ++stats_->dropped;
+      if (version.in_tree && !version.keep) ++stats_->unlinked;
+    }
+  }
+
+  void MarkDead(PmPtr pointer) {
+    auto* const entry = context_.regions->Resolve<LogEntry>(pointer);
+    const uint64_t word = LoadRelaxed(&entry->next[0]);
+    if ((word & LogEntry::kDeadBit) == 0) {
+      StoreRelease(&entry->next[0], word | LogEntry::kDeadBit);
+      if (Segment* segment = context_.segments->Find(pointer)) segment->dead_entries.fetch_add(1, std::memory_order_relaxed);
+    }
+    if (!BRAIDDB_MUTANT("nv-mark-not-flushed")) context_.regions->persistence()->Flush(&entry->next[0], sizeof(uint64_t));
+    ++stats_->flushed_lines;
+  }
+  const NvMergeContext& context_;
+  NvTree& tree_;
+  const EntryKeys& keys_;
+  MergeStats* const stats_;
+  std::vector<Version> versions_;  // of one key
+  std::vector<LeafChange> changes_;
+  std::vector<PmPtr> tombstones_;  // newest versions that go
+  NvTree::LeafCopy copy_;
+};
+
+void Add(const MergeStats& part, MergeStats* sum) {
+  sum->merged += part.merged;
+  sum->dropped += part.dropped;
+  sum->unlinked += part.unlinked;
+  sum->flushed_lines += part.flushed_lines;
+}
+
+// The chunks of a merge, shared by its threads.
+class MergeRun {
+ public:
+  MergeRun(const NvMergeContext& context, const MergePlan& plan, MergeStats* stats)
+      : context_(context), plan_(plan), stats_(stats) {}
+
+  Status Run() {
+    const auto threads = std::min<size_t>(std::max(1u, context_.threads), std::max<size_t>(1, plan_.chunks() / 4));
+    RunParallel(static_cast<uint32_t>(threads), [this](uint32_t) { Work(); });
+    return status_;
+  }
+
+ private:
+  void Work() {
+    MergeStats stats;
+    Status status;
+    {
+      NvMerger merger(context_, &stats);
+      status = MergeChunks(&merger);
+      if (status.ok()) status = merger.Finish();
+    }
+    const std::lock_guard lock(mutex_);
+    Add(stats, stats_);
+    if (!status_.ok() || status.ok()) return;
+    status_ = status;
+    failed_.store(true, std::memory_order_relaxed);
+  }
+
+  Status MergeChunks(NvMerger* merger) {
+    ChunkReader reader(context_.regions, context_.order);
+    std::vector<Item> items;
+    for (size_t chunk = next_++; chunk < plan_.chunks(); chunk = next_++) {
+      if (failed_.load(std::memory_order_relaxed)) return Status::OK();
+      if (context_.stop != nullptr && context_.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
+      if (!reader.Read(plan_.pieces(chunk), &items)) return RegionSet::DamagedList();
+      Status status = merger->MergeItems(items);
+      if (!status.ok()) return status;
+      if (context_.settled != nullptr) context_.settled->fetch_add(items.size(), std::memory_order_relaxed);
+    }
+    return Status::OK();
+  }
+
+  const NvMergeContext& context_;
+  const MergePlan& plan_;
+  std::atomic<size_t> next_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  MergeStats* const stats_;
+  Status status_;
+};
+
+}  // namespace
+
+Status RunNvMerge(const NvMergeContext& context, const std::vector<const PmTable*>& tables, MergeStats* stats) {
+  const MergePlan plan(tables, context.regions, context.order, PmPtr());
+  if (context.regions->damage_seen()) return RegionSet::DamagedList();
+  const uint64_t lines = context.level->tree()->flushed_lines();
+  Status status = MergeRun(context, plan, stats).Run();
+  stats->flushed_lines += context.level->tree()->flushed_lines() - lines;
+  return status;
+}
+
+Status SweepNvTree(const NvMergeContext& context, const Slice* begin, const Slice* end, MergeStats* stats) {
+  const uint64_t lines = context.level->tree()->flushed_lines();
+  NvMerger merger(context, stats);
+  NvCursor cursor(context.level->tree());
+  if (begin != nullptr) {
+    cursor.Seek(SearchKey(*context.order, *begin, kMaxSequence));
+  } else {
+    cursor.SeekToFirst();
+  }
+  Status status;
+  for (; status.ok() && cursor.element() != nullptr; cursor.Next()) {
+    const LogEntry* const entry = context.level->keys().EntryOf(*cursor.element());
+    if (entry != nullptr && end != nullptr && context.order->Compare(entry->key(), *end) >= 0) break;
+    if (context.stop != nullptr && context.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
+    status = merger.SweepVersion(*cursor.element());
+  }
+  if (status.ok()) status = merger.EndSweepOfKey();
+  if (status.ok()) status = merger.Commit();
+  if (status.ok()) status = merger.Finish();
+  stats->flushed_lines += context.level->tree()->flushed_lines() - lines;
+  return status;
+}
+
+}  // namespace braiddb

@@ -1,0 +1,41 @@
+#include "compaction/nv_tree_level.h"
+
+#include "util/format.h"
+
+namespace braiddb {
+
+Status NvTreeLevel::Open(const Options& options, const Parts& parts, std::unique_ptr<LastLevel>* result) {
+  std::unique_ptr<NvTreeLevel> level(new NvTreeLevel(parts));
+  Status status =
+      NvLevel::Open(parts.regions, parts.segments, parts.epochs, parts.order, options.recovery_threads, &level->level_);
+  if (status.ok()) *result = std::move(level);
+  return status;
+}
+
+NvMergeContext NvTreeLevel::ContextFor(const MergeJob& job) const {
+  return {parts_.regions, parts_.order, parts_.segments, level_.get(), job.filter, job.threads, job.stop, job.settled};
+}
+
+Status NvTreeLevel::Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) {
+  const NvMergeContext context = ContextFor(job);
+  // What a sweep has marked dead is in the tree until it is swept again.
+  return tables.empty() ? SweepNvTree(context, nullptr, nullptr, stats) : RunNvMerge(context, tables, stats);
+}
+
+Status NvTreeLevel::Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) {
+  return SweepNvTree(ContextFor(job), begin, end, stats);
+}
+
+std::string NvTreeLevel::Describe() const {
+  const NvTree::Stats stats = level_->tree()->GetStats();
+  return Format(
+      "NV-Tree, leaves of %u bytes: %llu, and %llu free; %llu splits, %llu replaces, %llu merges of leaves; "
+      "inner nodes: %llu bytes, %llu rebuilds in %.3f s%s\n",
+      level_->tree()->leaf_bytes(), static_cast<unsigned long long>(stats.inner.leaves),
+      static_cast<unsigned long long>(stats.free_leaves), static_cast<unsigned long long>(stats.splits),
+      static_cast<unsigned long long>(stats.replaces), static_cast<unsigned long long>(stats.merges),
+      static_cast<unsigned long long>(stats.inner.bytes), static_cast<unsigned long long>(stats.inner.rebuilds),
+      static_cast<double>(stats.inner.rebuild_ns) / 1e9, stats.from_image ? ", opened from their image" : "");
+}
+
+}  // namespace braiddb

@@ -1,0 +1,31 @@
+// NvTreeLevel: the last level as an NV-Tree.
+#pragma once
+
+#include <memory>
+
+#include "compaction/last_level.h"
+#include "compaction/nv_merge.h"
+
+namespace braiddb {
+
+class NvTreeLevel final : public LastLevel {
+ public:
+  static Status Open(const Options& options, const Parts& parts, std::unique_ptr<LastLevel>* result);
+
+  std::shared_ptr<const OrderedLevel> View() const override { return level_; }
+  void Refresh(uint64_t) override {}
+  Status Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) override;
+  Status Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) override;
+  Status Close() override { return level_->tree()->Close(); }
+  uint64_t DramBytes() const override { return level_->tree()->GetStats().inner.bytes; }
+  std::string Describe() const override;
+
+ private:
+  explicit NvTreeLevel(const Parts& parts) : parts_(parts) {}
+  NvMergeContext ContextFor(const MergeJob& job) const;
+
+  const Parts parts_;
+  std::shared_ptr<NvLevel> level_;
+};
+
+}  // namespace braiddb

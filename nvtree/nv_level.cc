@@ -1,0 +1,92 @@
+#include "nvtree/nv_level.h"
+
+#include "nvtree/nv_cursor.h"
+
+namespace braiddb {
+namespace {
+
+class NvEntryCursor final : public EntryCursor {
+ public:
+  NvEntryCursor(const NvTree* tree, const EntryKeys* keys) : cursor_(tree), keys_(keys) {}
+
+  void SeekToFirst() override {
+    cursor_.SeekToFirst();
+    Load();
+  }
+  void SeekToLast() override {
+    cursor_.SeekToLast();
+    Load();
+  }
+  void Seek(const SearchKey& target) override {
+    cursor_.Seek(target);
+    Load();
+  }
+  void SeekBefore(const SearchKey& target) override {
+    cursor_.SeekBefore(target);
+    Load();
+  }
+  void Next() override {
+    cursor_.Next();
+    Load();
+  }
+  void Prev() override {
+    cursor_.Prev();
+    Load();
+  }
+  const LogEntry* entry() const override { return entry_; }
+
+ private:
+  // Entries are fetched ahead, whichever way the cursor goes.
+  static constexpr std::ptrdiff_t kAhead = 8;
+
+  void Load() {
+    const Element* const element = cursor_.element();
+    entry_ = element == nullptr ? nullptr : keys_->EntryOf(*element);
+    if (element == nullptr) return;
+    if (cursor_.end() - element > kAhead) keys_->Prefetch(element[kAhead]);
+    if (element - cursor_.begin() >= kAhead) keys_->Prefetch(element[-kAhead]);
+  }
+
+  NvCursor cursor_;
+  const EntryKeys* const keys_;
+  const LogEntry* entry_ = nullptr;
+};
+
+}  // namespace
+
+Status NvLevel::Open(RegionSet* regions, SegmentAllocator* segments, EpochManager* epochs, const KeyOrder* order,
+                     uint32_t threads, std::shared_ptr<NvLevel>* result) {
+  std::shared_ptr<NvLevel> level(new NvLevel(regions, order));
+  Status status = NvTree::Open({regions, segments, epochs, order, &level->keys_}, threads, false, &level->tree_);
+  if (status.ok()) *result = std::move(level);
+  return status;
+}
+
+// What a leaf has changes by one store, which takes a version away and brings the newer one: a search that comes too late for
+// one version finds the other.
+const LogEntry* NvLevel::Find(const SearchKey& target, LookupTrace* trace) const {
+  const RegionSet& regions = keys_.regions();
+  const uint32_t home = regions.count() == 1 ? 0 : regions.HomeRegion();
+  uint64_t local = 0, remote = 0;
+  const auto count = [&](PmPtr visited) { ++(visited.region() == home ? local : remote); };
+  const LogEntry* newest = nullptr;
+  const auto visit = [&](const Element& element) {
+    const LogEntry* const entry = keys_.EntryOf(element);
+    if (entry == nullptr) return true;
+    count(PmPtr(element.value));
+    if (entry->sequence() > target.sequence || order_->Compare(entry->key(), target.key) != 0) return false;
+    if (entry->is_dead()) {
+      trace->met_dead = true;
+    } else if (newest == nullptr || entry->sequence() > newest->sequence()) {
+      newest = entry;
+    }
+    return false;
+  };
+  tree_->VisitKey(target, visit, count);
+  trace->Account(*regions.persistence(), local, remote);
+  return newest;
+}
+
+std::unique_ptr<EntryCursor> NvLevel::NewCursor() const { return std::make_unique<NvEntryCursor>(tree_.get(), &keys_); }
+
+}  // namespace braiddb

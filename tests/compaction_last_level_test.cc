@@ -1,0 +1,384 @@
+// The contract of LastLevel: what merges and sweeps leave, what readers see meanwhile, what a power cut or a close does to a
+// job. Every last level passes it. [CC-4] [CC-45]
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/support/level_case.h"
+#include "tests/support/power_cut.h"
+
+namespace braiddb::test {
+namespace {
+
+class LastLevelTest : public testing::TestWithParam<LevelShape> {
+ protected:
+  EntryStore& store() { return level_.store(); }
+
+  std::vector<std::string> Keys(uint64_t count) const {
+    std::vector<std::string> keys;
+    for (uint64_t i = 0; i < count; ++i) keys.push_back(NumberedKey(i));
+    return keys;
+  }
+
+  LevelCase level_{GetParam()};
+  Random random_{71};
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, LastLevelTest,
+                         testing::Values(LevelShape{L1Kind::kBraidedSkipList, 1}, LevelShape{L1Kind::kBraidedSkipList, 3},
+                                         LevelShape{L1Kind::kNvTree, 1}, LevelShape{L1Kind::kNvTree, 3}),
+                         testing::PrintToStringParamName());
+
+// ---- Merges
+
+TEST_P(LastLevelTest, MergesOfRandomTables) {
+  for (int round = 0; round < 40; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    std::vector<uint64_t> snapshots;
+    for (uint64_t tables = random_.Range(1, 4); tables > 0; --tables) {
+      level_.AddTable(level_.Draw(&random_, random_.Skewed(400), random_.OneIn(3) ? 10 : 500, random_.Range(2, 6)));
+      if (random_.OneIn(2)) snapshots.push_back(level_.NextSequence());
+    }
+    if (random_.OneIn(2)) snapshots.push_back(random_.Uniform(level_.NextSequence()));
+    level_.Merge(snapshots, static_cast<uint32_t>(random_.Range(1, 3)));
+    if (random_.OneIn(4)) level_.Restart();
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(LastLevelTest, MergesOfManyChunksOnSeveralThreads) {
+  const size_t count = 30'000 / kSlowdown;
+  level_.AddTable(level_.Draw(&random_, count, count, 8));
+  level_.Merge({}, 3);
+  level_.AddTable(level_.Draw(&random_, count / 2, count, 4));
+  level_.AddTable(level_.Draw(&random_, count / 2, 2 * count, 4));
+  level_.Merge({}, 3);
+  level_.AddTable(level_.Draw(&random_, 25, 2 * count, 4));  // few entries, far apart
+  level_.Merge({}, 3);
+}
+
+TEST_P(LastLevelTest, NothingToMerge) {
+  level_.Merge({});
+  level_.AddTable({});
+  level_.Merge({});
+  level_.Fill({{"a"}, {"b"}});
+  level_.AddTable({});
+  level_.AddTable({});
+  level_.Merge({});
+}
+
+TEST_P(LastLevelTest, KeysOfAllKinds) {
+  // Equal in their first eight bytes, or only longer; with zeros; empty.
+  const std::vector<std::string> keys = {"",
+                                         std::string(1, '\0'),
+                                         std::string(8, '\0'),
+                                         "a",
+                                         "aa",
+                                         std::string("a\0", 2),
+                                         "prefix--1",
+                                         "prefix--2",
+                                         "prefix--",
+                                         "prefix--1\xff",
+                                         "\xff",
+                                         std::string(8, '\xff'),
+                                         std::string(9, '\xff'),
+                                         std::string(3000, 'k')};
+  for (int round = 0; round < 6; ++round) {
+    std::vector<Version> versions;
+    for (const std::string& key : keys) {
+      if (round == 0 || random_.OneIn(2)) versions.push_back({key, 0, random_.OneIn(4), 0, RandomHeight(random_.Next())});
+    }
+    level_.AddTable(versions);
+    const std::vector<uint64_t> snapshots = {level_.NextSequence()};
+    level_.Merge(snapshots);
+  }
+  EXPECT_TRUE(level_.ReadsAreRight(keys, {kMaxSequence, level_.NextSequence()}));
+}
+
+// More versions of a key than a leaf or a journal batch has room for.
+TEST_P(LastLevelTest, ManyVersionsOfOneKey) {
+  std::vector<Version> versions;
+  std::vector<uint64_t> snapshots;
+  for (int i = 0; i < 300; ++i)
+    versions.push_back({"k", level_.NextSequence(), random_.OneIn(5), 0, RandomHeight(random_.Next())});
+  for (const Version& version : versions) snapshots.push_back(version.sequence);
+  level_.Fill({{"j"}, {"l"}});
+  level_.AddTable(versions);
+  level_.Merge(snapshots);
+  EXPECT_TRUE(level_.ReadsAreRight({"j", "k", "l"}, snapshots));
+  level_.AddTable({{"k"}});
+  level_.Merge(snapshots);
+  EXPECT_TRUE(level_.ReadsAreRight({"j", "k", "l"}, snapshots));
+  level_.Restart();
+  level_.AddTable({{"k"}});
+  level_.Merge({});
+  EXPECT_EQ(level_.Forward().size(), 3u);
+}
+
+// Sequence numbers go 1, 2, 3, … in the order in which versions are listed here.
+TEST_P(LastLevelTest, WhichVersionsStay) {
+  struct Case {
+    const char* name;
+    std::vector<std::vector<bool>> tables;  // versions of one key, true: a tombstone; the first table is the last level
+    std::vector<uint64_t> snapshots;
+    std::vector<uint64_t> stay;
+  };
+  const std::vector<Case> cases = {
+      {"an overwrite takes the place", {{false}, {false}}, {}, {2}},
+      {"a snapshot keeps what it sees", {{false}, {false}}, {1}, {2, 1}},
+      {"a snapshot of the newest keeps nothing else", {{false}, {false}}, {2}, {2}},
+      {"a delete leaves nothing", {{false}, {true}}, {}, {}},
+      {"a delete that a snapshot does not see yet stays", {{false}, {true}}, {1}, {2, 1}},
+      {"a delete of nothing leaves nothing", {{}, {true}}, {}, {}},
+      {"a snapshot of a delete of nothing needs no tombstone", {{}, {true}}, {1}, {}},
+      {"of two tombstones none stays", {{false}, {true}, {true}}, {}, {}},
+      {"between a delete and a put", {{false}, {true, false}}, {2}, {3}},
+      {"a snapshot of the first put needs the delete only if it is seen", {{false}, {true, false}}, {1}, {3, 1}},
+      {"all three are seen", {{false}, {true, false}}, {1, 2}, {3, 2, 1}},
+      {"several tables, newest wins", {{}, {false}, {false}, {false}}, {}, {3}},
+      {"several tables, one snapshot between", {{}, {false}, {false}, {false}}, {2}, {3, 2}},
+      {"a put after a delete in tables only", {{}, {false}, {true}, {false}}, {}, {3}},
+      {"put, delete, snapshot, put", {{}, {false}, {true}, {false}}, {2}, {3}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    LevelCase level(GetParam());
+    // Neighbours before and behind, and towers of all kinds.
+    const auto versions = [&](const std::vector<bool>& tombstones) {
+      std::vector<Version> result;
+      for (const bool tombstone : tombstones) {
+        result.push_back({"k", 0, tombstone, static_cast<uint32_t>(random_.Uniform(GetParam().regions)),
+                          static_cast<uint32_t>(random_.Range(1, 4))});
+      }
+      return result;
+    };
+    level.Fill(versions(c.tables[0]));
+    for (size_t i = 1; i < c.tables.size(); ++i) level.AddTable(versions(c.tables[i]));
+    level.Merge(c.snapshots);
+    EXPECT_EQ(EntryStore::Sequences(level.Forward()), c.stay);
+  }
+}
+
+// ---- Cursors
+
+TEST_P(LastLevelTest, CursorsSeekToEveryPlace) {
+  level_.AddTable(level_.Draw(&random_, 2000, 700, 6));
+  level_.Merge({500, 1000, 1500});
+  const std::vector<Version> all = level_.Forward();
+  const auto cursor = level_.level().View()->NewCursor();
+  const auto at = [&] { return cursor->entry() == nullptr ? Version() : level_.VersionOf(cursor->entry()); };
+  for (int i = 0; i < 3000; ++i) {
+    const std::string key = NumberedKey(random_.Uniform(720));
+    const SearchKey target(store().order(), key, random_.OneIn(2) ? kMaxSequence : random_.Uniform(2100));
+    const auto first = std::partition_point(all.begin(), all.end(), [&](const Version& version) {
+      return version.key != key ? version.key < key : version.sequence > target.sequence;
+    });
+    cursor->Seek(target);
+    EXPECT_EQ(at(), first == all.end() ? Version() : *first);
+    cursor->SeekBefore(target);
+    EXPECT_EQ(at(), first == all.begin() ? Version() : *(first - 1));
+    // A few steps from there, to and fro.
+    auto here = first == all.begin() ? all.end() : first - 1;
+    for (int step = 0; step < 4 && here != all.end(); ++step) {
+      if (random_.OneIn(2)) {
+        cursor->Next();
+        ++here;
+      } else {
+        cursor->Prev();
+        here = here == all.begin() ? all.end() : here - 1;
+      }
+      EXPECT_EQ(at(), here == all.end() ? Version() : *here);
+    }
+    if (HasFailure()) return;
+  }
+}
+
+// ---- Sweeps
+
+TEST_P(LastLevelTest, ASweepTakesWhatNobodySeesAnyMore) {
+  level_.Fill(level_.Draw(&random_, 3000, 500, 4));
+  std::map<std::string, std::vector<Version>> by_key;
+  for (const Version& version : level_.in_last_level()) by_key[version.key].push_back(version);
+  const std::string from = NumberedKey(100), to = NumberedKey(300);
+  const Slice begin(from), end(to);
+  const uint64_t snapshot = 1500;
+  struct Range {
+    const Slice* begin;
+    const Slice* end;
+    std::vector<uint64_t> snapshots;
+  };
+  for (const Range& range : {Range{&begin, &end, {snapshot}}, Range{&begin, nullptr, {snapshot}}, Range{nullptr, &end, {}},
+                             Range{nullptr, nullptr, {}}, Range{nullptr, nullptr, {}}}) {
+    LevelCase::Outcome expected;
+    for (auto& [key, versions] : by_key) {
+      const bool inside = (range.begin == nullptr || key >= from) && (range.end == nullptr || key < to);
+      const std::vector<Version> stay =
+          inside && !versions.empty() ? SeenOf(InEntryOrder(versions), range.snapshots, true) : versions;
+      std::set<uint64_t> staying;
+      for (const Version& version : stay) staying.insert(version.sequence);
+      for (const Version& version : versions) {
+        if (!staying.contains(version.sequence)) expected.dead.insert(version.sequence);
+      }
+      versions = stay;
+      expected.last_level.insert(expected.last_level.end(), stay.begin(), stay.end());
+    }
+    MergeStats stats;
+    ASSERT_OK(level_.Sweep(range.snapshots, range.begin, range.end, &stats));
+    level_.ExpectMerged(expected);
+    EXPECT_EQ(stats.unlinked, expected.dead.size());
+    EXPECT_EQ(stats.merged + stats.dropped, 0u);
+    if (HasFailure()) return;
+  }
+}
+
+// ---- Readers
+
+// At each fence, another thread reads all keys at all snapshots.
+TEST_P(LastLevelTest, ReadersFindTheSameAtEveryFence) {
+  class ReadAtFences final : public PersistObserver {
+   public:
+    ReadAtFences(RegionSet* regions, std::function<testing::AssertionResult()> read) : read_(std::move(read)), regions_(regions) {
+      regions->persistence()->SetObserver(this);
+    }
+    ~ReadAtFences() override { regions_->persistence()->SetObserver(nullptr); }
+    void OnFlush(const void*, size_t) override {}
+    void OnDrain() override {
+      ++fences;
+      if (!result) return;
+      std::thread([this] { result = read_(); }).join();  // the merge is inside an epoch guard
+    }
+    uint64_t fences = 0;
+    testing::AssertionResult result = testing::AssertionSuccess();
+
+   private:
+    const std::function<testing::AssertionResult()> read_;
+    RegionSet* const regions_;
+  };
+  const std::vector<std::string> keys = Keys(60);
+  level_.Fill(level_.Draw(&random_, 300, 60, 4));
+  for (int round = 0; round < 4; ++round) {
+    level_.AddTable(level_.Draw(&random_, 80, 60, 3));
+    std::vector<uint64_t> snapshots = {level_.NextSequence()};
+    level_.AddTable(level_.Draw(&random_, 80, 60, 2));
+    // A snapshot that is made after the filter sees the newest versions.
+    const std::vector<uint64_t> readers = {snapshots[0], level_.NextSequence(), kMaxSequence};
+    const LevelCase::Outcome expected = level_.Expected(snapshots);
+    {
+      ReadAtFences observer(store().regions(), [&] { return level_.ReadsAreRight(keys, readers); });
+      ASSERT_OK(level_.Run(snapshots, nullptr, nullptr, 1));
+      EXPECT_GE(observer.fences, 2u);
+      ASSERT_TRUE(observer.result);
+    }
+    level_.ExpectMerged(expected);
+    level_.Forget(expected);
+  }
+}
+
+// ---- Jobs that are cut short
+
+// With a power cut at each of the fences, and others in what comes after: until the job is done, readers find the newest
+// versions, and then the outcome is that of an undisturbed merge.
+TEST_P(LastLevelTest, PowerCutAtEveryFenceOfAMerge) {
+  const std::vector<std::string> keys = Keys(150);
+  level_.Fill(level_.Draw(&random_, 250, 150, 8));
+  level_.AddTable(level_.Draw(&random_, 150, 150, 2));
+  level_.AddTable(level_.Draw(&random_, 150, 150, 2));
+  const LevelCase::Outcome expected = level_.Expected({});
+  const RegionImage before(store().regions());
+  bool is_there = true;
+  uint64_t fence = 0;
+  for (; is_there; ++fence) {
+    for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
+      SCOPED_TRACE("fence " + std::to_string(fence) + ", luck " + std::to_string(static_cast<int>(luck)));
+      before.Restore(store().regions());
+      ASSERT_OK(level_.TryRestart());
+      is_there = false;
+      for (int life = 0; life == 0 || level_.running(); ++life) {
+        PowerCut cut(store().regions(), life == 0 ? fence : life < 4 ? random_.Uniform(12) : PowerCut::kNever);
+        try {
+          ASSERT_OK(level_.Run({}, nullptr, nullptr, 1));
+        } catch (const PowerCut::Failed&) {
+          is_there |= life == 0;
+          cut.Lose(luck, &random_);
+          ASSERT_OK(level_.TryRestart());
+          ASSERT_TRUE(level_.ReadsAreRight(keys, {kMaxSequence}));
+        }
+      }
+      level_.ExpectMerged(expected);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GE(fence, 3u);
+}
+
+// A sweep that is cut short is made up for by a merge of no tables.
+TEST_P(LastLevelTest, PowerCutAtEveryFenceOfASweep) {
+  const std::vector<std::string> keys = Keys(100);
+  level_.Fill(level_.Draw(&random_, 400, 100, 4));
+  const RegionImage before(store().regions());
+  const auto is_right = [&] { return level_.ReadsAreRight(keys, {kMaxSequence}); };
+  bool is_there = true;
+  uint64_t fence = 0;
+  for (; is_there; ++fence) {
+    for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
+      SCOPED_TRACE("fence " + std::to_string(fence) + ", luck " + std::to_string(static_cast<int>(luck)));
+      before.Restore(store().regions());
+      ASSERT_OK(level_.TryRestart());
+      MergeStats stats;
+      {
+        PowerCut cut(store().regions(), fence);
+        try {
+          ASSERT_OK(level_.Sweep({}, nullptr, nullptr, &stats));
+          is_there = false;
+        } catch (const PowerCut::Failed&) {
+          cut.Lose(luck, &random_);
+        }
+      }
+      if (is_there) {
+        ASSERT_OK(level_.TryRestart());
+        ASSERT_TRUE(is_right());
+        ASSERT_OK(level_.Run({}));
+      }
+      ASSERT_TRUE(is_right());
+      // Nothing that is in the level is marked; what a second sweep leaves has one version of each key.
+      for (const Version& version : level_.Forward()) ASSERT_FALSE(store().IsDead(version.sequence));
+      ASSERT_OK(level_.Sweep({}, nullptr, nullptr, &stats));
+      for (const Version& version : level_.Forward()) {
+        ASSERT_FALSE(version.tombstone);
+        ASSERT_EQ(level_.ExpectedRead(version.key, kMaxSequence), version.sequence);
+      }
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GE(fence, 2u);
+}
+
+TEST_P(LastLevelTest, StoppedAndResumed) {
+  const size_t count = 20'000 / kSlowdown;
+  level_.Fill(level_.Draw(&random_, count, count, 8));
+  level_.AddTable(level_.Draw(&random_, count, 2 * count, 4));
+  const LevelCase::Outcome expected = level_.Expected({});
+  const std::atomic<bool> stop{true};
+  ASSERT_CODE(level_.Run({}, nullptr, &stop), kAborted);
+  EXPECT_TRUE(level_.running());
+  level_.Restart();
+  EXPECT_TRUE(level_.ReadsAreRight({NumberedKey(1), NumberedKey(2), NumberedKey(3)}, {kMaxSequence}));
+  ASSERT_OK(level_.Run({}));
+  level_.ExpectMerged(expected);
+}
+
+TEST_P(LastLevelTest, ACloseStoresNothingThatAnOpenMissesOrMistrusts) {
+  for (int round = 0; round < 4; ++round) {
+    level_.AddTable(level_.Draw(&random_, 800, 1000, 4));
+    level_.Merge({});
+    ASSERT_OK(level_.Close());
+    level_.Restart();
+    const std::vector<Version> there = level_.Forward();
+    EXPECT_TRUE(there == level_.in_last_level());
+    EXPECT_FALSE(level_.level().Describe().empty());
+    EXPECT_LT(level_.level().DramBytes(), uint64_t{1} << 24);
+  }
+}
+
+}  // namespace
+}  // namespace braiddb::test

@@ -1,0 +1,169 @@
+// Test support: a last level of either kind, behind its interface, and tables to merge into it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "compaction/last_level.h"
+#include "tests/support/merge_inputs.h"
+
+namespace braiddb::test {
+
+struct LevelShape {
+  L1Kind kind;
+  uint32_t regions;
+};
+inline void PrintTo(const LevelShape& shape, std::ostream* out) {
+  *out << (shape.kind == L1Kind::kNvTree ? "NvTree" : "BraidedSkipList") << shape.regions
+       << (shape.regions == 1 ? "Region" : "Regions");
+}
+
+class LevelCase : public MergeInputs {
+ public:
+  explicit LevelCase(const LevelShape& shape) : LevelCase(std::make_unique<EntryStore>(shape.regions), shape) {}
+
+  EntryStore& store() { return *store_; }
+  const LastLevel& level() const { return *level_; }
+
+  // As after a crash that loses nothing but DRAM. Regions stay mapped, so that the tables do.
+  void Restart() { ASSERT_OK(TryRestart()); }
+  Status TryRestart() {
+    level_.reset();
+    epochs_ = std::make_unique<EpochManager>();
+    return LastLevel::Open(options_, Parts(), running_ ? job_ : 0, &level_);
+  }
+  Status Close() { return level_->Close(); }
+
+  // ---- Jobs. One that does not end well is running until it is given again and does.
+
+  Status Run(const std::vector<uint64_t>& snapshots, MergeStats* stats = nullptr, const std::atomic<bool>* stop = nullptr,
+             uint32_t threads = 2) {
+    MergeStats ignored;
+    const VersionFilter filter(snapshots);
+    running_ = true;
+    const Status status = level_->Merge(Job(&filter, stop, threads), tables(), stats != nullptr ? stats : &ignored);
+    if (status.ok()) EndJob();
+    return status;
+  }
+  Status Sweep(const std::vector<uint64_t>& snapshots, const Slice* begin, const Slice* end, MergeStats* stats) {
+    const VersionFilter filter(snapshots);
+    running_ = true;
+    const Status status = level_->Sweep(Job(&filter, nullptr, 1), begin, end, stats);
+    if (status.ok()) EndJob();
+    return status;
+  }
+  // Merges, and checks what comes of it.
+  void Merge(const std::vector<uint64_t>& snapshots, uint32_t threads = 2) {
+    const Outcome expected = Expected(snapshots);
+    MergeStats stats;
+    ASSERT_OK(Run(snapshots, &stats, nullptr, threads));
+    ExpectMerged(expected);
+    EXPECT_EQ(stats.merged, expected.merged);
+    EXPECT_EQ(stats.dropped, expected.dropped);
+    EXPECT_EQ(stats.unlinked, expected.unlinked);
+    Forget(expected);
+  }
+  // Puts these into the level, all of them but tombstones that hide nothing.
+  void Fill(const std::vector<Version>& versions) {
+    AddTable(versions);
+    std::vector<uint64_t> everything;
+    for (const Version& version : in_tables()) everything.push_back(version.sequence);
+    Merge(everything);
+  }
+
+  // ---- Looking
+
+  std::vector<Version> Forward() const {
+    std::vector<Version> versions;
+    const auto cursor = level_->View()->NewCursor();
+    for (cursor->SeekToFirst(); cursor->entry() != nullptr; cursor->Next()) versions.push_back(VersionOf(cursor->entry()));
+    return versions;
+  }
+  std::vector<Version> Backward() const {
+    std::vector<Version> versions;
+    const auto cursor = level_->View()->NewCursor();
+    for (cursor->SeekToLast(); cursor->entry() != nullptr; cursor->Prev()) versions.push_back(VersionOf(cursor->entry()));
+    std::reverse(versions.begin(), versions.end());
+    return versions;
+  }
+  Version VersionOf(const LogEntry* entry) const { return store_->VersionAt(store_->regions()->Find(entry)); }
+
+  void ExpectMerged(const Outcome& outcome) {
+    const std::vector<Version> forward = Forward();
+    EXPECT_TRUE(forward == outcome.last_level) << Difference(outcome.last_level, forward);
+    EXPECT_EQ(Backward(), forward);
+    for (const uint64_t sequence : outcome.dead) EXPECT_TRUE(store_->IsDead(sequence)) << sequence;
+    for (const Version& version : outcome.last_level) EXPECT_FALSE(store_->IsDead(version.sequence)) << version.sequence;
+  }
+
+  // What a reader at this sequence number finds, in the tables and the level together: a number, or nothing.
+  std::optional<uint64_t> Read(const std::string& key, uint64_t sequence) const {
+    const SearchKey target(store_->order(), key, sequence);
+    const auto guard = epochs_->Enter();
+    const LogEntry* entry = nullptr;
+    LookupTrace trace;
+    for (size_t i = tables().size(); i-- > 0 && entry == nullptr;) entry = tables()[i]->list.Find(target, &trace);
+    if (entry == nullptr) entry = level_->View()->Find(target, &trace);
+    if (entry == nullptr || entry->type() == EntryType::kDelete) return std::nullopt;
+    return entry->sequence();
+  }
+  // … and what it should find.
+  std::optional<uint64_t> ExpectedRead(const std::string& key, uint64_t sequence) const {
+    const Version* newest = nullptr;
+    for (const auto* versions : {&in_last_level(), &in_tables()}) {
+      for (const Version& version : *versions) {
+        if (version.key != key || version.sequence > sequence) continue;
+        if (newest == nullptr || version.sequence > newest->sequence) newest = &version;
+      }
+    }
+    if (newest == nullptr || newest->tombstone) return std::nullopt;
+    return newest->sequence;
+  }
+  testing::AssertionResult ReadsAreRight(const std::vector<std::string>& keys, const std::vector<uint64_t>& sequences) const {
+    for (const uint64_t sequence : sequences) {
+      for (const std::string& key : keys) {
+        const auto found = Read(key, sequence), expected = ExpectedRead(key, sequence);
+        if (found == expected) continue;
+        return testing::AssertionFailure() << Printable(key) << " at " << sequence << ": found " << found.value_or(0)
+                                           << ", expected " << expected.value_or(0);
+      }
+    }
+    return testing::AssertionSuccess();
+  }
+
+  bool running() const { return running_; }
+
+ private:
+  LevelCase(std::unique_ptr<EntryStore> store, const LevelShape& shape) : MergeInputs(store.get()), store_(std::move(store)) {
+    options_.l1 = shape.kind;
+    options_.nv_leaf_size = 512;
+    options_.l1_index_size = 1 << 16;
+    options_.recovery_threads = 2;
+    EXPECT_OK(LastLevel::Create(options_, store_->regions(), store_->segments()));
+    EXPECT_OK(TryRestart());
+  }
+  LastLevel::Parts Parts() { return {store_->regions(), store_->segments(), epochs_.get(), &store_->order()}; }
+  MergeJob Job(const VersionFilter* filter, const std::atomic<bool>* stop, uint32_t threads) const {
+    return {job_, in_last_level().size(), filter, threads, stop, nullptr};
+  }
+  void EndJob() {
+    running_ = false;
+    ++job_;
+    level_->Refresh(in_last_level().size() + in_tables().size());
+  }
+
+  const std::unique_ptr<EntryStore> store_;
+  Options options_;
+  std::unique_ptr<EpochManager> epochs_;
+  std::unique_ptr<LastLevel> level_;
+  uint64_t job_ = 1;
+  bool running_ = false;
+};
+
+}  // namespace braiddb::test
