@@ -44,6 +44,6 @@ foreach(line IN LISTS mutant_lines)
     list(APPEND labels ci)
   endif()
   add_test(NAME mutant.${mutant} COMMAND crash_test --mutant ${mutant} --expect-violation
-    --seed 1 --databases 10 --images-per-database 400 --ops 150 --lives-one-in 8 --images-per-life 9)
+    --seed 1 --databases 30 --images-per-database 400 --ops 150 --lives-one-in 8 --images-per-life 9)
   set_tests_properties(mutant.${mutant} PROPERTIES LABELS "${labels}" TIMEOUT 900)
 endforeach()
