@@ -271,7 +271,7 @@ class NvMerger {
     }
     for (const Version& version : versions_) {
       if (version.keep != version.in_tree) changes_.push_back({{version.prefix, version.pointer.raw()}, version.in_tree});
-      if (version.in_table && version.keep && !version.in_tree) ++stats_->merged;
+      if (version.in_table && version.keep) ++stats_->merged;  // also what a run that was cut short has added
       if (version.in_table && !version.keep && !version.in_tree) ++stats_->dropped;
       if (version.in_tree && !version.keep) ++stats_->unlinked;
     }

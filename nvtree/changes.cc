@@ -11,7 +11,8 @@ namespace {
 // Of a leaf's elements, what new leaves are filled with at most, unless keys arrive in order.
 constexpr uint32_t Fill(uint32_t capacity) { return capacity * 2 / 3; }
 constexpr uint32_t OrderedFill(uint32_t capacity) { return capacity * 15 / 16; }
-// At most so many elements as a leaf and its right sibling have together become one leaf.
+// At most so many elements as a leaf and its right sibling have together become one leaf; any number that it has room for, if
+// nothing is left of the leaf itself.
 constexpr uint32_t MergeFill(uint32_t capacity) { return capacity * 3 / 4; }
 // The most changes that are made at once; what is behind them waits for the new leaves.
 constexpr size_t kMostChanges = 1 << 16;
@@ -60,7 +61,8 @@ Status NvTree::Apply(std::span<const LeafChange> changes) try {
     size_t applied = 0;
     Status status = ApplyToOneLeaf(changes, &applied);
     if (status.IsNoSpace()) {
-      parts_.epochs->Reclaim();  // leaves that wait for their readers are space
+      parts_.epochs->Synchronize();  // leaves that wait for their readers are space
+      parts_.epochs->Reclaim();
       status = ApplyToOneLeaf(changes, &applied);
     }
     if (!status.ok()) return status;
@@ -154,7 +156,8 @@ Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, s
   if (step.elements.size() <= capacity / 2) {
     const auto neighbors = inner_.Neighbors(at, 2);
     if (neighbors.size() == 2 && right_latch.TryLock(LatchOf(neighbors[1].leaf), LatchOf(range.leaf)) &&
-        step.elements.size() + At(neighbors[1].leaf)->count() <= MergeFill(capacity) && IsValid(neighbors[1].leaf)) {
+        step.elements.size() + At(neighbors[1].leaf)->count() <= (step.elements.empty() ? capacity : MergeFill(capacity)) &&
+        IsValid(neighbors[1].leaf)) {
       if (neighbors[1].leaf != step.next) return Fail(Status::Corruption("a link of the NV-Tree was changed by someone else"));
       step.old.push_back(step.next);
       step.next = LinkTarget(LoadAcquire(&At(step.next)->next));

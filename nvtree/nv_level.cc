@@ -1,6 +1,7 @@
 #include "nvtree/nv_level.h"
 
 #include "nvtree/nv_cursor.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 namespace {
@@ -79,10 +80,14 @@ const LogEntry* NvLevel::Find(const SearchKey& target, LookupTrace* trace) const
       trace->met_dead = true;
     } else if (newest == nullptr || entry->sequence() > newest->sequence()) {
       newest = entry;
+      BRAIDDB_SYNC_POINT("NvLevel::Find:Visited");
     }
     return false;
   };
   tree_->VisitKey(target, visit, count);
+  // Versions come in no order. An older one may have been visited before a merge marked it, and then the tombstone that hides it
+  // after that: so the mark is looked at once more. What a registered snapshot sees is never marked.
+  if (newest != nullptr && trace->met_dead && newest->is_dead()) newest = nullptr;
   trace->Account(*regions.persistence(), local, remote);
   return newest;
 }

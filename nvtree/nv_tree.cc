@@ -20,6 +20,9 @@ int CompareKeys(const KeyOrder& order, const SearchKey& a, const SearchKey& b) {
   return a.sequence > b.sequence ? -1 : 1;
 }
 
+// With more than one leaf in so many empty, the next open rebuilds.
+constexpr size_t kEmptyShare = 16;
+
 uint64_t TreeIdOf(uint64_t database_id) { return Mix64(database_id ^ NvTreeRoot::kMagic); }
 
 }  // namespace
@@ -86,7 +89,12 @@ Status NvTree::Open(const NvTreeParts& parts, uint32_t threads, bool verify, std
 Status NvTree::Close() try {
   std::lock_guard lock(structure_mutex_);
   if (failed_.load(std::memory_order_relaxed)) return Failure();
-  Status status = WriteImage(parts_.regions, parts_.segments, root_->tree_id, inner_.Children(), &image_segment_);
+  // Empty leaves are taken out by a rebuild, which an image would prevent.
+  uint64_t empty = 0;
+  const std::vector<InnerNodes::Child> children = inner_.Children();
+  for (const InnerNodes::Child& child : children) empty += At(child.leaf)->count() == 0;
+  if (empty > children.size() / kEmptyShare + 1) return Status::OK();
+  Status status = WriteImage(parts_.regions, parts_.segments, root_->tree_id, children, &image_segment_);
   if (status.IsNoSpace()) return Status::OK();
   if (!status.ok()) return Fail(status);
   StoreRelease(&root_->image, MakeLink(ImageOwner(*root_), image_segment_->ptr(0)));

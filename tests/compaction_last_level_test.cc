@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <utility>
 
 #include "tests/support/level_case.h"
 #include "tests/support/power_cut.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -271,6 +273,47 @@ TEST_P(LastLevelTest, ReadersFindTheSameAtEveryFence) {
     }
     level_.ExpectMerged(expected);
     level_.Forget(expected);
+  }
+}
+
+// A version that was visited before a merge marked it, and what hides it after that.
+TEST_P(LastLevelTest, AMergeBetweenTwoVisitsOfOneSearch) {
+  level_.Fill({{"j"}, {"l"}});
+  level_.AddTable({{"k", 3}, {"k", 4, true}});
+  level_.Merge({3});
+  level_.AddTable({{"k", 5}});
+  bool merged = false;
+  SyncPoints::Instance().SetCallback("NvLevel::Find:Visited", [&](void*) {
+    if (std::exchange(merged, true)) return;
+    std::thread([&] { EXPECT_OK(level_.Run({4}, nullptr, nullptr, 1)); }).join();
+  });
+  SyncPoints::Instance().Enable();
+  EXPECT_EQ(level_.Read("k", 4), std::nullopt);
+  SyncPoints::Instance().Clear();
+  if (GetParam().kind == L1Kind::kNvTree) {
+    EXPECT_TRUE(merged);
+    EXPECT_TRUE(store().IsDead(3));
+    EXPECT_TRUE(store().IsDead(4));
+  }
+}
+
+// Keys that came in order fill leaves; all of them go again, from the left.
+TEST_P(LastLevelTest, EmptiedLeavesGo) {
+  constexpr uint64_t kKeys = 3000;
+  std::vector<Version> puts, tombstones;
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    puts.push_back({NumberedKey(i), 0, false, 0, 1});
+    tombstones.push_back({NumberedKey(i), 0, true, 0, 1});
+  }
+  level_.AddTable(puts);
+  level_.Merge({});
+  level_.AddTable(tombstones);
+  level_.Merge({});
+  EXPECT_TRUE(level_.Forward().empty());
+  ASSERT_OK(level_.Close());
+  level_.Restart();
+  if (GetParam().kind == L1Kind::kNvTree) {
+    EXPECT_TRUE(level_.level().Describe().starts_with("NV-Tree, leaves of 512 bytes: 1, ")) << level_.level().Describe();
   }
 }
 
