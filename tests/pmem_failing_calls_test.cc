@@ -199,18 +199,22 @@ TEST_F(FailingCallsTest, AnImageIsWholeOrAnError) {
                    }});
 }
 
+// A lock that is refused once may have been about to end; one that is refused for long is held.
 TEST_F(FailingCallsTest, WhatIsInUseIsBusy) {
   Create();
-  FailingCalls::Arm(0, EWOULDBLOCK, 1, "flock");
-  std::unique_ptr<RegionSet> set;
-  EXPECT_TRUE(RegionSet::Open(options_, &set).IsBusy());
-  FailingCalls::Arm(0, EWOULDBLOCK, 1, "flock");
-  std::unique_ptr<RegionImage> image;
-  EXPECT_TRUE(RegionImage::Map(
-                  RegionPath(0), [](auto&, auto&) {}, &image)
-                  .IsBusy());
-  FailingCalls::Arm(0, EWOULDBLOCK, 1, "pmemobj_open");  // PMDK locks the parts as well
-  EXPECT_TRUE(RegionSet::Open(options_, &set).IsBusy());
+  const auto ignore = [](const std::string&, const std::string&) {};
+  for (const bool for_long : {false, true}) {
+    const int64_t times = for_long ? FailingCalls::kForEver : 1;
+    for (const char* call : {"flock", "pmemobj_open"}) {  // PMDK locks the parts as well
+      std::unique_ptr<RegionSet> set;
+      FailingCalls::Arm(0, EWOULDBLOCK, times, call);
+      EXPECT_EQ(RegionSet::Open(options_, &set).IsBusy(), for_long) << call;
+      EXPECT_EQ(set == nullptr, for_long);
+    }
+    std::unique_ptr<RegionImage> image;
+    FailingCalls::Arm(0, EWOULDBLOCK, times, "flock");
+    EXPECT_EQ(RegionImage::Map(RegionPath(0), ignore, &image).IsBusy(), for_long);
+  }
   FailingCalls::Stop();
 }
 
