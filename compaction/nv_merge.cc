@@ -17,6 +17,8 @@ namespace {
 constexpr size_t kLanes = 16;
 // A leaf to which so many entries of a chunk belong is copied; for fewer each key is looked up.
 constexpr size_t kCopyFrom = 8;
+// A sweep fetches entries so far ahead.
+constexpr std::ptrdiff_t kAhead = 8;
 // A sweep applies its changes in batches of about so many.
 constexpr size_t kSweepChanges = kCrashTest ? 16 : 2048;
 
@@ -103,13 +105,19 @@ class ChunkReader {
 // Decides key by key what stays, and makes it so batch by batch. One for each thread.
 class NvMerger {
  public:
-  NvMerger(const NvMergeContext& context, MergeStats* stats)
-      : context_(context), tree_(*context.level->tree()), keys_(context.level->keys()), stats_(stats) {}
+  NvMerger(const LastLevel::Parts& parts, const NvLevel& level, const VersionFilter& filter, MergeStats* stats)
+      : regions_(*parts.regions),
+        segments_(*parts.segments),
+        order_(*parts.order),
+        tree_(*level.tree()),
+        keys_(level.keys()),
+        filter_(filter),
+        stats_(stats) {}
 
   // `items`: in entry order, all versions of each key that the tables have.
   Status MergeItems(const std::vector<Item>& items) {
     for (size_t begin = 0; begin < items.size();) begin = JoinLeaf(items, begin);
-    if (context_.regions->damage_seen()) return RegionSet::DamagedList();
+    if (regions_.damage_seen()) return RegionSet::DamagedList();
     return Commit();
   }
 
@@ -147,7 +155,7 @@ class NvMerger {
 
   // All marks of this thread are durable.
   Status Finish() {
-    Persistence* const persistence = context_.regions->persistence();
+    Persistence* const persistence = regions_.persistence();
     if (BRAIDDB_MUTANT("nv-marks-not-fenced")) return Status::OK();
     return persistence->Drain() ? Status::OK() : persistence->error();
   }
@@ -162,7 +170,7 @@ class NvMerger {
     bool keep;
   };
 
-  bool SameKey(Slice a, Slice b) const { return context_.order->Compare(a, b) == 0; }
+  bool SameKey(Slice a, Slice b) const { return order_.Compare(a, b) == 0; }
 
   SearchKey NewestOf(const Item& item) const { return SearchKey(item.prefix, item.entry->key(), kMaxSequence); }
 
@@ -171,7 +179,7 @@ class NvMerger {
     if (range.is_last) return items.size();
     const auto in_leaf = [&](const Item& item) {
       if (item.prefix != range.high.prefix || range.high.rest == nullptr) return item.prefix < range.high.prefix;
-      return CompareToSeparator(*context_.order, NewestOf(item), range.high) < 0;
+      return CompareToSeparator(order_, NewestOf(item), range.high) < 0;
     };
     const auto end = std::partition_point(items.begin() + static_cast<std::ptrdiff_t>(begin) + 1, items.end(), in_leaf);
     return static_cast<size_t>(end - items.begin());
@@ -252,11 +260,11 @@ class NvMerger {
     versions_.push_back({entry, pointer, element.key, true, false, true});
   }
 
-  // M1, and the changes for M2.
+  // M1, and the changes for M3.
   void DecideKey() {
     std::sort(versions_.begin(), versions_.end(),
               [](const Version& a, const Version& b) { return a.entry->sequence() > b.entry->sequence(); });
-    context_.filter->Decide(&versions_);
+    filter_.Decide(&versions_);
     // Marked by an earlier run: nobody sees it, whatever snapshots there are by now.
     for (Version& version : versions_) version.keep = version.keep && !version.entry->is_dead();
     // The oldest first: who sees the mark of a version also sees those of the versions that it hid.
@@ -278,18 +286,22 @@ class NvMerger {
   }
 
   void MarkDead(PmPtr pointer) {
-    auto* const entry = context_.regions->Resolve<LogEntry>(pointer);
+    auto* const entry = regions_.Resolve<LogEntry>(pointer);
     const uint64_t word = LoadRelaxed(&entry->next[0]);
     if ((word & LogEntry::kDeadBit) == 0) {
       StoreRelease(&entry->next[0], word | LogEntry::kDeadBit);
-      if (Segment* segment = context_.segments->Find(pointer)) segment->dead_entries.fetch_add(1, std::memory_order_relaxed);
+      if (Segment* segment = segments_.Find(pointer)) segment->dead_entries.fetch_add(1, std::memory_order_relaxed);
     }
-    if (!BRAIDDB_MUTANT("nv-mark-not-flushed")) context_.regions->persistence()->Flush(&entry->next[0], sizeof(uint64_t));
+    if (!BRAIDDB_MUTANT("nv-mark-not-flushed")) regions_.persistence()->Flush(&entry->next[0], sizeof(uint64_t));
     ++stats_->flushed_lines;
   }
-  const NvMergeContext& context_;
+
+  const RegionSet& regions_;
+  const SegmentAllocator& segments_;
+  const KeyOrder& order_;
   NvTree& tree_;
   const EntryKeys& keys_;
+  const VersionFilter& filter_;
   MergeStats* const stats_;
   std::vector<Version> versions_;  // of one key
   std::vector<LeafChange> changes_;
@@ -307,11 +319,11 @@ void Add(const MergeStats& part, MergeStats* sum) {
 // The chunks of a merge, shared by its threads.
 class MergeRun {
  public:
-  MergeRun(const NvMergeContext& context, const MergePlan& plan, MergeStats* stats)
-      : context_(context), plan_(plan), stats_(stats) {}
+  MergeRun(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job, const MergePlan& plan, MergeStats* stats)
+      : parts_(parts), level_(level), job_(job), plan_(plan), stats_(stats) {}
 
   Status Run() {
-    const auto threads = std::min<size_t>(std::max(1u, context_.threads), std::max<size_t>(1, plan_.chunks() / 4));
+    const auto threads = std::min<size_t>(std::max(1u, job_.threads), std::max<size_t>(1, plan_.chunks() / 4));
     RunParallel(static_cast<uint32_t>(threads), [this](uint32_t) { Work(); });
     return status_;
   }
@@ -321,7 +333,7 @@ class MergeRun {
     MergeStats stats;
     Status status;
     {
-      NvMerger merger(context_, &stats);
+      NvMerger merger(parts_, level_, *job_.filter, &stats);
       status = MergeChunks(&merger);
       if (status.ok()) status = merger.Finish();
     }
@@ -333,20 +345,22 @@ class MergeRun {
   }
 
   Status MergeChunks(NvMerger* merger) {
-    ChunkReader reader(context_.regions, context_.order);
+    ChunkReader reader(parts_.regions, parts_.order);
     std::vector<Item> items;
     for (size_t chunk = next_++; chunk < plan_.chunks(); chunk = next_++) {
       if (failed_.load(std::memory_order_relaxed)) return Status::OK();
-      if (context_.stop != nullptr && context_.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
+      if (job_.stop != nullptr && job_.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
       if (!reader.Read(plan_.pieces(chunk), &items)) return RegionSet::DamagedList();
       Status status = merger->MergeItems(items);
       if (!status.ok()) return status;
-      if (context_.settled != nullptr) context_.settled->fetch_add(items.size(), std::memory_order_relaxed);
+      if (job_.settled != nullptr) job_.settled->fetch_add(items.size(), std::memory_order_relaxed);
     }
     return Status::OK();
   }
 
-  const NvMergeContext& context_;
+  const LastLevel::Parts& parts_;
+  const NvLevel& level_;
+  const MergeJob& job_;
   const MergePlan& plan_;
   std::atomic<size_t> next_{0};
   std::atomic<bool> failed_{false};
@@ -357,35 +371,39 @@ class MergeRun {
 
 }  // namespace
 
-Status RunNvMerge(const NvMergeContext& context, const std::vector<const PmTable*>& tables, MergeStats* stats) {
-  const MergePlan plan(tables, context.regions, context.order, PmPtr());
-  if (context.regions->damage_seen()) return RegionSet::DamagedList();
-  const uint64_t lines = context.level->tree()->flushed_lines();
-  Status status = MergeRun(context, plan, stats).Run();
-  stats->flushed_lines += context.level->tree()->flushed_lines() - lines;
+Status RunNvMerge(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job,
+                  const std::vector<const PmTable*>& tables, MergeStats* stats) {
+  const MergePlan plan(tables, parts.regions, parts.order, PmPtr());
+  if (parts.regions->damage_seen()) return RegionSet::DamagedList();
+  const uint64_t lines = level.tree()->flushed_lines();
+  Status status = MergeRun(parts, level, job, plan, stats).Run();
+  stats->flushed_lines += level.tree()->flushed_lines() - lines;
   return status;
 }
 
-Status SweepNvTree(const NvMergeContext& context, const Slice* begin, const Slice* end, MergeStats* stats) {
-  const uint64_t lines = context.level->tree()->flushed_lines();
-  NvMerger merger(context, stats);
-  NvCursor cursor(context.level->tree());
+Status SweepNvTree(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job, const Slice* begin, const Slice* end,
+                   MergeStats* stats) {
+  const uint64_t lines = level.tree()->flushed_lines();
+  NvMerger merger(parts, level, *job.filter, stats);
+  NvCursor cursor(level.tree());
   if (begin != nullptr) {
-    cursor.Seek(SearchKey(*context.order, *begin, kMaxSequence));
+    cursor.Seek(SearchKey(*parts.order, *begin, kMaxSequence));
   } else {
     cursor.SeekToFirst();
   }
   Status status;
   for (; status.ok() && cursor.element() != nullptr; cursor.Next()) {
-    const LogEntry* const entry = context.level->keys().EntryOf(*cursor.element());
-    if (entry != nullptr && end != nullptr && context.order->Compare(entry->key(), *end) >= 0) break;
-    if (context.stop != nullptr && context.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
-    status = merger.SweepVersion(*cursor.element());
+    const Element* const element = cursor.element();
+    if (cursor.end() - element > kAhead) level.keys().Prefetch(element[kAhead]);
+    const LogEntry* const entry = level.keys().EntryOf(*element);
+    if (entry != nullptr && end != nullptr && parts.order->Compare(entry->key(), *end) >= 0) break;
+    if (job.stop != nullptr && job.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
+    status = merger.SweepVersion(*element);
   }
   if (status.ok()) status = merger.EndSweepOfKey();
   if (status.ok()) status = merger.Commit();
   if (status.ok()) status = merger.Finish();
-  stats->flushed_lines += context.level->tree()->flushed_lines() - lines;
+  stats->flushed_lines += level.tree()->flushed_lines() - lines;
   return status;
 }
 

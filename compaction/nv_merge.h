@@ -2,30 +2,15 @@
 // of chunks and pieces is that of zipper compaction).
 #pragma once
 
-#include <atomic>
-#include <cstdint>
 #include <vector>
 
 #include "braiddb/status.h"
+#include "compaction/last_level.h"
 #include "compaction/merge_stats.h"
-#include "compaction/version_filter.h"
 #include "lsm/pm_table.h"
 #include "nvtree/nv_level.h"
-#include "pmem/segment_allocator.h"
 
 namespace braiddb {
-
-// What a merge works with; all of it outlives the run.
-struct NvMergeContext {
-  RegionSet* regions;
-  const KeyOrder* order;
-  const SegmentAllocator* segments;
-  const NvLevel* level;
-  const VersionFilter* filter;
-  uint32_t threads;                // that merge, this one included, each its own chunks
-  const std::atomic<bool>* stop;   // ends the run between two chunks; may be null
-  std::atomic<uint64_t>* settled;  // counts entries of the tables that were merged or dropped; may be null
-};
 
 // GOAL   Every entry of `tables` that somebody can see is in the tree; what nobody can see is not, and is marked dead.
 // STEPS  For each chunk of keys, all its entries in all tables are collected and sorted, and joined with what the leaves have:
@@ -42,10 +27,12 @@ struct NvMergeContext {
 // COST   Per leaf two fences, and the lines of its new elements; per dead entry one line; one fence per chunk with tombstones.
 //
 // Aborted if stopped.
-Status RunNvMerge(const NvMergeContext& context, const std::vector<const PmTable*>& tables, MergeStats* stats);
+Status RunNvMerge(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job,
+                  const std::vector<const PmTable*>& tables, MergeStats* stats);
 
 // Takes what nobody can see out of the tree, in [begin, end) of user keys (null: unbounded), and what a run that a crash cut
 // short has marked there.
-Status SweepNvTree(const NvMergeContext& context, const Slice* begin, const Slice* end, MergeStats* stats);
+Status SweepNvTree(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job, const Slice* begin, const Slice* end,
+                   MergeStats* stats);
 
 }  // namespace braiddb

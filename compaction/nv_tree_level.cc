@@ -12,18 +12,13 @@ Status NvTreeLevel::Open(const Options& options, const Parts& parts, std::unique
   return status;
 }
 
-NvMergeContext NvTreeLevel::ContextFor(const MergeJob& job) const {
-  return {parts_.regions, parts_.order, parts_.segments, level_.get(), job.filter, job.threads, job.stop, job.settled};
-}
-
 Status NvTreeLevel::Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) {
-  const NvMergeContext context = ContextFor(job);
   // What a sweep has marked dead is in the tree until it is swept again.
-  return tables.empty() ? SweepNvTree(context, nullptr, nullptr, stats) : RunNvMerge(context, tables, stats);
+  return tables.empty() ? Sweep(job, nullptr, nullptr, stats) : RunNvMerge(parts_, *level_, job, tables, stats);
 }
 
 Status NvTreeLevel::Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) {
-  return SweepNvTree(ContextFor(job), begin, end, stats);
+  return SweepNvTree(parts_, *level_, job, begin, end, stats);
 }
 
 std::string NvTreeLevel::Describe() const {

@@ -22,7 +22,6 @@ class NvTreeLevel final : public LastLevel {
 
  private:
   explicit NvTreeLevel(const Parts& parts) : parts_(parts) {}
-  NvMergeContext ContextFor(const MergeJob& job) const;
 
   const Parts parts_;
   std::shared_ptr<NvLevel> level_;

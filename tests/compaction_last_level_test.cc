@@ -22,13 +22,33 @@ class LastLevelTest : public testing::TestWithParam<LevelShape> {
     return keys;
   }
 
+  // Calls `body(fence, luck)` for each number of a fence and each luck, with the level as it is now, until it says that there was
+  // no such fence.
+  template <class Body>
+  void AtEveryFence(uint64_t least, const Body& body) {
+    const RegionImage before(store().regions());
+    bool is_there = true;
+    uint64_t fence = 0;
+    for (; is_there; ++fence) {
+      for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
+        SCOPED_TRACE("fence " + std::to_string(fence) + ", luck " + std::to_string(static_cast<int>(luck)));
+        before.Restore(store().regions());
+        ASSERT_OK(level_.TryRestart());
+        is_there = body(fence, luck);
+        if (HasFailure()) return;
+      }
+    }
+    EXPECT_GT(fence, least);
+  }
+
   LevelCase level_{GetParam()};
   Random random_{71};
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, LastLevelTest,
-                         testing::Values(LevelShape{L1Kind::kBraidedSkipList, 1}, LevelShape{L1Kind::kBraidedSkipList, 3},
-                                         LevelShape{L1Kind::kNvTree, 1}, LevelShape{L1Kind::kNvTree, 3}),
+                         testing::Values(LevelShape{L1Kind::kBraidedSkipList, 1}, LevelShape{L1Kind::kBraidedSkipList, 2},
+                                         LevelShape{L1Kind::kBraidedSkipList, 4}, LevelShape{L1Kind::kNvTree, 1},
+                                         LevelShape{L1Kind::kNvTree, 2}, LevelShape{L1Kind::kNvTree, 4}),
                          testing::PrintToStringParamName());
 
 // ---- Merges
@@ -66,6 +86,31 @@ TEST_P(LastLevelTest, NothingToMerge) {
   level_.Fill({{"a"}, {"b"}});
   level_.AddTable({});
   level_.AddTable({});
+  level_.Merge({});
+}
+
+TEST_P(LastLevelTest, BeforeBehindAndBetween) {
+  level_.Fill({{"d"}, {"f"}});
+  level_.AddTable({{"a"}, {"b"}});
+  level_.AddTable({{"x"}, {"y"}});
+  level_.AddTable({{"e"}, {""}});
+  level_.Merge({});
+  EXPECT_EQ(level_.Forward().size(), 8u);
+}
+
+// The level and the tables have next to nothing in common: each is in a region of its own.
+TEST_P(LastLevelTest, RegionsThatHaveNextToNothing) {
+  const uint32_t last_region = GetParam().regions - 1;
+  const auto move = [](std::vector<Version> versions, uint32_t region) {
+    for (Version& version : versions) version.region = region;
+    return versions;
+  };
+  level_.Fill(move(level_.Draw(&random_, 3000, 4000, 8), 0));
+  level_.AddTable(move(level_.Draw(&random_, 300, 4000, 4), last_region));
+  level_.Merge({});
+  level_.AddTable(move(level_.Draw(&random_, 2, 4000, 4), last_region));
+  level_.Merge({});
+  level_.AddTable(move(level_.Draw(&random_, 4000, 4000, 2), 0));
   level_.Merge({});
 }
 
@@ -203,17 +248,17 @@ TEST_P(LastLevelTest, ASweepTakesWhatNobodySeesAnyMore) {
   for (const Version& version : level_.in_last_level()) by_key[version.key].push_back(version);
   const std::string from = NumberedKey(100), to = NumberedKey(300);
   const Slice begin(from), end(to);
-  const uint64_t snapshot = 1500;
   struct Range {
     const Slice* begin;
     const Slice* end;
     std::vector<uint64_t> snapshots;
   };
-  for (const Range& range : {Range{&begin, &end, {snapshot}}, Range{&begin, nullptr, {snapshot}}, Range{nullptr, &end, {}},
+  const std::vector<uint64_t> some = {700, 1500};
+  for (const Range& range : {Range{&begin, &end, some}, Range{nullptr, &begin, {}}, Range{&end, nullptr, some},
                              Range{nullptr, nullptr, {}}, Range{nullptr, nullptr, {}}}) {
     LevelCase::Outcome expected;
     for (auto& [key, versions] : by_key) {
-      const bool inside = (range.begin == nullptr || key >= from) && (range.end == nullptr || key < to);
+      const bool inside = (range.begin == nullptr || key >= *range.begin) && (range.end == nullptr || key < *range.end);
       const std::vector<Version> stay =
           inside && !versions.empty() ? SeenOf(InEntryOrder(versions), range.snapshots, true) : versions;
       std::set<uint64_t> staying;
@@ -327,73 +372,56 @@ TEST_P(LastLevelTest, PowerCutAtEveryFenceOfAMerge) {
   level_.AddTable(level_.Draw(&random_, 150, 150, 2));
   level_.AddTable(level_.Draw(&random_, 150, 150, 2));
   const LevelCase::Outcome expected = level_.Expected({});
-  const RegionImage before(store().regions());
-  bool is_there = true;
-  uint64_t fence = 0;
-  for (; is_there; ++fence) {
-    for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
-      SCOPED_TRACE("fence " + std::to_string(fence) + ", luck " + std::to_string(static_cast<int>(luck)));
-      before.Restore(store().regions());
-      ASSERT_OK(level_.TryRestart());
-      is_there = false;
-      for (int life = 0; life == 0 || level_.running(); ++life) {
-        PowerCut cut(store().regions(), life == 0 ? fence : life < 4 ? random_.Uniform(12) : PowerCut::kNever);
-        try {
-          ASSERT_OK(level_.Run({}, nullptr, nullptr, 1));
-        } catch (const PowerCut::Failed&) {
-          is_there |= life == 0;
-          cut.Lose(luck, &random_);
-          ASSERT_OK(level_.TryRestart());
-          ASSERT_TRUE(level_.ReadsAreRight(keys, {kMaxSequence}));
-        }
+  AtEveryFence(2, [&](uint64_t fence, PowerCut::Luck luck) {
+    bool is_there = false;
+    for (int life = 0; life == 0 || level_.running(); ++life) {
+      PowerCut cut(store().regions(), life == 0 ? fence : life < 4 ? random_.Uniform(12) : PowerCut::kNever);
+      try {
+        EXPECT_OK(level_.Run({}, nullptr, nullptr, 1));
+      } catch (const PowerCut::Failed&) {
+        is_there |= life == 0;
+        cut.Lose(luck, &random_);
+        EXPECT_OK(level_.TryRestart());
+        EXPECT_TRUE(level_.ReadsAreRight(keys, {kMaxSequence}));
       }
-      level_.ExpectMerged(expected);
-      if (HasFailure()) return;
+      if (HasFailure()) return false;
     }
-  }
-  EXPECT_GE(fence, 3u);
+    level_.ExpectMerged(expected);
+    return is_there;
+  });
 }
 
 // A sweep that is cut short is made up for by a merge of no tables.
 TEST_P(LastLevelTest, PowerCutAtEveryFenceOfASweep) {
   const std::vector<std::string> keys = Keys(100);
   level_.Fill(level_.Draw(&random_, 400, 100, 4));
-  const RegionImage before(store().regions());
-  const auto is_right = [&] { return level_.ReadsAreRight(keys, {kMaxSequence}); };
-  bool is_there = true;
-  uint64_t fence = 0;
-  for (; is_there; ++fence) {
-    for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
-      SCOPED_TRACE("fence " + std::to_string(fence) + ", luck " + std::to_string(static_cast<int>(luck)));
-      before.Restore(store().regions());
-      ASSERT_OK(level_.TryRestart());
-      MergeStats stats;
-      {
-        PowerCut cut(store().regions(), fence);
-        try {
-          ASSERT_OK(level_.Sweep({}, nullptr, nullptr, &stats));
-          is_there = false;
-        } catch (const PowerCut::Failed&) {
-          cut.Lose(luck, &random_);
-        }
+  AtEveryFence(1, [&](uint64_t fence, PowerCut::Luck luck) {
+    bool is_there = false;
+    MergeStats stats;
+    {
+      PowerCut cut(store().regions(), fence);
+      try {
+        EXPECT_OK(level_.Sweep({}, nullptr, nullptr, &stats));
+      } catch (const PowerCut::Failed&) {
+        is_there = true;
+        cut.Lose(luck, &random_);
       }
-      if (is_there) {
-        ASSERT_OK(level_.TryRestart());
-        ASSERT_TRUE(is_right());
-        ASSERT_OK(level_.Run({}));
-      }
-      ASSERT_TRUE(is_right());
-      // Nothing that is in the level is marked; what a second sweep leaves has one version of each key.
-      for (const Version& version : level_.Forward()) ASSERT_FALSE(store().IsDead(version.sequence));
-      ASSERT_OK(level_.Sweep({}, nullptr, nullptr, &stats));
-      for (const Version& version : level_.Forward()) {
-        ASSERT_FALSE(version.tombstone);
-        ASSERT_EQ(level_.ExpectedRead(version.key, kMaxSequence), version.sequence);
-      }
-      if (HasFailure()) return;
     }
-  }
-  EXPECT_GE(fence, 2u);
+    if (is_there) {
+      EXPECT_OK(level_.TryRestart());
+      EXPECT_TRUE(level_.ReadsAreRight(keys, {kMaxSequence}));
+      EXPECT_OK(level_.Run({}));
+    }
+    EXPECT_TRUE(level_.ReadsAreRight(keys, {kMaxSequence}));
+    // Nothing that is in the level is marked; what a second sweep leaves has one version of each key.
+    for (const Version& version : level_.Forward()) EXPECT_FALSE(store().IsDead(version.sequence));
+    EXPECT_OK(level_.Sweep({}, nullptr, nullptr, &stats));
+    for (const Version& version : level_.Forward()) {
+      EXPECT_FALSE(version.tombstone);
+      EXPECT_EQ(level_.ExpectedRead(version.key, kMaxSequence), version.sequence);
+    }
+    return is_there;
+  });
 }
 
 TEST_P(LastLevelTest, StoppedAndResumed) {

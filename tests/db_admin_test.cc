@@ -164,8 +164,9 @@ TEST_P(DbTest, LongL0SlowsWritersDownButNotWithoutAutoCompaction) {
     Reopen();
     ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
     std::promise<void> release;
-    SyncPoints::Instance().SetCallback("MergeJournal::Apply:Recorded",
-                                       [released = release.get_future().share()](void*) { released.wait(); });
+    const auto wait = [released = release.get_future().share()](void*) { released.wait(); };
+    SyncPoints::Instance().SetCallback("MergeJournal::Apply:Recorded", wait);
+    SyncPoints::Instance().SetCallback("NvMerge:Marked", wait);
     SyncPoints::Instance().Enable();
     for (int i = 0; IntProperty(db_.get(), "braiddb.num-l0-tables") < 60 && i < 1'000'000; ++i) {
       ASSERT_OK(db_->Put({}, NumberedKey(i), "v"));

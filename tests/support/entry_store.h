@@ -118,6 +118,38 @@ class EntryStore {
     return {std::string(entry->key()), entry->sequence(), entry->type() == EntryType::kDelete, pointer.region(), entry->height()};
   }
 
+  // What a list holds, in its order.
+  std::vector<Version> Dump(const BraidedList& list) const {
+    std::vector<Version> versions;
+    for (const PmPtr pointer : Layer(list, 0, 0)) versions.push_back(VersionAt(pointer));
+    return versions;
+  }
+
+  // Whether the bottom list is in strict order with no dead entry in it, and each upper list of each region has exactly the
+  // entries of that region that are tall enough, in the same order.
+  testing::AssertionResult IsWhole(const BraidedList& list) const {
+    const std::vector<PmPtr> bottom = Layer(list, 0, 0);
+    for (size_t i = 0; i < bottom.size(); ++i) {
+      if (Resolve(bottom[i])->is_dead()) return testing::AssertionFailure() << "dead in the list: " << Text(bottom[i]);
+      if (i > 0 && CompareEntries(order_, *Resolve(bottom[i - 1]), *Resolve(bottom[i])) >= 0) {
+        return testing::AssertionFailure() << "out of order: " << Text(bottom[i - 1]) << ", " << Text(bottom[i]);
+      }
+    }
+    for (uint32_t region = 0; region < regions()->count(); ++region) {
+      for (uint32_t layer = 1; layer < kMaxHeight; ++layer) {
+        std::vector<PmPtr> expected;
+        for (const PmPtr pointer : bottom) {
+          if (pointer.region() == region && Resolve(pointer)->height() > layer) expected.push_back(pointer);
+        }
+        const std::vector<PmPtr> found = Layer(list, region, layer);
+        if (found == expected) continue;
+        return testing::AssertionFailure() << "layer " << layer << " of region " << region << " has " << found.size()
+                                           << " entries, the bottom list " << expected.size() << " for it, or others";
+      }
+    }
+    return testing::AssertionSuccess();
+  }
+
   static std::vector<uint64_t> Sequences(const std::vector<Version>& versions) {
     std::vector<uint64_t> sequences;
     for (const Version& version : versions) sequences.push_back(version.sequence);
@@ -149,10 +181,25 @@ class EntryStore {
     std::abort();
   }
 
-  std::string Text(PmPtr pointer) const { return testing::PrintToString(VersionAt(pointer)); }
-  size_t written() const { return pointers_.size(); }
-
  private:
+  std::vector<PmPtr> Layer(const BraidedList& list, uint32_t region, uint32_t layer) const {
+    std::vector<PmPtr> pointers;
+    const uint64_t* tower = list.head(region);
+    // More entries than were ever written: it goes in a circle.
+    while (pointers.size() <= pointers_.size()) {
+      const PmPtr pointer(LoadAcquire(&tower[layer]) & ~LogEntry::kTagBits);
+      if (!pointer) break;
+      if (!regions()->Contains(pointer, sizeof(LogEntry)) || (layer > 0 && pointer.region() != region)) {
+        ADD_FAILURE() << "layer " << layer << " of region " << region << " leads to " << pointer.raw();
+        break;
+      }
+      pointers.push_back(pointer);
+      tower = Resolve(pointer)->next;
+    }
+    return pointers;
+  }
+  std::string Text(PmPtr pointer) const { return testing::PrintToString(VersionAt(pointer)); }
+
   TestDirectory directory_;
   RegionSetOptions options_;
   Store store_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compaction/last_level.h"
+#include "skiplist/braided_skiplist.h"
 #include "tests/support/merge_inputs.h"
 
 namespace braiddb::test {
@@ -61,12 +62,14 @@ class LevelCase : public MergeInputs {
   // Merges, and checks what comes of it.
   void Merge(const std::vector<uint64_t>& snapshots, uint32_t threads = 2) {
     const Outcome expected = Expected(snapshots);
+    const uint64_t dead = DeadCounted();
     MergeStats stats;
     ASSERT_OK(Run(snapshots, &stats, nullptr, threads));
     ExpectMerged(expected);
     EXPECT_EQ(stats.merged, expected.merged);
     EXPECT_EQ(stats.dropped, expected.dropped);
     EXPECT_EQ(stats.unlinked, expected.unlinked);
+    EXPECT_EQ(DeadCounted() - dead, expected.dead.size());
     Forget(expected);
   }
   // Puts these into the level, all of them but tombstones that hide nothing.
@@ -95,6 +98,7 @@ class LevelCase : public MergeInputs {
   Version VersionOf(const LogEntry* entry) const { return store_->VersionAt(store_->regions()->Find(entry)); }
 
   void ExpectMerged(const Outcome& outcome) {
+    if (options_.l1 == L1Kind::kBraidedSkipList) ExpectWholeList();
     const std::vector<Version> forward = Forward();
     EXPECT_TRUE(forward == outcome.last_level) << Difference(outcome.last_level, forward);
     EXPECT_EQ(Backward(), forward);
@@ -147,6 +151,18 @@ class LevelCase : public MergeInputs {
     options_.recovery_threads = 2;
     EXPECT_OK(LastLevel::Create(options_, store_->regions(), store_->segments()));
     EXPECT_OK(TryRestart());
+  }
+  uint64_t DeadCounted() const {
+    uint64_t dead = 0;
+    store_->segments()->ForEachLog([&](Segment* segment) { dead += segment->dead_entries; });
+    return dead;
+  }
+  // On all layers.
+  void ExpectWholeList() const {
+    std::shared_ptr<const BraidedSkipList> list;
+    ASSERT_OK(BraidedSkipList::Open(store_->regions(), &store_->order(), &list));
+    EXPECT_OK(list->VerifyHeads());
+    EXPECT_TRUE(store_->IsWhole(list->list()));
   }
   LastLevel::Parts Parts() { return {store_->regions(), store_->segments(), epochs_.get(), &store_->order()}; }
   MergeJob Job(const VersionFilter* filter, const std::atomic<bool>* stop, uint32_t threads) const {
