@@ -93,7 +93,7 @@ struct Options {
   // together, while it is replaced twice that. 16 MiB for a million entries make most lookups two or three nodes long; with
   // less, fewer nodes are indexed. 0: none. Default: 32 MiB.
   uint64_t l1_index_size = 32ull << 20;
-  // Threads that scan key ranges for zipper compaction in parallel (one of them also merges). 0: half of the CPUs, at least 1.
+  // Threads of a compaction (braided skiplist: all scan, one also merges; NV-Tree: all merge). 0: half of the CPUs, at least 1.
   uint32_t compaction_threads = 0;
   // Compaction starts when this many L0 tables exist. Default: 1.
   uint32_t l0_compaction_trigger = 1;
