@@ -1,6 +1,8 @@
 // CrashWorkload: random work on a database, noted in an oracle as it goes.
 #pragma once
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,18 +48,31 @@ class CrashWorkload {
     Random random(seed);
     Status status;
     for (uint64_t i = 0; i < count && status.ok(); ++i) {
-      CrashOperation operation = DrawOperation(lane, &random);
-      oracle->Begin(lane, operation);
-      Note(false);
-      status = Execute(db, operation);
+      status = Perform(db, oracle, lane, DrawOperation(lane, &random));
       if (!status.ok()) break;
-      oracle->Acknowledge(lane);
-      Note(true);
       if (random.OneIn(80)) status = db->Flush();
       if (status.ok() && random.OneIn(100)) status = db->CompactRange({}, nullptr, nullptr);
       if (status.ok() && random.OneIn(60)) UseSnapshot(db);
     }
     return status;
+  }
+
+  // Deletes all keys from some key on, of all lanes, and merges: leaves at the end of an NV-Tree are empty then, and go when it
+  // is rebuilt. No lane may be at work.
+  Status ClearEnd(DB* db, CrashOracle* oracle, Random* random) const {
+    std::vector<std::string> keys;
+    for (const auto& lane : lane_keys_) keys.insert(keys.end(), lane.begin(), lane.end());
+    std::sort(keys.begin(), keys.end());
+    const std::string from = keys[random->Range(keys.size() / 4, keys.size() / 2)];
+    Status status;
+    for (size_t lane = 0; lane < lane_keys_.size() && status.ok(); ++lane) {
+      CrashOperation operation;
+      for (const auto& key : lane_keys_[lane]) {
+        if (key >= from) operation.push_back({key, std::nullopt});
+      }
+      status = Perform(db, oracle, lane, operation);
+    }
+    return status.ok() ? db->CompactRange({}, nullptr, nullptr) : status;
   }
 
  private:
@@ -80,6 +95,16 @@ class CrashWorkload {
     if (random->OneIn(80)) return PatternedValue(random->Next(), kSegmentSize / 4 + random->Uniform(kSegmentSize));
     if (random->OneIn(4)) return PatternedValue(random->Next(), random->Range(1000, 6000));
     return PatternedValue(random->Next(), random->Uniform(300));
+  }
+
+  static Status Perform(DB* db, CrashOracle* oracle, size_t lane, const CrashOperation& operation) {
+    oracle->Begin(lane, operation);
+    Note(false);
+    Status status = Execute(db, operation);
+    if (!status.ok()) return status;
+    oracle->Acknowledge(lane);
+    Note(true);
+    return status;
   }
 
   static Status Execute(DB* db, const CrashOperation& operation) {

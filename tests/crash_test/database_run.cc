@@ -68,20 +68,27 @@ class DatabaseRun {
     std::unique_ptr<DB> db;
     Must(Open(path, &tracer, creation_ ? SetPoolsMappedHook : SetDatabaseFoundHook, &db), "creating the database");
     const uint64_t parts = CountParts(db.get());
-    Status statuses[CrashWorkload::kLanes];
-    std::vector<std::thread> writers;
-    for (size_t lane = 0; lane < CrashWorkload::kLanes; ++lane) {
-      writers.emplace_back(
-          [&, lane, seed = random_.Next()] { statuses[lane] = workload_.Work(db.get(), &oracle, lane, options_.ops, seed); });
-    }
-    for (auto& writer : writers) writer.join();
-    for (const Status& status : statuses) Must(status, "working with the database");
+    WorkOnAllLanes(db.get(), &oracle, options_.ops - options_.ops / 2);
+    if (random_.OneIn(2)) Must(workload_.ClearEnd(db.get(), &oracle, &random_), "deleting the last keys");
+    WorkOnAllLanes(db.get(), &oracle, options_.ops / 2);
+    if (random_.OneIn(2)) Must(workload_.ClearEnd(db.get(), &oracle, &random_), "deleting the last keys");
     Accumulate(&counters_.work, db->GetStatistics());
     counters_.parts += CountParts(db.get()) - parts;
     Must(db->Close(), "closing the database");
     tracer.Detach();
     db.reset();
     return FinishLife(&tracer);
+  }
+
+  void WorkOnAllLanes(DB* db, CrashOracle* oracle, uint64_t operations) {
+    Status statuses[CrashWorkload::kLanes];
+    std::vector<std::thread> writers;
+    for (size_t lane = 0; lane < CrashWorkload::kLanes; ++lane) {
+      writers.emplace_back(
+          [&, lane, seed = random_.Next()] { statuses[lane] = workload_.Work(db, oracle, lane, operations, seed); });
+    }
+    for (auto& writer : writers) writer.join();
+    for (const Status& status : statuses) Must(status, "working with the database");
   }
 
   StoreTracer::Options TracerOptions(int depth) {
@@ -166,7 +173,8 @@ class DatabaseRun {
       if (last && i == 0) kind = kEverything;
       CountPlace(point.kind, point.site);
       for (const auto& [other_kind, site] : point.also) CountPlace(other_kind, site);
-      Judge(point, kind, turn, depth, files);
+      // What a close leaves is a state that only the next life sees.
+      Judge(point, kind, turn, depth, files, (last && i == 0) || random_.OneIn(options_.lives_one_in));
     }
   }
 
@@ -175,7 +183,7 @@ class DatabaseRun {
     if (auto* fence = counters_.FindFence(site)) ++(kind == PointKind::kBeforeFence ? fence->judged_before : fence->judged_after);
   }
 
-  void Judge(const CrashPoint& point, ImageKind kind, uint64_t turn, uint32_t depth, ImageFiles* files) {
+  void Judge(const CrashPoint& point, ImageKind kind, uint64_t turn, uint32_t depth, ImageFiles* files, bool goes_on) {
     ++(depth == 1 ? counters_.first_images : counters_.second_images);
     ++counters_.by_kind[static_cast<size_t>(kind)];
     ++counters_.image;
@@ -186,7 +194,7 @@ class DatabaseRun {
     counters_.Doing(text);
     current_directory_ = files->directory();
     files->Apply(DrawImage(point, kind, turn, &random_));
-    if (depth < options_.depth && random_.OneIn(options_.lives_one_in)) {
+    if (depth < options_.depth && goes_on) {
       const CrashRecord record = LiveOn(point, files->directory());
       JudgeRecord(record, depth + 1, options_.images_per_life);
       current_directory_ = files->directory();

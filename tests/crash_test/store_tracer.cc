@@ -185,8 +185,9 @@ void StoreTracer::Fence() {
   ++fence_count_;
   CheckPages(fence_count_ % kCheckAllEvery == 0);
   const FenceSite site = CurrentSite();
-  ++fences_[site];
-  const bool capture = NextRandom() % (options_.one_in_fences * (lines_.size() > kManyLines ? kOneInFencesThen : 1)) == 0;
+  // The first of each place, whatever is drawn of the others.
+  const bool capture =
+      ++fences_[site] == 1 || NextRandom() % (options_.one_in_fences * (lines_.size() > kManyLines ? kOneInFencesThen : 1)) == 0;
   if (capture) Capture(PointKind::kBeforeFence, site);
   auto staged = staged_.find(scheduler::CurrentThread());
   if (options_.eadr) {

@@ -34,7 +34,7 @@ class StoreTracer final : public PersistObserver {
   struct Options {
     uint64_t seed = 1;
     bool eadr = false;
-    uint32_t one_in_fences = 1;    // fences with a crash point before and after it
+    uint32_t one_in_fences = 1;    // fences with a crash point before and after them, beside the first of each place
     uint32_t one_in_stores = 200;  // stores with a crash point
   };
 
