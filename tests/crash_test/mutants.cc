@@ -60,6 +60,7 @@ constexpr Mutant kMutants[] = {
     {"element-count-not-flushed", kNeverFlushed, "nvtree/leaf.cc"},
     {"leaves-not-fenced", kMarkFirst, "nvtree/changes.cc"},
     {"leaf-link-not-persisted", kUnpersisted, "nvtree/changes.cc"},
+    {"emptied-leaf-link-not-persisted", kUnpersisted, "nvtree/rebuild.cc"},
     {"leaf-space-not-persisted", kNeverFlushed, "nvtree/leaf_space.cc"},
     {"image-not-forgotten", kSentinel, "nvtree/nv_tree.cc"},
     {"manifest-slot-not-flushed", kMarkFirst, "lsm/manifest.cc"},
