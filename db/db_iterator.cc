@@ -159,7 +159,9 @@ DBIterator::Child* DBIterator::Last() {
 }
 
 bool DBIterator::SameKey(const Child& child, Slice key, uint64_t prefix) const {
-  return child.entry != nullptr && child.prefix == prefix && order_.Compare(child.entry->key(), key) == 0;
+  if (child.entry == nullptr || child.prefix != prefix) return false;
+  const Slice own = child.entry->key();
+  return own.data() == key.data() || order_.Compare(own, key) == 0;  // mostly it is the entry that the key was taken from
 }
 
 void DBIterator::SkipKey(Slice key, uint64_t prefix) {
