@@ -30,6 +30,44 @@ bool IsInOrder(std::span<const Element> elements) {
   return std::is_sorted(elements.begin(), elements.end(), [](const Element& a, const Element& b) { return a.key < b.key; });
 }
 
+// The NEGATIVE elements of a leaf, by what they take back.
+class NegativeElements {
+ public:
+  explicit NegativeElements(const Leaf& leaf) : leaf_(leaf) {}
+
+  bool empty() const { return empty_; }
+  // By its number. REQUIRES: each once.
+  void Add(uint32_t i) {
+    size_t slot = SlotOf(leaf_.elements[i]);
+    while (slots_[slot] != 0) slot = (slot + 1) % kSlots;
+    slots_[slot] = static_cast<uint8_t>(i + 1);
+    empty_ = false;
+  }
+  // Whether one takes back the element with this number; it takes back no other then.
+  bool Take(uint32_t i) {
+    const Element& element = leaf_.elements[i];
+    for (size_t slot = SlotOf(element); slots_[slot] != 0; slot = (slot + 1) % kSlots) {
+      const uint32_t found = slots_[slot] - 1u;
+      const uint64_t bit = uint64_t{1} << found % 64;
+      if ((used_[found / 64] & bit) != 0 || leaf_.elements[found] != element) continue;
+      used_[found / 64] |= bit;
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr size_t kSlots = 512;
+  static_assert(Leaf::kMaxElements <= UINT8_MAX && kSlots >= 2 * Leaf::kMaxElements);
+
+  static size_t SlotOf(const Element& element) { return (element.key ^ element.value) * 0x9e3779b97f4a7c15ull >> 55; }
+
+  const Leaf& leaf_;
+  bool empty_ = true;
+  uint64_t used_[4] = {};
+  uint8_t slots_[kSlots] = {};
+};
+
 }  // namespace
 
 void MakeLeaf(Persistence* persistence, Leaf* leaf, uint64_t tree_id, PmPtr place, uint32_t bytes,
@@ -94,39 +132,40 @@ bool IsValidLeaf(const Leaf& leaf, uint64_t tree_id, PmPtr place, uint32_t bytes
   return LoadRelaxed(&leaf.published) == Published(checksum, count) && IsInOrder({leaf.elements, sorted});
 }
 
-size_t CollectLive(const Leaf& leaf, uint32_t bytes, std::vector<Element>* live) {
+size_t CollectLive(const Leaf& leaf, uint32_t bytes, uint64_t from, double place, std::vector<Element>* live) {
   const uint32_t count = leaf.CountWithin(bytes);
   const uint32_t sorted = std::min(leaf.sorted(), count);
-  const size_t first = live->size();
-  uint32_t negatives = 0;
-  for (uint32_t i = sorted; i < count; ++i) negatives += leaf.is_negative(i);
-  if (negatives == 0) {
-    live->insert(live->end(), leaf.elements, leaf.elements + count);
-    return sorted;
+  const uint32_t guess = static_cast<uint32_t>(place * (sorted == 0 ? 0 : sorted - 1));
+  for (uint32_t i = guess; i < count; i += kElementsPerLine) __builtin_prefetch(&leaf.elements[i]);
+  const Element* const sorted_end = leaf.elements + sorted;
+  const Element* first = leaf.elements;
+  if (from > 0 && sorted > 0) first = FirstNotLess(leaf.elements, sorted_end, from, leaf.elements + guess);
+  NegativeElements negatives(leaf);
+  for (uint32_t i = sorted; i < count; ++i) {
+    if (leaf.is_negative(i) && leaf.elements[i].key >= from) negatives.Add(i);
+  }
+  const size_t begin = live->size();
+  if (negatives.empty()) {
+    live->insert(live->end(), first, sorted_end);
+    const size_t appended = live->size();
+    for (const Element* element = sorted_end; element != leaf.elements + count; ++element) {
+      if (element->key >= from) live->push_back(*element);
+    }
+    return appended - begin;
   }
   // From the end: a NEGATIVE one takes back the latest before it.
-  std::vector<Element> taken;
-  taken.reserve(negatives);
-  live->resize(first + count);
-  size_t at = first + count;
-  size_t live_sorted = 0;
-  for (uint32_t i = count; i-- > 0;) {
+  live->resize(begin + static_cast<size_t>(sorted_end - first) + (count - sorted));
+  size_t at = live->size();
+  for (uint32_t i = count; i-- > sorted;) {
     const Element& element = leaf.elements[i];
-    if (i >= sorted && leaf.is_negative(i)) {
-      taken.push_back(element);
-      continue;
-    }
-    const auto found = std::find(taken.begin(), taken.end(), element);
-    if (found != taken.end()) {
-      *found = taken.back();
-      taken.pop_back();
-      continue;
-    }
-    (*live)[--at] = element;
-    live_sorted += i < sorted;
+    if (element.key >= from && !leaf.is_negative(i) && !negatives.Take(i)) (*live)[--at] = element;
   }
-  live->erase(live->begin() + static_cast<std::ptrdiff_t>(first), live->begin() + static_cast<std::ptrdiff_t>(at));
-  return live_sorted;
+  const size_t appended = at;
+  for (const Element* element = sorted_end; element-- != first;) {
+    if (!negatives.Take(static_cast<uint32_t>(element - leaf.elements))) (*live)[--at] = *element;
+  }
+  live->erase(live->begin() + static_cast<std::ptrdiff_t>(begin), live->begin() + static_cast<std::ptrdiff_t>(at));
+  return appended - at;
 }
 
 }  // namespace braiddb

@@ -47,6 +47,8 @@ struct Element {
 };
 static_assert(sizeof(Element) == 16);
 
+inline constexpr uint32_t kElementsPerLine = kCacheLine / sizeof(Element);
+
 inline constexpr uint32_t kMinLeafBytes = 512;
 inline constexpr uint32_t kMaxLeafBytes = 4096;
 inline constexpr bool IsLeafSize(uint32_t bytes) {
@@ -103,9 +105,13 @@ void MakeLeaf(Persistence* persistence, Leaf* leaf, uint64_t tree_id, PmPtr plac
 // Whether what is there is a valid leaf of this tree and size. Touches nothing outside of `bytes`.
 bool IsValidLeaf(const Leaf& leaf, uint64_t tree_id, PmPtr place, uint32_t bytes);
 
-// Appends the elements of a leaf of `bytes` that nothing has taken back to *live: first what is left of the sorted ones, in
-// order; behind them the others, as they were appended. Returns the number of the first.
-size_t CollectLive(const Leaf& leaf, uint32_t bytes, std::vector<Element>* live);
+// Appends the elements of a leaf of `bytes` with keys from `from` on that nothing has taken back to *live: first what is left of
+// the sorted ones, in order; behind them the others, as they were appended. Returns the number of the first. `place`:
+// PlaceInRange of `from`.
+size_t CollectLive(const Leaf& leaf, uint32_t bytes, uint64_t from, double place, std::vector<Element>* live);
+inline size_t CollectLive(const Leaf& leaf, uint32_t bytes, std::vector<Element>* live) {
+  return CollectLive(leaf, bytes, 0, 0, live);
+}
 
 // The NEGATIVE elements that a walk from the end of a leaf has met, and for which the element they take back is still to come.
 class TakenBack {
@@ -151,7 +157,7 @@ inline double PlaceInRange(uint64_t key, uint64_t low, uint64_t high) {
 // Calls `visit(const Element&)` for each element of a leaf of `bytes` with this key that nothing has taken back: the latest
 // appended first, then the sorted ones from `first_sorted(begin, end)` on, which is asked where to begin in [begin, end),
 // those with the key. Ends when visit returns true. `place`: PlaceInRange, a guess.
-// COST  The header's line, then those of the appended elements, and, at the same time, one or two lines near the place.
+// COST  The header's line; then, at the same time, those of the appended elements and the one at the place; at times one near it.
 template <class FirstSorted, class Visit>
 void VisitLeaf(const Leaf& leaf, uint32_t bytes, uint64_t key, double place, const FirstSorted& first_sorted,
                const Visit& visit) {
@@ -159,6 +165,7 @@ void VisitLeaf(const Leaf& leaf, uint32_t bytes, uint64_t key, double place, con
   const uint32_t sorted = std::min(leaf.sorted(), count);
   const Element* const guess = leaf.elements + static_cast<uint32_t>(place * (sorted == 0 ? 0 : sorted - 1));
   __builtin_prefetch(guess);
+  for (uint32_t i = count; i > sorted; i -= std::min(i - sorted, kElementsPerLine)) __builtin_prefetch(&leaf.elements[i - 1]);
   TakenBack taken;
   for (uint32_t i = count; i-- > sorted;) {
     const Element& element = leaf.elements[i];

@@ -17,7 +17,8 @@ void NvCursor::Load(const Target& target, bool before) {
   const EpochManager::Guard guard = tree_->epochs()->Enter();
   tree_->CopyLeaf(target, before, &copy_);
   at_ = FirstAtOrBehind(target);  // inside the guard: it may look at what elements stand for
-  low_.Set(copy_.range.low);
+  const bool whole = copy_.from <= copy_.range.low.prefix;
+  low_.Set(whole ? copy_.range.low : Separator{copy_.from, nullptr});
   is_last_ = copy_.range.is_last;
   if (!is_last_) high_.Set(copy_.range.high);
 }

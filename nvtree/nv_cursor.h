@@ -62,7 +62,7 @@ class NvCursor {
   NvTree::LeafCopy copy_;
   std::vector<Element>& elements_ = copy_.elements;
   size_t at_ = kEnd;
-  Border low_, high_;
+  Border low_, high_;  // of what was copied
   bool is_last_ = true;
 };
 

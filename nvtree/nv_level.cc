@@ -1,5 +1,7 @@
 #include "nvtree/nv_level.h"
 
+#include <algorithm>
+
 #include "nvtree/nv_cursor.h"
 #include "util/sync_point.h"
 
@@ -12,34 +14,50 @@ class NvEntryCursor final : public EntryCursor {
 
   void SeekToFirst() override {
     cursor_.SeekToFirst();
+    FetchForward();
     Load();
   }
   void SeekToLast() override {
     cursor_.SeekToLast();
+    FetchBackward();
     Load();
   }
   void Seek(const SearchKey& target) override {
     cursor_.Seek(target);
+    FetchForward();
     Load();
   }
   void SeekBefore(const SearchKey& target) override {
     cursor_.SeekBefore(target);
+    FetchBackward();
     Load();
   }
   void Next() override {
     cursor_.Next();
+    if (cursor_.element() == cursor_.begin()) FetchForward();
     Load();
   }
   void Prev() override {
     cursor_.Prev();
+    if (const Element* element = cursor_.element(); element != nullptr && element + 1 == cursor_.end()) FetchBackward();
     Load();
   }
   const LogEntry* entry() const override { return entry_; }
 
  private:
-  // Entries are fetched ahead, whichever way the cursor goes.
+  // Entries are fetched ahead, whichever way the cursor goes: the first ones side by side.
   static constexpr std::ptrdiff_t kAhead = 8;
 
+  void FetchForward() const {
+    const Element* const element = cursor_.element();
+    if (element == nullptr) return;
+    for (const Element* next = element; next != std::min(element + kAhead, cursor_.end()); ++next) keys_->Prefetch(*next);
+  }
+  void FetchBackward() const {
+    const Element* const element = cursor_.element();
+    if (element == nullptr) return;
+    for (std::ptrdiff_t i = std::min(kAhead, element - cursor_.begin() + 1); i > 0; --i) keys_->Prefetch(element[1 - i]);
+  }
   void Load() {
     const Element* const element = cursor_.element();
     entry_ = element == nullptr ? nullptr : keys_->EntryOf(*element);

@@ -32,8 +32,12 @@ class EntryKeys final : public ElementKeys {
     const LogEntry* const entry = EntryOf(element);
     return entry == nullptr ? SearchKey(element.key, Slice(), 0) : SearchKey(element.key, entry->key(), entry->sequence());
   }
+  // Two lines: small entries lie in one or two, of larger ones the key and where the value begins.
   void Prefetch(const Element& element) const {
-    if (regions_->Holds(PmPtr(element.value))) __builtin_prefetch(regions_->Resolve(PmPtr(element.value)));
+    if (!regions_->Holds(PmPtr(element.value))) return;
+    const uint8_t* const entry = regions_->Resolve(PmPtr(element.value));
+    __builtin_prefetch(entry);
+    __builtin_prefetch(entry + kCacheLine - 8);
   }
 
   const RegionSet& regions() const { return *regions_; }

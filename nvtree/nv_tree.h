@@ -103,18 +103,20 @@ class NvTree {
   // The leaf whose range the target is in. REQUIRES: an epoch guard, for as long as the range is used.
   InnerNodes::Range FindRange(const SearchKey& target) const { return inner_.Find(target); }
 
-  // The elements of one leaf, in order, and where its range begins and ends.
+  // The elements of one leaf with key words from `from` on, in order, and where its range begins and ends.
   struct LeafCopy {
     std::vector<Element> elements;
+    uint64_t from = 0;
     InnerNodes::Range range;
   };
-  // Of the leaf whose range the target is in; or, `before`, of the last that begins before it. REQUIRES: an epoch guard, for
-  // as long as the range is used.
+  // Of the leaf whose range the target is in, from the target's key word on; or, `before`, all of the last that begins before it.
+  // REQUIRES: an epoch guard, for as long as the range is used.
   template <class Target>
   void CopyLeaf(const Target& target, bool before, LeafCopy* copy) const {
     copy->range = before ? inner_.FindBefore(target) : inner_.Find(target);
+    copy->from = before ? 0 : target.prefix;
     copy->elements.clear();
-    CollectSorted(copy->range.leaf, &copy->elements);
+    CollectSorted(copy->range.leaf, copy->from, before ? 0 : PlaceIn(copy->range, copy->from), &copy->elements);
   }
 
   // < 0, 0, > 0 as the element is before, at, after the target in order.
@@ -178,7 +180,11 @@ class NvTree {
   bool Less(const Element& a, const Element& b) const;
   bool SameKey(const Element& a, const Element& b) const;
   Separator Between(const Element& left, const Element& right) const;
-  void CollectSorted(PmPtr leaf, std::vector<Element>* elements) const;
+  static double PlaceIn(const InnerNodes::Range& range, uint64_t key) {
+    return PlaceInRange(key, range.low.prefix, range.is_last ? UINT64_MAX : range.high.prefix);
+  }
+  void CollectSorted(PmPtr leaf, uint64_t from, double place, std::vector<Element>* elements) const;
+  void CollectSorted(PmPtr leaf, std::vector<Element>* elements) const { CollectSorted(leaf, 0, 0, elements); }
 
   const NvTreeParts parts_;
   NvTreeRoot* const root_;
@@ -214,8 +220,7 @@ void NvTree::VisitKey(const SearchKey& target, const Visit& visit, const OnLeaf&
   };
   for (;;) {
     on_leaf(range.leaf);
-    const double place = PlaceInRange(target.prefix, range.low.prefix, range.is_last ? UINT64_MAX : range.high.prefix);
-    VisitLeaf(*At(range.leaf), leaf_bytes_, target.prefix, place, first_sorted, visit_once);
+    VisitLeaf(*At(range.leaf), leaf_bytes_, target.prefix, PlaceIn(range, target.prefix), first_sorted, visit_once);
     // Versions of one key may be in several leaves.
     if (stopped || range.is_last || range.high.prefix != target.prefix || range.high.rest == nullptr) return;
     border = range.high.rest;

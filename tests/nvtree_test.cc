@@ -241,6 +241,31 @@ TEST_P(PlainTreeTest, UpdatesArePublishedTogether) {
   ExpectSame(model);
 }
 
+// A copy of a leaf has what the tree has from the target on, up to the end of the leaf's range.
+TEST_P(PlainTreeTest, CopiesBeginAtTheTarget) {
+  Random random(7);
+  std::map<uint64_t, uint64_t> model;
+  NvTree::LeafCopy copy;
+  for (int i = 0; i < 3000; ++i) {
+    const uint64_t key = 2 * random.Uniform(1000) + 2;
+    std::vector<LeafChange> changes;
+    if (model.contains(key)) changes.push_back({{key, model[key]}, true});
+    if (model.contains(key) && random.OneIn(4)) {
+      model.erase(key);
+    } else {
+      changes.push_back({{key, model[key] = random.Uniform(3)}});
+    }
+    ASSERT_OK(store_.tree()->Apply(changes));
+    const SearchKey target(i % 100 == 0 ? 0 : random.Uniform(2004), Slice(), kMaxSequence);
+    const EpochManager::Guard guard = store_.tree()->epochs()->Enter();
+    store_.tree()->CopyLeaf(target, false, &copy);
+    const auto end = copy.range.is_last ? model.end() : model.lower_bound(copy.range.high.prefix);
+    std::vector<Element> expected;
+    for (auto at = model.lower_bound(target.prefix); at != end; ++at) expected.push_back({at->first, at->second});
+    ASSERT_TRUE(copy.elements == expected) << "from " << target.prefix << ", after " << i << " changes";
+  }
+}
+
 // Leaves of which little is left become one.
 TEST_P(PlainTreeTest, NeighborsWithFewElementsAreMerged) {
   std::map<uint64_t, uint64_t> model;
