@@ -10,12 +10,16 @@ namespace {
 
 // Of a leaf's elements, what new leaves are filled with at most, unless keys arrive in order.
 constexpr uint32_t Fill(uint32_t capacity) { return capacity * 2 / 3; }
+// The same of a leaf that is not full, but has many appended elements.
+constexpr uint32_t ReplaceFill(uint32_t capacity) { return capacity * 7 / 8; }
 constexpr uint32_t OrderedFill(uint32_t capacity) { return capacity * 15 / 16; }
 // At most so many elements as a leaf and its right sibling have together become one leaf; any number that it has room for, if
 // nothing is left of the leaf itself.
 constexpr uint32_t MergeFill(uint32_t capacity) { return capacity * 3 / 4; }
 // The most changes that are made at once; what is behind them waits for the new leaves.
 constexpr size_t kMostChanges = 1 << 16;
+// A leaf that would have more appended elements is replaced: a search scans all of them.
+constexpr size_t kMostAppended = 64;
 // So many wait for their readers before they are reclaimed.
 constexpr uint32_t kRetiredLeaves = 64;
 
@@ -78,7 +82,7 @@ Status NvTree::Apply(std::span<const LeafChange> changes) try {
 }
 
 // STEPS  1. Find the leaf, latch it, and see that it still is the leaf: who replaces a leaf holds its latch.
-//        2. Append if there is room; else make new leaves.
+//        2. Append if there is room, and not too much was appended; else make new leaves.
 Status NvTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* applied) {
   const EpochManager::Guard guard = parts_.epochs->Enter();
   const SearchKey at = parts_.keys->KeyOf(changes.front().element);
@@ -109,7 +113,10 @@ Status NvTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* appli
   *applied = count;
   changes = changes.first(count);
   Leaf* const leaf = At(range.leaf);
-  if (leaf->count() + count > Leaf::Capacity(leaf_bytes_)) return Reorganize(at, range, changes);
+  const size_t elements = leaf->count() + count;
+  if (elements > Leaf::Capacity(leaf_bytes_) || elements - std::min<size_t>(elements, leaf->sorted()) > kMostAppended) {
+    return Reorganize(at, range, changes);
+  }
   Persistence* const persistence = parts_.regions->persistence();
   // Of the elements, which may begin inside a line, and of the header.
   flushed_lines_.fetch_add(count * sizeof(Element) / kCacheLine + 2, std::memory_order_relaxed);
@@ -128,6 +135,7 @@ struct NvTree::Step {
   LeafSpace* const space;
   std::vector<PmPtr> made;        // new leaves that are not linked yet
   std::vector<Element> elements;  // of the new leaves together, in order
+  bool is_full = false;           // the old leaf has no room for the changes
   bool in_order = false;          // all that is new is behind all that was there
   std::vector<size_t> begins;     // where the elements of each new leaf begin
   InnerNodes::NewChildren children;
@@ -150,6 +158,7 @@ Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, s
   step.old.push_back(range.leaf);
   if (!IsValid(range.leaf)) return Fail(Status::Corruption("a leaf of the NV-Tree is damaged; restore the database from a copy"));
   step.next = LinkTarget(LoadAcquire(&At(range.leaf)->next));
+  step.is_full = At(range.leaf)->count() + changes.size() > capacity;
   CollectSorted(range.leaf, &step.elements);
   MakeChanges(changes, &step);
   LatchGuard right_latch;
@@ -215,7 +224,7 @@ void NvTree::PlanPieces(Step* step) const {
   const std::vector<Element>& elements = step->elements;
   const size_t count = elements.size();
   step->begins.push_back(0);
-  if (step->old.size() == 2 || count <= Fill(capacity)) return;
+  if (step->old.size() == 2 || count <= (step->is_full ? Fill(capacity) : ReplaceFill(capacity))) return;
   const size_t most = step->in_order ? OrderedFill(capacity) : Fill(capacity);
   const size_t pieces = std::max<size_t>(2, (count + most - 1) / most);
   const size_t share = step->in_order ? most : (count + pieces - 1) / pieces;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <chrono>
 
+#include "pmem/persistence.h"
 #include "util/check.h"
 #include "util/spin.h"
 
@@ -158,6 +159,8 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
   ParentId id = Descend<kStrict>(*generation.levels.load(std::memory_order_acquire), target);
   for (SpinWait wait;; wait.Once()) {
     const Parent& parent = *generation.At(id);
+    for (size_t line = kCacheLine; line < sizeof(Parent); line += kCacheLine)
+      __builtin_prefetch(reinterpret_cast<const char*>(&parent) + line);
     // acquire, as all loads here: none of them comes before it, or behind the one that compares.
     const uint64_t version = Load(parent.version);
     if (version % 2 != 0) continue;
@@ -170,11 +173,15 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
       continue;
     }
     const auto separator = [&](uint64_t slot) { return Separator{Load(parent.prefix[slot]), Load(parent.rest[slot])}; };
+    const auto reaches = [&](uint64_t slot) {
+      const uint64_t prefix = Load(parent.prefix[slot]);
+      return prefix != target.prefix ? prefix < target.prefix : Reaches<kStrict>(*order_, separator(slot), target);
+    };
     const uint64_t count = Load(parent.count);
     uint64_t slot = 0;
     for (uint64_t left = count; left > 1;) {
       const uint64_t half = left / 2;
-      if (Reaches<kStrict>(*order_, separator(slot + half), target)) {
+      if (reaches(slot + half)) {
         slot += half;
         left -= half;
       } else {
