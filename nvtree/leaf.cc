@@ -30,18 +30,16 @@ bool IsInOrder(std::span<const Element> elements) {
   return std::is_sorted(elements.begin(), elements.end(), [](const Element& a, const Element& b) { return a.key < b.key; });
 }
 
-// The NEGATIVE elements of a leaf, by what they take back.
+// The NEGATIVE elements that a walk from the end of a leaf has met, by what they take back.
 class NegativeElements {
  public:
   explicit NegativeElements(const Leaf& leaf) : leaf_(leaf) {}
 
-  bool empty() const { return empty_; }
   // By its number. REQUIRES: each once.
   void Add(uint32_t i) {
     size_t slot = SlotOf(leaf_.elements[i]);
     while (slots_[slot] != 0) slot = (slot + 1) % kSlots;
     slots_[slot] = static_cast<uint8_t>(i + 1);
-    empty_ = false;
   }
   // Whether one takes back the element with this number; it takes back no other then.
   bool Take(uint32_t i) {
@@ -63,7 +61,6 @@ class NegativeElements {
   static size_t SlotOf(const Element& element) { return (element.key ^ element.value) * 0x9e3779b97f4a7c15ull >> 55; }
 
   const Leaf& leaf_;
-  bool empty_ = true;
   uint64_t used_[4] = {};
   uint8_t slots_[kSlots] = {};
 };
@@ -140,12 +137,10 @@ size_t CollectLive(const Leaf& leaf, uint32_t bytes, uint64_t from, double place
   const Element* const sorted_end = leaf.elements + sorted;
   const Element* first = leaf.elements;
   if (from > 0 && sorted > 0) first = FirstNotLess(leaf.elements, sorted_end, from, leaf.elements + guess);
-  NegativeElements negatives(leaf);
-  for (uint32_t i = sorted; i < count; ++i) {
-    if (leaf.is_negative(i) && leaf.elements[i].key >= from) negatives.Add(i);
-  }
+  bool has_negative = false;
+  for (uint32_t i = sorted; i < count; ++i) has_negative |= leaf.is_negative(i);
   const size_t begin = live->size();
-  if (negatives.empty()) {
+  if (!has_negative) {
     live->insert(live->end(), first, sorted_end);
     const size_t appended = live->size();
     for (const Element* element = sorted_end; element != leaf.elements + count; ++element) {
@@ -153,12 +148,19 @@ size_t CollectLive(const Leaf& leaf, uint32_t bytes, uint64_t from, double place
     }
     return appended - begin;
   }
-  // From the end: a NEGATIVE one takes back the latest before it.
+  // From the end: a NEGATIVE one takes back the latest before it, and none behind it. An equal one there can be another entry, at
+  // the same address, whose key has the same first bytes.
+  NegativeElements negatives(leaf);
   live->resize(begin + static_cast<size_t>(sorted_end - first) + (count - sorted));
   size_t at = live->size();
   for (uint32_t i = count; i-- > sorted;) {
     const Element& element = leaf.elements[i];
-    if (element.key >= from && !leaf.is_negative(i) && !negatives.Take(i)) (*live)[--at] = element;
+    if (element.key < from) continue;
+    if (leaf.is_negative(i)) {
+      negatives.Add(i);
+    } else if (!negatives.Take(i)) {
+      (*live)[--at] = element;
+    }
   }
   const size_t appended = at;
   for (const Element* element = sorted_end; element-- != first;) {

@@ -266,6 +266,23 @@ TEST_P(PlainTreeTest, CopiesBeginAtTheTarget) {
   }
 }
 
+// The address of an entry that has gone comes back as that of another whose key has the same first bytes, but another place.
+TEST_P(PlainTreeTest, WhatIsAddedAfterItWasTakenBackIsWhatIsAddedLast) {
+  Persistence* const persistence = store_.regions()->persistence();
+  alignas(kCacheLine) uint8_t bytes[kMaxLeafBytes];
+  auto* const leaf = reinterpret_cast<Leaf*>(bytes);
+  const Element sorted[] = {{7, 1}, {7, 2}, {8, 3}};
+  MakeLeaf(persistence, leaf, 1, PmPtr(0, kMaxLeafBytes), GetParam(), sorted, PmPtr());
+  const LeafChange changes[] = {{{7, 1}, true}, {{7, 1}}, {{7, 4}}, {{7, 4}, true}, {{8, 3}, true}, {{7, 4}}};
+  ASSERT_TRUE(AppendToLeaf(persistence, leaf, changes));
+  std::vector<Element> live;
+  EXPECT_EQ(CollectLive(*leaf, GetParam(), &live), 1u);
+  EXPECT_TRUE(live == (std::vector<Element>{{7, 2}, {7, 1}, {7, 4}}));
+  live.clear();
+  EXPECT_EQ(CollectLive(*leaf, GetParam(), 8, 0.5, &live), 0u);
+  EXPECT_TRUE(live.empty());
+}
+
 // Leaves of which little is left become one.
 TEST_P(PlainTreeTest, NeighborsWithFewElementsAreMerged) {
   std::map<uint64_t, uint64_t> model;
