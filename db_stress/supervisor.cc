@@ -102,6 +102,7 @@ Violation Supervisor::FinishDatabase() {
   plan.ending = Ending::kClosed;
   plan.patience = 0;
   plan.verify_at_end = true;
+  if (!database_->exists) plan.options.regions = database_->plan.regions;  // all lives so far were cut short in its creation
   if (auto wrong = RunLife(plan)) return wrong;
   plan.options.segment_size = 256 << 10;
   auto wrong = InChild("emptying the database", [&] { return VerifySpace(database_->oracle(), plan.options, path_); });
