@@ -67,6 +67,9 @@ bool DBImpl::GetIntProperty(std::string_view property, uint64_t* value) {
     *value = usage(&SegmentAllocator::Usage::free_segments);
   } else if (name == "l1-dram-bytes") {
     *value = last_level_->DramBytes();
+  } else if (name == "l1-pm-bytes") {
+    *value = 0;
+    segments_->ForEachIndex([value](Segment* segment) { *value += segment->capacity(); });
   } else if (name == "num-snapshots") {
     *value = snapshots_.size();
   } else if (name == "last-sequence-number") {

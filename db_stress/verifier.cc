@@ -64,13 +64,17 @@ Violation VerifySpace(const Oracle& oracle, const Options& options, const std::s
   const auto iterator = db->NewIterator({});
   iterator->SeekToFirst();
   if (iterator->Valid()) return "the emptied database has the key " + Printable(iterator->key());
-  // A segment that is being written, of each region, may stay for each class of entries. Those of an NV-Tree's leaves stay
-  // the tree's, as large as segments were in the life that took them.
-  const uint64_t segment_size = options.l1 == L1Kind::kNvTree ? Options().segment_size : options.segment_size;
-  const uint64_t most = 4 * segment_size * db->GetOptions().regions;
-  uint64_t left = 0;
-  if (!db->GetIntProperty("braiddb.pm-bytes-in-segments", &left) || left > most) {
-    return "the emptied database keeps " + std::to_string(left) + " bytes of segments";
+  // A segment that is being written, of each region, may stay for each class of entries.
+  const uint64_t regions = db->GetOptions().regions;
+  uint64_t all = 0, of_leaves = 0;
+  if (!db->GetIntProperty("braiddb.pm-bytes-in-segments", &all) || !db->GetIntProperty("braiddb.l1-pm-bytes", &of_leaves) ||
+      all - of_leaves > 4 * options.segment_size * regions) {
+    return "the emptied database keeps " + std::to_string(all) + " bytes of segments, " + std::to_string(of_leaves) +
+           " for its leaves";
+  }
+  // Those that leaves took stay the tree's, as large as segments were in the life that took them.
+  if (of_leaves > 4 * Options().segment_size * regions) {
+    return "the leaves of the emptied database keep " + std::to_string(of_leaves) + " bytes";
   }
   return std::nullopt;
 }

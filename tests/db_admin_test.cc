@@ -26,7 +26,7 @@ TEST_P(DbTest, Properties) {
       "num-immutable-mem-table", "num-l0-tables",     "estimate-num-keys",    "cur-size-active-mem-table",
       "cur-size-all-mem-tables", "pm-bytes-reserved", "pm-bytes-in-segments", "num-segments",
       "num-free-segments",       "num-snapshots",     "last-sequence-number", "background-errors",
-      "is-write-stopped"};
+      "is-write-stopped",        "l1-pm-bytes"};
   for (const char* name : kNumbers) {
     for (const std::string prefix : {"braiddb.", "rocksdb."}) {
       SCOPED_TRACE(prefix + name);
@@ -58,6 +58,11 @@ TEST_P(DbTest, Properties) {
   EXPECT_GT(IntProperty(db_.get(), "braiddb.num-segments"), 0u);
   EXPECT_GT(IntProperty(db_.get(), "braiddb.pm-bytes-in-segments"), 0u);
   EXPECT_GE(IntProperty(db_.get(), "braiddb.pm-bytes-reserved"), IntProperty(db_.get(), "braiddb.pm-bytes-in-segments"));
+
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  const uint64_t of_leaves = IntProperty(db_.get(), "braiddb.l1-pm-bytes");
+  EXPECT_EQ(of_leaves > 0, db_->GetOptions().l1 == L1Kind::kNvTree) << "a skiplist is made of the log's entries";
+  EXPECT_LT(of_leaves, IntProperty(db_.get(), "braiddb.pm-bytes-in-segments"));
   ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
   EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-immutable-mem-table"), 0u);
   EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
