@@ -28,7 +28,7 @@ class NvCursor {
   void Prev();
   // Null at the ends.
   const Element* element() const { return at_ < elements_.size() ? &elements_[at_] : nullptr; }
-  // The elements of this leaf, in order: what comes next and before, for those who prefetch.
+  // The elements of this leaf that were copied, in order: what comes next and before, for those who prefetch.
   const Element* begin() const { return elements_.data(); }
   const Element* end() const { return elements_.data() + elements_.size(); }
 

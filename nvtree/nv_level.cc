@@ -45,9 +45,9 @@ class NvEntryCursor final : public EntryCursor {
   const LogEntry* entry() const override { return entry_; }
 
  private:
-  // Entries are fetched ahead, whichever way the cursor goes: the first ones side by side.
-  static constexpr std::ptrdiff_t kAhead = 8;
+  static constexpr std::ptrdiff_t kAhead = EntryKeys::kAhead;
 
+  // The entries of a run's first elements, side by side.
   void FetchForward() const {
     const Element* const element = cursor_.element();
     if (element == nullptr) return;
@@ -58,6 +58,8 @@ class NvEntryCursor final : public EntryCursor {
     if (element == nullptr) return;
     for (std::ptrdiff_t i = std::min(kAhead, element - cursor_.begin() + 1); i > 0; --i) keys_->Prefetch(element[1 - i]);
   }
+
+  // Fetches ahead, whichever way the cursor goes.
   void Load() {
     const Element* const element = cursor_.element();
     entry_ = element == nullptr ? nullptr : keys_->EntryOf(*element);

@@ -32,6 +32,8 @@ class EntryKeys final : public ElementKeys {
     const LogEntry* const entry = EntryOf(element);
     return entry == nullptr ? SearchKey(element.key, Slice(), 0) : SearchKey(element.key, entry->key(), entry->sequence());
   }
+  // Cursors fetch entries so many elements ahead.
+  static constexpr std::ptrdiff_t kAhead = 8;
   // Two lines: small entries lie in one or two, of larger ones the key and where the value begins.
   void Prefetch(const Element& element) const {
     if (!regions_->Holds(PmPtr(element.value))) return;
