@@ -165,16 +165,17 @@ class DatabaseRun {
     ++counters_.judged_points;
     ++counters_.by_point[static_cast<size_t>(point.kind)];
     counters_.dirty_lines += point.dirty.size();
-    const uint32_t images = point.dirty.empty() ? 1 : options_.images_per_point;
+    const uint32_t drawn = point.dirty.empty() ? 1 : options_.images_per_point;
+    // What a close leaves is looked at; and since only the next life sees all of it, goes on once more.
+    const uint32_t images = drawn + (last && depth < options_.depth ? 1 : 0);
     for (uint32_t i = 0; i < images; ++i) {
       const uint64_t turn = kind_turn_++;
       ImageKind kind = eadr_ ? kEadrKinds[turn % std::size(kEadrKinds)] : kLineKinds[turn % std::size(kLineKinds)];
       if (point.dirty.empty()) kind = kGuaranteed;
-      if (last && i == 0) kind = kEverything;
+      if (i == drawn || (last && i == 0)) kind = kEverything;
       CountPlace(point.kind, point.site);
       for (const auto& [other_kind, site] : point.also) CountPlace(other_kind, site);
-      // What a close leaves is a state that only the next life sees.
-      Judge(point, kind, turn, depth, files, (last && i == 0) || random_.OneIn(options_.lives_one_in));
+      Judge(point, kind, turn, depth, files, i == drawn || random_.OneIn(options_.lives_one_in));
     }
   }
 
