@@ -1,59 +1,24 @@
-// The contract of LastLevel: what merges and sweeps leave, what readers see meanwhile, what a power cut or a close does to a
-// job. Every last level passes it. [CC-4] [CC-45]
+// The contract of LastLevel: what merges and sweeps leave, what cursors and readers see meanwhile. Every last level passes it.
+// [CC-4] [CC-45]
 #include <gtest/gtest.h>
 
 #include <thread>
 #include <utility>
 
-#include "tests/support/level_case.h"
+#include "tests/support/last_level_test.h"
 #include "tests/support/power_cut.h"
 #include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
 
-class LastLevelTest : public testing::TestWithParam<LevelShape> {
- protected:
-  EntryStore& store() { return level_.store(); }
+class LastLevelContractTest : public LastLevelTest {};
 
-  std::vector<std::string> Keys(uint64_t count) const {
-    std::vector<std::string> keys;
-    for (uint64_t i = 0; i < count; ++i) keys.push_back(NumberedKey(i));
-    return keys;
-  }
-
-  // Calls `body(fence, luck)` for each number of a fence and each luck, with the level as it is now, until it says that there was
-  // no such fence.
-  template <class Body>
-  void AtEveryFence(uint64_t least, const Body& body) {
-    const RegionImage before(store().regions());
-    bool is_there = true;
-    uint64_t fence = 0;
-    for (; is_there; ++fence) {
-      for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
-        SCOPED_TRACE("fence " + std::to_string(fence) + ", luck " + std::to_string(static_cast<int>(luck)));
-        before.Restore(store().regions());
-        ASSERT_OK(level_.TryRestart());
-        is_there = body(fence, luck);
-        if (HasFailure()) return;
-      }
-    }
-    EXPECT_GT(fence, least);
-  }
-
-  LevelCase level_{GetParam()};
-  Random random_{71};
-};
-
-INSTANTIATE_TEST_SUITE_P(Kinds, LastLevelTest,
-                         testing::Values(LevelShape{L1Kind::kBraidedSkipList, 1}, LevelShape{L1Kind::kBraidedSkipList, 2},
-                                         LevelShape{L1Kind::kBraidedSkipList, 4}, LevelShape{L1Kind::kNvTree, 1},
-                                         LevelShape{L1Kind::kNvTree, 2}, LevelShape{L1Kind::kNvTree, 4}),
-                         testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Kinds, LastLevelContractTest, AllLastLevels(), testing::PrintToStringParamName());
 
 // ---- Merges
 
-TEST_P(LastLevelTest, MergesOfRandomTables) {
+TEST_P(LastLevelContractTest, MergesOfRandomTables) {
   for (int round = 0; round < 40; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     std::vector<uint64_t> snapshots;
@@ -68,7 +33,7 @@ TEST_P(LastLevelTest, MergesOfRandomTables) {
   }
 }
 
-TEST_P(LastLevelTest, MergesOfManyChunksOnSeveralThreads) {
+TEST_P(LastLevelContractTest, MergesOfManyChunksOnSeveralThreads) {
   const size_t count = 30'000 / kSlowdown;
   level_.AddTable(level_.Draw(&random_, count, count, 8));
   level_.Merge({}, 3);
@@ -79,7 +44,7 @@ TEST_P(LastLevelTest, MergesOfManyChunksOnSeveralThreads) {
   level_.Merge({}, 3);
 }
 
-TEST_P(LastLevelTest, NothingToMerge) {
+TEST_P(LastLevelContractTest, NothingToMerge) {
   level_.Merge({});
   level_.AddTable({});
   level_.Merge({});
@@ -89,7 +54,7 @@ TEST_P(LastLevelTest, NothingToMerge) {
   level_.Merge({});
 }
 
-TEST_P(LastLevelTest, BeforeBehindAndBetween) {
+TEST_P(LastLevelContractTest, BeforeBehindAndBetween) {
   level_.Fill({{"d"}, {"f"}});
   level_.AddTable({{"a"}, {"b"}});
   level_.AddTable({{"x"}, {"y"}});
@@ -99,7 +64,7 @@ TEST_P(LastLevelTest, BeforeBehindAndBetween) {
 }
 
 // The level and the tables have next to nothing in common: each is in a region of its own.
-TEST_P(LastLevelTest, RegionsThatHaveNextToNothing) {
+TEST_P(LastLevelContractTest, RegionsThatHaveNextToNothing) {
   const uint32_t last_region = GetParam().regions - 1;
   const auto move = [](std::vector<Version> versions, uint32_t region) {
     for (Version& version : versions) version.region = region;
@@ -114,7 +79,7 @@ TEST_P(LastLevelTest, RegionsThatHaveNextToNothing) {
   level_.Merge({});
 }
 
-TEST_P(LastLevelTest, KeysOfAllKinds) {
+TEST_P(LastLevelContractTest, KeysOfAllKinds) {
   // Equal in their first eight bytes, or only longer; with zeros; empty.
   const std::vector<std::string> keys = {"",
                                          std::string(1, '\0'),
@@ -143,7 +108,7 @@ TEST_P(LastLevelTest, KeysOfAllKinds) {
 }
 
 // More versions of a key than a leaf or a journal batch has room for.
-TEST_P(LastLevelTest, ManyVersionsOfOneKey) {
+TEST_P(LastLevelContractTest, ManyVersionsOfOneKey) {
   std::vector<Version> versions;
   std::vector<uint64_t> snapshots;
   for (int i = 0; i < 300; ++i)
@@ -163,7 +128,7 @@ TEST_P(LastLevelTest, ManyVersionsOfOneKey) {
 }
 
 // Sequence numbers go 1, 2, 3, … in the order in which versions are listed here.
-TEST_P(LastLevelTest, WhichVersionsStay) {
+TEST_P(LastLevelContractTest, WhichVersionsStay) {
   struct Case {
     const char* name;
     std::vector<std::vector<bool>> tables;  // versions of one key, true: a tombstone; the first table is the last level
@@ -208,7 +173,7 @@ TEST_P(LastLevelTest, WhichVersionsStay) {
 
 // ---- Cursors
 
-TEST_P(LastLevelTest, CursorsSeekToEveryPlace) {
+TEST_P(LastLevelContractTest, CursorsSeekToEveryPlace) {
   level_.AddTable(level_.Draw(&random_, 2000, 700, 6));
   level_.Merge({500, 1000, 1500});
   const std::vector<Version> all = level_.Forward();
@@ -242,7 +207,7 @@ TEST_P(LastLevelTest, CursorsSeekToEveryPlace) {
 
 // ---- Sweeps
 
-TEST_P(LastLevelTest, ASweepTakesWhatNobodySeesAnyMore) {
+TEST_P(LastLevelContractTest, ASweepTakesWhatNobodySeesAnyMore) {
   level_.Fill(level_.Draw(&random_, 3000, 500, 4));
   std::map<std::string, std::vector<Version>> by_key;
   for (const Version& version : level_.in_last_level()) by_key[version.key].push_back(version);
@@ -281,7 +246,7 @@ TEST_P(LastLevelTest, ASweepTakesWhatNobodySeesAnyMore) {
 // ---- Readers
 
 // At each fence, another thread reads all keys at all snapshots.
-TEST_P(LastLevelTest, ReadersFindTheSameAtEveryFence) {
+TEST_P(LastLevelContractTest, ReadersFindTheSameAtEveryFence) {
   class ReadAtFences final : public PersistObserver {
    public:
     ReadAtFences(RegionSet* regions, std::function<testing::AssertionResult()> read) : read_(std::move(read)), regions_(regions) {
@@ -322,7 +287,7 @@ TEST_P(LastLevelTest, ReadersFindTheSameAtEveryFence) {
 }
 
 // A version that was visited before a merge marked it, and what hides it after that.
-TEST_P(LastLevelTest, AMergeBetweenTwoVisitsOfOneSearch) {
+TEST_P(LastLevelContractTest, AMergeBetweenTwoVisitsOfOneSearch) {
   level_.Fill({{"j"}, {"l"}});
   level_.AddTable({{"k", 3}, {"k", 4, true}});
   level_.Merge({3});
@@ -343,7 +308,7 @@ TEST_P(LastLevelTest, AMergeBetweenTwoVisitsOfOneSearch) {
 }
 
 // Keys that came in order fill leaves; all of them go again, from the left.
-TEST_P(LastLevelTest, EmptiedLeavesGo) {
+TEST_P(LastLevelContractTest, EmptiedLeavesGo) {
   constexpr uint64_t kKeys = 3000;
   std::vector<Version> puts, tombstones;
   for (uint64_t i = 0; i < kKeys; ++i) {
@@ -359,95 +324,6 @@ TEST_P(LastLevelTest, EmptiedLeavesGo) {
   level_.Restart();
   if (GetParam().kind == L1Kind::kNvTree) {
     EXPECT_TRUE(level_.level().Describe().starts_with("NV-Tree, leaves of 512 bytes: 1, ")) << level_.level().Describe();
-  }
-}
-
-// ---- Jobs that are cut short
-
-// With a power cut at each of the fences, and others in what comes after: until the job is done, readers find the newest
-// versions, and then the outcome is that of an undisturbed merge.
-TEST_P(LastLevelTest, PowerCutAtEveryFenceOfAMerge) {
-  const std::vector<std::string> keys = Keys(150);
-  level_.Fill(level_.Draw(&random_, 250, 150, 8));
-  level_.AddTable(level_.Draw(&random_, 150, 150, 2));
-  level_.AddTable(level_.Draw(&random_, 150, 150, 2));
-  const LevelCase::Outcome expected = level_.Expected({});
-  AtEveryFence(2, [&](uint64_t fence, PowerCut::Luck luck) {
-    bool is_there = false;
-    for (int life = 0; life == 0 || level_.running(); ++life) {
-      PowerCut cut(store().regions(), life == 0 ? fence : life < 4 ? random_.Uniform(12) : PowerCut::kNever);
-      try {
-        EXPECT_OK(level_.Run({}, nullptr, nullptr, 1));
-      } catch (const PowerCut::Failed&) {
-        is_there |= life == 0;
-        cut.Lose(luck, &random_);
-        EXPECT_OK(level_.TryRestart());
-        EXPECT_TRUE(level_.ReadsAreRight(keys, {kMaxSequence}));
-      }
-      if (HasFailure()) return false;
-    }
-    level_.ExpectMerged(expected);
-    return is_there;
-  });
-}
-
-// A sweep that is cut short is made up for by a merge of no tables.
-TEST_P(LastLevelTest, PowerCutAtEveryFenceOfASweep) {
-  const std::vector<std::string> keys = Keys(100);
-  level_.Fill(level_.Draw(&random_, 400, 100, 4));
-  AtEveryFence(1, [&](uint64_t fence, PowerCut::Luck luck) {
-    bool is_there = false;
-    MergeStats stats;
-    {
-      PowerCut cut(store().regions(), fence);
-      try {
-        EXPECT_OK(level_.Sweep({}, nullptr, nullptr, &stats));
-      } catch (const PowerCut::Failed&) {
-        is_there = true;
-        cut.Lose(luck, &random_);
-      }
-    }
-    if (is_there) {
-      EXPECT_OK(level_.TryRestart());
-      EXPECT_TRUE(level_.ReadsAreRight(keys, {kMaxSequence}));
-      EXPECT_OK(level_.Run({}));
-    }
-    EXPECT_TRUE(level_.ReadsAreRight(keys, {kMaxSequence}));
-    // Nothing that is in the level is marked; what a second sweep leaves has one version of each key.
-    for (const Version& version : level_.Forward()) EXPECT_FALSE(store().IsDead(version.sequence));
-    EXPECT_OK(level_.Sweep({}, nullptr, nullptr, &stats));
-    for (const Version& version : level_.Forward()) {
-      EXPECT_FALSE(version.tombstone);
-      EXPECT_EQ(level_.ExpectedRead(version.key, kMaxSequence), version.sequence);
-    }
-    return is_there;
-  });
-}
-
-TEST_P(LastLevelTest, StoppedAndResumed) {
-  const size_t count = 20'000 / kSlowdown;
-  level_.Fill(level_.Draw(&random_, count, count, 8));
-  level_.AddTable(level_.Draw(&random_, count, 2 * count, 4));
-  const LevelCase::Outcome expected = level_.Expected({});
-  const std::atomic<bool> stop{true};
-  ASSERT_CODE(level_.Run({}, nullptr, &stop), kAborted);
-  EXPECT_TRUE(level_.running());
-  level_.Restart();
-  EXPECT_TRUE(level_.ReadsAreRight({NumberedKey(1), NumberedKey(2), NumberedKey(3)}, {kMaxSequence}));
-  ASSERT_OK(level_.Run({}));
-  level_.ExpectMerged(expected);
-}
-
-TEST_P(LastLevelTest, ACloseStoresNothingThatAnOpenMissesOrMistrusts) {
-  for (int round = 0; round < 4; ++round) {
-    level_.AddTable(level_.Draw(&random_, 800, 1000, 4));
-    level_.Merge({});
-    ASSERT_OK(level_.Close());
-    level_.Restart();
-    const std::vector<Version> there = level_.Forward();
-    EXPECT_TRUE(there == level_.in_last_level());
-    EXPECT_FALSE(level_.level().Describe().empty());
-    EXPECT_LT(level_.level().DramBytes(), uint64_t{1} << 24);
   }
 }
 
