@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "util/check.h"
@@ -61,7 +62,8 @@ uint64_t SlotBytes(uint32_t regions) {
 // Which of the two slots holds a generation.
 uint64_t SlotOf(uint64_t generation) { return BRAIDDB_MUTANT("manifest-one-slot") ? 0 : generation % 2; }
 
-uint64_t Checksum(const uint8_t* record, uint64_t bytes) { return XXH3_64bits(record + 8, bytes - 8); }
+// Never 0, which is none.
+uint64_t Checksum(const uint8_t* record, uint64_t bytes) { return std::max<uint64_t>(1, XXH3_64bits(record + 8, bytes - 8)); }
 
 // Builds the record in DRAM, so that the slot is written once, front to back.
 std::vector<uint8_t> Encode(const ManifestState& state, uint64_t generation, uint32_t regions) {
@@ -189,7 +191,25 @@ Status Manifest::Open(RegionSet* regions, Manifest* manifest, ManifestState* sta
   manifest->slot_bytes_ = header->slot_bytes;
   manifest->generation_ = generation;
   // ORDER: the selector before the next commit overwrites the slot that it named. [CC-2]
-  return header->selector == generation ? Status::OK() : manifest->Select(generation);
+  if (header->selector != generation) status = manifest->Select(generation);
+  return status.ok() ? manifest->ForgetTornCommit() : status;
+}
+
+// The next commit has the number of one that a crash tore, goes to the same slot, and says nearly the same: torn as well, its
+// lines could make up for those that the first one lacks.
+Status Manifest::ForgetTornCommit() {
+  auto* slot = reinterpret_cast<ManifestRecord*>(SlotAt(generation_ + 1));
+  ManifestState before;
+  if (slot->checksum == 0 || Decode(SlotAt(generation_ + 1), slot_bytes_, generation_ - 1, regions_->count(), &before).ok())
+    return Status::OK();
+  StoreRelease(&slot->checksum, 0);
+  // ORDER: no checksum before the next commit stores there. [CC-2]
+  Persistence* persistence = regions_->persistence();
+  return persistence->Persist(&slot->checksum, sizeof(slot->checksum)) ? Status::OK() : persistence->error();
+}
+
+uint8_t* Manifest::SlotAt(uint64_t generation) const {
+  return object_ + sizeof(ManifestHeader) + SlotOf(generation) * slot_bytes_;
 }
 
 Status Manifest::Commit(const ManifestState& state) {
@@ -199,7 +219,7 @@ Status Manifest::Commit(const ManifestState& state) {
   if (persistence->failed()) return persistence->error();
   const uint64_t generation = generation_ + 1;
   const std::vector<uint8_t> image = Encode(state, generation, regions_->count());
-  uint8_t* slot = object_ + sizeof(ManifestHeader) + SlotOf(generation) * slot_bytes_;
+  uint8_t* slot = SlotAt(generation);
   memcpy(slot, image.data(), image.size());
   if (BRAIDDB_MUTANT("manifest-selector-first")) StoreRelease(&reinterpret_cast<ManifestHeader*>(object_)->selector, generation);
   // ORDER: the slot before the selector that names it. [CC-2]

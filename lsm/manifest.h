@@ -5,11 +5,11 @@
 //           slot      ManifestRecord, then table_count × (TableRecord, heads[regions][kMaxHeight])
 //         Generation g lives in slot g mod 2.
 // COMMIT POINT   The other slot is whole: its lines are flushed and one fence has passed.
-// PERSIST ORDER  P1 the other slot, whole  P2 the selector
+// PERSIST ORDER  P0 after a crash that tore a commit: no checksum in the other slot  P1 the other slot, whole  P2 the selector
 // RECOVERY       Valid if and only if the slot that the selector names has that generation and its checksum matches. Anything
 //                else is corruption: a crash cannot cause it, since the slot was durable before the selector named it. If the
 //                other slot is valid and one generation newer, the crash came before P2: it counts, and open makes up for P2
-//                before anything else. [CC-2]
+//                before anything else. What was torn is made invalid for good: the next commit has its number. [CC-2]
 // CONCURRENCY    One committer at a time (the caller's lock); no readers after open.
 // LIFETIME       As long as the database.
 #pragma once
@@ -64,7 +64,9 @@ class Manifest {
   Status Commit(const ManifestState& state);
 
  private:
+  uint8_t* SlotAt(uint64_t generation) const;
   Status Select(uint64_t generation);
+  Status ForgetTornCommit();
 
   RegionSet* regions_ = nullptr;
   uint8_t* object_ = nullptr;
