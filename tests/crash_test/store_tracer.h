@@ -125,6 +125,7 @@ class StoreTracer final : public PersistObserver {
   static void NoteFresh(Region* region, uint64_t page);
   void Guarantee(uint64_t key, uint64_t order);
   void GuaranteeAll();
+  void NoteFreeBlocks(uint32_t index);
   void CheckPage(uint32_t index, uint64_t page);
   void CheckPages(bool all);
   void Capture(PointKind kind, const FenceSite& site);
