@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <iostream>
 #include <sstream>
@@ -42,6 +43,7 @@ std::string Interpret(const std::string& trees, const std::string& sizes, const 
       if (name == NameOf(kind)) flags->trees.push_back(kind);
     }
     if (flags->trees.size() == before) return "there is no tree " + name;
+    if (std::count(flags->trees.begin(), flags->trees.end(), flags->trees.back()) > 1) return name + " is there twice";
   }
   for (const std::string& size : Split(sizes)) {
     char* end = nullptr;
@@ -86,7 +88,7 @@ std::optional<int> ParseIndexBenchFlags(int argc, char** argv, IndexBenchFlags* 
       110, 70);
   auto add = all.add_options();
   add("help", "");
-  add("trees", po::value(&trees)->default_value("nvtree,lcb,cdds"), "comma-separated, alternately in each round");
+  add("trees", po::value(&trees)->default_value("nvtree,lcb,cdds"), "comma-separated; they take turns at each benchmark");
   add("node_bytes", po::value(&sizes)->default_value("512,1024,2048,4096"), "comma-separated");
   add("benchmarks", po::value(&benchmarks)->default_value("insert,update,search,delete"),
       "in this order, on one tree: insert, update, search, delete (each key once, in random order), mixed (searches, and "

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <map>
 
 #include "index_bench/workload.h"
 
@@ -26,15 +25,17 @@ class Report {
                 "rebuilds", "in them", "DRAM MiB");
   }
 
-  // `timed`: of all rounds, by tree.
-  void Add(uint32_t node_bytes, const std::map<IndexKind, std::vector<std::vector<IndexMeasurement>>>& timed,
-           const std::map<IndexKind, std::vector<IndexMeasurement>>& counted) {
+  // `timed`: of each round.
+  void Add(uint32_t node_bytes, const std::vector<IndexMeasurements>& timed, const IndexMeasurements& counted) {
     for (size_t i = 0; i < flags_.benchmarks.size(); ++i) {
       for (const IndexKind kind : flags_.trees) {
         std::vector<double> speeds;
-        for (const auto& round : timed.at(kind)) speeds.push_back(static_cast<double>(round[i].operations) / round[i].seconds);
+        for (const IndexMeasurements& round : timed) {
+          const IndexMeasurement& measured = round.at(kind)[i];
+          speeds.push_back(static_cast<double>(measured.operations) / measured.seconds);
+        }
         std::nth_element(speeds.begin(), speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2), speeds.end());
-        const IndexMeasurement& last = timed.at(kind).back()[i];
+        const IndexMeasurement& last = timed.back().at(kind)[i];
         const auto found = counted.find(kind);
         Line(node_bytes, kind, speeds[speeds.size() / 2], last, found == counted.end() ? nullptr : &found->second[i]);
       }
@@ -69,22 +70,14 @@ int Run(const IndexBenchFlags& flags) {
   }
   report.Header();
   for (const uint32_t node_bytes : flags.node_bytes) {
-    std::map<IndexKind, std::vector<std::vector<IndexMeasurement>>> timed;
-    std::map<IndexKind, std::vector<IndexMeasurement>> counted;
+    std::vector<IndexMeasurements> timed;
+    IndexMeasurements counted;
     for (uint64_t round = 0; round < flags.rounds + flags.count; ++round) {
-      for (const IndexKind kind : flags.trees) {
-        const bool count = round == flags.rounds;
-        std::vector<IndexMeasurement> measurements;
-        Status status = RunWorkload(flags, kind, node_bytes, count, &measurements);
-        if (!status.ok()) {
-          std::fprintf(stderr, "index_bench: %s: %s\n", NameOf(kind), status.ToString().c_str());
-          return 1;
-        }
-        if (count) {
-          counted[kind] = std::move(measurements);
-        } else {
-          timed[kind].push_back(std::move(measurements));
-        }
+      const bool count = round == flags.rounds;
+      const std::string error = RunRound(flags, node_bytes, count, count ? &counted : &timed.emplace_back());
+      if (!error.empty()) {
+        std::fprintf(stderr, "index_bench: %s\n", error.c_str());
+        return 1;
       }
     }
     report.Add(node_bytes, timed, counted);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "index_bench/write_counter.h"
@@ -13,12 +15,40 @@ namespace braiddb {
 namespace {
 
 constexpr uint64_t kSegmentSize = 8ull << 20;
+// Of each benchmark and tree.
+constexpr uint64_t kTurns = 50;
 
-// Keys are a bijection of their numbers, so all differ.
+// A tree, and what is done to it. Keys are a bijection of their numbers, so all differ.
 class Workload {
  public:
-  Workload(const IndexBenchFlags& flags, OrderedIndex* index) : flags_(flags), index_(*index), random_(flags.seed) {}
+  Workload(const IndexBenchFlags& flags, IndexKind kind) : flags_(flags), kind_(kind), random_(flags.seed) {
+    region_options_.database_path = flags.path + "/" + NameOf(kind);
+    region_options_.regions = 1;
+    region_options_.persist_mode =
+        flags.flush_invalidates || flags.write_latency_ns != 0 ? PersistMode::kEmulated : PersistMode::kAuto;
+    region_options_.emulation.flush_invalidates = flags.flush_invalidates;
+    region_options_.emulation.write_latency_ns = flags.write_latency_ns;
+  }
 
+  Status Create(uint32_t node_bytes) {
+    std::error_code error;
+    std::filesystem::create_directories(region_options_.database_path, error);
+    Status status = RegionSet::Create(region_options_, &regions_);
+    if (status.ok()) status = SegmentAllocator::Open(regions_.get(), kSegmentSize, &segments_);
+    return status.ok() ? NewIndex(kind_, regions_.get(), segments_.get(), node_bytes, &index_) : status;
+  }
+
+  Status Remove() {
+    index_.reset();
+    segments_.reset();
+    regions_.reset();
+    Status status = RegionSet::Destroy(region_options_);
+    std::error_code error;
+    std::filesystem::remove(region_options_.database_path, error);
+    return status;
+  }
+
+  // What the operations of a benchmark will be.
   Status Prepare(const std::string& benchmark) {
     order_.resize(flags_.num);
     std::iota(order_.begin(), order_.end(), 0);
@@ -35,13 +65,23 @@ class Workload {
     return Status::OK();
   }
 
-  Status Run(const std::string& benchmark) {
-    if (benchmark == "insert") return ForEach([this](uint64_t i) { return index_.Insert(Key(i), i); });
-    if (benchmark == "update") return ForEach([this](uint64_t i) { return index_.Update(Key(i), i + 1); });
-    if (benchmark == "delete") return ForEach([this](uint64_t i) { return index_.Remove(Key(i)); });
-    if (benchmark == "search") return ForEach([this](uint64_t i) { return Search(i); });
-    return ForEach([this](uint64_t i) { return kinds_[i] ? index_.Insert(NewKey(), i) : Search(i); });
+  // Operations [begin, end) of the benchmark, which are added to the measurement.
+  Status Run(uint64_t begin, uint64_t end, bool count, IndexMeasurement* measurement) {
+    WriteCounter counter;
+    if (count) regions_->persistence()->SetObserver(&counter);
+    const auto start = std::chrono::steady_clock::now();
+    Status status = Operate(measurement->benchmark, std::span(order_).subspan(begin, end - begin));
+    measurement->seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    regions_->persistence()->SetObserver(nullptr);
+    measurement->operations += end - begin;
+    measurement->lines += counter.lines;
+    measurement->fences += counter.fences;
+    measurement->xp_lines += counter.xp_lines;
+    measurement->stats = index_->GetStats();
+    return status;
   }
+
+  IndexKind kind() const { return kind_; }
 
  private:
   // Of those that the last `insert` put in.
@@ -50,11 +90,18 @@ class Workload {
   uint64_t KeyOf(uint64_t number) const { return Mix64(number ^ flags_.seed << 40); }
   Status Search(uint64_t i) {
     uint64_t value = 0;
-    return index_.Search(Key(i), &value) ? Status::OK() : Status::NotFound("a key is missing: the tree is wrong");
+    return index_->Search(Key(i), &value) ? Status::OK() : Status::NotFound("a key is missing: the tree is wrong");
+  }
+  Status Operate(const std::string& benchmark, std::span<const uint64_t> order) {
+    if (benchmark == "insert") return ForEach(order, [this](uint64_t i) { return index_->Insert(Key(i), i); });
+    if (benchmark == "update") return ForEach(order, [this](uint64_t i) { return index_->Update(Key(i), i + 1); });
+    if (benchmark == "delete") return ForEach(order, [this](uint64_t i) { return index_->Remove(Key(i)); });
+    if (benchmark == "search") return ForEach(order, [this](uint64_t i) { return Search(i); });
+    return ForEach(order, [this](uint64_t i) { return kinds_[i] ? index_->Insert(NewKey(), i) : Search(i); });
   }
   template <class Operation>
-  Status ForEach(const Operation& operation) {
-    for (const uint64_t i : order_) {
+  static Status ForEach(std::span<const uint64_t> order, const Operation& operation) {
+    for (const uint64_t i : order) {
       Status status = operation(i);
       if (!status.ok()) return status;
     }
@@ -62,7 +109,11 @@ class Workload {
   }
 
   const IndexBenchFlags& flags_;
-  OrderedIndex& index_;
+  const IndexKind kind_;
+  RegionSetOptions region_options_;
+  std::unique_ptr<RegionSet> regions_;
+  std::unique_ptr<SegmentAllocator> segments_;
+  std::unique_ptr<OrderedIndex> index_;
   Random random_;
   std::vector<uint64_t> order_;
   std::vector<bool> kinds_;  // mixed: whether to insert
@@ -71,48 +122,48 @@ class Workload {
   bool has_keys_ = false;
 };
 
-}  // namespace
+using Workloads = std::vector<std::unique_ptr<Workload>>;
 
-Status RunWorkload(const IndexBenchFlags& flags, IndexKind kind, uint32_t node_bytes, bool count,
-                   std::vector<IndexMeasurement>* measurements) {
-  RegionSetOptions options;
-  options.database_path = flags.path;
-  options.regions = 1;
-  options.persist_mode = flags.flush_invalidates || flags.write_latency_ns != 0 ? PersistMode::kEmulated : PersistMode::kAuto;
-  options.emulation.flush_invalidates = flags.flush_invalidates;
-  options.emulation.write_latency_ns = flags.write_latency_ns;
-  std::error_code error;
-  std::filesystem::create_directories(flags.path, error);
-  std::unique_ptr<RegionSet> regions;
-  Status status = RegionSet::Create(options, &regions);
-  if (!status.ok()) return status;
-  std::unique_ptr<SegmentAllocator> segments;
-  status = SegmentAllocator::Open(regions.get(), kSegmentSize, &segments);
-  std::unique_ptr<OrderedIndex> index;
-  if (status.ok()) status = NewIndex(kind, regions.get(), segments.get(), node_bytes, &index);
-  if (status.ok()) {
-    Workload workload(flags, index.get());
-    WriteCounter counter;
-    for (const std::string& benchmark : flags.benchmarks) {
-      status = workload.Prepare(benchmark);
-      if (!status.ok()) break;
-      counter = WriteCounter();
-      if (count) regions->persistence()->SetObserver(&counter);
-      const auto start = std::chrono::steady_clock::now();
-      status = workload.Run(benchmark);
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      regions->persistence()->SetObserver(nullptr);
-      if (!status.ok()) break;
-      measurements->push_back(
-          {benchmark, flags.num, seconds, counter.lines, counter.fences, counter.xp_lines, index->GetStats()});
+std::string ErrorOf(const Workload& workload, const Status& status) {
+  return status.ok() ? "" : std::string(NameOf(workload.kind())) + ": " + status.ToString();
+}
+
+std::string RunBenchmark(const IndexBenchFlags& flags, const std::string& benchmark, bool count, const Workloads& workloads,
+                         IndexMeasurements* measurements) {
+  std::string error;
+  for (const auto& workload : workloads) {
+    if (error.empty()) error = ErrorOf(*workload, workload->Prepare(benchmark));
+    (*measurements)[workload->kind()].emplace_back().benchmark = benchmark;
+  }
+  for (uint64_t turn = 0; turn < kTurns; ++turn) {
+    const uint64_t begin = flags.num * turn / kTurns, end = flags.num * (turn + 1) / kTurns;
+    for (const auto& workload : workloads) {
+      IndexMeasurement* const measurement = &(*measurements)[workload->kind()].back();
+      if (error.empty()) error = ErrorOf(*workload, workload->Run(begin, end, count, measurement));
     }
   }
-  index.reset();
-  segments.reset();
-  regions.reset();
-  const Status removed = RegionSet::Destroy(options);
-  std::filesystem::remove(flags.path, error);
-  return status.ok() ? removed : status;
+  return error;
+}
+
+}  // namespace
+
+std::string RunRound(const IndexBenchFlags& flags, uint32_t node_bytes, bool count, IndexMeasurements* measurements) {
+  Workloads workloads;
+  std::string error;
+  for (const IndexKind kind : flags.trees) {
+    workloads.push_back(std::make_unique<Workload>(flags, kind));
+    if (error.empty()) error = ErrorOf(*workloads.back(), workloads.back()->Create(node_bytes));
+  }
+  for (const std::string& benchmark : flags.benchmarks) {
+    if (error.empty()) error = RunBenchmark(flags, benchmark, count, workloads, measurements);
+  }
+  for (const auto& workload : workloads) {
+    const std::string of_removal = ErrorOf(*workload, workload->Remove());
+    if (error.empty()) error = of_removal;
+  }
+  std::error_code not_empty;
+  std::filesystem::remove(flags.path, not_empty);
+  return error;
 }
 
 }  // namespace braiddb

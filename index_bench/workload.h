@@ -1,6 +1,7 @@
-// What index_bench runs on one tree.
+// What index_bench runs on its trees.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,11 @@ struct IndexMeasurement {
   IndexStats stats;  // so far
 };
 
-// All benchmarks on a new tree; `count`: instead of time. An error also if the tree gives a wrong answer.
-Status RunWorkload(const IndexBenchFlags& flags, IndexKind kind, uint32_t node_bytes, bool count,
-                   std::vector<IndexMeasurement>* measurements);
+// By tree, one for each benchmark.
+using IndexMeasurements = std::map<IndexKind, std::vector<IndexMeasurement>>;
+
+// All benchmarks on new trees, which take turns at each of them, so that a machine whose speed varies is the same for all;
+// `count`: instead of time. What went wrong, or nothing; a wrong answer of a tree is an error too.
+std::string RunRound(const IndexBenchFlags& flags, uint32_t node_bytes, bool count, IndexMeasurements* measurements);
 
 }  // namespace braiddb

@@ -149,7 +149,7 @@ TEST(IndexBenchProgramTest, RunsAllBenchmarksOnAllTrees) {
 
 TEST(IndexBenchProgramTest, WhatItDoesNotKnowItRefuses) {
   for (const char* flags : {"--trees=btree", "--node_bytes=100", "--benchmarks=scan", "--flush=none", "--num=0", "--nonsense",
-                            "--rounds=0", "--insert_percent=101", "--node_bytes=512x", "--trees="}) {
+                            "--rounds=0", "--insert_percent=101", "--node_bytes=512x", "--trees=", "--trees=lcb,nvtree,lcb"}) {
     const Ended ended = RunProgram(flags);
     EXPECT_EQ(ended.exit_code, 2) << flags << "\n" << ended.output;
     EXPECT_NE(ended.output.find("index_bench: "), std::string::npos) << ended.output;
