@@ -19,7 +19,7 @@ constexpr uint32_t MergeFill(uint32_t capacity) { return capacity * 3 / 4; }
 // The most changes that are made at once; what is behind them waits for the new leaves.
 constexpr size_t kMostChanges = 1 << 16;
 // A leaf that would have more appended elements is replaced: a search scans all of them.
-constexpr size_t kMostAppended = kCrashTest ? 8 : 64;
+constexpr size_t kMostAppended = kCrashTest ? 8 : 32;
 // So many wait for their readers before they are reclaimed.
 constexpr uint32_t kRetiredLeaves = 64;
 

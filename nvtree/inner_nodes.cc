@@ -173,21 +173,13 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
       continue;
     }
     const auto separator = [&](uint64_t slot) { return Separator{Load(parent.prefix[slot]), Load(parent.rest[slot])}; };
-    const auto reaches = [&](uint64_t slot) {
-      const uint64_t prefix = Load(parent.prefix[slot]);
-      return prefix != target.prefix ? prefix < target.prefix : Reaches<kStrict>(*order_, separator(slot), target);
-    };
     const uint64_t count = Load(parent.count);
     uint64_t slot = 0;
-    for (uint64_t left = count; left > 1;) {
-      const uint64_t half = left / 2;
-      if (reaches(slot + half)) {
-        slot += half;
-        left -= half;
-      } else {
-        left = half;
-      }
+    // No branch depends on the keys.
+    for (uint64_t left = count; left > 1; left -= left / 2) {
+      slot += Load(parent.prefix[slot + left / 2]) <= target.prefix ? left / 2 : 0;
     }
+    while (slot > 0 && Load(parent.prefix[slot]) == target.prefix && !Reaches<kStrict>(*order_, separator(slot), target)) --slot;
     range.leaf = PmPtr(Load(parent.leaf[slot]));
     range.low = separator(slot);
     if (slot + 1 < count) {
