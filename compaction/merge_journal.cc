@@ -111,7 +111,7 @@ Status MergeJournal::FindNewest(const void* object, uint64_t bytes, uint64_t mer
         reinterpret_cast<const Header*>(static_cast<const uint8_t*>(object) + kBeginning + buffer * kBufferBytes);
     if (header->count == 0 || header->count > kJournalStores) continue;
     if (header->checksum != header->ComputeChecksum() && !BRAIDDB_MUTANT("redo-trusts-torn-record")) continue;
-    // Numbers never repeat, so that a stale buffer cannot be taken for the newest.
+    // Numbers of which a store was begun never repeat, so that a stale buffer cannot be taken for the newest.
     *last_number = std::max(*last_number, header->number);
     if (merge_id == 0 || header->merge_id != merge_id || header->number < newest->number) continue;
     *newest = {header->number, reinterpret_cast<const JournalStore*>(header + 1), header->count, PmPtr(header->progress)};
@@ -141,6 +141,13 @@ Status MergeJournal::Redo(uint64_t merge_id, PmPtr* progress) {
     for (uint64_t i = 0; i < batch.count; ++i)
       StoreRelease(regions_->Resolve<uint64_t>(PmPtr(batch.stores[i].address)), batch.stores[i].value);
     return Status::OK();
+  }
+  // ORDER: the record before the first of its stores. That it is here does not mean that it is durable. [CC-4, CC-46]
+  Persistence* const persistence = regions_->persistence();
+  const void* const record = reinterpret_cast<const Header*>(batch.stores) - 1;
+  if (!BRAIDDB_MUTANT("found-record-not-persisted") &&
+      !persistence->Persist(record, sizeof(Header) + batch.count * sizeof(JournalStore))) {
+    return persistence->error();
   }
   uint64_t flushed_lines = 0;
   return Do(batch.number, batch.stores, batch.count, &flushed_lines);

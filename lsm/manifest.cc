@@ -190,8 +190,15 @@ Status Manifest::Open(RegionSet* regions, Manifest* manifest, ManifestState* sta
   manifest->object_ = static_cast<uint8_t*>(object);
   manifest->slot_bytes_ = header->slot_bytes;
   manifest->generation_ = generation;
-  // ORDER: the selector before the next commit overwrites the slot that it named. [CC-2]
-  if (header->selector != generation) status = manifest->Select(generation);
+  // ORDER: what counts before the selector that names it, and this before the next commit overwrites the slot that it named. That
+  // one or the other is here does not mean that it is durable. [CC-2, CC-46]
+  const uint8_t* const slot = manifest->SlotAt(generation);
+  Persistence* const persistence = regions->persistence();
+  if (!BRAIDDB_MUTANT("found-manifest-not-persisted") &&
+      !persistence->Persist(slot, reinterpret_cast<const ManifestRecord*>(slot)->bytes)) {
+    return persistence->error();
+  }
+  status = manifest->Select(generation);
   return status.ok() ? manifest->ForgetTornCommit() : status;
 }
 
@@ -200,8 +207,7 @@ Status Manifest::Open(RegionSet* regions, Manifest* manifest, ManifestState* sta
 Status Manifest::ForgetTornCommit() {
   auto* slot = reinterpret_cast<ManifestRecord*>(SlotAt(generation_ + 1));
   ManifestState before;
-  if (slot->checksum == 0 || Decode(SlotAt(generation_ + 1), slot_bytes_, generation_ - 1, regions_->count(), &before).ok())
-    return Status::OK();
+  if (Decode(SlotAt(generation_ + 1), slot_bytes_, generation_ - 1, regions_->count(), &before).ok()) return Status::OK();
   StoreRelease(&slot->checksum, 0);
   // ORDER: no checksum before the next commit stores there. [CC-2]
   Persistence* persistence = regions_->persistence();

@@ -25,11 +25,15 @@ LeafSpace::LeafSpace(RegionSet* regions, SegmentAllocator* segments, uint64_t tr
       free_(regions->count()),
       blocks_(regions->count()) {}
 
-void LeafSpace::FindSegments() {
+bool LeafSpace::FindSegments() {
   allocator_->ForEachIndex([this](Segment* segment) {
     const auto& header = *reinterpret_cast<const SpaceHeader*>(segment->data());
-    if (IsSpaceHeader(header, tree_id_, segment->generation(), leaf_bytes_)) Add(segment);
+    if (!IsSpaceHeader(header, tree_id_, segment->generation(), leaf_bytes_)) return;
+    Add(segment);
+    if (!BRAIDDB_MUTANT("found-leaf-space-not-flushed")) regions_->persistence()->Flush(&header, sizeof(header));
   });
+  // ORDER: as in Grow; that a header is here does not mean that it is durable. [CC-42, CC-46]
+  return regions_->persistence()->Drain();
 }
 
 Status LeafSpace::Allocate(PmPtr* block) {

@@ -41,8 +41,8 @@ class LeafSpace {
  public:
   LeafSpace(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_id, uint32_t leaf_bytes);
 
-  // Takes the segments of the tree into use: none of their blocks is free yet.
-  void FindSegments();
+  // Takes the segments of the tree into use: none of their blocks is free yet. False if a persist failed.
+  [[nodiscard]] bool FindSegments();
   const std::vector<Segment*>& segments() const { return segments_; }
   bool Owns(const Segment* segment) const { return index_of_.contains(segment); }
   // Number and places of the blocks of one of them.

@@ -72,7 +72,7 @@ Status NvTree::Open(const NvTreeParts& parts, uint32_t threads, bool verify, std
     return Status::Corruption("the root of the NV-Tree is missing or damaged; restore the database from a copy");
   }
   std::unique_ptr<NvTree> tree(new NvTree(parts, root));
-  tree->space_->FindSegments();
+  if (!tree->space_->FindSegments()) return parts.regions->persistence()->error();
   Status status = tree->FindImageSegment();
   if (!status.ok()) return status;
   tree->from_image_ = !verify && tree->LoadImage();
@@ -123,11 +123,12 @@ bool NvTree::LoadImage() {
 }
 
 Status NvTree::ForgetImage() {
-  if (LoadRelaxed(&root_->image) == 0 || BRAIDDB_MUTANT("image-not-forgotten")) return Status::OK();
+  if (BRAIDDB_MUTANT("image-not-forgotten")) return Status::OK();
   Persistence* const persistence = parts_.regions->persistence();
   StoreRelease(&root_->image, 0);
-  // ORDER: the link is gone before any leaf changes. [CC-44]
-  return persistence->Persist(&root_->image, sizeof(root_->image)) ? Status::OK() : persistence->error();
+  // ORDER: the link is gone, and that to the first leaf is there, before any leaf changes; whoever stored them may have been
+  // killed before they were durable. [CC-44, CC-46]
+  return persistence->Persist(root_, sizeof(*root_)) ? Status::OK() : persistence->error();
 }
 
 // There is more than one if a crash came while one that was too small was replaced.

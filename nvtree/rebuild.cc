@@ -30,7 +30,7 @@ Status Damaged(const char* what) {
 // STEPS  1. All blocks of the tree's segments are read by several threads, each in the order of its places, whether a link leads
 //           to them or not: validity, link, least and greatest key word. Keys behind the words are not looked at: an element of a
 //           free block may name an entry that is gone.
-//        2. One thread follows the links, through what step 1 noted.
+//        2. One thread follows the links, through what step 1 noted, and makes the headers of the leaves durable.
 //        3. Where the key words of two neighbors do not decide, their elements are compared.
 //        4. Leaves in which nothing is left, but for the first, are taken out of the list: they have no range.
 // CRASH  Only step 4 stores: one link at a time, each to a leaf of the list. What a second crash leaves is rebuilt again.
@@ -79,6 +79,13 @@ Status NvTree::Rebuild(uint32_t threads) {
     link = leaf->next;
   }
   if (list.empty()) return Damaged("there is no leaf");
+  Persistence* const persistence = parts_.regions->persistence();
+  for (const PmPtr place : list) {
+    if (!BRAIDDB_MUTANT("found-leaves-not-flushed")) persistence->Flush(At(place), sizeof(Leaf));
+  }
+  // ORDER: nElements and links before what is done because of them; that they are here does not mean that they are durable.
+  // [CC-46]
+  if (!persistence->Drain()) return persistence->error();
 
   if (!space_->FreeOthers(list)) return Damaged("a link leads to where no leaf can be");
   return BuildFromList(list, [&](PmPtr place) {

@@ -110,6 +110,7 @@ Status SegmentAllocator::Impl::Load() {
 Status SegmentAllocator::Impl::LoadRegion(RegionSegments* home) {
   std::vector<SegmentDescriptor*> descriptors;
   if (Status status = home->directory.Load(&descriptors); !status.ok()) return status;
+  if (Status status = home->directory.PersistFound(descriptors); !status.ok()) return status;
   for (SegmentDescriptor* descriptor : descriptors) {
     if (Status status = home->directory.Finish(descriptor, full_chunks_); !status.ok()) return status;
     if (descriptor->object.offset == 0) {

@@ -114,6 +114,14 @@ Status SegmentDirectory::PersistStateWord(SegmentDescriptor* descriptor, uint64_
   return persistence->Drain() ? Status::OK() : persistence->error();
 }
 
+Status SegmentDirectory::PersistFound(const std::vector<SegmentDescriptor*>& descriptors) {
+  Persistence* const persistence = region_->persistence();
+  persistence->Flush(&region_->root()->directory_blocks, sizeof(uint64_t));
+  for (const SegmentDescriptor* descriptor : descriptors) persistence->Flush(descriptor, sizeof(*descriptor));
+  // ORDER: the states before what an open does because of them. [CC-46]
+  return persistence->Drain() ? Status::OK() : persistence->error();
+}
+
 Status SegmentDirectory::Finish(SegmentDescriptor* descriptor, uint64_t max_kept_chunks) {
   const SegmentState state = StateOf(*descriptor);
   if (descriptor->object.offset == 0) {

@@ -28,6 +28,8 @@ class SegmentDirectory {
 
   // All descriptors, in the order of the directory. Corruption if one is damaged or two segments overlap; nothing is written.
   Status Load(std::vector<SegmentDescriptor*>* descriptors);
+  // Makes durable what Load found. REQUIRES: Load was called.
+  Status PersistFound(const std::vector<SegmentDescriptor*>& descriptors);
   // Completes the allocation or the return that a crash cut short. Segments of more than `max_kept_chunks` are not kept kFree.
   Status Finish(SegmentDescriptor* descriptor, uint64_t max_kept_chunks);
   // Appends fresh, unused descriptors.

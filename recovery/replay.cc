@@ -165,6 +165,13 @@ class Replayer {
   }
 
   Status SealOpenSegments() {
+    Persistence* const persistence = context_.regions->persistence();
+    for (const Segment* segment : segments_) {
+      if (segment->state() == SegmentState::kOpen && !BRAIDDB_MUTANT("found-log-not-flushed"))
+        persistence->Flush(segment->data(), segment->used_bytes.load());
+    }
+    // ORDER: what was found in them before the size that says so. [CC-46]
+    if (!persistence->Drain()) return persistence->error();
     for (Segment* segment : segments_) {
       if (segment->state() != SegmentState::kOpen || BRAIDDB_MUTANT("open-segments-stay-open")) continue;
       const uint64_t bytes = segment->used_bytes.load(std::memory_order_relaxed);

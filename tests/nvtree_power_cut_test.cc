@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "tests/support/power_cut.h"
 #include "tests/support/tree_store.h"
@@ -170,6 +171,37 @@ TEST_P(NvTreePowerCutTest, ASecondCutWhileGoingOn) {
   }
 }
 
+// A process is killed at each fence, and only when the tree was opened again the power fails: what the open found is there.
+// [CC-46]
+TEST_P(NvTreePowerCutTest, AnOpenMakesDurableWhatItFinds) {
+  bool killed = true;
+  uint64_t fence = 0;
+  for (; killed; ++fence) {
+    SCOPED_TRACE(fence);
+    StartAfresh();
+    Random random(7);
+    Model done = before_, begun = before_;
+    PowerCut cut(store_.regions(), fence);
+    try {
+      for (int i = 0; i < kOperations; ++i) {
+        const Operation operation = Draw(done, &random);
+        begun = operation.after;
+        ASSERT_OK(store_.tree()->Apply(operation.changes));
+        done = begun;
+      }
+      killed = false;
+    } catch (const PowerCut::Failed&) {
+    }
+    cut.Kill();
+    ASSERT_EQ(Judge(done, begun), "");
+    const std::vector<Element> found = store_.Forward();
+    cut.Lose(Luck::kNothing, &random_);
+    ASSERT_EQ(Judge(done, begun), "");
+    ASSERT_EQ(store_.Forward(), found);
+  }
+  EXPECT_GT(fence, 20u);
+}
+
 // Empty leaves are taken out of the list at open: a cut there changes nothing.
 TEST_P(NvTreePowerCutTest, ACutWhileEmptyLeavesAreTakenOut) {
   std::vector<LeafChange> changes;
@@ -265,7 +297,7 @@ class NvTreeClosePowerCutTest : public NvTreePowerCutTest {
     try {
       for (uint64_t round = 0; round < 3; ++round) {
         EXPECT_OK(store_.tree()->Close());
-        if (!forget) cut.TakeOutFlushesOf(&Root()->image);
+        if (!forget) cut.TakeOutFlushesOf(Root());
         EXPECT_OK(store_.Rebuild(GetParam()));
         cut.TakeOutFlushesOf(nullptr);
         EXPECT_TRUE(store_.tree()->GetStats().from_image);
@@ -307,6 +339,18 @@ TEST_P(NvTreeClosePowerCutTest, AnImageIsRightOrNotUsed) {
     }
   }
   EXPECT_GT(images, 0u);
+}
+
+// A process is killed when an open has stored that the image is forgotten. [CC-46]
+TEST_P(NvTreeClosePowerCutTest, AnImageThatAKilledProcessForgotIsForgotten) {
+  ASSERT_OK(store_.tree()->Close());
+  PowerCut cut(store_.regions(), PowerCut::kNever);
+  const uint64_t link = std::exchange(Root()->image, 0);
+  ASSERT_NE(link, 0u);
+  ASSERT_OK(store_.Rebuild(GetParam()));
+  EXPECT_FALSE(store_.tree()->GetStats().from_image);
+  cut.Lose(Luck::kNothing, &random_);
+  EXPECT_EQ(Root()->image, 0u);
 }
 
 TEST_P(NvTreeClosePowerCutTest, AnImageThatIsNotForgottenIsNoticed) {

@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <set>
+#include <tuple>
 
 #include "tests/support/pmem_store.h"
 #include "tests/support/power_cut.h"
@@ -117,6 +119,39 @@ TEST_F(SegmentPowerCutTest, EverySegmentIsAsBeforeAStepOrAsAfterIt) {
       UseSegments();
       if (HasFailure()) return;
     }
+  }
+  EXPECT_GE(fence, 5u * kRounds);
+}
+
+// A process is killed at each fence, and only when the segments were found again the power fails: they are as they were found.
+// [CC-46]
+TEST_F(SegmentPowerCutTest, AnOpenMakesDurableWhatItFinds) {
+  const auto found = [this] {
+    std::unique_ptr<SegmentAllocator> allocator;
+    EXPECT_OK(SegmentAllocator::Open(store_.regions.get(), kSegmentSize, &allocator));
+    std::set<std::tuple<uint64_t, uint64_t, SegmentState, uint64_t>> segments;
+    allocator->ForEachLog([&](Segment* segment) {
+      segments.emplace(segment->ptr(0).raw(), segment->generation(), segment->state(), segment->sealed_bytes());
+    });
+    return segments;
+  };
+  const RegionImage before(store_.regions.get());
+  uint64_t fence = 0;
+  for (bool killed = true; killed; ++fence) {
+    SCOPED_TRACE(fence);
+    before.Restore(store_.regions.get());
+    Reopen();
+    given_ = before_;
+    PowerCut cut(store_.regions.get(), fence);
+    try {
+      UseSegments();
+      killed = false;
+    } catch (const PowerCut::Failed&) {
+    }
+    cut.Kill();
+    const auto segments = found();
+    cut.Lose(PowerCut::Luck::kNothing, &random_);
+    EXPECT_EQ(found(), segments);
   }
   EXPECT_GE(fence, 5u * kRounds);
 }

@@ -59,6 +59,7 @@ struct CampaignCounters {
   uint64_t dirty_lines;
   uint64_t mutant_hits;
   uint64_t parts;        // that pools grew by
+  uint64_t killed;       // second lives that began with what a killed process had in the caches
   uint64_t reopened;     // images recovered a second time, for the same result
   uint64_t file_checks;  // CheckDatabase
   uint64_t leak_checks;

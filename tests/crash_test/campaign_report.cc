@@ -76,8 +76,10 @@ void PrintReport(const CampaignCounters& counters, double seconds) {
       "back, %llu parts added\n",
       N(work.writes), N(work.rotations), N(work.checkpoints), N(work.compactions), N(work.merged_entries),
       N(work.segments_allocated), N(work.segments_recycled), N(counters.parts));
-  std::printf("also: %llu checked before they were opened, %llu recovered twice, %llu pools searched for leaks, %llu emptied\n",
-              N(counters.file_checks), N(counters.reopened), N(counters.leak_checks), N(counters.space_checks));
+  std::printf(
+      "also: %llu checked before they were opened, %llu recovered twice, %llu pools searched for leaks, %llu emptied, %llu "
+      "killed before the second crash\n",
+      N(counters.file_checks), N(counters.reopened), N(counters.leak_checks), N(counters.space_checks), N(counters.killed));
   if (counters.mutant_hits != 0) std::printf("the mutant acted %llu times\n", N(counters.mutant_hits));
   std::printf("violations: %d\n", counters.violation[0] == '\0' ? 0 : 1);
 }

@@ -185,19 +185,28 @@ class DatabaseRun {
   }
 
   void Judge(const CrashPoint& point, ImageKind kind, uint64_t turn, uint32_t depth, ImageFiles* files, bool goes_on) {
+    const bool lives_on = depth < options_.depth && goes_on;
+    // The process dies, and the power does not fail until the next life: that one finds everything.
+    const bool killed = lives_on && !eadr_ && !point.dirty.empty() && random_.OneIn(2);
+    if (killed) kind = ImageKind::kEverything;
     ++(depth == 1 ? counters_.first_images : counters_.second_images);
     ++counters_.by_kind[static_cast<size_t>(kind)];
     ++counters_.image;
     std::string text = std::string(NameOf(kind)) + " of " + std::to_string(point.dirty.size()) + " dirty lines " +
                        NameOf(point.kind) + ", crash " + std::to_string(depth) + ", " + std::to_string(regions_) +
                        (regions_ == 1 ? " region" : " regions") + (l1_ == L1Kind::kNvTree ? ", NV-Tree" : "") +
-                       (eadr_ ? ", eADR" : "");
+                       (eadr_ ? ", eADR" : "") + (killed || was_killed_ ? ", the process was killed before" : "");
     counters_.Doing(text);
     current_directory_ = files->directory();
+    std::vector<MediaLine> guaranteed;
+    if (killed) guaranteed = files->GuaranteedOf(point);
     files->Apply(DrawImage(point, kind, turn, &random_));
-    if (depth < options_.depth && goes_on) {
-      const CrashRecord record = LiveOn(point, files->directory());
+    if (lives_on) {
+      counters_.killed += killed;
+      was_killed_ = killed;
+      const CrashRecord record = LiveOn(point, files->directory(), std::move(guaranteed));
       JudgeRecord(record, depth + 1, options_.images_per_life);
+      was_killed_ = false;
       current_directory_ = files->directory();
     } else {
       LookAt(point, files->directory());
@@ -249,10 +258,11 @@ class DatabaseRun {
     if (!report.sound()) Violate("check: " + report.findings[0].what + ": " + report.findings[0].where);
   }
 
-  // Opens the image, compares, goes on working; all of it traced.
-  CrashRecord LiveOn(const CrashPoint& point, const std::string& path) {
+  // Opens the image, compares, goes on working; all of it traced. `guaranteed`: of the point, if its process was killed.
+  CrashRecord LiveOn(const CrashPoint& point, const std::string& path, std::vector<MediaLine> guaranteed) {
     CrashOracle oracle(*point.allowed);
     StoreTracer tracer(path, TracerOptions(2), &oracle);
+    if (!guaranteed.empty()) tracer.Inherit(point.dirty, std::move(guaranteed));
     std::unique_ptr<DB> db;
     Must(Open(path, &tracer, SetPoolsMappedHook, &db), "open");
     oracle.Settle(Check(db.get(), oracle.Current(), ""));
@@ -332,6 +342,7 @@ class DatabaseRun {
   const bool creation_;  // its power may fail while it is created
   CrashWorkload workload_;
   std::string current_directory_;
+  bool was_killed_ = false;  // before the life whose crashes are looked at
   uint64_t kind_turn_ = 0;
 };
 

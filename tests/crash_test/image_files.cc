@@ -50,6 +50,16 @@ void ImageFiles::GoTo(const CrashPoint& point) {
   }
 }
 
+std::vector<MediaLine> ImageFiles::GuaranteedOf(const CrashPoint& point) const {
+  std::vector<MediaLine> lines;
+  for (const DirtyLine& dirty : point.dirty) {
+    MediaLine line{dirty.region, dirty.offset, {}};
+    if (const uint8_t* memory = At(dirty.region, dirty.offset)) std::memcpy(line.words, memory, kLine);
+    lines.push_back(line);
+  }
+  return lines;
+}
+
 void ImageFiles::Apply(const CrashImage& image) {
   for (const ImageWord& word : image) {
     uint8_t* memory = At(word.region, word.offset);

@@ -26,6 +26,8 @@ class ImageFiles {
   const std::string& directory() const { return directory_; }
   // Points must be gone to in ascending order.
   void GoTo(const CrashPoint& point);
+  // What is guaranteed of a point's dirty lines. REQUIRES: it was gone to, and no image is applied.
+  std::vector<MediaLine> GuaranteedOf(const CrashPoint& point) const;
   void Apply(const CrashImage& image);
   // Takes the image back, and what a database that grew left in the directory.
   void TakeBack();

@@ -15,6 +15,7 @@ constexpr char kOutside[] = "update outside the logged set";
 constexpr char kUnpersisted[] = "effect based on unpersisted stores";
 constexpr char kAckFirst[] = "ack before durable";
 constexpr char kRecovery[] = "recovery's own writes not persisted";
+constexpr char kFound[] = "what a killed process left in the caches taken for durable";
 constexpr char kTorn[] = "store torn by the compiler";
 
 constexpr Mutant kMutants[] = {
@@ -89,6 +90,11 @@ constexpr Mutant kMutants[] = {
     {"open-segments-stay-open", kSentinel, "recovery/replay.cc"},
     {"replayed-pointers-not-persisted", kRecovery, "recovery/replay.cc"},
     {"sequence-not-restored", kRecovery, "recovery/replay.cc"},
+    {"found-log-not-flushed", kFound, "recovery/replay.cc"},
+    {"found-manifest-not-persisted", kFound, "lsm/manifest.cc"},
+    {"found-record-not-persisted", kFound, "compaction/merge_journal.cc"},
+    {"found-leaf-space-not-flushed", kFound, "nvtree/leaf_space.cc"},
+    {"found-leaves-not-flushed", kFound, "nvtree/rebuild.cc"},
 };
 
 }  // namespace

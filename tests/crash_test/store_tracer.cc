@@ -88,12 +88,43 @@ void StoreTracer::Attach(RegionSet* set) {
     }
     regions_.push_back(std::move(region));
   }
+  TakeInherited();
   set->persistence()->SetObserver(this);
   current_ = this;
   until_point_ = options_.one_in_stores;
   scheduler::SetSwitchHook([] {
     if (current_ != nullptr) current_->Resolve();
   });
+}
+
+void StoreTracer::Inherit(const std::vector<DirtyLine>& dirty, std::vector<MediaLine> guaranteed) {
+  inherited_ = dirty;
+  inherited_media_ = std::move(guaranteed);
+}
+
+// Words of PMDK's are durable: its open, which comes before this, makes up for what it finds.
+void StoreTracer::TakeInherited() {
+  const std::vector<TrackedRange> ranges = FindTrackedRanges(*set_);
+  for (size_t i = 0; i < inherited_.size(); ++i) {
+    const auto& [index, offset, stores] = inherited_[i];
+    if (offset >= set_->ReservedBytes(index)) continue;
+    MediaLine media{index, offset, {}};
+    std::memcpy(media.words, regions_[index].media + offset, kLine);
+    std::vector<TracedStore> kept;
+    for (const TracedStore& store : stores) {
+      const uint64_t at = offset + 8 * store.word;
+      const bool ours = std::any_of(ranges.begin(), ranges.end(), [&](const TrackedRange& range) {
+        return range.region == index && range.begin <= at && at < range.end;
+      });
+      if (!ours) continue;
+      media.words[store.word] = inherited_media_[i].words[store.word];
+      kept.push_back({++order_, ++group_, store.word, store.value});
+    }
+    if (kept.empty()) continue;
+    std::memcpy(regions_[index].media + offset, media.words, kLine);
+    record_.media.push_back(media);
+    lines_[KeyOf(index, offset)] = std::move(kept);
+  }
 }
 
 void StoreTracer::Detach() {

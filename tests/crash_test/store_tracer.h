@@ -44,7 +44,10 @@ class StoreTracer final : public PersistObserver {
   // The one that gets the stores; null for none.
   static StoreTracer* Current() { return current_; }
 
-  // To be called from the pools-mapped hook: what is in the pools now counts as durable.
+  // Before Attach: what a process that was killed left in the caches. BraidDB's words of these lines are in the pools, and not
+  // durable; `guaranteed` has what is on media.
+  void Inherit(const std::vector<DirtyLine>& dirty, std::vector<MediaLine> guaranteed);
+  // To be called from the pools-mapped hook: what is in the pools now counts as durable, but for what was inherited.
   void Attach(RegionSet* regions);
   // Takes a last point and checks everything. Before the pools are unmapped; nothing is traced afterwards.
   void Detach();
@@ -121,6 +124,7 @@ class StoreTracer final : public PersistObserver {
   bool Find(const void* address, uint32_t* region, uint64_t* offset) const;
   uint64_t NextRandom();
   void TakePending();
+  void TakeInherited();
   void StoreWord(uint32_t region, uint64_t offset, uint64_t value, uint64_t group);
   static void NoteFresh(Region* region, uint64_t page);
   void Guarantee(uint64_t key, uint64_t order);
@@ -140,6 +144,8 @@ class StoreTracer final : public PersistObserver {
   const std::string database_;
   const Options options_;
   const CrashOracle* const oracle_;
+  std::vector<DirtyLine> inherited_;
+  std::vector<MediaLine> inherited_media_;  // of the same lines
   RegionSet* set_ = nullptr;
   std::vector<Region> regions_;
   uint8_t* pending_address_ = nullptr;

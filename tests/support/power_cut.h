@@ -117,6 +117,13 @@ class PowerCut final : public PersistObserver {
     });
   }
 
+  // The process is killed, at the fence that threw Failed if one did, and the power goes on: what it has stored is there, and
+  // what was not guaranteed is not durable. Watches on, and fails no more.
+  void Kill() {
+    staged_.clear();
+    left_ = kNever;
+  }
+
   uint64_t fences() const { return fences_; }
 
   // For canaries: as if flushes that begin there were not in the code.
