@@ -34,15 +34,18 @@ class Workload {
     std::error_code error;
     std::filesystem::create_directories(region_options_.database_path, error);
     Status status = RegionSet::Create(region_options_, &regions_);
+    is_there_ = status.ok();
     if (status.ok()) status = SegmentAllocator::Open(regions_.get(), kSegmentSize, &segments_);
     return status.ok() ? NewIndex(kind_, regions_.get(), segments_.get(), node_bytes, &index_) : status;
   }
 
+  // What Create made, and nothing that was there before.
   Status Remove() {
     index_.reset();
     segments_.reset();
     regions_.reset();
-    Status status = RegionSet::Destroy(region_options_);
+    Status status;
+    if (is_there_) status = RegionSet::Destroy(region_options_);
     std::error_code error;
     std::filesystem::remove(region_options_.database_path, error);
     return status;
@@ -111,6 +114,7 @@ class Workload {
   const IndexBenchFlags& flags_;
   const IndexKind kind_;
   RegionSetOptions region_options_;
+  bool is_there_ = false;
   std::unique_ptr<RegionSet> regions_;
   std::unique_ptr<SegmentAllocator> segments_;
   std::unique_ptr<OrderedIndex> index_;

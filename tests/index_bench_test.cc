@@ -147,6 +147,22 @@ TEST(IndexBenchProgramTest, RunsAllBenchmarksOnAllTrees) {
   EXPECT_FALSE(std::filesystem::exists(directory.File("pm")));
 }
 
+TEST(IndexBenchProgramTest, WhatWasThereBeforeStays) {
+  const TestDirectory directory;
+  RegionSetOptions options;
+  options.database_path = directory.File("lcb");
+  options.regions = 1;
+  std::filesystem::create_directories(options.database_path);
+  std::unique_ptr<RegionSet> before;
+  ASSERT_OK(RegionSet::Create(options, &before));
+  before.reset();
+  const Ended ended = RunProgram("--num=100 --trees=nvtree,lcb,cdds --node_bytes=512 --path=" + directory.path());
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_NE(ended.output.find("index_bench: lcb: "), std::string::npos) << ended.output;
+  EXPECT_TRUE(RegionSet::Exists(options));
+  EXPECT_FALSE(std::filesystem::exists(directory.File("nvtree")));
+}
+
 TEST(IndexBenchProgramTest, WhatItDoesNotKnowItRefuses) {
   for (const char* flags : {"--trees=btree", "--node_bytes=100", "--benchmarks=scan", "--flush=none", "--num=0", "--nonsense",
                             "--rounds=0", "--insert_percent=101", "--node_bytes=512x", "--trees=", "--trees=lcb,nvtree,lcb"}) {
