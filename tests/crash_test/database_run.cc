@@ -186,8 +186,9 @@ class DatabaseRun {
 
   void Judge(const CrashPoint& point, ImageKind kind, uint64_t turn, uint32_t depth, ImageFiles* files, bool goes_on) {
     const bool lives_on = depth < options_.depth && goes_on;
-    // The process dies, and the power does not fail until the next life: that one finds everything.
-    const bool killed = lives_on && !eadr_ && !point.dirty.empty() && random_.OneIn(2);
+    // The process dies, and the power does not fail until the next life: that one finds everything. What was being created is
+    // removed by the next life, so nothing of it is left.
+    const bool killed = lives_on && !eadr_ && !point.dirty.empty() && !point.files->creating() && random_.OneIn(2);
     if (killed) kind = ImageKind::kEverything;
     ++(depth == 1 ? counters_.first_images : counters_.second_images);
     ++counters_.by_kind[static_cast<size_t>(kind)];
