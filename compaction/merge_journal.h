@@ -12,8 +12,8 @@
 // PERSIST ORDER  P1 the record  P2 the stores it lists, and `begun`  P3 the next record, into the other buffer
 // RECOVERY       A buffer is valid if and only if its checksum matches. Of the valid ones that carry the id of the merge that the
 //                MANIFEST calls running, the one with the larger number is the newest: its stores are done again, in order, which
-//                is idempotent, and its progress says from which entry on everything has been merged. An invalid newer one was
-//                never applied: if `begun` says that it was, it is damaged. [CC-4]
+//                is idempotent, when the record is durable [CC-46]; its progress says from which entry on everything has been
+//                merged. An invalid newer one was never applied: if `begun` says that it was, it is damaged. [CC-4]
 // CONCURRENCY    One merge at a time writes; no readers after open.
 // LIFETIME       As long as the database; a record is overwritten two batches later.
 #pragma once

@@ -9,7 +9,8 @@
 // RECOVERY       Valid if and only if the slot that the selector names has that generation and its checksum matches. Anything
 //                else is corruption: a crash cannot cause it, since the slot was durable before the selector named it. If the
 //                other slot is valid and one generation newer, the crash came before P2: it counts, and open makes up for P2
-//                before anything else. What was torn is made invalid for good: the next commit has its number. [CC-2]
+//                before anything else. The slot that counts is made durable, which it need not be when a process was killed
+//                [CC-46]. What was torn is made invalid for good: the next commit has its number. [CC-2]
 // CONCURRENCY    One committer at a time (the caller's lock); no readers after open.
 // LIFETIME       As long as the database.
 #pragma once

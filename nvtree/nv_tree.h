@@ -7,7 +7,8 @@
 // PERSIST ORDER  P1 the new leaves, whole, the last of which links to what was behind the old ones  P2 the link, in the leaf
 //                to the left or in the root  P3 then only the old leaves' space is used again. [CC-43]
 // RECOVERY       The tree is the list that the root starts. Whatever else is in its segments is free. [CC-42] After a clean close
-//                the inner nodes are there as well, and forgotten before the first change. [CC-44]
+//                the inner nodes are there as well, and forgotten before the first change. [CC-44] Root, headers of leaves
+//                and of their segments are made durable when they are found. [CC-46]
 // CONCURRENCY    Readers take no latch. A writer holds the latch of the leaf that it appends to; for a split, replace or
 //                merge also the mutex of the structure, under which alone links and inner nodes change, and the latch of the
 //                right sibling if that is merged. A latch is never waited for with the mutex held, so nobody waits in a circle.

@@ -7,7 +7,8 @@
 //               → kSealed        P1 sealed_bytes, sealed_last_sequence  P2 state_word
 //               → kFree          P1 state_word
 //               kFree → unused   P1 object = null, by PMDK            P2 state_word = 0
-// RECOVERY      Load checks all descriptors before anything is changed; Finish completes what a crash cut short.
+// RECOVERY      Load checks all descriptors before anything is changed; PersistFound makes them durable, which those that a
+//               killed process left need not be [CC-46]; Finish completes what a crash cut short.
 // CONCURRENCY   A descriptor is changed by the one thread that owns its segment. AddBlock and NextGeneration: one thread at a
 // time.
 #pragma once
