@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "tests/support/db_test_util.h"
+#include "tests/support/leave_child.h"
 
 namespace braiddb::test {
 namespace {
@@ -82,7 +83,7 @@ void MutationRunner::Run(uint64_t first, uint64_t end, const Drawing& draw, cons
     if (child == 0) {
       Quiet();
       RunChild(first, until, draw);
-      _exit(0);
+      LeaveChild(0);
     }
     const End ended = Wait(child, kHangSeconds);
     uint64_t done = shared_->next;
@@ -115,7 +116,7 @@ void MutationRunner::RunChild(uint64_t first, uint64_t end, const Drawing& draw)
     shared_->results[i - first] = result;
     TakeBack(mutation);
     shared_->next = i + 1;
-    if (result.bad()) _exit(0);
+    if (result.bad()) LeaveChild(0);
   }
   Control();
 }
@@ -157,7 +158,7 @@ Result MutationRunner::RunAlone(const Mutation& mutation) {
     int copy_on_write = 1;
     if (pmemobj_ctl_set(nullptr, "copy_on_write.at_open", &copy_on_write) != 0) _exit(3);
     shared_->results[0] = judge_(work_);
-    _exit(0);
+    LeaveChild(0);
   }
   const End ended = Wait(child, kAloneSeconds);
   TakeBack(mutation);
