@@ -41,12 +41,12 @@ class DamagedMergeTest : public testing::TestWithParam<LevelShape> {
       *next = pointer.raw();
       return where + "to itself";
     }
-    switch (random_.Uniform(10)) {
+    switch (random_.Uniform(11)) {
       case 0:
       case 1: {
         const PmPtr other = Pick(*level, of_tables, &random_, store);
         if (CompareEntries(store.order(), *entry, *store.Resolve(other)) < 0) *next = other.raw();
-        return where + "past others of its level";
+        return where + "past others of its level, if it is before that";
       }
       case 2:
         *next = Pick(*level, !of_tables, &random_, store).raw();
