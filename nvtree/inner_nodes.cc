@@ -27,6 +27,23 @@ bool Reaches(const KeyOrder& order, const Separator& place, const Target& target
   return kStrict ? comparison > 0 : comparison >= 0;
 }
 
+// The last of the prefixes, which are in order, that is not greater; 0 if the first is. No branch depends on the keys.
+inline size_t LastNotAbove(const uint64_t* prefixes, size_t count, uint64_t prefix) {
+  const uint64_t* at = prefixes;
+  for (size_t left = count; left > 1; left -= left / 2) at = Load(at[left / 2]) <= prefix ? at + left / 2 : at;
+  return static_cast<size_t>(at - prefixes);
+}
+
+// The last of [0, behind) that reaches the target; 0 if none does. They are in order.
+template <bool kStrict, class Target, class SeparatorAt>
+size_t LastReached(const KeyOrder& order, size_t behind, const Target& target, const SeparatorAt& separator_at) {
+  size_t reached = 0;
+  for (size_t left = behind; left > 1; left -= left / 2) {
+    if (Reaches<kStrict>(order, separator_at(reached + left / 2), target)) reached += left / 2;
+  }
+  return reached;
+}
+
 uint64_t RestBytes(const Separator& separator) { return separator.rest == nullptr ? 0 : separator.rest->bytes(); }
 
 class Stopwatch {
@@ -44,42 +61,54 @@ class Stopwatch {
 
 }  // namespace
 
-// Level 0 has the low end of each PLN. Constant once made.
+// The lowest level has the low end of each PLN. Constant once made.
 struct InnerNodes::Levels {
-  struct Level {
-    std::vector<uint64_t> prefix;
-    std::vector<const SeparatorRest*> rest;
+  struct alignas(kCacheLine) Node {
+    uint64_t prefix[kFanout];  // those behind the end of a level are the largest number
+
+    // The last that is not greater, 0 if the first is. Counted, not halved: so no load waits for another.
+    size_t LastNotAbove(uint64_t of) const {
+      size_t not_above = 0;
+#pragma GCC unroll 16
+      for (size_t i = 1; i < kFanout; ++i) not_above += prefix[i] <= of;
+      return not_above;
+    }
   };
+  struct Level {
+    size_t begin;  // its first node
+    size_t count;  // of prefixes
+  };
+  std::vector<Node> nodes;  // of all levels, from the top down
   std::vector<Level> levels;
+  // Of each PLN.
+  std::vector<const SeparatorRest*> rest;
   std::vector<ParentId> parents;
 
-  void Reserve(size_t count) {
-    levels.emplace_back();
-    levels[0].prefix.reserve(count);
-    levels[0].rest.reserve(count);
-    parents.reserve(count);
-  }
-  void Add(const Separator& low, ParentId parent) {
-    levels[0].prefix.push_back(low.prefix);
-    levels[0].rest.push_back(low.rest);
-    parents.push_back(parent);
-  }
-  void Finish() {
-    while (levels.back().prefix.size() > kFanout) {
-      const Level& below = levels.back();
-      Level level;
-      for (size_t i = 0; i < below.prefix.size(); i += kFanout) {
-        level.prefix.push_back(below.prefix[i]);
-        level.rest.push_back(below.rest[i]);
-      }
-      levels.push_back(std::move(level));
+  // A PLN and where its range begins.
+  struct Low {
+    Separator low;
+    ParentId parent;
+  };
+  // REQUIRES: at least one, in order.
+  explicit Levels(std::span<const Low> lows) : rest(lows.size()), parents(lows.size()) {
+    for (levels.push_back({0, lows.size()}); levels.back().count > kFanout;) levels.push_back({0, Nodes(levels.back())});
+    std::reverse(levels.begin(), levels.end());
+    for (size_t i = 1; i < levels.size(); ++i) levels[i].begin = levels[i - 1].begin + Nodes(levels[i - 1]);
+    nodes.resize(levels.back().begin + Nodes(levels.back()));
+    for (Node& node : nodes) std::fill(std::begin(node.prefix), std::end(node.prefix), UINT64_MAX);
+    for (size_t i = 0; i < lows.size(); ++i) {
+      *At(levels.back(), i) = lows[i].low.prefix;
+      rest[i] = lows[i].low.rest;
+      parents[i] = lows[i].parent;
+    }
+    for (size_t depth = levels.size() - 1; depth-- > 0;) {
+      for (size_t i = 0; i < levels[depth].count; ++i) *At(levels[depth], i) = *At(levels[depth + 1], i * kFanout);
     }
   }
-  uint64_t bytes() const {
-    uint64_t separators = 0;
-    for (const Level& level : levels) separators += level.prefix.capacity();
-    return separators * sizeof(Separator) + parents.capacity() * sizeof(ParentId);
-  }
+  static size_t Nodes(const Level& level) { return (level.count + kFanout - 1) / kFanout; }
+  uint64_t* At(const Level& level, size_t i) { return &nodes[level.begin + i / kFanout].prefix[i % kFanout]; }
+  uint64_t prefix(size_t i) const { return nodes[levels.back().begin + i / kFanout].prefix[i % kFanout]; }
+  uint64_t bytes() const { return nodes.size() * sizeof(Node) + parents.size() * (sizeof(ParentId) + sizeof(rest[0])); }
 };
 
 // What one build made and the changes since: all PLNs, in chunks, each twice as large as the one before.
@@ -135,21 +164,16 @@ InnerNodes::~InnerNodes() {
 
 template <bool kStrict, class Target>
 InnerNodes::ParentId InnerNodes::Descend(const Levels& levels, const Target& target) const {
-  size_t node = 0;
-  for (size_t depth = levels.levels.size(); depth-- > 0;) {
-    const Levels::Level& level = levels.levels[depth];
-    const size_t begin = node * kFanout;
-    const size_t end = std::min<size_t>(begin + kFanout, level.prefix.size());
-    // No branch depends on the keys.
-    size_t at = begin;
-    for (size_t i = begin + 1; i < end; ++i) at += level.prefix[i] <= target.prefix;
-    while (at > begin && level.prefix[at] == target.prefix &&
-           !Reaches<kStrict>(*order_, {level.prefix[at], level.rest[at]}, target)) {
-      --at;
-    }
-    node = at;
+  const uint64_t prefix = target.prefix;
+  size_t at = 0;
+  for (const Levels::Level& level : levels.levels) {
+    at = std::min(at * kFanout + levels.nodes[level.begin + at].LastNotAbove(prefix), level.count - 1);
   }
-  return levels.parents[node];
+  if (__builtin_expect(levels.prefix(at) == target.prefix && !Reaches<kStrict>(*order_, {target.prefix, levels.rest[at]}, target),
+                       0)) {
+    at = LastReached<kStrict>(*order_, at, target, [&](size_t i) { return Separator{levels.prefix(i), levels.rest[i]}; });
+  }
+  return levels.parents[at];
 }
 
 template <bool kStrict, class Target>
@@ -159,7 +183,7 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
   ParentId id = Descend<kStrict>(*generation.levels.load(std::memory_order_acquire), target);
   for (SpinWait wait;; wait.Once()) {
     const Parent& parent = *generation.At(id);
-    for (size_t line = kCacheLine; line < sizeof(Parent); line += kCacheLine)
+    for (size_t line = kCacheLine; line < offsetof(Parent, rest); line += kCacheLine)
       __builtin_prefetch(reinterpret_cast<const char*>(&parent) + line);
     // acquire, as all loads here: none of them comes before it, or behind the one that compares.
     const uint64_t version = Load(parent.version);
@@ -172,14 +196,15 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
       if (Load(parent.version) == version) id = next;
       continue;
     }
-    const auto separator = [&](uint64_t slot) { return Separator{Load(parent.prefix[slot]), Load(parent.rest[slot])}; };
+    const bool has_rests = Load(parent.rests) != 0;
+    const auto separator = [&](uint64_t slot) {
+      return Separator{Load(parent.prefix[slot]), has_rests ? Load(parent.rest[slot]) : nullptr};
+    };
     const uint64_t count = Load(parent.count);
-    uint64_t slot = 0;
-    // No branch depends on the keys.
-    for (uint64_t left = count; left > 1; left -= left / 2) {
-      slot += Load(parent.prefix[slot + left / 2]) <= target.prefix ? left / 2 : 0;
+    uint64_t slot = LastNotAbove(parent.prefix, count, target.prefix);
+    if (Load(parent.prefix[slot]) == target.prefix && !Reaches<kStrict>(*order_, separator(slot), target)) {
+      slot = LastReached<kStrict>(*order_, slot, target, separator);
     }
-    while (slot > 0 && Load(parent.prefix[slot]) == target.prefix && !Reaches<kStrict>(*order_, separator(slot), target)) --slot;
     range.leaf = PmPtr(Load(parent.leaf[slot]));
     range.low = separator(slot);
     if (slot + 1 < count) {
@@ -213,7 +238,7 @@ std::vector<InnerNodes::Child> InnerNodes::Neighbors(const SearchKey& at, uint32
   const Parent* parent = Locate(at, &slot, &moves);
   std::vector<Child> children;
   for (; slot < parent->count && children.size() < count; ++slot) {
-    children.push_back({{parent->prefix[slot], parent->rest[slot]}, PmPtr(parent->leaf[slot])});
+    children.push_back(parent->child(slot));
   }
   return children;
 }
@@ -229,7 +254,9 @@ PmPtr InnerNodes::LeftOf(const SearchKey& at) const {
 
 // What is counted is there: a reader never meets a slot that was left over.
 void InnerNodes::Fill(Parent* parent, std::span<const Child> children, uint64_t next, const Separator& high) {
+  uint64_t rests = 0;
   for (size_t i = 0; i < children.size(); ++i) {
+    rests += children[i].low.rest != nullptr;
     Store(&parent->prefix[i], children[i].low.prefix);
     Store(&parent->rest[i], children[i].low.rest);
     Store(&parent->leaf[i], children[i].leaf.raw());
@@ -237,6 +264,7 @@ void InnerNodes::Fill(Parent* parent, std::span<const Child> children, uint64_t 
   Store(&parent->high.prefix, high.prefix);
   Store(&parent->high.rest, high.rest);
   Store(&parent->next, next);
+  Store(&parent->rests, rests);
   Store(&parent->count, uint64_t{children.size()});
 }
 
@@ -258,11 +286,10 @@ InnerNodes::Replacement InnerNodes::Prepare(const SearchKey& at, uint32_t count,
   change.children = children.size();
   for (size_t i = 1; i < children.size(); ++i) change.rest_bytes += RestBytes(children[i].low);
 
-  const auto old = [&parent](uint64_t i) { return Child{{parent.prefix[i], parent.rest[i]}, PmPtr(parent.leaf[i])}; };
   std::vector<Child> slots;
-  for (uint64_t i = 0; i < change.slot; ++i) slots.push_back(old(i));
+  for (uint64_t i = 0; i < change.slot; ++i) slots.push_back(parent.child(i));
   slots.insert(slots.end(), children.begin(), children.end());
-  for (uint64_t i = change.slot + count; i < parent.count; ++i) slots.push_back(old(i));
+  for (uint64_t i = change.slot + count; i < parent.count; ++i) slots.push_back(parent.child(i));
   const bool in_order = change.slot + count == parent.count;
   const size_t pieces = (slots.size() + kOrderedFill - 1) / kOrderedFill;
   const size_t share = in_order ? kOrderedFill : (slots.size() + pieces - 1) / pieces;
@@ -315,10 +342,10 @@ void InnerNodes::Commit(Replacement* change) noexcept {
 void InnerNodes::RebuildLevels() {
   const Stopwatch stopwatch(&stats_.rebuild_ns);
   Generation* const generation = generation_.load(std::memory_order_relaxed);
-  auto levels = std::make_unique<Levels>();
-  levels->Reserve(generation->used);
-  generation->ForEachParent([&](ParentId id, const Parent& parent) { levels->Add({parent.prefix[0], parent.rest[0]}, id); });
-  levels->Finish();
+  std::vector<Levels::Low> lows;
+  lows.reserve(generation->used);
+  generation->ForEachParent([&](ParentId id, const Parent& parent) { lows.push_back({parent.child(0).low, id}); });
+  auto levels = std::make_unique<Levels>(lows);
   given_up_.reserve(given_up_.size() + 1);
   const Levels* const before = generation->levels.load(std::memory_order_relaxed);
   generation->levels.store(levels.release(), std::memory_order_release);
@@ -332,10 +359,10 @@ void InnerNodes::Build(std::span<const Child> children) {
   const Stopwatch stopwatch(&stats_.rebuild_ns);
   BRAIDDB_CHECK(!children.empty());
   auto generation = std::make_unique<Generation>();
-  auto levels = std::make_unique<Levels>();
-  levels->Reserve((children.size() + kBuildFill - 1) / kBuildFill);
+  std::vector<Levels::Low> lows;
+  lows.reserve((children.size() + kBuildFill - 1) / kBuildFill);
   Parent* last = nullptr;
-  uint64_t rests = 0;
+  uint64_t rest_bytes = 0;
   for (size_t begin = 0; begin < children.size(); begin += kBuildFill) {
     const ParentId id = generation->New();
     Parent* const parent = generation->At(id);
@@ -345,7 +372,8 @@ void InnerNodes::Build(std::span<const Child> children) {
       parent->prefix[i] = child.low.prefix;
       parent->rest[i] = child.low.rest;
       parent->leaf[i] = child.leaf.raw();
-      rests += RestBytes(child.low);
+      parent->rests += child.low.rest != nullptr;
+      rest_bytes += RestBytes(child.low);
     }
     if (last == nullptr) {
       generation->first = id;
@@ -354,15 +382,15 @@ void InnerNodes::Build(std::span<const Child> children) {
       last->high = children[begin].low;
     }
     last = parent;
-    levels->Add(children[begin].low, id);
+    lows.push_back({children[begin].low, id});
   }
-  levels->Finish();
+  auto levels = std::make_unique<Levels>(lows);
   generation->children = children.size();
   generation->levels.store(levels.release(), std::memory_order_relaxed);
   given_up_.reserve(given_up_.size() + 1);
   const Generation* const before = generation_.load(std::memory_order_relaxed);
   generation_.store(generation.release(), std::memory_order_release);
-  stats_.bytes = rests;
+  stats_.bytes = rest_bytes;
   ++stats_.rebuilds;
   ++stats_.full_builds;
   if (before == nullptr) return;
@@ -393,9 +421,7 @@ std::vector<InnerNodes::Child> InnerNodes::Children() const {
   if (generation == nullptr) return children;
   children.reserve(generation->children);
   generation->ForEachParent([&](ParentId, const Parent& parent) {
-    for (uint64_t i = 0; i < parent.count; ++i) {
-      children.push_back({{parent.prefix[i], parent.rest[i]}, PmPtr(parent.leaf[i])});
-    }
+    for (uint64_t i = 0; i < parent.count; ++i) children.push_back(parent.child(i));
   });
   return children;
 }

@@ -141,15 +141,19 @@ class InnerNodes {
   static constexpr uint32_t kMaxMoves = 4;
   static constexpr uint64_t kNewParents = 16;
 
-  // Words are loaded with acquire and stored with release, between two changes of `version`.
+  // Words are loaded with acquire and stored with release, between two changes of `version`. Where eight bytes of the keys
+  // decide, `rest` is not touched.
   struct alignas(64) Parent {
     uint64_t version;  // odd: it is being changed
     uint64_t count;
     uint64_t next;  // ParentId
     Separator high;
+    uint64_t rests;  // of `rest`, those that are not null
     uint64_t prefix[kParentSlots];
-    const SeparatorRest* rest[kParentSlots];
     uint64_t leaf[kParentSlots];
+    const SeparatorRest* rest[kParentSlots];
+
+    Child child(uint64_t i) const { return {{prefix[i], rest[i]}, PmPtr(leaf[i])}; }
   };
   struct Levels;
   struct Generation;
