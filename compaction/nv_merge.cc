@@ -200,9 +200,10 @@ class NvMerger {
         versions_.push_back({items[i].entry, items[i].pointer, items[i].prefix, false, true, true});
       }
       if (copied) {
-        while (below < copy_.elements.size() && copy_.elements[below].key < items[first].prefix) ++below;
+        const SearchKey newest = NewestOf(items[first]);
+        while (below < copy_.elements.size() && tree_.Compare(copy_.elements[below], newest) < 0) ++below;
         for (size_t i = below; i < copy_.elements.size() && copy_.elements[i].key == items[first].prefix; ++i) {
-          AddFromTree(copy_.elements[i]);
+          if (AddFromTree(copy_.elements[i]) == Visited::kPastKey) break;
         }
       } else {
         LookUp(items[first]);
@@ -238,24 +239,24 @@ class NvMerger {
 
   void LookUp(const Item& item) {
     const EpochManager::Guard guard = tree_.epochs()->Enter();
-    tree_.VisitKey(NewestOf(item), [this](const Element& element) {
-      AddFromTree(element);
-      return false;
-    });
+    tree_.VisitKey(NewestOf(item), [this](const Element& element) { return AddFromTree(element); });
   }
 
   // An element with the key word of versions_.
-  void AddFromTree(const Element& element) {
+  Visited AddFromTree(const Element& element) {
     const PmPtr pointer(element.value);
     for (Version& version : versions_) {
       if (version.pointer == pointer) {  // an earlier run added it
         version.in_tree = true;
-        return;
+        return Visited::kGoOn;
       }
     }
     LogEntry* const entry = keys_.EntryOf(element);
-    if (entry == nullptr || !SameKey(entry->key(), versions_.front().entry->key())) return;
+    if (entry == nullptr) return Visited::kGoOn;
+    const int by_key = order_.Compare(entry->key(), versions_.front().entry->key());
+    if (by_key != 0) return by_key > 0 ? Visited::kPastKey : Visited::kGoOn;
     versions_.push_back({entry, pointer, element.key, true, false, true});
+    return Visited::kGoOn;
   }
 
   // M1, and the changes for M3.

@@ -43,7 +43,8 @@ bool NvTreeIndex::Search(uint64_t key, uint64_t* value) const {
   bool found = false;
   tree_->VisitKey(SearchKey(key, Slice(), 0), [&](const Element& element) {
     *value = element.value;
-    return found = true;
+    found = true;
+    return Visited::kEnough;
   });
   return found;
 }

@@ -119,6 +119,7 @@ class TakenBack {
   bool empty() const { return count_ == 0; }
   // REQUIRES: at most Leaf::kMaxElements times.
   void Add(uint64_t value) { values_[count_++] = value; }
+  bool Has(uint64_t value) const { return std::find(values_, values_ + count_, value) != values_ + count_; }
   // Whether this element is one of them; it is not again then.
   bool Take(uint64_t value) {
     for (uint32_t i = 0; i < count_; ++i) {
@@ -154,12 +155,45 @@ inline double PlaceInRange(uint64_t key, uint64_t low, uint64_t high) {
   return static_cast<double>(key - low) / static_cast<double>(high - low);
 }
 
-// Calls `visit(const Element&)` for each element of a leaf of `bytes` with this key that nothing has taken back: the latest
-// appended first, then the sorted ones from `first_sorted(begin, end)` on, which is asked where to begin in [begin, end),
-// those with the key. Ends when visit returns true. `place`: PlaceInRange, a guess.
+// What a visitor of elements says.
+enum class Visited {
+  kGoOn,
+  kPastKey,  // its key is behind the one that is looked for, so those behind it are of no interest
+  kEnough,
+};
+
+// The first of [begin, end), which are sorted and of one key word, from which on elements are not before the target:
+// `compare(element)` is < 0 for those that are, and only asked of those that are not taken back. Both elements that can be next
+// are fetched while one is compared.
+template <class Compare, class Fetch>
+const Element* FirstAtTarget(const Element* begin, const Element* end, const TakenBack& taken, const Compare& compare,
+                             const Fetch& fetch) {
+  while (begin != end) {
+    const Element* const middle = begin + (end - begin) / 2;
+    if (end - begin > 2) {
+      fetch(begin[(middle - begin) / 2]);
+      fetch(middle[1 + (end - middle - 1) / 2]);
+    }
+    const Element* decides = middle;
+    while (decides != end && taken.Has(decides->value)) ++decides;
+    if (decides != end && compare(*decides) < 0) {
+      begin = decides + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return begin;
+}
+
+// Calls `visit(const Element&)` for elements of a leaf of `bytes` with this key word that nothing has taken back: first all that
+// were appended, the latest first; then sorted ones, of several only from the first on that is not before the target, up to one
+// of which visit says kPastKey. Ends when visit says kEnough. `compare` and `fetch`: as in FirstAtTarget. `place`:
+// PlaceInRange, a guess.
 // COST  The header's line; then, at the same time, those of the appended elements and the one at the place; at times one near it.
-template <class FirstSorted, class Visit>
-void VisitLeaf(const Leaf& leaf, uint32_t bytes, uint64_t key, double place, const FirstSorted& first_sorted,
+//       If keys have their first eight bytes in common, also what `compare` and `visit` look at: of the appended elements at the
+//       same time, of the sorted ones for about half of log2 of their number, one after the other.
+template <class Compare, class Fetch, class Visit>
+void VisitLeaf(const Leaf& leaf, uint32_t bytes, uint64_t key, double place, const Compare& compare, const Fetch& fetch,
                const Visit& visit) {
   const uint32_t count = leaf.CountWithin(bytes);
   const uint32_t sorted = std::min(leaf.sorted(), count);
@@ -167,12 +201,18 @@ void VisitLeaf(const Leaf& leaf, uint32_t bytes, uint64_t key, double place, con
   __builtin_prefetch(guess);
   for (uint32_t i = count; i > sorted; i -= std::min(i - sorted, kElementsPerLine)) __builtin_prefetch(&leaf.elements[i - 1]);
   TakenBack taken;
+  uint32_t met = 0;
   for (uint32_t i = count; i-- > sorted;) {
     const Element& element = leaf.elements[i];
     if (element.key != key) continue;
+    if (++met == 2) {
+      for (uint32_t j = i; j > sorted; --j) {
+        if (leaf.elements[j - 1].key == key) fetch(leaf.elements[j - 1]);
+      }
+    }
     if (leaf.is_negative(i)) {
       taken.Add(element.value);
-    } else if (!taken.Take(element.value) && visit(element)) {
+    } else if (!taken.Take(element.value) && visit(element) == Visited::kEnough) {
       return;
     }
   }
@@ -181,10 +221,13 @@ void VisitLeaf(const Leaf& leaf, uint32_t bytes, uint64_t key, double place, con
   const Element* begin = FirstNotLess(leaf.elements, end, key, guess);
   if (begin == end || begin->key != key) return;
   const Element* behind = begin + 1;
-  while (behind != end && behind->key == key) ++behind;
-  if (taken.empty()) begin = first_sorted(begin, behind);
+  if (behind != end && behind->key == key) {
+    const auto before = [](uint64_t k, const Element& element) { return k < element.key; };
+    behind = std::upper_bound(behind, end, key, before);
+    begin = FirstAtTarget(begin, behind, taken, compare, fetch);
+  }
   for (; begin != behind; ++begin) {
-    if (!taken.Take(begin->value) && visit(*begin)) return;
+    if (!taken.Take(begin->value) && visit(*begin) != Visited::kGoOn) return;
   }
 }
 

@@ -93,16 +93,18 @@ const LogEntry* NvLevel::Find(const SearchKey& target, LookupTrace* trace) const
   const LogEntry* newest = nullptr;
   const auto visit = [&](const Element& element) {
     const LogEntry* const entry = keys_.EntryOf(element);
-    if (entry == nullptr) return true;
+    if (entry == nullptr) return Visited::kEnough;
     count(PmPtr(element.value));
-    if (entry->sequence() > target.sequence || order_->Compare(entry->key(), target.key) != 0) return false;
+    const int by_key = order_->Compare(entry->key(), target.key);
+    if (by_key != 0) return by_key > 0 ? Visited::kPastKey : Visited::kGoOn;
+    if (entry->sequence() > target.sequence) return Visited::kGoOn;
     if (entry->is_dead()) {
       trace->met_dead = true;
     } else if (newest == nullptr || entry->sequence() > newest->sequence()) {
       newest = entry;
       BRAIDDB_SYNC_POINT("NvLevel::Find:Visited");
     }
-    return false;
+    return Visited::kGoOn;
   };
   tree_->VisitKey(target, visit, count);
   // Versions come in no order. An older one may have been visited before a merge marked it, and then the tombstone that hides it

@@ -35,7 +35,7 @@ class EntryKeys final : public ElementKeys {
   // Cursors fetch entries so many elements ahead.
   static constexpr std::ptrdiff_t kAhead = 8;
   // Two lines: small entries lie in one or two, of larger ones the key and where the value begins.
-  void Prefetch(const Element& element) const {
+  void Prefetch(const Element& element) const override {
     if (!regions_->Holds(PmPtr(element.value))) return;
     const uint8_t* const entry = regions_->Resolve(PmPtr(element.value));
     __builtin_prefetch(entry);

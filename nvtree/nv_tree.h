@@ -58,12 +58,15 @@ class ElementKeys {
   virtual ~ElementKeys() = default;
   // Its place in entry order; the prefix is the element's key word. Only asked of elements that nothing has taken back.
   virtual SearchKey KeyOf(const Element& element) const = 0;
+  // KeyOf will be asked, probably. Of any element.
+  virtual void Prefetch(const Element& element) const = 0;
 };
 
 // Keys of eight bytes, each of them once: the key word is all there is.
 class PlainKeys final : public ElementKeys {
  public:
   SearchKey KeyOf(const Element& element) const override { return SearchKey(element.key, Slice(), 0); }
+  void Prefetch(const Element&) const override {}
 };
 
 struct NvTreeParts {
@@ -91,9 +94,10 @@ class NvTree {
   // in order, and the thread holds no epoch guard.
   Status Apply(std::span<const LeafChange> changes);
 
-  // Calls `on_leaf(PmPtr)` for each leaf that it reads, and `visit(const Element&)` for elements with the target's key word,
-  // until it returns true: of those with the target's key at least all that are at the target or behind it in order, each once,
-  // in no order; if they are in several leaves, not as they were at one instant. REQUIRES: an epoch guard.
+  // Calls `on_leaf(PmPtr)` for each leaf that it reads, and `visit(const Element&)`, which says how to go on (Visited), for
+  // elements with the target's key word, until it says kEnough: of those with the target's key at least all that are at the
+  // target or behind it in order, each once, in no order; if they are in several leaves, not as they were at one instant.
+  // REQUIRES: an epoch guard.
   template <class Visit, class OnLeaf>
   void VisitKey(const SearchKey& target, const Visit& visit, const OnLeaf& on_leaf) const;
   template <class Visit>
@@ -207,21 +211,21 @@ class NvTree {
 
 template <class Visit, class OnLeaf>
 void NvTree::VisitKey(const SearchKey& target, const Visit& visit, const OnLeaf& on_leaf) const {
-  const auto first_sorted = [&](const Element* begin, const Element* end) {
-    return end - begin == 1 ? begin : std::lower_bound(begin, end, target, [this](const Element& element, const SearchKey& to) {
-      return Compare(element, to) < 0;
-    });
-  };
+  const auto compare = [&](const Element& element) { return Compare(element, target); };
+  const auto fetch = [this](const Element& element) { parts_.keys->Prefetch(element); };
   InnerNodes::Range range = inner_.Find(target);
   const SeparatorRest* border = nullptr;  // what is before it was visited in the leaf before
   bool stopped = false;
   const auto visit_once = [&](const Element& element) {
-    if (border != nullptr && Compare(element, SearchKey(target.prefix, border->key(), border->sequence)) < 0) return false;
-    return stopped = visit(element);
+    if (border != nullptr && Compare(element, SearchKey(target.prefix, border->key(), border->sequence)) < 0)
+      return Visited::kGoOn;
+    const Visited visited = visit(element);
+    stopped = visited == Visited::kEnough;
+    return visited;
   };
   for (;;) {
     on_leaf(range.leaf);
-    VisitLeaf(*At(range.leaf), leaf_bytes_, target.prefix, PlaceIn(range, target.prefix), first_sorted, visit_once);
+    VisitLeaf(*At(range.leaf), leaf_bytes_, target.prefix, PlaceIn(range, target.prefix), compare, fetch, visit_once);
     // Versions of one key may be in several leaves.
     if (stopped || range.is_last || range.high.prefix != target.prefix || range.high.rest == nullptr) return;
     border = range.high.rest;

@@ -22,7 +22,8 @@ class NvTreeConcurrentTest : public testing::TestWithParam<uint32_t> {
     bool found = false;
     store_.tree()->VisitKey(SearchKey(key, Slice(), 0), [&](const Element& element) {
       *value = element.value;
-      return found = true;
+      found = true;
+      return Visited::kEnough;
     });
     return found;
   }

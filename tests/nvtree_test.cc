@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <map>
 #include <optional>
@@ -85,9 +86,9 @@ class NvTreeTest : public testing::TestWithParam<std::tuple<uint32_t, size_t, co
     std::multiset<uint64_t> found;
     const EpochManager::Guard guard = store_->epochs()->Enter();
     store_->tree()->VisitKey(target, [&](const Element& element) {
-      if (CompareToTarget(element, target) >= 0 && order_.Compare(names_.Of(element).key, target.key) == 0)
-        found.insert(element.value);
-      return false;
+      const int by_key = order_.Compare(names_.Of(element).key, target.key);
+      if (by_key == 0 && CompareToTarget(element, target) >= 0) found.insert(element.value);
+      return by_key > 0 ? Visited::kPastKey : Visited::kGoOn;
     });
     EXPECT_EQ(std::multiset<uint64_t>(expected.begin(), expected.end()), found);
   }
@@ -360,6 +361,62 @@ TEST_P(PlainTreeTest, WithoutSpaceNothingIsLost) {
   const size_t left = full.Forward().size();
   full.Reopen();
   EXPECT_EQ(full.Forward().size(), left);
+}
+
+// As OwnOrder, and counts.
+class CountingOrder final : public Comparator {
+ public:
+  const char* Name() const override { return "test.counting"; }
+  int Compare(Slice a, Slice b) const override {
+    ++comparisons;
+    return a.compare(b);
+  }
+  mutable uint64_t comparisons = 0;
+};
+
+// With an own comparator, or with keys that have their first eight bytes in common, comparisons are what a search costs: one for
+// each appended element, and beside these halvings.
+TEST(NvTreeSearchTest, KeysWithoutDifferentKeyWordsTakeFewComparisons) {
+  for (const uint32_t leaf_bytes : {512u, 4096u}) {
+    constexpr uint64_t kKeys = 10000, kMostAppended = 32;
+    const CountingOrder counting;
+    const KeyOrder order(&counting);
+    Names names(&order);
+    TreeStore store(1, leaf_bytes, &names, &order);
+    Random random(leaf_bytes);
+    std::vector<Element> there;
+    const auto apply = [&](std::vector<LeafChange> changes) {
+      std::stable_sort(changes.begin(), changes.end(),
+                       [&](const LeafChange& a, const LeafChange& b) { return names.Less(a.element, b.element); });
+      ASSERT_OK(store.tree()->Apply(changes));
+    };
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      there.push_back(names.Add(NumberedKey(i * 7919 % kKeys), 1));
+      apply({{there.back()}});
+    }
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      Element& old = there[random.Uniform(kKeys)];
+      const Element update = names.Add(std::string(names.Of(old).key), names.Of(old).sequence + 1);
+      apply({{old, true}, {update}});
+      names.Forget(old);
+      old = update;
+    }
+    uint64_t most = 0;
+    for (const Element& element : there) {
+      const SearchKey target(order, names.Of(element).key, kMaxSequence);
+      const EpochManager::Guard guard = store.epochs()->Enter();
+      counting.comparisons = 0;
+      uint64_t found = 0;
+      store.tree()->VisitKey(target, [&](const Element& visited) {
+        const int by_key = order.Compare(names.Of(visited).key, target.key);
+        found += by_key == 0 && visited == element;
+        return by_key > 0 ? Visited::kPastKey : Visited::kGoOn;
+      });
+      EXPECT_EQ(found, 1u);
+      most = std::max(most, counting.comparisons);
+    }
+    EXPECT_LE(most, kMostAppended + 2 * std::bit_width(kKeys)) << leaf_bytes;
+  }
 }
 
 // Whatever happens to the image of the inner nodes: the leaves say what is there.

@@ -32,6 +32,7 @@ class Names final : public ElementKeys {
     EXPECT_FALSE(name.sequence == kGone) << "asked of an element that was taken back";
     return SearchKey(*order_, name.key, name.sequence);
   }
+  void Prefetch(const Element& element) const override { EXPECT_LT(element.value, names_.size()); }
   Element Add(const std::string& key, uint64_t sequence) {
     names_.push_back({key, sequence});
     return {order_->Prefix(key), names_.size() - 1};
