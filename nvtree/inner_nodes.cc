@@ -34,11 +34,11 @@ inline size_t LastNotAbove(const uint64_t* prefixes, size_t count, uint64_t pref
   return static_cast<size_t>(at - prefixes);
 }
 
-// The last of [0, behind) that reaches the target; 0 if none does. They are in order.
+// The last of [first, behind) that reaches the target; `first` if none does. They are in order.
 template <bool kStrict, class Target, class SeparatorAt>
-size_t LastReached(const KeyOrder& order, size_t behind, const Target& target, const SeparatorAt& separator_at) {
-  size_t reached = 0;
-  for (size_t left = behind; left > 1; left -= left / 2) {
+size_t LastReached(const KeyOrder& order, size_t first, size_t behind, const Target& target, const SeparatorAt& separator_at) {
+  size_t reached = first;
+  for (size_t left = behind - first; left > 1; left -= left / 2) {
     if (Reaches<kStrict>(order, separator_at(reached + left / 2), target)) reached += left / 2;
   }
   return reached;
@@ -73,6 +73,8 @@ struct InnerNodes::Levels {
       for (size_t i = 1; i < kFanout; ++i) not_above += prefix[i] <= of;
       return not_above;
     }
+    // The last that is less, 0 if none is.
+    size_t LastBelow(uint64_t of) const { return of == 0 ? 0 : LastNotAbove(of - 1); }
   };
   struct Level {
     size_t begin;  // its first node
@@ -169,9 +171,12 @@ InnerNodes::ParentId InnerNodes::Descend(const Levels& levels, const Target& tar
   for (const Levels::Level& level : levels.levels) {
     at = std::min(at * kFanout + levels.nodes[level.begin + at].LastNotAbove(prefix), level.count - 1);
   }
-  if (__builtin_expect(levels.prefix(at) == target.prefix && !Reaches<kStrict>(*order_, {target.prefix, levels.rest[at]}, target),
-                       0)) {
-    at = LastReached<kStrict>(*order_, at, target, [&](size_t i) { return Separator{levels.prefix(i), levels.rest[i]}; });
+  if (__builtin_expect(levels.prefix(at) == prefix && !Reaches<kStrict>(*order_, {prefix, levels.rest[at]}, target), 0)) {
+    size_t below = 0;
+    for (const Levels::Level& level : levels.levels) {
+      below = std::min(below * kFanout + levels.nodes[level.begin + below].LastBelow(prefix), level.count - 1);
+    }
+    at = LastReached<kStrict>(*order_, below, at, target, [&](size_t i) { return Separator{levels.prefix(i), levels.rest[i]}; });
   }
   return levels.parents[at];
 }
@@ -197,13 +202,17 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
       continue;
     }
     const bool has_rests = Load(parent.rests) != 0;
+    if (has_rests) {
+      for (size_t line = offsetof(Parent, rest); line < sizeof(Parent); line += kCacheLine)
+        __builtin_prefetch(reinterpret_cast<const char*>(&parent) + line);
+    }
     const auto separator = [&](uint64_t slot) {
       return Separator{Load(parent.prefix[slot]), has_rests ? Load(parent.rest[slot]) : nullptr};
     };
     const uint64_t count = Load(parent.count);
     uint64_t slot = LastNotAbove(parent.prefix, count, target.prefix);
     if (Load(parent.prefix[slot]) == target.prefix && !Reaches<kStrict>(*order_, separator(slot), target)) {
-      slot = LastReached<kStrict>(*order_, slot, target, separator);
+      slot = LastReached<kStrict>(*order_, 0, slot, target, separator);
     }
     range.leaf = PmPtr(Load(parent.leaf[slot]));
     range.low = separator(slot);

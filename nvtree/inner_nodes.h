@@ -142,7 +142,7 @@ class InnerNodes {
   static constexpr uint64_t kNewParents = 16;
 
   // Words are loaded with acquire and stored with release, between two changes of `version`. Where eight bytes of the keys
-  // decide, `rest` is not touched.
+  // decide between all neighbors, `rest` is not touched.
   struct alignas(64) Parent {
     uint64_t version;  // odd: it is being changed
     uint64_t count;

@@ -190,8 +190,8 @@ const Element* FirstAtTarget(const Element* begin, const Element* end, const Tak
 // of which visit says kPastKey. Ends when visit says kEnough. `compare` and `fetch`: as in FirstAtTarget. `place`:
 // PlaceInRange, a guess.
 // COST  The header's line; then, at the same time, those of the appended elements and the one at the place; at times one near it.
-//       If keys have their first eight bytes in common, also what `compare` and `visit` look at: of the appended elements at the
-//       same time, of the sorted ones for about half of log2 of their number, one after the other.
+//       If keys have their first eight bytes in common, also what `compare` and `visit` look at: of the appended elements,
+//       but for the first, at the same time; of the sorted ones for about half of log2 of their number, one after the other.
 template <class Compare, class Fetch, class Visit>
 void VisitLeaf(const Leaf& leaf, uint32_t bytes, uint64_t key, double place, const Compare& compare, const Fetch& fetch,
                const Visit& visit) {
@@ -207,7 +207,7 @@ void VisitLeaf(const Leaf& leaf, uint32_t bytes, uint64_t key, double place, con
     if (element.key != key) continue;
     if (++met == 2) {
       for (uint32_t j = i; j > sorted; --j) {
-        if (leaf.elements[j - 1].key == key) fetch(leaf.elements[j - 1]);
+        if (leaf.elements[j - 1].key == key && !leaf.is_negative(j - 1)) fetch(leaf.elements[j - 1]);
       }
     }
     if (leaf.is_negative(i)) {

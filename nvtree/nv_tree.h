@@ -58,7 +58,7 @@ class ElementKeys {
   virtual ~ElementKeys() = default;
   // Its place in entry order; the prefix is the element's key word. Only asked of elements that nothing has taken back.
   virtual SearchKey KeyOf(const Element& element) const = 0;
-  // KeyOf will be asked, probably. Of any element.
+  // KeyOf may be asked soon. Of any element, also of one that was taken back.
   virtual void Prefetch(const Element& element) const = 0;
 };
 
