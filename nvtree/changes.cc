@@ -10,6 +10,8 @@ namespace {
 
 // Of a leaf's elements, what new leaves are filled with at most, unless keys arrive in order.
 constexpr uint32_t Fill(uint32_t capacity) { return capacity * 2 / 3; }
+// The same of a leaf of whose elements some were taken back: those that are left may be all that will ever be there.
+constexpr uint32_t UpdatedFill(uint32_t capacity) { return capacity * 3 / 4; }
 // The same of a leaf that is not full, but has many appended elements.
 constexpr uint32_t ReplaceFill(uint32_t capacity) { return capacity * 7 / 8; }
 constexpr uint32_t OrderedFill(uint32_t capacity) { return capacity * 15 / 16; }
@@ -136,6 +138,7 @@ struct NvTree::Step {
   std::vector<PmPtr> made;        // new leaves that are not linked yet
   std::vector<Element> elements;  // of the new leaves together, in order
   bool is_full = false;           // the old leaf has no room for the changes
+  bool is_updated = false;        // something in it was taken back
   bool in_order = false;          // all that is new is behind all that was there
   std::vector<size_t> begins;     // where the elements of each new leaf begin
   InnerNodes::NewChildren children;
@@ -161,6 +164,7 @@ Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, s
   step.is_full = At(range.leaf)->count() + changes.size() > capacity;
   CollectSorted(range.leaf, &step.elements);
   MakeChanges(changes, &step);
+  step.is_updated = step.elements.size() < At(range.leaf)->count() + changes.size();
   LatchGuard right_latch;
   if (step.elements.size() <= capacity / 2) {
     const auto neighbors = inner_.Neighbors(at, 2);
@@ -224,7 +228,8 @@ void NvTree::PlanPieces(Step* step) const {
   const std::vector<Element>& elements = step->elements;
   const size_t count = elements.size();
   step->begins.push_back(0);
-  if (step->old.size() == 2 || count <= (step->is_full ? Fill(capacity) : ReplaceFill(capacity))) return;
+  const uint32_t if_full = step->is_updated ? UpdatedFill(capacity) : Fill(capacity);
+  if (step->old.size() == 2 || count <= (step->is_full ? if_full : ReplaceFill(capacity))) return;
   const size_t most = step->in_order ? OrderedFill(capacity) : Fill(capacity);
   const size_t pieces = std::max<size_t>(2, (count + most - 1) / most);
   const size_t share = step->in_order ? most : (count + pieces - 1) / pieces;

@@ -121,7 +121,9 @@ class NvTree {
     copy->range = before ? inner_.FindBefore(target) : inner_.Find(target);
     copy->from = before ? 0 : target.prefix;
     copy->elements.clear();
-    CollectSorted(copy->range.leaf, copy->from, before ? 0 : PlaceIn(copy->range, copy->from), &copy->elements);
+    const double place = before ? 0 : PlaceIn(copy->range, copy->from);
+    FetchLeaf(*At(copy->range.leaf), leaf_bytes_, place);
+    CollectSorted(copy->range.leaf, copy->from, place, &copy->elements);
   }
 
   // < 0, 0, > 0 as the element is before, at, after the target in order.
@@ -224,8 +226,11 @@ void NvTree::VisitKey(const SearchKey& target, const Visit& visit, const OnLeaf&
     return visited;
   };
   for (;;) {
+    const Leaf& leaf = *At(range.leaf);
+    const double place = PlaceIn(range, target.prefix);
+    FetchLeaf(leaf, leaf_bytes_, place);
     on_leaf(range.leaf);
-    VisitLeaf(*At(range.leaf), leaf_bytes_, target.prefix, PlaceIn(range, target.prefix), compare, fetch, visit_once);
+    VisitLeaf(leaf, leaf_bytes_, target.prefix, place, compare, fetch, visit_once);
     // Versions of one key may be in several leaves.
     if (stopped || range.is_last || range.high.prefix != target.prefix || range.high.rest == nullptr) return;
     border = range.high.rest;
