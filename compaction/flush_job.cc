@@ -1,6 +1,7 @@
 #include "compaction/flush_job.h"
 
 #include "compaction/list_builder.h"
+#include "util/prefetch.h"
 
 namespace braiddb {
 namespace {
@@ -13,7 +14,7 @@ class Window {
   // Fetches the next entries for writing; false at the end.
   bool Fill(Memtable::Walker* walker, const RegionSet& regions) {
     count = walker->Next(pointers, kWindow);
-    for (size_t i = 0; i < count; ++i) __builtin_prefetch(regions.Resolve(pointers[i]), 1);
+    for (size_t i = 0; i < count; ++i) PrefetchForWrite(regions.Resolve(pointers[i]));
     return count != 0;
   }
 

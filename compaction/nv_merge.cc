@@ -7,6 +7,7 @@
 #include "log/entry_sort.h"
 #include "nvtree/nv_cursor.h"
 #include "util/mutant.h"
+#include "util/prefetch.h"
 #include "util/run_parallel.h"
 #include "util/sync_point.h"
 
@@ -72,7 +73,7 @@ class ChunkReader {
   }
   bool Fetch(PmPtr pointer) const {
     if (!regions_.Holds(pointer)) return false;
-    __builtin_prefetch(regions_.Resolve(pointer));
+    Prefetch(regions_.Resolve(pointer));
     return true;
   }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "log/entry_sort.h"
+#include "util/prefetch.h"
 
 namespace braiddb {
 namespace {
@@ -41,7 +42,7 @@ class Lane {
     seen_regions_ = 0;
     entry_ = nullptr;
     if (!regions_.Holds(current_)) return Fail();
-    __builtin_prefetch(regions_.Resolve(current_));
+    Prefetch(regions_.Resolve(current_));
     state_ = State::kEntry;
   }
 
@@ -84,7 +85,7 @@ class Lane {
     prefix_ = order_.Prefix(key_);
     region_ = current_.region();
     const PmPtr next = entry_->Next(0);
-    if (next && next != end_ && regions_.Holds(next)) __builtin_prefetch(regions_.Resolve(next));
+    if (next && next != end_ && regions_.Holds(next)) Prefetch(regions_.Resolve(next));
     const bool first = (seen_regions_ >> region_ & 1) == 0;  // nothing is known in this region yet: from the top
     seen_regions_ |= 1u << region_;
     layer_ = first ? kMaxHeight - 1 : std::min(kMaxHeight - 1, std::max(start_layer_, entry_->height() - 1));
@@ -113,7 +114,7 @@ class Lane {
       if (next != 0 && next != bound_) {
         candidate_ = PmPtr(next);
         if (!regions_.Holds(candidate_)) return Fail();
-        __builtin_prefetch(regions_.Resolve(candidate_));
+        Prefetch(regions_.Resolve(candidate_));
         state_ = State::kSearch;
         return;
       }

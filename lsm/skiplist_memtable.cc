@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "util/check.h"
+#include "util/prefetch.h"
 #include "util/thread_index.h"
 
 namespace braiddb {
@@ -41,7 +42,7 @@ uint32_t SkipListMemtable::FindGreaterOrEqual(uint32_t shard, const SearchKey& t
     while (next != 0 && next != bound) {
       const Node* node = At(next);
       // Both ways on are fetched at once: to the right, and one layer down.
-      if (layer > 0) __builtin_prefetch(At(At(before)->next[layer - 1].load(std::memory_order_relaxed)));
+      if (layer > 0) Prefetch(At(At(before)->next[layer - 1].load(std::memory_order_relaxed)));
       if (!Before(node, target)) break;
       before = next;
       next = node->next[layer].load(std::memory_order_acquire);  // acquire: pairs with the release in Publish

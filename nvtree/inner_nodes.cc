@@ -6,6 +6,7 @@
 
 #include "pmem/persistence.h"
 #include "util/check.h"
+#include "util/prefetch.h"
 #include "util/spin.h"
 
 namespace braiddb {
@@ -189,7 +190,7 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
   for (SpinWait wait;; wait.Once()) {
     const Parent& parent = *generation.At(id);
     for (size_t line = kCacheLine; line < offsetof(Parent, rest); line += kCacheLine)
-      __builtin_prefetch(reinterpret_cast<const char*>(&parent) + line);
+      Prefetch(reinterpret_cast<const char*>(&parent) + line);
     // acquire, as all loads here: none of them comes before it, or behind the one that compares.
     const uint64_t version = Load(parent.version);
     if (version % 2 != 0) continue;
@@ -204,7 +205,7 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
     const bool has_rests = Load(parent.rests) != 0;
     if (has_rests) {
       for (size_t line = offsetof(Parent, rest); line < sizeof(Parent); line += kCacheLine)
-        __builtin_prefetch(reinterpret_cast<const char*>(&parent) + line);
+        Prefetch(reinterpret_cast<const char*>(&parent) + line);
     }
     const auto separator = [&](uint64_t slot) {
       return Separator{Load(parent.prefix[slot]), has_rests ? Load(parent.rest[slot]) : nullptr};

@@ -4,6 +4,7 @@
 
 #include "util/check.h"
 #include "util/mutant.h"
+#include "util/prefetch.h"
 
 namespace braiddb {
 namespace {
@@ -133,7 +134,7 @@ size_t CollectLive(const Leaf& leaf, uint32_t bytes, uint64_t from, double place
   const uint32_t count = leaf.CountWithin(bytes);
   const uint32_t sorted = std::min(leaf.sorted(), count);
   const uint32_t guess = static_cast<uint32_t>(place * (sorted == 0 ? 0 : sorted - 1));
-  for (uint32_t i = guess; i < count; i += kElementsPerLine) __builtin_prefetch(&leaf.elements[i]);
+  for (uint32_t i = guess; i < count; i += kElementsPerLine) Prefetch(&leaf.elements[i]);
   const Element* const sorted_end = leaf.elements + sorted;
   const Element* first = leaf.elements;
   if (from > 0 && sorted > 0) first = FirstNotLess(leaf.elements, sorted_end, from, leaf.elements + guess);

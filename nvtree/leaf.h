@@ -33,6 +33,7 @@
 #include "pmem/persistence.h"
 #include "pmem/pm_ptr.h"
 #include "pmem/region_set.h"
+#include "util/prefetch.h"
 #include "util/random.h"
 
 namespace braiddb {
@@ -163,7 +164,7 @@ inline void FetchLeaf(const Leaf& leaf, uint32_t bytes, double place) {
   constexpr double kSortedShare = 0.7;
   const auto* const lines = reinterpret_cast<const char*>(&leaf);
   const uint32_t count = bytes / kCacheLine;
-  __builtin_prefetch(lines);
+  Prefetch(lines);
   uint32_t first = 1;
   uint32_t behind = count;
   if (count > kFetchedLines) {
@@ -171,7 +172,7 @@ inline void FetchLeaf(const Leaf& leaf, uint32_t bytes, double place) {
     first = std::min(std::max(middle, 1 + kFetchedLines / 2) - kFetchedLines / 2, count - kFetchedLines);
     behind = first + kFetchedLines;
   }
-  for (uint32_t i = first; i < behind; ++i) __builtin_prefetch(lines + i * kCacheLine);
+  for (uint32_t i = first; i < behind; ++i) Prefetch(lines + i * kCacheLine);
 }
 
 // What a visitor of elements says.
@@ -218,8 +219,8 @@ void VisitLeaf(const Leaf& leaf, uint32_t bytes, uint64_t key, double place, con
   const uint32_t count = leaf.CountWithin(bytes);
   const uint32_t sorted = std::min(leaf.sorted(), count);
   const Element* const guess = leaf.elements + static_cast<uint32_t>(place * (sorted == 0 ? 0 : sorted - 1));
-  __builtin_prefetch(guess);
-  for (uint32_t i = count; i > sorted; i -= std::min(i - sorted, kElementsPerLine)) __builtin_prefetch(&leaf.elements[i - 1]);
+  Prefetch(guess);
+  for (uint32_t i = count; i > sorted; i -= std::min(i - sorted, kElementsPerLine)) Prefetch(&leaf.elements[i - 1]);
   TakenBack taken;
   uint32_t met = 0;
   for (uint32_t i = count; i-- > sorted;) {

@@ -10,6 +10,7 @@
 #include "index/ordered_level.h"
 #include "log/log_entry.h"
 #include "nvtree/nv_tree.h"
+#include "util/prefetch.h"
 
 namespace braiddb {
 
@@ -38,8 +39,8 @@ class EntryKeys final : public ElementKeys {
   void Prefetch(const Element& element) const override {
     if (!regions_->Holds(PmPtr(element.value))) return;
     const uint8_t* const entry = regions_->Resolve(PmPtr(element.value));
-    __builtin_prefetch(entry);
-    __builtin_prefetch(entry + kCacheLine - 8);
+    braiddb::Prefetch(entry);
+    braiddb::Prefetch(entry + kCacheLine - 8);
   }
 
   const RegionSet& regions() const { return *regions_; }

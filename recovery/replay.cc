@@ -8,6 +8,7 @@
 #include "log/entry_sort.h"
 #include "log/log_reader.h"
 #include "util/mutant.h"
+#include "util/prefetch.h"
 #include "util/run_parallel.h"
 
 namespace braiddb {
@@ -151,7 +152,7 @@ class Replayer {
     constexpr size_t kAhead = 24;
     const Found* newest = nullptr;
     for (size_t i = 0; i < range->size(); ++i) {
-      if (i + kAhead < range->size()) __builtin_prefetch((*range)[i + kAhead].entry, 1);
+      if (i + kAhead < range->size()) PrefetchForWrite((*range)[i + kAhead].entry);
       const Found& found = (*range)[i];
       const bool overwritten =
           newest != nullptr && newest->prefix == found.prefix && order.Compare(newest->entry->key(), found.entry->key()) == 0;

@@ -1,5 +1,7 @@
 #include "skiplist/braided_list.h"
 
+#include "util/prefetch.h"
+
 namespace braiddb {
 namespace {
 
@@ -42,8 +44,7 @@ LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, Loo
       // Both ways on are fetched at once: to the right, and one layer down.
       if (layer > 0) {
         const uint64_t below = LoadRelaxed(&tower[layer - 1]) & ~LogEntry::kTagBits;
-        if (below != raw && below != 0 && PmPtr(below).region() < kMaxRegions)
-          __builtin_prefetch(regions_->Resolve(PmPtr(below)));
+        if (below != raw && below != 0 && PmPtr(below).region() < kMaxRegions) Prefetch(regions_->Resolve(PmPtr(below)));
       }
       ++visited;
       remote += PmPtr(raw).region() != start.reader;

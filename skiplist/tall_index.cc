@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "util/prefetch.h"
+
 namespace braiddb {
 namespace {
 
@@ -71,7 +73,7 @@ std::vector<const LogEntry*> TallIndex::Collect(const BraidedList& list, uint32_
         if (at[i] == nullptr || (at[i] == shares[first + i + 1]) || found[first + i].size() > enough) continue;
         found[first + i].push_back(at[i]);
         at[i] = list.Load(at[i]->next, layer);
-        __builtin_prefetch(at[i]);
+        Prefetch(at[i]);
         walking = true;
       }
     }
@@ -91,7 +93,7 @@ void TallIndex::Build(const std::vector<const LogEntry*>& nodes, uint32_t layer,
   built.blocks = HugeArray<Block>(block_count);
   if (built.blocks.empty()) return;
   for (uint64_t at = 0; at < block_count * kBlockNodes; ++at) {
-    if (at + kFetchAhead < nodes.size()) __builtin_prefetch(nodes[at + kFetchAhead]);
+    if (at + kFetchAhead < nodes.size()) Prefetch(nodes[at + kFetchAhead]);
     const bool present = at < nodes.size();
     Block& block = built.blocks[at / kBlockNodes];
     block.prefix[at % kBlockNodes] = present ? list_.order().Prefix(nodes[at]->key()) : UINT64_MAX;

@@ -1,0 +1,20 @@
+// Prefetching: starts to fetch the cache line of an address, and returns at once. Any address will do, also one that is not mapped.
+//
+// Not __builtin_prefetch alone: GCC takes a function that does nothing but prefetch for one without any effect, and leaves out
+// calls of it.
+#pragma once
+
+namespace braiddb {
+
+[[gnu::always_inline]] inline void Prefetch(const void* address) {
+  __builtin_prefetch(address);
+  asm volatile("");
+}
+
+// The same, and the line will be written: it is taken from other CPUs' caches.
+[[gnu::always_inline]] inline void PrefetchForWrite(const void* address) {
+  __builtin_prefetch(address, 1);
+  asm volatile("");
+}
+
+}  // namespace braiddb
