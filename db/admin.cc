@@ -67,6 +67,8 @@ bool DBImpl::GetIntProperty(std::string_view property, uint64_t* value) {
     *value = usage(&SegmentAllocator::Usage::free_segments);
   } else if (name == "l1-dram-bytes") {
     *value = last_level_->DramBytes();
+  } else if (name == "lookup-cache-bytes") {
+    *value = lookup_cache_ == nullptr ? 0 : lookup_cache_->bytes();
   } else if (name == "l1-pm-bytes") {
     *value = 0;
     segments_->ForEachIndex([value](Segment* segment) { *value += segment->capacity(); });
@@ -124,6 +126,7 @@ Statistics DBImpl::GetStatistics() const {
     s.log_bytes += thread.log_bytes.value();
     s.gets += thread.gets.value();
     s.gets_found += thread.gets_found.value();
+    s.lookup_cache_hits += thread.lookup_cache_hits.value();
     s.local_visits += thread.local_visits.value();
     s.remote_visits += thread.remote_visits.value();
     s.write_delays += thread.write_delays.value();

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "braiddb/db.h"
+#include "cache/lookup_cache.h"
 #include "compaction/last_level.h"
 #include "compaction/version_filter.h"
 #include "db/snapshot_list.h"
@@ -102,7 +103,8 @@ class DBImpl final : public DB {
   void WaitPublished(uint64_t sequence) const;
 
   // ---- read.cc
-  const LogEntry* FindEntry(const ReadView& view, const SearchKey& target, LookupTrace* trace) const;
+  const LogEntry* FindCached(const SearchKey& target, uint64_t hash, LookupCache::Miss* miss, LookupTrace* trace) const;
+  const LogEntry* FindEntry(const ReadView& view, const SearchKey& target, uint64_t hash, LookupTrace* trace) const;
   // The put that `target` selects, null if the key is not there; inside an epoch guard. With kMaxSequence: the newest state.
   // Corruption in *status if the search came upon a damaged pointer or, with `verify`, the version that decides is damaged.
   const LogEntry* FindPut(const SearchKey& target, ThreadState* thread, bool* met_dead, bool verify, Status* status) const;
@@ -157,6 +159,7 @@ class DBImpl final : public DB {
   std::unique_ptr<RegionSet> regions_;
   std::unique_ptr<SegmentAllocator> segments_;
   KeyOrder order_;
+  std::unique_ptr<LookupCache> lookup_cache_;  // may be null
   mutable EpochManager epochs_;
   std::unique_ptr<LastLevel> last_level_;  // compaction_mutex_; readers take the view's
   mutable PerThread<ThreadState> threads_;

@@ -4,7 +4,9 @@
 
 #include "db/db_impl.h"
 #include "db/no_memory.h"
+#include "index/key_hash.h"
 #include "log/log_reader.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 
@@ -26,22 +28,37 @@ void PinnableSlice::Reset() {
   value_ = Slice();
 }
 
-const LogEntry* DBImpl::FindEntry(const ReadView& view, const SearchKey& target, LookupTrace* trace) const {
+// The newest version of all, if the cache has it and the target may see it.
+const LogEntry* DBImpl::FindCached(const SearchKey& target, uint64_t hash, LookupCache::Miss* miss, LookupTrace* trace) const {
+  if (lookup_cache_ == nullptr) return nullptr;
+  const LogEntry* const entry = lookup_cache_->Find(target.key, hash, miss);
+  if (entry == nullptr) return nullptr;
+  const bool local = regions_->count() == 1 || regions_->Find(entry).region() == regions_->HomeRegion();
+  trace->Account(*regions_->persistence(), local, !local);
+  return entry->sequence() <= target.sequence ? entry : nullptr;
+}
+
+const LogEntry* DBImpl::FindEntry(const ReadView& view, const SearchKey& target, uint64_t hash, LookupTrace* trace) const {
   if (const LogEntry* entry = view.active->Find(target)) return entry;
   for (const auto& memtable : view.immutables) {
     if (const LogEntry* entry = memtable->Find(target)) return entry;
   }
-  if (const LogEntry* entry = view.FindInTables(target, trace)) return entry;
+  if (const LogEntry* entry = view.FindInTables(target, hash, trace)) return entry;
   return view.l1->Find(target, trace);
 }
 
 const LogEntry* DBImpl::FindPut(const SearchKey& target, ThreadState* thread, bool* met_dead, bool verify, Status* status) const {
   LookupTrace trace;
-  const LogEntry* entry = FindEntry(*view_.load(std::memory_order_acquire), target, &trace);
+  const uint64_t hash = KeyHash(target.key);
+  LookupCache::Miss miss;
+  const LogEntry* entry = FindCached(target, hash, &miss, &trace);
+  const bool hit = entry != nullptr;
+  if (!hit) entry = FindEntry(*view_.load(std::memory_order_acquire), target, hash, &trace);
   const bool found = entry != nullptr && entry->type() == EntryType::kPut;
   if (thread != nullptr) {
     thread->gets.Add(1);
     if (found) thread->gets_found.Add(1);
+    if (hit) thread->lookup_cache_hits.Add(1);
     thread->local_visits.Add(trace.local);
     if (trace.remote != 0) thread->remote_visits.Add(trace.remote);
   }
@@ -54,6 +71,10 @@ const LogEntry* DBImpl::FindPut(const SearchKey& target, ThreadState* thread, bo
   // batch's last word on the key, since AppendAndPublish begins with the last update.
   if (entry != nullptr && target.sequence == kMaxSequence && entry->is_batch_member()) {
     WaitPublished(std::min(entry->sequence(), next_sequence_.load(std::memory_order_seq_cst) - 1));  // it may be damaged
+  }
+  BRAIDDB_SYNC_POINT("DBImpl::FindPut:Found");
+  if (found && !hit && lookup_cache_ != nullptr && !trace.met_dead) {
+    if (const PmPtr place = regions_->Find(entry)) lookup_cache_->Fill(hash, miss, target.sequence, place);
   }
   return found ? entry : nullptr;
 }

@@ -46,6 +46,7 @@ struct ThreadState {
   ThreadCounter log_bytes;
   ThreadCounter gets;
   ThreadCounter gets_found;
+  ThreadCounter lookup_cache_hits;
   ThreadCounter local_visits;
   ThreadCounter remote_visits;
   ThreadCounter write_delays;

@@ -7,6 +7,7 @@
 
 #include "db/db_impl.h"
 #include "db/no_memory.h"
+#include "index/key_hash.h"
 #include "lsm/skiplist_memtable.h"
 #include "util/check.h"
 #include "util/mutant.h"
@@ -158,6 +159,9 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
       thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
       return Status::MemoryLimit("the memtable is full; write smaller batches or flush");
     }
+    if (lookup_cache_ == nullptr) continue;
+    insertions[i].key_hash = KeyHash(updates[i].key);
+    lookup_cache_->PrefetchForWrite(insertions[i].key_hash);
   }
   try {
     AssignExtent(thread, memtable, *slot);  // the last thing that needs DRAM before the write is visible
@@ -197,7 +201,13 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   // the batch, and waits until it is all there, has found the one that counts.
   for (size_t i = updates.size(); i-- > 0;) {
     if (!single) memtable->Prepare(insertions[i].entry, insertions[i].pointer, &insertions[i]);
-    memtable->Publish(&insertions[i]);
+    Memtable::Insertion* const insertion = &insertions[i];
+    const auto publish = [memtable, insertion] { memtable->Publish(insertion); };
+    if (lookup_cache_ != nullptr) {
+      lookup_cache_->Write(insertion->key_hash, *insertion->entry, insertion->pointer, publish);
+    } else {
+      publish();
+    }
   }
   const bool full = Charge(thread, memtable, slot->bytes, updates.size());
   // release: pairs with the loads in WaitWriters; the entries are visible to whoever sees this. From here on the memtable may be

@@ -1,13 +1,12 @@
 #include "lsm/l0_index.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <bit>
 #include <utility>
 
+#include "index/key_hash.h"
+
 namespace braiddb {
-uint64_t L0Index::Hash(std::string_view key) { return XXH3_64bits(key.data(), key.size()); }
 
 std::shared_ptr<L0Index> L0Index::Create(const RegionSet* regions, uint64_t entries) {
   HugeArray<Bucket> buckets(std::bit_ceil(std::max<uint64_t>(1, entries / (kSlots / 2))));
@@ -107,7 +106,7 @@ void L0IndexWriter::Begin(uint64_t entries) {
 
 void L0IndexWriter::Add(std::string_view key, PmPtr entry) {
   if (!complete_) return;
-  const uint64_t hash = L0Index::Hash(key);
+  const uint64_t hash = KeyHash(key);
   index_->Prefetch(hash);
   pending_.push_back({hash, entry});
   if (pending_.size() == kPending) AddPending();

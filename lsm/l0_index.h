@@ -11,11 +11,12 @@
 #include "log/log_entry.h"
 #include "pmem/region_set.h"
 #include "util/huge_array.h"
+#include "util/prefetch.h"
 
 namespace braiddb {
 
 // LAYOUT  Buckets of one cache line: eight slots, filled front to back; a full one continues in the next bucket. A slot is
-//         bits 63–50 a tag from the key's hash · 49–46 the table's column · 45–41 region · 40–0 offset / 8; 0 is empty.
+//         bits 63–50 a tag from the key's hash (KeyHash) · 49–46 the table's column · 45–41 region · 40–0 offset / 8; 0 is empty.
 //         Nothing is removed: an index dies with the last of its tables.
 // CONCURRENCY  One thread at a time adds (the flush). A reader asks for the columns of its view's tables only; those were
 //         complete before the view was installed. What is being added beside it has other columns.
@@ -31,11 +32,9 @@ class L0Index {
   L0Index(const L0Index&) = delete;
   L0Index& operator=(const L0Index&) = delete;
 
-  static uint64_t Hash(std::string_view key);
-
   // False if the index has no room; what is there stays as it is.
   bool Add(uint32_t column, uint64_t hash, PmPtr entry);
-  void Prefetch(uint64_t hash) const { __builtin_prefetch(&buckets_[BucketOf(hash)]); }
+  void Prefetch(uint64_t hash) const { braiddb::Prefetch(&buckets_[BucketOf(hash)]); }
   // Of the tables in `columns` (bit c: column c; a larger one is a newer table), the newest entry of target.key that is not dead
   // and has a sequence number <= target.sequence; null if there is none.
   const LogEntry* Find(const SearchKey& target, uint64_t hash, uint32_t columns, LookupTrace* trace) const;

@@ -48,6 +48,7 @@ class Memtable {
     PmPtr pointer;
     uint32_t node = 0;
     uint32_t shard = 0;
+    uint64_t key_hash = 0;        // KeyHash, where the lookup cache needs it
     uint32_t before[kMaxHeight];  // node to link behind, per layer
     uint32_t after[kMaxHeight];
   };

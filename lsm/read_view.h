@@ -36,9 +36,8 @@ struct ReadView : std::enable_shared_from_this<ReadView> {
   }
 
   // The newest entry of target.key in l0 that is not dead and has a sequence number <= target.sequence; null if there is none.
-  const LogEntry* FindInTables(const SearchKey& target, LookupTrace* trace) const {
-    if (groups.empty()) return nullptr;
-    const uint64_t hash = L0Index::Hash(target.key);
+  // `hash`: KeyHash of target.key.
+  const LogEntry* FindInTables(const SearchKey& target, uint64_t hash, LookupTrace* trace) const {
     for (const TableGroup& group : groups) {
       if (group.index != nullptr) group.index->Prefetch(hash);  // their buckets come together
     }

@@ -6,6 +6,7 @@
 #include "compaction/flush_job.h"
 #include "compaction/list_builder.h"
 #include "compaction/version_filter.h"
+#include "index/key_hash.h"
 #include "lsm/skiplist_memtable.h"
 #include "tests/support/level_store.h"
 
@@ -201,7 +202,7 @@ TEST_P(FlushJobTest, TheTableHasTheVersionsThatSomebodySees) {
     for (const Version& version : expected) {
       LookupTrace trace;
       const SearchKey target(store_.order(), version.key, version.sequence);
-      const LogEntry* found = indexed.index->Find(target, L0Index::Hash(version.key), 1u << indexed.column, &trace);
+      const LogEntry* found = indexed.index->Find(target, KeyHash(version.key), 1u << indexed.column, &trace);
       ASSERT_NE(found, nullptr);
       EXPECT_EQ(found->sequence(), version.sequence);
     }

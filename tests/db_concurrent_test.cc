@@ -19,8 +19,7 @@ namespace {
 
 using stress::RegisterHistory;
 
-INSTANTIATE_TEST_SUITE_P(Regions, DbConcurrentTest, testing::Values(1, 2),
-                         [](const auto& test) { return std::to_string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Setups, DbConcurrentTest, kConcurrentSetups, NameOf);
 
 // ---- One key, many writers: the history is linearizable
 

@@ -15,8 +15,7 @@
 namespace braiddb::test {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Regions, DbConcurrentTest, testing::Values(1, 2),
-                         [](const auto& test) { return std::to_string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Setups, DbConcurrentTest, kConcurrentSetups, NameOf);
 
 // ---- Batches: of several updates to one key only the last one is ever seen
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "index/key_hash.h"
 #include "lsm/l0_index.h"
 #include "tests/support/level_store.h"
 
@@ -26,7 +27,7 @@ class L0IndexTest : public testing::TestWithParam<uint32_t> {
   }
   // The sequence number of what the index finds, 0 for nothing.
   uint64_t Find(const L0Index& index, const std::string& key, uint64_t snapshot, uint32_t columns, LookupTrace* trace) {
-    const LogEntry* entry = index.Find(SearchKey(store_.order(), key, snapshot), L0Index::Hash(key), columns, trace);
+    const LogEntry* entry = index.Find(SearchKey(store_.order(), key, snapshot), KeyHash(key), columns, trace);
     if (entry == nullptr) return 0;
     EXPECT_EQ(entry->key(), key);
     return entry->sequence();
@@ -132,8 +133,8 @@ TEST_P(L0IndexTest, NeverFindsWhatADroppedTombstoneHides) {
 // A key's slots go on in the next bucket, and one of another key with the same tag may stand there between them.
 TEST_P(L0IndexTest, AnotherKeyWithTheSameTagDoesNotHideTheNewestVersion) {
   constexpr uint64_t kTwoBuckets = 8;
-  const auto tag = [](const std::string& key) { return L0Index::Hash(key) >> 50; };
-  const auto bucket = [](const std::string& key) { return L0Index::Hash(key) & 1; };
+  const auto tag = [](const std::string& key) { return KeyHash(key) >> 50; };
+  const auto bucket = [](const std::string& key) { return KeyHash(key) & 1; };
   std::map<uint64_t, std::string> in_first;  // by tag
   std::string key, other;
   for (uint64_t i = 0; other.empty(); ++i) {
@@ -153,7 +154,7 @@ TEST_P(L0IndexTest, AnotherKeyWithTheSameTagDoesNotHideTheNewestVersion) {
   uint64_t sequence = 0;
   const auto add = [&](uint32_t column, const std::string& of, uint64_t number) {
     store_.Write({of, number});
-    EXPECT_TRUE(index->Add(column, L0Index::Hash(of), store_.Find(number)));
+    EXPECT_TRUE(index->Add(column, KeyHash(of), store_.Find(number)));
   };
   auto filler = in_first.begin();
   for (int i = 0; i < 7; ++i, ++filler) add(0, filler->second, ++sequence);

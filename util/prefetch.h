@@ -1,4 +1,4 @@
-// Prefetching: starts to fetch the cache line of an address, and returns at once. Any address will do, also one that is not mapped.
+// Prefetching: starts to fetch the cache line of an address, and returns at once. An address that is not mapped does no harm.
 //
 // Not __builtin_prefetch alone: GCC takes a function that does nothing but prefetch for one without any effect, and leaves out
 // calls of it.

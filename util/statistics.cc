@@ -13,6 +13,7 @@ std::string Statistics::ToString() const {
       {"log.bytes", log_bytes},
       {"gets", gets},
       {"gets.found", gets_found},
+      {"lookup-cache.hits", lookup_cache_hits},
       {"visits.local", local_visits},
       {"visits.remote", remote_visits},
       {"write.delays", write_delays},

@@ -93,6 +93,10 @@ struct Options {
   // together, while it is replaced twice that. 16 MiB for a million entries make most lookups two or three nodes long; with
   // less, fewer nodes are indexed. 0: none. Default: 32 MiB.
   uint64_t l1_index_size = 32ull << 20;
+  // Lookup cache: DRAM for the addresses of the newest versions of keys, about nine bytes a key; a get that finds its key there
+  // searches nothing else. Rounded down to a power of two; at least 64 bytes. 0: none. Not used with a comparator of one's own,
+  // whose equal keys may differ in bytes. Default: 32 MiB.
+  uint64_t lookup_cache_size = 32ull << 20;
   // Threads of a compaction (braided skiplist: all scan, one also merges; NV-Tree: all merge). 0: half of the CPUs, at least 1.
   uint32_t compaction_threads = 0;
   // Compaction starts when this many L0 tables exist. Default: 1.

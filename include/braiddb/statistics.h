@@ -13,10 +13,11 @@ struct Statistics {
   uint64_t log_bytes = 0;  // log space taken by entries, padding included
   uint64_t gets = 0;       // point lookups
   uint64_t gets_found = 0;
-  uint64_t local_visits = 0;    // nodes of persistent lists visited in the reader's own region
-  uint64_t remote_visits = 0;   // … in another region
-  uint64_t write_delays = 0;    // writes that were slowed down because flushes or merges were behind
-  uint64_t write_delay_us = 0;  // and the time they lost, microseconds
+  uint64_t lookup_cache_hits = 0;  // of the gets, those that the lookup cache answered
+  uint64_t local_visits = 0;       // nodes of persistent lists visited in the reader's own region
+  uint64_t remote_visits = 0;      // … in another region
+  uint64_t write_delays = 0;       // writes that were slowed down because flushes or merges were behind
+  uint64_t write_delay_us = 0;     // and the time they lost, microseconds
   // Background
   uint64_t rotations = 0;
   uint64_t flushes = 0;

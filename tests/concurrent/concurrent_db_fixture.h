@@ -1,11 +1,12 @@
-// A database whose memtables are so small that it rotates, flushes and merges all the time. The parameter is the number of
-// regions.
+// A database whose memtables are so small that it rotates, flushes and merges all the time. Its lookup cache holds none, a few,
+// or all of the keys.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <memory>
+#include <string>
 
 #include "braiddb/db.h"
 #include "tests/support/db_test_util.h"
@@ -14,10 +15,22 @@ namespace braiddb::test {
 
 inline constexpr auto kRelaxed = std::memory_order_relaxed;
 
-class DbConcurrentTest : public testing::TestWithParam<uint32_t> {
+struct ConcurrentSetup {
+  uint32_t regions;
+  uint64_t lookup_cache_size;
+  const char* name;
+};
+
+inline const auto kConcurrentSetups =
+    testing::Values(ConcurrentSetup{1, 128, "1"}, ConcurrentSetup{2, 1 << 20, "2"}, ConcurrentSetup{2, 0, "2_uncached"});
+
+inline std::string NameOf(const testing::TestParamInfo<ConcurrentSetup>& test) { return test.param.name; }
+
+class DbConcurrentTest : public testing::TestWithParam<ConcurrentSetup> {
  protected:
   void SetUp() override {
-    options_ = TinyOptions(GetParam());
+    options_ = TinyOptions(GetParam().regions);
+    options_.lookup_cache_size = GetParam().lookup_cache_size;
     options_.memtable_size = 16 << 10;
     Reopen();
   }

@@ -134,6 +134,7 @@ Options TinyOptions(uint32_t regions) {
   options.segment_size = 256ull << 10;
   options.memtable_size = 32ull << 10;
   options.checkpoint_tables = 2;
+  options.lookup_cache_size = 256;  // most gets miss it
   options.compaction_threads = 2;
   options.recovery_threads = 2;
   options.info_log = [](std::string_view) {};
@@ -349,6 +350,7 @@ void Accumulate(Statistics* total, const Statistics& more) {
       &Statistics::log_bytes,
       &Statistics::gets,
       &Statistics::gets_found,
+      &Statistics::lookup_cache_hits,
       &Statistics::write_delays,
       &Statistics::rotations,
       &Statistics::flushes,

@@ -1,0 +1,109 @@
+#include "cache/lookup_cache.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+
+namespace braiddb {
+namespace {
+
+bool CompareExchange(uint64_t* word, uint64_t expected, uint64_t desired) {
+  return std::atomic_ref<uint64_t>(*word).compare_exchange_strong(expected, desired, std::memory_order_acq_rel,
+                                                                  std::memory_order_relaxed);
+}
+
+}  // namespace
+
+std::unique_ptr<LookupCache> LookupCache::Create(const RegionSet* regions, uint64_t bytes) {
+  HugeArray<Bucket> buckets(std::bit_floor(std::max<uint64_t>(1, bytes / sizeof(Bucket))));
+  if (buckets.empty()) return nullptr;
+  return std::unique_ptr<LookupCache>(new LookupCache(regions, std::move(buckets)));
+}
+
+PmPtr LookupCache::PointerOf(uint64_t slot) {
+  const auto region = static_cast<uint32_t>(slot >> kOffsetBits) & ((1u << kRegionBits) - 1);
+  return PmPtr(region, (slot & ((uint64_t{1} << kOffsetBits) - 1)) << 3);
+}
+
+uint64_t LookupCache::MakeSlot(uint64_t hash, PmPtr entry) {
+  const uint64_t offset = entry.offset() >> 3;
+  if (offset >> kOffsetBits != 0) return 0;
+  return hash >> kTagShift << kTagShift | uint64_t{entry.region()} << kOffsetBits | offset;
+}
+
+const LogEntry* LookupCache::Find(Slice key, uint64_t hash, Miss* miss) const {
+  auto& bucket = const_cast<Bucket&>(buckets_[BucketOf(hash)]);
+  // acquire: the slots are loaded after it, and are at least as new.
+  miss->word = LoadAcquire(&bucket.word);
+  if ((miss->word & kLocked) != 0) return nullptr;
+  for (uint64_t& place : bucket.slots) {
+    const uint64_t slot = LoadAcquire(&place);
+    if (!HasTag(slot, hash)) continue;
+    const auto* const entry = regions_->Resolve<LogEntry>(PointerOf(slot));
+    if (entry->key() != key) return nullptr;
+    // Once for each round of the hand: a line that is only read stays in the caches of all CPUs. If the slot has changed, the
+    // one that is there now is left alone.
+    if ((slot & kUsed) == 0) CompareExchange(&place, slot, slot | kUsed);
+    return entry;
+  }
+  return nullptr;
+}
+
+void LookupCache::Fill(uint64_t hash, const Miss& miss, uint64_t sequence, PmPtr entry) {
+  if ((miss.word & kLocked) != 0 || LateOf(miss.word) == kMostLate || miss.word >> kSequenceShift > sequence) return;
+  const uint64_t slot = MakeSlot(hash, entry);
+  if (slot == 0) return;
+  Bucket* const bucket = &buckets_[BucketOf(hash)];
+  if (!CompareExchange(&bucket->word, miss.word, miss.word | kLocked)) return;
+  StoreRelease(SlotFor(bucket, hash), slot);
+  Unlock(bucket, miss.word);
+}
+
+uint64_t LookupCache::Lock(Bucket* bucket) {
+  for (SpinWait wait;; wait.Once()) {
+    const uint64_t word = LoadRelaxed(&bucket->word);
+    if ((word & kLocked) == 0 && CompareExchange(&bucket->word, word, word | kLocked)) return word;
+  }
+}
+
+uint64_t* LookupCache::SlotFor(Bucket* bucket, uint64_t hash) {
+  uint64_t* empty = nullptr;
+  for (uint64_t& place : bucket->slots) {
+    const uint64_t slot = LoadRelaxed(&place);
+    if (HasTag(slot, hash)) return &place;
+    if (slot == 0 && empty == nullptr) empty = &place;
+  }
+  if (empty != nullptr) return empty;
+  // The hand begins where the tag says, which is as good as at random.
+  const uint32_t first = static_cast<uint32_t>((hash >> kTagShift) % kSlots);
+  for (uint32_t i = 0; i < kSlots; ++i) {
+    uint64_t* const place = &bucket->slots[(first + i) % kSlots];
+    if ((LoadRelaxed(place) & kUsed) == 0) return place;
+  }
+  for (uint64_t& place : bucket->slots) StoreRelaxed(&place, LoadRelaxed(&place) & ~kUsed);
+  return &bucket->slots[first];
+}
+
+uint64_t LookupCache::SetSlot(Bucket* bucket, uint64_t word, uint64_t hash, const LogEntry& entry, PmPtr pointer) {
+  const uint64_t sequence = entry.sequence();
+  const uint64_t slot = entry.type() == EntryType::kPut ? MakeSlot(hash, pointer) : 0;
+  if (sequence > word >> kSequenceShift) {
+    if (slot != 0) {
+      StoreRelease(SlotFor(bucket, hash), slot);
+    } else {
+      for (uint64_t& place : bucket->slots) {
+        if (HasTag(LoadRelaxed(&place), hash)) StoreRelaxed(&place, uint64_t{0});
+      }
+    }
+    return sequence << kSequenceShift;
+  }
+  for (uint64_t& place : bucket->slots) {
+    const uint64_t there = LoadRelaxed(&place);
+    if (!HasTag(there, hash)) continue;
+    const auto* const other = regions_->Resolve<LogEntry>(PointerOf(there));
+    if (other->sequence() < sequence && other->key() == entry.key()) StoreRelease(&place, slot);
+  }
+  return LateOf(word) == kMostLate ? word : word + kLate;
+}
+
+}  // namespace braiddb

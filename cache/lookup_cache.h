@@ -1,0 +1,118 @@
+// LookupCache: a hash in DRAM from keys to the addresses of their newest entries (ListDB, OSDI '22, 3.5), of a fixed size.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "log/log_entry.h"
+#include "pmem/region_set.h"
+#include "util/huge_array.h"
+#include "util/prefetch.h"
+#include "util/spin.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+
+// The paper fills it when a memtable is flushed. Here every write goes through it, so that a hit is the newest version and a
+// lookup is one bucket and one entry.
+//
+// LAYOUT  Buckets of one cache line: a version word and seven slots.
+//         word  bits 63–8 the largest sequence number that went through the bucket since the open · 7–1 how many writes with a
+//               smaller one went through since (kMostLate: so many or more) · 0 locked
+//         slot  bits 63–47 a tag from the key's hash · 46 used · 45–41 region · 40–0 offset / 8; 0 is empty
+//         No two slots of a bucket have the same tag. A put displaces a slot that was not used since the hand came by.
+// KEYS    Equal keys must have the same bytes (KeyOrder::equal_means_same).
+//
+// WHY A HIT IS THE NEWEST VERSION
+//   I1 While a bucket is not locked, each entry in it is a put, and the newest version of its key that is visible.
+//   Write  Whoever makes an entry visible does it with the bucket of its key locked: lock, publish in the memtable, set the slot
+//     (of a deletion: empty it), unlock. Of two writes to one key the one with the larger number is the newer. A number above
+//     the word's is above that of all writes that went through: the slot with the key's tag is then older, or another key's,
+//     and is taken without a look. Otherwise the entry there is looked at, and replaced if it is the key's and older; if no slot
+//     has the tag nothing is put in, since a newer version may have been, and have been displaced.
+//   Hit  A reader that finds the bucket locked does as if nothing were there. Else, at the time of its look at the word, I1 held,
+//     and a slot that it loads afterwards has what was the newest version then or became so later: the lookup takes effect at
+//     one of these times. A lookup that began after another one had returned a newer version, from a memtable, found the bucket
+//     locked or the slot set, since the memtable had that version only with the lock held.
+//   Fill  What a lookup has found below goes in only if the word still is what it was when the cache was asked, not locked: no
+//     write went through, so nothing newer than what was found is visible. A word never returns to a value that a write has
+//     changed: either its number grows, or the count of late writes, which stops at kMostLate; then nothing is filled in until a
+//     larger number comes. A lookup as of a snapshot found the newest version only if no larger number went through.
+// WHY THE ENTRY IS STILL THERE  It is released when it was not the newest version any more and the readers of that time have left
+//   their epochs. Whoever reaches it entered its own before it looked at the word, so before the write that displaced it. A write
+//   that has published and not yet set the slot holds the lock.
+//
+// Thread safety: all methods, by any number of threads. Readers, and fills, hold an epoch guard.
+class LookupCache {
+ public:
+  // Null if there is no memory. `bytes`: at most; at least a bucket is made.
+  static std::unique_ptr<LookupCache> Create(const RegionSet* regions, uint64_t bytes);
+  LookupCache(const LookupCache&) = delete;
+  LookupCache& operator=(const LookupCache&) = delete;
+
+  // The bucket of a key with this hash (KeyHash) is fetched, to be read or to be written.
+  void Prefetch(uint64_t hash) const { braiddb::Prefetch(&buckets_[BucketOf(hash)]); }
+  void PrefetchForWrite(uint64_t hash) const { braiddb::PrefetchForWrite(&buckets_[BucketOf(hash)]); }
+
+  // Of a lookup that found nothing here: where the bucket stood.
+  struct Miss {
+    uint64_t word = kLocked;
+  };
+  // The newest version of the key, which is a put; null if the cache does not know.
+  const LogEntry* Find(Slice key, uint64_t hash, Miss* miss) const;
+  // Remembers a put, found after this miss by a lookup as of this sequence number, unless it may not be the newest version.
+  void Fill(uint64_t hash, const Miss& miss, uint64_t sequence, PmPtr entry);
+
+  // Calls `publish()`, which makes a durable entry visible, and remembers or forgets the key as one step for readers. Versions
+  // that it hides stay where they are meanwhile: the caller's write is announced, so no flush takes it to the tables.
+  template <class Publish>
+  void Write(uint64_t hash, const LogEntry& entry, PmPtr pointer, const Publish& publish) {
+    Bucket* const bucket = &buckets_[BucketOf(hash)];
+    const uint64_t word = Lock(bucket);
+    publish();
+    BRAIDDB_SYNC_POINT("LookupCache::Write:Published");
+    Unlock(bucket, SetSlot(bucket, word, hash, entry, pointer));
+  }
+
+  uint64_t bytes() const { return buckets_.bytes(); }
+
+ private:
+  static constexpr uint64_t kLocked = 1;
+  static constexpr uint64_t kLate = 2;
+  static constexpr uint32_t kSequenceShift = 8;
+  static constexpr uint64_t kMostLate = (uint64_t{1} << kSequenceShift) - kLate;
+  static constexpr uint32_t kOffsetBits = 41;
+  static constexpr uint32_t kRegionBits = 5;
+  static constexpr uint64_t kUsed = uint64_t{1} << (kOffsetBits + kRegionBits);
+  static constexpr uint32_t kTagShift = kOffsetBits + kRegionBits + 1;
+  static_assert(kMaxRegions <= 1u << kRegionBits);
+  static constexpr uint32_t kSlots = 7;
+  struct alignas(kCacheLine) Bucket {
+    uint64_t word;           // atomic
+    uint64_t slots[kSlots];  // atomic
+  };
+  static_assert(sizeof(Bucket) == kCacheLine);
+
+  LookupCache(const RegionSet* regions, HugeArray<Bucket> buckets) : regions_(regions), buckets_(std::move(buckets)) {}
+
+  uint64_t BucketOf(uint64_t hash) const { return hash & (buckets_.size() - 1); }
+  static bool HasTag(uint64_t slot, uint64_t hash) { return slot != 0 && (slot ^ hash) >> kTagShift == 0; }
+  static uint64_t LateOf(uint64_t word) { return word & kMostLate; }
+  static PmPtr PointerOf(uint64_t slot);
+  // 0 if the address does not fit.
+  static uint64_t MakeSlot(uint64_t hash, PmPtr entry);
+
+  // The word as it was.
+  static uint64_t Lock(Bucket* bucket);
+  static void Unlock(Bucket* bucket, uint64_t word) { StoreRelease(&bucket->word, word); }
+  // The new word. REQUIRES: the lock.
+  uint64_t SetSlot(Bucket* bucket, uint64_t word, uint64_t hash, const LogEntry& entry, PmPtr pointer);
+  // The slot with this tag, else one that is empty or given up. REQUIRES: the lock.
+  static uint64_t* SlotFor(Bucket* bucket, uint64_t hash);
+
+  const RegionSet* const regions_;
+  HugeArray<Bucket> buckets_;  // a power of two of them
+};
+
+}  // namespace braiddb

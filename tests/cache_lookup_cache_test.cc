@@ -1,0 +1,204 @@
+// The lookup cache: whatever it is told in whichever order, a hit is the newest version.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cache/lookup_cache.h"
+#include "index/key_hash.h"
+#include "tests/support/entry_store.h"
+
+namespace braiddb::test {
+namespace {
+
+constexpr uint64_t kBucket = 64;
+constexpr uint64_t kSlots = 7;
+
+class LookupCacheTest : public testing::TestWithParam<uint32_t> {
+ protected:
+  void Make(uint64_t bytes) {
+    cache_ = LookupCache::Create(store_.regions(), bytes);
+    ASSERT_NE(cache_, nullptr);
+  }
+  // What a database does with an entry that is durable.
+  void Publish(
+      const Version& version, const std::function<void()>& during = [] {}) {
+    const PmPtr pointer = store_.Find(version.sequence);
+    cache_->Write(KeyHash(version.key), *store_.Resolve(pointer), pointer, during);
+  }
+  void Put(const std::string& key, uint64_t sequence) {
+    const Version version = {key, sequence};
+    store_.Write(version);
+    Publish(version);
+  }
+  // The sequence number of a hit, 0 for a miss.
+  uint64_t Find(const std::string& key, LookupCache::Miss* miss) {
+    const LogEntry* const entry = cache_->Find(key, KeyHash(key), miss);
+    if (entry == nullptr) return 0;
+    EXPECT_EQ(entry->key(), key);
+    EXPECT_EQ(entry->type(), EntryType::kPut);
+    return entry->sequence();
+  }
+  uint64_t Find(const std::string& key) {
+    LookupCache::Miss ignored;
+    return Find(key, &ignored);
+  }
+  void Fill(const std::string& key, const LookupCache::Miss& miss, uint64_t as_of, uint64_t sequence) {
+    cache_->Fill(KeyHash(key), miss, as_of, store_.Find(sequence));
+  }
+
+  EntryStore store_{GetParam()};
+  std::unique_ptr<LookupCache> cache_;
+  Random random_{11};
+};
+
+INSTANTIATE_TEST_SUITE_P(Regions, LookupCacheTest, testing::Values(1, 3));
+
+// Writes that were overtaken by others, deletions, lookups of the newest state and of snapshots whose fills come late: a model
+// says what is newest.
+TEST_P(LookupCacheTest, AHitIsTheNewestVersion) {
+  constexpr uint64_t kKeys = 40;
+  for (const uint64_t buckets : {1, 4}) {
+    Make(buckets * kBucket);
+    std::map<std::string, std::vector<Version>> visible;  // in the order of their numbers
+    const auto newest = [&](const std::string& key, uint64_t as_of) {
+      const Version* found = nullptr;
+      for (const Version& version : visible[key]) {
+        if (version.sequence <= as_of && (found == nullptr || found->sequence < version.sequence)) found = &version;
+      }
+      return found == nullptr ? Version{key, 0, true} : *found;
+    };
+    struct Lookup {
+      std::string key;
+      LookupCache::Miss miss;
+      uint64_t as_of;
+      Version found;
+    };
+    std::deque<Lookup> lookups;
+    std::vector<Version> written;  // and not visible yet
+    uint64_t sequence = buckets * 1'000'000;
+    uint64_t hits = 0;
+    uint64_t late_hits = 0;  // right after a fill that others came before
+    for (int step = 0; step < 30'000; ++step) {
+      const std::string key = NumberedKey(random_.Uniform(kKeys));
+      switch (random_.Uniform(4)) {
+        case 0: {
+          const auto region = static_cast<uint32_t>(random_.Uniform(GetParam()));
+          written.push_back({key, ++sequence, random_.OneIn(4), region});
+          store_.Write(written.back());
+          break;
+        }
+        case 1: {
+          if (written.empty()) break;
+          const auto next = written.begin() + static_cast<std::ptrdiff_t>(random_.OneIn(2) ? 0 : random_.Uniform(written.size()));
+          Publish(*next, [&] { visible[next->key].push_back(*next); });
+          written.erase(next);
+          break;
+        }
+        case 2: {
+          Lookup lookup = {key, {}, kMaxSequence, {}};
+          // A snapshot waits until all of before are visible.
+          if (random_.OneIn(3))
+            lookup.as_of = (written.empty() ? sequence + 1 : written.front().sequence) - 1 - random_.Uniform(3);
+          if (Find(key, &lookup.miss) != 0) break;
+          lookup.found = newest(key, lookup.as_of);
+          if (!lookup.found.tombstone) lookups.push_back(lookup);
+          break;
+        }
+        default: {
+          if (lookups.empty() || (lookups.size() < 4 && random_.OneIn(2))) break;
+          const Lookup& lookup = lookups.front();
+          Fill(lookup.key, lookup.miss, lookup.as_of, lookup.found.sequence);
+          late_hits += Find(lookup.key) != 0;
+          lookups.pop_front();
+        }
+      }
+      const std::string looked_at = NumberedKey(random_.Uniform(kKeys));
+      const uint64_t hit = Find(looked_at);
+      if (hit == 0) continue;
+      ++hits;
+      const Version expected = newest(looked_at, kMaxSequence);
+      ASSERT_FALSE(expected.tombstone) << looked_at << " was deleted; found " << hit << " in step " << step;
+      ASSERT_EQ(hit, expected.sequence) << looked_at << " in step " << step;
+    }
+    EXPECT_GT(hits, 500u);
+    EXPECT_GT(late_hits, 20u);
+  }
+}
+
+TEST_P(LookupCacheTest, NobodyUsesABucketThatIsBeingWritten) {
+  Make(kBucket);
+  Put("key", 1);
+  const Version next = {"key", 2};
+  store_.Write(next);
+  LookupCache::Miss miss;
+  Publish(next, [&] {
+    EXPECT_EQ(Find("key", &miss), 0u);
+    Fill("key", miss, kMaxSequence, 1);  // returns, and does nothing
+  });
+  EXPECT_EQ(Find("key"), 2u);
+  Fill("key", miss, kMaxSequence, 1);
+  EXPECT_EQ(Find("key"), 2u);
+}
+
+// Overtaken writes are counted in seven bits.
+TEST_P(LookupCacheTest, AFillIsRefusedAfterAnyNumberOfOvertakenWrites) {
+  Make(kBucket);
+  const uint64_t largest = 1000;
+  Put("other", largest);
+  uint64_t sequence = 1;
+  Put("key", sequence);  // not taken: a newer one may have been here
+  EXPECT_EQ(Find("key"), 0u);
+  for (int round = 0; round < 300; ++round) {
+    LookupCache::Miss miss;
+    ASSERT_EQ(Find("key", &miss), 0u);
+    const int overtaken = round == 0 ? 128 : 1;
+    for (int i = 0; i < overtaken; ++i) Put("key", sequence + 1 + static_cast<uint64_t>(i));
+    Fill("key", miss, kMaxSequence, sequence);
+    ASSERT_EQ(Find("key"), 0u) << "round " << round;
+    sequence += static_cast<uint64_t>(overtaken);
+  }
+  LookupCache::Miss miss;
+  Put("other", largest + 1);
+  ASSERT_EQ(Find("key", &miss), 0u);
+  Fill("key", miss, kMaxSequence, sequence);
+  EXPECT_EQ(Find("key"), sequence) << "from a larger number on it is filled again";
+}
+
+TEST_P(LookupCacheTest, HoldsAsManyKeysAsItHasRoomFor) {
+  constexpr uint64_t kBuckets = 256;
+  constexpr uint64_t kKeys = kBuckets * kSlots / 2;
+  Make(kBuckets * kBucket + 17);  // rounded down
+  EXPECT_EQ(cache_->bytes(), kBuckets * kBucket);
+  for (uint64_t i = 0; i < kKeys; ++i) Put(NumberedKey(i), i + 1);
+  uint64_t hits = 0;
+  for (uint64_t i = 0; i < kKeys; ++i) hits += Find(NumberedKey(i)) == i + 1;
+  EXPECT_GT(hits, kKeys * 19 / 20);
+}
+
+// Keys that are asked for again and again outlast four times as many that are written once.
+TEST_P(LookupCacheTest, WhatIsUsedStays) {
+  constexpr uint64_t kBuckets = 64;
+  constexpr uint64_t kHot = kBuckets * 2;
+  Make(kBuckets * kBucket);
+  for (uint64_t i = 0; i < kHot; ++i) Put(NumberedKey(i), i + 1);
+  uint64_t next = kHot;
+  for (uint64_t i = 0; i < kBuckets * kSlots * 4; ++i) {
+    Find(NumberedKey(i % kHot));
+    Put(NumberedKey(next), next + 1);
+    ++next;
+  }
+  uint64_t hits = 0;
+  for (uint64_t i = 0; i < kHot; ++i) hits += Find(NumberedKey(i)) != 0;
+  EXPECT_GT(hits, kHot * 3 / 4);
+  uint64_t new_hits = 0;
+  for (uint64_t i = next - kBuckets; i < next; ++i) new_hits += Find(NumberedKey(i)) != 0;
+  EXPECT_GT(new_hits, kBuckets / 2) << "what is new has a place, too";
+}
+
+}  // namespace
+}  // namespace braiddb::test

@@ -1,0 +1,178 @@
+// The lookup cache in a database: what gets see while writes and fills are half done, and when it is not used.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/db_fixture.h"
+#include "util/sync_point.h"
+
+namespace braiddb::test {
+namespace {
+
+class DbLookupCacheTest : public DbTest {
+ protected:
+  void SetUp() override {
+    options_.lookup_cache_size = 1 << 20;
+    Reopen();
+  }
+  void TearDown() override { SyncPoints::Instance().Clear(); }
+
+  uint64_t Hits() const { return db_->GetStatistics().lookup_cache_hits; }
+  // Runs `action` once, in the first thread that passes the point.
+  static void AtFirst(const char* point, const std::function<void()>& action) {
+    auto first = std::make_shared<std::atomic<bool>>(true);
+    SyncPoints::Instance().SetCallback(point, [first, action](void*) {
+      if (first->exchange(false)) action();
+    });
+    SyncPoints::Instance().Enable();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Regions, DbLookupCacheTest, testing::Values(1, 2));
+
+TEST_P(DbLookupCacheTest, AGetAnswersFromItAtEveryStage) {
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.lookup-cache-bytes"), 1u << 20);
+  for (int i = 0; i < 300; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), PatternedValue(i, 30)));
+  AtEveryStage([&] {
+    for (int round = 0; round < 2; ++round) {
+      const uint64_t before = Hits();
+      for (int i = 0; i < 300; ++i) ASSERT_EQ(GetOrText(db_.get(), NumberedKey(i)), PatternedValue(i, 30));
+      const bool empty = round == 0 && before == 0 && Hits() == 0;  // after an open the first gets fill it
+      if (!empty) {
+        EXPECT_GT(Hits() - before, 290u);
+      }
+    }
+  });
+}
+
+TEST_P(DbLookupCacheTest, MultiGetFillsAndUsesIt) {
+  for (int i = 0; i < 100; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), PatternedValue(i, 30)));
+  Reopen();
+  std::vector<std::string> names;
+  for (int i = 0; i < 100; ++i) names.push_back(NumberedKey(i));
+  std::vector<std::string> values;
+  for (const uint64_t hits : {0, 95}) {
+    const uint64_t before = Hits();
+    for (const Status& status : db_->MultiGet({}, {names.begin(), names.end()}, &values)) ASSERT_OK(status);
+    EXPECT_GE(Hits() - before, hits);
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(values[i], PatternedValue(i, 30));
+  }
+}
+
+TEST_P(DbLookupCacheTest, ASnapshotDoesNotSeeWhatIsTooNew) {
+  ASSERT_OK(db_->Put({}, "key", "old"));
+  ReadOptions at_snapshot;
+  at_snapshot.snapshot = db_->GetSnapshot();
+  EXPECT_EQ(GetOrText(db_.get(), "key", at_snapshot), "old");
+  EXPECT_EQ(Hits(), 1u) << "the newest version is one that the snapshot sees";
+  ASSERT_OK(db_->Put({}, "key", "new"));
+  for (const auto& stage : Stages()) {
+    if (stage.name == std::string("reopened")) break;
+    SCOPED_TRACE(stage.name);
+    ASSERT_OK(stage.enter(this));
+    EXPECT_EQ(GetOrText(db_.get(), "key"), "new");
+    EXPECT_EQ(GetOrText(db_.get(), "key", at_snapshot), "old");
+    EXPECT_EQ(GetOrText(db_.get(), "key"), "new") << "what the snapshot found is not the newest version";
+  }
+  db_->ReleaseSnapshot(at_snapshot.snapshot);
+}
+
+// A write is visible in the memtable, and its slot is not set yet: whoever looks now sees it, and so does who looks next.
+TEST_P(DbLookupCacheTest, AHalfDoneWriteIsSeenByAllOrNone) {
+  ASSERT_OK(db_->Put({}, "key", "1"));
+  EXPECT_EQ(GetOrText(db_.get(), "key"), "1");
+  std::vector<std::string> seen;
+  AtFirst("LookupCache::Write:Published", [&] {
+    std::thread reader([&] {
+      for (int i = 0; i < 3; ++i) seen.push_back(GetOrText(db_.get(), "key"));
+    });
+    reader.join();
+  });
+  ASSERT_OK(db_->Put({}, "key", "2"));
+  EXPECT_EQ(seen, (std::vector<std::string>{"2", "2", "2"}));
+  EXPECT_EQ(GetOrText(db_.get(), "key"), "2");
+
+  seen.clear();
+  AtFirst("LookupCache::Write:Published", [&] {
+    std::thread reader([&] { seen.push_back(GetOrText(db_.get(), "key")); });
+    reader.join();
+  });
+  ASSERT_OK(db_->Delete({}, "key"));
+  EXPECT_EQ(seen, std::vector<std::string>{"<not found>"});
+  EXPECT_EQ(GetOrText(db_.get(), "key"), "<not found>");
+}
+
+// A get has found a version below, and before it remembers it the key is written, or deleted.
+TEST_P(DbLookupCacheTest, WhatWasFoundBeforeAWriteIsNotRemembered) {
+  for (const bool deletes : {false, true}) {
+    ASSERT_OK(db_->Put({}, "key", "old"));
+    Reopen();  // nothing is cached
+    AtFirst("DBImpl::FindPut:Found", [&] {
+      std::thread writer([&] { ASSERT_OK(deletes ? db_->Delete({}, "key") : db_->Put({}, "key", "new")); });
+      writer.join();
+    });
+    EXPECT_EQ(GetOrText(db_.get(), "key"), "old");
+    EXPECT_EQ(GetOrText(db_.get(), "key"), deletes ? "<not found>" : "new");
+    SyncPoints::Instance().Clear();
+  }
+}
+
+TEST_P(DbLookupCacheTest, TheLastUpdateOfABatchCounts) {
+  WriteBatch batch;
+  batch.Put("a", "1");
+  batch.Put("b", "1");
+  batch.Put("a", "2");
+  batch.Delete("b");
+  batch.Delete("c");
+  batch.Put("c", "3");
+  ASSERT_OK(db_->Write({}, batch));
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(GetOrText(db_.get(), "a"), "2");
+    EXPECT_EQ(GetOrText(db_.get(), "b"), "<not found>");
+    EXPECT_EQ(GetOrText(db_.get(), "c"), "3");
+  }
+}
+
+class FoldCase : public Comparator {
+ public:
+  const char* Name() const override { return "fold-case"; }
+  int Compare(Slice a, Slice b) const override {
+    const auto folded = [](Slice key) {
+      std::string result(key);
+      for (char& c : result) c = static_cast<char>(c | 0x20);
+      return result;
+    };
+    return folded(a).compare(folded(b));
+  }
+};
+
+// Equal keys with other bytes have other hashes.
+TEST_P(DbLookupCacheTest, AComparatorOfOnesOwnTurnsItOff) {
+  const FoldCase fold_case;
+  options_.comparator = &fold_case;
+  auto db = OpenOrFail(options_, directory_.File("folded"));
+  ASSERT_NE(db, nullptr);
+  EXPECT_EQ(IntProperty(db.get(), "braiddb.lookup-cache-bytes"), 0u);
+  ASSERT_OK(db->Put({}, "Key", "1"));
+  EXPECT_EQ(GetOrText(db.get(), "key"), "1");
+  ASSERT_OK(db->Put({}, "KEY", "2"));
+  EXPECT_EQ(GetOrText(db.get(), "Key"), "2");
+  db.reset();
+}
+
+TEST_P(DbLookupCacheTest, WithoutOneGetsSearch) {
+  options_.lookup_cache_size = 0;
+  Reopen();
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.lookup-cache-bytes"), 0u);
+  ASSERT_OK(db_->Put({}, "key", "1"));
+  EXPECT_EQ(GetOrText(db_.get(), "key"), "1");
+  EXPECT_EQ(Hits(), 0u);
+}
+
+}  // namespace
+}  // namespace braiddb::test
