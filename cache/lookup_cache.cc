@@ -80,7 +80,7 @@ uint64_t* LookupCache::SlotFor(Bucket* bucket, uint64_t hash) {
     uint64_t* const place = &bucket->slots[(first + i) % kSlots];
     if ((LoadRelaxed(place) & kUsed) == 0) return place;
   }
-  for (uint64_t& place : bucket->slots) StoreRelaxed(&place, LoadRelaxed(&place) & ~kUsed);
+  for (uint64_t& place : bucket->slots) StoreRelease(&place, LoadRelaxed(&place) & ~kUsed);
   return &bucket->slots[first];
 }
 
@@ -101,7 +101,11 @@ uint64_t LookupCache::SetSlot(Bucket* bucket, uint64_t word, uint64_t hash, cons
     const uint64_t there = LoadRelaxed(&place);
     if (!HasTag(there, hash)) continue;
     const auto* const other = regions_->Resolve<LogEntry>(PointerOf(there));
-    if (other->sequence() < sequence && other->key() == entry.key()) StoreRelease(&place, slot);
+    if (other->sequence() > word >> kSequenceShift) {
+      StoreRelaxed(&place, uint64_t{0});  // damaged: it would hide all writes of now
+    } else if (other->sequence() < sequence && other->key() == entry.key()) {
+      StoreRelease(&place, slot);
+    }
   }
   return LateOf(word) == kMostLate ? word : word + kLate;
 }

@@ -25,7 +25,8 @@ namespace braiddb {
 // KEYS    Equal keys must have the same bytes (KeyOrder::equal_means_same).
 //
 // WHY A HIT IS THE NEWEST VERSION
-//   I1 While a bucket is not locked, each entry in it is a put, and the newest version of its key that is visible.
+//   I1 While a bucket is not locked, each entry in it is a put, and the newest version of its key that is visible. Its number is
+//     at most the word's, or from before the open.
 //   Write  Whoever makes an entry visible does it with the bucket of its key locked: lock, publish in the memtable, set the slot
 //     (of a deletion: empty it), unlock. Of two writes to one key the one with the larger number is the newer. A number above
 //     the word's is above that of all writes that went through: the slot with the key's tag is then older, or another key's,
@@ -34,14 +35,17 @@ namespace braiddb {
 //   Hit  A reader that finds the bucket locked does as if nothing were there. Else, at the time of its look at the word, I1 held,
 //     and a slot that it loads afterwards has what was the newest version then or became so later: the lookup takes effect at
 //     one of these times. A lookup that began after another one had returned a newer version, from a memtable, found the bucket
-//     locked or the slot set, since the memtable had that version only with the lock held.
-//   Fill  What a lookup has found below goes in only if the word still is what it was when the cache was asked, not locked: no
-//     write went through, so nothing newer than what was found is visible. A word never returns to a value that a write has
-//     changed: either its number grows, or the count of late writes, which stops at kMostLate; then nothing is filled in until a
-//     larger number comes. A lookup as of a snapshot found the newest version only if no larger number went through.
+//     locked, or no older version in it, since the memtable had that version only with the lock held.
+//   Fill  What a lookup has found below, in levels that it loaded after it had asked the cache, goes in only if the word still is
+//     what it was then, not locked: no write went through, so nothing newer than what was found is visible. A word never returns
+//     to a value that a write has changed: either its number grows, or the count of late writes, which stops at kMostLate; then
+//     nothing is filled in until a larger number comes. A lookup as of a snapshot found the newest version only if no larger
+//     number went through.
 // WHY THE ENTRY IS STILL THERE  It is released when it was not the newest version any more and the readers of that time have left
 //   their epochs. Whoever reaches it entered its own before it looked at the word, so before the write that displaced it. A write
-//   that has published and not yet set the slot holds the lock.
+//   that has published and not yet set the slot holds the lock. A writer that was overtaken looks at an entry without an epoch:
+//   another key's is the newest of that key, and stays so while the bucket is locked; an older one of its own key goes nowhere as
+//   long as the write is announced, since no flush takes its memtable then.
 //
 // Thread safety: all methods, by any number of threads. Readers, and fills, hold an epoch guard.
 class LookupCache {
@@ -54,6 +58,17 @@ class LookupCache {
   // The bucket of a key with this hash (KeyHash) is fetched, to be read or to be written.
   void Prefetch(uint64_t hash) const { braiddb::Prefetch(&buckets_[BucketOf(hash)]); }
   void PrefetchForWrite(uint64_t hash) const { braiddb::PrefetchForWrite(&buckets_[BucketOf(hash)]); }
+
+  // The entry that Find will look at, if any. The bucket should be there already.
+  void PrefetchEntry(uint64_t hash) const {
+    for (const uint64_t& place : buckets_[BucketOf(hash)].slots) {
+      const uint64_t slot = LoadRelaxed(&place);
+      if (!HasTag(slot, hash)) continue;
+      const auto* const entry = regions_->Resolve<char>(PointerOf(slot));
+      braiddb::Prefetch(entry);
+      braiddb::Prefetch(entry + kCacheLine);
+    }
+  }
 
   // Of a lookup that found nothing here: where the bucket stood.
   struct Miss {

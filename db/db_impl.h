@@ -107,7 +107,9 @@ class DBImpl final : public DB {
   const LogEntry* FindEntry(const ReadView& view, const SearchKey& target, uint64_t hash, LookupTrace* trace) const;
   // The put that `target` selects, null if the key is not there; inside an epoch guard. With kMaxSequence: the newest state.
   // Corruption in *status if the search came upon a damaged pointer or, with `verify`, the version that decides is damaged.
-  const LogEntry* FindPut(const SearchKey& target, ThreadState* thread, bool* met_dead, bool verify, Status* status) const;
+  // `hash`: KeyHash of target.key.
+  const LogEntry* FindPut(const SearchKey& target, uint64_t hash, ThreadState* thread, bool* met_dead, bool verify,
+                          Status* status) const;
   // Corruption if it is not a valid entry of a segment; inside an epoch guard or pin. Follows no pointer.
   Status VerifyEntry(const LogEntry* entry) const;
   // Hands the put, or null, to `deliver` inside an epoch guard.

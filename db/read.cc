@@ -47,12 +47,13 @@ const LogEntry* DBImpl::FindEntry(const ReadView& view, const SearchKey& target,
   return view.l1->Find(target, trace);
 }
 
-const LogEntry* DBImpl::FindPut(const SearchKey& target, ThreadState* thread, bool* met_dead, bool verify, Status* status) const {
+const LogEntry* DBImpl::FindPut(const SearchKey& target, uint64_t hash, ThreadState* thread, bool* met_dead, bool verify,
+                                Status* status) const {
   LookupTrace trace;
-  const uint64_t hash = KeyHash(target.key);
   LookupCache::Miss miss;
   const LogEntry* entry = FindCached(target, hash, &miss, &trace);
   const bool hit = entry != nullptr;
+  // After the cache was asked: what came through its bucket before is in this view.
   if (!hit) entry = FindEntry(*view_.load(std::memory_order_acquire), target, hash, &trace);
   const bool found = entry != nullptr && entry->type() == EntryType::kPut;
   if (thread != nullptr) {
@@ -88,17 +89,18 @@ Status DBImpl::ReadKey(const ReadOptions& options, Slice key, const Deliver& del
   ThreadState* thread = threads_.Get();
   Status status;
   const bool verify = options.verify_checksums;
+  const uint64_t hash = KeyHash(key);
   if (options.snapshot == nullptr) {
     const auto guard = epochs_.Enter();
     bool met_dead = false;
-    const LogEntry* entry = FindPut(SearchKey(order_, key, kMaxSequence), thread, &met_dead, verify, &status);
+    const LogEntry* entry = FindPut(SearchKey(order_, key, kMaxSequence), hash, thread, &met_dead, verify, &status);
     if (!status.ok()) return status;
     if (!met_dead) return deliver(entry);
   }
   const uint64_t sequence = options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
   const SnapshotRegistration registration(options.snapshot == nullptr ? &snapshots_ : nullptr, sequence);
   const auto guard = epochs_.Enter();
-  const LogEntry* entry = FindPut(SearchKey(order_, key, sequence), thread, nullptr, verify, &status);
+  const LogEntry* entry = FindPut(SearchKey(order_, key, sequence), hash, thread, nullptr, verify, &status);
   return status.ok() ? deliver(entry) : status;
 }
 
@@ -148,14 +150,25 @@ std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vect
   const SnapshotRegistration registration(options.snapshot == nullptr ? &snapshots_ : nullptr, sequence);
   const auto guard = epochs_.Enter();
   ThreadState* thread = threads_.Get();
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const LogEntry* entry =
-        FindPut(SearchKey(order_, keys[i], sequence), thread, nullptr, options.verify_checksums, &statuses[i]);
-    if (!statuses[i].ok()) continue;
-    if (entry == nullptr) {
-      statuses[i] = Status::NotFound();
-    } else {
-      (*values)[i].assign(entry->value());
+  // The buckets of a group come at the same time, and so do their entries.
+  constexpr size_t kGroup = 32;
+  uint64_t hashes[kGroup];
+  for (size_t begin = 0; begin < keys.size(); begin += kGroup) {
+    const size_t count = std::min(kGroup, keys.size() - begin);
+    for (size_t i = 0; i < count; ++i) {
+      hashes[i] = KeyHash(keys[begin + i]);
+      if (lookup_cache_ != nullptr) lookup_cache_->Prefetch(hashes[i]);
+    }
+    for (size_t i = 0; i < count && lookup_cache_ != nullptr; ++i) lookup_cache_->PrefetchEntry(hashes[i]);
+    for (size_t i = begin; i < begin + count; ++i) {
+      const LogEntry* entry = FindPut(SearchKey(order_, keys[i], sequence), hashes[i - begin], thread, nullptr,
+                                      options.verify_checksums, &statuses[i]);
+      if (!statuses[i].ok()) continue;
+      if (entry == nullptr) {
+        statuses[i] = Status::NotFound();
+      } else {
+        (*values)[i].assign(entry->value());
+      }
     }
   }
   return statuses;

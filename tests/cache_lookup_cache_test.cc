@@ -132,17 +132,53 @@ TEST_P(LookupCacheTest, AHitIsTheNewestVersion) {
 
 TEST_P(LookupCacheTest, NobodyUsesABucketThatIsBeingWritten) {
   Make(kBucket);
-  Put("key", 1);
-  const Version next = {"key", 2};
+  store_.Write({"unknown", 1});
+  Put("key", 2);
+  const Version next = {"key", 3};
   store_.Write(next);
   LookupCache::Miss miss;
   Publish(next, [&] {
+    EXPECT_EQ(Find("unknown", &miss), 0u);
+    Fill("unknown", miss, kMaxSequence, 1);  // returns, and does nothing
     EXPECT_EQ(Find("key", &miss), 0u);
-    Fill("key", miss, kMaxSequence, 1);  // returns, and does nothing
+    Fill("key", miss, kMaxSequence, 2);
   });
-  EXPECT_EQ(Find("key"), 2u);
-  Fill("key", miss, kMaxSequence, 1);
-  EXPECT_EQ(Find("key"), 2u);
+  EXPECT_EQ(Find("unknown"), 0u);
+  EXPECT_EQ(Find("key"), 3u);
+  Fill("key", miss, kMaxSequence, 2);
+  EXPECT_EQ(Find("key"), 3u);
+}
+
+// Keys that the cache cannot tell apart without their entries take each other's slot; a write that was overtaken takes none from
+// another key, since a newer version of its own may have been displaced from there.
+TEST_P(LookupCacheTest, KeysWithOneTagDisplaceEachOther) {
+  std::map<uint64_t, std::string> by_tag;
+  std::string key, other;
+  for (uint64_t i = 0; other.empty(); ++i) {
+    key = NumberedKey(i);
+    const auto [there, is_new] = by_tag.emplace(KeyHash(key) >> 47, key);
+    if (!is_new) other = there->second;
+  }
+  Make(kBucket);
+  Put(other, 15);
+  Put(key, 20);
+  LookupCache::Miss miss;
+  EXPECT_EQ(Find(other, &miss), 0u);
+  EXPECT_EQ(Find(key), 20u);
+  Fill(other, miss, kMaxSequence, 15);
+  EXPECT_EQ(Find(other), 15u);
+  EXPECT_EQ(Find(key), 0u);
+  Put(key, 19);
+  EXPECT_EQ(Find(key), 0u) << "20 is the newest";
+  EXPECT_EQ(Find(other), 15u);
+  const Version late = {key, 18, true};
+  store_.Write(late);
+  Publish(late);
+  EXPECT_EQ(Find(other), 15u);
+  const Version deletion = {key, 21, true};
+  store_.Write(deletion);
+  Publish(deletion);
+  EXPECT_EQ(Find(other), 0u) << "it could have been the key's";
 }
 
 // Overtaken writes are counted in seven bits.

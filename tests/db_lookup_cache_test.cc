@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -53,7 +54,7 @@ TEST_P(DbLookupCacheTest, AGetAnswersFromItAtEveryStage) {
 TEST_P(DbLookupCacheTest, MultiGetFillsAndUsesIt) {
   for (int i = 0; i < 100; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), PatternedValue(i, 30)));
   Reopen();
-  std::vector<std::string> names;
+  std::vector<std::string> names;  // of several groups
   for (int i = 0; i < 100; ++i) names.push_back(NumberedKey(i));
   std::vector<std::string> values;
   for (const uint64_t hits : {0, 95}) {
@@ -136,6 +137,29 @@ TEST_P(DbLookupCacheTest, TheLastUpdateOfABatchCounts) {
     EXPECT_EQ(GetOrText(db_.get(), "b"), "<not found>");
     EXPECT_EQ(GetOrText(db_.get(), "c"), "3");
   }
+}
+
+// The second update that is published is the first of the batch. Who comes upon the other one waits for it.
+TEST_P(DbLookupCacheTest, AHitInABatchWaitsForTheWholeBatch) {
+  std::atomic<int> published{0};
+  std::atomic<bool> returned{false};
+  std::thread reader;
+  SyncPoints::Instance().SetCallback("LookupCache::Write:Published", [&](void*) {
+    if (published.fetch_add(1) != 1) return;
+    reader = std::thread([&] {
+      EXPECT_EQ(GetOrText(db_.get(), "b"), "2");
+      returned = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    EXPECT_FALSE(returned);
+  });
+  SyncPoints::Instance().Enable();
+  WriteBatch batch;
+  batch.Put("a", "1");
+  batch.Put("b", "2");
+  ASSERT_OK(db_->Write({}, batch));
+  reader.join();
+  EXPECT_EQ(Hits(), 1u);
 }
 
 class FoldCase : public Comparator {
