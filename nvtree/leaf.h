@@ -163,7 +163,7 @@ inline void FetchLeaf(const Leaf& leaf, uint32_t bytes, double place) {
   constexpr uint32_t kFetchedLines = 16;
   constexpr double kSortedShare = 0.7;
   const auto* const lines = reinterpret_cast<const char*>(&leaf);
-  const uint32_t count = bytes / kCacheLine;
+  const auto count = static_cast<uint32_t>(bytes / kCacheLine);
   Prefetch(lines);
   uint32_t first = 1;
   uint32_t behind = count;
