@@ -42,6 +42,8 @@ Status Validate(const Options& options) {
   }
   if (options.l1 != L1Kind::kBraidedSkipList && options.l1 != L1Kind::kNvTree)
     return Status::NotSupported("this version has no such Options::l1");
+  if (options.memtable != MemtableKind::kSkipList && options.memtable != MemtableKind::kHash)
+    return Status::NotSupported("this version has no such Options::memtable");
   if (!IsLeafSize(options.nv_leaf_size))
     return Status::InvalidArgument("Options::nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
   return Status::OK();

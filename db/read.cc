@@ -39,9 +39,9 @@ const LogEntry* DBImpl::FindCached(const SearchKey& target, uint64_t hash, Looku
 }
 
 const LogEntry* DBImpl::FindEntry(const ReadView& view, const SearchKey& target, uint64_t hash, LookupTrace* trace) const {
-  if (const LogEntry* entry = view.active->Find(target)) return entry;
+  if (const LogEntry* entry = view.active->Find(target, hash)) return entry;
   for (const auto& memtable : view.immutables) {
-    if (const LogEntry* entry = memtable->Find(target)) return entry;
+    if (const LogEntry* entry = memtable->Find(target, hash)) return entry;
   }
   if (const LogEntry* entry = view.FindInTables(target, hash, trace)) return entry;
   return view.l1->Find(target, trace);

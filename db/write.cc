@@ -8,6 +8,7 @@
 #include "db/db_impl.h"
 #include "db/no_memory.h"
 #include "index/key_hash.h"
+#include "lsm/hash_memtable.h"
 #include "lsm/skiplist_memtable.h"
 #include "util/check.h"
 #include "util/mutant.h"
@@ -159,9 +160,10 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
       thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
       return Status::MemoryLimit("the memtable is full; write smaller batches or flush");
     }
-    if (lookup_cache_ == nullptr) continue;
-    insertions[i].key_hash = KeyHash(updates[i].key);
-    lookup_cache_->PrefetchForWrite(insertions[i].key_hash);
+    const uint64_t hash = KeyHash(updates[i].key);
+    insertions[i].key_hash = hash;
+    memtable->Prefetch(hash);
+    if (lookup_cache_ != nullptr) lookup_cache_->PrefetchForWrite(hash);
   }
   try {
     AssignExtent(thread, memtable, *slot);  // the last thing that needs DRAM before the write is visible
@@ -273,10 +275,17 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable() {
   if (arena == nullptr) arena = Arena::Create();
   if (arena == nullptr) return nullptr;
   const uint32_t block = options_.memtable_size >= (1u << 20) ? 16384 : 1024;
-  const uint32_t shards = std::clamp(std::thread::hardware_concurrency(), 1u, kMaxShards);
-  auto* memtable = new SkipListMemtable(next_memtable_id_++, regions_.get(), &order_, std::move(arena), block, shards);
-  return std::shared_ptr<Memtable>(memtable, [this](Memtable* dying) {
-    std::unique_ptr<Arena> back = static_cast<SkipListMemtable*>(dying)->TakeArena();
+  std::unique_ptr<Memtable> memtable;
+  if (options_.memtable == MemtableKind::kHash && order_.equal_means_same()) {
+    const uint64_t entries = std::min(options_.memtable_max_entries, options_.memtable_size / LogEntrySize(1, 0, 0));
+    memtable = HashMemtable::Create(next_memtable_id_++, regions_.get(), &order_, std::move(arena), block, entries);
+    if (memtable == nullptr) return nullptr;
+  } else {
+    const uint32_t shards = std::clamp(std::thread::hardware_concurrency(), 1u, kMaxShards);
+    memtable = std::make_unique<SkipListMemtable>(next_memtable_id_++, regions_.get(), &order_, std::move(arena), block, shards);
+  }
+  return std::shared_ptr<Memtable>(memtable.release(), [this](Memtable* dying) {
+    std::unique_ptr<Arena> back = dying->TakeArena();
     delete dying;
     back->Reset(2 * options_.memtable_size);
     std::lock_guard lock(arenas_mutex_);

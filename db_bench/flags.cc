@@ -23,7 +23,7 @@ namespace po = boost::program_options;
 
 // What was typed, before it is checked. Counts and sizes are signed so that a negative one is seen and refused.
 struct Typed {
-  std::string benchmarks, l1, persist_mode, region_paths;
+  std::string benchmarks, l1, memtable, persist_mode, region_paths;
   int64_t key_size, value_size, batch_size, seek_nexts, multiread_stride, readwritepercent, threads, seed;
   int64_t regions, max_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables, checkpoint_tables;
   int64_t compaction_threads, recovery_threads, l0_compaction_trigger;
@@ -103,6 +103,7 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("emulate_write_latency_ns", Value<int64_t>(&typed->write_latency_ns, 0), "injected per flushed line");
   add("emulate_read_latency_ns", Value<int64_t>(&typed->read_latency_ns, 0), "injected per visited node");
   add("emulate_remote_latency_ns", Value<int64_t>(&typed->remote_latency_ns, 0), "… more in another region");
+  add("memtable", Value<std::string>(&typed->memtable, "skiplist"), "skiplist or hash");
   add("memtable_size", Value<int64_t>(&typed->memtable_size, static_cast<int64_t>(defaults.memtable_size)),
       "log bytes per memtable");
   add("write_buffer_size", Value<int64_t>(&typed->write_buffer_size, 0), "RocksDB's name for memtable_size");
@@ -185,6 +186,12 @@ PersistMode ParsePersistMode(const std::string& name) {
   throw std::invalid_argument("--persist_mode=" + name + " is none of auto, cacheline, eadr, page, emulated");
 }
 
+MemtableKind ParseMemtable(const std::string& name) {
+  if (name == "skiplist") return MemtableKind::kSkipList;
+  if (name == "hash") return MemtableKind::kHash;
+  throw std::invalid_argument("--memtable=" + name + " is neither skiplist nor hash");
+}
+
 L1Kind ParseL1(const std::string& name) {
   if (name == "braided_skiplist") return L1Kind::kBraidedSkipList;
   if (name == "nv_tree") return L1Kind::kNvTree;
@@ -214,6 +221,7 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
 // Ranges of options are for DB::Open to check: its message is the one to see.
 void TakeOptions(const Typed& typed, Options* options) {
   options->l1 = ParseL1(typed.l1);
+  options->memtable = ParseMemtable(typed.memtable);
   Take("nv_leaf_size", typed.nv_leaf_size, 0, UINT32_MAX, &options->nv_leaf_size);
   Take("lookup_cache_size", typed.lookup_cache_size, 0, INT64_MAX, &options->lookup_cache_size);
   Take("regions", typed.regions, 0, UINT32_MAX, &options->regions);

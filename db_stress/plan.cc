@@ -33,6 +33,7 @@ Options DrawOptions(const DatabasePlan& plan, const std::string& database, Rando
   options.persist_mode = random->OneIn(8) ? PersistMode::kPage : PersistMode::kAuto;
 
   options.memtable_size = random->OneIn(20) ? options.memtable_size : 16ull << Between(random, 10, 16);
+  options.memtable = random->OneIn(2) ? MemtableKind::kHash : MemtableKind::kSkipList;
   options.memtable_max_entries = OneOf<uint64_t>(random, {1024, 4096, 65536});
   options.max_immutable_memtables = SmallBetween(random, 1, 6);
   options.checkpoint_tables = SmallBetween(random, 1, 6);
@@ -117,7 +118,8 @@ std::string LifePlan::ToString() const {
   std::ostringstream text;
   text << NameOf(ending) << (check_before ? ", checked before" : "") << "; threads=" << threads << " writes=" << write_percent
        << "% shared=" << shared_percent << "% batches=" << batch_percent << "% admin=1/" << admin_one_in << (hot ? " hot" : "")
-       << (verify_checksums ? " verify_checksums" : "") << (sync ? "" : " no sync") << "; memtable_size=" << options.memtable_size
+       << (verify_checksums ? " verify_checksums" : "") << (sync ? "" : " no sync")
+       << (options.memtable == MemtableKind::kHash ? "; hash" : "; skiplist") << " memtable_size=" << options.memtable_size
        << " memtable_max_entries=" << options.memtable_max_entries
        << " max_immutable_memtables=" << options.max_immutable_memtables << " checkpoint_tables=" << options.checkpoint_tables
        << " segment_size=" << options.segment_size << " l0_slowdown_writes_trigger=" << options.l0_slowdown_writes_trigger

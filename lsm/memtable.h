@@ -12,6 +12,7 @@
 #include "log/log_entry.h"
 #include "pmem/pm_ptr.h"
 #include "pmem/segment_allocator.h"
+#include "util/arena.h"
 
 namespace braiddb {
 
@@ -48,10 +49,13 @@ class Memtable {
     PmPtr pointer;
     uint32_t node = 0;
     uint32_t shard = 0;
-    uint64_t key_hash = 0;        // KeyHash, where the lookup cache needs it
+    uint64_t key_hash = 0;        // KeyHash; the caller sets it
     uint32_t before[kMaxHeight];  // node to link behind, per layer
     uint32_t after[kMaxHeight];
   };
+
+  // Fetches what a lookup or a publication of a key with this hash looks at first, if that is known.
+  virtual void Prefetch(uint64_t hash) const = 0;
 
   // Takes memory for a node, nothing else. False when there is none.
   virtual bool Allocate(NodeBlock* block, uint32_t height, Insertion* insertion) = 0;
@@ -60,8 +64,8 @@ class Memtable {
   // Makes the entry visible. REQUIRES: it is durable.
   virtual void Publish(Insertion* insertion) = 0;
 
-  // The newest entry of target.key with a sequence number <= target.sequence; null if there is none.
-  virtual const LogEntry* Find(const SearchKey& target) const = 0;
+  // The newest entry of target.key with a sequence number <= target.sequence; null if there is none. `hash`: KeyHash of the key.
+  virtual const LogEntry* Find(const SearchKey& target, uint64_t hash) const = 0;
   // Cursors that together visit every entry; they must not outlive the memtable.
   virtual void AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const = 0;
 
@@ -75,6 +79,8 @@ class Memtable {
   virtual std::unique_ptr<Walker> NewWalker() const = 0;
 
   virtual uint64_t DramBytes() const = 0;
+  // For reuse by the next memtable. REQUIRES: no reader inside; the memtable is only destroyed after this.
+  virtual std::unique_ptr<Arena> TakeArena() = 0;
 
   uint64_t id() const { return id_; }
 

@@ -42,7 +42,7 @@ uint32_t SkipListMemtable::FindGreaterOrEqual(uint32_t shard, const SearchKey& t
     while (next != 0 && next != bound) {
       const Node* node = At(next);
       // Both ways on are fetched at once: to the right, and one layer down.
-      if (layer > 0) Prefetch(At(At(before)->next[layer - 1].load(std::memory_order_relaxed)));
+      if (layer > 0) braiddb::Prefetch(At(At(before)->next[layer - 1].load(std::memory_order_relaxed)));
       if (!Before(node, target)) break;
       before = next;
       next = node->next[layer].load(std::memory_order_acquire);  // acquire: pairs with the release in Publish
@@ -91,7 +91,7 @@ void SkipListMemtable::Publish(Insertion* insertion) {
   }
 }
 
-const LogEntry* SkipListMemtable::Find(const SearchKey& target) const {
+const LogEntry* SkipListMemtable::Find(const SearchKey& target, uint64_t) const {
   const LogEntry* newest = nullptr;
   for (uint32_t shard = 0; shard < shards_.size(); ++shard) {
     const uint32_t found = FindGreaterOrEqual(shard, target, nullptr);

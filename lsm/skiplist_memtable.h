@@ -7,7 +7,6 @@
 
 #include "lsm/memtable.h"
 #include "pmem/region_set.h"
-#include "util/arena.h"
 
 namespace braiddb {
 
@@ -22,16 +21,15 @@ class SkipListMemtable final : public Memtable {
                    uint32_t block_bytes, uint32_t shards);
   ~SkipListMemtable() override;
 
+  void Prefetch(uint64_t) const override {}
   bool Allocate(NodeBlock* block, uint32_t height, Insertion* insertion) override;
   void Prepare(const LogEntry* entry, PmPtr pointer, Insertion* insertion) override;
   void Publish(Insertion* insertion) override;
-  const LogEntry* Find(const SearchKey& target) const override;
+  const LogEntry* Find(const SearchKey& target, uint64_t hash) const override;
   void AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const override;
   std::unique_ptr<Walker> NewWalker() const override;
   uint64_t DramBytes() const override { return arena_->used_bytes(); }
-
-  // For reuse by the next memtable. REQUIRES: no reader inside; the memtable is only destroyed after this.
-  std::unique_ptr<Arena> TakeArena() { return std::move(arena_); }
+  std::unique_ptr<Arena> TakeArena() override { return std::move(arena_); }
 
  private:
   friend class SkipListMemtableCursor;

@@ -7,6 +7,7 @@
 #include "compaction/list_builder.h"
 #include "compaction/version_filter.h"
 #include "index/key_hash.h"
+#include "lsm/hash_memtable.h"
 #include "lsm/skiplist_memtable.h"
 #include "tests/support/level_store.h"
 
@@ -121,18 +122,30 @@ TEST_P(ListBuilderTest, WhatIsDroppedIsDead) {
 
 // ---- FlushMemtable
 
-class FlushJobTest : public testing::TestWithParam<uint32_t> {
+struct FlushSetup {
+  uint32_t regions;
+  MemtableKind memtable;
+};
+
+class FlushJobTest : public testing::TestWithParam<FlushSetup> {
  protected:
   static constexpr uint32_t kShards = 2;
 
-  std::unique_ptr<SkipListMemtable> NewMemtable(const KeyOrder* order) {
-    auto memtable = std::make_unique<SkipListMemtable>(next_id_++, store_.regions(), order, Arena::Create(), 4096, kShards);
+  // A hash is not for a comparator of one's own.
+  std::unique_ptr<Memtable> NewMemtable(const KeyOrder* order) {
+    std::unique_ptr<Memtable> memtable;
+    if (GetParam().memtable == MemtableKind::kHash && order->equal_means_same()) {
+      memtable = HashMemtable::Create(next_id_++, store_.regions(), order, Arena::Create(), 4096, 100);
+    } else {
+      memtable = std::make_unique<SkipListMemtable>(next_id_++, store_.regions(), order, Arena::Create(), 4096, kShards);
+    }
     memtable->boundary.store(5000);
     return memtable;
   }
   void Insert(Memtable* memtable, PmPtr pointer) {
     const LogEntry* entry = store_.Resolve(pointer);
     Memtable::Insertion insertion;
+    insertion.key_hash = KeyHash(entry->key());
     ASSERT_TRUE(memtable->Allocate(&block_, entry->height(), &insertion));
     memtable->Prepare(entry, pointer, &insertion);
     memtable->Publish(&insertion);
@@ -150,13 +163,14 @@ class FlushJobTest : public testing::TestWithParam<uint32_t> {
     }).join();
   }
 
-  LevelStore store_{GetParam()};
+  LevelStore store_{GetParam().regions};
   Random random_{12};
   Memtable::NodeBlock block_;
   uint64_t next_id_ = 7;
 };
 
-INSTANTIATE_TEST_SUITE_P(Regions, FlushJobTest, testing::Values(1, 2));
+INSTANTIATE_TEST_SUITE_P(Setups, FlushJobTest,
+                         testing::Values(FlushSetup{1, MemtableKind::kHash}, FlushSetup{2, MemtableKind::kSkipList}));
 
 TEST_P(FlushJobTest, TheTableHasTheVersionsThatSomebodySees) {
   L0IndexWriter index(store_.regions(), &store_.order(), 1000);
@@ -207,7 +221,7 @@ TEST_P(FlushJobTest, TheTableHasTheVersionsThatSomebodySees) {
       EXPECT_EQ(found->sequence(), version.sequence);
     }
     for (const auto& [key, of_key] : by_key) {
-      const LogEntry* found = memtable->Find(SearchKey(store_.order(), key, kMaxSequence));
+      const LogEntry* found = memtable->Find(SearchKey(store_.order(), key, kMaxSequence), KeyHash(key));
       ASSERT_NE(found, nullptr);
       EXPECT_EQ(found->sequence(), of_key.front().sequence);
     }

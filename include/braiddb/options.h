@@ -21,6 +21,12 @@ enum class L1Kind : uint8_t {
   kNvTree = 1,  // a B+-tree of the entries' addresses: lookups and scans read leaves; more flushed lines per merged entry
 };
 
+// The DRAM index over the newest entries.
+enum class MemtableKind : uint8_t {
+  kSkipList = 0,  // always in order
+  kHash = 1,      // found by hash, and put in order when an iterator or the flush needs it; not with a comparator of one's own
+};
+
 // How stores become durable.
 enum class PersistMode : uint8_t {
   kAuto = 0,       // found at open from the file system and the CPU
@@ -70,6 +76,9 @@ struct Options {
 
   // ---- Memtable, flush, checkpoint
 
+  // Any open may choose another. kHash: puts and gets take fewer cache misses; an iterator first sorts what was written since the
+  // one before it. Default: kSkipList.
+  MemtableKind memtable = MemtableKind::kSkipList;
   // A memtable is rotated when its log entries reach this size; bytes, at least 16 KiB. Larger: fewer tables to read and merge;
   // smaller: shorter recovery.
   uint64_t memtable_size = 16ull << 20;

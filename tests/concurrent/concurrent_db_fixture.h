@@ -17,12 +17,14 @@ inline constexpr auto kRelaxed = std::memory_order_relaxed;
 
 struct ConcurrentSetup {
   uint32_t regions;
+  MemtableKind memtable;
   uint64_t lookup_cache_size;
   const char* name;
 };
 
-inline const auto kConcurrentSetups =
-    testing::Values(ConcurrentSetup{1, 128, "1"}, ConcurrentSetup{2, 1 << 20, "2"}, ConcurrentSetup{2, 0, "2_uncached"});
+inline const auto kConcurrentSetups = testing::Values(ConcurrentSetup{1, MemtableKind::kHash, 128, "1_hash"},
+                                                      ConcurrentSetup{2, MemtableKind::kSkipList, 1 << 20, "2"},
+                                                      ConcurrentSetup{2, MemtableKind::kHash, 0, "2_hash_uncached"});
 
 inline std::string NameOf(const testing::TestParamInfo<ConcurrentSetup>& test) { return test.param.name; }
 
@@ -30,6 +32,7 @@ class DbConcurrentTest : public testing::TestWithParam<ConcurrentSetup> {
  protected:
   void SetUp() override {
     options_ = TinyOptions(GetParam().regions);
+    options_.memtable = GetParam().memtable;
     options_.lookup_cache_size = GetParam().lookup_cache_size;
     options_.memtable_size = 16 << 10;
     Reopen();

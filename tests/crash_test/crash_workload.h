@@ -36,6 +36,7 @@ class CrashWorkload {
     options.max_region_size = 64ull << 20;
     options.segment_size = kSegmentSize;
     options.memtable_size = 16ull << 10;
+    options.memtable = random->OneIn(2) ? MemtableKind::kHash : MemtableKind::kSkipList;
     options.lookup_cache_size = random->OneIn(2) ? 256 : 0;
     options.checkpoint_tables = static_cast<uint32_t>(random->Range(1, 3));
     options.l0_compaction_trigger = static_cast<uint32_t>(random->Range(1, 3));

@@ -133,6 +133,7 @@ Options TinyOptions(uint32_t regions) {
   options.max_region_size = 256ull << 20;
   options.segment_size = 256ull << 10;
   options.memtable_size = 32ull << 10;
+  options.memtable = regions == 1 ? MemtableKind::kHash : MemtableKind::kSkipList;
   options.checkpoint_tables = 2;
   options.lookup_cache_size = 256;  // most gets miss it
   options.compaction_threads = 2;

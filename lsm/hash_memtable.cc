@@ -1,0 +1,295 @@
+#include "lsm/hash_memtable.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "index/key_hash.h"
+#include "util/prefetch.h"
+
+namespace braiddb {
+namespace {
+
+// What a sort counts by first.
+constexpr int kRadixBits = 12;
+
+}  // namespace
+
+HashMemtable::HashMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order, std::unique_ptr<Arena> arena,
+                           uint32_t block_bytes)
+    : Memtable(id),
+      regions_(regions),
+      order_(order),
+      arena_(std::move(arena)),
+      block_nodes_(static_cast<uint32_t>(block_bytes / sizeof(Node))) {}
+
+std::unique_ptr<HashMemtable> HashMemtable::Create(uint64_t id, const RegionSet* regions, const KeyOrder* order,
+                                                   std::unique_ptr<Arena> arena, uint32_t block_bytes, uint64_t entries) {
+  std::unique_ptr<HashMemtable> memtable(new HashMemtable(id, regions, order, std::move(arena), block_bytes));
+  memtable->table_ = memtable->NewTable(entries, 0);
+  return memtable->table_ == 0 ? nullptr : std::move(memtable);
+}
+
+// ---- Writing
+
+uint32_t HashMemtable::NewTable(uint64_t entries, uint32_t before) {
+  const uint64_t buckets = std::bit_ceil(std::max<uint64_t>(1, entries / (kSlots / 2)));
+  const uint64_t bytes = sizeof(Table) + buckets * sizeof(Bucket);
+  const uint32_t block = arena_->AllocateBlock(bytes + alignof(Table));
+  if (block == 0) return 0;
+  const uint32_t units = alignof(Table) / 8;
+  const uint32_t reference = (block + units - 1) / units * units;  // the arena's memory begins at a page
+  Table* const table = TableAt(reference);
+  memset(static_cast<void*>(table), 0, bytes);
+  table->mask = buckets - 1;
+  table->before = before;
+  room_ = buckets * kSlots * 3 / 4;  // of all nodes, since any of them may be entered here
+  return reference;
+}
+
+bool HashMemtable::NewBlock(NodeBlock* block) {
+  const uint64_t bytes = uint64_t{block_nodes_} * sizeof(Node);
+  const uint32_t nodes = arena_->AllocateBlock(bytes);
+  if (nodes == 0) return false;
+  memset(arena_->At<void>(nodes), 0, bytes);
+  {
+    std::lock_guard lock(growth_mutex_);
+    if (nodes_ + block_nodes_ > room_) {
+      const uint32_t before = table_.load(std::memory_order_relaxed);
+      const uint32_t larger = NewTable(2 * (nodes_ + block_nodes_), before);
+      if (larger == 0) return false;
+      table_.store(larger, std::memory_order_release);
+    }
+    nodes_ += block_nodes_;
+  }
+  {
+    std::lock_guard lock(runs_mutex_);
+    blocks_.push_back({nodes, 0, {}});
+  }
+  *block = NodeBlock{id(), nodes, nodes + block_nodes_ * kNodeUnits};
+  return true;
+}
+
+bool HashMemtable::Allocate(NodeBlock* block, uint32_t, Insertion* insertion) {
+  if ((block->owner != id() || block->cursor == block->end) && !NewBlock(block)) return false;
+  insertion->node = block->cursor;
+  block->cursor += kNodeUnits;
+  return true;
+}
+
+void HashMemtable::Prepare(const LogEntry* entry, PmPtr pointer, Insertion* insertion) {
+  const Slice key = entry->key();
+  insertion->entry = entry;
+  insertion->pointer = pointer;
+  Node* const node = At(insertion->node);
+  node->prefix = order_->Prefix(key);
+  node->sequence = entry->sequence();
+  node->tag = TagOf(insertion->key_hash);
+}
+
+void HashMemtable::Publish(Insertion* insertion) {
+  // release: the node's other fields, and the durable entry, before it.
+  At(insertion->node)->entry.store(insertion->pointer.raw(), std::memory_order_release);
+  Enter(TableAt(table_.load(std::memory_order_acquire)), insertion->key_hash, insertion->entry->key(), insertion->node);
+}
+
+void HashMemtable::Enter(Table* table, uint64_t hash, Slice key, uint32_t reference) {
+  Node* const node = At(reference);
+  const uint64_t mine = uint64_t{node->tag} << 32 | reference;
+  for (uint64_t bucket = hash & table->mask;; bucket = (bucket + 1) & table->mask) {
+    for (std::atomic<uint64_t>& place : table->buckets[bucket].slots) {
+      uint64_t there = place.load(std::memory_order_acquire);
+      if (there == 0 && place.compare_exchange_strong(there, mine, std::memory_order_acq_rel)) return;
+      if (there >> 32 != node->tag) continue;
+      Node* newest = At(static_cast<uint32_t>(there));
+      if (EntryOf(*newest)->key() != key) continue;
+      while (newest->sequence < node->sequence) {
+        node->older.store(static_cast<uint32_t>(there), std::memory_order_relaxed);
+        if (place.compare_exchange_strong(there, mine, std::memory_order_acq_rel)) return;
+        newest = At(static_cast<uint32_t>(there));  // of the same key: a slot never changes to another one
+      }
+      EnterBehind(newest, node, reference);
+      return;
+    }
+  }
+}
+
+// Of a write that was overtaken.
+void HashMemtable::EnterBehind(Node* newest, Node* node, uint32_t reference) {
+  for (Node* newer = newest;;) {
+    uint32_t older = newer->older.load(std::memory_order_acquire);
+    if (older != 0 && At(older)->sequence > node->sequence) {
+      newer = At(older);
+      continue;
+    }
+    node->older.store(older, std::memory_order_relaxed);
+    if (newer->older.compare_exchange_strong(older, reference, std::memory_order_acq_rel)) return;
+  }
+}
+
+// ---- Lookups
+
+void HashMemtable::Prefetch(uint64_t hash) const {
+  const Table* const table = TableAt(table_.load(std::memory_order_acquire));
+  braiddb::Prefetch(&table->buckets[hash & table->mask]);
+}
+
+const LogEntry* HashMemtable::Find(const SearchKey& target, uint64_t hash) const {
+  const LogEntry* found = nullptr;
+  const auto in_table = [&](const Table& table) {
+    for (uint64_t bucket = hash & table.mask;; bucket = (bucket + 1) & table.mask) {
+      for (const std::atomic<uint64_t>& place : table.buckets[bucket].slots) {
+        const uint64_t there = place.load(std::memory_order_acquire);
+        if (there == 0) return;
+        if (there >> 32 != TagOf(hash)) continue;
+        const Node* node = At(static_cast<uint32_t>(there));
+        const LogEntry* entry = EntryOf(*node);
+        if (entry->key() != target.key) continue;
+        while (node->sequence > target.sequence) {
+          const uint32_t older = node->older.load(std::memory_order_acquire);
+          if (older == 0) return;
+          node = At(older);
+        }
+        if (found == nullptr || found->sequence() < node->sequence) found = EntryOf(*node);
+        return;
+      }
+    }
+  };
+  for (uint64_t reference = table_.load(std::memory_order_acquire); reference != 0;) {
+    const Table& table = *TableAt(reference);
+    in_table(table);
+    reference = table.before;
+  }
+  return found;
+}
+
+// ---- Order
+
+bool HashMemtable::Before(const Item& a, const Item& b) const {
+  if (a.prefix != b.prefix) return a.prefix < b.prefix;
+  if (a.entry == b.entry) return false;
+  return CompareEntries(*order_, *regions_->Resolve<LogEntry>(PmPtr(a.entry)), *regions_->Resolve<LogEntry>(PmPtr(b.entry))) < 0;
+}
+
+// By the bits in which keys begin to differ, in one pass; then what is equal in these.
+void HashMemtable::Sort(Run* run) const {
+  const auto before = [this](const Item& a, const Item& b) { return Before(a, b); };
+  if (run->size() < size_t{1} << kRadixBits) {
+    std::sort(run->begin(), run->end(), before);
+    return;
+  }
+  uint64_t differ = 0;
+  for (const Item& item : *run) differ |= item.prefix ^ run->front().prefix;
+  const int shift = std::max(0, static_cast<int>(std::bit_width(differ)) - kRadixBits);
+  const auto digit = [shift](const Item& item) { return item.prefix >> shift & ((uint64_t{1} << kRadixBits) - 1); };
+  std::vector<uint32_t> ends((size_t{1} << kRadixBits) + 1);
+  for (const Item& item : *run) ++ends[digit(item) + 1];
+  for (size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
+  Run sorted(run->size());
+  for (const Item& item : *run) sorted[ends[digit(item)]++] = item;
+  uint32_t begin = 0;
+  for (size_t i = 0; i + 1 < ends.size(); begin = ends[i++]) {
+    std::sort(sorted.begin() + begin, sorted.begin() + ends[i], before);
+  }
+  *run = std::move(sorted);
+}
+
+// Nothing changes before all memory that it takes is there.
+std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() const {
+  std::lock_guard lock(runs_mutex_);
+  auto fresh = std::make_shared<Run>();
+  std::vector<std::pair<Block*, uint32_t>> taken;
+  for (Block& block : blocks_) {
+    if (block.is_taken.empty()) block.is_taken.resize(block_nodes_);
+    for (uint32_t i = block.first; i < block_nodes_; ++i) {
+      const Node& node = *At(block.nodes + i * kNodeUnits);
+      const uint64_t entry = node.entry.load(std::memory_order_acquire);
+      if (entry == 0 || block.is_taken[i]) continue;
+      fresh->push_back({node.prefix, node.sequence, entry});
+      taken.emplace_back(&block, i);
+    }
+  }
+  if (fresh->empty()) return runs_;
+  Sort(fresh.get());
+  std::vector<std::shared_ptr<const Run>> runs = runs_;
+  for (; !runs.empty() && runs.back()->size() < 2 * fresh->size(); runs.pop_back()) {
+    auto both = std::make_shared<Run>(runs.back()->size() + fresh->size());
+    std::merge(runs.back()->begin(), runs.back()->end(), fresh->begin(), fresh->end(), both->begin(),
+               [this](const Item& a, const Item& b) { return Before(a, b); });
+    fresh = std::move(both);
+  }
+  runs.push_back(std::move(fresh));
+  uint64_t bytes = 0;
+  for (const auto& run : runs) bytes += run->size() * sizeof(Item);
+
+  auto result = runs;
+  runs_ = std::move(runs);
+  run_bytes_.store(bytes, std::memory_order_relaxed);
+  for (const auto& [block, i] : taken) block->is_taken[i] = true;
+  for (Block& block : blocks_) {
+    while (block.first < block_nodes_ && block.is_taken[block.first]) ++block.first;
+  }
+  std::erase_if(blocks_, [this](const Block& block) { return block.first == block_nodes_; });
+  return result;
+}
+
+class HashMemtableCursor final : public EntryCursor {
+ public:
+  HashMemtableCursor(const HashMemtable* table, std::shared_ptr<const HashMemtable::Run> run)
+      : table_(table), run_(std::move(run)), at_(run_->size()) {}
+
+  void SeekToFirst() override { at_ = 0; }
+  void SeekToLast() override { at_ = run_->size() - 1; }
+  void Seek(const SearchKey& target) override { at_ = FirstNotBefore(target); }
+  void SeekBefore(const SearchKey& target) override { at_ = FirstNotBefore(target) - 1; }
+  void Next() override { ++at_; }
+  void Prev() override { --at_; }  // from the first one to the end, as above
+  const LogEntry* entry() const override {
+    return at_ < run_->size() ? table_->regions_->Resolve<LogEntry>(PmPtr((*run_)[at_].entry)) : nullptr;
+  }
+
+ private:
+  size_t FirstNotBefore(const SearchKey& target) const {
+    const auto before = [this](const HashMemtable::Item& item, const SearchKey& of) {
+      if (item.prefix != of.prefix) return item.prefix < of.prefix;
+      return CompareEntry(*table_->order_, *table_->regions_->Resolve<LogEntry>(PmPtr(item.entry)), of) < 0;
+    };
+    return static_cast<size_t>(std::lower_bound(run_->begin(), run_->end(), target, before) - run_->begin());
+  }
+
+  const HashMemtable* const table_;
+  const std::shared_ptr<const HashMemtable::Run> run_;
+  size_t at_;
+};
+
+void HashMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const {
+  for (auto& run : TakeRuns()) cursors->push_back(std::make_unique<HashMemtableCursor>(this, std::move(run)));
+}
+
+class HashMemtableWalker final : public Memtable::Walker {
+ public:
+  explicit HashMemtableWalker(const HashMemtable* table) {
+    for (const auto& run : table->TakeRuns()) {
+      HashMemtable::Run both(all_.size() + run->size());
+      std::merge(all_.begin(), all_.end(), run->begin(), run->end(), both.begin(),
+                 [table](const auto& a, const auto& b) { return table->Before(a, b); });
+      all_ = std::move(both);
+    }
+  }
+  size_t Next(PmPtr* pointers, size_t capacity) override {
+    size_t count = 0;
+    for (; count < capacity && at_ < all_.size(); ++count) pointers[count] = PmPtr(all_[at_++].entry);
+    return count;
+  }
+
+ private:
+  HashMemtable::Run all_;
+  size_t at_ = 0;
+};
+
+std::unique_ptr<Memtable::Walker> HashMemtable::NewWalker() const { return std::make_unique<HashMemtableWalker>(this); }
+
+uint64_t HashMemtable::DramBytes() const { return arena_->used_bytes() + run_bytes_.load(std::memory_order_relaxed); }
+
+}  // namespace braiddb

@@ -1,0 +1,109 @@
+// HashMemtable: found by hash at once, ordered when someone asks for the order (after HiKV, USENIX ATC '17, 3.2).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "lsm/memtable.h"
+#include "pmem/region_set.h"
+
+namespace braiddb {
+
+// STRUCTURE    A node per entry, in blocks that threads cut from the arena, in the order of their writes. Tables of buckets, a
+//              line each, filled front to back; a full one goes on in the next. A slot is a tag of 32 bits of the key's hash and
+//              the reference of the node of the key's newest version here; nodes of older ones hang behind it, newest first.
+//              When nodes are more than a table is made for, a larger one comes before it, and both are asked.
+// ORDER        Runs: sorted arrays of nodes. Whoever wants cursors first puts all entries that are in no run yet into one more,
+//              and joins runs of similar size, so n entries are in at most about log2 n of them. The flush takes all together.
+// CONCURRENCY  Nothing is removed, so of two writers with one new key both try the same empty slot, and the second finds the
+//              first one's. A node's `entry` is stored last, and before its slot: a run may have an entry that no lookup finds
+//              yet; who makes cursors for a snapshot has waited for all writes up to it. Runs are made under a mutex, and never
+//              changed.
+// KEYS         Equal keys must have the same bytes (KeyOrder::equal_means_same).
+class HashMemtable final : public Memtable {
+ public:
+  // For about so many entries; more are possible. Null if the arena has no room.
+  static std::unique_ptr<HashMemtable> Create(uint64_t id, const RegionSet* regions, const KeyOrder* order,
+                                              std::unique_ptr<Arena> arena, uint32_t block_bytes, uint64_t entries);
+
+  void Prefetch(uint64_t hash) const override;
+  bool Allocate(NodeBlock* block, uint32_t height, Insertion* insertion) override;
+  void Prepare(const LogEntry* entry, PmPtr pointer, Insertion* insertion) override;
+  void Publish(Insertion* insertion) override;
+  const LogEntry* Find(const SearchKey& target, uint64_t hash) const override;
+  void AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const override;
+  std::unique_ptr<Walker> NewWalker() const override;
+  uint64_t DramBytes() const override;
+  std::unique_ptr<Arena> TakeArena() override { return std::move(arena_); }
+
+ private:
+  friend class HashMemtableCursor;
+  friend class HashMemtableWalker;
+  struct Node {
+    uint64_t prefix;
+    std::atomic<uint64_t> entry;  // 0: not published
+    uint64_t sequence;
+    std::atomic<uint32_t> older;  // version of the key; 0: none
+    uint32_t tag;
+  };
+  static_assert(sizeof(Node) == 32);
+  static constexpr uint32_t kNodeUnits = sizeof(Node) / 8;
+  static constexpr uint32_t kSlots = 8;
+  struct alignas(64) Bucket {
+    std::atomic<uint64_t> slots[kSlots];
+  };
+  // In the arena, its buckets behind it.
+  struct alignas(64) Table {
+    uint64_t mask;    // number of buckets - 1
+    uint64_t before;  // reference of the smaller one; 0: none
+    Bucket buckets[];
+  };
+  // Sorted in entry order.
+  struct Item {
+    uint64_t prefix;
+    uint64_t sequence;
+    uint64_t entry;
+  };
+  using Run = std::vector<Item>;
+  struct Block {
+    uint32_t nodes;  // reference of the first
+    uint32_t first;  // of those that are in no run
+    std::vector<bool> is_taken;
+  };
+
+  HashMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order, std::unique_ptr<Arena> arena, uint32_t block_bytes);
+
+  static uint32_t TagOf(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
+  Node* At(uint32_t reference) const { return arena_->At<Node>(reference); }
+  Table* TableAt(uint64_t reference) const { return arena_->At<Table>(static_cast<uint32_t>(reference)); }
+  const LogEntry* EntryOf(const Node& node) const {
+    return regions_->Resolve<LogEntry>(PmPtr(node.entry.load(std::memory_order_acquire)));
+  }
+  // 0 if there is no room.
+  uint32_t NewTable(uint64_t entries, uint32_t before);
+  bool NewBlock(NodeBlock* block);
+  void Enter(Table* table, uint64_t hash, Slice key, uint32_t reference);
+  void EnterBehind(Node* newest, Node* node, uint32_t reference);
+  bool Before(const Item& a, const Item& b) const;
+  void Sort(Run* run) const;
+  // All entries that are published, in runs.
+  std::vector<std::shared_ptr<const Run>> TakeRuns() const;
+
+  const RegionSet* const regions_;
+  const KeyOrder* const order_;
+  std::unique_ptr<Arena> arena_;
+  const uint32_t block_nodes_;
+  std::atomic<uint32_t> table_{0};  // the largest one
+  std::mutex growth_mutex_;
+  uint64_t room_ = 0;  // nodes that there may be before a larger table is made; growth_mutex_
+  uint64_t nodes_ = 0;
+
+  mutable std::mutex runs_mutex_;
+  mutable std::vector<Block> blocks_;  // that have nodes which are in no run
+  mutable std::vector<std::shared_ptr<const Run>> runs_;
+  mutable std::atomic<uint64_t> run_bytes_{0};
+};
+
+}  // namespace braiddb

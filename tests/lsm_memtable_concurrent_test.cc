@@ -1,0 +1,230 @@
+// What every memtable does: whatever is published, in whichever order, is found and visited in entry order.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "braiddb/options.h"
+#include "index/key_hash.h"
+#include "lsm/hash_memtable.h"
+#include "lsm/skiplist_memtable.h"
+#include "tests/support/entry_store.h"
+
+namespace braiddb::test {
+namespace {
+
+class MemtableTest : public testing::TestWithParam<MemtableKind> {
+ protected:
+  static constexpr uint32_t kBlockBytes = 1024;
+
+  std::unique_ptr<Memtable> NewMemtable(uint64_t entries) {
+    if (GetParam() == MemtableKind::kHash)
+      return HashMemtable::Create(next_id_++, store_.regions(), &store_.order(), Arena::Create(), kBlockBytes, entries);
+    return std::make_unique<SkipListMemtable>(next_id_++, store_.regions(), &store_.order(), Arena::Create(), kBlockBytes, 2);
+  }
+
+  // In two steps, as a write of several updates does it.
+  struct Pending {
+    const LogEntry* entry;
+    Memtable::Insertion insertion;
+  };
+  Pending Allocate(Memtable* memtable, Memtable::NodeBlock* block, uint64_t sequence) {
+    const PmPtr pointer = store_.Find(sequence);
+    const LogEntry* const entry = store_.Resolve(pointer);
+    Pending pending{entry, {}};
+    pending.insertion.key_hash = KeyHash(entry->key());
+    pending.insertion.pointer = pointer;
+    EXPECT_TRUE(memtable->Allocate(block, entry->height(), &pending.insertion));
+    return pending;
+  }
+  static void Publish(Memtable* memtable, Pending* pending) {
+    memtable->Prepare(pending->entry, pending->insertion.pointer, &pending->insertion);
+    memtable->Publish(&pending->insertion);
+  }
+  void Insert(Memtable* memtable, Memtable::NodeBlock* block, uint64_t sequence) {
+    Pending pending = Allocate(memtable, block, sequence);
+    Publish(memtable, &pending);
+  }
+
+  uint64_t Find(const Memtable& memtable, const std::string& key, uint64_t as_of) {
+    const LogEntry* const entry = memtable.Find(SearchKey(store_.order(), key, as_of), KeyHash(key));
+    if (entry == nullptr) return 0;
+    EXPECT_EQ(entry->key(), key);
+    return entry->sequence();
+  }
+  // What the cursors together visit, in entry order.
+  std::vector<uint64_t> Visit(const Memtable& memtable, bool forward) {
+    std::vector<std::unique_ptr<EntryCursor>> cursors;
+    memtable.AddCursors(&cursors);
+    for (auto& cursor : cursors) forward ? cursor->SeekToFirst() : cursor->SeekToLast();
+    std::vector<uint64_t> sequences;
+    for (;;) {
+      EntryCursor* best = nullptr;
+      for (auto& cursor : cursors) {
+        if (cursor->entry() == nullptr) continue;
+        if (best != nullptr) {
+          const int order = CompareEntries(store_.order(), *cursor->entry(), *best->entry());
+          if (forward ? order > 0 : order < 0) continue;
+        }
+        best = cursor.get();
+      }
+      if (best == nullptr) return sequences;
+      sequences.push_back(best->entry()->sequence());
+      forward ? best->Next() : best->Prev();
+    }
+  }
+  std::vector<uint64_t> Walk(const Memtable& memtable) {
+    std::vector<uint64_t> sequences;
+    PmPtr pointers[7];
+    const auto walker = memtable.NewWalker();
+    while (const size_t count = walker->Next(pointers, 7)) {
+      for (size_t i = 0; i < count; ++i) sequences.push_back(store_.Resolve(pointers[i])->sequence());
+    }
+    return sequences;
+  }
+  std::vector<uint64_t> InOrder(std::vector<Version> versions) const {
+    std::sort(versions.begin(), versions.end(),
+              [](const Version& a, const Version& b) { return a.key != b.key ? a.key < b.key : a.sequence > b.sequence; });
+    return EntryStore::Sequences(versions);
+  }
+  void ExpectHolds(const Memtable& memtable, const std::vector<Version>& versions) {
+    std::vector<uint64_t> expected = InOrder(versions);
+    EXPECT_EQ(Visit(memtable, true), expected);
+    EXPECT_EQ(Walk(memtable), expected);
+    std::reverse(expected.begin(), expected.end());
+    EXPECT_EQ(Visit(memtable, false), expected);
+  }
+
+  EntryStore store_{2};
+  Random random_{21};
+  uint64_t next_id_ = 3;
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, MemtableTest, testing::Values(MemtableKind::kSkipList, MemtableKind::kHash),
+                         [](const auto& test) { return test.param == MemtableKind::kHash ? "Hash" : "SkipList"; });
+
+// Writes that overtake each other, and places that are taken and filled later, with looks in between. Far more than the memtable
+// was made for.
+TEST_P(MemtableTest, HoldsWhatWasPublishedInAnyOrder) {
+  constexpr uint64_t kKeys = 300;
+  const auto memtable = NewMemtable(40);
+  Memtable::NodeBlock block;
+  uint64_t sequence = 1;
+  const std::vector<Version> all = store_.DrawVersions(&random_, 5000, kKeys, 5, &sequence);
+  for (const Version& version : all) store_.Write(version);
+  std::vector<Version> published;
+  std::vector<std::pair<Version, Pending>> waiting;
+  size_t next = 0;
+  while (published.size() < all.size()) {
+    if (next < all.size() && (waiting.empty() || random_.OneIn(2))) {
+      waiting.emplace_back(all[next], Allocate(memtable.get(), &block, all[next].sequence));
+      ++next;
+    } else {
+      const size_t which = random_.OneIn(3) ? random_.Uniform(waiting.size()) : waiting.size() - 1;
+      Publish(memtable.get(), &waiting[which].second);
+      published.push_back(waiting[which].first);
+      waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(which));
+    }
+    const std::string key = NumberedKey(random_.Uniform(kKeys + 20));
+    const uint64_t as_of = random_.OneIn(2) ? kMaxSequence : random_.Uniform(sequence);
+    uint64_t expected = 0;
+    for (const Version& version : published) {
+      if (version.key == key && version.sequence <= as_of) expected = std::max(expected, version.sequence);
+    }
+    ASSERT_EQ(Find(*memtable, key, as_of), expected) << key << " as of " << as_of;
+    if (random_.OneIn(300)) ExpectHolds(*memtable, published);
+  }
+  ExpectHolds(*memtable, all);
+}
+
+TEST_P(MemtableTest, CursorsSeek) {
+  const auto memtable = NewMemtable(1000);
+  Memtable::NodeBlock block;
+  uint64_t sequence = 1;
+  const std::vector<Version> all = store_.DrawVersions(&random_, 1000, 200, 5, &sequence);
+  for (const Version& version : all) {
+    store_.Write(version);
+    Insert(memtable.get(), &block, version.sequence);
+    if (version.sequence % 90 == 0) Visit(*memtable, true);
+  }
+  const std::vector<uint64_t> order = InOrder(all);
+  std::vector<std::unique_ptr<EntryCursor>> cursors;
+  memtable->AddCursors(&cursors);
+  for (int i = 0; i < 500; ++i) {
+    const std::string key = i % 10 == 0 ? std::string(i % 20 == 0 ? "" : "~") : NumberedKey(random_.Uniform(220));
+    const SearchKey target(store_.order(), key, i % 3 == 0 ? kMaxSequence : random_.Uniform(sequence));
+    const auto at = std::partition_point(order.begin(), order.end(), [&](uint64_t number) {
+      return CompareEntry(store_.order(), *store_.Resolve(store_.Find(number)), target) < 0;
+    });
+    uint64_t first = 0, last = 0;
+    for (auto& cursor : cursors) {
+      const auto better = [&](uint64_t than, bool earlier) {
+        if (cursor->entry() == nullptr) return false;
+        if (than == 0) return true;
+        const int by = CompareEntries(store_.order(), *cursor->entry(), *store_.Resolve(store_.Find(than)));
+        return earlier ? by < 0 : by > 0;
+      };
+      cursor->Seek(target);
+      if (better(first, true)) first = cursor->entry()->sequence();
+      cursor->SeekBefore(target);
+      if (better(last, false)) last = cursor->entry()->sequence();
+    }
+    EXPECT_EQ(first, at == order.end() ? 0 : *at);
+    EXPECT_EQ(last, at == order.begin() ? 0 : *std::prev(at));
+  }
+}
+
+TEST_P(MemtableTest, AnEmptyOneHasNothing) {
+  const auto memtable = NewMemtable(1000);
+  EXPECT_EQ(Find(*memtable, "key", kMaxSequence), 0u);
+  ExpectHolds(*memtable, {});
+}
+
+// The same few keys by all threads: one version chain per key, whoever comes first; readers see numbers that only grow, and each
+// thread's own writes at once.
+TEST_P(MemtableTest, ThreadsOnTheSameKeys) {
+  constexpr int kThreads = 3;
+  constexpr uint64_t kKeys = 40;
+  const auto memtable = NewMemtable(100);
+  uint64_t sequence = 1;
+  const std::vector<Version> all = store_.DrawVersions(&random_, 6000, kKeys, 5, &sequence);
+  for (const Version& version : all) store_.Write(version);
+  std::atomic<int> writing{kThreads};
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      Memtable::NodeBlock block;
+      for (size_t i = static_cast<size_t>(thread); i < all.size(); i += kThreads) {
+        Insert(memtable.get(), &block, all[i].sequence);
+        failures += Find(*memtable, all[i].key, all[i].sequence) != all[i].sequence;
+      }
+      --writing;
+    });
+  }
+  threads.emplace_back([&] {
+    std::map<std::string, uint64_t> newest;
+    Random random(5);
+    while (writing > 0) {
+      const std::string key = NumberedKey(random.Uniform(kKeys));
+      const uint64_t found = Find(*memtable, key, kMaxSequence);
+      failures += found < newest[key];
+      newest[key] = found;
+      if (random.OneIn(200)) {
+        const std::vector<uint64_t> visited = Visit(*memtable, true);
+        failures += std::adjacent_find(visited.begin(), visited.end()) != visited.end();
+      }
+    }
+  });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+  ExpectHolds(*memtable, all);
+}
+
+}  // namespace
+}  // namespace braiddb::test
