@@ -1,6 +1,7 @@
 #include "compaction/flush_job.h"
 
 #include "compaction/list_builder.h"
+#include "index/key_hash.h"
 #include "util/prefetch.h"
 
 namespace braiddb {
@@ -25,7 +26,7 @@ class Window {
 }  // namespace
 
 FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const KeyOrder* order, const SegmentAllocator& segments,
-                          const VersionFilter& filter, L0IndexWriter* index) {
+                          const VersionFilter& filter, L0IndexWriter* index, KeyFilterWriter* keys) {
   FlushResult result;
   const uint64_t boundary = memtable->boundary.load(std::memory_order_acquire);
   result.table = std::make_shared<PmTable>(memtable->id(), boundary, regions, order);
@@ -50,12 +51,14 @@ FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const Ke
       } else {
         builder.Append(entry, pointer);
         if (index != nullptr) index->Add(entry->key(), pointer);
+        if (keys != nullptr) keys->Add(KeyHash(entry->key()));
       }
       previous = entry;
     }
   }
   builder.Finish();
   if (index != nullptr) result.table->indexed = index->Finish();
+  if (keys != nullptr) keys->Finish();
   result.table->extents = memtable->TakeExtents();
   result.table->log_bytes = memtable->charged_bytes.load(std::memory_order_relaxed);
   return result;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "compaction/version_filter.h"
+#include "lsm/key_filter.h"
 #include "lsm/memtable.h"
 #include "lsm/pm_table.h"
 #include "pmem/segment_allocator.h"
@@ -17,8 +18,8 @@ struct FlushResult {
 };
 
 // REQUIRES: no writer is inside `memtable` any more, nor will be. The memtable keeps serving readers meanwhile.
-// `index`: enters the table there; may be null.
+// `index`: enters the table there; `keys`: adds its keys; both may be null.
 FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const KeyOrder* order, const SegmentAllocator& segments,
-                          const VersionFilter& filter, L0IndexWriter* index = nullptr);
+                          const VersionFilter& filter, L0IndexWriter* index = nullptr, KeyFilterWriter* keys = nullptr);
 
 }  // namespace braiddb

@@ -69,6 +69,10 @@ bool DBImpl::GetIntProperty(std::string_view property, uint64_t* value) {
     *value = last_level_->DramBytes();
   } else if (name == "lookup-cache-bytes") {
     *value = lookup_cache_ == nullptr ? 0 : lookup_cache_->bytes();
+  } else if (name == "filter-bytes") {
+    const auto guard = epochs_.Enter();
+    const KeyFilter* const filter = filter_.load(std::memory_order_acquire);
+    *value = filter == nullptr ? 0 : filter->bytes();
   } else if (name == "l1-pm-bytes") {
     *value = 0;
     segments_->ForEachIndex([value](Segment* segment) { *value += segment->capacity(); });
@@ -127,6 +131,7 @@ Statistics DBImpl::GetStatistics() const {
     s.gets += thread.gets.value();
     s.gets_found += thread.gets_found.value();
     s.lookup_cache_hits += thread.lookup_cache_hits.value();
+    s.filter_negatives += thread.filter_negatives.value();
     s.local_visits += thread.local_visits.value();
     s.remote_visits += thread.remote_visits.value();
     s.write_delays += thread.write_delays.value();

@@ -37,6 +37,7 @@ void DBImpl::CompactionLoop() {
 
 void DBImpl::CompactUntilStopped() {
   bool more_to_account = true;
+  bool more_to_filter = true;
   if (!resume_merge_ && counters_.l1_entries.load() > 0) {  // an index makes reads faster; the open did not wait for it
     std::lock_guard lock(compaction_mutex_);
     InstallLastLevel(0);
@@ -46,11 +47,12 @@ void DBImpl::CompactUntilStopped() {
       std::unique_lock lock(work_mutex_);
       compaction_running_ = false;
       work_changed_.notify_all();
-      const auto wanted = [this] { return stopping_.load(std::memory_order_acquire) || CompactionWanted(); };
-      if (!more_to_account) work_changed_.wait(lock, wanted);
+      const auto wanted = [this] { return stopping_.load(std::memory_order_acquire) || CompactionWanted() || FilterIsStale(); };
+      if (!more_to_account && !more_to_filter) work_changed_.wait(lock, wanted);
       if (stopping_.load(std::memory_order_acquire)) return;
       compaction_running_ = CompactionWanted();
     }
+    more_to_filter = BuildFilter();
     std::lock_guard lock(compaction_mutex_);
     if (CompactionWanted()) {
       Status status = CompactTables();

@@ -1,9 +1,10 @@
 // DBImpl: a database, put together from its parts. By verb: open.cc, write.cc, read.cc, flush.cc, compact.cc, reclaim.cc,
-// admin.cc; what the background threads share: background.cc.
+// filter.cc, admin.cc; what the background threads share: background.cc.
 //
 // LOCKS, in the order in which they are taken
 //   compaction_mutex_  one compaction at a time
 //   manifest_mutex_    the MANIFEST and what it says
+//   filter_mutex_      a flush; the filter in use, and the one that is being made
 //   view_mutex_        installing a read view, rotation
 //   work_mutex_        waking and waiting for background threads; nothing is done under it
 // The put and get paths take none of them, but for a writer that rotates the memtable (view_mutex_, held for microseconds).
@@ -13,6 +14,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -24,6 +26,7 @@
 #include "compaction/version_filter.h"
 #include "db/snapshot_list.h"
 #include "db/thread_state.h"
+#include "lsm/key_filter.h"
 #include "lsm/manifest.h"
 #include "lsm/read_view.h"
 #include "pmem/region_set.h"
@@ -146,6 +149,32 @@ class DBImpl final : public DB {
   bool AccountOneSegment();
   void ReclaimSegments();
 
+  // ---- filter.cc
+  // A view that stays as it is, with all that it reaches.
+  class PinnedView {
+   public:
+    explicit PinnedView(DBImpl* db);
+    ~PinnedView();
+    PinnedView(const PinnedView&) = delete;
+    PinnedView& operator=(const PinnedView&) = delete;
+    const ReadView& view() const { return *view_; }
+
+   private:
+    DBImpl* const db_;
+    std::shared_ptr<const ReadView> view_;
+    uint64_t pin_;
+  };
+  // The compaction thread's: makes a new filter, a step each call; false when there is nothing to do. Without memory there is
+  // none, which takes speed only.
+  bool BuildFilter();
+  bool FilterIsStale() const;
+  enum class FilterStep { kMore, kEnd, kFailed };
+  FilterStep BeginFilter();
+  FilterStep AddLastLevel();
+  bool AddEntries(EntryCursor* cursor, uint64_t count, KeyFilterWriter* writer) const;
+  void EndFilter();
+  void GiveUpFilter();
+
   // ---- background.cc
   // Throws std::bad_alloc before it has changed anything. REQUIRES: view_mutex_
   void InstallView(std::shared_ptr<ReadView> view);
@@ -191,6 +220,16 @@ class DBImpl final : public DB {
   static constexpr size_t kKeptArenas = 2;
   std::mutex arenas_mutex_;
   std::vector<std::unique_ptr<Arena>> arenas_;
+
+  std::mutex filter_mutex_;
+  std::shared_ptr<KeyFilter> current_filter_;      // owns *filter_
+  std::shared_ptr<KeyFilter> next_filter_;         // being made; changed by the compaction thread only
+  std::atomic<const KeyFilter*> filter_{nullptr};  // has all keys below the memtables; null: there is none
+  bool filter_wanted_ = false;                     // these five: the compaction thread's
+  bool filter_given_up_ = false;
+  uint64_t filter_built_keys_ = 0;
+  std::optional<std::string> filter_position_;  // the key at which the walk along the last level goes on; none: its first
+  uint64_t filter_sequence_ = 0;                // … and the version
 
   std::mutex manifest_mutex_;
   Manifest manifest_;

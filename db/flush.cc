@@ -54,7 +54,10 @@ void DBImpl::FlushUntilStopped() {
 void DBImpl::FlushOne(const PendingFlush& pending) {
   if (!BRAIDDB_MUTANT("flush-before-writers-left")) WaitWriters(pending.last_announced);
   const VersionFilter filter(snapshots_.Copy());
-  FlushResult flushed = FlushMemtable(pending.memtable.get(), regions_.get(), &order_, *segments_, filter, l0_index_.get());
+  std::unique_lock filter_lock(filter_mutex_);  // until the table is in the view; see filter.cc
+  KeyFilterWriter keys(current_filter_.get(), next_filter_.get());
+  FlushResult flushed =
+      FlushMemtable(pending.memtable.get(), regions_.get(), &order_, *segments_, filter, l0_index_.get(), &keys);
   BRAIDDB_SYNC_POINT("DBImpl::FlushOne:Linked");
   size_t waiting_for_checkpoint = 0;
   {
@@ -66,6 +69,7 @@ void DBImpl::FlushOne(const PendingFlush& pending) {
     InstallView(view);
     pending_flushes_.erase(pending_flushes_.begin());
   }
+  filter_lock.unlock();
   counters_.flushes.fetch_add(1, std::memory_order_relaxed);
   counters_.flushed_entries.fetch_add(flushed.table->entries, std::memory_order_relaxed);
   counters_.dropped.fetch_add(flushed.dropped, std::memory_order_relaxed);

@@ -19,6 +19,7 @@ namespace {
 
 // Present while a database is being created: what lies beside it is not complete.
 constexpr const char* kCreatingMarker = "/CREATING";
+constexpr uint32_t kMaxFilterBits = 64;
 
 Status Validate(const Options& options) {
   if (options.comparator == nullptr) return Status::InvalidArgument("Options::comparator is null; use BytewiseComparator()");
@@ -44,6 +45,8 @@ Status Validate(const Options& options) {
     return Status::NotSupported("this version has no such Options::l1");
   if (options.memtable != MemtableKind::kSkipList && options.memtable != MemtableKind::kHash)
     return Status::NotSupported("this version has no such Options::memtable");
+  if (options.filter_bits_per_key > kMaxFilterBits)
+    return Status::InvalidArgument("Options::filter_bits_per_key must be 0 to 64");
   if (!IsLeafSize(options.nv_leaf_size))
     return Status::InvalidArgument("Options::nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
   return Status::OK();
@@ -293,6 +296,7 @@ void DBImpl::StartBackground() {
     lookup_cache_ = LookupCache::Create(regions_.get(), options_.lookup_cache_size);
     if (lookup_cache_ == nullptr) Log("open: no address space for the lookup cache; gets search all levels");
   }
+  filter_wanted_ = options_.filter_bits_per_key > 0 && order_.equal_means_same();
   const uint64_t smallest_entry = LogEntrySize(1, 0, 0);
   const uint64_t table_entries = std::min(options_.memtable_max_entries, options_.memtable_size / smallest_entry);
   l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), &order_, table_entries);

@@ -39,9 +39,15 @@ const LogEntry* DBImpl::FindCached(const SearchKey& target, uint64_t hash, Looku
 }
 
 const LogEntry* DBImpl::FindEntry(const ReadView& view, const SearchKey& target, uint64_t hash, LookupTrace* trace) const {
+  const KeyFilter* const filter = filter_.load(std::memory_order_acquire);  // after the view; see filter.cc
+  if (filter != nullptr) filter->Prefetch(hash);
   if (const LogEntry* entry = view.active->Find(target, hash)) return entry;
   for (const auto& memtable : view.immutables) {
     if (const LogEntry* entry = memtable->Find(target, hash)) return entry;
+  }
+  if (filter != nullptr && !filter->MayContain(hash)) {
+    trace->filtered = true;
+    return nullptr;
   }
   if (const LogEntry* entry = view.FindInTables(target, hash, trace)) return entry;
   return view.l1->Find(target, trace);
@@ -60,6 +66,7 @@ const LogEntry* DBImpl::FindPut(const SearchKey& target, uint64_t hash, ThreadSt
     thread->gets.Add(1);
     if (found) thread->gets_found.Add(1);
     if (hit) thread->lookup_cache_hits.Add(1);
+    if (trace.filtered) thread->filter_negatives.Add(1);
     thread->local_visits.Add(trace.local);
     if (trace.remote != 0) thread->remote_visits.Add(trace.remote);
   }
@@ -150,6 +157,7 @@ std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vect
   const SnapshotRegistration registration(options.snapshot == nullptr ? &snapshots_ : nullptr, sequence);
   const auto guard = epochs_.Enter();
   ThreadState* thread = threads_.Get();
+  const KeyFilter* const filter = filter_.load(std::memory_order_acquire);
   // The buckets of a group come at the same time, and so do their entries.
   constexpr size_t kGroup = 32;
   uint64_t hashes[kGroup];
@@ -158,6 +166,7 @@ std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vect
     for (size_t i = 0; i < count; ++i) {
       hashes[i] = KeyHash(keys[begin + i]);
       if (lookup_cache_ != nullptr) lookup_cache_->Prefetch(hashes[i]);
+      if (filter != nullptr) filter->Prefetch(hashes[i]);
     }
     for (size_t i = 0; i < count && lookup_cache_ != nullptr; ++i) lookup_cache_->PrefetchEntry(hashes[i]);
     for (size_t i = begin; i < begin + count; ++i) {

@@ -47,6 +47,7 @@ struct ThreadState {
   ThreadCounter gets;
   ThreadCounter gets_found;
   ThreadCounter lookup_cache_hits;
+  ThreadCounter filter_negatives;
   ThreadCounter local_visits;
   ThreadCounter remote_visits;
   ThreadCounter write_delays;

@@ -27,7 +27,7 @@ struct Typed {
   int64_t key_size, value_size, batch_size, seek_nexts, multiread_stride, readwritepercent, threads, seed;
   int64_t regions, max_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables, checkpoint_tables;
   int64_t compaction_threads, recovery_threads, l0_compaction_trigger;
-  int64_t nv_leaf_size, lookup_cache_size;
+  int64_t nv_leaf_size, lookup_cache_size, bloom_bits;
   int64_t write_latency_ns, read_latency_ns, remote_latency_ns;
 };
 
@@ -95,6 +95,8 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("nv_leaf_size", Value<int64_t>(&typed->nv_leaf_size, defaults.nv_leaf_size), "leaves of an nv_tree: 512 to 4096");
   add("lookup_cache_size", Value<int64_t>(&typed->lookup_cache_size, static_cast<int64_t>(defaults.lookup_cache_size)),
       "DRAM for addresses of newest versions, some nine bytes a key; 0: none");
+  add("bloom_bits", Value<int64_t>(&typed->bloom_bits, defaults.filter_bits_per_key),
+      "DRAM in bits a key for the filter of keys that are not there; 0: none");
   add("regions", Value<int64_t>(&typed->regions, defaults.regions), "pools of persistent memory; 0: one per NUMA node");
   add("region_paths", Value<std::string>(&typed->region_paths, ""), "comma-separated, a directory for each region");
   add("max_region_size", Value<int64_t>(&typed->max_region_size, 0), "the most a region grows to; 0: its file system's capacity");
@@ -223,6 +225,7 @@ void TakeOptions(const Typed& typed, Options* options) {
   options->l1 = ParseL1(typed.l1);
   options->memtable = ParseMemtable(typed.memtable);
   Take("nv_leaf_size", typed.nv_leaf_size, 0, UINT32_MAX, &options->nv_leaf_size);
+  Take("bloom_bits", typed.bloom_bits, 0, UINT32_MAX, &options->filter_bits_per_key);
   Take("lookup_cache_size", typed.lookup_cache_size, 0, INT64_MAX, &options->lookup_cache_size);
   Take("regions", typed.regions, 0, UINT32_MAX, &options->regions);
   options->region_paths = Split(typed.region_paths);

@@ -41,6 +41,7 @@ Options DrawOptions(const DatabasePlan& plan, const std::string& database, Rando
   options.l0_slowdown_writes_trigger = OneOf<uint32_t>(random, {2, 8, 64, 64});
   options.l1_index_size = OneOf<uint64_t>(random, {0, 4096, 1 << 20, 32 << 20});
   options.lookup_cache_size = OneOf<uint64_t>(random, {0, 256, 64 << 10, 32 << 20});
+  options.filter_bits_per_key = OneOf<uint32_t>(random, {0, 4, 10, 10});
   options.compaction_threads = SmallBetween(random, 1, 4);
   options.l0_compaction_trigger = SmallBetween(random, 1, 4);
   options.recovery_threads = SmallBetween(random, 1, 4);
@@ -125,7 +126,7 @@ std::string LifePlan::ToString() const {
        << " segment_size=" << options.segment_size << " l0_slowdown_writes_trigger=" << options.l0_slowdown_writes_trigger
        << " l0_compaction_trigger=" << options.l0_compaction_trigger << " compaction_threads=" << options.compaction_threads
        << " recovery_threads=" << options.recovery_threads << " l1_index_size=" << options.l1_index_size
-       << " lookup_cache_size=" << options.lookup_cache_size
+       << " lookup_cache_size=" << options.lookup_cache_size << " filter_bits_per_key=" << options.filter_bits_per_key
        << (options.disable_auto_compaction ? " disable_auto_compaction" : "") << (options.verify_at_open ? " verify_at_open" : "")
        << (options.persist_mode == PersistMode::kPage ? " persist_mode=page" : "");
   return text.str();

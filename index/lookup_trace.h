@@ -12,6 +12,7 @@ struct LookupTrace {
   uint64_t local = 0;     // nodes of persistent structures visited in the reader's own region; summed into Statistics
   uint64_t remote = 0;    // … in another region
   bool met_dead = false;  // a version of the key that is marked dead was passed over
+  bool filtered = false;  // a filter said that the key is not there
 
   // Counts visits and pays the latencies that are injected for them.
   void Account(const Persistence& persistence, uint64_t local_visits, uint64_t remote_visits) {

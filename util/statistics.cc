@@ -14,6 +14,7 @@ std::string Statistics::ToString() const {
       {"gets", gets},
       {"gets.found", gets_found},
       {"lookup-cache.hits", lookup_cache_hits},
+      {"filter.negatives", filter_negatives},
       {"visits.local", local_visits},
       {"visits.remote", remote_visits},
       {"write.delays", write_delays},

@@ -24,7 +24,7 @@ enum class L1Kind : uint8_t {
 // The DRAM index over the newest entries.
 enum class MemtableKind : uint8_t {
   kSkipList = 0,  // always in order
-  kHash = 1,      // found by hash, and put in order when an iterator or the flush needs it; not with a comparator of one's own
+  kHash = 1,      // found by hash, and put in order when an iterator or the flush needs it
 };
 
 // How stores become durable.
@@ -77,7 +77,7 @@ struct Options {
   // ---- Memtable, flush, checkpoint
 
   // Any open may choose another. kHash: puts and gets take fewer cache misses; an iterator first sorts what was written since the
-  // one before it. Default: kSkipList.
+  // one before it. With a comparator of the user's own it is a skiplist whatever is chosen. Default: kSkipList.
   MemtableKind memtable = MemtableKind::kSkipList;
   // A memtable is rotated when its log entries reach this size; bytes, at least 16 KiB. Larger: fewer tables to read and merge;
   // smaller: shorter recovery.
@@ -106,6 +106,10 @@ struct Options {
   // searches nothing else. Rounded down to a power of two; at least 64 bytes. 0: none. Not used with a comparator of one's own,
   // whose equal keys may differ in bytes. Default: 32 MiB.
   uint64_t lookup_cache_size = 32ull << 20;
+  // Filter: DRAM in bits for each key below the memtables, so that a get of a key that is not there searches no level; 0 to 64.
+  // With 10 about one in a hundred is searched for in vain, and more while a database grows, until its next open. After an open
+  // it is made in the background, by a walk along all entries. 0: none. Not used with a comparator of one's own. Default: 10.
+  uint32_t filter_bits_per_key = 10;
   // Threads of a compaction (braided skiplist: all scan, one also merges; NV-Tree: all merge). 0: half of the CPUs, at least 1.
   uint32_t compaction_threads = 0;
   // Compaction starts when this many L0 tables exist. Default: 1.

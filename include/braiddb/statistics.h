@@ -14,6 +14,7 @@ struct Statistics {
   uint64_t gets = 0;       // point lookups
   uint64_t gets_found = 0;
   uint64_t lookup_cache_hits = 0;  // of the gets, those that the lookup cache answered
+  uint64_t filter_negatives = 0;   // of the gets, those of keys that were found to be nowhere by the filter
   uint64_t local_visits = 0;       // nodes of persistent lists visited in the reader's own region
   uint64_t remote_visits = 0;      // … in another region
   uint64_t write_delays = 0;       // writes that were slowed down because flushes or merges were behind

@@ -352,6 +352,7 @@ void Accumulate(Statistics* total, const Statistics& more) {
       &Statistics::gets,
       &Statistics::gets_found,
       &Statistics::lookup_cache_hits,
+      &Statistics::filter_negatives,
       &Statistics::write_delays,
       &Statistics::rotations,
       &Statistics::flushes,

@@ -1,0 +1,148 @@
+// The filter over the keys of L0 and the last level: kept by flushes, made anew after an open and when too much of it is gone.
+//
+// WHY "NO" IS RIGHT  A get loads the view first, the filter then. A filter that is in use has all keys that tables of the view,
+//   or its last level, can have as an answer:
+//   - of tables flushed since its making began: the flush adds them before it installs the table, to the filter in use and to the
+//     one that is being made. It holds filter_mutex_ from before its first key until the table is in the view, so that a making
+//     begins before a table, or finds it in the view;
+//   - of tables that were in the view then: these are walked under a pin;
+//   - of the last level: it is walked after that. A walk meets all entries that were in it when the walk began, but for those
+//     that merges take out meanwhile. If a newer version replaces one, that has the same key, and came from a table of the view
+//     or from one that was flushed later. If a tombstone did it, the key is not there for anyone whose snapshot the merge did
+//     not know.
+#include <algorithm>
+#include <utility>
+
+#include "db/db_impl.h"
+#include "index/key_hash.h"
+#include "skiplist/braided_cursor.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+namespace {
+
+// Between two looks at whether something more urgent is there.
+constexpr uint64_t kEntriesPerStep = 1 << 14;
+constexpr uint64_t kEntriesPerStop = 1 << 12;
+// Keys that a filter has room for at least, so that a database that grows has few parts.
+constexpr uint64_t kLeastRoom = 1 << 16;
+// More keys that are gone than this are worth a walk.
+constexpr uint64_t kFewKeys = 1 << 12;
+
+}  // namespace
+
+DBImpl::PinnedView::PinnedView(DBImpl* db) : db_(db) {
+  const auto guard = db->epochs_.Enter();
+  view_ = db->view_.load(std::memory_order_acquire)->shared_from_this();
+  pin_ = db->epochs_.Pin();
+}
+
+DBImpl::PinnedView::~PinnedView() { db_->epochs_.Unpin(pin_); }
+
+// Twice as many keys were added as there are.
+bool DBImpl::FilterIsStale() const {
+  const KeyFilter* const filter = filter_.load(std::memory_order_acquire);
+  if (filter == nullptr || filter_given_up_) return false;
+  const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + l0_entries_.load(std::memory_order_relaxed);
+  return filter->keys() > 2 * std::max(entries, filter_built_keys_) + kFewKeys;
+}
+
+bool DBImpl::BuildFilter() try {
+  if (next_filter_ == nullptr && !filter_wanted_ && !FilterIsStale()) return false;
+  const FilterStep done = next_filter_ == nullptr ? BeginFilter() : AddLastLevel();
+  if (done == FilterStep::kEnd) EndFilter();
+  if (done == FilterStep::kFailed && !stopping_.load(std::memory_order_acquire)) GiveUpFilter();
+  return done == FilterStep::kMore;
+} catch (const std::bad_alloc&) {
+  GiveUpFilter();
+  return false;
+}
+
+// The one in use stays, if there is one.
+void DBImpl::GiveUpFilter() {
+  filter_given_up_ = true;
+  filter_wanted_ = false;
+  std::lock_guard lock(filter_mutex_);
+  next_filter_.reset();
+}
+
+DBImpl::FilterStep DBImpl::BeginFilter() {
+  BRAIDDB_SYNC_POINT("DBImpl::BeginFilter");
+  filter_wanted_ = false;
+  const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + l0_entries_.load(std::memory_order_relaxed);
+  std::shared_ptr<KeyFilter> filter = KeyFilter::Create(options_.filter_bits_per_key, entries + entries / 4 + kLeastRoom);
+  if (filter == nullptr) {
+    Log("filter: no address space; gets of keys that are not there search all levels");
+    return FilterStep::kFailed;
+  }
+  {
+    std::lock_guard lock(filter_mutex_);
+    next_filter_ = filter;
+  }
+  const PinnedView pinned(this);
+  KeyFilterWriter writer(filter.get(), nullptr);
+  for (const auto& table : pinned.view().l0) {
+    BraidedCursor cursor(&table->list, nullptr);
+    cursor.SeekToFirst();
+    if (!AddEntries(&cursor, UINT64_MAX, &writer)) return FilterStep::kFailed;
+  }
+  writer.Finish();
+  filter_position_.reset();
+  return FilterStep::kMore;
+}
+
+DBImpl::FilterStep DBImpl::AddLastLevel() {
+  const PinnedView pinned(this);
+  const std::unique_ptr<EntryCursor> cursor = pinned.view().l1->NewCursor();
+  if (filter_position_) {
+    cursor->Seek(SearchKey(order_, *filter_position_, filter_sequence_));
+  } else {
+    cursor->SeekToFirst();
+  }
+  KeyFilterWriter writer(next_filter_.get(), nullptr);
+  if (!AddEntries(cursor.get(), kEntriesPerStep, &writer)) return FilterStep::kFailed;
+  writer.Finish();
+  if (cursor->entry() == nullptr) return FilterStep::kEnd;
+  filter_position_ = cursor->entry()->key();
+  filter_sequence_ = cursor->entry()->sequence();
+  return FilterStep::kMore;
+}
+
+// False if the database is being closed, or the list is damaged: it is in order, and so ends.
+bool DBImpl::AddEntries(EntryCursor* cursor, uint64_t count, KeyFilterWriter* writer) const {
+  const LogEntry* before = nullptr;
+  for (uint64_t i = 0; i < count; ++i, cursor->Next()) {
+    const LogEntry* const entry = cursor->entry();
+    if (entry == nullptr) break;
+    if (i % kEntriesPerStop == 0 && stopping_.load(std::memory_order_acquire)) return false;
+    const PmPtr place = regions_->Find(entry);
+    if (!place || entry->height() > kMaxHeight ||
+        !regions_->Holds(place + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8)) ||
+        (before != nullptr && CompareEntries(order_, *before, *entry) >= 0)) {
+      Log("filter: a list is damaged; gets of keys that are not there search all levels");
+      return false;
+    }
+    writer->Add(KeyHash(entry->key()));
+    before = entry;
+  }
+  return !regions_->damage_seen();
+}
+
+void DBImpl::EndFilter() {
+  std::shared_ptr<KeyFilter> old;
+  {
+    std::lock_guard lock(filter_mutex_);
+    old = std::exchange(current_filter_, std::move(next_filter_));
+    filter_built_keys_ = current_filter_->keys();
+    // release: all keys that were added.
+    filter_.store(current_filter_.get(), std::memory_order_release);
+  }
+  if (old == nullptr) return;
+  try {
+    epochs_.Retire([kept = old]() mutable { kept.reset(); });
+  } catch (const std::bad_alloc&) {
+    epochs_.Synchronize();  // no reader is inside any more when it goes
+  }
+}
+
+}  // namespace braiddb

@@ -1,0 +1,98 @@
+// KeyFilter: which keys the levels below the memtables may have, so that a get of a key that is not there searches none of them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "util/huge_array.h"
+#include "util/prefetch.h"
+
+namespace braiddb {
+
+// A split-block Bloom filter (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", WEA 2007; Apache
+// Parquet's, with blocks of a cache line) that grows (Almeida et al., "Scalable Bloom filters", 2007).
+//
+// LAYOUT  Parts, each made for twice the keys of the one before it; a key is in one of them, and a question goes to all. A part
+//         is an array of blocks of 64 bytes; a key sets one bit in each of the eight words of its block. Nothing is removed:
+//         what is deleted goes when a new filter is made of the keys that are left.
+// WRONG ANSWERS  "Maybe" for about 1 % of the keys that are not there, and each part, with 10 bits a key; 3 % with 8, 0.3 %
+//         with 14.
+// CONCURRENCY  Additions exclude each other. A reader that knows, by acquiring something released after it, that a key was added
+//         gets true for it; words are stored relaxed.
+class KeyFilter {
+ public:
+  // For about so many keys at first. Null if there is no memory.
+  static std::unique_ptr<KeyFilter> Create(uint32_t bits_per_key, uint64_t keys);
+  KeyFilter(const KeyFilter&) = delete;
+  KeyFilter& operator=(const KeyFilter&) = delete;
+
+  // Hashes of keys (KeyHash). Without memory for a part that is wanted, every answer is "maybe" from then on. Thread-safe.
+  void Add(std::span<const uint64_t> hashes);
+
+  // False: the key was not added. Thread-safe.
+  bool MayContain(uint64_t hash) const {
+    for (uint32_t i = count_.load(std::memory_order_acquire); i-- > 0;) {
+      if (parts_[i].Has(hash)) return true;
+    }
+    return is_full_.load(std::memory_order_acquire);
+  }
+  void Prefetch(uint64_t hash) const {
+    for (uint32_t i = count_.load(std::memory_order_acquire); i-- > 0;) braiddb::Prefetch(&parts_[i].BlockOf(hash));
+  }
+
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  // Different keys that were added, but for those that were taken for known.
+  uint64_t keys() const { return keys_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr uint32_t kWords = 8;
+  static constexpr uint32_t kMaxParts = 40;
+  struct alignas(64) Block {
+    uint64_t words[kWords];  // atomic
+  };
+  struct Part {
+    const Block& BlockOf(uint64_t hash) const;
+    bool Has(uint64_t hash) const;
+    void Set(uint64_t hash);
+
+    HugeArray<Block> blocks;
+  };
+
+  explicit KeyFilter(uint32_t bits_per_key) : bits_per_key_(bits_per_key) {}
+  bool AddPart(uint64_t keys);
+
+  const uint32_t bits_per_key_;
+  std::array<Part, kMaxParts> parts_;  // the first count_ of them
+  std::atomic<uint32_t> count_{0};
+  std::atomic<bool> is_full_{false};  // a key could not be added
+  std::mutex mutex_;                  // additions
+  uint64_t room_ = 0;                 // keys that may still be added to the last part
+  uint64_t part_keys_ = 0;            // that it was made for
+  std::atomic<uint64_t> bytes_{0};
+  std::atomic<uint64_t> keys_{0};
+};
+
+// Adds keys in groups, whose blocks are fetched together, to one or two filters, which outlive it.
+// Thread safety: none.
+class KeyFilterWriter {
+ public:
+  // Null ones are left out.
+  KeyFilterWriter(KeyFilter* one, KeyFilter* other) : filters_{one, other} {}
+  void Add(uint64_t hash);
+  // The last call.
+  void Finish();
+
+ private:
+  static constexpr uint32_t kGroup = 32;
+
+  KeyFilter* const filters_[2];
+  uint64_t hashes_[kGroup];
+  uint32_t count_ = 0;
+};
+
+}  // namespace braiddb

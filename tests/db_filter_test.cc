@@ -1,0 +1,168 @@
+// The filter in a database: gets of keys that are not there end at it, and no key that is there does.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "tests/support/db_fixture.h"
+#include "util/sync_point.h"
+
+namespace braiddb::test {
+namespace {
+
+class DbFilterTest : public DbTest {
+ protected:
+  void TearDown() override { SyncPoints::Instance().Clear(); }
+
+  uint64_t Negatives() const { return db_->GetStatistics().filter_negatives; }
+  uint64_t FilterBytes() const { return IntProperty(db_.get(), "braiddb.filter-bytes"); }
+  // Until it is made.
+  void AwaitFilter() {
+    for (int i = 0; FilterBytes() == 0; ++i) {
+      ASSERT_LT(i, 6000);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  void ExpectMissing(int begin, int end) {
+    for (int i = begin; i < end; ++i) ASSERT_EQ(GetOrText(db_.get(), NumberedKey(i)), "<not found>") << i;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Regions, DbFilterTest, testing::Values(1, 2));
+
+TEST_P(DbFilterTest, AnswersGetsOfKeysThatAreNotThere) {
+  for (int i = 0; i < 400; i += 2) ASSERT_OK(db_->Put({}, NumberedKey(i), PatternedValue(i, 30)));
+  AtEveryStage([&] {
+    AwaitFilter();
+    const uint64_t before = Negatives();
+    for (int i = 0; i < 400; ++i) {
+      ASSERT_EQ(GetOrText(db_.get(), NumberedKey(i)), i % 2 == 0 ? PatternedValue(i, 30) : "<not found>");
+    }
+    EXPECT_GE(Negatives() - before, 180u);
+    EXPECT_LE(Negatives() - before, 200u);
+  });
+}
+
+// Keys in each level when it is made, more of them than fit one step of the walk.
+TEST_P(DbFilterTest, AnOpenMakesItFromAllLevels) {
+  options_.memtable_size = 4 << 20;
+  options_.disable_auto_compaction = true;
+  Reopen();
+  constexpr int kKeys = 45000;
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_OK(db_->Put({}, NumberedKey(i), "1"));
+    if (i == kKeys - 3000) {
+      ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+    }
+    if (i == kKeys - 1000) {
+      ASSERT_OK(db_->Flush());
+    }
+  }
+  Reopen();
+  AwaitFilter();
+  const uint64_t before = Negatives();
+  for (int i = 0; i < kKeys; ++i) ASSERT_EQ(GetOrText(db_.get(), NumberedKey(i)), "1") << i;
+  EXPECT_EQ(Negatives(), before);
+  ExpectMissing(kKeys, kKeys + 1000);
+  EXPECT_GE(Negatives() - before, 950u);
+}
+
+// A flush has entered its keys and its table is not in the view yet, when a filter is begun, and ended if it can be.
+TEST_P(DbFilterTest, AFlushThatIsUnderWayWhenItIsBegun) {
+  for (int i = 0; i < 50; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "1"));
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool linked = false;
+  SyncPoints::Instance().SetCallback("DBImpl::BeginFilter", [&](void*) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return linked; });
+  });
+  SyncPoints::Instance().SetCallback("DBImpl::FlushOne:Linked", [&](void*) {
+    {
+      std::lock_guard lock(mutex);
+      linked = true;
+      changed.notify_all();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  });
+  db_.reset();
+  SyncPoints::Instance().Enable();
+  options_.disable_auto_compaction = true;
+  Reopen();
+  for (int i = 50; i < 100; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "1"));
+  ASSERT_OK(db_->Flush());
+  AwaitFilter();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(GetOrText(db_.get(), NumberedKey(i)), "1") << i;
+}
+
+// Writes, flushes and merges go on while it is made, over and over.
+TEST_P(DbFilterTest, IsMadeWhileEverythingMoves) {
+  std::map<std::string, std::string> expected;
+  Random random(5);
+  for (int round = 0; round < 12; ++round) {
+    Reopen();
+    for (int i = 0; i < 1500; ++i) {
+      const std::string key = NumberedKey(random.Uniform(4000));
+      if (random.OneIn(4)) {
+        ASSERT_OK(db_->Delete({}, key));
+        expected.erase(key);
+      } else {
+        const std::string value = PatternedValue(random.Next(), 20);
+        ASSERT_OK(db_->Put({}, key, value));
+        expected[key] = value;
+      }
+      if (i == 700 && round % 3 == 0) {
+        ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+      }
+    }
+    AwaitFilter();
+    for (int i = 0; i < 4000; ++i) {
+      const auto at = expected.find(NumberedKey(i));
+      ASSERT_EQ(GetOrText(db_.get(), NumberedKey(i)), at == expected.end() ? "<not found>" : at->second) << i;
+    }
+  }
+}
+
+// Keys that come and go do not fill it for ever.
+TEST_P(DbFilterTest, IsMadeAnewWhenItsKeysAreGone) {
+  options_.memtable_size = 1 << 20;
+  Reopen();
+  AwaitFilter();
+  constexpr int kLiving = 1000;
+  constexpr uint64_t kFirstBytes = 100000;  // with more than 65,536 keys it has a second part of twice the size
+  int next = 0;
+  for (int round = 0; round < 60 || (round < 600 && FilterBytes() > kFirstBytes); ++round) {
+    for (int i = 0; i < 2000; ++i, ++next) {
+      ASSERT_OK(db_->Put({}, NumberedKey(next), "1"));
+      if (next >= kLiving) {
+        ASSERT_OK(db_->Delete({}, NumberedKey(next - kLiving)));
+      }
+    }
+    ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  }
+  EXPECT_LE(FilterBytes(), kFirstBytes);
+  for (int i = next - kLiving; i < next; ++i) ASSERT_EQ(GetOrText(db_.get(), NumberedKey(i)), "1") << i;
+}
+
+TEST_P(DbFilterTest, WithoutOneGetsSearch) {
+  options_.filter_bits_per_key = 0;
+  Reopen();
+  ASSERT_OK(db_->Put({}, NumberedKey(1), "1"));
+  AtEveryStage([&] {
+    EXPECT_EQ(GetOrText(db_.get(), NumberedKey(1)), "1");
+    ExpectMissing(2, 10);
+    EXPECT_EQ(FilterBytes(), 0u);
+    EXPECT_EQ(Negatives(), 0u);
+  });
+  options_.filter_bits_per_key = 65;
+  db_.reset();
+  EXPECT_CODE(DB::Open(options_, directory_.File("db"), &db_), kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace braiddb::test

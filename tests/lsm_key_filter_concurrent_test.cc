@@ -1,0 +1,116 @@
+// The filter: no key that was added is denied, and few others are not.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "index/key_hash.h"
+#include "lsm/key_filter.h"
+#include "tests/support/db_test_util.h"
+
+namespace braiddb::test {
+namespace {
+
+// As of numbered keys of one kind.
+uint64_t HashOf(uint64_t number, char kind = 'k') {
+  char key[9] = {kind};
+  memcpy(key + 1, &number, 8);
+  return KeyHash(Slice(key, sizeof(key)));
+}
+
+void AddRange(KeyFilter* filter, uint64_t begin, uint64_t end) {
+  KeyFilterWriter writer(nullptr, filter);
+  for (uint64_t i = begin; i < end; ++i) writer.Add(HashOf(i));
+  writer.Finish();
+}
+
+double ShareOfOthers(const KeyFilter& filter) {
+  constexpr uint64_t kOthers = 100000;
+  uint64_t maybe = 0;
+  for (uint64_t i = 0; i < kOthers; ++i) maybe += filter.MayContain(HashOf(i, 'o'));
+  return static_cast<double>(maybe) / kOthers;
+}
+
+TEST(KeyFilter, KnowsItsKeysAndFewOthers) {
+  for (const auto& [bits, most] : {std::pair{4u, 0.35}, {8u, 0.035}, {10u, 0.015}, {14u, 0.005}}) {
+    SCOPED_TRACE(bits);
+    const auto filter = KeyFilter::Create(bits, 100000);
+    ASSERT_NE(filter, nullptr);
+    EXPECT_EQ(ShareOfOthers(*filter), 0.0);
+    AddRange(filter.get(), 0, 100000);
+    for (uint64_t i = 0; i < 100000; ++i) ASSERT_TRUE(filter->MayContain(HashOf(i)));
+    EXPECT_LT(ShareOfOthers(*filter), most);
+    EXPECT_LE(filter->bytes(), 100000u * bits / 8 + 4096);
+    EXPECT_GE(filter->keys(), 75000u);
+    EXPECT_LE(filter->keys(), 100000u);
+  }
+}
+
+TEST(KeyFilter, GrowsWithItsKeys) {
+  const auto filter = KeyFilter::Create(10, 1000);
+  ASSERT_NE(filter, nullptr);
+  AddRange(filter.get(), 0, 120000);  // seven parts
+  for (uint64_t i = 0; i < 120000; ++i) ASSERT_TRUE(filter->MayContain(HashOf(i)));
+  EXPECT_LT(ShareOfOthers(*filter), 0.08);
+  EXPECT_LT(filter->bytes(), 2u * 120000 * 10 / 8);
+}
+
+TEST(KeyFilter, KeysThatAreThereTakeNoRoom) {
+  const auto filter = KeyFilter::Create(10, 1000);
+  ASSERT_NE(filter, nullptr);
+  for (int round = 0; round < 50; ++round) AddRange(filter.get(), 0, 900);
+  EXPECT_LE(filter->keys(), 900u);
+  EXPECT_LT(filter->bytes(), 2000u);
+}
+
+TEST(KeyFilter, SmallOnesWork) {
+  const auto filter = KeyFilter::Create(1, 1);
+  ASSERT_NE(filter, nullptr);
+  AddRange(filter.get(), 0, 500);
+  for (uint64_t i = 0; i < 500; ++i) EXPECT_TRUE(filter->MayContain(HashOf(i)));
+}
+
+TEST(KeyFilter, WritesToBoth) {
+  const auto one = KeyFilter::Create(10, 100);
+  const auto other = KeyFilter::Create(10, 100);
+  KeyFilterWriter writer(one.get(), other.get());
+  for (uint64_t i = 0; i < 77; ++i) writer.Add(HashOf(i));
+  writer.Finish();
+  for (uint64_t i = 0; i < 77; ++i) EXPECT_TRUE(one->MayContain(HashOf(i)) && other->MayContain(HashOf(i)));
+}
+
+// Two threads add, and tell how far they are; readers ask for what is there by then.
+TEST(KeyFilter, ReadersWhileItGrows) {
+  constexpr uint64_t kKeys = 40000;
+  const auto filter = KeyFilter::Create(10, 500);
+  ASSERT_NE(filter, nullptr);
+  std::atomic<uint64_t> added[2] = {0, kKeys};
+  std::vector<std::thread> threads;
+  for (uint64_t half = 0; half < 2; ++half) {
+    threads.emplace_back([&, half] {
+      for (uint64_t i = half * kKeys; i < (half + 1) * kKeys; i += 100) {
+        AddRange(filter.get(), i, i + 100);
+        added[half].store(i + 100, std::memory_order_release);
+      }
+    });
+    threads.emplace_back([&, half] {
+      Random random(half);
+      for (uint64_t known = 0; known < (half + 1) * kKeys;) {
+        known = added[half].load(std::memory_order_acquire);
+        if (known == half * kKeys) continue;
+        for (int i = 0; i < 50; ++i) {
+          const uint64_t key = half * kKeys + random.Uniform(known - half * kKeys);
+          ASSERT_TRUE(filter->MayContain(HashOf(key)));
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace braiddb::test
