@@ -38,6 +38,7 @@ void DBImpl::CompactionLoop() {
 void DBImpl::CompactUntilStopped() {
   bool more_to_account = true;
   bool more_to_filter = true;
+  std::chrono::steady_clock::duration last_merge{0};
   if (!resume_merge_ && counters_.l1_entries.load() > 0) {  // an index makes reads faster; the open did not wait for it
     std::lock_guard lock(compaction_mutex_);
     InstallLastLevel(0);
@@ -47,16 +48,22 @@ void DBImpl::CompactUntilStopped() {
       std::unique_lock lock(work_mutex_);
       compaction_running_ = false;
       work_changed_.notify_all();
-      const auto wanted = [this] { return stopping_.load(std::memory_order_acquire) || CompactionWanted() || FilterIsStale(); };
+      const auto wanted = [this] { return stopping_.load(std::memory_order_acquire) || CompactionWanted() || FilterWanted(); };
       if (!more_to_account && !more_to_filter) work_changed_.wait(lock, wanted);
-      if (stopping_.load(std::memory_order_acquire)) return;
-      compaction_running_ = CompactionWanted();
     }
-    more_to_filter = BuildFilter();
     std::lock_guard lock(compaction_mutex_);
-    if (CompactionWanted()) {
+    more_to_filter = BuildFilter(last_merge / 8);
+    bool compacts = false;
+    {
+      std::lock_guard work_lock(work_mutex_);
+      if (stopping_.load(std::memory_order_acquire)) return;
+      compaction_running_ = compacts = CompactionWanted();
+    }
+    if (compacts) {
+      const auto start = std::chrono::steady_clock::now();
       Status status = CompactTables();
       if (!status.ok() && !status.IsAborted()) SetBackgroundError(status);
+      last_merge = std::chrono::steady_clock::now() - start;
     } else if (!options_.disable_auto_compaction) {
       more_to_account = AccountOneSegment();
     } else {

@@ -7,10 +7,12 @@
 //   filter_mutex_      a flush; the filter in use, and the one that is being made
 //   view_mutex_        installing a read view, rotation
 //   work_mutex_        waking and waiting for background threads; nothing is done under it
-// The put and get paths take none of them, but for a writer that rotates the memtable (view_mutex_, held for microseconds).
+// The put and get paths take none of them, but for a writer that rotates the memtable (view_mutex_, held for microseconds, or,
+// with a hash memtable, until its table is cleared).
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -164,10 +166,10 @@ class DBImpl final : public DB {
     std::shared_ptr<const ReadView> view_;
     uint64_t pin_;
   };
-  // The compaction thread's: makes a new filter, a step each call; false when there is nothing to do. Without memory there is
-  // none, which takes speed only.
-  bool BuildFilter();
-  bool FilterIsStale() const;
+  // The compaction thread's: makes a new filter, a step each call, and more until `at_least` has passed; false when there is
+  // nothing to do. Without memory there is none, which takes speed only.
+  bool BuildFilter(std::chrono::steady_clock::duration at_least);
+  bool FilterWanted() const;
   enum class FilterStep { kMore, kEnd, kFailed };
   FilterStep BeginFilter();
   FilterStep AddLastLevel();
@@ -225,7 +227,7 @@ class DBImpl final : public DB {
   std::shared_ptr<KeyFilter> current_filter_;      // owns *filter_
   std::shared_ptr<KeyFilter> next_filter_;         // being made; changed by the compaction thread only
   std::atomic<const KeyFilter*> filter_{nullptr};  // has all keys below the memtables; null: there is none
-  bool filter_wanted_ = false;                     // these five: the compaction thread's
+  bool uses_filter_ = false;                       // these five: the compaction thread's
   bool filter_given_up_ = false;
   uint64_t filter_built_keys_ = 0;
   std::optional<std::string> filter_position_;  // the key at which the walk along the last level goes on; none: its first
@@ -236,7 +238,7 @@ class DBImpl final : public DB {
   ManifestState manifest_state_;
 
   std::mutex compaction_mutex_;
-  bool resume_merge_ = false;  // one was running at the crash, and is not at its end
+  std::atomic<bool> resume_merge_{false};  // changed under it; one was running at the crash, and is not at its end
 
   mutable std::mutex work_mutex_;
   std::condition_variable work_changed_;

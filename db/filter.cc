@@ -25,7 +25,7 @@ namespace {
 constexpr uint64_t kEntriesPerStep = 1 << 14;
 constexpr uint64_t kEntriesPerStop = 1 << 12;
 // Keys that a filter has room for at least, so that a database that grows has few parts.
-constexpr uint64_t kLeastRoom = 1 << 16;
+constexpr uint64_t kLeastRoom = 1 << 20;
 // More keys that are gone than this are worth a walk.
 constexpr uint64_t kFewKeys = 1 << 12;
 
@@ -39,17 +39,26 @@ DBImpl::PinnedView::PinnedView(DBImpl* db) : db_(db) {
 
 DBImpl::PinnedView::~PinnedView() { db_->epochs_.Unpin(pin_); }
 
-// Twice as many keys were added as there are.
-bool DBImpl::FilterIsStale() const {
+// None is wanted while a merge waits to be resumed: tables that are half merged lead on into the last level.
+bool DBImpl::FilterWanted() const {
+  if (filter_given_up_ || resume_merge_.load(std::memory_order_acquire)) return false;
   const KeyFilter* const filter = filter_.load(std::memory_order_acquire);
-  if (filter == nullptr || filter_given_up_) return false;
-  const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + l0_entries_.load(std::memory_order_relaxed);
-  return filter->keys() > 2 * std::max(entries, filter_built_keys_) + kFewKeys;
+  if (filter == nullptr) return uses_filter_;
+  if (filter->is_full()) return true;
+  const uint64_t in_l0 = l0_entries_.load(std::memory_order_relaxed);
+  if (filter->parts() > 1 && in_l0 == 0) return true;  // there is time to put them into one
+  const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + in_l0;
+  return filter->keys() > 2 * std::max(entries, filter_built_keys_) + kFewKeys;  // half of them are gone
 }
 
-bool DBImpl::BuildFilter() try {
-  if (next_filter_ == nullptr && !filter_wanted_ && !FilterIsStale()) return false;
-  const FilterStep done = next_filter_ == nullptr ? BeginFilter() : AddLastLevel();
+// REQUIRES: compaction_mutex_
+bool DBImpl::BuildFilter(std::chrono::steady_clock::duration at_least) try {
+  if (next_filter_ == nullptr && !FilterWanted()) return false;
+  const auto start = std::chrono::steady_clock::now();
+  FilterStep done;
+  do {
+    done = next_filter_ == nullptr ? BeginFilter() : AddLastLevel();
+  } while (done == FilterStep::kMore && std::chrono::steady_clock::now() - start < at_least);
   if (done == FilterStep::kEnd) EndFilter();
   if (done == FilterStep::kFailed && !stopping_.load(std::memory_order_acquire)) GiveUpFilter();
   return done == FilterStep::kMore;
@@ -61,14 +70,12 @@ bool DBImpl::BuildFilter() try {
 // The one in use stays, if there is one.
 void DBImpl::GiveUpFilter() {
   filter_given_up_ = true;
-  filter_wanted_ = false;
   std::lock_guard lock(filter_mutex_);
   next_filter_.reset();
 }
 
 DBImpl::FilterStep DBImpl::BeginFilter() {
   BRAIDDB_SYNC_POINT("DBImpl::BeginFilter");
-  filter_wanted_ = false;
   const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + l0_entries_.load(std::memory_order_relaxed);
   std::shared_ptr<KeyFilter> filter = KeyFilter::Create(options_.filter_bits_per_key, entries + entries / 4 + kLeastRoom);
   if (filter == nullptr) {
@@ -108,10 +115,11 @@ DBImpl::FilterStep DBImpl::AddLastLevel() {
   return FilterStep::kMore;
 }
 
-// False if the database is being closed, or the list is damaged: it is in order, and so ends.
+// False if the database is being closed, or the list is damaged: it is in order, and so ends. The entry at which it stops is
+// sound, too.
 bool DBImpl::AddEntries(EntryCursor* cursor, uint64_t count, KeyFilterWriter* writer) const {
   const LogEntry* before = nullptr;
-  for (uint64_t i = 0; i < count; ++i, cursor->Next()) {
+  for (uint64_t i = 0;; ++i, cursor->Next()) {
     const LogEntry* const entry = cursor->entry();
     if (entry == nullptr) break;
     if (i % kEntriesPerStop == 0 && stopping_.load(std::memory_order_acquire)) return false;
@@ -122,6 +130,7 @@ bool DBImpl::AddEntries(EntryCursor* cursor, uint64_t count, KeyFilterWriter* wr
       Log("filter: a list is damaged; gets of keys that are not there search all levels");
       return false;
     }
+    if (i == count) break;
     writer->Add(KeyHash(entry->key()));
     before = entry;
   }
@@ -143,6 +152,8 @@ void DBImpl::EndFilter() {
   } catch (const std::bad_alloc&) {
     epochs_.Synchronize();  // no reader is inside any more when it goes
   }
+  old.reset();
+  epochs_.Reclaim();
 }
 
 }  // namespace braiddb

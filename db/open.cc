@@ -296,7 +296,7 @@ void DBImpl::StartBackground() {
     lookup_cache_ = LookupCache::Create(regions_.get(), options_.lookup_cache_size);
     if (lookup_cache_ == nullptr) Log("open: no address space for the lookup cache; gets search all levels");
   }
-  filter_wanted_ = options_.filter_bits_per_key > 0 && order_.equal_means_same();
+  uses_filter_ = options_.filter_bits_per_key > 0 && order_.equal_means_same();
   const uint64_t smallest_entry = LogEntrySize(1, 0, 0);
   const uint64_t table_entries = std::min(options_.memtable_max_entries, options_.memtable_size / smallest_entry);
   l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), &order_, table_entries);

@@ -13,6 +13,8 @@ namespace {
 
 // What a sort counts by first.
 constexpr int kRadixBits = 12;
+// The first table is made for so many at the most: it is cleared by a writer that rotates memtables.
+constexpr uint64_t kFirstTableEntries = 1 << 20;
 
 }  // namespace
 
@@ -27,7 +29,7 @@ HashMemtable::HashMemtable(uint64_t id, const RegionSet* regions, const KeyOrder
 std::unique_ptr<HashMemtable> HashMemtable::Create(uint64_t id, const RegionSet* regions, const KeyOrder* order,
                                                    std::unique_ptr<Arena> arena, uint32_t block_bytes, uint64_t entries) {
   std::unique_ptr<HashMemtable> memtable(new HashMemtable(id, regions, order, std::move(arena), block_bytes));
-  memtable->table_ = memtable->NewTable(entries, 0);
+  memtable->table_ = memtable->NewTable(std::min(entries, kFirstTableEntries), 0);
   return memtable->table_ == 0 ? nullptr : std::move(memtable);
 }
 
@@ -53,20 +55,19 @@ bool HashMemtable::NewBlock(NodeBlock* block) {
   const uint32_t nodes = arena_->AllocateBlock(bytes);
   if (nodes == 0) return false;
   memset(arena_->At<void>(nodes), 0, bytes);
-  {
-    std::lock_guard lock(growth_mutex_);
-    if (nodes_ + block_nodes_ > room_) {
-      const uint32_t before = table_.load(std::memory_order_relaxed);
-      const uint32_t larger = NewTable(2 * (nodes_ + block_nodes_), before);
-      if (larger == 0) return false;
-      table_.store(larger, std::memory_order_release);
-    }
-    nodes_ += block_nodes_;
+  std::lock_guard lock(growth_mutex_);
+  try {
+    new_blocks_.push_back(nodes);
+  } catch (const std::bad_alloc&) {
+    return false;
   }
-  {
-    std::lock_guard lock(runs_mutex_);
-    blocks_.push_back({nodes, 0, {}});
+  if (nodes_ + block_nodes_ > room_) {
+    const uint32_t before = table_.load(std::memory_order_relaxed);
+    const uint32_t larger = NewTable(2 * (nodes_ + block_nodes_), before);
+    if (larger == 0) return false;  // the block stays empty
+    table_.store(larger, std::memory_order_release);
   }
+  nodes_ += block_nodes_;
   *block = NodeBlock{id(), nodes, nodes + block_nodes_ * kNodeUnits};
   return true;
 }
@@ -85,7 +86,6 @@ void HashMemtable::Prepare(const LogEntry* entry, PmPtr pointer, Insertion* inse
   Node* const node = At(insertion->node);
   node->prefix = order_->Prefix(key);
   node->sequence = entry->sequence();
-  node->tag = TagOf(insertion->key_hash);
 }
 
 void HashMemtable::Publish(Insertion* insertion) {
@@ -96,12 +96,12 @@ void HashMemtable::Publish(Insertion* insertion) {
 
 void HashMemtable::Enter(Table* table, uint64_t hash, Slice key, uint32_t reference) {
   Node* const node = At(reference);
-  const uint64_t mine = uint64_t{node->tag} << 32 | reference;
+  const uint64_t mine = uint64_t{TagOf(hash)} << 32 | reference;
   for (uint64_t bucket = hash & table->mask;; bucket = (bucket + 1) & table->mask) {
     for (std::atomic<uint64_t>& place : table->buckets[bucket].slots) {
       uint64_t there = place.load(std::memory_order_acquire);
       if (there == 0 && place.compare_exchange_strong(there, mine, std::memory_order_acq_rel)) return;
-      if (there >> 32 != node->tag) continue;
+      if (there >> 32 != TagOf(hash)) continue;
       Node* newest = At(static_cast<uint32_t>(there));
       if (EntryOf(*newest)->key() != key) continue;
       while (newest->sequence < node->sequence) {
@@ -115,17 +115,22 @@ void HashMemtable::Enter(Table* table, uint64_t hash, Slice key, uint32_t refere
   }
 }
 
-// Of a write that was overtaken.
+// Of a write that was overtaken, and of all but the last update of a key in a batch: these come from the newest to the oldest,
+// each right behind the one before it.
 void HashMemtable::EnterBehind(Node* newest, Node* node, uint32_t reference) {
-  for (Node* newer = newest;;) {
+  Node* newer = newest;
+  const uint32_t last = newest->last_behind.load(std::memory_order_acquire);
+  if (last != 0 && At(last)->sequence > node->sequence) newer = At(last);
+  for (;;) {
     uint32_t older = newer->older.load(std::memory_order_acquire);
     if (older != 0 && At(older)->sequence > node->sequence) {
       newer = At(older);
       continue;
     }
     node->older.store(older, std::memory_order_relaxed);
-    if (newer->older.compare_exchange_strong(older, reference, std::memory_order_acq_rel)) return;
+    if (newer->older.compare_exchange_strong(older, reference, std::memory_order_acq_rel)) break;
   }
+  newest->last_behind.store(reference, std::memory_order_release);
 }
 
 // ---- Lookups
@@ -195,9 +200,17 @@ void HashMemtable::Sort(Run* run) const {
   *run = std::move(sorted);
 }
 
+void HashMemtable::TakeNewBlocks() const {
+  std::lock_guard lock(growth_mutex_);
+  blocks_.reserve(blocks_.size() + new_blocks_.size());
+  for (const uint32_t nodes : new_blocks_) blocks_.push_back({nodes, 0, {}});
+  new_blocks_.clear();
+}
+
 // Nothing changes before all memory that it takes is there.
 std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() const {
   std::lock_guard lock(runs_mutex_);
+  TakeNewBlocks();
   auto fresh = std::make_shared<Run>();
   std::vector<std::pair<Block*, uint32_t>> taken;
   for (Block& block : blocks_) {

@@ -19,8 +19,8 @@ namespace braiddb {
 //              and joins runs of similar size, so n entries are in at most about log2 n of them. The flush takes all together.
 // CONCURRENCY  Nothing is removed, so of two writers with one new key both try the same empty slot, and the second finds the
 //              first one's. A node's `entry` is stored last, and before its slot: a run may have an entry that no lookup finds
-//              yet; who makes cursors for a snapshot has waited for all writes up to it. Runs are made under a mutex, and never
-//              changed.
+//              yet; who makes cursors for a snapshot has waited for all writes up to it. Runs are made under a mutex, which
+//              no writer takes, and never changed.
 // KEYS         Equal keys must have the same bytes (KeyOrder::equal_means_same).
 class HashMemtable final : public Memtable {
  public:
@@ -46,7 +46,8 @@ class HashMemtable final : public Memtable {
     std::atomic<uint64_t> entry;  // 0: not published
     uint64_t sequence;
     std::atomic<uint32_t> older;  // version of the key; 0: none
-    uint32_t tag;
+    // Of the newest version: the node that was last put behind it; 0: none. Where to begin for the next.
+    std::atomic<uint32_t> last_behind;
   };
   static_assert(sizeof(Node) == 32);
   static constexpr uint32_t kNodeUnits = sizeof(Node) / 8;
@@ -88,6 +89,7 @@ class HashMemtable final : public Memtable {
   void EnterBehind(Node* newest, Node* node, uint32_t reference);
   bool Before(const Item& a, const Item& b) const;
   void Sort(Run* run) const;
+  void TakeNewBlocks() const;
   // All entries that are published, in runs.
   std::vector<std::shared_ptr<const Run>> TakeRuns() const;
 
@@ -95,12 +97,13 @@ class HashMemtable final : public Memtable {
   const KeyOrder* const order_;
   std::unique_ptr<Arena> arena_;
   const uint32_t block_nodes_;
-  std::atomic<uint32_t> table_{0};  // the largest one
-  std::mutex growth_mutex_;
-  uint64_t room_ = 0;  // nodes that there may be before a larger table is made; growth_mutex_
+  std::atomic<uint32_t> table_{0};            // the largest one
+  mutable std::mutex growth_mutex_;           // taken inside runs_mutex_; writers that need a block take it alone, and briefly
+  mutable std::vector<uint32_t> new_blocks_;  // that blocks_ does not have yet
+  uint64_t room_ = 0;                         // nodes that there may be before a larger table is made
   uint64_t nodes_ = 0;
 
-  mutable std::mutex runs_mutex_;
+  mutable std::mutex runs_mutex_;      // held while runs are sorted and joined
   mutable std::vector<Block> blocks_;  // that have nodes which are in no run
   mutable std::vector<std::shared_ptr<const Run>> runs_;
   mutable std::atomic<uint64_t> run_bytes_{0};

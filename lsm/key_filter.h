@@ -39,13 +39,16 @@ class KeyFilter {
     for (uint32_t i = count_.load(std::memory_order_acquire); i-- > 0;) {
       if (parts_[i].Has(hash)) return true;
     }
-    return is_full_.load(std::memory_order_acquire);
+    return is_full();
   }
   void Prefetch(uint64_t hash) const {
     for (uint32_t i = count_.load(std::memory_order_acquire); i-- > 0;) braiddb::Prefetch(&parts_[i].BlockOf(hash));
   }
 
+  uint32_t parts() const { return count_.load(std::memory_order_acquire); }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  // A key could not be added, and every answer is "maybe".
+  bool is_full() const { return is_full_.load(std::memory_order_acquire); }
   // Different keys that were added, but for those that were taken for known.
   uint64_t keys() const { return keys_.load(std::memory_order_relaxed); }
 
@@ -69,10 +72,10 @@ class KeyFilter {
   const uint32_t bits_per_key_;
   std::array<Part, kMaxParts> parts_;  // the first count_ of them
   std::atomic<uint32_t> count_{0};
-  std::atomic<bool> is_full_{false};  // a key could not be added
-  std::mutex mutex_;                  // additions
-  uint64_t room_ = 0;                 // keys that may still be added to the last part
-  uint64_t part_keys_ = 0;            // that it was made for
+  std::atomic<bool> is_full_{false};
+  std::mutex mutex_;        // additions
+  uint64_t room_ = 0;       // keys that may still be added to the last part
+  uint64_t part_keys_ = 0;  // that it was made for
   std::atomic<uint64_t> bytes_{0};
   std::atomic<uint64_t> keys_{0};
 };

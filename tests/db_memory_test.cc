@@ -200,6 +200,7 @@ class DbMemoryTest : public DbOpenTest {
     Options options = TinyOptions(2);
     options.segment_size = 256 << 10;
     options.compaction_threads = 2;
+    options.memtable = MemtableKind::kHash;
     return options;
   }
 
@@ -215,6 +216,12 @@ class DbMemoryTest : public DbOpenTest {
 };
 
 TEST_F(DbMemoryTest, OneAllocationOfTheCallerFails) { Sweep(Who::kThisThread, SmallOptions(), 1); }
+
+TEST_F(DbMemoryTest, OneAllocationOfTheCallerFailsWithSkipLists) {
+  Options options = SmallOptions();
+  options.memtable = MemtableKind::kSkipList;
+  Sweep(Who::kThisThread, options, 1);
+}
 
 TEST_F(DbMemoryTest, CallsWithoutAStatusThrowAndLeaveNothingBehind) {
   std::unique_ptr<DB> db;

@@ -142,6 +142,23 @@ TEST_P(MemtableTest, HoldsWhatWasPublishedInAnyOrder) {
   ExpectHolds(*memtable, all);
 }
 
+// As a batch does it: the last update first. Each behind all of those before it, it would never end.
+TEST_P(MemtableTest, ManyVersionsOfOneKeyFromTheNewestOn) {
+  constexpr uint64_t kVersions = 60000;
+  const auto memtable = NewMemtable(1000);
+  Memtable::NodeBlock block;
+  for (uint64_t sequence = 1; sequence <= kVersions; ++sequence) {
+    Version version{"key", sequence};
+    while (version.height < kMaxHeight && random_.OneIn(kBranching)) ++version.height;
+    store_.Write(version);
+  }
+  for (uint64_t sequence = kVersions; sequence > 0; --sequence) Insert(memtable.get(), &block, sequence);
+  for (const uint64_t as_of : {uint64_t{1}, kVersions / 2, kVersions, kMaxSequence}) {
+    EXPECT_EQ(Find(*memtable, "key", as_of), std::min(as_of, kVersions));
+  }
+  EXPECT_EQ(Visit(*memtable, true).size(), kVersions);
+}
+
 TEST_P(MemtableTest, CursorsSeek) {
   const auto memtable = NewMemtable(1000);
   Memtable::NodeBlock block;
