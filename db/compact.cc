@@ -15,6 +15,8 @@ namespace {
 
 // The plan of a merge grows with the square of its tables; the longer a merge, the longer what it frees is held.
 constexpr size_t kMaxMergedTables = 64;
+// Without work for so long, the thread looks for what can be made better.
+constexpr std::chrono::seconds kIdle{1};
 
 }  // namespace
 
@@ -49,7 +51,13 @@ void DBImpl::CompactUntilStopped() {
       compaction_running_ = false;
       work_changed_.notify_all();
       const auto wanted = [this] { return stopping_.load(std::memory_order_acquire) || CompactionWanted() || FilterWanted(); };
-      if (!more_to_account && !more_to_filter) work_changed_.wait(lock, wanted);
+      const auto end = std::chrono::steady_clock::now() + kIdle;
+      compaction_idle_ = false;
+      if (!more_to_account && !more_to_filter) compaction_idle_ = !work_changed_.wait_until(lock, end, wanted);
+      if (compaction_idle_ && !FilterWanted()) {
+        compaction_idle_ = false;
+        work_changed_.wait(lock, wanted);
+      }
     }
     std::lock_guard lock(compaction_mutex_);
     more_to_filter = BuildFilter(last_merge / 8);

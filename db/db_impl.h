@@ -227,6 +227,7 @@ class DBImpl final : public DB {
   std::shared_ptr<KeyFilter> current_filter_;      // owns *filter_
   std::shared_ptr<KeyFilter> next_filter_;         // being made; changed by the compaction thread only
   std::atomic<const KeyFilter*> filter_{nullptr};  // has all keys below the memtables; null: there is none
+  bool compaction_idle_ = false;                   // the compaction thread's, has been for a while
   bool uses_filter_ = false;                       // these five: the compaction thread's
   bool filter_given_up_ = false;
   uint64_t filter_built_keys_ = 0;

@@ -44,10 +44,8 @@ bool DBImpl::FilterWanted() const {
   if (filter_given_up_ || resume_merge_.load(std::memory_order_acquire)) return false;
   const KeyFilter* const filter = filter_.load(std::memory_order_acquire);
   if (filter == nullptr) return uses_filter_;
-  if (filter->is_full()) return true;
-  const uint64_t in_l0 = l0_entries_.load(std::memory_order_relaxed);
-  if (filter->parts() > 1 && in_l0 == 0) return true;  // there is time to put them into one
-  const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + in_l0;
+  if (filter->is_full() || (compaction_idle_ && filter->parts() > 1)) return true;
+  const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + l0_entries_.load(std::memory_order_relaxed);
   return filter->keys() > 2 * std::max(entries, filter_built_keys_) + kFewKeys;  // half of them are gone
 }
 

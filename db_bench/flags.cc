@@ -105,7 +105,7 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("emulate_write_latency_ns", Value<int64_t>(&typed->write_latency_ns, 0), "injected per flushed line");
   add("emulate_read_latency_ns", Value<int64_t>(&typed->read_latency_ns, 0), "injected per visited node");
   add("emulate_remote_latency_ns", Value<int64_t>(&typed->remote_latency_ns, 0), "… more in another region");
-  add("memtable", Value<std::string>(&typed->memtable, "skiplist"), "skiplist or hash");
+  add("memtable", Value<std::string>(&typed->memtable, "hash"), "hash or skiplist");
   add("memtable_size", Value<int64_t>(&typed->memtable_size, static_cast<int64_t>(defaults.memtable_size)),
       "log bytes per memtable");
   add("write_buffer_size", Value<int64_t>(&typed->write_buffer_size, 0), "RocksDB's name for memtable_size");

@@ -77,12 +77,12 @@ struct Options {
   // ---- Memtable, flush, checkpoint
 
   // Any open may choose another. kHash: puts and gets take fewer cache misses; an iterator first sorts what was written since the
-  // one before it. With a comparator of the user's own it is a skiplist whatever is chosen. Default: kSkipList.
-  MemtableKind memtable = MemtableKind::kSkipList;
+  // one before it. With a comparator of the user's own it is a skiplist whatever is chosen. Default: kHash.
+  MemtableKind memtable = MemtableKind::kHash;
   // A memtable is rotated when its log entries reach this size; bytes, at least 16 KiB. Larger: fewer tables to read and merge;
   // smaller: shorter recovery.
   uint64_t memtable_size = 16ull << 20;
-  // … or when it holds this many entries, at least 1024. A memtable takes about 24 bytes of DRAM per entry; inserts are fastest
+  // … or when it holds this many entries, at least 1024. A memtable takes 24 to 64 bytes of DRAM per entry; inserts are fastest
   // while that fits the CPU's second-level cache.
   uint64_t memtable_max_entries = 65536;
   // Writers are slowed down smoothly when more than this many memtables wait for their flush. Default: 4.
