@@ -3,16 +3,21 @@
 
 #include <unistd.h>
 
+#include <condition_variable>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "braiddb/check.h"
 #include "braiddb/db.h"
+#include "db/test_hooks.h"
 #include "tests/support/db_test_util.h"
 #include "util/sync_point.h"
 
@@ -29,6 +34,55 @@ inline const char* NameOf(Life life) {
   static constexpr const char* kNames[] = {"Closed", "Killed", "Merging", "Merged"};
   return kNames[static_cast<int>(life)];
 }
+
+// A thread that writes to another region than the one that makes it, if there is another one.
+class OtherThread {
+ public:
+  explicit OtherThread(const RegionSet* regions)
+      : regions_(regions), home_(regions->HomeRegion()), thread_([this] { Start(1); }) {}
+  ~OtherThread() {
+    Run({});
+    thread_.join();
+  }
+  OtherThread(const OtherThread&) = delete;
+  OtherThread& operator=(const OtherThread&) = delete;
+
+  // Returns when it is done. An empty task ends the thread.
+  void Run(std::function<void()> task) {
+    std::unique_lock lock(mutex_);
+    task_ = std::move(task);
+    has_task_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !has_task_; });
+  }
+
+ private:
+  // Which region is a new thread's depends on how many there are, those of the database included.
+  void Start(int started) {
+    constexpr int kMostThreads = 8;
+    if (regions_->HomeRegion() == home_ && regions_->count() > 1 && started < kMostThreads) {
+      std::thread next([this, started] { Start(started + 1); });
+      next.join();
+      return;
+    }
+    for (bool more = true; more;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return has_task_; });
+      more = static_cast<bool>(task_);
+      if (more) task_();
+      has_task_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  const RegionSet* const regions_;
+  const uint32_t home_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<void()> task_;
+  bool has_task_ = false;
+  std::thread thread_;  // the last member: it uses the others
+};
 
 // GOAL   Every structure of the format in one database of a few hundred entries: last level, L0, a log to replay, batches,
 //        deletions, older versions, free and sealed and open segments, segments of their own.
@@ -136,6 +190,7 @@ class MutationDatabase {
     int failures = 0;
     size_t turn = 0;
     // Two threads take turns, so that each region has entries.
+    OtherThread other(RegionsOf(db.get()));
     const auto work = [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) failures += Take(steps_[i], db.get(), path, older, &merges) ? 0 : 1;
     };
@@ -144,16 +199,14 @@ class MutationDatabase {
       if (turn / 5 % 2 == 0) {
         work(turn, end);
       } else {
-        std::thread other([&] { work(turn, end); });
-        other.join();
+        other.Run([&] { work(turn, end); });
       }
       turn = end;
     }
     if (life_ == Life::kKilled) {
       // The last write of each thread.
       if (!db->Put({}, "last0", "0").ok()) return 3;
-      std::thread other([&] { failures += db->Put({}, "last1", "1").ok() ? 0 : 1; });
-      other.join();
+      other.Run([&] { failures += db->Put({}, "last1", "1").ok() ? 0 : 1; });
       _exit(failures == 0 ? 0 : 2);
     }
     if (DiesInMerge()) return 4;  // it did not get to the merge
