@@ -22,7 +22,13 @@ Status Salvage::Scan(const CheckOptions& options, const std::string& path, Repai
     if (!status.ok()) return status;
   }
   for (uint32_t region = 0; region < media->regions(); ++region) {
-    if (media->image(region) == nullptr) report->lost.push_back("all of region " + std::to_string(region) + ": it is missing");
+    const RegionImage* const image = media->image(region);
+    if (image == nullptr) {
+      report->lost.push_back("all of region " + std::to_string(region) + ": it is missing");
+      continue;
+    }
+    for (const auto& [file, bytes] : image->absent())
+      report->lost.push_back("what was in " + std::to_string(bytes) + " bytes of " + file + ": they are missing");
   }
   std::unique_ptr<Salvage> salvage(new Salvage(std::move(media), comparator, report));
   const std::vector<Stretch> stretches = salvage->FindStretches();

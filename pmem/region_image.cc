@@ -97,6 +97,7 @@ Status RegionImage::MapPart(size_t index, uint64_t offset, const Report& report)
   const posix::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid() && errno == ENOENT) {
     report(path, "is missing");
+    absent_.push_back({path, expected});
     return Status::OK();
   }
   if (!fd.valid()) return posix::ErrnoStatus(errno, "open", path);
@@ -104,14 +105,16 @@ Status RegionImage::MapPart(size_t index, uint64_t offset, const Report& report)
   if (fstat(fd.get(), &st) != 0) return posix::ErrnoStatus(errno, "examine", path);
   if (!S_ISREG(st.st_mode)) {
     report(path, "is not a regular file");
+    absent_.push_back({path, expected});
     return Status::OK();
   }
   const uint64_t size = static_cast<uint64_t>(st.st_size);
   if (size != expected) {
     report(path, "has " + std::to_string(size) + " bytes, recorded are " + std::to_string(expected));
   }
-  const uint64_t length = std::min(size, expected);
-  if (length == 0 || offset % 4096 != 0) return Status::OK();
+  const uint64_t length = offset % 4096 == 0 ? std::min(size, expected) : 0;
+  if (length < expected) absent_.push_back({path, expected - length});
+  if (length == 0) return Status::OK();
   if (mmap(base_ + offset, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd.get(), 0) == MAP_FAILED)
     return posix::ErrnoStatus(errno, "map", path);
   return Status::OK();

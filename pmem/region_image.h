@@ -38,6 +38,12 @@ class RegionImage {
   uint8_t* base() const { return base_; }
   uint64_t bytes() const { return bytes_; }
   bool Contains(uint64_t offset, uint64_t bytes) const { return offset <= bytes_ && bytes <= bytes_ - offset; }
+  // What PARTS has and no file: missing parts, and what short ones lack.
+  struct Absent {
+    std::string path;
+    uint64_t bytes;
+  };
+  const std::vector<Absent>& absent() const { return absent_; }
   // "<path of the part>, byte <n>".
   std::string Place(uint64_t offset) const;
 
@@ -51,6 +57,7 @@ class RegionImage {
   posix::Fd lock_;
   PartList list_;
   bool list_is_sound_ = false;
+  std::vector<Absent> absent_;
   uint8_t* base_ = nullptr;
   uint64_t bytes_ = 0;
 };

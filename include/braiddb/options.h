@@ -108,7 +108,8 @@ struct Options {
   uint64_t lookup_cache_size = 32ull << 20;
   // Filter: DRAM in bits for each key below the memtables, so that a get of a key that is not there searches no level; 0 to 64.
   // With 10 about one in a hundred is searched for in vain, and more while a database grows, until its next open. After an open
-  // it is made in the background, by a walk along all entries. 0: none. Not used with a comparator of one's own. Default: 10.
+  // it is made in the background, by a walk along all entries (behind a merge that was cut short: that is made first). 0: none.
+  // Not used with a comparator of one's own. Default: 10.
   uint32_t filter_bits_per_key = 10;
   // Threads of a compaction (braided skiplist: all scan, one also merges; NV-Tree: all merge). 0: half of the CPUs, at least 1.
   uint32_t compaction_threads = 0;
