@@ -66,6 +66,19 @@ uint64_t LookupCache::Lock(Bucket* bucket) {
   }
 }
 
+void LookupCache::Move(uint64_t hash, PmPtr from, PmPtr to, uint64_t sequence) {
+  Bucket* const bucket = &buckets_[BucketOf(hash)];
+  const uint64_t word = Lock(bucket);
+  for (uint64_t& place : bucket->slots) {
+    const uint64_t slot = LoadRelaxed(&place);
+    if (!HasTag(slot, hash) || !(PointerOf(slot) == from)) continue;
+    const uint64_t moved = MakeSlot(hash, to);
+    StoreRelease(&place, moved == 0 ? 0 : moved | (slot & kUsed));
+  }
+  const bool counts = LateOf(word) != kMostLate;
+  Unlock(bucket, counts ? word + kLate : std::max(word, sequence << kSequenceShift));
+}
+
 uint64_t* LookupCache::SlotFor(Bucket* bucket, uint64_t hash) {
   uint64_t* empty = nullptr;
   for (uint64_t& place : bucket->slots) {

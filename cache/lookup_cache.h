@@ -41,6 +41,8 @@ namespace braiddb {
 //     to a value that a write has changed: either its number grows, or the count of late writes, which stops at kMostLate; then
 //     nothing is filled in until a larger number comes. A lookup as of a snapshot found the newest version only if no larger
 //     number went through.
+//   Move  of an entry changes the word as a late write does, or, when these are too many to count, as a write with a number that
+//     is above all of before.
 // WHY THE ENTRY IS STILL THERE  It is released when it was not the newest version any more and the readers of that time have left
 //   their epochs. Whoever reaches it entered its own before it looked at the word, so before the write that displaced it. A write
 //   that has published and not yet set the slot holds the lock. A writer that was overtaken looks at an entry without an epoch:
@@ -89,6 +91,10 @@ class LookupCache {
     BRAIDDB_SYNC_POINT("LookupCache::Write:Published");
     Unlock(bucket, SetSlot(bucket, word, hash, entry, pointer));
   }
+
+  // A copy with the same sequence number took the place of an entry: the cache knows it as the copy from now on, and a lookup
+  // that missed before does not fill in the original. `sequence`: of a write that was made before.
+  void Move(uint64_t hash, PmPtr from, PmPtr to, uint64_t sequence);
 
   uint64_t bytes() const { return buckets_.bytes(); }
 

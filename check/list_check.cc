@@ -11,7 +11,7 @@ namespace braiddb {
 namespace {
 
 // The bits of a next word that are neither address nor mark.
-constexpr uint64_t kUnusedBits = LogEntry::kTagBits & ~LogEntry::kDeadBit;
+constexpr uint64_t kUnusedBits = LogEntry::kTagBits & ~LogEntry::kMarks;
 
 class ListWalk {
  public:
@@ -52,7 +52,7 @@ class ListWalk {
       Visit(pointer, *entry, segment);
       previous_ = entry;
       origin = media_.Place(pointer);
-      word = entry->next[0] & ~LogEntry::kDeadBit;
+      word = entry->next[0] & ~LogEntry::kMarks;
     }
     CheckUpperEnds();
   }
@@ -80,9 +80,10 @@ class ListWalk {
   void Visit(PmPtr pointer, const LogEntry& entry, size_t segment) {
     ++entries_;
     if (limits_.merging != nullptr) limits_.merging->push_back(&entry);
-    if (limits_.merging == nullptr || !entry.is_dead()) (*reached_)[segment].Add(pointer);
+    if (limits_.merging == nullptr || !entry.is_obsolete()) (*reached_)[segment].Add(pointer);
     if (previous_ != nullptr && order_.Compare(previous_->key(), entry.key()) == 0) ++obsolete_;
-    if (entry.is_dead() && limits_.merging == nullptr) Bad("an entry that is linked and marked dead", media_.Place(pointer));
+    if (entry.is_obsolete() && limits_.merging == nullptr)
+      Bad("an entry that is linked and marked dead or moved", media_.Place(pointer));
     if (entry.sequence() < limits_.first_sequence || entry.sequence() >= limits_.end_sequence)
       Bad("an entry whose sequence number does not belong there", media_.Place(pointer));
     for (uint32_t layer = 0; layer < entry.height(); ++layer) {
@@ -130,7 +131,7 @@ class ListWalk {
       }
       if (!entry->is_dead() || !merged_seen_.insert(step.word).second) continue;
       for (uint32_t layer = 0; layer < entry->height(); ++layer) {
-        steps.push_back({entry->next[layer] & (layer == 0 ? ~LogEntry::kDeadBit : ~uint64_t{0}), layer, entry});
+        steps.push_back({entry->next[layer] & (layer == 0 ? ~LogEntry::kMarks : ~uint64_t{0}), layer, entry});
       }
     }
   }

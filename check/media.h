@@ -39,7 +39,9 @@ struct MediaSegment {
   uint64_t sealed_last_sequence = 0;
 
   bool used() const { return IsUsed(state); }
-  bool holds_log() const { return state == SegmentState::kOpen || state == SegmentState::kSealed; }
+  bool holds_log() const {
+    return state == SegmentState::kOpen || state == SegmentState::kSealed || state == SegmentState::kCopies;
+  }
   // Bytes that may hold entries, or what an index keeps there.
   uint64_t limit() const { return state == SegmentState::kSealed ? sealed_bytes : capacity; }
   PmPtr start() const { return PmPtr(region, data); }
@@ -65,6 +67,8 @@ class Media {
   bool directories_are_sound() const { return directories_are_sound_; }
   bool manifest_is_sound() const { return manifest_is_sound_; }
   const ManifestState& manifest() const { return manifest_; }
+  // Whether what kCopies segments hold is in a table: else it is as if they were free.
+  bool copies_count() const { return HasRelocation(manifest_); }
   uint64_t manifest_generation() const { return manifest_generation_; }
   // Of the merge that was running: from this entry on all is merged. Null: nothing is.
   PmPtr progress() const { return progress_; }

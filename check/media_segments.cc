@@ -52,7 +52,7 @@ void Media::LoadDescriptor(uint32_t region, const SegmentDescriptor& on_media, F
     findings->Add(what, image.Place(offset) + ", segment descriptor");
     directories_are_sound_ = false;
   };
-  if (state > SegmentState::kIndex) return damaged("an impossible state of a segment");
+  if (state > kLastSegmentState) return damaged("an impossible state of a segment");
   if (descriptor.unused != 0) damaged("an unused word is not zero");
   if (descriptor.object.offset == 0) {
     // An allocation or a release that was cut short leaves this; open finishes it.
@@ -82,6 +82,7 @@ void Media::LoadDescriptor(uint32_t region, const SegmentDescriptor& on_media, F
   segments_.push_back(segment);
   if (!segment.used()) return;
   const auto& header = *reinterpret_cast<const SegmentHeader*>(image.base() + SegmentHeaderOffset(descriptor));
+  if (state == SegmentState::kCopies && header.magic == 0) return;  // it was being discarded
   const std::string where = image.Place(SegmentHeaderOffset(descriptor)) + ", segment header";
   if (header.magic != SegmentHeader::kMagic || header.checksum != SegmentHeaderChecksum(header)) {
     findings->Add("a damaged segment header", where);

@@ -50,7 +50,8 @@ Status Salvage::Scan(const CheckOptions& options, const std::string& path, Repai
 std::vector<Salvage::Stretch> Salvage::FindStretches() const {
   std::vector<Stretch> stretches;
   for (const MediaSegment& segment : media_->segments()) {
-    if (!segment.holds_log()) continue;
+    // What was copied and not yet sealed is also where it was.
+    if (!segment.holds_log() || segment.state == SegmentState::kCopies) continue;
     stretches.push_back({segment.start(), segment.generation, segment.limit(), segment.state == SegmentState::kSealed});
   }
   if (media_->directories_are_sound()) return stretches;
@@ -129,11 +130,13 @@ void Salvage::ChooseNewest() {
   bool doubtful = false;
   for (const Found& found : found_) {
     const LogEntry* entry = found.entry;
-    if (newest == nullptr || order_.Compare(newest->key(), entry->key()) != 0) {
+    const bool other_key = newest == nullptr || order_.Compare(newest->key(), entry->key()) != 0;
+    const bool is_copy = !other_key && newest->sequence() == entry->sequence();
+    if (other_key || (is_copy && newest->is_obsolete() && !entry->is_obsolete())) {
       newest = entry;
       doubtful = false;
-      if (entry->type() == EntryType::kPut && !entry->is_dead()) newest_.push_back(entry);
-    } else if (newest->is_dead() && !entry->is_dead() && !doubtful) {
+      if (entry->type() == EntryType::kPut && !entry->is_obsolete()) newest_.push_back(entry);
+    } else if (newest->is_obsolete() && !entry->is_obsolete() && !doubtful) {
       doubtful = true;
       ++report_->doubtful_keys;
     }

@@ -12,6 +12,7 @@ constexpr uint64_t kMostUnflushedWrites = uint64_t{1} << 36;
 
 void CheckEnd(const Media& media, const MediaSegment& segment, LogReader& reader, uint64_t last_sequence, Findings* findings) {
   const PmPtr end = segment.start() + reader.end();
+  if (segment.state == SegmentState::kCopies) return;
   if (segment.state == SegmentState::kOpen) {
     reader.LimitSequence(std::max(last_sequence, media.manifest().log_boundary) + kMostUnflushedWrites);
     const uint64_t behind = media.manifest().may_lose_writes ? UINT64_MAX : reader.FindWholeWrite(reader.end());
@@ -28,6 +29,7 @@ void CheckEnd(const Media& media, const MediaSegment& segment, LogReader& reader
 
 SegmentContents CheckSegment(const Media& media, const MediaSegment& segment, Findings* findings) {
   SegmentContents contents;
+  if (segment.state == SegmentState::kCopies && !media.copies_count()) return contents;
   LogReader reader(media.Resolve(segment.start()), segment.generation, segment.limit());
   uint64_t last_sequence = 0;
   while (const LogEntry* entry = reader.NextValid()) {
@@ -38,7 +40,7 @@ SegmentContents CheckSegment(const Media& media, const MediaSegment& segment, Fi
     }
     if (sequence >= media.manifest().log_boundary) {
       ++contents.to_replay;
-    } else if (entry->is_dead()) {
+    } else if (entry->is_obsolete()) {
       ++contents.dead;
     } else {
       contents.live.Add(segment.start() + reader.entry_offset());

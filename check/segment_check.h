@@ -26,8 +26,8 @@ struct EntrySet {
 
 // What the log of one segment holds.
 struct SegmentContents {
-  EntrySet live;           // below the log boundary and not marked dead: these have to be in a list
-  uint64_t dead = 0;       // below the log boundary, marked
+  EntrySet live;           // below the log boundary and not marked: these have to be in a list
+  uint64_t dead = 0;       // below the log boundary, marked dead or moved
   uint64_t to_replay = 0;  // behind the log boundary
 };
 

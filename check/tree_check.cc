@@ -121,7 +121,8 @@ class TreeWalk {
     }
     if (entry.sequence() >= media_.manifest().log_boundary)
       Bad("an entry whose sequence number does not belong there", media_.Place(found.place));
-    if (entry.is_dead() && media_.manifest().merge_id == 0) Bad("an entry that is marked dead", media_.Place(found.place));
+    if (entry.is_obsolete() && media_.manifest().merge_id == 0)
+      Bad("an entry that is marked dead or moved", media_.Place(found.place));
     previous_ = found.entry;
     ++counts_.entries;
     while (next_merging_ < merging_.size() && CompareEntries(order_, *merging_[next_merging_], entry) < 0)
@@ -129,7 +130,7 @@ class TreeWalk {
     const bool counted = next_merging_ < merging_.size() && merging_[next_merging_] == found.entry;
     next_merging_ += counted;
     JudgeMark(entry);
-    if (!entry.is_dead() && !counted) (*reached_)[found.segment].Add(found.place);
+    if (!entry.is_obsolete() && !counted) (*reached_)[found.segment].Add(found.place);
     if (leaves_.back().first == nullptr) leaves_.back().first = found.entry;
     leaves_.back().last = found.entry;
   }
@@ -137,7 +138,7 @@ class TreeWalk {
   // Takes the versions of tree and tables together, in entry order.
   void JudgeMark(const LogEntry& entry) {
     if (newest_ != nullptr && order_.Compare(newest_->key(), entry.key()) == 0) {
-      older_is_live_ |= !entry.is_dead();
+      older_is_live_ |= !entry.is_obsolete();
       return;
     }
     EndKey();

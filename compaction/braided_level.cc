@@ -33,8 +33,8 @@ void BraidedLevel::Refresh(uint64_t l1_entries) {
 }
 
 ZipperContext BraidedLevel::ContextFor(const MergeJob& job) {
-  return {parts_.regions, parts_.order, parts_.segments, &Current()->list(), job.l1_entries,
-          &journal_,      job.filter,   job.threads,     job.stop,           job.settled};
+  return {parts_.regions, parts_.order, parts_.segments, &Current()->list(), job.l1_entries, &journal_,
+          job.filter,     job.threads,  job.stop,        job.settled,        job.moved};
 }
 
 Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) {

@@ -47,7 +47,7 @@ FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const Ke
       if (overwritten) {
         ListBuilder::Drop(entry);
         ++result.dropped;
-        if (Segment* segment = segments.Find(pointer)) segment->dead_entries.fetch_add(1, std::memory_order_relaxed);
+        if (Segment* segment = segments.Find(pointer)) CountObsolete(segment, pointer, *entry);
       } else {
         builder.Append(entry, pointer);
         if (index != nullptr) index->Add(entry->key(), pointer);

@@ -10,6 +10,7 @@
 #include "braiddb/options.h"
 #include "braiddb/status.h"
 #include "compaction/merge_stats.h"
+#include "compaction/moved_entries.h"
 #include "compaction/version_filter.h"
 #include "index/ordered_level.h"
 #include "lsm/pm_table.h"
@@ -27,6 +28,7 @@ struct MergeJob {
   uint32_t threads;                // that work at once, the caller included
   const std::atomic<bool>* stop;   // ends the run between two batches, resumable; may be null
   std::atomic<uint64_t>* settled;  // counts entries of the tables that were merged or dropped; may be null
+  const MovedEntries* moved = nullptr;
 };
 
 // CONTRACT  The MANIFEST knows of a job before it begins, and forgets it after Merge or Sweep has returned OK: then

@@ -28,23 +28,22 @@ void MergeBatch::Store(PmPtr tower, uint32_t layer, uint64_t value) {
   stores_.push_back({address, value});
 }
 
-void MergeBatch::MarkDead(PmPtr entry) {
-  const PmPtr tower = TowerOf(entry);
-  Store(tower, 0, Load(tower, 0) | LogEntry::kDeadBit);
-  dead_.push_back(entry);
+void MergeBatch::Mark(PmPtr entry, uint64_t bit) {
+  MarkAgain(entry, bit);
+  marked_.push_back(entry);
 }
 
 Status MergeBatch::Commit(PmPtr progress, uint64_t* flushed_lines) {
   if (stores_.empty()) return Status::OK();
   Status status = journal_->Apply(stores_, progress, flushed_lines);
   if (!status.ok()) return status;
-  for (const PmPtr entry : dead_) {
-    if (Segment* segment = segments_->Find(entry)) segment->dead_entries.fetch_add(1, std::memory_order_relaxed);
+  for (const PmPtr entry : marked_) {
+    if (Segment* segment = segments_->Find(entry)) CountObsolete(segment, entry, *regions_->Resolve<LogEntry>(entry));
   }
   for (const uint64_t slot : used_slots_) pending_[slot] = Slot{};
   used_slots_.clear();
   stores_.clear();
-  dead_.clear();
+  marked_.clear();
   return Status::OK();
 }
 

@@ -23,8 +23,10 @@ class MergeBatch {
   PmPtr Next(PmPtr tower, uint32_t layer) const { return PmPtr(Load(tower, layer) & ~LogEntry::kTagBits); }
   void Store(PmPtr tower, uint32_t layer, uint64_t value);
 
-  // Marks an entry dead, keeping its pointer for readers that are on it.
-  void MarkDead(PmPtr entry);
+  // Marks an entry (kDeadBit or kMovedBit), keeping its pointer for readers that are on it.
+  void Mark(PmPtr entry, uint64_t bit);
+  // The same of an entry that is marked already, and counted.
+  void MarkAgain(PmPtr entry, uint64_t bit) { Store(TowerOf(entry), 0, Load(TowerOf(entry), 0) | bit); }
 
   // Whether `stores` more fit.
   bool HasRoom(uint64_t stores) const { return stores_.size() + stores <= kJournalStores; }
@@ -50,7 +52,7 @@ class MergeBatch {
   std::vector<JournalStore> stores_;
   std::vector<Slot> pending_;  // open addressing by address
   std::vector<uint64_t> used_slots_;
-  std::vector<PmPtr> dead_;
+  std::vector<PmPtr> marked_;
 };
 
 }  // namespace braiddb

@@ -104,13 +104,14 @@ class ChunkReader {
 // Decides key by key what stays, and makes it so batch by batch. One for each thread.
 class NvMerger {
  public:
-  NvMerger(const LastLevel::Parts& parts, const NvLevel& level, const VersionFilter& filter, MergeStats* stats)
+  NvMerger(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job, MergeStats* stats)
       : regions_(*parts.regions),
         segments_(*parts.segments),
         order_(*parts.order),
         tree_(*level.tree()),
         keys_(level.keys()),
-        filter_(filter),
+        filter_(*job.filter),
+        moved_(job.moved),
         stats_(stats) {}
 
   // `items`: in entry order, all versions of each key that the tables have.
@@ -167,6 +168,7 @@ class NvMerger {
     bool in_tree;
     bool in_table;
     bool keep;
+    bool moved = false;  // it is in the tree, and a table has a copy of it
   };
 
   bool SameKey(Slice a, Slice b) const { return order_.Compare(a, b) == 0; }
@@ -262,8 +264,13 @@ class NvMerger {
 
   // M1, and the changes for M3.
   void DecideKey() {
-    std::sort(versions_.begin(), versions_.end(),
-              [](const Version& a, const Version& b) { return a.entry->sequence() > b.entry->sequence(); });
+    std::sort(versions_.begin(), versions_.end(), [](const Version& a, const Version& b) {
+      const uint64_t of_a = a.entry->sequence();
+      const uint64_t of_b = b.entry->sequence();
+      return of_a != of_b ? of_a > of_b : a.in_table > b.in_table;  // a copy before its original
+    });
+    for (size_t i = 1; i < versions_.size(); ++i)
+      versions_[i].moved = versions_[i].entry->sequence() == versions_[i - 1].entry->sequence();
     filter_.Decide(&versions_);
     // Marked by an earlier run: nobody sees it, whatever snapshots there are by now.
     for (Version& version : versions_) version.keep = version.keep && !version.entry->is_dead();
@@ -271,7 +278,11 @@ class NvMerger {
     for (size_t i = versions_.size(); i-- > 0;) {
       const Version& version = versions_[i];
       if (version.keep) continue;
-      if (i == 0 && version.entry->type() == EntryType::kDelete && !BRAIDDB_MUTANT("nv-tombstone-marked-early")) {
+      const bool newest = i == 0 || (i == 1 && version.moved);
+      if (version.moved && versions_[i - 1].keep) {
+        Mark(version.pointer, LogEntry::kMovedBit);
+        stats_->moved.Add(versions_[i - 1].pointer, version.pointer);
+      } else if (newest && version.entry->type() == EntryType::kDelete && !BRAIDDB_MUTANT("nv-tombstone-marked-early")) {
         tombstones_.push_back(version.pointer);
       } else {
         MarkDead(version.pointer);
@@ -286,11 +297,18 @@ class NvMerger {
   }
 
   void MarkDead(PmPtr pointer) {
+    Mark(pointer, LogEntry::kDeadBit);
+    const PmPtr original = moved_ == nullptr ? PmPtr() : moved_->OriginalOf(pointer);
+    if (original) Mark(original, LogEntry::kDeadBit);
+  }
+
+  void Mark(PmPtr pointer, uint64_t bit) {
     auto* const entry = regions_.Resolve<LogEntry>(pointer);
     const uint64_t word = LoadRelaxed(&entry->next[0]);
-    if ((word & LogEntry::kDeadBit) == 0) {
-      StoreRelease(&entry->next[0], word | LogEntry::kDeadBit);
-      if (Segment* segment = segments_.Find(pointer)) segment->dead_entries.fetch_add(1, std::memory_order_relaxed);
+    if ((word & bit) == 0) {
+      StoreRelease(&entry->next[0], word | bit);
+      Segment* const segment = (word & LogEntry::kMarks) == 0 ? segments_.Find(pointer) : nullptr;
+      if (segment != nullptr) CountObsolete(segment, pointer, *entry);
     }
     if (!BRAIDDB_MUTANT("nv-mark-not-flushed")) regions_.persistence()->Flush(&entry->next[0], sizeof(uint64_t));
     ++stats_->flushed_lines;
@@ -302,6 +320,7 @@ class NvMerger {
   NvTree& tree_;
   const EntryKeys& keys_;
   const VersionFilter& filter_;
+  const MovedEntries* const moved_;
   MergeStats* const stats_;
   std::vector<Version> versions_;  // of one key
   std::vector<LeafChange> changes_;
@@ -313,6 +332,7 @@ void Add(const MergeStats& part, MergeStats* sum) {
   sum->merged += part.merged;
   sum->dropped += part.dropped;
   sum->unlinked += part.unlinked;
+  sum->moved.Add(part.moved);
   sum->flushed_lines += part.flushed_lines;
 }
 
@@ -333,7 +353,7 @@ class MergeRun {
     MergeStats stats;
     Status status;
     {
-      NvMerger merger(parts_, level_, *job_.filter, &stats);
+      NvMerger merger(parts_, level_, job_, &stats);
       status = MergeChunks(&merger);
       if (status.ok()) status = merger.Finish();
     }
@@ -384,7 +404,7 @@ Status RunNvMerge(const LastLevel::Parts& parts, const NvLevel& level, const Mer
 Status SweepNvTree(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job, const Slice* begin, const Slice* end,
                    MergeStats* stats) {
   const uint64_t lines = level.tree()->flushed_lines();
-  NvMerger merger(parts, level, *job.filter, stats);
+  NvMerger merger(parts, level, job, stats);
   NvCursor cursor(level.tree());
   if (begin != nullptr) {
     cursor.Seek(SearchKey(*parts.order, *begin, kMaxSequence));

@@ -25,11 +25,13 @@ class VersionFilter {
   }
 
   // Which versions of one key, all there are of it, the last level keeps: sets `keep` of each. `versions`: from the newest to the
-  // oldest; they have an `entry`.
+  // oldest; they have an `entry`. Those that are `moved` are kept in their copies, if at all, and may be anywhere.
   template <class Version>
   void Decide(std::vector<Version>* versions) const {
-    for (size_t i = 0; i < versions->size(); ++i) {
-      (*versions)[i].keep = i == 0 || Visible((*versions)[i].entry->sequence(), (*versions)[i - 1].entry->sequence());
+    const Version* newer = nullptr;
+    for (Version& version : *versions) {
+      version.keep = !version.moved && (newer == nullptr || Visible(version.entry->sequence(), newer->entry->sequence()));
+      if (!version.moved) newer = &version;
     }
     // A tombstone with nothing to hide any more goes too: this is the last level.
     for (size_t i = versions->size(); i-- > 0;) {

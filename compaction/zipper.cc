@@ -28,6 +28,8 @@ struct Version {
   PmPtr pointer;
   const MergeItem* item;  // null: it is in the last level
   bool keep;
+  bool moved = false;       // it is in the last level, and a table has a copy of it
+  size_t other = SIZE_MAX;  // of the copy, where the original is, and of the original, where the copy is
 };
 
 // The merge phase: turns scan results, given in descending order, into batches of stores.
@@ -135,11 +137,26 @@ class Merger {
     if (key_below) AppendLastLevel(batch_.Next(towers[0], 0));
     if (damaged_) return RegionSet::DamagedList();
     merged_ = chunk.items[begin];
+    PairCopies(end - begin);
     context_.filter->Decide(&versions_);
     Status status = key_below ? UnlinkObsolete(&chunk) : Status::OK();
     // From the oldest to the newest, so that each is linked in front of the one before.
     for (size_t i = end - begin; i-- > 0 && status.ok();) status = MergeVersion(chunk, versions_[i]);
     return status;
+  }
+
+  // The first `count` versions are from tables, the others in the last level, both from the newest to the oldest.
+  void PairCopies(size_t count) {
+    size_t copy = 0;
+    for (size_t i = count; i < versions_.size(); ++i) {
+      const uint64_t sequence = versions_[i].entry->sequence();
+      while (copy < count && versions_[copy].entry->sequence() > sequence) ++copy;
+      if (copy == count) return;
+      if (versions_[copy].entry->sequence() != sequence) continue;
+      versions_[i].moved = true;
+      versions_[i].other = copy;
+      versions_[copy].other = i;
+    }
   }
 
   // Adds the versions that the last level has, `first` and on; returns the entry behind them.
@@ -165,19 +182,48 @@ class Merger {
   Status UnlinkObsolete(const ScanResult* chunk) {
     for (size_t i = versions_.size(); i-- > 0 && versions_[i].item == nullptr;) {
       const Version& version = versions_[i];
-      if (version.keep) continue;
+      if (version.keep || (version.moved && versions_[version.other].keep)) continue;  // the latter is replaced
       Status status = MakeRoom();
       if (!status.ok()) return status;
       const MergeItem* hint = chunk == nullptr ? nullptr : versions_[0].item;
-      for (uint32_t layer = version.entry->height(); layer-- > 0;) UnlinkLayer(version, layer, chunk, hint);
-      if (damaged_) return RegionSet::DamagedList();
-      batch_.MarkDead(version.pointer);
+      for (uint32_t layer = version.entry->height(); layer-- > 0;) {
+        const PmPtr before = FindBefore(version, layer, chunk, hint);
+        if (damaged_) return RegionSet::DamagedList();
+        batch_.Store(before, layer, batch_.Next(MergeBatch::TowerOf(version.pointer), layer).raw());
+      }
+      MarkDead(version.pointer);
       ++stats_->unlinked;
     }
     return Status::OK();
   }
 
-  void UnlinkLayer(const Version& version, uint32_t layer, const ScanResult* chunk, const MergeItem* hint) {
+  void MarkDead(PmPtr entry) {
+    batch_.Mark(entry, LogEntry::kDeadBit);
+    const PmPtr original = context_.moved == nullptr ? PmPtr() : context_.moved->OriginalOf(entry);
+    if (original) batch_.MarkAgain(original, LogEntry::kDeadBit);
+  }
+
+  // The copy takes the place of the original, layer by layer: readers come upon one or the other, and those that have no table
+  // with the copy need one of them. In one step, so that no batch ends between.
+  Status Replace(const ScanResult& chunk, const Version& copy) {
+    const Version& original = versions_[copy.other];
+    const uint32_t height = copy.entry->height();
+    if (original.entry->height() != height || original.pointer.region() != copy.pointer.region()) return RegionSet::DamagedList();
+    const PmPtr own = MergeBatch::TowerOf(copy.pointer);
+    for (uint32_t layer = 0; layer < height; ++layer)
+      batch_.Store(own, layer, batch_.Next(MergeBatch::TowerOf(original.pointer), layer).raw());
+    for (uint32_t layer = 0; layer < height; ++layer) {
+      const PmPtr before = FindBefore(original, layer, &chunk, versions_[0].item);
+      if (damaged_) return RegionSet::DamagedList();
+      batch_.Store(before, layer, copy.pointer.raw());
+    }
+    batch_.Mark(original.pointer, LogEntry::kMovedBit);
+    stats_->moved.Add(copy.pointer, original.pointer);
+    return Status::OK();
+  }
+
+  // The tower before a version of the last level on this layer. Sets damaged() if it comes upon damage.
+  PmPtr FindBefore(const Version& version, uint32_t layer, const ScanResult* chunk, const MergeItem* hint) {
     const bool known =
         hint != nullptr && layer < hint->layers && (layer == 0 || hint->pointer.region() == version.pointer.region());
     PmPtr tower = known ? chunk->towers[hint->before + layer] : FindTower(version.pointer.region(), layer, version.entry->key());
@@ -186,18 +232,20 @@ class Merger {
       if (damaged_ || !next || !IsEntry(next, layer) || Resolve(next)->sequence() <= version.entry->sequence() ||
           context_.order->Compare(Resolve(next)->key(), version.entry->key()) != 0) {
         damaged_ = true;
-        return;
+        return tower;
       }
       tower = MergeBatch::TowerOf(next);
     }
-    batch_.Store(tower, layer, batch_.Next(MergeBatch::TowerOf(version.pointer), layer).raw());
+    return tower;
   }
 
   Status MergeVersion(const ScanResult& chunk, const Version& version) {
     if (BRAIDDB_MUTANT("progress-too-early")) progress_ = version.pointer;
     Status status = MakeRoom();
     if (!status.ok()) return status;
-    if (version.keep) {
+    if (version.keep && version.other != SIZE_MAX) {
+      if (status = Replace(chunk, version); !status.ok()) return status;
+    } else if (version.keep) {
       const PmPtr own = MergeBatch::TowerOf(version.pointer);
       const uint32_t height = version.entry->height();
       const PmPtr* before = &chunk.towers[version.item->before];
@@ -210,7 +258,7 @@ class Merger {
         StoreRelease(context_.regions->Resolve<uint64_t>(before[layer]) + layer, version.pointer.raw());
       ++stats_->merged;
     } else {
-      batch_.MarkDead(version.pointer);
+      MarkDead(version.pointer);
       ++stats_->dropped;
     }
     progress_ = version.pointer;

@@ -8,6 +8,7 @@
 #include "braiddb/status.h"
 #include "compaction/merge_journal.h"
 #include "compaction/merge_stats.h"
+#include "compaction/moved_entries.h"
 #include "compaction/version_filter.h"
 #include "lsm/pm_table.h"
 #include "pmem/segment_allocator.h"
@@ -27,6 +28,7 @@ struct ZipperContext {
   uint32_t threads;                // that scan, this one included
   const std::atomic<bool>* stop;   // ends the run between two batches, resumable; may be null
   std::atomic<uint64_t>* settled;  // counts entries of the tables that were merged or dropped; may be null
+  const MovedEntries* moved;       // may be null
 };
 
 // GOAL   Every entry of `tables` that somebody can see is in the last level; what nobody can see is unlinked on all layers and

@@ -1,4 +1,6 @@
 // Properties and statistics.
+#include <algorithm>
+
 #include "db/db_impl.h"
 #include "util/format.h"
 
@@ -61,6 +63,12 @@ bool DBImpl::GetIntProperty(std::string_view property, uint64_t* value) {
     for (uint32_t region = 0; region < regions_->count(); ++region) *value += regions_->ReservedBytes(region);
   } else if (name == "pm-bytes-in-segments") {
     *value = usage(&SegmentAllocator::Usage::segment_bytes);
+  } else if (name == "pm-bytes-live") {
+    *value = 0;
+    segments_->ForEachLog([value](Segment* segment) {
+      const uint64_t used = segment->state() == SegmentState::kSealed ? segment->sealed_bytes() : segment->used_bytes.load();
+      *value += used - std::min(used, segment->dead_bytes.load());
+    });
   } else if (name == "num-segments") {
     *value = usage(&SegmentAllocator::Usage::segments);
   } else if (name == "num-free-segments") {
@@ -144,6 +152,8 @@ Statistics DBImpl::GetStatistics() const {
   s.compactions = counters_.compactions.load();
   s.merged_entries = counters_.merged.load();
   s.dropped_entries = counters_.dropped.load();
+  s.relocated_entries = counters_.relocated_entries.load();
+  s.relocated_bytes = counters_.relocated_bytes.load();
   s.flushed_lines = counters_.flushed_lines.load();
   s.segments_allocated = segments_->allocated_count();
   s.segments_recycled = segments_->recycled_count();

@@ -22,7 +22,8 @@ constexpr std::chrono::seconds kIdle{1};
 
 bool DBImpl::CompactionWanted() const {
   return !options_.disable_auto_compaction && !write_failed_.load(std::memory_order_acquire) &&
-         l0_count_.load(std::memory_order_acquire) >= options_.l0_compaction_trigger;
+         (l0_count_.load(std::memory_order_acquire) >= options_.l0_compaction_trigger ||
+          oldest_l0_id_.load(std::memory_order_acquire) == kRelocationId);
 }
 
 // A merge that did not end is resumed by the next open.
@@ -70,10 +71,15 @@ void DBImpl::CompactUntilStopped() {
     if (compacts) {
       const auto start = std::chrono::steady_clock::now();
       Status status = CompactTables();
+      bool relocated = false;
+      if (status.ok()) status = RelocateSparse(&relocated);
       if (!status.ok() && !status.IsAborted()) SetBackgroundError(status);
       last_merge = std::chrono::steady_clock::now() - start;
     } else if (!options_.disable_auto_compaction) {
       more_to_account = AccountOneSegment();
+      bool relocated = false;
+      Status status = more_to_account ? Status::OK() : RelocateSparse(&relocated);
+      if (!status.ok()) SetBackgroundError(status);
     } else {
       more_to_account = false;
     }
@@ -81,9 +87,13 @@ void DBImpl::CompactUntilStopped() {
 }
 
 MergeJob DBImpl::MakeJob(uint64_t id, const VersionFilter* filter) {
-  return {id,         counters_.l1_entries.load(std::memory_order_relaxed),
-          filter,     options_.compaction_threads,
-          &stopping_, &settled_entries_};
+  return {id,
+          counters_.l1_entries.load(std::memory_order_relaxed),
+          filter,
+          options_.compaction_threads,
+          &stopping_,
+          &settled_entries_,
+          moved_ == nullptr ? nullptr : &moved_->entries};
 }
 
 // A merge that was begun and is not at its end, only the next open can resume: nobody may begin another one before the
@@ -136,6 +146,7 @@ Status DBImpl::MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, 
   if (!status.ok()) return status;
   status = FinishMerge(tables, stats);
   if (!status.ok()) return status;
+  KeepMoved(std::move(stats.moved));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   Log(Format("compaction %llu: %zu tables, %llu entries merged, %llu dropped, %llu unlinked, %.3f s",
              static_cast<unsigned long long>(merge_id), tables.size(), static_cast<unsigned long long>(stats.merged),
@@ -160,6 +171,7 @@ Status DBImpl::FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, 
     counters_.l1_entries.store(manifest_state_.l1_entries, std::memory_order_relaxed);
   }
   resume_merge_ = false;
+  if (!tables.empty()) merged_boundary_ = tables.back()->boundary();
   counters_.compactions.fetch_add(tables.empty() ? 0 : 1, std::memory_order_relaxed);
   counters_.merged.fetch_add(stats.merged, std::memory_order_relaxed);
   counters_.dropped.fetch_add(stats.dropped + stats.unlinked, std::memory_order_relaxed);
@@ -217,6 +229,7 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* beg
   while (status.ok() && AccountOneSegment()) {
   }
   if (status.ok()) ReclaimSegments();
+  if (status.ok()) status = RelocateAll();
   epochs_.Reclaim();
   if (!status.ok() && !status.IsAborted()) SetBackgroundError(status);
   return status;

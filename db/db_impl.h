@@ -1,5 +1,5 @@
 // DBImpl: a database, put together from its parts. By verb: open.cc, write.cc, read.cc, flush.cc, compact.cc, reclaim.cc,
-// filter.cc, admin.cc; what the background threads share: background.cc.
+// relocate.cc, filter.cc, admin.cc; what the background threads share: background.cc.
 //
 // LOCKS, in the order in which they are taken
 //   compaction_mutex_  one compaction at a time
@@ -20,11 +20,13 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <unordered_set>
 #include <vector>
 
 #include "braiddb/db.h"
 #include "cache/lookup_cache.h"
 #include "compaction/last_level.h"
+#include "compaction/relocation.h"
 #include "compaction/version_filter.h"
 #include "db/snapshot_list.h"
 #include "db/thread_state.h"
@@ -150,6 +152,23 @@ class DBImpl final : public DB {
   // Counts entries of segments from before this open, one segment a call; false when there is none left.
   bool AccountOneSegment();
   void ReclaimSegments();
+  void Release(Segment* segment);
+
+  // ---- relocate.cc
+  // *relocated: whether there is a table of copies now that is to be merged.
+  Status RelocateSparse(bool* relocated);
+  Status InstallRelocation(const Relocation& relocation);
+  // What a relocation emptied, until no reader is on it any more.
+  struct MovedSegments {
+    MovedEntries entries;
+    std::unordered_set<Segment*> from;
+    std::vector<Segment*> retired;   // of these, the ones in which nothing lives
+    std::atomic<size_t> waiting{0};  // of these, the ones that readers may be on
+  };
+  void KeepMoved(MovedEntries entries);
+  // Releases what the last relocation emptied, all at once; false while readers may need it.
+  bool ReleaseMoved();
+  Status RelocateAll();
 
   // ---- filter.cc
   // A view that stays as it is, with all that it reaches.
@@ -254,12 +273,14 @@ class DBImpl final : public DB {
   bool closed_ = true;  // until the background threads run
   Status close_status_;
 
+  std::shared_ptr<MovedSegments> moved_;  // of the last relocation, null if all of it is released; compaction_mutex_
+  uint64_t merged_boundary_ = 0;  // what has a smaller number and lives is in the last level; 0: not known yet; compaction_mutex_
   std::vector<Segment*> unaccounted_;  // segments of earlier sessions, their entries not counted yet; compaction_mutex_
   std::atomic<int64_t> space_attempt_ms_{0};
 
   struct BackgroundCounters {
     std::atomic<uint64_t> rotations{0}, flushes{0}, flushed_entries{0}, checkpoints{0}, compactions{0}, merged{0}, dropped{0},
-        flushed_lines{0}, l1_entries{0};
+        flushed_lines{0}, l1_entries{0}, relocated_entries{0}, relocated_bytes{0};
   };
   mutable BackgroundCounters counters_;
   uint64_t replayed_entries_ = 0;

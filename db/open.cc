@@ -21,6 +21,8 @@ namespace {
 constexpr const char* kCreatingMarker = "/CREATING";
 constexpr uint32_t kMaxFilterBits = 64;
 
+constexpr double kLeastAmplification = 1.05;
+
 Status Validate(const Options& options) {
   if (options.comparator == nullptr) return Status::InvalidArgument("Options::comparator is null; use BytewiseComparator()");
   if (strlen(options.comparator->Name()) > kMaxComparatorName) {
@@ -47,6 +49,8 @@ Status Validate(const Options& options) {
     return Status::NotSupported("this version has no such Options::memtable");
   if (options.filter_bits_per_key > kMaxFilterBits)
     return Status::InvalidArgument("Options::filter_bits_per_key must be 0 to 64");
+  if (options.max_space_amplification != 0 && !(options.max_space_amplification >= kLeastAmplification))
+    return Status::InvalidArgument("Options::max_space_amplification must be at least 1.05, or 0 for no relocation");
   if (!IsLeafSize(options.nv_leaf_size))
     return Status::InvalidArgument("Options::nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
   return Status::OK();
@@ -229,6 +233,9 @@ Status DBImpl::Recover() {
   resume_merge_ = manifest_state_.merge_id != 0 && !BRAIDDB_MUTANT("merge-not-resumed");
   manifest_state_.clean = false;  // from the next commit on
   RestoreTables();
+  const bool has_relocation = HasRelocation(manifest_state_);
+  if (status = FinishRelocation(segments_.get(), has_relocation); !status.ok()) return status;
+  if (manifest_state_.tables.empty()) merged_boundary_ = manifest_state_.log_boundary;
 
   ReplayContext context{regions_.get(),
                         segments_.get(),
@@ -340,6 +347,7 @@ Status DBImpl::Close() try {
     });
   }
   epochs_.Reclaim();
+  if (status.ok()) ReleaseMoved();
   if (status.ok()) status = last_level_->Close();
   if (status.ok()) {
     std::lock_guard lock(manifest_mutex_);

@@ -13,10 +13,14 @@ bool DBImpl::AccountOneSegment() {
     LogReader reader(*segment, segment->sealed_bytes());
     uint64_t entries = 0;
     uint64_t dead = 0;
+    uint64_t dead_bytes = 0;
     while (const LogEntry* entry = reader.NextTrusted()) {
       ++entries;
-      dead += entry->is_dead();
+      if (!entry->is_obsolete()) continue;
+      ++dead;
+      dead_bytes += LogSpace(reader.entry_offset(), LogEntrySize(*entry));
     }
+    segment->dead_bytes.store(dead_bytes, std::memory_order_relaxed);
     segment->dead_entries.store(dead, std::memory_order_relaxed);
     segment->entries.store(entries, std::memory_order_relaxed);
     return true;
@@ -24,7 +28,7 @@ bool DBImpl::AccountOneSegment() {
   return false;
 }
 
-// A segment whose entries are all dead is released when every reader that may be inside has left. The counters are hints; the
+// A segment whose entries are all marked is released when every reader that may be inside has left. The counters are hints; the
 // marks, which became durable with the unlinking, decide. [CC-7]
 // REQUIRES: compaction_mutex_
 void DBImpl::ReclaimSegments() {
@@ -39,23 +43,33 @@ void DBImpl::ReclaimSegments() {
     if (segment->dead_entries.load(std::memory_order_relaxed) < entries) return;
     LogReader reader(*segment, segment->sealed_bytes());
     while (const LogEntry* entry = reader.NextTrusted()) {
-      if (!entry->is_dead()) {
+      if (!entry->is_obsolete()) {
         Log("reclaim: a segment's counters and marks disagree; it is kept");
         segment->dead_entries.store(0, std::memory_order_relaxed);
         return;
       }
     }
+    if (moved_ != nullptr && moved_->from.contains(segment)) {
+      // Not while a merge may mark entries in it.
+      moved_->retired.push_back(segment);
+      moved_->waiting.fetch_add(1, std::memory_order_relaxed);
+      epochs_.RetirePinned([moved = moved_] { moved->waiting.fetch_sub(1, std::memory_order_release); });
+    } else {
+      epochs_.RetirePinned([this, segment] { Release(segment); });
+    }
     segment->entries.store(0, std::memory_order_relaxed);  // not a candidate again
-    epochs_.RetirePinned([this, segment] {
-      try {
-        Status status = segments_->Release(segment);
-        if (!status.ok()) SetBackgroundError(status);
-      } catch (const std::bad_alloc&) {
-        SetBackgroundError(NoMemory());  // it is free on media or not; the next open knows
-      }
-    });
   });
   epochs_.Reclaim();
+  ReleaseMoved();
+}
+
+void DBImpl::Release(Segment* segment) {
+  try {
+    Status status = segments_->Release(segment);
+    if (!status.ok()) SetBackgroundError(status);
+  } catch (const std::bad_alloc&) {
+    SetBackgroundError(NoMemory());  // it is free on media or not; the next open knows
+  }
 }
 
 }  // namespace braiddb

@@ -5,7 +5,8 @@
 //     8  tag          u64   sequence number << 8 | flags | type
 //    16  value_size   u32   0 … 2^30
 //    20  shape        u32   bits 0–16 key size (0 … 65536), bits 17–21 height (1 … kMaxHeight), bits 22–31 column family
-//    24  next[height] u64   PmPtr to the successor per layer, 0 = end; bit 0 of next[0] marks the entry dead
+//    24  next[height] u64   PmPtr to the successor per layer, 0 = end; low bits of next[0]: 0 dead, a newer version hides the
+//                           entry; 1 moved, a copy with the same sequence number took its place
 //     …  key, then value, then zero to seven bytes of padding
 //   PLACEMENT An entry begins where the one before it ended, unless that is more than kLastStart bytes into a cache line; then
 //   it begins at the next line. With 8-byte keys and values nearly every entry is one line, and a search touches one line per
@@ -18,8 +19,8 @@
 //               entries are a prefix.
 // CONCURRENCY   Everything but next[] is immutable once published. next[] is written by the flush job, then by the one merge
 //               at a time; readers load it with acquire. The writer's next[] is all null.
-// LIFETIME      The bytes are reused only after the entry is marked dead durably, no durable list reaches it, the MANIFEST no
-//               longer lists a table that may contain it, and every reader that may see it has left (epoch).
+// LIFETIME      The bytes are reused only after the entry is marked dead or moved durably, no durable list reaches it, the
+//               MANIFEST no longer lists a table that may contain it, and every reader that may see it has left (epoch).
 #pragma once
 
 #include <xxhash.h>
@@ -33,6 +34,7 @@
 #include "pmem/persistence.h"
 #include "pmem/pm_ptr.h"
 #include "pmem/region_set.h"
+#include "pmem/segment_allocator.h"
 #include "util/mutant.h"
 
 namespace braiddb {
@@ -57,6 +59,8 @@ struct LogEntry {
   static constexpr uint32_t kHeightBits = 5;
   static constexpr uint64_t kTagBits = 7;  // low bits of a next word that are not address
   static constexpr uint64_t kDeadBit = 1;
+  static constexpr uint64_t kMovedBit = 2;
+  static constexpr uint64_t kMarks = kDeadBit | kMovedBit;  // in next[0] only
 
   uint64_t sequence() const { return tag >> 8; }
   EntryType type() const { return static_cast<EntryType>(tag & kTypeMask); }
@@ -71,6 +75,8 @@ struct LogEntry {
   PmPtr Next(uint32_t layer) const { return PmPtr(LoadAcquire(&next[layer]) & ~kTagBits); }
   // acquire: what was marked before this entry is seen as marked.
   bool is_dead() const { return (LoadAcquire(&next[0]) & kDeadBit) != 0; }
+  // Takes space for nothing. To readers an entry that was moved is as good as its copy.
+  bool is_obsolete() const { return (LoadAcquire(&next[0]) & kMarks) != 0; }
 
   static uint64_t MakeTag(uint64_t sequence, EntryType type, uint64_t flags) {
     return sequence << 8 | flags | static_cast<uint64_t>(type);
@@ -112,6 +118,15 @@ inline constexpr uint64_t kLastStart = 32;
 // Where the entry after one that ends at `end` begins; offsets are from a line-aligned start.
 inline constexpr uint64_t NextEntryOffset(uint64_t end) {
   return end % kCacheLine > kLastStart ? (end + kCacheLine - 1) & ~(kCacheLine - 1) : end;
+}
+
+// Log space that an entry at `offset` takes, with what the next one leaves free.
+inline constexpr uint64_t LogSpace(uint64_t offset, uint64_t size) { return NextEntryOffset(offset + size) - offset; }
+
+// To be called when an entry of this segment, at `place`, has just been marked.
+inline void CountObsolete(Segment* segment, PmPtr place, const LogEntry& entry) {
+  segment->dead_entries.fetch_add(1, std::memory_order_relaxed);
+  segment->dead_bytes.fetch_add(LogSpace(segment->OffsetOf(place), LogEntrySize(entry)), std::memory_order_relaxed);
 }
 
 // < 0, 0, > 0 as the entry is before, at, after the target in entry order.

@@ -51,6 +51,12 @@ struct ManifestState {
   std::vector<Table> tables;     // oldest first
 };
 
+// The id of a table of copies: it is older than all others, and is merged like them. See relocation.h.
+inline constexpr uint64_t kRelocationId = 0;
+inline bool HasRelocation(const ManifestState& state) {
+  return !state.tables.empty() && state.tables.front().id == kRelocationId;
+}
+
 class Manifest {
  public:
   // Allocates the object and commits `state`.

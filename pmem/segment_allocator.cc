@@ -50,6 +50,7 @@ class SegmentAllocator::Impl {
   Status Allocate(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment);
   Status Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
   Status Release(Segment* segment);
+  Status Discard(Segment* segment);
   void PrepareSpares(uint32_t region, uint32_t count);
   Segment* Find(PmPtr p) const;
   template <class Wanted>
@@ -274,7 +275,9 @@ Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, Segm
   segment->used_bytes.store(0, std::memory_order_relaxed);
   segment->entries.store(0, std::memory_order_relaxed);
   segment->dead_entries.store(0, std::memory_order_relaxed);
+  segment->dead_bytes.store(0, std::memory_order_relaxed);
   segment->last_sequence.store(0, std::memory_order_relaxed);
+  segment->packed.store(false, std::memory_order_relaxed);
   // release: pairs with the acquire in Segment::state(); the fields above are set.
   segment->state_.store(state, std::memory_order_release);
   return Status::OK();
@@ -297,7 +300,7 @@ Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, Seg
 }
 
 Status SegmentAllocator::Impl::Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence) {
-  BRAIDDB_CHECK(segment->state() == SegmentState::kOpen);
+  BRAIDDB_CHECK(segment->state() == SegmentState::kOpen || segment->state() == SegmentState::kCopies);
   Status status = HomeOf(segment).directory.Seal(DescriptorOf(segment), valid_bytes, last_sequence);
   if (!status.ok()) return status;
   segment->sealed_bytes_ = valid_bytes;
@@ -320,6 +323,12 @@ Status SegmentAllocator::Impl::Release(Segment* segment) {
   if (DescriptorOf(segment)->chunks > full_chunks_) return ReturnToPool(&home, segment);
   PushFree(&home, segment);
   return Status::OK();
+}
+
+Status SegmentAllocator::Impl::Discard(Segment* segment) {
+  BRAIDDB_CHECK(segment->state() == SegmentState::kCopies);
+  Status status = HomeOf(segment).directory.EraseHeader(DescriptorOf(segment));
+  return status.ok() ? Release(segment) : status;
 }
 
 // ---- Spares
@@ -400,10 +409,14 @@ Status SegmentAllocator::Allocate(uint32_t region, uint64_t min_bytes, Segment**
 Status SegmentAllocator::AllocateIndex(uint32_t region, uint64_t min_bytes, Segment** segment) {
   return impl_->Allocate(region, min_bytes, SegmentState::kIndex, segment);
 }
+Status SegmentAllocator::AllocateCopies(uint32_t region, uint64_t min_bytes, Segment** segment) {
+  return impl_->Allocate(region, min_bytes, SegmentState::kCopies, segment);
+}
 Status SegmentAllocator::Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence) {
   return impl_->Seal(segment, valid_bytes, last_sequence);
 }
 Status SegmentAllocator::Release(Segment* segment) { return impl_->Release(segment); }
+Status SegmentAllocator::Discard(Segment* segment) { return impl_->Discard(segment); }
 void SegmentAllocator::PrepareSpares(uint32_t region, uint32_t count) { impl_->PrepareSpares(region, count); }
 Segment* SegmentAllocator::Find(PmPtr p) const { return impl_->Find(p); }
 void SegmentAllocator::ForEachLog(const std::function<void(Segment*)>& visit) const {
@@ -411,6 +424,9 @@ void SegmentAllocator::ForEachLog(const std::function<void(Segment*)>& visit) co
 }
 void SegmentAllocator::ForEachIndex(const std::function<void(Segment*)>& visit) const {
   impl_->ForEach([](SegmentState state) { return state == SegmentState::kIndex; }, visit);
+}
+void SegmentAllocator::ForEachCopies(const std::function<void(Segment*)>& visit) const {
+  impl_->ForEach([](SegmentState state) { return state == SegmentState::kCopies; }, visit);
 }
 SegmentAllocator::Usage SegmentAllocator::GetUsage(uint32_t region) const { return impl_->GetUsage(region); }
 uint64_t SegmentAllocator::allocated_count() const { return impl_->allocated_count.load(std::memory_order_relaxed); }

@@ -4,7 +4,9 @@
 //
 //     kUnused ──Allocate──► kOpen ──Seal──► kSealed ──Release──► kFree ──Allocate──► kOpen …
 //                             └──────────────Release──────────────┘
-//     kUnused or kFree ──AllocateIndex──► kIndex ──Release──► kFree
+//     kUnused or kFree ──AllocateIndex───► kIndex ──Release──► kFree
+//     kUnused or kFree ──AllocateCopies──► kCopies ──Seal──► kSealed
+//                                             └────Discard────► kFree
 //
 // and every arrow is one persisted 8-byte store, made after the other fields of the descriptor are durable.
 // Generation: a number that no other use of any segment of the region ever had; it seeds the checksums of the entries, so
@@ -23,8 +25,10 @@
 
 namespace braiddb {
 
-// kOpen and kSealed hold log entries; kIndex holds what an index makes of it, and no log reader looks there.
-enum class SegmentState : uint8_t { kUnused = 0, kFree = 1, kOpen = 2, kSealed = 3, kIndex = 4 };
+// kOpen and kSealed hold log entries; kIndex holds what an index makes of it, and no log reader looks there; kCopies holds copies
+// of entries that may not count yet.
+enum class SegmentState : uint8_t { kUnused = 0, kFree = 1, kOpen = 2, kSealed = 3, kIndex = 4, kCopies = 5 };
+inline constexpr SegmentState kLastSegmentState = SegmentState::kCopies;
 inline constexpr bool IsUsed(SegmentState state) { return state >= SegmentState::kOpen; }
 
 // The DRAM handle of one segment; lives until its allocator is destroyed. data() is 64-byte aligned.
@@ -45,8 +49,10 @@ class Segment {
   // Working state of the layers above, in DRAM only and reset by Allocate.
   std::atomic<uint64_t> used_bytes{0};     // appended so far
   std::atomic<uint64_t> entries{0};        // appended so far
-  std::atomic<uint64_t> dead_entries{0};   // known dead; a hint
+  std::atomic<uint64_t> dead_entries{0};   // known to be obsolete; a hint
+  std::atomic<uint64_t> dead_bytes{0};     // the log space of these
   std::atomic<uint64_t> last_sequence{0};  // largest so far
+  std::atomic<bool> packed{false};         // holds as much as could be copied into it; a hint
 
  private:
   friend class SegmentAllocator;
@@ -78,11 +84,16 @@ class SegmentAllocator {
   Status Allocate(uint32_t region, uint64_t min_bytes, Segment** segment);
   // The same for an index: kIndex.
   Status AllocateIndex(uint32_t region, uint64_t min_bytes, Segment** segment);
-  // kOpen → kSealed, durable on return. No one appends to it any more.
+  // The same for copies of entries: kCopies.
+  Status AllocateCopies(uint32_t region, uint64_t min_bytes, Segment** segment);
+  // kOpen or kCopies → kSealed, durable on return. No one appends to it any more.
   Status Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
   // kOpen, kSealed or kIndex → kFree, durable on return. REQUIRES: nothing reachable points into it, now and after a crash,
   // and no reader is inside. A segment larger than segment_size goes back to the pool.
   Status Release(Segment* segment);
+  // kCopies → kFree, durable on return. Who finds the space without its descriptor will not take it for a log. REQUIRES: as
+  // Release.
+  Status Discard(Segment* segment);
 
   // Keeps `count` spare segments of the usual size ready in `region` (allocated, touched, kFree), so that Allocate does not
   // take page faults or grow the pool. Called by a background thread; fails silently when there is no space.
@@ -95,6 +106,8 @@ class SegmentAllocator {
   void ForEachLog(const std::function<void(Segment*)>& visit) const;
   // … for every kIndex segment.
   void ForEachIndex(const std::function<void(Segment*)>& visit) const;
+  // … for every kCopies segment.
+  void ForEachCopies(const std::function<void(Segment*)>& visit) const;
 
   struct Usage {
     uint64_t segments = 0;  // in use

@@ -56,7 +56,7 @@ Status SegmentDirectory::Load(std::vector<SegmentDescriptor*>* descriptors) {
 Status SegmentDirectory::Check(const SegmentDescriptor& descriptor) const {
   const uint64_t word = descriptor.state_word;
   const SegmentState state = StateOf(descriptor);
-  if (state > SegmentState::kIndex) return Damaged("an impossible state");
+  if (state > kLastSegmentState) return Damaged("an impossible state");
   if (descriptor.object.offset == 0) {
     return state == SegmentState::kUnused || state == SegmentState::kFree ? Status::OK() : Damaged("a segment without memory");
   }
@@ -216,7 +216,8 @@ Status SegmentDirectory::Open(SegmentDescriptor* descriptor, uint64_t generation
 }
 
 Status SegmentDirectory::Seal(SegmentDescriptor* descriptor, uint64_t valid_bytes, uint64_t last_sequence) {
-  BRAIDDB_CHECK(StateOf(*descriptor) == SegmentState::kOpen && valid_bytes <= CapacityOf(*descriptor));
+  const SegmentState state = StateOf(*descriptor);
+  BRAIDDB_CHECK((state == SegmentState::kOpen || state == SegmentState::kCopies) && valid_bytes <= CapacityOf(*descriptor));
   Persistence* const persistence = region_->persistence();
   descriptor->sealed_bytes = valid_bytes;
   descriptor->sealed_last_sequence = last_sequence;
@@ -224,6 +225,14 @@ Status SegmentDirectory::Seal(SegmentDescriptor* descriptor, uint64_t valid_byte
   if (!BRAIDDB_MUTANT("seal-in-one-persist") && !persistence->Persist(descriptor, sizeof(*descriptor)))
     return persistence->error();
   return PersistStateWord(descriptor, SegmentStateWord(*descriptor, SegmentState::kSealed));
+}
+
+Status SegmentDirectory::EraseHeader(SegmentDescriptor* descriptor) {
+  SegmentHeader* const header = HeaderOf(*descriptor);
+  header->magic = 0;
+  // ORDER: no header before the state that lets the space be used again. [CC-47]
+  Persistence* const persistence = region_->persistence();
+  return persistence->Persist(header, sizeof(*header)) ? Status::OK() : persistence->error();
 }
 
 Status SegmentDirectory::Free(SegmentDescriptor* descriptor) {

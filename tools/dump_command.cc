@@ -29,7 +29,7 @@ std::string Escaped(Slice bytes) {
 }
 
 const char* NameOf(SegmentState state) {
-  static constexpr const char* kNames[] = {"unused", "free", "open", "sealed", "index"};
+  static constexpr const char* kNames[] = {"unused", "free", "open", "sealed", "index", "copies"};
   return kNames[static_cast<size_t>(state)];
 }
 
@@ -97,6 +97,7 @@ Json EntryOf(const Media& media, PmPtr place, const LogEntry& entry) {
           {"batch", entry.is_batch_member()},
           {"state", entry.sequence() >= media.manifest().log_boundary ? "to replay"
                     : entry.is_dead()                                 ? "dead"
+                    : entry.is_obsolete()                             ? "moved"
                                                                       : "live"},
           {"height", entry.height()},
           {"key", Escaped(entry.key())},

@@ -26,6 +26,8 @@ std::string Statistics::ToString() const {
       {"compactions", compactions},
       {"merged.entries", merged_entries},
       {"dropped.entries", dropped_entries},
+      {"relocated.entries", relocated_entries},
+      {"relocated.bytes", relocated_bytes},
       {"segments.allocated", segments_allocated},
       {"segments.recycled", segments_recycled},
       {"flushed.lines", flushed_lines},

@@ -115,6 +115,11 @@ struct Options {
   uint32_t compaction_threads = 0;
   // Compaction starts when this many L0 tables exist. Default: 1.
   uint32_t l0_compaction_trigger = 1;
+  // Relocation: when the log takes more than this times what lives in it, and space_slack bytes more, what lives in the sparsest
+  // segments is copied to others in the background, and their space comes back. Nearer to 1: less space, more copies. At least
+  // 1.05; 0: segments come back only when nothing in them lives any more. Default: 1.2.
+  double max_space_amplification = 1.2;
+  uint64_t space_slack = 32ull << 20;
   // Threads that replay the log at open. 0: all CPUs.
   uint32_t recovery_threads = 0;
   // No compaction except by CompactRange(). For tests and bulk loads. Default: false.

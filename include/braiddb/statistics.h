@@ -25,8 +25,10 @@ struct Statistics {
   uint64_t flushed_entries = 0;
   uint64_t checkpoints = 0;
   uint64_t compactions = 0;
-  uint64_t merged_entries = 0;   // entries linked into the last level
-  uint64_t dropped_entries = 0;  // obsolete versions and tombstones unlinked or never linked
+  uint64_t merged_entries = 0;     // entries linked into the last level
+  uint64_t dropped_entries = 0;    // obsolete versions and tombstones unlinked or never linked
+  uint64_t relocated_entries = 0;  // entries that were copied out of sparse segments
+  uint64_t relocated_bytes = 0;    // the log space that the copies took
   uint64_t segments_allocated = 0;
   uint64_t segments_recycled = 0;
   // Persistence

@@ -136,6 +136,8 @@ Options TinyOptions(uint32_t regions) {
   options.memtable = regions == 1 ? MemtableKind::kHash : MemtableKind::kSkipList;
   options.checkpoint_tables = 2;
   options.lookup_cache_size = 256;  // most gets miss it
+  options.max_space_amplification = 1.1;
+  options.space_slack = 256 << 10;
   options.compaction_threads = 2;
   options.recovery_threads = 2;
   options.info_log = [](std::string_view) {};
@@ -361,6 +363,8 @@ void Accumulate(Statistics* total, const Statistics& more) {
       &Statistics::compactions,
       &Statistics::merged_entries,
       &Statistics::dropped_entries,
+      &Statistics::relocated_entries,
+      &Statistics::relocated_bytes,
       &Statistics::segments_allocated,
       &Statistics::segments_recycled,
       &Statistics::flushed_lines,

@@ -85,6 +85,7 @@ class MergeCase : public MergeInputs {
             filter,
             threads,
             stop,
+            nullptr,
             nullptr};
   }
   void OpenJournal() {

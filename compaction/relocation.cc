@@ -1,0 +1,259 @@
+#include "compaction/relocation.h"
+
+#include <algorithm>
+
+#include "compaction/list_builder.h"
+#include "log/entry_sort.h"
+#include "log/log_reader.h"
+#include "log/log_writer.h"
+#include "lsm/manifest.h"
+#include "util/mutant.h"
+#include "util/prefetch.h"
+
+namespace braiddb {
+namespace {
+
+constexpr size_t kAhead = 16;
+constexpr size_t kEntriesPerStop = 1 << 12;
+// A segment of which more than this lives is not worth the copies.
+constexpr double kDense = 0.875;
+
+struct Sparse {
+  Segment* segment;
+  uint64_t live;   // bytes
+  uint64_t space;  // that it could hold; what copies could not fill does not count
+  double fill() const { return static_cast<double>(live) / static_cast<double>(space); }
+};
+
+struct Found {
+  uint64_t prefix;
+  const LogEntry* entry;
+  Segment* segment;
+};
+
+class Copier {
+ public:
+  Copier(const RelocationJob& job, Relocation* result) : job_(job), result_(*result), writers_(job.regions->count()) {}
+
+  Status Run(const std::vector<Segment*>& from) {
+    for (Segment* segment : from) FindLive(segment);
+    SortEntries(*job_.order, live_.begin(), live_.end());
+    if (Status status = FindVersions(); !status.ok()) return status;
+    return Write();
+  }
+
+  // They hold nothing that anyone knows of.
+  void Discard() noexcept {
+    for (Segment* segment : result_.copies) {
+      Status ignored = job_.segments->Discard(segment);  // after a failure the next open does it
+      (void)ignored;
+    }
+    result_.copies.clear();
+  }
+
+ private:
+  struct Writer {
+    Segment* segment = nullptr;
+    uint64_t tail = 0;
+  };
+
+  void FindLive(Segment* segment) {
+    LogReader reader(*segment, segment->sealed_bytes());
+    while (const LogEntry* entry = reader.NextTrusted()) {
+      if (!entry->is_obsolete()) live_.push_back({job_.order->Prefix(entry->key()), entry, segment});
+    }
+  }
+
+  bool Stopped(size_t turn) const {
+    return turn % kEntriesPerStop == 0 && job_.stop != nullptr && job_.stop->load(std::memory_order_acquire);
+  }
+
+  Status FindVersions() {
+    const std::unique_ptr<EntryCursor> cursor = job_.last_level->NewCursor();
+    for (size_t begin = 0; begin < live_.size();) {
+      if (Stopped(begin)) return Status::Aborted("stopped");
+      size_t end = begin + 1;
+      while (end < live_.size() && live_[end].prefix == live_[begin].prefix &&
+             job_.order->Compare(live_[end].entry->key(), live_[begin].entry->key()) == 0) {
+        ++end;
+      }
+      FindKey(cursor.get(), begin, end);
+      if (job_.regions->damage_seen()) return RegionSet::DamagedList();
+      begin = end;
+    }
+    return Status::OK();
+  }
+
+  // Takes the versions that the last level has of one key, down to the oldest of live_[begin, end); none if one of these is not
+  // there, or one is damaged.
+  void FindKey(EntryCursor* cursor, size_t begin, size_t end) {
+    const size_t taken = versions_.size();
+    const Slice key = live_[begin].entry->key();
+    size_t next = begin;
+    for (cursor->Seek(SearchKey(*job_.order, key, kMaxSequence)); next < end; cursor->Next()) {
+      const LogEntry* const entry = cursor->entry();
+      if (entry == nullptr || !IsSound(entry) || job_.order->Compare(entry->key(), key) != 0) break;
+      versions_.push_back(entry);
+      next += entry == live_[next].entry;
+    }
+    if (next == end) return;
+    versions_.resize(taken);
+    // These cannot be emptied, and are not tried again.
+    for (size_t i = begin; i < end; ++i) live_[i].segment->dead_bytes.store(0, std::memory_order_relaxed);
+  }
+
+  bool IsSound(const LogEntry* entry) const {
+    const PmPtr place = job_.regions->Find(entry);
+    const Segment* const segment = place ? job_.segments->Find(place) : nullptr;
+    return segment != nullptr && LogReader(*segment, segment->capacity()).ValidAt(segment->OffsetOf(place));
+  }
+
+  Status Write() {
+    if (versions_.empty()) return Status::OK();
+    result_.table = std::make_shared<PmTable>(kRelocationId, job_.boundary, job_.regions, job_.order);
+    result_.moves.reserve(versions_.size());
+    ListBuilder builder(job_.regions, result_.table.get());
+    for (size_t i = 0; i < versions_.size(); ++i) {
+      if (Stopped(i)) return Status::Aborted("stopped");
+      if (i + kAhead < versions_.size()) Prefetch(versions_[i + kAhead]);
+      PmPtr copy;
+      if (Status status = Copy(*versions_[i], &copy); !status.ok()) return status;
+      builder.Append(job_.regions->Resolve<LogEntry>(copy), copy);
+      result_.moves.push_back({versions_[i], copy});
+    }
+    builder.Finish();
+    result_.table->checkpointed.store(true, std::memory_order_relaxed);
+    return Persist();
+  }
+
+  Status Copy(const LogEntry& entry, PmPtr* copy) {
+    const uint32_t region = job_.regions->Find(&entry).region();
+    const uint64_t size = LogEntrySize(entry);
+    Writer& writer = writers_[region];
+    uint64_t offset = NextEntryOffset(writer.tail);
+    if (writer.segment == nullptr || offset + size > writer.segment->capacity()) {
+      result_.copies.reserve(result_.copies.size() + 1);
+      if (writer.segment != nullptr) writer.segment->packed.store(true, std::memory_order_relaxed);
+      Status status = job_.segments->AllocateCopies(region, size, &writer.segment);
+      if (!status.ok()) return status;
+      result_.copies.push_back(writer.segment);
+      offset = 0;
+    }
+    Segment* const segment = writer.segment;
+    const LogUpdate update{entry.type(), entry.key(), entry.value(), entry.height()};
+    writer.tail = LogWriter::WriteEntry({segment, offset, size, false}, offset, entry.sequence(), 0, update);
+    segment->entries.fetch_add(1, std::memory_order_relaxed);
+    segment->used_bytes.store(writer.tail, std::memory_order_relaxed);
+    segment->last_sequence.store(std::max(segment->last_sequence.load(std::memory_order_relaxed), entry.sequence()),
+                                 std::memory_order_relaxed);
+    result_.bytes += LogSpace(offset, size);
+    *copy = segment->ptr(offset);
+    return Status::OK();
+  }
+
+  Status Persist() {
+    Persistence* const persistence = job_.regions->persistence();
+    for (const Segment* segment : result_.copies) {
+      const uint64_t bytes = segment->used_bytes.load(std::memory_order_relaxed);
+      if (!BRAIDDB_MUTANT("copies-not-flushed")) persistence->Flush(segment->data(), bytes);
+      result_.flushed_lines += bytes / kCacheLine + 1;
+    }
+    // ORDER: the copies and their pointers before the MANIFEST that lists their table. [CC-47]
+    return BRAIDDB_MUTANT("copies-not-fenced") || persistence->Drain() ? Status::OK() : persistence->error();
+  }
+
+  const RelocationJob& job_;
+  Relocation& result_;
+  std::vector<Found> live_;
+  std::vector<const LogEntry*> versions_;  // what is copied, in entry order
+  std::vector<Writer> writers_;            // by region
+};
+
+}  // namespace
+
+std::vector<Segment*> ChooseSparseSegments(const SegmentAllocator& segments, const SpaceLimits& limits) {
+  std::vector<Sparse> candidates;
+  uint64_t live = 0;
+  uint64_t space = 0;
+  segments.ForEachLog([&](Segment* segment) {
+    const uint64_t entries = segment->entries.load(std::memory_order_relaxed);
+    // Without entries: not counted yet, or about to be released; with dead ones only: it will be.
+    if (segment->state() != SegmentState::kSealed || segment->sealed_last_sequence() >= limits.boundary ||
+        segment->dead_entries.load(std::memory_order_relaxed) >= entries) {
+      return;
+    }
+    const uint64_t bytes = segment->sealed_bytes();
+    const Sparse sparse{segment, bytes - std::min(bytes, segment->dead_bytes.load(std::memory_order_relaxed)),
+                        segment->packed.load(std::memory_order_relaxed) ? std::max<uint64_t>(1, bytes) : segment->capacity()};
+    live += sparse.live;
+    space += sparse.space;
+    if (sparse.fill() < kDense) candidates.push_back(sparse);
+  });
+  const uint64_t allowed = static_cast<uint64_t>(static_cast<double>(live) * limits.amplification) + limits.slack;
+  if (space <= allowed) return {};
+  std::sort(candidates.begin(), candidates.end(), [](const Sparse& a, const Sparse& b) { return a.fill() < b.fill(); });
+  struct Gain {
+    uint64_t freed = 0;
+    uint64_t copied = 0;
+    uint64_t largest = 0;
+  };
+  std::vector<Gain> gains(kMaxRegions);  // copies stay in their region
+  uint64_t copied = 0;
+  size_t count = 0;
+  while (count < candidates.size() && space > allowed && (count == 0 || copied < limits.most_copied)) {
+    const Sparse& sparse = candidates[count++];
+    Gain& gain = gains[sparse.segment->region()];
+    gain.freed += sparse.segment->capacity();
+    gain.copied += sparse.live;
+    gain.largest = std::max(gain.largest, sparse.segment->capacity());
+    copied += sparse.live;
+    space -= sparse.space - sparse.live;
+  }
+  std::vector<Segment*> result;
+  for (size_t i = 0; i < count; ++i) {
+    // The last segment of copies is full in part only.
+    const Gain& gain = gains[candidates[i].segment->region()];
+    if (gain.freed > gain.copied + gain.largest) result.push_back(candidates[i].segment);
+  }
+  return result;
+}
+
+Status CopyLiveEntries(const RelocationJob& job, const std::vector<Segment*>& from, Relocation* result) {
+  Copier copier(job, result);
+  Status status;
+  try {
+    status = copier.Run(from);
+  } catch (const std::bad_alloc&) {
+    status = Status::MemoryLimit("no DRAM for a relocation");
+  }
+  if (!status.ok()) copier.Discard();
+  return status;
+}
+
+Status SealCopies(SegmentAllocator* segments, const std::vector<Segment*>& copies) {
+  for (Segment* segment : copies) {
+    Status status = segments->Seal(segment, segment->used_bytes.load(std::memory_order_relaxed),
+                                   segment->last_sequence.load(std::memory_order_relaxed));
+    if (!status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+Status FinishRelocation(SegmentAllocator* segments, bool is_listed) {
+  std::vector<Segment*> copies;
+  segments->ForEachCopies([&copies](Segment* segment) { copies.push_back(segment); });
+  for (Segment* segment : copies) {
+    if (!is_listed && !BRAIDDB_MUTANT("copies-not-discarded")) {
+      if (Status status = segments->Discard(segment); !status.ok()) return status;
+      continue;
+    }
+    LogReader reader(*segment, segment->capacity());
+    uint64_t last_sequence = 0;
+    while (const LogEntry* entry = reader.NextValid()) last_sequence = std::max(last_sequence, entry->sequence());
+    segment->used_bytes.store(reader.end(), std::memory_order_relaxed);
+    segment->last_sequence.store(last_sequence, std::memory_order_relaxed);
+  }
+  return is_listed || BRAIDDB_MUTANT("copies-not-discarded") ? SealCopies(segments, copies) : Status::OK();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,65 @@
+// Relocation: copies what lives in sparse segments of the log, so that a merge can put the copies in its place and the segments
+// come back.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "braiddb/status.h"
+#include "index/ordered_level.h"
+#include "lsm/pm_table.h"
+#include "pmem/region_set.h"
+#include "pmem/segment_allocator.h"
+
+namespace braiddb {
+
+// Where the log may take more space than what lives in it.
+struct SpaceLimits {
+  double amplification;  // at least 1
+  uint64_t slack;        // bytes
+  uint64_t boundary;     // only segments whose sequence numbers are all below it count: what lives there is in the last level
+  uint64_t most_copied;  // bytes of one relocation, or one segment
+};
+
+// The segments to relocate, the sparsest first; none while the log keeps within the limits, or if nothing would come back.
+std::vector<Segment*> ChooseSparseSegments(const SegmentAllocator& segments, const SpaceLimits& limits);
+
+struct RelocationJob {
+  RegionSet* regions;
+  SegmentAllocator* segments;
+  const KeyOrder* order;
+  const OrderedLevel* last_level;  // no merge is changing it; the caller has a pin
+  uint64_t boundary;
+  const std::atomic<bool>* stop;
+};
+
+struct Relocation {
+  struct Move {
+    const LogEntry* from;
+    PmPtr to;
+  };
+  std::shared_ptr<PmTable> table;  // of all copies; durable, and named by nothing yet
+  std::vector<Segment*> copies;    // kCopies
+  std::vector<Move> moves;         // in entry order
+  uint64_t bytes = 0;              // of log space that the copies take
+  uint64_t flushed_lines = 0;
+};
+
+// GOAL   A table that can be listed as the oldest of L0: of each key that has a live entry in the segments, that entry and all
+//        newer versions in the last level, with the same sequence numbers. So a get that comes upon it there comes upon its
+//        newest version below the other tables. Merging it replaces the originals.
+// STEPS  1 find what lives  2 find these keys in the last level  3 write the copies, in key order, each in its original's region
+//        4 link them  5 flush all of it, one fence.
+// CRASH  Anywhere: the copies are in kCopies segments, and no table has them: an open discards them. [CC-47]
+// COST   One search in the last level per key; the copies' lines are flushed once.
+// What is damaged stays where it is. Aborted if stopped; NoSpace; MemoryLimit by std::bad_alloc. Then no segment was kept.
+Status CopyLiveEntries(const RelocationJob& job, const std::vector<Segment*>& from, Relocation* result);
+
+// Of an open: seals the copies that a listed table has, discards all others. [CC-47]
+Status FinishRelocation(SegmentAllocator* segments, bool is_listed);
+// Seals what CopyLiveEntries has made. REQUIRES: the MANIFEST lists the table.
+Status SealCopies(SegmentAllocator* segments, const std::vector<Segment*>& copies);
+
+}  // namespace braiddb

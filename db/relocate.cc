@@ -1,0 +1,122 @@
+// Relocation: what lives in sparse segments goes to others by way of a table of copies, the oldest of L0.
+#include <algorithm>
+
+#include "compaction/relocation.h"
+#include "db/db_impl.h"
+#include "db/no_memory.h"
+#include "index/key_hash.h"
+#include "util/format.h"
+#include "util/mutant.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+namespace {
+
+constexpr uint64_t kMostCopied = 16ull << 20;
+
+}  // namespace
+
+// STEPS   1 copies, durable  2 the MANIFEST lists their table as the oldest  3 the view has it, too  4 the copies' segments are
+//         sealed  5 the lookup cache knows the copies. The next merge replaces the originals, and marks them moved.
+// ORDER   1 before 2, 2 before 4 and before any merge. [CC-47]
+// WHY NO READER COMES UPON NOTHING  Who has a view with the table finds the copy there, or in the last level. Who has an older
+//         one finds the original until it is replaced, by one store on each layer, or in one leaf; and an original that he is on
+//         is not dead to him, until its copy is (MovedEntries). It is released when he has left, and until then nothing else is
+//         relocated: an original is never a copy whose own original is still there.
+// WHY THE CACHE HAS NO ORIGINAL WHEN IT IS RELEASED  5 changes the slot, and the bucket's word. A lookup that had missed before
+//         5 does not fill in what it found; one that misses later has a view with the table, or one in which the originals have
+//         been replaced.
+// REQUIRES: compaction_mutex_, and no merge is running or to be resumed.
+Status DBImpl::RelocateSparse(bool* relocated) try {
+  *relocated = false;
+  if (options_.max_space_amplification == 0 || merged_boundary_ == 0 || resume_merge_.load(std::memory_order_acquire))
+    return Status::OK();
+  {
+    std::lock_guard lock(manifest_mutex_);
+    if (HasRelocation(manifest_state_) || manifest_state_.tables.size() >= kMaxManifestTables) return Status::OK();
+  }
+  if (!ReleaseMoved()) return Status::OK();
+  const SpaceLimits limits{options_.max_space_amplification, options_.space_slack, merged_boundary_, kMostCopied};
+  const std::vector<Segment*> sparse = ChooseSparseSegments(*segments_, limits);
+  if (sparse.empty()) return Status::OK();
+  const PinnedView pinned(this);
+  Relocation relocation;
+  Status status = CopyLiveEntries(
+      {regions_.get(), segments_.get(), &order_, pinned.view().l1.get(), merged_boundary_, &stopping_}, sparse, &relocation);
+  counters_.flushed_lines.fetch_add(relocation.flushed_lines, std::memory_order_relaxed);
+  if (status.IsAborted() || status.IsNoSpace() || status.IsMemoryLimit()) {
+    Log("relocation: " + status.ToString());
+    return Status::OK();  // there was more space before
+  }
+  if (!status.ok() || relocation.table == nullptr) return status;
+  BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Copied");
+  if (BRAIDDB_MUTANT("copies-sealed-early")) status = SealCopies(segments_.get(), relocation.copies);
+  if (status.ok()) status = InstallRelocation(relocation);
+  BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Listed");
+  if (status.ok() && !BRAIDDB_MUTANT("copies-sealed-early")) status = SealCopies(segments_.get(), relocation.copies);
+  if (!status.ok()) return status;
+  if (lookup_cache_ != nullptr) {
+    const uint64_t sequence = GetLatestSequenceNumber();
+    for (const Relocation::Move& move : relocation.moves)
+      lookup_cache_->Move(KeyHash(move.from->key()), regions_->Find(move.from), move.to, sequence);
+  }
+  BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Installed");
+  counters_.relocated_entries.fetch_add(relocation.moves.size(), std::memory_order_relaxed);
+  counters_.relocated_bytes.fetch_add(relocation.bytes, std::memory_order_relaxed);
+  Log(Format("relocation: %zu entries, %llu bytes, of %zu segments", relocation.moves.size(),
+             static_cast<unsigned long long>(relocation.bytes), sparse.size()));
+  *relocated = true;
+  return Status::OK();
+} catch (const std::bad_alloc&) {
+  SetBackgroundError(NoMemory());  // the MANIFEST may have the table, and the view not
+  return NoMemory();
+}
+
+// Of a merge that is done. REQUIRES: compaction_mutex_
+void DBImpl::KeepMoved(MovedEntries entries) {
+  if (entries.pairs().empty()) return;
+  auto moved = std::make_shared<MovedSegments>();
+  moved->entries = std::move(entries);
+  moved->entries.Sort();
+  for (const MovedEntries::Pair& pair : moved->entries.pairs()) moved->from.insert(segments_->Find(pair.original));
+  moved->retired.reserve(moved->from.size());
+  moved_ = std::move(moved);
+}
+
+// REQUIRES: compaction_mutex_
+bool DBImpl::ReleaseMoved() {
+  if (moved_ == nullptr) return true;
+  epochs_.Reclaim();
+  if (moved_->waiting.load(std::memory_order_acquire) != 0) return false;
+  for (Segment* segment : moved_->retired) Release(segment);
+  moved_.reset();
+  return true;
+}
+
+Status DBImpl::InstallRelocation(const Relocation& relocation) {
+  const auto& table = relocation.table;
+  std::lock_guard lock(manifest_mutex_);
+  ManifestState state = manifest_state_;
+  state.tables.insert(state.tables.begin(), {table->id(), table->boundary(), table->entries, table->heads()});
+  if (Status status = manifest_.Commit(state); !status.ok()) return status;
+  manifest_state_ = std::move(state);
+  std::lock_guard view_lock(view_mutex_);
+  auto view = std::make_shared<ReadView>(*current_view_);
+  view->l0.push_back(table);
+  InstallView(view);
+  return Status::OK();
+}
+
+// Until the log keeps within its limits.
+// REQUIRES: as RelocateSparse.
+Status DBImpl::RelocateAll() {
+  bool more = true;
+  while (more) {
+    Status status = RelocateSparse(&more);
+    if (status.ok() && more) status = CompactTables();
+    if (!status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,331 @@
+// Relocation: what lives in sparse segments is copied, so that these come back; readers and caches see no difference.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "braiddb/check.h"
+#include "db/test_hooks.h"
+#include "tests/support/db_fixture.h"
+#include "util/sync_point.h"
+
+namespace braiddb::test {
+namespace {
+
+class DbRelocationTest : public DbTest {
+ protected:
+  void SetUp() override {
+    options_.max_space_amplification = 1.1;
+    options_.space_slack = 512 << 10;
+    options_.disable_auto_compaction = true;  // each test says when
+    options_.lookup_cache_size = 1 << 20;
+    Reopen();
+  }
+  void TearDown() override { SyncPoints::Instance().Clear(); }
+
+  uint64_t Relocated() const { return db_->GetStatistics().relocated_entries; }
+  Status Compact() { return db_->CompactRange({}, nullptr, nullptr); }
+  void Put(const std::string& key, const std::string& value) {
+    ASSERT_OK(db_->Put({}, key, value));
+    expected_[key] = value;
+  }
+  // Keys that stay between others that go: what lives fills a twentieth of the segments. Nothing is merged yet.
+  void Spread(int begin, int end, size_t bytes = 400) {
+    for (int i = begin; i < end; ++i) {
+      if (i % 20 == 0) {
+        Put(NumberedKey(i), PatternedValue(i, bytes));
+      } else {
+        ASSERT_OK(db_->Put({}, "passing" + NumberedKey(i % 500), PatternedValue(i, bytes)));
+      }
+    }
+    for (int i = 0; i < 500; ++i) ASSERT_OK(db_->Delete({}, "passing" + NumberedKey(i)));
+  }
+  // Everything is merged, and nothing has been relocated: the next compaction will.
+  void MergeOnly() {
+    options_.max_space_amplification = 0;
+    Reopen();
+    ASSERT_OK(Compact());
+    options_.max_space_amplification = 1.1;
+    Reopen();
+  }
+  void ExpectWithinLimits() {
+    const auto live = static_cast<double>(IntProperty(db_.get(), "braiddb.pm-bytes-live"));
+    uint64_t space = 0;
+    SegmentsOf(db_.get())->ForEachLog([&](Segment* segment) { space += segment->capacity(); });
+    // A writer's open segment in each region, and copies' last ones.
+    const auto constant = static_cast<double>(options_.space_slack + 4 * GetParam() * options_.segment_size);
+    EXPECT_LE(static_cast<double>(space), 1.1 * live + constant);
+  }
+  void ExpectSound() {
+    ASSERT_OK(db_->Close());
+    db_.reset();
+    CheckReport report;
+    ASSERT_OK(CheckDatabase({}, directory_.File("db"), &report));
+    EXPECT_TRUE(report.sound()) << report.findings[0].what << ": " << report.findings[0].where;
+    Reopen();
+  }
+
+  std::map<std::string, std::string> expected_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Regions, DbRelocationTest, testing::Values(1, 2));
+
+TEST_P(DbRelocationTest, SpaceOfSparseSegmentsComesBack) {
+  for (int round = 0; round < 5; ++round) {
+    ASSERT_NO_FATAL_FAILURE(Spread(round * 20000, (round + 1) * 20000));
+    ASSERT_OK(Compact());
+    ExpectWithinLimits();
+    EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+  }
+  EXPECT_GT(Relocated(), 1000u);
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
+  ExpectSound();
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+  for (int i = 0; i < 100000; i += 40) {
+    ASSERT_OK(db_->Delete({}, NumberedKey(i)));
+    expected_.erase(NumberedKey(i));
+  }
+  ASSERT_OK(Compact());
+  ExpectWithinLimits();
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+  ExpectSound();
+}
+
+TEST_P(DbRelocationTest, WithoutItSegmentsStay) {
+  options_.max_space_amplification = 0;
+  Reopen();
+  ASSERT_NO_FATAL_FAILURE(Spread(0, 20000));
+  ASSERT_OK(Compact());
+  EXPECT_EQ(Relocated(), 0u);
+  const uint64_t before = IntProperty(db_.get(), "braiddb.pm-bytes-in-segments");
+  options_.max_space_amplification = 1.1;
+  Reopen();
+  ASSERT_OK(Compact());
+  EXPECT_GT(Relocated(), 900u);
+  EXPECT_LT(IntProperty(db_.get(), "braiddb.pm-bytes-in-segments"), before / 4);
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+}
+
+TEST_P(DbRelocationTest, HappensInTheBackground) {
+  options_.disable_auto_compaction = false;
+  Reopen();
+  ASSERT_NO_FATAL_FAILURE(Spread(0, 40000));
+  ASSERT_OK(db_->Flush());
+  ASSERT_OK(db_->WaitForCompaction());
+  EXPECT_GT(Relocated(), 0u);
+  ExpectWithinLimits();
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+}
+
+// The copies of older versions are in L0 for a while, above newer ones in the last level.
+TEST_P(DbRelocationTest, SnapshotsAndNewestVersionsAreRight) {
+  std::map<std::string, std::string> frozen;
+  for (int i = 0; i < 600; ++i) {
+    frozen[NumberedKey(i)] = PatternedValue(i, 200);
+    ASSERT_OK(db_->Put({}, NumberedKey(i), frozen[NumberedKey(i)]));
+    for (int j = 0; j < 10; ++j) ASSERT_OK(db_->Put({}, "passing" + NumberedKey(j), PatternedValue(j, 200)));
+  }
+  for (int j = 0; j < 10; ++j) ASSERT_OK(db_->Delete({}, "passing" + NumberedKey(j)));
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  ReadOptions at_snapshot;
+  at_snapshot.snapshot = snapshot;
+  for (int i = 0; i < 600; ++i) {
+    if (i % 3 == 0) {
+      Put(NumberedKey(i), PatternedValue(i + 1000, 200));
+    } else if (i % 3 == 1) {
+      ASSERT_OK(db_->Delete({}, NumberedKey(i)));
+    } else {
+      expected_[NumberedKey(i)] = frozen[NumberedKey(i)];
+    }
+  }
+  // Once the table of copies is installed, and again when it is merged.
+  int looks = 0;
+  SyncPoints::Instance().SetCallback("DBImpl::RelocateSparse:Installed", [&](void*) {
+    ++looks;
+    EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+    EXPECT_TRUE(HoldsExactly(db_.get(), frozen, at_snapshot));
+  });
+  SyncPoints::Instance().Enable();
+  ASSERT_OK(Compact());
+  EXPECT_GT(looks, 0);
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+  EXPECT_TRUE(HoldsExactly(db_.get(), frozen, at_snapshot));
+  db_->ReleaseSnapshot(snapshot);
+  ASSERT_OK(Compact());
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+  ExpectSound();
+}
+
+// Views from before the copies were made, also of what is replaced between their steps.
+TEST_P(DbRelocationTest, ReadersOfBeforeGoOn) {
+  ASSERT_NO_FATAL_FAILURE(Spread(0, 20000));
+  ASSERT_NO_FATAL_FAILURE(MergeOnly());
+  const auto frozen = expected_;
+  std::vector<std::pair<std::unique_ptr<Iterator>, std::map<std::string, std::string>::const_iterator>> walks;
+  for (int i = 0; i < 10; ++i) {
+    auto iterator = db_->NewIterator({});
+    auto at = frozen.begin();
+    iterator->SeekToFirst();
+    for (int step = 0; step < i * 80; ++step, ++at) iterator->Next();
+    walks.emplace_back(std::move(iterator), at);
+  }
+  PinnableSlice pinned;
+  ASSERT_OK(db_->Get({}, frozen.begin()->first, &pinned));
+  const auto compare = [&](int steps) {
+    for (auto& [iterator, at] : walks) {
+      for (int step = 0; step < steps && at != frozen.end(); ++step, ++at) {
+        ASSERT_TRUE(iterator->Valid());
+        ASSERT_EQ(iterator->key(), at->first);
+        ASSERT_EQ(iterator->value(), at->second);
+        iterator->Next();
+      }
+    }
+  };
+  for (const char* point : {"MergeJournal::Apply:Recorded", "MergeJournal::Apply:Done", "NvMerge:Marked", "NvMerge:Applied"})
+    SyncPoints::Instance().SetCallback(point, [&](void*) { compare(2); });
+  SyncPoints::Instance().Enable();
+  ASSERT_OK(Compact());
+  EXPECT_GT(Relocated(), 900u);
+  SyncPoints::Instance().Clear();
+  ASSERT_NO_FATAL_FAILURE(Spread(20000, 40000));  // into the segments that came back, if any did
+  ASSERT_OK(Compact());
+  EXPECT_EQ(Slice(pinned.data(), pinned.size()), Slice(frozen.begin()->second));
+  compare(2000);
+  for (auto& [iterator, at] : walks) EXPECT_TRUE(at == frozen.end() && !iterator->Valid());
+  walks.clear();
+  pinned.Reset();
+  ASSERT_OK(Compact());
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+}
+
+// The cache knows originals when they are copied; their segments are used again for other keys.
+TEST_P(DbRelocationTest, TheLookupCacheKnowsTheCopies) {
+  ASSERT_NO_FATAL_FAILURE(Spread(0, 20000));
+  ASSERT_NO_FATAL_FAILURE(MergeOnly());
+  for (int round = 0; round < 2; ++round) {
+    for (const auto& [key, value] : expected_) ASSERT_EQ(GetOrText(db_.get(), key), value);
+  }
+  ASSERT_OK(Compact());
+  ASSERT_GT(Relocated(), 900u);
+  const uint64_t hits = db_->GetStatistics().lookup_cache_hits;
+  for (const auto& [key, value] : expected_) ASSERT_EQ(GetOrText(db_.get(), key), value);
+  EXPECT_GT(db_->GetStatistics().lookup_cache_hits - hits, 900u);
+  const uint64_t recycled = db_->GetStatistics().segments_recycled;
+  EXPECT_GT(recycled, 0u);
+  const auto before = expected_;
+  ASSERT_NO_FATAL_FAILURE(Spread(20000, 40000));
+  for (const auto& [key, value] : before) ASSERT_EQ(GetOrText(db_.get(), key), value);
+}
+
+// A lookup that began before the copies were made fills the cache after they took the originals' place.
+TEST_P(DbRelocationTest, ALateFillIsNotTheOriginal) {
+  ASSERT_NO_FATAL_FAILURE(Spread(0, 20000));
+  ASSERT_NO_FATAL_FAILURE(MergeOnly());
+  const auto [key, value] = *expected_.begin();
+  bool once = true;
+  SyncPoints::Instance().SetCallback("DBImpl::FindPut:Found", [&](void*) {
+    if (!std::exchange(once, false)) return;
+    ASSERT_OK(Compact());
+    ASSERT_GT(Relocated(), 900u);
+  });
+  SyncPoints::Instance().Enable();
+  EXPECT_EQ(GetOrText(db_.get(), key), value);
+  EXPECT_FALSE(once);
+  SyncPoints::Instance().Clear();
+  ASSERT_OK(Compact());  // the lookup's epoch has ended: the segments come back
+  ASSERT_NO_FATAL_FAILURE(Spread(20000, 40000));
+  for (int round = 0; round < 3; ++round) EXPECT_EQ(GetOrText(db_.get(), key), value);
+}
+
+// Between its steps the process ends; the next open, and what it does, lose nothing and keep no space.
+TEST_P(DbRelocationTest, AKilledProcessLeavesNothingBehind) {
+  ASSERT_NO_FATAL_FAILURE(Spread(0, 20000));
+  ASSERT_NO_FATAL_FAILURE(MergeOnly());
+  for (const char* point : {"DBImpl::RelocateSparse:Copied", "DBImpl::RelocateSparse:Listed", "DBImpl::RelocateSparse:Installed",
+                            "MergeJournal::Apply:Recorded", "MergeJournal::Apply:Done", "NvMerge:Marked", "NvMerge:Applied"}) {
+    SCOPED_TRACE(point);
+    db_.reset();
+    const int exit = RunInChild([&] {
+      SyncPoints::Instance().SetCallback(point, [](void*) { _exit(7); });
+      Reopen();
+      SyncPoints::Instance().Enable();
+      return Compact().ok() ? 0 : 1;
+    });
+    EXPECT_TRUE(exit == 7 || exit == 0) << exit;
+    CheckReport report;
+    ASSERT_OK(CheckDatabase({}, directory_.File("db"), &report));
+    EXPECT_TRUE(report.sound()) << report.findings[0].what << ": " << report.findings[0].where;
+    Reopen();
+    EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+    uint64_t copies = 0;
+    SegmentsOf(db_.get())->ForEachCopies([&](Segment*) { ++copies; });
+    EXPECT_EQ(copies, 0u);
+  }
+  ASSERT_OK(Compact());
+  ExpectWithinLimits();
+  ExpectSound();
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+}
+
+// What cannot be verified is not copied under a new checksum.
+TEST_P(DbRelocationTest, DamagedEntriesStayWhereTheyAre) {
+  ASSERT_NO_FATAL_FAILURE(Spread(0, 20000));
+  ASSERT_NO_FATAL_FAILURE(MergeOnly());
+  PinnableSlice value;
+  const std::string damaged = expected_.begin()->first;
+  ASSERT_OK(db_->Get({}, damaged, &value));
+  const_cast<char*>(value.data())[3] ^= 1;
+  value.Reset();
+  ASSERT_OK(Compact());
+  EXPECT_GT(Relocated(), 900u);
+  ReadOptions verify;
+  verify.verify_checksums = true;
+  std::string ignored;
+  EXPECT_CODE(db_->Get(verify, damaged, &ignored), kCorruption);
+  expected_.erase(damaged);
+  for (const auto& [key, text] : expected_) ASSERT_EQ(GetOrText(db_.get(), key, verify), text);
+}
+
+TEST_P(DbRelocationTest, MixedSizesAndNoRoomForCopies) {
+  db_.reset();
+  ASSERT_OK(DB::Destroy(options_, directory_.File("db")));
+  options_.max_region_size = 32ull << 20;
+  options_.disable_auto_compaction = false;
+  Reopen();
+  Random random(3);
+  Status status;
+  for (int i = 0; i < 60000 && !status.IsNoSpace(); ++i) {
+    const std::string key = NumberedKey(random.Uniform(3000));
+    const std::string value = PatternedValue(i, random.OneIn(50) ? random.Uniform(100'000) : random.Uniform(2000));
+    status = db_->Put({}, key, value);
+    if (status.ok()) expected_[key] = value;
+  }
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+  ASSERT_OK(db_->WaitForCompaction());
+  EXPECT_GT(Relocated(), 0u);
+  Reopen();
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+  ExpectSound();
+}
+
+TEST_F(DbOpenTest, RelocationLimitsAreChecked) {
+  Options options = TinyOptions(1);
+  std::unique_ptr<DB> db;
+  for (const double amplification : {-1.0, 0.5, 1.0, 1.04, std::numeric_limits<double>::quiet_NaN()}) {
+    options.max_space_amplification = amplification;
+    EXPECT_CODE(Open(options, &db), kInvalidArgument) << amplification;
+  }
+  for (const double amplification : {0.0, 1.05, 1e9}) {
+    options.max_space_amplification = amplification;
+    EXPECT_OK(Open(options, &db)) << amplification;
+    db.reset();
+  }
+}
+
+}  // namespace
+}  // namespace braiddb::test
