@@ -27,7 +27,8 @@ struct Typed {
   int64_t key_size, value_size, batch_size, seek_nexts, multiread_stride, readwritepercent, threads, seed;
   int64_t regions, max_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables, checkpoint_tables;
   int64_t compaction_threads, recovery_threads, l0_compaction_trigger;
-  int64_t nv_leaf_size, lookup_cache_size, bloom_bits;
+  int64_t nv_leaf_size, lookup_cache_size, bloom_bits, space_slack;
+  double max_space_amplification;
   int64_t write_latency_ns, read_latency_ns, remote_latency_ns;
 };
 
@@ -97,6 +98,9 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
       "DRAM for addresses of newest versions, some nine bytes a key; 0: none");
   add("bloom_bits", Value<int64_t>(&typed->bloom_bits, defaults.filter_bits_per_key),
       "DRAM in bits a key for the filter of keys that are not there; 0: none");
+  add("max_space_amplification", Value<double>(&typed->max_space_amplification, defaults.max_space_amplification),
+      "relocate what lives in sparse segments above this; 0: never");
+  add("space_slack", Value<int64_t>(&typed->space_slack, static_cast<int64_t>(defaults.space_slack)), "bytes more before that");
   add("regions", Value<int64_t>(&typed->regions, defaults.regions), "pools of persistent memory; 0: one per NUMA node");
   add("region_paths", Value<std::string>(&typed->region_paths, ""), "comma-separated, a directory for each region");
   add("max_region_size", Value<int64_t>(&typed->max_region_size, 0), "the most a region grows to; 0: its file system's capacity");
@@ -227,6 +231,8 @@ void TakeOptions(const Typed& typed, Options* options) {
   Take("nv_leaf_size", typed.nv_leaf_size, 0, UINT32_MAX, &options->nv_leaf_size);
   Take("bloom_bits", typed.bloom_bits, 0, UINT32_MAX, &options->filter_bits_per_key);
   Take("lookup_cache_size", typed.lookup_cache_size, 0, INT64_MAX, &options->lookup_cache_size);
+  options->max_space_amplification = typed.max_space_amplification;
+  Take("space_slack", typed.space_slack, 0, INT64_MAX, &options->space_slack);
   Take("regions", typed.regions, 0, UINT32_MAX, &options->regions);
   options->region_paths = Split(typed.region_paths);
   Take("max_region_size", typed.max_region_size, 0, INT64_MAX, &options->max_region_size);
