@@ -137,7 +137,7 @@ TEST_P(DbRelocationTest, SnapshotsAndNewestVersionsAreRight) {
   at_snapshot.snapshot = snapshot;
   for (int i = 0; i < 600; ++i) {
     if (i % 3 == 0) {
-      Put(NumberedKey(i), PatternedValue(i + 1000, 200));
+      Put(NumberedKey(i), PatternedValue(i + 1000, 4000));  // in segments that are full, and stay
     } else if (i % 3 == 1) {
       ASSERT_OK(db_->Delete({}, NumberedKey(i)));
     } else {
@@ -204,6 +204,42 @@ TEST_P(DbRelocationTest, ReadersOfBeforeGoOn) {
   EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
 }
 
+// A cursor is on an original, whose copy dies with a tombstone that the cursor cannot see any more.
+TEST_P(DbRelocationTest, ACopyThatDiesTakesItsOriginalAlong) {
+  ASSERT_NO_FATAL_FAILURE(Spread(0, 20000));
+  ASSERT_NO_FATAL_FAILURE(MergeOnly());
+  const std::string gone = NumberedKey(40);
+  std::unique_ptr<Iterator> iterator;
+  bool installed = false;
+  SyncPoints::Instance().SetCallback("DBImpl::RelocateSparse:Installed", [&](void*) { installed = true; });
+  const auto in_the_merge = [&](void*) {
+    if (!std::exchange(installed, false)) return;
+    ASSERT_OK(db_->Delete({}, gone));
+    ASSERT_OK(db_->Flush());
+    iterator = db_->NewIterator({});
+    iterator->SeekToFirst();
+  };
+  SyncPoints::Instance().SetCallback("MergeJournal::Apply:Recorded", in_the_merge);
+  SyncPoints::Instance().SetCallback("NvMerge:Marked", in_the_merge);
+  SyncPoints::Instance().Enable();
+  ASSERT_OK(Compact());
+  SyncPoints::Instance().Clear();
+  ASSERT_NE(iterator, nullptr);
+  ASSERT_GT(Relocated(), 900u);
+  ASSERT_OK(Compact());
+  expected_.erase(gone);
+  for (const auto& [key, value] : expected_) {
+    ASSERT_TRUE(iterator->Valid());
+    ASSERT_EQ(iterator->key(), key);
+    ASSERT_EQ(iterator->value(), value);
+    iterator->Next();
+  }
+  EXPECT_FALSE(iterator->Valid());
+  iterator.reset();
+  ASSERT_OK(Compact());
+  ExpectSound();
+}
+
 // The cache knows originals when they are copied; their segments are used again for other keys.
 TEST_P(DbRelocationTest, TheLookupCacheKnowsTheCopies) {
   ASSERT_NO_FATAL_FAILURE(Spread(0, 20000));
@@ -219,8 +255,10 @@ TEST_P(DbRelocationTest, TheLookupCacheKnowsTheCopies) {
   const uint64_t recycled = db_->GetStatistics().segments_recycled;
   EXPECT_GT(recycled, 0u);
   const auto before = expected_;
-  ASSERT_NO_FATAL_FAILURE(Spread(20000, 40000));
+  ASSERT_NO_FATAL_FAILURE(Spread(20000, 40000));  // where the originals were
+  const uint64_t later_hits = db_->GetStatistics().lookup_cache_hits;
   for (const auto& [key, value] : before) ASSERT_EQ(GetOrText(db_.get(), key), value);
+  EXPECT_GT(db_->GetStatistics().lookup_cache_hits - later_hits, 900u);
 }
 
 // A lookup that began before the copies were made fills the cache after they took the originals' place.
@@ -240,6 +278,11 @@ TEST_P(DbRelocationTest, ALateFillIsNotTheOriginal) {
   EXPECT_EQ(GetOrText(db_.get(), key), value);
   EXPECT_FALSE(once);
   SyncPoints::Instance().Clear();
+  const uint64_t hits = db_->GetStatistics().lookup_cache_hits;
+  EXPECT_EQ(GetOrText(db_.get(), key), value);
+  EXPECT_EQ(db_->GetStatistics().lookup_cache_hits, hits) << "it was not filled in";
+  EXPECT_EQ(GetOrText(db_.get(), key), value);
+  EXPECT_EQ(db_->GetStatistics().lookup_cache_hits, hits + 1);
   ASSERT_OK(Compact());  // the lookup's epoch has ended: the segments come back
   ASSERT_NO_FATAL_FAILURE(Spread(20000, 40000));
   for (int round = 0; round < 3; ++round) EXPECT_EQ(GetOrText(db_.get(), key), value);
