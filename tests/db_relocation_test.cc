@@ -125,6 +125,8 @@ TEST_P(DbRelocationTest, HappensInTheBackground) {
 
 // The copies of older versions are in L0 for a while, above newer ones in the last level.
 TEST_P(DbRelocationTest, SnapshotsAndNewestVersionsAreRight) {
+  options_.lookup_cache_size = 0;  // gets look at the levels
+  Reopen();
   std::map<std::string, std::string> frozen;
   for (int i = 0; i < 600; ++i) {
     frozen[NumberedKey(i)] = PatternedValue(i, 200);
@@ -149,6 +151,7 @@ TEST_P(DbRelocationTest, SnapshotsAndNewestVersionsAreRight) {
   SyncPoints::Instance().SetCallback("DBImpl::RelocateSparse:Installed", [&](void*) {
     ++looks;
     EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+    for (int i = 1; i < 600; i += 3) EXPECT_EQ(GetOrText(db_.get(), NumberedKey(i)), "<not found>");
     EXPECT_TRUE(HoldsExactly(db_.get(), frozen, at_snapshot));
   });
   SyncPoints::Instance().Enable();
@@ -263,9 +266,16 @@ TEST_P(DbRelocationTest, TheLookupCacheKnowsTheCopies) {
 
 // A lookup that began before the copies were made fills the cache after they took the originals' place.
 TEST_P(DbRelocationTest, ALateFillIsNotTheOriginal) {
+  options_.space_slack = 0;
   ASSERT_NO_FATAL_FAILURE(Spread(0, 20000));
   ASSERT_NO_FATAL_FAILURE(MergeOnly());
   const auto [key, value] = *expected_.begin();
+  const auto place = [this] {
+    const auto iterator = db_->NewIterator({});
+    iterator->SeekToFirst();
+    return static_cast<const void*>(iterator->value().data());
+  };
+  const void* const original = place();
   bool once = true;
   SyncPoints::Instance().SetCallback("DBImpl::FindPut:Found", [&](void*) {
     if (!std::exchange(once, false)) return;
@@ -278,6 +288,7 @@ TEST_P(DbRelocationTest, ALateFillIsNotTheOriginal) {
   EXPECT_EQ(GetOrText(db_.get(), key), value);
   EXPECT_FALSE(once);
   SyncPoints::Instance().Clear();
+  ASSERT_NE(place(), original);
   const uint64_t hits = db_->GetStatistics().lookup_cache_hits;
   EXPECT_EQ(GetOrText(db_.get(), key), value);
   EXPECT_EQ(db_->GetStatistics().lookup_cache_hits, hits) << "it was not filled in";
