@@ -163,7 +163,7 @@ class DBImpl final : public DB {
     MovedEntries entries;
     std::unordered_set<Segment*> from;
     std::vector<Segment*> retired;   // of these, the ones in which nothing lives
-    std::atomic<size_t> waiting{0};  // of these, the ones that readers may be on
+    std::atomic<size_t> waiting{1};  // for the readers of when they were moved, and of when each of `retired` was
   };
   void KeepMoved(MovedEntries entries);
   // Releases what the last relocation emptied, all at once; false while readers may need it.

@@ -29,8 +29,10 @@ constexpr uint64_t kMostCopied = 16ull << 20;
 // REQUIRES: compaction_mutex_, and no merge is running or to be resumed.
 Status DBImpl::RelocateSparse(bool* relocated) try {
   *relocated = false;
-  if (options_.max_space_amplification == 0 || merged_boundary_ == 0 || resume_merge_.load(std::memory_order_acquire))
+  if (options_.max_space_amplification == 0 || merged_boundary_ == 0 || resume_merge_.load(std::memory_order_acquire) ||
+      write_failed_.load(std::memory_order_acquire)) {
     return Status::OK();
+  }
   {
     std::lock_guard lock(manifest_mutex_);
     if (HasRelocation(manifest_state_) || manifest_state_.tables.size() >= kMaxManifestTables) return Status::OK();
@@ -72,7 +74,7 @@ Status DBImpl::RelocateSparse(bool* relocated) try {
   return NoMemory();
 }
 
-// Of a merge that is done. REQUIRES: compaction_mutex_
+// Of a merge that is done: the view does not lead to the originals any more. REQUIRES: compaction_mutex_
 void DBImpl::KeepMoved(MovedEntries entries) {
   if (entries.pairs().empty()) return;
   auto moved = std::make_shared<MovedSegments>();
@@ -80,6 +82,8 @@ void DBImpl::KeepMoved(MovedEntries entries) {
   moved->entries.Sort();
   for (const MovedEntries::Pair& pair : moved->entries.pairs()) moved->from.insert(segments_->Find(pair.original));
   moved->retired.reserve(moved->from.size());
+  // Readers may also be on originals in segments that something else keeps.
+  epochs_.RetirePinned([moved] { moved->waiting.fetch_sub(1, std::memory_order_release); });
   moved_ = std::move(moved);
 }
 
