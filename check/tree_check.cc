@@ -138,7 +138,11 @@ class TreeWalk {
   // Takes the versions of tree and tables together, in entry order.
   void JudgeMark(const LogEntry& entry) {
     if (newest_ != nullptr && order_.Compare(newest_->key(), entry.key()) == 0) {
-      older_is_live_ |= !entry.is_obsolete();
+      if (entry.sequence() != newest_->sequence()) {
+        older_is_live_ |= !entry.is_obsolete();
+      } else if (!entry.is_dead()) {
+        newest_ = &entry;  // an entry and its copy are one version
+      }
       return;
     }
     EndKey();

@@ -1,6 +1,7 @@
 #include "compaction/relocation.h"
 
 #include <algorithm>
+#include <new>
 
 #include "compaction/list_builder.h"
 #include "log/entry_sort.h"
@@ -44,11 +45,17 @@ class Copier {
 
   // They hold nothing that anyone knows of.
   void Discard() noexcept {
-    for (Segment* segment : result_.copies) {
-      Status ignored = job_.segments->Discard(segment);  // after a failure the next open does it
-      (void)ignored;
+    try {
+      for (Segment* segment : result_.copies) {
+        Status ignored = job_.segments->Discard(segment);  // after a failure the next open does it
+        (void)ignored;
+      }
+    } catch (const std::bad_alloc&) {
     }
     result_.copies.clear();
+    result_.moves.clear();
+    result_.table.reset();
+    result_.bytes = 0;
   }
 
  private:
@@ -58,10 +65,14 @@ class Copier {
   };
 
   void FindLive(Segment* segment) {
+    const size_t before = live_.size();
     LogReader reader(*segment, segment->sealed_bytes());
     while (const LogEntry* entry = reader.NextTrusted()) {
       if (!entry->is_obsolete()) live_.push_back({job_.order->Prefix(entry->key()), entry, segment});
     }
+    if (reader.end() == segment->sealed_bytes()) return;
+    live_.resize(before);
+    segment->stays.store(true, std::memory_order_relaxed);
   }
 
   bool Stopped(size_t turn) const {
@@ -98,8 +109,7 @@ class Copier {
     }
     if (next == end) return;
     versions_.resize(taken);
-    // These cannot be emptied, and are not tried again.
-    for (size_t i = begin; i < end; ++i) live_[i].segment->dead_bytes.store(0, std::memory_order_relaxed);
+    for (size_t i = begin; i < end; ++i) live_[i].segment->stays.store(true, std::memory_order_relaxed);
   }
 
   bool IsSound(const LogEntry* entry) const {
@@ -178,6 +188,7 @@ std::vector<Segment*> ChooseSparseSegments(const SegmentAllocator& segments, con
   segments.ForEachLog([&](Segment* segment) {
     const uint64_t entries = segment->entries.load(std::memory_order_relaxed);
     // Without entries: not counted yet, or about to be released; with dead ones only: it will be.
+    if (segment->stays.load(std::memory_order_relaxed)) return;
     if (segment->state() != SegmentState::kSealed || segment->sealed_last_sequence() >= limits.boundary ||
         segment->dead_entries.load(std::memory_order_relaxed) >= entries) {
       return;

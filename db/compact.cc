@@ -55,7 +55,7 @@ void DBImpl::CompactUntilStopped() {
       const auto end = std::chrono::steady_clock::now() + kIdle;
       compaction_idle_ = false;
       if (!more_to_account && !more_to_filter) compaction_idle_ = !work_changed_.wait_until(lock, end, wanted);
-      if (compaction_idle_ && !FilterWanted()) {
+      if (compaction_idle_ && !FilterWanted() && !moved_waits_.load(std::memory_order_relaxed)) {
         compaction_idle_ = false;
         work_changed_.wait(lock, wanted);
       }

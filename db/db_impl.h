@@ -274,6 +274,7 @@ class DBImpl final : public DB {
   Status close_status_;
 
   std::shared_ptr<MovedSegments> moved_;  // of the last relocation, null if all of it is released; compaction_mutex_
+  std::atomic<bool> moved_waits_{false};  // there is one: looked at again now and then
   uint64_t merged_boundary_ = 0;  // what has a smaller number and lives is in the last level; 0: not known yet; compaction_mutex_
   std::vector<Segment*> unaccounted_;  // segments of earlier sessions, their entries not counted yet; compaction_mutex_
   std::atomic<int64_t> space_attempt_ms_{0};

@@ -20,6 +20,7 @@ bool DBImpl::AccountOneSegment() {
       ++dead;
       dead_bytes += LogSpace(reader.entry_offset(), LogEntrySize(*entry));
     }
+    if (reader.end() != segment->sealed_bytes()) ++entries;  // damaged: what is behind may live
     segment->dead_bytes.store(dead_bytes, std::memory_order_relaxed);
     segment->dead_entries.store(dead, std::memory_order_relaxed);
     segment->entries.store(entries, std::memory_order_relaxed);
@@ -49,6 +50,8 @@ void DBImpl::ReclaimSegments() {
         return;
       }
     }
+    if (reader.end() != segment->sealed_bytes()) return;
+    segment->entries.store(0, std::memory_order_relaxed);  // not a candidate again
     if (moved_ != nullptr && moved_->from.contains(segment)) {
       // Not while a merge may mark entries in it.
       moved_->retired.push_back(segment);
@@ -57,7 +60,6 @@ void DBImpl::ReclaimSegments() {
     } else {
       epochs_.RetirePinned([this, segment] { Release(segment); });
     }
-    segment->entries.store(0, std::memory_order_relaxed);  // not a candidate again
   });
   epochs_.Reclaim();
   ReleaseMoved();

@@ -39,12 +39,17 @@ Status DBImpl::RelocateSparse(bool* relocated) try {
   }
   if (!ReleaseMoved()) return Status::OK();
   const SpaceLimits limits{options_.max_space_amplification, options_.space_slack, merged_boundary_, kMostCopied};
-  const std::vector<Segment*> sparse = ChooseSparseSegments(*segments_, limits);
+  std::vector<Segment*> sparse = ChooseSparseSegments(*segments_, limits);
   if (sparse.empty()) return Status::OK();
   const PinnedView pinned(this);
   Relocation relocation;
-  Status status = CopyLiveEntries(
-      {regions_.get(), segments_.get(), &order_, pinned.view().l1.get(), merged_boundary_, &stopping_}, sparse, &relocation);
+  const RelocationJob job{regions_.get(),   segments_.get(), &order_, pinned.view().l1.get(),
+                          merged_boundary_, &stopping_};
+  Status status = CopyLiveEntries(job, sparse, &relocation);
+  while (status.IsNoSpace() && sparse.size() > 1) {  // fewer copies may fit
+    sparse.resize(sparse.size() / 2);
+    status = CopyLiveEntries(job, sparse, &relocation);
+  }
   counters_.flushed_lines.fetch_add(relocation.flushed_lines, std::memory_order_relaxed);
   if (status.IsAborted() || status.IsNoSpace() || status.IsMemoryLimit()) {
     Log("relocation: " + status.ToString());
@@ -85,6 +90,7 @@ void DBImpl::KeepMoved(MovedEntries entries) {
   // Readers may also be on originals in segments that something else keeps.
   epochs_.RetirePinned([moved] { moved->waiting.fetch_sub(1, std::memory_order_release); });
   moved_ = std::move(moved);
+  moved_waits_.store(true, std::memory_order_relaxed);
 }
 
 // REQUIRES: compaction_mutex_
@@ -94,6 +100,7 @@ bool DBImpl::ReleaseMoved() {
   if (moved_->waiting.load(std::memory_order_acquire) != 0) return false;
   for (Segment* segment : moved_->retired) Release(segment);
   moved_.reset();
+  moved_waits_.store(false, std::memory_order_relaxed);
   return true;
 }
 
@@ -111,11 +118,12 @@ Status DBImpl::InstallRelocation(const Relocation& relocation) {
   return Status::OK();
 }
 
-// Until the log keeps within its limits.
+// Until the log keeps within its limits; while writers make it sparse as fast, as often as it had segments.
 // REQUIRES: as RelocateSparse.
 Status DBImpl::RelocateAll() {
-  bool more = true;
-  while (more) {
+  uint64_t rounds = 0;
+  segments_->ForEachLog([&rounds](Segment*) { ++rounds; });
+  for (bool more = true; more && rounds > 0; --rounds) {
     Status status = RelocateSparse(&more);
     if (status.ok() && more) status = CompactTables();
     if (!status.ok()) return status;

@@ -278,6 +278,7 @@ Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, Segm
   segment->dead_bytes.store(0, std::memory_order_relaxed);
   segment->last_sequence.store(0, std::memory_order_relaxed);
   segment->packed.store(false, std::memory_order_relaxed);
+  segment->stays.store(false, std::memory_order_relaxed);
   // release: pairs with the acquire in Segment::state(); the fields above are set.
   segment->state_.store(state, std::memory_order_release);
   return Status::OK();

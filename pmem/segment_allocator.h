@@ -53,6 +53,7 @@ class Segment {
   std::atomic<uint64_t> dead_bytes{0};     // the log space of these
   std::atomic<uint64_t> last_sequence{0};  // largest so far
   std::atomic<bool> packed{false};         // holds as much as could be copied into it; a hint
+  std::atomic<bool> stays{false};          // something in it is damaged, and cannot be copied
 
  private:
   friend class SegmentAllocator;
