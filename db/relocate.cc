@@ -43,8 +43,7 @@ Status DBImpl::RelocateSparse(bool* relocated) try {
   if (sparse.empty()) return Status::OK();
   const PinnedView pinned(this);
   Relocation relocation;
-  const RelocationJob job{regions_.get(),   segments_.get(), &order_, pinned.view().l1.get(),
-                          merged_boundary_, &stopping_};
+  const RelocationJob job{regions_.get(), segments_.get(), &order_, pinned.view().l1.get(), merged_boundary_, &stopping_};
   Status status = CopyLiveEntries(job, sparse, &relocation);
   while (status.IsNoSpace() && sparse.size() > 1) {  // fewer copies may fit
     sparse.resize(sparse.size() / 2);

@@ -282,7 +282,8 @@ TEST_P(DbRelocationTest, ALateFillIsNotTheOriginal) {
     std::thread([&] {  // the lookup is inside its epoch
       EXPECT_OK(Compact());
       EXPECT_GT(Relocated(), 900u);
-    }).join();
+    })
+        .join();
   });
   SyncPoints::Instance().Enable();
   EXPECT_EQ(GetOrText(db_.get(), key), value);
