@@ -12,6 +12,7 @@
 
 #include "braiddb/check.h"
 #include "db/test_hooks.h"
+#include "log/log_reader.h"
 #include "tests/support/db_fixture.h"
 #include "util/sync_point.h"
 
@@ -347,6 +348,34 @@ TEST_P(DbRelocationTest, DamagedEntriesStayWhereTheyAre) {
   EXPECT_CODE(db_->Get(verify, damaged, &ignored), kCorruption);
   expected_.erase(damaged);
   for (const auto& [key, text] : expected_) ASSERT_EQ(GetOrText(db_.get(), key, verify), text);
+}
+
+// An entry whose size makes no sense ends what can be read of its segment: what lies behind it lives on.
+TEST_P(DbRelocationTest, SegmentsThatCannotBeReadToTheirEndsStay) {
+  ASSERT_NO_FATAL_FAILURE(Spread(0, 20000));
+  ASSERT_NO_FATAL_FAILURE(MergeOnly());
+  int damaged = 0;
+  SegmentsOf(db_.get())->ForEachLog([&](Segment* segment) {
+    if (segment->state() != SegmentState::kSealed || ++damaged % 4 != 0) return;
+    LogReader reader(*segment, segment->sealed_bytes());
+    while (LogEntry* entry = reader.NextTrusted()) {
+      if (entry->is_obsolete()) continue;
+      expected_.erase(std::string(entry->key()));
+      entry->value_size = UINT32_MAX;
+      return;
+    }
+  });
+  ASSERT_GT(damaged, 8);
+  ASSERT_OK(db_->Close());
+  Reopen();
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_OK(Compact());
+    const auto before = expected_;
+    for (const auto& [key, value] : before) ASSERT_EQ(GetOrText(db_.get(), key), value);
+    ASSERT_NO_FATAL_FAILURE(Spread((round + 1) * 20000, (round + 2) * 20000));
+    for (const auto& [key, value] : before) ASSERT_EQ(GetOrText(db_.get(), key), value);
+  }
+  EXPECT_GT(Relocated(), 100u);
 }
 
 TEST_P(DbRelocationTest, MixedSizesAndNoRoomForCopies) {
