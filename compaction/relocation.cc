@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <string>
 
 #include "compaction/list_builder.h"
 #include "log/entry_sort.h"
@@ -261,6 +262,12 @@ Status FinishRelocation(SegmentAllocator* segments, bool is_listed) {
     LogReader reader(*segment, segment->capacity());
     uint64_t last_sequence = 0;
     while (const LogEntry* entry = reader.NextValid()) last_sequence = std::max(last_sequence, entry->sequence());
+    // All copies of a listed table are durable: what lies between two of them is damaged.
+    if (is_listed && reader.FindValid(NextEntryOffset(reader.end())) != UINT64_MAX) {
+      return Status::Corruption("region " + std::to_string(segment->region()) + ": a segment of copies is damaged at byte " +
+                                std::to_string(reader.end()) +
+                                "; restore the database from a copy, or save what is intact with braiddb repair");
+    }
     segment->used_bytes.store(reader.end(), std::memory_order_relaxed);
     segment->last_sequence.store(last_sequence, std::memory_order_relaxed);
   }

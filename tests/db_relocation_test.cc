@@ -160,6 +160,7 @@ TEST_P(DbRelocationTest, SnapshotsAndNewestVersionsAreRight) {
   EXPECT_GT(looks, 0);
   EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
   EXPECT_TRUE(HoldsExactly(db_.get(), frozen, at_snapshot));
+  SyncPoints::Instance().Clear();  // the second one has no snapshot to look at
   db_->ReleaseSnapshot(snapshot);
   ASSERT_OK(Compact());
   EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
@@ -329,6 +330,36 @@ TEST_P(DbRelocationTest, AKilledProcessLeavesNothingBehind) {
   ExpectWithinLimits();
   ExpectSound();
   EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+}
+
+// Copies whose table is listed are durable, all of them: one that is not sound is damaged, and not where a crash cut a write off.
+TEST_P(DbRelocationTest, DamageAmongCopiesIsNotTheirEnd) {
+  ASSERT_NO_FATAL_FAILURE(Spread(0, 20000));
+  ASSERT_NO_FATAL_FAILURE(MergeOnly());
+  db_.reset();
+  const int exit = RunInChild([this] {
+    SyncPoints::Instance().SetCallback("DBImpl::RelocateSparse:Listed", [this](void*) {
+      LogEntry* damaged = nullptr;
+      SegmentsOf(db_.get())->ForEachCopies([&](Segment* segment) {
+        if (damaged != nullptr) return;
+        LogReader reader(*segment, segment->capacity());
+        for (int i = 0; i < 10; ++i) damaged = reader.NextTrusted();
+        if (damaged != nullptr && reader.NextTrusted() == nullptr) damaged = nullptr;
+      });
+      if (damaged == nullptr) _exit(8);
+      damaged->value_size ^= 1;
+      _exit(7);
+    });
+    Reopen();
+    SyncPoints::Instance().Enable();
+    return Compact().ok() ? 0 : 1;
+  });
+  ASSERT_EQ(exit, 7);
+  std::unique_ptr<DB> db;
+  EXPECT_CODE(DB::Open(options_, directory_.File("db"), &db), kCorruption);
+  CheckReport report;
+  ASSERT_OK(CheckDatabase({}, directory_.File("db"), &report));
+  EXPECT_FALSE(report.sound());
 }
 
 // What cannot be verified is not copied under a new checksum.

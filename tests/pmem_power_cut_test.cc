@@ -123,6 +123,49 @@ TEST_F(SegmentPowerCutTest, EverySegmentIsAsBeforeAStepOrAsAfterIt) {
   EXPECT_GE(fence, 5u * kRounds);
 }
 
+// What copies were written to and is free again has no header, whatever a cut leaves: a repair without the directories would
+// take the copies for entries. [CC-47]
+TEST_F(SegmentPowerCutTest, DiscardedCopiesHaveNoHeader) {
+  Segment* copies = nullptr;
+  ASSERT_OK(store_.allocator->AllocateCopies(0, 1, &copies));
+  auto* const header = reinterpret_cast<SegmentHeader*>(copies->data()) - 1;
+  const PmPtr place = copies->ptr(0);
+  const uint64_t header_offset = reinterpret_cast<uint8_t*>(header) - store_.regions->base(0);
+  const RegionImage before(store_.regions.get());
+  // Whether a cut at one of the fences left a header in a segment that is free.
+  const auto leaves_one = [&](bool forget) {
+    bool found = false;
+    uint64_t fence = 0;
+    for (bool is_there = true; is_there; ++fence) {
+      for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
+        before.Restore(store_.regions.get());
+        Reopen();
+        Segment* const segment = store_.allocator->Find(place);
+        EXPECT_EQ(segment->state(), SegmentState::kCopies);
+        PowerCut cut(store_.regions.get(), fence);
+        if (forget) cut.TakeOutFlushesOf(store_.regions->base(0) + header_offset);
+        try {
+          EXPECT_OK(store_.allocator->Discard(segment));
+          is_there = false;
+          cut.Lose(PowerCut::Luck::kNothing, &random_);
+        } catch (const PowerCut::Failed&) {
+          cut.Lose(luck, &random_);
+        }
+        Reopen();
+        int of_copies = 0;
+        store_.allocator->ForEachCopies([&](Segment*) { ++of_copies; });
+        const auto* left = reinterpret_cast<const SegmentHeader*>(store_.regions->base(0) + header_offset);
+        if (of_copies == 0 && left->magic != 0) found = true;
+        EXPECT_TRUE(is_there || of_copies == 0) << "it was discarded";
+      }
+    }
+    EXPECT_GE(fence, 3u);
+    return found;
+  };
+  EXPECT_FALSE(leaves_one(false));
+  EXPECT_TRUE(leaves_one(true)) << "without that flush nothing keeps the header from coming back";
+}
+
 // A process is killed at each fence, and only when the segments were found again the power fails: they are as they were found.
 // [CC-46]
 TEST_F(SegmentPowerCutTest, AnOpenMakesDurableWhatItFinds) {
