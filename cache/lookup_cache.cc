@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 
 namespace braiddb {
 namespace {
@@ -15,7 +14,7 @@ bool CompareExchange(uint64_t* word, uint64_t expected, uint64_t desired) {
 }  // namespace
 
 std::unique_ptr<LookupCache> LookupCache::Create(const RegionSet* regions, uint64_t bytes) {
-  HugeArray<Bucket> buckets(std::bit_floor(std::max<uint64_t>(1, bytes / sizeof(Bucket))));
+  HugeArray<Bucket> buckets(std::clamp<uint64_t>(bytes / sizeof(Bucket), 1, uint64_t{1} << 32));
   if (buckets.empty()) return nullptr;
   return std::unique_ptr<LookupCache>(new LookupCache(regions, std::move(buckets)));
 }
@@ -32,7 +31,9 @@ uint64_t LookupCache::MakeSlot(uint64_t hash, PmPtr entry) {
 }
 
 const LogEntry* LookupCache::Find(Slice key, uint64_t hash, Miss* miss) const {
-  auto& bucket = const_cast<Bucket&>(buckets_[BucketOf(hash)]);
+  const uint64_t index = BucketOf(hash);
+  if (__builtin_expect(IsGivenUp(index), 0)) return nullptr;
+  auto& bucket = const_cast<Bucket&>(buckets_[index]);
   // acquire: the slots are loaded after it, and are at least as new.
   miss->word = LoadAcquire(&bucket.word);
   if ((miss->word & kLocked) != 0) return nullptr;
@@ -67,7 +68,9 @@ uint64_t LookupCache::Lock(Bucket* bucket) {
 }
 
 void LookupCache::Move(uint64_t hash, PmPtr from, PmPtr to, uint64_t sequence) {
-  Bucket* const bucket = &buckets_[BucketOf(hash)];
+  const uint64_t index = BucketOf(hash);
+  if (IsGivenUp(index)) return;
+  Bucket* const bucket = &buckets_[index];
   const uint64_t word = Lock(bucket);
   for (uint64_t& place : bucket->slots) {
     const uint64_t slot = LoadRelaxed(&place);
@@ -78,6 +81,13 @@ void LookupCache::Move(uint64_t hash, PmPtr from, PmPtr to, uint64_t sequence) {
   const bool counts = LateOf(word) != kMostLate;
   Unlock(bucket, counts ? word + kLate : std::max(word, sequence << kSequenceShift));
 }
+
+void LookupCache::Shrink(uint64_t bytes) {
+  const uint64_t limit = bytes / sizeof(Bucket);
+  if (limit < limit_.load(std::memory_order_relaxed)) limit_.store(limit, std::memory_order_seq_cst);
+}
+
+void LookupCache::ReleaseGivenUp() { buckets_.ReleaseFrom(limit_.load(std::memory_order_relaxed)); }
 
 uint64_t* LookupCache::SlotFor(Bucket* bucket, uint64_t hash) {
   uint64_t* empty = nullptr;

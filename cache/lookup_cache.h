@@ -1,6 +1,8 @@
-// LookupCache: a hash in DRAM from keys to the addresses of their newest entries (ListDB, OSDI '22, 3.5), of a fixed size.
+// LookupCache: a hash in DRAM from keys to the addresses of their newest entries (ListDB, OSDI '22, 3.5), of a size that is given
+// and may be made smaller.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -49,10 +51,16 @@ namespace braiddb {
 //   another key's is the newest of that key, and stays so while the bucket is locked; an older one of its own key goes nowhere as
 //   long as the write is announced, since no flush takes its memtable then.
 //
-// Thread safety: all methods, by any number of threads. Readers, and fills, hold an epoch guard.
+// WHY A SMALLER ONE IS RIGHT, TOO  Buckets that Shrink gave up never come back, and who looks at the limit later does as if they
+//   were not there. So all who use one began before that, readers and writers; what such a reader finds there was the newest
+//   version then, or became so later, and its lookup takes effect at one of these times, before any write that left the bucket
+//   out. The memory goes when these readers have left, so that no word returns to what one of them knows. Writers may come
+//   after that: what they leave there nobody reads.
+//
+// Thread safety: all methods, by any number of threads, but Shrink by one at a time. Readers, and fills, hold an epoch guard.
 class LookupCache {
  public:
-  // Null if there is no memory. `bytes`: at most; at least a bucket is made.
+  // Null if there is no memory. `bytes`: rounded down to whole buckets; at least one, at most 2^32 of them.
   static std::unique_ptr<LookupCache> Create(const RegionSet* regions, uint64_t bytes);
   LookupCache(const LookupCache&) = delete;
   LookupCache& operator=(const LookupCache&) = delete;
@@ -85,7 +93,12 @@ class LookupCache {
   // that it hides stay where they are meanwhile: the caller's write is announced, so no flush takes it to the tables.
   template <class Publish>
   void Write(uint64_t hash, const LogEntry& entry, PmPtr pointer, const Publish& publish) {
-    Bucket* const bucket = &buckets_[BucketOf(hash)];
+    const uint64_t index = BucketOf(hash);
+    if (__builtin_expect(IsGivenUp(index), 0)) {
+      publish();
+      return;
+    }
+    Bucket* const bucket = &buckets_[index];
     const uint64_t word = Lock(bucket);
     publish();
     BRAIDDB_SYNC_POINT("LookupCache::Write:Published");
@@ -96,7 +109,13 @@ class LookupCache {
   // that missed before does not fill in the original. `sequence`: of a write that was made before.
   void Move(uint64_t hash, PmPtr from, PmPtr to, uint64_t sequence);
 
-  uint64_t bytes() const { return buckets_.bytes(); }
+  // Gives up, for good, what is more than `bytes`.
+  void Shrink(uint64_t bytes);
+  // The system gets the memory of what was given up. REQUIRES: the readers of when Shrink was called have left their epochs.
+  void ReleaseGivenUp();
+
+  // In use.
+  uint64_t bytes() const { return limit_.load(std::memory_order_relaxed) * sizeof(Bucket); }
 
  private:
   static constexpr uint64_t kLocked = 1;
@@ -115,9 +134,12 @@ class LookupCache {
   };
   static_assert(sizeof(Bucket) == kCacheLine);
 
-  LookupCache(const RegionSet* regions, HugeArray<Bucket> buckets) : regions_(regions), buckets_(std::move(buckets)) {}
+  LookupCache(const RegionSet* regions, HugeArray<Bucket> buckets)
+      : regions_(regions), buckets_(std::move(buckets)), limit_(buckets_.size()) {}
 
-  uint64_t BucketOf(uint64_t hash) const { return hash & (buckets_.size() - 1); }
+  // By bits that the tag does not have.
+  uint64_t BucketOf(uint64_t hash) const { return (hash & UINT32_MAX) * buckets_.size() >> 32; }
+  bool IsGivenUp(uint64_t bucket) const { return bucket >= limit_.load(std::memory_order_relaxed); }
   static bool HasTag(uint64_t slot, uint64_t hash) { return slot != 0 && (slot ^ hash) >> kTagShift == 0; }
   static uint64_t LateOf(uint64_t word) { return word & kMostLate; }
   static PmPtr PointerOf(uint64_t slot);
@@ -133,7 +155,8 @@ class LookupCache {
   static uint64_t* SlotFor(Bucket* bucket, uint64_t hash);
 
   const RegionSet* const regions_;
-  HugeArray<Bucket> buckets_;  // a power of two of them
+  HugeArray<Bucket> buckets_;
+  std::atomic<uint64_t> limit_;  // buckets behind it are given up; never grows
 };
 
 }  // namespace braiddb

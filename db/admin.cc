@@ -75,6 +75,8 @@ bool DBImpl::GetIntProperty(std::string_view property, uint64_t* value) {
     *value = usage(&SegmentAllocator::Usage::free_segments);
   } else if (name == "l1-dram-bytes") {
     *value = last_level_->DramBytes();
+  } else if (name == "dram-bytes") {
+    *value = DramBytes();
   } else if (name == "lookup-cache-bytes") {
     *value = lookup_cache_ == nullptr ? 0 : lookup_cache_->bytes();
   } else if (name == "filter-bytes") {

@@ -176,6 +176,7 @@ Status DBImpl::FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, 
   counters_.merged.fetch_add(stats.merged, std::memory_order_relaxed);
   counters_.dropped.fetch_add(stats.dropped + stats.unlinked, std::memory_order_relaxed);
   InstallLastLevel(tables.size());
+  KeepDramBudget();
   NotifyWork();  // who waits for the merge of these tables may have waited for another thread to make it
   return Status::OK();
 }

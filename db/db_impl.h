@@ -1,5 +1,5 @@
 // DBImpl: a database, put together from its parts. By verb: open.cc, write.cc, read.cc, flush.cc, compact.cc, reclaim.cc,
-// relocate.cc, filter.cc, admin.cc; what the background threads share: background.cc.
+// relocate.cc, filter.cc, dram.cc, admin.cc; what the background threads share: background.cc.
 //
 // LOCKS, in the order in which they are taken
 //   compaction_mutex_  one compaction at a time
@@ -28,6 +28,7 @@
 #include "compaction/last_level.h"
 #include "compaction/relocation.h"
 #include "compaction/version_filter.h"
+#include "db/dram_budget.h"
 #include "db/snapshot_list.h"
 #include "db/thread_state.h"
 #include "lsm/key_filter.h"
@@ -194,7 +195,18 @@ class DBImpl final : public DB {
   FilterStep AddLastLevel();
   bool AddEntries(EntryCursor* cursor, uint64_t count, KeyFilterWriter* writer) const;
   void EndFilter();
+  void ReplaceFilter(std::shared_ptr<KeyFilter> filter);
   void GiveUpFilter();
+
+  // ---- dram.cc
+  // What the lookup cache may take beside the inner nodes of the last level and the filter.
+  uint64_t RoomForCache() const;
+  // The cache gives what the inner nodes took. REQUIRES: compaction_mutex_
+  void KeepDramBudget();
+  // The compaction thread's: then the filter does.
+  bool FilterHasRoom() const;
+  uint64_t NodeBytes() const;
+  uint64_t DramBytes() const;
 
   // ---- background.cc
   // Throws std::bad_alloc before it has changed anything. REQUIRES: view_mutex_
@@ -205,6 +217,7 @@ class DBImpl final : public DB {
   void Log(const std::string& line) const;
 
   Options options_;
+  DramBudget dram_;  // fixed when it is known how many regions there are
   const std::string path_;
   std::unique_ptr<FileLock> lock_;
   std::unique_ptr<Logger> logger_;
@@ -248,7 +261,7 @@ class DBImpl final : public DB {
   std::atomic<const KeyFilter*> filter_{nullptr};  // has all keys below the memtables; null: there is none
   bool compaction_idle_ = false;                   // the compaction thread's, has been for a while
   bool uses_filter_ = false;                       // these five: the compaction thread's
-  bool filter_given_up_ = false;
+  std::atomic<bool> filter_given_up_{false};
   uint64_t filter_built_keys_ = 0;
   std::optional<std::string> filter_position_;  // the key at which the walk along the last level goes on; none: its first
   uint64_t filter_sequence_ = 0;                // … and the version

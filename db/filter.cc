@@ -51,6 +51,11 @@ bool DBImpl::FilterWanted() const {
 
 // REQUIRES: compaction_mutex_
 bool DBImpl::BuildFilter(std::chrono::steady_clock::duration at_least) try {
+  if (uses_filter_ && !filter_given_up_ && !FilterHasRoom()) {
+    Log("dram_budget: the filter goes for inner nodes of the last level; gets of keys that are not there search all levels");
+    GiveUpFilter();
+    ReplaceFilter(nullptr);
+  }
   if (next_filter_ == nullptr && !FilterWanted()) return false;
   const auto start = std::chrono::steady_clock::now();
   FilterStep done;
@@ -75,9 +80,15 @@ void DBImpl::GiveUpFilter() {
 DBImpl::FilterStep DBImpl::BeginFilter() {
   BRAIDDB_SYNC_POINT("DBImpl::BeginFilter");
   const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + l0_entries_.load(std::memory_order_relaxed);
-  std::shared_ptr<KeyFilter> filter = KeyFilter::Create(options_.filter_bits_per_key, entries + entries / 4 + kLeastRoom);
+  const uint64_t keys = entries + entries / 4 + kLeastRoom;
+  const uint64_t in_use = current_filter_ == nullptr ? 0 : current_filter_->bytes();
+  std::shared_ptr<KeyFilter> filter = KeyFilter::Create(options_.filter_bits_per_key, keys, dram_.filter - in_use);
+  if (filter == nullptr && in_use > 0 && dram_.is_set()) {
+    ReplaceFilter(nullptr);  // there is room for one only
+    filter = KeyFilter::Create(options_.filter_bits_per_key, keys, dram_.filter);
+  }
   if (filter == nullptr) {
-    Log("filter: no address space; gets of keys that are not there search all levels");
+    Log("filter: no room; gets of keys that are not there search all levels");
     return FilterStep::kFailed;
   }
   {
@@ -136,11 +147,17 @@ bool DBImpl::AddEntries(EntryCursor* cursor, uint64_t count, KeyFilterWriter* wr
 }
 
 void DBImpl::EndFilter() {
+  filter_built_keys_ = next_filter_->keys();
+  ReplaceFilter(next_filter_);
+}
+
+// `filter`: next_filter_, or null for none.
+void DBImpl::ReplaceFilter(std::shared_ptr<KeyFilter> filter) {
   std::shared_ptr<KeyFilter> old;
   {
     std::lock_guard lock(filter_mutex_);
-    old = std::exchange(current_filter_, std::move(next_filter_));
-    filter_built_keys_ = current_filter_->keys();
+    if (filter != nullptr) next_filter_.reset();
+    old = std::exchange(current_filter_, std::move(filter));
     // release: all keys that were added.
     filter_.store(current_filter_.get(), std::memory_order_release);
   }

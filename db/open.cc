@@ -207,6 +207,11 @@ Status DBImpl::CreateFiles() {
 
 Status DBImpl::OpenStructures() {
   options_.regions = regions_->count();
+  if (const uint64_t least = DramBudget::Least(options_.regions); options_.dram_budget != 0 && options_.dram_budget < least) {
+    return Status::InvalidArgument(Format("Options::dram_budget must be at least %llu MiB with %u regions, or 0 for no limit",
+                                          static_cast<unsigned long long>(least >> 20), options_.regions));
+  }
+  dram_ = DramBudget::Share(&options_);
   test::NotifyDatabaseFound(regions_.get());
   Status status;
   if (segments_ == nullptr) status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
@@ -299,11 +304,12 @@ void DBImpl::RestoreTables() {
 }
 
 void DBImpl::StartBackground() {
-  if (options_.lookup_cache_size > 0 && order_.equal_means_same()) {
-    lookup_cache_ = LookupCache::Create(regions_.get(), options_.lookup_cache_size);
+  uses_filter_ = options_.filter_bits_per_key > 0 && order_.equal_means_same();
+  const uint64_t cache_bytes = std::min(options_.lookup_cache_size, RoomForCache());
+  if (cache_bytes > 0 && order_.equal_means_same()) {
+    lookup_cache_ = LookupCache::Create(regions_.get(), cache_bytes);
     if (lookup_cache_ == nullptr) Log("open: no address space for the lookup cache; gets search all levels");
   }
-  uses_filter_ = options_.filter_bits_per_key > 0 && order_.equal_means_same();
   const uint64_t smallest_entry = LogEntrySize(1, 0, 0);
   const uint64_t table_entries = std::min(options_.memtable_max_entries, options_.memtable_size / smallest_entry);
   l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), &order_, table_entries);

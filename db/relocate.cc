@@ -10,11 +10,6 @@
 #include "util/sync_point.h"
 
 namespace braiddb {
-namespace {
-
-constexpr uint64_t kMostCopied = 16ull << 20;
-
-}  // namespace
 
 // STEPS   1 copies, durable  2 the MANIFEST lists their table as the oldest  3 the view has it, too  4 the copies' segments are
 //         sealed  5 the lookup cache knows the copies. The next merge replaces the originals, and marks them moved.
@@ -38,7 +33,7 @@ Status DBImpl::RelocateSparse(bool* relocated) try {
     if (HasRelocation(manifest_state_) || manifest_state_.tables.size() >= kMaxManifestTables) return Status::OK();
   }
   if (!ReleaseMoved()) return Status::OK();
-  const SpaceLimits limits{options_.max_space_amplification, options_.space_slack, merged_boundary_, kMostCopied};
+  const SpaceLimits limits{options_.max_space_amplification, options_.space_slack, merged_boundary_, dram_.most_relocated};
   std::vector<Segment*> sparse = ChooseSparseSegments(*segments_, limits);
   if (sparse.empty()) return Status::OK();
   const PinnedView pinned(this);

@@ -21,12 +21,15 @@ namespace {
 // Threads account what they write in portions of this fraction of a memtable, so that they do not share a counter per write.
 constexpr uint64_t kChargePortions = 64;
 
+// A memtable of less than this is not worth huge pages, which a budget would pay for whole.
+constexpr uint64_t kLargeArena = 4ull << 20;
+
 // Shards of a memtable, each searched by every lookup: few.
 constexpr uint32_t kMaxShards = 4;
 
-// Pace of writers when L0 is long: nanoseconds per entry at l0_slowdown_writes_trigger, doubled with every so many tables more.
+// Pace of writers when L0 is long: nanoseconds per entry at l0_slowdown_writes_trigger, doubled with every so many tables more
+// (DramBudget::pace_doubling).
 constexpr double kPaceNs = 20;
-constexpr double kPaceDoubling = 12;
 constexpr double kMaxPaceNs = 1e6;
 // Shorter sleeps cost more than they last; longer ones would go on when there is no reason any more.
 constexpr uint64_t kShortestSleepNs = 200'000;
@@ -272,7 +275,7 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable() {
       arenas_.pop_back();
     }
   }
-  if (arena == nullptr) arena = Arena::Create();
+  if (arena == nullptr) arena = Arena::Create(!dram_.is_set() || dram_.kept_arena >= kLargeArena);
   if (arena == nullptr) return nullptr;
   const uint32_t block = options_.memtable_size >= (1u << 20) ? 16384 : 1024;
   std::unique_ptr<Memtable> memtable;
@@ -287,7 +290,7 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable() {
   return std::shared_ptr<Memtable>(memtable.release(), [this](Memtable* dying) {
     std::unique_ptr<Arena> back = dying->TakeArena();
     delete dying;
-    back->Reset(2 * options_.memtable_size);
+    back->Reset(std::min(2 * options_.memtable_size, dram_.kept_arena));
     std::lock_guard lock(arenas_mutex_);
     if (arenas_.size() < kKeptArenas) arenas_.push_back(std::move(back));
   });
@@ -361,9 +364,10 @@ void DBImpl::PaceWrites(ThreadState* thread) {
   if (tables <= trigger || options_.disable_auto_compaction) return;
   const auto all = static_cast<double>(l0_entries_.load(std::memory_order_relaxed));
   const auto settled = static_cast<double>(settled_entries_.load(std::memory_order_relaxed));
-  const double waiting = tables * (1 - std::min(1.0, settled / std::max(1.0, all)));
+  // What a merge has settled takes its memory until the merge ends.
+  const double waiting = dram_.is_set() ? tables : tables * (1 - std::min(1.0, settled / std::max(1.0, all)));
   if (waiting <= trigger) return;
-  const double pace_ns = std::min(kMaxPaceNs, kPaceNs * std::exp2((waiting - trigger) / kPaceDoubling));
+  const double pace_ns = std::min(kMaxPaceNs, kPaceNs * std::exp2((waiting - trigger) / dram_.pace_doubling));
   thread->owed_ns = std::min(kLongestSleepNs, thread->owed_ns + static_cast<uint64_t>(entries * pace_ns));
   if (thread->owed_ns >= kShortestSleepNs) thread->owed_ns -= std::min(thread->owed_ns, SleepForWrites(thread, thread->owed_ns));
 }

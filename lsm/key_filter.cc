@@ -40,15 +40,16 @@ void KeyFilter::Part::Set(uint64_t hash) {
   }
 }
 
-std::unique_ptr<KeyFilter> KeyFilter::Create(uint32_t bits_per_key, uint64_t keys) {
-  std::unique_ptr<KeyFilter> filter(new KeyFilter(bits_per_key));
+std::unique_ptr<KeyFilter> KeyFilter::Create(uint32_t bits_per_key, uint64_t keys, uint64_t most_bytes) {
+  std::unique_ptr<KeyFilter> filter(new KeyFilter(bits_per_key, most_bytes));
   return filter->AddPart(keys) ? std::move(filter) : nullptr;
 }
 
 bool KeyFilter::AddPart(uint64_t keys) {
   const uint32_t count = count_.load(std::memory_order_relaxed);
-  if (count == kMaxParts) return false;
-  HugeArray<Block> blocks((keys * bits_per_key_ + 8 * sizeof(Block) - 1) / (8 * sizeof(Block)));
+  const uint64_t wanted = (keys * bits_per_key_ + 8 * sizeof(Block) - 1) / (8 * sizeof(Block));
+  if (count == kMaxParts || wanted * sizeof(Block) > most_bytes_ - bytes()) return false;
+  HugeArray<Block> blocks(wanted);
   if (blocks.empty()) return false;
   part_keys_ = room_ = keys;
   bytes_.fetch_add(blocks.bytes(), std::memory_order_relaxed);

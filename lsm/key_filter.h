@@ -26,12 +26,12 @@ namespace braiddb {
 //         gets true for it; words are stored relaxed.
 class KeyFilter {
  public:
-  // For about so many keys at first. Null if there is no memory.
-  static std::unique_ptr<KeyFilter> Create(uint32_t bits_per_key, uint64_t keys);
+  // For about so many keys at first. Null if there is no memory, or `most_bytes` are fewer than it takes.
+  static std::unique_ptr<KeyFilter> Create(uint32_t bits_per_key, uint64_t keys, uint64_t most_bytes = UINT64_MAX);
   KeyFilter(const KeyFilter&) = delete;
   KeyFilter& operator=(const KeyFilter&) = delete;
 
-  // Hashes of keys (KeyHash). Without memory for a part that is wanted, every answer is "maybe" from then on. Thread-safe.
+  // Hashes of keys (KeyHash). Without room for a part that is wanted, every answer is "maybe" from then on. Thread-safe.
   void Add(std::span<const uint64_t> hashes);
 
   // False: the key was not added. Thread-safe.
@@ -66,10 +66,11 @@ class KeyFilter {
     HugeArray<Block> blocks;
   };
 
-  explicit KeyFilter(uint32_t bits_per_key) : bits_per_key_(bits_per_key) {}
+  KeyFilter(uint32_t bits_per_key, uint64_t most_bytes) : bits_per_key_(bits_per_key), most_bytes_(most_bytes) {}
   bool AddPart(uint64_t keys);
 
   const uint32_t bits_per_key_;
+  const uint64_t most_bytes_;          // of all parts
   std::array<Part, kMaxParts> parts_;  // the first count_ of them
   std::atomic<uint32_t> count_{0};
   std::atomic<bool> is_full_{false};

@@ -236,5 +236,47 @@ TEST_P(LookupCacheTest, WhatIsUsedStays) {
   EXPECT_GT(new_hits, kBuckets / 2) << "what is new has a place, too";
 }
 
+// What is given up is not there any more, for lookups and for writes; nothing that comes later is found in an older version.
+TEST_P(LookupCacheTest, ASmallerOneHitsLess) {
+  constexpr uint64_t kKeys = 2000;
+  Make(1024 * kBucket);
+  const auto hits = [&](uint64_t least) {
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      const uint64_t hit = Find(NumberedKey(i));
+      EXPECT_TRUE(hit == 0 || hit >= least);
+      count += hit != 0;
+    }
+    return count;
+  };
+  uint64_t sequence = 0;
+  for (uint64_t i = 0; i < kKeys; ++i) Put(NumberedKey(i), ++sequence);
+  const uint64_t all = hits(1);
+  EXPECT_GT(all, kKeys * 9 / 10);
+  uint64_t before = all;
+  for (const uint64_t buckets : {700, 512, 100, 0}) {
+    SCOPED_TRACE(buckets);
+    cache_->Shrink(buckets * kBucket);
+    EXPECT_EQ(cache_->bytes(), buckets * kBucket);
+    const uint64_t left = hits(1);
+    EXPECT_LT(left, before);
+    EXPECT_NEAR(static_cast<double>(left), static_cast<double>(all * buckets) / 1024, 120);
+    cache_->ReleaseGivenUp();
+    EXPECT_EQ(hits(1), left);
+    const uint64_t least = sequence + 1;
+    for (uint64_t i = 0; i < kKeys; ++i) {
+      LookupCache::Miss miss;
+      const std::string key = NumberedKey(i);
+      if (Find(key, &miss) == 0) Fill(key, miss, kMaxSequence, i + 1);  // the first version
+      Put(key, ++sequence);
+    }
+    before = hits(least);
+    EXPECT_NEAR(static_cast<double>(before), static_cast<double>(left), 60);
+  }
+  cache_->Shrink(512 * kBucket);
+  EXPECT_EQ(cache_->bytes(), 0u) << "it does not grow";
+  EXPECT_EQ(hits(1), 0u);
+}
+
 }  // namespace
 }  // namespace braiddb::test

@@ -50,6 +50,19 @@ TEST(KeyFilter, KnowsItsKeysAndFewOthers) {
   }
 }
 
+TEST(KeyFilter, IsFullWhenItMayNotGrow) {
+  EXPECT_EQ(KeyFilter::Create(10, 1000, 1000), nullptr);
+  const auto filter = KeyFilter::Create(10, 1000, 3000);  // a second part would make it 4000
+  ASSERT_NE(filter, nullptr);
+  AddRange(filter.get(), 0, 900);
+  EXPECT_FALSE(filter->is_full());
+  AddRange(filter.get(), 900, 3000);
+  EXPECT_TRUE(filter->is_full());
+  EXPECT_LE(filter->bytes(), 3000u);
+  for (uint64_t i = 0; i < 3000; ++i) ASSERT_TRUE(filter->MayContain(HashOf(i)));
+  EXPECT_EQ(ShareOfOthers(*filter), 1.0);
+}
+
 TEST(KeyFilter, GrowsWithItsKeys) {
   const auto filter = KeyFilter::Create(10, 1000);
   ASSERT_NE(filter, nullptr);

@@ -8,10 +8,10 @@
 
 namespace braiddb {
 
-std::unique_ptr<Arena> Arena::Create() {
+std::unique_ptr<Arena> Arena::Create(bool huge) {
   void* base = mmap(nullptr, kReserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return nullptr;
-  AdviseHugePages(base, kReserve);
+  if (huge) AdviseHugePages(base, kReserve);
   madvise(base, kReserve, MADV_DONTDUMP);
   return std::unique_ptr<Arena>(new Arena(static_cast<uint8_t*>(base)));
 }

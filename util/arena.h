@@ -8,12 +8,13 @@
 
 namespace braiddb {
 
-// One reserved stretch of address space, filled front to back on huge pages; a reference counts 8-byte units from its start.
+// One reserved stretch of address space, filled front to back; a reference counts 8-byte units from its start.
 // Thread safety: AllocateBlock and At may be called concurrently.
 class Arena {
  public:
-  // 8 GiB of address space; memory is taken as it is touched. Null if the system refuses.
-  static std::unique_ptr<Arena> Create();
+  // 8 GiB of address space; memory is taken as it is touched, in huge pages if `huge` and the system has them. Null if the
+  // system refuses.
+  static std::unique_ptr<Arena> Create(bool huge = true);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;

@@ -39,6 +39,12 @@ class HugeArray {
     if (data_ != nullptr) munmap(data_, bytes());
   }
 
+  // Whole pages of the elements from `begin` on go back to the system, and are zero when they are touched again.
+  void ReleaseFrom(uint64_t begin) {
+    const uint64_t first = (begin * sizeof(T) + kPage - 1) / kPage * kPage;
+    if (first < bytes()) (void)madvise(reinterpret_cast<char*>(data_) + first, bytes() - first, MADV_DONTNEED);
+  }
+
   T& operator[](uint64_t i) { return data_[i]; }
   const T& operator[](uint64_t i) const { return data_[i]; }
   uint64_t size() const { return size_; }
@@ -46,6 +52,7 @@ class HugeArray {
   bool empty() const { return size_ == 0; }
 
  private:
+  static constexpr uint64_t kPage = 4096;
   static constexpr uint64_t kHugePage = 2ull << 20;
 
   T* data_ = nullptr;

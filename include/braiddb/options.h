@@ -74,6 +74,17 @@ struct Options {
   PersistMode persist_mode = PersistMode::kAuto;
   EmulationOptions emulation;
 
+  // ---- DRAM
+
+  // What the database may take of DRAM, in bytes: for memtables, the indexes over L0 and the last level, lookup cache, filter,
+  // and the work on these; at least 64 MiB, and 12 for each region after the first. It sets sizes below: memtable_max_entries,
+  // l0_slowdown_writes_trigger and l1_index_size are upper limits then, and the lookup cache takes what is left
+  // (lookup_cache_size 0: none). As the data grows, an NV-Tree's inner nodes take from the cache, and a filter that has no
+  // room in its share is given up. GetOptions() says what was chosen; property "braiddb.dram-bytes" what is taken. Not in it:
+  // persistent memory that stands in DRAM, iterators, and batches, of which one may make a memtable larger than others.
+  // Smaller: fewer hits, and more merges for the same writes. 0: no limit; the sizes below. Default: 0.
+  uint64_t dram_budget = 0;
+
   // ---- Memtable, flush, checkpoint
 
   // Any open may choose another. kHash: puts and gets take fewer cache misses; an iterator first sorts what was written since the
@@ -103,7 +114,7 @@ struct Options {
   // less, fewer nodes are indexed. 0: none. Default: 32 MiB.
   uint64_t l1_index_size = 32ull << 20;
   // Lookup cache: DRAM for the addresses of the newest versions of keys, about nine bytes a key; a get that finds its key there
-  // searches nothing else. Rounded down to a power of two; at least 64 bytes. 0: none. Not used with a comparator of one's own,
+  // searches nothing else. Rounded down to 64 bytes; at least these. 0: none. Not used with a comparator of one's own,
   // whose equal keys may differ in bytes. Default: 32 MiB.
   uint64_t lookup_cache_size = 32ull << 20;
   // Filter: DRAM in bits for each key below the memtables, so that a get of a key that is not there searches no level; 0 to 64.

@@ -1,0 +1,45 @@
+#include "db/dram_budget.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace braiddb {
+namespace {
+
+constexpr uint64_t kConstant = 6ull << 20;
+constexpr uint64_t kPerRegion = 12ull << 20;
+constexpr uint64_t kShares = 8;
+// An entry in a memtable: 32 bytes of a node and 16 to 32 of the hash, and twice 24 in runs, of which the iterators of a moment
+// share most. Of these there are nine, and in L0, at 16 bytes an entry, up to four indexes of 16 tables.
+constexpr uint64_t kMemtableEntry = 112;
+constexpr uint64_t kEntryEverywhere = 2048;
+// Tables at which writers begin to be slowed down; L0 stays below three times as many.
+constexpr uint32_t kTrigger = 12;
+constexpr double kDoubling = 2;
+constexpr uint64_t kLeastEntries = 1024;
+
+}  // namespace
+
+DramBudget DramBudget::Share(Options* options) {
+  DramBudget budget;
+  if (options->dram_budget == 0) return budget;
+  const uint64_t share = options->dram_budget / kShares;
+  budget.total = options->dram_budget;
+  options->memtable_max_entries =
+      std::clamp(std::bit_floor(share / kEntryEverywhere), kLeastEntries, options->memtable_max_entries);
+  budget.kept_arena = options->memtable_max_entries * kMemtableEntry;
+  options->l0_slowdown_writes_trigger = std::min(options->l0_slowdown_writes_trigger, kTrigger);
+  budget.pace_doubling = kDoubling;
+  budget.most_relocated = std::min(budget.most_relocated, share / 2);
+  uint64_t rest = budget.total - kConstant - options->regions * kPerRegion - 2 * share;
+  if (options->l1 == L1Kind::kBraidedSkipList) {
+    options->l1_index_size = std::min(options->l1_index_size, share / 2);
+    rest -= 2 * options->l1_index_size;
+  }
+  budget.cached = rest;
+  budget.filter = options->filter_bits_per_key == 0 ? 0 : rest / 4;
+  if (options->lookup_cache_size != 0) options->lookup_cache_size = rest - budget.filter;
+  return budget;
+}
+
+}  // namespace braiddb
