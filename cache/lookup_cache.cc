@@ -87,8 +87,6 @@ void LookupCache::Shrink(uint64_t bytes) {
   if (limit < limit_.load(std::memory_order_relaxed)) limit_.store(limit, std::memory_order_seq_cst);
 }
 
-void LookupCache::ReleaseGivenUp() { buckets_.ReleaseFrom(limit_.load(std::memory_order_relaxed)); }
-
 uint64_t* LookupCache::SlotFor(Bucket* bucket, uint64_t hash) {
   uint64_t* empty = nullptr;
   for (uint64_t& place : bucket->slots) {

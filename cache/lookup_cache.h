@@ -54,8 +54,9 @@ namespace braiddb {
 // WHY A SMALLER ONE IS RIGHT, TOO  Buckets that Shrink gave up never come back, and who looks at the limit later does as if they
 //   were not there. So all who use one began before that, readers and writers; what such a reader finds there was the newest
 //   version then, or became so later, and its lookup takes effect at one of these times, before any write that left the bucket
-//   out. The memory goes when these readers have left, so that no word returns to what one of them knows. Writers may come
-//   after that: what they leave there nobody reads.
+//   out. The memory goes when these readers have left, so that no word returns to what one of them knows. A writer that looked
+//   at the limit before may come after that. It may find its lock taken away, or compare its key with an entry whose space
+//   has been used again, since newer versions of that no longer come by; what it leaves there nobody reads.
 //
 // Thread safety: all methods, by any number of threads, but Shrink by one at a time. Readers, and fills, hold an epoch guard.
 class LookupCache {
@@ -71,7 +72,9 @@ class LookupCache {
 
   // The entry that Find will look at, if any. The bucket should be there already.
   void PrefetchEntry(uint64_t hash) const {
-    for (const uint64_t& place : buckets_[BucketOf(hash)].slots) {
+    const uint64_t index = BucketOf(hash);
+    if (IsGivenUp(index)) return;
+    for (const uint64_t& place : buckets_[index].slots) {
       const uint64_t slot = LoadRelaxed(&place);
       if (!HasTag(slot, hash)) continue;
       const auto* const entry = regions_->Resolve<char>(PointerOf(slot));
@@ -111,8 +114,8 @@ class LookupCache {
 
   // Gives up, for good, what is more than `bytes`.
   void Shrink(uint64_t bytes);
-  // The system gets the memory of what was given up. REQUIRES: the readers of when Shrink was called have left their epochs.
-  void ReleaseGivenUp();
+  // The system gets the memory of what was given up by a Shrink to `bytes`. REQUIRES: its readers have left their epochs.
+  void ReleaseGivenUp(uint64_t bytes) { buckets_.ReleaseFrom(bytes / sizeof(Bucket)); }
 
   // In use.
   uint64_t bytes() const { return limit_.load(std::memory_order_relaxed) * sizeof(Bucket); }

@@ -83,6 +83,7 @@ class DBImpl final : public DB {
   Status OpenFiles();
   Status CheckBeforeOpen() const;
   Status CreateFiles();
+  Status CheckDramBudget() const;
   Status OpenStructures();
   Status Recover();
   void RestoreTables();
@@ -191,6 +192,7 @@ class DBImpl final : public DB {
   bool BuildFilter(std::chrono::steady_clock::duration at_least);
   bool FilterWanted() const;
   enum class FilterStep { kMore, kEnd, kFailed };
+  uint64_t KeysThatFit(uint64_t in_use) const;
   FilterStep BeginFilter();
   FilterStep AddLastLevel();
   bool AddEntries(EntryCursor* cursor, uint64_t count, KeyFilterWriter* writer) const;
@@ -201,10 +203,9 @@ class DBImpl final : public DB {
   // ---- dram.cc
   // What the lookup cache may take beside the inner nodes of the last level and the filter.
   uint64_t RoomForCache() const;
-  // The cache gives what the inner nodes took. REQUIRES: compaction_mutex_
+  // The cache gives what the inner nodes took, and then the filter goes. REQUIRES: compaction_mutex_
   void KeepDramBudget();
-  // The compaction thread's: then the filter does.
-  bool FilterHasRoom() const;
+  bool HasFilter() const;
   uint64_t NodeBytes() const;
   uint64_t DramBytes() const;
 
@@ -260,8 +261,9 @@ class DBImpl final : public DB {
   std::shared_ptr<KeyFilter> next_filter_;         // being made; changed by the compaction thread only
   std::atomic<const KeyFilter*> filter_{nullptr};  // has all keys below the memtables; null: there is none
   bool compaction_idle_ = false;                   // the compaction thread's, has been for a while
-  bool uses_filter_ = false;                       // these five: the compaction thread's
-  std::atomic<bool> filter_given_up_{false};
+  bool uses_filter_ = false;                       // these: changed by the compaction thread only
+  std::atomic<bool> filter_given_up_{false};       // no new one is made
+  std::atomic<bool> filter_must_go_{false};        // the inner nodes need its share
   uint64_t filter_built_keys_ = 0;
   std::optional<std::string> filter_position_;  // the key at which the walk along the last level goes on; none: its first
   uint64_t filter_sequence_ = 0;                // … and the version

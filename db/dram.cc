@@ -14,29 +14,34 @@ constexpr uint64_t kParts = 16;
 }  // namespace
 
 uint64_t DBImpl::RoomForCache() const {
-  const uint64_t filter = uses_filter_ && !filter_given_up_ ? dram_.filter : 0;
-  return dram_.cached - std::min(dram_.cached, filter + NodeBytes());
+  if (!dram_.is_set()) return UINT64_MAX;
+  return dram_.cached - std::min(dram_.cached, (HasFilter() ? dram_.filter : 0) + NodeBytes());
 }
 
-bool DBImpl::FilterHasRoom() const { return !dram_.is_set() || NodeBytes() <= dram_.cached - dram_.filter; }
+// Or will have.
+bool DBImpl::HasFilter() const {
+  return filter_.load(std::memory_order_relaxed) != nullptr || (uses_filter_ && !filter_given_up_);
+}
 
 // A skiplist's index has a share of its own.
 uint64_t DBImpl::NodeBytes() const { return options_.l1 == L1Kind::kNvTree ? last_level_->DramBytes() : 0; }
 
 void DBImpl::KeepDramBudget() {
-  if (lookup_cache_ == nullptr || !dram_.is_set()) return;
+  if (!dram_.is_set()) return;
+  if (HasFilter() && NodeBytes() > dram_.cached - dram_.filter) filter_must_go_.store(true, std::memory_order_relaxed);
   uint64_t room = RoomForCache();
-  if (lookup_cache_->bytes() <= room) return;
+  if (lookup_cache_ == nullptr || lookup_cache_->bytes() <= room) return;
   room -= std::min(room, dram_.cached / kParts);
-  Log(Format("dram_budget: the lookup cache gives %llu bytes", static_cast<unsigned long long>(lookup_cache_->bytes() - room)));
   lookup_cache_->Shrink(room);
   try {
-    epochs_.Retire([this] { lookup_cache_->ReleaseGivenUp(); });
+    epochs_.Retire([this, room] { lookup_cache_->ReleaseGivenUp(room); });
   } catch (const std::bad_alloc&) {
     epochs_.Synchronize();
-    lookup_cache_->ReleaseGivenUp();
+    lookup_cache_->ReleaseGivenUp(room);
   }
   epochs_.Reclaim();
+  Log(Format("dram_budget: inner nodes take %llu bytes, the lookup cache %llu", static_cast<unsigned long long>(NodeBytes()),
+             static_cast<unsigned long long>(room)));
 }
 
 // Of what stays; not of the work that is going on.

@@ -15,6 +15,7 @@ constexpr uint64_t kMemtableEntry = 112;
 constexpr uint64_t kEntryEverywhere = 2048;
 // Tables at which writers begin to be slowed down; L0 stays below three times as many.
 constexpr uint32_t kTrigger = 12;
+constexpr uint32_t kImmutables = 4;
 constexpr double kDoubling = 2;
 constexpr uint64_t kLeastEntries = 1024;
 
@@ -29,6 +30,8 @@ DramBudget DramBudget::Share(Options* options) {
       std::clamp(std::bit_floor(share / kEntryEverywhere), kLeastEntries, options->memtable_max_entries);
   budget.kept_arena = options->memtable_max_entries * kMemtableEntry;
   options->l0_slowdown_writes_trigger = std::min(options->l0_slowdown_writes_trigger, kTrigger);
+  options->l0_compaction_trigger = std::min(options->l0_compaction_trigger, kTrigger);
+  options->max_immutable_memtables = std::min(options->max_immutable_memtables, kImmutables);
   budget.pace_doubling = kDoubling;
   budget.most_relocated = std::min(budget.most_relocated, share / 2);
   uint64_t rest = budget.total - kConstant - options->regions * kPerRegion - 2 * share;

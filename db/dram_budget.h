@@ -16,9 +16,11 @@ namespace braiddb {
 //                    the cache, then from the filter
 // Options are upper limits, but for the size of the lookup cache, which takes all of the rest.
 struct DramBudget {
-  static uint64_t Least(uint32_t regions) { return (52ull + 12ull * regions) << 20; }
+  static uint64_t Least(uint32_t regions) { return (44ull + 20ull * regions) << 20; }
+  static constexpr uint64_t kMost = uint64_t{1} << 50;
 
-  // Options::dram_budget, and the options that it sets. REQUIRES: options->regions is known, and the budget not below the least.
+  // Options::dram_budget, and the options that it sets. REQUIRES: options->regions is known, and the budget is 0 or from Least to
+  // kMost.
   static DramBudget Share(Options* options);
 
   bool is_set() const { return total != UINT64_MAX; }

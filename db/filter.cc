@@ -41,17 +41,20 @@ DBImpl::PinnedView::~PinnedView() { db_->epochs_.Unpin(pin_); }
 
 // None is wanted while a merge waits to be resumed: tables that are half merged lead on into the last level.
 bool DBImpl::FilterWanted() const {
+  if (filter_must_go_.load(std::memory_order_relaxed)) return true;
   if (filter_given_up_ || resume_merge_.load(std::memory_order_acquire)) return false;
   const KeyFilter* const filter = filter_.load(std::memory_order_acquire);
   if (filter == nullptr) return uses_filter_;
-  if (filter->is_full() || (compaction_idle_ && filter->parts() > 1)) return true;
+  if (filter->is_full()) return true;
   const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + l0_entries_.load(std::memory_order_relaxed);
+  if (KeysThatFit(filter->bytes()) < entries) return false;  // there is room for one only, and this one is of use
+  if (compaction_idle_ && filter->parts() > 1) return true;
   return filter->keys() > 2 * std::max(entries, filter_built_keys_) + kFewKeys;  // half of them are gone
 }
 
 // REQUIRES: compaction_mutex_
 bool DBImpl::BuildFilter(std::chrono::steady_clock::duration at_least) try {
-  if (uses_filter_ && !filter_given_up_ && !FilterHasRoom()) {
+  if (filter_must_go_.exchange(false)) {
     Log("dram_budget: the filter goes for inner nodes of the last level; gets of keys that are not there search all levels");
     GiveUpFilter();
     ReplaceFilter(nullptr);
@@ -77,15 +80,27 @@ void DBImpl::GiveUpFilter() {
   next_filter_.reset();
 }
 
+// In a new filter beside others of so many bytes.
+uint64_t DBImpl::KeysThatFit(uint64_t in_use) const {
+  if (!dram_.is_set()) return UINT64_MAX;
+  const uint64_t room = dram_.filter - std::min(dram_.filter, in_use);
+  return room / 64 * 64 * 8 / std::max(1u, options_.filter_bits_per_key);
+}
+
 DBImpl::FilterStep DBImpl::BeginFilter() {
   BRAIDDB_SYNC_POINT("DBImpl::BeginFilter");
   const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + l0_entries_.load(std::memory_order_relaxed);
-  const uint64_t keys = entries + entries / 4 + kLeastRoom;
-  const uint64_t in_use = current_filter_ == nullptr ? 0 : current_filter_->bytes();
-  std::shared_ptr<KeyFilter> filter = KeyFilter::Create(options_.filter_bits_per_key, keys, dram_.filter - in_use);
-  if (filter == nullptr && in_use > 0 && dram_.is_set()) {
-    ReplaceFilter(nullptr);  // there is room for one only
-    filter = KeyFilter::Create(options_.filter_bits_per_key, keys, dram_.filter);
+  uint64_t in_use = current_filter_ == nullptr ? 0 : current_filter_->bytes();
+  if (in_use > 0 && KeysThatFit(in_use) < entries) {
+    ReplaceFilter(nullptr);  // there is room for one only, and that one is full
+    in_use = 0;
+  }
+  if (in_use > 0 && dram_.is_set()) current_filter_->LimitBytes(in_use);
+  const uint64_t fit = KeysThatFit(in_use);
+  std::shared_ptr<KeyFilter> filter;
+  if (fit >= entries) {
+    const uint64_t keys = std::min(fit, entries + entries / 4 + kLeastRoom);
+    filter = KeyFilter::Create(options_.filter_bits_per_key, keys, dram_.filter - in_use);
   }
   if (filter == nullptr) {
     Log("filter: no room; gets of keys that are not there search all levels");
@@ -148,6 +163,7 @@ bool DBImpl::AddEntries(EntryCursor* cursor, uint64_t count, KeyFilterWriter* wr
 
 void DBImpl::EndFilter() {
   filter_built_keys_ = next_filter_->keys();
+  next_filter_->LimitBytes(dram_.filter);
   ReplaceFilter(next_filter_);
 }
 

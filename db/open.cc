@@ -184,6 +184,7 @@ Status DBImpl::CreateFiles() {
   const std::string marker = path_ + kCreatingMarker;
   Status status = WriteSmallFile(marker, "a database is being created here\n");
   if (status.ok()) status = RegionSet::Create(MakeRegionOptions(), &regions_);
+  if (status.ok()) status = CheckDramBudget();
   if (status.ok()) status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
   if (status.ok()) status = LastLevel::Create(options_, regions_.get(), segments_.get());
   if (status.ok()) {
@@ -205,12 +206,17 @@ Status DBImpl::CreateFiles() {
   return status;
 }
 
+Status DBImpl::CheckDramBudget() const {
+  const uint64_t least = DramBudget::Least(regions_->count());
+  if (options_.dram_budget == 0 || (options_.dram_budget >= least && options_.dram_budget <= DramBudget::kMost))
+    return Status::OK();
+  return Status::InvalidArgument(Format("Options::dram_budget must be %llu MiB, with %u regions, to 1 PiB, or 0 for no limit",
+                                        static_cast<unsigned long long>(least >> 20), regions_->count()));
+}
+
 Status DBImpl::OpenStructures() {
   options_.regions = regions_->count();
-  if (const uint64_t least = DramBudget::Least(options_.regions); options_.dram_budget != 0 && options_.dram_budget < least) {
-    return Status::InvalidArgument(Format("Options::dram_budget must be at least %llu MiB with %u regions, or 0 for no limit",
-                                          static_cast<unsigned long long>(least >> 20), options_.regions));
-  }
+  if (Status budget = CheckDramBudget(); !budget.ok()) return budget;
   dram_ = DramBudget::Share(&options_);
   test::NotifyDatabaseFound(regions_.get());
   Status status;

@@ -48,7 +48,7 @@ std::unique_ptr<KeyFilter> KeyFilter::Create(uint32_t bits_per_key, uint64_t key
 bool KeyFilter::AddPart(uint64_t keys) {
   const uint32_t count = count_.load(std::memory_order_relaxed);
   const uint64_t wanted = (keys * bits_per_key_ + 8 * sizeof(Block) - 1) / (8 * sizeof(Block));
-  if (count == kMaxParts || wanted * sizeof(Block) > most_bytes_ - bytes()) return false;
+  if (count == kMaxParts || bytes() + wanted * sizeof(Block) > most_bytes_.load(std::memory_order_relaxed)) return false;
   HugeArray<Block> blocks(wanted);
   if (blocks.empty()) return false;
   part_keys_ = room_ = keys;

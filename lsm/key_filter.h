@@ -45,6 +45,9 @@ class KeyFilter {
     for (uint32_t i = count_.load(std::memory_order_acquire); i-- > 0;) braiddb::Prefetch(&parts_[i].BlockOf(hash));
   }
 
+  // From now on it takes no more than so many, unless it does already.
+  void LimitBytes(uint64_t most_bytes) { most_bytes_.store(most_bytes, std::memory_order_relaxed); }
+
   uint32_t parts() const { return count_.load(std::memory_order_acquire); }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   // A key could not be added, and every answer is "maybe".
@@ -70,7 +73,7 @@ class KeyFilter {
   bool AddPart(uint64_t keys);
 
   const uint32_t bits_per_key_;
-  const uint64_t most_bytes_;          // of all parts
+  std::atomic<uint64_t> most_bytes_;   // of all parts
   std::array<Part, kMaxParts> parts_;  // the first count_ of them
   std::atomic<uint32_t> count_{0};
   std::atomic<bool> is_full_{false};

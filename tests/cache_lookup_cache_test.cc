@@ -261,7 +261,7 @@ TEST_P(LookupCacheTest, ASmallerOneHitsLess) {
     const uint64_t left = hits(1);
     EXPECT_LT(left, before);
     EXPECT_NEAR(static_cast<double>(left), static_cast<double>(all * buckets) / 1024, 120);
-    cache_->ReleaseGivenUp();
+    cache_->ReleaseGivenUp(buckets * kBucket);
     EXPECT_EQ(hits(1), left);
     const uint64_t least = sequence + 1;
     for (uint64_t i = 0; i < kKeys; ++i) {
