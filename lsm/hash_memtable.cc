@@ -29,8 +29,8 @@ HashMemtable::HashMemtable(uint64_t id, const RegionSet* regions, const KeyOrder
 std::unique_ptr<HashMemtable> HashMemtable::Create(uint64_t id, const RegionSet* regions, const KeyOrder* order,
                                                    std::unique_ptr<Arena> arena, uint32_t block_bytes, uint64_t entries) {
   std::unique_ptr<HashMemtable> memtable(new HashMemtable(id, regions, order, std::move(arena), block_bytes));
-  memtable->table_ = memtable->NewTable(std::min(entries, kFirstTableEntries), 0);
-  return memtable->table_ == 0 ? nullptr : std::move(memtable);
+  memtable->first_table_ = memtable->NewTable(std::min(entries, kFirstTableEntries), 0);
+  return memtable->first_table_ == 0 ? nullptr : std::move(memtable);
 }
 
 // ---- Writing
@@ -56,6 +56,7 @@ bool HashMemtable::NewBlock(NodeBlock* block) {
   if (nodes == 0) return false;
   memset(arena_->At<void>(nodes), 0, bytes);
   std::lock_guard lock(growth_mutex_);
+  if (nodes_ == 0) table_.store(first_table_, std::memory_order_release);
   try {
     new_blocks_.push_back(nodes);
   } catch (const std::bad_alloc&) {
@@ -136,7 +137,9 @@ void HashMemtable::EnterBehind(Node* newest, Node* node, uint32_t reference) {
 // ---- Lookups
 
 void HashMemtable::Prefetch(uint64_t hash) const {
-  const Table* const table = TableAt(table_.load(std::memory_order_acquire));
+  const uint32_t reference = table_.load(std::memory_order_acquire);
+  if (reference == 0) return;
+  const Table* const table = TableAt(reference);
   braiddb::Prefetch(&table->buckets[hash & table->mask]);
 }
 

@@ -97,7 +97,8 @@ class HashMemtable final : public Memtable {
   const KeyOrder* const order_;
   std::unique_ptr<Arena> arena_;
   const uint32_t block_nodes_;
-  std::atomic<uint32_t> table_{0};            // the largest one
+  uint32_t first_table_ = 0;
+  std::atomic<uint32_t> table_{0};            // the largest one; 0 before the first node: lookups need not touch a bucket
   mutable std::mutex growth_mutex_;           // taken inside runs_mutex_; writers that need a block take it alone, and briefly
   mutable std::vector<uint32_t> new_blocks_;  // that blocks_ does not have yet
   uint64_t room_ = 0;                         // nodes that there may be before a larger table is made

@@ -26,9 +26,9 @@ struct LogExtent {
 // Orders by (key ascending, sequence number descending). The entries' bytes stay in the log; only their order lives here.
 //
 // SEQUENCE RANGE  A memtable holds exactly the writes with sequence numbers in (first, boundary): rotation draws the boundary
-//                 from the
-// counter that writers draw from, after it has published the successor. A writer loads the active memtable, draws its number, and
-// goes forward to the memtable that the number belongs to (MemtableFor), so a newer level never holds an older version of a key.
+//                 from the counter that writers draw from, after it has published the successor. A writer loads the active
+//                 memtable, draws its number, and goes forward to the memtable that the number belongs to (MemtableFor), so a
+//                 newer level never holds an older version of a key.
 // Thread safety: every method may be called concurrently by many writers and readers unless it says otherwise.
 class Memtable {
  public:

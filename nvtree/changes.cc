@@ -179,9 +179,9 @@ Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, s
   }
   PlanPieces(&step);
   step.children.Reserve(step.begins.size());
-  step.children.AddKnown({range.low, PmPtr()});
+  step.children.AddKnown({range.low, PmPtr(), 0});
   for (size_t i = 1; i < step.begins.size(); ++i) {
-    step.children.Add({Between(step.elements[step.begins[i] - 1], step.elements[step.begins[i]]), PmPtr()});
+    step.children.Add({Between(step.elements[step.begins[i] - 1], step.elements[step.begins[i]]), PmPtr(), 0});
   }
   Status status = MakeLeaves(&step);
   if (!status.ok()) return status;
@@ -258,8 +258,10 @@ Status NvTree::MakeLeaves(Step* step) {
   PmPtr next = step->next;
   size_t end = step->elements.size();
   for (size_t i = step->children.size(); i-- > 0;) {
-    const PmPtr place = step->children.all()[i].leaf;
+    InnerNodes::Child& child = step->children.all()[i];
+    const PmPtr place = child.leaf;
     const std::span<const Element> elements(step->elements.data() + step->begins[i], end - step->begins[i]);
+    child.sorted = static_cast<uint32_t>(elements.size());
     MakeLeaf(persistence, At(place), root_->tree_id, place, leaf_bytes_, elements, next);
     flushed_lines_.fetch_add((elements.size_bytes() + kCacheLine - 1) / kCacheLine + 1, std::memory_order_relaxed);
     next = place;

@@ -75,7 +75,7 @@ Status WriteImage(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_
   for (const auto& child : children) {
     const SeparatorRest* const rest = child.low.rest;
     put(child.low.prefix);
-    put(child.leaf.raw() | (rest == nullptr ? 0 : kHasRest));
+    put(child.word() | (rest == nullptr ? 0 : kHasRest));
     if (rest == nullptr) continue;
     put(rest->sequence);
     put(rest->key_size);
@@ -108,7 +108,8 @@ bool ReadImage(const uint8_t* data, uint64_t capacity, uint64_t generation, uint
       if (!reader.Take(&sequence) || !reader.Take(&key_size) || !reader.Take(key_size, &key)) return false;
       child.low.rest = NewSeparatorRest(key, sequence);
     }
-    child.leaf = PmPtr(place & ~kHasRest);
+    child.leaf = InnerNodes::LeafOf(place & ~kHasRest);
+    child.sorted = InnerNodes::HintOf(place);
     children->Add(child);
   }
   return reader.empty();

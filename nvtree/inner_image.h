@@ -1,8 +1,8 @@
 // InnerImage: the inner nodes as they were at a clean close, in persistent memory: the next open need not read the leaves.
 //
 // LAYOUT  One segment: ImageHeader, then `count` children, in order, each of 16 bytes: prefix u64, place of the leaf u64
-//         with bit 0 set if the separator has a rest; which follows: sequence number u64, key size u64, key, zero to seven
-//         bytes.
+//         with bit 0 set if the separator has a rest and the leaf's number of sorted elements in bits 56–63; the rest
+//         follows: sequence number u64, key size u64, key, zero to seven bytes.
 // COMMIT POINT   The store of NvTreeRoot::image.
 // PERSIST ORDER  P1 the segment  P2 the link in the root  P3 at the next open: the link is 0, before any leaf changes. [CC-44]
 // RECOVERY       The image is that of the leaves if and only if the root links to it and both checksums match. Without one the

@@ -215,7 +215,9 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
     if (Load(parent.prefix[slot]) == target.prefix && !Reaches<kStrict>(*order_, separator(slot), target)) {
       slot = LastReached<kStrict>(*order_, 0, slot, target, separator);
     }
-    range.leaf = PmPtr(Load(parent.leaf[slot]));
+    const uint64_t word = Load(parent.leaf[slot]);
+    range.leaf = LeafOf(word);
+    range.sorted = HintOf(word);
     range.low = separator(slot);
     if (slot + 1 < count) {
       range.high = separator(slot + 1);
@@ -257,7 +259,7 @@ PmPtr InnerNodes::LeftOf(const SearchKey& at) const {
   uint32_t slot = 0, moves = 0;
   const Generation& generation = *generation_.load(std::memory_order_relaxed);
   const Parent* parent = Locate(at, &slot, &moves);
-  if (slot > 0) return PmPtr(parent->leaf[slot - 1]);
+  if (slot > 0) return LeafOf(parent->leaf[slot - 1]);
   if (parent == generation.At(generation.first)) return PmPtr();
   return FindBefore(Separator{parent->prefix[0], parent->rest[0]}).leaf;
 }
@@ -269,7 +271,7 @@ void InnerNodes::Fill(Parent* parent, std::span<const Child> children, uint64_t 
     rests += children[i].low.rest != nullptr;
     Store(&parent->prefix[i], children[i].low.prefix);
     Store(&parent->rest[i], children[i].low.rest);
-    Store(&parent->leaf[i], children[i].leaf.raw());
+    Store(&parent->leaf[i], children[i].word());
   }
   Store(&parent->high.prefix, high.prefix);
   Store(&parent->high.rest, high.rest);
@@ -381,7 +383,7 @@ void InnerNodes::Build(std::span<const Child> children) {
       const Child& child = children[begin + i];
       parent->prefix[i] = child.low.prefix;
       parent->rest[i] = child.low.rest;
-      parent->leaf[i] = child.leaf.raw();
+      parent->leaf[i] = child.word();
       parent->rests += child.low.rest != nullptr;
       rest_bytes += RestBytes(child.low);
     }

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "braiddb/status.h"
+#include "nvtree/leaf.h"
 #include "nvtree/separator.h"
 #include "pmem/pm_ptr.h"
 #include "util/epoch.h"
@@ -42,7 +43,15 @@ class InnerNodes {
   struct Child {
     Separator low;
     PmPtr leaf;
+    uint32_t sorted = 0;  // Leaf::sorted(), less than 2^8, or 0 if it is not known: only a hint, for FetchLeaf
+
+    // Leaf and hint in one word.
+    uint64_t word() const { return uint64_t{sorted} << kHintShift | leaf.raw(); }
   };
+  static constexpr int kHintShift = 56;
+  static_assert(kMaxRegions <= 1u << (kHintShift - PmPtr::kRegionShift) && Leaf::kMaxElements < 1u << (64 - kHintShift));
+  static PmPtr LeafOf(uint64_t word) { return PmPtr(word & ((uint64_t{1} << kHintShift) - 1)); }
+  static uint32_t HintOf(uint64_t word) { return static_cast<uint32_t>(word >> kHintShift); }
   // Children that are being put together: what is new of them is deleted if it is not given away.
   class NewChildren {
    public:
@@ -78,6 +87,7 @@ class InnerNodes {
   // What a search finds. The separators are good for as long as the caller's epoch guard.
   struct Range {
     PmPtr leaf;
+    uint32_t sorted = 0;  // as in Child
     Separator low;
     Separator high;        // where the next leaf's range begins
     bool is_last = false;  // there is none
@@ -150,10 +160,10 @@ class InnerNodes {
     Separator high;
     uint64_t rests;  // of `rest`, those that are not null
     uint64_t prefix[kParentSlots];
-    uint64_t leaf[kParentSlots];
+    uint64_t leaf[kParentSlots];  // Child::word
     const SeparatorRest* rest[kParentSlots];
 
-    Child child(uint64_t i) const { return {{prefix[i], rest[i]}, PmPtr(leaf[i])}; }
+    Child child(uint64_t i) const { return {{prefix[i], rest[i]}, LeafOf(leaf[i]), HintOf(leaf[i])}; }
   };
   struct Levels;
   struct Generation;

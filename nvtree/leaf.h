@@ -156,23 +156,27 @@ inline double PlaceInRange(uint64_t key, uint64_t low, uint64_t high) {
   return static_cast<double>(key - low) / static_cast<double>(high - low);
 }
 
-// Fetches the lines of a leaf that a search will most likely look at, all at the same time, before anything of it is known:
-// small leaves whole, of larger ones the header and kFetchedLines around the place, as if kSortedShare of the leaf were sorted
-// elements.
-inline void FetchLeaf(const Leaf& leaf, uint32_t bytes, double place) {
+// Fetches the lines of a leaf that a search will most likely look at, all at the same time, before anything of it was read:
+// small leaves whole; of larger ones the header, and half of kFetchedLines each around the place and where elements are appended
+// behind the `sorted` ones; if that is 0, not known, all around the place, as if kSortedShare of the leaf were sorted elements.
+inline void FetchLeaf(const Leaf& leaf, uint32_t bytes, uint32_t sorted, double place) {
   constexpr uint32_t kFetchedLines = 16;
   constexpr double kSortedShare = 0.7;
   const auto* const lines = reinterpret_cast<const char*>(&leaf);
   const auto count = static_cast<uint32_t>(bytes / kCacheLine);
   Prefetch(lines);
-  uint32_t first = 1;
-  uint32_t behind = count;
-  if (count > kFetchedLines) {
-    const auto middle = 1 + static_cast<uint32_t>(place * kSortedShare * (count - 1));
-    first = std::min(std::max(middle, 1 + kFetchedLines / 2) - kFetchedLines / 2, count - kFetchedLines);
-    behind = first + kFetchedLines;
-  }
-  for (uint32_t i = first; i < behind; ++i) Prefetch(lines + i * kCacheLine);
+  const auto fetch = [&](uint32_t first, uint32_t behind) {
+    for (uint32_t i = first; i < behind; ++i) Prefetch(lines + i * kCacheLine);
+  };
+  if (count <= kFetchedLines) return fetch(1, count);
+  const double sorted_lines = sorted == 0 ? kSortedShare * (count - 1) : static_cast<double>(sorted) / kElementsPerLine;
+  const uint32_t around = sorted == 0 ? kFetchedLines : kFetchedLines / 2;
+  const auto middle = 1 + static_cast<uint32_t>(place * sorted_lines);
+  const uint32_t first = std::min(std::max(middle, 1 + around / 2) - around / 2, count - around);
+  fetch(first, first + around);
+  if (sorted == 0) return;
+  const uint32_t appended = std::max(1 + sorted / kElementsPerLine, first + around);
+  fetch(appended, std::min(appended + kFetchedLines / 2, count));
 }
 
 // What a visitor of elements says.

@@ -122,7 +122,7 @@ class NvTree {
     copy->from = before ? 0 : target.prefix;
     copy->elements.clear();
     const double place = before ? 0 : PlaceIn(copy->range, copy->from);
-    FetchLeaf(*At(copy->range.leaf), leaf_bytes_, place);
+    FetchLeaf(*At(copy->range.leaf), leaf_bytes_, copy->range.sorted, place);
     CollectSorted(copy->range.leaf, copy->from, place, &copy->elements);
   }
 
@@ -159,10 +159,11 @@ class NvTree {
   struct Step;
 
   NvTree(const NvTreeParts& parts, NvTreeRoot* root);
-  // The least and the greatest key word of a leaf.
+  // The least and the greatest key word of a leaf, and Leaf::sorted().
   struct KeyWords {
     uint64_t least;
     uint64_t greatest;
+    uint32_t sorted;
     bool empty;
   };
   Status FindImageSegment();
@@ -228,7 +229,7 @@ void NvTree::VisitKey(const SearchKey& target, const Visit& visit, const OnLeaf&
   for (;;) {
     const Leaf& leaf = *At(range.leaf);
     const double place = PlaceIn(range, target.prefix);
-    FetchLeaf(leaf, leaf_bytes_, place);
+    FetchLeaf(leaf, leaf_bytes_, range.sorted, place);
     on_leaf(range.leaf);
     VisitLeaf(leaf, leaf_bytes_, target.prefix, place, compare, fetch, visit_once);
     // Versions of one key may be in several leaves.

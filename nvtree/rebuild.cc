@@ -16,6 +16,7 @@ struct Scanned {
   uint64_t next = 0;  // link
   uint64_t least = 0;
   uint64_t greatest = 0;
+  uint32_t sorted = 0;
   bool valid = false;
   bool empty = true;
 };
@@ -51,6 +52,7 @@ Status NvTree::Rebuild(uint32_t threads) {
         Scanned& found = scanned[i][block];
         found.valid = true;
         found.next = LoadAcquire(&leaf.next);
+        found.sorted = leaf.sorted();
         found.empty = live.empty();
         if (live.empty()) continue;
         const auto [least, greatest] =
@@ -90,7 +92,7 @@ Status NvTree::Rebuild(uint32_t threads) {
   if (!space_->FreeOthers(list)) return Damaged("a link leads to where no leaf can be");
   return BuildFromList(list, [&](PmPtr place) {
     const Scanned& leaf = *find(place);
-    return KeyWords{leaf.least, leaf.greatest, leaf.empty};
+    return KeyWords{leaf.least, leaf.greatest, leaf.sorted, leaf.empty};
   });
 }
 
@@ -99,9 +101,9 @@ Status NvTree::BuildFromList(const std::vector<PmPtr>& list, const std::function
   const EpochManager::Guard guard = parts_.epochs->Enter();
   InnerNodes::NewChildren children;
   children.Reserve(list.size());
-  children.Add({Separator(), list[0]});
   std::vector<Element> left, right;
   KeyWords before = words(list[0]);
+  children.Add({Separator(), list[0], before.sorted});
   for (size_t i = 1; i < list.size(); ++i) {
     const KeyWords now = words(list[i]);
     if (now.empty) {
@@ -115,7 +117,7 @@ Status NvTree::BuildFromList(const std::vector<PmPtr>& list, const std::function
     }
     if (before.empty || before.greatest < now.least) {
       // The first leaf may be empty: then its range ends where the next one's begins.
-      children.Add({{now.least, nullptr}, list[i]});
+      children.Add({{now.least, nullptr}, list[i], now.sorted});
     } else if (before.greatest > now.least) {
       return Damaged("two leaves are not in order");
     } else {
@@ -124,7 +126,7 @@ Status NvTree::BuildFromList(const std::vector<PmPtr>& list, const std::function
       CollectSorted(children.all().back().leaf, &left);
       CollectSorted(list[i], &right);
       if (!Less(left.back(), right.front())) return Damaged("two leaves are not in order");
-      children.Add({Between(left.back(), right.front()), list[i]});
+      children.Add({Between(left.back(), right.front()), list[i], now.sorted});
     }
     before = now;
   }

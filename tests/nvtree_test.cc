@@ -241,6 +241,40 @@ TEST_P(PlainTreeTest, UpdatesArePublishedTogether) {
   ExpectSame(model);
 }
 
+// What searches fetch goes by it: leaves that were split, replaced and merged, inner nodes made from leaves and from an image.
+TEST_P(PlainTreeTest, InnerNodesKnowHowManyElementsAreSorted) {
+  Random random(9);
+  std::map<uint64_t, uint64_t> model;
+  std::set<uint32_t> known;
+  const auto expect_known = [&] {
+    const EpochManager::Guard guard = store_.epochs()->Enter();
+    for (const auto& [key, value] : model) {
+      const InnerNodes::Range range = store_.tree()->FindRange(SearchKey(key, Slice(), 0));
+      ASSERT_EQ(range.sorted, store_.regions()->Resolve<Leaf>(range.leaf)->sorted());
+      known.insert(range.sorted);
+    }
+  };
+  for (int round = 0; round < 6; ++round) {
+    for (int i = 0; i < 3000; ++i) {
+      const uint64_t key = Mix64(random.Uniform(4000));
+      const bool there = model.contains(key);
+      const LeafChange change = {{key, key}, there};
+      ASSERT_OK(store_.tree()->Apply({&change, 1}));
+      if (there) {
+        model.erase(key);
+      } else {
+        model[key] = key;
+      }
+    }
+    expect_known();
+    store_.Reopen(round % 2 == 0);
+    EXPECT_EQ(store_.tree()->GetStats().from_image, round % 2 == 0);
+    expect_known();
+  }
+  EXPECT_GT(known.size(), 5u);
+  ExpectSame(model);
+}
+
 // A copy of a leaf has what the tree has from the target on, up to the end of the leaf's range.
 TEST_P(PlainTreeTest, CopiesBeginAtTheTarget) {
   Random random(7);
