@@ -104,6 +104,7 @@ class DBImpl final : public DB {
   void PaceWrites(ThreadState* thread);
   static uint64_t SleepForWrites(ThreadState* thread, uint64_t ns);
   Status MakeSpace();
+  std::unique_ptr<Arena> CreateArena() const;
   std::shared_ptr<Memtable> NewMemtable();
   ThreadState* GetThreadState();
   // Returns when no write that announced a number <= `sequence` is under way.
@@ -133,6 +134,7 @@ class DBImpl final : public DB {
   };
   void FlushLoop();
   void FlushUntilStopped();
+  void PrepareArena(const Memtable& like);
   void FlushOne(const PendingFlush& pending);
   // Rotates, flushes and checkpoints what was written before the call; *last_id: the last memtable of that.
   Status FlushWritten(uint64_t* last_id);
@@ -252,7 +254,11 @@ class DBImpl final : public DB {
   std::vector<PendingFlush> pending_flushes_;
   std::unique_ptr<L0IndexWriter> l0_index_;  // the flush thread's
 
-  static constexpr size_t kKeptArenas = 2;
+  static constexpr size_t kKeptArenas = 6;
+  static constexpr size_t kKeptArenasOfBudget = 2;  // dram_budget.cc counts them
+  size_t KeptArenas() const {
+    return dram_.is_set() ? kKeptArenasOfBudget : std::min<size_t>(options_.max_immutable_memtables + 1, kKeptArenas);
+  }
   std::mutex arenas_mutex_;
   std::vector<std::unique_ptr<Arena>> arenas_;
 

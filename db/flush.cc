@@ -45,10 +45,24 @@ void DBImpl::FlushUntilStopped() {
       std::lock_guard lock(view_mutex_);
       pending = pending_flushes_.front();
     }
+    PrepareArena(*pending.memtable);
     FlushOne(pending);
     epochs_.Reclaim();
     for (uint32_t region = 0; region < regions_->count(); ++region) segments_->PrepareSpares(region, kSpareSegments);
   }
+}
+
+// The next memtable will be like this one. A writer rotates memtables, and should not wait for page faults meanwhile.
+void DBImpl::PrepareArena(const Memtable& like) {
+  {
+    std::lock_guard lock(arenas_mutex_);
+    if (!arenas_.empty()) return;
+  }
+  std::unique_ptr<Arena> arena = CreateArena();
+  if (arena == nullptr) return;
+  arena->Populate(std::min(like.DramBytes(), dram_.kept_arena));
+  std::lock_guard lock(arenas_mutex_);
+  if (arenas_.size() < KeptArenas()) arenas_.push_back(std::move(arena));
 }
 
 void DBImpl::FlushOne(const PendingFlush& pending) {

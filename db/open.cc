@@ -43,6 +43,9 @@ Status Validate(const Options& options) {
   if (options.max_region_size != 0 && options.max_region_size < kMinRegionSize) {
     return Status::InvalidArgument("Options::max_region_size must be at least 32 MiB, or 0 for the file system's capacity");
   }
+  if (options.max_region_size != 0 && options.initial_region_size > options.max_region_size) {
+    return Status::InvalidArgument("Options::initial_region_size must be at most max_region_size");
+  }
   if (options.l1 != L1Kind::kBraidedSkipList && options.l1 != L1Kind::kNvTree)
     return Status::NotSupported("this version has no such Options::l1");
   if (options.memtable != MemtableKind::kSkipList && options.memtable != MemtableKind::kHash)
@@ -122,6 +125,7 @@ RegionSetOptions DBImpl::MakeRegionOptions() const {
   result.region_paths = options_.region_paths;
   result.regions = options_.regions;
   result.max_region_size = options_.max_region_size;
+  result.initial_region_size = options_.initial_region_size;
   result.persist_mode = options_.persist_mode;
   result.emulation = options_.emulation;
   result.on_mapped = test::NotifyPoolsMapped;

@@ -266,6 +266,8 @@ bool DBImpl::Charge(ThreadState* thread, Memtable* memtable, uint64_t bytes, uin
   return charged >= options_.memtable_size || counted >= options_.memtable_max_entries;
 }
 
+std::unique_ptr<Arena> DBImpl::CreateArena() const { return Arena::Create(!dram_.is_set() || dram_.kept_arena >= kLargeArena); }
+
 std::shared_ptr<Memtable> DBImpl::NewMemtable() {
   std::unique_ptr<Arena> arena;
   {
@@ -275,7 +277,7 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable() {
       arenas_.pop_back();
     }
   }
-  if (arena == nullptr) arena = Arena::Create(!dram_.is_set() || dram_.kept_arena >= kLargeArena);
+  if (arena == nullptr) arena = CreateArena();
   if (arena == nullptr) return nullptr;
   const uint32_t block = options_.memtable_size >= (1u << 20) ? 16384 : 1024;
   std::unique_ptr<Memtable> memtable;
@@ -292,7 +294,7 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable() {
     delete dying;
     back->Reset(std::min(2 * options_.memtable_size, dram_.kept_arena));
     std::lock_guard lock(arenas_mutex_);
-    if (arenas_.size() < kKeptArenas) arenas_.push_back(std::move(back));
+    if (arenas_.size() < KeptArenas()) arenas_.push_back(std::move(back));
   });
 }
 

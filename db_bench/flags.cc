@@ -25,7 +25,8 @@ namespace po = boost::program_options;
 struct Typed {
   std::string benchmarks, l1, memtable, persist_mode, region_paths;
   int64_t key_size, value_size, batch_size, seek_nexts, multiread_stride, readwritepercent, threads, seed;
-  int64_t regions, max_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables, checkpoint_tables;
+  int64_t regions, max_region_size, initial_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables,
+      checkpoint_tables;
   int64_t compaction_threads, recovery_threads, l0_compaction_trigger;
   int64_t nv_leaf_size, dram_budget, lookup_cache_size, bloom_bits, space_slack;
   double max_space_amplification;
@@ -106,6 +107,8 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("regions", Value<int64_t>(&typed->regions, defaults.regions), "pools of persistent memory; 0: one per NUMA node");
   add("region_paths", Value<std::string>(&typed->region_paths, ""), "comma-separated, a directory for each region");
   add("max_region_size", Value<int64_t>(&typed->max_region_size, 0), "the most a region grows to; 0: its file system's capacity");
+  add("initial_region_size", Value<int64_t>(&typed->initial_region_size, 0),
+      "bytes that each region has before it is written to");
   add("segment_size", Value<int64_t>(&typed->segment_size, static_cast<int64_t>(defaults.segment_size)), "unit of log space");
   add("persist_mode", Value<std::string>(&typed->persist_mode, "auto"), "auto, cacheline, eadr, page or emulated");
   add("emulate_write_latency_ns", Value<int64_t>(&typed->write_latency_ns, 0), "injected per flushed line");
@@ -239,6 +242,7 @@ void TakeOptions(const Typed& typed, Options* options) {
   Take("regions", typed.regions, 0, UINT32_MAX, &options->regions);
   options->region_paths = Split(typed.region_paths);
   Take("max_region_size", typed.max_region_size, 0, INT64_MAX, &options->max_region_size);
+  Take("initial_region_size", typed.initial_region_size, 0, INT64_MAX, &options->initial_region_size);
   Take("segment_size", typed.segment_size, 0, INT64_MAX, &options->segment_size);
   options->persist_mode = ParsePersistMode(typed.persist_mode);
   Take("emulate_write_latency_ns", typed.write_latency_ns, 0, UINT32_MAX, &options->emulation.write_latency_ns);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <utility>
 
 #include "index/key_hash.h"
@@ -43,7 +42,6 @@ uint32_t HashMemtable::NewTable(uint64_t entries, uint32_t before) {
   const uint32_t units = alignof(Table) / 8;
   const uint32_t reference = (block + units - 1) / units * units;  // the arena's memory begins at a page
   Table* const table = TableAt(reference);
-  memset(static_cast<void*>(table), 0, bytes);
   table->mask = buckets - 1;
   table->before = before;
   room_ = buckets * kSlots * 3 / 4;  // of all nodes, since any of them may be entered here
@@ -54,7 +52,6 @@ bool HashMemtable::NewBlock(NodeBlock* block) {
   const uint64_t bytes = uint64_t{block_nodes_} * sizeof(Node);
   const uint32_t nodes = arena_->AllocateBlock(bytes);
   if (nodes == 0) return false;
-  memset(arena_->At<void>(nodes), 0, bytes);
   std::lock_guard lock(growth_mutex_);
   if (nodes_ == 0) table_.store(first_table_, std::memory_order_release);
   try {

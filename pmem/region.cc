@@ -75,7 +75,7 @@ Status Region::Create(std::shared_ptr<RegionFiles> files, const RegionConfig& co
   if (Status status = region->files_->CommitFirstPart(config.database_id, config.index, config.count); !status.ok())
     return status;
   if (Status status = region->OnMapped(); !status.ok()) return status;
-  region->CollapsePages(0);
+  if (region->persistence()->mode() == PersistMode::kEmulated) CollapseHugePages(region->base(), region->reserved_bytes());
   *result = std::move(region);
   return Status::OK();
 }
@@ -131,10 +131,14 @@ Status Region::OnMapped() {
   return status;
 }
 
-// Gives what was added from `begin` on huge pages. File systems with DAX do so by themselves, and what is on a disk is synced by
-// small ones.
-void Region::CollapsePages(uint64_t begin) {
-  if (persistence()->mode() == PersistMode::kEmulated) CollapseHugePages(base() + begin, reserved_bytes() - begin);
+// On huge pages. File systems with DAX give them by themselves, and what is on a disk is synced by small ones.
+RegionFiles::Fill Region::PartFill() const {
+  if (persistence()->mode() != PersistMode::kEmulated) return nullptr;
+  return [this](int fd, uint64_t bytes) {
+    FillWithHugePages(fd, bytes, [&](void* address) {
+      if (NumaNodeCount() > 1) BindToNumaNode(address, bytes, config_.index % NumaNodeCount());
+    });
+  };
 }
 
 // The header of the last chunk of a free run says how long the run is, so that PMDK finds its begin from behind. PMDK stores
@@ -204,11 +208,29 @@ Status Region::GrowthStep(uint64_t bytes, uint64_t* step) const {
   if (*step > files_->AvailableBytes()) {
     return Status::NoSpace("the file system of " + Name() + " is full; free space on it or delete data");
   }
-  // A part ends where a zone does, or less than one alignment before: PMDK leaves what a part adds to the last zone
-  // unused until the next open if the same part also starts a new zone.
+  *step = UpToZoneEnd(*step);
+  return Status::OK();
+}
+
+// A part ends where a zone does, or less than one alignment before: PMDK leaves what a part adds to the last zone unused until
+// the next open if the same part also starts a new zone.
+uint64_t Region::UpToZoneEnd(uint64_t step) const {
+  const uint64_t reserved = reserved_bytes();
   const uint64_t heap = reserved - heap_begin_ - kHeapHeaderBytes;
   const uint64_t zone_end = RoundDown(heap_begin_ + kHeapHeaderBytes + (heap / kZoneBytes + 1) * kZoneBytes);
-  if (reserved < zone_end && reserved + *step > zone_end) *step = zone_end - reserved;
+  return reserved < zone_end && reserved + step > zone_end ? zone_end - reserved : step;
+}
+
+Status Region::ReserveBytes(uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  while (reserved_bytes() < bytes) {
+    const uint64_t step = RoundUp(bytes - reserved_bytes());
+    if (growth_broken_ || bytes > max_bytes_ || step > max_bytes_ - reserved_bytes() || step > files_->AvailableBytes()) {
+      return Status::NoSpace(Name() + " cannot have the " + std::to_string(bytes) +
+                             " bytes of initial_region_size; lower it, or free space on the file system");
+    }
+    if (Status status = Extend(UpToZoneEnd(step)); !status.ok()) return status;
+  }
   return Status::OK();
 }
 
@@ -222,7 +244,7 @@ Status Region::Grow(uint64_t bytes) {
 
 Status Region::Extend(uint64_t step) {
   // ORDER: the part is whole and durable before the heap's size includes it. [CC-31]
-  if (Status status = files_->AddPart(step); !status.ok()) return status;
+  if (Status status = files_->AddPart(step, PartFill()); !status.ok()) return status;
   long long extend_by = static_cast<long long>(step);
   if (pmemobj_ctl_exec(pool_, "heap.size.extend", &extend_by) != 0) {
     growth_broken_ = true;
@@ -233,7 +255,6 @@ Status Region::Extend(uint64_t step) {
   if (NumaNodeCount() > 1) BindToNumaNode(base() + reserved, step, config_.index % NumaNodeCount());
   // release: pairs with the acquire in reserved_bytes(); the part is mapped.
   reserved_bytes_.store(reserved + step, std::memory_order_release);
-  CollapsePages(reserved);
   if (Status status = files_->CommitPart(); !status.ok()) Log(Name() + ": part list not written yet: " + status.ToString());
   Log(Name() + " grew by " + std::to_string(step) + " to " + std::to_string(reserved + step) + " bytes");
   return Status::OK();

@@ -71,6 +71,9 @@ class Region {
   // Allocates the zeroed metadata object of an empty slot.
   Status AllocateMetadata(uint32_t slot, uint64_t bytes);
 
+  // Grows to at least so many bytes, of which a part is the pool's own. NoSpace changes nothing, or has grown a part of the way.
+  Status ReserveBytes(uint64_t bytes);
+
   // Sets *first to the limit of generations and raises it durably: [*first, *first + by) were never used before and are the
   // caller's. Corruption if the stored limit is damaged. One thread at a time.
   Status RaiseGenerationLimit(uint64_t by, uint64_t* first);
@@ -86,13 +89,14 @@ class Region {
   // PMDK follows the chunk headers of its heap, and the logs in its lanes, without a look at where they lead.
   Status CheckHeap() const;
   Status OnMapped();
-  void CollapsePages(uint64_t begin);
+  RegionFiles::Fill PartFill() const;
   void RestoreFooters();
   Status FindRoot();
   Status CheckRoot() const;
   [[gnu::noinline]] Status FinishMetadata();  // its fence is one place, whoever calls
   Status Grow(uint64_t bytes);
   Status GrowthStep(uint64_t bytes, uint64_t* step) const;
+  uint64_t UpToZoneEnd(uint64_t step) const;
   Status Extend(uint64_t step);
   std::string Name() const;
 

@@ -172,7 +172,7 @@ Status RegionFiles::CheckNoOthers() const {
 
 // ---- Growing
 
-Status RegionFiles::AddPart(uint64_t bytes) {
+Status RegionFiles::AddPart(uint64_t bytes, const Fill& fill) {
   if (commit_pending_) {
     if (Status status = CommitPart(); !status.ok()) return status;
   }
@@ -180,6 +180,7 @@ Status RegionFiles::AddPart(uint64_t bytes) {
   const std::string temporary = path + ".tmp";
   const posix::Fd fd(open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!fd.valid()) return posix::ErrnoStatus(errno, "create", temporary);
+  if (fill) fill(fd.get(), bytes);
   Status status;
   if (const int error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) {
     status = posix::ErrnoStatus(error, "allocate " + std::to_string(bytes) + " bytes for", temporary);

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -63,8 +64,10 @@ class RegionFiles {
   Status CheckSizes() const;
   Status WriteSetFile(uint64_t reserve_bytes);
 
-  // Steps 1 to 3. NoSpace changes nothing.
-  Status AddPart(uint64_t bytes);
+  // Steps 1 to 3. NoSpace changes nothing. `fill` may allocate as much as it likes of the new file, which is empty, all zeros;
+  // what it leaves is allocated then.
+  using Fill = std::function<void(int fd, uint64_t bytes)>;
+  Status AddPart(uint64_t bytes, const Fill& fill = nullptr);
   // Step 5. If it fails the part is in use all the same, and the next AddPart repeats it.
   Status CommitPart();
 

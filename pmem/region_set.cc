@@ -42,6 +42,10 @@ Status CheckOptions(const RegionSetOptions& options) {
     return Status::InvalidArgument("max_region_size is " + std::to_string(options.max_region_size) + " bytes; at least " +
                                    std::to_string(kMinRegionSize) + " are needed, or 0 for the capacity of the file system");
   }
+  if (options.max_region_size != 0 && options.initial_region_size > options.max_region_size) {
+    return Status::InvalidArgument("initial_region_size is " + std::to_string(options.initial_region_size) +
+                                   " bytes, max_region_size only " + std::to_string(options.max_region_size));
+  }
   return Status::OK();
 }
 
@@ -282,6 +286,8 @@ Status RegionSet::Create(const RegionSetOptions& options, std::unique_ptr<Region
   }
   if (status.ok()) set->OnRegionsReady(options);
   for (uint32_t i = 0; status.ok() && i < set->count(); ++i) status = set->impl_->region(i)->InitializeRoot();
+  for (uint32_t i = 0; status.ok() && i < set->count(); ++i)
+    status = set->impl_->region(i)->ReserveBytes(options.initial_region_size);
   if (status.ok()) status = creation.Commit();
   if (!status.ok()) {
     set.reset();
@@ -317,6 +323,9 @@ Status RegionSet::Open(const RegionSetOptions& options, std::unique_ptr<RegionSe
     }
   }
   set->OnRegionsReady(options);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (Status status = set->impl_->region(i)->ReserveBytes(options.initial_region_size); !status.ok()) return status;
+  }
   *result = std::move(set);
   return Status::OK();
 }

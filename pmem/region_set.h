@@ -37,6 +37,7 @@ struct RegionSetOptions {
   std::vector<std::string> region_paths;  // empty, or one directory per region
   uint32_t regions = 0;                   // 0: at creation one per NUMA node, at open as stored
   uint64_t max_region_size = 0;           // bytes; 0: capacity of the file system
+  uint64_t initial_region_size = 0;       // bytes that each region has at least, from now on
   PersistMode persist_mode = PersistMode::kAuto;
   EmulationOptions emulation;
   std::function<void(std::string_view)> info_log;  // may be empty

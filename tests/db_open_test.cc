@@ -212,6 +212,7 @@ TEST_F(DbOpenTest, OptionsOutOfRangeAreRejected) {
       {"tiny segment", [](Options* o) { o->segment_size = 4096; }},
       {"huge segment", [](Options* o) { o->segment_size = 2ull << 30; }},
       {"tiny region", [](Options* o) { o->max_region_size = 1 << 20; }},
+      {"more than the most", [](Options* o) { o->max_region_size = 32 << 20, o->initial_region_size = (32 << 20) + 1; }},
       {"no comparator", [](Options* o) { o->comparator = nullptr; }},
       {"wrong number of region paths", [](Options* o) { o->region_paths = {"/dev/shm"}; }},
       {"unknown last level", [](Options* o) { o->l1 = static_cast<L1Kind>(99); }},

@@ -150,6 +150,34 @@ TEST_F(RegionSetTest, GrowsAndKeepsWhatItHas) {
   }
 }
 
+TEST_F(RegionSetTest, HasItsInitialSizeFromTheStart) {
+  options_.initial_region_size = 50 * kMiB + 1;
+  ASSERT_NE(Create(options_), nullptr);
+  for (int region = 0; region < 2; ++region) {
+    EXPECT_EQ(fs::file_size(RegionPath(region) + "/000001.pmem"), 44 * kMiB);
+    EXPECT_TRUE(PoolIsConsistent(RegionPath(region) + "/region.set"));
+  }
+  options_.initial_region_size = 20 * kMiB;  // it has more
+  EXPECT_EQ(Open(options_)->ReservedBytes(0), 52 * kMiB);
+  options_.initial_region_size = 60 * kMiB;
+  {
+    auto set = Open(options_);
+    EXPECT_EQ(set->ReservedBytes(0), 60 * kMiB);
+    void* object = nullptr;
+    ASSERT_TRUE(set->AllocateMetadata(0, MetadataSlot::kL1, 40 * kMiB, &object).ok()) << "one piece, of two parts";
+    EXPECT_EQ(set->ReservedBytes(0), 60 * kMiB);
+  }
+  options_.max_region_size = 60 * kMiB;
+  options_.initial_region_size = 61 * kMiB;
+  EXPECT_TRUE(TryOpen(options_).IsInvalidArgument());
+  options_.max_region_size = 0;
+  options_.initial_region_size = uint64_t{1} << 50;
+  const Status status = TryOpen(options_);
+  EXPECT_TRUE(status.IsNoSpace() && status.ToString().find("initial_region_size") != std::string::npos) << status.ToString();
+  options_.initial_region_size = 0;
+  EXPECT_EQ(Open(options_)->ReservedBytes(0), 60 * kMiB);
+}
+
 TEST_F(RegionSetTest, StopsAtTheLargestSizeAndGoesOnWithALargerOne) {
   options_.max_region_size = kMinRegionSize;
   options_.regions = 1;

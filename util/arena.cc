@@ -3,10 +3,25 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "util/huge_pages.h"
 
 namespace braiddb {
+namespace {
+
+#ifdef MADV_POPULATE_WRITE
+constexpr int kPopulate = MADV_POPULATE_WRITE;
+#else
+constexpr int kPopulate = 23;  // C libraries older than the kernel do not name it
+#endif
+
+uint64_t RoundUp(uint64_t bytes) {
+  constexpr uint64_t kHugePage = 2ull << 20;
+  return (bytes + kHugePage - 1) & ~(kHugePage - 1);
+}
+
+}  // namespace
 
 std::unique_ptr<Arena> Arena::Create(bool huge) {
   void* base = mmap(nullptr, kReserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -25,13 +40,20 @@ uint32_t Arena::AllocateBlock(uint64_t bytes) {
 }
 
 void Arena::Reset(uint64_t keep_bytes) {
-  touched_ = std::max(touched_, std::min(used_.load(std::memory_order_relaxed), kReserve));
-  keep_bytes = (keep_bytes + (2u << 20) - 1) & ~((uint64_t{2} << 20) - 1);
+  const uint64_t used = std::min(used_.load(std::memory_order_relaxed), kReserve);
+  touched_ = std::max(touched_, used);
+  keep_bytes = RoundUp(std::min(keep_bytes, kReserve));
   if (touched_ > keep_bytes) {
     madvise(base_ + keep_bytes, touched_ - keep_bytes, MADV_DONTNEED);
     touched_ = keep_bytes;
   }
+  memset(base_, 0, std::min(used, keep_bytes));
   used_.store(kFirst, std::memory_order_relaxed);
+}
+
+void Arena::Populate(uint64_t bytes) {
+  bytes = RoundUp(std::min(bytes, kReserve));
+  if (madvise(base_, bytes, kPopulate) == 0) touched_ = std::max(touched_, bytes);
 }
 
 }  // namespace braiddb

@@ -1,0 +1,79 @@
+// Huge pages of files on tmpfs: what is asked for is a hint, but never an error, and never anything but zeros.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/support/db_test_util.h"
+#include "util/huge_pages.h"
+
+namespace braiddb::test {
+namespace {
+
+constexpr uint64_t kHugePage = 2ull << 20;
+
+class HugePagesTest : public testing::Test {
+ protected:
+  int Open(const std::string& name, int flags = O_RDWR) const {
+    return open(directory_.File(name).c_str(), flags | O_CREAT | O_CLOEXEC, 0600);
+  }
+  static uint64_t AllocatedBytes(int fd) {
+    struct stat file;
+    EXPECT_EQ(fstat(fd, &file), 0);
+    return static_cast<uint64_t>(file.st_blocks) * 512;
+  }
+  static void ExpectZeros(int fd, uint64_t bytes) {
+    std::vector<char> content(bytes + 1);
+    ASSERT_EQ(pread(fd, content.data(), content.size(), 0), static_cast<ssize_t>(bytes));
+    EXPECT_TRUE(std::all_of(content.begin(), content.end(), [](char byte) { return byte == 0; }));
+  }
+  TestDirectory directory_;
+};
+
+TEST_F(HugePagesTest, AFileIsFilledWithZeros) {
+  const int fd = Open("file");
+  void* address = nullptr;
+  FillWithHugePages(fd, 3 * kHugePage, [&](void* mapped) {
+    address = mapped;
+    EXPECT_EQ(AllocatedBytes(fd), 0u);
+  });
+  EXPECT_NE(address, nullptr);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(address) % kHugePage, 0u);
+  ExpectZeros(fd, 3 * kHugePage);
+  const uint64_t allocated = AllocatedBytes(fd);
+  EXPECT_TRUE(allocated == 3 * kHugePage || allocated <= kHugePage)
+      << "all, or where the system refused to, what was tried first";
+  EXPECT_EQ(posix_fallocate(fd, 0, 3 * kHugePage), 0);
+  EXPECT_EQ(AllocatedBytes(fd), 3 * kHugePage);
+  close(fd);
+}
+
+TEST_F(HugePagesTest, WhatIsRefusedIsLeft) {
+  FillWithHugePages(-1, kHugePage, [](void*) { FAIL() << "nothing is mapped"; });
+  const int made = Open("file");
+  const int fd = Open("file", O_RDONLY);
+  FillWithHugePages(fd, kHugePage, [](void*) { FAIL() << "nothing is mapped"; });
+  EXPECT_EQ(AllocatedBytes(fd), 0u);
+  close(fd);
+  close(made);
+}
+
+TEST_F(HugePagesTest, AFullFileSystemEndsIt) {
+  const std::string small = directory_.File("small");
+  ASSERT_EQ(mkdir(small.c_str(), 0700), 0);
+  if (mount("tmpfs", small.c_str(), "tmpfs", 0, "size=3m") != 0) GTEST_SKIP() << "cannot mount";
+  const int fd = Open("small/file");
+  FillWithHugePages(fd, 4 * kHugePage, [](void*) {});
+  ExpectZeros(fd, 4 * kHugePage);
+  EXPECT_NE(posix_fallocate(fd, 0, 4 * kHugePage), 0);
+  close(fd);
+  umount2(small.c_str(), MNT_DETACH);
+}
+
+}  // namespace
+}  // namespace braiddb::test
