@@ -175,6 +175,8 @@ class TreeWalk {
       const InnerNodes::Child& child = children.all()[i];
       const WalkedLeaf& leaf = leaves_[i];
       if (!(child.leaf == leaf.place)) return bad("they have other leaves than the list");
+      if (child.sorted != 0 && child.sorted != media_.Resolve<Leaf>(leaf.place)->sorted())
+        return bad("they have another number of sorted elements than a leaf");
       const auto before = [&](const LogEntry* entry) {
         return CompareToSeparator(order_, SearchKey(order_, entry->key(), entry->sequence()), child.low) < 0;
       };

@@ -50,8 +50,9 @@ FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const Ke
         if (Segment* segment = segments.Find(pointer)) CountObsolete(segment, pointer, *entry);
       } else {
         builder.Append(entry, pointer);
-        if (index != nullptr) index->Add(entry->key(), pointer);
-        if (keys != nullptr) keys->Add(KeyHash(entry->key()));
+        const uint64_t hash = KeyHash(entry->key());
+        if (index != nullptr) index->Add(hash, pointer);
+        if (keys != nullptr) keys->Add(hash);
       }
       previous = entry;
     }

@@ -257,8 +257,10 @@ class DBImpl final : public DB {
   static constexpr size_t kKeptArenas = 6;
   static constexpr size_t kKeptArenasOfBudget = 2;  // dram_budget.cc counts them
   size_t KeptArenas() const {
-    return dram_.is_set() ? kKeptArenasOfBudget : std::min<size_t>(options_.max_immutable_memtables + 1, kKeptArenas);
+    return dram_.is_set() ? kKeptArenasOfBudget : std::min<size_t>(options_.max_immutable_memtables, kKeptArenas - 1) + 1;
   }
+  // Bytes of one that are kept.
+  uint64_t KeptArenaBytes() const { return std::min(2 * options_.memtable_size, dram_.kept_arena); }
   std::mutex arenas_mutex_;
   std::vector<std::unique_ptr<Arena>> arenas_;
 

@@ -54,13 +54,14 @@ void DBImpl::FlushUntilStopped() {
 
 // The next memtable will be like this one. A writer rotates memtables, and should not wait for page faults meanwhile.
 void DBImpl::PrepareArena(const Memtable& like) {
+  if (stopping_.load(std::memory_order_acquire)) return;
   {
     std::lock_guard lock(arenas_mutex_);
     if (!arenas_.empty()) return;
   }
   std::unique_ptr<Arena> arena = CreateArena();
-  if (arena == nullptr) return;
-  arena->Populate(std::min(like.DramBytes(), dram_.kept_arena));
+  if (arena == nullptr) return;  // the writer tries again
+  arena->Populate(std::min(like.DramBytes(), KeptArenaBytes()));
   std::lock_guard lock(arenas_mutex_);
   if (arenas_.size() < KeptArenas()) arenas_.push_back(std::move(arena));
 }

@@ -105,6 +105,8 @@ Status DBImpl::Open(const Options& options, const std::string& path, std::unique
   status = impl->OpenFiles();
   if (status.ok()) status = impl->OpenStructures();
   if (status.ok()) status = impl->Recover();
+  // Behind all that can refuse the open: a region never becomes smaller.
+  if (status.ok()) status = impl->regions_->ReserveBytes(impl->options_.initial_region_size);
   if (!status.ok()) return status;
   impl->recovery_us_ = MicrosSince(start);
   impl->StartBackground();
@@ -125,7 +127,6 @@ RegionSetOptions DBImpl::MakeRegionOptions() const {
   result.region_paths = options_.region_paths;
   result.regions = options_.regions;
   result.max_region_size = options_.max_region_size;
-  result.initial_region_size = options_.initial_region_size;
   result.persist_mode = options_.persist_mode;
   result.emulation = options_.emulation;
   result.on_mapped = test::NotifyPoolsMapped;

@@ -292,7 +292,7 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable() {
   return std::shared_ptr<Memtable>(memtable.release(), [this](Memtable* dying) {
     std::unique_ptr<Arena> back = dying->TakeArena();
     delete dying;
-    back->Reset(std::min(2 * options_.memtable_size, dram_.kept_arena));
+    back->Reset(KeptArenaBytes());
     std::lock_guard lock(arenas_mutex_);
     if (arenas_.size() < KeptArenas()) arenas_.push_back(std::move(back));
   });

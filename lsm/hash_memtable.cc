@@ -12,7 +12,7 @@ namespace {
 
 // What a sort counts by first.
 constexpr int kRadixBits = 12;
-// The first table is made for so many at the most: it is cleared by a writer that rotates memtables.
+// The first table is made for so many at the most: it takes its memory whether they come or not.
 constexpr uint64_t kFirstTableEntries = 1 << 20;
 
 }  // namespace
@@ -283,21 +283,26 @@ void HashMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors
 class HashMemtableWalker final : public Memtable::Walker {
  public:
   explicit HashMemtableWalker(const HashMemtable* table) {
-    for (const auto& run : table->TakeRuns()) {
-      HashMemtable::Run both(all_.size() + run->size());
-      std::merge(all_.begin(), all_.end(), run->begin(), run->end(), both.begin(),
+    for (auto& run : table->TakeRuns()) {
+      if (all_ == nullptr) {
+        all_ = std::move(run);
+        continue;
+      }
+      auto both = std::make_shared<HashMemtable::Run>(all_->size() + run->size());
+      std::merge(all_->begin(), all_->end(), run->begin(), run->end(), both->begin(),
                  [table](const auto& a, const auto& b) { return table->Before(a, b); });
       all_ = std::move(both);
     }
   }
   size_t Next(PmPtr* pointers, size_t capacity) override {
     size_t count = 0;
-    for (; count < capacity && at_ < all_.size(); ++count) pointers[count] = PmPtr(all_[at_++].entry);
+    const size_t size = all_ == nullptr ? 0 : all_->size();
+    for (; count < capacity && at_ < size; ++count) pointers[count] = PmPtr((*all_)[at_++].entry);
     return count;
   }
 
  private:
-  HashMemtable::Run all_;
+  std::shared_ptr<const HashMemtable::Run> all_;  // null if there are none
   size_t at_ = 0;
 };
 

@@ -4,8 +4,6 @@
 #include <bit>
 #include <utility>
 
-#include "index/key_hash.h"
-
 namespace braiddb {
 
 std::shared_ptr<L0Index> L0Index::Create(const RegionSet* regions, uint64_t entries) {
@@ -104,9 +102,8 @@ void L0IndexWriter::Begin(uint64_t entries) {
   complete_ = index_ != nullptr;
 }
 
-void L0IndexWriter::Add(std::string_view key, PmPtr entry) {
+void L0IndexWriter::Add(uint64_t hash, PmPtr entry) {
   if (!complete_) return;
-  const uint64_t hash = KeyHash(key);
   index_->Prefetch(hash);
   pending_.push_back({hash, entry});
   if (pending_.size() == kPending) AddPending();

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "index/key_order.h"
@@ -81,7 +80,8 @@ class L0IndexWriter {
 
   // Begins a table of about `entries`.
   void Begin(uint64_t entries);
-  void Add(std::string_view key, PmPtr entry);
+  // `hash`: KeyHash of the entry's key.
+  void Add(uint64_t hash, PmPtr entry);
   Table Finish();
 
  private:

@@ -221,17 +221,24 @@ uint64_t Region::UpToZoneEnd(uint64_t step) const {
   return reserved < zone_end && reserved + step > zone_end ? zone_end - reserved : step;
 }
 
+Status Region::MissingBytes(uint64_t bytes, uint64_t* missing) const {
+  if (RoundDown(bytes) > max_bytes_) {
+    return Status::NoSpace(Name() + " can have " + std::to_string(max_bytes_) + " bytes, not the " + std::to_string(bytes) +
+                           " of initial_region_size; lower it");
+  }
+  const uint64_t wanted = std::min(RoundUp(bytes), max_bytes_);
+  *missing = wanted - std::min(wanted, reserved_bytes());
+  return Status::OK();
+}
+
 Status Region::ReserveBytes(uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  while (reserved_bytes() < bytes) {
-    const uint64_t step = RoundUp(bytes - reserved_bytes());
-    if (growth_broken_ || bytes > max_bytes_ || step > max_bytes_ - reserved_bytes() || step > files_->AvailableBytes()) {
-      return Status::NoSpace(Name() + " cannot have the " + std::to_string(bytes) +
-                             " bytes of initial_region_size; lower it, or free space on the file system");
-    }
-    if (Status status = Extend(UpToZoneEnd(step)); !status.ok()) return status;
+  for (;;) {
+    uint64_t missing = 0;
+    if (Status status = MissingBytes(bytes, &missing); !status.ok() || missing == 0) return status;
+    if (growth_broken_) return Status::NoSpace(Name() + " cannot grow any more before the database is opened again");
+    if (Status status = Extend(UpToZoneEnd(missing)); !status.ok()) return status;
   }
-  return Status::OK();
 }
 
 // See region_files.h for the steps and for what a crash leaves.

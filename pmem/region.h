@@ -71,7 +71,9 @@ class Region {
   // Allocates the zeroed metadata object of an empty slot.
   Status AllocateMetadata(uint32_t slot, uint64_t bytes);
 
-  // Grows to at least so many bytes, of which a part is the pool's own. NoSpace changes nothing, or has grown a part of the way.
+  // What is missing for the region to have so many bytes, of which a part is the pool's own; NoSpace if it can never have them.
+  Status MissingBytes(uint64_t bytes, uint64_t* missing) const;
+  // Grows to that. NoSpace may have grown a part of the way.
   Status ReserveBytes(uint64_t bytes);
 
   // Sets *first to the limit of generations and raises it durably: [*first, *first + by) were never used before and are the

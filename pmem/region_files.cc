@@ -226,6 +226,11 @@ uint64_t RegionFiles::AvailableBytes() const {
   return static_cast<uint64_t>(fs.f_bavail) * fs.f_frsize;
 }
 
+uint64_t RegionFiles::FileSystemId() const {
+  struct stat directory;
+  return stat(directory_.c_str(), &directory) == 0 ? directory.st_dev : 0;
+}
+
 uint64_t RegionFiles::CapacityBytes() const {
   struct statvfs fs;
   if (statvfs(directory_.c_str(), &fs) != 0 || fs.f_blocks == 0) return UINT64_MAX;

@@ -76,6 +76,8 @@ class RegionFiles {
 
   // What the file system has free for this user, and in all; bytes.
   uint64_t AvailableBytes() const;
+  // The same for directories of one file system; 0 if that cannot be known.
+  uint64_t FileSystemId() const;
   uint64_t CapacityBytes() const;
 
  private:

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <map>
+#include <utility>
 
 #include "pmem/persist_mode.h"
 #include "pmem/posix.h"
@@ -41,10 +43,6 @@ Status CheckOptions(const RegionSetOptions& options) {
   if (options.max_region_size != 0 && options.max_region_size < kMinRegionSize) {
     return Status::InvalidArgument("max_region_size is " + std::to_string(options.max_region_size) + " bytes; at least " +
                                    std::to_string(kMinRegionSize) + " are needed, or 0 for the capacity of the file system");
-  }
-  if (options.max_region_size != 0 && options.initial_region_size > options.max_region_size) {
-    return Status::InvalidArgument("initial_region_size is " + std::to_string(options.initial_region_size) +
-                                   " bytes, max_region_size only " + std::to_string(options.max_region_size));
   }
   return Status::OK();
 }
@@ -286,8 +284,6 @@ Status RegionSet::Create(const RegionSetOptions& options, std::unique_ptr<Region
   }
   if (status.ok()) set->OnRegionsReady(options);
   for (uint32_t i = 0; status.ok() && i < set->count(); ++i) status = set->impl_->region(i)->InitializeRoot();
-  for (uint32_t i = 0; status.ok() && i < set->count(); ++i)
-    status = set->impl_->region(i)->ReserveBytes(options.initial_region_size);
   if (status.ok()) status = creation.Commit();
   if (!status.ok()) {
     set.reset();
@@ -323,9 +319,6 @@ Status RegionSet::Open(const RegionSetOptions& options, std::unique_ptr<RegionSe
     }
   }
   set->OnRegionsReady(options);
-  for (uint32_t i = 0; i < count; ++i) {
-    if (Status status = set->impl_->region(i)->ReserveBytes(options.initial_region_size); !status.ok()) return status;
-  }
   *result = std::move(set);
   return Status::OK();
 }
@@ -406,6 +399,27 @@ void* RegionSet::Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes) c
   if (offset == 0) return nullptr;
   if (bytes != nullptr) *bytes = root->metadata_bytes[static_cast<uint32_t>(slot)];
   return bases_[region] + AlignToLine(offset);
+}
+
+Status RegionSet::ReserveBytes(uint64_t bytes) {
+  std::map<uint64_t, std::pair<uint64_t, uint64_t>> file_systems;  // what their regions miss, and what they have
+  for (uint32_t i = 0; i < count_; ++i) {
+    uint64_t missing = 0;
+    if (Status status = impl_->region(i)->MissingBytes(bytes, &missing); !status.ok()) return status;
+    if (missing == 0) continue;
+    const RegionFiles& files = *impl_->region(i)->files();
+    auto& [all, available] = file_systems[files.FileSystemId()];
+    all += missing;
+    available = files.AvailableBytes();
+    if (all > available) {
+      return Status::NoSpace("the file system of " + files.directory() + " has " + std::to_string(available) + " bytes, but " +
+                             std::to_string(all) + " are missing for initial_region_size; lower it, or free space");
+    }
+  }
+  for (uint32_t i = 0; i < count_; ++i) {
+    if (Status status = impl_->region(i)->ReserveBytes(bytes); !status.ok()) return status;
+  }
+  return Status::OK();
 }
 
 Status RegionSet::AllocateMetadata(uint32_t region, MetadataSlot slot, uint64_t bytes, void** object) {

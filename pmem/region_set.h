@@ -37,7 +37,6 @@ struct RegionSetOptions {
   std::vector<std::string> region_paths;  // empty, or one directory per region
   uint32_t regions = 0;                   // 0: at creation one per NUMA node, at open as stored
   uint64_t max_region_size = 0;           // bytes; 0: capacity of the file system
-  uint64_t initial_region_size = 0;       // bytes that each region has at least, from now on
   PersistMode persist_mode = PersistMode::kAuto;
   EmulationOptions emulation;
   std::function<void(std::string_view)> info_log;  // may be empty
@@ -99,6 +98,10 @@ class RegionSet {
   void* Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes = nullptr) const;
   // Allocates it zeroed, durably and failure-atomically. REQUIRES: the slot is empty. NoSpace if the region is full.
   Status AllocateMetadata(uint32_t region, MetadataSlot slot, uint64_t bytes, void** object);
+
+  // Every region has at least so many bytes then, or as many below as a multiple of 2 MiB allows. NoSpace if one cannot: if that
+  // can be seen before, nothing has changed.
+  Status ReserveBytes(uint64_t bytes);
 
   // Bytes of files that the region takes.
   uint64_t ReservedBytes(uint32_t region) const;

@@ -65,6 +65,7 @@ class DbCreateCrashTest : public testing::TestWithParam<uint32_t> {
     Options options = TinyOptions(GetParam());
     options.persist_mode = PersistMode::kEmulated;
     options.max_region_size = 64ull << 20;
+    options.initial_region_size = initial_region_size_;
     options.create_if_missing = create_if_missing;
     options.region_paths = region_paths_;
     return options;
@@ -116,6 +117,25 @@ class DbCreateCrashTest : public testing::TestWithParam<uint32_t> {
     });
   }
 
+  // Crashes at each of the file operations in turn. Returns how many there are.
+  int64_t CutEverywhere() {
+    int64_t at = 0;
+    for (int exit_code = FileCut::kExitCode; exit_code == FileCut::kExitCode; ++at) {
+      for (const uint32_t percent_lost : {100, 50}) {
+        if (percent_lost == 50 && at % 2 == 1) continue;
+        SCOPED_TRACE("operation " + std::to_string(at) + ", " + std::to_string(percent_lost) + " % lost");
+        exit_code = CreateUntil(at, percent_lost);
+        EXPECT_TRUE(exit_code == FileCut::kExitCode || exit_code == 0) << exit_code;
+        if (exit_code == 0) break;
+        Judge({});
+        if (HasFailure()) return 0;
+      }
+    }
+    std::printf("%lld operations\n", static_cast<long long>(at - 1));
+    return at - 1;
+  }
+
+  uint64_t initial_region_size_ = 0;
   TestDirectory directory_;
   const std::string path_ = directory_.File("db");
   std::vector<std::string> region_paths_;
@@ -125,26 +145,20 @@ INSTANTIATE_TEST_SUITE_P(Regions, DbCreateCrashTest, testing::Values(1, 2),
                          [](const auto& test) { return std::to_string(test.param); });
 
 TEST_P(DbCreateCrashTest, AtEveryFileOperation) {
-  int64_t at = 0;
-  for (int exit_code = FileCut::kExitCode; exit_code == FileCut::kExitCode; ++at) {
-    for (const uint32_t percent_lost : {100, 50}) {
-      if (percent_lost == 50 && at % 2 == 1) continue;
-      SCOPED_TRACE("operation " + std::to_string(at) + ", " + std::to_string(percent_lost) + " % lost");
-      exit_code = CreateUntil(at, percent_lost);
-      ASSERT_TRUE(exit_code == FileCut::kExitCode || exit_code == 0) << exit_code;
-      if (exit_code == 0) break;
-      Judge({});
-      if (HasFailure()) return;
-    }
-  }
-  const int64_t operations = at - 1;
-  std::printf("%lld operations\n", static_cast<long long>(operations));
+  const int64_t operations = CutEverywhere();
+  if (HasFailure()) return;
   EXPECT_GT(operations, 10 + 8 * GetParam());
   // The last operation makes the end of the creation durable. With some luck, it is without it.
   ASSERT_EQ(CreateUntil(operations - 1, 0), FileCut::kExitCode);
   EXPECT_EQ(Judge({}), Found::kWhole);
   ASSERT_EQ(CreateUntil(operations - 1, 100), FileCut::kExitCode);
   EXPECT_EQ(Judge({}), Found::kNone);
+}
+
+// Regions that get their initial size are those of a database that is whole.
+TEST_P(DbCreateCrashTest, AtEveryFileOperationOfAnInitialSize) {
+  initial_region_size_ = 20ull << 20;
+  EXPECT_GT(CutEverywhere(), 10 + 8 * GetParam());
 }
 
 // Open has returned: whatever directories forget, the database is there, and with it what was written.

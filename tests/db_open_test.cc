@@ -167,6 +167,34 @@ TEST_F(DbOpenTest, ComparatorMustHaveTheStoredName) {
   ExpectFilled(TinyOptions(), 10);
 }
 
+// Regions never become smaller, so only an open that succeeds makes them larger.
+TEST_F(DbOpenTest, RegionsHaveTheirInitialSize) {
+  const auto bytes = [this] {
+    uint64_t sum = 0;
+    for (const auto& file : std::filesystem::recursive_directory_iterator(path_))
+      sum += file.is_regular_file() ? file.file_size() : 0;
+    return sum;
+  };
+  Options options = TinyOptions();
+  Fill(options, 10);
+  const uint64_t before = bytes();
+  std::unique_ptr<DB> db;
+  options.initial_region_size = 64 << 20;
+  options.comparator = ReverseBytewiseComparator();
+  EXPECT_CODE(Open(options, &db), kInvalidArgument);
+  options.comparator = BytewiseComparator();
+  options.max_region_size = 0;
+  options.initial_region_size = uint64_t{1} << 50;
+  EXPECT_CODE(Open(options, &db), kNoSpace);
+  EXPECT_NEAR(static_cast<double>(bytes()), static_cast<double>(before), 1 << 20);
+  options.initial_region_size = 64 << 20;
+  ExpectFilled(options, 10);
+  EXPECT_GE(bytes(), uint64_t{64} << 20);
+  options.initial_region_size = 0;
+  ExpectFilled(options, 10);
+  EXPECT_GE(bytes(), uint64_t{64} << 20);
+}
+
 TEST_F(DbOpenTest, NumberOfRegionsIsFixedAtCreation) {
   Fill(TinyOptions(2), 100);
   for (uint32_t wrong : {1u, 3u, 16u}) {

@@ -17,7 +17,7 @@ class L0IndexTest : public testing::TestWithParam<uint32_t> {
  protected:
   // Enters versions that are in entry order.
   void Enter(L0IndexWriter* writer, const std::vector<Version>& versions) {
-    for (const Version& version : versions) writer->Add(version.key, store_.Find(version.sequence));
+    for (const Version& version : versions) writer->Add(KeyHash(version.key), store_.Find(version.sequence));
   }
   L0IndexWriter::Table EnterTable(L0IndexWriter* writer, const std::vector<Version>& versions) {
     for (const Version& version : versions) store_.Write(version);

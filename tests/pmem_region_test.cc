@@ -151,31 +151,53 @@ TEST_F(RegionSetTest, GrowsAndKeepsWhatItHas) {
 }
 
 TEST_F(RegionSetTest, HasItsInitialSizeFromTheStart) {
-  options_.initial_region_size = 50 * kMiB + 1;
-  ASSERT_NE(Create(options_), nullptr);
+  {
+    auto set = Create(options_);
+    EXPECT_TRUE(set->ReserveBytes(0).ok());
+    EXPECT_EQ(set->ReservedBytes(0), 8 * kMiB);
+    EXPECT_TRUE(set->ReserveBytes(50 * kMiB + 1).ok());
+  }
   for (int region = 0; region < 2; ++region) {
     EXPECT_EQ(fs::file_size(RegionPath(region) + "/000001.pmem"), 44 * kMiB);
     EXPECT_TRUE(PoolIsConsistent(RegionPath(region) + "/region.set"));
   }
-  options_.initial_region_size = 20 * kMiB;  // it has more
-  EXPECT_EQ(Open(options_)->ReservedBytes(0), 52 * kMiB);
-  options_.initial_region_size = 60 * kMiB;
   {
     auto set = Open(options_);
+    EXPECT_EQ(set->ReservedBytes(1), 52 * kMiB);
+    EXPECT_TRUE(set->ReserveBytes(20 * kMiB).ok());  // it has more
+    EXPECT_EQ(set->ReservedBytes(0), 52 * kMiB);
+    EXPECT_TRUE(set->ReserveBytes(60 * kMiB).ok());
     EXPECT_EQ(set->ReservedBytes(0), 60 * kMiB);
     void* object = nullptr;
     ASSERT_TRUE(set->AllocateMetadata(0, MetadataSlot::kL1, 40 * kMiB, &object).ok()) << "one piece, of two parts";
     EXPECT_EQ(set->ReservedBytes(0), 60 * kMiB);
   }
-  options_.max_region_size = 60 * kMiB;
-  options_.initial_region_size = 61 * kMiB;
-  EXPECT_TRUE(TryOpen(options_).IsInvalidArgument());
-  options_.max_region_size = 0;
-  options_.initial_region_size = uint64_t{1} << 50;
-  const Status status = TryOpen(options_);
-  EXPECT_TRUE(status.IsNoSpace() && status.ToString().find("initial_region_size") != std::string::npos) << status.ToString();
-  options_.initial_region_size = 0;
-  EXPECT_EQ(Open(options_)->ReservedBytes(0), 60 * kMiB);
+  options_.max_region_size = 65 * kMiB;  // of which 64 can be had
+  auto set = Open(options_);
+  for (const uint64_t bytes : {66 * kMiB, uint64_t{1} << 50, UINT64_MAX}) {
+    const Status status = set->ReserveBytes(bytes);
+    EXPECT_TRUE(status.IsNoSpace() && status.ToString().find("initial_region_size") != std::string::npos) << status.ToString();
+  }
+  EXPECT_EQ(set->ReservedBytes(0), 60 * kMiB);
+  EXPECT_TRUE(set->ReserveBytes(65 * kMiB).ok());
+  EXPECT_EQ(set->ReservedBytes(0), 64 * kMiB);
+  EXPECT_EQ(set->ReservedBytes(1), 64 * kMiB);
+}
+
+// Of two regions neither takes what both need.
+TEST_F(RegionSetTest, WhatDoesNotFitForAllIsTakenByNone) {
+  fs::create_directory(dir_.Sub("small"));
+  if (mount("tmpfs", dir_.Sub("small").c_str(), "tmpfs", 0, "size=60m") != 0) GTEST_SKIP() << "cannot mount";
+  {
+    RegionSetOptions options = PmemOptions(dir_.Sub("small/db"), 2);
+    auto set = Create(options);
+    EXPECT_TRUE(set->ReserveBytes(34 * kMiB).IsNoSpace());
+    EXPECT_EQ(set->ReservedBytes(0), 8 * kMiB);
+    EXPECT_TRUE(set->ReserveBytes(24 * kMiB).ok());
+    EXPECT_EQ(set->ReservedBytes(0), 24 * kMiB);
+    EXPECT_EQ(set->ReservedBytes(1), 24 * kMiB);
+  }
+  umount2(dir_.Sub("small").c_str(), MNT_DETACH);
 }
 
 TEST_F(RegionSetTest, StopsAtTheLargestSizeAndGoesOnWithALargerOne) {

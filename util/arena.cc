@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "util/huge_pages.h"
 
@@ -16,10 +17,8 @@ constexpr int kPopulate = MADV_POPULATE_WRITE;
 constexpr int kPopulate = 23;  // C libraries older than the kernel do not name it
 #endif
 
-uint64_t RoundUp(uint64_t bytes) {
-  constexpr uint64_t kHugePage = 2ull << 20;
-  return (bytes + kHugePage - 1) & ~(kHugePage - 1);
-}
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kHugePage = 2ull << 20;
 
 }  // namespace
 
@@ -28,7 +27,9 @@ std::unique_ptr<Arena> Arena::Create(bool huge) {
   if (base == MAP_FAILED) return nullptr;
   if (huge) AdviseHugePages(base, kReserve);
   madvise(base, kReserve, MADV_DONTDUMP);
-  return std::unique_ptr<Arena>(new Arena(static_cast<uint8_t*>(base)));
+  std::unique_ptr<Arena> arena(new (std::nothrow) Arena(static_cast<uint8_t*>(base), huge ? kHugePage : kPage));
+  if (arena == nullptr) munmap(base, kReserve);
+  return arena;
 }
 
 Arena::~Arena() { munmap(base_, kReserve); }
@@ -39,21 +40,29 @@ uint32_t Arena::AllocateBlock(uint64_t bytes) {
   return static_cast<uint32_t>(start / 8);
 }
 
+uint64_t Arena::RoundUp(uint64_t bytes) const { return (std::min(bytes, kReserve) + page_ - 1) / page_ * page_; }
+
+// More may have been asked for.
+uint64_t Arena::used_bytes() const { return std::min(used_.load(std::memory_order_relaxed), kReserve); }
+
 void Arena::Reset(uint64_t keep_bytes) {
-  const uint64_t used = std::min(used_.load(std::memory_order_relaxed), kReserve);
+  const uint64_t used = used_bytes();
   touched_ = std::max(touched_, used);
-  keep_bytes = RoundUp(std::min(keep_bytes, kReserve));
-  if (touched_ > keep_bytes) {
-    madvise(base_ + keep_bytes, touched_ - keep_bytes, MADV_DONTNEED);
+  keep_bytes = RoundUp(keep_bytes);
+  uint64_t to_zero = used;
+  // Memory that is locked, for example, is not taken back; then it is zeroed like the rest.
+  if (touched_ > keep_bytes && madvise(base_ + keep_bytes, touched_ - keep_bytes, MADV_DONTNEED) == 0) {
     touched_ = keep_bytes;
+    to_zero = std::min(used, keep_bytes);
   }
-  memset(base_, 0, std::min(used, keep_bytes));
+  memset(base_, 0, to_zero);
   used_.store(kFirst, std::memory_order_relaxed);
 }
 
 void Arena::Populate(uint64_t bytes) {
-  bytes = RoundUp(std::min(bytes, kReserve));
-  if (madvise(base_, bytes, kPopulate) == 0) touched_ = std::max(touched_, bytes);
+  bytes = RoundUp(bytes);
+  (void)madvise(base_, bytes, kPopulate);
+  touched_ = std::max(touched_, bytes);  // it may have failed on the way
 }
 
 }  // namespace braiddb

@@ -25,7 +25,7 @@ class Arena {
   T* At(uint32_t reference) const {
     return reinterpret_cast<T*>(base_ + uint64_t{reference} * 8);
   }
-  uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
+  uint64_t used_bytes() const;
 
   // Forgets all content; keeps at most `keep_bytes` of memory for reuse, and zeroes it. REQUIRES: no one uses a reference.
   void Reset(uint64_t keep_bytes);
@@ -37,9 +37,12 @@ class Arena {
   static constexpr uint64_t kReserve = 8ull << 30;
   static constexpr uint64_t kFirst = 64;  // reference 0 means none
 
-  explicit Arena(uint8_t* base) : base_(base) {}
+  Arena(uint8_t* base, uint64_t page) : base_(base), page_(page) {}
+
+  uint64_t RoundUp(uint64_t bytes) const;
 
   uint8_t* const base_;
+  const uint64_t page_;  // bytes
   std::atomic<uint64_t> used_{kFirst};
   uint64_t touched_ = 0;  // bytes from the start that have memory, at most
 };

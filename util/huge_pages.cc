@@ -3,6 +3,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+
 namespace braiddb {
 namespace {
 
@@ -30,9 +33,18 @@ void FillWithHugePages(int fd, uint64_t bytes, const std::function<void(void* ad
   auto* const aligned = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(range) + kHugePage - 1) & ~(kHugePage - 1));
   if (mmap(aligned, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == aligned) {
     mapped(aligned);
-    for (uint64_t offset = 0; offset < bytes; offset += kHugePage) {
+    // In pieces, so that pages which are refused further on were not written in vain.
+    constexpr uint64_t kPiece = 16 * kHugePage;
+    for (uint64_t begin = 0, end = 0; begin < bytes; begin = end) {
+      end = std::min(begin + kPiece, bytes);
       const char zero = 0;
-      if (pwrite(fd, &zero, 1, static_cast<off_t>(offset)) != 1 || madvise(aligned + offset, kHugePage, kCollapse) != 0) break;
+      bool written = true;
+      for (uint64_t offset = begin; written && offset < end; offset += kHugePage) {
+        written = pwrite(fd, &zero, 1, static_cast<off_t>(offset)) == 1;
+      }
+      if (!written) break;
+      // What hinders it for a moment hinders it at one place; else the rest would fail as well.
+      if (madvise(aligned + begin, end - begin, kCollapse) != 0 && errno != EAGAIN && errno != EBUSY) break;
     }
   }
   munmap(range, reserved);

@@ -15,7 +15,8 @@ void AdviseHugePages(void* address, size_t bytes);
 void CollapseHugePages(void* address, size_t bytes);
 
 // Gives a new, empty file on tmpfs its first `bytes`, a multiple of 2 MiB, as huge pages of zeros: about 0.06 ms per MiB, a
-// ninth of what it takes to collapse small ones, which are copied. What the system refuses, or has no memory for, stays a hole.
+// ninth of what it takes to collapse small ones, which are copied. What the system refuses, or has no memory for, stays a
+// hole, but for a page of each 2 MiB that were tried.
 // `mapped`: called with the address at which the file is mapped meanwhile, before it has any page. Linux 6.1 or later.
 void FillWithHugePages(int fd, uint64_t bytes, const std::function<void(void* address)>& mapped);
 

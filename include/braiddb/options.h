@@ -68,8 +68,9 @@ struct Options {
   // Address space kept free for each region, the most it can grow to; bytes. 0: the capacity of its file system. At least 32
   // MiB.
   uint64_t max_region_size = 0;
-  // What each region has at least from the open on; bytes, rounded up to 2 MiB. Regions grow by themselves; what they have
-  // before costs writes no time, and is taken from the file system whether it is used or not. NoSpace if that has too little.
+  // What each region has at least from the open on; bytes, rounded up to 2 MiB. Regions grow by themselves; what they have before
+  // costs writes no time. It is taken from the file system whether it is used or not, and does not go back. NoSpace if there is
+  // too little; a new database is there then, and empty. Default: 0.
   uint64_t initial_region_size = 0;
   // Log space is taken from a region in segments of this size; bytes, 256 KiB to 1 GiB. Young regions take smaller ones.
   // Larger: fewer allocations; smaller: space comes back in smaller pieces.
