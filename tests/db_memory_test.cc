@@ -39,14 +39,21 @@ bool FailsNow() {
 
 }  // namespace
 
+// All forms of new that the program uses: AddressSanitizer's own would be left for the others.
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return FailsNow() ? nullptr : std::malloc(bytes);
+}
+[[gnu::noinline]] void* operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  const auto align = static_cast<size_t>(alignment);
+  return FailsNow() ? nullptr : std::aligned_alloc(align, (bytes + align - 1) / align * align);
+}
 [[gnu::noinline]] void* operator new(size_t bytes) {
-  void* const memory = FailsNow() ? nullptr : std::malloc(bytes);
+  void* const memory = operator new(bytes, std::nothrow);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 [[gnu::noinline]] void* operator new(size_t bytes, std::align_val_t alignment) {
-  const auto align = static_cast<size_t>(alignment);
-  void* const memory = FailsNow() ? nullptr : std::aligned_alloc(align, (bytes + align - 1) / align * align);
+  void* const memory = operator new(bytes, alignment, std::nothrow);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
