@@ -23,7 +23,8 @@ namespace braiddb {
 //         word  bits 63–8 the largest sequence number that went through the bucket since the open · 7–1 how many writes with a
 //               smaller one went through since (kMostLate: so many or more) · 0 locked
 //         slot  bits 63–47 a tag from the key's hash · 46 used · 45–41 region · 40–0 offset / 8; 0 is empty
-//         No two slots of a bucket have the same tag. A put displaces a slot that was not used since the hand came by.
+//         No two slots of a bucket have the same tag. A put displaces a slot that was not marked since the hand came by;
+//         one in eight hits marks its slot.
 // KEYS    Equal keys must have the same bytes (KeyOrder::equal_means_same).
 //
 // WHY A HIT IS THE NEWEST VERSION
@@ -144,6 +145,8 @@ class LookupCache {
   uint64_t BucketOf(uint64_t hash) const { return (hash & UINT32_MAX) * buckets_.size() >> 32; }
   bool IsGivenUp(uint64_t bucket) const { return bucket >= limit_.load(std::memory_order_relaxed); }
   static bool HasTag(uint64_t slot, uint64_t hash) { return slot != 0 && (slot ^ hash) >> kTagShift == 0; }
+  // Bit i: slot i has this tag, or is empty and the tag is 0.
+  static uint32_t SlotsWithTag(const Bucket& bucket, uint64_t hash);
   static uint64_t LateOf(uint64_t word) { return word & kMostLate; }
   static PmPtr PointerOf(uint64_t slot);
   // 0 if the address does not fit.

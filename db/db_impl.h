@@ -113,13 +113,23 @@ class DBImpl final : public DB {
   void WaitPublished(uint64_t sequence) const;
 
   // ---- read.cc
-  const LogEntry* FindCached(const SearchKey& target, uint64_t hash, LookupCache::Miss* miss, LookupTrace* trace) const;
+  // What the lookup cache says of a key: its newest version, which is a put, or where its bucket stood.
+  struct Cached {
+    const LogEntry* entry = nullptr;
+    LookupCache::Miss miss;
+  };
+  Cached AskCache(Slice key, uint64_t hash) const;
+  // Whether a read of the newest state may take it as it is, and nothing but a counter is to be paid for it.
+  bool IsPlainHit(const LogEntry* cached) const {
+    return cached != nullptr && hits_are_local_ && !cached->is_batch_member() && !regions_->damage_seen();
+  }
+  const LogEntry* UseCached(const SearchKey& target, const LogEntry* cached, LookupTrace* trace) const;
   const LogEntry* FindEntry(const ReadView& view, const SearchKey& target, uint64_t hash, LookupTrace* trace) const;
   // The put that `target` selects, null if the key is not there; inside an epoch guard. With kMaxSequence: the newest state.
   // Corruption in *status if the search came upon a damaged pointer or, with `verify`, the version that decides is damaged.
-  // `hash`: KeyHash of target.key.
-  const LogEntry* FindPut(const SearchKey& target, uint64_t hash, ThreadState* thread, bool* met_dead, bool verify,
-                          Status* status) const;
+  // `hash`: KeyHash of target.key. `cached`: of the same key, asked inside the same guard.
+  const LogEntry* FindPut(const SearchKey& target, uint64_t hash, const Cached& cached, ThreadState* thread, bool* met_dead,
+                          bool verify, Status* status) const;
   // Corruption if it is not a valid entry of a segment; inside an epoch guard or pin. Follows no pointer.
   Status VerifyEntry(const LogEntry* entry) const;
   // Hands the put, or null, to `deliver` inside an epoch guard.
@@ -228,6 +238,7 @@ class DBImpl final : public DB {
   std::unique_ptr<SegmentAllocator> segments_;
   KeyOrder order_;
   std::unique_ptr<LookupCache> lookup_cache_;  // may be null
+  bool hits_are_local_ = false;                // no other region, and no read latency is injected
   mutable EpochManager epochs_;
   std::unique_ptr<LastLevel> last_level_;  // compaction_mutex_; readers take the view's
   mutable PerThread<ThreadState> threads_;

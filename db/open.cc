@@ -319,6 +319,7 @@ void DBImpl::StartBackground() {
   const uint64_t cache_bytes = std::min(options_.lookup_cache_size, RoomForCache());
   if (cache_bytes > 0 && order_.equal_means_same()) {
     lookup_cache_ = LookupCache::Create(regions_.get(), cache_bytes);
+    hits_are_local_ = regions_->count() == 1 && regions_->persistence()->read_latency_ns() == 0;
     if (lookup_cache_ == nullptr) Log("open: no address space for the lookup cache; gets search all levels");
   }
   const uint64_t smallest_entry = LogEntrySize(1, 0, 0);

@@ -44,11 +44,12 @@ struct ThreadState {
   ThreadCounter writes;
   ThreadCounter batches;
   ThreadCounter log_bytes;
+  ThreadCounter plain_hits;  // gets that the next four do not count, and each of them should
   ThreadCounter gets;
   ThreadCounter gets_found;
   ThreadCounter lookup_cache_hits;
-  ThreadCounter filter_negatives;
   ThreadCounter local_visits;
+  ThreadCounter filter_negatives;
   ThreadCounter remote_visits;
   ThreadCounter write_delays;
   ThreadCounter write_delay_us;

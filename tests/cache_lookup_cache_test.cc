@@ -224,7 +224,7 @@ TEST_P(LookupCacheTest, WhatIsUsedStays) {
   for (uint64_t i = 0; i < kHot; ++i) Put(NumberedKey(i), i + 1);
   uint64_t next = kHot;
   for (uint64_t i = 0; i < kBuckets * kSlots * 4; ++i) {
-    Find(NumberedKey(i % kHot));
+    for (uint64_t j = 0; j < 8; ++j) Find(NumberedKey((i * 8 + j) % kHot));
     Put(NumberedKey(next), next + 1);
     ++next;
   }

@@ -1,4 +1,4 @@
-// Epochs: what is retired is reclaimed, and never while someone can be inside.
+// Epochs: what is retired is reclaimed, and never while someone can be inside; asymmetric fences.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -6,7 +6,9 @@
 #include <thread>
 #include <vector>
 
+#include "util/asymmetric_fence.h"
 #include "util/epoch.h"
+#include "util/spin.h"
 
 namespace braiddb {
 namespace {
@@ -17,8 +19,18 @@ void InThread(Body body) {
   std::thread(body).join();
 }
 
-TEST(Epoch, ReclaimsAtOnceWithoutReaders) {
-  EpochManager epochs;
+// Each test with asymmetric fences, if the system has them, and without.
+class EpochTest : public testing::TestWithParam<bool> {
+  void SetUp() override {
+    if (GetParam() && !HasAsymmetricFences()) GTEST_SKIP() << "no asymmetric fences here";
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Fences, EpochTest, testing::Bool(),
+                         [](const auto& test) { return test.param ? "Asymmetric" : "Symmetric"; });
+
+TEST_P(EpochTest, ReclaimsAtOnceWithoutReaders) {
+  EpochManager epochs(GetParam());
   int reclaimed = 0;
   epochs.Retire([&] { ++reclaimed; });
   epochs.RetirePinned([&] { ++reclaimed; });
@@ -28,8 +40,8 @@ TEST(Epoch, ReclaimsAtOnceWithoutReaders) {
   EXPECT_EQ(epochs.Reclaim(), 0u);
 }
 
-TEST(Epoch, GuardHoldsWhatIsRetiredWhileItLives) {
-  EpochManager epochs;
+TEST_P(EpochTest, GuardHoldsWhatIsRetiredWhileItLives) {
+  EpochManager epochs(GetParam());
   int reclaimed = 0;
   {
     const auto guard = epochs.Enter();
@@ -43,8 +55,8 @@ TEST(Epoch, GuardHoldsWhatIsRetiredWhileItLives) {
   EXPECT_EQ(reclaimed, 1);
 }
 
-TEST(Epoch, LaterGuardDoesNotHoldWhatWasRetiredBefore) {
-  EpochManager epochs;
+TEST_P(EpochTest, LaterGuardDoesNotHoldWhatWasRetiredBefore) {
+  EpochManager epochs(GetParam());
   int before = 0, after = 0;
   epochs.Retire([&] { ++before; });
   {
@@ -59,8 +71,8 @@ TEST(Epoch, LaterGuardDoesNotHoldWhatWasRetiredBefore) {
   EXPECT_EQ(after, 0);
 }
 
-TEST(Epoch, PinHoldsOnlyWhatIsRetiredPinned) {
-  EpochManager epochs;
+TEST_P(EpochTest, PinHoldsOnlyWhatIsRetiredPinned) {
+  EpochManager epochs(GetParam());
   int plain = 0, pinned = 0;
   const uint64_t pin = epochs.Pin();
   epochs.Retire([&] { ++plain; });
@@ -73,8 +85,8 @@ TEST(Epoch, PinHoldsOnlyWhatIsRetiredPinned) {
   EXPECT_EQ(pinned, 1);
 }
 
-TEST(Epoch, PinTakenUnderAGuardHoldsWhatTheGuardHeld) {
-  EpochManager epochs;
+TEST_P(EpochTest, PinTakenUnderAGuardHoldsWhatTheGuardHeld) {
+  EpochManager epochs(GetParam());
   int reclaimed = 0;
   uint64_t pin;
   {
@@ -94,8 +106,8 @@ TEST(Epoch, PinTakenUnderAGuardHoldsWhatTheGuardHeld) {
   EXPECT_EQ(reclaimed, 1);
 }
 
-TEST(Epoch, PinsAreCounted) {
-  EpochManager epochs;
+TEST_P(EpochTest, PinsAreCounted) {
+  EpochManager epochs(GetParam());
   int reclaimed = 0;
   const uint64_t a = epochs.Pin(), b = epochs.Pin();
   EXPECT_EQ(a, b);
@@ -109,10 +121,10 @@ TEST(Epoch, PinsAreCounted) {
   epochs.Unpin(later);
 }
 
-TEST(Epoch, CallbacksMayUseTheManager) {
+TEST_P(EpochTest, CallbacksMayUseTheManager) {
   int reclaimed = 0;
   {
-    EpochManager epochs;
+    EpochManager epochs(GetParam());
     epochs.Retire([&] {
       epochs.Unpin(epochs.Pin());
       epochs.Retire([&] { ++reclaimed; });
@@ -122,9 +134,9 @@ TEST(Epoch, CallbacksMayUseTheManager) {
   EXPECT_EQ(reclaimed, 1);  // by the destructor
 }
 
-TEST(EpochConcurrent, SynchronizeWaitsForReadersInside) {
+TEST_P(EpochTest, SynchronizeWaitsForReadersInside) {
   for (int round = 0; round < 200; ++round) {
-    EpochManager epochs;
+    EpochManager epochs(GetParam());
     std::atomic<bool> inside{false};
     bool left = false;  // not atomic: Synchronize orders it
     std::thread reader([&] {
@@ -142,13 +154,13 @@ TEST(EpochConcurrent, SynchronizeWaitsForReadersInside) {
 
 // Readers follow a pointer that a writer swaps; the old object is poisoned when reclaimed. What readers read is not atomic,
 // so ThreadSanitizer and AddressSanitizer both see a reader that was not waited for.
-TEST(EpochConcurrent, ReadersNeverSeeReclaimedObjects) {
+TEST_P(EpochTest, ReadersNeverSeeReclaimedObjects) {
   struct Object {
     uint64_t number;
     uint64_t check;
   };
   constexpr uint64_t kSwaps = 20000;
-  EpochManager epochs;
+  EpochManager epochs(GetParam());
   std::atomic<Object*> current{new Object{0, ~uint64_t{0}}};
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> reclaimed{0};
@@ -182,9 +194,9 @@ TEST(EpochConcurrent, ReadersNeverSeeReclaimedObjects) {
 }
 
 // The same through pins: found under a guard, read after it, unpinned by another thread.
-TEST(EpochConcurrent, PinsHoldAcrossThreads) {
+TEST_P(EpochTest, PinsHoldAcrossThreads) {
   constexpr uint64_t kSwaps = 3000;
-  EpochManager epochs;
+  EpochManager epochs(GetParam());
   std::atomic<uint64_t*> current{new uint64_t(1)};
   std::atomic<bool> stop{false};
   std::vector<std::thread> readers;
@@ -220,8 +232,8 @@ TEST(EpochConcurrent, PinsHoldAcrossThreads) {
 }
 
 // Several threads reclaim while new readers come and go, so that slots and their blocks are made during scans.
-TEST(EpochConcurrent, ReclaimersAndNewThreads) {
-  EpochManager epochs;
+TEST_P(EpochTest, ReclaimersAndNewThreads) {
+  EpochManager epochs(GetParam());
   std::atomic<uint64_t*> current{new uint64_t(1)};
   std::atomic<bool> stop{false};
   std::vector<std::thread> writers;
@@ -257,6 +269,39 @@ TEST(EpochConcurrent, ReclaimersAndNewThreads) {
   spawner.join();
   EXPECT_EQ(epochs.Reclaim(), 0u);
   delete current.load();
+}
+
+// The pair itself: of two threads that each store and then look, one sees the other's store. Without the heavy fence neither does,
+// once in some hundred rounds.
+TEST(AsymmetricFence, OneSideSeesTheOther) {
+  if (!HasAsymmetricFences()) GTEST_SKIP() << "no asymmetric fences here";
+  constexpr int kRounds = 20000;
+  std::atomic<int> x{0}, y{0};
+  std::atomic<int> round{0}, finished{0};
+  int seen_by_light = 0;
+  int neither = 0;
+  std::thread light([&] {
+    for (int i = 1; i <= kRounds; ++i) {
+      for (SpinWait wait; round.load(std::memory_order_acquire) < i; wait.Once()) {
+      }
+      x.store(i, std::memory_order_relaxed);
+      AsymmetricFenceLight();
+      seen_by_light = y.load(std::memory_order_relaxed);
+      finished.store(i, std::memory_order_release);
+    }
+  });
+  for (int i = 1; i <= kRounds; ++i) {
+    round.store(i, std::memory_order_release);
+    for (int wait = i % 64; wait > 0; --wait) std::atomic_signal_fence(std::memory_order_seq_cst);
+    y.store(i, std::memory_order_relaxed);
+    AsymmetricFenceHeavy();
+    const int seen_by_heavy = x.load(std::memory_order_relaxed);
+    for (SpinWait wait; finished.load(std::memory_order_acquire) < i; wait.Once()) {
+    }
+    neither += seen_by_heavy != i && seen_by_light != i;
+  }
+  light.join();
+  EXPECT_EQ(neither, 0);
 }
 
 }  // namespace

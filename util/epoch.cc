@@ -4,14 +4,20 @@
 //   A reader whose slot shows an epoch > r read that epoch (acquire) from an Advance that came after Retire: both hold the
 //   mutex, so unlink → Retire → Advance → the reader's loads. It sees the object unlinked.
 //
-//   A reader that the scan finds idle and that enters afterwards: scan and Enter are both read-modify-writes of the slot, so
-//   Enter's exchange reads what the scan's wrote (release → acquire), and unlink → scan → the reader's loads. A plain
-//   load in the scan would not do: it orders nothing for a reader that comes later. The price, a line taken from each
-//   reader, is paid by the rare Reclaim; a reader pays one exchange on a line of its own.
+//   A reader that the scan finds idle and that enters afterwards. With asymmetric fences: it stores the epoch, then loads, with a
+//   light fence between; Reclaim has a heavy one between the unlink and the scan. The heavy fence is a full one at some point of
+//   the reader's program. If that is behind the reader's store, the scan sees the store; if it is before, the reader's loads come
+//   after it and see the unlink. The same goes for a slot whose block is being made: the block's address is stored before.
 //
-//   A reader whose slot the scan does not find because its block is being made: a first-time reader touches epoch_ with a
-//   read-modify-write after the exchange. Either that comes before Advance in the order of epoch_, and the scan sees the
-//   block; or after, and the reader sees the unlink.
+//   Without them: scan and entry are both read-modify-writes of the slot, so the exchange reads what the scan's wrote
+//   (release → acquire), and unlink → scan → the reader's loads. A plain load in the scan would not do: it orders nothing for a
+//   reader that comes later. A reader whose slot the scan does not find because its block is being made: a first-time reader
+//   touches epoch_ with a read-modify-write after the exchange. Either that comes before Advance in the order of epoch_, and the
+//   scan sees the block; or after, and the reader sees the unlink.
+//
+// What a reader pays: without asymmetric fences one locked instruction, across which its CPU begins no load. Lookups that follow
+// each other then wait for memory one after the other; with them, the next one's first load is under way while the last one
+// waits for its entry.
 //
 // Pins: a pin carries the epoch of its guard. Reclaim reads the pins after the scan, so a reader that pins and leaves in
 // between is found among the pins if its slot was found idle.
@@ -20,7 +26,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "util/check.h"
 #include "util/spin.h"
 
 namespace braiddb {
@@ -31,10 +36,9 @@ EpochManager::~EpochManager() {
   }
 }
 
-EpochManager::Guard EpochManager::Enter() {
-  Slot* slot = slots_.Get();
-  if (__builtin_expect(slot == nullptr, 0)) return EnterOverflow();
-  // acquire: pairs with the release in Advance. The exchange pairs with Observe, in both directions; see the head of this file.
+EpochManager::Guard EpochManager::EnterWithFence(Slot* slot) {
+  if (slot == nullptr) return EnterOverflow();
+  // acquire: pairs with the release in Advance. The exchange pairs with Observe, in both directions.
   const uint64_t epoch = epoch_.load(std::memory_order_acquire);
   const uint64_t before = slot->epoch.exchange(epoch, std::memory_order_acq_rel);
   BRAIDDB_DCHECK(before >= kNew);  // not re-entrant
@@ -47,7 +51,7 @@ EpochManager::Guard EpochManager::EnterOverflow() {
   for (;;) {
     const uint64_t epoch = epoch_.load(std::memory_order_acquire);
     uint64_t seen = overflow_.epoch.load(std::memory_order_relaxed);
-    // acq_rel: as the exchange in Enter.
+    // acq_rel: as the exchange in EnterWithFence.
     if (seen >= kNew && overflow_.epoch.compare_exchange_strong(seen, epoch, std::memory_order_acq_rel)) {
       return Guard(&overflow_.epoch);
     }
@@ -91,10 +95,15 @@ uint64_t EpochManager::Advance() {
   return epoch_.fetch_add(1, std::memory_order_acq_rel);
 }
 
+void EpochManager::FenceBeforeScan() const {
+  if (asymmetric_) AsymmetricFenceHeavy();
+}
+
 // A read-modify-write that changes nothing; why not a load: see the head of this file.
 uint64_t EpochManager::Observe(Slot* slot) { return slot->epoch.fetch_or(0, std::memory_order_acq_rel); }
 
 uint64_t EpochManager::MinActive() {
+  FenceBeforeScan();
   uint64_t min = Observe(&overflow_);
   slots_.ForEach([&min](Slot& slot) { min = std::min(min, Observe(&slot)); });
   return min;
@@ -133,6 +142,7 @@ void EpochManager::WaitUntilLeft(Slot* slot, uint64_t epoch) {
 
 void EpochManager::Synchronize() {
   const uint64_t epoch = Advance();
+  FenceBeforeScan();
   WaitUntilLeft(&overflow_, epoch);
   slots_.ForEach([epoch](Slot& slot) { WaitUntilLeft(&slot, epoch); });
 }

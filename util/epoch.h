@@ -1,6 +1,6 @@
 // Epochs: memory that readers may still be inside is reclaimed only after they have left.
 //
-// A reader enters (one store to its own cache line) and leaves; a writer first unlinks an object, then retires it. An object
+// A reader enters and leaves, each one plain store to its own cache line; a writer first unlinks an object, then retires it. An object
 // retired in epoch e is reclaimed when every reader inside entered later than e and no pin from e or before is held.
 // Two domains: Reads (Enter/Exit) are short, nested never; Pins (iterators, pinned slices) are long and only hold back
 // objects that were retired with RetirePinned.
@@ -15,6 +15,8 @@
 #include <map>
 #include <mutex>
 
+#include "util/asymmetric_fence.h"
+#include "util/check.h"
 #include "util/per_thread.h"
 
 namespace braiddb {
@@ -22,7 +24,9 @@ namespace braiddb {
 // Thread safety: all methods may be called concurrently.
 class EpochManager {
  public:
-  EpochManager() = default;
+  // `asymmetric`: readers pay no fence, and those who reclaim pay for all (util/asymmetric_fence.h). REQUIRES: if so, that the
+  // system has such fences.
+  explicit EpochManager(bool asymmetric = HasAsymmetricFences()) : asymmetric_(asymmetric) {}
   ~EpochManager();  // runs everything that is still retired. REQUIRES: no reader inside, no pin held
   EpochManager(const EpochManager&) = delete;
   EpochManager& operator=(const EpochManager&) = delete;
@@ -41,7 +45,15 @@ class EpochManager {
 
   // What the guard's owner reads while it lives is not reclaimed. Not re-entrant per thread. With more than kMaxThreads threads
   // it waits for a place in a shared slot.
-  Guard Enter();
+  Guard Enter() {
+    Slot* const slot = slots_.Get();
+    if (__builtin_expect(slot == nullptr || !asymmetric_, 0)) return EnterWithFence(slot);
+    BRAIDDB_DCHECK(slot->epoch.load(std::memory_order_relaxed) >= kNew);  // not re-entrant
+    // acquire: pairs with the release in Advance. The light fence pairs with FenceBeforeScan; see epoch.cc.
+    slot->epoch.store(epoch_.load(std::memory_order_acquire), std::memory_order_relaxed);
+    AsymmetricFenceLight();
+    return Guard(&slot->epoch);
+  }
 
   // A long-lived hold on everything that is reachable now and, if the thread is inside a Guard, on everything that the Guard
   // holds: so the Guard may go and what was found under it stays. Given back by Unpin from any thread.
@@ -71,14 +83,17 @@ class EpochManager {
   // In epoch order: the epoch is read under the mutex. A list, so that reclaiming needs no memory.
   using RetiredQueue = std::list<Retired>;
 
+  Guard EnterWithFence(Slot* slot);
   Guard EnterOverflow();
   void RetireTo(RetiredQueue* queue, std::function<void()> reclaim);
   uint64_t Advance();
+  void FenceBeforeScan() const;
   static uint64_t Observe(Slot* slot);
   static void WaitUntilLeft(Slot* slot, uint64_t epoch);
   uint64_t MinActive();
   static void TakeBefore(uint64_t epoch, RetiredQueue* queue, RetiredQueue* taken);
 
+  const bool asymmetric_;
   alignas(128) std::atomic<uint64_t> epoch_{1};  // only changed under the mutex
   PerThread<Slot> slots_;
   Slot overflow_;

@@ -22,7 +22,7 @@ class PerThread {
   }
 
   // Null only when the process has more than kMaxThreads threads.
-  T* Get() {
+  [[gnu::always_inline]] T* Get() {
     const uint32_t index = ThreadIndex();
     if (__builtin_expect(index == kNoThreadIndex, 0)) return nullptr;
     return &GetBlock(index / kBlockSize)->slots[index % kBlockSize].value;
@@ -31,7 +31,7 @@ class PerThread {
   template <class Visit>
   void ForEach(Visit&& visit) const {
     for (auto& slot : blocks_) {
-      // acquire: pairs with the release in GetBlock.
+      // acquire: pairs with the release in MakeBlock.
       if (Block* block = slot.load(std::memory_order_acquire)) {
         for (auto& padded : block->slots) visit(padded.value);
       }
@@ -47,9 +47,13 @@ class PerThread {
     Padded slots[kBlockSize];
   };
 
-  Block* GetBlock(uint32_t number) {
-    Block* block = blocks_[number].load(std::memory_order_acquire);
-    if (__builtin_expect(block != nullptr, 1)) return block;
+  [[gnu::always_inline]] Block* GetBlock(uint32_t number) {
+    Block* const block = blocks_[number].load(std::memory_order_acquire);
+    return __builtin_expect(block != nullptr, 1) ? block : MakeBlock(number);
+  }
+
+  [[gnu::noinline]] Block* MakeBlock(uint32_t number) {
+    Block* block = nullptr;
     auto fresh = std::make_unique<Block>();
     if (blocks_[number].compare_exchange_strong(block, fresh.get(), std::memory_order_acq_rel)) return fresh.release();
     return block;

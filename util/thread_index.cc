@@ -42,30 +42,32 @@ IndexSet& Indexes() {
 
 enum class Phase : uint8_t { kRunning, kEnding };
 
-// Trivial types with constant initializers, so that the fast path is one load without a guard and both can still be read
-// while the thread's other thread_local objects are destroyed.
-constinit thread_local uint32_t t_index = kNoThreadIndex;
+using internal::t_thread_index;
 constinit thread_local Phase t_phase = Phase::kRunning;
 
 struct GiveBackAtExit {
   ~GiveBackAtExit() {
-    if (t_index != kNoThreadIndex) Indexes().Give(t_index);
-    t_index = kNoThreadIndex;
+    if (t_thread_index != kNoThreadIndex) Indexes().Give(t_thread_index);
+    t_thread_index = kNoThreadIndex;
     t_phase = Phase::kEnding;
   }
 };
 
+}  // namespace
+
+namespace internal {
+
+constinit thread_local uint32_t t_thread_index = kNoThreadIndex;
+
 // A thread that finds no free index looks again at its next call. One that is ending gets none: no one would give it back.
-uint32_t Assign() {
+uint32_t AssignThreadIndex() {
   if (t_phase == Phase::kEnding) return kNoThreadIndex;
   static thread_local GiveBackAtExit give_back;
   (void)give_back;
-  t_index = Indexes().Take();
-  return t_index;
+  t_thread_index = Indexes().Take();
+  return t_thread_index;
 }
 
-}  // namespace
-
-uint32_t ThreadIndex() { return __builtin_expect(t_index != kNoThreadIndex, 1) ? t_index : Assign(); }
+}  // namespace internal
 
 }  // namespace braiddb
