@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 
 #include "util/short_bytes.h"
 
@@ -62,7 +63,7 @@ const LogEntry* LookupCache::Find(Slice key, uint64_t hash, Miss* miss) const {
   miss->word = LoadAcquire(&bucket.word);
   if ((miss->word & kLocked) != 0) return nullptr;
   for (uint32_t with_tag = SlotsWithTag(bucket, hash); with_tag != 0; with_tag &= with_tag - 1) {
-    uint64_t& place = bucket.slots[__builtin_ctz(with_tag)];
+    uint64_t& place = bucket.slots[std::countr_zero(with_tag)];
     const uint64_t slot = LoadAcquire(&place);
     if (__builtin_expect(!HasTag(slot, hash), 0)) continue;  // empty, or displaced just now
     const auto* const entry = regions_->Resolve<LogEntry>(PointerOf(slot));
@@ -113,13 +114,14 @@ void LookupCache::Shrink(uint64_t bytes) {
 }
 
 uint64_t* LookupCache::SlotFor(Bucket* bucket, uint64_t hash) {
-  uint64_t* empty = nullptr;
-  for (uint64_t& place : bucket->slots) {
-    const uint64_t slot = LoadRelaxed(&place);
-    if (HasTag(slot, hash)) return &place;
-    if (slot == 0 && empty == nullptr) empty = &place;
+  for (uint32_t with_tag = SlotsWithTag(*bucket, hash); with_tag != 0; with_tag &= with_tag - 1) {
+    uint64_t* const place = &bucket->slots[std::countr_zero(with_tag)];
+    if (HasTag(LoadRelaxed(place), hash)) return place;
   }
-  if (empty != nullptr) return empty;
+  for (uint32_t empty = SlotsWithTag(*bucket, 0); empty != 0; empty &= empty - 1) {
+    uint64_t* const place = &bucket->slots[std::countr_zero(empty)];
+    if (LoadRelaxed(place) == 0) return place;
+  }
   // The hand begins where the tag says, which is as good as at random.
   const uint32_t first = static_cast<uint32_t>((hash >> kTagShift) % kSlots);
   for (uint32_t i = 0; i < kSlots; ++i) {

@@ -42,7 +42,7 @@ FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const Ke
     for (size_t i = 0; i < window.count; ++i) {
       const PmPtr pointer = window.pointers[i];
       auto* entry = regions->Resolve<LogEntry>(pointer);
-      const bool overwritten = previous != nullptr && order->Compare(previous->key(), entry->key()) == 0 &&
+      const bool overwritten = previous != nullptr && order->Same(previous->key(), entry->key()) &&
                                !filter.Visible(entry->sequence(), previous->sequence());
       if (overwritten) {
         ListBuilder::Drop(entry);

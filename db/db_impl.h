@@ -91,13 +91,21 @@ class DBImpl final : public DB {
   RegionSetOptions MakeRegionOptions() const;
 
   // ---- write.cc
+  Status WriteOne(const WriteOptions& options, EntryType type, Slice key, Slice value);
+  template <bool kSingle>
   Status WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates);
   Status ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot);
   Status ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* slot);
-  Status AppendAndPublish(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates, LogSlot* slot);
-  void AssignExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot);
-  // Counts what was written; true when the memtable is full.
-  bool Charge(ThreadState* thread, Memtable* memtable, uint64_t bytes, uint64_t entries);
+  // Both write entries, start the flush of their lines, and note in the thread's insertions where they are.
+  void StreamEntry(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update);
+  void WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, std::span<const LogUpdate> updates);
+  template <bool kSingle>
+  Status AppendAndPublish(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t number,
+                          LogSlot* slot);
+  // What the slot takes is the first of this thread's in the memtable, or in the segment.
+  void BeginExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot);
+  // Counts a portion of what was written; true when the memtable is full.
+  bool Charge(ThreadState* thread, Memtable* memtable);
   Status RotateMemtable(const Memtable* expected);
   void TryRotateMemtable(const Memtable* full);
   void DelayWrite(ThreadState* thread);

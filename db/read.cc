@@ -94,10 +94,10 @@ const LogEntry* DBImpl::FindPut(const SearchKey& target, uint64_t hash, const Ca
 // A read of the newest state that the cache answers has all it needs in one bucket and one entry, and takes so few instructions
 // that the CPU begins the next one, if that follows at once, while this one waits for its entry.
 //
-// Otherwise: a read of the newest state registers no snapshot. It goes through the levels from the newest to the oldest, and what it finds
-// in one was the newest version when it had seen that the levels above have none. That fails only when a version that was its
-// answer when it began is marked dead before it gets there, because a newer one, written since, was merged: then it comes upon
-// the mark, and reads again at a snapshot, whose versions are not marked.
+// Otherwise: a read of the newest state registers no snapshot. It goes through the levels from the newest to the oldest, and
+// what it finds in one was the newest version when it had seen that the levels above have none. That fails only when a version
+// that was its answer when it began is marked dead before it gets there, because a newer one, written since, was merged: then it
+// comes upon the mark, and reads again at a snapshot, whose versions are not marked.
 template <class Deliver>
 Status DBImpl::ReadKey(const ReadOptions& options, Slice key, const Deliver& deliver) {
   const uint64_t hash = KeyHash(key);

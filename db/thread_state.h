@@ -29,6 +29,9 @@ struct ThreadState {
   std::atomic<uint64_t> in_flight{kIdle};
 
   // Used by the owning thread only.
+  // Where a single update's entry is made before it is copied to the log.
+  static constexpr uint64_t kMostStaged = 1024;  // bytes
+  alignas(kCacheLine) uint8_t staged[kCacheLine + kMostStaged];
   LogWriter writer;
   Memtable::NodeBlock nodes;
   std::shared_ptr<LogExtent> extent;  // the stretch being filled, of memtable extent_owner

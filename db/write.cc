@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -35,6 +36,8 @@ constexpr double kMaxPaceNs = 1e6;
 constexpr uint64_t kShortestSleepNs = 200'000;
 constexpr uint64_t kLongestSleepNs = 20'000'000;
 
+bool AreSizesValid(Slice key, Slice value) { return key.size() <= kMaxKeySize && value.size() <= kMaxValueSize; }
+
 Status CheckSizes(Slice key, Slice value) {
   if (key.size() > kMaxKeySize) {
     return Status::InvalidArgument("a key of " + std::to_string(key.size()) + " bytes; at most 65536 are possible");
@@ -59,24 +62,22 @@ ThreadState* DBImpl::GetThreadState() {
   return thread;
 }
 
+Status DBImpl::WriteOne(const WriteOptions& options, EntryType type, Slice key, Slice value) {
+  if (__builtin_expect(!AreSizesValid(key, value), 0)) return CheckSizes(key, value);
+  ThreadState* const thread = GetThreadState();
+  if (__builtin_expect(thread == nullptr, 0)) return Status::Busy("more than 4096 threads");
+  LogUpdate update{type, key, value, RandomHeight(thread->random->Next())};
+  return WriteUpdates<true>(options, thread, {&update, 1});
+}
+
 Status DBImpl::Put(const WriteOptions& options, Slice key, Slice value) try {
-  Status status = CheckSizes(key, value);
-  if (!status.ok()) return status;
-  ThreadState* thread = GetThreadState();
-  if (thread == nullptr) return Status::Busy("more than 4096 threads");
-  LogUpdate update{EntryType::kPut, key, value, RandomHeight(thread->random->Next())};
-  return WriteUpdates(options, thread, {&update, 1});
+  return WriteOne(options, EntryType::kPut, key, value);
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
 
 Status DBImpl::Delete(const WriteOptions& options, Slice key) try {
-  Status status = CheckSizes(key, Slice());
-  if (!status.ok()) return status;
-  ThreadState* thread = GetThreadState();
-  if (thread == nullptr) return Status::Busy("more than 4096 threads");
-  LogUpdate update{EntryType::kDelete, key, Slice(), RandomHeight(thread->random->Next())};
-  return WriteUpdates(options, thread, {&update, 1});
+  return WriteOne(options, EntryType::kDelete, key, Slice());
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
@@ -99,26 +100,31 @@ Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) try {
   Status status = batch.Iterate(&collector);
   if (status.ok()) status = collector.status;
   if (!status.ok() || thread->updates.empty()) return status;
-  return WriteUpdates(options, thread, thread->updates);
+  if (thread->updates.size() == 1) return WriteUpdates<true>(options, thread, thread->updates);
+  return WriteUpdates<false>(options, thread, thread->updates);
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
 
+template <bool kSingle>
 Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates) {
   if (__builtin_expect(write_failed_.load(std::memory_order_acquire), 0)) return BackgroundError();
   // Enough for any start in a cache line; a single update takes exactly its size.
+  const size_t count = kSingle ? 1 : updates.size();
   uint64_t bytes = 0;
-  for (const LogUpdate& update : updates) {
-    bytes += LogEntrySize(update.height, update.key.size(), update.value.size());
-    if (updates.size() > 1) bytes += kCacheLine - kLastStart;
+  for (size_t i = 0; i < count; ++i) {
+    bytes += LogEntrySize(updates[i].height, updates[i].key.size(), updates[i].value.size());
+    if (!kSingle) bytes += kCacheLine - kLastStart;
   }
   if (bytes > kMaxBatchSize) return Status::InvalidArgument("a batch of more than 4 GiB; write it in several");
   if (__builtin_expect(immutable_count_.load(std::memory_order_relaxed) > options_.max_immutable_memtables, 0))
     DelayWrite(thread);
   LogSlot slot;
-  Status status = ReserveLog(thread, bytes, &slot);
-  if (!status.ok()) return status;
-  return AppendAndPublish(options, thread, updates, &slot);
+  if (__builtin_expect(!thread->writer.ReserveHere(bytes, &slot), 0)) {
+    Status status = ReserveLog(thread, bytes, &slot);
+    if (!status.ok()) return status;
+  }
+  return AppendAndPublish<kSingle>(options, thread, updates.data(), count, &slot);
 }
 
 Status DBImpl::ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot) {
@@ -143,22 +149,67 @@ Status DBImpl::ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* sl
   return status;
 }
 
+// Makes the entry in a buffer, and copies it to the log line by line. Where the next entry will begin at a new line, zeros fill
+// the last line of this one, which so is whole.
+void DBImpl::StreamEntry(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update) {
+  Segment* const segment = slot->segment;
+  uint8_t* const staged = thread->staged + slot->offset % kCacheLine;
+  auto* const entry = reinterpret_cast<LogEntry*>(staged);
+  std::memset(staged + slot->bytes - 8, 0, 8);  // padding, in part
+  slot->bytes = LogWriter::WriteEntryAt(entry, segment->generation(), sequence, 0, update);
+  const uint64_t end = slot->offset + slot->bytes;
+  const uint64_t filled = std::min(NextEntryOffset(end), segment->capacity()) - end;
+  std::memset(staged + slot->bytes, 0, filled);
+  uint8_t* const target = segment->data() + slot->offset;
+  Persistence* const persistence = regions_->persistence();
+  if (BRAIDDB_MUTANT("entry-not-flushed")) {
+    std::memcpy(target, staged, slot->bytes);
+  } else if (BRAIDDB_MUTANT("entry-flush-too-short")) {
+    std::memcpy(target, staged, slot->bytes);
+    persistence->Flush(target, 1);
+  } else {
+    persistence->Stream(target, staged, slot->bytes + filled);
+  }
+  thread->insertions[0].entry = entry;
+  thread->insertions[0].pointer = segment->ptr(slot->offset);
+}
+
+void DBImpl::WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, std::span<const LogUpdate> updates) {
+  Segment* const segment = slot->segment;
+  const bool single = updates.size() == 1;
+  uint64_t end = slot->offset;
+  for (size_t i = 0; i < updates.size(); ++i) {
+    const uint64_t offset = i == 0 ? slot->offset : NextEntryOffset(end);
+    uint64_t flags = 0;
+    if (!single && !BRAIDDB_MUTANT("batch-unmarked"))
+      flags = LogEntry::kBatchMember | (i + 1 < updates.size() ? LogEntry::kMoreFollows : 0);
+    end = LogWriter::WriteEntry(*slot, offset, first + i, flags, updates[i]);
+    thread->insertions[i].entry = reinterpret_cast<LogEntry*>(segment->data() + offset);
+    thread->insertions[i].pointer = segment->ptr(offset);
+  }
+  slot->bytes = end - slot->offset;
+  const uint64_t flushed = BRAIDDB_MUTANT("entry-flush-too-short") ? 1 : slot->bytes;
+  if (!BRAIDDB_MUTANT("entry-not-flushed")) regions_->persistence()->Flush(segment->data() + slot->offset, flushed);
+}
+
 // STEPS   1 announce, draw a sequence number, find its memtable  2 write the entries  3 start the flush of their lines
 //         4 find the place in the memtable meanwhile  5 fence  6 publish.
 // ORDER   The entries are durable (5) before anyone can see them (6). [CC-6]
 // COST    One flush per line, one fence.
-Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates, LogSlot* slot) {
-  auto& insertions = thread->insertions;
-  if (insertions.size() < updates.size()) insertions.resize(updates.size());
+template <bool kSingle>
+Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t number,
+                                LogSlot* slot) {
+  const size_t count = kSingle ? 1 : number;
+  if (thread->insertions.size() < count) thread->insertions.resize(count);
+  Memtable::Insertion* const insertions = thread->insertions.data();
   // seq_cst: pairs with the loads in WaitPublished. Whoever draws or reads next_sequence_ after this store sees it.
   thread->in_flight.store(next_sequence_.load(std::memory_order_relaxed), std::memory_order_seq_cst);
   // The memtable before the number: the search for the number's memtable goes forward only.
   Memtable* const active = active_.load(std::memory_order_seq_cst);
-  const uint64_t first = next_sequence_.fetch_add(updates.size(), std::memory_order_seq_cst);
+  const uint64_t first = next_sequence_.fetch_add(count, std::memory_order_seq_cst);
   Memtable* const memtable = MemtableFor(active, first);
 
-  const bool single = updates.size() == 1;
-  for (size_t i = 0; i < updates.size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     if (!memtable->Allocate(&thread->nodes, updates[i].height, &insertions[i])) {
       thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
       return Status::MemoryLimit("the memtable is full; write smaller batches or flush");
@@ -169,33 +220,25 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     if (lookup_cache_ != nullptr) lookup_cache_->PrefetchForWrite(hash);
   }
   try {
-    AssignExtent(thread, memtable, *slot);  // the last thing that needs DRAM before the write is visible
+    // The last thing that needs DRAM before the write is visible.
+    const bool goes_on = thread->extent_owner == memtable->id() && thread->extent->segment == slot->segment;
+    if (__builtin_expect(!goes_on || slot->dedicated, 0)) BeginExtent(thread, memtable, *slot);
   } catch (const std::bad_alloc&) {
     thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
     throw;
   }
 
-  Segment* segment = slot->segment;
-  uint64_t end = slot->offset;
-  for (size_t i = 0; i < updates.size(); ++i) {
-    const uint64_t offset = i == 0 ? slot->offset : NextEntryOffset(end);
-    uint64_t flags = 0;
-    if (!single && !BRAIDDB_MUTANT("batch-unmarked"))
-      flags = LogEntry::kBatchMember | (i + 1 < updates.size() ? LogEntry::kMoreFollows : 0);
-    end = LogWriter::WriteEntry(*slot, offset, first + i, flags, updates[i]);
-    insertions[i].entry = reinterpret_cast<LogEntry*>(segment->data() + offset);
-    insertions[i].pointer = segment->ptr(offset);
+  if (kSingle && regions_->persistence()->streams() && slot->bytes <= ThreadState::kMostStaged) {
+    StreamEntry(thread, slot, first, updates[0]);
+  } else {
+    WriteInPlace(thread, slot, first, {updates, count});
   }
-  slot->bytes = end - slot->offset;
   Persistence* persistence = regions_->persistence();
-  const uint64_t flushed = BRAIDDB_MUTANT("entry-flush-too-short") ? 1 : slot->bytes;
-  if (!BRAIDDB_MUTANT("entry-not-flushed")) persistence->Flush(segment->data() + slot->offset, flushed);
-  if (single) memtable->Prepare(insertions[0].entry, insertions[0].pointer, &insertions[0]);
+  if (kSingle) memtable->Prepare(insertions[0].entry, insertions[0].pointer, &insertions[0]);
   const bool drain = !BRAIDDB_MUTANT("ack-before-fence") && (options.sync || persistence->mode() != PersistMode::kPage);
   const bool durable = drain ? persistence->Drain() : !persistence->failed();
-  Status status =
-      durable ? thread->writer.Commit(segments_.get(), *slot, static_cast<uint32_t>(updates.size()), first + updates.size() - 1)
-              : persistence->error();
+  Status status = durable ? thread->writer.Commit(segments_.get(), *slot, static_cast<uint32_t>(count), first + count - 1)
+                          : persistence->error();
   if (__builtin_expect(!status.ok(), 0)) {
     thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
     SetBackgroundError(status);
@@ -204,8 +247,8 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   BRAIDDB_SYNC_POINT("DBImpl::AppendAndPublish:Durable");
   // ORDER: the last update first. Of several to one key the newest is there before the others, so that a Get which finds one of
   // the batch, and waits until it is all there, has found the one that counts.
-  for (size_t i = updates.size(); i-- > 0;) {
-    if (!single) memtable->Prepare(insertions[i].entry, insertions[i].pointer, &insertions[i]);
+  for (size_t i = count; i-- > 0;) {
+    if (!kSingle) memtable->Prepare(insertions[i].entry, insertions[i].pointer, &insertions[i]);
     Memtable::Insertion* const insertion = &insertions[i];
     const auto publish = [memtable, insertion] { memtable->Publish(insertion); };
     if (lookup_cache_ != nullptr) {
@@ -214,11 +257,15 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
       publish();
     }
   }
-  const bool full = Charge(thread, memtable, slot->bytes, updates.size());
+  thread->uncharged_bytes += slot->bytes;
+  thread->uncharged_entries += count;
+  const bool portion = thread->uncharged_bytes * kChargePortions >= options_.memtable_size ||
+                       thread->uncharged_entries * kChargePortions >= options_.memtable_max_entries;
+  const bool full = __builtin_expect(portion, 0) && Charge(thread, memtable);
   // release: pairs with the loads in WaitWriters; the entries are visible to whoever sees this. From here on the memtable may be
   // gone.
   thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
-  thread->writes.Add(updates.size());
+  thread->writes.Add(count);
   thread->batches.Add(1);
   thread->log_bytes.Add(slot->bytes);
   if (__builtin_expect(full, 0)) {
@@ -235,12 +282,11 @@ void DBImpl::TryRotateMemtable(const Memtable* full) try {
 } catch (const std::bad_alloc&) {
 }
 
-void DBImpl::AssignExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot) {
+void DBImpl::BeginExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot) {
   if (slot.dedicated) {
     memtable->AddExtent(slot.segment, slot.offset);  // its end is what the segment holds
     return;
   }
-  if (__builtin_expect(thread->extent_owner == memtable->id() && thread->extent->segment == slot.segment, 1)) return;
   if (thread->extent != nullptr && thread->extent->segment == slot.segment) {
     thread->extent->end.store(slot.offset, std::memory_order_release);
   }
@@ -248,14 +294,7 @@ void DBImpl::AssignExtent(ThreadState* thread, Memtable* memtable, const LogSlot
   thread->extent_owner = memtable->id();
 }
 
-bool DBImpl::Charge(ThreadState* thread, Memtable* memtable, uint64_t bytes, uint64_t entries) {
-  thread->uncharged_bytes += bytes;
-  thread->uncharged_entries += entries;
-  if (__builtin_expect(thread->uncharged_bytes * kChargePortions < options_.memtable_size &&
-                           thread->uncharged_entries * kChargePortions < options_.memtable_max_entries,
-                       1)) {
-    return false;
-  }
+bool DBImpl::Charge(ThreadState* thread, Memtable* memtable) {
   const uint64_t charged =
       memtable->charged_bytes.fetch_add(thread->uncharged_bytes, std::memory_order_relaxed) + thread->uncharged_bytes;
   const uint64_t counted =

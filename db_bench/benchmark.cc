@@ -104,6 +104,7 @@ void Benchmark::RunThreads(const std::string& name, const Flags& flags, const Bo
   std::vector<std::thread> threads;
   for (const auto& worker : workers) {
     threads.emplace_back([&, worker = worker.get()] {
+      worker->DrawKeys();
       ready.arrive_and_wait();
       worker->stats.Start();
       body(worker);

@@ -29,7 +29,7 @@ struct Typed {
       checkpoint_tables;
   int64_t compaction_threads, recovery_threads, l0_compaction_trigger;
   int64_t nv_leaf_size, dram_budget, lookup_cache_size, bloom_bits, space_slack;
-  double max_space_amplification;
+  double max_space_amplification, zipf;
   int64_t write_latency_ns, read_latency_ns, remote_latency_ns;
 };
 
@@ -69,6 +69,8 @@ void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("seek_nexts", Value<int64_t>(&typed->seek_nexts, 0), "seekrandom: steps after each seek");
   add("reverse_iterator", Switch(&flags->reverse_iterator), "seekrandom: step with Prev");
   add("multiread_stride", Value<int64_t>(&typed->multiread_stride, 0), "multireadrandom: distance of the keys; 0: random");
+  add("zipf", Value<double>(&typed->zipf, 0),
+      "keys of random reads, seeks, and of writes beside them: by Zipf's law with this exponent (YCSB's is 0.99); 0: all alike");
   add("readwritepercent", Value<int64_t>(&typed->readwritepercent, 90), "readrandomwriterandom: percentage of reads");
   add("sync", Switch(&flags->sync), "only for --persist_mode=page: acknowledge after msync; the other modes always are durable");
   add("benchmark_write_rate_limit", Value<int64_t>(&flags->benchmark_write_rate_limit, 0), "bytes per second; 0: none");
@@ -217,6 +219,8 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   Take("batch_size", typed.batch_size, 1, INT32_MAX, &flags->batch_size);
   Take("seek_nexts", typed.seek_nexts, 0, INT64_MAX, &flags->seek_nexts);
   Take("multiread_stride", typed.multiread_stride, 0, INT64_MAX, &flags->multiread_stride);
+  if (!(typed.zipf >= 0 && typed.zipf <= 10)) throw std::invalid_argument("--zipf is not between 0 and 10");
+  flags->zipf = typed.zipf;
   Take("readwritepercent", typed.readwritepercent, 0, 100, &flags->readwritepercent);
   Take("num", flags->num, 1, INT64_MAX, &flags->num);
   Take("duration", flags->duration, 0, INT32_MAX, &flags->duration);

@@ -30,6 +30,7 @@ struct Flags {
   uint64_t batch_size = 1;
   uint64_t seek_nexts = 0;
   uint64_t multiread_stride = 0;
+  double zipf = 0;
   uint32_t readwritepercent = 90;
   bool reverse_iterator = false;
   bool sync = false;

@@ -87,7 +87,7 @@ const Refused kRefused[] = {
     {"merge_operator", "", "merge operators are not supported"},
     {"keys_per_prefix", "0", "keys are the number, padded"},
     {"value_size_distribution_type", "fixed", "all values have --value_size bytes"},
-    {"read_random_exp_range", "0", "random keys are uniform"},
+    {"read_random_exp_range", "0", "random keys are uniform, or follow --zipf"},
     {"user_timestamp_size", "0", "user timestamps are not supported"},
     {"transaction_db", "false", "transactions are not supported"},
     {"optimistic_transaction_db", "false", "transactions are not supported"},

@@ -78,9 +78,9 @@ void MultiReadRandom(Worker* worker) {
   uint64_t read = 0, found = 0, bytes = 0;
   while (!limit.Done(batch_size)) {
     worker->Pace(&worker->shared->read_rate, batch_size);
-    const uint64_t first = worker->random.Uniform(keys);
+    const uint64_t first = worker->RandomNumber();
     for (uint64_t i = 0; i < batch_size; ++i) {
-      const uint64_t number = stride > 0 ? (first + i * stride) % keys : i == 0 ? first : worker->random.Uniform(keys);
+      const uint64_t number = stride > 0 ? (first + i * stride) % keys : i == 0 ? first : worker->RandomNumber();
       slices[i] = makers[i].Make(number);
     }
     const std::vector<Status> statuses = worker->db->MultiGet(ReadOptions(), slices, &values);

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "db_bench/zipf.h"
+
 namespace braiddb::bench {
 
 void ExitOnError(const Status& status, const char* what) {
@@ -28,6 +30,15 @@ void RateLimiter::Request(uint64_t units) {
   const uint64_t before = used_.fetch_add(units, std::memory_order_relaxed);
   const std::chrono::duration<double> due(static_cast<double>(before) / rate_);
   std::this_thread::sleep_until(start_ + std::chrono::duration_cast<Clock::duration>(due));
+}
+
+void Worker::DrawKeys() {
+  if (flags.zipf == 0) return;
+  constexpr uint64_t kMost = 1 << 24;
+  const ZipfDistribution zipf(static_cast<uint64_t>(flags.num), flags.zipf);
+  const uint64_t wanted = flags.duration > 0 ? kMost : std::max(flags.Reads(), flags.Writes()) * flags.batch_size;
+  draws.resize(std::clamp<uint64_t>(wanted, 1, kMost));
+  for (uint64_t& draw : draws) draw = zipf.Draw(&random);
 }
 
 }  // namespace braiddb::bench

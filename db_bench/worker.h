@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "braiddb/db.h"
 #include "db_bench/flags.h"
@@ -114,7 +115,14 @@ struct Worker {
     limiter->Request(units);
     stats.ResetLastOpTime();
   }
-  Slice RandomKey() { return keys.Make(random.Uniform(static_cast<uint64_t>(flags.num))); }
+  // To be called before the clock starts: with --zipf, what RandomKey will give is drawn now, at most 2^24 keys that come again.
+  void DrawKeys();
+  uint64_t RandomNumber() {
+    if (draws.empty()) return random.Uniform(static_cast<uint64_t>(flags.num));
+    if (next_draw == draws.size()) next_draw = 0;
+    return draws[next_draw++];
+  }
+  Slice RandomKey() { return keys.Make(RandomNumber()); }
 
   const Flags& flags;
   const uint32_t id;
@@ -125,6 +133,8 @@ struct Worker {
   bool exclude_from_report = false;
   KeyMaker keys;
   ValueMaker values;
+  std::vector<uint64_t> draws;
+  size_t next_draw = 0;
 };
 
 }  // namespace braiddb::bench

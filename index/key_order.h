@@ -6,6 +6,7 @@
 
 #include "braiddb/comparator.h"
 #include "braiddb/slice.h"
+#include "util/short_bytes.h"
 
 namespace braiddb {
 
@@ -29,6 +30,9 @@ class KeyOrder {
     const int order = a.compare(b);
     return flip_ != 0 ? -order : order;
   }
+
+  // As Compare(a, b) == 0.
+  bool Same(Slice a, Slice b) const { return mask_ != 0 ? SameBytes(a, b) : comparator_->Compare(a, b) == 0; }
 
   // Whether keys that are equal have the same bytes.
   bool equal_means_same() const { return mask_ != 0; }

@@ -2,21 +2,9 @@
 
 #include <algorithm>
 
-#include "util/check.h"
+#include "util/short_bytes.h"
 
 namespace braiddb {
-
-uint32_t RandomHeight(uint64_t random) {
-  uint32_t height = 1;
-  // 64 random bits as a fraction in base kBranching: each leading zero digit is one more layer.
-  while (height < kMaxHeight) {
-    const auto product = static_cast<unsigned __int128>(random) * kBranching;
-    if (static_cast<uint64_t>(product >> 64) != 0) break;
-    random = static_cast<uint64_t>(product);
-    ++height;
-  }
-  return height;
-}
 
 Status LogWriter::Seal(SegmentAllocator* segments) {
   if (segment_ == nullptr) return Status::OK();
@@ -26,13 +14,7 @@ Status LogWriter::Seal(SegmentAllocator* segments) {
 }
 
 Status LogWriter::Reserve(SegmentAllocator* segments, uint32_t region, uint64_t bytes, LogSlot* slot) {
-  if (segment_ != nullptr) {
-    const uint64_t offset = NextEntryOffset(tail_);
-    if (offset + bytes <= segment_->capacity()) {
-      *slot = LogSlot{segment_, offset, bytes, false};
-      return Status::OK();
-    }
-  }
+  if (ReserveHere(bytes, slot)) return Status::OK();
   Segment* fresh = nullptr;
   if (segment_ != nullptr && bytes > segment_->capacity() / 4) {
     Status status = segments->Allocate(region, bytes, &fresh);
@@ -50,7 +32,12 @@ Status LogWriter::Reserve(SegmentAllocator* segments, uint32_t region, uint64_t 
 }
 
 uint64_t LogWriter::WriteEntry(const LogSlot& slot, uint64_t offset, uint64_t sequence, uint64_t flags, const LogUpdate& update) {
-  auto* entry = reinterpret_cast<LogEntry*>(slot.segment->data() + offset);
+  auto* const entry = reinterpret_cast<LogEntry*>(slot.segment->data() + offset);
+  return offset + WriteEntryAt(entry, slot.segment->generation(), sequence, flags, update);
+}
+
+uint64_t LogWriter::WriteEntryAt(LogEntry* entry, uint64_t generation, uint64_t sequence, uint64_t flags,
+                                 const LogUpdate& update) {
   const auto key_size = static_cast<uint32_t>(update.key.size());
   const auto value_size = static_cast<uint32_t>(update.value.size());
   entry->tag = LogEntry::MakeTag(sequence, update.type, flags);
@@ -58,22 +45,10 @@ uint64_t LogWriter::WriteEntry(const LogSlot& slot, uint64_t offset, uint64_t se
   entry->shape = LogEntry::MakeShape(key_size, update.height);
   for (uint32_t layer = 0; layer < update.height; ++layer) StoreRelaxed(&entry->next[layer], 0);
   char* key = reinterpret_cast<char*>(entry->next + update.height);
-  memcpy(key, update.key.data(), key_size);
-  if (value_size != 0) memcpy(key + key_size, update.value.data(), value_size);
-  entry->checksum = entry->ComputeChecksum(slot.segment->generation());
-  return offset + LogEntrySize(update.height, key_size, value_size);
-}
-
-Status LogWriter::Commit(SegmentAllocator* segments, const LogSlot& slot, uint32_t entries, uint64_t last_sequence) {
-  Segment* segment = slot.segment;
-  // Only this thread writes these; others read them as bounds and hints.
-  segment->entries.store(segment->entries.load(std::memory_order_relaxed) + entries, std::memory_order_relaxed);
-  segment->last_sequence.store(last_sequence, std::memory_order_relaxed);
-  segment->used_bytes.store(slot.offset + slot.bytes, std::memory_order_release);  // pairs with the acquire in checkpoints
-  if (slot.dedicated) return segments->Seal(segment, slot.bytes, last_sequence);
-  BRAIDDB_DCHECK(segment == segment_);
-  tail_ = slot.offset + slot.bytes;
-  return Status::OK();
+  CopyBytes(key, update.key);
+  CopyBytes(key + key_size, update.value);
+  entry->checksum = entry->ComputeChecksum(generation);
+  return LogEntrySize(update.height, key_size, value_size);
 }
 
 }  // namespace braiddb

@@ -7,6 +7,7 @@
 #include "braiddb/status.h"
 #include "log/log_entry.h"
 #include "pmem/segment_allocator.h"
+#include "util/check.h"
 
 namespace braiddb {
 
@@ -38,13 +39,33 @@ class LogWriter {
   // Finds room for `bytes` contiguous bytes (EntriesSize), sealing the full segment and opening another if it must. Writes of
   // more than a quarter of a segment get a segment of their own. NoSpace: nothing changed.
   Status Reserve(SegmentAllocator* segments, uint32_t region, uint64_t bytes, LogSlot* slot);
+  // The same in the segment that is open; false if there is none, or no room in it.
+  bool ReserveHere(uint64_t bytes, LogSlot* slot) const {
+    if (segment_ == nullptr) return false;
+    const uint64_t offset = NextEntryOffset(tail_);
+    if (offset + bytes > segment_->capacity()) return false;
+    *slot = LogSlot{segment_, offset, bytes, false};
+    return true;
+  }
 
   // Writes one entry at `offset` of the slot's segment; returns the offset after it. Plain stores, nothing flushed.
   static uint64_t WriteEntry(const LogSlot& slot, uint64_t offset, uint64_t sequence, uint64_t flags, const LogUpdate& update);
+  // The same at another place, from where it will be copied to a segment with this generation; returns its size.
+  static uint64_t WriteEntryAt(LogEntry* entry, uint64_t generation, uint64_t sequence, uint64_t flags, const LogUpdate& update);
 
   // Makes the slot's entries part of the log in DRAM terms. REQUIRES: they are durable (or the mode defers that).
   // Seals a dedicated segment.
-  Status Commit(SegmentAllocator* segments, const LogSlot& slot, uint32_t entries, uint64_t last_sequence);
+  Status Commit(SegmentAllocator* segments, const LogSlot& slot, uint32_t entries, uint64_t last_sequence) {
+    Segment* const segment = slot.segment;
+    // Only this thread writes these; others read them as bounds and hints.
+    segment->entries.store(segment->entries.load(std::memory_order_relaxed) + entries, std::memory_order_relaxed);
+    segment->last_sequence.store(last_sequence, std::memory_order_relaxed);
+    segment->used_bytes.store(slot.offset + slot.bytes, std::memory_order_release);  // pairs with the acquire in checkpoints
+    if (__builtin_expect(slot.dedicated, 0)) return segments->Seal(segment, slot.bytes, last_sequence);
+    BRAIDDB_DCHECK(segment == segment_);
+    tail_ = slot.offset + slot.bytes;
+    return Status::OK();
+  }
 
   // Seals the open segment, if any; the next Reserve opens another.
   Status Seal(SegmentAllocator* segments);
@@ -57,6 +78,17 @@ class LogWriter {
 };
 
 // Draws a height in [1, kMaxHeight]: geometric, one in kBranching goes on. `random`: 64 uniform bits.
-uint32_t RandomHeight(uint64_t random);
+inline uint32_t RandomHeight(uint64_t random) {
+  // They are a fraction in base kBranching: each leading zero digit is one more layer.
+  __extension__ using Wide = unsigned __int128;
+  uint32_t height = 1;
+  while (height < kMaxHeight) {
+    const auto product = static_cast<Wide>(random) * kBranching;
+    if (static_cast<uint64_t>(product >> 64) != 0) break;
+    random = static_cast<uint64_t>(product);
+    ++height;
+  }
+  return height;
+}
 
 }  // namespace braiddb

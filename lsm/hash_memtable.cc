@@ -1,11 +1,14 @@
 #include "lsm/hash_memtable.h"
 
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "index/key_hash.h"
 #include "util/prefetch.h"
+#include "util/short_bytes.h"
 
 namespace braiddb {
 namespace {
@@ -84,6 +87,13 @@ void HashMemtable::Prepare(const LogEntry* entry, PmPtr pointer, Insertion* inse
   Node* const node = At(insertion->node);
   node->prefix = order_->Prefix(key);
   node->sequence = entry->sequence();
+  // The caller's fence takes longer than it does to fetch what Publish will compare with, likely an older version.
+  const Table& table = *TableAt(table_.load(std::memory_order_acquire));
+  Scan scan = ScanBucket(table.buckets[insertion->key_hash & table.mask], TagOf(insertion->key_hash));
+  for (; scan.with_tag != 0; scan.with_tag &= scan.with_tag - 1) {
+    const auto& place = table.buckets[insertion->key_hash & table.mask].slots[std::countr_zero(scan.with_tag)];
+    braiddb::Prefetch(EntryOf(*At(static_cast<uint32_t>(place.load(std::memory_order_acquire)))));
+  }
 }
 
 void HashMemtable::Publish(Insertion* insertion) {
@@ -92,16 +102,38 @@ void HashMemtable::Publish(Insertion* insertion) {
   Enter(TableAt(table_.load(std::memory_order_acquire)), insertion->key_hash, insertion->entry->key(), insertion->node);
 }
 
+// All slots at once: which is the first empty one cannot be foreseen, so a branch for each would be mispredicted nearly every
+// time. The loads are relaxed: what the answer is used for is loaded again.
+HashMemtable::Scan HashMemtable::ScanBucket(const Bucket& bucket, uint32_t tag) {
+  static_assert(kSlots == 8);
+  const auto two = [&bucket](uint32_t i) {
+    const uint64_t first = bucket.slots[i].load(std::memory_order_relaxed);
+    const uint64_t second = bucket.slots[i + 1].load(std::memory_order_relaxed);
+    return _mm_castsi128_ps(_mm_set_epi64x(static_cast<int64_t>(second), static_cast<int64_t>(first)));
+  };
+  const __m128 a = two(0), b = two(2), c = two(4), d = two(6);
+  const auto equal = [](__m128 four, uint32_t value) {
+    const __m128i wanted = _mm_set1_epi32(static_cast<int32_t>(value));
+    return static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(_mm_castps_si128(four), wanted))));
+  };
+  // A slot is empty if its reference is 0.
+  constexpr int kReferences = _MM_SHUFFLE(2, 0, 2, 0), kTags = _MM_SHUFFLE(3, 1, 3, 1);
+  const uint32_t empty = equal(_mm_shuffle_ps(a, b, kReferences), 0) | equal(_mm_shuffle_ps(c, d, kReferences), 0) << 4;
+  const uint32_t with_tag = equal(_mm_shuffle_ps(a, b, kTags), tag) | equal(_mm_shuffle_ps(c, d, kTags), tag) << 4;
+  return {empty, with_tag & ((empty & -empty) - 1)};
+}
+
 void HashMemtable::Enter(Table* table, uint64_t hash, Slice key, uint32_t reference) {
   Node* const node = At(reference);
   const uint64_t mine = uint64_t{TagOf(hash)} << 32 | reference;
-  for (uint64_t bucket = hash & table->mask;; bucket = (bucket + 1) & table->mask) {
-    for (std::atomic<uint64_t>& place : table->buckets[bucket].slots) {
+  for (uint64_t bucket = hash & table->mask;;) {
+    auto& slots = table->buckets[bucket].slots;
+    Scan scan = ScanBucket(table->buckets[bucket], TagOf(hash));
+    for (; scan.with_tag != 0; scan.with_tag &= scan.with_tag - 1) {
+      std::atomic<uint64_t>& place = slots[std::countr_zero(scan.with_tag)];
       uint64_t there = place.load(std::memory_order_acquire);
-      if (there == 0 && place.compare_exchange_strong(there, mine, std::memory_order_acq_rel)) return;
-      if (there >> 32 != TagOf(hash)) continue;
       Node* newest = At(static_cast<uint32_t>(there));
-      if (EntryOf(*newest)->key() != key) continue;
+      if (!SameBytes(EntryOf(*newest)->key(), key)) continue;
       while (newest->sequence < node->sequence) {
         node->older.store(static_cast<uint32_t>(there), std::memory_order_relaxed);
         if (place.compare_exchange_strong(there, mine, std::memory_order_acq_rel)) return;
@@ -110,6 +142,12 @@ void HashMemtable::Enter(Table* table, uint64_t hash, Slice key, uint32_t refere
       EnterBehind(newest, node, reference);
       return;
     }
+    if (scan.empty == 0) {
+      bucket = (bucket + 1) & table->mask;
+      continue;
+    }
+    uint64_t there = 0;  // else another writer was faster, perhaps with the same key: once more
+    if (slots[std::countr_zero(scan.empty)].compare_exchange_strong(there, mine, std::memory_order_acq_rel)) return;
   }
 }
 
@@ -144,13 +182,12 @@ const LogEntry* HashMemtable::Find(const SearchKey& target, uint64_t hash) const
   const LogEntry* found = nullptr;
   const auto in_table = [&](const Table& table) {
     for (uint64_t bucket = hash & table.mask;; bucket = (bucket + 1) & table.mask) {
-      for (const std::atomic<uint64_t>& place : table.buckets[bucket].slots) {
-        const uint64_t there = place.load(std::memory_order_acquire);
-        if (there == 0) return;
-        if (there >> 32 != TagOf(hash)) continue;
-        const Node* node = At(static_cast<uint32_t>(there));
+      Scan scan = ScanBucket(table.buckets[bucket], TagOf(hash));
+      for (; scan.with_tag != 0; scan.with_tag &= scan.with_tag - 1) {
+        const auto& place = table.buckets[bucket].slots[std::countr_zero(scan.with_tag)];
+        const Node* node = At(static_cast<uint32_t>(place.load(std::memory_order_acquire)));
         const LogEntry* entry = EntryOf(*node);
-        if (entry->key() != target.key) continue;
+        if (!SameBytes(entry->key(), target.key)) continue;
         while (node->sequence > target.sequence) {
           const uint32_t older = node->older.load(std::memory_order_acquire);
           if (older == 0) return;
@@ -159,6 +196,7 @@ const LogEntry* HashMemtable::Find(const SearchKey& target, uint64_t hash) const
         if (found == nullptr || found->sequence() < node->sequence) found = EntryOf(*node);
         return;
       }
+      if (scan.empty != 0) return;
     }
   };
   for (uint64_t reference = table_.load(std::memory_order_acquire); reference != 0;) {
@@ -247,6 +285,28 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
   return result;
 }
 
+// For the last time: what is in a run from now on is not noted down.
+std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::RunsOfAll() const {
+  std::lock_guard lock(runs_mutex_);
+  TakeNewBlocks();
+  auto fresh = std::make_shared<Run>();
+  fresh->reserve(blocks_.size() * block_nodes_);
+  for (const Block& block : blocks_) {
+    const Node* const nodes = At(block.nodes);
+    for (uint32_t i = block.first; i < block_nodes_; ++i) {
+      const uint64_t entry = nodes[i].entry.load(std::memory_order_acquire);
+      if (entry == 0 || (!block.is_taken.empty() && block.is_taken[i])) continue;
+      fresh->push_back({nodes[i].prefix, nodes[i].sequence, entry});
+    }
+  }
+  auto runs = runs_;
+  if (!fresh->empty()) {
+    Sort(fresh.get());
+    runs.push_back(std::move(fresh));
+  }
+  return runs;
+}
+
 class HashMemtableCursor final : public EntryCursor {
  public:
   HashMemtableCursor(const HashMemtable* table, std::shared_ptr<const HashMemtable::Run> run)
@@ -283,7 +343,7 @@ void HashMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors
 class HashMemtableWalker final : public Memtable::Walker {
  public:
   explicit HashMemtableWalker(const HashMemtable* table) {
-    for (auto& run : table->TakeRuns()) {
+    for (auto& run : table->RunsOfAll()) {
       if (all_ == nullptr) {
         all_ = std::move(run);
         continue;

@@ -85,6 +85,12 @@ class HashMemtable final : public Memtable {
   // 0 if there is no room.
   uint32_t NewTable(uint64_t entries, uint32_t before);
   bool NewBlock(NodeBlock* block);
+  // Of the slots of a bucket, bit i: slot i is empty; slot i has the tag, and no slot before it is empty.
+  struct Scan {
+    uint32_t empty;
+    uint32_t with_tag;
+  };
+  static Scan ScanBucket(const Bucket& bucket, uint32_t tag);
   void Enter(Table* table, uint64_t hash, Slice key, uint32_t reference);
   void EnterBehind(Node* newest, Node* node, uint32_t reference);
   bool Before(const Item& a, const Item& b) const;
@@ -92,6 +98,7 @@ class HashMemtable final : public Memtable {
   void TakeNewBlocks() const;
   // All entries that are published, in runs.
   std::vector<std::shared_ptr<const Run>> TakeRuns() const;
+  std::vector<std::shared_ptr<const Run>> RunsOfAll() const;
 
   const RegionSet* const regions_;
   const KeyOrder* const order_;

@@ -56,7 +56,7 @@ class KeyFilter {
   uint64_t keys() const { return keys_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr uint32_t kWords = 8;
+  static constexpr uint32_t kWords = 8;  // as in the functions of key_filter.cc
   static constexpr uint32_t kMaxParts = 40;
   struct alignas(64) Block {
     uint64_t words[kWords];  // atomic

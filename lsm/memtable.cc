@@ -18,9 +18,9 @@ std::vector<std::shared_ptr<LogExtent>> Memtable::TakeExtents() {
   return std::move(extents_);
 }
 
-Memtable* MemtableFor(Memtable* active, uint64_t sequence) {
+Memtable* MemtableBehind(Memtable* active, uint64_t sequence) {
   for (;;) {
-    // seq_cst: if this writer drew its number after the boundary was drawn, it sees the successor, which was stored before.
+    // seq_cst: as in MemtableFor.
     Memtable* successor = active->successor.load(std::memory_order_seq_cst);
     if (successor == nullptr) return active;
     uint64_t boundary = active->boundary.load(std::memory_order_acquire);

@@ -45,7 +45,7 @@ class Memtable {
   };
   // A place for one entry: found before the entry is durable, taken after.
   struct Insertion {
-    const LogEntry* entry = nullptr;
+    const LogEntry* entry = nullptr;  // its bytes, there or in a copy that lives until it is published
     PmPtr pointer;
     uint32_t node = 0;
     uint32_t shard = 0;
@@ -59,7 +59,7 @@ class Memtable {
 
   // Takes memory for a node, nothing else. False when there is none.
   virtual bool Allocate(NodeBlock* block, uint32_t height, Insertion* insertion) = 0;
-  // Finds the entry's place; the entry's bytes must be written (not durable). Nothing becomes visible.
+  // Finds the entry's place; the entry's bytes must be there (see Insertion::entry). Nothing becomes visible.
   virtual void Prepare(const LogEntry* entry, PmPtr pointer, Insertion* insertion) = 0;
   // Makes the entry visible. REQUIRES: it is durable.
   virtual void Publish(Insertion* insertion) = 0;
@@ -103,6 +103,11 @@ class Memtable {
 };
 
 // The memtable that the write with this sequence number belongs to. REQUIRES: `active` was loaded before the number was drawn.
-Memtable* MemtableFor(Memtable* active, uint64_t sequence);
+Memtable* MemtableBehind(Memtable* active, uint64_t sequence);
+inline Memtable* MemtableFor(Memtable* active, uint64_t sequence) {
+  // seq_cst: if this writer drew its number after the boundary was drawn, it sees the successor, which was stored before.
+  const bool is_last = active->successor.load(std::memory_order_seq_cst) == nullptr;
+  return __builtin_expect(is_last, 1) ? active : MemtableBehind(active, sequence);
+}
 
 }  // namespace braiddb

@@ -3,12 +3,16 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
+#include "db_bench/zipf.h"
 #include "tests/support/db_test_util.h"
 
 namespace braiddb {
@@ -53,6 +57,41 @@ uint64_t Operations(const std::string& output, const std::string& name) {
 }
 
 bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Against the law itself: shares of the first ranks and of all ranks up to some.
+TEST(Zipf, DrawsFollowTheLaw) {
+  constexpr uint64_t kKeys = 10000;
+  constexpr int kDraws = 400000;
+  for (const double exponent : {0.5, 0.99, 1.0, 1.5}) {
+    SCOPED_TRACE(exponent);
+    const bench::ZipfDistribution zipf(kKeys, exponent);
+    Random random(7);
+    std::vector<int> counts(kKeys + 1);
+    for (int i = 0; i < kDraws; ++i) ++counts.at(zipf.DrawRank(&random));
+    EXPECT_EQ(counts[0], 0);
+    double all = 0;
+    for (uint64_t k = 1; k <= kKeys; ++k) all += std::pow(static_cast<double>(k), -exponent);
+    double share = 0, drawn = 0;
+    for (uint64_t k = 1; k <= kKeys; ++k) {
+      share += std::pow(static_cast<double>(k), -exponent) / all;
+      drawn += static_cast<double>(counts[k]) / kDraws;
+      // Six standard deviations of a sum of so many draws.
+      if (k > 3 && k % 1000 != 0) continue;
+      EXPECT_NEAR(drawn, share, 6 * std::sqrt(std::fabs(share * (1 - share)) / kDraws) + 1e-9) << k;
+    }
+  }
+}
+
+TEST(Zipf, RanksGoToDifferentNumbers) {
+  for (const uint64_t keys : {1u, 2u, 3u, 10u, 1000u}) {
+    const bench::ZipfDistribution zipf(keys, 0.01);
+    Random random(7);
+    std::set<uint64_t> seen;
+    for (int i = 0; i < 20000; ++i) seen.insert(zipf.Draw(&random));
+    EXPECT_EQ(seen.size(), keys);
+    EXPECT_LT(*seen.rbegin(), keys);
+  }
+}
 
 class DbBench : public testing::Test {
  protected:

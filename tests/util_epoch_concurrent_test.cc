@@ -271,8 +271,8 @@ TEST_P(EpochTest, ReclaimersAndNewThreads) {
   delete current.load();
 }
 
-// The pair itself: of two threads that each store and then look, one sees the other's store. Without the heavy fence neither does,
-// once in some hundred rounds.
+// The pair itself: of two threads that each store and then look, one sees the other's store. Without the heavy fence neither
+// does, once in some hundred rounds.
 TEST(AsymmetricFence, OneSideSeesTheOther) {
   if (!HasAsymmetricFences()) GTEST_SKIP() << "no asymmetric fences here";
   constexpr int kRounds = 20000;

@@ -27,7 +27,7 @@ namespace braiddb {
   const char* const begin = from.data();
   const size_t size = from.size();
   if (size < 8 || size > 16) {
-    std::memcpy(to, begin, size);
+    if (size != 0) std::memcpy(to, begin, size);  // of nothing, the address may be null
     return;
   }
   uint64_t first, last;
