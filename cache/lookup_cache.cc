@@ -16,10 +16,10 @@ bool CompareExchange(uint64_t* word, uint64_t expected, uint64_t desired) {
                                                                   std::memory_order_relaxed);
 }
 
-// One in so many hits of slots that are not marked as used marks one: no load of the next lookup begins before a locked
-// instruction has ended, and what is worth keeping is hit often.
-constexpr uint32_t kHitsPerMark = 8;
+// Of a thread's hits of slots that are not marked as used, one in eight marks its slot, and no rhythm of theirs decides which: no
+// load of the next lookup begins before a locked instruction has ended, and what is worth keeping is hit often.
 constinit thread_local uint32_t t_unmarked_hits = 0;
+bool MarksThisHit() { return ++t_unmarked_hits * 0x9e3779b9u >> 29 == 0; }
 
 }  // namespace
 
@@ -70,7 +70,7 @@ const LogEntry* LookupCache::Find(Slice key, uint64_t hash, Miss* miss) const {
     if (!SameBytes(entry->key(), key)) return nullptr;
     // At most once for each round of the hand: a line that is only read stays in the caches of all CPUs. If the slot has changed,
     // the one that is there now is left alone.
-    if ((slot & kUsed) == 0 && ++t_unmarked_hits % kHitsPerMark == 0) CompareExchange(&place, slot, slot | kUsed);
+    if ((slot & kUsed) == 0 && MarksThisHit()) CompareExchange(&place, slot, slot | kUsed);
     return entry;
   }
   return nullptr;

@@ -24,7 +24,7 @@ namespace braiddb {
 //               smaller one went through since (kMostLate: so many or more) · 0 locked
 //         slot  bits 63–47 a tag from the key's hash · 46 used · 45–41 region · 40–0 offset / 8; 0 is empty
 //         No two slots of a bucket have the same tag. A put displaces a slot that was not marked since the hand came by;
-//         one in eight hits marks its slot.
+//         one in eight of a thread's hits of unmarked slots marks its slot.
 // KEYS    Equal keys must have the same bytes (KeyOrder::equal_means_same).
 //
 // WHY A HIT IS THE NEWEST VERSION

@@ -129,7 +129,9 @@ class DBImpl final : public DB {
   Cached AskCache(Slice key, uint64_t hash) const;
   // Whether a read of the newest state may take it as it is, and nothing but a counter is to be paid for it.
   bool IsPlainHit(const LogEntry* cached) const {
-    return cached != nullptr && hits_are_local_ && !cached->is_batch_member() && !regions_->damage_seen();
+    constexpr uint64_t kLooked = LogEntry::kTypeMask | LogEntry::kBatchMember;
+    return cached != nullptr && hits_are_local_ && (cached->tag & kLooked) == static_cast<uint64_t>(EntryType::kPut) &&
+           !regions_->damage_seen();
   }
   const LogEntry* UseCached(const SearchKey& target, const LogEntry* cached, LookupTrace* trace) const;
   const LogEntry* FindEntry(const ReadView& view, const SearchKey& target, uint64_t hash, LookupTrace* trace) const;

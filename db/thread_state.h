@@ -32,6 +32,8 @@ struct ThreadState {
   // Where a single update's entry is made before it is copied to the log.
   static constexpr uint64_t kMostStaged = 1024;  // bytes
   alignas(kCacheLine) uint8_t staged[kCacheLine + kMostStaged];
+  // The last line of an entry that begins as late in a line as one may.
+  static_assert((kLastStart + kMostStaged + kCacheLine - 1) / kCacheLine * kCacheLine <= sizeof(staged));
   LogWriter writer;
   Memtable::NodeBlock nodes;
   std::shared_ptr<LogExtent> extent;  // the stretch being filled, of memtable extent_owner

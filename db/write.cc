@@ -195,7 +195,7 @@ void DBImpl::WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, st
 // STEPS   1 announce, draw a sequence number, find its memtable  2 write the entries  3 start the flush of their lines
 //         4 find the place in the memtable meanwhile  5 fence  6 publish.
 // ORDER   The entries are durable (5) before anyone can see them (6). [CC-6]
-// COST    One flush per line, one fence.
+// COST    One flush, or streaming store, per line; one fence.
 template <bool kSingle>
 Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t number,
                                 LogSlot* slot) {

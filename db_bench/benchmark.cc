@@ -91,12 +91,18 @@ void Benchmark::RunWorkload(const Workload& workload) {
 }
 
 void Benchmark::RunThreads(const std::string& name, const Flags& flags, const Body& body, DB* db) {
-  Shared shared(flags);
+  std::vector<uint64_t> seeds;
+  std::vector<std::vector<uint64_t>> draws;
+  for (uint32_t i = 0; i < flags.threads; ++i) {
+    seeds.push_back(Mix64(flags.seed ^ Mix64(threads_started_++)));
+    draws.push_back(DrawKeys(flags, ~seeds.back()));
+  }
+  Shared shared(flags);  // its clocks start now
   std::vector<std::unique_ptr<Worker>> workers;
   std::vector<const Stats*> all_stats;
   for (uint32_t i = 0; i < flags.threads; ++i) {
-    const uint64_t seed = Mix64(flags.seed ^ Mix64(threads_started_++));
-    workers.push_back(std::make_unique<Worker>(flags, i, seed, db, &shared));
+    workers.push_back(std::make_unique<Worker>(flags, i, seeds[i], db, &shared));
+    workers.back()->draws = std::move(draws[i]);
     all_stats.push_back(&workers.back()->stats);
   }
 
@@ -104,7 +110,6 @@ void Benchmark::RunThreads(const std::string& name, const Flags& flags, const Bo
   std::vector<std::thread> threads;
   for (const auto& worker : workers) {
     threads.emplace_back([&, worker = worker.get()] {
-      worker->DrawKeys();
       ready.arrive_and_wait();
       worker->stats.Start();
       body(worker);

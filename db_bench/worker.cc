@@ -32,13 +32,17 @@ void RateLimiter::Request(uint64_t units) {
   std::this_thread::sleep_until(start_ + std::chrono::duration_cast<Clock::duration>(due));
 }
 
-void Worker::DrawKeys() {
-  if (flags.zipf == 0) return;
-  constexpr uint64_t kMost = 1 << 24;
+std::vector<uint64_t> DrawKeys(const Flags& flags, uint64_t seed) {
+  std::vector<uint64_t> draws;
+  if (flags.zipf == 0) return draws;
+  constexpr uint64_t kMost = 1 << 22;
   const ZipfDistribution zipf(static_cast<uint64_t>(flags.num), flags.zipf);
-  const uint64_t wanted = flags.duration > 0 ? kMost : std::max(flags.Reads(), flags.Writes()) * flags.batch_size;
-  draws.resize(std::clamp<uint64_t>(wanted, 1, kMost));
+  const uint64_t counted = std::max(flags.Reads(), flags.Writes());
+  draws.resize(flags.duration > 0 || counted > kMost / flags.batch_size ? kMost
+                                                                        : std::max<uint64_t>(1, counted * flags.batch_size));
+  Random random(seed);
   for (uint64_t& draw : draws) draw = zipf.Draw(&random);
+  return draws;
 }
 
 }  // namespace braiddb::bench

@@ -99,6 +99,9 @@ struct Shared {
   std::atomic<uint32_t> finished{0};  // threads whose body has ended
 };
 
+// With --zipf what the workers draw, before any clock starts; else empty.
+std::vector<uint64_t> DrawKeys(const Flags& flags, uint64_t seed);
+
 struct Worker {
   Worker(const Flags& run_flags, uint32_t thread, uint64_t seed, DB* database, Shared* with)
       : flags(run_flags),
@@ -115,8 +118,7 @@ struct Worker {
     limiter->Request(units);
     stats.ResetLastOpTime();
   }
-  // To be called before the clock starts: with --zipf, what RandomKey will give is drawn now, at most 2^24 keys that come again.
-  void DrawKeys();
+  // The number of a key, by --zipf.
   uint64_t RandomNumber() {
     if (draws.empty()) return random.Uniform(static_cast<uint64_t>(flags.num));
     if (next_draw == draws.size()) next_draw = 0;
@@ -133,7 +135,7 @@ struct Worker {
   bool exclude_from_report = false;
   KeyMaker keys;
   ValueMaker values;
-  std::vector<uint64_t> draws;
+  std::vector<uint64_t> draws;  // what RandomNumber gives, again and again; empty: uniform numbers
   size_t next_draw = 0;
 };
 

@@ -103,12 +103,12 @@ void HashMemtable::Publish(Insertion* insertion) {
 }
 
 // All slots at once: which is the first empty one cannot be foreseen, so a branch for each would be mispredicted nearly every
-// time. The loads are relaxed: what the answer is used for is loaded again.
+// time. acquire: what a lookup loads in older levels, after it was told that the key is not here, is at least as new.
 HashMemtable::Scan HashMemtable::ScanBucket(const Bucket& bucket, uint32_t tag) {
   static_assert(kSlots == 8);
   const auto two = [&bucket](uint32_t i) {
-    const uint64_t first = bucket.slots[i].load(std::memory_order_relaxed);
-    const uint64_t second = bucket.slots[i + 1].load(std::memory_order_relaxed);
+    const uint64_t first = bucket.slots[i].load(std::memory_order_acquire);
+    const uint64_t second = bucket.slots[i + 1].load(std::memory_order_acquire);
     return _mm_castsi128_ps(_mm_set_epi64x(static_cast<int64_t>(second), static_cast<int64_t>(first)));
   };
   const __m128 a = two(0), b = two(2), c = two(4), d = two(6);

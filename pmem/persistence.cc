@@ -73,7 +73,8 @@ void Persistence::SetObserver(PersistObserver* observer) {
 
 void Persistence::ChoosePath() {
   const bool has_clwb = static_cast<FlushInstruction>(instruction_) == FlushInstruction::kClwb;
-  streams_ = has_clwb && write_latency_ns_ == 0 && (mode_ == PersistMode::kCacheLine || mode_ == PersistMode::kEmulated);
+  streams_ = (has_clwb || observer_ != nullptr) && write_latency_ns_ == 0 &&
+             (mode_ == PersistMode::kCacheLine || mode_ == PersistMode::kEmulated);
   path_ = Path::kSlow;
   if (observer_ != nullptr || mode_ == PersistMode::kPage || write_latency_ns_ != 0) return;
   if (mode_ == PersistMode::kEadr) {

@@ -95,21 +95,23 @@ TEST_F(CheckReadsTest, AVerifiedIteratorStopsAtDamageAndSaysSo) {
 }
 
 TEST_F(CheckReadsTest, ADamagedDeletionIsNoAbsence) {
-  auto db = OpenOrFail(TinyOptions(2), path_);
-  ASSERT_OK(db->Put({}, "key", "value"));
-  // The type is in the header of the entry, before its pointers.
-  char* const value = PlaceOf(db.get(), "key");
-  LogEntry* entry = nullptr;
-  for (uint32_t height = 1; height <= kMaxHeight && entry == nullptr; ++height) {
-    auto* candidate = reinterpret_cast<LogEntry*>(value - 3 - 8 * height - sizeof(LogEntry));
-    if (candidate->height() == height && candidate->key() == "key" && candidate->type() == EntryType::kPut) entry = candidate;
+  for (const uint32_t regions : {1, 2}) {
+    auto db = OpenOrFail(TinyOptions(regions), path_ + std::to_string(regions));
+    ASSERT_OK(db->Put({}, "key", "value"));
+    // The type is in the header of the entry, before its pointers.
+    char* const value = PlaceOf(db.get(), "key");
+    LogEntry* entry = nullptr;
+    for (uint32_t height = 1; height <= kMaxHeight && entry == nullptr; ++height) {
+      auto* candidate = reinterpret_cast<LogEntry*>(value - 3 - 8 * height - sizeof(LogEntry));
+      if (candidate->height() == height && candidate->key() == "key" && candidate->type() == EntryType::kPut) entry = candidate;
+    }
+    ASSERT_NE(entry, nullptr);
+    entry->tag ^= 1;
+    std::string read;
+    EXPECT_CODE(db->Get({}, "key", &read), kNotFound);
+    EXPECT_CODE(db->Get(Verified(), "key", &read), kCorruption);
+    entry->tag ^= 1;
   }
-  ASSERT_NE(entry, nullptr);
-  entry->tag ^= 1;
-  std::string read;
-  EXPECT_CODE(db->Get({}, "key", &read), kNotFound);
-  EXPECT_CODE(db->Get(Verified(), "key", &read), kCorruption);
-  entry->tag ^= 1;
 }
 
 TEST_F(CheckReadsTest, VerifiedReadsAreRightWhileTablesAreMerged) {

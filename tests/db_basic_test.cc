@@ -9,6 +9,7 @@
 #include "braiddb/db.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
+#include "util/random.h"
 
 namespace braiddb::test {
 namespace {
@@ -27,6 +28,20 @@ TEST_P(DbTest, PutGetOverwriteDelete) {
     for (const char* absent : {"", "aa", "c", "never there", "z"})
       EXPECT_EQ(GetOrText(db_.get(), absent), "<not found>") << absent;
   });
+}
+
+// Small ones are made elsewhere and copied to the log line by line: each size, beginning at each place in a line, beside others
+// that were there before.
+TEST_P(DbTest, EntriesOfEverySizeAtEveryStart) {
+  std::map<std::string, std::string> expected;
+  Random random(3);
+  for (int i = 0; i < 2600; ++i) {
+    const size_t bytes = static_cast<size_t>(i) % 1300;
+    const std::string key = NumberedKey(i) + std::string(random.Uniform(24), 'k');
+    expected[key] = PatternedValue(i, bytes);
+    ASSERT_OK(db_->Put({}, key, expected[key]));
+  }
+  AtEveryStage([&] { EXPECT_TRUE(HoldsExactly(db_.get(), expected)); });
 }
 
 TEST_P(DbTest, OverwriteAndDeleteAcrossLevels) {

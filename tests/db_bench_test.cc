@@ -207,5 +207,15 @@ TEST_F(DbBench, TakesRocksDBsFlags) {
   EXPECT_EQ(RunProgram("--benchmarks=help").exit_code, 0);
 }
 
+// The keys that are read are drawn before, and come again when there are more reads than draws.
+TEST_F(DbBench, ZipfReadsOnlyKeysOfTheKeySpace) {
+  const Result result = Bench("--benchmarks=filluniquerandom,readrandom,multireadrandom --batch_size=10 --zipf=0.99");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_TRUE(Contains(result.output, "(1000 of 1000 found)")) << result.output;
+  const Result refused = Bench("--benchmarks=fillseq --zipf=-1");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_TRUE(Contains(refused.output, "--zipf")) << refused.output;
+}
+
 }  // namespace
 }  // namespace braiddb

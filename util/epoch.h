@@ -1,6 +1,6 @@
 // Epochs: memory that readers may still be inside is reclaimed only after they have left.
 //
-// A reader enters and leaves, each one plain store to its own cache line; a writer first unlinks an object, then retires it. An
+// A reader enters and leaves by a store to its own cache line (a plain one if there are asymmetric fences); a writer first unlinks an object, then retires it. An
 // object retired in epoch e is reclaimed when every reader inside entered later than e and no pin from e or before is held.
 // Two domains: Reads (Enter/Exit) are short, nested never; Pins (iterators, pinned slices) are long and only hold back
 // objects that were retired with RetirePinned.
