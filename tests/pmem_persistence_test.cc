@@ -82,7 +82,7 @@ TEST(PersistenceTest, StreamCopiesAndFlushes) {
     for (const bool observed : {false, true}) {
       const MappedFile file(dir.Sub("file"));
       Persistence persistence(mode, {});
-      if (!persistence.streams()) GTEST_SKIP() << "no clwb here";
+      if (!persistence.streams()) GTEST_SKIP() << "not on this CPU";
       Recorder recorder;
       if (observed) persistence.SetObserver(&recorder);
       for (const size_t offset : {0, 8, 40, 63}) {

@@ -1,7 +1,8 @@
 // Epochs: memory that readers may still be inside is reclaimed only after they have left.
 //
-// A reader enters and leaves by a store to its own cache line (a plain one if there are asymmetric fences); a writer first unlinks an object, then retires it. An
-// object retired in epoch e is reclaimed when every reader inside entered later than e and no pin from e or before is held.
+// A reader enters and leaves by a store to its own cache line (a plain one if there are asymmetric fences); a writer first
+// unlinks an object, then retires it. An object retired in epoch e is reclaimed when every reader inside entered later than e
+// and no pin from e or before is held.
 // Two domains: Reads (Enter/Exit) are short, nested never; Pins (iterators, pinned slices) are long and only hold back
 // objects that were retired with RetirePinned.
 // From: K. Fraser, "Practical lock-freedom", 2004, section 5.2.3; ListDB, OSDI '22, on simple epoch-based reclamation.
