@@ -17,13 +17,25 @@ namespace {
 constexpr size_t kMaxMergedTables = 64;
 // Without work for so long, the thread looks for what can be made better.
 constexpr std::chrono::seconds kIdle{1};
+// Writers pause when no memtable was flushed for so long.
+constexpr std::chrono::milliseconds kPause{100};
 
 }  // namespace
 
+// One merge of many tables costs much less than many of one, so that while writers are busy tables wait for others. When writers
+// pause, or someone waits for the merge, nothing is gained by waiting.
+// REQUIRES: work_mutex_
 bool DBImpl::CompactionWanted() const {
-  return !options_.disable_auto_compaction && !write_failed_.load(std::memory_order_acquire) &&
-         (l0_count_.load(std::memory_order_acquire) >= options_.l0_compaction_trigger ||
-          oldest_l0_id_.load(std::memory_order_acquire) == kRelocationId);
+  if (options_.disable_auto_compaction || write_failed_.load(std::memory_order_acquire)) return false;
+  const uint32_t tables = l0_count_.load(std::memory_order_acquire);
+  if (tables >= options_.l0_compaction_trigger || oldest_l0_id_.load(std::memory_order_acquire) == kRelocationId) return true;
+  return tables > 0 && (waiting_for_compaction_ > 0 || WritersPause());
+}
+
+// REQUIRES: work_mutex_
+bool DBImpl::WritersPause() const {
+  return !flush_running_ && immutable_count_.load(std::memory_order_acquire) == 0 &&
+         std::chrono::steady_clock::now() - last_flush_ >= kPause;
 }
 
 // A merge that did not end is resumed by the next open.
@@ -51,13 +63,12 @@ void DBImpl::CompactUntilStopped() {
       std::unique_lock lock(work_mutex_);
       compaction_running_ = false;
       work_changed_.notify_all();
-      const auto wanted = [this] { return stopping_.load(std::memory_order_acquire) || CompactionWanted() || FilterWanted(); };
-      const auto end = std::chrono::steady_clock::now() + kIdle;
       compaction_idle_ = false;
-      if (!more_to_account && !more_to_filter) compaction_idle_ = !work_changed_.wait_until(lock, end, wanted);
+      if (!more_to_account && !more_to_filter) compaction_idle_ = !WaitForWork(&lock, kIdle);
       if (compaction_idle_ && !FilterWanted() && !moved_waits_.load(std::memory_order_relaxed)) {
         compaction_idle_ = false;
-        work_changed_.wait(lock, wanted);
+        while (!WaitForWork(&lock, std::chrono::hours(1))) {
+        }
       }
     }
     std::lock_guard lock(compaction_mutex_);
@@ -83,6 +94,19 @@ void DBImpl::CompactUntilStopped() {
     } else {
       more_to_account = false;
     }
+  }
+}
+
+bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady_clock::duration at_most) {
+  const auto end = std::chrono::steady_clock::now() + at_most;
+  for (;;) {
+    if (stopping_.load(std::memory_order_acquire) || CompactionWanted() || FilterWanted()) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= end) return false;
+    auto until = end;
+    const bool tables_wait = l0_count_.load(std::memory_order_acquire) > 0 && !options_.disable_auto_compaction;
+    if (tables_wait) until = std::min(end, last_flush_ + kPause > now ? last_flush_ + kPause : now + kPause);
+    work_changed_.wait_until(*lock, until);
   }
 }
 
@@ -242,10 +266,13 @@ bool DBImpl::CompactionIdle() const { return !compaction_running_ && !Compaction
 
 Status DBImpl::WaitForCompaction() try {
   std::unique_lock lock(work_mutex_);
+  ++waiting_for_compaction_;
+  work_changed_.notify_all();
   work_changed_.wait(lock, [this] {
     if (!background_error_.ok() || stopping_.load(std::memory_order_acquire)) return true;
     return immutable_count_.load(std::memory_order_acquire) == 0 && !flush_running_ && CompactionIdle();
   });
+  --waiting_for_compaction_;
   return background_error_;
 } catch (const std::bad_alloc&) {
   return NoMemory();

@@ -30,7 +30,7 @@ DramBudget DramBudget::Share(Options* options) {
       std::clamp(std::bit_floor(share / kEntryEverywhere), kLeastEntries, options->memtable_max_entries);
   budget.kept_arena = options->memtable_max_entries * kMemtableEntry;
   options->l0_slowdown_writes_trigger = std::min(options->l0_slowdown_writes_trigger, kTrigger);
-  options->l0_compaction_trigger = std::min(options->l0_compaction_trigger, kTrigger);
+  options->l0_compaction_trigger = std::min(options->l0_compaction_trigger, kTrigger / 4);
   options->max_immutable_memtables = std::min(options->max_immutable_memtables, kImmutables);
   budget.pace_doubling = kDoubling;
   budget.most_relocated = std::min(budget.most_relocated, share / 2);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <future>
+#include <thread>
 #include <map>
 #include <memory>
 #include <ostream>
@@ -181,6 +182,22 @@ TEST_P(DbTest, LongL0SlowsWritersDownButNotWithoutAutoCompaction) {
     release.set_value();
     SyncPoints::Instance().Clear();
   }
+}
+
+TEST_P(DbTest, FewTablesAreMergedWhenWritersPauseOrSomeoneWaits) {
+  options_.l0_compaction_trigger = 1000;
+  Reopen();
+  ASSERT_OK(db_->Put({}, "waited for", "v"));
+  ASSERT_OK(db_->Flush());
+  ASSERT_OK(db_->WaitForCompaction());
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
+  ASSERT_OK(db_->Put({}, "not waited for", "v"));
+  ASSERT_OK(db_->Flush());
+  for (int ms = 0; IntProperty(db_.get(), "braiddb.num-l0-tables") > 0 && ms < 60'000; ++ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
+  EXPECT_TRUE(HoldsExactly(db_.get(), {{"not waited for", "v"}, {"waited for", "v"}}));
 }
 
 TEST_P(DbTest, MoreTablesThanTheManifestLists) {

@@ -129,8 +129,10 @@ struct Options {
   uint32_t filter_bits_per_key = 10;
   // Threads of a compaction (braided skiplist: all scan, one also merges; NV-Tree: all merge). 0: half of the CPUs, at least 1.
   uint32_t compaction_threads = 0;
-  // Compaction starts when this many L0 tables exist. Default: 1.
-  uint32_t l0_compaction_trigger = 1;
+  // Compaction starts when this many L0 tables exist, or no memtable was flushed for 100 ms. Larger: a merge of many tables takes
+  // less time for each than one of few, so writes are faster; smaller: scans while writers are busy, and space that overwrites
+  // take comes back sooner. Default: 4, as RocksDB.
+  uint32_t l0_compaction_trigger = 4;
   // Relocation: when the log takes more than this times what lives in it, and space_slack bytes more, what lives in the sparsest
   // segments is copied to others in the background, and their space comes back. Nearer to 1: less space, more copies. At least
   // 1.05; 0: segments come back only when nothing in them lives any more. Default: 1.2.
