@@ -67,6 +67,7 @@ class DBImpl final : public DB {
   bool GetIntProperty(std::string_view property, uint64_t* value) override;
   Statistics GetStatistics() const override;
   uint64_t GetLatestSequenceNumber() const override { return next_sequence_.load(std::memory_order_acquire) - 1; }
+  Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) override;
   const Options& GetOptions() const override { return options_; }
   const std::string& GetName() const override { return path_; }
 

@@ -174,6 +174,30 @@ Status DBImpl::Get(const ReadOptions& options, Slice key, PinnableSlice* value) 
   return NoMemory();
 }
 
+// As ReadKey, but a deletion is an answer, too.
+Status DBImpl::GetLatestSequenceForKey(Slice key, uint64_t* sequence) try {
+  const uint64_t hash = KeyHash(key);
+  const auto find = [&](uint64_t at_most, LookupTrace* trace) {
+    const auto guard = epochs_.Enter();
+    const SearchKey target(order_, key, at_most);
+    const LogEntry* entry = UseCached(target, AskCache(key, hash).entry, trace);
+    if (entry == nullptr) entry = FindEntry(*view_.load(std::memory_order_acquire), target, hash, trace);
+    if (__builtin_expect(regions_->damage_seen(), 0)) return RegionSet::DamagedList();
+    if (entry == nullptr) return Status::NotFound();
+    *sequence = entry->sequence();
+    return Status::OK();
+  };
+  LookupTrace trace;
+  Status status = find(kMaxSequence, &trace);
+  if (!trace.met_dead || status.IsCorruption()) return status;
+  const uint64_t registered = RegisterSnapshot();
+  const SnapshotRegistration registration(&snapshots_, registered);
+  LookupTrace again;
+  return find(registered, &again);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
 std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
                                      std::vector<std::string>* values) {
   std::vector<Status> statuses(keys.size());

@@ -34,6 +34,7 @@ void Append(std::string* rep, Type type, Slice key, Slice value) {
   BRAIDDB_CHECK(key.size() <= UINT32_MAX && value.size() <= UINT32_MAX);
   const auto key_length = static_cast<uint32_t>(key.size());
   const auto value_length = static_cast<uint32_t>(value.size());
+  rep->reserve(rep->size() + kHeaderSize + key.size() + value.size());  // out of memory: nothing is half there
   char header[kHeaderSize];
   header[0] = static_cast<char>(type);
   std::memcpy(header + kKeyLengthAt, &key_length, sizeof key_length);
@@ -71,6 +72,23 @@ void WriteBatch::Delete(Slice key) {
 void WriteBatch::Clear() {
   rep_.clear();
   count_ = 0;
+  save_points_.clear();
+}
+
+void WriteBatch::SetSavePoint() { save_points_.push_back({rep_.size(), count_}); }
+
+Status WriteBatch::RollbackToSavePoint() {
+  if (save_points_.empty()) return Status::NotFound("no save point was set");
+  rep_.resize(save_points_.back().size);
+  count_ = save_points_.back().count;
+  save_points_.pop_back();
+  return Status::OK();
+}
+
+Status WriteBatch::PopSavePoint() {
+  if (save_points_.empty()) return Status::NotFound("no save point was set");
+  save_points_.pop_back();
+  return Status::OK();
 }
 
 Status WriteBatch::Iterate(Handler* handler) const {
@@ -95,6 +113,7 @@ Status WriteBatch::FromData(Slice data, WriteBatch* batch) {
   }
   batch->rep_.assign(data);
   batch->count_ = count;
+  batch->save_points_.clear();
   return Status::OK();
 }
 

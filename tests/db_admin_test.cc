@@ -3,11 +3,11 @@
 
 #include <chrono>
 #include <future>
-#include <thread>
 #include <map>
 #include <memory>
 #include <ostream>
 #include <string>
+#include <thread>
 
 #include "braiddb/db.h"
 #include "tests/support/db_fixture.h"

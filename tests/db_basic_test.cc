@@ -261,6 +261,27 @@ TEST_P(DbTest, BatchFromItsSerializedForm) {
 
 // ---- MultiGet, pinned values, snapshots
 
+TEST_P(DbTest, LatestSequenceOfAKeyIsThatOfItsNewestWrite) {
+  uint64_t sequence = 0;
+  EXPECT_TRUE(db_->GetLatestSequenceForKey("a", &sequence).IsNotFound());
+  ASSERT_OK(db_->Put({}, "a", "1"));
+  const uint64_t put = db_->GetLatestSequenceNumber();
+  ASSERT_OK(db_->Put({}, "b", "1"));
+  AtEveryStage([&] {
+    ASSERT_OK(db_->GetLatestSequenceForKey("a", &sequence));
+    EXPECT_EQ(sequence, put);
+  });
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  ASSERT_OK(db_->Delete({}, "a"));
+  const uint64_t deletion = db_->GetLatestSequenceNumber();
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));  // the snapshot still sees what was deleted
+  ASSERT_OK(db_->GetLatestSequenceForKey("a", &sequence));
+  EXPECT_EQ(sequence, deletion);
+  db_->ReleaseSnapshot(snapshot);
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_TRUE(db_->GetLatestSequenceForKey("a", &sequence).IsNotFound());
+}
+
 TEST_P(DbTest, MultiGet) {
   ASSERT_OK(db_->Put({}, "a", "1"));
   ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));

@@ -73,6 +73,27 @@ TEST(WriteBatch, RoundTrip) {
   EXPECT_EQ(copy.Count(), 0u);
 }
 
+TEST(WriteBatch, SavePointsTakeBackWhatCameBehind) {
+  WriteBatch batch;
+  EXPECT_TRUE(batch.RollbackToSavePoint().IsNotFound());
+  EXPECT_TRUE(batch.PopSavePoint().IsNotFound());
+  batch.SetSavePoint();
+  batch.Put("a", "1");
+  batch.SetSavePoint();
+  batch.Delete("b");
+  EXPECT_TRUE(batch.RollbackToSavePoint().ok());
+  EXPECT_EQ(Print(batch), "put(a,1)");
+  EXPECT_EQ(batch.Count(), 1u);
+  batch.SetSavePoint();
+  batch.Put("c", "2");
+  EXPECT_TRUE(batch.PopSavePoint().ok());
+  EXPECT_TRUE(batch.RollbackToSavePoint().ok());
+  EXPECT_EQ(Print(batch), "");
+  batch.SetSavePoint();
+  batch.Clear();
+  EXPECT_TRUE(batch.RollbackToSavePoint().IsNotFound());
+}
+
 TEST(WriteBatch, MalformedDataIsCorruption) {
   WriteBatch batch;
   batch.Put("kept", "");

@@ -29,6 +29,10 @@ const char* Name(Status::Code code) {
       return "Operation aborted";
     case Status::Code::kMemoryLimit:
       return "Memory limit reached";
+    case Status::Code::kTimedOut:
+      return "Operation timed out";
+    case Status::Code::kExpired:
+      return "Operation expired";
   }
   return "Unknown";
 }

@@ -118,6 +118,9 @@ class DB {
 
   virtual Statistics GetStatistics() const = 0;
   virtual uint64_t GetLatestSequenceNumber() const = 0;
+  // The sequence number of the newest write to the key, be it a deletion. NotFound: there is none, or it was a deletion and is
+  // forgotten, since nobody could see what it deleted any more. For who has to know whether a key was written meanwhile.
+  virtual Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) = 0;
   virtual const Options& GetOptions() const = 0;
   virtual const std::string& GetName() const = 0;
 

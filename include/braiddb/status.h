@@ -24,6 +24,8 @@ class [[nodiscard]] Status {
     kReadOnly = 8,  // an earlier persist failed; the database accepts reads only
     kAborted = 9,
     kMemoryLimit = 10,  // DRAM could not be allocated
+    kTimedOut = 11,     // a lock was not to be had in time
+    kExpired = 12,      // a transaction has outlived its TransactionOptions::expiration_ms
   };
 
   Status() = default;
@@ -43,6 +45,8 @@ class [[nodiscard]] Status {
   static Status ReadOnly(std::string_view message) { return Status(Code::kReadOnly, message); }
   static Status Aborted(std::string_view message) { return Status(Code::kAborted, message); }
   static Status MemoryLimit(std::string_view message) { return Status(Code::kMemoryLimit, message); }
+  static Status TimedOut(std::string_view message) { return Status(Code::kTimedOut, message); }
+  static Status Expired(std::string_view message) { return Status(Code::kExpired, message); }
 
   bool ok() const { return code_ == Code::kOk; }
   bool IsNotFound() const { return code_ == Code::kNotFound; }
@@ -55,6 +59,8 @@ class [[nodiscard]] Status {
   bool IsReadOnly() const { return code_ == Code::kReadOnly; }
   bool IsAborted() const { return code_ == Code::kAborted; }
   bool IsMemoryLimit() const { return code_ == Code::kMemoryLimit; }
+  bool IsTimedOut() const { return code_ == Code::kTimedOut; }
+  bool IsExpired() const { return code_ == Code::kExpired; }
 
   Code code() const { return code_; }
   // The message without the code's name; empty for OK.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "braiddb/slice.h"
 #include "braiddb/status.h"
@@ -16,7 +17,15 @@ class WriteBatch {
  public:
   void Put(Slice key, Slice value);
   void Delete(Slice key);
+  // Save points go, too.
   void Clear();
+
+  // Remembers what the batch has. Save points are a stack.
+  void SetSavePoint();
+  // Takes back what was added since the newest save point, and the save point. NotFound if there is none.
+  Status RollbackToSavePoint();
+  // Forgets the newest save point only. NotFound if there is none.
+  Status PopSavePoint();
 
   // Number of updates.
   uint32_t Count() const { return count_; }
@@ -35,11 +44,17 @@ class WriteBatch {
 
   // The serialized form: per update a type byte (1 put, 0 delete), key length (u32 LE), value length (u32 LE), key, value.
   const std::string& Data() const { return rep_; }
+  // The batch has no save points then.
   static Status FromData(Slice data, WriteBatch* batch);
 
  private:
+  struct SavePoint {
+    size_t size;
+    uint32_t count;
+  };
   std::string rep_;
   uint32_t count_ = 0;
+  std::vector<SavePoint> save_points_;
 };
 
 }  // namespace braiddb

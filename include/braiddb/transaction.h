@@ -1,0 +1,130 @@
+// Transactions: updates of many keys that are atomic, durable and isolated from other transactions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braiddb/db.h"
+#include "braiddb/write_batch_with_index.h"
+
+namespace braiddb {
+
+// A unit of work. Its updates are kept in DRAM until Commit writes them as one batch, atomic and durable; it sees its own
+// updates, nobody else does before Commit. Made by TransactionDB (pessimistic) or OptimisticTransactionDB.
+//
+// CONFLICTS    Keys that a transaction updates, or reads with GetForUpdate, are protected: nobody else's write comes between.
+//              With SetSnapshot, protection reaches back to the snapshot: a key that was written since is a conflict.
+// ISOLATION    Reads through a snapshot of the transaction together with protected writes are snapshot isolation. Lost updates
+//              and dirty reads do not occur for protected keys. Write skew does: two transactions which each read, without
+//              GetForUpdate, what the other one writes both commit. Who reads with GetForUpdate what decides is serializable.
+// EQUAL KEYS   are equal in bytes: with a comparator for which others are equal, too, they are not protected from each other.
+// Thread safety: one thread at a time. Must be destroyed before its database.
+class Transaction {
+ public:
+  // Rolls back what was not committed.
+  virtual ~Transaction() = default;
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  // Pessimistic: TimedOut when the key's lock was not to be had in time; Busy if the key was written since the snapshot, if
+  // waiting would be a deadlock, or if there are TransactionDBOptions::max_locks; Expired. Nothing is changed then, and the
+  // transaction goes on. Optimistic: no error but those of reading.
+  virtual Status Put(Slice key, Slice value) = 0;
+  virtual Status Delete(Slice key) = 0;
+  // A read that protects the key. `value` may be null: the key is protected only. NotFound protects, too. Not exclusive: others
+  // may read it for update as well (optimistic transactions do not distinguish).
+  virtual Status GetForUpdate(const ReadOptions& options, Slice key, std::string* value, bool exclusive = true) = 0;
+
+  // The transaction's own updates, and behind them the newest state of the database, or options.snapshot.
+  virtual Status Get(const ReadOptions& options, Slice key, std::string* value) = 0;
+  virtual std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
+                                       std::vector<std::string>* values) = 0;
+  // The same as an iterator; see WriteBatchWithIndex::NewIteratorWithBase. Must be destroyed before the transaction.
+  virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) = 0;
+
+  // From now on, keys that were written after this moment are conflicts. A former snapshot is released.
+  virtual void SetSnapshot() = 0;
+  virtual void ClearSnapshot() = 0;
+  // For ReadOptions; null if none is set. The transaction's: valid until SetSnapshot, ClearSnapshot or its end.
+  virtual const Snapshot* GetSnapshot() const = 0;
+
+  // A rollback to a save point takes back updates, and the protection of keys that were not protected before it.
+  virtual void SetSavePoint() = 0;
+  virtual Status RollbackToSavePoint() = 0;
+  virtual Status PopSavePoint() = 0;
+
+  // OK: all is durable and visible, and the transaction is over. Otherwise nothing was written. Pessimistic: Expired; or an error
+  // of the write, after which the transaction still has its locks and may try again. Optimistic: Busy if another write came
+  // between; the transaction can only be rolled back then. Of one that is over, updates, GetForUpdate, Commit and Rollback are
+  // InvalidArgument.
+  virtual Status Commit() = 0;
+  virtual Status Rollback() = 0;
+
+  // What would be written.
+  virtual const WriteBatchWithIndex& GetWriteBatch() const = 0;
+  // Adds the updates of a batch, each with its protection.
+  virtual Status RebuildFromWriteBatch(const WriteBatch& batch) = 0;
+
+  // Unique among the transactions of this process; not 0.
+  virtual uint64_t GetID() const = 0;
+
+ protected:
+  Transaction() = default;
+};
+
+struct TransactionDBOptions {
+  // Locks that may be held at once, by all transactions; a further one is Busy. 0: no limit. Default: 0.
+  uint64_t max_locks = 0;
+  // Parts of the lock table, each with a mutex of its own. More: less waiting between threads. At least 1. Default: 16.
+  uint32_t stripes = 16;
+  // How long a transaction waits for a lock unless it says otherwise; ms. Negative: for ever. Default: 1000.
+  int64_t lock_timeout_ms = 1000;
+  // The same for writes outside of transactions, which take locks, too. Default: 1000.
+  int64_t default_lock_timeout_ms = 1000;
+};
+
+struct TransactionOptions {
+  // SetSnapshot() at the beginning. Default: false.
+  bool set_snapshot = false;
+  // Waiting for a lock whose holder waits, directly or through others, for one of this transaction is Busy at once. Without, one
+  // of them times out. Default: false.
+  bool deadlock_detect = false;
+  // Of waiting transactions, looked at in search of a deadlock. Default: 50.
+  uint32_t deadlock_detect_depth = 50;
+  // Waiting for a lock, ms; 0: not at all; negative: TransactionDBOptions::lock_timeout_ms. Default: -1.
+  int64_t lock_timeout_ms = -1;
+  // After so long others may take its locks; then it can only be rolled back (Expired). Negative: never. Default: -1.
+  int64_t expiration_ms = -1;
+  // Bytes of updates; more is MemoryLimit. 0: no limit. Default: 0.
+  size_t max_write_batch_size = 0;
+};
+
+// A database whose writes all take locks: transactions when they update a key, others for their duration.
+// Thread safety: as DB. Reads take no locks.
+class TransactionDB : public DB {
+ public:
+  // Other writes than through this object must not be made.
+  static Status Open(const Options& options, const TransactionDBOptions& transaction_options, const std::string& path,
+                     std::unique_ptr<TransactionDB>* db);
+  virtual std::unique_ptr<Transaction> BeginTransaction(const WriteOptions& write_options,
+                                                        const TransactionOptions& options = {}) = 0;
+};
+
+struct OptimisticTransactionOptions {
+  // SetSnapshot() at the beginning. Default: false.
+  bool set_snapshot = false;
+};
+
+// A database whose transactions take no locks, and look at Commit whether somebody came between.
+// Thread safety: as DB.
+class OptimisticTransactionDB : public DB {
+ public:
+  static Status Open(const Options& options, const std::string& path, std::unique_ptr<OptimisticTransactionDB>* db);
+  virtual std::unique_ptr<Transaction> BeginTransaction(const WriteOptions& write_options,
+                                                        const OptimisticTransactionOptions& options = {}) = 0;
+};
+
+}  // namespace braiddb

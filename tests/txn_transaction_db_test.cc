@@ -1,0 +1,442 @@
+// Transactions of both kinds: what one sees, what others see, conflicts, save points, locks.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "braiddb/transaction.h"
+#include "tests/support/db_test_util.h"
+#include "tests/support/pmem_temp_dir.h"
+
+namespace braiddb::test {
+namespace {
+
+class PessimisticTest : public testing::Test {
+ protected:
+  void SetUp() override { Open({}); }
+
+  void Open(const TransactionDBOptions& transaction_options) {
+    db_.reset();
+    Options options = TinyOptions(1);
+    options.create_if_missing = true;
+    ASSERT_OK(TransactionDB::Open(options, transaction_options, directory_.Sub("db"), &db_));
+  }
+  std::unique_ptr<Transaction> Begin(const TransactionOptions& options = {}) { return db_->BeginTransaction({}, options); }
+  // One that does not wait.
+  std::unique_ptr<Transaction> BeginImpatient() {
+    TransactionOptions options;
+    options.lock_timeout_ms = 0;
+    return Begin(options);
+  }
+  std::string Get(Slice key) { return GetFrom(db_.get(), key); }
+
+  PmemTempDir directory_;
+  std::unique_ptr<TransactionDB> db_;
+
+ private:
+  static std::string GetFrom(DB* db, Slice key) {
+    std::string value;
+    const Status status = db->Get({}, key, &value);
+    return status.ok() ? value : status.ToString();
+  }
+};
+
+class OptimisticTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Options options = TinyOptions(1);
+    options.create_if_missing = true;
+    ASSERT_OK(OptimisticTransactionDB::Open(options, directory_.Sub("db"), &db_));
+  }
+  std::unique_ptr<Transaction> Begin(const OptimisticTransactionOptions& options = {}) {
+    return db_->BeginTransaction({}, options);
+  }
+  std::string Get(Slice key) {
+    std::string value;
+    const Status status = db_->Get({}, key, &value);
+    return status.ok() ? value : status.ToString();
+  }
+
+  PmemTempDir directory_;
+  std::unique_ptr<OptimisticTransactionDB> db_;
+};
+
+// ---- What holds for both
+
+template <class Fixture>
+class TransactionTest : public Fixture {};
+using Kinds = testing::Types<PessimisticTest, OptimisticTest>;
+TYPED_TEST_SUITE(TransactionTest, Kinds);
+
+TYPED_TEST(TransactionTest, NothingIsSeenBeforeTheCommitAndAllOfItBehind) {
+  ASSERT_OK(this->db_->Put({}, "a", "before"));
+  ASSERT_OK(this->db_->Put({}, "b", "before"));
+  const auto transaction = this->Begin();
+  ASSERT_OK(transaction->Put("a", "1"));
+  ASSERT_OK(transaction->Delete("b"));
+  ASSERT_OK(transaction->Put("c", "3"));
+  EXPECT_TRUE(HoldsExactly(this->db_.get(), {{"a", "before"}, {"b", "before"}}));
+  std::string value;
+  ASSERT_OK(transaction->Get({}, "a", &value));
+  EXPECT_EQ(value, "1");
+  EXPECT_TRUE(transaction->Get({}, "b", &value).IsNotFound());
+  std::vector<std::string> values;
+  const std::vector<Status> statuses = transaction->MultiGet({}, {"a", "b", "c", "d"}, &values);
+  EXPECT_EQ(values[0], "1");
+  EXPECT_TRUE(statuses[1].IsNotFound());
+  EXPECT_EQ(values[2], "3");
+  EXPECT_TRUE(statuses[3].IsNotFound());
+  {
+    const auto iterator = transaction->NewIterator({});
+    iterator->SeekToFirst();
+    ASSERT_TRUE(iterator->Valid());
+    EXPECT_EQ(iterator->value(), "1");
+    iterator->Next();
+    ASSERT_TRUE(iterator->Valid());
+    EXPECT_EQ(iterator->key(), "c");
+    iterator->Next();
+    EXPECT_FALSE(iterator->Valid());
+  }
+  ASSERT_OK(transaction->Commit());
+  EXPECT_TRUE(HoldsExactly(this->db_.get(), {{"a", "1"}, {"c", "3"}}));
+}
+
+TYPED_TEST(TransactionTest, RollbackAndDestructionLeaveNothing) {
+  ASSERT_OK(this->db_->Put({}, "a", "before"));
+  {
+    const auto transaction = this->Begin();
+    ASSERT_OK(transaction->Put("a", "1"));
+    ASSERT_OK(transaction->Rollback());
+    EXPECT_EQ(this->Get("a"), "before");
+    const auto other = this->Begin();
+    ASSERT_OK(other->Put("a", "2"));
+  }
+  EXPECT_EQ(this->Get("a"), "before");
+  ASSERT_OK(this->db_->Put({}, "a", "behind"));
+}
+
+TYPED_TEST(TransactionTest, OneThatIsOverTakesNothingMore) {
+  for (const bool commits : {true, false}) {
+    const auto transaction = this->Begin();
+    ASSERT_OK(transaction->Put("a", "1"));
+    ASSERT_OK(commits ? transaction->Commit() : transaction->Rollback());
+    std::string value;
+    EXPECT_TRUE(transaction->Put("a", "2").IsInvalidArgument());
+    EXPECT_TRUE(transaction->Delete("a").IsInvalidArgument());
+    EXPECT_TRUE(transaction->GetForUpdate({}, "a", &value).IsInvalidArgument());
+    EXPECT_TRUE(transaction->Commit().IsInvalidArgument());
+    EXPECT_TRUE(transaction->Rollback().IsInvalidArgument());
+    EXPECT_TRUE(transaction->RollbackToSavePoint().IsInvalidArgument());
+  }
+  EXPECT_EQ(this->Get("a"), "1");
+}
+
+TYPED_TEST(TransactionTest, SizesThatNoWriteTakesAreRefusedAtOnce) {
+  const auto transaction = this->Begin();
+  EXPECT_TRUE(transaction->Put(std::string(kMaxKeySize + 1, 'k'), "v").IsInvalidArgument());
+  EXPECT_TRUE(transaction->GetForUpdate({}, std::string(kMaxKeySize + 1, 'k'), nullptr).IsInvalidArgument());
+  ASSERT_OK(transaction->Put(std::string(kMaxKeySize, 'k'), "v"));
+  ASSERT_OK(transaction->Commit());
+}
+
+TYPED_TEST(TransactionTest, SavePointsTakeBackUpdatesAndProtection) {
+  const auto transaction = this->Begin();
+  ASSERT_OK(transaction->Put("kept", "1"));
+  transaction->SetSavePoint();
+  ASSERT_OK(transaction->Put("kept", "2"));
+  ASSERT_OK(transaction->Put("dropped", "2"));
+  transaction->SetSavePoint();
+  ASSERT_OK(transaction->Put("dropped too", "3"));
+  ASSERT_OK(transaction->PopSavePoint());
+  ASSERT_OK(transaction->RollbackToSavePoint());
+  EXPECT_TRUE(transaction->RollbackToSavePoint().IsNotFound());
+  // Whoever writes these now does not conflict.
+  ASSERT_OK(this->db_->Put({}, "dropped", "other"));
+  ASSERT_OK(this->db_->Put({}, "dropped too", "other"));
+  ASSERT_OK(transaction->Commit());
+  EXPECT_TRUE(HoldsExactly(this->db_.get(), {{"dropped", "other"}, {"dropped too", "other"}, {"kept", "1"}}));
+}
+
+TYPED_TEST(TransactionTest, ABatchIsTakenWithItsProtection) {
+  WriteBatch batch;
+  batch.Put("a", "1");
+  batch.Delete("b");
+  ASSERT_OK(this->db_->Put({}, "b", "before"));
+  const auto transaction = this->Begin();
+  ASSERT_OK(transaction->RebuildFromWriteBatch(batch));
+  EXPECT_EQ(transaction->GetWriteBatch().GetWriteBatch().Count(), 2u);
+  ASSERT_OK(transaction->Commit());
+  EXPECT_TRUE(HoldsExactly(this->db_.get(), {{"a", "1"}}));
+}
+
+TYPED_TEST(TransactionTest, ReadsThroughItsSnapshotRepeat) {
+  ASSERT_OK(this->db_->Put({}, "a", "1"));
+  const auto transaction = this->Begin();
+  EXPECT_EQ(transaction->GetSnapshot(), nullptr);
+  transaction->SetSnapshot();
+  ASSERT_OK(this->db_->Put({}, "a", "2"));
+  ReadOptions options;
+  options.snapshot = transaction->GetSnapshot();
+  std::string value;
+  ASSERT_OK(transaction->Get(options, "a", &value));
+  EXPECT_EQ(value, "1");
+  ASSERT_OK(transaction->Get({}, "a", &value));
+  EXPECT_EQ(value, "2");
+  transaction->ClearSnapshot();
+  EXPECT_EQ(transaction->GetSnapshot(), nullptr);
+  ASSERT_OK(transaction->Commit());
+}
+
+TYPED_TEST(TransactionTest, WriteSkewIsPossibleUnlessReadForUpdate) {
+  // Two doctors, of whom one has to be on call: each goes off after a look at the other.
+  for (const bool for_update : {false, true}) {
+    ASSERT_OK(this->db_->Put({}, "alice", "on"));
+    ASSERT_OK(this->db_->Put({}, "bob", "on"));
+    const auto first = this->Begin();
+    const auto second = this->Begin();
+    first->SetSnapshot();
+    second->SetSnapshot();
+    std::string value;
+    if (!for_update) {
+      ReadOptions options;
+      options.snapshot = first->GetSnapshot();
+      ASSERT_OK(first->Get(options, "bob", &value));
+      ASSERT_OK(first->Put("alice", "off"));
+      options.snapshot = second->GetSnapshot();
+      ASSERT_OK(second->Get(options, "alice", &value));
+      ASSERT_OK(second->Put("bob", "off"));
+      EXPECT_OK(first->Commit());
+      EXPECT_OK(second->Commit());
+      EXPECT_EQ(this->Get("alice") + this->Get("bob"), "offoff");
+      continue;
+    }
+    // The first is done before the second one begins with its keys; which then is too late.
+    ASSERT_OK(first->GetForUpdate({}, "bob", &value));
+    ASSERT_OK(first->Put("alice", "off"));
+    ASSERT_OK(first->Commit());
+    Status status = second->GetForUpdate({}, "alice", &value);
+    if (status.ok()) status = second->Put("bob", "off");
+    if (status.ok()) status = second->Commit();
+    EXPECT_TRUE(status.IsBusy()) << status.ToString();
+    EXPECT_EQ(this->Get("bob"), "on");
+  }
+}
+
+TYPED_TEST(TransactionTest, WhatWasWrittenSinceTheSnapshotIsAConflict) {
+  const struct {
+    const char* name;
+    bool there_before;
+    bool deletes;
+  } cases[] = {{"overwritten", true, false}, {"deleted", true, true}, {"new", false, false}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    if (c.there_before) {
+      ASSERT_OK(this->db_->Put({}, c.name, "before"));
+    }
+    const auto transaction = this->Begin();
+    transaction->SetSnapshot();
+    ASSERT_OK(c.deletes ? this->db_->Delete({}, c.name) : this->db_->Put({}, c.name, "other"));
+    ASSERT_OK(this->db_->CompactRange({}, nullptr, nullptr));  // what nobody sees any more is gone
+    Status status = transaction->Put(c.name, "late");
+    if (status.ok()) status = transaction->Commit();
+    EXPECT_TRUE(status.IsBusy()) << status.ToString();
+    EXPECT_EQ(this->Get(c.name), c.deletes ? "NotFound: " : "other");
+    ASSERT_OK(transaction->Rollback());
+  }
+}
+
+TYPED_TEST(TransactionTest, SurvivesAReopen) {
+  const auto transaction = this->Begin();
+  for (int i = 0; i < 1000; ++i) ASSERT_OK(transaction->Put(NumberedKey(i), "v"));
+  ASSERT_OK(transaction->Commit());
+  ASSERT_OK(this->db_->Flush());
+  EXPECT_EQ(ScanForward(this->db_.get()).size(), 1000u);
+}
+
+// ---- Locks
+
+TEST_F(PessimisticTest, OthersWaitForALockUntilTheirTimeIsOver) {
+  const auto holder = Begin();
+  ASSERT_OK(holder->Put("a", "1"));
+  const auto other = BeginImpatient();
+  EXPECT_TRUE(other->Put("a", "2").IsTimedOut());
+  EXPECT_TRUE(other->GetForUpdate({}, "a", nullptr).IsTimedOut());
+  ASSERT_OK(other->Put("b", "2"));  // it goes on
+  ASSERT_OK(holder->Commit());
+  ASSERT_OK(other->Put("a", "2"));
+  ASSERT_OK(other->Commit());
+  EXPECT_EQ(Get("a"), "2");
+}
+
+TEST_F(PessimisticTest, AWaiterGetsTheLockWhenItIsReleased) {
+  const auto holder = Begin();
+  ASSERT_OK(holder->Put("a", "1"));
+  Status waited;
+  std::thread waiter([&] {
+    TransactionOptions options;
+    options.lock_timeout_ms = 60'000;
+    const auto other = Begin(options);
+    waited = other->Put("a", "2");
+    if (waited.ok()) waited = other->Commit();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_EQ(Get("a"), "NotFound: ");
+  ASSERT_OK(holder->Commit());
+  waiter.join();
+  EXPECT_OK(waited);
+  EXPECT_EQ(Get("a"), "2");
+}
+
+TEST_F(PessimisticTest, PlainWritesTakeLocksToo) {
+  db_.reset();
+  TransactionDBOptions options;
+  options.default_lock_timeout_ms = 0;
+  Open(options);
+  const auto holder = Begin();
+  ASSERT_OK(holder->Put("a", "1"));
+  EXPECT_TRUE(db_->Put({}, "a", "2").IsTimedOut());
+  EXPECT_TRUE(db_->Delete({}, "a").IsTimedOut());
+  WriteBatch batch;
+  batch.Put("0", "2");
+  batch.Put("a", "2");
+  EXPECT_TRUE(db_->Write({}, batch).IsTimedOut());
+  EXPECT_EQ(Get("0"), "NotFound: ");
+  ASSERT_OK(holder->Rollback());
+  ASSERT_OK(db_->Write({}, batch));
+  EXPECT_TRUE(HoldsExactly(db_.get(), {{"0", "2"}, {"a", "2"}}));
+}
+
+TEST_F(PessimisticTest, ReadersForUpdateShareALock) {
+  const auto first = BeginImpatient();
+  const auto second = BeginImpatient();
+  ASSERT_OK(db_->Put({}, "a", "1"));
+  std::string value;
+  ASSERT_OK(first->GetForUpdate({}, "a", &value, false));
+  ASSERT_OK(second->GetForUpdate({}, "a", &value, false));
+  EXPECT_TRUE(first->Put("a", "2").IsTimedOut());  // not as long as there is another
+  ASSERT_OK(second->Rollback());
+  ASSERT_OK(first->Put("a", "2"));
+  const auto third = BeginImpatient();
+  EXPECT_TRUE(third->GetForUpdate({}, "a", &value, false).IsTimedOut());
+  ASSERT_OK(first->GetForUpdate({}, "a", &value, false));
+  EXPECT_EQ(value, "2");
+  ASSERT_OK(first->Commit());
+}
+
+TEST_F(PessimisticTest, ADeadlockIsFoundByTheOneThatWouldCloseIt) {
+  constexpr int kTransactions = 4;
+  TransactionOptions options;
+  options.deadlock_detect = true;
+  options.lock_timeout_ms = 60'000;
+  std::vector<std::unique_ptr<Transaction>> transactions;
+  for (int i = 0; i < kTransactions; ++i) {
+    transactions.push_back(Begin(options));
+    ASSERT_OK(transactions[i]->Put(NumberedKey(i), "own"));
+  }
+  // Each waits for the next one; the last for the first.
+  std::vector<std::thread> threads;
+  std::vector<Status> statuses(kTransactions);
+  for (int i = 0; i < kTransactions; ++i) {
+    threads.emplace_back([&, i] {
+      statuses[i] = transactions[i]->Put(NumberedKey((i + 1) % kTransactions), "next's");
+      if (!statuses[i].ok()) (void)transactions[i]->Rollback();
+      if (statuses[i].ok()) statuses[i] = transactions[i]->Commit();
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  int busy = 0;
+  for (const Status& status : statuses) {
+    EXPECT_TRUE(status.ok() || status.IsBusy()) << status.ToString();
+    busy += status.IsBusy();
+  }
+  EXPECT_GE(busy, 1);
+  EXPECT_LT(busy, kTransactions);
+}
+
+TEST_F(PessimisticTest, OneThatHasExpiredLosesItsLocks) {
+  TransactionOptions options;
+  options.expiration_ms = 20;
+  const auto slow = Begin(options);
+  ASSERT_OK(slow->Put("a", "slow"));
+  TransactionOptions patient;
+  patient.lock_timeout_ms = 60'000;
+  const auto other = Begin(patient);
+  ASSERT_OK(other->Put("a", "other"));  // waits until then
+  EXPECT_TRUE(slow->Put("b", "slow").IsExpired());
+  EXPECT_TRUE(slow->Commit().IsExpired());
+  ASSERT_OK(other->Commit());
+  EXPECT_TRUE(slow->Commit().IsExpired());
+  ASSERT_OK(slow->Rollback());
+  EXPECT_TRUE(HoldsExactly(db_.get(), {{"a", "other"}}));
+}
+
+TEST_F(PessimisticTest, LocksAndBatchesHaveLimits) {
+  db_.reset();
+  TransactionDBOptions options;
+  options.max_locks = 2;
+  Open(options);
+  TransactionOptions small;
+  small.max_write_batch_size = 100;
+  const auto transaction = Begin(small);
+  EXPECT_TRUE(transaction->Put("a", std::string(100, 'x')).IsMemoryLimit());
+  ASSERT_OK(transaction->Put("a", "1"));
+  ASSERT_OK(transaction->Put("b", "1"));
+  EXPECT_TRUE(transaction->Put("c", "1").IsBusy());
+  ASSERT_OK(transaction->Commit());
+  EXPECT_TRUE(HoldsExactly(db_.get(), {{"a", "1"}, {"b", "1"}}));
+}
+
+// ---- No locks
+
+TEST_F(OptimisticTest, TheFirstToCommitWins) {
+  ASSERT_OK(db_->Put({}, "a", "0"));
+  const auto first = Begin();
+  const auto second = Begin();
+  std::string value;
+  ASSERT_OK(first->GetForUpdate({}, "a", &value));
+  ASSERT_OK(second->GetForUpdate({}, "a", &value));
+  ASSERT_OK(first->Put("a", "1"));
+  ASSERT_OK(second->Put("a", "2"));
+  ASSERT_OK(first->Commit());
+  EXPECT_TRUE(second->Commit().IsBusy());
+  EXPECT_TRUE(second->Commit().IsBusy());
+  ASSERT_OK(second->Rollback());
+  EXPECT_EQ(Get("a"), "1");
+}
+
+TEST_F(OptimisticTest, WritesOutsideOfTransactionsAreConflictsToo) {
+  for (const char* kind : {"put", "delete", "batch"}) {
+    SCOPED_TRACE(kind);
+    ASSERT_OK(db_->Put({}, "a", "0"));
+    const auto transaction = Begin();
+    std::string value;
+    ASSERT_OK(transaction->GetForUpdate({}, "a", &value));
+    WriteBatch batch;
+    batch.Put("a", "1");
+    batch.Put("b", "1");
+    if (kind == std::string("put")) {
+      ASSERT_OK(db_->Put({}, "a", "1"));
+    } else if (kind == std::string("delete")) {
+      ASSERT_OK(db_->Delete({}, "a"));
+    } else {
+      ASSERT_OK(db_->Write({}, batch));
+    }
+    ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+    ASSERT_OK(transaction->Put("c", "1"));
+    EXPECT_TRUE(transaction->Commit().IsBusy());
+    EXPECT_EQ(Get("c"), "NotFound: ");
+  }
+}
+
+TEST_F(OptimisticTest, OtherKeysAreNoConflict) {
+  const auto transaction = Begin();
+  ASSERT_OK(transaction->Put("a", "1"));
+  ASSERT_OK(db_->Put({}, "b", "1"));
+  ASSERT_OK(transaction->Commit());
+  EXPECT_TRUE(HoldsExactly(db_.get(), {{"a", "1"}, {"b", "1"}}));
+}
+
+}  // namespace
+}  // namespace braiddb::test

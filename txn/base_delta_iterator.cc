@@ -1,0 +1,134 @@
+#include "txn/base_delta_iterator.h"
+
+#include <iterator>
+#include <utility>
+
+namespace braiddb {
+
+BaseDeltaIterator::BaseDeltaIterator(const WriteBatchWithIndex* delta, std::unique_ptr<Iterator> base, const ReadOptions& options)
+    : batch_(delta), index_(delta->index_), comparator_(delta->comparator_), base_(std::move(base)), delta_(delta->index_.end()) {
+  if (options.iterate_lower_bound) lower_.emplace(*options.iterate_lower_bound);
+  if (options.iterate_upper_bound) upper_.emplace(*options.iterate_upper_bound);
+  if (!options.prefix || options.prefix->empty()) return;
+  // As DBIterator: all keys that begin with the prefix are in [prefix, its last byte that is not 0xff raised by one).
+  const std::string prefix(*options.prefix);
+  if (!lower_ || comparator_->Compare(*lower_, prefix) < 0) lower_ = prefix;
+  std::string end = prefix;
+  while (!end.empty() && static_cast<unsigned char>(end.back()) == 0xff) end.pop_back();
+  if (end.empty()) return;
+  end.back() = static_cast<char>(static_cast<unsigned char>(end.back()) + 1);
+  if (!upper_ || comparator_->Compare(end, *upper_) < 0) upper_ = std::move(end);
+}
+
+// The base keeps its bounds itself.
+bool BaseDeltaIterator::DeltaValid() const {
+  if (delta_ == index_.end()) return false;
+  if (lower_ && comparator_->Compare(delta_->first, *lower_) < 0) return false;
+  return !upper_ || comparator_->Compare(delta_->first, *upper_) < 0;
+}
+
+void BaseDeltaIterator::SeekDelta(Slice target) {
+  delta_ = index_.lower_bound(lower_ && comparator_->Compare(target, *lower_) < 0 ? Slice(*lower_) : target);
+}
+
+void BaseDeltaIterator::SeekDeltaForPrev(Slice target) {
+  if (upper_ && comparator_->Compare(target, *upper_) >= 0) {
+    delta_ = index_.lower_bound(*upper_);
+  } else {
+    delta_ = index_.upper_bound(target);
+  }
+  delta_ = delta_ == index_.begin() ? index_.end() : std::prev(delta_);
+}
+
+void BaseDeltaIterator::StepDelta() {
+  if (forward_) {
+    ++delta_;
+  } else {
+    delta_ = delta_ == index_.begin() ? index_.end() : std::prev(delta_);
+  }
+}
+
+int BaseDeltaIterator::CompareCursors() const {
+  const int order = comparator_->Compare(base_->key(), delta_->first);
+  return forward_ ? order : -order;
+}
+
+// Steps over what the delta deletes.
+void BaseDeltaIterator::FindNext() {
+  for (;;) {
+    const bool has_delta = DeltaValid();
+    if (!base_->status().ok()) {
+      current_ = Current::kNone;
+      return;
+    }
+    if (!has_delta || (base_->Valid() && CompareCursors() < 0)) {
+      current_ = base_->Valid() ? Current::kBase : Current::kNone;
+      return;
+    }
+    if (!delta_->second.is_deletion) {
+      current_ = Current::kDelta;
+      return;
+    }
+    if (base_->Valid() && CompareCursors() == 0) forward_ ? base_->Next() : base_->Prev();
+    StepDelta();
+  }
+}
+
+void BaseDeltaIterator::SeekToFirst() {
+  forward_ = true;
+  base_->SeekToFirst();
+  delta_ = lower_ ? index_.lower_bound(*lower_) : index_.begin();
+  FindNext();
+}
+
+void BaseDeltaIterator::SeekToLast() {
+  forward_ = false;
+  base_->SeekToLast();
+  delta_ = upper_ ? index_.lower_bound(*upper_) : index_.end();
+  delta_ = delta_ == index_.begin() ? index_.end() : std::prev(delta_);
+  FindNext();
+}
+
+void BaseDeltaIterator::Seek(Slice target) {
+  forward_ = true;
+  base_->Seek(target);
+  SeekDelta(target);
+  FindNext();
+}
+
+void BaseDeltaIterator::SeekForPrev(Slice target) {
+  forward_ = false;
+  base_->SeekForPrev(target);
+  SeekDeltaForPrev(target);
+  FindNext();
+}
+
+// The delta is searched anew in each step: updates may have been added meanwhile.
+void BaseDeltaIterator::Next() {
+  const std::string from(key());
+  if (!forward_) {
+    forward_ = true;
+    base_->Seek(from);
+  }
+  delta_ = index_.upper_bound(from);
+  if (base_->Valid() && comparator_->Compare(base_->key(), from) == 0) base_->Next();
+  FindNext();
+}
+
+void BaseDeltaIterator::Prev() {
+  const std::string from(key());
+  if (forward_) {
+    forward_ = false;
+    base_->SeekForPrev(from);
+  }
+  delta_ = index_.lower_bound(from);
+  delta_ = delta_ == index_.begin() ? index_.end() : std::prev(delta_);
+  if (base_->Valid() && comparator_->Compare(base_->key(), from) == 0) base_->Prev();
+  FindNext();
+}
+
+Slice BaseDeltaIterator::key() const { return current_ == Current::kBase ? base_->key() : Slice(delta_->first); }
+
+Slice BaseDeltaIterator::value() const { return current_ == Current::kBase ? base_->value() : batch_->ValueOf(delta_->second); }
+
+}  // namespace braiddb

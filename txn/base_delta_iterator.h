@@ -1,0 +1,53 @@
+// BaseDeltaIterator: what an iterator of a database would show if a batch had been written.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "braiddb/write_batch_with_index.h"
+
+namespace braiddb {
+
+// STATE  Forward: both cursors are at their first key at or behind the current one. Backward: at their last key at or before it.
+//        The current entry is the delta's where both have the key; a deletion in the delta hides the base's.
+class BaseDeltaIterator final : public Iterator {
+ public:
+  BaseDeltaIterator(const WriteBatchWithIndex* delta, std::unique_ptr<Iterator> base, const ReadOptions& options);
+
+  bool Valid() const override { return current_ != Current::kNone; }
+  void SeekToFirst() override;
+  void SeekToLast() override;
+  void Seek(Slice target) override;
+  void SeekForPrev(Slice target) override;
+  void Next() override;
+  void Prev() override;
+  Slice key() const override;
+  Slice value() const override;
+  Status status() const override { return base_->status(); }
+
+ private:
+  using Index = WriteBatchWithIndex::Index;
+  enum class Current : uint8_t { kNone, kBase, kDelta };
+
+  // Of the delta: the first update with a key >= target, and the last with one <= target (end() if there is none).
+  void SeekDelta(Slice target);
+  void SeekDeltaForPrev(Slice target);
+  void StepDelta();
+  bool DeltaValid() const;
+  // Compares base and delta in the direction of travel; < 0: the base's key comes first.
+  int CompareCursors() const;
+  void FindNext();
+
+  const WriteBatchWithIndex* const batch_;
+  const Index& index_;
+  const Comparator* const comparator_;
+  const std::unique_ptr<Iterator> base_;
+  std::optional<std::string> lower_;
+  std::optional<std::string> upper_;
+  Index::const_iterator delta_;
+  bool forward_ = true;
+  Current current_ = Current::kNone;
+};
+
+}  // namespace braiddb

@@ -1,0 +1,95 @@
+// LockTable: which transactions hold which keys, and who waits for whom.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "braiddb/slice.h"
+#include "braiddb/status.h"
+#include "index/key_hash.h"
+
+namespace braiddb {
+
+// The part of a transaction that others see through its locks.
+struct LockOwner {
+  enum class State : uint8_t { kActive, kCommitting, kLocksStolen };
+  using Clock = std::chrono::steady_clock;
+
+  const uint64_t id = NewId();  // unique in this process, not 0
+  bool detects_deadlocks = false;
+  uint32_t depth = 0;  // of the search for a deadlock
+  Clock::time_point expires = Clock::time_point::max();
+  std::atomic<State> state{State::kActive};
+
+  static uint64_t NewId() {
+    static std::atomic<uint64_t> next{1};
+    return next.fetch_add(1, std::memory_order_relaxed);
+  }
+  bool IsExpired() const { return expires != Clock::time_point::max() && Clock::now() >= expires; }
+  // From kActive, and only one of the owner's commit and others' taking of its locks succeeds.
+  bool Become(State next) {
+    State active = State::kActive;
+    return state.compare_exchange_strong(active, next, std::memory_order_acq_rel);
+  }
+};
+
+// Of a table of keys that is asked with slices, too.
+struct KeyHasher {
+  using is_transparent = void;
+  size_t operator()(Slice key) const { return KeyHash(key); }
+};
+
+// Exclusive and shared locks on keys. Owners register nothing and must release all locks before they are destroyed.
+// Fairness: none; whoever wakes first takes the lock.
+// Thread safety: every method may be called concurrently; calls for one owner one at a time.
+class LockTable {
+ public:
+  // `max_locks` 0: no limit.
+  LockTable(uint32_t stripes, uint64_t max_locks);
+  ~LockTable();
+  LockTable(const LockTable&) = delete;
+  LockTable& operator=(const LockTable&) = delete;
+
+  // `timeout_ms`: negative: for ever. OK also if the owner has the lock already (then a shared one becomes exclusive if asked).
+  // TimedOut; Busy: a deadlock, or too many locks. Throws std::bad_alloc, and has no lock then that it did not have before.
+  Status Lock(LockOwner* owner, Slice key, bool exclusive, int64_t timeout_ms);
+  // Nothing happens if the owner does not hold it (any more).
+  void Unlock(LockOwner* owner, Slice key);
+
+  uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Holders {
+    bool exclusive = false;
+    std::vector<LockOwner*> owners;
+  };
+  struct Stripe {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::unordered_map<std::string, Holders, KeyHasher, std::equal_to<>> locks;
+  };
+  enum class Attempt : uint8_t { kTaken, kHeld, kTooMany };
+
+  Stripe& StripeOf(Slice key);
+  Attempt Try(Stripe* stripe, LockOwner* owner, const std::string& key, bool exclusive, std::vector<uint64_t>* holders);
+  static void DropExpired(Holders* holders, const LockOwner* except);
+  // True, and the owner is not entered as waiting, if one of `holders` waits for it.
+  bool WaitWouldDeadlock(const LockOwner& owner, const std::vector<uint64_t>& holders);
+  void EndWait(const LockOwner& owner);
+
+  std::vector<Stripe> stripes_;
+  const uint64_t max_locks_;
+  std::atomic<uint64_t> count_{0};
+
+  std::mutex waits_mutex_;                                         // taken inside a stripe's
+  std::unordered_map<uint64_t, std::vector<uint64_t>> waits_for_;  // transactions by their numbers
+};
+
+}  // namespace braiddb

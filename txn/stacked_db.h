@@ -1,0 +1,52 @@
+// StackedDB: a database of another class on top of one; everything goes to the latter unless it is overridden.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "braiddb/db.h"
+
+namespace braiddb {
+
+template <class Interface>
+class StackedDB : public Interface {
+ public:
+  explicit StackedDB(std::unique_ptr<DB> base) : base_(std::move(base)) {}
+
+  Status Close() override { return base_->Close(); }
+  Status Put(const WriteOptions& options, Slice key, Slice value) override { return base_->Put(options, key, value); }
+  Status Delete(const WriteOptions& options, Slice key) override { return base_->Delete(options, key); }
+  Status Write(const WriteOptions& options, const WriteBatch& batch) override { return base_->Write(options, batch); }
+  Status Get(const ReadOptions& options, Slice key, std::string* value) override { return base_->Get(options, key, value); }
+  Status Get(const ReadOptions& options, Slice key, PinnableSlice* value) override { return base_->Get(options, key, value); }
+  std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
+                               std::vector<std::string>* values) override {
+    return base_->MultiGet(options, keys, values);
+  }
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override { return base_->NewIterator(options); }
+  const Snapshot* GetSnapshot() override { return base_->GetSnapshot(); }
+  void ReleaseSnapshot(const Snapshot* snapshot) override { base_->ReleaseSnapshot(snapshot); }
+  Status Flush() override { return base_->Flush(); }
+  Status CompactRange(const CompactRangeOptions& options, const Slice* begin, const Slice* end) override {
+    return base_->CompactRange(options, begin, end);
+  }
+  Status WaitForCompaction() override { return base_->WaitForCompaction(); }
+  bool GetProperty(std::string_view property, std::string* value) override { return base_->GetProperty(property, value); }
+  bool GetIntProperty(std::string_view property, uint64_t* value) override { return base_->GetIntProperty(property, value); }
+  Statistics GetStatistics() const override { return base_->GetStatistics(); }
+  uint64_t GetLatestSequenceNumber() const override { return base_->GetLatestSequenceNumber(); }
+  Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) override { return base_->GetLatestSequenceForKey(key, sequence); }
+  const Options& GetOptions() const override { return base_->GetOptions(); }
+  const std::string& GetName() const override { return base_->GetName(); }
+
+ protected:
+  DB* base() const { return base_.get(); }
+
+ private:
+  const std::unique_ptr<DB> base_;
+};
+
+}  // namespace braiddb

@@ -1,0 +1,175 @@
+#include "txn/transaction_base.h"
+
+#include "db/no_memory.h"
+
+namespace braiddb {
+
+TransactionBase::TransactionBase(DB* base, const WriteOptions& write_options, size_t max_write_batch_size)
+    : base_(base),
+      write_options_(write_options),
+      max_write_batch_size_(max_write_batch_size),
+      batch_(base->GetOptions().comparator) {}
+
+TransactionBase::~TransactionBase() { TransactionBase::ClearSnapshot(); }
+
+Status TransactionBase::CheckActive() const {
+  return over_ ? Status::InvalidArgument("the transaction is over; begin another one") : Status::OK();
+}
+
+Status TransactionBase::CheckRoom(Slice key, Slice value) const {
+  if (key.size() > kMaxKeySize) return Status::InvalidArgument("a key of more than 65536 bytes");
+  if (value.size() > kMaxValueSize) return Status::InvalidArgument("a value of more than 1 GiB");
+  const size_t size = batch_.GetWriteBatch().ApproximateSize() + key.size() + value.size();
+  if (max_write_batch_size_ == 0 || size <= max_write_batch_size_) return Status::OK();
+  return Status::MemoryLimit("the transaction's updates exceed TransactionOptions::max_write_batch_size");
+}
+
+Status TransactionBase::ProtectKey(Slice key, bool exclusive) {
+  auto place = protected_.find(key);
+  const bool is_new = place == protected_.end();
+  if (is_new) {
+    order_.reserve(order_.size() + 1);
+    place = protected_.emplace(std::string(key), Seen()).first;
+  }
+  Status status;
+  try {
+    status = Protect(key, exclusive, is_new, &place->second);
+  } catch (...) {
+    if (is_new) protected_.erase(place);
+    throw;
+  }
+  if (is_new && status.ok()) order_.push_back(&place->first);
+  if (is_new && !status.ok()) protected_.erase(place);
+  return status;
+}
+
+Status TransactionBase::Put(Slice key, Slice value) try {
+  Status status = CheckActive();
+  if (status.ok()) status = CheckRoom(key, value);
+  if (status.ok()) status = ProtectKey(key, true);
+  if (status.ok()) batch_.Put(key, value);
+  return status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status TransactionBase::Delete(Slice key) try {
+  Status status = CheckActive();
+  if (status.ok()) status = CheckRoom(key, Slice());
+  if (status.ok()) status = ProtectKey(key, true);
+  if (status.ok()) batch_.Delete(key);
+  return status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status TransactionBase::GetForUpdate(const ReadOptions& options, Slice key, std::string* value, bool exclusive) try {
+  Status status = CheckActive();
+  if (status.ok() && key.size() > kMaxKeySize) status = Status::InvalidArgument("a key of more than 65536 bytes");
+  // ORDER: protected before it is read, so that no write comes between.
+  if (status.ok()) status = ProtectKey(key, exclusive);
+  if (!status.ok() || value == nullptr) return status;
+  return Get(options, key, value);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status TransactionBase::Get(const ReadOptions& options, Slice key, std::string* value) {
+  return batch_.GetFromBatchAndDB(base_, options, key, value);
+}
+
+std::vector<Status> TransactionBase::MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
+                                              std::vector<std::string>* values) {
+  std::vector<Status> statuses = base_->MultiGet(options, keys, values);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    Slice own;
+    switch (batch_.Find(keys[i], &own)) {
+      case WriteBatchWithIndex::Found::kNothing:
+        break;
+      case WriteBatchWithIndex::Found::kDeletion:
+        statuses[i] = Status::NotFound();
+        break;
+      case WriteBatchWithIndex::Found::kValue:
+        (*values)[i].assign(own);
+        statuses[i] = Status::OK();
+        break;
+    }
+  }
+  return statuses;
+}
+
+std::unique_ptr<Iterator> TransactionBase::NewIterator(const ReadOptions& options) {
+  return batch_.NewIteratorWithBase(base_->NewIterator(options), options);
+}
+
+void TransactionBase::SetSnapshot() {
+  const Snapshot* const snapshot = base_->GetSnapshot();
+  ClearSnapshot();
+  snapshot_ = snapshot;
+}
+
+void TransactionBase::ClearSnapshot() {
+  base_->ReleaseSnapshot(snapshot_);
+  snapshot_ = nullptr;
+}
+
+void TransactionBase::SetSavePoint() {
+  save_points_.push_back(order_.size());
+  batch_.SetSavePoint();
+}
+
+Status TransactionBase::RollbackToSavePoint() {
+  Status status = CheckActive();
+  if (status.ok()) status = batch_.RollbackToSavePoint();
+  if (!status.ok()) return status;
+  UnprotectFrom(save_points_.back());
+  save_points_.pop_back();
+  return Status::OK();
+}
+
+Status TransactionBase::PopSavePoint() {
+  Status status = CheckActive();
+  if (status.ok()) status = batch_.PopSavePoint();
+  if (status.ok()) save_points_.pop_back();
+  return status;
+}
+
+Status TransactionBase::Rollback() {
+  Status status = CheckActive();
+  if (status.ok()) End();
+  return status;
+}
+
+Status TransactionBase::RebuildFromWriteBatch(const WriteBatch& batch) {
+  struct Adder : WriteBatch::Handler {
+    void Put(Slice key, Slice value) override {
+      if (status.ok()) status = to->Put(key, value);
+    }
+    void Delete(Slice key) override {
+      if (status.ok()) status = to->Delete(key);
+    }
+    TransactionBase* to;
+    Status status;
+  } adder;
+  adder.to = this;
+  Status status = CheckActive();
+  if (status.ok()) status = batch.Iterate(&adder);
+  return status.ok() ? adder.status : status;
+}
+
+void TransactionBase::UnprotectFrom(size_t position) noexcept {
+  for (; order_.size() > position; order_.pop_back()) {
+    Unprotect(*order_.back());
+    protected_.erase(protected_.find(*order_.back()));
+  }
+}
+
+void TransactionBase::End() noexcept {
+  UnprotectFrom(0);
+  batch_.Clear();
+  save_points_.clear();
+  ClearSnapshot();
+  over_ = true;
+}
+
+}  // namespace braiddb

@@ -1,0 +1,75 @@
+// TransactionBase: what both kinds of transactions are: a batch that reads see through, save points, the keys that are protected.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "braiddb/transaction.h"
+#include "txn/lock_table.h"
+
+namespace braiddb {
+
+class TransactionBase : public Transaction {
+ public:
+  TransactionBase(DB* base, const WriteOptions& write_options, size_t max_write_batch_size);
+  ~TransactionBase() override;
+
+  Status Put(Slice key, Slice value) override;
+  Status Delete(Slice key) override;
+  Status GetForUpdate(const ReadOptions& options, Slice key, std::string* value, bool exclusive) override;
+  Status Get(const ReadOptions& options, Slice key, std::string* value) override;
+  std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
+                               std::vector<std::string>* values) override;
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override;
+  void SetSnapshot() override;
+  void ClearSnapshot() override;
+  const Snapshot* GetSnapshot() const override { return snapshot_; }
+  void SetSavePoint() override;
+  Status RollbackToSavePoint() override;
+  Status PopSavePoint() override;
+  Status Rollback() override;
+  const WriteBatchWithIndex& GetWriteBatch() const override { return batch_; }
+  Status RebuildFromWriteBatch(const WriteBatch& batch) override;
+
+ protected:
+  // What an optimistic transaction compares at its commit: the newest version when the key was protected.
+  struct Seen {
+    bool conflicts = false;  // it was newer than the snapshot
+    bool found = false;
+    uint64_t sequence = 0;
+  };
+  using ProtectedKeys = std::unordered_map<std::string, Seen, KeyHasher, std::equal_to<>>;
+
+  // Protects a key; *seen is to be filled in if the kind of transaction needs it. `is_new`: it was not protected before, and is
+  // not if this fails.
+  virtual Status Protect(Slice key, bool exclusive, bool is_new, Seen* seen) = 0;
+  // Gives up what Protect did.
+  virtual void Unprotect(Slice key) = 0;
+  // OK if the transaction is not over.
+  virtual Status CheckActive() const;
+
+  DB* base() const { return base_; }
+  const ProtectedKeys& protected_keys() const { return protected_; }
+  Status WriteBatchToBase() { return base_->Write(write_options_, batch_.GetWriteBatch()); }
+  // Unprotects everything, forgets the updates.
+  void End() noexcept;
+
+ private:
+  Status ProtectKey(Slice key, bool exclusive);
+  Status CheckRoom(Slice key, Slice value) const;
+  void UnprotectFrom(size_t position) noexcept;
+
+  DB* const base_;
+  const WriteOptions write_options_;
+  const size_t max_write_batch_size_;
+  WriteBatchWithIndex batch_;
+  ProtectedKeys protected_;
+  std::vector<const std::string*> order_;  // of protected_, in the order of their protection
+  std::vector<size_t> save_points_;        // positions in order_
+  const Snapshot* snapshot_ = nullptr;
+  bool over_ = false;
+};
+
+}  // namespace braiddb

@@ -1,0 +1,143 @@
+// Pessimistic transactions: a key is locked from its first update to the end of the transaction.
+#include <span>
+#include <utility>
+
+#include "db/no_memory.h"
+#include "txn/batch_keys.h"
+#include "txn/lock_table.h"
+#include "txn/stacked_db.h"
+#include "txn/transaction_base.h"
+
+namespace braiddb {
+namespace {
+
+class PessimisticTransaction final : public TransactionBase {
+ public:
+  PessimisticTransaction(DB* base, LockTable* locks, const WriteOptions& write_options, const TransactionOptions& options,
+                         int64_t lock_timeout_ms)
+      : TransactionBase(base, write_options, options.max_write_batch_size), locks_(locks), lock_timeout_ms_(lock_timeout_ms) {
+    owner_.detects_deadlocks = options.deadlock_detect;
+    owner_.depth = options.deadlock_detect_depth;
+    if (options.expiration_ms >= 0) {
+      owner_.expires = LockOwner::Clock::now() + std::chrono::milliseconds(options.expiration_ms);
+    }
+    if (options.set_snapshot) SetSnapshot();
+  }
+  ~PessimisticTransaction() override { End(); }
+
+  Status Commit() override try {
+    Status status = CheckActive();
+    if (!status.ok()) return status;
+    // From here on nobody takes the locks.
+    if (!owner_.Become(LockOwner::State::kCommitting)) return Expired();
+    status = WriteBatchToBase();
+    if (status.ok()) {
+      End();
+    } else {
+      owner_.state.store(LockOwner::State::kActive, std::memory_order_release);
+    }
+    return status;
+  } catch (const std::bad_alloc&) {
+    owner_.state.store(LockOwner::State::kActive, std::memory_order_release);
+    return NoMemory();
+  }
+
+  // Also of one that has expired.
+  Status Rollback() override {
+    Status status = TransactionBase::CheckActive();
+    if (status.ok()) End();
+    return status;
+  }
+  uint64_t GetID() const override { return owner_.id; }
+
+ private:
+  static Status Expired() { return Status::Expired("the transaction has outlived its expiration; roll back and try again"); }
+
+  Status CheckActive() const override {
+    Status status = TransactionBase::CheckActive();
+    if (!status.ok()) return status;
+    const bool stolen = owner_.state.load(std::memory_order_acquire) == LockOwner::State::kLocksStolen;
+    return stolen || owner_.IsExpired() ? Expired() : Status::OK();
+  }
+
+  // With a snapshot, a version that is newer was written before the lock was taken. While the snapshot is registered, a deletion
+  // of what it sees is not forgotten.
+  Status Protect(Slice key, bool exclusive, bool is_new, Seen*) override {
+    Status status = locks_->Lock(&owner_, key, exclusive, lock_timeout_ms_);
+    if (!status.ok() || GetSnapshot() == nullptr) return status;
+    uint64_t sequence = 0;
+    status = base()->GetLatestSequenceForKey(key, &sequence);
+    if (status.IsNotFound()) return Status::OK();
+    if (status.ok() && sequence > GetSnapshot()->GetSequenceNumber()) {
+      status = Status::Busy("the key was written since the transaction's snapshot; roll back and try again");
+    }
+    if (!status.ok() && is_new) locks_->Unlock(&owner_, key);
+    return status;
+  }
+  void Unprotect(Slice key) override { locks_->Unlock(&owner_, key); }
+
+  LockTable* const locks_;
+  const int64_t lock_timeout_ms_;
+  LockOwner owner_;
+};
+
+class TransactionDBImpl final : public StackedDB<TransactionDB> {
+ public:
+  TransactionDBImpl(std::unique_ptr<DB> base, const TransactionDBOptions& options)
+      : StackedDB(std::move(base)), options_(options), locks_(options.stripes, options.max_locks) {}
+
+  std::unique_ptr<Transaction> BeginTransaction(const WriteOptions& write_options, const TransactionOptions& options) override {
+    const int64_t timeout = options.lock_timeout_ms < 0 ? options_.lock_timeout_ms : options.lock_timeout_ms;
+    return std::make_unique<PessimisticTransaction>(base(), &locks_, write_options, options, timeout);
+  }
+
+  Status Put(const WriteOptions& options, Slice key, Slice value) override {
+    return WithLocks({&key, 1}, [&] { return base()->Put(options, key, value); });
+  }
+  Status Delete(const WriteOptions& options, Slice key) override {
+    return WithLocks({&key, 1}, [&] { return base()->Delete(options, key); });
+  }
+  Status Write(const WriteOptions& options, const WriteBatch& batch) override try {
+    std::vector<Slice> keys;
+    Status status = SortedKeys(batch, &keys);
+    return status.ok() ? WithLocks(keys, [&] { return base()->Write(options, batch); }) : status;
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+
+ private:
+  template <class Body>
+  Status WithLocks(std::span<const Slice> keys, const Body& body) try {
+    LockOwner owner;
+    size_t locked = 0;
+    Status status;
+    try {
+      for (; locked < keys.size() && status.ok(); locked += status.ok() ? 1 : 0) {
+        status = locks_.Lock(&owner, keys[locked], true, options_.default_lock_timeout_ms);
+      }
+      if (status.ok()) status = body();
+    } catch (const std::bad_alloc&) {
+      status = NoMemory();
+    }
+    for (size_t i = 0; i < locked; ++i) locks_.Unlock(&owner, keys[i]);
+    return status;
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+
+  const TransactionDBOptions options_;
+  LockTable locks_;
+};
+
+}  // namespace
+
+Status TransactionDB::Open(const Options& options, const TransactionDBOptions& transaction_options, const std::string& path,
+                           std::unique_ptr<TransactionDB>* db) {
+  db->reset();
+  std::unique_ptr<DB> base;
+  Status status = DB::Open(options, path, &base);
+  if (status.ok()) *db = std::make_unique<TransactionDBImpl>(std::move(base), transaction_options);
+  return status;
+}
+
+}  // namespace braiddb
