@@ -51,7 +51,7 @@ foreach(source IN LISTS braiddb_test_sources)
   set_tests_properties(${BRAIDDB_TEST_PREFIX}${name} PROPERTIES LABELS "${labels}" TIMEOUT 600)
   # Whatever a database promises, it promises with each last level; but for what a test knows of one of them. AddressSanitizer,
   # which is slow, sees those that go everywhere.
-  if(name MATCHES "^(db|check)_" AND NOT name MATCHES "^(db_bench|db_braid|db_damage|db_stress|check_reads)_test$"
+  if(name MATCHES "^(db|check|txn|backup)_" AND NOT name MATCHES "^(db_bench|db_braid|db_damage|db_stress|check_reads|txn_write_batch_with_index)_test$"
      AND (NOT BRAIDDB_SANITIZE MATCHES "address" OR name MATCHES "^db_(basic|concurrent|failing_calls|model)_test$"))
     add_test(NAME ${BRAIDDB_TEST_PREFIX}${name}.nv_tree COMMAND ${name})
     set_tests_properties(${BRAIDDB_TEST_PREFIX}${name}.nv_tree PROPERTIES LABELS "${labels}" TIMEOUT 600

@@ -17,8 +17,11 @@ namespace {
 constexpr size_t kMaxMergedTables = 64;
 // Without work for so long, the thread looks for what can be made better.
 constexpr std::chrono::seconds kIdle{1};
-// Writers pause when no memtable was flushed for so long.
-constexpr std::chrono::milliseconds kPause{100};
+// Writers pause when no memtable was flushed for several times as long as it took from the last flush but one to the last, but
+// not less, and not more, than this.
+constexpr int kIntervals = 4;
+constexpr std::chrono::milliseconds kShortestPause{100};
+constexpr std::chrono::seconds kLongestPause{2};
 
 }  // namespace
 
@@ -35,7 +38,12 @@ bool DBImpl::CompactionWanted() const {
 // REQUIRES: work_mutex_
 bool DBImpl::WritersPause() const {
   return !flush_running_ && immutable_count_.load(std::memory_order_acquire) == 0 &&
-         std::chrono::steady_clock::now() - last_flush_ >= kPause;
+         std::chrono::steady_clock::now() >= WritersPauseAt();
+}
+
+std::chrono::steady_clock::time_point DBImpl::WritersPauseAt() const {
+  using Duration = std::chrono::steady_clock::duration;
+  return last_flush_ + std::clamp<Duration>(kIntervals * flush_interval_, kShortestPause, kLongestPause);
 }
 
 // A merge that did not end is resumed by the next open.
@@ -105,7 +113,7 @@ bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady
     if (now >= end) return false;
     auto until = end;
     const bool tables_wait = l0_count_.load(std::memory_order_acquire) > 0 && !options_.disable_auto_compaction;
-    if (tables_wait) until = std::min(end, last_flush_ + kPause > now ? last_flush_ + kPause : now + kPause);
+    if (tables_wait) until = std::min(end, WritersPauseAt() > now ? WritersPauseAt() : now + kShortestPause);
     work_changed_.wait_until(*lock, until);
   }
 }

@@ -166,6 +166,7 @@ class DBImpl final : public DB {
   void CompactUntilStopped();
   bool CompactionWanted() const;
   bool WritersPause() const;
+  std::chrono::steady_clock::time_point WritersPauseAt() const;
   // False when there was no work for so long. REQUIRES: work_mutex_, held by *lock
   bool WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady_clock::duration at_most);
   bool CompactionIdle() const;
@@ -313,8 +314,9 @@ class DBImpl final : public DB {
   std::atomic<bool> stopping_{false};
   bool flush_running_ = false;
   bool compaction_running_ = false;
-  uint32_t waiting_for_compaction_ = 0;               // calls of WaitForCompaction
-  std::chrono::steady_clock::time_point last_flush_;  // none yet: long ago
+  uint32_t waiting_for_compaction_ = 0;                    // calls of WaitForCompaction
+  std::chrono::steady_clock::time_point last_flush_;       // none yet: long ago
+  std::chrono::steady_clock::duration flush_interval_{0};  // between the last two
   std::thread flush_thread_;
   std::thread compaction_thread_;
   Status background_error_;

@@ -32,7 +32,11 @@ void DBImpl::FlushUntilStopped() {
   for (;;) {
     {
       std::unique_lock lock(work_mutex_);
-      if (flush_running_) last_flush_ = std::chrono::steady_clock::now();
+      if (flush_running_) {
+        const auto now = std::chrono::steady_clock::now();
+        flush_interval_ = now - last_flush_;
+        last_flush_ = now;
+      }
       flush_running_ = false;
       work_changed_.notify_all();
       work_changed_.wait(lock, [this] {

@@ -1,5 +1,6 @@
 #include "braiddb/write_batch.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -34,12 +35,20 @@ void Append(std::string* rep, Type type, Slice key, Slice value) {
   BRAIDDB_CHECK(key.size() <= UINT32_MAX && value.size() <= UINT32_MAX);
   const auto key_length = static_cast<uint32_t>(key.size());
   const auto value_length = static_cast<uint32_t>(value.size());
-  rep->reserve(rep->size() + kHeaderSize + key.size() + value.size());  // out of memory: nothing is half there
   char header[kHeaderSize];
   header[0] = static_cast<char>(type);
   std::memcpy(header + kKeyLengthAt, &key_length, sizeof key_length);
   std::memcpy(header + kValueLengthAt, &value_length, sizeof value_length);
-  rep->append(header, kHeaderSize).append(key).append(value);
+  // Out of memory: nothing is half there. Key and value may lie in the batch itself: the old bytes live until the new ones do.
+  const size_t size = rep->size() + kHeaderSize + key.size() + value.size();
+  if (size <= rep->capacity()) {
+    rep->append(header, kHeaderSize).append(key).append(value);
+    return;
+  }
+  std::string grown;
+  grown.reserve(std::max(size, 2 * rep->capacity()));
+  grown.append(*rep).append(header, kHeaderSize).append(key).append(value);
+  rep->swap(grown);
 }
 
 // Takes the first update off `rest`. Null if all is well, otherwise what is wrong.
@@ -91,8 +100,10 @@ Status WriteBatch::PopSavePoint() {
   return Status::OK();
 }
 
-Status WriteBatch::Iterate(Handler* handler) const {
-  Slice rest = rep_;
+Status WriteBatch::Iterate(Handler* handler) const { return IterateData(rep_, handler); }
+
+Status WriteBatch::IterateData(Slice data, Handler* handler) {
+  Slice rest = data;
   Update update;
   while (!rest.empty()) {
     if (const char* error = TakeUpdate(&rest, &update)) return Status::Corruption(error);

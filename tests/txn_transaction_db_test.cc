@@ -16,6 +16,7 @@ namespace {
 class PessimisticTest : public testing::Test {
  protected:
   void SetUp() override { Open({}); }
+  void Reopen() { Open({}); }
 
   void Open(const TransactionDBOptions& transaction_options) {
     db_.reset();
@@ -45,7 +46,9 @@ class PessimisticTest : public testing::Test {
 
 class OptimisticTest : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Reopen(); }
+  void Reopen() {
+    db_.reset();
     Options options = TinyOptions(1);
     options.create_if_missing = true;
     ASSERT_OK(OptimisticTransactionDB::Open(options, directory_.Sub("db"), &db_));
@@ -212,15 +215,21 @@ TYPED_TEST(TransactionTest, WriteSkewIsPossibleUnlessReadForUpdate) {
       EXPECT_EQ(this->Get("alice") + this->Get("bob"), "offoff");
       continue;
     }
-    // The first is done before the second one begins with its keys; which then is too late.
+    first->ClearSnapshot();
+    second->ClearSnapshot();
     ASSERT_OK(first->GetForUpdate({}, "bob", &value));
-    ASSERT_OK(first->Put("alice", "off"));
-    ASSERT_OK(first->Commit());
-    Status status = second->GetForUpdate({}, "alice", &value);
-    if (status.ok()) status = second->Put("bob", "off");
-    if (status.ok()) status = second->Commit();
-    EXPECT_TRUE(status.IsBusy()) << status.ToString();
-    EXPECT_EQ(this->Get("bob"), "on");
+    ASSERT_OK(second->GetForUpdate({}, "alice", &value));
+    std::thread other([&] {
+      Status status = second->Put("bob", "off");
+      if (status.ok()) status = second->Commit();
+      EXPECT_TRUE(status.ok() || status.IsBusy() || status.IsTimedOut()) << status.ToString();
+      if (!status.ok()) (void)second->Rollback();
+    });
+    Status status = first->Put("alice", "off");
+    if (status.ok()) status = first->Commit();
+    if (!status.ok()) (void)first->Rollback();
+    other.join();
+    EXPECT_NE(this->Get("alice") + this->Get("bob"), "offoff");
   }
 }
 
@@ -247,12 +256,77 @@ TYPED_TEST(TransactionTest, WhatWasWrittenSinceTheSnapshotIsAConflict) {
   }
 }
 
-TYPED_TEST(TransactionTest, SurvivesAReopen) {
-  const auto transaction = this->Begin();
-  for (int i = 0; i < 1000; ++i) ASSERT_OK(transaction->Put(NumberedKey(i), "v"));
+TYPED_TEST(TransactionTest, ManyKeysSurviveAReopen) {
+  constexpr int kKeys = 20'000;
+  auto transaction = this->Begin();
+  for (int i = 0; i < kKeys; ++i) ASSERT_OK(transaction->Put(NumberedKey(i), "v"));
   ASSERT_OK(transaction->Commit());
-  ASSERT_OK(this->db_->Flush());
-  EXPECT_EQ(ScanForward(this->db_.get()).size(), 1000u);
+  transaction.reset();
+  this->Reopen();
+  EXPECT_EQ(ScanForward(this->db_.get()).size(), static_cast<size_t>(kKeys));
+}
+
+// What is read of the batch is put into it, which makes its memory move.
+TYPED_TEST(TransactionTest, ItsOwnValuesCanBePutBack) {
+  const auto transaction = this->Begin();
+  const std::string large = PatternedValue(1, 3000);
+  ASSERT_OK(transaction->Put("a0", large));
+  for (int i = 1; i < 50; ++i) {
+    const auto iterator = transaction->NewIterator({});
+    iterator->Seek("a" + std::to_string(i - 1));
+    ASSERT_TRUE(iterator->Valid());
+    ASSERT_OK(transaction->Put("a" + std::to_string(i), iterator->value()));
+    EXPECT_EQ(iterator->value(), large);
+    Slice own;
+    ASSERT_EQ(transaction->GetWriteBatch().Find("a0", &own), WriteBatchWithIndex::Found::kValue);
+    ASSERT_OK(transaction->Put("b" + std::to_string(i), own));
+  }
+  ASSERT_OK(transaction->RebuildFromWriteBatch(transaction->GetWriteBatch().GetWriteBatch()));
+  const auto iterator = transaction->NewIterator({});
+  iterator->SeekToLast();
+  const std::string last(iterator->key());
+  ASSERT_OK(transaction->Delete(last));
+  EXPECT_EQ(iterator->key(), last);  // until it moves
+  EXPECT_EQ(iterator->value(), large);
+  ASSERT_OK(transaction->Commit());
+  size_t count = 0;
+  for (const auto& [key, value] : ScanForward(this->db_.get())) {
+    EXPECT_EQ(value, large) << key;
+    ++count;
+  }
+  EXPECT_EQ(count, 98u);
+}
+
+TYPED_TEST(TransactionTest, AReadForUpdateThroughAnOldSnapshotIsAConflict) {
+  ASSERT_OK(this->db_->Put({}, "a", "5"));
+  const Snapshot* const old = this->db_->GetSnapshot();
+  ASSERT_OK(this->db_->Put({}, "a", "6"));
+  ReadOptions options;
+  options.snapshot = old;
+  const auto transaction = this->Begin();
+  std::string value;
+  EXPECT_TRUE(transaction->GetForUpdate(options, "a", &value).IsBusy());
+  ASSERT_OK(this->db_->Put({}, "a", "7"));  // and it does not protect
+  ASSERT_OK(transaction->Commit());
+  this->db_->ReleaseSnapshot(old);
+}
+
+TYPED_TEST(TransactionTest, ASavePointKeepsItsSnapshot) {
+  ASSERT_OK(this->db_->Put({}, "a", "1"));
+  const auto transaction = this->Begin();
+  transaction->SetSnapshot();
+  transaction->SetSavePoint();
+  ASSERT_OK(this->db_->Put({}, "a", "2"));
+  transaction->SetSnapshot();
+  ASSERT_OK(transaction->RollbackToSavePoint());
+  ReadOptions options;
+  options.snapshot = transaction->GetSnapshot();
+  std::string value;
+  ASSERT_OK(transaction->Get(options, "a", &value));
+  EXPECT_EQ(value, "1");
+  Status status = transaction->Put("a", "3");
+  if (status.ok()) status = transaction->Commit();
+  EXPECT_TRUE(status.IsBusy()) << status.ToString();
 }
 
 // ---- Locks
@@ -283,9 +357,11 @@ TEST_F(PessimisticTest, AWaiterGetsTheLockWhenItIsReleased) {
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   EXPECT_EQ(Get("a"), "NotFound: ");
+  const auto released = std::chrono::steady_clock::now();
   ASSERT_OK(holder->Commit());
   waiter.join();
   EXPECT_OK(waited);
+  EXPECT_LT(std::chrono::steady_clock::now() - released, std::chrono::seconds(30));  // and not at the end of its patience
   EXPECT_EQ(Get("a"), "2");
 }
 
@@ -357,7 +433,7 @@ TEST_F(PessimisticTest, ADeadlockIsFoundByTheOneThatWouldCloseIt) {
 
 TEST_F(PessimisticTest, OneThatHasExpiredLosesItsLocks) {
   TransactionOptions options;
-  options.expiration_ms = 20;
+  options.expiration_ms = 1000;
   const auto slow = Begin(options);
   ASSERT_OK(slow->Put("a", "slow"));
   TransactionOptions patient;
@@ -370,6 +446,63 @@ TEST_F(PessimisticTest, OneThatHasExpiredLosesItsLocks) {
   EXPECT_TRUE(slow->Commit().IsExpired());
   ASSERT_OK(slow->Rollback());
   EXPECT_TRUE(HoldsExactly(db_.get(), {{"a", "other"}}));
+}
+
+TEST_F(PessimisticTest, OneThatExpiresWhileItWaitsIsToldSo) {
+  const auto holder = Begin();
+  ASSERT_OK(holder->Put("a", "1"));
+  TransactionOptions options;
+  options.expiration_ms = 50;
+  options.lock_timeout_ms = 600'000;
+  const auto other = Begin(options);
+  EXPECT_TRUE(other->Put("a", "2").IsExpired());
+}
+
+TEST_F(PessimisticTest, TwoThatShareALockAndBothWantItAloneAreADeadlock) {
+  TransactionOptions options;
+  options.deadlock_detect = true;
+  options.lock_timeout_ms = 600'000;
+  const auto first = Begin(options);
+  const auto second = Begin(options);
+  ASSERT_OK(first->GetForUpdate({}, "a", nullptr, false));
+  ASSERT_OK(second->GetForUpdate({}, "a", nullptr, false));
+  Status one, two;
+  std::thread other([&] {
+    two = second->Put("a", "2");
+    if (!two.ok()) (void)second->Rollback();
+  });
+  one = first->Put("a", "1");
+  if (!one.ok()) (void)first->Rollback();
+  other.join();
+  EXPECT_EQ(one.ok() + two.ok(), 1);
+  EXPECT_EQ(one.IsBusy() + two.IsBusy(), 1);
+}
+
+TEST_F(PessimisticTest, LongestTimesAreForEver) {
+  TransactionOptions options;
+  options.lock_timeout_ms = INT64_MAX;
+  options.expiration_ms = INT64_MAX;
+  const auto transaction = Begin(options);
+  ASSERT_OK(transaction->Put("a", "1"));
+  const auto other = BeginImpatient();
+  EXPECT_TRUE(other->Put("a", "2").IsTimedOut());
+  ASSERT_OK(transaction->Commit());
+}
+
+TEST_F(PessimisticTest, ABatchOfWhichAKeyIsLockedIsNotTakenInPart) {
+  const auto holder = Begin();
+  ASSERT_OK(holder->Put("c", "1"));
+  WriteBatch batch;
+  batch.Put("b", "2");
+  batch.Put("c", "2");
+  batch.Put("d", "2");
+  const auto other = BeginImpatient();
+  ASSERT_OK(other->Put("a", "2"));
+  EXPECT_TRUE(other->RebuildFromWriteBatch(batch).IsTimedOut());
+  ASSERT_OK(holder->Put("b", "1"));  // not locked any more
+  ASSERT_OK(holder->Commit());
+  ASSERT_OK(other->Commit());
+  EXPECT_TRUE(HoldsExactly(db_.get(), {{"a", "2"}, {"b", "1"}, {"c", "1"}}));
 }
 
 TEST_F(PessimisticTest, LocksAndBatchesHaveLimits) {

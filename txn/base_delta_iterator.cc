@@ -67,6 +67,8 @@ void BaseDeltaIterator::FindNext() {
     }
     if (!delta_->second.is_deletion) {
       current_ = Current::kDelta;
+      delta_key_ = delta_->first;
+      delta_value_.assign(batch_->ValueOf(delta_->second));
       return;
     }
     if (base_->Valid() && CompareCursors() == 0) forward_ ? base_->Next() : base_->Prev();
@@ -126,9 +128,5 @@ void BaseDeltaIterator::Prev() {
   if (base_->Valid() && comparator_->Compare(base_->key(), from) == 0) base_->Prev();
   FindNext();
 }
-
-Slice BaseDeltaIterator::key() const { return current_ == Current::kBase ? base_->key() : Slice(delta_->first); }
-
-Slice BaseDeltaIterator::value() const { return current_ == Current::kBase ? base_->value() : batch_->ValueOf(delta_->second); }
 
 }  // namespace braiddb

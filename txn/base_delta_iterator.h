@@ -22,8 +22,8 @@ class BaseDeltaIterator final : public Iterator {
   void SeekForPrev(Slice target) override;
   void Next() override;
   void Prev() override;
-  Slice key() const override;
-  Slice value() const override;
+  Slice key() const override { return current_ == Current::kBase ? base_->key() : Slice(delta_key_); }
+  Slice value() const override { return current_ == Current::kBase ? base_->value() : Slice(delta_value_); }
   Status status() const override { return base_->status(); }
 
  private:
@@ -48,6 +48,9 @@ class BaseDeltaIterator final : public Iterator {
   Index::const_iterator delta_;
   bool forward_ = true;
   Current current_ = Current::kNone;
+  // Of the delta's entry: the batch may be changed while the iterator stands there.
+  std::string delta_key_;
+  std::string delta_value_;
 };
 
 }  // namespace braiddb

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "util/check.h"
 
 namespace braiddb {
 namespace {
 
-// An expired holder is noticed by whoever waits, who looks again after so long.
+// An expired holder, and a circle that others closed, is noticed by whoever waits, who looks again after so long.
 constexpr std::chrono::milliseconds kLookAgain{10};
 
 }  // namespace
@@ -30,8 +31,7 @@ void LockTable::DropExpired(Holders* holders, const LockOwner* except) {
 }
 
 // REQUIRES: the stripe's mutex.
-LockTable::Attempt LockTable::Try(Stripe* stripe, LockOwner* owner, const std::string& key, bool exclusive,
-                                  std::vector<uint64_t>* others) {
+LockTable::Attempt LockTable::Try(Stripe* stripe, LockOwner* owner, const std::string& key, bool exclusive, Others* others) {
   const auto place = stripe->locks.find(key);
   if (place == stripe->locks.end()) {
     if (count_.fetch_add(1, std::memory_order_relaxed) >= max_locks_ && max_locks_ != 0) {
@@ -56,18 +56,21 @@ LockTable::Attempt LockTable::Try(Stripe* stripe, LockOwner* owner, const std::s
     return Attempt::kTaken;
   }
   if (has_it && !exclusive) return Attempt::kTaken;
-  others->clear();
+  others->ids.clear();
+  others->may_expire = false;
   for (const LockOwner* holder : holders.owners) {
-    if (holder != owner) others->push_back(holder->id);
+    if (holder == owner) continue;
+    others->ids.push_back(holder->id);
+    others->may_expire |= holder->MayExpire();
   }
   return Attempt::kHeld;
 }
 
 Status LockTable::Lock(LockOwner* owner, Slice key, bool exclusive, int64_t timeout_ms) {
-  const auto start = LockOwner::Clock::now();
+  const auto end = timeout_ms < 0 ? LockOwner::Clock::time_point::max() : LockOwner::Clock::now() + Milliseconds(timeout_ms);
   Stripe& stripe = StripeOf(key);
   const std::string name(key);
-  std::vector<uint64_t> holders;
+  Others holders;
   std::unique_lock lock(stripe.mutex);
   for (;;) {
     switch (Try(&stripe, owner, name, exclusive, &holders)) {
@@ -78,22 +81,26 @@ Status LockTable::Lock(LockOwner* owner, Slice key, bool exclusive, int64_t time
       case Attempt::kHeld:
         break;
     }
-    const auto waited = LockOwner::Clock::now() - start;
-    if (timeout_ms >= 0 && waited >= std::chrono::milliseconds(timeout_ms)) {
-      return Status::TimedOut("Timeout waiting to lock key; another transaction holds it");
-    }
-    if (WaitWouldDeadlock(*owner, holders)) {
+    const auto now = LockOwner::Clock::now();
+    if (now >= end) return Status::TimedOut("Timeout waiting to lock key; another transaction holds it");
+    if (owner->IsExpired()) return Status::Expired("the transaction has outlived its expiration; roll back and try again");
+    if (WaitWouldDeadlock(*owner, holders.ids)) {
       return Status::Busy("Deadlock: the transaction that holds the key waits for this one; roll back and try again");
     }
-    auto pause = LockOwner::Clock::duration(kLookAgain);
-    if (timeout_ms >= 0) pause = std::min(pause, std::chrono::milliseconds(timeout_ms) - waited);
-    stripe.changed.wait_for(lock, pause);
+    auto until = std::min(end, owner->expires);
+    if (holders.may_expire || owner->detects_deadlocks) until = std::min(until, now + kLookAgain);
+    if (until == LockOwner::Clock::time_point::max()) {
+      stripe.changed.wait(lock);
+    } else {
+      stripe.changed.wait_until(lock, until);
+    }
     EndWait(*owner);
   }
 }
 
-// A cycle is closed by the last one that begins to wait in it, which sees all the others here. `holders` is true of this moment,
-// since the stripe's mutex is held; what others wait for may have been released already, then this is too careful.
+// A circle is closed by the last one that begins to wait in it, which sees all the others here, if it looks; who looks and is not
+// the last finds it when it looks again. `holders` is true of this moment, since the stripe's mutex is held; what others wait for
+// may have been released already, then this is too careful.
 bool LockTable::WaitWouldDeadlock(const LockOwner& owner, const std::vector<uint64_t>& holders) {
   std::lock_guard lock(waits_mutex_);
   if (owner.detects_deadlocks) {
@@ -110,7 +117,8 @@ bool LockTable::WaitWouldDeadlock(const LockOwner& owner, const std::vector<uint
       round = std::move(next);
     }
   }
-  waits_for_[owner.id] = holders;
+  std::vector<uint64_t> edges = holders;
+  waits_for_[owner.id] = std::move(edges);
   return false;
 }
 

@@ -1,6 +1,7 @@
 // LockTable: which transactions hold which keys, and who waits for whom.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -32,7 +33,8 @@ struct LockOwner {
     static std::atomic<uint64_t> next{1};
     return next.fetch_add(1, std::memory_order_relaxed);
   }
-  bool IsExpired() const { return expires != Clock::time_point::max() && Clock::now() >= expires; }
+  bool MayExpire() const { return expires != Clock::time_point::max(); }
+  bool IsExpired() const { return MayExpire() && Clock::now() >= expires; }
   // From kActive, and only one of the owner's commit and others' taking of its locks succeeds.
   bool Become(State next) {
     State active = State::kActive;
@@ -46,6 +48,11 @@ struct KeyHasher {
   size_t operator()(Slice key) const { return KeyHash(key); }
 };
 
+// A time in the options; what is longer than a year is as good as a year, and does not overflow.
+inline LockOwner::Clock::duration Milliseconds(int64_t ms) {
+  return std::chrono::milliseconds(std::min<int64_t>(ms, 366ll * 24 * 3600 * 1000));
+}
+
 // Exclusive and shared locks on keys. Owners register nothing and must release all locks before they are destroyed.
 // Fairness: none; whoever wakes first takes the lock.
 // Thread safety: every method may be called concurrently; calls for one owner one at a time.
@@ -58,7 +65,8 @@ class LockTable {
   LockTable& operator=(const LockTable&) = delete;
 
   // `timeout_ms`: negative: for ever. OK also if the owner has the lock already (then a shared one becomes exclusive if asked).
-  // TimedOut; Busy: a deadlock, or too many locks. Throws std::bad_alloc, and has no lock then that it did not have before.
+  // TimedOut; Busy: a deadlock, or too many locks; Expired: the owner has, while it waited. Throws std::bad_alloc, and has no
+  // lock then that it did not have before.
   Status Lock(LockOwner* owner, Slice key, bool exclusive, int64_t timeout_ms);
   // Nothing happens if the owner does not hold it (any more).
   void Unlock(LockOwner* owner, Slice key);
@@ -78,7 +86,12 @@ class LockTable {
   enum class Attempt : uint8_t { kTaken, kHeld, kTooMany };
 
   Stripe& StripeOf(Slice key);
-  Attempt Try(Stripe* stripe, LockOwner* owner, const std::string& key, bool exclusive, std::vector<uint64_t>* holders);
+  // Who else holds a lock.
+  struct Others {
+    std::vector<uint64_t> ids;
+    bool may_expire = false;  // one of them
+  };
+  Attempt Try(Stripe* stripe, LockOwner* owner, const std::string& key, bool exclusive, Others* others);
   static void DropExpired(Holders* holders, const LockOwner* except);
   // True, and the owner is not entered as waiting, if one of `holders` waits for it.
   bool WaitWouldDeadlock(const LockOwner& owner, const std::vector<uint64_t>& holders);

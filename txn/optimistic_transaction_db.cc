@@ -1,7 +1,7 @@
 // Optimistic transactions: nothing is locked until the commit, which looks whether another write came between.
 #include <algorithm>
 #include <array>
-#include <mutex>
+#include <atomic>
 #include <utility>
 
 #include "db/no_memory.h"
@@ -11,6 +11,21 @@
 
 namespace braiddb {
 namespace {
+
+// A lock of four bytes: a commit may take very many at once.
+class WordLock {
+ public:
+  void lock() {
+    while (taken_.exchange(1, std::memory_order_acquire) != 0) taken_.wait(1, std::memory_order_relaxed);
+  }
+  void unlock() {
+    taken_.store(0, std::memory_order_release);
+    taken_.notify_one();
+  }
+
+ private:
+  std::atomic<uint32_t> taken_{0};
+};
 
 // Locks for the time of a commit or write. Keys share them by hash.
 class CommitLocks {
@@ -24,10 +39,10 @@ class CommitLocks {
       for (const auto& key : keys) held_.push_back(KeyHash(key_of(key)) % kLocks);
       std::sort(held_.begin(), held_.end());  // in one order, so that no two wait for each other
       held_.erase(std::unique(held_.begin(), held_.end()), held_.end());
-      for (const size_t index : held_) locks_->mutexes_[index].lock();
+      for (const size_t index : held_) locks_->locks_[index].lock();
     }
     ~Guard() {
-      for (const size_t index : held_) locks_->mutexes_[index].unlock();
+      for (const size_t index : held_) locks_->locks_[index].unlock();
     }
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
@@ -37,8 +52,9 @@ class CommitLocks {
     std::vector<size_t> held_;
   };
 
+ private:
   static constexpr size_t kLocks = 1024;
-  std::array<std::mutex, kLocks> mutexes_;
+  std::array<WordLock, kLocks> locks_;
 };
 
 class OptimisticTransaction final : public TransactionBase {
@@ -133,12 +149,14 @@ class OptimisticTransactionDBImpl final : public StackedDB<OptimisticTransaction
 }  // namespace
 
 Status OptimisticTransactionDB::Open(const Options& options, const std::string& path,
-                                     std::unique_ptr<OptimisticTransactionDB>* db) {
+                                     std::unique_ptr<OptimisticTransactionDB>* db) try {
   db->reset();
   std::unique_ptr<DB> base;
   Status status = DB::Open(options, path, &base);
   if (status.ok()) *db = std::make_unique<OptimisticTransactionDBImpl>(std::move(base));
   return status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
 }  // namespace braiddb

@@ -1,5 +1,8 @@
 #include "txn/transaction_base.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "db/no_memory.h"
 
 namespace braiddb {
@@ -10,7 +13,7 @@ TransactionBase::TransactionBase(DB* base, const WriteOptions& write_options, si
       max_write_batch_size_(max_write_batch_size),
       batch_(base->GetOptions().comparator) {}
 
-TransactionBase::~TransactionBase() { TransactionBase::ClearSnapshot(); }
+TransactionBase::~TransactionBase() = default;
 
 Status TransactionBase::CheckActive() const {
   return over_ ? Status::InvalidArgument("the transaction is over; begin another one") : Status::OK();
@@ -24,22 +27,36 @@ Status TransactionBase::CheckRoom(Slice key, Slice value) const {
   return Status::MemoryLimit("the transaction's updates exceed TransactionOptions::max_write_batch_size");
 }
 
-Status TransactionBase::ProtectKey(Slice key, bool exclusive) {
+Status TransactionBase::ProtectKey(Slice key, bool exclusive, const Snapshot* seen_at) {
   auto place = protected_.find(key);
   const bool is_new = place == protected_.end();
   if (is_new) {
-    order_.reserve(order_.size() + 1);
+    if (order_.size() == order_.capacity()) order_.reserve(std::max<size_t>(16, 2 * order_.size()));
     place = protected_.emplace(std::string(key), Seen()).first;
   }
   Status status;
   try {
-    status = Protect(key, exclusive, is_new, &place->second);
+    status = ProtectAt(key, exclusive, is_new, seen_at, &place->second);
   } catch (...) {
+    if (is_new) Unprotect(key);  // it may have been protected before there was no memory
     if (is_new) protected_.erase(place);
     throw;
   }
   if (is_new && status.ok()) order_.push_back(&place->first);
   if (is_new && !status.ok()) protected_.erase(place);
+  return status;
+}
+
+Status TransactionBase::ProtectAt(Slice key, bool exclusive, bool is_new, const Snapshot* seen_at, Seen* seen) {
+  Status status = Protect(key, exclusive, is_new, seen);
+  if (!status.ok() || seen_at == nullptr) return status;
+  uint64_t sequence = 0;
+  status = base_->GetLatestSequenceForKey(key, &sequence);
+  if (status.IsNotFound()) return Status::OK();
+  if (status.ok() && sequence > seen_at->GetSequenceNumber()) {
+    status = Status::Busy("the key was written since the snapshot that it is read through; roll back and try again");
+  }
+  if (!status.ok() && is_new) Unprotect(key);
   return status;
 }
 
@@ -67,7 +84,7 @@ Status TransactionBase::GetForUpdate(const ReadOptions& options, Slice key, std:
   Status status = CheckActive();
   if (status.ok() && key.size() > kMaxKeySize) status = Status::InvalidArgument("a key of more than 65536 bytes");
   // ORDER: protected before it is read, so that no write comes between.
-  if (status.ok()) status = ProtectKey(key, exclusive);
+  if (status.ok()) status = ProtectKey(key, exclusive, options.snapshot);
   if (!status.ok() || value == nullptr) return status;
   return Get(options, key, value);
 } catch (const std::bad_alloc&) {
@@ -103,26 +120,27 @@ std::unique_ptr<Iterator> TransactionBase::NewIterator(const ReadOptions& option
 }
 
 void TransactionBase::SetSnapshot() {
-  const Snapshot* const snapshot = base_->GetSnapshot();
-  ClearSnapshot();
-  snapshot_ = snapshot;
+  snapshot_ = std::shared_ptr<const Snapshot>(base_->GetSnapshot(), [db = base_](const Snapshot* s) { db->ReleaseSnapshot(s); });
 }
 
-void TransactionBase::ClearSnapshot() {
-  base_->ReleaseSnapshot(snapshot_);
-  snapshot_ = nullptr;
-}
+void TransactionBase::ClearSnapshot() { snapshot_.reset(); }
 
 void TransactionBase::SetSavePoint() {
-  save_points_.push_back(order_.size());
-  batch_.SetSavePoint();
+  save_points_.push_back({order_.size(), snapshot_});
+  try {
+    batch_.SetSavePoint();
+  } catch (...) {
+    save_points_.pop_back();
+    throw;
+  }
 }
 
 Status TransactionBase::RollbackToSavePoint() {
   Status status = CheckActive();
   if (status.ok()) status = batch_.RollbackToSavePoint();
   if (!status.ok()) return status;
-  UnprotectFrom(save_points_.back());
+  UnprotectFrom(save_points_.back().position);
+  snapshot_ = std::move(save_points_.back().snapshot);
   save_points_.pop_back();
   return Status::OK();
 }
@@ -140,7 +158,7 @@ Status TransactionBase::Rollback() {
   return status;
 }
 
-Status TransactionBase::RebuildFromWriteBatch(const WriteBatch& batch) {
+Status TransactionBase::RebuildFromWriteBatch(const WriteBatch& batch) try {
   struct Adder : WriteBatch::Handler {
     void Put(Slice key, Slice value) override {
       if (status.ok()) status = to->Put(key, value);
@@ -153,8 +171,16 @@ Status TransactionBase::RebuildFromWriteBatch(const WriteBatch& batch) {
   } adder;
   adder.to = this;
   Status status = CheckActive();
-  if (status.ok()) status = batch.Iterate(&adder);
-  return status.ok() ? adder.status : status;
+  if (!status.ok()) return status;
+  const WriteBatch updates = batch;  // it may be the transaction's own
+  SetSavePoint();
+  status = updates.Iterate(&adder);
+  if (status.ok()) status = adder.status;
+  if (status.ok()) return PopSavePoint();
+  const Status undone = RollbackToSavePoint();
+  return undone.ok() ? status : undone;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
 void TransactionBase::UnprotectFrom(size_t position) noexcept {

@@ -25,7 +25,7 @@ class TransactionBase : public Transaction {
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override;
   void SetSnapshot() override;
   void ClearSnapshot() override;
-  const Snapshot* GetSnapshot() const override { return snapshot_; }
+  const Snapshot* GetSnapshot() const override { return snapshot_.get(); }
   void SetSavePoint() override;
   Status RollbackToSavePoint() override;
   Status PopSavePoint() override;
@@ -57,7 +57,9 @@ class TransactionBase : public Transaction {
   void End() noexcept;
 
  private:
-  Status ProtectKey(Slice key, bool exclusive);
+  // `seen_at`: what was read with it must be the newest version; null: whatever is.
+  Status ProtectKey(Slice key, bool exclusive, const Snapshot* seen_at = nullptr);
+  Status ProtectAt(Slice key, bool exclusive, bool is_new, const Snapshot* seen_at, Seen* seen);
   Status CheckRoom(Slice key, Slice value) const;
   void UnprotectFrom(size_t position) noexcept;
 
@@ -67,8 +69,12 @@ class TransactionBase : public Transaction {
   WriteBatchWithIndex batch_;
   ProtectedKeys protected_;
   std::vector<const std::string*> order_;  // of protected_, in the order of their protection
-  std::vector<size_t> save_points_;        // positions in order_
-  const Snapshot* snapshot_ = nullptr;
+  struct SavePoint {
+    size_t position;  // in order_
+    std::shared_ptr<const Snapshot> snapshot;
+  };
+  std::vector<SavePoint> save_points_;
+  std::shared_ptr<const Snapshot> snapshot_;  // released with the last one who holds it
   bool over_ = false;
 };
 

@@ -19,7 +19,7 @@ class PessimisticTransaction final : public TransactionBase {
     owner_.detects_deadlocks = options.deadlock_detect;
     owner_.depth = options.deadlock_detect_depth;
     if (options.expiration_ms >= 0) {
-      owner_.expires = LockOwner::Clock::now() + std::chrono::milliseconds(options.expiration_ms);
+      owner_.expires = LockOwner::Clock::now() + Milliseconds(options.expiration_ms);
     }
     if (options.set_snapshot) SetSnapshot();
   }
@@ -132,12 +132,14 @@ class TransactionDBImpl final : public StackedDB<TransactionDB> {
 }  // namespace
 
 Status TransactionDB::Open(const Options& options, const TransactionDBOptions& transaction_options, const std::string& path,
-                           std::unique_ptr<TransactionDB>* db) {
+                           std::unique_ptr<TransactionDB>* db) try {
   db->reset();
   std::unique_ptr<DB> base;
   Status status = DB::Open(options, path, &base);
   if (status.ok()) *db = std::make_unique<TransactionDBImpl>(std::move(base), transaction_options);
   return status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
 }  // namespace braiddb

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "db/no_memory.h"
 #include "txn/base_delta_iterator.h"
 
 namespace braiddb {
@@ -26,16 +27,19 @@ void WriteBatchWithIndex::Add(Slice key, Slice value, bool is_deletion) {
   place->second = {is_deletion, batch_.Data().size() - value.size(), value.size()};  // the value is the end of the update
 }
 
-void WriteBatchWithIndex::IndexAll() {
+// Of well-formed updates: made by Put and Delete, or checked by FromData.
+WriteBatchWithIndex::Index WriteBatchWithIndex::IndexOf(Slice data) const {
   struct Indexer : WriteBatch::Handler {
-    void Put(Slice key, Slice value) override { to->index_[std::string(key)] = {false, At(value), value.size()}; }
-    void Delete(Slice key) override { to->index_[std::string(key)] = {true, 0, 0}; }
-    size_t At(Slice value) const { return static_cast<size_t>(value.data() - to->batch_.Data().data()); }
-    WriteBatchWithIndex* to;
-  } indexer;
-  indexer.to = this;
-  index_.clear();
-  (void)batch_.Iterate(&indexer);  // it was made by Put and Delete, or checked by FromData
+    Indexer(const Before& before, Slice updates) : index(before), data(updates) {}
+    void Put(Slice key, Slice value) override {
+      index[std::string(key)] = {false, static_cast<size_t>(value.data() - data.data()), value.size()};
+    }
+    void Delete(Slice key) override { index[std::string(key)] = {true, 0, 0}; }
+    Index index;
+    const Slice data;
+  } indexer(Before{comparator_}, data);
+  (void)WriteBatch::IterateData(data, &indexer);
+  return std::move(indexer.index);
 }
 
 void WriteBatchWithIndex::Clear() {
@@ -45,19 +49,25 @@ void WriteBatchWithIndex::Clear() {
 
 void WriteBatchWithIndex::SetSavePoint() { batch_.SetSavePoint(); }
 
-Status WriteBatchWithIndex::RollbackToSavePoint() {
-  const uint32_t count = batch_.Count();
-  Status status = batch_.RollbackToSavePoint();
-  if (status.ok() && batch_.Count() != count) IndexAll();
-  return status;
+Status WriteBatchWithIndex::RollbackToSavePoint() try {
+  const bool changes = !batch_.save_points_.empty() && batch_.save_points_.back().count != batch_.Count();
+  if (changes) index_ = IndexOf(Slice(batch_.Data()).substr(0, batch_.save_points_.back().size));
+  return batch_.RollbackToSavePoint();
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
 Status WriteBatchWithIndex::PopSavePoint() { return batch_.PopSavePoint(); }
 
-Status WriteBatchWithIndex::Rebuild(const WriteBatch& batch) {
-  Status status = WriteBatch::FromData(batch.Data(), &batch_);
-  if (status.ok()) IndexAll();
+Status WriteBatchWithIndex::Rebuild(const WriteBatch& batch) try {
+  WriteBatch updates;
+  Status status = WriteBatch::FromData(batch.Data(), &updates);
+  if (!status.ok()) return status;
+  index_ = IndexOf(updates.Data());
+  batch_ = std::move(updates);
   return status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
 WriteBatchWithIndex::Found WriteBatchWithIndex::Find(Slice key, Slice* value) const {
@@ -68,14 +78,16 @@ WriteBatchWithIndex::Found WriteBatchWithIndex::Find(Slice key, Slice* value) co
   return Found::kValue;
 }
 
-Status WriteBatchWithIndex::GetFromBatch(Slice key, std::string* value) const {
+Status WriteBatchWithIndex::GetFromBatch(Slice key, std::string* value) const try {
   Slice found;
   if (Find(key, &found) != Found::kValue) return Status::NotFound();
   value->assign(found);
   return Status::OK();
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
-Status WriteBatchWithIndex::GetFromBatchAndDB(DB* db, const ReadOptions& options, Slice key, std::string* value) const {
+Status WriteBatchWithIndex::GetFromBatchAndDB(DB* db, const ReadOptions& options, Slice key, std::string* value) const try {
   Slice found;
   switch (Find(key, &found)) {
     case Found::kNothing:
@@ -87,6 +99,8 @@ Status WriteBatchWithIndex::GetFromBatchAndDB(DB* db, const ReadOptions& options
   }
   value->assign(found);
   return Status::OK();
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
 std::unique_ptr<Iterator> WriteBatchWithIndex::NewIteratorWithBase(std::unique_ptr<Iterator> base,

@@ -129,7 +129,8 @@ struct Options {
   uint32_t filter_bits_per_key = 10;
   // Threads of a compaction (braided skiplist: all scan, one also merges; NV-Tree: all merge). 0: half of the CPUs, at least 1.
   uint32_t compaction_threads = 0;
-  // Compaction starts when this many L0 tables exist, or no memtable was flushed for 100 ms. Larger: a merge of many tables takes
+  // Compaction starts when this many L0 tables exist, or writers pause: no memtable was flushed for 0.1 to 2 s, by how often they
+  // were before. Larger: a merge of many tables takes
   // less time for each than one of few, so writes are faster; smaller: scans while writers are busy, and space that overwrites
   // take comes back sooner. Default: 4, as RocksDB.
   uint32_t l0_compaction_trigger = 4;

@@ -16,7 +16,7 @@ namespace braiddb {
 // updates, nobody else does before Commit. Made by TransactionDB (pessimistic) or OptimisticTransactionDB.
 //
 // CONFLICTS    Keys that a transaction updates, or reads with GetForUpdate, are protected: nobody else's write comes between.
-//              With SetSnapshot, protection reaches back to the snapshot: a key that was written since is a conflict.
+//              With SetSnapshot, protection reaches back to the snapshot: a key that is not as it was then is a conflict.
 // ISOLATION    Reads through a snapshot of the transaction together with protected writes are snapshot isolation. Lost updates
 //              and dirty reads do not occur for protected keys. Write skew does: two transactions which each read, without
 //              GetForUpdate, what the other one writes both commit. Who reads with GetForUpdate what decides is serializable.
@@ -30,12 +30,13 @@ class Transaction {
   Transaction& operator=(const Transaction&) = delete;
 
   // Pessimistic: TimedOut when the key's lock was not to be had in time; Busy if the key was written since the snapshot, if
-  // waiting would be a deadlock, or if there are TransactionDBOptions::max_locks; Expired. Nothing is changed then, and the
-  // transaction goes on. Optimistic: no error but those of reading.
+  // waiting would be a deadlock, or if there are TransactionDBOptions::max_locks; Expired. Nothing is changed then (but that a
+  // lock which was shared may be exclusive), and the transaction goes on. Optimistic: no error but those of reading.
   virtual Status Put(Slice key, Slice value) = 0;
   virtual Status Delete(Slice key) = 0;
   // A read that protects the key. `value` may be null: the key is protected only. NotFound protects, too. Not exclusive: others
-  // may read it for update as well (optimistic transactions do not distinguish).
+  // may read it for update as well (optimistic transactions do not distinguish). Through a snapshot that the key was written
+  // since: Busy, whatever the kind.
   virtual Status GetForUpdate(const ReadOptions& options, Slice key, std::string* value, bool exclusive = true) = 0;
 
   // The transaction's own updates, and behind them the newest state of the database, or options.snapshot.
@@ -51,21 +52,21 @@ class Transaction {
   // For ReadOptions; null if none is set. The transaction's: valid until SetSnapshot, ClearSnapshot or its end.
   virtual const Snapshot* GetSnapshot() const = 0;
 
-  // A rollback to a save point takes back updates, and the protection of keys that were not protected before it.
+  // A rollback to a save point takes back updates, SetSnapshot, and the protection of keys that were not protected before it.
   virtual void SetSavePoint() = 0;
   virtual Status RollbackToSavePoint() = 0;
   virtual Status PopSavePoint() = 0;
 
-  // OK: all is durable and visible, and the transaction is over. Otherwise nothing was written. Pessimistic: Expired; or an error
-  // of the write, after which the transaction still has its locks and may try again. Optimistic: Busy if another write came
-  // between; the transaction can only be rolled back then. Of one that is over, updates, GetForUpdate, Commit and Rollback are
-  // InvalidArgument.
+  // OK: all is durable and visible, and the transaction is over. Pessimistic: Expired; or an error of the write, as of DB::Write,
+  // after which it still has its locks: with NoSpace or MemoryLimit it may try again; after IOError or ReadOnly only the next
+  // open knows whether it is there. Optimistic: Busy if another write came between; roll it back. Otherwise nothing was written.
+  // Of one that is over, updates, GetForUpdate, Commit and Rollback are InvalidArgument.
   virtual Status Commit() = 0;
   virtual Status Rollback() = 0;
 
   // What would be written.
   virtual const WriteBatchWithIndex& GetWriteBatch() const = 0;
-  // Adds the updates of a batch, each with its protection.
+  // Adds the updates of a batch, each with its protection: all, or on error none.
   virtual Status RebuildFromWriteBatch(const WriteBatch& batch) = 0;
 
   // Unique among the transactions of this process; not 0.
@@ -92,7 +93,7 @@ struct TransactionOptions {
   // Waiting for a lock whose holder waits, directly or through others, for one of this transaction is Busy at once. Without, one
   // of them times out. Default: false.
   bool deadlock_detect = false;
-  // Of waiting transactions, looked at in search of a deadlock. Default: 50.
+  // How many transactions long a circle of those that wait may be, to be found. Default: 50.
   uint32_t deadlock_detect_depth = 50;
   // Waiting for a lock, ms; 0: not at all; negative: TransactionDBOptions::lock_timeout_ms. Default: -1.
   int64_t lock_timeout_ms = -1;

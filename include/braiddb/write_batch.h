@@ -48,6 +48,8 @@ class WriteBatch {
   static Status FromData(Slice data, WriteBatch* batch);
 
  private:
+  friend class WriteBatchWithIndex;
+  static Status IterateData(Slice data, Handler* handler);
   struct SavePoint {
     size_t size;
     uint32_t count;

@@ -45,8 +45,8 @@ class WriteBatchWithIndex {
   // As if the batch had been written. NotFound if the key would not be there.
   Status GetFromBatchAndDB(DB* db, const ReadOptions& options, Slice key, std::string* value) const;
 
-  // Goes through `base` as if the batch had been written. Both must outlive it; updates of the batch while it stands somewhere
-  // are seen from the next step on, a rollback, Clear or Rebuild makes it invalid to use. `options`: the bounds that `base` has.
+  // Goes through `base` as if the batch had been written. The batch must outlive it. It may be updated meanwhile, which is seen
+  // from the next step on. `options`: the bounds that `base` has. key() and value() stay valid until the iterator moves.
   std::unique_ptr<Iterator> NewIteratorWithBase(std::unique_ptr<Iterator> base, const ReadOptions& options = {}) const;
 
  private:
@@ -65,7 +65,7 @@ class WriteBatchWithIndex {
 
   Slice ValueOf(const Update& update) const { return Slice(batch_.Data()).substr(update.value_at, update.value_size); }
   void Add(Slice key, Slice value, bool is_deletion);
-  void IndexAll();
+  Index IndexOf(Slice data) const;
 
   const Comparator* const comparator_;
   WriteBatch batch_;

@@ -1,0 +1,212 @@
+// Backups: each is one sorted file, <id>.backup, which says of itself what it is a copy of.
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <utility>
+
+#include "backup/copy.h"
+#include "backup/sorted_file.h"
+#include "db/no_memory.h"
+#include "util/file.h"
+
+namespace braiddb {
+namespace {
+
+constexpr std::string_view kSuffix = ".backup";
+constexpr std::string_view kTemporary = ".tmp";
+
+// The lines before the user's metadata: "timestamp <n>", "sequence <n>", an empty line.
+std::string MetadataOf(const BackupInfo& info) {
+  return "timestamp " + std::to_string(info.timestamp) + "\nsequence " + std::to_string(info.sequence) + "\n\n" + info.metadata;
+}
+
+bool ReadMetadata(const std::string& text, BackupInfo* info) {
+  const size_t end = text.find("\n\n");
+  if (end == std::string::npos) return false;
+  std::istringstream lines(text.substr(0, end));
+  std::string timestamp, sequence;
+  lines >> timestamp >> info->timestamp >> sequence >> info->sequence;
+  info->metadata = text.substr(end + 2);
+  return !lines.fail() && timestamp == "timestamp" && sequence == "sequence";
+}
+
+// The number of a file of ours; 0 if it is none.
+uint32_t IdOf(std::string_view name) {
+  if (!name.ends_with(kSuffix)) return 0;
+  name.remove_suffix(kSuffix.size());
+  uint32_t id = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+  return error == std::errc() && end == name.data() + name.size() ? id : 0;
+}
+
+class BackupEngineImpl final : public BackupEngine {
+ public:
+  BackupEngineImpl(std::string directory, std::unique_ptr<FileLock> lock)
+      : directory_(std::move(directory)), lock_(std::move(lock)) {}
+
+  Status Load() {
+    std::vector<std::string> names;
+    if (Status status = ListDir(directory_, &names); !status.ok()) return status;
+    for (const std::string& name : names) {
+      const bool is_cut_short =
+          name.ends_with(kTemporary) && IdOf(std::string_view(name).substr(0, name.size() - kTemporary.size())) != 0;
+      if (is_cut_short) {
+        if (Status status = RemoveFile(directory_ + "/" + name); !status.ok()) return status;
+      }
+      const uint32_t id = IdOf(name);
+      if (id == 0) continue;
+      last_id_ = std::max(last_id_, id);
+      std::unique_ptr<SortedFileReader> reader;
+      BackupInfo info;
+      if (SortedFileReader::Open(PathOf(id), &reader).ok() && Describe(*reader, id, &info)) backups_[id] = info;
+    }
+    return Status::OK();
+  }
+
+  Status CreateBackup(DB* db, const std::string& metadata, uint32_t* id) override try {
+    const std::lock_guard lock(mutex_);
+    BackupInfo info;
+    info.id = last_id_ + 1;
+    info.timestamp =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    info.metadata = metadata;
+    const Snapshot* const snapshot = db->GetSnapshot();
+    info.sequence = snapshot->GetSequenceNumber();
+    Status status;
+    try {
+      status = Copy(db, snapshot, &info);
+    } catch (const std::bad_alloc&) {
+      status = NoMemory();
+    }
+    db->ReleaseSnapshot(snapshot);
+    if (!status.ok()) return status;
+    backups_[info.id] = info;
+    last_id_ = info.id;
+    if (id != nullptr) *id = info.id;
+    return status;
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+
+  std::vector<BackupInfo> GetBackupInfo() const override {
+    const std::lock_guard lock(mutex_);
+    std::vector<BackupInfo> all;
+    for (const auto& [id, info] : backups_) all.push_back(info);
+    return all;
+  }
+
+  Status VerifyBackup(uint32_t id) const override try {
+    const std::lock_guard lock(mutex_);
+    return ForEachBlock(id, nullptr, [](const WriteBatch&) { return Status::OK(); });
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+
+  Status RestoreBackup(uint32_t id, const Options& options, const std::string& path) const override try {
+    const std::lock_guard lock(mutex_);
+    if (!options.region_paths.empty()) {
+      return Status::NotSupported("a restore into region_paths; restore into one directory, then move the regions");
+    }
+    if (!backups_.contains(id)) return NoSuchBackup(id);
+    return MakeDatabase(options, path, true, [&](DB* db) {
+      return ForEachBlock(id, options.comparator, [&](const WriteBatch& block) { return db->Write(CopyWrites(), block); });
+    });
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+
+  Status DeleteBackup(uint32_t id) override {
+    const std::lock_guard lock(mutex_);
+    return Remove(id);
+  }
+
+  Status PurgeOldBackups(uint32_t keep) override {
+    const std::lock_guard lock(mutex_);
+    Status status;
+    while (status.ok() && backups_.size() > keep) status = Remove(backups_.begin()->first);
+    return status;
+  }
+
+ private:
+  std::string PathOf(uint32_t id) const { return directory_ + "/" + std::to_string(id) + std::string(kSuffix); }
+  Status NoSuchBackup(uint32_t id) const {
+    return Status::NotFound(directory_ + ": no backup " + std::to_string(id) + "; GetBackupInfo lists those that are there");
+  }
+
+  static bool Describe(const SortedFileReader& reader, uint32_t id, BackupInfo* info) {
+    info->id = id;
+    info->size = reader.file_bytes();
+    info->keys = reader.entries();
+    return ReadMetadata(reader.metadata(), info);
+  }
+
+  Status Copy(DB* db, const Snapshot* snapshot, BackupInfo* info) {
+    std::unique_ptr<SortedFileWriterImpl> writer;
+    Status status = SortedFileWriterImpl::Create(PathOf(info->id), db->GetOptions().comparator, &writer);
+    if (!status.ok()) return status;
+    ReadOptions read;
+    read.snapshot = snapshot;
+    read.verify_checksums = true;
+    const auto iterator = db->NewIterator(read);
+    for (iterator->SeekToFirst(); iterator->Valid() && status.ok(); iterator->Next()) {
+      status = writer->Put(iterator->key(), iterator->value());
+      ++info->keys;
+    }
+    if (status.ok()) status = iterator->status();
+    if (status.ok()) status = writer->FinishWith(MetadataOf(*info));
+    info->size = writer->FileSize();
+    return status;
+  }
+
+  template <class Body>
+  Status ForEachBlock(uint32_t id, const Comparator* comparator, const Body& body) const {
+    if (!backups_.contains(id)) return NoSuchBackup(id);
+    std::unique_ptr<SortedFileReader> reader;
+    Status status = SortedFileReader::Open(PathOf(id), &reader);
+    if (!status.ok()) return status;
+    if (comparator != nullptr && reader->comparator_name() != comparator->Name()) {
+      return Status::InvalidArgument("the backup is of a database with the comparator " + reader->comparator_name() + ", not " +
+                                     comparator->Name());
+    }
+    WriteBatch block;
+    do {
+      status = reader->ReadBlock(&block);
+      if (status.ok() && block.Count() > 0) status = body(block);
+    } while (status.ok() && block.Count() > 0);
+    return status;
+  }
+
+  Status Remove(uint32_t id) {
+    if (!backups_.contains(id)) return NoSuchBackup(id);
+    Status status = RemoveFile(PathOf(id));
+    if (status.ok()) backups_.erase(id);
+    return status.ok() ? SyncDir(directory_) : status;
+  }
+
+  const std::string directory_;
+  const std::unique_ptr<FileLock> lock_;
+  mutable std::mutex mutex_;
+  std::map<uint32_t, BackupInfo> backups_;
+  uint32_t last_id_ = 0;
+};
+
+}  // namespace
+
+Status BackupEngine::Open(const std::string& directory, std::unique_ptr<BackupEngine>* engine) try {
+  engine->reset();
+  std::unique_ptr<FileLock> lock;
+  Status status = CreateDir(directory);
+  if (status.ok()) status = FileLock::Acquire(directory + "/LOCK", &lock);
+  if (!status.ok()) return status;
+  auto result = std::make_unique<BackupEngineImpl>(directory, std::move(lock));
+  status = result->Load();
+  if (status.ok()) *engine = std::move(result);
+  return status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,61 @@
+// Checkpoint: a copy that can be opened.
+#include "backup/copy.h"
+#include "braiddb/backup.h"
+#include "db/no_memory.h"
+#include "util/file.h"
+
+namespace braiddb {
+namespace {
+
+// As the original, but in one directory, on whatever file system that is, and with little DRAM: it only takes writes and is
+// closed.
+Options OptionsOfCopy(const Options& of) {
+  Options options = of;
+  options.region_paths.clear();
+  options.initial_region_size = 0;
+  options.persist_mode = PersistMode::kAuto;
+  options.emulation = {};
+  options.dram_budget = 0;
+  options.lookup_cache_size = 0;
+  options.filter_bits_per_key = 0;
+  options.verify_at_open = false;
+  options.info_log = nullptr;
+  return options;
+}
+
+Status CopyAll(DB* from, const Snapshot* snapshot, DB* to) {
+  ReadOptions read;
+  read.snapshot = snapshot;
+  read.verify_checksums = true;
+  const auto iterator = from->NewIterator(read);
+  WriteBatch batch;
+  Status status;
+  for (iterator->SeekToFirst(); iterator->Valid() && status.ok(); iterator->Next()) {
+    batch.Put(iterator->key(), iterator->value());
+    if (batch.ApproximateSize() < kCopiedAtOnce) continue;
+    status = to->Write(CopyWrites(), batch);
+    batch.Clear();
+  }
+  if (status.ok()) status = iterator->status();
+  return status.ok() ? to->Write(CopyWrites(), batch) : status;
+}
+
+}  // namespace
+
+Status CreateCheckpoint(DB* db, const std::string& path, uint64_t* sequence) try {
+  if (path.empty() || FileExists(path)) return Status::InvalidArgument(path + ": is there already; choose another directory");
+  const Snapshot* const snapshot = db->GetSnapshot();
+  if (sequence != nullptr) *sequence = snapshot->GetSequenceNumber();
+  Status status;
+  try {
+    status = MakeDatabase(OptionsOfCopy(db->GetOptions()), path, false, [&](DB* copy) { return CopyAll(db, snapshot, copy); });
+  } catch (const std::bad_alloc&) {
+    status = NoMemory();
+  }
+  db->ReleaseSnapshot(snapshot);
+  return status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,212 @@
+#include "backup/sorted_file.h"
+
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+
+#include "db/no_memory.h"
+#include "util/file.h"
+
+namespace braiddb {
+namespace {
+
+constexpr uint64_t kMagic = 0x3154535344415242;     // "BRADSST1"
+constexpr uint64_t kEndMagic = 0x31444e4544415242;  // "BRADEND1"
+constexpr size_t kBlockBytes = 64ull << 10;
+
+struct Header {
+  uint64_t magic;
+  char comparator[64];
+  uint64_t checksum;
+};
+struct BlockHeader {
+  uint32_t bytes;
+  uint32_t count;
+  uint64_t checksum;
+};
+static_assert(sizeof(Header) == 80 && sizeof(BlockHeader) == 16);
+
+uint64_t CheckOf(const Header& header) { return XXH3_64bits(&header, offsetof(Header, checksum)); }
+uint64_t CheckOf(const SortedFileFooter& footer) { return XXH3_64bits(&footer, offsetof(SortedFileFooter, checksum)); }
+
+}  // namespace
+
+// ---- Writing
+
+Status SortedFileWriterImpl::Create(const std::string& path, const Comparator* comparator,
+                                    std::unique_ptr<SortedFileWriterImpl>* writer) {
+  std::unique_ptr<SortedFileWriterImpl> result(new SortedFileWriterImpl(path, comparator));
+  Header header{};
+  header.magic = kMagic;
+  if (std::strlen(comparator->Name()) >= sizeof header.comparator) {
+    return Status::InvalidArgument("the comparator's name has more than 63 bytes");
+  }
+  std::strcpy(header.comparator, comparator->Name());
+  header.checksum = CheckOf(header);
+  result->file_.reset(std::fopen(result->TemporaryPath().c_str(), "wb"));
+  if (result->file_ == nullptr) return StatusFromErrno(errno, result->TemporaryPath());
+  Status status = result->WriteBytes(&header, sizeof header);
+  if (status.ok()) *writer = std::move(result);
+  return status;
+}
+
+Status SortedFileWriter::Create(const std::string& path, const Comparator* comparator,
+                                std::unique_ptr<SortedFileWriter>* writer) {
+  std::unique_ptr<SortedFileWriterImpl> result;
+  Status status = SortedFileWriterImpl::Create(path, comparator, &result);
+  *writer = std::move(result);
+  return status;
+}
+
+SortedFileWriterImpl::~SortedFileWriterImpl() {
+  if (finished_) return;
+  file_.reset();
+  (void)RemoveFile(TemporaryPath());
+}
+
+Status SortedFileWriterImpl::CheckKey(Slice key, Slice value) {
+  if (finished_) return Status::InvalidArgument("the file is finished");
+  if (key.size() > kMaxKeySize) return Status::InvalidArgument("a key of more than 65536 bytes");
+  if (value.size() > kMaxValueSize) return Status::InvalidArgument("a value of more than 1 GiB");
+  if (entries_ > 0 && comparator_->Compare(last_key_, key) >= 0) {
+    return Status::InvalidArgument("keys must be added in ascending order, each once");
+  }
+  return status_;
+}
+
+Status SortedFileWriterImpl::Put(Slice key, Slice value) try {
+  Status status = CheckKey(key, value);
+  if (!status.ok()) return status;
+  block_.Put(key, value);
+  return Added(key);
+} catch (const std::bad_alloc&) {
+  return status_ = NoMemory();
+}
+
+Status SortedFileWriterImpl::Delete(Slice key) try {
+  Status status = CheckKey(key, Slice());
+  if (!status.ok()) return status;
+  block_.Delete(key);
+  return Added(key);
+} catch (const std::bad_alloc&) {
+  return status_ = NoMemory();
+}
+
+Status SortedFileWriterImpl::Added(Slice key) {
+  last_key_.assign(key);
+  ++entries_;
+  return block_.ApproximateSize() < kBlockBytes ? Status::OK() : WriteBlock();
+}
+
+Status SortedFileWriterImpl::WriteBlock() {
+  const std::string& data = block_.Data();
+  BlockHeader header{static_cast<uint32_t>(data.size()), block_.Count(), XXH3_64bits_withSeed(data.data(), data.size(), blocks_)};
+  Status status = WriteBytes(&header, sizeof header);
+  if (status.ok()) status = WriteBytes(data.data(), data.size());
+  ++blocks_;
+  block_.Clear();
+  return status;
+}
+
+Status SortedFileWriterImpl::WriteBytes(const void* data, size_t bytes) {
+  if (status_.ok() && bytes != 0 && std::fwrite(data, 1, bytes, file_.get()) != bytes) {
+    status_ = StatusFromErrno(errno, TemporaryPath());
+  }
+  bytes_ += bytes;
+  return status_;
+}
+
+Status SortedFileWriterImpl::Finish() {
+  if (entries_ == 0 && !finished_) return Status::InvalidArgument("a file without updates; add some, or make none");
+  return FinishWith(Slice());
+}
+
+// ORDER   1 the bytes are durable  2 the file has its name  3 the name is durable.
+Status SortedFileWriterImpl::FinishWith(Slice metadata) {
+  if (finished_) return Status::InvalidArgument("the file is finished");
+  if (block_.Count() > 0) (void)WriteBlock();
+  SortedFileFooter footer{kEndMagic, entries_, blocks_, bytes_, metadata.size(), XXH3_64bits(metadata.data(), metadata.size()),
+                          0};
+  footer.checksum = CheckOf(footer);
+  (void)WriteBytes(metadata.data(), metadata.size());
+  Status status = WriteBytes(&footer, sizeof footer);
+  if (status.ok() && (std::fflush(file_.get()) != 0 || fsync(fileno(file_.get())) != 0)) {
+    status = status_ = StatusFromErrno(errno, TemporaryPath());
+  }
+  if (!status.ok()) return status;
+  file_.reset();
+  if (std::rename(TemporaryPath().c_str(), path_.c_str()) != 0) return status_ = StatusFromErrno(errno, path_);
+  finished_ = true;
+  const std::string parent = std::filesystem::path(path_).parent_path();
+  return SyncDir(parent.empty() ? "." : parent);
+}
+
+// ---- Reading
+
+Status SortedFileReader::Damaged(const char* what) const {
+  return Status::Corruption(path_ + ": " + what + "; it is not whole, or no file of this kind");
+}
+
+Status SortedFileReader::ReadBytes(void* data, size_t bytes) {
+  if (bytes == 0 || std::fread(data, 1, bytes, file_.get()) == bytes) {
+    position_ += bytes;
+    return Status::OK();
+  }
+  return std::ferror(file_.get()) != 0 ? StatusFromErrno(errno, path_) : Damaged("the file ends too early");
+}
+
+Status SortedFileReader::Open(const std::string& path, std::unique_ptr<SortedFileReader>* reader) {
+  std::unique_ptr<SortedFileReader> result(new SortedFileReader(path));
+  result->file_.reset(std::fopen(path.c_str(), "rb"));
+  if (result->file_ == nullptr) return StatusFromErrno(errno, path);
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(path, error);
+  if (error) return Status::IOError(path + ": " + error.message());
+  Header header;
+  SortedFileFooter& footer = result->footer_;
+  if (size < sizeof header + sizeof footer) return result->Damaged("it is too short");
+  if (std::fseek(result->file_.get(), -static_cast<long>(sizeof footer), SEEK_END) != 0) return StatusFromErrno(errno, path);
+  if (Status status = result->ReadBytes(&footer, sizeof footer); !status.ok()) return status;
+  if (footer.magic != kEndMagic || footer.checksum != CheckOf(footer)) return result->Damaged("its end is damaged");
+  if (footer.metadata_at < sizeof header || footer.metadata_at > size || footer.metadata_bytes > size ||
+      result->file_bytes() != size) {
+    return result->Damaged("its length is wrong");
+  }
+  if (std::fseek(result->file_.get(), static_cast<long>(footer.metadata_at), SEEK_SET) != 0) return StatusFromErrno(errno, path);
+  result->metadata_.resize(footer.metadata_bytes);
+  if (Status status = result->ReadBytes(result->metadata_.data(), footer.metadata_bytes); !status.ok()) return status;
+  if (XXH3_64bits(result->metadata_.data(), result->metadata_.size()) != footer.metadata_check) {
+    return result->Damaged("its metadata is damaged");
+  }
+  std::rewind(result->file_.get());
+  if (Status status = result->ReadBytes(&header, sizeof header); !status.ok()) return status;
+  if (header.magic != kMagic || header.checksum != CheckOf(header)) return result->Damaged("its head is damaged");
+  result->comparator_name_ = header.comparator;
+  result->position_ = sizeof header;
+  *reader = std::move(result);
+  return Status::OK();
+}
+
+Status SortedFileReader::ReadBlock(WriteBatch* batch) {
+  batch->Clear();
+  if (position_ == footer_.metadata_at) {
+    return blocks_ == footer_.blocks && entries_ == footer_.entries ? Status::OK() : Damaged("blocks are missing");
+  }
+  BlockHeader header;
+  if (Status status = ReadBytes(&header, sizeof header); !status.ok()) return status;
+  if (position_ > footer_.metadata_at || header.bytes > footer_.metadata_at - position_) return Damaged("a block is damaged");
+  data_.resize(header.bytes);
+  if (Status status = ReadBytes(data_.data(), data_.size()); !status.ok()) return status;
+  if (XXH3_64bits_withSeed(data_.data(), data_.size(), blocks_) != header.checksum) return Damaged("a block is damaged");
+  Status status = WriteBatch::FromData(data_, batch);
+  if (status.ok() && (batch->Count() != header.count || batch->Count() == 0)) status = Damaged("a block is damaged");
+  ++blocks_;
+  entries_ += header.count;
+  return status;
+}
+
+}  // namespace braiddb

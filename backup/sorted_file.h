@@ -1,0 +1,100 @@
+// A file of updates in the order of their keys: what backups and ingested files are.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "braiddb/backup.h"
+
+namespace braiddb {
+
+// LAYOUT (little endian)
+//   header    magic u64 "BRADSST1", comparator's name [64] zero-terminated, checksum u64 of both
+//   blocks    bytes u32, count u32, checksum u64 of the updates, seeded with the block's number; then the updates, in the form of
+//             WriteBatch::Data
+//   metadata  any bytes
+//   footer    magic u64 "BRADEND1", entries u64, blocks u64, metadata_at u64, metadata_bytes u64, checksum u64 of the metadata,
+//             checksum u64 of the footer before it
+// WHOLE     It is written beside its name and renamed when it is durable. A checksum is XXH3, 64 bits.
+struct SortedFileFooter {
+  uint64_t magic;
+  uint64_t entries;
+  uint64_t blocks;
+  uint64_t metadata_at;
+  uint64_t metadata_bytes;
+  uint64_t metadata_check;
+  uint64_t checksum;
+};
+static_assert(sizeof(SortedFileFooter) == 56);
+
+struct FileCloser {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using FileHandle = std::unique_ptr<std::FILE, FileCloser>;
+
+class SortedFileWriterImpl final : public SortedFileWriter {
+ public:
+  static Status Create(const std::string& path, const Comparator* comparator, std::unique_ptr<SortedFileWriterImpl>* writer);
+  ~SortedFileWriterImpl() override;
+
+  Status Put(Slice key, Slice value) override;
+  Status Delete(Slice key) override;
+  Status Finish() override;
+  uint64_t FileSize() const override { return bytes_; }
+
+  // Also of no update.
+  Status FinishWith(Slice metadata);
+
+ private:
+  SortedFileWriterImpl(const std::string& path, const Comparator* comparator) : path_(path), comparator_(comparator) {}
+
+  std::string TemporaryPath() const { return path_ + ".tmp"; }
+  Status CheckKey(Slice key, Slice value);
+  Status Added(Slice key);
+  Status WriteBlock();
+  Status WriteBytes(const void* data, size_t bytes);
+
+  const std::string path_;
+  const Comparator* const comparator_;
+  FileHandle file_;
+  WriteBatch block_;
+  std::string last_key_;
+  uint64_t entries_ = 0;
+  uint64_t blocks_ = 0;
+  uint64_t bytes_ = 0;
+  Status status_;  // of writing so far
+  bool finished_ = false;
+};
+
+class SortedFileReader {
+ public:
+  // Reads header, footer and metadata. Corruption if it is not such a file, or not whole.
+  static Status Open(const std::string& path, std::unique_ptr<SortedFileReader>* reader);
+
+  const std::string& comparator_name() const { return comparator_name_; }
+  const std::string& metadata() const { return metadata_; }
+  uint64_t entries() const { return footer_.entries; }
+  uint64_t file_bytes() const { return footer_.metadata_at + footer_.metadata_bytes + sizeof footer_; }
+  // The next block's updates; *batch is empty behind the last.
+  Status ReadBlock(WriteBatch* batch);
+
+ private:
+  explicit SortedFileReader(const std::string& path) : path_(path) {}
+
+  Status ReadBytes(void* data, size_t bytes);
+  Status Damaged(const char* what) const;
+
+  const std::string path_;
+  FileHandle file_;
+  SortedFileFooter footer_{};
+  std::string comparator_name_;
+  std::string metadata_;
+  std::string data_;
+  uint64_t position_ = 0;
+  uint64_t blocks_ = 0;
+  uint64_t entries_ = 0;
+};
+
+}  // namespace braiddb

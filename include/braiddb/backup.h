@@ -1,0 +1,91 @@
+// Copies of a database: checkpoints, which can be opened, and backups, which are one file each; and files of sorted updates that
+// are made elsewhere and ingested.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braiddb/db.h"
+
+namespace braiddb {
+
+// Makes a database in directory `path`, which must not be there, of what `db` holds at one moment; *sequence: the number of the
+// newest write in it. Writing goes on meanwhile. The copy has the same regions, last level and order, all inside the directory,
+// on whatever file system that is. It is there whole or not at all; what a crash left is `path`.tmp, which the next call removes.
+// Costs: reads all of the data, and while it runs no space comes back. InvalidArgument if `path` is there.
+// Thread safety: may be called concurrently, for different paths.
+Status CreateCheckpoint(DB* db, const std::string& path, uint64_t* sequence = nullptr);
+
+struct BackupInfo {
+  uint32_t id = 0;        // of the engine's directory; later ones are larger
+  int64_t timestamp = 0;  // seconds since 1970 (UTC)
+  uint64_t sequence = 0;  // of the newest write in it
+  uint64_t size = 0;      // bytes of its file
+  uint64_t keys = 0;
+  std::string metadata;  // as given
+};
+
+// Backups in one directory. Each is one file, complete in itself, with checksums; see FORMAT.md.
+// Thread safety: every method may be called concurrently; one after the other they work.
+class BackupEngine {
+ public:
+  // Creates the directory if it is not there. Busy if another engine has it open. Files of backups that were cut short are
+  // removed; a backup that is damaged is not listed by GetBackupInfo, and its file stays.
+  static Status Open(const std::string& directory, std::unique_ptr<BackupEngine>* engine);
+  virtual ~BackupEngine() = default;
+  BackupEngine(const BackupEngine&) = delete;
+  BackupEngine& operator=(const BackupEngine&) = delete;
+
+  // All that `db` holds at one moment; writing goes on. Durable when it returns OK.
+  virtual Status CreateBackup(DB* db, const std::string& metadata = {}, uint32_t* id = nullptr) = 0;
+  // Oldest first.
+  virtual std::vector<BackupInfo> GetBackupInfo() const = 0;
+  // Reads all of it. NotFound, or Corruption.
+  virtual Status VerifyBackup(uint32_t id) const = 0;
+  // Makes a database of it in directory `path`, in place of one that is there (Busy if that is open). `options`: of the new one;
+  // its comparator must have the name of the original's, and `create_if_missing` means nothing. Verifies what it reads: with
+  // Corruption what was in `path` stays. NotSupported with region_paths.
+  virtual Status RestoreBackup(uint32_t id, const Options& options, const std::string& path) const = 0;
+  virtual Status DeleteBackup(uint32_t id) = 0;
+  // Deletes all but the newest `keep`.
+  virtual Status PurgeOldBackups(uint32_t keep) = 0;
+
+ protected:
+  BackupEngine() = default;
+};
+
+// Writes a file of updates in the order of their keys, each key once, for IngestExternalFiles. It is there, whole and durable,
+// when Finish has returned OK; before, and when the writer is destroyed without, there is none.
+// Thread safety: none.
+class SortedFileWriter {
+ public:
+  static Status Create(const std::string& path, const Comparator* comparator, std::unique_ptr<SortedFileWriter>* writer);
+  virtual ~SortedFileWriter() = default;
+  SortedFileWriter(const SortedFileWriter&) = delete;
+  SortedFileWriter& operator=(const SortedFileWriter&) = delete;
+
+  // InvalidArgument if the key is not behind the last one.
+  virtual Status Put(Slice key, Slice value) = 0;
+  virtual Status Delete(Slice key) = 0;
+  // InvalidArgument if there is no update.
+  virtual Status Finish() = 0;
+  // Bytes written so far.
+  virtual uint64_t FileSize() const = 0;
+
+ protected:
+  SortedFileWriter() = default;
+};
+
+struct IngestOptions {
+  // Remove the files when all is done. Default: false.
+  bool remove_files = false;
+};
+
+// Writes the updates of the files, one file after the other, as one batch: all or nothing, also after a crash. They are verified
+// before. At most 4 GiB of log space together, which also is what it takes of DRAM; InvalidArgument if that is too much, or
+// a file was made with another comparator.
+Status IngestExternalFiles(DB* db, const std::vector<std::string>& paths, const IngestOptions& options = {});
+
+}  // namespace braiddb

@@ -1,0 +1,309 @@
+// Checkpoints, backups, sorted files: what is copied is what was there, whole or not at all.
+#include "braiddb/backup.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "tests/support/db_test_util.h"
+#include "tests/support/pmem_temp_dir.h"
+
+namespace braiddb::test {
+namespace {
+
+class BackupTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    options_ = TinyOptions(2);
+    options_.create_if_missing = true;
+    ASSERT_OK(DB::Open(options_, directory_.Sub("db"), &db_));
+    for (int i = 0; i < 500; ++i) {
+      const std::string key = NumberedKey(i * 7 % 500);
+      expected_[key] = PatternedValue(i, i % 50 == 0 ? 100'000 : 100);
+      ASSERT_OK(db_->Put({}, key, expected_[key]));
+    }
+    for (int i = 0; i < 500; i += 10) {
+      ASSERT_OK(db_->Delete({}, NumberedKey(i)));
+      expected_.erase(NumberedKey(i));
+    }
+    expected_[""] = "";
+    ASSERT_OK(db_->Put({}, "", ""));
+  }
+  std::unique_ptr<DB> OpenAt(const std::string& path, Options options) {
+    options.create_if_missing = false;
+    options.error_if_exists = false;
+    std::unique_ptr<DB> db;
+    EXPECT_OK(DB::Open(options, path, &db));
+    return db;
+  }
+  std::unique_ptr<DB> OpenCopy() { return OpenAt(directory_.Sub("copy"), options_); }
+  std::unique_ptr<BackupEngine> OpenEngine() {
+    std::unique_ptr<BackupEngine> engine;
+    EXPECT_OK(BackupEngine::Open(directory_.Sub("backups"), &engine));
+    return engine;
+  }
+  std::string Sub(const std::string& name) { return directory_.Sub(name); }
+  // Changes one byte of a file.
+  static void Damage(const std::string& path, uint64_t at) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(at));
+    const char byte = static_cast<char>(file.get() ^ 1);
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(byte);
+  }
+
+  PmemTempDir directory_;
+  Options options_;
+  std::unique_ptr<DB> db_;
+  std::map<std::string, std::string> expected_;
+};
+
+// ---- Checkpoint
+
+TEST_F(BackupTest, CheckpointHoldsWhatWasThereAndNothingLater) {
+  uint64_t sequence = 0;
+  const uint64_t latest = db_->GetLatestSequenceNumber();
+  ASSERT_OK(CreateCheckpoint(db_.get(), Sub("copy"), &sequence));
+  EXPECT_EQ(sequence, latest);
+  ASSERT_OK(db_->Put({}, "later", "v"));
+  const auto copy = OpenCopy();
+  ASSERT_NE(copy, nullptr);
+  EXPECT_TRUE(HoldsExactly(copy.get(), expected_));
+  EXPECT_EQ(copy->GetOptions().regions, 2u);
+  ASSERT_OK(copy->Put({}, "only there", "v"));
+  std::string value;
+  EXPECT_TRUE(db_->Get({}, "only there", &value).IsNotFound());
+  EXPECT_FALSE(std::filesystem::exists(Sub("copy.tmp")));
+}
+
+TEST_F(BackupTest, CheckpointOfAnNvTreeWithAnotherOrder) {
+  Options options = TinyOptions(1);
+  options.create_if_missing = true;
+  options.l1 = L1Kind::kNvTree;
+  options.comparator = ReverseBytewiseComparator();
+  std::unique_ptr<DB> db;
+  ASSERT_OK(DB::Open(options, Sub("reverse"), &db));
+  ASSERT_OK(db->Put({}, "a", "1"));
+  ASSERT_OK(db->Put({}, "b", "2"));
+  ASSERT_OK(CreateCheckpoint(db.get(), Sub("copy") + "/"));
+  const auto copy = OpenAt(Sub("copy"), options);
+  ASSERT_NE(copy, nullptr);
+  EXPECT_TRUE(HoldsExactly(copy.get(), {{"b", "2"}, {"a", "1"}}));
+}
+
+TEST_F(BackupTest, CheckpointOfNothingAndOverNothingThatIsThere) {
+  Options options = TinyOptions(1);
+  options.create_if_missing = true;
+  std::unique_ptr<DB> empty;
+  ASSERT_OK(DB::Open(options, Sub("empty"), &empty));
+  ASSERT_OK(CreateCheckpoint(empty.get(), Sub("copy")));
+  EXPECT_TRUE(CreateCheckpoint(db_.get(), Sub("copy")).IsInvalidArgument());
+  EXPECT_TRUE(CreateCheckpoint(db_.get(), Sub("db")).IsInvalidArgument());
+  EXPECT_TRUE(CreateCheckpoint(db_.get(), "").IsInvalidArgument());
+  const auto copy = OpenAt(Sub("copy"), options);
+  ASSERT_NE(copy, nullptr);
+  EXPECT_TRUE(HoldsExactly(copy.get(), std::map<std::string, std::string>()));
+}
+
+TEST_F(BackupTest, WhatACrashLeftOfACheckpointIsNoObstacle) {
+  std::unique_ptr<DB> left;
+  ASSERT_OK(DB::Open(options_, Sub("copy.tmp"), &left));
+  ASSERT_OK(left->Put({}, "left", "v"));
+  left.reset();
+  ASSERT_OK(CreateCheckpoint(db_.get(), Sub("copy")));
+  EXPECT_TRUE(HoldsExactly(OpenCopy().get(), expected_));
+}
+
+TEST_F(BackupTest, CheckpointsAreConsistentWhileWritersGoOn) {
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (uint64_t i = 0; !stop.load(); ++i) {
+      WriteBatch batch;
+      for (int k = 0; k < 10; ++k) batch.Put("w" + NumberedKey(k * 1000), std::to_string(i));
+      ASSERT_OK(db_->Write({}, batch));
+    }
+  });
+  for (int i = 0; i < 3; ++i) {
+    std::filesystem::remove_all(Sub("copy"));
+    EXPECT_OK(CreateCheckpoint(db_.get(), Sub("copy")));
+    const auto copy = OpenCopy();
+    ASSERT_NE(copy, nullptr);
+    std::string first, value;
+    const Status status = copy->Get({}, "w" + NumberedKey(0), &first);
+    for (int k = 0; k < 10 && status.ok(); ++k) {
+      EXPECT_OK(copy->Get({}, "w" + NumberedKey(k * 1000), &value));
+      EXPECT_EQ(value, first);
+    }
+  }
+  stop = true;
+  writer.join();
+}
+
+// ---- Backups
+
+TEST_F(BackupTest, RestoredIsWhatWasBackedUp) {
+  const auto engine = OpenEngine();
+  uint32_t first = 0, second = 0;
+  const auto before = expected_;
+  ASSERT_OK(engine->CreateBackup(db_.get(), "first\n\none", &first));
+  ASSERT_OK(db_->Put({}, "new", "v"));
+  expected_["new"] = "v";
+  ASSERT_OK(engine->CreateBackup(db_.get(), {}, &second));
+  EXPECT_LT(first, second);
+  ASSERT_OK(engine->RestoreBackup(first, options_, Sub("copy")));
+  EXPECT_TRUE(HoldsExactly(OpenCopy().get(), before));
+  // In place of what is there, be it larger.
+  ASSERT_OK(engine->RestoreBackup(second, options_, Sub("copy")));
+  EXPECT_TRUE(HoldsExactly(OpenCopy().get(), expected_));
+  const auto infos = engine->GetBackupInfo();
+  ASSERT_EQ(infos.size(), 2u);
+  EXPECT_EQ(infos[0].id, first);
+  EXPECT_EQ(infos[0].metadata, "first\n\none");
+  EXPECT_EQ(infos[0].keys, before.size());
+  EXPECT_EQ(infos[0].size, std::filesystem::file_size(Sub("backups") + "/1.backup"));
+  EXPECT_GT(infos[0].timestamp, 1'700'000'000);
+  EXPECT_GT(infos[1].sequence, infos[0].sequence);
+}
+
+TEST_F(BackupTest, BackupsAreThereAfterAReopenOfTheEngine) {
+  uint32_t id = 0;
+  ASSERT_OK(OpenEngine()->CreateBackup(db_.get(), "kept", &id));
+  std::ofstream(Sub("backups") + "/7.backup.tmp") << "cut short";
+  std::ofstream(Sub("backups") + "/notes.txt") << "not ours";
+  {
+    const auto engine = OpenEngine();
+    std::unique_ptr<BackupEngine> another;
+    EXPECT_TRUE(BackupEngine::Open(Sub("backups"), &another).IsBusy());
+    ASSERT_EQ(engine->GetBackupInfo().size(), 1u);
+    EXPECT_EQ(engine->GetBackupInfo()[0].metadata, "kept");
+    EXPECT_FALSE(std::filesystem::exists(Sub("backups") + "/7.backup.tmp"));
+    EXPECT_TRUE(std::filesystem::exists(Sub("backups") + "/notes.txt"));
+    ASSERT_OK(engine->VerifyBackup(id));
+    ASSERT_OK(engine->RestoreBackup(id, options_, Sub("copy")));
+  }
+  EXPECT_TRUE(HoldsExactly(OpenCopy().get(), expected_));
+}
+
+TEST_F(BackupTest, OldOnesCanBePurged) {
+  const auto engine = OpenEngine();
+  for (int i = 0; i < 4; ++i) ASSERT_OK(engine->CreateBackup(db_.get()));
+  ASSERT_OK(engine->DeleteBackup(2));
+  EXPECT_TRUE(engine->DeleteBackup(2).IsNotFound());
+  ASSERT_OK(engine->PurgeOldBackups(1));
+  ASSERT_EQ(engine->GetBackupInfo().size(), 1u);
+  EXPECT_EQ(engine->GetBackupInfo()[0].id, 4u);
+  EXPECT_FALSE(std::filesystem::exists(Sub("backups") + "/1.backup"));
+  EXPECT_TRUE(engine->VerifyBackup(1).IsNotFound());
+  EXPECT_TRUE(engine->RestoreBackup(1, options_, Sub("copy")).IsNotFound());
+  uint32_t next = 0;
+  ASSERT_OK(engine->CreateBackup(db_.get(), {}, &next));
+  EXPECT_EQ(next, 5u);
+}
+
+TEST_F(BackupTest, DamageIsFoundWhereverItIsAndLeavesWhatWasThere) {
+  ASSERT_OK(OpenEngine()->CreateBackup(db_.get()));
+  const std::string path = Sub("backups") + "/1.backup";
+  const std::string original = Sub("original");
+  std::filesystem::copy_file(path, original);
+  const uint64_t size = std::filesystem::file_size(path);
+  ASSERT_OK(CreateCheckpoint(db_.get(), Sub("copy")));
+  for (uint64_t at = 0; at < size; at += at < 200 || at > size - 200 ? 7 : size / 17) {
+    SCOPED_TRACE(at);
+    Damage(path, at);
+    const auto engine = OpenEngine();
+    if (!engine->GetBackupInfo().empty()) {
+      EXPECT_TRUE(engine->VerifyBackup(1).IsCorruption());
+      EXPECT_TRUE(engine->RestoreBackup(1, options_, Sub("copy")).IsCorruption());
+    }
+    std::filesystem::copy_file(original, path, std::filesystem::copy_options::overwrite_existing);
+  }
+  for (const uint64_t length : {uint64_t{0}, uint64_t{50}, size / 2, size - 1}) {
+    std::filesystem::resize_file(path, length);
+    EXPECT_TRUE(OpenEngine()->GetBackupInfo().empty());
+    std::filesystem::copy_file(original, path, std::filesystem::copy_options::overwrite_existing);
+  }
+  EXPECT_TRUE(HoldsExactly(OpenCopy().get(), expected_));
+}
+
+TEST_F(BackupTest, RestoreRefusesWhatCannotWork) {
+  const auto engine = OpenEngine();
+  ASSERT_OK(engine->CreateBackup(db_.get()));
+  EXPECT_TRUE(engine->RestoreBackup(1, options_, Sub("db")).IsBusy());
+  Options other = options_;
+  other.comparator = ReverseBytewiseComparator();
+  EXPECT_TRUE(engine->RestoreBackup(1, other, Sub("copy")).IsInvalidArgument());
+  other = options_;
+  other.region_paths = {Sub("r0"), Sub("r1")};
+  EXPECT_TRUE(engine->RestoreBackup(1, other, Sub("copy")).IsNotSupported());
+  EXPECT_FALSE(std::filesystem::exists(Sub("copy")));
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+}
+
+// ---- Sorted files
+
+TEST_F(BackupTest, IngestedFilesAreOneBatchTheLastOneWins) {
+  std::unique_ptr<SortedFileWriter> writer;
+  ASSERT_OK(SortedFileWriter::Create(Sub("one"), BytewiseComparator(), &writer));
+  for (int i = 0; i < 2000; ++i) {
+    const std::string key = "x" + NumberedKey(i);
+    ASSERT_OK(writer->Put(key, PatternedValue(i, 100)));
+    expected_[key] = PatternedValue(i, 100);
+  }
+  ASSERT_OK(writer->Finish());
+  EXPECT_EQ(writer->FileSize(), std::filesystem::file_size(Sub("one")));
+  EXPECT_TRUE(writer->Put("z", "").IsInvalidArgument());
+  EXPECT_TRUE(writer->Finish().IsInvalidArgument());
+  ASSERT_OK(SortedFileWriter::Create(Sub("two"), BytewiseComparator(), &writer));
+  ASSERT_OK(writer->Delete(NumberedKey(1)));
+  ASSERT_OK(writer->Put("x" + NumberedKey(5), "two"));
+  ASSERT_OK(writer->Finish());
+  expected_.erase(NumberedKey(1));
+  expected_["x" + NumberedKey(5)] = "two";
+  const uint64_t before = db_->GetLatestSequenceNumber();
+  IngestOptions options;
+  options.remove_files = true;
+  ASSERT_OK(IngestExternalFiles(db_.get(), {Sub("one"), Sub("two")}, options));
+  EXPECT_GE(db_->GetLatestSequenceNumber(), before + 2002);
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+  EXPECT_FALSE(std::filesystem::exists(Sub("one")));
+}
+
+TEST_F(BackupTest, WritersOfSortedFilesKeepTheOrder) {
+  std::unique_ptr<SortedFileWriter> writer;
+  ASSERT_OK(SortedFileWriter::Create(Sub("file"), BytewiseComparator(), &writer));
+  EXPECT_TRUE(writer->Finish().IsInvalidArgument());
+  ASSERT_OK(writer->Put("b", ""));
+  EXPECT_TRUE(writer->Put("b", "").IsInvalidArgument());
+  EXPECT_TRUE(writer->Put("a", "").IsInvalidArgument());
+  EXPECT_TRUE(writer->Put(std::string(kMaxKeySize + 1, 'c'), "").IsInvalidArgument());
+  ASSERT_OK(writer->Put("c", ""));
+  EXPECT_FALSE(std::filesystem::exists(Sub("file")));
+  writer.reset();  // not finished: nothing is left
+  EXPECT_FALSE(std::filesystem::exists(Sub("file.tmp")));
+  EXPECT_TRUE(SortedFileWriter::Create(Sub("nowhere/file"), BytewiseComparator(), &writer).IsNotFound());
+}
+
+TEST_F(BackupTest, NothingIsIngestedOfFilesOfWhichOneIsWrong) {
+  std::unique_ptr<SortedFileWriter> writer;
+  ASSERT_OK(SortedFileWriter::Create(Sub("sound"), BytewiseComparator(), &writer));
+  ASSERT_OK(writer->Put("sound", "v"));
+  ASSERT_OK(writer->Finish());
+  ASSERT_OK(SortedFileWriter::Create(Sub("other order"), ReverseBytewiseComparator(), &writer));
+  ASSERT_OK(writer->Put("k", "v"));
+  ASSERT_OK(writer->Finish());
+  std::filesystem::copy_file(Sub("sound"), Sub("damaged"));
+  Damage(Sub("damaged"), 100);
+  EXPECT_TRUE(IngestExternalFiles(db_.get(), {Sub("sound"), Sub("other order")}).IsInvalidArgument());
+  EXPECT_TRUE(IngestExternalFiles(db_.get(), {Sub("sound"), Sub("damaged")}).IsCorruption());
+  EXPECT_TRUE(IngestExternalFiles(db_.get(), {Sub("sound"), Sub("nowhere")}).IsNotFound());
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+}
+
+}  // namespace
+}  // namespace braiddb::test
