@@ -1,0 +1,67 @@
+// Flushes, compactions, and what RocksDB has about its files.
+#include "capi/objects.h"
+#include "capi/options.h"
+#include "capi/result.h"
+
+using braiddb::Slice;
+using braiddb::Status;
+using namespace braiddb::capi;
+
+namespace {
+
+Status Compact(braiddb_t* db, const char* start_key, size_t start_key_length, const char* limit_key, size_t limit_key_length) {
+  if (db->manual_compactions_off.load() > 0) return Status::OK();
+  const Slice start(start_key, start_key == nullptr ? 0 : start_key_length);
+  const Slice limit(limit_key, limit_key == nullptr ? 0 : limit_key_length);
+  Status status = db->db->CompactRange({}, start_key == nullptr ? nullptr : &start, limit_key == nullptr ? nullptr : &limit);
+  const bool everything = start_key == nullptr && limit_key == nullptr;
+  if (status.ok() && everything && db->user_filter != nullptr) status = db->user_filter->Build(db->db.get());
+  return status;
+}
+
+}  // namespace
+
+void braiddb_flush(braiddb_t* db, const braiddb_flushoptions_t*, char** errptr) {
+  SaveError(errptr, Guarded([&] { return db->db->Flush(); }));
+}
+
+// Writes are durable when they return, but for those without sync on an ordinary file system.
+void braiddb_flush_wal(braiddb_t* db, unsigned char sync, char** errptr) {
+  if (sync == 0) return;
+  SaveError(errptr, Guarded([&] {
+              std::string mode;
+              return db->db->GetProperty("braiddb.persist-mode", &mode) && mode == "page" ? db->db->Flush() : Status::OK();
+            }));
+}
+
+// What goes wrong is in the info log, and the database is read-only then.
+void braiddb_compact_range(braiddb_t* db, const char* start_key, size_t start_key_length, const char* limit_key,
+                           size_t limit_key_length) {
+  const Status ignored = Guarded([&] { return Compact(db, start_key, start_key_length, limit_key, limit_key_length); });
+  (void)ignored;
+}
+
+void braiddb_compact_range_opt(braiddb_t* db, braiddb_compactoptions_t*, const char* start_key, size_t start_key_length,
+                               const char* limit_key, size_t limit_key_length) {
+  braiddb_compact_range(db, start_key, start_key_length, limit_key, limit_key_length);
+}
+
+// Merges are always of whole tables, so there is nothing to suggest.
+void braiddb_suggest_compact_range(braiddb_t*, const char*, size_t, const char*, size_t, char**) {}
+
+void braiddb_disable_manual_compaction(braiddb_t* db) { ++db->manual_compactions_off; }
+void braiddb_enable_manual_compaction(braiddb_t* db) { --db->manual_compactions_off; }
+
+// A merge that runs is cut short by the close, without loss.
+void braiddb_cancel_all_background_work(braiddb_t*, unsigned char) {}
+
+void braiddb_wait_for_compaction(braiddb_t* db, char** errptr) {
+  SaveError(errptr, Guarded([&] { return db->db->WaitForCompaction(); }));
+}
+
+// ---- Files: keys are in regions, which are no files that could be deleted. What would delete whole files finds none.
+
+void braiddb_disable_file_deletions(braiddb_t*, char**) {}
+void braiddb_enable_file_deletions(braiddb_t*, unsigned char, char**) {}
+void braiddb_delete_file(braiddb_t*, const char*) {}
+void braiddb_delete_file_in_range(braiddb_t*, const char*, size_t, const char*, size_t, char**) {}

@@ -1,0 +1,293 @@
+#include "capi/batch.h"
+
+#include <set>
+
+#include "capi/objects.h"
+#include "capi/options.h"
+#include "capi/result.h"
+
+using braiddb::Slice;
+using braiddb::Status;
+using namespace braiddb::capi;
+
+// ---- What batches do
+
+namespace {
+
+// Whether it can be in a batch; a longer one would be refused by the write, and may be too long to be kept.
+Status Fits(Slice key, Slice value) {
+  if (key.size() > braiddb::kMaxKeySize) return Status::InvalidArgument("a key of a batch is longer than 64 KiB");
+  if (value.size() > braiddb::kMaxValueSize) return Status::InvalidArgument("a value of a batch is longer than 1 GiB");
+  return Status::OK();
+}
+
+}  // namespace
+
+void braiddb_writebatch_t::Put(Slice key, Slice value) noexcept {
+  Status status = Fits(key, value);
+  if (status.ok()) status = Guarded([&] { return rep.Put(key, value), Status::OK(); });
+  if (!status.ok()) unfit = std::move(status);
+}
+
+void braiddb_writebatch_t::Delete(Slice key) noexcept {
+  Status status = Fits(key, {});
+  if (status.ok()) status = Guarded([&] { return rep.Delete(key), Status::OK(); });
+  if (!status.ok()) unfit = std::move(status);
+}
+
+void braiddb_writebatch_t::DeleteRange(Slice start, Slice limit) noexcept {
+  Status status = Guarded([&] {
+    ranges.push_back({rep.Count(), std::string(start), std::string(limit)});
+    return Status::OK();
+  });
+  if (!status.ok()) unfit = std::move(status);
+}
+
+void braiddb_writebatch_t::Refuse(const char* function, const char* missing) noexcept {
+  unfit = Guarded([&] { return Status::NotSupported(std::string(function) + ": " + missing); });
+}
+
+void braiddb_writebatch_t::Clear() {
+  rep.Clear();
+  ranges.clear();
+  unfit = Status::OK();
+  save_points.clear();
+}
+
+Status braiddb_writebatch_t::PopSavePoint() {
+  if (save_points.empty()) return Status::NotFound("the batch has no save point");
+  save_points.pop_back();
+  return Status::OK();
+}
+
+Status braiddb_writebatch_t::RollBack() {
+  if (save_points.empty()) return Status::NotFound("the batch has no save point");
+  const SavePoint point = save_points.back();
+  const std::string kept = rep.Data().substr(0, point.bytes);
+  if (Status status = braiddb::WriteBatch::FromData(kept, &rep); !status.ok()) return status;
+  ranges.resize(point.ranges);
+  if (point.fit) unfit = Status::OK();
+  save_points.pop_back();
+  return Status::OK();
+}
+
+namespace braiddb::capi {
+
+std::string Join(int count, const char* const* parts, const size_t* lengths) {
+  std::string whole;
+  for (int i = 0; i < count; ++i) whole.append(parts[i], lengths[i]);
+  return whole;
+}
+
+namespace {
+
+// The batch without ranges: each is deletions of the keys that the database has when the write begins, and of those that the
+// batch has put before it.
+class Expansion : public WriteBatch::Handler {
+ public:
+  Expansion(DB* db, const braiddb_writebatch_t& batch)
+      : db_(db), comparator_(db->GetOptions().comparator), batch_(batch), puts_(Before{comparator_}) {}
+
+  Status Expand(WriteBatch* result) {
+    result_ = result;
+    Status status = batch_.rep.Iterate(this);
+    DeleteRanges();
+    return status_.ok() ? status : status_;
+  }
+
+  void Put(Slice key, Slice value) override {
+    DeleteRanges();
+    result_->Put(key, value);
+    puts_.emplace(key);
+    ++updates_;
+  }
+  void Delete(Slice key) override {
+    DeleteRanges();
+    result_->Delete(key);
+    ++updates_;
+  }
+
+ private:
+  struct Before {
+    const Comparator* comparator;
+    bool operator()(Slice a, Slice b) const { return comparator->Compare(a, b) < 0; }
+  };
+
+  // Those that come before the next update.
+  void DeleteRanges() {
+    for (; next_ < batch_.ranges.size() && batch_.ranges[next_].updates == updates_; ++next_) {
+      if (status_.ok()) status_ = DeleteRange(batch_.ranges[next_]);
+    }
+  }
+
+  Status DeleteRange(const braiddb_writebatch_t::RangeDelete& range) {
+    if (comparator_->Compare(range.start, range.limit) >= 0) return Status::OK();
+    ReadOptions options;
+    options.iterate_lower_bound = Slice(range.start);
+    options.iterate_upper_bound = Slice(range.limit);
+    const auto iterator = db_->NewIterator(options);
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) result_->Delete(iterator->key());
+    const auto end = puts_.lower_bound(range.limit);
+    for (auto put = puts_.lower_bound(range.start); put != end; ++put) result_->Delete(*put);
+    return iterator->status();
+  }
+
+  DB* const db_;
+  const Comparator* const comparator_;
+  const braiddb_writebatch_t& batch_;
+  WriteBatch* result_ = nullptr;
+  std::set<std::string, Before> puts_;
+  size_t next_ = 0;
+  uint32_t updates_ = 0;
+  Status status_;
+};
+
+// Tells a user's filter which keys a batch writes.
+class Toucher : public WriteBatch::Handler {
+ public:
+  explicit Toucher(UserFilter::Writing* writing) : writing_(writing) {}
+  void Put(Slice key, Slice) override { writing_->Touch(key); }
+  void Delete(Slice) override {}  // what a filter says of a key that is gone does not matter
+
+ private:
+  UserFilter::Writing* const writing_;
+};
+
+}  // namespace
+
+Status WriteBatchTo(braiddb_t* db, const WriteOptions& options, const braiddb_writebatch_t& batch) {
+  if (!batch.unfit.ok()) return batch.unfit;
+  return Guarded([&] {
+    WriteBatch expanded;
+    if (!batch.ranges.empty()) {
+      if (Status status = Expansion(db->db.get(), batch).Expand(&expanded); !status.ok()) return status;
+    }
+    const WriteBatch& updates = batch.ranges.empty() ? batch.rep : expanded;
+    if (db->user_filter == nullptr) return db->db->Write(options, updates);
+    UserFilter::Writing writing(db->user_filter.get());
+    Toucher toucher(&writing);
+    if (Status status = updates.Iterate(&toucher); !status.ok()) return status;
+    return db->db->Write(options, updates);
+  });
+}
+
+void IterateBatch(const WriteBatch& batch, void* state, void (*put)(void*, const char*, size_t, const char*, size_t),
+                  void (*deleted)(void*, const char*, size_t)) {
+  struct Caller : WriteBatch::Handler {
+    void* state;
+    void (*put)(void*, const char*, size_t, const char*, size_t);
+    void (*deleted)(void*, const char*, size_t);
+    void Put(Slice key, Slice value) override { put(state, key.data(), key.size(), value.data(), value.size()); }
+    void Delete(Slice key) override { deleted(state, key.data(), key.size()); }
+  };
+  Caller caller;
+  caller.state = state;
+  caller.put = put;
+  caller.deleted = deleted;
+  const Status ignored = batch.Iterate(&caller);  // it was checked when it was made
+  (void)ignored;
+}
+
+}  // namespace braiddb::capi
+
+// ---- The functions
+
+braiddb_writebatch_t* braiddb_writebatch_create() { return new braiddb_writebatch_t; }
+
+braiddb_writebatch_t* braiddb_writebatch_create_from(const char* data, size_t data_length) {
+  auto* const batch = new braiddb_writebatch_t;
+  batch->unfit = Guarded([&] { return braiddb::WriteBatch::FromData(Slice(data, data_length), &batch->rep); });
+  return batch;
+}
+
+void braiddb_writebatch_destroy(braiddb_writebatch_t* batch) { delete batch; }
+void braiddb_writebatch_clear(braiddb_writebatch_t* batch) { batch->Clear(); }
+int braiddb_writebatch_count(braiddb_writebatch_t* batch) {
+  return static_cast<int>(batch->rep.Count()) + static_cast<int>(batch->ranges.size());
+}
+
+void braiddb_writebatch_put(braiddb_writebatch_t* batch, const char* key, size_t key_length, const char* value,
+                            size_t value_length) {
+  batch->Put({key, key_length}, {value, value_length});
+}
+
+void braiddb_writebatch_putv(braiddb_writebatch_t* batch, int key_parts, const char* const* keys, const size_t* key_lengths,
+                             int value_parts, const char* const* values, const size_t* value_lengths) {
+  batch->Put(Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths));
+}
+
+void braiddb_writebatch_delete(braiddb_writebatch_t* batch, const char* key, size_t key_length) {
+  batch->Delete({key, key_length});
+}
+
+void braiddb_writebatch_singledelete(braiddb_writebatch_t* batch, const char* key, size_t key_length) {
+  batch->Delete({key, key_length});
+}
+
+void braiddb_writebatch_deletev(braiddb_writebatch_t* batch, int key_parts, const char* const* keys, const size_t* key_lengths) {
+  batch->Delete(Join(key_parts, keys, key_lengths));
+}
+
+void braiddb_writebatch_delete_range(braiddb_writebatch_t* batch, const char* start_key, size_t start_key_length,
+                                     const char* limit_key, size_t limit_key_length) {
+  batch->DeleteRange({start_key, start_key_length}, {limit_key, limit_key_length});
+}
+
+void braiddb_writebatch_delete_rangev(braiddb_writebatch_t* batch, int key_parts, const char* const* start_keys,
+                                      const size_t* start_key_lengths, const char* const* limit_keys,
+                                      const size_t* limit_key_lengths) {
+  batch->DeleteRange(Join(key_parts, start_keys, start_key_lengths), Join(key_parts, limit_keys, limit_key_lengths));
+}
+
+void braiddb_writebatch_merge(braiddb_writebatch_t* batch, const char*, size_t, const char*, size_t) {
+  batch->Refuse(__func__, kNoMerge);
+}
+
+void braiddb_writebatch_mergev(braiddb_writebatch_t* batch, int, const char* const*, const size_t*, int, const char* const*,
+                               const size_t*) {
+  batch->Refuse(__func__, kNoMerge);
+}
+
+// It would be for those who read the log.
+void braiddb_writebatch_put_log_data(braiddb_writebatch_t*, const char*, size_t) {}
+
+void braiddb_writebatch_iterate(braiddb_writebatch_t* batch, void* state,
+                                void (*put)(void*, const char*, size_t, const char*, size_t),
+                                void (*deleted)(void*, const char*, size_t)) {
+  IterateBatch(batch->rep, state, put, deleted);
+}
+
+const char* braiddb_writebatch_data(braiddb_writebatch_t* batch, size_t* length) {
+  *length = batch->rep.Data().size();
+  return batch->rep.Data().data();
+}
+
+void braiddb_writebatch_set_save_point(braiddb_writebatch_t* batch) { batch->SetSavePoint(); }
+
+void braiddb_writebatch_rollback_to_save_point(braiddb_writebatch_t* batch, char** errptr) {
+  SaveError(errptr, Guarded([&] { return batch->RollBack(); }));
+}
+
+void braiddb_writebatch_pop_save_point(braiddb_writebatch_t* batch, char** errptr) { SaveError(errptr, batch->PopSavePoint()); }
+
+void braiddb_writebatch_append(braiddb_writebatch_t* destination, const braiddb_writebatch_t* source) {
+  const uint32_t before = destination->rep.Count();
+  struct Appender : braiddb::WriteBatch::Handler {
+    braiddb_writebatch_t* to;
+    void Put(Slice key, Slice value) override { to->Put(key, value); }
+    void Delete(Slice key) override { to->Delete(key); }
+  } appender;
+  appender.to = destination;
+  const std::string data = source->rep.Data();  // a batch may be appended to itself
+  braiddb::WriteBatch copy;
+  Status status = braiddb::WriteBatch::FromData(data, &copy);
+  if (status.ok()) status = copy.Iterate(&appender);
+  const std::vector<braiddb_writebatch_t::RangeDelete> ranges = source->ranges;
+  for (const auto& range : ranges) destination->ranges.push_back({before + range.updates, range.start, range.limit});
+  if (status.ok()) status = source->unfit;
+  if (!status.ok()) destination->unfit = status;
+}
+
+void braiddb_write(braiddb_t* db, const braiddb_writeoptions_t* options, braiddb_writebatch_t* batch, char** errptr) {
+  SaveError(errptr, WriteBatchTo(db, options->rep(), *batch));
+}

@@ -1,0 +1,53 @@
+// Batches of the C API.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "braiddb/c.h"
+#include "braiddb/db.h"
+#include "braiddb/write_batch.h"
+
+struct braiddb_writebatch_t {
+  // Deletes [start, limit) where `updates` of the batch came before it. The write makes deletions of single keys of it.
+  struct RangeDelete {
+    uint32_t updates;
+    std::string start;
+    std::string limit;
+  };
+  struct SavePoint {
+    size_t bytes;
+    size_t ranges;
+    bool fit;
+  };
+
+  braiddb::WriteBatch rep;
+  std::vector<RangeDelete> ranges;
+  braiddb::Status unfit;  // why it cannot be written, if not OK: functions that add to a batch have no errptr
+  std::vector<SavePoint> save_points;
+
+  // What was added is in the batch, or the batch is unfit.
+  void Put(braiddb::Slice key, braiddb::Slice value) noexcept;
+  void Delete(braiddb::Slice key) noexcept;
+  void DeleteRange(braiddb::Slice start, braiddb::Slice limit) noexcept;
+  void Refuse(const char* function, const char* missing) noexcept;
+  void Clear();
+  void SetSavePoint() { save_points.push_back({rep.Data().size(), ranges.size(), unfit.ok()}); }
+  // NotFound if there is none.
+  braiddb::Status RollBack();
+  braiddb::Status PopSavePoint();
+};
+
+namespace braiddb::capi {
+
+// Several parts as one.
+std::string Join(int count, const char* const* parts, const size_t* lengths);
+
+// Writes what is in the batch.
+Status WriteBatchTo(braiddb_t* db, const WriteOptions& options, const braiddb_writebatch_t& batch);
+
+// Calls the functions of C for each update.
+void IterateBatch(const WriteBatch& batch, void* state, void (*put)(void*, const char*, size_t, const char*, size_t),
+                  void (*deleted)(void*, const char*, size_t));
+
+}  // namespace braiddb::capi

@@ -1,0 +1,184 @@
+// Opening, closing, destroying, repairing.
+#include "capi/database.h"
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "braiddb/check.h"
+#include "capi/objects.h"
+#include "capi/options.h"
+#include "capi/result.h"
+
+using braiddb::Status;
+using namespace braiddb::capi;
+
+namespace braiddb::capi {
+namespace {
+
+// The directories for regions that the environment variables name are not the program's to make.
+Status MakeRegionDirs(const Options& options) {
+  for (const std::string& path : options.region_paths) {
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    if (error) return Status::IOError(path + ": " + error.message() + "; see environment variable BRAIDDB_REGION_ROOTS");
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Status OpenDatabase(const braiddb_options_t& options, const std::string& path, braiddb_t** db) {
+  Options own;
+  if (Status status = MakeOptions(options, path, &own); !status.ok()) return status;
+  const bool places_regions = options.own.region_paths.empty() && !own.region_paths.empty();
+  if (places_regions && own.create_if_missing) {
+    if (Status status = MakeRegionDirs(own); !status.ok()) return status;
+  }
+  auto result = std::make_unique<braiddb_t>();
+  Status status = DB::Open(own, path, &result->db);
+  // The text that programs written for RocksDB and LevelDB know.
+  if (status.IsNotFound()) status = Status::InvalidArgument(status.message());
+  if (!status.ok()) return status;
+  if (options.leveldb_policy != nullptr && options.leveldb_policy->is_users_own())
+    result->user_filter = std::make_unique<UserFilter>(options.leveldb_policy, own.comparator);
+  result->prefix_extractor = options.prefix_extractor;
+  result->snapshots_see_newest = options.inplace_update_support != 0;
+  result->cache = options.cache != nullptr ? options.cache : options.table.block_cache;
+  if (result->cache != nullptr) result->cache->Add(result.get());
+  *db = result.release();
+  return Status::OK();
+}
+
+Status CloseDatabase(braiddb_t* db) {
+  if (db->cache != nullptr) db->cache->Remove(db);
+  const Status status = db->db->Close();
+  delete db;
+  return status;
+}
+
+}  // namespace braiddb::capi
+
+namespace {
+
+// What `path` is called beside itself: without slashes at its end.
+std::string Beside(std::string path, const char* suffix) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path + suffix;
+}
+
+Status Rename(const std::string& from, const std::string& to) {
+  std::error_code error;
+  std::filesystem::rename(from, to, error);
+  return error ? Status::IOError(from + " cannot be renamed to " + to + ": " + error.message()) : Status::OK();
+}
+
+// GOAL   The database in `path` has what was intact of it, and nothing of the damaged one is lost.
+// STEPS  1 what is intact goes into <path>.repaired  2 the damaged one becomes <path>.damaged  3 the repaired one becomes <path>.
+// CRASH  After 1: as before, and the next repair begins anew. After 2: nothing is at <path>; both are beside it.
+Status Repair(const braiddb_options_t& options, const std::string& path) {
+  if (!std::filesystem::exists(path)) return Status::IOError(path + ": No such file or directory");
+  braiddb::Options own;
+  if (Status status = MakeOptions(options, path, &own); !status.ok()) return status;
+  braiddb::CheckOptions check;
+  check.region_paths = own.region_paths;
+  check.comparator = options.comparator;
+  braiddb::CheckReport report;
+  if (Status status = braiddb::CheckDatabase(check, path, &report); !status.ok()) return status;
+  if (report.sound()) return Status::OK();
+  if (!own.region_paths.empty()) {
+    return Status::NotSupported(
+        "repair in place of a database with regions in directories of their own; use the program: braiddb repair");
+  }
+  const std::string repaired = Beside(path, ".repaired");
+  const std::string damaged = Beside(path, ".damaged");
+  if (std::filesystem::exists(damaged))
+    return Status::InvalidArgument(damaged + " is there from an earlier repair; move it away first");
+  if (Status status = braiddb::DB::Destroy({}, repaired); !status.ok()) return status;
+  braiddb::RepairOptions repair;
+  repair.source = check;
+  repair.target = own;
+  braiddb::RepairReport saved;
+  Status status = braiddb::RepairDatabase(repair, path, repaired, &saved);
+  if (status.ok()) status = Rename(path, damaged);
+  if (status.ok()) status = Rename(repaired, path);
+  return status;
+}
+
+Status Destroy(const braiddb_options_t& options, const std::string& path) {
+  braiddb::Options own;
+  if (Status status = MakeOptions(options, path, &own); !status.ok()) return status;
+  Status status = braiddb::DB::Destroy(own, path);
+  if (status.ok() && options.own.region_paths.empty()) {
+    for (const std::string& directory : own.region_paths) {
+      std::error_code not_empty;
+      std::filesystem::remove(directory, not_empty);
+    }
+  }
+  return status;
+}
+
+Status Check(const braiddb_options_t& options, const std::string& path) {
+  braiddb::Options own;
+  if (Status status = MakeOptions(options, path, &own); !status.ok()) return status;
+  braiddb::CheckOptions check;
+  check.region_paths = own.region_paths;
+  check.comparator = options.comparator;
+  braiddb::CheckReport report;
+  Status status = braiddb::CheckDatabase(check, path, &report);
+  if (!status.ok() || report.sound()) return status;
+  const braiddb::CheckFinding& first = report.findings.front();
+  return Status::Corruption(first.what + ": " + first.where + "; " + first.advice);
+}
+
+}  // namespace
+
+braiddb_t* braiddb_open(const braiddb_options_t* options, const char* path, char** errptr) {
+  braiddb_t* db = nullptr;
+  SaveError(errptr, Guarded([&] { return OpenDatabase(*options, path, &db); }));
+  return db;
+}
+
+void braiddb_close(braiddb_t* db) {
+  const Status ignored = CloseDatabase(db);
+  (void)ignored;  // it is in the info log; whoever wants to know calls braiddb_close_database
+}
+
+void braiddb_close_database(braiddb_t* db, char** errptr) { SaveError(errptr, CloseDatabase(db)); }
+
+void braiddb_destroy_db(const braiddb_options_t* options, const char* path, char** errptr) {
+  SaveError(errptr, Guarded([&] { return Destroy(*options, path); }));
+}
+
+void braiddb_repair_db(const braiddb_options_t* options, const char* path, char** errptr) {
+  SaveError(errptr, Guarded([&] { return Repair(*options, path); }));
+}
+
+void braiddb_check_db(const braiddb_options_t* options, const char* path, char** errptr) {
+  SaveError(errptr, Guarded([&] { return Check(*options, path); }));
+}
+
+// A time to live of 0 or less is for ever.
+braiddb_t* braiddb_open_with_ttl(const braiddb_options_t* options, const char* path, int ttl, char** errptr) {
+  if (ttl <= 0) return braiddb_open(options, path, errptr);
+  SaveNotImplemented(errptr, __func__, kNoTtl);
+  return nullptr;
+}
+
+braiddb_t* braiddb_open_for_read_only(const braiddb_options_t*, const char*, unsigned char, char** errptr) {
+  SaveNotImplemented(errptr, __func__, kNoReadOnlyOpen);
+  return nullptr;
+}
+
+braiddb_t* braiddb_open_as_secondary(const braiddb_options_t*, const char*, const char*, char** errptr) {
+  SaveNotImplemented(errptr, __func__, kNoReadOnlyOpen);
+  return nullptr;
+}
+
+void braiddb_try_catch_up_with_primary(braiddb_t*, char** errptr) { SaveNotImplemented(errptr, __func__, kNoReadOnlyOpen); }
+
+void braiddb_free(void* pointer) { std::free(pointer); }
+
+int braiddb_major_version() { return BRAIDDB_C_MAJOR; }
+int braiddb_minor_version() { return BRAIDDB_C_MINOR; }

@@ -1,0 +1,94 @@
+// What the opaque types of the C API are, but for options (capi/options.h) and batches (capi/batch.h).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "braiddb/c.h"
+#include "braiddb/db.h"
+#include "capi/option_tables.h"
+#include "capi/user_filter.h"
+
+struct braiddb_column_family_handle_t {
+  std::string name = "default";
+  uint32_t id = 0;
+};
+
+struct braiddb_snapshot_t {
+  // Null: reads see the newest state, which is what RocksDB's snapshots do with inplace_update_support.
+  const braiddb::Snapshot* rep = nullptr;
+};
+
+struct braiddb_pinnableslice_t {
+  braiddb::PinnableSlice rep;
+};
+
+struct braiddb_comparator_t final : braiddb::Comparator {
+  void* state = nullptr;
+  void (*destructor)(void*) = nullptr;
+  int (*compare)(void*, const char*, size_t, const char*, size_t) = nullptr;
+  const char* (*name)(void*) = nullptr;
+  size_t timestamp_size = 0;  // more than 0: a database cannot be opened with it
+
+  ~braiddb_comparator_t() override {
+    if (destructor != nullptr) destructor(state);
+  }
+  int Compare(braiddb::Slice a, braiddb::Slice b) const override {
+    return compare(state, a.data(), a.size(), b.data(), b.size());
+  }
+  const char* Name() const override { return name(state); }
+};
+
+struct braiddb_slicetransform_t {
+  void* state = nullptr;
+  void (*destructor)(void*) = nullptr;
+  char* (*transform)(void*, const char*, size_t, size_t*) = nullptr;
+  unsigned char (*in_domain)(void*, const char*, size_t) = nullptr;
+  unsigned char (*in_range)(void*, const char*, size_t) = nullptr;
+  const char* (*name)(void*) = nullptr;
+  size_t fixed_length = 0;  // without functions: the first bytes of a key, SIZE_MAX all of them
+
+  ~braiddb_slicetransform_t() {
+    if (destructor != nullptr) destructor(state);
+  }
+  // False: the key has no prefix. The prefix lives as long as the key, or as the transform's own memory.
+  bool Prefix(braiddb::Slice key, braiddb::Slice* prefix) const;
+};
+
+struct braiddb_cache_t {
+  // What options keep when the object is destroyed: how much, and the databases that were opened with it.
+  class Capacity {
+   public:
+    explicit Capacity(size_t capacity) : bytes(capacity) {}
+    void Add(braiddb_t* db);
+    void Remove(braiddb_t* db);
+    // DRAM that the databases have for reads, all of it or without what can be dropped at any time.
+    size_t Usage(bool pinned);
+
+    std::atomic<size_t> bytes;
+
+   private:
+    std::mutex mutex_;
+    std::vector<braiddb_t*> databases_;
+  };
+  std::shared_ptr<Capacity> rep;
+};
+
+struct braiddb_envoptions_t {};
+
+struct braiddb_env_t {
+  BRAIDDB_C_MEMBERS(BRAIDDB_C_ENV_THREADS)
+};
+
+struct braiddb_t {
+  std::unique_ptr<braiddb::DB> db;
+  // What the user's own filter policy says of keys; null without one, as nearly always.
+  std::unique_ptr<braiddb::capi::UserFilter> user_filter;
+  std::shared_ptr<braiddb_slicetransform_t> prefix_extractor;
+  std::shared_ptr<braiddb_cache_t::Capacity> cache;
+  bool snapshots_see_newest = false;           // inplace_update_support
+  std::atomic<int> manual_compactions_off{0};  // how often they were disabled
+};

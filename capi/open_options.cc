@@ -1,0 +1,183 @@
+// From the options of the C API to those of BraidDB: the ones that have a meaning here, and the environment variables.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "capi/options.h"
+#include "capi/result.h"
+
+namespace braiddb::capi {
+namespace {
+
+// An option that the program left at RocksDB's default is left at BraidDB's.
+const braiddb_options_t& Untouched() {
+  static const braiddb_options_t untouched;
+  return untouched;
+}
+
+uint32_t Positive(int value) { return static_cast<uint32_t>(std::max(1, value)); }
+
+void MapMemtables(const braiddb_options_t& from, Options* to) {
+  constexpr uint64_t kLeast = 16 << 10;
+  constexpr uint64_t kMost = uint64_t{4} << 30;
+  if (from.write_buffer_size != Untouched().write_buffer_size)
+    to->memtable_size = std::clamp<uint64_t>(from.write_buffer_size, kLeast, kMost);
+  if (from.max_write_buffer_number != Untouched().max_write_buffer_number)
+    to->max_immutable_memtables = Positive(from.max_write_buffer_number - 1);
+}
+
+void MapBackgroundWork(const braiddb_options_t& from, Options* to) {
+  const uint32_t cpus = std::max(1u, std::thread::hardware_concurrency());
+  if (from.max_background_compactions > 0) {
+    to->compaction_threads = std::min(cpus, Positive(from.max_background_compactions));
+  } else if (from.max_background_jobs != Untouched().max_background_jobs) {
+    to->compaction_threads = std::min(cpus, Positive(from.max_background_jobs));
+  }
+  if (from.level0_file_num_compaction_trigger != Untouched().level0_file_num_compaction_trigger)
+    to->l0_compaction_trigger = Positive(from.level0_file_num_compaction_trigger);
+  if (from.level0_slowdown_writes_trigger != Untouched().level0_slowdown_writes_trigger &&
+      from.level0_slowdown_writes_trigger > 0) {
+    to->l0_slowdown_writes_trigger = Positive(from.level0_slowdown_writes_trigger);
+  }
+  to->disable_auto_compaction = from.disable_auto_compactions != 0;
+}
+
+void MapReads(const braiddb_options_t& from, Options* to) {
+  const auto& cache = from.cache != nullptr ? from.cache : from.table.block_cache;
+  if (to->lookup_cache_size == Options().lookup_cache_size) {
+    if (from.table.no_block_cache != 0) {
+      to->lookup_cache_size = 0;
+    } else if (cache != nullptr) {
+      to->lookup_cache_size = cache->bytes;
+    } else if (from.optimized_cache_bytes != 0) {
+      to->lookup_cache_size = from.optimized_cache_bytes;
+    }
+  }
+  const braiddb_filterpolicy_t* const policy =
+      from.leveldb_policy != nullptr ? from.leveldb_policy : from.table.filter_policy.get();
+  if (policy != nullptr && !policy->is_users_own()) {
+    constexpr double kMostBits = 64;
+    to->filter_bits_per_key = static_cast<uint32_t>(std::lround(std::clamp(policy->bits_per_key, 0.0, kMostBits)));
+  }
+}
+
+// ---- Environment variables
+
+Status WrongValue(const char* variable, const char* value, const char* wanted) {
+  return Status::InvalidArgument("environment variable " + std::string(variable) + " is '" + value + "'; " + wanted);
+}
+
+// A number with K, M, G or T behind it for powers of 1024.
+bool ParseBytes(std::string_view text, uint64_t* bytes) {
+  int shift = 0;
+  if (!text.empty()) {
+    constexpr std::string_view kUnits = "KMGT";
+    const size_t unit = kUnits.find(text.back());
+    if (unit != std::string_view::npos) {
+      shift = 10 * static_cast<int>(unit + 1);
+      text.remove_suffix(1);
+    }
+  }
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number > UINT64_MAX >> shift) return false;
+  *bytes = number << shift;
+  return true;
+}
+
+// Takes the variable if it is set and the program has left the option alone.
+Status TakeBytes(const char* variable, uint64_t untouched, uint64_t* field) {
+  const char* const value = secure_getenv(variable);
+  if (value == nullptr || *field != untouched || ParseBytes(value, field)) return Status::OK();
+  return WrongValue(variable, value, "a number of bytes is wanted, such as 268435456, 256M or 1G");
+}
+
+template <class Kind>
+Status TakeKind(const char* variable, const std::vector<std::pair<std::string_view, Kind>>& kinds, Kind untouched, Kind* field) {
+  const char* const value = secure_getenv(variable);
+  if (value == nullptr || *field != untouched) return Status::OK();
+  std::string wanted = "possible are";
+  for (const auto& [name, kind] : kinds) {
+    if (name == value) {
+      *field = kind;
+      return Status::OK();
+    }
+    wanted.append(" ").append(name);
+  }
+  return WrongValue(variable, value, wanted.c_str());
+}
+
+// The path as the name of one directory.
+std::string AsName(const std::string& path) {
+  std::string name;
+  for (const char c : path) {
+    if (c == '/') {
+      name += "%2F";
+    } else if (c == '%') {
+      name += "%25";
+    } else {
+      name += c;
+    }
+  }
+  return name;
+}
+
+// BRAIDDB_REGION_ROOTS=/mnt/pmem0:/mnt/pmem1: a region in each, in a directory named after the database.
+Status TakeRegionRoots(const std::string& path, Options* to) {
+  const char* const value = secure_getenv("BRAIDDB_REGION_ROOTS");
+  if (value == nullptr || *value == '\0' || !to->region_paths.empty()) return Status::OK();
+  std::error_code error;
+  const std::string absolute = std::filesystem::weakly_canonical(std::filesystem::absolute(path), error).string();
+  if (error) return Status::IOError(path + ": " + error.message());
+  std::string_view rest = value;
+  while (!rest.empty()) {
+    const std::string_view root = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(std::min(rest.size(), root.size() + 1));
+    if (root.empty()) continue;
+    to->region_paths.push_back(std::string(root) + "/" + AsName(absolute));
+  }
+  return Status::OK();
+}
+
+Status TakeEnvironment(const std::string& path, Options* to) {
+  const Options untouched;
+  Status status = TakeRegionRoots(path, to);
+  if (status.ok()) status = TakeBytes("BRAIDDB_DRAM_BUDGET", untouched.dram_budget, &to->dram_budget);
+  if (status.ok()) status = TakeBytes("BRAIDDB_MAX_REGION_SIZE", untouched.max_region_size, &to->max_region_size);
+  if (status.ok()) status = TakeBytes("BRAIDDB_LOOKUP_CACHE_SIZE", untouched.lookup_cache_size, &to->lookup_cache_size);
+  if (status.ok()) {
+    status = TakeKind<L1Kind>("BRAIDDB_L1", {{"braided_skiplist", L1Kind::kBraidedSkipList}, {"nv_tree", L1Kind::kNvTree}},
+                              untouched.l1, &to->l1);
+  }
+  if (status.ok()) {
+    status = TakeKind<PersistMode>("BRAIDDB_PERSIST_MODE",
+                                   {{"auto", PersistMode::kAuto},
+                                    {"cache-line", PersistMode::kCacheLine},
+                                    {"eadr", PersistMode::kEadr},
+                                    {"page", PersistMode::kPage},
+                                    {"emulated", PersistMode::kEmulated}},
+                                   untouched.persist_mode, &to->persist_mode);
+  }
+  return status;
+}
+
+}  // namespace
+
+Status MakeOptions(const braiddb_options_t& from, const std::string& path, Options* to) {
+  *to = from.own;
+  to->create_if_missing = from.create_if_missing != 0;
+  to->error_if_exists = from.error_if_exists != 0;
+  if (from.comparator != nullptr) {
+    if (from.comparator->timestamp_size > 0) return Status::NotSupported(std::string("the comparator: ") + kNoTimestamps);
+    to->comparator = from.comparator;
+  }
+  MapMemtables(from, to);
+  MapBackgroundWork(from, to);
+  MapReads(from, to);
+  return TakeEnvironment(path, to);
+}
+
+}  // namespace braiddb::capi

@@ -1,0 +1,142 @@
+// The options of the C API as objects.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braiddb/options.h"
+#include "capi/compaction_filter.h"
+#include "capi/merge_operator.h"
+#include "capi/objects.h"
+#include "capi/option_tables.h"
+
+struct braiddb_cuckoo_table_options_t {
+  BRAIDDB_C_MEMBERS(BRAIDDB_C_CUCKOO_OPTIONS)
+};
+
+struct braiddb_universal_compaction_options_t {
+  BRAIDDB_C_MEMBERS(BRAIDDB_C_UNIVERSAL_OPTIONS)
+};
+
+struct braiddb_fifo_compaction_options_t {
+  BRAIDDB_C_MEMBERS(BRAIDDB_C_FIFO_OPTIONS)
+};
+
+struct braiddb_flushoptions_t {
+  BRAIDDB_C_MEMBERS(BRAIDDB_C_FLUSH_OPTIONS)
+};
+
+struct braiddb_compactoptions_t {
+  BRAIDDB_C_MEMBERS(BRAIDDB_C_COMPACT_OPTIONS)
+  std::string full_history_ts_low;
+};
+
+struct braiddb_block_based_table_options_t {
+  BRAIDDB_C_MEMBERS(BRAIDDB_C_BLOCK_OPTIONS)
+  std::shared_ptr<braiddb_cache_t::Capacity> block_cache;
+  std::shared_ptr<braiddb_cache_t::Capacity> block_cache_compressed;
+  std::shared_ptr<braiddb_filterpolicy_t> filter_policy;  // owned, as in RocksDB
+};
+
+struct braiddb_dbpath_t {
+  std::string path;
+  uint64_t target_size = 0;
+};
+
+struct braiddb_ratelimiter_t {
+  int64_t bytes_per_second = 0;
+  int64_t refill_period_us = 0;
+  int32_t fairness = 0;
+};
+
+struct braiddb_options_t {
+  BRAIDDB_C_MEMBERS(BRAIDDB_C_OPTIONS)
+
+  // What has a meaning here beyond a number.
+  braiddb::Options own;  // set by the functions that are BraidDB's own; capi/open_options.cc adds the others
+  braiddb_comparator_t* comparator = nullptr;  // not owned
+  std::shared_ptr<braiddb_slicetransform_t> prefix_extractor;
+  braiddb_block_based_table_options_t table;
+  std::shared_ptr<braiddb_cache_t::Capacity> cache;        // LevelDB's
+  const braiddb_filterpolicy_t* leveldb_policy = nullptr;  // … not owned
+  size_t optimized_cache_bytes = 0;                        // optimize_for_point_lookup
+
+  // Stored.
+  uint64_t compaction_readahead_size = 0;
+  unsigned char bottommost_compression_options_use_zstd_dict_trainer = 1;
+  std::vector<int> bottommost_compression_options{-14, 32767, 0, 0};
+  uint64_t bottommost_compression_options_max_dict_buffer_bytes = 0;
+  int bottommost_compression_options_zstd_max_train_bytes = 0;
+  bool bottommost_compression_options_enabled = false;
+  std::vector<int> compression_options{-14, 32767, 0, 0};
+  std::vector<int> compression_per_level;
+  std::vector<int> max_bytes_for_level_multiplier_additional;
+  std::vector<braiddb_dbpath_t> db_paths;
+  std::string db_log_dir;
+  std::string wal_dir;
+  braiddb_env_t* env = nullptr;
+  braiddb_logger_t* info_log = nullptr;
+  std::shared_ptr<braiddb_cache_t::Capacity> blob_cache;
+  std::shared_ptr<braiddb_cache_t::Capacity> row_cache;
+  std::shared_ptr<braiddb_mergeoperator_t> merge_operator;  // owned, as in RocksDB
+  bool uint64add = false;
+  braiddb_compactionfilter_t* compaction_filter = nullptr;
+  std::shared_ptr<braiddb_compactionfilterfactory_t> compaction_filter_factory;  // owned, as in RocksDB
+  braiddb_cuckoo_table_options_t cuckoo;
+  braiddb_universal_compaction_options_t universal;
+  braiddb_fifo_compaction_options_t fifo;
+  braiddb_ratelimiter_t ratelimiter;
+  enum class Memtable { kSkipList, kVector, kHashSkipList, kHashLinkList } memtable_rep = Memtable::kSkipList;
+  std::vector<int64_t> memtable_parameters;
+  std::vector<double> plain_table;
+  std::vector<std::pair<size_t, size_t>> deletion_collectors;  // window, deletions
+  bool statistics = false;
+};
+
+struct braiddb_readoptions_t {
+  BRAIDDB_C_MEMBERS(BRAIDDB_C_READ_OPTIONS)
+  unsigned char verify_checksums = 1;  // only what was set goes to the engine
+  braiddb::ReadOptions rep;            // its bounds and prefix point to these
+  std::string lower_bound;
+  std::string upper_bound;
+  std::string prefix;
+  std::string timestamp;
+  std::string iter_start_ts;
+
+  braiddb_readoptions_t() = default;
+  braiddb_readoptions_t(const braiddb_readoptions_t&) = delete;
+  braiddb_readoptions_t& operator=(const braiddb_readoptions_t&) = delete;
+};
+
+struct braiddb_writeoptions_t {
+  BRAIDDB_C_MEMBERS(BRAIDDB_C_WRITE_OPTIONS)
+  unsigned char disable_WAL = 0;
+
+  braiddb::WriteOptions rep() const {
+    braiddb::WriteOptions options;
+    options.sync = sync != 0;
+    return options;
+  }
+};
+
+namespace braiddb::capi {
+
+// What a database is opened, checked or destroyed with. `path`: where the environment variables may put its regions elsewhere.
+Status MakeOptions(const braiddb_options_t& options, const std::string& path, Options* result);
+
+// A number as its getter shows it: an unsigned char is a truth value.
+template <class Get, class Set>
+Get Stored(Set value) {
+  if constexpr (std::is_same_v<Get, unsigned char>) return value != 0;
+  return static_cast<Get>(value);
+}
+
+}  // namespace braiddb::capi
+
+// The setters and getters of a table.
+#define BRAIDDB_C_DEFINE_SET(object, type, set_type, get_type, name) \
+  void braiddb_##object##_set_##name(type* options, set_type value) { options->name = braiddb::capi::Stored<get_type>(value); }
+#define BRAIDDB_C_DEFINE_GET(object, type, get_type, name) \
+  get_type braiddb_##object##_get_##name(type* options) { return options->name; }

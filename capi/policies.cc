@@ -1,0 +1,99 @@
+// Comparators, filter policies, prefixes of keys.
+#include "capi/objects.h"
+#include "capi/result.h"
+
+using braiddb::Slice;
+
+// ---- Comparators
+
+braiddb_comparator_t* braiddb_comparator_create(void* state, void (*destructor)(void*),
+                                                int (*compare)(void*, const char*, size_t, const char*, size_t),
+                                                const char* (*name)(void*)) {
+  auto* const comparator = new braiddb_comparator_t;
+  comparator->state = state;
+  comparator->destructor = destructor;
+  comparator->compare = compare;
+  comparator->name = name;
+  return comparator;
+}
+
+// A database cannot be opened with it; the open says why.
+braiddb_comparator_t* braiddb_comparator_with_ts_create(void* state, void (*destructor)(void*),
+                                                        int (*compare)(void*, const char*, size_t, const char*, size_t),
+                                                        int (*)(void*, const char*, size_t, const char*, size_t),
+                                                        int (*)(void*, const char*, size_t, unsigned char, const char*, size_t,
+                                                                unsigned char),
+                                                        const char* (*name)(void*), size_t timestamp_size) {
+  braiddb_comparator_t* const comparator = braiddb_comparator_create(state, destructor, compare, name);
+  comparator->timestamp_size = timestamp_size;
+  return comparator;
+}
+
+void braiddb_comparator_destroy(braiddb_comparator_t* comparator) { delete comparator; }
+
+// ---- Filter policies
+
+namespace {
+
+braiddb_filterpolicy_t* MakeBitsPolicy(double bits_per_key) {
+  auto* const policy = new braiddb_filterpolicy_t;
+  policy->bits_per_key = bits_per_key;
+  return policy;
+}
+
+}  // namespace
+
+braiddb_filterpolicy_t* braiddb_filterpolicy_create_bloom(double bits_per_key) { return MakeBitsPolicy(bits_per_key); }
+braiddb_filterpolicy_t* braiddb_filterpolicy_create_bloom_full(double bits_per_key) { return MakeBitsPolicy(bits_per_key); }
+braiddb_filterpolicy_t* braiddb_filterpolicy_create_ribbon(double bloom_equivalent_bits_per_key) {
+  return MakeBitsPolicy(bloom_equivalent_bits_per_key);
+}
+braiddb_filterpolicy_t* braiddb_filterpolicy_create_ribbon_hybrid(double bloom_equivalent_bits_per_key, int) {
+  return MakeBitsPolicy(bloom_equivalent_bits_per_key);
+}
+
+braiddb_filterpolicy_t* braiddb_filterpolicy_create(
+    void* state, void (*destructor)(void*), char* (*create_filter)(void*, const char* const*, const size_t*, int, size_t*),
+    unsigned char (*key_may_match)(void*, const char*, size_t, const char*, size_t), const char* (*name)(void*)) {
+  auto* const policy = new braiddb_filterpolicy_t;
+  policy->state = state;
+  policy->destructor = destructor;
+  policy->create_filter = create_filter;
+  policy->key_may_match = key_may_match;
+  policy->name = name;
+  return policy;
+}
+
+void braiddb_filterpolicy_destroy(braiddb_filterpolicy_t* policy) { delete policy; }
+
+// ---- Prefixes
+
+bool braiddb_slicetransform_t::Prefix(Slice key, Slice* prefix) const {
+  if (transform == nullptr) {
+    *prefix = key.substr(0, fixed_length);
+    return fixed_length == SIZE_MAX || key.size() >= fixed_length;
+  }
+  if (in_domain(state, key.data(), key.size()) == 0) return false;
+  size_t length = 0;
+  const char* const bytes = transform(state, key.data(), key.size(), &length);
+  *prefix = Slice(bytes, length);
+  return true;
+}
+
+braiddb_slicetransform_t* braiddb_slicetransform_create(void* state, void (*destructor)(void*),
+                                                        char* (*transform)(void*, const char*, size_t, size_t*),
+                                                        unsigned char (*in_domain)(void*, const char*, size_t),
+                                                        unsigned char (*in_range)(void*, const char*, size_t),
+                                                        const char* (*name)(void*)) {
+  return new braiddb_slicetransform_t{state, destructor, transform, in_domain, in_range, name};
+}
+
+braiddb_slicetransform_t* braiddb_slicetransform_create_fixed_prefix(size_t length) {
+  auto* const transform = new braiddb_slicetransform_t;
+  transform->fixed_length = length;
+  return transform;
+}
+
+braiddb_slicetransform_t* braiddb_slicetransform_create_noop() { return braiddb_slicetransform_create_fixed_prefix(SIZE_MAX); }
+
+void braiddb_slicetransform_destroy(braiddb_slicetransform_t* transform) { delete transform; }

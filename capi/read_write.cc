@@ -1,0 +1,177 @@
+// Puts, deletions and gets.
+#include "capi/batch.h"
+#include "capi/objects.h"
+#include "capi/options.h"
+#include "capi/result.h"
+
+using braiddb::PinnableSlice;
+using braiddb::Slice;
+using braiddb::Status;
+using namespace braiddb::capi;
+
+namespace {
+
+// False: the user's filter policy says that the key is not there.
+bool MayContain(braiddb_t* db, const braiddb_readoptions_t* options, Slice key) {
+  return db->user_filter == nullptr || options->rep.snapshot != nullptr || db->user_filter->MayContain(key);
+}
+
+// Where a thread's gets put values before they are copied: a get into a string is the fastest, and this one has its memory.
+std::string* ValueBuffer() {
+  constexpr size_t kKept = 1 << 20;
+  thread_local std::string buffer;
+  if (buffer.capacity() > kKept) buffer = std::string();
+  return &buffer;
+}
+
+}  // namespace
+
+void braiddb_put(braiddb_t* db, const braiddb_writeoptions_t* options, const char* key, size_t key_length, const char* value,
+                 size_t value_length, char** errptr) {
+  if (db->user_filter == nullptr) {
+    SaveError(errptr, db->db->Put(options->rep(), {key, key_length}, {value, value_length}));
+    return;
+  }
+  SaveError(errptr, Guarded([&] {
+              UserFilter::Writing writing(db->user_filter.get());
+              writing.Touch({key, key_length});
+              return db->db->Put(options->rep(), {key, key_length}, {value, value_length});
+            }));
+}
+
+void braiddb_delete(braiddb_t* db, const braiddb_writeoptions_t* options, const char* key, size_t key_length, char** errptr) {
+  SaveError(errptr, db->db->Delete(options->rep(), {key, key_length}));
+}
+
+void braiddb_singledelete(braiddb_t* db, const braiddb_writeoptions_t* options, const char* key, size_t key_length,
+                          char** errptr) {
+  braiddb_delete(db, options, key, key_length, errptr);
+}
+
+void braiddb_delete_range(braiddb_t* db, const braiddb_writeoptions_t* options, const char* start_key, size_t start_key_length,
+                          const char* limit_key, size_t limit_key_length, char** errptr) {
+  braiddb_writebatch_t batch;
+  batch.DeleteRange({start_key, start_key_length}, {limit_key, limit_key_length});
+  SaveError(errptr, WriteBatchTo(db, options->rep(), batch));
+}
+
+char* braiddb_get(braiddb_t* db, const braiddb_readoptions_t* options, const char* key, size_t key_length, size_t* value_length,
+                  char** errptr) {
+  *value_length = 0;
+  if (!MayContain(db, options, {key, key_length})) return nullptr;
+  std::string* const value = ValueBuffer();
+  const Status status = db->db->Get(options->rep, {key, key_length}, value);
+  if (!status.ok()) {
+    if (!status.IsNotFound()) SaveError(errptr, status);
+    return nullptr;
+  }
+  char* const result = CopyBytes(*value);
+  if (result == nullptr) {
+    SaveError(errptr, NoMemory());
+    return nullptr;
+  }
+  *value_length = value->size();
+  return result;
+}
+
+braiddb_pinnableslice_t* braiddb_get_pinned(braiddb_t* db, const braiddb_readoptions_t* options, const char* key,
+                                            size_t key_length, char** errptr) {
+  if (!MayContain(db, options, {key, key_length})) return nullptr;
+  PinnableSlice value;
+  const Status status = db->db->Get(options->rep, {key, key_length}, &value);
+  if (status.ok()) return new braiddb_pinnableslice_t{std::move(value)};
+  if (!status.IsNotFound()) SaveError(errptr, status);
+  return nullptr;
+}
+
+void braiddb_pinnableslice_destroy(braiddb_pinnableslice_t* value) { delete value; }
+
+const char* braiddb_pinnableslice_value(const braiddb_pinnableslice_t* value, size_t* length) {
+  if (value == nullptr) {
+    *length = 0;
+    return nullptr;
+  }
+  *length = value->rep.size();
+  return value->rep.data();
+}
+
+void braiddb_multi_get(braiddb_t* db, const braiddb_readoptions_t* options, size_t count, const char* const* keys,
+                       const size_t* key_lengths, char** values, size_t* value_lengths, char** errors) {
+  std::vector<std::string> found;
+  std::vector<Status> statuses;
+  const Status all = Guarded([&] {
+    std::vector<Slice> wanted;
+    for (size_t i = 0; i < count; ++i) wanted.emplace_back(keys[i], key_lengths[i]);
+    statuses = db->db->MultiGet(options->rep, wanted, &found);
+    return Status::OK();
+  });
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = nullptr;
+    value_lengths[i] = 0;
+    errors[i] = nullptr;
+    Status status = all.ok() ? statuses[i] : all;
+    if (status.ok() && !MayContain(db, options, {keys[i], key_lengths[i]})) continue;
+    if (status.ok()) {
+      values[i] = CopyBytes(found[i]);
+      value_lengths[i] = values[i] == nullptr ? 0 : found[i].size();
+      if (values[i] == nullptr) status = NoMemory();
+    }
+    if (!status.IsNotFound()) SaveError(&errors[i], status);
+  }
+}
+
+// One view for all: the caller's snapshot, or one of now.
+void braiddb_batched_multi_get_cf(braiddb_t* db, const braiddb_readoptions_t* options, braiddb_column_family_handle_t*,
+                                  size_t count, const char* const* keys, const size_t* key_lengths,
+                                  braiddb_pinnableslice_t** values, char** errors, bool) {
+  braiddb::ReadOptions read = options->rep;
+  const braiddb::Snapshot* taken = nullptr;
+  const Status all = Guarded([&] {
+    if (read.snapshot == nullptr) read.snapshot = taken = db->db->GetSnapshot();
+    return Status::OK();
+  });
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = nullptr;
+    errors[i] = nullptr;
+    PinnableSlice value;
+    Status status = all.ok() ? db->db->Get(read, {keys[i], key_lengths[i]}, &value) : all;
+    if (status.ok() && MayContain(db, options, {keys[i], key_lengths[i]})) {
+      values[i] = new braiddb_pinnableslice_t{std::move(value)};
+    } else if (!status.ok() && !status.IsNotFound()) {
+      SaveError(&errors[i], status);
+    }
+  }
+  if (taken != nullptr) db->db->ReleaseSnapshot(taken);
+}
+
+// It is known: "may" is what RocksDB can say without reading.
+unsigned char braiddb_key_may_exist(braiddb_t* db, const braiddb_readoptions_t* options, const char* key, size_t key_length,
+                                    char** value, size_t* value_length, const char*, size_t, unsigned char* value_found) {
+  if (value_found != nullptr) *value_found = 0;
+  size_t length = 0;
+  char* error = nullptr;
+  char* const found = braiddb_get(db, options, key, key_length, &length, &error);
+  const bool may = found != nullptr || error != nullptr;
+  braiddb_free(error);
+  if (found != nullptr && value != nullptr && value_length != nullptr) {
+    *value = found;
+    *value_length = length;
+    if (value_found != nullptr) *value_found = 1;
+  } else {
+    braiddb_free(found);
+  }
+  return may;
+}
+
+// ---- Snapshots
+
+const braiddb_snapshot_t* braiddb_create_snapshot(braiddb_t* db) {
+  auto* const snapshot = new braiddb_snapshot_t;
+  if (!db->snapshots_see_newest) snapshot->rep = db->db->GetSnapshot();
+  return snapshot;
+}
+
+void braiddb_release_snapshot(braiddb_t* db, const braiddb_snapshot_t* snapshot) {
+  if (snapshot->rep != nullptr) db->db->ReleaseSnapshot(snapshot->rep);
+  delete snapshot;
+}

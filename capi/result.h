@@ -1,0 +1,46 @@
+// What the functions of the C API give back: error texts and values, malloc'ed for whoever called.
+#pragma once
+
+#include <new>
+#include <string_view>
+
+#include "braiddb/status.h"
+
+namespace braiddb::capi {
+
+// True, and *errptr replaced by the text of `status`, if that is an error. A null errptr: nobody wants to know.
+bool SaveError(char** errptr, const Status& status);
+
+// "Not implemented: <function>: <missing> …".
+void SaveNotImplemented(char** errptr, const char* function, const char* missing);
+
+// A copy for the caller to free; never null, also of nothing, unless there is no memory. A 0 byte follows it, which is not counted.
+char* CopyBytes(std::string_view bytes);
+
+inline Status NoMemory() { return Status::MemoryLimit("no DRAM for the result"); }
+
+// Runs `work`, which returns a Status; exceptions do not go into C.
+template <class Work>
+Status Guarded(const Work& work) noexcept {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+}
+
+// What is missing, for SaveNotImplemented.
+inline constexpr const char* kNoColumnFamilies = "there is only the column family \"default\"";
+inline constexpr const char* kNoMerge = "merge operators";
+inline constexpr const char* kNoTransactions = "transactions";
+inline constexpr const char* kNoBackups = "backups";
+inline constexpr const char* kNoCheckpoints = "checkpoints";
+inline constexpr const char* kNoSortedFiles = "files of sorted keys";
+inline constexpr const char* kNoLogReader = "reading the log";
+inline constexpr const char* kNoTimestamps = "timestamps of the user";
+inline constexpr const char* kNoTtl = "keys that expire";
+inline constexpr const char* kNoReadOnlyOpen = "opening only to read, or beside another process";
+inline constexpr const char* kNoOptionTexts = "options as text";
+inline constexpr const char* kNoFiles = "there are no table files";
+
+}  // namespace braiddb::capi
