@@ -14,7 +14,7 @@ bool SaveError(char** errptr, const Status& status);
 // "Not implemented: <function>: <missing> …".
 void SaveNotImplemented(char** errptr, const char* function, const char* missing);
 
-// A copy for the caller to free; never null, also of nothing, unless there is no memory. A 0 byte follows it, which is not counted.
+// A copy for the caller to free; not null of nothing, only if there is no memory. A 0 byte follows it, which is not counted.
 char* CopyBytes(std::string_view bytes);
 
 inline Status NoMemory() { return Status::MemoryLimit("no DRAM for the result"); }

@@ -29,13 +29,13 @@ struct braiddb_filterpolicy_t {
 
 namespace braiddb::capi {
 
-// LevelDB makes a filter for each stretch of a table that it writes, and a get asks the filter where its key would be. Here a merge
-// writes no table, so Build, which a compaction of everything calls, walks along the database and makes a filter for each
+// LevelDB makes a filter for each stretch of a table that it writes, and a get asks the filter where its key would be. Here a
+// merge writes no table, so Build, which a compaction of everything calls, walks along the database and makes a filter for each
 // kKeysPerFilter keys. They are in DRAM and end with the handle.
 //
-// WHY NO FILTER HIDES A KEY  A filter answers for the keys from its first one to before the first one of the next filter, and only
-//                            while nothing was written among them since: a write makes the filter of its key stale before it
-//                            begins (Writing), and then a get does not ask that filter. A write that begins during the walk
+// WHY NO FILTER HIDES A KEY  A filter answers for the keys from its first one to before the first one of the next filter, and
+//                            only while nothing was written among them since: a write makes the filter of its key stale before
+//                            it begins (Writing), and then a get does not ask that filter. A write that begins during the walk
 //                            is noted, and makes the new filters stale that it falls among. Reads of a snapshot ask none.
 // Thread safety: all methods. Writes wait while filters are exchanged, not while they are made.
 class UserFilter {

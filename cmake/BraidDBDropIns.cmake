@@ -2,7 +2,8 @@
 # library's objects, compiled once more as position-independent code, with the functions of the C API under the other names:
 # capi/functions.txt says which. Nothing else is exported, so that a process may have both, and any other library.
 option(BRAIDDB_BUILD_DROPINS "Build librocksdb.so.7.8 and libleveldb.so.1d" ${PROJECT_IS_TOP_LEVEL})
-if(NOT BRAIDDB_BUILD_DROPINS)
+# Not of instrumented code: programs that know nothing of it load them.
+if(NOT BRAIDDB_BUILD_DROPINS OR BRAIDDB_SANITIZE OR BRAIDDB_COVERAGE)
   return()
 endif()
 

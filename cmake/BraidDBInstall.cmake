@@ -4,6 +4,11 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/braiddb)
 install(TARGETS braiddb EXPORT braiddbTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/braiddb DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# Beside the system's libraries and not among them: whoever wants them names the directory in LD_LIBRARY_PATH.
+if(TARGET rocksdb_dropin)
+  install(TARGETS rocksdb_dropin leveldb_dropin
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/braiddb-dropin NAMELINK_SKIP)
+endif()
 install(EXPORT braiddbTargets NAMESPACE braiddb:: DESTINATION ${package_dir})
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/braiddbConfig.cmake.in

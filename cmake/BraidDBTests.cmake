@@ -21,6 +21,9 @@ target_link_libraries(braiddb_test_support ${support_scope}
 
 file(GLOB braiddb_test_sources RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/tests/*_test.cc ${PROJECT_SOURCE_DIR}/tests/*/*_test.cc)
+if(NOT TARGET rocksdb_dropin)
+  list(FILTER braiddb_test_sources EXCLUDE REGEX "^tests/capi/c_api_dropin_test.cc$")
+endif()
 # These test programs, so are there only with them.
 if(NOT BRAIDDB_BUILD_BENCH)
   list(FILTER braiddb_test_sources EXCLUDE REGEX "^tests/(db_bench|index_bench|db_stress|tool_[a-z_]*)_test.cc$")
@@ -58,6 +61,17 @@ foreach(source IN LISTS braiddb_test_sources)
                          ENVIRONMENT BRAIDDB_TEST_L1=nv_tree)
   endif()
 endforeach()
+
+# The drop-in libraries: what they export; and with the label foreign, which CI does not run, others' tests, fetched from registries.
+if(TARGET rocksdb_dropin)
+  add_dependencies(c_api_dropin_test rocksdb_dropin leveldb_dropin)
+  target_compile_definitions(c_api_dropin_test PRIVATE
+    BRAIDDB_DROPINS="${PROJECT_BINARY_DIR}/dropin" BRAIDDB_FUNCTIONS="${PROJECT_SOURCE_DIR}/capi/functions.txt")
+  target_link_libraries(c_api_dropin_test PRIVATE ${CMAKE_DL_LIBS})
+  add_test(NAME foreign_tests COMMAND ${PROJECT_SOURCE_DIR}/tests/capi/run_foreign_tests
+           --dropin ${PROJECT_BINARY_DIR}/dropin --work ${PROJECT_BINARY_DIR}/foreign)
+  set_tests_properties(foreign_tests PROPERTIES LABELS foreign TIMEOUT 1800 SKIP_RETURN_CODE 77)
+endif()
 
 if(NOT BRAIDDB_SANITIZE)
   add_test(NAME ${BRAIDDB_TEST_PREFIX}lint COMMAND ${PROJECT_SOURCE_DIR}/scripts/lint)

@@ -1,16 +1,16 @@
 /* The C API: BraidDB for C, and for every language that can call C.
 
-   Two parts: the functions of RocksDB's C API (7.8.3) by the prefix braiddb_ instead of rocksdb_, with the same parameters, so that
-   its users know it; and at the end what is BraidDB's own or LevelDB's. docs/C_API.md says what options mean here and which
-   functions do nothing, and why. The same functions under the other names are in librocksdb.so.7.8 and libleveldb.so.1d.
+   Two parts: the functions of RocksDB's C API (7.8.3) by the prefix braiddb_ instead of rocksdb_, with the same parameters, so
+   that its users know it; and at the end what is BraidDB's own or LevelDB's. docs/C_API.md says what options mean here and
+   which functions do nothing, and why. The same functions under the other names are in librocksdb.so.7.8 and libleveldb.so.1d.
 
    Strings are a pointer and a length, of any bytes; what is named path, name or property ends with a 0 byte.
    unsigned char stands for bool.
 
    Errors: *errptr has to be NULL, or malloc'ed, before the call. It is left as it is when all went well; otherwise what it was is
-   freed, and it is a text for the caller to free by braiddb_free: "NotFound: ", "Corruption: ", "Not implemented: ", "Invalid
-   argument: ", "IO error: ", "Resource busy: ", "No space left: ", "Read only: ", "Operation aborted: ", "Memory limit reached: ",
-   and what happened. With errptr NULL nothing is told. A function that fails returns NULL or 0.
+   freed, and it is a text for the caller to free by braiddb_free: "NotFound: ", "Corruption: ", "Not implemented: ",
+   "Invalid argument: ", "IO error: ", "Resource busy: ", "No space left: ", "Read only: ", "Operation aborted: " or "Memory limit
+   reached: ", and what happened. With errptr NULL nothing is told. A function that fails returns NULL or 0.
 
    Objects that are NULL where they are not said to be allowed are a programmer's error. All destroy functions take NULL. */
 #ifndef BRAIDDB_C_H_
@@ -203,8 +203,8 @@ enum {
 enum { braiddb_similar_size_compaction_stop_style = 0, braiddb_total_size_compaction_stop_style = 1 };
 
 /* ---- Databases
-   A database is opened by one process at a time; its handle may be used by any number of threads at once. braiddb_close comes last:
-   iterators, snapshots and pinned slices are gone then. It ignores errors, see braiddb_close_database.
+   A database is opened by one process at a time; its handle may be used by any number of threads at once. braiddb_close comes
+   last: iterators, snapshots and pinned slices are gone then. It ignores errors, see braiddb_close_database.
    braiddb_repair_db puts what is intact of a damaged database in its place; the damaged one stays beside it, as PATH.damaged. */
 
 BRAIDDB_C_API void braiddb_close(braiddb_t* db);
@@ -1572,8 +1572,8 @@ BRAIDDB_C_API void braiddb_options_set_block_restart_interval(braiddb_options_t*
 BRAIDDB_C_API void braiddb_options_set_max_file_size(braiddb_options_t* options, size_t value);
 /* Not owned: it has to live until the database is closed, or no get follows. */
 BRAIDDB_C_API void braiddb_options_set_filter_policy(braiddb_options_t* options, braiddb_filterpolicy_t* policy);
-/* A policy of one's own. create_filter returns a malloc'ed filter of the keys, and its length; key_may_match returns 0 only if the
-   key was not one of them. Filters are made by braiddb_compact_range of everything (NULL, NULL); see docs/C_API.md. */
+/* A policy of one's own. create_filter returns a malloc'ed filter of the keys, and its length; key_may_match returns 0 only if
+   the key was not one of them. Filters are made by braiddb_compact_range of everything (NULL, NULL); see docs/C_API.md. */
 BRAIDDB_C_API braiddb_filterpolicy_t* braiddb_filterpolicy_create(
     void* state, void (*destructor)(void* state),
     char* (*create_filter)(void* state, const char* const* keys, const size_t* key_lengths, int count, size_t* filter_length),

@@ -1,0 +1,17 @@
+# examples/*.c: programs that use the library as others would. Each is compiled as C99, and is a test: it gets the path of a
+# directory that is not there, and ends with 0.
+file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
+foreach(source IN LISTS example_sources)
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  set_target_properties(${name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+  target_compile_options(${name} PRIVATE -pedantic -Wall -Wextra -Werror)
+  target_link_libraries(${name} PRIVATE braiddb)
+  add_test(NAME ${BRAIDDB_TEST_PREFIX}${name}
+           COMMAND ${PROJECT_SOURCE_DIR}/tests/support/in_empty_directory $<TARGET_FILE:${name}>)
+  set_tests_properties(${BRAIDDB_TEST_PREFIX}${name} PROPERTIES LABELS example TIMEOUT 120)
+  if(NOT BRAIDDB_SANITIZE MATCHES "thread")
+    set_tests_properties(${BRAIDDB_TEST_PREFIX}${name} PROPERTIES LABELS "example;ci")
+    add_dependencies(braiddb_ci ${name})
+  endif()
+endforeach()

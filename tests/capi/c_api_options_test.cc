@@ -1,0 +1,154 @@
+// Options of the C API: what is stored, what reaches the engine, what the environment adds.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "braiddb/db.h"
+#include "capi/options.h"
+#include "tests/capi/c_fixture.h"
+
+namespace braiddb::test {
+namespace {
+
+class CApiOptionsTest : public CApiTest {
+ protected:
+  Options Mapped() {
+    Options mapped;
+    const Status status = capi::MakeOptions(*options_, path(), &mapped);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return mapped;
+  }
+};
+
+// Sets a variable, and takes it back at the end.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
+  ~Variable() { unsetenv(name_); }
+
+ private:
+  const char* const name_;
+};
+
+TEST_F(CApiOptionsTest, NothingSetIsTheDefaultsOfBraidDB) {
+  const Options mapped = Mapped();
+  const Options own;
+  EXPECT_EQ(own.memtable_size, mapped.memtable_size);
+  EXPECT_EQ(own.max_immutable_memtables, mapped.max_immutable_memtables);
+  EXPECT_EQ(own.l0_compaction_trigger, mapped.l0_compaction_trigger);
+  EXPECT_EQ(own.l0_slowdown_writes_trigger, mapped.l0_slowdown_writes_trigger);
+  EXPECT_EQ(own.lookup_cache_size, mapped.lookup_cache_size);
+  EXPECT_EQ(own.filter_bits_per_key, mapped.filter_bits_per_key);
+  EXPECT_EQ(own.compaction_threads, mapped.compaction_threads);
+  EXPECT_EQ(own.comparator, mapped.comparator);
+}
+
+TEST_F(CApiOptionsTest, WhatHasAMeaningReachesTheEngine) {
+  braiddb_options_set_write_buffer_size(options_, 3 << 20);
+  braiddb_options_set_max_write_buffer_number(options_, 5);
+  braiddb_options_set_level0_file_num_compaction_trigger(options_, 7);
+  braiddb_options_set_level0_slowdown_writes_trigger(options_, 33);
+  braiddb_options_set_disable_auto_compactions(options_, 1);
+  braiddb_options_set_max_background_jobs(options_, 1);
+  braiddb_options_set_error_if_exists(options_, 1);
+  braiddb_options_set_l1_kind(options_, braiddb_l1_nv_tree);
+  braiddb_options_set_regions(options_, 2);
+  braiddb_options_set_dram_budget(options_, 256 << 20);
+  braiddb_cache_t* const cache = braiddb_cache_create_lru(5 << 20);
+  braiddb_block_based_table_options_t* const table = braiddb_block_based_options_create();
+  braiddb_block_based_options_set_block_cache(table, cache);
+  braiddb_block_based_options_set_filter_policy(table, braiddb_filterpolicy_create_bloom(12.4));
+  braiddb_options_set_block_based_table_factory(options_, table);
+  braiddb_cache_destroy(cache);
+  braiddb_block_based_options_destroy(table);
+  const Options mapped = Mapped();
+  EXPECT_EQ(3u << 20, mapped.memtable_size);
+  EXPECT_EQ(4u, mapped.max_immutable_memtables);
+  EXPECT_EQ(7u, mapped.l0_compaction_trigger);
+  EXPECT_EQ(33u, mapped.l0_slowdown_writes_trigger);
+  EXPECT_TRUE(mapped.disable_auto_compaction);
+  EXPECT_EQ(1u, mapped.compaction_threads);
+  EXPECT_TRUE(mapped.error_if_exists);
+  EXPECT_EQ(L1Kind::kNvTree, mapped.l1);
+  EXPECT_EQ(2u, mapped.regions);
+  EXPECT_EQ(256u << 20, mapped.dram_budget);
+  EXPECT_EQ(5u << 20, mapped.lookup_cache_size);
+  EXPECT_EQ(12u, mapped.filter_bits_per_key);
+}
+
+TEST_F(CApiOptionsTest, AKindThatDoesNotExistIsRefused) {
+  for (const int value : {-1, 2, 256, 257}) {
+    braiddb_options_set_l1_kind(options_, value);
+    EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), error_.pointer()));
+    EXPECT_EQ(0u, error_.Take().find("Not implemented: ")) << value;
+  }
+}
+
+TEST_F(CApiOptionsTest, OptionsAreStoredAndCopied) {
+  EXPECT_EQ(64u << 20, braiddb_options_get_write_buffer_size(options_));
+  EXPECT_EQ(7, braiddb_options_get_num_levels(options_));
+  EXPECT_EQ(1, braiddb_options_get_paranoid_checks(options_));
+  EXPECT_EQ(UINT64_C(21600000000), braiddb_options_get_delete_obsolete_files_period_micros(options_));
+  braiddb_options_set_num_levels(options_, 4);
+  braiddb_options_t* const copy = braiddb_options_create_copy(options_);
+  braiddb_options_set_num_levels(options_, 5);
+  EXPECT_EQ(4, braiddb_options_get_num_levels(copy));
+  EXPECT_EQ(5, braiddb_options_get_num_levels(options_));
+  braiddb_options_set_atomic_flush(copy, 42);
+  EXPECT_EQ(1, braiddb_options_get_atomic_flush(copy));  // a truth value
+  braiddb_options_destroy(copy);
+  EXPECT_EQ(1, braiddb_readoptions_get_verify_checksums(read_));
+  EXPECT_FALSE(read_->rep.verify_checksums);  // it was not asked for
+  braiddb_readoptions_set_verify_checksums(read_, 1);
+  EXPECT_TRUE(read_->rep.verify_checksums);
+  EXPECT_FALSE(write_->rep().sync);
+  braiddb_writeoptions_set_sync(write_, 1);
+  EXPECT_TRUE(write_->rep().sync);
+}
+
+TEST_F(CApiOptionsTest, TheEnvironmentPutsRegionsElsewhere) {
+  const std::string roots = directory_.Sub("pm0") + ":" + directory_.Sub("pm1");
+  {
+    const Variable variable("BRAIDDB_REGION_ROOTS", roots);
+    Open();
+    Put("k", "v");
+    Open();
+    EXPECT_EQ("v", Get("k"));
+    Close();
+    EXPECT_FALSE(std::filesystem::exists(path() + "/region-0"));
+    EXPECT_FALSE(std::filesystem::is_empty(directory_.Sub("pm0")));
+    EXPECT_FALSE(std::filesystem::is_empty(directory_.Sub("pm1")));
+  }
+  {
+    const Variable variable("BRAIDDB_REGION_ROOTS", roots);
+    braiddb_destroy_db(options_, path().c_str(), error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    EXPECT_TRUE(std::filesystem::is_empty(directory_.Sub("pm0")));
+  }
+}
+
+TEST_F(CApiOptionsTest, VariablesOfTheEnvironment) {
+  const Variable budget("BRAIDDB_DRAM_BUDGET", "128M");
+  const Variable kind("BRAIDDB_L1", "nv_tree");
+  const Variable mode("BRAIDDB_PERSIST_MODE", "page");
+  const Variable cache("BRAIDDB_LOOKUP_CACHE_SIZE", "4096");
+  Options mapped = Mapped();
+  EXPECT_EQ(128u << 20, mapped.dram_budget);
+  EXPECT_EQ(L1Kind::kNvTree, mapped.l1);
+  EXPECT_EQ(PersistMode::kPage, mapped.persist_mode);
+  EXPECT_EQ(4096u, mapped.lookup_cache_size);
+  braiddb_options_set_dram_budget(options_, 100 << 20);  // what the program says goes first
+  EXPECT_EQ(100u << 20, Mapped().dram_budget);
+  for (const auto& [name, value] : {std::pair{"BRAIDDB_MAX_REGION_SIZE", "12Q"}, std::pair{"BRAIDDB_MAX_REGION_SIZE", ""},
+                                    std::pair{"BRAIDDB_MAX_REGION_SIZE", "99999999999T"}}) {
+    const Variable wrong(name, value);
+    const Status status = capi::MakeOptions(*options_, path(), &mapped);
+    EXPECT_TRUE(status.IsInvalidArgument()) << value;
+    EXPECT_NE(std::string::npos, status.ToString().find(name));
+  }
+}
+
+}  // namespace
+}  // namespace braiddb::test

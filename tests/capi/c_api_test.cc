@@ -1,0 +1,452 @@
+// The C API: what is put, got and iterated, errors, objects that come and go.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/capi/c_fixture.h"
+#include "tests/support/file_cut.h"
+
+namespace braiddb::test {
+namespace {
+
+using std::string_literals::operator""s;
+
+TEST_F(CApiTest, OpenErrorsBeginAsRocksDBs) {
+  braiddb_options_set_create_if_missing(options_, 0);
+  EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), error_.pointer()));
+  EXPECT_EQ(0u, error_.Take().find("Invalid argument: "));
+  braiddb_options_set_create_if_missing(options_, 1);
+  Open();
+  braiddb_options_set_error_if_exists(options_, 1);
+  EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), error_.pointer()));
+  EXPECT_EQ(0u, error_.Take().find("Invalid argument: "));
+  braiddb_options_set_error_if_exists(options_, 0);
+  EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), error_.pointer()));
+  EXPECT_EQ(0u, error_.Take().find("Resource busy: "));
+  braiddb_destroy_db(options_, path().c_str(), error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("Resource busy: "));
+}
+
+TEST_F(CApiTest, AnErrorReplacesTheOneBefore) {
+  braiddb_options_set_create_if_missing(options_, 0);
+  char* error = static_cast<char*>(std::malloc(7));
+  std::snprintf(error, 7, "before");
+  EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), &error));  // frees it
+  ASSERT_NE(nullptr, error);
+  EXPECT_EQ(0u, std::string(error).find("Invalid argument: "));
+  braiddb_free(error);
+}
+
+TEST_F(CApiTest, SuccessLeavesTheErrorAlone) {
+  Open();
+  char* error = static_cast<char*>(std::malloc(7));
+  std::snprintf(error, 7, "before");
+  char* const before = error;
+  braiddb_put(db_, write_, "k", 1, "v", 1, &error);
+  EXPECT_EQ(before, error);
+  EXPECT_STREQ("before", error);
+  braiddb_free(error);
+}
+
+TEST_F(CApiTest, NoErrptrNoText) {
+  braiddb_options_set_create_if_missing(options_, 0);
+  EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), nullptr));
+  braiddb_merge(nullptr, write_, "k", 1, "v", 1, nullptr);
+}
+
+TEST_F(CApiTest, AnyBytesOfAnyLength) {
+  Open();
+  const std::string large(3 << 20, 'x');
+  const std::vector<std::pair<std::string, std::string>> pairs = {
+      {"", "value of the empty key"}, {"empty value", ""}, {"\0zero\0"s, "\0\0"s}, {"large", large}};
+  for (const auto& [key, value] : pairs) Put(key, value);
+  for (const auto& [key, value] : pairs) EXPECT_EQ(value, Get(key));
+  EXPECT_EQ(std::nullopt, Get("not there"));
+  Open();  // again
+  for (const auto& [key, value] : pairs) EXPECT_EQ(value, Get(key));
+  Delete("");
+  EXPECT_EQ(std::nullopt, Get(""));
+}
+
+TEST_F(CApiTest, KeysThatAreTooLongAreErrors) {
+  Open();
+  const std::string key((64 << 10) + 1, 'k');
+  braiddb_put(db_, write_, key.data(), key.size(), "v", 1, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("Invalid argument: "));
+  braiddb_writebatch_t* const batch = braiddb_writebatch_create();
+  braiddb_writebatch_put(batch, "good", 4, "v", 1);
+  braiddb_writebatch_put(batch, key.data(), key.size(), "v", 1);
+  braiddb_write(db_, write_, batch, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("Invalid argument: "));
+  EXPECT_EQ(std::nullopt, Get("good"));
+  braiddb_writebatch_clear(batch);
+  braiddb_writebatch_put(batch, "good", 4, "v", 1);
+  braiddb_write(db_, write_, batch, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("v", Get("good"));
+  braiddb_writebatch_destroy(batch);
+}
+
+TEST_F(CApiTest, PinnedValuesAndSeveralAtOnce) {
+  Open();
+  Put("a", "1");
+  Put("b", "");
+  braiddb_pinnableslice_t* const pinned = braiddb_get_pinned(db_, read_, "a", 1, error_.pointer());
+  ASSERT_NE(nullptr, pinned);
+  size_t length = 0;
+  Put("a", "2");  // what is pinned stays
+  EXPECT_EQ("1", std::string(braiddb_pinnableslice_value(pinned, &length), 1));
+  EXPECT_EQ(1u, length);
+  braiddb_pinnableslice_destroy(pinned);
+  EXPECT_EQ(nullptr, braiddb_get_pinned(db_, read_, "c", 1, error_.pointer()));
+  EXPECT_EQ("", error_.Take());
+  length = 7;
+  EXPECT_EQ(nullptr, braiddb_pinnableslice_value(nullptr, &length));
+  EXPECT_EQ(0u, length);
+
+  const char* const keys[] = {"a", "b", "c"};
+  const size_t key_lengths[] = {1, 1, 1};
+  char* values[3];
+  size_t value_lengths[3];
+  char* errors[3];
+  braiddb_multi_get(db_, read_, 3, keys, key_lengths, values, value_lengths, errors);
+  EXPECT_EQ("2", std::string(values[0], value_lengths[0]));
+  ASSERT_NE(nullptr, values[1]);  // an empty value is there
+  EXPECT_EQ(0u, value_lengths[1]);
+  EXPECT_EQ(nullptr, values[2]);
+  for (char* const error : errors) EXPECT_EQ(nullptr, error);
+  for (char* const value : values) braiddb_free(value);
+
+  unsigned char found = 7;
+  char* value = nullptr;
+  EXPECT_TRUE(braiddb_key_may_exist(db_, read_, "a", 1, &value, &length, nullptr, 0, &found));
+  EXPECT_EQ(1, found);
+  EXPECT_EQ("2", std::string(value, length));
+  braiddb_free(value);
+  EXPECT_FALSE(braiddb_key_may_exist(db_, read_, "c", 1, nullptr, nullptr, nullptr, 0, nullptr));
+}
+
+TEST_F(CApiTest, IteratorsBoundsPrefixesSnapshots) {
+  Open();
+  for (const char* key : {"a", "b1", "b2", "b3", "c"}) Put(key, "v");
+  EXPECT_EQ("a=v b1=v b2=v b3=v c=v ", Scan(read_));
+  {
+    std::string lower = "b2";
+    std::string upper = "c";
+    braiddb_readoptions_set_iterate_lower_bound(read_, lower.data(), lower.size());
+    braiddb_readoptions_set_iterate_upper_bound(read_, upper.data(), upper.size());
+    lower = upper = "x";  // they were copied
+  }
+  EXPECT_EQ("b2=v b3=v ", Scan(read_));
+  braiddb_readoptions_set_iterate_lower_bound(read_, nullptr, 0);
+  braiddb_readoptions_set_iterate_upper_bound(read_, nullptr, 0);
+  braiddb_readoptions_set_prefix(read_, "b", 1);
+  EXPECT_EQ("b1=v b2=v b3=v ", Scan(read_));
+  braiddb_readoptions_set_prefix(read_, nullptr, 0);
+
+  const braiddb_snapshot_t* const snapshot = braiddb_create_snapshot(db_);
+  Delete("a");
+  braiddb_readoptions_set_snapshot(read_, snapshot);
+  EXPECT_EQ("a=v b1=v b2=v b3=v c=v ", Scan(read_));
+  EXPECT_EQ("v", Get("a"));
+  braiddb_readoptions_set_snapshot(read_, nullptr);
+  EXPECT_EQ(std::nullopt, Get("a"));
+  braiddb_release_snapshot(db_, snapshot);
+
+  braiddb_iterator_t* const iterator = braiddb_create_iterator(db_, read_);
+  braiddb_iter_seek_for_prev(iterator, "b22", 3);
+  std::string at;
+  Append(iterator, &at);
+  EXPECT_EQ("b2=v ", at);
+  braiddb_iter_prev(iterator);
+  braiddb_iter_prev(iterator);
+  EXPECT_FALSE(braiddb_iter_valid(iterator));
+  braiddb_iter_destroy(iterator);
+}
+
+TEST_F(CApiTest, PrefixSameAsStart) {
+  braiddb_options_set_prefix_extractor(options_, braiddb_slicetransform_create_fixed_prefix(1));
+  Open();
+  for (const char* key : {"a1", "a2", "b1", "b2", "c1"}) Put(key, "v");
+  braiddb_readoptions_set_prefix_same_as_start(read_, 1);
+  braiddb_iterator_t* const iterator = braiddb_create_iterator(db_, read_);
+  std::string all;
+  for (braiddb_iter_seek(iterator, "b", 1); braiddb_iter_valid(iterator); braiddb_iter_next(iterator)) Append(iterator, &all);
+  EXPECT_EQ("b1=v b2=v ", all);
+  braiddb_iter_destroy(iterator);
+}
+
+// ---- Comparators
+
+int CompareBackwards(void*, const char* a, size_t a_length, const char* b, size_t b_length) {
+  return std::string_view(b, b_length).compare(std::string_view(a, a_length));
+}
+const char* NameOf(void* state) { return static_cast<const char*>(state); }
+int destroyed = 0;
+void CountDestroyed(void*) { ++destroyed; }
+
+TEST_F(CApiTest, ComparatorsOfOnesOwn) {
+  char name[] = "backwards";
+  char other_name[] = "other";
+  destroyed = 0;
+  braiddb_comparator_t* const comparator = braiddb_comparator_create(name, CountDestroyed, CompareBackwards, NameOf);
+  braiddb_options_set_comparator(options_, comparator);
+  Open();
+  for (const char* key : {"b", "a", "c"}) Put(key, "v");
+  EXPECT_EQ("c=v b=v a=v ", Scan(read_));
+  Close();
+  braiddb_comparator_t* const other = braiddb_comparator_create(other_name, CountDestroyed, CompareBackwards, NameOf);
+  braiddb_options_set_comparator(options_, other);
+  EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), error_.pointer()));
+  EXPECT_NE(std::string::npos, error_.Take().find("'backwards'"));
+  braiddb_comparator_destroy(comparator);
+  braiddb_comparator_destroy(other);
+  EXPECT_EQ(2, destroyed);
+}
+
+// ---- Batches
+
+void AppendPut(void* state, const char* key, size_t key_length, const char* value, size_t value_length) {
+  static_cast<std::string*>(state)->append(key, key_length).append("=").append(value, value_length).append(" ");
+}
+void AppendDelete(void* state, const char* key, size_t key_length) {
+  static_cast<std::string*>(state)->append("-").append(key, key_length).append(" ");
+}
+std::string Content(braiddb_writebatch_t* batch) {
+  std::string all;
+  braiddb_writebatch_iterate(batch, &all, AppendPut, AppendDelete);
+  return all;
+}
+
+TEST_F(CApiTest, BatchesAreAppendedCopiedAndRolledBack) {
+  Open();
+  braiddb_writebatch_t* const batch = braiddb_writebatch_create();
+  braiddb_writebatch_put(batch, "a", 1, "1", 1);
+  braiddb_writebatch_set_save_point(batch);
+  braiddb_writebatch_delete(batch, "a", 1);
+  EXPECT_EQ("a=1 -a ", Content(batch));
+  braiddb_writebatch_rollback_to_save_point(batch, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("a=1 ", Content(batch));
+  EXPECT_EQ(1, braiddb_writebatch_count(batch));
+  braiddb_writebatch_rollback_to_save_point(batch, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("NotFound: "));
+
+  braiddb_writebatch_append(batch, batch);
+  EXPECT_EQ("a=1 a=1 ", Content(batch));
+  size_t length = 0;
+  const char* const data = braiddb_writebatch_data(batch, &length);
+  braiddb_writebatch_t* const copy = braiddb_writebatch_create_from(data, length);
+  EXPECT_EQ("a=1 a=1 ", Content(copy));
+  braiddb_writebatch_t* const broken = braiddb_writebatch_create_from(data, length - 1);
+  braiddb_write(db_, write_, broken, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("Corruption: "));
+  EXPECT_EQ(std::nullopt, Get("a"));
+  braiddb_write(db_, write_, copy, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("1", Get("a"));
+  for (braiddb_writebatch_t* const each : {batch, copy, broken}) braiddb_writebatch_destroy(each);
+}
+
+TEST_F(CApiTest, AMergeIsToldByTheWriteAndNothingIsWritten) {
+  Open();
+  braiddb_writebatch_t* const batch = braiddb_writebatch_create();
+  braiddb_writebatch_put(batch, "a", 1, "1", 1);
+  braiddb_writebatch_merge(batch, "a", 1, "2", 1);
+  braiddb_write(db_, write_, batch, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("Not implemented: braiddb_writebatch_merge: "));
+  EXPECT_EQ(std::nullopt, Get("a"));
+  braiddb_writebatch_destroy(batch);
+}
+
+TEST_F(CApiTest, RangesAreDeletedInTheOrderOfTheBatch) {
+  Open();
+  for (const char* key : {"a", "b", "c", "d"}) Put(key, "old");
+  braiddb_writebatch_t* const batch = braiddb_writebatch_create();
+  braiddb_writebatch_put(batch, "bb", 2, "gone", 4);
+  braiddb_writebatch_delete_range(batch, "b", 1, "d", 1);
+  braiddb_writebatch_put(batch, "c", 1, "new", 3);
+  braiddb_writebatch_delete_range(batch, "z", 1, "a", 1);  // empty
+  EXPECT_EQ(4, braiddb_writebatch_count(batch));
+  braiddb_write(db_, write_, batch, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("a=old c=new d=old ", Scan(read_));
+  braiddb_writebatch_destroy(batch);
+  braiddb_delete_range(db_, write_, "", 0, "d", 1, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("d=old ", Scan(read_));
+}
+
+TEST_F(CApiTest, BatchesWithAnIndexAreReadOverTheDatabase) {
+  Open();
+  for (const char* key : {"a", "b", "c", "d"}) Put(key, "db");
+  braiddb_writebatch_wi_t* const batch = braiddb_writebatch_wi_create(0, 1);
+  braiddb_writebatch_wi_put(batch, "b", 1, "1", 1);
+  braiddb_writebatch_wi_set_save_point(batch);
+  braiddb_writebatch_wi_put(batch, "b", 1, "2", 1);
+  braiddb_writebatch_wi_rollback_to_save_point(batch, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  braiddb_writebatch_wi_delete(batch, "a", 1);
+  braiddb_writebatch_wi_delete(batch, "d", 1);
+  braiddb_writebatch_wi_put(batch, "bb", 2, "3", 1);
+  size_t length = 0;
+  char* value = braiddb_writebatch_wi_get_from_batch_and_db(batch, db_, read_, "b", 1, &length, error_.pointer());
+  EXPECT_EQ("1", std::string(value, length));
+  braiddb_free(value);
+  EXPECT_EQ(nullptr, braiddb_writebatch_wi_get_from_batch_and_db(batch, db_, read_, "a", 1, &length, error_.pointer()));
+  value = braiddb_writebatch_wi_get_from_batch_and_db(batch, db_, read_, "c", 1, &length, error_.pointer());
+  EXPECT_EQ("db", std::string(value, length));
+  braiddb_free(value);
+
+  braiddb_iterator_t* const iterator =
+      braiddb_writebatch_wi_create_iterator_with_base(batch, braiddb_create_iterator(db_, read_));
+  std::string forward;
+  for (braiddb_iter_seek_to_first(iterator); braiddb_iter_valid(iterator); braiddb_iter_next(iterator))
+    Append(iterator, &forward);
+  EXPECT_EQ("b=1 bb=3 c=db ", forward);
+  std::string backward;
+  for (braiddb_iter_seek_to_last(iterator); braiddb_iter_valid(iterator); braiddb_iter_prev(iterator))
+    Append(iterator, &backward);
+  EXPECT_EQ("c=db bb=3 b=1 ", backward);
+  std::string turns;
+  braiddb_iter_seek(iterator, "bb", 2);
+  Append(iterator, &turns);
+  braiddb_iter_next(iterator);
+  Append(iterator, &turns);
+  braiddb_iter_prev(iterator);
+  Append(iterator, &turns);
+  braiddb_iter_prev(iterator);
+  Append(iterator, &turns);
+  braiddb_iter_next(iterator);
+  Append(iterator, &turns);
+  EXPECT_EQ("bb=3 c=db bb=3 b=1 bb=3 ", turns);
+  braiddb_iter_destroy(iterator);
+
+  braiddb_write_writebatch_wi(db_, write_, batch, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("b=1 bb=3 c=db ", Scan(read_));
+  braiddb_writebatch_wi_destroy(batch);
+}
+
+// ---- Properties, sizes, admin
+
+TEST_F(CApiTest, PropertiesByAllPrefixes) {
+  Open();
+  Put("k", "v");
+  for (const char* name : {"braiddb.stats", "rocksdb.stats", "leveldb.stats", "leveldb.sstables", "leveldb.num-files-at-level0",
+                           "leveldb.approximate-memory-usage", "rocksdb.estimate-num-keys", "rocksdb.levelstats"}) {
+    char* const value = braiddb_property_value(db_, name);
+    EXPECT_NE(nullptr, value) << name;
+    braiddb_free(value);
+  }
+  for (const char* name : {"nosuchprop", "leveldb.", "rocksdb.nosuchprop", "leveldb.num-files-at-level9"})
+    EXPECT_EQ(nullptr, braiddb_property_value(db_, name)) << name;
+  uint64_t number = 0;
+  EXPECT_EQ(0, braiddb_property_int(db_, "rocksdb.estimate-num-keys", &number));
+  EXPECT_EQ(1u, number);
+  EXPECT_EQ(-1, braiddb_property_int(db_, "rocksdb.stats", &number));
+  EXPECT_EQ(1u, braiddb_get_latest_sequence_number(db_));
+}
+
+TEST_F(CApiTest, SizesOfRanges) {
+  Open();
+  const std::string value(1000, 'v');
+  for (int i = 0; i < 1000; ++i) Put("k" + std::to_string(1000 + i), value);
+  for (const bool flushed : {false, true}) {
+    if (flushed) braiddb_compact_range(db_, nullptr, 0, nullptr, 0);
+    const char* const starts[] = {"k1000", "k1500", "x"};
+    const char* const limits[] = {"k1500", "k1600", "z"};
+    const size_t start_lengths[] = {5, 5, 1};
+    const size_t limit_lengths[] = {5, 5, 1};
+    uint64_t sizes[3];
+    braiddb_approximate_sizes(db_, 3, starts, start_lengths, limits, limit_lengths, sizes, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    EXPECT_NEAR(500'000, static_cast<double>(sizes[0]), 100'000);
+    EXPECT_NEAR(100'000, static_cast<double>(sizes[1]), 50'000);
+    EXPECT_EQ(0u, sizes[2]);
+  }
+}
+
+TEST_F(CApiTest, FlushCompactWaitDestroy) {
+  Open();
+  Put("k", "v");
+  braiddb_flushoptions_t* const flush = braiddb_flushoptions_create();
+  braiddb_flush(db_, flush, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  braiddb_flushoptions_destroy(flush);
+  braiddb_wait_for_compaction(db_, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  braiddb_compact_range(db_, "a", 1, "z", 1);
+  braiddb_flush_wal(db_, 1, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("v", Get("k"));
+  Close();
+  braiddb_check_db(options_, path().c_str(), error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  braiddb_destroy_db(options_, path().c_str(), error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+TEST_F(CApiTest, RepairInPlaceKeepsTheDamagedOneBesideIt) {
+  braiddb_options_set_regions(options_, 1);
+  Open();
+  for (int i = 0; i < 100; ++i) Put("k" + std::to_string(i), std::string(100, 'v'));
+  Close();
+  braiddb_repair_db(options_, path().c_str(), error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_FALSE(std::filesystem::exists(path() + ".damaged"));  // it was sound
+
+  // The MANIFEST's pointers are of no use for a salvage; the part list is needed by an open.
+  std::filesystem::remove(path() + "/region-0/PARTS");
+  EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), error_.pointer()));
+  EXPECT_NE("", error_.Take());
+  braiddb_repair_db(options_, path().c_str(), error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_TRUE(std::filesystem::exists(path() + ".damaged"));
+  Open();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(std::string(100, 'v'), Get("k" + std::to_string(i)));
+  braiddb_repair_db(options_, directory_.Sub("nothing").c_str(), error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("IO error: "));
+}
+
+TEST_F(CApiTest, InfoLogGoesToTheCallback) {
+  std::string lines;
+  braiddb_options_set_info_log_callback(options_, &lines, [](void* state, const char* line, size_t length) {
+    static_cast<std::string*>(state)->append(line, length).append("\n");
+  });
+  Open();
+  Close();
+  EXPECT_NE(std::string::npos, lines.find("open: serving")) << lines;
+  EXPECT_FALSE(std::filesystem::exists(path() + "/LOG"));
+}
+
+TEST_F(CApiTest, ColumnFamiliesOfOne) {
+  const char* const names[] = {"default"};
+  const braiddb_options_t* const options[] = {options_};
+  braiddb_column_family_handle_t* handles[1] = {nullptr};
+  db_ = braiddb_open_column_families(options_, path().c_str(), 1, names, options, handles, error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  braiddb_put_cf(db_, write_, handles[0], "k", 1, "v", 1, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("v", Get("k"));
+  size_t length = 0;
+  char* const name = braiddb_column_family_handle_get_name(handles[0], &length);
+  EXPECT_EQ("default", std::string(name, length));
+  braiddb_free(name);
+  EXPECT_EQ(nullptr, braiddb_create_column_family(db_, options_, "more", error_.pointer()));
+  EXPECT_EQ(0u, error_.Take().find("Not implemented: "));
+  braiddb_column_family_handle_destroy(handles[0]);
+  size_t count = 0;
+  char** const listed = braiddb_list_column_families(options_, path().c_str(), &count, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  ASSERT_EQ(1u, count);
+  EXPECT_STREQ("default", listed[0]);
+  braiddb_list_column_families_destroy(listed, count);
+}
+
+}  // namespace
+}  // namespace braiddb::test
