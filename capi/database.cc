@@ -15,26 +15,12 @@ using braiddb::Status;
 using namespace braiddb::capi;
 
 namespace braiddb::capi {
-namespace {
-
-// The directories for regions that the environment variables name are not the program's to make.
-Status MakeRegionDirs(const Options& options) {
-  for (const std::string& path : options.region_paths) {
-    std::error_code error;
-    std::filesystem::create_directories(path, error);
-    if (error) return Status::IOError(path + ": " + error.message() + "; see environment variable BRAIDDB_REGION_ROOTS");
-  }
-  return Status::OK();
-}
-
-}  // namespace
-
 Status OpenDatabase(const braiddb_options_t& options, const std::string& path, braiddb_t** db) {
   Options own;
   if (Status status = MakeOptions(options, path, &own); !status.ok()) return status;
-  const bool places_regions = options.own.region_paths.empty() && !own.region_paths.empty();
-  if (places_regions && own.create_if_missing) {
-    if (Status status = MakeRegionDirs(own); !status.ok()) return status;
+  if (options.own.region_paths.empty() && own.create_if_missing) {
+    own.region_paths.clear();
+    if (Status status = PlaceRegions(path, &own); !status.ok()) return status;
   }
   auto result = std::make_unique<braiddb_t>();
   Status status = DB::Open(own, path, &result->db);

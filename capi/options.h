@@ -126,6 +126,9 @@ namespace braiddb::capi {
 // What a database is opened, checked or destroyed with. `path`: where the environment variables may put its regions elsewhere.
 Status MakeOptions(const braiddb_options_t& options, const std::string& path, Options* result);
 
+// The directories for the regions of a database at `path`, made if the environment variables name any.
+Status PlaceRegions(const std::string& path, Options* result);
+
 // A number as its getter shows it: an unsigned char is a truth value.
 template <class Get, class Set>
 Get Stored(Set value) {

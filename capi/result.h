@@ -33,9 +33,6 @@ Status Guarded(const Work& work) noexcept {
 inline constexpr const char* kNoColumnFamilies = "there is only the column family \"default\"";
 inline constexpr const char* kNoMerge = "merge operators";
 inline constexpr const char* kNoTransactions = "transactions";
-inline constexpr const char* kNoBackups = "backups";
-inline constexpr const char* kNoCheckpoints = "checkpoints";
-inline constexpr const char* kNoSortedFiles = "files of sorted keys";
 inline constexpr const char* kNoLogReader = "reading the log";
 inline constexpr const char* kNoTimestamps = "timestamps of the user";
 inline constexpr const char* kNoTtl = "keys that expire";

@@ -14,6 +14,7 @@ set_target_properties(braiddb_pic PROPERTIES
 # Thread-local variables are a few hundred bytes: they fit what glibc keeps for libraries that are loaded late, and cost as little
 # as in a program.
 target_compile_options(braiddb_pic PRIVATE -ftls-model=initial-exec)
+target_compile_definitions(braiddb_pic PRIVATE BRAIDDB_DROPIN)  # capi/open_options.cc
 
 # braiddb_add_dropin(<target> <prefix> <soname> <version>)
 function(braiddb_add_dropin target prefix soname version)

@@ -1236,7 +1236,7 @@ BRAIDDB_C_API void braiddb_optimistictransactiondb_write(braiddb_optimistictrans
                                                          char** errptr);
 
 /* ---- Checkpoints
-   Not implemented yet. */
+   A copy of all that was there when it began, as a database at the path. */
 
 BRAIDDB_C_API void braiddb_checkpoint_create(braiddb_checkpoint_t* checkpoint, const char* path, uint64_t log_size_for_flush,
                                              char** errptr);
@@ -1244,7 +1244,7 @@ BRAIDDB_C_API braiddb_checkpoint_t* braiddb_checkpoint_object_create(braiddb_t* 
 BRAIDDB_C_API void braiddb_checkpoint_object_destroy(braiddb_checkpoint_t* checkpoint);
 
 /* ---- Backups
-   Not implemented yet, but for the options. */
+   Each is a database with a copy of all data. Numbers of backups begin at 1; the index of an info counts from 0, the oldest. */
 
 BRAIDDB_C_API void braiddb_backup_engine_close(braiddb_backup_engine_t* backup_engine);
 BRAIDDB_C_API void braiddb_backup_engine_create_new_backup(braiddb_backup_engine_t* backup_engine, braiddb_t* db, char** errptr);
@@ -1308,15 +1308,15 @@ BRAIDDB_C_API void braiddb_restore_options_destroy(braiddb_restore_options_t* op
 BRAIDDB_C_API void braiddb_restore_options_set_keep_log_files(braiddb_restore_options_t* options, int value);
 
 /* ---- Files of sorted keys, and taking them in
-   Not implemented yet. */
+   Files of BraidDB's own; what is taken in is there whole, or not at all. */
 
 BRAIDDB_C_API braiddb_envoptions_t* braiddb_envoptions_create(void);
 BRAIDDB_C_API void braiddb_envoptions_destroy(braiddb_envoptions_t* options);
-BRAIDDB_C_API void braiddb_ingest_external_file(braiddb_t* db, const char* const* paths, size_t value,
+BRAIDDB_C_API void braiddb_ingest_external_file(braiddb_t* db, const char* const* paths, size_t count,
                                                 const braiddb_ingestexternalfileoptions_t* ingestexternalfileoptions,
                                                 char** errptr);
 BRAIDDB_C_API void braiddb_ingest_external_file_cf(braiddb_t* db, braiddb_column_family_handle_t* column_family,
-                                                   const char* const* paths, size_t value,
+                                                   const char* const* paths, size_t count,
                                                    const braiddb_ingestexternalfileoptions_t* ingestexternalfileoptions,
                                                    char** errptr);
 BRAIDDB_C_API braiddb_ingestexternalfileoptions_t* braiddb_ingestexternalfileoptions_create(void);

@@ -345,6 +345,7 @@ TEST_F(CApiTest, PropertiesByAllPrefixes) {
   for (const char* name : {"nosuchprop", "leveldb.", "rocksdb.nosuchprop", "leveldb.num-files-at-level9"})
     EXPECT_EQ(nullptr, braiddb_property_value(db_, name)) << name;
   uint64_t number = 0;
+  braiddb_compact_range(db_, nullptr, 0, nullptr, 0);
   EXPECT_EQ(0, braiddb_property_int(db_, "rocksdb.estimate-num-keys", &number));
   EXPECT_EQ(1u, number);
   EXPECT_EQ(-1, braiddb_property_int(db_, "rocksdb.stats", &number));
@@ -422,6 +423,117 @@ TEST_F(CApiTest, InfoLogGoesToTheCallback) {
   Close();
   EXPECT_NE(std::string::npos, lines.find("open: serving")) << lines;
   EXPECT_FALSE(std::filesystem::exists(path() + "/LOG"));
+}
+
+TEST_F(CApiTest, ACheckpointIsADatabaseOfItsOwn) {
+  Open();
+  for (int i = 0; i < 5000; ++i) Put("k" + std::to_string(i), std::string(200, 'v'));
+  Delete("k7");
+  braiddb_checkpoint_t* const checkpoint = braiddb_checkpoint_object_create(db_, error_.pointer());
+  const std::string copy = directory_.Sub("copy");
+  braiddb_checkpoint_create(checkpoint, copy.c_str(), 0, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  braiddb_checkpoint_create(checkpoint, copy.c_str(), 0, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("Invalid argument: "));
+  braiddb_checkpoint_object_destroy(checkpoint);
+  Put("later", "v");
+  Close();
+  db_ = braiddb_open(options_, copy.c_str(), error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  EXPECT_EQ(std::nullopt, Get("k7"));
+  EXPECT_EQ(std::nullopt, Get("later"));
+  for (int i = 8; i < 5000; ++i) ASSERT_EQ(std::string(200, 'v'), Get("k" + std::to_string(i)));
+  EXPECT_FALSE(std::filesystem::exists(copy + ".tmp"));
+}
+
+TEST_F(CApiTest, BackupsAreMadePurgedVerifiedAndRestored) {
+  Open();
+  const std::string directory = directory_.Sub("backups");
+  braiddb_backup_engine_t* const engine = braiddb_backup_engine_open(options_, directory.c_str(), error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  for (const char* value : {"1", "2", "3"}) {
+    Put("k", value);
+    braiddb_backup_engine_create_new_backup(engine, db_, error_.pointer());
+    ASSERT_EQ("", error_.Take());
+  }
+  braiddb_backup_engine_purge_old_backups(engine, 2, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  const braiddb_backup_engine_info_t* const info = braiddb_backup_engine_get_backup_info(engine);
+  ASSERT_EQ(2, braiddb_backup_engine_info_count(info));
+  EXPECT_EQ(2u, braiddb_backup_engine_info_backup_id(info, 0));
+  EXPECT_EQ(3u, braiddb_backup_engine_info_backup_id(info, 1));
+  EXPECT_GT(braiddb_backup_engine_info_size(info, 1), 1u << 20);
+  EXPECT_GT(braiddb_backup_engine_info_timestamp(info, 1), 0);
+  braiddb_backup_engine_info_destroy(info);
+  for (const uint32_t id : {2u, 3u}) {
+    braiddb_backup_engine_verify_backup(engine, id, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+  }
+  Put("later", "v");
+  Close();
+  braiddb_restore_options_t* const restore = braiddb_restore_options_create();
+  braiddb_backup_engine_restore_db_from_backup(engine, path().c_str(), path().c_str(), restore, 1, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("NotFound: "));  // purged
+  braiddb_backup_engine_restore_db_from_backup(engine, path().c_str(), path().c_str(), restore, 2, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  Open();
+  EXPECT_EQ("k=2 ", Scan(read_));
+  Close();
+  {  // into directories of its regions' own
+    const std::string root = directory_.Sub("root");
+    setenv("BRAIDDB_REGION_ROOTS", root.c_str(), 1);
+    const std::string elsewhere = directory_.Sub("elsewhere");
+    braiddb_backup_engine_restore_db_from_latest_backup(engine, elsewhere.c_str(), elsewhere.c_str(), restore, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    db_ = braiddb_open(options_, elsewhere.c_str(), error_.pointer());
+    ASSERT_EQ("", error_.Take());
+    EXPECT_EQ("k=3 ", Scan(read_));
+    Close();
+    EXPECT_FALSE(std::filesystem::exists(elsewhere + "/region-0"));
+    unsetenv("BRAIDDB_REGION_ROOTS");
+  }
+  braiddb_restore_options_destroy(restore);
+  braiddb_backup_engine_close(engine);
+}
+
+TEST_F(CApiTest, FilesOfSortedKeysAreTakenInAllOrNone) {
+  Open();
+  for (const char* key : {"a", "b", "c"}) Put(key, "old");
+  const std::string file = directory_.Sub("file");
+  const std::string second = directory_.Sub("second");
+  braiddb_sstfilewriter_t* const writer = braiddb_sstfilewriter_create(nullptr, options_);
+  braiddb_sstfilewriter_put(writer, "b", 1, "new", 3, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("Invalid argument: "));  // not open
+  braiddb_sstfilewriter_open(writer, file.c_str(), error_.pointer());
+  braiddb_sstfilewriter_delete_range(writer, "a", 1, "c", 1, error_.pointer());
+  braiddb_sstfilewriter_put(writer, "b", 1, "new", 3, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  braiddb_sstfilewriter_put(writer, "aa", 2, "new", 3, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("Invalid argument: "));  // not in order
+  braiddb_sstfilewriter_finish(writer, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  braiddb_sstfilewriter_open(writer, second.c_str(), error_.pointer());
+  braiddb_sstfilewriter_delete(writer, "c", 1, error_.pointer());
+  braiddb_sstfilewriter_finish(writer, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  uint64_t size = 0;
+  braiddb_sstfilewriter_file_size(writer, &size);
+  EXPECT_EQ(std::filesystem::file_size(second), size);
+  braiddb_sstfilewriter_destroy(writer);
+
+  const auto ingest = [&](const std::vector<const char*>& files) {
+    braiddb_ingestexternalfileoptions_t* const options = braiddb_ingestexternalfileoptions_create();
+    braiddb_ingest_external_file(db_, files.data(), files.size(), options, error_.pointer());
+    braiddb_ingestexternalfileoptions_destroy(options);
+    return error_.Take();
+  };
+  std::filesystem::copy(second, directory_.Sub("cut"));
+  std::filesystem::resize_file(directory_.Sub("cut"), size - 1);
+  EXPECT_EQ(0u, ingest({file.c_str(), directory_.Sub("cut").c_str()}).find("Corruption: "));
+  EXPECT_EQ(0u, ingest({file.c_str(), directory_.Sub("missing").c_str()}).find("IO error: "));
+  EXPECT_EQ("a=old b=old c=old ", Scan(read_));
+  EXPECT_EQ("", ingest({file.c_str(), second.c_str()}));
+  EXPECT_EQ("b=new ", Scan(read_));
 }
 
 TEST_F(CApiTest, ColumnFamiliesOfOne) {
