@@ -1,6 +1,6 @@
 // Files of sorted keys, and taking them in.
 //
-// LAYOUT  of a file: kMagic, then the 8-byte length of each of the next two, little-endian: ranges, updates · the ranges as updates
+// LAYOUT  of a file: kMagic · the lengths of the next two, 8 bytes little-endian each · the ranges that are deleted, as updates
 //         that put their limit under their start · the updates, both as WriteBatch::Data() · XXH64 of all that.
 // A file is written when it is finished, so keys and values are in DRAM until then. RocksDB's own files are not understood.
 #include <fcntl.h>

@@ -2,7 +2,9 @@
 # (util/mutant.h): the compiler's instrumentation for data races, with our own runtime in place of the compiler's.
 find_package(Boost REQUIRED COMPONENTS program_options)
 
-add_library(braiddb_traced OBJECT EXCLUDE_FROM_ALL ${braiddb_sources})
+set(traced_sources ${braiddb_sources})
+list(FILTER traced_sources EXCLUDE REGEX "/capi/[^/]*$")  # it stores nothing itself
+add_library(braiddb_traced OBJECT EXCLUDE_FROM_ALL ${traced_sources})
 target_include_directories(braiddb_traced PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR})
 target_compile_features(braiddb_traced PUBLIC cxx_std_20)
 target_compile_definitions(braiddb_traced PUBLIC BRAIDDB_CRASH_TEST)
