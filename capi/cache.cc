@@ -36,11 +36,13 @@ size_t braiddb_cache_t::Capacity::Usage(bool pinned) {
   std::lock_guard lock(mutex_);
   uint64_t sum = 0;
   for (braiddb_t* const db : databases_) {
-    for (const char* property : {"braiddb.lookup-cache-bytes", "braiddb.filter-bytes", "braiddb.l1-dram-bytes"}) {
+    const auto number_of = [db](const char* property) {
       uint64_t number = 0;
-      if (pinned && std::strcmp(property, "braiddb.lookup-cache-bytes") == 0) continue;
-      if (db->db->GetIntProperty(property, &number)) sum += number;
-    }
+      return db->db->GetIntProperty(property, &number) ? number : 0;
+    };
+    const uint64_t all = number_of("braiddb.dram-bytes");
+    const uint64_t droppable = number_of("braiddb.lookup-cache-bytes") + number_of("braiddb.filter-bytes");
+    sum += pinned ? all - std::min(all, droppable) : all;
   }
   return sum;
 }

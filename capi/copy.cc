@@ -37,6 +37,15 @@ Status Rename(const std::string& from, const std::string& to) {
   return error ? Status::IOError(from + " cannot be renamed to " + to + ": " + error.message()) : Status::OK();
 }
 
+// Gives a complete, closed database the name that it is to have.
+Status PutInPlace(const Options& made, const std::string& temporary, const Options& placed, const std::string& path) {
+  Status status;
+  for (size_t i = 0; status.ok() && i < placed.region_paths.size(); ++i)
+    status = Rename(made.region_paths[i], placed.region_paths[i]);
+  if (status.ok() && !placed.region_paths.empty()) status = WriteRegionsFile(temporary, placed);
+  return status.ok() ? Rename(temporary, path) : status;
+}
+
 // STEPS  1 a complete, closed database at <path>.tmp  2 its regions get the names that belong to `path`  3 so does its directory,
 //        which is when it is there.
 Status MakeAndRename(DB* db, const Snapshot* snapshot, const std::string& path, bool inside) {
@@ -50,20 +59,20 @@ Status MakeAndRename(DB* db, const Snapshot* snapshot, const std::string& path, 
   options.region_paths.clear();
   Options placed = options;
   if (!inside) {
-    if (Status status = PlaceRegions(path, &placed); !status.ok()) return status;
+    if (Status status = DestroyPlaced(options, temporary); !status.ok()) return status;
+    if (Status status = FindRegions(path, &placed); !status.ok()) return status;
     if (Status status = PlaceRegions(temporary, &options); !status.ok()) return status;
     if (!options.region_paths.empty()) options.regions = static_cast<uint32_t>(options.region_paths.size());
+  } else if (Status status = DB::Destroy(options, temporary); !status.ok()) {
+    return status;
   }
-  if (Status status = DB::Destroy(options, temporary); !status.ok()) return status;
   std::unique_ptr<DB> copy;
   Status status = DB::Open(options, temporary, &copy);
   if (status.ok()) status = WriteAll(db, snapshot, copy.get());
   if (status.ok()) status = copy->Close();
   copy.reset();
-  for (size_t i = 0; status.ok() && i < placed.region_paths.size(); ++i)
-    status = Rename(options.region_paths[i], placed.region_paths[i]);
-  if (status.ok()) return Rename(temporary, path);
-  const Status ignored = DB::Destroy(options, temporary);
+  if (status.ok()) return PutInPlace(options, temporary, placed, path);
+  const Status ignored = inside ? DB::Destroy(options, temporary) : DestroyPlaced({}, temporary);
   (void)ignored;  // what is left of it is in nobody's way
   return status;
 }
@@ -93,22 +102,29 @@ Status CopyFiles(const std::filesystem::path& from, const std::filesystem::path&
 
 Status CopyClosedDatabase(const std::string& from, const std::string& path) {
   const std::string temporary = path + ".tmp";
-  Options old;
   Options made;
-  if (Status status = PlaceRegions(path, &old); !status.ok()) return status;
+  if (Status status = DestroyPlaced({}, temporary); !status.ok()) return status;
   if (Status status = PlaceRegions(temporary, &made); !status.ok()) return status;
-  if (Status status = DB::Destroy(made, temporary); !status.ok()) return status;
   Status status = CopyFiles(from, temporary);
   size_t region = 0;
   for (; status.ok() && std::filesystem::is_directory(from + "/region-" + std::to_string(region)); ++region) {
     const std::string name = "/region-" + std::to_string(region);
-    if (!made.region_paths.empty() && region == made.region_paths.size())
-      return Status::NotSupported("environment variable BRAIDDB_REGION_ROOTS names fewer directories than the copy has regions");
-    status = CopyFiles(from + name, made.region_paths.empty() ? temporary + name : made.region_paths[region]);
+    if (made.region_paths.empty()) {
+      status = CopyFiles(from + name, temporary + name);
+    } else if (region < made.region_paths.size()) {
+      status = CopyFiles(from + name, made.region_paths[region]);
+    }
   }
-  if (status.ok()) status = DB::Destroy(old, path);
-  for (size_t i = 0; status.ok() && i < old.region_paths.size(); ++i) status = Rename(made.region_paths[i], old.region_paths[i]);
-  return status.ok() ? Rename(temporary, path) : status;
+  if (status.ok() && !made.region_paths.empty() && region != made.region_paths.size())
+    status =
+        Status::NotSupported("environment variable BRAIDDB_REGION_ROOTS does not name as many directories as there are regions");
+  Options placed;
+  if (status.ok()) status = DestroyPlaced({}, path);
+  if (status.ok()) status = FindRegions(path, &placed);
+  if (status.ok()) return PutInPlace(made, temporary, placed, path);
+  const Status ignored = DestroyPlaced({}, temporary);
+  (void)ignored;  // what is left of it is in nobody's way
+  return status;
 }
 
 Status CopyDatabase(DB* db, const std::string& path, bool inside) {

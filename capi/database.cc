@@ -92,19 +92,6 @@ Status Repair(const braiddb_options_t& options, const std::string& path) {
   return status;
 }
 
-Status Destroy(const braiddb_options_t& options, const std::string& path) {
-  braiddb::Options own;
-  if (Status status = MakeOptions(options, path, &own); !status.ok()) return status;
-  Status status = braiddb::DB::Destroy(own, path);
-  if (status.ok() && options.own.region_paths.empty()) {
-    for (const std::string& directory : own.region_paths) {
-      std::error_code not_empty;
-      std::filesystem::remove(directory, not_empty);
-    }
-  }
-  return status;
-}
-
 Status Check(const braiddb_options_t& options, const std::string& path) {
   braiddb::Options own;
   if (Status status = MakeOptions(options, path, &own); !status.ok()) return status;
@@ -134,7 +121,7 @@ void braiddb_close(braiddb_t* db) {
 void braiddb_close_database(braiddb_t* db, char** errptr) { SaveError(errptr, CloseDatabase(db)); }
 
 void braiddb_destroy_db(const braiddb_options_t* options, const char* path, char** errptr) {
-  SaveError(errptr, Guarded([&] { return Destroy(*options, path); }));
+  SaveError(errptr, Guarded([&] { return DestroyPlaced(options->own, path); }));
 }
 
 void braiddb_repair_db(const braiddb_options_t* options, const char* path, char** errptr) {

@@ -65,7 +65,7 @@ struct braiddb_cache_t {
     explicit Capacity(size_t capacity) : bytes(capacity) {}
     void Add(braiddb_t* db);
     void Remove(braiddb_t* db);
-    // DRAM that the databases have for reads, all of it or without what can be dropped at any time.
+    // DRAM that the databases have, all of it or without what they could do without: lookup cache and filter.
     size_t Usage(bool pinned);
 
     std::atomic<size_t> bytes;

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
+#include "braiddb/db.h"
 #include "capi/options.h"
 #include "capi/result.h"
 
@@ -135,11 +137,21 @@ std::string AsName(const std::string& path) {
   return name;
 }
 
-// BRAIDDB_REGION_ROOTS=/mnt/pmem0:/mnt/pmem1: a region in each, in a directory named after the database.
-Status TakeRegionRoots(const std::string& path, Options* to) {
-  const char* const value = secure_getenv("BRAIDDB_REGION_ROOTS");
-  if (value == nullptr || *value == '\0' || !to->region_paths.empty()) return Status::OK();
+// In the directory of a database whose regions are elsewhere by the environment variable: where they are, a path a line.
+constexpr const char* kRegionsFile = "/REGIONS";
+
+}  // namespace
+
+// A database that exists is where it was made, whatever the variable says by now.
+Status FindRegions(const std::string& path, Options* to) {
   std::error_code error;
+  if (!to->region_paths.empty() || std::filesystem::exists(path + "/region-0", error)) return Status::OK();
+  if (std::ifstream file(path + kRegionsFile); file) {
+    for (std::string line; std::getline(file, line);) to->region_paths.push_back(line);
+    return Status::OK();
+  }
+  const char* const value = secure_getenv("BRAIDDB_REGION_ROOTS");
+  if (value == nullptr || *value == '\0') return Status::OK();
   const std::string absolute = std::filesystem::weakly_canonical(std::filesystem::absolute(path), error).string();
   if (error) return Status::IOError(path + ": " + error.message());
   std::string_view rest = value;
@@ -152,9 +164,45 @@ Status TakeRegionRoots(const std::string& path, Options* to) {
   return Status::OK();
 }
 
+Status WriteRegionsFile(const std::string& path, const Options& options) {
+  const std::string temporary = path + kRegionsFile + ".tmp";
+  std::ofstream file(temporary, std::ios::trunc);
+  for (const std::string& directory : options.region_paths) file << directory << "\n";
+  file.close();
+  std::error_code error;
+  if (file) std::filesystem::rename(temporary, path + kRegionsFile, error);
+  return file && !error ? Status::OK() : Status::IOError(temporary + " cannot be written");
+}
+
+Status PlaceRegions(const std::string& path, Options* to) {
+  if (!to->region_paths.empty()) return Status::OK();
+  if (Status status = FindRegions(path, to); !status.ok() || to->region_paths.empty()) return status;
+  std::error_code error;
+  for (const std::string& directory : to->region_paths) {
+    std::filesystem::create_directories(directory, error);
+    if (error) return Status::IOError(directory + ": " + error.message() + "; see environment variable BRAIDDB_REGION_ROOTS");
+  }
+  std::filesystem::create_directory(path, error);
+  if (error) return Status::IOError(path + ": " + error.message());
+  return std::filesystem::exists(path + kRegionsFile) ? Status::OK() : WriteRegionsFile(path, *to);
+}
+
+Status DestroyPlaced(const Options& options, const std::string& path) {
+  Options placed = options;
+  if (Status status = FindRegions(path, &placed); !status.ok()) return status;
+  if (Status status = DB::Destroy(placed, path); !status.ok()) return status;
+  if (!options.region_paths.empty()) return Status::OK();
+  std::error_code not_empty;
+  for (const std::string& directory : placed.region_paths) std::filesystem::remove(directory, not_empty);
+  if (std::filesystem::remove(path + kRegionsFile, not_empty)) std::filesystem::remove(path, not_empty);
+  return Status::OK();
+}
+
+namespace {
+
 Status TakeEnvironment(const std::string& path, Options* to) {
   const Options untouched;
-  Status status = TakeRegionRoots(path, to);
+  Status status = FindRegions(path, to);
   if (status.ok()) status = TakeBytes("BRAIDDB_DRAM_BUDGET", untouched.dram_budget, &to->dram_budget);
   if (status.ok()) status = TakeBytes("BRAIDDB_MAX_REGION_SIZE", untouched.max_region_size, &to->max_region_size);
   if (status.ok()) status = TakeBytes("BRAIDDB_LOOKUP_CACHE_SIZE", untouched.lookup_cache_size, &to->lookup_cache_size);
@@ -175,16 +223,6 @@ Status TakeEnvironment(const std::string& path, Options* to) {
 }
 
 }  // namespace
-
-Status PlaceRegions(const std::string& path, Options* to) {
-  if (Status status = TakeRegionRoots(path, to); !status.ok()) return status;
-  for (const std::string& directory : to->region_paths) {
-    std::error_code error;
-    std::filesystem::create_directories(directory, error);
-    if (error) return Status::IOError(directory + ": " + error.message() + "; see environment variable BRAIDDB_REGION_ROOTS");
-  }
-  return Status::OK();
-}
 
 Status MakeOptions(const braiddb_options_t& from, const std::string& path, Options* to) {
   *to = from.own;

@@ -121,12 +121,44 @@ TEST_F(CApiOptionsTest, TheEnvironmentPutsRegionsElsewhere) {
     EXPECT_FALSE(std::filesystem::is_empty(directory_.Sub("pm0")));
     EXPECT_FALSE(std::filesystem::is_empty(directory_.Sub("pm1")));
   }
+  // The database knows where it was made, without the variable and whatever it says by now.
+  Open();
+  EXPECT_EQ("v", Get("k"));
   {
-    const Variable variable("BRAIDDB_REGION_ROOTS", roots);
-    braiddb_destroy_db(options_, path().c_str(), error_.pointer());
+    const Variable variable("BRAIDDB_REGION_ROOTS", directory_.Sub("pm2"));
+    Open();
+    EXPECT_EQ("v", Get("k"));
+    braiddb_checkpoint_t* const checkpoint = braiddb_checkpoint_object_create(db_, error_.pointer());
+    braiddb_checkpoint_create(checkpoint, directory_.Sub("copy").c_str(), 0, error_.pointer());
     EXPECT_EQ("", error_.Take());
-    EXPECT_TRUE(std::filesystem::is_empty(directory_.Sub("pm0")));
+    braiddb_checkpoint_object_destroy(checkpoint);
+    Close();
   }
+  db_ = braiddb_open(options_, directory_.Sub("copy").c_str(), error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  EXPECT_EQ("v", Get("k"));
+  Close();
+  EXPECT_FALSE(std::filesystem::exists(directory_.Sub("copy") + "/region-0"));
+  braiddb_destroy_db(options_, directory_.Sub("copy").c_str(), error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.Sub("pm2")));
+  EXPECT_FALSE(std::filesystem::exists(directory_.Sub("copy")));
+
+  braiddb_check_db(options_, path().c_str(), error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  braiddb_destroy_db(options_, path().c_str(), error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.Sub("pm0")));
+  EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+TEST_F(CApiOptionsTest, ADatabaseThatIsInItsDirectoryStaysThere) {
+  Open();
+  Put("k", "v");
+  const Variable variable("BRAIDDB_REGION_ROOTS", directory_.Sub("pm0"));
+  Open();
+  EXPECT_EQ("v", Get("k"));
+  EXPECT_FALSE(std::filesystem::exists(directory_.Sub("pm0")));
 }
 
 TEST_F(CApiOptionsTest, VariablesOfTheEnvironment) {
