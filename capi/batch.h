@@ -46,6 +46,9 @@ std::string Join(int count, const char* const* parts, const size_t* lengths);
 // Writes what is in the batch.
 Status WriteBatchTo(braiddb_t* db, const WriteOptions& options, const braiddb_writebatch_t& batch);
 
+// The updates of a batch with an index.
+const braiddb_writebatch_t& UpdatesOf(const braiddb_writebatch_wi_t& batch);
+
 // Calls the functions of C for each update.
 void IterateBatch(const WriteBatch& batch, void* state, void (*put)(void*, const char*, size_t, const char*, size_t),
                   void (*deleted)(void*, const char*, size_t));

@@ -204,6 +204,8 @@ bool AskBatch(const braiddb_writebatch_wi_t* batch, Slice key, char** value, siz
 
 }  // namespace
 
+const braiddb_writebatch_t& braiddb::capi::UpdatesOf(const braiddb_writebatch_wi_t& batch) { return batch.batch; }
+
 // A batch keeps all updates of a key, whatever overwrite_keys says; the last one wins.
 braiddb_writebatch_wi_t* braiddb_writebatch_wi_create(size_t, unsigned char) { return new braiddb_writebatch_wi_t; }
 

@@ -14,11 +14,10 @@ using namespace braiddb::capi;
 
 // ---- Opening, handles
 
-namespace {
-
 // What belongs to a family is in its options, the rest in those of the database.
-Status OpenFamilies(const braiddb_options_t& options, const char* path, int count, const char* const* names,
-                    const braiddb_options_t* const* family_options, braiddb_column_family_handle_t** handles, braiddb_t** db) {
+Status braiddb::capi::OpenFamilies(const braiddb_options_t& options, const char* path, int count, const char* const* names,
+                                   const braiddb_options_t* const* family_options, braiddb_column_family_handle_t** handles,
+                                   braiddb_t** db, const Opener& open) {
   if (count != 1 || std::strcmp(names[0], "default") != 0)
     return Status::NotSupported(std::string("opening column families: ") + kNoColumnFamilies);
   braiddb_options_t both = *family_options[0];
@@ -27,12 +26,10 @@ Status OpenFamilies(const braiddb_options_t& options, const char* path, int coun
   both.error_if_exists = options.error_if_exists;
   both.max_background_jobs = options.max_background_jobs;
   both.max_background_compactions = options.max_background_compactions;
-  if (Status status = OpenDatabase(both, path, db); !status.ok()) return status;
+  if (Status status = OpenDatabase(both, path, db, open); !status.ok()) return status;
   handles[0] = new braiddb_column_family_handle_t;
   return Status::OK();
 }
-
-}  // namespace
 
 braiddb_t* braiddb_open_column_families(const braiddb_options_t* options, const char* path, int count,
                                         const char* const* column_family_names,

@@ -15,7 +15,7 @@ using braiddb::Status;
 using namespace braiddb::capi;
 
 namespace braiddb::capi {
-Status OpenDatabase(const braiddb_options_t& options, const std::string& path, braiddb_t** db) {
+Status OpenDatabase(const braiddb_options_t& options, const std::string& path, braiddb_t** db, const Opener& open) {
   Options own;
   if (Status status = MakeOptions(options, path, &own); !status.ok()) return status;
   if (options.own.region_paths.empty() && own.create_if_missing) {
@@ -23,7 +23,7 @@ Status OpenDatabase(const braiddb_options_t& options, const std::string& path, b
     if (Status status = PlaceRegions(path, &own); !status.ok()) return status;
   }
   auto result = std::make_unique<braiddb_t>();
-  Status status = DB::Open(own, path, &result->db);
+  Status status = open(own, path, &result->db);
   // The text that programs written for RocksDB and LevelDB know.
   if (status.IsNotFound()) status = Status::InvalidArgument(status.message());
   if (!status.ok()) return status;

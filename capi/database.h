@@ -1,6 +1,8 @@
 // Opening and closing, for the parts of the C API that open databases of their own.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "braiddb/status.h"
@@ -8,7 +10,14 @@
 
 namespace braiddb::capi {
 
-Status OpenDatabase(const braiddb_options_t& options, const std::string& path, braiddb_t** db);
+// What makes the object: DB::Open, or that of a database with transactions.
+using Opener = std::function<Status(const Options&, const std::string&, std::unique_ptr<DB>*)>;
+
+Status OpenDatabase(const braiddb_options_t& options, const std::string& path, braiddb_t** db, const Opener& open = DB::Open);
+// With the names of column families and a handle for each; there is only the default one.
+Status OpenFamilies(const braiddb_options_t& options, const char* path, int count, const char* const* names,
+                    const braiddb_options_t* const* family_options, braiddb_column_family_handle_t** handles, braiddb_t** db,
+                    const Opener& open = DB::Open);
 Status CloseDatabase(braiddb_t* db);
 
 }  // namespace braiddb::capi

@@ -1,8 +1,5 @@
 #include "capi/iterator.h"
 
-#include "capi/options.h"
-#include "capi/result.h"
-
 using braiddb::Slice;
 using braiddb::Status;
 using namespace braiddb::capi;
@@ -37,10 +34,7 @@ const char* Give(Slice bytes, size_t* length) {
 }  // namespace
 
 braiddb_iterator_t* braiddb_create_iterator(braiddb_t* db, const braiddb_readoptions_t* options) {
-  auto* const iterator = new braiddb_iterator_t;
-  iterator->failed = Guarded([&] { return iterator->rep = db->db->NewIterator(options->rep), Status::OK(); });
-  if (options->prefix_same_as_start != 0 && options->total_order_seek == 0) iterator->prefix_extractor = db->prefix_extractor;
-  return iterator;
+  return MakeIterator(*db, *options, [&] { return db->db->NewIterator(options->rep); });
 }
 
 void braiddb_iter_destroy(braiddb_iterator_t* iterator) { delete iterator; }

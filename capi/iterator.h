@@ -5,6 +5,8 @@
 #include <string>
 
 #include "capi/objects.h"
+#include "capi/options.h"
+#include "capi/result.h"
 
 struct braiddb_iterator_t {
   std::unique_ptr<braiddb::Iterator> rep;
@@ -17,3 +19,16 @@ struct braiddb_iterator_t {
   bool Valid() const;
   void KeepPrefix(braiddb::Slice target);
 };
+
+namespace braiddb::capi {
+
+// One over what `make` returns, an iterator of `db` with these options.
+template <class Make>
+braiddb_iterator_t* MakeIterator(const braiddb_t& db, const braiddb_readoptions_t& options, const Make& make) {
+  auto* const iterator = new braiddb_iterator_t;
+  iterator->failed = Guarded([&] { return iterator->rep = make(), Status::OK(); });
+  if (options.prefix_same_as_start != 0 && options.total_order_seek == 0) iterator->prefix_extractor = db.prefix_extractor;
+  return iterator;
+}
+
+}  // namespace braiddb::capi

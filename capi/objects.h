@@ -24,6 +24,8 @@ struct braiddb_snapshot_t {
 
 struct braiddb_pinnableslice_t {
   braiddb::PinnableSlice rep;
+  std::string copy;  // of a value that lies in a transaction
+  bool is_copy;
 };
 
 struct braiddb_comparator_t final : braiddb::Comparator {

@@ -79,7 +79,7 @@ braiddb_pinnableslice_t* braiddb_get_pinned(braiddb_t* db, const braiddb_readopt
   if (!MayContain(db, options, {key, key_length})) return nullptr;
   PinnableSlice value;
   const Status status = db->db->Get(options->rep, {key, key_length}, &value);
-  if (status.ok()) return new braiddb_pinnableslice_t{std::move(value)};
+  if (status.ok()) return new braiddb_pinnableslice_t{std::move(value), {}, false};
   if (!status.IsNotFound()) SaveError(errptr, status);
   return nullptr;
 }
@@ -91,8 +91,8 @@ const char* braiddb_pinnableslice_value(const braiddb_pinnableslice_t* value, si
     *length = 0;
     return nullptr;
   }
-  *length = value->rep.size();
-  return value->rep.data();
+  *length = value->is_copy ? value->copy.size() : value->rep.size();
+  return value->is_copy ? value->copy.data() : value->rep.data();
 }
 
 void braiddb_multi_get(braiddb_t* db, const braiddb_readoptions_t* options, size_t count, const char* const* keys,
@@ -136,7 +136,7 @@ void braiddb_batched_multi_get_cf(braiddb_t* db, const braiddb_readoptions_t* op
     PinnableSlice value;
     Status status = all.ok() ? db->db->Get(read, {keys[i], key_lengths[i]}, &value) : all;
     if (status.ok() && MayContain(db, options, {keys[i], key_lengths[i]})) {
-      values[i] = new braiddb_pinnableslice_t{std::move(value)};
+      values[i] = new braiddb_pinnableslice_t{std::move(value), {}, false};
     } else if (!status.ok() && !status.IsNotFound()) {
       SaveError(&errors[i], status);
     }

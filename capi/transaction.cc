@@ -1,335 +1,225 @@
-// Transactions: not implemented, but for their options.
-#include "capi/option_tables.h"
+// Transactions, of whatever kind of database.
+#include "capi/transaction.h"
+
+#include <cstdlib>
+
+#include "capi/batch.h"
+#include "capi/iterator.h"
 #include "capi/options.h"
 #include "capi/result.h"
 
+using braiddb::Slice;
+using braiddb::Status;
 using namespace braiddb::capi;
 
-// ---- Options
+namespace {
 
-struct braiddb_transaction_options_t {
-  BRAIDDB_C_MEMBERS(BRAIDDB_C_TRANSACTION_OPTIONS)
-};
+// A value for the caller. Nothing, and no error, of a key that is not there.
+char* GiveValue(const Status& status, const std::string& value, size_t* length, char** errptr) {
+  *length = 0;
+  if (!status.ok()) {
+    if (!status.IsNotFound()) SaveError(errptr, status);
+    return nullptr;
+  }
+  char* const result = CopyBytes(value);
+  if (result == nullptr) {
+    SaveError(errptr, NoMemory());
+  } else {
+    *length = value.size();
+  }
+  return result;
+}
 
-braiddb_transaction_options_t* braiddb_transaction_options_create() { return new braiddb_transaction_options_t; }
-void braiddb_transaction_options_destroy(braiddb_transaction_options_t* options) { delete options; }
-
-#define DEFINE_BOTH(set_type, get_type, name, initial)
-#define DEFINE_SET(type, name, initial) BRAIDDB_C_DEFINE_SET(transaction_options, braiddb_transaction_options_t, type, type, name)
-BRAIDDB_C_TRANSACTION_OPTIONS(DEFINE_BOTH, DEFINE_SET)
-#undef DEFINE_BOTH
-#undef DEFINE_SET
-
-// ---- Options
-
-struct braiddb_transactiondb_options_t {
-  BRAIDDB_C_MEMBERS(BRAIDDB_C_TRANSACTIONDB_OPTIONS)
-};
-
-braiddb_transactiondb_options_t* braiddb_transactiondb_options_create() { return new braiddb_transactiondb_options_t; }
-void braiddb_transactiondb_options_destroy(braiddb_transactiondb_options_t* options) { delete options; }
-
-#define DEFINE_BOTH(set_type, get_type, name, initial)
-#define DEFINE_SET(type, name, initial) \
-  BRAIDDB_C_DEFINE_SET(transactiondb_options, braiddb_transactiondb_options_t, type, type, name)
-BRAIDDB_C_TRANSACTIONDB_OPTIONS(DEFINE_BOTH, DEFINE_SET)
-#undef DEFINE_BOTH
-#undef DEFINE_SET
-
-// ---- The functions
-
-braiddb_transaction_t* braiddb_transaction_begin(braiddb_transactiondb_t*, const braiddb_writeoptions_t*,
-                                                 const braiddb_transaction_options_t*, braiddb_transaction_t*) {
+braiddb_pinnableslice_t* GivePinned(const Status& status, std::string value, char** errptr) {
+  if (status.ok()) return new braiddb_pinnableslice_t{{}, std::move(value), true};
+  if (!status.IsNotFound()) SaveError(errptr, status);
   return nullptr;
 }
 
-void braiddb_transaction_commit(braiddb_transaction_t*, char** errptr) { SaveNotImplemented(errptr, __func__, kNoTransactions); }
-
-braiddb_iterator_t* braiddb_transaction_create_iterator(braiddb_transaction_t*, const braiddb_readoptions_t*) { return nullptr; }
-
-braiddb_iterator_t* braiddb_transaction_create_iterator_cf(braiddb_transaction_t*, const braiddb_readoptions_t*,
-                                                           braiddb_column_family_handle_t*) {
-  return nullptr;
+// The updates of a batch, if they can be had.
+Status AddBatch(braiddb_transaction_t* transaction, const braiddb_writebatch_t& batch) {
+  if (!batch.unfit.ok()) return batch.unfit;
+  if (!batch.ranges.empty()) return Status::NotSupported("a transaction of a batch with deletions of ranges");
+  return transaction->rep->RebuildFromWriteBatch(batch.rep);
 }
 
-void braiddb_transaction_delete(braiddb_transaction_t*, const char*, size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
+}  // namespace
+
+void braiddb_transaction_destroy(braiddb_transaction_t* transaction) { delete transaction; }
+
+void braiddb_transaction_commit(braiddb_transaction_t* transaction, char** errptr) {
+  SaveError(errptr, transaction->rep->Commit());
 }
 
-void braiddb_transaction_delete_cf(braiddb_transaction_t*, braiddb_column_family_handle_t*, const char*, size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
+void braiddb_transaction_rollback(braiddb_transaction_t* transaction, char** errptr) {
+  SaveError(errptr, transaction->rep->Rollback());
 }
 
-void braiddb_transaction_destroy(braiddb_transaction_t*) {}
-
-char* braiddb_transaction_get(braiddb_transaction_t*, const braiddb_readoptions_t*, const char*, size_t, size_t* value_length,
-                              char** errptr) {
-  *value_length = 0;
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
+void braiddb_transaction_set_savepoint(braiddb_transaction_t* transaction) {
+  const Status ignored = Guarded([&] { return transaction->rep->SetSavePoint(), Status::OK(); });
+  (void)ignored;  // without memory there is none, and the rollback to it says so
 }
 
-char* braiddb_transaction_get_cf(braiddb_transaction_t*, const braiddb_readoptions_t*, braiddb_column_family_handle_t*,
-                                 const char*, size_t, size_t* value_length, char** errptr) {
-  *value_length = 0;
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
+void braiddb_transaction_rollback_to_savepoint(braiddb_transaction_t* transaction, char** errptr) {
+  SaveError(errptr, transaction->rep->RollbackToSavePoint());
 }
 
-char* braiddb_transaction_get_for_update(braiddb_transaction_t*, const braiddb_readoptions_t*, const char*, size_t,
-                                         size_t* value_length, unsigned char, char** errptr) {
-  *value_length = 0;
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
+// ---- Updates
+
+void braiddb_transaction_put(braiddb_transaction_t* transaction, const char* key, size_t key_length, const char* value,
+                             size_t value_length, char** errptr) {
+  SaveError(errptr, transaction->rep->Put({key, key_length}, {value, value_length}));
 }
 
-char* braiddb_transaction_get_for_update_cf(braiddb_transaction_t*, const braiddb_readoptions_t*, braiddb_column_family_handle_t*,
-                                            const char*, size_t, size_t* value_length, unsigned char, char** errptr) {
-  *value_length = 0;
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
+void braiddb_transaction_put_cf(braiddb_transaction_t* transaction, braiddb_column_family_handle_t*, const char* key,
+                                size_t key_length, const char* value, size_t value_length, char** errptr) {
+  braiddb_transaction_put(transaction, key, key_length, value, value_length, errptr);
 }
 
-char* braiddb_transaction_get_name(braiddb_transaction_t*, size_t* value_length) {
-  *value_length = 0;
-  return nullptr;
+void braiddb_transaction_delete(braiddb_transaction_t* transaction, const char* key, size_t key_length, char** errptr) {
+  SaveError(errptr, transaction->rep->Delete({key, key_length}));
 }
 
-braiddb_pinnableslice_t* braiddb_transaction_get_pinned(braiddb_transaction_t*, const braiddb_readoptions_t*, const char*, size_t,
-                                                        char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
+void braiddb_transaction_delete_cf(braiddb_transaction_t* transaction, braiddb_column_family_handle_t*, const char* key,
+                                   size_t key_length, char** errptr) {
+  braiddb_transaction_delete(transaction, key, key_length, errptr);
 }
-
-braiddb_pinnableslice_t* braiddb_transaction_get_pinned_cf(braiddb_transaction_t*, const braiddb_readoptions_t*,
-                                                           braiddb_column_family_handle_t*, const char*, size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
-}
-
-braiddb_pinnableslice_t* braiddb_transaction_get_pinned_for_update(braiddb_transaction_t*, const braiddb_readoptions_t*,
-                                                                   const char*, size_t, unsigned char, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
-}
-
-braiddb_pinnableslice_t* braiddb_transaction_get_pinned_for_update_cf(braiddb_transaction_t*, const braiddb_readoptions_t*,
-                                                                      braiddb_column_family_handle_t*, const char*, size_t,
-                                                                      unsigned char, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
-}
-
-const braiddb_snapshot_t* braiddb_transaction_get_snapshot(braiddb_transaction_t*) { return nullptr; }
-
-braiddb_writebatch_wi_t* braiddb_transaction_get_writebatch_wi(braiddb_transaction_t*) { return nullptr; }
 
 void braiddb_transaction_merge(braiddb_transaction_t*, const char*, size_t, const char*, size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
+  SaveNotImplemented(errptr, __func__, kNoMerge);
 }
 
 void braiddb_transaction_merge_cf(braiddb_transaction_t*, braiddb_column_family_handle_t*, const char*, size_t, const char*,
                                   size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
+  SaveNotImplemented(errptr, __func__, kNoMerge);
 }
 
-void braiddb_transaction_multi_get(braiddb_transaction_t*, const braiddb_readoptions_t*, size_t count, const char* const*,
-                                   const size_t*, char** values, size_t* value_lengths, char** errors) {
+void braiddb_transaction_rebuild_from_writebatch(braiddb_transaction_t* transaction, braiddb_writebatch_t* batch, char** errptr) {
+  SaveError(errptr, Guarded([&] { return AddBatch(transaction, *batch); }));
+}
+
+void braiddb_transaction_rebuild_from_writebatch_wi(braiddb_transaction_t* transaction, braiddb_writebatch_wi_t* batch,
+                                                    char** errptr) {
+  SaveError(errptr, Guarded([&] { return AddBatch(transaction, UpdatesOf(*batch)); }));
+}
+
+// ---- Reads
+
+char* braiddb_transaction_get(braiddb_transaction_t* transaction, const braiddb_readoptions_t* options, const char* key,
+                              size_t key_length, size_t* value_length, char** errptr) {
+  std::string value;
+  const Status status = Guarded([&] { return transaction->rep->Get(options->rep, {key, key_length}, &value); });
+  return GiveValue(status, value, value_length, errptr);
+}
+
+char* braiddb_transaction_get_cf(braiddb_transaction_t* transaction, const braiddb_readoptions_t* options,
+                                 braiddb_column_family_handle_t*, const char* key, size_t key_length, size_t* value_length,
+                                 char** errptr) {
+  return braiddb_transaction_get(transaction, options, key, key_length, value_length, errptr);
+}
+
+char* braiddb_transaction_get_for_update(braiddb_transaction_t* transaction, const braiddb_readoptions_t* options,
+                                         const char* key, size_t key_length, size_t* value_length, unsigned char exclusive,
+                                         char** errptr) {
+  std::string value;
+  const Status status = Guarded([&] {
+    return transaction->rep->GetForUpdate(options->rep, {key, key_length}, &value, exclusive != 0);
+  });
+  return GiveValue(status, value, value_length, errptr);
+}
+
+char* braiddb_transaction_get_for_update_cf(braiddb_transaction_t* transaction, const braiddb_readoptions_t* options,
+                                            braiddb_column_family_handle_t*, const char* key, size_t key_length,
+                                            size_t* value_length, unsigned char exclusive, char** errptr) {
+  return braiddb_transaction_get_for_update(transaction, options, key, key_length, value_length, exclusive, errptr);
+}
+
+braiddb_pinnableslice_t* braiddb_transaction_get_pinned(braiddb_transaction_t* transaction, const braiddb_readoptions_t* options,
+                                                        const char* key, size_t key_length, char** errptr) {
+  std::string value;
+  const Status status = Guarded([&] { return transaction->rep->Get(options->rep, {key, key_length}, &value); });
+  return GivePinned(status, std::move(value), errptr);
+}
+
+braiddb_pinnableslice_t* braiddb_transaction_get_pinned_cf(braiddb_transaction_t* transaction,
+                                                           const braiddb_readoptions_t* options, braiddb_column_family_handle_t*,
+                                                           const char* key, size_t key_length, char** errptr) {
+  return braiddb_transaction_get_pinned(transaction, options, key, key_length, errptr);
+}
+
+braiddb_pinnableslice_t* braiddb_transaction_get_pinned_for_update(braiddb_transaction_t* transaction,
+                                                                   const braiddb_readoptions_t* options, const char* key,
+                                                                   size_t key_length, unsigned char exclusive, char** errptr) {
+  std::string value;
+  const Status status = Guarded([&] {
+    return transaction->rep->GetForUpdate(options->rep, {key, key_length}, &value, exclusive != 0);
+  });
+  return GivePinned(status, std::move(value), errptr);
+}
+
+braiddb_pinnableslice_t* braiddb_transaction_get_pinned_for_update_cf(braiddb_transaction_t* transaction,
+                                                                      const braiddb_readoptions_t* options,
+                                                                      braiddb_column_family_handle_t*, const char* key,
+                                                                      size_t key_length, unsigned char exclusive, char** errptr) {
+  return braiddb_transaction_get_pinned_for_update(transaction, options, key, key_length, exclusive, errptr);
+}
+
+void braiddb_transaction_multi_get(braiddb_transaction_t* transaction, const braiddb_readoptions_t* options, size_t count,
+                                   const char* const* keys, const size_t* key_lengths, char** values, size_t* value_lengths,
+                                   char** errors) {
+  std::vector<std::string> found;
+  std::vector<Status> statuses;
+  const Status all = Guarded([&] {
+    std::vector<Slice> wanted;
+    for (size_t i = 0; i < count; ++i) wanted.emplace_back(keys[i], key_lengths[i]);
+    statuses = transaction->rep->MultiGet(options->rep, wanted, &found);
+    return Status::OK();
+  });
   for (size_t i = 0; i < count; ++i) {
-    values[i] = nullptr;
-    value_lengths[i] = 0;
     errors[i] = nullptr;
-    SaveNotImplemented(&errors[i], __func__, kNoTransactions);
+    values[i] = all.ok() ? GiveValue(statuses[i], found[i], &value_lengths[i], &errors[i])
+                         : GiveValue(all, std::string(), &value_lengths[i], &errors[i]);
   }
 }
 
-void braiddb_transaction_multi_get_cf(braiddb_transaction_t*, const braiddb_readoptions_t*,
-                                      const braiddb_column_family_handle_t* const*, size_t count, const char* const*,
-                                      const size_t*, char** values, size_t* value_lengths, char** errors) {
-  for (size_t i = 0; i < count; ++i) {
-    values[i] = nullptr;
-    value_lengths[i] = 0;
-    errors[i] = nullptr;
-    SaveNotImplemented(&errors[i], __func__, kNoTransactions);
-  }
+void braiddb_transaction_multi_get_cf(braiddb_transaction_t* transaction, const braiddb_readoptions_t* options,
+                                      const braiddb_column_family_handle_t* const*, size_t count, const char* const* keys,
+                                      const size_t* key_lengths, char** values, size_t* value_lengths, char** errors) {
+  braiddb_transaction_multi_get(transaction, options, count, keys, key_lengths, values, value_lengths, errors);
 }
 
-void braiddb_transaction_prepare(braiddb_transaction_t*, char** errptr) { SaveNotImplemented(errptr, __func__, kNoTransactions); }
-
-void braiddb_transaction_put(braiddb_transaction_t*, const char*, size_t, const char*, size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
+braiddb_iterator_t* braiddb_transaction_create_iterator(braiddb_transaction_t* transaction,
+                                                        const braiddb_readoptions_t* options) {
+  return MakeIterator(*transaction->db, *options, [&] { return transaction->rep->NewIterator(options->rep); });
 }
 
-void braiddb_transaction_put_cf(braiddb_transaction_t*, braiddb_column_family_handle_t*, const char*, size_t, const char*, size_t,
-                                char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
+braiddb_iterator_t* braiddb_transaction_create_iterator_cf(braiddb_transaction_t* transaction,
+                                                           const braiddb_readoptions_t* options,
+                                                           braiddb_column_family_handle_t*) {
+  return braiddb_transaction_create_iterator(transaction, options);
 }
 
-void braiddb_transaction_rebuild_from_writebatch(braiddb_transaction_t*, braiddb_writebatch_t*, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
+// For braiddb_free, as RocksDB's; the snapshot is the transaction's. NULL if it has none: reads then see the newest state.
+const braiddb_snapshot_t* braiddb_transaction_get_snapshot(braiddb_transaction_t* transaction) {
+  auto* const snapshot = static_cast<braiddb_snapshot_t*>(std::malloc(sizeof(braiddb_snapshot_t)));
+  if (snapshot != nullptr) new (snapshot) braiddb_snapshot_t{transaction->rep->GetSnapshot()};
+  return snapshot;
 }
 
-void braiddb_transaction_rebuild_from_writebatch_wi(braiddb_transaction_t*, braiddb_writebatch_wi_t*, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
+// ---- Two-phase commit, and what only it needs
+
+char* braiddb_transaction_get_name(braiddb_transaction_t* transaction, size_t* name_length) {
+  *name_length = transaction->name.size();
+  return CopyBytes(transaction->name);
 }
 
-void braiddb_transaction_rollback(braiddb_transaction_t*, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
+void braiddb_transaction_set_name(braiddb_transaction_t* transaction, const char* name, size_t name_length, char** errptr) {
+  SaveError(errptr, Guarded([&] { return transaction->name.assign(name, name_length), Status::OK(); }));
 }
 
-void braiddb_transaction_rollback_to_savepoint(braiddb_transaction_t*, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-}
+void braiddb_transaction_prepare(braiddb_transaction_t*, char** errptr) { SaveNotImplemented(errptr, __func__, kNoPrepare); }
+
+braiddb_writebatch_wi_t* braiddb_transaction_get_writebatch_wi(braiddb_transaction_t*) { return nullptr; }
 
 void braiddb_transaction_set_commit_timestamp(braiddb_transaction_t*, uint64_t) {}
-
-void braiddb_transaction_set_name(braiddb_transaction_t*, const char*, size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-}
-
 void braiddb_transaction_set_read_timestamp_for_validation(braiddb_transaction_t*, uint64_t) {}
-
-void braiddb_transaction_set_savepoint(braiddb_transaction_t*) {}
-
-braiddb_checkpoint_t* braiddb_transactiondb_checkpoint_object_create(braiddb_transactiondb_t*, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
-}
-
-void braiddb_transactiondb_close(braiddb_transactiondb_t*) {}
-
-braiddb_column_family_handle_t* braiddb_transactiondb_create_column_family(braiddb_transactiondb_t*, const braiddb_options_t*,
-                                                                           const char*, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
-}
-
-braiddb_iterator_t* braiddb_transactiondb_create_iterator(braiddb_transactiondb_t*, const braiddb_readoptions_t*) {
-  return nullptr;
-}
-
-braiddb_iterator_t* braiddb_transactiondb_create_iterator_cf(braiddb_transactiondb_t*, const braiddb_readoptions_t*,
-                                                             braiddb_column_family_handle_t*) {
-  return nullptr;
-}
-
-const braiddb_snapshot_t* braiddb_transactiondb_create_snapshot(braiddb_transactiondb_t*) { return nullptr; }
-
-void braiddb_transactiondb_delete(braiddb_transactiondb_t*, const braiddb_writeoptions_t*, const char*, size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-}
-
-void braiddb_transactiondb_delete_cf(braiddb_transactiondb_t*, const braiddb_writeoptions_t*, braiddb_column_family_handle_t*,
-                                     const char*, size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-}
-
-void braiddb_transactiondb_flush(braiddb_transactiondb_t*, const braiddb_flushoptions_t*, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-}
-
-void braiddb_transactiondb_flush_cf(braiddb_transactiondb_t*, const braiddb_flushoptions_t*, braiddb_column_family_handle_t*,
-                                    char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-}
-
-void braiddb_transactiondb_flush_wal(braiddb_transactiondb_t*, unsigned char, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-}
-
-char* braiddb_transactiondb_get(braiddb_transactiondb_t*, const braiddb_readoptions_t*, const char*, size_t, size_t* value_length,
-                                char** errptr) {
-  *value_length = 0;
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
-}
-
-char* braiddb_transactiondb_get_cf(braiddb_transactiondb_t*, const braiddb_readoptions_t*, braiddb_column_family_handle_t*,
-                                   const char*, size_t, size_t* value_length, char** errptr) {
-  *value_length = 0;
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
-}
-
-braiddb_pinnableslice_t* braiddb_transactiondb_get_pinned(braiddb_transactiondb_t*, const braiddb_readoptions_t*, const char*,
-                                                          size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
-}
-
-braiddb_pinnableslice_t* braiddb_transactiondb_get_pinned_cf(braiddb_transactiondb_t*, const braiddb_readoptions_t*,
-                                                             braiddb_column_family_handle_t*, const char*, size_t,
-                                                             char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
-}
-
-braiddb_transaction_t** braiddb_transactiondb_get_prepared_transactions(braiddb_transactiondb_t*, size_t* count) {
-  *count = 0;
-  return nullptr;
-}
-
-void braiddb_transactiondb_merge(braiddb_transactiondb_t*, const braiddb_writeoptions_t*, const char*, size_t, const char*,
-                                 size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-}
-
-void braiddb_transactiondb_merge_cf(braiddb_transactiondb_t*, const braiddb_writeoptions_t*, braiddb_column_family_handle_t*,
-                                    const char*, size_t, const char*, size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-}
-
-void braiddb_transactiondb_multi_get(braiddb_transactiondb_t*, const braiddb_readoptions_t*, size_t count, const char* const*,
-                                     const size_t*, char** values, size_t* value_lengths, char** errors) {
-  for (size_t i = 0; i < count; ++i) {
-    values[i] = nullptr;
-    value_lengths[i] = 0;
-    errors[i] = nullptr;
-    SaveNotImplemented(&errors[i], __func__, kNoTransactions);
-  }
-}
-
-void braiddb_transactiondb_multi_get_cf(braiddb_transactiondb_t*, const braiddb_readoptions_t*,
-                                        const braiddb_column_family_handle_t* const*, size_t count, const char* const*,
-                                        const size_t*, char** values, size_t* value_lengths, char** errors) {
-  for (size_t i = 0; i < count; ++i) {
-    values[i] = nullptr;
-    value_lengths[i] = 0;
-    errors[i] = nullptr;
-    SaveNotImplemented(&errors[i], __func__, kNoTransactions);
-  }
-}
-
-braiddb_transactiondb_t* braiddb_transactiondb_open(const braiddb_options_t*, const braiddb_transactiondb_options_t*, const char*,
-                                                    char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
-}
-
-braiddb_transactiondb_t* braiddb_transactiondb_open_column_families(const braiddb_options_t*,
-                                                                    const braiddb_transactiondb_options_t*, const char*, int,
-                                                                    const char* const*, const braiddb_options_t* const*,
-                                                                    braiddb_column_family_handle_t**, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-  return nullptr;
-}
-
-int braiddb_transactiondb_property_int(braiddb_transactiondb_t*, const char*, uint64_t*) { return 0; }
-
-char* braiddb_transactiondb_property_value(braiddb_transactiondb_t*, const char*) { return nullptr; }
-
-void braiddb_transactiondb_put(braiddb_transactiondb_t*, const braiddb_writeoptions_t*, const char*, size_t, const char*, size_t,
-                               char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-}
-
-void braiddb_transactiondb_put_cf(braiddb_transactiondb_t*, const braiddb_writeoptions_t*, braiddb_column_family_handle_t*,
-                                  const char*, size_t, const char*, size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-}
-
-void braiddb_transactiondb_release_snapshot(braiddb_transactiondb_t*, const braiddb_snapshot_t*) {}
-
-void braiddb_transactiondb_write(braiddb_transactiondb_t*, const braiddb_writeoptions_t*, braiddb_writebatch_t*, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoTransactions);
-}

@@ -154,7 +154,7 @@ Status TransactionBase::PopSavePoint() {
 
 Status TransactionBase::Rollback() {
   Status status = CheckActive();
-  if (status.ok()) End();
+  if (status.ok()) BeginAnew();
   return status;
 }
 
@@ -190,10 +190,14 @@ void TransactionBase::UnprotectFrom(size_t position) noexcept {
   }
 }
 
-void TransactionBase::End() noexcept {
+void TransactionBase::BeginAnew() noexcept {
   UnprotectFrom(0);
   batch_.Clear();
   save_points_.clear();
+}
+
+void TransactionBase::End() noexcept {
+  BeginAnew();
   ClearSnapshot();
   over_ = true;
 }

@@ -53,7 +53,9 @@ class TransactionBase : public Transaction {
   DB* base() const { return base_; }
   const ProtectedKeys& protected_keys() const { return protected_; }
   Status WriteBatchToBase() { return base_->Write(write_options_, batch_.GetWriteBatch()); }
-  // Unprotects everything, forgets the updates.
+  // Unprotects everything, forgets the updates and save points; the snapshot stays.
+  void BeginAnew() noexcept;
+  // The same, and it is over.
   void End() noexcept;
 
  private:

@@ -45,7 +45,7 @@ class PessimisticTransaction final : public TransactionBase {
   // Also of one that has expired.
   Status Rollback() override {
     Status status = TransactionBase::CheckActive();
-    if (status.ok()) End();
+    if (status.ok()) BeginAnew();
     return status;
   }
   uint64_t GetID() const override { return owner_.id; }

@@ -62,6 +62,7 @@ class Transaction {
   // open knows whether it is there. Optimistic: Busy if another write came between; roll it back. Otherwise nothing was written.
   // Of one that is over, updates, GetForUpdate, Commit and Rollback are InvalidArgument.
   virtual Status Commit() = 0;
+  // Takes back all updates, save points and protection; the transaction may go on, with its snapshot.
   virtual Status Rollback() = 0;
 
   // What would be written.

@@ -1,0 +1,204 @@
+// Transactions through the C API: both kinds, their errors' texts, save points, snapshots, iterators.
+#include <string>
+#include <string_view>
+
+#include "tests/capi/c_fixture.h"
+
+namespace braiddb::test {
+namespace {
+
+class CApiTransactionTest : public CApiTest {
+ protected:
+  CApiTransactionTest() { braiddb_transaction_options_set_lock_timeout(txn_options_, 1); }
+  ~CApiTransactionTest() override {
+    if (txn_db_ != nullptr) braiddb_transactiondb_close(txn_db_);
+    if (optimistic_ != nullptr) braiddb_optimistictransactiondb_close(optimistic_);
+    braiddb_transaction_options_destroy(txn_options_);
+    braiddb_transactiondb_options_destroy(txn_db_options_);
+    braiddb_optimistictransaction_options_destroy(optimistic_options_);
+  }
+  void OpenPessimistic() {
+    txn_db_ = braiddb_transactiondb_open(options_, txn_db_options_, path().c_str(), error_.pointer());
+    ASSERT_EQ("", error_.Take());
+  }
+  void OpenOptimistic() {
+    optimistic_ = braiddb_optimistictransactiondb_open(options_, path().c_str(), error_.pointer());
+    ASSERT_EQ("", error_.Take());
+  }
+  braiddb_transaction_t* Begin(braiddb_transaction_t* old = nullptr) {
+    return txn_db_ != nullptr ? braiddb_transaction_begin(txn_db_, write_, txn_options_, old)
+                              : braiddb_optimistictransaction_begin(optimistic_, write_, optimistic_options_, old);
+  }
+  std::string PutIn(braiddb_transaction_t* transaction, std::string_view key, std::string_view value) {
+    braiddb_transaction_put(transaction, key.data(), key.size(), value.data(), value.size(), error_.pointer());
+    return error_.Take();
+  }
+  // "(none)" of a key that is not there.
+  static std::string Taken(char* value, size_t length) {
+    const std::string text = value == nullptr ? "(none)" : std::string(value, length);
+    braiddb_free(value);
+    return text;
+  }
+  std::string GetIn(braiddb_transaction_t* transaction, std::string_view key) {
+    size_t length = 0;
+    char* const value = braiddb_transaction_get(transaction, read_, key.data(), key.size(), &length, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    braiddb_pinnableslice_t* const pinned =
+        braiddb_transaction_get_pinned(transaction, read_, key.data(), key.size(), error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    size_t pinned_length = 0;
+    const char* const bytes = braiddb_pinnableslice_value(pinned, &pinned_length);
+    EXPECT_EQ(value == nullptr, bytes == nullptr);
+    if (bytes != nullptr && value != nullptr) {
+      EXPECT_EQ(std::string(bytes, pinned_length), std::string(value, length));
+    }
+    braiddb_pinnableslice_destroy(pinned);
+    return Taken(value, length);
+  }
+  std::string GetOutside(std::string_view key) {
+    size_t length = 0;
+    char* const value = txn_db_ != nullptr
+                            ? braiddb_transactiondb_get(txn_db_, read_, key.data(), key.size(), &length, error_.pointer())
+                            : braiddb_get(braiddb_optimistictransactiondb_get_base_db(optimistic_), read_, key.data(), key.size(),
+                                          &length, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    return Taken(value, length);
+  }
+  std::string Commit(braiddb_transaction_t* transaction) {
+    braiddb_transaction_commit(transaction, error_.pointer());
+    return error_.Take();
+  }
+
+  braiddb_transactiondb_options_t* const txn_db_options_ = braiddb_transactiondb_options_create();
+  braiddb_transaction_options_t* const txn_options_ = braiddb_transaction_options_create();
+  braiddb_optimistictransaction_options_t* const optimistic_options_ = braiddb_optimistictransaction_options_create();
+  braiddb_transactiondb_t* txn_db_ = nullptr;
+  braiddb_optimistictransactiondb_t* optimistic_ = nullptr;
+};
+
+TEST_F(CApiTransactionTest, UpdatesAreSeenInsideAndAfterTheCommit) {
+  for (const bool optimistic : {false, true}) {
+    optimistic ? OpenOptimistic() : OpenPessimistic();
+    braiddb_transaction_t* transaction = Begin();
+    EXPECT_EQ("", PutIn(transaction, "a", "1"));
+    EXPECT_EQ("1", GetIn(transaction, "a"));
+    EXPECT_EQ("(none)", GetOutside("a"));
+    braiddb_transaction_set_savepoint(transaction);
+    EXPECT_EQ("", PutIn(transaction, "a", "2"));
+    EXPECT_EQ("", PutIn(transaction, "b", "2"));
+    braiddb_transaction_rollback_to_savepoint(transaction, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    braiddb_transaction_rollback_to_savepoint(transaction, error_.pointer());
+    EXPECT_TRUE(error_.Take().starts_with("NotFound: "));
+    EXPECT_EQ("1", GetIn(transaction, "a"));
+    EXPECT_EQ("(none)", GetIn(transaction, "b"));
+
+    braiddb_iterator_t* const iterator = braiddb_transaction_create_iterator(transaction, read_);
+    braiddb_iter_seek_to_first(iterator);
+    ASSERT_TRUE(braiddb_iter_valid(iterator));
+    size_t length = 0;
+    const char* const key = braiddb_iter_key(iterator, &length);
+    EXPECT_EQ("a", std::string_view(key, length));
+    braiddb_iter_next(iterator);
+    EXPECT_FALSE(braiddb_iter_valid(iterator));
+    braiddb_iter_destroy(iterator);
+
+    EXPECT_EQ("", Commit(transaction));
+    EXPECT_EQ("1", GetOutside("a"));
+    EXPECT_TRUE(Commit(transaction).starts_with("Invalid argument: "));
+
+    // The object is used again.
+    ASSERT_EQ(transaction, Begin(transaction));
+    braiddb_transaction_delete(transaction, "a", 1, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    braiddb_transaction_rollback(transaction, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    EXPECT_EQ("1", GetOutside("a"));
+    braiddb_writebatch_t* const batch = braiddb_writebatch_create();
+    braiddb_writebatch_put(batch, "c", 1, "3", 1);
+    braiddb_writebatch_delete(batch, "a", 1);
+    braiddb_transaction_rebuild_from_writebatch(transaction, batch, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    braiddb_writebatch_delete_range(batch, "a", 1, "b", 1);
+    braiddb_transaction_rebuild_from_writebatch(transaction, batch, error_.pointer());
+    EXPECT_TRUE(error_.Take().starts_with("Not implemented: "));
+    braiddb_writebatch_destroy(batch);
+    EXPECT_EQ("", Commit(transaction));
+    EXPECT_EQ("(none)", GetOutside("a"));
+    EXPECT_EQ("3", GetOutside("c"));
+    braiddb_transaction_destroy(transaction);
+    if (!optimistic) {
+      braiddb_transactiondb_close(txn_db_);
+      txn_db_ = nullptr;
+      braiddb_destroy_db(options_, path().c_str(), error_.pointer());
+      ASSERT_EQ("", error_.Take());
+    }
+  }
+}
+
+TEST_F(CApiTransactionTest, ALockThatIsHeldTimesOut) {
+  OpenPessimistic();
+  braiddb_transaction_t* const first = Begin();
+  braiddb_transaction_t* const second = Begin();
+  size_t length = 0;
+  EXPECT_EQ("(none)", Taken(braiddb_transaction_get_for_update(first, read_, "a", 1, &length, 1, error_.pointer()), length));
+  EXPECT_TRUE(PutIn(second, "a", "2").starts_with("Operation timed out: "));
+  EXPECT_EQ("", PutIn(first, "a", "1"));
+  EXPECT_EQ("", Commit(first));
+  EXPECT_EQ("", PutIn(second, "a", "2"));
+  EXPECT_EQ("", Commit(second));
+  EXPECT_EQ("2", GetOutside("a"));
+  braiddb_transaction_destroy(first);
+  braiddb_transaction_destroy(second);
+}
+
+TEST_F(CApiTransactionTest, AConflictIsBusy) {
+  OpenOptimistic();
+  braiddb_t* const base = braiddb_optimistictransactiondb_get_base_db(optimistic_);
+  braiddb_transaction_t* const transaction = Begin();
+  EXPECT_EQ("", PutIn(transaction, "a", "1"));
+  braiddb_put(base, write_, "a", 1, "other", 5, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_TRUE(Commit(transaction).starts_with("Resource busy: "));
+  braiddb_transaction_destroy(transaction);
+  braiddb_optimistictransactiondb_close_base_db(base);
+  EXPECT_EQ("other", GetOutside("a"));
+}
+
+TEST_F(CApiTransactionTest, ReadsAndConflictsGoByTheSnapshot) {
+  OpenPessimistic();
+  braiddb_transactiondb_put(txn_db_, write_, "a", 1, "1", 1, error_.pointer());
+  braiddb_transaction_options_set_set_snapshot(txn_options_, 1);
+  braiddb_transaction_t* const transaction = Begin();
+  braiddb_transactiondb_put(txn_db_, write_, "a", 1, "2", 1, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  const braiddb_snapshot_t* const snapshot = braiddb_transaction_get_snapshot(transaction);
+  braiddb_readoptions_set_snapshot(read_, snapshot);
+  EXPECT_EQ("1", GetIn(transaction, "a"));
+  braiddb_readoptions_set_snapshot(read_, nullptr);
+  braiddb_free(const_cast<braiddb_snapshot_t*>(snapshot));
+  EXPECT_EQ("2", GetIn(transaction, "a"));
+  EXPECT_TRUE(PutIn(transaction, "a", "3").starts_with("Resource busy: "));
+  braiddb_transaction_destroy(transaction);
+}
+
+TEST_F(CApiTransactionTest, WhatIsNotThereSaysSo) {
+  OpenPessimistic();
+  braiddb_transaction_t* const transaction = Begin();
+  braiddb_transaction_prepare(transaction, error_.pointer());
+  EXPECT_TRUE(error_.Take().starts_with("Not implemented: "));
+  braiddb_transaction_merge(transaction, "a", 1, "b", 1, error_.pointer());
+  EXPECT_TRUE(error_.Take().starts_with("Not implemented: "));
+  braiddb_transaction_set_name(transaction, "name", 4, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  size_t length = 0;
+  char* const name = braiddb_transaction_get_name(transaction, &length);
+  EXPECT_EQ("name", Taken(name, length));
+  size_t count = 1;
+  EXPECT_EQ(nullptr, braiddb_transactiondb_get_prepared_transactions(txn_db_, &count));
+  EXPECT_EQ(0u, count);
+  braiddb_transaction_destroy(transaction);
+}
+
+}  // namespace
+}  // namespace braiddb::test
