@@ -1,7 +1,7 @@
 # Every tests/*_test.cc (also one folder down) is an executable of its own and one ctest test.
 #
 # Labels: unit, the folder, and concurrent if the file's path says so. The label ci marks what scripts/test runs of this
-# build: everything in a plain build, under AddressSanitizer all but the test of db_bench, which would build that for little,
+# build: everything in a plain build, under AddressSanitizer all but the tests of db_bench, which would build that for little,
 # concurrent ones under ThreadSanitizer; the target braiddb_ci builds just that. BRAIDDB_TEST_PREFIX keeps names apart where
 # tests of several builds run together.
 set(BRAIDDB_TEST_PREFIX "" CACHE STRING "Put before the name of every test")
@@ -26,7 +26,7 @@ if(NOT TARGET rocksdb_dropin)
 endif()
 # These test programs, so are there only with them.
 if(NOT BRAIDDB_BUILD_BENCH)
-  list(FILTER braiddb_test_sources EXCLUDE REGEX "^tests/(db_bench|index_bench|db_stress|tool_[a-z_]*)_test.cc$")
+  list(FILTER braiddb_test_sources EXCLUDE REGEX "^tests/(db_bench[a-z_]*|index_bench|db_stress|tool_[a-z_]*)_test.cc$")
 endif()
 
 add_custom_target(braiddb_ci)
@@ -40,7 +40,7 @@ foreach(source IN LISTS braiddb_test_sources)
     list(APPEND labels ${CMAKE_MATCH_1})
   endif()
   if(NOT BRAIDDB_SANITIZE
-     OR (BRAIDDB_SANITIZE MATCHES "address" AND NOT name STREQUAL "db_bench_test")
+     OR (BRAIDDB_SANITIZE MATCHES "address" AND NOT name MATCHES "^db_bench")
      OR (BRAIDDB_SANITIZE MATCHES "thread" AND "concurrent" IN_LIST labels))
     list(APPEND labels ci)
     add_dependencies(braiddb_ci ${name})
@@ -54,7 +54,8 @@ foreach(source IN LISTS braiddb_test_sources)
   set_tests_properties(${BRAIDDB_TEST_PREFIX}${name} PROPERTIES LABELS "${labels}" TIMEOUT 600)
   # Whatever a database promises, it promises with each last level; but for what a test knows of one of them. AddressSanitizer,
   # which is slow, sees those that go everywhere.
-  if(name MATCHES "^(db|check|txn|backup)_" AND NOT name MATCHES "^(db_bench|db_braid|db_damage|db_stress|check_reads|txn_write_batch_with_index)_test$"
+  if(name MATCHES "^(db|check|txn|backup)_"
+     AND NOT name MATCHES "^(db_bench[a-z_]*|db_braid|db_damage|db_stress|check_reads|txn_write_batch_with_index)_test$"
      AND (NOT BRAIDDB_SANITIZE MATCHES "address" OR name MATCHES "^db_(basic|concurrent|failing_calls|model)_test$"))
     add_test(NAME ${BRAIDDB_TEST_PREFIX}${name}.nv_tree COMMAND ${name})
     set_tests_properties(${BRAIDDB_TEST_PREFIX}${name}.nv_tree PROPERTIES LABELS "${labels}" TIMEOUT 600

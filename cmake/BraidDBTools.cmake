@@ -1,5 +1,4 @@
-# db_bench (from db_bench/*.cc), index_bench (from index_bench), db_stress (from db_stress/*.cc) and the program braiddb (from
-# tools/*.cc).
+# db_bench, index_bench, db_stress, each from its folder, and the program braiddb (from tools/*.cc).
 find_package(Boost REQUIRED COMPONENTS program_options)
 
 # The allocator of the executables: never of the library, and not under sanitizers, which bring their own.
@@ -15,16 +14,7 @@ function(braiddb_add_tool name)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-file(GLOB db_bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/db_bench/*.cc)
-if(db_bench_sources)
-  braiddb_add_tool(db_bench ${db_bench_sources})
-  if(TARGET db_bench_test)
-    add_dependencies(db_bench_test db_bench)
-    target_compile_definitions(db_bench_test PRIVATE BRAIDDB_DB_BENCH="$<TARGET_FILE:db_bench>")
-  endif()
-endif()
-
-# A program of which all but main() is a library, which its tests use too.
+# A program of which all but main() is a library, which its tests, tests/<name>*_test.cc, use too.
 function(braiddb_add_tested_tool name library)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.cc)
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
@@ -33,18 +23,49 @@ function(braiddb_add_tested_tool name library)
   target_link_libraries(${library} PUBLIC braiddb_internal Boost::program_options)
   braiddb_add_tool(${name} ${name}/main.cc)
   target_link_libraries(${name} PRIVATE ${library})
-  if(TARGET ${name}_test)
-    string(TOUPPER ${name} upper)
-    add_dependencies(${name}_test ${name})
-    target_link_libraries(${name}_test PRIVATE ${library})
-    target_compile_definitions(${name}_test PRIVATE BRAIDDB_${upper}="$<TARGET_FILE:${name}>")
-  endif()
+  string(TOUPPER ${name} upper)
+  file(GLOB tests RELATIVE ${PROJECT_SOURCE_DIR}/tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}*_test.cc)
+  foreach(test IN LISTS tests)
+    get_filename_component(test ${test} NAME_WE)
+    if(TARGET ${test})
+      add_dependencies(${test} ${name})
+      target_link_libraries(${test} PRIVATE ${library})
+      target_compile_definitions(${test} PRIVATE BRAIDDB_${upper}="$<TARGET_FILE:${name}>")
+    endif()
+  endforeach()
 endfunction()
 braiddb_add_tested_tool(db_stress braiddb_stress)
 braiddb_add_tested_tool(index_bench braiddb_index_bench)
 
-# The program is called braiddb, as the library; targets cannot share a name.
+# db_bench also measures other stores, if their headers are here; their libraries are loaded when they are asked for, so that
+# others can take their place.
 find_package(nlohmann_json 3 REQUIRED)
+braiddb_add_tested_tool(db_bench braiddb_bench)
+target_compile_definitions(braiddb_bench PRIVATE BRAIDDB_VERSION="${PROJECT_VERSION}")
+target_link_libraries(braiddb_bench PRIVATE nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+function(braiddb_add_engine name header)
+  string(TOUPPER ${name} upper)
+  find_path(${upper}_INCLUDE_DIR NAMES ${header})
+  find_library(${upper}_LIBRARY NAMES ${name})
+  mark_as_advanced(${upper}_INCLUDE_DIR ${upper}_LIBRARY)
+  if(${upper}_INCLUDE_DIR AND ${upper}_LIBRARY)
+    target_compile_definitions(braiddb_bench PRIVATE BRAIDDB_${upper}_LIBRARY="${${upper}_LIBRARY}")
+    target_include_directories(braiddb_bench SYSTEM PRIVATE ${${upper}_INCLUDE_DIR})
+  endif()
+endfunction()
+braiddb_add_engine(rocksdb rocksdb/c.h)
+braiddb_add_engine(leveldb leveldb/c.h)
+braiddb_add_engine(lmdb lmdb.h)
+
+# What db_bench was built from, looked up at each build.
+add_custom_target(braiddb_commit
+  COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D HEADER=${PROJECT_BINARY_DIR}/generated/braiddb_commit.h
+    -P ${PROJECT_SOURCE_DIR}/cmake/WriteCommit.cmake
+  BYPRODUCTS ${PROJECT_BINARY_DIR}/generated/braiddb_commit.h)
+add_dependencies(braiddb_bench braiddb_commit)
+target_include_directories(braiddb_bench PRIVATE ${PROJECT_BINARY_DIR}/generated)
+
+# The program is called braiddb, as the library; targets cannot share a name.
 file(GLOB tool_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/*.cc)
 braiddb_add_tool(braiddb_tool ${tool_sources})
 set_target_properties(braiddb_tool PROPERTIES OUTPUT_NAME braiddb)

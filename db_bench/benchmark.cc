@@ -1,107 +1,222 @@
 #include "db_bench/benchmark.h"
 
+#include <sys/resource.h>
+
+#include <cmath>
 #include <cstdio>
 #include <latch>
 #include <thread>
-#include <vector>
-
-#include "db_bench/header.h"
+#include <utility>
 
 namespace braiddb::bench {
 
 namespace {
 
-bool AllKnown(const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    if (FindWorkload(name) != nullptr) continue;
-    std::fprintf(stderr, "db_bench: unknown benchmark '%s'; --benchmarks=help lists what there is\n", name.c_str());
-    return false;
+struct CpuTime {
+  double user;
+  double system;
+};
+
+CpuTime CpuTimeOfProcess() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return {seconds(usage.ru_utime), seconds(usage.ru_stime)};
+}
+
+// The part in brackets: X and W with a number, joined by '-'.
+bool ParseRepetitions(const std::string& text, BenchmarkRequest* request) {
+  size_t begin = 0;
+  while (begin < text.size()) {
+    const size_t end = std::min(text.find('-', begin), text.size());
+    const char kind = text[begin];
+    int length = 0;
+    unsigned count = 0;
+    const std::string number = text.substr(begin + 1, end - begin - 1);
+    if (std::sscanf(number.c_str(), "%u%n", &count, &length) != 1 || static_cast<size_t>(length) != number.size()) return false;
+    if (kind == 'X' && count > 0) {
+      request->times = count;
+    } else if (kind == 'W') {
+      request->warm_ups = count;
+    } else {
+      return false;
+    }
+    begin = end + 1;
   }
   return true;
 }
+
+// Of repeated runs, in the words of RocksDB's db_bench.
+class Repetitions {
+ public:
+  void Add(const Measurement& measured) {
+    operations_.push_back(measured.OperationsPerSecond());
+    megabytes_.push_back(measured.MegabytesPerSecond());
+  }
+  void PrintAverage(const char* name) const {
+    if (operations_.size() < 2) return;
+    const Spread operations = SpreadOf(operations_), megabytes = SpreadOf(megabytes_);
+    std::printf("%s [AVG %zu runs] : %.0f (± %.0f) ops/sec; %6.1f (± %.1f) MB/sec\n", name, operations_.size(), operations.mean,
+                operations.confidence, megabytes.mean, megabytes.confidence);
+  }
+  void PrintFinal(const char* name) const {
+    PrintAverage(name);
+    if (operations_.size() < 2) return;
+    std::printf("%s [MEDIAN %zu runs] : %.0f ops/sec; %6.1f MB/sec\n", name, operations_.size(), Median(operations_),
+                Median(megabytes_));
+  }
+
+ private:
+  struct Spread {
+    double mean;
+    double confidence;  // of the mean, 95 % by the normal distribution
+  };
+  static Spread SpreadOf(const std::vector<double>& numbers) {
+    double sum = 0, squares = 0;
+    for (const double number : numbers) sum += number;
+    const auto count = static_cast<double>(numbers.size());
+    const double mean = sum / count;
+    for (const double number : numbers) squares += (number - mean) * (number - mean);
+    return {mean, 1.96 * std::sqrt(squares / (count - 1) / count)};
+  }
+
+  std::vector<double> operations_;
+  std::vector<double> megabytes_;
+};
 
 }  // namespace
 
-Benchmark::Benchmark(const Flags& flags) : flags_(flags) {}
-
-int Benchmark::Run() {
-  if (flags_.benchmarks == std::vector<std::string>{"help"}) {
-    for (const Workload& workload : Workloads()) std::printf("%s\n", workload.name);
-    return 0;
+std::optional<BenchmarkRequest> ParseBenchmark(const std::string& text) {
+  BenchmarkRequest request;
+  const size_t bracket = text.find('[');
+  const std::string name = text.substr(0, bracket);
+  if (bracket != std::string::npos &&
+      (text.back() != ']' || !ParseRepetitions(text.substr(bracket + 1, text.size() - bracket - 2), &request))) {
+    std::fprintf(stderr, "db_bench: '%s' is not of the form name[X3] or name[X3-W1]: three runs, one more to warm up\n",
+                 text.c_str());
+    return std::nullopt;
   }
-  if (!AllKnown(flags_.benchmarks) || !OpenReportFile()) return 1;
-  PrintHeader(flags_);
-  for (const std::string& name : flags_.benchmarks) RunWorkload(*FindWorkload(name));
-  if (flags_.statistics && db_ != nullptr) std::printf("STATISTICS:\n%s", db_->GetStatistics().ToString().c_str());
+  request.workload = FindWorkload(name);
+  if (request.workload != nullptr) return request;
+  if (const char* why = WhyNoWorkload(name)) {
+    std::fprintf(stderr, "db_bench: benchmark '%s' is not here: %s\n", name.c_str(), why);
+  } else {
+    std::fprintf(stderr, "db_bench: unknown benchmark '%s'; --benchmarks=help lists what there is\n", name.c_str());
+  }
+  return std::nullopt;
+}
+
+Benchmark::Benchmark(const Flags& flags, const std::string& engine, uint32_t round, const std::string& path, Driver* driver,
+                     ReportFile* report_file, std::vector<Result>* results)
+    : flags_(flags), name_(engine), round_(round), path_(path), driver_(driver), report_file_(report_file), results_(results) {}
+
+void Benchmark::Run(const std::vector<BenchmarkRequest>& requests) {
+  for (const BenchmarkRequest& request : requests) RunRequest(request);
+  if (flags_.statistics && engine_ != nullptr) {
+    std::string text;
+    if (engine_->GetText("statistics", &text)) std::printf("STATISTICS:\n%s", text.c_str());
+  }
   CloseDb();
-  return 0;
 }
 
-bool Benchmark::OpenReportFile() {
-  std::FILE* file = nullptr;
-  if (flags_.report_interval_seconds > 0) {
-    file = std::fopen(flags_.report_file.c_str(), "we");
-    if (file == nullptr) {
-      std::fprintf(stderr, "db_bench: cannot create --report_file=%s: %m\n", flags_.report_file.c_str());
-      return false;
-    }
-    std::fprintf(file, "secs_elapsed,interval_qps\n");
-  }
-  report_file_ = std::make_unique<ReportFile>(file);
-  return true;
-}
+void Benchmark::Destroy() { ExitOnError(driver_->Destroy(path_), "destroy"); }
 
 // Without --use_existing_db a run owns the directory: it starts empty, and again for each benchmark that wants it so.
 void Benchmark::PrepareDb(bool fresh) {
-  if (db_ != nullptr && !fresh) return;
+  if (engine_ != nullptr && !fresh) return;
   CloseDb();
-  if (!flags_.use_existing_db) ExitOnError(DB::Destroy(flags_.options, flags_.db), "destroy");
+  if (!flags_.use_existing_db) Destroy();
+  ycsb_.count.store(0, std::memory_order_relaxed);
   OpenDb();
 }
 
 void Benchmark::OpenDb() {
-  Options options = flags_.options;
-  options.create_if_missing = !flags_.use_existing_db;
-  ExitOnError(DB::Open(options, flags_.db, &db_), "open");
-  std::printf("DB path: [%s]\n", flags_.db.c_str());
+  ExitOnError(driver_->Open(path_, flags_.use_existing_db, &engine_), "open");
+  std::printf("DB path: [%s]\n", path_.c_str());
   std::fflush(stdout);
 }
 
 void Benchmark::CloseDb() {
-  if (db_ == nullptr) return;
-  ExitOnError(db_->Close(), "close");
-  db_.reset();
+  if (engine_ == nullptr) return;
+  ExitOnError(engine_->Close(), "close");
+  engine_.reset();
 }
 
-void Benchmark::RunWorkload(const Workload& workload) {
+void Benchmark::RunRequest(const BenchmarkRequest& request) {
+  const Workload& workload = *request.workload;
   if (workload.fresh_db && flags_.use_existing_db) {
     std::printf("%-12s : skipped (--use_existing_db is true)\n", workload.name);
     return;
   }
   Flags flags = flags_;
   if (workload.adjust != nullptr) workload.adjust(&flags);
-  if (workload.prepare != nullptr) {
-    // The memory's limits are those of an idle machine.
-    if (db_ != nullptr) ExitOnError(db_->WaitForCompaction(), "waitforcompaction");
-    RunThreads(workload.name, flags, workload.prepare(flags), nullptr);
-    return;
+  if (request.warm_ups > 0) std::printf("Running warm-up benchmark for %u times\n", request.warm_ups);
+  for (uint32_t i = 0; i < request.warm_ups; ++i) {
+    // What it prints is of no interest, but that it ran.
+    const size_t results = results_->size();
+    (void)RunWorkload(workload, flags);
+    results_->resize(results);
   }
-  PrepareDb(workload.fresh_db);
-  RunThreads(workload.name, flags, workload.body, db_.get());
+  if (request.times > 1) std::printf("Running benchmark for %u times\n", request.times);
+  Repetitions repetitions;
+  for (uint32_t i = 0; i < request.times; ++i) {
+    const std::optional<Measurement> measured = RunWorkload(workload, flags);
+    if (!measured) continue;
+    Print(workload.name, *measured);
+    repetitions.Add(*measured);
+    if (i + 1 < request.times) repetitions.PrintAverage(workload.name);
+  }
+  repetitions.PrintFinal(workload.name);
+  std::fflush(stdout);
 }
 
-void Benchmark::RunThreads(const std::string& name, const Flags& flags, const Body& body, DB* db) {
-  std::vector<uint64_t> seeds;
-  std::vector<std::vector<uint64_t>> draws;
-  for (uint32_t i = 0; i < flags.threads; ++i) {
-    seeds.push_back(Mix64(flags.seed ^ Mix64(threads_started_++)));
-    draws.push_back(DrawKeys(flags, ~seeds.back()));
+std::optional<Measurement> Benchmark::RunWorkload(const Workload& workload, const Flags& flags) {
+  if (workload.prepare != nullptr) {
+    // The memory's limits are those of an idle machine.
+    if (engine_ != nullptr) {
+      const Status idle = engine_->WaitForCompaction();
+      if (!idle.IsNotSupported()) ExitOnError(idle, "waitforcompaction");
+    }
+    return RunThreads(workload, flags, workload.prepare(flags), nullptr);
   }
-  Shared shared(flags);  // its clocks start now
+  PrepareDb(workload.fresh_db);
+  if (ycsb_.count.load(std::memory_order_relaxed) == 0) {
+    ycsb_.count.store(static_cast<uint64_t>(flags.num), std::memory_order_relaxed);
+  }
+  return RunThreads(workload, flags, workload.body, engine_.get());
+}
+
+std::vector<Draws> Benchmark::DrawForThreads(const Workload& workload, const Flags& flags,
+                                             const std::vector<uint64_t>& seeds) const {
+  const auto draw = workload.draw != nullptr ? workload.draw : DrawKeys;
+  std::vector<Draws> draws(seeds.size());
+  std::vector<std::thread> threads;
+  // A few at a time, however many threads are to run.
+  const size_t at_once = std::min<size_t>(seeds.size(), std::max(1u, std::thread::hardware_concurrency()));
+  for (size_t first = 0; first < at_once; ++first) {
+    threads.emplace_back([&, first] {
+      for (size_t i = first; i < seeds.size(); i += at_once) draws[i] = draw(flags, ~seeds[i]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return draws;
+}
+
+std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const Flags& flags, const Body& body, Engine* engine) {
+  std::vector<uint64_t> seeds;
+  for (uint32_t i = 0; i < flags.threads; ++i) {
+    seeds.push_back(Mix64(flags.seed ^ Mix64(threads_started_++ + (uint64_t{round_} << 32))));
+  }
+  std::vector<Draws> draws = DrawForThreads(workload, flags, seeds);
+  Shared shared(flags, &ycsb_);  // its clocks start now
   std::vector<std::unique_ptr<Worker>> workers;
   std::vector<const Stats*> all_stats;
   for (uint32_t i = 0; i < flags.threads; ++i) {
-    workers.push_back(std::make_unique<Worker>(flags, i, seeds[i], db, &shared));
+    std::unique_ptr<Session> session;
+    if (engine != nullptr) ExitOnError(engine->NewSession(flags.sync, &session), "session");
+    workers.push_back(std::make_unique<Worker>(flags, i, seeds[i], engine, std::move(session), &shared));
     workers.back()->draws = std::move(draws[i]);
     all_stats.push_back(&workers.back()->stats);
   }
@@ -117,27 +232,37 @@ void Benchmark::RunThreads(const std::string& name, const Flags& flags, const Bo
       shared.finished.fetch_add(1, std::memory_order_relaxed);
     });
   }
+  Result result;
+  const CpuTime before = CpuTimeOfProcess();
   {
-    const Reporter reporter(flags, name, all_stats, report_file_.get());
+    const Reporter reporter(flags, workload.name, all_stats, report_file_, flags.json.empty() ? nullptr : &result.samples);
     ready.arrive_and_wait();
     for (std::thread& thread : threads) thread.join();
   }
+  const CpuTime after = CpuTimeOfProcess();
 
   Stats* merged = nullptr;
   for (const auto& worker : workers) {
-    if (worker->exclude_from_report) continue;
-    if (merged == nullptr) {
+    if (worker->exclude_from_report) {
+      if (worker->stats.done() == 0) continue;
+      std::printf("%-12s   (beside them in the background: %.0f ops/sec)\n", "", worker->stats.OpsPerSecond());
+    } else if (merged == nullptr) {
       merged = &worker->stats;
     } else {
       merged->Merge(worker->stats);
     }
   }
-  if (merged != nullptr) merged->Print(name);
-  for (const auto& worker : workers) {
-    if (!worker->exclude_from_report || worker->stats.done() == 0) continue;
-    std::printf("%-12s   (beside them one writer: %.0f ops/sec)\n", "", worker->stats.OpsPerSecond());
-  }
-  std::fflush(stdout);
+  if (merged == nullptr) return std::nullopt;
+  result.engine = name_;
+  result.round = round_;
+  result.benchmark = workload.name;
+  result.threads = flags.threads;
+  result.measured = merged->Measured();
+  result.user_seconds = after.user - before.user;
+  result.system_seconds = after.system - before.system;
+  result.demands = shared.sine.demands();
+  results_->push_back(result);
+  return result.measured;
 }
 
 }  // namespace braiddb::bench

@@ -1,34 +1,59 @@
-// Benchmark: runs the workloads of --benchmarks one after the other and prints their results.
+// Benchmark: runs the workloads of --benchmarks one after the other on one engine, and prints their results.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "braiddb/db.h"
+#include "db_bench/engine.h"
 #include "db_bench/flags.h"
 #include "db_bench/reporter.h"
+#include "db_bench/results.h"
 #include "db_bench/workloads.h"
 
 namespace braiddb::bench {
 
+// One of --benchmarks: a name, and in brackets how often it runs, as "readrandom[X3]", "readrandom[X3-W1]".
+struct BenchmarkRequest {
+  const Workload* workload = nullptr;
+  uint32_t warm_ups = 0;
+  uint32_t times = 1;
+};
+
+// None, with a message on the standard error, if there is no such benchmark.
+std::optional<BenchmarkRequest> ParseBenchmark(const std::string& text);
+
 class Benchmark {
  public:
-  explicit Benchmark(const Flags& flags);
+  // `engine` and `round` are for the results, which are added to *results; `path` is the database's. All that is pointed to must
+  // outlive the object.
+  Benchmark(const Flags& flags, const std::string& engine, uint32_t round, const std::string& path, Driver* driver,
+            ReportFile* report_file, std::vector<Result>* results);
 
-  // The process's exit code.
-  int Run();
+  void Run(const std::vector<BenchmarkRequest>& requests);
+  // Removes what the benchmarks left.
+  void Destroy();
 
  private:
-  bool OpenReportFile();
   void PrepareDb(bool fresh);
   void OpenDb();
   void CloseDb();
-  void RunWorkload(const Workload& workload);
-  void RunThreads(const std::string& name, const Flags& flags, const Body& body, DB* db);
+  void RunRequest(const BenchmarkRequest& request);
+  // None if there is nothing to report.
+  std::optional<Measurement> RunWorkload(const Workload& workload, const Flags& flags);
+  std::optional<Measurement> RunThreads(const Workload& workload, const Flags& flags, const Body& body, Engine* engine);
+  std::vector<Draws> DrawForThreads(const Workload& workload, const Flags& flags, const std::vector<uint64_t>& seeds) const;
 
-  const Flags flags_;
-  std::unique_ptr<ReportFile> report_file_;
-  std::unique_ptr<DB> db_;
+  const Flags& flags_;
+  const std::string name_;
+  const uint32_t round_;
+  const std::string path_;
+  Driver* const driver_;
+  ReportFile* const report_file_;
+  std::vector<Result>* const results_;
+  std::unique_ptr<Engine> engine_;
+  YcsbRecords ycsb_;
   uint64_t threads_started_ = 0;  // of all benchmarks: each has its own random numbers
 };
 

@@ -14,6 +14,7 @@
 
 #include "braiddb/db.h"
 #include "db_bench/foreign_flags.h"
+#include "db_bench/presets.h"
 
 namespace braiddb::bench {
 
@@ -23,7 +24,7 @@ namespace po = boost::program_options;
 
 // What was typed, before it is checked. Counts and sizes are signed so that a negative one is seen and refused.
 struct Typed {
-  std::string benchmarks, l1, memtable, persist_mode, region_paths;
+  std::string benchmarks, engine, engines, l1, memtable, persist_mode, region_paths;
   int64_t key_size, value_size, batch_size, seek_nexts, multiread_stride, readwritepercent, threads, seed;
   int64_t regions, max_region_size, initial_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables,
       checkpoint_tables;
@@ -31,6 +32,7 @@ struct Typed {
   int64_t nv_leaf_size, dram_budget, lookup_cache_size, bloom_bits, space_slack;
   double max_space_amplification, zipf;
   int64_t write_latency_ns, read_latency_ns, remote_latency_ns;
+  int64_t rounds, sine_interval_ms;
 };
 
 std::string DefaultPath() {
@@ -46,6 +48,12 @@ po::typed_value<T>* Value(T* target, T otherwise) {
   return po::value<T>(target)->default_value(otherwise);
 }
 
+std::string PresetHelp() {
+  std::string help = "mixgraph as published, 48-byte keys, put:get 3:7; flags beside it count more:";
+  for (const Preset& preset : Presets()) help += std::string(" ") + preset.name + " (" + preset.what + ")";
+  return help;
+}
+
 void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) {
   po::options_description group("What to run (counts are per thread)", 110, 60);
   auto add = group.add_options();
@@ -53,10 +61,11 @@ void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) 
       Value<std::string>(
           &typed->benchmarks,
           "fillseq,fillrandom,overwrite,readrandom,readmissing,readseq,readreverse,seekrandom,deleterandom,compact"),
-      "comma-separated, run in this order; 'help' lists them");
+      "comma-separated, run in this order; 'help' lists them; name[X3] runs three times, name[X3-W1] one more before");
   add("db", Value<std::string>(&flags->db, DefaultPath()), "directory of the database; what is there is destroyed");
   add("use_existing_db", Switch(&flags->use_existing_db), "keep what is there; benchmarks that start afresh are skipped");
   add("num", Value<int64_t>(&flags->num, 1000000), "size of the key space, and default of the counts below");
+  add("preset", po::value<std::string>(), PresetHelp().c_str());
   add("reads", Value<int64_t>(&flags->reads, -1), "reads; negative: num");
   add("writes", Value<int64_t>(&flags->writes, -1), "writes; negative: num");
   add("deletes", Value<int64_t>(&flags->deletes, -1), "deletions; negative: num");
@@ -78,6 +87,52 @@ void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) 
   all->add(group);
 }
 
+void AddEngineFlags(po::options_description* all, Flags* flags, Typed* typed) {
+  po::options_description group("What to measure", 110, 60);
+  auto add = group.add_options();
+  add("engine", Value<std::string>(&typed->engine, "braiddb"),
+      "braiddb, rocksdb, leveldb, lmdb or null, and behind a colon what --engines=help says of it");
+  add("engines", Value<std::string>(&typed->engines, ""),
+      "several, comma-separated: all benchmarks with each in turn, below --db, then medians and ratios; 'help' lists them");
+  add("rounds", Value<int64_t>(&typed->rounds, 3), "of the turns of --engines");
+  add("rocksdb_options", Value<std::string>(&flags->rocksdb_options, ""),
+      "added to what rocksdb runs with, as in its options files, separated by semicolons");
+  all->add(group);
+}
+
+void AddMixFlags(po::options_description* all, Flags* flags, Typed* typed) {
+  MixParameters* mix = &flags->mix;
+  SineParameters* sine = &flags->sine;
+  po::options_description group("mixgraph", 110, 60);
+  auto add = group.add_options();
+  add("mix_get_ratio", Value(&mix->get_ratio, mix->get_ratio), "share of gets");
+  add("mix_put_ratio", Value(&mix->put_ratio, mix->put_ratio), "… of puts");
+  add("mix_seek_ratio", Value(&mix->seek_ratio, mix->seek_ratio), "… of seeks");
+  add("mix_max_scan_len", Value(&mix->max_scan_len, mix->max_scan_len), "steps after a seek; longer ones modulo this");
+  add("mix_max_value_size", Value(&mix->max_value_size, mix->max_value_size), "bytes, at most 1 MiB; larger ones modulo this");
+  add("key_dist_a", Value(&mix->key_dist_a, mix->key_dist_a), "which key, of a range or of all: by a*x^b; 0: all alike");
+  add("key_dist_b", Value(&mix->key_dist_b, mix->key_dist_b), "");
+  add("keyrange_num", Value(&mix->keyrange_num, mix->keyrange_num), "ranges that the keys are divided into");
+  add("keyrange_dist_a", Value(&mix->keyrange_dist_a, mix->keyrange_dist_a), "which range: by a*e^(b*x) + c*e^(d*x)");
+  add("keyrange_dist_b", Value(&mix->keyrange_dist_b, mix->keyrange_dist_b), "");
+  add("keyrange_dist_c", Value(&mix->keyrange_dist_c, mix->keyrange_dist_c), "");
+  add("keyrange_dist_d", Value(&mix->keyrange_dist_d, mix->keyrange_dist_d), "");
+  add("value_theta", Value(&mix->value_theta, mix->value_theta), "value sizes: generalized Pareto distribution");
+  add("value_k", Value(&mix->value_k, mix->value_k), "");
+  add("value_sigma", Value(&mix->value_sigma, mix->value_sigma), "");
+  add("iter_theta", Value(&mix->iter_theta, mix->iter_theta), "steps after a seek: generalized Pareto distribution");
+  add("iter_k", Value(&mix->iter_k, mix->iter_k), "");
+  add("iter_sigma", Value(&mix->iter_sigma, mix->iter_sigma), "");
+  add("sine_mix_rate", Switch(&sine->active), "operations per second of all threads: a*sin(b*seconds + c) + d");
+  add("sine_mix_rate_interval_milliseconds", Value<int64_t>(&typed->sine_interval_ms, 10000), "the rate is computed again");
+  add("sine_mix_rate_noise", Value(&sine->noise, sine->noise), "0 to 1: so much of a is added or taken at random, up to a half");
+  add("sine_a", Value(&sine->a, sine->a), "");
+  add("sine_b", Value(&sine->b, sine->b), "");
+  add("sine_c", Value(&sine->c, sine->c), "");
+  add("sine_d", Value(&sine->d, sine->d), "");
+  all->add(group);
+}
+
 void AddReportFlags(po::options_description* all, Flags* flags) {
   po::options_description group("What to print", 110, 60);
   auto add = group.add_options();
@@ -88,6 +143,7 @@ void AddReportFlags(po::options_description* all, Flags* flags) {
   add("report_file", Value<std::string>(&flags->report_file, "report.csv"), "file for --report_interval_seconds");
   add("report_interval_seconds", Value<int64_t>(&flags->report_interval_seconds, 0),
       "CSV line secs_elapsed,interval_qps; 0: none");
+  add("json", Value<std::string>(&flags->json, ""), "file for all results, with what they were measured on and with");
   all->add(group);
 }
 
@@ -211,8 +267,27 @@ L1Kind ParseL1(const std::string& name) {
   throw std::invalid_argument("--l1=" + name + " is neither braided_skiplist nor nv_tree");
 }
 
+void Require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+void TakeMix(const Typed& typed, Flags* flags) {
+  const MixParameters& mix = flags->mix;
+  Require(mix.get_ratio >= 0 && mix.put_ratio >= 0 && mix.seek_ratio >= 0, "--mix_get_ratio, put and seek must not be negative");
+  Require(mix.get_ratio + mix.put_ratio + mix.seek_ratio > 0, "one of --mix_get_ratio, put and seek must be more than 0");
+  Take("mix_max_scan_len", mix.max_scan_len, 1, INT32_MAX, &flags->mix.max_scan_len);
+  Take("mix_max_value_size", mix.max_value_size, 1, INT32_MAX, &flags->mix.max_value_size);
+  Take("keyrange_num", mix.keyrange_num, 1, flags->num, &flags->mix.keyrange_num);
+  Require(mix.key_dist_a >= 0, "--key_dist_a must not be negative");
+  Take("sine_mix_rate_interval_milliseconds", typed.sine_interval_ms, 1, INT32_MAX, &flags->sine.interval_ms);
+  Require(flags->sine.noise >= 0 && flags->sine.noise <= 1, "--sine_mix_rate_noise is not between 0 and 1");
+}
+
 void TakeWorkload(const Typed& typed, Flags* flags) {
   flags->benchmarks = Split(typed.benchmarks);
+  flags->engines = Split(typed.engines.empty() ? typed.engine : typed.engines);
+  Require(!flags->engines.empty(), "--engines names no engine");
+  Take("rounds", typed.rounds, 1, 1000, &flags->rounds);
   Take("threads", typed.threads, 1, 4000, &flags->threads);
   Take("key_size", typed.key_size, 1, static_cast<int64_t>(kMaxKeySize) - 1, &flags->key_size);
   Take("value_size", typed.value_size, 0, static_cast<int64_t>(kMaxValueSize), &flags->value_size);
@@ -229,6 +304,7 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   Take("report_interval_seconds", flags->report_interval_seconds, 0, INT32_MAX, &flags->report_interval_seconds);
   Take("benchmark_write_rate_limit", flags->benchmark_write_rate_limit, 0, INT64_MAX, &flags->benchmark_write_rate_limit);
   Take("benchmark_read_rate_limit", flags->benchmark_read_rate_limit, 0, INT64_MAX, &flags->benchmark_read_rate_limit);
+  TakeMix(typed, flags);
   flags->seed = static_cast<uint64_t>(typed.seed);
   if (flags->seed == 0) flags->seed = std::random_device()();
 }
@@ -261,6 +337,25 @@ void TakeOptions(const Typed& typed, Options* options) {
   Take("l0_compaction_trigger", typed.l0_compaction_trigger, 0, UINT32_MAX, &options->l0_compaction_trigger);
 }
 
+std::string ToText(const boost::any& value) {
+  if (const auto* text = boost::any_cast<std::string>(&value)) return *text;
+  if (const auto* number = boost::any_cast<int64_t>(&value)) return std::to_string(*number);
+  if (const auto* flag = boost::any_cast<bool>(&value)) return *flag ? "true" : "false";
+  std::ostringstream text;
+  if (const auto* number = boost::any_cast<double>(&value)) text << *number;
+  return text.str();
+}
+
+// What was stored first counts: the command line before the preset, and the preset before defaults.
+void StorePreset(const po::options_description& known, po::variables_map* values) {
+  if (values->count("preset") == 0) return;
+  const auto name = (*values)["preset"].as<std::string>();
+  const Preset* preset = FindPreset(name);
+  if (preset == nullptr) throw std::invalid_argument("--preset=" + name + " is none of them; --help lists them");
+  const auto style = po::command_line_style::allow_long | po::command_line_style::long_allow_adjacent;
+  po::store(po::command_line_parser(preset->arguments).options(known).style(style).run(), *values);
+}
+
 }  // namespace
 
 std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
@@ -268,6 +363,8 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   po::options_description known("usage: db_bench [--flag=value ...]");
   known.add_options()("help", "print this and end");
   AddWorkloadFlags(&known, flags, &typed);
+  AddEngineFlags(&known, flags, &typed);
+  AddMixFlags(&known, flags, &typed);
   AddReportFlags(&known, flags);
   AddDatabaseFlags(&known, flags, &typed);
   try {
@@ -283,7 +380,10 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
       std::cout << known << std::flush;
       return 0;
     }
+    StorePreset(known, &values);
     po::notify(values);
+    flags->command_line.assign(argv, argv + argc);
+    for (const auto& [name, value] : values) flags->values[name] = ToText(value.value());
     TakeWorkload(typed, flags);
     TakeOptions(typed, &flags->options);
   } catch (const std::exception& error) {

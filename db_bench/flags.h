@@ -2,16 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "braiddb/options.h"
+#include "db_bench/mixgraph.h"
+#include "db_bench/rate.h"
 
 namespace braiddb::bench {
 
 struct Flags {
   std::vector<std::string> benchmarks;
+  std::vector<std::string> engines;  // one of them, or several that are compared
+  uint32_t rounds = 3;               // of the comparison
+  std::string rocksdb_options;
   std::string db;
   bool use_existing_db = false;
 
@@ -36,6 +42,8 @@ struct Flags {
   bool sync = false;
   int64_t benchmark_write_rate_limit = 0;  // bytes per second
   int64_t benchmark_read_rate_limit = 0;   // operations per second
+  MixParameters mix;
+  SineParameters sine;
 
   // What to print.
   bool histogram = false;
@@ -44,6 +52,10 @@ struct Flags {
   int64_t stats_interval_seconds = 0;  // seconds
   std::string report_file;
   int64_t report_interval_seconds = 0;
+  std::string json;  // file; empty: none
+  // For --json: what was typed, and what all flags came to.
+  std::vector<std::string> command_line;
+  std::map<std::string, std::string> values;
 
   // Options of the database; create_if_missing and the like are left to the benchmark.
   Options options;

@@ -1,10 +1,14 @@
 // What is measured and on what: the lines above the results.
 #pragma once
 
+#include "db_bench/engine.h"
+#include "db_bench/environment.h"
 #include "db_bench/flags.h"
 
 namespace braiddb::bench {
 
-void PrintHeader(const Flags& flags);
+void PrintHeader(const Flags& flags, const Environment& environment);
+// Of one engine.
+void PrintEngine(const Flags& flags, const Driver& driver);
 
 }  // namespace braiddb::bench

@@ -11,17 +11,10 @@ namespace braiddb::bench {
 
 namespace {
 
-// True if found; anything but found and not found ends the process.
-bool GetOrExit(Worker* worker, Slice key, std::string* value) {
-  const Status status = worker->db->Get(ReadOptions(), key, value);
-  if (!status.ok() && !status.IsNotFound()) ExitOnError(status, "get");
-  return status.ok();
-}
-
 template <class Start, class Step>
 void Scan(Worker* worker, Start start, Step step) {
   const uint64_t reads = worker->flags.Reads();
-  const std::unique_ptr<Iterator> iterator = worker->db->NewIterator(ReadOptions());
+  const std::unique_ptr<Iterator> iterator = NewIteratorOrExit(worker);
   uint64_t bytes = 0;
   start(iterator.get());
   for (uint64_t i = 0; i < reads && iterator->Valid(); ++i) {
@@ -36,18 +29,46 @@ void Scan(Worker* worker, Start start, Step step) {
 // Overwrites until all other threads of the benchmark have finished. Not in the report's line, but in its message.
 void WriteInBackground(Worker* worker) {
   worker->exclude_from_report = true;
-  WriteOptions options;
-  options.sync = worker->flags.sync;
   const uint64_t bytes = worker->flags.key_size + worker->flags.value_size;
   while (worker->shared->finished.load(std::memory_order_relaxed) + 1 < worker->flags.threads) {
     worker->Pace(&worker->shared->write_rate, bytes);
     const Slice key = worker->RandomKey();
-    ExitOnError(worker->db->Put(options, key, worker->values.Make()), "put");
+    ExitOnError(worker->db->Put(key, worker->values.Make()), "put");
     worker->stats.FinishedOps(1, Operation::kWrite);
   }
 }
 
+// Runs to the end again and again, until all other threads of the benchmark have finished.
+void ScanInBackground(Worker* worker) {
+  worker->exclude_from_report = true;
+  std::unique_ptr<Iterator> iterator;
+  while (worker->shared->finished.load(std::memory_order_relaxed) + 1 < worker->flags.threads) {
+    if (iterator == nullptr || !iterator->Valid()) {
+      if (iterator != nullptr) ExitOnError(iterator->status(), "iterator");
+      iterator = NewIteratorOrExit(worker);
+      iterator->SeekToFirst();
+    } else {
+      iterator->Next();
+    }
+    worker->stats.FinishedOps(1, Operation::kSeek);
+  }
+}
+
 }  // namespace
+
+bool GetOrExit(Worker* worker, Slice key, std::string* value) {
+  const Status status = worker->db->Get(key, value);
+  if (!status.ok() && !status.IsNotFound()) ExitOnError(status, "get");
+  return status.ok();
+}
+
+std::unique_ptr<Iterator> NewIteratorOrExit(Worker* worker) {
+  std::unique_ptr<Iterator> iterator = worker->db->NewIterator();
+  if (iterator == nullptr) ExitOnError(Status::NotSupported("this engine has no order"), "iterator");
+  return iterator;
+}
+
+void* (*volatile const copy_bytes)(void*, const void*, size_t) = std::memcpy;
 
 void ReadRandom(Worker* worker) {
   OpLimit limit(worker->flags.duration, worker->flags.Reads());
@@ -75,6 +96,7 @@ void MultiReadRandom(Worker* worker) {
   std::vector<KeyMaker> makers(batch_size, worker->keys);
   std::vector<Slice> slices(batch_size);
   std::vector<std::string> values;
+  std::vector<Status> statuses;
   uint64_t read = 0, found = 0, bytes = 0;
   while (!limit.Done(batch_size)) {
     worker->Pace(&worker->shared->read_rate, batch_size);
@@ -83,7 +105,7 @@ void MultiReadRandom(Worker* worker) {
       const uint64_t number = stride > 0 ? (first + i * stride) % keys : i == 0 ? first : worker->RandomNumber();
       slices[i] = makers[i].Make(number);
     }
-    const std::vector<Status> statuses = worker->db->MultiGet(ReadOptions(), slices, &values);
+    worker->db->MultiGet(slices, &values, &statuses);
     for (uint64_t i = 0; i < batch_size; ++i) {
       ++read;
       if (statuses[i].ok()) {
@@ -113,20 +135,17 @@ void ReadReverse(Worker* worker) {
 void SeekRandom(Worker* worker) {
   OpLimit limit(worker->flags.duration, worker->flags.Reads());
   char copy[256];
-  // Called and not expanded: the compiler would leave the copy out, or make it a string instruction, which takes longer to start
-  // than a step of the iterator.
-  void* (*volatile const copy_value)(void*, const void*, size_t) = std::memcpy;
   uint64_t read = 0, found = 0, bytes = 0;
   while (!limit.Done()) {
     worker->Pace(&worker->shared->read_rate, 1);
     const Slice key = worker->RandomKey();
-    const std::unique_ptr<Iterator> iterator = worker->db->NewIterator(ReadOptions());
+    const std::unique_ptr<Iterator> iterator = NewIteratorOrExit(worker);
     iterator->Seek(key);
     ++read;
     if (iterator->Valid() && iterator->key() == key) ++found;
     for (uint64_t i = 0; i < worker->flags.seek_nexts && iterator->Valid(); ++i) {
       const Slice value = iterator->value();
-      copy_value(copy, value.data(), std::min(value.size(), sizeof copy));
+      CopyValue(copy, value);
       bytes += iterator->key().size() + value.size();
       if (worker->flags.reverse_iterator) {
         iterator->Prev();
@@ -149,10 +168,62 @@ void ReadWhileWriting(Worker* worker) {
   }
 }
 
+void SeekRandomWhileWriting(Worker* worker) {
+  if (worker->id == 0) {
+    WriteInBackground(worker);
+  } else {
+    SeekRandom(worker);
+  }
+}
+
+void ReadWhileScanning(Worker* worker) {
+  if (worker->id == 0) {
+    ScanInBackground(worker);
+  } else {
+    ReadRandom(worker);
+  }
+}
+
+void NewIterators(Worker* worker) {
+  OpLimit limit(worker->flags.duration, worker->flags.Reads());
+  while (!limit.Done()) {
+    NewIteratorOrExit(worker);
+    worker->stats.FinishedOps(1, Operation::kOther);
+  }
+}
+
+void NewIteratorsWhileWriting(Worker* worker) {
+  if (worker->id == 0) {
+    WriteInBackground(worker);
+  } else {
+    NewIterators(worker);
+  }
+}
+
+// A get and a put of the same key, timed as one.
+void UpdateRandom(Worker* worker) {
+  OpLimit limit(worker->flags.duration, worker->flags.Reads());
+  std::string value;
+  uint64_t updates = 0, found = 0, bytes = 0;
+  while (!limit.Done()) {
+    worker->Pace(&worker->shared->write_rate, worker->flags.key_size + worker->flags.value_size);
+    const Slice key = worker->RandomKey();
+    if (GetOrExit(worker, key, &value)) {
+      ++found;
+      bytes += key.size() + value.size();
+    }
+    ExitOnError(worker->db->Put(key, worker->values.Make()), "put");
+    bytes += worker->flags.key_size + worker->flags.value_size;
+    ++updates;
+    worker->stats.FinishedOps(1, Operation::kUpdate);
+  }
+  worker->stats.AddBytes(bytes);
+  worker->stats.AddMessage(
+      Format("( updates:%llu found:%llu)", static_cast<unsigned long long>(updates), static_cast<unsigned long long>(found)));
+}
+
 void ReadRandomWriteRandom(Worker* worker) {
   OpLimit limit(worker->flags.duration, worker->flags.Reads());
-  WriteOptions options;
-  options.sync = worker->flags.sync;
   std::string value;
   uint64_t reads = 0, writes = 0, found = 0;
   while (!limit.Done()) {
@@ -162,7 +233,7 @@ void ReadRandomWriteRandom(Worker* worker) {
       ++reads;
       worker->stats.FinishedOps(1, Operation::kRead);
     } else {
-      ExitOnError(worker->db->Put(options, key, worker->values.Make()), "put");
+      ExitOnError(worker->db->Put(key, worker->values.Make()), "put");
       ++writes;
       worker->stats.FinishedOps(1, Operation::kWrite);
     }

@@ -10,6 +10,8 @@ namespace braiddb::bench {
 namespace {
 
 constexpr auto kProgressInterval = std::chrono::milliseconds(500);
+constexpr auto kSampleInterval = std::chrono::milliseconds(100);
+constexpr auto kNever = Clock::duration::max() / 4;
 
 double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -24,13 +26,15 @@ void ReportFile::Add(uint64_t operations, double interval_seconds) {
   std::fflush(file_);
 }
 
-Reporter::Reporter(const Flags& flags, std::string name, std::vector<const Stats*> stats, ReportFile* file)
+Reporter::Reporter(const Flags& flags, std::string name, std::vector<const Stats*> stats, ReportFile* file,
+                   std::vector<Sample>* samples)
     : name_(std::move(name)),
       stats_(std::move(stats)),
       file_(file),
+      samples_(samples),
       file_interval_(std::chrono::seconds(flags.report_interval_seconds)),
       progress_(isatty(STDERR_FILENO) != 0 && flags.stats_interval == 0 && flags.stats_interval_seconds == 0) {
-  if (progress_ || file_->active()) thread_ = std::thread(&Reporter::Run, this);
+  if (progress_ || file_->active() || samples_ != nullptr) thread_ = std::thread(&Reporter::Run, this);
 }
 
 Reporter::~Reporter() {
@@ -58,12 +62,13 @@ void Reporter::ShowProgress(uint64_t done, double seconds) {
 
 void Reporter::Run() {
   const Clock::time_point start = Clock::now();
-  Clock::time_point next_line = start + (file_->active() ? file_interval_ : Clock::duration::max() / 4);
+  Clock::time_point next_line = start + (file_->active() ? file_interval_ : kNever);
   Clock::time_point last_line = start;
-  Clock::time_point next_progress = start + (progress_ ? kProgressInterval : Clock::duration::max() / 4);
+  Clock::time_point next_progress = start + (progress_ ? Clock::duration(kProgressInterval) : kNever);
+  Clock::time_point next_sample = start + (samples_ != nullptr ? Clock::duration(kSampleInterval) : kNever);
   uint64_t last_done = 0;
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!wake_.wait_until(lock, std::min(next_line, next_progress), [this] { return stop_; })) {
+  while (!wake_.wait_until(lock, std::min({next_line, next_progress, next_sample}), [this] { return stop_; })) {
     const Clock::time_point now = Clock::now();
     const uint64_t done = Done();
     if (now >= next_line) {
@@ -71,6 +76,10 @@ void Reporter::Run() {
       last_done = done;
       last_line = now;
       next_line += file_interval_;
+    }
+    if (now >= next_sample) {
+      samples_->push_back({Seconds(now - start), done});
+      next_sample += kSampleInterval;
     }
     if (now >= next_progress) {
       ShowProgress(done, Seconds(now - start));

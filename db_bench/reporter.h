@@ -1,4 +1,5 @@
-// Reporter: a thread that watches a running benchmark: a line of progress on a terminal, and --report_file.
+// Reporter: a thread that watches a running benchmark: a line of progress on a terminal, --report_file, and the curve
+// for --json.
 #pragma once
 
 #include <condition_variable>
@@ -30,10 +31,17 @@ class ReportFile {
   const Clock::time_point start_ = Clock::now();
 };
 
+// How far a benchmark had come.
+struct Sample {
+  double seconds;       // since its start
+  uint64_t operations;  // of all threads together
+};
+
 class Reporter {
  public:
-  // `stats` must outlive the reporter. With nothing to report there is no thread.
-  Reporter(const Flags& flags, std::string name, std::vector<const Stats*> stats, ReportFile* file);
+  // `stats` must outlive the reporter, and so must `samples`, which gets ten a second, and is complete when the reporter is gone;
+  // null: none. With nothing to report there is no thread.
+  Reporter(const Flags& flags, std::string name, std::vector<const Stats*> stats, ReportFile* file, std::vector<Sample>* samples);
   ~Reporter();
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
@@ -46,6 +54,7 @@ class Reporter {
   const std::string name_;
   const std::vector<const Stats*> stats_;
   ReportFile* const file_;
+  std::vector<Sample>* const samples_;
   const Clock::duration file_interval_;
   const bool progress_;
   bool shown_ = false;

@@ -12,8 +12,6 @@ namespace {
 
 double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-const char* const kOperationNames[kOperations] = {"read", "write", "delete", "seek"};
-
 uint64_t StatsInterval(const Flags& flags) {
   if (flags.stats_interval > 0) return static_cast<uint64_t>(flags.stats_interval);
   // Seconds alone: looked at often enough.
@@ -21,6 +19,30 @@ uint64_t StatsInterval(const Flags& flags) {
 }
 
 }  // namespace
+
+const char* NameOf(Operation operation) {
+  switch (operation) {
+    case Operation::kRead:
+      return "read";
+    case Operation::kWrite:
+      return "write";
+    case Operation::kDelete:
+      return "delete";
+    case Operation::kSeek:
+      return "seek";
+    case Operation::kUpdate:
+      return "update";
+    case Operation::kInsert:
+      return "insert";
+    case Operation::kScan:
+      return "scan";
+    case Operation::kReadModifyWrite:
+      return "read-modify-write";
+    case Operation::kOther:
+      return "op";
+  }
+  return "unknown";
+}
 
 Stats::Stats(const Flags& flags, uint32_t thread)
     : histogram_(flags.histogram),
@@ -82,23 +104,35 @@ void Stats::Merge(const Stats& other) {
   for (size_t i = 0; i < kOperations; ++i) latencies_[i].Merge(other.latencies_[i]);
 }
 
-void Stats::Print(const std::string& name) const {
+Measurement Stats::Measured() const {
+  Measurement measured;
   // At least one, so that a benchmark that does one thing (compact) reports the time it took.
-  const uint64_t done = std::max<uint64_t>(this->done(), 1);
-  const double elapsed = std::max(Seconds(finish_ - start_), 1e-9);
+  measured.operations = std::max<uint64_t>(done(), 1);
+  measured.seconds = std::max(Seconds(finish_ - start_), 1e-9);
+  measured.micros_per_operation = Seconds(busy_) * 1e6 / static_cast<double>(measured.operations);
+  measured.bytes = bytes_;
+  if (has_found_) measured.found = found_;
+  measured.looked_up = looked_up_;
+  measured.message = message_;
+  measured.latencies_ns = latencies_;
+  return measured;
+}
+
+void Print(const std::string& name, const Measurement& measurement) {
   std::string extra;
-  if (bytes_ > 0) extra += Format(" %6.1f MB/s", static_cast<double>(bytes_) / 1048576.0 / elapsed);
-  if (has_found_) {
-    extra +=
-        Format(" (%llu of %llu found)", static_cast<unsigned long long>(found_), static_cast<unsigned long long>(looked_up_));
+  if (measurement.bytes > 0) extra += Format(" %6.1f MB/s", measurement.MegabytesPerSecond());
+  if (measurement.found) {
+    extra += Format(" (%llu of %llu found)", static_cast<unsigned long long>(*measurement.found),
+                    static_cast<unsigned long long>(measurement.looked_up));
   }
-  if (!message_.empty()) extra += " " + message_;
+  if (!measurement.message.empty()) extra += " " + measurement.message;
   std::printf("%-12s : %11.3f micros/op %ld ops/sec %.3f seconds %llu operations;%s\n", name.c_str(),
-              Seconds(busy_) * 1e6 / static_cast<double>(done), static_cast<long>(static_cast<double>(done) / elapsed), elapsed,
-              static_cast<unsigned long long>(done), extra.c_str());
+              measurement.micros_per_operation, static_cast<long>(measurement.OperationsPerSecond()), measurement.seconds,
+              static_cast<unsigned long long>(measurement.operations), extra.c_str());
   for (size_t i = 0; i < kOperations; ++i) {
-    if (latencies_[i].count() == 0) continue;
-    std::printf("Microseconds per %s:\n%s\n", kOperationNames[i], latencies_[i].ToString(1000).c_str());
+    const Histogram& latencies = measurement.latencies_ns[i];
+    if (latencies.count() == 0) continue;
+    std::printf("Microseconds per %s:\n%s\n", NameOf(static_cast<Operation>(i)), latencies.ToString(1000).c_str());
   }
   std::fflush(stdout);
 }

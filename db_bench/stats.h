@@ -1,20 +1,38 @@
 // Stats: what one thread of a benchmark counts, and the report that the threads' counts merge into.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "db_bench/flags.h"
+#include "db_bench/rate.h"
 #include "util/histogram.h"
 
 namespace braiddb::bench {
 
-enum class Operation : uint8_t { kRead, kWrite, kDelete, kSeek };
-inline constexpr size_t kOperations = 4;
+enum class Operation : uint8_t { kRead, kWrite, kDelete, kSeek, kUpdate, kInsert, kScan, kReadModifyWrite, kOther };
+inline constexpr size_t kOperations = 9;
+// As RocksDB's db_bench calls it, or YCSB.
+const char* NameOf(Operation operation);
 
-using Clock = std::chrono::steady_clock;
+// What was measured of one run of one benchmark.
+struct Measurement {
+  uint64_t operations = 0;
+  double seconds = 0;
+  double micros_per_operation = 0;  // of one thread
+  uint64_t bytes = 0;
+  std::optional<uint64_t> found;
+  uint64_t looked_up = 0;
+  std::string message;
+  std::array<Histogram, kOperations> latencies_ns;  // empty without --histogram
+
+  double OperationsPerSecond() const { return static_cast<double>(operations) / seconds; }
+  double MegabytesPerSecond() const { return static_cast<double>(bytes) / 1048576.0 / seconds; }
+};
 
 // Thread safety: one thread at a time, except done().
 class Stats {
@@ -47,8 +65,7 @@ class Stats {
   double OpsPerSecond() const;
 
   void Merge(const Stats& other);
-  // The line of RocksDB's db_bench and, with --histogram, a histogram per kind of operation.
-  void Print(const std::string& name) const;
+  Measurement Measured() const;
 
  private:
   void AddLatency(Operation operation);
@@ -72,7 +89,10 @@ class Stats {
   Clock::duration busy_{};  // summed over threads
   Clock::time_point last_report_;
   uint64_t last_report_done_ = 0;
-  Histogram latencies_[kOperations];
+  std::array<Histogram, kOperations> latencies_;
 };
+
+// The line of RocksDB's db_bench and, with --histogram, a histogram per kind of operation.
+void Print(const std::string& name, const Measurement& measurement);
 
 }  // namespace braiddb::bench

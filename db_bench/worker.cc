@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <thread>
 
 #include "db_bench/zipf.h"
 
@@ -26,22 +25,44 @@ ValueMaker::ValueMaker(size_t size, Random* random) : size_(size) {
   }
 }
 
-void RateLimiter::Request(uint64_t units) {
-  const uint64_t before = used_.fetch_add(units, std::memory_order_relaxed);
-  const std::chrono::duration<double> due(static_cast<double>(before) / rate_);
-  std::this_thread::sleep_until(start_ + std::chrono::duration_cast<Clock::duration>(due));
+namespace {
+
+constexpr uint64_t kMostDraws = 1 << 22;
+
+// As many as a thread does operations, within reason.
+uint64_t DrawCount(const Flags& flags, uint64_t operations) {
+  return flags.duration > 0 ? kMostDraws : std::clamp<uint64_t>(operations, 1, kMostDraws);
 }
 
-std::vector<uint64_t> DrawKeys(const Flags& flags, uint64_t seed) {
-  std::vector<uint64_t> draws;
+}  // namespace
+
+Draws DrawKeys(const Flags& flags, uint64_t seed) {
+  Draws draws;
   if (flags.zipf == 0) return draws;
-  constexpr uint64_t kMost = 1 << 22;
   const ZipfDistribution zipf(static_cast<uint64_t>(flags.num), flags.zipf);
   const uint64_t counted = std::max(flags.Reads(), flags.Writes());
-  draws.resize(flags.duration > 0 || counted > kMost / flags.batch_size ? kMost
-                                                                        : std::max<uint64_t>(1, counted * flags.batch_size));
+  draws.keys.resize(DrawCount(flags, counted > kMostDraws / flags.batch_size ? kMostDraws : counted * flags.batch_size));
   Random random(seed);
-  for (uint64_t& draw : draws) draw = zipf.Draw(&random);
+  for (uint64_t& draw : draws.keys) draw = zipf.Draw(&random);
+  return draws;
+}
+
+Draws DrawMixQueries(const Flags& flags, uint64_t seed) {
+  Draws draws;
+  const auto num = static_cast<uint64_t>(flags.num);
+  const MixGenerator generator(flags.mix, num);
+  draws.queries.resize(DrawCount(flags, flags.Reads()));
+  Random random(seed);
+  for (MixQuery& query : draws.queries) query = generator.Make(random.Uniform(num));
+  return draws;
+}
+
+Draws DrawYcsbRanks(const Flags& flags, uint64_t seed) {
+  Draws draws;
+  const ZipfDistribution zipf(static_cast<uint64_t>(flags.num), flags.zipf);
+  draws.keys.resize(DrawCount(flags, flags.Reads()));
+  Random random(seed);
+  for (uint64_t& draw : draws.keys) draw = zipf.DrawRank(&random) - 1;
   return draws;
 }
 

@@ -4,11 +4,15 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "braiddb/db.h"
+#include "db_bench/engine.h"
 #include "db_bench/flags.h"
+#include "db_bench/mixgraph.h"
+#include "db_bench/rate.h"
 #include "db_bench/stats.h"
 #include "util/random.h"
 
@@ -62,10 +66,12 @@ class ValueMaker {
   ValueMaker(size_t size, Random* random);
 
   // Valid as long as the maker.
-  Slice Make() {
-    if (position_ + size_ > bytes_.size()) position_ = 0;
-    const Slice value(bytes_.data() + position_, size_);
-    position_ += size_;
+  Slice Make() { return Make(size_); }
+  // REQUIRES: size <= 1 MiB.
+  Slice Make(size_t size) {
+    if (position_ + size > bytes_.size()) position_ = 0;
+    const Slice value(bytes_.data() + position_, size);
+    position_ += size;
     return value;
   }
 
@@ -75,39 +81,47 @@ class ValueMaker {
   size_t position_ = 0;
 };
 
-// Lets its users together use `rate` units per second. Thread safety: all methods may be called concurrently.
-class RateLimiter {
- public:
-  explicit RateLimiter(int64_t rate) : rate_(static_cast<double>(rate)) {}
-
-  bool active() const { return rate_ > 0; }
-  void Request(uint64_t units);
-
- private:
-  const double rate_;
-  const Clock::time_point start_ = Clock::now();
-  std::atomic<uint64_t> used_{0};
+// The records of the ycsb benchmarks, from the load on.
+struct YcsbRecords {
+  std::atomic<uint64_t> count{0};  // numbers below are all there; 0: none were loaded by this process
 };
 
 // What the threads of one benchmark share.
 struct Shared {
-  explicit Shared(const Flags& flags)
-      : write_rate(flags.benchmark_write_rate_limit), read_rate(flags.benchmark_read_rate_limit) {}
+  Shared(const Flags& flags, YcsbRecords* ycsb_records)
+      : write_rate(flags.benchmark_write_rate_limit),
+        read_rate(flags.benchmark_read_rate_limit),
+        sine(flags.sine, flags.mix, flags.seed),
+        ycsb(ycsb_records),
+        ycsb_inserted(flags.threads) {}
 
   RateLimiter write_rate;
   RateLimiter read_rate;
-  std::atomic<uint32_t> finished{0};  // threads whose body has ended
+  SinePace sine;
+  YcsbRecords* const ycsb;
+  std::vector<std::atomic<uint64_t>> ycsb_inserted;  // by each thread
+  std::atomic<uint32_t> finished{0};                 // threads whose body has ended
 };
 
-// With --zipf what the workers draw, before any clock starts; else empty.
-std::vector<uint64_t> DrawKeys(const Flags& flags, uint64_t seed);
+// What the operations of a thread are drawn from, before any clock starts: their cost is not measured. Used again from the start
+// when there are more operations. What a benchmark does not use is empty.
+struct Draws {
+  std::vector<uint64_t> keys;     // numbers of keys, or for ycsb their ranks
+  std::vector<MixQuery> queries;  // of mixgraph
+};
+
+// For a benchmark that draws its keys as `zipf` says; empty if that is 0.
+Draws DrawKeys(const Flags& flags, uint64_t seed);
+Draws DrawMixQueries(const Flags& flags, uint64_t seed);
+Draws DrawYcsbRanks(const Flags& flags, uint64_t seed);
 
 struct Worker {
-  Worker(const Flags& run_flags, uint32_t thread, uint64_t seed, DB* database, Shared* with)
+  Worker(const Flags& run_flags, uint32_t thread, uint64_t seed, Engine* of, std::unique_ptr<Session> session, Shared* with)
       : flags(run_flags),
         id(thread),
         random(seed),
-        db(database),
+        engine(of),
+        db(std::move(session)),
         shared(with),
         stats(run_flags, thread),
         keys(run_flags.key_size),
@@ -120,22 +134,27 @@ struct Worker {
   }
   // The number of a key, by --zipf.
   uint64_t RandomNumber() {
-    if (draws.empty()) return random.Uniform(static_cast<uint64_t>(flags.num));
-    if (next_draw == draws.size()) next_draw = 0;
-    return draws[next_draw++];
+    if (draws.keys.empty()) return random.Uniform(static_cast<uint64_t>(flags.num));
+    return NextKeyDraw();
+  }
+  // REQUIRES: there are draws of keys.
+  uint64_t NextKeyDraw() {
+    if (next_draw == draws.keys.size()) next_draw = 0;
+    return draws.keys[next_draw++];
   }
   Slice RandomKey() { return keys.Make(RandomNumber()); }
 
   const Flags& flags;
   const uint32_t id;
   Random random;
-  DB* const db;  // null for the benchmarks of the memory itself
+  Engine* const engine;               // null for the benchmarks of the memory itself
+  const std::unique_ptr<Session> db;  // … and this
   Shared* const shared;
   Stats stats;
   bool exclude_from_report = false;
   KeyMaker keys;
   ValueMaker values;
-  std::vector<uint64_t> draws;  // what RandomNumber gives, again and again; empty: uniform numbers
+  Draws draws;
   size_t next_draw = 0;
 };
 

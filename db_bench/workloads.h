@@ -1,7 +1,10 @@
 // Workloads: the benchmarks by name.
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +23,8 @@ struct Workload {
   bool fresh_db = false;
   // Changes the flags for this benchmark; may be null.
   void (*adjust)(Flags*) = nullptr;
+  // What is drawn for each thread before; null: as DrawKeys.
+  Draws (*draw)(const Flags& flags, uint64_t seed) = nullptr;
   // Instead of body: prepares, in the main thread and not timed, and returns the body. Such a benchmark needs no database.
   Body (*prepare)(const Flags&) = nullptr;
 };
@@ -27,6 +32,8 @@ struct Workload {
 const std::vector<Workload>& Workloads();
 // Null if there is none of that name.
 const Workload* FindWorkload(std::string_view name);
+// Why a benchmark of RocksDB's is not here; null if RocksDB has none of that name either.
+const char* WhyNoWorkload(std::string_view name);
 
 // Writes
 void FillSequential(Worker* worker);
@@ -34,6 +41,16 @@ void FillRandom(Worker* worker);
 void FillUnique(Worker* worker);
 void DeleteSequential(Worker* worker);
 void DeleteRandom(Worker* worker);
+
+// What bodies share
+// True if found; anything but found and not found ends the process.
+bool GetOrExit(Worker* worker, Slice key, std::string* value);
+std::unique_ptr<Iterator> NewIteratorOrExit(Worker* worker);
+// memcpy, called and not expanded: the compiler would leave a copy out that no one reads, or make it a string instruction, which
+// takes longer to start than a step of an iterator.
+extern void* (*volatile const copy_bytes)(void*, const void*, size_t);
+// What a reader does with a value at least, up to 256 bytes.
+inline void CopyValue(char (&copy)[256], Slice value) { copy_bytes(copy, value.data(), std::min(value.size(), sizeof copy)); }
 
 // Reads
 void ReadRandom(Worker* worker);
@@ -43,6 +60,21 @@ void ReadReverse(Worker* worker);
 void SeekRandom(Worker* worker);
 void ReadWhileWriting(Worker* worker);
 void ReadRandomWriteRandom(Worker* worker);
+void SeekRandomWhileWriting(Worker* worker);
+void ReadWhileScanning(Worker* worker);
+void NewIterators(Worker* worker);
+void NewIteratorsWhileWriting(Worker* worker);
+void UpdateRandom(Worker* worker);
+
+// Models of real workloads
+void MixGraph(Worker* worker);
+void YcsbLoad(Worker* worker);
+void YcsbA(Worker* worker);
+void YcsbB(Worker* worker);
+void YcsbC(Worker* worker);
+void YcsbD(Worker* worker);
+void YcsbE(Worker* worker);
+void YcsbF(Worker* worker);
 
 // Administration
 void Compact(Worker* worker);

@@ -3,35 +3,46 @@
 #include <numeric>
 #include <vector>
 
-#include "braiddb/write_batch.h"
 #include "db_bench/workloads.h"
 
 namespace braiddb::bench {
 
 namespace {
 
-WriteOptions MakeWriteOptions(const Flags& flags) {
-  WriteOptions options;
-  options.sync = flags.sync;
-  return options;
-}
+// A batch of updates, whose keys it keeps.
+class Batch {
+ public:
+  Batch(uint64_t size, const KeyMaker& keys) : keys_(size, keys), updates_(size) {}
+
+  template <class NextNumber>
+  const std::vector<Update>& Puts(NextNumber next_number, ValueMaker* values) {
+    for (size_t i = 0; i < updates_.size(); ++i) updates_[i] = {keys_[i].Make(next_number()), values->Make(), false};
+    return updates_;
+  }
+  template <class NextNumber>
+  const std::vector<Update>& Removals(NextNumber next_number) {
+    for (size_t i = 0; i < updates_.size(); ++i) updates_[i] = {keys_[i].Make(next_number()), {}, true};
+    return updates_;
+  }
+
+ private:
+  std::vector<KeyMaker> keys_;
+  std::vector<Update> updates_;
+};
 
 // Writes until the limit; `next_number` gives the number of each key.
 template <class NextNumber>
 void Fill(Worker* worker, OpLimit limit, NextNumber next_number) {
   const uint64_t batch_size = worker->flags.batch_size;
   const uint64_t update_bytes = worker->flags.key_size + worker->flags.value_size;
-  const WriteOptions options = MakeWriteOptions(worker->flags);
-  WriteBatch batch;
+  Batch batch(batch_size, worker->keys);
   uint64_t bytes = 0;
   while (!limit.Done(batch_size)) {
     worker->Pace(&worker->shared->write_rate, batch_size * update_bytes);
     if (batch_size == 1) {
-      ExitOnError(worker->db->Put(options, worker->keys.Make(next_number()), worker->values.Make()), "put");
+      ExitOnError(worker->db->Put(worker->keys.Make(next_number()), worker->values.Make()), "put");
     } else {
-      batch.Clear();
-      for (uint64_t i = 0; i < batch_size; ++i) batch.Put(worker->keys.Make(next_number()), worker->values.Make());
-      ExitOnError(worker->db->Write(options, batch), "put");
+      ExitOnError(worker->db->Write(batch.Puts(next_number, &worker->values)), "put");
     }
     bytes += batch_size * update_bytes;
     worker->stats.FinishedOps(batch_size, Operation::kWrite);
@@ -42,15 +53,12 @@ void Fill(Worker* worker, OpLimit limit, NextNumber next_number) {
 template <class NextNumber>
 void Remove(Worker* worker, OpLimit limit, NextNumber next_number) {
   const uint64_t batch_size = worker->flags.batch_size;
-  const WriteOptions options = MakeWriteOptions(worker->flags);
-  WriteBatch batch;
+  Batch batch(batch_size, worker->keys);
   while (!limit.Done(batch_size)) {
     if (batch_size == 1) {
-      ExitOnError(worker->db->Delete(options, worker->keys.Make(next_number())), "delete");
+      ExitOnError(worker->db->Delete(worker->keys.Make(next_number())), "delete");
     } else {
-      batch.Clear();
-      for (uint64_t i = 0; i < batch_size; ++i) batch.Delete(worker->keys.Make(next_number()));
-      ExitOnError(worker->db->Write(options, batch), "delete");
+      ExitOnError(worker->db->Write(batch.Removals(next_number)), "delete");
     }
     worker->stats.FinishedOps(batch_size, Operation::kDelete);
   }

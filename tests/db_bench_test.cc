@@ -13,50 +13,19 @@
 #include <vector>
 
 #include "db_bench/zipf.h"
+#include "tests/support/db_bench_program.h"
 #include "tests/support/db_test_util.h"
 
 namespace braiddb {
 namespace {
 
-struct Result {
-  int exit_code;
-  std::string output;  // stdout and stderr
-};
+using test::Contains;
+using test::LineOf;
+using test::Operations;
 
-Result RunProgram(const std::string& arguments) {
-  Result result;
-  std::FILE* pipe = popen((std::string(BRAIDDB_DB_BENCH) + " " + arguments + " 2>&1").c_str(), "r");
-  std::array<char, 4096> buffer;
-  while (const size_t bytes = fread(buffer.data(), 1, buffer.size(), pipe)) result.output.append(buffer.data(), bytes);
-  const int status = pclose(pipe);
-  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return result;
-}
+using Result = test::ProgramResult;
 
-// The result line of a benchmark, its name taken off; empty if there is none.
-std::string LineOf(const std::string& output, const std::string& name) {
-  std::istringstream lines(output);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(name) && line.find(" : ") != std::string::npos) return line.substr(line.find(" : ") + 3);
-  }
-  return {};
-}
-
-// The number of operations that the line of the benchmark reports.
-uint64_t Operations(const std::string& output, const std::string& name) {
-  const std::string line = LineOf(output, name);
-  double micros = 0, seconds = 0;
-  unsigned long long rate = 0, operations = 0;
-  int length = 0;
-  if (std::sscanf(line.c_str(), "%lf micros/op %llu ops/sec %lf seconds %llu operations;%n", &micros, &rate, &seconds,
-                  &operations, &length) != 4 ||
-      length == 0) {
-    ADD_FAILURE() << "no line of " << name << " in:\n" << output;
-  }
-  return operations;
-}
-
-bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+Result RunProgram(const std::string& arguments) { return test::RunProgram(BRAIDDB_DB_BENCH, arguments); }
 
 // Against the law itself: shares of the first ranks and of all ranks up to some.
 TEST(Zipf, DrawsFollowTheLaw) {
@@ -105,13 +74,15 @@ class DbBench : public testing::Test {
 TEST_F(DbBench, EveryBenchmarkRunsAndReports) {
   const std::string all =
       "fillseq,fillbatch,fillrandom,filluniquerandom,fillsync,fill100K,overwrite,readrandom,readmissing,multireadrandom,readseq,"
-      "readreverse,seekrandom,readwhilewriting,readrandomwriterandom,deleteseq,deleterandom,flush,compact,waitforcompaction,"
-      "stats,levelstats,pmappend,pmread";
+      "readreverse,seekrandom,seekrandomwhilewriting,newiterator,newiteratorwhilewriting,readwhilewriting,readwhilescanning,"
+      "readrandomwriterandom,updaterandom,mixgraph,deleteseq,deleterandom,flush,compact,compactall,waitforcompaction,"
+      "stats,levelstats,pmappend,pmread,ycsb_load,ycsb_a,ycsb_b,ycsb_c,ycsb_d,ycsb_e,ycsb_f";
   for (const std::string l1 : {"braided_skiplist", "nv_tree"}) {
     const Result result = Bench("--threads=2 --regions=2 --l1=" + l1 + " --benchmarks=" + all);
     ASSERT_EQ(result.exit_code, 0) << result.output;
     for (const char* name : {"fillseq", "fillrandom", "overwrite", "readrandom", "readmissing", "multireadrandom",
-                             "readwhilewriting", "deleteseq", "deleterandom", "pmappend", "pmread"}) {
+                             "readwhilewriting", "seekrandomwhilewriting", "newiterator", "readwhilescanning", "updaterandom",
+                             "mixgraph", "deleteseq", "deleterandom", "pmappend", "pmread", "ycsb_a", "ycsb_f"}) {
       EXPECT_EQ(Operations(result.output, name), 2000u) << name;  // counts are per thread
     }
     EXPECT_EQ(Operations(result.output, "filluniquerandom"), 1000u);
@@ -183,10 +154,24 @@ TEST_F(DbBench, SaysWhyNot) {
       {"--persist_mode=none", "--persist_mode=none is none of"},
       {"--l1=b_tree", "--l1=b_tree is neither"},
       {"--l1=nv_tree --nv_leaf_size=100", "nv_leaf_size must be 512, 1024, 2048 or 4096"},
+      {"--benchmarks=mergerandom", "benchmark 'mergerandom' is not here: there are no merge operators"},
+      {"--benchmarks=readrandom[Y3]", "'readrandom[Y3]' is not of the form"},
+      {"--benchmarks=readrandom[X3", "'readrandom[X3' is not of the form"},
+      {"--benchmarks=readrandom[X0]", "is not of the form"},
+      {"--preset=best", "--preset=best is none of them"},
+      {"--engine=oracle", "there is no engine 'oracle'"},
+      {"--engine=braiddb:tree", "is neither braiddb:braided_skiplist nor braiddb:nv_tree"},
+      {"--mix_get_ratio=0", "must be more than 0"},
+      {"--mix_put_ratio=-1", "must not be negative"},
+      {"--mix_max_scan_len=0", "--mix_max_scan_len=0 is not between"},
+      {"--keyrange_num=1001", "--keyrange_num=1001 is not between 1 and 1000"},
+      {"--sine_mix_rate_noise=2", "--sine_mix_rate_noise is not between 0 and 1"},
+      {"--rounds=0", "--rounds=0 is not between"},
       {"--num_column_families=3", "column families are not supported"},
       {"stray", "'stray' is not of the form"},
       {"--use_existing_db --benchmarks=readrandom", "open error: "},
       {"--report_interval_seconds=1 --report_file=/nonexistent/r.csv", "cannot create --report_file=/nonexistent/r.csv"},
+      {"--benchmarks=flush --json=/nonexistent/r.json", "cannot write --json=/nonexistent/r.json"},
   };
   for (const auto& bad : cases) {
     const Result result = Bench(bad.arguments);

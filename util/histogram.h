@@ -32,6 +32,14 @@ class Histogram {
   // percentile in (0, 100]. Interpolated inside its bucket; never outside [min, max]. 0 if empty.
   double Percentile(double percentile) const;
 
+  // f(lower, upper, count) for each bucket that is not empty, in order; its numbers are in [lower, upper).
+  template <class Function>
+  void ForEachBucket(Function f) const {
+    for (size_t i = 0; i < kBuckets; ++i) {
+      if (buckets_[i] > 0) f(LowerBound(i), UpperBound(i), buckets_[i]);
+    }
+  }
+
   // Count, average, deviation, extremes, percentiles and non-empty buckets in the layout of RocksDB's. Numbers are divided
   // by `unit` first: 1000 shows nanoseconds as microseconds.
   std::string ToString(double unit = 1) const;

@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <cstdio>
+
+#include "db_bench/results.h"
+
+namespace braiddb::bench {
+
+namespace {
+
+std::vector<std::string> BenchmarksOf(const std::vector<Result>& results) {
+  std::vector<std::string> names;
+  for (const Result& result : results) {
+    if (std::find(names.begin(), names.end(), result.benchmark) == names.end()) names.push_back(result.benchmark);
+  }
+  return names;
+}
+
+// Of a figure in all runs of a benchmark by an engine; none where it is not positive.
+template <class Figure>
+double MedianOf(const std::vector<Result>& results, const std::string& engine, const std::string& benchmark, Figure figure) {
+  std::vector<double> figures;
+  for (const Result& result : results) {
+    if (result.engine == engine && result.benchmark == benchmark) figures.push_back(figure(result.measured));
+  }
+  return figures.empty() ? 0 : Median(figures);
+}
+
+template <class Figure>
+void PrintRow(const std::string& title, const std::vector<std::string>& engines, const std::vector<Result>& results,
+              const std::string& benchmark, bool more_is_better, Figure figure) {
+  double first = 0;
+  std::printf("%-30s", title.c_str());
+  for (size_t i = 0; i < engines.size(); ++i) {
+    const double median = MedianOf(results, engines[i], benchmark, figure);
+    if (i == 0) first = median;
+    if (median > 0) {
+      std::printf(" %14.*f", more_is_better ? 0 : 2, median);
+    } else {
+      std::printf(" %14s", "-");
+    }
+    if (i == 0) continue;
+    const double ratio = more_is_better ? first / median : median / first;
+    if (first > 0 && median > 0) {
+      std::printf(" (%6.2f x)", ratio);
+    } else {
+      std::printf(" (%8s)", "-");
+    }
+  }
+  std::printf("\n");
+}
+
+}  // namespace
+
+double Median(std::vector<double> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  const size_t middle = numbers.size() / 2;
+  return numbers.size() % 2 == 1 ? numbers[middle] : (numbers[middle - 1] + numbers[middle]) / 2;
+}
+
+void PrintComparison(const std::vector<std::string>& engines, const std::vector<Result>& results) {
+  std::printf("------------------------------------------------\n");
+  std::printf("Medians; in brackets how many times better %s is\n%-30s", engines.front().c_str(), "");
+  for (size_t i = 0; i < engines.size(); ++i) std::printf(" %14s%s", engines[i].c_str(), i == 0 ? "" : "           ");
+  std::printf("\n");
+  for (const std::string& benchmark : BenchmarksOf(results)) {
+    PrintRow(benchmark + " ops/sec", engines, results, benchmark, true,
+             [](const Measurement& measured) { return measured.OperationsPerSecond(); });
+    for (size_t i = 0; i < kOperations; ++i) {
+      const auto percentile = [i](const Measurement& measured) { return measured.latencies_ns[i].Percentile(99.9) / 1000; };
+      if (MedianOf(results, engines.front(), benchmark, percentile) <= 0) continue;
+      PrintRow(std::string("  P99.9 of ") + NameOf(static_cast<Operation>(i)) + ", us", engines, results, benchmark, false,
+               percentile);
+    }
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace braiddb::bench

@@ -1,0 +1,45 @@
+#include "db_bench/engine.h"
+
+namespace braiddb::bench {
+
+namespace {
+
+struct Entry {
+  EngineName name;
+  Status (*make)(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
+};
+
+constexpr Entry kEngines[] = {
+    {{"braiddb", "this project; argument: the last level, braided_skiplist or nv_tree (else --l1)"}, MakeBraidDbDriver},
+    {{"rocksdb", "RocksDB by its C interface; argument: the library to load"}, MakeRocksDbDriver},
+    {{"leveldb", "LevelDB by its C interface; argument: the library to load"}, MakeLevelDbDriver},
+    {{"lmdb", "LMDB; argument: the library to load"}, MakeLmdbDriver},
+    {{"null", "nothing is kept and nothing is found: what db_bench itself costs"}, MakeNullDriver},
+};
+
+}  // namespace
+
+void Session::MultiGet(const std::vector<Slice>& keys, std::vector<std::string>* values, std::vector<Status>* statuses) {
+  values->resize(keys.size());
+  statuses->resize(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) (*statuses)[i] = Get(keys[i], &(*values)[i]);
+}
+
+std::vector<EngineName> EngineNames() {
+  std::vector<EngineName> names;
+  for (const Entry& engine : kEngines) names.push_back(engine.name);
+  return names;
+}
+
+Status MakeDriver(const std::string& engine, const Flags& flags, std::unique_ptr<Driver>* driver) {
+  const size_t colon = engine.find(':');
+  const std::string name = engine.substr(0, colon);
+  std::string names;
+  for (const Entry& entry : kEngines) {
+    if (name == entry.name.name) return entry.make(colon == std::string::npos ? "" : engine.substr(colon + 1), flags, driver);
+    names += std::string(names.empty() ? "" : ", ") + entry.name.name;
+  }
+  return Status::InvalidArgument("there is no engine '" + name + "'; there are " + names);
+}
+
+}  // namespace braiddb::bench

@@ -1,0 +1,116 @@
+// The engine braiddb: each method is the database's own.
+#include <utility>
+
+#include "braiddb/db.h"
+#include "db_bench/engine.h"
+
+namespace braiddb::bench {
+
+namespace {
+
+class BraidDbSession final : public Session {
+ public:
+  BraidDbSession(DB* db, bool sync) : db_(db) { write_options_.sync = sync; }
+
+  Status Put(Slice key, Slice value) override { return db_->Put(write_options_, key, value); }
+  Status Delete(Slice key) override { return db_->Delete(write_options_, key); }
+
+  Status Write(const std::vector<Update>& updates) override {
+    batch_.Clear();
+    for (const Update& update : updates) {
+      if (update.removes) {
+        batch_.Delete(update.key);
+      } else {
+        batch_.Put(update.key, update.value);
+      }
+    }
+    return db_->Write(write_options_, batch_);
+  }
+
+  Status Get(Slice key, std::string* value) override { return db_->Get(read_options_, key, value); }
+  void MultiGet(const std::vector<Slice>& keys, std::vector<std::string>* values, std::vector<Status>* statuses) override {
+    *statuses = db_->MultiGet(read_options_, keys, values);
+  }
+  std::unique_ptr<Iterator> NewIterator() override { return db_->NewIterator(read_options_); }
+
+ private:
+  DB* const db_;
+  WriteOptions write_options_;
+  const ReadOptions read_options_;
+  WriteBatch batch_;
+};
+
+class BraidDbEngine final : public Engine {
+ public:
+  explicit BraidDbEngine(std::unique_ptr<DB> db) : db_(std::move(db)) {}
+
+  Status NewSession(bool sync, std::unique_ptr<Session>* session) override {
+    *session = std::make_unique<BraidDbSession>(db_.get(), sync);
+    return Status::OK();
+  }
+  Status Flush() override { return db_->Flush(); }
+  Status Compact() override { return db_->CompactRange(CompactRangeOptions(), nullptr, nullptr); }
+  Status WaitForCompaction() override { return db_->WaitForCompaction(); }
+
+  bool GetText(std::string_view name, std::string* text) override {
+    if (name == "statistics") {
+      *text = db_->GetStatistics().ToString();
+      return true;
+    }
+    if (name != "levelstats") return db_->GetProperty("braiddb." + std::string(name), text);
+    std::string last_level;
+    const bool there = db_->GetProperty("braiddb.levels", text) && db_->GetProperty("braiddb.l1", &last_level);
+    if (there) *text += "\n" + last_level;
+    return there;
+  }
+  Status Close() override { return db_->Close(); }
+
+ private:
+  const std::unique_ptr<DB> db_;
+};
+
+class BraidDbDriver final : public Driver {
+ public:
+  BraidDbDriver(const Flags& flags, L1Kind l1) : options_(flags.options) { options_.l1 = l1; }
+
+  std::string Version() const override { return "BraidDB " BRAIDDB_VERSION; }
+  std::string Settings() const override {
+    return options_.l1 == L1Kind::kNvTree ? "last level nv_tree" : "last level braided_skiplist";
+  }
+  std::string Durability(bool sync) const override {
+    if (options_.persist_mode == PersistMode::kPage) {
+      return sync ? "power failure: msync before a write is acknowledged" : "the process's end: the page cache has it";
+    }
+    const std::string always = "power failure, whatever --sync says: each write is flushed and fenced before it is acknowledged";
+    return always + " (as far as the medium keeps it: --persist_mode)";
+  }
+
+  Status Open(const std::string& path, bool exists, std::unique_ptr<Engine>* engine) override {
+    options_.create_if_missing = !exists;
+    std::unique_ptr<DB> db;
+    Status status = DB::Open(options_, path, &db);
+    if (status.ok()) *engine = std::make_unique<BraidDbEngine>(std::move(db));
+    return status;
+  }
+  Status Destroy(const std::string& path) override { return DB::Destroy(options_, path); }
+
+ private:
+  Options options_;
+};
+
+}  // namespace
+
+Status MakeBraidDbDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver) {
+  L1Kind l1 = flags.options.l1;
+  if (argument == "nv_tree") {
+    l1 = L1Kind::kNvTree;
+  } else if (argument == "braided_skiplist") {
+    l1 = L1Kind::kBraidedSkipList;
+  } else if (!argument.empty()) {
+    return Status::InvalidArgument("braiddb:" + argument + " is neither braiddb:braided_skiplist nor braiddb:nv_tree");
+  }
+  *driver = std::make_unique<BraidDbDriver>(flags, l1);
+  return Status::OK();
+}
+
+}  // namespace braiddb::bench

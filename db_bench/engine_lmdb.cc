@@ -1,0 +1,277 @@
+// The engine lmdb: LMDB with a writable map, one transaction for each write or batch. Readers renew one transaction of their own
+// for each lookup, which is how its makers say to read often.
+#include "db_bench/engine.h"
+
+#ifndef BRAIDDB_LMDB_LIBRARY
+
+namespace braiddb::bench {
+
+Status MakeLmdbDriver(const std::string&, const Flags&, std::unique_ptr<Driver>*) {
+  return Status::NotSupported("lmdb is not built in: lmdb.h (liblmdb-dev) was not there when db_bench was configured");
+}
+
+}  // namespace braiddb::bench
+
+#else
+
+#include <lmdb.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "db_bench/shared_library.h"
+#include "util/format.h"
+
+namespace braiddb::bench {
+
+namespace {
+
+// Address space, not memory; a database that reaches it is refused more writes.
+constexpr size_t kMapSize = size_t{64} << 30;
+// Also those that iterators hold.
+constexpr unsigned kMaxReaders = 8192;
+
+struct LmdbApi {
+#define BRAIDDB_LMDB_API(F)                                                                                               \
+  F(env_create)                                                                                                           \
+  F(env_set_mapsize)                                                                                                      \
+  F(env_set_maxreaders)                                                                                                   \
+  F(env_open) F(env_close) F(env_set_flags) F(env_stat) F(txn_begin) F(txn_commit) F(txn_abort) F(txn_reset) F(txn_renew) \
+      F(dbi_open) F(put) F(get) F(del) F(cursor_open) F(cursor_close) F(cursor_get) F(strerror) F(version)
+#define BRAIDDB_DECLARE(name) decltype(&::mdb_##name) name;
+  BRAIDDB_LMDB_API(BRAIDDB_DECLARE)
+#undef BRAIDDB_DECLARE
+
+  Status Load(SharedLibrary* library) {
+#define BRAIDDB_FIND(name) library->Find("mdb_" #name, &name);
+    BRAIDDB_LMDB_API(BRAIDDB_FIND)
+#undef BRAIDDB_FIND
+    if (library->missing().empty()) return Status::OK();
+    return Status::NotSupported(library->path() + " is no LMDB: it has no " + library->missing().front());
+  }
+
+  Status ToStatus(int code) const {
+    if (code == 0) return Status::OK();
+    return code == MDB_NOTFOUND ? Status::NotFound() : Status::IOError(strerror(code));
+  }
+};
+
+MDB_val ToVal(Slice slice) { return {slice.size(), const_cast<char*>(slice.data())}; }
+Slice ToSlice(const MDB_val& val) { return {static_cast<const char*>(val.mv_data), val.mv_size}; }
+
+struct LmdbHandle {
+  const LmdbApi& api;
+  MDB_env* env;
+  MDB_dbi dbi;
+};
+
+class LmdbIterator final : public Iterator {
+ public:
+  explicit LmdbIterator(const LmdbHandle& handle) : api_(handle.api) {
+    code_ = api_.txn_begin(handle.env, nullptr, MDB_RDONLY, &txn_);
+    if (code_ == 0) code_ = api_.cursor_open(txn_, handle.dbi, &cursor_);
+  }
+  ~LmdbIterator() override {
+    if (cursor_ != nullptr) api_.cursor_close(cursor_);
+    if (txn_ != nullptr) api_.txn_abort(txn_);
+  }
+
+  bool Valid() const override { return code_ == 0 && positioned_; }
+  void SeekToFirst() override { Move(MDB_FIRST); }
+  void SeekToLast() override { Move(MDB_LAST); }
+  void Seek(Slice target) override {
+    key_ = ToVal(target);
+    Move(MDB_SET_RANGE);
+  }
+  void SeekForPrev(Slice target) override {
+    Seek(target);
+    if (!Valid()) {
+      SeekToLast();
+    } else if (key() != target) {
+      Prev();
+    }
+  }
+  void Next() override { Move(MDB_NEXT); }
+  void Prev() override { Move(MDB_PREV); }
+  Slice key() const override { return ToSlice(key_); }
+  Slice value() const override { return ToSlice(value_); }
+  Status status() const override { return code_ == MDB_NOTFOUND ? Status::OK() : api_.ToStatus(code_); }
+
+ private:
+  void Move(MDB_cursor_op operation) {
+    if (cursor_ == nullptr) return;
+    code_ = api_.cursor_get(cursor_, &key_, &value_, operation);
+    positioned_ = code_ == 0;
+  }
+
+  const LmdbApi& api_;
+  MDB_txn* txn_ = nullptr;
+  MDB_cursor* cursor_ = nullptr;
+  int code_ = 0;
+  bool positioned_ = false;
+  MDB_val key_{};
+  MDB_val value_{};
+};
+
+class LmdbSession final : public Session {
+ public:
+  explicit LmdbSession(const LmdbHandle& handle) : handle_(handle), api_(handle.api) {}
+  ~LmdbSession() override {
+    if (reader_ != nullptr) api_.txn_abort(reader_);
+  }
+
+  Status Put(Slice key, Slice value) override {
+    return InTransaction([&](MDB_txn* txn) { return PutIn(txn, key, value); });
+  }
+  Status Delete(Slice key) override {
+    return InTransaction([&](MDB_txn* txn) { return DeleteIn(txn, key); });
+  }
+  Status Write(const std::vector<Update>& updates) override {
+    return InTransaction([&](MDB_txn* txn) {
+      for (const Update& update : updates) {
+        const int code = update.removes ? DeleteIn(txn, update.key) : PutIn(txn, update.key, update.value);
+        if (code != 0) return code;
+      }
+      return 0;
+    });
+  }
+  Status Get(Slice key, std::string* value) override {
+    int code = reader_ != nullptr ? api_.txn_renew(reader_) : api_.txn_begin(handle_.env, nullptr, MDB_RDONLY, &reader_);
+    if (code != 0) return api_.ToStatus(code);
+    MDB_val found_key = ToVal(key), found;
+    code = api_.get(reader_, handle_.dbi, &found_key, &found);
+    if (code == 0) value->assign(static_cast<const char*>(found.mv_data), found.mv_size);
+    api_.txn_reset(reader_);
+    return api_.ToStatus(code);
+  }
+  std::unique_ptr<Iterator> NewIterator() override { return std::make_unique<LmdbIterator>(handle_); }
+
+ private:
+  template <class Body>
+  Status InTransaction(Body body) {
+    MDB_txn* txn = nullptr;
+    int code = api_.txn_begin(handle_.env, nullptr, 0, &txn);
+    if (code != 0) return api_.ToStatus(code);
+    code = body(txn);
+    if (code == 0) return api_.ToStatus(api_.txn_commit(txn));
+    api_.txn_abort(txn);
+    return api_.ToStatus(code);
+  }
+  int PutIn(MDB_txn* txn, Slice key, Slice value) const {
+    MDB_val key_val = ToVal(key), value_val = ToVal(value);
+    return api_.put(txn, handle_.dbi, &key_val, &value_val, 0);
+  }
+  int DeleteIn(MDB_txn* txn, Slice key) const {
+    MDB_val key_val = ToVal(key);
+    const int code = api_.del(txn, handle_.dbi, &key_val, nullptr);
+    return code == MDB_NOTFOUND ? 0 : code;
+  }
+
+  const LmdbHandle handle_;
+  const LmdbApi& api_;
+  MDB_txn* reader_ = nullptr;  // between two lookups it holds no pages
+};
+
+class LmdbEngine final : public Engine {
+ public:
+  explicit LmdbEngine(const LmdbHandle& handle) : handle_(handle) {}
+  ~LmdbEngine() override {
+    if (handle_.env != nullptr) handle_.api.env_close(handle_.env);
+  }
+
+  Status NewSession(bool sync, std::unique_ptr<Session>* session) override {
+    *session = std::make_unique<LmdbSession>(handle_);
+    return handle_.api.ToStatus(handle_.api.env_set_flags(handle_.env, MDB_NOSYNC, sync ? 0 : 1));
+  }
+  Status Flush() override { return Status::NotSupported("LMDB has no memtables"); }
+  Status Compact() override { return Status::NotSupported("LMDB has nothing to compact"); }
+  Status WaitForCompaction() override { return Status::OK(); }
+  bool GetText(std::string_view name, std::string* text) override {
+    MDB_stat stat;
+    if (name != "stats" || handle_.api.env_stat(handle_.env, &stat) != 0) return false;
+    *text = Format("entries %zu, depth %u, pages of %u bytes: %zu branch, %zu leaf, %zu overflow", stat.ms_entries, stat.ms_depth,
+                   stat.ms_psize, stat.ms_branch_pages, stat.ms_leaf_pages, stat.ms_overflow_pages);
+    return true;
+  }
+  Status Close() override {
+    handle_.api.env_close(std::exchange(handle_.env, nullptr));
+    return Status::OK();
+  }
+
+ private:
+  LmdbHandle handle_;
+};
+
+class LmdbDriver final : public Driver {
+ public:
+  Status Load(const std::string& path) {
+    Status status = library_.Load(path, BRAIDDB_LMDB_LIBRARY);
+    return status.ok() ? api_.Load(&library_) : status;
+  }
+
+  std::string Version() const override {
+    return std::string(api_.version(nullptr, nullptr, nullptr)) + " (" + library_.path() + ")";
+  }
+  std::string Settings() const override { return "MDB_WRITEMAP, MDB_NOTLS, map of 64 GiB; MDB_NOSYNC without --sync"; }
+  std::string Durability(bool sync) const override {
+    return sync
+               ? "power failure: msync when a transaction commits (on tmpfs that costs a system call only)"
+               : "the process's end: the page cache has it; power failure may damage the database (MDB_NOSYNC; more with --sync)";
+  }
+
+  Status Open(const std::string& path, bool exists, std::unique_ptr<Engine>* engine) override {
+    if (exists && !std::filesystem::exists(path + "/data.mdb")) return Status::NotFound("no database in " + path);
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    MDB_env* env = nullptr;
+    Status status = api_.ToStatus(api_.env_create(&env));
+    if (!status.ok()) return status;
+    status = OpenEnv(env, path, engine);
+    if (!status.ok()) api_.env_close(env);
+    return status;
+  }
+  Status Destroy(const std::string& path) override {
+    std::error_code error;
+    for (const char* file : {"/data.mdb", "/lock.mdb"}) {
+      std::filesystem::remove(path + file, error);
+      if (error) return Status::IOError(error.message());
+    }
+    std::filesystem::remove(path, error);  // unless there is something else in it
+    return Status::OK();
+  }
+
+ private:
+  Status OpenEnv(MDB_env* env, const std::string& path, std::unique_ptr<Engine>* engine) {
+    MDB_txn* txn = nullptr;
+    MDB_dbi dbi = 0;
+    int code = api_.env_set_mapsize(env, kMapSize);
+    if (code == 0) code = api_.env_set_maxreaders(env, kMaxReaders);
+    if (code == 0) code = api_.env_open(env, path.c_str(), MDB_WRITEMAP | MDB_NOTLS, 0644);
+    if (code == 0) code = api_.txn_begin(env, nullptr, 0, &txn);
+    if (code != 0) return api_.ToStatus(code);
+    code = api_.dbi_open(txn, nullptr, 0, &dbi);
+    if (code != 0) {
+      api_.txn_abort(txn);
+      return api_.ToStatus(code);
+    }
+    Status status = api_.ToStatus(api_.txn_commit(txn));
+    if (status.ok()) *engine = std::make_unique<LmdbEngine>(LmdbHandle{api_, env, dbi});
+    return status;
+  }
+
+  SharedLibrary library_;
+  LmdbApi api_{};
+};
+
+}  // namespace
+
+Status MakeLmdbDriver(const std::string& argument, const Flags&, std::unique_ptr<Driver>* driver) {
+  auto made = std::make_unique<LmdbDriver>();
+  Status status = made->Load(argument);
+  if (status.ok()) *driver = std::move(made);
+  return status;
+}
+
+}  // namespace braiddb::bench
+
+#endif

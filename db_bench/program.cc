@@ -1,0 +1,134 @@
+#include "db_bench/program.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db_bench/benchmark.h"
+#include "db_bench/engine.h"
+#include "db_bench/environment.h"
+#include "db_bench/header.h"
+#include "db_bench/results.h"
+
+namespace braiddb::bench {
+
+namespace {
+
+struct Contestant {
+  std::string engine;
+  std::string path;
+  std::unique_ptr<Driver> driver;
+};
+
+void PrintLists(const Flags& flags) {
+  if (flags.benchmarks == std::vector<std::string>{"help"}) {
+    for (const Workload& workload : Workloads()) std::printf("%s\n", workload.name);
+    return;
+  }
+  for (const EngineName& engine : EngineNames()) {
+    std::unique_ptr<Driver> driver;
+    const Status status = MakeDriver(engine.name, flags, &driver);
+    std::printf("%-8s %s\n         %s\n", engine.name, engine.what,
+                status.ok() ? driver->Version().c_str() : std::string(status.message()).c_str());
+  }
+}
+
+bool AsksForLists(const Flags& flags) {
+  const std::vector<std::string> help{"help"};
+  return flags.benchmarks == help || flags.engines == help;
+}
+
+bool ParseBenchmarks(const Flags& flags, std::vector<BenchmarkRequest>* requests) {
+  for (const std::string& text : flags.benchmarks) {
+    const std::optional<BenchmarkRequest> request = ParseBenchmark(text);
+    if (!request) return false;
+    requests->push_back(*request);
+  }
+  return true;
+}
+
+// With several engines each has a folder of its own below --db.
+bool MakeContestants(const Flags& flags, std::vector<Contestant>* contestants) {
+  for (const std::string& engine : flags.engines) {
+    Contestant contestant{engine, flags.db, nullptr};
+    if (flags.engines.size() > 1) {
+      contestant.path += "/" + std::to_string(contestants->size()) + "-" + engine.substr(0, engine.find(':'));
+    }
+    const Status status = MakeDriver(engine, flags, &contestant.driver);
+    if (!status.ok()) {
+      std::fprintf(stderr, "db_bench: --engine=%s: %s\n", engine.c_str(), std::string(status.message()).c_str());
+      return false;
+    }
+    contestants->push_back(std::move(contestant));
+  }
+  return true;
+}
+
+bool OpenReportFile(const Flags& flags, std::optional<ReportFile>* report_file) {
+  std::FILE* file = nullptr;
+  if (flags.report_interval_seconds > 0) {
+    file = std::fopen(flags.report_file.c_str(), "we");
+    if (file == nullptr) {
+      std::fprintf(stderr, "db_bench: cannot create --report_file=%s: %m\n", flags.report_file.c_str());
+      return false;
+    }
+    std::fprintf(file, "secs_elapsed,interval_qps\n");
+  }
+  report_file->emplace(file);
+  return true;
+}
+
+// In turn, and every other round in reverse: none always runs right behind the same one.
+void RunRounds(const Flags& flags, const std::vector<BenchmarkRequest>& requests, const std::vector<Contestant>& contestants,
+               ReportFile* report_file, std::vector<Result>* results) {
+  const bool compared = contestants.size() > 1;
+  const uint32_t rounds = compared ? flags.rounds : 1;
+  for (uint32_t round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < contestants.size(); ++i) {
+      const Contestant& contestant = contestants[round % 2 == 0 ? i : contestants.size() - 1 - i];
+      if (compared) std::printf("---- %s, round %u of %u\n", contestant.engine.c_str(), round + 1, rounds);
+      std::error_code ignored;
+      std::filesystem::create_directories(contestant.path, ignored);  // or the open says what is wrong
+      Benchmark benchmark(flags, contestant.engine, round, contestant.path, contestant.driver.get(), report_file, results);
+      benchmark.Run(requests);
+      // The memory is for the next one.
+      if (compared && !flags.use_existing_db) {
+        benchmark.Destroy();
+        std::filesystem::remove(contestant.path, ignored);  // unless the engine did
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int RunProgram(const Flags& flags) {
+  if (AsksForLists(flags)) {
+    PrintLists(flags);
+    return 0;
+  }
+  std::vector<BenchmarkRequest> requests;
+  std::vector<Contestant> contestants;
+  std::optional<ReportFile> report_file;
+  if (!ParseBenchmarks(flags, &requests) || !MakeContestants(flags, &contestants) || !OpenReportFile(flags, &report_file))
+    return 1;
+  const Environment environment = DescribeEnvironment(flags.db);
+  PrintHeader(flags, environment);
+  std::vector<EngineDescription> descriptions;
+  for (const Contestant& contestant : contestants) {
+    PrintEngine(flags, *contestant.driver);
+    descriptions.push_back({contestant.engine, contestant.driver->Version(), contestant.driver->Settings(),
+                            contestant.driver->Durability(flags.sync)});
+  }
+  std::vector<Result> results;
+  RunRounds(flags, requests, contestants, &*report_file, &results);
+  if (contestants.size() > 1) PrintComparison(flags.engines, results);
+  if (!flags.json.empty() && !WriteJson(flags.json, flags, environment, descriptions, results)) return 1;
+  return 0;
+}
+
+}  // namespace braiddb::bench

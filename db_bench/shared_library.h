@@ -1,0 +1,47 @@
+// SharedLibrary: a library that is loaded when it is asked for, so that another one can take its place.
+#pragma once
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <string>
+#include <vector>
+
+#include "braiddb/status.h"
+
+namespace braiddb::bench {
+
+// Stays loaded until the process ends: threads that it started may run until then.
+class SharedLibrary {
+ public:
+  // `path` as for dlopen: a file, or a name that is looked for in LD_LIBRARY_PATH and the system's folders. If it is empty, the
+  // name of the file `otherwise` is looked for in these, and then that file itself.
+  Status Load(const std::string& path, const std::string& otherwise) {
+    handle_ = Open(path.empty() ? otherwise.substr(otherwise.rfind('/') + 1) : path);
+    if (handle_ == nullptr && path.empty()) handle_ = Open(otherwise);
+    return handle_ != nullptr ? Status::OK() : Status::NotSupported(dlerror());
+  }
+
+  // Sets *function, which has the type of the header's declaration; null if the library has none of that name.
+  template <class Function>
+  void Find(const char* name, Function* function) {
+    *function = reinterpret_cast<Function>(dlsym(handle_, name));
+    if (*function == nullptr) missing_.push_back(name);
+  }
+  // The names that Find did not find.
+  const std::vector<std::string>& missing() const { return missing_; }
+
+  // Where it was found.
+  std::string path() const {
+    const link_map* map = nullptr;
+    return dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "";
+  }
+
+ private:
+  static void* Open(const std::string& path) { return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); }
+
+  void* handle_ = nullptr;
+  std::vector<std::string> missing_;
+};
+
+}  // namespace braiddb::bench

@@ -1,0 +1,148 @@
+// The core workloads of YCSB (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC '10), by its properties files:
+// ycsb_load, ycsb_a to ycsb_f. A record is one key and one value of --value_size bytes (YCSB's records have 1000), its key the
+// hash of its number: neighbours in popularity or age are not neighbours in order.
+#include <algorithm>
+#include <string>
+
+#include "db_bench/workloads.h"
+#include "util/format.h"
+
+namespace braiddb::bench {
+
+namespace {
+
+enum class Choice : uint8_t { kZipf, kLatest };
+
+// Percentages; what is missing to a hundred are reads.
+struct Mix {
+  uint32_t updates = 0, inserts = 0, scans = 0, read_modify_writes = 0;
+  Choice choice = Choice::kZipf;
+};
+
+constexpr uint64_t kMostScanned = 100;  // records; lengths are uniform from 1 on
+
+// A bijection, as far as keys have eight bytes: no two records share a key. Shorter keys are in order.
+Slice RecordKey(Worker* worker, uint64_t record) {
+  return worker->keys.Make(worker->flags.key_size < 8 ? record : Mix64(record));
+}
+
+class YcsbThread {
+ public:
+  YcsbThread(Worker* worker, const Mix& mix)
+      : worker_(worker), mix_(mix), first_insert_(worker->shared->ycsb->count.load(std::memory_order_relaxed)) {}
+
+  void Run() {
+    OpLimit limit(worker_->flags.duration, worker_->flags.Reads());
+    while (!limit.Done()) {
+      const auto draw = static_cast<uint32_t>(worker_->random.Uniform(100));
+      if (draw < mix_.updates) {
+        Put(RecordKey(worker_, ChooseRecord()), Operation::kUpdate);
+      } else if (draw < mix_.updates + mix_.inserts) {
+        Insert();
+      } else if (draw < mix_.updates + mix_.inserts + mix_.scans) {
+        Scan();
+      } else if (draw < mix_.updates + mix_.inserts + mix_.scans + mix_.read_modify_writes) {
+        ReadModifyWrite();
+      } else {
+        Get(RecordKey(worker_, ChooseRecord()));
+        worker_->stats.FinishedOps(1, Operation::kRead);
+      }
+    }
+    worker_->stats.AddBytes(bytes_);
+    worker_->stats.AddFound(found_, looked_up_);
+  }
+
+ private:
+  uint64_t ChooseRecord() {
+    const uint64_t rank = worker_->NextKeyDraw();
+    if (mix_.choice == Choice::kZipf) return rank;
+    // The newest is the most popular one. Ranks are of as many records as there were at least.
+    return worker_->shared->ycsb->count.load(std::memory_order_relaxed) - 1 - rank;
+  }
+
+  void Get(Slice key) {
+    ++looked_up_;
+    if (!GetOrExit(worker_, key, &value_)) return;
+    ++found_;
+    bytes_ += key.size() + value_.size();
+  }
+
+  void Put(Slice key, Operation operation) {
+    const Slice value = worker_->values.Make();
+    ExitOnError(worker_->db->Put(key, value), "put");
+    bytes_ += key.size() + value.size();
+    worker_->stats.FinishedOps(1, operation);
+  }
+
+  void ReadModifyWrite() {
+    const Slice key = RecordKey(worker_, ChooseRecord());
+    Get(key);
+    Put(key, Operation::kReadModifyWrite);
+  }
+
+  // Threads take numbers in turn. All below a number are there when each thread has inserted its share of them.
+  void Insert() {
+    const uint64_t threads = worker_->flags.threads;
+    std::vector<std::atomic<uint64_t>>& inserted = worker_->shared->ycsb_inserted;
+    const uint64_t mine = inserted[worker_->id].load(std::memory_order_relaxed);
+    Put(RecordKey(worker_, first_insert_ + mine * threads + worker_->id), Operation::kInsert);
+    inserted[worker_->id].store(mine + 1, std::memory_order_relaxed);
+    uint64_t least = UINT64_MAX;
+    for (const std::atomic<uint64_t>& count : inserted) least = std::min(least, count.load(std::memory_order_relaxed));
+    std::atomic<uint64_t>& records = worker_->shared->ycsb->count;
+    uint64_t known = records.load(std::memory_order_relaxed);
+    const uint64_t complete = first_insert_ + least * threads;
+    while (known < complete && !records.compare_exchange_weak(known, complete, std::memory_order_relaxed)) {
+    }
+  }
+
+  void Scan() {
+    char copy[256];
+    const Slice key = RecordKey(worker_, ChooseRecord());
+    const uint64_t length = 1 + worker_->random.Uniform(kMostScanned);
+    const std::unique_ptr<Iterator> iterator = NewIteratorOrExit(worker_);
+    iterator->Seek(key);
+    ++looked_up_;
+    if (iterator->Valid() && iterator->key() == key) ++found_;
+    for (uint64_t i = 0; i < length && iterator->Valid(); ++i) {
+      const Slice value = iterator->value();
+      CopyValue(copy, value);
+      bytes_ += iterator->key().size() + value.size();
+      iterator->Next();
+    }
+    ExitOnError(iterator->status(), "iterator");
+    worker_->stats.FinishedOps(1, Operation::kScan);
+  }
+
+  Worker* const worker_;
+  const Mix mix_;
+  const uint64_t first_insert_;
+  std::string value_;
+  uint64_t found_ = 0, looked_up_ = 0, bytes_ = 0;
+};
+
+void Run(Worker* worker, const Mix& mix) { YcsbThread(worker, mix).Run(); }
+
+}  // namespace
+
+// Each thread loads its share of --num records.
+void YcsbLoad(Worker* worker) {
+  const auto records = static_cast<uint64_t>(worker->flags.num);
+  uint64_t bytes = 0;
+  for (uint64_t record = worker->id; record < records; record += worker->flags.threads) {
+    const Slice key = RecordKey(worker, record), value = worker->values.Make();
+    ExitOnError(worker->db->Put(key, value), "put");
+    bytes += key.size() + value.size();
+    worker->stats.FinishedOps(1, Operation::kInsert);
+  }
+  worker->stats.AddBytes(bytes);
+}
+
+void YcsbA(Worker* worker) { Run(worker, {.updates = 50}); }
+void YcsbB(Worker* worker) { Run(worker, {.updates = 5}); }
+void YcsbC(Worker* worker) { Run(worker, {}); }
+void YcsbD(Worker* worker) { Run(worker, {.inserts = 5, .choice = Choice::kLatest}); }
+void YcsbE(Worker* worker) { Run(worker, {.inserts = 5, .scans = 95}); }
+void YcsbF(Worker* worker) { Run(worker, {.read_modify_writes = 50}); }
+
+}  // namespace braiddb::bench

@@ -1,0 +1,303 @@
+// db_bench with other stores than ours: each does what the interface says, and a comparison compares. A store that is not
+// installed is skipped.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "db_bench/engine.h"
+#include "db_bench/results.h"
+#include "tests/support/db_bench_program.h"
+#include "tests/support/db_test_util.h"
+
+namespace braiddb::bench {
+namespace {
+
+class EngineTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const Status status = MakeDriver(GetParam(), flags_, &driver_);
+    if (status.IsNotSupported()) GTEST_SKIP() << status.ToString();
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    path_ = directory_.File("db");
+    Open(false);
+  }
+
+  void Open(bool exists) {
+    ASSERT_TRUE(driver_->Open(path_, exists, &engine_).ok());
+    ASSERT_TRUE(engine_->NewSession(false, &session_).ok());
+  }
+  void Close() {
+    session_.reset();
+    ASSERT_TRUE(engine_->Close().ok());
+    engine_.reset();
+  }
+  std::string Value(Slice key) {
+    std::string value;
+    const Status status = session_->Get(key, &value);
+    return status.ok() ? value : status.ToString();
+  }
+
+  test::TestDirectory directory_;
+  std::string path_;
+  Flags flags_;
+  std::unique_ptr<Driver> driver_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_P(EngineTest, KeepsWhatIsWrittenUntilItIsDestroyed) {
+  ASSERT_TRUE(session_->Put("b", "two").ok());
+  ASSERT_TRUE(session_->Put("a", "one").ok());
+  ASSERT_TRUE(session_->Write({{"c", "three", false}, {"d", "", false}, {"a", "", true}}).ok());
+  ASSERT_TRUE(session_->Delete("nowhere").ok());
+  EXPECT_EQ(Value("b"), "two");
+  EXPECT_EQ(Value("c"), "three");
+  EXPECT_EQ(Value("d"), "");
+  std::string value;
+  EXPECT_TRUE(session_->Get("a", &value).IsNotFound());
+  Close();
+  Open(true);
+  EXPECT_EQ(Value("b"), "two");
+  ASSERT_TRUE(session_->Delete("b").ok());
+  EXPECT_TRUE(session_->Get("b", &value).IsNotFound());
+  Close();
+  ASSERT_TRUE(driver_->Destroy(path_).ok());
+  ASSERT_TRUE(driver_->Destroy(path_).ok());
+  EXPECT_FALSE(driver_->Open(path_, true, &engine_).ok());
+}
+
+TEST_P(EngineTest, IteratesInOrder) {
+  for (const char* key : {"b", "d", "a", "c"}) ASSERT_TRUE(session_->Put(key, std::string("v") + key).ok());
+  std::unique_ptr<Iterator> iterator = session_->NewIterator();
+  EXPECT_FALSE(iterator->Valid());
+  std::string seen;
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+    seen += iterator->key();
+    EXPECT_EQ(iterator->value(), "v" + std::string(iterator->key()));
+  }
+  EXPECT_EQ(seen, "abcd");
+  seen.clear();
+  for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) seen += iterator->key();
+  EXPECT_EQ(seen, "dcba");
+  iterator->Seek("bb");
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->key(), "c");
+  iterator->SeekForPrev("bb");
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->key(), "b");
+  iterator->SeekForPrev("c");
+  EXPECT_EQ(iterator->key(), "c");
+  iterator->SeekForPrev("z");
+  EXPECT_EQ(iterator->key(), "d");
+  iterator->SeekForPrev("A");
+  EXPECT_FALSE(iterator->Valid());
+  iterator->Seek("z");
+  EXPECT_FALSE(iterator->Valid());
+  EXPECT_TRUE(iterator->status().ok());
+  iterator.reset();
+  Close();
+}
+
+TEST_P(EngineTest, LooksSeveralKeysUp) {
+  ASSERT_TRUE(session_->Put("a", "1").ok());
+  ASSERT_TRUE(session_->Put("c", "3").ok());
+  std::vector<std::string> values;
+  std::vector<Status> statuses;
+  session_->MultiGet({"a", "b", "c"}, &values, &statuses);
+  ASSERT_EQ(statuses.size(), 3u);
+  EXPECT_EQ(values.at(0), "1");
+  EXPECT_TRUE(statuses[1].IsNotFound());
+  EXPECT_EQ(values.at(2), "3");
+  Close();
+}
+
+// A session that syncs, administration, texts: nothing fails but by saying that it is not supported.
+TEST_P(EngineTest, AdministersOrSaysWhyNot) {
+  ASSERT_TRUE(session_->Put("a", "1").ok());
+  std::unique_ptr<Session> synced;
+  ASSERT_TRUE(engine_->NewSession(true, &synced).ok());
+  ASSERT_TRUE(synced->Put("b", "2").ok());
+  synced.reset();
+  for (const Status& status : {engine_->Flush(), engine_->Compact(), engine_->WaitForCompaction()}) {
+    EXPECT_TRUE(status.ok() || (status.IsNotSupported() && !status.message().empty())) << status.ToString();
+  }
+  std::string text;
+  EXPECT_TRUE(engine_->GetText("stats", &text));
+  EXPECT_FALSE(text.empty());
+  EXPECT_FALSE(engine_->GetText("nonsense", &text));
+  EXPECT_EQ(Value("a"), "1");
+  EXPECT_EQ(Value("b"), "2");
+  EXPECT_FALSE(driver_->Version().empty());
+  EXPECT_NE(driver_->Durability(true), "");
+  Close();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EngineTest, testing::Values("braiddb", "braiddb:nv_tree", "rocksdb", "leveldb", "lmdb"),
+                         [](const auto& param_info) {
+                           std::string name = param_info.param;
+                           std::replace(name.begin(), name.end(), ':', '_');
+                           return name;
+                         });
+
+TEST(Engines, LibraryThatIsNoneIsRefused) {
+  Flags flags;
+  std::unique_ptr<Driver> driver;
+  for (const char* engine : {"rocksdb", "leveldb", "lmdb"}) {
+    for (const char* library : {"/nonexistent/library.so", "libm.so.6"}) {
+      const Status status = MakeDriver(std::string(engine) + ":" + library, flags, &driver);
+      EXPECT_TRUE(status.IsNotSupported()) << status.ToString();
+      EXPECT_EQ(driver, nullptr);
+    }
+  }
+  EXPECT_TRUE(MakeDriver("null:argument", flags, &driver).IsInvalidArgument());
+}
+
+TEST(Engines, WrongRocksDbOptionIsRefused) {
+  Flags flags;
+  std::unique_ptr<Driver> driver;
+  if (MakeDriver("rocksdb", flags, &driver).IsNotSupported()) GTEST_SKIP() << "rocksdb is not installed";
+  flags.rocksdb_options = "no_such_option=1";
+  EXPECT_FALSE(MakeDriver("rocksdb", flags, &driver).ok());
+  flags.rocksdb_options = "max_background_jobs=3;write_buffer_size=1M";
+  ASSERT_TRUE(MakeDriver("rocksdb", flags, &driver).ok());
+  EXPECT_TRUE(test::Contains(driver->Settings(), "max_background_jobs=3"));
+}
+
+TEST(Comparison, MedianIsTheMiddle) {
+  EXPECT_EQ(Median({3}), 3);
+  EXPECT_EQ(Median({9, 1, 5}), 5);
+  EXPECT_EQ(Median({4, 1, 9, 2}), 3);
+}
+
+class Program : public testing::Test {
+ protected:
+  test::ProgramResult Bench(const std::string& arguments) {
+    return test::RunProgram(BRAIDDB_DB_BENCH, "--db=" + directory_.File("db") + " --seed=1 --num=1000 " + arguments);
+  }
+  nlohmann::json Json(const std::string& path) {
+    std::ifstream file(path);
+    return nlohmann::json::parse(file);
+  }
+
+  test::TestDirectory directory_;
+};
+
+TEST_F(Program, ComparesEnginesInTurnAndCleansUp) {
+  const auto result = Bench("--engines=braiddb,braiddb:nv_tree,null --rounds=3 --benchmarks=fillrandom,readrandom --histogram");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  size_t at = 0;
+  for (const char* turn :
+       {"---- braiddb, round 1 of 3", "---- braiddb:nv_tree, round 1", "---- null, round 1", "---- null, round 2",
+        "---- braiddb:nv_tree, round 2", "---- braiddb, round 2", "---- braiddb, round 3"}) {
+    at = result.output.find(turn, at);
+    ASSERT_NE(at, std::string::npos) << turn << "\n" << result.output;
+  }
+  for (const char* part : {"An acknowledged write survives: ", "Medians; in brackets how many times better braiddb is\n",
+                           "fillrandom ops/sec ", "  P99.9 of write, us ", "  P99.9 of read, us "}) {
+    EXPECT_TRUE(test::Contains(result.output, part)) << part;
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.File("db")));
+}
+
+// The same seed, the same draws: what is found does not depend on the engine.
+TEST_F(Program, EnginesAreAskedTheSame) {
+  const std::string json = directory_.File("r.json");
+  const auto result = Bench(
+      "--engines=braiddb,braiddb:nv_tree,rocksdb,lmdb --rounds=1 --preset=prefix_dist --mix_seek_ratio=0.1 "
+      "--threads=2 --benchmarks=fillrandom,readrandom,seekrandom,mixgraph,updaterandom --json=" +
+      json);
+  if (test::Contains(result.output, "is not built in")) GTEST_SKIP() << result.output;
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const auto runs = Json(json)["runs"];
+  ASSERT_EQ(runs.size(), 20u);
+  for (size_t i = 5; i < runs.size(); ++i) {
+    const auto& here = runs[i];
+    const auto& first = runs[i % 5];
+    EXPECT_EQ(here["benchmark"], first["benchmark"]);
+    EXPECT_EQ(here["operations"], first["operations"]);
+    EXPECT_EQ(here.value("found", 0), first.value("found", 0)) << here["engine"] << here["benchmark"];
+  }
+}
+
+TEST_F(Program, JsonHasTheEnvironmentAndTheResults) {
+  const std::string path = directory_.File("r.json");
+  const auto result = Bench(
+      "--benchmarks=fillrandom,mixgraph --histogram --duration=1 --preset=all_random --key_size=20 "
+      "--sine_mix_rate --sine_a=0 --sine_d=20000 --json=" +
+      path);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const auto json = Json(path);
+  EXPECT_EQ(json["program"], "db_bench");
+  for (const char* name : {"cpu", "kernel", "file_system", "commit", "compiler", "memory_bytes"}) {
+    EXPECT_TRUE(json["environment"].contains(name)) << name;
+  }
+  EXPECT_EQ(json["flags"]["key_size"], "20");  // over the preset's
+  EXPECT_EQ(json["flags"]["mix_put_ratio"], "0.3");
+  EXPECT_EQ(json["engines"][0]["engine"], "braiddb");
+  ASSERT_EQ(json["runs"].size(), 2u);
+  const auto& mix = json["runs"][1];
+  EXPECT_EQ(mix["benchmark"], "mixgraph");
+  const uint64_t operations = mix["operations"];
+  EXPECT_EQ(mix["latencies_us"]["read"]["count"].get<uint64_t>() + mix["latencies_us"]["write"]["count"].get<uint64_t>(),
+            operations);
+  for (const char* name : {"P50", "P99", "P99.9", "P99.99"}) {
+    EXPECT_GT(mix["latencies_us"]["read"]["percentiles"][name].get<double>(), 0) << name;
+  }
+  const auto& distribution = mix["latencies_us"]["write"]["distribution"];
+  EXPECT_DOUBLE_EQ(distribution.back()[1].get<double>(), 1);
+  // The curve only rises, and ends below the whole.
+  uint64_t before = 0;
+  ASSERT_GE(mix["progress"].size(), 5u);
+  for (const auto& sample : mix["progress"]) {
+    EXPECT_GE(sample[1].get<uint64_t>(), before);
+    before = sample[1];
+  }
+  EXPECT_LE(before, operations);
+  EXPECT_DOUBLE_EQ(mix["demanded_rate"][0][1].get<double>(), 20000);
+  EXPECT_LT(static_cast<double>(operations), 1.2 * 20000 * mix["seconds"].get<double>() + 1000);
+}
+
+TEST_F(Program, RepeatsAsRocksDBDoes) {
+  const auto result = Bench("--benchmarks=fillrandom,readrandom[X3-W1]");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  for (const char* part : {"Running warm-up benchmark for 1 times\n", "Running benchmark for 3 times\n",
+                           "readrandom [AVG 2 runs] : ", "readrandom [AVG 3 runs] : ", "readrandom [MEDIAN 3 runs] : "}) {
+    EXPECT_TRUE(test::Contains(result.output, part)) << part << result.output;
+  }
+  size_t lines = 0;
+  for (size_t at = 0; (at = result.output.find("readrandom   : ", at)) != std::string::npos; ++at) ++lines;
+  EXPECT_EQ(lines, 3u);
+}
+
+// All records that were loaded or inserted are found, whoever inserted them; and each kind of operation has its own percentiles.
+TEST_F(Program, YcsbFindsItsRecords) {
+  const auto result =
+      Bench("--benchmarks=ycsb_load,ycsb_a,ycsb_b,ycsb_c,ycsb_f,ycsb_d,ycsb_e --threads=3 --histogram --reads=3000");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(test::Operations(result.output, "ycsb_load"), 1000u);
+  for (const char* name : {"ycsb_a", "ycsb_b", "ycsb_c", "ycsb_d", "ycsb_e", "ycsb_f"}) {
+    EXPECT_EQ(test::Operations(result.output, name), 9000u);
+    const std::string line = test::LineOf(result.output, name);
+    unsigned found = 0, looked_up = 1;
+    ASSERT_TRUE(test::Contains(line, "(") &&
+                std::sscanf(line.c_str() + line.find('('), "(%u of %u found)", &found, &looked_up) == 2)
+        << line;
+    EXPECT_EQ(found, looked_up) << line;
+  }
+  for (const char* kind : {"read", "update", "insert", "scan", "read-modify-write"}) {
+    EXPECT_TRUE(test::Contains(result.output, std::string("Microseconds per ") + kind + ":\nCount: ")) << kind;
+  }
+  // A second run over what is there.
+  const auto again = Bench("--use_existing_db --benchmarks=ycsb_c --zipf=0.5");
+  EXPECT_TRUE(test::Contains(again.output, "(1000 of 1000 found)")) << again.output;
+}
+
+}  // namespace
+}  // namespace braiddb::bench
