@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "db_bench/results.h"
 
@@ -25,6 +27,14 @@ double MedianOf(const std::vector<Result>& results, const std::string& engine, c
   return figures.empty() ? 0 : Median(figures);
 }
 
+// A library by its file's name only.
+std::string LabelOf(const std::string& engine) {
+  const size_t colon = engine.find(':'), slash = engine.rfind('/');
+  return slash == std::string::npos ? engine : engine.substr(0, colon + 1) + engine.substr(slash + 1);
+}
+
+int WidthOf(const std::string& engine) { return std::max<int>(14, static_cast<int>(LabelOf(engine).size())); }
+
 template <class Figure>
 void PrintRow(const std::string& title, const std::vector<std::string>& engines, const std::vector<Result>& results,
               const std::string& benchmark, bool more_is_better, Figure figure) {
@@ -34,19 +44,25 @@ void PrintRow(const std::string& title, const std::vector<std::string>& engines,
     const double median = MedianOf(results, engines[i], benchmark, figure);
     if (i == 0) first = median;
     if (median > 0) {
-      std::printf(" %14.*f", more_is_better ? 0 : 2, median);
+      std::printf(" %*.*f", WidthOf(engines[i]), more_is_better ? 0 : 2, median);
     } else {
-      std::printf(" %14s", "-");
+      std::printf(" %*s", WidthOf(engines[i]), "-");
     }
     if (i == 0) continue;
     const double ratio = more_is_better ? first / median : median / first;
     if (first > 0 && median > 0) {
-      std::printf(" (%6.2f x)", ratio);
+      std::printf(" (%7.2f x)", ratio);
     } else {
-      std::printf(" (%8s)", "-");
+      std::printf(" %11s", "");
     }
   }
   std::printf("\n");
+}
+
+// Something that is done once, as waitforcompaction: there are no operations a second.
+bool IsDoneOnce(const std::vector<Result>& results, const std::string& benchmark) {
+  return std::all_of(results.begin(), results.end(),
+                     [&](const Result& result) { return result.benchmark != benchmark || result.measured.operations == 1; });
 }
 
 }  // namespace
@@ -59,10 +75,17 @@ double Median(std::vector<double> numbers) {
 
 void PrintComparison(const std::vector<std::string>& engines, const std::vector<Result>& results) {
   std::printf("------------------------------------------------\n");
-  std::printf("Medians; in brackets how many times better %s is\n%-30s", engines.front().c_str(), "");
-  for (size_t i = 0; i < engines.size(); ++i) std::printf(" %14s%s", engines[i].c_str(), i == 0 ? "" : "           ");
+  std::printf("Medians; in brackets how many times better %s is\n%-30s", LabelOf(engines.front()).c_str(), "");
+  for (size_t i = 0; i < engines.size(); ++i) {
+    std::printf(" %*s%s", WidthOf(engines[i]), LabelOf(engines[i]).c_str(), i == 0 ? "" : "            ");
+  }
   std::printf("\n");
   for (const std::string& benchmark : BenchmarksOf(results)) {
+    if (IsDoneOnce(results, benchmark)) {
+      PrintRow(benchmark + " ms", engines, results, benchmark, false,
+               [](const Measurement& measured) { return measured.seconds * 1000; });
+      continue;
+    }
     PrintRow(benchmark + " ops/sec", engines, results, benchmark, true,
              [](const Measurement& measured) { return measured.OperationsPerSecond(); });
     for (size_t i = 0; i < kOperations; ++i) {

@@ -81,7 +81,8 @@ void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("zipf", Value<double>(&typed->zipf, 0),
       "keys of random reads, seeks, and of writes beside them: by Zipf's law with this exponent (YCSB's is 0.99); 0: all alike");
   add("readwritepercent", Value<int64_t>(&typed->readwritepercent, 90), "readrandomwriterandom: percentage of reads");
-  add("sync", Switch(&flags->sync), "only for --persist_mode=page: acknowledge after msync; the other modes always are durable");
+  add("sync", Switch(&flags->sync),
+      "acknowledge after a sync: other engines, and --persist_mode=page; the other modes always are durable");
   add("benchmark_write_rate_limit", Value<int64_t>(&flags->benchmark_write_rate_limit, 0), "bytes per second; 0: none");
   add("benchmark_read_rate_limit", Value<int64_t>(&flags->benchmark_read_rate_limit, 0), "operations per second; 0: none");
   all->add(group);

@@ -14,11 +14,11 @@ namespace braiddb::bench {
 // Stays loaded until the process ends: threads that it started may run until then.
 class SharedLibrary {
  public:
-  // `path` as for dlopen: a file, or a name that is looked for in LD_LIBRARY_PATH and the system's folders. If it is empty, the
-  // name of the file `otherwise` is looked for in these, and then that file itself.
+  // `path` as for dlopen: a file, or a name that is looked for in LD_LIBRARY_PATH and the system's folders; a name finds what is
+  // loaded already before these. If it is empty, the file `otherwise` is loaded, or if that is gone, one of its name.
   Status Load(const std::string& path, const std::string& otherwise) {
-    handle_ = Open(path.empty() ? otherwise.substr(otherwise.rfind('/') + 1) : path);
-    if (handle_ == nullptr && path.empty()) handle_ = Open(otherwise);
+    handle_ = Open(path.empty() ? otherwise : path);
+    if (handle_ == nullptr && path.empty()) handle_ = Open(otherwise.substr(otherwise.rfind('/') + 1));
     return handle_ != nullptr ? Status::OK() : Status::NotSupported(dlerror());
   }
 

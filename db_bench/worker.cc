@@ -28,10 +28,12 @@ ValueMaker::ValueMaker(size_t size, Random* random) : size_(size) {
 namespace {
 
 constexpr uint64_t kMostDraws = 1 << 22;
+constexpr uint64_t kMostDrawsOfAll = 1 << 25;
 
 // As many as a thread does operations, within reason.
 uint64_t DrawCount(const Flags& flags, uint64_t operations) {
-  return flags.duration > 0 ? kMostDraws : std::clamp<uint64_t>(operations, 1, kMostDraws);
+  const uint64_t most = std::min(kMostDraws, kMostDrawsOfAll / flags.threads);
+  return flags.duration > 0 ? most : std::clamp<uint64_t>(operations, 1, most);
 }
 
 }  // namespace

@@ -264,6 +264,21 @@ TEST_F(Program, JsonHasTheEnvironmentAndTheResults) {
   EXPECT_LT(static_cast<double>(operations), 1.2 * 20000 * mix["seconds"].get<double>() + 1000);
 }
 
+TEST_F(Program, TwoResultsCanBeCompared) {
+  const std::string base = directory_.File("base.json"), head = directory_.File("head.json");
+  ASSERT_EQ(Bench("--benchmarks=fillrandom,readrandom --histogram --json=" + base).exit_code, 0);
+  ASSERT_EQ(Bench("--benchmarks=overwrite,readrandom --histogram --value_size=50 --json=" + head).exit_code, 0);
+  const auto result = test::RunProgram(BRAIDDB_BENCH_COMPARE, base + " " + head);
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_TRUE(test::Contains(result.output, "differs: flags value_size: '100' and '50'\n")) << result.output;
+  EXPECT_TRUE(test::Contains(result.output, "P99.9 of read, us")) << result.output;
+  EXPECT_FALSE(test::Contains(result.output, "overwrite ")) << result.output;
+  EXPECT_EQ(test::RunProgram(BRAIDDB_BENCH_COMPARE, base + " /nonexistent").exit_code, 2);
+  const std::string other = directory_.File("other.json");
+  ASSERT_EQ(Bench("--benchmarks=fillseq --json=" + other).exit_code, 0);
+  EXPECT_EQ(test::RunProgram(BRAIDDB_BENCH_COMPARE, head + " " + other).exit_code, 1);
+}
+
 TEST_F(Program, RepeatsAsRocksDBDoes) {
   const auto result = Bench("--benchmarks=fillrandom,readrandom[X3-W1]");
   ASSERT_EQ(result.exit_code, 0) << result.output;
