@@ -143,7 +143,7 @@ void AddReportFlags(po::options_description* all, Flags* flags) {
   add("stats_interval_seconds", Value<int64_t>(&flags->stats_interval_seconds, 0), "… each so many seconds");
   add("report_file", Value<std::string>(&flags->report_file, "report.csv"), "file for --report_interval_seconds");
   add("report_interval_seconds", Value<int64_t>(&flags->report_interval_seconds, 0),
-      "CSV line secs_elapsed,interval_qps; 0: none");
+      "CSV line secs_elapsed,interval_qps, the latter the operations of the interval; 0: none");
   add("json", Value<std::string>(&flags->json, ""), "file for all results, with what they were measured on and with");
   all->add(group);
 }

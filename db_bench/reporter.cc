@@ -21,8 +21,8 @@ ReportFile::~ReportFile() {
   if (file_ != nullptr) std::fclose(file_);
 }
 
-void ReportFile::Add(uint64_t operations, double interval_seconds) {
-  std::fprintf(file_, "%.0f,%.0f\n", Seconds(Clock::now() - start_), static_cast<double>(operations) / interval_seconds);
+void ReportFile::Add(uint64_t operations) {
+  std::fprintf(file_, "%.0f,%llu\n", Seconds(Clock::now() - start_), static_cast<unsigned long long>(operations));
   std::fflush(file_);
 }
 
@@ -63,7 +63,6 @@ void Reporter::ShowProgress(uint64_t done, double seconds) {
 void Reporter::Run() {
   const Clock::time_point start = Clock::now();
   Clock::time_point next_line = start + (file_->active() ? file_interval_ : kNever);
-  Clock::time_point last_line = start;
   Clock::time_point next_progress = start + (progress_ ? Clock::duration(kProgressInterval) : kNever);
   Clock::time_point next_sample = start + (samples_ != nullptr ? Clock::duration(kSampleInterval) : kNever);
   uint64_t last_done = 0;
@@ -72,9 +71,8 @@ void Reporter::Run() {
     const Clock::time_point now = Clock::now();
     const uint64_t done = Done();
     if (now >= next_line) {
-      file_->Add(done - last_done, Seconds(now - last_line));
+      file_->Add(done - last_done);
       last_done = done;
-      last_line = now;
       next_line += file_interval_;
     }
     if (now >= next_sample) {

@@ -24,7 +24,8 @@ class ReportFile {
   ReportFile& operator=(const ReportFile&) = delete;
 
   bool active() const { return file_ != nullptr; }
-  void Add(uint64_t operations, double interval_seconds);
+  // RocksDB's interval_qps is a count, whatever the interval.
+  void Add(uint64_t operations);
 
  private:
   std::FILE* const file_;

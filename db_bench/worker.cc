@@ -64,7 +64,7 @@ Draws DrawYcsbRanks(const Flags& flags, uint64_t seed) {
   const ZipfDistribution zipf(static_cast<uint64_t>(flags.num), flags.zipf);
   draws.keys.resize(DrawCount(flags, flags.Reads()));
   Random random(seed);
-  for (uint64_t& draw : draws.keys) draw = zipf.DrawRank(&random) - 1;
+  for (uint64_t& draw : draws.keys) draw = YcsbDraw::Pack(zipf.DrawRank(&random) - 1, random.Uniform(100));
   return draws;
 }
 

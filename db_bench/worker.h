@@ -51,7 +51,11 @@ class KeyMaker {
   // Valid until the next call.
   Slice Make(uint64_t number) {
     const uint64_t big_endian = __builtin_bswap64(number);
-    std::memcpy(key_.data(), reinterpret_cast<const char*>(&big_endian) + (8 - number_bytes_), number_bytes_);
+    if (__builtin_expect(number_bytes_ == 8, 1)) {
+      std::memcpy(key_.data(), &big_endian, 8);
+    } else {
+      std::memcpy(key_.data(), reinterpret_cast<const char*>(&big_endian) + (8 - number_bytes_), number_bytes_);
+    }
     return key_;
   }
 
@@ -103,10 +107,19 @@ struct Shared {
   std::atomic<uint32_t> finished{0};                 // threads whose body has ended
 };
 
+// The rank of a record, by popularity from 0, and which operation it is for.
+struct YcsbDraw {
+  uint64_t rank;
+  uint32_t percent;  // in [0, 100)
+
+  static uint64_t Pack(uint64_t rank, uint64_t percent) { return rank << 7 | percent; }
+  static YcsbDraw Unpack(uint64_t packed) { return {packed >> 7, static_cast<uint32_t>(packed & 127)}; }
+};
+
 // What the operations of a thread are drawn from, before any clock starts: their cost is not measured. Used again from the start
 // when there are more operations. What a benchmark does not use is empty.
 struct Draws {
-  std::vector<uint64_t> keys;     // numbers of keys, or for ycsb their ranks
+  std::vector<uint64_t> keys;     // numbers of keys, or for ycsb packed draws
   std::vector<MixQuery> queries;  // of mixgraph
 };
 

@@ -34,17 +34,17 @@ class YcsbThread {
   void Run() {
     OpLimit limit(worker_->flags.duration, worker_->flags.Reads());
     while (!limit.Done()) {
-      const auto draw = static_cast<uint32_t>(worker_->random.Uniform(100));
-      if (draw < mix_.updates) {
-        Put(RecordKey(worker_, ChooseRecord()), Operation::kUpdate);
-      } else if (draw < mix_.updates + mix_.inserts) {
+      const YcsbDraw draw = YcsbDraw::Unpack(worker_->NextKeyDraw());
+      if (draw.percent < mix_.updates) {
+        Put(RecordKey(worker_, Choose(draw)), Operation::kUpdate);
+      } else if (draw.percent < mix_.updates + mix_.inserts) {
         Insert();
-      } else if (draw < mix_.updates + mix_.inserts + mix_.scans) {
-        Scan();
-      } else if (draw < mix_.updates + mix_.inserts + mix_.scans + mix_.read_modify_writes) {
-        ReadModifyWrite();
+      } else if (draw.percent < mix_.updates + mix_.inserts + mix_.scans) {
+        Scan(Choose(draw));
+      } else if (draw.percent < mix_.updates + mix_.inserts + mix_.scans + mix_.read_modify_writes) {
+        ReadModifyWrite(Choose(draw));
       } else {
-        Get(RecordKey(worker_, ChooseRecord()));
+        Get(RecordKey(worker_, Choose(draw)));
         worker_->stats.FinishedOps(1, Operation::kRead);
       }
     }
@@ -53,11 +53,10 @@ class YcsbThread {
   }
 
  private:
-  uint64_t ChooseRecord() {
-    const uint64_t rank = worker_->NextKeyDraw();
-    if (mix_.choice == Choice::kZipf) return rank;
+  uint64_t Choose(const YcsbDraw& draw) const {
+    if (mix_.choice == Choice::kZipf) return draw.rank;
     // The newest is the most popular one. Ranks are of as many records as there were at least.
-    return worker_->shared->ycsb->count.load(std::memory_order_relaxed) - 1 - rank;
+    return worker_->shared->ycsb->count.load(std::memory_order_relaxed) - 1 - draw.rank;
   }
 
   void Get(Slice key) {
@@ -74,8 +73,8 @@ class YcsbThread {
     worker_->stats.FinishedOps(1, operation);
   }
 
-  void ReadModifyWrite() {
-    const Slice key = RecordKey(worker_, ChooseRecord());
+  void ReadModifyWrite(uint64_t record) {
+    const Slice key = RecordKey(worker_, record);
     Get(key);
     Put(key, Operation::kReadModifyWrite);
   }
@@ -96,9 +95,9 @@ class YcsbThread {
     }
   }
 
-  void Scan() {
+  void Scan(uint64_t record) {
     char copy[256];
-    const Slice key = RecordKey(worker_, ChooseRecord());
+    const Slice key = RecordKey(worker_, record);
     const uint64_t length = 1 + worker_->random.Uniform(kMostScanned);
     const std::unique_ptr<Iterator> iterator = NewIteratorOrExit(worker_);
     iterator->Seek(key);

@@ -254,7 +254,7 @@ TEST_F(Program, JsonHasTheEnvironmentAndTheResults) {
   EXPECT_DOUBLE_EQ(distribution.back()[1].get<double>(), 1);
   // The curve only rises, and ends below the whole.
   uint64_t before = 0;
-  ASSERT_GE(mix["progress"].size(), 5u);
+  ASSERT_GE(mix["progress"].size(), 1u);
   for (const auto& sample : mix["progress"]) {
     EXPECT_GE(sample[1].get<uint64_t>(), before);
     before = sample[1];
