@@ -69,7 +69,7 @@ class Engine {
   Engine() = default;
 };
 
-// A store as a program or library, before a database is opened.
+// A store as a program or library, before a database is opened. Must outlive its engines.
 class Driver {
  public:
   virtual ~Driver() = default;

@@ -44,6 +44,8 @@ struct LevelDbApi {
   F(options_compression, options_set_compression)        \
   F(filter_create, filterpolicy_create_bloom)            \
   F(cache_create, cache_create_lru)                      \
+  F(filter_destroy, filterpolicy_destroy)                \
+  F(cache_destroy, cache_destroy)                        \
   F(major_version, major_version)                        \
   F(minor_version, minor_version)
 #define BRAIDDB_DECLARE(name, there) decltype(&::leveldb_##there) name;
@@ -84,14 +86,22 @@ class LevelDbEngine final : public LevelDbApiEngine<LevelDbApi> {
 
 class LevelDbDriver final : public Driver {
  public:
+  ~LevelDbDriver() override {
+    if (options_ == nullptr) return;
+    api_.options_destroy(options_);
+    api_.cache_destroy(cache_);
+    api_.filter_destroy(filter_);
+  }
+
   Status Load(const std::string& path) {
     Status status = library_.Load(path, BRAIDDB_LEVELDB_LIBRARY);
     if (status.ok()) status = api_.Load(&library_);
     if (!status.ok()) return status;
-    // For all databases of the process, since what options hold must outlive them.
     options_ = api_.options_create();
-    api_.options_filter(options_, api_.filter_create(kFilterBits));
-    api_.options_cache(options_, api_.cache_create(kCache));
+    filter_ = api_.filter_create(kFilterBits);
+    cache_ = api_.cache_create(kCache);
+    api_.options_filter(options_, filter_);
+    api_.options_cache(options_, cache_);
     api_.options_write_buffer(options_, kWriteBuffer);
     api_.options_compression(options_, leveldb_no_compression);
     return Status::OK();
@@ -127,7 +137,9 @@ class LevelDbDriver final : public Driver {
  private:
   SharedLibrary library_;
   LevelDbApi api_{};
-  leveldb_options_t* options_ = nullptr;
+  leveldb_options_t* options_ = nullptr;  // null: not loaded
+  leveldb_filterpolicy_t* filter_ = nullptr;
+  leveldb_cache_t* cache_ = nullptr;
 };
 
 }  // namespace
