@@ -41,8 +41,9 @@ struct LmdbApi {
   F(env_set_flags)                                                                                                     \
   F(env_stat)                                                                                                          \
   F(txn_begin)                                                                                                         \
-  F(txn_commit) F(txn_abort) F(txn_reset) F(txn_renew) F(dbi_open) F(put) F(get) F(del) F(cursor_open) F(cursor_close) \
-      F(cursor_get) F(strerror) F(version)
+  F(txn_commit)                                                                                                        \
+  F(txn_abort) F(txn_reset) F(txn_renew) F(dbi_open) F(put) F(get) F(del) F(cursor_open) F(cursor_close) F(cursor_get) \
+      F(strerror) F(version)
 #define BRAIDDB_DECLARE(name) decltype(&::mdb_##name) name;
   BRAIDDB_LMDB_API(BRAIDDB_DECLARE)
 #undef BRAIDDB_DECLARE
