@@ -12,7 +12,8 @@ namespace braiddb {
 inline constexpr uint64_t kCopiedAtOnce = 256ull << 10;
 
 // Creates a database at `path`.tmp, lets `fill` write to it, closes it, and gives it its name; with `replaces` in place of one
-// that is there. On error what was in `path` stays, and of the new one nothing, unless that cannot be removed.
+// that is there, which is `path`.old for a moment. On error what was in `path` stays, and of the new one nothing, unless that
+// cannot be removed.
 Status MakeDatabase(Options options, const std::string& path, bool replaces, const std::function<Status(DB*)>& fill);
 
 // What is written to a copy need not be durable before it is closed.

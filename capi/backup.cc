@@ -74,7 +74,14 @@ void Run(char** errptr, const Work& work) {
 Status Purge(const braiddb_backup_engine_t& engine, size_t keep) {
   const std::vector<uint32_t> ids = engine.Ids();
   Status status;
-  for (size_t i = 0; status.ok() && i + keep < ids.size(); ++i) status = braiddb::DB::Destroy({}, engine.PathOf(ids[i]));
+  for (size_t i = 0; status.ok() && i + keep < ids.size(); ++i) {
+    // One that is being removed is no backup any more, whatever comes between.
+    const std::string removed = engine.PathOf(ids[i]) + ".tmp";
+    status = braiddb::DB::Destroy({}, removed);
+    if (!status.ok()) break;
+    std::filesystem::rename(engine.PathOf(ids[i]), removed);
+    status = braiddb::DB::Destroy({}, removed);
+  }
   return status;
 }
 
@@ -91,12 +98,6 @@ Status OpenEngine(const std::string& directory, const braiddb::Comparator* compa
   return Status::OK();
 }
 
-Status Restore(const braiddb_backup_engine_t& engine, uint32_t id, const std::string& path) {
-  const std::vector<uint32_t> ids = engine.Ids();
-  if (!std::binary_search(ids.begin(), ids.end(), id)) return Status::NotFound("there is no backup " + std::to_string(id));
-  return CopyClosedDatabase(engine.PathOf(id), path);
-}
-
 Status Verify(const braiddb_backup_engine_t& engine, uint32_t id) {
   braiddb::CheckOptions options;
   options.comparator = engine.comparator;
@@ -104,6 +105,16 @@ Status Verify(const braiddb_backup_engine_t& engine, uint32_t id) {
   Status status = braiddb::CheckDatabase(options, engine.PathOf(id), &report);
   if (!status.ok() || report.sound()) return status;
   return Status::Corruption(report.findings.front().what + ": " + report.findings.front().where);
+}
+
+// A damaged backup takes nothing away. One of a database with a comparator of the user's own, which an engine that was opened
+// without options does not know, cannot be looked at.
+Status Restore(const braiddb_backup_engine_t& engine, uint32_t id, const std::string& path) {
+  const std::vector<uint32_t> ids = engine.Ids();
+  if (!std::binary_search(ids.begin(), ids.end(), id)) return Status::NotFound("there is no backup " + std::to_string(id));
+  const Status sound = Verify(engine, id);
+  if (!sound.ok() && !sound.IsInvalidArgument()) return sound;
+  return CopyClosedDatabase(engine.PathOf(id), path);
 }
 
 braiddb_backup_engine_info_t::Backup Describe(const braiddb_backup_engine_t& engine, uint32_t id) {

@@ -220,7 +220,9 @@ braiddb_writebatch_wi_t* braiddb_writebatch_wi_create_from(const char* data, siz
 
 void braiddb_writebatch_wi_destroy(braiddb_writebatch_wi_t* batch) { delete batch; }
 void braiddb_writebatch_wi_clear(braiddb_writebatch_wi_t* batch) { batch->Clear(); }
-int braiddb_writebatch_wi_count(braiddb_writebatch_wi_t* batch) { return static_cast<int>(batch->batch.rep.Count()); }
+int braiddb_writebatch_wi_count(braiddb_writebatch_wi_t* batch) {
+  return batch == nullptr ? 0 : static_cast<int>(batch->batch.rep.Count());
+}
 
 void braiddb_writebatch_wi_put(braiddb_writebatch_wi_t* batch, const char* key, size_t key_length, const char* value,
                                size_t value_length) {
@@ -273,7 +275,12 @@ void braiddb_writebatch_wi_iterate(braiddb_writebatch_wi_t* batch, void* state,
   IterateBatch(batch->batch.rep, state, put, deleted);
 }
 
+// NULL, which a transaction gives for its own batch, is an empty one.
 const char* braiddb_writebatch_wi_data(braiddb_writebatch_wi_t* batch, size_t* length) {
+  if (batch == nullptr) {
+    *length = 0;
+    return "";
+  }
   *length = batch->batch.rep.Data().size();
   return batch->batch.rep.Data().data();
 }

@@ -1,6 +1,7 @@
 #include "capi/copy.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -37,17 +38,12 @@ Status Rename(const std::string& from, const std::string& to) {
   return error ? Status::IOError(from + " cannot be renamed to " + to + ": " + error.message()) : Status::OK();
 }
 
-// Gives a complete, closed database the name that it is to have.
-Status PutInPlace(const Options& made, const std::string& temporary, const Options& placed, const std::string& path) {
-  Status status;
-  for (size_t i = 0; status.ok() && i < placed.region_paths.size(); ++i)
-    status = Rename(made.region_paths[i], placed.region_paths[i]);
-  if (status.ok() && !placed.region_paths.empty()) status = WriteRegionsFile(temporary, placed);
-  return status.ok() ? Rename(temporary, path) : status;
+std::string WithoutSlashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
 }
 
-// STEPS  1 a complete, closed database at <path>.tmp  2 its regions get the names that belong to `path`  3 so does its directory,
-//        which is when it is there.
+// Makes a complete, closed database at <path>.tmp and gives it its name, which is when it is there.
 Status MakeAndRename(DB* db, const Snapshot* snapshot, const std::string& path, bool inside) {
   const std::string temporary = path + ".tmp";
   Options options = db->GetOptions();
@@ -57,22 +53,17 @@ Status MakeAndRename(DB* db, const Snapshot* snapshot, const std::string& path, 
   options.initial_region_size = 0;
   options.info_log = nullptr;
   options.region_paths.clear();
-  Options placed = options;
-  if (!inside) {
-    if (Status status = DestroyPlaced(options, temporary); !status.ok()) return status;
-    if (Status status = FindRegions(path, &placed); !status.ok()) return status;
-    if (Status status = PlaceRegions(temporary, &options); !status.ok()) return status;
-    if (!options.region_paths.empty()) options.regions = static_cast<uint32_t>(options.region_paths.size());
-  } else if (Status status = DB::Destroy(options, temporary); !status.ok()) {
-    return status;
-  }
+  Status status = DestroyPlaced({}, temporary);
+  if (status.ok() && !inside) status = PlaceRegions(temporary, &options);
+  if (!status.ok()) return status;
+  if (!options.region_paths.empty()) options.regions = static_cast<uint32_t>(options.region_paths.size());
   std::unique_ptr<DB> copy;
-  Status status = DB::Open(options, temporary, &copy);
+  status = DB::Open(options, temporary, &copy);
   if (status.ok()) status = WriteAll(db, snapshot, copy.get());
   if (status.ok()) status = copy->Close();
   copy.reset();
-  if (status.ok()) return PutInPlace(options, temporary, placed, path);
-  const Status ignored = inside ? DB::Destroy(options, temporary) : DestroyPlaced({}, temporary);
+  if (status.ok()) return Rename(temporary, path);
+  const Status ignored = DestroyPlaced({}, temporary);
   (void)ignored;  // what is left of it is in nobody's way
   return status;
 }
@@ -100,13 +91,20 @@ Status CopyFiles(const std::filesystem::path& from, const std::filesystem::path&
 
 }  // namespace
 
-Status CopyClosedDatabase(const std::string& from, const std::string& path) {
-  const std::string temporary = path + ".tmp";
-  Options made;
-  if (Status status = DestroyPlaced({}, temporary); !status.ok()) return status;
-  if (Status status = PlaceRegions(temporary, &made); !status.ok()) return status;
-  Status status = CopyFiles(from, temporary);
+namespace {
+
+// Busy if somebody has the database at `path` open.
+Status CheckClosed(const std::string& path) {
+  const int fd = open((path + "/LOCK").c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return Status::OK();
+  const bool is_free = flock(fd, LOCK_EX | LOCK_NB) == 0;
+  close(fd);
+  return is_free ? Status::OK() : Status::Busy(path + ": is open; close it first");
+}
+
+Status CopyRegions(const std::string& from, const std::string& temporary, const Options& made) {
   size_t region = 0;
+  Status status;
   for (; status.ok() && std::filesystem::is_directory(from + "/region-" + std::to_string(region)); ++region) {
     const std::string name = "/region-" + std::to_string(region);
     if (made.region_paths.empty()) {
@@ -115,19 +113,55 @@ Status CopyClosedDatabase(const std::string& from, const std::string& path) {
       status = CopyFiles(from + name, made.region_paths[region]);
     }
   }
+  if (status.ok() && region == 0) return Status::Corruption(from + ": the backup has no region; it is not whole");
   if (status.ok() && !made.region_paths.empty() && region != made.region_paths.size())
-    status =
-        Status::NotSupported("environment variable BRAIDDB_REGION_ROOTS does not name as many directories as there are regions");
-  Options placed;
-  if (status.ok()) status = DestroyPlaced({}, path);
-  if (status.ok()) status = FindRegions(path, &placed);
-  if (status.ok()) return PutInPlace(made, temporary, placed, path);
+    return Status::NotSupported(
+        "environment variable BRAIDDB_REGION_ROOTS does not name as many directories as there are regions");
+  return status;
+}
+
+// STEPS  1 what is at `path` gets the name <path>.old  2 the copy gets its name  3 the old one is destroyed.
+// CRASH  After 1: nothing is at `path`, and both are beside it. What is in the way of 1 or 2 leaves everything as it was.
+Status PutInPlace(const std::string& temporary, const std::string& path) {
+  const std::string old = path + ".old";
+  const bool replaces = std::filesystem::exists(std::filesystem::symlink_status(path));
+  if (replaces && std::filesystem::exists(std::filesystem::symlink_status(old)))
+    return Status::InvalidArgument(old + " is in the way; move it elsewhere");
+  if (replaces) {
+    if (Status status = Rename(path, old); !status.ok()) return status;
+  }
+  if (Status status = Rename(temporary, path); !status.ok()) {
+    const Status back = replaces ? Rename(old, path) : Status::OK();
+    return back.ok() ? status : back;
+  }
+  if (Status status = Sync(std::filesystem::absolute(path).parent_path()); !status.ok()) return status;
+  if (!replaces) return Status::OK();
+  if (Status status = DestroyPlaced({}, old); !status.ok()) return status;
+  std::error_code not_empty;
+  std::filesystem::remove(old, not_empty);  // files of others stay there
+  return Status::OK();
+}
+
+}  // namespace
+
+Status CopyClosedDatabase(const std::string& from, const std::string& to) {
+  const std::string path = WithoutSlashes(to);
+  const std::string temporary = path + ".tmp";
+  Options made;
+  if (Status status = CheckClosed(path); !status.ok()) return status;
+  if (Status status = DestroyPlaced({}, temporary); !status.ok()) return status;
+  Status status = PlaceRegions(temporary, &made);
+  if (status.ok()) status = CopyFiles(from, temporary);
+  if (status.ok()) status = CopyRegions(from, temporary, made);
+  if (status.ok()) status = PutInPlace(temporary, path);
+  if (status.ok()) return status;
   const Status ignored = DestroyPlaced({}, temporary);
   (void)ignored;  // what is left of it is in nobody's way
   return status;
 }
 
-Status CopyDatabase(DB* db, const std::string& path, bool inside) {
+Status CopyDatabase(DB* db, const std::string& to, bool inside) {
+  const std::string path = WithoutSlashes(to);
   if (std::filesystem::exists(path)) return Status::InvalidArgument(path + ": exists");
   const Snapshot* const snapshot = db->GetSnapshot();
   const Status status = Guarded([&] { return MakeAndRename(db, snapshot, path, inside); });

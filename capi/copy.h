@@ -14,7 +14,7 @@ namespace braiddb::capi {
 Status CopyDatabase(DB* db, const std::string& path, bool inside);
 
 // Puts a copy of the files of a closed database that has its regions in its directory in the place of what is at `path`, which is
-// destroyed when the copy is complete. Throws std::filesystem::filesystem_error.
+// destroyed when the copy has its name. Busy if that is open. Throws std::filesystem::filesystem_error.
 Status CopyClosedDatabase(const std::string& from, const std::string& path);
 
 }  // namespace braiddb::capi

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "braiddb/check.h"
+#include "braiddb/transaction.h"
 #include "capi/objects.h"
 #include "capi/options.h"
 #include "capi/result.h"
@@ -15,11 +16,20 @@ using braiddb::Status;
 using namespace braiddb::capi;
 
 namespace braiddb::capi {
+
+// RocksDB and LevelDB have a file CURRENT, and BraidDB none: theirs must not seem to be empty.
+static Status RefuseForeign(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path + "/CURRENT", error)) return Status::OK();
+  return Status::InvalidArgument(path + ": there is a database of RocksDB or LevelDB, whose files cannot be read; name another " +
+                                 "directory, and put the keys there");
+}
+
 Status OpenDatabase(const braiddb_options_t& options, const std::string& path, braiddb_t** db, const Opener& open) {
   Options own;
   if (Status status = MakeOptions(options, path, &own); !status.ok()) return status;
+  if (Status status = RefuseForeign(path); !status.ok()) return status;
   if (options.own.region_paths.empty() && own.create_if_missing) {
-    own.region_paths.clear();
     if (Status status = PlaceRegions(path, &own); !status.ok()) return status;
   }
   auto result = std::make_unique<braiddb_t>();
@@ -27,7 +37,10 @@ Status OpenDatabase(const braiddb_options_t& options, const std::string& path, b
   // The text that programs written for RocksDB and LevelDB know.
   if (status.IsNotFound()) status = Status::InvalidArgument(status.message());
   if (!status.ok()) return status;
-  if (options.leveldb_policy != nullptr && options.leveldb_policy->is_users_own())
+  // Not beside transactions, whose writes it does not see.
+  const bool writes_are_ours = dynamic_cast<TransactionDB*>(result->db.get()) == nullptr &&
+                               dynamic_cast<OptimisticTransactionDB*>(result->db.get()) == nullptr;
+  if (options.leveldb_policy != nullptr && options.leveldb_policy->is_users_own() && writes_are_ours)
     result->user_filter = std::make_unique<UserFilter>(options.leveldb_policy, own.comparator);
   result->prefix_extractor = options.prefix_extractor;
   result->snapshots_see_newest = options.inplace_update_support != 0;
@@ -62,8 +75,13 @@ Status Rename(const std::string& from, const std::string& to) {
 
 // GOAL   The database in `path` has what was intact of it, and nothing of the damaged one is lost.
 // STEPS  1 what is intact goes into <path>.repaired  2 the damaged one becomes <path>.damaged  3 the repaired one becomes <path>.
-// CRASH  After 1: as before, and the next repair begins anew. After 2: nothing is at <path>; both are beside it.
+// CRASH  After 1: as before, and the next repair begins anew. After 2: nothing is at <path>, and the next repair does 3.
 Status Repair(const braiddb_options_t& options, const std::string& path) {
+  const std::string repaired = Beside(path, ".repaired");
+  const std::string damaged = Beside(path, ".damaged");
+  if (!std::filesystem::exists(path) && std::filesystem::exists(repaired) && std::filesystem::exists(damaged)) {
+    return Rename(repaired, path);  // a repair was cut short after its step 2
+  }
   if (!std::filesystem::exists(path)) return Status::IOError(path + ": No such file or directory");
   braiddb::Options own;
   if (Status status = MakeOptions(options, path, &own); !status.ok()) return status;
@@ -77,8 +95,6 @@ Status Repair(const braiddb_options_t& options, const std::string& path) {
     return Status::NotSupported(
         "repair in place of a database with regions in directories of their own; use the program: braiddb repair");
   }
-  const std::string repaired = Beside(path, ".repaired");
-  const std::string damaged = Beside(path, ".damaged");
   if (std::filesystem::exists(damaged))
     return Status::InvalidArgument(damaged + " is there from an earlier repair; move it away first");
   if (Status status = braiddb::DB::Destroy({}, repaired); !status.ok()) return status;
@@ -121,7 +137,10 @@ void braiddb_close(braiddb_t* db) {
 void braiddb_close_database(braiddb_t* db, char** errptr) { SaveError(errptr, CloseDatabase(db)); }
 
 void braiddb_destroy_db(const braiddb_options_t* options, const char* path, char** errptr) {
-  SaveError(errptr, Guarded([&] { return DestroyPlaced(options->own, path); }));
+  SaveError(errptr, Guarded([&] {
+              Status status = RefuseForeign(path);
+              return status.ok() ? DestroyPlaced(options->own, path) : status;
+            }));
 }
 
 void braiddb_repair_db(const braiddb_options_t* options, const char* path, char** errptr) {

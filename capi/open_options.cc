@@ -1,10 +1,17 @@
 // From the options of the C API to those of BraidDB: the ones that have a meaning here, and the environment variables.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <thread>
 
 #include "braiddb/db.h"
@@ -122,61 +129,62 @@ Status TakeKind(const char* variable, const std::vector<std::pair<std::string_vi
   return WrongValue(variable, value, wanted.c_str());
 }
 
-// The path as the name of one directory.
-std::string AsName(const std::string& path) {
-  std::string name;
-  for (const char c : path) {
-    if (c == '/') {
-      name += "%2F";
-    } else if (c == '%') {
-      name += "%25";
-    } else {
-      name += c;
-    }
-  }
-  return name;
+// A name that no other database's regions have: what is left of one that was removed by hand, or what was moved with its
+// directory, never becomes another's.
+std::string NewRegionsName(const std::string& path) {
+  std::random_device random;
+  char name[24];
+  std::snprintf(name, sizeof name, "-%08x%08x", static_cast<unsigned>(random()), static_cast<unsigned>(random()));
+  return std::filesystem::absolute(path).lexically_normal().filename().string().substr(0, 100) + name;
 }
 
-// In the directory of a database whose regions are elsewhere by the environment variable: where they are, a path a line.
+// In the directory of a database whose regions are elsewhere by the environment variable: where they are, a path a line, and a
+// last line that says that it is whole.
 constexpr const char* kRegionsFile = "/REGIONS";
+constexpr const char* kLastLine = "end";
+
+// Makes what was written to a file, or the names in a directory, durable.
+Status Sync(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return Status::IOError(path + ": " + std::strerror(errno));
+  const bool synced = fsync(fd) == 0;
+  const int error = errno;
+  close(fd);
+  return synced ? Status::OK() : Status::IOError(path + ": " + std::strerror(error));
+}
 
 }  // namespace
 
-// A database that exists is where it was made, whatever the variable says by now.
+// Only the database itself says where it was made; the variable counts for new ones (PlaceRegions).
 Status FindRegions(const std::string& path, Options* to) {
   std::error_code error;
-  if (!to->region_paths.empty() || std::filesystem::exists(path + "/region-0", error)) return Status::OK();
-  if (std::ifstream file(path + kRegionsFile); file) {
-    for (std::string line; std::getline(file, line);) to->region_paths.push_back(line);
-    return Status::OK();
-  }
+  if (!to->region_paths.empty() || !std::filesystem::exists(path + kRegionsFile, error)) return Status::OK();
+  std::ifstream file(path + kRegionsFile);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  if (lines.size() < 2 || lines.back() != kLastLine)
+    return Status::Corruption(path + kRegionsFile +
+                              " is damaged; it has a line for each directory of a region, and then \"end\"");
+  to->region_paths.assign(lines.begin(), lines.end() - 1);
+  return Status::OK();
+}
+
+// ORDER   The file is durable before anything is made in the directories that it names.
+Status PlaceRegions(const std::string& path, Options* to) {
   const char* const value = secure_getenv("BRAIDDB_REGION_ROOTS");
-  if (value == nullptr || *value == '\0') return Status::OK();
-  const std::string absolute = std::filesystem::weakly_canonical(std::filesystem::absolute(path), error).string();
-  if (error) return Status::IOError(path + ": " + error.message());
+  if (!to->region_paths.empty()) return Status::OK();
+  if (Status status = FindRegions(path, to); !status.ok() || !to->region_paths.empty()) return status;
+  if (value == nullptr || *value == '\0' || std::filesystem::exists(path + "/region-0")) return Status::OK();
+  const std::string name = NewRegionsName(path);
+  std::string lines;
   std::string_view rest = value;
   while (!rest.empty()) {
     const std::string_view root = rest.substr(0, rest.find(':'));
     rest.remove_prefix(std::min(rest.size(), root.size() + 1));
     if (root.empty()) continue;
-    to->region_paths.push_back(std::string(root) + "/" + AsName(absolute));
+    to->region_paths.push_back(std::filesystem::absolute(std::string(root) + "/" + name).string());
+    lines += to->region_paths.back() + "\n";
   }
-  return Status::OK();
-}
-
-Status WriteRegionsFile(const std::string& path, const Options& options) {
-  const std::string temporary = path + kRegionsFile + ".tmp";
-  std::ofstream file(temporary, std::ios::trunc);
-  for (const std::string& directory : options.region_paths) file << directory << "\n";
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(temporary, path + kRegionsFile, error);
-  return file && !error ? Status::OK() : Status::IOError(temporary + " cannot be written");
-}
-
-Status PlaceRegions(const std::string& path, Options* to) {
-  if (!to->region_paths.empty()) return Status::OK();
-  if (Status status = FindRegions(path, to); !status.ok() || to->region_paths.empty()) return status;
   std::error_code error;
   for (const std::string& directory : to->region_paths) {
     std::filesystem::create_directories(directory, error);
@@ -184,7 +192,14 @@ Status PlaceRegions(const std::string& path, Options* to) {
   }
   std::filesystem::create_directory(path, error);
   if (error) return Status::IOError(path + ": " + error.message());
-  return std::filesystem::exists(path + kRegionsFile) ? Status::OK() : WriteRegionsFile(path, *to);
+  const std::string temporary = path + kRegionsFile + ".tmp";
+  std::ofstream file(temporary, std::ios::trunc);
+  file << lines << kLastLine << "\n";
+  file.close();
+  if (!file) return Status::IOError(temporary + " cannot be written");
+  if (Status status = Sync(temporary); !status.ok()) return status;
+  std::filesystem::rename(temporary, path + kRegionsFile, error);
+  return error ? Status::IOError(temporary + ": " + error.message()) : Sync(path);
 }
 
 Status DestroyPlaced(const Options& options, const std::string& path) {

@@ -126,14 +126,12 @@ namespace braiddb::capi {
 // What a database is opened, checked or destroyed with. `path`: where the environment variables may put its regions elsewhere.
 Status MakeOptions(const braiddb_options_t& options, const std::string& path, Options* result);
 
-// Where the regions of the database at `path` are, or would be made, if not in its directory and `options` do not say.
+// Where the regions of the database at `path` are, if not in its directory and `options` do not say.
 Status FindRegions(const std::string& path, Options* options);
 
-// The same, for a database that is about to be made: makes the directories, and notes them in that of the database.
+// The same; if there is no database yet, makes directories where the environment variable says, and notes them in that of the
+// database.
 Status PlaceRegions(const std::string& path, Options* options);
-
-// … notes it. REQUIRES: the directory exists.
-Status WriteRegionsFile(const std::string& path, const Options& options);
 
 // DB::Destroy, with the directories that PlaceRegions made. `options` as FindRegions has not seen them.
 Status DestroyPlaced(const Options& options, const std::string& path);

@@ -30,6 +30,14 @@ void SaveNotImplemented(char** errptr, const char* function, const char* missing
   SaveError(errptr, Guarded([&] { return Status::NotSupported(std::string(function) + ": " + missing); }));
 }
 
+Status Failed(const std::exception& error) noexcept {
+  try {
+    return Status::IOError(error.what());
+  } catch (const std::bad_alloc&) {
+    return Status::IOError({});
+  }
+}
+
 char* CopyBytes(std::string_view bytes) {
   char* const copy = static_cast<char*>(std::malloc(bytes.size() + 1));
   if (copy == nullptr) return nullptr;

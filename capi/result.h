@@ -1,6 +1,7 @@
 // What the functions of the C API give back: error texts and values, malloc'ed for whoever called.
 #pragma once
 
+#include <exception>
 #include <new>
 #include <string_view>
 
@@ -17,6 +18,7 @@ void SaveNotImplemented(char** errptr, const char* function, const char* missing
 // A copy for the caller to free; not null of nothing, only if there is no memory. A 0 byte follows it, which is not counted.
 char* CopyBytes(std::string_view bytes);
 
+Status Failed(const std::exception& error) noexcept;
 inline Status NoMemory() { return Status::MemoryLimit("no DRAM for the result"); }
 
 // Runs `work`, which returns a Status; exceptions do not go into C.
@@ -26,6 +28,8 @@ Status Guarded(const Work& work) noexcept {
     return work();
   } catch (const std::bad_alloc&) {
     return NoMemory();
+  } catch (const std::exception& error) {  // of the file system
+    return Failed(error);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -106,6 +107,7 @@ Status Finish(braiddb_sstfilewriter_t* writer) {
 Status ReadFile(const std::string& path, braiddb_writebatch_t* batch) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return FileError(path);
+  if (!std::filesystem::is_regular_file(path)) return Status::IOError(path + ": not a regular file");
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   if (bytes.size() < kHeaderBytes + sizeof(uint64_t) || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
     return Status::Corruption(path + " is not a file of sorted keys of this program");
@@ -113,6 +115,7 @@ Status ReadFile(const std::string& path, braiddb_writebatch_t* batch) {
   if (XXH64(checked.data(), checked.size(), 0) != ReadNumber(bytes.data() + checked.size()))
     return Status::Corruption(path + ": its checksum does not match");
   const uint64_t ranges_length = ReadNumber(bytes.data() + sizeof kMagic);
+  if (ranges_length > checked.size() - kHeaderBytes) return Status::Corruption(path + ": its lengths are wrong");
   WriteBatch ranges;
   WriteBatch updates;
   Status status = WriteBatch::FromData(checked.substr(kHeaderBytes, ranges_length), &ranges);
@@ -162,7 +165,7 @@ braiddb_sstfilewriter_t* braiddb_sstfilewriter_create_with_comparator(const brai
                                                                       const braiddb_options_t* options,
                                                                       const braiddb_comparator_t* comparator) {
   braiddb_sstfilewriter_t* const writer = braiddb_sstfilewriter_create(env_options, options);
-  writer->comparator = comparator;
+  if (comparator != nullptr) writer->comparator = comparator;
   return writer;
 }
 

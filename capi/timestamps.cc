@@ -1,4 +1,5 @@
 // Timestamps of the user: not implemented.
+#include "capi/batch.h"
 #include "capi/option_tables.h"
 #include "capi/options.h"
 #include "capi/result.h"
@@ -102,11 +103,17 @@ void braiddb_sstfilewriter_put_with_ts(braiddb_sstfilewriter_t*, const char*, si
   SaveNotImplemented(errptr, __func__, kNoTimestamps);
 }
 
-void braiddb_writebatch_delete_cf_with_ts(braiddb_writebatch_t*, braiddb_column_family_handle_t*, const char*, size_t,
-                                          const char*, size_t) {}
+void braiddb_writebatch_delete_cf_with_ts(braiddb_writebatch_t* batch, braiddb_column_family_handle_t*, const char*, size_t,
+                                          const char*, size_t) {
+  batch->Refuse(__func__, kNoTimestamps);
+}
 
-void braiddb_writebatch_put_cf_with_ts(braiddb_writebatch_t*, braiddb_column_family_handle_t*, const char*, size_t, const char*,
-                                       size_t, const char*, size_t) {}
+void braiddb_writebatch_put_cf_with_ts(braiddb_writebatch_t* batch, braiddb_column_family_handle_t*, const char*, size_t,
+                                       const char*, size_t, const char*, size_t) {
+  batch->Refuse(__func__, kNoTimestamps);
+}
 
-void braiddb_writebatch_singledelete_cf_with_ts(braiddb_writebatch_t*, braiddb_column_family_handle_t*, const char*, size_t,
-                                                const char*, size_t) {}
+void braiddb_writebatch_singledelete_cf_with_ts(braiddb_writebatch_t* batch, braiddb_column_family_handle_t*, const char*, size_t,
+                                                const char*, size_t) {
+  batch->Refuse(__func__, kNoTimestamps);
+}

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <latch>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -113,7 +114,12 @@ Benchmark::Benchmark(const Flags& flags, const std::string& engine, uint32_t rou
     : flags_(flags), name_(engine), round_(round), path_(path), driver_(driver), report_file_(report_file), results_(results) {}
 
 void Benchmark::Run(const std::vector<BenchmarkRequest>& requests) {
-  for (const BenchmarkRequest& request : requests) RunRequest(request);
+  std::map<std::string, int> times;
+  for (const BenchmarkRequest& request : requests) {
+    const int before = times[request.workload->name]++;
+    label_ = request.workload->name + (before == 0 ? std::string() : "#" + std::to_string(before + 1));
+    RunRequest(request);
+  }
   if (flags_.statistics && engine_ != nullptr) {
     std::string text;
     if (engine_->GetText("statistics", &text)) std::printf("STATISTICS:\n%s", text.c_str());
@@ -183,7 +189,7 @@ std::optional<Measurement> Benchmark::RunWorkload(const Workload& workload, cons
   }
   PrepareDb(workload.fresh_db);
   if (ycsb_.count.load(std::memory_order_relaxed) == 0) {
-    ycsb_.count.store(static_cast<uint64_t>(flags.num), std::memory_order_relaxed);
+    ycsb_.count.store(static_cast<uint64_t>(flags_.num), std::memory_order_relaxed);
   }
   return RunThreads(workload, flags, workload.body, engine_.get());
 }
@@ -255,7 +261,7 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
   if (merged == nullptr) return std::nullopt;
   result.engine = name_;
   result.round = round_;
-  result.benchmark = workload.name;
+  result.benchmark = label_;
   result.threads = flags.threads;
   result.measured = merged->Measured();
   result.user_seconds = after.user - before.user;

@@ -54,6 +54,7 @@ class Benchmark {
   std::vector<Result>* const results_;
   std::unique_ptr<Engine> engine_;
   YcsbRecords ycsb_;
+  std::string label_;             // of the request that runs, for results
   uint64_t threads_started_ = 0;  // of all benchmarks: each has its own random numbers
 };
 

@@ -78,11 +78,12 @@ class BraidDbDriver final : public Driver {
     return options_.l1 == L1Kind::kNvTree ? "last level nv_tree" : "last level braided_skiplist";
   }
   std::string Durability(bool sync) const override {
-    if (options_.persist_mode == PersistMode::kPage) {
-      return sync ? "power failure: msync before a write is acknowledged" : "the process's end: the page cache has it";
-    }
-    const std::string always = "power failure, whatever --sync says: each write is flushed and fenced before it is acknowledged";
-    return always + " (as far as the medium keeps it: --persist_mode)";
+    const std::string paged =
+        sync ? "power failure: msync before a write is acknowledged" : "the process's end: the page cache has it";
+    if (options_.persist_mode == PersistMode::kPage) return paged;
+    const std::string fenced = "power failure, whatever --sync says: each write is flushed and fenced before it is acknowledged";
+    if (options_.persist_mode != PersistMode::kAuto) return fenced + " (as far as the medium keeps it)";
+    return "on DAX and tmpfs " + fenced + " (as far as the medium keeps it); on other file systems " + paged;
   }
 
   Status Open(const std::string& path, bool exists, std::unique_ptr<Engine>* engine) override {

@@ -32,18 +32,18 @@ constexpr size_t kMapSize = size_t{64} << 30;
 constexpr unsigned kMaxReaders = 8192;
 
 struct LmdbApi {
-#define BRAIDDB_LMDB_API(F)                                                                                            \
-  F(env_create)                                                                                                        \
-  F(env_set_mapsize)                                                                                                   \
-  F(env_set_maxreaders)                                                                                                \
-  F(env_open)                                                                                                          \
-  F(env_close)                                                                                                         \
-  F(env_set_flags)                                                                                                     \
-  F(env_stat)                                                                                                          \
-  F(txn_begin)                                                                                                         \
-  F(txn_commit)                                                                                                        \
-  F(txn_abort) F(txn_reset) F(txn_renew) F(dbi_open) F(put) F(get) F(del) F(cursor_open) F(cursor_close) F(cursor_get) \
-      F(strerror) F(version)
+#define BRAIDDB_LMDB_API(F) \
+  F(env_create)             \
+  F(env_set_mapsize)        \
+  F(env_set_maxreaders)     \
+  F(env_open)               \
+  F(env_close)              \
+  F(env_set_flags)          \
+  F(env_stat)               \
+  F(txn_begin)              \
+  F(txn_commit)             \
+  F(txn_abort)              \
+  F(txn_reset) F(txn_renew) F(dbi_open) F(put) F(get) F(del) F(cursor_open) F(cursor_close) F(cursor_get) F(strerror) F(version)
 #define BRAIDDB_DECLARE(name) decltype(&::mdb_##name) name;
   BRAIDDB_LMDB_API(BRAIDDB_DECLARE)
 #undef BRAIDDB_DECLARE
@@ -191,7 +191,7 @@ class LmdbEngine final : public Engine {
   }
   Status Flush() override { return Status::NotSupported("LMDB has no memtables"); }
   Status Compact() override { return Status::NotSupported("LMDB has nothing to compact"); }
-  Status WaitForCompaction() override { return Status::OK(); }
+  Status WaitForCompaction() override { return Status::NotSupported("LMDB does nothing in the background"); }
   bool GetText(std::string_view name, std::string* text) override {
     MDB_stat stat;
     if (name != "stats" || handle_.api.env_stat(handle_.env, &stat) != 0) return false;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <boost/program_options.hpp>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -276,6 +277,7 @@ void TakeMix(const Typed& typed, Flags* flags) {
   const MixParameters& mix = flags->mix;
   Require(mix.get_ratio >= 0 && mix.put_ratio >= 0 && mix.seek_ratio >= 0, "--mix_get_ratio, put and seek must not be negative");
   Require(mix.get_ratio + mix.put_ratio + mix.seek_ratio > 0, "one of --mix_get_ratio, put and seek must be more than 0");
+  Require(std::isfinite(mix.get_ratio + mix.put_ratio + mix.seek_ratio), "--mix_get_ratio, put and seek must be finite");
   Take("mix_max_scan_len", mix.max_scan_len, 1, INT32_MAX, &flags->mix.max_scan_len);
   Take("mix_max_value_size", mix.max_value_size, 1, INT32_MAX, &flags->mix.max_value_size);
   Take("keyrange_num", mix.keyrange_num, 1, flags->num, &flags->mix.keyrange_num);
@@ -307,7 +309,7 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   Take("benchmark_read_rate_limit", flags->benchmark_read_rate_limit, 0, INT64_MAX, &flags->benchmark_read_rate_limit);
   TakeMix(typed, flags);
   flags->seed = static_cast<uint64_t>(typed.seed);
-  if (flags->seed == 0) flags->seed = std::random_device()();
+  if (flags->seed == 0) flags->seed = std::random_device()() | 1u;
 }
 
 // Ranges of options are for DB::Open to check: its message is the one to see.
@@ -386,6 +388,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
     flags->command_line.assign(argv, argv + argc);
     for (const auto& [name, value] : values) flags->values[name] = ToText(value.value());
     TakeWorkload(typed, flags);
+    flags->values["seed"] = std::to_string(flags->seed);  // also one that was drawn
     TakeOptions(typed, &flags->options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "db_bench: %s\n", error.what());

@@ -102,7 +102,7 @@ bool WriteJson(const std::string& path, const Flags& flags, const Environment& e
   document["runs"] = Json::array();
   for (const Result& result : results) document["runs"].push_back(ToJson(result));
   std::ofstream file(path);
-  file << document.dump(1) << "\n";
+  file << document.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
   file.close();
   if (file) return true;
   std::fprintf(stderr, "db_bench: cannot write --json=%s: %m\n", path.c_str());

@@ -67,6 +67,12 @@ void MixGraph(Worker* worker) {
   Counts counts;
   for (size_t next = 0; !limit.Done(); next = next + 1 == queries.size() ? 0 : next + 1) {
     const MixQuery& query = queries[next];
+    const bool is_write = query.operation == MixOperation::kPut;
+    if (is_write) {
+      worker->Pace(&worker->shared->write_rate, worker->flags.key_size + query.length);
+    } else {
+      worker->Pace(&worker->shared->read_rate, 1);
+    }
     switch (query.operation) {
       case MixOperation::kGet: {
         const Slice key = worker->keys.Make(query.key);
@@ -90,7 +96,6 @@ void MixGraph(Worker* worker) {
         worker->stats.FinishedOps(1, Operation::kSeek);
         break;
     }
-    const bool is_write = query.operation == MixOperation::kPut;
     KeepPace(worker, is_write, is_write ? counts.puts : counts.gets + counts.seeks);
   }
   Report(counts, worker);

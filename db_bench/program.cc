@@ -1,5 +1,6 @@
 #include "db_bench/program.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -20,6 +21,7 @@ namespace {
 
 struct Contestant {
   std::string engine;
+  std::string label;  // different from those of the others
   std::string path;
   std::unique_ptr<Driver> driver;
 };
@@ -54,7 +56,10 @@ bool ParseBenchmarks(const Flags& flags, std::vector<BenchmarkRequest>* requests
 // With several engines each has a folder of its own below --db.
 bool MakeContestants(const Flags& flags, std::vector<Contestant>* contestants) {
   for (const std::string& engine : flags.engines) {
-    Contestant contestant{engine, flags.db, nullptr};
+    Contestant contestant{engine, engine, flags.db, nullptr};
+    const auto same =
+        std::count_if(contestants->begin(), contestants->end(), [&](const Contestant& c) { return c.engine == engine; });
+    if (same > 0) contestant.label += "#" + std::to_string(same + 1);
     if (flags.engines.size() > 1) {
       contestant.path += "/" + std::to_string(contestants->size()) + "-" + engine.substr(0, engine.find(':'));
     }
@@ -82,6 +87,18 @@ bool OpenReportFile(const Flags& flags, std::optional<ReportFile>* report_file) 
   return true;
 }
 
+// Before anything runs: whether the results can be written at the end.
+bool CanWriteJson(const Flags& flags) {
+  if (flags.json.empty()) return true;
+  std::FILE* const file = std::fopen(flags.json.c_str(), "ae");
+  if (file == nullptr) {
+    std::fprintf(stderr, "db_bench: cannot create --json=%s: %m\n", flags.json.c_str());
+    return false;
+  }
+  std::fclose(file);
+  return true;
+}
+
 // In turn, and every other round in reverse: none always runs right behind the same one.
 void RunRounds(const Flags& flags, const std::vector<BenchmarkRequest>& requests, const std::vector<Contestant>& contestants,
                ReportFile* report_file, std::vector<Result>* results) {
@@ -90,10 +107,10 @@ void RunRounds(const Flags& flags, const std::vector<BenchmarkRequest>& requests
   for (uint32_t round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < contestants.size(); ++i) {
       const Contestant& contestant = contestants[round % 2 == 0 ? i : contestants.size() - 1 - i];
-      if (compared) std::printf("---- %s, round %u of %u\n", contestant.engine.c_str(), round + 1, rounds);
+      if (compared) std::printf("---- %s, round %u of %u\n", contestant.label.c_str(), round + 1, rounds);
       std::error_code ignored;
       std::filesystem::create_directories(contestant.path, ignored);  // or the open says what is wrong
-      Benchmark benchmark(flags, contestant.engine, round, contestant.path, contestant.driver.get(), report_file, results);
+      Benchmark benchmark(flags, contestant.label, round, contestant.path, contestant.driver.get(), report_file, results);
       benchmark.Run(requests);
       // The memory is for the next one.
       if (compared && !flags.use_existing_db) {
@@ -114,19 +131,23 @@ int RunProgram(const Flags& flags) {
   std::vector<BenchmarkRequest> requests;
   std::vector<Contestant> contestants;
   std::optional<ReportFile> report_file;
-  if (!ParseBenchmarks(flags, &requests) || !MakeContestants(flags, &contestants) || !OpenReportFile(flags, &report_file))
+  if (!ParseBenchmarks(flags, &requests) || !MakeContestants(flags, &contestants) || !OpenReportFile(flags, &report_file) ||
+      !CanWriteJson(flags)) {
     return 1;
+  }
   const Environment environment = DescribeEnvironment(flags.db);
   PrintHeader(flags, environment);
   std::vector<EngineDescription> descriptions;
+  std::vector<std::string> labels;
   for (const Contestant& contestant : contestants) {
     PrintEngine(flags, *contestant.driver);
-    descriptions.push_back({contestant.engine, contestant.driver->Version(), contestant.driver->Settings(),
+    labels.push_back(contestant.label);
+    descriptions.push_back({contestant.label, contestant.driver->Version(), contestant.driver->Settings(),
                             contestant.driver->Durability(flags.sync)});
   }
   std::vector<Result> results;
   RunRounds(flags, requests, contestants, &*report_file, &results);
-  if (contestants.size() > 1) PrintComparison(flags.engines, results);
+  if (contestants.size() > 1) PrintComparison(labels, results);
   if (!flags.json.empty() && !WriteJson(flags.json, flags, environment, descriptions, results)) return 1;
   return 0;
 }

@@ -21,8 +21,12 @@ ReportFile::~ReportFile() {
   if (file_ != nullptr) std::fclose(file_);
 }
 
+void ReportFile::Begin() {
+  if (!start_) start_ = Clock::now();
+}
+
 void ReportFile::Add(uint64_t operations) {
-  std::fprintf(file_, "%.0f,%llu\n", Seconds(Clock::now() - start_), static_cast<unsigned long long>(operations));
+  std::fprintf(file_, "%.0f,%llu\n", Seconds(Clock::now() - *start_), static_cast<unsigned long long>(operations));
   std::fflush(file_);
 }
 
@@ -34,6 +38,7 @@ Reporter::Reporter(const Flags& flags, std::string name, std::vector<const Stats
       samples_(samples),
       file_interval_(std::chrono::seconds(flags.report_interval_seconds)),
       progress_(isatty(STDERR_FILENO) != 0 && flags.stats_interval == 0 && flags.stats_interval_seconds == 0) {
+  file_->Begin();
   if (progress_ || file_->active() || samples_ != nullptr) thread_ = std::thread(&Reporter::Run, this);
 }
 

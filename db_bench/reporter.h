@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,12 +25,14 @@ class ReportFile {
   ReportFile& operator=(const ReportFile&) = delete;
 
   bool active() const { return file_ != nullptr; }
+  // A benchmark starts; the clock of secs_elapsed with the first.
+  void Begin();
   // RocksDB's interval_qps is a count, whatever the interval.
   void Add(uint64_t operations);
 
  private:
   std::FILE* const file_;
-  const Clock::time_point start_ = Clock::now();
+  std::optional<Clock::time_point> start_;
 };
 
 // How far a benchmark had come.

@@ -15,9 +15,9 @@ namespace braiddb::bench {
 
 // One run of one benchmark.
 struct Result {
-  std::string engine;  // as it was asked for
-  uint32_t round = 0;  // of --rounds
-  std::string benchmark;
+  std::string engine;     // its label: as it was asked for, and a number behind it if it was before
+  uint32_t round = 0;     // of --rounds
+  std::string benchmark;  // its name; the second in --benchmarks with a name has "#2" behind it, and so on
   uint32_t threads = 0;
   Measurement measured;
   double user_seconds = 0;    // CPU time of the process meanwhile, background threads included

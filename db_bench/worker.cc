@@ -59,13 +59,29 @@ Draws DrawMixQueries(const Flags& flags, uint64_t seed) {
   return draws;
 }
 
-Draws DrawYcsbRanks(const Flags& flags, uint64_t seed) {
+namespace {
+
+template <class DrawRecord>
+Draws DrawYcsb(const Flags& flags, uint64_t seed, const DrawRecord& draw_record) {
   Draws draws;
   const ZipfDistribution zipf(static_cast<uint64_t>(flags.num), flags.zipf);
   draws.keys.resize(DrawCount(flags, flags.Reads()));
   Random random(seed);
-  for (uint64_t& draw : draws.keys) draw = YcsbDraw::Pack(zipf.DrawRank(&random) - 1, random.Uniform(100));
+  for (uint64_t& draw : draws.keys) {
+    const uint64_t record = draw_record(zipf, &random);
+    draw = YcsbDraw::Pack(record, random.Uniform(100));
+  }
   return draws;
+}
+
+}  // namespace
+
+Draws DrawYcsbRanks(const Flags& flags, uint64_t seed) {
+  return DrawYcsb(flags, seed, [](const ZipfDistribution& zipf, Random* random) { return zipf.DrawRank(random) - 1; });
+}
+
+Draws DrawYcsbRecords(const Flags& flags, uint64_t seed) {
+  return DrawYcsb(flags, seed, [](const ZipfDistribution& zipf, Random* random) { return zipf.Draw(random); });
 }
 
 }  // namespace braiddb::bench

@@ -127,6 +127,8 @@ struct Draws {
 Draws DrawKeys(const Flags& flags, uint64_t seed);
 Draws DrawMixQueries(const Flags& flags, uint64_t seed);
 Draws DrawYcsbRanks(const Flags& flags, uint64_t seed);
+// Records, of which neighbours in popularity were not loaded one after the other.
+Draws DrawYcsbRecords(const Flags& flags, uint64_t seed);
 
 struct Worker {
   Worker(const Flags& run_flags, uint32_t thread, uint64_t seed, Engine* of, std::unique_ptr<Session> session, Shared* with)

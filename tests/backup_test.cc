@@ -231,6 +231,19 @@ TEST_F(BackupTest, DamageIsFoundWhereverItIsAndLeavesWhatWasThere) {
   EXPECT_TRUE(HoldsExactly(OpenCopy().get(), expected_));
 }
 
+TEST_F(BackupTest, ARestoreKeepsFilesOfOthersAndTakesNothingAwayThatItCannotReplace) {
+  const auto engine = OpenEngine();
+  ASSERT_OK(engine->CreateBackup(db_.get()));
+  ASSERT_OK(CreateCheckpoint(db_.get(), Sub("copy")));
+  std::ofstream(Sub("copy") + "/notes.txt") << "not ours";
+  ASSERT_OK(engine->RestoreBackup(1, options_, Sub("copy") + "/"));
+  EXPECT_TRUE(HoldsExactly(OpenCopy().get(), expected_));
+  EXPECT_TRUE(std::filesystem::exists(Sub("copy.old") + "/notes.txt"));
+  EXPECT_TRUE(engine->RestoreBackup(1, options_, Sub("copy")).IsInvalidArgument());  // that is in the way now
+  EXPECT_TRUE(HoldsExactly(OpenCopy().get(), expected_));
+  EXPECT_FALSE(std::filesystem::exists(Sub("copy.tmp")));
+}
+
 TEST_F(BackupTest, RestoreRefusesWhatCannotWork) {
   const auto engine = OpenEngine();
   ASSERT_OK(engine->CreateBackup(db_.get()));
