@@ -55,7 +55,7 @@ uint32_t LookupCache::SlotsWithTag(const Bucket& bucket, uint64_t hash) {
   return equal(tags(slot(0), slot(1)), tags(slot(2), slot(3))) | equal(tags(slot(4), slot(5)), tags(slot(6), ~hash)) << 4;
 }
 
-const LogEntry* LookupCache::Find(Slice key, uint64_t hash, Miss* miss) const {
+const LogEntry* LookupCache::Find(uint32_t family, Slice key, uint64_t hash, Miss* miss) const {
   const uint64_t index = BucketOf(hash);
   if (__builtin_expect(IsGivenUp(index), 0)) return nullptr;
   auto& bucket = const_cast<Bucket&>(buckets_[index]);
@@ -67,7 +67,7 @@ const LogEntry* LookupCache::Find(Slice key, uint64_t hash, Miss* miss) const {
     const uint64_t slot = LoadAcquire(&place);
     if (__builtin_expect(!HasTag(slot, hash), 0)) continue;  // empty, or displaced just now
     const auto* const entry = regions_->Resolve<LogEntry>(PointerOf(slot));
-    if (!SameBytes(entry->key(), key)) return nullptr;
+    if (entry->key_shape() != LogEntry::MakeKeyShape(key.size(), family) || !SameBytes(entry->key(), key)) return nullptr;
     // At most once for each round of the hand: a line that is only read stays in the caches of all CPUs. If the slot has changed,
     // the one that is there now is left alone.
     if ((slot & kUsed) == 0 && MarksThisHit()) CompareExchange(&place, slot, slot | kUsed);
@@ -151,7 +151,7 @@ uint64_t LookupCache::SetSlot(Bucket* bucket, uint64_t word, uint64_t hash, cons
     const auto* const other = regions_->Resolve<LogEntry>(PointerOf(there));
     if (other->sequence() > word >> kSequenceShift) {
       StoreRelaxed(&place, uint64_t{0});  // damaged: it would hide all writes of now
-    } else if (other->sequence() < sequence && other->key() == entry.key()) {
+    } else if (other->sequence() < sequence && other->family() == entry.family() && other->key() == entry.key()) {
       StoreRelease(&place, slot);
     }
   }

@@ -89,7 +89,7 @@ class LookupCache {
     uint64_t word = kLocked;
   };
   // The newest version of the key, which is a put; null if the cache does not know.
-  const LogEntry* Find(Slice key, uint64_t hash, Miss* miss) const;
+  const LogEntry* Find(uint32_t family, Slice key, uint64_t hash, Miss* miss) const;
   // Remembers a put, found after this miss by a lookup as of this sequence number, unless it may not be the newest version.
   void Fill(uint64_t hash, const Miss& miss, uint64_t sequence, PmPtr entry);
 

@@ -4,17 +4,23 @@
 
 namespace braiddb {
 
-Status BraidedLevel::Create(RegionSet* regions) {
-  Status status = BraidedSkipList::Create(regions);
-  return status.ok() ? MergeJournal::Create(regions) : status;
+Status BraidedLevel::Create(RegionSet* regions, const LevelPlace& place) {
+  Status status = BraidedSkipList::Create(regions, place);
+  const bool has_journal = regions->Metadata(0, MetadataSlot::kMergeJournal) != nullptr;
+  return status.ok() && !has_journal ? MergeJournal::Create(regions) : status;
 }
 
 Status BraidedLevel::Open(const Options& options, const Parts& parts, uint64_t job, std::unique_ptr<LastLevel>* result) {
   std::unique_ptr<BraidedLevel> level(new BraidedLevel(options, parts));
-  Status status = MergeJournal::Open(parts.regions, &level->journal_);
+  Status status;
+  level->journal_ = parts.journal;
+  if (level->journal_ == nullptr) {
+    level->journal_ = std::make_shared<MergeJournal>();
+    status = MergeJournal::Open(parts.regions, level->journal_.get());
+  }
   std::shared_ptr<const BraidedSkipList> list;
-  if (status.ok()) status = BraidedSkipList::Open(parts.regions, parts.order, &list);
-  if (status.ok()) status = level->journal_.Redo(job, &level->progress_);
+  if (status.ok()) status = BraidedSkipList::Open(parts.regions, parts.order, &list, parts.place);
+  if (status.ok()) status = level->journal_->Redo(job, &level->progress_);
   if (status.ok()) status = list->VerifyHeads();
   if (!status.ok()) return status;
   level->resumed_job_ = job;
@@ -33,17 +39,17 @@ void BraidedLevel::Refresh(uint64_t l1_entries) {
 }
 
 ZipperContext BraidedLevel::ContextFor(const MergeJob& job) {
-  return {parts_.regions, parts_.order, parts_.segments, &Current()->list(), job.l1_entries, &journal_,
+  return {parts_.regions, parts_.order, parts_.segments, &Current()->list(), job.l1_entries, journal_.get(),
           job.filter,     job.threads,  job.stop,        job.settled,        job.moved};
 }
 
 Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) {
-  journal_.Begin(job.id);
+  journal_->Begin(job.id);
   return RunZipper(ContextFor(job), tables, job.id == resumed_job_ ? progress_ : PmPtr(), stats);
 }
 
 Status BraidedLevel::Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) {
-  journal_.Begin(job.id);
+  journal_->Begin(job.id);
   return SweepLastLevel(ContextFor(job), begin, end, stats);
 }
 

@@ -12,7 +12,7 @@ namespace braiddb {
 
 class BraidedLevel final : public LastLevel {
  public:
-  static Status Create(RegionSet* regions);
+  static Status Create(RegionSet* regions, const LevelPlace& place);
   // Does the newest journal batch of the job again.
   static Status Open(const Options& options, const Parts& parts, uint64_t job, std::unique_ptr<LastLevel>* result);
 
@@ -20,6 +20,8 @@ class BraidedLevel final : public LastLevel {
   void Refresh(uint64_t l1_entries) override;
   Status Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) override;
   Status Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) override;
+  Status Discard() override { return Status::OK(); }
+  bool Owns(const Segment*) const override { return false; }
   Status Close() override { return Status::OK(); }
   uint64_t DramBytes() const override;
   std::string Describe() const override;
@@ -34,7 +36,7 @@ class BraidedLevel final : public LastLevel {
 
   const Parts parts_;
   const uint64_t index_bytes_;
-  MergeJournal journal_;
+  std::shared_ptr<MergeJournal> journal_;
   uint64_t resumed_job_ = 0;  // whose progress this is
   PmPtr progress_;
   mutable std::mutex mutex_;

@@ -50,7 +50,7 @@ FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const Ke
         if (Segment* segment = segments.Find(pointer)) CountObsolete(segment, pointer, *entry);
       } else {
         builder.Append(entry, pointer);
-        const uint64_t hash = KeyHash(entry->key());
+        const uint64_t hash = KeyHash(*entry);
         if (index != nullptr) index->Add(hash, pointer);
         if (keys != nullptr) keys->Add(hash);
       }

@@ -5,12 +5,12 @@
 
 namespace braiddb {
 
-Status LastLevel::Create(const Options& options, RegionSet* regions, SegmentAllocator* segments) {
+Status LastLevel::Create(const Options& options, RegionSet* regions, SegmentAllocator* segments, const LevelPlace& place) {
   switch (options.l1) {
     case L1Kind::kBraidedSkipList:
-      return BraidedLevel::Create(regions);
+      return BraidedLevel::Create(regions, place);
     case L1Kind::kNvTree:
-      return NvTree::Create(regions, segments, options.nv_leaf_size);
+      return NvTree::Create(regions, segments, options.nv_leaf_size, place);
   }
   return Status::NotSupported("this version has no such Options::l1");
 }

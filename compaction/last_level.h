@@ -9,9 +9,11 @@
 
 #include "braiddb/options.h"
 #include "braiddb/status.h"
+#include "compaction/merge_journal.h"
 #include "compaction/merge_stats.h"
 #include "compaction/moved_entries.h"
 #include "compaction/version_filter.h"
+#include "index/level_place.h"
 #include "index/ordered_level.h"
 #include "lsm/pm_table.h"
 #include "pmem/region_set.h"
@@ -43,12 +45,16 @@ class LastLevel {
     SegmentAllocator* segments;
     EpochManager* epochs;
     const KeyOrder* order;
+    LevelPlace place = {};
+    // Of the database; null: the level opens it, and no other does.
+    std::shared_ptr<MergeJournal> journal = nullptr;
   };
 
-  // An empty level of the kind that the options say. A crash in here is one in the creation of the database.
-  static Status Create(const Options& options, RegionSet* regions, SegmentAllocator* segments);
+  // An empty level of the kind that the options say. A crash in here is one in the creation of the database, or of the family,
+  // which the MANIFEST does not know of yet.
+  static Status Create(const Options& options, RegionSet* regions, SegmentAllocator* segments, const LevelPlace& place = {});
   // Of options.l1, which must be the kind that was created. Finishes what a crash cut short, but for jobs. `job`: of the
-  // merge that the MANIFEST calls running, 0 for none. Corruption if the level is missing or damaged.
+  // merge of this level that the MANIFEST calls running, 0 for none. Corruption if the level is missing or damaged.
   static Status Open(const Options& options, const Parts& parts, uint64_t job, std::unique_ptr<LastLevel>* result);
   virtual ~LastLevel() = default;
 
@@ -62,6 +68,12 @@ class LastLevel {
   virtual Status Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) = 0;
   // Takes out, and marks dead, what nobody sees in [begin, end) of user keys (null: unbounded).
   virtual Status Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) = 0;
+
+  // Gives back the segments that the level has for itself. REQUIRES: nobody reads it any more, and the MANIFEST says that its
+  // family was dropped, so that no open looks for it. The last call.
+  virtual Status Discard() = 0;
+  // Whether the level has this segment for itself. REQUIRES: no job is running.
+  virtual bool Owns(const Segment* segment) const = 0;
 
   // Stores what makes the next open faster. The last call.
   virtual Status Close() = 0;

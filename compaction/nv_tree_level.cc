@@ -6,8 +6,8 @@ namespace braiddb {
 
 Status NvTreeLevel::Open(const Options& options, const Parts& parts, std::unique_ptr<LastLevel>* result) {
   std::unique_ptr<NvTreeLevel> level(new NvTreeLevel(parts));
-  Status status =
-      NvLevel::Open(parts.regions, parts.segments, parts.epochs, parts.order, options.recovery_threads, &level->level_);
+  Status status = NvLevel::Open(parts.regions, parts.segments, parts.epochs, parts.order, parts.place, options.recovery_threads,
+                                &level->level_);
   if (status.ok()) *result = std::move(level);
   return status;
 }

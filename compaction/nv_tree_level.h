@@ -16,6 +16,8 @@ class NvTreeLevel final : public LastLevel {
   void Refresh(uint64_t) override {}
   Status Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) override;
   Status Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) override;
+  Status Discard() override { return level_->tree()->ReleaseSegments(); }
+  bool Owns(const Segment* segment) const override { return level_->tree()->Owns(segment); }
   Status Close() override { return level_->tree()->Close(); }
   uint64_t DramBytes() const override { return level_->tree()->GetStats().inner.bytes; }
   std::string Describe() const override;

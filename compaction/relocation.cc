@@ -151,7 +151,7 @@ class Copier {
       offset = 0;
     }
     Segment* const segment = writer.segment;
-    const LogUpdate update{entry.type(), entry.key(), entry.value(), entry.height()};
+    const LogUpdate update{entry.type(), entry.key(), entry.value(), entry.height(), entry.family()};
     writer.tail = LogWriter::WriteEntry({segment, offset, size, false}, offset, entry.sequence(), 0, update);
     segment->entries.fetch_add(1, std::memory_order_relaxed);
     segment->used_bytes.store(writer.tail, std::memory_order_relaxed);

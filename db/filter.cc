@@ -155,7 +155,7 @@ bool DBImpl::AddEntries(EntryCursor* cursor, uint64_t count, KeyFilterWriter* wr
       return false;
     }
     if (i == count) break;
-    writer->Add(KeyHash(entry->key()));
+    writer->Add(KeyHash(*entry));
     before = entry;
   }
   return !regions_->damage_seen();

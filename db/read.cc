@@ -31,7 +31,7 @@ void PinnableSlice::Reset() {
 
 DBImpl::Cached DBImpl::AskCache(Slice key, uint64_t hash) const {
   Cached cached;
-  if (lookup_cache_ != nullptr) cached.entry = lookup_cache_->Find(key, hash, &cached.miss);
+  if (lookup_cache_ != nullptr) cached.entry = lookup_cache_->Find(0, key, hash, &cached.miss);
   return cached;
 }
 

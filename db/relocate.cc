@@ -30,7 +30,7 @@ Status DBImpl::RelocateSparse(bool* relocated) try {
   }
   {
     std::lock_guard lock(manifest_mutex_);
-    if (HasRelocation(manifest_state_) || manifest_state_.tables.size() >= kMaxManifestTables) return Status::OK();
+    if (HasRelocation(manifest_state_)) return Status::OK();
   }
   if (!ReleaseMoved()) return Status::OK();
   const SpaceLimits limits{options_.max_space_amplification, options_.space_slack, merged_boundary_, dram_.most_relocated};
@@ -59,7 +59,7 @@ Status DBImpl::RelocateSparse(bool* relocated) try {
   if (lookup_cache_ != nullptr) {
     const uint64_t sequence = GetLatestSequenceNumber();
     for (const Relocation::Move& move : relocation.moves)
-      lookup_cache_->Move(KeyHash(move.from->key()), regions_->Find(move.from), move.to, sequence);
+      lookup_cache_->Move(KeyHash(*move.from), regions_->Find(move.from), move.to, sequence);
   }
   BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Installed");
   counters_.relocated_entries.fetch_add(relocation.moves.size(), std::memory_order_relaxed);
@@ -102,7 +102,7 @@ Status DBImpl::InstallRelocation(const Relocation& relocation) {
   const auto& table = relocation.table;
   std::lock_guard lock(manifest_mutex_);
   ManifestState state = manifest_state_;
-  state.tables.insert(state.tables.begin(), {table->id(), table->boundary(), table->entries, table->heads()});
+  state.tables.insert(state.tables.begin(), {table->id(), table->boundary(), table->entries, table->heads(), 0});
   if (Status status = manifest_.Commit(state); !status.ok()) return status;
   manifest_state_ = std::move(state);
   std::lock_guard view_lock(view_mutex_);

@@ -166,7 +166,7 @@ class PmRead {
       records_[i] = cursor.Place(bytes);
       auto* entry = regions->Resolve<LogEntry>(records_[i]);
       entry->value_size = static_cast<uint32_t>(flags.value_size);
-      entry->shape = LogEntry::MakeShape(static_cast<uint32_t>(flags.key_size), height);
+      entry->shape = LogEntry::MakeShape(static_cast<uint32_t>(flags.key_size), height, 0);
     }
     for (size_t i = records_.size(); i > 1; --i) std::swap(records_[i - 1], records_[random.Uniform(i)]);
     for (size_t i = 0; i < records_.size(); ++i) {

@@ -1,4 +1,4 @@
-// KeyHash: the hash of a user key, for every structure in DRAM that finds keys by hash. Never on media.
+// KeyHash: the hash of a user key in its column family, for every structure in DRAM that finds keys by hash. Never on media.
 #pragma once
 
 #include <xxhash.h>
@@ -10,5 +10,7 @@
 namespace braiddb {
 
 inline uint64_t KeyHash(Slice key) { return XXH3_64bits(key.data(), key.size()); }
+// Multiplied by an odd number with many ones: all bits of the hash differ from one family to the next.
+inline uint64_t KeyHash(uint32_t family, Slice key) { return KeyHash(key) ^ family * 0x9e3779b97f4a7c15ull; }
 
 }  // namespace braiddb

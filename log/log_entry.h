@@ -30,6 +30,7 @@
 #include <cstring>
 
 #include "braiddb/slice.h"
+#include "index/key_hash.h"
 #include "index/key_order.h"
 #include "pmem/persistence.h"
 #include "pmem/pm_ptr.h"
@@ -41,6 +42,8 @@ namespace braiddb {
 
 enum class EntryType : uint8_t { kDelete = 0, kPut = 1 };
 
+// Column families have the ids below; 0 is the default one.
+inline constexpr uint32_t kMaxFamilies = 1024;
 inline constexpr uint32_t kMaxHeight = 20;
 // One entry in kBranching reaches the next layer.
 inline constexpr uint32_t kBranching = 3;
@@ -57,6 +60,7 @@ struct LogEntry {
   static constexpr uint64_t kMoreFollows = 0x80;  // … and not its last
   static constexpr uint32_t kKeyBits = 17;
   static constexpr uint32_t kHeightBits = 5;
+  static constexpr uint32_t kFamilyShift = kKeyBits + kHeightBits;
   static constexpr uint64_t kTagBits = 7;  // low bits of a next word that are not address
   static constexpr uint64_t kDeadBit = 1;
   static constexpr uint64_t kMovedBit = 2;
@@ -68,6 +72,12 @@ struct LogEntry {
   bool more_follows() const { return (tag & kMoreFollows) != 0; }
   uint32_t key_size() const { return shape & ((1u << kKeyBits) - 1); }
   uint32_t height() const { return shape >> kKeyBits & ((1u << kHeightBits) - 1); }
+  uint32_t family() const { return shape >> kFamilyShift; }
+  // Key size and family: what keys that are the same have in common.
+  uint32_t key_shape() const { return shape & ~(((1u << kHeightBits) - 1) << kKeyBits); }
+  static uint32_t MakeKeyShape(size_t key_size, uint32_t family) {
+    return static_cast<uint32_t>(key_size) | family << kFamilyShift;
+  }
   const char* key_data() const { return reinterpret_cast<const char*>(next + height()); }
   Slice key() const { return Slice(key_data(), key_size()); }
   Slice value() const { return Slice(key_data() + key_size(), value_size); }
@@ -81,7 +91,9 @@ struct LogEntry {
   static uint64_t MakeTag(uint64_t sequence, EntryType type, uint64_t flags) {
     return sequence << 8 | flags | static_cast<uint64_t>(type);
   }
-  static uint32_t MakeShape(uint32_t key_size, uint32_t height) { return key_size | height << kKeyBits; }
+  static uint32_t MakeShape(uint32_t key_size, uint32_t height, uint32_t family) {
+    return key_size | height << kKeyBits | family << kFamilyShift;
+  }
 
   // REQUIRES: tag, sizes, key and value are in place.
   uint64_t ComputeChecksum(uint64_t generation) const {
@@ -95,7 +107,9 @@ struct LogEntry {
 };
 
 static_assert(sizeof(LogEntry) == 24 && offsetof(LogEntry, next) == 24 && offsetof(LogEntry, shape) == 20);
-static_assert(kMaxHeight < (1u << LogEntry::kHeightBits));
+static_assert(kMaxHeight < (1u << LogEntry::kHeightBits) && kMaxFamilies == 1u << (32 - LogEntry::kFamilyShift));
+
+inline uint64_t KeyHash(const LogEntry& entry) { return KeyHash(entry.family(), entry.key()); }
 
 // Bytes of an entry, a multiple of 8.
 inline constexpr uint64_t LogEntrySize(uint32_t height, uint64_t key_size, uint64_t value_size) {

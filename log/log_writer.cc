@@ -42,7 +42,7 @@ uint64_t LogWriter::WriteEntryAt(LogEntry* entry, uint64_t generation, uint64_t 
   const auto value_size = static_cast<uint32_t>(update.value.size());
   entry->tag = LogEntry::MakeTag(sequence, update.type, flags);
   entry->value_size = value_size;
-  entry->shape = LogEntry::MakeShape(key_size, update.height);
+  entry->shape = LogEntry::MakeShape(key_size, update.height, update.family);
   for (uint32_t layer = 0; layer < update.height; ++layer) StoreRelaxed(&entry->next[layer], 0);
   char* key = reinterpret_cast<char*>(entry->next + update.height);
   CopyBytes(key, update.key);

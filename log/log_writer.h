@@ -16,7 +16,8 @@ struct LogUpdate {
   EntryType type;
   Slice key;
   Slice value;
-  uint32_t height;  // drawn when it is written (RandomHeight): room for next[] is part of the record
+  uint32_t height;      // drawn when it is written (RandomHeight): room for next[] is part of the record
+  uint32_t family = 0;  // column family
 };
 
 // Log space that Reserve found; used by Append, or given up by not calling it.

@@ -41,22 +41,59 @@ struct ManifestRecord {
   uint8_t l1_kind;
   uint8_t flags;
   char comparator[kMaxComparatorName + 1];
+  // Since format 3.
+  uint32_t family_count;
+  uint32_t merging_family;
 };
-static_assert(sizeof(ManifestRecord) == 144);
+static_assert(sizeof(ManifestRecord) == 152);
 
 struct TableRecord {
   uint64_t id;
   uint64_t boundary;
   uint64_t entries;
+  uint64_t family;  // since format 3
 };
+
+struct FamilyRecord {
+  uint32_t id;
+  uint8_t l1_kind;
+  uint8_t dropped;
+  uint16_t name_bytes;
+  uint64_t number;
+  uint64_t l1_entries;
+  char comparator[kMaxComparatorName + 1];
+};
+static_assert(sizeof(FamilyRecord) == 88);
+
+// The sizes of records before what format 3 added.
+constexpr uint32_t kFormatWithoutFamilies = 2;
+constexpr uint64_t kShortRecord = offsetof(ManifestRecord, family_count);
+constexpr uint64_t kShortTable = offsetof(TableRecord, family);
 
 uint64_t HeadWords(uint32_t regions) { return uint64_t{regions} * kMaxHeight; }
 
-uint64_t TableBytes(uint32_t regions) { return sizeof(TableRecord) + 8 * HeadWords(regions); }
+uint64_t TableBytes(uint32_t regions, uint64_t record = sizeof(TableRecord)) { return record + 8 * HeadWords(regions); }
 
+uint64_t NameBytes(uint64_t size) { return (size + 7) & ~uint64_t{7}; }
+
+uint64_t RecordBytes(const ManifestState& state, uint32_t regions) {
+  uint64_t bytes = sizeof(ManifestRecord) + state.tables.size() * TableBytes(regions);
+  for (const auto& family : state.families) bytes += sizeof(FamilyRecord) + NameBytes(family.name.size());
+  return bytes;
+}
+
+uint64_t WholeLines(uint64_t bytes) { return (bytes + kCacheLine - 1) & ~(kCacheLine - 1); }
+
+// Of a new MANIFEST: for as many families with names of usual length as there can be, and a table of each.
 uint64_t SlotBytes(uint32_t regions) {
-  const uint64_t bytes = sizeof(ManifestRecord) + kMaxManifestTables * TableBytes(regions);
-  return (bytes + kCacheLine - 1) & ~(kCacheLine - 1);
+  constexpr uint64_t kUsualName = 32;
+  return WholeLines(sizeof(ManifestRecord) + kMaxManifestTables * TableBytes(regions) +
+                    kMaxFamilies * (sizeof(FamilyRecord) + kUsualName + TableBytes(regions)));
+}
+
+// Of one that was created with format 2.
+uint64_t ShortSlotBytes(uint32_t regions) {
+  return WholeLines(kShortRecord + kMaxManifestTables * TableBytes(regions, kShortTable));
 }
 
 // Which of the two slots holds a generation.
@@ -67,7 +104,7 @@ uint64_t Checksum(const uint8_t* record, uint64_t bytes) { return std::max<uint6
 
 // Builds the record in DRAM, so that the slot is written once, front to back.
 std::vector<uint8_t> Encode(const ManifestState& state, uint64_t generation, uint32_t regions) {
-  const uint64_t bytes = sizeof(ManifestRecord) + state.tables.size() * TableBytes(regions);
+  const uint64_t bytes = RecordBytes(state, regions);
   std::vector<uint8_t> image(bytes);
   ManifestRecord record{};
   record.generation = generation;
@@ -85,13 +122,28 @@ std::vector<uint8_t> Encode(const ManifestState& state, uint64_t generation, uin
   record.l1_kind = state.l1_kind;
   record.flags = static_cast<uint8_t>((state.clean ? kClean : 0) | (state.may_lose_writes ? kMayLoseWrites : 0));
   memcpy(record.comparator, state.comparator.data(), state.comparator.size());
+  record.family_count = static_cast<uint32_t>(state.families.size());
+  record.merging_family = state.merging_family;
   memcpy(image.data(), &record, sizeof(record));
   uint8_t* out = image.data() + sizeof(record);
   for (const auto& table : state.tables) {
-    const TableRecord fixed{table.id, table.boundary, table.entries};
+    const TableRecord fixed{table.id, table.boundary, table.entries, table.family};
     memcpy(out, &fixed, sizeof(fixed));
     memcpy(out + sizeof(fixed), table.heads.data(), 8 * HeadWords(regions));
     out += TableBytes(regions);
+  }
+  for (const auto& family : state.families) {
+    FamilyRecord fixed{};
+    fixed.id = family.id;
+    fixed.l1_kind = family.l1_kind;
+    fixed.dropped = family.dropped ? 1 : 0;
+    fixed.name_bytes = static_cast<uint16_t>(family.name.size());
+    fixed.number = family.number;
+    fixed.l1_entries = family.l1_entries;
+    memcpy(fixed.comparator, family.comparator.data(), family.comparator.size());
+    memcpy(out, &fixed, sizeof(fixed));
+    memcpy(out + sizeof(fixed), family.name.data(), family.name.size());
+    out += sizeof(fixed) + NameBytes(family.name.size());
   }
   const uint64_t checksum = Checksum(image.data(), bytes);
   memcpy(image.data(), &checksum, sizeof(checksum));
@@ -102,20 +154,54 @@ Status Damaged(const std::string& what) {
   return Status::Corruption("the MANIFEST is damaged (" + what + "); restore the database from a copy");
 }
 
+// `in`: where the records of the families begin; `end`: of the record.
+Status DecodeFamilies(const uint8_t* in, const uint8_t* end, uint32_t count, ManifestState* state) {
+  for (uint32_t i = 0; i < count; ++i) {
+    FamilyRecord fixed;
+    if (static_cast<size_t>(end - in) < sizeof(fixed)) return Damaged("impossible number of column families");
+    memcpy(&fixed, in, sizeof(fixed));
+    in += sizeof(fixed);
+    if (static_cast<size_t>(end - in) < NameBytes(fixed.name_bytes) || fixed.name_bytes > kMaxFamilyName)
+      return Damaged("impossible name of a column family");
+    const uint32_t before = state->families.empty() ? 0 : state->families.back().id;
+    if (fixed.id <= before || fixed.id >= kMaxFamilies) return Damaged("impossible column family");
+    ManifestState::Family family;
+    family.id = fixed.id;
+    family.name.assign(reinterpret_cast<const char*>(in), fixed.name_bytes);
+    family.comparator.assign(fixed.comparator, strnlen(fixed.comparator, kMaxComparatorName));
+    family.l1_kind = fixed.l1_kind;
+    family.dropped = fixed.dropped != 0;
+    family.number = fixed.number;
+    family.l1_entries = fixed.l1_entries;
+    state->families.push_back(std::move(family));
+    in += NameBytes(fixed.name_bytes);
+  }
+  return in == end ? Status::OK() : Damaged("impossible number of column families");
+}
+
 Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uint32_t regions, ManifestState* state) {
   ManifestRecord record;
   memcpy(&record, slot, sizeof(record));
   if (record.generation != generation) return Damaged("selector and slot disagree");
-  if (record.bytes < sizeof(record) || record.bytes > slot_bytes) return Damaged("impossible size");
+  if (record.bytes < kShortRecord || record.bytes > slot_bytes) return Damaged("impossible size");
   if (record.checksum != Checksum(slot, record.bytes)) return Damaged("checksum mismatch");
-  if (record.format != kManifestFormat) {
-    return Status::NotSupported("the database has format " + std::to_string(record.format) + ", this version reads format " +
-                                std::to_string(kManifestFormat) + "; use the version that wrote it");
+  if (record.format != kManifestFormat && record.format != kFormatWithoutFamilies) {
+    return Status::NotSupported("the database has format " + std::to_string(record.format) +
+                                ", this version reads formats 2 and " + std::to_string(kManifestFormat) +
+                                "; use the version that wrote it");
   }
+  const bool has_families = record.format != kFormatWithoutFamilies;
+  const uint64_t record_bytes = has_families ? sizeof(record) : kShortRecord;
+  const uint64_t table_record = has_families ? sizeof(TableRecord) : kShortTable;
+  const uint64_t table_bytes = TableBytes(regions, table_record);
+  if (!has_families) record.family_count = record.merging_family = 0;
   if (record.regions != regions || record.max_height != kMaxHeight) return Damaged("written for another geometry");
-  if (record.bytes != sizeof(record) + record.table_count * TableBytes(regions)) return Damaged("impossible table count");
-  if (record.merging_tables > record.table_count) return Damaged("merge of more tables than there are");
+  if (record.bytes < record_bytes || (record.bytes - record_bytes) / table_bytes < record.table_count)
+    return Damaged("impossible table count");
   *state = ManifestState();
+  const uint8_t* in = slot + record_bytes;
+  const uint8_t* const families = in + record.table_count * table_bytes;
+  if (Status status = DecodeFamilies(families, slot + record.bytes, record.family_count, state); !status.ok()) return status;
   state->comparator.assign(record.comparator, strnlen(record.comparator, kMaxComparatorName));
   state->l1_kind = record.l1_kind;
   state->log_boundary = record.log_boundary;
@@ -124,16 +210,22 @@ Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uin
   state->l1_entries = record.l1_entries;
   state->merge_id = record.merge_id;
   state->merging_tables = record.merging_tables;
+  state->merging_family = record.merging_family;
   state->clean = (record.flags & kClean) != 0;
   state->may_lose_writes = (record.flags & kMayLoseWrites) != 0;
-  const uint8_t* in = slot + sizeof(record);
-  for (uint32_t i = 0; i < record.table_count; ++i, in += TableBytes(regions)) {
-    TableRecord fixed;
-    memcpy(&fixed, in, sizeof(fixed));
-    ManifestState::Table table{fixed.id, fixed.boundary, fixed.entries, std::vector<uint64_t>(HeadWords(regions))};
-    memcpy(table.heads.data(), in + sizeof(fixed), 8 * HeadWords(regions));
+  uint32_t could_be_merging = 0;
+  for (uint32_t i = 0; i < record.table_count; ++i, in += table_bytes) {
+    TableRecord fixed{};
+    memcpy(&fixed, in, table_record);
+    if (fixed.family >= kMaxFamilies || (fixed.family != 0 && state->FindFamily(static_cast<uint32_t>(fixed.family)) == nullptr))
+      return Damaged("a table of a column family that is not there");
+    could_be_merging += fixed.family == record.merging_family;
+    ManifestState::Table table{fixed.id, fixed.boundary, fixed.entries, std::vector<uint64_t>(HeadWords(regions)),
+                               static_cast<uint32_t>(fixed.family)};
+    memcpy(table.heads.data(), in + table_record, 8 * HeadWords(regions));
     state->tables.push_back(std::move(table));
   }
+  if (record.merging_tables > could_be_merging) return Damaged("merge of more tables than there are");
   return Status::OK();
 }
 
@@ -164,7 +256,8 @@ Status Manifest::Read(const void* object, uint64_t bytes, uint32_t regions, Mani
   const auto* header = static_cast<const ManifestHeader*>(object);
   if (object == nullptr || bytes < sizeof(*header)) return Damaged("it is missing");
   if (header->magic != ManifestHeader::kMagic) return Damaged("it has no signature");
-  if (header->slot_bytes != SlotBytes(regions) || bytes < sizeof(*header) + 2 * header->slot_bytes) return Damaged("wrong size");
+  const bool known_size = header->slot_bytes == SlotBytes(regions) || header->slot_bytes == ShortSlotBytes(regions);
+  if (!known_size || bytes < sizeof(*header) + 2 * header->slot_bytes) return Damaged("wrong size");
   const auto slot = [&](uint64_t number) {
     return static_cast<const uint8_t*>(object) + sizeof(*header) + SlotOf(number) * header->slot_bytes;
   };
@@ -218,8 +311,10 @@ uint8_t* Manifest::SlotAt(uint64_t generation) const {
   return object_ + sizeof(ManifestHeader) + SlotOf(generation) * slot_bytes_;
 }
 
+bool Manifest::Fits(const ManifestState& state) const { return RecordBytes(state, regions_->count()) <= slot_bytes_; }
+
 Status Manifest::Commit(const ManifestState& state) {
-  BRAIDDB_CHECK(state.tables.size() <= kMaxManifestTables && state.comparator.size() <= kMaxComparatorName);
+  BRAIDDB_CHECK(Fits(state) && state.comparator.size() <= kMaxComparatorName);
   Persistence* persistence = regions_->persistence();
   // After a failure the slot may be the one that counts.
   if (persistence->failed()) return persistence->error();

@@ -2,8 +2,10 @@
 //
 // LAYOUT  One metadata object in region 0 (MetadataSlot::kManifest): a header line, then two slots of equal size.
 //           header    0 magic u64, 8 selector u64 (generation of the valid slot), 16 slot_bytes u64
-//           slot      ManifestRecord, then table_count × (TableRecord, heads[regions][kMaxHeight])
-//         Generation g lives in slot g mod 2.
+//           slot      ManifestRecord, then table_count × (TableRecord, heads[regions][kMaxHeight]), then family_count ×
+//                     (FamilyRecord, name, zeros to a multiple of 8)
+//         Generation g lives in slot g mod 2. Format 2 had no families: a shorter ManifestRecord and TableRecord. It is read, and
+//         the next commit is of format 3, in a slot of the size that it has.
 // COMMIT POINT   The other slot is whole: its lines are flushed and one fence has passed.
 // PERSIST ORDER  P0 after a crash that tore a commit: no checksum in the other slot  P1 the other slot, whole  P2 the selector
 // RECOVERY       Valid if and only if the slot that the selector names has that generation and its checksum matches. Anything
@@ -17,6 +19,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "braiddb/status.h"
@@ -25,10 +28,11 @@
 
 namespace braiddb {
 
-inline constexpr uint32_t kManifestFormat = 2;
-// Tables that a MANIFEST can list; flushed tables beyond that wait for their checkpoint.
+inline constexpr uint32_t kManifestFormat = 3;
+// Tables that a MANIFEST has room for, beside one of each family; flushed tables beyond that wait for their checkpoint.
 inline constexpr uint32_t kMaxManifestTables = 512;
 inline constexpr uint32_t kMaxComparatorName = 63;
+inline constexpr uint32_t kMaxFamilyName = 255;
 
 // What the MANIFEST says, in DRAM.
 struct ManifestState {
@@ -37,21 +41,44 @@ struct ManifestState {
     uint64_t boundary = 0;
     uint64_t entries = 0;
     std::vector<uint64_t> heads;  // regions × kMaxHeight
+    uint32_t family = 0;
   };
+  // A column family other than the default one.
+  struct Family {
+    uint32_t id = 0;  // 1 … kMaxFamilies - 1
+    std::string name;
+    std::string comparator;
+    uint8_t l1_kind = 0;
+    bool dropped = false;     // nobody can reach it any more; what it has is being taken away
+    uint64_t number = 0;      // next_id when it was created: tells it from those that had the id before
+    uint64_t l1_entries = 0;  // estimate
+  };
+  // Of the default family.
   std::string comparator;
   uint8_t l1_kind = 0;
-  uint64_t log_boundary = 1;     // writes with a smaller sequence number are in a listed table or in the last level
-  uint64_t last_sequence = 0;    // at least the largest sequence number before a clean close; a hint otherwise
-  uint64_t next_id = 1;          // of tables and merges
-  uint64_t l1_entries = 0;       // estimate
-  uint64_t merge_id = 0;         // 0: no merge is running
-  uint32_t merging_tables = 0;   // this many of the oldest listed tables are being merged
+  uint64_t log_boundary = 1;    // writes with a smaller sequence number are in a listed table or in the last level
+  uint64_t last_sequence = 0;   // at least the largest sequence number before a clean close; a hint otherwise
+  uint64_t next_id = 1;         // of tables, merges and families
+  uint64_t l1_entries = 0;      // of the default family; estimate
+  uint64_t merge_id = 0;        // 0: no merge is running
+  uint32_t merging_tables = 0;  // this many of the oldest listed tables of merging_family are being merged
+  uint32_t merging_family = 0;
   bool clean = false;            // closed cleanly: nothing to replay
   bool may_lose_writes = false;  // open segments may have been written in PersistMode::kPage, where not every write is synced
   std::vector<Table> tables;     // oldest first
+  std::vector<Family> families;  // by id
+
+  // Null if there is none with this id, or it is the default one.
+  const Family* FindFamily(uint32_t id) const {
+    for (const Family& family : families) {
+      if (family.id == id) return &family;
+    }
+    return nullptr;
+  }
+  Family* FindFamily(uint32_t id) { return const_cast<Family*>(std::as_const(*this).FindFamily(id)); }
 };
 
-// The id of a table of copies: it is older than all others, and is merged like them. See relocation.h.
+// The id of tables of copies, at most one for each family: older than all others, and merged like them. See relocation.h.
 inline constexpr uint64_t kRelocationId = 0;
 inline bool HasRelocation(const ManifestState& state) {
   return !state.tables.empty() && state.tables.front().id == kRelocationId;
@@ -67,7 +94,9 @@ class Manifest {
   // What a MANIFEST says that lies in `object`, `bytes` long, for so many regions; as Open, without a change of anything.
   static Status Read(const void* object, uint64_t bytes, uint32_t regions, ManifestState* state, uint64_t* generation);
 
-  // Durable when it returns OK. REQUIRES: at most kMaxManifestTables tables.
+  // Whether a slot has room for it.
+  bool Fits(const ManifestState& state) const;
+  // Durable when it returns OK. REQUIRES: it fits.
   Status Commit(const ManifestState& state);
 
  private:

@@ -76,9 +76,9 @@ class NvEntryCursor final : public EntryCursor {
 }  // namespace
 
 Status NvLevel::Open(RegionSet* regions, SegmentAllocator* segments, EpochManager* epochs, const KeyOrder* order,
-                     uint32_t threads, std::shared_ptr<NvLevel>* result) {
+                     const LevelPlace& place, uint32_t threads, std::shared_ptr<NvLevel>* result) {
   std::shared_ptr<NvLevel> level(new NvLevel(regions, order));
-  Status status = NvTree::Open({regions, segments, epochs, order, &level->keys_}, threads, false, &level->tree_);
+  Status status = NvTree::Open({regions, segments, epochs, order, &level->keys_, place, false}, threads, false, &level->tree_);
   if (status.ok()) *result = std::move(level);
   return status;
 }

@@ -53,9 +53,9 @@ class EntryKeys final : public ElementKeys {
 // Its cursors enter epoch guards of their own; their users hold a pin and no guard.
 class NvLevel final : public OrderedLevel {
  public:
-  // As NvTree::Open.
+  // As NvTree::Open, but that segments of others stay.
   static Status Open(RegionSet* regions, SegmentAllocator* segments, EpochManager* epochs, const KeyOrder* order,
-                     uint32_t threads, std::shared_ptr<NvLevel>* result);
+                     const LevelPlace& place, uint32_t threads, std::shared_ptr<NvLevel>* result);
 
   const LogEntry* Find(const SearchKey& target, LookupTrace* trace) const override;
   std::unique_ptr<EntryCursor> NewCursor() const override;

@@ -23,13 +23,15 @@ int CompareKeys(const KeyOrder& order, const SearchKey& a, const SearchKey& b) {
 // With more than one leaf in so many empty, the next open rebuilds.
 constexpr size_t kEmptyShare = 16;
 
-uint64_t TreeIdOf(uint64_t database_id) { return Mix64(database_id ^ NvTreeRoot::kMagic); }
+uint64_t TreeIdOf(uint64_t database_id, uint64_t number) {
+  return Mix64(database_id ^ NvTreeRoot::kMagic ^ number * 0x9e3779b97f4a7c15ull);
+}
 
 }  // namespace
 
-bool IsNvTreeRoot(const NvTreeRoot& root, uint64_t database_id) {
-  return root.magic == NvTreeRoot::kMagic && root.checksum == ComputeChecksum(root) && root.tree_id == TreeIdOf(database_id) &&
-         IsLeafSize(static_cast<uint32_t>(root.leaf_bytes));
+bool IsNvTreeRoot(const NvTreeRoot& root, uint64_t database_id, uint64_t number) {
+  return root.magic == NvTreeRoot::kMagic && root.checksum == ComputeChecksum(root) &&
+         root.tree_id == TreeIdOf(database_id, number) && IsLeafSize(static_cast<uint32_t>(root.leaf_bytes));
 }
 
 // ---- Life
@@ -42,14 +44,14 @@ NvTree::NvTree(const NvTreeParts& parts, NvTreeRoot* root)
       inner_(parts.order, parts.epochs) {}
 
 // A crash in here is one in the creation of the database, which starts over.
-Status NvTree::Create(RegionSet* regions, SegmentAllocator* segments, uint32_t leaf_bytes) {
+Status NvTree::Create(RegionSet* regions, SegmentAllocator* segments, uint32_t leaf_bytes, const LevelPlace& place) {
   if (!IsLeafSize(leaf_bytes)) return Status::InvalidArgument("the leaves of an NV-Tree have 512, 1024, 2048 or 4096 bytes");
   void* object = nullptr;
-  Status status = regions->AllocateMetadata(0, MetadataSlot::kL1, sizeof(NvTreeRoot), &object);
+  Status status = place.Take(regions, 0, sizeof(NvTreeRoot), &object);
   if (!status.ok()) return status;
   auto* root = static_cast<NvTreeRoot*>(object);
   root->magic = NvTreeRoot::kMagic;
-  root->tree_id = TreeIdOf(regions->database_id());
+  root->tree_id = TreeIdOf(regions->database_id(), place.number);
   root->leaf_bytes = leaf_bytes;
   root->checksum = ComputeChecksum(*root);
   Persistence* const persistence = regions->persistence();
@@ -66,9 +68,8 @@ Status NvTree::Create(RegionSet* regions, SegmentAllocator* segments, uint32_t l
 }
 
 Status NvTree::Open(const NvTreeParts& parts, uint32_t threads, bool verify, std::unique_ptr<NvTree>* result) try {
-  uint64_t bytes = 0;
-  auto* root = static_cast<NvTreeRoot*>(parts.regions->Metadata(0, MetadataSlot::kL1, &bytes));
-  if (root == nullptr || bytes < sizeof(NvTreeRoot) || !IsNvTreeRoot(*root, parts.regions->database_id())) {
+  auto* root = static_cast<NvTreeRoot*>(parts.place.Find(*parts.regions, 0, sizeof(NvTreeRoot)));
+  if (root == nullptr || !IsNvTreeRoot(*root, parts.regions->database_id(), parts.place.number)) {
     return Status::Corruption("the root of the NV-Tree is missing or damaged; restore the database from a copy");
   }
   std::unique_ptr<NvTree> tree(new NvTree(parts, root));
@@ -79,11 +80,21 @@ Status NvTree::Open(const NvTreeParts& parts, uint32_t threads, bool verify, std
   // ORDER: a rebuild may change links; the image is forgotten before. [CC-44]
   status = tree->ForgetImage();
   if (status.ok() && !tree->from_image_) status = tree->Rebuild(threads);
-  if (status.ok()) status = tree->ReleaseUnowned();
+  if (status.ok() && parts.is_alone) status = tree->ReleaseUnowned();
   if (status.ok()) *result = std::move(tree);
   return status;
 } catch (const std::bad_alloc&) {
   return NoMemory();
+}
+
+Status NvTree::ReleaseSegments() {
+  std::vector<Segment*> own = space_->segments();
+  if (image_segment_ != nullptr) own.push_back(image_segment_);
+  for (Segment* segment : own) {
+    Status status = parts_.segments->Release(segment);
+    if (!status.ok()) return status;
+  }
+  return Status::OK();
 }
 
 Status NvTree::Close() try {

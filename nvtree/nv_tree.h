@@ -1,6 +1,6 @@
 // NvTree: a B+-tree whose leaves are in persistent memory and whose inner nodes are not (NV-Tree, FAST '15).
 //
-// LAYOUT  NvTreeRoot in the metadata object MetadataSlot::kL1 of region 0; its link starts the list of leaves (leaf.h),
+// LAYOUT  NvTreeRoot at the family's LevelPlace in region 0; its link starts the list of leaves (leaf.h),
 //         which are in segments of their own (leaf_space.h). In order along the list, and empty leaves aside, every key of a
 //         leaf is before every key of the next one. Inner nodes (inner_nodes.h) are made from that.
 // COMMIT POINT   Of an append: nElement (leaf.h). Of a split, replace or merge: the one link to the first of the new leaves.
@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "braiddb/status.h"
+#include "index/level_place.h"
 #include "nvtree/inner_nodes.h"
 #include "nvtree/leaf.h"
 #include "nvtree/leaf_space.h"
@@ -38,7 +39,7 @@ struct NvTreeRoot {
   static constexpr uint64_t kMagic = 0x31544e44'41524221;  // "!BRADNT1"
 
   uint64_t magic;        //  0
-  uint64_t tree_id;      //  8  hash of the database's id, which is random
+  uint64_t tree_id;      //  8  hash of the database's id, which is random, and of the family's number
   uint64_t leaf_bytes;   // 16
   uint64_t reserved[4];  // 24  zero
   uint64_t checksum;     // 56  XXH3 of bytes [0, 56)
@@ -46,9 +47,10 @@ struct NvTreeRoot {
   uint64_t image;        // 72  link to the inner nodes as they were at a clean close (inner_image.h); 0: none
 };
 static_assert(sizeof(NvTreeRoot) == 80 && offsetof(NvTreeRoot, first) == 64);
+static_assert(sizeof(NvTreeRoot) <= LevelPlace::kBytes);
 
-// Whether it is the root of a tree of this database.
-bool IsNvTreeRoot(const NvTreeRoot& root, uint64_t database_id);
+// Whether it is the root of the tree of this database and family (LevelPlace::number).
+bool IsNvTreeRoot(const NvTreeRoot& root, uint64_t database_id, uint64_t number = 0);
 // Of the link to the image: tells it from that to the first leaf.
 inline uint64_t ImageOwner(const NvTreeRoot& root) { return ~root.tree_id; }
 
@@ -75,13 +77,16 @@ struct NvTreeParts {
   EpochManager* epochs;
   const KeyOrder* order;
   const ElementKeys* keys;
+  LevelPlace place = {};
+  // Segments of indexes that are not this tree's are nobody's, and the open releases them.
+  bool is_alone = true;
 };
 
 // Thread safety: all methods may be called concurrently after Open returned.
 class NvTree {
  public:
   // An empty tree. InvalidArgument if leaves cannot have that size.
-  static Status Create(RegionSet* regions, SegmentAllocator* segments, uint32_t leaf_bytes);
+  static Status Create(RegionSet* regions, SegmentAllocator* segments, uint32_t leaf_bytes, const LevelPlace& place = {});
   // After Close the inner nodes are read, else rebuilt from the leaves, on so many threads; `verify`: in any case. Corruption if
   // the root is damaged, or in a rebuild a link or a leaf.
   static Status Open(const NvTreeParts& parts, uint32_t threads, bool verify, std::unique_ptr<NvTree>* result);
@@ -138,6 +143,11 @@ class NvTree {
     bool from_image = false;  // the open needed no rebuild
   };
   Stats GetStats() const;
+
+  // Whether the segment holds leaves or inner nodes of this tree. REQUIRES: no change is under way.
+  bool Owns(const Segment* segment) const { return segment == image_segment_ || space_->Owns(segment); }
+  // All segments of the tree come back, which so is gone. REQUIRES: nobody uses it any more; no other call follows.
+  Status ReleaseSegments();
 
   // Cache lines that changes have flushed since the open.
   uint64_t flushed_lines() const { return flushed_lines_.load(std::memory_order_relaxed); }

@@ -27,6 +27,7 @@ enum class MetadataSlot : uint32_t {
   kManifest = 0,      // region 0 only
   kL1 = 1,            // every region: what the last level needs there (skiplist: a head)
   kMergeJournal = 2,  // region 0 only
+  kFamilies = 3,      // and the seven behind it; as kL1, of column families other than the default one
   kCount = 16,
 };
 

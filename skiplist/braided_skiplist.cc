@@ -2,13 +2,12 @@
 
 namespace braiddb {
 
-Status BraidedSkipList::Create(RegionSet* regions) {
+Status BraidedSkipList::Create(RegionSet* regions, const LevelPlace& place) {
   for (uint32_t region = 0; region < regions->count(); ++region) {
     void* object = nullptr;
-    Status status = regions->AllocateMetadata(region, MetadataSlot::kL1, sizeof(SkipListHead), &object);
+    Status status = place.Take(regions, region, sizeof(SkipListHead), &object);
     if (!status.ok()) return status;
-    // One line holds the magic and the checksum; the words are zero since the allocation. Nothing looks before the creation is
-    // done. [CC-1]
+    // One line holds the magic and the checksum; the words are zero. Nothing looks before the creation is done. [CC-1]
     auto* head = static_cast<SkipListHead*>(object);
     head->checksum = SkipListHead::ComputeChecksum(head->next);
     StoreRelease(&head->magic, SkipListHead::kMagic);
@@ -17,12 +16,12 @@ Status BraidedSkipList::Create(RegionSet* regions) {
   return Status::OK();
 }
 
-Status BraidedSkipList::Open(const RegionSet* regions, const KeyOrder* order, std::shared_ptr<const BraidedSkipList>* result) {
+Status BraidedSkipList::Open(const RegionSet* regions, const KeyOrder* order, std::shared_ptr<const BraidedSkipList>* result,
+                             const LevelPlace& place) {
   BraidedList list(regions, order);
   for (uint32_t region = 0; region < regions->count(); ++region) {
-    uint64_t bytes = 0;
-    auto* head = static_cast<SkipListHead*>(regions->Metadata(region, MetadataSlot::kL1, &bytes));
-    if (head == nullptr || bytes < sizeof(*head) || head->magic != SkipListHead::kMagic) {
+    auto* head = static_cast<SkipListHead*>(place.Find(*regions, region, sizeof(SkipListHead)));
+    if (head == nullptr || head->magic != SkipListHead::kMagic) {
       return Status::Corruption("region " + std::to_string(region) + " has no head of the last level; restore it from a copy");
     }
     list.SetHead(region, head->next);

@@ -1,6 +1,6 @@
 // BraidedSkipList: the last level as one braided skiplist with heads in persistent memory.
 //
-// LAYOUT  Per region one metadata object (MetadataSlot::kL1): SkipListHead. Only region 0's word 0 heads the bottom list.
+// LAYOUT  Per region a SkipListHead at the family's LevelPlace. Only region 0's word 0 heads the bottom list.
 // The list is changed by zipper compaction only (compaction/), through the merge journal: after any crash it is as before or as
 // after a whole journal batch, on all layers.
 #pragma once
@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "braiddb/status.h"
+#include "index/level_place.h"
 #include "index/ordered_level.h"
 #include "skiplist/braided_cursor.h"
 #include "skiplist/braided_list.h"
@@ -28,13 +29,15 @@ struct SkipListHead {
 };
 static_assert(offsetof(SkipListHead, checksum) == offsetof(SkipListHead, next) - 8);
 static_assert(sizeof(SkipListHead) == 64 + 8 * kMaxHeight && offsetof(SkipListHead, next) == 64);
+static_assert(sizeof(SkipListHead) <= LevelPlace::kBytes);
 
 class BraidedSkipList final : public OrderedLevel {
  public:
-  // Allocates and persists empty heads.
-  static Status Create(RegionSet* regions);
+  // Persists empty heads. REQUIRES: the MANIFEST does not know of the family yet.
+  static Status Create(RegionSet* regions, const LevelPlace& place = {});
   // Without an index. Corruption if the heads are not there.
-  static Status Open(const RegionSet* regions, const KeyOrder* order, std::shared_ptr<const BraidedSkipList>* result);
+  static Status Open(const RegionSet* regions, const KeyOrder* order, std::shared_ptr<const BraidedSkipList>* result,
+                     const LevelPlace& place = {});
 
   // Corruption if a head does not match its checksum. After the merge journal was redone: a batch may have been cut off before.
   Status VerifyHeads() const;

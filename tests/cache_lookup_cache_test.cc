@@ -37,7 +37,7 @@ class LookupCacheTest : public testing::TestWithParam<uint32_t> {
   }
   // The sequence number of a hit, 0 for a miss.
   uint64_t Find(const std::string& key, LookupCache::Miss* miss) {
-    const LogEntry* const entry = cache_->Find(key, KeyHash(key), miss);
+    const LogEntry* const entry = cache_->Find(0, key, KeyHash(key), miss);
     if (entry == nullptr) return 0;
     EXPECT_EQ(entry->key(), key);
     EXPECT_EQ(entry->type(), EntryType::kPut);

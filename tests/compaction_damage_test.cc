@@ -67,7 +67,7 @@ class DamagedMergeTest : public testing::TestWithParam<LevelShape> {
         *next ^= LogEntry::kDeadBit;
         return where + "the mark";
       case 8:
-        entry->shape = LogEntry::MakeShape(entry->key_size(), random_.OneIn(2) ? 0 : 31);
+        entry->shape = LogEntry::MakeShape(entry->key_size(), random_.OneIn(2) ? 0 : 31, 0);
         return where + "a height that cannot be";
       case 9:
         entry->shape ^= 1u << random_.Uniform(LogEntry::kKeyBits);

@@ -1,0 +1,53 @@
+// Column families: key spaces of one database that share its log, so that a batch is atomic across them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "braiddb/comparator.h"
+#include "braiddb/options.h"
+
+namespace braiddb {
+
+// The one that every database has, and that calls without a handle mean.
+inline constexpr const char* kDefaultColumnFamilyName = "default";
+// Column families that a database can have, the default one and those that are being taken away included.
+inline constexpr uint32_t kMaxColumnFamilies = 1024;
+
+// What each family has for itself; the rest of Options is the database's. Fixed at the family's creation.
+struct ColumnFamilyOptions {
+  ColumnFamilyOptions() = default;
+  explicit ColumnFamilyOptions(const Options& options)
+      : comparator(options.comparator), l1(options.l1), nv_leaf_size(options.nv_leaf_size) {}
+
+  // As in Options.
+  const Comparator* comparator = BytewiseComparator();
+  L1Kind l1 = L1Kind::kBraidedSkipList;
+  uint32_t nv_leaf_size = Options().nv_leaf_size;
+};
+
+// For DB::Open: which family, and with what options.
+struct ColumnFamilyDescriptor {
+  std::string name;
+  ColumnFamilyOptions options;
+};
+
+// A family of an open database. Its owner destroys it before the database is closed. When a family was dropped, reads through
+// handles of it go on; its space comes back when the last is gone.
+// Thread safety: const methods may be called concurrently.
+class ColumnFamilyHandle {
+ public:
+  virtual ~ColumnFamilyHandle() = default;
+  ColumnFamilyHandle(const ColumnFamilyHandle&) = delete;
+  ColumnFamilyHandle& operator=(const ColumnFamilyHandle&) = delete;
+
+  virtual const std::string& GetName() const = 0;
+  // 0: the default family.
+  virtual uint32_t GetID() const = 0;
+  virtual const ColumnFamilyOptions& GetOptions() const = 0;
+
+ protected:
+  ColumnFamilyHandle() = default;
+};
+
+}  // namespace braiddb
