@@ -108,6 +108,18 @@ void LookupCache::Move(uint64_t hash, PmPtr from, PmPtr to, uint64_t sequence) {
   Unlock(bucket, counts ? word + kLate : std::max(word, sequence << kSequenceShift));
 }
 
+void LookupCache::Forget(uint64_t hash, PmPtr entry) {
+  const uint64_t index = BucketOf(hash);
+  if (IsGivenUp(index)) return;
+  Bucket* const bucket = &buckets_[index];
+  const uint64_t word = Lock(bucket);
+  for (uint64_t& place : bucket->slots) {
+    const uint64_t slot = LoadRelaxed(&place);
+    if (HasTag(slot, hash) && PointerOf(slot) == entry) StoreRelease(&place, uint64_t{0});
+  }
+  Unlock(bucket, word);
+}
+
 void LookupCache::Shrink(uint64_t bytes) {
   const uint64_t limit = bytes / sizeof(Bucket);
   if (limit < limit_.load(std::memory_order_relaxed)) limit_.store(limit, std::memory_order_seq_cst);

@@ -50,7 +50,8 @@ namespace braiddb {
 //   their epochs. Whoever reaches it entered its own before it looked at the word, so before the write that displaced it. A write
 //   that has published and not yet set the slot holds the lock. A writer that was overtaken looks at an entry without an epoch:
 //   another key's is the newest of that key, and stays so while the bucket is locked; an older one of its own key goes nowhere as
-//   long as the write is announced, since no flush takes its memtable then.
+//   long as the write is announced, since no flush takes its memtable then. Of a column family that was dropped every entry is
+//   forgotten before its space is.
 //
 // WHY A SMALLER ONE IS RIGHT, TOO  Buckets that Shrink gave up never come back, and who looks at the limit later does as if they
 //   were not there. So all who use one began before that, readers and writers; what such a reader finds there was the newest
@@ -112,6 +113,9 @@ class LookupCache {
   // A copy with the same sequence number took the place of an entry: the cache knows it as the copy from now on, and a lookup
   // that missed before does not fill in the original. `sequence`: of a write that was made before.
   void Move(uint64_t hash, PmPtr from, PmPtr to, uint64_t sequence);
+
+  // Forgets an entry whose key nobody reads or writes any more, before its space is used again.
+  void Forget(uint64_t hash, PmPtr entry);
 
   // Gives up, for good, what is more than `bytes`.
   void Shrink(uint64_t bytes);

@@ -23,17 +23,16 @@ class Window {
   size_t count = 0;
 };
 
-}  // namespace
-
-FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const KeyOrder* order, const SegmentAllocator& segments,
-                          const VersionFilter& filter, L0IndexWriter* index, KeyFilterWriter* keys) {
+// `entries`: about how many there are.
+FlushResult FlushInto(std::shared_ptr<PmTable> table, const Memtable& memtable, uint64_t entries, const RegionSet* regions,
+                      const KeyOrder* order, const SegmentAllocator& segments, const VersionFilter& filter, L0IndexWriter* index,
+                      KeyFilterWriter* keys) {
   FlushResult result;
-  const uint64_t boundary = memtable->boundary.load(std::memory_order_acquire);
-  result.table = std::make_shared<PmTable>(memtable->id(), boundary, regions, order);
+  result.table = std::move(table);
   ListBuilder builder(regions, result.table.get());
-  if (index != nullptr) index->Begin(memtable->entry_count.load(std::memory_order_relaxed));
+  if (index != nullptr) index->Begin(entries, *order);
   const LogEntry* previous = nullptr;
-  const std::unique_ptr<Memtable::Walker> walker = memtable->NewWalker();
+  const std::unique_ptr<Memtable::Walker> walker = memtable.NewWalker();
   Window windows[2];
   bool more = windows[0].Fill(walker.get(), *regions);
   for (int turn = 0; more; turn ^= 1) {
@@ -60,9 +59,29 @@ FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const Ke
   builder.Finish();
   if (index != nullptr) result.table->indexed = index->Finish();
   if (keys != nullptr) keys->Finish();
+  return result;
+}
+
+}  // namespace
+
+FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const KeyOrder* order, const SegmentAllocator& segments,
+                          const VersionFilter& filter, L0IndexWriter* index, KeyFilterWriter* keys) {
+  const uint64_t boundary = memtable->boundary.load(std::memory_order_acquire);
+  FlushResult result =
+      FlushInto(std::make_shared<PmTable>(memtable->id(), boundary, regions, order), *memtable,
+                memtable->entry_count.load(std::memory_order_relaxed), regions, order, segments, filter, index, keys);
   result.table->extents = memtable->TakeExtents();
   result.table->log_bytes = memtable->charged_bytes.load(std::memory_order_relaxed);
   return result;
+}
+
+FlushResult FlushSibling(const Memtable& memtable, uint32_t family, const RegionSet* regions, const KeyOrder* order,
+                         const SegmentAllocator& segments, const VersionFilter& filter, L0IndexWriter* index,
+                         KeyFilterWriter* keys) {
+  const uint64_t boundary = memtable.boundary.load(std::memory_order_acquire);
+  const Memtable& sibling = *memtable.Of(family);
+  return FlushInto(std::make_shared<PmTable>(memtable.id(), boundary, regions, order, family), sibling,
+                   sibling.entry_count.load(std::memory_order_relaxed), regions, order, segments, filter, index, keys);
 }
 
 }  // namespace braiddb

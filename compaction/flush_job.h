@@ -21,5 +21,9 @@ struct FlushResult {
 // `index`: enters the table there; `keys`: adds its keys; both may be null.
 FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const KeyOrder* order, const SegmentAllocator& segments,
                           const VersionFilter& filter, L0IndexWriter* index = nullptr, KeyFilterWriter* keys = nullptr);
+// The same of what another family has beside `memtable`, which is the default family's. The extents stay with that.
+FlushResult FlushSibling(const Memtable& memtable, uint32_t family, const RegionSet* regions, const KeyOrder* order,
+                         const SegmentAllocator& segments, const VersionFilter& filter, L0IndexWriter* index,
+                         KeyFilterWriter* keys);
 
 }  // namespace braiddb

@@ -46,7 +46,7 @@ class LastLevel {
     EpochManager* epochs;
     const KeyOrder* order;
     LevelPlace place = {};
-    // Of the database; null: the level opens it, and no other does.
+    // Of the database, opened, and Redo(0) called; null: the level opens it, and no other does.
     std::shared_ptr<MergeJournal> journal = nullptr;
   };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <span>
 #include <string>
 
 #include "compaction/list_builder.h"
@@ -33,15 +34,23 @@ struct Found {
   Segment* segment;
 };
 
+using FoundByFamily = std::vector<std::vector<Found>>;
+
 class Copier {
  public:
-  Copier(const RelocationJob& job, Relocation* result) : job_(job), result_(*result), writers_(job.regions->count()) {}
+  Copier(const RelocationJob& job, Relocation* result)
+      : job_(job), result_(*result), live_(job.families.size()), writers_(job.regions->count()) {}
 
   Status Run(const std::vector<Segment*>& from) {
     for (Segment* segment : from) FindLive(segment);
-    SortEntries(*job_.order, live_.begin(), live_.end());
-    if (Status status = FindVersions(); !status.ok()) return status;
-    return Write();
+    for (uint32_t family = 0; family < live_.size(); ++family) {
+      if (live_[family].empty()) continue;
+      SortEntries(*job_.families[family].order, live_[family].begin(), live_[family].end());
+      versions_.clear();
+      if (Status status = FindVersions(job_.families[family], live_[family]); !status.ok()) return status;
+      if (Status status = Write(family); !status.ok()) return status;
+    }
+    return result_.tables.empty() ? Status::OK() : Persist();
   }
 
   // They hold nothing that anyone knows of.
@@ -55,7 +64,7 @@ class Copier {
     }
     result_.copies.clear();
     result_.moves.clear();
-    result_.table.reset();
+    result_.tables.clear();
     result_.bytes = 0;
   }
 
@@ -66,13 +75,19 @@ class Copier {
   };
 
   void FindLive(Segment* segment) {
-    const size_t before = live_.size();
+    std::vector<size_t> before;
+    for (const auto& live : live_) before.push_back(live.size());
+    bool is_known = true;
     LogReader reader(*segment, segment->sealed_bytes());
     while (const LogEntry* entry = reader.NextTrusted()) {
-      if (!entry->is_obsolete()) live_.push_back({job_.order->Prefix(entry->key()), entry, segment});
+      if (entry->is_obsolete()) continue;
+      const uint32_t family = entry->family();
+      is_known = family < live_.size() && job_.families[family].order != nullptr;
+      if (!is_known) break;
+      live_[family].push_back({job_.families[family].order->Prefix(entry->key()), entry, segment});
     }
-    if (reader.end() == segment->sealed_bytes()) return;
-    live_.resize(before);
+    if (is_known && reader.end() == segment->sealed_bytes()) return;
+    for (size_t family = 0; family < live_.size(); ++family) live_[family].resize(before[family]);
     segment->stays.store(true, std::memory_order_relaxed);
   }
 
@@ -80,37 +95,37 @@ class Copier {
     return turn % kEntriesPerStop == 0 && job_.stop != nullptr && job_.stop->load(std::memory_order_acquire);
   }
 
-  Status FindVersions() {
-    const std::unique_ptr<EntryCursor> cursor = job_.last_level->NewCursor();
-    for (size_t begin = 0; begin < live_.size();) {
+  Status FindVersions(const RelocationJob::Family& family, const std::vector<Found>& live) {
+    const std::unique_ptr<EntryCursor> cursor = family.last_level->NewCursor();
+    for (size_t begin = 0; begin < live.size();) {
       if (Stopped(begin)) return Status::Aborted("stopped");
       size_t end = begin + 1;
-      while (end < live_.size() && live_[end].prefix == live_[begin].prefix &&
-             job_.order->Compare(live_[end].entry->key(), live_[begin].entry->key()) == 0) {
+      while (end < live.size() && live[end].prefix == live[begin].prefix &&
+             family.order->Compare(live[end].entry->key(), live[begin].entry->key()) == 0) {
         ++end;
       }
-      FindKey(cursor.get(), begin, end);
+      FindKey(*family.order, cursor.get(), {&live[begin], end - begin});
       if (job_.regions->damage_seen()) return RegionSet::DamagedList();
       begin = end;
     }
     return Status::OK();
   }
 
-  // Takes the versions that the last level has of one key, down to the oldest of live_[begin, end); none if one of these is not
-  // there, or one is damaged.
-  void FindKey(EntryCursor* cursor, size_t begin, size_t end) {
+  // Takes the versions that the last level has of one key, down to the oldest of `live`; none if one of these is not there, or
+  // one is damaged.
+  void FindKey(const KeyOrder& order, EntryCursor* cursor, std::span<const Found> live) {
     const size_t taken = versions_.size();
-    const Slice key = live_[begin].entry->key();
-    size_t next = begin;
-    for (cursor->Seek(SearchKey(*job_.order, key, kMaxSequence)); next < end; cursor->Next()) {
+    const Slice key = live.front().entry->key();
+    size_t next = 0;
+    for (cursor->Seek(SearchKey(order, key, kMaxSequence)); next < live.size(); cursor->Next()) {
       const LogEntry* const entry = cursor->entry();
-      if (entry == nullptr || !IsSound(entry) || job_.order->Compare(entry->key(), key) != 0) break;
+      if (entry == nullptr || !IsSound(entry) || order.Compare(entry->key(), key) != 0) break;
       versions_.push_back(entry);
-      next += entry == live_[next].entry;
+      next += entry == live[next].entry;
     }
-    if (next == end) return;
+    if (next == live.size()) return;
     versions_.resize(taken);
-    for (size_t i = begin; i < end; ++i) live_[i].segment->stays.store(true, std::memory_order_relaxed);
+    for (const Found& found : live) found.segment->stays.store(true, std::memory_order_relaxed);
   }
 
   bool IsSound(const LogEntry* entry) const {
@@ -119,11 +134,11 @@ class Copier {
     return segment != nullptr && LogReader(*segment, segment->capacity()).ValidAt(segment->OffsetOf(place));
   }
 
-  Status Write() {
+  Status Write(uint32_t family) {
     if (versions_.empty()) return Status::OK();
-    result_.table = std::make_shared<PmTable>(kRelocationId, job_.boundary, job_.regions, job_.order);
-    result_.moves.reserve(versions_.size());
-    ListBuilder builder(job_.regions, result_.table.get());
+    auto table = std::make_shared<PmTable>(kRelocationId, job_.boundary, job_.regions, job_.families[family].order, family);
+    result_.moves.reserve(result_.moves.size() + versions_.size());
+    ListBuilder builder(job_.regions, table.get());
     for (size_t i = 0; i < versions_.size(); ++i) {
       if (Stopped(i)) return Status::Aborted("stopped");
       if (i + kAhead < versions_.size()) Prefetch(versions_[i + kAhead]);
@@ -133,8 +148,9 @@ class Copier {
       result_.moves.push_back({versions_[i], copy});
     }
     builder.Finish();
-    result_.table->checkpointed.store(true, std::memory_order_relaxed);
-    return Persist();
+    table->checkpointed.store(true, std::memory_order_relaxed);
+    result_.tables.push_back(std::move(table));
+    return Status::OK();
   }
 
   Status Copy(const LogEntry& entry, PmPtr* copy) {
@@ -175,8 +191,8 @@ class Copier {
 
   const RelocationJob& job_;
   Relocation& result_;
-  std::vector<Found> live_;
-  std::vector<const LogEntry*> versions_;  // what is copied, in entry order
+  FoundByFamily live_;
+  std::vector<const LogEntry*> versions_;  // of one family: what is copied, in entry order
   std::vector<Writer> writers_;            // by region
 };
 

@@ -27,10 +27,14 @@ struct SpaceLimits {
 std::vector<Segment*> ChooseSparseSegments(const SegmentAllocator& segments, const SpaceLimits& limits);
 
 struct RelocationJob {
+  // A column family; by id.
+  struct Family {
+    const KeyOrder* order = nullptr;           // null: there is no such family
+    const OrderedLevel* last_level = nullptr;  // no merge is changing it; the caller has a pin
+  };
   RegionSet* regions;
   SegmentAllocator* segments;
-  const KeyOrder* order;
-  const OrderedLevel* last_level;  // no merge is changing it; the caller has a pin
+  std::vector<Family> families;
   uint64_t boundary;
   const std::atomic<bool>* stop;
 };
@@ -40,16 +44,16 @@ struct Relocation {
     const LogEntry* from;
     PmPtr to;
   };
-  std::shared_ptr<PmTable> table;  // of all copies; durable, and named by nothing yet
-  std::vector<Segment*> copies;    // kCopies
-  std::vector<Move> moves;         // in entry order
-  uint64_t bytes = 0;              // of log space that the copies take
+  std::vector<std::shared_ptr<PmTable>> tables;  // of all copies, one for each family; durable, and named by nothing yet
+  std::vector<Segment*> copies;                  // kCopies
+  std::vector<Move> moves;                       // in entry order, by family
+  uint64_t bytes = 0;                            // of log space that the copies take
   uint64_t flushed_lines = 0;
 };
 
-// GOAL   A table that can be listed as the oldest of L0: of each key that has a live entry in the segments, that entry and all
-//        newer versions in the last level, with the same sequence numbers. So a get that comes upon it there comes upon its
-//        newest version below the other tables. Merging it replaces the originals.
+// GOAL   Tables, one for each family, that can be listed as the oldest of L0: of each key that has a live entry in the segments,
+//        that entry and all newer versions in the last level, with the same sequence numbers. So a get that comes upon it there
+//        comes upon its newest version below the other tables. Merging it replaces the originals.
 // STEPS  1 find what lives  2 find these keys in the last level  3 write the copies, in key order, each in its original's region
 //        4 link them  5 flush all of it, one fence.
 // CRASH  Anywhere: the copies are in kCopies segments, and no table has them: an open discards them. [CC-47]

@@ -31,15 +31,47 @@ std::string_view StripPrefix(std::string_view property) {
   return {};
 }
 
+// The default family's memtable counts those of all families, in portions; the others each their own.
+uint64_t EntriesIn(const Memtable& set, const Family& family) {
+  const Memtable* const memtable = set.Of(family.id);
+  uint64_t entries = memtable == nullptr ? 0 : memtable->entry_count.load(std::memory_order_relaxed);
+  if (family.id != 0) return entries;
+  set.ForEachSibling([&](uint32_t, const Memtable* sibling) {
+    entries -= std::min(entries, sibling->entry_count.load(std::memory_order_relaxed));
+  });
+  return entries;
+}
+
 }  // namespace
 
-bool DBImpl::GetIntProperty(std::string_view property, uint64_t* value) {
+bool DBImpl::GetIntProperty(std::string_view property, uint64_t* value) { return IntProperty(default_family_, property, value); }
+
+bool DBImpl::GetIntProperty(ColumnFamilyHandle* family, std::string_view property, uint64_t* value) {
+  Status status;
+  const Family* const known = FamilyOf(family, &status);
+  return known != nullptr && IntProperty(*known, property, value);
+}
+
+bool DBImpl::GetProperty(std::string_view property, std::string* value) { return Property(default_family_, property, value); }
+
+bool DBImpl::GetProperty(ColumnFamilyHandle* family, std::string_view property, std::string* value) {
+  Status status;
+  const Family* const known = FamilyOf(family, &status);
+  return known != nullptr && Property(*known, property, value);
+}
+
+bool DBImpl::IntProperty(const Family& family, std::string_view property, uint64_t* value) {
   const std::string_view name = StripPrefix(property);
   std::shared_ptr<const ReadView> view;
   {
     std::lock_guard lock(view_mutex_);
     view = current_view_;
   }
+  const FamilyView& levels = *view->Of(family.id);
+  const auto bytes_of = [&family](const Memtable& set) {
+    const Memtable* const memtable = set.Of(family.id);
+    return memtable == nullptr ? 0 : memtable->DramBytes();
+  };
   const auto usage = [this](uint64_t SegmentAllocator::Usage::*field) {
     uint64_t sum = 0;
     for (uint32_t region = 0; region < regions_->count(); ++region) sum += segments_->GetUsage(region).*field;
@@ -48,16 +80,16 @@ bool DBImpl::GetIntProperty(std::string_view property, uint64_t* value) {
   if (name == "num-immutable-mem-table") {
     *value = view->immutables.size();
   } else if (name == "num-l0-tables" || name == "num-files-at-level0") {
-    *value = view->l0.size();
+    *value = levels.l0.size();
   } else if (name == "estimate-num-keys") {
-    *value = counters_.l1_entries.load() + view->active->entry_count.load();
-    for (const auto& memtable : view->immutables) *value += memtable->entry_count.load();
-    for (const auto& table : view->l0) *value += table->entries;
+    *value = family.l1_entries.load() + EntriesIn(*view->active, family);
+    for (const auto& memtable : view->immutables) *value += EntriesIn(*memtable, family);
+    for (const auto& table : levels.l0) *value += table->entries;
   } else if (name == "cur-size-active-mem-table") {
-    *value = view->active->DramBytes();
+    *value = bytes_of(*view->active);
   } else if (name == "cur-size-all-mem-tables") {
-    *value = view->active->DramBytes();
-    for (const auto& memtable : view->immutables) *value += memtable->DramBytes();
+    *value = bytes_of(*view->active);
+    for (const auto& memtable : view->immutables) *value += bytes_of(*memtable);
   } else if (name == "pm-bytes-reserved") {
     *value = 0;
     for (uint32_t region = 0; region < regions_->count(); ++region) *value += regions_->ReservedBytes(region);
@@ -74,7 +106,8 @@ bool DBImpl::GetIntProperty(std::string_view property, uint64_t* value) {
   } else if (name == "num-free-segments") {
     *value = usage(&SegmentAllocator::Usage::free_segments);
   } else if (name == "l1-dram-bytes") {
-    *value = last_level_->DramBytes();
+    const std::shared_ptr<const LastLevel> level = LevelOf(family);
+    *value = level == nullptr ? 0 : level->DramBytes();
   } else if (name == "dram-bytes") {
     *value = DramBytes();
   } else if (name == "lookup-cache-bytes") {
@@ -98,7 +131,7 @@ bool DBImpl::GetIntProperty(std::string_view property, uint64_t* value) {
   return true;
 }
 
-bool DBImpl::GetProperty(std::string_view property, std::string* value) {
+bool DBImpl::Property(const Family& family, std::string_view property, std::string* value) {
   const std::string_view name = StripPrefix(property);
   if (name == "stats") {
     *value = GetStatistics().ToString();
@@ -115,19 +148,22 @@ bool DBImpl::GetProperty(std::string_view property, std::string* value) {
       view = current_view_;
     }
     *value = Format("level      tables    entries\nmemtable %8zu %10llu\n", 1 + view->immutables.size(),
-                    static_cast<unsigned long long>(view->active->entry_count.load()));
+                    static_cast<unsigned long long>(EntriesIn(*view->active, family)));
+    const FamilyView& levels = *view->Of(family.id);
     uint64_t l0_entries = 0;
-    for (const auto& table : view->l0) l0_entries += table->entries;
-    *value += Format("L0       %8zu %10llu\nL1       %8d %10llu\n", view->l0.size(), static_cast<unsigned long long>(l0_entries),
-                     1, static_cast<unsigned long long>(counters_.l1_entries.load()));
+    for (const auto& table : levels.l0) l0_entries += table->entries;
+    *value += Format("L0       %8zu %10llu\nL1       %8d %10llu\n", levels.l0.size(), static_cast<unsigned long long>(l0_entries),
+                     1, static_cast<unsigned long long>(family.l1_entries.load()));
     return true;
   }
   if (name == "l1") {
-    *value = last_level_->Describe();
+    const std::shared_ptr<const LastLevel> level = LevelOf(family);
+    if (level == nullptr) return false;
+    *value = level->Describe();
     return true;
   }
   uint64_t number = 0;
-  if (!GetIntProperty(property, &number)) return false;
+  if (!IntProperty(family, property, &number)) return false;
   *value = std::to_string(number);
   return true;
 }

@@ -7,14 +7,19 @@
 namespace braiddb {
 
 void DBImpl::InstallView(std::shared_ptr<ReadView> view) {
-  view->GroupTables();
   const std::shared_ptr<const ReadView> old = std::exchange(current_view_, std::move(view));
-  const auto& l0 = current_view_->l0;
   uint64_t l0_entries = 0;
-  for (const auto& table : l0) l0_entries += table->entries;
+  size_t most = 0;
+  uint64_t oldest = UINT64_MAX;
+  current_view_->ForEach([&](uint32_t id, const FamilyView& levels) {
+    if (FindFamily(id)->dropped.load(std::memory_order_relaxed)) return;  // not merged any more
+    for (const auto& table : levels.l0) l0_entries += table->entries;
+    most = std::max(most, levels.l0.size());
+    if (!levels.l0.empty()) oldest = std::min(oldest, levels.l0.back()->id());
+  });
   l0_entries_.store(l0_entries, std::memory_order_relaxed);
-  l0_count_.store(static_cast<uint32_t>(l0.size()), std::memory_order_release);
-  oldest_l0_id_.store(l0.empty() ? UINT64_MAX : l0.back()->id(), std::memory_order_release);
+  l0_count_.store(static_cast<uint32_t>(most), std::memory_order_release);
+  oldest_l0_id_.store(oldest, std::memory_order_release);
   // release: pairs with the acquire of readers; the view's tables and their links are complete.
   view_.store(current_view_.get(), std::memory_order_release);
   try {

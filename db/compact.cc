@@ -62,9 +62,12 @@ void DBImpl::CompactUntilStopped() {
   bool more_to_account = true;
   bool more_to_filter = true;
   std::chrono::steady_clock::duration last_merge{0};
-  if (!resume_merge_ && counters_.l1_entries.load() > 0) {  // an index makes reads faster; the open did not wait for it
+  if (!resume_merge_) {  // an index makes reads faster; the open did not wait for it
     std::lock_guard lock(compaction_mutex_);
-    InstallLastLevel(0);
+    for (uint32_t id = 0; id < kMaxFamilies; ++id) {
+      Family* const family = FindFamily(id);
+      if (family != nullptr && family->last_level != nullptr && family->l1_entries.load() > 0) InstallLastLevel(family, 0);
+    }
   }
   for (;;) {
     {
@@ -73,7 +76,8 @@ void DBImpl::CompactUntilStopped() {
       work_changed_.notify_all();
       compaction_idle_ = false;
       if (!more_to_account && !more_to_filter) compaction_idle_ = !WaitForWork(&lock, kIdle);
-      if (compaction_idle_ && !FilterWanted() && !moved_waits_.load(std::memory_order_relaxed)) {
+      if (compaction_idle_ && !FilterWanted() && !moved_waits_.load(std::memory_order_relaxed) &&
+          !purge_waits_.load(std::memory_order_relaxed)) {
         compaction_idle_ = false;
         while (!WaitForWork(&lock, std::chrono::hours(1))) {
         }
@@ -81,6 +85,7 @@ void DBImpl::CompactUntilStopped() {
     }
     std::lock_guard lock(compaction_mutex_);
     more_to_filter = BuildFilter(last_merge / 8);
+    if (purge_waits_.load(std::memory_order_relaxed) && PurgeFamilies()) more_to_filter = true;
     bool compacts = false;
     {
       std::lock_guard work_lock(work_mutex_);
@@ -118,14 +123,28 @@ bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady
   }
 }
 
-MergeJob DBImpl::MakeJob(uint64_t id, const VersionFilter* filter) {
+MergeJob DBImpl::MakeJob(uint64_t id, const Family& family, const VersionFilter* filter) {
   return {id,
-          counters_.l1_entries.load(std::memory_order_relaxed),
+          family.l1_entries.load(std::memory_order_relaxed),
           filter,
           options_.compaction_threads,
           &stopping_,
           &settled_entries_,
           moved_ == nullptr ? nullptr : &moved_->entries};
+}
+
+Family* DBImpl::ChooseFamily() const {
+  uint32_t chosen = 0;
+  size_t most = 0;
+  current_view_->ForEach([&](uint32_t id, const FamilyView& levels) {
+    if (levels.l0.empty() || FindFamily(id)->dropped.load(std::memory_order_relaxed)) return;
+    const size_t tables = levels.l0.back()->id() == kRelocationId ? SIZE_MAX : levels.l0.size();
+    if (tables > most) {
+      most = tables;
+      chosen = id;
+    }
+  });
+  return most == 0 ? nullptr : FindFamily(chosen);
 }
 
 // A merge that was begun and is not at its end, only the next open can resume: nobody may begin another one before the
@@ -134,11 +153,13 @@ MergeJob DBImpl::MakeJob(uint64_t id, const VersionFilter* filter) {
 Status DBImpl::CompactTables() try {
   std::vector<std::shared_ptr<PmTable>> tables;  // oldest first
   uint64_t merge_id = 0;
+  Family* family = nullptr;
   if (resume_merge_) {
     std::lock_guard lock(manifest_mutex_);
     std::lock_guard view_lock(view_mutex_);
     merge_id = manifest_state_.merge_id;
-    const auto& l0 = current_view_->l0;
+    family = FindFamily(manifest_state_.merging_family);
+    const auto& l0 = current_view_->Of(family->id)->l0;
     for (uint32_t i = 0; i < manifest_state_.merging_tables; ++i) tables.push_back(l0[l0.size() - 1 - i]);
   } else {
     Status status = CheckpointTables();
@@ -146,7 +167,10 @@ Status DBImpl::CompactTables() try {
     std::lock_guard lock(manifest_mutex_);
     {
       std::lock_guard view_lock(view_mutex_);
-      for (auto table = current_view_->l0.rbegin(); table != current_view_->l0.rend(); ++table) {
+      family = ChooseFamily();
+      if (family == nullptr) return Status::OK();
+      const auto& l0 = current_view_->Of(family->id)->l0;
+      for (auto table = l0.rbegin(); table != l0.rend(); ++table) {
         if (!(*table)->checkpointed.load(std::memory_order_acquire) || tables.size() == kMaxMergedTables) break;
         tables.push_back(*table);
       }
@@ -156,27 +180,28 @@ Status DBImpl::CompactTables() try {
     merge_id = state.next_id++;
     state.merge_id = merge_id;
     state.merging_tables = static_cast<uint32_t>(tables.size());
+    state.merging_family = family->id;
     // ORDER: the MANIFEST knows of the merge before its first store. [CC-4]
     if (!BRAIDDB_MUTANT("merge-not-announced")) status = manifest_.Commit(state);
     if (!status.ok()) return status;
     manifest_state_ = std::move(state);
   }
-  return MergeTables(tables, merge_id);
+  return MergeTables(family, tables, merge_id);
 } catch (const std::bad_alloc&) {
   SetBackgroundError(NoMemory());
   return NoMemory();
 }
 
-Status DBImpl::MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, uint64_t merge_id) {
+Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, uint64_t merge_id) {
   const auto start = std::chrono::steady_clock::now();
   const VersionFilter filter(snapshots_.Copy());
   std::vector<const PmTable*> inputs;
   for (const auto& table : tables) inputs.push_back(table.get());
   MergeStats stats;
-  Status status = last_level_->Merge(MakeJob(merge_id, &filter), inputs, &stats);
+  Status status = family->last_level->Merge(MakeJob(merge_id, *family, &filter), inputs, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   if (!status.ok()) return status;
-  status = FinishMerge(tables, stats);
+  status = FinishMerge(family, tables, stats);
   if (!status.ok()) return status;
   KeepMoved(std::move(stats.moved));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -188,26 +213,37 @@ Status DBImpl::MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, 
 }
 
 // ORDER   All of the merge is durable (its last batch ended with a fence) before the MANIFEST forgets the tables. [CC-4]
-Status DBImpl::FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats) {
+Status DBImpl::FinishMerge(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats) {
   {
     std::lock_guard lock(manifest_mutex_);
     ManifestState state = manifest_state_;
-    state.tables.erase(state.tables.begin(), state.tables.begin() + static_cast<std::ptrdiff_t>(tables.size()));
+    size_t merged = tables.size();  // the family's oldest
+    std::erase_if(state.tables, [&](const ManifestState::Table& table) {
+      const bool is_merged = merged > 0 && table.family == family->id;
+      merged -= is_merged;
+      return is_merged;
+    });
     state.merge_id = 0;
     state.merging_tables = 0;
-    state.l1_entries += stats.merged;
-    state.l1_entries -= std::min(state.l1_entries, stats.unlinked);
+    state.merging_family = 0;
+    ManifestState::Family* const listed = state.FindFamily(family->id);
+    uint64_t& l1_entries = listed == nullptr ? state.l1_entries : listed->l1_entries;
+    const uint64_t before = l1_entries;
+    l1_entries += stats.merged;
+    l1_entries -= std::min(l1_entries, stats.unlinked);
+    const uint64_t after = l1_entries;
     Status status = manifest_.Commit(state);
     if (!status.ok()) return status;
     manifest_state_ = std::move(state);
-    counters_.l1_entries.store(manifest_state_.l1_entries, std::memory_order_relaxed);
+    counters_.l1_entries.fetch_add(after - before, std::memory_order_relaxed);
+    family->l1_entries.store(after, std::memory_order_relaxed);
+    if (!tables.empty()) family->merged_boundary = std::max(family->merged_boundary, tables.back()->boundary());
   }
   resume_merge_ = false;
-  if (!tables.empty()) merged_boundary_ = tables.back()->boundary();
   counters_.compactions.fetch_add(tables.empty() ? 0 : 1, std::memory_order_relaxed);
   counters_.merged.fetch_add(stats.merged, std::memory_order_relaxed);
   counters_.dropped.fetch_add(stats.dropped + stats.unlinked, std::memory_order_relaxed);
-  InstallLastLevel(tables.size());
+  InstallLastLevel(family, tables.size());
   KeepDramBudget();
   NotifyWork();  // who waits for the merge of these tables may have waited for another thread to make it
   return Status::OK();
@@ -215,18 +251,20 @@ Status DBImpl::FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, 
 
 // The refreshed level goes with the view that no longer has the tables; see TallIndex.
 // REQUIRES: compaction_mutex_, and no merge is running.
-void DBImpl::InstallLastLevel(size_t merged_tables) {
-  last_level_->Refresh(counters_.l1_entries.load(std::memory_order_relaxed));
+void DBImpl::InstallLastLevel(Family* family, size_t merged_tables) {
+  family->last_level->Refresh(family->l1_entries.load(std::memory_order_relaxed));
   std::lock_guard lock(view_mutex_);
   auto view = std::make_shared<ReadView>(*current_view_);
-  view->l0.resize(view->l0.size() - merged_tables);
-  view->l1 = last_level_->View();
+  view->Alter(family->id, [&](FamilyView* levels) {
+    levels->l0.resize(levels->l0.size() - merged_tables);
+    levels->l1 = family->last_level->View();
+  });
   InstallView(view);
   settled_entries_.store(0, std::memory_order_relaxed);
 }
 
 // REQUIRES: as CompactTables, and no merge to resume.
-Status DBImpl::SweepRange(const Slice* begin, const Slice* end) try {
+Status DBImpl::SweepRange(Family* family, const Slice* begin, const Slice* end) try {
   const VersionFilter filter(snapshots_.Copy());
   uint64_t merge_id = 0;
   {
@@ -234,15 +272,16 @@ Status DBImpl::SweepRange(const Slice* begin, const Slice* end) try {
     ManifestState state = manifest_state_;
     state.merge_id = merge_id = state.next_id++;
     state.merging_tables = 0;
+    state.merging_family = family->id;
     Status status = manifest_.Commit(state);
     if (!status.ok()) return status;
     manifest_state_ = std::move(state);
   }
   MergeStats stats;
-  Status status = last_level_->Sweep(MakeJob(merge_id, &filter), begin, end, &stats);
+  Status status = family->last_level->Sweep(MakeJob(merge_id, *family, &filter), begin, end, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   if (!status.ok()) return status;
-  status = FinishMerge({}, stats);
+  status = FinishMerge(family, {}, stats);
   if (status.ok()) ReclaimSegments();
   return status;
 } catch (const std::bad_alloc&) {
@@ -250,7 +289,45 @@ Status DBImpl::SweepRange(const Slice* begin, const Slice* end) try {
   return NoMemory();
 }
 
+// What had tables before a commit keeps its boundary; what had none is merged up to the log boundary of before.
+// REQUIRES: manifest_mutex_
+void DBImpl::NoteMerged(const ManifestState& before, const ManifestState& after) {
+  const auto has_tables = [&before](uint32_t family) {
+    return std::any_of(before.tables.begin(), before.tables.end(),
+                       [family](const auto& table) { return table.family == family; });
+  };
+  for (const ManifestState::Table& table : after.tables) {
+    Family* const family = FindFamily(table.family);
+    if (family->merged_boundary < before.log_boundary && !has_tables(table.family)) family->merged_boundary = before.log_boundary;
+  }
+}
+
+uint64_t DBImpl::MergedBoundary() {
+  std::lock_guard lock(manifest_mutex_);
+  uint64_t boundary = manifest_state_.log_boundary;
+  for (const ManifestState::Table& table : manifest_state_.tables) {
+    boundary = std::min(boundary, FindFamily(table.family)->merged_boundary);
+  }
+  return boundary;
+}
+
 Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* begin, const Slice* end) try {
+  return CompactFamily(options, &default_family_, begin, end);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* family, const Slice* begin,
+                            const Slice* end) try {
+  Status status;
+  Family* const known = FamilyOf(family, &status);
+  return known == nullptr ? status : CompactFamily(options, known, begin, end);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+// Of the other families, the tables are merged as well.
+Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family, const Slice* begin, const Slice* end) {
   uint64_t last_id = 0;
   Status status = FlushWritten(&last_id);
   if (!status.ok()) return status;
@@ -258,7 +335,8 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* beg
   if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
   while (status.ok() && oldest_l0_id_.load(std::memory_order_acquire) <= last_id) status = CompactTables();
   if (status.ok() && resume_merge_) status = CompactTables();
-  if (status.ok() && options.sweep_last_level) status = SweepRange(begin, end);
+  const bool is_there = !family->dropped.load(std::memory_order_seq_cst);
+  if (status.ok() && options.sweep_last_level && is_there) status = SweepRange(family, begin, end);
   while (status.ok() && AccountOneSegment()) {
   }
   if (status.ok()) ReclaimSegments();
@@ -266,8 +344,6 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, const Slice* beg
   epochs_.Reclaim();
   if (!status.ok() && !status.IsAborted()) SetBackgroundError(status);
   return status;
-} catch (const std::bad_alloc&) {
-  return NoMemory();
 }
 
 bool DBImpl::CompactionIdle() const { return !compaction_running_ && !CompactionWanted(); }

@@ -1,7 +1,8 @@
-// DBImpl: a database, put together from its parts. By verb: open.cc, write.cc, read.cc, flush.cc, compact.cc, reclaim.cc,
-// relocate.cc, filter.cc, dram.cc, admin.cc; what the background threads share: background.cc.
+// DBImpl: a database, put together from its parts. By verb: open.cc, families.cc, write.cc, read.cc, flush.cc, compact.cc,
+// reclaim.cc, relocate.cc, filter.cc, dram.cc, admin.cc; what the background threads share: background.cc.
 //
 // LOCKS, in the order in which they are taken
+//   families_mutex_    creation and dropping of families
 //   compaction_mutex_  one compaction at a time
 //   manifest_mutex_    the MANIFEST and what it says
 //   filter_mutex_      a flush; the filter in use, and the one that is being made
@@ -29,6 +30,7 @@
 #include "compaction/relocation.h"
 #include "compaction/version_filter.h"
 #include "db/dram_budget.h"
+#include "db/family.h"
 #include "db/snapshot_list.h"
 #include "db/thread_state.h"
 #include "lsm/key_filter.h"
@@ -46,7 +48,8 @@ namespace braiddb {
 
 class DBImpl final : public DB {
  public:
-  static Status Open(const Options& options, const std::string& path, std::unique_ptr<DB>* db);
+  static Status Open(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
+                     std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db);
   ~DBImpl() override;
 
   Status Close() override;
@@ -58,6 +61,22 @@ class DBImpl final : public DB {
   std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
                                std::vector<std::string>* values) override;
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override;
+  Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
+                            std::unique_ptr<ColumnFamilyHandle>* handle) override;
+  Status DropColumnFamily(ColumnFamilyHandle* family) override;
+  ColumnFamilyHandle* DefaultColumnFamily() const override { return default_handle_.get(); }
+  Status Put(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice value) override;
+  Status Delete(const WriteOptions& options, ColumnFamilyHandle* family, Slice key) override;
+  Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) override;
+  Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, PinnableSlice* value) override;
+  std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
+                               const std::vector<Slice>& keys, std::vector<std::string>* values) override;
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, ColumnFamilyHandle* family) override;
+  Status CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* family, const Slice* begin,
+                      const Slice* end) override;
+  bool GetProperty(ColumnFamilyHandle* family, std::string_view property, std::string* value) override;
+  bool GetIntProperty(ColumnFamilyHandle* family, std::string_view property, uint64_t* value) override;
+  Status GetLatestSequenceForKey(ColumnFamilyHandle* family, Slice key, uint64_t* sequence) override;
   const Snapshot* GetSnapshot() override;
   void ReleaseSnapshot(const Snapshot* snapshot) override;
   Status Flush() override;
@@ -77,6 +96,7 @@ class DBImpl final : public DB {
 
  private:
   friend class DBIterator;
+  friend class FamilyHandle;
 
   DBImpl(const Options& options, const std::string& path);
 
@@ -87,12 +107,52 @@ class DBImpl final : public DB {
   Status CheckDramBudget() const;
   Status OpenStructures();
   Status Recover();
+  Status OpenJournal();
+  Status OpenLevels();
+  Status ReleaseUnownedSegments();
   void RestoreTables();
   void StartBackground();
   RegionSetOptions MakeRegionOptions() const;
 
+  // ---- families.cc
+  // Makes the families that the MANIFEST lists known, with the options of `descriptors`.
+  Status FindFamilies(const std::vector<ColumnFamilyDescriptor>& descriptors);
+  // Makes those that there are not, if the options say so.
+  Status CreateMissing(const std::vector<ColumnFamilyDescriptor>& descriptors);
+  Status MakeFamily(const ColumnFamilyOptions& options, const std::string& name);
+  // The id of a new one; 0: there is none left. REQUIRES: manifest_mutex_
+  uint32_t FreeFamilyId() const;
+  std::unique_ptr<ColumnFamilyHandle> MakeHandle(const std::string& name);
+  // The handle's family; null, and an error, if it is none of this database.
+  Family* FamilyOf(const ColumnFamilyHandle* handle, Status* status) const;
+  // Null if there is none. Any thread.
+  Family* FindFamily(uint32_t id) const { return by_id_[id].load(std::memory_order_acquire); }
+  Family* NewFamily(uint32_t id, uint64_t number, const std::string& name, const ColumnFamilyOptions& options);
+  // Null if there is none.
+  std::shared_ptr<Family> FindFamilyByName(const std::string& name);
+  Options LevelOptions(const ColumnFamilyOptions& options) const;
+  LastLevel::Parts LevelParts(const Family& family);
+  Status CommitDrop(const Family& family);
+  // Takes away, step by step, what dropped families have that nobody has a handle of. False: nothing to do now.
+  bool PurgeFamilies();
+  // Whether nobody reads it any more, and its last level is given up.
+  bool HasLeft(Family* family);
+  Status PurgeOneSegment();
+  Status ForgetPurged();
+
+  // ---- admin.cc
+  bool IntProperty(const Family& family, std::string_view property, uint64_t* value);
+  bool Property(const Family& family, std::string_view property, std::string* value);
+
   // ---- write.cc
-  Status WriteOne(const WriteOptions& options, EntryType type, Slice key, Slice value);
+  Status WriteOne(const WriteOptions& options, EntryType type, uint32_t family, Slice key, Slice value);
+  // The memtable, and the thread's nodes there, of a family other than the default one. An error if it was dropped, or there is
+  // no memory.
+  Status ChooseMemtable(ThreadState* thread, Memtable* set, uint32_t family, Memtable** memtable, Memtable::NodeBlock** nodes);
+  // Null if keys of the family are not in it.
+  LookupCache* CacheOf(uint32_t family) const {
+    return __builtin_expect(family == 0, 1) || FindFamily(family)->is_hashed ? lookup_cache_.get() : nullptr;
+  }
   template <bool kSingle>
   Status WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates);
   Status ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot);
@@ -115,6 +175,8 @@ class DBImpl final : public DB {
   Status MakeSpace();
   std::unique_ptr<Arena> CreateArena() const;
   std::shared_ptr<Memtable> NewMemtable();
+  std::unique_ptr<Memtable> MakeMemtable(uint64_t id, const KeyOrder& order, std::unique_ptr<Arena> arena,
+                                         uint64_t entries) const;
   ThreadState* GetThreadState();
   // Returns when no write that announced a number <= `sequence` is under way.
   void WaitWriters(uint64_t sequence) const;
@@ -127,7 +189,7 @@ class DBImpl final : public DB {
     const LogEntry* entry = nullptr;
     LookupCache::Miss miss;
   };
-  Cached AskCache(Slice key, uint64_t hash) const;
+  Cached AskCache(const Family& family, Slice key, uint64_t hash) const;
   // Whether a read of the newest state may take it as it is, and nothing but a counter is to be paid for it.
   bool IsPlainHit(const LogEntry* cached) const {
     constexpr uint64_t kLooked = LogEntry::kTypeMask | LogEntry::kBatchMember;
@@ -135,17 +197,25 @@ class DBImpl final : public DB {
            !regions_->damage_seen();
   }
   const LogEntry* UseCached(const SearchKey& target, const LogEntry* cached, LookupTrace* trace) const;
-  const LogEntry* FindEntry(const ReadView& view, const SearchKey& target, uint64_t hash, LookupTrace* trace) const;
+  const LogEntry* FindEntry(const Family& family, const SearchKey& target, uint64_t hash, LookupTrace* trace) const;
   // The put that `target` selects, null if the key is not there; inside an epoch guard. With kMaxSequence: the newest state.
   // Corruption in *status if the search came upon a damaged pointer or, with `verify`, the version that decides is damaged.
-  // `hash`: KeyHash of target.key. `cached`: of the same key, asked inside the same guard.
-  const LogEntry* FindPut(const SearchKey& target, uint64_t hash, const Cached& cached, ThreadState* thread, bool* met_dead,
-                          bool verify, Status* status) const;
+  // `hash`: of target.key in the family. `cached`: of the same key, asked inside the same guard.
+  const LogEntry* FindPut(const Family& family, const SearchKey& target, uint64_t hash, const Cached& cached, ThreadState* thread,
+                          bool* met_dead, bool verify, Status* status) const;
   // Corruption if it is not a valid entry of a segment; inside an epoch guard or pin. Follows no pointer.
   Status VerifyEntry(const LogEntry* entry) const;
   // Hands the put, or null, to `deliver` inside an epoch guard.
   template <class Deliver>
-  Status ReadKey(const ReadOptions& options, Slice key, const Deliver& deliver);
+  Status ReadKey(const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver);
+  Status GetString(const ReadOptions& options, const Family& family, Slice key, std::string* value);
+  Status GetPinned(const ReadOptions& options, const Family& family, Slice key, PinnableSlice* value);
+  Status LatestSequence(const Family& family, Slice key, uint64_t* sequence);
+  // `family(i)`: of keys[i]; null: an error, which is in (*statuses)[i] already.
+  template <class FamilyAt>
+  void ReadKeys(const ReadOptions& options, const FamilyAt& family, const std::vector<Slice>& keys,
+                std::vector<std::string>* values, std::vector<Status>* statuses);
+  std::unique_ptr<Iterator> MakeIterator(const ReadOptions& options, const Family& family);
   uint64_t RegisterSnapshot();
 
   // ---- flush.cc
@@ -170,12 +240,19 @@ class DBImpl final : public DB {
   // False when there was no work for so long. REQUIRES: work_mutex_, held by *lock
   bool WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady_clock::duration at_most);
   bool CompactionIdle() const;
-  MergeJob MakeJob(uint64_t id, const VersionFilter* filter);
+  MergeJob MakeJob(uint64_t id, const Family& family, const VersionFilter* filter);
+  // The family whose tables are merged next: one with copies of a relocation, else the one with the most; null: there are none.
+  // REQUIRES: view_mutex_
+  Family* ChooseFamily() const;
   Status CompactTables();
-  Status MergeTables(const std::vector<std::shared_ptr<PmTable>>& tables, uint64_t merge_id);
-  Status FinishMerge(const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats);
-  void InstallLastLevel(size_t merged_tables);
-  Status SweepRange(const Slice* begin, const Slice* end);
+  Status MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, uint64_t merge_id);
+  Status FinishMerge(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats);
+  void InstallLastLevel(Family* family, size_t merged_tables);
+  Status SweepRange(Family* family, const Slice* begin, const Slice* end);
+  Status CompactFamily(const CompactRangeOptions& options, Family* family, const Slice* begin, const Slice* end);
+  // What has a smaller number and lives is in the last level of its family; 0: not known yet. REQUIRES: compaction_mutex_
+  uint64_t MergedBoundary();
+  void NoteMerged(const ManifestState& before, const ManifestState& after);
 
   // ---- reclaim.cc
   // Counts entries of segments from before this open, one segment a call; false when there is none left.
@@ -222,7 +299,7 @@ class DBImpl final : public DB {
   uint64_t KeysThatFit(uint64_t in_use) const;
   FilterStep BeginFilter();
   FilterStep AddLastLevel();
-  bool AddEntries(EntryCursor* cursor, uint64_t count, KeyFilterWriter* writer) const;
+  bool AddEntries(const KeyOrder& order, EntryCursor* cursor, uint64_t count, KeyFilterWriter* writer) const;
   void EndFilter();
   void ReplaceFilter(std::shared_ptr<KeyFilter> filter);
   void GiveUpFilter();
@@ -235,6 +312,13 @@ class DBImpl final : public DB {
   bool HasFilter() const;
   uint64_t NodeBytes() const;
   uint64_t DramBytes() const;
+  static uint64_t MemtableBytes(const Memtable& memtable);
+
+  // For who does not hold compaction_mutex_; may be null.
+  std::shared_ptr<const LastLevel> LevelOf(const Family& family) const {
+    std::lock_guard lock(view_mutex_);
+    return family.last_level;
+  }
 
   // ---- background.cc
   // Throws std::bad_alloc before it has changed anything. REQUIRES: view_mutex_
@@ -251,11 +335,17 @@ class DBImpl final : public DB {
   std::unique_ptr<Logger> logger_;
   std::unique_ptr<RegionSet> regions_;
   std::unique_ptr<SegmentAllocator> segments_;
-  KeyOrder order_;
-  std::unique_ptr<LookupCache> lookup_cache_;  // may be null
-  bool hits_are_local_ = false;                // no other region, and no read latency is injected
+  Family default_family_;
+  std::unique_ptr<ColumnFamilyHandle> default_handle_;
+  std::unique_ptr<std::atomic<Family*>[]>
+      by_id_;  // kMaxFamilies; null: there is none, or it is dropped and nothing is left of it
+  std::mutex families_mutex_;
+  std::vector<std::shared_ptr<Family>> families_;  // all but the default one, those that are gone included; families_mutex_
+  std::atomic<bool> purge_waits_{false};           // a family was dropped, and is not forgotten yet
+  std::unique_ptr<LookupCache> lookup_cache_;      // may be null
+  bool hits_are_local_ = false;                    // no other region, and no read latency is injected
   mutable EpochManager epochs_;
-  std::unique_ptr<LastLevel> last_level_;  // compaction_mutex_; readers take the view's
+  std::shared_ptr<MergeJournal> journal_;  // null: no family needs it
   mutable PerThread<ThreadState> threads_;
   SnapshotList snapshots_;
 
@@ -265,7 +355,7 @@ class DBImpl final : public DB {
   alignas(128) std::atomic<Memtable*> active_{nullptr};
   std::atomic<const ReadView*> view_{nullptr};
   std::atomic<uint32_t> immutable_count_{0};
-  std::atomic<uint32_t> l0_count_{0};
+  std::atomic<uint32_t> l0_count_{0};  // of the family that has the most
   std::atomic<uint64_t> l0_entries_{0};
   std::atomic<uint64_t> settled_entries_{0};        // of them, by the merge that is running
   std::atomic<uint64_t> oldest_l0_id_{UINT64_MAX};  // UINT64_MAX: L0 is empty
@@ -301,6 +391,7 @@ class DBImpl final : public DB {
   uint64_t filter_built_keys_ = 0;
   std::optional<std::string> filter_position_;  // the key at which the walk along the last level goes on; none: its first
   uint64_t filter_sequence_ = 0;                // … and the version
+  uint32_t filter_family_ = 0;                  // … and the family
 
   std::mutex manifest_mutex_;
   Manifest manifest_;
@@ -327,8 +418,9 @@ class DBImpl final : public DB {
 
   std::shared_ptr<MovedSegments> moved_;  // of the last relocation, null if all of it is released; compaction_mutex_
   std::atomic<bool> moved_waits_{false};  // there is one: looked at again now and then
-  uint64_t merged_boundary_ = 0;  // what has a smaller number and lives is in the last level; 0: not known yet; compaction_mutex_
-  std::vector<Segment*> unaccounted_;  // segments of earlier sessions, their entries not counted yet; compaction_mutex_
+  std::vector<bool> purged_families_;     // by id: those whose entries are being marked dead; empty: none. compaction_mutex_
+  std::vector<Segment*> unpurged_;        // in which such may live; compaction_mutex_
+  std::vector<Segment*> unaccounted_;     // segments of earlier sessions, their entries not counted yet; compaction_mutex_
   std::atomic<int64_t> space_attempt_ms_{0};
 
   struct BackgroundCounters {

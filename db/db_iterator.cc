@@ -18,9 +18,37 @@ bool PrefixEnd(std::string prefix, std::string* end) {
   return true;
 }
 
+// For a handle that is not valid.
+class ErrorIterator final : public Iterator {
+ public:
+  explicit ErrorIterator(const Status& status) : status_(status) {}
+  bool Valid() const override { return false; }
+  void SeekToFirst() override {}
+  void SeekToLast() override {}
+  void Seek(Slice) override {}
+  void SeekForPrev(Slice) override {}
+  void Next() override {}
+  void Prev() override {}
+  Slice key() const override { return {}; }
+  Slice value() const override { return {}; }
+  Status status() const override { return status_; }
+
+ private:
+  const Status status_;
+};
+
 }  // namespace
 
-std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options) {
+std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options) { return MakeIterator(options, default_family_); }
+
+std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options, ColumnFamilyHandle* family) {
+  Status status;
+  const Family* const known = FamilyOf(family, &status);
+  if (known == nullptr) return std::make_unique<ErrorIterator>(status);
+  return MakeIterator(options, *known);
+}
+
+std::unique_ptr<Iterator> DBImpl::MakeIterator(const ReadOptions& options, const Family& family) {
   uint64_t sequence = 0;
   if (options.snapshot != nullptr) {
     // Registered once more, so that the snapshot may be released before the iterator.
@@ -39,22 +67,26 @@ std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options) {
   }
   const auto unpin = [this](const uint64_t* pinned) { epochs_.Unpin(*pinned); };
   std::unique_ptr<const uint64_t, decltype(unpin)> pinned(&pin, unpin);
-  auto iterator = std::make_unique<DBIterator>(this, std::move(view), options, sequence, pin);
+  auto iterator = std::make_unique<DBIterator>(this, family, std::move(view), options, sequence, pin);
   registration.Leave();  // the iterator's from here on
   (void)pinned.release();
   return iterator;
 }
 
-DBIterator::DBIterator(DBImpl* db, std::shared_ptr<const ReadView> view, const ReadOptions& options, uint64_t sequence,
-                       uint64_t pin)
-    : db_(db), order_(db->order_), view_(std::move(view)), sequence_(sequence), verify_(options.verify_checksums), pin_(pin) {
+DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const ReadView> view, const ReadOptions& options,
+                       uint64_t sequence, uint64_t pin)
+    : db_(db), order_(family.order), view_(std::move(view)), sequence_(sequence), verify_(options.verify_checksums), pin_(pin) {
   const auto add = [this](std::unique_ptr<EntryCursor> cursor) { children_.push_back({std::move(cursor), nullptr, 0}); };
   std::vector<std::unique_ptr<EntryCursor>> memtables;
-  view_->active->AddCursors(&memtables);
-  for (const auto& memtable : view_->immutables) memtable->AddCursors(&memtables);
+  const auto add_memtable = [&](const Memtable& set) {
+    if (const Memtable* const memtable = set.Of(family.id)) memtable->AddCursors(&memtables);
+  };
+  add_memtable(*view_->active);
+  for (const auto& memtable : view_->immutables) add_memtable(*memtable);
   for (auto& cursor : memtables) add(std::move(cursor));
-  for (const auto& table : view_->l0) add(std::make_unique<BraidedCursor>(&table->list, nullptr));
-  add(view_->l1->NewCursor());
+  const FamilyView& levels = *view_->Of(family.id);
+  for (const auto& table : levels.l0) add(std::make_unique<BraidedCursor>(&table->list, nullptr));
+  add(levels.l1->NewCursor());
   SetBounds(options);
 }
 

@@ -18,7 +18,8 @@ class DBIterator final : public Iterator {
  public:
   // `sequence` is registered in the snapshot list, `pin` is held in the epochs, both by the caller for this object, which gives
   // them back.
-  DBIterator(DBImpl* db, std::shared_ptr<const ReadView> view, const ReadOptions& options, uint64_t sequence, uint64_t pin);
+  DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const ReadView> view, const ReadOptions& options,
+             uint64_t sequence, uint64_t pin);
   ~DBIterator() override;
 
   bool Valid() const override { return current_ != nullptr; }

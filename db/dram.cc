@@ -24,7 +24,15 @@ bool DBImpl::HasFilter() const {
 }
 
 // A skiplist's index has a share of its own.
-uint64_t DBImpl::NodeBytes() const { return options_.l1 == L1Kind::kNvTree ? last_level_->DramBytes() : 0; }
+uint64_t DBImpl::NodeBytes() const {
+  uint64_t bytes = 0;
+  for (uint32_t id = 0; id < kMaxFamilies; ++id) {
+    const Family* const family = FindFamily(id);
+    if (family != nullptr && family->last_level != nullptr && family->options.l1 == L1Kind::kNvTree)
+      bytes += family->last_level->DramBytes();
+  }
+  return bytes;
+}
 
 void DBImpl::KeepDramBudget() {
   if (!dram_.is_set()) return;
@@ -44,6 +52,13 @@ void DBImpl::KeepDramBudget() {
              static_cast<unsigned long long>(room)));
 }
 
+// Of all families'.
+uint64_t DBImpl::MemtableBytes(const Memtable& memtable) {
+  uint64_t bytes = memtable.DramBytes();
+  memtable.ForEachSibling([&bytes](uint32_t, const Memtable* sibling) { bytes += sibling->DramBytes(); });
+  return bytes;
+}
+
 // Of what stays; not of the work that is going on.
 uint64_t DBImpl::DramBytes() const {
   std::shared_ptr<const ReadView> view;
@@ -51,12 +66,15 @@ uint64_t DBImpl::DramBytes() const {
     std::lock_guard lock(view_mutex_);
     view = current_view_;
   }
-  uint64_t bytes = view->active->DramBytes() + last_level_->DramBytes();
-  for (const auto& memtable : view->immutables) bytes += memtable->DramBytes();
+  uint64_t bytes = MemtableBytes(*view->active);
+  for (const auto& memtable : view->immutables) bytes += MemtableBytes(*memtable);
   std::unordered_set<const L0Index*> indexes;
-  for (const ReadView::TableGroup& group : view->groups) {
-    if (group.index != nullptr && indexes.insert(group.index).second) bytes += group.index->bytes();
-  }
+  view->ForEach([&](uint32_t id, const FamilyView& levels) {
+    if (const std::shared_ptr<const LastLevel> level = LevelOf(*FindFamily(id))) bytes += level->DramBytes();
+    for (const FamilyView::TableGroup& group : levels.groups) {
+      if (group.index != nullptr && indexes.insert(group.index).second) bytes += group.index->bytes();
+    }
+  });
   if (lookup_cache_ != nullptr) bytes += lookup_cache_->bytes();
   const auto guard = epochs_.Enter();
   const KeyFilter* const filter = filter_.load(std::memory_order_acquire);

@@ -6,7 +6,8 @@
 //     one that is being made. It holds filter_mutex_ from before its first key until the table is in the view, so that a making
 //     begins before a table, or finds it in the view;
 //   - of tables that were in the view then: these are walked under a pin;
-//   - of the last level: it is walked after that. A walk meets all entries that were in it when the walk began, but for those
+//   - of the last level: it is walked after that, one family's after the other. Families that are created meanwhile have nothing
+//     there. A walk meets all entries that were in it when the walk began, but for those
 //     that merges take out meanwhile. If a newer version replaces one, that has the same key, and came from a table of the view
 //     or from one that was flushed later. If a tombstone did it, the key is not there for anyone whose snapshot the merge did
 //     not know.
@@ -112,28 +113,45 @@ DBImpl::FilterStep DBImpl::BeginFilter() {
   }
   const PinnedView pinned(this);
   KeyFilterWriter writer(filter.get(), nullptr);
-  for (const auto& table : pinned.view().l0) {
-    BraidedCursor cursor(&table->list, nullptr);
-    cursor.SeekToFirst();
-    if (!AddEntries(&cursor, UINT64_MAX, &writer)) return FilterStep::kFailed;
-  }
+  bool complete = true;
+  pinned.view().ForEach([&](uint32_t id, const FamilyView& levels) {
+    const Family& family = *FindFamily(id);
+    for (const auto& table : levels.l0) {
+      if (!complete || !family.is_hashed) break;
+      BraidedCursor cursor(&table->list, nullptr);
+      cursor.SeekToFirst();
+      complete = AddEntries(family.order, &cursor, UINT64_MAX, &writer);
+    }
+  });
+  if (!complete) return FilterStep::kFailed;
   writer.Finish();
+  filter_family_ = 0;
   filter_position_.reset();
   return FilterStep::kMore;
 }
 
 DBImpl::FilterStep DBImpl::AddLastLevel() {
   const PinnedView pinned(this);
-  const std::unique_ptr<EntryCursor> cursor = pinned.view().l1->NewCursor();
+  const FamilyView* levels = pinned.view().Of(filter_family_);
+  while (levels == nullptr || !FindFamily(filter_family_)->is_hashed) {  // gone, or not in a filter
+    filter_position_.reset();
+    if (++filter_family_ >= pinned.view().others.size()) return FilterStep::kEnd;
+    levels = pinned.view().Of(filter_family_);
+  }
+  const KeyOrder& order = FindFamily(filter_family_)->order;
+  const std::unique_ptr<EntryCursor> cursor = levels->l1->NewCursor();
   if (filter_position_) {
-    cursor->Seek(SearchKey(order_, *filter_position_, filter_sequence_));
+    cursor->Seek(SearchKey(order, *filter_position_, filter_sequence_));
   } else {
     cursor->SeekToFirst();
   }
   KeyFilterWriter writer(next_filter_.get(), nullptr);
-  if (!AddEntries(cursor.get(), kEntriesPerStep, &writer)) return FilterStep::kFailed;
+  if (!AddEntries(order, cursor.get(), kEntriesPerStep, &writer)) return FilterStep::kFailed;
   writer.Finish();
-  if (cursor->entry() == nullptr) return FilterStep::kEnd;
+  if (cursor->entry() == nullptr) {
+    filter_position_.reset();
+    return ++filter_family_ >= pinned.view().others.size() ? FilterStep::kEnd : FilterStep::kMore;
+  }
   filter_position_ = cursor->entry()->key();
   filter_sequence_ = cursor->entry()->sequence();
   return FilterStep::kMore;
@@ -141,7 +159,7 @@ DBImpl::FilterStep DBImpl::AddLastLevel() {
 
 // False if the database is being closed, or the list is damaged: it is in order, and so ends. The entry at which it stops is
 // sound, too.
-bool DBImpl::AddEntries(EntryCursor* cursor, uint64_t count, KeyFilterWriter* writer) const {
+bool DBImpl::AddEntries(const KeyOrder& order, EntryCursor* cursor, uint64_t count, KeyFilterWriter* writer) const {
   const LogEntry* before = nullptr;
   for (uint64_t i = 0;; ++i, cursor->Next()) {
     const LogEntry* const entry = cursor->entry();
@@ -150,7 +168,7 @@ bool DBImpl::AddEntries(EntryCursor* cursor, uint64_t count, KeyFilterWriter* wr
     const PmPtr place = regions_->Find(entry);
     if (!place || entry->height() > kMaxHeight ||
         !regions_->Holds(place + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8)) ||
-        (before != nullptr && CompareEntries(order_, *before, *entry) >= 0)) {
+        (before != nullptr && CompareEntries(order, *before, *entry) >= 0)) {
       Log("filter: a list is damaged; gets of keys that are not there search all levels");
       return false;
     }

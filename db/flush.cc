@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "compaction/checkpoint.h"
 #include "compaction/flush_job.h"
@@ -15,6 +16,30 @@ namespace {
 
 // Segments kept ready per region, so that writers do not wait for the pool to grow.
 constexpr uint32_t kSpareSegments = 2;
+
+// Tables that no MANIFEST lists yet, oldest first; those that were rotated together lie side by side, first the one that has the
+// extents.
+std::vector<std::shared_ptr<PmTable>> UnlistedTables(const ReadView& view) {
+  std::vector<std::shared_ptr<PmTable>> tables;
+  view.ForEach([&tables](uint32_t, const FamilyView& levels) {
+    for (const auto& table : levels.l0) {
+      if (!table->checkpointed.load(std::memory_order_relaxed)) tables.push_back(table);
+    }
+  });
+  std::sort(tables.begin(), tables.end(), [](const auto& a, const auto& b) {
+    if (a->id() != b->id()) return a->id() < b->id();
+    if (a->extents.empty() != b->extents.empty()) return b->extents.empty();
+    return a->family() < b->family();
+  });
+  return tables;
+}
+
+size_t UnlistedRotations(const ReadView& view) {
+  uint64_t before = UINT64_MAX;
+  size_t rotations = 0;
+  for (const auto& table : UnlistedTables(view)) rotations += std::exchange(before, table->id()) != table->id();
+  return rotations;
+}
 
 }  // namespace
 
@@ -76,23 +101,41 @@ void DBImpl::FlushOne(const PendingFlush& pending) {
   const VersionFilter filter(snapshots_.Copy());
   std::unique_lock filter_lock(filter_mutex_);  // until the table is in the view; see filter.cc
   KeyFilterWriter keys(current_filter_.get(), next_filter_.get());
-  FlushResult flushed =
-      FlushMemtable(pending.memtable.get(), regions_.get(), &order_, *segments_, filter, l0_index_.get(), &keys);
+  // Those of other families first: who takes the extents of all is known then.
+  std::vector<FlushResult> flushed;
+  const Memtable& set = *pending.memtable;
+  set.ForEachSibling([&](uint32_t id, Memtable*) {
+    const Family& family = *FindFamily(id);
+    flushed.push_back(FlushSibling(set, id, regions_.get(), &family.order, *segments_, filter, l0_index_.get(),
+                                   family.is_hashed ? &keys : nullptr));
+  });
+  FlushResult of_default =
+      FlushMemtable(pending.memtable.get(), regions_.get(), &default_family_.order, *segments_, filter, l0_index_.get(), &keys);
+  if (of_default.table->entries == 0 && !flushed.empty()) {
+    flushed.front().table->extents = std::move(of_default.table->extents);
+    flushed.front().table->log_bytes = of_default.table->log_bytes;
+  } else {
+    flushed.push_back(std::move(of_default));
+  }
   BRAIDDB_SYNC_POINT("DBImpl::FlushOne:Linked");
   size_t waiting_for_checkpoint = 0;
   {
     std::lock_guard lock(view_mutex_);
     auto view = std::make_shared<ReadView>(*current_view_);
     view->immutables.pop_back();
-    view->l0.insert(view->l0.begin(), flushed.table);
-    for (const auto& table : view->l0) waiting_for_checkpoint += !table->checkpointed.load(std::memory_order_relaxed);
+    for (const FlushResult& result : flushed) {
+      view->Alter(result.table->family(), [&](FamilyView* levels) { levels->l0.insert(levels->l0.begin(), result.table); });
+    }
+    waiting_for_checkpoint = UnlistedRotations(*view);
     InstallView(view);
     pending_flushes_.erase(pending_flushes_.begin());
   }
   filter_lock.unlock();
   counters_.flushes.fetch_add(1, std::memory_order_relaxed);
-  counters_.flushed_entries.fetch_add(flushed.table->entries, std::memory_order_relaxed);
-  counters_.dropped.fetch_add(flushed.dropped, std::memory_order_relaxed);
+  for (const FlushResult& result : flushed) {
+    counters_.flushed_entries.fetch_add(result.table->entries, std::memory_order_relaxed);
+    counters_.dropped.fetch_add(result.dropped, std::memory_order_relaxed);
+  }
   if (waiting_for_checkpoint >= options_.checkpoint_tables) {
     Status status = CheckpointTables();
     if (!status.ok()) SetBackgroundError(status);
@@ -109,29 +152,39 @@ Status DBImpl::CheckpointTables() {
   std::vector<std::shared_ptr<PmTable>> tables;
   {
     std::lock_guard view_lock(view_mutex_);
-    for (auto table = current_view_->l0.rbegin(); table != current_view_->l0.rend(); ++table) {
-      if (!(*table)->checkpointed.load(std::memory_order_relaxed)) tables.push_back(*table);
-    }
+    tables = UnlistedTables(*current_view_);
   }
   ManifestState state = manifest_state_;
-  std::vector<std::shared_ptr<PmTable>> listed;
+  size_t listed = 0;
   uint64_t lines = 0;
-  for (const auto& table : tables) {
-    if (state.tables.size() == kMaxManifestTables) break;  // the rest waits for a merge; its log stays behind the boundary
-    Status status =
-        BRAIDDB_MUTANT("checkpoint-pointers-last") ? Status::OK() : PersistTablePointers(*table, regions_->persistence(), &lines);
-    if (!status.ok()) return status;
-    state.tables.push_back({table->id(), table->boundary(), table->entries, table->heads()});
-    if (!BRAIDDB_MUTANT("boundary-stays")) state.log_boundary = table->boundary();
-    if (BRAIDDB_MUTANT("boundary-too-far")) state.log_boundary = next_sequence_.load();
-    listed.push_back(table);
+  for (size_t begin = 0; begin < tables.size(); begin = listed) {
+    ManifestState longer = state;
+    size_t end = begin;
+    for (; end < tables.size() && tables[end]->id() == tables[begin]->id(); ++end) {
+      const PmTable& table = *tables[end];
+      longer.tables.push_back({table.id(), table.boundary(), table.entries, table.heads(), table.family()});
+    }
+    // The rest waits for a merge; its log stays behind the boundary. The boundary moves beyond all of a rotation, or nothing.
+    if (!manifest_.Fits(longer)) break;
+    for (size_t i = begin; i < end; ++i) {
+      Status status = BRAIDDB_MUTANT("checkpoint-pointers-last")
+                          ? Status::OK()
+                          : PersistTablePointers(*tables[i], regions_->persistence(), &lines);
+      if (!status.ok()) return status;
+    }
+    if (!BRAIDDB_MUTANT("boundary-stays")) longer.log_boundary = tables[begin]->boundary();
+    if (BRAIDDB_MUTANT("boundary-too-far")) longer.log_boundary = next_sequence_.load();
+    state = std::move(longer);
+    listed = end;
   }
-  if (listed.empty()) return Status::OK();
-  state.next_id = std::max(state.next_id, listed.back()->id() + 1);
+  tables.resize(listed);
+  if (tables.empty()) return Status::OK();
+  state.next_id = std::max(state.next_id, tables.back()->id() + 1);
   Status status = manifest_.Commit(state);
   if (!status.ok()) return status;
+  NoteMerged(manifest_state_, state);
   manifest_state_ = std::move(state);
-  for (const auto& table : listed) {
+  for (const auto& table : tables) {
     if (BRAIDDB_MUTANT("checkpoint-pointers-last")) status = PersistTablePointers(*table, regions_->persistence(), &lines);
     table->extents.clear();
     table->checkpointed.store(true, std::memory_order_release);

@@ -88,23 +88,44 @@ uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 Status DB::Open(const Options& options, const std::string& path, std::unique_ptr<DB>* db) {
-  return DBImpl::Open(options, path, db);
+  return DBImpl::Open(options, path, {}, nullptr, db);
+}
+
+Status DB::Open(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
+                std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db) {
+  return DBImpl::Open(options, path, families, handles, db);
 }
 
 DBImpl::DBImpl(const Options& options, const std::string& path)
-    : options_(Resolve(options)), path_(path), order_(options.comparator) {
+    : options_(Resolve(options)),
+      path_(path),
+      default_family_(0, 0, kDefaultColumnFamilyName, ColumnFamilyOptions(options)),
+      default_handle_(MakeHandle(kDefaultColumnFamilyName)),
+      by_id_(std::make_unique<std::atomic<Family*>[]>(kMaxFamilies)) {
+  by_id_[0].store(&default_family_, std::memory_order_relaxed);
   arenas_.reserve(kKeptArenas);  // where they come back nothing may fail
 }
 
-Status DBImpl::Open(const Options& options, const std::string& path, std::unique_ptr<DB>* db) try {
+Status DBImpl::Open(const Options& given, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
+                    std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db) try {
   db->reset();
+  if (handles != nullptr) handles->clear();
   const auto start = std::chrono::steady_clock::now();
+  Options options = given;
+  for (const ColumnFamilyDescriptor& descriptor : families) {
+    if (descriptor.name != kDefaultColumnFamilyName) continue;
+    options.comparator = descriptor.options.comparator;
+    options.l1 = descriptor.options.l1;
+    options.nv_leaf_size = descriptor.options.nv_leaf_size;
+  }
   Status status = Validate(options);
   if (!status.ok()) return status;
   std::unique_ptr<DBImpl> impl(new DBImpl(options, path));
   status = impl->OpenFiles();
   if (status.ok()) status = impl->OpenStructures();
+  if (status.ok()) status = impl->FindFamilies(families);
   if (status.ok()) status = impl->Recover();
+  if (status.ok()) status = impl->CreateMissing(families);
   // Behind all that can refuse the open: a region never becomes smaller.
   if (status.ok()) status = impl->regions_->ReserveBytes(impl->options_.initial_region_size);
   if (!status.ok()) return status;
@@ -113,6 +134,7 @@ Status DBImpl::Open(const Options& options, const std::string& path, std::unique
   impl->Log(Format("open: serving after %.3f ms, %llu entries replayed, sequence number %llu",
                    static_cast<double>(impl->recovery_us_) / 1000.0, static_cast<unsigned long long>(impl->replayed_entries_),
                    static_cast<unsigned long long>(impl->GetLatestSequenceNumber())));
+  for (size_t i = 0; handles != nullptr && i < families.size(); ++i) handles->push_back(impl->MakeHandle(families[i].name));
   *db = std::move(impl);
   return Status::OK();
 } catch (const std::bad_alloc&) {
@@ -228,9 +250,9 @@ Status DBImpl::OpenStructures() {
   if (segments_ == nullptr) status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
   if (status.ok()) status = Manifest::Open(regions_.get(), &manifest_, &manifest_state_);
   if (!status.ok()) return status;
-  if (manifest_state_.comparator != order_.comparator()->Name()) {
+  if (manifest_state_.comparator != options_.comparator->Name()) {
     return Status::InvalidArgument("the database is ordered by comparator '" + manifest_state_.comparator + "', not by '" +
-                                   order_.comparator()->Name() + "'; open it with the comparator it was made with");
+                                   options_.comparator->Name() + "'; open it with the comparator it was made with");
   }
   if (manifest_state_.l1_kind != static_cast<uint8_t>(options_.l1)) {
     return Status::InvalidArgument("the database was made with Options::l1 " + NameOf(manifest_state_.l1_kind) +
@@ -243,19 +265,22 @@ Status DBImpl::OpenStructures() {
 //         boundary into one more table  4 make that durable and list it.
 // CRASH   After any of them: the next recovery does the same again, with the same result. [CC-5]
 Status DBImpl::Recover() {
-  const LastLevel::Parts parts{regions_.get(), segments_.get(), &epochs_, &order_};
-  Status status = LastLevel::Open(options_, parts, manifest_state_.merge_id, &last_level_);
+  Status status = OpenLevels();
   if (!status.ok()) return status;
   resume_merge_ = manifest_state_.merge_id != 0 && !BRAIDDB_MUTANT("merge-not-resumed");
   manifest_state_.clean = false;  // from the next commit on
   RestoreTables();
   const bool has_relocation = HasRelocation(manifest_state_);
   if (status = FinishRelocation(segments_.get(), has_relocation); !status.ok()) return status;
-  if (manifest_state_.tables.empty()) merged_boundary_ = manifest_state_.log_boundary;
 
+  std::vector<const KeyOrder*> orders{&default_family_.order};
+  for (const auto& family : families_) {
+    orders.resize(std::max<size_t>(orders.size(), family->id + 1));
+    orders[family->id] = &family->order;
+  }
   ReplayContext context{regions_.get(),
                         segments_.get(),
-                        &order_,
+                        std::move(orders),
                         manifest_state_.log_boundary,
                         next_memtable_id_++,
                         options_.recovery_threads,
@@ -278,7 +303,9 @@ Status DBImpl::Recover() {
   last_rotated_id_ = context.table_id;
   flushed_memtable_id_.store(context.table_id, std::memory_order_relaxed);
   auto view = std::make_shared<ReadView>(*current_view_);
-  if (replay.table != nullptr) view->l0.insert(view->l0.begin(), replay.table);
+  for (const auto& table : replay.tables) {
+    view->Alter(table->family(), [&table](FamilyView* levels) { levels->l0.insert(levels->l0.begin(), table); });
+  }
   view->active = NewMemtable();
   if (view->active == nullptr) return Status::MemoryLimit("no address space for a memtable");
   active_.store(view->active.get(), std::memory_order_seq_cst);
@@ -288,43 +315,91 @@ Status DBImpl::Recover() {
     InstallView(view);
   }
   segments_->ForEachLog([this](Segment* segment) { unaccounted_.push_back(segment); });
-  counters_.l1_entries.store(manifest_state_.l1_entries);
   // What was open is sealed; from here on segments are written in this open's mode.
   const bool may_lose_writes = regions_->persistence()->mode() == PersistMode::kPage;
   const bool changed = std::exchange(manifest_state_.may_lose_writes, may_lose_writes) != may_lose_writes;
-  if (replay.table != nullptr) return CheckpointTables();
+  if (!replay.tables.empty()) return CheckpointTables();
   return changed ? manifest_.Commit(manifest_state_) : Status::OK();
+}
+
+Status DBImpl::OpenJournal() {
+  auto journal = std::make_shared<MergeJournal>();
+  Status status = MergeJournal::Open(regions_.get(), journal.get());
+  PmPtr ignored;
+  if (status.ok()) status = journal->Redo(0, &ignored);
+  if (status.ok()) journal_ = std::move(journal);
+  return status;
+}
+
+Status DBImpl::OpenLevels() {
+  std::vector<Family*> families{&default_family_};
+  for (const auto& family : families_) families.push_back(family.get());
+  const auto is_braided = [](const Family* family) { return family->options.l1 == L1Kind::kBraidedSkipList; };
+  if (std::any_of(families.begin(), families.end(), is_braided)) {
+    if (Status status = OpenJournal(); !status.ok()) return status;
+  }
+  default_family_.l1_entries.store(manifest_state_.l1_entries, std::memory_order_relaxed);
+  for (Family* const family : families) {
+    const uint64_t job = family->id == manifest_state_.merging_family ? manifest_state_.merge_id : 0;
+    std::unique_ptr<LastLevel> level;
+    Status status = LastLevel::Open(LevelOptions(family->options), LevelParts(*family), job, &level);
+    if (!status.ok()) return status;
+    family->last_level = std::move(level);
+    counters_.l1_entries.fetch_add(family->l1_entries.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    const bool has_tables = std::any_of(manifest_state_.tables.begin(), manifest_state_.tables.end(),
+                                        [family](const auto& table) { return table.family == family->id; });
+    if (!has_tables) family->merged_boundary = manifest_state_.log_boundary;
+  }
+  return ReleaseUnownedSegments();
+}
+
+// Of last levels that were being made, of those of families that were dropped, and what a crash cut short.
+Status DBImpl::ReleaseUnownedSegments() {
+  std::vector<Segment*> unowned;
+  segments_->ForEachIndex([&](Segment* segment) {
+    bool is_owned = default_family_.last_level->Owns(segment);
+    for (const auto& family : families_) is_owned = is_owned || family->last_level->Owns(segment);
+    if (!is_owned) unowned.push_back(segment);
+  });
+  for (Segment* const segment : unowned) {
+    if (Status status = segments_->Release(segment); !status.ok()) return status;
+  }
+  return Status::OK();
 }
 
 void DBImpl::RestoreTables() {
   auto view = std::make_shared<ReadView>();
-  view->l1 = last_level_->View();
+  view->l1 = default_family_.last_level->View();
+  for (const auto& family : families_) {
+    view->Alter(family->id, [&family](FamilyView* levels) { levels->l1 = family->last_level->View(); });
+  }
   for (const ManifestState::Table& listed : manifest_state_.tables) {
-    auto table = std::make_shared<PmTable>(listed.id, listed.boundary, regions_.get(), &order_);
+    auto table =
+        std::make_shared<PmTable>(listed.id, listed.boundary, regions_.get(), &FindFamily(listed.family)->order, listed.family);
     table->heads() = listed.heads;
     for (uint32_t region = 0; region < regions_->count(); ++region) {
       table->list.SetHead(region, &table->heads()[region * kMaxHeight]);
     }
     table->entries = listed.entries;
     table->checkpointed.store(true, std::memory_order_relaxed);
-    view->l0.insert(view->l0.begin(), std::move(table));
     next_memtable_id_ = std::max(next_memtable_id_, listed.id + 1);
+    view->Alter(listed.family, [&table](FamilyView* levels) { levels->l0.insert(levels->l0.begin(), std::move(table)); });
   }
   next_memtable_id_ = std::max(next_memtable_id_, manifest_state_.next_id);
   current_view_ = std::move(view);
 }
 
 void DBImpl::StartBackground() {
-  uses_filter_ = options_.filter_bits_per_key > 0 && order_.equal_means_same();
+  uses_filter_ = options_.filter_bits_per_key > 0 && default_family_.is_hashed;
   const uint64_t cache_bytes = std::min(options_.lookup_cache_size, RoomForCache());
-  if (cache_bytes > 0 && order_.equal_means_same()) {
+  if (cache_bytes > 0 && default_family_.is_hashed) {
     lookup_cache_ = LookupCache::Create(regions_.get(), cache_bytes);
     hits_are_local_ = regions_->count() == 1 && regions_->persistence()->read_latency_ns() == 0;
     if (lookup_cache_ == nullptr) Log("open: no address space for the lookup cache; gets search all levels");
   }
   const uint64_t smallest_entry = LogEntrySize(1, 0, 0);
   const uint64_t table_entries = std::min(options_.memtable_max_entries, options_.memtable_size / smallest_entry);
-  l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), &order_, table_entries);
+  l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), table_entries);
   flush_thread_ = std::thread([this] { FlushLoop(); });
   try {
     compaction_thread_ = std::thread([this] { CompactionLoop(); });
@@ -366,7 +441,10 @@ Status DBImpl::Close() try {
   }
   epochs_.Reclaim();
   if (status.ok()) ReleaseMoved();
-  if (status.ok()) status = last_level_->Close();
+  if (status.ok()) status = default_family_.last_level->Close();
+  for (const auto& family : families_) {
+    if (status.ok() && !family->dropped.load(std::memory_order_relaxed)) status = family->last_level->Close();
+  }
   if (status.ok()) {
     std::lock_guard lock(manifest_mutex_);
     manifest_state_.last_sequence = GetLatestSequenceNumber();

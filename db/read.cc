@@ -29,9 +29,9 @@ void PinnableSlice::Reset() {
   value_ = Slice();
 }
 
-DBImpl::Cached DBImpl::AskCache(Slice key, uint64_t hash) const {
+DBImpl::Cached DBImpl::AskCache(const Family& family, Slice key, uint64_t hash) const {
   Cached cached;
-  if (lookup_cache_ != nullptr) cached.entry = lookup_cache_->Find(0, key, hash, &cached.miss);
+  if (lookup_cache_ != nullptr && family.is_hashed) cached.entry = lookup_cache_->Find(family.id, key, hash, &cached.miss);
   return cached;
 }
 
@@ -43,13 +43,20 @@ const LogEntry* DBImpl::UseCached(const SearchKey& target, const LogEntry* cache
   return cached->sequence() <= target.sequence ? cached : nullptr;
 }
 
-const LogEntry* DBImpl::FindEntry(const ReadView& view, const SearchKey& target, uint64_t hash, LookupTrace* trace) const {
-  const KeyFilter* const filter = filter_.load(std::memory_order_acquire);  // after the view; see filter.cc
+const LogEntry* DBImpl::FindEntry(const Family& family, const SearchKey& target, uint64_t hash, LookupTrace* trace) const {
+  const ReadView& all = *view_.load(std::memory_order_acquire);
+  const KeyFilter* const filter =
+      family.is_hashed ? filter_.load(std::memory_order_acquire) : nullptr;  // after the view; see filter.cc
   if (filter != nullptr) filter->Prefetch(hash);
-  if (const LogEntry* entry = view.active->Find(target, hash)) return entry;
-  for (const auto& memtable : view.immutables) {
-    if (const LogEntry* entry = memtable->Find(target, hash)) return entry;
+  const auto find = [&](const Memtable& set) {
+    const Memtable* const memtable = set.Of(family.id);
+    return memtable == nullptr ? nullptr : memtable->Find(target, hash);
+  };
+  if (const LogEntry* entry = find(*all.active)) return entry;
+  for (const auto& memtable : all.immutables) {
+    if (const LogEntry* entry = find(*memtable)) return entry;
   }
+  const FamilyView& view = *all.Of(family.id);
   if (filter != nullptr && !filter->MayContain(hash)) {
     trace->filtered = true;
     return nullptr;
@@ -58,13 +65,13 @@ const LogEntry* DBImpl::FindEntry(const ReadView& view, const SearchKey& target,
   return view.l1->Find(target, trace);
 }
 
-const LogEntry* DBImpl::FindPut(const SearchKey& target, uint64_t hash, const Cached& cached, ThreadState* thread, bool* met_dead,
-                                bool verify, Status* status) const {
+const LogEntry* DBImpl::FindPut(const Family& family, const SearchKey& target, uint64_t hash, const Cached& cached,
+                                ThreadState* thread, bool* met_dead, bool verify, Status* status) const {
   LookupTrace trace;
   const LogEntry* entry = UseCached(target, cached.entry, &trace);
   const bool hit = entry != nullptr;
   // After the cache was asked: what came through its bucket before is in this view.
-  if (!hit) entry = FindEntry(*view_.load(std::memory_order_acquire), target, hash, &trace);
+  if (!hit) entry = FindEntry(family, target, hash, &trace);
   const bool found = entry != nullptr && entry->type() == EntryType::kPut;
   if (thread != nullptr) {
     thread->gets.Add(1);
@@ -85,7 +92,7 @@ const LogEntry* DBImpl::FindPut(const SearchKey& target, uint64_t hash, const Ca
     WaitPublished(std::min(entry->sequence(), next_sequence_.load(std::memory_order_seq_cst) - 1));  // it may be damaged
   }
   BRAIDDB_SYNC_POINT("DBImpl::FindPut:Found");
-  if (found && !hit && lookup_cache_ != nullptr && !trace.met_dead) {
+  if (found && !hit && lookup_cache_ != nullptr && family.is_hashed && !trace.met_dead) {
     if (const PmPtr place = regions_->Find(entry)) lookup_cache_->Fill(hash, cached.miss, target.sequence, place);
   }
   return found ? entry : nullptr;
@@ -99,27 +106,29 @@ const LogEntry* DBImpl::FindPut(const SearchKey& target, uint64_t hash, const Ca
 // that was its answer when it began is marked dead before it gets there, because a newer one, written since, was merged: then it
 // comes upon the mark, and reads again at a snapshot, whose versions are not marked.
 template <class Deliver>
-Status DBImpl::ReadKey(const ReadOptions& options, Slice key, const Deliver& deliver) {
-  const uint64_t hash = KeyHash(key);
+Status DBImpl::ReadKey(const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver) {
+  const uint64_t hash = family.HashOf(key);
   ThreadState* const thread = threads_.Get();
   const bool verify = options.verify_checksums;
   Status status;
   if (options.snapshot == nullptr) {
     const auto guard = epochs_.Enter();
-    const Cached cached = AskCache(key, hash);
+    const Cached cached = AskCache(family, key, hash);
     if (thread != nullptr && IsPlainHit(cached.entry) && !verify) {
       thread->plain_hits.Add(1);
       return deliver(cached.entry);
     }
     bool met_dead = false;
-    const LogEntry* entry = FindPut(SearchKey(order_, key, kMaxSequence), hash, cached, thread, &met_dead, verify, &status);
+    const LogEntry* entry =
+        FindPut(family, SearchKey(family.order, key, kMaxSequence), hash, cached, thread, &met_dead, verify, &status);
     if (!status.ok()) return status;
     if (!met_dead) return deliver(entry);
   }
   const uint64_t sequence = options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
   const SnapshotRegistration registration(options.snapshot == nullptr ? &snapshots_ : nullptr, sequence);
   const auto guard = epochs_.Enter();
-  const LogEntry* entry = FindPut(SearchKey(order_, key, sequence), hash, AskCache(key, hash), thread, nullptr, verify, &status);
+  const LogEntry* entry = FindPut(family, SearchKey(family.order, key, sequence), hash, AskCache(family, key, hash), thread,
+                                  nullptr, verify, &status);
   return status.ok() ? deliver(entry) : status;
 }
 
@@ -149,19 +158,17 @@ void AssignTo(std::string* value, Slice from) {
 
 }  // namespace
 
-Status DBImpl::Get(const ReadOptions& options, Slice key, std::string* value) try {
-  return ReadKey(options, key, [value](const LogEntry* entry) {
+inline Status DBImpl::GetString(const ReadOptions& options, const Family& family, Slice key, std::string* value) {
+  return ReadKey(options, family, key, [value](const LogEntry* entry) {
     if (entry == nullptr) return Status::NotFound();
     AssignTo(value, entry->value());
     return Status::OK();
   });
-} catch (const std::bad_alloc&) {
-  return NoMemory();
 }
 
-Status DBImpl::Get(const ReadOptions& options, Slice key, PinnableSlice* value) try {
+inline Status DBImpl::GetPinned(const ReadOptions& options, const Family& family, Slice key, PinnableSlice* value) {
   value->Reset();
-  return ReadKey(options, key, [this, value](const LogEntry* entry) {
+  return ReadKey(options, family, key, [this, value](const LogEntry* entry) {
     if (entry == nullptr) return Status::NotFound();
     // Inside the guard: what the pin holds is reachable now.
     value->pin_ = epochs_.Pin();
@@ -170,18 +177,44 @@ Status DBImpl::Get(const ReadOptions& options, Slice key, PinnableSlice* value) 
     value->value_ = entry->value();
     return Status::OK();
   });
+}
+
+Status DBImpl::Get(const ReadOptions& options, Slice key, std::string* value) try {
+  return GetString(options, default_family_, key, value);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status DBImpl::Get(const ReadOptions& options, Slice key, PinnableSlice* value) try {
+  return GetPinned(options, default_family_, key, value);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status DBImpl::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) try {
+  Status status;
+  const Family* const known = FamilyOf(family, &status);
+  return known == nullptr ? status : GetString(options, *known, key, value);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status DBImpl::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, PinnableSlice* value) try {
+  Status status;
+  const Family* const known = FamilyOf(family, &status);
+  return known == nullptr ? status : GetPinned(options, *known, key, value);
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
 
 // As ReadKey, but a deletion is an answer, too.
-Status DBImpl::GetLatestSequenceForKey(Slice key, uint64_t* sequence) try {
-  const uint64_t hash = KeyHash(key);
+Status DBImpl::LatestSequence(const Family& family, Slice key, uint64_t* sequence) {
+  const uint64_t hash = family.HashOf(key);
   const auto find = [&](uint64_t at_most, LookupTrace* trace) {
     const auto guard = epochs_.Enter();
-    const SearchKey target(order_, key, at_most);
-    const LogEntry* entry = UseCached(target, AskCache(key, hash).entry, trace);
-    if (entry == nullptr) entry = FindEntry(*view_.load(std::memory_order_acquire), target, hash, trace);
+    const SearchKey target(family.order, key, at_most);
+    const LogEntry* entry = UseCached(target, AskCache(family, key, hash).entry, trace);
+    if (entry == nullptr) entry = FindEntry(family, target, hash, trace);
     if (__builtin_expect(regions_->damage_seen(), 0)) return RegionSet::DamagedList();
     if (entry == nullptr) return Status::NotFound();
     *sequence = entry->sequence();
@@ -194,14 +227,25 @@ Status DBImpl::GetLatestSequenceForKey(Slice key, uint64_t* sequence) try {
   const SnapshotRegistration registration(&snapshots_, registered);
   LookupTrace again;
   return find(registered, &again);
+}
+
+Status DBImpl::GetLatestSequenceForKey(Slice key, uint64_t* sequence) try {
+  return LatestSequence(default_family_, key, sequence);
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
 
-std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
-                                     std::vector<std::string>* values) {
-  std::vector<Status> statuses(keys.size());
-  values->resize(keys.size());
+Status DBImpl::GetLatestSequenceForKey(ColumnFamilyHandle* family, Slice key, uint64_t* sequence) try {
+  Status status;
+  const Family* const known = FamilyOf(family, &status);
+  return known == nullptr ? status : LatestSequence(*known, key, sequence);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+template <class FamilyAt>
+void DBImpl::ReadKeys(const ReadOptions& options, const FamilyAt& family, const std::vector<Slice>& keys,
+                      std::vector<std::string>* values, std::vector<Status>* statuses) {
   const uint64_t sequence = options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
   const SnapshotRegistration registration(options.snapshot == nullptr ? &snapshots_ : nullptr, sequence);
   const auto guard = epochs_.Enter();
@@ -213,23 +257,50 @@ std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vect
   for (size_t begin = 0; begin < keys.size(); begin += kGroup) {
     const size_t count = std::min(kGroup, keys.size() - begin);
     for (size_t i = 0; i < count; ++i) {
-      hashes[i] = KeyHash(keys[begin + i]);
+      const Family* const own = family(begin + i);
+      hashes[i] = own == nullptr ? 0 : own->HashOf(keys[begin + i]);
       if (lookup_cache_ != nullptr) lookup_cache_->Prefetch(hashes[i]);
       if (filter != nullptr) filter->Prefetch(hashes[i]);
     }
     for (size_t i = 0; i < count && lookup_cache_ != nullptr; ++i) lookup_cache_->PrefetchEntry(hashes[i]);
     for (size_t i = begin; i < begin + count; ++i) {
+      const Family* const own = family(i);
+      if (own == nullptr) continue;
       const uint64_t hash = hashes[i - begin];
-      const LogEntry* entry = FindPut(SearchKey(order_, keys[i], sequence), hash, AskCache(keys[i], hash), thread, nullptr,
-                                      options.verify_checksums, &statuses[i]);
-      if (!statuses[i].ok()) continue;
+      Status& status = (*statuses)[i];
+      const LogEntry* entry = FindPut(*own, SearchKey(own->order, keys[i], sequence), hash, AskCache(*own, keys[i], hash), thread,
+                                      nullptr, options.verify_checksums, &status);
+      if (!status.ok()) continue;
       if (entry == nullptr) {
-        statuses[i] = Status::NotFound();
+        status = Status::NotFound();
       } else {
         (*values)[i].assign(entry->value());
       }
     }
   }
+}
+
+std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
+                                     std::vector<std::string>* values) {
+  std::vector<Status> statuses(keys.size());
+  values->resize(keys.size());
+  ReadKeys(
+      options, [this](size_t) { return &default_family_; }, keys, values, &statuses);
+  return statuses;
+}
+
+std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
+                                     const std::vector<Slice>& keys, std::vector<std::string>* values) {
+  std::vector<Status> statuses(keys.size());
+  values->resize(keys.size());
+  if (families.size() != keys.size()) {
+    statuses.assign(keys.size(), Status::InvalidArgument("as many column families as keys have to be given"));
+    return statuses;
+  }
+  std::vector<const Family*> known;
+  for (size_t i = 0; i < keys.size(); ++i) known.push_back(FamilyOf(families[i], &statuses[i]));
+  ReadKeys(
+      options, [&known](size_t i) { return known[i]; }, keys, values, &statuses);
   return statuses;
 }
 

@@ -24,8 +24,9 @@ namespace braiddb {
 // REQUIRES: compaction_mutex_, and no merge is running or to be resumed.
 Status DBImpl::RelocateSparse(bool* relocated) try {
   *relocated = false;
-  if (options_.max_space_amplification == 0 || merged_boundary_ == 0 || resume_merge_.load(std::memory_order_acquire) ||
-      write_failed_.load(std::memory_order_acquire)) {
+  const uint64_t boundary = MergedBoundary();
+  if (options_.max_space_amplification == 0 || boundary == 0 || resume_merge_.load(std::memory_order_acquire) ||
+      write_failed_.load(std::memory_order_acquire) || purge_waits_.load(std::memory_order_acquire)) {
     return Status::OK();
   }
   {
@@ -33,12 +34,17 @@ Status DBImpl::RelocateSparse(bool* relocated) try {
     if (HasRelocation(manifest_state_)) return Status::OK();
   }
   if (!ReleaseMoved()) return Status::OK();
-  const SpaceLimits limits{options_.max_space_amplification, options_.space_slack, merged_boundary_, dram_.most_relocated};
+  const SpaceLimits limits{options_.max_space_amplification, options_.space_slack, boundary, dram_.most_relocated};
   std::vector<Segment*> sparse = ChooseSparseSegments(*segments_, limits);
   if (sparse.empty()) return Status::OK();
   const PinnedView pinned(this);
   Relocation relocation;
-  const RelocationJob job{regions_.get(), segments_.get(), &order_, pinned.view().l1.get(), merged_boundary_, &stopping_};
+  std::vector<RelocationJob::Family> families;
+  pinned.view().ForEach([&](uint32_t id, const FamilyView& levels) {
+    families.resize(id + 1);
+    families[id] = {&FindFamily(id)->order, levels.l1.get()};
+  });
+  const RelocationJob job{regions_.get(), segments_.get(), std::move(families), boundary, &stopping_};
   Status status = CopyLiveEntries(job, sparse, &relocation);
   while (status.IsNoSpace() && sparse.size() > 1) {  // fewer copies may fit
     sparse.resize(sparse.size() / 2);
@@ -49,7 +55,7 @@ Status DBImpl::RelocateSparse(bool* relocated) try {
     Log("relocation: " + status.ToString());
     return Status::OK();  // there was more space before
   }
-  if (!status.ok() || relocation.table == nullptr) return status;
+  if (!status.ok() || relocation.tables.empty()) return status;
   BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Copied");
   if (BRAIDDB_MUTANT("copies-sealed-early")) status = SealCopies(segments_.get(), relocation.copies);
   if (status.ok()) status = InstallRelocation(relocation);
@@ -76,14 +82,16 @@ Status DBImpl::RelocateSparse(bool* relocated) try {
 // Of a merge that is done: the view does not lead to the originals any more. REQUIRES: compaction_mutex_
 void DBImpl::KeepMoved(MovedEntries entries) {
   if (entries.pairs().empty()) return;
-  auto moved = std::make_shared<MovedSegments>();
-  moved->entries = std::move(entries);
+  // Copies of several families are merged one after the other.
+  const std::shared_ptr<MovedSegments> moved = moved_ != nullptr ? moved_ : std::make_shared<MovedSegments>();
+  moved->entries.Add(entries);
   moved->entries.Sort();
   for (const MovedEntries::Pair& pair : moved->entries.pairs()) moved->from.insert(segments_->Find(pair.original));
   moved->retired.reserve(moved->from.size());
+  if (moved_ != nullptr) moved->waiting.fetch_add(1, std::memory_order_relaxed);
   // Readers may also be on originals in segments that something else keeps.
   epochs_.RetirePinned([moved] { moved->waiting.fetch_sub(1, std::memory_order_release); });
-  moved_ = std::move(moved);
+  moved_ = moved;
   moved_waits_.store(true, std::memory_order_relaxed);
 }
 
@@ -99,15 +107,19 @@ bool DBImpl::ReleaseMoved() {
 }
 
 Status DBImpl::InstallRelocation(const Relocation& relocation) {
-  const auto& table = relocation.table;
   std::lock_guard lock(manifest_mutex_);
   ManifestState state = manifest_state_;
-  state.tables.insert(state.tables.begin(), {table->id(), table->boundary(), table->entries, table->heads(), 0});
+  for (const auto& table : relocation.tables) {
+    state.tables.insert(state.tables.begin(), {table->id(), table->boundary(), table->entries, table->heads(), table->family()});
+  }
   if (Status status = manifest_.Commit(state); !status.ok()) return status;
+  NoteMerged(manifest_state_, state);
   manifest_state_ = std::move(state);
   std::lock_guard view_lock(view_mutex_);
   auto view = std::make_shared<ReadView>(*current_view_);
-  view->l0.push_back(table);
+  for (const auto& table : relocation.tables) {
+    view->Alter(table->family(), [&](FamilyView* levels) { levels->l0.push_back(table); });
+  }
   InstallView(view);
   return Status::OK();
 }
@@ -119,7 +131,7 @@ Status DBImpl::RelocateAll() {
   segments_->ForEachLog([&rounds](Segment*) { ++rounds; });
   for (bool more = true; more && rounds > 0; --rounds) {
     Status status = RelocateSparse(&more);
-    if (status.ok() && more) status = CompactTables();
+    while (status.ok() && more && oldest_l0_id_.load(std::memory_order_acquire) == kRelocationId) status = CompactTables();
     if (!status.ok()) return status;
   }
   return Status::OK();

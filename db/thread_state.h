@@ -36,7 +36,8 @@ struct ThreadState {
   static_assert((kLastStart + kMostStaged + kCacheLine - 1) / kCacheLine * kCacheLine <= sizeof(staged));
   LogWriter writer;
   Memtable::NodeBlock nodes;
-  std::shared_ptr<LogExtent> extent;  // the stretch being filled, of memtable extent_owner
+  std::vector<Memtable::NodeBlock> family_nodes;  // of families other than the default one, by id
+  std::shared_ptr<LogExtent> extent;              // the stretch being filled, of memtable extent_owner
   uint64_t extent_owner = 0;
   uint64_t uncharged_bytes = 0;
   uint64_t uncharged_entries = 0;

@@ -62,22 +62,38 @@ ThreadState* DBImpl::GetThreadState() {
   return thread;
 }
 
-Status DBImpl::WriteOne(const WriteOptions& options, EntryType type, Slice key, Slice value) {
+Status DBImpl::WriteOne(const WriteOptions& options, EntryType type, uint32_t family, Slice key, Slice value) {
   if (__builtin_expect(!AreSizesValid(key, value), 0)) return CheckSizes(key, value);
   ThreadState* const thread = GetThreadState();
   if (__builtin_expect(thread == nullptr, 0)) return Status::Busy("more than 4096 threads");
-  LogUpdate update{type, key, value, RandomHeight(thread->random->Next())};
+  LogUpdate update{type, key, value, RandomHeight(thread->random->Next()), family};
   return WriteUpdates<true>(options, thread, {&update, 1});
 }
 
 Status DBImpl::Put(const WriteOptions& options, Slice key, Slice value) try {
-  return WriteOne(options, EntryType::kPut, key, value);
+  return WriteOne(options, EntryType::kPut, 0, key, value);
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
 
 Status DBImpl::Delete(const WriteOptions& options, Slice key) try {
-  return WriteOne(options, EntryType::kDelete, key, Slice());
+  return WriteOne(options, EntryType::kDelete, 0, key, Slice());
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status DBImpl::Put(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice value) try {
+  Status status;
+  const Family* const known = FamilyOf(family, &status);
+  return known == nullptr ? status : WriteOne(options, EntryType::kPut, known->id, key, value);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status DBImpl::Delete(const WriteOptions& options, ColumnFamilyHandle* family, Slice key) try {
+  Status status;
+  const Family* const known = FamilyOf(family, &status);
+  return known == nullptr ? status : WriteOne(options, EntryType::kDelete, known->id, key, Slice());
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
@@ -86,19 +102,24 @@ Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) try {
   ThreadState* thread = GetThreadState();
   if (thread == nullptr) return Status::Busy("more than 4096 threads");
   struct Collector : WriteBatch::Handler {
-    void Put(Slice key, Slice value) override { Add(EntryType::kPut, key, value); }
-    void Delete(Slice key) override { Add(EntryType::kDelete, key, Slice()); }
-    void Add(EntryType type, Slice key, Slice value) {
-      if (status.ok()) status = CheckSizes(key, value);
-      thread->updates.push_back({type, key, value, RandomHeight(thread->random->Next())});
+    void Put(Slice, Slice) override {}  // these are called through the ones below only
+    void Delete(Slice) override {}
+    Status PutCF(uint32_t family, Slice key, Slice value) override { return Add(EntryType::kPut, family, key, value); }
+    Status DeleteCF(uint32_t family, Slice key) override { return Add(EntryType::kDelete, family, key, Slice()); }
+    Status Add(EntryType type, uint32_t family, Slice key, Slice value) {
+      if (!AreSizesValid(key, value)) return CheckSizes(key, value);
+      if (family != 0 && db->FindFamily(family) == nullptr)
+        return Status::InvalidArgument("the batch writes to column family " + std::to_string(family) + ", which there is not");
+      thread->updates.push_back({type, key, value, RandomHeight(thread->random->Next()), family});
+      return Status::OK();
     }
+    const DBImpl* db;
     ThreadState* thread;
-    Status status;
   } collector;
+  collector.db = this;
   collector.thread = thread;
   thread->updates.clear();
   Status status = batch.Iterate(&collector);
-  if (status.ok()) status = collector.status;
   if (!status.ok() || thread->updates.empty()) return status;
   if (thread->updates.size() == 1) return WriteUpdates<true>(options, thread, thread->updates);
   return WriteUpdates<false>(options, thread, thread->updates);
@@ -210,13 +231,22 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   Memtable* const memtable = MemtableFor(active, first);
 
   for (size_t i = 0; i < count; ++i) {
-    if (!memtable->Allocate(&thread->nodes, updates[i].height, &insertions[i])) {
+    Memtable* own = memtable;
+    Memtable::NodeBlock* nodes = &thread->nodes;
+    if (__builtin_expect(updates[i].family != 0, 0)) {
+      if (Status status = ChooseMemtable(thread, memtable, updates[i].family, &own, &nodes); !status.ok()) {
+        thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
+        return status;
+      }
+    }
+    if (!own->Allocate(nodes, updates[i].height, &insertions[i])) {
       thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
       return Status::MemoryLimit("the memtable is full; write smaller batches or flush");
     }
-    const uint64_t hash = KeyHash(updates[i].key);
+    const uint64_t hash = KeyHash(updates[i].family, updates[i].key);
     insertions[i].key_hash = hash;
-    memtable->Prefetch(hash);
+    insertions[i].memtable = own;
+    own->Prefetch(hash);
     if (lookup_cache_ != nullptr) lookup_cache_->PrefetchForWrite(hash);
   }
   try {
@@ -234,7 +264,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     WriteInPlace(thread, slot, first, {updates, count});
   }
   Persistence* persistence = regions_->persistence();
-  if (kSingle) memtable->Prepare(insertions[0].entry, insertions[0].pointer, &insertions[0]);
+  if (kSingle) insertions[0].memtable->Prepare(insertions[0].entry, insertions[0].pointer, &insertions[0]);
   const bool drain = !BRAIDDB_MUTANT("ack-before-fence") && (options.sync || persistence->mode() != PersistMode::kPage);
   const bool durable = drain ? persistence->Drain() : !persistence->failed();
   Status status = durable ? thread->writer.Commit(segments_.get(), *slot, static_cast<uint32_t>(count), first + count - 1)
@@ -248,11 +278,12 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   // ORDER: the last update first. Of several to one key the newest is there before the others, so that a Get which finds one of
   // the batch, and waits until it is all there, has found the one that counts.
   for (size_t i = count; i-- > 0;) {
-    if (!kSingle) memtable->Prepare(insertions[i].entry, insertions[i].pointer, &insertions[i]);
     Memtable::Insertion* const insertion = &insertions[i];
-    const auto publish = [memtable, insertion] { memtable->Publish(insertion); };
-    if (lookup_cache_ != nullptr) {
-      lookup_cache_->Write(insertion->key_hash, *insertion->entry, insertion->pointer, publish);
+    Memtable* const own = insertion->memtable;
+    if (!kSingle) own->Prepare(insertion->entry, insertion->pointer, insertion);
+    const auto publish = [own, insertion] { own->Publish(insertion); };
+    if (LookupCache* const cache = CacheOf(updates[i].family)) {
+      cache->Write(insertion->key_hash, *insertion->entry, insertion->pointer, publish);
     } else {
       publish();
     }
@@ -318,16 +349,10 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable() {
   }
   if (arena == nullptr) arena = CreateArena();
   if (arena == nullptr) return nullptr;
-  const uint32_t block = options_.memtable_size >= (1u << 20) ? 16384 : 1024;
-  std::unique_ptr<Memtable> memtable;
-  if (options_.memtable == MemtableKind::kHash && order_.equal_means_same()) {
-    const uint64_t entries = std::min(options_.memtable_max_entries, options_.memtable_size / LogEntrySize(1, 0, 0));
-    memtable = HashMemtable::Create(next_memtable_id_++, regions_.get(), &order_, std::move(arena), block, entries);
-    if (memtable == nullptr) return nullptr;
-  } else {
-    const uint32_t shards = std::clamp(std::thread::hardware_concurrency(), 1u, kMaxShards);
-    memtable = std::make_unique<SkipListMemtable>(next_memtable_id_++, regions_.get(), &order_, std::move(arena), block, shards);
-  }
+  const uint64_t entries = std::min(options_.memtable_max_entries, options_.memtable_size / LogEntrySize(1, 0, 0));
+  std::unique_ptr<Memtable> memtable = MakeMemtable(next_memtable_id_, default_family_.order, std::move(arena), entries);
+  if (memtable == nullptr) return nullptr;
+  ++next_memtable_id_;
   return std::shared_ptr<Memtable>(memtable.release(), [this](Memtable* dying) {
     std::unique_ptr<Arena> back = dying->TakeArena();
     delete dying;
@@ -335,6 +360,41 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable() {
     std::lock_guard lock(arenas_mutex_);
     if (arenas_.size() < KeptArenas()) arenas_.push_back(std::move(back));
   });
+}
+
+// `entries`: about how many it is for.
+std::unique_ptr<Memtable> DBImpl::MakeMemtable(uint64_t id, const KeyOrder& order, std::unique_ptr<Arena> arena,
+                                               uint64_t entries) const {
+  const uint32_t block = options_.memtable_size >= (1u << 20) ? 16384 : 1024;
+  if (options_.memtable == MemtableKind::kHash && order.equal_means_same())
+    return HashMemtable::Create(id, regions_.get(), &order, std::move(arena), block, entries);
+  const uint32_t shards = std::clamp(std::thread::hardware_concurrency(), 1u, kMaxShards);
+  return std::make_unique<SkipListMemtable>(id, regions_.get(), &order, std::move(arena), block, shards);
+}
+
+// A family's memtable begins small: most families are written to seldom.
+// ORDER: called when the write is announced. Who drops the family first says so and then waits for announced writes, so that
+// after that nothing comes to it any more.
+Status DBImpl::ChooseMemtable(ThreadState* thread, Memtable* set, uint32_t family, Memtable** memtable,
+                              Memtable::NodeBlock** nodes) try {
+  constexpr uint64_t kFewEntries = 1024;
+  const Family* const known = FindFamily(family);
+  if (known == nullptr || known->dropped.load(std::memory_order_seq_cst))
+    return Status::InvalidArgument("column family " + std::to_string(family) + " was dropped");
+  if (family >= thread->family_nodes.size()) thread->family_nodes.resize(family + 1);
+  *nodes = &thread->family_nodes[family];
+  *memtable = set->Of(family);
+  if (*memtable == nullptr) {
+    std::unique_ptr<Arena> arena = Arena::Create(false);
+    std::unique_ptr<Memtable> fresh;
+    if (arena != nullptr) fresh = MakeMemtable(set->id(), known->order, std::move(arena), kFewEntries);
+    if (fresh == nullptr) return Status::MemoryLimit("no address space for a memtable");
+    *memtable = set->Adopt(family, std::move(fresh));
+  }
+  (*memtable)->entry_count.fetch_add(1, std::memory_order_relaxed);
+  return Status::OK();
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
 // STEPS   1 the new view, in which readers find the successor  2 the successor, which writers find  3 the boundary, drawn from

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "braiddb/column_family.h"
 #include "util/check.h"
 
 namespace braiddb {
@@ -13,14 +14,17 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "lengths are copied as they are in memory");
 
 enum class Type : uint8_t { kDelete = 0, kPut = 1 };
+// Beside it: a family's id follows the header.
+constexpr uint8_t kInFamily = 0x10;
 
-// LAYOUT of an update: type (1 byte), key length (4), value length (4), key, value.
+// LAYOUT of an update: type (1 byte), key length (4), value length (4), family if it is not the default one (4), key, value.
 constexpr size_t kKeyLengthAt = 1;
 constexpr size_t kValueLengthAt = kKeyLengthAt + sizeof(uint32_t);
 constexpr size_t kHeaderSize = kValueLengthAt + sizeof(uint32_t);
 
 struct Update {
   Type type;
+  uint32_t family;
   Slice key;
   Slice value;
 };
@@ -31,51 +35,91 @@ uint32_t ReadLength(const char* at) {
   return length;
 }
 
-void Append(std::string* rep, Type type, Slice key, Slice value) {
+void Append(std::string* rep, Type type, uint32_t family, Slice key, Slice value) {
   BRAIDDB_CHECK(key.size() <= UINT32_MAX && value.size() <= UINT32_MAX);
   const auto key_length = static_cast<uint32_t>(key.size());
   const auto value_length = static_cast<uint32_t>(value.size());
-  char header[kHeaderSize];
-  header[0] = static_cast<char>(type);
+  char header[kHeaderSize + sizeof family];
+  const size_t header_size = kHeaderSize + (family == 0 ? 0 : sizeof family);
+  header[0] = static_cast<char>(static_cast<uint8_t>(type) | (family == 0 ? 0 : kInFamily));
+  std::memcpy(header + kHeaderSize, &family, sizeof family);
   std::memcpy(header + kKeyLengthAt, &key_length, sizeof key_length);
   std::memcpy(header + kValueLengthAt, &value_length, sizeof value_length);
   // Out of memory: nothing is half there. Key and value may lie in the batch itself: the old bytes live until the new ones do.
-  const size_t size = rep->size() + kHeaderSize + key.size() + value.size();
+  const size_t size = rep->size() + header_size + key.size() + value.size();
   if (size <= rep->capacity()) {
-    rep->append(header, kHeaderSize).append(key).append(value);
+    rep->append(header, header_size).append(key).append(value);
     return;
   }
   std::string grown;
   grown.reserve(std::max(size, 2 * rep->capacity()));
-  grown.append(*rep).append(header, kHeaderSize).append(key).append(value);
+  grown.append(*rep).append(header, header_size).append(key).append(value);
   rep->swap(grown);
 }
 
 // Takes the first update off `rest`. Null if all is well, otherwise what is wrong.
 const char* TakeUpdate(Slice* rest, Update* update) {
   if (rest->size() < kHeaderSize) return "write batch: an update is cut short";
-  update->type = static_cast<Type>(rest->front());
+  const auto first = static_cast<uint8_t>(rest->front());
+  const bool in_family = (first & kInFamily) != 0;
+  const size_t header_size = kHeaderSize + (in_family ? sizeof update->family : 0);
+  if (rest->size() < header_size) return "write batch: an update is cut short";
+  update->type = static_cast<Type>(first & ~kInFamily);
+  update->family = in_family ? ReadLength(rest->data() + kHeaderSize) : 0;
+  if (in_family && (update->family == 0 || update->family >= kMaxColumnFamilies))
+    return "write batch: an impossible column family";
   const uint64_t key_length = ReadLength(rest->data() + kKeyLengthAt);
   const uint64_t value_length = ReadLength(rest->data() + kValueLengthAt);
   if (update->type != Type::kPut && update->type != Type::kDelete) return "write batch: unknown type of update";
   if (update->type == Type::kDelete && value_length != 0) return "write batch: a deletion has a value";
-  if (rest->size() - kHeaderSize < key_length + value_length) return "write batch: a key or value is cut short";
-  update->key = rest->substr(kHeaderSize, key_length);
-  update->value = rest->substr(kHeaderSize + key_length, value_length);
-  rest->remove_prefix(kHeaderSize + key_length + value_length);
+  if (rest->size() - header_size < key_length + value_length) return "write batch: a key or value is cut short";
+  update->key = rest->substr(header_size, key_length);
+  update->value = rest->substr(header_size + key_length, value_length);
+  rest->remove_prefix(header_size + key_length + value_length);
   return nullptr;
 }
 
 }  // namespace
 
-void WriteBatch::Put(Slice key, Slice value) {
-  Append(&rep_, Type::kPut, key, value);
+void WriteBatch::Put(Slice key, Slice value) { PutCF(0, key, value); }
+
+void WriteBatch::Delete(Slice key) { DeleteCF(0, key); }
+
+void WriteBatch::Put(const ColumnFamilyHandle* family, Slice key, Slice value) {
+  PutCF(family == nullptr ? 0 : family->GetID(), key, value);
+}
+
+void WriteBatch::Delete(const ColumnFamilyHandle* family, Slice key) { DeleteCF(family == nullptr ? 0 : family->GetID(), key); }
+
+void WriteBatch::PutCF(uint32_t family, Slice key, Slice value) {
+  Append(&rep_, Type::kPut, family, key, value);
   ++count_;
 }
 
-void WriteBatch::Delete(Slice key) {
-  Append(&rep_, Type::kDelete, key, {});
+void WriteBatch::DeleteCF(uint32_t family, Slice key) {
+  Append(&rep_, Type::kDelete, family, key, {});
   ++count_;
+}
+
+namespace {
+
+Status OtherFamily(uint32_t family) {
+  return Status::NotSupported("the batch has updates of column family " + std::to_string(family) +
+                              "; here the default one alone is known");
+}
+
+}  // namespace
+
+Status WriteBatch::Handler::PutCF(uint32_t family, Slice key, Slice value) {
+  if (family != 0) return OtherFamily(family);
+  Put(key, value);
+  return Status::OK();
+}
+
+Status WriteBatch::Handler::DeleteCF(uint32_t family, Slice key) {
+  if (family != 0) return OtherFamily(family);
+  Delete(key);
+  return Status::OK();
 }
 
 void WriteBatch::Clear() {
@@ -107,11 +151,9 @@ Status WriteBatch::IterateData(Slice data, Handler* handler) {
   Update update;
   while (!rest.empty()) {
     if (const char* error = TakeUpdate(&rest, &update)) return Status::Corruption(error);
-    if (update.type == Type::kPut) {
-      handler->Put(update.key, update.value);
-    } else {
-      handler->Delete(update.key);
-    }
+    Status status = update.type == Type::kPut ? handler->PutCF(update.family, update.key, update.value)
+                                              : handler->DeleteCF(update.family, update.key);
+    if (!status.ok()) return status;
   }
   return Status::OK();
 }

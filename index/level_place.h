@@ -9,8 +9,8 @@
 
 namespace braiddb {
 
-// LAYOUT  The default family has a metadata object of its own in each region that its level needs (MetadataSlot::kL1). Each of the
-//         objects MetadataSlot::kFamilies, and so on, has a place of kBytes for each of kPerObject other families.
+// LAYOUT  The default family has a metadata object of its own in each region that its level needs (MetadataSlot::kL1). Each of
+//         the objects MetadataSlot::kFamilies, and so on, has a place of kBytes for each of kPerObject other families.
 // LIFETIME  An object stays once it is there. Its places are used again by families that get the id of one that was dropped.
 struct LevelPlace {
   static constexpr uint64_t kBytes = 256;

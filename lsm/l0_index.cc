@@ -89,12 +89,12 @@ const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t c
 
 // ---- Writing
 
-L0IndexWriter::L0IndexWriter(const RegionSet* regions, const KeyOrder* order, uint64_t table_entries)
-    : regions_(regions), order_(order), table_entries_(table_entries) {}
+L0IndexWriter::L0IndexWriter(const RegionSet* regions, uint64_t table_entries)
+    : regions_(regions), table_entries_(table_entries) {}
 
-void L0IndexWriter::Begin(uint64_t entries) {
+void L0IndexWriter::Begin(uint64_t entries, const KeyOrder& order) {
   pending_.clear();
-  complete_ = order_->equal_means_same();
+  complete_ = order.equal_means_same();
   if (!complete_) return;
   if (index_ != nullptr && next_column_ < L0Index::kMaxTables && index_->free_slots() >= entries) return;
   index_ = L0Index::Create(regions_, std::max(entries, std::min(table_entries_ * L0Index::kMaxTables, kIndexEntries)));

@@ -20,6 +20,7 @@ namespace braiddb {
 // CONCURRENCY  One thread at a time adds (the flush). A reader asks for the columns of its view's tables only; those were
 //         complete before the view was installed. What is being added beside it has other columns.
 // KEYS    Equal keys must have the same bytes (KeyOrder::equal_means_same).
+// FAMILIES  Tables of several column families may be in one index: hashes differ, and a reader asks for columns of one family.
 // WHY AN ANSWER IS RIGHT  A slot's entry lies in the log where the table has it, for as long as a reader has the table in its
 //         view; entries never move. Versions of one key that tables of the view have are all here.
 class L0Index {
@@ -71,15 +72,15 @@ class L0Index {
 class L0IndexWriter {
  public:
   // `table_entries`: at most in a usual table.
-  L0IndexWriter(const RegionSet* regions, const KeyOrder* order, uint64_t table_entries);
+  L0IndexWriter(const RegionSet* regions, uint64_t table_entries);
 
   struct Table {
     std::shared_ptr<const L0Index> index;  // null: not all of the table's entries are in one
     uint32_t column = 0;
   };
 
-  // Begins a table of about `entries`.
-  void Begin(uint64_t entries);
+  // Begins a table of about `entries`, of a family with this order.
+  void Begin(uint64_t entries, const KeyOrder& order);
   // `hash`: KeyHash of the entry's key.
   void Add(uint64_t hash, PmPtr entry);
   Table Finish();
@@ -97,7 +98,6 @@ class L0IndexWriter {
   void AddPending();
 
   const RegionSet* const regions_;
-  const KeyOrder* const order_;
   const uint64_t table_entries_;
   std::shared_ptr<L0Index> index_;
   uint32_t next_column_ = 0;

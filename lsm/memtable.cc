@@ -4,6 +4,24 @@
 
 namespace braiddb {
 
+Memtable::~Memtable() {
+  ForEachSibling([](uint32_t, Memtable* sibling) { delete sibling; });
+  delete siblings_.load(std::memory_order_relaxed);
+}
+
+Memtable* Memtable::Adopt(uint32_t family, std::unique_ptr<Memtable> sibling) {
+  std::lock_guard lock(extents_mutex_);
+  Siblings* siblings = siblings_.load(std::memory_order_relaxed);
+  if (siblings == nullptr) {
+    siblings = new Siblings{};
+    siblings_.store(siblings, std::memory_order_release);
+  }
+  if (Memtable* const there = (*siblings)[family].load(std::memory_order_relaxed)) return there;
+  Memtable* const adopted = sibling.release();
+  (*siblings)[family].store(adopted, std::memory_order_release);
+  return adopted;
+}
+
 std::shared_ptr<LogExtent> Memtable::AddExtent(Segment* segment, uint64_t begin) {
   auto extent = std::make_shared<LogExtent>();
   extent->segment = segment;

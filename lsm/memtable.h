@@ -1,6 +1,7 @@
 // Memtable: a DRAM index over log entries, the newest level.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -25,6 +26,9 @@ struct LogExtent {
 
 // Orders by (key ascending, sequence number descending). The entries' bytes stay in the log; only their order lives here.
 //
+// FAMILIES        Each memtable has entries of one column family. That of the default family has those of the others, made when
+//                 something is first written there: they are rotated and flushed together. What is said of a rotation below,
+//                 of charges and of extents, is of all of them, and kept by the default family's.
 // SEQUENCE RANGE  A memtable holds exactly the writes with sequence numbers in (first, boundary): rotation draws the boundary
 //                 from the counter that writers draw from, after it has published the successor. A writer loads the active
 //                 memtable, draws its number, and goes forward to the memtable that the number belongs to (MemtableFor), so a
@@ -33,7 +37,7 @@ struct LogExtent {
 class Memtable {
  public:
   explicit Memtable(uint64_t id) : id_(id) {}
-  virtual ~Memtable() = default;
+  virtual ~Memtable();
   Memtable(const Memtable&) = delete;
   Memtable& operator=(const Memtable&) = delete;
 
@@ -49,8 +53,9 @@ class Memtable {
     PmPtr pointer;
     uint32_t node = 0;
     uint32_t shard = 0;
-    uint64_t key_hash = 0;        // KeyHash; the caller sets it
-    uint32_t before[kMaxHeight];  // node to link behind, per layer
+    uint64_t key_hash = 0;         // KeyHash; the caller sets it
+    Memtable* memtable = nullptr;  // … and this
+    uint32_t before[kMaxHeight];   // node to link behind, per layer
     uint32_t after[kMaxHeight];
   };
 
@@ -84,9 +89,26 @@ class Memtable {
 
   uint64_t id() const { return id_; }
 
+  // That of a family; null if nothing was written to it here. REQUIRES: this is the default family's.
+  Memtable* Of(uint32_t family) const {
+    if (__builtin_expect(family == 0, 1)) return const_cast<Memtable*>(this);
+    const Siblings* const siblings = siblings_.load(std::memory_order_acquire);
+    return siblings == nullptr ? nullptr : (*siblings)[family].load(std::memory_order_acquire);
+  }
+  // Takes a family's memtable, unless there is one by now; returns the one that is there.
+  Memtable* Adopt(uint32_t family, std::unique_ptr<Memtable> sibling);
+  // `visit(uint32_t family, Memtable*)` for each of the other families' that are here.
+  template <class Visit>
+  void ForEachSibling(const Visit& visit) const {
+    const Siblings* const siblings = siblings_.load(std::memory_order_acquire);
+    for (uint32_t family = 1; siblings != nullptr && family < kMaxFamilies; ++family) {
+      if (Memtable* const sibling = (*siblings)[family].load(std::memory_order_acquire)) visit(family, sibling);
+    }
+  }
+
   // Log bytes charged so far, approximately (writers charge in portions).
   std::atomic<uint64_t> charged_bytes{0};
-  std::atomic<uint64_t> entry_count{0};  // charged likewise
+  std::atomic<uint64_t> entry_count{0};  // charged likewise; of another family's memtable: its entries
 
   // Rotation state, see SEQUENCE RANGE.
   std::atomic<Memtable*> successor{nullptr};
@@ -97,7 +119,10 @@ class Memtable {
   std::vector<std::shared_ptr<LogExtent>> TakeExtents();
 
  private:
+  using Siblings = std::array<std::atomic<Memtable*>, kMaxFamilies>;
+
   const uint64_t id_;
+  std::atomic<Siblings*> siblings_{nullptr};  // owned, with what they lead to
   std::mutex extents_mutex_;
   std::vector<std::shared_ptr<LogExtent>> extents_;
 };

@@ -17,15 +17,17 @@ namespace braiddb {
 // Thread safety: immutable after construction, but for what is atomic.
 class PmTable {
  public:
-  PmTable(uint64_t id, uint64_t boundary, const RegionSet* regions, const KeyOrder* order)
-      : list(regions, order), id_(id), boundary_(boundary), heads_(uint64_t{regions->count()} * kMaxHeight) {
+  PmTable(uint64_t id, uint64_t boundary, const RegionSet* regions, const KeyOrder* order, uint32_t family = 0)
+      : list(regions, order), family_(family), id_(id), boundary_(boundary), heads_(uint64_t{regions->count()} * kMaxHeight) {
     for (uint32_t region = 0; region < regions->count(); ++region) list.SetHead(region, &heads_[region * kMaxHeight]);
   }
   PmTable(const PmTable&) = delete;
   PmTable& operator=(const PmTable&) = delete;
 
+  uint32_t family() const { return family_; }
+  // Those of the families' memtables that were rotated together have the same id and boundary.
   uint64_t id() const { return id_; }
-  // Every write with a smaller sequence number is in this table or in an older one.
+  // Every write with a smaller sequence number is in this table, in one with the same id, or in an older one.
   uint64_t boundary() const { return boundary_; }
   std::vector<uint64_t>& heads() { return heads_; }
   const std::vector<uint64_t>& heads() const { return heads_; }
@@ -35,10 +37,12 @@ class PmTable {
   L0IndexWriter::Table indexed;
   uint64_t entries = 0;
   uint64_t log_bytes = 0;
-  std::vector<std::shared_ptr<LogExtent>> extents;  // where the entries lie; empty once checkpointed
+  std::vector<std::shared_ptr<LogExtent>>
+      extents;  // where they and those of tables with the same id lie, in one of them; empty once checkpointed
   std::atomic<bool> checkpointed{false};
 
  private:
+  const uint32_t family_;
   const uint64_t id_;
   const uint64_t boundary_;
   std::vector<uint64_t> heads_;

@@ -10,11 +10,8 @@
 
 namespace braiddb {
 
-// Immutable. Readers load the current one inside an epoch guard; long-lived readers keep a shared_ptr.
-// Order of reading: active, immutables, l0 (each newest first), l1. A key found in one level need not be looked for below.
-struct ReadView : std::enable_shared_from_this<ReadView> {
-  std::shared_ptr<Memtable> active;
-  std::vector<std::shared_ptr<Memtable>> immutables;
+// What a column family has below the memtables. Immutable once it is in a view that is installed.
+struct FamilyView {
   std::vector<std::shared_ptr<PmTable>> l0;
   std::shared_ptr<const OrderedLevel> l1;
 
@@ -36,7 +33,7 @@ struct ReadView : std::enable_shared_from_this<ReadView> {
   }
 
   // The newest entry of target.key in l0 that is not dead and has a sequence number <= target.sequence; null if there is none.
-  // `hash`: KeyHash of target.key.
+  // `hash`: KeyHash of target.key in this family.
   const LogEntry* FindInTables(const SearchKey& target, uint64_t hash, LookupTrace* trace) const {
     for (const TableGroup& group : groups) {
       if (group.index != nullptr) group.index->Prefetch(hash);  // their buckets come together
@@ -47,6 +44,44 @@ struct ReadView : std::enable_shared_from_this<ReadView> {
       if (entry != nullptr) return entry;
     }
     return nullptr;
+  }
+};
+
+// Immutable. Readers load the current one inside an epoch guard; long-lived readers keep a shared_ptr.
+// Order of reading: active, immutables, l0 (each newest first), l1. A key found in one level need not be looked for below.
+// The memtables are those of the default family, and lead to the others' (Memtable::Of); so does the view itself.
+struct ReadView : FamilyView, std::enable_shared_from_this<ReadView> {
+  std::shared_ptr<Memtable> active;
+  std::vector<std::shared_ptr<Memtable>> immutables;
+  std::vector<std::shared_ptr<const FamilyView>> others;  // by id; null: there is none
+
+  // Null if there is none.
+  const FamilyView* Of(uint32_t family) const {
+    if (__builtin_expect(family == 0, 1)) return this;
+    return family < others.size() ? others[family].get() : nullptr;
+  }
+  // `visit(uint32_t family, const FamilyView&)` for each.
+  template <class Visit>
+  void ForEach(const Visit& visit) const {
+    visit(uint32_t{0}, static_cast<const FamilyView&>(*this));
+    for (uint32_t family = 1; family < others.size(); ++family) {
+      if (others[family] != nullptr) visit(family, *others[family]);
+    }
+  }
+  // For a view that is being made, a copy of one that was installed: what it is to have for this family. Groups the tables anew
+  // when `change(FamilyView*)` has returned.
+  template <class Change>
+  void Alter(uint32_t family, const Change& change) {
+    if (family == 0) {
+      change(static_cast<FamilyView*>(this));
+      GroupTables();
+      return;
+    }
+    if (family >= others.size()) others.resize(family + 1);
+    auto altered = others[family] == nullptr ? std::make_shared<FamilyView>() : std::make_shared<FamilyView>(*others[family]);
+    change(altered.get());
+    altered->GroupTables();
+    others[family] = std::move(altered);
   }
 };
 

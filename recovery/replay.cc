@@ -25,7 +25,8 @@ struct Found {
 
 class Replayer {
  public:
-  explicit Replayer(const ReplayContext& context) : context_(context), found_(context.threads) {}
+  explicit Replayer(const ReplayContext& context)
+      : context_(context), found_(context.threads, FamiliesFound(context.orders.size())) {}
 
   Status Run(ReplayResult* result) {
     context_.segments->ForEachLog([this](Segment* segment) {
@@ -37,12 +38,19 @@ class Replayer {
     if (!status_.ok()) return status_;
     result->bytes = bytes_.load();
     result->last_sequence = last_sequence_.load();
-    for (const auto& found : found_) result->entries += found.size();
-    if (result->entries > 0) BuildTable(result);
+    for (size_t family = 0; family < context_.orders.size(); ++family) {
+      uint64_t entries = 0;
+      for (const FamiliesFound& found : found_) entries += found[family].size();
+      if (entries > 0) BuildTable(static_cast<uint32_t>(family), result);
+      result->entries += entries;
+    }
+    if (!result->tables.empty()) AddExtents(result->tables.front().get());
     return SealOpenSegments();
   }
 
  private:
+  using FamiliesFound = std::vector<std::vector<Found>>;  // by family
+
   void ScanSegments(uint32_t thread) {
     for (size_t i = next_segment_.fetch_add(1); i < segments_.size(); i = next_segment_.fetch_add(1)) {
       Segment* segment = segments_[i];
@@ -57,7 +65,7 @@ class Replayer {
     }
   }
 
-  Status ScanSegment(Segment* segment, std::vector<Found>* found) {
+  Status ScanSegment(Segment* segment, FamiliesFound* found) {
     const bool sealed = segment->state() == SegmentState::kSealed;
     LogReader reader(*segment, sealed ? segment->sealed_bytes() : segment->capacity());
     uint64_t entries = 0;
@@ -68,7 +76,12 @@ class Replayer {
       last_sequence = std::max(last_sequence, sequence);
       if (sequence < context_.log_boundary) continue;
       auto* entry = const_cast<LogEntry*>(valid);
-      found->push_back({context_.order->Prefix(entry->key()), entry, segment->ptr(reader.entry_offset())});
+      const uint32_t family = entry->family();
+      if (__builtin_expect(family >= context_.orders.size() || context_.orders[family] == nullptr, 0)) {
+        ListBuilder::Drop(entry);
+        continue;
+      }
+      (*found)[family].push_back({context_.orders[family]->Prefix(entry->key()), entry, segment->ptr(reader.entry_offset())});
     }
     if (sealed && reader.end() != segment->sealed_bytes()) {
       return Status::Corruption("region " + std::to_string(segment->region()) + ": a sealed segment is damaged at byte " +
@@ -104,9 +117,10 @@ class Replayer {
   }
 
   // Prefixes that cut the entries into about equal ranges; entries with equal prefixes stay together.
-  std::vector<uint64_t> ChooseSplitters() const {
+  std::vector<uint64_t> ChooseSplitters(uint32_t family) const {
     std::vector<uint64_t> samples;
-    for (const auto& found : found_) {
+    for (const FamiliesFound& all : found_) {
+      const std::vector<Found>& found = all[family];
       for (size_t i = 0; i < found.size(); i += 1 + found.size() / 256) samples.push_back(found[i].prefix);
     }
     std::sort(samples.begin(), samples.end());
@@ -115,39 +129,42 @@ class Replayer {
     return splitters;
   }
 
-  void BuildTable(ReplayResult* result) {
+  void BuildTable(uint32_t family, ReplayResult* result) {
     const uint32_t ranges = context_.threads;
-    const std::vector<uint64_t> splitters = ChooseSplitters();
+    const std::vector<uint64_t> splitters = ChooseSplitters(family);
     std::vector<std::shared_ptr<PmTable>> tables(ranges);
     std::vector<std::unique_ptr<ListBuilder>> builders(ranges);
     RunParallel(ranges, [&](uint32_t range) {
       std::vector<Found> mine;
-      for (const auto& found : found_) {
-        for (const Found& f : found) {
+      for (const FamiliesFound& found : found_) {
+        for (const Found& f : found[family]) {
           const auto at = std::upper_bound(splitters.begin(), splitters.end(), f.prefix) - splitters.begin();
           if (at == range) mine.push_back(f);
         }
       }
-      tables[range] = std::make_shared<PmTable>(context_.table_id, result->last_sequence + 1, context_.regions, context_.order);
+      tables[range] = std::make_shared<PmTable>(context_.table_id, result->last_sequence + 1, context_.regions,
+                                                context_.orders[family], family);
       builders[range] = std::make_unique<ListBuilder>(context_.regions, tables[range].get());
-      LinkRange(&mine, builders[range].get());
+      LinkRange(*context_.orders[family], &mine, builders[range].get());
     });
     for (uint32_t range = 1; range < ranges; ++range) builders[0]->Join(*tables[range], *builders[range]);
     builders[0]->Finish();
-    result->table = tables[0];
+    result->tables.push_back(tables[0]);
+  }
+
+  void AddExtents(PmTable* table) {
     for (Segment* segment : segments_) {
       if (BRAIDDB_MUTANT("replayed-pointers-not-persisted")) break;
       auto extent = std::make_shared<LogExtent>();
       extent->segment = segment;
       extent->end.store(segment->used_bytes.load(std::memory_order_relaxed), std::memory_order_relaxed);
-      result->table->log_bytes += extent->end.load(std::memory_order_relaxed);
-      result->table->extents.push_back(std::move(extent));
+      table->log_bytes += extent->end.load(std::memory_order_relaxed);
+      table->extents.push_back(std::move(extent));
     }
   }
 
   // After a crash there are no snapshots: only the newest version of a key is linked.
-  void LinkRange(std::vector<Found>* range, ListBuilder* builder) const {
-    const KeyOrder& order = *context_.order;
+  void LinkRange(const KeyOrder& order, std::vector<Found>* range, ListBuilder* builder) const {
     SortEntries(order, range->begin(), range->end());
     constexpr size_t kAhead = 24;
     const Found* newest = nullptr;
@@ -186,7 +203,7 @@ class Replayer {
 
   const ReplayContext& context_;
   std::vector<Segment*> segments_;
-  std::vector<std::vector<Found>> found_;  // by thread
+  std::vector<FamiliesFound> found_;  // by thread
   std::atomic<size_t> next_segment_{0};
   std::atomic<uint64_t> bytes_{0};
   std::atomic<uint64_t> last_sequence_{0};

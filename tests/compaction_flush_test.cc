@@ -173,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(Setups, FlushJobTest,
                          testing::Values(FlushSetup{1, MemtableKind::kHash}, FlushSetup{2, MemtableKind::kSkipList}));
 
 TEST_P(FlushJobTest, TheTableHasTheVersionsThatSomebodySees) {
-  L0IndexWriter index(store_.regions(), &store_.order(), 1000);
+  L0IndexWriter index(store_.regions(), 1000);
   for (const std::vector<uint64_t>& snapshots : std::vector<std::vector<uint64_t>>{{}, {0}, {300}, {150, 151, 900}}) {
     const auto memtable = NewMemtable(&store_.order());
     uint64_t sequence = 100;
@@ -254,7 +254,7 @@ TEST_P(FlushJobTest, NoIndexWhereEqualKeysMayDiffer) {
   const KeyOrder order(&comparator);
   const auto memtable = NewMemtable(&order);
   InsertAll(memtable.get(), {{"Key", 1}, {"kEY", 2}});
-  L0IndexWriter index(store_.regions(), &order, 100);
+  L0IndexWriter index(store_.regions(), 100);
   const FlushResult flushed =
       FlushMemtable(memtable.get(), store_.regions(), &order, *store_.segments(), VersionFilter({}), &index);
   EXPECT_EQ(flushed.table->indexed.index, nullptr);

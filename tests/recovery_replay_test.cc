@@ -13,7 +13,8 @@ class ReplayTest : public testing::TestWithParam<uint32_t> {
  protected:
   Status Replay(uint64_t boundary, uint32_t threads, ReplayResult* result, bool may_lose_writes = false) {
     *result = ReplayResult();
-    return ReplayLog({store_.regions(), store_.segments(), &store_.order(), boundary, 77, threads, {}, may_lose_writes}, result);
+    return ReplayLog({store_.regions(), store_.segments(), {&store_.order()}, boundary, 77, threads, {}, may_lose_writes},
+                     result);
   }
   // The newest version of each key, tombstones too: they hide what older levels have.
   static std::vector<Version> NewestOf(const std::vector<Version>& versions) {
@@ -27,16 +28,16 @@ class ReplayTest : public testing::TestWithParam<uint32_t> {
   void ExpectReplayed(const ReplayResult& result, const std::vector<Version>& versions) {
     EXPECT_EQ(result.entries, versions.size());
     if (versions.empty()) {
-      EXPECT_EQ(result.table, nullptr);
+      EXPECT_TRUE(result.tables.empty());
       return;
     }
-    ASSERT_NE(result.table, nullptr);
+    ASSERT_EQ(result.tables.size(), 1u);
     const std::vector<Version> newest = NewestOf(versions);
-    EXPECT_EQ(store_.Dump(result.table->list), newest);
-    EXPECT_TRUE(store_.IsWhole(result.table->list));
-    EXPECT_EQ(result.table->entries, newest.size());
-    EXPECT_EQ(result.table->id(), 77u);
-    EXPECT_EQ(result.table->boundary(), result.last_sequence + 1);
+    EXPECT_EQ(store_.Dump(result.tables[0]->list), newest);
+    EXPECT_TRUE(store_.IsWhole(result.tables[0]->list));
+    EXPECT_EQ(result.tables[0]->entries, newest.size());
+    EXPECT_EQ(result.tables[0]->id(), 77u);
+    EXPECT_EQ(result.tables[0]->boundary(), result.last_sequence + 1);
     std::set<uint64_t> linked;
     for (const Version& version : newest) linked.insert(version.sequence);
     for (const Version& version : versions) {
@@ -94,12 +95,12 @@ TEST_P(ReplayTest, AnyNumberOfThreadsMakesTheSameTable) {
     EXPECT_EQ(result.last_sequence, sequence - 1);
     uint64_t bytes = 0;
     std::set<Segment*> segments;
-    for (const auto& extent : result.table->extents) {
+    for (const auto& extent : result.tables[0]->extents) {
       bytes += extent->end - extent->begin;
       segments.insert(extent->segment);
     }
     EXPECT_EQ(result.bytes, bytes);
-    EXPECT_EQ(result.table->log_bytes, bytes);
+    EXPECT_EQ(result.tables[0]->log_bytes, bytes);
     for (const Version& version : versions) {
       EXPECT_TRUE(segments.contains(store_.segments()->Find(store_.Find(version.sequence)))) << "a checkpoint will flush it";
     }
@@ -140,7 +141,7 @@ TEST_P(ReplayTest, WhatIsBelowTheBoundaryIsNotTouched) {
   ASSERT_OK(Replay(boundary, 2, &result));
   ExpectReplayed(result, behind);
   EXPECT_GT(sealed, 0u);
-  EXPECT_LE(result.table->extents.size(), Used().size() - sealed) << "sealed segments below the boundary are not read";
+  EXPECT_LE(result.tables[0]->extents.size(), Used().size() - sealed) << "sealed segments below the boundary are not read";
   auto pointer = pointers.begin();
   for (const Version& version : before) {
     const LogEntry* entry = store_.Resolve(store_.Find(version.sequence));

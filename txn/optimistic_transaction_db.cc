@@ -120,6 +120,8 @@ class OptimisticTransactionDBImpl final : public StackedDB<OptimisticTransaction
     return std::make_unique<OptimisticTransaction>(base(), &locks_, write_options, options);
   }
 
+  using StackedDB::Delete;
+  using StackedDB::Put;
   Status Put(const WriteOptions& options, Slice key, Slice value) override try {
     const CommitLocks::Guard guard(&locks_, std::array{key}, [](Slice k) { return k; });
     return base()->Put(options, key, value);

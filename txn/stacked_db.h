@@ -27,6 +27,49 @@ class StackedDB : public Interface {
     return base_->MultiGet(options, keys, values);
   }
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override { return base_->NewIterator(options); }
+  Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
+                            std::unique_ptr<ColumnFamilyHandle>* handle) override {
+    return base_->CreateColumnFamily(options, name, handle);
+  }
+  Status DropColumnFamily(ColumnFamilyHandle* family) override { return base_->DropColumnFamily(family); }
+  ColumnFamilyHandle* DefaultColumnFamily() const override { return base_->DefaultColumnFamily(); }
+  // By way of a batch, so that who overrides Write has these, too.
+  Status Put(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice value) override {
+    WriteBatch batch;
+    batch.Put(family, key, value);
+    return family == nullptr ? Status::InvalidArgument("the column family handle is null") : this->Write(options, batch);
+  }
+  Status Delete(const WriteOptions& options, ColumnFamilyHandle* family, Slice key) override {
+    WriteBatch batch;
+    batch.Delete(family, key);
+    return family == nullptr ? Status::InvalidArgument("the column family handle is null") : this->Write(options, batch);
+  }
+  Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) override {
+    return base_->Get(options, family, key, value);
+  }
+  Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, PinnableSlice* value) override {
+    return base_->Get(options, family, key, value);
+  }
+  std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
+                               const std::vector<Slice>& keys, std::vector<std::string>* values) override {
+    return base_->MultiGet(options, families, keys, values);
+  }
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, ColumnFamilyHandle* family) override {
+    return base_->NewIterator(options, family);
+  }
+  Status CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* family, const Slice* begin,
+                      const Slice* end) override {
+    return base_->CompactRange(options, family, begin, end);
+  }
+  bool GetProperty(ColumnFamilyHandle* family, std::string_view property, std::string* value) override {
+    return base_->GetProperty(family, property, value);
+  }
+  bool GetIntProperty(ColumnFamilyHandle* family, std::string_view property, uint64_t* value) override {
+    return base_->GetIntProperty(family, property, value);
+  }
+  Status GetLatestSequenceForKey(ColumnFamilyHandle* family, Slice key, uint64_t* sequence) override {
+    return base_->GetLatestSequenceForKey(family, key, sequence);
+  }
   const Snapshot* GetSnapshot() override { return base_->GetSnapshot(); }
   void ReleaseSnapshot(const Snapshot* snapshot) override { base_->ReleaseSnapshot(snapshot); }
   Status Flush() override { return base_->Flush(); }

@@ -91,6 +91,8 @@ class TransactionDBImpl final : public StackedDB<TransactionDB> {
     return std::make_unique<PessimisticTransaction>(base(), &locks_, write_options, options, timeout);
   }
 
+  using StackedDB::Delete;
+  using StackedDB::Put;
   Status Put(const WriteOptions& options, Slice key, Slice value) override {
     return WithLocks({&key, 1}, [&] { return base()->Put(options, key, value); });
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "braiddb/column_family.h"
 #include "braiddb/iterator.h"
 #include "braiddb/options.h"
 #include "braiddb/slice.h"
@@ -68,6 +69,13 @@ class DB {
  public:
   // Opens the database in directory `path`, creating it if the options say so, and recovers it. On error *db is null.
   static Status Open(const Options& options, const std::string& path, std::unique_ptr<DB>* db);
+  // The same, with handles for column families, which have to be all that the database has, in any order; the default one may be
+  // left out if it has the options' comparator and last level. InvalidArgument names those that are missing. What is not there
+  // is created if Options::create_missing_column_families is set. handles->at(i) is of families[i].
+  static Status Open(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
+                     std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db);
+  // The families of a database that is not open, "default" first. Busy if it is open.
+  static Status ListColumnFamilies(const Options& options, const std::string& path, std::vector<std::string>* names);
   // Removes the database in `path` and its files; OK if there is none. Fails with Busy while it is open anywhere.
   static Status Destroy(const Options& options, const std::string& path);
 
@@ -94,6 +102,34 @@ class DB {
                                        std::vector<std::string>* values) = 0;
 
   virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) = 0;
+
+  // ---- Column families. The calls without a handle mean the default family. A handle of another database, or none, is
+  // InvalidArgument; writes to a family that was dropped are, too.
+
+  // Durable when it returns OK. InvalidArgument if there is one with that name, or the name is empty or longer than 255 bytes.
+  virtual Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
+                                    std::unique_ptr<ColumnFamilyHandle>* handle) = 0;
+  // Durable when it returns OK: no open sees the family again. The default one cannot be dropped.
+  virtual Status DropColumnFamily(ColumnFamilyHandle* family) = 0;
+  // The database's; stays valid until it is closed.
+  virtual ColumnFamilyHandle* DefaultColumnFamily() const = 0;
+  virtual Status Put(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice value) = 0;
+  virtual Status Delete(const WriteOptions& options, ColumnFamilyHandle* family, Slice key) = 0;
+  virtual Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) = 0;
+  virtual Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, PinnableSlice* value) = 0;
+  // families[i] is that of keys[i].
+  virtual std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
+                                       const std::vector<Slice>& keys, std::vector<std::string>* values) = 0;
+  // An invalid handle shows in the iterator's status().
+  virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, ColumnFamilyHandle* family) = 0;
+  // As CompactRange; all families are flushed.
+  virtual Status CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* family, const Slice* begin,
+                              const Slice* end) = 0;
+  // "estimate-num-keys", "num-l0-tables", "levels", "l1", "l1-dram-bytes" and the sizes of memtables are those of the family, all
+  // else the database's.
+  virtual bool GetProperty(ColumnFamilyHandle* family, std::string_view property, std::string* value) = 0;
+  virtual bool GetIntProperty(ColumnFamilyHandle* family, std::string_view property, uint64_t* value) = 0;
+  virtual Status GetLatestSequenceForKey(ColumnFamilyHandle* family, Slice key, uint64_t* sequence) = 0;
 
   virtual const Snapshot* GetSnapshot() = 0;
   virtual void ReleaseSnapshot(const Snapshot* snapshot) = 0;

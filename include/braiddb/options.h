@@ -48,6 +48,8 @@ struct EmulationOptions {
 struct Options {
   // Create the database if it does not exist. Default: false, as RocksDB.
   bool create_if_missing = false;
+  // DB::Open with column families creates those that are not there. Default: false.
+  bool create_missing_column_families = false;
   // Fail if it exists. Default: false.
   bool error_if_exists = false;
   // The order of keys. Default: unsigned bytes. Must have the name that the database was created with.

@@ -11,12 +11,19 @@
 
 namespace braiddb {
 
+class ColumnFamilyHandle;
+
 // Updates are applied in the order in which they were added: the last one to a key wins.
 // Thread safety: const methods may be called concurrently.
 class WriteBatch {
  public:
   void Put(Slice key, Slice value);
   void Delete(Slice key);
+  // In a column family; null is the default one. The batch keeps the family's id only, and not the handle.
+  void Put(const ColumnFamilyHandle* family, Slice key, Slice value);
+  void Delete(const ColumnFamilyHandle* family, Slice key);
+  void PutCF(uint32_t family, Slice key, Slice value);
+  void DeleteCF(uint32_t family, Slice key);
   // Save points go, too.
   void Clear();
 
@@ -38,11 +45,15 @@ class WriteBatch {
     virtual ~Handler() = default;
     virtual void Put(Slice key, Slice value) = 0;
     virtual void Delete(Slice key) = 0;
+    // Of any family, by its id. Who knows only the default family gets NotSupported from Iterate when there is another one.
+    virtual Status PutCF(uint32_t family, Slice key, Slice value);
+    virtual Status DeleteCF(uint32_t family, Slice key);
   };
-  // Corruption if the representation is not well formed.
+  // Corruption if the representation is not well formed. An error of the handler ends it.
   Status Iterate(Handler* handler) const;
 
-  // The serialized form: per update a type byte (1 put, 0 delete), key length (u32 LE), value length (u32 LE), key, value.
+  // The serialized form: per update a type byte (1 put, 0 delete), key length (u32 LE), value length (u32 LE), key, value. Of a
+  // family that is not the default one, the type has bit 4 set, and its id (u32 LE) is before the key.
   const std::string& Data() const { return rep_; }
   // The batch has no save points then.
   static Status FromData(Slice data, WriteBatch* batch);

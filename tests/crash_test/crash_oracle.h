@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "braiddb/db.h"
+#include "tests/crash_test/crash_database.h"
 #include "tests/crash_test/scheduler.h"
 #include "tests/support/db_test_util.h"
 
@@ -112,17 +113,9 @@ inline CrashOracle::Allowed UnionOf(CrashOracle::Allowed a, const CrashOracle::A
   return a;
 }
 
-// Compares a database with what it may hold. `lane_keys`: all keys that a lane may ever write.
-// Returns what is wrong, or nothing; *seen becomes the state of each lane.
-inline std::optional<std::string> CheckAllowed(DB* db, const std::vector<std::vector<std::string>>& lane_keys,
-                                               const CrashOracle::Allowed& allowed, std::vector<CrashContent>* seen) {
-  std::map<std::string, size_t> lane_of;
-  for (size_t lane = 0; lane < lane_keys.size(); ++lane) {
-    for (const auto& key : lane_keys[lane]) lane_of[key] = lane;
-  }
-  seen->assign(lane_keys.size(), {});
-  Pairs forward;
-  auto iterator = db->NewIterator({});
+// What is wrong, or nothing; all pairs.
+inline std::optional<std::string> ScanBothWays(Iterator* iterator, Pairs* pairs) {
+  Pairs& forward = *pairs;
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) forward.emplace_back(iterator->key(), iterator->value());
   if (!iterator->status().ok()) return "forward scan: " + iterator->status().ToString();
   size_t left = forward.size();
@@ -133,20 +126,37 @@ inline std::optional<std::string> CheckAllowed(DB* db, const std::vector<std::ve
   }
   if (!iterator->status().ok()) return "backward scan: " + iterator->status().ToString();
   if (left != 0) return "the backward scan lacks " + std::to_string(left) + " keys of the forward scan";
-  for (auto& [key, value] : forward) {
-    const auto lane = lane_of.find(key);
-    if (lane == lane_of.end()) return "a key that was never written: " + Printable(key);
-    if (!(*seen)[lane->second].emplace(key, std::make_shared<const std::string>(std::move(value))).second)
-      return "twice in a scan: " + Printable(key);
+  return std::nullopt;
+}
+
+// Compares a database with what it may hold. `lane_keys`: all keys that a lane may ever write.
+// Returns what is wrong, or nothing; *seen becomes the state of each lane.
+inline std::optional<std::string> CheckAllowed(CrashDatabase* db, const std::vector<std::vector<std::string>>& lane_keys,
+                                               const CrashOracle::Allowed& allowed, std::vector<CrashContent>* seen) {
+  std::map<std::string, size_t> lane_of;
+  for (size_t lane = 0; lane < lane_keys.size(); ++lane) {
+    for (const auto& key : lane_keys[lane]) lane_of[key] = lane;
+  }
+  seen->assign(lane_keys.size(), {});
+  for (size_t family = 0; family < db->families(); ++family) {
+    Pairs forward;
+    if (auto wrong = ScanBothWays((*db)->NewIterator({}, db->family(family)).get(), &forward)) return wrong;
+    for (auto& [key, value] : forward) {
+      const auto lane = lane_of.find(key);
+      if (lane == lane_of.end()) return "a key that was never written: " + Printable(key);
+      if (db->NumberOf(key) != family) return "a key in another column family than it was written to: " + Printable(key);
+      if (!(*seen)[lane->second].emplace(key, std::make_shared<const std::string>(std::move(value))).second)
+        return "twice in a scan: " + Printable(key);
+    }
   }
   for (size_t lane = 0; lane < lane_keys.size(); ++lane) {
     const CrashContent& content = (*seen)[lane];
     for (const auto& key : lane_keys[lane]) {
       const auto found = content.find(key);
       PinnableSlice value;
-      const Status status = db->Get({}, key, &value);
+      const Status status = (*db)->Get({}, db->FamilyOf(key), key, &value);
       if (found == content.end() ? !status.IsNotFound() : !status.ok() || value.slice() != *found->second) {
-        return "Get and scan differ: " + Printable(key) + " = " + Printable(GetOrText(db, key));
+        return "Get and scan differ: " + Printable(key) + " = " + (status.ok() ? Printable(value.slice()) : status.ToString());
       }
     }
     bool matches = false;

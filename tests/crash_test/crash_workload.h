@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "braiddb/db.h"
+#include "tests/crash_test/crash_database.h"
 #include "tests/crash_test/crash_oracle.h"
 #include "tests/crash_test/store_tracer.h"
 #include "tests/support/db_test_util.h"
@@ -49,22 +50,25 @@ class CrashWorkload {
   }
 
   // `count` operations of one lane; an error ends it.
-  Status Work(DB* db, CrashOracle* oracle, size_t lane, uint64_t count, uint64_t seed) const {
+  Status Work(CrashDatabase* db, CrashOracle* oracle, size_t lane, uint64_t count, uint64_t seed) const {
     Random random(seed);
     Status status;
     for (uint64_t i = 0; i < count && status.ok(); ++i) {
       status = Perform(db, oracle, lane, DrawOperation(lane, &random));
       if (!status.ok()) break;
-      if (random.OneIn(80)) status = db->Flush();
-      if (status.ok() && random.OneIn(100)) status = db->CompactRange({}, nullptr, nullptr);
-      if (status.ok() && random.OneIn(60)) UseSnapshot(db);
+      if (random.OneIn(80)) status = (*db)->Flush();
+      if (status.ok() && random.OneIn(100))
+        status = (*db)->CompactRange({}, db->family(random.Uniform(db->families())), nullptr, nullptr);
+      if (status.ok() && random.OneIn(60)) UseSnapshot(db->get());
+      // Lanes work at the same time, and one of them has the fourth family.
+      if (status.ok() && lane == 0 && db->has_families() && random.OneIn(40)) status = db->Renew(random.OneIn(2));
     }
     return status;
   }
 
   // Deletes all keys from some key on, of all lanes, and merges: leaves at the end of an NV-Tree are empty then, and go when it
   // is rebuilt. No lane may be at work.
-  Status ClearEnd(DB* db, CrashOracle* oracle, Random* random) const {
+  Status ClearEnd(CrashDatabase* db, CrashOracle* oracle, Random* random) const {
     std::vector<std::string> keys;
     for (const auto& lane : lane_keys_) keys.insert(keys.end(), lane.begin(), lane.end());
     std::sort(keys.begin(), keys.end());
@@ -77,7 +81,8 @@ class CrashWorkload {
       }
       status = Perform(db, oracle, lane, operation);
     }
-    return status.ok() ? db->CompactRange({}, nullptr, nullptr) : status;
+    for (size_t i = 0; i < db->families() && status.ok(); ++i) status = (*db)->CompactRange({}, db->family(i), nullptr, nullptr);
+    return status;
   }
 
  private:
@@ -102,7 +107,7 @@ class CrashWorkload {
     return PatternedValue(random->Next(), random->Uniform(300));
   }
 
-  static Status Perform(DB* db, CrashOracle* oracle, size_t lane, const CrashOperation& operation) {
+  static Status Perform(CrashDatabase* db, CrashOracle* oracle, size_t lane, const CrashOperation& operation) {
     oracle->Begin(lane, operation);
     Note(false);
     Status status = Execute(db, operation);
@@ -112,14 +117,16 @@ class CrashWorkload {
     return status;
   }
 
-  static Status Execute(DB* db, const CrashOperation& operation) {
+  static Status Execute(CrashDatabase* db, const CrashOperation& operation) {
     if (operation.size() == 1) {
       const auto& [key, value] = operation[0];
-      return value ? db->Put({}, key, *value) : db->Delete({}, key);
+      return value ? (*db)->Put({}, db->FamilyOf(key), key, *value) : (*db)->Delete({}, db->FamilyOf(key), key);
     }
     WriteBatch batch;
-    for (const auto& [key, value] : operation) value ? batch.Put(key, *value) : batch.Delete(key);
-    return db->Write({}, batch);
+    for (const auto& [key, value] : operation) {
+      value ? batch.Put(db->FamilyOf(key), key, *value) : batch.Delete(db->FamilyOf(key), key);
+    }
+    return (*db)->Write({}, batch);
   }
 
   // Versions that only a snapshot sees stay in the lists until a sweep finds that it has gone.

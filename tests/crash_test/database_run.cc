@@ -18,6 +18,7 @@
 #include "db/test_hooks.h"
 #include "pmem/segment_directory.h"
 #include "tests/crash_test/campaign.h"
+#include "tests/crash_test/crash_database.h"
 #include "tests/crash_test/crash_oracle.h"
 #include "tests/crash_test/crash_workload.h"
 #include "tests/crash_test/image_files.h"
@@ -44,6 +45,7 @@ class DatabaseRun {
                  : database % 3 == 1  ? 2
                                       : 1),
         l1_(static_cast<L1Kind>(options.l1 >= 0 ? options.l1 : database % 2)),
+        families_(database / 2 % 2 == 1),
         eadr_(options.eadr >= 0 ? options.eadr != 0 : database % 5 == 4),
         creation_(database % 7 == 2),
         workload_(regions_, l1_, database % 10 == 3 || database % 10 == 8, &random_) {}
@@ -65,13 +67,13 @@ class DatabaseRun {
     const std::string path = directory_ + "/database";
     CrashOracle oracle(CrashWorkload::kLanes);
     StoreTracer tracer(path, TracerOptions(1), &oracle);
-    std::unique_ptr<DB> db;
+    CrashDatabase db;
     Must(Open(path, &tracer, creation_ ? SetPoolsMappedHook : SetDatabaseFoundHook, &db), "creating the database");
     const uint64_t parts = CountParts(db.get());
-    WorkOnAllLanes(db.get(), &oracle, options_.ops - options_.ops / 2);
-    if (random_.OneIn(2)) Must(workload_.ClearEnd(db.get(), &oracle, &random_), "deleting the last keys");
-    WorkOnAllLanes(db.get(), &oracle, options_.ops / 2);
-    if (random_.OneIn(2)) Must(workload_.ClearEnd(db.get(), &oracle, &random_), "deleting the last keys");
+    WorkOnAllLanes(&db, &oracle, options_.ops - options_.ops / 2);
+    if (random_.OneIn(2)) Must(workload_.ClearEnd(&db, &oracle, &random_), "deleting the last keys");
+    WorkOnAllLanes(&db, &oracle, options_.ops / 2);
+    if (random_.OneIn(2)) Must(workload_.ClearEnd(&db, &oracle, &random_), "deleting the last keys");
     Accumulate(&counters_.work, db->GetStatistics());
     counters_.parts += CountParts(db.get()) - parts;
     Must(db->Close(), "closing the database");
@@ -80,7 +82,7 @@ class DatabaseRun {
     return FinishLife(&tracer);
   }
 
-  void WorkOnAllLanes(DB* db, CrashOracle* oracle, uint64_t operations) {
+  void WorkOnAllLanes(CrashDatabase* db, CrashOracle* oracle, uint64_t operations) {
     Status statuses[CrashWorkload::kLanes];
     std::vector<std::thread> writers;
     for (size_t lane = 0; lane < CrashWorkload::kLanes; ++lane) {
@@ -114,12 +116,12 @@ class DatabaseRun {
     return record;
   }
 
-  Status Open(const std::string& path, std::unique_ptr<DB>* db) {
-    return DB::Open(workload_.DatabaseOptions(&random_), path, db);
+  Status Open(const std::string& path, CrashDatabase* db) {
+    return db->Open(workload_.DatabaseOptions(&random_), path, families_);
   }
   // From the moment of this hook on, stores are traced.
   Status Open(const std::string& path, StoreTracer* tracer, void (*set_hook)(std::function<void(RegionSet*)>),
-              std::unique_ptr<DB>* db) {
+              CrashDatabase* db) {
     set_hook([tracer](RegionSet* regions) { tracer->Attach(regions); });
     const Status status = Open(path, db);
     set_hook(nullptr);
@@ -196,7 +198,8 @@ class DatabaseRun {
     std::string text = std::string(NameOf(kind)) + " of " + std::to_string(point.dirty.size()) + " dirty lines " +
                        NameOf(point.kind) + ", crash " + std::to_string(depth) + ", " + std::to_string(regions_) +
                        (regions_ == 1 ? " region" : " regions") + (l1_ == L1Kind::kNvTree ? ", NV-Tree" : "") +
-                       (eadr_ ? ", eADR" : "") + (killed || was_killed_ ? ", the process was killed before" : "");
+                       (families_ ? ", column families" : "") + (eadr_ ? ", eADR" : "") +
+                       (killed || was_killed_ ? ", the process was killed before" : "");
     counters_.Doing(text);
     current_directory_ = files->directory();
     std::vector<MediaLine> guaranteed;
@@ -216,7 +219,7 @@ class DatabaseRun {
     if (counters_.image == options_.only_image) Violate("stopped at this image, as asked for");
   }
 
-  std::vector<CrashContent> Check(DB* db, const CrashOracle::Allowed& allowed, const char* when) {
+  std::vector<CrashContent> Check(CrashDatabase* db, const CrashOracle::Allowed& allowed, const char* when) {
     std::vector<CrashContent> seen;
     if (auto wrong = CheckAllowed(db, workload_.lane_keys(), allowed, &seen)) Violate(std::string(when) + *wrong);
     return seen;
@@ -226,16 +229,16 @@ class DatabaseRun {
   void LookAt(const CrashPoint& point, const std::string& path) {
     if (!point.files->creating() && random_.OneIn(30)) CheckFiles(path);
     const uint64_t growths = StoreTracer::growths();
-    std::unique_ptr<DB> db;
+    CrashDatabase db;
     Must(Open(path, &db), "open");
-    const auto seen = Check(db.get(), *point.allowed, "");
+    const auto seen = Check(&db, *point.allowed, "");
     if (random_.OneIn(8)) {  // with what recovery left to be done in the background
       Must(db->CompactRange({}, nullptr, nullptr), "CompactRange after recovery");
       CrashOracle same(CrashWorkload::kLanes);
       same.Settle(seen);
-      Check(db.get(), same.Current(), "after merging everything: ");
+      Check(&db, same.Current(), "after merging everything: ");
     }
-    if (random_.OneIn(50)) CheckSpace(db.get());
+    if (random_.OneIn(50)) CheckSpace(&db);
     Must(db->Close(), "close");
     if (random_.OneIn(5)) CheckLeaks(db.get());
     db.reset();
@@ -247,7 +250,7 @@ class DatabaseRun {
     Must(Open(path, &db), "recovering once more");
     CrashOracle same(CrashWorkload::kLanes);
     same.Settle(seen);
-    Check(db.get(), same.Current(), "recovered once more: ");
+    Check(&db, same.Current(), "recovered once more: ");
     Must(db->Close(), "close after recovering once more");
   }
 
@@ -264,19 +267,19 @@ class DatabaseRun {
     CrashOracle oracle(*point.allowed);
     StoreTracer tracer(path, TracerOptions(2), &oracle);
     if (!guaranteed.empty()) tracer.Inherit(point.dirty, std::move(guaranteed));
-    std::unique_ptr<DB> db;
+    CrashDatabase db;
     Must(Open(path, &tracer, SetPoolsMappedHook, &db), "open");
-    oracle.Settle(Check(db.get(), oracle.Current(), ""));
+    oracle.Settle(Check(&db, oracle.Current(), ""));
     tracer.NoteOperation(false);
-    Must(workload_.Work(db.get(), &oracle, 0, random_.Range(2, 20), random_.Next()), "working after recovery");
+    Must(workload_.Work(&db, &oracle, 0, random_.Range(2, 20), random_.Next()), "working after recovery");
     // On a thread of its own, which has another home region.
     Status status;
     std::thread([&, seed = random_.Next(), count = random_.Range(2, 20)] {
-      status = workload_.Work(db.get(), &oracle, 1, count, seed);
+      status = workload_.Work(&db, &oracle, 1, count, seed);
     }).join();
     Must(status, "working after recovery");
     if (random_.OneIn(3)) Must(db->CompactRange({}, nullptr, nullptr), "CompactRange after recovery");
-    Check(db.get(), oracle.Current(), "after going on: ");
+    Check(&db, oracle.Current(), "after going on: ");
     Must(db->Close(), "close");
     CheckLeaks(db.get());
     tracer.Detach();
@@ -315,13 +318,13 @@ class DatabaseRun {
   }
 
   // With no key left, next to no space is in use.
-  void CheckSpace(DB* db) {
+  void CheckSpace(CrashDatabase* db) {
     ++counters_.space_checks;
     for (const auto& keys : workload_.lane_keys()) {
-      for (const auto& key : keys) Must(db->Delete({}, key), "delete");
+      for (const auto& key : keys) Must((*db)->Delete({}, db->FamilyOf(key), key), "delete");
     }
-    Must(db->CompactRange({}, nullptr, nullptr), "CompactRange");
-    const uint64_t used = IntProperty(db, "braiddb.pm-bytes-in-segments");
+    for (size_t i = 0; i < db->families(); ++i) Must((*db)->CompactRange({}, db->family(i), nullptr, nullptr), "CompactRange");
+    const uint64_t used = IntProperty(db->get(), "braiddb.pm-bytes-in-segments");
     if (used > kMostBytesWhenEmpty) Violate("an empty database holds " + std::to_string(used) + " bytes in segments");
   }
 
@@ -339,6 +342,7 @@ class DatabaseRun {
   Random random_;
   const uint32_t regions_;
   const L1Kind l1_;
+  const bool families_;
   const bool eadr_;
   const bool creation_;  // its power may fail while it is created
   CrashWorkload workload_;

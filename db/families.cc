@@ -1,0 +1,367 @@
+// Column families: finding them at an open, creating and dropping them, and taking away what dropped ones had.
+#include <algorithm>
+
+#include "check/check_files.h"
+#include "check/media.h"
+#include "db/db_impl.h"
+#include "db/no_memory.h"
+#include "log/log_reader.h"
+#include "nvtree/leaf.h"
+#include "util/mutant.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+namespace {
+
+Status Validate(const ColumnFamilyOptions& options, const std::string& name) {
+  if (name.empty() || name.size() > kMaxFamilyName)
+    return Status::InvalidArgument("the name of a column family has 1 to " + std::to_string(kMaxFamilyName) + " bytes");
+  if (options.comparator == nullptr)
+    return Status::InvalidArgument("column family '" + name + "': the comparator is null; use BytewiseComparator()");
+  if (std::string_view(options.comparator->Name()).size() > kMaxComparatorName)
+    return Status::InvalidArgument("column family '" + name + "': the comparator's name is longer than 63 bytes");
+  if (options.l1 != L1Kind::kBraidedSkipList && options.l1 != L1Kind::kNvTree)
+    return Status::NotSupported("column family '" + name + "': this version has no such l1");
+  if (!IsLeafSize(options.nv_leaf_size))
+    return Status::InvalidArgument("column family '" + name + "': nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
+  return Status::OK();
+}
+
+}  // namespace
+
+// ---- Handles
+
+Family* DBImpl::FamilyOf(const ColumnFamilyHandle* handle, Status* status) const {
+  const auto* const known = static_cast<const FamilyHandle*>(handle);
+  if (__builtin_expect(known != nullptr && known->db() == this, 1)) return known->family();
+  *status = Status::InvalidArgument(handle == nullptr ? "the column family handle is null"
+                                                      : "the column family handle is of another database");
+  return nullptr;
+}
+
+std::unique_ptr<ColumnFamilyHandle> DBImpl::MakeHandle(const std::string& name) {
+  if (name == kDefaultColumnFamilyName)
+    return std::make_unique<FamilyHandle>(this, std::shared_ptr<Family>(std::shared_ptr<void>(), &default_family_));
+  return std::make_unique<FamilyHandle>(this, FindFamilyByName(name));
+}
+
+// REQUIRES: families_mutex_, or that the database is being opened.
+std::shared_ptr<Family> DBImpl::FindFamilyByName(const std::string& name) {
+  for (const auto& family : families_) {
+    if (family->name == name && !family->dropped.load(std::memory_order_relaxed)) return family;
+  }
+  return nullptr;
+}
+
+Family* DBImpl::NewFamily(uint32_t id, uint64_t number, const std::string& name, const ColumnFamilyOptions& options) {
+  families_.push_back(std::make_shared<Family>(id, number, name, options));
+  return families_.back().get();
+}
+
+Options DBImpl::LevelOptions(const ColumnFamilyOptions& options) const {
+  Options result = options_;
+  result.comparator = options.comparator;
+  result.l1 = options.l1;
+  result.nv_leaf_size = options.nv_leaf_size;
+  return result;
+}
+
+LastLevel::Parts DBImpl::LevelParts(const Family& family) {
+  return {regions_.get(), segments_.get(), &epochs_, &family.order, family.place(), journal_};
+}
+
+// ---- At an open
+
+Status DB::ListColumnFamilies(const Options& options, const std::string& path, std::vector<std::string>* names) try {
+  names->clear();
+  posix::Fd lock;
+  if (Status status = LockForReading(path, &lock); !status.ok()) return status;
+  CheckReport report;
+  Findings findings(&report);
+  std::unique_ptr<Media> media;
+  if (Status status = Media::Load(path, options.region_paths, &findings, &media); !status.ok()) return status;
+  if (!media->manifest_is_sound()) return Status::Corruption("the MANIFEST is damaged; restore the database from a copy");
+  names->push_back(kDefaultColumnFamilyName);
+  for (const ManifestState::Family& family : media->manifest().families) {
+    if (!family.dropped) names->push_back(family.name);
+  }
+  return Status::OK();
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status DBImpl::FindFamilies(const std::vector<ColumnFamilyDescriptor>& descriptors) {
+  const auto find = [&](const std::string& name) {
+    return std::find_if(descriptors.begin(), descriptors.end(), [&](const auto& descriptor) { return descriptor.name == name; });
+  };
+  std::string missing;
+  for (const ManifestState::Family& listed : manifest_state_.families) {
+    if (listed.dropped) {
+      purge_waits_.store(true, std::memory_order_relaxed);
+      continue;
+    }
+    const auto descriptor = find(listed.name);
+    if (descriptor == descriptors.end()) {
+      missing += (missing.empty() ? "" : ", ") + listed.name;
+      continue;
+    }
+    ColumnFamilyOptions options = descriptor->options;
+    if (Status status = Validate(options, listed.name); !status.ok()) return status;
+    if (listed.comparator != options.comparator->Name()) {
+      return Status::InvalidArgument("column family '" + listed.name + "' is ordered by comparator '" + listed.comparator +
+                                     "', not by '" + options.comparator->Name() + "'; open it with the one it was made with");
+    }
+    if (listed.l1_kind != static_cast<uint8_t>(options.l1)) {
+      return Status::InvalidArgument("column family '" + listed.name + "' was made with another l1 (" +
+                                     (options.l1 == L1Kind::kNvTree ? "kBraidedSkipList" : "kNvTree") + "); open it with that");
+    }
+    Family* const family = NewFamily(listed.id, listed.number, listed.name, options);
+    family->l1_entries.store(listed.l1_entries, std::memory_order_relaxed);
+    by_id_[listed.id].store(family, std::memory_order_release);
+  }
+  if (!missing.empty())
+    return Status::InvalidArgument("You have to open all column families. Column families not opened: " + missing);
+  for (size_t i = 0; i < descriptors.size(); ++i) {
+    const std::string& name = descriptors[i].name;
+    if (find(name) - descriptors.begin() != static_cast<std::ptrdiff_t>(i))
+      return Status::InvalidArgument("column family '" + name + "' is given twice");
+    const bool is_there = name == kDefaultColumnFamilyName || FindFamilyByName(name) != nullptr;
+    if (!is_there && !options_.create_missing_column_families) {
+      return Status::InvalidArgument("Column family not found: " + name +
+                                     "; set Options::create_missing_column_families to have it made");
+    }
+    if (Status status = Validate(descriptors[i].options, name); !status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+Status DBImpl::CreateMissing(const std::vector<ColumnFamilyDescriptor>& descriptors) {
+  for (const ColumnFamilyDescriptor& descriptor : descriptors) {
+    if (descriptor.name == kDefaultColumnFamilyName || FindFamilyByName(descriptor.name) != nullptr) continue;
+    if (Status status = MakeFamily(descriptor.options, descriptor.name); !status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+// ---- Creation
+
+uint32_t DBImpl::FreeFamilyId() const {
+  for (uint32_t id = 1; id < kMaxFamilies; ++id) {
+    if (manifest_state_.FindFamily(id) == nullptr) return id;
+  }
+  return 0;
+}
+
+// STEPS   1 an empty last level, durable  2 the MANIFEST lists the family  3 views have it.
+// ORDER   1 before 2. [CC-48]
+// CRASH   Before 2: what was made is nobody's. Segments come back at the next open; places are made anew when they are used.
+// REQUIRES: families_mutex_, or that the database is being opened.
+Status DBImpl::MakeFamily(const ColumnFamilyOptions& options, const std::string& name) {
+  if (Status status = Validate(options, name); !status.ok()) return status;
+  std::lock_guard lock(manifest_mutex_);
+  const uint32_t id = FreeFamilyId();
+  if (id == 0) return Status::NoSpace("1024 column families are there, or are being taken away, and no more are possible");
+  ManifestState state = manifest_state_;
+  ManifestState::Family listed;
+  listed.id = id;
+  listed.name = name;
+  listed.comparator = options.comparator->Name();
+  listed.l1_kind = static_cast<uint8_t>(options.l1);
+  listed.number = state.next_id++;
+  const auto at = std::find_if(state.families.begin(), state.families.end(), [id](const auto& other) { return other.id > id; });
+  state.families.insert(at, listed);
+  if (!manifest_.Fits(state)) return Status::NoSpace("the MANIFEST has no room for another column family");
+  Status status;
+  if (BRAIDDB_MUTANT("family-listed-early")) status = manifest_.Commit(state);
+  const Options level_options = LevelOptions(options);
+  if (status.ok()) status = LastLevel::Create(level_options, regions_.get(), segments_.get(), {id, listed.number});
+  if (status.ok() && journal_ == nullptr && options.l1 == L1Kind::kBraidedSkipList) status = OpenJournal();
+  if (!status.ok()) return status;
+  families_.reserve(families_.size() + 1);
+  const auto family = std::make_shared<Family>(id, listed.number, name, options);
+  std::unique_ptr<LastLevel> level;
+  status = LastLevel::Open(level_options, LevelParts(*family), 0, &level);
+  BRAIDDB_SYNC_POINT("DBImpl::MakeFamily:Made");
+  if (status.ok()) status = manifest_.Commit(state);
+  if (!status.ok()) return status;
+  manifest_state_ = std::move(state);
+  families_.push_back(family);
+  std::lock_guard view_lock(view_mutex_);
+  family->last_level = std::move(level);
+  by_id_[id].store(family.get(), std::memory_order_release);
+  auto view = std::make_shared<ReadView>(*current_view_);
+  view->Alter(id, [&](FamilyView* levels) { levels->l1 = family->last_level->View(); });
+  InstallView(view);
+  return Status::OK();
+}
+
+Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
+                                  std::unique_ptr<ColumnFamilyHandle>* handle) try {
+  handle->reset();
+  std::lock_guard lock(families_mutex_);
+  if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
+  if (name == kDefaultColumnFamilyName || FindFamilyByName(name) != nullptr)
+    return Status::InvalidArgument("Column family already exists: " + name);
+  if (Status status = MakeFamily(options, name); !status.ok()) return status;
+  *handle = MakeHandle(name);
+  Log("column family '" + name + "' created");
+  return Status::OK();
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+// ---- Dropping
+
+// STEPS   1 no write begins, and those that are announced end  2 what was written is in tables, behind the log boundary  3 no
+//         merge is under way or to be resumed  4 the MANIFEST says that the family was dropped, and forgets its tables.
+// CRASH   Before 4 nothing has happened; after it the family is not there, and PurgeFamilies goes on. [CC-48]
+Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
+  Status status;
+  Family* const family = FamilyOf(handle, &status);
+  if (family == nullptr) return status;
+  if (family->id == 0) return Status::InvalidArgument("Can't drop default column family");
+  std::lock_guard lock(families_mutex_);
+  if (family->dropped.exchange(true, std::memory_order_seq_cst))
+    return Status::InvalidArgument("column family '" + family->name + "' was dropped already");
+  WaitWriters(next_sequence_.load(std::memory_order_seq_cst));
+  uint64_t last_id = 0;
+  status = FlushWritten(&last_id);
+  if (status.ok()) {
+    std::lock_guard compaction_lock(compaction_mutex_);
+    if (write_failed_.load(std::memory_order_acquire)) status = BackgroundError();
+    if (status.ok() && resume_merge_) status = CompactTables();
+    if (status.ok()) status = CommitDrop(*family);
+  }
+  if (!status.ok()) {
+    family->dropped.store(false, std::memory_order_seq_cst);
+    return status;
+  }
+  purge_waits_.store(true, std::memory_order_release);
+  Log("column family '" + family->name + "' dropped");
+  NotifyWork();
+  return Status::OK();
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+// REQUIRES: compaction_mutex_, and no merge to resume.
+Status DBImpl::CommitDrop(const Family& family) {
+  std::lock_guard lock(manifest_mutex_);
+  ManifestState state = manifest_state_;
+  state.FindFamily(family.id)->dropped = true;
+  std::erase_if(state.tables, [&family](const ManifestState::Table& table) { return table.family == family.id; });
+  std::lock_guard view_lock(view_mutex_);
+  auto view = std::make_shared<ReadView>(*current_view_);
+  Status status = manifest_.Commit(state);
+  if (!status.ok()) return status;
+  manifest_state_ = std::move(state);
+  counters_.l1_entries.fetch_sub(family.l1_entries.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  InstallView(view);  // counts its tables no more
+  return Status::OK();
+}
+
+// STEPS   1 no new view has the family, and those who may read it leave  2 its last level gives back its segments  3 all of its
+//         entries are marked dead, wherever in the log they are  4 the MANIFEST forgets the family, and its id can be given again.
+// ORDER   3 before 4: else entries that live would be another family's, or nobody's for ever. [CC-48]
+// CRASH   Before 4 the next open goes on with 3; what is marked already stays marked. Segments of the last level are nobody's
+//         then, and are released by the open.
+// REQUIRES: compaction_mutex_
+bool DBImpl::PurgeFamilies() try {
+  if (write_failed_.load(std::memory_order_acquire)) return false;
+  if (purged_families_.empty()) {
+    std::vector<bool> ready(kMaxFamilies);
+    bool any = false;
+    bool waits = false;
+    std::vector<uint32_t> dropped;
+    {
+      std::lock_guard lock(manifest_mutex_);
+      for (const ManifestState::Family& family : manifest_state_.families) {
+        if (family.dropped) dropped.push_back(family.id);
+      }
+      if (dropped.empty()) {
+        purge_waits_.store(false, std::memory_order_relaxed);
+        return false;
+      }
+    }
+    for (const uint32_t id : dropped) {
+      Family* const family = FindFamily(id);
+      ready[id] = family == nullptr || HasLeft(family);
+      any |= ready[id];
+      waits |= !ready[id];
+    }
+    if (!any || resume_merge_.load(std::memory_order_acquire)) return false;
+    purged_families_ = std::move(ready);
+    segments_->ForEachLog([this](Segment* segment) { unpurged_.push_back(segment); });
+  }
+  Status status = unpurged_.empty() ? ForgetPurged() : PurgeOneSegment();
+  if (!status.ok()) SetBackgroundError(status);
+  return status.ok();
+} catch (const std::bad_alloc&) {
+  return false;  // again later
+}
+
+bool DBImpl::HasLeft(Family* family) {
+  // acquire: pairs with the end of the last handle.
+  if (family->leaving.load(std::memory_order_acquire) == 0 && family->handles.load(std::memory_order_acquire) == 0) {
+    {
+      std::lock_guard lock(view_mutex_);
+      auto view = std::make_shared<ReadView>(*current_view_);
+      view->others[family->id] = nullptr;
+      InstallView(view);
+    }
+    family->leaving.store(1, std::memory_order_relaxed);
+    epochs_.RetirePinned([family] { family->leaving.store(2, std::memory_order_release); });
+  }
+  epochs_.Reclaim();
+  if (family->leaving.load(std::memory_order_acquire) != 2) return false;
+  std::shared_ptr<LastLevel> level;
+  {
+    std::lock_guard lock(view_mutex_);
+    level.swap(family->last_level);
+    by_id_[family->id].store(nullptr, std::memory_order_release);
+  }
+  Status status = level->Discard();
+  if (!status.ok()) SetBackgroundError(status);
+  return status.ok();
+}
+
+Status DBImpl::PurgeOneSegment() {
+  Segment* const segment = unpurged_.back();
+  unpurged_.pop_back();
+  const SegmentState state = segment->state();
+  if (state != SegmentState::kSealed && state != SegmentState::kOpen) return Status::OK();
+  const uint64_t bytes =
+      state == SegmentState::kSealed ? segment->sealed_bytes() : segment->used_bytes.load(std::memory_order_acquire);
+  Persistence* const persistence = regions_->persistence();
+  LogReader reader(*segment, bytes);
+  bool flushed = false;
+  while (const LogEntry* found = reader.NextTrusted()) {
+    if (!purged_families_[found->family()]) continue;
+    auto* const entry = const_cast<LogEntry*>(found);
+    if (!entry->is_obsolete()) {
+      StoreRelease(&entry->next[0], LoadRelaxed(&entry->next[0]) | LogEntry::kDeadBit);
+      CountObsolete(segment, segment->ptr(reader.entry_offset()), *entry);
+    }
+    if (lookup_cache_ != nullptr) lookup_cache_->Forget(KeyHash(*entry), segment->ptr(reader.entry_offset()));
+    // A mark from before a crash may be here and not be durable. [CC-46]
+    if (!BRAIDDB_MUTANT("purge-not-flushed")) persistence->Flush(&entry->next[0], sizeof(uint64_t));
+    flushed = true;
+  }
+  return !flushed || BRAIDDB_MUTANT("purge-not-fenced") || persistence->Drain() ? Status::OK() : persistence->error();
+}
+
+Status DBImpl::ForgetPurged() {
+  BRAIDDB_SYNC_POINT("DBImpl::ForgetPurged");
+  {
+    std::lock_guard lock(manifest_mutex_);
+    ManifestState state = manifest_state_;
+    std::erase_if(state.families, [this](const ManifestState::Family& family) { return purged_families_[family.id]; });
+    if (Status status = manifest_.Commit(state); !status.ok()) return status;
+    manifest_state_ = std::move(state);
+  }
+  purged_families_.clear();
+  ReclaimSegments();
+  return Status::OK();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,73 @@
+// Family: a column family of an open database, as its engine has it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "braiddb/column_family.h"
+#include "compaction/last_level.h"
+#include "index/key_order.h"
+#include "index/level_place.h"
+
+namespace braiddb {
+
+// Lives until the database is closed, or longer if a handle does, also when it was dropped: who found it by its id needs no
+// guard.
+struct Family {
+  Family(uint32_t family_id, uint64_t family_number, std::string family_name, const ColumnFamilyOptions& family_options)
+      : id(family_id),
+        number(family_number),
+        name(std::move(family_name)),
+        options(family_options),
+        order(family_options.comparator),
+        is_hashed(order.equal_means_same()) {}
+  Family(const Family&) = delete;
+  Family& operator=(const Family&) = delete;
+
+  LevelPlace place() const { return {id, number}; }
+  uint64_t HashOf(Slice key) const { return KeyHash(id, key); }
+
+  const uint32_t id;
+  const uint64_t number;
+  const std::string name;
+  const ColumnFamilyOptions options;
+  const KeyOrder order;
+  const bool is_hashed;  // structures that find keys by hash know its keys
+
+  // compaction_mutex_, and to change it view_mutex_, too; readers take the view's. Null when it was taken away.
+  std::shared_ptr<LastLevel> last_level;
+  std::atomic<uint64_t> l1_entries{0};  // estimate
+  // Of a family with listed tables: what is smaller and lives is in the last level; 0: not known yet. manifest_mutex_
+  uint64_t merged_boundary = 0;
+  std::atomic<bool> dropped{false};  // nothing is written to it any more
+  std::atomic<uint32_t> handles{0};  // that were given out and not destroyed
+  // Of one that was dropped and has no handle: 0 not yet 1 no new view has it 2 nor has any reader.
+  std::atomic<int> leaving{0};
+};
+
+// What users hold.
+class FamilyHandle final : public ColumnFamilyHandle {
+ public:
+  // `db`: whose it is.
+  FamilyHandle(const void* db, std::shared_ptr<Family> family) : db_(db), family_(std::move(family)) {
+    family_->handles.fetch_add(1, std::memory_order_relaxed);
+  }
+  // release: what was read through the handle comes before what follows from its end.
+  ~FamilyHandle() override { family_->handles.fetch_sub(1, std::memory_order_release); }
+
+  const std::string& GetName() const override { return family_->name; }
+  uint32_t GetID() const override { return family_->id; }
+  const ColumnFamilyOptions& GetOptions() const override { return family_->options; }
+
+  const void* db() const { return db_; }
+  Family* family() const { return family_.get(); }
+
+ private:
+  const void* const db_;
+  const std::shared_ptr<Family> family_;
+};
+
+}  // namespace braiddb

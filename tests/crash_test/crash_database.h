@@ -1,0 +1,78 @@
+// CrashDatabase: the database of a campaign, alone or with column families over which its keys are spread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "braiddb/db.h"
+
+namespace braiddb::test {
+
+// With families, a key's bytes say to which of three it belongs: the default one, a braided skiplist, an NV-Tree. A fourth
+// comes and goes (Renew), and nobody looks at what it holds.
+class CrashDatabase {
+ public:
+  // With families, those that a crash left out are created.
+  Status Open(Options options, const std::string& path, bool with_families) {
+    reset();
+    if (!with_families) return DB::Open(options, path, &db_);
+    options.create_missing_column_families = true;
+    std::vector<ColumnFamilyDescriptor> families{{kDefaultColumnFamilyName, ColumnFamilyOptions(options)}};
+    families.push_back({"list", OfKind(options, L1Kind::kBraidedSkipList)});
+    families.push_back({"tree", OfKind(options, L1Kind::kNvTree)});
+    families.push_back({kTemporary, TemporaryOptions(options)});
+    return DB::Open(options, path, families, &handles_, &db_);
+  }
+
+  DB* get() const { return db_.get(); }
+  DB* operator->() const { return db_.get(); }
+  // Not closed: as its destructor does it.
+  void reset() {
+    handles_.clear();
+    db_.reset();
+  }
+
+  bool has_families() const { return !handles_.empty(); }
+  // Of those that keys are spread over.
+  size_t families() const { return has_families() ? handles_.size() - 1 : 1; }
+  ColumnFamilyHandle* family(size_t i) const { return has_families() ? handles_[i].get() : db_->DefaultColumnFamily(); }
+  size_t NumberOf(const std::string& key) const {
+    size_t sum = key.size();
+    for (const char byte : key) sum += static_cast<unsigned char>(byte);
+    return sum % families();
+  }
+  ColumnFamilyHandle* FamilyOf(const std::string& key) const { return family(NumberOf(key)); }
+
+  // Writes something to the fourth family, drops it, and makes it again. One thread at a time. REQUIRES: has_families().
+  Status Renew(bool merges) {
+    std::unique_ptr<ColumnFamilyHandle>& handle = handles_.back();
+    Status status;
+    WriteBatch batch;
+    for (int i = 0; i < 8; ++i) batch.Put(handle.get(), "temporary" + std::to_string(i), std::string(200, 't'));
+    for (int i = 0; i < 3 && status.ok(); ++i) status = db_->Write({}, batch);
+    if (status.ok() && merges) status = db_->CompactRange({}, handle.get(), nullptr, nullptr);
+    if (status.ok()) status = db_->DropColumnFamily(handle.get());
+    if (!status.ok()) return status;
+    handle.reset();
+    return db_->CreateColumnFamily(TemporaryOptions(db_->GetOptions()), kTemporary, &handle);
+  }
+
+ private:
+  static constexpr const char* kTemporary = "temporary";
+
+  static ColumnFamilyOptions OfKind(const Options& options, L1Kind kind) {
+    ColumnFamilyOptions result(options);
+    result.l1 = kind;
+    return result;
+  }
+  static ColumnFamilyOptions TemporaryOptions(const Options& options) {
+    return OfKind(options, options.l1 == L1Kind::kNvTree ? L1Kind::kBraidedSkipList : L1Kind::kNvTree);
+  }
+
+  std::unique_ptr<DB> db_;
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> handles_;  // of the database, or none
+};
+
+}  // namespace braiddb::test
