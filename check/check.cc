@@ -28,7 +28,7 @@ void CompareContents(const Media& media, const std::vector<SegmentContents>& con
 
 void CountSegments(const Media& media, const std::vector<SegmentContents>& contents, CheckReport* report) {
   report->regions = media.regions();
-  report->tables = media.manifest().tables.size();
+  report->families = media.families().size();
   report->merge_running = media.manifest().merge_id != 0;
   for (const MediaSegment& segment : media.segments()) {
     report->segments += segment.used();
@@ -56,14 +56,27 @@ Status LockForReading(const std::string& path, posix::Fd* lock) {
   return Status::OK();
 }
 
-Status ChooseComparator(const std::string& name, const Comparator* wanted, const Comparator** result) {
-  for (const Comparator* known : {wanted, BytewiseComparator(), ReverseBytewiseComparator()}) {
-    if (known != nullptr && name == known->Name()) {
-      *result = known;
+Status ChooseComparator(const CheckOptions& options, const MediaFamily& family, const Comparator** result) {
+  std::vector<const Comparator*> known = {options.comparator, BytewiseComparator(), ReverseBytewiseComparator()};
+  known.insert(known.end(), options.comparators.begin(), options.comparators.end());
+  for (const Comparator* comparator : known) {
+    if (comparator != nullptr && family.comparator == comparator->Name()) {
+      *result = comparator;
       return Status::OK();
     }
   }
-  return Status::NotSupported("the database is ordered by the comparator '" + name + "', which is not known here");
+  return Status::NotSupported("the " + (family.id == 0 ? "database" : "column family '" + Escaped(family.name) + "'") +
+                              " is ordered by the comparator '" + family.comparator + "', which is not known here");
+}
+
+Status ChooseOrders(const CheckOptions& options, const Media& media, std::vector<KeyOrder>* orders) {
+  orders->clear();
+  for (const MediaFamily& family : media.families()) {
+    const Comparator* comparator = nullptr;
+    if (Status status = ChooseComparator(options, family, &comparator); !status.ok()) return status;
+    orders->push_back(KeyOrder(comparator));
+  }
+  return Status::OK();
 }
 
 Status CheckFiles(const CheckOptions& options, const std::string& path, CheckReport* report) {
@@ -71,11 +84,8 @@ Status CheckFiles(const CheckOptions& options, const std::string& path, CheckRep
   Findings findings(report);
   std::unique_ptr<Media> media;
   if (Status status = Media::Load(path, options.region_paths, &findings, &media); !status.ok()) return status;
-  const Comparator* comparator = nullptr;
-  if (media->manifest_is_sound()) {
-    if (Status status = ChooseComparator(media->manifest().comparator, options.comparator, &comparator); !status.ok())
-      return status;
-  }
+  std::vector<KeyOrder> orders;
+  if (Status status = ChooseOrders(options, *media, &orders); !status.ok()) return status;
   uint64_t total = 0;
   uint64_t done = 0;
   for (const MediaSegment& segment : media->segments()) total += segment.holds_log() ? segment.limit() : 0;
@@ -84,13 +94,16 @@ Status CheckFiles(const CheckOptions& options, const std::string& path, CheckRep
     if (options.progress) options.progress(done, total);
   };
   const std::vector<SegmentContents> contents = CheckSegments(*media, progress, &findings);
-  if (media->lists_are_there()) {
-    ListCounts counts;
-    const std::vector<EntrySet> reached = CheckLists(*media, KeyOrder(comparator), &findings, &counts);
-    report->l0_entries = counts.l0_entries;
-    report->l1_entries = counts.l1_entries;
-    report->obsolete_entries = counts.obsolete_entries;
-    CompareContents(*media, contents, reached, &findings);
+  if (media->manifest_is_sound()) {
+    std::vector<ListCounts> counts;
+    const std::vector<EntrySet> reached = CheckLists(*media, orders, &findings, &counts);
+    for (const ListCounts& of_family : counts) {
+      report->tables += of_family.tables;
+      report->l0_entries += of_family.l0_entries;
+      report->l1_entries += of_family.l1_entries;
+      report->obsolete_entries += of_family.obsolete_entries;
+    }
+    if (media->lists_are_there()) CompareContents(*media, contents, reached, &findings);
   }
   CountSegments(*media, contents, report);
   return Status::OK();

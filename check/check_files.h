@@ -2,8 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "braiddb/check.h"
+#include "check/media.h"
+#include "index/key_order.h"
 #include "pmem/posix.h"
 
 namespace braiddb {
@@ -13,7 +16,9 @@ Status CheckFiles(const CheckOptions& options, const std::string& path, CheckRep
 // Keeps others from opening the database, as far as a lock can that changes no file. Busy if it is open.
 Status LockForReading(const std::string& path, posix::Fd* lock);
 
-// `wanted` or a built-in one, whichever has the name; NotSupported if neither has.
-Status ChooseComparator(const std::string& name, const Comparator* wanted, const Comparator** result);
+// One of the options or a built-in one, whichever has the name that the MANIFEST gives for the family; NotSupported if none has.
+Status ChooseComparator(const CheckOptions& options, const MediaFamily& family, const Comparator** result);
+// Of each of media.families().
+Status ChooseOrders(const CheckOptions& options, const Media& media, std::vector<KeyOrder>* orders);
 
 }  // namespace braiddb

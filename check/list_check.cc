@@ -1,9 +1,12 @@
 #include "check/list_check.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
 #include <unordered_set>
 
+#include "braiddb/column_family.h"
 #include "check/tree_check.h"
 #include "log/log_reader.h"
 
@@ -24,9 +27,10 @@ class ListWalk {
   };
 
   // `heads`: kMaxHeight words for each region.
-  ListWalk(const Media& media, const KeyOrder& order, std::string name, std::vector<uint64_t> heads, const Limits& limits,
-           std::vector<EntrySet>* reached, Findings* findings)
+  ListWalk(const Media& media, uint32_t family, const KeyOrder& order, std::string name, std::vector<uint64_t> heads,
+           const Limits& limits, std::vector<EntrySet>* reached, Findings* findings)
       : media_(media),
+        family_(family),
         order_(order),
         name_(std::move(name)),
         cursors_(std::move(heads)),
@@ -43,6 +47,7 @@ class ListWalk {
       size_t segment = 0;
       const LogEntry* entry = media_.EntryAt(pointer, &segment);
       if (entry == nullptr || !IsValid(pointer, segment)) return Bad("a pointer that leads to no valid entry", origin);
+      if (entry->family() != family_) return Bad("an entry of another column family", media_.Place(pointer));
       if (previous_ != nullptr && CompareEntries(order_, *previous_, *entry) >= 0)
         return Bad("an entry out of order", media_.Place(pointer));
       if (IsMerged(*entry)) {
@@ -124,7 +129,8 @@ class ListWalk {
       const PmPtr pointer(step.word);
       size_t segment = 0;
       const LogEntry* entry = media_.EntryAt(pointer, &segment);
-      const bool sound = entry != nullptr && IsValid(pointer, segment) && IsMerged(*entry) && step.layer < entry->height() &&
+      const bool sound = entry != nullptr && IsValid(pointer, segment) && entry->family() == family_ && IsMerged(*entry) &&
+                         step.layer < entry->height() &&
                          (step.before == nullptr || CompareEntries(order_, *step.before, *entry) < 0);
       if (!sound) {
         return Bad("layer " + std::to_string(step.layer) + " leads to an entry that is not in the list", media_.Place(pointer));
@@ -137,6 +143,7 @@ class ListWalk {
   }
 
   const Media& media_;
+  const uint32_t family_;
   const KeyOrder& order_;
   const std::string name_;
   std::vector<uint64_t> cursors_;  // where each upper layer goes on
@@ -150,67 +157,146 @@ class ListWalk {
   bool broken_ = false;
 };
 
-std::vector<uint64_t> L1Heads(const Media& media) {
-  std::vector<uint64_t> heads;
-  for (uint32_t region = 0; region < media.regions(); ++region) {
-    const uint64_t* words = media.l1_head(region)->next;
-    heads.insert(heads.end(), words, words + kMaxHeight);
+// Walks all that one family has.
+class FamilyWalk {
+ public:
+  FamilyWalk(const Media& media, const MediaFamily& family, const KeyOrder& order, std::vector<EntrySet>* reached,
+             Findings* findings)
+      : media_(media),
+        manifest_(media.manifest()),
+        family_(family),
+        order_(order),
+        is_merging_(media.merging_family() == &family),
+        merging_tables_(is_merging_ ? manifest_.merging_tables : 0),
+        reached_(reached),
+        findings_(findings) {}
+
+  // `first_sequences`: of each table of the MANIFEST.
+  void Run(const std::vector<uint64_t>& first_sequences) {
+    if (!FindProgress()) return;
+    for (size_t i = 0; i < manifest_.tables.size(); ++i) {
+      if (manifest_.tables[i].family == family_.id) WalkTable(manifest_.tables[i], first_sequences[i]);
+    }
+    if (family_.tree_root != nullptr) {
+      WalkTree();
+    } else {
+      WalkList();
+    }
   }
-  return heads;
+
+  const ListCounts& counts() const { return counts_; }
+
+ private:
+  // The entry from which on the merging tables have been merged; null if none was.
+  bool FindProgress() {
+    if (!is_merging_ || media_.progress().is_null()) return true;
+    size_t segment = 0;
+    until_ = media_.EntryAt(media_.progress(), &segment);
+    if (until_ != nullptr && until_->family() == family_.id) return true;
+    findings_->Add("the progress of the merge is no entry" + std::string(until_ == nullptr ? "" : " of its column family"),
+                   "merge journal in region 0" + family_.suffix());
+    return false;
+  }
+
+  // The oldest ones are those that are being merged.
+  void WalkTable(const ManifestState::Table& table, uint64_t first_sequence) {
+    const bool merging = counts_.tables++ < merging_tables_;
+    const bool partly = merging && until_ != nullptr;
+    const std::string name = "table " + std::to_string(table.id) + " of L0" + family_.suffix();
+    const ListWalk::Limits limits{first_sequence, table.boundary, partly ? until_ : nullptr,
+                                  merging && family_.tree_root != nullptr ? &merging_ : nullptr};
+    ListWalk walk(media_, family_.id, order_, name, table.heads, limits, reached_, findings_);
+    walk.Run();
+    counts_.l0_entries += walk.entries();
+    if (walk.broken() || (partly ? walk.entries() <= table.entries : walk.entries() == table.entries)) return;
+    findings_->Add(
+        "the list has " + std::to_string(walk.entries()) + " entries, the MANIFEST says " + std::to_string(table.entries), name);
+  }
+
+  void WalkList() {
+    std::vector<uint64_t> heads;
+    for (const SkipListHead* head : family_.heads) heads.insert(heads.end(), head->next, head->next + kMaxHeight);
+    ListWalk walk(media_, family_.id, order_, "last level" + family_.suffix(), std::move(heads),
+                  {.end_sequence = manifest_.log_boundary}, reached_, findings_);
+    walk.Run();
+    counts_.l1_entries = walk.entries();
+    counts_.obsolete_entries = walk.obsolete();
+  }
+
+  void WalkTree() {
+    std::sort(merging_.begin(), merging_.end(),
+              [this](const LogEntry* a, const LogEntry* b) { return CompareEntries(order_, *a, *b) < 0; });
+    const TreeMerge merge{is_merging_, merging_tables_ > 0, merging_};
+    const TreeCounts in_tree = CheckTree(media_, family_, order_, merge, reached_, findings_);
+    counts_.l1_entries = in_tree.entries;
+    counts_.obsolete_entries = in_tree.obsolete_entries;
+  }
+
+  const Media& media_;
+  const ManifestState& manifest_;
+  const MediaFamily& family_;
+  const KeyOrder& order_;
+  const bool is_merging_;
+  const uint32_t merging_tables_;
+  const LogEntry* until_ = nullptr;
+  std::vector<const LogEntry*> merging_;
+  std::vector<EntrySet>* const reached_;
+  Findings* const findings_;
+  ListCounts counts_;
+};
+
+// What the MANIFEST says of families contradicts nothing else that it says.
+void CheckFamilies(const ManifestState& manifest, Findings* findings) {
+  std::set<uint64_t> numbers;
+  std::set<std::string> names = {kDefaultColumnFamilyName};
+  for (const ManifestState::Family& family : manifest.families) {
+    const std::string where = "column family '" + Escaped(family.name) + "' in the MANIFEST";
+    if (family.number == 0 || family.number >= manifest.next_id || !numbers.insert(family.number).second)
+      findings->Add("the number of a column family contradicts the others", where);
+    // One that was dropped leaves its name to others.
+    if (family.name.empty() || (!family.dropped && !names.insert(family.name).second))
+      findings->Add("a column family without a name of its own", where);
+  }
+  if (manifest.merge_id != 0 && manifest.merging_family != 0 && manifest.FindFamily(manifest.merging_family) == nullptr)
+    findings->Add("a merge of a column family that is not there", "MANIFEST");
 }
 
-// The entry from which on the merging tables have been merged; null if none was.
-bool FindProgress(const Media& media, const LogEntry** until, Findings* findings) {
-  *until = nullptr;
-  if (media.progress().is_null()) return true;
-  size_t segment = 0;
-  *until = media.EntryAt(media.progress(), &segment);
-  if (*until == nullptr) findings->Add("the progress of the merge is no entry", "merge journal in region 0");
-  return *until != nullptr;
+// Where the sequence numbers of each table begin. Tables that were flushed together have one id and one boundary, and lie side
+// by side, one of each family; those of copies, which have an id in common as well, are older than their family's others.
+std::vector<uint64_t> CheckBoundaries(const ManifestState& manifest, Findings* findings) {
+  std::vector<uint64_t> first_sequences;
+  std::map<uint32_t, uint64_t> boundary_of;  // of a family's newest table
+  uint64_t id = kRelocationId;
+  uint64_t boundary = 0;  // of the tables with this id; 0: they are of copies
+  uint64_t older = 0;     // of those with the id before
+  for (const ManifestState::Table& table : manifest.tables) {
+    uint64_t& of_family = boundary_of[table.family];
+    if (table.id != id) older = boundary;
+    const bool is_in_order =
+        table.id == id ? id == kRelocationId || table.boundary == boundary : table.id > id && table.boundary > older;
+    if (!is_in_order || table.boundary <= of_family || table.boundary > manifest.log_boundary || table.id >= manifest.next_id)
+      findings->Add("number or boundary of a table contradict the others",
+                    "table " + std::to_string(table.id) + " of L0 in the MANIFEST");
+    first_sequences.push_back(std::max(older, of_family));
+    of_family = table.boundary;
+    id = table.id;
+    if (id != kRelocationId) boundary = table.boundary;
+  }
+  return first_sequences;
 }
 
 }  // namespace
 
-std::vector<EntrySet> CheckLists(const Media& media, const KeyOrder& order, Findings* findings, ListCounts* counts) {
+std::vector<EntrySet> CheckLists(const Media& media, const std::vector<KeyOrder>& orders, Findings* findings,
+                                 std::vector<ListCounts>* counts) {
   std::vector<EntrySet> reached(media.segments().size());
-  const ManifestState& manifest = media.manifest();
-  const LogEntry* until = nullptr;
-  if (!FindProgress(media, &until, findings)) return reached;
-  const bool tree = media.tree_root() != nullptr;
-  std::vector<const LogEntry*> merged;
-  if (!tree) {
-    ListWalk l1(media, order, "last level", L1Heads(media), {.end_sequence = manifest.log_boundary}, &reached, findings);
-    l1.Run();
-    counts->l1_entries = l1.entries();
-    counts->obsolete_entries = l1.obsolete();
-  }
-  uint64_t boundary = 0;
-  for (size_t i = 0; i < manifest.tables.size(); ++i) {
-    const ManifestState::Table& table = manifest.tables[i];
-    const bool merging = i < manifest.merging_tables;
-    const std::string name = "table " + std::to_string(table.id) + " of L0";
-    if (table.boundary <= boundary || table.boundary > manifest.log_boundary || table.id >= manifest.next_id)
-      findings->Add("number or boundary of a table contradict the others", name + " in the MANIFEST");
-    const ListWalk::Limits limits{boundary, table.boundary, merging ? until : nullptr, merging && tree ? &merged : nullptr};
-    ListWalk walk(media, order, name, table.heads, limits, &reached, findings);
-    walk.Run();
-    counts->l0_entries += walk.entries();
-    const bool partly = merging && until != nullptr;
-    if (!walk.broken() && (partly ? walk.entries() > table.entries : walk.entries() != table.entries)) {
-      findings->Add(
-          "the list has " + std::to_string(walk.entries()) + " entries, the MANIFEST says " + std::to_string(table.entries),
-          name);
-    }
-    boundary = table.boundary;
-  }
-  if (!manifest.tables.empty() && boundary != manifest.log_boundary)
-    findings->Add("the log boundary is not that of the newest table", "MANIFEST");
-  if (tree) {
-    std::sort(merged.begin(), merged.end(),
-              [&order](const LogEntry* a, const LogEntry* b) { return CompareEntries(order, *a, *b) < 0; });
-    const TreeCounts in_tree = CheckTree(media, order, merged, &reached, findings);
-    counts->l1_entries = in_tree.entries;
-    counts->obsolete_entries = in_tree.obsolete_entries;
+  CheckFamilies(media.manifest(), findings);
+  const std::vector<uint64_t> first_sequences = CheckBoundaries(media.manifest(), findings);
+  counts->clear();
+  for (size_t i = 0; i < media.families().size(); ++i) {
+    FamilyWalk walk(media, media.families()[i], orders[i], &reached, findings);
+    if (media.families()[i].level_is_there) walk.Run(first_sequences);
+    counts->push_back(walk.counts());
   }
   return reached;
 }

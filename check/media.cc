@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cinttypes>
 
+#include "braiddb/column_family.h"
 #include "compaction/merge_journal.h"
+#include "index/level_place.h"
 #include "log/log_reader.h"
 #include "pmem/layout_check.h"
 #include "pmem/posix.h"
@@ -33,10 +35,9 @@ Status Media::Load(const std::string& path, const std::vector<std::string>& regi
   }
   media->CheckOverlap(findings);
   if (Status status = media->LoadManifest(findings); !status.ok()) return status;
-  if (media->manifest_is_sound_ && media->manifest_.l1_kind == static_cast<uint8_t>(L1Kind::kNvTree)) {
-    media->LoadTreeRoot(findings);
-  } else if (media->manifest_is_sound_) {
-    media->LoadHeads(findings);
+  if (media->manifest_is_sound_) {
+    media->ListFamilies();
+    media->LoadLevels(findings);
   }
   *result = std::move(media);
   return Status::OK();
@@ -69,7 +70,6 @@ Status Media::MapRegions(const std::string& path, const std::vector<std::string>
   if (count == 0) return Status::NotFound("there is no database in " + path + "; check the path, and region_paths");
   images_.resize(count);
   roots_.resize(count);
-  heads_.resize(count);
   const PartList* first = nullptr;
   for (uint32_t i = 0; i < count; ++i) {
     if (images_[i] == nullptr) {
@@ -174,47 +174,97 @@ Status Media::LoadManifest(Findings* findings) {
   return Status::OK();
 }
 
-void Media::LoadTreeRoot(Findings* findings) {
-  uint64_t bytes = 0;
-  const auto* root = reinterpret_cast<const NvTreeRoot*>(Metadata(0, MetadataSlot::kL1, &bytes));
-  if (root == nullptr || bytes < sizeof(NvTreeRoot) || !IsNvTreeRoot(*root, roots_[0]->database_id)) {
-    findings->Add("the root of the NV-Tree is missing or damaged", "region 0");
-    return;
+void Media::ListFamilies() {
+  listed_.assign(kMaxFamilies, Listed::kNo);
+  listed_[0] = Listed::kYes;
+  families_.push_back({.name = kDefaultColumnFamilyName,
+                       .comparator = manifest_.comparator,
+                       .l1 = static_cast<L1Kind>(manifest_.l1_kind),
+                       .heads = std::vector<const SkipListHead*>(regions())});
+  for (const ManifestState::Family& listed : manifest_.families) {
+    listed_[listed.id] = listed.dropped ? Listed::kDropped : Listed::kYes;
+    if (listed.dropped) continue;
+    families_.push_back({.id = listed.id,
+                         .number = listed.number,
+                         .name = listed.name,
+                         .comparator = listed.comparator,
+                         .l1 = static_cast<L1Kind>(listed.l1_kind),
+                         .heads = std::vector<const SkipListHead*>(regions())});
   }
-  tree_root_ = root;
-  lists_are_there_ = directories_are_sound_;
+  if (manifest_.merge_id == 0) return;
+  const auto merging = std::find_if(families_.begin(), families_.end(),
+                                    [this](const MediaFamily& family) { return family.id == manifest_.merging_family; });
+  if (merging != families_.end()) merging_family_ = &*merging;
 }
 
-void Media::LoadHeads(Findings* findings) {
-  bool sound = RedoJournal(findings);
+// A journal is there from the first braided skiplist on.
+void Media::LoadLevels(Findings* findings) {
+  uint64_t bytes = 0;
+  const bool has_lists =
+      std::any_of(families_.begin(), families_.end(), [](const MediaFamily& family) { return family.l1 != L1Kind::kNvTree; });
+  const bool has_journal = has_lists || Metadata(0, MetadataSlot::kMergeJournal, &bytes) != nullptr;
+  const bool journal_is_sound = !has_journal || RedoJournal(findings);
+  for (MediaFamily& family : families_) {
+    const bool sound =
+        family.l1 == L1Kind::kNvTree ? LoadTreeRoot(&family, findings) : LoadHeads(&family, findings) && journal_is_sound;
+    family.level_is_there = sound && directories_are_sound_;
+  }
+}
+
+bool Media::lists_are_there() const {
+  return manifest_is_sound_ && directories_are_sound_ &&
+         std::all_of(families_.begin(), families_.end(), [](const MediaFamily& family) { return family.level_is_there; });
+}
+
+// Null if there are not so many bytes.
+const uint8_t* Media::FindPlace(const MediaFamily& family, uint32_t region, uint64_t bytes) const {
+  const LevelPlace place{family.id, family.number};
+  uint64_t all = 0;
+  const uint8_t* const object = Metadata(region, place.slot(), &all);
+  return object == nullptr || all < place.offset() + bytes ? nullptr : object + place.offset();
+}
+
+bool Media::LoadTreeRoot(MediaFamily* family, Findings* findings) const {
+  const auto* root = reinterpret_cast<const NvTreeRoot*>(FindPlace(*family, 0, sizeof(NvTreeRoot)));
+  if (root == nullptr || !IsNvTreeRoot(*root, roots_[0]->database_id, family->number)) {
+    findings->Add("the root of the NV-Tree is missing or damaged", "region 0" + family->suffix());
+    return false;
+  }
+  family->tree_root = root;
+  return true;
+}
+
+bool Media::LoadHeads(MediaFamily* family, Findings* findings) const {
+  bool sound = true;
   for (uint32_t region = 0; region < regions(); ++region) {
-    uint64_t bytes = 0;
-    const uint8_t* object = Metadata(region, MetadataSlot::kL1, &bytes);
-    const auto* head = reinterpret_cast<const SkipListHead*>(object);
+    const auto* head = reinterpret_cast<const SkipListHead*>(FindPlace(*family, region, sizeof(SkipListHead)));
+    const std::string where = "region " + std::to_string(region) + family->suffix();
     const char* what = nullptr;
-    if (object == nullptr || bytes < sizeof(SkipListHead) || head->magic != SkipListHead::kMagic) {
+    if (head == nullptr || head->magic != SkipListHead::kMagic) {
       what = "the head of the last level is missing";
     } else if (head->checksum != SkipListHead::ComputeChecksum(head->next)) {
       what = "the checksum of the head of the last level is wrong";
     } else if (!AllZero(head->reserved) || (region != 0 && head->next[0] != 0)) {
-      findings->Add("unused words are not zero", "head of the last level in region " + std::to_string(region));
+      findings->Add("unused words are not zero", "head of the last level in " + where);
     }
     if (what == nullptr) {
-      heads_[region] = head;
+      family->heads[region] = head;
     } else {
-      findings->Add(what, "region " + std::to_string(region));
+      findings->Add(what, where);
       sound = false;
     }
   }
-  lists_are_there_ = sound && directories_are_sound_;
+  return sound;
 }
 
+// A merge into an NV-Tree writes no batches.
 bool Media::RedoJournal(Findings* findings) {
   uint64_t bytes = 0;
   const uint8_t* object = Metadata(0, MetadataSlot::kMergeJournal, &bytes);
+  const bool has_batches = merging_family_ != nullptr && merging_family_->l1 != L1Kind::kNvTree;
   JournalBatch batch;
   uint64_t last_number = 0;
-  const Status status = MergeJournal::FindNewest(object, bytes, manifest_.merge_id, &batch, &last_number);
+  const Status status = MergeJournal::FindNewest(object, bytes, has_batches ? manifest_.merge_id : 0, &batch, &last_number);
   if (!status.ok()) {
     findings->Add(std::string(status.message()), "merge journal in region 0");
     return false;

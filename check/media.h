@@ -1,9 +1,9 @@
 // Media: all that is on the media of a database that is not open, found without PMDK and without trust.
 //
 // GOAL   One picture for those who verify, print and salvage. Every pointer is checked before it is followed.
-// STEPS  1 map the files of each region privately  2 root and metadata  3 segment directories  4 MANIFEST, heads, journal, root
-//           of the NV-Tree
-//        5 do the newest journal batch of an interrupted merge again, in the private mapping only.
+// STEPS  1 map the files of each region privately  2 root and metadata  3 segment directories  4 MANIFEST  5 the journal: do the
+//        newest batch of an interrupted merge again, in the private mapping only  6 of each column family the heads of its last
+//        level, or the root of its NV-Tree.
 // What is damaged is a finding and is then missing here: whoever goes on looks at what is there.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "braiddb/options.h"
 #include "check/findings.h"
 #include "log/log_entry.h"
 #include "lsm/manifest.h"
@@ -23,6 +24,7 @@
 #include "pmem/region_set.h"
 #include "pmem/segment_allocator.h"
 #include "skiplist/braided_skiplist.h"
+#include "util/format.h"
 
 namespace braiddb {
 
@@ -47,6 +49,30 @@ struct MediaSegment {
   PmPtr start() const { return PmPtr(region, data); }
 };
 
+// A column family that the MANIFEST lists and nobody has dropped, or the default one.
+struct MediaFamily {
+  uint32_t id = 0;
+  uint64_t number = 0;
+  std::string name;
+  std::string comparator;
+  L1Kind l1 = L1Kind::kBraidedSkipList;
+  // Of a braided skiplist: its heads, by region, each null if it is damaged. Of an NV-Tree: its root.
+  std::vector<const SkipListHead*> heads;
+  const NvTreeRoot* tree_root = nullptr;
+  // Whether heads and journal, or the root, are sound, so that its lists can be followed.
+  bool level_is_there = false;
+
+  // What follows a place to say whose it is: nothing for the default one.
+  std::string suffix() const { return id == 0 ? "" : ", column family '" + Escaped(name) + "'"; }
+};
+
+// Whether a column family is there.
+enum class Listed : uint8_t {
+  kNo,       // entries of it are of one that was dropped, and marked dead
+  kDropped,  // … and may not be marked yet
+  kYes,
+};
+
 // Thread safety: immutable after Load.
 class Media {
  public:
@@ -59,21 +85,27 @@ class Media {
   const RegionImage* image(uint32_t region) const { return images_[region].get(); }
   // Null if it is damaged.
   const RegionRoot* root(uint32_t region) const { return roots_[region]; }
-  // Of a braided skiplist: its heads, each null if it is damaged. Of an NV-Tree: its root.
-  const SkipListHead* l1_head(uint32_t region) const { return heads_[region]; }
-  const NvTreeRoot* tree_root() const { return tree_root_; }
   // Of all regions, by place.
   const std::vector<MediaSegment>& segments() const { return segments_; }
   bool directories_are_sound() const { return directories_are_sound_; }
   bool manifest_is_sound() const { return manifest_is_sound_; }
   const ManifestState& manifest() const { return manifest_; }
+  // By id, the default one first. Empty if the MANIFEST is damaged.
+  const std::vector<MediaFamily>& families() const { return families_; }
+  // Of the default family: a head, or the root of an NV-Tree; null if there is none.
+  const SkipListHead* l1_head(uint32_t region) const { return families_.empty() ? nullptr : families_[0].heads[region]; }
+  const NvTreeRoot* tree_root() const { return families_.empty() ? nullptr : families_[0].tree_root; }
+  // Of a family that an entry names. While the MANIFEST is damaged: every one may be.
+  Listed IsListed(uint32_t family) const { return listed_[family]; }
   // Whether what kCopies segments hold is in a table: else it is as if they were free.
   bool copies_count() const { return HasRelocation(manifest_); }
   uint64_t manifest_generation() const { return manifest_generation_; }
-  // Of the merge that was running: from this entry on all is merged. Null: nothing is.
+  // The family of the merge or sweep that was running; null: there was none, or its family was dropped.
+  const MediaFamily* merging_family() const { return merging_family_; }
+  // Of that merge, into a braided skiplist: from this entry on all is merged. Null: nothing is.
   PmPtr progress() const { return progress_; }
-  // Whether heads and journal, or the root, are sound too, so that lists can be followed.
-  bool lists_are_there() const { return lists_are_there_; }
+  // Whether the last levels of all families are there, and MANIFEST and directories.
+  bool lists_are_there() const;
   // The object in the slot; null if there is none or it is damaged.
   uint8_t* Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes) const;
 
@@ -99,22 +131,25 @@ class Media {
   void CheckOverlap(Findings* findings);
   void CheckHeap(uint32_t region, Findings* findings) const;
   Status LoadManifest(Findings* findings);
-  void LoadHeads(Findings* findings);
-  void LoadTreeRoot(Findings* findings);
+  void ListFamilies();
+  void LoadLevels(Findings* findings);
+  bool LoadHeads(MediaFamily* family, Findings* findings) const;
+  bool LoadTreeRoot(MediaFamily* family, Findings* findings) const;
+  const uint8_t* FindPlace(const MediaFamily& family, uint32_t region, uint64_t bytes) const;
   bool RedoJournal(Findings* findings);
   bool IsObject(uint32_t region, const ObjectId& id, uint64_t bytes) const;
   ObjectId Complete(uint32_t region, const ObjectId& id) const;
 
   std::vector<std::unique_ptr<RegionImage>> images_;
   std::vector<const RegionRoot*> roots_;
-  std::vector<const SkipListHead*> heads_;
-  const NvTreeRoot* tree_root_ = nullptr;
   std::vector<MediaSegment> segments_;
   bool directories_are_sound_ = true;
   bool manifest_is_sound_ = false;
-  bool lists_are_there_ = false;
   ManifestState manifest_;
   uint64_t manifest_generation_ = 0;
+  std::vector<MediaFamily> families_;
+  std::vector<Listed> listed_ = std::vector<Listed>(kMaxFamilies, Listed::kYes);  // by id
+  const MediaFamily* merging_family_ = nullptr;
   PmPtr progress_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "braiddb/column_family.h"
 #include "check/check_files.h"
 #include "log/log_reader.h"
 #include "pmem/layout_check.h"
@@ -16,11 +17,8 @@ Status Salvage::Scan(const CheckOptions& options, const std::string& path, Repai
   std::unique_ptr<Media> media;
   if (Status status = Media::Load(path, options.region_paths, &findings, &media); !status.ok()) return status;
   report->damage = std::move(check.findings);
-  const Comparator* comparator = options.comparator != nullptr ? options.comparator : BytewiseComparator();
-  if (media->manifest_is_sound()) {
-    Status status = ChooseComparator(media->manifest().comparator, options.comparator, &comparator);
-    if (!status.ok()) return status;
-  }
+  std::vector<KeyOrder> orders;  // before all else: they may not be known
+  if (Status status = ChooseOrders(options, *media, &orders); !status.ok()) return status;
   for (uint32_t region = 0; region < media->regions(); ++region) {
     const RegionImage* const image = media->image(region);
     if (image == nullptr) {
@@ -30,7 +28,7 @@ Status Salvage::Scan(const CheckOptions& options, const std::string& path, Repai
     for (const auto& [file, bytes] : image->absent())
       report->lost.push_back("what was in " + std::to_string(bytes) + " bytes of " + file + ": they are missing");
   }
-  std::unique_ptr<Salvage> salvage(new Salvage(std::move(media), comparator, report));
+  std::unique_ptr<Salvage> salvage(new Salvage(std::move(media), report));
   const std::vector<Stretch> stretches = salvage->FindStretches();
   uint64_t total = 0;
   uint64_t done = 0;
@@ -40,7 +38,7 @@ Status Salvage::Scan(const CheckOptions& options, const std::string& path, Repai
     done += stretch.limit;
     if (options.progress) options.progress(done, total);
   }
-  salvage->ChooseNewest();
+  salvage->ChooseFamilies(options, orders);
   *result = std::move(salvage);
   return Status::OK();
 }
@@ -85,7 +83,7 @@ void Salvage::ScanStretch(const Stretch& stretch) {
   uint64_t start = 0;
   for (;;) {
     LogReader reader(data, stretch.generation, stretch.limit, start);
-    while (const LogEntry* entry = reader.NextValid()) found_.push_back({order_.Prefix(entry->key()), entry});
+    while (const LogEntry* entry = reader.NextValid()) Keep(entry);
     const uint64_t end = NextEntryOffset(reader.end());
     const uint64_t next = reader.FindValid(end);
     if (next == UINT64_MAX) {
@@ -120,31 +118,71 @@ void Salvage::Lose(const Stretch& stretch, uint64_t begin, uint64_t end) {
   report_->lost.push_back(std::to_string(end - begin) + " bytes of log at " + media_->Place(stretch.start + begin));
 }
 
-void Salvage::ChooseNewest() {
-  report_->entries = found_.size();
-  std::sort(found_.begin(), found_.end(), [this](const Found& a, const Found& b) {
+// ---- Families
+
+void Salvage::Keep(const LogEntry* entry) {
+  ++report_->entries;
+  const Listed listed = media_->IsListed(entry->family());
+  if (listed == Listed::kYes) {
+    found_[entry->family()].push_back({0, entry});
+  } else if (listed == Listed::kNo && !entry->is_obsolete()) {
+    ++strays_;
+  }
+}
+
+void Salvage::ChooseFamilies(const CheckOptions& options, const std::vector<KeyOrder>& orders) {
+  for (size_t i = 0; i < media_->families().size(); ++i) {
+    const MediaFamily& family = media_->families()[i];
+    families_.push_back({family.id, family.name, orders[i].comparator(), family.l1, {}});
+    ChooseNewest(&families_.back());
+  }
+  if (!media_->manifest_is_sound()) GuessFamilies(options);
+  if (strays_ != 0)
+    report_->lost.push_back(std::to_string(strays_) + " log entries of column families that the database does not have");
+  if (report_->doubtful_keys != 0) {
+    report_->lost.push_back(std::to_string(report_->doubtful_keys) +
+                            " keys whose newest version is marked obsolete while an older one is not: taken as deleted");
+  }
+}
+
+void Salvage::GuessFamilies(const CheckOptions& options) {
+  const Comparator* const order = options.comparator != nullptr ? options.comparator : BytewiseComparator();
+  families_.push_back({0, kDefaultColumnFamilyName, order, std::nullopt, {}});
+  ChooseNewest(&families_.back());
+  for (uint32_t id = 1; id < kMaxFamilies; ++id) {
+    if (found_[id].empty()) continue;
+    Family family{id, "family-" + std::to_string(id), BytewiseComparator(), std::nullopt, {}};
+    ChooseNewest(&family);
+    if (family.entries.empty()) continue;
+    report_->lost.push_back("name and order of a column family: its " + std::to_string(family.entries.size()) + " keys are in '" +
+                            family.name + "', ordered bytewise; it may have been dropped");
+    families_.push_back(std::move(family));
+  }
+}
+
+void Salvage::ChooseNewest(Family* family) {
+  const KeyOrder order(family->comparator);
+  std::vector<Found>& found = found_[family->id];
+  for (Found& one : found) one.prefix = order.Prefix(one.entry->key());
+  std::sort(found.begin(), found.end(), [&order](const Found& a, const Found& b) {
     if (a.prefix != b.prefix) return a.prefix < b.prefix;
-    return CompareEntries(order_, *a.entry, *b.entry) < 0;
+    return CompareEntries(order, *a.entry, *b.entry) < 0;
   });
   const LogEntry* newest = nullptr;
   bool doubtful = false;
-  for (const Found& found : found_) {
-    const LogEntry* entry = found.entry;
-    const bool other_key = newest == nullptr || order_.Compare(newest->key(), entry->key()) != 0;
+  for (const auto& [prefix, entry] : found) {
+    const bool other_key = newest == nullptr || order.Compare(newest->key(), entry->key()) != 0;
     const bool is_copy = !other_key && newest->sequence() == entry->sequence();
     if (other_key || (is_copy && newest->is_obsolete() && !entry->is_obsolete())) {
       newest = entry;
       doubtful = false;
-      if (entry->type() == EntryType::kPut && !entry->is_obsolete()) newest_.push_back(entry);
+      if (entry->type() == EntryType::kPut && !entry->is_obsolete()) family->entries.push_back(entry);
     } else if (newest->is_obsolete() && !entry->is_obsolete() && !doubtful) {
       doubtful = true;
       ++report_->doubtful_keys;
     }
   }
-  if (report_->doubtful_keys != 0) {
-    report_->lost.push_back(std::to_string(report_->doubtful_keys) +
-                            " keys whose newest version is marked obsolete while an older one is not: taken as deleted");
-  }
+  found = {};
 }
 
 }  // namespace braiddb

@@ -1,7 +1,9 @@
 // Salvage: the intact log entries of a database that may be damaged, whatever leads to them.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,23 +12,28 @@
 
 namespace braiddb {
 
-// GOAL   Of each key the newest intact version; of batches whole ones; and a list of what was lost.
+// GOAL   Of each key of each column family the newest intact version; of batches whole ones; and a list of what was lost.
 // STEPS  1 the segments: as their descriptors say, or, where directories are damaged, wherever a region has a segment header
-//        2 in each, entry after entry; behind a damaged one the next place where an entry is valid  3 sort, newest first.
+//        2 in each, entry after entry; behind a damaged one the next place where an entry is valid  3 of each family sort them,
+//        newest first.
 // A version that is marked dead is the answer to nothing, but hides what is older: the rest of what made it dead may be gone.
+// With a damaged MANIFEST nothing says how families are called and ordered, and which were dropped.
 class Salvage {
  public:
   static Status Scan(const CheckOptions& options, const std::string& path, RepairReport* report,
                      std::unique_ptr<Salvage>* result);
 
-  // The last level of the database; `otherwise` if its MANIFEST is damaged.
-  L1Kind l1(L1Kind otherwise) const {
-    return media_->manifest_is_sound() ? static_cast<L1Kind>(media_->manifest().l1_kind) : otherwise;
-  }
-  const Comparator* comparator() const { return order_.comparator(); }
+  struct Family {
+    uint32_t id = 0;
+    std::string name;
+    const Comparator* comparator = nullptr;
+    std::optional<L1Kind> l1;  // none: the MANIFEST is damaged
+    // To save, all puts, in the order of their keys; they live as long as the Salvage.
+    std::vector<const LogEntry*> entries;
+  };
+  // To make, the default one first.
+  const std::vector<Family>& families() const { return families_; }
   uint32_t regions() const { return media_->regions(); }
-  // The entries to save, all puts, in the order of their keys; they live as long as this object.
-  const std::vector<const LogEntry*>& entries() const { return newest_; }
 
  private:
   // Log space that may hold entries.
@@ -41,21 +48,23 @@ class Salvage {
     const LogEntry* entry;
   };
 
-  Salvage(std::unique_ptr<Media> media, const Comparator* comparator, RepairReport* report)
-      : media_(std::move(media)), order_(comparator), report_(report) {}
+  Salvage(std::unique_ptr<Media> media, RepairReport* report) : media_(std::move(media)), report_(report) {}
 
   std::vector<Stretch> FindStretches() const;
   void FindHeaders(uint32_t region, std::vector<Stretch>* stretches) const;
   void ScanStretch(const Stretch& stretch);
   uint64_t SkipBrokenBatch(const Stretch& stretch, uint64_t offset);
   void Lose(const Stretch& stretch, uint64_t begin, uint64_t end);
-  void ChooseNewest();
+  void Keep(const LogEntry* entry);
+  void ChooseFamilies(const CheckOptions& options, const std::vector<KeyOrder>& orders);
+  void GuessFamilies(const CheckOptions& options);
+  void ChooseNewest(Family* family);
 
   const std::unique_ptr<Media> media_;
-  const KeyOrder order_;
   RepairReport* const report_;
-  std::vector<Found> found_;
-  std::vector<const LogEntry*> newest_;
+  std::array<std::vector<Found>, kMaxFamilies> found_;
+  uint64_t strays_ = 0;  // of families that are not there, and not marked dead
+  std::vector<Family> families_;
 };
 
 }  // namespace braiddb

@@ -1,6 +1,7 @@
 #include "check/segment_check.h"
 
 #include <algorithm>
+#include <string>
 
 #include "log/log_reader.h"
 
@@ -27,26 +28,54 @@ void CheckEnd(const Media& media, const MediaSegment& segment, LogReader& reader
   }
 }
 
+// Entries of families that the MANIFEST does not list: whoever dropped one has marked them all.
+class Strays {
+ public:
+  void Add(PmPtr place, uint32_t family) {
+    if (count_++ > 0) return;
+    first_ = place;
+    family_ = family;
+  }
+  void Report(const Media& media, Findings* findings) const {
+    if (count_ == 0) return;
+    const std::string others = count_ == 1 ? "" : ", and " + std::to_string(count_ - 1) + " more in its segment";
+    findings->Add(
+        "a log entry that is not marked dead, of column family " + std::to_string(family_) + ", which is not there" + others,
+        media.Place(first_));
+  }
+
+ private:
+  uint64_t count_ = 0;
+  PmPtr first_;
+  uint32_t family_ = 0;
+};
+
 SegmentContents CheckSegment(const Media& media, const MediaSegment& segment, Findings* findings) {
   SegmentContents contents;
   if (segment.state == SegmentState::kCopies && !media.copies_count()) return contents;
   LogReader reader(media.Resolve(segment.start()), segment.generation, segment.limit());
   uint64_t last_sequence = 0;
+  Strays strays;
   while (const LogEntry* entry = reader.NextValid()) {
     const uint64_t sequence = entry->sequence();
     last_sequence = std::max(last_sequence, sequence);
     if (entry->type() > EntryType::kPut) {
       findings->Add("a log entry of an unknown type", media.Place(segment.start() + reader.entry_offset()));
     }
-    if (sequence >= media.manifest().log_boundary) {
-      ++contents.to_replay;
-    } else if (entry->is_obsolete()) {
+    const bool replayed = sequence >= media.manifest().log_boundary;
+    const Listed listed = media.IsListed(entry->family());
+    if (listed == Listed::kDropped || (!replayed && entry->is_obsolete())) {
       ++contents.dead;
+    } else if (listed == Listed::kNo) {
+      strays.Add(segment.start() + reader.entry_offset(), entry->family());
+    } else if (replayed) {
+      ++contents.to_replay;
     } else {
       contents.live.Add(segment.start() + reader.entry_offset());
     }
   }
   CheckEnd(media, segment, reader, last_sequence, findings);
+  strays.Report(media, findings);
   return contents;
 }
 

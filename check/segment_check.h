@@ -27,12 +27,13 @@ struct EntrySet {
 // What the log of one segment holds.
 struct SegmentContents {
   EntrySet live;           // below the log boundary and not marked: these have to be in a list
-  uint64_t dead = 0;       // below the log boundary, marked dead or moved
+  uint64_t dead = 0;       // below the log boundary, marked dead or moved; and all of families that were dropped
   uint64_t to_replay = 0;  // behind the log boundary
 };
 
 // GOAL   All entries are valid; sealed segments hold what their descriptors say; what an open segment holds ends where a crash
-//        may have ended it, and not where something was damaged.
+//        may have ended it, and not where something was damaged. Of column families that the MANIFEST does not list there are
+//        only entries that are marked dead, below the log boundary.
 // The result has an element for each of media.segments().
 std::vector<SegmentContents> CheckSegments(const Media& media, const std::function<void(uint64_t bytes)>& progress,
                                            Findings* findings);

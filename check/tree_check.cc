@@ -14,14 +14,16 @@ namespace {
 
 class TreeWalk {
  public:
-  TreeWalk(const Media& media, const KeyOrder& order, const std::vector<const LogEntry*>& merging, std::vector<EntrySet>* reached,
-           Findings* findings)
+  TreeWalk(const Media& media, const MediaFamily& family, const KeyOrder& order, const TreeMerge& merge,
+           std::vector<EntrySet>* reached, Findings* findings)
       : media_(media),
+        family_(family),
         order_(order),
-        merging_(merging),
+        merge_(merge),
+        merging_(merge.entries),
         reached_(reached),
         findings_(findings),
-        root_(*media.tree_root()),
+        root_(*family.tree_root),
         leaf_bytes_(static_cast<uint32_t>(root_.leaf_bytes)),
         seen_(media.segments().size()) {}
 
@@ -64,7 +66,7 @@ class TreeWalk {
 
   void Bad(const std::string& what, const std::string& where) {
     broken_ = true;
-    findings_->Add(what, where + ", last level");
+    findings_->Add(what, where + ", last level" + family_.suffix());
   }
 
   // Whether the block may be a leaf, and was not taken before.
@@ -98,6 +100,7 @@ class TreeWalk {
       size_t segment = 0;
       const LogEntry* entry = media_.EntryAt(pointer, &segment);
       if (entry == nullptr || !IsValid(pointer, segment)) return Bad("an element that names no valid entry", media_.Place(place));
+      if (entry->family() != family_.id) return Bad("an element of another column family", media_.Place(place));
       if (order_.Prefix(entry->key()) != element.key) return Bad("an element of another key than its entry", media_.Place(place));
       found_.push_back({entry, element, pointer, segment});
     }
@@ -121,8 +124,7 @@ class TreeWalk {
     }
     if (entry.sequence() >= media_.manifest().log_boundary)
       Bad("an entry whose sequence number does not belong there", media_.Place(found.place));
-    if (entry.is_obsolete() && media_.manifest().merge_id == 0)
-      Bad("an entry that is marked dead or moved", media_.Place(found.place));
+    if (entry.is_obsolete() && !merge_.is_running) Bad("an entry that is marked dead or moved", media_.Place(found.place));
     previous_ = found.entry;
     ++counts_.entries;
     while (next_merging_ < merging_.size() && CompareEntries(order_, *merging_[next_merging_], entry) < 0)
@@ -152,10 +154,10 @@ class TreeWalk {
   void EndKey() {
     if (newest_ == nullptr || !newest_->is_dead()) return;
     // A sweep has no tables: of a key in several leaves it may have taken the newest versions out already.
-    const bool may_be_first = newest_->type() != EntryType::kPut || media_.manifest().merging_tables == 0;
+    const bool may_be_first = newest_->type() != EntryType::kPut || !merge_.has_tables;
     if (may_be_first && !older_is_live_) return;
     findings_->Add("an entry that is marked dead and is its key's newest, or the newest tombstone of one that is not",
-                   "last level, or a table that was being merged");
+                   "last level, or a table that was being merged" + family_.suffix());
   }
 
   void CheckImage() {
@@ -188,7 +190,9 @@ class TreeWalk {
   }
 
   const Media& media_;
+  const MediaFamily& family_;
   const KeyOrder& order_;
+  const TreeMerge& merge_;
   const std::vector<const LogEntry*>& merging_;
   size_t next_merging_ = 0;
   const LogEntry* newest_ = nullptr;  // of the key whose marks are looked at
@@ -208,9 +212,9 @@ class TreeWalk {
 
 }  // namespace
 
-TreeCounts CheckTree(const Media& media, const KeyOrder& order, const std::vector<const LogEntry*>& merging,
+TreeCounts CheckTree(const Media& media, const MediaFamily& family, const KeyOrder& order, const TreeMerge& merge,
                      std::vector<EntrySet>* reached, Findings* findings) {
-  TreeWalk walk(media, order, merging, reached, findings);
+  TreeWalk walk(media, family, order, merge, reached, findings);
   walk.Run();
   return walk.counts();
 }

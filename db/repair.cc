@@ -12,7 +12,7 @@ constexpr uint64_t kBatchBytes = 256ull << 10;
 Status WriteAll(const Salvage& salvage, DB* db) {
   WriteBatch batch;
   uint64_t bytes = 0;
-  for (const LogEntry* entry : salvage.entries()) {
+  for (const LogEntry* entry : salvage.families().front().entries) {
     batch.Put(entry->key(), entry->value());
     bytes += LogEntrySize(*entry);
     if (bytes < kBatchBytes) continue;
@@ -34,14 +34,14 @@ Status RepairDatabase(const RepairOptions& options, const std::string& path, con
   Options target = options.target;
   target.create_if_missing = true;
   target.error_if_exists = true;
-  target.comparator = salvage->comparator();
-  target.l1 = salvage->l1(target.l1);
+  target.comparator = salvage->families().front().comparator;
+  target.l1 = salvage->families().front().l1.value_or(target.l1);
   if (target.regions == 0 && target.region_paths.empty()) target.regions = salvage->regions();
   std::unique_ptr<DB> db;
   Status status = DB::Open(target, new_path, &db);
   if (status.ok()) status = WriteAll(*salvage, db.get());
   if (status.ok()) status = db->Close();
-  if (status.ok()) report->keys = salvage->entries().size();
+  if (status.ok()) report->keys = salvage->families().front().entries.size();
   return status;
 }
 

@@ -89,7 +89,7 @@ TEST_F(ToolTest, DumpIsForPeopleAndForPrograms) {
   const Result text = Run("dump " + path_);
   EXPECT_EQ(text.exit_code, 0) << text.error;
   for (const char* part : {"region region=0 ", "region region=1 ", "manifest generation=", "table id=", "segment region=",
-                           "level level=0 tables=1 entries=2", "level level=1 entries=1"})
+                           "level level=0 family=0 tables=1 entries=2", "level level=1 family=0 entries=1"})
     EXPECT_TRUE(Has(text.out, part)) << part << " is not in\n" << text.out;
   EXPECT_FALSE(Has(text.out, "entry "));
 

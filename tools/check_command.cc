@@ -18,6 +18,7 @@ int RunCheck(const Arguments& arguments) {
   if (report.more_findings != 0) std::printf("and %" PRIu64 " more findings\n", report.more_findings);
   std::printf("%s: %" PRIu64 " regions, %" PRIu64 " segments and %" PRIu64 " free ones\n", line.Positional(0).c_str(),
               report.regions, report.segments, report.free_segments);
+  if (report.families > 1) std::printf("  %" PRIu64 " column families\n", report.families);
   std::printf("  last level: %" PRIu64 " entries, %" PRIu64 " of them older versions\n", report.l1_entries,
               report.obsolete_entries);
   std::printf("  level 0: %" PRIu64 " entries in %" PRIu64 " tables%s\n", report.l0_entries, report.tables,

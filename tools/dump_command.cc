@@ -15,19 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Bytes as text: printable ones as they are, the others and % as %XX.
-std::string Escaped(Slice bytes) {
-  std::string text;
-  for (const char c : bytes) {
-    if (c >= 0x20 && c < 0x7f && c != '%') {
-      text += c;
-    } else {
-      text += Format("%%%02X", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    }
-  }
-  return text;
-}
-
 const char* NameOf(SegmentState state) {
   static constexpr const char* kNames[] = {"unused", "free", "open", "sealed", "index", "copies"};
   return kNames[static_cast<size_t>(state)];
@@ -55,23 +42,37 @@ Json RegionsOf(const Media& media) {
   return regions;
 }
 
+const char* NameOfLevel(uint8_t kind) { return kind == static_cast<uint8_t>(L1Kind::kNvTree) ? "nv_tree" : "braided_skiplist"; }
+
 Json ManifestOf(const Media& media) {
   if (!media.manifest_is_sound()) return nullptr;
   const ManifestState& state = media.manifest();
   Json tables = Json::array();
   for (const ManifestState::Table& table : state.tables)
-    tables.push_back({{"id", table.id}, {"boundary", table.boundary}, {"entries", table.entries}});
+    tables.push_back({{"id", table.id}, {"family", table.family}, {"boundary", table.boundary}, {"entries", table.entries}});
+  Json families = Json::array();
+  for (const ManifestState::Family& family : state.families) {
+    families.push_back({{"id", family.id},
+                        {"name", Escaped(family.name)},
+                        {"number", family.number},
+                        {"comparator", family.comparator},
+                        {"l1", NameOfLevel(family.l1_kind)},
+                        {"l1_entries_estimate", family.l1_entries},
+                        {"dropped", family.dropped}});
+  }
   return {{"generation", media.manifest_generation()},
           {"comparator", state.comparator},
-          {"l1", state.l1_kind == static_cast<uint8_t>(L1Kind::kNvTree) ? "nv_tree" : "braided_skiplist"},
+          {"l1", NameOfLevel(state.l1_kind)},
           {"log_boundary", state.log_boundary},
           {"last_sequence", state.last_sequence},
           {"next_id", state.next_id},
           {"l1_entries_estimate", state.l1_entries},
           {"merge_id", state.merge_id},
           {"merging_tables", state.merging_tables},
+          {"merging_family", state.merging_family},
           {"clean", state.clean},
-          {"tables", std::move(tables)}};
+          {"tables", std::move(tables)},
+          {"families", std::move(families)}};
 }
 
 Json SegmentOf(const Media& media, const MediaSegment& segment, const SegmentContents& contents) {
@@ -89,16 +90,20 @@ Json SegmentOf(const Media& media, const MediaSegment& segment, const SegmentCon
   return json;
 }
 
+const char* StateOf(const Media& media, const LogEntry& entry) {
+  if (media.IsListed(entry.family()) == Listed::kDropped) return "dropped";
+  if (entry.sequence() >= media.manifest().log_boundary) return "to replay";
+  return entry.is_dead() ? "dead" : entry.is_obsolete() ? "moved" : "live";
+}
+
 Json EntryOf(const Media& media, PmPtr place, const LogEntry& entry) {
   return {{"region", place.region()},
           {"offset", place.offset()},
+          {"family", entry.family()},
           {"sequence", entry.sequence()},
           {"type", entry.type() == EntryType::kPut ? "put" : "delete"},
           {"batch", entry.is_batch_member()},
-          {"state", entry.sequence() >= media.manifest().log_boundary ? "to replay"
-                    : entry.is_dead()                                 ? "dead"
-                    : entry.is_obsolete()                             ? "moved"
-                                                                      : "live"},
+          {"state", StateOf(media, entry)},
           {"height", entry.height()},
           {"key", Escaped(entry.key())},
           {"value", Escaped(entry.value())}};
@@ -131,8 +136,11 @@ void PrintText(const Json& json) {
   } else {
     Json manifest = json["manifest"];
     const Json tables = manifest["tables"];
+    const Json families = manifest["families"];
     manifest.erase("tables");
+    manifest.erase("families");
     PrintLines("manifest", Json::array({manifest}));
+    PrintLines("family", families);
     PrintLines("table", tables);
   }
   PrintLines("segment", json["segments"]);
@@ -140,12 +148,19 @@ void PrintText(const Json& json) {
   PrintLines("finding", json["findings"]);
 }
 
-Json LevelsOf(const Media& media, const Comparator* comparator, Findings* findings) {
-  ListCounts counts;
-  if (!media.lists_are_there()) return Json::array();
-  CheckLists(media, KeyOrder(comparator), findings, &counts);
-  return Json::array({{{"level", 0}, {"tables", media.manifest().tables.size()}, {"entries", counts.l0_entries}},
-                      {{"level", 1}, {"entries", counts.l1_entries}, {"older_versions", counts.obsolete_entries}}});
+Json LevelsOf(const Media& media, const std::vector<KeyOrder>& orders, Findings* findings) {
+  Json levels = Json::array();
+  if (!media.manifest_is_sound()) return levels;
+  std::vector<ListCounts> counts;
+  CheckLists(media, orders, findings, &counts);
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const MediaFamily& family = media.families()[i];
+    if (!family.level_is_there) continue;
+    levels.push_back({{"level", 0}, {"family", family.id}, {"tables", counts[i].tables}, {"entries", counts[i].l0_entries}});
+    levels.push_back(
+        {{"level", 1}, {"family", family.id}, {"entries", counts[i].l1_entries}, {"older_versions", counts[i].obsolete_entries}});
+  }
+  return levels;
 }
 
 }  // namespace
@@ -166,9 +181,8 @@ int RunDump(const Arguments& arguments) {
   std::unique_ptr<Media> media;
   Status status = LockForReading(line.Positional(0), &lock);
   if (status.ok()) status = Media::Load(line.Positional(0), options.region_paths, &findings, &media);
-  const Comparator* comparator = BytewiseComparator();
-  if (status.ok() && media->manifest_is_sound())
-    status = ChooseComparator(media->manifest().comparator, options.comparator, &comparator);
+  std::vector<KeyOrder> orders;
+  if (status.ok()) status = ChooseOrders(options, *media, &orders);
   if (!status.ok()) return CannotLook(status);
 
   const std::vector<SegmentContents> contents = CheckSegments(
@@ -176,7 +190,7 @@ int RunDump(const Arguments& arguments) {
   Json json{{"database", line.Positional(0)}, {"regions", RegionsOf(*media)}, {"manifest", ManifestOf(*media)}};
   json["segments"] = Json::array();
   for (size_t i = 0; i < contents.size(); ++i) json["segments"].push_back(SegmentOf(*media, media->segments()[i], contents[i]));
-  json["levels"] = LevelsOf(*media, comparator, &findings);
+  json["levels"] = LevelsOf(*media, orders, &findings);
   json["findings"] = Json::array();
   for (const CheckFinding& finding : report.findings)
     json["findings"].push_back({{"what", finding.what}, {"where", finding.where}});

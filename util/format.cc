@@ -21,4 +21,16 @@ std::string Format(const char* format, ...) {
   return text;
 }
 
+std::string Escaped(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    if (c >= 0x20 && c < 0x7f && c != '%') {
+      text += c;
+    } else {
+      text += Format("%%%02X", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    }
+  }
+  return text;
+}
+
 }  // namespace braiddb

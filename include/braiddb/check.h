@@ -15,8 +15,11 @@ namespace braiddb {
 struct CheckOptions {
   // As Options::region_paths.
   std::vector<std::string> region_paths;
-  // The order of keys. Null: that of the two built-in comparators which the database names.
+  // The order of keys, of the default column family. Null: that of the two built-in comparators which the database names.
   const Comparator* comparator = nullptr;
+  // More orders that column families may have. Each family has that whose name the database gives: one of these, `comparator`, or
+  // a built-in one.
+  std::vector<const Comparator*> comparators;
   // Called now and then with the bytes of log that were looked at, and all there are; may be empty.
   std::function<void(uint64_t done, uint64_t total)> progress;
 };
@@ -35,6 +38,7 @@ struct CheckReport {
 
   // What there is; complete if the database is sound.
   uint64_t regions = 0;
+  uint64_t families = 0;            // column families, the default one included; of one that was dropped its entries are dead
   uint64_t segments = 0;            // with log entries
   uint64_t free_segments = 0;       // kept for reuse
   uint64_t tables = 0;              // of L0
@@ -52,8 +56,8 @@ struct CheckReport {
 // Verifies everything that is on media: files, headers, checksums, every log entry, every list, and that each entry that counts
 // is in exactly one list. Changes nothing, not a byte. A database whose process was killed is sound: what the next open would
 // replay or finish is taken as that. OK if it could look, whatever it found; Busy while the database is open anywhere, NotFound,
-// IOError and NotSupported (another format, an unknown comparator) if it could not. Takes time in proportion to the data, and
-// little memory. No one may cut the files meanwhile.
+// IOError and NotSupported (another format, an unknown comparator of some column family) if it could not. Takes time in
+// proportion to the data, and little memory. No one may cut the files meanwhile.
 Status CheckDatabase(const CheckOptions& options, const std::string& path, CheckReport* report);
 
 struct RepairOptions {
