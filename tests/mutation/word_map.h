@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "check/media.h"
+#include "index/level_place.h"
 #include "log/log_reader.h"
 #include "tests/support/db_test_util.h"
 
@@ -95,18 +96,23 @@ class WordMap {
       Mark(&kinds, block, sizeof(DirectoryBlock), WordKind::kDirectory);
       link = &reinterpret_cast<const DirectoryBlock*>(image.base() + block)->next;
     }
-    constexpr std::pair<MetadataSlot, WordKind> kMetadata[] = {{MetadataSlot::kManifest, WordKind::kManifest},
-                                                               {MetadataSlot::kL1, WordKind::kL1Head},
-                                                               {MetadataSlot::kMergeJournal, WordKind::kJournal}};
-    for (const auto& [slot, kind] : kMetadata) {
-      uint64_t bytes = 0;
-      const uint8_t* object = media_->Metadata(region, slot, &bytes);
-      if (object != nullptr) Mark(&kinds, static_cast<uint64_t>(object - image.base()), bytes, kind);
+    AddMetadata(region, MetadataSlot::kManifest, WordKind::kManifest, &kinds);
+    AddMetadata(region, MetadataSlot::kL1, WordKind::kL1Head, &kinds);
+    AddMetadata(region, MetadataSlot::kMergeJournal, WordKind::kJournal, &kinds);
+    for (uint32_t object = 0; object < LevelPlace::kObjects; ++object) {
+      const LevelPlace place{std::max(1u, object * LevelPlace::kPerObject)};
+      AddMetadata(region, place.slot(), WordKind::kL1Head, &kinds);
     }
     for (const MediaSegment& segment : media_->segments()) {
       if (segment.region == region && segment.used()) AddSegment(segment, &kinds);
     }
     Collect(region, kinds);
+  }
+
+  void AddMetadata(uint32_t region, MetadataSlot slot, WordKind kind, Kinds* kinds) const {
+    uint64_t bytes = 0;
+    const uint8_t* const object = media_->Metadata(region, slot, &bytes);
+    if (object != nullptr) Mark(kinds, static_cast<uint64_t>(object - media_->image(region)->base()), bytes, kind);
   }
 
   void AddSegment(const MediaSegment& segment, Kinds* kinds) {
