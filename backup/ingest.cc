@@ -1,32 +1,79 @@
 // Ingestion: files that were made elsewhere become one batch.
+#include <optional>
+#include <utility>
+
 #include "backup/sorted_file.h"
+#include "braiddb/write_batch_with_index.h"
 #include "db/no_memory.h"
 #include "util/file.h"
 
 namespace braiddb {
 namespace {
 
-Status AddFile(const std::string& path, const Comparator* comparator, WriteBatch* all) {
-  struct Adder : WriteBatch::Handler {
-    void Put(Slice key, Slice value) override { to->Put(key, value); }
-    void Delete(Slice key) override { to->Delete(key); }
-    WriteBatch* to;
-  } adder;
-  adder.to = all;
+using Readers = std::vector<std::unique_ptr<SortedFileReader>>;
+
+// What the batch will have. The index is for deletions of ranges, which have to know what files before them put.
+class Updates final : public WriteBatch::Handler {
+ public:
+  Updates(const Comparator* comparator, bool with_index) {
+    if (with_index) indexed_.emplace(comparator);
+  }
+  void Put(Slice key, Slice value) override { indexed_ ? indexed_->Put(key, value) : plain_.Put(key, value); }
+  void Delete(Slice key) override { indexed_ ? indexed_->Delete(key) : plain_.Delete(key); }
+  const WriteBatch& batch() const { return indexed_ ? indexed_->GetWriteBatch() : plain_; }
+
+  // Deletes what is in [start, limit), here and in `db`. REQUIRES: with_index.
+  Status DeleteRange(DB* db, Slice start, Slice limit) {
+    ReadOptions bounds;
+    bounds.iterate_lower_bound = start;
+    bounds.iterate_upper_bound = limit;
+    std::vector<std::string> keys;
+    const auto iterator = indexed_->NewIteratorWithBase(db->NewIterator(bounds), bounds);
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) keys.emplace_back(iterator->key());
+    for (const std::string& key : keys) indexed_->Delete(key);
+    return iterator->status();
+  }
+
+ private:
+  WriteBatch plain_;
+  std::optional<WriteBatchWithIndex> indexed_;
+};
+
+Status OpenFile(const std::string& path, const IngestOptions& options, const Comparator* comparator, Readers* readers) {
   std::unique_ptr<SortedFileReader> reader;
   Status status = SortedFileReader::Open(path, &reader);
   if (!status.ok()) return status;
-  if (reader->comparator_name() != comparator->Name()) {
+  if (!options.any_comparator && reader->comparator_name() != comparator->Name()) {
     return Status::InvalidArgument(path + ": was made with the comparator " + reader->comparator_name() + ", not " +
                                    comparator->Name());
   }
-  if (all->ApproximateSize() + reader->file_bytes() > kMaxBatchSize) {
-    return Status::InvalidArgument(path + ": more than 4 GiB at once; ingest fewer files at a time");
-  }
+  readers->push_back(std::move(reader));
+  return status;
+}
+
+Status DeleteRanges(DB* db, const WriteBatch& ranges, Updates* updates) {
+  struct Deleter : WriteBatch::Handler {
+    void Put(Slice start, Slice limit) override {
+      if (status.ok() && db->GetOptions().comparator->Compare(start, limit) < 0) status = updates->DeleteRange(db, start, limit);
+    }
+    void Delete(Slice) override {}
+    DB* db;
+    Updates* updates;
+    Status status;
+  } deleter;
+  deleter.db = db;
+  deleter.updates = updates;
+  Status status = ranges.Iterate(&deleter);
+  return status.ok() ? deleter.status : status;
+}
+
+// Its ranges come first: they are about what was there before it.
+Status AddFile(DB* db, SortedFileReader* reader, Updates* updates) {
+  Status status = DeleteRanges(db, reader->ranges(), updates);
   WriteBatch block;
   do {
-    status = reader->ReadBlock(&block);
-    if (status.ok()) status = block.Iterate(&adder);
+    if (status.ok()) status = reader->ReadBlock(&block);
+    if (status.ok()) status = block.Iterate(updates);
   } while (status.ok() && block.Count() > 0);
   return status;
 }
@@ -34,10 +81,20 @@ Status AddFile(const std::string& path, const Comparator* comparator, WriteBatch
 }  // namespace
 
 Status IngestExternalFiles(DB* db, const std::vector<std::string>& paths, const IngestOptions& options) try {
-  WriteBatch all;
+  const Comparator* const comparator = db->GetOptions().comparator;
+  Readers readers;
+  uint64_t bytes = 0;
+  bool has_ranges = false;
+  for (const std::string& path : paths) {
+    if (Status status = OpenFile(path, options, comparator, &readers); !status.ok()) return status;
+    has_ranges = has_ranges || readers.back()->ranges().Count() > 0;
+    bytes += readers.back()->file_bytes();
+    if (bytes > kMaxBatchSize) return Status::InvalidArgument(path + ": more than 4 GiB at once; ingest fewer files at a time");
+  }
+  Updates updates(comparator, has_ranges);
   Status status;
-  for (size_t i = 0; i < paths.size() && status.ok(); ++i) status = AddFile(paths[i], db->GetOptions().comparator, &all);
-  if (status.ok()) status = db->Write({}, all);
+  for (size_t i = 0; i < readers.size() && status.ok(); ++i) status = AddFile(db, readers[i].get(), &updates);
+  if (status.ok()) status = options.write ? options.write(updates.batch()) : db->Write({}, updates.batch());
   for (size_t i = 0; i < paths.size() && status.ok() && options.remove_files; ++i) status = RemoveFile(paths[i]);
   return status;
 } catch (const std::bad_alloc&) {

@@ -31,6 +31,9 @@ struct BlockHeader {
 static_assert(sizeof(Header) == 80 && sizeof(BlockHeader) == 16);
 
 uint64_t CheckOf(const Header& header) { return XXH3_64bits(&header, offsetof(Header, checksum)); }
+uint64_t CheckOf(Slice ranges, Slice metadata) {
+  return XXH3_64bits_withSeed(metadata.data(), metadata.size(), XXH3_64bits(ranges.data(), ranges.size()));
+}
 uint64_t CheckOf(const SortedFileFooter& footer) { return XXH3_64bits(&footer, offsetof(SortedFileFooter, checksum)); }
 
 }  // namespace
@@ -96,6 +99,18 @@ Status SortedFileWriterImpl::Delete(Slice key) try {
   return status_ = NoMemory();
 }
 
+Status SortedFileWriterImpl::DeleteRange(Slice start, Slice limit) try {
+  if (finished_) return Status::InvalidArgument("the file is finished");
+  if (start.size() > kMaxKeySize || limit.size() > kMaxKeySize)
+    return Status::InvalidArgument("a range with a key of more than 65536 bytes");
+  const int order = comparator_->Compare(start, limit);
+  if (order > 0) return Status::InvalidArgument("a range whose limit is before its start");
+  if (order < 0) ranges_.Put(start, limit);
+  return status_;
+} catch (const std::bad_alloc&) {
+  return status_ = NoMemory();
+}
+
 Status SortedFileWriterImpl::Added(Slice key) {
   last_key_.assign(key);
   ++entries_;
@@ -121,7 +136,8 @@ Status SortedFileWriterImpl::WriteBytes(const void* data, size_t bytes) {
 }
 
 Status SortedFileWriterImpl::Finish() {
-  if (entries_ == 0 && !finished_) return Status::InvalidArgument("a file without updates; add some, or make none");
+  if (entries_ == 0 && ranges_.Count() == 0 && !finished_)
+    return Status::InvalidArgument("a file without updates; add some, or make none");
   return FinishWith(Slice());
 }
 
@@ -129,9 +145,10 @@ Status SortedFileWriterImpl::Finish() {
 Status SortedFileWriterImpl::FinishWith(Slice metadata) {
   if (finished_) return Status::InvalidArgument("the file is finished");
   if (block_.Count() > 0) (void)WriteBlock();
-  SortedFileFooter footer{kEndMagic, entries_, blocks_, bytes_, metadata.size(), XXH3_64bits(metadata.data(), metadata.size()),
-                          0};
+  const std::string& ranges = ranges_.Data();
+  SortedFileFooter footer{kEndMagic, entries_, blocks_, bytes_, ranges.size(), metadata.size(), CheckOf(ranges, metadata), 0};
   footer.checksum = CheckOf(footer);
+  (void)WriteBytes(ranges.data(), ranges.size());
   (void)WriteBytes(metadata.data(), metadata.size());
   Status status = WriteBytes(&footer, sizeof footer);
   if (status.ok() && (std::fflush(file_.get()) != 0 || fsync(fileno(file_.get())) != 0)) {
@@ -160,45 +177,60 @@ Status SortedFileReader::ReadBytes(void* data, size_t bytes) {
 }
 
 Status SortedFileReader::Open(const std::string& path, std::unique_ptr<SortedFileReader>* reader) {
+  std::error_code error;
+  const auto kind = std::filesystem::status(path, error).type();
+  if (kind != std::filesystem::file_type::regular && kind != std::filesystem::file_type::not_found) {
+    return Status::IOError(path + ": " + (error ? error.message() : "not a regular file"));
+  }
   std::unique_ptr<SortedFileReader> result(new SortedFileReader(path));
   result->file_.reset(std::fopen(path.c_str(), "rb"));
   if (result->file_ == nullptr) return StatusFromErrno(errno, path);
-  std::error_code error;
   const uint64_t size = std::filesystem::file_size(path, error);
   if (error) return Status::IOError(path + ": " + error.message());
+  Status status = result->ReadEnd(size);
+  if (status.ok()) status = result->ReadHeader();
+  if (status.ok()) *reader = std::move(result);
+  return status;
+}
+
+Status SortedFileReader::ReadEnd(uint64_t size) {
+  if (size < sizeof(Header) + sizeof footer_) return Damaged("it is too short");
+  if (std::fseek(file_.get(), -static_cast<long>(sizeof footer_), SEEK_END) != 0) return StatusFromErrno(errno, path_);
+  if (Status status = ReadBytes(&footer_, sizeof footer_); !status.ok()) return status;
+  if (footer_.magic != kEndMagic || footer_.checksum != CheckOf(footer_)) return Damaged("its end is damaged");
+  // Each is looked at by itself first: their sum could be any number.
+  if (footer_.ranges_at < sizeof(Header) || footer_.ranges_at > size || footer_.ranges_bytes > size ||
+      footer_.metadata_bytes > size || file_bytes() != size) {
+    return Damaged("its length is wrong");
+  }
+  if (std::fseek(file_.get(), static_cast<long>(footer_.ranges_at), SEEK_SET) != 0) return StatusFromErrno(errno, path_);
+  data_.resize(footer_.ranges_bytes);
+  metadata_.resize(footer_.metadata_bytes);
+  Status status = ReadBytes(data_.data(), data_.size());
+  if (status.ok()) status = ReadBytes(metadata_.data(), metadata_.size());
+  if (!status.ok()) return status;
+  if (CheckOf(data_, metadata_) != footer_.metadata_check) return Damaged("its metadata is damaged");
+  return WriteBatch::FromData(data_, &ranges_);
+}
+
+Status SortedFileReader::ReadHeader() {
+  std::rewind(file_.get());
+  position_ = 0;
   Header header;
-  SortedFileFooter& footer = result->footer_;
-  if (size < sizeof header + sizeof footer) return result->Damaged("it is too short");
-  if (std::fseek(result->file_.get(), -static_cast<long>(sizeof footer), SEEK_END) != 0) return StatusFromErrno(errno, path);
-  if (Status status = result->ReadBytes(&footer, sizeof footer); !status.ok()) return status;
-  if (footer.magic != kEndMagic || footer.checksum != CheckOf(footer)) return result->Damaged("its end is damaged");
-  if (footer.metadata_at < sizeof header || footer.metadata_at > size || footer.metadata_bytes > size ||
-      result->file_bytes() != size) {
-    return result->Damaged("its length is wrong");
-  }
-  if (std::fseek(result->file_.get(), static_cast<long>(footer.metadata_at), SEEK_SET) != 0) return StatusFromErrno(errno, path);
-  result->metadata_.resize(footer.metadata_bytes);
-  if (Status status = result->ReadBytes(result->metadata_.data(), footer.metadata_bytes); !status.ok()) return status;
-  if (XXH3_64bits(result->metadata_.data(), result->metadata_.size()) != footer.metadata_check) {
-    return result->Damaged("its metadata is damaged");
-  }
-  std::rewind(result->file_.get());
-  if (Status status = result->ReadBytes(&header, sizeof header); !status.ok()) return status;
-  if (header.magic != kMagic || header.checksum != CheckOf(header)) return result->Damaged("its head is damaged");
-  result->comparator_name_ = header.comparator;
-  result->position_ = sizeof header;
-  *reader = std::move(result);
+  if (Status status = ReadBytes(&header, sizeof header); !status.ok()) return status;
+  if (header.magic != kMagic || header.checksum != CheckOf(header)) return Damaged("its head is damaged");
+  comparator_name_.assign(header.comparator, strnlen(header.comparator, sizeof header.comparator));
   return Status::OK();
 }
 
 Status SortedFileReader::ReadBlock(WriteBatch* batch) {
   batch->Clear();
-  if (position_ == footer_.metadata_at) {
+  if (position_ == footer_.ranges_at) {
     return blocks_ == footer_.blocks && entries_ == footer_.entries ? Status::OK() : Damaged("blocks are missing");
   }
   BlockHeader header;
   if (Status status = ReadBytes(&header, sizeof header); !status.ok()) return status;
-  if (position_ > footer_.metadata_at || header.bytes > footer_.metadata_at - position_) return Damaged("a block is damaged");
+  if (position_ > footer_.ranges_at || header.bytes > footer_.ranges_at - position_) return Damaged("a block is damaged");
   data_.resize(header.bytes);
   if (Status status = ReadBytes(data_.data(), data_.size()); !status.ok()) return status;
   if (XXH3_64bits_withSeed(data_.data(), data_.size(), blocks_) != header.checksum) return Damaged("a block is damaged");

@@ -14,20 +14,22 @@ namespace braiddb {
 //   header    magic u64 "BRADSST1", comparator's name [64] zero-terminated, checksum u64 of both
 //   blocks    bytes u32, count u32, checksum u64 of the updates, seeded with the block's number; then the updates, in the form of
 //             WriteBatch::Data
+//   ranges    that are deleted, as updates that put their limit under their start
 //   metadata  any bytes
-//   footer    magic u64 "BRADEND1", entries u64, blocks u64, metadata_at u64, metadata_bytes u64, checksum u64 of the metadata,
-//             checksum u64 of the footer before it
+//   footer    magic u64 "BRADEND1", entries u64, blocks u64, ranges_at u64, ranges_bytes u64, metadata_bytes u64, checksum u64 of
+//             ranges and metadata, checksum u64 of the footer before it
 // WHOLE     It is written beside its name and renamed when it is durable. A checksum is XXH3, 64 bits.
 struct SortedFileFooter {
   uint64_t magic;
   uint64_t entries;
   uint64_t blocks;
-  uint64_t metadata_at;
+  uint64_t ranges_at;
+  uint64_t ranges_bytes;
   uint64_t metadata_bytes;
   uint64_t metadata_check;
   uint64_t checksum;
 };
-static_assert(sizeof(SortedFileFooter) == 56);
+static_assert(sizeof(SortedFileFooter) == 64);
 
 struct FileCloser {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -41,6 +43,7 @@ class SortedFileWriterImpl final : public SortedFileWriter {
 
   Status Put(Slice key, Slice value) override;
   Status Delete(Slice key) override;
+  Status DeleteRange(Slice start, Slice limit) override;
   Status Finish() override;
   uint64_t FileSize() const override { return bytes_; }
 
@@ -60,6 +63,7 @@ class SortedFileWriterImpl final : public SortedFileWriter {
   const Comparator* const comparator_;
   FileHandle file_;
   WriteBatch block_;
+  WriteBatch ranges_;
   std::string last_key_;
   uint64_t entries_ = 0;
   uint64_t blocks_ = 0;
@@ -74,9 +78,11 @@ class SortedFileReader {
   static Status Open(const std::string& path, std::unique_ptr<SortedFileReader>* reader);
 
   const std::string& comparator_name() const { return comparator_name_; }
+  // Deletions of ranges, each as an update that puts its limit under its start.
+  const WriteBatch& ranges() const { return ranges_; }
   const std::string& metadata() const { return metadata_; }
   uint64_t entries() const { return footer_.entries; }
-  uint64_t file_bytes() const { return footer_.metadata_at + footer_.metadata_bytes + sizeof footer_; }
+  uint64_t file_bytes() const { return footer_.ranges_at + footer_.ranges_bytes + footer_.metadata_bytes + sizeof footer_; }
   // The next block's updates; *batch is empty behind the last.
   Status ReadBlock(WriteBatch* batch);
 
@@ -84,12 +90,15 @@ class SortedFileReader {
   explicit SortedFileReader(const std::string& path) : path_(path) {}
 
   Status ReadBytes(void* data, size_t bytes);
+  Status ReadEnd(uint64_t size);
+  Status ReadHeader();
   Status Damaged(const char* what) const;
 
   const std::string path_;
   FileHandle file_;
   SortedFileFooter footer_{};
   std::string comparator_name_;
+  WriteBatch ranges_;
   std::string metadata_;
   std::string data_;
   uint64_t position_ = 0;

@@ -12,16 +12,11 @@ using namespace braiddb::capi;
 
 // ---- What batches do
 
-namespace {
-
-// Whether it can be in a batch; a longer one would be refused by the write, and may be too long to be kept.
-Status Fits(Slice key, Slice value) {
+Status braiddb::capi::Fits(Slice key, Slice value) {
   if (key.size() > braiddb::kMaxKeySize) return Status::InvalidArgument("a key of a batch is longer than 64 KiB");
   if (value.size() > braiddb::kMaxValueSize) return Status::InvalidArgument("a value of a batch is longer than 1 GiB");
   return Status::OK();
 }
-
-}  // namespace
 
 void braiddb_writebatch_t::Put(Slice key, Slice value) noexcept {
   Status status = Fits(key, value);
@@ -155,6 +150,14 @@ class Toucher : public WriteBatch::Handler {
 
 }  // namespace
 
+Status WriteUpdates(braiddb_t* db, const WriteOptions& options, const WriteBatch& updates) {
+  if (db->user_filter == nullptr) return db->db->Write(options, updates);
+  UserFilter::Writing writing(db->user_filter.get());
+  Toucher toucher(&writing);
+  Status status = updates.Iterate(&toucher);
+  return status.ok() ? db->db->Write(options, updates) : status;
+}
+
 Status WriteBatchTo(braiddb_t* db, const WriteOptions& options, const braiddb_writebatch_t& batch) {
   if (!batch.unfit.ok()) return batch.unfit;
   return Guarded([&] {
@@ -162,12 +165,7 @@ Status WriteBatchTo(braiddb_t* db, const WriteOptions& options, const braiddb_wr
     if (!batch.ranges.empty()) {
       if (Status status = Expansion(db->db.get(), batch).Expand(&expanded); !status.ok()) return status;
     }
-    const WriteBatch& updates = batch.ranges.empty() ? batch.rep : expanded;
-    if (db->user_filter == nullptr) return db->db->Write(options, updates);
-    UserFilter::Writing writing(db->user_filter.get());
-    Toucher toucher(&writing);
-    if (Status status = updates.Iterate(&toucher); !status.ok()) return status;
-    return db->db->Write(options, updates);
+    return WriteUpdates(db, options, batch.ranges.empty() ? batch.rep : expanded);
   });
 }
 

@@ -43,11 +43,17 @@ namespace braiddb::capi {
 // Several parts as one.
 std::string Join(int count, const char* const* parts, const size_t* lengths);
 
+// Whether they can be in a batch; longer ones would be refused by the write, and may be too long to be kept.
+Status Fits(Slice key, Slice value);
+
+// Every write of several updates: a filter of the user's own gets to know of them.
+Status WriteUpdates(braiddb_t* db, const WriteOptions& options, const WriteBatch& updates);
+
 // Writes what is in the batch.
 Status WriteBatchTo(braiddb_t* db, const WriteOptions& options, const braiddb_writebatch_t& batch);
 
-// The updates of a batch with an index.
-const braiddb_writebatch_t& UpdatesOf(const braiddb_writebatch_wi_t& batch);
+// The updates of a batch with an index; the error why they cannot be written.
+Status UpdatesOf(const braiddb_writebatch_wi_t& batch, const WriteBatch** updates);
 
 // Calls the functions of C for each update.
 void IterateBatch(const WriteBatch& batch, void* state, void (*put)(void*, const char*, size_t, const char*, size_t),

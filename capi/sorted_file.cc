@@ -1,21 +1,5 @@
-// Files of sorted keys, and taking them in.
-//
-// LAYOUT  of a file: kMagic · the lengths of the next two, 8 bytes little-endian each · the ranges that are deleted, as updates
-//         that put their limit under their start · the updates, both as WriteBatch::Data() · XXH64 of all that.
-// A file is written when it is finished, so keys and values are in DRAM until then. RocksDB's own files are not understood.
-#include <fcntl.h>
-#include <unistd.h>
-#include <xxhash.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <optional>
-#include <utility>
-
+// Files of sorted keys, and taking them in: those of braiddb/backup.h. RocksDB's own files are not understood.
+#include "braiddb/backup.h"
 #include "capi/batch.h"
 #include "capi/objects.h"
 #include "capi/options.h"
@@ -23,7 +7,6 @@
 
 using braiddb::Slice;
 using braiddb::Status;
-using braiddb::WriteBatch;
 using namespace braiddb::capi;
 
 struct braiddb_ingestexternalfileoptions_t {
@@ -32,123 +15,29 @@ struct braiddb_ingestexternalfileoptions_t {
 
 struct braiddb_sstfilewriter_t {
   const braiddb::Comparator* comparator = braiddb::BytewiseComparator();
-  std::string path;  // empty: no file is open
-  WriteBatch updates;
-  WriteBatch ranges;
-  std::optional<std::string> last_key;
-  uint64_t file_bytes = 0;  // of the last one that was finished
+  std::unique_ptr<braiddb::SortedFileWriter> rep;  // null before the first open
+  bool is_open = false;
 };
 
 namespace {
 
-constexpr char kMagic[8] = {'B', 'R', 'D', 'B', 'S', 'R', 'T', '1'};
-constexpr size_t kHeaderBytes = sizeof kMagic + 2 * sizeof(uint64_t);
+// A file that is not there is an error of the system for RocksDB's users.
+Status AsIOError(Status status) { return status.IsNotFound() ? Status::IOError(status.message()) : status; }
 
-Status FileError(const std::string& path) { return Status::IOError(path + ": " + std::strerror(errno)); }
-
-Status WriteFile(const std::string& path, Slice bytes) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return FileError(path);
-  Status status;
-  while (status.ok() && !bytes.empty()) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes.remove_prefix(static_cast<size_t>(written));
-    } else if (errno != EINTR) {
-      status = FileError(path);
-    }
-  }
-  if (status.ok() && fsync(fd) != 0) status = FileError(path);
-  if (close(fd) != 0 && status.ok()) status = FileError(path);
-  return status;
-}
-
-void AppendNumber(std::string* to, uint64_t number) { to->append(reinterpret_cast<const char*>(&number), sizeof number); }
-
-uint64_t ReadNumber(const char* at) {
-  uint64_t number;
-  std::memcpy(&number, at, sizeof number);
-  return number;
-}
-
-Status Add(braiddb_sstfilewriter_t* writer, Slice key, const Slice* value) {
-  if (writer->path.empty()) return Status::InvalidArgument("no file is open");
-  if (writer->last_key.has_value() && writer->comparator->Compare(*writer->last_key, key) >= 0)
-    return Status::InvalidArgument("Keys must be added in strict ascending order.");
-  if (key.size() > braiddb::kMaxKeySize || (value != nullptr && value->size() > braiddb::kMaxValueSize))
-    return Status::InvalidArgument("a key or value is too long");
-  return Guarded([&] {
-    if (value != nullptr) {
-      writer->updates.Put(key, *value);
-    } else {
-      writer->updates.Delete(key);
-    }
-    writer->last_key = std::string(key);
-    return Status::OK();
-  });
-}
-
-Status Finish(braiddb_sstfilewriter_t* writer) {
-  if (writer->path.empty()) return Status::InvalidArgument("no file is open");
-  if (writer->updates.Count() + writer->ranges.Count() == 0)
-    return Status::InvalidArgument("Cannot create sst file with no entries");
-  std::string bytes(kMagic, sizeof kMagic);
-  AppendNumber(&bytes, writer->ranges.Data().size());
-  AppendNumber(&bytes, writer->updates.Data().size());
-  bytes += writer->ranges.Data();
-  bytes += writer->updates.Data();
-  AppendNumber(&bytes, XXH64(bytes.data(), bytes.size(), 0));
-  const std::string path = std::exchange(writer->path, {});
-  writer->file_bytes = bytes.size();
-  return WriteFile(path, bytes);
-}
-
-// Adds what is in the file to the batch: its deletions of ranges do not touch its own keys.
-Status ReadFile(const std::string& path, braiddb_writebatch_t* batch) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return FileError(path);
-  if (!std::filesystem::is_regular_file(path)) return Status::IOError(path + ": not a regular file");
-  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (bytes.size() < kHeaderBytes + sizeof(uint64_t) || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
-    return Status::Corruption(path + " is not a file of sorted keys of this program");
-  const Slice checked = Slice(bytes).substr(0, bytes.size() - sizeof(uint64_t));
-  if (XXH64(checked.data(), checked.size(), 0) != ReadNumber(bytes.data() + checked.size()))
-    return Status::Corruption(path + ": its checksum does not match");
-  const uint64_t ranges_length = ReadNumber(bytes.data() + sizeof kMagic);
-  if (ranges_length > checked.size() - kHeaderBytes) return Status::Corruption(path + ": its lengths are wrong");
-  WriteBatch ranges;
-  WriteBatch updates;
-  Status status = WriteBatch::FromData(checked.substr(kHeaderBytes, ranges_length), &ranges);
-  if (status.ok()) status = WriteBatch::FromData(checked.substr(kHeaderBytes + ranges_length), &updates);
-  if (!status.ok()) return status;
-
-  struct AddRanges : WriteBatch::Handler {
-    braiddb_writebatch_t* to;
-    void Put(Slice start, Slice limit) override { to->DeleteRange(start, limit); }
-    void Delete(Slice) override {}
-  } add_ranges;
-  add_ranges.to = batch;
-  struct AddUpdates : WriteBatch::Handler {
-    braiddb_writebatch_t* to;
-    void Put(Slice key, Slice value) override { to->Put(key, value); }
-    void Delete(Slice key) override { to->Delete(key); }
-  } add_updates;
-  add_updates.to = batch;
-  status = ranges.Iterate(&add_ranges);
-  return status.ok() ? updates.Iterate(&add_updates) : status;
+template <class Work>
+void IfOpen(braiddb_sstfilewriter_t* writer, char** errptr, const Work& work) {
+  SaveError(errptr,
+            Guarded([&] { return writer->is_open ? work(writer->rep.get()) : Status::InvalidArgument("no file is open"); }));
 }
 
 // All files or none.
 Status Ingest(braiddb_t* db, const char* const* paths, size_t count, const braiddb_ingestexternalfileoptions_t* options) {
   if (options->ingest_behind != 0) return Status::NotSupported("taking in files behind all that is there");
-  braiddb_writebatch_t batch;
-  for (size_t i = 0; i < count; ++i) {
-    if (Status status = ReadFile(paths[i], &batch); !status.ok()) return status;
-  }
-  braiddb::WriteOptions write;
-  if (Status status = WriteBatchTo(db, write, batch); !status.ok()) return status;
-  for (size_t i = 0; options->move_files != 0 && i < count; ++i) (void)std::remove(paths[i]);
-  return Status::OK();
+  braiddb::IngestOptions ingest;
+  ingest.remove_files = options->move_files != 0;
+  ingest.any_comparator = true;  // RocksDB does not look at its name either
+  ingest.write = [db](const braiddb::WriteBatch& updates) { return WriteUpdates(db, {}, updates); };
+  return AsIOError(braiddb::IngestExternalFiles(db->db.get(), {paths, paths + count}, ingest));
 }
 
 }  // namespace
@@ -157,7 +46,7 @@ Status Ingest(braiddb_t* db, const char* const* paths, size_t count, const braid
 
 braiddb_sstfilewriter_t* braiddb_sstfilewriter_create(const braiddb_envoptions_t*, const braiddb_options_t* options) {
   auto* const writer = new braiddb_sstfilewriter_t;
-  if (options->comparator != nullptr) writer->comparator = options->comparator;
+  writer->comparator = options->comparator != nullptr ? options->comparator : options->own.comparator;
   return writer;
 }
 
@@ -171,20 +60,19 @@ braiddb_sstfilewriter_t* braiddb_sstfilewriter_create_with_comparator(const brai
 
 void braiddb_sstfilewriter_destroy(braiddb_sstfilewriter_t* writer) { delete writer; }
 
+// What was open and not finished is gone.
 void braiddb_sstfilewriter_open(braiddb_sstfilewriter_t* writer, const char* path, char** errptr) {
-  writer->updates.Clear();
-  writer->ranges.Clear();
-  writer->last_key.reset();
-  SaveError(errptr, Guarded([&] {
-              writer->path = path;
-              return WriteFile(writer->path, {});  // what cannot be written is told now
-            }));
+  writer->is_open = false;
+  const Status status = Guarded([&] {
+    writer->rep.reset();
+    return AsIOError(braiddb::SortedFileWriter::Create(path, writer->comparator, &writer->rep));
+  });
+  writer->is_open = !SaveError(errptr, status);
 }
 
 void braiddb_sstfilewriter_put(braiddb_sstfilewriter_t* writer, const char* key, size_t key_length, const char* value,
                                size_t value_length, char** errptr) {
-  const Slice bytes(value, value_length);
-  SaveError(errptr, Add(writer, {key, key_length}, &bytes));
+  IfOpen(writer, errptr, [&](braiddb::SortedFileWriter* file) { return file->Put({key, key_length}, {value, value_length}); });
 }
 
 void braiddb_sstfilewriter_add(braiddb_sstfilewriter_t* writer, const char* key, size_t key_length, const char* value,
@@ -193,16 +81,14 @@ void braiddb_sstfilewriter_add(braiddb_sstfilewriter_t* writer, const char* key,
 }
 
 void braiddb_sstfilewriter_delete(braiddb_sstfilewriter_t* writer, const char* key, size_t key_length, char** errptr) {
-  SaveError(errptr, Add(writer, {key, key_length}, nullptr));
+  IfOpen(writer, errptr, [&](braiddb::SortedFileWriter* file) { return file->Delete({key, key_length}); });
 }
 
 void braiddb_sstfilewriter_delete_range(braiddb_sstfilewriter_t* writer, const char* start_key, size_t start_key_length,
                                         const char* limit_key, size_t limit_key_length, char** errptr) {
-  SaveError(errptr, Guarded([&] {
-              if (writer->path.empty()) return Status::InvalidArgument("no file is open");
-              writer->ranges.Put({start_key, start_key_length}, {limit_key, limit_key_length});
-              return Status::OK();
-            }));
+  IfOpen(writer, errptr, [&](braiddb::SortedFileWriter* file) {
+    return file->DeleteRange({start_key, start_key_length}, {limit_key, limit_key_length});
+  });
 }
 
 void braiddb_sstfilewriter_merge(braiddb_sstfilewriter_t*, const char*, size_t, const char*, size_t, char** errptr) {
@@ -210,11 +96,16 @@ void braiddb_sstfilewriter_merge(braiddb_sstfilewriter_t*, const char*, size_t, 
 }
 
 void braiddb_sstfilewriter_finish(braiddb_sstfilewriter_t* writer, char** errptr) {
-  SaveError(errptr, Guarded([&] { return Finish(writer); }));
+  IfOpen(writer, errptr, [&](braiddb::SortedFileWriter* file) {
+    Status status = file->Finish();
+    writer->is_open = !status.ok();
+    return status;
+  });
 }
 
+// Of the one that is open, or was finished last.
 void braiddb_sstfilewriter_file_size(braiddb_sstfilewriter_t* writer, uint64_t* size) {
-  *size = writer->path.empty() ? writer->file_bytes : kHeaderBytes + writer->ranges.Data().size() + writer->updates.Data().size();
+  *size = writer->rep == nullptr ? 0 : writer->rep->FileSize();
 }
 
 // ---- Taking in

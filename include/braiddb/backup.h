@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -70,6 +71,9 @@ class SortedFileWriter {
   // InvalidArgument if the key is not behind the last one.
   virtual Status Put(Slice key, Slice value) = 0;
   virtual Status Delete(Slice key) = 0;
+  // When the file is ingested, deletes the keys in [start, limit) that are in the database or in files before this one; never
+  // those of this file. May be called between the others, in any order. InvalidArgument if limit is before start.
+  virtual Status DeleteRange(Slice start, Slice limit) = 0;
   // InvalidArgument if there is no update.
   virtual Status Finish() = 0;
   // Bytes written so far.
@@ -82,11 +86,16 @@ class SortedFileWriter {
 struct IngestOptions {
   // Remove the files when all is done. Default: false.
   bool remove_files = false;
+  // Take files that were made with another comparator, too: what they have is put in the order of the database. Default: false.
+  bool any_comparator = false;
+  // Writes the batch, in place of DB::Write: for who has to know of each write. Empty: DB::Write.
+  std::function<Status(const WriteBatch& updates)> write;
 };
 
 // Writes the updates of the files, one file after the other, as one batch: all or nothing, also after a crash. They are verified
 // before. At most 4 GiB of log space together, which also is what it takes of DRAM; InvalidArgument if that is too much, or
-// a file was made with another comparator.
+// a file was made with another comparator. Of a deletion of a range, the keys that are there are deleted, one by one: one that
+// another thread puts there meanwhile may be deleted or stay.
 Status IngestExternalFiles(DB* db, const std::vector<std::string>& paths, const IngestOptions& options = {});
 
 }  // namespace braiddb
