@@ -42,7 +42,6 @@ Status OpenDatabase(const braiddb_options_t& options, const std::string& path, b
                                dynamic_cast<OptimisticTransactionDB*>(result->db.get()) == nullptr;
   if (options.leveldb_policy != nullptr && options.leveldb_policy->is_users_own() && writes_are_ours)
     result->user_filter = std::make_unique<UserFilter>(options.leveldb_policy, own.comparator);
-  result->prefix_extractor = options.prefix_extractor;
   result->snapshots_see_newest = options.inplace_update_support != 0;
   result->cache = options.cache != nullptr ? options.cache : options.table.block_cache;
   if (result->cache != nullptr) result->cache->Add(result.get());

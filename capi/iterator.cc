@@ -4,18 +4,19 @@ using braiddb::Slice;
 using braiddb::Status;
 using namespace braiddb::capi;
 
-bool braiddb_iterator_t::Valid() const {
-  if (rep == nullptr || !failed.ok() || !rep->Valid()) return false;
-  if (!has_prefix) return true;
-  Slice own;
-  return prefix_extractor->Prefix(rep->key(), &own) && own == prefix;
+void braiddb_iterator_t::KeepBounds(const braiddb::ReadOptions& options) {
+  if (options.iterate_lower_bound) lower.emplace(*options.iterate_lower_bound);
+  if (options.iterate_upper_bound) upper.emplace(*options.iterate_upper_bound);
+  if (options.prefix) prefix.emplace(*options.prefix);
+  prefix_same_as_start = options.prefix_same_as_start;
 }
 
-void braiddb_iterator_t::KeepPrefix(Slice target) {
-  if (prefix_extractor == nullptr) return;
-  Slice wanted;
-  has_prefix = prefix_extractor->Prefix(target, &wanted);
-  if (has_prefix) prefix = wanted;
+braiddb::ReadOptions braiddb_iterator_t::Bounds() const {
+  braiddb::ReadOptions options;
+  if (lower) options.iterate_lower_bound = Slice(*lower);
+  if (upper) options.iterate_upper_bound = Slice(*upper);
+  if (prefix) options.prefix = Slice(*prefix);
+  return options;
 }
 
 namespace {
@@ -34,34 +35,26 @@ const char* Give(Slice bytes, size_t* length) {
 }  // namespace
 
 braiddb_iterator_t* braiddb_create_iterator(braiddb_t* db, const braiddb_readoptions_t* options) {
-  return MakeIterator(*db, *options, [&] { return db->db->NewIterator(options->rep); });
+  return MakeIterator(*db, *options, [&](const braiddb::ReadOptions& read) { return db->db->NewIterator(read); });
 }
 
 void braiddb_iter_destroy(braiddb_iterator_t* iterator) { delete iterator; }
 unsigned char braiddb_iter_valid(const braiddb_iterator_t* iterator) { return iterator->Valid(); }
 
 void braiddb_iter_seek_to_first(braiddb_iterator_t* iterator) {
-  iterator->has_prefix = false;
   MoveIterator(iterator, [=] { iterator->rep->SeekToFirst(); });
 }
 
 void braiddb_iter_seek_to_last(braiddb_iterator_t* iterator) {
-  iterator->has_prefix = false;
   MoveIterator(iterator, [=] { iterator->rep->SeekToLast(); });
 }
 
 void braiddb_iter_seek(braiddb_iterator_t* iterator, const char* key, size_t key_length) {
-  MoveIterator(iterator, [=] {
-    iterator->KeepPrefix({key, key_length});
-    iterator->rep->Seek({key, key_length});
-  });
+  MoveIterator(iterator, [=] { iterator->rep->Seek({key, key_length}); });
 }
 
 void braiddb_iter_seek_for_prev(braiddb_iterator_t* iterator, const char* key, size_t key_length) {
-  MoveIterator(iterator, [=] {
-    iterator->KeepPrefix({key, key_length});
-    iterator->rep->SeekForPrev({key, key_length});
-  });
+  MoveIterator(iterator, [=] { iterator->rep->SeekForPrev({key, key_length}); });
 }
 
 void braiddb_iter_next(braiddb_iterator_t* iterator) {

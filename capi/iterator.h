@@ -2,32 +2,43 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "braiddb/write_batch_with_index.h"
 #include "capi/objects.h"
 #include "capi/options.h"
 #include "capi/result.h"
 
 struct braiddb_iterator_t {
+  explicit braiddb_iterator_t(const braiddb_t* of) : db(of) {}
+
+  const braiddb_t* const db;
+  std::unique_ptr<braiddb::WriteBatchWithIndex> updates;  // of its own, that it shows; below rep, which looks at them
   std::unique_ptr<braiddb::Iterator> rep;
   braiddb::Status failed;  // no memory, at some call
-  // With prefix_same_as_start: it is valid only at keys with the prefix of what was sought. Null: none of that.
-  std::shared_ptr<braiddb_slicetransform_t> prefix_extractor;
-  bool has_prefix = false;
-  std::string prefix;
+  // What it was made with, for a batch that is put over it.
+  std::optional<std::string> lower;
+  std::optional<std::string> upper;
+  std::optional<std::string> prefix;
+  bool prefix_same_as_start = false;
 
-  bool Valid() const;
-  void KeepPrefix(braiddb::Slice target);
+  bool Valid() const { return rep != nullptr && failed.ok() && rep->Valid(); }
+  void KeepBounds(const braiddb::ReadOptions& options);
+  braiddb::ReadOptions Bounds() const;
 };
 
 namespace braiddb::capi {
 
-// One over what `make` returns, an iterator of `db` with these options.
+// One over what `make` returns for these options, an iterator of `db`.
 template <class Make>
 braiddb_iterator_t* MakeIterator(const braiddb_t& db, const braiddb_readoptions_t& options, const Make& make) {
-  auto* const iterator = new braiddb_iterator_t;
-  iterator->failed = Guarded([&] { return iterator->rep = make(), Status::OK(); });
-  if (options.prefix_same_as_start != 0 && options.total_order_seek == 0) iterator->prefix_extractor = db.prefix_extractor;
+  auto* const iterator = new braiddb_iterator_t(&db);
+  iterator->failed = Guarded([&] {
+    const ReadOptions read = options.ForIterator();
+    iterator->KeepBounds(read);
+    return iterator->rep = make(read), Status::OK();
+  });
   return iterator;
 }
 

@@ -44,20 +44,25 @@ struct braiddb_comparator_t final : braiddb::Comparator {
   const char* Name() const override { return name(state); }
 };
 
-struct braiddb_slicetransform_t {
+struct braiddb_slicetransform_t final : braiddb::SliceTransform {
+  std::shared_ptr<const braiddb::SliceTransform> built_in;  // in place of functions
   void* state = nullptr;
   void (*destructor)(void*) = nullptr;
   char* (*transform)(void*, const char*, size_t, size_t*) = nullptr;
   unsigned char (*in_domain)(void*, const char*, size_t) = nullptr;
   unsigned char (*in_range)(void*, const char*, size_t) = nullptr;
   const char* (*name)(void*) = nullptr;
-  size_t fixed_length = 0;  // without functions: the first bytes of a key, SIZE_MAX all of them
 
-  ~braiddb_slicetransform_t() {
+  ~braiddb_slicetransform_t() override {
     if (destructor != nullptr) destructor(state);
   }
-  // False: the key has no prefix. The prefix lives as long as the key, or as the transform's own memory.
-  bool Prefix(braiddb::Slice key, braiddb::Slice* prefix) const;
+  const char* Name() const override { return name(state); }
+  bool InDomain(braiddb::Slice key) const override { return in_domain(state, key.data(), key.size()) != 0; }
+  braiddb::Slice Transform(braiddb::Slice key) const override {
+    size_t length = 0;
+    const char* const bytes = transform(state, key.data(), key.size(), &length);
+    return {bytes, length};
+  }
 };
 
 struct braiddb_cache_t {
@@ -89,7 +94,6 @@ struct braiddb_t {
   std::unique_ptr<braiddb::DB> db;
   // What the user's own filter policy says of keys; null without one, as nearly always.
   std::unique_ptr<braiddb::capi::UserFilter> user_filter;
-  std::shared_ptr<braiddb_slicetransform_t> prefix_extractor;
   std::shared_ptr<braiddb_cache_t::Capacity> cache;
   bool snapshots_see_newest = false;           // inplace_update_support
   std::atomic<int> manual_compactions_off{0};  // how often they were disabled

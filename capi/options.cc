@@ -21,8 +21,11 @@ void braiddb_options_set_comparator(braiddb_options_t* options, braiddb_comparat
   options->comparator = comparator;
 }
 
+// Owned by the options, as in RocksDB. NULL: none.
 void braiddb_options_set_prefix_extractor(braiddb_options_t* options, braiddb_slicetransform_t* transform) {
-  options->prefix_extractor.reset(transform);
+  std::shared_ptr<braiddb_slicetransform_t> owned(transform);
+  const bool is_built_in = transform != nullptr && transform->built_in != nullptr;
+  options->own.prefix_extractor = is_built_in ? transform->built_in : std::move(owned);
 }
 
 void braiddb_options_set_merge_operator(braiddb_options_t* options, braiddb_mergeoperator_t* merge_operator) {

@@ -57,7 +57,6 @@ struct braiddb_options_t {
   // What has a meaning here beyond a number.
   braiddb::Options own;  // set by the functions that are BraidDB's own; capi/open_options.cc adds the others
   braiddb_comparator_t* comparator = nullptr;  // not owned
-  std::shared_ptr<braiddb_slicetransform_t> prefix_extractor;
   braiddb_block_based_table_options_t table;
   std::shared_ptr<braiddb_cache_t::Capacity> cache;        // LevelDB's
   const braiddb_filterpolicy_t* leveldb_policy = nullptr;  // … not owned
@@ -105,6 +104,12 @@ struct braiddb_readoptions_t {
   std::string timestamp;
   std::string iter_start_ts;
 
+  braiddb::ReadOptions ForIterator() const {
+    braiddb::ReadOptions options = rep;
+    options.prefix_same_as_start = prefix_same_as_start != 0;
+    options.total_order_seek = total_order_seek != 0;
+    return options;
+  }
   braiddb_readoptions_t() = default;
   braiddb_readoptions_t(const braiddb_readoptions_t&) = delete;
   braiddb_readoptions_t& operator=(const braiddb_readoptions_t&) = delete;

@@ -2,8 +2,6 @@
 #include "capi/objects.h"
 #include "capi/result.h"
 
-using braiddb::Slice;
-
 // ---- Comparators
 
 braiddb_comparator_t* braiddb_comparator_create(void* state, void (*destructor)(void*),
@@ -68,32 +66,37 @@ void braiddb_filterpolicy_destroy(braiddb_filterpolicy_t* policy) { delete polic
 
 // ---- Prefixes
 
-bool braiddb_slicetransform_t::Prefix(Slice key, Slice* prefix) const {
-  if (transform == nullptr) {
-    *prefix = key.substr(0, fixed_length);
-    return fixed_length == SIZE_MAX || key.size() >= fixed_length;
-  }
-  if (in_domain(state, key.data(), key.size()) == 0) return false;
-  size_t length = 0;
-  const char* const bytes = transform(state, key.data(), key.size(), &length);
-  *prefix = Slice(bytes, length);
-  return true;
-}
-
 braiddb_slicetransform_t* braiddb_slicetransform_create(void* state, void (*destructor)(void*),
                                                         char* (*transform)(void*, const char*, size_t, size_t*),
                                                         unsigned char (*in_domain)(void*, const char*, size_t),
                                                         unsigned char (*in_range)(void*, const char*, size_t),
                                                         const char* (*name)(void*)) {
-  return new braiddb_slicetransform_t{state, destructor, transform, in_domain, in_range, name};
+  auto* const result = new braiddb_slicetransform_t;
+  result->state = state;
+  result->destructor = destructor;
+  result->transform = transform;
+  result->in_domain = in_domain;
+  result->in_range = in_range;
+  result->name = name;
+  return result;
 }
+
+namespace {
+
+braiddb_slicetransform_t* BuiltIn(std::shared_ptr<const braiddb::SliceTransform> transform) {
+  auto* const result = new braiddb_slicetransform_t;
+  result->built_in = std::move(transform);
+  return result;
+}
+
+}  // namespace
 
 braiddb_slicetransform_t* braiddb_slicetransform_create_fixed_prefix(size_t length) {
-  auto* const transform = new braiddb_slicetransform_t;
-  transform->fixed_length = length;
-  return transform;
+  return BuiltIn(braiddb::NewFixedPrefixTransform(length));
 }
-
-braiddb_slicetransform_t* braiddb_slicetransform_create_noop() { return braiddb_slicetransform_create_fixed_prefix(SIZE_MAX); }
+braiddb_slicetransform_t* braiddb_slicetransform_create_capped_prefix(size_t length) {
+  return BuiltIn(braiddb::NewCappedPrefixTransform(length));
+}
+braiddb_slicetransform_t* braiddb_slicetransform_create_noop() { return BuiltIn(braiddb::NewNoopTransform()); }
 
 void braiddb_slicetransform_destroy(braiddb_slicetransform_t* transform) { delete transform; }

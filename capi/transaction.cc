@@ -100,7 +100,11 @@ void braiddb_transaction_rebuild_from_writebatch(braiddb_transaction_t* transact
 
 void braiddb_transaction_rebuild_from_writebatch_wi(braiddb_transaction_t* transaction, braiddb_writebatch_wi_t* batch,
                                                     char** errptr) {
-  SaveError(errptr, Guarded([&] { return AddBatch(transaction, UpdatesOf(*batch)); }));
+  SaveError(errptr, Guarded([&] {
+              const braiddb::WriteBatch* updates = nullptr;
+              const Status status = UpdatesOf(*batch, &updates);
+              return status.ok() ? transaction->rep->RebuildFromWriteBatch(*updates) : status;
+            }));
 }
 
 // ---- Reads
@@ -190,7 +194,8 @@ void braiddb_transaction_multi_get_cf(braiddb_transaction_t* transaction, const 
 
 braiddb_iterator_t* braiddb_transaction_create_iterator(braiddb_transaction_t* transaction,
                                                         const braiddb_readoptions_t* options) {
-  return MakeIterator(*transaction->db, *options, [&] { return transaction->rep->NewIterator(options->rep); });
+  return MakeIterator(*transaction->db, *options,
+                      [&](const braiddb::ReadOptions& read) { return transaction->rep->NewIterator(read); });
 }
 
 braiddb_iterator_t* braiddb_transaction_create_iterator_cf(braiddb_transaction_t* transaction,

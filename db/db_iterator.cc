@@ -70,6 +70,8 @@ std::unique_ptr<Iterator> DBImpl::MakeIterator(const ReadOptions& options, const
   auto iterator = std::make_unique<DBIterator>(this, family, std::move(view), options, sequence, pin);
   registration.Leave();  // the iterator's from here on
   (void)pinned.release();
+  if (options.prefix_same_as_start && options_.prefix_extractor != nullptr)
+    return NewPrefixIterator(std::move(iterator), options_.prefix_extractor);
   return iterator;
 }
 

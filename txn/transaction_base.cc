@@ -116,7 +116,12 @@ std::vector<Status> TransactionBase::MultiGet(const ReadOptions& options, const 
 }
 
 std::unique_ptr<Iterator> TransactionBase::NewIterator(const ReadOptions& options) {
-  return batch_.NewIteratorWithBase(base_->NewIterator(options), options);
+  ReadOptions whole = options;
+  whole.prefix_same_as_start = false;  // the prefix is that of a key of both
+  auto iterator = batch_.NewIteratorWithBase(base_->NewIterator(whole), whole);
+  const auto& extractor = base_->GetOptions().prefix_extractor;
+  if (!options.prefix_same_as_start || extractor == nullptr) return iterator;
+  return NewPrefixIterator(std::move(iterator), extractor);
 }
 
 void TransactionBase::SetSnapshot() {

@@ -1553,6 +1553,11 @@ BRAIDDB_C_API void braiddb_options_set_info_log_callback(braiddb_options_t* opti
 /* Iterators see just the keys that start with these bytes, which are copied; NULL: all. Not with a comparator of one's own. */
 BRAIDDB_C_API void braiddb_readoptions_set_prefix(braiddb_readoptions_t* options, const char* prefix, size_t prefix_length);
 
+/* A batch whose keys are equal where this comparator says so; NULL: by their bytes. */
+BRAIDDB_C_API braiddb_writebatch_wi_t* braiddb_writebatch_wi_create_with_comparator(const braiddb_comparator_t* comparator,
+                                                                                    unsigned char overwrite_keys);
+/* The first bytes of a key, or all there are. */
+BRAIDDB_C_API braiddb_slicetransform_t* braiddb_slicetransform_create_capped_prefix(size_t length);
 BRAIDDB_C_API void braiddb_delete_range(braiddb_t* db, const braiddb_writeoptions_t* options, const char* start_key,
                                         size_t start_key_length, const char* limit_key, size_t limit_key_length, char** errptr);
 /* As braiddb_close, and tells whether all is on media. The handle is gone either way. */

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +12,7 @@
 
 #include "braiddb/comparator.h"
 #include "braiddb/slice.h"
+#include "braiddb/slice_transform.h"
 
 namespace braiddb {
 
@@ -54,6 +57,9 @@ struct Options {
   bool error_if_exists = false;
   // The order of keys. Default: unsigned bytes. Must have the name that the database was created with.
   const Comparator* comparator = BytewiseComparator();
+  // What prefixes keys have, for ReadOptions::prefix_same_as_start. Nothing that is stored depends on it: any open may have
+  // another one. Default: null, none.
+  std::shared_ptr<const SliceTransform> prefix_extractor;
   // Last level; fixed at creation. An open with another kind is InvalidArgument.
   L1Kind l1 = L1Kind::kBraidedSkipList;
   // Leaves of an NV-Tree; bytes: 512, 1024, 2048 or 4096. Fixed at creation; an open takes what is stored. Larger: fewer
@@ -156,6 +162,10 @@ struct Options {
 
   // Receives each line of the info log; empty: the file LOG in the database directory. Must be thread-safe.
   std::function<void(std::string_view line)> info_log;
+  // Options of an interface above this one (RocksDB's, in the C API), by name: of databases, and of column families. They are put
+  // into the options file and can be loaded from it (braiddb/options_file.h); nothing else is done with them.
+  std::map<std::string, std::string> foreign_options;
+  std::map<std::string, std::string> foreign_family_options;
 };
 
 struct ReadOptions {
@@ -170,6 +180,13 @@ struct ReadOptions {
   std::optional<Slice> iterate_upper_bound;
   // Iterators only: just the keys that start with these bytes. Needs BytewiseComparator().
   std::optional<Slice> prefix;
+  // Iterators only: with an Options::prefix_extractor they end, in both directions, where the prefix of what was sought ends; see
+  // NewPrefixIterator. Default: false.
+  bool prefix_same_as_start = false;
+  // As in RocksDB, where they tell whether an iterator sees keys of other prefixes than the one it was sought for. Here every
+  // iterator does, unless prefix_same_as_start limits it, whatever these say. Default: false.
+  bool total_order_seek = false;
+  bool auto_prefix_mode = false;
 };
 
 struct WriteOptions {
