@@ -112,6 +112,7 @@ class DBImpl final : public DB {
   Status ReleaseUnownedSegments();
   void RestoreTables();
   void StartBackground();
+  void NoteOptions(Options given) const;
   RegionSetOptions MakeRegionOptions() const;
 
   // ---- families.cc

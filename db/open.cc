@@ -7,9 +7,11 @@
 #include "check/check_files.h"
 #include "db/db_impl.h"
 #include "db/no_memory.h"
+#include "db/options_file.h"
 #include "db/test_hooks.h"
 #include "nvtree/leaf.h"
 #include "recovery/replay.h"
+#include "util/comparator_name.h"
 #include "util/format.h"
 #include "util/mutant.h"
 #include "util/numa_topology.h"
@@ -135,12 +137,20 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
                    static_cast<double>(impl->recovery_us_) / 1000.0, static_cast<unsigned long long>(impl->replayed_entries_),
                    static_cast<unsigned long long>(impl->GetLatestSequenceNumber())));
   for (size_t i = 0; handles != nullptr && i < families.size(); ++i) handles->push_back(impl->MakeHandle(families[i].name));
+  impl->NoteOptions(options);
   *db = std::move(impl);
   return Status::OK();
 } catch (const std::bad_alloc&) {
   return NoMemory();
 } catch (const std::system_error& error) {
   return Status::MemoryLimit(std::string("cannot start a thread: ") + error.what() + "; raise the limit of threads (ulimit -u)");
+}
+
+// What cannot be noted fails nothing: the database is there, and so are its options.
+void DBImpl::NoteOptions(Options given) const {
+  given.regions = options_.regions;
+  const Status status = WriteOptionsFile(given, path_);
+  if (!status.ok()) Log("open: the options file is not up to date: " + status.ToString());
 }
 
 RegionSetOptions DBImpl::MakeRegionOptions() const {
@@ -251,8 +261,10 @@ Status DBImpl::OpenStructures() {
   if (status.ok()) status = Manifest::Open(regions_.get(), &manifest_, &manifest_state_);
   if (!status.ok()) return status;
   if (manifest_state_.comparator != options_.comparator->Name()) {
-    return Status::InvalidArgument("the database is ordered by comparator '" + manifest_state_.comparator + "', not by '" +
-                                   options_.comparator->Name() + "'; open it with the comparator it was made with");
+    // In RocksDB's words, which programs look for.
+    return Status::InvalidArgument(std::string(FamiliarName(options_.comparator->Name())) +
+                                   ": does not match existing comparator " +
+                                   std::string(FamiliarName(manifest_state_.comparator)));
   }
   if (manifest_state_.l1_kind != static_cast<uint8_t>(options_.l1)) {
     return Status::InvalidArgument("the database was made with Options::l1 " + NameOf(manifest_state_.l1_kind) +
@@ -467,7 +479,7 @@ Status DB::Destroy(const Options& options, const std::string& path) {
   std::unique_ptr<FileLock> lock;
   Status status = FileLock::Acquire(path + "/LOCK", &lock);
   if (status.ok()) status = RegionSet::Destroy(region_options);
-  for (const char* name : {"/CREATING", "/LOG", "/LOG.old", "/LOCK"}) {
+  for (const char* name : {"/CREATING", "/LOG", "/LOG.old", "/OPTIONS", "/OPTIONS.tmp", "/LOCK"}) {
     if (status.ok()) status = RemoveFile(path + name);
   }
   if (!status.ok()) return status;

@@ -1,0 +1,320 @@
+#include "db/options_file.h"
+
+#include <charconv>
+#include <iterator>
+#include <span>
+#include <variant>
+
+#include "db/no_memory.h"
+#include "db/options_text.h"
+#include "util/comparator_name.h"
+#include "util/file.h"
+
+namespace braiddb {
+namespace {
+
+constexpr std::string_view kHeader =
+    "# What this database was opened with: written by each open, read by LoadLatestOptions and by people. To change an option, "
+    "open\n"
+    "# the database with another one. The form is that of RocksDB's options files, and what is in DBOptions and CFOptions has "
+    "the\n"
+    "# meaning that it has there; TableOptions/BraidDB are explained in braiddb/options.h.\n";
+constexpr std::string_view kVersion = "Version";
+constexpr std::string_view kDatabase = "DBOptions";
+constexpr std::string_view kFamily = "CFOptions";
+constexpr std::string_view kTable = "TableOptions/";
+constexpr std::string_view kOwnTable = "TableOptions/BraidDB";
+constexpr std::string_view kDefaultFamily = "default";
+constexpr std::string_view kNone = "nullptr";
+
+// ---- Values
+
+template <class Kind>
+struct KindName {
+  Kind kind;
+  std::string_view name;
+};
+constexpr KindName<L1Kind> kL1Kinds[] = {{L1Kind::kBraidedSkipList, "braided_skiplist"}, {L1Kind::kNvTree, "nv_tree"}};
+constexpr KindName<MemtableKind> kMemtableKinds[] = {{MemtableKind::kSkipList, "skiplist"}, {MemtableKind::kHash, "hash"}};
+constexpr KindName<PersistMode> kPersistModes[] = {{PersistMode::kAuto, "auto"},
+                                                   {PersistMode::kCacheLine, "cache-line"},
+                                                   {PersistMode::kEadr, "eadr"},
+                                                   {PersistMode::kPage, "page"},
+                                                   {PersistMode::kEmulated, "emulated"}};
+std::span<const KindName<L1Kind>> NamesOf(L1Kind) { return kL1Kinds; }
+std::span<const KindName<MemtableKind>> NamesOf(MemtableKind) { return kMemtableKinds; }
+std::span<const KindName<PersistMode>> NamesOf(PersistMode) { return kPersistModes; }
+
+template <class Number>
+std::string Print(Number value) {
+  char text[32];
+  return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
+}
+std::string Print(bool value) { return value ? "true" : "false"; }
+std::string Print(const std::vector<std::string>& list) {
+  std::string text;
+  for (const std::string& element : list) text += (text.empty() ? "" : ":") + EscapeOption(element);
+  return text;
+}
+template <class Kind>
+requires std::is_enum_v<Kind> std::string Print(Kind value) {
+  for (const auto& [kind, name] : NamesOf(value)) {
+    if (kind == value) return std::string(name);
+  }
+  return "unknown";
+}
+
+// False if the text is no such value.
+template <class Number>
+bool Parse(std::string_view text, Number* value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+bool Parse(std::string_view text, bool* value) {
+  *value = text == "true" || text == "1";
+  return *value || text == "false" || text == "0";
+}
+bool Parse(std::string_view text, std::vector<std::string>* list) {
+  list->clear();
+  size_t begin = 0;
+  for (size_t i = 0; i <= text.size() && !text.empty(); ++i) {
+    if (i < text.size() && text[i] == '\\') {
+      ++i;
+    } else if (i == text.size() || text[i] == ':') {
+      list->push_back(UnescapeOption(text.substr(begin, i - begin)));
+      begin = i + 1;
+    }
+  }
+  return true;
+}
+template <class Kind>
+requires std::is_enum_v<Kind>
+bool Parse(std::string_view text, Kind* value) {
+  for (const auto& [kind, name] : NamesOf(*value)) {
+    if (name == text) {
+      *value = kind;
+      return true;
+    }
+  }
+  return false;
+}
+
+// ---- Fields of Options
+
+using Member = std::variant<bool Options::*, uint32_t Options::*, uint64_t Options::*, double Options::*, L1Kind Options::*,
+                            MemtableKind Options::*, PersistMode Options::*, std::vector<std::string> Options::*,
+                            uint32_t EmulationOptions::*, bool EmulationOptions::*>;
+struct Field {
+  std::string_view name;
+  Member member;
+};
+
+constexpr Field kDatabaseFields[] = {
+    {"create_if_missing", &Options::create_if_missing},
+    {"error_if_exists", &Options::error_if_exists},
+};
+constexpr Field kOwnFields[] = {
+    {"l1", &Options::l1},
+    {"nv_leaf_size", &Options::nv_leaf_size},
+    {"regions", &Options::regions},
+    {"region_paths", &Options::region_paths},
+    {"max_region_size", &Options::max_region_size},
+    {"initial_region_size", &Options::initial_region_size},
+    {"segment_size", &Options::segment_size},
+    {"persist_mode", &Options::persist_mode},
+    {"emulation.write_latency_ns", &EmulationOptions::write_latency_ns},
+    {"emulation.read_latency_ns", &EmulationOptions::read_latency_ns},
+    {"emulation.remote_latency_ns", &EmulationOptions::remote_latency_ns},
+    {"emulation.flush_invalidates", &EmulationOptions::flush_invalidates},
+    {"dram_budget", &Options::dram_budget},
+    {"memtable", &Options::memtable},
+    {"memtable_size", &Options::memtable_size},
+    {"memtable_max_entries", &Options::memtable_max_entries},
+    {"max_immutable_memtables", &Options::max_immutable_memtables},
+    {"checkpoint_tables", &Options::checkpoint_tables},
+    {"l0_slowdown_writes_trigger", &Options::l0_slowdown_writes_trigger},
+    {"l1_index_size", &Options::l1_index_size},
+    {"lookup_cache_size", &Options::lookup_cache_size},
+    {"filter_bits_per_key", &Options::filter_bits_per_key},
+    {"compaction_threads", &Options::compaction_threads},
+    {"l0_compaction_trigger", &Options::l0_compaction_trigger},
+    {"max_space_amplification", &Options::max_space_amplification},
+    {"space_slack", &Options::space_slack},
+    {"recovery_threads", &Options::recovery_threads},
+    {"disable_auto_compaction", &Options::disable_auto_compaction},
+    {"verify_at_open", &Options::verify_at_open},
+};
+
+template <class AnyOptions, class Of, class Type>
+auto& FieldOf(AnyOptions& options, Type Of::*member) {
+  if constexpr (std::is_same_v<Of, EmulationOptions>) {
+    return options.emulation.*member;
+  } else {
+    return options.*member;
+  }
+}
+
+std::string Print(const Options& options, const Field& field) {
+  return std::visit([&](auto member) { return Print(FieldOf(options, member)); }, field.member);
+}
+
+const Field* FindField(std::span<const Field> fields, std::string_view name) {
+  for (const Field& field : fields) {
+    if (field.name == name) return &field;
+  }
+  return nullptr;
+}
+
+Status SetField(const Field& field, std::string_view value, Options* options) {
+  if (std::visit([&](auto member) { return Parse(value, &FieldOf(*options, member)); }, field.member)) return Status::OK();
+  return Status::InvalidArgument(std::string(field.name) + " cannot be '" + std::string(value) + "'");
+}
+
+// ---- Comparators, prefix extractors
+
+// Null if it is not built in.
+std::shared_ptr<const SliceTransform> BuiltInTransform(std::string_view name) {
+  if (name == NewNoopTransform()->Name()) return NewNoopTransform();
+  size_t length = 0;
+  const auto begins_with = [&](std::string_view prefix) {
+    return name.starts_with(prefix) && Parse(name.substr(prefix.size()), &length);
+  };
+  if (begins_with("rocksdb.FixedPrefix.")) return NewFixedPrefixTransform(length);
+  if (begins_with("rocksdb.CappedPrefix.")) return NewCappedPrefixTransform(length);
+  return nullptr;
+}
+
+// False if it is none of these.
+bool SetNamed(std::string_view name, std::string value, LoadedOptions* loaded) {
+  if (name == "comparator") {
+    const Comparator* const built_in = BuiltInComparator(value);
+    loaded->options.comparator = built_in != nullptr ? built_in : BytewiseComparator();
+    loaded->comparator = std::move(value);
+  } else if (name == "prefix_extractor") {
+    loaded->options.prefix_extractor = BuiltInTransform(value);
+    loaded->prefix_extractor = std::move(value);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// ---- Text
+
+void AppendSection(std::string_view title, std::string_view argument, std::string* text) {
+  text->append("\n[").append(title);
+  if (!argument.empty()) text->append(" \"").append(EscapeOption(argument)).append("\"");
+  text->append("]\n");
+}
+
+// `value` escaped.
+void AppendOption(std::string_view name, std::string_view value, std::string* text) {
+  text->append("  ").append(name).append("=").append(value).append("\n");
+}
+
+void AppendForeign(const std::map<std::string, std::string>& foreign, std::span<const Field> own, std::string* text) {
+  for (const auto& [name, value] : foreign) {
+    if (FindField(own, name) == nullptr) AppendOption(name, EscapeOption(value), text);
+  }
+}
+
+class Reader {
+ public:
+  Reader(LoadedOptions* loaded, bool ignore_unknown) : loaded_(loaded), ignore_unknown_(ignore_unknown) {}
+
+  Status Read(const OptionLine& line) {
+    if (line.name.empty()) return ReadSection(line);
+    if (line.title == kVersion || is_ignored_) return Status::OK();
+    if (line.title == kDatabase) {
+      if (const Field* field = FindField(kDatabaseFields, line.name)) return SetField(*field, line.value, &loaded_->options);
+      loaded_->options.foreign_options[line.name] = UnescapeOption(line.value);
+      return Status::OK();
+    }
+    if (line.title == kFamily) {
+      if (!SetNamed(line.name, UnescapeOption(line.value), loaded_)) {
+        loaded_->options.foreign_family_options[line.name] = UnescapeOption(line.value);
+      }
+      return Status::OK();
+    }
+    if (const Field* field = FindField(kOwnFields, line.name)) return SetField(*field, line.value, &loaded_->options);
+    return ignore_unknown_ ? Status::OK() : Status::InvalidArgument("there is no option " + line.name);
+  }
+
+  Status CheckWhole() const {
+    if (has_database_ && has_family_) return Status::OK();
+    return Status::InvalidArgument("the options have no section DBOptions, or none CFOptions \"default\"");
+  }
+
+ private:
+  Status ReadSection(const OptionLine& line) {
+    const bool is_default = line.argument == kDefaultFamily;
+    has_database_ = has_database_ || line.title == kDatabase;
+    has_family_ = has_family_ || (line.title == kFamily && is_default);
+    is_ignored_ = line.title.starts_with(kTable) && line.title != kOwnTable;  // RocksDB's tables, of which there are none here
+    if (line.title == kVersion || line.title == kDatabase || is_ignored_) return Status::OK();
+    if ((line.title == kFamily || line.title == kOwnTable) && is_default) return Status::OK();
+    is_ignored_ = ignore_unknown_;
+    return ignore_unknown_ ? Status::OK() : Status::InvalidArgument("there is no section " + line.title + " of " + line.argument);
+  }
+
+  LoadedOptions* const loaded_;
+  const bool ignore_unknown_;
+  bool is_ignored_ = false;
+  bool has_database_ = false;
+  bool has_family_ = false;
+};
+
+}  // namespace
+
+std::string OptionsToText(const Options& options) {
+  std::string text(kHeader);
+  AppendSection(kVersion, {}, &text);
+  AppendOption("options_file_version", "1.1", &text);
+  AppendSection(kDatabase, {}, &text);
+  for (const Field& field : kDatabaseFields) AppendOption(field.name, Print(options, field), &text);
+  AppendForeign(options.foreign_options, kDatabaseFields, &text);
+  AppendSection(kFamily, kDefaultFamily, &text);
+  AppendOption("comparator", EscapeOption(FamiliarName(options.comparator->Name())), &text);
+  const auto& extractor = options.prefix_extractor;
+  AppendOption("prefix_extractor", extractor == nullptr ? std::string(kNone) : EscapeOption(extractor->Name()), &text);
+  AppendForeign(options.foreign_family_options, {}, &text);
+  AppendSection(kOwnTable, kDefaultFamily, &text);
+  for (const Field& field : kOwnFields) AppendOption(field.name, Print(options, field), &text);
+  return text;
+}
+
+Status OptionsFromText(std::string_view text, LoadedOptions* loaded, bool ignore_unknown_options) try {
+  LoadedOptions result;
+  result.comparator = FamiliarName(BytewiseComparator()->Name());
+  result.prefix_extractor = kNone;
+  Reader reader(&result, ignore_unknown_options);
+  Status status = ForEachOptionLine(text, [&](const OptionLine& line) { return reader.Read(line); });
+  if (status.ok()) status = reader.CheckWhole();
+  if (status.ok()) *loaded = std::move(result);
+  return status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status LoadOptionsFromFile(const std::string& file, LoadedOptions* loaded, bool ignore_unknown_options) try {
+  constexpr size_t kMostBytes = 16 << 20;
+  std::string text;
+  Status status = ReadSmallFile(file, kMostBytes, &text);
+  if (status.ok()) status = OptionsFromText(text, loaded, ignore_unknown_options);
+  return status.IsInvalidArgument() ? Status::InvalidArgument(file + ": " + std::string(status.message())) : status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status LoadLatestOptions(const std::string& path, LoadedOptions* loaded, bool ignore_unknown_options) {
+  return LoadOptionsFromFile(path + kOptionsFile, loaded, ignore_unknown_options);
+}
+
+Status WriteOptionsFile(const Options& options, const std::string& path) {
+  const std::string text = OptionsToText(options);
+  std::string present;
+  if (ReadSmallFile(path + kOptionsFile, text.size(), &present).ok() && present == text) return Status::OK();
+  return WriteSmallFile(path + kOptionsFile, text);
+}
+
+}  // namespace braiddb

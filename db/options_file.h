@@ -1,0 +1,15 @@
+// The options file of a database: written here, read by braiddb/options_file.h.
+#pragma once
+
+#include <string>
+
+#include "braiddb/options_file.h"
+
+namespace braiddb {
+
+inline constexpr const char* kOptionsFile = "/OPTIONS";
+
+// Replaces the file in the directory, durably and whole, if it says something else.
+Status WriteOptionsFile(const Options& options, const std::string& path);
+
+}  // namespace braiddb
