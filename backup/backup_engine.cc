@@ -9,6 +9,7 @@
 
 #include "backup/copy.h"
 #include "backup/sorted_file.h"
+#include "braiddb/options_file.h"
 #include "db/no_memory.h"
 #include "util/file.h"
 
@@ -18,19 +19,25 @@ namespace {
 constexpr std::string_view kSuffix = ".backup";
 constexpr std::string_view kTemporary = ".tmp";
 
-// The lines before the user's metadata: "timestamp <n>", "sequence <n>", an empty line.
+// The lines before the options' text and the user's metadata: "timestamp <n>", "sequence <n>", "options <bytes>", an empty line.
 std::string MetadataOf(const BackupInfo& info) {
-  return "timestamp " + std::to_string(info.timestamp) + "\nsequence " + std::to_string(info.sequence) + "\n\n" + info.metadata;
+  return "timestamp " + std::to_string(info.timestamp) + "\nsequence " + std::to_string(info.sequence) + "\noptions " +
+         std::to_string(info.options.size()) + "\n\n" + info.options + info.metadata;
 }
 
 bool ReadMetadata(const std::string& text, BackupInfo* info) {
   const size_t end = text.find("\n\n");
   if (end == std::string::npos) return false;
   std::istringstream lines(text.substr(0, end));
-  std::string timestamp, sequence;
-  lines >> timestamp >> info->timestamp >> sequence >> info->sequence;
-  info->metadata = text.substr(end + 2);
-  return !lines.fail() && timestamp == "timestamp" && sequence == "sequence";
+  std::string timestamp, sequence, options;
+  size_t options_bytes = 0;
+  lines >> timestamp >> info->timestamp >> sequence >> info->sequence >> options >> options_bytes;
+  if (lines.fail() || timestamp != "timestamp" || sequence != "sequence" || options != "options") return false;
+  const size_t begin = end + 2;
+  if (options_bytes > text.size() - begin) return false;
+  info->options = text.substr(begin, options_bytes);
+  info->metadata = text.substr(begin + options_bytes);
+  return true;
 }
 
 // The number of a file of ours; 0 if it is none.
@@ -59,9 +66,14 @@ class BackupEngineImpl final : public BackupEngine {
       const uint32_t id = IdOf(name);
       if (id == 0) continue;
       last_id_ = std::max(last_id_, id);
-      std::unique_ptr<SortedFileReader> reader;
       BackupInfo info;
-      if (SortedFileReader::Open(PathOf(id), &reader).ok() && Describe(*reader, id, &info)) backups_[id] = info;
+      Status status = Describe(id, &info);
+      if (status.IsMemoryLimit()) return status;
+      if (status.ok()) {
+        backups_[id] = info;
+      } else {
+        damaged_[id] = status;
+      }
     }
     return Status::OK();
   }
@@ -73,15 +85,10 @@ class BackupEngineImpl final : public BackupEngine {
     info.timestamp =
         std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     info.metadata = metadata;
-    const Snapshot* const snapshot = db->GetSnapshot();
-    info.sequence = snapshot->GetSequenceNumber();
-    Status status;
-    try {
-      status = Copy(db, snapshot, &info);
-    } catch (const std::bad_alloc&) {
-      status = NoMemory();
-    }
-    db->ReleaseSnapshot(snapshot);
+    info.options = OptionsToText(OpenedWith(db));
+    const CopiedState state(db);
+    info.sequence = state.sequence();
+    Status status = Write(state, db->GetOptions().comparator, &info);
     if (!status.ok()) return status;
     backups_[info.id] = info;
     last_id_ = info.id;
@@ -98,6 +105,13 @@ class BackupEngineImpl final : public BackupEngine {
     return all;
   }
 
+  std::vector<uint32_t> GetDamagedBackups() const override {
+    const std::lock_guard lock(mutex_);
+    std::vector<uint32_t> ids;
+    for (const auto& [id, why] : damaged_) ids.push_back(id);
+    return ids;
+  }
+
   Status VerifyBackup(uint32_t id) const override try {
     const std::lock_guard lock(mutex_);
     return ForEachBlock(id, nullptr, [](const WriteBatch&) { return Status::OK(); });
@@ -105,13 +119,13 @@ class BackupEngineImpl final : public BackupEngine {
     return NoMemory();
   }
 
-  Status RestoreBackup(uint32_t id, const Options& options, const std::string& path) const override try {
+  Status RestoreBackup(uint32_t id, const Options& options, const std::string& path, const CopyOptions& copy) const override try {
     const std::lock_guard lock(mutex_);
     if (!options.region_paths.empty()) {
       return Status::NotSupported("a restore into region_paths; restore into one directory, then move the regions");
     }
     if (!backups_.contains(id)) return NoSuchBackup(id);
-    return MakeDatabase(options, path, true, [&](DB* db) {
+    return MakeDatabase({options, options, path, true, copy}, [&](DB* db) {
       return ForEachBlock(id, options.comparator, [&](const WriteBatch& block) { return db->Write(CopyWrites(), block); });
     });
   } catch (const std::bad_alloc&) {
@@ -133,24 +147,25 @@ class BackupEngineImpl final : public BackupEngine {
  private:
   std::string PathOf(uint32_t id) const { return directory_ + "/" + std::to_string(id) + std::string(kSuffix); }
   Status NoSuchBackup(uint32_t id) const {
+    if (const auto damaged = damaged_.find(id); damaged != damaged_.end()) return damaged->second;
     return Status::NotFound(directory_ + ": no backup " + std::to_string(id) + "; GetBackupInfo lists those that are there");
   }
 
-  static bool Describe(const SortedFileReader& reader, uint32_t id, BackupInfo* info) {
+  Status Describe(uint32_t id, BackupInfo* info) const {
+    std::unique_ptr<SortedFileReader> reader;
+    if (Status status = SortedFileReader::Open(PathOf(id), &reader); !status.ok()) return status;
     info->id = id;
-    info->size = reader.file_bytes();
-    info->keys = reader.entries();
-    return ReadMetadata(reader.metadata(), info);
+    info->size = reader->file_bytes();
+    info->keys = reader->entries();
+    if (ReadMetadata(reader->metadata(), info)) return Status::OK();
+    return Status::Corruption(PathOf(id) + ": does not say what it is a backup of");
   }
 
-  Status Copy(DB* db, const Snapshot* snapshot, BackupInfo* info) {
+  Status Write(const CopiedState& state, const Comparator* comparator, BackupInfo* info) {
     std::unique_ptr<SortedFileWriterImpl> writer;
-    Status status = SortedFileWriterImpl::Create(PathOf(info->id), db->GetOptions().comparator, &writer);
+    Status status = SortedFileWriterImpl::Create(PathOf(info->id), comparator, &writer);
     if (!status.ok()) return status;
-    ReadOptions read;
-    read.snapshot = snapshot;
-    read.verify_checksums = true;
-    const auto iterator = db->NewIterator(read);
+    const auto iterator = state.NewIterator();
     for (iterator->SeekToFirst(); iterator->Valid() && status.ok(); iterator->Next()) {
       status = writer->Put(iterator->key(), iterator->value());
       ++info->keys;
@@ -180,9 +195,10 @@ class BackupEngineImpl final : public BackupEngine {
   }
 
   Status Remove(uint32_t id) {
-    if (!backups_.contains(id)) return NoSuchBackup(id);
+    if (!backups_.contains(id) && !damaged_.contains(id)) return NoSuchBackup(id);
     Status status = RemoveFile(PathOf(id));
     if (status.ok()) backups_.erase(id);
+    if (status.ok()) damaged_.erase(id);
     return status.ok() ? SyncDir(directory_) : status;
   }
 
@@ -190,6 +206,7 @@ class BackupEngineImpl final : public BackupEngine {
   const std::unique_ptr<FileLock> lock_;
   mutable std::mutex mutex_;
   std::map<uint32_t, BackupInfo> backups_;
+  std::map<uint32_t, Status> damaged_;  // … and why they are taken for that
   uint32_t last_id_ = 0;
 };
 

@@ -23,11 +23,8 @@ Options OptionsOfCopy(const Options& of) {
   return options;
 }
 
-Status CopyAll(DB* from, const Snapshot* snapshot, DB* to) {
-  ReadOptions read;
-  read.snapshot = snapshot;
-  read.verify_checksums = true;
-  const auto iterator = from->NewIterator(read);
+Status CopyAll(const CopiedState& state, DB* to) {
+  const auto iterator = state.NewIterator();
   WriteBatch batch;
   Status status;
   for (iterator->SeekToFirst(); iterator->Valid() && status.ok(); iterator->Next()) {
@@ -42,18 +39,12 @@ Status CopyAll(DB* from, const Snapshot* snapshot, DB* to) {
 
 }  // namespace
 
-Status CreateCheckpoint(DB* db, const std::string& path, uint64_t* sequence) try {
+Status CreateCheckpoint(DB* db, const std::string& path, uint64_t* sequence, const CopyOptions& options) try {
   if (path.empty() || FileExists(path)) return Status::InvalidArgument(path + ": is there already; choose another directory");
-  const Snapshot* const snapshot = db->GetSnapshot();
-  if (sequence != nullptr) *sequence = snapshot->GetSequenceNumber();
-  Status status;
-  try {
-    status = MakeDatabase(OptionsOfCopy(db->GetOptions()), path, false, [&](DB* copy) { return CopyAll(db, snapshot, copy); });
-  } catch (const std::bad_alloc&) {
-    status = NoMemory();
-  }
-  db->ReleaseSnapshot(snapshot);
-  return status;
+  const CopiedState state(db);
+  if (sequence != nullptr) *sequence = state.sequence();
+  return MakeDatabase({OptionsOfCopy(db->GetOptions()), OpenedWith(db), path, false, options},
+                      [&](DB* copy) { return CopyAll(state, copy); });
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "db/options_file.h"
 #include "util/file.h"
 
 namespace braiddb {
@@ -21,10 +22,14 @@ Status CheckClosed(const std::string& path) {
   return FileExists(path + "/LOCK") ? FileLock::Acquire(path + "/LOCK", &lock) : Status::OK();
 }
 
+Status Destroy(const Copy& copy, const std::string& directory) {
+  return copy.how.destroy ? copy.how.destroy(directory) : DB::Destroy({}, directory);
+}
+
 // STEPS   1 what is at `target` becomes `target`.old  2 the copy gets its name  3 that is durable  4 the old one is removed.
 // CRASH   Between 1 and 2: nothing is at `target`, and both are beside it, whole.
 // What is in the way of 1 or 2 leaves everything as it was.
-Status PutInPlace(const Options& options, const std::string& temporary, const std::string& target) {
+Status PutInPlace(const Copy& copy, const std::string& temporary, const std::string& target) {
   const std::string old = target + ".old";
   const bool replaces = FileExists(target);
   if (replaces && FileExists(old)) return Status::InvalidArgument(old + " is in the way; move it elsewhere");
@@ -39,32 +44,55 @@ Status PutInPlace(const Options& options, const std::string& temporary, const st
   const std::string parent = std::filesystem::path(target).parent_path();
   status = SyncDir(parent.empty() ? "." : parent);
   if (!status.ok() || !replaces) return status;
-  status = DB::Destroy(options, old);
-  (void)RemoveDir(old);  // files of others stay there
+  status = Destroy(copy, old);
+  std::error_code not_empty;
+  std::filesystem::remove(old, not_empty);  // files of others stay there
   return status;
+}
+
+// Closed when this returns.
+Status Make(Copy* copy, const std::string& directory, const std::function<Status(DB*)>& fill) {
+  std::unique_ptr<DB> db;
+  Status status = copy->how.place_regions ? copy->how.place_regions(directory, &copy->options) : Status::OK();
+  if (!copy->options.region_paths.empty()) copy->options.regions = static_cast<uint32_t>(copy->options.region_paths.size());
+  if (status.ok()) status = DB::Open(copy->options, directory, &db);
+  if (!status.ok()) return status;
+  copy->noted.region_paths = copy->options.region_paths;
+  copy->noted.regions = db->GetOptions().regions;
+  status = fill(db.get());
+  if (status.ok()) status = db->Close();
+  db.reset();
+  return status.ok() ? WriteOptionsFile(copy->noted, directory) : status;
 }
 
 }  // namespace
 
 // ORDER   The copy is closed, so all of it is durable, before anything is done to what was there.
-Status MakeDatabase(Options options, const std::string& path, bool replaces, const std::function<Status(DB*)>& fill) {
-  std::string target = path;
+Status MakeDatabase(Copy copy, const std::function<Status(DB*)>& fill) {
+  std::string target = copy.path;
   while (target.size() > 1 && target.back() == '/') target.pop_back();
   const std::string temporary = target + ".tmp";
-  options.create_if_missing = true;
-  options.error_if_exists = true;
-  if (!replaces && FileExists(target)) return Status::InvalidArgument(target + " is there already; choose another directory");
-  Status status = DB::Destroy(options, temporary);  // what a crash left
+  copy.options.create_if_missing = true;
+  copy.options.error_if_exists = true;
+  copy.options.disable_auto_compaction = false;
+  if (!copy.replaces && FileExists(target))
+    return Status::InvalidArgument(target + " is there already; choose another directory");
+  Status status = Destroy(copy, temporary);  // what a crash left
   if (status.ok()) status = CheckClosed(target);
   if (!status.ok()) return status;
-  std::unique_ptr<DB> copy;
-  status = DB::Open(options, temporary, &copy);
-  if (status.ok()) status = fill(copy.get());
-  if (status.ok()) status = copy->Close();
-  copy.reset();
-  if (status.ok()) status = PutInPlace(options, temporary, target);
-  if (!status.ok()) (void)DB::Destroy(options, temporary);
+  status = Make(&copy, temporary, fill);
+  if (status.ok()) status = PutInPlace(copy, temporary, target);
+  if (!status.ok()) (void)Destroy(copy, temporary);
   return status;
+}
+
+Options OpenedWith(DB* db) {
+  const Options& chosen = db->GetOptions();
+  LoadedOptions loaded;
+  if (!LoadLatestOptions(db->GetName(), &loaded).ok()) return chosen;
+  loaded.options.comparator = chosen.comparator;
+  loaded.options.prefix_extractor = chosen.prefix_extractor;
+  return loaded.options;
 }
 
 }  // namespace braiddb

@@ -1,16 +1,12 @@
-// Backups: each is a whole database, a copy (capi/copy.h), in a directory of the backup directory that is named by its number.
-// (RocksDB's backups share files; here each has all of the data.)
-#include <sys/stat.h>
+// Backups: those of braiddb/backup.h. (RocksDB's share files; here each has all of the data.)
+#include "braiddb/backup.h"
 
-#include <algorithm>
-#include <charconv>
-#include <climits>
-#include <cstring>
 #include <filesystem>
+#include <memory>
+#include <string>
 #include <vector>
 
-#include "braiddb/check.h"
-#include "capi/copy.h"
+#include "braiddb/options_file.h"
 #include "capi/options.h"
 #include "capi/result.h"
 
@@ -20,6 +16,7 @@ using namespace braiddb::capi;
 struct braiddb_backup_engine_options_t {
   BRAIDDB_C_MEMBERS(BRAIDDB_C_BACKUP_OPTIONS)
   std::string backup_dir;
+  const braiddb::Comparator* comparator = nullptr;
 };
 
 struct braiddb_restore_options_t {
@@ -27,106 +24,66 @@ struct braiddb_restore_options_t {
 };
 
 struct braiddb_backup_engine_t {
-  std::string directory;
-  const braiddb::Comparator* comparator = nullptr;  // to verify backups; null: one of the built-in ones
-
-  std::string PathOf(uint32_t id) const { return directory + "/" + std::to_string(id); }
-  std::vector<uint32_t> Ids() const;
+  std::unique_ptr<braiddb::BackupEngine> rep;
+  const braiddb::Comparator* comparator;  // of databases that are restored; null: one of the built-in ones
 };
 
 struct braiddb_backup_engine_info_t {
-  struct Backup {
-    uint32_t id;
-    int64_t timestamp;
-    uint64_t size;
-    uint32_t files;
-  };
-  std::vector<Backup> backups;  // the oldest first
+  std::vector<braiddb::BackupInfo> backups;  // the oldest first
 };
-
-// In order. What is being made, or was not finished, is called <id>.tmp.
-std::vector<uint32_t> braiddb_backup_engine_t::Ids() const {
-  std::vector<uint32_t> ids;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    const std::string name = entry.path().filename().string();
-    uint32_t id = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-    if (error == std::errc() && end == name.data() + name.size() && id > 0) ids.push_back(id);
-  }
-  std::sort(ids.begin(), ids.end());
-  return ids;
-}
 
 namespace {
 
-// Errors of the file system arrive as exceptions here.
 template <class Work>
 void Run(char** errptr, const Work& work) {
-  SaveError(errptr, Guarded([&] {
-              try {
-                return work();
-              } catch (const std::filesystem::filesystem_error& error) {
-                return Status::IOError(error.what());
-              }
-            }));
-}
-
-Status Purge(const braiddb_backup_engine_t& engine, size_t keep) {
-  const std::vector<uint32_t> ids = engine.Ids();
-  Status status;
-  for (size_t i = 0; status.ok() && i + keep < ids.size(); ++i) {
-    // One that is being removed is no backup any more, whatever comes between.
-    const std::string removed = engine.PathOf(ids[i]) + ".tmp";
-    status = braiddb::DB::Destroy({}, removed);
-    if (!status.ok()) break;
-    std::filesystem::rename(engine.PathOf(ids[i]), removed);
-    status = braiddb::DB::Destroy({}, removed);
-  }
-  return status;
+  SaveError(errptr, Guarded(work));
 }
 
 Status OpenEngine(const std::string& directory, const braiddb::Comparator* comparator, bool destroy_old_data,
                   braiddb_backup_engine_t** engine) {
-  std::filesystem::create_directories(directory);
-  auto opened = std::make_unique<braiddb_backup_engine_t>();
-  opened->directory = directory;
-  opened->comparator = comparator;
-  if (destroy_old_data) {
-    if (Status status = Purge(*opened, 0); !status.ok()) return status;
+  std::unique_ptr<braiddb::BackupEngine> opened;
+  Status status = braiddb::BackupEngine::Open(directory, &opened);
+  if (status.ok() && destroy_old_data) status = opened->PurgeOldBackups(0);
+  for (const uint32_t damaged : status.ok() && destroy_old_data ? opened->GetDamagedBackups() : std::vector<uint32_t>()) {
+    if (status.ok()) status = opened->DeleteBackup(damaged);
   }
-  *engine = opened.release();
-  return Status::OK();
+  if (status.ok()) *engine = new braiddb_backup_engine_t{std::move(opened), comparator};
+  return status;
 }
 
-Status Verify(const braiddb_backup_engine_t& engine, uint32_t id) {
-  braiddb::CheckOptions options;
-  options.comparator = engine.comparator;
-  braiddb::CheckReport report;
-  Status status = braiddb::CheckDatabase(options, engine.PathOf(id), &report);
-  if (!status.ok() || report.sound()) return status;
-  return Status::Corruption(report.findings.front().what + ": " + report.findings.front().where);
+// The options of a database that is made of the backup: those of the original, where they do not depend on where that was.
+Status OptionsOf(const braiddb_backup_engine_t& engine, const braiddb::BackupInfo& info, braiddb::Options* options) {
+  braiddb::LoadedOptions loaded;
+  if (Status status = braiddb::OptionsFromText(info.options, &loaded, true); !status.ok()) return status;
+  *options = std::move(loaded.options);
+  options->region_paths.clear();
+  options->persist_mode = braiddb::PersistMode::kAuto;
+  options->verify_at_open = false;
+  if (loaded.comparator == "leveldb.BytewiseComparator" || loaded.comparator == "rocksdb.ReverseBytewiseComparator")
+    return Status::OK();
+  options->comparator = engine.comparator;
+  if (engine.comparator != nullptr && loaded.comparator == engine.comparator->Name()) return Status::OK();
+  return Status::InvalidArgument("the backup is of a database with the comparator " + loaded.comparator +
+                                 "; open the engine with options that have it");
 }
 
-// A damaged backup takes nothing away. One of a database with a comparator of the user's own, which an engine that was opened
-// without options does not know, cannot be looked at.
-Status Restore(const braiddb_backup_engine_t& engine, uint32_t id, const std::string& path) {
-  const std::vector<uint32_t> ids = engine.Ids();
-  if (!std::binary_search(ids.begin(), ids.end(), id)) return Status::NotFound("there is no backup " + std::to_string(id));
-  const Status sound = Verify(engine, id);
-  if (!sound.ok() && !sound.IsInvalidArgument()) return sound;
-  return CopyClosedDatabase(engine.PathOf(id), path);
+Status Restore(const braiddb_backup_engine_t& engine, const braiddb::BackupInfo& info, const std::string& path,
+               const braiddb_restore_options_t* how) {
+  std::error_code error;
+  if (how != nullptr && how->keep_log_files != 0 && std::filesystem::exists(path, error))
+    return Status::NotSupported("a restore that keeps the log of what is there; the log is the data");
+  braiddb::Options options;
+  Status status = OptionsOf(engine, info, &options);
+  return status.ok() ? engine.rep->RestoreBackup(info.id, options, path, PlacedCopies()) : status;
 }
 
-braiddb_backup_engine_info_t::Backup Describe(const braiddb_backup_engine_t& engine, uint32_t id) {
-  braiddb_backup_engine_info_t::Backup backup{id, 0, 0, 0};
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(engine.PathOf(id))) {
-    if (!entry.is_regular_file()) continue;
-    ++backup.files;
-    backup.size += entry.file_size();
+Status RestoreById(const braiddb_backup_engine_t& engine, uint32_t id, const std::string& path,
+                   const braiddb_restore_options_t* how) {
+  for (const braiddb::BackupInfo& info : engine.rep->GetBackupInfo()) {
+    if (info.id == id) return Restore(engine, info, path, how);
   }
-  struct stat made;  // the lock's file is written once
-  if (stat((engine.PathOf(id) + "/LOCK").c_str(), &made) == 0) backup.timestamp = made.st_mtime;
-  return backup;
+  const Status status = engine.rep->VerifyBackup(id);  // that says why it is none
+  return status.ok() ? Status::NotFound("there is no such backup") : status;
 }
 
 }  // namespace
@@ -161,6 +118,12 @@ BRAIDDB_C_RESTORE_OPTIONS(DEFINE_BOTH, DEFINE_SET)
 #undef DEFINE_BOTH
 #undef DEFINE_SET
 
+// A comparator of the user's own that backups are restored with. Not owned.
+void braiddb_backup_engine_options_set_comparator(braiddb_backup_engine_options_t* options,
+                                                  const braiddb_comparator_t* comparator) {
+  options->comparator = comparator;
+}
+
 // ---- The functions
 
 braiddb_backup_engine_t* braiddb_backup_engine_open(const braiddb_options_t* options, const char* path, char** errptr) {
@@ -172,54 +135,50 @@ braiddb_backup_engine_t* braiddb_backup_engine_open(const braiddb_options_t* opt
 braiddb_backup_engine_t* braiddb_backup_engine_open_opts(const braiddb_backup_engine_options_t* options, braiddb_env_t*,
                                                          char** errptr) {
   braiddb_backup_engine_t* engine = nullptr;
-  Run(errptr, [&] { return OpenEngine(options->backup_dir, nullptr, options->destroy_old_data != 0, &engine); });
+  Run(errptr, [&] { return OpenEngine(options->backup_dir, options->comparator, options->destroy_old_data != 0, &engine); });
   return engine;
 }
 
 void braiddb_backup_engine_close(braiddb_backup_engine_t* engine) { delete engine; }
 
 void braiddb_backup_engine_create_new_backup(braiddb_backup_engine_t* engine, braiddb_t* db, char** errptr) {
-  Run(errptr, [&] {
-    const std::vector<uint32_t> ids = engine->Ids();
-    return CopyDatabase(db->db.get(), engine->PathOf(ids.empty() ? 1 : ids.back() + 1), true);
-  });
+  Run(errptr, [&] { return engine->rep->CreateBackup(db->db.get()); });
 }
 
-// A copy has what was written, flushed or not.
+// A backup has what was written, flushed or not.
 void braiddb_backup_engine_create_new_backup_flush(braiddb_backup_engine_t* engine, braiddb_t* db, unsigned char, char** errptr) {
   braiddb_backup_engine_create_new_backup(engine, db, errptr);
 }
 
 void braiddb_backup_engine_purge_old_backups(braiddb_backup_engine_t* engine, uint32_t backups_to_keep, char** errptr) {
-  Run(errptr, [&] { return Purge(*engine, backups_to_keep); });
+  Run(errptr, [&] { return engine->rep->PurgeOldBackups(backups_to_keep); });
 }
 
 void braiddb_backup_engine_restore_db_from_backup(braiddb_backup_engine_t* engine, const char* db_path, const char*,
-                                                  const braiddb_restore_options_t*, uint32_t backup_id, char** errptr) {
-  Run(errptr, [&] { return Restore(*engine, backup_id, db_path); });
+                                                  const braiddb_restore_options_t* options, uint32_t backup_id, char** errptr) {
+  Run(errptr, [&] { return RestoreById(*engine, backup_id, db_path, options); });
 }
 
 void braiddb_backup_engine_restore_db_from_latest_backup(braiddb_backup_engine_t* engine, const char* db_path, const char*,
-                                                         const braiddb_restore_options_t*, char** errptr) {
+                                                         const braiddb_restore_options_t* options, char** errptr) {
   Run(errptr, [&] {
-    const std::vector<uint32_t> ids = engine->Ids();
-    return ids.empty() ? Status::NotFound("there is no backup") : Restore(*engine, ids.back(), db_path);
+    const std::vector<braiddb::BackupInfo> all = engine->rep->GetBackupInfo();
+    return all.empty() ? Status::NotFound("there is no backup") : Restore(*engine, all.back(), db_path, options);
   });
 }
 
 void braiddb_backup_engine_verify_backup(braiddb_backup_engine_t* engine, uint32_t backup_id, char** errptr) {
-  Run(errptr, [&] { return Verify(*engine, backup_id); });
+  Run(errptr, [&] { return engine->rep->VerifyBackup(backup_id); });
 }
 
+// NULL without memory.
 const braiddb_backup_engine_info_t* braiddb_backup_engine_get_backup_info(braiddb_backup_engine_t* engine) {
-  auto info = std::make_unique<braiddb_backup_engine_info_t>();
-  char* error = nullptr;
-  Run(&error, [&] {
-    for (const uint32_t id : engine->Ids()) info->backups.push_back(Describe(*engine, id));
-    return Status::OK();
+  std::unique_ptr<braiddb_backup_engine_info_t> info;
+  const Status ignored = Guarded([&] {
+    info = std::make_unique<braiddb_backup_engine_info_t>();
+    return info->backups = engine->rep->GetBackupInfo(), Status::OK();
   });
-  braiddb_free(error);  // what could be read is told
-  return info.release();
+  return ignored.ok() ? info.release() : nullptr;
 }
 
 void braiddb_backup_engine_info_destroy(const braiddb_backup_engine_info_t* info) { delete info; }
@@ -233,6 +192,5 @@ int64_t braiddb_backup_engine_info_timestamp(const braiddb_backup_engine_info_t*
 uint64_t braiddb_backup_engine_info_size(const braiddb_backup_engine_info_t* info, int index) {
   return info->backups[static_cast<size_t>(index)].size;
 }
-uint32_t braiddb_backup_engine_info_number_files(const braiddb_backup_engine_info_t* info, int index) {
-  return info->backups[static_cast<size_t>(index)].files;
-}
+// Each is one.
+uint32_t braiddb_backup_engine_info_number_files(const braiddb_backup_engine_info_t*, int) { return 1; }

@@ -1,6 +1,7 @@
-// Checkpoints: a database of its own with what was there, see capi/copy.h. (RocksDB links files; here the data is copied.)
-#include "capi/copy.h"
+// Checkpoints: those of braiddb/backup.h. (RocksDB links files; here the data is copied.)
+#include "braiddb/backup.h"
 #include "capi/objects.h"
+#include "capi/options.h"
 #include "capi/result.h"
 
 using namespace braiddb::capi;
@@ -13,5 +14,5 @@ braiddb_checkpoint_t* braiddb_checkpoint_object_create(braiddb_t* db, char**) { 
 void braiddb_checkpoint_object_destroy(braiddb_checkpoint_t* checkpoint) { delete checkpoint; }
 
 void braiddb_checkpoint_create(braiddb_checkpoint_t* checkpoint, const char* path, uint64_t, char** errptr) {
-  SaveError(errptr, Guarded([&] { return CopyDatabase(checkpoint->db->db.get(), path, false); }));
+  SaveError(errptr, Guarded([&] { return braiddb::CreateCheckpoint(checkpoint->db->db.get(), path, nullptr, PlacedCopies()); }));
 }

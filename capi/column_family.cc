@@ -22,6 +22,8 @@ Status braiddb::capi::OpenFamilies(const braiddb_options_t& options, const char*
     return Status::NotSupported(std::string("opening column families: ") + kNoColumnFamilies);
   braiddb_options_t both = *family_options[0];
   both.own = options.own;
+  both.own.comparator = family_options[0]->own.comparator;
+  both.own.prefix_extractor = family_options[0]->own.prefix_extractor;
   both.create_if_missing = options.create_if_missing;
   both.error_if_exists = options.error_if_exists;
   both.max_background_jobs = options.max_background_jobs;

@@ -213,6 +213,13 @@ Status DestroyPlaced(const Options& options, const std::string& path) {
   return Status::OK();
 }
 
+CopyOptions PlacedCopies() {
+  CopyOptions result;
+  result.place_regions = PlaceRegions;
+  result.destroy = [](const std::string& path) { return DestroyPlaced({}, path); };
+  return result;
+}
+
 namespace {
 
 Status TakeEnvironment(const std::string& path, Options* to) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "braiddb/backup.h"
 #include "braiddb/options.h"
 #include "capi/compaction_filter.h"
 #include "capi/merge_operator.h"
@@ -140,6 +141,9 @@ Status PlaceRegions(const std::string& path, Options* options);
 
 // DB::Destroy, with the directories that PlaceRegions made. `options` as FindRegions has not seen them.
 Status DestroyPlaced(const Options& options, const std::string& path);
+
+// Copies whose regions are where the environment variable says.
+CopyOptions PlacedCopies();
 
 // A number as its getter shows it: an unsigned char is a truth value.
 template <class Get, class Set>

@@ -7,8 +7,8 @@
 
 namespace braiddb {
 
-// For what users see: "leveldb.BytewiseComparator" and "rocksdb.ReverseBytewiseComparator"; any other name as it is. A database stores
-// Comparator::Name() itself.
+// For what users see: "leveldb.BytewiseComparator" and "rocksdb.ReverseBytewiseComparator"; any other name as it is. A database
+// stores Comparator::Name() itself.
 inline std::string_view FamiliarName(std::string_view name) {
   if (name == BytewiseComparator()->Name()) return "leveldb.BytewiseComparator";
   if (name == ReverseBytewiseComparator()->Name()) return "rocksdb.ReverseBytewiseComparator";

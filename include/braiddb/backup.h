@@ -12,12 +12,21 @@
 
 namespace braiddb {
 
+// For who keeps regions elsewhere than in the directories of their databases.
+struct CopyOptions {
+  // Chooses options->region_paths of a database that is about to be made in `directory`, which is renamed when it is made: one for
+  // each region, that nobody else has. Empty: regions are inside the directory.
+  std::function<Status(const std::string& directory, Options* options)> place_regions;
+  // Removes a database, and what place_regions made for it; OK if there is none. Empty: DB::Destroy.
+  std::function<Status(const std::string& directory)> destroy;
+};
+
 // Makes a database in directory `path`, which must not be there, of what `db` holds at one moment; *sequence: the number of the
-// newest write in it. Writing goes on meanwhile. The copy has the same regions, last level and order, all inside the directory,
-// on whatever file system that is. It is there whole or not at all; what a crash left is `path`.tmp, which the next call removes.
+// newest write in it. Writing goes on meanwhile. The copy has the same regions, last level, order and options file, all inside
+// the directory unless `options` say otherwise, on whatever file system that is. It is there whole or not at all; what a crash left is `path`.tmp, which the next call removes.
 // Costs: reads all of the data, and while it runs no space comes back. InvalidArgument if `path` is there.
 // Thread safety: may be called concurrently, for different paths.
-Status CreateCheckpoint(DB* db, const std::string& path, uint64_t* sequence = nullptr);
+Status CreateCheckpoint(DB* db, const std::string& path, uint64_t* sequence = nullptr, const CopyOptions& options = {});
 
 struct BackupInfo {
   uint32_t id = 0;        // of the engine's directory; later ones are larger
@@ -25,6 +34,7 @@ struct BackupInfo {
   uint64_t sequence = 0;  // of the newest write in it
   uint64_t size = 0;      // bytes of its file
   uint64_t keys = 0;
+  std::string options;   // of the database, as text: braiddb/options_file.h
   std::string metadata;  // as given
 };
 
@@ -33,7 +43,7 @@ struct BackupInfo {
 class BackupEngine {
  public:
   // Creates the directory if it is not there. Busy if another engine has it open. Files of backups that were cut short are
-  // removed; a backup that is damaged is not listed by GetBackupInfo, and its file stays.
+  // removed; one that is damaged is listed by GetDamagedBackups, and not by GetBackupInfo, and its file stays.
   static Status Open(const std::string& directory, std::unique_ptr<BackupEngine>* engine);
   virtual ~BackupEngine() = default;
   BackupEngine(const BackupEngine&) = delete;
@@ -43,13 +53,17 @@ class BackupEngine {
   virtual Status CreateBackup(DB* db, const std::string& metadata = {}, uint32_t* id = nullptr) = 0;
   // Oldest first.
   virtual std::vector<BackupInfo> GetBackupInfo() const = 0;
+  // Those whose end or description cannot be read; VerifyBackup and RestoreBackup say why, DeleteBackup removes them.
+  virtual std::vector<uint32_t> GetDamagedBackups() const = 0;
   // Reads all of it. NotFound, or Corruption.
   virtual Status VerifyBackup(uint32_t id) const = 0;
   // Makes a database of it in directory `path`, in place of one that is there (Busy if that is open), which is `path`.old for a
   // moment; files of others that are in the directory stay there. `options`: of the new one;
   // its comparator must have the name of the original's, and `create_if_missing` means nothing. Verifies what it reads: with
-  // Corruption what was in `path` stays. NotSupported with region_paths.
-  virtual Status RestoreBackup(uint32_t id, const Options& options, const std::string& path) const = 0;
+  // Corruption what was in `path` stays. NotSupported with region_paths: `copy` says where regions elsewhere are to be. BackupInfo
+  // has the options of the original.
+  virtual Status RestoreBackup(uint32_t id, const Options& options, const std::string& path,
+                               const CopyOptions& copy = {}) const = 0;
   virtual Status DeleteBackup(uint32_t id) = 0;
   // Deletes all but the newest `keep`.
   virtual Status PurgeOldBackups(uint32_t keep) = 0;

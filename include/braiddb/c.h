@@ -1556,6 +1556,9 @@ BRAIDDB_C_API void braiddb_readoptions_set_prefix(braiddb_readoptions_t* options
 /* A batch whose keys are equal where this comparator says so; NULL: by their bytes. */
 BRAIDDB_C_API braiddb_writebatch_wi_t* braiddb_writebatch_wi_create_with_comparator(const braiddb_comparator_t* comparator,
                                                                                     unsigned char overwrite_keys);
+/* The comparator of databases that are restored, if they have one of their own; as the options of backup_engine_open have it. */
+BRAIDDB_C_API void braiddb_backup_engine_options_set_comparator(braiddb_backup_engine_options_t* options,
+                                                                const braiddb_comparator_t* comparator);
 /* The first bytes of a key, or all there are. */
 BRAIDDB_C_API braiddb_slicetransform_t* braiddb_slicetransform_create_capped_prefix(size_t length);
 BRAIDDB_C_API void braiddb_delete_range(braiddb_t* db, const braiddb_writeoptions_t* options, const char* start_key,

@@ -17,8 +17,8 @@ namespace braiddb {
 // receiver of the info log.
 struct LoadedOptions {
   Options options;
-  // The names of its comparator and its prefix extractor. If they are not built in, `options` has BytewiseComparator() and null in
-  // their place: whoever loads them has to put their own there.
+  // The names of its comparator and its prefix extractor. If they are not built in, `options` has BytewiseComparator() and null
+  // in their place: whoever loads them has to put their own there.
   std::string comparator;
   std::string prefix_extractor;  // "nullptr" if there was none
 };

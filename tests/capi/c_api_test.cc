@@ -462,7 +462,8 @@ TEST_F(CApiTest, BackupsAreMadePurgedVerifiedAndRestored) {
   ASSERT_EQ(2, braiddb_backup_engine_info_count(info));
   EXPECT_EQ(2u, braiddb_backup_engine_info_backup_id(info, 0));
   EXPECT_EQ(3u, braiddb_backup_engine_info_backup_id(info, 1));
-  EXPECT_GT(braiddb_backup_engine_info_size(info, 1), 1u << 20);
+  EXPECT_EQ(braiddb_backup_engine_info_size(info, 1), std::filesystem::file_size(directory + "/3.backup"));
+  EXPECT_EQ(braiddb_backup_engine_info_number_files(info, 1), 1u);
   EXPECT_GT(braiddb_backup_engine_info_timestamp(info, 1), 0);
   braiddb_backup_engine_info_destroy(info);
   for (const uint32_t id : {2u, 3u}) {
