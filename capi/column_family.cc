@@ -6,6 +6,7 @@
 #include "capi/batch.h"
 #include "capi/database.h"
 #include "capi/objects.h"
+#include "capi/option_texts.h"
 #include "capi/options.h"
 #include "capi/result.h"
 
@@ -24,10 +25,7 @@ Status braiddb::capi::OpenFamilies(const braiddb_options_t& options, const char*
   both.own = options.own;
   both.own.comparator = family_options[0]->own.comparator;
   both.own.prefix_extractor = family_options[0]->own.prefix_extractor;
-  both.create_if_missing = options.create_if_missing;
-  both.error_if_exists = options.error_if_exists;
-  both.max_background_jobs = options.max_background_jobs;
-  both.max_background_compactions = options.max_background_compactions;
+  CopyDatabaseOptions(options, &both);
   if (Status status = OpenDatabase(both, path, db, open); !status.ok()) return status;
   handles[0] = new braiddb_column_family_handle_t;
   return Status::OK();

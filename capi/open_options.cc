@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "braiddb/db.h"
+#include "capi/option_texts.h"
 #include "capi/options.h"
 #include "capi/result.h"
 
@@ -257,6 +258,7 @@ Status MakeOptions(const braiddb_options_t& from, const std::string& path, Optio
   MapMemtables(from, to);
   MapBackgroundWork(from, to);
   MapReads(from, to);
+  NoteOptions(from, to);
   return TakeEnvironment(path, to);
 }
 

@@ -1,23 +1,262 @@
-// Options as text: not implemented.
-#include "capi/option_tables.h"
-#include "capi/options.h"
+// Options as text, and loading them from the options file.
+#include "capi/option_texts.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <span>
+
+#include "braiddb/options_file.h"
 #include "capi/result.h"
 
+namespace braiddb::capi {
+namespace {
+
+// RocksDB's words for the values of options that are enumerations; a value that has none is a number.
+struct Word {
+  int value;
+  std::string_view text;
+};
+constexpr Word kCompressions[] = {{0, "kNoCompression"},
+                                  {1, "kSnappyCompression"},
+                                  {2, "kZlibCompression"},
+                                  {3, "kBZip2Compression"},
+                                  {4, "kLZ4Compression"},
+                                  {5, "kLZ4HCCompression"},
+                                  {6, "kXpressCompression"},
+                                  {7, "kZSTD"},
+                                  {255, "kDisableCompressionOption"}};
+constexpr Word kCompactionStyles[] = {
+    {0, "kCompactionStyleLevel"}, {1, "kCompactionStyleUniversal"}, {2, "kCompactionStyleFIFO"}};
+constexpr Word kRecoveryModes[] = {{0, "kTolerateCorruptedTailRecords"},
+                                   {1, "kAbsoluteConsistency"},
+                                   {2, "kPointInTimeRecovery"},
+                                   {3, "kSkipAnyCorruptedRecords"}};
+constexpr Word kLogLevels[] = {{0, "DEBUG_LEVEL"}, {1, "INFO_LEVEL"},  {2, "WARN_LEVEL"},
+                               {3, "ERROR_LEVEL"}, {4, "FATAL_LEVEL"}, {5, "HEADER_LEVEL"}};
+constexpr Word kAccessHints[] = {{0, "NONE"}, {1, "NORMAL"}, {2, "SEQUENTIAL"}, {3, "WILLNEED"}};
+constexpr Word kPrepopulations[] = {{0, "kDisable"}, {1, "kFlushOnly"}};
+
+std::span<const Word> WordsOf(std::string_view name) {
+  for (const std::string_view compressed :
+       {"compression", "bottommost_compression", "blob_compression_type", "wal_compression"}) {
+    if (name == compressed) return kCompressions;
+  }
+  if (name == "compaction_style") return kCompactionStyles;
+  if (name == "wal_recovery_mode") return kRecoveryModes;
+  if (name == "info_log_level") return kLogLevels;
+  if (name == "access_hint_on_compaction_start") return kAccessHints;
+  if (name == "prepopulate_blob_cache") return kPrepopulations;
+  return {};
+}
+
+template <class Value>
+std::string Print(std::string_view name, Value value) {
+  if constexpr (std::is_same_v<Value, unsigned char>) return value != 0 ? "true" : "false";
+  for (const Word& word : WordsOf(name)) {
+    if (static_cast<Value>(word.value) == value) return std::string(word.text);
+  }
+  std::array<char, 32> text;
+  return {text.data(), std::to_chars(text.begin(), text.end(), value).ptr};
+}
+
+template <class Value>
+bool Parse(std::string_view name, std::string_view text, Value* value) {
+  if (text == "true" || text == "false") {
+    *value = static_cast<Value>(text == "true");
+    return true;
+  }
+  for (const Word& word : WordsOf(name)) {
+    if (word.text != text) continue;
+    *value = static_cast<Value>(word.value);
+    return true;
+  }
+  Value number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  if (std::is_same_v<Value, unsigned char> && number != Value{0} && number != Value{1}) return false;
+  *value = number;
+  return true;
+}
+
+}  // namespace
+
+bool IsFamilyOption(std::string_view name) {
+  constexpr std::string_view kBeginnings[] = {"arena_",
+                                              "blob_",
+                                              "bloom_",
+                                              "bottommost_",
+                                              "compaction_style",
+                                              "compression",
+                                              "disable_auto_",
+                                              "enable_blob_",
+                                              "experimental_",
+                                              "hard_",
+                                              "inplace_",
+                                              "level",
+                                              "max_bytes_for_",
+                                              "max_compaction_",
+                                              "max_sequential",
+                                              "max_successive_",
+                                              "max_write_",
+                                              "memtable_",
+                                              "min_",
+                                              "num_levels",
+                                              "optimize_filters_",
+                                              "prepopulate_",
+                                              "report_bg_",
+                                              "soft_",
+                                              "target_file_",
+                                              "write_buffer_size"};
+  return std::any_of(std::begin(kBeginnings), std::end(kBeginnings), [&](auto beginning) { return name.starts_with(beginning); });
+}
+
+void NoteOptions(const braiddb_options_t& from, Options* to) {
+#define NOTE_BOTH(set_type, get_type, name, initial) NOTE_SET(get_type, name, initial)
+#define NOTE_SET(type, name, initial) \
+  (IsFamilyOption(#name) ? to->foreign_family_options : to->foreign_options)[#name] = Print(#name, from.name);
+  BRAIDDB_C_OPTIONS(NOTE_BOTH, NOTE_SET)
+#undef NOTE_BOTH
+#undef NOTE_SET
+}
+
+Status SetOption(std::string_view name, std::string_view value, braiddb_options_t* options) {
+  bool is_known = false;
+  bool is_set = false;
+#define SET_BOTH(set_type, get_type, option, initial) SET_SET(get_type, option, initial)
+#define SET_SET(type, option, initial)             \
+  if (name == #option) {                           \
+    is_known = true;                               \
+    is_set = Parse(name, value, &options->option); \
+  }
+  BRAIDDB_C_OPTIONS(SET_BOTH, SET_SET)
+#undef SET_BOTH
+#undef SET_SET
+  if (is_set) return Status::OK();
+  if (!is_known) return Status::InvalidArgument("there is no option " + std::string(name));
+  return Status::InvalidArgument("option " + std::string(name) + " cannot be '" + std::string(value) + "'");
+}
+
+void CopyDatabaseOptions(const braiddb_options_t& from, braiddb_options_t* to) {
+#define COPY_BOTH(set_type, get_type, name, initial) COPY_SET(get_type, name, initial)
+#define COPY_SET(type, name, initial) \
+  if (!IsFamilyOption(#name)) to->name = from.name;
+  BRAIDDB_C_OPTIONS(COPY_BOTH, COPY_SET)
+#undef COPY_BOTH
+#undef COPY_SET
+}
+
+namespace {
+
+// What a file of a program without the C API says, too.
+void SetShared(const Options& loaded, braiddb_options_t* options) {
+  options->create_if_missing = loaded.create_if_missing;
+  options->error_if_exists = loaded.error_if_exists;
+  options->disable_auto_compactions = loaded.disable_auto_compaction;
+}
+
+Status SetForeign(const std::map<std::string, std::string>& foreign, bool ignore_unknown, braiddb_options_t* options) {
+  for (const auto& [name, value] : foreign) {
+    Status status = SetOption(name, value, options);
+    if (!status.ok() && !ignore_unknown) return status;
+  }
+  return Status::OK();
+}
+
+using OwnedOptions = std::unique_ptr<braiddb_options_t>;
+
+Status Load(const char* path, bool ignore_unknown, const braiddb_cache_t* cache, OwnedOptions* database, OwnedOptions* family) {
+  LoadedOptions loaded;
+  if (Status status = LoadLatestOptions(path, &loaded, ignore_unknown); !status.ok()) return status;
+  *database = std::make_unique<braiddb_options_t>();
+  *family = std::make_unique<braiddb_options_t>();
+  for (braiddb_options_t* const options : {database->get(), family->get()}) {
+    options->own = loaded.options;
+    options->own.foreign_options.clear();
+    options->own.foreign_family_options.clear();
+    SetShared(loaded.options, options);
+    if (cache == nullptr) continue;
+    options->table.block_cache = cache->rep;
+    options->own.lookup_cache_size = Options().lookup_cache_size;  // the cache's
+  }
+  Status status = SetForeign(loaded.options.foreign_options, ignore_unknown, database->get());
+  return status.ok() ? SetForeign(loaded.options.foreign_family_options, ignore_unknown, family->get()) : status;
+}
+
+// "name=value;name=value", blanks around any of these.
+Status SetFromString(std::string_view text, braiddb_options_t* options) {
+  const auto trimmed = [](std::string_view part) {
+    const size_t begin = part.find_first_not_of(" \t\n");
+    return begin == std::string_view::npos ? std::string_view() : part.substr(begin, part.find_last_not_of(" \t\n") - begin + 1);
+  };
+  while (!text.empty()) {
+    const size_t end = text.find(';');
+    const std::string_view statement = trimmed(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (statement.empty()) continue;
+    const size_t sign = statement.find('=');
+    if (sign == std::string_view::npos) return Status::InvalidArgument("'" + std::string(statement) + "' is no name=value");
+    Status status = SetOption(trimmed(statement.substr(0, sign)), trimmed(statement.substr(sign + 1)), options);
+    if (!status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+}  // namespace
+}  // namespace braiddb::capi
+
 using namespace braiddb::capi;
+using braiddb::Status;
 
-// ---- The functions
-
-void braiddb_get_options_from_string(const braiddb_options_t*, const char*, braiddb_options_t*, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoOptionTexts);
+// Of the options of the table; `result` stays as it is with an error.
+void braiddb_get_options_from_string(const braiddb_options_t* base, const char* text, braiddb_options_t* result, char** errptr) {
+  SaveError(errptr, Guarded([&] {
+              braiddb_options_t changed = *base;
+              Status status = SetFromString(text, &changed);
+              if (status.ok()) *result = std::move(changed);
+              return status;
+            }));
 }
 
-void braiddb_load_latest_options(const char*, braiddb_env_t*, bool, braiddb_cache_t*, braiddb_options_t**, size_t*, char***,
-                                 braiddb_options_t***, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoOptionTexts);
+void braiddb_load_latest_options(const char* path, braiddb_env_t*, bool ignore_unknown_options, braiddb_cache_t* cache,
+                                 braiddb_options_t** options, size_t* column_family_count, char*** column_family_names,
+                                 braiddb_options_t*** column_family_options, char** errptr) {
+  *options = nullptr;
+  *column_family_count = 0;
+  *column_family_names = nullptr;
+  *column_family_options = nullptr;
+  std::unique_ptr<braiddb_options_t> database;
+  std::unique_ptr<braiddb_options_t> family;
+  const Status status = Guarded([&] { return Load(path, ignore_unknown_options, cache, &database, &family); });
+  if (SaveError(errptr, status)) return;
+  char** const names = static_cast<char**>(std::malloc(sizeof(char*)));
+  char* const name = CopyBytes("default");
+  auto** const families = static_cast<braiddb_options_t**>(std::malloc(sizeof(braiddb_options_t*)));
+  if (names == nullptr || name == nullptr || families == nullptr) {
+    std::free(names);
+    std::free(name);
+    std::free(families);
+    SaveError(errptr, NoMemory());
+    return;
+  }
+  names[0] = name;
+  families[0] = family.release();
+  *options = database.release();
+  *column_family_count = 1;
+  *column_family_names = names;
+  *column_family_options = families;
 }
 
-void braiddb_load_latest_options_destroy(braiddb_options_t*, char**, braiddb_options_t**, size_t) {}
+void braiddb_load_latest_options_destroy(braiddb_options_t* options, char** column_family_names,
+                                         braiddb_options_t** column_family_options, size_t count) {
+  delete options;
+  for (size_t i = 0; column_family_names != nullptr && i < count; ++i) std::free(column_family_names[i]);
+  for (size_t i = 0; column_family_options != nullptr && i < count; ++i) delete column_family_options[i];
+  std::free(column_family_names);
+  std::free(column_family_options);
+}
 
 void braiddb_set_options(braiddb_t*, int, const char* const*, const char* const*, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoOptionTexts);
+  SaveNotImplemented(errptr, __func__, kNoChanges);
 }

@@ -41,7 +41,7 @@ inline constexpr const char* kNoLogReader = "reading the log";
 inline constexpr const char* kNoTimestamps = "timestamps of the user";
 inline constexpr const char* kNoTtl = "keys that expire";
 inline constexpr const char* kNoReadOnlyOpen = "opening only to read, or beside another process";
-inline constexpr const char* kNoOptionTexts = "options as text";
+inline constexpr const char* kNoChanges = "options that change while a database is open";
 inline constexpr const char* kNoFiles = "there are no table files";
 
 }  // namespace braiddb::capi

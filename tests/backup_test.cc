@@ -2,6 +2,7 @@
 #include "braiddb/backup.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <filesystem>
@@ -10,7 +11,9 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "braiddb/options_file.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/pmem_temp_dir.h"
 
@@ -258,6 +261,83 @@ TEST_F(BackupTest, RestoreRefusesWhatCannotWork) {
   EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
 }
 
+TEST_F(BackupTest, ADamagedBackupIsKnownAsThat) {
+  auto engine = OpenEngine();
+  for (int i = 0; i < 2; ++i) ASSERT_OK(engine->CreateBackup(db_.get()));
+  engine.reset();
+  std::filesystem::resize_file(Sub("backups") + "/1.backup", 200);
+  engine = OpenEngine();
+  ASSERT_EQ(engine->GetBackupInfo().size(), 1u);
+  EXPECT_EQ(engine->GetDamagedBackups(), std::vector<uint32_t>{1});
+  EXPECT_TRUE(engine->VerifyBackup(1).IsCorruption());
+  EXPECT_TRUE(engine->RestoreBackup(1, options_, Sub("copy")).IsCorruption());
+  ASSERT_OK(engine->DeleteBackup(1));
+  EXPECT_TRUE(engine->GetDamagedBackups().empty());
+  EXPECT_TRUE(engine->VerifyBackup(1).IsNotFound());
+  EXPECT_FALSE(std::filesystem::exists(Sub("backups") + "/1.backup"));
+}
+
+TEST_F(BackupTest, CopiesHaveTheOptionsFileOfTheOriginal) {
+  db_.reset();
+  options_.error_if_exists = false;
+  options_.lookup_cache_size = 1 << 20;
+  options_.disable_auto_compaction = true;
+  options_.foreign_options["max_open_files"] = "5";
+  ASSERT_OK(DB::Open(options_, Sub("db"), &db_));
+  LoadedOptions original, loaded;
+  ASSERT_OK(LoadLatestOptions(Sub("db"), &original));
+  ASSERT_OK(CreateCheckpoint(db_.get(), Sub("copy")));
+  ASSERT_OK(LoadLatestOptions(Sub("copy"), &loaded));
+  EXPECT_EQ(OptionsToText(loaded.options), OptionsToText(original.options));
+  const auto engine = OpenEngine();
+  ASSERT_OK(engine->CreateBackup(db_.get(), "mine"));
+  const BackupInfo info = engine->GetBackupInfo().front();
+  EXPECT_EQ(info.options, OptionsToText(original.options));
+  EXPECT_EQ(info.metadata, "mine");
+  ASSERT_OK(OptionsFromText(info.options, &loaded));
+  ASSERT_OK(engine->RestoreBackup(1, loaded.options, Sub("restored")));
+  ASSERT_OK(LoadLatestOptions(Sub("restored"), &loaded));
+  EXPECT_EQ(OptionsToText(loaded.options), OptionsToText(original.options));
+}
+
+// The regions of each copy in a directory of their own.
+TEST_F(BackupTest, RegionsGoWhereTheyAreWanted) {
+  int made = 0;
+  CopyOptions how;
+  how.place_regions = [&](const std::string&, Options* options) {
+    ++made;
+    options->region_paths = {Sub("regions") + std::to_string(made) + "a", Sub("regions") + std::to_string(made) + "b"};
+    return Status::OK();
+  };
+  std::vector<std::string> destroyed;
+  how.destroy = [&](const std::string& path) {
+    destroyed.push_back(path);
+    Options options;
+    LoadedOptions loaded;
+    if (LoadLatestOptions(path, &loaded).ok()) options.region_paths = loaded.options.region_paths;
+    return DB::Destroy(options, path);
+  };
+  const auto engine = OpenEngine();
+  ASSERT_OK(engine->CreateBackup(db_.get()));
+  ASSERT_OK(engine->RestoreBackup(1, options_, Sub("copy"), how));
+  EXPECT_FALSE(std::filesystem::exists(Sub("copy") + "/region-0"));
+  EXPECT_TRUE(std::filesystem::exists(Sub("regions1b")));
+  ASSERT_OK(engine->RestoreBackup(1, options_, Sub("copy"), how));
+  EXPECT_FALSE(std::filesystem::exists(Sub("regions1b")));  // with the old one
+  EXPECT_EQ(destroyed.back(), Sub("copy.old"));
+  LoadedOptions loaded;
+  ASSERT_OK(LoadLatestOptions(Sub("copy"), &loaded));
+  Options options = options_;
+  options.region_paths = loaded.options.region_paths;
+  EXPECT_EQ(options.region_paths.back(), Sub("regions2b"));
+  EXPECT_TRUE(HoldsExactly(OpenAt(Sub("copy"), options).get(), expected_));
+  how.place_regions = [](const std::string&, Options*) { return Status::NoSpace("nowhere"); };
+  EXPECT_CODE(CreateCheckpoint(db_.get(), Sub("checkpoint"), nullptr, how), kNoSpace);
+  EXPECT_FALSE(std::filesystem::exists(Sub("checkpoint.tmp")));
+  EXPECT_CODE(engine->RestoreBackup(1, options_, Sub("copy"), how), kNoSpace);
+  EXPECT_TRUE(HoldsExactly(OpenAt(Sub("copy"), options).get(), expected_));
+}
+
 // ---- Sorted files
 
 TEST_F(BackupTest, IngestedFilesAreOneBatchTheLastOneWins) {
@@ -285,6 +365,63 @@ TEST_F(BackupTest, IngestedFilesAreOneBatchTheLastOneWins) {
   EXPECT_GE(db_->GetLatestSequenceNumber(), before + 2002);
   EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
   EXPECT_FALSE(std::filesystem::exists(Sub("one")));
+}
+
+TEST_F(BackupTest, RangesOfAFileDeleteWhatWasThereBeforeIt) {
+  std::unique_ptr<SortedFileWriter> writer;
+  ASSERT_OK(SortedFileWriter::Create(Sub("one"), BytewiseComparator(), &writer));
+  ASSERT_OK(writer->Put(NumberedKey(150), "one"));
+  ASSERT_OK(writer->Put(NumberedKey(250), "one"));
+  ASSERT_OK(writer->Finish());
+  ASSERT_OK(SortedFileWriter::Create(Sub("two"), BytewiseComparator(), &writer));
+  ASSERT_OK(writer->DeleteRange(NumberedKey(200), NumberedKey(300)));
+  ASSERT_OK(writer->Put(NumberedKey(220), "two"));
+  ASSERT_OK(writer->DeleteRange(NumberedKey(210), NumberedKey(210)));  // of nothing
+  EXPECT_TRUE(writer->DeleteRange(NumberedKey(2), NumberedKey(1)).IsInvalidArgument());
+  EXPECT_TRUE(writer->DeleteRange("", std::string(kMaxKeySize + 1, 'c')).IsInvalidArgument());
+  ASSERT_OK(writer->Finish());
+  EXPECT_TRUE(writer->DeleteRange("a", "b").IsInvalidArgument());
+  ASSERT_OK(SortedFileWriter::Create(Sub("three"), BytewiseComparator(), &writer));
+  ASSERT_OK(writer->DeleteRange(NumberedKey(290), NumberedKey(310)));  // and no update
+  ASSERT_OK(writer->Finish());
+  ASSERT_OK(IngestExternalFiles(db_.get(), {Sub("one"), Sub("two"), Sub("three")}));
+  expected_.erase(expected_.lower_bound(NumberedKey(200)), expected_.lower_bound(NumberedKey(310)));
+  expected_[NumberedKey(150)] = "one";
+  expected_[NumberedKey(220)] = "two";
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+}
+
+TEST_F(BackupTest, FilesOfAnotherOrderAndWhoWrites) {
+  std::unique_ptr<SortedFileWriter> writer;
+  ASSERT_OK(SortedFileWriter::Create(Sub("file"), ReverseBytewiseComparator(), &writer));
+  ASSERT_OK(writer->Put("z", "1"));
+  ASSERT_OK(writer->Put("y", "2"));
+  ASSERT_OK(writer->Finish());
+  IngestOptions options;
+  uint32_t updates = 0;
+  options.write = [&](const WriteBatch& batch) {
+    updates = batch.Count();
+    return Status::NoSpace("not now");
+  };
+  options.any_comparator = true;
+  options.remove_files = true;
+  EXPECT_CODE(IngestExternalFiles(db_.get(), {Sub("file")}, options), kNoSpace);
+  EXPECT_EQ(updates, 2u);
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+  options.write = nullptr;
+  ASSERT_OK(IngestExternalFiles(db_.get(), {Sub("file")}, options));
+  expected_["y"] = "2";
+  expected_["z"] = "1";
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+  EXPECT_FALSE(std::filesystem::exists(Sub("file")));
+}
+
+TEST_F(BackupTest, WhatIsNoFileIsNoSortedFile) {
+  ASSERT_EQ(mkfifo(Sub("pipe").c_str(), 0600), 0);  // an open of it would wait
+  EXPECT_TRUE(IngestExternalFiles(db_.get(), {Sub("pipe")}).IsIOError());
+  std::filesystem::create_directory(Sub("directory"));
+  EXPECT_TRUE(IngestExternalFiles(db_.get(), {Sub("directory")}).IsIOError());
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
 }
 
 TEST_F(BackupTest, WritersOfSortedFilesKeepTheOrder) {

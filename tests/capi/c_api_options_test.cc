@@ -3,9 +3,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "braiddb/db.h"
+#include "braiddb/options_file.h"
 #include "capi/options.h"
 #include "tests/capi/c_fixture.h"
 
@@ -31,6 +33,122 @@ class Variable {
  private:
   const char* const name_;
 };
+
+// ---- The options file
+
+class LoadedCOptions {
+ public:
+  LoadedCOptions(const std::string& path, bool ignore_unknown, braiddb_cache_t* cache, char** errptr) {
+    braiddb_load_latest_options(path.c_str(), nullptr, ignore_unknown, cache, &database, &count, &names, &families, errptr);
+  }
+  ~LoadedCOptions() { braiddb_load_latest_options_destroy(database, names, families, count); }
+  LoadedCOptions(const LoadedCOptions&) = delete;
+  LoadedCOptions& operator=(const LoadedCOptions&) = delete;
+
+  braiddb_options_t* database = nullptr;
+  size_t count = 99;
+  char** names = nullptr;
+  braiddb_options_t** families = nullptr;
+};
+
+TEST_F(CApiOptionsTest, OptionsAreLoadedAsTheyWereSet) {
+  braiddb_options_set_max_open_files(options_, 10);
+  braiddb_options_set_write_buffer_size(options_, 100000);
+  braiddb_options_set_compression(options_, braiddb_zstd_compression);
+  braiddb_options_set_bottommost_compression(options_, 255);
+  braiddb_options_set_max_bytes_for_level_multiplier(options_, 8.5);
+  braiddb_options_set_paranoid_checks(options_, 0);
+  braiddb_options_set_wal_recovery_mode(options_, 99);  // has no word
+  braiddb_options_set_disable_auto_compactions(options_, 1);
+  braiddb_options_set_regions(options_, 2);
+  braiddb_options_set_dram_budget(options_, 256 << 20);
+  braiddb_options_set_prefix_extractor(options_, braiddb_slicetransform_create_fixed_prefix(3));
+  Open();
+  Close();
+  const LoadedCOptions loaded(path(), false, nullptr, error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  ASSERT_EQ(1u, loaded.count);
+  EXPECT_STREQ("default", loaded.names[0]);
+  EXPECT_EQ(10, braiddb_options_get_max_open_files(loaded.database));
+  EXPECT_EQ(0, braiddb_options_get_paranoid_checks(loaded.database));
+  EXPECT_EQ(99, braiddb_options_get_wal_recovery_mode(loaded.database));
+  EXPECT_EQ(1, braiddb_options_get_create_if_missing(loaded.database));
+  EXPECT_EQ(2u, braiddb_options_get_regions(loaded.database));
+  EXPECT_EQ(256u << 20, braiddb_options_get_dram_budget(loaded.database));
+  EXPECT_EQ(100000u, braiddb_options_get_write_buffer_size(loaded.families[0]));
+  EXPECT_EQ(braiddb_zstd_compression, braiddb_options_get_compression(loaded.families[0]));
+  EXPECT_EQ(255, braiddb_options_get_bottommost_compression(loaded.families[0]));
+  EXPECT_EQ(8.5, braiddb_options_get_max_bytes_for_level_multiplier(loaded.families[0]));
+  EXPECT_EQ(1, braiddb_options_get_disable_auto_compactions(loaded.families[0]));
+  EXPECT_STREQ("rocksdb.FixedPrefix.3", loaded.families[0]->own.prefix_extractor->Name());
+
+  // Opened with them, it notes the same.
+  const std::string before = braiddb::OptionsToText(Mapped());
+  braiddb_column_family_handle_t* handle = nullptr;
+  db_ =
+      braiddb_open_column_families(loaded.database, path().c_str(), 1, loaded.names, loaded.families, &handle, error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  braiddb_column_family_handle_destroy(handle);
+  EXPECT_EQ(100000u, db_->db->GetOptions().memtable_size);
+  LoadedOptions again;
+  ASSERT_TRUE(LoadLatestOptions(path(), &again).ok());
+  EXPECT_EQ(before, OptionsToText(again.options));
+}
+
+TEST_F(CApiOptionsTest, OptionsThatCannotBeLoaded) {
+  {
+    const LoadedCOptions loaded(path(), false, nullptr, error_.pointer());
+    EXPECT_EQ(0u, error_.Take().find("NotFound: "));
+    EXPECT_EQ(0u, loaded.count);
+    EXPECT_EQ(nullptr, loaded.database);
+  }
+  Open();
+  Close();
+  const auto replace = [&](const std::string& what, const std::string& by) {
+    std::ifstream in(path() + "/OPTIONS");
+    std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    ASSERT_NE(std::string::npos, text.find(what));
+    std::ofstream(path() + "/OPTIONS") << text.replace(text.find(what), what.size(), by);
+  };
+  replace("max_open_files=", "max_opened_files=");
+  {
+    const LoadedCOptions loaded(path(), false, nullptr, error_.pointer());
+    EXPECT_EQ("Invalid argument: there is no option max_opened_files", error_.Take());
+    EXPECT_EQ(nullptr, loaded.database);
+  }
+  braiddb_cache_t* const cache = braiddb_cache_create_lru(7 << 20);
+  {
+    const LoadedCOptions loaded(path(), true, cache, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    braiddb_cache_destroy(cache);
+    Options mapped;
+    ASSERT_TRUE(capi::MakeOptions(*loaded.families[0], path(), &mapped).ok());
+    EXPECT_EQ(7u << 20, mapped.lookup_cache_size);
+  }
+  replace("max_opened_files=-1", "max_open_files=all");
+  const LoadedCOptions loaded(path(), false, nullptr, error_.pointer());
+  EXPECT_EQ("Invalid argument: option max_open_files cannot be 'all'", error_.Take());
+}
+
+TEST_F(CApiOptionsTest, OptionsFromAString) {
+  braiddb_options_t* const result = braiddb_options_create();
+  braiddb_options_set_max_open_files(options_, 5);
+  braiddb_get_options_from_string(options_, " write_buffer_size=1024 ; compression = kLZ4Compression;use_fsync=true;", result,
+                                  error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ(5, braiddb_options_get_max_open_files(result));
+  EXPECT_EQ(1024u, braiddb_options_get_write_buffer_size(result));
+  EXPECT_EQ(braiddb_lz4_compression, braiddb_options_get_compression(result));
+  EXPECT_EQ(1, braiddb_options_get_use_fsync(result));
+  for (const char* wrong : {"nothing", "write_buffer_size=", "write_buffer_size=-1", "no_such=1", "paranoid_checks=7"}) {
+    braiddb_get_options_from_string(options_, wrong, result, error_.pointer());
+    EXPECT_EQ(0u, error_.Take().find("Invalid argument: ")) << wrong;
+    EXPECT_EQ(1024u, braiddb_options_get_write_buffer_size(result));
+  }
+  braiddb_options_destroy(result);
+}
+
+// ---- What options mean
 
 TEST_F(CApiOptionsTest, NothingSetIsTheDefaultsOfBraidDB) {
   const Options mapped = Mapped();

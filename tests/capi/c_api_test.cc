@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -331,6 +333,83 @@ TEST_F(CApiTest, BatchesWithAnIndexAreReadOverTheDatabase) {
   braiddb_writebatch_wi_destroy(batch);
 }
 
+TEST_F(CApiTest, BatchesWithAnIndexTakeTheOrderAndTheBoundsOfTheDatabase) {
+  char name[] = "backwards";
+  braiddb_comparator_t* const comparator = braiddb_comparator_create(name, CountDestroyed, CompareBackwards, NameOf);
+  braiddb_options_set_comparator(options_, comparator);
+  Open();
+  for (const char* key : {"a", "c", "e"}) Put(key, "db");
+  for (const bool in_order : {false, true}) {
+    braiddb_writebatch_wi_t* const batch =
+        in_order ? braiddb_writebatch_wi_create_with_comparator(comparator, 1) : braiddb_writebatch_wi_create(0, 1);
+    for (const char* key : {"b", "d", "f"}) braiddb_writebatch_wi_put(batch, key, 1, "batch", 5);
+    braiddb_writebatch_wi_delete(batch, "c", 1);
+    braiddb_readoptions_set_iterate_lower_bound(read_, "e", 1);
+    braiddb_readoptions_set_iterate_upper_bound(read_, "a", 1);
+    braiddb_iterator_t* const iterator =
+        braiddb_writebatch_wi_create_iterator_with_base(batch, braiddb_create_iterator(db_, read_));
+    std::string all;
+    for (braiddb_iter_seek_to_first(iterator); braiddb_iter_valid(iterator); braiddb_iter_next(iterator)) Append(iterator, &all);
+    EXPECT_EQ("e=db d=batch b=batch ", all);
+    all.clear();
+    for (braiddb_iter_seek_to_last(iterator); braiddb_iter_valid(iterator); braiddb_iter_prev(iterator)) Append(iterator, &all);
+    EXPECT_EQ("b=batch d=batch e=db ", all);
+    braiddb_iter_get_error(iterator, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    braiddb_iter_destroy(iterator);
+    braiddb_writebatch_wi_destroy(batch);
+  }
+  Close();
+  braiddb_comparator_destroy(comparator);
+}
+
+TEST_F(CApiTest, BatchesWithAnIndexThatCannotBeWritten) {
+  Open();
+  braiddb_writebatch_wi_t* const batch = braiddb_writebatch_wi_create(0, 0);
+  const std::string key((64 << 10) + 1, 'k');
+  braiddb_writebatch_wi_put(batch, "a", 1, "1", 1);
+  braiddb_writebatch_wi_set_save_point(batch);
+  braiddb_writebatch_wi_put(batch, key.data(), key.size(), "v", 1);
+  braiddb_writebatch_wi_delete_range(batch, "a", 1, "b", 1);
+  EXPECT_EQ(1, braiddb_writebatch_wi_count(batch));
+  braiddb_write_writebatch_wi(db_, write_, batch, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("Not implemented: braiddb_writebatch_wi_delete_range: "));
+  EXPECT_EQ(std::nullopt, Get("a"));
+  braiddb_writebatch_wi_rollback_to_save_point(batch, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  braiddb_write_writebatch_wi(db_, write_, batch, error_.pointer());  // what made it unfit was taken back
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("1", Get("a"));
+  braiddb_writebatch_wi_rollback_to_save_point(batch, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("NotFound: "));
+  size_t length = 0;
+  const char* const data = braiddb_writebatch_wi_data(batch, &length);
+  braiddb_writebatch_wi_t* const copy = braiddb_writebatch_wi_create_from(data, length);
+  char* const value = braiddb_writebatch_wi_get_from_batch(copy, options_, "a", 1, &length, error_.pointer());
+  EXPECT_EQ("1", std::string(value, length));
+  braiddb_free(value);
+  braiddb_writebatch_wi_t* const broken = braiddb_writebatch_wi_create_from("x", 1);
+  braiddb_write_writebatch_wi(db_, write_, broken, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("Corruption: "));
+  for (braiddb_writebatch_wi_t* const each : {batch, copy, broken}) braiddb_writebatch_wi_destroy(each);
+}
+
+TEST_F(CApiTest, BatchesOverIteratorsThatEndWithThePrefix) {
+  braiddb_options_set_prefix_extractor(options_, braiddb_slicetransform_create_fixed_prefix(1));
+  Open();
+  for (const char* key : {"a1", "b1", "c1"}) Put(key, "v");
+  braiddb_writebatch_wi_t* const batch = braiddb_writebatch_wi_create(0, 1);
+  for (const char* key : {"a2", "b2", "c2"}) braiddb_writebatch_wi_put(batch, key, 2, "w", 1);
+  braiddb_readoptions_set_prefix_same_as_start(read_, 1);
+  braiddb_iterator_t* const iterator =
+      braiddb_writebatch_wi_create_iterator_with_base(batch, braiddb_create_iterator(db_, read_));
+  std::string all;
+  for (braiddb_iter_seek(iterator, "b", 1); braiddb_iter_valid(iterator); braiddb_iter_next(iterator)) Append(iterator, &all);
+  EXPECT_EQ("b1=v b2=w ", all);
+  braiddb_iter_destroy(iterator);
+  braiddb_writebatch_wi_destroy(batch);
+}
+
 // ---- Properties, sizes, admin
 
 TEST_F(CApiTest, PropertiesByAllPrefixes) {
@@ -466,6 +545,9 @@ TEST_F(CApiTest, BackupsAreMadePurgedVerifiedAndRestored) {
   EXPECT_EQ(braiddb_backup_engine_info_number_files(info, 1), 1u);
   EXPECT_GT(braiddb_backup_engine_info_timestamp(info, 1), 0);
   braiddb_backup_engine_info_destroy(info);
+  braiddb_backup_engine_t* const another = braiddb_backup_engine_open(options_, directory.c_str(), error_.pointer());
+  EXPECT_EQ(nullptr, another);
+  EXPECT_EQ(0u, error_.Take().find("Resource busy: "));
   for (const uint32_t id : {2u, 3u}) {
     braiddb_backup_engine_verify_backup(engine, id, error_.pointer());
     EXPECT_EQ("", error_.Take());
@@ -493,8 +575,64 @@ TEST_F(CApiTest, BackupsAreMadePurgedVerifiedAndRestored) {
     EXPECT_FALSE(std::filesystem::exists(elsewhere + "/region-0"));
     unsetenv("BRAIDDB_REGION_ROOTS");
   }
+  // A backup that is not whole takes nothing away.
+  std::filesystem::resize_file(directory + "/3.backup", 100);
+  braiddb_backup_engine_verify_backup(engine, 3, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("Corruption: "));
+  braiddb_backup_engine_restore_db_from_backup(engine, path().c_str(), path().c_str(), restore, 3, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("Corruption: "));
+  braiddb_restore_options_set_keep_log_files(restore, 1);
+  braiddb_backup_engine_restore_db_from_backup(engine, path().c_str(), path().c_str(), restore, 2, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("Not implemented: "));  // it would take away what the log has
+  Open();
+  EXPECT_EQ("k=2 ", Scan(read_));
+  braiddb_backup_engine_restore_db_from_backup(engine, path().c_str(), path().c_str(), nullptr, 2, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("Resource busy: "));
   braiddb_restore_options_destroy(restore);
   braiddb_backup_engine_close(engine);
+}
+
+TEST_F(CApiTest, ARestoredDatabaseHasTheOptionsOfTheOriginal) {
+  char name[] = "backwards";
+  braiddb_comparator_t* const comparator = braiddb_comparator_create(name, CountDestroyed, CompareBackwards, NameOf);
+  braiddb_options_set_comparator(options_, comparator);
+  braiddb_options_set_l1_kind(options_, braiddb_l1_nv_tree);
+  braiddb_options_set_nv_leaf_size(options_, 512);
+  braiddb_options_set_regions(options_, 2);
+  braiddb_options_set_max_open_files(options_, 77);
+  Open();
+  for (const char* key : {"a", "b"}) Put(key, "v");
+  const std::string directory = directory_.Sub("backups");
+  braiddb_backup_engine_options_t* const how = braiddb_backup_engine_options_create(directory.c_str());
+  braiddb_backup_engine_t* engine = braiddb_backup_engine_open_opts(how, nullptr, error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  braiddb_backup_engine_create_new_backup(engine, db_, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  Close();
+  braiddb_backup_engine_restore_db_from_latest_backup(engine, path().c_str(), path().c_str(), nullptr, error_.pointer());
+  EXPECT_EQ(0u, error_.Take().find("Invalid argument: the backup is of a database with the comparator backwards"));
+  braiddb_backup_engine_close(engine);
+  braiddb_backup_engine_options_set_comparator(how, comparator);
+  engine = braiddb_backup_engine_open_opts(how, nullptr, error_.pointer());
+  braiddb_backup_engine_restore_db_from_latest_backup(engine, path().c_str(), path().c_str(), nullptr, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  braiddb_backup_engine_close(engine);
+  Open();  // with another kind of last level it would be refused
+  EXPECT_EQ("b=v a=v ", Scan(read_));
+  EXPECT_TRUE(std::filesystem::exists(path() + "/region-1"));
+  Close();
+  std::ifstream file(path() + "/OPTIONS");
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_NE(std::string::npos, text.find("\n  max_open_files=77\n")) << text;
+
+  braiddb_backup_engine_options_set_destroy_old_data(how, 1);
+  std::filesystem::resize_file(directory + "/1.backup", 100);
+  engine = braiddb_backup_engine_open_opts(how, nullptr, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_FALSE(std::filesystem::exists(directory + "/1.backup"));
+  braiddb_backup_engine_close(engine);
+  braiddb_backup_engine_options_destroy(how);
+  braiddb_comparator_destroy(comparator);
 }
 
 TEST_F(CApiTest, FilesOfSortedKeysAreTakenInAllOrNone) {
