@@ -14,8 +14,8 @@ namespace braiddb {
 
 // For who keeps regions elsewhere than in the directories of their databases.
 struct CopyOptions {
-  // Chooses options->region_paths of a database that is about to be made in `directory`, which is renamed when it is made: one for
-  // each region, that nobody else has. Empty: regions are inside the directory.
+  // Chooses options->region_paths of a database that is about to be made in `directory`, which is renamed when it is made: one
+  // for each region, that nobody else has. Empty: regions are inside the directory.
   std::function<Status(const std::string& directory, Options* options)> place_regions;
   // Removes a database, and what place_regions made for it; OK if there is none. Empty: DB::Destroy.
   std::function<Status(const std::string& directory)> destroy;
@@ -23,7 +23,8 @@ struct CopyOptions {
 
 // Makes a database in directory `path`, which must not be there, of what `db` holds at one moment; *sequence: the number of the
 // newest write in it. Writing goes on meanwhile. The copy has the same regions, last level, order and options file, all inside
-// the directory unless `options` say otherwise, on whatever file system that is. It is there whole or not at all; what a crash left is `path`.tmp, which the next call removes.
+// the directory unless `options` say otherwise, on whatever file system that is. It is there whole or not at all; what a crash
+// left is `path`.tmp, which the next call removes.
 // Costs: reads all of the data, and while it runs no space comes back. InvalidArgument if `path` is there.
 // Thread safety: may be called concurrently, for different paths.
 Status CreateCheckpoint(DB* db, const std::string& path, uint64_t* sequence = nullptr, const CopyOptions& options = {});
@@ -60,8 +61,8 @@ class BackupEngine {
   // Makes a database of it in directory `path`, in place of one that is there (Busy if that is open), which is `path`.old for a
   // moment; files of others that are in the directory stay there. `options`: of the new one;
   // its comparator must have the name of the original's, and `create_if_missing` means nothing. Verifies what it reads: with
-  // Corruption what was in `path` stays. NotSupported with region_paths: `copy` says where regions elsewhere are to be. BackupInfo
-  // has the options of the original.
+  // Corruption what was in `path` stays. NotSupported with region_paths: `copy` says where regions elsewhere are to be.
+  // BackupInfo has the options of the original.
   virtual Status RestoreBackup(uint32_t id, const Options& options, const std::string& path,
                                const CopyOptions& copy = {}) const = 0;
   virtual Status DeleteBackup(uint32_t id) = 0;
