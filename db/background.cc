@@ -12,7 +12,7 @@ void DBImpl::InstallView(std::shared_ptr<ReadView> view) {
   size_t most = 0;
   uint64_t oldest = UINT64_MAX;
   current_view_->ForEach([&](uint32_t id, const FamilyView& levels) {
-    if (FindFamily(id)->dropped.load(std::memory_order_relaxed)) return;  // not merged any more
+    if (FindFamily(id)->is_gone.load(std::memory_order_relaxed)) return;  // not merged any more
     for (const auto& table : levels.l0) l0_entries += table->entries;
     most = std::max(most, levels.l0.size());
     if (!levels.l0.empty()) oldest = std::min(oldest, levels.l0.back()->id());

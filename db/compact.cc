@@ -137,7 +137,7 @@ Family* DBImpl::ChooseFamily() const {
   uint32_t chosen = 0;
   size_t most = 0;
   current_view_->ForEach([&](uint32_t id, const FamilyView& levels) {
-    if (levels.l0.empty() || FindFamily(id)->dropped.load(std::memory_order_relaxed)) return;
+    if (levels.l0.empty() || FindFamily(id)->is_gone.load(std::memory_order_relaxed)) return;
     const size_t tables = levels.l0.back()->id() == kRelocationId ? SIZE_MAX : levels.l0.size();
     if (tables > most) {
       most = tables;
@@ -335,7 +335,7 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
   if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
   while (status.ok() && oldest_l0_id_.load(std::memory_order_acquire) <= last_id) status = CompactTables();
   if (status.ok() && resume_merge_) status = CompactTables();
-  const bool is_there = !family->dropped.load(std::memory_order_seq_cst);
+  const bool is_there = !family->is_gone.load(std::memory_order_acquire);
   if (status.ok() && options.sweep_last_level && is_there) status = SweepRange(family, begin, end);
   while (status.ok() && AccountOneSegment()) {
   }

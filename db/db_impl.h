@@ -101,8 +101,8 @@ class DBImpl final : public DB {
   DBImpl(const Options& options, const std::string& path);
 
   // ---- open.cc
-  Status OpenFiles();
-  Status CheckBeforeOpen() const;
+  Status OpenFiles(const std::vector<ColumnFamilyDescriptor>& families);
+  Status CheckBeforeOpen(const std::vector<ColumnFamilyDescriptor>& families) const;
   Status CreateFiles();
   Status CheckDramBudget() const;
   Status OpenStructures();
@@ -133,7 +133,7 @@ class DBImpl final : public DB {
   std::shared_ptr<Family> FindFamilyByName(const std::string& name);
   Options LevelOptions(const ColumnFamilyOptions& options) const;
   LastLevel::Parts LevelParts(const Family& family);
-  Status CommitDrop(const Family& family);
+  Status CommitDrop(Family* family);
   // Takes away, step by step, what dropped families have that nobody has a handle of. False: nothing to do now.
   bool PurgeFamilies();
   // Whether nobody reads it any more, and its last level is given up.

@@ -230,13 +230,12 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
     std::lock_guard compaction_lock(compaction_mutex_);
     if (write_failed_.load(std::memory_order_acquire)) status = BackgroundError();
     if (status.ok() && resume_merge_) status = CompactTables();
-    if (status.ok()) status = CommitDrop(*family);
+    if (status.ok()) status = CommitDrop(family);
   }
   if (!status.ok()) {
     family->dropped.store(false, std::memory_order_seq_cst);
     return status;
   }
-  purge_waits_.store(true, std::memory_order_release);
   Log("column family '" + family->name + "' dropped");
   NotifyWork();
   return Status::OK();
@@ -245,17 +244,19 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
 }
 
 // REQUIRES: compaction_mutex_, and no merge to resume.
-Status DBImpl::CommitDrop(const Family& family) {
+Status DBImpl::CommitDrop(Family* family) {
   std::lock_guard lock(manifest_mutex_);
   ManifestState state = manifest_state_;
-  state.FindFamily(family.id)->dropped = true;
-  std::erase_if(state.tables, [&family](const ManifestState::Table& table) { return table.family == family.id; });
+  state.FindFamily(family->id)->dropped = true;
+  std::erase_if(state.tables, [family](const ManifestState::Table& table) { return table.family == family->id; });
   std::lock_guard view_lock(view_mutex_);
   auto view = std::make_shared<ReadView>(*current_view_);
   Status status = manifest_.Commit(state);
   if (!status.ok()) return status;
   manifest_state_ = std::move(state);
-  counters_.l1_entries.fetch_sub(family.l1_entries.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  family->is_gone.store(true, std::memory_order_release);
+  purge_waits_.store(true, std::memory_order_release);
+  counters_.l1_entries.fetch_sub(family->l1_entries.load(std::memory_order_relaxed), std::memory_order_relaxed);
   InstallView(view);  // counts its tables no more
   return Status::OK();
 }

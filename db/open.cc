@@ -123,7 +123,7 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   Status status = Validate(options);
   if (!status.ok()) return status;
   std::unique_ptr<DBImpl> impl(new DBImpl(options, path));
-  status = impl->OpenFiles();
+  status = impl->OpenFiles(families);
   if (status.ok()) status = impl->OpenStructures();
   if (status.ok()) status = impl->FindFamilies(families);
   if (status.ok()) status = impl->Recover();
@@ -168,7 +168,7 @@ RegionSetOptions DBImpl::MakeRegionOptions() const {
   return result;
 }
 
-Status DBImpl::OpenFiles() {
+Status DBImpl::OpenFiles(const std::vector<ColumnFamilyDescriptor>& families) {
   RegionSetOptions region_options = MakeRegionOptions();
   const std::string marker = path_ + kCreatingMarker;
   const bool half_made = FileExists(marker);
@@ -198,15 +198,16 @@ Status DBImpl::OpenFiles() {
     exists = RegionSet::Exists(region_options);
   }
   if (!exists) return CreateFiles();
-  if (options_.verify_at_open) status = CheckBeforeOpen();
+  if (options_.verify_at_open) status = CheckBeforeOpen(families);
   if (status.ok()) status = RegionSet::Open(region_options, &regions_);
   return status;
 }
 
-Status DBImpl::CheckBeforeOpen() const {
+Status DBImpl::CheckBeforeOpen(const std::vector<ColumnFamilyDescriptor>& families) const {
   CheckOptions check;
   check.region_paths = options_.region_paths;
   check.comparator = options_.comparator;
+  for (const ColumnFamilyDescriptor& family : families) check.comparators.push_back(family.options.comparator);
   CheckReport report;
   Status status = CheckFiles(check, path_, &report);
   if (!status.ok() || report.sound()) return status;
@@ -386,6 +387,7 @@ void DBImpl::RestoreTables() {
     view->Alter(family->id, [&family](FamilyView* levels) { levels->l1 = family->last_level->View(); });
   }
   for (const ManifestState::Table& listed : manifest_state_.tables) {
+    if (FindFamily(listed.family) == nullptr) continue;  // it was dropped
     auto table =
         std::make_shared<PmTable>(listed.id, listed.boundary, regions_.get(), &FindFamily(listed.family)->order, listed.family);
     table->heads() = listed.heads;
@@ -433,6 +435,9 @@ DBImpl::~DBImpl() {
   // Old views own memtables, whose arenas come back to this object: they go while it is whole.
   for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {
   }
+  // Last levels retire what they free: they go before the epochs.
+  default_family_.last_level.reset();
+  for (const auto& family : families_) family->last_level.reset();
 }
 
 Status DBImpl::Close() try {
