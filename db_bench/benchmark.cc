@@ -2,12 +2,15 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <latch>
 #include <map>
 #include <thread>
 #include <utility>
+
+#include "db_bench/observation.h"
 
 namespace braiddb::bench {
 
@@ -87,8 +90,10 @@ class Repetitions {
   std::vector<double> megabytes_;
 };
 
-}  // namespace
+// Parts of a turn have this many numbers of threads each.
+constexpr uint64_t kThreadsOfPart = uint64_t{1} << 24;
 
+// None, with a message on the standard error, if there is no such benchmark.
 std::optional<BenchmarkRequest> ParseBenchmark(const std::string& text) {
   BenchmarkRequest request;
   const size_t bracket = text.find('[');
@@ -109,17 +114,44 @@ std::optional<BenchmarkRequest> ParseBenchmark(const std::string& text) {
   return std::nullopt;
 }
 
-Benchmark::Benchmark(const Flags& flags, const std::string& engine, uint32_t round, const std::string& path, Driver* driver,
-                     ReportFile* report_file, std::vector<Result>* results)
-    : flags_(flags), name_(engine), round_(round), path_(path), driver_(driver), report_file_(report_file), results_(results) {}
+}  // namespace
+
+std::optional<std::vector<BenchmarkRequest>> ParseBenchmarks(const std::vector<std::string>& texts) {
+  std::vector<BenchmarkRequest> requests;
+  std::map<std::string, int> times;
+  for (const std::string& text : texts) {
+    std::optional<BenchmarkRequest> request = ParseBenchmark(text);
+    if (!request) return std::nullopt;
+    const int before = times[request->workload->name]++;
+    request->label = request->workload->name + (before == 0 ? std::string() : "#" + std::to_string(before + 1));
+    requests.push_back(*std::move(request));
+  }
+  return requests;
+}
+
+Benchmark::Benchmark(const Flags& flags, const std::string& engine, uint32_t round, uint32_t part, const std::string& path,
+                     Driver* driver, ReportFile* report_file, std::vector<Result>* results)
+    : flags_(flags),
+      name_(engine),
+      round_(round),
+      goes_on_(part > 0),
+      path_(path),
+      driver_(driver),
+      report_file_(report_file),
+      results_(results),
+      threads_started_(part * kThreadsOfPart) {}
 
 void Benchmark::Run(const std::vector<BenchmarkRequest>& requests) {
-  std::map<std::string, int> times;
-  for (const BenchmarkRequest& request : requests) {
-    const int before = times[request.workload->name]++;
-    label_ = request.workload->name + (before == 0 ? std::string() : "#" + std::to_string(before + 1));
-    RunRequest(request);
-  }
+  for (const BenchmarkRequest& request : requests) RunOne(request);
+  Finish();
+}
+
+void Benchmark::RunOne(const BenchmarkRequest& request) {
+  label_ = request.label;
+  RunRequest(request);
+}
+
+void Benchmark::Finish() {
   if (flags_.statistics && engine_ != nullptr) {
     std::string text;
     if (engine_->GetText("statistics", &text)) std::printf("STATISTICS:\n%s", text.c_str());
@@ -127,19 +159,18 @@ void Benchmark::Run(const std::vector<BenchmarkRequest>& requests) {
   CloseDb();
 }
 
-void Benchmark::Destroy() { ExitOnError(driver_->Destroy(path_), "destroy"); }
-
 // Without --use_existing_db a run owns the directory: it starts empty, and again for each benchmark that wants it so.
 void Benchmark::PrepareDb(bool fresh) {
   if (engine_ != nullptr && !fresh) return;
   CloseDb();
-  if (!flags_.use_existing_db) Destroy();
+  const bool exists = flags_.use_existing_db || (goes_on_ && !fresh);
+  if (!exists) ExitOnError(driver_->Destroy(path_), "destroy");
   ycsb_.count.store(0, std::memory_order_relaxed);
-  OpenDb();
+  OpenDb(exists);
 }
 
-void Benchmark::OpenDb() {
-  ExitOnError(driver_->Open(path_, flags_.use_existing_db, &engine_), "open");
+void Benchmark::OpenDb(bool exists) {
+  ExitOnError(driver_->Open(path_, exists, &engine_), "open");
   std::printf("DB path: [%s]\n", path_.c_str());
   std::fflush(stdout);
 }
@@ -187,11 +218,40 @@ std::optional<Measurement> Benchmark::RunWorkload(const Workload& workload, cons
     }
     return RunThreads(workload, flags, workload.prepare(flags), nullptr);
   }
+  if (workload.times_open) return RunOpen();
   PrepareDb(workload.fresh_db);
   if (ycsb_.count.load(std::memory_order_relaxed) == 0) {
     ycsb_.count.store(static_cast<uint64_t>(flags_.num), std::memory_order_relaxed);
   }
   return RunThreads(workload, flags, workload.body, engine_.get());
+}
+
+// The database is closed first if it is open, or made if there is none. None of that is timed.
+std::optional<Measurement> Benchmark::RunOpen() {
+  if (engine_ == nullptr && !flags_.use_existing_db && !goes_on_) PrepareDb(true);
+  CloseDb();
+  Result result;
+  const CpuTime before = CpuTimeOfProcess();
+  const Clock::time_point start = Clock::now();
+  OpenDb(true);
+  result.measured.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const CpuTime after = CpuTimeOfProcess();
+  result.measured.operations = 1;
+  result.measured.micros_per_operation = result.measured.seconds * 1e6;
+  result.user_seconds = after.user - before.user;
+  result.system_seconds = after.system - before.system;
+  result.counters = engine_->Counters();
+  if (!flags_.json.empty()) result.samples.push_back({0, 0, ObserveState(engine_.get(), path_)});
+  AddResult(1, &result);
+  return result.measured;
+}
+
+void Benchmark::AddResult(uint32_t threads, Result* result) {
+  result->engine = name_;
+  result->round = round_;
+  result->benchmark = label_;
+  result->threads = threads;
+  results_->push_back(*result);
 }
 
 std::vector<Draws> Benchmark::DrawForThreads(const Workload& workload, const Flags& flags,
@@ -239,16 +299,22 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
     });
   }
   Result result;
+  std::vector<Figure> counters;
+  if (!flags.json.empty()) counters = ObserveCounters(engine);
   const CpuTime before = CpuTimeOfProcess();
   {
-    const Reporter reporter(flags, workload.name, all_stats, report_file_, flags.json.empty() ? nullptr : &result.samples);
+    const auto observe = [this, engine] { return ObserveState(engine, path_); };
+    const Reporter reporter(flags, workload.name, all_stats, report_file_, observe,
+                            flags.json.empty() ? nullptr : &result.samples);
     ready.arrive_and_wait();
     for (std::thread& thread : threads) thread.join();
   }
   const CpuTime after = CpuTimeOfProcess();
+  if (!flags.json.empty()) result.counters = Increase(counters, ObserveCounters(engine));
 
   Stats* merged = nullptr;
   for (const auto& worker : workers) {
+    result.written += worker->stats.written();
     if (worker->exclude_from_report) {
       if (worker->stats.done() == 0) continue;
       std::printf("%-12s   (beside them in the background: %.0f ops/sec)\n", "", worker->stats.OpsPerSecond());
@@ -259,15 +325,11 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
     }
   }
   if (merged == nullptr) return std::nullopt;
-  result.engine = name_;
-  result.round = round_;
-  result.benchmark = label_;
-  result.threads = flags.threads;
   result.measured = merged->Measured();
   result.user_seconds = after.user - before.user;
   result.system_seconds = after.system - before.system;
   result.demands = shared.sine.demands();
-  results_->push_back(result);
+  AddResult(flags.threads, &result);
   return result.measured;
 }
 

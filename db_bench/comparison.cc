@@ -49,8 +49,7 @@ void PrintRow(const std::string& title, const std::vector<std::string>& engines,
       std::printf(" %*s", WidthOf(engines[i]), "-");
     }
     if (i == 0) continue;
-    const double ratio = more_is_better ? first / median : median / first;
-    if (first > 0 && median > 0) {
+    if (const double ratio = TimesBetter(first, median, more_is_better); ratio > 0) {
       std::printf(" (%7.2f x)", ratio);
     } else {
       std::printf(" %11s", "");
@@ -73,7 +72,13 @@ double Median(std::vector<double> numbers) {
   return numbers.size() % 2 == 1 ? numbers[middle] : (numbers[middle - 1] + numbers[middle]) / 2;
 }
 
-void PrintComparison(const std::vector<std::string>& engines, const std::vector<Result>& results) {
+double TimesBetter(double ours, double theirs, bool more_is_better) {
+  if (!(ours > 0 && theirs > 0)) return 0;
+  return more_is_better ? ours / theirs : theirs / ours;
+}
+
+void PrintComparison(const std::vector<std::string>& engines, const std::vector<Result>& results,
+                     const std::vector<Failure>& failures) {
   std::printf("------------------------------------------------\n");
   std::printf("Medians; in brackets how many times better %s is\n%-30s", LabelOf(engines.front()).c_str(), "");
   for (size_t i = 0; i < engines.size(); ++i) {
@@ -94,6 +99,10 @@ void PrintComparison(const std::vector<std::string>& engines, const std::vector<
       PrintRow(std::string("  P99.9 of ") + NameOf(static_cast<Operation>(i)) + ", us", engines, results, benchmark, false,
                percentile);
     }
+  }
+  for (const Failure& failure : failures) {
+    std::printf("FAILED: %s in round %u: its process %s; later rounds are without it\n", failure.engine.c_str(),
+                failure.round + 1, failure.what.c_str());
   }
   std::fflush(stdout);
 }

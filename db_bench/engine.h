@@ -10,6 +10,7 @@
 #include "braiddb/iterator.h"
 #include "braiddb/slice.h"
 #include "braiddb/status.h"
+#include "db_bench/figure.h"
 #include "db_bench/flags.h"
 
 namespace braiddb::bench {
@@ -62,6 +63,11 @@ class Engine {
 
   // A text for the benchmarks "stats" and "levelstats" and for "statistics". False if there is none of that name.
   virtual bool GetText(std::string_view name, std::string* text) = 0;
+  // For --json, which asks ten times a second while a benchmark runs: how much there is of what, now. The same names in the same
+  // order each time; none if the engine does not tell.
+  virtual std::vector<Figure> State() { return {}; }
+  // … and what it has counted since it was opened. None of these ever becomes less.
+  virtual std::vector<Figure> Counters() { return {}; }
   // Closes it, and says if that failed. No other call may follow.
   virtual Status Close() = 0;
 

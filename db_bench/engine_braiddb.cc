@@ -1,4 +1,5 @@
 // The engine braiddb: each method is the database's own.
+#include <sstream>
 #include <utility>
 
 #include "braiddb/db.h"
@@ -40,6 +41,44 @@ class BraidDbSession final : public Session {
   WriteBatch batch_;
 };
 
+// Names in --json, and the properties that they are.
+constexpr struct {
+  const char* name;
+  const char* property;
+} kState[] = {
+    {"immutable_memtables", "braiddb.num-immutable-mem-table"},
+    {"memtables_dram_bytes", "braiddb.cur-size-all-mem-tables"},
+    {"l0_tables", "braiddb.num-l0-tables"},
+    {"dram_bytes", "braiddb.dram-bytes"},
+    {"lookup_cache_dram_bytes", "braiddb.lookup-cache-bytes"},
+    {"filter_dram_bytes", "braiddb.filter-bytes"},
+    {"last_level_dram_bytes", "braiddb.l1-dram-bytes"},
+    {"pm_bytes", "braiddb.pm-bytes-reserved"},
+    {"segments_pm_bytes", "braiddb.pm-bytes-in-segments"},
+    {"live_pm_bytes", "braiddb.pm-bytes-live"},
+    {"last_level_pm_bytes", "braiddb.l1-pm-bytes"},
+    {"segments", "braiddb.num-segments"},
+    {"free_segments", "braiddb.num-free-segments"},
+};
+
+// Of each level its entries, by the table that the property is: name, tables, entries.
+void AddEntries(const std::string& levels, std::vector<Figure>* figures) {
+  constexpr struct {
+    const char* level;
+    const char* name;
+  } kLevels[] = {{"memtable", "memtable_entries"}, {"L0", "l0_entries"}, {"L1", "last_level_entries"}};
+  std::istringstream lines(levels);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string level;
+    uint64_t tables = 0, entries = 0;
+    if (!(words >> level >> tables >> entries)) continue;
+    for (const auto& known : kLevels) {
+      if (level == known.level) figures->push_back({known.name, entries});
+    }
+  }
+}
+
 class BraidDbEngine final : public Engine {
  public:
   explicit BraidDbEngine(std::unique_ptr<DB> db) : db_(std::move(db)) {}
@@ -62,6 +101,39 @@ class BraidDbEngine final : public Engine {
     const bool there = db_->GetProperty("braiddb.levels", text) && db_->GetProperty("braiddb.l1", &last_level);
     if (there) *text += "\n" + last_level;
     return there;
+  }
+  std::vector<Figure> State() override {
+    std::vector<Figure> figures;
+    for (const auto& [name, property] : kState) {
+      uint64_t value = 0;
+      if (db_->GetIntProperty(property, &value)) figures.push_back({name, value});
+    }
+    std::string levels;
+    if (db_->GetProperty("braiddb.levels", &levels)) AddEntries(levels, &figures);
+    return figures;
+  }
+  std::vector<Figure> Counters() override {
+    const Statistics s = db_->GetStatistics();
+    return {{"writes", s.writes},
+            {"log_bytes", s.log_bytes},
+            {"gets", s.gets},
+            {"gets_found", s.gets_found},
+            {"lookup_cache_hits", s.lookup_cache_hits},
+            {"filter_negatives", s.filter_negatives},
+            {"local_visits", s.local_visits},
+            {"remote_visits", s.remote_visits},
+            {"write_delays", s.write_delays},
+            {"write_delay_us", s.write_delay_us},
+            {"flushes", s.flushes},
+            {"flushed_entries", s.flushed_entries},
+            {"checkpoints", s.checkpoints},
+            {"compactions", s.compactions},
+            {"merged_entries", s.merged_entries},
+            {"dropped_entries", s.dropped_entries},
+            {"relocated_bytes", s.relocated_bytes},
+            {"background_flushed_lines", s.flushed_lines},
+            {"replayed_entries", s.replayed_entries},
+            {"recovery_us", s.recovery_us}};
   }
   Status Close() override { return db_->Close(); }
 

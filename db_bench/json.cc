@@ -52,6 +52,20 @@ Json ToJson(const Histogram& histogram) {
           {"distribution", distribution}};
 }
 
+// A table: names of columns, the first of which is the time, and a row for each sample. Samples that differ in their figures
+// from the first one are left out: there are none unless a database was reopened meanwhile.
+Json StateOf(const std::vector<Sample>& samples) {
+  Json names = Json::array({"seconds"}), rows = Json::array();
+  for (const Figure& figure : samples.front().state) names.push_back(figure.name);
+  for (const Sample& sample : samples) {
+    if (sample.state.size() + 1 != names.size()) continue;
+    Json row = Json::array({sample.seconds});
+    for (const Figure& figure : sample.state) row.push_back(figure.value);
+    rows.push_back(std::move(row));
+  }
+  return {{"names", std::move(names)}, {"samples", std::move(rows)}};
+}
+
 Json ToJson(const Result& result) {
   const Measurement& measured = result.measured;
   Json json{{"engine", result.engine},
@@ -63,6 +77,7 @@ Json ToJson(const Result& result) {
             {"ops_per_second", measured.OperationsPerSecond()},
             {"micros_per_op", measured.micros_per_operation},
             {"bytes", measured.bytes},
+            {"written_bytes", result.written},
             {"user_seconds", result.user_seconds},
             {"system_seconds", result.system_seconds}};
   if (measured.found) {
@@ -79,6 +94,9 @@ Json ToJson(const Result& result) {
   Json progress = Json::array();
   for (const Sample& sample : result.samples) progress.push_back({sample.seconds, sample.operations});
   json["progress"] = std::move(progress);
+  if (!result.samples.empty()) json["state"] = StateOf(result.samples);
+  json["counters"] = Json::object();
+  for (const Figure& figure : result.counters) json["counters"][figure.name] = figure.value;
   if (!result.demands.empty()) {
     Json demands = Json::array();
     for (const SinePace::Demand& demand : result.demands) demands.push_back({demand.seconds, demand.rate});
@@ -90,7 +108,8 @@ Json ToJson(const Result& result) {
 }  // namespace
 
 bool WriteJson(const std::string& path, const Flags& flags, const Environment& environment,
-               const std::vector<EngineDescription>& engines, const std::vector<Result>& results) {
+               const std::vector<EngineDescription>& engines, const std::vector<Result>& results,
+               const std::vector<Failure>& failures) {
   Json document{{"program", "db_bench"}, {"format", 1}, {"environment", ToJson(environment)}, {"command", flags.command_line}};
   document["flags"] = Json::object();
   for (const auto& [name, value] : flags.values) document["flags"][name] = value;
@@ -101,6 +120,10 @@ bool WriteJson(const std::string& path, const Flags& flags, const Environment& e
   }
   document["runs"] = Json::array();
   for (const Result& result : results) document["runs"].push_back(ToJson(result));
+  document["failures"] = Json::array();
+  for (const Failure& failure : failures) {
+    document["failures"].push_back({{"engine", failure.engine}, {"round", failure.round}, {"what", failure.what}});
+  }
   std::ofstream file(path);
   file << document.dump(1, ' ', false, Json::error_handler_t::replace) << "\n";
   file.close();

@@ -40,6 +40,7 @@ void Report(const Counts& counts, Worker* worker) {
     return static_cast<double>(sum) / static_cast<double>(std::max<uint64_t>(count, 1));
   };
   worker->stats.AddBytes(counts.bytes);
+  worker->stats.AddWritten(counts.puts * worker->flags.key_size + counts.value_bytes);
   worker->stats.AddMessage(Format("( Gets:%llu Puts:%llu Seek:%llu, reads %llu in %llu found, avg size: %.1f value, %.1f scan)",
                                   static_cast<unsigned long long>(counts.gets), static_cast<unsigned long long>(counts.puts),
                                   static_cast<unsigned long long>(counts.seeks), static_cast<unsigned long long>(counts.found),

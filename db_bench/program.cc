@@ -14,6 +14,7 @@
 #include "db_bench/environment.h"
 #include "db_bench/header.h"
 #include "db_bench/results.h"
+#include "db_bench/turn.h"
 
 namespace braiddb::bench {
 
@@ -42,15 +43,6 @@ void PrintLists(const Flags& flags) {
 bool AsksForLists(const Flags& flags) {
   const std::vector<std::string> help{"help"};
   return flags.benchmarks == help || flags.engines == help;
-}
-
-bool ParseBenchmarks(const Flags& flags, std::vector<BenchmarkRequest>* requests) {
-  for (const std::string& text : flags.benchmarks) {
-    const std::optional<BenchmarkRequest> request = ParseBenchmark(text);
-    if (!request) return false;
-    requests->push_back(*request);
-  }
-  return true;
 }
 
 // With several engines each has a folder of its own below --db.
@@ -99,26 +91,48 @@ bool CanWriteJson(const Flags& flags) {
   return true;
 }
 
-// In turn, and every other round in reverse: none always runs right behind the same one.
+bool HasFailed(const std::vector<Failure>& failures, const std::string& engine) {
+  return std::any_of(failures.begin(), failures.end(), [&](const Failure& failure) { return failure.engine == engine; });
+}
+
+// For the next one, which needs the memory. What a failed one left may not be a database any more.
+void Remove(const Contestant& contestant) {
+  const Status status = contestant.driver->Destroy(contestant.path);
+  std::error_code error;
+  std::filesystem::remove_all(contestant.path, error);  // unless the engine did
+  if (status.ok() && !error) return;
+  std::fprintf(stderr, "db_bench: %s stays: %s\n", contestant.path.c_str(),
+               error ? error.message().c_str() : status.ToString().c_str());
+}
+
+// In turn, and every other round in reverse: none always runs right behind the same one. Who fails is left out of later rounds.
 void RunRounds(const Flags& flags, const std::vector<BenchmarkRequest>& requests, const std::vector<Contestant>& contestants,
-               ReportFile* report_file, std::vector<Result>* results) {
+               ReportFile* report_file, std::vector<Result>* results, std::vector<Failure>* failures) {
   const bool compared = contestants.size() > 1;
   const uint32_t rounds = compared ? flags.rounds : 1;
+  report_file->Begin();
   for (uint32_t round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < contestants.size(); ++i) {
       const Contestant& contestant = contestants[round % 2 == 0 ? i : contestants.size() - 1 - i];
+      if (HasFailed(*failures, contestant.label)) continue;
       if (compared) std::printf("---- %s, round %u of %u\n", contestant.label.c_str(), round + 1, rounds);
       std::error_code ignored;
       std::filesystem::create_directories(contestant.path, ignored);  // or the open says what is wrong
-      Benchmark benchmark(flags, contestant.label, round, contestant.path, contestant.driver.get(), report_file, results);
-      benchmark.Run(requests);
-      // The memory is for the next one.
-      if (compared && !flags.use_existing_db) {
-        benchmark.Destroy();
-        std::filesystem::remove(contestant.path, ignored);  // unless the engine did
+      const TurnRequest turn{flags, contestant.label, round, contestant.path, contestant.driver.get(), report_file};
+      if (const std::optional<Failure> failure = RunTurn(turn, requests, results)) {
+        std::fprintf(stderr, "db_bench: %s, round %u: the process %s\n", contestant.label.c_str(), round + 1,
+                     failure->what.c_str());
+        failures->push_back(*failure);
       }
+      if (compared && !flags.use_existing_db) Remove(contestant);
     }
   }
+}
+
+// One engine runs in this process, where a debugger sees it, unless there is a process to end.
+bool NeedsProcesses(const std::vector<BenchmarkRequest>& requests, const std::vector<Contestant>& contestants) {
+  return contestants.size() > 1 || std::any_of(requests.begin(), requests.end(),
+                                               [](const BenchmarkRequest& request) { return request.workload->ends_process; });
 }
 
 }  // namespace
@@ -128,11 +142,10 @@ int RunProgram(const Flags& flags) {
     PrintLists(flags);
     return 0;
   }
-  std::vector<BenchmarkRequest> requests;
+  const std::optional<std::vector<BenchmarkRequest>> requests = ParseBenchmarks(flags.benchmarks);
   std::vector<Contestant> contestants;
   std::optional<ReportFile> report_file;
-  if (!ParseBenchmarks(flags, &requests) || !MakeContestants(flags, &contestants) || !OpenReportFile(flags, &report_file) ||
-      !CanWriteJson(flags)) {
+  if (!requests || !MakeContestants(flags, &contestants) || !OpenReportFile(flags, &report_file) || !CanWriteJson(flags)) {
     return 1;
   }
   const Environment environment = DescribeEnvironment(flags.db);
@@ -146,10 +159,18 @@ int RunProgram(const Flags& flags) {
                             contestant.driver->Durability(flags.sync)});
   }
   std::vector<Result> results;
-  RunRounds(flags, requests, contestants, &*report_file, &results);
-  if (contestants.size() > 1) PrintComparison(labels, results);
-  if (!flags.json.empty() && !WriteJson(flags.json, flags, environment, descriptions, results)) return 1;
-  return 0;
+  std::vector<Failure> failures;
+  if (NeedsProcesses(*requests, contestants)) {
+    RunRounds(flags, *requests, contestants, &*report_file, &results, &failures);
+  } else {
+    const Contestant& only = contestants.front();
+    std::error_code ignored;
+    std::filesystem::create_directories(only.path, ignored);  // or the open says what is wrong
+    Benchmark(flags, only.label, 0, 0, only.path, only.driver.get(), &*report_file, &results).Run(*requests);
+  }
+  if (contestants.size() > 1) PrintComparison(labels, results, failures);
+  if (!flags.json.empty() && !WriteJson(flags.json, flags, environment, descriptions, results, failures)) return 1;
+  return failures.empty() ? 0 : 1;
 }
 
 }  // namespace braiddb::bench

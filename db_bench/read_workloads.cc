@@ -36,6 +36,7 @@ void WriteInBackground(Worker* worker) {
     ExitOnError(worker->db->Put(key, worker->values.Make()), "put");
     worker->stats.FinishedOps(1, Operation::kWrite);
   }
+  worker->stats.AddWritten(worker->stats.done() * bytes);
 }
 
 // Runs to the end again and again, until all other threads of the benchmark have finished.
@@ -218,6 +219,7 @@ void UpdateRandom(Worker* worker) {
     worker->stats.FinishedOps(1, Operation::kUpdate);
   }
   worker->stats.AddBytes(bytes);
+  worker->stats.AddWritten(updates * (worker->flags.key_size + worker->flags.value_size));
   worker->stats.AddMessage(
       Format("( updates:%llu found:%llu)", static_cast<unsigned long long>(updates), static_cast<unsigned long long>(found)));
 }
@@ -238,6 +240,7 @@ void ReadRandomWriteRandom(Worker* worker) {
       worker->stats.FinishedOps(1, Operation::kWrite);
     }
   }
+  worker->stats.AddWritten(writes * (worker->flags.key_size + worker->flags.value_size));
   worker->stats.AddMessage(Format("( reads:%llu writes:%llu total:%llu found:%llu)", static_cast<unsigned long long>(reads),
                                   static_cast<unsigned long long>(writes), static_cast<unsigned long long>(worker->flags.Reads()),
                                   static_cast<unsigned long long>(found)));

@@ -31,14 +31,17 @@ void ReportFile::Add(uint64_t operations) {
 }
 
 Reporter::Reporter(const Flags& flags, std::string name, std::vector<const Stats*> stats, ReportFile* file,
-                   std::vector<Sample>* samples)
+                   std::function<std::vector<Figure>()> observe, std::vector<Sample>* samples)
     : name_(std::move(name)),
       stats_(std::move(stats)),
       file_(file),
+      observe_(std::move(observe)),
       samples_(samples),
       file_interval_(std::chrono::seconds(flags.report_interval_seconds)),
       progress_(isatty(STDERR_FILENO) != 0 && flags.stats_interval == 0 && flags.stats_interval_seconds == 0) {
   file_->Begin();
+  start_ = Clock::now();
+  if (samples_ != nullptr) TakeSample();
   if (progress_ || file_->active() || samples_ != nullptr) thread_ = std::thread(&Reporter::Run, this);
 }
 
@@ -50,6 +53,7 @@ Reporter::~Reporter() {
   }
   wake_.notify_all();
   thread_.join();
+  if (samples_ != nullptr) TakeSample();
   if (shown_) std::fprintf(stderr, "\r\033[K");
 }
 
@@ -59,6 +63,12 @@ uint64_t Reporter::Done() const {
   return done;
 }
 
+void Reporter::TakeSample() {
+  Sample sample{Seconds(Clock::now() - start_), Done(), {}};
+  sample.state = observe_();
+  samples_->push_back(std::move(sample));
+}
+
 void Reporter::ShowProgress(uint64_t done, double seconds) {
   shown_ = true;
   std::fprintf(stderr, "\r... %s: %llu ops, %.0f ops/sec\033[K", name_.c_str(), static_cast<unsigned long long>(done),
@@ -66,7 +76,7 @@ void Reporter::ShowProgress(uint64_t done, double seconds) {
 }
 
 void Reporter::Run() {
-  const Clock::time_point start = Clock::now();
+  const Clock::time_point start = start_;
   Clock::time_point next_line = start + (file_->active() ? file_interval_ : kNever);
   Clock::time_point next_progress = start + (progress_ ? Clock::duration(kProgressInterval) : kNever);
   Clock::time_point next_sample = start + (samples_ != nullptr ? Clock::duration(kSampleInterval) : kNever);
@@ -81,8 +91,9 @@ void Reporter::Run() {
       next_line += file_interval_;
     }
     if (now >= next_sample) {
-      samples_->push_back({Seconds(now - start), done});
-      next_sample += kSampleInterval;
+      TakeSample();
+      // What was missed while this thread did not run is not made up for.
+      next_sample = std::max(next_sample + kSampleInterval, Clock::now());
     }
     if (now >= next_progress) {
       ShowProgress(done, Seconds(now - start));

@@ -1,15 +1,17 @@
-// Reporter: a thread that watches a running benchmark: a line of progress on a terminal, --report_file, and the curve
+// Reporter: a thread that watches a running benchmark: a line of progress on a terminal, --report_file, and the curves
 // for --json.
 #pragma once
 
 #include <condition_variable>
 #include <cstdio>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "db_bench/figure.h"
 #include "db_bench/flags.h"
 #include "db_bench/stats.h"
 
@@ -35,30 +37,35 @@ class ReportFile {
   std::optional<Clock::time_point> start_;
 };
 
-// How far a benchmark had come.
+// How far a benchmark had come, and what was to be seen then.
 struct Sample {
-  double seconds;       // since its start
-  uint64_t operations;  // of all threads together
+  double seconds = 0;       // since its start
+  uint64_t operations = 0;  // of all threads together
+  std::vector<Figure> state;
 };
 
 class Reporter {
  public:
-  // `stats` must outlive the reporter, and so must `samples`, which gets ten a second, and is complete when the reporter is gone;
-  // null: none. With nothing to report there is no thread.
-  Reporter(const Flags& flags, std::string name, std::vector<const Stats*> stats, ReportFile* file, std::vector<Sample>* samples);
+  // `stats` must outlive the reporter, and so must `samples`, which gets one at the start, ten a second, and one at the end, and
+  // is complete when the reporter is gone; null: none. `observe` gives their state. With nothing to report there is no thread.
+  Reporter(const Flags& flags, std::string name, std::vector<const Stats*> stats, ReportFile* file,
+           std::function<std::vector<Figure>()> observe, std::vector<Sample>* samples);
   ~Reporter();
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
 
  private:
   void Run();
+  void TakeSample();
   uint64_t Done() const;
   void ShowProgress(uint64_t done, double seconds);
 
   const std::string name_;
   const std::vector<const Stats*> stats_;
   ReportFile* const file_;
+  const std::function<std::vector<Figure>()> observe_;
   std::vector<Sample>* const samples_;
+  Clock::time_point start_;
   const Clock::duration file_interval_;
   const bool progress_;
   bool shown_ = false;

@@ -22,7 +22,9 @@ struct Result {
   Measurement measured;
   double user_seconds = 0;    // CPU time of the process meanwhile, background threads included
   double system_seconds = 0;  // … in the kernel
+  uint64_t written = 0;       // bytes of keys and values, of all threads, in the background too
   std::vector<Sample> samples;
+  std::vector<Figure> counters;           // how much they became more
   std::vector<SinePace::Demand> demands;  // with --sine_mix_rate
 };
 
@@ -34,16 +36,28 @@ struct EngineDescription {
   std::string durability;
 };
 
+// A turn of an engine in a comparison that did not come to its end.
+struct Failure {
+  std::string engine;
+  uint32_t round = 0;
+  std::string what;  // how the process ended; why, it has said itself
+};
+
 // Of numbers that need not be in order; of an even count the mean of the two in the middle. REQUIRES: there is one.
 double Median(std::vector<double> numbers);
 
-// A line per benchmark: each engine's median, and how many times that of the others the first one's is. With --histogram also
-// P99.9 of each kind of operation.
-void PrintComparison(const std::vector<std::string>& engines, const std::vector<Result>& results);
+// How many times better `ours` is than `theirs`: 2 if it does twice as many operations, or takes half the time. 0: not known.
+double TimesBetter(double ours, double theirs, bool more_is_better);
+
+// A line per benchmark: each engine's median, and how many times better the first one's is. With --histogram also P99.9 of each
+// kind of operation. At the end, who failed.
+void PrintComparison(const std::vector<std::string>& engines, const std::vector<Result>& results,
+                     const std::vector<Failure>& failures);
 
 // All of it as one JSON document (docs/BENCHMARKING.md has its fields). False, with a message on the standard error, if the file
 // cannot be written.
 bool WriteJson(const std::string& path, const Flags& flags, const Environment& environment,
-               const std::vector<EngineDescription>& engines, const std::vector<Result>& results);
+               const std::vector<EngineDescription>& engines, const std::vector<Result>& results,
+               const std::vector<Failure>& failures);
 
 }  // namespace braiddb::bench

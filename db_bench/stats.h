@@ -54,6 +54,8 @@ class Stats {
     if (histogram_) last_op_ = Clock::now();
   }
   void AddBytes(uint64_t bytes) { bytes_ += bytes; }
+  // User bytes, of keys and values, that were handed over to be written or deleted; also of threads that are not reported.
+  void AddWritten(uint64_t bytes) { written_ += bytes; }
   void AddFound(uint64_t found, uint64_t looked_up) {
     found_ += found;
     looked_up_ += looked_up;
@@ -62,6 +64,7 @@ class Stats {
   void AddMessage(const std::string& message) { message_ = message; }
 
   uint64_t done() const { return done_.load(std::memory_order_relaxed); }
+  uint64_t written() const { return written_; }
   double OpsPerSecond() const;
 
   void Merge(const Stats& other);
@@ -79,6 +82,7 @@ class Stats {
   alignas(64) std::atomic<uint64_t> done_{0};  // written by the owner, read by the reporter
   uint64_t next_report_ = UINT64_MAX;
   uint64_t bytes_ = 0;
+  uint64_t written_ = 0;
   uint64_t found_ = 0;
   uint64_t looked_up_ = 0;
   bool has_found_ = false;

@@ -109,6 +109,8 @@ const std::vector<Workload>& Workloads() {
       {"waitforcompaction", WaitForCompaction, false, OneThread},
       {"stats", PrintStats, false, OneThread},
       {"levelstats", PrintLevels, false, OneThread},
+      {.name = "open", .body = nullptr, .times_open = true},
+      {.name = "crash", .body = nullptr, .ends_process = true},
       {"pmappend", nullptr, false, nullptr, nullptr, PreparePmAppend},
       {"pmread", nullptr, false, nullptr, nullptr, PreparePmRead},
   };

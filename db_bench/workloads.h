@@ -27,6 +27,10 @@ struct Workload {
   Draws (*draw)(const Flags& flags, uint64_t seed) = nullptr;
   // Instead of body: prepares, in the main thread and not timed, and returns the body. Such a benchmark needs no database.
   Body (*prepare)(const Flags&) = nullptr;
+  // Instead of body: the opening of the database is what is measured.
+  bool times_open = false;
+  // Instead of body: the process ends without closing the database, and another one goes on with the next benchmark.
+  bool ends_process = false;
 };
 
 const std::vector<Workload>& Workloads();

@@ -48,6 +48,7 @@ void Fill(Worker* worker, OpLimit limit, NextNumber next_number) {
     worker->stats.FinishedOps(batch_size, Operation::kWrite);
   }
   worker->stats.AddBytes(bytes);
+  worker->stats.AddWritten(bytes);
 }
 
 template <class NextNumber>
@@ -62,6 +63,7 @@ void Remove(Worker* worker, OpLimit limit, NextNumber next_number) {
     }
     worker->stats.FinishedOps(batch_size, Operation::kDelete);
   }
+  worker->stats.AddWritten(worker->stats.done() * worker->flags.key_size);
 }
 
 }  // namespace

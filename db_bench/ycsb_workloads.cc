@@ -49,6 +49,7 @@ class YcsbThread {
       }
     }
     worker_->stats.AddBytes(bytes_);
+    worker_->stats.AddWritten(written_);
     worker_->stats.AddFound(found_, looked_up_);
   }
 
@@ -70,6 +71,7 @@ class YcsbThread {
     const Slice value = worker_->values.Make();
     ExitOnError(worker_->db->Put(key, value), "put");
     bytes_ += key.size() + value.size();
+    written_ += key.size() + value.size();
     worker_->stats.FinishedOps(1, operation);
   }
 
@@ -117,7 +119,7 @@ class YcsbThread {
   const Mix mix_;
   const uint64_t first_insert_;
   std::string value_;
-  uint64_t found_ = 0, looked_up_ = 0, bytes_ = 0;
+  uint64_t found_ = 0, looked_up_ = 0, bytes_ = 0, written_ = 0;
 };
 
 void Run(Worker* worker, const Mix& mix) { YcsbThread(worker, mix).Run(); }
@@ -135,6 +137,7 @@ void YcsbLoad(Worker* worker) {
     worker->stats.FinishedOps(1, Operation::kInsert);
   }
   worker->stats.AddBytes(bytes);
+  worker->stats.AddWritten(bytes);
 }
 
 void YcsbA(Worker* worker) { Run(worker, {.updates = 50}); }

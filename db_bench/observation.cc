@@ -1,0 +1,72 @@
+#include "db_bench/observation.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+namespace braiddb::bench {
+
+namespace {
+
+// proc(5), statm: pages, of which resident, of which of files or shared.
+uint64_t AnonymousBytes() {
+  std::ifstream file("/proc/self/statm");
+  uint64_t all = 0, resident = 0, shared = 0;
+  file >> all >> resident >> shared;
+  return (resident - std::min(shared, resident)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Files come and go meanwhile: what cannot be looked at is left out.
+uint64_t BytesOfFiles(const std::string& path) {
+  constexpr uint64_t kBlock = 512;  // stat(2), whatever the file system's blocks
+  namespace fs = std::filesystem;
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    struct stat status;
+    if (lstat(at->path().c_str(), &status) == 0 && S_ISREG(status.st_mode))
+      bytes += static_cast<uint64_t>(status.st_blocks) * kBlock;
+  }
+  return bytes;
+}
+
+// proc(5), io; 0 where the kernel does not account for it.
+uint64_t WrittenBySystemCalls() {
+  std::ifstream file("/proc/self/io");
+  std::string name;
+  for (uint64_t value = 0; file >> name >> value;) {
+    if (name == "wchar:") return value;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::vector<Figure> ObserveState(Engine* engine, const std::string& path) {
+  std::vector<Figure> figures{{"process_dram_bytes", AnonymousBytes()}};
+  if (engine == nullptr) return figures;
+  figures.push_back({"file_bytes", BytesOfFiles(path)});
+  for (Figure& figure : engine->State()) figures.push_back(std::move(figure));
+  return figures;
+}
+
+std::vector<Figure> ObserveCounters(Engine* engine) {
+  std::vector<Figure> figures{{"file_written_bytes", WrittenBySystemCalls()}};
+  if (engine == nullptr) return figures;
+  for (Figure& figure : engine->Counters()) figures.push_back(std::move(figure));
+  return figures;
+}
+
+std::vector<Figure> Increase(const std::vector<Figure>& before, const std::vector<Figure>& after) {
+  std::vector<Figure> increase = after;
+  for (Figure& figure : increase) {
+    const auto same = std::find_if(before.begin(), before.end(), [&](const Figure& other) { return other.name == figure.name; });
+    if (same != before.end()) figure.value -= std::min(same->value, figure.value);
+  }
+  return increase;
+}
+
+}  // namespace braiddb::bench

@@ -1,0 +1,93 @@
+#include "db_bench/turn.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "db_bench/result_stream.h"
+
+namespace braiddb::bench {
+
+namespace {
+
+using Requests = std::vector<BenchmarkRequest>;
+
+[[noreturn]] void Fail(const char* what) {
+  std::fprintf(stderr, "db_bench: %s: %m\n", what);
+  std::fflush(stdout);
+  _exit(1);
+}
+
+// In the child: one by one, so that a failure leaves what was measured before it.
+[[noreturn]] void RunPart(const TurnRequest& turn, uint32_t part, const Requests& requests, bool crashes, std::FILE* to) {
+  std::vector<Result> results;
+  // Not destroyed: with it the database would be closed, or threads of the engine would meet what is torn down.
+  auto* const benchmark =
+      new Benchmark(turn.flags, turn.engine, turn.round, part, turn.path, turn.driver, turn.report_file, &results);
+  const auto send = [&] {
+    for (const Result& result : results) {
+      if (!WriteResult(result, to)) Fail("results cannot be handed over");
+    }
+    results.clear();
+  };
+  for (const BenchmarkRequest& request : requests) {
+    benchmark->RunOne(request);
+    send();
+  }
+  if (!crashes) benchmark->Finish();
+  std::fflush(stdout);
+  _exit(0);
+}
+
+// How a process ended; empty if well.
+std::string DescribeEnd(int status) {
+  if (WIFEXITED(status)) return WEXITSTATUS(status) == 0 ? "" : "ended with exit code " + std::to_string(WEXITSTATUS(status));
+  return "was ended by signal " + std::to_string(WTERMSIG(status)) + ", " + strsignal(WTERMSIG(status));
+}
+
+// Returns how its process ended.
+std::string RunPartInChild(const TurnRequest& turn, uint32_t part, const Requests& requests, bool crashes,
+                           std::vector<Result>* results) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) Fail("pipe");
+  std::fflush(nullptr);  // or both would write what is buffered
+  const pid_t parent = getpid(), child = fork();
+  if (child < 0) Fail("fork");
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    close(ends[0]);
+    RunPart(turn, part, requests, crashes, fdopen(ends[1], "w"));
+  }
+  close(ends[1]);
+  std::FILE* const from = fdopen(ends[0], "r");
+  while (std::optional<Result> result = ReadResult(from)) results->push_back(*std::move(result));
+  std::fclose(from);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return DescribeEnd(status);
+}
+
+}  // namespace
+
+std::optional<Failure> RunTurn(const TurnRequest& turn, const Requests& requests, std::vector<Result>* results) {
+  uint32_t part = 0;
+  for (auto begin = requests.begin();; ++part) {
+    const auto crash =
+        std::find_if(begin, requests.end(), [](const BenchmarkRequest& request) { return request.workload->ends_process; });
+    const bool crashes = crash != requests.end();
+    const std::string what = RunPartInChild(turn, part, Requests(begin, crash), crashes, results);
+    if (!what.empty()) return Failure{turn.engine, turn.round, what};
+    if (!crashes) return std::nullopt;
+    begin = crash + 1;
+  }
+}
+
+}  // namespace braiddb::bench
