@@ -88,3 +88,13 @@ foreach(test IN LISTS tool_tests)
     target_compile_definitions(${name} PRIVATE BRAIDDB_TOOL="$<TARGET_FILE:braiddb_tool>")
   endif()
 endforeach()
+
+# The page of results, tools/report: Python alone, which is not needed to build.
+find_package(Python3 3.9 COMPONENTS Interpreter)
+if(BRAIDDB_BUILD_TESTS AND Python3_FOUND AND NOT BRAIDDB_SANITIZE)
+  add_test(NAME ${BRAIDDB_TEST_PREFIX}report_test COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/report_test.py)
+  set_tests_properties(${BRAIDDB_TEST_PREFIX}report_test PROPERTIES LABELS "unit;ci" TIMEOUT 600)
+  set_property(TEST ${BRAIDDB_TEST_PREFIX}report_test PROPERTY ENVIRONMENT "BRAIDDB_DB_BENCH=$<TARGET_FILE:db_bench>"
+    "BRAIDDB_INDEX_BENCH=$<TARGET_FILE:index_bench>" "BRAIDDB_REPORT=${PROJECT_SOURCE_DIR}/tools/report")
+  add_dependencies(braiddb_ci db_bench index_bench)
+endif()

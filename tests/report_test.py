@@ -1,0 +1,390 @@
+#!/usr/bin/env python3
+"""tools/report: the page's numbers are those of the files, which way round ratios are, what is a stall, and what bad files give.
+
+Run by ctest with BRAIDDB_DB_BENCH, BRAIDDB_INDEX_BENCH and BRAIDDB_REPORT, the programs.
+"""
+
+import html.parser
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as xml
+
+sys.dont_write_bytecode = True
+REPORT = os.environ["BRAIDDB_REPORT"]
+sys.path.insert(0, os.path.dirname(REPORT))
+
+from benchreport import build, load, model, sections, svg  # noqa: E402  after the path is known
+
+
+class Page(html.parser.HTMLParser):
+    """What is on a page: tables by caption, figures' captions, the text, identities, and pictures as trees."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tables, self.captions, self.words, self.identities, self.references, self.links = {}, [], "", [], [], []
+        self.table, self.into = None, None
+        self.pictures = [xml.fromstring(part) for part in re.findall(r"<svg.*?</svg>", text, re.DOTALL)]
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.identities += [attributes["id"]] if "id" in attributes else []
+        self.references += attributes.get("aria-labelledby", "").split()
+        self.links += [attributes[name] for name in ("href", "src") if name in attributes]
+        if tag == "table":
+            self.table = []
+        elif tag == "tr" and self.table is not None:
+            self.table.append([])
+        if tag in ("caption", "td", "th", "figcaption"):
+            self.into = ""
+
+    def handle_endtag(self, tag):
+        if tag == "caption":
+            self.tables[self.into] = self.table
+        elif tag in ("td", "th"):
+            self.table[-1].append(self.into)
+        elif tag == "figcaption":
+            self.captions.append(self.into)
+        elif tag == "table":
+            self.table = None
+        self.into = None if tag in ("caption", "td", "th", "figcaption") else self.into
+
+    def handle_data(self, data):
+        self.words += data
+        if self.into is not None:
+            self.into += data
+
+
+def rows_of(page, caption):
+    head, *rows = page.tables[caption]
+    return [dict(zip(head, row)) for row in rows]
+
+
+def new_folder():
+    return tempfile.TemporaryDirectory(prefix="braiddb-report-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        directory = new_folder()
+        self.addCleanup(directory.cleanup)
+        self.folder = pathlib.Path(directory.name)
+
+    def bench(self, name, *arguments):
+        path = self.folder / f"{name}.json"
+        subprocess.run(
+            [os.environ["BRAIDDB_DB_BENCH"], f"--db={self.folder}/db", "--seed=1", f"--json={path}", *arguments],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        return path
+
+    def report(self, *files):
+        """The page, from the program."""
+        output = self.folder / "page.html"
+        subprocess.run([REPORT, *files, "-o", output], check=True, stdout=subprocess.DEVNULL)
+        return Page(output.read_text(encoding="utf-8"))
+
+    def refused(self, *arguments):
+        result = subprocess.run(
+            [REPORT, *arguments, "-o", self.folder / "none.html"], capture_output=True, text=True, check=False
+        )
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertFalse((self.folder / "none.html").exists())
+        self.assertNotIn("Traceback", result.stderr)
+        return result.stderr
+
+
+class NumbersAreTheFiles(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = new_folder()
+        cls.addClassCleanup(cls.directory.cleanup)
+        cls.path = pathlib.Path(cls.directory.name) / "r.json"
+        subprocess.run(
+            [
+                os.environ["BRAIDDB_DB_BENCH"],
+                f"--db={cls.directory.name}/db",
+                "--seed=1",
+                f"--json={cls.path}",
+                "--engines=braiddb,braiddb:nv_tree",
+                "--rounds=3",
+                "--num=20000",
+                "--histogram",
+                "--benchmarks=fillrandom,crash,open,readrandom,readwhilewriting,waitforcompaction",
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        cls.content = json.loads(cls.path.read_text(encoding="utf-8"))
+
+    def setUp(self):
+        super().setUp()
+        self.page = self.report(self.path)
+
+    def runs(self, engine, benchmark):
+        return [run for run in self.content["runs"] if run["engine"] == engine and run["benchmark"] == benchmark]
+
+    def test_speeds_are_medians_and_ratios_the_first_ones(self):
+        rows = rows_of(self.page, "Medians by benchmark and engine")
+        self.assertEqual(len(rows), 2 * 5)
+        for row in rows:
+            runs = self.runs(row["engine"], row["benchmark"])
+            self.assertEqual(row["runs"], "3")
+            once = row["benchmark"] in ("open", "waitforcompaction")
+            figure = (lambda run: run["seconds"] * 1000) if once else (lambda run: run["ops_per_second"])
+            median = statistics.median(map(figure, runs))
+            self.assertEqual(row["median"], f"{median:.2f} ms" if once else f"{median:.0f} ops/s")
+            if row["engine"] == "braiddb":
+                self.assertEqual(row["times better the first is"], "–")
+                continue
+            first = statistics.median(map(figure, self.runs("braiddb", row["benchmark"])))
+            self.assertAlmostEqual(
+                float(row["times better the first is"]), median / first if once else first / median, delta=0.006
+            )
+
+    def test_bars_are_as_long_as_the_medians(self):
+        picture = next(
+            p for p in self.page.pictures if (p.find("title") is not None and p.find("title").text == "Medians of all rounds")
+        )
+        widths = {
+            rect.find("title").text: float(rect.get("width")) for rect in picture.iter("rect") if rect.find("title") is not None
+        }
+        ours, theirs = (
+            next(w for title, w in widths.items() if title.startswith(f"fillrandom {e}: "))
+            for e in ("braiddb", "braiddb:nv_tree")
+        )
+        medians = [
+            statistics.median(run["ops_per_second"] for run in self.runs(e, "fillrandom")) for e in ("braiddb", "braiddb:nv_tree")
+        ]
+        self.assertAlmostEqual(ours / theirs, medians[0] / medians[1], delta=0.02 * medians[0] / medians[1])
+
+    def test_percentiles_are_those_of_the_run_in_the_middle(self):
+        for row in rows_of(self.page, "readrandom: read, microseconds, run in the middle"):
+            runs = sorted(self.runs(row["engine"], "readrandom"), key=lambda run: run["ops_per_second"])
+            for name, value in runs[1]["latencies_us"]["read"]["percentiles"].items():
+                self.assertEqual(row[name], f"{value:.2f}")
+
+    def test_distribution_is_drawn_point_by_point(self):
+        measured = sorted(self.runs("braiddb", "readrandom"), key=lambda run: run["ops_per_second"])[1]["latencies_us"]["read"][
+            "distribution"
+        ]
+        picture = next(
+            p for p in self.page.pictures if p.find("title") is not None and p.find("title").text == "readrandom: read"
+        )
+        points = [tuple(map(float, pair.split(","))) for pair in next(picture.iter("polyline")).get("points").split()]
+        self.assertEqual(len(points), len(measured))
+        self.assertEqual(points, sorted(points, key=lambda point: point[0]))
+        self.assertEqual([y for _, y in points], sorted((y for _, y in points), reverse=True))
+
+    def test_recovery_has_what_was_replayed(self):
+        for row in rows_of(self.page, "Medians of all rounds"):
+            runs = self.runs(row["engine"], "open")
+            self.assertEqual(row["open, ms"], f"{statistics.median(run['seconds'] for run in runs) * 1000:.2f}")
+            self.assertIn(row["entries replayed"], [f"{run['counters']['replayed_entries']:,}" for run in runs])
+            self.assertNotEqual(row["entries replayed"], "0")
+
+    def test_bytes_written_for_each_byte_of_the_user(self):
+        row = next(
+            row
+            for row in rows_of(self.page, "Of the run in the middle")
+            if (row["benchmark"], row["engine"]) == ("fillrandom", "braiddb")
+        )
+        run = sorted(self.runs("braiddb", "fillrandom"), key=lambda run: run["ops_per_second"])[1]
+        self.assertEqual(row["user bytes"], f"{20000 * 116:,}")
+        whole = (run["counters"]["log_bytes"] + 64 * run["counters"]["background_flushed_lines"]) / (20000 * 116)
+        self.assertEqual(row["written per user byte"], f"{whole:.2f}")
+        self.assertGreater(whole, 1)
+        self.assertEqual(row["lines per write"], f"{whole * 116 / 64:.2f}")
+
+    def test_structure_is_the_last_state(self):
+        state = self.runs("braiddb", "waitforcompaction")[0]["state"]
+        last = dict(zip(state["names"], state["samples"][-1]))
+        rows = {row["what"]: row["how much"] for row in rows_of(self.page, "braiddb: at the end of waitforcompaction")}
+        self.assertEqual(rows["last_level_entries"], f"{last['last_level_entries']:,.0f}")
+        self.assertEqual(rows["dram_bytes"], svg.size(last["dram_bytes"]))
+
+    def test_page_needs_nothing_else_and_its_pictures_say_what_they_show(self):
+        self.assertEqual([link for link in self.page.links if not link.startswith("#")], [])
+        self.assertEqual(len(self.page.identities), len(set(self.page.identities)))
+        self.assertLessEqual(set(self.page.references), set(self.page.identities))
+        self.assertLessEqual({link[1:] for link in self.page.links}, set(self.page.identities))
+        shown = [picture for picture in self.page.pictures if picture.get("role") == "img"]
+        self.assertGreater(len(shown), 5)
+        for picture in shown:
+            self.assertTrue(picture.find("title").text and len(picture.find("desc").text) > 10)
+            _, _, width, height = map(float, picture.get("viewBox").split())
+            for text in picture.iter("text"):
+                self.assertTrue(0 <= float(text.get("x")) <= width and 0 <= float(text.get("y")) <= height, text.text)
+
+
+class SeveralFiles(Case):
+    def test_threads_are_an_axis(self):
+        paths = [self.bench(f"t{n}", f"--threads={n}", "--num=5000", "--benchmarks=fillrandom") for n in (1, 2, 3)]
+        page = self.report(*paths)
+        rows = rows_of(page, "fillrandom by threads")
+        self.assertEqual([row["threads"] for row in rows], ["1", "2", "3"])
+        for row, path in zip(rows, paths):
+            self.assertEqual(row["ops/s"], f"{json.loads(path.read_text())['runs'][0]['ops_per_second']:.0f}")
+        self.assertNotIn("threads=1 × better", page.words)
+
+    def test_other_flags_are_in_the_names(self):
+        paths = [
+            self.bench(f"v{l1}", f"--l1={l1}", "--num=2000", "--benchmarks=fillrandom") for l1 in ("nv_tree", "braided_skiplist")
+        ]
+        page = self.report(*paths)
+        self.assertIn("braiddb l1=nv_tree", page.words)
+        self.assertIn("braiddb l1=braided_skiplist", page.words)
+
+    def test_report_files_and_trees(self):
+        csv = self.folder / "progress.csv"
+        csv.write_text("secs_elapsed,interval_qps\n1,1000\n2,400\n")
+        trees = self.folder / "trees.csv"
+        subprocess.run(
+            [
+                os.environ["BRAIDDB_INDEX_BENCH"],
+                "--num=500",
+                "--node_bytes=512,1024",
+                "--benchmarks=insert",
+                f"--csv={trees}",
+                f"--path={self.folder}/pm",
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        page = self.report(csv, trees)
+        self.assertEqual([row["operations"] for row in rows_of(page, "Report files")], ["1000", "400"])
+        lines = rows_of(page, "insert")
+        first = trees.read_text().splitlines()[1].split(",")
+        self.assertIn("trees: insert, lines flushed per operation", page.captions)
+        self.assertIn(f"{float(first[6]):.2f}", [row.get("XPLines of 256 bytes per operation") for row in lines])
+
+
+def run_of(rates, step=0.1):
+    """A run whose progress has these rates."""
+    points, done = [[0, 0]], 0
+    for i, rate in enumerate(rates, start=1):
+        done += rate * step
+        points.append([i * step, done])
+    return model.Run(
+        "x",
+        "fill",
+        {},
+        None,
+        {
+            "progress": points,
+            "seconds": len(rates) * step,
+            "operations": done,
+            "ops_per_second": done / (len(rates) * step),
+            "round": 0,
+        },
+    )
+
+
+class Model(unittest.TestCase):
+    def test_stalls_are_what_is_below_a_tenth_of_the_median(self):
+        rates = model.intervals(run_of([1000, 1000, 99, 0, 1000, 101, 1000, 50, 1000]))
+        self.assertEqual([(round(a, 3), round(b, 3)) for a, b in model.stalls(rates)], [(0.2, 0.4), (0.7, 0.8)])
+        self.assertEqual(model.stalls(model.intervals(run_of([1000] * 9))), [])
+
+    def test_stalls_are_on_the_page(self):
+        figure = sections._throughput("fill", {"x": run_of([1000, 0, 0, 1000, 1000, 1000])}, sections.Colours())
+        self.assertIn("next to nothing was done from 0.10 s to 0.30 s", figure)
+
+    def test_short_end_goes_to_the_interval_before(self):
+        run = run_of([1000, 1000])
+        run.content["progress"].append([0.201, 200 + 50])
+        rates = model.intervals(run)
+        self.assertEqual(len(rates), 2)
+        self.assertAlmostEqual(rates[-1][2], 150 / 0.101)
+
+    def test_ratios_say_how_many_times_better_the_first_is(self):
+        self.assertEqual(model.times_better(2000, 1000, True), 2)
+        self.assertEqual(model.times_better(10, 20, False), 2)
+        self.assertEqual(model.times_better(1000, 2000, True), 0.5)
+        self.assertIsNone(model.times_better(0, 1, True))
+
+    def test_numbers_are_read_easily(self):
+        self.assertEqual(
+            [svg.short(x) for x in (0, 0.25, 999.9, 1234, 999960, 1.29e6)], ["0", "0.25", "1 k", "1.23 k", "1 M", "1.29 M"]
+        )
+        self.assertEqual([svg.size(x) for x in (10, 2048, 3 << 20)], ["10 B", "2 KiB", "3 MiB"])
+        self.assertEqual([svg.micros(x) for x in (0.25, 12.34, 4000)], ["250 ns", "12.3 µs", "4 ms"])
+        self.assertEqual(svg.Linear(0, 95 << 20, 0, 1, binary=True).ticks, [i * 20 << 20 for i in range(6)])
+        self.assertEqual(svg.Linear(0, 1, 0, 1, whole=True).ticks, [0, 1])
+
+    def test_text_from_files_is_no_markup(self):
+        document = {
+            "environment": {"cpu": "<script>", "warnings": "<b>"},
+            "command": ["a&b"],
+            "engines": [{"engine": "<i>"}],
+            "flags": {},
+            "runs": [
+                {
+                    "engine": "<i>",
+                    "benchmark": "<u>",
+                    "round": 0,
+                    "threads": 1,
+                    "operations": 5,
+                    "seconds": 1,
+                    "ops_per_second": 5,
+                }
+            ],
+        }
+        page = build.build([load.Document("<p>", "<p>", document)], "<title>")
+        for tag in ("<script>", "<b>", "<i>", "<u>", "<p></p>", "a&b"):
+            self.assertNotIn(tag, page.split("</style>")[1])
+        self.assertEqual(Page(page).tables["Medians by benchmark and engine"][1][0], "<u>")
+
+
+class BadFiles(Case):
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def test_each_says_which_file_and_why(self):
+        good = {"program": "db_bench", "format": 1, "environment": {}, "flags": {}, "engines": [], "command": [], "runs": []}
+        run = {"engine": "e", "benchmark": "b", "round": 0, "threads": 1, "operations": 1, "seconds": 1, "ops_per_second": 1}
+        cases = [
+            ("empty", "", "is empty"),
+            ("broken.json", "{", "not JSON"),
+            ("list.json", "[1]", "neither JSON nor a CSV"),
+            ("other.json", '{"program": "fio"}', "not a result of db_bench"),
+            ("new.json", json.dumps({**good, "format": 2}), "format 2"),
+            ("part.json", json.dumps({**good, "runs": {}}), "runs is missing or of another type"),
+            ("run.json", json.dumps({**good, "runs": [{**run, "seconds": "1"}]}), "runs[0].seconds is not a number"),
+            ("less.json", json.dumps({**good, "runs": [{**run, "operations": -1}]}), "runs[0].operations"),
+            ("nan.json", json.dumps({**good, "runs": [{**run, "ops_per_second": float("nan")}]}), "runs[0].ops_per_second"),
+            ("rows.json", json.dumps({**good, "runs": [{**run, "progress": [[1]]}]}), "runs[0].progress has a row"),
+            (
+                "state.json",
+                json.dumps({**good, "runs": [{**run, "state": {"names": ["seconds"], "samples": [[1, 2]]}}]}),
+                "state.samples",
+            ),
+            ("words.csv", "secs_elapsed,interval_qps\n1,many\n", "words.csv:2: not a number"),
+            ("short.csv", "secs_elapsed,interval_qps\n1\n", "short.csv:2: 1 columns"),
+            ("foreign.csv", "a,b\n1,2\n", "neither JSON nor a CSV"),
+        ]
+        for name, text, message in cases:
+            with self.subTest(name):
+                path = self.write(name, text)
+                said = self.refused(path)
+                self.assertIn(path, said)
+                self.assertIn(message, said)
+        self.assertIn("No such file", self.refused("/nonexistent.json"))
+        good_path = self.write("good.json", json.dumps({**good, "runs": [run]}))
+        result = subprocess.run([REPORT, good_path, "-o", "/nonexistent/page.html"], capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("/nonexistent/page.html", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,77 @@
+"""The page around the figures: one HTML file that needs nothing else, light or dark as the reader has it."""
+
+from . import svg
+
+CSS = (
+    """
+:root{color-scheme:light dark;--back:#fbfbfa;--card:#fff;--ink:#1c1d1f;--soft:#55585e;--rule:#dcdde0;--grid:#e8e9eb;--box:#eef0f3;
+--c0:#1f6fd0;--c1:#d9541e;--c2:#128a62;--c3:#8a4fc9;--c4:#b07a00;--c5:#5b6470}
+@media(prefers-color-scheme:dark){:root{--back:#16171a;--card:#1e2024;--ink:#e9eaec;--soft:#a9adb5;--rule:#3a3d44;--grid:#2e3137;
+--box:#2a2d33;--c0:#62a6f5;--c1:#ff8d5c;--c2:#3fc79a;--c3:#bd96f2;--c4:#e3b341;--c5:#a3adba}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--back);color:var(--ink);font:15px/1.5 system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
+main,header,nav{max-width:1320px;margin:0 auto;padding:0 24px}
+header{padding-top:28px}h1{font-size:26px;margin:0 0 4px}
+h2{font-size:20px;margin:36px 0 6px;padding-top:10px;border-top:1px solid var(--rule)}
+h3{font-size:16px;margin:22px 0 4px}p{margin:6px 0;max-width:95ch}a{color:var(--c0)}
+nav ul{display:flex;flex-wrap:wrap;gap:4px 18px;padding:0;margin:12px 0 0;list-style:none}
+.grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,540px),1fr));gap:16px;align-items:start;margin:10px 0}
+figure{margin:0;padding:14px 16px;background:var(--card);border:1px solid var(--rule);border-radius:8px;min-width:0}
+figcaption{font-weight:600;margin-bottom:4px}figure svg{display:block;width:100%;height:auto}
+.note,.soft{color:var(--soft);font-size:13.5px}
+.legend{display:flex;flex-wrap:wrap;gap:2px 16px;padding:0;margin:2px 0 6px;list-style:none;font-size:13px}
+.legend li{display:flex;align-items:center;gap:6px}.legend svg{width:22px;flex:none}
+.warn{max-width:none;border-left:4px solid var(--c1);padding:2px 12px;background:var(--card)}
+details{margin-top:6px;font-size:13.5px}summary{cursor:pointer;color:var(--soft)}
+.scroll{overflow-x:auto}
+.scroll:focus-visible,summary:focus-visible,a:focus-visible{outline:2px solid var(--c0);outline-offset:2px}
+table{border-collapse:collapse;font-size:13.5px;font-variant-numeric:tabular-nums;margin:6px 0}
+caption{text-align:left;color:var(--soft);padding:2px 0 4px}
+th,td{padding:3px 12px 3px 0;text-align:right;border-bottom:1px solid var(--grid);white-space:nowrap}
+th[scope=row],thead th:first-child{text-align:left}thead th{color:var(--soft);font-weight:600}
+pre{overflow-x:auto;white-space:pre-wrap;overflow-wrap:anywhere;font-size:12.5px;margin:4px 0}
+dl{margin:6px 0;display:grid;grid-template-columns:max-content 1fr;gap:2px 16px}
+dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
+text{font:12px system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:var(--ink)}
+text.tick,text.name,text.boxtext{fill:var(--soft)}
+text.group,text.boxhead{font-weight:600}text.boxhead{font-size:12px}
+.grid line{stroke:var(--grid)}line.grid{stroke:var(--grid)}line.axis{stroke:var(--soft)}
+.curve{fill:none;stroke-width:2;stroke-linejoin:round}.mark{stroke:var(--card);stroke-width:1}
+.stall{opacity:.28}.medium{fill:none;stroke:var(--rule)}.box{fill:var(--box);stroke:var(--rule)}
+.empty{fill:var(--box);stroke:var(--rule)}
+"""
+    + "".join(
+        f".curve.c{i}{{stroke:var(--c{i})}}.bar.c{i},.mark.c{i},.stall.c{i}{{fill:var(--c{i})}}"
+        f".c{i}box{{stroke:var(--c{i});stroke-width:2}}"
+        for i in range(svg.SERIES_COLOURS)
+    )
+    + """
+@media print{figure{break-inside:avoid}}
+"""
+)
+
+
+def grid(figures):
+    return f'<div class="grid">{"".join(figures)}</div>' if figures else ""
+
+
+def section(anchor, title, body, lead=""):
+    lead = f"<p>{svg.escape(lead)}</p>" if lead else ""
+    return (
+        anchor,
+        title,
+        f'<section id="{anchor}" aria-labelledby="{anchor}-h"><h2 id="{anchor}-h">{svg.escape(title)}</h2>{lead}{body}</section>',
+    )
+
+
+def page(title, head, sections):
+    """`head`: HTML below the title. `sections`: as section() gives them; None is left out."""
+    sections = [one for one in sections if one]
+    links = "".join(f'<li><a href="#{anchor}">{svg.escape(name)}</a></li>' for anchor, name, _ in sections)
+    body = "".join(content for _, _, content in sections)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,'
+        f'initial-scale=1"><title>{svg.escape(title)}</title><style>{CSS}</style></head><body><header>'
+        f"<h1>{svg.escape(title)}</h1>"
+        f'{head}</header><nav aria-label="Sections"><ul>{links}</ul></nav><main>{body}</main></body></html>\n'
+    )

@@ -1,0 +1,433 @@
+"""Which figures a page has, and what is in them. Each function gives a section, or None if the runs have nothing for it."""
+
+from . import charts, lsm_picture, model, page, svg
+
+KINDS_OF_MEMORY = (
+    ("process_dram_bytes", "DRAM of the process", "Resident memory without mapped files, db_bench's own included."),
+    ("file_bytes", "persistent memory", "What the database's files take."),
+)
+LEAST_INTERVALS = 4
+
+
+class Colours:
+    """The same label has the same colour on the whole page."""
+
+    def __init__(self):
+        self.known = {}
+
+    def __call__(self, label):
+        return self.known.setdefault(label, len(self.known))
+
+
+def _benchmarks(runs):
+    return model.ordered(run.benchmark for run in runs)
+
+
+def _labels(runs):
+    return model.ordered(run.label for run in runs)
+
+
+def _by_label(runs):
+    """{label: its runs}"""
+    return {label: model.of(runs, label=label) for label in _labels(runs)}
+
+
+def _timed(runs):
+    return [run for run in runs if not run.is_done_once()]
+
+
+def _rate(runs):
+    return model.median([run.rate for run in runs])
+
+
+def _milliseconds(runs):
+    return model.median([run["seconds"] for run in runs]) * 1000
+
+
+# ---- Speeds.
+
+
+def _times(ratio):
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
+
+
+def _speeds_of(title, runs, colours):
+    """A group of bars, and rows of the table."""
+    once = all(run.is_done_once() for run in runs)
+    figure, text = (_milliseconds, lambda v: f"{v:.2f} ms") if once else (_rate, lambda v: f"{svg.short(v)}/s")
+    group, rows, first = [], [], None
+    for label, theirs in _by_label(runs).items():
+        value = figure(theirs)
+        ratio = model.times_better(first, value, not once) if first is not None else None
+        group.append((label, [(value, colours(label))], text(value) + (f" (1st {_times(ratio)} × better)" if ratio else "")))
+        number = f"{value:.2f} ms" if once else f"{value:.0f} ops/s"
+        rows.append([title, label, number, str(len(theirs)), _times(ratio) if ratio else "–"])
+        first = value if first is None else first
+    return (f"{title}{', time' if once else ''}", group), rows
+
+
+def speeds(runs, axis, colours):
+    """Bars of all benchmarks by engine, with how many times better the first is. Runs that differ in the flag `axis` are not
+    compared."""
+    groups, rows = [], []
+    for benchmark in _benchmarks(runs):
+        here = model.of(runs, benchmark=benchmark)
+        for value in model.ordered(run.flags.get(axis) for run in here):
+            alike = [run for run in here if run.flags.get(axis) == value]
+            group, more = _speeds_of(f"{benchmark}, {axis}={value}" if axis else benchmark, alike, colours)
+            groups.append(group)
+            rows += more
+    if not groups:
+        return None
+    halves = [groups[: -(-len(groups) // 2)], groups[-(-len(groups) // 2) :]] if len(groups) > 3 else [groups]
+    compared = len(_labels(runs)) > 1
+    note = "Each benchmark has a scale of its own." + (
+        f" In brackets: how many times better {_labels(runs)[0]} is." if compared else ""
+    )
+    figures = [
+        charts.bars(f"Medians of all rounds{', continued' if i else ''}", half, note=note) for i, half in enumerate(halves)
+    ]
+    head = ["benchmark", "engine", "median", "runs", "times better the first is"]
+    return page.section(
+        "speeds",
+        "Speeds",
+        page.grid(figures) + charts.numbers(head, rows, "Medians by benchmark and engine"),
+        "Operations a second, more is better; of what is done once, its time, less is better.",
+    )
+
+
+def scaling(runs, flag, colours):
+    """Operations a second by a flag that differs between files, as threads."""
+    figures = []
+    for benchmark in _benchmarks(_timed(runs)):
+        series, rows = [], []
+        for label, theirs in _by_label(model.of(runs, benchmark=benchmark)).items():
+            values = sorted({float(run.flags[flag]) for run in theirs})
+            points = [(value, _rate([run for run in theirs if float(run.flags[flag]) == value])) for value in values]
+            series.append(charts.Series(label, points, colours(label), marked=True))
+            rows += [[label, svg.short(x), f"{y:.0f}"] for x, y in points]
+        if max(len(one.points) for one in series) < 2:
+            continue
+        figures.append(
+            charts.lines(
+                benchmark,
+                series,
+                f"--{flag}",
+                "operations a second",
+                x_scale="steps",
+                below=charts.numbers(["engine", flag, "ops/s"], rows, f"{benchmark} by {flag}"),
+            )
+        )
+    if not figures:
+        return None
+    return page.section(f"by-{flag}", f"By --{flag}", page.grid(figures), "Values of the axis are at equal distances.")
+
+
+# ---- Over time.
+
+
+def _throughput(benchmark, chosen, colours):
+    series, rows = [], []
+    for label, run in chosen.items():
+        rates = model.intervals(run)
+        stalls = model.stalls(rates)
+        points = model.thin([((begin + end) / 2, rate) for begin, end, rate in rates])
+        series.append(charts.Series(label, points, colours(label), stalls))
+        longest = max((end - begin for begin, end in stalls), default=0)
+        middle = model.median([rate for _, _, rate in rates])
+        rows.append(
+            [
+                label,
+                f"{min(r for _, _, r in rates):.0f}",
+                f"{middle:.0f}",
+                f"{max(r for _, _, r in rates):.0f}",
+                str(len(stalls)),
+                f"{sum(end - begin for begin, end in stalls):.2f}",
+                f"{longest:.2f}",
+            ]
+        )
+        demanded = run.content.get("demanded_rate")
+        if demanded:
+            steps = [
+                p
+                for (at, rate), (until, _) in zip(demanded, demanded[1:] + [[run["seconds"], 0]])
+                for p in ((at, rate), (until, rate))
+            ]
+            series.append(charts.Series(f"{label}: asked for", steps, colours(f"{label}: asked for")))
+    says = "; ".join(f"{row[0]}: {svg.short(float(row[2]))} a second in the middle, {row[4]} stalls" for row in rows)
+    head = ["engine", "slowest, ops/s", "median", "fastest", "stalls", "s in stalls", "longest, s"]
+    stalled = any(one.bands for one in series)
+    note = "Shaded: less than a tenth of the median rate." if stalled else "No interval had less than a tenth of the median rate."
+    return charts.lines(
+        f"{benchmark}: throughput",
+        series,
+        "seconds",
+        "operations a second",
+        below=charts.numbers(head, rows, f"{benchmark}: tenths of a second"),
+        note=note,
+        says=says,
+    )
+
+
+def _column_chart(benchmark, chosen, name, title, note, colours):
+    series, rows = [], []
+    in_bytes = name.endswith("bytes")
+    text = svg.size if in_bytes else svg.short
+    for label, run in chosen.items():
+        points = model.column(run, name)
+        if not points or not any(value for _, value in points):
+            continue
+        series.append(charts.Series(label, model.thin(points), colours(label)))
+        rows.append([label, *(text(value) for value in (points[0][1], max(v for _, v in points), points[-1][1]))])
+    if not series:
+        return None
+    return charts.lines(
+        f"{benchmark}: {title}",
+        series,
+        "seconds",
+        "size" if in_bytes else "tables",
+        y_text=text,
+        y_scale="bytes" if in_bytes else "counts",
+        note=note,
+        below=charts.numbers(["engine", "at the start", "most", "at the end"], rows, title),
+    )
+
+
+def over_time(runs, colours):
+    """Throughput with stalls, memory, L0: of the run in the middle of each engine."""
+    body = ""
+    for benchmark in _benchmarks(_timed(runs)):
+        chosen = {label: model.median_run(theirs) for label, theirs in _by_label(model.of(runs, benchmark=benchmark)).items()}
+        chosen = {label: run for label, run in chosen.items() if len(model.intervals(run)) >= LEAST_INTERVALS}
+        if not chosen:
+            continue
+        figures = [_throughput(benchmark, chosen, colours)]
+        figures += [_column_chart(benchmark, chosen, name, title, note, colours) for name, title, note in KINDS_OF_MEMORY]
+        figures.append(_column_chart(benchmark, chosen, "l0_tables", "L0 tables", "Tables that wait for their merge.", colours))
+        body += f"<h3>{svg.escape(benchmark)}</h3>" + page.grid([one for one in figures if one])
+    if not body:
+        return None
+    return page.section("time", "Over time", body, "Of each engine the run in the middle; runs below half a second are left out.")
+
+
+def curves(reports, colours):
+    """Files of --report_file."""
+    if not reports:
+        return None
+    series = [charts.Series(one.name, model.thin(list(map(tuple, one.points))), colours(one.name)) for one in reports]
+    rows = [[one.name, svg.short(seconds), f"{count:.0f}"] for one in reports for seconds, count in one.points]
+    chart = charts.lines(
+        "Operations of each interval",
+        series,
+        "seconds",
+        "operations",
+        below=charts.numbers(["file", "seconds", "operations"], rows, "Report files"),
+    )
+    return page.section(
+        "report-files", "Report files", page.grid([chart]), "As db_bench --report_file wrote them, all benchmarks of a run."
+    )
+
+
+# ---- Latencies.
+
+PERCENTILES = ("P50", "P75", "P90", "P95", "P99", "P99.9", "P99.99")
+
+
+def _share(share):
+    return f"{100 * share:.5f}".rstrip("0").rstrip(".") + " %"
+
+
+def latencies(runs, colours):
+    """The distribution of each kind of operation, and its percentiles."""
+    figures = []
+    for benchmark in _benchmarks(runs):
+        here = model.of(runs, benchmark=benchmark)
+        for kind in model.ordered(kind for run in here for kind in run.content.get("latencies_us", {})):
+            series, rows = [], []
+            for label, theirs in _by_label(here).items():
+                with_it = [run for run in theirs if kind in run.content.get("latencies_us", {})]
+                if not with_it:
+                    continue
+                measured = model.median_run(with_it)["latencies_us"][kind]
+                points = [(max(latency, 1e-3), share) for latency, share in measured["distribution"]]
+                series.append(charts.Series(label, points, colours(label)))
+                rows.append(
+                    [
+                        label,
+                        *(f"{measured['percentiles'][name]:.2f}" for name in PERCENTILES if name in measured["percentiles"]),
+                        f"{measured.get('max', 0):.1f}",
+                    ]
+                )
+            says = "; ".join(
+                f"{row[0]}: half took at most {row[1]} microseconds, 99.9 % at most {row[6]}" for row in rows if len(row) > 6
+            )
+            head = ["engine", *PERCENTILES, "max"]
+            figures.append(
+                charts.lines(
+                    f"{benchmark}: {kind}",
+                    series,
+                    "latency",
+                    "share that took at most that",
+                    x_scale="log",
+                    y_scale="nines",
+                    x_text=svg.micros,
+                    y_text=_share,
+                    says=says,
+                    below=charts.table(head, rows, f"{benchmark}: {kind}, microseconds, run in the middle"),
+                )
+            )
+    if not figures:
+        return None
+    return page.section("latencies", "Latencies", page.grid(figures), "The share axis gives each nine the same room.")
+
+
+# ---- Recovery, bytes, state.
+
+
+def _base(benchmark):
+    return benchmark.split("#")[0]
+
+
+def recovery(runs, colours):
+    """What the benchmark open took."""
+    opens = [run for run in runs if _base(run.benchmark) == "open"]
+    if not opens:
+        return None
+    groups, rows = [], []
+    for benchmark in _benchmarks(opens):
+        group = []
+        for label, theirs in _by_label(model.of(opens, benchmark=benchmark)).items():
+            value = _milliseconds(theirs)
+            counters = model.median_run(theirs).content.get("counters", {})
+            group.append((label, [(value, colours(label))], f"{value:.1f} ms"))
+            rows.append(
+                [
+                    benchmark,
+                    label,
+                    f"{value:.2f}",
+                    f"{counters.get('recovery_us', 0) / 1000:.2f}" if "recovery_us" in counters else "–",
+                    f"{counters['replayed_entries']:,}" if "replayed_entries" in counters else "–",
+                ]
+            )
+        groups.append((benchmark, group))
+    head = ["benchmark", "engine", "open, ms", "of it recovery, ms", "entries replayed"]
+    chart = charts.bars("Time of an open", groups, one_scale=True, below=charts.table(head, rows, "Medians of all rounds"))
+    return page.section(
+        "recovery", "Recovery", page.grid([chart]), "Behind a crash an open has to recover; after a close it has not."
+    )
+
+
+def written(runs, colours):
+    """Bytes written for each byte of the user's."""
+    groups, rows = [], []
+    for benchmark in _benchmarks(runs):
+        group = []
+        for label, theirs in _by_label(model.of(runs, benchmark=benchmark)).items():
+            run = model.median_run(theirs)
+            shares = model.written_per_user_byte(run)
+            if not run.content.get("written_bytes"):
+                continue
+            if shares is None:
+                rows.append([benchmark, label, f"{run['written_bytes']:,}", "not known", "–", "–"])
+                continue
+            whole = sum(shares.values())
+            parts = [(value, colours(label) if i == 0 else 5) for i, value in enumerate(shares.values())]
+            group.append(
+                (
+                    label,
+                    parts,
+                    f"{whole:.2f}" + (f"  ({shares['background']:.2f} in the background)" if "background" in shares else ""),
+                )
+            )
+            counters = run["counters"]
+            lines = "–"
+            if "log_bytes" in counters and counters.get("writes"):
+                lines = f"{(counters['log_bytes'] / 64 + counters['background_flushed_lines']) / counters['writes']:.2f}"
+            rows.append(
+                [
+                    benchmark,
+                    label,
+                    f"{run['written_bytes']:,}",
+                    f"{whole:.2f}",
+                    f"{shares.get('background', 0):.2f}" if len(shares) > 1 else "–",
+                    lines,
+                ]
+            )
+        if group:
+            groups.append((benchmark, group))
+    if not groups:
+        return None
+    head = ["benchmark", "engine", "user bytes", "written per user byte", "of it in the background", "lines per write"]
+    note = (
+        "BraidDB: log space of entries, and 64 bytes for each cache line that flushes and merges wrote meanwhile, grey. Others: "
+        "bytes given to system calls; stores into a mapped file, as LMDB's, cannot be counted so."
+    )
+    chart = charts.bars(
+        "Bytes written for each byte of keys and values",
+        groups,
+        one_scale=True,
+        note=note,
+        below=charts.numbers(head, rows, "Of the run in the middle"),
+    )
+    return page.section("written", "Bytes written", page.grid([chart]))
+
+
+def structure(runs):
+    """Pictures of BraidDB's levels: with most tables in L0, and at the end."""
+    figures = []
+    for label, theirs in _by_label([run for run in runs if model.column(run, "l0_tables")]).items():
+        moments = [(run, state) for run in theirs if run["round"] == theirs[0]["round"] for state in model.states(run)]
+        fullest_run, fullest = max(moments, key=lambda moment: moment[1]["l0_tables"])
+        last_run, last = moments[-1]
+        if fullest["l0_tables"] > last["l0_tables"]:
+            figures.append(
+                lsm_picture.picture(
+                    f"{label}: {fullest_run.benchmark}, with most tables in L0 (second {fullest['seconds']:.1f})", fullest
+                )
+            )
+        figures.append(lsm_picture.picture(f"{label}: at the end of {last_run.benchmark}", last))
+    if not figures:
+        return None
+    return page.section("structure", "What there is", page.grid(figures), "Levels and memory of the first round, at two moments.")
+
+
+# ---- NV-Tree alone.
+
+
+def trees(tables, colours):
+    """Tables of index_bench: by size of nodes."""
+    figures = []
+    for one in tables:
+        for benchmark in model.ordered(row["benchmark"] for row in one.rows):
+            for name, title in (
+                ("ops_per_second", "operations a second"),
+                ("lines", "lines flushed per operation"),
+                ("xplines", "XPLines of 256 bytes per operation"),
+            ):
+                series = []
+                for tree in model.ordered(row["tree"] for row in one.rows):
+                    points = [
+                        (row["node_bytes"], row[name])
+                        for row in one.rows
+                        if row["tree"] == tree and row["benchmark"] == benchmark
+                    ]
+                    if any(y for _, y in points):
+                        series.append(charts.Series(tree, points, colours(tree), marked=True))
+                rows = [[s.label, f"{x:.0f}", f"{y:.2f}"] for s in series for x, y in s.points]
+                if series:
+                    figures.append(
+                        charts.lines(
+                            f"{one.name}: {benchmark}, {title}",
+                            series,
+                            "bytes of a node",
+                            title,
+                            x_scale="steps",
+                            x_text=lambda v: f"{v:.0f}",
+                            below=charts.numbers(["tree", "node bytes", title], rows, benchmark),
+                        )
+                    )
+    return (
+        page.section("trees", "NV-Tree alone", page.grid(figures), "index_bench, one thread, without a database.")
+        if figures
+        else None
+    )
