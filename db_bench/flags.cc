@@ -30,7 +30,7 @@ struct Typed {
   int64_t regions, max_region_size, initial_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables,
       checkpoint_tables;
   int64_t compaction_threads, recovery_threads, l0_compaction_trigger;
-  int64_t nv_leaf_size, dram_budget, lookup_cache_size, bloom_bits, space_slack;
+  int64_t nv_leaf_size, l1_index_size, dram_budget, lookup_cache_size, bloom_bits, space_slack;
   double max_space_amplification, zipf;
   int64_t write_latency_ns, read_latency_ns, remote_latency_ns;
   int64_t rounds, sine_interval_ms;
@@ -155,6 +155,8 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   auto add = group.add_options();
   add("l1", Value<std::string>(&typed->l1, "braided_skiplist"), "the last level: braided_skiplist or nv_tree");
   add("nv_leaf_size", Value<int64_t>(&typed->nv_leaf_size, defaults.nv_leaf_size), "leaves of an nv_tree: 512 to 4096");
+  add("l1_index_size", Value<int64_t>(&typed->l1_index_size, static_cast<int64_t>(defaults.l1_index_size)),
+      "DRAM for the index over tall nodes of a braided_skiplist; 0: none");
   add("dram_budget", Value<int64_t>(&typed->dram_budget, static_cast<int64_t>(defaults.dram_budget)),
       "DRAM for everything, which sets sizes below and the cache's; 0: no limit");
   add("lookup_cache_size", Value<int64_t>(&typed->lookup_cache_size, static_cast<int64_t>(defaults.lookup_cache_size)),
@@ -318,6 +320,7 @@ void TakeOptions(const Typed& typed, Options* options) {
   options->memtable = ParseMemtable(typed.memtable);
   Take("nv_leaf_size", typed.nv_leaf_size, 0, UINT32_MAX, &options->nv_leaf_size);
   Take("bloom_bits", typed.bloom_bits, 0, UINT32_MAX, &options->filter_bits_per_key);
+  Take("l1_index_size", typed.l1_index_size, 0, INT64_MAX, &options->l1_index_size);
   Take("dram_budget", typed.dram_budget, 0, INT64_MAX, &options->dram_budget);
   Take("lookup_cache_size", typed.lookup_cache_size, 0, INT64_MAX, &options->lookup_cache_size);
   options->max_space_amplification = typed.max_space_amplification;

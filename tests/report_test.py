@@ -261,7 +261,7 @@ class SeveralFiles(Case):
         )
         page = self.report(csv, trees)
         self.assertEqual([row["operations"] for row in rows_of(page, "Report files")], ["1000", "400"])
-        lines = rows_of(page, "insert")
+        lines = rows_of(page, "trees: insert, XPLines of 256 bytes per operation")
         first = trees.read_text().splitlines()[1].split(",")
         self.assertIn("trees: insert, lines flushed per operation", page.captions)
         self.assertIn(f"{float(first[6]):.2f}", [row.get("XPLines of 256 bytes per operation") for row in lines])

@@ -46,14 +46,20 @@ def head(documents, others=()):
     return "".join(parts)
 
 
-def body(documents, reports, trees, colours):
-    """The sections for these files."""
-    axis = model.axis_flag(documents, model.differing_flags(documents))
-    runs = model.collect(documents)
-    along_axis = model.collect(documents, without=(axis,)) if axis else []
+def parts(documents, reports, trees, axis=None, wanted=None, by_name=False, benchmarks=()):
+    """The sections for these files. `axis`: a flag that documents differ in, else the one that is most likely meant. `wanted`:
+    anchors of the sections, else all that the files have something for. `by_name`: what differs is said by the files' names, and
+    no flag is an axis. `benchmarks`: those that are shown, else all."""
+    if not by_name:
+        axis = axis or model.axis_flag(documents, model.differing_flags(documents))
+    runs = model.collect(documents, by_name=by_name)
+    along_axis = model.collect(documents, without=(axis,)) if axis else runs
+    if benchmarks:
+        runs, along_axis = ([run for run in some if run.benchmark in benchmarks] for some in (runs, along_axis))
+    colours = sections.Colours()
     along_colours = sections.Colours() if axis else colours
-    return [
-        sections.speeds(along_axis if axis else runs, axis, along_colours),
+    made = [
+        sections.speeds(along_axis, axis, along_colours),
         sections.scaling(along_axis, axis, along_colours) if axis else None,
         sections.over_time(runs, colours),
         sections.latencies(runs, colours),
@@ -63,6 +69,7 @@ def body(documents, reports, trees, colours):
         sections.curves(reports, colours),
         sections.trees(trees, colours),
     ]
+    return [one for one in made if one and (wanted is None or one.anchor in wanted)]
 
 
 def build(files, title):
@@ -70,4 +77,4 @@ def build(files, title):
     documents = [one for one in files if isinstance(one, Document)]
     reports = [one for one in files if isinstance(one, Curve)]
     trees = [one for one in files if isinstance(one, TreeTable)]
-    return page.page(title, head(documents, reports + trees), body(documents, reports, trees, sections.Colours()))
+    return page.page(title, head(documents, reports + trees), parts(documents, reports, trees))

@@ -149,7 +149,7 @@ def lines(
     return figure(caption, drawing, key, below, note)
 
 
-BAR, GAP, GROUP_HEAD, LABEL_WIDTH, VALUE_WIDTH = 18, 6, 24, 180, 210
+BAR, GAP, GROUP_HEAD, LABEL_WIDTH, VALUE_WIDTH = 18, 6, 24, 184, 206
 
 
 def _cut(label, most):
@@ -172,7 +172,7 @@ def bars(caption, groups, *, note="", below="", one_scale=False, says=""):
             height += GROUP_HEAD
         whole = (highest if one_scale else totals[name]) or 1
         for label, parts, words in rows:
-            drawn.append(svg.text(LABEL_WIDTH - 8, height + 13, _cut(label, 27), "end", "tick"))
+            drawn.append(svg.text(LABEL_WIDTH - 8, height + 13, _cut(label, 25), "end", "tick"))
             at = LABEL_WIDTH
             for value, index in parts:
                 width = value / whole * room

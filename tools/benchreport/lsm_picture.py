@@ -63,7 +63,7 @@ def _segments(state, top):
         ("live entries", live, "bar c2"),
         ("last level's leaves", index, "bar c0"),
         ("dead or not yet written", other, "bar c4"),
-        ("outside of segments", rest, "empty"),
+        ("free, or outside of segments", rest, "empty"),
     ]
     parts = [
         svg.text(

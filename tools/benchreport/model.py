@@ -78,8 +78,10 @@ def short_engine(engine):
     return name + colon + argument.rsplit("/", 1)[-1]
 
 
-def collect(documents, without=()):
-    """All runs, in the order of files. Labels say what differs between the files, but for the flags of `without`."""
+def collect(documents, without=(), by_name=False):
+    """All runs, in the order of files. Labels say what differs between the files, but for the flags of `without`; or the files'
+    names."""
+    engines = {run["engine"] for document in documents for run in document.content["runs"]}
     differing = [name for name in differing_flags(documents) if name not in without]
     runs = []
     for document in documents:
@@ -92,6 +94,8 @@ def collect(documents, without=()):
             said.append(document.name)
         for run in document.content["runs"]:
             label = " ".join([short_engine(run["engine"]), *said])
+            if by_name:
+                label = document.name if len(engines) == 1 else f"{document.name}, {short_engine(run['engine'])}"
             runs.append(Run(label, run["benchmark"], flags, document, run))
     return runs
 

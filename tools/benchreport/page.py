@@ -1,5 +1,7 @@
 """The page around the figures: one HTML file that needs nothing else, light or dark as the reader has it."""
 
+from dataclasses import dataclass, field
+
 from . import svg
 
 CSS = (
@@ -13,7 +15,7 @@ body{margin:0;background:var(--back);color:var(--ink);font:15px/1.5 system-ui,"S
 main,header,nav{max-width:1320px;margin:0 auto;padding:0 24px}
 header{padding-top:28px}h1{font-size:26px;margin:0 0 4px}
 h2{font-size:20px;margin:36px 0 6px;padding-top:10px;border-top:1px solid var(--rule)}
-h3{font-size:16px;margin:22px 0 4px}p{margin:6px 0;max-width:95ch}a{color:var(--c0)}
+h3{font-size:16.5px;margin:22px 0 4px}h4{font-size:15px;margin:16px 0 4px}p{margin:6px 0;max-width:95ch}a{color:var(--c0)}
 nav ul{display:flex;flex-wrap:wrap;gap:4px 18px;padding:0;margin:12px 0 0;list-style:none}
 .grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,540px),1fr));gap:16px;align-items:start;margin:10px 0}
 figure{margin:0;padding:14px 16px;background:var(--card);border:1px solid var(--rule);border-radius:8px;min-width:0}
@@ -55,20 +57,31 @@ def grid(figures):
     return f'<div class="grid">{"".join(figures)}</div>' if figures else ""
 
 
-def section(anchor, title, body, lead=""):
-    lead = f"<p>{svg.escape(lead)}</p>" if lead else ""
-    return (
-        anchor,
-        title,
-        f'<section id="{anchor}" aria-labelledby="{anchor}-h"><h2 id="{anchor}-h">{svg.escape(title)}</h2>{lead}{body}</section>',
-    )
+@dataclass
+class Section:
+    """A part of a page with a heading, whose anchor is its own among those beside it. Inside are HTML and further sections."""
+
+    anchor: str
+    title: str
+    body: str
+    lead: str = ""
+    inside: list = field(default_factory=list)
+
+    def html(self, level=2, prefix=""):
+        anchor = prefix + self.anchor
+        lead = "".join(f"<p>{svg.escape(part)}</p>" for part in self.lead.split("\n") if part)
+        inside = "".join(one.html(level + 1, anchor + "-") for one in self.inside)
+        return (
+            f'<section id="{anchor}" aria-labelledby="{anchor}-h"><h{level} id="{anchor}-h">{svg.escape(self.title)}</h{level}>'
+            f"{lead}{self.body}{inside}</section>"
+        )
 
 
 def page(title, head, sections):
-    """`head`: HTML below the title. `sections`: as section() gives them; None is left out."""
+    """`head`: HTML below the title. `sections`: None among them is left out."""
     sections = [one for one in sections if one]
-    links = "".join(f'<li><a href="#{anchor}">{svg.escape(name)}</a></li>' for anchor, name, _ in sections)
-    body = "".join(content for _, _, content in sections)
+    links = "".join(f'<li><a href="#{one.anchor}">{svg.escape(one.title)}</a></li>' for one in sections)
+    body = "".join(one.html() for one in sections)
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,'
         f'initial-scale=1"><title>{svg.escape(title)}</title><style>{CSS}</style></head><body><header>'

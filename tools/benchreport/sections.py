@@ -88,7 +88,7 @@ def speeds(runs, axis, colours):
         charts.bars(f"Medians of all rounds{', continued' if i else ''}", half, note=note) for i, half in enumerate(halves)
     ]
     head = ["benchmark", "engine", "median", "runs", "times better the first is"]
-    return page.section(
+    return page.Section(
         "speeds",
         "Speeds",
         page.grid(figures) + charts.numbers(head, rows, "Medians by benchmark and engine"),
@@ -120,7 +120,7 @@ def scaling(runs, flag, colours):
         )
     if not figures:
         return None
-    return page.section(f"by-{flag}", f"By --{flag}", page.grid(figures), "Values of the axis are at equal distances.")
+    return page.Section("scaling", f"By --{flag}", page.grid(figures), "Values of the axis are at equal distances.")
 
 
 # ---- Over time.
@@ -195,7 +195,7 @@ def _column_chart(benchmark, chosen, name, title, note, colours):
 
 def over_time(runs, colours):
     """Throughput with stalls, memory, L0: of the run in the middle of each engine."""
-    body = ""
+    parts = []
     for benchmark in _benchmarks(_timed(runs)):
         chosen = {label: model.median_run(theirs) for label, theirs in _by_label(model.of(runs, benchmark=benchmark)).items()}
         chosen = {label: run for label, run in chosen.items() if len(model.intervals(run)) >= LEAST_INTERVALS}
@@ -204,10 +204,12 @@ def over_time(runs, colours):
         figures = [_throughput(benchmark, chosen, colours)]
         figures += [_column_chart(benchmark, chosen, name, title, note, colours) for name, title, note in KINDS_OF_MEMORY]
         figures.append(_column_chart(benchmark, chosen, "l0_tables", "L0 tables", "Tables that wait for their merge.", colours))
-        body += f"<h3>{svg.escape(benchmark)}</h3>" + page.grid([one for one in figures if one])
-    if not body:
+        parts.append(page.Section(str(len(parts)), benchmark, page.grid([one for one in figures if one])))
+    if not parts:
         return None
-    return page.section("time", "Over time", body, "Of each engine the run in the middle; runs below half a second are left out.")
+    return page.Section(
+        "time", "Over time", "", "Of each engine the run in the middle; runs below half a second are left out.", parts
+    )
 
 
 def curves(reports, colours):
@@ -223,7 +225,7 @@ def curves(reports, colours):
         "operations",
         below=charts.numbers(["file", "seconds", "operations"], rows, "Report files"),
     )
-    return page.section(
+    return page.Section(
         "report-files", "Report files", page.grid([chart]), "As db_bench --report_file wrote them, all benchmarks of a run."
     )
 
@@ -278,7 +280,7 @@ def latencies(runs, colours):
             )
     if not figures:
         return None
-    return page.section("latencies", "Latencies", page.grid(figures), "The share axis gives each nine the same room.")
+    return page.Section("latencies", "Latencies", page.grid(figures), "The share axis gives each nine the same room.")
 
 
 # ---- Recovery, bytes, state.
@@ -312,7 +314,7 @@ def recovery(runs, colours):
         groups.append((benchmark, group))
     head = ["benchmark", "engine", "open, ms", "of it recovery, ms", "entries replayed"]
     chart = charts.bars("Time of an open", groups, one_scale=True, below=charts.table(head, rows, "Medians of all rounds"))
-    return page.section(
+    return page.Section(
         "recovery", "Recovery", page.grid([chart]), "Behind a crash an open has to recover; after a close it has not."
     )
 
@@ -369,7 +371,7 @@ def written(runs, colours):
         note=note,
         below=charts.numbers(head, rows, "Of the run in the middle"),
     )
-    return page.section("written", "Bytes written", page.grid([chart]))
+    return page.Section("written", "Bytes written", page.grid([chart]))
 
 
 def structure(runs):
@@ -388,46 +390,64 @@ def structure(runs):
         figures.append(lsm_picture.picture(f"{label}: at the end of {last_run.benchmark}", last))
     if not figures:
         return None
-    return page.section("structure", "What there is", page.grid(figures), "Levels and memory of the first round, at two moments.")
+    return page.Section("structure", "What there is", page.grid(figures), "Levels and memory of the first round, at two moments.")
 
 
 # ---- NV-Tree alone.
 
 
-def trees(tables, colours):
-    """Tables of index_bench: by size of nodes."""
-    figures = []
+def _tree_bars(tables, colours):
+    """Of tables with one size of nodes."""
+    groups = []
     for one in tables:
         for benchmark in model.ordered(row["benchmark"] for row in one.rows):
-            for name, title in (
-                ("ops_per_second", "operations a second"),
-                ("lines", "lines flushed per operation"),
-                ("xplines", "XPLines of 256 bytes per operation"),
-            ):
-                series = []
-                for tree in model.ordered(row["tree"] for row in one.rows):
-                    points = [
-                        (row["node_bytes"], row[name])
-                        for row in one.rows
-                        if row["tree"] == tree and row["benchmark"] == benchmark
-                    ]
-                    if any(y for _, y in points):
-                        series.append(charts.Series(tree, points, colours(tree), marked=True))
-                rows = [[s.label, f"{x:.0f}", f"{y:.2f}"] for s in series for x, y in s.points]
-                if series:
-                    figures.append(
-                        charts.lines(
-                            f"{one.name}: {benchmark}, {title}",
-                            series,
-                            "bytes of a node",
-                            title,
-                            x_scale="steps",
-                            x_text=lambda v: f"{v:.0f}",
-                            below=charts.numbers(["tree", "node bytes", title], rows, benchmark),
-                        )
+            rows = [row for row in one.rows if row["benchmark"] == benchmark]
+            first = rows[0]["ops_per_second"]
+            group = []
+            for row in rows:
+                ratio = model.times_better(first, row["ops_per_second"], True) if row is not rows[0] else None
+                text = f"{svg.short(row['ops_per_second'])}/s" + (f" (1st {_times(ratio)} × better)" if ratio else "")
+                group.append((row["tree"], [(row["ops_per_second"], colours(row["tree"]))], text))
+            groups.append((f"{one.name}: {benchmark}", group))
+    return [charts.bars("Operations a second", groups, note="Each group has a scale of its own.")] if groups else []
+
+
+def trees(tables, colours):
+    """Tables of index_bench: curves by size of nodes, or bars where there is one size."""
+    single = [one for one in tables if len({row["node_bytes"] for row in one.rows}) == 1]
+    figures = _tree_bars(single, colours)
+    for one in tables:
+        if one not in single:
+            figures += _tree_curves(one, colours)
+    if not figures:
+        return None
+    return page.Section("trees", "NV-Tree alone", page.grid(figures), "index_bench, one thread, without a database.")
+
+
+TREE_COLUMNS = (
+    ("ops_per_second", "operations a second"),
+    ("lines", "lines flushed per operation"),
+    ("xplines", "XPLines of 256 bytes per operation"),
+)
+
+
+def _tree_curves(table, colours):
+    figures = []
+    for benchmark in model.ordered(row["benchmark"] for row in table.rows):
+        here = [row for row in table.rows if row["benchmark"] == benchmark]
+        for name, title in TREE_COLUMNS:
+            series = []
+            for tree in model.ordered(row["tree"] for row in here):
+                points = [(row["node_bytes"], row[name]) for row in here if row["tree"] == tree]
+                if any(y for _, y in points):
+                    series.append(charts.Series(tree, points, colours(tree), marked=True))
+            rows = [[s.label, f"{x:.0f}", f"{y:.2f}"] for s in series for x, y in s.points]
+            if series:
+                below = charts.numbers(["tree", "node bytes", title], rows, f"{table.name}: {benchmark}, {title}")
+                caption = f"{table.name}: {benchmark}, {title}"
+                figures.append(
+                    charts.lines(
+                        caption, series, "bytes of a node", title, x_scale="steps", x_text=lambda v: f"{v:.0f}", below=below
                     )
-    return (
-        page.section("trees", "NV-Tree alone", page.grid(figures), "index_bench, one thread, without a database.")
-        if figures
-        else None
-    )
+                )
+    return figures

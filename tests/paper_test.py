@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""scripts/bench --paper: results, page and table agree, what fails is said, and the tree changes only if that is asked for.
+
+Run by ctest with BRAIDDB_BIN, the folder of the programs.
+"""
+
+import json
+import os
+import pathlib
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+BIN = os.environ["BRAIDDB_BIN"]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(SOURCE / "scripts"))
+
+import paper_figures  # noqa: E402  after the path is known
+from benchreport import load  # noqa: E402
+
+DOCUMENT = "before\n<!-- paper: begin -->\nold\n<!-- paper: end -->\nbehind\n"
+
+
+class Paper(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="braiddb-paper-test-")
+        self.addCleanup(directory.cleanup)
+        self.folder = pathlib.Path(directory.name)
+        (self.folder / "docs").mkdir()
+        self.document = self.folder / "docs/BENCHMARKING.md"
+        self.document.write_text(DOCUMENT, encoding="utf-8")
+
+    def paper(self, *arguments, programs=BIN):
+        command = [sys.executable, SOURCE / "scripts/paper.py", "--scale=0.001", f"--bin={programs}", "--output=out", *arguments]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+
+    def rows(self):
+        table = (self.folder / "out/table.md").read_text(encoding="utf-8").splitlines()
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in table if re.match(r"\| (ListDB|NV-Tree)", line)]
+
+    def test_table_and_page_have_the_results(self):
+        result = self.paper("--only=listdb-14,nvtree-12")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("9 of 9 jobs done", result.stdout)
+        self.assertRegex(result.stdout, r"\[2/9\] ListDB 14: 500 k a second; about \d+ (s|min) left")
+        files = sorted(
+            str(path.relative_to(self.folder / "out"))
+            for path in (self.folder / "out").rglob("*")
+            if path.suffix in (".json", ".csv")
+        )
+        self.assertEqual(len(files), 9 + 1)
+        run = json.loads((self.folder / "out/listdb-14/as fast as it goes.json").read_text())["runs"][1]
+        self.assertEqual(run["benchmark"], "open")
+        said = f"{run['seconds'] * 1000:.0f} ms, {run['counters']['replayed_entries']:,} entries replayed"
+        rows = {row[1]: row[3] for row in self.rows()}
+        self.assertEqual(rows["open after a crash, puts as fast as it goes"], said)
+        base, slow = (load.load(str(self.folder / f"out/nvtree-12/{ns} ns a line.csv")) for ns in (0, 180))
+        shares = [
+            paper_figures.tree_row(base, tree, 4096, "insert")["ops_per_second"]
+            / paper_figures.tree_row(slow, tree, 4096, "insert")["ops_per_second"]
+            - 1
+            for tree in ("nvtree", "lcb", "cdds")
+        ]
+        here = next(row[3] for row in self.rows() if "180 ns" in row[1])
+        self.assertEqual(here, ", ".join(f"{100 * share:.0f} %" for share in shares))
+        page = (self.folder / "out/index.html").read_text(encoding="utf-8")
+        self.assertIn("ListDB, figure 14: recovery", page)
+        self.assertIn(f"{run['seconds'] * 1000:.2f}", page)
+        self.assertEqual(self.document.read_text(encoding="utf-8"), DOCUMENT)
+
+    def test_documents_change_only_when_told_to(self):
+        self.assertEqual(self.paper("--only=nvtree-6", "--update-docs").returncode, 0)
+        text = self.document.read_text(encoding="utf-8")
+        self.assertTrue(text.startswith("before\n<!-- paper: begin -->\nMeasured "))
+        self.assertTrue(text.endswith("<!-- paper: end -->\nbehind\n"))
+        self.assertNotIn("old", text)
+        self.assertIn("| NV-Tree 6 |", text)
+        self.assertEqual(self.paper("--only=nvtree-6", "--again", "--update-docs").returncode, 0)
+        self.assertEqual(self.document.read_text(encoding="utf-8"), text)
+        self.document.write_text("no marks\n", encoding="utf-8")
+        result = self.paper("--only=nvtree-6", "--again", "--update-docs")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("has not one <!-- paper: begin -->", result.stderr)
+        self.assertEqual(self.document.read_text(encoding="utf-8"), "no marks\n")
+
+    def test_a_job_that_fails_is_said_and_leaves_no_result(self):
+        self.assertEqual(self.paper("--only=nvtree-6").returncode, 0)
+        programs = self.folder / "bin"
+        programs.mkdir()
+        (programs / "db_bench").symlink_to(pathlib.Path(BIN) / "db_bench")
+        broken = programs / "index_bench"
+        broken.write_text(
+            '#!/bin/sh\ncase "$*" in *--num=500*) echo broken on purpose; exit 3;; esac\n' f'exec "{BIN}/index_bench" "$@"\n'
+        )
+        broken.chmod(broken.stat().st_mode | stat.S_IXUSR)
+        result = self.paper("--only=nvtree-6", programs=programs)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("500 pairs: ended with 3: broken on purpose", result.stdout)
+        self.assertEqual([row[3] for row in self.rows() if "500 pairs" in row[1]], ["not measured"])
+        self.assertIn("broken on purpose", (self.folder / "out/index.html").read_text(encoding="utf-8"))
+
+    def test_what_it_does_not_know_it_refuses(self):
+        for arguments, message in (
+            (["--only=listdb-99"], "there is no figure listdb-99"),
+            (["--scale=0"], "--scale is not between"),
+            (["/nonexistent"], "'/nonexistent' is not a directory"),
+            (["--bin=/nonexistent"], "there is no program /nonexistent/db_bench"),
+            (["--again", "--only=nvtree-8"], "there are no results in out"),
+        ):
+            with self.subTest(arguments):
+                result = self.paper(*arguments)
+                self.assertNotEqual(result.returncode, 0)
+                self.assertIn(message, result.stderr)
+                self.assertNotIn("Traceback", result.stderr)
+
+    def test_every_figure_is_there_and_says_what_the_paper_has(self):
+        figures = paper_figures.figures(0.01, 2, pathlib.Path(BIN) / "db_bench")
+        self.assertEqual(tuple(figure.key for figure in figures), paper_figures.KEYS)
+        for figure in figures:
+            self.assertEqual(len({job.key for job in figure.jobs}), len(figure.jobs), figure.key)
+            self.assertIn("The paper", figure.lead)
+            for what, paper, here in figure.rows({}):
+                self.assertTrue(what and paper)
+                self.assertEqual(here, "not measured", what)
+
+
+if __name__ == "__main__":
+    unittest.main()
