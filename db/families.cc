@@ -261,8 +261,8 @@ Status DBImpl::CommitDrop(Family* family) {
   return Status::OK();
 }
 
-// STEPS   1 no new view has the family, and those who may read it leave  2 its last level gives back its segments  3 all of its
-//         entries are marked dead, wherever in the log they are  4 the MANIFEST forgets the family, and its id can be given again.
+// STEPS   1 no new view has the family, and those who may read it leave  2 its last level gives back its segments  3 all its
+//         entries are marked dead, wherever in the log they are  4 the MANIFEST forgets the family; its id can be given again.
 // ORDER   3 before 4: else entries that live would be another family's, or nobody's for ever. [CC-48]
 // CRASH   Before 4 the next open goes on with 3; what is marked already stays marked. Segments of the last level are nobody's
 //         then, and are released by the open.

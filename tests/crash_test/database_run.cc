@@ -227,7 +227,8 @@ class DatabaseRun {
 
   // Opens the image, compares, closes. Now and then once more, and more thoroughly.
   void LookAt(const CrashPoint& point, const std::string& path) {
-    if (!point.files->creating() && random_.OneIn(30)) CheckFiles(path);
+    if (!point.files->creating() && random_.OneIn(families_ ? 8 : 30))
+      CheckFiles(path);  // what a family leaves behind shows there only
     const uint64_t growths = StoreTracer::growths();
     CrashDatabase db;
     Must(Open(path, &db), "open");
