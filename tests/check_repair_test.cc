@@ -40,6 +40,24 @@ class CheckRepairTest : public DbOpenTest {
     return {pairs.begin(), pairs.end()};
   }
 
+  // Whether the new database has these families, and what `database` has in its own, in their order.
+  void ExpectSaved(const MutationDatabase& database, const std::vector<ColumnFamilyDescriptor>& families, size_t optional) {
+    std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
+    std::unique_ptr<DB> db;
+    ASSERT_OK(DB::Open(TinyOptions(0), fresh_, families, &handles, &db));
+    for (size_t i = 0; i <= database.families().size(); ++i) {
+      std::map<std::string, std::string> saved;
+      const auto it = db->NewIterator({}, i == 0 ? db->DefaultColumnFamily() : handles[i - 1].get());
+      for (it->SeekToFirst(); it->Valid(); it->Next()) saved.emplace(it->key(), it->value());
+      EXPECT_OK(it->status());
+      if (i == 0) {
+        for (const std::string& key : database.optional()) optional -= saved.erase(key);
+      }
+      EXPECT_TRUE(saved == database.expected(i)) << i;
+    }
+    EXPECT_EQ(optional, 0u);
+  }
+
   // Fills [offset, offset + bytes) of the region with bytes that mean nothing.
   void Scribble(uint32_t region, uint64_t offset, size_t bytes) {
     for (size_t part = 0;; ++part) {
@@ -115,6 +133,43 @@ TEST_F(CheckRepairTest, TheLastLevelStaysWhatItWas) {
     Options same = TinyOptions(0);
     same.l1 = kind;
     EXPECT_NE(OpenOrFail(same, fresh_), nullptr);
+  }
+}
+
+TEST_F(CheckRepairTest, ColumnFamiliesAreSavedEach) {
+  for (const Life life : {Life::kClosed, Life::kKilled, Life::kMerging}) {
+    SCOPED_TRACE(NameOf(life));
+    fs::remove_all(path_);
+    fs::remove_all(directory_.File("older"));
+    const MutationDatabase database(life, 2, TestedL1(), true);
+    ASSERT_TRUE(database.Make(path_, directory_.File("older")));
+    const RepairReport report = Repair();
+    EXPECT_TRUE(report.lost.empty()) << report.lost.front();
+    EXPECT_EQ(report.families, 3u);
+    ExpectSaved(database, database.families(), life == Life::kKilled ? 2 : 0);
+  }
+}
+
+// The one that was being dropped comes back.
+TEST_F(CheckRepairTest, WithoutAManifestColumnFamiliesHaveNumbers) {
+  for (const Life life : {Life::kClosed, Life::kKilled}) {
+    SCOPED_TRACE(NameOf(life));
+    fs::remove_all(path_);
+    fs::remove_all(directory_.File("older"));
+    const MutationDatabase database(life, 2, TestedL1(), true);
+    ASSERT_TRUE(database.Make(path_, directory_.File("older")));
+    const auto media = Load();
+    uint64_t bytes = 0;
+    const uint64_t manifest = OffsetOf(*media, media->Metadata(0, MetadataSlot::kManifest, &bytes), 0);
+    Scribble(0, manifest, 64);
+    const RepairReport report = Repair();
+    EXPECT_FALSE(report.damage.empty());
+    ASSERT_EQ(report.lost.size(), life == Life::kClosed ? 2u : 3u);
+    EXPECT_NE(report.lost[1].find("are in 'family-2', ordered bytewise"), std::string::npos) << report.lost[1];
+    std::vector<ColumnFamilyDescriptor> families;
+    for (size_t i = 1; i <= report.lost.size(); ++i)
+      families.push_back({"family-" + std::to_string(i), ColumnFamilyOptions(TinyOptions(0))});
+    ExpectSaved(database, families, life == Life::kKilled ? 2 : 0);
   }
 }
 

@@ -23,6 +23,7 @@ int RunRepair(const Arguments& arguments) {
   for (const std::string& lost : report.lost) std::printf("lost: %s\n", lost.c_str());
   std::printf("%s: %" PRIu64 " keys, from %" PRIu64 " intact log entries\n", line.Positional(1).c_str(), report.keys,
               report.entries);
+  if (report.families > 1) std::printf("  %" PRIu64 " column families\n", report.families);
   if (report.damaged_stretches != 0) {
     std::printf("  %" PRIu64 " stretches of log are damaged, %s in all\n", report.damaged_stretches,
                 BytesText(report.damaged_bytes).c_str());

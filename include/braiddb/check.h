@@ -63,15 +63,17 @@ Status CheckDatabase(const CheckOptions& options, const std::string& path, Check
 struct RepairOptions {
   // How to look, as for CheckDatabase. A damaged MANIFEST does not name the comparator: then null is BytewiseComparator().
   CheckOptions source;
-  // Of the new database: regions (0: as many as there were), region_paths, max_region_size, persist_mode. Comparator and last
-  // level are those of the damaged one.
+  // Of the new database: regions (0: as many as there were), region_paths, max_region_size, persist_mode, nv_leaf_size. Comparator
+  // and last level of each column family are those that it had; where a damaged MANIFEST does not name them, the last level is
+  // that of these options.
   Options target;
 };
 
 struct RepairReport {
   std::vector<CheckFinding> damage;  // that was come upon; not all of it costs data
   std::vector<std::string> lost;     // each line says what could not be saved, and where it was
-  uint64_t keys = 0;                 // in the new database
+  uint64_t families = 0;             // column families of the new database
+  uint64_t keys = 0;                 // in these
   uint64_t entries = 0;              // intact ones that were found, of all versions
   uint64_t damaged_stretches = 0;    // of log
   uint64_t damaged_bytes = 0;        // in these
@@ -80,9 +82,11 @@ struct RepairReport {
 };
 
 // Saves what is intact of a damaged database into a new one: of each key the newest version whose checksum matches, unless that
-// is a deletion; of batches, whole ones. Needs neither MANIFEST nor lists: it looks for log entries in all segments, and for
-// segments in all of the regions. The old database is not changed. InvalidArgument if there is something at `new_path` already.
-// The new database is closed when it returns. DRAM: 16 bytes per entry.
+// is a deletion; of batches, whole ones; each in the column family in which it was. With a damaged MANIFEST their names are not
+// known: then families but the default one are called "family-<id>" and ordered bytewise, and `lost` says so. Needs neither
+// MANIFEST nor lists: it looks for log entries in all segments, and for segments in all of the regions. The old database is not
+// changed. InvalidArgument if there is something at `new_path` already. The new database is closed when it returns. DRAM: 16 bytes
+// per entry.
 Status RepairDatabase(const RepairOptions& options, const std::string& path, const std::string& new_path, RepairReport* report);
 
 }  // namespace braiddb

@@ -68,7 +68,7 @@ class Campaign {
   // *opens: at least so many; how many it were.
   bool RunDatabase(size_t index, uint64_t number, uint64_t* opens) {
     const MutationCase& mutation_case = MutationCases()[index];
-    const MutationDatabase database(mutation_case.life, number % 2 == 0 ? 2 : 1, mutation_case.l1);
+    const MutationDatabase database(mutation_case.life, number % 2 == 0 ? 2 : 1, mutation_case.l1, mutation_case.families);
     const TestDirectory directory;
     const uint64_t seed = options_.seed * 1'000'003 + number * 101 + index;
     MutationFiles files;
@@ -172,6 +172,19 @@ const std::vector<MutationCase>& MutationCases() {
       {"KilledMergeTree", Life::kKilled, Promise::kMerge, L1Kind::kNvTree},
       {"MergingMergeTree", Life::kMerging, Promise::kMerge, L1Kind::kNvTree},
       {"MergedMergeTree", Life::kMerged, Promise::kMerge, L1Kind::kNvTree},
+      // With column families.
+      {"ClosedStrictFamilies", Life::kClosed, Promise::kStrict, L1Kind::kBraidedSkipList, true},
+      {"KilledStrictFamilies", Life::kKilled, Promise::kStrict, L1Kind::kBraidedSkipList, true},
+      {"MergingStrictFamilies", Life::kMerging, Promise::kStrict, L1Kind::kBraidedSkipList, true},
+      {"MergedStrictFamilies", Life::kMerged, Promise::kStrict, L1Kind::kBraidedSkipList, true},
+      {"ClosedPlainFamilies", Life::kClosed, Promise::kPlain, L1Kind::kBraidedSkipList, true},
+      {"KilledPlainFamilies", Life::kKilled, Promise::kPlain, L1Kind::kBraidedSkipList, true},
+      {"MergingPlainFamilies", Life::kMerging, Promise::kPlain, L1Kind::kBraidedSkipList, true},
+      {"MergedPlainFamilies", Life::kMerged, Promise::kPlain, L1Kind::kBraidedSkipList, true},
+      {"ClosedMergeFamilies", Life::kClosed, Promise::kMerge, L1Kind::kBraidedSkipList, true},
+      {"KilledMergeFamilies", Life::kKilled, Promise::kMerge, L1Kind::kBraidedSkipList, true},
+      {"MergingMergeFamilies", Life::kMerging, Promise::kMerge, L1Kind::kBraidedSkipList, true},
+      {"MergedMergeFamilies", Life::kMerged, Promise::kMerge, L1Kind::kBraidedSkipList, true},
   };
   return cases;
 }

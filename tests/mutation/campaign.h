@@ -16,6 +16,7 @@ struct MutationCase {
   Life life;
   Promise promise;
   L1Kind l1 = L1Kind::kBraidedSkipList;
+  bool families = false;
 };
 const std::vector<MutationCase>& MutationCases();
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "braiddb/db.h"
 #include "tests/mutation/mutation.h"
@@ -31,19 +32,18 @@ class Judge {
     options.verify_at_open = strict_;
     options.lookup_cache_size = 64 << 10;
     std::unique_ptr<DB> db;
-    const Status status = DB::Open(options, path, &db);
+    std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
+    const Status status = DB::Open(options, path, database_.families(), &handles, &db);
     if (!status.ok()) return Error(Outcome::kRefused, status);
     if (promise_ == Promise::kMerge) {
       const Status merged = db->CompactRange({}, nullptr, nullptr);
       return merged.ok() ? Result{Outcome::kRight} : Error(Outcome::kReadError, merged);
     }
-    for (const bool forward : {true, false}) {
-      if (const Result result = Scan(db.get(), forward); result.outcome != Outcome::kRight) return result;
+    for (size_t family = 0; family <= handles.size(); ++family) {
+      ColumnFamilyHandle* const handle = family == 0 ? db->DefaultColumnFamily() : handles[family - 1].get();
+      if (const Result result = ReadFamily(db.get(), handle, family); result.outcome != Outcome::kRight) return result;
     }
-    // The second time from the lookup cache.
-    for (int round = 0; round < 2; ++round) {
-      if (const Result result = GetAll(db.get()); result.outcome != Outcome::kRight) return result;
-    }
+    handles.clear();
     const Status closed = db->Close();
     return closed.ok() ? Result{Outcome::kRight} : Error(Outcome::kReadError, closed);
   }
@@ -54,11 +54,22 @@ class Judge {
     return {status.message().empty() ? Outcome::kWrong : outcome, status.code()};
   }
 
-  Result Scan(DB* db, bool forward) const {
-    const auto& expected = database_.expected();
+  Result ReadFamily(DB* db, ColumnFamilyHandle* handle, size_t family) const {
+    for (const bool forward : {true, false}) {
+      if (const Result result = Scan(db, handle, family, forward); result.outcome != Outcome::kRight) return result;
+    }
+    // The second time from the lookup cache.
+    for (int round = 0; round < 2; ++round) {
+      if (const Result result = GetAll(db, handle, family); result.outcome != Outcome::kRight) return result;
+    }
+    return {Outcome::kRight};
+  }
+
+  Result Scan(DB* db, ColumnFamilyHandle* handle, size_t family, bool forward) const {
+    const auto& expected = database_.expected(family);
     const auto& optional = database_.optional();
     std::map<std::string, std::string> found;
-    const auto it = db->NewIterator(read_);
+    const auto it = db->NewIterator(read_, handle);
     size_t steps = 0;
     for (forward ? it->SeekToFirst() : it->SeekToLast(); it->Valid(); forward ? it->Next() : it->Prev()) {
       if (++steps > expected.size() + optional.size()) return {Outcome::kWrong};
@@ -69,14 +80,15 @@ class Judge {
     return {found == expected ? Outcome::kRight : Outcome::kWrong};
   }
 
-  Result GetAll(DB* db) const {
+  Result GetAll(DB* db, ColumnFamilyHandle* handle, size_t family) const {
+    const auto& all = database_.expected(family);
     std::string value;
     for (uint64_t i = 0; i < MutationDatabase::kKeys; ++i) {
       const std::string key = NumberedKey(i);
-      const auto expected = database_.expected().find(key);
-      const Status status = db->Get(read_, key, &value);
+      const auto expected = all.find(key);
+      const Status status = db->Get(read_, handle, key, &value);
       if (!status.ok() && !status.IsNotFound()) return Error(Outcome::kReadError, status);
-      if (status.ok() != (expected != database_.expected().end())) return {Outcome::kWrong};
+      if (status.ok() != (expected != all.end())) return {Outcome::kWrong};
       if (status.ok() && value != expected->second) return {Outcome::kWrong};
     }
     return {Outcome::kRight};

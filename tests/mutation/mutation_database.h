@@ -85,15 +85,27 @@ class OtherThread {
 };
 
 // GOAL   Every structure of the format in one database of a few hundred entries: last level, L0, a log to replay, batches,
-//        deletions, older versions, free and sealed and open segments, segments of their own.
+//        deletions, older versions, free and sealed and open segments, segments of their own. With `families` there are column
+//        families beside the default one, of both kinds of last level and of two orders, and one that was dropped just before
+//        the process was killed.
 // The last write of each thread may be missing after damage: what is damaged there cannot be told from a write that was cut off.
 class MutationDatabase {
  public:
   static constexpr uint32_t kRegions = 2;
   static constexpr uint64_t kKeys = 600;  // all keys are NumberedKeys below this, or optional
+  using Content = std::map<std::string, std::string>;
 
-  explicit MutationDatabase(Life life, uint32_t regions = kRegions, L1Kind l1 = TestedL1())
+  explicit MutationDatabase(Life life, uint32_t regions = kRegions, L1Kind l1 = TestedL1(), bool families = false)
       : life_(life), regions_(regions), l1_(l1) {
+    if (families) {
+      ColumnFamilyOptions other(options());
+      other.comparator = ReverseBytewiseComparator();
+      families_.push_back({"other", other});
+      ColumnFamilyOptions tree(options());
+      tree.l1 = l1 == L1Kind::kNvTree ? L1Kind::kBraidedSkipList : L1Kind::kNvTree;
+      families_.push_back({"of another kind", tree});
+      expected_.resize(1 + families_.size());
+    }
     Plan();
   }
 
@@ -117,40 +129,49 @@ class MutationDatabase {
     return ChecksAsSound(path);
   }
 
-  const std::map<std::string, std::string>& expected() const { return expected_; }
-  // Keys that need not be there.
+  // Beside the default one.
+  const std::vector<ColumnFamilyDescriptor>& families() const { return families_; }
+  // Of the default family, or of families()[family - 1].
+  const Content& expected(size_t family = 0) const { return expected_[family]; }
+  // Keys that need not be there, of the default family.
   const std::set<std::string>& optional() const { return optional_; }
 
  private:
   struct Step {
-    enum Kind : uint8_t { kBatch, kFlush, kMerge, kCopy } kind;
+    enum Kind : uint8_t { kBatch, kFlush, kMerge, kCopy, kDrop } kind;
     WriteBatch batch;
   };
+  using Handles = std::vector<std::unique_ptr<ColumnFamilyHandle>>;
 
-  void Put(WriteBatch* batch, int key, int version, size_t size) {
+  // Ids are given in the order of creation.
+  void Put(WriteBatch* batch, int key, int version, size_t size, size_t family = 0) {
     const std::string value = PatternedValue(static_cast<uint64_t>(key * 1000 + version), size);
-    batch->Put(NumberedKey(static_cast<uint64_t>(key)), value);
-    expected_[NumberedKey(static_cast<uint64_t>(key))] = value;
+    batch->PutCF(static_cast<uint32_t>(family), NumberedKey(static_cast<uint64_t>(key)), value);
+    if (family < expected_.size()) expected_[family][NumberedKey(static_cast<uint64_t>(key))] = value;
   }
-  void Delete(WriteBatch* batch, int key) {
-    batch->Delete(NumberedKey(static_cast<uint64_t>(key)));
-    expected_.erase(NumberedKey(static_cast<uint64_t>(key)));
+  void Delete(WriteBatch* batch, int key, size_t family = 0) {
+    batch->DeleteCF(static_cast<uint32_t>(family), NumberedKey(static_cast<uint64_t>(key)));
+    expected_[family].erase(NumberedKey(static_cast<uint64_t>(key)));
   }
   void Add(Step::Kind kind, const WriteBatch& batch = {}) { steps_.push_back({kind, batch}); }
 
   bool DiesInMerge() const { return life_ == Life::kMerging || life_ == Life::kMerged; }
+  // A closed one would have forgotten the family, or not, as it happens.
+  bool Drops() const { return !families_.empty() && life_ != Life::kClosed; }
 
-  // `keys` updates from key `first` on, each `stride` behind the one before: single ones, some in batches, some deletions.
+  // `keys` updates from key `first` on, each `stride` behind the one before: single ones, some in batches, some deletions; in all
+  // families in turn, and batches across them.
   void Updates(int first, int stride, int keys, int version) {
     for (int i = 0; i < keys; ++i) {
       WriteBatch batch;
       const int members = i % 10 == 9 ? 3 : 1;
       for (int member = 0; member < members; ++member) {
         const int key = first + stride * i + member;
+        const size_t family = static_cast<size_t>(i + member) % expected_.size();
         if ((i + version) % 7 == 6) {
-          Delete(&batch, key);
+          Delete(&batch, key, family);
         } else {
-          Put(&batch, key, version, static_cast<size_t>(8 + key % 60));
+          Put(&batch, key, version, static_cast<size_t>(8 + key % 60), family);
         }
       }
       Add(Step::kBatch, batch);
@@ -162,13 +183,18 @@ class MutationDatabase {
     WriteBatch large;
     Put(&large, 500, 1, 100'000);  // more than a quarter of a segment: one of its own
     Add(Step::kBatch, large);
+    if (Drops()) {
+      WriteBatch gone;
+      for (int key = 0; key < 10; ++key) Put(&gone, key, 1, 20, expected_.size());
+      Add(Step::kBatch, gone);
+    }
     Add(Step::kFlush);
     Add(Step::kMerge);
     Add(Step::kCopy);
     Updates(3, 2, 40, 2);
     Add(Step::kFlush);
     Updates(0, 5, 30, 3);
-    Add(Step::kFlush);
+    Add(Drops() ? Step::kDrop : Step::kFlush);  // a drop flushes, too
     if (DiesInMerge()) {
       Add(Step::kMerge);
     } else {
@@ -177,14 +203,21 @@ class MutationDatabase {
   }
 
   int Live(const std::string& path, const std::string& older) const {
+    std::vector<ColumnFamilyDescriptor> descriptors = families_;
+    if (Drops()) descriptors.push_back({"dropped", ColumnFamilyOptions(options())});
+    Options creating = options();
+    creating.create_missing_column_families = true;
     std::unique_ptr<DB> db;
-    if (!DB::Open(options(), path, &db).ok()) return 1;
+    Handles handles;  // while there is one of the family that was dropped, what it has stays as it is
+    if (!DB::Open(creating, path, descriptors, &handles, &db).ok()) return 1;
     int merges = 0;
+    size_t batches = 0;
     const char* const point = l1_ == L1Kind::kNvTree    ? life_ == Life::kMerging ? "NvMerge:Marked" : "NvMerge:Applied"
                               : life_ == Life::kMerging ? "MergeJournal::Apply:Recorded"
                                                         : "MergeJournal::Apply:Done";
     SyncPoints::Instance().SetCallback(point, [&](void*) {
-      if (DiesInMerge() && merges == 2) _exit(0);
+      // With families, not in the merge of the first.
+      if (DiesInMerge() && merges == 2 && ++batches == 1 + std::min<size_t>(1, families_.size())) _exit(0);
     });
     SyncPoints::Instance().Enable();
     int failures = 0;
@@ -192,7 +225,7 @@ class MutationDatabase {
     // Two threads take turns, so that each region has entries.
     OtherThread other(RegionsOf(db.get()));
     const auto work = [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) failures += Take(steps_[i], db.get(), path, older, &merges) ? 0 : 1;
+      for (size_t i = begin; i < end; ++i) failures += Take(steps_[i], db.get(), handles, path, older, &merges) ? 0 : 1;
     };
     while (turn < steps_.size()) {
       const size_t end = std::min(turn + 5, steps_.size());
@@ -210,10 +243,12 @@ class MutationDatabase {
       _exit(failures == 0 ? 0 : 2);
     }
     if (DiesInMerge()) return 4;  // it did not get to the merge
+    handles.clear();
     return failures == 0 && db->Close().ok() ? 0 : 2;
   }
 
-  static bool Take(const Step& step, DB* db, const std::string& path, const std::string& older, int* merges) {
+  static bool Take(const Step& step, DB* db, const Handles& handles, const std::string& path, const std::string& older,
+                   int* merges) {
     CompactRangeOptions no_sweep;
     no_sweep.sweep_last_level = false;
     switch (step.kind) {
@@ -224,6 +259,8 @@ class MutationDatabase {
       case Step::kMerge:
         ++*merges;
         return db->CompactRange(no_sweep, nullptr, nullptr).ok();
+      case Step::kDrop:
+        return db->DropColumnFamily(handles.back().get()).ok();
       case Step::kCopy:
         std::filesystem::copy(path, older, std::filesystem::copy_options::recursive);
         return true;
@@ -234,8 +271,9 @@ class MutationDatabase {
   const Life life_;
   const uint32_t regions_;
   const L1Kind l1_;
+  std::vector<ColumnFamilyDescriptor> families_;
   std::vector<Step> steps_;
-  std::map<std::string, std::string> expected_;
+  std::vector<Content> expected_ = std::vector<Content>(1);  // by family
   std::set<std::string> optional_ = {"last0", "last1"};
 };
 
