@@ -92,6 +92,7 @@ class Repetitions {
 
 // Parts of a turn have this many numbers of threads each.
 constexpr uint64_t kThreadsOfPart = uint64_t{1} << 24;
+constexpr uint64_t kMostDrawnAhead = uint64_t{1} << 30;  // bytes
 
 // None, with a message on the standard error, if there is no such benchmark.
 std::optional<BenchmarkRequest> ParseBenchmark(const std::string& text) {
@@ -142,9 +143,27 @@ Benchmark::Benchmark(const Flags& flags, const std::string& engine, uint32_t rou
       threads_started_(part * kThreadsOfPart) {}
 
 void Benchmark::Run(const std::vector<BenchmarkRequest>& requests) {
+  DrawAhead(requests);
   for (const BenchmarkRequest& request : requests) RunOne(request);
   Finish();
 }
+
+void Benchmark::DrawAhead(const std::vector<BenchmarkRequest>& requests) {
+  uint64_t bytes = 0;
+  for (const BenchmarkRequest& request : requests) {
+    if (IsSkipped(request) || request.workload->times_open) continue;
+    Flags flags = flags_;
+    if (request.workload->adjust != nullptr) request.workload->adjust(&flags);
+    for (uint32_t run = 0; run < request.warm_ups + request.times; ++run) {
+      // The rest is drawn when it is needed.
+      if (bytes > kMostDrawnAhead) return;
+      ahead_.push_back(DrawForRun(*request.workload, flags));
+      for (const Draws& draws : ahead_.back().draws) bytes += draws.bytes();
+    }
+  }
+}
+
+bool Benchmark::IsSkipped(const BenchmarkRequest& request) const { return request.workload->fresh_db && flags_.use_existing_db; }
 
 void Benchmark::RunOne(const BenchmarkRequest& request) {
   label_ = request.label;
@@ -183,7 +202,7 @@ void Benchmark::CloseDb() {
 
 void Benchmark::RunRequest(const BenchmarkRequest& request) {
   const Workload& workload = *request.workload;
-  if (workload.fresh_db && flags_.use_existing_db) {
+  if (IsSkipped(request)) {
     std::printf("%-12s : skipped (--use_existing_db is true)\n", workload.name);
     return;
   }
@@ -254,10 +273,15 @@ void Benchmark::AddResult(uint32_t threads, Result* result) {
   results_->push_back(*result);
 }
 
-std::vector<Draws> Benchmark::DrawForThreads(const Workload& workload, const Flags& flags,
-                                             const std::vector<uint64_t>& seeds) const {
+Benchmark::Drawn Benchmark::DrawForRun(const Workload& workload, const Flags& flags) {
+  Drawn drawn;
+  std::vector<uint64_t>& seeds = drawn.seeds;
+  for (uint32_t i = 0; i < flags.threads; ++i) {
+    seeds.push_back(Mix64(flags.seed ^ Mix64(threads_started_++ + (uint64_t{round_} << 32))));
+  }
   const auto draw = workload.draw != nullptr ? workload.draw : DrawKeys;
-  std::vector<Draws> draws(seeds.size());
+  std::vector<Draws>& draws = drawn.draws;
+  draws.resize(seeds.size());
   std::vector<std::thread> threads;
   // A few at a time, however many threads are to run.
   const size_t at_once = std::min<size_t>(seeds.size(), std::max(1u, std::thread::hardware_concurrency()));
@@ -267,23 +291,25 @@ std::vector<Draws> Benchmark::DrawForThreads(const Workload& workload, const Fla
     });
   }
   for (std::thread& thread : threads) thread.join();
-  return draws;
+  return drawn;
 }
 
 std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const Flags& flags, const Body& body, Engine* engine) {
-  std::vector<uint64_t> seeds;
-  for (uint32_t i = 0; i < flags.threads; ++i) {
-    seeds.push_back(Mix64(flags.seed ^ Mix64(threads_started_++ + (uint64_t{round_} << 32))));
+  Drawn drawn;
+  if (ahead_.empty()) {
+    drawn = DrawForRun(workload, flags);
+  } else {
+    drawn = std::move(ahead_.front());
+    ahead_.pop_front();
   }
-  std::vector<Draws> draws = DrawForThreads(workload, flags, seeds);
   Shared shared(flags, &ycsb_);  // its clocks start now
   std::vector<std::unique_ptr<Worker>> workers;
   std::vector<const Stats*> all_stats;
   for (uint32_t i = 0; i < flags.threads; ++i) {
     std::unique_ptr<Session> session;
     if (engine != nullptr) ExitOnError(engine->NewSession(flags.sync, &session), "session");
-    workers.push_back(std::make_unique<Worker>(flags, i, seeds[i], engine, std::move(session), &shared));
-    workers.back()->draws = std::move(draws[i]);
+    workers.push_back(std::make_unique<Worker>(flags, i, drawn.seeds[i], engine, std::move(session), &shared));
+    workers.back()->draws = std::move(drawn.draws[i]);
     all_stats.push_back(&workers.back()->stats);
   }
 
@@ -329,6 +355,7 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
   result.user_seconds = after.user - before.user;
   result.system_seconds = after.system - before.system;
   result.demands = shared.sine.demands();
+  result.write_demands = shared.write_rate.demands();
   AddResult(flags.threads, &result);
   return result.measured;
 }

@@ -1,6 +1,7 @@
 // Benchmark: runs the workloads of --benchmarks one after the other on one engine, and prints their results.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,11 +36,21 @@ class Benchmark {
 
   // One after the other, and Finish.
   void Run(const std::vector<BenchmarkRequest>& requests);
+  // Draws for all of them, before any database is open: what goes on in the background of one gets no time by it. These are to
+  // be run next, in this order.
+  void DrawAhead(const std::vector<BenchmarkRequest>& requests);
   void RunOne(const BenchmarkRequest& request);
   // Prints --statistics and closes the database.
   void Finish();
 
  private:
+  // Of one run: for each thread its seed, and what its operations are drawn from.
+  struct Drawn {
+    std::vector<uint64_t> seeds;
+    std::vector<Draws> draws;
+  };
+
+  bool IsSkipped(const BenchmarkRequest& request) const;
   void PrepareDb(bool fresh);
   void OpenDb(bool exists);
   void CloseDb();
@@ -49,7 +60,7 @@ class Benchmark {
   std::optional<Measurement> RunOpen();
   std::optional<Measurement> RunThreads(const Workload& workload, const Flags& flags, const Body& body, Engine* engine);
   void AddResult(uint32_t threads, Result* result);
-  std::vector<Draws> DrawForThreads(const Workload& workload, const Flags& flags, const std::vector<uint64_t>& seeds) const;
+  Drawn DrawForRun(const Workload& workload, const Flags& flags);
 
   const Flags& flags_;
   const std::string name_;
@@ -62,6 +73,7 @@ class Benchmark {
   std::unique_ptr<Engine> engine_;
   YcsbRecords ycsb_;
   std::string label_;         // of the request that runs, for results
+  std::deque<Drawn> ahead_;   // of the runs that come next
   uint64_t threads_started_;  // of all benchmarks: each has its own random numbers
 };
 

@@ -142,17 +142,33 @@ class LmdbSession final : public Session {
     });
   }
   Status Get(Slice key, std::string* value) override {
-    int code = reader_ != nullptr ? api_.txn_renew(reader_) : api_.txn_begin(handle_.env, nullptr, MDB_RDONLY, &reader_);
-    if (code != 0) return api_.ToStatus(code);
-    MDB_val found_key = ToVal(key), found;
-    code = api_.get(reader_, handle_.dbi, &found_key, &found);
-    if (code == 0) value->assign(static_cast<const char*>(found.mv_data), found.mv_size);
+    const int begun = BeginRead();
+    if (begun != 0) return api_.ToStatus(begun);
+    Status status = GetInRead(key, value);
     api_.txn_reset(reader_);
-    return api_.ToStatus(code);
+    return status;
+  }
+  // One transaction for all of them.
+  void MultiGet(const std::vector<Slice>& keys, std::vector<std::string>* values, std::vector<Status>* statuses) override {
+    values->resize(keys.size());
+    const int begun = BeginRead();
+    statuses->assign(keys.size(), api_.ToStatus(begun));
+    if (begun != 0) return;
+    for (size_t i = 0; i < keys.size(); ++i) (*statuses)[i] = GetInRead(keys[i], &(*values)[i]);
+    api_.txn_reset(reader_);
   }
   std::unique_ptr<Iterator> NewIterator() override { return std::make_unique<LmdbIterator>(handle_); }
 
  private:
+  int BeginRead() {
+    return reader_ != nullptr ? api_.txn_renew(reader_) : api_.txn_begin(handle_.env, nullptr, MDB_RDONLY, &reader_);
+  }
+  Status GetInRead(Slice key, std::string* value) const {
+    MDB_val found_key = ToVal(key), found;
+    const int code = api_.get(reader_, handle_.dbi, &found_key, &found);
+    if (code == 0) value->assign(static_cast<const char*>(found.mv_data), found.mv_size);
+    return api_.ToStatus(code);
+  }
   template <class Body>
   Status InTransaction(Body body) {
     MDB_txn* txn = nullptr;

@@ -46,6 +46,7 @@ struct RocksDbApi {
 #define BRAIDDB_DECLARE(name, there) decltype(&::rocksdb_##there) name;
   BRAIDDB_LEVELDB_API(BRAIDDB_DECLARE)
   BRAIDDB_DECLARE(get_pinned, get_pinned)
+  BRAIDDB_DECLARE(multi_get, multi_get)
   BRAIDDB_DECLARE(pinned_value, pinnableslice_value)
   BRAIDDB_DECLARE(pinned_destroy, pinnableslice_destroy)
   BRAIDDB_DECLARE(flush, flush)
@@ -58,6 +59,7 @@ struct RocksDbApi {
 #define BRAIDDB_FIND(name, there) library->Find("rocksdb_" #there, &name);
     BRAIDDB_LEVELDB_API(BRAIDDB_FIND)
     BRAIDDB_FIND(get_pinned, get_pinned)
+    BRAIDDB_FIND(multi_get, multi_get)
     BRAIDDB_FIND(pinned_value, pinnableslice_value)
     BRAIDDB_FIND(pinned_destroy, pinnableslice_destroy)
     BRAIDDB_FIND(flush, flush)
@@ -80,6 +82,27 @@ struct RocksDbApi {
     value->assign(data, size);
     pinned_destroy(pinned);
     return Status::OK();
+  }
+
+  void MultiGet(Db* db, const ReadOptions* options, const std::vector<Slice>& keys, MultiGetBuffers* buffers,
+                std::vector<std::string>* values, std::vector<Status>* statuses) const {
+    buffers->Take(keys);
+    multi_get(db, options, keys.size(), buffers->keys.data(), buffers->key_sizes.data(), buffers->values.data(),
+              buffers->value_sizes.data(), buffers->errors.data());
+    values->resize(keys.size());
+    statuses->resize(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      char* const value = buffers->values[i];
+      if (char* const error = buffers->errors[i]) {
+        (*statuses)[i] = TakeError(*this, error);
+      } else if (value == nullptr) {
+        (*statuses)[i] = Status::NotFound();
+      } else {
+        (*statuses)[i] = Status::OK();
+        (*values)[i].assign(value, buffers->value_sizes[i]);
+      }
+      if (value != nullptr) free(value);
+    }
   }
 };
 

@@ -33,7 +33,7 @@ struct Typed {
   int64_t nv_leaf_size, l1_index_size, dram_budget, lookup_cache_size, bloom_bits, space_slack;
   double max_space_amplification, zipf;
   int64_t write_latency_ns, read_latency_ns, remote_latency_ns;
-  int64_t rounds, sine_interval_ms;
+  int64_t rounds, sine_interval_ms, write_sine_interval_ms;
 };
 
 std::string DefaultPath() {
@@ -85,6 +85,8 @@ void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("sync", Switch(&flags->sync),
       "acknowledge after a sync: other engines, and --persist_mode=page; the other modes always are durable");
   add("benchmark_write_rate_limit", Value<int64_t>(&flags->benchmark_write_rate_limit, 0), "bytes per second; 0: none");
+  add("ycsb_target", Value<int64_t>(&flags->ycsb_target, 0),
+      "ycsb: operations per second of all threads; latencies count from when an operation was due; 0: as fast as it goes");
   add("benchmark_read_rate_limit", Value<int64_t>(&flags->benchmark_read_rate_limit, 0), "operations per second; 0: none");
   all->add(group);
 }
@@ -105,7 +107,7 @@ void AddEngineFlags(po::options_description* all, Flags* flags, Typed* typed) {
 void AddMixFlags(po::options_description* all, Flags* flags, Typed* typed) {
   MixParameters* mix = &flags->mix;
   SineParameters* sine = &flags->sine;
-  po::options_description group("mixgraph", 110, 60);
+  po::options_description group("mixgraph, and sines", 110, 60);
   auto add = group.add_options();
   add("mix_get_ratio", Value(&mix->get_ratio, mix->get_ratio), "share of gets");
   add("mix_put_ratio", Value(&mix->put_ratio, mix->put_ratio), "… of puts");
@@ -125,9 +127,13 @@ void AddMixFlags(po::options_description* all, Flags* flags, Typed* typed) {
   add("iter_theta", Value(&mix->iter_theta, mix->iter_theta), "steps after a seek: generalized Pareto distribution");
   add("iter_k", Value(&mix->iter_k, mix->iter_k), "");
   add("iter_sigma", Value(&mix->iter_sigma, mix->iter_sigma), "");
-  add("sine_mix_rate", Switch(&sine->active), "operations per second of all threads: a*sin(b*seconds + c) + d");
+  add("sine_mix_rate", Switch(&sine->active), "mixgraph: operations per second of all threads: a*sin(b*seconds + c) + d");
   add("sine_mix_rate_interval_milliseconds", Value<int64_t>(&typed->sine_interval_ms, 10000), "the rate is computed again");
   add("sine_mix_rate_noise", Value(&sine->noise, sine->noise), "0 to 1: so much of a is added or taken at random, up to a half");
+  add("sine_write_rate", Switch(&flags->write_sine.active),
+      "in place of --benchmark_write_rate_limit: bytes per second by the sine");
+  add("sine_write_rate_interval_milliseconds", Value<int64_t>(&typed->write_sine_interval_ms, 10000),
+      "the rate is computed again");
   add("sine_a", Value(&sine->a, sine->a), "");
   add("sine_b", Value(&sine->b, sine->b), "");
   add("sine_c", Value(&sine->c, sine->c), "");
@@ -285,6 +291,11 @@ void TakeMix(const Typed& typed, Flags* flags) {
   Take("keyrange_num", mix.keyrange_num, 1, flags->num, &flags->mix.keyrange_num);
   Require(mix.key_dist_a >= 0, "--key_dist_a must not be negative");
   Take("sine_mix_rate_interval_milliseconds", typed.sine_interval_ms, 1, INT32_MAX, &flags->sine.interval_ms);
+  Take("sine_write_rate_interval_milliseconds", typed.write_sine_interval_ms, 1, INT32_MAX, &flags->write_sine.interval_ms);
+  flags->write_sine.a = flags->sine.a;
+  flags->write_sine.b = flags->sine.b;
+  flags->write_sine.c = flags->sine.c;
+  flags->write_sine.d = flags->sine.d;
   Require(flags->sine.noise >= 0 && flags->sine.noise <= 1, "--sine_mix_rate_noise is not between 0 and 1");
 }
 
@@ -308,6 +319,7 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   Take("stats_interval_seconds", flags->stats_interval_seconds, 0, INT32_MAX, &flags->stats_interval_seconds);
   Take("report_interval_seconds", flags->report_interval_seconds, 0, INT32_MAX, &flags->report_interval_seconds);
   Take("benchmark_write_rate_limit", flags->benchmark_write_rate_limit, 0, INT64_MAX, &flags->benchmark_write_rate_limit);
+  Take("ycsb_target", flags->ycsb_target, 0, INT64_MAX, &flags->ycsb_target);
   Take("benchmark_read_rate_limit", flags->benchmark_read_rate_limit, 0, INT64_MAX, &flags->benchmark_read_rate_limit);
   TakeMix(typed, flags);
   flags->seed = static_cast<uint64_t>(typed.seed);

@@ -43,7 +43,9 @@ struct Flags {
   int64_t benchmark_write_rate_limit = 0;  // bytes per second
   int64_t benchmark_read_rate_limit = 0;   // operations per second
   MixParameters mix;
-  SineParameters sine;
+  SineParameters sine;        // of mixgraph, operations per second of all threads
+  SineParameters write_sine;  // of writes, bytes per second of all threads
+  int64_t ycsb_target = 0;    // operations per second of all threads
 
   // What to print.
   bool histogram = false;

@@ -52,6 +52,12 @@ Json ToJson(const Histogram& histogram) {
           {"distribution", distribution}};
 }
 
+Json ToJson(const std::vector<SineRate::Demand>& demands) {
+  Json json = Json::array();
+  for (const SineRate::Demand& demand : demands) json.push_back({demand.seconds, demand.rate});
+  return json;
+}
+
 // A table: names of columns, the first of which is the time, and a row for each sample. Samples that differ in their figures
 // from the first one are left out: there are none unless a database was reopened meanwhile.
 Json StateOf(const std::vector<Sample>& samples) {
@@ -97,11 +103,8 @@ Json ToJson(const Result& result) {
   if (!result.samples.empty()) json["state"] = StateOf(result.samples);
   json["counters"] = Json::object();
   for (const Figure& figure : result.counters) json["counters"][figure.name] = figure.value;
-  if (!result.demands.empty()) {
-    Json demands = Json::array();
-    for (const SinePace::Demand& demand : result.demands) demands.push_back({demand.seconds, demand.rate});
-    json["demanded_rate"] = std::move(demands);
-  }
+  if (!result.demands.empty()) json["demanded_rate"] = ToJson(result.demands);
+  if (!result.write_demands.empty()) json["demanded_write_rate"] = ToJson(result.write_demands);
   return json;
 }
 

@@ -98,6 +98,28 @@ class LevelDbApiIterator final : public Iterator {
   typename Api::Iterator* const iterator_;
 };
 
+// What a call for several keys takes and gives, kept for the next call.
+struct MultiGetBuffers {
+  std::vector<const char*> keys;
+  std::vector<size_t> key_sizes;
+  std::vector<char*> values;
+  std::vector<size_t> value_sizes;
+  std::vector<char*> errors;
+
+  void Take(const std::vector<Slice>& slices) {
+    const size_t count = slices.size();
+    keys.resize(count);
+    key_sizes.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      keys[i] = slices[i].data();
+      key_sizes[i] = slices[i].size();
+    }
+    values.assign(count, nullptr);
+    value_sizes.assign(count, 0);
+    errors.assign(count, nullptr);
+  }
+};
+
 template <class Api>
 class LevelDbApiSession final : public Session {
  public:
@@ -139,6 +161,14 @@ class LevelDbApiSession final : public Session {
     return TakeError(api_, error);
   }
   Status Get(Slice key, std::string* value) override { return api_.Get(db_, read_options_, key, value); }
+  // By the library's own call if it has one.
+  void MultiGet(const std::vector<Slice>& keys, std::vector<std::string>* values, std::vector<Status>* statuses) override {
+    if constexpr (requires { api_.MultiGet(db_, read_options_, keys, &buffers_, values, statuses); }) {
+      api_.MultiGet(db_, read_options_, keys, &buffers_, values, statuses);
+    } else {
+      Session::MultiGet(keys, values, statuses);
+    }
+  }
   std::unique_ptr<Iterator> NewIterator() override {
     return std::make_unique<LevelDbApiIterator<Api>>(api_, api_.iterator_create(db_, read_options_));
   }
@@ -149,6 +179,7 @@ class LevelDbApiSession final : public Session {
   typename Api::WriteOptions* const write_options_;
   typename Api::ReadOptions* const read_options_;
   typename Api::WriteBatch* const batch_;
+  MultiGetBuffers buffers_;
 };
 
 // What engines of both share; Flush and WaitForCompaction are theirs.

@@ -98,6 +98,7 @@ void Pass(Stream* stream, Result* result) {
   Pass(stream, &result->samples);
   Pass(stream, &result->counters);
   Pass(stream, &result->demands);
+  Pass(stream, &result->write_demands);
 }
 
 }  // namespace

@@ -53,6 +53,7 @@ class Stats {
   void ResetLastOpTime() {
     if (histogram_) last_op_ = Clock::now();
   }
+  void StartNextOpAt(Clock::time_point time) { last_op_ = time; }
   void AddBytes(uint64_t bytes) { bytes_ += bytes; }
   // User bytes, of keys and values, that were handed over to be written or deleted; also of threads that are not reported.
   void AddWritten(uint64_t bytes) { written_ += bytes; }

@@ -36,6 +36,7 @@ using Requests = std::vector<BenchmarkRequest>;
     }
     results.clear();
   };
+  benchmark->DrawAhead(requests);
   for (const BenchmarkRequest& request : requests) {
     benchmark->RunOne(request);
     send();

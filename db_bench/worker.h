@@ -93,14 +93,16 @@ struct YcsbRecords {
 // What the threads of one benchmark share.
 struct Shared {
   Shared(const Flags& flags, YcsbRecords* ycsb_records)
-      : write_rate(flags.benchmark_write_rate_limit),
+      : write_rate(flags.benchmark_write_rate_limit, flags.write_sine),
         read_rate(flags.benchmark_read_rate_limit),
+        ycsb_rate(flags.ycsb_target),
         sine(flags.sine, flags.mix, flags.seed),
         ycsb(ycsb_records),
         ycsb_inserted(flags.threads) {}
 
   RateLimiter write_rate;
   RateLimiter read_rate;
+  RateLimiter ycsb_rate;
   SinePace sine;
   YcsbRecords* const ycsb;
   std::vector<std::atomic<uint64_t>> ycsb_inserted;  // by each thread
@@ -121,6 +123,8 @@ struct YcsbDraw {
 struct Draws {
   std::vector<uint64_t> keys;     // numbers of keys, or for ycsb packed draws
   std::vector<MixQuery> queries;  // of mixgraph
+
+  uint64_t bytes() const { return keys.size() * sizeof keys[0] + queries.size() * sizeof queries[0]; }
 };
 
 // For a benchmark that draws its keys as `zipf` says; empty if that is 0.
@@ -146,6 +150,11 @@ struct Worker {
     if (!limiter->active()) return;
     limiter->Request(units);
     stats.ResetLastOpTime();
+  }
+  // Keeps to a schedule: the next operation counts from when it was due, so that who is held up by one that was slow sees it in
+  // the latencies of those behind it.
+  void KeepSchedule(RateLimiter* limiter) {
+    if (limiter->active()) stats.StartNextOpAt(limiter->Request(1));
   }
   // The number of a key, by --zipf.
   uint64_t RandomNumber() {

@@ -35,6 +35,7 @@ class YcsbThread {
     OpLimit limit(worker_->flags.duration, worker_->flags.Reads());
     while (!limit.Done()) {
       const YcsbDraw draw = YcsbDraw::Unpack(worker_->NextKeyDraw());
+      worker_->KeepSchedule(&worker_->shared->ycsb_rate);
       if (draw.percent < mix_.updates) {
         Put(RecordKey(worker_, Choose(draw)), Operation::kUpdate);
       } else if (draw.percent < mix_.updates + mix_.inserts) {
@@ -131,6 +132,7 @@ void YcsbLoad(Worker* worker) {
   const auto records = static_cast<uint64_t>(worker->flags.num);
   uint64_t bytes = 0;
   for (uint64_t record = worker->id; record < records; record += worker->flags.threads) {
+    worker->KeepSchedule(&worker->shared->ycsb_rate);
     const Slice key = RecordKey(worker, record), value = worker->values.Make();
     ExitOnError(worker->db->Put(key, value), "put");
     bytes += key.size() + value.size();

@@ -115,6 +115,19 @@ TEST_P(EngineTest, LooksSeveralKeysUp) {
   EXPECT_EQ(values.at(0), "1");
   EXPECT_TRUE(statuses[1].IsNotFound());
   EXPECT_EQ(values.at(2), "3");
+  // What a call left does not show in the next one.
+  ASSERT_TRUE(session_->Put("b", "").ok());
+  ASSERT_TRUE(session_->Delete("a").ok());
+  session_->MultiGet({"c", "b", "a", "c", "z"}, &values, &statuses);
+  ASSERT_EQ(statuses.size(), 5u);
+  ASSERT_EQ(values.size(), 5u);
+  EXPECT_TRUE(statuses[0].ok() && statuses[1].ok() && statuses[3].ok());
+  EXPECT_TRUE(statuses[2].IsNotFound() && statuses[4].IsNotFound());
+  EXPECT_EQ(values[0], "3");
+  EXPECT_EQ(values[1], "");
+  EXPECT_EQ(values[3], "3");
+  session_->MultiGet({}, &values, &statuses);
+  EXPECT_TRUE(values.empty() && statuses.empty());
   Close();
 }
 
@@ -277,6 +290,23 @@ TEST_F(Program, TwoResultsCanBeCompared) {
   const std::string other = directory_.File("other.json");
   ASSERT_EQ(Bench("--benchmarks=fillseq --json=" + other).exit_code, 0);
   EXPECT_EQ(test::RunProgram(BRAIDDB_BENCH_COMPARE, head + " " + other).exit_code, 1);
+}
+
+// A head that does twice as many operations in a quarter of the time each is 2 and 4 times better, not worse.
+TEST_F(Program, ComparedResultsAreTheRightWayRound) {
+  const std::string base = directory_.File("base.json"), head = directory_.File("head.json");
+  ASSERT_EQ(Bench("--benchmarks=fillrandom --histogram --json=" + base).exit_code, 0);
+  nlohmann::json json = Json(base);
+  auto& run = json["runs"][0];
+  run["ops_per_second"] = 2 * run["ops_per_second"].get<double>();
+  for (auto& percentile : run["latencies_us"]["write"]["percentiles"]) percentile = percentile.get<double>() / 4;
+  std::ofstream(head) << json;
+  const auto forward = test::RunProgram(BRAIDDB_BENCH_COMPARE, base + " " + head);
+  EXPECT_TRUE(forward.output.ends_with(" 4.00 x\n")) << forward.output;
+  EXPECT_TRUE(test::Contains(forward.output, " 2.00 x\n")) << forward.output;
+  const auto backward = test::RunProgram(BRAIDDB_BENCH_COMPARE, head + " " + base);
+  EXPECT_TRUE(test::Contains(backward.output, " 0.50 x\n")) << backward.output;
+  EXPECT_TRUE(backward.output.ends_with(" 0.25 x\n")) << backward.output;
 }
 
 TEST_F(Program, RepeatsAsRocksDBDoes) {

@@ -240,7 +240,7 @@ TEST(SinePace, RequestsTakeAsLongAsTheRateSays) {
   // The last request waits for those before it only: 9,900 operations at 22,000 a second at most.
   EXPECT_GE(seconds, 0.44);
   ASSERT_GT(pace.demands().size(), 5u);
-  for (const SinePace::Demand& demand : pace.demands()) {
+  for (const SineRate::Demand& demand : pace.demands()) {
     EXPECT_NEAR(demand.rate, 20000 + 2000 * std::sin(3 * demand.seconds), 1e-6);
   }
 }
@@ -256,13 +256,53 @@ TEST(SinePace, NoiseIsHalfOfTheAmplitudeAtMost) {
   SinePace pace(parameters, MixParameters(), 1);
   while (pace.demands().size() < 50) pace.RequestReads();
   double least = 1e9, most = 0;
-  for (const SinePace::Demand& demand : pace.demands()) {
+  for (const SineRate::Demand& demand : pace.demands()) {
     least = std::min(least, demand.rate);
     most = std::max(most, demand.rate);
   }
   EXPECT_GE(least, 1e6 - 25000);
   EXPECT_LE(most, 1e6 + 25000);
   EXPECT_GT(most - least, 10000);
+}
+
+TEST(RateLimiter, WhoComesLateHasAnEarlierStart) {
+  RateLimiter limiter(100);
+  ASSERT_TRUE(limiter.active());
+  const Clock::time_point start = Clock::now();
+  limiter.Request(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  // Due after 10 ms.
+  const Clock::time_point late = limiter.Request(1);
+  EXPECT_LT(late - start, std::chrono::milliseconds(30));
+  EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(50));
+  // Those that were due meanwhile do not wait; the one behind them does, and starts when its wait ends.
+  while (limiter.Request(1) - start < std::chrono::milliseconds(50)) {
+  }
+  const Clock::time_point before = Clock::now();
+  limiter.Request(30);
+  EXPECT_GE(limiter.Request(1), before + std::chrono::milliseconds(200));
+  EXPECT_FALSE(RateLimiter(0).active());
+}
+
+TEST(RateLimiter, FollowsASine) {
+  SineParameters sine;
+  sine.active = true;
+  sine.a = 5000;
+  sine.b = 6.2831853;  // a second a turn
+  sine.d = 10000;
+  sine.interval_ms = 50;
+  RateLimiter limiter(0, sine);
+  const Clock::time_point start = Clock::now();
+  double units = 0;
+  for (double seconds = 0; seconds < 1; seconds = std::chrono::duration<double>(Clock::now() - start).count()) {
+    limiter.Request(10);
+    units += 10;
+  }
+  // A whole turn: as many as without the sine.
+  EXPECT_LE(units, 10000 * 1.15);
+  EXPECT_GE(limiter.demands().size(), 5u);
+  EXPECT_NEAR(limiter.demands().front().rate, 10000, 500);
+  for (const SineRate::Demand& demand : limiter.demands()) EXPECT_NEAR(demand.rate, sine.Rate(demand.seconds), 1);
 }
 
 }  // namespace

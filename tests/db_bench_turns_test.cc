@@ -129,6 +129,23 @@ TEST_F(Turns, JsonHasStateAndCounters) {
   }
 }
 
+// 20,000 puts a second, and so many operations of YCSB: of all threads.
+TEST_F(Turns, RatesAreKept) {
+  const auto result = Bench(
+      "--threads=2 --duration=1 --benchmarks=fillrandom,ycsb_load,ycsb_a --ycsb_target=4000 --histogram "
+      "--sine_write_rate --sine_write_rate_interval_milliseconds=100 --sine_a=0 --sine_d=2320000 --json=" +
+      json_);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const auto runs = Json()["runs"];
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_LE(runs[0]["ops_per_second"].get<double>(), 20000 * 1.2);
+  EXPECT_GE(runs[0]["demanded_write_rate"].size(), 2u);
+  EXPECT_DOUBLE_EQ(runs[0]["demanded_write_rate"][0][1].get<double>(), 2320000);
+  for (const int ycsb : {1, 2}) EXPECT_LE(runs[ycsb]["ops_per_second"].get<double>(), 4000 * 1.1) << runs[ycsb]["benchmark"];
+  EXPECT_EQ(runs[1]["operations"], 1000);
+  EXPECT_GE(runs[1]["seconds"].get<double>(), 0.24);
+}
+
 TEST(Observation, IncreaseIsOfEachFigureByItsName) {
   const std::vector<Figure> increase = Increase({{"a", 3}, {"gone", 1}, {"less", 9}}, {{"new", 5}, {"a", 10}, {"less", 4}});
   ASSERT_EQ(increase.size(), 3u);

@@ -298,6 +298,15 @@ class Model(unittest.TestCase):
         figure = sections._throughput("fill", {"x": run_of([1000, 0, 0, 1000, 1000, 1000])}, sections.Colours())
         self.assertIn("next to nothing was done from 0.10 s to 0.30 s", figure)
 
+    def test_what_a_sine_asked_for_is_in_operations(self):
+        run = run_of([1000] * 10)
+        run.content["demanded_rate"] = [[0, 500], [0.4, 700]]
+        self.assertEqual(sections._asked_for(run), [(0, 500), (0.4, 500), (0.4, 700), (1.0, 700)])
+        del run.content["demanded_rate"]
+        run.content["demanded_write_rate"] = [[0, 1160]]
+        run.flags.update(key_size="16", value_size="100")
+        self.assertEqual(sections._asked_for(run), [(0, 10), (1.0, 10)])
+
     def test_short_end_goes_to_the_interval_before(self):
         run = run_of([1000, 1000])
         run.content["progress"].append([0.201, 200 + 50])

@@ -94,7 +94,8 @@ def _check_run(run, index, path):
     _require(
         all(_is_number(value) for value in run.get("counters", {}).values()), path, f"{where}.counters has what is no number"
     )
-    _check_rows(run.get("progress", []), 2, path, f"{where}.progress")
+    for name in ("progress", "demanded_rate", "demanded_write_rate"):
+        _check_rows(run.get(name, []), 2, path, f"{where}.{name}")
     if run.get("state"):
         names = run["state"].get("names")
         _require(isinstance(names, list) and names[:1] == ["seconds"], path, f"{where}.state has no names")

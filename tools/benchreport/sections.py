@@ -126,6 +126,16 @@ def scaling(runs, flag, colours):
 # ---- Over time.
 
 
+def _asked_for(run):
+    """Corners of the rate that a sine asked for, in operations a second; none if there was none."""
+    demanded = run.content.get("demanded_rate", [])
+    if not demanded:
+        update = sum(float(run.flags.get(name, 0)) for name in ("key_size", "value_size")) or 1
+        demanded = [[at, rate / update] for at, rate in run.content.get("demanded_write_rate", [])]
+    ends = [at for at, _ in demanded[1:]] + [run["seconds"]]
+    return [corner for (at, rate), end in zip(demanded, ends) for corner in ((at, rate), (end, rate))]
+
+
 def _throughput(benchmark, chosen, colours):
     series, rows = [], []
     for label, run in chosen.items():
@@ -146,13 +156,8 @@ def _throughput(benchmark, chosen, colours):
                 f"{longest:.2f}",
             ]
         )
-        demanded = run.content.get("demanded_rate")
-        if demanded:
-            steps = [
-                p
-                for (at, rate), (until, _) in zip(demanded, demanded[1:] + [[run["seconds"], 0]])
-                for p in ((at, rate), (until, rate))
-            ]
+        steps = _asked_for(run)
+        if steps:
             series.append(charts.Series(f"{label}: asked for", steps, colours(f"{label}: asked for")))
     says = "; ".join(f"{row[0]}: {svg.short(float(row[2]))} a second in the middle, {row[4]} stalls" for row in rows)
     head = ["engine", "slowest, ops/s", "median", "fastest", "stalls", "s in stalls", "longest, s"]
