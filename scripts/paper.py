@@ -52,7 +52,9 @@ def parse():
         prog="bench --paper", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("directory", nargs="?", default="/dev/shm", help="for databases (/dev/shm)")
-    parser.add_argument("--scale", type=float, default=1.0, help="of all counts (1: two million keys, some fifteen minutes)")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="of all counts (1: two million keys, fifteen minutes to half an hour)"
+    )
     parser.add_argument("--quick", action="store_true", help="--scale=0.05: some two minutes, to see that everything runs")
     parser.add_argument("--only", help="figures, comma-separated: " + ", ".join(KEYS))
     parser.add_argument("--bin", type=Path, default=Path("build/release/bin"), help="where the programs are (build/release/bin)")
@@ -167,22 +169,23 @@ def update_document(table):
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the databases are removed
     arguments, parser = parse()
-    wanted = chosen(arguments, parser)
     arguments.output.mkdir(parents=True, exist_ok=True)
-    failures = [] if arguments.again else run_all(wanted, arguments)
     scale_file = arguments.output / "scale.json"
+    if arguments.again and scale_file.exists():
+        arguments.scale = json.loads(scale_file.read_text(encoding="utf-8"))
+    wanted = chosen(arguments, parser)
+    failures = [] if arguments.again else run_all(wanted, arguments)
     if not arguments.again:
         scale_file.write_text(json.dumps(arguments.scale), encoding="utf-8")
-    scale = json.loads(scale_file.read_text(encoding="utf-8")) if scale_file.exists() else arguments.scale
     try:
         results = {figure.key: results_of(figure, arguments.output) for figure in wanted}
     except load.InputError as error:
         sys.exit(f"bench: {error}")
     if not any(results.values()):
         sys.exit(f"bench: there are no results in {arguments.output}")
-    table = make_table(wanted, results, scale)
+    table = make_table(wanted, results, arguments.scale)
     (arguments.output / "table.md").write_text(table, encoding="utf-8")
-    (arguments.output / "index.html").write_text(make_page(wanted, results, failures, scale), encoding="utf-8")
+    (arguments.output / "index.html").write_text(make_page(wanted, results, failures, arguments.scale), encoding="utf-8")
     print(f"page: {arguments.output / 'index.html'}\ntable: {arguments.output / 'table.md'}")
     if arguments.update_docs:
         update_document(table)

@@ -227,13 +227,18 @@ class NumbersAreTheFiles(Case):
 
 class SeveralFiles(Case):
     def test_threads_are_an_axis(self):
-        paths = [self.bench(f"t{n}", f"--threads={n}", "--num=5000", "--benchmarks=fillrandom") for n in (1, 2, 3)]
+        paths = [
+            self.bench(f"t{n}", f"--threads={n}", "--num=5000", "--benchmarks=fillrandom,waitforcompaction") for n in (1, 2, 3)
+        ]
         page = self.report(*paths)
         rows = rows_of(page, "fillrandom by threads")
         self.assertEqual([row["threads"] for row in rows], ["1", "2", "3"])
         for row, path in zip(rows, paths):
             self.assertEqual(row["ops/s"], f"{json.loads(path.read_text())['runs'][0]['ops_per_second']:.0f}")
-        self.assertNotIn("threads=1 × better", page.words)
+        times = rows_of(page, "waitforcompaction by threads")
+        self.assertEqual(
+            [row["ms"] for row in times], [f"{json.loads(p.read_text())['runs'][1]['seconds'] * 1000:.2f}" for p in paths]
+        )
 
     def test_other_flags_are_in_the_names(self):
         paths = [

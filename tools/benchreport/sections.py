@@ -66,9 +66,17 @@ def _speeds_of(title, runs, colours):
     return (f"{title}{', time' if once else ''}", group), rows
 
 
-def speeds(runs, axis, colours):
-    """Bars of all benchmarks by engine, with how many times better the first is. Runs that differ in the flag `axis` are not
-    compared."""
+def _one_engine(runs, colours):
+    """Groups and rows where nothing is compared: all benchmarks on one scale."""
+    by_rate, by_time, rows = [], [], []
+    for benchmark in _benchmarks(runs):
+        (_, bar), more = _speeds_of(benchmark, model.of(runs, benchmark=benchmark), colours)
+        (by_time if more[0][2].endswith(" ms") else by_rate).append((benchmark, *bar[0][1:]))
+        rows += more
+    return [(name, bars) for name, bars in (("operations a second", by_rate), ("time", by_time)) if bars], rows
+
+
+def _compared(runs, axis, colours):
     groups, rows = [], []
     for benchmark in _benchmarks(runs):
         here = model.of(runs, benchmark=benchmark)
@@ -77,11 +85,20 @@ def speeds(runs, axis, colours):
             group, more = _speeds_of(f"{benchmark}, {axis}={value}" if axis else benchmark, alike, colours)
             groups.append(group)
             rows += more
+    return groups, rows
+
+
+def speeds(runs, axis, colours):
+    """Bars of all benchmarks by engine, with how many times better the first is. Runs that differ in the flag `axis` are not
+    compared: that is what scaling() is for, and all that it leaves to be shown of one engine."""
+    compared = len(_labels(runs)) > 1
+    if not runs or (axis and not compared):
+        return None
+    groups, rows = _compared(runs, axis, colours) if compared else _one_engine(runs, colours)
     if not groups:
         return None
     halves = [groups[: -(-len(groups) // 2)], groups[-(-len(groups) // 2) :]] if len(groups) > 3 else [groups]
-    compared = len(_labels(runs)) > 1
-    note = "Each benchmark has a scale of its own." + (
+    note = "Each group has a scale of its own." + (
         f" In brackets: how many times better {_labels(runs)[0]} is." if compared else ""
     )
     figures = [
@@ -97,27 +114,22 @@ def speeds(runs, axis, colours):
 
 
 def scaling(runs, flag, colours):
-    """Operations a second by a flag that differs between files, as threads."""
+    """Operations a second, or the time of what is done once, by a flag that differs between files, as threads."""
     figures = []
-    for benchmark in _benchmarks(_timed(runs)):
+    for benchmark in _benchmarks(runs):
+        here = model.of(runs, benchmark=benchmark)
+        once = all(run.is_done_once() for run in here)
+        figure, name = (_milliseconds, "milliseconds") if once else (_rate, "operations a second")
         series, rows = [], []
-        for label, theirs in _by_label(model.of(runs, benchmark=benchmark)).items():
+        for label, theirs in _by_label(here).items():
             values = sorted({float(run.flags[flag]) for run in theirs})
-            points = [(value, _rate([run for run in theirs if float(run.flags[flag]) == value])) for value in values]
+            points = [(value, figure([run for run in theirs if float(run.flags[flag]) == value])) for value in values]
             series.append(charts.Series(label, points, colours(label), marked=True))
-            rows += [[label, svg.short(x), f"{y:.0f}"] for x, y in points]
+            rows += [[label, svg.short(x), f"{y:.2f}" if once else f"{y:.0f}"] for x, y in points]
         if max(len(one.points) for one in series) < 2:
             continue
-        figures.append(
-            charts.lines(
-                benchmark,
-                series,
-                f"--{flag}",
-                "operations a second",
-                x_scale="steps",
-                below=charts.numbers(["engine", flag, "ops/s"], rows, f"{benchmark} by {flag}"),
-            )
-        )
+        below = charts.numbers(["engine", flag, "ms" if once else "ops/s"], rows, f"{benchmark} by {flag}")
+        figures.append(charts.lines(benchmark, series, f"--{flag}", name, x_scale="steps", below=below))
     if not figures:
         return None
     return page.Section("scaling", f"By --{flag}", page.grid(figures), "Values of the axis are at equal distances.")
