@@ -260,7 +260,7 @@ std::optional<Measurement> Benchmark::RunOpen() {
   result.user_seconds = after.user - before.user;
   result.system_seconds = after.system - before.system;
   result.counters = engine_->Counters();
-  if (!flags_.json.empty()) result.samples.push_back({0, 0, ObserveState(engine_.get(), path_)});
+  if (!flags_.json.empty()) result.samples.Add(0, 0, ObserveState(engine_.get(), path_));
   AddResult(1, &result);
   return result.measured;
 }

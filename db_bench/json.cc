@@ -58,15 +58,13 @@ Json ToJson(const std::vector<SineRate::Demand>& demands) {
   return json;
 }
 
-// A table: names of columns, the first of which is the time, and a row for each sample. Samples that differ in their figures
-// from the first one are left out: there are none unless a database was reopened meanwhile.
-Json StateOf(const std::vector<Sample>& samples) {
+// A table: names of columns, the first of which is the time, and a row for each sample.
+Json StateOf(const Samples& samples) {
   Json names = Json::array({"seconds"}), rows = Json::array();
-  for (const Figure& figure : samples.front().state) names.push_back(figure.name);
-  for (const Sample& sample : samples) {
-    if (sample.state.size() + 1 != names.size()) continue;
+  for (const std::string& name : samples.names) names.push_back(name);
+  for (const Sample& sample : samples.list) {
     Json row = Json::array({sample.seconds});
-    for (const Figure& figure : sample.state) row.push_back(figure.value);
+    for (const uint64_t value : sample.state) row.push_back(value);
     rows.push_back(std::move(row));
   }
   return {{"names", std::move(names)}, {"samples", std::move(rows)}};
@@ -98,9 +96,9 @@ Json ToJson(const Result& result) {
   }
   json["latencies_us"] = std::move(latencies);
   Json progress = Json::array();
-  for (const Sample& sample : result.samples) progress.push_back({sample.seconds, sample.operations});
+  for (const Sample& sample : result.samples.list) progress.push_back({sample.seconds, sample.operations});
   json["progress"] = std::move(progress);
-  if (!result.samples.empty()) json["state"] = StateOf(result.samples);
+  if (!result.samples.list.empty()) json["state"] = StateOf(result.samples);
   json["counters"] = Json::object();
   for (const Figure& figure : result.counters) json["counters"][figure.name] = figure.value;
   if (!result.demands.empty()) json["demanded_rate"] = ToJson(result.demands);

@@ -17,6 +17,17 @@ double Seconds(Clock::duration duration) { return std::chrono::duration<double>(
 
 }  // namespace
 
+void Samples::Add(double seconds, uint64_t operations, const std::vector<Figure>& state) {
+  Sample sample{seconds, operations, {}};
+  sample.state.reserve(state.size());
+  for (const Figure& figure : state) {
+    if (list.empty()) names.push_back(figure.name);
+    sample.state.push_back(figure.value);
+  }
+  sample.state.resize(names.size());  // every row is as long as the first
+  list.push_back(std::move(sample));
+}
+
 ReportFile::~ReportFile() {
   if (file_ != nullptr) std::fclose(file_);
 }
@@ -31,7 +42,7 @@ void ReportFile::Add(uint64_t operations) {
 }
 
 Reporter::Reporter(const Flags& flags, std::string name, std::vector<const Stats*> stats, ReportFile* file,
-                   std::function<std::vector<Figure>()> observe, std::vector<Sample>* samples)
+                   std::function<std::vector<Figure>()> observe, Samples* samples)
     : name_(std::move(name)),
       stats_(std::move(stats)),
       file_(file),
@@ -64,9 +75,9 @@ uint64_t Reporter::Done() const {
 }
 
 void Reporter::TakeSample() {
-  Sample sample{Seconds(Clock::now() - start_), Done(), {}};
-  sample.state = observe_();
-  samples_->push_back(std::move(sample));
+  const double seconds = Seconds(Clock::now() - start_);
+  const uint64_t done = Done();
+  samples_->Add(seconds, done, observe_());
 }
 
 void Reporter::ShowProgress(uint64_t done, double seconds) {

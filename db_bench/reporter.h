@@ -39,9 +39,15 @@ class ReportFile {
 
 // How far a benchmark had come, and what was to be seen then.
 struct Sample {
-  double seconds = 0;       // since its start
-  uint64_t operations = 0;  // of all threads together
-  std::vector<Figure> state;
+  double seconds = 0;           // since its start
+  uint64_t operations = 0;      // of all threads together
+  std::vector<uint64_t> state;  // without the names: an hour has 36,000 samples
+};
+struct Samples {
+  std::vector<std::string> names;  // of each sample's state
+  std::vector<Sample> list;
+
+  void Add(double seconds, uint64_t operations, const std::vector<Figure>& state);
 };
 
 class Reporter {
@@ -49,7 +55,7 @@ class Reporter {
   // `stats` must outlive the reporter, and so must `samples`, which gets one at the start, ten a second, and one at the end, and
   // is complete when the reporter is gone; null: none. `observe` gives their state. With nothing to report there is no thread.
   Reporter(const Flags& flags, std::string name, std::vector<const Stats*> stats, ReportFile* file,
-           std::function<std::vector<Figure>()> observe, std::vector<Sample>* samples);
+           std::function<std::vector<Figure>()> observe, Samples* samples);
   ~Reporter();
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
@@ -64,7 +70,7 @@ class Reporter {
   const std::vector<const Stats*> stats_;
   ReportFile* const file_;
   const std::function<std::vector<Figure>()> observe_;
-  std::vector<Sample>* const samples_;
+  Samples* const samples_;
   Clock::time_point start_;
   const Clock::duration file_interval_;
   const bool progress_;

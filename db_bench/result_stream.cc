@@ -74,6 +74,12 @@ void Pass(Stream* stream, Sample* sample) {
 }
 
 template <class Stream>
+void Pass(Stream* stream, Samples* samples) {
+  Pass(stream, &samples->names);
+  Pass(stream, &samples->list);
+}
+
+template <class Stream>
 void Pass(Stream* stream, Measurement* measured) {
   Pass(stream, &measured->operations);
   Pass(stream, &measured->seconds);

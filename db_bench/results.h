@@ -23,7 +23,7 @@ struct Result {
   double user_seconds = 0;    // CPU time of the process meanwhile, background threads included
   double system_seconds = 0;  // … in the kernel
   uint64_t written = 0;       // bytes of keys and values, of all threads, in the background too
-  std::vector<Sample> samples;
+  Samples samples;
   std::vector<Figure> counters;                 // how much they became more
   std::vector<SineRate::Demand> demands;        // with --sine_mix_rate
   std::vector<SineRate::Demand> write_demands;  // with --sine_write_rate, bytes a second

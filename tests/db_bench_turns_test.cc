@@ -166,7 +166,8 @@ TEST(ResultStream, WhatIsReadIsWhatWasWritten) {
   result.measured.message = "said";
   for (int i = 0; i < 1000; ++i) result.measured.latencies_ns[1].Add(static_cast<uint64_t>(i));
   result.written = 13;
-  result.samples = {{0.5, 17, {{"dram_bytes", 19}, {"l0_tables", 0}}}, {}};
+  result.samples.Add(0.5, 17, {{"dram_bytes", 19}, {"l0_tables", 0}});
+  result.samples.Add(0.6, 18, {{"dram_bytes", 20}, {"l0_tables", 1}});
   result.counters = {{"writes", 23}};
   result.demands = {{0.25, 100}};
   std::FILE* const file = std::tmpfile();
@@ -186,11 +187,11 @@ TEST(ResultStream, WhatIsReadIsWhatWasWritten) {
   EXPECT_EQ(read->measured.message, "said");
   EXPECT_EQ(read->measured.latencies_ns[1].ToString(), result.measured.latencies_ns[1].ToString());
   EXPECT_EQ(read->written, 13u);
-  ASSERT_EQ(read->samples.size(), 2u);
-  EXPECT_EQ(read->samples[0].operations, 17u);
-  ASSERT_EQ(read->samples[0].state.size(), 2u);
-  EXPECT_EQ(read->samples[0].state[0].name, "dram_bytes");
-  EXPECT_EQ(read->samples[0].state[0].value, 19u);
+  EXPECT_EQ(read->samples.names, (std::vector<std::string>{"dram_bytes", "l0_tables"}));
+  ASSERT_EQ(read->samples.list.size(), 2u);
+  EXPECT_EQ(read->samples.list[0].operations, 17u);
+  EXPECT_EQ(read->samples.list[0].seconds, 0.5);
+  EXPECT_EQ(read->samples.list[1].state, (std::vector<uint64_t>{20, 1}));
   EXPECT_EQ(read->counters.at(0).value, 23u);
   EXPECT_EQ(read->demands.at(0).rate, 100);
   ASSERT_TRUE(ReadResult(file));

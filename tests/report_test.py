@@ -5,7 +5,9 @@ Run by ctest with BRAIDDB_DB_BENCH, BRAIDDB_INDEX_BENCH and BRAIDDB_REPORT, the 
 """
 
 import html.parser
+import itertools
 import json
+import math
 import os
 import pathlib
 import re
@@ -20,7 +22,7 @@ sys.dont_write_bytecode = True
 REPORT = os.environ["BRAIDDB_REPORT"]
 sys.path.insert(0, os.path.dirname(REPORT))
 
-from benchreport import build, load, model, sections, svg  # noqa: E402  after the path is known
+from benchreport import build, load, model, page, sections, svg  # noqa: E402  after the path is known
 
 
 class Page(html.parser.HTMLParser):
@@ -356,6 +358,50 @@ class Model(unittest.TestCase):
         for tag in ("<script>", "<b>", "<i>", "<u>", "<p></p>", "a&b"):
             self.assertNotIn(tag, page.split("</style>")[1])
         self.assertEqual(Page(page).tables["Medians by benchmark and engine"][1][0], "<u>")
+
+
+# How people with one kind of cones missing see linear RGB: Machado, Oliveira, Fernandes, "A physiologically-based model for
+# simulation of color vision deficiency", 2009, severity 1.
+VISION = {
+    "all cones": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+def linear(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    return [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+
+
+def oklab(rgb):
+    """Ottosson's space, in which distances are as they are seen."""
+    cones = [[0.41222147, 0.53633254, 0.05144599], [0.21190350, 0.68069955, 0.10739696], [0.08830246, 0.28171884, 0.62997870]]
+    roots = [max(sum(w * x for w, x in zip(row, rgb)), 0) ** (1 / 3) for row in cones]
+    lab = [[0.21045426, 0.79361779, -0.00407205], [1.97799850, -2.42859221, 0.45059371], [0.02590404, 0.78277177, -0.80867577]]
+    return [sum(w * x for w, x in zip(row, roots)) for row in lab]
+
+
+class Colours(unittest.TestCase):
+    def test_all_can_be_told_apart_and_seen(self):
+        light, dark = page.CSS.split("@media(prefers-color-scheme:dark)")
+        for mode in (light, dark):
+            colours = dict(re.findall(r"--(c\d|card):(#[0-9a-f]{3,6})", mode.split("}")[0]))
+            card = colours.pop("card")
+            card = card if len(card) == 7 else "#" + "".join(2 * x for x in card[1:])
+            self.assertEqual(len(colours), svg.SERIES_COLOURS)
+            brightness = {
+                name: sum(w * x for w, x in zip((0.2126, 0.7152, 0.0722), linear(c)))
+                for name, c in (*colours.items(), ("card", card))
+            }
+            for name in colours:
+                ends = sorted((brightness[name] + 0.05, brightness["card"] + 0.05))
+                self.assertGreaterEqual(ends[1] / ends[0], 3, f"contrast of {colours[name]}")  # WCAG 2, graphical objects
+            for kind, matrix in VISION.items():
+                seen = {n: oklab([sum(w * x for w, x in zip(row, linear(c))) for row in matrix]) for n, c in colours.items()}
+                for (one, a), (other, b) in itertools.combinations(seen.items(), 2):
+                    self.assertGreater(100 * math.dist(a, b), 8, f"{kind}: {colours[one]} and {colours[other]}")
 
 
 class BadFiles(Case):

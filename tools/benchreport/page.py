@@ -7,9 +7,9 @@ from . import svg
 CSS = (
     """
 :root{color-scheme:light dark;--back:#fbfbfa;--card:#fff;--ink:#1c1d1f;--soft:#55585e;--rule:#dcdde0;--grid:#e8e9eb;--box:#eef0f3;
---c0:#1f6fd0;--c1:#d9541e;--c2:#128a62;--c3:#8a4fc9;--c4:#b07a00;--c5:#5b6470}
+--c0:#3c5dde;--c1:#a35802;--c2:#1ca78c;--c3:#6d0c91;--c4:#b18d1c;--c5:#485662}
 @media(prefers-color-scheme:dark){:root{--back:#16171a;--card:#1e2024;--ink:#e9eaec;--soft:#a9adb5;--rule:#3a3d44;--grid:#2e3137;
---box:#2a2d33;--c0:#62a6f5;--c1:#ff8d5c;--c2:#3fc79a;--c3:#bd96f2;--c4:#e3b341;--c5:#a3adba}}
+--box:#2a2d33;--c0:#5681fc;--c1:#eb6a25;--c2:#98fadc;--c3:#a35f9c;--c4:#f6e306;--c5:#afacbc}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--back);color:var(--ink);font:15px/1.5 system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 main,header,nav{max-width:1320px;margin:0 auto;padding:0 24px}
