@@ -17,6 +17,7 @@ struct braiddb_backup_engine_options_t {
   BRAIDDB_C_MEMBERS(BRAIDDB_C_BACKUP_OPTIONS)
   std::string backup_dir;
   const braiddb::Comparator* comparator = nullptr;
+  Status unfit;  // no engine is opened with them
 };
 
 struct braiddb_restore_options_t {
@@ -91,13 +92,17 @@ Status RestoreById(const braiddb_backup_engine_t& engine, uint32_t id, const std
 // ---- Options: the directory, and destroy_old_data; others are stored
 
 braiddb_backup_engine_options_t* braiddb_backup_engine_options_create(const char* path) {
-  auto* const options = new braiddb_backup_engine_options_t;
-  options->backup_dir = path;
-  return options;
+  std::unique_ptr<braiddb_backup_engine_options_t> options;
+  Status status;
+  DoOrNote(&status, [&] {
+    options = std::make_unique<braiddb_backup_engine_options_t>();
+    options->backup_dir = path;
+  });
+  return status.ok() ? options.release() : nullptr;
 }
 void braiddb_backup_engine_options_destroy(braiddb_backup_engine_options_t* options) { delete options; }
 void braiddb_backup_engine_options_set_backup_dir(braiddb_backup_engine_options_t* options, const char* path) {
-  options->backup_dir = path;
+  DoOrNote(&options->unfit, [&] { options->backup_dir = path; });
 }
 void braiddb_backup_engine_options_set_env(braiddb_backup_engine_options_t*, braiddb_env_t*) {}
 
@@ -109,7 +114,7 @@ BRAIDDB_C_BACKUP_OPTIONS(DEFINE_BOTH, DEFINE_SET)
 #undef DEFINE_BOTH
 #undef DEFINE_SET
 
-braiddb_restore_options_t* braiddb_restore_options_create() { return new braiddb_restore_options_t; }
+braiddb_restore_options_t* braiddb_restore_options_create() { return Make<braiddb_restore_options_t>(); }
 void braiddb_restore_options_destroy(braiddb_restore_options_t* options) { delete options; }
 
 #define DEFINE_BOTH(set_type, get_type, name, initial)
@@ -135,7 +140,10 @@ braiddb_backup_engine_t* braiddb_backup_engine_open(const braiddb_options_t* opt
 braiddb_backup_engine_t* braiddb_backup_engine_open_opts(const braiddb_backup_engine_options_t* options, braiddb_env_t*,
                                                          char** errptr) {
   braiddb_backup_engine_t* engine = nullptr;
-  Run(errptr, [&] { return OpenEngine(options->backup_dir, options->comparator, options->destroy_old_data != 0, &engine); });
+  Run(errptr, [&] {
+    if (!options->unfit.ok()) return options->unfit;
+    return OpenEngine(options->backup_dir, options->comparator, options->destroy_old_data != 0, &engine);
+  });
   return engine;
 }
 

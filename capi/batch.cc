@@ -42,6 +42,14 @@ void braiddb_writebatch_t::Refuse(const char* function, const char* missing) noe
   unfit = Guarded([&] { return Status::NotSupported(std::string(function) + ": " + missing); });
 }
 
+// Without memory there is no save point to go back to, and the batch is unfit for good: a rollback would take back too much.
+void braiddb_writebatch_t::SetSavePoint() noexcept {
+  Status status = Guarded([&] { return save_points.push_back({rep.Data().size(), ranges.size(), unfit.ok()}), Status::OK(); });
+  if (status.ok()) return;
+  save_points.clear();
+  unfit = std::move(status);
+}
+
 void braiddb_writebatch_t::Clear() {
   rep.Clear();
   ranges.clear();
@@ -190,10 +198,11 @@ void IterateBatch(const WriteBatch& batch, void* state, void (*put)(void*, const
 
 // ---- The functions
 
-braiddb_writebatch_t* braiddb_writebatch_create() { return new braiddb_writebatch_t; }
+braiddb_writebatch_t* braiddb_writebatch_create() { return Make<braiddb_writebatch_t>(); }
 
 braiddb_writebatch_t* braiddb_writebatch_create_from(const char* data, size_t data_length) {
-  auto* const batch = new braiddb_writebatch_t;
+  auto* const batch = Make<braiddb_writebatch_t>();
+  if (batch == nullptr) return nullptr;
   batch->unfit = Guarded([&] { return braiddb::WriteBatch::FromData(Slice(data, data_length), &batch->rep); });
   return batch;
 }
@@ -211,7 +220,7 @@ void braiddb_writebatch_put(braiddb_writebatch_t* batch, const char* key, size_t
 
 void braiddb_writebatch_putv(braiddb_writebatch_t* batch, int key_parts, const char* const* keys, const size_t* key_lengths,
                              int value_parts, const char* const* values, const size_t* value_lengths) {
-  batch->Put(Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths));
+  DoOrNote(&batch->unfit, [&] { batch->Put(Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths)); });
 }
 
 void braiddb_writebatch_delete(braiddb_writebatch_t* batch, const char* key, size_t key_length) {
@@ -223,7 +232,7 @@ void braiddb_writebatch_singledelete(braiddb_writebatch_t* batch, const char* ke
 }
 
 void braiddb_writebatch_deletev(braiddb_writebatch_t* batch, int key_parts, const char* const* keys, const size_t* key_lengths) {
-  batch->Delete(Join(key_parts, keys, key_lengths));
+  DoOrNote(&batch->unfit, [&] { batch->Delete(Join(key_parts, keys, key_lengths)); });
 }
 
 void braiddb_writebatch_delete_range(braiddb_writebatch_t* batch, const char* start_key, size_t start_key_length,
@@ -234,7 +243,9 @@ void braiddb_writebatch_delete_range(braiddb_writebatch_t* batch, const char* st
 void braiddb_writebatch_delete_rangev(braiddb_writebatch_t* batch, int key_parts, const char* const* start_keys,
                                       const size_t* start_key_lengths, const char* const* limit_keys,
                                       const size_t* limit_key_lengths) {
-  batch->DeleteRange(Join(key_parts, start_keys, start_key_lengths), Join(key_parts, limit_keys, limit_key_lengths));
+  DoOrNote(&batch->unfit, [&] {
+    batch->DeleteRange(Join(key_parts, start_keys, start_key_lengths), Join(key_parts, limit_keys, limit_key_lengths));
+  });
 }
 
 void braiddb_writebatch_merge(braiddb_writebatch_t* batch, const char*, size_t, const char*, size_t) {
@@ -268,7 +279,7 @@ void braiddb_writebatch_rollback_to_save_point(braiddb_writebatch_t* batch, char
 
 void braiddb_writebatch_pop_save_point(braiddb_writebatch_t* batch, char** errptr) { SaveError(errptr, batch->PopSavePoint()); }
 
-void braiddb_writebatch_append(braiddb_writebatch_t* destination, const braiddb_writebatch_t* source) {
+static void Append(braiddb_writebatch_t* destination, const braiddb_writebatch_t& source) {
   const uint32_t before = destination->rep.Count();
   struct Appender : braiddb::WriteBatch::Handler {
     braiddb_writebatch_t* to;
@@ -276,14 +287,18 @@ void braiddb_writebatch_append(braiddb_writebatch_t* destination, const braiddb_
     void Delete(Slice key) override { to->Delete(key); }
   } appender;
   appender.to = destination;
-  const std::string data = source->rep.Data();  // a batch may be appended to itself
+  const std::string data = source.rep.Data();  // a batch may be appended to itself
   braiddb::WriteBatch copy;
   Status status = braiddb::WriteBatch::FromData(data, &copy);
   if (status.ok()) status = copy.Iterate(&appender);
-  const std::vector<braiddb_writebatch_t::RangeDelete> ranges = source->ranges;
+  const std::vector<braiddb_writebatch_t::RangeDelete> ranges = source.ranges;
   for (const auto& range : ranges) destination->ranges.push_back({before + range.updates, range.start, range.limit});
-  if (status.ok()) status = source->unfit;
+  if (status.ok()) status = source.unfit;
   if (!status.ok()) destination->unfit = status;
+}
+
+void braiddb_writebatch_append(braiddb_writebatch_t* destination, const braiddb_writebatch_t* source) {
+  DoOrNote(&destination->unfit, [&] { Append(destination, *source); });
 }
 
 void braiddb_write(braiddb_t* db, const braiddb_writeoptions_t* options, braiddb_writebatch_t* batch, char** errptr) {

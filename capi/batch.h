@@ -32,7 +32,7 @@ struct braiddb_writebatch_t {
   void DeleteRange(braiddb::Slice start, braiddb::Slice limit) noexcept;
   void Refuse(const char* function, const char* missing) noexcept;
   void Clear();
-  void SetSavePoint() { save_points.push_back({rep.Data().size(), ranges.size(), unfit.ok()}); }
+  void SetSavePoint() noexcept;
   // NotFound if there is none.
   braiddb::Status RollBack();
   braiddb::Status PopSavePoint();

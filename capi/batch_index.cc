@@ -100,15 +100,16 @@ Status braiddb::capi::UpdatesOf(const braiddb_writebatch_wi_t& batch, const Writ
 
 // A batch keeps all updates of a key, whatever overwrite_keys says, and the index has the last one, which wins.
 braiddb_writebatch_wi_t* braiddb_writebatch_wi_create(size_t, unsigned char) {
-  return new braiddb_writebatch_wi_t(braiddb::BytewiseComparator());
+  return Make<braiddb_writebatch_wi_t>(braiddb::BytewiseComparator());
 }
 
 braiddb_writebatch_wi_t* braiddb_writebatch_wi_create_with_comparator(const braiddb_comparator_t* comparator, unsigned char) {
-  return new braiddb_writebatch_wi_t(comparator == nullptr ? braiddb::BytewiseComparator() : comparator);
+  return Make<braiddb_writebatch_wi_t>(comparator == nullptr ? braiddb::BytewiseComparator() : comparator);
 }
 
 braiddb_writebatch_wi_t* braiddb_writebatch_wi_create_from(const char* data, size_t data_length) {
   auto* const batch = braiddb_writebatch_wi_create(0, 1);
+  if (batch == nullptr) return nullptr;
   batch->unfit = Guarded([&] {
     braiddb::WriteBatch updates;
     Status status = braiddb::WriteBatch::FromData(Slice(data, data_length), &updates);
@@ -130,7 +131,7 @@ void braiddb_writebatch_wi_put(braiddb_writebatch_wi_t* batch, const char* key, 
 
 void braiddb_writebatch_wi_putv(braiddb_writebatch_wi_t* batch, int key_parts, const char* const* keys, const size_t* key_lengths,
                                 int value_parts, const char* const* values, const size_t* value_lengths) {
-  batch->Put(Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths));
+  DoOrNote(&batch->unfit, [&] { batch->Put(Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths)); });
 }
 
 void braiddb_writebatch_wi_delete(braiddb_writebatch_wi_t* batch, const char* key, size_t key_length) {
@@ -143,7 +144,7 @@ void braiddb_writebatch_wi_singledelete(braiddb_writebatch_wi_t* batch, const ch
 
 void braiddb_writebatch_wi_deletev(braiddb_writebatch_wi_t* batch, int key_parts, const char* const* keys,
                                    const size_t* key_lengths) {
-  batch->Delete(Join(key_parts, keys, key_lengths));
+  DoOrNote(&batch->unfit, [&] { batch->Delete(Join(key_parts, keys, key_lengths)); });
 }
 
 // RocksDB's have no deletions of ranges either; the write tells.
@@ -225,9 +226,10 @@ Status PutOver(braiddb_iterator_t* base, const braiddb_writebatch_wi_t& batch) {
 
 }  // namespace
 
-// The base iterator is owned by the new one, as in RocksDB: it is the same object. The bounds are those of the base.
+// The base iterator is owned by the new one, as in RocksDB: it is the same object. The bounds are those of the base. NULL
+// of NULL.
 braiddb_iterator_t* braiddb_writebatch_wi_create_iterator_with_base(braiddb_writebatch_wi_t* batch, braiddb_iterator_t* base) {
-  if (!base->failed.ok()) return base;
+  if (base == nullptr || !base->failed.ok()) return base;
   base->failed = Guarded([&] { return PutOver(base, *batch); });
   if (!base->failed.ok()) base->rep.reset();  // nothing is to be seen without the batch
   return base;

@@ -32,7 +32,14 @@ void braiddb_cache_t::Capacity::Remove(braiddb_t* db) {
   std::erase(databases_, db);
 }
 
-size_t braiddb_cache_t::Capacity::Usage(bool pinned) {
+size_t braiddb_cache_t::Capacity::Usage(bool pinned) noexcept {
+  uint64_t sum = 0;
+  const Status ignored = Guarded([&] { return sum = Sum(pinned), Status::OK(); });
+  (void)ignored;  // without memory it cannot be told
+  return sum;
+}
+
+size_t braiddb_cache_t::Capacity::Sum(bool pinned) {
   std::lock_guard lock(mutex_);
   uint64_t sum = 0;
   for (braiddb_t* const db : databases_) {
@@ -48,7 +55,13 @@ size_t braiddb_cache_t::Capacity::Usage(bool pinned) {
 }
 
 braiddb_cache_t* braiddb_cache_create_lru(size_t capacity) {
-  return new braiddb_cache_t{std::make_shared<braiddb_cache_t::Capacity>(capacity)};
+  braiddb_cache_t* cache = nullptr;
+  const Status ignored = Guarded([&] {
+    cache = new braiddb_cache_t{std::make_shared<braiddb_cache_t::Capacity>(capacity)};
+    return Status::OK();
+  });
+  (void)ignored;  // then it is null
+  return cache;
 }
 braiddb_cache_t* braiddb_cache_create_lru_with_strict_capacity_limit(size_t capacity) {
   return braiddb_cache_create_lru(capacity);
@@ -65,7 +78,7 @@ size_t braiddb_cache_get_capacity(braiddb_cache_t* cache) { return cache->rep->b
 size_t braiddb_cache_get_usage(braiddb_cache_t* cache) { return cache->rep->Usage(false); }
 size_t braiddb_cache_get_pinned_usage(braiddb_cache_t* cache) { return cache->rep->Usage(true); }
 
-braiddb_lru_cache_options_t* braiddb_lru_cache_options_create() { return new braiddb_lru_cache_options_t; }
+braiddb_lru_cache_options_t* braiddb_lru_cache_options_create() { return Make<braiddb_lru_cache_options_t>(); }
 void braiddb_lru_cache_options_destroy(braiddb_lru_cache_options_t* options) { delete options; }
 #define DEFINE_BOTH(set_type, get_type, name, initial)
 #define DEFINE_SET(type, name, initial) BRAIDDB_C_DEFINE_SET(lru_cache_options, braiddb_lru_cache_options_t, type, type, name)
@@ -82,9 +95,9 @@ void braiddb_memory_allocator_destroy(braiddb_memory_allocator_t* allocator) { d
 
 // ---- Environment: threads belong to each database, see Options::compaction_threads. What is set is stored.
 
-braiddb_env_t* braiddb_create_default_env() { return new braiddb_env_t; }
+braiddb_env_t* braiddb_create_default_env() { return Make<braiddb_env_t>(); }
 // The name of a database is a path, also with this one.
-braiddb_env_t* braiddb_create_mem_env() { return new braiddb_env_t; }
+braiddb_env_t* braiddb_create_mem_env() { return Make<braiddb_env_t>(); }
 void braiddb_env_destroy(braiddb_env_t* env) { delete env; }
 
 #define DEFINE_BOTH(set_type, get_type, name, initial)               \
@@ -107,15 +120,20 @@ void braiddb_create_dir_if_missing(braiddb_env_t*, const char* path, char** errp
 }
 
 char* braiddb_env_get_test_directory(braiddb_env_t* env) {
-  const char* const chosen = secure_getenv("TEST_TMPDIR");
-  const std::string path =
-      chosen != nullptr && *chosen != '\0' ? chosen : "/tmp/braiddbtest-" + std::to_string(static_cast<unsigned>(geteuid()));
-  char* error = nullptr;
-  braiddb_create_dir_if_missing(env, path.c_str(), &error);
-  const bool made = error == nullptr;
-  braiddb_free(error);
-  return made ? CopyBytes(path) : nullptr;
+  char* result = nullptr;
+  const Status ignored = Guarded([&] {
+    const char* const chosen = secure_getenv("TEST_TMPDIR");
+    const std::string path =
+        chosen != nullptr && *chosen != '\0' ? chosen : "/tmp/braiddbtest-" + std::to_string(static_cast<unsigned>(geteuid()));
+    char* error = nullptr;
+    braiddb_create_dir_if_missing(env, path.c_str(), &error);
+    if (error == nullptr) result = CopyBytes(path);
+    braiddb_free(error);
+    return Status::OK();
+  });
+  (void)ignored;
+  return result;
 }
 
-braiddb_envoptions_t* braiddb_envoptions_create() { return new braiddb_envoptions_t; }
+braiddb_envoptions_t* braiddb_envoptions_create() { return Make<braiddb_envoptions_t>(); }
 void braiddb_envoptions_destroy(braiddb_envoptions_t* options) { delete options; }

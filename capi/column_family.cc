@@ -26,8 +26,9 @@ Status braiddb::capi::OpenFamilies(const braiddb_options_t& options, const char*
   both.own.comparator = family_options[0]->own.comparator;
   both.own.prefix_extractor = family_options[0]->own.prefix_extractor;
   CopyDatabaseOptions(options, &both);
+  auto handle = std::make_unique<braiddb_column_family_handle_t>();
   if (Status status = OpenDatabase(both, path, db, open); !status.ok()) return status;
-  handles[0] = new braiddb_column_family_handle_t;
+  handles[0] = handle.release();
   return Status::OK();
 }
 

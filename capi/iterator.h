@@ -30,11 +30,13 @@ struct braiddb_iterator_t {
 
 namespace braiddb::capi {
 
-// One over what `make` returns for these options, an iterator of `db`.
-template <class Make>
-braiddb_iterator_t* MakeIterator(const braiddb_t& db, const braiddb_readoptions_t& options, const Make& make) {
-  auto* const iterator = new braiddb_iterator_t(&db);
+// One over what `make` returns for these options, an iterator of `db`. Null without memory for itself.
+template <class MakeRep>
+braiddb_iterator_t* MakeIterator(const braiddb_t& db, const braiddb_readoptions_t& options, const MakeRep& make) {
+  auto* const iterator = Make<braiddb_iterator_t>(&db);
+  if (iterator == nullptr) return nullptr;
   iterator->failed = Guarded([&] {
+    if (!options.unfit.ok()) return options.unfit;
     const ReadOptions read = options.ForIterator();
     iterator->KeepBounds(read);
     return iterator->rep = make(read), Status::OK();

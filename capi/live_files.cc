@@ -2,7 +2,7 @@
 #include "capi/objects.h"
 #include "capi/result.h"
 
-using braiddb::capi::CopyBytes;
+using namespace braiddb::capi;
 
 struct braiddb_livefiles_t {};
 
@@ -15,7 +15,7 @@ struct braiddb_column_family_metadata_t {
   uint64_t size = 0;  // of log entries that live; levels share them
 };
 
-const braiddb_livefiles_t* braiddb_livefiles(braiddb_t*) { return new braiddb_livefiles_t; }
+const braiddb_livefiles_t* braiddb_livefiles(braiddb_t*) { return Make<braiddb_livefiles_t>(); }
 void braiddb_livefiles_destroy(const braiddb_livefiles_t* files) { delete files; }
 int braiddb_livefiles_count(const braiddb_livefiles_t*) { return 0; }
 

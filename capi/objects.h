@@ -73,11 +73,13 @@ struct braiddb_cache_t {
     void Add(braiddb_t* db);
     void Remove(braiddb_t* db);
     // DRAM that the databases have, all of it or without what they could do without: lookup cache and filter.
-    size_t Usage(bool pinned);
+    size_t Usage(bool pinned) noexcept;
 
     std::atomic<size_t> bytes;
 
    private:
+    size_t Sum(bool pinned);
+
     std::mutex mutex_;
     std::vector<braiddb_t*> databases_;
   };

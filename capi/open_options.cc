@@ -248,6 +248,7 @@ Status TakeEnvironment(const std::string& path, Options* to) {
 }  // namespace
 
 Status MakeOptions(const braiddb_options_t& from, const std::string& path, Options* to) {
+  if (!from.unfit.ok()) return from.unfit;
   *to = from.own;
   to->create_if_missing = from.create_if_missing != 0;
   to->error_if_exists = from.error_if_exists != 0;

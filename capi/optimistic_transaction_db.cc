@@ -24,7 +24,7 @@ struct braiddb_optimistictransaction_options_t {
 };
 
 braiddb_optimistictransaction_options_t* braiddb_optimistictransaction_options_create() {
-  return new braiddb_optimistictransaction_options_t;
+  return Make<braiddb_optimistictransaction_options_t>();
 }
 void braiddb_optimistictransaction_options_destroy(braiddb_optimistictransaction_options_t* options) { delete options; }
 

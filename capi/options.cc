@@ -5,14 +5,16 @@
 
 #include "capi/result.h"
 
+using namespace braiddb::capi;
+
 #define DEFINE_BOTH(set_type, get_type, name, initial)                       \
   BRAIDDB_C_DEFINE_SET(options, braiddb_options_t, set_type, get_type, name) \
   BRAIDDB_C_DEFINE_GET(options, braiddb_options_t, get_type, name)
 #define DEFINE_SET(type, name, initial) BRAIDDB_C_DEFINE_SET(options, braiddb_options_t, type, type, name)
 BRAIDDB_C_OPTIONS(DEFINE_BOTH, DEFINE_SET)
 
-braiddb_options_t* braiddb_options_create() { return new braiddb_options_t; }
-braiddb_options_t* braiddb_options_create_copy(braiddb_options_t* options) { return new braiddb_options_t(*options); }
+braiddb_options_t* braiddb_options_create() { return Make<braiddb_options_t>(); }
+braiddb_options_t* braiddb_options_create_copy(braiddb_options_t* options) { return Make<braiddb_options_t>(*options); }
 void braiddb_options_destroy(braiddb_options_t* options) { delete options; }
 
 // ---- Objects
@@ -23,9 +25,11 @@ void braiddb_options_set_comparator(braiddb_options_t* options, braiddb_comparat
 
 // Owned by the options, as in RocksDB. NULL: none.
 void braiddb_options_set_prefix_extractor(braiddb_options_t* options, braiddb_slicetransform_t* transform) {
-  std::shared_ptr<braiddb_slicetransform_t> owned(transform);
-  const bool is_built_in = transform != nullptr && transform->built_in != nullptr;
-  options->own.prefix_extractor = is_built_in ? transform->built_in : std::move(owned);
+  DoOrNote(&options->unfit, [&] {
+    std::shared_ptr<braiddb_slicetransform_t> owned(transform);
+    const bool is_built_in = transform != nullptr && transform->built_in != nullptr;
+    options->own.prefix_extractor = is_built_in ? transform->built_in : std::move(owned);
+  });
 }
 
 void braiddb_options_set_merge_operator(braiddb_options_t* options, braiddb_mergeoperator_t* merge_operator) {
@@ -78,8 +82,10 @@ void braiddb_options_set_fifo_compaction_options(braiddb_options_t* options, bra
 
 void braiddb_options_set_plain_table_factory(braiddb_options_t* options, uint32_t user_key_length, int bloom_bits_per_key,
                                              double hash_table_ratio, size_t index_sparseness) {
-  options->plain_table = {static_cast<double>(user_key_length), static_cast<double>(bloom_bits_per_key), hash_table_ratio,
-                          static_cast<double>(index_sparseness)};
+  DoOrNote(&options->unfit, [&] {
+    options->plain_table = {static_cast<double>(user_key_length), static_cast<double>(bloom_bits_per_key), hash_table_ratio,
+                            static_cast<double>(index_sparseness)};
+  });
 }
 
 void braiddb_options_set_memtable_vector_rep(braiddb_options_t* options) {
@@ -90,22 +96,24 @@ void braiddb_options_set_memtable_vector_rep(braiddb_options_t* options) {
 void braiddb_options_set_hash_skip_list_rep(braiddb_options_t* options, size_t bucket_count, int32_t height,
                                             int32_t branching_factor) {
   options->memtable_rep = braiddb_options_t::Memtable::kHashSkipList;
-  options->memtable_parameters = {static_cast<int64_t>(bucket_count), height, branching_factor};
+  DoOrNote(&options->unfit, [&] {
+    options->memtable_parameters = {static_cast<int64_t>(bucket_count), height, branching_factor};
+  });
 }
 
 void braiddb_options_set_hash_link_list_rep(braiddb_options_t* options, size_t bucket_count) {
   options->memtable_rep = braiddb_options_t::Memtable::kHashLinkList;
-  options->memtable_parameters = {static_cast<int64_t>(bucket_count)};
+  DoOrNote(&options->unfit, [&] { options->memtable_parameters = {static_cast<int64_t>(bucket_count)}; });
 }
 
 void braiddb_options_set_compression_options(braiddb_options_t* options, int window_bits, int level, int strategy,
                                              int max_dict_bytes) {
-  options->compression_options = {window_bits, level, strategy, max_dict_bytes};
+  DoOrNote(&options->unfit, [&] { options->compression_options = {window_bits, level, strategy, max_dict_bytes}; });
 }
 
 void braiddb_options_set_bottommost_compression_options(braiddb_options_t* options, int window_bits, int level, int strategy,
                                                         int max_dict_bytes, unsigned char enabled) {
-  options->bottommost_compression_options = {window_bits, level, strategy, max_dict_bytes};
+  DoOrNote(&options->unfit, [&] { options->bottommost_compression_options = {window_bits, level, strategy, max_dict_bytes}; });
   options->bottommost_compression_options_enabled = enabled != 0;
 }
 
@@ -132,23 +140,27 @@ unsigned char braiddb_options_get_bottommost_compression_options_use_zstd_dict_t
 }
 
 void braiddb_options_set_compression_per_level(braiddb_options_t* options, const int* levels, size_t count) {
-  options->compression_per_level.assign(levels, levels + count);
+  DoOrNote(&options->unfit, [&] { options->compression_per_level.assign(levels, levels + count); });
 }
 
 void braiddb_options_set_max_bytes_for_level_multiplier_additional(braiddb_options_t* options, int* values, size_t count) {
-  options->max_bytes_for_level_multiplier_additional.assign(values, values + count);
+  DoOrNote(&options->unfit, [&] { options->max_bytes_for_level_multiplier_additional.assign(values, values + count); });
 }
 
 void braiddb_options_set_db_paths(braiddb_options_t* options, const braiddb_dbpath_t** paths, size_t count) {
   options->db_paths.clear();
-  for (size_t i = 0; i < count; ++i) options->db_paths.push_back(*paths[i]);
+  DoOrNote(&options->unfit, [&] {
+    for (size_t i = 0; i < count; ++i) options->db_paths.push_back(*paths[i]);
+  });
 }
 
 void braiddb_options_set_db_log_dir(braiddb_options_t* options, const char* path) {
-  options->db_log_dir = path == nullptr ? "" : path;
+  DoOrNote(&options->unfit, [&] { options->db_log_dir = path == nullptr ? "" : path; });
 }
 
-void braiddb_options_set_wal_dir(braiddb_options_t* options, const char* path) { options->wal_dir = path == nullptr ? "" : path; }
+void braiddb_options_set_wal_dir(braiddb_options_t* options, const char* path) {
+  DoOrNote(&options->unfit, [&] { options->wal_dir = path == nullptr ? "" : path; });
+}
 
 void braiddb_options_compaction_readahead_size(braiddb_options_t* options, size_t value) {
   options->compaction_readahead_size = value;
@@ -157,7 +169,7 @@ void braiddb_options_compaction_readahead_size(braiddb_options_t* options, size_
 size_t braiddb_options_get_compaction_readahead_size(braiddb_options_t* options) { return options->compaction_readahead_size; }
 
 void braiddb_options_add_compact_on_deletion_collector_factory(braiddb_options_t* options, size_t window_size, size_t deletions) {
-  options->deletion_collectors.emplace_back(window_size, deletions);
+  DoOrNote(&options->unfit, [&] { options->deletion_collectors.emplace_back(window_size, deletions); });
 }
 
 void braiddb_options_enable_statistics(braiddb_options_t* options) { options->statistics = true; }
@@ -213,12 +225,15 @@ void braiddb_options_prepare_for_bulk_load(braiddb_options_t* options) {
 // ---- Small objects
 
 braiddb_dbpath_t* braiddb_dbpath_create(const char* path, uint64_t target_size) {
-  return new braiddb_dbpath_t{path, target_size};
+  std::unique_ptr<braiddb_dbpath_t> result;
+  braiddb::Status status;
+  DoOrNote(&status, [&] { result = std::make_unique<braiddb_dbpath_t>(braiddb_dbpath_t{path, target_size}); });
+  return result.release();
 }
 void braiddb_dbpath_destroy(braiddb_dbpath_t* path) { delete path; }
 
 braiddb_ratelimiter_t* braiddb_ratelimiter_create(int64_t bytes_per_second, int64_t refill_period_us, int32_t fairness) {
-  return new braiddb_ratelimiter_t{bytes_per_second, refill_period_us, fairness};
+  return Make<braiddb_ratelimiter_t>(bytes_per_second, refill_period_us, fairness);
 }
 void braiddb_ratelimiter_destroy(braiddb_ratelimiter_t* limiter) { delete limiter; }
 
@@ -258,7 +273,7 @@ void braiddb_options_set_verify_at_open(braiddb_options_t* options, unsigned cha
 unsigned char braiddb_options_get_verify_at_open(braiddb_options_t* options) { return options->own.verify_at_open; }
 
 void braiddb_options_set_region_paths(braiddb_options_t* options, const char* const* paths, size_t count) {
-  options->own.region_paths.assign(paths, paths + count);
+  DoOrNote(&options->unfit, [&] { options->own.region_paths.assign(paths, paths + count); });
 }
 
 void braiddb_options_set_info_log_callback(braiddb_options_t* options, void* state,
@@ -266,7 +281,8 @@ void braiddb_options_set_info_log_callback(braiddb_options_t* options, void* sta
   if (log == nullptr) {
     options->own.info_log = nullptr;
   } else {
-    options->own.info_log = [state, log](std::string_view line) { log(state, line.data(), line.size()); };
+    DoOrNote(&options->unfit,
+             [&] { options->own.info_log = [state, log](std::string_view line) { log(state, line.data(), line.size()); }; });
   }
 }
 

@@ -54,6 +54,7 @@ struct braiddb_ratelimiter_t {
 
 struct braiddb_options_t {
   BRAIDDB_C_MEMBERS(BRAIDDB_C_OPTIONS)
+  braiddb::Status unfit;  // there was no memory for one of them: nothing is opened with them
 
   // What has a meaning here beyond a number.
   braiddb::Options own;  // set by the functions that are BraidDB's own; capi/open_options.cc adds the others
@@ -99,6 +100,7 @@ struct braiddb_readoptions_t {
   BRAIDDB_C_MEMBERS(BRAIDDB_C_READ_OPTIONS)
   unsigned char verify_checksums = 1;  // only what was set goes to the engine
   braiddb::ReadOptions rep;            // its bounds and prefix point to these
+  braiddb::Status unfit;               // there was no memory for one of them: no iterator is made with them
   std::string lower_bound;
   std::string upper_bound;
   std::string prefix;

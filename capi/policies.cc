@@ -2,12 +2,15 @@
 #include "capi/objects.h"
 #include "capi/result.h"
 
+using namespace braiddb::capi;
+
 // ---- Comparators
 
 braiddb_comparator_t* braiddb_comparator_create(void* state, void (*destructor)(void*),
                                                 int (*compare)(void*, const char*, size_t, const char*, size_t),
                                                 const char* (*name)(void*)) {
-  auto* const comparator = new braiddb_comparator_t;
+  auto* const comparator = Make<braiddb_comparator_t>();
+  if (comparator == nullptr) return nullptr;
   comparator->state = state;
   comparator->destructor = destructor;
   comparator->compare = compare;
@@ -23,7 +26,7 @@ braiddb_comparator_t* braiddb_comparator_with_ts_create(void* state, void (*dest
                                                                 unsigned char),
                                                         const char* (*name)(void*), size_t timestamp_size) {
   braiddb_comparator_t* const comparator = braiddb_comparator_create(state, destructor, compare, name);
-  comparator->timestamp_size = timestamp_size;
+  if (comparator != nullptr) comparator->timestamp_size = timestamp_size;
   return comparator;
 }
 
@@ -34,7 +37,8 @@ void braiddb_comparator_destroy(braiddb_comparator_t* comparator) { delete compa
 namespace {
 
 braiddb_filterpolicy_t* MakeBitsPolicy(double bits_per_key) {
-  auto* const policy = new braiddb_filterpolicy_t;
+  auto* const policy = Make<braiddb_filterpolicy_t>();
+  if (policy == nullptr) return nullptr;
   policy->bits_per_key = bits_per_key;
   return policy;
 }
@@ -53,7 +57,8 @@ braiddb_filterpolicy_t* braiddb_filterpolicy_create_ribbon_hybrid(double bloom_e
 braiddb_filterpolicy_t* braiddb_filterpolicy_create(
     void* state, void (*destructor)(void*), char* (*create_filter)(void*, const char* const*, const size_t*, int, size_t*),
     unsigned char (*key_may_match)(void*, const char*, size_t, const char*, size_t), const char* (*name)(void*)) {
-  auto* const policy = new braiddb_filterpolicy_t;
+  auto* const policy = Make<braiddb_filterpolicy_t>();
+  if (policy == nullptr) return nullptr;
   policy->state = state;
   policy->destructor = destructor;
   policy->create_filter = create_filter;
@@ -71,7 +76,8 @@ braiddb_slicetransform_t* braiddb_slicetransform_create(void* state, void (*dest
                                                         unsigned char (*in_domain)(void*, const char*, size_t),
                                                         unsigned char (*in_range)(void*, const char*, size_t),
                                                         const char* (*name)(void*)) {
-  auto* const result = new braiddb_slicetransform_t;
+  auto* const result = Make<braiddb_slicetransform_t>();
+  if (result == nullptr) return nullptr;
   result->state = state;
   result->destructor = destructor;
   result->transform = transform;
@@ -83,20 +89,26 @@ braiddb_slicetransform_t* braiddb_slicetransform_create(void* state, void (*dest
 
 namespace {
 
-braiddb_slicetransform_t* BuiltIn(std::shared_ptr<const braiddb::SliceTransform> transform) {
-  auto* const result = new braiddb_slicetransform_t;
-  result->built_in = std::move(transform);
-  return result;
+// Of what `make` returns.
+template <class MakeTransform>
+braiddb_slicetransform_t* BuiltIn(const MakeTransform& make) {
+  std::unique_ptr<braiddb_slicetransform_t> result;
+  braiddb::Status status;
+  DoOrNote(&status, [&] {
+    result = std::make_unique<braiddb_slicetransform_t>();
+    result->built_in = make();
+  });
+  return status.ok() ? result.release() : nullptr;
 }
 
 }  // namespace
 
 braiddb_slicetransform_t* braiddb_slicetransform_create_fixed_prefix(size_t length) {
-  return BuiltIn(braiddb::NewFixedPrefixTransform(length));
+  return BuiltIn([=] { return braiddb::NewFixedPrefixTransform(length); });
 }
 braiddb_slicetransform_t* braiddb_slicetransform_create_capped_prefix(size_t length) {
-  return BuiltIn(braiddb::NewCappedPrefixTransform(length));
+  return BuiltIn([=] { return braiddb::NewCappedPrefixTransform(length); });
 }
-braiddb_slicetransform_t* braiddb_slicetransform_create_noop() { return BuiltIn(braiddb::NewNoopTransform()); }
+braiddb_slicetransform_t* braiddb_slicetransform_create_noop() { return BuiltIn(braiddb::NewNoopTransform); }
 
 void braiddb_slicetransform_destroy(braiddb_slicetransform_t* transform) { delete transform; }

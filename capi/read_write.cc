@@ -79,7 +79,11 @@ braiddb_pinnableslice_t* braiddb_get_pinned(braiddb_t* db, const braiddb_readopt
   if (!MayContain(db, options, {key, key_length})) return nullptr;
   PinnableSlice value;
   const Status status = db->db->Get(options->rep, {key, key_length}, &value);
-  if (status.ok()) return new braiddb_pinnableslice_t{std::move(value), {}, false};
+  if (status.ok()) {
+    auto* const pinned = Make<braiddb_pinnableslice_t>(std::move(value), std::string(), false);
+    if (pinned == nullptr) SaveError(errptr, NoMemory());
+    return pinned;
+  }
   if (!status.IsNotFound()) SaveError(errptr, status);
   return nullptr;
 }
@@ -136,7 +140,8 @@ void braiddb_batched_multi_get_cf(braiddb_t* db, const braiddb_readoptions_t* op
     PinnableSlice value;
     Status status = all.ok() ? db->db->Get(read, {keys[i], key_lengths[i]}, &value) : all;
     if (status.ok() && MayContain(db, options, {keys[i], key_lengths[i]})) {
-      values[i] = new braiddb_pinnableslice_t{std::move(value), {}, false};
+      values[i] = Make<braiddb_pinnableslice_t>(std::move(value), std::string(), false);
+      if (values[i] == nullptr) SaveError(&errors[i], NoMemory());
     } else if (!status.ok() && !status.IsNotFound()) {
       SaveError(&errors[i], status);
     }
@@ -165,13 +170,19 @@ unsigned char braiddb_key_may_exist(braiddb_t* db, const braiddb_readoptions_t* 
 
 // ---- Snapshots
 
+// NULL without memory.
 const braiddb_snapshot_t* braiddb_create_snapshot(braiddb_t* db) {
-  auto* const snapshot = new braiddb_snapshot_t;
-  if (!db->snapshots_see_newest) snapshot->rep = db->db->GetSnapshot();
-  return snapshot;
+  std::unique_ptr<braiddb_snapshot_t> snapshot;
+  Status status;
+  DoOrNote(&status, [&] {
+    snapshot = std::make_unique<braiddb_snapshot_t>();
+    if (!db->snapshots_see_newest) snapshot->rep = db->db->GetSnapshot();
+  });
+  return status.ok() ? snapshot.release() : nullptr;
 }
 
 void braiddb_release_snapshot(braiddb_t* db, const braiddb_snapshot_t* snapshot) {
+  if (snapshot == nullptr) return;
   if (snapshot->rep != nullptr) db->db->ReleaseSnapshot(snapshot->rep);
   delete snapshot;
 }

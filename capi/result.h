@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "braiddb/status.h"
 
@@ -31,6 +32,23 @@ Status Guarded(const Work& work) noexcept {
   } catch (const std::exception& error) {  // of the file system
     return Failed(error);
   }
+}
+
+// A new object, or null: there is no memory, and nobody to tell.
+template <class Object, class... Arguments>
+Object* Make(Arguments&&... arguments) noexcept {
+  try {
+    return new Object{std::forward<Arguments>(arguments)...};
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+// Does what a function without errptr has to do. What it could not do is noted in `unfit`, for one that has an errptr.
+template <class Work>
+void DoOrNote(Status* unfit, const Work& work) noexcept {
+  Status status = Guarded([&] { return work(), Status::OK(); });
+  if (!status.ok()) *unfit = std::move(status);
 }
 
 // What is missing, for SaveNotImplemented.

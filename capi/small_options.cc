@@ -1,9 +1,10 @@
 // Options of reads, writes, flushes, compactions and tables.
 #include "capi/options.h"
+#include "capi/result.h"
 
 // create, destroy, and the setters and getters of the table.
-#define DEFINE_OBJECT(object, type)                      \
-  type* braiddb_##object##_create() { return new type; } \
+#define DEFINE_OBJECT(object, type)                                         \
+  type* braiddb_##object##_create() { return braiddb::capi::Make<type>(); } \
   void braiddb_##object##_destroy(type* options) { delete options; }
 
 #define DEFINE_BOTH(set_type, get_type, name, initial)                               \
@@ -86,12 +87,15 @@ BRAIDDB_C_FIFO_OPTIONS(DEFINE_BOTH, DEFINE_SET)
 namespace {
 
 // Keeps the bytes, and what the engine gets of them; null: nothing.
-void Keep(const char* bytes, size_t length, std::string* kept, std::optional<braiddb::Slice>* slice) {
+void Keep(braiddb_readoptions_t* options, const char* bytes, size_t length, std::string* kept,
+          std::optional<braiddb::Slice>* slice) {
   kept->clear();
   slice->reset();
   if (bytes == nullptr) return;
-  kept->assign(bytes, length);
-  *slice = braiddb::Slice(*kept);
+  braiddb::capi::DoOrNote(&options->unfit, [&] {
+    kept->assign(bytes, length);
+    *slice = braiddb::Slice(*kept);
+  });
 }
 
 }  // namespace
@@ -108,23 +112,27 @@ void braiddb_readoptions_set_snapshot(braiddb_readoptions_t* options, const brai
 }
 
 void braiddb_readoptions_set_iterate_lower_bound(braiddb_readoptions_t* options, const char* key, size_t key_length) {
-  Keep(key, key_length, &options->lower_bound, &options->rep.iterate_lower_bound);
+  Keep(options, key, key_length, &options->lower_bound, &options->rep.iterate_lower_bound);
 }
 
 void braiddb_readoptions_set_iterate_upper_bound(braiddb_readoptions_t* options, const char* key, size_t key_length) {
-  Keep(key, key_length, &options->upper_bound, &options->rep.iterate_upper_bound);
+  Keep(options, key, key_length, &options->upper_bound, &options->rep.iterate_upper_bound);
 }
 
 void braiddb_readoptions_set_prefix(braiddb_readoptions_t* options, const char* prefix, size_t prefix_length) {
-  Keep(prefix, prefix_length, &options->prefix, &options->rep.prefix);
+  Keep(options, prefix, prefix_length, &options->prefix, &options->rep.prefix);
 }
 
 void braiddb_readoptions_set_timestamp(braiddb_readoptions_t* options, const char* timestamp, size_t timestamp_length) {
-  options->timestamp.assign(timestamp == nullptr ? "" : timestamp, timestamp == nullptr ? 0 : timestamp_length);
+  braiddb::capi::DoOrNote(&options->unfit, [&] {
+    options->timestamp.assign(timestamp == nullptr ? "" : timestamp, timestamp == nullptr ? 0 : timestamp_length);
+  });
 }
 
 void braiddb_readoptions_set_iter_start_ts(braiddb_readoptions_t* options, const char* timestamp, size_t timestamp_length) {
-  options->iter_start_ts.assign(timestamp == nullptr ? "" : timestamp, timestamp == nullptr ? 0 : timestamp_length);
+  braiddb::capi::DoOrNote(&options->unfit, [&] {
+    options->iter_start_ts.assign(timestamp == nullptr ? "" : timestamp, timestamp == nullptr ? 0 : timestamp_length);
+  });
 }
 
 // ---- Writes, compactions
@@ -133,7 +141,10 @@ void braiddb_writeoptions_disable_WAL(braiddb_writeoptions_t* options, int value
 unsigned char braiddb_writeoptions_get_disable_WAL(braiddb_writeoptions_t* options) { return options->disable_WAL; }
 
 void braiddb_compactoptions_set_full_history_ts_low(braiddb_compactoptions_t* options, char* timestamp, size_t timestamp_length) {
-  options->full_history_ts_low.assign(timestamp == nullptr ? "" : timestamp, timestamp == nullptr ? 0 : timestamp_length);
+  braiddb::Status ignored;  // there are no timestamps
+  braiddb::capi::DoOrNote(&ignored, [&] {
+    options->full_history_ts_low.assign(timestamp == nullptr ? "" : timestamp, timestamp == nullptr ? 0 : timestamp_length);
+  });
 }
 
 // ---- Tables

@@ -45,7 +45,8 @@ Status Ingest(braiddb_t* db, const char* const* paths, size_t count, const braid
 // ---- Writing
 
 braiddb_sstfilewriter_t* braiddb_sstfilewriter_create(const braiddb_envoptions_t*, const braiddb_options_t* options) {
-  auto* const writer = new braiddb_sstfilewriter_t;
+  auto* const writer = Make<braiddb_sstfilewriter_t>();
+  if (writer == nullptr) return nullptr;
   writer->comparator = options->comparator != nullptr ? options->comparator : options->own.comparator;
   return writer;
 }
@@ -54,7 +55,7 @@ braiddb_sstfilewriter_t* braiddb_sstfilewriter_create_with_comparator(const brai
                                                                       const braiddb_options_t* options,
                                                                       const braiddb_comparator_t* comparator) {
   braiddb_sstfilewriter_t* const writer = braiddb_sstfilewriter_create(env_options, options);
-  if (comparator != nullptr) writer->comparator = comparator;
+  if (writer != nullptr && comparator != nullptr) writer->comparator = comparator;
   return writer;
 }
 
@@ -111,7 +112,7 @@ void braiddb_sstfilewriter_file_size(braiddb_sstfilewriter_t* writer, uint64_t* 
 // ---- Taking in
 
 braiddb_ingestexternalfileoptions_t* braiddb_ingestexternalfileoptions_create() {
-  return new braiddb_ingestexternalfileoptions_t;
+  return Make<braiddb_ingestexternalfileoptions_t>();
 }
 void braiddb_ingestexternalfileoptions_destroy(braiddb_ingestexternalfileoptions_t* options) { delete options; }
 

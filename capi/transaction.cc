@@ -31,7 +31,11 @@ char* GiveValue(const Status& status, const std::string& value, size_t* length, 
 }
 
 braiddb_pinnableslice_t* GivePinned(const Status& status, std::string value, char** errptr) {
-  if (status.ok()) return new braiddb_pinnableslice_t{{}, std::move(value), true};
+  if (status.ok()) {
+    auto* const pinned = Make<braiddb_pinnableslice_t>(braiddb::PinnableSlice(), std::move(value), true);
+    if (pinned == nullptr) SaveError(errptr, NoMemory());
+    return pinned;
+  }
   if (!status.IsNotFound()) SaveError(errptr, status);
   return nullptr;
 }

@@ -6,6 +6,7 @@
 
 #include "braiddb/transaction.h"
 #include "capi/objects.h"
+#include "capi/result.h"
 
 struct braiddb_transaction_t {
   braiddb_t* db;  // in which it was begun
@@ -21,7 +22,7 @@ braiddb_transaction_t* BeginTransaction(braiddb_t* db, braiddb_transaction_t* ol
   std::unique_ptr<Transaction> begun;
   const Status status = Guarded([&] { return begun = begin(), Status::OK(); });
   if (!status.ok()) return nullptr;
-  if (old == nullptr) return new braiddb_transaction_t{db, std::move(begun), {}};
+  if (old == nullptr) return Make<braiddb_transaction_t>(db, std::move(begun), std::string());
   old->rep = std::move(begun);
   old->name.clear();
   return old;

@@ -25,7 +25,7 @@ struct braiddb_transaction_options_t {
   BRAIDDB_C_MEMBERS(BRAIDDB_C_TRANSACTION_OPTIONS)
 };
 
-braiddb_transaction_options_t* braiddb_transaction_options_create() { return new braiddb_transaction_options_t; }
+braiddb_transaction_options_t* braiddb_transaction_options_create() { return Make<braiddb_transaction_options_t>(); }
 void braiddb_transaction_options_destroy(braiddb_transaction_options_t* options) { delete options; }
 
 #define DEFINE_BOTH(set_type, get_type, name, initial)
@@ -38,7 +38,7 @@ struct braiddb_transactiondb_options_t {
   BRAIDDB_C_MEMBERS(BRAIDDB_C_TRANSACTIONDB_OPTIONS)
 };
 
-braiddb_transactiondb_options_t* braiddb_transactiondb_options_create() { return new braiddb_transactiondb_options_t; }
+braiddb_transactiondb_options_t* braiddb_transactiondb_options_create() { return Make<braiddb_transactiondb_options_t>(); }
 void braiddb_transactiondb_options_destroy(braiddb_transactiondb_options_t* options) { delete options; }
 
 #define DEFINE_BOTH(set_type, get_type, name, initial)

@@ -431,6 +431,58 @@ TEST_F(CApiTest, PropertiesByAllPrefixes) {
   EXPECT_EQ(-1, braiddb_property_int(db_, "rocksdb.stats", &number));
 }
 
+TEST_F(CApiTest, PropertiesThatUsersOfRocksDBLookAt) {
+  braiddb_options_set_disable_auto_compactions(options_, 1);
+  Open();
+  const auto number = [&](const char* name) {
+    uint64_t value = 0;
+    EXPECT_EQ(0, braiddb_property_int(db_, name, &value)) << name;
+    return value;
+  };
+  for (int i = 0; i < 300; ++i) Put("l1-" + std::to_string(i), std::string(100, 'v'));
+  braiddb_compact_range(db_, nullptr, 0, nullptr, 0);
+  for (int i = 0; i < 200; ++i) Put("l0-" + std::to_string(i), std::string(100, 'v'));
+  braiddb_flushoptions_t* const flush = braiddb_flushoptions_create();
+  braiddb_flush(db_, flush, error_.pointer());
+  braiddb_flushoptions_destroy(flush);
+  EXPECT_EQ("", error_.Take());
+  // A thread's newest writes are counted a little later.
+  for (int i = 0; i < 5000; ++i) Put("m-" + std::to_string(i), std::string(100, 'v'));
+  EXPECT_NEAR(5000, static_cast<double>(number("rocksdb.num-entries-active-mem-table")), 300);
+  EXPECT_EQ(0u, number("rocksdb.num-entries-imm-mem-tables"));
+  EXPECT_EQ(0u, number("rocksdb.num-immutable-mem-table"));
+  EXPECT_EQ(200u, number("braiddb.num-entries-l0"));
+  EXPECT_EQ(300u, number("braiddb.num-entries-l1"));
+  EXPECT_EQ(500u + number("rocksdb.num-entries-active-mem-table"), number("rocksdb.estimate-num-keys"));
+  EXPECT_EQ(1u, number("rocksdb.num-files-at-level0"));
+  EXPECT_EQ(1u, number("rocksdb.compaction-pending"));
+  EXPECT_EQ(1u, number("rocksdb.base-level"));
+  const uint64_t live = number("rocksdb.estimate-live-data-size");
+  EXPECT_GT(live, 5500u * 100);
+  EXPECT_LT(live, 5500u * 300);
+  const uint64_t pending = number("rocksdb.estimate-pending-compaction-bytes");
+  EXPECT_GT(pending, 200u * 100);
+  EXPECT_LT(pending, 200u * 300);
+  EXPECT_GE(number("rocksdb.total-sst-files-size"), live);
+  EXPECT_GT(number("rocksdb.cur-size-all-mem-tables"), 0u);
+  EXPECT_GT(number("rocksdb.block-cache-capacity"), 0u);
+  EXPECT_EQ(number("rocksdb.block-cache-usage"), number("braiddb.lookup-cache-bytes"));
+  EXPECT_EQ(0u, number("rocksdb.block-cache-pinned-usage"));
+  EXPECT_EQ(0u, number("rocksdb.num-blob-files"));
+  EXPECT_EQ(0u, number("rocksdb.background-errors"));
+  EXPECT_EQ(0u, number("rocksdb.is-write-stopped"));
+  const braiddb_snapshot_t* const snapshot = braiddb_create_snapshot(db_);
+  EXPECT_EQ(1u, number("rocksdb.num-snapshots"));
+  braiddb_release_snapshot(db_, snapshot);
+  for (const char* name :
+       {"rocksdb.stats", "rocksdb.dbstats", "rocksdb.cfstats-no-file-histogram", "rocksdb.options-statistics"}) {
+    char* const text = braiddb_property_value(db_, name);
+    ASSERT_NE(nullptr, text) << name;
+    EXPECT_NE(std::string::npos, std::string(text).find("writes")) << text;
+    braiddb_free(text);
+  }
+}
+
 TEST_F(CApiTest, SizesOfRanges) {
   Open();
   const std::string value(1000, 'v');
