@@ -1,4 +1,6 @@
 // Properties, sizes, memory.
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,22 @@ std::string_view StripPrefix(std::string_view property) {
   return {};
 }
 
+// What RocksDB counts and there is none of: blobs, values that a cache keeps pinned.
+bool IsOfNothing(std::string_view name) {
+  constexpr std::string_view kNames[] = {
+      "num-blob-files",      "total-blob-file-size", "live-blob-file-size",     "live-blob-file-garbage-size",
+      "blob-cache-capacity", "blob-cache-usage",     "blob-cache-pinned-usage", "block-cache-pinned-usage"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+// L0's share of the entries, as a share of the log's bytes that live.
+uint64_t BytesToMerge(braiddb_t* db) {
+  const uint64_t entries = Number(db, "braiddb.estimate-num-keys");
+  if (entries == 0) return 0;
+  const double share = static_cast<double>(Number(db, "braiddb.num-entries-l0")) / static_cast<double>(entries);
+  return static_cast<uint64_t>(std::min(share, 1.0) * static_cast<double>(Number(db, "braiddb.pm-bytes-live")));
+}
+
 // Names of RocksDB and LevelDB for what has another name here, or is a sum.
 bool GetRenamedNumber(braiddb_t* db, std::string_view name, uint64_t* value) {
   constexpr std::string_view kFilesAtLevel = "num-files-at-level";
@@ -34,8 +52,12 @@ bool GetRenamedNumber(braiddb_t* db, std::string_view name, uint64_t* value) {
   } else if (name.starts_with(kFilesAtLevel) && name.size() == kFilesAtLevel.size() + 1 && name.back() >= '2' &&
              name.back() <= '6') {
     *value = 0;
+  } else if (IsOfNothing(name)) {
+    *value = 0;
   } else if (name == "base-level") {
     *value = 1;
+  } else if (name == "estimate-pending-compaction-bytes") {
+    *value = BytesToMerge(db);
   } else if (name == "approximate-memory-usage") {
     *value = Number(db, "braiddb.dram-bytes");
   } else if (name == "size-all-mem-tables") {
@@ -70,7 +92,8 @@ bool GetText(braiddb_t* db, const char* property, std::string* value) {
   const std::string_view name = StripPrefix(property);
   if (name.empty()) return false;
   if (name == "sstables") return db->db->GetProperty("braiddb.levels", value);
-  if (name == "cfstats" || name == "dbstats") return db->db->GetProperty("braiddb.stats", value);
+  if (name == "cfstats" || name == "cfstats-no-file-histogram" || name == "dbstats" || name == "options-statistics")
+    return db->db->GetProperty("braiddb.stats", value);
   uint64_t number = 0;
   if (GetRenamedNumber(db, name, &number)) {
     *value = std::to_string(number);
@@ -144,7 +167,7 @@ struct braiddb_memory_usage_t {
   uint64_t caches = 0;
 };
 
-braiddb_memory_consumers_t* braiddb_memory_consumers_create() { return new braiddb_memory_consumers_t; }
+braiddb_memory_consumers_t* braiddb_memory_consumers_create() { return Make<braiddb_memory_consumers_t>(); }
 void braiddb_memory_consumers_destroy(braiddb_memory_consumers_t* consumers) { delete consumers; }
 void braiddb_memory_consumers_add_db(braiddb_memory_consumers_t* consumers, braiddb_t* db) { consumers->databases.push_back(db); }
 void braiddb_memory_consumers_add_cache(braiddb_memory_consumers_t* consumers, braiddb_cache_t* cache) {
@@ -162,7 +185,10 @@ braiddb_memory_usage_t* braiddb_approximate_memory_usage_create(braiddb_memory_c
     for (const auto& cache : consumers->caches) usage.caches += cache->Usage(false);
     return Status::OK();
   });
-  return SaveError(errptr, status) ? nullptr : new braiddb_memory_usage_t(usage);
+  if (SaveError(errptr, status)) return nullptr;
+  auto* const result = Make<braiddb_memory_usage_t>(usage);
+  if (result == nullptr) SaveError(errptr, NoMemory());
+  return result;
 }
 
 void braiddb_approximate_memory_usage_destroy(braiddb_memory_usage_t* usage) { delete usage; }

@@ -85,6 +85,16 @@ bool DBImpl::IntProperty(const Family& family, std::string_view property, uint64
     *value = family.l1_entries.load() + EntriesIn(*view->active, family);
     for (const auto& memtable : view->immutables) *value += EntriesIn(*memtable, family);
     for (const auto& table : levels.l0) *value += table->entries;
+  } else if (name == "num-entries-active-mem-table") {
+    *value = EntriesIn(*view->active, family);
+  } else if (name == "num-entries-imm-mem-tables") {
+    *value = 0;
+    for (const auto& memtable : view->immutables) *value += EntriesIn(*memtable, family);
+  } else if (name == "num-entries-l0") {
+    *value = 0;
+    for (const auto& table : levels.l0) *value += table->entries;
+  } else if (name == "num-entries-l1") {
+    *value = family.l1_entries.load();
   } else if (name == "cur-size-active-mem-table") {
     *value = bytes_of(*view->active);
   } else if (name == "cur-size-all-mem-tables") {
