@@ -5,8 +5,14 @@
 
 namespace braiddb {
 
-BaseDeltaIterator::BaseDeltaIterator(const WriteBatchWithIndex* delta, std::unique_ptr<Iterator> base, const ReadOptions& options)
-    : batch_(delta), index_(delta->index_), comparator_(delta->comparator_), base_(std::move(base)), delta_(delta->index_.end()) {
+BaseDeltaIterator::BaseDeltaIterator(const WriteBatchWithIndex* delta, uint32_t family, const Comparator* comparator,
+                                     std::unique_ptr<Iterator> base, const ReadOptions& options)
+    : batch_(delta),
+      family_(family),
+      comparator_(comparator),
+      empty_(WriteBatchWithIndex::Before{comparator}),
+      base_(std::move(base)),
+      delta_(empty_.end()) {
   if (options.iterate_lower_bound) lower_.emplace(*options.iterate_lower_bound);
   if (options.iterate_upper_bound) upper_.emplace(*options.iterate_upper_bound);
   if (!options.prefix || options.prefix->empty()) return;
@@ -20,31 +26,36 @@ BaseDeltaIterator::BaseDeltaIterator(const WriteBatchWithIndex* delta, std::uniq
   if (!upper_ || comparator_->Compare(end, *upper_) < 0) upper_ = std::move(end);
 }
 
+void BaseDeltaIterator::FindIndex() {
+  const Index* const found = batch_->FindIndex(family_);
+  index_ = found == nullptr ? &empty_ : found;
+}
+
 // The base keeps its bounds itself.
 bool BaseDeltaIterator::DeltaValid() const {
-  if (delta_ == index_.end()) return false;
+  if (delta_ == index_->end()) return false;
   if (lower_ && comparator_->Compare(delta_->first, *lower_) < 0) return false;
   return !upper_ || comparator_->Compare(delta_->first, *upper_) < 0;
 }
 
 void BaseDeltaIterator::SeekDelta(Slice target) {
-  delta_ = index_.lower_bound(lower_ && comparator_->Compare(target, *lower_) < 0 ? Slice(*lower_) : target);
+  delta_ = index_->lower_bound(lower_ && comparator_->Compare(target, *lower_) < 0 ? Slice(*lower_) : target);
 }
 
 void BaseDeltaIterator::SeekDeltaForPrev(Slice target) {
   if (upper_ && comparator_->Compare(target, *upper_) >= 0) {
-    delta_ = index_.lower_bound(*upper_);
+    delta_ = index_->lower_bound(*upper_);
   } else {
-    delta_ = index_.upper_bound(target);
+    delta_ = index_->upper_bound(target);
   }
-  delta_ = delta_ == index_.begin() ? index_.end() : std::prev(delta_);
+  delta_ = delta_ == index_->begin() ? index_->end() : std::prev(delta_);
 }
 
 void BaseDeltaIterator::StepDelta() {
   if (forward_) {
     ++delta_;
   } else {
-    delta_ = delta_ == index_.begin() ? index_.end() : std::prev(delta_);
+    delta_ = delta_ == index_->begin() ? index_->end() : std::prev(delta_);
   }
 }
 
@@ -77,21 +88,24 @@ void BaseDeltaIterator::FindNext() {
 }
 
 void BaseDeltaIterator::SeekToFirst() {
+  FindIndex();
   forward_ = true;
   base_->SeekToFirst();
-  delta_ = lower_ ? index_.lower_bound(*lower_) : index_.begin();
+  delta_ = lower_ ? index_->lower_bound(*lower_) : index_->begin();
   FindNext();
 }
 
 void BaseDeltaIterator::SeekToLast() {
+  FindIndex();
   forward_ = false;
   base_->SeekToLast();
-  delta_ = upper_ ? index_.lower_bound(*upper_) : index_.end();
-  delta_ = delta_ == index_.begin() ? index_.end() : std::prev(delta_);
+  delta_ = upper_ ? index_->lower_bound(*upper_) : index_->end();
+  delta_ = delta_ == index_->begin() ? index_->end() : std::prev(delta_);
   FindNext();
 }
 
 void BaseDeltaIterator::Seek(Slice target) {
+  FindIndex();
   forward_ = true;
   base_->Seek(target);
   SeekDelta(target);
@@ -99,6 +113,7 @@ void BaseDeltaIterator::Seek(Slice target) {
 }
 
 void BaseDeltaIterator::SeekForPrev(Slice target) {
+  FindIndex();
   forward_ = false;
   base_->SeekForPrev(target);
   SeekDeltaForPrev(target);
@@ -108,23 +123,25 @@ void BaseDeltaIterator::SeekForPrev(Slice target) {
 // The delta is searched anew in each step: updates may have been added meanwhile.
 void BaseDeltaIterator::Next() {
   const std::string from(key());
+  FindIndex();
   if (!forward_) {
     forward_ = true;
     base_->Seek(from);
   }
-  delta_ = index_.upper_bound(from);
+  delta_ = index_->upper_bound(from);
   if (base_->Valid() && comparator_->Compare(base_->key(), from) == 0) base_->Next();
   FindNext();
 }
 
 void BaseDeltaIterator::Prev() {
   const std::string from(key());
+  FindIndex();
   if (forward_) {
     forward_ = false;
     base_->SeekForPrev(from);
   }
-  delta_ = index_.lower_bound(from);
-  delta_ = delta_ == index_.begin() ? index_.end() : std::prev(delta_);
+  delta_ = index_->lower_bound(from);
+  delta_ = delta_ == index_->begin() ? index_->end() : std::prev(delta_);
   if (base_->Valid() && comparator_->Compare(base_->key(), from) == 0) base_->Prev();
   FindNext();
 }

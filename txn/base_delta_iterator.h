@@ -13,7 +13,9 @@ namespace braiddb {
 //        The current entry is the delta's where both have the key; a deletion in the delta hides the base's.
 class BaseDeltaIterator final : public Iterator {
  public:
-  BaseDeltaIterator(const WriteBatchWithIndex* delta, std::unique_ptr<Iterator> base, const ReadOptions& options);
+  // `comparator`: of the column family `family`.
+  BaseDeltaIterator(const WriteBatchWithIndex* delta, uint32_t family, const Comparator* comparator,
+                    std::unique_ptr<Iterator> base, const ReadOptions& options);
 
   bool Valid() const override { return current_ != Current::kNone; }
   void SeekToFirst() override;
@@ -30,6 +32,8 @@ class BaseDeltaIterator final : public Iterator {
   using Index = WriteBatchWithIndex::Index;
   enum class Current : uint8_t { kNone, kBase, kDelta };
 
+  // The batch may have met the family since the last step, or have a new index for it.
+  void FindIndex();
   // Of the delta: the first update with a key >= target, and the last with one <= target (end() if there is none).
   void SeekDelta(Slice target);
   void SeekDeltaForPrev(Slice target);
@@ -40,8 +44,10 @@ class BaseDeltaIterator final : public Iterator {
   void FindNext();
 
   const WriteBatchWithIndex* const batch_;
-  const Index& index_;
+  const uint32_t family_;
   const Comparator* const comparator_;
+  const Index empty_;  // of a family that the batch has nothing of
+  const Index* index_ = &empty_;
   const std::unique_ptr<Iterator> base_;
   std::optional<std::string> lower_;
   std::optional<std::string> upper_;

@@ -5,15 +5,18 @@
 #include <vector>
 
 #include "braiddb/write_batch.h"
+#include "txn/family_key.h"
 
 namespace braiddb {
 
-// Each once, in the order of their bytes: all who lock keys in this order never wait for each other in a circle.
-inline Status SortedKeys(const WriteBatch& batch, std::vector<Slice>* keys) {
+// Each once, in one order: all who lock keys in this order never wait for each other in a circle.
+inline Status SortedKeys(const WriteBatch& batch, std::vector<FamilySlice>* keys) {
   struct Collector : WriteBatch::Handler {
-    void Put(Slice key, Slice) override { keys->push_back(key); }
-    void Delete(Slice key) override { keys->push_back(key); }
-    std::vector<Slice>* keys;
+    void Put(Slice, Slice) override {}
+    void Delete(Slice) override {}
+    Status PutCF(uint32_t family, Slice key, Slice) override { return keys->emplace_back(family, key), Status::OK(); }
+    Status DeleteCF(uint32_t family, Slice key) override { return keys->emplace_back(family, key), Status::OK(); }
+    std::vector<FamilySlice>* keys;
   } collector;
   collector.keys = keys;
   Status status = batch.Iterate(&collector);

@@ -18,7 +18,7 @@ LockTable::LockTable(uint32_t stripes, uint64_t max_locks) : stripes_(std::max(1
 
 LockTable::~LockTable() { BRAIDDB_CHECK(count() == 0); }
 
-LockTable::Stripe& LockTable::StripeOf(Slice key) { return stripes_[KeyHash(key) % stripes_.size()]; }
+LockTable::Stripe& LockTable::StripeOf(const FamilySlice& key) { return stripes_[FamilyKeyHasher()(key) % stripes_.size()]; }
 
 // Owners that have outlived their time lose their locks here: this one, and at their next step the others.
 void LockTable::DropExpired(Holders* holders, const LockOwner* except) {
@@ -31,7 +31,7 @@ void LockTable::DropExpired(Holders* holders, const LockOwner* except) {
 }
 
 // REQUIRES: the stripe's mutex.
-LockTable::Attempt LockTable::Try(Stripe* stripe, LockOwner* owner, const std::string& key, bool exclusive, Others* others) {
+LockTable::Attempt LockTable::Try(Stripe* stripe, LockOwner* owner, const FamilyKey& key, bool exclusive, Others* others) {
   const auto place = stripe->locks.find(key);
   if (place == stripe->locks.end()) {
     if (count_.fetch_add(1, std::memory_order_relaxed) >= max_locks_ && max_locks_ != 0) {
@@ -66,10 +66,10 @@ LockTable::Attempt LockTable::Try(Stripe* stripe, LockOwner* owner, const std::s
   return Attempt::kHeld;
 }
 
-Status LockTable::Lock(LockOwner* owner, Slice key, bool exclusive, int64_t timeout_ms) {
+Status LockTable::Lock(LockOwner* owner, const FamilySlice& key, bool exclusive, int64_t timeout_ms) {
   const auto end = timeout_ms < 0 ? LockOwner::Clock::time_point::max() : LockOwner::Clock::now() + Milliseconds(timeout_ms);
   Stripe& stripe = StripeOf(key);
-  const std::string name(key);
+  const FamilyKey name = key.Copy();
   Others holders;
   std::unique_lock lock(stripe.mutex);
   for (;;) {
@@ -127,7 +127,7 @@ void LockTable::EndWait(const LockOwner& owner) {
   waits_for_.erase(owner.id);
 }
 
-void LockTable::Unlock(LockOwner* owner, Slice key) {
+void LockTable::Unlock(LockOwner* owner, const FamilySlice& key) {
   Stripe& stripe = StripeOf(key);
   const std::lock_guard lock(stripe.mutex);
   const auto place = stripe.locks.find(key);

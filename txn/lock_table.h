@@ -6,15 +6,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <mutex>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "braiddb/slice.h"
 #include "braiddb/status.h"
-#include "index/key_hash.h"
+#include "txn/family_key.h"
 
 namespace braiddb {
 
@@ -42,18 +39,13 @@ struct LockOwner {
   }
 };
 
-// Of a table of keys that is asked with slices, too.
-struct KeyHasher {
-  using is_transparent = void;
-  size_t operator()(Slice key) const { return KeyHash(key); }
-};
-
 // A time in the options; what is longer than a year is as good as a year, and does not overflow.
 inline LockOwner::Clock::duration Milliseconds(int64_t ms) {
   return std::chrono::milliseconds(std::min<int64_t>(ms, 366ll * 24 * 3600 * 1000));
 }
 
-// Exclusive and shared locks on keys. Owners register nothing and must release all locks before they are destroyed.
+// Exclusive and shared locks on keys of column families. Owners register nothing and must release all locks before they are
+// destroyed.
 // Fairness: none; whoever wakes first takes the lock.
 // Thread safety: every method may be called concurrently; calls for one owner one at a time.
 class LockTable {
@@ -67,9 +59,9 @@ class LockTable {
   // `timeout_ms`: negative: for ever. OK also if the owner has the lock already (then a shared one becomes exclusive if asked).
   // TimedOut; Busy: a deadlock, or too many locks; Expired: the owner has, while it waited. Throws std::bad_alloc, and has no
   // lock then that it did not have before.
-  Status Lock(LockOwner* owner, Slice key, bool exclusive, int64_t timeout_ms);
+  Status Lock(LockOwner* owner, const FamilySlice& key, bool exclusive, int64_t timeout_ms);
   // Nothing happens if the owner does not hold it (any more).
-  void Unlock(LockOwner* owner, Slice key);
+  void Unlock(LockOwner* owner, const FamilySlice& key);
 
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
@@ -81,17 +73,17 @@ class LockTable {
   struct Stripe {
     std::mutex mutex;
     std::condition_variable changed;
-    std::unordered_map<std::string, Holders, KeyHasher, std::equal_to<>> locks;
+    std::unordered_map<FamilyKey, Holders, FamilyKeyHasher, FamilyKeyEqual> locks;
   };
   enum class Attempt : uint8_t { kTaken, kHeld, kTooMany };
 
-  Stripe& StripeOf(Slice key);
+  Stripe& StripeOf(const FamilySlice& key);
   // Who else holds a lock.
   struct Others {
     std::vector<uint64_t> ids;
     bool may_expire = false;  // one of them
   };
-  Attempt Try(Stripe* stripe, LockOwner* owner, const std::string& key, bool exclusive, Others* others);
+  Attempt Try(Stripe* stripe, LockOwner* owner, const FamilyKey& key, bool exclusive, Others* others);
   static void DropExpired(Holders* holders, const LockOwner* except);
   // True, and the owner is not entered as waiting, if one of `holders` waits for it.
   bool WaitWouldDeadlock(const LockOwner& owner, const std::vector<uint64_t>& holders);

@@ -36,7 +36,7 @@ class CommitLocks {
     template <class Keys, class KeyOf>
     Guard(CommitLocks* locks, const Keys& keys, const KeyOf& key_of) : locks_(locks) {
       held_.reserve(keys.size());
-      for (const auto& key : keys) held_.push_back(KeyHash(key_of(key)) % kLocks);
+      for (const auto& key : keys) held_.push_back(FamilyKeyHasher()(key_of(key)) % kLocks);
       std::sort(held_.begin(), held_.end());  // in one order, so that no two wait for each other
       held_.erase(std::unique(held_.begin(), held_.end()), held_.end());
       for (const size_t index : held_) locks_->locks_[index].lock();
@@ -59,9 +59,9 @@ class CommitLocks {
 
 class OptimisticTransaction final : public TransactionBase {
  public:
-  OptimisticTransaction(DB* base, CommitLocks* locks, const WriteOptions& write_options,
+  OptimisticTransaction(DB* base, const FamilyTable* families, CommitLocks* locks, const WriteOptions& write_options,
                         const OptimisticTransactionOptions& options)
-      : TransactionBase(base, write_options, 0), locks_(locks) {
+      : TransactionBase(base, families, write_options, 0), locks_(locks) {
     if (options.set_snapshot) SetSnapshot();
   }
   ~OptimisticTransaction() override { End(); }
@@ -73,7 +73,7 @@ class OptimisticTransaction final : public TransactionBase {
     Status status = CheckActive();
     if (!status.ok()) return status;
     {
-      const CommitLocks::Guard guard(locks_, protected_keys(), [](const auto& entry) { return Slice(entry.first); });
+      const CommitLocks::Guard guard(locks_, protected_keys(), [](const auto& entry) { return FamilySlice(entry.first); });
       for (auto entry = protected_keys().begin(); entry != protected_keys().end() && status.ok(); ++entry) {
         status = Compare(entry->first, entry->second);
       }
@@ -87,21 +87,21 @@ class OptimisticTransaction final : public TransactionBase {
 
  private:
   // ORDER: before the key is read (GetForUpdate). A write that is under way and not visible yet is a newer version at the commit.
-  Status Protect(Slice key, bool, bool is_new, Seen* seen) override {
+  Status Protect(const FamilySlice& key, bool, bool is_new, Seen* seen) override {
     if (!is_new) return Status::OK();
-    const Status status = base()->GetLatestSequenceForKey(key, &seen->sequence);
+    const Status status = LatestSequence(key, &seen->sequence);
     seen->found = status.ok();
     // While the snapshot is registered, a deletion of what it sees is not forgotten.
     seen->conflicts = seen->found && GetSnapshot() != nullptr && seen->sequence > GetSnapshot()->GetSequenceNumber();
     return status.IsNotFound() ? Status::OK() : status;
   }
-  void Unprotect(Slice) override {}
+  void Unprotect(const FamilySlice&) override {}
 
   // A deletion may be forgotten meanwhile: that of what was seen, then the key is not as it was; that of what was written in
   // between, then it is as it was; or one that was seen itself, then this is too careful.
-  Status Compare(Slice key, const Seen& seen) const {
+  Status Compare(const FamilySlice& key, const Seen& seen) const {
     uint64_t sequence = 0;
-    const Status status = base()->GetLatestSequenceForKey(key, &sequence);
+    const Status status = LatestSequence(key, &sequence);
     if (!status.ok() && !status.IsNotFound()) return status;
     const bool same = !seen.conflicts && seen.found == status.ok() && (!seen.found || sequence == seen.sequence);
     return same ? Status::OK() : Status::Busy("another write came between; roll back and try again");
@@ -117,48 +117,63 @@ class OptimisticTransactionDBImpl final : public StackedDB<OptimisticTransaction
 
   std::unique_ptr<Transaction> BeginTransaction(const WriteOptions& write_options,
                                                 const OptimisticTransactionOptions& options) override {
-    return std::make_unique<OptimisticTransaction>(base(), &locks_, write_options, options);
+    return std::make_unique<OptimisticTransaction>(base(), families(), &locks_, write_options, options);
   }
 
-  using StackedDB::Delete;
-  using StackedDB::Put;
-  Status Put(const WriteOptions& options, Slice key, Slice value) override try {
-    const CommitLocks::Guard guard(&locks_, std::array{key}, [](Slice k) { return k; });
-    return base()->Put(options, key, value);
-  } catch (const std::bad_alloc&) {
-    return NoMemory();
+  Status Put(const WriteOptions& options, Slice key, Slice value) override {
+    return WithLock({0, key}, [&] { return base()->Put(options, key, value); });
   }
-  Status Delete(const WriteOptions& options, Slice key) override try {
-    const CommitLocks::Guard guard(&locks_, std::array{key}, [](Slice k) { return k; });
-    return base()->Delete(options, key);
-  } catch (const std::bad_alloc&) {
-    return NoMemory();
+  Status Delete(const WriteOptions& options, Slice key) override {
+    return WithLock({0, key}, [&] { return base()->Delete(options, key); });
+  }
+  Status Put(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice value) override {
+    Status status = families()->Check(family);
+    if (!status.ok()) return status;
+    return WithLock({family->GetID(), key}, [&] { return base()->Put(options, family, key, value); });
+  }
+  Status Delete(const WriteOptions& options, ColumnFamilyHandle* family, Slice key) override {
+    Status status = families()->Check(family);
+    if (!status.ok()) return status;
+    return WithLock({family->GetID(), key}, [&] { return base()->Delete(options, family, key); });
   }
   Status Write(const WriteOptions& options, const WriteBatch& batch) override try {
-    std::vector<Slice> keys;
+    std::vector<FamilySlice> keys;
     Status status = SortedKeys(batch, &keys);
     if (!status.ok()) return status;
-    const CommitLocks::Guard guard(&locks_, keys, [](Slice k) { return k; });
+    const CommitLocks::Guard guard(&locks_, keys, [](const FamilySlice& key) { return key; });
     return base()->Write(options, batch);
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
 
  private:
+  template <class Body>
+  Status WithLock(const FamilySlice& key, const Body& body) try {
+    const CommitLocks::Guard guard(&locks_, std::array{key}, [](const FamilySlice& k) { return k; });
+    return body();
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+
   CommitLocks locks_;
 };
 
 }  // namespace
 
 Status OptimisticTransactionDB::Open(const Options& options, const std::string& path,
-                                     std::unique_ptr<OptimisticTransactionDB>* db) try {
+                                     std::unique_ptr<OptimisticTransactionDB>* db) {
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> none;
+  return Open(options, path, {}, &none, db);
+}
+
+Status OptimisticTransactionDB::Open(const Options& options, const std::string& path,
+                                     const std::vector<ColumnFamilyDescriptor>& families,
+                                     std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles,
+                                     std::unique_ptr<OptimisticTransactionDB>* db) {
   db->reset();
   std::unique_ptr<DB> base;
-  Status status = DB::Open(options, path, &base);
-  if (status.ok()) *db = std::make_unique<OptimisticTransactionDBImpl>(std::move(base));
-  return status;
-} catch (const std::bad_alloc&) {
-  return NoMemory();
+  const Status status = DB::Open(options, path, families, handles, &base);
+  return status.ok() ? StackOn<OptimisticTransactionDBImpl>(std::move(base), handles, db) : status;
 }
 
 }  // namespace braiddb

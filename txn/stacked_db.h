@@ -1,4 +1,5 @@
-// StackedDB: a database of another class on top of one; everything goes to the latter unless it is overridden.
+// StackedDB: a database of another class on top of one; everything goes to the latter unless it is overridden. It knows the
+// column families.
 #pragma once
 
 #include <memory>
@@ -8,15 +9,24 @@
 #include <vector>
 
 #include "braiddb/db.h"
+#include "db/no_memory.h"
+#include "txn/family_table.h"
 
 namespace braiddb {
 
 template <class Interface>
 class StackedDB : public Interface {
  public:
-  explicit StackedDB(std::unique_ptr<DB> base) : base_(std::move(base)) {}
+  // `handles`: of all column families that the database has; the default one may be left out. Own follows.
+  StackedDB(DB* base, const std::vector<std::unique_ptr<ColumnFamilyHandle>>& handles) : families_(base) {
+    for (const auto& handle : handles) families_.Add(*handle);
+  }
+  void Own(std::unique_ptr<DB> base) noexcept { base_ = std::move(base); }
 
-  Status Close() override { return base_->Close(); }
+  Status Close() override {
+    families_.Clear();
+    return base_->Close();
+  }
   Status Put(const WriteOptions& options, Slice key, Slice value) override { return base_->Put(options, key, value); }
   Status Delete(const WriteOptions& options, Slice key) override { return base_->Delete(options, key); }
   Status Write(const WriteOptions& options, const WriteBatch& batch) override { return base_->Write(options, batch); }
@@ -28,21 +38,25 @@ class StackedDB : public Interface {
   }
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override { return base_->NewIterator(options); }
   Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
-                            std::unique_ptr<ColumnFamilyHandle>* handle) override {
-    return base_->CreateColumnFamily(options, name, handle);
+                            std::unique_ptr<ColumnFamilyHandle>* handle) override try {
+    Status status = base_->CreateColumnFamily(options, name, handle);
+    if (status.ok()) families_.Add(**handle);
+    return status;
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
   }
-  Status DropColumnFamily(ColumnFamilyHandle* family) override { return base_->DropColumnFamily(family); }
+  // Transactions that have met the family go on with it, and their commits are InvalidArgument.
+  Status DropColumnFamily(ColumnFamilyHandle* family) override {
+    Status status = base_->DropColumnFamily(family);
+    if (status.ok()) families_.Remove(*family);
+    return status;
+  }
   ColumnFamilyHandle* DefaultColumnFamily() const override { return base_->DefaultColumnFamily(); }
-  // By way of a batch, so that who overrides Write has these, too.
   Status Put(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice value) override {
-    WriteBatch batch;
-    batch.Put(family, key, value);
-    return family == nullptr ? Status::InvalidArgument("the column family handle is null") : this->Write(options, batch);
+    return base_->Put(options, family, key, value);
   }
   Status Delete(const WriteOptions& options, ColumnFamilyHandle* family, Slice key) override {
-    WriteBatch batch;
-    batch.Delete(family, key);
-    return family == nullptr ? Status::InvalidArgument("the column family handle is null") : this->Write(options, batch);
+    return base_->Delete(options, family, key);
   }
   Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) override {
     return base_->Get(options, family, key, value);
@@ -87,9 +101,26 @@ class StackedDB : public Interface {
 
  protected:
   DB* base() const { return base_.get(); }
+  const FamilyTable* families() const { return &families_; }
 
  private:
-  const std::unique_ptr<DB> base_;
+  std::unique_ptr<DB> base_;
+  FamilyTable families_;
 };
+
+// Puts an Impl, a StackedDB, on top of `base`. On error the handles are gone, and then `base`: they end before their database.
+template <class Impl, class Interface, class... Arguments>
+Status StackOn(std::unique_ptr<DB> base, std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles,
+               std::unique_ptr<Interface>* db, const Arguments&... arguments) {
+  try {
+    auto made = std::make_unique<Impl>(base.get(), *handles, arguments...);
+    made->Own(std::move(base));
+    *db = std::move(made);
+    return Status::OK();
+  } catch (const std::bad_alloc&) {
+    handles->clear();
+    return NoMemory();
+  }
+}
 
 }  // namespace braiddb

@@ -7,8 +7,11 @@
 
 namespace braiddb {
 
-TransactionBase::TransactionBase(DB* base, const WriteOptions& write_options, size_t max_write_batch_size)
+TransactionBase::TransactionBase(DB* base, const FamilyTable* families, const WriteOptions& write_options,
+                                 size_t max_write_batch_size)
     : base_(base),
+      families_(families),
+      default_family_(base->DefaultColumnFamily()),
       write_options_(write_options),
       max_write_batch_size_(max_write_batch_size),
       batch_(base->GetOptions().comparator) {}
@@ -27,12 +30,12 @@ Status TransactionBase::CheckRoom(Slice key, Slice value) const {
   return Status::MemoryLimit("the transaction's updates exceed TransactionOptions::max_write_batch_size");
 }
 
-Status TransactionBase::ProtectKey(Slice key, bool exclusive, const Snapshot* seen_at) {
+Status TransactionBase::ProtectKey(const FamilySlice& key, bool exclusive, const Snapshot* seen_at) {
   auto place = protected_.find(key);
   const bool is_new = place == protected_.end();
   if (is_new) {
     if (order_.size() == order_.capacity()) order_.reserve(std::max<size_t>(16, 2 * order_.size()));
-    place = protected_.emplace(std::string(key), Seen()).first;
+    place = protected_.emplace(key.Copy(), Seen()).first;
   }
   Status status;
   try {
@@ -47,11 +50,11 @@ Status TransactionBase::ProtectKey(Slice key, bool exclusive, const Snapshot* se
   return status;
 }
 
-Status TransactionBase::ProtectAt(Slice key, bool exclusive, bool is_new, const Snapshot* seen_at, Seen* seen) {
+Status TransactionBase::ProtectAt(const FamilySlice& key, bool exclusive, bool is_new, const Snapshot* seen_at, Seen* seen) {
   Status status = Protect(key, exclusive, is_new, seen);
   if (!status.ok() || seen_at == nullptr) return status;
   uint64_t sequence = 0;
-  status = base_->GetLatestSequenceForKey(key, &sequence);
+  status = LatestSequence(key, &sequence);
   if (status.IsNotFound()) return Status::OK();
   if (status.ok() && sequence > seen_at->GetSequenceNumber()) {
     status = Status::Busy("the key was written since the snapshot that it is read through; roll back and try again");
@@ -60,33 +63,53 @@ Status TransactionBase::ProtectAt(Slice key, bool exclusive, bool is_new, const 
   return status;
 }
 
-Status TransactionBase::Put(Slice key, Slice value) try {
+Status TransactionBase::LatestSequence(const FamilySlice& key, uint64_t* sequence) const {
+  return base_->GetLatestSequenceForKey(key.family == 0 ? default_family_ : used_.at(key.family).get(), key.key, sequence);
+}
+
+Status TransactionBase::Use(const ColumnFamilyHandle* family) {
+  if (family == default_family_) return Status::OK();
+  Status status = families_->Check(family);
+  if (!status.ok()) return status;
+  const uint32_t id = family->GetID();
+  if (id == 0 || used_.contains(id)) return Status::OK();
+  auto held = families_->Find(id);
+  if (held == nullptr) return Status::InvalidArgument("column family '" + family->GetName() + "' was dropped");
+  used_.emplace(id, std::move(held));
+  return Status::OK();
+}
+
+Status TransactionBase::Put(ColumnFamilyHandle* family, Slice key, Slice value) try {
   Status status = CheckActive();
   if (status.ok()) status = CheckRoom(key, value);
-  if (status.ok()) status = ProtectKey(key, true);
-  if (status.ok()) batch_.Put(key, value);
+  if (status.ok()) status = Use(family);
+  if (status.ok()) status = ProtectKey({family->GetID(), key}, true);
+  if (status.ok()) batch_.Put(family, key, value);
   return status;
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
 
-Status TransactionBase::Delete(Slice key) try {
+Status TransactionBase::Delete(ColumnFamilyHandle* family, Slice key) try {
   Status status = CheckActive();
   if (status.ok()) status = CheckRoom(key, Slice());
-  if (status.ok()) status = ProtectKey(key, true);
-  if (status.ok()) batch_.Delete(key);
+  if (status.ok()) status = Use(family);
+  if (status.ok()) status = ProtectKey({family->GetID(), key}, true);
+  if (status.ok()) batch_.Delete(family, key);
   return status;
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
 
-Status TransactionBase::GetForUpdate(const ReadOptions& options, Slice key, std::string* value, bool exclusive) try {
+Status TransactionBase::GetForUpdate(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value,
+                                     bool exclusive) try {
   Status status = CheckActive();
   if (status.ok() && key.size() > kMaxKeySize) status = Status::InvalidArgument("a key of more than 65536 bytes");
+  if (status.ok()) status = Use(family);
   // ORDER: protected before it is read, so that no write comes between.
-  if (status.ok()) status = ProtectKey(key, exclusive, options.snapshot);
+  if (status.ok()) status = ProtectKey({family->GetID(), key}, exclusive, options.snapshot);
   if (!status.ok() || value == nullptr) return status;
-  return Get(options, key, value);
+  return Get(options, family, key, value);
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
@@ -95,33 +118,56 @@ Status TransactionBase::Get(const ReadOptions& options, Slice key, std::string* 
   return batch_.GetFromBatchAndDB(base_, options, key, value);
 }
 
+Status TransactionBase::Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) {
+  const Status status = families_->Check(family);
+  return status.ok() ? batch_.GetFromBatchAndDB(base_, options, family, key, value) : status;
+}
+
+namespace {
+
+// What the batch says of a key replaces what was read below it.
+void Overlay(const WriteBatchWithIndex& batch, const ColumnFamilyHandle* family, Slice key, Status* status, std::string* value) {
+  Slice own;
+  switch (batch.Find(family, key, &own)) {
+    case WriteBatchWithIndex::Found::kNothing:
+      break;
+    case WriteBatchWithIndex::Found::kDeletion:
+      *status = Status::NotFound();
+      break;
+    case WriteBatchWithIndex::Found::kValue:
+      value->assign(own);
+      *status = Status::OK();
+      break;
+  }
+}
+
+}  // namespace
+
 std::vector<Status> TransactionBase::MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
                                               std::vector<std::string>* values) {
   std::vector<Status> statuses = base_->MultiGet(options, keys, values);
-  for (size_t i = 0; i < keys.size(); ++i) {
-    Slice own;
-    switch (batch_.Find(keys[i], &own)) {
-      case WriteBatchWithIndex::Found::kNothing:
-        break;
-      case WriteBatchWithIndex::Found::kDeletion:
-        statuses[i] = Status::NotFound();
-        break;
-      case WriteBatchWithIndex::Found::kValue:
-        (*values)[i].assign(own);
-        statuses[i] = Status::OK();
-        break;
-    }
+  for (size_t i = 0; i < keys.size(); ++i) Overlay(batch_, nullptr, keys[i], &statuses[i], &(*values)[i]);
+  return statuses;
+}
+
+std::vector<Status> TransactionBase::MultiGet(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
+                                              const std::vector<Slice>& keys, std::vector<std::string>* values) {
+  std::vector<Status> statuses = base_->MultiGet(options, families, keys, values);
+  for (size_t i = 0; i < keys.size() && i < families.size(); ++i) {
+    if (families_->Check(families[i]).ok()) Overlay(batch_, families[i], keys[i], &statuses[i], &(*values)[i]);
   }
   return statuses;
 }
 
 std::unique_ptr<Iterator> TransactionBase::NewIterator(const ReadOptions& options) {
-  ReadOptions whole = options;
-  whole.prefix_same_as_start = false;  // the prefix is that of a key of both
-  auto iterator = batch_.NewIteratorWithBase(base_->NewIterator(whole), whole);
-  const auto& extractor = base_->GetOptions().prefix_extractor;
-  if (!options.prefix_same_as_start || extractor == nullptr) return iterator;
-  return NewPrefixIterator(std::move(iterator), extractor);
+  return batch_.NewIteratorWithBase(base_->NewIterator(options), options);
+}
+
+// Without a family there is nothing that the batch could be put over.
+std::unique_ptr<Iterator> TransactionBase::NewIterator(const ReadOptions& options, ColumnFamilyHandle* family) {
+  auto below = base_->NewIterator(options, family);
+  if (!families_->Check(family).ok()) return below;
+  return batch_.NewIteratorWithBase(family, std::move(below), options);
 }
 
 void TransactionBase::SetSnapshot() {
@@ -165,14 +211,21 @@ Status TransactionBase::Rollback() {
 
 Status TransactionBase::RebuildFromWriteBatch(const WriteBatch& batch) try {
   struct Adder : WriteBatch::Handler {
-    void Put(Slice key, Slice value) override {
-      if (status.ok()) status = to->Put(key, value);
+    void Put(Slice, Slice) override {}
+    void Delete(Slice) override {}
+    Status PutCF(uint32_t family, Slice key, Slice value) override {
+      const auto handle = to->families_->Find(family);
+      return handle == nullptr ? Missing(family) : to->Put(handle.get(), key, value);
     }
-    void Delete(Slice key) override {
-      if (status.ok()) status = to->Delete(key);
+    Status DeleteCF(uint32_t family, Slice key) override {
+      const auto handle = to->families_->Find(family);
+      return handle == nullptr ? Missing(family) : to->Delete(handle.get(), key);
+    }
+    static Status Missing(uint32_t family) {
+      return Status::InvalidArgument("Invalid column family specified in write batch: there is none with id " +
+                                     std::to_string(family));
     }
     TransactionBase* to;
-    Status status;
   } adder;
   adder.to = this;
   Status status = CheckActive();
@@ -180,7 +233,6 @@ Status TransactionBase::RebuildFromWriteBatch(const WriteBatch& batch) try {
   const WriteBatch updates = batch;  // it may be the transaction's own
   SetSavePoint();
   status = updates.Iterate(&adder);
-  if (status.ok()) status = adder.status;
   if (status.ok()) return PopSavePoint();
   const Status undone = RollbackToSavePoint();
   return undone.ok() ? status : undone;
@@ -199,6 +251,7 @@ void TransactionBase::BeginAnew() noexcept {
   UnprotectFrom(0);
   batch_.Clear();
   save_points_.clear();
+  used_.clear();
 }
 
 void TransactionBase::End() noexcept {

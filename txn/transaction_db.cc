@@ -13,9 +13,11 @@ namespace {
 
 class PessimisticTransaction final : public TransactionBase {
  public:
-  PessimisticTransaction(DB* base, LockTable* locks, const WriteOptions& write_options, const TransactionOptions& options,
-                         int64_t lock_timeout_ms)
-      : TransactionBase(base, write_options, options.max_write_batch_size), locks_(locks), lock_timeout_ms_(lock_timeout_ms) {
+  PessimisticTransaction(DB* base, const FamilyTable* families, LockTable* locks, const WriteOptions& write_options,
+                         const TransactionOptions& options, int64_t lock_timeout_ms)
+      : TransactionBase(base, families, write_options, options.max_write_batch_size),
+        locks_(locks),
+        lock_timeout_ms_(lock_timeout_ms) {
     owner_.detects_deadlocks = options.deadlock_detect;
     owner_.depth = options.deadlock_detect_depth;
     if (options.expiration_ms >= 0) {
@@ -62,11 +64,11 @@ class PessimisticTransaction final : public TransactionBase {
 
   // With a snapshot, a version that is newer was written before the lock was taken. While the snapshot is registered, a deletion
   // of what it sees is not forgotten.
-  Status Protect(Slice key, bool exclusive, bool is_new, Seen*) override {
+  Status Protect(const FamilySlice& key, bool exclusive, bool is_new, Seen*) override {
     Status status = locks_->Lock(&owner_, key, exclusive, lock_timeout_ms_);
     if (!status.ok() || GetSnapshot() == nullptr) return status;
     uint64_t sequence = 0;
-    status = base()->GetLatestSequenceForKey(key, &sequence);
+    status = LatestSequence(key, &sequence);
     if (status.IsNotFound()) return Status::OK();
     if (status.ok() && sequence > GetSnapshot()->GetSequenceNumber()) {
       status = Status::Busy("the key was written since the transaction's snapshot; roll back and try again");
@@ -74,7 +76,7 @@ class PessimisticTransaction final : public TransactionBase {
     if (!status.ok() && is_new) locks_->Unlock(&owner_, key);
     return status;
   }
-  void Unprotect(Slice key) override { locks_->Unlock(&owner_, key); }
+  void Unprotect(const FamilySlice& key) override { locks_->Unlock(&owner_, key); }
 
   LockTable* const locks_;
   const int64_t lock_timeout_ms_;
@@ -83,24 +85,33 @@ class PessimisticTransaction final : public TransactionBase {
 
 class TransactionDBImpl final : public StackedDB<TransactionDB> {
  public:
-  TransactionDBImpl(std::unique_ptr<DB> base, const TransactionDBOptions& options)
-      : StackedDB(std::move(base)), options_(options), locks_(options.stripes, options.max_locks) {}
+  TransactionDBImpl(DB* base, const std::vector<std::unique_ptr<ColumnFamilyHandle>>& handles,
+                    const TransactionDBOptions& options)
+      : StackedDB(base, handles), options_(options), locks_(options.stripes, options.max_locks) {}
 
   std::unique_ptr<Transaction> BeginTransaction(const WriteOptions& write_options, const TransactionOptions& options) override {
     const int64_t timeout = options.lock_timeout_ms < 0 ? options_.lock_timeout_ms : options.lock_timeout_ms;
-    return std::make_unique<PessimisticTransaction>(base(), &locks_, write_options, options, timeout);
+    return std::make_unique<PessimisticTransaction>(base(), families(), &locks_, write_options, options, timeout);
   }
 
-  using StackedDB::Delete;
-  using StackedDB::Put;
   Status Put(const WriteOptions& options, Slice key, Slice value) override {
-    return WithLocks({&key, 1}, [&] { return base()->Put(options, key, value); });
+    return WithLock({0, key}, [&] { return base()->Put(options, key, value); });
   }
   Status Delete(const WriteOptions& options, Slice key) override {
-    return WithLocks({&key, 1}, [&] { return base()->Delete(options, key); });
+    return WithLock({0, key}, [&] { return base()->Delete(options, key); });
+  }
+  Status Put(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice value) override {
+    Status status = families()->Check(family);
+    if (!status.ok()) return status;
+    return WithLock({family->GetID(), key}, [&] { return base()->Put(options, family, key, value); });
+  }
+  Status Delete(const WriteOptions& options, ColumnFamilyHandle* family, Slice key) override {
+    Status status = families()->Check(family);
+    if (!status.ok()) return status;
+    return WithLock({family->GetID(), key}, [&] { return base()->Delete(options, family, key); });
   }
   Status Write(const WriteOptions& options, const WriteBatch& batch) override try {
-    std::vector<Slice> keys;
+    std::vector<FamilySlice> keys;
     Status status = SortedKeys(batch, &keys);
     return status.ok() ? WithLocks(keys, [&] { return base()->Write(options, batch); }) : status;
   } catch (const std::bad_alloc&) {
@@ -109,7 +120,11 @@ class TransactionDBImpl final : public StackedDB<TransactionDB> {
 
  private:
   template <class Body>
-  Status WithLocks(std::span<const Slice> keys, const Body& body) try {
+  Status WithLock(const FamilySlice& key, const Body& body) {
+    return WithLocks({&key, 1}, body);
+  }
+  template <class Body>
+  Status WithLocks(std::span<const FamilySlice> keys, const Body& body) try {
     LockOwner owner;
     size_t locked = 0;
     Status status;
@@ -134,14 +149,18 @@ class TransactionDBImpl final : public StackedDB<TransactionDB> {
 }  // namespace
 
 Status TransactionDB::Open(const Options& options, const TransactionDBOptions& transaction_options, const std::string& path,
-                           std::unique_ptr<TransactionDB>* db) try {
+                           std::unique_ptr<TransactionDB>* db) {
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> none;
+  return Open(options, transaction_options, path, {}, &none, db);
+}
+
+Status TransactionDB::Open(const Options& options, const TransactionDBOptions& transaction_options, const std::string& path,
+                           const std::vector<ColumnFamilyDescriptor>& families,
+                           std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<TransactionDB>* db) {
   db->reset();
   std::unique_ptr<DB> base;
-  Status status = DB::Open(options, path, &base);
-  if (status.ok()) *db = std::make_unique<TransactionDBImpl>(std::move(base), transaction_options);
-  return status;
-} catch (const std::bad_alloc&) {
-  return NoMemory();
+  const Status status = DB::Open(options, path, families, handles, &base);
+  return status.ok() ? StackOn<TransactionDBImpl>(std::move(base), handles, db, transaction_options) : status;
 }
 
 }  // namespace braiddb

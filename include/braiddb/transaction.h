@@ -20,6 +20,7 @@ namespace braiddb {
 // ISOLATION    Reads through a snapshot of the transaction together with protected writes are snapshot isolation. Lost updates
 //              and dirty reads do not occur for protected keys. Write skew does: two transactions which each read, without
 //              GetForUpdate, what the other one writes both commit. Who reads with GetForUpdate what decides is serializable.
+// FAMILIES     All of this holds across column families; a key is protected in its family only.
 // EQUAL KEYS   are equal in bytes: with a comparator for which others are equal, too, they are not protected from each other.
 // Thread safety: one thread at a time. Must be destroyed before its database.
 class Transaction {
@@ -34,17 +35,27 @@ class Transaction {
   // lock which was shared may be exclusive), and the transaction goes on. Optimistic: no error but those of reading.
   virtual Status Put(Slice key, Slice value) = 0;
   virtual Status Delete(Slice key) = 0;
+  // In a column family. Here and below: InvalidArgument if the handle is null or of another database, or the family was dropped.
+  // It may be destroyed before the transaction is.
+  virtual Status Put(ColumnFamilyHandle* family, Slice key, Slice value) = 0;
+  virtual Status Delete(ColumnFamilyHandle* family, Slice key) = 0;
   // A read that protects the key. `value` may be null: the key is protected only. NotFound protects, too. Not exclusive: others
   // may read it for update as well (optimistic transactions do not distinguish). Through a snapshot that the key was written
   // since: Busy, whatever the kind.
   virtual Status GetForUpdate(const ReadOptions& options, Slice key, std::string* value, bool exclusive = true) = 0;
+  virtual Status GetForUpdate(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value,
+                              bool exclusive = true) = 0;
 
   // The transaction's own updates, and behind them the newest state of the database, or options.snapshot.
   virtual Status Get(const ReadOptions& options, Slice key, std::string* value) = 0;
   virtual std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
                                        std::vector<std::string>* values) = 0;
+  virtual Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) = 0;
+  virtual std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
+                                       const std::vector<Slice>& keys, std::vector<std::string>* values) = 0;
   // The same as an iterator; see WriteBatchWithIndex::NewIteratorWithBase. Must be destroyed before the transaction.
   virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) = 0;
+  virtual std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, ColumnFamilyHandle* family) = 0;
 
   // From now on, keys that were written after this moment are conflicts. A former snapshot is released.
   virtual void SetSnapshot() = 0;
@@ -67,7 +78,8 @@ class Transaction {
 
   // What would be written.
   virtual const WriteBatchWithIndex& GetWriteBatch() const = 0;
-  // Adds the updates of a batch, each with its protection: all, or on error none.
+  // Adds the updates of a batch, each with its protection: all, or on error none. InvalidArgument if it has updates of a column
+  // family that is not there.
   virtual Status RebuildFromWriteBatch(const WriteBatch& batch) = 0;
 
   // Unique among the transactions of this process; not 0.
@@ -111,6 +123,10 @@ class TransactionDB : public DB {
   // Other writes than through this object must not be made.
   static Status Open(const Options& options, const TransactionDBOptions& transaction_options, const std::string& path,
                      std::unique_ptr<TransactionDB>* db);
+  // With column families, as DB::Open.
+  static Status Open(const Options& options, const TransactionDBOptions& transaction_options, const std::string& path,
+                     const std::vector<ColumnFamilyDescriptor>& families,
+                     std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<TransactionDB>* db);
   virtual std::unique_ptr<Transaction> BeginTransaction(const WriteOptions& write_options,
                                                         const TransactionOptions& options = {}) = 0;
 };
@@ -125,6 +141,9 @@ struct OptimisticTransactionOptions {
 class OptimisticTransactionDB : public DB {
  public:
   static Status Open(const Options& options, const std::string& path, std::unique_ptr<OptimisticTransactionDB>* db);
+  // With column families, as DB::Open.
+  static Status Open(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
+                     std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<OptimisticTransactionDB>* db);
   virtual std::unique_ptr<Transaction> BeginTransaction(const WriteOptions& write_options,
                                                         const OptimisticTransactionOptions& options = {}) = 0;
 };
