@@ -15,11 +15,11 @@ using Readers = std::vector<std::unique_ptr<SortedFileReader>>;
 // What the batch will have. The index is for deletions of ranges, which have to know what files before them put.
 class Updates final : public WriteBatch::Handler {
  public:
-  Updates(const Comparator* comparator, bool with_index) {
-    if (with_index) indexed_.emplace(comparator);
+  Updates(ColumnFamilyHandle* family, bool with_index) : family_(family) {
+    if (with_index) indexed_.emplace(family->GetOptions().comparator);
   }
-  void Put(Slice key, Slice value) override { indexed_ ? indexed_->Put(key, value) : plain_.Put(key, value); }
-  void Delete(Slice key) override { indexed_ ? indexed_->Delete(key) : plain_.Delete(key); }
+  void Put(Slice key, Slice value) override { indexed_ ? indexed_->Put(family_, key, value) : plain_.Put(family_, key, value); }
+  void Delete(Slice key) override { indexed_ ? indexed_->Delete(family_, key) : plain_.Delete(family_, key); }
   const WriteBatch& batch() const { return indexed_ ? indexed_->GetWriteBatch() : plain_; }
 
   // Deletes what is in [start, limit), here and in `db`. REQUIRES: with_index.
@@ -28,13 +28,16 @@ class Updates final : public WriteBatch::Handler {
     bounds.iterate_lower_bound = start;
     bounds.iterate_upper_bound = limit;
     std::vector<std::string> keys;
-    const auto iterator = indexed_->NewIteratorWithBase(db->NewIterator(bounds), bounds);
+    const auto iterator = indexed_->NewIteratorWithBase(family_, db->NewIterator(bounds, family_), bounds);
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) keys.emplace_back(iterator->key());
-    for (const std::string& key : keys) indexed_->Delete(key);
+    for (const std::string& key : keys) indexed_->Delete(family_, key);
     return iterator->status();
   }
 
+  const Comparator* comparator() const { return family_->GetOptions().comparator; }
+
  private:
+  ColumnFamilyHandle* const family_;
   WriteBatch plain_;
   std::optional<WriteBatchWithIndex> indexed_;
 };
@@ -54,7 +57,7 @@ Status OpenFile(const std::string& path, const IngestOptions& options, const Com
 Status DeleteRanges(DB* db, const WriteBatch& ranges, Updates* updates) {
   struct Deleter : WriteBatch::Handler {
     void Put(Slice start, Slice limit) override {
-      if (status.ok() && db->GetOptions().comparator->Compare(start, limit) < 0) status = updates->DeleteRange(db, start, limit);
+      if (status.ok() && updates->comparator()->Compare(start, limit) < 0) status = updates->DeleteRange(db, start, limit);
     }
     void Delete(Slice) override {}
     DB* db;
@@ -81,17 +84,17 @@ Status AddFile(DB* db, SortedFileReader* reader, Updates* updates) {
 }  // namespace
 
 Status IngestExternalFiles(DB* db, const std::vector<std::string>& paths, const IngestOptions& options) try {
-  const Comparator* const comparator = db->GetOptions().comparator;
+  ColumnFamilyHandle* const family = options.family == nullptr ? db->DefaultColumnFamily() : options.family;
   Readers readers;
   uint64_t bytes = 0;
   bool has_ranges = false;
   for (const std::string& path : paths) {
-    if (Status status = OpenFile(path, options, comparator, &readers); !status.ok()) return status;
+    if (Status status = OpenFile(path, options, family->GetOptions().comparator, &readers); !status.ok()) return status;
     has_ranges = has_ranges || readers.back()->ranges().Count() > 0;
     bytes += readers.back()->file_bytes();
     if (bytes > kMaxBatchSize) return Status::InvalidArgument(path + ": more than 4 GiB at once; ingest fewer files at a time");
   }
-  Updates updates(comparator, has_ranges);
+  Updates updates(family, has_ranges);
   Status status;
   for (size_t i = 0; i < readers.size() && status.ok(); ++i) status = AddFile(db, readers[i].get(), &updates);
   if (status.ok()) status = options.write ? options.write(updates.batch()) : db->Write({}, updates.batch());

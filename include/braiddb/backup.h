@@ -103,6 +103,8 @@ struct IngestOptions {
   bool remove_files = false;
   // Take files that were made with another comparator, too: what they have is put in the order of the database. Default: false.
   bool any_comparator = false;
+  // Where the keys go. Null: the default column family. Default: null.
+  ColumnFamilyHandle* family = nullptr;
   // Writes the batch, in place of DB::Write: for who has to know of each write. Empty: DB::Write.
   std::function<Status(const WriteBatch& updates)> write;
 };
