@@ -3,18 +3,21 @@
 #include "capi/options.h"
 #include "capi/result.h"
 
+using braiddb::ColumnFamilyHandle;
 using braiddb::Slice;
 using braiddb::Status;
 using namespace braiddb::capi;
 
 namespace {
 
-Status Compact(braiddb_t* db, const char* start_key, size_t start_key_length, const char* limit_key, size_t limit_key_length) {
+Status Compact(braiddb_t* db, ColumnFamilyHandle* family, const char* start_key, size_t start_key_length, const char* limit_key,
+               size_t limit_key_length) {
   if (db->manual_compactions_off.load() > 0) return Status::OK();
   const Slice start(start_key, start_key == nullptr ? 0 : start_key_length);
   const Slice limit(limit_key, limit_key == nullptr ? 0 : limit_key_length);
-  Status status = db->db->CompactRange({}, start_key == nullptr ? nullptr : &start, limit_key == nullptr ? nullptr : &limit);
-  const bool everything = start_key == nullptr && limit_key == nullptr;
+  Status status =
+      db->db->CompactRange({}, family, start_key == nullptr ? nullptr : &start, limit_key == nullptr ? nullptr : &limit);
+  const bool everything = start_key == nullptr && limit_key == nullptr && family == db->db->DefaultColumnFamily();
   if (status.ok() && everything && db->user_filter != nullptr) status = db->user_filter->Build(db->db.get());
   return status;
 }
@@ -23,6 +26,11 @@ Status Compact(braiddb_t* db, const char* start_key, size_t start_key_length, co
 
 void braiddb_flush(braiddb_t* db, const braiddb_flushoptions_t*, char** errptr) {
   SaveError(errptr, Guarded([&] { return db->db->Flush(); }));
+}
+
+// A flush is always of all families.
+void braiddb_flush_cf(braiddb_t* db, const braiddb_flushoptions_t* options, braiddb_column_family_handle_t*, char** errptr) {
+  braiddb_flush(db, options, errptr);
 }
 
 // Writes are durable when they return, but for those without sync on an ordinary file system.
@@ -37,8 +45,22 @@ void braiddb_flush_wal(braiddb_t* db, unsigned char sync, char** errptr) {
 // What goes wrong is in the info log, and the database is read-only then.
 void braiddb_compact_range(braiddb_t* db, const char* start_key, size_t start_key_length, const char* limit_key,
                            size_t limit_key_length) {
-  const Status ignored = Guarded([&] { return Compact(db, start_key, start_key_length, limit_key, limit_key_length); });
+  const Status ignored = Guarded(
+      [&] { return Compact(db, db->db->DefaultColumnFamily(), start_key, start_key_length, limit_key, limit_key_length); });
   (void)ignored;
+}
+
+void braiddb_compact_range_cf(braiddb_t* db, braiddb_column_family_handle_t* column_family, const char* start_key,
+                              size_t start_key_length, const char* limit_key, size_t limit_key_length) {
+  const Status ignored =
+      Guarded([&] { return Compact(db, FamilyOf(column_family), start_key, start_key_length, limit_key, limit_key_length); });
+  (void)ignored;
+}
+
+void braiddb_compact_range_cf_opt(braiddb_t* db, braiddb_column_family_handle_t* column_family, braiddb_compactoptions_t*,
+                                  const char* start_key, size_t start_key_length, const char* limit_key,
+                                  size_t limit_key_length) {
+  braiddb_compact_range_cf(db, column_family, start_key, start_key_length, limit_key, limit_key_length);
 }
 
 void braiddb_compact_range_opt(braiddb_t* db, braiddb_compactoptions_t*, const char* start_key, size_t start_key_length,
@@ -48,6 +70,8 @@ void braiddb_compact_range_opt(braiddb_t* db, braiddb_compactoptions_t*, const c
 
 // Merges are always of whole tables, so there is nothing to suggest.
 void braiddb_suggest_compact_range(braiddb_t*, const char*, size_t, const char*, size_t, char**) {}
+void braiddb_suggest_compact_range_cf(braiddb_t*, braiddb_column_family_handle_t*, const char*, size_t, const char*, size_t,
+                                      char**) {}
 
 void braiddb_disable_manual_compaction(braiddb_t* db) { ++db->manual_compactions_off; }
 void braiddb_enable_manual_compaction(braiddb_t* db) { --db->manual_compactions_off; }
@@ -65,3 +89,5 @@ void braiddb_disable_file_deletions(braiddb_t*, char**) {}
 void braiddb_enable_file_deletions(braiddb_t*, unsigned char, char**) {}
 void braiddb_delete_file(braiddb_t*, const char*) {}
 void braiddb_delete_file_in_range(braiddb_t*, const char*, size_t, const char*, size_t, char**) {}
+void braiddb_delete_file_in_range_cf(braiddb_t*, braiddb_column_family_handle_t*, const char*, size_t, const char*, size_t,
+                                     char**) {}

@@ -1,5 +1,6 @@
 #include "capi/batch.h"
 
+#include <map>
 #include <set>
 
 #include "capi/objects.h"
@@ -18,24 +19,54 @@ Status braiddb::capi::Fits(Slice key, Slice value) {
   return Status::OK();
 }
 
-void braiddb_writebatch_t::Put(Slice key, Slice value) noexcept {
+Status braiddb::capi::NoFamily() noexcept {
+  return Guarded([] { return Status::InvalidArgument("the column family handle is null"); });
+}
+
+void braiddb_writebatch_t::PutCF(uint32_t family, Slice key, Slice value) noexcept {
   Status status = Fits(key, value);
-  if (status.ok()) status = Guarded([&] { return rep.Put(key, value), Status::OK(); });
+  if (status.ok()) status = Guarded([&] { return rep.PutCF(family, key, value), Status::OK(); });
   if (!status.ok()) unfit = std::move(status);
 }
 
-void braiddb_writebatch_t::Delete(Slice key) noexcept {
+void braiddb_writebatch_t::DeleteCF(uint32_t family, Slice key) noexcept {
   Status status = Fits(key, {});
-  if (status.ok()) status = Guarded([&] { return rep.Delete(key), Status::OK(); });
+  if (status.ok()) status = Guarded([&] { return rep.DeleteCF(family, key), Status::OK(); });
   if (!status.ok()) unfit = std::move(status);
+}
+
+void braiddb_writebatch_t::Put(const braiddb_column_family_handle_t* family, Slice key, Slice value) noexcept {
+  if (family == nullptr) {
+    unfit = NoFamily();
+  } else {
+    PutCF(family->rep->GetID(), key, value);
+  }
+}
+
+void braiddb_writebatch_t::Delete(const braiddb_column_family_handle_t* family, Slice key) noexcept {
+  if (family == nullptr) {
+    unfit = NoFamily();
+  } else {
+    DeleteCF(family->rep->GetID(), key);
+  }
 }
 
 void braiddb_writebatch_t::DeleteRange(Slice start, Slice limit) noexcept {
   Status status = Guarded([&] {
-    ranges.push_back({rep.Count(), std::string(start), std::string(limit)});
+    ranges.push_back({rep.Count(), std::string(start), std::string(limit), nullptr});
     return Status::OK();
   });
   if (!status.ok()) unfit = std::move(status);
+}
+
+void braiddb_writebatch_t::DeleteRange(const braiddb_column_family_handle_t* family, Slice start, Slice limit) noexcept {
+  if (family == nullptr) {
+    unfit = NoFamily();
+    return;
+  }
+  const size_t before = ranges.size();
+  DeleteRange(start, limit);
+  if (ranges.size() > before && family->rep->GetID() != 0) ranges.back().family = family->rep;
 }
 
 void braiddb_writebatch_t::Refuse(const char* function, const char* missing) noexcept {
@@ -88,26 +119,36 @@ namespace {
 // batch has put before it.
 class Expansion : public WriteBatch::Handler {
  public:
-  Expansion(DB* db, const braiddb_writebatch_t& batch)
-      : db_(db), comparator_(db->GetOptions().comparator), batch_(batch), puts_(Before{comparator_}) {}
+  using RangeDelete = braiddb_writebatch_t::RangeDelete;
+
+  Expansion(DB* db, const braiddb_writebatch_t& batch) : db_(db), batch_(batch) {
+    for (const RangeDelete& range : batch.ranges) {
+      ColumnFamilyHandle* const family = FamilyOf(range);
+      puts_.try_emplace(family->GetID(), Before{family->GetOptions().comparator});
+    }
+  }
 
   Status Expand(WriteBatch* result) {
     result_ = result;
     Status status = batch_.rep.Iterate(this);
-    DeleteRanges();
-    return status_.ok() ? status : status_;
+    return status.ok() ? DeleteRanges() : status;
   }
 
-  void Put(Slice key, Slice value) override {
-    DeleteRanges();
-    result_->Put(key, value);
-    puts_.emplace(key);
+  void Put(Slice, Slice) override {}
+  void Delete(Slice) override {}
+  Status PutCF(uint32_t family, Slice key, Slice value) override {
+    if (Status status = DeleteRanges(); !status.ok()) return status;
+    result_->PutCF(family, key, value);
+    const auto puts = puts_.find(family);
+    if (puts != puts_.end()) puts->second.emplace(key);
     ++updates_;
+    return Status::OK();
   }
-  void Delete(Slice key) override {
-    DeleteRanges();
-    result_->Delete(key);
+  Status DeleteCF(uint32_t family, Slice key) override {
+    if (Status status = DeleteRanges(); !status.ok()) return status;
+    result_->DeleteCF(family, key);
     ++updates_;
+    return Status::OK();
   }
 
  private:
@@ -116,33 +157,38 @@ class Expansion : public WriteBatch::Handler {
     bool operator()(Slice a, Slice b) const { return comparator->Compare(a, b) < 0; }
   };
 
-  // Those that come before the next update.
-  void DeleteRanges() {
-    for (; next_ < batch_.ranges.size() && batch_.ranges[next_].updates == updates_; ++next_) {
-      if (status_.ok()) status_ = DeleteRange(batch_.ranges[next_]);
-    }
+  ColumnFamilyHandle* FamilyOf(const RangeDelete& range) const {
+    return range.family == nullptr ? db_->DefaultColumnFamily() : range.family.get();
   }
 
-  Status DeleteRange(const braiddb_writebatch_t::RangeDelete& range) {
-    if (comparator_->Compare(range.start, range.limit) >= 0) return Status::OK();
+  // Those that come before the next update.
+  Status DeleteRanges() {
+    for (; next_ < batch_.ranges.size() && batch_.ranges[next_].updates == updates_; ++next_) {
+      if (Status status = DeleteRange(batch_.ranges[next_]); !status.ok()) return status;
+    }
+    return Status::OK();
+  }
+
+  Status DeleteRange(const RangeDelete& range) {
+    ColumnFamilyHandle* const family = FamilyOf(range);
+    if (family->GetOptions().comparator->Compare(range.start, range.limit) >= 0) return Status::OK();
     ReadOptions options;
     options.iterate_lower_bound = Slice(range.start);
     options.iterate_upper_bound = Slice(range.limit);
-    const auto iterator = db_->NewIterator(options);
-    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) result_->Delete(iterator->key());
-    const auto end = puts_.lower_bound(range.limit);
-    for (auto put = puts_.lower_bound(range.start); put != end; ++put) result_->Delete(*put);
+    const auto iterator = db_->NewIterator(options, family);
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) result_->Delete(family, iterator->key());
+    const auto& puts = puts_.at(family->GetID());
+    const auto end = puts.lower_bound(range.limit);
+    for (auto put = puts.lower_bound(range.start); put != end; ++put) result_->Delete(family, *put);
     return iterator->status();
   }
 
   DB* const db_;
-  const Comparator* const comparator_;
   const braiddb_writebatch_t& batch_;
   WriteBatch* result_ = nullptr;
-  std::set<std::string, Before> puts_;
+  std::map<uint32_t, std::set<std::string, Before>> puts_;  // of families that have ranges
   size_t next_ = 0;
   uint32_t updates_ = 0;
-  Status status_;
 };
 
 // Tells a user's filter which keys a batch writes.
@@ -151,6 +197,12 @@ class Toucher : public WriteBatch::Handler {
   explicit Toucher(UserFilter::Writing* writing) : writing_(writing) {}
   void Put(Slice key, Slice) override { writing_->Touch(key); }
   void Delete(Slice) override {}  // what a filter says of a key that is gone does not matter
+  // The filter knows the default family.
+  Status PutCF(uint32_t family, Slice key, Slice) override {
+    if (family == 0) writing_->Touch(key);
+    return Status::OK();
+  }
+  Status DeleteCF(uint32_t, Slice) override { return Status::OK(); }
 
  private:
   UserFilter::Writing* const writing_;
@@ -190,7 +242,7 @@ void IterateBatch(const WriteBatch& batch, void* state, void (*put)(void*, const
   caller.state = state;
   caller.put = put;
   caller.deleted = deleted;
-  const Status ignored = batch.Iterate(&caller);  // it was checked when it was made
+  const Status ignored = batch.Iterate(&caller);  // it was checked when it was made; another family ends it
   (void)ignored;
 }
 
@@ -257,6 +309,57 @@ void braiddb_writebatch_mergev(braiddb_writebatch_t* batch, int, const char* con
   batch->Refuse(__func__, kNoMerge);
 }
 
+// ---- Of a family
+
+void braiddb_writebatch_put_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family, const char* key,
+                               size_t key_length, const char* value, size_t value_length) {
+  batch->Put(column_family, {key, key_length}, {value, value_length});
+}
+
+void braiddb_writebatch_putv_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family, int key_parts,
+                                const char* const* keys, const size_t* key_lengths, int value_parts, const char* const* values,
+                                const size_t* value_lengths) {
+  batch->Put(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths));
+}
+
+void braiddb_writebatch_delete_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family, const char* key,
+                                  size_t key_length) {
+  batch->Delete(column_family, {key, key_length});
+}
+
+void braiddb_writebatch_singledelete_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family,
+                                        const char* key, size_t key_length) {
+  batch->Delete(column_family, {key, key_length});
+}
+
+void braiddb_writebatch_deletev_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family, int key_parts,
+                                   const char* const* keys, const size_t* key_lengths) {
+  batch->Delete(column_family, Join(key_parts, keys, key_lengths));
+}
+
+void braiddb_writebatch_delete_range_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family,
+                                        const char* start_key, size_t start_key_length, const char* limit_key,
+                                        size_t limit_key_length) {
+  batch->DeleteRange(column_family, {start_key, start_key_length}, {limit_key, limit_key_length});
+}
+
+void braiddb_writebatch_delete_rangev_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family,
+                                         int key_parts, const char* const* start_keys, const size_t* start_key_lengths,
+                                         const char* const* limit_keys, const size_t* limit_key_lengths) {
+  batch->DeleteRange(column_family, Join(key_parts, start_keys, start_key_lengths),
+                     Join(key_parts, limit_keys, limit_key_lengths));
+}
+
+void braiddb_writebatch_merge_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t*, const char*, size_t, const char*,
+                                 size_t) {
+  batch->Refuse(__func__, kNoMerge);
+}
+
+void braiddb_writebatch_mergev_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t*, int, const char* const*,
+                                  const size_t*, int, const char* const*, const size_t*) {
+  batch->Refuse(__func__, kNoMerge);
+}
+
 // It would be for those who read the log.
 void braiddb_writebatch_put_log_data(braiddb_writebatch_t*, const char*, size_t) {}
 
@@ -283,8 +386,10 @@ static void Append(braiddb_writebatch_t* destination, const braiddb_writebatch_t
   const uint32_t before = destination->rep.Count();
   struct Appender : braiddb::WriteBatch::Handler {
     braiddb_writebatch_t* to;
-    void Put(Slice key, Slice value) override { to->Put(key, value); }
-    void Delete(Slice key) override { to->Delete(key); }
+    void Put(Slice, Slice) override {}
+    void Delete(Slice) override {}
+    Status PutCF(uint32_t family, Slice key, Slice value) override { return to->PutCF(family, key, value), Status::OK(); }
+    Status DeleteCF(uint32_t family, Slice key) override { return to->DeleteCF(family, key), Status::OK(); }
   } appender;
   appender.to = destination;
   const std::string data = source.rep.Data();  // a batch may be appended to itself
@@ -292,7 +397,8 @@ static void Append(braiddb_writebatch_t* destination, const braiddb_writebatch_t
   Status status = braiddb::WriteBatch::FromData(data, &copy);
   if (status.ok()) status = copy.Iterate(&appender);
   const std::vector<braiddb_writebatch_t::RangeDelete> ranges = source.ranges;
-  for (const auto& range : ranges) destination->ranges.push_back({before + range.updates, range.start, range.limit});
+  for (const auto& range : ranges)
+    destination->ranges.push_back({before + range.updates, range.start, range.limit, range.family});
   if (status.ok()) status = source.unfit;
   if (!status.ok()) destination->unfit = status;
 }

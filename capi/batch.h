@@ -1,6 +1,7 @@
 // Batches of the C API.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct braiddb_writebatch_t {
     uint32_t updates;
     std::string start;
     std::string limit;
+    std::shared_ptr<braiddb::ColumnFamilyHandle> family;  // null: the default one
   };
   struct SavePoint {
     size_t bytes;
@@ -27,9 +29,14 @@ struct braiddb_writebatch_t {
   std::vector<SavePoint> save_points;
 
   // What was added is in the batch, or the batch is unfit.
-  void Put(braiddb::Slice key, braiddb::Slice value) noexcept;
-  void Delete(braiddb::Slice key) noexcept;
+  void Put(braiddb::Slice key, braiddb::Slice value) noexcept { PutCF(0, key, value); }
+  void Delete(braiddb::Slice key) noexcept { DeleteCF(0, key); }
   void DeleteRange(braiddb::Slice start, braiddb::Slice limit) noexcept;
+  void Put(const braiddb_column_family_handle_t* family, braiddb::Slice key, braiddb::Slice value) noexcept;
+  void Delete(const braiddb_column_family_handle_t* family, braiddb::Slice key) noexcept;
+  void DeleteRange(const braiddb_column_family_handle_t* family, braiddb::Slice start, braiddb::Slice limit) noexcept;
+  void PutCF(uint32_t family, braiddb::Slice key, braiddb::Slice value) noexcept;
+  void DeleteCF(uint32_t family, braiddb::Slice key) noexcept;
   void Refuse(const char* function, const char* missing) noexcept;
   void Clear();
   void SetSavePoint() noexcept;
@@ -55,7 +62,10 @@ Status WriteBatchTo(braiddb_t* db, const WriteOptions& options, const braiddb_wr
 // The updates of a batch with an index; the error why they cannot be written.
 Status UpdatesOf(const braiddb_writebatch_wi_t& batch, const WriteBatch** updates);
 
-// Calls the functions of C for each update.
+// Of functions that add to a batch without a family.
+Status NoFamily() noexcept;
+
+// Calls the functions of C for each update, up to the first one of another family than the default one, as RocksDB does.
 void IterateBatch(const WriteBatch& batch, void* state, void (*put)(void*, const char*, size_t, const char*, size_t),
                   void (*deleted)(void*, const char*, size_t));
 

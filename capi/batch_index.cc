@@ -10,6 +10,7 @@
 #include "capi/options.h"
 #include "capi/result.h"
 
+using braiddb::ColumnFamilyHandle;
 using braiddb::Slice;
 using braiddb::Status;
 using braiddb::WriteBatchWithIndex;
@@ -23,24 +24,40 @@ struct braiddb_writebatch_wi_t {
   Status unfit;                          // as that of a batch without an index
   std::vector<bool> fit_at_save_points;  // for each of rep's
 
-  void Put(Slice key, Slice value) noexcept;
-  void Delete(Slice key) noexcept;
+  void Put(Slice key, Slice value) noexcept { Add(nullptr, key, value, false); }
+  void Delete(Slice key) noexcept { Add(nullptr, key, {}, true); }
+  void Put(const braiddb_column_family_handle_t* family, Slice key, Slice value) noexcept;
+  void Delete(const braiddb_column_family_handle_t* family, Slice key) noexcept;
+  // Null: of the default family.
+  void Add(const ColumnFamilyHandle* family, Slice key, Slice value, bool is_deletion) noexcept;
   void Refuse(const char* function, const char* missing) noexcept;
   void Clear();
   void SetSavePoint() noexcept;
   Status RollBack();
 };
 
-void braiddb_writebatch_wi_t::Put(Slice key, Slice value) noexcept {
+void braiddb_writebatch_wi_t::Add(const ColumnFamilyHandle* family, Slice key, Slice value, bool is_deletion) noexcept {
   Status status = Fits(key, value);
-  if (status.ok()) status = Guarded([&] { return rep.Put(key, value), Status::OK(); });
+  if (status.ok()) {
+    status = Guarded([&] { return is_deletion ? rep.Delete(family, key) : rep.Put(family, key, value), Status::OK(); });
+  }
   if (!status.ok()) unfit = std::move(status);
 }
 
-void braiddb_writebatch_wi_t::Delete(Slice key) noexcept {
-  Status status = Fits(key, {});
-  if (status.ok()) status = Guarded([&] { return rep.Delete(key), Status::OK(); });
-  if (!status.ok()) unfit = std::move(status);
+void braiddb_writebatch_wi_t::Put(const braiddb_column_family_handle_t* family, Slice key, Slice value) noexcept {
+  if (family == nullptr) {
+    unfit = NoFamily();
+  } else {
+    Add(family->rep.get(), key, value, false);
+  }
+}
+
+void braiddb_writebatch_wi_t::Delete(const braiddb_column_family_handle_t* family, Slice key) noexcept {
+  if (family == nullptr) {
+    unfit = NoFamily();
+  } else {
+    Add(family->rep.get(), key, {}, true);
+  }
 }
 
 void braiddb_writebatch_wi_t::Refuse(const char* function, const char* missing) noexcept {
@@ -76,11 +93,12 @@ Status braiddb_writebatch_wi_t::RollBack() {
 namespace {
 
 // What the batch says of the key: true if it says anything. Null: that it is deleted.
-bool AskBatch(const braiddb_writebatch_wi_t* batch, Slice key, char** value, size_t* length, char** errptr) {
+bool AskBatch(const braiddb_writebatch_wi_t* batch, const ColumnFamilyHandle* family, Slice key, char** value, size_t* length,
+              char** errptr) {
   *value = nullptr;
   *length = 0;
   Slice found;
-  const WriteBatchWithIndex::Found said = batch->rep.Find(key, &found);
+  const WriteBatchWithIndex::Found said = batch->rep.Find(family, key, &found);
   if (said != WriteBatchWithIndex::Found::kValue) return said == WriteBatchWithIndex::Found::kDeletion;
   *value = CopyBytes(found);
   if (*value == nullptr) {
@@ -166,6 +184,54 @@ void braiddb_writebatch_wi_mergev(braiddb_writebatch_wi_t* batch, int, const cha
   batch->Refuse(__func__, kNoMerge);
 }
 
+// ---- Of a family
+
+void braiddb_writebatch_wi_put_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t* column_family, const char* key,
+                                  size_t key_length, const char* value, size_t value_length) {
+  batch->Put(column_family, {key, key_length}, {value, value_length});
+}
+
+void braiddb_writebatch_wi_putv_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t* column_family, int key_parts,
+                                   const char* const* keys, const size_t* key_lengths, int value_parts, const char* const* values,
+                                   const size_t* value_lengths) {
+  batch->Put(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths));
+}
+
+void braiddb_writebatch_wi_delete_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t* column_family,
+                                     const char* key, size_t key_length) {
+  batch->Delete(column_family, {key, key_length});
+}
+
+void braiddb_writebatch_wi_singledelete_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t* column_family,
+                                           const char* key, size_t key_length) {
+  batch->Delete(column_family, {key, key_length});
+}
+
+void braiddb_writebatch_wi_deletev_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t* column_family,
+                                      int key_parts, const char* const* keys, const size_t* key_lengths) {
+  batch->Delete(column_family, Join(key_parts, keys, key_lengths));
+}
+
+void braiddb_writebatch_wi_delete_range_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t*, const char*, size_t,
+                                           const char*, size_t) {
+  batch->Refuse(__func__, "deletions of ranges in a batch with an index");
+}
+
+void braiddb_writebatch_wi_delete_rangev_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t*, int,
+                                            const char* const*, const size_t*, const char* const*, const size_t*) {
+  batch->Refuse(__func__, "deletions of ranges in a batch with an index");
+}
+
+void braiddb_writebatch_wi_merge_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t*, const char*, size_t,
+                                    const char*, size_t) {
+  batch->Refuse(__func__, kNoMerge);
+}
+
+void braiddb_writebatch_wi_mergev_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t*, int, const char* const*,
+                                     const size_t*, int, const char* const*, const size_t*) {
+  batch->Refuse(__func__, kNoMerge);
+}
+
 // It would be for those who read the log.
 void braiddb_writebatch_wi_put_log_data(braiddb_writebatch_wi_t*, const char*, size_t) {}
 
@@ -195,7 +261,7 @@ void braiddb_writebatch_wi_rollback_to_save_point(braiddb_writebatch_wi_t* batch
 char* braiddb_writebatch_wi_get_from_batch(braiddb_writebatch_wi_t* batch, const braiddb_options_t*, const char* key,
                                            size_t key_length, size_t* value_length, char** errptr) {
   char* value;
-  AskBatch(batch, {key, key_length}, &value, value_length, errptr);
+  AskBatch(batch, nullptr, {key, key_length}, &value, value_length, errptr);
   return value;
 }
 
@@ -203,25 +269,61 @@ char* braiddb_writebatch_wi_get_from_batch_and_db(braiddb_writebatch_wi_t* batch
                                                   const braiddb_readoptions_t* options, const char* key, size_t key_length,
                                                   size_t* value_length, char** errptr) {
   char* value;
-  if (AskBatch(batch, {key, key_length}, &value, value_length, errptr)) return value;
+  if (AskBatch(batch, nullptr, {key, key_length}, &value, value_length, errptr)) return value;
   return braiddb_get(db, options, key, key_length, value_length, errptr);
+}
+
+char* braiddb_writebatch_wi_get_from_batch_cf(braiddb_writebatch_wi_t* batch, const braiddb_options_t*,
+                                              braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
+                                              size_t* value_length, char** errptr) {
+  char* value = nullptr;
+  *value_length = 0;
+  if (column_family == nullptr) {
+    SaveError(errptr, NoFamily());
+  } else {
+    AskBatch(batch, FamilyOf(column_family), {key, key_length}, &value, value_length, errptr);
+  }
+  return value;
+}
+
+char* braiddb_writebatch_wi_get_from_batch_and_db_cf(braiddb_writebatch_wi_t* batch, braiddb_t* db,
+                                                     const braiddb_readoptions_t* options,
+                                                     braiddb_column_family_handle_t* column_family, const char* key,
+                                                     size_t key_length, size_t* value_length, char** errptr) {
+  char* value;
+  const bool knows =
+      column_family != nullptr && AskBatch(batch, FamilyOf(column_family), {key, key_length}, &value, value_length, errptr);
+  return knows ? value : braiddb_get_cf(db, options, column_family, key, key_length, value_length, errptr);
 }
 
 namespace {
 
-// In the order of the database: if the batch has another one, the iterator has a batch of its own, with what there is now.
-Status PutOver(braiddb_iterator_t* base, const braiddb_writebatch_wi_t& batch) {
+// In the order of the family: if the batch has another one, the iterator has a batch of its own, with what there is now.
+// `family`: null for the default one.
+Status PutOver(braiddb_iterator_t* base, const ColumnFamilyHandle* family, const braiddb_writebatch_wi_t& batch) {
   const WriteBatchWithIndex* over = &batch.rep;
-  const braiddb::Comparator* const order = base->db->db->GetOptions().comparator;
-  if (batch.comparator != order) {
-    base->updates = std::make_unique<WriteBatchWithIndex>(order);
+  const braiddb::Comparator* const order_of_default = base->db->db->GetOptions().comparator;
+  const uint32_t id = family == nullptr ? 0 : family->GetID();
+  const braiddb::Comparator* const order = id == 0 ? order_of_default : family->GetOptions().comparator;
+  const braiddb::Comparator* const order_of_batch = batch.rep.OrderOf(id);
+  if (order_of_batch != nullptr && order_of_batch != order) {
+    base->updates = std::make_unique<WriteBatchWithIndex>(order_of_default);
+    base->updates->SetOrder(id, order);
     if (Status status = base->updates->Rebuild(batch.rep.GetWriteBatch()); !status.ok()) return status;
     over = base->updates.get();
   }
-  base->rep = over->NewIteratorWithBase(std::move(base->rep), base->Bounds());
+  base->rep = over->NewIteratorWithBase(family, std::move(base->rep), base->Bounds());
   const auto& extractor = base->db->db->GetOptions().prefix_extractor;
   if (base->prefix_same_as_start && extractor != nullptr) base->rep = NewPrefixIterator(std::move(base->rep), extractor);
   return Status::OK();
+}
+
+braiddb_iterator_t* CreateWithBase(braiddb_iterator_t* base, const ColumnFamilyHandle* family,
+                                   const braiddb_writebatch_wi_t& batch) {
+  if (!base->failed.ok()) return base;
+  base->failed = Guarded([&] { return PutOver(base, family, batch); });
+  if (!base->failed.ok()) base->rep.reset();  // nothing is to be seen without the batch
+  return base;
 }
 
 }  // namespace
@@ -229,10 +331,15 @@ Status PutOver(braiddb_iterator_t* base, const braiddb_writebatch_wi_t& batch) {
 // The base iterator is owned by the new one, as in RocksDB: it is the same object. The bounds are those of the base. NULL
 // of NULL.
 braiddb_iterator_t* braiddb_writebatch_wi_create_iterator_with_base(braiddb_writebatch_wi_t* batch, braiddb_iterator_t* base) {
-  if (base == nullptr || !base->failed.ok()) return base;
-  base->failed = Guarded([&] { return PutOver(base, *batch); });
-  if (!base->failed.ok()) base->rep.reset();  // nothing is to be seen without the batch
-  return base;
+  return base == nullptr ? nullptr : CreateWithBase(base, nullptr, *batch);
+}
+
+// `base` is an iterator of that family.
+braiddb_iterator_t* braiddb_writebatch_wi_create_iterator_with_base_cf(braiddb_writebatch_wi_t* batch, braiddb_iterator_t* base,
+                                                                       braiddb_column_family_handle_t* column_family) {
+  if (base == nullptr) return nullptr;
+  if (column_family == nullptr) base->failed = NoFamily();
+  return CreateWithBase(base, FamilyOf(column_family), *batch);
 }
 
 void braiddb_write_writebatch_wi(braiddb_t* db, const braiddb_writeoptions_t* options, braiddb_writebatch_wi_t* batch,

@@ -25,7 +25,8 @@ static Status RefuseForeign(const std::string& path) {
                                  "directory, and put the keys there");
 }
 
-Status OpenDatabase(const braiddb_options_t& options, const std::string& path, braiddb_t** db, const Opener& open) {
+Status OpenDatabase(const braiddb_options_t& options, const std::string& path, const Families& families, FamilyHandles* handles,
+                    braiddb_t** db, const Opener& open) {
   Options own;
   if (Status status = MakeOptions(options, path, &own); !status.ok()) return status;
   if (Status status = RefuseForeign(path); !status.ok()) return status;
@@ -33,10 +34,12 @@ Status OpenDatabase(const braiddb_options_t& options, const std::string& path, b
     if (Status status = PlaceRegions(path, &own); !status.ok()) return status;
   }
   auto result = std::make_unique<braiddb_t>();
-  Status status = open(own, path, &result->db);
+  Status status = open(own, path, families, handles, &result->db);
   // The text that programs written for RocksDB and LevelDB know.
   if (status.IsNotFound()) status = Status::InvalidArgument(status.message());
   if (!status.ok()) return status;
+  // The handles end before the database, also without memory for what follows.
+  FamilyHandles opened = std::move(*handles);
   // Not beside transactions, whose writes it does not see.
   const bool writes_are_ours = dynamic_cast<TransactionDB*>(result->db.get()) == nullptr &&
                                dynamic_cast<OptimisticTransactionDB*>(result->db.get()) == nullptr;
@@ -45,6 +48,7 @@ Status OpenDatabase(const braiddb_options_t& options, const std::string& path, b
   result->snapshots_see_newest = options.inplace_update_support != 0;
   result->cache = options.cache != nullptr ? options.cache : options.table.block_cache;
   if (result->cache != nullptr) result->cache->Add(result.get());
+  *handles = std::move(opened);
   *db = result.release();
   return Status::OK();
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "braiddb/status.h"
 #include "capi/objects.h"
@@ -11,17 +12,29 @@
 namespace braiddb::capi {
 
 // What makes the object: DB::Open, or that of a database with transactions.
-using Opener = std::function<Status(const Options&, const std::string&, std::unique_ptr<DB>*)>;
+using FamilyHandles = std::vector<std::unique_ptr<ColumnFamilyHandle>>;
+using Families = std::vector<ColumnFamilyDescriptor>;
+using Opener = std::function<Status(const Options&, const std::string&, const Families&, FamilyHandles*, std::unique_ptr<DB>*)>;
 
-inline Status OpenPlain(const Options& options, const std::string& path, std::unique_ptr<DB>* db) {
-  return DB::Open(options, path, db);
+inline Status OpenPlain(const Options& options, const std::string& path, const Families& families, FamilyHandles* handles,
+                        std::unique_ptr<DB>* db) {
+  return DB::Open(options, path, families, handles, db);
 }
 
-Status OpenDatabase(const braiddb_options_t& options, const std::string& path, braiddb_t** db, const Opener& open = OpenPlain);
-// With the names of column families and a handle for each; there is only the default one.
+// `families`, `handles`: as of DB::Open.
+Status OpenDatabase(const braiddb_options_t& options, const std::string& path, const Families& families, FamilyHandles* handles,
+                    braiddb_t** db, const Opener& open = OpenPlain);
+inline Status OpenDatabase(const braiddb_options_t& options, const std::string& path, braiddb_t** db,
+                           const Opener& open = OpenPlain) {
+  FamilyHandles none;
+  return OpenDatabase(options, path, {}, &none, db, open);
+}
+// With the names of all column families, in which "default" is, and a handle for each.
 Status OpenFamilies(const braiddb_options_t& options, const char* path, int count, const char* const* names,
                     const braiddb_options_t* const* family_options, braiddb_column_family_handle_t** handles, braiddb_t** db,
                     const Opener& open = OpenPlain);
+// The names of those of a database that is not open.
+Status ListFamilies(const braiddb_options_t& options, const char* path, std::vector<std::string>* names);
 Status CloseDatabase(braiddb_t* db);
 
 }  // namespace braiddb::capi

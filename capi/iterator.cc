@@ -38,6 +38,31 @@ braiddb_iterator_t* braiddb_create_iterator(braiddb_t* db, const braiddb_readopt
   return MakeIterator(*db, *options, [&](const braiddb::ReadOptions& read) { return db->db->NewIterator(read); });
 }
 
+braiddb_iterator_t* braiddb_create_iterator_cf(braiddb_t* db, const braiddb_readoptions_t* options,
+                                               braiddb_column_family_handle_t* column_family) {
+  return MakeIterator(*db, *options,
+                      [&](const braiddb::ReadOptions& read) { return db->db->NewIterator(read, FamilyOf(column_family)); });
+}
+
+// One view for all: the caller's snapshot, or one of now.
+void braiddb_create_iterators(braiddb_t* db, braiddb_readoptions_t* options, braiddb_column_family_handle_t** column_families,
+                              braiddb_iterator_t** iterators, size_t count, char** errptr) {
+  const braiddb::Snapshot* taken = nullptr;
+  for (size_t i = 0; i < count; ++i) iterators[i] = nullptr;
+  const Status status = Guarded([&] {
+    if (options->rep.snapshot == nullptr) taken = db->db->GetSnapshot();
+    return Status::OK();
+  });
+  if (SaveError(errptr, status)) return;
+  for (size_t i = 0; i < count; ++i) {
+    iterators[i] = MakeIterator(*db, *options, [&](braiddb::ReadOptions read) {
+      if (taken != nullptr) read.snapshot = taken;
+      return db->db->NewIterator(read, FamilyOf(column_families[i]));
+    });
+  }
+  if (taken != nullptr) db->db->ReleaseSnapshot(taken);  // iterators keep what they see
+}
+
 void braiddb_iter_destroy(braiddb_iterator_t* iterator) { delete iterator; }
 unsigned char braiddb_iter_valid(const braiddb_iterator_t* iterator) { return iterator->Valid(); }
 

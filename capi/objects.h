@@ -13,8 +13,8 @@
 #include "capi/user_filter.h"
 
 struct braiddb_column_family_handle_t {
-  std::string name = "default";
-  uint32_t id = 0;
+  // Shared with batches that have deletions of ranges of the family. That of the default family is the database's.
+  std::shared_ptr<braiddb::ColumnFamilyHandle> rep;
 };
 
 struct braiddb_snapshot_t {
@@ -91,6 +91,15 @@ struct braiddb_envoptions_t {};
 struct braiddb_env_t {
   BRAIDDB_C_MEMBERS(BRAIDDB_C_ENV_THREADS)
 };
+
+namespace braiddb::capi {
+
+// Null, which the engine refuses, of NULL.
+inline ColumnFamilyHandle* FamilyOf(const braiddb_column_family_handle_t* handle) {
+  return handle == nullptr ? nullptr : handle->rep.get();
+}
+
+}  // namespace braiddb::capi
 
 struct braiddb_t {
   std::unique_ptr<braiddb::DB> db;

@@ -43,9 +43,10 @@ namespace {
 template <class Open>
 Status OpenTransactions(braiddb_optimistictransactiondb_t** result, const Open& open) {
   auto opened = std::make_unique<braiddb_optimistictransactiondb_t>();
-  Status status = open(&opened->base, [&](const Options& own, const std::string& path, std::unique_ptr<DB>* made) {
+  Status status = open(&opened->base, [&](const Options& own, const std::string& path, const Families& families,
+                                          FamilyHandles* handles, std::unique_ptr<DB>* made) {
     std::unique_ptr<OptimisticTransactionDB> transactions;
-    Status opening = OptimisticTransactionDB::Open(own, path, &transactions);
+    Status opening = OptimisticTransactionDB::Open(own, path, families, handles, &transactions);
     opened->rep = transactions.get();
     *made = std::move(transactions);
     return opening;

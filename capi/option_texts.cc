@@ -8,6 +8,7 @@
 #include <span>
 
 #include "braiddb/options_file.h"
+#include "capi/database.h"
 #include "capi/result.h"
 
 namespace braiddb::capi {
@@ -219,6 +220,7 @@ void braiddb_get_options_from_string(const braiddb_options_t* base, const char* 
             }));
 }
 
+// The families that the database has. The options file knows the options of the default one, which stand for those of all.
 void braiddb_load_latest_options(const char* path, braiddb_env_t*, bool ignore_unknown_options, braiddb_cache_t* cache,
                                  braiddb_options_t** options, size_t* column_family_count, char*** column_family_names,
                                  braiddb_options_t*** column_family_options, char** errptr) {
@@ -226,26 +228,33 @@ void braiddb_load_latest_options(const char* path, braiddb_env_t*, bool ignore_u
   *column_family_count = 0;
   *column_family_names = nullptr;
   *column_family_options = nullptr;
-  std::unique_ptr<braiddb_options_t> database;
-  std::unique_ptr<braiddb_options_t> family;
-  const Status status = Guarded([&] { return Load(path, ignore_unknown_options, cache, &database, &family); });
+  OwnedOptions database;
+  OwnedOptions family;
+  std::vector<std::string> names;
+  const Status status = Guarded([&] {
+    Status loaded = Load(path, ignore_unknown_options, cache, &database, &family);
+    return loaded.ok() ? ListFamilies(*database, path, &names) : loaded;
+  });
   if (SaveError(errptr, status)) return;
-  char** const names = static_cast<char**>(std::malloc(sizeof(char*)));
-  char* const name = CopyBytes("default");
-  auto** const families = static_cast<braiddb_options_t**>(std::malloc(sizeof(braiddb_options_t*)));
-  if (names == nullptr || name == nullptr || families == nullptr) {
-    std::free(names);
-    std::free(name);
-    std::free(families);
-    SaveError(errptr, NoMemory());
+  auto** const copied_names = static_cast<char**>(std::calloc(names.size(), sizeof(char*)));
+  auto** const copied_options = static_cast<braiddb_options_t**>(std::calloc(names.size(), sizeof(braiddb_options_t*)));
+  const Status copied = Guarded([&] {
+    if (copied_names == nullptr || copied_options == nullptr) return NoMemory();
+    for (size_t i = 0; i < names.size(); ++i) {
+      copied_names[i] = CopyBytes(names[i]);
+      if (copied_names[i] == nullptr) return NoMemory();
+      copied_options[i] = new braiddb_options_t(*family);
+    }
+    return Status::OK();
+  });
+  if (SaveError(errptr, copied)) {
+    braiddb_load_latest_options_destroy(nullptr, copied_names, copied_options, names.size());
     return;
   }
-  names[0] = name;
-  families[0] = family.release();
   *options = database.release();
-  *column_family_count = 1;
-  *column_family_names = names;
-  *column_family_options = families;
+  *column_family_count = names.size();
+  *column_family_names = copied_names;
+  *column_family_options = copied_options;
 }
 
 void braiddb_load_latest_options_destroy(braiddb_options_t* options, char** column_family_names,

@@ -11,7 +11,7 @@ using namespace braiddb::capi;
 
 namespace {
 
-// False: the user's filter policy says that the key is not there.
+// False: the user's filter policy, which knows the default family, says that the key is not there.
 bool MayContain(braiddb_t* db, const braiddb_readoptions_t* options, Slice key) {
   return db->user_filter == nullptr || options->rep.snapshot != nullptr || db->user_filter->MayContain(key);
 }
@@ -22,6 +22,44 @@ std::string* ValueBuffer() {
   thread_local std::string buffer;
   if (buffer.capacity() > kKept) buffer = std::string();
   return &buffer;
+}
+
+// What a get found, for the caller. `get`: into a string.
+template <class Get>
+char* GiveValue(const Get& get, size_t* value_length, char** errptr) {
+  *value_length = 0;
+  std::string* const value = ValueBuffer();
+  const Status status = get(value);
+  if (!status.ok()) {
+    if (!status.IsNotFound()) SaveError(errptr, status);
+    return nullptr;
+  }
+  char* const result = CopyBytes(*value);
+  if (result == nullptr) {
+    SaveError(errptr, NoMemory());
+    return nullptr;
+  }
+  *value_length = value->size();
+  return result;
+}
+
+bool IsDefault(const braiddb_column_family_handle_t* handle) { return handle != nullptr && handle->rep->GetID() == 0; }
+
+// The answers of a MultiGet, or the error of all.
+void GiveValues(const Status& all, std::vector<Status>* statuses, const std::vector<std::string>& found, size_t count,
+                char** values, size_t* value_lengths, char** errors) {
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = nullptr;
+    value_lengths[i] = 0;
+    errors[i] = nullptr;
+    Status status = all.ok() ? (*statuses)[i] : all;
+    if (status.ok()) {
+      values[i] = CopyBytes(found[i]);
+      value_lengths[i] = values[i] == nullptr ? 0 : found[i].size();
+      if (values[i] == nullptr) status = NoMemory();
+    }
+    if (!status.IsNotFound()) SaveError(&errors[i], status);
+  }
 }
 
 }  // namespace
@@ -37,6 +75,33 @@ void braiddb_put(braiddb_t* db, const braiddb_writeoptions_t* options, const cha
               writing.Touch({key, key_length});
               return db->db->Put(options->rep(), {key, key_length}, {value, value_length});
             }));
+}
+
+void braiddb_put_cf(braiddb_t* db, const braiddb_writeoptions_t* options, braiddb_column_family_handle_t* column_family,
+                    const char* key, size_t key_length, const char* value, size_t value_length, char** errptr) {
+  if (IsDefault(column_family)) {
+    braiddb_put(db, options, key, key_length, value, value_length, errptr);
+    return;
+  }
+  SaveError(errptr, db->db->Put(options->rep(), FamilyOf(column_family), {key, key_length}, {value, value_length}));
+}
+
+void braiddb_delete_cf(braiddb_t* db, const braiddb_writeoptions_t* options, braiddb_column_family_handle_t* column_family,
+                       const char* key, size_t key_length, char** errptr) {
+  SaveError(errptr, db->db->Delete(options->rep(), FamilyOf(column_family), {key, key_length}));
+}
+
+void braiddb_singledelete_cf(braiddb_t* db, const braiddb_writeoptions_t* options, braiddb_column_family_handle_t* column_family,
+                             const char* key, size_t key_length, char** errptr) {
+  braiddb_delete_cf(db, options, column_family, key, key_length, errptr);
+}
+
+void braiddb_delete_range_cf(braiddb_t* db, const braiddb_writeoptions_t* options, braiddb_column_family_handle_t* column_family,
+                             const char* start_key, size_t start_key_length, const char* limit_key, size_t limit_key_length,
+                             char** errptr) {
+  braiddb_writebatch_t batch;
+  batch.DeleteRange(column_family, {start_key, start_key_length}, {limit_key, limit_key_length});
+  SaveError(errptr, WriteBatchTo(db, options->rep(), batch));
 }
 
 void braiddb_delete(braiddb_t* db, const braiddb_writeoptions_t* options, const char* key, size_t key_length, char** errptr) {
@@ -57,21 +122,21 @@ void braiddb_delete_range(braiddb_t* db, const braiddb_writeoptions_t* options, 
 
 char* braiddb_get(braiddb_t* db, const braiddb_readoptions_t* options, const char* key, size_t key_length, size_t* value_length,
                   char** errptr) {
-  *value_length = 0;
-  if (!MayContain(db, options, {key, key_length})) return nullptr;
-  std::string* const value = ValueBuffer();
-  const Status status = db->db->Get(options->rep, {key, key_length}, value);
-  if (!status.ok()) {
-    if (!status.IsNotFound()) SaveError(errptr, status);
+  if (!MayContain(db, options, {key, key_length})) {
+    *value_length = 0;
     return nullptr;
   }
-  char* const result = CopyBytes(*value);
-  if (result == nullptr) {
-    SaveError(errptr, NoMemory());
-    return nullptr;
-  }
-  *value_length = value->size();
-  return result;
+  return GiveValue([&](std::string* value) { return db->db->Get(options->rep, {key, key_length}, value); }, value_length, errptr);
+}
+
+char* braiddb_get_cf(braiddb_t* db, const braiddb_readoptions_t* options, braiddb_column_family_handle_t* column_family,
+                     const char* key, size_t key_length, size_t* value_length, char** errptr) {
+  if (IsDefault(column_family)) return braiddb_get(db, options, key, key_length, value_length, errptr);
+  return GiveValue(
+      [&](std::string* value) {
+        return db->db->Get(options->rep, FamilyOf(column_family), {key, key_length}, value);
+      },
+      value_length, errptr);
 }
 
 braiddb_pinnableslice_t* braiddb_get_pinned(braiddb_t* db, const braiddb_readoptions_t* options, const char* key,
@@ -84,6 +149,17 @@ braiddb_pinnableslice_t* braiddb_get_pinned(braiddb_t* db, const braiddb_readopt
     if (pinned == nullptr) SaveError(errptr, NoMemory());
     return pinned;
   }
+  if (!status.IsNotFound()) SaveError(errptr, status);
+  return nullptr;
+}
+
+braiddb_pinnableslice_t* braiddb_get_pinned_cf(braiddb_t* db, const braiddb_readoptions_t* options,
+                                               braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
+                                               char** errptr) {
+  if (IsDefault(column_family)) return braiddb_get_pinned(db, options, key, key_length, errptr);
+  PinnableSlice value;
+  const Status status = db->db->Get(options->rep, FamilyOf(column_family), {key, key_length}, &value);
+  if (status.ok()) return new braiddb_pinnableslice_t{std::move(value), {}, false};
   if (!status.IsNotFound()) SaveError(errptr, status);
   return nullptr;
 }
@@ -109,25 +185,38 @@ void braiddb_multi_get(braiddb_t* db, const braiddb_readoptions_t* options, size
     statuses = db->db->MultiGet(options->rep, wanted, &found);
     return Status::OK();
   });
-  for (size_t i = 0; i < count; ++i) {
-    values[i] = nullptr;
-    value_lengths[i] = 0;
-    errors[i] = nullptr;
-    Status status = all.ok() ? statuses[i] : all;
-    if (status.ok() && !MayContain(db, options, {keys[i], key_lengths[i]})) continue;
-    if (status.ok()) {
-      values[i] = CopyBytes(found[i]);
-      value_lengths[i] = values[i] == nullptr ? 0 : found[i].size();
-      if (values[i] == nullptr) status = NoMemory();
-    }
-    if (!status.IsNotFound()) SaveError(&errors[i], status);
+  for (size_t i = 0; i < count && all.ok(); ++i) {
+    if (statuses[i].ok() && !MayContain(db, options, {keys[i], key_lengths[i]})) statuses[i] = Status::NotFound();
   }
+  GiveValues(all, &statuses, found, count, values, value_lengths, errors);
+}
+
+void braiddb_multi_get_cf(braiddb_t* db, const braiddb_readoptions_t* options,
+                          const braiddb_column_family_handle_t* const* column_families, size_t count, const char* const* keys,
+                          const size_t* key_lengths, char** values, size_t* value_lengths, char** errors) {
+  std::vector<std::string> found;
+  std::vector<Status> statuses;
+  const Status all = Guarded([&] {
+    std::vector<braiddb::ColumnFamilyHandle*> families;
+    std::vector<Slice> wanted;
+    for (size_t i = 0; i < count; ++i) {
+      families.push_back(FamilyOf(column_families[i]));
+      wanted.emplace_back(keys[i], key_lengths[i]);
+    }
+    statuses = db->db->MultiGet(options->rep, families, wanted, &found);
+    return Status::OK();
+  });
+  for (size_t i = 0; i < count && all.ok(); ++i) {
+    const bool asks_filter = statuses[i].ok() && IsDefault(column_families[i]);
+    if (asks_filter && !MayContain(db, options, {keys[i], key_lengths[i]})) statuses[i] = Status::NotFound();
+  }
+  GiveValues(all, &statuses, found, count, values, value_lengths, errors);
 }
 
 // One view for all: the caller's snapshot, or one of now.
-void braiddb_batched_multi_get_cf(braiddb_t* db, const braiddb_readoptions_t* options, braiddb_column_family_handle_t*,
-                                  size_t count, const char* const* keys, const size_t* key_lengths,
-                                  braiddb_pinnableslice_t** values, char** errors, bool) {
+void braiddb_batched_multi_get_cf(braiddb_t* db, const braiddb_readoptions_t* options,
+                                  braiddb_column_family_handle_t* column_family, size_t count, const char* const* keys,
+                                  const size_t* key_lengths, braiddb_pinnableslice_t** values, char** errors, bool) {
   braiddb::ReadOptions read = options->rep;
   const braiddb::Snapshot* taken = nullptr;
   const Status all = Guarded([&] {
@@ -137,9 +226,10 @@ void braiddb_batched_multi_get_cf(braiddb_t* db, const braiddb_readoptions_t* op
   for (size_t i = 0; i < count; ++i) {
     values[i] = nullptr;
     errors[i] = nullptr;
+    const Slice key(keys[i], key_lengths[i]);
     PinnableSlice value;
-    Status status = all.ok() ? db->db->Get(read, {keys[i], key_lengths[i]}, &value) : all;
-    if (status.ok() && MayContain(db, options, {keys[i], key_lengths[i]})) {
+    Status status = all.ok() ? db->db->Get(read, FamilyOf(column_family), key, &value) : all;
+    if (status.ok() && (!IsDefault(column_family) || MayContain(db, options, key))) {
       values[i] = Make<braiddb_pinnableslice_t>(std::move(value), std::string(), false);
       if (values[i] == nullptr) SaveError(&errors[i], NoMemory());
     } else if (!status.ok() && !status.IsNotFound()) {
@@ -149,13 +239,12 @@ void braiddb_batched_multi_get_cf(braiddb_t* db, const braiddb_readoptions_t* op
   if (taken != nullptr) db->db->ReleaseSnapshot(taken);
 }
 
-// It is known: "may" is what RocksDB can say without reading.
-unsigned char braiddb_key_may_exist(braiddb_t* db, const braiddb_readoptions_t* options, const char* key, size_t key_length,
-                                    char** value, size_t* value_length, const char*, size_t, unsigned char* value_found) {
+namespace {
+
+// `found`: what a get gave, and `error`: its error; both are given away. It is known: "may" is what RocksDB can say without
+// reading.
+unsigned char MayExist(char* found, size_t length, char* error, char** value, size_t* value_length, unsigned char* value_found) {
   if (value_found != nullptr) *value_found = 0;
-  size_t length = 0;
-  char* error = nullptr;
-  char* const found = braiddb_get(db, options, key, key_length, &length, &error);
   const bool may = found != nullptr || error != nullptr;
   braiddb_free(error);
   if (found != nullptr && value != nullptr && value_length != nullptr) {
@@ -166,6 +255,25 @@ unsigned char braiddb_key_may_exist(braiddb_t* db, const braiddb_readoptions_t* 
     braiddb_free(found);
   }
   return may;
+}
+
+}  // namespace
+
+unsigned char braiddb_key_may_exist(braiddb_t* db, const braiddb_readoptions_t* options, const char* key, size_t key_length,
+                                    char** value, size_t* value_length, const char*, size_t, unsigned char* value_found) {
+  size_t length = 0;
+  char* error = nullptr;
+  char* const found = braiddb_get(db, options, key, key_length, &length, &error);
+  return MayExist(found, length, error, value, value_length, value_found);
+}
+
+unsigned char braiddb_key_may_exist_cf(braiddb_t* db, const braiddb_readoptions_t* options,
+                                       braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
+                                       char** value, size_t* value_length, const char*, size_t, unsigned char* value_found) {
+  size_t length = 0;
+  char* error = nullptr;
+  char* const found = braiddb_get_cf(db, options, column_family, key, key_length, &length, &error);
+  return MayExist(found, length, error, value, value_length, value_found);
 }
 
 // ---- Snapshots

@@ -5,6 +5,7 @@
 #include "capi/options.h"
 #include "capi/result.h"
 
+using braiddb::ColumnFamilyHandle;
 using braiddb::Slice;
 using braiddb::Status;
 using namespace braiddb::capi;
@@ -31,11 +32,13 @@ void IfOpen(braiddb_sstfilewriter_t* writer, char** errptr, const Work& work) {
 }
 
 // All files or none.
-Status Ingest(braiddb_t* db, const char* const* paths, size_t count, const braiddb_ingestexternalfileoptions_t* options) {
+Status Ingest(braiddb_t* db, ColumnFamilyHandle* family, const char* const* paths, size_t count,
+              const braiddb_ingestexternalfileoptions_t* options) {
   if (options->ingest_behind != 0) return Status::NotSupported("taking in files behind all that is there");
   braiddb::IngestOptions ingest;
   ingest.remove_files = options->move_files != 0;
   ingest.any_comparator = true;  // RocksDB does not look at its name either
+  ingest.family = family;
   ingest.write = [db](const braiddb::WriteBatch& updates) { return WriteUpdates(db, {}, updates); };
   return AsIOError(braiddb::IngestExternalFiles(db->db.get(), {paths, paths + count}, ingest));
 }
@@ -125,5 +128,13 @@ BRAIDDB_C_INGEST_OPTIONS(DEFINE_BOTH, DEFINE_SET)
 
 void braiddb_ingest_external_file(braiddb_t* db, const char* const* paths, size_t count,
                                   const braiddb_ingestexternalfileoptions_t* options, char** errptr) {
-  SaveError(errptr, Guarded([&] { return Ingest(db, paths, count, options); }));
+  SaveError(errptr, Guarded([&] { return Ingest(db, nullptr, paths, count, options); }));
+}
+
+void braiddb_ingest_external_file_cf(braiddb_t* db, braiddb_column_family_handle_t* column_family, const char* const* paths,
+                                     size_t count, const braiddb_ingestexternalfileoptions_t* options, char** errptr) {
+  SaveError(errptr, Guarded([&] {
+              if (column_family == nullptr) return NoFamily();
+              return Ingest(db, FamilyOf(column_family), paths, count, options);
+            }));
 }

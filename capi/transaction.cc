@@ -75,18 +75,18 @@ void braiddb_transaction_put(braiddb_transaction_t* transaction, const char* key
   SaveError(errptr, transaction->rep->Put({key, key_length}, {value, value_length}));
 }
 
-void braiddb_transaction_put_cf(braiddb_transaction_t* transaction, braiddb_column_family_handle_t*, const char* key,
-                                size_t key_length, const char* value, size_t value_length, char** errptr) {
-  braiddb_transaction_put(transaction, key, key_length, value, value_length, errptr);
+void braiddb_transaction_put_cf(braiddb_transaction_t* transaction, braiddb_column_family_handle_t* column_family,
+                                const char* key, size_t key_length, const char* value, size_t value_length, char** errptr) {
+  SaveError(errptr, transaction->rep->Put(FamilyOf(column_family), {key, key_length}, {value, value_length}));
 }
 
 void braiddb_transaction_delete(braiddb_transaction_t* transaction, const char* key, size_t key_length, char** errptr) {
   SaveError(errptr, transaction->rep->Delete({key, key_length}));
 }
 
-void braiddb_transaction_delete_cf(braiddb_transaction_t* transaction, braiddb_column_family_handle_t*, const char* key,
-                                   size_t key_length, char** errptr) {
-  braiddb_transaction_delete(transaction, key, key_length, errptr);
+void braiddb_transaction_delete_cf(braiddb_transaction_t* transaction, braiddb_column_family_handle_t* column_family,
+                                   const char* key, size_t key_length, char** errptr) {
+  SaveError(errptr, transaction->rep->Delete(FamilyOf(column_family), {key, key_length}));
 }
 
 void braiddb_transaction_merge(braiddb_transaction_t*, const char*, size_t, const char*, size_t, char** errptr) {
@@ -121,9 +121,13 @@ char* braiddb_transaction_get(braiddb_transaction_t* transaction, const braiddb_
 }
 
 char* braiddb_transaction_get_cf(braiddb_transaction_t* transaction, const braiddb_readoptions_t* options,
-                                 braiddb_column_family_handle_t*, const char* key, size_t key_length, size_t* value_length,
-                                 char** errptr) {
-  return braiddb_transaction_get(transaction, options, key, key_length, value_length, errptr);
+                                 braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
+                                 size_t* value_length, char** errptr) {
+  std::string value;
+  const Status status = Guarded([&] {
+    return transaction->rep->Get(options->rep, FamilyOf(column_family), {key, key_length}, &value);
+  });
+  return GiveValue(status, value, value_length, errptr);
 }
 
 char* braiddb_transaction_get_for_update(braiddb_transaction_t* transaction, const braiddb_readoptions_t* options,
@@ -137,9 +141,13 @@ char* braiddb_transaction_get_for_update(braiddb_transaction_t* transaction, con
 }
 
 char* braiddb_transaction_get_for_update_cf(braiddb_transaction_t* transaction, const braiddb_readoptions_t* options,
-                                            braiddb_column_family_handle_t*, const char* key, size_t key_length,
+                                            braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
                                             size_t* value_length, unsigned char exclusive, char** errptr) {
-  return braiddb_transaction_get_for_update(transaction, options, key, key_length, value_length, exclusive, errptr);
+  std::string value;
+  const Status status = Guarded([&] {
+    return transaction->rep->GetForUpdate(options->rep, FamilyOf(column_family), {key, key_length}, &value, exclusive != 0);
+  });
+  return GiveValue(status, value, value_length, errptr);
 }
 
 braiddb_pinnableslice_t* braiddb_transaction_get_pinned(braiddb_transaction_t* transaction, const braiddb_readoptions_t* options,
@@ -150,9 +158,14 @@ braiddb_pinnableslice_t* braiddb_transaction_get_pinned(braiddb_transaction_t* t
 }
 
 braiddb_pinnableslice_t* braiddb_transaction_get_pinned_cf(braiddb_transaction_t* transaction,
-                                                           const braiddb_readoptions_t* options, braiddb_column_family_handle_t*,
-                                                           const char* key, size_t key_length, char** errptr) {
-  return braiddb_transaction_get_pinned(transaction, options, key, key_length, errptr);
+                                                           const braiddb_readoptions_t* options,
+                                                           braiddb_column_family_handle_t* column_family, const char* key,
+                                                           size_t key_length, char** errptr) {
+  std::string value;
+  const Status status = Guarded([&] {
+    return transaction->rep->Get(options->rep, FamilyOf(column_family), {key, key_length}, &value);
+  });
+  return GivePinned(status, std::move(value), errptr);
 }
 
 braiddb_pinnableslice_t* braiddb_transaction_get_pinned_for_update(braiddb_transaction_t* transaction,
@@ -167,20 +180,28 @@ braiddb_pinnableslice_t* braiddb_transaction_get_pinned_for_update(braiddb_trans
 
 braiddb_pinnableslice_t* braiddb_transaction_get_pinned_for_update_cf(braiddb_transaction_t* transaction,
                                                                       const braiddb_readoptions_t* options,
-                                                                      braiddb_column_family_handle_t*, const char* key,
-                                                                      size_t key_length, unsigned char exclusive, char** errptr) {
-  return braiddb_transaction_get_pinned_for_update(transaction, options, key, key_length, exclusive, errptr);
+                                                                      braiddb_column_family_handle_t* column_family,
+                                                                      const char* key, size_t key_length, unsigned char exclusive,
+                                                                      char** errptr) {
+  std::string value;
+  const Status status = Guarded([&] {
+    return transaction->rep->GetForUpdate(options->rep, FamilyOf(column_family), {key, key_length}, &value, exclusive != 0);
+  });
+  return GivePinned(status, std::move(value), errptr);
 }
 
-void braiddb_transaction_multi_get(braiddb_transaction_t* transaction, const braiddb_readoptions_t* options, size_t count,
-                                   const char* const* keys, const size_t* key_lengths, char** values, size_t* value_lengths,
-                                   char** errors) {
+namespace {
+
+// `read`: the keys into *values; returns a status for each.
+template <class Read>
+void GiveValues(const Read& read, size_t count, const char* const* keys, const size_t* key_lengths, char** values,
+                size_t* value_lengths, char** errors) {
   std::vector<std::string> found;
   std::vector<Status> statuses;
   const Status all = Guarded([&] {
     std::vector<Slice> wanted;
     for (size_t i = 0; i < count; ++i) wanted.emplace_back(keys[i], key_lengths[i]);
-    statuses = transaction->rep->MultiGet(options->rep, wanted, &found);
+    statuses = read(wanted, &found);
     return Status::OK();
   });
   for (size_t i = 0; i < count; ++i) {
@@ -190,10 +211,27 @@ void braiddb_transaction_multi_get(braiddb_transaction_t* transaction, const bra
   }
 }
 
+}  // namespace
+
+void braiddb_transaction_multi_get(braiddb_transaction_t* transaction, const braiddb_readoptions_t* options, size_t count,
+                                   const char* const* keys, const size_t* key_lengths, char** values, size_t* value_lengths,
+                                   char** errors) {
+  const auto read = [&](const std::vector<Slice>& wanted, std::vector<std::string>* found) {
+    return transaction->rep->MultiGet(options->rep, wanted, found);
+  };
+  GiveValues(read, count, keys, key_lengths, values, value_lengths, errors);
+}
+
 void braiddb_transaction_multi_get_cf(braiddb_transaction_t* transaction, const braiddb_readoptions_t* options,
-                                      const braiddb_column_family_handle_t* const*, size_t count, const char* const* keys,
-                                      const size_t* key_lengths, char** values, size_t* value_lengths, char** errors) {
-  braiddb_transaction_multi_get(transaction, options, count, keys, key_lengths, values, value_lengths, errors);
+                                      const braiddb_column_family_handle_t* const* column_families, size_t count,
+                                      const char* const* keys, const size_t* key_lengths, char** values, size_t* value_lengths,
+                                      char** errors) {
+  const auto read = [&](const std::vector<Slice>& wanted, std::vector<std::string>* found) {
+    std::vector<braiddb::ColumnFamilyHandle*> families;
+    for (size_t i = 0; i < count; ++i) families.push_back(FamilyOf(column_families[i]));
+    return transaction->rep->MultiGet(options->rep, families, wanted, found);
+  };
+  GiveValues(read, count, keys, key_lengths, values, value_lengths, errors);
 }
 
 braiddb_iterator_t* braiddb_transaction_create_iterator(braiddb_transaction_t* transaction,
@@ -204,8 +242,10 @@ braiddb_iterator_t* braiddb_transaction_create_iterator(braiddb_transaction_t* t
 
 braiddb_iterator_t* braiddb_transaction_create_iterator_cf(braiddb_transaction_t* transaction,
                                                            const braiddb_readoptions_t* options,
-                                                           braiddb_column_family_handle_t*) {
-  return braiddb_transaction_create_iterator(transaction, options);
+                                                           braiddb_column_family_handle_t* column_family) {
+  return MakeIterator(*transaction->db, *options, [&](const braiddb::ReadOptions& read) {
+    return transaction->rep->NewIterator(read, FamilyOf(column_family));
+  });
 }
 
 // For braiddb_free, as RocksDB's; the snapshot is the transaction's. NULL if it has none: reads then see the newest state.

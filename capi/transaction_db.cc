@@ -76,9 +76,10 @@ braiddb::TransactionOptions MakeOptions(const braiddb_transaction_options_t& fro
 template <class Open>
 Status OpenTransactions(const braiddb_transactiondb_options_t& options, braiddb_transactiondb_t** result, const Open& open) {
   auto opened = std::make_unique<braiddb_transactiondb_t>();
-  Status status = open(&opened->base, [&](const Options& own, const std::string& path, std::unique_ptr<DB>* made) {
+  Status status = open(&opened->base, [&](const Options& own, const std::string& path, const Families& families,
+                                          FamilyHandles* handles, std::unique_ptr<DB>* made) {
     std::unique_ptr<TransactionDB> transactions;
-    Status opening = TransactionDB::Open(own, MakeOptions(options), path, &transactions);
+    Status opening = TransactionDB::Open(own, MakeOptions(options), path, families, handles, &transactions);
     opened->rep = transactions.get();
     *made = std::move(transactions);
     return opening;
