@@ -78,8 +78,9 @@ class BackupEngineImpl final : public BackupEngine {
     return Status::OK();
   }
 
-  Status CreateBackup(DB* db, const std::string& metadata, uint32_t* id) override try {
+  Status CreateBackup(DB* of, const std::string& metadata, uint32_t* id) override try {
     const std::lock_guard lock(mutex_);
+    DB* const db = of->GetRootDB();
     BackupInfo info;
     info.id = last_id_ + 1;
     info.timestamp =

@@ -19,6 +19,8 @@ Options OptionsOfCopy(const Options& of) {
   options.lookup_cache_size = 0;
   options.filter_bits_per_key = 0;
   options.verify_at_open = false;
+  options.compaction_filter = nullptr;
+  options.compaction_filter_factory.reset();
   options.info_log = nullptr;
   return options;
 }
@@ -39,7 +41,8 @@ Status CopyAll(const CopiedState& state, DB* to) {
 
 }  // namespace
 
-Status CreateCheckpoint(DB* db, const std::string& path, uint64_t* sequence, const CopyOptions& options) try {
+Status CreateCheckpoint(DB* of, const std::string& path, uint64_t* sequence, const CopyOptions& options) try {
+  DB* const db = of->GetRootDB();
   if (path.empty() || FileExists(path)) return Status::InvalidArgument(path + ": is there already; choose another directory");
   const CopiedState state(db);
   if (sequence != nullptr) *sequence = state.sequence();

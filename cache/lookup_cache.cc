@@ -120,6 +120,18 @@ void LookupCache::Forget(uint64_t hash, PmPtr entry) {
   Unlock(bucket, word);
 }
 
+void LookupCache::Forget(uint64_t hash, uint64_t sequence) {
+  const uint64_t index = BucketOf(hash);
+  if (IsGivenUp(index)) return;
+  Bucket* const bucket = &buckets_[index];
+  const uint64_t word = Lock(bucket);
+  for (uint64_t& place : bucket->slots) {
+    if (HasTag(LoadRelaxed(&place), hash)) StoreRelease(&place, uint64_t{0});
+  }
+  const bool counts = LateOf(word) != kMostLate;
+  Unlock(bucket, counts ? word + kLate : std::max(word, sequence << kSequenceShift));
+}
+
 void LookupCache::Shrink(uint64_t bytes) {
   const uint64_t limit = bytes / sizeof(Bucket);
   if (limit < limit_.load(std::memory_order_relaxed)) limit_.store(limit, std::memory_order_seq_cst);

@@ -45,7 +45,9 @@ namespace braiddb {
 //     nothing is filled in until a larger number comes. A lookup as of a snapshot found the newest version only if no larger
 //     number went through.
 //   Move  of an entry changes the word as a late write does, or, when these are too many to count, as a write with a number that
-//     is above all of before.
+//     is above all of before. Forget does the same, behind the mark of what it forgets: a lookup that misses later sees the mark.
+//     Until then slots may have entries that are marked dead: where that can be, who gets one looks at the mark (Options::
+//     compaction_filter).
 // WHY THE ENTRY IS STILL THERE  It is released when it was not the newest version any more and the readers of that time have left
 //   their epochs. Whoever reaches it entered its own before it looked at the word, so before the write that displaced it. A write
 //   that has published and not yet set the slot holds the lock. A writer that was overtaken looks at an entry without an epoch:
@@ -116,6 +118,9 @@ class LookupCache {
 
   // Forgets an entry whose key nobody reads or writes any more, before its space is used again.
   void Forget(uint64_t hash, PmPtr entry);
+  // What was the newest version of the key has gone without a newer one: the cache does not know the key, and a lookup that
+  // missed before does not fill it in. REQUIRES: the version is marked dead. `sequence`: of a write that was made before.
+  void Forget(uint64_t hash, uint64_t sequence);
 
   // Gives up, for good, what is more than `bytes`.
   void Shrink(uint64_t bytes);

@@ -125,12 +125,12 @@ braiddb_t* braiddb_open_column_families_with_ttl(const braiddb_options_t* option
                                                  const char* const* column_family_names,
                                                  const braiddb_options_t* const* column_family_options,
                                                  braiddb_column_family_handle_t** handles, const int* ttls, char** errptr) {
-  for (int i = 0; i < count; ++i) {
-    if (ttls[i] <= 0) continue;
-    SaveNotImplemented(errptr, __func__, kNoTtl);
-    return nullptr;
-  }
-  return braiddb_open_column_families(options, path, count, column_family_names, column_family_options, handles, errptr);
+  braiddb_t* db = nullptr;
+  SaveError(errptr, Guarded([&] {
+              return OpenFamilies(*options, path, count, column_family_names, column_family_options, handles, &db,
+                                  OpenerWithTtl(count == 0 ? 0 : ttls[0]));
+            }));
+  return db;
 }
 
 // Of a database that is not open: RocksDB would list those of an open one, too.

@@ -4,7 +4,12 @@ braiddb_compactionfilter_t* braiddb_compactionfilter_create(void* state, void (*
                                                             unsigned char (*filter)(void*, int, const char*, size_t, const char*,
                                                                                     size_t, char**, size_t*, unsigned char*),
                                                             const char* (*name)(void*)) {
-  return new braiddb_compactionfilter_t{state, destructor, filter, name};
+  auto* const result = new braiddb_compactionfilter_t;
+  result->state = state;
+  result->destructor = destructor;
+  result->filter = filter;
+  result->name = name;
+  return result;
 }
 
 void braiddb_compactionfilter_destroy(braiddb_compactionfilter_t* filter) { delete filter; }
@@ -24,7 +29,12 @@ unsigned char braiddb_compactionfiltercontext_is_manual_compaction(braiddb_compa
 braiddb_compactionfilterfactory_t* braiddb_compactionfilterfactory_create(
     void* state, void (*destructor)(void*),
     braiddb_compactionfilter_t* (*create_filter)(void*, braiddb_compactionfiltercontext_t*), const char* (*name)(void*)) {
-  return new braiddb_compactionfilterfactory_t{state, destructor, create_filter, name};
+  auto* const result = new braiddb_compactionfilterfactory_t;
+  result->state = state;
+  result->destructor = destructor;
+  result->create_filter = create_filter;
+  result->name = name;
+  return result;
 }
 
 void braiddb_compactionfilterfactory_destroy(braiddb_compactionfilterfactory_t* factory) { delete factory; }

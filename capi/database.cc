@@ -8,6 +8,7 @@
 
 #include "braiddb/check.h"
 #include "braiddb/transaction.h"
+#include "braiddb/ttl.h"
 #include "capi/objects.h"
 #include "capi/options.h"
 #include "capi/result.h"
@@ -51,6 +52,17 @@ Status OpenDatabase(const braiddb_options_t& options, const std::string& path, c
   *handles = std::move(opened);
   *db = result.release();
   return Status::OK();
+}
+
+Opener OpenerWithTtl(int seconds) {
+  return [seconds](const Options& options, const std::string& path, std::unique_ptr<DB>* db) {
+    TtlOptions ttl;
+    ttl.ttl_seconds = seconds;
+    std::unique_ptr<DBWithTTL> opened;
+    Status status = DBWithTTL::Open(options, ttl, path, &opened);
+    *db = std::move(opened);
+    return status;
+  };
 }
 
 Status CloseDatabase(braiddb_t* db) {
@@ -156,9 +168,9 @@ void braiddb_check_db(const braiddb_options_t* options, const char* path, char**
 
 // A time to live of 0 or less is for ever.
 braiddb_t* braiddb_open_with_ttl(const braiddb_options_t* options, const char* path, int ttl, char** errptr) {
-  if (ttl <= 0) return braiddb_open(options, path, errptr);
-  SaveNotImplemented(errptr, __func__, kNoTtl);
-  return nullptr;
+  braiddb_t* db = nullptr;
+  SaveError(errptr, Guarded([&] { return OpenDatabase(*options, path, &db, OpenerWithTtl(ttl)); }));
+  return db;
 }
 
 braiddb_t* braiddb_open_for_read_only(const braiddb_options_t*, const char*, unsigned char, char** errptr) {

@@ -35,6 +35,8 @@ Status OpenFamilies(const braiddb_options_t& options, const char* path, int coun
                     const Opener& open = OpenPlain);
 // The names of those of a database that is not open.
 Status ListFamilies(const braiddb_options_t& options, const char* path, std::vector<std::string>* names);
+// Of databases whose keys expire.
+Opener OpenerWithTtl(int seconds);
 Status CloseDatabase(braiddb_t* db);
 
 }  // namespace braiddb::capi

@@ -257,6 +257,8 @@ Status MakeOptions(const braiddb_options_t& from, const std::string& path, Optio
     if (from.comparator->timestamp_size > 0) return Status::NotSupported(std::string("the comparator: ") + kNoTimestamps);
     to->comparator = from.comparator;
   }
+  to->compaction_filter = from.compaction_filter;
+  to->compaction_filter_factory = from.compaction_filter_factory;
   MapMemtables(from, to);
   MapBackgroundWork(from, to);
   MapReads(from, to);

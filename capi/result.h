@@ -57,7 +57,6 @@ inline constexpr const char* kNoMerge = "merge operators";
 inline constexpr const char* kNoPrepare = "two-phase commit";
 inline constexpr const char* kNoLogReader = "reading the log";
 inline constexpr const char* kNoTimestamps = "timestamps of the user";
-inline constexpr const char* kNoTtl = "keys that expire";
 inline constexpr const char* kNoReadOnlyOpen = "opening only to read, or beside another process";
 inline constexpr const char* kNoChanges = "options that change while a database is open";
 inline constexpr const char* kNoFiles = "there are no table files";

@@ -154,7 +154,7 @@ class TreeWalk {
   void EndKey() {
     if (newest_ == nullptr || !newest_->is_dead()) return;
     // A sweep has no tables: of a key in several leaves it may have taken the newest versions out already.
-    const bool may_be_first = newest_->type() != EntryType::kPut || !merge_.has_tables;
+    const bool may_be_first = newest_->type() != EntryType::kPut || !merge_.has_tables || media_.manifest().merge_filters;
     if (may_be_first && !older_is_live_) return;
     findings_->Add("an entry that is marked dead and is its key's newest, or the newest tombstone of one that is not",
                    "last level, or a table that was being merged" + family_.suffix());

@@ -44,14 +44,24 @@ ZipperContext BraidedLevel::ContextFor(const MergeJob& job) {
           job.filter,     job.threads,  job.stop,        job.settled,        job.moved};
 }
 
+std::unique_ptr<EntryFilter> BraidedLevel::NewFilter(const MergeJob& job) {
+  return job.entry_filters == nullptr ? nullptr : job.entry_filters->NewFilter();
+}
+
 Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) {
   journal_->Begin(job.id);
-  return RunZipper(ContextFor(job), tables, job.id == resumed_job_ ? progress_ : PmPtr(), stats);
+  const std::unique_ptr<EntryFilter> entry_filter = NewFilter(job);
+  ZipperContext context = ContextFor(job);
+  context.entry_filter = entry_filter.get();
+  return RunZipper(context, tables, job.id == resumed_job_ ? progress_ : PmPtr(), stats);
 }
 
 Status BraidedLevel::Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) {
   journal_->Begin(job.id);
-  return SweepLastLevel(ContextFor(job), begin, end, stats);
+  const std::unique_ptr<EntryFilter> entry_filter = NewFilter(job);
+  ZipperContext context = ContextFor(job);
+  context.entry_filter = entry_filter.get();
+  return SweepLastLevel(context, begin, end, stats);
 }
 
 uint64_t BraidedLevel::DramBytes() const { return Current()->index_bytes(); }

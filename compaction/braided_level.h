@@ -29,6 +29,7 @@ class BraidedLevel final : public LastLevel {
  private:
   BraidedLevel(const Options& options, const Parts& parts) : parts_(parts), index_bytes_(options.l1_index_size) {}
   ZipperContext ContextFor(const MergeJob& job);
+  static std::unique_ptr<EntryFilter> NewFilter(const MergeJob& job);
   std::shared_ptr<const BraidedSkipList> Current() const {
     std::lock_guard lock(mutex_);
     return list_;

@@ -9,6 +9,7 @@
 
 #include "braiddb/options.h"
 #include "braiddb/status.h"
+#include "compaction/entry_filter.h"
 #include "compaction/merge_journal.h"
 #include "compaction/merge_stats.h"
 #include "compaction/moved_entries.h"
@@ -31,6 +32,7 @@ struct MergeJob {
   const std::atomic<bool>* stop;   // ends the run between two batches, resumable; may be null
   std::atomic<uint64_t>* settled;  // counts entries of the tables that were merged or dropped; may be null
   const MovedEntries* moved = nullptr;
+  EntryFilterSource* entry_filters = nullptr;  // null: nothing is filtered, and nothing is paid for it
 };
 
 // CONTRACT  The MANIFEST knows of a job before it begins, and forgets it after Merge or Sweep has returned OK: then

@@ -112,6 +112,7 @@ class NvMerger {
         keys_(level.keys()),
         filter_(*job.filter),
         moved_(job.moved),
+        entry_filter_(job.entry_filters == nullptr ? nullptr : job.entry_filters->NewFilter()),
         stats_(stats) {}
 
   // `items`: in entry order, all versions of each key that the tables have.
@@ -144,6 +145,8 @@ class NvMerger {
       if (Status status = Finish(); !status.ok()) return status;
       for (const PmPtr pointer : tombstones_) MarkDead(pointer);
       tombstones_.clear();
+      for (const LogEntry* entry : filtered_) entry_filter_->Forget(*entry);
+      filtered_.clear();
     }
     BRAIDDB_SYNC_POINT("NvMerge:Marked");
     // The marks are durable with the first fence in there. [CC-45]
@@ -274,6 +277,13 @@ class NvMerger {
     filter_.Decide(&versions_);
     // Marked by an earlier run: nobody sees it, whatever snapshots there are by now.
     for (Version& version : versions_) version.keep = version.keep && !version.entry->is_dead();
+    // What the user's filter drops is marked as late as a tombstone, for the same reason. [CC-48]
+    const LogEntry* filtered = nullptr;
+    if (entry_filter_ != nullptr) {
+      const Version* const gone = FilterNewest(
+          entry_filter_.get(), [](const Version& v) { return v.in_table; }, &versions_);
+      if (gone != nullptr) filtered_.push_back(filtered = gone->entry);
+    }
     // The oldest first: who sees the mark of a version also sees those of the versions that it hid.
     for (size_t i = versions_.size(); i-- > 0;) {
       const Version& version = versions_[i];
@@ -283,6 +293,8 @@ class NvMerger {
         Mark(version.pointer, LogEntry::kMovedBit);
         stats_->moved.Add(versions_[i - 1].pointer, version.pointer);
       } else if (newest && version.entry->type() == EntryType::kDelete && !BRAIDDB_MUTANT("nv-tombstone-marked-early")) {
+        tombstones_.push_back(version.pointer);
+      } else if (version.entry == filtered && !BRAIDDB_MUTANT("nv-filtered-marked-early")) {
         tombstones_.push_back(version.pointer);
       } else {
         MarkDead(version.pointer);
@@ -321,10 +333,12 @@ class NvMerger {
   const EntryKeys& keys_;
   const VersionFilter& filter_;
   const MovedEntries* const moved_;
+  const std::unique_ptr<EntryFilter> entry_filter_;  // may be null
   MergeStats* const stats_;
   std::vector<Version> versions_;  // of one key
   std::vector<LeafChange> changes_;
-  std::vector<PmPtr> tombstones_;  // newest versions that go
+  std::vector<PmPtr> tombstones_;          // newest versions that go
+  std::vector<const LogEntry*> filtered_;  // … that the user's filter drops
   NvTree::LeafCopy copy_;
 };
 

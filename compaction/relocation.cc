@@ -168,7 +168,8 @@ class Copier {
     }
     Segment* const segment = writer.segment;
     const LogUpdate update{entry.type(), entry.key(), entry.value(), entry.height(), entry.family()};
-    writer.tail = LogWriter::WriteEntry({segment, offset, size, false}, offset, entry.sequence(), 0, update);
+    const uint64_t flags = entry.tag & LogEntry::kByFilter;
+    writer.tail = LogWriter::WriteEntry({segment, offset, size, false}, offset, entry.sequence(), flags, update);
     segment->entries.fetch_add(1, std::memory_order_relaxed);
     segment->used_bytes.store(writer.tail, std::memory_order_relaxed);
     segment->last_sequence.store(std::max(segment->last_sequence.load(std::memory_order_relaxed), entry.sequence()),

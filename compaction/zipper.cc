@@ -59,13 +59,18 @@ class Merger {
     *next = AppendLastLevel(first);
     if (damaged_ || (*next && (!IsEntry(*next, 0) || CompareEntries(*context_.order, *Resolve(first), *Resolve(*next)) >= 0)))
       return RegionSet::DamagedList();
-    context_.filter->Decide(&versions_);
+    Decide();
     return UnlinkObsolete(nullptr);
   }
 
   Status Commit() {
     UpdateHeadChecksums();
-    return batch_.Commit(progress_, &stats_->flushed_lines);
+    Status status = batch_.Commit(progress_, &stats_->flushed_lines);
+    if (!filtered_.empty() && status.ok()) {
+      for (const LogEntry* entry : filtered_) context_.entry_filter->Forget(*entry);
+      filtered_.clear();
+    }
+    return status;
   }
   const MergeBatch& batch() const { return batch_; }
 
@@ -138,11 +143,21 @@ class Merger {
     if (damaged_) return RegionSet::DamagedList();
     merged_ = chunk.items[begin];
     PairCopies(end - begin);
-    context_.filter->Decide(&versions_);
+    Decide();
     Status status = key_below ? UnlinkObsolete(&chunk) : Status::OK();
     // From the oldest to the newest, so that each is linked in front of the one before.
     for (size_t i = end - begin; i-- > 0 && status.ok();) status = MergeVersion(chunk, versions_[i]);
     return status;
+  }
+
+  // What the user's filter drops goes as a tombstone does that hides nothing: what is older is unlinked and marked before it, in
+  // the same batch or an earlier one. [CC-48]
+  void Decide() {
+    context_.filter->Decide(&versions_);
+    if (context_.entry_filter == nullptr) return;
+    const auto is_from_table = [](const Version& version) { return version.item != nullptr; };
+    const Version* const gone = FilterNewest(context_.entry_filter, is_from_table, &versions_);
+    going_ = gone == nullptr ? PmPtr() : gone->pointer;
   }
 
   // The first `count` versions are from tables, the others in the last level, both from the newest to the oldest.
@@ -199,6 +214,7 @@ class Merger {
 
   void MarkDead(PmPtr entry) {
     batch_.Mark(entry, LogEntry::kDeadBit);
+    if (entry == going_) filtered_.push_back(Resolve(entry));
     const PmPtr original = context_.moved == nullptr ? PmPtr() : context_.moved->OriginalOf(entry);
     if (original) batch_.MarkAgain(original, LogEntry::kDeadBit);
   }
@@ -272,7 +288,9 @@ class Merger {
   PmPtr progress_;
   MergeStats* stats_;
   std::vector<Version> versions_;
-  MergeItem merged_{};  // the smallest entry of the tables that was merged; its entry is null at the beginning
+  PmPtr going_;                            // what the user's filter drops of them
+  std::vector<const LogEntry*> filtered_;  // … and dropped in this batch
+  MergeItem merged_{};                     // the smallest entry of the tables that was merged; its entry is null at the beginning
   bool damaged_ = false;
 };
 

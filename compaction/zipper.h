@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braiddb/status.h"
+#include "compaction/entry_filter.h"
 #include "compaction/merge_journal.h"
 #include "compaction/merge_stats.h"
 #include "compaction/moved_entries.h"
@@ -25,10 +26,11 @@ struct ZipperContext {
   uint64_t l1_entries;    // estimate, sets how far searches reach
   MergeJournal* journal;  // begun for this merge
   const VersionFilter* filter;
-  uint32_t threads;                // that scan, this one included
-  const std::atomic<bool>* stop;   // ends the run between two batches, resumable; may be null
-  std::atomic<uint64_t>* settled;  // counts entries of the tables that were merged or dropped; may be null
-  const MovedEntries* moved;       // may be null
+  uint32_t threads;                     // that scan, this one included
+  const std::atomic<bool>* stop;        // ends the run between two batches, resumable; may be null
+  std::atomic<uint64_t>* settled;       // counts entries of the tables that were merged or dropped; may be null
+  const MovedEntries* moved;            // may be null
+  EntryFilter* entry_filter = nullptr;  // may be null
 };
 
 // GOAL   Every entry of `tables` that somebody can see is in the last level; what nobody can see is unlinked on all layers and

@@ -23,6 +23,19 @@ constexpr int kIntervals = 4;
 constexpr std::chrono::milliseconds kShortestPause{100};
 constexpr std::chrono::seconds kLongestPause{2};
 
+// Resets what it is made of at its end.
+template <class Value>
+class Reset {
+ public:
+  explicit Reset(Value* value) : value_(value) {}
+  ~Reset() { *value_ = Value(); }
+  Reset(const Reset&) = delete;
+  Reset& operator=(const Reset&) = delete;
+
+ private:
+  Value* const value_;
+};
+
 }  // namespace
 
 // One merge of many tables costs much less than many of one, so that while writers are busy tables wait for others. When writers
@@ -181,6 +194,7 @@ Status DBImpl::CompactTables() try {
     state.merge_id = merge_id;
     state.merging_tables = static_cast<uint32_t>(tables.size());
     state.merging_family = family->id;
+    state.merge_filters = FiltersMerges(*family);
     // ORDER: the MANIFEST knows of the merge before its first store. [CC-4]
     if (!BRAIDDB_MUTANT("merge-not-announced")) status = manifest_.Commit(state);
     if (!status.ok()) return status;
@@ -198,7 +212,10 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   std::vector<const PmTable*> inputs;
   for (const auto& table : tables) inputs.push_back(table.get());
   MergeStats stats;
-  Status status = family->last_level->Merge(MakeJob(merge_id, *family, &filter), inputs, &stats);
+  const std::unique_ptr<EntryFilterSource> entry_filters = FilterMerge(*family);
+  MergeJob job = MakeJob(merge_id, *family, &filter);
+  job.entry_filters = entry_filters.get();
+  Status status = family->last_level->Merge(job, inputs, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   if (!status.ok()) return status;
   status = FinishMerge(family, tables, stats);
@@ -226,6 +243,7 @@ Status DBImpl::FinishMerge(Family* family, const std::vector<std::shared_ptr<PmT
     state.merge_id = 0;
     state.merging_tables = 0;
     state.merging_family = 0;
+    state.merge_filters = false;
     ManifestState::Family* const listed = state.FindFamily(family->id);
     uint64_t& l1_entries = listed == nullptr ? state.l1_entries : listed->l1_entries;
     const uint64_t before = l1_entries;
@@ -273,12 +291,16 @@ Status DBImpl::SweepRange(Family* family, const Slice* begin, const Slice* end) 
     state.merge_id = merge_id = state.next_id++;
     state.merging_tables = 0;
     state.merging_family = family->id;
+    state.merge_filters = family->has_filter;
     Status status = manifest_.Commit(state);
     if (!status.ok()) return status;
     manifest_state_ = std::move(state);
   }
   MergeStats stats;
-  Status status = family->last_level->Sweep(MakeJob(merge_id, *family, &filter), begin, end, &stats);
+  const std::unique_ptr<EntryFilterSource> entry_filters = FilterSweep(*family, begin == nullptr && end == nullptr);
+  MergeJob job = MakeJob(merge_id, *family, &filter);
+  job.entry_filters = entry_filters.get();
+  Status status = family->last_level->Sweep(job, begin, end, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   if (!status.ok()) return status;
   status = FinishMerge(family, {}, stats);
@@ -333,10 +355,15 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
   if (!status.ok()) return status;
   std::lock_guard lock(compaction_mutex_);
   if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
+  const Reset<ManualCompaction> reset(&manual_compaction_);
+  const bool sweeps_all = options.sweep_last_level && begin == nullptr && end == nullptr;
+  manual_compaction_ = sweeps_all ? ManualCompaction::kBeforeSweep : ManualCompaction::kManual;
+  manual_family_ = family;
   while (status.ok() && oldest_l0_id_.load(std::memory_order_acquire) <= last_id) status = CompactTables();
   if (status.ok() && resume_merge_) status = CompactTables();
   const bool is_there = !family->is_gone.load(std::memory_order_acquire);
   if (status.ok() && options.sweep_last_level && is_there) status = SweepRange(family, begin, end);
+  manual_compaction_ = ManualCompaction::kManual;
   while (status.ok() && AccountOneSegment()) {
   }
   if (status.ok()) ReclaimSegments();

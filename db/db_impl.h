@@ -95,6 +95,7 @@ class DBImpl final : public DB {
   SegmentAllocator* segments() { return segments_.get(); }
 
  private:
+  friend class CompactionFilterJob;
   friend class DBIterator;
   friend class FamilyHandle;
 
@@ -161,9 +162,13 @@ class DBImpl final : public DB {
   // Both write entries, start the flush of their lines, and note in the thread's insertions where they are.
   void StreamEntry(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update);
   void WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, std::span<const LogUpdate> updates);
-  template <bool kSingle>
+  template <bool kSingle, class Admission>
   Status AppendAndPublish(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t number,
-                          LogSlot* slot);
+                          LogSlot* slot, const Admission& admission);
+  // Writes a newer version of a key only if `seen`, which must not go meanwhile, is its newest one; Aborted if it is not.
+  Status WriteIfNewest(const Family& family, const LogEntry& seen, EntryType type, Slice value);
+  // From here on WriteIfNewest is Aborted, and none is under way.
+  void EndFilterWrites();
   // What the slot takes is the first of this thread's in the memtable, or in the segment.
   void BeginExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot);
   // Counts a portion of what was written; true when the memtable is full.
@@ -192,10 +197,10 @@ class DBImpl final : public DB {
   };
   Cached AskCache(const Family& family, Slice key, uint64_t hash) const;
   // Whether a read of the newest state may take it as it is, and nothing but a counter is to be paid for it.
-  bool IsPlainHit(const LogEntry* cached) const {
+  bool IsPlainHit(const Family& family, const LogEntry* cached) const {
     constexpr uint64_t kLooked = LogEntry::kTypeMask | LogEntry::kBatchMember;
-    return cached != nullptr && hits_are_local_ && (cached->tag & kLooked) == static_cast<uint64_t>(EntryType::kPut) &&
-           !regions_->damage_seen();
+    return cached != nullptr && hits_are_local_ && !family.has_filter &&
+           (cached->tag & kLooked) == static_cast<uint64_t>(EntryType::kPut) && !regions_->damage_seen();
   }
   const LogEntry* UseCached(const SearchKey& target, const LogEntry* cached, LookupTrace* trace) const;
   const LogEntry* FindEntry(const Family& family, const SearchKey& target, uint64_t hash, LookupTrace* trace) const;
@@ -254,6 +259,12 @@ class DBImpl final : public DB {
   // What has a smaller number and lives is in the last level of its family; 0: not known yet. REQUIRES: compaction_mutex_
   uint64_t MergedBoundary();
   void NoteMerged(const ManifestState& before, const ManifestState& after);
+
+  // ---- compaction_filter.cc
+  bool FiltersMerges(const Family& family) const;
+  // What the user's filter does in a merge, or in a sweep; null: nothing. REQUIRES: compaction_mutex_
+  std::unique_ptr<EntryFilterSource> FilterMerge(const Family& family);
+  std::unique_ptr<EntryFilterSource> FilterSweep(const Family& family, bool everything);
 
   // ---- reclaim.cc
   // Counts entries of segments from before this open, one segment a call; false when there is none left.
@@ -399,6 +410,12 @@ class DBImpl final : public DB {
   ManifestState manifest_state_;
 
   std::mutex compaction_mutex_;
+  // Of the CompactRange that is under way; compaction_mutex_. A sweep of everything asks the compaction filter, so that the
+  // merges before it need not.
+  enum class ManualCompaction : uint8_t { kNone, kBeforeSweep, kManual } manual_compaction_ = ManualCompaction::kNone;
+  const Family* manual_family_ = nullptr;  // of it; compaction_mutex_
+  std::mutex write_if_newest_mutex_;
+  bool filter_writes_ended_ = false;       // under it
   std::atomic<bool> resume_merge_{false};  // changed under it; one was running at the crash, and is not at its end
 
   mutable std::mutex work_mutex_;

@@ -153,7 +153,7 @@ uint32_t DBImpl::FreeFamilyId() const {
 }
 
 // STEPS   1 an empty last level, durable  2 the MANIFEST lists the family  3 views have it.
-// ORDER   1 before 2. [CC-48]
+// ORDER   1 before 2. [CC-49]
 // CRASH   Before 2: what was made is nobody's. Segments come back at the next open; places are made anew when they are used.
 // REQUIRES: families_mutex_, or that the database is being opened.
 Status DBImpl::MakeFamily(const ColumnFamilyOptions& options, const std::string& name) {
@@ -214,7 +214,7 @@ Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& options, const std:
 
 // STEPS   1 no write begins, and those that are announced end  2 what was written is in tables, behind the log boundary  3 no
 //         merge is under way or to be resumed  4 the MANIFEST says that the family was dropped, and forgets its tables.
-// CRASH   Before 4 nothing has happened; after it the family is not there, and PurgeFamilies goes on. [CC-48]
+// CRASH   Before 4 nothing has happened; after it the family is not there, and PurgeFamilies goes on. [CC-49]
 Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   Status status;
   Family* const family = FamilyOf(handle, &status);
@@ -263,7 +263,7 @@ Status DBImpl::CommitDrop(Family* family) {
 
 // STEPS   1 no new view has the family, and those who may read it leave  2 its last level gives back its segments  3 all its
 //         entries are marked dead, wherever in the log they are  4 the MANIFEST forgets the family; its id can be given again.
-// ORDER   3 before 4: else entries that live would be another family's, or nobody's for ever. [CC-48]
+// ORDER   3 before 4: else entries that live would be another family's, or nobody's for ever. [CC-49]
 // CRASH   Before 4 the next open goes on with 3; what is marked already stays marked. Segments of the last level are nobody's
 //         then, and are released by the open.
 // REQUIRES: compaction_mutex_

@@ -23,7 +23,8 @@ struct Family {
         name(std::move(family_name)),
         options(family_options),
         order(family_options.comparator),
-        is_hashed(order.equal_means_same()) {}
+        is_hashed(order.equal_means_same()),
+        has_filter(family_options.compaction_filter != nullptr || family_options.compaction_filter_factory != nullptr) {}
   Family(const Family&) = delete;
   Family& operator=(const Family&) = delete;
 
@@ -35,7 +36,8 @@ struct Family {
   const std::string name;
   const ColumnFamilyOptions options;
   const KeyOrder order;
-  const bool is_hashed;  // structures that find keys by hash know its keys
+  const bool is_hashed;   // structures that find keys by hash know its keys
+  const bool has_filter;  // a hit of the lookup cache may be an entry that the filter has dropped
 
   // compaction_mutex_, and to change it view_mutex_, too; readers take the view's. Null when it was taken away.
   std::shared_ptr<LastLevel> last_level;

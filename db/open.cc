@@ -444,6 +444,7 @@ Status DBImpl::Close() try {
   if (closed_) return close_status_;
   closed_ = true;
   close_status_ = Status::MemoryLimit({});  // unless all of the following can be done
+  EndFilterWrites();                        // what comes after the flush would have to be replayed
   Status status = write_failed_.load(std::memory_order_acquire) ? Status::OK() : Flush();
   stopping_.store(true, std::memory_order_release);
   NotifyWork();

@@ -40,6 +40,10 @@ const LogEntry* DBImpl::UseCached(const SearchKey& target, const LogEntry* cache
   if (cached == nullptr) return nullptr;
   const bool local = regions_->count() == 1 || regions_->Find(cached).region() == regions_->HomeRegion();
   trace->Account(*regions_->persistence(), local, !local);
+  if (__builtin_expect(cached->is_dead(), 0)) {  // by a compaction filter; the cache is about to be told
+    trace->met_dead = true;
+    return nullptr;
+  }
   return cached->sequence() <= target.sequence ? cached : nullptr;
 }
 
@@ -114,7 +118,7 @@ Status DBImpl::ReadKey(const ReadOptions& options, const Family& family, Slice k
   if (options.snapshot == nullptr) {
     const auto guard = epochs_.Enter();
     const Cached cached = AskCache(family, key, hash);
-    if (thread != nullptr && IsPlainHit(cached.entry) && !verify) {
+    if (thread != nullptr && IsPlainHit(family, cached.entry) && !verify) {
       thread->plain_hits.Add(1);
       return deliver(cached.entry);
     }

@@ -48,6 +48,20 @@ Status CheckSizes(Slice key, Slice value) {
   return Status::OK();
 }
 
+// Whether a write that has drawn its number is made. Users' writes always are.
+struct AdmitsAll {
+  static constexpr bool kIsPaced = true;
+  static constexpr bool Admits(uint64_t) { return true; }
+};
+
+// Where only one version of a key may be overwritten.
+template <class IsAdmitted>
+struct AdmitsIf {
+  static constexpr bool kIsPaced = false;
+  bool Admits(uint64_t sequence) const { return is_admitted(sequence); }
+  const IsAdmitted& is_admitted;
+};
+
 int64_t NowMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -145,7 +159,7 @@ Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, st
     Status status = ReserveLog(thread, bytes, &slot);
     if (!status.ok()) return status;
   }
-  return AppendAndPublish<kSingle>(options, thread, updates.data(), count, &slot);
+  return AppendAndPublish<kSingle>(options, thread, updates.data(), count, &slot, AdmitsAll());
 }
 
 Status DBImpl::ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot) {
@@ -217,9 +231,9 @@ void DBImpl::WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, st
 //         4 find the place in the memtable meanwhile  5 fence  6 publish.
 // ORDER   The entries are durable (5) before anyone can see them (6). [CC-6]
 // COST    One flush, or streaming store, per line; one fence.
-template <bool kSingle>
+template <bool kSingle, class Admission>
 Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t number,
-                                LogSlot* slot) {
+                                LogSlot* slot, const Admission& admission) {
   const size_t count = kSingle ? 1 : number;
   if (thread->insertions.size() < count) thread->insertions.resize(count);
   Memtable::Insertion* const insertions = thread->insertions.data();
@@ -229,6 +243,10 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   Memtable* const active = active_.load(std::memory_order_seq_cst);
   const uint64_t first = next_sequence_.fetch_add(count, std::memory_order_seq_cst);
   Memtable* const memtable = MemtableFor(active, first);
+  if (!admission.Admits(first)) {
+    thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
+    return Status::Aborted("overtaken");
+  }
 
   for (size_t i = 0; i < count; ++i) {
     Memtable* own = memtable;
@@ -302,8 +320,52 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   if (__builtin_expect(full, 0)) {
     TryRotateMemtable(memtable);
   }
-  if (__builtin_expect(thread->unpaced_entries != 0, 0)) PaceWrites(thread);
+  if (Admission::kIsPaced && __builtin_expect(thread->unpaced_entries != 0, 0)) PaceWrites(thread);
   return Status::OK();
+}
+
+// STEPS   1 draw a number  2 wait until every write with a smaller one is visible  3 look whether `seen` is still the key's
+//         newest version as of that number  4 go on as every write: log, fence, publish; or leave it, and the number is nobody's.
+// WHY NOTHING IS OVERWRITTEN  A write to the key that 3 does not see has a larger number, and so is newer than this one.
+// WHY NOBODY WAITS FOR EVER  Users' writes wait for none while they are under way, and of these there is one at a time. So all
+//         that 2 waits for come to their end. Who needs this number to be visible waits for 2 to 4.
+// Takes no space that needs a compaction: the caller may hold compaction_mutex_.
+Status DBImpl::WriteIfNewest(const Family& family, const LogEntry& seen, EntryType type, Slice value) try {
+  const Slice key = seen.key();
+  if (!AreSizesValid(key, value)) return CheckSizes(key, value);
+  const std::lock_guard one_at_a_time(write_if_newest_mutex_);
+  if (filter_writes_ended_) return Status::Aborted("closing");
+  if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
+  ThreadState* const thread = GetThreadState();
+  if (thread == nullptr) return Status::Busy("more than 4096 threads");
+  const LogUpdate update{type, key, value, RandomHeight(thread->random->Next()), family.id};
+  LogSlot slot;
+  Status status = ReserveElsewhere(thread, LogEntrySize(update.height, key.size(), value.size()), &slot);
+  if (!status.ok()) return status;
+  const auto is_newest = [&](uint64_t sequence) {
+    // Not for this one itself. Its memtable stays: a flush of it waits for larger numbers than this.
+    thread->in_flight.store(sequence, std::memory_order_seq_cst);
+    WaitWriters(sequence - 1);
+    BRAIDDB_SYNC_POINT("DBImpl::WriteIfNewest:Waited");
+    const auto guard = epochs_.Enter();
+    LookupTrace trace;
+    const LogEntry* const newest = FindEntry(family, SearchKey(family.order, key, sequence), family.HashOf(key), &trace);
+    if (regions_->damage_seen()) return false;
+    return (newest != nullptr && newest->sequence() == seen.sequence()) || BRAIDDB_MUTANT("filter-write-unchecked");
+  };
+  WriteOptions options;
+  options.sync = false;  // what the operating system loses is done again: the version of before is there as long as this may go
+  status = AppendAndPublish<true>(options, thread, &update, 1, &slot, AdmitsIf<decltype(is_newest)>{is_newest});
+  if (!status.IsAborted() || !slot.dedicated) return status;
+  const Status released = segments_->Release(slot.segment);
+  return released.ok() ? status : released;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+void DBImpl::EndFilterWrites() {
+  const std::lock_guard lock(write_if_newest_mutex_);
+  filter_writes_ended_ = true;
 }
 
 // After a write that is done: that there is no memory for another memtable only means that this one grows on.

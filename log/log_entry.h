@@ -45,6 +45,9 @@ enum class EntryType : uint8_t { kDelete = 0, kPut = 1 };
 // Column families have the ids below; 0 is the default one.
 inline constexpr uint32_t kMaxFamilies = 1024;
 inline constexpr uint32_t kMaxHeight = 20;
+// A put whose tag has LogEntry::kByFilter; as a LogUpdate's type only.
+inline constexpr auto kPutByFilter = static_cast<EntryType>(0x21);
+
 // One entry in kBranching reaches the next layer.
 inline constexpr uint32_t kBranching = 3;
 
@@ -56,6 +59,7 @@ struct LogEntry {
   uint64_t next[];
 
   static constexpr uint64_t kTypeMask = 0x0f;
+  static constexpr uint64_t kByFilter = 0x20;     // a compaction filter made the value: merges do not ask about it again
   static constexpr uint64_t kBatchMember = 0x40;  // one of several entries of a batch
   static constexpr uint64_t kMoreFollows = 0x80;  // … and not its last
   static constexpr uint32_t kKeyBits = 17;
@@ -69,6 +73,7 @@ struct LogEntry {
   uint64_t sequence() const { return tag >> 8; }
   EntryType type() const { return static_cast<EntryType>(tag & kTypeMask); }
   bool is_batch_member() const { return (tag & kBatchMember) != 0; }
+  bool is_by_filter() const { return (tag & kByFilter) != 0; }
   bool more_follows() const { return (tag & kMoreFollows) != 0; }
   uint32_t key_size() const { return shape & ((1u << kKeyBits) - 1); }
   uint32_t height() const { return shape >> kKeyBits & ((1u << kHeightBits) - 1); }
@@ -108,6 +113,7 @@ struct LogEntry {
 
 static_assert(sizeof(LogEntry) == 24 && offsetof(LogEntry, next) == 24 && offsetof(LogEntry, shape) == 20);
 static_assert(kMaxHeight < (1u << LogEntry::kHeightBits) && kMaxFamilies == 1u << (32 - LogEntry::kFamilyShift));
+static_assert(static_cast<uint64_t>(kPutByFilter) == (LogEntry::kByFilter | static_cast<uint64_t>(EntryType::kPut)));
 
 inline uint64_t KeyHash(const LogEntry& entry) { return KeyHash(entry.family(), entry.key()); }
 

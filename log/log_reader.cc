@@ -22,7 +22,8 @@ bool LogReader::ValidAt(uint64_t offset) const {
 }
 
 bool LogReader::MayBeEntry(const LogEntry& entry) const {
-  constexpr uint64_t kKnownBits = LogEntry::kBatchMember | LogEntry::kMoreFollows | static_cast<uint64_t>(EntryType::kPut);
+  constexpr uint64_t kKnownBits =
+      LogEntry::kByFilter | LogEntry::kBatchMember | LogEntry::kMoreFollows | static_cast<uint64_t>(EntryType::kPut);
   return (entry.tag & 0xff & ~kKnownBits) == 0 && (entry.is_batch_member() || !entry.more_follows()) &&
          entry.shape >> (LogEntry::kKeyBits + LogEntry::kHeightBits) == 0 && entry.sequence() != 0 &&
          entry.sequence() <= max_sequence_;

@@ -23,6 +23,7 @@ static_assert(sizeof(ManifestHeader) == kCacheLine);
 // Of ManifestRecord::flags.
 constexpr uint8_t kClean = 1;
 constexpr uint8_t kMayLoseWrites = 2;
+constexpr uint8_t kMergeFilters = 4;
 
 struct ManifestRecord {
   uint64_t checksum;  // XXH3 of [8, bytes)
@@ -120,7 +121,8 @@ std::vector<uint8_t> Encode(const ManifestState& state, uint64_t generation, uin
   record.regions = regions;
   record.max_height = kMaxHeight;
   record.l1_kind = state.l1_kind;
-  record.flags = static_cast<uint8_t>((state.clean ? kClean : 0) | (state.may_lose_writes ? kMayLoseWrites : 0));
+  record.flags = static_cast<uint8_t>((state.clean ? kClean : 0) | (state.may_lose_writes ? kMayLoseWrites : 0) |
+                                      (state.merge_filters ? kMergeFilters : 0));
   memcpy(record.comparator, state.comparator.data(), state.comparator.size());
   record.family_count = static_cast<uint32_t>(state.families.size());
   record.merging_family = state.merging_family;
@@ -213,6 +215,7 @@ Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uin
   state->merging_family = record.merging_family;
   state->clean = (record.flags & kClean) != 0;
   state->may_lose_writes = (record.flags & kMayLoseWrites) != 0;
+  state->merge_filters = (record.flags & kMergeFilters) != 0;
   uint32_t could_be_merging = 0;
   for (uint32_t i = 0; i < record.table_count; ++i, in += table_bytes) {
     TableRecord fixed{};

@@ -65,6 +65,7 @@ struct ManifestState {
   uint32_t merging_family = 0;
   bool clean = false;            // closed cleanly: nothing to replay
   bool may_lose_writes = false;  // open segments may have been written in PersistMode::kPage, where not every write is synced
+  bool merge_filters = false;    // the running merge may drop newest versions that are puts, as a compaction filter says
   std::vector<Table> tables;     // oldest first
   std::vector<Family> families;  // by id
 

@@ -58,8 +58,8 @@ class LookupCacheTest : public testing::TestWithParam<uint32_t> {
 
 INSTANTIATE_TEST_SUITE_P(Regions, LookupCacheTest, testing::Values(1, 3));
 
-// Writes that were overtaken by others, deletions, lookups of the newest state and of snapshots whose fills come late: a model
-// says what is newest.
+// Writes that were overtaken by others, deletions, removals without a newer version, lookups of the newest state and of snapshots
+// whose fills come late: a model says what is newest.
 TEST_P(LookupCacheTest, AHitIsTheNewestVersion) {
   constexpr uint64_t kKeys = 40;
   for (const uint64_t buckets : {1, 4}) {
@@ -85,6 +85,12 @@ TEST_P(LookupCacheTest, AHitIsTheNewestVersion) {
     uint64_t late_hits = 0;  // right after a fill that others came before
     for (int step = 0; step < 30'000; ++step) {
       const std::string key = NumberedKey(random_.Uniform(kKeys));
+      const auto is_written = [&key](const Version& version) { return version.key == key; };
+      if (random_.OneIn(20) && std::none_of(written.begin(), written.end(), is_written)) {
+        visible[key].clear();  // marked dead, all of them
+        cache_->Forget(KeyHash(key), sequence);
+        ASSERT_EQ(Find(key), 0u);
+      }
       switch (random_.Uniform(4)) {
         case 0: {
           const auto region = static_cast<uint32_t>(random_.Uniform(GetParam()));
@@ -147,6 +153,25 @@ TEST_P(LookupCacheTest, NobodyUsesABucketThatIsBeingWritten) {
   EXPECT_EQ(Find("key"), 3u);
   Fill("key", miss, kMaxSequence, 2);
   EXPECT_EQ(Find("key"), 3u);
+}
+
+// However often, and also when no more late writes can be counted.
+TEST_P(LookupCacheTest, WhatIsForgottenIsNotFilledIn) {
+  Make(kBucket);
+  Put("key", 1000);
+  for (int i = 0; i < 300; ++i) {
+    LookupCache::Miss before;
+    cache_->Forget(KeyHash("other"), 1000);
+    if (Find("key", &before) == 0) Fill("key", before, kMaxSequence, 1000);
+    LookupCache::Miss miss;
+    EXPECT_EQ(Find("missing", &miss), 0u);
+    cache_->Forget(KeyHash("key"), 1000);
+    EXPECT_EQ(Find("key"), 0u);
+    Fill("key", miss, kMaxSequence, 1000);
+    EXPECT_EQ(Find("key"), 0u);
+  }
+  Put("key", 2000);
+  EXPECT_EQ(Find("key"), 2000u);
 }
 
 // Keys that the cache cannot tell apart without their entries take each other's slot; a write that was overtaken takes none from

@@ -940,7 +940,8 @@ BRAIDDB_C_API braiddb_mergeoperator_t* braiddb_mergeoperator_create(
 BRAIDDB_C_API void braiddb_mergeoperator_destroy(braiddb_mergeoperator_t* merge_operator);
 
 /* ---- Compaction filters
-   Stored; they are not asked yet. */
+   See compaction_filter.h. A new value stays the callback's memory. A filter is the caller's, and must outlive the databases that
+   were opened with it; those of a factory are destroyed by the database, a factory by the last of options and databases. */
 
 BRAIDDB_C_API braiddb_compactionfilter_t* braiddb_compactionfilter_create(void* state, void (*destructor)(void*),
                                                                           unsigned char (*filter)(void*, int, const char*, size_t,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "braiddb/comparator.h"
@@ -14,16 +15,23 @@ inline constexpr const char* kDefaultColumnFamilyName = "default";
 // Column families that a database can have, the default one and those that are being taken away included.
 inline constexpr uint32_t kMaxColumnFamilies = 1024;
 
-// What each family has for itself; the rest of Options is the database's. Fixed at the family's creation.
+// What each family has for itself; the rest of Options is the database's. Fixed at the family's creation unless said otherwise.
 struct ColumnFamilyOptions {
   ColumnFamilyOptions() = default;
   explicit ColumnFamilyOptions(const Options& options)
-      : comparator(options.comparator), l1(options.l1), nv_leaf_size(options.nv_leaf_size) {}
+      : comparator(options.comparator),
+        l1(options.l1),
+        nv_leaf_size(options.nv_leaf_size),
+        compaction_filter(options.compaction_filter),
+        compaction_filter_factory(options.compaction_filter_factory) {}
 
   // As in Options.
   const Comparator* comparator = BytewiseComparator();
   L1Kind l1 = L1Kind::kBraidedSkipList;
   uint32_t nv_leaf_size = Options().nv_leaf_size;
+  // As in Options; any open may choose others.
+  const CompactionFilter* compaction_filter = nullptr;
+  std::shared_ptr<CompactionFilterFactory> compaction_filter_factory;
 };
 
 // For DB::Open: which family, and with what options.

@@ -48,6 +48,8 @@ class PinnableSlice {
   bool empty() const { return value_.empty(); }
   Slice slice() const { return value_; }
   std::string ToString() const { return std::string(value_); }
+  // The last `bytes` do not belong to it any more. REQUIRES: it has as many.
+  void RemoveSuffix(size_t bytes) { value_.remove_suffix(bytes); }
   void Reset();
 
  private:
@@ -155,10 +157,15 @@ class DB {
   virtual Statistics GetStatistics() const = 0;
   virtual uint64_t GetLatestSequenceNumber() const = 0;
   // The sequence number of the newest write to the key, be it a deletion. NotFound: there is none, or it was a deletion and is
-  // forgotten, since nobody could see what it deleted any more. For who has to know whether a key was written meanwhile.
+  // forgotten, since nobody could see what it deleted any more, or a compaction filter removed it. For who has to know whether a
+  // key was written meanwhile.
   virtual Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) = 0;
   virtual const Options& GetOptions() const = 0;
   virtual const std::string& GetName() const = 0;
+
+  // The database at the bottom: below transactions, and with values as they are stored, where a class on top adds something to
+  // them (DBWithTTL). What copies are made of. Lives as long as this object.
+  virtual DB* GetRootDB() { return this; }
 
  protected:
   DB() = default;

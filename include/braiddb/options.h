@@ -16,6 +16,8 @@
 
 namespace braiddb {
 
+class CompactionFilter;
+class CompactionFilterFactory;
 class Snapshot;
 
 // The structure that holds the last level. Chosen when a database is created and stored in it.
@@ -151,6 +153,13 @@ struct Options {
   uint32_t recovery_threads = 0;
   // No compaction except by CompactRange(). For tests and bulk loads. Default: false.
   bool disable_auto_compaction = false;
+  // Asked about keys that are compacted, see compaction_filter.h. Not owned: must outlive the database. Any open may choose
+  // another, or none. Without one nothing is paid; with one, gets that the lookup cache answers take a few instructions more.
+  // Null: none. Default: null.
+  const CompactionFilter* compaction_filter = nullptr;
+  // Makes filters, for who wants one per compaction; owned together with whoever else has it. compaction_filter goes before it.
+  // Default: null.
+  std::shared_ptr<CompactionFilterFactory> compaction_filter_factory;
 
   // ---- Damage
 

@@ -13,6 +13,7 @@
 
 #include "braiddb/db.h"
 #include "tests/crash_test/crash_database.h"
+#include "tests/crash_test/crash_filter.h"
 #include "tests/crash_test/scheduler.h"
 #include "tests/support/db_test_util.h"
 
@@ -95,8 +96,8 @@ class CrashOracle {
 
   static void Apply(const CrashOperation& operation, CrashContent* state) {
     for (const auto& [key, value] : operation) {
-      if (value) {
-        (*state)[key] = std::make_shared<const std::string>(*value);
+      if (const auto filtered = value ? FilteredValue(*value) : std::nullopt) {
+        (*state)[key] = std::make_shared<const std::string>(*filtered);
       } else {
         state->erase(key);
       }
@@ -113,15 +114,19 @@ inline CrashOracle::Allowed UnionOf(CrashOracle::Allowed a, const CrashOracle::A
   return a;
 }
 
-// What is wrong, or nothing; all pairs.
+// What is wrong, or nothing; all pairs, as a compaction filter leaves them.
 inline std::optional<std::string> ScanBothWays(Iterator* iterator, Pairs* pairs) {
   Pairs& forward = *pairs;
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) forward.emplace_back(iterator->key(), iterator->value());
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+    if (const auto value = FilteredValue(iterator->value())) forward.emplace_back(iterator->key(), *value);
+  }
   if (!iterator->status().ok()) return "forward scan: " + iterator->status().ToString();
   size_t left = forward.size();
   for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) {
+    const auto value = FilteredValue(iterator->value());
+    if (!value) continue;
     if (left-- == 0) return "the backward scan has more than the " + std::to_string(forward.size()) + " keys of the forward scan";
-    if (iterator->key() != forward[left].first || iterator->value() != forward[left].second)
+    if (iterator->key() != forward[left].first || *value != forward[left].second)
       return "the backward scan differs from the forward scan: " + Printable(iterator->key());
   }
   if (!iterator->status().ok()) return "backward scan: " + iterator->status().ToString();
@@ -129,7 +134,7 @@ inline std::optional<std::string> ScanBothWays(Iterator* iterator, Pairs* pairs)
   return std::nullopt;
 }
 
-// Compares a database with what it may hold. `lane_keys`: all keys that a lane may ever write.
+// Compares a database with what it may hold, both as a compaction filter leaves it. `lane_keys`: all keys that a lane may ever write.
 // Returns what is wrong, or nothing; *seen becomes the state of each lane.
 inline std::optional<std::string> CheckAllowed(CrashDatabase* db, const std::vector<std::vector<std::string>>& lane_keys,
                                                const CrashOracle::Allowed& allowed, std::vector<CrashContent>* seen) {
@@ -155,7 +160,9 @@ inline std::optional<std::string> CheckAllowed(CrashDatabase* db, const std::vec
       const auto found = content.find(key);
       PinnableSlice value;
       const Status status = (*db)->Get({}, db->FamilyOf(key), key, &value);
-      if (found == content.end() ? !status.IsNotFound() : !status.ok() || value.slice() != *found->second) {
+      const auto got = status.ok() ? FilteredValue(value.slice()) : std::nullopt;
+      if (!(status.ok() || status.IsNotFound()) || got.has_value() != (found != content.end()) ||
+          (got && *got != *found->second)) {
         return "Get and scan differ: " + Printable(key) + " = " + (status.ok() ? Printable(value.slice()) : status.ToString());
       }
     }

@@ -8,6 +8,7 @@
 
 #include "braiddb/db.h"
 #include "tests/crash_test/crash_database.h"
+#include "tests/crash_test/crash_filter.h"
 #include "tests/crash_test/crash_oracle.h"
 #include "tests/crash_test/store_tracer.h"
 #include "tests/support/db_test_util.h"
@@ -20,9 +21,9 @@ class CrashWorkload {
   static constexpr size_t kKeysPerLane = 30;
   static constexpr uint64_t kSegmentSize = 256 << 10;
 
-  // `growing`: with values that make pools grow.
-  CrashWorkload(uint32_t regions, L1Kind l1, bool growing, Random* random)
-      : regions_(regions), l1_(l1), growing_(growing), lane_keys_(kLanes) {
+  // `growing`: with values that make pools grow; `filtered`: with a compaction filter, in half of the opens.
+  CrashWorkload(uint32_t regions, L1Kind l1, bool growing, bool filtered, Random* random)
+      : regions_(regions), l1_(l1), growing_(growing), filtered_(filtered), lane_keys_(kLanes) {
     const auto keys = MakeKeyUniverse(random, kLanes * kKeysPerLane, false);
     for (size_t i = 0; i < keys.size(); ++i) lane_keys_[i % kLanes].push_back(keys[i]);
   }
@@ -46,6 +47,8 @@ class CrashWorkload {
     options.l0_compaction_trigger = static_cast<uint32_t>(random->Range(1, 3));
     options.compaction_threads = static_cast<uint32_t>(random->Range(1, 3));
     options.recovery_threads = static_cast<uint32_t>(random->Range(1, 2));
+    static const CrashFilter filter_in_place(true), filter_by_writes(false);
+    if (filtered_ && random->OneIn(2)) options.compaction_filter = random->OneIn(2) ? &filter_in_place : &filter_by_writes;
     return options;
   }
 
@@ -62,6 +65,7 @@ class CrashWorkload {
       if (status.ok() && random.OneIn(60)) UseSnapshot(db->get());
       // Lanes work at the same time, and one of them has the fourth family.
       if (status.ok() && lane == 0 && db->has_families() && random.OneIn(40)) status = db->Renew(random.OneIn(2));
+      if (status.ok() && filtered_ && random.OneIn(40)) status = CompactUnderSnapshot(db, oracle, lane, &random);
     }
     return status;
   }
@@ -95,7 +99,9 @@ class CrashWorkload {
     CrashOperation operation(random->OneIn(4) ? random->Range(2, 8) : 1);
     for (auto& [key, value] : operation) {
       key = keys[random->Uniform(keys.size())];
-      if (!random->OneIn(4)) value = DrawValue(random);
+      if (random->OneIn(4)) continue;
+      value = !filtered_ ? "" : random->OneIn(4) ? kDrops : random->OneIn(4) ? kChanges : "";
+      *value += DrawValue(random);
     }
     return operation;
   }
@@ -137,9 +143,22 @@ class CrashWorkload {
     db->ReleaseSnapshot(snapshot);
   }
 
+  // What a filter drops has older versions below it that somebody sees.
+  Status CompactUnderSnapshot(CrashDatabase* db, CrashOracle* oracle, size_t lane, Random* random) const {
+    const Snapshot* const snapshot = (*db)->GetSnapshot();
+    Status status;
+    for (int i = 0; i < 8 && status.ok(); ++i) status = Perform(db, oracle, lane, DrawOperation(lane, random));
+    CompactRangeOptions options;
+    options.sweep_last_level = random->OneIn(2);
+    if (status.ok()) status = (*db)->CompactRange(options, db->family(random->Uniform(db->families())), nullptr, nullptr);
+    (*db)->ReleaseSnapshot(snapshot);
+    return status;
+  }
+
   const uint32_t regions_;
   const L1Kind l1_;
   const bool growing_;
+  const bool filtered_;
   std::vector<std::vector<std::string>> lane_keys_;
 };
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <map>
 #include <memory>
@@ -45,10 +46,10 @@ class DatabaseRun {
                  : database % 3 == 1  ? 2
                                       : 1),
         l1_(static_cast<L1Kind>(options.l1 >= 0 ? options.l1 : database % 2)),
-        families_(database / 2 % 2 == 1),
+        families_(std::popcount(database % 8) % 2 == 1),
         eadr_(options.eadr >= 0 ? options.eadr != 0 : database % 5 == 4),
         creation_(database % 7 == 2),
-        workload_(regions_, l1_, database % 10 == 3 || database % 10 == 8, &random_) {}
+        workload_(regions_, l1_, database % 10 == 3 || database % 10 == 8, database % 4 / 2 == 1, &random_) {}
 
   void Run() {
     const CrashRecord record = FirstLife();

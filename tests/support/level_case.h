@@ -59,6 +59,8 @@ class LevelCase : public MergeInputs {
     if (status.ok()) EndJob();
     return status;
   }
+  // Of the jobs from now on; null: none. What they drop is not in Expected.
+  void FilterBy(EntryFilterSource* entry_filters) { entry_filters_ = entry_filters; }
   // Merges, and checks what comes of it.
   void Merge(const std::vector<uint64_t>& snapshots, uint32_t threads = 2) {
     const Outcome expected = Expected(snapshots);
@@ -166,7 +168,7 @@ class LevelCase : public MergeInputs {
   }
   LastLevel::Parts Parts() { return {store_->regions(), store_->segments(), epochs_.get(), &store_->order()}; }
   MergeJob Job(const VersionFilter* filter, const std::atomic<bool>* stop, uint32_t threads) const {
-    return {job_, in_last_level().size(), filter, threads, stop, nullptr};
+    return {job_, in_last_level().size(), filter, threads, stop, nullptr, nullptr, entry_filters_};
   }
   void EndJob() {
     running_ = false;
@@ -178,6 +180,7 @@ class LevelCase : public MergeInputs {
   Options options_;
   std::unique_ptr<EpochManager> epochs_;
   std::unique_ptr<LastLevel> level_;
+  EntryFilterSource* entry_filters_ = nullptr;
   uint64_t job_ = 1;
   bool running_ = false;
 };
