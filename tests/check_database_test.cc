@@ -108,22 +108,21 @@ TEST_F(CheckDatabaseTest, EveryStateWithColumnFamiliesIsSound) {
     SCOPED_TRACE(NameOf(life));
     fs::remove_all(path_);
     fs::remove_all(directory_.File("older"));
-    ASSERT_TRUE(MutationDatabase(life, 2, TestedL1(), true).Make(path_, directory_.File("older")));
+    const MutationDatabase database(life, 2, TestedL1(), true);
+    ASSERT_TRUE(database.Make(path_, directory_.File("older")));
     const CheckReport report = Check();
     EXPECT_TRUE(report.sound());
     EXPECT_EQ(report.families, 3u);
     EXPECT_EQ(report.merge_running, life == Life::kMerging || life == Life::kMerged);
-    const std::unique_ptr<Media> media = Load();
-    EXPECT_EQ(media->manifest().families.size(), life == Life::kClosed ? 2u : 3u) << "one that was dropped";
-    if (report.merge_running) {
-      ASSERT_NE(media->merging_family(), nullptr);
-      EXPECT_EQ(media->manifest().merging_family != 0, TestedL1() == L1Kind::kBraidedSkipList);
+    const ManifestState manifest = Load()->manifest();
+    EXPECT_EQ(manifest.families.size(), life == Life::kClosed ? 2u : 3u) << "one that was dropped";
+    if (report.merge_running && TestedL1() == L1Kind::kBraidedSkipList) {
+      EXPECT_NE(manifest.merging_family, 0u);
     }
     // What the next open replays, finishes and takes away.
-    const Options options = MutationDatabase(life, 2, TestedL1(), true).options();
     std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
     std::unique_ptr<DB> db;
-    ASSERT_OK(DB::Open(options, path_, MutationDatabase(life, 2, TestedL1(), true).families(), &handles, &db));
+    ASSERT_OK(DB::Open(database.options(), path_, database.families(), &handles, &db));
     ASSERT_OK(db->CompactRange({}, nullptr, nullptr));
     handles.clear();
     ASSERT_OK(db->Close());

@@ -128,6 +128,23 @@ TEST_F(ToolTest, RepairMakesANewDatabase) {
   EXPECT_EQ(ScanForward(db.get()).size(), 99u);
 }
 
+TEST_F(ToolTest, ColumnFamiliesAreShown) {
+  const MutationDatabase database(Life::kKilled, 2, TestedL1(), true);
+  ASSERT_TRUE(database.Make(path_, directory_.File("older")));
+  const Result check = Run("check " + path_);
+  EXPECT_EQ(check.exit_code, 0) << check.out << check.error;
+  EXPECT_TRUE(Has(check.out, "  3 column families\n")) << check.out;
+  const Result dump = Run("dump --entries " + path_);
+  for (const char* part : {"family id=1 name=other number=", "family id=2 name=of another kind number=",
+                           "family id=3 name=dropped number=", "comparator=braiddb.ReverseBytewiseComparator l1=", "dropped=true",
+                           "level level=1 family=2 entries=", " family=1 boundary=", " family=2 sequence="})
+    EXPECT_TRUE(Has(dump.out, part)) << part << " is not in\n" << dump.out.substr(0, 3000);
+  EXPECT_TRUE(Has(Run("dump --json " + path_).out, "\"name\": \"of another kind\""));
+  const Result repair = Run("repair " + path_ + " " + directory_.File("fresh"));
+  EXPECT_EQ(repair.exit_code, 0) << repair.out << repair.error;
+  EXPECT_TRUE(Has(repair.out, "  3 column families\n")) << repair.out;
+}
+
 TEST_F(ToolTest, RegionsElsewhereAreFound) {
   Options options = TinyOptions(2);
   options.region_paths = {directory_.File("r0"), directory_.File("r1")};

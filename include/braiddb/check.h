@@ -63,9 +63,9 @@ Status CheckDatabase(const CheckOptions& options, const std::string& path, Check
 struct RepairOptions {
   // How to look, as for CheckDatabase. A damaged MANIFEST does not name the comparator: then null is BytewiseComparator().
   CheckOptions source;
-  // Of the new database: regions (0: as many as there were), region_paths, max_region_size, persist_mode, nv_leaf_size. Comparator
-  // and last level of each column family are those that it had; where a damaged MANIFEST does not name them, the last level is
-  // that of these options.
+  // Of the new database: regions (0: as many as there were), region_paths, max_region_size, persist_mode, nv_leaf_size.
+  // Comparator and last level of each column family are those that it had; where a damaged MANIFEST does not name them, the last
+  // level is that of these options.
   Options target;
 };
 
@@ -85,8 +85,8 @@ struct RepairReport {
 // is a deletion; of batches, whole ones; each in the column family in which it was. With a damaged MANIFEST their names are not
 // known: then families but the default one are called "family-<id>" and ordered bytewise, and `lost` says so. Needs neither
 // MANIFEST nor lists: it looks for log entries in all segments, and for segments in all of the regions. The old database is not
-// changed. InvalidArgument if there is something at `new_path` already. The new database is closed when it returns. DRAM: 16 bytes
-// per entry.
+// changed. InvalidArgument if there is something at `new_path` already. The new database is closed when it returns. DRAM:
+// 16 bytes per entry.
 Status RepairDatabase(const RepairOptions& options, const std::string& path, const std::string& new_path, RepairReport* report);
 
 }  // namespace braiddb
