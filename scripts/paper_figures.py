@@ -13,7 +13,7 @@ from typing import Callable
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from benchreport import build, load, model  # noqa: E402  after the path is known
+from benchreport import build, load, model, page  # noqa: E402  after the path is known
 
 PAIRS = 2_000_000
 REMOTE_NS = 200  # more for a node of another region; about what Optane takes more across sockets
@@ -56,6 +56,7 @@ class Figure:
     wanted: tuple = ("speeds", "scaling")
     by_name: bool = False  # what differs between the jobs is said by their names, not by flags
     benchmarks: tuple = ()  # that the page shows; none: all
+    apart: bool = False  # each job has pictures of its own
 
     def __post_init__(self):
         for job in self.jobs:
@@ -65,6 +66,11 @@ class Figure:
         return output / self.key / f"{job.key}.{'json' if job.program == 'db_bench' else 'csv'}"
 
     def parts(self, files):
+        if self.apart:
+            return [page.Section(str(i), one.name, "", "", self._parts([one])) for i, one in enumerate(files)]
+        return self._parts(files)
+
+    def _parts(self, files):
         documents = [one for one in files if isinstance(one, load.Document)]
         trees = [one for one in files if isinstance(one, load.TreeTable)]
         return build.parts(documents, [], trees, self.axis, self.wanted, self.by_name, self.benchmarks)
@@ -499,9 +505,9 @@ def listdb_facebook(scale, cpus, stores):
         jobs,
         rows,
         None,
-        ("time", "latencies"),
-        True,
-        ("mixgraph",),
+        ("speeds", "time", "latencies"),
+        benchmarks=("mixgraph",),
+        apart=True,
     )
 
 

@@ -300,6 +300,7 @@ class Model(unittest.TestCase):
         rates = model.intervals(run_of([1000, 1000, 99, 0, 1000, 101, 1000, 50, 1000]))
         self.assertEqual([(round(a, 3), round(b, 3)) for a, b in model.stalls(rates)], [(0.2, 0.4), (0.7, 0.8)])
         self.assertEqual(model.stalls(model.intervals(run_of([1000] * 9))), [])
+        self.assertEqual(model.stalls(model.intervals(run_of([1000] * 9 + [0]))), [])  # threads that end
 
     def test_stalls_are_on_the_page(self):
         figure = sections._throughput("fill", {"x": run_of([1000, 0, 0, 1000, 1000, 1000])}, sections.Colours())

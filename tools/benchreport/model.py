@@ -139,12 +139,13 @@ def intervals(run):
 
 
 def stalls(rates):
-    """[(begin, end)] in which next to nothing was done, of intervals; neighbours are one."""
+    """[(begin, end)] in which next to nothing was done, of intervals; neighbours are one. The last interval is none: in it
+    threads end one after the other."""
     if len(rates) < 3:
         return []
     least = STALL_SHARE * median([rate for _, _, rate in rates])
     found = []
-    for begin, end, rate in rates:
+    for begin, end, rate in rates[:-1]:
         if rate >= least:
             continue
         if found and found[-1][1] == begin:

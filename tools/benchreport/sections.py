@@ -148,8 +148,13 @@ def _asked_for(run):
     return [corner for (at, rate), end in zip(demanded, ends) for corner in ((at, rate), (end, rate))]
 
 
+def _are_alike(steps, others):
+    """Of one sine, whose rates were looked at a moment earlier or later."""
+    return all(abs(a - b) <= 0.02 * max(a, b) for (_, a), (_, b) in zip(steps, others))
+
+
 def _throughput(benchmark, chosen, colours):
-    series, rows = [], []
+    series, rows, asked = [], [], []
     for label, run in chosen.items():
         rates = model.intervals(run)
         stalls = model.stalls(rates)
@@ -169,7 +174,8 @@ def _throughput(benchmark, chosen, colours):
             ]
         )
         steps = _asked_for(run)
-        if steps:
+        if steps and not any(_are_alike(steps, others) for others in asked):
+            asked.append(steps)  # once for engines that were asked for the same
             series.append(charts.Series(f"{label}: asked for", steps, colours(f"{label}: asked for")))
     says = "; ".join(f"{row[0]}: {svg.short(float(row[2]))} a second in the middle, {row[4]} stalls" for row in rows)
     head = ["engine", "slowest, ops/s", "median", "fastest", "stalls", "s in stalls", "longest, s"]
