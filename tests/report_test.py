@@ -328,6 +328,18 @@ class Model(unittest.TestCase):
         self.assertEqual(model.times_better(1000, 2000, True), 0.5)
         self.assertIsNone(model.times_better(0, 1, True))
 
+    def test_bytes_written_are_of_lines_and_of_system_calls(self):
+        run = run_of([1000] * 3)
+        self.assertIsNone(model.written_per_user_byte(run))
+        run.content.update(
+            written_bytes=1000, counters={"log_bytes": 1500, "background_flushed_lines": 10, "file_written_bytes": 7}
+        )
+        self.assertEqual(model.written_per_user_byte(run), {"log": 1.5, "background": 0.64})
+        run.content["counters"] = {"file_written_bytes": 2500}
+        self.assertEqual(model.written_per_user_byte(run), {"files": 2.5})
+        run.content["counters"] = {"file_written_bytes": 400}  # a store that writes by a mapped file
+        self.assertIsNone(model.written_per_user_byte(run))
+
     def test_numbers_are_read_easily(self):
         self.assertEqual(
             [svg.short(x) for x in (0, 0.25, 999.9, 1234, 999960, 1.29e6)], ["0", "0.25", "1 k", "1.23 k", "1 M", "1.29 M"]
