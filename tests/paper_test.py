@@ -19,6 +19,7 @@ BIN = os.environ["BRAIDDB_BIN"]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(SOURCE / "scripts"))
 
+import paper_figure  # noqa: E402
 import paper_figures  # noqa: E402  after the path is known
 from benchreport import load  # noqa: E402
 
@@ -60,8 +61,8 @@ class Paper(unittest.TestCase):
         self.assertEqual(rows["open after a crash, puts as fast as it goes"], said)
         base, slow = (load.load(str(self.folder / f"out/nvtree-12/{ns} ns a line.csv")) for ns in (0, 180))
         shares = [
-            paper_figures.tree_row(base, tree, 4096, "insert")["ops_per_second"]
-            / paper_figures.tree_row(slow, tree, 4096, "insert")["ops_per_second"]
+            paper_figure.tree_row(base, tree, 4096, "insert")["ops_per_second"]
+            / paper_figure.tree_row(slow, tree, 4096, "insert")["ops_per_second"]
             - 1
             for tree in ("nvtree", "lcb", "cdds")
         ]

@@ -1,0 +1,393 @@
+"""Figures 10 to 17 of Kim et al., ListDB, OSDI '22: each function gives one."""
+
+import statistics
+
+from paper_figure import NOTHING, PAIRS, SMALL, Figure, Job, rate, row, run_of, times
+
+from benchreport import model  # paper_figure knows the path
+
+REMOTE_NS = 200  # more for a node of another region: of the order of an access across sockets
+
+
+def listdb_threads(scale, cpus):
+    num = int(PAIRS * scale)
+    counts = sorted({1, 2, *(2**i for i in range(2, 7) if 2**i <= cpus), cpus})
+    benchmarks = "ycsb_load,ycsb_a,ycsb_b,ycsb_c,ycsb_d"
+    jobs = [
+        Job(
+            f"{count} threads",
+            [f"--benchmarks={benchmarks}", f"--num={num}", f"--reads={num // 4}", f"--threads={count}", *SMALL],
+            6,
+        )
+        for count in counts
+    ]
+
+    def rows(results):
+        first, last = results.get(jobs[0].key), results.get(jobs[-1].key)
+        what = f"{{}}: {counts[-1]} threads over one"
+        return [
+            row(
+                what.format(name),
+                "more up to the machine's 80 threads",
+                lambda b=b: times(rate(last, b), rate(first, b)),
+                first,
+                last,
+            )
+            for name, b in (("load", "ycsb_load"), ("YCSB A", "ycsb_a"), ("YCSB C", "ycsb_c"))
+        ]
+
+    lead = (
+        "The paper: puts and gets scale to as many threads as there are cores; index-unified logging loads 99 % faster than"
+        " a write-ahead log, and reads alike.\nHere: keys and values of 8 bytes, all of the engine on; there is no switch "
+        "for a log of the other kind."
+    )
+    return Figure("listdb-10", "ListDB 10", "ListDB, figure 10: YCSB by threads", lead, jobs, rows, "threads")
+
+
+def listdb_regions(scale):
+    num = int(PAIRS * scale / 2)
+    plain = [*SMALL, f"--num={num}", "--persist_mode=emulated", "--lookup_cache_size=0", "--bloom_bits=0", "--memtable=skiplist"]
+    plain.append("--l1_index_size=0")  # searches are in persistent memory alone, as in the paper
+    plain += ["--threads=4", f"--writes={num // 4}", f"--reads={num // 8}"]  # a writer for each region
+    benchmarks = "--benchmarks=fillrandom,waitforcompaction,compact,readrandom"
+    remote = ["--regions=4", f"--emulate_remote_latency_ns={REMOTE_NS}"]
+    everywhere = ["--regions=1", f"--emulate_read_latency_ns={REMOTE_NS * 3 // 4}"]
+    jobs = [
+        Job("braided", [benchmarks, *plain, *remote], 3),
+        Job("oblivious", [benchmarks, *plain, *everywhere], 4),
+        Job("all local", [benchmarks, *plain, "--regions=4"], 2),
+    ]
+
+    def remote_visits(document):
+        counters = run_of(document, "readrandom")["counters"]
+        return counters["remote_visits"] / max(counters["remote_visits"] + counters["local_visits"], 1)
+
+    def rows(results):
+        braided, oblivious, local = (results.get(job.key) for job in jobs)
+        return [
+            row(
+                "gets, braided over oblivious",
+                "braided has the lowest response times of reads",
+                lambda: times(rate(braided, "readrandom"), rate(oblivious, "readrandom")),
+                braided,
+                oblivious,
+            ),
+            row(
+                "puts, braided over oblivious",
+                "faster; second to local lists only",
+                lambda: times(rate(braided, "fillrandom"), rate(oblivious, "fillrandom")),
+                braided,
+                oblivious,
+            ),
+            row(
+                "nodes of other regions among those that a get visits",
+                "0.75 if oblivious",
+                lambda: f"{remote_visits(braided):.2f}",
+                braided,
+            ),
+            row(
+                "gets, with remote latency over without",
+                NOTHING,
+                lambda: times(rate(braided, "readrandom"), rate(local, "readrandom")),
+                braided,
+                local,
+            ),
+        ]
+
+    lead = (
+        "The paper, on four NUMA nodes: a braided skiplist writes nearly as fast as lists of each node, and reads faster "
+        "than a list that is oblivious of nodes (Obl), than lists of each node (Local, four searches), and than delegation "
+        f"(Deleg, half as fast).\nHere: four regions on one node, with {REMOTE_NS} ns more for each node of another region "
+        "than the one before; oblivious is one region with three quarters of that for every node, which is its expectation."
+        " Four threads, one for each region, no lookup cache, "
+        "no filter, no index of the last level in DRAM."
+    )
+    return Figure(
+        "listdb-11-12",
+        "ListDB 11, 12",
+        "ListDB, figures 11 and 12: regions that are far",
+        lead,
+        jobs,
+        rows,
+        None,
+        ("speeds",),
+        True,
+        ("fillrandom", "compact", "readrandom"),
+    )
+
+
+def listdb_load(scale, cpus):
+    arguments = [
+        "--benchmarks=ycsb_load,waitforcompaction",
+        f"--num={int(5 * PAIRS * scale)}",
+        f"--threads={cpus}",
+        "--histogram",
+        *SMALL,
+    ]
+    jobs = [Job("load", [*arguments, "--engines=braiddb,braiddb:nv_tree", "--rounds=1"], 12)]
+
+    def rows(results):
+        loaded = results.get("load")
+
+        def slowest(engine):
+            run = next(run for run in loaded.content["runs"] if run["engine"] == engine and run["benchmark"] == "ycsb_load")
+            rates = [r for _, _, r in model.intervals(model.Run("", "", {}, loaded, run))]
+            stalled = sum(end - begin for begin, end in model.stalls(model.intervals(model.Run("", "", {}, loaded, run))))
+            return (
+                f"{stalled:.2f} s; slowest tenth {min(rates) / statistics.median(rates):.2f} of the median" if rates else NOTHING
+            )
+
+        return [
+            row(
+                f"seconds in stalls, {name}",
+                "more than 50 of 300 s without its parts, next to none of 65 s with all",
+                lambda e=engine: slowest(e),
+                loaded,
+            )
+            for name, engine in (("braided skiplist", "braiddb"), ("NV-Tree", "braiddb:nv_tree"))
+        ]
+
+    lead = (
+        "The paper: 500 million puts of 8 bytes by 80 threads take 300 s with stalls of more than 50 s without its three "
+        "parts (in-place merges, braiding, index-unified logging), 120 s with two, 65 s and hardly a stall with all.\nHere:"
+        " all on, with both last levels; to switch parts off is a matter of the engine (docs/design/0013-ablations.md)."
+    )
+    return Figure(
+        "listdb-13",
+        "ListDB 13",
+        "ListDB, figure 13: puts over time",
+        lead,
+        jobs,
+        rows,
+        None,
+        ("speeds", "time", "latencies", "written", "structure"),
+    )
+
+
+def listdb_recovery(scale):
+    num = int(PAIRS * scale)
+    rates = (250_000, 500_000, 1_000_000)
+
+    def job(key, more, weight):
+        return Job(
+            key, ["--benchmarks=fillrandom,crash,open,readrandom", f"--num={num}", f"--reads={num // 10}", *SMALL, *more], weight
+        )
+
+    jobs = [job(f"{r // 1000} k a second", [f"--benchmark_write_rate_limit={16 * r}"], 2 + PAIRS / r) for r in rates]
+    jobs.append(job("as fast as it goes", [], 4))
+    jobs.append(job("fast, a checkpoint per table", ["--checkpoint_tables=1"], 4))
+    jobs.append(job("fast, a checkpoint per 16 tables", ["--checkpoint_tables=16"], 4))
+
+    def opened(document):
+        run = run_of(document, "open")
+        return f"{run['seconds'] * 1000:.0f} ms, {run['counters']['replayed_entries']:,} entries replayed"
+
+    def rows(results):
+        papers = ["at once below 3 million puts a second"] * 3 + ["19 s at 7 to 9 million puts a second"] + [NOTHING] * 2
+        return [
+            row(f"open after a crash, puts {one.key}", paper, lambda r=results.get(one.key): opened(r), results.get(one.key))
+            for one, paper in zip(jobs, papers)
+        ]
+
+    lead = (
+        "The paper: recovery is immediate as long as puts come slower than merges take them, and 19 s at 7 to 9 million a "
+        "second with 100 million objects; a synchronous checkpoint of a B+-tree blocks queries for 90 s.\nHere: the process"
+        " ends without closing the database, and another one opens it. Synchronous checkpoint against recovery: "
+        "--checkpoint_tables."
+    )
+    return Figure("listdb-14", "ListDB 14", "ListDB, figure 14: recovery", lead, jobs, rows, None, ("recovery", "time"), True)
+
+
+def listdb_mixture(scale):
+    num = int(PAIRS * scale)
+    caches, percentages = (0, 4 << 20, 32 << 20), (0, 20, 50, 80, 100)
+    jobs = [
+        Job(
+            f"cache {cache >> 20} MiB, {percent} % reads",
+            [
+                "--benchmarks=fillrandom,waitforcompaction,readrandomwriterandom",
+                f"--num={num}",
+                f"--reads={num // 4}",
+                f"--readwritepercent={percent}",
+                f"--lookup_cache_size={cache}",
+                *SMALL,
+            ],
+            2,
+        )
+        for cache in caches
+        for percent in percentages
+    ]
+
+    def rows(results):
+        def of(cache, percent):
+            return results.get(f"cache {cache >> 20} MiB, {percent} % reads")
+
+        what = "{}, cache of 32 MiB over none"
+        found = [
+            row(
+                what.format(name),
+                paper,
+                lambda p=p: times(rate(of(32 << 20, p), "readrandomwriterandom"), rate(of(0, p), "readrandomwriterandom")),
+                of(32 << 20, p),
+                of(0, p),
+            )
+            for name, p, paper in (
+                ("reads only", 100, "with 768 MiB for 100 million keys ahead of PACTree up to 80 % reads"),
+                ("half reads", 50, NOTHING),
+            )
+        ]
+        one = of(0, 0)
+
+        def amplification():
+            parts = model.written_per_user_byte(model.Run("", "", {}, one, run_of(one, "readrandomwriterandom")))
+            return f"{sum(parts.values()):.1f}"
+
+        found.append(
+            row(
+                "bytes written per user byte, writes only",
+                "104.4, FAST&FAIR 126.8, PACTree 91.5, as memory counts, in units of 256 bytes",
+                amplification,
+                one,
+            )
+        )
+        return found
+
+    lead = (
+        "The paper: 100 million keys, 10 million queries of 40 threads, by share of reads: ListDB leads where there are "
+        "writes (79, 17, 2.3 and 1.6 times BzTree, FPTree, FAST&FAIR and PACTree at writes only), trees lead at reads only "
+        "(3.9 and 4.6 times) unless the lookup cache is on.\nHere: one thread, caches for none, some and all of the keys; "
+        "those trees are not packaged, so not measured."
+    )
+    return Figure(
+        "listdb-15",
+        "ListDB 15",
+        "ListDB, figure 15: share of reads, by size of the lookup cache",
+        lead,
+        jobs,
+        rows,
+        "readwritepercent",
+        ("scaling",),
+        benchmarks=("readrandomwriterandom",),
+    )
+
+
+def listdb_stores(scale, stores):
+    num = int(PAIRS * scale / 4)
+    common = [
+        "--benchmarks=fillrandom,waitforcompaction,readrandom",
+        f"--num={num}",
+        f"--reads={num // 2}",
+        "--key_size=8",
+        "--value_size=1000",
+        "--seed=42",
+        "--histogram",
+    ]
+    engines = ",".join(["braiddb", "braiddb:nv_tree", *stores])
+    jobs = [Job("stores", [*common, f"--engines={engines}", "--rounds=1"], 15)]
+
+    def rows(results):
+        one = results.get("stores")
+        found = []
+        for store, writes, reads in (
+            ("rocksdb", "2 × Pmem-RocksDB", "a little below Pmem-RocksDB without a cache"),
+            ("lmdb", NOTHING, NOTHING),
+            ("leveldb", NOTHING, NOTHING),
+        ):
+            needed = one if store in stores else None
+            found.append(
+                row(
+                    f"writes, over {store}",
+                    writes,
+                    lambda s=store: times(rate(one, "fillrandom", "braiddb"), rate(one, "fillrandom", s)),
+                    needed,
+                )
+            )
+            found.append(
+                row(
+                    f"reads, over {store}",
+                    reads,
+                    lambda s=store: times(rate(one, "readrandom", "braiddb"), rate(one, "readrandom", s)),
+                    needed,
+                )
+            )
+        return found
+
+    lead = (
+        "The paper, one thread, 100 million keys of 8 bytes and values of 1 KB: ListDB writes twice as fast as "
+        "Pmem-RocksDB, faster than SLM-DB and NoveLSM, and reads a little slower without its lookup cache.\nHere: what is "
+        "installed of RocksDB, LevelDB and LMDB, none of them made for persistent memory."
+    )
+    return Figure(
+        "listdb-16",
+        "ListDB 16",
+        "ListDB, figure 16: beside other stores, values of 1 KB",
+        lead,
+        jobs,
+        rows,
+        None,
+        ("speeds", "time", "latencies", "written"),
+        benchmarks=("fillrandom", "readrandom"),
+    )
+
+
+def listdb_facebook(scale, cpus, stores):
+    num = int(PAIRS * scale / 2)
+    seconds = max(2, int(10 * min(scale, 3)))
+    common = [
+        "--benchmarks=filluniquerandom,waitforcompaction,mixgraph",
+        "--preset=prefix_dist",
+        f"--num={num}",
+        "--value_size=100",
+        f"--threads={cpus}",
+        f"--duration={seconds}",
+        "--histogram",
+        "--seed=42",
+        "--rounds=1",
+    ]
+    engines = "--engines=braiddb,rocksdb" if "rocksdb" in stores else "--engines=braiddb,braiddb:nv_tree"
+    sine = ["--sine_mix_rate", "--sine_mix_rate_noise=0.5", "--sine_mix_rate_interval_milliseconds=500", "--sine_b=1.2"]
+    jobs = [
+        Job("idle", [*common, engines, *sine, "--sine_a=20000", "--sine_d=60000"], 2 * seconds),
+        Job("busy", [*common, engines, *sine, "--sine_a=400000", "--sine_d=1200000"], 2 * seconds),
+    ]
+
+    def followed(document, engine):
+        run = next(run for run in document.content["runs"] if run["engine"] == engine and run["benchmark"] == "mixgraph")
+        steps = run["demanded_rate"] + [[run["seconds"], 0]]
+        asked = sum(r * (until - at) for (at, r), (until, _) in zip(steps, steps[1:]))
+        return f"{100 * run['operations'] / asked:.0f} % of what was asked for"
+
+    def rows(results):
+        found = []
+        for key in ("idle", "busy"):
+            one = results.get(key)
+            found.append(row(f"{key}: BraidDB", "follows the sine", lambda r=one: followed(r, "braiddb"), one))
+            if "rocksdb" in stores:
+                found.append(
+                    row(
+                        f"{key}: RocksDB",
+                        "Pmem-RocksDB: stuck at 200 k puts and 400 to 600 k gets a second",
+                        lambda r=one: followed(r, "rocksdb"),
+                        one,
+                    )
+                )
+        return found
+
+    lead = (
+        "The paper: prefix_dist, put:get 3:7, keys of 48 bytes, values of 16 B to 10 KB, 80 threads, rates by a sine with "
+        "noise of 0.5: ListDB follows, with 5 million puts and 13 million gets a second, and ends after 380 s; Pmem-RocksDB"
+        " is stuck at 200 k and 400 to 600 k, and ends after 7400 s.\nHere: the same workload, two rates that suit two "
+        "cores."
+    )
+    return Figure(
+        "listdb-17",
+        "ListDB 17",
+        "ListDB, figure 17: Facebook's workload with a sine",
+        lead,
+        jobs,
+        rows,
+        None,
+        ("speeds", "time", "latencies"),
+        benchmarks=("mixgraph",),
+        apart=True,
+    )
