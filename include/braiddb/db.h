@@ -147,7 +147,9 @@ class DB {
   // Properties, all starting with "braiddb.": "stats", "levels", "l1" (what the last level is made of), "l1-dram-bytes",
   // "l1-pm-bytes" (segments that it has for itself), "lookup-cache-bytes", "filter-bytes" (0 until it is made), "dram-bytes"
   // (all of these and what is taken for memtables and L0; not the work of the moment), "num-immutable-mem-table",
-  // "num-l0-tables", "estimate-num-keys", "cur-size-active-mem-table", "cur-size-all-mem-tables", "pm-bytes-reserved",
+  // "num-entries-active-mem-table" (a thread's newest ones are counted a little later), "num-entries-imm-mem-tables",
+  // "num-l0-tables", "num-entries-l0", "num-entries-l1", "estimate-num-keys" (the sum of these entries),
+  // "cur-size-active-mem-table", "cur-size-all-mem-tables", "pm-bytes-reserved",
   // "pm-bytes-in-segments", "pm-bytes-live" (of log entries that are not known to be dead), "num-segments",
   // "num-free-segments", "num-snapshots", "last-sequence-number", "persist-mode", "background-errors", "is-write-stopped".
   // "rocksdb." is accepted as prefix too. False if there is no such property.
