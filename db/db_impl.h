@@ -64,6 +64,7 @@ class DBImpl final : public DB {
   Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
                             std::unique_ptr<ColumnFamilyHandle>* handle) override;
   Status DropColumnFamily(ColumnFamilyHandle* family) override;
+  Status GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) override;
   ColumnFamilyHandle* DefaultColumnFamily() const override { return default_handle_.get(); }
   Status Put(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice value) override;
   Status Delete(const WriteOptions& options, ColumnFamilyHandle* family, Slice key) override;

@@ -70,6 +70,19 @@ LastLevel::Parts DBImpl::LevelParts(const Family& family) {
   return {regions_.get(), segments_.get(), &epochs_, &family.order, family.place(), journal_};
 }
 
+Status DBImpl::GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) try {
+  handles->clear();
+  std::lock_guard lock(families_mutex_);
+  handles->push_back(MakeHandle(kDefaultColumnFamilyName));
+  for (const auto& family : families_) {
+    if (!family->dropped.load(std::memory_order_relaxed)) handles->push_back(std::make_unique<FamilyHandle>(this, family));
+  }
+  return Status::OK();
+} catch (const std::bad_alloc&) {
+  handles->clear();
+  return NoMemory();
+}
+
 // ---- At an open
 
 Status DB::ListColumnFamilies(const Options& options, const std::string& path, std::vector<std::string>* names) try {

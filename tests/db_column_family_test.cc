@@ -139,6 +139,19 @@ TEST_F(DbColumnFamilyTest, AnOpenNamesAllOfThem) {
   EXPECT_EQ(Get(handles_[1].get(), "k"), "-");
 }
 
+TEST_F(DbColumnFamilyTest, HandlesOfAllThatAreThereCanBeHad) {
+  const Handle a = Create("a");
+  const Handle b = Create("b");
+  ASSERT_OK(db_->Put({}, b.get(), "k", "v"));
+  ASSERT_OK(db_->DropColumnFamily(a.get()));
+  std::vector<Handle> all;
+  ASSERT_OK(db_->GetColumnFamilies(&all));
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0]->GetName(), "default");
+  EXPECT_EQ(all[1]->GetName(), "b");
+  EXPECT_EQ(Get(all[1].get(), "k"), "v");
+}
+
 TEST_F(DbColumnFamilyTest, MisuseIsAnError) {
   const Handle a = Create("a");
   Handle other;

@@ -51,6 +51,9 @@ class StackedDB : public Interface {
     if (status.ok()) families_.Remove(*family);
     return status;
   }
+  Status GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) override {
+    return base_->GetColumnFamilies(handles);
+  }
   ColumnFamilyHandle* DefaultColumnFamily() const override { return base_->DefaultColumnFamily(); }
   Status Put(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice value) override {
     return base_->Put(options, family, key, value);

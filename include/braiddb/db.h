@@ -113,6 +113,8 @@ class DB {
                                     std::unique_ptr<ColumnFamilyHandle>* handle) = 0;
   // Durable when it returns OK: no open sees the family again. The default one cannot be dropped.
   virtual Status DropColumnFamily(ColumnFamilyHandle* family) = 0;
+  // A handle for each family that there is now, the default one first.
+  virtual Status GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) = 0;
   // The database's; stays valid until it is closed.
   virtual ColumnFamilyHandle* DefaultColumnFamily() const = 0;
   virtual Status Put(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice value) = 0;
