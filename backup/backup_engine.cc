@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "backup/copied_families.h"
 #include "backup/copy.h"
 #include "backup/sorted_file.h"
 #include "braiddb/options_file.h"
@@ -19,13 +20,17 @@ namespace {
 constexpr std::string_view kSuffix = ".backup";
 constexpr std::string_view kTemporary = ".tmp";
 
-// The lines before the options' text and the user's metadata: "timestamp <n>", "sequence <n>", "options <bytes>", an empty line.
-std::string MetadataOf(const BackupInfo& info) {
+// The lines before the texts of the options and the families, and the user's metadata: "timestamp <n>", "sequence <n>",
+// "options <bytes>", "families <bytes>" if there are other families than the default one, an empty line.
+std::string MetadataOf(const BackupInfo& info, const CopiedFamilies& families) {
+  const std::string described = FamiliesToText(families);
   return "timestamp " + std::to_string(info.timestamp) + "\nsequence " + std::to_string(info.sequence) + "\noptions " +
-         std::to_string(info.options.size()) + "\n\n" + info.options + info.metadata;
+         std::to_string(info.options.size()) +
+         (described.empty() ? std::string() : "\nfamilies " + std::to_string(described.size())) + "\n\n" + info.options +
+         described + info.metadata;
 }
 
-bool ReadMetadata(const std::string& text, BackupInfo* info) {
+bool ReadMetadata(const std::string& text, BackupInfo* info, CopiedFamilies* families) {
   const size_t end = text.find("\n\n");
   if (end == std::string::npos) return false;
   std::istringstream lines(text.substr(0, end));
@@ -33,10 +38,15 @@ bool ReadMetadata(const std::string& text, BackupInfo* info) {
   size_t options_bytes = 0;
   lines >> timestamp >> info->timestamp >> sequence >> info->sequence >> options >> options_bytes;
   if (lines.fail() || timestamp != "timestamp" || sequence != "sequence" || options != "options") return false;
+  std::string word;
+  size_t families_bytes = 0;
+  if (lines >> word && (word != "families" || !(lines >> families_bytes))) return false;
   const size_t begin = end + 2;
-  if (options_bytes > text.size() - begin) return false;
+  if (options_bytes > text.size() - begin || families_bytes > text.size() - begin - options_bytes) return false;
   info->options = text.substr(begin, options_bytes);
-  info->metadata = text.substr(begin + options_bytes);
+  info->metadata = text.substr(begin + options_bytes + families_bytes);
+  if (!FamiliesFromText(text.substr(begin + options_bytes, families_bytes), families)) return false;
+  for (const CopiedFamily& family : *families) info->families.push_back(family.name);
   return true;
 }
 
@@ -67,7 +77,8 @@ class BackupEngineImpl final : public BackupEngine {
       if (id == 0) continue;
       last_id_ = std::max(last_id_, id);
       BackupInfo info;
-      Status status = Describe(id, &info);
+      CopiedFamilies families;
+      Status status = Describe(id, &info, &families);
       if (status.IsMemoryLimit()) return status;
       if (status.ok()) {
         backups_[id] = info;
@@ -87,9 +98,11 @@ class BackupEngineImpl final : public BackupEngine {
         std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     info.metadata = metadata;
     info.options = OptionsToText(OpenedWith(db));
-    const CopiedState state(db);
-    info.sequence = state.sequence();
-    Status status = Write(state, db->GetOptions().comparator, &info);
+    std::unique_ptr<CopiedState> state;
+    Status status = CopiedState::Take(db, &state);
+    if (!status.ok()) return status;
+    info.sequence = state->sequence();
+    status = Write(*state, &info);
     if (!status.ok()) return status;
     backups_[info.id] = info;
     last_id_ = info.id;
@@ -126,8 +139,14 @@ class BackupEngineImpl final : public BackupEngine {
       return Status::NotSupported("a restore into region_paths; restore into one directory, then move the regions");
     }
     if (!backups_.contains(id)) return NoSuchBackup(id);
+    BackupInfo info;
+    CopiedFamilies families;
+    if (Status status = Describe(id, &info, &families); !status.ok()) return status;
     return MakeDatabase({options, options, path, true, copy}, [&](DB* db) {
-      return ForEachBlock(id, options.comparator, [&](const WriteBatch& block) { return db->Write(CopyWrites(), block); });
+      FamilyWriter writer;
+      Status status = writer.Create(db, families, copy.comparators);
+      if (!status.ok()) return status;
+      return ForEachBlock(id, options.comparator, [&](const WriteBatch& block) { return writer.Write(block); });
     });
   } catch (const std::bad_alloc&) {
     return NoMemory();
@@ -152,27 +171,33 @@ class BackupEngineImpl final : public BackupEngine {
     return Status::NotFound(directory_ + ": no backup " + std::to_string(id) + "; GetBackupInfo lists those that are there");
   }
 
-  Status Describe(uint32_t id, BackupInfo* info) const {
+  Status Describe(uint32_t id, BackupInfo* info, CopiedFamilies* families) const {
     std::unique_ptr<SortedFileReader> reader;
     if (Status status = SortedFileReader::Open(PathOf(id), &reader); !status.ok()) return status;
     info->id = id;
     info->size = reader->file_bytes();
     info->keys = reader->entries();
-    if (ReadMetadata(reader->metadata(), info)) return Status::OK();
+    if (ReadMetadata(reader->metadata(), info, families)) return Status::OK();
     return Status::Corruption(PathOf(id) + ": does not say what it is a backup of");
   }
 
-  Status Write(const CopiedState& state, const Comparator* comparator, BackupInfo* info) {
+  Status Write(const CopiedState& state, BackupInfo* info) {
     std::unique_ptr<SortedFileWriterImpl> writer;
+    const Comparator* const comparator = state.families().front()->GetOptions().comparator;
     Status status = SortedFileWriterImpl::Create(PathOf(info->id), comparator, &writer);
-    if (!status.ok()) return status;
-    const auto iterator = state.NewIterator();
-    for (iterator->SeekToFirst(); iterator->Valid() && status.ok(); iterator->Next()) {
-      status = writer->Put(iterator->key(), iterator->value());
-      ++info->keys;
+    for (const auto& family : state.families()) {
+      if (!status.ok()) return status;
+      writer->BeginFamily(*family);
+      const auto iterator = state.NewIterator(family.get());
+      for (iterator->SeekToFirst(); iterator->Valid() && status.ok(); iterator->Next()) {
+        status = writer->Put(iterator->key(), iterator->value());
+        ++info->keys;
+      }
+      if (status.ok()) status = iterator->status();
     }
-    if (status.ok()) status = iterator->status();
-    if (status.ok()) status = writer->FinishWith(MetadataOf(*info));
+    const CopiedFamilies families = DescribeFamilies(state);
+    for (const CopiedFamily& family : families) info->families.push_back(family.name);
+    if (status.ok()) status = writer->FinishWith(MetadataOf(*info, families));
     info->size = writer->FileSize();
     return status;
   }

@@ -25,12 +25,12 @@ Options OptionsOfCopy(const Options& of) {
   return options;
 }
 
-Status CopyAll(const CopiedState& state, DB* to) {
-  const auto iterator = state.NewIterator();
+Status CopyFamily(const CopiedState& state, ColumnFamilyHandle* from, DB* to, const ColumnFamilyHandle* target) {
+  const auto iterator = state.NewIterator(from);
   WriteBatch batch;
   Status status;
   for (iterator->SeekToFirst(); iterator->Valid() && status.ok(); iterator->Next()) {
-    batch.Put(iterator->key(), iterator->value());
+    batch.Put(target, iterator->key(), iterator->value());
     if (batch.ApproximateSize() < kCopiedAtOnce) continue;
     status = to->Write(CopyWrites(), batch);
     batch.Clear();
@@ -39,15 +39,28 @@ Status CopyAll(const CopiedState& state, DB* to) {
   return status.ok() ? to->Write(CopyWrites(), batch) : status;
 }
 
+// Families that are not the default one are made with the comparators and last levels that they have.
+Status CopyAll(const CopiedState& state, DB* to) {
+  Status status;
+  for (const auto& family : state.families()) {
+    std::unique_ptr<ColumnFamilyHandle> target;
+    if (family->GetID() != 0) status = to->CreateColumnFamily(family->GetOptions(), family->GetName(), &target);
+    if (status.ok()) status = CopyFamily(state, family.get(), to, target.get());
+    if (!status.ok()) return status;
+  }
+  return status;
+}
+
 }  // namespace
 
 Status CreateCheckpoint(DB* of, const std::string& path, uint64_t* sequence, const CopyOptions& options) try {
   DB* const db = of->GetRootDB();
   if (path.empty() || FileExists(path)) return Status::InvalidArgument(path + ": is there already; choose another directory");
-  const CopiedState state(db);
-  if (sequence != nullptr) *sequence = state.sequence();
+  std::unique_ptr<CopiedState> state;
+  if (Status status = CopiedState::Take(db, &state); !status.ok()) return status;
+  if (sequence != nullptr) *sequence = state->sequence();
   return MakeDatabase({OptionsOfCopy(db->GetOptions()), OpenedWith(db), path, false, options},
-                      [&](DB* copy) { return CopyAll(state, copy); });
+                      [&](DB* copy) { return CopyAll(*state, copy); });
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }

@@ -1,9 +1,11 @@
 #include "backup/copy.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "db/options_file.h"
 #include "util/file.h"
@@ -84,6 +86,43 @@ Status MakeDatabase(Copy copy, const std::function<Status(DB*)>& fill) {
   if (status.ok()) status = PutInPlace(copy, temporary, target);
   if (!status.ok()) (void)Destroy(copy, temporary);
   return status;
+}
+
+namespace {
+
+// Handles keep a family's id from being given to another one.
+bool AreTheSame(const FamilyHandles& a, const FamilyHandles& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& x, const auto& y) { return x->GetID() == y->GetID(); });
+}
+
+}  // namespace
+
+// The families before the snapshot and behind it are the same ones: so they are those of its moment.
+Status CopiedState::Take(DB* db, std::unique_ptr<CopiedState>* state) {
+  for (;;) {
+    std::unique_ptr<CopiedState> taken(new CopiedState(db));
+    FamilyHandles behind;
+    Status status = db->GetColumnFamilies(&taken->families_);
+    if (!status.ok()) return status;
+    taken->snapshot_ = db->GetSnapshot();
+    status = db->GetColumnFamilies(&behind);
+    if (!status.ok()) return status;
+    if (!AreTheSame(taken->families_, behind)) continue;
+    *state = std::move(taken);
+    return status;
+  }
+}
+
+CopiedState::~CopiedState() {
+  if (snapshot_ != nullptr) db_->ReleaseSnapshot(snapshot_);
+}
+
+std::unique_ptr<Iterator> CopiedState::NewIterator(ColumnFamilyHandle* family) const {
+  ReadOptions read;
+  read.snapshot = snapshot_;
+  read.verify_checksums = true;
+  return db_->NewIterator(read, family);
 }
 
 Options OpenedWith(DB* db) {

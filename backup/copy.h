@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "braiddb/backup.h"
 #include "braiddb/db.h"
@@ -29,26 +31,28 @@ Status MakeDatabase(Copy copy, const std::function<Status(DB*)>& fill);
 // What `db` was opened with, by its options file; if that cannot be read, what it chose.
 Options OpenedWith(DB* db);
 
-// A snapshot, for as long as it is in scope.
+using FamilyHandles = std::vector<std::unique_ptr<ColumnFamilyHandle>>;
+
+// What a database has at one moment, for as long as the object is there: its column families, and what is in them.
 class CopiedState {
  public:
-  explicit CopiedState(DB* db) : db_(db), snapshot_(db->GetSnapshot()) {}
-  ~CopiedState() { db_->ReleaseSnapshot(snapshot_); }
+  static Status Take(DB* db, std::unique_ptr<CopiedState>* state);
+  ~CopiedState();
   CopiedState(const CopiedState&) = delete;
   CopiedState& operator=(const CopiedState&) = delete;
 
   uint64_t sequence() const { return snapshot_->GetSequenceNumber(); }
+  // The default one first.
+  const FamilyHandles& families() const { return families_; }
   // An iterator that verifies what it shows.
-  std::unique_ptr<Iterator> NewIterator() const {
-    ReadOptions read;
-    read.snapshot = snapshot_;
-    read.verify_checksums = true;
-    return db_->NewIterator(read);
-  }
+  std::unique_ptr<Iterator> NewIterator(ColumnFamilyHandle* family) const;
 
  private:
+  explicit CopiedState(DB* db) : db_(db) {}
+
   DB* const db_;
-  const Snapshot* const snapshot_;
+  const Snapshot* snapshot_ = nullptr;
+  FamilyHandles families_;
 };
 
 // What is written to a copy need not be durable before it is closed.

@@ -71,11 +71,17 @@ SortedFileWriterImpl::~SortedFileWriterImpl() {
   (void)RemoveFile(TemporaryPath());
 }
 
+void SortedFileWriterImpl::BeginFamily(const ColumnFamilyHandle& family) {
+  comparator_ = family.GetOptions().comparator;
+  family_ = family.GetID();
+  has_last_ = false;
+}
+
 Status SortedFileWriterImpl::CheckKey(Slice key, Slice value) {
   if (finished_) return Status::InvalidArgument("the file is finished");
   if (key.size() > kMaxKeySize) return Status::InvalidArgument("a key of more than 65536 bytes");
   if (value.size() > kMaxValueSize) return Status::InvalidArgument("a value of more than 1 GiB");
-  if (entries_ > 0 && comparator_->Compare(last_key_, key) >= 0) {
+  if (has_last_ && comparator_->Compare(last_key_, key) >= 0) {
     return Status::InvalidArgument("keys must be added in ascending order, each once");
   }
   return status_;
@@ -84,7 +90,7 @@ Status SortedFileWriterImpl::CheckKey(Slice key, Slice value) {
 Status SortedFileWriterImpl::Put(Slice key, Slice value) try {
   Status status = CheckKey(key, value);
   if (!status.ok()) return status;
-  block_.Put(key, value);
+  block_.PutCF(family_, key, value);
   return Added(key);
 } catch (const std::bad_alloc&) {
   return status_ = NoMemory();
@@ -113,6 +119,7 @@ Status SortedFileWriterImpl::DeleteRange(Slice start, Slice limit) try {
 
 Status SortedFileWriterImpl::Added(Slice key) {
   last_key_.assign(key);
+  has_last_ = true;
   ++entries_;
   return block_.ApproximateSize() < kBlockBytes ? Status::OK() : WriteBlock();
 }

@@ -47,6 +47,8 @@ class SortedFileWriterImpl final : public SortedFileWriter {
   Status Finish() override;
   uint64_t FileSize() const override { return bytes_; }
 
+  // What is added from here on is of another column family; its keys begin anew. Only in backups.
+  void BeginFamily(const ColumnFamilyHandle& family);
   // Also of no update.
   Status FinishWith(Slice metadata);
 
@@ -60,11 +62,13 @@ class SortedFileWriterImpl final : public SortedFileWriter {
   Status WriteBytes(const void* data, size_t bytes);
 
   const std::string path_;
-  const Comparator* const comparator_;
+  const Comparator* comparator_;
+  uint32_t family_ = 0;
   FileHandle file_;
   WriteBatch block_;
   WriteBatch ranges_;
   std::string last_key_;
+  bool has_last_ = false;  // last_key_ is one of the family
   uint64_t entries_ = 0;
   uint64_t blocks_ = 0;
   uint64_t bytes_ = 0;

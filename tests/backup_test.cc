@@ -455,5 +455,163 @@ TEST_F(BackupTest, NothingIsIngestedOfFilesOfWhichOneIsWrong) {
   EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
 }
 
+// ---- Column families
+
+// A comparator of the program's own.
+class ByLength final : public Comparator {
+ public:
+  int Compare(Slice a, Slice b) const override {
+    if (a.size() != b.size()) return a.size() < b.size() ? -1 : 1;
+    return a.compare(b);
+  }
+  const char* Name() const override { return "test.ByLength"; }
+};
+
+class FamilyCopyTest : public BackupTest {
+ protected:
+  using Handles = std::vector<std::unique_ptr<ColumnFamilyHandle>>;
+  static std::vector<ColumnFamilyDescriptor> Families(const Options& options) {
+    std::vector<ColumnFamilyDescriptor> families = {{"default", ColumnFamilyOptions(options)}, {"tree", {}}, {"by length", {}}};
+    families[1].options.l1 = L1Kind::kNvTree;
+    families[1].options.nv_leaf_size = 1024;
+    families[1].options.comparator = ReverseBytewiseComparator();
+    families[2].options.comparator = &ByLengthOrder();
+    return families;
+  }
+  static const Comparator& ByLengthOrder() {
+    static const ByLength order;
+    return order;
+  }
+  static std::string KeysOf(DB* db, ColumnFamilyHandle* family) {
+    std::string keys;
+    const auto iterator = db->NewIterator({}, family);
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next())
+      keys += std::string(iterator->key()) + "=" + std::string(iterator->value()) + " ";
+    EXPECT_OK(iterator->status());
+    return keys;
+  }
+  // Ids 1 and 3, since the one between is gone; a copy gives others.
+  void Fill() {
+    Handles made(3);
+    const auto families = Families(options_);
+    ASSERT_OK(db_->CreateColumnFamily(families[1].options, "tree", &made[0]));
+    ASSERT_OK(db_->CreateColumnFamily({}, "gone", &made[1]));
+    ASSERT_OK(db_->CreateColumnFamily(families[2].options, "by length", &made[2]));
+    ASSERT_OK(db_->DropColumnFamily(made[1].get()));
+    WriteBatch batch;
+    for (const char* key : {"a", "b", "cc"}) batch.Put(made[0].get(), key, "t");
+    for (const char* key : {"ccc", "b", "aa"}) batch.Put(made[2].get(), key, "l");
+    ASSERT_OK(db_->Write({}, batch));
+    handles_ = std::move(made);
+  }
+  void ExpectAll(const std::string& path) {
+    Handles handles;
+    std::unique_ptr<DB> copy;
+    ASSERT_OK(DB::Open(options_, path, Families(options_), &handles, &copy));
+    EXPECT_EQ(KeysOf(copy.get(), handles[1].get()), "cc=t b=t a=t ");
+    EXPECT_EQ(KeysOf(copy.get(), handles[2].get()), "b=l aa=l ccc=l ");
+    EXPECT_EQ(handles[1]->GetOptions().l1, L1Kind::kNvTree);
+    const auto iterator = copy->NewIterator({});
+    auto wanted = expected_.begin();
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++wanted) {
+      ASSERT_NE(wanted, expected_.end());
+      ASSERT_EQ(iterator->key(), wanted->first);
+      ASSERT_EQ(iterator->value(), wanted->second);
+    }
+    EXPECT_EQ(wanted, expected_.end());
+    handles.clear();
+    EXPECT_OK(copy->Close());
+  }
+  void TearDown() override { handles_.clear(); }
+
+  Handles handles_;
+};
+
+TEST_F(FamilyCopyTest, CheckpointsHaveAllFamiliesWithTheirOrdersAndLastLevels) {
+  Fill();
+  uint64_t sequence = 0;
+  ASSERT_OK(CreateCheckpoint(db_.get(), Sub("copy"), &sequence));
+  ASSERT_OK(db_->Put({}, handles_[0].get(), "later", "t"));
+  EXPECT_LT(sequence, db_->GetLatestSequenceNumber());
+  std::vector<std::string> names;
+  ASSERT_OK(DB::ListColumnFamilies(options_, Sub("copy"), &names));
+  EXPECT_EQ(names, (std::vector<std::string>{"default", "tree", "by length"}));
+  ExpectAll(Sub("copy"));
+}
+
+TEST_F(FamilyCopyTest, BackupsHaveThemToo) {
+  Fill();
+  auto engine = OpenEngine();
+  ASSERT_OK(engine->CreateBackup(db_.get(), "of the user"));
+  engine.reset();
+  engine = OpenEngine();
+  const auto all = engine->GetBackupInfo();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].families, (std::vector<std::string>{"tree", "by length"}));
+  EXPECT_EQ(all[0].metadata, "of the user");
+  EXPECT_EQ(all[0].keys, expected_.size() + 6);
+  ASSERT_OK(engine->VerifyBackup(all[0].id));
+  EXPECT_CODE(engine->RestoreBackup(all[0].id, options_, Sub("copy")), kInvalidArgument);
+  EXPECT_FALSE(std::filesystem::exists(Sub("copy"))) << "a comparator is not known";
+  CopyOptions copy;
+  copy.comparators.push_back(&ByLengthOrder());
+  ASSERT_OK(engine->RestoreBackup(all[0].id, options_, Sub("copy"), copy));
+  ExpectAll(Sub("copy"));
+}
+
+// Batches over two families, and families that come and go: a copy has both halves of each, and a family with all of its keys.
+TEST_F(FamilyCopyTest, ACopyIsOfOneMoment) {
+  Fill();
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (int i = 0; !stop.load(); ++i) {
+      WriteBatch batch;
+      batch.Put(handles_[0].get(), "half", std::to_string(i));
+      batch.Put(handles_[2].get(), "half", std::to_string(i));
+      ASSERT_OK(db_->Write({}, batch));
+      if (i % 50 != 0) continue;
+      std::unique_ptr<ColumnFamilyHandle> temporary;
+      ASSERT_OK(db_->CreateColumnFamily({}, "temporary", &temporary));
+      ASSERT_OK(db_->Put({}, temporary.get(), "k", "v"));
+      ASSERT_OK(db_->DropColumnFamily(temporary.get()));
+    }
+  });
+  for (int i = 0; i < 5; ++i) {
+    const std::string path = Sub("copy" + std::to_string(i));
+    ASSERT_OK(CreateCheckpoint(db_.get(), path));
+    auto families = Families(options_);
+    std::vector<std::string> names;
+    ASSERT_OK(DB::ListColumnFamilies(options_, path, &names));
+    if (names.size() > families.size()) families.push_back({"temporary", {}});
+    Handles handles;
+    std::unique_ptr<DB> copy;
+    ASSERT_OK(DB::Open(options_, path, families, &handles, &copy));
+    std::string one, two;
+    const Status status = copy->Get({}, handles[1].get(), "half", &one);
+    EXPECT_EQ(status.code(), copy->Get({}, handles[2].get(), "half", &two).code());
+    EXPECT_EQ(one, two);
+    handles.clear();
+    EXPECT_OK(copy->Close());
+  }
+  stop.store(true);
+  writer.join();
+}
+
+TEST_F(FamilyCopyTest, FilesAreIngestedIntoTheFamilyThatIsNamed) {
+  Fill();
+  std::unique_ptr<SortedFileWriter> file;
+  ASSERT_OK(SortedFileWriter::Create(Sub("file"), &ByLengthOrder(), &file));
+  ASSERT_OK(file->Put("z", "f"));
+  ASSERT_OK(file->Put("aa", "f"));
+  ASSERT_OK(file->DeleteRange("b", "c"));
+  ASSERT_OK(file->Finish());
+  IngestOptions options;
+  EXPECT_CODE(IngestExternalFiles(db_.get(), {Sub("file")}, options), kInvalidArgument) << "of another order";
+  options.family = handles_[2].get();
+  ASSERT_OK(IngestExternalFiles(db_.get(), {Sub("file")}, options));
+  EXPECT_EQ(KeysOf(db_.get(), handles_[2].get()), "z=f aa=f ccc=l ");
+  EXPECT_EQ(KeysOf(db_.get(), handles_[0].get()), "cc=t b=t a=t ");
+}
+
 }  // namespace
 }  // namespace braiddb::test

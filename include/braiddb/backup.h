@@ -12,17 +12,20 @@
 
 namespace braiddb {
 
-// For who keeps regions elsewhere than in the directories of their databases.
+// For who keeps regions elsewhere than in the directories of their databases, or has comparators of their own.
 struct CopyOptions {
   // Chooses options->region_paths of a database that is about to be made in `directory`, which is renamed when it is made: one
   // for each region, that nobody else has. Empty: regions are inside the directory.
   std::function<Status(const std::string& directory, Options* options)> place_regions;
   // Removes a database, and what place_regions made for it; OK if there is none. Empty: DB::Destroy.
   std::function<Status(const std::string& directory)> destroy;
+  // For RestoreBackup: comparators of column families, beside that of the default one and those that are built in.
+  std::vector<const Comparator*> comparators;
 };
 
 // Makes a database in directory `path`, which must not be there, of what `db` holds at one moment; *sequence: the number of the
-// newest write in it. Writing goes on meanwhile. The copy has the same regions, last level, order and options file, all inside
+// newest write in it. Writing goes on meanwhile. The copy has the same column families with their orders and last levels, though
+// perhaps other ids of them, and the same regions and options file, all inside
 // the directory unless `options` say otherwise, on whatever file system that is. It is there whole or not at all; what a crash
 // left is `path`.tmp, which the next call removes.
 // Costs: reads all of the data, and while it runs no space comes back. InvalidArgument if `path` is there.
@@ -30,13 +33,14 @@ struct CopyOptions {
 Status CreateCheckpoint(DB* db, const std::string& path, uint64_t* sequence = nullptr, const CopyOptions& options = {});
 
 struct BackupInfo {
-  uint32_t id = 0;        // of the engine's directory; later ones are larger
-  int64_t timestamp = 0;  // seconds since 1970 (UTC)
-  uint64_t sequence = 0;  // of the newest write in it
-  uint64_t size = 0;      // bytes of its file
-  uint64_t keys = 0;
-  std::string options;   // of the database, as text: braiddb/options_file.h
-  std::string metadata;  // as given
+  uint32_t id = 0;                    // of the engine's directory; later ones are larger
+  int64_t timestamp = 0;              // seconds since 1970 (UTC)
+  uint64_t sequence = 0;              // of the newest write in it
+  uint64_t size = 0;                  // bytes of its file
+  uint64_t keys = 0;                  // of all column families
+  std::vector<std::string> families;  // that are beside the default one
+  std::string options;                // of the database, as text: braiddb/options_file.h
+  std::string metadata;               // as given
 };
 
 // Backups in one directory. Each is one file, complete in itself, with checksums; see FORMAT.md.
@@ -59,8 +63,8 @@ class BackupEngine {
   // Reads all of it. NotFound, or Corruption.
   virtual Status VerifyBackup(uint32_t id) const = 0;
   // Makes a database of it in directory `path`, in place of one that is there (Busy if that is open), which is `path`.old for a
-  // moment; files of others that are in the directory stay there. `options`: of the new one;
-  // its comparator must have the name of the original's, and `create_if_missing` means nothing. Verifies what it reads: with
+  // moment; files of others that are in the directory stay there. `options`: of the new one; its comparator must have the name of
+  // the original's, as those of column families must (`copy`), and `create_if_missing` means nothing. Verifies what it reads: with
   // Corruption what was in `path` stays. NotSupported with region_paths: `copy` says where regions elsewhere are to be.
   // BackupInfo has the options of the original.
   virtual Status RestoreBackup(uint32_t id, const Options& options, const std::string& path,
