@@ -369,6 +369,27 @@ void braiddb_writebatch_iterate(braiddb_writebatch_t* batch, void* state,
   IterateBatch(batch->rep, state, put, deleted);
 }
 
+void braiddb_writebatch_iterate_cf(braiddb_writebatch_t* batch, void* state,
+                                   void (*put)(void*, uint32_t, const char*, size_t, const char*, size_t),
+                                   void (*deleted)(void*, uint32_t, const char*, size_t)) {
+  struct Caller : braiddb::WriteBatch::Handler {
+    void* state;
+    void (*put)(void*, uint32_t, const char*, size_t, const char*, size_t);
+    void (*deleted)(void*, uint32_t, const char*, size_t);
+    void Put(Slice, Slice) override {}
+    void Delete(Slice) override {}
+    Status PutCF(uint32_t family, Slice key, Slice value) override {
+      return put(state, family, key.data(), key.size(), value.data(), value.size()), Status::OK();
+    }
+    Status DeleteCF(uint32_t family, Slice key) override { return deleted(state, family, key.data(), key.size()), Status::OK(); }
+  } caller;
+  caller.state = state;
+  caller.put = put;
+  caller.deleted = deleted;
+  const Status ignored = batch->rep.Iterate(&caller);  // it was checked when it was made
+  (void)ignored;
+}
+
 const char* braiddb_writebatch_data(braiddb_writebatch_t* batch, size_t* length) {
   *length = batch->rep.Data().size();
   return batch->rep.Data().data();

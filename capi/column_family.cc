@@ -179,6 +179,29 @@ braiddb_column_family_handle_t* braiddb_create_column_family_with_ttl(braiddb_t*
   return nullptr;
 }
 
+braiddb_column_family_handle_t** braiddb_create_column_families(braiddb_t* db, const braiddb_options_t* options, int count,
+                                                                const char* const* names, size_t* created, char** errptr) {
+  *created = 0;
+  auto** const handles =
+      static_cast<braiddb_column_family_handle_t**>(std::calloc(static_cast<size_t>(count) + 1, sizeof(void*)));
+  if (handles == nullptr) {
+    SaveError(errptr, NoMemory());
+    return nullptr;
+  }
+  for (int i = 0; i < count; ++i) {
+    if (SaveError(errptr, Guarded([&] { return CreateFamily(db, *options, names[i], &handles[i]); }))) break;
+    ++*created;
+  }
+  return handles;
+}
+
+void braiddb_create_column_families_destroy(braiddb_column_family_handle_t** list) { std::free(list); }
+
+braiddb_column_family_handle_t* braiddb_get_default_column_family_handle(braiddb_t* db) {
+  return new braiddb_column_family_handle_t{
+      std::shared_ptr<ColumnFamilyHandle>(std::shared_ptr<void>(), db->db->DefaultColumnFamily())};
+}
+
 void braiddb_drop_column_family(braiddb_t* db, braiddb_column_family_handle_t* column_family, char** errptr) {
   SaveError(errptr, Guarded([&] { return db->db->DropColumnFamily(FamilyOf(column_family)); }));
 }

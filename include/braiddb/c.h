@@ -970,7 +970,9 @@ BRAIDDB_C_API braiddb_slicetransform_t* braiddb_slicetransform_create_noop(void)
 BRAIDDB_C_API void braiddb_slicetransform_destroy(braiddb_slicetransform_t* transform);
 
 /* ---- Column families
-   There is only the family "default", whose handle the open functions give. */
+   Each has the comparator and the kind of last level of the options that it is created with, and is opened with; the rest of the
+   options is the database's, from those that an open function has beside them. A handle is destroyed before the database is
+   closed. braiddb_list_column_families is about a database that is not open. */
 
 BRAIDDB_C_API void braiddb_approximate_sizes_cf(braiddb_t* db, braiddb_column_family_handle_t* column_family, int count,
                                                 const char* const* start_keys, const size_t* start_key_lengths,
@@ -1566,6 +1568,19 @@ BRAIDDB_C_API void braiddb_delete_range(braiddb_t* db, const braiddb_writeoption
                                         size_t start_key_length, const char* limit_key, size_t limit_key_length, char** errptr);
 /* As braiddb_close, and tells whether all is on media. The handle is gone either way. */
 BRAIDDB_C_API void braiddb_close_database(braiddb_t* db, char** errptr);
+/* Of column families, as in later versions of RocksDB. The first ones that could be created are given with an error, too; the
+   list is for the function after it, and its handles are destroyed one by one. */
+BRAIDDB_C_API braiddb_column_family_handle_t** braiddb_create_column_families(braiddb_t* db, const braiddb_options_t* options,
+                                                                              int count, const char* const* names,
+                                                                              size_t* created, char** errptr);
+BRAIDDB_C_API void braiddb_create_column_families_destroy(braiddb_column_family_handle_t** list);
+BRAIDDB_C_API braiddb_column_family_handle_t* braiddb_get_default_column_family_handle(braiddb_t* db);
+/* Calls a function for each update, with the id of its column family. */
+BRAIDDB_C_API void braiddb_writebatch_iterate_cf(braiddb_writebatch_t* batch, void* state,
+                                                 void (*put)(void*, uint32_t column_family, const char* key, size_t key_length,
+                                                             const char* value, size_t value_length),
+                                                 void (*deleted)(void*, uint32_t column_family, const char* key,
+                                                                 size_t key_length));
 /* Returns when no flush and no merge is pending or running. */
 BRAIDDB_C_API void braiddb_wait_for_compaction(braiddb_t* db, char** errptr);
 /* Verifies a database that is not open; "Corruption: " if anything is wrong with it. See braiddb/check.h. */

@@ -727,29 +727,5 @@ TEST_F(CApiTest, FilesOfSortedKeysAreTakenInAllOrNone) {
   EXPECT_EQ("b=new ", Scan(read_));
 }
 
-TEST_F(CApiTest, ColumnFamiliesOfOne) {
-  const char* const names[] = {"default"};
-  const braiddb_options_t* const options[] = {options_};
-  braiddb_column_family_handle_t* handles[1] = {nullptr};
-  db_ = braiddb_open_column_families(options_, path().c_str(), 1, names, options, handles, error_.pointer());
-  ASSERT_EQ("", error_.Take());
-  braiddb_put_cf(db_, write_, handles[0], "k", 1, "v", 1, error_.pointer());
-  EXPECT_EQ("", error_.Take());
-  EXPECT_EQ("v", Get("k"));
-  size_t length = 0;
-  char* const name = braiddb_column_family_handle_get_name(handles[0], &length);
-  EXPECT_EQ("default", std::string(name, length));
-  braiddb_free(name);
-  EXPECT_EQ(nullptr, braiddb_create_column_family(db_, options_, "more", error_.pointer()));
-  EXPECT_EQ(0u, error_.Take().find("Not implemented: "));
-  braiddb_column_family_handle_destroy(handles[0]);
-  size_t count = 0;
-  char** const listed = braiddb_list_column_families(options_, path().c_str(), &count, error_.pointer());
-  EXPECT_EQ("", error_.Take());
-  ASSERT_EQ(1u, count);
-  EXPECT_STREQ("default", listed[0]);
-  braiddb_list_column_families_destroy(listed, count);
-}
-
 }  // namespace
 }  // namespace braiddb::test
