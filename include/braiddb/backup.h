@@ -63,9 +63,9 @@ class BackupEngine {
   // Reads all of it. NotFound, or Corruption.
   virtual Status VerifyBackup(uint32_t id) const = 0;
   // Makes a database of it in directory `path`, in place of one that is there (Busy if that is open), which is `path`.old for a
-  // moment; files of others that are in the directory stay there. `options`: of the new one; its comparator must have the name of
-  // the original's, as those of column families must (`copy`), and `create_if_missing` means nothing. Verifies what it reads: with
-  // Corruption what was in `path` stays. NotSupported with region_paths: `copy` says where regions elsewhere are to be.
+  // moment; files of others that are in the directory stay there. `options`: of the new one; its comparator must have the name
+  // of the original's, as those of column families must (`copy`), and `create_if_missing` means nothing. Verifies what it reads:
+  // with Corruption what was in `path` stays. NotSupported with region_paths: `copy` says where regions elsewhere are to be.
   // BackupInfo has the options of the original.
   virtual Status RestoreBackup(uint32_t id, const Options& options, const std::string& path,
                                const CopyOptions& copy = {}) const = 0;
