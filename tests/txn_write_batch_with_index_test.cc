@@ -211,5 +211,50 @@ TEST_F(WriteBatchWithIndexTest, OrderOfTheComparator) {
   EXPECT_EQ(Forward(iterator.get()), (Pairs{{"c", "batch"}, {"b", "db"}, {"a", "batch"}}));
 }
 
+TEST_F(WriteBatchWithIndexTest, EachFamilyHasItsOrderAndItsUpdates) {
+  ColumnFamilyOptions reverse;
+  reverse.comparator = ReverseBytewiseComparator();
+  std::unique_ptr<ColumnFamilyHandle> family;
+  ASSERT_OK(db_->CreateColumnFamily(reverse, "reverse", &family));
+  ASSERT_OK(db_->Put({}, family.get(), "b", "db"));
+  ASSERT_OK(db_->Put({}, "b", "default"));
+  const auto shown = [&](const WriteBatchWithIndex& batch) {
+    const auto iterator = batch.NewIteratorWithBase(family.get(), db_->NewIterator({}, family.get()));
+    const Pairs found = Forward(iterator.get());
+    EXPECT_EQ(Backward(iterator.get()), found);
+    return found;
+  };
+  WriteBatchWithIndex batch;
+  EXPECT_EQ(batch.OrderOf(family->GetID()), nullptr);
+  EXPECT_EQ(shown(batch), (Pairs{{"b", "db"}}));
+  for (const char* key : {"a", "c"}) batch.Put(family.get(), key, "batch");
+  batch.Put("a", "default");
+  EXPECT_EQ(shown(batch), (Pairs{{"c", "batch"}, {"b", "db"}, {"a", "batch"}}));
+  batch.SetSavePoint();
+  batch.Delete(family.get(), "a");
+  batch.Put(family.get(), "d", "batch");
+  batch.Delete("a");
+  EXPECT_EQ(shown(batch), (Pairs{{"d", "batch"}, {"c", "batch"}, {"b", "db"}}));
+  std::string value;
+  EXPECT_CODE(batch.GetFromBatch(family.get(), "a", &value), kNotFound);
+  ASSERT_OK(batch.RollbackToSavePoint());
+  EXPECT_EQ(shown(batch), (Pairs{{"c", "batch"}, {"b", "db"}, {"a", "batch"}}));
+  ASSERT_OK(batch.GetFromBatch("a", &value));
+  EXPECT_EQ(value, "default");
+  ASSERT_OK(batch.GetFromBatchAndDB(db_.get(), {}, family.get(), "b", &value));
+  EXPECT_EQ(value, "db");
+
+  // Made of another batch, it knows no order until it is told.
+  WriteBatchWithIndex copy;
+  ASSERT_OK(copy.Rebuild(batch.GetWriteBatch()));
+  EXPECT_EQ(copy.OrderOf(family->GetID()), BytewiseComparator());
+  copy.SetOrder(family->GetID(), reverse.comparator);
+  EXPECT_EQ(shown(copy), shown(batch));
+  ASSERT_OK(copy.GetFromBatch("a", &value)) << "other families stay";
+  copy.Clear();
+  EXPECT_EQ(shown(copy), (Pairs{{"b", "db"}}));
+  EXPECT_EQ(copy.OrderOf(family->GetID()), nullptr);
+}
+
 }  // namespace
 }  // namespace braiddb::test

@@ -43,6 +43,7 @@ class StackedDB : public Interface {
     if (status.ok()) families_.Add(**handle);
     return status;
   } catch (const std::bad_alloc&) {
+    handle->reset();  // the family is there, for the next open
     return NoMemory();
   }
   // Transactions that have met the family go on with it, and their commits are InvalidArgument.
