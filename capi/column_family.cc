@@ -127,6 +127,8 @@ braiddb_t* braiddb_open_column_families_with_ttl(const braiddb_options_t* option
                                                  braiddb_column_family_handle_t** handles, const int* ttls, char** errptr) {
   braiddb_t* db = nullptr;
   SaveError(errptr, Guarded([&] {
+              if (std::adjacent_find(ttls, ttls + count, std::not_equal_to<>()) != ttls + count)
+                return Status::NotSupported("open_column_families_with_ttl: families whose keys expire after different times");
               return OpenFamilies(*options, path, count, column_family_names, column_family_options, handles, &db,
                                   OpenerWithTtl(count == 0 ? 0 : ttls[0]));
             }));

@@ -55,11 +55,12 @@ Status OpenDatabase(const braiddb_options_t& options, const std::string& path, c
 }
 
 Opener OpenerWithTtl(int seconds) {
-  return [seconds](const Options& options, const std::string& path, std::unique_ptr<DB>* db) {
+  return [seconds](const Options& options, const std::string& path, const Families& families, FamilyHandles* handles,
+                   std::unique_ptr<DB>* db) {
     TtlOptions ttl;
     ttl.ttl_seconds = seconds;
     std::unique_ptr<DBWithTTL> opened;
-    Status status = DBWithTTL::Open(options, ttl, path, &opened);
+    Status status = DBWithTTL::Open(options, ttl, path, families, handles, &opened);
     *db = std::move(opened);
     return status;
   };

@@ -119,6 +119,8 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
     options.comparator = descriptor.options.comparator;
     options.l1 = descriptor.options.l1;
     options.nv_leaf_size = descriptor.options.nv_leaf_size;
+    options.compaction_filter = descriptor.options.compaction_filter;
+    options.compaction_filter_factory = descriptor.options.compaction_filter_factory;
   }
   Status status = Validate(options);
   if (!status.ok()) return status;

@@ -53,28 +53,42 @@ class TtlIterator final : public Iterator {
   Status status_;
 };
 
+// What a read of the base found: without its time, or NoTime.
+Status Strip(Status status, std::string* value) {
+  if (!status.ok()) return status;
+  if (!HasTime(*value)) return NoTime();
+  value->resize(value->size() - kTimeBytes);
+  return status;
+}
+
 class DBWithTTLImpl final : public StackedDB<DBWithTTL> {
  public:
-  DBWithTTLImpl(std::unique_ptr<DB> base, std::shared_ptr<TtlClock> clock)
-      : StackedDB(std::move(base)), clock_(std::move(clock)) {}
+  DBWithTTLImpl(DB* base, const std::vector<std::unique_ptr<ColumnFamilyHandle>>& handles, std::shared_ptr<TtlClock> clock)
+      : StackedDB(base, handles), clock_(std::move(clock)) {}
 
   void SetTtl(int32_t ttl_seconds) override { clock_->SetTtl(ttl_seconds); }
 
-  Status Put(const WriteOptions& options, Slice key, Slice value) override try {
+  using StackedDB::Delete;
+  Status Put(const WriteOptions& options, Slice key, Slice value) override {
+    return Put(options, base()->DefaultColumnFamily(), key, value);
+  }
+  Status Put(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice value) override try {
     std::string stored;
     AddTime(value, clock_->Now(), &stored);
-    return base()->Put(options, key, stored);
+    return base()->Put(options, family, key, stored);
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
 
   Status Write(const WriteOptions& options, const WriteBatch& batch) override try {
     struct Stamp : WriteBatch::Handler {
-      void Put(Slice key, Slice value) override {
+      void Put(Slice, Slice) override {}  // these are called through the ones below only
+      void Delete(Slice) override {}
+      Status PutCF(uint32_t family, Slice key, Slice value) override {
         AddTime(value, now, &stored);
-        stamped.Put(key, stored);
+        return stamped.PutCF(family, key, stored), Status::OK();
       }
-      void Delete(Slice key) override { stamped.Delete(key); }
+      Status DeleteCF(uint32_t family, Slice key) override { return stamped.DeleteCF(family, key), Status::OK(); }
       int64_t now;
       std::string stored;
       WriteBatch stamped;
@@ -87,15 +101,16 @@ class DBWithTTLImpl final : public StackedDB<DBWithTTL> {
   }
 
   Status Get(const ReadOptions& options, Slice key, std::string* value) override {
-    Status status = base()->Get(options, key, value);
-    if (!status.ok()) return status;
-    if (!HasTime(*value)) return NoTime();
-    value->resize(value->size() - kTimeBytes);
-    return status;
+    return Strip(base()->Get(options, key, value), value);
   }
-
+  Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) override {
+    return Strip(base()->Get(options, family, key, value), value);
+  }
   Status Get(const ReadOptions& options, Slice key, PinnableSlice* value) override {
-    Status status = base()->Get(options, key, value);
+    return Get(options, base()->DefaultColumnFamily(), key, value);
+  }
+  Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, PinnableSlice* value) override {
+    Status status = base()->Get(options, family, key, value);
     if (!status.ok()) return status;
     if (!HasTime(value->slice())) {
       value->Reset();
@@ -107,42 +122,71 @@ class DBWithTTLImpl final : public StackedDB<DBWithTTL> {
 
   std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
                                std::vector<std::string>* values) override {
-    std::vector<Status> statuses = base()->MultiGet(options, keys, values);
-    for (size_t i = 0; i < statuses.size(); ++i) {
-      if (!statuses[i].ok()) continue;
-      std::string& value = (*values)[i];
-      if (HasTime(value)) {
-        value.resize(value.size() - kTimeBytes);
-      } else {
-        statuses[i] = NoTime();
-      }
-    }
-    return statuses;
+    return StripAll(base()->MultiGet(options, keys, values), values);
+  }
+  std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
+                               const std::vector<Slice>& keys, std::vector<std::string>* values) override {
+    return StripAll(base()->MultiGet(options, families, keys, values), values);
   }
 
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override {
     return std::make_unique<TtlIterator>(base()->NewIterator(options));
   }
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, ColumnFamilyHandle* family) override {
+    return std::make_unique<TtlIterator>(base()->NewIterator(options, family));
+  }
+
+  Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
+                            std::unique_ptr<ColumnFamilyHandle>* handle) override try {
+    return StackedDB::CreateColumnFamily(WithTtlFilter(options, clock_), name, handle);
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+
+  static ColumnFamilyOptions WithTtlFilter(ColumnFamilyOptions options, const std::shared_ptr<TtlClock>& clock) {
+    options.compaction_filter_factory =
+        MakeTtlFilterFactory(clock, options.compaction_filter, std::move(options.compaction_filter_factory));
+    options.compaction_filter = nullptr;
+    return options;
+  }
 
  private:
+  static std::vector<Status> StripAll(std::vector<Status> statuses, std::vector<std::string>* values) {
+    for (size_t i = 0; i < statuses.size(); ++i) statuses[i] = Strip(std::move(statuses[i]), &(*values)[i]);
+    return statuses;
+  }
+
   const std::shared_ptr<TtlClock> clock_;
 };
 
 }  // namespace
 
 Status DBWithTTL::Open(const Options& options, const TtlOptions& ttl_options, const std::string& path,
-                       std::unique_ptr<DBWithTTL>* db) try {
+                       std::unique_ptr<DBWithTTL>* db) {
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> none;
+  return Open(options, ttl_options, path, {}, &none, db);
+}
+
+Status DBWithTTL::Open(const Options& options, const TtlOptions& ttl_options, const std::string& path,
+                       const std::vector<ColumnFamilyDescriptor>& families,
+                       std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DBWithTTL>* db) try {
   db->reset();
   auto clock = std::make_shared<TtlClock>(ttl_options);
+  const ColumnFamilyOptions of_default = DBWithTTLImpl::WithTtlFilter(ColumnFamilyOptions(options), clock);
   Options with_filter = options;
   with_filter.compaction_filter = nullptr;
-  with_filter.compaction_filter_factory =
-      MakeTtlFilterFactory(clock, options.compaction_filter, options.compaction_filter_factory);
+  with_filter.compaction_filter_factory = of_default.compaction_filter_factory;
+  std::vector<ColumnFamilyDescriptor> with_filters = families;
+  for (ColumnFamilyDescriptor& family : with_filters) family.options = DBWithTTLImpl::WithTtlFilter(family.options, clock);
   std::unique_ptr<DB> base;
-  Status status = DB::Open(with_filter, path, &base);
-  if (status.ok()) *db = std::make_unique<DBWithTTLImpl>(std::move(base), std::move(clock));
+  Status status = DB::Open(with_filter, path, with_filters, handles, &base);
+  if (!status.ok()) return status;
+  auto opened = std::make_unique<DBWithTTLImpl>(base.get(), *handles, std::move(clock));
+  opened->Own(std::move(base));
+  *db = std::move(opened);
   return status;
 } catch (const std::bad_alloc&) {
+  handles->clear();
   return NoMemory();
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "braiddb/db.h"
 
@@ -30,6 +31,10 @@ class DBWithTTL : public DB {
  public:
   static Status Open(const Options& options, const TtlOptions& ttl_options, const std::string& path,
                      std::unique_ptr<DBWithTTL>* db);
+  // With column families, see DB::Open; keys of all of them expire.
+  static Status Open(const Options& options, const TtlOptions& ttl_options, const std::string& path,
+                     const std::vector<ColumnFamilyDescriptor>& families,
+                     std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DBWithTTL>* db);
   // From now on, for all keys, those that are there too.
   virtual void SetTtl(int32_t ttl_seconds) = 0;
 };

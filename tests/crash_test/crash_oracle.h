@@ -134,8 +134,8 @@ inline std::optional<std::string> ScanBothWays(Iterator* iterator, Pairs* pairs)
   return std::nullopt;
 }
 
-// Compares a database with what it may hold, both as a compaction filter leaves it. `lane_keys`: all keys that a lane may ever write.
-// Returns what is wrong, or nothing; *seen becomes the state of each lane.
+// Compares a database with what it may hold, both as a compaction filter leaves it. `lane_keys`: all keys that a lane may ever
+// write. Returns what is wrong, or nothing; *seen becomes the state of each lane.
 inline std::optional<std::string> CheckAllowed(CrashDatabase* db, const std::vector<std::vector<std::string>>& lane_keys,
                                                const CrashOracle::Allowed& allowed, std::vector<CrashContent>* seen) {
   std::map<std::string, size_t> lane_of;
