@@ -20,6 +20,9 @@ class Updates final : public WriteBatch::Handler {
   }
   void Put(Slice key, Slice value) override { indexed_ ? indexed_->Put(family_, key, value) : plain_.Put(family_, key, value); }
   void Delete(Slice key) override { indexed_ ? indexed_->Delete(family_, key) : plain_.Delete(family_, key); }
+  void Merge(Slice key, Slice operand) override {
+    indexed_ ? indexed_->Merge(family_, key, operand) : plain_.Merge(family_, key, operand);
+  }
   const WriteBatch& batch() const { return indexed_ ? indexed_->GetWriteBatch() : plain_; }
 
   // Deletes what is in [start, limit), here and in `db`. REQUIRES: with_index.
@@ -60,6 +63,7 @@ Status DeleteRanges(DB* db, const WriteBatch& ranges, Updates* updates) {
       if (status.ok() && updates->comparator()->Compare(start, limit) < 0) status = updates->DeleteRange(db, start, limit);
     }
     void Delete(Slice) override {}
+    void Merge(Slice, Slice) override {}
     DB* db;
     Updates* updates;
     Status status;

@@ -117,6 +117,15 @@ Status SortedFileWriterImpl::DeleteRange(Slice start, Slice limit) try {
   return status_ = NoMemory();
 }
 
+Status SortedFileWriterImpl::Merge(Slice key, Slice operand) try {
+  Status status = CheckKey(key, operand);
+  if (!status.ok()) return status;
+  block_.Merge(key, operand);
+  return Added(key);
+} catch (const std::bad_alloc&) {
+  return status_ = NoMemory();
+}
+
 Status SortedFileWriterImpl::Added(Slice key) {
   last_key_.assign(key);
   has_last_ = true;

@@ -44,6 +44,7 @@ class SortedFileWriterImpl final : public SortedFileWriter {
   Status Put(Slice key, Slice value) override;
   Status Delete(Slice key) override;
   Status DeleteRange(Slice start, Slice limit) override;
+  Status Merge(Slice key, Slice operand) override;
   Status Finish() override;
   uint64_t FileSize() const override { return bytes_; }
 

@@ -35,6 +35,12 @@ void braiddb_writebatch_t::DeleteCF(uint32_t family, Slice key) noexcept {
   if (!status.ok()) unfit = std::move(status);
 }
 
+void braiddb_writebatch_t::MergeCF(uint32_t family, Slice key, Slice operand) noexcept {
+  Status status = Fits(key, operand);
+  if (status.ok()) status = Guarded([&] { return rep.MergeCF(family, key, operand), Status::OK(); });
+  if (!status.ok()) unfit = std::move(status);
+}
+
 void braiddb_writebatch_t::Put(const braiddb_column_family_handle_t* family, Slice key, Slice value) noexcept {
   if (family == nullptr) {
     unfit = NoFamily();
@@ -48,6 +54,14 @@ void braiddb_writebatch_t::Delete(const braiddb_column_family_handle_t* family, 
     unfit = NoFamily();
   } else {
     DeleteCF(family->rep->GetID(), key);
+  }
+}
+
+void braiddb_writebatch_t::Merge(const braiddb_column_family_handle_t* family, Slice key, Slice operand) noexcept {
+  if (family == nullptr) {
+    unfit = NoFamily();
+  } else {
+    MergeCF(family->rep->GetID(), key, operand);
   }
 }
 
@@ -150,6 +164,15 @@ class Expansion : public WriteBatch::Handler {
     ++updates_;
     return Status::OK();
   }
+  void Merge(Slice, Slice) override {}
+  Status MergeCF(uint32_t family, Slice key, Slice operand) override {
+    if (Status status = DeleteRanges(); !status.ok()) return status;
+    result_->MergeCF(family, key, operand);
+    const auto puts = puts_.find(family);
+    if (puts != puts_.end()) puts->second.emplace(key);
+    ++updates_;
+    return Status::OK();
+  }
 
  private:
   struct Before {
@@ -196,6 +219,7 @@ class Toucher : public WriteBatch::Handler {
  public:
   explicit Toucher(UserFilter::Writing* writing) : writing_(writing) {}
   void Put(Slice key, Slice) override { writing_->Touch(key); }
+  void Merge(Slice key, Slice) override { writing_->Touch(key); }
   void Delete(Slice) override {}  // what a filter says of a key that is gone does not matter
   // The filter knows the default family.
   Status PutCF(uint32_t family, Slice key, Slice) override {
@@ -203,6 +227,7 @@ class Toucher : public WriteBatch::Handler {
     return Status::OK();
   }
   Status DeleteCF(uint32_t, Slice) override { return Status::OK(); }
+  Status MergeCF(uint32_t family, Slice key, Slice operand) override { return PutCF(family, key, operand); }
 
  private:
   UserFilter::Writing* const writing_;
@@ -237,6 +262,7 @@ void IterateBatch(const WriteBatch& batch, void* state, void (*put)(void*, const
     void (*deleted)(void*, const char*, size_t);
     void Put(Slice key, Slice value) override { put(state, key.data(), key.size(), value.data(), value.size()); }
     void Delete(Slice key) override { deleted(state, key.data(), key.size()); }
+    void Merge(Slice, Slice) override {}  // nobody is told, as in RocksDB
   };
   Caller caller;
   caller.state = state;
@@ -300,13 +326,14 @@ void braiddb_writebatch_delete_rangev(braiddb_writebatch_t* batch, int key_parts
   });
 }
 
-void braiddb_writebatch_merge(braiddb_writebatch_t* batch, const char*, size_t, const char*, size_t) {
-  batch->Refuse(__func__, kNoMerge);
+void braiddb_writebatch_merge(braiddb_writebatch_t* batch, const char* key, size_t key_length, const char* value,
+                              size_t value_length) {
+  batch->Merge({key, key_length}, {value, value_length});
 }
 
-void braiddb_writebatch_mergev(braiddb_writebatch_t* batch, int, const char* const*, const size_t*, int, const char* const*,
-                               const size_t*) {
-  batch->Refuse(__func__, kNoMerge);
+void braiddb_writebatch_mergev(braiddb_writebatch_t* batch, int key_parts, const char* const* keys, const size_t* key_lengths,
+                               int value_parts, const char* const* values, const size_t* value_lengths) {
+  DoOrNote(&batch->unfit, [&] { batch->Merge(Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths)); });
 }
 
 // ---- Of a family
@@ -350,14 +377,15 @@ void braiddb_writebatch_delete_rangev_cf(braiddb_writebatch_t* batch, braiddb_co
                      Join(key_parts, limit_keys, limit_key_lengths));
 }
 
-void braiddb_writebatch_merge_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t*, const char*, size_t, const char*,
-                                 size_t) {
-  batch->Refuse(__func__, kNoMerge);
+void braiddb_writebatch_merge_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family, const char* key,
+                                 size_t key_length, const char* value, size_t value_length) {
+  batch->Merge(column_family, {key, key_length}, {value, value_length});
 }
 
-void braiddb_writebatch_mergev_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t*, int, const char* const*,
-                                  const size_t*, int, const char* const*, const size_t*) {
-  batch->Refuse(__func__, kNoMerge);
+void braiddb_writebatch_mergev_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family, int key_parts,
+                                  const char* const* keys, const size_t* key_lengths, int value_parts, const char* const* values,
+                                  const size_t* value_lengths) {
+  batch->Merge(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths));
 }
 
 // It would be for those who read the log.
@@ -409,8 +437,10 @@ static void Append(braiddb_writebatch_t* destination, const braiddb_writebatch_t
     braiddb_writebatch_t* to;
     void Put(Slice, Slice) override {}
     void Delete(Slice) override {}
+    void Merge(Slice, Slice) override {}
     Status PutCF(uint32_t family, Slice key, Slice value) override { return to->PutCF(family, key, value), Status::OK(); }
     Status DeleteCF(uint32_t family, Slice key) override { return to->DeleteCF(family, key), Status::OK(); }
+    Status MergeCF(uint32_t family, Slice key, Slice operand) override { return to->MergeCF(family, key, operand), Status::OK(); }
   } appender;
   appender.to = destination;
   const std::string data = source.rep.Data();  // a batch may be appended to itself

@@ -31,12 +31,15 @@ struct braiddb_writebatch_t {
   // What was added is in the batch, or the batch is unfit.
   void Put(braiddb::Slice key, braiddb::Slice value) noexcept { PutCF(0, key, value); }
   void Delete(braiddb::Slice key) noexcept { DeleteCF(0, key); }
+  void Merge(braiddb::Slice key, braiddb::Slice operand) noexcept { MergeCF(0, key, operand); }
   void DeleteRange(braiddb::Slice start, braiddb::Slice limit) noexcept;
   void Put(const braiddb_column_family_handle_t* family, braiddb::Slice key, braiddb::Slice value) noexcept;
   void Delete(const braiddb_column_family_handle_t* family, braiddb::Slice key) noexcept;
+  void Merge(const braiddb_column_family_handle_t* family, braiddb::Slice key, braiddb::Slice operand) noexcept;
   void DeleteRange(const braiddb_column_family_handle_t* family, braiddb::Slice start, braiddb::Slice limit) noexcept;
   void PutCF(uint32_t family, braiddb::Slice key, braiddb::Slice value) noexcept;
   void DeleteCF(uint32_t family, braiddb::Slice key) noexcept;
+  void MergeCF(uint32_t family, braiddb::Slice key, braiddb::Slice operand) noexcept;
   void Refuse(const char* function, const char* missing) noexcept;
   void Clear();
   void SetSavePoint() noexcept;

@@ -24,39 +24,45 @@ struct braiddb_writebatch_wi_t {
   Status unfit;                          // as that of a batch without an index
   std::vector<bool> fit_at_save_points;  // for each of rep's
 
-  void Put(Slice key, Slice value) noexcept { Add(nullptr, key, value, false); }
-  void Delete(Slice key) noexcept { Add(nullptr, key, {}, true); }
-  void Put(const braiddb_column_family_handle_t* family, Slice key, Slice value) noexcept;
-  void Delete(const braiddb_column_family_handle_t* family, Slice key) noexcept;
+  enum class Kind { kPut, kDelete, kMerge };
+
+  void Put(Slice key, Slice value) noexcept { Add(nullptr, key, value, Kind::kPut); }
+  void Delete(Slice key) noexcept { Add(nullptr, key, {}, Kind::kDelete); }
+  void Merge(Slice key, Slice operand) noexcept { Add(nullptr, key, operand, Kind::kMerge); }
+  void Put(const braiddb_column_family_handle_t* family, Slice key, Slice value) noexcept {
+    AddIn(family, key, value, Kind::kPut);
+  }
+  void Delete(const braiddb_column_family_handle_t* family, Slice key) noexcept { AddIn(family, key, {}, Kind::kDelete); }
+  void Merge(const braiddb_column_family_handle_t* family, Slice key, Slice operand) noexcept {
+    AddIn(family, key, operand, Kind::kMerge);
+  }
   // Null: of the default family.
-  void Add(const ColumnFamilyHandle* family, Slice key, Slice value, bool is_deletion) noexcept;
+  void Add(const ColumnFamilyHandle* family, Slice key, Slice value, Kind kind) noexcept;
+  void AddIn(const braiddb_column_family_handle_t* family, Slice key, Slice value, Kind kind) noexcept;
   void Refuse(const char* function, const char* missing) noexcept;
   void Clear();
   void SetSavePoint() noexcept;
   Status RollBack();
 };
 
-void braiddb_writebatch_wi_t::Add(const ColumnFamilyHandle* family, Slice key, Slice value, bool is_deletion) noexcept {
+void braiddb_writebatch_wi_t::Add(const ColumnFamilyHandle* family, Slice key, Slice value, Kind kind) noexcept {
   Status status = Fits(key, value);
   if (status.ok()) {
-    status = Guarded([&] { return is_deletion ? rep.Delete(family, key) : rep.Put(family, key, value), Status::OK(); });
+    status = Guarded([&] {
+      if (kind == Kind::kPut) rep.Put(family, key, value);
+      if (kind == Kind::kDelete) rep.Delete(family, key);
+      if (kind == Kind::kMerge) rep.Merge(family, key, value);
+      return Status::OK();
+    });
   }
   if (!status.ok()) unfit = std::move(status);
 }
 
-void braiddb_writebatch_wi_t::Put(const braiddb_column_family_handle_t* family, Slice key, Slice value) noexcept {
+void braiddb_writebatch_wi_t::AddIn(const braiddb_column_family_handle_t* family, Slice key, Slice value, Kind kind) noexcept {
   if (family == nullptr) {
     unfit = NoFamily();
   } else {
-    Add(family->rep.get(), key, value, false);
-  }
-}
-
-void braiddb_writebatch_wi_t::Delete(const braiddb_column_family_handle_t* family, Slice key) noexcept {
-  if (family == nullptr) {
-    unfit = NoFamily();
-  } else {
-    Add(family->rep.get(), key, {}, true);
+    Add(family->rep.get(), key, value, kind);
   }
 }
 
@@ -92,21 +98,33 @@ Status braiddb_writebatch_wi_t::RollBack() {
 
 namespace {
 
-// What the batch says of the key: true if it says anything. Null: that it is deleted.
-bool AskBatch(const braiddb_writebatch_wi_t* batch, const ColumnFamilyHandle* family, Slice key, char** value, size_t* length,
-              char** errptr) {
-  *value = nullptr;
+// What `read` finds, as C takes it; null: nothing, or an error.
+template <class Read>
+char* Found(const Read& read, size_t* length, char** errptr) {
+  char* result = nullptr;
   *length = 0;
-  Slice found;
-  const WriteBatchWithIndex::Found said = batch->rep.Find(family, key, &found);
-  if (said != WriteBatchWithIndex::Found::kValue) return said == WriteBatchWithIndex::Found::kDeletion;
-  *value = CopyBytes(found);
-  if (*value == nullptr) {
-    SaveError(errptr, NoMemory());
-  } else {
-    *length = found.size();
-  }
-  return true;
+  SaveError(errptr, Guarded([&] {
+              std::string value;
+              Status status = read(&value);
+              if (!status.ok()) return status.IsNotFound() ? Status::OK() : status;
+              result = CopyBytes(value);
+              if (result == nullptr) return NoMemory();
+              *length = value.size();
+              return status;
+            }));
+  return result;
+}
+
+// `family`: null for the default one.
+char* FoundInBatch(const braiddb_writebatch_wi_t& batch, const braiddb_options_t* options, const ColumnFamilyHandle* family,
+                   Slice key, size_t* length, char** errptr) {
+  const braiddb::MergeOperator* const merge = options == nullptr ? nullptr : options->own.merge_operator.get();
+  return Found([&](std::string* value) { return batch.rep.GetFromBatch(family, key, value, merge); }, length, errptr);
+}
+
+bool SaysNothingOf(const braiddb_writebatch_wi_t& batch, const ColumnFamilyHandle* family, Slice key) {
+  Slice ignored;
+  return batch.rep.Find(family, key, &ignored) == WriteBatchWithIndex::Found::kNothing;
 }
 
 }  // namespace
@@ -175,13 +193,15 @@ void braiddb_writebatch_wi_delete_rangev(braiddb_writebatch_wi_t* batch, int, co
   batch->Refuse(__func__, "deletions of ranges in a batch with an index");
 }
 
-void braiddb_writebatch_wi_merge(braiddb_writebatch_wi_t* batch, const char*, size_t, const char*, size_t) {
-  batch->Refuse(__func__, kNoMerge);
+void braiddb_writebatch_wi_merge(braiddb_writebatch_wi_t* batch, const char* key, size_t key_length, const char* value,
+                                 size_t value_length) {
+  batch->Merge({key, key_length}, {value, value_length});
 }
 
-void braiddb_writebatch_wi_mergev(braiddb_writebatch_wi_t* batch, int, const char* const*, const size_t*, int, const char* const*,
-                                  const size_t*) {
-  batch->Refuse(__func__, kNoMerge);
+void braiddb_writebatch_wi_mergev(braiddb_writebatch_wi_t* batch, int key_parts, const char* const* keys,
+                                  const size_t* key_lengths, int value_parts, const char* const* values,
+                                  const size_t* value_lengths) {
+  DoOrNote(&batch->unfit, [&] { batch->Merge(Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths)); });
 }
 
 // ---- Of a family
@@ -222,14 +242,15 @@ void braiddb_writebatch_wi_delete_rangev_cf(braiddb_writebatch_wi_t* batch, brai
   batch->Refuse(__func__, "deletions of ranges in a batch with an index");
 }
 
-void braiddb_writebatch_wi_merge_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t*, const char*, size_t,
-                                    const char*, size_t) {
-  batch->Refuse(__func__, kNoMerge);
+void braiddb_writebatch_wi_merge_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t* column_family,
+                                    const char* key, size_t key_length, const char* value, size_t value_length) {
+  batch->Merge(column_family, {key, key_length}, {value, value_length});
 }
 
-void braiddb_writebatch_wi_mergev_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t*, int, const char* const*,
-                                     const size_t*, int, const char* const*, const size_t*) {
-  batch->Refuse(__func__, kNoMerge);
+void braiddb_writebatch_wi_mergev_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t* column_family, int key_parts,
+                                     const char* const* keys, const size_t* key_lengths, int value_parts,
+                                     const char* const* values, const size_t* value_lengths) {
+  batch->Merge(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths));
 }
 
 // It would be for those who read the log.
@@ -258,42 +279,39 @@ void braiddb_writebatch_wi_rollback_to_save_point(braiddb_writebatch_wi_t* batch
   SaveError(errptr, Guarded([&] { return batch->RollBack(); }));
 }
 
-char* braiddb_writebatch_wi_get_from_batch(braiddb_writebatch_wi_t* batch, const braiddb_options_t*, const char* key,
+char* braiddb_writebatch_wi_get_from_batch(braiddb_writebatch_wi_t* batch, const braiddb_options_t* options, const char* key,
                                            size_t key_length, size_t* value_length, char** errptr) {
-  char* value;
-  AskBatch(batch, nullptr, {key, key_length}, &value, value_length, errptr);
-  return value;
+  return FoundInBatch(*batch, options, nullptr, {key, key_length}, value_length, errptr);
 }
 
 char* braiddb_writebatch_wi_get_from_batch_and_db(braiddb_writebatch_wi_t* batch, braiddb_t* db,
                                                   const braiddb_readoptions_t* options, const char* key, size_t key_length,
                                                   size_t* value_length, char** errptr) {
-  char* value;
-  if (AskBatch(batch, nullptr, {key, key_length}, &value, value_length, errptr)) return value;
-  return braiddb_get(db, options, key, key_length, value_length, errptr);
+  if (SaysNothingOf(*batch, nullptr, {key, key_length})) return braiddb_get(db, options, key, key_length, value_length, errptr);
+  const auto read = [&](std::string* value) {
+    return batch->rep.GetFromBatchAndDB(db->db.get(), options->rep, {key, key_length}, value);
+  };
+  return Found(read, value_length, errptr);
 }
 
-char* braiddb_writebatch_wi_get_from_batch_cf(braiddb_writebatch_wi_t* batch, const braiddb_options_t*,
+char* braiddb_writebatch_wi_get_from_batch_cf(braiddb_writebatch_wi_t* batch, const braiddb_options_t* options,
                                               braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
                                               size_t* value_length, char** errptr) {
-  char* value = nullptr;
   *value_length = 0;
-  if (column_family == nullptr) {
-    SaveError(errptr, NoFamily());
-  } else {
-    AskBatch(batch, FamilyOf(column_family), {key, key_length}, &value, value_length, errptr);
-  }
-  return value;
+  if (column_family == nullptr) return SaveError(errptr, NoFamily()), nullptr;
+  return FoundInBatch(*batch, options, FamilyOf(column_family), {key, key_length}, value_length, errptr);
 }
 
 char* braiddb_writebatch_wi_get_from_batch_and_db_cf(braiddb_writebatch_wi_t* batch, braiddb_t* db,
                                                      const braiddb_readoptions_t* options,
                                                      braiddb_column_family_handle_t* column_family, const char* key,
                                                      size_t key_length, size_t* value_length, char** errptr) {
-  char* value;
-  const bool knows =
-      column_family != nullptr && AskBatch(batch, FamilyOf(column_family), {key, key_length}, &value, value_length, errptr);
-  return knows ? value : braiddb_get_cf(db, options, column_family, key, key_length, value_length, errptr);
+  if (column_family == nullptr || SaysNothingOf(*batch, FamilyOf(column_family), {key, key_length}))
+    return braiddb_get_cf(db, options, column_family, key, key_length, value_length, errptr);
+  const auto read = [&](std::string* value) {
+    return batch->rep.GetFromBatchAndDB(db->db.get(), options->rep, FamilyOf(column_family), {key, key_length}, value);
+  };
+  return Found(read, value_length, errptr);
 }
 
 namespace {
@@ -312,7 +330,8 @@ Status PutOver(braiddb_iterator_t* base, const ColumnFamilyHandle* family, const
     if (Status status = base->updates->Rebuild(batch.rep.GetWriteBatch()); !status.ok()) return status;
     over = base->updates.get();
   }
-  base->rep = over->NewIteratorWithBase(family, std::move(base->rep), base->Bounds());
+  base->rep = over->NewIteratorWithBase(family == nullptr ? base->db->db->DefaultColumnFamily() : family, std::move(base->rep),
+                                        base->Bounds());
   const auto& extractor = base->db->db->GetOptions().prefix_extractor;
   if (base->prefix_same_as_start && extractor != nullptr) base->rep = NewPrefixIterator(std::move(base->rep), extractor);
   return Status::OK();

@@ -1,7 +1,9 @@
 // Column families: opening with them, their handles, creating and dropping them.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 
 #include "capi/database.h"
 #include "capi/objects.h"

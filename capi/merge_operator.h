@@ -1,18 +1,33 @@
 // A merge operator of the user's.
 #pragma once
 
-#include "braiddb/c.h"
+#include <vector>
 
-struct braiddb_mergeoperator_t {
+#include "braiddb/c.h"
+#include "braiddb/merge_operator.h"
+
+struct braiddb_mergeoperator_t final : braiddb::MergeOperator {
+  using FullMergeFunction = char* (*)(void*, const char*, size_t, const char*, size_t, const char* const*, const size_t*, int,
+                                      unsigned char*, size_t*);
+  using PartialMergeFunction = char* (*)(void*, const char*, size_t, const char* const*, const size_t*, int, unsigned char*,
+                                         size_t*);
+
   void* state = nullptr;
   void (*destructor)(void*) = nullptr;
-  char* (*full_merge)(void*, const char*, size_t, const char*, size_t, const char* const*, const size_t*, int, unsigned char*,
-                      size_t*) = nullptr;
-  char* (*partial_merge)(void*, const char*, size_t, const char* const*, const size_t*, int, unsigned char*, size_t*) = nullptr;
+  FullMergeFunction full_merge = nullptr;
+  PartialMergeFunction partial_merge = nullptr;
   void (*delete_value)(void*, const char*, size_t) = nullptr;
   const char* (*name)(void*) = nullptr;
 
-  ~braiddb_mergeoperator_t() {
+  ~braiddb_mergeoperator_t() override {
     if (destructor != nullptr) destructor(state);
   }
+  const char* Name() const override { return name(state); }
+  bool FullMerge(braiddb::Slice key, const braiddb::Slice* existing, std::span<const braiddb::Slice> operands,
+                 std::string* value) const override;
+  bool PartialMergeMulti(braiddb::Slice key, std::span<const braiddb::Slice> operands, std::string* operand) const override;
+
+ private:
+  // Takes what a function of C has made, and gives it back.
+  bool Take(char* made, size_t length, bool success, std::string* result) const;
 };

@@ -81,8 +81,6 @@ struct braiddb_options_t {
   braiddb_logger_t* info_log = nullptr;
   std::shared_ptr<braiddb_cache_t::Capacity> blob_cache;
   std::shared_ptr<braiddb_cache_t::Capacity> row_cache;
-  std::shared_ptr<braiddb_mergeoperator_t> merge_operator;  // owned, as in RocksDB
-  bool uint64add = false;
   braiddb_compactionfilter_t* compaction_filter = nullptr;
   std::shared_ptr<braiddb_compactionfilterfactory_t> compaction_filter_factory;  // owned, as in RocksDB
   braiddb_cuckoo_table_options_t cuckoo;

@@ -95,8 +95,9 @@ void braiddb_sstfilewriter_delete_range(braiddb_sstfilewriter_t* writer, const c
   });
 }
 
-void braiddb_sstfilewriter_merge(braiddb_sstfilewriter_t*, const char*, size_t, const char*, size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoMerge);
+void braiddb_sstfilewriter_merge(braiddb_sstfilewriter_t* writer, const char* key, size_t key_length, const char* value,
+                                 size_t value_length, char** errptr) {
+  IfOpen(writer, errptr, [&](braiddb::SortedFileWriter* file) { return file->Merge({key, key_length}, {value, value_length}); });
 }
 
 void braiddb_sstfilewriter_finish(braiddb_sstfilewriter_t* writer, char** errptr) {

@@ -89,13 +89,14 @@ void braiddb_transaction_delete_cf(braiddb_transaction_t* transaction, braiddb_c
   SaveError(errptr, transaction->rep->Delete(FamilyOf(column_family), {key, key_length}));
 }
 
-void braiddb_transaction_merge(braiddb_transaction_t*, const char*, size_t, const char*, size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoMerge);
+void braiddb_transaction_merge(braiddb_transaction_t* transaction, const char* key, size_t key_length, const char* value,
+                               size_t value_length, char** errptr) {
+  SaveError(errptr, transaction->rep->Merge({key, key_length}, {value, value_length}));
 }
 
-void braiddb_transaction_merge_cf(braiddb_transaction_t*, braiddb_column_family_handle_t*, const char*, size_t, const char*,
-                                  size_t, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoMerge);
+void braiddb_transaction_merge_cf(braiddb_transaction_t* transaction, braiddb_column_family_handle_t* column_family,
+                                  const char* key, size_t key_length, const char* value, size_t value_length, char** errptr) {
+  SaveError(errptr, transaction->rep->Merge(FamilyOf(column_family), {key, key_length}, {value, value_length}));
 }
 
 void braiddb_transaction_rebuild_from_writebatch(braiddb_transaction_t* transaction, braiddb_writebatch_t* batch, char** errptr) {

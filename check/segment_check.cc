@@ -59,7 +59,7 @@ SegmentContents CheckSegment(const Media& media, const MediaSegment& segment, Fi
   while (const LogEntry* entry = reader.NextValid()) {
     const uint64_t sequence = entry->sequence();
     last_sequence = std::max(last_sequence, sequence);
-    if (entry->type() > EntryType::kPut) {
+    if (entry->type() > kLastEntryType) {
       findings->Add("a log entry of an unknown type", media.Place(segment.start() + reader.entry_offset()));
     }
     const bool replayed = sequence >= media.manifest().log_boundary;

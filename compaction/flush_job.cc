@@ -32,6 +32,7 @@ FlushResult FlushInto(std::shared_ptr<PmTable> table, const Memtable& memtable, 
   ListBuilder builder(regions, result.table.get());
   if (index != nullptr) index->Begin(entries, *order);
   const LogEntry* previous = nullptr;
+  bool previous_is_kept = false;
   const std::unique_ptr<Memtable::Walker> walker = memtable.NewWalker();
   Window windows[2];
   bool more = windows[0].Fill(walker.get(), *regions);
@@ -42,6 +43,7 @@ FlushResult FlushInto(std::shared_ptr<PmTable> table, const Memtable& memtable, 
       const PmPtr pointer = window.pointers[i];
       auto* entry = regions->Resolve<LogEntry>(pointer);
       const bool overwritten = previous != nullptr && order->Same(previous->key(), entry->key()) &&
+                               !VersionFilter::IsApplied(*previous, previous_is_kept) &&
                                !filter.Visible(entry->sequence(), previous->sequence());
       if (overwritten) {
         ListBuilder::Drop(entry);
@@ -54,6 +56,7 @@ FlushResult FlushInto(std::shared_ptr<PmTable> table, const Memtable& memtable, 
         if (keys != nullptr) keys->Add(hash);
       }
       previous = entry;
+      previous_is_kept = !overwritten;
     }
   }
   builder.Finish();

@@ -284,15 +284,19 @@ class NvMerger {
           entry_filter_.get(), [](const Version& v) { return v.in_table; }, &versions_);
       if (gone != nullptr) filtered_.push_back(filtered = gone->entry);
     }
+    // Operands do not hide what is older.
+    size_t first_to_hide = 0;
+    while (first_to_hide < versions_.size() && versions_[first_to_hide].entry->is_operand()) ++first_to_hide;
     // The oldest first: who sees the mark of a version also sees those of the versions that it hid.
     for (size_t i = versions_.size(); i-- > 0;) {
       const Version& version = versions_[i];
       if (version.keep) continue;
-      const bool newest = i == 0 || (i == 1 && version.moved);
+      const bool nothing_newer_hides = i <= first_to_hide || (i == first_to_hide + 1 && version.moved);
       if (version.moved && versions_[i - 1].keep) {
         Mark(version.pointer, LogEntry::kMovedBit);
         stats_->moved.Add(versions_[i - 1].pointer, version.pointer);
-      } else if (newest && version.entry->type() == EntryType::kDelete && !BRAIDDB_MUTANT("nv-tombstone-marked-early")) {
+      } else if (nothing_newer_hides && version.entry->type() == EntryType::kDelete &&
+                 !BRAIDDB_MUTANT("nv-tombstone-marked-early")) {
         tombstones_.push_back(version.pointer);
       } else if (version.entry == filtered && !BRAIDDB_MUTANT("nv-filtered-marked-early")) {
         tombstones_.push_back(version.pointer);
@@ -337,7 +341,7 @@ class NvMerger {
   MergeStats* const stats_;
   std::vector<Version> versions_;  // of one key
   std::vector<LeafChange> changes_;
-  std::vector<PmPtr> tombstones_;          // newest versions that go
+  std::vector<PmPtr> tombstones_;          // versions that go, and that no newer one makes up for
   std::vector<const LogEntry*> filtered_;  // … that the user's filter drops
   NvTree::LeafCopy copy_;
 };

@@ -14,7 +14,8 @@ namespace braiddb {
 
 // GOAL   Every entry of `tables` that somebody can see is in the tree; what nobody can see is not, and is marked dead.
 // STEPS  For each chunk of keys, all its entries in all tables are collected and sorted, and joined with what the leaves have:
-//        M1 the versions that go are marked dead, but for a tombstone that is its key's newest version
+//        M1 the versions that go are marked dead, but for a tombstone that is its key's newest version, or has only operands
+//           above it
 //        M2 those tombstones are marked dead
 //        M3 NvTree::Apply: the versions that stay are added, those that go are taken out, leaf by leaf.
 // CRASH  There is no journal: until the MANIFEST forgets the tables, they are whole, since nothing stores to their pointers.

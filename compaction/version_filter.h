@@ -24,13 +24,17 @@ class VersionFilter {
     return snapshot != snapshots_.end() && *snapshot < newer;
   }
 
+  // Whether the next older version is needed for the sake of this one, be it seen by anyone or not. [CC-49]
+  static bool IsApplied(const LogEntry& newer, bool is_kept) { return is_kept && newer.is_operand(); }
+
   // Which versions of one key, all there are of it, the last level keeps: sets `keep` of each. `versions`: from the newest to the
   // oldest; they have an `entry`. Those that are `moved` are kept in their copies, if at all, and may be anywhere.
   template <class Version>
   void Decide(std::vector<Version>* versions) const {
     const Version* newer = nullptr;
     for (Version& version : *versions) {
-      version.keep = !version.moved && (newer == nullptr || Visible(version.entry->sequence(), newer->entry->sequence()));
+      version.keep = !version.moved && (newer == nullptr || IsApplied(*newer->entry, newer->keep) ||
+                                        Visible(version.entry->sequence(), newer->entry->sequence()));
       if (!version.moved) newer = &version;
     }
     // A tombstone with nothing to hide any more goes too: this is the last level.

@@ -31,6 +31,7 @@
 #include "compaction/version_filter.h"
 #include "db/dram_budget.h"
 #include "db/family.h"
+#include "db/merge_context.h"
 #include "db/snapshot_list.h"
 #include "db/thread_state.h"
 #include "lsm/key_filter.h"
@@ -55,6 +56,7 @@ class DBImpl final : public DB {
   Status Close() override;
   Status Put(const WriteOptions& options, Slice key, Slice value) override;
   Status Delete(const WriteOptions& options, Slice key) override;
+  Status Merge(const WriteOptions& options, Slice key, Slice operand) override;
   Status Write(const WriteOptions& options, const WriteBatch& batch) override;
   Status Get(const ReadOptions& options, Slice key, std::string* value) override;
   Status Get(const ReadOptions& options, Slice key, PinnableSlice* value) override;
@@ -68,6 +70,7 @@ class DBImpl final : public DB {
   ColumnFamilyHandle* DefaultColumnFamily() const override { return default_handle_.get(); }
   Status Put(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice value) override;
   Status Delete(const WriteOptions& options, ColumnFamilyHandle* family, Slice key) override;
+  Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice operand) override;
   Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) override;
   Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, PinnableSlice* value) override;
   std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
@@ -205,14 +208,15 @@ class DBImpl final : public DB {
   }
   const LogEntry* UseCached(const SearchKey& target, const LogEntry* cached, LookupTrace* trace) const;
   const LogEntry* FindEntry(const Family& family, const SearchKey& target, uint64_t hash, LookupTrace* trace) const;
-  // The put that `target` selects, null if the key is not there; inside an epoch guard. With kMaxSequence: the newest state.
+  // The put, or operand, that `target` selects, null if the key is not there; inside an epoch guard. With kMaxSequence: the
+  // newest state.
   // Corruption in *status if the search came upon a damaged pointer or, with `verify`, the version that decides is damaged.
   // `hash`: of target.key in the family. `cached`: of the same key, asked inside the same guard.
   const LogEntry* FindPut(const Family& family, const SearchKey& target, uint64_t hash, const Cached& cached, ThreadState* thread,
                           bool* met_dead, bool verify, Status* status) const;
   // Corruption if it is not a valid entry of a segment; inside an epoch guard or pin. Follows no pointer.
   Status VerifyEntry(const LogEntry* entry) const;
-  // Hands the put, or null, to `deliver` inside an epoch guard.
+  // Hands the put, or null, to `deliver` inside an epoch guard, or outside a value that was merged.
   template <class Deliver>
   Status ReadKey(const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver);
   Status GetString(const ReadOptions& options, const Family& family, Slice key, std::string* value);
@@ -224,6 +228,14 @@ class DBImpl final : public DB {
                 std::vector<std::string>* values, std::vector<Status>* statuses);
   std::unique_ptr<Iterator> MakeIterator(const ReadOptions& options, const Family& family);
   uint64_t RegisterSnapshot();
+
+  // ---- merge_read.cc
+  void AddVersions(const KeyOrder& order, EntryCursor* cursor, const SearchKey& target, MergeContext* merge) const;
+  // All operands of the key up to target.sequence, and what they are applied to; inside an epoch guard.
+  void CollectOperands(const ReadView& all, const Family& family, const SearchKey& target, uint64_t hash,
+                       MergeContext* merge) const;
+  // The value of a key that has operands, or may have had. REQUIRES: target.sequence is registered, and no epoch guard.
+  Status ReadMerged(const Family& family, const SearchKey& target, uint64_t hash, bool verify, std::string* value) const;
 
   // ---- flush.cc
   struct PendingFlush {

@@ -77,7 +77,13 @@ std::unique_ptr<Iterator> DBImpl::MakeIterator(const ReadOptions& options, const
 
 DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const ReadView> view, const ReadOptions& options,
                        uint64_t sequence, uint64_t pin)
-    : db_(db), order_(family.order), view_(std::move(view)), sequence_(sequence), verify_(options.verify_checksums), pin_(pin) {
+    : db_(db),
+      family_(family),
+      order_(family.order),
+      view_(std::move(view)),
+      sequence_(sequence),
+      verify_(options.verify_checksums),
+      pin_(pin) {
   const auto add = [this](std::unique_ptr<EntryCursor> cursor) { children_.push_back({std::move(cursor), nullptr, 0}); };
   std::vector<std::unique_ptr<EntryCursor>> memtables;
   const auto add_memtable = [&](const Memtable& set) {
@@ -90,10 +96,13 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   for (const auto& table : levels.l0) add(std::make_unique<BraidedCursor>(&table->list, nullptr));
   add(levels.l1->NewCursor());
   SetBounds(options);
+  // The last thing, for which there is the destructor: MakeCurrent needs the family in the view of now.
+  family_.handles.fetch_add(1, std::memory_order_relaxed);
 }
 
 DBIterator::~DBIterator() {
   children_.clear();
+  family_.handles.fetch_sub(1, std::memory_order_release);
   db_->epochs_.Unpin(pin_);
   db_->snapshots_.Unregister(sequence_);
 }
@@ -128,7 +137,7 @@ Slice DBIterator::key() const {
 
 Slice DBIterator::value() const {
   BRAIDDB_DCHECK(Valid());
-  return current_->value();
+  return current_->is_operand() ? Slice(merged_value_) : current_->value();
 }
 
 const LogEntry* DBIterator::Verified(const LogEntry* entry) {
@@ -226,6 +235,35 @@ bool DBIterator::MetDamage() {
   return true;
 }
 
+// The children have been asked, and go on standing where they are if something may be missing: then the view of now has it.
+bool DBIterator::MakeCurrent(const LogEntry* newest) {
+  if (!status_.ok()) return false;
+  const std::shared_ptr<const MergeOperator>& merge = family_.options.merge_operator;
+  if (merge == nullptr) {
+    status_ = Status::InvalidArgument("merge_operator_ must be set.");
+    return false;
+  }
+  const Slice key = newest->key();
+  Status status = merge_.Settle()
+                      ? merge_.Apply(*merge, key, &merged_value_)
+                      : db_->ReadMerged(family_, SearchKey(order_, key, sequence_), family_.HashOf(key), verify_, &merged_value_);
+  if (status.ok()) current_ = newest;
+  if (!status.ok() && !status.IsNotFound()) status_ = std::move(status);
+  return status_.ok() && current_ != nullptr;
+}
+
+void DBIterator::CollectForward() {
+  merge_.Clear();
+  Child* first = First();
+  const Slice key = first->entry->key();
+  const uint64_t prefix = first->prefix;
+  while (first != nullptr && !merge_.has_base() && SameKey(*first, key, prefix)) {
+    merge_.Add(first->entry);
+    Advance(first);
+    first = First();
+  }
+}
+
 void DBIterator::FindForward() {
   current_ = nullptr;
   while (!MetDamage()) {
@@ -241,7 +279,13 @@ void DBIterator::FindForward() {
       if (status_.ok()) current_ = entry;
       return;
     }
-    SkipKey(entry->key(), first->prefix);
+    const Slice key = entry->key();
+    const uint64_t prefix = first->prefix;
+    if (entry->is_operand()) {
+      CollectForward();
+      if (MetDamage() || MakeCurrent(entry) || !status_.ok()) return;
+    }
+    SkipKey(key, prefix);
   }
 }
 
@@ -254,9 +298,11 @@ void DBIterator::FindBackward() {
     const uint64_t prefix = last->prefix;
     if (has_lower_ && order_.Compare(key, lower_) < 0) return;
     const LogEntry* newest = nullptr;
+    merge_.Clear();
     for (Child& child : children_) {
       for (; SameKey(child, key, prefix); Load(&child)) {
         const LogEntry* entry = child.entry;
+        if (entry->sequence() <= sequence_) merge_.Add(entry);
         if (Counts(*entry) && (newest == nullptr || entry->sequence() > newest->sequence())) newest = entry;
         child.cursor->Prev();
       }
@@ -268,6 +314,7 @@ void DBIterator::FindBackward() {
       current_ = newest;
       return;
     }
+    if (newest != nullptr && newest->is_operand() && !newest->is_dead() && (MakeCurrent(newest) || !status_.ok())) return;
   }
 }
 

@@ -60,8 +60,13 @@ class DBIterator final : public Iterator {
   bool MetDamage();
   bool Counts(const LogEntry& entry) const;
   bool SameKey(const Child& child, Slice key, uint64_t prefix) const;
+  // The current key's newest version is this operand: makes its value. False if there is none, or an error in status_.
+  bool MakeCurrent(const LogEntry* newest);
+  // Collects what the operand that First() stands on is applied to, and what it is.
+  void CollectForward();
 
   DBImpl* const db_;
+  const Family& family_;
   const KeyOrder& order_;
   const std::shared_ptr<const ReadView> view_;
   const uint64_t sequence_;
@@ -74,6 +79,8 @@ class DBIterator final : public Iterator {
   std::string upper_;  // exclusive
   Direction direction_ = Direction::kForward;
   const LogEntry* current_ = nullptr;
+  MergeContext merge_;
+  std::string merged_value_;  // of current_, if that is an operand
   Status status_;
 };
 

@@ -44,9 +44,9 @@ struct Family {
   std::atomic<uint64_t> l1_entries{0};  // estimate
   // Of a family with listed tables: what is smaller and lives is in the last level; 0: not known yet. manifest_mutex_
   uint64_t merged_boundary = 0;
-  std::atomic<bool> dropped{false};  // nothing is written to it any more, unless dropping it fails
-  std::atomic<bool> is_gone{false};  // the MANIFEST says that it was dropped
-  std::atomic<uint32_t> handles{0};  // that were given out and not destroyed
+  std::atomic<bool> dropped{false};          // nothing is written to it any more, unless dropping it fails
+  std::atomic<bool> is_gone{false};          // the MANIFEST says that it was dropped
+  mutable std::atomic<uint32_t> handles{0};  // that were given out and not destroyed, and iterators
   // Of one that was dropped and has no handle: 0 not yet 1 no new view has it 2 nor has any reader.
   std::atomic<int> leaving{0};
 };

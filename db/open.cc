@@ -117,6 +117,7 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   for (const ColumnFamilyDescriptor& descriptor : families) {
     if (descriptor.name != kDefaultColumnFamilyName) continue;
     options.comparator = descriptor.options.comparator;
+    options.merge_operator = descriptor.options.merge_operator;
     options.l1 = descriptor.options.l1;
     options.nv_leaf_size = descriptor.options.nv_leaf_size;
     options.compaction_filter = descriptor.options.compaction_filter;

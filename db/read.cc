@@ -76,7 +76,7 @@ const LogEntry* DBImpl::FindPut(const Family& family, const SearchKey& target, u
   const bool hit = entry != nullptr;
   // After the cache was asked: what came through its bucket before is in this view.
   if (!hit) entry = FindEntry(family, target, hash, &trace);
-  const bool found = entry != nullptr && entry->type() == EntryType::kPut;
+  const bool found = entry != nullptr && entry->type() != EntryType::kDelete;
   if (thread != nullptr) {
     thread->gets.Add(1);
     if (found) thread->gets_found.Add(1);
@@ -96,7 +96,7 @@ const LogEntry* DBImpl::FindPut(const Family& family, const SearchKey& target, u
     WaitPublished(std::min(entry->sequence(), next_sequence_.load(std::memory_order_seq_cst) - 1));  // it may be damaged
   }
   BRAIDDB_SYNC_POINT("DBImpl::FindPut:Found");
-  if (found && !hit && lookup_cache_ != nullptr && family.is_hashed && !trace.met_dead) {
+  if (found && !hit && lookup_cache_ != nullptr && family.is_hashed && !trace.met_dead && !entry->is_operand()) {
     if (const PmPtr place = regions_->Find(entry)) lookup_cache_->Fill(hash, cached.miss, target.sequence, place);
   }
   return found ? entry : nullptr;
@@ -108,12 +108,14 @@ const LogEntry* DBImpl::FindPut(const Family& family, const SearchKey& target, u
 // Otherwise: a read of the newest state registers no snapshot. It goes through the levels from the newest to the oldest, and
 // what it finds in one was the newest version when it had seen that the levels above have none. That fails only when a version
 // that was its answer when it began is marked dead before it gets there, because a newer one, written since, was merged: then it
-// comes upon the mark, and reads again at a snapshot, whose versions are not marked.
+// comes upon the mark, and reads again at a snapshot, whose versions are not marked. So does a read that finds an operand: it
+// needs several versions.
 template <class Deliver>
 Status DBImpl::ReadKey(const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver) {
   const uint64_t hash = family.HashOf(key);
   ThreadState* const thread = threads_.Get();
   const bool verify = options.verify_checksums;
+  bool is_merged = false;
   Status status;
   if (options.snapshot == nullptr) {
     const auto guard = epochs_.Enter();
@@ -126,14 +128,21 @@ Status DBImpl::ReadKey(const ReadOptions& options, const Family& family, Slice k
     const LogEntry* entry =
         FindPut(family, SearchKey(family.order, key, kMaxSequence), hash, cached, thread, &met_dead, verify, &status);
     if (!status.ok()) return status;
-    if (!met_dead) return deliver(entry);
+    is_merged = entry != nullptr && entry->is_operand();
+    if (!met_dead && !is_merged) return deliver(entry);
   }
   const uint64_t sequence = options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
   const SnapshotRegistration registration(options.snapshot == nullptr ? &snapshots_ : nullptr, sequence);
-  const auto guard = epochs_.Enter();
-  const LogEntry* entry = FindPut(family, SearchKey(family.order, key, sequence), hash, AskCache(family, key, hash), thread,
-                                  nullptr, verify, &status);
-  return status.ok() ? deliver(entry) : status;
+  if (!is_merged) {
+    const auto guard = epochs_.Enter();
+    const LogEntry* entry = FindPut(family, SearchKey(family.order, key, sequence), hash, AskCache(family, key, hash), thread,
+                                    nullptr, verify, &status);
+    if (!status.ok()) return status;
+    if (entry == nullptr || !entry->is_operand()) return deliver(entry);
+  }
+  std::string merged;
+  status = ReadMerged(family, SearchKey(family.order, key, sequence), hash, verify, &merged);
+  return status.ok() ? deliver(std::move(merged)) : status;
 }
 
 Status DBImpl::VerifyEntry(const LogEntry* entry) const {
@@ -160,27 +169,45 @@ void AssignTo(std::string* value, Slice from) {
   }
 }
 
+template <class... Callables>
+struct Either : Callables... {
+  using Callables::operator()...;
+};
+
 }  // namespace
 
 inline Status DBImpl::GetString(const ReadOptions& options, const Family& family, Slice key, std::string* value) {
-  return ReadKey(options, family, key, [value](const LogEntry* entry) {
-    if (entry == nullptr) return Status::NotFound();
-    AssignTo(value, entry->value());
-    return Status::OK();
-  });
+  return ReadKey(options, family, key,
+                 Either{[value](const LogEntry* entry) {
+                          if (entry == nullptr) return Status::NotFound();
+                          AssignTo(value, entry->value());
+                          return Status::OK();
+                        },
+                        [value](std::string&& merged) {
+                          *value = std::move(merged);
+                          return Status::OK();
+                        }});
 }
 
 inline Status DBImpl::GetPinned(const ReadOptions& options, const Family& family, Slice key, PinnableSlice* value) {
   value->Reset();
-  return ReadKey(options, family, key, [this, value](const LogEntry* entry) {
+  const auto pin = [this, value](const LogEntry* entry) {
     if (entry == nullptr) return Status::NotFound();
     // Inside the guard: what the pin holds is reachable now.
     value->pin_ = epochs_.Pin();
     value->owner_ = &epochs_;
-    value->release_ = [](void* epochs, uint64_t pin) { static_cast<EpochManager*>(epochs)->Unpin(pin); };
+    value->release_ = [](void* epochs, uint64_t pinned) { static_cast<EpochManager*>(epochs)->Unpin(pinned); };
     value->value_ = entry->value();
     return Status::OK();
-  });
+  };
+  const auto own = [value](std::string&& merged) {
+    auto* const kept = new std::string(std::move(merged));
+    value->owner_ = kept;
+    value->release_ = [](void* string, uint64_t) { delete static_cast<std::string*>(string); };
+    value->value_ = *kept;
+    return Status::OK();
+  };
+  return ReadKey(options, family, key, Either{pin, own});
 }
 
 Status DBImpl::Get(const ReadOptions& options, Slice key, std::string* value) try {
@@ -252,35 +279,45 @@ void DBImpl::ReadKeys(const ReadOptions& options, const FamilyAt& family, const 
                       std::vector<std::string>* values, std::vector<Status>* statuses) {
   const uint64_t sequence = options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
   const SnapshotRegistration registration(options.snapshot == nullptr ? &snapshots_ : nullptr, sequence);
-  const auto guard = epochs_.Enter();
-  ThreadState* thread = threads_.Get();
-  const KeyFilter* const filter = filter_.load(std::memory_order_acquire);
-  // The buckets of a group come at the same time, and so do their entries.
-  constexpr size_t kGroup = 32;
-  uint64_t hashes[kGroup];
-  for (size_t begin = 0; begin < keys.size(); begin += kGroup) {
-    const size_t count = std::min(kGroup, keys.size() - begin);
-    for (size_t i = 0; i < count; ++i) {
-      const Family* const own = family(begin + i);
-      hashes[i] = own == nullptr ? 0 : own->HashOf(keys[begin + i]);
-      if (lookup_cache_ != nullptr) lookup_cache_->Prefetch(hashes[i]);
-      if (filter != nullptr) filter->Prefetch(hashes[i]);
-    }
-    for (size_t i = 0; i < count && lookup_cache_ != nullptr; ++i) lookup_cache_->PrefetchEntry(hashes[i]);
-    for (size_t i = begin; i < begin + count; ++i) {
-      const Family* const own = family(i);
-      if (own == nullptr) continue;
-      const uint64_t hash = hashes[i - begin];
-      Status& status = (*statuses)[i];
-      const LogEntry* entry = FindPut(*own, SearchKey(own->order, keys[i], sequence), hash, AskCache(*own, keys[i], hash), thread,
-                                      nullptr, options.verify_checksums, &status);
-      if (!status.ok()) continue;
-      if (entry == nullptr) {
-        status = Status::NotFound();
-      } else {
-        (*values)[i].assign(entry->value());
+  std::vector<size_t> merged;  // keys with operands: read outside of the guard
+  {
+    const auto guard = epochs_.Enter();
+    ThreadState* thread = threads_.Get();
+    const KeyFilter* const filter = filter_.load(std::memory_order_acquire);
+    // The buckets of a group come at the same time, and so do their entries.
+    constexpr size_t kGroup = 32;
+    uint64_t hashes[kGroup];
+    for (size_t begin = 0; begin < keys.size(); begin += kGroup) {
+      const size_t count = std::min(kGroup, keys.size() - begin);
+      for (size_t i = 0; i < count; ++i) {
+        const Family* const own = family(begin + i);
+        hashes[i] = own == nullptr ? 0 : own->HashOf(keys[begin + i]);
+        if (lookup_cache_ != nullptr) lookup_cache_->Prefetch(hashes[i]);
+        if (filter != nullptr) filter->Prefetch(hashes[i]);
+      }
+      for (size_t i = 0; i < count && lookup_cache_ != nullptr; ++i) lookup_cache_->PrefetchEntry(hashes[i]);
+      for (size_t i = begin; i < begin + count; ++i) {
+        const Family* const own = family(i);
+        if (own == nullptr) continue;
+        const uint64_t hash = hashes[i - begin];
+        Status& status = (*statuses)[i];
+        const LogEntry* entry = FindPut(*own, SearchKey(own->order, keys[i], sequence), hash, AskCache(*own, keys[i], hash),
+                                        thread, nullptr, options.verify_checksums, &status);
+        if (!status.ok()) continue;
+        if (entry == nullptr) {
+          status = Status::NotFound();
+        } else if (entry->is_operand()) {
+          merged.push_back(i);
+        } else {
+          (*values)[i].assign(entry->value());
+        }
       }
     }
+  }
+  for (const size_t i : merged) {
+    const Family& own = *family(i);
+    (*statuses)[i] =
+        ReadMerged(own, SearchKey(own.order, keys[i], sequence), own.HashOf(keys[i]), options.verify_checksums, &(*values)[i]);
   }
 }
 

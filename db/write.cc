@@ -118,8 +118,10 @@ Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) try {
   struct Collector : WriteBatch::Handler {
     void Put(Slice, Slice) override {}  // these are called through the ones below only
     void Delete(Slice) override {}
+    void Merge(Slice, Slice) override {}
     Status PutCF(uint32_t family, Slice key, Slice value) override { return Add(EntryType::kPut, family, key, value); }
     Status DeleteCF(uint32_t family, Slice key) override { return Add(EntryType::kDelete, family, key, Slice()); }
+    Status MergeCF(uint32_t family, Slice key, Slice operand) override { return Add(EntryType::kMerge, family, key, operand); }
     Status Add(EntryType type, uint32_t family, Slice key, Slice value) {
       if (!AreSizesValid(key, value)) return CheckSizes(key, value);
       if (family != 0 && db->FindFamily(family) == nullptr)

@@ -13,7 +13,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "lengths are copied as they are in memory");
 
-enum class Type : uint8_t { kDelete = 0, kPut = 1 };
+enum class Type : uint8_t { kDelete = 0, kPut = 1, kMerge = 2 };
 // Beside it: a family's id follows the header.
 constexpr uint8_t kInFamily = 0x10;
 
@@ -70,7 +70,7 @@ const char* TakeUpdate(Slice* rest, Update* update) {
     return "write batch: an impossible column family";
   const uint64_t key_length = ReadLength(rest->data() + kKeyLengthAt);
   const uint64_t value_length = ReadLength(rest->data() + kValueLengthAt);
-  if (update->type != Type::kPut && update->type != Type::kDelete) return "write batch: unknown type of update";
+  if (update->type > Type::kMerge) return "write batch: unknown type of update";
   if (update->type == Type::kDelete && value_length != 0) return "write batch: a deletion has a value";
   if (rest->size() - header_size < key_length + value_length) return "write batch: a key or value is cut short";
   update->key = rest->substr(header_size, key_length);
@@ -85,11 +85,17 @@ void WriteBatch::Put(Slice key, Slice value) { PutCF(0, key, value); }
 
 void WriteBatch::Delete(Slice key) { DeleteCF(0, key); }
 
+void WriteBatch::Merge(Slice key, Slice operand) { MergeCF(0, key, operand); }
+
 void WriteBatch::Put(const ColumnFamilyHandle* family, Slice key, Slice value) {
   PutCF(family == nullptr ? 0 : family->GetID(), key, value);
 }
 
 void WriteBatch::Delete(const ColumnFamilyHandle* family, Slice key) { DeleteCF(family == nullptr ? 0 : family->GetID(), key); }
+
+void WriteBatch::Merge(const ColumnFamilyHandle* family, Slice key, Slice operand) {
+  MergeCF(family == nullptr ? 0 : family->GetID(), key, operand);
+}
 
 void WriteBatch::PutCF(uint32_t family, Slice key, Slice value) {
   Append(&rep_, Type::kPut, family, key, value);
@@ -98,6 +104,11 @@ void WriteBatch::PutCF(uint32_t family, Slice key, Slice value) {
 
 void WriteBatch::DeleteCF(uint32_t family, Slice key) {
   Append(&rep_, Type::kDelete, family, key, {});
+  ++count_;
+}
+
+void WriteBatch::MergeCF(uint32_t family, Slice key, Slice operand) {
+  Append(&rep_, Type::kMerge, family, key, operand);
   ++count_;
 }
 
@@ -119,6 +130,12 @@ Status WriteBatch::Handler::PutCF(uint32_t family, Slice key, Slice value) {
 Status WriteBatch::Handler::DeleteCF(uint32_t family, Slice key) {
   if (family != 0) return OtherFamily(family);
   Delete(key);
+  return Status::OK();
+}
+
+Status WriteBatch::Handler::MergeCF(uint32_t family, Slice key, Slice operand) {
+  if (family != 0) return OtherFamily(family);
+  Merge(key, operand);
   return Status::OK();
 }
 
@@ -151,8 +168,18 @@ Status WriteBatch::IterateData(Slice data, Handler* handler) {
   Update update;
   while (!rest.empty()) {
     if (const char* error = TakeUpdate(&rest, &update)) return Status::Corruption(error);
-    Status status = update.type == Type::kPut ? handler->PutCF(update.family, update.key, update.value)
-                                              : handler->DeleteCF(update.family, update.key);
+    Status status;
+    switch (update.type) {
+      case Type::kPut:
+        status = handler->PutCF(update.family, update.key, update.value);
+        break;
+      case Type::kDelete:
+        status = handler->DeleteCF(update.family, update.key);
+        break;
+      case Type::kMerge:
+        status = handler->MergeCF(update.family, update.key, update.value);
+        break;
+    }
     if (!status.ok()) return status;
   }
   return Status::OK();

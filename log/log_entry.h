@@ -40,7 +40,9 @@
 
 namespace braiddb {
 
-enum class EntryType : uint8_t { kDelete = 0, kPut = 1 };
+// kMerge: an operand, which is applied to the next older version of its key (Options::merge_operator).
+enum class EntryType : uint8_t { kDelete = 0, kPut = 1, kMerge = 2 };
+inline constexpr EntryType kLastEntryType = EntryType::kMerge;
 
 // Column families have the ids below; 0 is the default one.
 inline constexpr uint32_t kMaxFamilies = 1024;
@@ -72,6 +74,7 @@ struct LogEntry {
 
   uint64_t sequence() const { return tag >> 8; }
   EntryType type() const { return static_cast<EntryType>(tag & kTypeMask); }
+  bool is_operand() const { return type() == EntryType::kMerge; }
   bool is_batch_member() const { return (tag & kBatchMember) != 0; }
   bool is_by_filter() const { return (tag & kByFilter) != 0; }
   bool more_follows() const { return (tag & kMoreFollows) != 0; }

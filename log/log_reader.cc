@@ -23,10 +23,9 @@ bool LogReader::ValidAt(uint64_t offset) const {
 
 bool LogReader::MayBeEntry(const LogEntry& entry) const {
   constexpr uint64_t kKnownBits =
-      LogEntry::kByFilter | LogEntry::kBatchMember | LogEntry::kMoreFollows | static_cast<uint64_t>(EntryType::kPut);
-  return (entry.tag & 0xff & ~kKnownBits) == 0 && (entry.is_batch_member() || !entry.more_follows()) &&
-         entry.shape >> (LogEntry::kKeyBits + LogEntry::kHeightBits) == 0 && entry.sequence() != 0 &&
-         entry.sequence() <= max_sequence_;
+      LogEntry::kByFilter | LogEntry::kBatchMember | LogEntry::kMoreFollows | LogEntry::kTypeMask;
+  return (entry.tag & 0xff & ~kKnownBits) == 0 && entry.type() <= kLastEntryType &&
+         (entry.is_batch_member() || !entry.more_follows()) && entry.sequence() != 0 && entry.sequence() <= max_sequence_;
 }
 
 uint64_t LogReader::FindValid(uint64_t from, uint64_t until) const {

@@ -207,6 +207,37 @@ const LogEntry* HashMemtable::Find(const SearchKey& target, uint64_t hash) const
   return found;
 }
 
+// Each table may have some of a key's versions.
+void HashMemtable::FindOperands(const SearchKey& target, uint64_t hash, std::vector<const LogEntry*>* versions) const {
+  const auto add_chain = [&](const Node* node) {
+    for (;;) {
+      if (node->sequence <= target.sequence) {
+        versions->push_back(EntryOf(*node));
+        if (!versions->back()->is_operand()) return;
+      }
+      const uint32_t older = node->older.load(std::memory_order_acquire);
+      if (older == 0) return;
+      node = At(older);
+    }
+  };
+  const auto in_table = [&](const Table& table) {
+    for (uint64_t bucket = hash & table.mask;; bucket = (bucket + 1) & table.mask) {
+      Scan scan = ScanBucket(table.buckets[bucket], TagOf(hash));
+      for (; scan.with_tag != 0; scan.with_tag &= scan.with_tag - 1) {
+        const auto& place = table.buckets[bucket].slots[std::countr_zero(scan.with_tag)];
+        const Node* node = At(static_cast<uint32_t>(place.load(std::memory_order_acquire)));
+        if (SameBytes(EntryOf(*node)->key(), target.key)) return add_chain(node);
+      }
+      if (scan.empty != 0) return;
+    }
+  };
+  for (uint64_t reference = table_.load(std::memory_order_acquire); reference != 0;) {
+    const Table& table = *TableAt(reference);
+    in_table(table);
+    reference = table.before;
+  }
+}
+
 // ---- Order
 
 bool HashMemtable::Before(const Item& a, const Item& b) const {

@@ -33,6 +33,7 @@ class HashMemtable final : public Memtable {
   void Prepare(const LogEntry* entry, PmPtr pointer, Insertion* insertion) override;
   void Publish(Insertion* insertion) override;
   const LogEntry* Find(const SearchKey& target, uint64_t hash) const override;
+  void FindOperands(const SearchKey& target, uint64_t hash, std::vector<const LogEntry*>* versions) const override;
   void AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const override;
   std::unique_ptr<Walker> NewWalker() const override;
   uint64_t DramBytes() const override;

@@ -71,6 +71,9 @@ class Memtable {
 
   // The newest entry of target.key with a sequence number <= target.sequence; null if there is none. `hash`: KeyHash of the key.
   virtual const LogEntry* Find(const SearchKey& target, uint64_t hash) const = 0;
+  // Adds what Find returns and the versions behind it that it is applied to: in no order, all operands with a sequence number <=
+  // target.sequence down to a version that is none, and perhaps more.
+  virtual void FindOperands(const SearchKey& target, uint64_t hash, std::vector<const LogEntry*>* versions) const = 0;
   // Cursors that together visit every entry; they must not outlive the memtable.
   virtual void AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const = 0;
 

@@ -105,6 +105,18 @@ const LogEntry* SkipListMemtable::Find(const SearchKey& target, uint64_t) const 
   return newest;
 }
 
+void SkipListMemtable::FindOperands(const SearchKey& target, uint64_t, std::vector<const LogEntry*>* versions) const {
+  for (uint32_t shard = 0; shard < shards_.size(); ++shard) {
+    for (uint32_t found = FindGreaterOrEqual(shard, target, nullptr); found != 0;) {
+      const Node* node = At(found);
+      if (node->prefix != target.prefix || order_->Compare(EntryOf(node)->key(), target.key) != 0) break;
+      versions->push_back(EntryOf(node));
+      if (!versions->back()->is_operand()) break;
+      found = node->next[0].load(std::memory_order_acquire);
+    }
+  }
+}
+
 uint32_t SkipListMemtable::FindLess(uint32_t shard, const SearchKey& target) const {
   uint32_t before = shards_[shard].head;
   for (uint32_t layer = shards_[shard].top.load(std::memory_order_acquire); layer-- > 0;) {

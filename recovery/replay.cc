@@ -163,21 +163,21 @@ class Replayer {
     }
   }
 
-  // After a crash there are no snapshots: only the newest version of a key is linked.
+  // After a crash there are no snapshots: only the newest version of a key is linked, and what that is applied to.
   void LinkRange(const KeyOrder& order, std::vector<Found>* range, ListBuilder* builder) const {
     SortEntries(order, range->begin(), range->end());
     constexpr size_t kAhead = 24;
-    const Found* newest = nullptr;
+    const Found* last = nullptr;  // that was linked
     for (size_t i = 0; i < range->size(); ++i) {
       if (i + kAhead < range->size()) PrefetchForWrite((*range)[i + kAhead].entry);
       const Found& found = (*range)[i];
-      const bool overwritten =
-          newest != nullptr && newest->prefix == found.prefix && order.Compare(newest->entry->key(), found.entry->key()) == 0;
+      const bool overwritten = last != nullptr && last->prefix == found.prefix && !last->entry->is_operand() &&
+                               order.Compare(last->entry->key(), found.entry->key()) == 0;
       if (overwritten) {
         ListBuilder::Drop(found.entry);
       } else {
         builder->Append(found.entry, found.pointer);
-        newest = &found;
+        last = &found;
       }
     }
   }

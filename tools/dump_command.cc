@@ -101,7 +101,9 @@ Json EntryOf(const Media& media, PmPtr place, const LogEntry& entry) {
           {"offset", place.offset()},
           {"family", entry.family()},
           {"sequence", entry.sequence()},
-          {"type", entry.type() == EntryType::kPut ? "put" : "delete"},
+          {"type", entry.type() == EntryType::kPut ? "put"
+                   : entry.is_operand()            ? "merge"
+                                                   : "delete"},
           {"batch", entry.is_batch_member()},
           {"state", StateOf(media, entry)},
           {"height", entry.height()},

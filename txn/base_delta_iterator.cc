@@ -6,12 +6,14 @@
 namespace braiddb {
 
 BaseDeltaIterator::BaseDeltaIterator(const WriteBatchWithIndex* delta, uint32_t family, const Comparator* comparator,
-                                     std::unique_ptr<Iterator> base, const ReadOptions& options)
+                                     std::unique_ptr<Iterator> base, const ReadOptions& options,
+                                     std::shared_ptr<const MergeOperator> merge)
     : batch_(delta),
       family_(family),
       comparator_(comparator),
       empty_(WriteBatchWithIndex::Before{comparator}),
       base_(std::move(base)),
+      merge_(std::move(merge)),
       delta_(empty_.end()) {
   if (options.iterate_lower_bound) lower_.emplace(*options.iterate_lower_bound);
   if (options.iterate_upper_bound) upper_.emplace(*options.iterate_upper_bound);
@@ -26,9 +28,11 @@ BaseDeltaIterator::BaseDeltaIterator(const WriteBatchWithIndex* delta, uint32_t 
   if (!upper_ || comparator_->Compare(end, *upper_) < 0) upper_ = std::move(end);
 }
 
+// Begins a step.
 void BaseDeltaIterator::FindIndex() {
   const Index* const found = batch_->FindIndex(family_);
   index_ = found == nullptr ? &empty_ : found;
+  merge_status_ = Status::OK();
 }
 
 // The base keeps its bounds itself.
@@ -64,6 +68,20 @@ int BaseDeltaIterator::CompareCursors() const {
   return forward_ ? order : -order;
 }
 
+void BaseDeltaIterator::TakeDelta() {
+  const WriteBatchWithIndex::Update& update = delta_->second;
+  current_ = Current::kDelta;
+  delta_key_ = delta_->first;
+  if (update.operands.empty()) {
+    delta_value_.assign(batch_->At(update.value));
+    return;
+  }
+  const bool exists = base_->Valid() && CompareCursors() == 0;
+  const Slice existing = exists ? base_->value() : Slice();
+  merge_status_ = batch_->Apply(merge_.get(), delta_key_, update, exists ? &existing : nullptr, &delta_value_);
+  if (!merge_status_.ok()) current_ = Current::kNone;
+}
+
 // Steps over what the delta deletes.
 void BaseDeltaIterator::FindNext() {
   for (;;) {
@@ -76,12 +94,7 @@ void BaseDeltaIterator::FindNext() {
       current_ = base_->Valid() ? Current::kBase : Current::kNone;
       return;
     }
-    if (!delta_->second.is_deletion) {
-      current_ = Current::kDelta;
-      delta_key_ = delta_->first;
-      delta_value_.assign(batch_->ValueOf(delta_->second));
-      return;
-    }
+    if (delta_->second.base != WriteBatchWithIndex::Found::kDeletion || !delta_->second.operands.empty()) return TakeDelta();
     if (base_->Valid() && CompareCursors() == 0) forward_ ? base_->Next() : base_->Prev();
     StepDelta();
   }

@@ -15,7 +15,7 @@ class BaseDeltaIterator final : public Iterator {
  public:
   // `comparator`: of the column family `family`.
   BaseDeltaIterator(const WriteBatchWithIndex* delta, uint32_t family, const Comparator* comparator,
-                    std::unique_ptr<Iterator> base, const ReadOptions& options);
+                    std::unique_ptr<Iterator> base, const ReadOptions& options, std::shared_ptr<const MergeOperator> merge);
 
   bool Valid() const override { return current_ != Current::kNone; }
   void SeekToFirst() override;
@@ -26,7 +26,7 @@ class BaseDeltaIterator final : public Iterator {
   void Prev() override;
   Slice key() const override { return current_ == Current::kBase ? base_->key() : Slice(delta_key_); }
   Slice value() const override { return current_ == Current::kBase ? base_->value() : Slice(delta_value_); }
-  Status status() const override { return base_->status(); }
+  Status status() const override { return merge_status_.ok() ? base_->status() : merge_status_; }
 
  private:
   using Index = WriteBatchWithIndex::Index;
@@ -42,6 +42,8 @@ class BaseDeltaIterator final : public Iterator {
   // Compares base and delta in the direction of travel; < 0: the base's key comes first.
   int CompareCursors() const;
   void FindNext();
+  // The delta's entry becomes the current one.
+  void TakeDelta();
 
   const WriteBatchWithIndex* const batch_;
   const uint32_t family_;
@@ -49,6 +51,8 @@ class BaseDeltaIterator final : public Iterator {
   const Index empty_;  // of a family that the batch has nothing of
   const Index* index_ = &empty_;
   const std::unique_ptr<Iterator> base_;
+  const std::shared_ptr<const MergeOperator> merge_;
+  Status merge_status_;  // of the last step
   std::optional<std::string> lower_;
   std::optional<std::string> upper_;
   Index::const_iterator delta_;

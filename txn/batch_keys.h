@@ -14,8 +14,10 @@ inline Status SortedKeys(const WriteBatch& batch, std::vector<FamilySlice>* keys
   struct Collector : WriteBatch::Handler {
     void Put(Slice, Slice) override {}
     void Delete(Slice) override {}
+    void Merge(Slice, Slice) override {}
     Status PutCF(uint32_t family, Slice key, Slice) override { return keys->emplace_back(family, key), Status::OK(); }
     Status DeleteCF(uint32_t family, Slice key) override { return keys->emplace_back(family, key), Status::OK(); }
+    Status MergeCF(uint32_t family, Slice key, Slice) override { return keys->emplace_back(family, key), Status::OK(); }
     std::vector<FamilySlice>* keys;
   } collector;
   collector.keys = keys;

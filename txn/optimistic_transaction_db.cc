@@ -136,6 +136,14 @@ class OptimisticTransactionDBImpl final : public StackedDB<OptimisticTransaction
     if (!status.ok()) return status;
     return WithLock({family->GetID(), key}, [&] { return base()->Delete(options, family, key); });
   }
+  Status Merge(const WriteOptions& options, Slice key, Slice operand) override {
+    return WithLock({0, key}, [&] { return base()->Merge(options, key, operand); });
+  }
+  Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice operand) override {
+    Status status = families()->Check(family);
+    if (!status.ok()) return status;
+    return WithLock({family->GetID(), key}, [&] { return base()->Merge(options, family, key, operand); });
+  }
   Status Write(const WriteOptions& options, const WriteBatch& batch) override try {
     std::vector<FamilySlice> keys;
     Status status = SortedKeys(batch, &keys);

@@ -29,6 +29,7 @@ class StackedDB : public Interface {
   }
   Status Put(const WriteOptions& options, Slice key, Slice value) override { return base_->Put(options, key, value); }
   Status Delete(const WriteOptions& options, Slice key) override { return base_->Delete(options, key); }
+  Status Merge(const WriteOptions& options, Slice key, Slice operand) override { return base_->Merge(options, key, operand); }
   Status Write(const WriteOptions& options, const WriteBatch& batch) override { return base_->Write(options, batch); }
   Status Get(const ReadOptions& options, Slice key, std::string* value) override { return base_->Get(options, key, value); }
   Status Get(const ReadOptions& options, Slice key, PinnableSlice* value) override { return base_->Get(options, key, value); }
@@ -61,6 +62,9 @@ class StackedDB : public Interface {
   }
   Status Delete(const WriteOptions& options, ColumnFamilyHandle* family, Slice key) override {
     return base_->Delete(options, family, key);
+  }
+  Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice operand) override {
+    return base_->Merge(options, family, key, operand);
   }
   Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) override {
     return base_->Get(options, family, key, value);

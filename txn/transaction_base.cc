@@ -101,6 +101,19 @@ Status TransactionBase::Delete(ColumnFamilyHandle* family, Slice key) try {
   return NoMemory();
 }
 
+Status TransactionBase::Merge(ColumnFamilyHandle* family, Slice key, Slice operand) try {
+  Status status = CheckActive();
+  if (status.ok()) status = CheckRoom(key, operand);
+  if (status.ok()) status = Use(family);
+  if (status.ok() && family->GetOptions().merge_operator == nullptr)
+    status = Status::NotSupported("Provide a merge_operator when opening DB");
+  if (status.ok()) status = ProtectKey({family->GetID(), key}, true);
+  if (status.ok()) batch_.Merge(family, key, operand);
+  return status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
 Status TransactionBase::GetForUpdate(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value,
                                      bool exclusive) try {
   Status status = CheckActive();
@@ -125,6 +138,16 @@ Status TransactionBase::Get(const ReadOptions& options, ColumnFamilyHandle* fami
 
 namespace {
 
+// `read`: what was said below; *value: what is there.
+Status MergeOwn(const WriteBatchWithIndex& batch, const ColumnFamilyHandle* family, Slice key, const Status& read,
+                std::string* value) {
+  if (!read.ok() && !read.IsNotFound() && batch.NeedsBase(family, key)) return read;
+  const std::string base = std::move(*value);
+  const Slice existing = base;
+  const MergeOperator* const merge = family->GetOptions().merge_operator.get();
+  return batch.ApplyOperands(merge, family, key, read.ok() ? &existing : nullptr, value);
+}
+
 // What the batch says of a key replaces what was read below it.
 void Overlay(const WriteBatchWithIndex& batch, const ColumnFamilyHandle* family, Slice key, Status* status, std::string* value) {
   Slice own;
@@ -138,6 +161,9 @@ void Overlay(const WriteBatchWithIndex& batch, const ColumnFamilyHandle* family,
       value->assign(own);
       *status = Status::OK();
       break;
+    case WriteBatchWithIndex::Found::kOperands:
+      *status = MergeOwn(batch, family, key, *status, value);
+      break;
   }
 }
 
@@ -146,7 +172,7 @@ void Overlay(const WriteBatchWithIndex& batch, const ColumnFamilyHandle* family,
 std::vector<Status> TransactionBase::MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
                                               std::vector<std::string>* values) {
   std::vector<Status> statuses = base_->MultiGet(options, keys, values);
-  for (size_t i = 0; i < keys.size(); ++i) Overlay(batch_, nullptr, keys[i], &statuses[i], &(*values)[i]);
+  for (size_t i = 0; i < keys.size(); ++i) Overlay(batch_, default_family_, keys[i], &statuses[i], &(*values)[i]);
   return statuses;
 }
 
@@ -160,14 +186,19 @@ std::vector<Status> TransactionBase::MultiGet(const ReadOptions& options, const 
 }
 
 std::unique_ptr<Iterator> TransactionBase::NewIterator(const ReadOptions& options) {
-  return batch_.NewIteratorWithBase(base_->NewIterator(options), options);
+  return NewIterator(options, default_family_);
 }
 
 // Without a family there is nothing that the batch could be put over.
 std::unique_ptr<Iterator> TransactionBase::NewIterator(const ReadOptions& options, ColumnFamilyHandle* family) {
-  auto below = base_->NewIterator(options, family);
+  ReadOptions whole = options;
+  whole.prefix_same_as_start = false;  // the prefix is that of a key of both
+  auto below = base_->NewIterator(whole, family);
   if (!families_->Check(family).ok()) return below;
-  return batch_.NewIteratorWithBase(family, std::move(below), options);
+  auto iterator = batch_.NewIteratorWithBase(family, std::move(below), whole);
+  const auto& extractor = base_->GetOptions().prefix_extractor;
+  if (!options.prefix_same_as_start || extractor == nullptr) return iterator;
+  return NewPrefixIterator(std::move(iterator), extractor);
 }
 
 void TransactionBase::SetSnapshot() {
@@ -213,6 +244,7 @@ Status TransactionBase::RebuildFromWriteBatch(const WriteBatch& batch) try {
   struct Adder : WriteBatch::Handler {
     void Put(Slice, Slice) override {}
     void Delete(Slice) override {}
+    void Merge(Slice, Slice) override {}
     Status PutCF(uint32_t family, Slice key, Slice value) override {
       const auto handle = to->families_->Find(family);
       return handle == nullptr ? Missing(family) : to->Put(handle.get(), key, value);
@@ -220,6 +252,10 @@ Status TransactionBase::RebuildFromWriteBatch(const WriteBatch& batch) try {
     Status DeleteCF(uint32_t family, Slice key) override {
       const auto handle = to->families_->Find(family);
       return handle == nullptr ? Missing(family) : to->Delete(handle.get(), key);
+    }
+    Status MergeCF(uint32_t family, Slice key, Slice operand) override {
+      const auto handle = to->families_->Find(family);
+      return handle == nullptr ? Missing(family) : to->Merge(handle.get(), key, operand);
     }
     static Status Missing(uint32_t family) {
       return Status::InvalidArgument("Invalid column family specified in write batch: there is none with id " +

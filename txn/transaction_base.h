@@ -21,8 +21,10 @@ class TransactionBase : public Transaction {
 
   Status Put(Slice key, Slice value) override { return Put(default_family_, key, value); }
   Status Delete(Slice key) override { return Delete(default_family_, key); }
+  Status Merge(Slice key, Slice operand) override { return Merge(default_family_, key, operand); }
   Status Put(ColumnFamilyHandle* family, Slice key, Slice value) override;
   Status Delete(ColumnFamilyHandle* family, Slice key) override;
+  Status Merge(ColumnFamilyHandle* family, Slice key, Slice operand) override;
   Status GetForUpdate(const ReadOptions& options, Slice key, std::string* value, bool exclusive) override {
     return GetForUpdate(options, default_family_, key, value, exclusive);
   }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "db/merge_context.h"
 #include "db/no_memory.h"
 #include "txn/base_delta_iterator.h"
 
@@ -15,28 +16,53 @@ uint32_t IdOf(const ColumnFamilyHandle* family) { return family == nullptr ? 0 :
 
 WriteBatchWithIndex::WriteBatchWithIndex(const Comparator* comparator) : index_(Before{comparator}) {}
 
-void WriteBatchWithIndex::Put(Slice key, Slice value) { Add(nullptr, key, value, false); }
+void WriteBatchWithIndex::Put(Slice key, Slice value) { Put(nullptr, key, value); }
 
-void WriteBatchWithIndex::Delete(Slice key) { Add(nullptr, key, Slice(), true); }
+void WriteBatchWithIndex::Delete(Slice key) { Delete(nullptr, key); }
 
-void WriteBatchWithIndex::Put(const ColumnFamilyHandle* family, Slice key, Slice value) { Add(family, key, value, false); }
+void WriteBatchWithIndex::Merge(Slice key, Slice operand) { Merge(nullptr, key, operand); }
 
-void WriteBatchWithIndex::Delete(const ColumnFamilyHandle* family, Slice key) { Add(family, key, Slice(), true); }
+void WriteBatchWithIndex::Put(const ColumnFamilyHandle* family, Slice key, Slice value) {
+  Add(family, key, value, Found::kValue);
+}
+
+void WriteBatchWithIndex::Delete(const ColumnFamilyHandle* family, Slice key) { Add(family, key, Slice(), Found::kDeletion); }
+
+void WriteBatchWithIndex::Merge(const ColumnFamilyHandle* family, Slice key, Slice operand) {
+  Add(family, key, operand, Found::kOperands);
+}
+
+// Needs no memory if there is room for another operand.
+void WriteBatchWithIndex::Enter(Update* update, Found kind, const Place& value) {
+  if (kind == Found::kOperands) {
+    update->operands.push_back(value);
+  } else {
+    update->base = kind;
+    update->value = value;
+    update->operands.clear();
+  }
+}
 
 // Out of memory: neither the batch nor the index has the update.
-void WriteBatchWithIndex::Add(const ColumnFamilyHandle* family, Slice key, Slice value, bool is_deletion) {
+void WriteBatchWithIndex::Add(const ColumnFamilyHandle* family, Slice key, Slice value, Found kind) {
   const uint32_t id = IdOf(family);
   Index* const index = id == 0 ? &index_ : &others_.try_emplace(id, Before{family->GetOptions().comparator}).first->second;
   auto place = index->lower_bound(key);
   const bool is_new = place == index->end() || index->key_comp().comparator->Compare(place->first, key) != 0;
   if (is_new) place = index->emplace_hint(place, std::string(key), Update());
   try {
-    is_deletion ? batch_.DeleteCF(id, key) : batch_.PutCF(id, key, value);
+    std::vector<Place>& operands = place->second.operands;
+    if (kind == Found::kOperands) {
+      if (operands.size() == operands.capacity()) operands.reserve(2 * operands.size() + 1);
+      batch_.MergeCF(id, key, value);
+    } else {
+      kind == Found::kDeletion ? batch_.DeleteCF(id, key) : batch_.PutCF(id, key, value);
+    }
   } catch (...) {
     if (is_new) index->erase(place);
     throw;
   }
-  place->second = {is_deletion, batch_.Data().size() - value.size(), value.size()};  // the value is the end of the update
+  Enter(&place->second, kind, {batch_.Data().size() - value.size(), value.size()});  // the value is the end of the update
 }
 
 const WriteBatchWithIndex::Index* WriteBatchWithIndex::FindIndex(uint32_t family) const {
@@ -57,20 +83,20 @@ WriteBatchWithIndex::Indexes WriteBatchWithIndex::EmptyIndexes() const {
   return empty;
 }
 
-// Of well-formed updates: made by Put and Delete, or checked by FromData.
+// Of well-formed updates: made by the methods above, or checked by FromData.
 WriteBatchWithIndex::Indexes WriteBatchWithIndex::IndexesOf(Slice data, Indexes empty) {
   struct Indexer : WriteBatch::Handler {
     void Put(Slice, Slice) override {}
     void Delete(Slice) override {}
-    Status PutCF(uint32_t family, Slice key, Slice value) override {
-      At(family)[std::string(key)] = {false, static_cast<size_t>(value.data() - data.data()), value.size()};
+    void Merge(Slice, Slice) override {}
+    Status PutCF(uint32_t family, Slice key, Slice value) override { return Add(family, key, Found::kValue, value); }
+    Status DeleteCF(uint32_t family, Slice key) override { return Add(family, key, Found::kDeletion, data); }
+    Status MergeCF(uint32_t family, Slice key, Slice operand) override { return Add(family, key, Found::kOperands, operand); }
+    Status Add(uint32_t family, Slice key, Found kind, Slice value) {
+      Index& index = indexes.try_emplace(family, Before{BytewiseComparator()}).first->second;
+      Enter(&index[std::string(key)], kind, {static_cast<size_t>(value.data() - data.data()), value.size()});
       return Status::OK();
     }
-    Status DeleteCF(uint32_t family, Slice key) override {
-      At(family)[std::string(key)] = {true, 0, 0};
-      return Status::OK();
-    }
-    Index& At(uint32_t family) { return indexes.try_emplace(family, Before{BytewiseComparator()}).first->second; }
     Indexes indexes;
     Slice data;
   } indexer;
@@ -124,19 +150,57 @@ Status WriteBatchWithIndex::Rebuild(const WriteBatch& batch) try {
   return NoMemory();
 }
 
-WriteBatchWithIndex::Found WriteBatchWithIndex::Find(const ColumnFamilyHandle* family, Slice key, Slice* value) const {
+const WriteBatchWithIndex::Update* WriteBatchWithIndex::FindUpdate(const ColumnFamilyHandle* family, Slice key) const {
   const Index* const index = FindIndex(IdOf(family));
-  if (index == nullptr) return Found::kNothing;
+  if (index == nullptr) return nullptr;
   const auto place = index->find(key);
-  if (place == index->end()) return Found::kNothing;
-  if (place->second.is_deletion) return Found::kDeletion;
-  *value = ValueOf(place->second);
-  return Found::kValue;
+  return place == index->end() ? nullptr : &place->second;
 }
 
-Status WriteBatchWithIndex::GetFromBatch(const ColumnFamilyHandle* family, Slice key, std::string* value) const try {
+WriteBatchWithIndex::Found WriteBatchWithIndex::Find(const ColumnFamilyHandle* family, Slice key, Slice* value) const {
+  const Update* const update = FindUpdate(family, key);
+  if (update == nullptr) return Found::kNothing;
+  if (!update->operands.empty()) return Found::kOperands;
+  if (update->base == Found::kValue) *value = At(update->value);
+  return update->base;
+}
+
+bool WriteBatchWithIndex::NeedsBase(const ColumnFamilyHandle* family, Slice key) const {
+  return FindUpdate(family, key)->base == Found::kNothing;
+}
+
+Status WriteBatchWithIndex::Apply(const MergeOperator* merge, Slice key, const Update& update, const Slice* existing,
+                                  std::string* value) const {
+  if (merge == nullptr) return Status::InvalidArgument("merge_operator is not properly initialized.");
+  std::vector<Slice> operands;
+  operands.reserve(update.operands.size());
+  for (const Place& operand : update.operands) operands.push_back(At(operand));
+  const Slice own = At(update.value);
+  if (update.base != Found::kNothing) existing = update.base == Found::kValue ? &own : nullptr;
+  return FullMerge(*merge, key, existing, operands, value);
+}
+
+Status WriteBatchWithIndex::ApplyOperands(const MergeOperator* merge, const ColumnFamilyHandle* family, Slice key,
+                                          const Slice* existing, std::string* value) const try {
+  return Apply(merge, key, *FindUpdate(family, key), existing, value);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status WriteBatchWithIndex::GetFromBatch(const ColumnFamilyHandle* family, Slice key, std::string* value,
+                                         const MergeOperator* merge) const try {
   Slice found;
-  if (Find(family, key, &found) != Found::kValue) return Status::NotFound();
+  switch (Find(family, key, &found)) {
+    case Found::kNothing:
+    case Found::kDeletion:
+      return Status::NotFound();
+    case Found::kOperands:
+      if (NeedsBase(family, key)) return Status::InvalidArgument("the batch has operands for what the database has; read both");
+      if (merge == nullptr && family != nullptr) merge = family->GetOptions().merge_operator.get();
+      return ApplyOperands(merge, family, key, nullptr, value);
+    case Found::kValue:
+      break;
+  }
   value->assign(found);
   return Status::OK();
 } catch (const std::bad_alloc&) {
@@ -151,6 +215,15 @@ Status WriteBatchWithIndex::GetFromBatchAndDB(DB* db, const ReadOptions& options
       return family == nullptr ? db->Get(options, key, value) : db->Get(options, family, key, value);
     case Found::kDeletion:
       return Status::NotFound();
+    case Found::kOperands: {
+      if (family == nullptr) family = db->DefaultColumnFamily();
+      std::string base;
+      const Status status = NeedsBase(family, key) ? db->Get(options, family, key, &base) : Status::NotFound();
+      if (!status.ok() && !status.IsNotFound()) return status;
+      const Slice existing = base;
+      const MergeOperator* const merge = family->GetOptions().merge_operator.get();
+      return ApplyOperands(merge, family, key, status.ok() ? &existing : nullptr, value);
+    }
     case Found::kValue:
       break;
   }
@@ -160,17 +233,18 @@ Status WriteBatchWithIndex::GetFromBatchAndDB(DB* db, const ReadOptions& options
   return NoMemory();
 }
 
-std::unique_ptr<Iterator> WriteBatchWithIndex::NewIteratorWithBase(std::unique_ptr<Iterator> base,
-                                                                   const ReadOptions& options) const {
-  return NewIteratorWithBase(nullptr, std::move(base), options);
+std::unique_ptr<Iterator> WriteBatchWithIndex::NewIteratorWithBase(std::unique_ptr<Iterator> base, const ReadOptions& options,
+                                                                   std::shared_ptr<const MergeOperator> merge) const {
+  return NewIteratorWithBase(nullptr, std::move(base), options, std::move(merge));
 }
 
 std::unique_ptr<Iterator> WriteBatchWithIndex::NewIteratorWithBase(const ColumnFamilyHandle* family,
-                                                                   std::unique_ptr<Iterator> base,
-                                                                   const ReadOptions& options) const {
+                                                                   std::unique_ptr<Iterator> base, const ReadOptions& options,
+                                                                   std::shared_ptr<const MergeOperator> merge) const {
   const uint32_t id = IdOf(family);
+  if (merge == nullptr && family != nullptr) merge = family->GetOptions().merge_operator;
   const Comparator* const comparator = id == 0 ? OrderOf(0) : family->GetOptions().comparator;
-  return std::make_unique<BaseDeltaIterator>(this, id, comparator, std::move(base), options);
+  return std::make_unique<BaseDeltaIterator>(this, id, comparator, std::move(base), options, std::move(merge));
 }
 
 }  // namespace braiddb

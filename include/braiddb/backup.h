@@ -93,6 +93,8 @@ class SortedFileWriter {
   // When the file is ingested, deletes the keys in [start, limit) that are in the database or in files before this one; never
   // those of this file. May be called between the others, in any order. InvalidArgument if limit is before start.
   virtual Status DeleteRange(Slice start, Slice limit) = 0;
+  // An operand for the merge operator of the database that takes it in.
+  virtual Status Merge(Slice key, Slice operand) = 0;
   // InvalidArgument if there is no update.
   virtual Status Finish() = 0;
   // Bytes written so far.

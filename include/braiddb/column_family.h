@@ -6,6 +6,7 @@
 #include <string>
 
 #include "braiddb/comparator.h"
+#include "braiddb/merge_operator.h"
 #include "braiddb/options.h"
 
 namespace braiddb {
@@ -20,6 +21,7 @@ struct ColumnFamilyOptions {
   ColumnFamilyOptions() = default;
   explicit ColumnFamilyOptions(const Options& options)
       : comparator(options.comparator),
+        merge_operator(options.merge_operator),
         l1(options.l1),
         nv_leaf_size(options.nv_leaf_size),
         compaction_filter(options.compaction_filter),
@@ -27,6 +29,7 @@ struct ColumnFamilyOptions {
 
   // As in Options.
   const Comparator* comparator = BytewiseComparator();
+  std::shared_ptr<const MergeOperator> merge_operator;  // any open may give another one
   L1Kind l1 = L1Kind::kBraidedSkipList;
   uint32_t nv_leaf_size = Options().nv_leaf_size;
   // As in Options; any open may choose others.

@@ -32,7 +32,8 @@ class Snapshot {
   virtual ~Snapshot() = default;
 };
 
-// A value that is not copied: it points into persistent memory, which is not reused while the slice holds it.
+// A value that is not copied: it points into persistent memory, which is not reused while the slice holds it. (A value that a
+// merge operator has made is the slice's own.)
 // Thread safety: one thread at a time. Must be reset or destroyed before its DB.
 class PinnableSlice {
  public:
@@ -93,10 +94,13 @@ class DB {
   // Durable and visible when they return OK. NoSpace: nothing was written, reads go on.
   virtual Status Put(const WriteOptions& options, Slice key, Slice value) = 0;
   virtual Status Delete(const WriteOptions& options, Slice key) = 0;
+  // Writes an operand for Options::merge_operator, without a read. NotSupported if there is none.
+  virtual Status Merge(const WriteOptions& options, Slice key, Slice operand) = 0;
   // All of the batch or nothing, also after a crash.
   virtual Status Write(const WriteOptions& options, const WriteBatch& batch) = 0;
 
-  // NotFound if the key is not there.
+  // NotFound if the key is not there. Of a key that has operands: Corruption if they cannot be applied, InvalidArgument without a
+  // merge operator.
   virtual Status Get(const ReadOptions& options, Slice key, std::string* value) = 0;
   virtual Status Get(const ReadOptions& options, Slice key, PinnableSlice* value) = 0;
   // One consistent view for all keys. Returns a status for each; values->size() becomes keys.size().
@@ -119,6 +123,7 @@ class DB {
   virtual ColumnFamilyHandle* DefaultColumnFamily() const = 0;
   virtual Status Put(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice value) = 0;
   virtual Status Delete(const WriteOptions& options, ColumnFamilyHandle* family, Slice key) = 0;
+  virtual Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice operand) = 0;
   virtual Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, std::string* value) = 0;
   virtual Status Get(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, PinnableSlice* value) = 0;
   // families[i] is that of keys[i].

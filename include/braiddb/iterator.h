@@ -26,7 +26,8 @@ class Iterator {
   // REQUIRES: Valid().
   virtual void Next() = 0;
   virtual void Prev() = 0;
-  // The current key and value; they point into persistent memory (zero copy) and stay valid until the iterator moves.
+  // The current key and value; they point into persistent memory (zero copy), or to what a merge operator has made, and stay
+  // valid until the iterator moves.
   virtual Slice key() const = 0;
   virtual Slice value() const = 0;
   // OK also at the ends; an error makes the iterator invalid.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "braiddb/comparator.h"
+#include "braiddb/merge_operator.h"
 #include "braiddb/slice.h"
 #include "braiddb/slice_transform.h"
 
@@ -62,6 +63,9 @@ struct Options {
   // What prefixes keys have, for ReadOptions::prefix_same_as_start. Nothing that is stored depends on it: any open may have
   // another one. Default: null, none.
   std::shared_ptr<const SliceTransform> prefix_extractor;
+  // What DB::Merge does. Null: it is NotSupported, reads of keys that have operands are InvalidArgument, and their operands stay
+  // as they are. Any open may give another one. Default: null.
+  std::shared_ptr<const MergeOperator> merge_operator;
   // Last level; fixed at creation. An open with another kind is InvalidArgument.
   L1Kind l1 = L1Kind::kBraidedSkipList;
   // Leaves of an NV-Tree; bytes: 512, 1024, 2048 or 4096. Fixed at creation; an open takes what is stored. Larger: fewer

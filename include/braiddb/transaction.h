@@ -35,10 +35,13 @@ class Transaction {
   // lock which was shared may be exclusive), and the transaction goes on. Optimistic: no error but those of reading.
   virtual Status Put(Slice key, Slice value) = 0;
   virtual Status Delete(Slice key) = 0;
+  // An operand for the family's merge operator; NotSupported if there is none.
+  virtual Status Merge(Slice key, Slice operand) = 0;
   // In a column family. Here and below: InvalidArgument if the handle is null or of another database, or the family was dropped.
   // It may be destroyed before the transaction is.
   virtual Status Put(ColumnFamilyHandle* family, Slice key, Slice value) = 0;
   virtual Status Delete(ColumnFamilyHandle* family, Slice key) = 0;
+  virtual Status Merge(ColumnFamilyHandle* family, Slice key, Slice operand) = 0;
   // A read that protects the key. `value` may be null: the key is protected only. NotFound protects, too. Not exclusive: others
   // may read it for update as well (optimistic transactions do not distinguish). Through a snapshot that the key was written
   // since: Busy, whatever the kind.

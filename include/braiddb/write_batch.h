@@ -19,11 +19,15 @@ class WriteBatch {
  public:
   void Put(Slice key, Slice value);
   void Delete(Slice key);
+  // An operand for the merge operator of the column family.
+  void Merge(Slice key, Slice operand);
   // In a column family; null is the default one. The batch keeps the family's id only, and not the handle.
   void Put(const ColumnFamilyHandle* family, Slice key, Slice value);
   void Delete(const ColumnFamilyHandle* family, Slice key);
+  void Merge(const ColumnFamilyHandle* family, Slice key, Slice operand);
   void PutCF(uint32_t family, Slice key, Slice value);
   void DeleteCF(uint32_t family, Slice key);
+  void MergeCF(uint32_t family, Slice key, Slice operand);
   // Save points go, too.
   void Clear();
 
@@ -45,15 +49,17 @@ class WriteBatch {
     virtual ~Handler() = default;
     virtual void Put(Slice key, Slice value) = 0;
     virtual void Delete(Slice key) = 0;
+    virtual void Merge(Slice key, Slice operand) = 0;
     // Of any family, by its id. Who knows only the default family gets NotSupported from Iterate when there is another one.
     virtual Status PutCF(uint32_t family, Slice key, Slice value);
     virtual Status DeleteCF(uint32_t family, Slice key);
+    virtual Status MergeCF(uint32_t family, Slice key, Slice operand);
   };
   // Corruption if the representation is not well formed. An error of the handler ends it.
   Status Iterate(Handler* handler) const;
 
-  // The serialized form: per update a type byte (1 put, 0 delete), key length (u32 LE), value length (u32 LE), key, value. Of a
-  // family that is not the default one, the type has bit 4 set, and its id (u32 LE) is before the key.
+  // The serialized form: per update a type byte (1 put, 0 delete, 2 merge), key length (u32 LE), value length (u32 LE), key,
+  // value. Of a family that is not the default one, the type has bit 4 set, and its id (u32 LE) is before the key.
   const std::string& Data() const { return rep_; }
   // The batch has no save points then.
   static Status FromData(Slice data, WriteBatch* batch);

@@ -5,10 +5,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "braiddb/comparator.h"
 #include "braiddb/db.h"
 #include "braiddb/iterator.h"
+#include "braiddb/merge_operator.h"
 #include "braiddb/slice.h"
 #include "braiddb/status.h"
 #include "braiddb/write_batch.h"
@@ -16,7 +18,7 @@
 namespace braiddb {
 
 // The updates are those of a WriteBatch, in order; beside them is, for each column family, an ordered index of the last one to
-// each key.
+// each key, and of the operands behind that.
 // Costs, beyond the batch, a node of some 80 bytes and a copy of the key for each key.
 // Thread safety: const methods may be called concurrently.
 class WriteBatchWithIndex {
@@ -29,9 +31,11 @@ class WriteBatchWithIndex {
 
   void Put(Slice key, Slice value);
   void Delete(Slice key);
+  void Merge(Slice key, Slice operand);
   // In a column family; null is the default one. The batch keeps the family's id and its comparator, and not the handle.
   void Put(const ColumnFamilyHandle* family, Slice key, Slice value);
   void Delete(const ColumnFamilyHandle* family, Slice key);
+  void Merge(const ColumnFamilyHandle* family, Slice key, Slice operand);
   // The batch has met no other family than the default one then.
   void Clear();
   // As WriteBatch's. A rollback takes time in proportion to what stays.
@@ -49,13 +53,24 @@ class WriteBatchWithIndex {
   // Null: the batch has not met the family.
   const Comparator* OrderOf(uint32_t family) const;
 
-  enum class Found : uint8_t { kNothing, kValue, kDeletion };
+  // kOperands: the key has some, and perhaps a put or a deletion below them.
+  enum class Found : uint8_t { kNothing, kValue, kDeletion, kOperands };
   // What the batch says of the key; *value points into the batch until the next update.
   Found Find(Slice key, Slice* value) const { return Find(nullptr, key, value); }
   Found Find(const ColumnFamilyHandle* family, Slice key, Slice* value) const;
-  // NotFound if the batch says nothing of the key, or deletes it.
-  Status GetFromBatch(Slice key, std::string* value) const { return GetFromBatch(nullptr, key, value); }
-  Status GetFromBatch(const ColumnFamilyHandle* family, Slice key, std::string* value) const;
+  // Whether a key's operands are applied to what the database has. REQUIRES: Find says kOperands.
+  bool NeedsBase(const ColumnFamilyHandle* family, Slice key) const;
+  // Applies them: to `existing`, which is null if the database does not have the key, unless the batch has put or deleted it
+  // before. InvalidArgument if `merge` is null; Corruption if they cannot be applied. REQUIRES: Find says kOperands.
+  Status ApplyOperands(const MergeOperator* merge, const ColumnFamilyHandle* family, Slice key, const Slice* existing,
+                       std::string* value) const;
+  // NotFound if the batch says nothing of the key, or deletes it. With operands as ApplyOperands, and InvalidArgument if these
+  // are for what the database has. Without `merge` the family's operator applies them.
+  Status GetFromBatch(Slice key, std::string* value, const MergeOperator* merge = nullptr) const {
+    return GetFromBatch(nullptr, key, value, merge);
+  }
+  Status GetFromBatch(const ColumnFamilyHandle* family, Slice key, std::string* value,
+                      const MergeOperator* merge = nullptr) const;
   // As if the batch had been written. NotFound if the key would not be there.
   Status GetFromBatchAndDB(DB* db, const ReadOptions& options, Slice key, std::string* value) const {
     return GetFromBatchAndDB(db, options, nullptr, key, value);
@@ -64,10 +79,13 @@ class WriteBatchWithIndex {
 
   // Goes through `base` as if the batch had been written. The batch must outlive it. It may be updated meanwhile, which is seen
   // from the next step on. `options`: the bounds that `base` has. key() and value() stay valid until the iterator moves. With a
-  // family, `base` is an iterator of that, and its order is the handle's, which is the batch's (SetOrder).
-  std::unique_ptr<Iterator> NewIteratorWithBase(std::unique_ptr<Iterator> base, const ReadOptions& options = {}) const;
+  // family, `base` is an iterator of that, and its order is the handle's, which is the batch's (SetOrder). `merge`: applies
+  // operands; without it the family's does.
+  std::unique_ptr<Iterator> NewIteratorWithBase(std::unique_ptr<Iterator> base, const ReadOptions& options = {},
+                                                std::shared_ptr<const MergeOperator> merge = nullptr) const;
   std::unique_ptr<Iterator> NewIteratorWithBase(const ColumnFamilyHandle* family, std::unique_ptr<Iterator> base,
-                                                const ReadOptions& options = {}) const;
+                                                const ReadOptions& options = {},
+                                                std::shared_ptr<const MergeOperator> merge = nullptr) const;
 
  private:
   friend class BaseDeltaIterator;
@@ -76,18 +94,27 @@ class WriteBatchWithIndex {
     const Comparator* comparator;
     bool operator()(Slice a, Slice b) const { return comparator->Compare(a, b) < 0; }
   };
+  struct Place {
+    size_t at = 0;  // in the batch's data
+    size_t size = 0;
+  };
+  // The last put or deletion of a key, and the operands behind it.
   struct Update {
-    bool is_deletion = false;
-    size_t value_at = 0;  // in the batch's data
-    size_t value_size = 0;
+    Found base = Found::kNothing;
+    Place value;
+    std::vector<Place> operands;
   };
   using Index = std::map<std::string, Update, Before>;
   using Indexes = std::map<uint32_t, Index>;
 
-  Slice ValueOf(const Update& update) const { return Slice(batch_.Data()).substr(update.value_at, update.value_size); }
+  Slice At(const Place& place) const { return Slice(batch_.Data()).substr(place.at, place.size); }
   // Null: the batch has not met the family.
   const Index* FindIndex(uint32_t family) const;
-  void Add(const ColumnFamilyHandle* family, Slice key, Slice value, bool is_deletion);
+  void Add(const ColumnFamilyHandle* family, Slice key, Slice value, Found kind);
+  static void Enter(Update* update, Found kind, const Place& value);
+  // Null: the batch says nothing of the key.
+  const Update* FindUpdate(const ColumnFamilyHandle* family, Slice key) const;
+  Status Apply(const MergeOperator* merge, Slice key, const Update& update, const Slice* existing, std::string* value) const;
   // Of the families that the batch has met, with their orders.
   Indexes EmptyIndexes() const;
   static Indexes IndexesOf(Slice data, Indexes empty);

@@ -1,0 +1,69 @@
+#include "db/merge_context.h"
+
+#include <algorithm>
+#include <exception>
+
+namespace braiddb {
+
+Status FullMerge(const MergeOperator& merge, Slice key, const Slice* existing, std::span<const Slice> operands,
+                 std::string* value) {
+  value->clear();
+  bool done = false;
+  try {
+    done = merge.FullMerge(key, existing, operands, value);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (...) {
+  }
+  return done ? Status::OK() : Status::Corruption("Error: Could not perform merge.");
+}
+
+bool PartialMerge(const MergeOperator& merge, Slice key, std::span<const Slice> operands, std::string* operand) {
+  operand->clear();
+  try {
+    return merge.PartialMergeMulti(key, operands, operand);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (...) {
+    return false;
+  }
+}
+
+bool MergeContext::Settle() {
+  // Of versions with one number, which are as good as each other, the one that is no operand comes first.
+  std::sort(versions_.begin(), versions_.end(), [](const LogEntry* a, const LogEntry* b) {
+    return a->sequence() != b->sequence() ? a->sequence() > b->sequence() : a->is_operand() < b->is_operand();
+  });
+  bool complete = !met_dead_;
+  size_t count = 0;
+  for (size_t i = 0; i < versions_.size(); ++i) {
+    if (count > 0 && versions_[count - 1]->sequence() == versions_[i]->sequence()) {
+      if (versions_[count - 1]->is_obsolete()) versions_[count - 1] = versions_[i];
+      continue;
+    }
+    if (count > 0 && !versions_[count - 1]->is_operand()) break;
+    versions_[count++] = versions_[i];
+  }
+  versions_.resize(count);
+  for (const LogEntry* entry : versions_) complete = complete && !(entry->is_operand() && entry->is_obsolete());
+  return complete;
+}
+
+Status MergeContext::Apply(const MergeOperator& merge, Slice key, std::string* value) const {
+  if (versions_.empty()) return Status::NotFound();
+  const LogEntry* const oldest = versions_.back();
+  if (versions_.size() == 1 && !oldest->is_operand()) {
+    if (oldest->type() == EntryType::kDelete) return Status::NotFound();
+    value->assign(oldest->value());
+    return Status::OK();
+  }
+  std::vector<Slice> operands;
+  operands.reserve(versions_.size());
+  for (auto version = versions_.rbegin(); version != versions_.rend(); ++version) {
+    if ((*version)->is_operand()) operands.push_back((*version)->value());
+  }
+  const Slice existing = oldest->value();
+  return FullMerge(merge, key, oldest->type() == EntryType::kPut ? &existing : nullptr, operands, value);
+}
+
+}  // namespace braiddb

@@ -1,0 +1,62 @@
+// MergeContext: the operands of one key that a reader has collected, and what they are applied to.
+#pragma once
+
+#include <new>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "braiddb/merge_operator.h"
+#include "braiddb/status.h"
+#include "log/log_entry.h"
+
+namespace braiddb {
+
+// Calls of a merge operator. What it throws counts as false, but for std::bad_alloc.
+Status FullMerge(const MergeOperator& merge, Slice key, const Slice* existing, std::span<const Slice> operands,
+                 std::string* value);
+bool PartialMerge(const MergeOperator& merge, Slice key, std::span<const Slice> operands, std::string* operand);
+
+// Versions are added in any order, and may be added twice; Settle puts them in order.
+//
+// WHAT MAY BE MISSING  A merge that puts a collapsed version (compaction/collapse.h) in the place of an operand marks that moved
+//   before it takes away what the operand was applied to, and marks that, too. So a reader whose view is older than the table of
+//   collapsed versions, and who misses something for that reason, comes upon a mark, and reads again in the view of now. Who has
+//   that view finds the collapsed version above all that goes, and need not look at marks. [CC-49]
+class MergeContext {
+ public:
+  void Clear() {
+    versions_.clear();
+    has_base_ = false;
+    met_dead_ = false;
+  }
+
+  // Of a list or a tree, in which nobody needs what is marked dead.
+  void Add(const LogEntry* entry) {
+    if (entry->is_dead()) return NoteDead();
+    versions_.push_back(entry);
+    has_base_ |= !entry->is_operand();
+  }
+  void NoteDead() { met_dead_ = true; }
+  // Of a memtable, which has all of its versions as long as anyone reads it.
+  std::vector<const LogEntry*>* memtable_versions() { return &versions_; }
+  void EndMemtable() {
+    for (const LogEntry* entry : versions_) has_base_ |= !entry->is_operand();
+  }
+  // Whether what is older than all that was added does not matter any more.
+  bool has_base() const { return has_base_; }
+
+  // The operands, the newest first, and behind them a version that is none, if there is one. False if some may be missing.
+  bool Settle();
+  const std::vector<const LogEntry*>& versions() const { return versions_; }
+
+  // REQUIRES: Settle. What is there of `key`: NotFound if nothing is, or a deletion.
+  Status Apply(const MergeOperator& merge, Slice key, std::string* value) const;
+
+ private:
+  std::vector<const LogEntry*> versions_;
+  bool has_base_ = false;
+  bool met_dead_ = false;
+};
+
+}  // namespace braiddb
