@@ -284,6 +284,8 @@ class NvMerger {
           entry_filter_.get(), [](const Version& v) { return v.in_table; }, &versions_);
       if (gone != nullptr) filtered_.push_back(filtered = gone->entry);
     }
+    if (!versions_.empty() && versions_[0].keep && versions_[0].entry->is_operand())
+      stats_->AddOperandKey(versions_[0].entry->key());
     // Operands do not hide what is older.
     size_t first_to_hide = 0;
     while (first_to_hide < versions_.size() && versions_[first_to_hide].entry->is_operand()) ++first_to_hide;
@@ -351,6 +353,7 @@ void Add(const MergeStats& part, MergeStats* sum) {
   sum->dropped += part.dropped;
   sum->unlinked += part.unlinked;
   sum->moved.Add(part.moved);
+  for (const std::string& key : part.operand_keys) sum->AddOperandKey(key);
   sum->flushed_lines += part.flushed_lines;
 }
 

@@ -48,9 +48,15 @@ class Copier {
       SortEntries(*job_.families[family].order, live_[family].begin(), live_[family].end());
       versions_.clear();
       if (Status status = FindVersions(job_.families[family], live_[family]); !status.ok()) return status;
-      if (Status status = Write(family); !status.ok()) return status;
+      if (Status status = Write(family, versions_); !status.ok()) return status;
     }
     return result_.tables.empty() ? Status::OK() : Persist();
+  }
+
+  // What somebody else has chosen; of one family.
+  Status RunChosen(uint32_t family, const std::vector<Copied>& entries) {
+    Status status = Write(family, entries);
+    return status.ok() && !result_.tables.empty() ? Persist() : status;
   }
 
   // They hold nothing that anyone knows of.
@@ -120,7 +126,7 @@ class Copier {
     for (cursor->Seek(SearchKey(order, key, kMaxSequence)); next < live.size(); cursor->Next()) {
       const LogEntry* const entry = cursor->entry();
       if (entry == nullptr || !IsSound(entry) || order.Compare(entry->key(), key) != 0) break;
-      versions_.push_back(entry);
+      versions_.push_back({entry, entry->type(), entry->value()});
       next += entry == live[next].entry;
     }
     if (next == live.size()) return;
@@ -134,18 +140,18 @@ class Copier {
     return segment != nullptr && LogReader(*segment, segment->capacity()).ValidAt(segment->OffsetOf(place));
   }
 
-  Status Write(uint32_t family) {
-    if (versions_.empty()) return Status::OK();
+  Status Write(uint32_t family, const std::vector<Copied>& entries) {
+    if (entries.empty()) return Status::OK();
     auto table = std::make_shared<PmTable>(kRelocationId, job_.boundary, job_.regions, job_.families[family].order, family);
-    result_.moves.reserve(result_.moves.size() + versions_.size());
+    result_.moves.reserve(result_.moves.size() + entries.size());
     ListBuilder builder(job_.regions, table.get());
-    for (size_t i = 0; i < versions_.size(); ++i) {
+    for (size_t i = 0; i < entries.size(); ++i) {
       if (Stopped(i)) return Status::Aborted("stopped");
-      if (i + kAhead < versions_.size()) Prefetch(versions_[i + kAhead]);
+      if (i + kAhead < entries.size()) Prefetch(entries[i + kAhead].from);
       PmPtr copy;
-      if (Status status = Copy(*versions_[i], &copy); !status.ok()) return status;
+      if (Status status = Copy(entries[i], &copy); !status.ok()) return status;
       builder.Append(job_.regions->Resolve<LogEntry>(copy), copy);
-      result_.moves.push_back({versions_[i], copy});
+      result_.moves.push_back({entries[i].from, copy});
     }
     builder.Finish();
     table->checkpointed.store(true, std::memory_order_relaxed);
@@ -153,9 +159,10 @@ class Copier {
     return Status::OK();
   }
 
-  Status Copy(const LogEntry& entry, PmPtr* copy) {
+  Status Copy(const Copied& what, PmPtr* copy) {
+    const LogEntry& entry = *what.from;
     const uint32_t region = job_.regions->Find(&entry).region();
-    const uint64_t size = LogEntrySize(entry);
+    const uint64_t size = LogEntrySize(entry.height(), entry.key_size(), what.value.size());
     Writer& writer = writers_[region];
     uint64_t offset = NextEntryOffset(writer.tail);
     if (writer.segment == nullptr || offset + size > writer.segment->capacity()) {
@@ -167,8 +174,8 @@ class Copier {
       offset = 0;
     }
     Segment* const segment = writer.segment;
-    const LogUpdate update{entry.type(), entry.key(), entry.value(), entry.height(), entry.family()};
-    const uint64_t flags = entry.tag & LogEntry::kByFilter;
+    const LogUpdate update{what.type, entry.key(), what.value, entry.height(), entry.family()};
+    const uint64_t flags = what.type == entry.type() ? entry.tag & LogEntry::kByFilter : 0;
     writer.tail = LogWriter::WriteEntry({segment, offset, size, false}, offset, entry.sequence(), flags, update);
     segment->entries.fetch_add(1, std::memory_order_relaxed);
     segment->used_bytes.store(writer.tail, std::memory_order_relaxed);
@@ -193,8 +200,8 @@ class Copier {
   const RelocationJob& job_;
   Relocation& result_;
   FoundByFamily live_;
-  std::vector<const LogEntry*> versions_;  // of one family: what is copied, in entry order
-  std::vector<Writer> writers_;            // by region
+  std::vector<Copied> versions_;  // of one family, in entry order
+  std::vector<Writer> writers_;   // by region
 };
 
 }  // namespace
@@ -247,16 +254,29 @@ std::vector<Segment*> ChooseSparseSegments(const SegmentAllocator& segments, con
   return result;
 }
 
-Status CopyLiveEntries(const RelocationJob& job, const std::vector<Segment*>& from, Relocation* result) {
+namespace {
+
+template <class Work>
+Status MakeCopies(const RelocationJob& job, Relocation* result, const Work& work) {
   Copier copier(job, result);
   Status status;
   try {
-    status = copier.Run(from);
+    status = work(&copier);
   } catch (const std::bad_alloc&) {
     status = Status::MemoryLimit("no DRAM for a relocation");
   }
   if (!status.ok()) copier.Discard();
   return status;
+}
+
+}  // namespace
+
+Status CopyLiveEntries(const RelocationJob& job, const std::vector<Segment*>& from, Relocation* result) {
+  return MakeCopies(job, result, [&from](Copier* copier) { return copier->Run(from); });
+}
+
+Status WriteCopies(const RelocationJob& job, uint32_t family, const std::vector<Copied>& entries, Relocation* result) {
+  return MakeCopies(job, result, [&](Copier* copier) { return copier->RunChosen(family, entries); });
 }
 
 Status SealCopies(SegmentAllocator* segments, const std::vector<Segment*>& copies) {

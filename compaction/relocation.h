@@ -51,6 +51,13 @@ struct Relocation {
   uint64_t flushed_lines = 0;
 };
 
+// What is copied: an entry, as it is, or what it amounts to (collapse.h).
+struct Copied {
+  const LogEntry* from;
+  EntryType type;
+  Slice value;
+};
+
 // GOAL   Tables, one for each family, that can be listed as the oldest of L0: of each key that has a live entry in the segments,
 //        that entry and all newer versions in the last level, with the same sequence numbers. So a get that comes upon it there
 //        comes upon its newest version below the other tables. Merging it replaces the originals.
@@ -60,6 +67,9 @@ struct Relocation {
 // COST   One search in the last level per key; the copies' lines are flushed once.
 // What is damaged stays where it is. Aborted if stopped; NoSpace; MemoryLimit by std::bad_alloc. Then no segment was kept.
 Status CopyLiveEntries(const RelocationJob& job, const std::vector<Segment*>& from, Relocation* result);
+
+// Steps 3 to 5, for whoever has chosen what is copied: `entries` of one family, in entry order.
+Status WriteCopies(const RelocationJob& job, uint32_t family, const std::vector<Copied>& entries, Relocation* result);
 
 // Of an open: seals the copies that a listed table has, discards all others. [CC-47]
 Status FinishRelocation(SegmentAllocator* segments, bool is_listed);

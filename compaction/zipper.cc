@@ -60,6 +60,7 @@ class Merger {
     if (damaged_ || (*next && (!IsEntry(*next, 0) || CompareEntries(*context_.order, *Resolve(first), *Resolve(*next)) >= 0)))
       return RegionSet::DamagedList();
     Decide();
+    NoteOperand();
     return UnlinkObsolete(nullptr);
   }
 
@@ -144,10 +145,28 @@ class Merger {
     merged_ = chunk.items[begin];
     PairCopies(end - begin);
     Decide();
-    Status status = key_below ? UnlinkObsolete(&chunk) : Status::OK();
+    NoteOperand();
+    // ORDER: an operand is marked moved before what it was applied to goes. [CC-49]
+    const bool unlinks_last = ReplacesOperand(end - begin) && !BRAIDDB_MUTANT("operand-moved-late");
+    Status status = key_below && !unlinks_last ? UnlinkObsolete(&chunk) : Status::OK();
     // From the oldest to the newest, so that each is linked in front of the one before.
     for (size_t i = end - begin; i-- > 0 && status.ok();) status = MergeVersion(chunk, versions_[i]);
-    return status;
+    return status.ok() && unlinks_last ? UnlinkObsolete(&chunk) : status;
+  }
+
+  void NoteOperand() {
+    if (versions_[0].keep && versions_[0].entry->is_operand()) stats_->AddOperandKey(versions_[0].entry->key());
+  }
+
+  // Whether one of the tables' versions, the first `count`, is a put that takes the place of an operand.
+  bool ReplacesOperand(size_t count) const {
+    for (size_t i = 0; i < count; ++i) {
+      const Version& version = versions_[i];
+      if (version.keep && version.other != SIZE_MAX && !version.entry->is_operand() &&
+          versions_[version.other].entry->is_operand())
+        return true;
+    }
+    return false;
   }
 
   // What the user's filter drops goes as a tombstone does that hides nothing: what is older is unlinked and marked before it, in

@@ -74,6 +74,7 @@ void DBImpl::CompactionLoop() {
 void DBImpl::CompactUntilStopped() {
   bool more_to_account = true;
   bool more_to_filter = true;
+  bool collapses_next = true;
   std::chrono::steady_clock::duration last_merge{0};
   if (!resume_merge_) {  // an index makes reads faster; the open did not wait for it
     std::lock_guard lock(compaction_mutex_);
@@ -108,19 +109,28 @@ void DBImpl::CompactUntilStopped() {
     if (compacts) {
       const auto start = std::chrono::steady_clock::now();
       Status status = CompactTables();
-      bool relocated = false;
-      if (status.ok()) status = RelocateSparse(&relocated);
+      if (status.ok()) status = MakeCopies(&collapses_next);
       if (!status.ok() && !status.IsAborted()) SetBackgroundError(status);
       last_merge = std::chrono::steady_clock::now() - start;
     } else if (!options_.disable_auto_compaction) {
       more_to_account = AccountOneSegment();
-      bool relocated = false;
-      Status status = more_to_account ? Status::OK() : RelocateSparse(&relocated);
+      Status status = more_to_account ? Status::OK() : MakeCopies(&collapses_next);
       if (!status.ok()) SetBackgroundError(status);
     } else {
       more_to_account = false;
     }
   }
+}
+
+// One table of copies at a time: collapses and relocations take turns where both have something to do.
+Status DBImpl::MakeCopies(bool* collapses_next) {
+  bool made = false;
+  Status status;
+  for (int turn = 0; turn < 2 && status.ok() && !made; ++turn) {
+    status = *collapses_next ? CollapseOperands(&made) : RelocateSparse(&made);
+    *collapses_next = !*collapses_next;
+  }
+  return status;
 }
 
 bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady_clock::duration at_most) {
@@ -221,6 +231,7 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   status = FinishMerge(family, tables, stats);
   if (!status.ok()) return status;
   KeepMoved(std::move(stats.moved));
+  NoteOperandKeys(*family, std::move(stats.operand_keys));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   Log(Format("compaction %llu: %zu tables, %llu entries merged, %llu dropped, %llu unlinked, %.3f s",
              static_cast<unsigned long long>(merge_id), tables.size(), static_cast<unsigned long long>(stats.merged),
@@ -304,6 +315,7 @@ Status DBImpl::SweepRange(Family* family, const Slice* begin, const Slice* end) 
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   if (!status.ok()) return status;
   status = FinishMerge(family, {}, stats);
+  NoteOperandKeys(*family, std::move(stats.operand_keys));
   if (status.ok()) ReclaimSegments();
   return status;
 } catch (const std::bad_alloc&) {
@@ -366,6 +378,7 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
   manual_compaction_ = ManualCompaction::kManual;
   while (status.ok() && AccountOneSegment()) {
   }
+  if (status.ok()) status = CollapseAll();
   if (status.ok()) ReclaimSegments();
   if (status.ok()) status = RelocateAll();
   epochs_.Reclaim();

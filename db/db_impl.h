@@ -15,6 +15,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -259,6 +260,7 @@ class DBImpl final : public DB {
   // False when there was no work for so long. REQUIRES: work_mutex_, held by *lock
   bool WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady_clock::duration at_most);
   bool CompactionIdle() const;
+  Status MakeCopies(bool* collapses_next);
   MergeJob MakeJob(uint64_t id, const Family& family, const VersionFilter* filter);
   // The family whose tables are merged next: one with copies of a relocation, else the one with the most; null: there are none.
   // REQUIRES: view_mutex_
@@ -300,6 +302,17 @@ class DBImpl final : public DB {
   // Releases what the last relocation emptied, all at once; false while readers may need it.
   bool ReleaseMoved();
   Status RelocateAll();
+  // What lives and has a smaller number may be copied now; 0: nothing may. REQUIRES: compaction_mutex_
+  uint64_t BoundaryOfCopies();
+  // Steps 2 to 5 of relocate.cc.
+  Status PublishCopies(const Relocation& relocation);
+
+  // ---- collapse.cc
+  // Operands that merges came upon become puts. *collapsed: whether there is a table of copies now that is to be merged.
+  Status CollapseOperands(bool* collapsed);
+  Status CollapseFamily(const Family& family, uint64_t boundary, std::vector<std::string>* keys, bool* collapsed);
+  Status CollapseAll();
+  void NoteOperandKeys(const Family& family, std::vector<std::string> keys);
 
   // ---- filter.cc
   // A view that stays as it is, with all that it reaches.
@@ -449,14 +462,15 @@ class DBImpl final : public DB {
 
   std::shared_ptr<MovedSegments> moved_;  // of the last relocation, null if all of it is released; compaction_mutex_
   std::atomic<bool> moved_waits_{false};  // there is one: looked at again now and then
-  std::vector<bool> purged_families_;     // by id: those whose entries are being marked dead; empty: none. compaction_mutex_
-  std::vector<Segment*> unpurged_;        // in which such may live; compaction_mutex_
-  std::vector<Segment*> unaccounted_;     // segments of earlier sessions, their entries not counted yet; compaction_mutex_
+  std::map<uint32_t, std::vector<std::string>> operand_keys_;  // by family: that wait to be collapsed; compaction_mutex_
+  std::vector<bool> purged_families_;  // by id: those whose entries are being marked dead; empty: none. compaction_mutex_
+  std::vector<Segment*> unpurged_;     // in which such may live; compaction_mutex_
+  std::vector<Segment*> unaccounted_;  // segments of earlier sessions, their entries not counted yet; compaction_mutex_
   std::atomic<int64_t> space_attempt_ms_{0};
 
   struct BackgroundCounters {
     std::atomic<uint64_t> rotations{0}, flushes{0}, flushed_entries{0}, checkpoints{0}, compactions{0}, merged{0}, dropped{0},
-        flushed_lines{0}, l1_entries{0}, relocated_entries{0}, relocated_bytes{0};
+        flushed_lines{0}, l1_entries{0}, relocated_entries{0}, relocated_bytes{0}, collapsed_keys{0};
   };
   mutable BackgroundCounters counters_;
   uint64_t replayed_entries_ = 0;

@@ -1,21 +1,15 @@
 // MergeContext: the operands of one key that a reader has collected, and what they are applied to.
 #pragma once
 
-#include <new>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "braiddb/merge_operator.h"
 #include "braiddb/status.h"
 #include "log/log_entry.h"
+#include "log/operands.h"
 
 namespace braiddb {
-
-// Calls of a merge operator. What it throws counts as false, but for std::bad_alloc.
-Status FullMerge(const MergeOperator& merge, Slice key, const Slice* existing, std::span<const Slice> operands,
-                 std::string* value);
-bool PartialMerge(const MergeOperator& merge, Slice key, std::span<const Slice> operands, std::string* operand);
 
 // Versions are added in any order, and may be added twice; Settle puts them in order.
 //

@@ -14,13 +14,20 @@ bool DBImpl::AccountOneSegment() {
     uint64_t entries = 0;
     uint64_t dead = 0;
     uint64_t dead_bytes = 0;
+    std::map<uint32_t, std::vector<std::string>> operands;  // by family: keys that an earlier session has not collapsed
     while (const LogEntry* entry = reader.NextTrusted()) {
       ++entries;
-      if (!entry->is_obsolete()) continue;
+      if (!entry->is_obsolete()) {
+        if (entry->is_operand()) operands[entry->family()].emplace_back(entry->key());
+        continue;
+      }
       ++dead;
       dead_bytes += LogSpace(reader.entry_offset(), LogEntrySize(*entry));
     }
     if (reader.end() != segment->sealed_bytes()) ++entries;  // damaged: what is behind may live
+    for (auto& [id, keys] : operands) {
+      if (const Family* const family = FindFamily(id)) NoteOperandKeys(*family, std::move(keys));
+    }
     segment->dead_bytes.store(dead_bytes, std::memory_order_relaxed);
     segment->dead_entries.store(dead, std::memory_order_relaxed);
     segment->entries.store(entries, std::memory_order_relaxed);

@@ -24,16 +24,8 @@ namespace braiddb {
 // REQUIRES: compaction_mutex_, and no merge is running or to be resumed.
 Status DBImpl::RelocateSparse(bool* relocated) try {
   *relocated = false;
-  const uint64_t boundary = MergedBoundary();
-  if (options_.max_space_amplification == 0 || boundary == 0 || resume_merge_.load(std::memory_order_acquire) ||
-      write_failed_.load(std::memory_order_acquire) || purge_waits_.load(std::memory_order_acquire)) {
-    return Status::OK();
-  }
-  {
-    std::lock_guard lock(manifest_mutex_);
-    if (HasRelocation(manifest_state_)) return Status::OK();
-  }
-  if (!ReleaseMoved()) return Status::OK();
+  const uint64_t boundary = options_.max_space_amplification == 0 ? 0 : BoundaryOfCopies();
+  if (boundary == 0) return Status::OK();
   const SpaceLimits limits{options_.max_space_amplification, options_.space_slack, boundary, dram_.most_relocated};
   std::vector<Segment*> sparse = ChooseSparseSegments(*segments_, limits);
   if (sparse.empty()) return Status::OK();
@@ -56,6 +48,34 @@ Status DBImpl::RelocateSparse(bool* relocated) try {
     return Status::OK();  // there was more space before
   }
   if (!status.ok() || relocation.tables.empty()) return status;
+  status = PublishCopies(relocation);
+  if (!status.ok()) return status;
+  counters_.relocated_entries.fetch_add(relocation.moves.size(), std::memory_order_relaxed);
+  counters_.relocated_bytes.fetch_add(relocation.bytes, std::memory_order_relaxed);
+  Log(Format("relocation: %zu entries, %llu bytes, of %zu segments", relocation.moves.size(),
+             static_cast<unsigned long long>(relocation.bytes), sparse.size()));
+  *relocated = true;
+  return Status::OK();
+} catch (const std::bad_alloc&) {
+  SetBackgroundError(NoMemory());  // the MANIFEST may have the table, and the view not
+  return NoMemory();
+}
+
+uint64_t DBImpl::BoundaryOfCopies() {
+  const uint64_t boundary = MergedBoundary();
+  if (boundary == 0 || resume_merge_.load(std::memory_order_acquire) || write_failed_.load(std::memory_order_acquire) ||
+      purge_waits_.load(std::memory_order_acquire)) {
+    return 0;
+  }
+  {
+    std::lock_guard lock(manifest_mutex_);
+    if (HasRelocation(manifest_state_)) return 0;
+  }
+  return ReleaseMoved() ? boundary : 0;
+}
+
+Status DBImpl::PublishCopies(const Relocation& relocation) {
+  Status status;
   BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Copied");
   if (BRAIDDB_MUTANT("copies-sealed-early")) status = SealCopies(segments_.get(), relocation.copies);
   if (status.ok()) status = InstallRelocation(relocation);
@@ -68,15 +88,7 @@ Status DBImpl::RelocateSparse(bool* relocated) try {
       lookup_cache_->Move(KeyHash(*move.from), regions_->Find(move.from), move.to, sequence);
   }
   BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Installed");
-  counters_.relocated_entries.fetch_add(relocation.moves.size(), std::memory_order_relaxed);
-  counters_.relocated_bytes.fetch_add(relocation.bytes, std::memory_order_relaxed);
-  Log(Format("relocation: %zu entries, %llu bytes, of %zu segments", relocation.moves.size(),
-             static_cast<unsigned long long>(relocation.bytes), sparse.size()));
-  *relocated = true;
   return Status::OK();
-} catch (const std::bad_alloc&) {
-  SetBackgroundError(NoMemory());  // the MANIFEST may have the table, and the view not
-  return NoMemory();
 }
 
 // Of a merge that is done: the view does not lead to the originals any more. REQUIRES: compaction_mutex_

@@ -15,6 +15,7 @@
 #include "tests/model/model_db.h"
 #include "tests/model/reference_iterator.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/merge_operators.h"
 
 namespace braiddb::test {
 namespace {
@@ -23,9 +24,10 @@ struct ModelCase {
   uint32_t regions;
   uint64_t memtable_size;
   uint64_t seed;
+  bool merges;
   std::string Name() const {
     return "Regions" + std::to_string(regions) + "Memtable" + std::to_string(memtable_size >> 10) + "KSeed" +
-           std::to_string(seed);
+           std::to_string(seed) + (merges ? "Merges" : "");
   }
 };
 
@@ -66,6 +68,7 @@ class DbModelTest : public testing::TestWithParam<ModelCase> {
     options.recovery_threads = static_cast<uint32_t>(random_.Range(1, 3));
     options.l0_compaction_trigger = static_cast<uint32_t>(random_.Range(1, 4));
     options.segment_size = (256ull << 10) * random_.Range(1, 2);
+    if (GetParam().merges) options.merge_operator = std::make_shared<AppendOperator>(random_.OneIn(2));
     db_ = OpenOrFail(options, directory_.File("db"));
     ASSERT_NE(db_, nullptr);
   }
@@ -96,6 +99,41 @@ class DbModelTest : public testing::TestWithParam<ModelCase> {
     const std::string value = NewValue();
     ASSERT_OK(db_->Put({}, key, value));
     model_.Put(key, value);
+  }
+  std::string Merged(const std::string& key, const std::string& operand) const {
+    const std::string* value = Lookup(model_.content(), key);
+    return AppendOperator::Apply(value == nullptr ? "" : *value, operand);
+  }
+  std::string NewOperand() { return "," + std::to_string(random_.Uniform(1000)); }
+  // At times to one key again and again.
+  void Merge() {
+    if (!GetParam().merges) return;
+    const std::string& key = RandomKey();
+    for (uint64_t i = random_.OneIn(10) ? random_.Uniform(200) : 1; i > 0; --i) {
+      const std::string operand = NewOperand();
+      ASSERT_OK(db_->Merge({}, key, operand));
+      model_.Put(key, Merged(key, operand));
+    }
+  }
+  void MixedBatch() {
+    if (!GetParam().merges) return;
+    WriteBatch batch;
+    for (uint64_t i = random_.Uniform(20); i > 0; --i) {
+      const std::string& key = RandomKey();
+      if (random_.OneIn(3)) {
+        const std::string value = NewValue();
+        batch.Put(key, value);
+        model_.Put(key, value);
+      } else if (random_.OneIn(4)) {
+        batch.Delete(key);
+        model_.Delete(key);
+      } else {
+        const std::string operand = NewOperand();
+        batch.Merge(key, operand);
+        model_.Put(key, Merged(key, operand));
+      }
+    }
+    ASSERT_OK(db_->Write({}, batch));
   }
   void Delete() {
     const std::string& key = RandomKey();
@@ -224,6 +262,8 @@ class DbModelTest : public testing::TestWithParam<ModelCase> {
     static const std::vector<Operation> operations = {
         {"Put", 500, &T::Put},
         {"Delete", 120, &T::Delete},
+        {"Merge", 400, &T::Merge},
+        {"MixedBatch", 40, &T::MixedBatch},
         {"Batch", 60, &T::Batch},
         {"DeleteRun", 2, &T::DeleteRun},
         {"Get", 200, &T::Get},
@@ -248,6 +288,7 @@ class DbModelTest : public testing::TestWithParam<ModelCase> {
   void FinishWithMerges() {
     for (int round = 0; round < 12; ++round) {
       for (int i = 0; i < 50; ++i) Put();
+      for (int i = 0; i < 50; ++i) Merge();
       Delete();
       Compact();
       ScanAll();
@@ -322,7 +363,8 @@ std::vector<ModelCase> Cases() {
   std::vector<ModelCase> cases;
   for (uint32_t regions : {1u, 2u}) {
     for (uint64_t memtable_size : {16ull << 10, 64ull << 10}) {
-      for (uint64_t seed : {1ull, 2ull, 3ull}) cases.push_back({regions, memtable_size, seed});
+      for (uint64_t seed : {1ull, 2ull, 3ull}) cases.push_back({regions, memtable_size, seed, false});
+      for (uint64_t seed : {4ull, 5ull}) cases.push_back({regions, memtable_size, seed, true});
     }
   }
   return cases;

@@ -1,0 +1,90 @@
+// Collapse: operands in the last level become puts, by way of a table of copies, the oldest of L0, as in a relocation.
+#include "compaction/collapse.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "db/db_impl.h"
+#include "db/no_memory.h"
+#include "util/format.h"
+
+namespace braiddb {
+
+// While no collapse comes, for what readers hold, or without an operator, no more are remembered than this.
+static constexpr size_t kMostWaiting = MergeStats::kMostOperandKeys;
+
+// REQUIRES: compaction_mutex_
+void DBImpl::NoteOperandKeys(const Family& family, std::vector<std::string> keys) {
+  if (family.options.merge_operator == nullptr || keys.empty()) return;
+  std::vector<std::string>& waiting = operand_keys_[family.id];
+  if (waiting.empty()) {
+    waiting = std::move(keys);
+  } else {
+    std::move(keys.begin(), keys.end(), std::back_inserter(waiting));
+  }
+  if (waiting.size() > kMostWaiting) waiting.resize(kMostWaiting);
+}
+
+// REQUIRES: as RelocateSparse.
+Status DBImpl::CollapseOperands(bool* collapsed) try {
+  *collapsed = false;
+  if (operand_keys_.empty()) return Status::OK();
+  const uint64_t boundary = BoundaryOfCopies();
+  Status status;
+  while (boundary != 0 && !operand_keys_.empty() && status.ok() && !*collapsed) {
+    const auto waiting = operand_keys_.begin();
+    const Family* const family = FindFamily(waiting->first);
+    if (family == nullptr || family->is_gone.load(std::memory_order_acquire)) {
+      operand_keys_.erase(waiting);
+      continue;
+    }
+    status = CollapseFamily(*family, boundary, &waiting->second, collapsed);
+    if (waiting->second.empty()) operand_keys_.erase(waiting);
+    if (!status.IsAborted() && !status.IsNoSpace() && !status.IsMemoryLimit()) continue;
+    Log("collapse: " + status.ToString());
+    return Status::OK();  // the operands are as good
+  }
+  return status;
+} catch (const std::bad_alloc&) {
+  SetBackgroundError(NoMemory());  // the MANIFEST may have the table, and the view not
+  return NoMemory();
+}
+
+// Takes keys from the end of *keys.
+Status DBImpl::CollapseFamily(const Family& family, uint64_t boundary, std::vector<std::string>* keys, bool* collapsed) {
+  const KeyOrder& order = family.order;
+  std::sort(keys->begin(), keys->end(), [&](const auto& a, const auto& b) { return order.Compare(a, b) < 0; });
+  keys->erase(std::unique(keys->begin(), keys->end(), [&](const auto& a, const auto& b) { return order.Same(a, b); }),
+              keys->end());
+  const PinnedView pinned(this);
+  std::vector<RelocationJob::Family> families(family.id + 1);
+  families[family.id] = {&order, pinned.view().Of(family.id)->l1.get()};
+  Relocation relocation;
+  const RelocationJob job{regions_.get(), segments_.get(), std::move(families), boundary, &stopping_};
+  Status status = CollapseKeys(job, family.id, *family.options.merge_operator, dram_.most_relocated, keys, &relocation);
+  counters_.flushed_lines.fetch_add(relocation.flushed_lines, std::memory_order_relaxed);
+  if (!status.ok() || relocation.tables.empty()) return status;
+  status = PublishCopies(relocation);
+  // Then nobody knows whether they are listed.
+  if (!status.ok()) {
+    SetBackgroundError(status);
+    return status;
+  }
+  counters_.collapsed_keys.fetch_add(relocation.moves.size(), std::memory_order_relaxed);
+  Log(Format("collapse: operands of %zu keys, %llu bytes", relocation.moves.size(),
+             static_cast<unsigned long long>(relocation.bytes)));
+  *collapsed = true;
+  return status;
+}
+
+// REQUIRES: as RelocateSparse.
+Status DBImpl::CollapseAll() {
+  for (bool more = true; more;) {
+    Status status = CollapseOperands(&more);
+    if (status.ok() && more) status = CompactTables();
+    if (!status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+}  // namespace braiddb
