@@ -133,7 +133,7 @@ void Salvage::Keep(const LogEntry* entry) {
 void Salvage::ChooseFamilies(const CheckOptions& options, const std::vector<KeyOrder>& orders) {
   for (size_t i = 0; i < media_->families().size(); ++i) {
     const MediaFamily& family = media_->families()[i];
-    families_.push_back({family.id, family.name, orders[i].comparator(), family.l1, {}});
+    families_.push_back({family.id, family.name, orders[i].comparator(), family.l1, {}, 0});
     ChooseNewest(&families_.back());
   }
   if (!media_->manifest_is_sound()) GuessFamilies(options);
@@ -147,14 +147,14 @@ void Salvage::ChooseFamilies(const CheckOptions& options, const std::vector<KeyO
 
 void Salvage::GuessFamilies(const CheckOptions& options) {
   const Comparator* const order = options.comparator != nullptr ? options.comparator : BytewiseComparator();
-  families_.push_back({0, kDefaultColumnFamilyName, order, std::nullopt, {}});
+  families_.push_back({0, kDefaultColumnFamilyName, order, std::nullopt, {}, 0});
   ChooseNewest(&families_.back());
   for (uint32_t id = 1; id < kMaxFamilies; ++id) {
     if (found_[id].empty()) continue;
-    Family family{id, "family-" + std::to_string(id), BytewiseComparator(), std::nullopt, {}};
+    Family family{id, "family-" + std::to_string(id), BytewiseComparator(), std::nullopt, {}, 0};
     ChooseNewest(&family);
     if (family.entries.empty()) continue;
-    report_->lost.push_back("name and order of a column family: its " + std::to_string(family.entries.size()) + " keys are in '" +
+    report_->lost.push_back("name and order of a column family: its " + std::to_string(family.keys) + " keys are in '" +
                             family.name + "', ordered bytewise; it may have been dropped");
     families_.push_back(std::move(family));
   }
@@ -168,21 +168,43 @@ void Salvage::ChooseNewest(Family* family) {
     if (a.prefix != b.prefix) return a.prefix < b.prefix;
     return CompareEntries(order, *a.entry, *b.entry) < 0;
   });
-  const LogEntry* newest = nullptr;
+  const LogEntry* last = nullptr;         // that was looked at, of a key
+  std::vector<const LogEntry*> versions;  // to be saved, of this key
+  bool is_applied = false;                // the last one is an operand that is saved, so the next older version counts
+  bool is_hidden = false;                 // the newest is marked obsolete
   bool doubtful = false;
+  const auto take = [&](const LogEntry* entry) {
+    last = entry;
+    is_applied = !entry->is_obsolete() && entry->is_operand();
+    if (!entry->is_obsolete() && entry->type() != EntryType::kDelete) versions.push_back(entry);
+  };
   for (const auto& [prefix, entry] : found) {
-    const bool other_key = newest == nullptr || order.Compare(newest->key(), entry->key()) != 0;
-    const bool is_copy = !other_key && newest->sequence() == entry->sequence();
-    if (other_key || (is_copy && newest->is_obsolete() && !entry->is_obsolete())) {
-      newest = entry;
+    if (last == nullptr || order.Compare(last->key(), entry->key()) != 0) {
+      Save(&versions, family);
+      take(entry);
+      is_hidden = entry->is_obsolete();
       doubtful = false;
-      if (entry->type() == EntryType::kPut && !entry->is_obsolete()) family->entries.push_back(entry);
-    } else if (newest->is_obsolete() && !entry->is_obsolete() && !doubtful) {
+    } else if (last->sequence() == entry->sequence()) {  // one is the other's copy, or what it amounts to
+      const bool is_better = last->is_obsolete() || (last->is_operand() && !entry->is_operand());
+      if (!is_better || entry->is_obsolete()) continue;
+      if (!last->is_obsolete() && is_applied) versions.pop_back();
+      take(entry);
+      is_hidden = false;
+    } else if (is_applied) {
+      take(entry);
+    } else if (is_hidden && !entry->is_obsolete() && !doubtful) {
       doubtful = true;
       ++report_->doubtful_keys;
     }
   }
+  Save(&versions, family);
   found = {};
+}
+
+void Salvage::Save(std::vector<const LogEntry*>* versions, Family* family) {
+  family->keys += !versions->empty();
+  family->entries.insert(family->entries.end(), versions->rbegin(), versions->rend());
+  versions->clear();
 }
 
 }  // namespace braiddb

@@ -12,7 +12,8 @@
 
 namespace braiddb {
 
-// GOAL   Of each key of each column family the newest intact version; of batches whole ones; and a list of what was lost.
+// GOAL   Of each key of each column family the newest intact version, and what that is applied to; of batches whole ones; and a
+//        list of what was lost.
 // STEPS  1 the segments: as their descriptors say, or, where directories are damaged, wherever a region has a segment header
 //        2 in each, entry after entry; behind a damaged one the next place where an entry is valid  3 of each family sort them,
 //        newest first.
@@ -28,8 +29,9 @@ class Salvage {
     std::string name;
     const Comparator* comparator = nullptr;
     std::optional<L1Kind> l1;  // none: the MANIFEST is damaged
-    // To save, all puts, in the order of their keys; they live as long as the Salvage.
+    // To save, puts and operands, in the order of their keys, the oldest of a key first; they live as long as the Salvage.
     std::vector<const LogEntry*> entries;
+    uint64_t keys = 0;  // of these
   };
   // To make, the default one first.
   const std::vector<Family>& families() const { return families_; }
@@ -59,6 +61,8 @@ class Salvage {
   void ChooseFamilies(const CheckOptions& options, const std::vector<KeyOrder>& orders);
   void GuessFamilies(const CheckOptions& options);
   void ChooseNewest(Family* family);
+  // Takes over what is to be saved of one key, the newest first.
+  static void Save(std::vector<const LogEntry*>* versions, Family* family);
 
   const std::unique_ptr<Media> media_;
   RepairReport* const report_;

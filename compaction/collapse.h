@@ -20,7 +20,8 @@ namespace braiddb {
 // A key stays as it is if the operator refuses, if what it makes is longer than a value may be, or if something is damaged.
 //
 // `keys`: of the family; taken from its end until about `most_bytes` are copied; sorted by the caller, each once. The result has
-// no table if there was nothing to collapse. Errors as CopyLiveEntries; then the keys are gone, too, and nothing else has changed.
+// no table if there was nothing to collapse. Errors as CopyLiveEntries; then the keys are gone, too, and nothing else has
+// changed.
 Status CollapseKeys(const RelocationJob& job, uint32_t family, const MergeOperator& merge, uint64_t most_bytes,
                     std::vector<std::string>* keys, Relocation* result);
 

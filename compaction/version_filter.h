@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "log/log_entry.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 
@@ -25,7 +26,9 @@ class VersionFilter {
   }
 
   // Whether the next older version is needed for the sake of this one, be it seen by anyone or not. [CC-49]
-  static bool IsApplied(const LogEntry& newer, bool is_kept) { return is_kept && newer.is_operand(); }
+  static bool IsApplied(const LogEntry& newer, bool is_kept) {
+    return is_kept && newer.is_operand() && !BRAIDDB_MUTANT("operand-base-dropped");
+  }
 
   // Which versions of one key, all there are of it, the last level keeps: sets `keep` of each. `versions`: from the newest to the
   // oldest; they have an `entry`. Those that are `moved` are kept in their copies, if at all, and may be anywhere.

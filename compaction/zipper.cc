@@ -147,7 +147,7 @@ class Merger {
     Decide();
     NoteOperand();
     // ORDER: an operand is marked moved before what it was applied to goes. [CC-49]
-    const bool unlinks_last = ReplacesOperand(end - begin) && !BRAIDDB_MUTANT("operand-moved-late");
+    const bool unlinks_last = ReplacesOperand(end - begin);
     Status status = key_below && !unlinks_last ? UnlinkObsolete(&chunk) : Status::OK();
     // From the oldest to the newest, so that each is linked in front of the one before.
     for (size_t i = end - begin; i-- > 0 && status.ok();) status = MergeVersion(chunk, versions_[i]);

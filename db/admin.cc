@@ -202,6 +202,7 @@ Statistics DBImpl::GetStatistics() const {
   s.merged_entries = counters_.merged.load();
   s.dropped_entries = counters_.dropped.load();
   s.relocated_entries = counters_.relocated_entries.load();
+  s.collapsed_keys = counters_.collapsed_keys.load();
   s.relocated_bytes = counters_.relocated_bytes.load();
   s.flushed_lines = counters_.flushed_lines.load();
   s.segments_allocated = segments_->allocated_count();

@@ -16,7 +16,7 @@ Status WriteAll(const Salvage::Family& family, const ColumnFamilyHandle* handle,
   WriteBatch batch;
   uint64_t bytes = 0;
   for (const LogEntry* entry : family.entries) {
-    batch.Put(handle, entry->key(), entry->value());
+    entry->is_operand() ? batch.Merge(handle, entry->key(), entry->value()) : batch.Put(handle, entry->key(), entry->value());
     bytes += LogEntrySize(*entry);
     if (bytes < kBatchBytes) continue;
     if (Status status = db->Write({}, batch); !status.ok()) return status;
@@ -36,7 +36,8 @@ Options OptionsOf(const Salvage::Family& family, const Options& target) {
 Status SaveFamily(const Salvage::Family& family, const Options& target, DB* db) {
   std::unique_ptr<ColumnFamilyHandle> handle;
   if (family.id != 0) {
-    const ColumnFamilyOptions options(OptionsOf(family, target));
+    ColumnFamilyOptions options(OptionsOf(family, target));
+    options.merge_operator = nullptr;  // that of the default family may not be this one's: operands stay as they are
     if (Status status = db->CreateColumnFamily(options, family.name, &handle); !status.ok()) return status;
   }
   return WriteAll(family, handle.get(), db);
@@ -59,7 +60,7 @@ Status RepairDatabase(const RepairOptions& options, const std::string& path, con
   uint64_t keys = 0;
   for (const Salvage::Family& family : salvage->families()) {
     if (status.ok()) status = SaveFamily(family, options.target, db.get());
-    keys += family.entries.size();
+    keys += family.keys;
   }
   if (status.ok()) status = db->Close();
   if (!status.ok()) return status;

@@ -171,7 +171,8 @@ class Replayer {
     for (size_t i = 0; i < range->size(); ++i) {
       if (i + kAhead < range->size()) PrefetchForWrite((*range)[i + kAhead].entry);
       const Found& found = (*range)[i];
-      const bool overwritten = last != nullptr && last->prefix == found.prefix && !last->entry->is_operand() &&
+      const bool overwritten = last != nullptr && last->prefix == found.prefix &&
+                               (!last->entry->is_operand() || BRAIDDB_MUTANT("operand-base-not-replayed")) &&
                                order.Compare(last->entry->key(), found.entry->key()) == 0;
       if (overwritten) {
         ListBuilder::Drop(found.entry);

@@ -1,8 +1,7 @@
 // DB::Merge: operands in every level, with snapshots between them, without an operator, with one that refuses.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
+#include "braiddb/check.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/merge_operators.h"
 
@@ -147,6 +146,71 @@ TEST_P(DbMergeTest, AnIteratorOfBeforeStaysAsItIs) {
   EXPECT_FALSE(before->Valid());
   EXPECT_OK(before->status());
   EXPECT_FALSE(backwards->Valid());
+}
+
+// What the background makes of operands is a put: reads need the operator no more.
+TEST_P(DbMergeTest, OperandsBecomePuts) {
+  std::map<std::string, std::string> expected;
+  for (int i = 0; i < 500; ++i) {
+    const std::string key = NumberedKey(i % 100);
+    const std::string operand = "," + std::to_string(i);
+    if (i < 50) {
+      ASSERT_OK(db_->Put({}, key, "base"));
+      expected[key] = "base";
+    }
+    ASSERT_OK(db_->Merge({}, key, operand));
+    expected[key] = AppendOperator::Apply(expected[key], operand);
+  }
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_GE(db_->GetStatistics().collapsed_keys, 100u);
+  const uint64_t merges = append_->full_merges;
+  Expect(expected);
+  EXPECT_EQ(append_->full_merges, merges);
+  Reopen();
+  Expect(expected);
+  EXPECT_EQ(append_->full_merges, merges);
+  uint64_t entries = 0;
+  ASSERT_TRUE(db_->GetIntProperty("braiddb.estimate-num-keys", &entries));
+  EXPECT_EQ(entries, expected.size());
+}
+
+// What an earlier session has not collapsed, nobody remembers.
+TEST_P(DbMergeTest, OperandsOfAnEarlierSessionBecomePuts) {
+  ASSERT_OK(db_->Put({}, "a", "put"));
+  ASSERT_OK(db_->Merge({}, "a", "1"));
+  ASSERT_OK(db_->Merge({}, "b", "1"));
+  options_.merge_operator = nullptr;
+  Reopen();
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  options_.merge_operator = append_;
+  Reopen();
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(db_->GetStatistics().collapsed_keys, 2u);
+  Expect({{"a", "put1"}, {"b", "1"}});
+}
+
+TEST_P(DbMergeTest, RepairSavesOperands) {
+  ASSERT_OK(db_->Put({}, "a", "put"));
+  ASSERT_OK(db_->Merge({}, "a", "1"));
+  ASSERT_OK(db_->Merge({}, "b", "1"));
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));  // what is here is collapsed
+  ASSERT_OK(db_->Merge({}, "a", "2"));
+  ASSERT_OK(db_->Delete({}, "b"));
+  ASSERT_OK(db_->Merge({}, "b", "2"));
+  ASSERT_OK(db_->Merge({}, "c", "1"));
+  ASSERT_OK(db_->Flush());
+  ASSERT_OK(db_->Merge({}, "a", "3"));
+  ASSERT_OK(db_->Merge({}, "c", "2"));
+  db_.reset();
+  RepairOptions options;
+  options.target = TinyOptions(0);
+  RepairReport report;
+  ASSERT_OK(RepairDatabase(options, directory_.File("db"), directory_.File("saved"), &report));
+  EXPECT_EQ(report.keys, 3u);
+  EXPECT_TRUE(report.lost.empty());
+  EXPECT_TRUE(ChecksAsSound(directory_.File("saved")));
+  db_ = OpenOrFail(options_, directory_.File("saved"));
+  Expect({{"a", "put123"}, {"b", "2"}, {"c", "12"}});
 }
 
 TEST_P(DbMergeTest, BatchesOfOperands) {

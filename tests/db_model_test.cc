@@ -357,6 +357,7 @@ TEST_P(DbModelTest, AgreesWithAMap) {
   EXPECT_GT(total_.dropped_entries, 500u);
   EXPECT_GT(total_.segments_allocated, 5u);
   EXPECT_GT(total_.segments_recycled, 0u);
+  EXPECT_EQ(total_.collapsed_keys > 100, GetParam().merges);
 }
 
 std::vector<ModelCase> Cases() {

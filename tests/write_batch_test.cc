@@ -11,6 +11,7 @@ class Printer : public WriteBatch::Handler {
  public:
   void Put(Slice key, Slice value) override { text.append("put(").append(key).append(",").append(value).append(")"); }
   void Delete(Slice key) override { text.append("delete(").append(key).append(")"); }
+  void Merge(Slice key, Slice operand) override { text.append("merge(").append(key).append(",").append(operand).append(")"); }
 
   std::string text;
 };

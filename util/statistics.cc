@@ -27,6 +27,7 @@ std::string Statistics::ToString() const {
       {"merged.entries", merged_entries},
       {"dropped.entries", dropped_entries},
       {"relocated.entries", relocated_entries},
+      {"collapsed.keys", collapsed_keys},
       {"relocated.bytes", relocated_bytes},
       {"segments.allocated", segments_allocated},
       {"segments.recycled", segments_recycled},

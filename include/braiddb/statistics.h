@@ -29,6 +29,7 @@ struct Statistics {
   uint64_t dropped_entries = 0;    // obsolete versions and tombstones unlinked or never linked
   uint64_t relocated_entries = 0;  // entries that were copied out of sparse segments
   uint64_t relocated_bytes = 0;    // the log space that the copies took
+  uint64_t collapsed_keys = 0;     // keys whose operands became a put
   uint64_t segments_allocated = 0;
   uint64_t segments_recycled = 0;
   // Persistence

@@ -16,11 +16,18 @@
 #include "tests/crash_test/crash_filter.h"
 #include "tests/crash_test/scheduler.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/merge_operators.h"
 
 namespace braiddb::test {
 
-// Updates that one call makes durable together, in order. Without a value: a delete.
-using CrashOperation = std::vector<std::pair<std::string, std::optional<std::string>>>;
+// Without a value: a delete.
+struct CrashUpdate {
+  std::string key;
+  std::optional<std::string> value;
+  bool is_operand = false;  // the value is one of AppendOperator
+};
+// Updates that one call makes durable together, in order.
+using CrashOperation = std::vector<CrashUpdate>;
 using CrashContent = std::map<std::string, std::shared_ptr<const std::string>>;
 
 inline bool SameContent(const CrashContent& a, const CrashContent& b) {
@@ -95,8 +102,12 @@ class CrashOracle {
   };
 
   static void Apply(const CrashOperation& operation, CrashContent* state) {
-    for (const auto& [key, value] : operation) {
-      if (const auto filtered = value ? FilteredValue(*value) : std::nullopt) {
+    for (const auto& [key, value, is_operand] : operation) {
+      if (is_operand) {
+        const auto before = state->find(key);
+        (*state)[key] = std::make_shared<const std::string>(
+            AppendOperator::Apply(before == state->end() ? std::string() : *before->second, *value));
+      } else if (const auto filtered = value ? FilteredValue(*value) : std::nullopt) {
         (*state)[key] = std::make_shared<const std::string>(*filtered);
       } else {
         state->erase(key);

@@ -21,9 +21,15 @@ class CrashWorkload {
   static constexpr size_t kKeysPerLane = 30;
   static constexpr uint64_t kSegmentSize = 256 << 10;
 
-  // `growing`: with values that make pools grow; `filtered`: with a compaction filter, in half of the opens.
+  // `growing`: with values that make pools grow; `filtered`: with a compaction filter, in half of the opens. Without one, half of
+  // the databases have a merge operator: what a filter says of a value would depend on whether operands were applied to it.
   CrashWorkload(uint32_t regions, L1Kind l1, bool growing, bool filtered, Random* random)
-      : regions_(regions), l1_(l1), growing_(growing), filtered_(filtered), lane_keys_(kLanes) {
+      : regions_(regions),
+        l1_(l1),
+        growing_(growing),
+        filtered_(filtered),
+        merges_(random->OneIn(2) && !filtered),
+        lane_keys_(kLanes) {
     const auto keys = MakeKeyUniverse(random, kLanes * kKeysPerLane, false);
     for (size_t i = 0; i < keys.size(); ++i) lane_keys_[i % kLanes].push_back(keys[i]);
   }
@@ -49,6 +55,7 @@ class CrashWorkload {
     options.recovery_threads = static_cast<uint32_t>(random->Range(1, 2));
     static const CrashFilter filter_in_place(true), filter_by_writes(false);
     if (filtered_ && random->OneIn(2)) options.compaction_filter = random->OneIn(2) ? &filter_in_place : &filter_by_writes;
+    if (merges_) options.merge_operator = std::make_shared<AppendOperator>();
     return options;
   }
 
@@ -81,7 +88,7 @@ class CrashWorkload {
     for (size_t lane = 0; lane < lane_keys_.size() && status.ok(); ++lane) {
       CrashOperation operation;
       for (const auto& key : lane_keys_[lane]) {
-        if (key >= from) operation.push_back({key, std::nullopt});
+        if (key >= from) operation.push_back({key, std::nullopt, false});
       }
       status = Perform(db, oracle, lane, operation);
     }
@@ -97,11 +104,15 @@ class CrashWorkload {
   CrashOperation DrawOperation(size_t lane, Random* random) const {
     const auto& keys = lane_keys_[lane];
     CrashOperation operation(random->OneIn(4) ? random->Range(2, 8) : 1);
-    for (auto& [key, value] : operation) {
+    for (auto& [key, value, is_operand] : operation) {
       key = keys[random->Uniform(keys.size())];
-      if (random->OneIn(4)) continue;
-      value = !filtered_ ? "" : random->OneIn(4) ? kDrops : random->OneIn(4) ? kChanges : "";
-      *value += DrawValue(random);
+      is_operand = merges_ && random->OneIn(2);
+      if (is_operand) {
+        value = "," + std::to_string(random->Uniform(1000));
+      } else if (!random->OneIn(4)) {
+        value = !filtered_ ? "" : random->OneIn(4) ? kDrops : random->OneIn(4) ? kChanges : "";
+        *value += DrawValue(random);
+      }
     }
     return operation;
   }
@@ -125,12 +136,18 @@ class CrashWorkload {
 
   static Status Execute(CrashDatabase* db, const CrashOperation& operation) {
     if (operation.size() == 1) {
-      const auto& [key, value] = operation[0];
+      const auto& [key, value, is_operand] = operation[0];
+      if (is_operand) return (*db)->Merge({}, db->FamilyOf(key), key, *value);
       return value ? (*db)->Put({}, db->FamilyOf(key), key, *value) : (*db)->Delete({}, db->FamilyOf(key), key);
     }
     WriteBatch batch;
-    for (const auto& [key, value] : operation) {
-      value ? batch.Put(db->FamilyOf(key), key, *value) : batch.Delete(db->FamilyOf(key), key);
+    for (const auto& [key, value, is_operand] : operation) {
+      const auto* const family = db->FamilyOf(key);
+      if (is_operand) {
+        batch.Merge(family, key, *value);
+      } else {
+        value ? batch.Put(family, key, *value) : batch.Delete(family, key);
+      }
     }
     return (*db)->Write({}, batch);
   }
@@ -159,6 +176,7 @@ class CrashWorkload {
   const L1Kind l1_;
   const bool growing_;
   const bool filtered_;
+  const bool merges_;
   std::vector<std::vector<std::string>> lane_keys_;
 };
 

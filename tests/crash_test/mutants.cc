@@ -81,6 +81,8 @@ constexpr Mutant kMutants[] = {
     {"copies-not-fenced", kMarkFirst, "compaction/relocation.cc"},
     {"copies-not-discarded", kLeak, "compaction/relocation.cc"},
     {"copies-sealed-early", kLeak, "db/relocate.cc"},
+    {"operand-base-dropped", kHalfDone, "compaction/version_filter.h"},
+    {"operand-base-not-replayed", kHalfDone, "recovery/replay.cc"},
     {"segment-header-not-flushed", kNeverFlushed, "pmem/segment_directory.cc"},
     {"segment-header-not-fenced", kMarkFirst, "pmem/segment_directory.cc"},
     {"seal-in-one-persist", kNotAtomic, "pmem/segment_directory.cc"},

@@ -364,6 +364,7 @@ void Accumulate(Statistics* total, const Statistics& more) {
       &Statistics::merged_entries,
       &Statistics::dropped_entries,
       &Statistics::relocated_entries,
+      &Statistics::collapsed_keys,
       &Statistics::relocated_bytes,
       &Statistics::segments_allocated,
       &Statistics::segments_recycled,
