@@ -40,7 +40,7 @@
 
 namespace braiddb {
 
-// kMerge: an operand, which is applied to the next older version of its key (Options::merge_operator).
+// kMerge: an operand, which is applied to the next older version of its key (ColumnFamilyOptions::merge_operator).
 enum class EntryType : uint8_t { kDelete = 0, kPut = 1, kMerge = 2 };
 inline constexpr EntryType kLastEntryType = EntryType::kMerge;
 

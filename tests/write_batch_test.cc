@@ -100,7 +100,7 @@ TEST(WriteBatch, MalformedDataIsCorruption) {
   batch.Put("kept", "");
   const std::string put = Encoded(1, 3, 5, "keyvalue");
   const std::string malformed[] = {
-      Encoded(2, 3, 5, "keyvalue"),                    // unknown type
+      Encoded(3, 3, 5, "keyvalue"),                    // unknown type
       Encoded(0, 3, 5, "keyvalue"),                    // a deletion with a value
       Encoded(1, 3, 6, "keyvalue"),                    // value cut short
       Encoded(1, UINT32_MAX, UINT32_MAX, "keyvalue"),  // lengths whose sum overflows 32 bits
@@ -122,6 +122,36 @@ TEST(WriteBatch, EveryTruncationIsCorruptionOrWhole) {
     const bool whole = size == 0 || size == first || size == batch.Data().size();
     EXPECT_EQ(WriteBatch::FromData(Slice(batch.Data()).substr(0, size), &copy).ok(), whole) << size;
   }
+}
+
+TEST(WriteBatch, OperandsHaveTheirOwnType) {
+  WriteBatch batch;
+  batch.Merge("key", "one");
+  batch.Merge("key", "");
+  batch.Merge(nullptr, "key", "two");
+  EXPECT_EQ(batch.Data(), Encoded(2, 3, 3, "keyone") + Encoded(2, 3, 0, "key") + Encoded(2, 3, 3, "keytwo"));
+  EXPECT_EQ(Print(batch), "merge(key,one)merge(key,)merge(key,two)");
+  EXPECT_EQ(batch.Count(), 3u);
+}
+
+TEST(WriteBatch, OperandsOfOtherFamiliesAreForHandlersThatKnowThem) {
+  struct ByFamily final : Printer {
+    Status MergeCF(uint32_t family, Slice key, Slice operand) override {
+      text.append(std::to_string(family)).append(":");
+      Merge(key, operand);
+      return Status::OK();
+    }
+  } by_family;
+  WriteBatch batch;
+  batch.MergeCF(0, "a", "1");
+  batch.MergeCF(7, "b", "2");
+  const std::string id("\7\0\0\0", 4);
+  EXPECT_EQ(batch.Data(), Encoded(2, 1, 1, "a1") + Encoded(0x12, 1, 1, id + "b2"));
+  EXPECT_TRUE(batch.Iterate(&by_family).ok());
+  EXPECT_EQ(by_family.text, "0:merge(a,1)7:merge(b,2)");
+  Printer printer;
+  EXPECT_EQ(batch.Iterate(&printer).code(), Status::Code::kNotSupported);
+  EXPECT_EQ(printer.text, "merge(a,1)");
 }
 
 }  // namespace
