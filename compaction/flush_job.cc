@@ -42,18 +42,19 @@ FlushResult FlushInto(std::shared_ptr<PmTable> table, const Memtable& memtable, 
     for (size_t i = 0; i < window.count; ++i) {
       const PmPtr pointer = window.pointers[i];
       auto* entry = regions->Resolve<LogEntry>(pointer);
-      const bool overwritten = previous != nullptr && order->Same(previous->key(), entry->key()) &&
-                               !VersionFilter::IsApplied(*previous, previous_is_kept) &&
-                               !filter.Visible(entry->sequence(), previous->sequence());
+      const bool hidden = previous != nullptr && order->Same(previous->key(), entry->key()) &&
+                          !filter.Visible(entry->sequence(), previous->sequence());
+      const bool overwritten = hidden && !VersionFilter::IsApplied(*previous, previous_is_kept);
       if (overwritten) {
         ListBuilder::Drop(entry);
         ++result.dropped;
         if (Segment* segment = segments.Find(pointer)) CountObsolete(segment, pointer, *entry);
       } else {
         builder.Append(entry, pointer);
-        const uint64_t hash = KeyHash(*entry);
-        if (index != nullptr) index->Add(hash, pointer);
-        if (keys != nullptr) keys->Add(hash);
+        // What is only applied by a newer operand is no lookup's answer, and may be very much with one hash.
+        const uint64_t hash = hidden ? 0 : KeyHash(*entry);
+        if (index != nullptr && !hidden) index->Add(hash, pointer);
+        if (keys != nullptr && !hidden) keys->Add(hash);
       }
       previous = entry;
       previous_is_kept = !overwritten;

@@ -205,6 +205,7 @@ class NvMerger {
       for (size_t i = first; i < last; ++i) {
         versions_.push_back({items[i].entry, items[i].pointer, items[i].prefix, false, true, true});
       }
+      in_tables_ = versions_.size();
       if (copied) {
         const SearchKey newest = NewestOf(items[first]);
         while (below < copy_.elements.size() && tree_.Compare(copy_.elements[below], newest) < 0) ++below;
@@ -251,16 +252,18 @@ class NvMerger {
   // An element with the key word of versions_.
   Visited AddFromTree(const Element& element) {
     const PmPtr pointer(element.value);
-    for (Version& version : versions_) {
-      if (version.pointer == pointer) {  // an earlier run added it
-        version.in_tree = true;
-        return Visited::kGoOn;
-      }
-    }
     LogEntry* const entry = keys_.EntryOf(element);
     if (entry == nullptr) return Visited::kGoOn;
     const int by_key = order_.Compare(entry->key(), versions_.front().entry->key());
     if (by_key != 0) return by_key > 0 ? Visited::kPastKey : Visited::kGoOn;
+    // Of tables, the newest first. There may be very many (operands).
+    const auto end = versions_.begin() + static_cast<std::ptrdiff_t>(in_tables_);
+    const auto same = std::partition_point(
+        versions_.begin(), end, [entry](const Version& version) { return version.entry->sequence() > entry->sequence(); });
+    if (same != end && same->pointer == pointer) {  // an earlier run added it
+      same->in_tree = true;
+      return Visited::kGoOn;
+    }
     versions_.push_back({entry, pointer, element.key, true, false, true});
     return Visited::kGoOn;
   }
@@ -342,6 +345,7 @@ class NvMerger {
   const std::unique_ptr<EntryFilter> entry_filter_;  // may be null
   MergeStats* const stats_;
   std::vector<Version> versions_;  // of one key
+  size_t in_tables_ = 0;           // the first of these
   std::vector<LeafChange> changes_;
   std::vector<PmPtr> tombstones_;          // versions that go, and that no newer one makes up for
   std::vector<const LogEntry*> filtered_;  // … that the user's filter drops

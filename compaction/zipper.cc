@@ -221,7 +221,8 @@ class Merger {
       if (!status.ok()) return status;
       const MergeItem* hint = chunk == nullptr ? nullptr : versions_[0].item;
       for (uint32_t layer = version.entry->height(); layer-- > 0;) {
-        const PmPtr before = FindBefore(version, layer, chunk, hint);
+        PmPtr before = BeforeInGroup(i, layer);
+        if (!before) before = FindBefore(version, layer, chunk, hint);
         if (damaged_) return RegionSet::DamagedList();
         batch_.Store(before, layer, batch_.Next(MergeBatch::TowerOf(version.pointer), layer).raw());
       }
@@ -229,6 +230,20 @@ class Merger {
       ++stats_->unlinked;
     }
     return Status::OK();
+  }
+
+  // The tower of the next newer version in the last level that leads to this one on the layer; null if there is none. Versions
+  // may be very many (operands), so that a walk for each takes too long.
+  PmPtr BeforeInGroup(size_t version, uint32_t layer) const {
+    const PmPtr place = versions_[version].pointer;
+    for (size_t i = version; i-- > 0 && versions_[i].item == nullptr;) {
+      const Version& newer = versions_[i];
+      if (newer.entry->height() <= layer || (layer > 0 && newer.pointer.region() != place.region())) continue;
+      const bool is_replaced = newer.moved && versions_[newer.other].keep;
+      const PmPtr tower = MergeBatch::TowerOf(is_replaced ? versions_[newer.other].pointer : newer.pointer);
+      return batch_.Next(tower, layer) == place ? tower : PmPtr();
+    }
+    return PmPtr();
   }
 
   void MarkDead(PmPtr entry) {

@@ -81,8 +81,9 @@ class Lane {
     const LogEntry* before = std::exchange(entry_, regions_.Resolve<LogEntry>(current_));
     // The list of a table is in order, and so ends.
     if (before != nullptr && CompareEntries(order_, *before, *entry_) >= 0) return false;
+    const uint64_t prefix_before = std::exchange(prefix_, order_.Prefix(entry_->key()));
+    same_key_ = before != nullptr && prefix_ == prefix_before && order_.Same(before->key(), entry_->key());
     key_ = entry_->key();
-    prefix_ = order_.Prefix(key_);
     region_ = current_.region();
     const PmPtr next = entry_->Next(0);
     if (next && next != end_ && regions_.Holds(next)) Prefetch(regions_.Resolve(next));
@@ -191,9 +192,9 @@ class Lane {
 
   void Found() {
     uint32_t layers = entry_->height();
-    bool key_below = false;
-    // Versions of the key that the last level has follow at once.
-    for (uint64_t raw = bound_; raw != 0;) {
+    bool key_below = same_key_ && key_below_;
+    // Versions of the key that the last level has follow at once. They may be very many (operands): one walk is enough.
+    for (uint64_t raw = same_key_ ? 0 : bound_; raw != 0;) {
       if (!regions_.Holds(PmPtr(raw)) || !IsEntry(PmPtr(raw), 0) || InACircle(regions_, ++visited_)) return Fail();
       const auto* node = regions_.Resolve<LogEntry>(PmPtr(raw));
       if (order_.Prefix(node->key()) != prefix_ || order_.Compare(node->key(), key_) != 0) break;
@@ -201,6 +202,7 @@ class Lane {
       if (PmPtr(raw).region() == region_) layers = std::max(layers, node->height());
       raw = node->Next(0).raw();
     }
+    key_below_ = key_below;
     for (uint32_t layer = top_ + 1; layer < layers; ++layer) {
       if (!CatchUp(layer)) return Fail();
     }
@@ -242,6 +244,8 @@ class Lane {
   uint32_t low_ = 0;  // lowest layer that this search has been on
   uint32_t steps_ = 0;
   uint64_t visited_ = 0;
+  bool same_key_ = false;           // as the entry before it
+  bool key_below_ = false;          // of the entry before
   bool moved_ = false;              // in this search
   bool moved_since_climb_ = false;  // since it last climbed
   PmPtr tower_;

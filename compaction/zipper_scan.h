@@ -15,7 +15,7 @@ struct MergeItem {
   LogEntry* entry;
   PmPtr pointer;
   uint32_t before;  // index into ScanResult::towers
-  uint32_t layers;  // at least the height of the entry and of the versions of its key that the last level has in the same region
+  uint32_t layers;  // at least the entry's height; of a key's newest one also that of the last level's versions in its region
   bool key_below;   // the last level has versions of this key
 };
 

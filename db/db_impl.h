@@ -210,8 +210,8 @@ class DBImpl final : public DB {
   const LogEntry* UseCached(const SearchKey& target, const LogEntry* cached, LookupTrace* trace) const;
   const LogEntry* FindEntry(const Family& family, const SearchKey& target, uint64_t hash, LookupTrace* trace) const;
   // The put, or operand, that `target` selects, null if the key is not there; inside an epoch guard. With kMaxSequence: the
-  // newest state.
-  // Corruption in *status if the search came upon a damaged pointer or, with `verify`, the version that decides is damaged.
+  // newest state. Corruption in *status if the search came upon a damaged pointer or, with `verify`, the version that decides is
+  // damaged.
   // `hash`: of target.key in the family. `cached`: of the same key, asked inside the same guard.
   const LogEntry* FindPut(const Family& family, const SearchKey& target, uint64_t hash, const Cached& cached, ThreadState* thread,
                           bool* met_dead, bool verify, Status* status) const;

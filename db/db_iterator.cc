@@ -252,6 +252,22 @@ bool DBIterator::MakeCurrent(const LogEntry* newest) {
   return status_.ok() && current_ != nullptr;
 }
 
+// Steps over an entry that does not count; where many versions of a key are newer than the view, jumps over these.
+void DBIterator::Pass(Child* child) {
+  const Slice key = child->entry->key();
+  const uint64_t prefix = child->prefix;
+  for (int steps = 0; steps < kStepsBeforeSeek; ++steps) {
+    Advance(child);
+    if (!SameKey(*child, key, prefix) || child->entry->sequence() <= sequence_) return;
+  }
+  const uint64_t before = child->entry->sequence();
+  child->cursor->Seek(SearchKey(order_, key, sequence_));
+  Load(child);
+  if (!SameKey(*child, key, prefix) || child->entry->sequence() < before) return;
+  db_->regions_->NoteDamage();  // it went in a circle
+  child->entry = nullptr;
+}
+
 void DBIterator::CollectForward() {
   merge_.Clear();
   Child* first = First();
@@ -272,7 +288,7 @@ void DBIterator::FindForward() {
     const LogEntry* entry = first->entry;
     if (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) return;
     if (!Counts(*entry)) {
-      Advance(first);
+      Pass(first);
       continue;
     }
     if (entry->type() == EntryType::kPut) {

@@ -53,6 +53,7 @@ class DBIterator final : public Iterator {
   Child* First();
   Child* Last();
   void SkipKey(Slice key, uint64_t prefix);
+  void Pass(Child* child);
   // From the children's position on, sets current_ to the next visible key.
   void FindForward();
   void FindBackward();

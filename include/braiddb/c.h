@@ -297,7 +297,7 @@ BRAIDDB_C_API void braiddb_suggest_compact_range(braiddb_t* db, const char* star
 
 /* ---- Batches
    Durable and visible together, or not at all. In the order in which they were added: the last update of a key wins.
-   What makes a batch unfit (a merge, no memory) is said by the write of it. */
+   What makes a batch unfit (a key that is too long, no memory) is said by the write of it. */
 
 BRAIDDB_C_API void braiddb_writebatch_clear(braiddb_writebatch_t* batch);
 BRAIDDB_C_API int braiddb_writebatch_count(braiddb_writebatch_t* batch);
@@ -924,7 +924,8 @@ BRAIDDB_C_API braiddb_filterpolicy_t* braiddb_filterpolicy_create_ribbon_hybrid(
 BRAIDDB_C_API void braiddb_filterpolicy_destroy(braiddb_filterpolicy_t* policy);
 
 /* ---- Merge operators
-   Stored; merges are not implemented yet. */
+   What the functions make is given back to delete_value, or freed if that is NULL. They may be called by any thread, and must not
+   call the database. */
 
 BRAIDDB_C_API void braiddb_merge(braiddb_t* db, const braiddb_writeoptions_t* options, const char* key, size_t key_length,
                                  const char* value, size_t value_length, char** errptr);

@@ -26,7 +26,7 @@ class MergeOperator {
   virtual bool FullMerge(Slice key, const Slice* existing, std::span<const Slice> operands, std::string* value) const = 0;
 
   // One operand that does what `left` and then `right` do, whatever they come upon. *operand is empty. False: there is none;
-  // they stay two. Default: false.
+  // they stay two. It may never be called (LIMITATIONS.md). Default: false.
   virtual bool PartialMerge(Slice key, Slice left, Slice right, std::string* operand) const;
   // The same of two or more, the oldest first. Default: one after the other by PartialMerge.
   virtual bool PartialMergeMulti(Slice key, std::span<const Slice> operands, std::string* operand) const;

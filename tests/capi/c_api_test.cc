@@ -56,7 +56,7 @@ TEST_F(CApiTest, SuccessLeavesTheErrorAlone) {
 TEST_F(CApiTest, NoErrptrNoText) {
   braiddb_options_set_create_if_missing(options_, 0);
   EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), nullptr));
-  braiddb_merge(nullptr, write_, "k", 1, "v", 1, nullptr);
+  EXPECT_EQ(nullptr, braiddb_open_for_read_only(options_, path().c_str(), 0, nullptr));
 }
 
 TEST_F(CApiTest, AnyBytesOfAnyLength) {
@@ -251,17 +251,6 @@ TEST_F(CApiTest, BatchesAreAppendedCopiedAndRolledBack) {
   EXPECT_EQ("", error_.Take());
   EXPECT_EQ("1", Get("a"));
   for (braiddb_writebatch_t* const each : {batch, copy, broken}) braiddb_writebatch_destroy(each);
-}
-
-TEST_F(CApiTest, AMergeIsToldByTheWriteAndNothingIsWritten) {
-  Open();
-  braiddb_writebatch_t* const batch = braiddb_writebatch_create();
-  braiddb_writebatch_put(batch, "a", 1, "1", 1);
-  braiddb_writebatch_merge(batch, "a", 1, "2", 1);
-  braiddb_write(db_, write_, batch, error_.pointer());
-  EXPECT_EQ(0u, error_.Take().find("Not implemented: braiddb_writebatch_merge: "));
-  EXPECT_EQ(std::nullopt, Get("a"));
-  braiddb_writebatch_destroy(batch);
 }
 
 TEST_F(CApiTest, RangesAreDeletedInTheOrderOfTheBatch) {

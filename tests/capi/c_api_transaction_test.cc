@@ -187,8 +187,6 @@ TEST_F(CApiTransactionTest, WhatIsNotThereSaysSo) {
   braiddb_transaction_t* const transaction = Begin();
   braiddb_transaction_prepare(transaction, error_.pointer());
   EXPECT_TRUE(error_.Take().starts_with("Not implemented: "));
-  braiddb_transaction_merge(transaction, "a", 1, "b", 1, error_.pointer());
-  EXPECT_TRUE(error_.Take().starts_with("Not implemented: "));
   braiddb_transaction_set_name(transaction, "name", 4, error_.pointer());
   EXPECT_EQ("", error_.Take());
   size_t length = 0;

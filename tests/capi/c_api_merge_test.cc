@@ -1,0 +1,191 @@
+// Merge operators through the C API: what their functions are given and give back, and every function that merges.
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/capi/c_fixture.h"
+
+namespace braiddb::test {
+namespace {
+
+// Joins existing value and operands by commas. Operands "refused" are.
+struct Joiner {
+  int full = 0, partial = 0, deleted = 0, destroyed = 0;
+};
+
+char* Joined(std::string text, size_t* length) {
+  char* const made = static_cast<char*>(std::malloc(text.size() + 1));
+  std::memcpy(made, text.data(), text.size());
+  *length = text.size();
+  return made;
+}
+char* FullMerge(void* state, const char* key, size_t key_length, const char* existing, size_t existing_length,
+                const char* const* operands, const size_t* lengths, int count, unsigned char* success, size_t* length) {
+  ++static_cast<Joiner*>(state)->full;
+  std::string text = std::string(key, key_length) + "=" + (existing == nullptr ? "" : std::string(existing, existing_length));
+  *success = 1;
+  for (int i = 0; i < count; ++i) {
+    const std::string operand(operands[i], lengths[i]);
+    text += "," + operand;
+    if (operand == "refused") *success = 0;
+  }
+  return Joined(text, length);
+}
+char* PartialMerge(void* state, const char*, size_t, const char* const*, const size_t*, int, unsigned char* success, size_t*) {
+  ++static_cast<Joiner*>(state)->partial;
+  *success = 0;
+  return nullptr;
+}
+
+class CApiMergeTest : public CApiTest {
+ protected:
+  void SetUp() override {
+    // The options own it.
+    braiddb_options_set_merge_operator(
+        options_, braiddb_mergeoperator_create(
+                      &joiner_, [](void* state) { ++static_cast<Joiner*>(state)->destroyed; }, FullMerge, PartialMerge,
+                      [](void* state, const char* value, size_t) {
+                        ++static_cast<Joiner*>(state)->deleted;
+                        std::free(const_cast<char*>(value));
+                      },
+                      [](void*) { return "test.Joiner"; }));
+  }
+  void Merge(std::string_view key, std::string_view operand) {
+    braiddb_merge(db_, write_, key.data(), key.size(), operand.data(), operand.size(), error_.pointer());
+    EXPECT_EQ("", error_.Take());
+  }
+  std::string Taken(char* value, size_t length) {
+    const std::string text = value == nullptr ? "(none)" : std::string(value, length);
+    braiddb_free(value);
+    return text;
+  }
+
+  Joiner joiner_;
+};
+
+TEST_F(CApiMergeTest, OperandsAreGivenOldestFirst) {
+  Open();
+  Put("a", "0");
+  Merge("a", "1");
+  Merge("a", "2");
+  Merge("b", "1");
+  EXPECT_EQ("a=0,1,2", Get("a"));
+  EXPECT_EQ("b=,1", Get("b"));
+  EXPECT_GE(joiner_.full, 2);
+  EXPECT_EQ(joiner_.full, joiner_.deleted);
+}
+
+TEST_F(CApiMergeTest, AnOperatorThatRefusesIsAnError) {
+  Open();
+  Merge("a", "refused");
+  size_t length = 0;
+  EXPECT_EQ(nullptr, braiddb_get(db_, read_, "a", 1, &length, error_.pointer()));
+  EXPECT_EQ("Corruption: Error: Could not perform merge.", error_.Take());
+}
+
+TEST_F(CApiMergeTest, WithoutAnOperatorMergesAreRefused) {
+  braiddb_options_set_merge_operator(options_, nullptr);
+  EXPECT_EQ(1, joiner_.destroyed);
+  Open();
+  braiddb_merge(db_, write_, "a", 1, "1", 1, error_.pointer());
+  EXPECT_EQ("Not implemented: Provide a merge_operator when opening DB", error_.Take());
+}
+
+TEST_F(CApiMergeTest, Batches) {
+  Open();
+  braiddb_writebatch_t* const batch = braiddb_writebatch_create();
+  braiddb_writebatch_put(batch, "a", 1, "0", 1);
+  braiddb_writebatch_merge(batch, "a", 1, "1", 1);
+  const char* const keys[] = {"a", ""};
+  const char* const values[] = {"2", "3"};
+  const size_t key_lengths[] = {1, 0};
+  const size_t value_lengths[] = {1, 1};
+  braiddb_writebatch_mergev(batch, 2, keys, key_lengths, 2, values, value_lengths);
+  EXPECT_EQ(3, braiddb_writebatch_count(batch));
+  braiddb_write(db_, write_, batch, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("a=0,1,23", Get("a"));
+  braiddb_writebatch_destroy(batch);
+}
+
+TEST_F(CApiMergeTest, BatchesWithAnIndexAreReadWithTheirOperands) {
+  Open();
+  Put("a", "0");
+  Put("b", "0");
+  braiddb_writebatch_wi_t* const batch = braiddb_writebatch_wi_create(0, 1);
+  braiddb_writebatch_wi_merge(batch, "a", 1, "1", 1);
+  braiddb_writebatch_wi_merge(batch, "a", 1, "2", 1);
+  braiddb_writebatch_wi_delete(batch, "b", 1);
+  braiddb_writebatch_wi_merge(batch, "b", 1, "3", 1);
+  braiddb_writebatch_wi_put(batch, "c", 1, "4", 1);
+  braiddb_writebatch_wi_merge(batch, "c", 1, "5", 1);
+  size_t length = 0;
+  const auto both = [&](const char* key) {
+    char* const value = braiddb_writebatch_wi_get_from_batch_and_db(batch, db_, read_, key, 1, &length, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    return Taken(value, length);
+  };
+  EXPECT_EQ("a=0,1,2", both("a"));
+  EXPECT_EQ("b=,3", both("b"));
+  EXPECT_EQ("c=4,5", both("c"));
+  char* const own = braiddb_writebatch_wi_get_from_batch(batch, options_, "c", 1, &length, error_.pointer());
+  EXPECT_EQ("c=4,5", Taken(own, length));
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ(nullptr, braiddb_writebatch_wi_get_from_batch(batch, options_, "a", 1, &length, error_.pointer()));
+  EXPECT_TRUE(error_.Take().starts_with("Invalid argument: "));
+  braiddb_iterator_t* const iterator =
+      braiddb_writebatch_wi_create_iterator_with_base(batch, braiddb_create_iterator(db_, read_));
+  std::string seen;
+  for (braiddb_iter_seek_to_first(iterator); braiddb_iter_valid(iterator); braiddb_iter_next(iterator)) {
+    const char* const value = braiddb_iter_value(iterator, &length);
+    seen += std::string(value, length) + " ";
+  }
+  EXPECT_EQ("a=0,1,2 b=,3 c=4,5 ", seen);
+  braiddb_iter_destroy(iterator);
+  braiddb_write_writebatch_wi(db_, write_, batch, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("a=0,1,2", Get("a"));
+  EXPECT_EQ("b=,3", Get("b"));
+  EXPECT_EQ("c=4,5", Get("c"));
+  braiddb_writebatch_wi_destroy(batch);
+}
+
+TEST_F(CApiMergeTest, TransactionsReadTheirOperands) {
+  braiddb_transactiondb_options_t* const db_options = braiddb_transactiondb_options_create();
+  braiddb_transaction_options_t* const txn_options = braiddb_transaction_options_create();
+  braiddb_transactiondb_t* const db = braiddb_transactiondb_open(options_, db_options, path().c_str(), error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  braiddb_transactiondb_merge(db, write_, "a", 1, "0", 1, error_.pointer());
+  braiddb_transaction_t* const transaction = braiddb_transaction_begin(db, write_, txn_options, nullptr);
+  braiddb_transaction_merge(transaction, "a", 1, "1", 1, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  size_t length = 0;
+  char* value = braiddb_transaction_get(transaction, read_, "a", 1, &length, error_.pointer());
+  EXPECT_EQ("a=a=,0,1", Taken(value, length));
+  value = braiddb_transactiondb_get(db, read_, "a", 1, &length, error_.pointer());
+  EXPECT_EQ("a=,0", Taken(value, length));
+  braiddb_transaction_commit(transaction, error_.pointer());
+  value = braiddb_transactiondb_get(db, read_, "a", 1, &length, error_.pointer());
+  EXPECT_EQ("a=,0,1", Taken(value, length));
+  EXPECT_EQ("", error_.Take());
+  braiddb_transaction_destroy(transaction);
+  braiddb_transactiondb_close(db);
+  braiddb_transaction_options_destroy(txn_options);
+  braiddb_transactiondb_options_destroy(db_options);
+}
+
+TEST_F(CApiMergeTest, NumbersAreAdded) {
+  braiddb_options_set_uint64add_merge_operator(options_);
+  EXPECT_EQ(1, joiner_.destroyed);
+  Open();
+  for (uint64_t number : {1ull, 20ull, 300ull}) {
+    Merge("a", std::string_view(reinterpret_cast<const char*>(&number), sizeof number));
+  }
+  const std::optional<std::string> sum = Get("a");
+  uint64_t number = 0;
+  ASSERT_EQ(sizeof number, sum->size());
+  std::memcpy(&number, sum->data(), sizeof number);
+  EXPECT_EQ(321u, number);
+}
+
+}  // namespace
+}  // namespace braiddb::test
