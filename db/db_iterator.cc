@@ -268,15 +268,14 @@ void DBIterator::Pass(Child* child) {
   child->entry = nullptr;
 }
 
-void DBIterator::CollectForward() {
+// The children are in the order of their levels, the newest first: so an older version is looked at, and its mark, after all that
+// a merge may have taken away above it.
+void DBIterator::CollectForward(Slice key, uint64_t prefix) {
   merge_.Clear();
-  Child* first = First();
-  const Slice key = first->entry->key();
-  const uint64_t prefix = first->prefix;
-  while (first != nullptr && !merge_.has_base() && SameKey(*first, key, prefix)) {
-    merge_.Add(first->entry);
-    Advance(first);
-    first = First();
+  for (Child& child : children_) {
+    for (; !merge_.has_base() && SameKey(child, key, prefix); Advance(&child)) {
+      if (child.entry->sequence() <= sequence_) merge_.Add(child.entry);
+    }
   }
 }
 
@@ -298,7 +297,7 @@ void DBIterator::FindForward() {
     const Slice key = entry->key();
     const uint64_t prefix = first->prefix;
     if (entry->is_operand()) {
-      CollectForward();
+      CollectForward(key, prefix);
       if (MetDamage() || MakeCurrent(entry) || !status_.ok()) return;
     }
     SkipKey(key, prefix);

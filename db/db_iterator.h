@@ -63,8 +63,8 @@ class DBIterator final : public Iterator {
   bool SameKey(const Child& child, Slice key, uint64_t prefix) const;
   // The current key's newest version is this operand: makes its value. False if there is none, or an error in status_.
   bool MakeCurrent(const LogEntry* newest);
-  // Collects what the operand that First() stands on is applied to, and what it is.
-  void CollectForward();
+  // Collects the operands of a key, and what they are applied to, from the children's position on.
+  void CollectForward(Slice key, uint64_t prefix);
 
   DBImpl* const db_;
   const Family& family_;

@@ -20,7 +20,7 @@ bool MergeContext::Settle() {
     versions_[count++] = versions_[i];
   }
   versions_.resize(count);
-  for (const LogEntry* entry : versions_) complete = complete && !(entry->is_operand() && entry->is_obsolete());
+  for (const LogEntry* entry : versions_) complete = complete && !entry->is_obsolete();
   return complete;
 }
 

@@ -1,6 +1,7 @@
 // DB::Merge: operands in every level, with snapshots between them, without an operator, with one that refuses.
 #include <gtest/gtest.h>
 
+#include "braiddb/backup.h"
 #include "braiddb/check.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/merge_operators.h"
@@ -211,6 +212,45 @@ TEST_P(DbMergeTest, RepairSavesOperands) {
   EXPECT_TRUE(ChecksAsSound(directory_.File("saved")));
   db_ = OpenOrFail(options_, directory_.File("saved"));
   Expect({{"a", "put123"}, {"b", "2"}, {"c", "12"}});
+}
+
+// Merges, flushes and iterators must not take time that grows with the square.
+TEST_P(DbMergeTest, VeryManyOperandsOfOneKey) {
+  constexpr int kOperands = 40'000 / kSlowdown;
+  std::string expected;
+  std::string half;
+  const Snapshot* snapshot = nullptr;
+  for (int i = 0; i < kOperands; ++i) {
+    const std::string operand = "," + std::to_string(i);
+    ASSERT_OK(db_->Merge({}, "k", operand));
+    expected = AppendOperator::Apply(expected, operand);
+    if (i == kOperands / 2) {
+      half = expected;
+      snapshot = db_->GetSnapshot();
+    }
+  }
+  ASSERT_OK(db_->Put({}, "l", "neighbour"));
+  AtEveryStage([&] {
+    if (snapshot != nullptr) Expect({{"k", half}}, snapshot);
+    Expect({{"k", expected}, {"l", "neighbour"}});
+    if (snapshot != nullptr) db_->ReleaseSnapshot(snapshot);
+    snapshot = nullptr;
+  });
+}
+
+TEST_P(DbMergeTest, FilesOfOperandsAreTakenIn) {
+  ASSERT_OK(db_->Put({}, "a", "put"));
+  std::unique_ptr<SortedFileWriter> writer;
+  ASSERT_OK(SortedFileWriter::Create(directory_.File("sorted"), BytewiseComparator(), &writer));
+  ASSERT_OK(writer->Merge("a", "1"));
+  ASSERT_OK(writer->Merge("b", "2"));
+  ASSERT_OK(writer->Finish());
+  ASSERT_OK(IngestExternalFiles(db_.get(), {directory_.File("sorted")}, {}));
+  Expect({{"a", "put1"}, {"b", "2"}});
+  ASSERT_OK(CreateCheckpoint(db_.get(), directory_.File("checkpoint"), nullptr));
+  options_.merge_operator = nullptr;
+  const std::unique_ptr<DB> copy = OpenOrFail(options_, directory_.File("checkpoint"));
+  EXPECT_TRUE(HoldsExactly(copy.get(), {{"a", "put1"}, {"b", "2"}}));  // copies have values
 }
 
 TEST_P(DbMergeTest, BatchesOfOperands) {

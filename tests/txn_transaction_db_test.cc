@@ -8,6 +8,7 @@
 
 #include "braiddb/transaction.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/merge_operators.h"
 #include "tests/support/pmem_temp_dir.h"
 
 namespace braiddb::test {
@@ -579,6 +580,68 @@ TEST_F(OptimisticTest, OtherKeysAreNoConflict) {
   ASSERT_OK(db_->Put({}, "b", "1"));
   ASSERT_OK(transaction->Commit());
   EXPECT_TRUE(HoldsExactly(db_.get(), {{"a", "1"}, {"b", "1"}}));
+}
+
+// Of both kinds: operands are seen by the transaction, protected like other updates, and durable with its commit.
+template <class AnyDB>
+void ExpectMergesWork(AnyDB* db) {
+  std::string value;
+  ASSERT_OK(db->Put({}, "a", "0"));
+  ASSERT_OK(db->Merge({}, "a", "1"));
+  const std::unique_ptr<Transaction> transaction = db->BeginTransaction({});
+  ASSERT_OK(transaction->Merge("a", "2"));
+  ASSERT_OK(transaction->Merge("b", "3"));
+  ASSERT_OK(transaction->Get({}, "a", &value));
+  EXPECT_EQ(value, "012");
+  std::vector<std::string> values;
+  const std::vector<Status> statuses = transaction->MultiGet({}, {"a", "b", "c"}, &values);
+  EXPECT_OK(statuses[0]);
+  EXPECT_EQ(values[0], "012");
+  EXPECT_OK(statuses[1]);
+  EXPECT_EQ(values[1], "3");
+  EXPECT_TRUE(statuses[2].IsNotFound());
+  const auto iterator = transaction->NewIterator({});
+  iterator->SeekToFirst();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->value(), "012");
+  ASSERT_OK(db->Get({}, "a", &value));
+  EXPECT_EQ(value, "01");
+  ASSERT_OK(transaction->Commit());
+  EXPECT_TRUE(HoldsExactly(db, {{"a", "012"}, {"b", "3"}}));
+}
+
+TEST(TransactionMerges, Pessimistic) {
+  PmemTempDir directory;
+  Options options = TinyOptions(1);
+  options.merge_operator = std::make_shared<AppendOperator>();
+  TransactionDBOptions impatient;
+  impatient.default_lock_timeout_ms = 0;
+  std::unique_ptr<TransactionDB> db;
+  ASSERT_OK(TransactionDB::Open(options, impatient, directory.Sub("db"), &db));
+  ASSERT_NO_FATAL_FAILURE(ExpectMergesWork(db.get()));
+  const std::unique_ptr<Transaction> holder = db->BeginTransaction({});
+  ASSERT_OK(holder->Merge("a", "x"));
+  EXPECT_TRUE(db->Merge({}, "a", "y").IsTimedOut());
+}
+
+TEST(TransactionMerges, Optimistic) {
+  PmemTempDir directory;
+  Options options = TinyOptions(1);
+  options.merge_operator = std::make_shared<AppendOperator>();
+  std::unique_ptr<OptimisticTransactionDB> db;
+  ASSERT_OK(OptimisticTransactionDB::Open(options, directory.Sub("db"), &db));
+  ASSERT_NO_FATAL_FAILURE(ExpectMergesWork(db.get()));
+  const std::unique_ptr<Transaction> loser = db->BeginTransaction({});
+  ASSERT_OK(loser->Merge("a", "x"));
+  ASSERT_OK(db->Merge({}, "a", "y"));
+  EXPECT_TRUE(loser->Commit().IsBusy());
+}
+
+TEST(TransactionMerges, WithoutAnOperatorTheyAreRefused) {
+  PmemTempDir directory;
+  std::unique_ptr<OptimisticTransactionDB> db;
+  ASSERT_OK(OptimisticTransactionDB::Open(TinyOptions(1), directory.Sub("db"), &db));
+  EXPECT_TRUE(db->BeginTransaction({})->Merge("a", "x").IsNotSupported());
 }
 
 }  // namespace

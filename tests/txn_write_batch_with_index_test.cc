@@ -10,6 +10,7 @@
 
 #include "braiddb/write_batch_with_index.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/merge_operators.h"
 #include "tests/support/pmem_temp_dir.h"
 #include "util/random.h"
 
@@ -254,6 +255,50 @@ TEST_F(WriteBatchWithIndexTest, EachFamilyHasItsOrderAndItsUpdates) {
   copy.Clear();
   EXPECT_EQ(shown(copy), (Pairs{{"b", "db"}}));
   EXPECT_EQ(copy.OrderOf(family->GetID()), nullptr);
+}
+
+TEST_F(WriteBatchWithIndexTest, OperandsAreAppliedToWhatIsBelowThem) {
+  const auto append = std::make_shared<AppendOperator>();
+  Options options = TinyOptions(1);
+  options.merge_operator = append;
+  std::unique_ptr<DB> db;
+  ASSERT_OK(DB::Open(options, directory_.Sub("merge"), &db));
+  ASSERT_OK(db->Put({}, "a", "db"));
+  ASSERT_OK(db->Merge({}, "a", "0"));
+  ASSERT_OK(db->Put({}, "b", "db"));
+  ASSERT_OK(db->Put({}, "z", "db"));
+  WriteBatchWithIndex batch;
+  batch.Merge("a", "1");
+  batch.SetSavePoint();
+  batch.Merge("a", "gone");
+  batch.Put("z", "gone");
+  ASSERT_OK(batch.RollbackToSavePoint());
+  batch.Merge("a", "2");
+  batch.Delete("b");
+  batch.Merge("b", "3");
+  batch.Put("c", "own");
+  batch.Merge("c", "4");
+  batch.Merge("d", "5");
+  const Pairs expected = {{"a", "db012"}, {"b", "3"}, {"c", "own4"}, {"d", "5"}, {"z", "db"}};
+  for (const auto& [key, wanted] : expected) {
+    std::string value;
+    ASSERT_OK(batch.GetFromBatchAndDB(db.get(), {}, key, &value));
+    EXPECT_EQ(value, wanted) << key;
+  }
+  std::string value;
+  ASSERT_OK(batch.GetFromBatch("c", &value, append.get()));
+  EXPECT_EQ(value, "own4");
+  EXPECT_TRUE(batch.GetFromBatch("a", &value, append.get()).IsInvalidArgument());
+  EXPECT_TRUE(batch.GetFromBatch("c", &value).IsInvalidArgument());
+  const auto iterator = batch.NewIteratorWithBase(db->NewIterator({}), {}, append);
+  EXPECT_EQ(Forward(iterator.get()), expected);
+  EXPECT_EQ(Backward(iterator.get()), expected);
+  const auto without = batch.NewIteratorWithBase(db->NewIterator({}));
+  without->SeekToFirst();
+  EXPECT_FALSE(without->Valid());
+  EXPECT_TRUE(without->status().IsInvalidArgument());
+  ASSERT_OK(db->Write({}, batch.GetWriteBatch()));
+  EXPECT_TRUE(HoldsExactly(db.get(), expected));
 }
 
 }  // namespace
