@@ -10,6 +10,7 @@
 
 #include "braiddb/transaction.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/merge_operators.h"
 #include "tests/support/pmem_temp_dir.h"
 
 namespace braiddb::test {
@@ -46,8 +47,11 @@ class TransactionFamilyTest : public testing::Test {
     options.create_missing_column_families = true;
     ColumnFamilyOptions reverse;
     reverse.comparator = ReverseBytewiseComparator();
+    ColumnFamilyOptions appends;
+    appends.merge_operator = std::make_shared<AppendOperator>();
+    reverse.merge_operator = appends.merge_operator;
     ASSERT_OK(Kind::Open(options, directory_.Sub("db"),
-                         {{"default", ColumnFamilyOptions(options)}, {"a", {}}, {"reverse", reverse}}, &handles_, &db_));
+                         {{"default", ColumnFamilyOptions(options)}, {"a", appends}, {"reverse", reverse}}, &handles_, &db_));
   }
   void Close() {
     handles_.clear();
@@ -127,6 +131,40 @@ TYPED_TEST(TransactionFamilyTest, EachFamilyHasItsOwnKeys) {
     EXPECT_EQ(this->Get(this->reverse(), "k"), "r");
     this->Close();
     this->Open();
+  }
+}
+
+TYPED_TEST(TransactionFamilyTest, OperandsAreAppliedByTheOperatorOfTheFamily) {
+  for (ColumnFamilyHandle* family : {this->a(), this->reverse()}) ASSERT_OK(this->db_->Put({}, family, "k", "0"));
+  ASSERT_OK(this->db_->Merge({}, this->a(), "k", "1"));
+  EXPECT_CODE(this->db_->Merge({}, nullptr, "k", "1"), kInvalidArgument);
+  auto transaction = this->Begin();
+  EXPECT_TRUE(transaction->Merge("k", "1").IsNotSupported()) << "the default family has none";
+  EXPECT_CODE(transaction->Merge(nullptr, "k", "1"), kInvalidArgument);
+  ASSERT_OK(transaction->Merge(this->a(), "k", "2"));
+  ASSERT_OK(transaction->Merge(this->reverse(), "k", "3"));
+  ASSERT_OK(transaction->Merge(this->reverse(), "new", "4"));
+  ASSERT_OK(transaction->Put(this->reverse(), "put", "5"));
+  ASSERT_OK(transaction->Merge(this->reverse(), "put", "6"));
+  EXPECT_EQ(this->Get(this->a(), "k"), "01") << "no dirty read";
+  for (int round = 0; round < 2; ++round) {
+    const auto get = [&](ColumnFamilyHandle* family, const std::string& key) {
+      return round == 0 ? this->Get(transaction.get(), family, key) : this->Get(family, key);
+    };
+    EXPECT_EQ(get(this->a(), "k"), "012");
+    EXPECT_EQ(get(this->reverse(), "k"), "03");
+    EXPECT_EQ(get(this->reverse(), "new"), "4");
+    EXPECT_EQ(get(this->reverse(), "put"), "56");
+    if (round == 1) continue;
+    std::vector<std::string> values;
+    const auto statuses = transaction->MultiGet({}, {this->a(), this->reverse(), this->reverse()}, {"k", "k", "new"}, &values);
+    for (const Status& status : statuses) EXPECT_OK(status);
+    EXPECT_EQ(values, (std::vector<std::string>{"012", "03", "4"}));
+    const auto iterator = transaction->NewIterator({}, this->reverse());
+    EXPECT_EQ(this->Keys(iterator.get()), "putnewk");
+    iterator->SeekToLast();
+    EXPECT_EQ(iterator->value(), "03");
+    ASSERT_OK(transaction->Commit());
   }
 }
 
