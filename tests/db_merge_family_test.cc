@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "braiddb/backup.h"
 #include "braiddb/db.h"
+#include "braiddb/write_batch_with_index.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/merge_operators.h"
 
@@ -141,6 +143,67 @@ TEST_F(DbMergeFamilyTest, BatchesHaveOperandsForSeveral) {
     Expect(kDefault, {{"k", "af"}});
     Expect(kList, {{"k", "de"}});
     Expect(kTree, {{"k", "0cg"}});
+  });
+}
+
+TEST_F(DbMergeFamilyTest, BatchesWithAnIndexApplyOperandsOfEachFamily) {
+  ASSERT_OK(db_->Put({}, At(kTree), "k", "0"));
+  ASSERT_OK(db_->Put({}, At(kTree), "z", "1"));
+  WriteBatchWithIndex batch;
+  batch.Merge("k", "a");
+  batch.Merge(At(kTree), "k", "b");
+  batch.Merge(At(kSums), "k", BytesOf(1));
+  batch.Merge(At(kSums), "k", BytesOf(2));
+  batch.Delete(At(kTree), "z");
+  batch.Merge(At(kTree), "z", "c");
+  batch.Merge(At(kPlain), "k", "d");
+  std::string value;
+  ASSERT_OK(batch.GetFromBatchAndDB(db_.get(), {}, "k", &value));
+  EXPECT_EQ(value, "a");
+  ASSERT_OK(batch.GetFromBatchAndDB(db_.get(), {}, At(kTree), "k", &value));
+  EXPECT_EQ(value, "0b");
+  ASSERT_OK(batch.GetFromBatchAndDB(db_.get(), {}, At(kSums), "k", &value));
+  EXPECT_EQ(value, BytesOf(3));
+  EXPECT_CODE(batch.GetFromBatchAndDB(db_.get(), {}, At(kPlain), "k", &value), kInvalidArgument);
+  ASSERT_OK(batch.GetFromBatch(At(kTree), "z", &value));
+  EXPECT_EQ(value, "c");
+  EXPECT_CODE(batch.GetFromBatch(At(kTree), "k", &value), kInvalidArgument);
+  const auto iterator = batch.NewIteratorWithBase(At(kTree), db_->NewIterator({}, At(kTree)));
+  std::string seen;
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) seen.append(iterator->key()).append(iterator->value());
+  EXPECT_OK(iterator->status());
+  EXPECT_EQ(seen, "zck0b");
+  WriteBatchWithIndex copy;
+  ASSERT_OK(copy.Rebuild(batch.GetWriteBatch()));
+  ASSERT_OK(copy.GetFromBatchAndDB(db_.get(), {}, At(kTree), "k", &value));
+  EXPECT_EQ(value, "0b");
+  ASSERT_OK(db_->Write({}, batch.GetWriteBatch()));
+  AtEveryStage([this] {
+    Expect(kDefault, {{"k", "a"}});
+    Expect(kTree, {{"k", "0b"}, {"z", "c"}});
+    Expect(kSums, {{"k", BytesOf(3)}});
+  });
+}
+
+TEST_F(DbMergeFamilyTest, FilesWithOperandsAreIngested) {
+  std::unique_ptr<SortedFileWriter> writer;
+  ASSERT_OK(SortedFileWriter::Create(directory_.File("operands"), ReverseBytewiseComparator(), &writer));
+  ASSERT_OK(writer->Merge("k", "1"));
+  ASSERT_OK(writer->Merge("j", "2"));
+  ASSERT_OK(writer->Finish());
+  ASSERT_OK(SortedFileWriter::Create(directory_.File("range"), ReverseBytewiseComparator(), &writer));
+  ASSERT_OK(writer->DeleteRange("j", "i"));
+  ASSERT_OK(writer->Merge("h", "3"));
+  ASSERT_OK(writer->Finish());
+  for (const char* key : {"k", "j", "i"}) ASSERT_OK(db_->Put({}, At(kTree), key, "0"));
+  IngestOptions options;
+  options.family = At(kTree);
+  ASSERT_OK(IngestExternalFiles(db_.get(), {directory_.File("operands")}, options));
+  Expect(kTree, {{"i", "0"}, {"j", "02"}, {"k", "01"}});
+  ASSERT_OK(IngestExternalFiles(db_.get(), {directory_.File("operands"), directory_.File("range")}, options));
+  AtEveryStage([this] {
+    Expect(kDefault, {});
+    Expect(kTree, {{"h", "3"}, {"i", "0"}, {"k", "011"}});
   });
 }
 

@@ -50,8 +50,12 @@ class TransactionFamilyTest : public testing::Test {
     ColumnFamilyOptions appends;
     appends.merge_operator = std::make_shared<AppendOperator>();
     reverse.merge_operator = appends.merge_operator;
+    ColumnFamilyOptions sums;
+    sums.comparator = ReverseBytewiseComparator();
+    sums.merge_operator = UInt64AddOperator();
     ASSERT_OK(Kind::Open(options, directory_.Sub("db"),
-                         {{"default", ColumnFamilyOptions(options)}, {"a", appends}, {"reverse", reverse}}, &handles_, &db_));
+                         {{"default", ColumnFamilyOptions(options)}, {"a", appends}, {"reverse", reverse}, {"sums", sums}},
+                         &handles_, &db_));
   }
   void Close() {
     handles_.clear();
@@ -62,6 +66,7 @@ class TransactionFamilyTest : public testing::Test {
   }
   ColumnFamilyHandle* a() { return handles_[1].get(); }
   ColumnFamilyHandle* reverse() { return handles_[2].get(); }
+  ColumnFamilyHandle* sums() { return handles_[3].get(); }
   std::unique_ptr<Transaction> Begin(bool set_snapshot = false) {
     if constexpr (std::is_same_v<Kind, Pessimistic>) {
       TransactionOptions options;
@@ -86,6 +91,7 @@ class TransactionFamilyTest : public testing::Test {
     const Status status = transaction->Get({}, family, key, &value);
     return Text(status, value);
   }
+  static std::string BytesOf(uint64_t number) { return std::string(reinterpret_cast<const char*>(&number), sizeof number); }
   static std::string Keys(Iterator* iterator) {
     std::string forward, backward;
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) forward += iterator->key();
@@ -343,6 +349,93 @@ TYPED_TEST(TransactionFamilyTest, ADroppedFamilyIsAnErrorOfTheCommit) {
   EXPECT_EQ(this->Get(next.get(), "k"), "-");
   transaction.reset();
   ASSERT_OK(this->db_->DropColumnFamily(next.get()));
+}
+
+TYPED_TEST(TransactionFamilyTest, OperandsAreForTheOperatorOfTheirFamily) {
+  ASSERT_OK(this->db_->Put({}, this->a(), "k", "0"));
+  ASSERT_OK(this->db_->Merge({}, this->a(), "k", "1"));
+  ASSERT_OK(this->db_->Merge({}, this->sums(), "k", this->BytesOf(40)));
+  EXPECT_CODE(this->db_->Merge({}, "k", "1"), kNotSupported);
+  EXPECT_CODE(this->db_->Merge({}, nullptr, "k", "1"), kInvalidArgument);
+  auto transaction = this->Begin();
+  EXPECT_CODE(transaction->Merge("k", "2"), kNotSupported);
+  EXPECT_CODE(transaction->Merge(nullptr, "k", "2"), kInvalidArgument);
+  ASSERT_OK(transaction->Merge(this->a(), "k", "2"));
+  transaction->SetSavePoint();
+  ASSERT_OK(transaction->Merge(this->a(), "k", "gone"));
+  ASSERT_OK(transaction->Merge(this->sums(), "j", this->BytesOf(1)));
+  ASSERT_OK(transaction->RollbackToSavePoint());
+  ASSERT_OK(transaction->Merge(this->sums(), "k", this->BytesOf(2)));
+  ASSERT_OK(transaction->Put(this->sums(), "i", this->BytesOf(7)));
+  ASSERT_OK(transaction->Merge(this->sums(), "i", this->BytesOf(1)));
+  const auto expect = [this](const std::string& k, const std::string& sums_k, const std::string& sums_i) {
+    EXPECT_EQ(k, "012");
+    EXPECT_EQ(sums_k, this->BytesOf(42));
+    EXPECT_EQ(sums_i, this->BytesOf(8));
+  };
+  expect(this->Get(transaction.get(), this->a(), "k"), this->Get(transaction.get(), this->sums(), "k"),
+         this->Get(transaction.get(), this->sums(), "i"));
+  std::vector<std::string> values;
+  const auto statuses = transaction->MultiGet({}, {this->a(), this->sums(), this->sums()}, {"k", "k", "i"}, &values);
+  for (const Status& status : statuses) EXPECT_OK(status);
+  expect(values[0], values[1], values[2]);
+  {
+    const auto of_a = transaction->NewIterator({}, this->a());
+    of_a->SeekToFirst();
+    ASSERT_TRUE(of_a->Valid());
+    const auto of_sums = transaction->NewIterator({}, this->sums());
+    of_sums->SeekToFirst();
+    ASSERT_TRUE(of_sums->Valid());
+    EXPECT_EQ(of_sums->key(), "k");
+    const std::string sums_k(of_sums->value());
+    of_sums->Next();
+    ASSERT_TRUE(of_sums->Valid());
+    expect(std::string(of_a->value()), sums_k, std::string(of_sums->value()));
+    EXPECT_EQ(this->Keys(of_sums.get()), "ki");
+  }
+  EXPECT_EQ(this->Get(this->a(), "k"), "01") << "no dirty read";
+  ASSERT_OK(transaction->Commit());
+  expect(this->Get(this->a(), "k"), this->Get(this->sums(), "k"), this->Get(this->sums(), "i"));
+  EXPECT_EQ(this->Get(this->sums(), "j"), "-");
+}
+
+TYPED_TEST(TransactionFamilyTest, OperandsConflictInTheirFamilyOnly) {
+  auto transaction = this->Begin();
+  ASSERT_OK(transaction->Merge(this->a(), "k", "1"));
+  ASSERT_OK(this->db_->Merge({}, this->sums(), "k", this->BytesOf(1)));
+  ASSERT_OK(transaction->Commit());
+  auto loser = this->Begin();
+  ASSERT_OK(loser->Merge(this->a(), "k", "2"));
+  const Status direct = this->db_->Merge({}, this->a(), "k", "3");
+  WriteBatch batch;
+  batch.Merge(this->a(), "k", "4");
+  const Status batched = this->db_->Write({}, batch);
+  if constexpr (std::is_same_v<TypeParam, Pessimistic>) {
+    EXPECT_CODE(direct, kTimedOut);
+    EXPECT_CODE(batched, kTimedOut);
+    ASSERT_OK(loser->Commit());
+    EXPECT_EQ(this->Get(this->a(), "k"), "12");
+  } else {
+    ASSERT_OK(direct);
+    ASSERT_OK(batched);
+    EXPECT_CODE(loser->Commit(), kBusy);
+    EXPECT_EQ(this->Get(this->a(), "k"), "134");
+  }
+}
+
+TYPED_TEST(TransactionFamilyTest, OperandsOfABatchAreTakenOver) {
+  ASSERT_OK(this->db_->Put({}, this->a(), "k", "0"));
+  WriteBatch batch;
+  batch.Merge(this->a(), "k", "1");
+  batch.Merge(this->sums(), "k", this->BytesOf(1));
+  auto transaction = this->Begin();
+  ASSERT_OK(transaction->RebuildFromWriteBatch(batch));
+  batch.Merge("k", "the default family has no operator");
+  EXPECT_CODE(transaction->RebuildFromWriteBatch(batch), kNotSupported);
+  EXPECT_EQ(this->Get(transaction.get(), this->a(), "k"), "01") << "all or none";
+  ASSERT_OK(transaction->Commit());
+  EXPECT_EQ(this->Get(this->a(), "k"), "01");
+  EXPECT_EQ(this->Get(this->sums(), "k"), this->BytesOf(1));
 }
 
 // Money goes from accounts of one family to those of another; each sum that somebody sees is the same.

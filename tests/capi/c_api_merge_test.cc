@@ -173,6 +173,129 @@ TEST_F(CApiMergeTest, TransactionsReadTheirOperands) {
   braiddb_transactiondb_options_destroy(db_options);
 }
 
+std::string BytesOf(uint64_t number) { return std::string(reinterpret_cast<const char*>(&number), sizeof number); }
+
+// "sums" adds numbers, the default family joins.
+TEST_F(CApiMergeTest, EachFamilyHasItsOperator) {
+  Open();
+  braiddb_options_t* const adding = braiddb_options_create();
+  braiddb_options_set_uint64add_merge_operator(adding);
+  braiddb_column_family_handle_destroy(braiddb_create_column_family(db_, adding, "sums", error_.pointer()));
+  ASSERT_EQ("", error_.Take());
+  Close();
+  const char* const names[] = {"default", "sums"};
+  const braiddb_options_t* const family_options[] = {options_, adding};
+  braiddb_column_family_handle_t* families[2] = {nullptr, nullptr};
+  braiddb_options_t* const of_database = braiddb_options_create();  // what merges is in the options of the families
+  db_ = braiddb_open_column_families(of_database, path().c_str(), 2, names, family_options, families, error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  braiddb_options_destroy(of_database);
+  braiddb_column_family_handle_t* const sums = families[1];
+  size_t length = 0;
+  const auto get = [&](braiddb_column_family_handle_t* family, const char* key) {
+    char* const value = braiddb_get_cf(db_, read_, family, key, 1, &length, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    return Taken(value, length);
+  };
+  const std::string one = BytesOf(1), two = BytesOf(2), four = BytesOf(4);
+  braiddb_merge_cf(db_, write_, sums, "a", 1, one.data(), one.size(), error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  braiddb_merge_cf(db_, write_, families[0], "a", 1, "1", 1, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ(one, get(sums, "a"));
+  EXPECT_EQ("a=,1", get(families[0], "a"));
+  braiddb_merge_cf(db_, write_, nullptr, "a", 1, "1", 1, error_.pointer());
+  EXPECT_TRUE(error_.Take().starts_with("Invalid argument: "));
+
+  braiddb_writebatch_t* const batch = braiddb_writebatch_create();
+  braiddb_writebatch_merge_cf(batch, sums, "a", 1, two.data(), two.size());
+  const char* const keys[] = {"a"};
+  const char* const values[] = {four.data()};
+  const size_t key_lengths[] = {1}, value_lengths[] = {four.size()};
+  braiddb_writebatch_mergev_cf(batch, sums, 1, keys, key_lengths, 1, values, value_lengths);
+  braiddb_writebatch_merge_cf(batch, families[0], "a", 1, "2", 1);
+  braiddb_writebatch_merge_cf(batch, sums, "b", 1, one.data(), one.size());
+  braiddb_writebatch_delete_range_cf(batch, sums, "b", 1, "c", 1);  // which takes back what was merged before it
+  braiddb_writebatch_t* const appended = braiddb_writebatch_create();
+  braiddb_writebatch_append(appended, batch);
+  braiddb_write(db_, write_, appended, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ(BytesOf(7), get(sums, "a"));
+  EXPECT_EQ("a=,1,2", get(families[0], "a"));
+  EXPECT_EQ("(none)", get(sums, "b"));
+  braiddb_writebatch_clear(batch);
+  braiddb_writebatch_merge_cf(batch, nullptr, "a", 1, "1", 1);
+  braiddb_write(db_, write_, batch, error_.pointer());
+  EXPECT_TRUE(error_.Take().starts_with("Invalid argument: "));
+  braiddb_writebatch_destroy(appended);
+  braiddb_writebatch_destroy(batch);
+
+  braiddb_writebatch_wi_t* const indexed = braiddb_writebatch_wi_create(0, 1);
+  braiddb_writebatch_wi_merge_cf(indexed, sums, "a", 1, one.data(), one.size());
+  braiddb_writebatch_wi_mergev_cf(indexed, sums, 1, keys, key_lengths, 1, values, value_lengths);
+  braiddb_writebatch_wi_put_cf(indexed, sums, "c", 1, one.data(), one.size());
+  braiddb_writebatch_wi_merge_cf(indexed, sums, "c", 1, two.data(), two.size());
+  char* value = braiddb_writebatch_wi_get_from_batch_and_db_cf(indexed, db_, read_, sums, "a", 1, &length, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ(BytesOf(12), Taken(value, length));
+  value = braiddb_writebatch_wi_get_from_batch_cf(indexed, options_, sums, "c", 1, &length, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ(BytesOf(3), Taken(value, length));
+  braiddb_iterator_t* const iterator =
+      braiddb_writebatch_wi_create_iterator_with_base_cf(indexed, braiddb_create_iterator_cf(db_, read_, sums), sums);
+  std::string all;
+  for (braiddb_iter_seek_to_first(iterator); braiddb_iter_valid(iterator); braiddb_iter_next(iterator)) Append(iterator, &all);
+  EXPECT_EQ("a=" + BytesOf(12) + " c=" + BytesOf(3) + " ", all);
+  braiddb_iter_destroy(iterator);
+  braiddb_write_writebatch_wi(db_, write_, indexed, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ(BytesOf(12), get(sums, "a"));
+  EXPECT_EQ(BytesOf(3), get(sums, "c"));
+  braiddb_writebatch_wi_destroy(indexed);
+  for (braiddb_column_family_handle_t* family : families) braiddb_column_family_handle_destroy(family);
+  Close();
+  braiddb_options_destroy(adding);
+}
+
+TEST_F(CApiMergeTest, TransactionsMergeInFamilies) {
+  braiddb_transactiondb_options_t* const db_options = braiddb_transactiondb_options_create();
+  braiddb_transaction_options_t* const txn_options = braiddb_transaction_options_create();
+  braiddb_transactiondb_t* const db = braiddb_transactiondb_open(options_, db_options, path().c_str(), error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  braiddb_options_t* const adding = braiddb_options_create();
+  braiddb_options_set_uint64add_merge_operator(adding);
+  braiddb_column_family_handle_t* const sums = braiddb_transactiondb_create_column_family(db, adding, "sums", error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  const std::string one = BytesOf(1), two = BytesOf(2);
+  braiddb_transactiondb_merge_cf(db, write_, sums, "a", 1, one.data(), one.size(), error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  braiddb_transaction_t* const transaction = braiddb_transaction_begin(db, write_, txn_options, nullptr);
+  braiddb_transaction_merge_cf(transaction, sums, "a", 1, two.data(), two.size(), error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  braiddb_transaction_merge(transaction, "a", 1, "1", 1, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  braiddb_transaction_merge_cf(transaction, nullptr, "a", 1, "1", 1, error_.pointer());
+  EXPECT_TRUE(error_.Take().starts_with("Invalid argument: "));
+  size_t length = 0;
+  char* value = braiddb_transaction_get_cf(transaction, read_, sums, "a", 1, &length, error_.pointer());
+  EXPECT_EQ(BytesOf(3), Taken(value, length));
+  value = braiddb_transactiondb_get_cf(db, read_, sums, "a", 1, &length, error_.pointer());
+  EXPECT_EQ(one, Taken(value, length));
+  braiddb_transaction_commit(transaction, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  value = braiddb_transactiondb_get_cf(db, read_, sums, "a", 1, &length, error_.pointer());
+  EXPECT_EQ(BytesOf(3), Taken(value, length));
+  value = braiddb_transactiondb_get(db, read_, "a", 1, &length, error_.pointer());
+  EXPECT_EQ("a=,1", Taken(value, length));
+  EXPECT_EQ("", error_.Take());
+  braiddb_transaction_destroy(transaction);
+  braiddb_column_family_handle_destroy(sums);
+  braiddb_transactiondb_close(db);
+  braiddb_options_destroy(adding);
+  braiddb_transaction_options_destroy(txn_options);
+  braiddb_transactiondb_options_destroy(db_options);
+}
+
 TEST_F(CApiMergeTest, NumbersAreAdded) {
   braiddb_options_set_uint64add_merge_operator(options_);
   EXPECT_EQ(1, joiner_.destroyed);
