@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "braiddb/slice_transform.h"
 #include "braiddb/transaction.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/merge_operators.h"
@@ -45,6 +46,7 @@ class TransactionFamilyTest : public testing::Test {
   void Open() {
     Options options = TinyOptions(1);
     options.create_missing_column_families = true;
+    options.prefix_extractor = NewFixedPrefixTransform(1);
     ColumnFamilyOptions reverse;
     reverse.comparator = ReverseBytewiseComparator();
     ColumnFamilyOptions appends;
@@ -349,6 +351,28 @@ TYPED_TEST(TransactionFamilyTest, ADroppedFamilyIsAnErrorOfTheCommit) {
   EXPECT_EQ(this->Get(next.get(), "k"), "-");
   transaction.reset();
   ASSERT_OK(this->db_->DropColumnFamily(next.get()));
+}
+
+// Its keys are those of the database and of the transaction: a prefix without a key in the database is one, too.
+TYPED_TEST(TransactionFamilyTest, IteratorsEndWithThePrefix) {
+  for (ColumnFamilyHandle* family : {this->db_->DefaultColumnFamily(), this->a()}) {
+    for (const char* key : {"a1", "a3", "c1"}) ASSERT_OK(this->db_->Put({}, family, key, "db"));
+    auto transaction = this->Begin();
+    ASSERT_OK(transaction->Put(family, "a2", "own"));
+    ASSERT_OK(transaction->Put(family, "b1", "own"));
+    ReadOptions options;
+    options.prefix_same_as_start = true;
+    const auto iterator = family->GetID() == 0 ? transaction->NewIterator(options) : transaction->NewIterator(options, family);
+    const auto from = [&](Slice target) {
+      std::string keys;
+      for (iterator->Seek(target); iterator->Valid(); iterator->Next()) keys.append(iterator->key()).append(" ");
+      EXPECT_OK(iterator->status());
+      return keys;
+    };
+    EXPECT_EQ(from("a"), "a1 a2 a3 ");
+    EXPECT_EQ(from("b"), "b1 ");
+    EXPECT_EQ(from("c"), "c1 ");
+  }
 }
 
 TYPED_TEST(TransactionFamilyTest, OperandsAreForTheOperatorOfTheirFamily) {
