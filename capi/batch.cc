@@ -346,7 +346,8 @@ void braiddb_writebatch_put_cf(braiddb_writebatch_t* batch, braiddb_column_famil
 void braiddb_writebatch_putv_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family, int key_parts,
                                 const char* const* keys, const size_t* key_lengths, int value_parts, const char* const* values,
                                 const size_t* value_lengths) {
-  batch->Put(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths));
+  DoOrNote(&batch->unfit,
+           [&] { batch->Put(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths)); });
 }
 
 void braiddb_writebatch_delete_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family, const char* key,
@@ -361,7 +362,7 @@ void braiddb_writebatch_singledelete_cf(braiddb_writebatch_t* batch, braiddb_col
 
 void braiddb_writebatch_deletev_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family, int key_parts,
                                    const char* const* keys, const size_t* key_lengths) {
-  batch->Delete(column_family, Join(key_parts, keys, key_lengths));
+  DoOrNote(&batch->unfit, [&] { batch->Delete(column_family, Join(key_parts, keys, key_lengths)); });
 }
 
 void braiddb_writebatch_delete_range_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family,
@@ -373,8 +374,10 @@ void braiddb_writebatch_delete_range_cf(braiddb_writebatch_t* batch, braiddb_col
 void braiddb_writebatch_delete_rangev_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family,
                                          int key_parts, const char* const* start_keys, const size_t* start_key_lengths,
                                          const char* const* limit_keys, const size_t* limit_key_lengths) {
-  batch->DeleteRange(column_family, Join(key_parts, start_keys, start_key_lengths),
-                     Join(key_parts, limit_keys, limit_key_lengths));
+  DoOrNote(&batch->unfit, [&] {
+    batch->DeleteRange(column_family, Join(key_parts, start_keys, start_key_lengths),
+                       Join(key_parts, limit_keys, limit_key_lengths));
+  });
 }
 
 void braiddb_writebatch_merge_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family, const char* key,
@@ -385,7 +388,8 @@ void braiddb_writebatch_merge_cf(braiddb_writebatch_t* batch, braiddb_column_fam
 void braiddb_writebatch_mergev_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family, int key_parts,
                                   const char* const* keys, const size_t* key_lengths, int value_parts, const char* const* values,
                                   const size_t* value_lengths) {
-  batch->Merge(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths));
+  DoOrNote(&batch->unfit,
+           [&] { batch->Merge(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths)); });
 }
 
 // It would be for those who read the log.

@@ -214,7 +214,8 @@ void braiddb_writebatch_wi_put_cf(braiddb_writebatch_wi_t* batch, braiddb_column
 void braiddb_writebatch_wi_putv_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t* column_family, int key_parts,
                                    const char* const* keys, const size_t* key_lengths, int value_parts, const char* const* values,
                                    const size_t* value_lengths) {
-  batch->Put(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths));
+  DoOrNote(&batch->unfit,
+           [&] { batch->Put(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths)); });
 }
 
 void braiddb_writebatch_wi_delete_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t* column_family,
@@ -229,7 +230,7 @@ void braiddb_writebatch_wi_singledelete_cf(braiddb_writebatch_wi_t* batch, braid
 
 void braiddb_writebatch_wi_deletev_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t* column_family,
                                       int key_parts, const char* const* keys, const size_t* key_lengths) {
-  batch->Delete(column_family, Join(key_parts, keys, key_lengths));
+  DoOrNote(&batch->unfit, [&] { batch->Delete(column_family, Join(key_parts, keys, key_lengths)); });
 }
 
 void braiddb_writebatch_wi_delete_range_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t*, const char*, size_t,
@@ -250,7 +251,8 @@ void braiddb_writebatch_wi_merge_cf(braiddb_writebatch_wi_t* batch, braiddb_colu
 void braiddb_writebatch_wi_mergev_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t* column_family, int key_parts,
                                      const char* const* keys, const size_t* key_lengths, int value_parts,
                                      const char* const* values, const size_t* value_lengths) {
-  batch->Merge(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths));
+  DoOrNote(&batch->unfit,
+           [&] { batch->Merge(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths)); });
 }
 
 // It would be for those who read the log.

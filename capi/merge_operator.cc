@@ -71,7 +71,8 @@ braiddb_mergeoperator_t* braiddb_mergeoperator_create(
                         size_t*),
     char* (*partial_merge)(void*, const char*, size_t, const char* const*, const size_t*, int, unsigned char*, size_t*),
     void (*delete_value)(void*, const char*, size_t), const char* (*name)(void*)) {
-  auto* const made = new braiddb_mergeoperator_t;
+  auto* const made = Make<braiddb_mergeoperator_t>();
+  if (made == nullptr) return nullptr;
   made->state = state;
   made->destructor = destructor;
   made->full_merge = full_merge;

@@ -33,11 +33,11 @@ void braiddb_options_set_prefix_extractor(braiddb_options_t* options, braiddb_sl
 }
 
 void braiddb_options_set_merge_operator(braiddb_options_t* options, braiddb_mergeoperator_t* merge_operator) {
-  options->own.merge_operator.reset(merge_operator);
+  DoOrNote(&options->unfit, [&] { options->own.merge_operator.reset(merge_operator); });
 }
 
 void braiddb_options_set_uint64add_merge_operator(braiddb_options_t* options) {
-  options->own.merge_operator = braiddb::UInt64AddOperator();
+  DoOrNote(&options->unfit, [&] { options->own.merge_operator = braiddb::UInt64AddOperator(); });
 }
 
 void braiddb_options_set_compaction_filter(braiddb_options_t* options, braiddb_compactionfilter_t* filter) {

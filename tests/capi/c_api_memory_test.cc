@@ -166,9 +166,54 @@ TEST_F(CApiMemoryTest, BatchesAreWrittenWholeOrNotAtAll) {
   });
 }
 
+TEST_F(CApiMemoryTest, BatchesOfAFamilyAreWrittenWholeOrNotAtAll) {
+  this_thread = false;
+  braiddb_options_t* const adding = braiddb_options_create();
+  braiddb_options_set_uint64add_merge_operator(adding);
+  braiddb_column_family_handle_t* const family = braiddb_create_column_family(db_, adding, "sums", error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  this_thread = true;
+  const char* const parts[] = {"k", kLong.c_str()};
+  const size_t lengths[] = {1, kLong.size()};
+  const auto work = [&](auto* batch, auto putv, auto mergev, auto deletev, auto write) {
+    if (batch == nullptr) return;
+    putv(batch, family, 2, parts, lengths, 2, parts, lengths);
+    mergev(batch, family, 2, parts, lengths, 2, parts, lengths);
+    deletev(batch, family, 1, parts, lengths);
+    write(db_, write_, batch, error_.pointer());
+    const bool written = TakeError().empty();
+    EXPECT_TRUE(written || failed.load() != 0);
+    // Put and merged into, and by that a number, or neither.
+    const std::string key = "k" + kLong;
+    size_t length = 0;
+    char* const value = braiddb_get_cf(db_, read_, family, key.data(), key.size(), &length, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    EXPECT_EQ(written, value != nullptr);
+    EXPECT_EQ(written ? sizeof(uint64_t) : 0, length);
+    braiddb_free(value);
+    braiddb_delete_cf(db_, write_, family, key.data(), key.size(), error_.pointer());
+    EXPECT_EQ("", error_.Take());
+  };
+  ForEachFailure([&] {
+    braiddb_writebatch_t* const batch = braiddb_writebatch_create();
+    work(batch, braiddb_writebatch_putv_cf, braiddb_writebatch_mergev_cf, braiddb_writebatch_deletev_cf, braiddb_write);
+    braiddb_writebatch_destroy(batch);
+  });
+  ForEachFailure([&] {
+    braiddb_writebatch_wi_t* const batch = braiddb_writebatch_wi_create(0, 1);
+    work(batch, braiddb_writebatch_wi_putv_cf, braiddb_writebatch_wi_mergev_cf, braiddb_writebatch_wi_deletev_cf,
+         braiddb_write_writebatch_wi);
+    braiddb_writebatch_wi_destroy(batch);
+  });
+  this_thread = false;
+  braiddb_column_family_handle_destroy(family);
+  braiddb_options_destroy(adding);
+}
+
 TEST_F(CApiMemoryTest, ObjectsAreThereOrNull) {
   ForEachFailure([&] {
     braiddb_comparator_destroy(braiddb_comparator_create(nullptr, nullptr, nullptr, nullptr));
+    braiddb_mergeoperator_destroy(braiddb_mergeoperator_create(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr));
     braiddb_filterpolicy_destroy(braiddb_filterpolicy_create_bloom(10));
     braiddb_slicetransform_destroy(braiddb_slicetransform_create_noop());
     braiddb_slicetransform_destroy(braiddb_slicetransform_create_capped_prefix(3));
