@@ -15,7 +15,7 @@ namespace braiddb {
 //        with the sequence number of the newest operand, is written as a copy of that (relocation.h, steps 3 to 5). The merge of
 //        the copies puts the put in the operand's place, and then drops what nobody sees below it.
 // CRASH  As of relocation: until the MANIFEST lists the table of the copies, they do not count. From then on put and operand
-//        both count, and have one value: what the operand is applied to stays until the put has taken its place. [CC-49]
+//        both count, and have one value: what the operand is applied to stays until the put has taken its place. [CC-50]
 // SNAPSHOTS  Only the newest version of a key is collapsed. What snapshots see of the older ones stays as it is.
 // A key stays as it is if the operator refuses, if what it makes is longer than a value may be, or if something is damaged.
 //

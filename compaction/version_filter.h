@@ -25,7 +25,7 @@ class VersionFilter {
     return snapshot != snapshots_.end() && *snapshot < newer;
   }
 
-  // Whether the next older version is needed for the sake of this one, be it seen by anyone or not. [CC-49]
+  // Whether the next older version is needed for the sake of this one, be it seen by anyone or not. [CC-50]
   static bool IsApplied(const LogEntry& newer, bool is_kept) {
     return is_kept && newer.is_operand() && !BRAIDDB_MUTANT("operand-base-dropped");
   }

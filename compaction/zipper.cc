@@ -146,7 +146,7 @@ class Merger {
     PairCopies(end - begin);
     Decide();
     NoteOperand();
-    // ORDER: an operand is marked moved before what it was applied to goes. [CC-49]
+    // ORDER: an operand is marked moved before what it was applied to goes. [CC-50]
     const bool unlinks_last = ReplacesOperand(end - begin);
     Status status = key_below && !unlinks_last ? UnlinkObsolete(&chunk) : Status::OK();
     // From the oldest to the newest, so that each is linked in front of the one before.

@@ -16,7 +16,7 @@ namespace braiddb {
 // WHAT MAY BE MISSING  A merge that puts a collapsed version (compaction/collapse.h) in the place of an operand marks that moved
 //   before it takes away what the operand was applied to, and marks that, too. So a reader whose view is older than the table of
 //   collapsed versions, and who misses something for that reason, comes upon a mark, and reads again in the view of now. Who has
-//   that view finds the collapsed version above all that goes, and need not look at marks. [CC-49]
+//   that view finds the collapsed version above all that goes, and need not look at marks. [CC-50]
 class MergeContext {
  public:
   void Clear() {

@@ -87,7 +87,7 @@ Status DBImpl::ReadMerged(const Family& family, const SearchKey& target, uint64_
       CollectOperands(*view, family, target, hash, &merge);
       if (__builtin_expect(regions_->damage_seen(), 0)) return RegionSet::DamagedList();
       if (merge.Settle()) break;
-      // Marks that are seen by now are those of merges that this view knows of, if it is the one of now. [CC-49]
+      // Marks that are seen by now are those of merges that this view knows of, if it is the one of now. [CC-50]
       const ReadView* const now = view_.load(std::memory_order_acquire);
       if (now == view) break;
       view = now;
