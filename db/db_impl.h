@@ -232,11 +232,11 @@ class DBImpl final : public DB {
 
   // ---- merge_read.cc
   void AddVersions(const KeyOrder& order, EntryCursor* cursor, const SearchKey& target, MergeContext* merge) const;
-  // All operands of the key up to target.sequence, and what they are applied to; inside an epoch guard.
+  // All operands of the key up to target.sequence, and what they are applied to. REQUIRES: the view is pinned, no epoch guard.
   void CollectOperands(const ReadView& all, const Family& family, const SearchKey& target, uint64_t hash,
                        MergeContext* merge) const;
   // The value of a key that has operands, or may have had. REQUIRES: target.sequence is registered, and no epoch guard.
-  Status ReadMerged(const Family& family, const SearchKey& target, uint64_t hash, bool verify, std::string* value) const;
+  Status ReadMerged(const Family& family, const SearchKey& target, uint64_t hash, bool verify, std::string* value);
 
   // ---- flush.cc
   struct PendingFlush {

@@ -269,12 +269,14 @@ void DBIterator::Pass(Child* child) {
 }
 
 // The children are in the order of their levels, the newest first: so an older version is looked at, and its mark, after all that
-// a merge may have taken away above it.
+// a merge may have taken away above it. All are asked: a memtable has several, which share a key's versions in any way.
 void DBIterator::CollectForward(Slice key, uint64_t prefix) {
   merge_.Clear();
   for (Child& child : children_) {
-    for (; !merge_.has_base() && SameKey(child, key, prefix); Advance(&child)) {
-      if (child.entry->sequence() <= sequence_) merge_.Add(child.entry);
+    for (bool more = true; more && SameKey(child, key, prefix); Advance(&child)) {
+      if (child.entry->sequence() > sequence_) continue;
+      merge_.Add(child.entry);
+      more = child.entry->is_operand();
     }
   }
 }

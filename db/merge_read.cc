@@ -73,32 +73,22 @@ void DBImpl::CollectOperands(const ReadView& all, const Family& family, const Se
   AddVersions(family.order, view.l1->NewCursor().get(), target, merge);
 }
 
-// The operator is called outside of the guard: it may take long, and what it needs is pinned.
-Status DBImpl::ReadMerged(const Family& family, const SearchKey& target, uint64_t hash, bool verify, std::string* value) const {
+// As iterators do, it reads in a view that it keeps, and pins: cursors enter epoch guards of their own, and the operator may take
+// long.
+Status DBImpl::ReadMerged(const Family& family, const SearchKey& target, uint64_t hash, bool verify, std::string* value) {
   const MergeOperator* const merge_operator = family.options.merge_operator.get();
   if (merge_operator == nullptr) return Status::InvalidArgument("merge_operator is not properly initialized.");
-  MergeContext merge;
-  Status status;
-  uint64_t pin = 0;
-  {
-    const auto guard = epochs_.Enter();
-    const ReadView* view = view_.load(std::memory_order_acquire);
-    for (;;) {
-      CollectOperands(*view, family, target, hash, &merge);
-      if (__builtin_expect(regions_->damage_seen(), 0)) return RegionSet::DamagedList();
-      if (merge.Settle()) break;
-      // Marks that are seen by now are those of merges that this view knows of, if it is the one of now. [CC-50]
-      const ReadView* const now = view_.load(std::memory_order_acquire);
-      if (now == view) break;
-      view = now;
+  for (MergeContext merge;;) {
+    const PinnedView pinned(this);
+    CollectOperands(pinned.view(), family, target, hash, &merge);
+    if (__builtin_expect(regions_->damage_seen(), 0)) return RegionSet::DamagedList();
+    // Marks that are seen by now are those of merges that this view knows of, if it still is the one of now. [CC-50]
+    if (!merge.Settle() && view_.load(std::memory_order_acquire) != &pinned.view()) continue;
+    for (size_t i = 0; verify && i < merge.versions().size(); ++i) {
+      if (Status status = VerifyEntry(merge.versions()[i]); !status.ok()) return status;
     }
-    for (size_t i = 0; verify && i < merge.versions().size() && status.ok(); ++i) status = VerifyEntry(merge.versions()[i]);
-    if (!status.ok()) return status;
-    pin = epochs_.Pin();
+    return merge.Apply(*merge_operator, target.key, value);
   }
-  const auto unpin = [this](const uint64_t* pinned) { epochs_.Unpin(*pinned); };
-  const std::unique_ptr<const uint64_t, decltype(unpin)> pinned(&pin, unpin);
-  return merge.Apply(*merge_operator, target.key, value);
 }
 
 }  // namespace braiddb

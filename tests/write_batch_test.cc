@@ -95,6 +95,17 @@ TEST(WriteBatch, SavePointsTakeBackWhatCameBehind) {
   EXPECT_TRUE(batch.RollbackToSavePoint().IsNotFound());
 }
 
+TEST(WriteBatch, MergesAreUpdates) {
+  WriteBatch batch;
+  batch.Merge("a", "1");
+  batch.Put("a", "2");
+  batch.Merge("a", "");
+  EXPECT_EQ(batch.Count(), 3u);
+  WriteBatch copy;
+  ASSERT_TRUE(WriteBatch::FromData(batch.Data(), &copy).ok());
+  EXPECT_EQ(Print(copy), "merge(a,1)put(a,2)merge(a,)");
+}
+
 TEST(WriteBatch, MalformedDataIsCorruption) {
   WriteBatch batch;
   batch.Put("kept", "");
