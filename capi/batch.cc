@@ -410,6 +410,8 @@ void braiddb_writebatch_iterate_cf(braiddb_writebatch_t* batch, void* state,
     void (*deleted)(void*, uint32_t, const char*, size_t);
     void Put(Slice, Slice) override {}
     void Delete(Slice) override {}
+    void Merge(Slice, Slice) override {}
+    Status MergeCF(uint32_t, Slice, Slice) override { return Status::OK(); }  // there is no function for them, as in RocksDB
     Status PutCF(uint32_t family, Slice key, Slice value) override {
       return put(state, family, key.data(), key.size(), value.data(), value.size()), Status::OK();
     }

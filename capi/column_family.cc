@@ -179,7 +179,7 @@ braiddb_column_family_handle_t* braiddb_create_column_family(braiddb_t* db, cons
 braiddb_column_family_handle_t* braiddb_create_column_family_with_ttl(braiddb_t* db, const braiddb_options_t* options,
                                                                       const char* name, int ttl, char** errptr) {
   if (ttl <= 0) return braiddb_create_column_family(db, options, name, errptr);
-  SaveNotImplemented(errptr, __func__, kNoTtl);
+  SaveNotImplemented(errptr, __func__, "a column family with a time to live of its own");
   return nullptr;
 }
 
