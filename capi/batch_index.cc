@@ -296,12 +296,13 @@ char* braiddb_writebatch_wi_get_from_batch_and_db(braiddb_writebatch_wi_t* batch
   return Found(read, value_length, errptr);
 }
 
-char* braiddb_writebatch_wi_get_from_batch_cf(braiddb_writebatch_wi_t* batch, const braiddb_options_t* options,
+// The merge operator is the family's, as in RocksDB: `options` are those of the database.
+char* braiddb_writebatch_wi_get_from_batch_cf(braiddb_writebatch_wi_t* batch, const braiddb_options_t*,
                                               braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
                                               size_t* value_length, char** errptr) {
   *value_length = 0;
   if (column_family == nullptr) return SaveError(errptr, NoFamily()), nullptr;
-  return FoundInBatch(*batch, options, FamilyOf(column_family), {key, key_length}, value_length, errptr);
+  return FoundInBatch(*batch, nullptr, FamilyOf(column_family), {key, key_length}, value_length, errptr);
 }
 
 char* braiddb_writebatch_wi_get_from_batch_and_db_cf(braiddb_writebatch_wi_t* batch, braiddb_t* db,

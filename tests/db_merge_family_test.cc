@@ -168,11 +168,12 @@ TEST_F(DbMergeFamilyTest, BatchesWithAnIndexApplyOperandsOfEachFamily) {
   ASSERT_OK(batch.GetFromBatch(At(kTree), "z", &value));
   EXPECT_EQ(value, "c");
   EXPECT_CODE(batch.GetFromBatch(At(kTree), "k", &value), kInvalidArgument);
-  const auto iterator = batch.NewIteratorWithBase(At(kTree), db_->NewIterator({}, At(kTree)));
+  auto iterator = batch.NewIteratorWithBase(At(kTree), db_->NewIterator({}, At(kTree)));
   std::string seen;
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) seen.append(iterator->key()).append(iterator->value());
   EXPECT_OK(iterator->status());
   EXPECT_EQ(seen, "zck0b");
+  iterator.reset();
   WriteBatchWithIndex copy;
   ASSERT_OK(copy.Rebuild(batch.GetWriteBatch()));
   ASSERT_OK(copy.GetFromBatchAndDB(db_.get(), {}, At(kTree), "k", &value));

@@ -98,8 +98,8 @@ class TransactionFamilyTest : public testing::Test {
     std::string forward, backward;
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) forward += iterator->key();
     EXPECT_OK(iterator->status());
-    for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) backward += iterator->key();
-    EXPECT_EQ(std::string(backward.rbegin(), backward.rend()), forward);
+    for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) backward.insert(0, iterator->key());
+    EXPECT_EQ(backward, forward);
     return forward;
   }
 
