@@ -20,8 +20,11 @@ class L0IndexTest : public testing::TestWithParam<uint32_t> {
     for (const Version& version : versions) writer->Add(KeyHash(version.key), store_.Find(version.sequence));
   }
   L0IndexWriter::Table EnterTable(L0IndexWriter* writer, const std::vector<Version>& versions) {
+    return EnterTable(writer, versions, store_.order());
+  }
+  L0IndexWriter::Table EnterTable(L0IndexWriter* writer, const std::vector<Version>& versions, const KeyOrder& order) {
     for (const Version& version : versions) store_.Write(version);
-    writer->Begin(versions.size());
+    writer->Begin(versions.size(), order);
     Enter(writer, InEntryOrder(versions));
     return writer->Finish();
   }
@@ -42,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Regions, L0IndexTest, testing::Values(1, 3));
 TEST_P(L0IndexTest, FindsTheNewestVisibleVersionInTheTablesAskedFor) {
   constexpr uint64_t kKeys = 150;
   uint64_t sequence = 1;
-  L0IndexWriter writer(store_.regions(), &store_.order(), 200);
+  L0IndexWriter writer(store_.regions(), 200);
   std::vector<std::vector<Version>> tables;
   std::shared_ptr<const L0Index> index;
   for (uint32_t t = 0; t < L0Index::kMaxTables; ++t) {
@@ -74,7 +77,7 @@ TEST_P(L0IndexTest, FindsTheNewestVisibleVersionInTheTablesAskedFor) {
 
 // A key that every table has costs one visit, not one per table.
 TEST_P(L0IndexTest, LooksAtTheNewestTableFirst) {
-  L0IndexWriter writer(store_.regions(), &store_.order(), 100);
+  L0IndexWriter writer(store_.regions(), 100);
   L0IndexWriter::Table table;
   for (uint64_t sequence = 1; sequence <= L0Index::kMaxTables; ++sequence) table = EnterTable(&writer, {{"key", sequence}});
   LookupTrace trace;
@@ -83,7 +86,7 @@ TEST_P(L0IndexTest, LooksAtTheNewestTableFirst) {
 }
 
 TEST_P(L0IndexTest, PassesOverTheDeadAndSaysSo) {
-  L0IndexWriter writer(store_.regions(), &store_.order(), 100);
+  L0IndexWriter writer(store_.regions(), 100);
   EnterTable(&writer, {{"key", 1}});
   const L0IndexWriter::Table table = EnterTable(&writer, {{"key", 3}, {"key", 2}});
   for (const uint64_t dead : {3u, 2u}) ListBuilder::Drop(store_.Resolve(store_.Find(dead)));
@@ -95,7 +98,7 @@ TEST_P(L0IndexTest, PassesOverTheDeadAndSaysSo) {
 // A merge drops a tombstone and what it hides: it marks the older version first. A lookup beside it finds the tombstone or
 // nothing, and never what the tombstone hides.
 TEST_P(L0IndexTest, NeverFindsWhatADroppedTombstoneHides) {
-  L0IndexWriter writer(store_.regions(), &store_.order(), 100);
+  L0IndexWriter writer(store_.regions(), 100);
   const L0IndexWriter::Table table = EnterTable(&writer, {{"key", 3}, {"key", 2}});
   uint64_t* const hidden = store_.Resolve(store_.Find(2))->next;
   uint64_t* const tombstone = store_.Resolve(store_.Find(3))->next;
@@ -169,14 +172,14 @@ TEST_P(L0IndexTest, AnotherKeyWithTheSameTagDoesNotHideTheNewestVersion) {
 // A table that turns out larger than announced makes the index overflow: the table stays without one, the others keep theirs.
 TEST_P(L0IndexTest, ATableThatDoesNotFitIsLeftOut) {
   uint64_t sequence = 1;
-  L0IndexWriter writer(store_.regions(), &store_.order(), 10);
+  L0IndexWriter writer(store_.regions(), 10);
   const std::vector<Version> small = store_.DrawVersions(&random_, 10, 1000, 1000, &sequence);
   const L0IndexWriter::Table first = EnterTable(&writer, small);
   ASSERT_NE(first.index, nullptr);
 
   const std::vector<Version> large = store_.DrawVersions(&random_, 2000, 100000, 1000, &sequence);
   for (const Version& version : large) store_.Write(version);
-  writer.Begin(1);
+  writer.Begin(1, store_.order());
   Enter(&writer, InEntryOrder(large));
   EXPECT_EQ(writer.Finish().index, nullptr);
   const L0IndexWriter::Table next = EnterTable(&writer, {{"next", sequence}});
@@ -189,7 +192,7 @@ TEST_P(L0IndexTest, ATableThatDoesNotFitIsLeftOut) {
 }
 
 TEST_P(L0IndexTest, AnIndexTakesAsManyTablesAsItHasColumns) {
-  L0IndexWriter writer(store_.regions(), &store_.order(), 4);
+  L0IndexWriter writer(store_.regions(), 4);
   uint64_t sequence = 1;
   const L0Index* last = nullptr;
   for (uint32_t t = 0; t < 3 * L0Index::kMaxTables; ++t) {
@@ -210,8 +213,8 @@ class CaseBlind final : public Comparator {
 TEST_P(L0IndexTest, ThereIsNoneWhereEqualKeysMayDiffer) {
   const CaseBlind comparator;
   const KeyOrder order(&comparator);
-  L0IndexWriter writer(store_.regions(), &order, 100);
-  EXPECT_EQ(EnterTable(&writer, {{"key", 1}}).index, nullptr);
+  L0IndexWriter writer(store_.regions(), 100);
+  EXPECT_EQ(EnterTable(&writer, {{"key", 1}}, order).index, nullptr);
 }
 
 }  // namespace
