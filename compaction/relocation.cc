@@ -142,7 +142,8 @@ class Copier {
 
   Status Write(uint32_t family, const std::vector<Copied>& entries) {
     if (entries.empty()) return Status::OK();
-    auto table = std::make_shared<PmTable>(kRelocationId, job_.boundary, job_.regions, job_.families[family].order, family);
+    auto table = std::make_shared<PmTable>(kRelocationId, job_.families[family].boundary, job_.regions,
+                                           job_.families[family].order, family);
     result_.moves.reserve(result_.moves.size() + entries.size());
     ListBuilder builder(job_.regions, table.get());
     for (size_t i = 0; i < entries.size(); ++i) {

@@ -31,11 +31,11 @@ struct RelocationJob {
   struct Family {
     const KeyOrder* order = nullptr;           // null: there is no such family
     const OrderedLevel* last_level = nullptr;  // no merge is changing it; the caller has a pin
+    uint64_t boundary = 0;                     // above all sequence numbers in it
   };
   RegionSet* regions;
   SegmentAllocator* segments;
   std::vector<Family> families;
-  uint64_t boundary;
   const std::atomic<bool>* stop;
 };
 

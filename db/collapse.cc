@@ -38,7 +38,7 @@ Status DBImpl::CollapseOperands(bool* collapsed) try {
       operand_keys_.erase(waiting);
       continue;
     }
-    status = CollapseFamily(*family, boundary, &waiting->second, collapsed);
+    status = CollapseFamily(*family, &waiting->second, collapsed);
     if (waiting->second.empty()) operand_keys_.erase(waiting);
     if (!status.IsAborted() && !status.IsNoSpace() && !status.IsMemoryLimit()) continue;
     Log("collapse: " + status.ToString());
@@ -51,16 +51,16 @@ Status DBImpl::CollapseOperands(bool* collapsed) try {
 }
 
 // Takes keys from the end of *keys.
-Status DBImpl::CollapseFamily(const Family& family, uint64_t boundary, std::vector<std::string>* keys, bool* collapsed) {
+Status DBImpl::CollapseFamily(const Family& family, std::vector<std::string>* keys, bool* collapsed) {
   const KeyOrder& order = family.order;
   std::sort(keys->begin(), keys->end(), [&](const auto& a, const auto& b) { return order.Compare(a, b) < 0; });
   keys->erase(std::unique(keys->begin(), keys->end(), [&](const auto& a, const auto& b) { return order.Same(a, b); }),
               keys->end());
   const PinnedView pinned(this);
   std::vector<RelocationJob::Family> families(family.id + 1);
-  families[family.id] = {&order, pinned.view().Of(family.id)->l1.get()};
+  families[family.id] = {&order, pinned.view().Of(family.id)->l1.get(), MergedBoundary(family)};
   Relocation relocation;
-  const RelocationJob job{regions_.get(), segments_.get(), std::move(families), boundary, &stopping_};
+  const RelocationJob job{regions_.get(), segments_.get(), std::move(families), &stopping_};
   Status status = CollapseKeys(job, family.id, *family.options.merge_operator, dram_.most_relocated, keys, &relocation);
   counters_.flushed_lines.fetch_add(relocation.flushed_lines, std::memory_order_relaxed);
   if (!status.ok() || relocation.tables.empty()) return status;

@@ -336,6 +336,13 @@ void DBImpl::NoteMerged(const ManifestState& before, const ManifestState& after)
   }
 }
 
+uint64_t DBImpl::MergedBoundary(const Family& family) {
+  std::lock_guard lock(manifest_mutex_);
+  const bool has_tables = std::any_of(manifest_state_.tables.begin(), manifest_state_.tables.end(),
+                                      [&family](const ManifestState::Table& table) { return table.family == family.id; });
+  return has_tables ? family.merged_boundary : manifest_state_.log_boundary;
+}
+
 uint64_t DBImpl::MergedBoundary() {
   std::lock_guard lock(manifest_mutex_);
   uint64_t boundary = manifest_state_.log_boundary;

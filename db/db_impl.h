@@ -273,6 +273,8 @@ class DBImpl final : public DB {
   Status CompactFamily(const CompactRangeOptions& options, Family* family, const Slice* begin, const Slice* end);
   // What has a smaller number and lives is in the last level of its family; 0: not known yet. REQUIRES: compaction_mutex_
   uint64_t MergedBoundary();
+  // The same of one family; nothing in its last level has that number, or a larger one.
+  uint64_t MergedBoundary(const Family& family);
   void NoteMerged(const ManifestState& before, const ManifestState& after);
 
   // ---- compaction_filter.cc
@@ -310,7 +312,7 @@ class DBImpl final : public DB {
   // ---- collapse.cc
   // Operands that merges came upon become puts. *collapsed: whether there is a table of copies now that is to be merged.
   Status CollapseOperands(bool* collapsed);
-  Status CollapseFamily(const Family& family, uint64_t boundary, std::vector<std::string>* keys, bool* collapsed);
+  Status CollapseFamily(const Family& family, std::vector<std::string>* keys, bool* collapsed);
   Status CollapseAll();
   void NoteOperandKeys(const Family& family, std::vector<std::string> keys);
 

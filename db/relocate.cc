@@ -34,9 +34,9 @@ Status DBImpl::RelocateSparse(bool* relocated) try {
   std::vector<RelocationJob::Family> families;
   pinned.view().ForEach([&](uint32_t id, const FamilyView& levels) {
     families.resize(id + 1);
-    families[id] = {&FindFamily(id)->order, levels.l1.get()};
+    families[id] = {&FindFamily(id)->order, levels.l1.get(), MergedBoundary(*FindFamily(id))};
   });
-  const RelocationJob job{regions_.get(), segments_.get(), std::move(families), boundary, &stopping_};
+  const RelocationJob job{regions_.get(), segments_.get(), std::move(families), &stopping_};
   Status status = CopyLiveEntries(job, sparse, &relocation);
   while (status.IsNoSpace() && sparse.size() > 1) {  // fewer copies may fit
     sparse.resize(sparse.size() / 2);

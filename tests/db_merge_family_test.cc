@@ -219,10 +219,11 @@ TEST_F(DbMergeFamilyTest, AFamilyWithoutAnOperatorTakesNone) {
   Reopen();
   std::string value;
   EXPECT_CODE(db_->Get({}, At(kList), "k", &value), kInvalidArgument);
-  const auto iterator = db_->NewIterator({}, At(kList));
+  auto iterator = db_->NewIterator({}, At(kList));
   iterator->SeekToFirst();
   EXPECT_FALSE(iterator->Valid());
   EXPECT_CODE(iterator->status(), kInvalidArgument);
+  iterator.reset();
   ASSERT_OK(db_->CompactRange({}, At(kList), nullptr, nullptr));
   append_ = kept;
   Reopen();

@@ -1,4 +1,4 @@
-// Metadata of files and levels: all keys as one file of the last level.
+// Metadata of files and levels: all keys as one file of the last level, below an empty level 0.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -21,12 +21,12 @@ TEST_F(CApiTest, MetadataOfAnEmptyDatabase) {
   EXPECT_EQ(TakeText(braiddb_column_family_metadata_get_name(metadata)), "default");
   EXPECT_EQ(braiddb_column_family_metadata_get_size(metadata), 0u);
   EXPECT_EQ(braiddb_column_family_metadata_get_file_count(metadata), 0u);
-  ASSERT_EQ(braiddb_column_family_metadata_get_level_count(metadata), 1u);
+  ASSERT_EQ(braiddb_column_family_metadata_get_level_count(metadata), 2u);
   braiddb_level_metadata_t* const level = braiddb_column_family_metadata_get_level_metadata(metadata, 0);
   EXPECT_EQ(braiddb_level_metadata_get_file_count(level), 0u);
   EXPECT_EQ(braiddb_level_metadata_get_sst_file_metadata(level, 0), nullptr);
   braiddb_level_metadata_destroy(level);
-  EXPECT_EQ(braiddb_column_family_metadata_get_level_metadata(metadata, 1), nullptr);
+  EXPECT_EQ(braiddb_column_family_metadata_get_level_metadata(metadata, 2), nullptr);
   braiddb_column_family_metadata_destroy(metadata);
 }
 
@@ -37,7 +37,7 @@ TEST_F(CApiTest, MetadataSayWhichKeysThereAreAndHowMuchTheyTake) {
     if (compacted) braiddb_compact_range(db_, nullptr, 0, nullptr, 0);
     braiddb_column_family_metadata_t* const metadata = braiddb_get_column_family_metadata(db_);
     EXPECT_EQ(braiddb_column_family_metadata_get_file_count(metadata), 1u);
-    braiddb_level_metadata_t* const level = braiddb_column_family_metadata_get_level_metadata(metadata, 0);
+    braiddb_level_metadata_t* const level = braiddb_column_family_metadata_get_level_metadata(metadata, 1);
     EXPECT_EQ(braiddb_level_metadata_get_level(level), 1);
     braiddb_sst_file_metadata_t* const file = braiddb_level_metadata_get_sst_file_metadata(level, 0);
     const uint64_t size = braiddb_sst_file_metadata_get_size(file);
