@@ -1,7 +1,10 @@
 // The MANIFEST alone: commits across power cuts, one behind the other. [CC-2]
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
+#include <cstring>
 #include <optional>
+#include <vector>
 
 #include "lsm/manifest.h"
 #include "tests/support/entry_store.h"
@@ -137,6 +140,111 @@ TEST_P(ManifestTest, AnOpenMakesDurableWhatItFinds) {
     ASSERT_OK(Read(&there));
     EXPECT_EQ(SummaryOf(there), SummaryOf(found));
   }
+}
+
+// Format 2, word by word as FORMAT.md had it: no families, and shorter records.
+TEST_P(ManifestTest, FormatWithoutFamiliesIsRead) {
+  const uint32_t regions = GetParam();
+  constexpr uint64_t kHeader = 64, kRecord = 144, kMostTables = 512;
+  const uint64_t table_bytes = 24 + 8 * uint64_t{regions} * kMaxHeight;
+  const uint64_t slot_bytes = (kRecord + kMostTables * table_bytes + 63) & ~uint64_t{63};
+  std::vector<uint64_t> object((kHeader + 2 * slot_bytes) / 8);
+  auto* const bytes = reinterpret_cast<uint8_t*>(object.data());
+  const uint64_t header[] = {0x464e4d4449415242, 5, slot_bytes};
+  std::memcpy(bytes, header, sizeof(header));
+  uint8_t* const slot = bytes + kHeader + slot_bytes;  // generation 5
+  constexpr uint32_t kTables = 3;
+  const auto record_bytes = static_cast<uint32_t>(kRecord + kTables * table_bytes);
+  const auto put = [slot](uint64_t at, auto value) { std::memcpy(slot + at, &value, sizeof(value)); };
+  put(8, uint64_t{5});
+  put(16, uint32_t{2});
+  put(20, record_bytes);
+  const uint64_t numbers[] = {300, 299, 9, 12345, 8};  // boundary, last sequence number, next id, entries of L1, merge
+  std::memcpy(slot + 24, numbers, sizeof(numbers));
+  put(64, uint32_t{2});
+  put(68, kTables);
+  put(72, regions);
+  put(76, static_cast<uint16_t>(kMaxHeight));
+  put(78, uint8_t{1});
+  put(79, uint8_t{1});
+  std::memcpy(slot + 80, "test", 5);
+  for (uint64_t i = 0; i < kTables; ++i) {
+    const uint64_t at = kRecord + i * table_bytes;
+    put(at, i + 1);
+    put(at + 8, 100 * (i + 1));
+    put(at + 16, 10 + i);
+    put(at + 24, 64 * (i + 1));
+  }
+  put(0, uint64_t{XXH3_64bits(slot + 8, record_bytes - 8)});
+
+  ManifestState state;
+  uint64_t generation = 0;
+  ASSERT_OK(Manifest::Read(bytes, 8 * object.size(), regions, &state, &generation));
+  EXPECT_EQ(generation, 5u);
+  EXPECT_EQ(state.comparator, "test");
+  EXPECT_EQ(state.l1_kind, 1u);
+  EXPECT_EQ(state.log_boundary, 300u);
+  EXPECT_EQ(state.last_sequence, 299u);
+  EXPECT_EQ(state.next_id, 9u);
+  EXPECT_EQ(state.l1_entries, 12345u);
+  EXPECT_EQ(state.merge_id, 8u);
+  EXPECT_EQ(state.merging_tables, 2u);
+  EXPECT_EQ(state.merging_family, 0u);
+  EXPECT_TRUE(state.clean);
+  EXPECT_TRUE(state.families.empty());
+  ASSERT_EQ(state.tables.size(), kTables);
+  for (uint64_t i = 0; i < kTables; ++i) {
+    EXPECT_EQ(state.tables[i].id, i + 1);
+    EXPECT_EQ(state.tables[i].boundary, 100 * (i + 1));
+    EXPECT_EQ(state.tables[i].entries, 10 + i);
+    EXPECT_EQ(state.tables[i].family, 0u);
+    EXPECT_EQ(state.tables[i].heads.at(0), 64 * (i + 1));
+  }
+}
+
+// Families, and tables of theirs, come back as they were committed.
+TEST_P(ManifestTest, FamiliesAreKept) {
+  Manifest manifest;
+  ManifestState state;
+  ASSERT_OK(Manifest::Open(store_.regions(), &manifest, &state));
+  for (const uint32_t id : {1u, 7u, kMaxFamilies - 1}) {
+    ManifestState::Family family;
+    family.id = id;
+    family.name = std::string(id % 256, 'n') + "é";
+    family.comparator = "comparator " + std::to_string(id);
+    family.l1_kind = static_cast<uint8_t>(id % 2);
+    family.dropped = id == 7;
+    family.number = state.next_id++;
+    family.l1_entries = 100 * id;
+    if (family.name.size() > kMaxFamilyName) family.name.resize(kMaxFamilyName);
+    state.families.push_back(family);
+  }
+  AddTable(&state, state.log_boundary + 1);
+  state.tables.back().family = 1;
+  state.merge_id = state.next_id++;
+  state.merging_tables = 1;
+  state.merging_family = 1;
+  ASSERT_TRUE(manifest.Fits(state));
+  ASSERT_OK(manifest.Commit(state));
+  ManifestState found;
+  ASSERT_OK(Manifest::Open(store_.regions(), &manifest, &found));
+  EXPECT_EQ(SummaryOf(found), SummaryOf(state));
+  EXPECT_EQ(found.tables.back().family, 1u);
+  EXPECT_EQ(found.merging_family, 1u);
+  ASSERT_EQ(found.families.size(), state.families.size());
+  for (size_t i = 0; i < found.families.size(); ++i) {
+    const ManifestState::Family& a = found.families[i];
+    const ManifestState::Family& b = state.families[i];
+    EXPECT_EQ(a.id, b.id);
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_EQ(a.comparator, b.comparator);
+    EXPECT_EQ(a.l1_kind, b.l1_kind);
+    EXPECT_EQ(a.dropped, b.dropped);
+    EXPECT_EQ(a.number, b.number);
+    EXPECT_EQ(a.l1_entries, b.l1_entries);
+  }
+  while (manifest.Fits(state)) AddTable(&state, state.log_boundary + 1);
+  EXPECT_GT(state.tables.size(), kMaxManifestTables) << "families take nothing from the tables";
 }
 
 }  // namespace
