@@ -361,7 +361,7 @@ Status DBImpl::PurgeOneSegment() {
     if (!BRAIDDB_MUTANT("purge-not-flushed")) persistence->Flush(&entry->next[0], sizeof(uint64_t));
     flushed = true;
   }
-  return !flushed || BRAIDDB_MUTANT("purge-not-fenced") || persistence->Drain() ? Status::OK() : persistence->error();
+  return !flushed || persistence->Drain() ? Status::OK() : persistence->error();
 }
 
 Status DBImpl::ForgetPurged() {
