@@ -1,27 +1,12 @@
 #include "cache/lookup_cache.h"
 
-#include <emmintrin.h>
-
 #include <algorithm>
 #include <atomic>
-#include <bit>
-
-#include "util/short_bytes.h"
 
 namespace braiddb {
-namespace {
 
-bool CompareExchange(uint64_t* word, uint64_t expected, uint64_t desired) {
-  return std::atomic_ref<uint64_t>(*word).compare_exchange_strong(expected, desired, std::memory_order_acq_rel,
-                                                                  std::memory_order_relaxed);
-}
-
-// Of a thread's hits of slots that are not marked as used, one in eight marks its slot, and no rhythm of theirs decides which: no
-// load of the next lookup begins before a locked instruction has ended, and what is worth keeping is hit often.
-constinit thread_local uint32_t t_unmarked_hits = 0;
-bool MarksThisHit() { return ++t_unmarked_hits * 0x9e3779b9u >> 29 == 0; }
-
-}  // namespace
+// Trivial, with a constant initializer: no guard.
+constinit thread_local uint32_t LookupCache::t_unmarked_hits_ = 0;
 
 std::unique_ptr<LookupCache> LookupCache::Create(const RegionSet* regions, uint64_t bytes) {
   HugeArray<Bucket> buckets(std::clamp<uint64_t>(bytes / sizeof(Bucket), 1, uint64_t{1} << 32));
@@ -29,51 +14,10 @@ std::unique_ptr<LookupCache> LookupCache::Create(const RegionSet* regions, uint6
   return std::unique_ptr<LookupCache>(new LookupCache(regions, std::move(buckets)));
 }
 
-PmPtr LookupCache::PointerOf(uint64_t slot) {
-  const auto region = static_cast<uint32_t>(slot >> kOffsetBits) & ((1u << kRegionBits) - 1);
-  return PmPtr(region, (slot & ((uint64_t{1} << kOffsetBits) - 1)) << 3);
-}
-
 uint64_t LookupCache::MakeSlot(uint64_t hash, PmPtr entry) {
   const uint64_t offset = entry.offset() >> 3;
   if (offset >> kOffsetBits != 0) return 0;
   return hash >> kTagShift << kTagShift | uint64_t{entry.region()} << kOffsetBits | offset;
-}
-
-// All at once: in which slot a key is cannot be foreseen, so a branch for each would be mispredicted in nearly every lookup.
-uint32_t LookupCache::SlotsWithTag(const Bucket& bucket, uint64_t hash) {
-  static_assert(kSlots == 7 && kTagShift >= 32);
-  const auto tags = [](uint64_t first, uint64_t second) {  // in bits 0–31 and 64–95
-    return _mm_castsi128_ps(_mm_srli_epi64(_mm_set_epi64x(static_cast<int64_t>(second), static_cast<int64_t>(first)), kTagShift));
-  };
-  const __m128i tag = _mm_set1_epi32(static_cast<int32_t>(hash >> kTagShift));
-  const auto equal = [&tag](__m128 two, __m128 next_two) {
-    const __m128i four = _mm_castps_si128(_mm_shuffle_ps(two, next_two, _MM_SHUFFLE(2, 0, 2, 0)));
-    return static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(four, tag))));
-  };
-  const auto slot = [&bucket](uint32_t i) { return LoadRelaxed(&bucket.slots[i]); };
-  return equal(tags(slot(0), slot(1)), tags(slot(2), slot(3))) | equal(tags(slot(4), slot(5)), tags(slot(6), ~hash)) << 4;
-}
-
-const LogEntry* LookupCache::Find(uint32_t family, Slice key, uint64_t hash, Miss* miss) const {
-  const uint64_t index = BucketOf(hash);
-  if (__builtin_expect(IsGivenUp(index), 0)) return nullptr;
-  auto& bucket = const_cast<Bucket&>(buckets_[index]);
-  // acquire: the slots are loaded after it, and are at least as new.
-  miss->word = LoadAcquire(&bucket.word);
-  if ((miss->word & kLocked) != 0) return nullptr;
-  for (uint32_t with_tag = SlotsWithTag(bucket, hash); with_tag != 0; with_tag &= with_tag - 1) {
-    uint64_t& place = bucket.slots[std::countr_zero(with_tag)];
-    const uint64_t slot = LoadAcquire(&place);
-    if (__builtin_expect(!HasTag(slot, hash), 0)) continue;  // empty, or displaced just now
-    const auto* const entry = regions_->Resolve<LogEntry>(PointerOf(slot));
-    if (entry->key_shape() != LogEntry::MakeKeyShape(key.size(), family) || !SameBytes(entry->key(), key)) return nullptr;
-    // At most once for each round of the hand: a line that is only read stays in the caches of all CPUs. If the slot has changed,
-    // the one that is there now is left alone.
-    if ((slot & kUsed) == 0 && MarksThisHit()) CompareExchange(&place, slot, slot | kUsed);
-    return entry;
-  }
-  return nullptr;
 }
 
 void LookupCache::Fill(uint64_t hash, const Miss& miss, uint64_t sequence, PmPtr entry) {

@@ -2,7 +2,10 @@
 // and may be made smaller.
 #pragma once
 
+#include <emmintrin.h>
+
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -11,6 +14,7 @@
 #include "pmem/region_set.h"
 #include "util/huge_array.h"
 #include "util/prefetch.h"
+#include "util/short_bytes.h"
 #include "util/spin.h"
 #include "util/sync_point.h"
 
@@ -154,10 +158,20 @@ class LookupCache {
   uint64_t BucketOf(uint64_t hash) const { return (hash & UINT32_MAX) * buckets_.size() >> 32; }
   bool IsGivenUp(uint64_t bucket) const { return bucket >= limit_.load(std::memory_order_relaxed); }
   static bool HasTag(uint64_t slot, uint64_t hash) { return slot != 0 && (slot ^ hash) >> kTagShift == 0; }
+  static bool CompareExchange(uint64_t* word, uint64_t expected, uint64_t desired) {
+    return std::atomic_ref<uint64_t>(*word).compare_exchange_strong(expected, desired, std::memory_order_acq_rel,
+                                                                    std::memory_order_relaxed);
+  }
+  // Of a thread's hits of slots that are not marked as used, one in eight marks its slot, and no rhythm of theirs decides which:
+  // no load of the next lookup begins before a locked instruction has ended, and what is worth keeping is hit often.
+  static bool MarksThisHit() { return ++t_unmarked_hits_ * 0x9e3779b9u >> 29 == 0; }
   // Bit i: slot i has this tag, or is empty and the tag is 0.
   static uint32_t SlotsWithTag(const Bucket& bucket, uint64_t hash);
   static uint64_t LateOf(uint64_t word) { return word & kMostLate; }
-  static PmPtr PointerOf(uint64_t slot);
+  static PmPtr PointerOf(uint64_t slot) {
+    const auto region = static_cast<uint32_t>(slot >> kOffsetBits) & ((1u << kRegionBits) - 1);
+    return PmPtr(region, (slot & ((uint64_t{1} << kOffsetBits) - 1)) << 3);
+  }
   // 0 if the address does not fit.
   static uint64_t MakeSlot(uint64_t hash, PmPtr entry);
 
@@ -172,6 +186,44 @@ class LookupCache {
   const RegionSet* const regions_;
   HugeArray<Bucket> buckets_;
   std::atomic<uint64_t> limit_;  // buckets behind it are given up; never grows
+  static constinit thread_local uint32_t t_unmarked_hits_;
 };
+
+// All at once: in which slot a key is cannot be foreseen, so a branch for each would be mispredicted in nearly every lookup.
+[[gnu::always_inline]] inline uint32_t LookupCache::SlotsWithTag(const Bucket& bucket, uint64_t hash) {
+  static_assert(kSlots == 7 && kTagShift >= 32);
+  const auto tags = [](uint64_t first, uint64_t second) {  // in bits 0–31 and 64–95
+    return _mm_castsi128_ps(_mm_srli_epi64(_mm_set_epi64x(static_cast<int64_t>(second), static_cast<int64_t>(first)), kTagShift));
+  };
+  const __m128i tag = _mm_set1_epi32(static_cast<int32_t>(hash >> kTagShift));
+  const auto equal = [&tag](__m128 two, __m128 next_two) {
+    const __m128i four = _mm_castps_si128(_mm_shuffle_ps(two, next_two, _MM_SHUFFLE(2, 0, 2, 0)));
+    return static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(four, tag))));
+  };
+  const auto slot = [&bucket](uint32_t i) { return LoadRelaxed(&bucket.slots[i]); };
+  return equal(tags(slot(0), slot(1)), tags(slot(2), slot(3))) | equal(tags(slot(4), slot(5)), tags(slot(6), ~hash)) << 4;
+}
+
+[[gnu::always_inline]] inline const LogEntry* LookupCache::Find(uint32_t family, Slice key, uint64_t hash, Miss* miss) const {
+  const uint64_t index = BucketOf(hash);
+  if (__builtin_expect(IsGivenUp(index), 0)) return nullptr;
+  auto& bucket = const_cast<Bucket&>(buckets_[index]);
+  // acquire: the slots are loaded after it, and are at least as new.
+  miss->word = LoadAcquire(&bucket.word);
+  if ((miss->word & kLocked) != 0) return nullptr;
+  for (uint32_t with_tag = SlotsWithTag(bucket, hash); with_tag != 0; with_tag &= with_tag - 1) {
+    uint64_t& place = bucket.slots[std::countr_zero(with_tag)];
+    const uint64_t slot = LoadAcquire(&place);
+    if (__builtin_expect(!HasTag(slot, hash), 0)) continue;  // empty, or displaced just now
+    const auto* const entry = regions_->Resolve<LogEntry>(PointerOf(slot));
+    if (entry->key_shape() != LogEntry::MakeKeyShape(key.size(), family)) return nullptr;
+    if (!SameBytes(Slice(entry->key_data(), key.size()), key)) return nullptr;
+    // At most once for each round of the hand: a line that is only read stays in the caches of all CPUs. If the slot has changed,
+    // the one that is there now is left alone.
+    if ((slot & kUsed) == 0 && MarksThisHit()) CompareExchange(&place, slot, slot | kUsed);
+    return entry;
+  }
+  return nullptr;
+}
 
 }  // namespace braiddb

@@ -1,4 +1,4 @@
-# Defines XxHash::xxhash.
+# Defines XxHash::xxhash. Inlined: for a key of eight bytes a call takes as long as the hash.
 find_path(XXHASH_INCLUDE_DIR NAMES xxhash.h)
 find_library(XXHASH_LIBRARY NAMES xxhash)
 
@@ -10,5 +10,6 @@ mark_as_advanced(XXHASH_INCLUDE_DIR XXHASH_LIBRARY)
 if(XxHash_FOUND AND NOT TARGET XxHash::xxhash)
   add_library(XxHash::xxhash UNKNOWN IMPORTED)
   set_target_properties(XxHash::xxhash PROPERTIES
-    IMPORTED_LOCATION ${XXHASH_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${XXHASH_INCLUDE_DIR})
+    IMPORTED_LOCATION ${XXHASH_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${XXHASH_INCLUDE_DIR}
+    INTERFACE_COMPILE_DEFINITIONS XXH_INLINE_ALL)
 endif()

@@ -220,6 +220,13 @@ class DBImpl final : public DB {
   // Hands the put, or null, to `deliver` inside an epoch guard, or outside a value that was merged.
   template <class Deliver>
   Status ReadKey(const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver);
+  // … of the newest state; false if a read as of a sequence number has to follow. Inside the guard `cached` was asked in.
+  bool ReadNewest(const ReadOptions& options, const Family& family, Slice key, uint64_t hash, const Cached& cached,
+                  ThreadState* thread, const LogEntry** entry, Status* status) const;
+  // … as of the snapshot, or of now. `has_operands`: this is known. REQUIRES: no epoch guard.
+  template <class Deliver>
+  Status ReadAsOf(const ReadOptions& options, const Family& family, Slice key, uint64_t hash, bool has_operands,
+                  const Deliver& deliver);
   Status GetString(const ReadOptions& options, const Family& family, Slice key, std::string* value);
   Status GetPinned(const ReadOptions& options, const Family& family, Slice key, PinnableSlice* value);
   Status LatestSequence(const Family& family, Slice key, uint64_t* sequence);

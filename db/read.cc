@@ -29,14 +29,15 @@ void PinnableSlice::Reset() {
   value_ = Slice();
 }
 
-DBImpl::Cached DBImpl::AskCache(const Family& family, Slice key, uint64_t hash) const {
+[[gnu::always_inline]] inline DBImpl::Cached DBImpl::AskCache(const Family& family, Slice key, uint64_t hash) const {
   Cached cached;
   if (lookup_cache_ != nullptr && family.is_hashed) cached.entry = lookup_cache_->Find(family.id, key, hash, &cached.miss);
   return cached;
 }
 
 // What the cache knows, if the target may see it. The version is the newest of all.
-const LogEntry* DBImpl::UseCached(const SearchKey& target, const LogEntry* cached, LookupTrace* trace) const {
+[[gnu::always_inline]] inline const LogEntry* DBImpl::UseCached(const SearchKey& target, const LogEntry* cached,
+                                                                LookupTrace* trace) const {
   if (cached == nullptr) return nullptr;
   const bool local = regions_->count() == 1 || regions_->Find(cached).region() == regions_->HomeRegion();
   trace->Account(*regions_->persistence(), local, !local);
@@ -69,8 +70,9 @@ const LogEntry* DBImpl::FindEntry(const Family& family, const SearchKey& target,
   return view.l1->Find(target, trace);
 }
 
-const LogEntry* DBImpl::FindPut(const Family& family, const SearchKey& target, uint64_t hash, const Cached& cached,
-                                ThreadState* thread, bool* met_dead, bool verify, Status* status) const {
+[[gnu::always_inline]] inline const LogEntry* DBImpl::FindPut(const Family& family, const SearchKey& target, uint64_t hash,
+                                                              const Cached& cached, ThreadState* thread, bool* met_dead,
+                                                              bool verify, Status* status) const {
   LookupTrace trace;
   const LogEntry* entry = UseCached(target, cached.entry, &trace);
   const bool hit = entry != nullptr;
@@ -111,32 +113,45 @@ const LogEntry* DBImpl::FindPut(const Family& family, const SearchKey& target, u
 // comes upon the mark, and reads again at a snapshot, whose versions are not marked. So does a read that finds an operand: it
 // needs several versions.
 template <class Deliver>
-Status DBImpl::ReadKey(const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver) {
+[[gnu::always_inline]] inline Status DBImpl::ReadKey(const ReadOptions& options, const Family& family, Slice key,
+                                                     const Deliver& deliver) {
   const uint64_t hash = family.HashOf(key);
-  ThreadState* const thread = threads_.Get();
-  const bool verify = options.verify_checksums;
-  bool is_merged = false;
-  Status status;
-  if (options.snapshot == nullptr) {
+  bool has_operands = false;
+  if (__builtin_expect(options.snapshot == nullptr, 1)) {
+    ThreadState* const thread = threads_.Get();
     const auto guard = epochs_.Enter();
     const Cached cached = AskCache(family, key, hash);
-    if (thread != nullptr && IsPlainHit(family, cached.entry) && !verify) {
+    if (thread != nullptr && IsPlainHit(family, cached.entry) && !options.verify_checksums) {
       thread->plain_hits.Add(1);
       return deliver(cached.entry);
     }
-    bool met_dead = false;
-    const LogEntry* entry =
-        FindPut(family, SearchKey(family.order, key, kMaxSequence), hash, cached, thread, &met_dead, verify, &status);
-    if (!status.ok()) return status;
-    is_merged = entry != nullptr && entry->is_operand();
-    if (!met_dead && !is_merged) return deliver(entry);
+    Status status;
+    const LogEntry* entry = nullptr;
+    if (ReadNewest(options, family, key, hash, cached, thread, &entry, &status)) return status.ok() ? deliver(entry) : status;
+    has_operands = entry != nullptr && entry->is_operand();
   }
+  return ReadAsOf(options, family, key, hash, has_operands, deliver);
+}
+
+bool DBImpl::ReadNewest(const ReadOptions& options, const Family& family, Slice key, uint64_t hash, const Cached& cached,
+                        ThreadState* thread, const LogEntry** entry, Status* status) const {
+  bool met_dead = false;
+  *entry = FindPut(family, SearchKey(family.order, key, kMaxSequence), hash, cached, thread, &met_dead, options.verify_checksums,
+                   status);
+  return !status->ok() || (!met_dead && (*entry == nullptr || !(*entry)->is_operand()));
+}
+
+template <class Deliver>
+[[gnu::noinline]] Status DBImpl::ReadAsOf(const ReadOptions& options, const Family& family, Slice key, uint64_t hash,
+                                          bool has_operands, const Deliver& deliver) {
+  const bool verify = options.verify_checksums;
   const uint64_t sequence = options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
   const SnapshotRegistration registration(options.snapshot == nullptr ? &snapshots_ : nullptr, sequence);
-  if (!is_merged) {
+  Status status;
+  if (!has_operands) {
     const auto guard = epochs_.Enter();
-    const LogEntry* entry = FindPut(family, SearchKey(family.order, key, sequence), hash, AskCache(family, key, hash), thread,
-                                    nullptr, verify, &status);
+    const LogEntry* entry = FindPut(family, SearchKey(family.order, key, sequence), hash, AskCache(family, key, hash),
+                                    threads_.Get(), nullptr, verify, &status);
     if (!status.ok()) return status;
     if (entry == nullptr || !entry->is_operand()) return deliver(entry);
   }
@@ -176,7 +191,8 @@ struct Either : Callables... {
 
 }  // namespace
 
-inline Status DBImpl::GetString(const ReadOptions& options, const Family& family, Slice key, std::string* value) {
+[[gnu::always_inline]] inline Status DBImpl::GetString(const ReadOptions& options, const Family& family, Slice key,
+                                                       std::string* value) {
   return ReadKey(options, family, key,
                  Either{[value](const LogEntry* entry) {
                           if (entry == nullptr) return Status::NotFound();

@@ -250,8 +250,9 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     return Status::Aborted("overtaken");
   }
 
+  Memtable* own = memtable;
   for (size_t i = 0; i < count; ++i) {
-    Memtable* own = memtable;
+    own = memtable;
     Memtable::NodeBlock* nodes = &thread->nodes;
     if (__builtin_expect(updates[i].family != 0, 0)) {
       if (Status status = ChooseMemtable(thread, memtable, updates[i].family, &own, &nodes); !status.ok()) {
@@ -265,7 +266,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     }
     const uint64_t hash = KeyHash(updates[i].family, updates[i].key);
     insertions[i].key_hash = hash;
-    insertions[i].memtable = own;
+    if (!kSingle) insertions[i].memtable = own;
     own->Prefetch(hash);
     if (lookup_cache_ != nullptr) lookup_cache_->PrefetchForWrite(hash);
   }
@@ -284,7 +285,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     WriteInPlace(thread, slot, first, {updates, count});
   }
   Persistence* persistence = regions_->persistence();
-  if (kSingle) insertions[0].memtable->Prepare(insertions[0].entry, insertions[0].pointer, &insertions[0]);
+  if (kSingle) own->Prepare(insertions[0].entry, insertions[0].pointer, &insertions[0]);
   const bool drain = !BRAIDDB_MUTANT("ack-before-fence") && (options.sync || persistence->mode() != PersistMode::kPage);
   const bool durable = drain ? persistence->Drain() : !persistence->failed();
   Status status = durable ? thread->writer.Commit(segments_.get(), *slot, static_cast<uint32_t>(count), first + count - 1)
@@ -299,8 +300,10 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   // the batch, and waits until it is all there, has found the one that counts.
   for (size_t i = count; i-- > 0;) {
     Memtable::Insertion* const insertion = &insertions[i];
-    Memtable* const own = insertion->memtable;
-    if (!kSingle) own->Prepare(insertion->entry, insertion->pointer, insertion);
+    if (!kSingle) {
+      own = insertion->memtable;
+      own->Prepare(insertion->entry, insertion->pointer, insertion);
+    }
     const auto publish = [own, insertion] { own->Publish(insertion); };
     if (LookupCache* const cache = CacheOf(updates[i].family)) {
       cache->Write(insertion->key_hash, *insertion->entry, insertion->pointer, publish);
