@@ -1,5 +1,7 @@
 #include "db/db_iterator.h"
 
+#include <algorithm>
+
 #include "skiplist/braided_cursor.h"
 #include "util/check.h"
 
@@ -177,13 +179,17 @@ void DBIterator::SeekChildrenBefore(const SearchKey& target) {
   }
 }
 
-DBIterator::Child* DBIterator::First() {
+DBIterator::Child* DBIterator::First(uint64_t* rest) {
   Child* first = nullptr;
+  *rest = UINT64_MAX;
   for (Child& child : children_) {
     if (child.entry == nullptr) continue;
     if (first == nullptr || child.prefix < first->prefix ||
         (child.prefix == first->prefix && CompareEntries(order_, *child.entry, *first->entry) < 0)) {
+      if (first != nullptr) *rest = first->prefix;  // none of those before was smaller
       first = &child;
+    } else {
+      *rest = std::min(*rest, child.prefix);
     }
   }
   return first;
@@ -281,10 +287,25 @@ void DBIterator::CollectForward(Slice key, uint64_t prefix) {
   }
 }
 
+bool DBIterator::StepsAhead() {
+  Child* const child = leader_;
+  if (child == nullptr) return false;
+  const uint64_t before = child->prefix;
+  Advance(child);
+  const LogEntry* const entry = child->entry;
+  if (entry == nullptr || child->prefix <= before || child->prefix >= rest_ || entry->type() != EntryType::kPut ||
+      !Counts(*entry) || (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) || MetDamage()) {
+    return false;
+  }
+  current_ = entry;
+  return true;
+}
+
 void DBIterator::FindForward() {
   current_ = nullptr;
+  leader_ = nullptr;
   while (!MetDamage()) {
-    Child* first = First();
+    Child* first = First(&rest_);
     if (first == nullptr) return;
     const LogEntry* entry = first->entry;
     if (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) return;
@@ -294,6 +315,7 @@ void DBIterator::FindForward() {
     }
     if (entry->type() == EntryType::kPut) {
       if (status_.ok()) current_ = entry;
+      if (first->prefix < rest_) leader_ = first;
       return;
     }
     const Slice key = entry->key();
@@ -308,6 +330,7 @@ void DBIterator::FindForward() {
 
 void DBIterator::FindBackward() {
   current_ = nullptr;
+  leader_ = nullptr;
   while (!MetDamage()) {
     Child* last = Last();
     if (last == nullptr) return;
@@ -379,6 +402,7 @@ void DBIterator::SeekForPrev(Slice target) {
 
 void DBIterator::Next() {
   BRAIDDB_DCHECK(Valid());
+  if (StepsAhead()) return;
   const Slice key = current_->key();
   if (direction_ == Direction::kForward) {
     SkipKey(key, order_.Prefix(key));

@@ -49,11 +49,15 @@ class DBIterator final : public Iterator {
   const LogEntry* Verified(const LogEntry* entry);
   void SeekChildren(const SearchKey& target);
   void SeekChildrenBefore(const SearchKey& target);
-  // The child whose entry comes first / last in entry order; null when all are at their end.
-  Child* First();
+  // The child whose entry comes first / last in entry order; null when all are at their end. `rest`: the smallest prefix of the
+  // other children, UINT64_MAX if there is none.
+  Child* First(uint64_t* rest);
   Child* Last();
   void SkipKey(Slice key, uint64_t prefix);
   void Pass(Child* child);
+  // Whether the child that the current key came from has the next one, too, and its newest version: then that is current, and the
+  // other children were not looked at. Else only this child has moved, one step.
+  bool StepsAhead();
   // From the children's position on, sets current_ to the next visible key.
   void FindForward();
   void FindBackward();
@@ -80,6 +84,8 @@ class DBIterator final : public Iterator {
   std::string upper_;  // exclusive
   Direction direction_ = Direction::kForward;
   const LogEntry* current_ = nullptr;
+  Child* leader_ = nullptr;  // forward: where current_ comes from, if all other children have larger prefixes; else null
+  uint64_t rest_ = 0;        // … the smallest of these
   MergeContext merge_;
   std::string merged_value_;  // of current_, if that is an operand
   Status status_;

@@ -23,7 +23,10 @@ class EntryCursor {
   virtual void Next() = 0;
   virtual void Prev() = 0;
   // Null at the ends.
-  virtual const LogEntry* entry() const = 0;
+  const LogEntry* entry() const { return entry_; }
+
+ protected:
+  const LogEntry* entry_ = nullptr;  // where it stands
 };
 
 }  // namespace braiddb

@@ -343,17 +343,18 @@ class HashMemtableCursor final : public EntryCursor {
   HashMemtableCursor(const HashMemtable* table, std::shared_ptr<const HashMemtable::Run> run)
       : table_(table), run_(std::move(run)), at_(run_->size()) {}
 
-  void SeekToFirst() override { at_ = 0; }
-  void SeekToLast() override { at_ = run_->size() - 1; }
-  void Seek(const SearchKey& target) override { at_ = FirstNotBefore(target); }
-  void SeekBefore(const SearchKey& target) override { at_ = FirstNotBefore(target) - 1; }
-  void Next() override { ++at_; }
-  void Prev() override { --at_; }  // from the first one to the end, as above
-  const LogEntry* entry() const override {
-    return at_ < run_->size() ? table_->regions_->Resolve<LogEntry>(PmPtr((*run_)[at_].entry)) : nullptr;
-  }
+  void SeekToFirst() override { Set(0); }
+  void SeekToLast() override { Set(run_->size() - 1); }
+  void Seek(const SearchKey& target) override { Set(FirstNotBefore(target)); }
+  void SeekBefore(const SearchKey& target) override { Set(FirstNotBefore(target) - 1); }
+  void Next() override { Set(at_ + 1); }
+  void Prev() override { Set(at_ - 1); }  // from the first one to the end, as above
 
  private:
+  void Set(size_t at) {
+    at_ = at;
+    entry_ = at < run_->size() ? table_->regions_->Resolve<LogEntry>(PmPtr((*run_)[at].entry)) : nullptr;
+  }
   size_t FirstNotBefore(const SearchKey& target) const {
     const auto before = [this](const HashMemtable::Item& item, const SearchKey& of) {
       if (item.prefix != of.prefix) return item.prefix < of.prefix;

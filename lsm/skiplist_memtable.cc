@@ -189,7 +189,6 @@ class SkipListMemtableCursor final : public EntryCursor {
   void SeekBefore(const SearchKey& target) override { Set(table_->FindLess(shard_, target)); }
   void Next() override { Set(table_->At(node_)->next[0].load(std::memory_order_acquire)); }
   void Prev() override { Set(table_->FindLess(shard_, SearchKey(*table_->order_, entry_->key(), entry_->sequence()))); }
-  const LogEntry* entry() const override { return entry_; }
 
  private:
   void Set(uint32_t node) {
@@ -200,7 +199,6 @@ class SkipListMemtableCursor final : public EntryCursor {
   const SkipListMemtable* table_;
   const uint32_t shard_;
   uint32_t node_ = 0;
-  const LogEntry* entry_ = nullptr;
 };
 
 void SkipListMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const {

@@ -42,7 +42,6 @@ class NvEntryCursor final : public EntryCursor {
     if (const Element* element = cursor_.element(); element != nullptr && element + 1 == cursor_.end()) FetchBackward();
     Load();
   }
-  const LogEntry* entry() const override { return entry_; }
 
  private:
   static constexpr std::ptrdiff_t kAhead = EntryKeys::kAhead;
@@ -70,7 +69,6 @@ class NvEntryCursor final : public EntryCursor {
 
   NvCursor cursor_;
   const EntryKeys* const keys_;
-  const LogEntry* entry_ = nullptr;
 };
 
 }  // namespace

@@ -127,19 +127,29 @@ uint64_t TallIndex::FirstNotLess(const Tree& tree, uint64_t prefix) {
   return std::min(tree.nodes, at * kBlockNodes + CountLess(tree.blocks[at].prefix, prefix));
 }
 
-BraidedList::Start TallIndex::Start(uint32_t reader, const SearchKey& target) const {
+uint64_t TallIndex::Find(uint32_t reader, const SearchKey& target) const {
+  const Tree& tree = TreeOf(reader);
+  if (tree.nodes == 0) return 0;
+  const uint64_t at = FirstNotLess(tree, target.prefix);
+  return at < tree.nodes && PrefixAt(tree, at) == target.prefix ? BeforeAmongEqual(tree, at, target) : at;
+}
+
+BraidedList::Start TallIndex::StartBefore(uint32_t reader, uint64_t place) const {
   const uint32_t region = regions_[reader].region;
   const Tree& tree = regions_[region];
   BraidedList::Start start = list_.HeadOf(region, reader);
-  if (tree.nodes == 0) return start;
-  uint64_t at = FirstNotLess(tree, target.prefix);
-  if (at < tree.nodes && PrefixAt(tree, at) == target.prefix) at = BeforeAmongEqual(tree, at, target);
-  if (at < tree.nodes) start.bound = list_.regions().ToPmPtr(region, EntryAt(tree, at));
-  if (at == 0) return start;
+  if (place < tree.nodes) start.bound = list_.regions().ToPmPtr(region, EntryAt(tree, place));
+  if (place == 0) return start;
   // On the index's own layer the next node is the next one here.
-  start.tower = EntryAt(tree, at - 1)->next;
+  start.tower = EntryAt(tree, place - 1)->next;
   start.layer = tree.layer - 1;
   return start;
+}
+
+uint64_t TallIndex::Distance(uint32_t reader) const {
+  uint64_t distance = regions_.size();
+  for (uint32_t layer = 0; layer < TreeOf(reader).layer; ++layer) distance *= kBranching;
+  return distance;
 }
 
 // Equal prefixes decide nothing: among them the keys do. The first node that is not before the target.

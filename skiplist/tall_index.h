@@ -28,7 +28,18 @@ class TallIndex {
 
   // Where a reader begins a search for target: the last indexed node before it, or the head if there is none; bounded by the
   // indexed node behind that. The nodes are those of the reader's region, unless it has next to none.
-  BraidedList::Start Start(uint32_t reader, const SearchKey& target) const;
+  BraidedList::Start Start(uint32_t reader, const SearchKey& target) const { return StartBefore(reader, Find(reader, target)); }
+
+  // The indexed nodes that readers of one region use, by their places in key order.
+  uint64_t size(uint32_t reader) const { return TreeOf(reader).nodes; }
+  // The place of the first one at or after target; size() if there is none.
+  uint64_t Find(uint32_t reader, const SearchKey& target) const;
+  // As Start, for every target behind the node before `place` and not behind the one there.
+  BraidedList::Start StartBefore(uint32_t reader, uint64_t place) const;
+  // How many entries apart they are, about.
+  uint64_t Distance(uint32_t reader) const;
+  const LogEntry* At(uint32_t reader, uint64_t place) const { return EntryAt(TreeOf(reader), place); }
+  uint64_t PrefixOf(uint32_t reader, uint64_t place) const { return PrefixAt(TreeOf(reader), place); }
 
   uint64_t bytes() const;
 
@@ -53,6 +64,7 @@ class TallIndex {
   };
   static constexpr uint64_t kBytesPerBlock = sizeof(Block) + sizeof(Group) / kFanout * 17 / 16;
 
+  const Tree& TreeOf(uint32_t reader) const { return regions_[regions_[reader].region]; }
   static std::vector<const LogEntry*> Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough);
   static uint64_t PrefixAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].prefix[at % kBlockNodes]; }
   static const LogEntry* EntryAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].entry[at % kBlockNodes]; }

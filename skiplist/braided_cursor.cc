@@ -1,0 +1,63 @@
+#include "skiplist/braided_cursor.h"
+
+#include <algorithm>
+
+namespace braiddb {
+
+void BraidedCursor::GoAhead() {
+  span_->RoundAfter(*(*span_)[size_ - 1]);
+  const size_t distance = size_ / (2 * kRounds) + 1;
+  ahead_ = ahead_ > distance ? ahead_ - distance : 0;
+}
+
+void BraidedCursor::LeaveForward() {
+  if (span_ == nullptr) {
+    entry_ = list_->Next(entry_);
+    return;
+  }
+  if (steps_ < 0) {
+    steps_ = 0;
+    LeaveSpan();
+  }
+  ++steps_;
+  const bool is_first = size_ == 0;
+  if (!is_first || steps_ > kStepsBeside) {
+    span_->FinishAfter(*entry_);
+    size_ = span_->size();
+    ahead_ = size_ / 2;
+    at_ = 0;
+    // The first walks began before the reader's last steps.
+    while (is_first && at_ < size_ && CompareEntries(list_->order(), *(*span_)[at_], *entry_) <= 0) ++at_;
+    if (at_ < size_) {
+      entry_ = (*span_)[at_];
+      return;
+    }
+    LeaveSpan();
+  } else if (steps_ > kStepsAlone) {
+    span_->RoundAfter(*entry_);
+  }
+  entry_ = list_->Next(entry_);
+}
+
+void BraidedCursor::LeaveBackward() {
+  if (span_ != nullptr) {
+    if (steps_ > 0) {
+      steps_ = 0;
+      LeaveSpan();
+    }
+    if (--steps_ < -kStepsAlone) {
+      span_->CollectBefore(*entry_);
+      size_ = span_->size();
+      if (size_ != 0) {
+        at_ = size_ - 1;
+        entry_ = (*span_)[at_];
+        return;
+      }
+    }
+    LeaveSpan();
+  }
+  const SearchKey here(list_->order(), entry_->key(), entry_->sequence());
+  entry_ = list_->FindLessFrom(StartFor(here), here);
+}
+
+}  // namespace braiddb

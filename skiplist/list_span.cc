@@ -1,0 +1,129 @@
+#include "skiplist/list_span.h"
+
+#include <algorithm>
+
+#include "util/prefetch.h"
+
+namespace braiddb {
+namespace {
+
+// An entry of two short strings may begin in the middle of a line.
+void Fetch(const LogEntry* entry) {
+  Prefetch(entry);
+  Prefetch(reinterpret_cast<const char*>(entry) + kCacheLine - kLastStart);
+}
+
+}  // namespace
+
+void ListSpan::Clear() {
+  entries_.clear();
+  begun_ = false;
+  wanted_ = kFirst;
+  place_ = kUnknown;
+}
+
+size_t ListSpan::Width() {
+  if (capacity_ == 0) {
+    reader_ = list_->Home().region;
+    distance_ = index_->Distance(reader_);
+    capacity_ = 8 * distance_;  // longer ones are one in three thousand
+    room_.resize(kMostLanes * (capacity_ + 1));
+    for (size_t lane = 0; lane < kMostLanes; ++lane) lanes_[lane].found = &room_[lane * (capacity_ + 1)];
+  }
+  const uint64_t wanted = wanted_;
+  wanted_ = std::min(2 * wanted_, kMost);
+  return std::clamp<size_t>(wanted / distance_, 2, kMostLanes);
+}
+
+void ListSpan::BeginLane(size_t lane, const LogEntry* first, const LogEntry* end, uint64_t end_prefix) {
+  Lane& begun = lanes_[lane];
+  begun.at = first;
+  begun.end = end;
+  begun.end_prefix = end_prefix;
+  begun.count = 0;
+  begun.is_cut = false;
+  if (first == nullptr) return;
+  Fetch(first);
+  running_[walking_++] = static_cast<uint8_t>(lane);
+}
+
+size_t ListSpan::DoRound(size_t count) {
+  size_t still = 0;
+  for (size_t i = 0; i < count; ++i) {
+    Lane& lane = lanes_[running_[i]];
+    const LogEntry* const entry = lane.at;
+    const uint64_t prefix = list_->order().Prefix(entry->key());
+    bool goes_on = (entry != lane.end) & (prefix <= lane.end_prefix);
+    if (__builtin_expect(goes_on && prefix == lane.end_prefix && lane.end != nullptr, 0))
+      goes_on = CompareEntries(list_->order(), *entry, *lane.end) < 0;  // the end may have been unlinked
+    lane.found[lane.count] = entry;
+    lane.count += goes_on;
+    const LogEntry* const next = list_->Next(entry);
+    Fetch(goes_on ? next : entry);
+    lane.at = next;
+    lane.is_cut = lane.count > capacity_;
+    running_[still] = running_[i];
+    still += goes_on & (next != nullptr) & !lane.is_cut;
+  }
+  return still;
+}
+
+void ListSpan::BeginAfter(const LogEntry& entry) {
+  const size_t width = Width();
+  const uint64_t nodes = index_->size(reader_);
+  begun_ = true;
+  begun_lanes_ = walking_ = 0;
+  if (nodes == 0) return;
+  if (place_ == kUnknown) place_ = index_->Find(reader_, SearchKey(list_->order(), entry.key(), entry.sequence() - 1));
+  // The rest of the stretch that the entry is in, and those behind it.
+  begun_lanes_ = 1 + std::min<uint64_t>(width - 1, nodes - place_);
+  for (size_t lane = 0; lane < begun_lanes_; ++lane) {
+    const uint64_t end = place_ + lane;
+    const LogEntry* const first = lane == 0 ? list_->Next(&entry) : index_->At(reader_, end - 1);
+    if (end < nodes) {
+      BeginLane(lane, first, index_->At(reader_, end), index_->PrefixOf(reader_, end));
+    } else {
+      BeginLane(lane, first, nullptr, UINT64_MAX);
+    }
+  }
+  place_ = place_ + begun_lanes_ > nodes ? kUnknown : place_ + begun_lanes_;
+}
+
+void ListSpan::FinishAfter(const LogEntry& entry) {
+  if (!begun_) BeginAfter(entry);
+  while (walking_ > 0) walking_ = DoRound(walking_);
+  entries_.clear();
+  for (size_t i = 0; i < begun_lanes_; ++i) {
+    const Lane& lane = lanes_[i];
+    entries_.insert(entries_.end(), lane.found, lane.found + lane.count);
+    if (!lane.is_cut) continue;
+    place_ = kUnknown;
+    break;
+  }
+  begun_ = false;
+}
+
+void ListSpan::CollectBefore(const LogEntry& entry) {
+  const size_t width = Width();
+  entries_.clear();
+  begun_ = false;
+  place_ = kUnknown;
+  const uint64_t nodes_before = index_->Find(reader_, SearchKey(list_->order(), entry.key(), entry.sequence()));
+  const size_t lanes = std::min(width, nodes_before);
+  walking_ = 0;
+  for (size_t lane = 0; lane < lanes; ++lane) {
+    const uint64_t end = nodes_before - lanes + lane + 1;
+    if (lane + 1 == lanes) {
+      BeginLane(lane, index_->At(reader_, end - 1), &entry, list_->order().Prefix(entry.key()));
+    } else {
+      BeginLane(lane, index_->At(reader_, end - 1), index_->At(reader_, end), index_->PrefixOf(reader_, end));
+    }
+  }
+  while (walking_ > 0) walking_ = DoRound(walking_);
+  // What lies before a lane that was cut is not next to what follows it.
+  size_t from = lanes;
+  while (from > 0 && !lanes_[from - 1].is_cut) --from;
+  for (; from < lanes; ++from) entries_.insert(entries_.end(), lanes_[from].found, lanes_[from].found + lanes_[from].count);
+}
+
+}  // namespace braiddb

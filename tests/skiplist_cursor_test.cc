@@ -1,0 +1,133 @@
+// A cursor with an index reads ahead: it stands where one without does, whatever way it went.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "skiplist/braided_cursor.h"
+#include "tests/support/key_kinds.h"
+#include "tests/support/level_store.h"
+
+namespace braiddb::test {
+namespace {
+
+class BraidedCursorTest : public testing::TestWithParam<std::tuple<uint32_t, size_t>> {
+ protected:
+  std::vector<Version> DrawVersions(size_t count) {
+    std::vector<Version> versions;
+    for (size_t i = 0; i < count; ++i) {
+      versions.push_back({keys_.draw(&random_), i + 1, false, static_cast<uint32_t>(random_.Uniform(std::get<0>(GetParam()))),
+                          RandomHeight(random_.Next())});
+    }
+    return versions;
+  }
+  // Of a list, in order.
+  static std::vector<const LogEntry*> EntriesOf(const BraidedList& list) {
+    std::vector<const LogEntry*> entries;
+    for (const LogEntry* entry = list.First(); entry != nullptr; entry = list.Next(entry)) entries.push_back(entry);
+    return entries;
+  }
+
+  LevelStore store_{std::get<0>(GetParam())};
+  const KeyKind& keys_ = kKeyKinds[std::get<1>(GetParam())];
+  Random random_{5};
+};
+
+INSTANTIATE_TEST_SUITE_P(Lists, BraidedCursorTest,
+                         testing::Combine(testing::Values(1, 2), testing::Range<size_t>(0, std::size(kKeyKinds))),
+                         [](const auto& suite) {
+                           return std::string(kKeyKinds[std::get<1>(suite.param)].name) +
+                                  std::to_string(std::get<0>(suite.param));
+                         });
+
+// Every node of a layer, few of them, next to none, and the head of the list only.
+constexpr uint64_t kIndexBytes[] = {1 << 20, 8000, 1000, 0};
+
+TEST_P(BraidedCursorTest, GoesThroughTheListBothWays) {
+  for (const size_t count : {0, 1, 5, 100, 3000}) {
+    const auto table = store_.MakeTable(DrawVersions(count));
+    const std::vector<const LogEntry*> entries = EntriesOf(table->list);
+    ASSERT_EQ(entries.size(), count);
+    for (const uint64_t bytes : kIndexBytes) {
+      const TallIndex index(table->list, count, bytes);
+      BraidedCursor cursor(&table->list, &index);
+      std::vector<const LogEntry*> seen;
+      for (cursor.SeekToFirst(); cursor.entry() != nullptr; cursor.Next()) seen.push_back(cursor.entry());
+      EXPECT_EQ(seen, entries) << count << " " << bytes;
+      seen.clear();
+      for (cursor.SeekToLast(); cursor.entry() != nullptr; cursor.Prev()) seen.push_back(cursor.entry());
+      std::reverse(seen.begin(), seen.end());
+      EXPECT_EQ(seen, entries) << count << " " << bytes;
+    }
+  }
+}
+
+TEST_P(BraidedCursorTest, TurnsAndSeeksAnywhere) {
+  const size_t count = 3000;
+  const auto table = store_.MakeTable(DrawVersions(count));
+  const std::vector<const LogEntry*> entries = EntriesOf(table->list);
+  for (const uint64_t bytes : kIndexBytes) {
+    const TallIndex index(table->list, count, bytes);
+    BraidedCursor cursor(&table->list, &index);
+    for (int i = 0; i < 300; ++i) {
+      size_t at = random_.Uniform(count);
+      const SearchKey target(store_.order(), entries[at]->key(), entries[at]->sequence());
+      if (random_.Uniform(2) == 0) {
+        cursor.Seek(target);
+      } else {
+        cursor.SeekBefore(target);
+        --at;
+      }
+      for (int run = 0; run < 6 && at < count; ++run) {
+        const bool forward = random_.Uniform(2) == 0;
+        for (uint64_t steps = random_.Uniform(run == 0 ? 200 : 40); steps > 0 && at < count; --steps) {
+          ASSERT_EQ(cursor.entry(), entries[at]);
+          forward ? cursor.Next() : cursor.Prev();
+          at += forward ? 1 : -1;
+        }
+      }
+      ASSERT_EQ(cursor.entry(), at < count ? entries[at] : nullptr);
+    }
+  }
+}
+
+// Nodes of the index that left the list since: what is in the list is seen, in order, and besides only what has left it.
+TEST_P(BraidedCursorTest, SeesAllOfAListThatLostNodesOfTheIndex) {
+  const size_t count = 3000;
+  const auto table = store_.MakeTable(DrawVersions(count));
+  const std::vector<const LogEntry*> entries = EntriesOf(table->list);
+  const TallIndex index(table->list, count, 1 << 20);
+  std::vector<const LogEntry*> kept;
+  for (size_t i = 0; i < count; ++i) {
+    auto* const entry = const_cast<LogEntry*>(entries[i]);
+    const bool leaves = i > 0 && random_.Uniform(entry->height() > 1 ? 2 : 8) == 0;
+    if (leaves) {
+      // As a merge drops a version: its own pointers stay.
+      StoreRelease(&entry->next[0], LoadAcquire(&entry->next[0]) | LogEntry::kDeadBit);
+      auto* const before = const_cast<LogEntry*>(kept.back());
+      StoreRelease(&before->next[0], entry->Next(0).raw());
+    } else {
+      kept.push_back(entry);
+    }
+  }
+  ASSERT_LT(kept.size(), count - 200);
+  BraidedCursor cursor(&table->list, &index);
+  for (const bool forward : {true, false}) {
+    std::vector<const LogEntry*> alive;
+    const LogEntry* last = nullptr;
+    forward ? cursor.SeekToFirst() : cursor.SeekToLast();
+    while (const LogEntry* const entry = cursor.entry()) {
+      if (last != nullptr) {
+        const LogEntry& first = forward ? *last : *entry;
+        ASSERT_LT(CompareEntries(store_.order(), first, forward ? *entry : *last), 0);
+      }
+      last = entry;
+      if (!entry->is_dead()) alive.push_back(entry);
+      forward ? cursor.Next() : cursor.Prev();
+    }
+    if (!forward) std::reverse(alive.begin(), alive.end());
+    EXPECT_EQ(alive, kept);
+  }
+}
+
+}  // namespace
+}  // namespace braiddb::test
