@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "skiplist/braided_cursor.h"
+#include "skiplist/fetch_paths.h"
 #include "util/check.h"
 
 namespace braiddb {
@@ -86,7 +87,9 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
       sequence_(sequence),
       verify_(options.verify_checksums),
       pin_(pin) {
-  const auto add = [this](std::unique_ptr<EntryCursor> cursor) { children_.push_back({std::move(cursor), nullptr, 0}); };
+  const auto add = [this](std::unique_ptr<EntryCursor> cursor, bool is_table = false) {
+    children_.push_back({std::move(cursor), nullptr, 0, is_table});
+  };
   std::vector<std::unique_ptr<EntryCursor>> memtables;
   const auto add_memtable = [&](const Memtable& set) {
     if (const Memtable* const memtable = set.Of(family.id)) memtable->AddCursors(&memtables);
@@ -95,7 +98,7 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   for (const auto& memtable : view_->immutables) add_memtable(*memtable);
   for (auto& cursor : memtables) add(std::move(cursor));
   const FamilyView& levels = *view_->Of(family.id);
-  for (const auto& table : levels.l0) add(std::make_unique<BraidedCursor>(&table->list, nullptr));
+  for (const auto& table : levels.l0) add(std::make_unique<BraidedCursor>(&table->list, nullptr), true);
   add(levels.l1->NewCursor());
   SetBounds(options);
   // The last thing, for which there is the destructor: MakeCurrent needs the family in the view of now.
@@ -163,8 +166,16 @@ void DBIterator::Advance(Child* child) {
   child->entry = nullptr;
 }
 
+void DBIterator::FetchForSeek(const SearchKey& target) const {
+  const auto& tables = view_->Of(family_.id)->l0;
+  if (tables.size() < 2) return;
+  FetchPaths(
+      tables.size(), [&tables](size_t i) -> const BraidedList& { return tables[i]->list; }, target);
+}
+
 void DBIterator::SeekChildren(const SearchKey& target) {
   direction_ = Direction::kForward;
+  FetchForSeek(target);
   for (Child& child : children_) {
     child.cursor->Seek(target);
     Load(&child);
@@ -173,6 +184,7 @@ void DBIterator::SeekChildren(const SearchKey& target) {
 
 void DBIterator::SeekChildrenBefore(const SearchKey& target) {
   direction_ = Direction::kBackward;
+  FetchForSeek(target);
   for (Child& child : children_) {
     child.cursor->SeekBefore(target);
     Load(&child);
@@ -214,7 +226,15 @@ bool DBIterator::SameKey(const Child& child, Slice key, uint64_t prefix) const {
 }
 
 void DBIterator::SkipKey(Slice key, uint64_t prefix) {
+  const LogEntry* shared = nullptr;  // where the first table that has come to the key stands
   for (Child& child : children_) {
+    if (child.is_table && SameKey(child, key, prefix)) {
+      if (shared == nullptr) {
+        shared = child.entry;
+      } else if (child.entry == shared) {
+        child.entry = nullptr;
+      }
+    }
     for (int steps = 0; SameKey(child, key, prefix); ++steps) {
       if (steps < kStepsBeforeSeek) {
         Advance(&child);
@@ -402,12 +422,15 @@ void DBIterator::SeekForPrev(Slice target) {
 
 void DBIterator::Next() {
   BRAIDDB_DCHECK(Valid());
-  if (StepsAhead()) return;
   const Slice key = current_->key();
-  if (direction_ == Direction::kForward) {
-    SkipKey(key, order_.Prefix(key));
-  } else {
+  if (direction_ == Direction::kBackward) {
     SeekChildren(SearchKey(order_, key, 0));
+  } else if (const Child* const leader = leader_) {
+    const uint64_t prefix = leader->prefix;
+    if (StepsAhead()) return;
+    if (leader->entry != nullptr && leader->prefix == prefix) SkipKey(key, prefix);
+  } else {
+    SkipKey(key, order_.Prefix(key));
   }
   FindForward();
 }

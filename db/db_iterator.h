@@ -39,6 +39,7 @@ class DBIterator final : public Iterator {
     std::unique_ptr<EntryCursor> cursor;
     const LogEntry* entry = nullptr;
     uint64_t prefix = 0;
+    bool is_table = false;  // of L0
   };
 
   void SetBounds(const ReadOptions& options);
@@ -47,12 +48,17 @@ class DBIterator final : public Iterator {
   void Advance(Child* child);
   // The entry, or null and an error in status_ if it is damaged.
   const LogEntry* Verified(const LogEntry* entry);
+  // Before the children search: the tables of L0 are many, and their searches alike.
+  void FetchForSeek(const SearchKey& target) const;
   void SeekChildren(const SearchKey& target);
   void SeekChildrenBefore(const SearchKey& target);
   // The child whose entry comes first / last in entry order; null when all are at their end. `rest`: the smallest prefix of the
   // other children, UINT64_MAX if there is none.
   Child* First(uint64_t* rest);
   Child* Last();
+  // Forward, behind all versions of the key. Of the tables that have come to the same entry all but one are at their end from
+  // here on: while a merge into a skiplist runs, each of its tables leads into the last level where it has been merged, and from
+  // one entry on there is one list.
   void SkipKey(Slice key, uint64_t prefix);
   void Pass(Child* child);
   // Whether the child that the current key came from has the next one, too, and its newest version: then that is current, and the

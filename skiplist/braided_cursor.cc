@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "util/prefetch.h"
+
 namespace braiddb {
 
 void BraidedCursor::GoAhead() {
@@ -13,6 +15,8 @@ void BraidedCursor::GoAhead() {
 void BraidedCursor::LeaveForward() {
   if (span_ == nullptr) {
     entry_ = list_->Next(entry_);
+    // Among many lists it takes a while until this one's turn comes again.
+    if (entry_ != nullptr) Prefetch(list_->Next(entry_));
     return;
   }
   if (steps_ < 0) {
