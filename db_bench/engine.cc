@@ -36,6 +36,8 @@ Status MakeDriver(const std::string& engine, const Flags& flags, std::unique_ptr
   const std::string name = engine.substr(0, colon);
   std::string names;
   for (const Entry& entry : kEngines) {
+    if (name == entry.name.name && entry.make != MakeBraidDbDriver && flags.num_column_families > 1)
+      return Status::NotSupported(name + ": --num_column_families above 1 is for the engine braiddb only");
     if (name == entry.name.name) return entry.make(colon == std::string::npos ? "" : engine.substr(colon + 1), flags, driver);
     names += std::string(names.empty() ? "" : ", ") + entry.name.name;
   }

@@ -1,4 +1,5 @@
 // The engine braiddb: each method is the database's own.
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -8,6 +9,15 @@
 namespace braiddb::bench {
 
 namespace {
+
+using Families = std::vector<std::unique_ptr<ColumnFamilyHandle>>;
+
+// RocksDB's db_bench's.
+std::string FamilyName(size_t i) {
+  if (i == 0) return kDefaultColumnFamilyName;
+  const std::string number = std::to_string(i);
+  return "column_family_name_" + std::string(number.size() < 6 ? 6 - number.size() : 0, '0') + number;
+}
 
 class BraidDbSession final : public Session {
  public:
@@ -39,6 +49,51 @@ class BraidDbSession final : public Session {
   WriteOptions write_options_;
   const ReadOptions read_options_;
   WriteBatch batch_;
+};
+
+// Of a database with several column families: a key is in the one that its number chooses, as RocksDB's db_bench has it.
+class FamiliesSession final : public Session {
+ public:
+  FamiliesSession(DB* db, const Families* families, bool sync) : db_(db), families_(*families) { write_options_.sync = sync; }
+
+  Status Put(Slice key, Slice value) override { return db_->Put(write_options_, FamilyOf(key), key, value); }
+  Status Delete(Slice key) override { return db_->Delete(write_options_, FamilyOf(key), key); }
+
+  Status Write(const std::vector<Update>& updates) override {
+    batch_.Clear();
+    for (const Update& update : updates) {
+      if (update.removes) {
+        batch_.Delete(FamilyOf(update.key), update.key);
+      } else {
+        batch_.Put(FamilyOf(update.key), update.key, update.value);
+      }
+    }
+    return db_->Write(write_options_, batch_);
+  }
+
+  Status Get(Slice key, std::string* value) override { return db_->Get(read_options_, FamilyOf(key), key, value); }
+  void MultiGet(const std::vector<Slice>& keys, std::vector<std::string>* values, std::vector<Status>* statuses) override {
+    of_keys_.clear();
+    for (const Slice key : keys) of_keys_.push_back(FamilyOf(key));
+    *statuses = db_->MultiGet(read_options_, of_keys_, keys, values);
+  }
+  // Of the default one, as RocksDB's db_bench.
+  std::unique_ptr<Iterator> NewIterator() override { return db_->NewIterator(read_options_); }
+
+ private:
+  // The number is what a key begins with, big-endian (KeyMaker).
+  ColumnFamilyHandle* FamilyOf(Slice key) const {
+    uint64_t number = 0;
+    for (size_t i = 0; i < std::min(key.size(), sizeof(number)); ++i) number = number << 8 | static_cast<unsigned char>(key[i]);
+    return families_[number % families_.size()].get();
+  }
+
+  DB* const db_;
+  const Families& families_;
+  WriteOptions write_options_;
+  const ReadOptions read_options_;
+  WriteBatch batch_;
+  std::vector<ColumnFamilyHandle*> of_keys_;
 };
 
 // Names in --json, and the properties that they are.
@@ -81,14 +136,24 @@ void AddEntries(const std::string& levels, std::vector<Figure>* figures) {
 
 class BraidDbEngine final : public Engine {
  public:
-  explicit BraidDbEngine(std::unique_ptr<DB> db) : db_(std::move(db)) {}
+  BraidDbEngine(std::unique_ptr<DB> db, Families families) : db_(std::move(db)), families_(std::move(families)) {}
 
   Status NewSession(bool sync, std::unique_ptr<Session>* session) override {
-    *session = std::make_unique<BraidDbSession>(db_.get(), sync);
+    if (families_.size() > 1) {
+      *session = std::make_unique<FamiliesSession>(db_.get(), &families_, sync);
+    } else {
+      *session = std::make_unique<BraidDbSession>(db_.get(), sync);
+    }
     return Status::OK();
   }
   Status Flush() override { return db_->Flush(); }
-  Status Compact() override { return db_->CompactRange(CompactRangeOptions(), nullptr, nullptr); }
+  Status Compact() override {
+    if (families_.empty()) return db_->CompactRange(CompactRangeOptions(), nullptr, nullptr);
+    Status status;
+    for (size_t i = 0; i < families_.size() && status.ok(); ++i)
+      status = db_->CompactRange(CompactRangeOptions(), families_[i].get(), nullptr, nullptr);
+    return status;
+  }
   Status WaitForCompaction() override { return db_->WaitForCompaction(); }
 
   bool GetText(std::string_view name, std::string* text) override {
@@ -135,15 +200,21 @@ class BraidDbEngine final : public Engine {
             {"replayed_entries", s.replayed_entries},
             {"recovery_us", s.recovery_us}};
   }
-  Status Close() override { return db_->Close(); }
+  Status Close() override {
+    families_.clear();
+    return db_->Close();
+  }
 
  private:
   const std::unique_ptr<DB> db_;
+  Families families_;  // empty: the default one only
 };
 
 class BraidDbDriver final : public Driver {
  public:
-  BraidDbDriver(const Flags& flags, L1Kind l1) : options_(flags.options) { options_.l1 = l1; }
+  BraidDbDriver(const Flags& flags, L1Kind l1) : options_(flags.options), families_(flags.num_column_families) {
+    options_.l1 = l1;
+  }
 
   std::string Version() const override { return "BraidDB " BRAIDDB_VERSION; }
   std::string Settings() const override {
@@ -161,14 +232,29 @@ class BraidDbDriver final : public Driver {
   Status Open(const std::string& path, bool exists, std::unique_ptr<Engine>* engine) override {
     options_.create_if_missing = !exists;
     std::unique_ptr<DB> db;
-    Status status = DB::Open(options_, path, &db);
-    if (status.ok()) *engine = std::make_unique<BraidDbEngine>(std::move(db));
+    Families families;
+    if (families_ == 1) {
+      Status status = DB::Open(options_, path, &db);
+      if (status.ok()) *engine = std::make_unique<BraidDbEngine>(std::move(db), std::move(families));
+      return status;
+    }
+    const ColumnFamilyOptions family_options(options_);
+    std::vector<ColumnFamilyDescriptor> descriptors{{FamilyName(0), family_options}};
+    for (size_t i = 1; i < families_ && exists; ++i) descriptors.push_back({FamilyName(i), family_options});
+    Status status = DB::Open(options_, path, descriptors, &families, &db);
+    for (size_t i = families.size(); i < families_ && status.ok(); ++i) {
+      families.emplace_back();
+      status = db->CreateColumnFamily(family_options, FamilyName(i), &families.back());
+    }
+    if (status.ok()) *engine = std::make_unique<BraidDbEngine>(std::move(db), std::move(families));
+    families.clear();  // before the database
     return status;
   }
   Status Destroy(const std::string& path) override { return DB::Destroy(options_, path); }
 
  private:
   Options options_;
+  const size_t families_;
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ namespace po = boost::program_options;
 // What was typed, before it is checked. Counts and sizes are signed so that a negative one is seen and refused.
 struct Typed {
   std::string benchmarks, engine, engines, l1, memtable, persist_mode, region_paths;
-  int64_t key_size, value_size, batch_size, seek_nexts, multiread_stride, readwritepercent, threads, seed;
+  int64_t key_size, value_size, batch_size, num_column_families, seek_nexts, multiread_stride, readwritepercent, threads, seed;
   int64_t regions, max_region_size, initial_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables,
       checkpoint_tables;
   int64_t compaction_threads, recovery_threads, l0_compaction_trigger;
@@ -76,6 +76,8 @@ void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("key_size", Value<int64_t>(&typed->key_size, 16), "bytes: the number, big-endian, padded with '0'");
   add("value_size", Value<int64_t>(&typed->value_size, 100), "bytes");
   add("batch_size", Value<int64_t>(&typed->batch_size, 1), "updates per write, keys per MultiGet");
+  add("num_column_families", Value<int64_t>(&typed->num_column_families, 1),
+      "engine braiddb: a key's number chooses its column family; iterators have the default one");
   add("seek_nexts", Value<int64_t>(&typed->seek_nexts, 0), "seekrandom: steps after each seek");
   add("reverse_iterator", Switch(&flags->reverse_iterator), "seekrandom: step with Prev");
   add("multiread_stride", Value<int64_t>(&typed->multiread_stride, 0), "multireadrandom: distance of the keys; 0: random");
@@ -308,6 +310,7 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   Take("key_size", typed.key_size, 1, static_cast<int64_t>(kMaxKeySize) - 1, &flags->key_size);
   Take("value_size", typed.value_size, 0, static_cast<int64_t>(kMaxValueSize), &flags->value_size);
   Take("batch_size", typed.batch_size, 1, INT32_MAX, &flags->batch_size);
+  Take("num_column_families", typed.num_column_families, 1, int64_t{kMaxColumnFamilies} - 1, &flags->num_column_families);
   Take("seek_nexts", typed.seek_nexts, 0, INT64_MAX, &flags->seek_nexts);
   Take("multiread_stride", typed.multiread_stride, 0, INT64_MAX, &flags->multiread_stride);
   if (!(typed.zipf >= 0 && typed.zipf <= 10)) throw std::invalid_argument("--zipf is not between 0 and 10");

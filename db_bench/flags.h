@@ -34,6 +34,7 @@ struct Flags {
   uint64_t key_size = 0;
   uint64_t value_size = 0;
   uint64_t batch_size = 1;
+  uint64_t num_column_families = 1;
   uint64_t seek_nexts = 0;
   uint64_t multiread_stride = 0;
   double zipf = 0;

@@ -240,26 +240,25 @@ struct Refused {
 };
 
 const Refused kRefused[] = {
-    {"num_column_families", "1", "column families are not supported"},
-    {"num_hot_column_families", "0", "column families are not supported"},
+    {"num_hot_column_families", "0", "keys choose among all column families alike"},
     {"num_multi_db", "0", "db_bench works on one database"},
-    {"merge_operator", "", "merge operators are not supported"},
+    {"merge_operator", "", "there is no benchmark that merges"},
     {"keys_per_prefix", "0", "keys are the number, padded"},
     {"value_size_distribution_type", "fixed", "all values have --value_size bytes"},
     {"read_random_exp_range", "0", "random keys are uniform, or follow --zipf"},
     {"user_timestamp_size", "0", "user timestamps are not supported"},
-    {"transaction_db", "false", "transactions are not supported"},
-    {"optimistic_transaction_db", "false", "transactions are not supported"},
+    {"transaction_db", "false", "there is no benchmark of transactions"},
+    {"optimistic_transaction_db", "false", "there is no benchmark of transactions"},
     {"enable_blob_files", "false", "values of any size are stored alike"},
     {"use_blob_db", "false", "values of any size are stored alike"},
     {"max_num_range_tombstones", "0", "range deletions are not supported"},
     {"writes_per_range_tombstone", "0", "range deletions are not supported"},
     {"use_secondary_db", "false", "a database is opened once"},
     {"readonly", "false", "a database is opened for reading and writing"},
-    {"ttl", "0", "entries do not expire"},
+    {"ttl", "0", "there is no benchmark with entries that expire"},
     {"trace_file", "", "traces are not written"},
     {"block_cache_trace_file", "", "traces are not written"},
-    {"column_family_distribution", "", "column families are not supported"},
+    {"column_family_distribution", "", "keys choose among all column families alike"},
     {"use_existing_keys", "false", "keys are made from numbers below --num"},
     {"use_single_deletes", "false", "there is one kind of deletion"},
     {"use_uint64_comparator", "false", "keys are ordered by their bytes"},
@@ -270,7 +269,7 @@ const Refused kRefused[] = {
     {"use_blob_cache", "false", "values of any size are stored alike"},
     {"expand_range_tombstones", "false", "range deletions are not supported"},
     {"deletepercent", "2", "there is no benchmark randomwithverify"},
-    {"mergereadpercent", "70", "merge operators are not supported"},
+    {"mergereadpercent", "70", "there is no benchmark that merges"},
 };
 
 bool IsFalse(std::string_view value) { return value == "false" || value == "0" || value == "no"; }

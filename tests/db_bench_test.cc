@@ -168,7 +168,9 @@ TEST_F(DbBench, SaysWhyNot) {
       {"--keyrange_num=1001", "--keyrange_num=1001 is not between 1 and 1000"},
       {"--sine_mix_rate_noise=2", "--sine_mix_rate_noise is not between 0 and 1"},
       {"--rounds=0", "--rounds=0 is not between"},
-      {"--num_column_families=3", "column families are not supported"},
+      {"--num_column_families=0", "--num_column_families=0 is not between 1 and 1023"},
+      {"--num_column_families=3 --engine=null", "--num_column_families above 1 is for the engine braiddb only"},
+      {"--num_hot_column_families=3", "keys choose among all column families alike"},
       {"stray", "'stray' is not of the form"},
       {"--use_existing_db --benchmarks=readrandom", "open error: "},
       {"--report_interval_seconds=1 --report_file=/nonexistent/r.csv", "cannot create --report_file=/nonexistent/r.csv"},
@@ -191,6 +193,17 @@ TEST_F(DbBench, TakesRocksDBsFlags) {
   EXPECT_EQ(Operations(result.output, "readrandom"), 1000u);
   EXPECT_EQ(RunProgram("--help").exit_code, 0);
   EXPECT_EQ(RunProgram("--benchmarks=help").exit_code, 0);
+}
+
+// Each key is in one family, and found there again, also by the next db_bench.
+TEST_F(DbBench, SpreadsKeysOverColumnFamilies) {
+  const Result result = Bench("--benchmarks=fillseq,readrandom,readseq,compact,multireadrandom --num_column_families=4");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_TRUE(Contains(result.output, "(1000 of 1000 found)")) << result.output;
+  EXPECT_EQ(Operations(result.output, "readseq"), 250u) << "a fourth is in the default family\n" << result.output;
+  const Result again = Bench("--benchmarks=readrandom --use_existing_db --num_column_families=4");
+  ASSERT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_TRUE(Contains(again.output, "(1000 of 1000 found)")) << again.output;
 }
 
 // The keys that are read are drawn before, and come again when there are more reads than draws.
