@@ -11,6 +11,7 @@
 #include "backup/copy.h"
 #include "backup/sorted_file.h"
 #include "braiddb/options_file.h"
+#include "db/hidden_family.h"
 #include "db/no_memory.h"
 #include "util/file.h"
 
@@ -30,6 +31,15 @@ std::string MetadataOf(const BackupInfo& info, const CopiedFamilies& families) {
          described + info.metadata;
 }
 
+// Those that users see.
+std::vector<std::string> NamesOf(const CopiedFamilies& families) {
+  std::vector<std::string> names;
+  for (const CopiedFamily& family : families) {
+    if (!IsHiddenFamily(family.name)) names.push_back(family.name);
+  }
+  return names;
+}
+
 bool ReadMetadata(const std::string& text, BackupInfo* info, CopiedFamilies* families) {
   const size_t end = text.find("\n\n");
   if (end == std::string::npos) return false;
@@ -46,7 +56,7 @@ bool ReadMetadata(const std::string& text, BackupInfo* info, CopiedFamilies* fam
   info->options = text.substr(begin, options_bytes);
   info->metadata = text.substr(begin + options_bytes + families_bytes);
   if (!FamiliesFromText(text.substr(begin + options_bytes, families_bytes), families)) return false;
-  for (const CopiedFamily& family : *families) info->families.push_back(family.name);
+  info->families = NamesOf(*families);
   return true;
 }
 
@@ -196,7 +206,7 @@ class BackupEngineImpl final : public BackupEngine {
       if (status.ok()) status = iterator->status();
     }
     const CopiedFamilies families = DescribeFamilies(state);
-    for (const CopiedFamily& family : families) info->families.push_back(family.name);
+    info->families = NamesOf(families);
     if (status.ok()) status = writer->FinishWith(MetadataOf(*info, families));
     info->size = writer->FileSize();
     return status;

@@ -44,7 +44,7 @@ Status CopyAll(const CopiedState& state, DB* to) {
   Status status;
   for (const auto& family : state.families()) {
     std::unique_ptr<ColumnFamilyHandle> target;
-    if (family->GetID() != 0) status = to->CreateColumnFamily(family->GetOptions(), family->GetName(), &target);
+    if (family->GetID() != 0) status = CreateFamilyOfCopy(to, family->GetOptions(), family->GetName(), &target);
     if (status.ok()) status = CopyFamily(state, family.get(), to, target.get());
     if (!status.ok()) return status;
   }

@@ -63,7 +63,7 @@ Status FamilyWriter::Create(DB* db, const CopiedFamilies& families, const std::v
     }
     options.comparator = *found;
     std::unique_ptr<ColumnFamilyHandle> handle;
-    if (Status status = db->CreateColumnFamily(options, family.name, &handle); !status.ok()) return status;
+    if (Status status = CreateFamilyOfCopy(db, options, family.name, &handle); !status.ok()) return status;
     ids_.push_back(family.id);
     handles_.push_back(std::move(handle));
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "db/db_impl.h"
 #include "db/options_file.h"
 #include "util/file.h"
 
@@ -98,15 +99,20 @@ bool AreTheSame(const FamilyHandles& a, const FamilyHandles& b) {
 
 }  // namespace
 
+Status CreateFamilyOfCopy(DB* copy, const ColumnFamilyOptions& options, const std::string& name,
+                          std::unique_ptr<ColumnFamilyHandle>* handle) {
+  return static_cast<DBImpl*>(copy)->CreateAnyFamily(options, name, handle);
+}
+
 // The families before the snapshot and behind it are the same ones: so they are those of its moment.
 Status CopiedState::Take(DB* db, std::unique_ptr<CopiedState>* state) {
   for (;;) {
     std::unique_ptr<CopiedState> taken(new CopiedState(db));
     FamilyHandles behind;
-    Status status = db->GetColumnFamilies(&taken->families_);
+    Status status = static_cast<DBImpl*>(db)->GetAllFamilies(&taken->families_);
     if (!status.ok()) return status;
     taken->snapshot_ = db->GetSnapshot();
-    status = db->GetColumnFamilies(&behind);
+    status = static_cast<DBImpl*>(db)->GetAllFamilies(&behind);
     if (!status.ok()) return status;
     if (!AreTheSame(taken->families_, behind)) continue;
     *state = std::move(taken);

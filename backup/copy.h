@@ -33,6 +33,10 @@ Options OpenedWith(DB* db);
 
 using FamilyHandles = std::vector<std::unique_ptr<ColumnFamilyHandle>>;
 
+// Makes a family of a copy, also the one that nobody sees (db/hidden_family.h).
+Status CreateFamilyOfCopy(DB* copy, const ColumnFamilyOptions& options, const std::string& name,
+                          std::unique_ptr<ColumnFamilyHandle>* handle);
+
 // What a database has at one moment, for as long as the object is there: its column families, and what is in them.
 class CopiedState {
  public:
@@ -42,7 +46,7 @@ class CopiedState {
   CopiedState& operator=(const CopiedState&) = delete;
 
   uint64_t sequence() const { return snapshot_->GetSequenceNumber(); }
-  // The default one first.
+  // The default one first, and the one that nobody sees.
   const FamilyHandles& families() const { return families_; }
   // An iterator that verifies what it shows.
   std::unique_ptr<Iterator> NewIterator(ColumnFamilyHandle* family) const;

@@ -50,8 +50,9 @@ namespace braiddb {
 
 class DBImpl final : public DB {
  public:
+  // `takes_prepared`: prepared transactions are known to whoever opens, who takes care of them; without, they are refused.
   static Status Open(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
-                     std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db);
+                     bool takes_prepared, std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db);
   ~DBImpl() override;
 
   Status Close() override;
@@ -95,6 +96,11 @@ class DBImpl final : public DB {
   const Options& GetOptions() const override { return options_; }
   const std::string& GetName() const override { return path_; }
 
+  // As CreateColumnFamily and GetColumnFamilies, the hidden one (hidden_family.h) included. For those who make copies, or use it.
+  Status CreateAnyFamily(const ColumnFamilyOptions& options, const std::string& name,
+                         std::unique_ptr<ColumnFamilyHandle>* handle);
+  Status GetAllFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles);
+
   // For tests and tools.
   RegionSet* regions() { return regions_.get(); }
   SegmentAllocator* segments() { return segments_.get(); }
@@ -124,6 +130,8 @@ class DBImpl final : public DB {
   // ---- families.cc
   // Makes the families that the MANIFEST lists known, with the options of `descriptors`.
   Status FindFamilies(const std::vector<ColumnFamilyDescriptor>& descriptors);
+  // NotSupported if there are prepared transactions.
+  Status RefusePrepared();
   // Makes those that there are not, if the options say so.
   Status CreateMissing(const std::vector<ColumnFamilyDescriptor>& descriptors);
   Status MakeFamily(const ColumnFamilyOptions& options, const std::string& name);

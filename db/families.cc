@@ -4,6 +4,7 @@
 #include "check/check_files.h"
 #include "check/media.h"
 #include "db/db_impl.h"
+#include "db/hidden_family.h"
 #include "db/no_memory.h"
 #include "log/log_reader.h"
 #include "nvtree/leaf.h"
@@ -25,6 +26,10 @@ Status Validate(const ColumnFamilyOptions& options, const std::string& name) {
   if (!IsLeafSize(options.nv_leaf_size))
     return Status::InvalidArgument("column family '" + name + "': nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
   return Status::OK();
+}
+
+Status ReservedName(const std::string& name) {
+  return Status::InvalidArgument("column family '" + name + "' is the database's own; choose another name");
 }
 
 }  // namespace
@@ -70,7 +75,13 @@ LastLevel::Parts DBImpl::LevelParts(const Family& family) {
   return {regions_.get(), segments_.get(), &epochs_, &family.order, family.place(), journal_};
 }
 
-Status DBImpl::GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) try {
+Status DBImpl::GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) {
+  const Status status = GetAllFamilies(handles);
+  std::erase_if(*handles, [](const auto& handle) { return IsHiddenFamily(handle->GetName()); });
+  return status;
+}
+
+Status DBImpl::GetAllFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) try {
   handles->clear();
   std::lock_guard lock(families_mutex_);
   handles->push_back(MakeHandle(kDefaultColumnFamilyName));
@@ -96,7 +107,7 @@ Status DB::ListColumnFamilies(const Options& options, const std::string& path, s
   if (!media->manifest_is_sound()) return Status::Corruption("the MANIFEST is damaged; restore the database from a copy");
   names->push_back(kDefaultColumnFamilyName);
   for (const ManifestState::Family& family : media->manifest().families) {
-    if (!family.dropped) names->push_back(family.name);
+    if (!family.dropped && !IsHiddenFamily(family.name)) names->push_back(family.name);
   }
   return Status::OK();
 } catch (const std::bad_alloc&) {
@@ -114,11 +125,13 @@ Status DBImpl::FindFamilies(const std::vector<ColumnFamilyDescriptor>& descripto
       continue;
     }
     const auto descriptor = find(listed.name);
-    if (descriptor == descriptors.end()) {
+    const bool is_hidden = IsHiddenFamily(listed.name);
+    if (descriptor == descriptors.end() && !is_hidden) {
       missing += (missing.empty() ? "" : ", ") + listed.name;
       continue;
     }
-    ColumnFamilyOptions options = descriptor->options;
+    ColumnFamilyOptions options = is_hidden ? ColumnFamilyOptions() : descriptor->options;
+    if (is_hidden) options.l1 = static_cast<L1Kind>(listed.l1_kind);
     if (Status status = Validate(options, listed.name); !status.ok()) return status;
     if (listed.comparator != options.comparator->Name()) {
       return Status::InvalidArgument("column family '" + listed.name + "' is ordered by comparator '" + listed.comparator +
@@ -138,6 +151,7 @@ Status DBImpl::FindFamilies(const std::vector<ColumnFamilyDescriptor>& descripto
     const std::string& name = descriptors[i].name;
     if (find(name) - descriptors.begin() != static_cast<std::ptrdiff_t>(i))
       return Status::InvalidArgument("column family '" + name + "' is given twice");
+    if (IsHiddenFamily(name)) return ReservedName(name);
     const bool is_there = name == kDefaultColumnFamilyName || FindFamilyByName(name) != nullptr;
     if (!is_there && !options_.create_missing_column_families) {
       return Status::InvalidArgument("Column family not found: " + name +
@@ -146,6 +160,18 @@ Status DBImpl::FindFamilies(const std::vector<ColumnFamilyDescriptor>& descripto
     if (Status status = Validate(descriptors[i].options, name); !status.ok()) return status;
   }
   return Status::OK();
+}
+
+// Other writes than through a TransactionDB would not see the locks of these.
+Status DBImpl::RefusePrepared() {
+  const auto hidden = FindFamilyByName(kPreparedFamilyName);
+  if (hidden == nullptr) return Status::OK();
+  FamilyHandle handle(this, hidden);
+  const auto records = NewIterator(ReadOptions(), &handle);
+  records->SeekToFirst();
+  if (!records->Valid()) return records->status();
+  return Status::NotSupported(
+      "the database has prepared transactions; open it with TransactionDB::Open, and commit them or roll them back");
 }
 
 Status DBImpl::CreateMissing(const std::vector<ColumnFamilyDescriptor>& descriptors) {
@@ -209,7 +235,14 @@ Status DBImpl::MakeFamily(const ColumnFamilyOptions& options, const std::string&
 }
 
 Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
-                                  std::unique_ptr<ColumnFamilyHandle>* handle) try {
+                                  std::unique_ptr<ColumnFamilyHandle>* handle) {
+  if (!IsHiddenFamily(name)) return CreateAnyFamily(options, name, handle);
+  handle->reset();
+  return ReservedName(name);
+}
+
+Status DBImpl::CreateAnyFamily(const ColumnFamilyOptions& options, const std::string& name,
+                               std::unique_ptr<ColumnFamilyHandle>* handle) try {
   handle->reset();
   std::lock_guard lock(families_mutex_);
   if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();

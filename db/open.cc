@@ -90,12 +90,13 @@ uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 Status DB::Open(const Options& options, const std::string& path, std::unique_ptr<DB>* db) {
-  return DBImpl::Open(options, path, {}, nullptr, db);
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> none;
+  return Open(options, path, {}, &none, db);
 }
 
 Status DB::Open(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
                 std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db) {
-  return DBImpl::Open(options, path, families, handles, db);
+  return DBImpl::Open(options, path, families, false, handles, db);
 }
 
 DBImpl::DBImpl(const Options& options, const std::string& path)
@@ -109,9 +110,9 @@ DBImpl::DBImpl(const Options& options, const std::string& path)
 }
 
 Status DBImpl::Open(const Options& given, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
-                    std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db) try {
+                    bool takes_prepared, std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db) try {
   db->reset();
-  if (handles != nullptr) handles->clear();
+  handles->clear();
   const auto start = std::chrono::steady_clock::now();
   Options options = given;
   for (const ColumnFamilyDescriptor& descriptor : families) {
@@ -136,10 +137,12 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   if (!status.ok()) return status;
   impl->recovery_us_ = MicrosSince(start);
   impl->StartBackground();
+  if (!takes_prepared) status = impl->RefusePrepared();
+  if (!status.ok()) return status;
   impl->Log(Format("open: serving after %.3f ms, %llu entries replayed, sequence number %llu",
                    static_cast<double>(impl->recovery_us_) / 1000.0, static_cast<unsigned long long>(impl->replayed_entries_),
                    static_cast<unsigned long long>(impl->GetLatestSequenceNumber())));
-  for (size_t i = 0; handles != nullptr && i < families.size(); ++i) handles->push_back(impl->MakeHandle(families[i].name));
+  for (size_t i = 0; i < families.size(); ++i) handles->push_back(impl->MakeHandle(families[i].name));
   impl->NoteOptions(options);
   *db = std::move(impl);
   return Status::OK();

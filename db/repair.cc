@@ -6,6 +6,7 @@
 #include "braiddb/db.h"
 #include "check/check_files.h"
 #include "check/salvage.h"
+#include "db/db_impl.h"
 
 namespace braiddb {
 namespace {
@@ -38,7 +39,7 @@ Status SaveFamily(const Salvage::Family& family, const Options& target, DB* db) 
   if (family.id != 0) {
     ColumnFamilyOptions options(OptionsOf(family, target));
     options.merge_operator = nullptr;  // that of the default family may not be this one's: operands stay as they are
-    if (Status status = db->CreateColumnFamily(options, family.name, &handle); !status.ok()) return status;
+    if (Status status = static_cast<DBImpl*>(db)->CreateAnyFamily(options, family.name, &handle); !status.ok()) return status;
   }
   return WriteAll(family, handle.get(), db);
 }

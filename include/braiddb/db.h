@@ -71,6 +71,7 @@ class PinnableSlice {
 class DB {
  public:
   // Opens the database in directory `path`, creating it if the options say so, and recovers it. On error *db is null.
+  // NotSupported if it has prepared transactions, which wait for TransactionDB::Open (transaction.h); they stay as they are.
   static Status Open(const Options& options, const std::string& path, std::unique_ptr<DB>* db);
   // The same, with handles for column families, which have to be all that the database has, in any order; the default one may be
   // left out if it has the options' comparator and last level. InvalidArgument names those that are missing. What is not there
@@ -112,7 +113,8 @@ class DB {
   // ---- Column families. The calls without a handle mean the default family. A handle of another database, or none, is
   // InvalidArgument; writes to a family that was dropped are, too.
 
-  // Durable when it returns OK. InvalidArgument if there is one with that name, or the name is empty or longer than 255 bytes.
+  // Durable when it returns OK. InvalidArgument if there is one with that name, or the name is empty, longer than 255 bytes, or
+  // "__braiddb_prepared_transactions".
   virtual Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
                                     std::unique_ptr<ColumnFamilyHandle>* handle) = 0;
   // Durable when it returns OK: no open sees the family again. The default one cannot be dropped.
