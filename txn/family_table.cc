@@ -39,4 +39,13 @@ std::shared_ptr<ColumnFamilyHandle> FamilyTable::Find(uint32_t id) const {
   return place == handles_.end() ? nullptr : place->second;
 }
 
+std::shared_ptr<ColumnFamilyHandle> FamilyTable::Find(const std::string& name) const {
+  if (name == kDefaultColumnFamilyName) return Find(0);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, handle] : handles_) {
+    if (handle->GetName() == name) return handle;
+  }
+  return nullptr;
+}
+
 }  // namespace braiddb

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "braiddb/db.h"
@@ -30,6 +31,7 @@ class FamilyTable {
   Status Check(const ColumnFamilyHandle* handle) const;
   // Null: there is no such family.
   std::shared_ptr<ColumnFamilyHandle> Find(uint32_t id) const;
+  std::shared_ptr<ColumnFamilyHandle> Find(const std::string& name) const;
 
  private:
   DB* const base_;

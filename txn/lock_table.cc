@@ -23,10 +23,10 @@ LockTable::Stripe& LockTable::StripeOf(const FamilySlice& key) { return stripes_
 // Owners that have outlived their time lose their locks here: this one, and at their next step the others.
 void LockTable::DropExpired(Holders* holders, const LockOwner* except) {
   std::erase_if(holders->owners, [except](LockOwner* owner) {
-    return owner != except && owner->IsExpired() && owner->Become(LockOwner::State::kLocksStolen);
+    return owner != except && owner->IsExpired() && owner->Become(TransactionState::kStarted, TransactionState::kLocksStolen);
   });
   std::erase_if(holders->owners, [except](const LockOwner* owner) {
-    return owner != except && owner->state.load(std::memory_order_acquire) == LockOwner::State::kLocksStolen;
+    return owner != except && owner->state.load(std::memory_order_acquire) == TransactionState::kLocksStolen;
   });
 }
 
@@ -34,7 +34,7 @@ void LockTable::DropExpired(Holders* holders, const LockOwner* except) {
 LockTable::Attempt LockTable::Try(Stripe* stripe, LockOwner* owner, const FamilyKey& key, bool exclusive, Others* others) {
   const auto place = stripe->locks.find(key);
   if (place == stripe->locks.end()) {
-    if (count_.fetch_add(1, std::memory_order_relaxed) >= max_locks_ && max_locks_ != 0) {
+    if (count_.fetch_add(1, std::memory_order_relaxed) >= max_locks_ && max_locks_ != 0 && !owner->is_exempt) {
       count_.fetch_sub(1, std::memory_order_relaxed);
       return Attempt::kTooMany;
     }

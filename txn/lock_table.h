@@ -11,20 +11,21 @@
 #include <vector>
 
 #include "braiddb/status.h"
+#include "braiddb/transaction.h"
 #include "txn/family_key.h"
 
 namespace braiddb {
 
 // The part of a transaction that others see through its locks.
 struct LockOwner {
-  enum class State : uint8_t { kActive, kCommitting, kLocksStolen };
   using Clock = std::chrono::steady_clock;
 
   const uint64_t id = NewId();  // unique in this process, not 0
   bool detects_deadlocks = false;
-  uint32_t depth = 0;  // of the search for a deadlock
+  bool is_exempt = false;  // from the limit of locks
+  uint32_t depth = 0;      // of the search for a deadlock
   Clock::time_point expires = Clock::time_point::max();
-  std::atomic<State> state{State::kActive};
+  std::atomic<TransactionState> state{TransactionState::kStarted};
 
   static uint64_t NewId() {
     static std::atomic<uint64_t> next{1};
@@ -32,10 +33,9 @@ struct LockOwner {
   }
   bool MayExpire() const { return expires != Clock::time_point::max(); }
   bool IsExpired() const { return MayExpire() && Clock::now() >= expires; }
-  // From kActive, and only one of the owner's commit and others' taking of its locks succeeds.
-  bool Become(State next) {
-    State active = State::kActive;
-    return state.compare_exchange_strong(active, next, std::memory_order_acq_rel);
+  // False, and nothing changes, if it is not `from`: only one of the owner's steps and others' taking of its locks succeeds.
+  bool Become(TransactionState from, TransactionState to) {
+    return state.compare_exchange_strong(from, to, std::memory_order_acq_rel);
   }
 };
 

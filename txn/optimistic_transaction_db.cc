@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <string>
 #include <utility>
 
 #include "db/no_memory.h"
@@ -68,6 +69,11 @@ class OptimisticTransaction final : public TransactionBase {
 
   uint64_t GetID() const override { return id_; }
 
+  Status SetName(const std::string&) override { return Status::InvalidArgument("Optimistic transactions cannot be named."); }
+  const std::string& GetName() const override { return no_name_; }
+  Status Prepare() override { return Status::InvalidArgument("Two phase commit not supported for optimistic transactions."); }
+  TransactionState GetState() const override { return is_over() ? TransactionState::kCommitted : TransactionState::kStarted; }
+
   // ORDER   1 lock  2 compare  3 write  4 unlock. Other writes are before 2 or behind 4, since they lock, too.
   Status Commit() override try {
     Status status = CheckActive();
@@ -109,6 +115,7 @@ class OptimisticTransaction final : public TransactionBase {
 
   CommitLocks* const locks_;
   const uint64_t id_ = LockOwner::NewId();
+  const std::string no_name_;
 };
 
 class OptimisticTransactionDBImpl final : public StackedDB<OptimisticTransactionDB> {

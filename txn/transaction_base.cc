@@ -79,13 +79,20 @@ Status TransactionBase::Use(const ColumnFamilyHandle* family) {
   return Status::OK();
 }
 
+Status TransactionBase::Add(Kind kind, ColumnFamilyHandle* family, Slice key, Slice value) {
+  Status status = Use(family);
+  if (status.ok()) status = ProtectKey({family->GetID(), key}, true);
+  if (!status.ok()) return status;
+  if (kind == Kind::kPut) batch_.Put(family, key, value);
+  if (kind == Kind::kDelete) batch_.Delete(family, key);
+  if (kind == Kind::kMerge) batch_.Merge(family, key, value);
+  return status;
+}
+
 Status TransactionBase::Put(ColumnFamilyHandle* family, Slice key, Slice value) try {
   Status status = CheckActive();
   if (status.ok()) status = CheckRoom(key, value);
-  if (status.ok()) status = Use(family);
-  if (status.ok()) status = ProtectKey({family->GetID(), key}, true);
-  if (status.ok()) batch_.Put(family, key, value);
-  return status;
+  return status.ok() ? Add(Kind::kPut, family, key, value) : status;
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
@@ -93,10 +100,7 @@ Status TransactionBase::Put(ColumnFamilyHandle* family, Slice key, Slice value) 
 Status TransactionBase::Delete(ColumnFamilyHandle* family, Slice key) try {
   Status status = CheckActive();
   if (status.ok()) status = CheckRoom(key, Slice());
-  if (status.ok()) status = Use(family);
-  if (status.ok()) status = ProtectKey({family->GetID(), key}, true);
-  if (status.ok()) batch_.Delete(family, key);
-  return status;
+  return status.ok() ? Add(Kind::kDelete, family, key, Slice()) : status;
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
@@ -107,9 +111,7 @@ Status TransactionBase::Merge(ColumnFamilyHandle* family, Slice key, Slice opera
   if (status.ok()) status = Use(family);
   if (status.ok() && family->GetOptions().merge_operator == nullptr)
     status = Status::NotSupported("Provide a merge_operator when opening DB");
-  if (status.ok()) status = ProtectKey({family->GetID(), key}, true);
-  if (status.ok()) batch_.Merge(family, key, operand);
-  return status;
+  return status.ok() ? Add(Kind::kMerge, family, key, operand) : status;
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }

@@ -70,6 +70,15 @@ class TransactionBase : public Transaction {
   Status LatestSequence(const FamilySlice& key, uint64_t* sequence) const;
   const ProtectedKeys& protected_keys() const { return protected_; }
   Status WriteBatchToBase() { return base_->Write(write_options_, batch_.GetWriteBatch()); }
+  const WriteOptions& write_options() const { return write_options_; }
+  const FamilyTable* families() const { return families_; }
+  // All but the default one that the transaction has updates or protected keys of.
+  const std::map<uint32_t, std::shared_ptr<ColumnFamilyHandle>>& used_families() const { return used_; }
+  bool is_over() const { return over_; }
+
+  enum class Kind : uint8_t { kPut, kDelete, kMerge };
+  // An update, with its protection, of a transaction that may not be active.
+  Status Add(Kind kind, ColumnFamilyHandle* family, Slice key, Slice value);
   // Unprotects everything, forgets the updates and save points; the snapshot stays.
   void BeginAnew() noexcept;
   // The same, and it is over.

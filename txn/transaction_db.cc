@@ -1,97 +1,70 @@
-// Pessimistic transactions: a key is locked from its first update to the end of the transaction.
+// Databases with pessimistic transactions.
+#include <mutex>
+#include <shared_mutex>
 #include <span>
 #include <utility>
 
+#include "db/db_impl.h"
 #include "db/no_memory.h"
 #include "txn/batch_keys.h"
 #include "txn/lock_table.h"
+#include "txn/named_transactions.h"
+#include "txn/pessimistic_transaction.h"
+#include "txn/prepared_records.h"
 #include "txn/stacked_db.h"
-#include "txn/transaction_base.h"
+#include "txn/transaction_handle.h"
 
 namespace braiddb {
 namespace {
-
-class PessimisticTransaction final : public TransactionBase {
- public:
-  PessimisticTransaction(DB* base, const FamilyTable* families, LockTable* locks, const WriteOptions& write_options,
-                         const TransactionOptions& options, int64_t lock_timeout_ms)
-      : TransactionBase(base, families, write_options, options.max_write_batch_size),
-        locks_(locks),
-        lock_timeout_ms_(lock_timeout_ms) {
-    owner_.detects_deadlocks = options.deadlock_detect;
-    owner_.depth = options.deadlock_detect_depth;
-    if (options.expiration_ms >= 0) {
-      owner_.expires = LockOwner::Clock::now() + Milliseconds(options.expiration_ms);
-    }
-    if (options.set_snapshot) SetSnapshot();
-  }
-  ~PessimisticTransaction() override { End(); }
-
-  Status Commit() override try {
-    Status status = CheckActive();
-    if (!status.ok()) return status;
-    // From here on nobody takes the locks.
-    if (!owner_.Become(LockOwner::State::kCommitting)) return Expired();
-    status = WriteBatchToBase();
-    if (status.ok()) {
-      End();
-    } else {
-      owner_.state.store(LockOwner::State::kActive, std::memory_order_release);
-    }
-    return status;
-  } catch (const std::bad_alloc&) {
-    owner_.state.store(LockOwner::State::kActive, std::memory_order_release);
-    return NoMemory();
-  }
-
-  // Also of one that has expired.
-  Status Rollback() override {
-    Status status = TransactionBase::CheckActive();
-    if (status.ok()) BeginAnew();
-    return status;
-  }
-  uint64_t GetID() const override { return owner_.id; }
-
- private:
-  static Status Expired() { return Status::Expired("the transaction has outlived its expiration; roll back and try again"); }
-
-  Status CheckActive() const override {
-    Status status = TransactionBase::CheckActive();
-    if (!status.ok()) return status;
-    const bool stolen = owner_.state.load(std::memory_order_acquire) == LockOwner::State::kLocksStolen;
-    return stolen || owner_.IsExpired() ? Expired() : Status::OK();
-  }
-
-  // With a snapshot, a version that is newer was written before the lock was taken. While the snapshot is registered, a deletion
-  // of what it sees is not forgotten.
-  Status Protect(const FamilySlice& key, bool exclusive, bool is_new, Seen*) override {
-    Status status = locks_->Lock(&owner_, key, exclusive, lock_timeout_ms_);
-    if (!status.ok() || GetSnapshot() == nullptr) return status;
-    uint64_t sequence = 0;
-    status = LatestSequence(key, &sequence);
-    if (status.IsNotFound()) return Status::OK();
-    if (status.ok() && sequence > GetSnapshot()->GetSequenceNumber()) {
-      status = Status::Busy("the key was written since the transaction's snapshot; roll back and try again");
-    }
-    if (!status.ok() && is_new) locks_->Unlock(&owner_, key);
-    return status;
-  }
-  void Unprotect(const FamilySlice& key) override { locks_->Unlock(&owner_, key); }
-
-  LockTable* const locks_;
-  const int64_t lock_timeout_ms_;
-  LockOwner owner_;
-};
 
 class TransactionDBImpl final : public StackedDB<TransactionDB> {
  public:
   TransactionDBImpl(DB* base, const std::vector<std::unique_ptr<ColumnFamilyHandle>>& handles,
                     const TransactionDBOptions& options)
-      : StackedDB(base, handles), options_(options), locks_(options.stripes, options.max_locks) {}
+      : StackedDB(base, handles), options_(options), locks_(options.stripes, options.max_locks), records_(base) {}
+
+  // What was prepared and not decided is there again. To be called before anything else.
+  Status Recover() try {
+    return records_.Load([this](const PreparedRecord& record) {
+      std::shared_ptr<PessimisticTransaction> transaction;
+      Status status = PessimisticTransaction::Recover(Parts(), record, &transaction);
+      if (status.ok()) names_.Add(std::move(transaction), 0);
+      return status;
+    });
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
+  }
+
+  Status Close() override {
+    names_.Clear();
+    records_.Close();
+    return StackedDB::Close();
+  }
 
   std::unique_ptr<Transaction> BeginTransaction(const WriteOptions& write_options, const TransactionOptions& options) override {
     const int64_t timeout = options.lock_timeout_ms < 0 ? options_.lock_timeout_ms : options.lock_timeout_ms;
-    return std::make_unique<PessimisticTransaction>(base(), families(), &locks_, write_options, options, timeout);
+    return std::make_unique<TransactionHandle>(
+        HeldTransaction(std::make_shared<PessimisticTransaction>(Parts(), write_options, options, timeout), &names_));
+  }
+  std::unique_ptr<Transaction> GetTransactionByName(const std::string& name) override {
+    HeldTransaction held = names_.Find(name);
+    return held ? std::make_unique<TransactionHandle>(std::move(held)) : nullptr;
+  }
+  void GetAllPreparedTransactions(std::vector<std::unique_ptr<Transaction>>* transactions) override {
+    transactions->clear();
+    for (HeldTransaction& held : names_.FindPrepared()) {
+      transactions->push_back(std::make_unique<TransactionHandle>(std::move(held)));
+    }
+  }
+  Status DropColumnFamily(ColumnFamilyHandle* family) override {
+    Status status = families()->Check(family);
+    if (!status.ok()) return status;
+    const std::lock_guard lock(preparing_);
+    if (names_.AnyUses(family->GetID())) {
+      return Status::Busy("a prepared transaction has updates of column family '" + family->GetName() +
+                          "'; commit it or roll it back first");
+    }
+    return StackedDB::DropColumnFamily(family);
   }
 
   Status Put(const WriteOptions& options, Slice key, Slice value) override {
@@ -127,6 +100,8 @@ class TransactionDBImpl final : public StackedDB<TransactionDB> {
   }
 
  private:
+  PessimisticParts Parts() { return {base(), families(), &locks_, &names_, &records_, &preparing_}; }
+
   template <class Body>
   Status WithLock(const FamilySlice& key, const Body& body) {
     return WithLocks({&key, 1}, body);
@@ -152,6 +127,9 @@ class TransactionDBImpl final : public StackedDB<TransactionDB> {
 
   const TransactionDBOptions options_;
   LockTable locks_;
+  PreparedRecords records_;
+  std::shared_mutex preparing_;
+  NamedTransactions names_;  // ends first: its transactions have the others
 };
 
 }  // namespace
@@ -167,8 +145,13 @@ Status TransactionDB::Open(const Options& options, const TransactionDBOptions& t
                            std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<TransactionDB>* db) {
   db->reset();
   std::unique_ptr<DB> base;
-  const Status status = DB::Open(options, path, families, handles, &base);
-  return status.ok() ? StackOn<TransactionDBImpl>(std::move(base), handles, db, transaction_options) : status;
+  Status status = DBImpl::Open(options, path, families, true, handles, &base);
+  if (status.ok()) status = StackOn<TransactionDBImpl>(std::move(base), handles, db, transaction_options);
+  if (status.ok()) status = static_cast<TransactionDBImpl*>(db->get())->Recover();
+  if (status.ok()) return status;
+  handles->clear();
+  db->reset();
+  return status;
 }
 
 }  // namespace braiddb

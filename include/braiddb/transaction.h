@@ -12,6 +12,18 @@
 
 namespace braiddb {
 
+// As RocksDB's. The middle ones last as long as a call does. An optimistic transaction is kStarted, and kCommitted when it is.
+enum class TransactionState : uint8_t {
+  kStarted = 0,
+  kAwaitingPrepare = 1,
+  kPrepared = 2,
+  kAwaitingCommit = 3,
+  kCommitted = 4,
+  kAwaitingRollback = 5,
+  kRolledBack = 6,   // after it was prepared; one that was not may go on, and is kStarted
+  kLocksStolen = 7,  // it has expired, and another one wanted its locks
+};
+
 // A unit of work. Its updates are kept in DRAM until Commit writes them as one batch, atomic and durable; it sees its own
 // updates, nobody else does before Commit. Made by TransactionDB (pessimistic) or OptimisticTransactionDB.
 //
@@ -22,10 +34,14 @@ namespace braiddb {
 //              GetForUpdate, what the other one writes both commit. Who reads with GetForUpdate what decides is serializable.
 // FAMILIES     All of this holds across column families; a key is protected in its family only.
 // EQUAL KEYS   are equal in bytes: with a comparator for which others are equal, too, they are not protected from each other.
-// Thread safety: one thread at a time. Must be destroyed before its database.
+// TWO PHASES   A pessimistic transaction that has a name can be prepared: then its updates are durable, seen by nobody else, and
+//              only Commit or Rollback ends it: in this life of the database or, after a close or a crash, in a later one, whose
+//              TransactionDB::Open has it again, prepared and with its locks. For who commits in several databases at once.
+// Thread safety: one thread at a time, but that several threads may decide a prepared one: one of them does, and the others are
+// told so. Must be destroyed before its database.
 class Transaction {
  public:
-  // Rolls back what was not committed.
+  // Rolls back what was not committed, unless it is prepared: that is the database's, which goes on to hold its locks.
   virtual ~Transaction() = default;
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
@@ -74,10 +90,27 @@ class Transaction {
   // OK: all is durable and visible, and the transaction is over. Pessimistic: Expired; or an error of the write, as of DB::Write,
   // after which it still has its locks: with NoSpace or MemoryLimit it may try again; after IOError or ReadOnly only the next
   // open knows whether it is there. Optimistic: Busy if another write came between; roll it back. Otherwise nothing was written.
-  // Of one that is over, updates, GetForUpdate, Commit and Rollback are InvalidArgument.
+  // Of one that is over, updates, GetForUpdate, Commit and Rollback are InvalidArgument. Of a prepared one: after NoSpace and
+  // MemoryLimit it is still prepared.
   virtual Status Commit() = 0;
-  // Takes back all updates, save points and protection; the transaction may go on, with its snapshot.
+  // Takes back all updates, save points and protection; the transaction may go on, with its snapshot and name. A prepared one is
+  // over then; an error is one of the write, and it is still prepared.
   virtual Status Rollback() = 0;
+
+  // ---- Two-phase commit; InvalidArgument for optimistic transactions.
+
+  // 1 to 512 bytes. InvalidArgument if it has a name, if another transaction of the database that is not over has this one, or if
+  // it is prepared or over.
+  virtual Status SetName(const std::string& name) = 0;
+  // Empty: none.
+  virtual const std::string& GetName() const = 0;
+  // OK: the updates are durable and survive a crash, with the locks of the keys that they are to; nobody sees them yet. From here
+  // on it does not expire, and updates, GetForUpdate and going back to save points are InvalidArgument. InvalidArgument without a
+  // name, if it is prepared already or over, if a column family of it was dropped, or if its commit would be a batch of more than
+  // kMaxBatchSize; Expired; or an error of the write, as of DB::Write, after which it goes on as before. The first one in a
+  // database makes a column family that nobody sees: NoSpace if there are kMaxColumnFamilies.
+  virtual Status Prepare() = 0;
+  virtual TransactionState GetState() const = 0;
 
   // What would be written.
   virtual const WriteBatchWithIndex& GetWriteBatch() const = 0;
@@ -117,13 +150,16 @@ struct TransactionOptions {
   int64_t expiration_ms = -1;
   // Bytes of updates; more is MemoryLimit. 0: no limit. Default: 0.
   size_t max_write_batch_size = 0;
+  // Commit without Prepare; false: that is InvalidArgument. Default: true.
+  bool skip_prepare = true;
 };
 
 // A database whose writes all take locks: transactions when they update a key, others for their duration.
 // Thread safety: as DB. Reads take no locks.
 class TransactionDB : public DB {
  public:
-  // Other writes than through this object must not be made.
+  // Other writes than through this object must not be made. Transactions that were prepared and not decided are there again, and
+  // have their locks, whatever max_locks says, when this returns. Every other kind of open refuses such a database: NotSupported.
   static Status Open(const Options& options, const TransactionDBOptions& transaction_options, const std::string& path,
                      std::unique_ptr<TransactionDB>* db);
   // With column families, as DB::Open.
@@ -132,6 +168,15 @@ class TransactionDB : public DB {
                      std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<TransactionDB>* db);
   virtual std::unique_ptr<Transaction> BeginTransaction(const WriteOptions& write_options,
                                                         const TransactionOptions& options = {}) = 0;
+
+  // The transaction with that name that is not over; null: there is none. The result is one more handle of it: it lasts until the
+  // last one is destroyed, and if it is prepared until it is decided.
+  virtual std::unique_ptr<Transaction> GetTransactionByName(const std::string& name) = 0;
+  // Those that are prepared and not decided, in the order of their names. Of one that was prepared in an earlier life, Commit is
+  // Corruption or InvalidArgument, and says why, if its record is damaged or a column family of it is not there any more.
+  virtual void GetAllPreparedTransactions(std::vector<std::unique_ptr<Transaction>>* transactions) = 0;
+  // Busy while a prepared transaction has updates of the family; decide that first.
+  Status DropColumnFamily(ColumnFamilyHandle* family) override = 0;
 };
 
 struct OptimisticTransactionOptions {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "braiddb/db.h"
+#include "braiddb/transaction.h"
 
 namespace braiddb::test {
 
@@ -14,24 +15,37 @@ namespace braiddb::test {
 // comes and goes (Renew), and nobody looks at what it holds.
 class CrashDatabase {
  public:
-  // With families, those that a crash left out are created.
-  Status Open(Options options, const std::string& path, bool with_families) {
+  // With families, those that a crash left out are created. With transactions: pessimistic ones, and those of before.
+  Status Open(Options options, const std::string& path, bool with_families, bool with_transactions) {
     reset();
-    if (!with_families) return DB::Open(options, path, &db_);
-    options.create_missing_column_families = true;
-    std::vector<ColumnFamilyDescriptor> families{{kDefaultColumnFamilyName, ColumnFamilyOptions(options)}};
-    families.push_back({"list", OfKind(options, L1Kind::kBraidedSkipList)});
-    families.push_back({"tree", OfKind(options, L1Kind::kNvTree)});
-    families.push_back({kTemporary, TemporaryOptions(options)});
-    return DB::Open(options, path, families, &handles_, &db_);
+    std::vector<ColumnFamilyDescriptor> families;
+    if (with_families) {
+      options.create_missing_column_families = true;
+      families.push_back({kDefaultColumnFamilyName, ColumnFamilyOptions(options)});
+      families.push_back({"list", OfKind(options, L1Kind::kBraidedSkipList)});
+      families.push_back({"tree", OfKind(options, L1Kind::kNvTree)});
+      families.push_back({kTemporary, TemporaryOptions(options)});
+    }
+    if (!with_transactions) return DB::Open(options, path, families, &handles_, &db_);
+    TransactionDBOptions impatient;  // nobody has a reason to wait
+    impatient.lock_timeout_ms = impatient.default_lock_timeout_ms = 0;
+    std::unique_ptr<TransactionDB> opened;
+    Status status = TransactionDB::Open(options, impatient, path, families, &handles_, &opened);
+    transactions_ = opened.get();
+    db_ = std::move(opened);
+    return status;
   }
 
-  DB* get() const { return db_.get(); }
+  // Null without transactions.
+  TransactionDB* transactions() const { return transactions_; }
+  // Below transactions.
+  DB* get() const { return db_->GetRootDB(); }
   DB* operator->() const { return db_.get(); }
   // Not closed: as its destructor does it.
   void reset() {
     handles_.clear();
     db_.reset();
+    transactions_ = nullptr;
   }
 
   bool has_families() const { return !handles_.empty(); }
@@ -72,6 +86,7 @@ class CrashDatabase {
   }
 
   std::unique_ptr<DB> db_;
+  TransactionDB* transactions_ = nullptr;
   std::vector<std::unique_ptr<ColumnFamilyHandle>> handles_;  // of the database, or none
 };
 

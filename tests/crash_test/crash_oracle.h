@@ -14,20 +14,14 @@
 #include "braiddb/db.h"
 #include "tests/crash_test/crash_database.h"
 #include "tests/crash_test/crash_filter.h"
+#include "tests/crash_test/crash_operation.h"
+#include "tests/crash_test/crash_transaction.h"
 #include "tests/crash_test/scheduler.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/merge_operators.h"
 
 namespace braiddb::test {
 
-// Without a value: a delete.
-struct CrashUpdate {
-  std::string key;
-  std::optional<std::string> value;
-  bool is_operand = false;  // the value is one of AppendOperator
-};
-// Updates that one call makes durable together, in order.
-using CrashOperation = std::vector<CrashUpdate>;
 using CrashContent = std::map<std::string, std::shared_ptr<const std::string>>;
 
 inline bool SameContent(const CrashContent& a, const CrashContent& b) {
@@ -145,6 +139,25 @@ inline std::optional<std::string> ScanBothWays(Iterator* iterator, Pairs* pairs)
   return std::nullopt;
 }
 
+// What is wrong, or nothing. Undecided transactions become keys of their lanes.
+inline std::optional<std::string> AddUndecided(CrashDatabase* db, std::vector<CrashContent>* seen) {
+  if (db->transactions() == nullptr) return std::nullopt;
+  std::vector<std::unique_ptr<Transaction>> undecided;
+  db->transactions()->GetAllPreparedTransactions(&undecided);
+  for (const auto& transaction : undecided) {
+    size_t lane = 0;
+    while (lane < seen->size() && NameOfPrepared(lane) != transaction->GetName()) ++lane;
+    if (lane == seen->size()) return "an undecided transaction that nobody prepared: " + Printable(transaction->GetName());
+    const CrashOperation updates = UpdatesOf(*transaction);
+    (*seen)[lane][transaction->GetName()] = std::make_shared<const std::string>(TextOf(updates));
+    for (const CrashUpdate& update : updates) {
+      const Status status = db->transactions()->BeginTransaction({})->Delete(db->FamilyOf(update.key), update.key);
+      if (!status.IsTimedOut()) return "not locked by an undecided transaction: " + Printable(update.key);
+    }
+  }
+  return std::nullopt;
+}
+
 // Compares a database with what it may hold, both as a compaction filter leaves it. `lane_keys`: all keys that a lane may ever
 // write. Returns what is wrong, or nothing; *seen becomes the state of each lane.
 inline std::optional<std::string> CheckAllowed(CrashDatabase* db, const std::vector<std::vector<std::string>>& lane_keys,
@@ -165,6 +178,7 @@ inline std::optional<std::string> CheckAllowed(CrashDatabase* db, const std::vec
         return "twice in a scan: " + Printable(key);
     }
   }
+  if (auto wrong = AddUndecided(db, seen)) return wrong;
   for (size_t lane = 0; lane < lane_keys.size(); ++lane) {
     const CrashContent& content = (*seen)[lane];
     for (const auto& key : lane_keys[lane]) {
@@ -183,7 +197,9 @@ inline std::optional<std::string> CheckAllowed(CrashDatabase* db, const std::vec
     // Say how it differs from the oldest state that is allowed.
     std::string text = "lane " + std::to_string(lane) + " is in none of its " + std::to_string(allowed[lane].size()) + " states:";
     int shown = 0;
-    for (const auto& key : lane_keys[lane]) {
+    std::vector<std::string> keys = lane_keys[lane];
+    keys.push_back(NameOfPrepared(lane));
+    for (const auto& key : keys) {
       const auto expected = allowed[lane][0].find(key);
       const auto found = content.find(key);
       const std::string want = expected == allowed[lane][0].end() ? "nothing" : Printable(*expected->second);

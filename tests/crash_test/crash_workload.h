@@ -10,6 +10,7 @@
 #include "tests/crash_test/crash_database.h"
 #include "tests/crash_test/crash_filter.h"
 #include "tests/crash_test/crash_oracle.h"
+#include "tests/crash_test/crash_transaction.h"
 #include "tests/crash_test/store_tracer.h"
 #include "tests/support/db_test_util.h"
 
@@ -59,12 +60,16 @@ class CrashWorkload {
     return options;
   }
 
-  // `count` operations of one lane; an error ends it.
+  // `count` operations of one lane; an error ends it. With transactions, one of the lane may stay undecided.
   Status Work(CrashDatabase* db, CrashOracle* oracle, size_t lane, uint64_t count, uint64_t seed) const {
     Random random(seed);
     Status status;
     for (uint64_t i = 0; i < count && status.ok(); ++i) {
-      status = Perform(db, oracle, lane, DrawOperation(lane, &random));
+      if (db->transactions() != nullptr && random.OneIn(4)) {
+        status = IsUndecided(db, lane) ? Decide(db, oracle, lane, random.OneIn(3)) : Prepare(db, oracle, lane, &random);
+      } else {
+        status = Perform(db, oracle, lane, DrawOperation(db, lane, &random));
+      }
       if (!status.ok()) break;
       if (random.OneIn(80)) status = (*db)->Flush();
       if (status.ok() && random.OneIn(100))
@@ -86,6 +91,8 @@ class CrashWorkload {
     const std::string from = keys[random->Range(keys.size() / 4, keys.size() / 2)];
     Status status;
     for (size_t lane = 0; lane < lane_keys_.size() && status.ok(); ++lane) {
+      if (IsUndecided(db, lane)) status = Decide(db, oracle, lane, random->OneIn(2));
+      if (!status.ok()) break;
       CrashOperation operation;
       for (const auto& key : lane_keys_[lane]) {
         if (key >= from) operation.push_back({key, std::nullopt, false});
@@ -101,8 +108,34 @@ class CrashWorkload {
     if (StoreTracer* const tracer = StoreTracer::Current()) tracer->NoteOperation(acknowledged);
   }
 
-  CrashOperation DrawOperation(size_t lane, Random* random) const {
-    const auto& keys = lane_keys_[lane];
+  static bool IsUndecided(CrashDatabase* db, size_t lane) {
+    return db->transactions() != nullptr && db->transactions()->GetTransactionByName(NameOfPrepared(lane)) != nullptr;
+  }
+
+  Status Prepare(CrashDatabase* db, CrashOracle* oracle, size_t lane, Random* random) const {
+    const CrashOperation operation = DrawOperation(db, lane, random);
+    return Perform(oracle, lane, {{NameOfPrepared(lane), TextOf(operation), false}},
+                   [&] { return PrepareOperation(db, lane, operation); });
+  }
+
+  // By a handle of its own, as after a crash.
+  static Status Decide(CrashDatabase* db, CrashOracle* oracle, size_t lane, bool rolls_back) {
+    const auto transaction = db->transactions()->GetTransactionByName(NameOfPrepared(lane));
+    CrashOperation operation;
+    if (!rolls_back) operation = UpdatesOf(*transaction);
+    operation.push_back({NameOfPrepared(lane), std::nullopt, false});
+    return Perform(oracle, lane, operation, [&] { return rolls_back ? transaction->Rollback() : transaction->Commit(); });
+  }
+
+  // Not of keys that an undecided transaction has locked.
+  CrashOperation DrawOperation(CrashDatabase* db, size_t lane, Random* random) const {
+    std::vector<std::string> keys = lane_keys_[lane];
+    if (IsUndecided(db, lane)) {
+      const auto locked = UpdatesOf(*db->transactions()->GetTransactionByName(NameOfPrepared(lane)));
+      std::erase_if(keys, [&](const std::string& key) {
+        return std::any_of(locked.begin(), locked.end(), [&](const CrashUpdate& update) { return update.key == key; });
+      });
+    }
     CrashOperation operation(random->OneIn(4) ? random->Range(2, 8) : 1);
     for (auto& [key, value, is_operand] : operation) {
       key = keys[random->Uniform(keys.size())];
@@ -125,9 +158,14 @@ class CrashWorkload {
   }
 
   static Status Perform(CrashDatabase* db, CrashOracle* oracle, size_t lane, const CrashOperation& operation) {
+    return Perform(oracle, lane, operation, [&] { return Execute(db, operation); });
+  }
+  // `execute` makes what the operation says durable.
+  template <class Execution>
+  static Status Perform(CrashOracle* oracle, size_t lane, const CrashOperation& operation, const Execution& execute) {
     oracle->Begin(lane, operation);
     Note(false);
-    Status status = Execute(db, operation);
+    Status status = execute();
     if (!status.ok()) return status;
     oracle->Acknowledge(lane);
     Note(true);
@@ -164,7 +202,7 @@ class CrashWorkload {
   Status CompactUnderSnapshot(CrashDatabase* db, CrashOracle* oracle, size_t lane, Random* random) const {
     const Snapshot* const snapshot = (*db)->GetSnapshot();
     Status status;
-    for (int i = 0; i < 8 && status.ok(); ++i) status = Perform(db, oracle, lane, DrawOperation(lane, random));
+    for (int i = 0; i < 8 && status.ok(); ++i) status = Perform(db, oracle, lane, DrawOperation(db, lane, random));
     CompactRangeOptions options;
     options.sweep_last_level = random->OneIn(2);
     if (status.ok()) status = (*db)->CompactRange(options, db->family(random->Uniform(db->families())), nullptr, nullptr);

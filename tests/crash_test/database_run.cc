@@ -16,6 +16,7 @@
 
 #include "braiddb/check.h"
 #include "braiddb/db.h"
+#include "db/db_impl.h"
 #include "db/test_hooks.h"
 #include "pmem/segment_directory.h"
 #include "tests/crash_test/campaign.h"
@@ -49,6 +50,7 @@ class DatabaseRun {
         families_(std::popcount(database % 8) % 2 == 1),
         eadr_(options.eadr >= 0 ? options.eadr != 0 : database % 5 == 4),
         creation_(database % 7 == 2),
+        transactions_(database % 9 / 3 == 1),
         workload_(regions_, l1_, database % 10 == 3 || database % 10 == 8, database % 4 / 2 == 1, &random_) {}
 
   void Run() {
@@ -118,7 +120,7 @@ class DatabaseRun {
   }
 
   Status Open(const std::string& path, CrashDatabase* db) {
-    return db->Open(workload_.DatabaseOptions(&random_), path, families_);
+    return db->Open(workload_.DatabaseOptions(&random_), path, families_, transactions_);
   }
   // From the moment of this hook on, stores are traced.
   Status Open(const std::string& path, StoreTracer* tracer, void (*set_hook)(std::function<void(RegionSet*)>),
@@ -199,8 +201,8 @@ class DatabaseRun {
     std::string text = std::string(NameOf(kind)) + " of " + std::to_string(point.dirty.size()) + " dirty lines " +
                        NameOf(point.kind) + ", crash " + std::to_string(depth) + ", " + std::to_string(regions_) +
                        (regions_ == 1 ? " region" : " regions") + (l1_ == L1Kind::kNvTree ? ", NV-Tree" : "") +
-                       (families_ ? ", column families" : "") + (eadr_ ? ", eADR" : "") +
-                       (killed || was_killed_ ? ", the process was killed before" : "");
+                       (families_ ? ", column families" : "") + (transactions_ ? ", transactions" : "") +
+                       (eadr_ ? ", eADR" : "") + (killed || was_killed_ ? ", the process was killed before" : "");
     counters_.Doing(text);
     current_directory_ = files->directory();
     std::vector<MediaLine> guaranteed;
@@ -322,10 +324,17 @@ class DatabaseRun {
   // With no key left, next to no space is in use.
   void CheckSpace(CrashDatabase* db) {
     ++counters_.space_checks;
+    std::vector<std::unique_ptr<Transaction>> undecided;
+    if (transactions_) db->transactions()->GetAllPreparedTransactions(&undecided);
+    for (const auto& transaction : undecided) Must(transaction->Rollback(), "rollback");
+    undecided.clear();
     for (const auto& keys : workload_.lane_keys()) {
       for (const auto& key : keys) Must((*db)->Delete({}, db->FamilyOf(key), key), "delete");
     }
-    for (size_t i = 0; i < db->families(); ++i) Must((*db)->CompactRange({}, db->family(i), nullptr, nullptr), "CompactRange");
+    std::vector<std::unique_ptr<ColumnFamilyHandle>> families;  // and what records of transactions are in
+    Must(static_cast<DBImpl*>(db->get())->GetAllFamilies(&families), "GetAllFamilies");
+    for (const auto& family : families) Must((*db)->CompactRange({}, family.get(), nullptr, nullptr), "CompactRange");
+    families.clear();
     const uint64_t used = IntProperty(db->get(), "braiddb.pm-bytes-in-segments");
     if (used > kMostBytesWhenEmpty) Violate("an empty database holds " + std::to_string(used) + " bytes in segments");
   }
@@ -346,7 +355,8 @@ class DatabaseRun {
   const L1Kind l1_;
   const bool families_;
   const bool eadr_;
-  const bool creation_;  // its power may fail while it is created
+  const bool creation_;      // its power may fail while it is created
+  const bool transactions_;  // some writes are prepared first
   CrashWorkload workload_;
   std::string current_directory_;
   bool was_killed_ = false;  // before the life whose crashes are looked at

@@ -1,0 +1,77 @@
+#include "txn/named_transactions.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace braiddb {
+
+HeldTransaction::~HeldTransaction() {
+  if (transaction_ != nullptr) names_->Leave(*transaction_);
+}
+
+bool NamedTransactions::Add(Pointer transaction, uint32_t handles) {
+  const std::lock_guard lock(mutex_);
+  const std::string& name = transaction->GetName();
+  return entries_.try_emplace(name, Entry{std::move(transaction), handles}).second;
+}
+
+void NamedTransactions::Remove(const PessimisticTransaction& transaction) noexcept {
+  if (transaction.GetName().empty()) return;
+  Pointer removed;  // ends behind the lock
+  const std::lock_guard lock(mutex_);
+  const auto place = entries_.find(transaction.GetName());
+  if (place == entries_.end() || place->second.transaction.get() != &transaction) return;
+  removed = std::move(place->second.transaction);
+  entries_.erase(place);
+}
+
+void NamedTransactions::Clear() {
+  std::map<std::string, Entry> all;
+  const std::lock_guard lock(mutex_);
+  all.swap(entries_);
+}
+
+HeldTransaction NamedTransactions::Find(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto place = entries_.find(name);
+  if (place == entries_.end()) return {nullptr, this};
+  ++place->second.handles;
+  return {place->second.transaction, this};
+}
+
+std::vector<HeldTransaction> NamedTransactions::FindPrepared() {
+  std::vector<HeldTransaction> prepared;
+  const std::lock_guard lock(mutex_);
+  prepared.reserve(entries_.size());  // from here on nothing fails
+  for (auto& [name, entry] : entries_) {
+    if (entry.transaction->GetState() != TransactionState::kPrepared) continue;
+    ++entry.handles;
+    prepared.emplace_back(entry.transaction, this);
+  }
+  return prepared;
+}
+
+// A snapshot that nobody can read through any more would hold old versions as long as the transaction is undecided.
+void NamedTransactions::Leave(const PessimisticTransaction& transaction) noexcept {
+  if (transaction.GetName().empty()) return;
+  Pointer removed;  // ends behind the lock
+  const std::lock_guard lock(mutex_);
+  const auto place = entries_.find(transaction.GetName());
+  if (place == entries_.end() || place->second.transaction.get() != &transaction) return;
+  if (--place->second.handles != 0) return;
+  if (transaction.has_record()) {
+    place->second.transaction->ClearSnapshot();
+  } else {
+    removed = std::move(place->second.transaction);
+    entries_.erase(place);
+  }
+}
+
+bool NamedTransactions::AnyUses(uint32_t family) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(entries_.begin(), entries_.end(), [family](const auto& named) {
+    return named.second.transaction->has_record() && named.second.transaction->Uses(family);
+  });
+}
+
+}  // namespace braiddb
