@@ -8,6 +8,7 @@
 #include "braiddb/c.h"
 #include "braiddb/db.h"
 #include "braiddb/write_batch.h"
+#include "braiddb/write_batch_with_index.h"
 
 struct braiddb_writebatch_t {
   // Deletes [start, limit) where `updates` of the batch came before it. The write makes deletions of single keys of it.
@@ -64,6 +65,10 @@ Status WriteBatchTo(braiddb_t* db, const WriteOptions& options, const braiddb_wr
 
 // The updates of a batch with an index; the error why they cannot be written.
 Status UpdatesOf(const braiddb_writebatch_wi_t& batch, const WriteBatch** updates);
+
+// A batch that is a transaction's own, to be read while that lasts. It is for braiddb_free, so no member may need a destructor.
+// Null without memory.
+braiddb_writebatch_wi_t* MakeView(const WriteBatchWithIndex& of);
 
 // Of functions that add to a batch without a family.
 Status NoFamily() noexcept;

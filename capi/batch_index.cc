@@ -1,5 +1,7 @@
 // Batches with an index, and iterators over such a batch and a database.
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -21,8 +23,11 @@ struct braiddb_writebatch_wi_t {
 
   const braiddb::Comparator* const comparator;
   WriteBatchWithIndex rep;
-  Status unfit;                          // as that of a batch without an index
-  std::vector<bool> fit_at_save_points;  // for each of rep's
+  const WriteBatchWithIndex* view = nullptr;  // a transaction's own, which is only read, in place of `rep`
+  Status unfit;                               // as that of a batch without an index
+  std::vector<bool> fit_at_save_points;       // for each of rep's
+
+  const WriteBatchWithIndex& updates() const { return view != nullptr ? *view : rep; }
 
   enum class Kind { kPut, kDelete, kMerge };
 
@@ -43,10 +48,12 @@ struct braiddb_writebatch_wi_t {
   void Clear();
   void SetSavePoint() noexcept;
   Status RollBack();
+  // Without a text, which would have to be freed: views are not destroyed.
+  static Status OnlyRead() { return Status::NotSupported({}); }
 };
 
 void braiddb_writebatch_wi_t::Add(const ColumnFamilyHandle* family, Slice key, Slice value, Kind kind) noexcept {
-  Status status = Fits(key, value);
+  Status status = view == nullptr ? Fits(key, value) : OnlyRead();
   if (status.ok()) {
     status = Guarded([&] {
       if (kind == Kind::kPut) rep.Put(family, key, value);
@@ -67,10 +74,13 @@ void braiddb_writebatch_wi_t::AddIn(const braiddb_column_family_handle_t* family
 }
 
 void braiddb_writebatch_wi_t::Refuse(const char* function, const char* missing) noexcept {
-  unfit = Guarded([&] { return Status::NotSupported(std::string(function) + ": " + missing); });
+  if (view != nullptr) unfit = OnlyRead();
+  if (view == nullptr) unfit = Guarded([&] { return Status::NotSupported(std::string(function) + ": " + missing); });
 }
 
 void braiddb_writebatch_wi_t::Clear() {
+  if (view != nullptr) unfit = OnlyRead();
+  if (view != nullptr) return;
   rep.Clear();
   unfit = Status::OK();
   fit_at_save_points.clear();
@@ -78,6 +88,8 @@ void braiddb_writebatch_wi_t::Clear() {
 
 // Without memory there is no save point to go back to, and the batch is unfit for good: a rollback would take back too much.
 void braiddb_writebatch_wi_t::SetSavePoint() noexcept {
+  if (view != nullptr) unfit = OnlyRead();
+  if (view != nullptr) return;
   Status status = Guarded([&] {
     fit_at_save_points.push_back(unfit.ok());
     return rep.SetSavePoint(), Status::OK();
@@ -119,19 +131,27 @@ char* Found(const Read& read, size_t* length, char** errptr) {
 char* FoundInBatch(const braiddb_writebatch_wi_t& batch, const braiddb_options_t* options, const ColumnFamilyHandle* family,
                    Slice key, size_t* length, char** errptr) {
   const braiddb::MergeOperator* const merge = options == nullptr ? nullptr : options->own.merge_operator.get();
-  return Found([&](std::string* value) { return batch.rep.GetFromBatch(family, key, value, merge); }, length, errptr);
+  return Found([&](std::string* value) { return batch.updates().GetFromBatch(family, key, value, merge); }, length, errptr);
 }
 
 bool SaysNothingOf(const braiddb_writebatch_wi_t& batch, const ColumnFamilyHandle* family, Slice key) {
   Slice ignored;
-  return batch.rep.Find(family, key, &ignored) == WriteBatchWithIndex::Found::kNothing;
+  return batch.updates().Find(family, key, &ignored) == WriteBatchWithIndex::Found::kNothing;
 }
 
 }  // namespace
 
 Status braiddb::capi::UpdatesOf(const braiddb_writebatch_wi_t& batch, const WriteBatch** updates) {
-  *updates = &batch.rep.GetWriteBatch();
+  *updates = &batch.updates().GetWriteBatch();
   return batch.unfit;
+}
+
+braiddb_writebatch_wi_t* braiddb::capi::MakeView(const WriteBatchWithIndex& of) {
+  void* const memory = std::malloc(sizeof(braiddb_writebatch_wi_t));
+  if (memory == nullptr) return nullptr;
+  auto* const view = new (memory) braiddb_writebatch_wi_t(braiddb::BytewiseComparator());
+  view->view = &of;
+  return view;
 }
 
 // A batch keeps all updates of a key, whatever overwrite_keys says, and the index has the last one, which wins.
@@ -157,7 +177,7 @@ braiddb_writebatch_wi_t* braiddb_writebatch_wi_create_from(const char* data, siz
 void braiddb_writebatch_wi_destroy(braiddb_writebatch_wi_t* batch) { delete batch; }
 void braiddb_writebatch_wi_clear(braiddb_writebatch_wi_t* batch) { batch->Clear(); }
 int braiddb_writebatch_wi_count(braiddb_writebatch_wi_t* batch) {
-  return batch == nullptr ? 0 : static_cast<int>(batch->rep.GetWriteBatch().Count());
+  return batch == nullptr ? 0 : static_cast<int>(batch->updates().GetWriteBatch().Count());
 }
 
 void braiddb_writebatch_wi_put(braiddb_writebatch_wi_t* batch, const char* key, size_t key_length, const char* value,
@@ -261,16 +281,16 @@ void braiddb_writebatch_wi_put_log_data(braiddb_writebatch_wi_t*, const char*, s
 void braiddb_writebatch_wi_iterate(braiddb_writebatch_wi_t* batch, void* state,
                                    void (*put)(void*, const char*, size_t, const char*, size_t),
                                    void (*deleted)(void*, const char*, size_t)) {
-  IterateBatch(batch->rep.GetWriteBatch(), state, put, deleted);
+  IterateBatch(batch->updates().GetWriteBatch(), state, put, deleted);
 }
 
-// NULL, which a transaction gives for its own batch, is an empty one.
+// NULL, of which there was no memory for, is an empty one.
 const char* braiddb_writebatch_wi_data(braiddb_writebatch_wi_t* batch, size_t* length) {
   if (batch == nullptr) {
     *length = 0;
     return "";
   }
-  const std::string& data = batch->rep.GetWriteBatch().Data();
+  const std::string& data = batch->updates().GetWriteBatch().Data();
   *length = data.size();
   return data.data();
 }
@@ -291,7 +311,7 @@ char* braiddb_writebatch_wi_get_from_batch_and_db(braiddb_writebatch_wi_t* batch
                                                   size_t* value_length, char** errptr) {
   if (SaysNothingOf(*batch, nullptr, {key, key_length})) return braiddb_get(db, options, key, key_length, value_length, errptr);
   const auto read = [&](std::string* value) {
-    return batch->rep.GetFromBatchAndDB(db->db.get(), options->rep, {key, key_length}, value);
+    return batch->updates().GetFromBatchAndDB(db->db.get(), options->rep, {key, key_length}, value);
   };
   return Found(read, value_length, errptr);
 }
@@ -312,7 +332,7 @@ char* braiddb_writebatch_wi_get_from_batch_and_db_cf(braiddb_writebatch_wi_t* ba
   if (column_family == nullptr || SaysNothingOf(*batch, FamilyOf(column_family), {key, key_length}))
     return braiddb_get_cf(db, options, column_family, key, key_length, value_length, errptr);
   const auto read = [&](std::string* value) {
-    return batch->rep.GetFromBatchAndDB(db->db.get(), options->rep, FamilyOf(column_family), {key, key_length}, value);
+    return batch->updates().GetFromBatchAndDB(db->db.get(), options->rep, FamilyOf(column_family), {key, key_length}, value);
   };
   return Found(read, value_length, errptr);
 }
@@ -322,15 +342,15 @@ namespace {
 // In the order of the family: if the batch has another one, the iterator has a batch of its own, with what there is now.
 // `family`: null for the default one.
 Status PutOver(braiddb_iterator_t* base, const ColumnFamilyHandle* family, const braiddb_writebatch_wi_t& batch) {
-  const WriteBatchWithIndex* over = &batch.rep;
+  const WriteBatchWithIndex* over = &batch.updates();
   const braiddb::Comparator* const order_of_default = base->db->db->GetOptions().comparator;
   const uint32_t id = family == nullptr ? 0 : family->GetID();
   const braiddb::Comparator* const order = id == 0 ? order_of_default : family->GetOptions().comparator;
-  const braiddb::Comparator* const order_of_batch = batch.rep.OrderOf(id);
+  const braiddb::Comparator* const order_of_batch = batch.updates().OrderOf(id);
   if (order_of_batch != nullptr && order_of_batch != order) {
     base->updates = std::make_unique<WriteBatchWithIndex>(order_of_default);
     base->updates->SetOrder(id, order);
-    if (Status status = base->updates->Rebuild(batch.rep.GetWriteBatch()); !status.ok()) return status;
+    if (Status status = base->updates->Rebuild(batch.updates().GetWriteBatch()); !status.ok()) return status;
     over = base->updates.get();
   }
   base->rep = over->NewIteratorWithBase(family == nullptr ? base->db->db->DefaultColumnFamily() : family, std::move(base->rep),

@@ -217,7 +217,7 @@
   SET(int64_t, lock_timeout, -1)                 \
   SET(size_t, max_write_batch_size, 0)           \
   SET(unsigned char, set_snapshot, 0)            \
-  SET(unsigned char, skip_prepare, 0)
+  SET(unsigned char, skip_prepare, 1)
 
 // … of a database with transactions.
 #define BRAIDDB_C_TRANSACTIONDB_OPTIONS(BOTH, SET) \

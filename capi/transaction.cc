@@ -256,20 +256,25 @@ const braiddb_snapshot_t* braiddb_transaction_get_snapshot(braiddb_transaction_t
   return snapshot;
 }
 
-// ---- Two-phase commit, and what only it needs
+// ---- Two-phase commit
 
 char* braiddb_transaction_get_name(braiddb_transaction_t* transaction, size_t* name_length) {
-  *name_length = transaction->name.size();
-  return CopyBytes(transaction->name);
+  const std::string& name = transaction->rep->GetName();
+  *name_length = name.size();
+  return CopyBytes(name);
 }
 
 void braiddb_transaction_set_name(braiddb_transaction_t* transaction, const char* name, size_t name_length, char** errptr) {
-  SaveError(errptr, Guarded([&] { return transaction->name.assign(name, name_length), Status::OK(); }));
+  SaveError(errptr, Guarded([&] { return transaction->rep->SetName(std::string(name, name_length)); }));
 }
 
-void braiddb_transaction_prepare(braiddb_transaction_t*, char** errptr) { SaveNotImplemented(errptr, __func__, kNoPrepare); }
+void braiddb_transaction_prepare(braiddb_transaction_t* transaction, char** errptr) {
+  SaveError(errptr, transaction->rep->Prepare());
+}
 
-braiddb_writebatch_wi_t* braiddb_transaction_get_writebatch_wi(braiddb_transaction_t*) { return nullptr; }
+braiddb_writebatch_wi_t* braiddb_transaction_get_writebatch_wi(braiddb_transaction_t* transaction) {
+  return MakeView(transaction->rep->GetWriteBatch());
+}
 
 void braiddb_transaction_set_commit_timestamp(braiddb_transaction_t*, uint64_t) {}
 void braiddb_transaction_set_read_timestamp_for_validation(braiddb_transaction_t*, uint64_t) {}

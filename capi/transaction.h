@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "braiddb/transaction.h"
 #include "capi/objects.h"
@@ -11,7 +10,6 @@
 struct braiddb_transaction_t {
   braiddb_t* db;  // in which it was begun
   std::unique_ptr<braiddb::Transaction> rep;
-  std::string name;
 };
 
 namespace braiddb::capi {
@@ -22,9 +20,8 @@ braiddb_transaction_t* BeginTransaction(braiddb_t* db, braiddb_transaction_t* ol
   std::unique_ptr<Transaction> begun;
   const Status status = Guarded([&] { return begun = begin(), Status::OK(); });
   if (!status.ok()) return nullptr;
-  if (old == nullptr) return Make<braiddb_transaction_t>(db, std::move(begun), std::string());
+  if (old == nullptr) return Make<braiddb_transaction_t>(db, std::move(begun));
   old->rep = std::move(begun);
-  old->name.clear();
   return old;
 }
 

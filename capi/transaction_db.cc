@@ -1,5 +1,8 @@
 // Databases with pessimistic transactions. What is not about transactions is done by the functions for every database.
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <vector>
 
 #include "capi/batch.h"
 #include "capi/database.h"
@@ -11,6 +14,7 @@
 using braiddb::DB;
 using braiddb::Options;
 using braiddb::Status;
+using braiddb::Transaction;
 using braiddb::TransactionDB;
 using namespace braiddb::capi;
 
@@ -69,6 +73,7 @@ braiddb::TransactionOptions MakeOptions(const braiddb_transaction_options_t& fro
   to.lock_timeout_ms = from.lock_timeout;
   to.expiration_ms = from.expiration;
   to.max_write_batch_size = from.max_write_batch_size;
+  to.skip_prepare = from.skip_prepare != 0;
   return to;
 }
 
@@ -129,10 +134,26 @@ braiddb_transaction_t* braiddb_transaction_begin(braiddb_transactiondb_t* db, co
                           [&] { return db->rep->BeginTransaction(options->rep(), MakeOptions(*transaction_options)); });
 }
 
-// There are none that survive a crash.
-braiddb_transaction_t** braiddb_transactiondb_get_prepared_transactions(braiddb_transactiondb_t*, size_t* count) {
+// An array for braiddb_free, of transactions for braiddb_transaction_destroy, which leaves them prepared. NULL of none, and
+// without memory.
+braiddb_transaction_t** braiddb_transactiondb_get_prepared_transactions(braiddb_transactiondb_t* db, size_t* count) {
+  std::vector<std::unique_ptr<braiddb_transaction_t>> prepared;
+  std::vector<std::unique_ptr<Transaction>> found;
+  const Status status = Guarded([&] {
+    db->rep->GetAllPreparedTransactions(&found);
+    prepared.reserve(found.size());
+    for (auto& transaction : found) {
+      prepared.emplace_back(new braiddb_transaction_t{db->base, std::move(transaction)});
+    }
+    return Status::OK();
+  });
   *count = 0;
-  return nullptr;
+  if (!status.ok() || prepared.empty()) return nullptr;
+  const size_t bytes = prepared.size() * sizeof(braiddb_transaction_t*);
+  auto** const result = static_cast<braiddb_transaction_t**>(std::malloc(bytes));
+  if (result == nullptr) return nullptr;
+  for (auto& transaction : prepared) result[(*count)++] = transaction.release();
+  return result;
 }
 
 // ---- As of every database

@@ -1053,7 +1053,10 @@ BRAIDDB_C_API void braiddb_suggest_compact_range_cf(braiddb_t* db, braiddb_colum
                                                     size_t limit_key_length, char** errptr);
 
 /* ---- Transactions
-   Not implemented yet. */
+   A prepared one that is destroyed stays prepared, with its locks, and is found again by
+   braiddb_transactiondb_get_prepared_transactions, also after a crash. braiddb_transaction_get_writebatch_wi gives a view of the
+   transaction's own batch for braiddb_free, not for braiddb_writebatch_wi_destroy; it is valid while the transaction is not over,
+   and can only be read. */
 
 BRAIDDB_C_API braiddb_transaction_t* braiddb_transaction_begin(braiddb_transactiondb_t* db, const braiddb_writeoptions_t* options,
                                                                const braiddb_transaction_options_t* transaction_options,
@@ -1213,7 +1216,7 @@ BRAIDDB_C_API void braiddb_transactiondb_write(braiddb_transactiondb_t* db, cons
                                                braiddb_writebatch_t* batch, char** errptr);
 
 /* ---- Optimistic transactions
-   Not implemented yet. */
+   They cannot be named or prepared. */
 
 BRAIDDB_C_API braiddb_transaction_t* braiddb_optimistictransaction_begin(
     braiddb_optimistictransactiondb_t* db, const braiddb_writeoptions_t* options,

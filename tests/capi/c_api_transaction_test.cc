@@ -64,6 +64,14 @@ class CApiTransactionTest : public CApiTest {
     EXPECT_EQ("", error_.Take());
     return Taken(value, length);
   }
+  std::string SetName(braiddb_transaction_t* transaction, std::string_view name) {
+    braiddb_transaction_set_name(transaction, name.data(), name.size(), error_.pointer());
+    return error_.Take();
+  }
+  std::string Prepare(braiddb_transaction_t* transaction) {
+    braiddb_transaction_prepare(transaction, error_.pointer());
+    return error_.Take();
+  }
   std::string Commit(braiddb_transaction_t* transaction) {
     braiddb_transaction_commit(transaction, error_.pointer());
     return error_.Take();
@@ -182,19 +190,114 @@ TEST_F(CApiTransactionTest, ReadsAndConflictsGoByTheSnapshot) {
   braiddb_transaction_destroy(transaction);
 }
 
-TEST_F(CApiTransactionTest, WhatIsNotThereSaysSo) {
+// ---- Two phases
+
+TEST_F(CApiTransactionTest, PreparedOnesAreDecidedAfterAReopen) {
   OpenPessimistic();
-  braiddb_transaction_t* const transaction = Begin();
-  braiddb_transaction_prepare(transaction, error_.pointer());
-  EXPECT_TRUE(error_.Take().starts_with("Not implemented: "));
-  braiddb_transaction_set_name(transaction, "name", 4, error_.pointer());
-  EXPECT_EQ("", error_.Take());
-  size_t length = 0;
-  char* const name = braiddb_transaction_get_name(transaction, &length);
-  EXPECT_EQ("name", Taken(name, length));
-  size_t count = 1;
+  for (const std::string name : {"commit", "rollback"}) {
+    braiddb_transaction_t* const transaction = Begin();
+    EXPECT_EQ("", PutIn(transaction, name, "1"));
+    EXPECT_TRUE(Prepare(transaction).starts_with("Invalid argument: "));  // it has no name
+    EXPECT_EQ("", SetName(transaction, name));
+    EXPECT_TRUE(SetName(transaction, name).starts_with("Invalid argument: "));
+    EXPECT_EQ("", Prepare(transaction));
+    EXPECT_TRUE(PutIn(transaction, "late", "1").starts_with("Invalid argument: "));
+    braiddb_transaction_destroy(transaction);  // stays prepared
+  }
+  EXPECT_EQ("(none)", GetOutside("commit"));
+  braiddb_transactiondb_close(txn_db_);
+  OpenPessimistic();
+  size_t count = 0;
+  braiddb_transaction_t** const prepared = braiddb_transactiondb_get_prepared_transactions(txn_db_, &count);
+  ASSERT_EQ(2u, count);
+  braiddb_transactiondb_put(txn_db_, write_, "commit", 6, "x", 1, error_.pointer());
+  EXPECT_TRUE(error_.Take().starts_with("Operation timed out: "));
+  for (size_t i = 0; i < count; ++i) {
+    size_t length = 0;
+    char* const bytes = braiddb_transaction_get_name(prepared[i], &length);
+    const std::string name = Taken(bytes, length);
+    EXPECT_EQ(i == 0 ? "commit" : "rollback", name);
+    EXPECT_EQ("1", GetIn(prepared[i], name));
+    if (i == 0) {
+      EXPECT_EQ("", Commit(prepared[i]));
+      EXPECT_TRUE(Commit(prepared[i]).starts_with("Invalid argument: "));
+    } else {
+      braiddb_transaction_rollback(prepared[i], error_.pointer());
+      EXPECT_EQ("", error_.Take());
+    }
+    braiddb_transaction_destroy(prepared[i]);
+  }
+  braiddb_free(prepared);
+  EXPECT_EQ("1", GetOutside("commit"));
+  EXPECT_EQ("(none)", GetOutside("rollback"));
   EXPECT_EQ(nullptr, braiddb_transactiondb_get_prepared_transactions(txn_db_, &count));
   EXPECT_EQ(0u, count);
+}
+
+TEST_F(CApiTransactionTest, OtherOpensRefusePreparedOnes) {
+  OpenPessimistic();
+  braiddb_transaction_t* const transaction = Begin();
+  EXPECT_EQ("", SetName(transaction, "x"));
+  EXPECT_EQ("", Prepare(transaction));
+  braiddb_transaction_destroy(transaction);
+  braiddb_transactiondb_close(txn_db_);
+  txn_db_ = nullptr;
+  EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), error_.pointer()));
+  EXPECT_TRUE(error_.Take().starts_with("Not implemented: "));
+  size_t count = 0;
+  char** const names = braiddb_list_column_families(options_, path().c_str(), &count, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ(1u, count);  // nobody sees where it is
+  braiddb_list_column_families_destroy(names, count);
+  OpenPessimistic();
+}
+
+TEST_F(CApiTransactionTest, WithoutSkipPrepareACommitHasToBePrepared) {
+  OpenPessimistic();
+  braiddb_transaction_options_set_skip_prepare(txn_options_, 0);
+  braiddb_transaction_t* const transaction = Begin();
+  EXPECT_TRUE(Commit(transaction).starts_with("Invalid argument: "));
+  EXPECT_EQ("", SetName(transaction, "x"));
+  EXPECT_EQ("", Prepare(transaction));
+  EXPECT_EQ("", Commit(transaction));
+  braiddb_transaction_destroy(transaction);
+}
+
+TEST_F(CApiTransactionTest, ATransactionsBatchCanBeRead) {
+  OpenPessimistic();
+  braiddb_transaction_t* const transaction = Begin();
+  EXPECT_EQ("", PutIn(transaction, "a", "1"));
+  braiddb_writebatch_wi_t* const view = braiddb_transaction_get_writebatch_wi(transaction);
+  ASSERT_NE(nullptr, view);
+  EXPECT_EQ(1, braiddb_writebatch_wi_count(view));
+  EXPECT_EQ("", PutIn(transaction, "b", "2"));
+  EXPECT_EQ(2, braiddb_writebatch_wi_count(view));
+  size_t length = 0;
+  char* const value = braiddb_writebatch_wi_get_from_batch(view, nullptr, "b", 1, &length, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("2", Taken(value, length));
+  const char* const data = braiddb_writebatch_wi_data(view, &length);
+  braiddb_writebatch_t* const copy = braiddb_writebatch_create_from(data, length);
+  EXPECT_EQ(2, braiddb_writebatch_count(copy));
+  braiddb_writebatch_destroy(copy);
+  braiddb_writebatch_wi_put(view, "c", 1, "3", 1);  // is not taken
+  braiddb_writebatch_wi_clear(view);
+  EXPECT_EQ(2, braiddb_writebatch_wi_count(view));
+  EXPECT_EQ("(none)", GetIn(transaction, "c"));
+  braiddb_free(view);
+  EXPECT_EQ("", Commit(transaction));
+  braiddb_transaction_destroy(transaction);
+  EXPECT_EQ("2", GetOutside("b"));
+}
+
+TEST_F(CApiTransactionTest, OptimisticOnesCannotBeNamed) {
+  OpenOptimistic();
+  braiddb_transaction_t* const transaction = Begin();
+  EXPECT_TRUE(SetName(transaction, "x").starts_with("Invalid argument: "));
+  EXPECT_TRUE(Prepare(transaction).starts_with("Invalid argument: "));
+  size_t length = 1;
+  char* const name = braiddb_transaction_get_name(transaction, &length);
+  EXPECT_EQ("", Taken(name, length));
   braiddb_transaction_destroy(transaction);
 }
 
