@@ -221,15 +221,16 @@ Status DBImpl::MakeFamily(const ColumnFamilyOptions& options, const std::string&
   std::unique_ptr<LastLevel> level;
   status = LastLevel::Open(level_options, LevelParts(*family), 0, &level);
   BRAIDDB_SYNC_POINT("DBImpl::MakeFamily:Made");
-  if (status.ok()) status = manifest_.Commit(state);
   if (!status.ok()) return status;
-  manifest_state_ = std::move(state);
-  families_.push_back(family);
-  std::lock_guard view_lock(view_mutex_);
   family->last_level = std::move(level);
-  by_id_[id].store(family.get(), std::memory_order_release);
+  std::lock_guard view_lock(view_mutex_);
   auto view = std::make_shared<ReadView>(*current_view_);
   view->Alter(id, [&](FamilyView* levels) { levels->l1 = family->last_level->View(); });
+  status = manifest_.Commit(state);
+  if (!status.ok()) return status;
+  manifest_state_ = std::move(state);  // from here on nothing fails
+  families_.push_back(family);
+  by_id_[id].store(family.get(), std::memory_order_release);
   InstallView(view);
   return Status::OK();
 }
