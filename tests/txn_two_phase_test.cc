@@ -397,7 +397,7 @@ TEST_F(TwoPhaseTest, AKillBehindTheRecordLeavesItPrepared) {
   Close();
   const int code = RunInChild([&] {
     if (!TryOpen().ok()) return 2;
-    SyncPoints::Instance().SetCallback("PessimisticTransaction::WriteRecord:Durable", [](void*) { LeaveChild(0); });
+    SyncPoints::Instance().SetCallback("PessimisticTransaction::WriteRecord:Written", [](void*) { LeaveChild(0); });
     SyncPoints::Instance().Enable();
     Prepared("x", "a");
     return 3;

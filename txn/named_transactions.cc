@@ -67,11 +67,31 @@ void NamedTransactions::Leave(const PessimisticTransaction& transaction) noexcep
   }
 }
 
-bool NamedTransactions::AnyUses(uint32_t family) const {
+bool NamedTransactions::BeginPrepare(PessimisticTransaction* transaction) {
   const std::lock_guard lock(mutex_);
-  return std::any_of(entries_.begin(), entries_.end(), [family](const auto& named) {
-    return named.second.transaction->has_record() && named.second.transaction->Uses(family);
+  const auto& families = transaction->used_families();
+  if (std::any_of(dropped_.begin(), dropped_.end(), [&](uint32_t family) { return families.contains(family); })) return false;
+  transaction->set_has_record(true);
+  return true;
+}
+
+void NamedTransactions::CancelPrepare(PessimisticTransaction* transaction) noexcept {
+  const std::lock_guard lock(mutex_);
+  transaction->set_has_record(false);
+}
+
+bool NamedTransactions::BeginDrop(uint32_t family) {
+  const std::lock_guard lock(mutex_);
+  const bool is_used = std::any_of(entries_.begin(), entries_.end(), [family](const auto& named) {
+    const PessimisticTransaction& transaction = *named.second.transaction;
+    return transaction.has_record() && transaction.used_families().contains(family);
   });
+  return !is_used && dropped_.insert(family).second;
+}
+
+void NamedTransactions::EndDrop(uint32_t family) noexcept {
+  const std::lock_guard lock(mutex_);
+  dropped_.erase(family);
 }
 
 }  // namespace braiddb

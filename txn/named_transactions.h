@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,16 +57,20 @@ class NamedTransactions {
   // A handle is destroyed.
   void Leave(const PessimisticTransaction& transaction) noexcept;
 
-  // Whether one that has a record has updates, or protected keys, of the family.
-  bool AnyUses(uint32_t family) const;
+  // A transaction is prepared, or a column family of it is dropped, and never both: who begins second is told so, with false.
+  bool BeginPrepare(PessimisticTransaction* transaction);
+  void CancelPrepare(PessimisticTransaction* transaction) noexcept;
+  bool BeginDrop(uint32_t family);
+  void EndDrop(uint32_t family) noexcept;
 
  private:
   struct Entry {
     Pointer transaction;
     uint32_t handles;
   };
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::map<std::string, Entry> entries_;
+  std::set<uint32_t> dropped_;  // column families that are being dropped
 };
 
 }  // namespace braiddb

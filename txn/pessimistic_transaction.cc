@@ -1,6 +1,5 @@
 #include "txn/pessimistic_transaction.h"
 
-#include <mutex>
 #include <utility>
 
 #include "db/no_memory.h"
@@ -102,8 +101,11 @@ Status PessimisticTransaction::Prepare() try {
   if (!owner_.Become(TransactionState::kStarted, TransactionState::kAwaitingPrepare)) return NotInState("prepare");
   Status status;
   try {
-    status = WriteRecord();
+    const bool begins = parts_.names->BeginPrepare(this);
+    status = begins ? WriteRecord() : Status::Busy("a column family of the transaction is being dropped");
+    if (begins && !status.ok()) parts_.names->CancelPrepare(this);
   } catch (const std::bad_alloc&) {
+    parts_.names->CancelPrepare(this);
     status = NoMemory();
   }
   owner_.state.store(status.ok() ? TransactionState::kPrepared : TransactionState::kStarted, std::memory_order_release);
@@ -113,18 +115,14 @@ Status PessimisticTransaction::Prepare() try {
 }
 
 Status PessimisticTransaction::WriteRecord() {
-  const std::shared_lock lock(*parts_.preparing);
   PreparedRecord::Families names;
   for (const auto& [id, handle] : used_families()) {
     if (families()->Find(id) == nullptr)
       return Status::InvalidArgument("column family '" + handle->GetName() + "' was dropped; roll the transaction back");
     names[id] = handle->GetName();
   }
-  const WriteBatch& updates = GetWriteBatch().GetWriteBatch();
-  const Status status = parts_.records->Write(write_options(), name_, names, updates, &record_parts_);
-  if (!status.ok()) return status;
-  BRAIDDB_SYNC_POINT("PessimisticTransaction::WriteRecord:Durable");
-  has_record_.store(true, std::memory_order_release);
+  const Status status = parts_.records->Write(name_, names, GetWriteBatch().GetWriteBatch(), &record_parts_);
+  BRAIDDB_SYNC_POINT("PessimisticTransaction::WriteRecord:Written");
   return status;
 }
 
@@ -138,7 +136,7 @@ Status PessimisticTransaction::CommitPrepared() {
   } else if (!BRAIDDB_MUTANT("prepared-forgotten-late")) {
     parts_.records->AddRemoval(name_, record_parts_, &batch);
   }
-  Status status = parts_.base->Write(write_options(), batch);
+  Status status = parts_.base->Write(PreparedRecords::Synced(), batch);
   if (status.ok() && BRAIDDB_MUTANT("prepared-forgotten-late")) status = RemoveRecord();
   return status;
 }
@@ -146,7 +144,7 @@ Status PessimisticTransaction::CommitPrepared() {
 Status PessimisticTransaction::RemoveRecord() {
   WriteBatch batch;
   parts_.records->AddRemoval(name_, record_parts_, &batch);
-  return parts_.base->Write(write_options(), batch);
+  return parts_.base->Write(PreparedRecords::Synced(), batch);
 }
 
 // From the first step on nobody takes the locks.
@@ -208,7 +206,7 @@ Status PessimisticTransaction::Recover(const PessimisticParts& parts, const Prep
   found->unfit_ = record.damage;
   found->owner_.is_exempt = true;
   if (Status status = found->AddUpdates(record); !status.ok()) return status;
-  found->has_record_.store(true, std::memory_order_release);
+  found->has_record_ = true;
   found->owner_.state.store(TransactionState::kPrepared, std::memory_order_release);
   *transaction = found;
   return Status::OK();

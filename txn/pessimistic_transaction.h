@@ -1,9 +1,7 @@
 // PessimisticTransaction: a key is locked from its first update to the end of the transaction.
 #pragma once
 
-#include <atomic>
 #include <memory>
-#include <shared_mutex>
 #include <string>
 
 #include "txn/lock_table.h"
@@ -21,8 +19,6 @@ struct PessimisticParts {
   LockTable* locks;
   NamedTransactions* names;
   PreparedRecords* records;
-  // Shared while a transaction is being prepared, exclusive while a column family is dropped: one comes before the other.
-  std::shared_mutex* preparing;
 };
 
 // STATES       kStarted --Prepare--> kAwaitingPrepare --record durable--> kPrepared
@@ -52,9 +48,10 @@ class PessimisticTransaction final : public TransactionBase, public std::enable_
   TransactionState GetState() const override { return owner_.state.load(std::memory_order_acquire); }
   uint64_t GetID() const override { return owner_.id; }
 
-  // It is prepared, or is being decided. Any thread; from then on it has the families that it has.
-  bool has_record() const { return has_record_.load(std::memory_order_acquire); }
-  bool Uses(uint32_t family) const { return used_families().contains(family); }
+  // It is being prepared, is prepared, or is being decided, and so keeps its families. Under the lock of the table of names.
+  bool has_record() const { return has_record_; }
+  void set_has_record(bool has_record) { has_record_ = has_record; }
+  using TransactionBase::used_families;
 
  private:
   Status CheckActive() const override;
@@ -76,7 +73,7 @@ class PessimisticTransaction final : public TransactionBase, public std::enable_
   std::string name_;           // does not change once it is there
   uint32_t record_parts_ = 0;  // of the record
   Status unfit_;               // why one that was found cannot be committed
-  std::atomic<bool> has_record_{false};
+  bool has_record_ = false;
 };
 
 }  // namespace braiddb

@@ -181,34 +181,33 @@ Status PreparedRecords::Load(const std::function<Status(const PreparedRecord& re
 }
 
 // ORDER   All parts in one batch. [CC-51]
-Status PreparedRecords::Write(const WriteOptions& options, const std::string& name, const PreparedRecord::Families& families,
-                              const WriteBatch& updates, uint32_t* parts) {
+Status PreparedRecords::Write(const std::string& name, const PreparedRecord::Families& families, const WriteBatch& updates,
+                              uint32_t* parts) {
   const Slice data = updates.Data();
   const auto count = static_cast<uint32_t>(std::max<uint64_t>(1, (data.size() + kPartBytes - 1) / kPartBytes));
   const std::string header = HeaderOf(families, count);
   const uint64_t removal = count * (LogEntrySize(kMaxHeight, KeyOf(name, 0).size(), 0) + kCacheLine);
   if (std::max(LogBytesAtMost(updates) + removal, removal + header.size() + data.size()) > kMaxBatchSize)
     return Status::InvalidArgument("the transaction's updates may take more than 4 GiB of log; prepare smaller ones");
-  if (family_id_.load(std::memory_order_acquire) == 0) {
+  if (family_id() == 0) {
     if (Status status = FindFamily(true); !status.ok()) return status;
   }
-  const uint32_t family = family_id_.load(std::memory_order_acquire);
+  const uint32_t family = family_id();
   WriteBatch batch;
   for (uint32_t part = 0; part < count; ++part) {
     const Slice own = data.substr(part * kPartBytes, kPartBytes);
     batch.PutCF(family, KeyOf(name, part), part == 0 ? Slice(header + std::string(own)) : own);
     if (BRAIDDB_MUTANT("prepared-in-parts")) {
-      if (Status status = base_->Write(options, batch); !status.ok()) return status;
+      if (Status status = base_->Write(Synced(), batch); !status.ok()) return status;
       batch.Clear();
     }
   }
   *parts = count;
-  return base_->Write(options, batch);
+  return base_->Write(Synced(), batch);
 }
 
 void PreparedRecords::AddRemoval(const std::string& name, uint32_t parts, WriteBatch* batch) const {
-  const uint32_t family = family_id_.load(std::memory_order_acquire);
-  for (uint32_t part = 0; part < parts; ++part) batch->DeleteCF(family, KeyOf(name, part));
+  for (uint32_t part = 0; part < parts; ++part) batch->DeleteCF(family_id(), KeyOf(name, part));
 }
 
 }  // namespace braiddb

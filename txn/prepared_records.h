@@ -45,10 +45,18 @@ class PreparedRecords {
   void Close();
 
   // Makes a record durable. InvalidArgument if the batch that commits it would be too large.
-  Status Write(const WriteOptions& options, const std::string& name, const PreparedRecord::Families& families,
-               const WriteBatch& updates, uint32_t* parts);
+  Status Write(const std::string& name, const PreparedRecord::Families& families, const WriteBatch& updates, uint32_t* parts);
   // Adds the record's deletion to a batch. REQUIRES: it was written or loaded.
   void AddRemoval(const std::string& name, uint32_t parts, WriteBatch* batch) const;
+  // How records and their removals are written, whatever a transaction's options say: what the operating system may lose is no
+  // promise, and a name that is given again must not meet parts of an older record.
+  static WriteOptions Synced() {
+    WriteOptions options;
+    options.sync = true;
+    return options;
+  }
+  // That of the records; 0: it is not there.
+  uint32_t family_id() const { return family_id_.load(std::memory_order_acquire); }
 
  private:
   // An error if it is not there and cannot be made.

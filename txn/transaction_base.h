@@ -70,7 +70,6 @@ class TransactionBase : public Transaction {
   Status LatestSequence(const FamilySlice& key, uint64_t* sequence) const;
   const ProtectedKeys& protected_keys() const { return protected_; }
   Status WriteBatchToBase() { return base_->Write(write_options_, batch_.GetWriteBatch()); }
-  const WriteOptions& write_options() const { return write_options_; }
   const FamilyTable* families() const { return families_; }
   // All but the default one that the transaction has updates or protected keys of.
   const std::map<uint32_t, std::shared_ptr<ColumnFamilyHandle>>& used_families() const { return used_; }

@@ -1,7 +1,7 @@
 // Databases with pessimistic transactions.
-#include <mutex>
-#include <shared_mutex>
+#include <algorithm>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "db/db_impl.h"
@@ -56,15 +56,18 @@ class TransactionDBImpl final : public StackedDB<TransactionDB> {
       transactions->push_back(std::make_unique<TransactionHandle>(std::move(held)));
     }
   }
-  Status DropColumnFamily(ColumnFamilyHandle* family) override {
+  Status DropColumnFamily(ColumnFamilyHandle* family) override try {
     Status status = families()->Check(family);
     if (!status.ok()) return status;
-    const std::lock_guard lock(preparing_);
-    if (names_.AnyUses(family->GetID())) {
-      return Status::Busy("a prepared transaction has updates of column family '" + family->GetName() +
-                          "'; commit it or roll it back first");
+    if (!names_.BeginDrop(family->GetID())) {
+      return Status::Busy("column family '" + family->GetName() +
+                          "' is being dropped, or a prepared transaction has updates of it; commit that or roll it back first");
     }
-    return StackedDB::DropColumnFamily(family);
+    status = StackedDB::DropColumnFamily(family);
+    names_.EndDrop(family->GetID());
+    return status;
+  } catch (const std::bad_alloc&) {
+    return NoMemory();
   }
 
   Status Put(const WriteOptions& options, Slice key, Slice value) override {
@@ -94,13 +97,17 @@ class TransactionDBImpl final : public StackedDB<TransactionDB> {
   Status Write(const WriteOptions& options, const WriteBatch& batch) override try {
     std::vector<FamilySlice> keys;
     Status status = SortedKeys(batch, &keys);
+    const uint32_t records = records_.family_id();  // may have the id of one that was dropped when the batch was made
+    const auto is_of_records = [records](const FamilySlice& key) { return records != 0 && key.family == records; };
+    if (std::any_of(keys.begin(), keys.end(), is_of_records))
+      return Status::InvalidArgument("the batch writes to column family " + std::to_string(records) + ", which there is not");
     return status.ok() ? WithLocks(keys, [&] { return base()->Write(options, batch); }) : status;
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
 
  private:
-  PessimisticParts Parts() { return {base(), families(), &locks_, &names_, &records_, &preparing_}; }
+  PessimisticParts Parts() { return {base(), families(), &locks_, &names_, &records_}; }
 
   template <class Body>
   Status WithLock(const FamilySlice& key, const Body& body) {
@@ -128,7 +135,6 @@ class TransactionDBImpl final : public StackedDB<TransactionDB> {
   const TransactionDBOptions options_;
   LockTable locks_;
   PreparedRecords records_;
-  std::shared_mutex preparing_;
   NamedTransactions names_;  // ends first: its transactions have the others
 };
 

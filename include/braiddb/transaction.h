@@ -104,11 +104,12 @@ class Transaction {
   virtual Status SetName(const std::string& name) = 0;
   // Empty: none.
   virtual const std::string& GetName() const = 0;
-  // OK: the updates are durable and survive a crash, with the locks of the keys that they are to; nobody sees them yet. From here
-  // on it does not expire, and updates, GetForUpdate and going back to save points are InvalidArgument. InvalidArgument without a
-  // name, if it is prepared already or over, if a column family of it was dropped, or if its commit would be a batch of more than
-  // kMaxBatchSize; Expired; or an error of the write, as of DB::Write, after which it goes on as before. The first one in a
-  // database makes a column family that nobody sees: NoSpace if there are kMaxColumnFamilies.
+  // OK: the updates are durable and survive a crash, with the locks of the keys that they are to; nobody sees them yet. This and
+  // the decision are synced, whatever WriteOptions::sync says. From here on it does not expire, and updates, GetForUpdate and
+  // going back to save points are InvalidArgument. InvalidArgument without a name, if it is prepared already or over, if a column
+  // family of it was dropped (Busy: is being dropped), or if its commit may be a batch of more than kMaxBatchSize; Expired; or an
+  // error of the write, as of DB::Write, after which it goes on as before. The first one in a database makes a column family that
+  // nobody sees: NoSpace if there are kMaxColumnFamilies.
   virtual Status Prepare() = 0;
   virtual TransactionState GetState() const = 0;
 
