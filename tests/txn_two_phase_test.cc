@@ -451,6 +451,44 @@ TEST_F(TwoPhaseTest, LargeOnesAndMany) {
   EXPECT_TRUE(ChecksAsSound(path_));
 }
 
+TEST_F(TwoPhaseTest, WhatIsDecidedTakesNoSpaceWhenTheDefaultFamilyIsCompacted) {
+  options_.disable_auto_compaction = true;
+  Reopen();
+  for (int i = 0; i < 20; ++i) {
+    const auto transaction = BeginNamed("x");
+    ASSERT_OK(transaction->Put("a", PatternedValue(static_cast<uint64_t>(i), 50'000)));
+    ASSERT_OK(transaction->Prepare());
+    ASSERT_OK(i % 2 == 0 ? transaction->Rollback() : transaction->Commit());
+    ASSERT_OK(db_->Flush());
+  }
+  Handles all;
+  ASSERT_OK(static_cast<DBImpl*>(db_->GetRootDB())->GetAllFamilies(&all));
+  uint64_t tables = 0;
+  ASSERT_TRUE(db_->GetIntProperty(all[1].get(), "braiddb.num-l0-tables", &tables));
+  EXPECT_GT(tables, 0u);
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  ASSERT_TRUE(db_->GetIntProperty(all[1].get(), "braiddb.num-l0-tables", &tables));
+  EXPECT_EQ(tables, 0u);
+  ASSERT_TRUE(db_->GetIntProperty(all[1].get(), "braiddb.estimate-num-keys", &tables));
+  EXPECT_EQ(tables, 0u);
+}
+
+// A batch keeps the ids of families, and that of a dropped one may be given to the records'.
+TEST_F(TwoPhaseTest, AnOldBatchDoesNotReachTheRecords) {
+  Prepared("x", "a");
+  Handles all;
+  ASSERT_OK(static_cast<DBImpl*>(db_->GetRootDB())->GetAllFamilies(&all));
+  WriteBatch batch;
+  batch.Put("k", "v");
+  batch.PutCF(all[1]->GetID(), "k", "v");
+  EXPECT_CODE(db_->Write({}, batch), kInvalidArgument);
+  EXPECT_CODE(Begin()->RebuildFromWriteBatch(batch), kInvalidArgument);
+  all.clear();
+  Reopen();
+  EXPECT_EQ(NamesOfPrepared(), Names{"x"});
+  EXPECT_EQ(Get("k"), "<not found>");
+}
+
 // ---- Column families
 
 TEST_F(TwoPhaseTest, FamiliesAndOperands) {

@@ -158,6 +158,15 @@ void PreparedRecords::Close() {
   family_.reset();
 }
 
+Status PreparedRecords::Compact(const CompactRangeOptions& options) {
+  ColumnFamilyHandle* family = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    family = family_.get();
+  }
+  return family == nullptr ? Status::OK() : base_->CompactRange(options, family, nullptr, nullptr);
+}
+
 Status PreparedRecords::Load(const std::function<Status(const PreparedRecord& record)>& found) {
   Status status = FindFamily(false);
   if (!status.ok()) return status.IsNotFound() ? Status::OK() : status;

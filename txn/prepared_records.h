@@ -43,6 +43,8 @@ class PreparedRecords {
   Status Load(const std::function<Status(const PreparedRecord& record)>& found);
   // Before the database is closed.
   void Close();
+  // DB::CompactRange of the family: nobody else has a handle of it.
+  Status Compact(const CompactRangeOptions& options);
 
   // Makes a record durable. InvalidArgument if the batch that commits it would be too large.
   Status Write(const std::string& name, const PreparedRecord::Families& families, const WriteBatch& updates, uint32_t* parts);

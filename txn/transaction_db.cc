@@ -70,6 +70,17 @@ class TransactionDBImpl final : public StackedDB<TransactionDB> {
     return NoMemory();
   }
 
+  // What is left of records goes with the default family.
+  Status CompactRange(const CompactRangeOptions& options, const Slice* begin, const Slice* end) override {
+    const Status status = base()->CompactRange(options, begin, end);
+    return status.ok() ? records_.Compact(options) : status;
+  }
+  Status CompactRange(const CompactRangeOptions& options, ColumnFamilyHandle* family, const Slice* begin,
+                      const Slice* end) override {
+    const Status status = base()->CompactRange(options, family, begin, end);
+    return status.ok() && family->GetID() == 0 ? records_.Compact(options) : status;
+  }
+
   Status Put(const WriteOptions& options, Slice key, Slice value) override {
     return WithLock({0, key}, [&] { return base()->Put(options, key, value); });
   }
