@@ -25,7 +25,7 @@ struct CopyOptions {
 
 // Makes a database in directory `path`, which must not be there, of what `db` holds at one moment; *sequence: the number of the
 // newest write in it. Writing goes on meanwhile. The copy has the same column families with their orders and last levels, though
-// perhaps other ids of them, and the same regions and options file, all inside
+// perhaps other ids of them, the same prepared transactions (transaction.h), and the same regions and options file, all inside
 // the directory unless `options` say otherwise, on whatever file system that is. It is there whole or not at all; what a crash
 // left is `path`.tmp, which the next call removes.
 // Costs: reads all of the data, and while it runs no space comes back. InvalidArgument if `path` is there.
@@ -54,7 +54,7 @@ class BackupEngine {
   BackupEngine(const BackupEngine&) = delete;
   BackupEngine& operator=(const BackupEngine&) = delete;
 
-  // All that `db` holds at one moment; writing goes on. Durable when it returns OK.
+  // All that `db` holds at one moment, prepared transactions included; writing goes on. Durable when it returns OK.
   virtual Status CreateBackup(DB* db, const std::string& metadata = {}, uint32_t* id = nullptr) = 0;
   // Oldest first.
   virtual std::vector<BackupInfo> GetBackupInfo() const = 0;

@@ -38,7 +38,8 @@ struct CheckReport {
 
   // What there is; complete if the database is sound.
   uint64_t regions = 0;
-  uint64_t families = 0;            // column families, the default one included; of one that was dropped its entries are dead
+  uint64_t families =
+      0;  // column families, with the default one and that of prepared transactions; of dropped ones entries are dead
   uint64_t segments = 0;            // with log entries
   uint64_t free_segments = 0;       // kept for reuse
   uint64_t tables = 0;              // of L0
