@@ -58,7 +58,6 @@ class TwoPhaseFailuresTest : public testing::Test {
   static Options MakeOptions() {
     Options options = TinyOptions(1);
     options.create_if_missing = true;
-    options.max_region_size = 32 << 20;
     return options;
   }
 
@@ -69,6 +68,13 @@ class TwoPhaseFailuresTest : public testing::Test {
 };
 
 TEST_F(TwoPhaseFailuresTest, EachStepWithoutDram) {
+  // The first prepare makes a column family. Each tree that is not made whole leaves a segment until the next open, and the next
+  // attempt has to look at that, too: there would be no end.
+  if (TestedL1() == L1Kind::kNvTree) {
+    const auto first = BeginNamed("first");
+    ASSERT_OK(first->Prepare());
+    ASSERT_OK(first->Rollback());
+  }
   for (const bool commits : {true, false}) {
     for (const size_t bytes : {100, 200'000}) {
       auto transaction = db_->BeginTransaction({});
@@ -108,6 +114,8 @@ TEST_F(TwoPhaseFailuresTest, EachStepWithoutDram) {
 }
 
 TEST_F(TwoPhaseFailuresTest, WithoutSpaceItStaysAsItIs) {
+  options_.max_region_size = 32 << 20;
+  Open();
   auto prepared = BeginNamed("prepared", 300'000);
   ASSERT_OK(prepared->Prepare());
   auto started = BeginNamed("started", 300'000);
