@@ -215,18 +215,24 @@ void braiddb_set_options_cf(braiddb_t* db, braiddb_column_family_handle_t*, int 
   braiddb_set_options(db, count, names, values, errptr);
 }
 
+braiddb_t* braiddb_open_for_read_only_column_families(const braiddb_options_t* options, const char* path, int count,
+                                                      const char* const* column_family_names,
+                                                      const braiddb_options_t* const* column_family_options,
+                                                      braiddb_column_family_handle_t** handles,
+                                                      unsigned char error_if_wal_file_exists, char** errptr) {
+  braiddb_t* db = nullptr;
+  SaveError(errptr, Guarded([&] {
+              return OpenFamilies(WithoutCreation(*options), path, count, column_family_names, column_family_options, handles,
+                                  &db, OpenerToRead(error_if_wal_file_exists != 0));
+            }));
+  return db;
+}
+
 // ---- Not there
 
 braiddb_t* braiddb_open_as_secondary_column_families(const braiddb_options_t*, const char*, const char*, int, const char* const*,
                                                      const braiddb_options_t* const*, braiddb_column_family_handle_t**,
                                                      char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoReadOnlyOpen);
-  return nullptr;
-}
-
-braiddb_t* braiddb_open_for_read_only_column_families(const braiddb_options_t*, const char*, int, const char* const*,
-                                                      const braiddb_options_t* const*, braiddb_column_family_handle_t**,
-                                                      unsigned char, char** errptr) {
   SaveNotImplemented(errptr, __func__, kNoReadOnlyOpen);
   return nullptr;
 }

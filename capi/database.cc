@@ -66,6 +66,19 @@ Opener OpenerWithTtl(int seconds) {
   };
 }
 
+Opener OpenerToRead(bool error_if_wal_file_exists) {
+  return [error_if_wal_file_exists](const Options& options, const std::string& path, const Families& families,
+                                    FamilyHandles* handles, std::unique_ptr<DB>* db) {
+    return DB::OpenForReadOnly(options, path, families, handles, db, error_if_wal_file_exists);
+  };
+}
+
+braiddb_options_t WithoutCreation(const braiddb_options_t& options) {
+  braiddb_options_t result = options;
+  result.create_if_missing = 0;
+  return result;
+}
+
 Status CloseDatabase(braiddb_t* db) {
   if (db->cache != nullptr) db->cache->Remove(db);
   const Status status = db->db->Close();
@@ -174,9 +187,13 @@ braiddb_t* braiddb_open_with_ttl(const braiddb_options_t* options, const char* p
   return db;
 }
 
-braiddb_t* braiddb_open_for_read_only(const braiddb_options_t*, const char*, unsigned char, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoReadOnlyOpen);
-  return nullptr;
+braiddb_t* braiddb_open_for_read_only(const braiddb_options_t* options, const char* path, unsigned char error_if_wal_file_exists,
+                                      char** errptr) {
+  braiddb_t* db = nullptr;
+  SaveError(errptr, Guarded([&] {
+              return OpenDatabase(WithoutCreation(*options), path, &db, OpenerToRead(error_if_wal_file_exists != 0));
+            }));
+  return db;
 }
 
 braiddb_t* braiddb_open_as_secondary(const braiddb_options_t*, const char*, const char*, char** errptr) {

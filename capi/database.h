@@ -35,6 +35,9 @@ Status OpenFamilies(const braiddb_options_t& options, const char* path, int coun
                     const Opener& open = OpenPlain);
 // The names of those of a database that is not open.
 Status ListFamilies(const braiddb_options_t& options, const char* path, std::vector<std::string>* names);
+// Databases that are opened to be read only, with options of which nothing is created.
+Opener OpenerToRead(bool error_if_wal_file_exists);
+braiddb_options_t WithoutCreation(const braiddb_options_t& options);
 // Of databases whose keys expire.
 Opener OpenerWithTtl(int seconds);
 Status CloseDatabase(braiddb_t* db);

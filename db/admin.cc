@@ -134,7 +134,7 @@ bool DBImpl::IntProperty(const Family& family, std::string_view property, uint64
   } else if (name == "last-sequence-number") {
     *value = GetLatestSequenceNumber();
   } else if (name == "background-errors" || name == "is-write-stopped") {
-    *value = write_failed_.load() ? 1 : 0;
+    *value = write_failed_.load() && !is_read_only() ? 1 : 0;
   } else {
     return false;
   }
@@ -148,7 +148,7 @@ bool DBImpl::Property(const Family& family, std::string_view property, std::stri
     return true;
   }
   if (name == "persist-mode") {
-    *value = ModeName(regions_->persistence()->mode());
+    *value = is_read_only() ? "read-only" : ModeName(regions_->persistence()->mode());
     return true;
   }
   if (name == "levels" || name == "levelstats") {

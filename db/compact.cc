@@ -396,6 +396,7 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
 bool DBImpl::CompactionIdle() const { return !compaction_running_ && !CompactionWanted(); }
 
 Status DBImpl::WaitForCompaction() try {
+  if (is_read_only()) return Status::OK();
   std::unique_lock lock(work_mutex_);
   ++waiting_for_compaction_;
   work_changed_.notify_all();

@@ -38,6 +38,7 @@
 #include "lsm/key_filter.h"
 #include "lsm/manifest.h"
 #include "lsm/read_view.h"
+#include "pmem/posix.h"
 #include "pmem/region_set.h"
 #include "pmem/segment_allocator.h"
 #include "util/arena.h"
@@ -50,9 +51,16 @@ namespace braiddb {
 
 class DBImpl final : public DB {
  public:
+  enum class Access : uint8_t {
+    kWrite,
+    kRead,
+    kReadMerely,  // and if that takes a replay, an error
+  };
   // `takes_prepared`: prepared transactions are known to whoever opens, who takes care of them; without, they are refused.
+  // `handles`: may be null.
   static Status Open(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
-                     bool takes_prepared, std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db);
+                     bool takes_prepared, std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db,
+                     Access access = Access::kWrite);
   ~DBImpl() override;
 
   Status Close() override;
@@ -110,7 +118,16 @@ class DBImpl final : public DB {
   friend class DBIterator;
   friend class FamilyHandle;
 
-  DBImpl(const Options& options, const std::string& path);
+  DBImpl(const Options& options, const std::string& path, Access access);
+
+  // ---- open_read_only.cc
+  bool is_read_only() const { return access_ != Access::kWrite; }
+  Status FindFiles(const std::vector<ColumnFamilyDescriptor>& families);
+  // Whether what recovery came upon may be there.
+  Status CheckReplayed() const;
+  void StartReading();
+  void PrepareReads();
+  Status CloseReadOnly();
 
   // ---- open.cc
   Status OpenFiles(const std::vector<ColumnFamilyDescriptor>& families);
@@ -383,10 +400,12 @@ class DBImpl final : public DB {
   Status BackgroundError() const;
   void Log(const std::string& line) const;
 
+  const Access access_;
   Options options_;
   DramBudget dram_;  // fixed when it is known how many regions there are
   const std::string path_;
   std::unique_ptr<FileLock> lock_;
+  posix::Fd read_lock_;  // in its place, if it is open for reading only
   std::unique_ptr<Logger> logger_;
   std::unique_ptr<RegionSet> regions_;
   std::unique_ptr<SegmentAllocator> segments_;

@@ -145,7 +145,7 @@ Status DBImpl::FindFamilies(const std::vector<ColumnFamilyDescriptor>& descripto
     family->l1_entries.store(listed.l1_entries, std::memory_order_relaxed);
     by_id_[listed.id].store(family, std::memory_order_release);
   }
-  if (!missing.empty())
+  if (!missing.empty() && !is_read_only())
     return Status::InvalidArgument("You have to open all column families. Column families not opened: " + missing);
   for (size_t i = 0; i < descriptors.size(); ++i) {
     const std::string& name = descriptors[i].name;
@@ -153,6 +153,7 @@ Status DBImpl::FindFamilies(const std::vector<ColumnFamilyDescriptor>& descripto
       return Status::InvalidArgument("column family '" + name + "' is given twice");
     if (IsHiddenFamily(name)) return ReservedName(name);
     const bool is_there = name == kDefaultColumnFamilyName || FindFamilyByName(name) != nullptr;
+    if (!is_there && is_read_only()) return Status::InvalidArgument("Column family not found: " + name);
     if (!is_there && !options_.create_missing_column_families) {
       return Status::InvalidArgument("Column family not found: " + name +
                                      "; set Options::create_missing_column_families to have it made");
@@ -267,6 +268,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   Family* const family = FamilyOf(handle, &status);
   if (family == nullptr) return status;
   if (family->id == 0) return Status::InvalidArgument("Can't drop default column family");
+  if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
   std::lock_guard lock(families_mutex_);
   if (family->dropped.exchange(true, std::memory_order_seq_cst))
     return Status::InvalidArgument("column family '" + family->name + "' was dropped already");

@@ -99,8 +99,9 @@ Status DB::Open(const Options& options, const std::string& path, const std::vect
   return DBImpl::Open(options, path, families, false, handles, db);
 }
 
-DBImpl::DBImpl(const Options& options, const std::string& path)
-    : options_(Resolve(options)),
+DBImpl::DBImpl(const Options& options, const std::string& path, Access access)
+    : access_(access),
+      options_(Resolve(options)),
       path_(path),
       default_family_(0, 0, kDefaultColumnFamilyName, ColumnFamilyOptions(options)),
       default_handle_(MakeHandle(kDefaultColumnFamilyName)),
@@ -110,9 +111,10 @@ DBImpl::DBImpl(const Options& options, const std::string& path)
 }
 
 Status DBImpl::Open(const Options& given, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
-                    bool takes_prepared, std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db) try {
+                    bool takes_prepared, std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db,
+                    Access access) try {
   db->reset();
-  handles->clear();
+  if (handles != nullptr) handles->clear();
   const auto start = std::chrono::steady_clock::now();
   Options options = given;
   for (const ColumnFamilyDescriptor& descriptor : families) {
@@ -126,14 +128,15 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   }
   Status status = Validate(options);
   if (!status.ok()) return status;
-  std::unique_ptr<DBImpl> impl(new DBImpl(options, path));
-  status = impl->OpenFiles(families);
+  std::unique_ptr<DBImpl> impl(new DBImpl(options, path, access));
+  const bool writes = !impl->is_read_only();
+  status = writes ? impl->OpenFiles(families) : impl->FindFiles(families);
   if (status.ok()) status = impl->OpenStructures();
   if (status.ok()) status = impl->FindFamilies(families);
   if (status.ok()) status = impl->Recover();
-  if (status.ok()) status = impl->CreateMissing(families);
+  if (status.ok()) status = writes ? impl->CreateMissing(families) : impl->CheckReplayed();
   // Behind all that can refuse the open: a region never becomes smaller.
-  if (status.ok()) status = impl->regions_->ReserveBytes(impl->options_.initial_region_size);
+  if (status.ok() && writes) status = impl->regions_->ReserveBytes(impl->options_.initial_region_size);
   if (!status.ok()) return status;
   impl->recovery_us_ = MicrosSince(start);
   impl->StartBackground();
@@ -142,8 +145,8 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   impl->Log(Format("open: serving after %.3f ms, %llu entries replayed, sequence number %llu",
                    static_cast<double>(impl->recovery_us_) / 1000.0, static_cast<unsigned long long>(impl->replayed_entries_),
                    static_cast<unsigned long long>(impl->GetLatestSequenceNumber())));
-  for (size_t i = 0; i < families.size(); ++i) handles->push_back(impl->MakeHandle(families[i].name));
-  impl->NoteOptions(options);
+  for (size_t i = 0; handles != nullptr && i < families.size(); ++i) handles->push_back(impl->MakeHandle(families[i].name));
+  if (writes) impl->NoteOptions(options);
   *db = std::move(impl);
   return Status::OK();
 } catch (const std::bad_alloc&) {
@@ -420,6 +423,7 @@ void DBImpl::StartBackground() {
   const uint64_t smallest_entry = LogEntrySize(1, 0, 0);
   const uint64_t table_entries = std::min(options_.memtable_max_entries, options_.memtable_size / smallest_entry);
   l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), table_entries);
+  if (is_read_only()) return StartReading();
   flush_thread_ = std::thread([this] { FlushLoop(); });
   try {
     compaction_thread_ = std::thread([this] { CompactionLoop(); });
@@ -449,6 +453,7 @@ DBImpl::~DBImpl() {
 Status DBImpl::Close() try {
   if (closed_) return close_status_;
   closed_ = true;
+  if (is_read_only()) return close_status_ = CloseReadOnly();
   close_status_ = Status::MemoryLimit({});  // unless all of the following can be done
   EndFilterWrites();                        // what comes after the flush would have to be replayed
   Status status = write_failed_.load(std::memory_order_acquire) ? Status::OK() : Flush();

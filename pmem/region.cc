@@ -167,6 +167,7 @@ bool Region::IsValidObject(const ObjectId& id, uint64_t bytes) const {
 
 Status Region::AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, const Prepare& prepare) {
   BRAIDDB_CHECK(id->offset == 0);
+  if (pool_ == nullptr) return Status::ReadOnly(Name() + " is open for reading only");
   if (bytes > PMEMOBJ_MAX_ALLOC_SIZE) {
     return Status::InvalidArgument("one object of " + std::to_string(bytes) + " bytes is more than the " +
                                    std::to_string(PMEMOBJ_MAX_ALLOC_SIZE) + " that a pool can give; split it");
@@ -190,6 +191,10 @@ Status Region::AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, con
 // chunks).
 void Region::FreeObject(ObjectId* id) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (pool_ == nullptr) {
+    StoreRelaxed(&id->offset, 0);  // in this process only
+    return;
+  }
   pmemobj_free(AsPmdk(id));
 }
 

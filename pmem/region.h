@@ -2,6 +2,8 @@
 //
 // GOAL   Objects are allocated into an ObjectId on media, failure-atomically: after a crash the object is there and the id
 //        names it, or neither. The pool grows when it has no room, in steps that keep the number of parts small, up to max_bytes.
+// READ ONLY  OpenReadOnly takes an image of the pool in its place: PMDK, which writes to each pool that it opens, is not used.
+//        All that the layers above store stays in this process, and nothing can be allocated.
 // CONCURRENCY  AllocateObject (also while it grows the region) and FreeObject hold the mutex; everything else takes no lock.
 //        The base never moves while the region is open: PMDK reserves max_bytes of address space at open.
 #pragma once
@@ -21,6 +23,7 @@
 #include "pmem/layout.h"
 #include "pmem/persistence.h"
 #include "pmem/region_files.h"
+#include "pmem/region_image.h"
 #include "pmem/region_set.h"
 
 namespace braiddb {
@@ -43,6 +46,9 @@ class Region {
   // files->CheckParts() was OK.
   static Status Create(std::shared_ptr<RegionFiles> files, const RegionConfig& config, std::unique_ptr<Region>* result);
   static Status Open(std::shared_ptr<RegionFiles> files, const RegionConfig& config, std::unique_ptr<Region>* result);
+  // `image`: of the directory of `files`, which need not be locked by it. Damage is Corruption, as in Open.
+  static Status OpenReadOnly(std::unique_ptr<RegionImage> image, std::shared_ptr<RegionFiles> files, const RegionConfig& config,
+                             std::unique_ptr<Region>* result);
   Status InitializeRoot();
   ~Region();
   Region(const Region&) = delete;
@@ -52,7 +58,8 @@ class Region {
   uint64_t database_id() const { return config_.database_id; }
   Persistence* persistence() const { return config_.persistence; }
   RegionFiles* files() const { return files_.get(); }
-  uint8_t* base() const { return reinterpret_cast<uint8_t*>(pool_); }
+  uint8_t* base() const { return image_ != nullptr ? image_->base() : reinterpret_cast<uint8_t*>(pool_); }
+  // Null if it is open for reading only.
   PMEMobjpool* pool() const { return pool_; }
   RegionRoot* root() const { return root_; }
   uint64_t max_bytes() const { return max_bytes_; }
@@ -68,6 +75,11 @@ class Region {
   void FreeObject(ObjectId* id);
   // Whether the id can name an object of `bytes` bytes, judged by the id alone: pool, place and alignment. Null is not valid.
   bool IsValidObject(const ObjectId& id, uint64_t bytes) const;
+  // An allocation that a crash cut short, and that PMDK finishes where it opens the pool, may have stored half of an id. Open for
+  // reading only: this is the other half.
+  void CompleteId(ObjectId* id) const {
+    if (__builtin_expect(redo_pending_, 0) && id->pool == 0 && id->offset != 0) id->pool = pool_id_;
+  }
   // Allocates the zeroed metadata object of an empty slot.
   Status AllocateMetadata(uint32_t slot, uint64_t bytes);
 
@@ -105,6 +117,8 @@ class Region {
   const std::shared_ptr<RegionFiles> files_;
   const RegionConfig config_;
   PMEMobjpool* pool_ = nullptr;
+  std::unique_ptr<RegionImage> image_;  // in place of a pool
+  bool redo_pending_ = false;           // of the image
   RegionRoot* root_ = nullptr;
   uint64_t pool_id_ = 0;
   uint64_t heap_begin_ = 0;

@@ -22,15 +22,6 @@ namespace {
 
 using FilesList = std::vector<std::shared_ptr<RegionFiles>>;
 
-std::vector<std::string> RegionDirectories(const RegionSetOptions& options, uint32_t count) {
-  if (!options.region_paths.empty()) return options.region_paths;
-  std::vector<std::string> directories;
-  for (uint32_t i = 0; i < count; ++i) {
-    directories.push_back(posix::JoinPath(options.database_path, "region-" + std::to_string(i)));
-  }
-  return directories;
-}
-
 Status CheckOptions(const RegionSetOptions& options) {
   if (options.regions > kMaxRegions || options.region_paths.size() > kMaxRegions) {
     return Status::InvalidArgument("regions must be at most " + std::to_string(kMaxRegions));
@@ -254,6 +245,15 @@ Status CheckTogether(const FilesList& files) {
 }
 
 }  // namespace
+
+std::vector<std::string> RegionDirectories(const RegionSetOptions& options, uint32_t count) {
+  if (!options.region_paths.empty()) return options.region_paths;
+  std::vector<std::string> directories;
+  for (uint32_t i = 0; i < count; ++i) {
+    directories.push_back(posix::JoinPath(options.database_path, "region-" + std::to_string(i)));
+  }
+  return directories;
+}
 
 RegionSet::RegionSet() : impl_(std::make_unique<Impl>()) {}
 RegionSet::~RegionSet() = default;

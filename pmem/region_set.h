@@ -32,6 +32,10 @@ enum class MetadataSlot : uint32_t {
 };
 
 class RegionSet;
+struct RegionSetOptions;
+
+// Where the regions of a database are, or may be: those that the options name, or as many as `count`.
+std::vector<std::string> RegionDirectories(const RegionSetOptions& options, uint32_t count);
 
 struct RegionSetOptions {
   std::string database_path;              // the directory that holds region-0, region-1, … unless region_paths says otherwise
@@ -59,6 +63,10 @@ class RegionSet {
   // Every file is checked (type, size against what was recorded, pool signature) before libpmemobj sees it.
   static Status Create(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result);
   static Status Open(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result);
+  // The regions of a database that nobody has open to write, and that nobody can while this lives; others may read it, too. Their
+  // files are mapped privately: what is stored stays in this process, and takes DRAM there. Nothing of the files, nor of their
+  // directories, changes, and permission to read is enough. Allocations fail. Errors as of Open.
+  static Status OpenReadOnly(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result);
   // Whether region files exist there, whole or not. What a crash inside Create left does not count: Create replaces it.
   static bool Exists(const RegionSetOptions& options);
   // Removes the files of all regions; OK if there are none.

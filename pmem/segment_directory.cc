@@ -36,10 +36,12 @@ Status SegmentDirectory::Load(std::vector<SegmentDescriptor*>* descriptors) {
   RegionRoot* const root = region_->root();
   last_link_ = &root->directory;
   while (last_link_->offset != 0) {
+    region_->CompleteId(last_link_);
     if (!region_->IsValidObject(*last_link_, sizeof(DirectoryBlock) + kCacheLine)) return Damaged("a damaged link");
     DirectoryBlock* const block = BlockAt(last_link_->offset);
     if (block->tag != BlockTag(block_count_, last_link_->offset)) return Damaged("a damaged link");
     for (SegmentDescriptor& descriptor : block->descriptors) {
+      region_->CompleteId(&descriptor.object);
       if (Status status = Check(descriptor); !status.ok()) return status;
       descriptors->push_back(&descriptor);
     }

@@ -205,6 +205,7 @@ enum { braiddb_similar_size_compaction_stop_style = 0, braiddb_total_size_compac
 /* ---- Databases
    A database is opened by one process at a time; its handle may be used by any number of threads at once. braiddb_close comes
    last: iterators, snapshots and pinned slices are gone then. It ignores errors, see braiddb_close_database.
+   braiddb_open_for_read_only may be called by many processes at once, but not beside one that writes; it changes no file.
    braiddb_repair_db puts what is intact of a damaged database in its place; the damaged one stays beside it, as PATH.damaged. */
 
 BRAIDDB_C_API void braiddb_close(braiddb_t* db);

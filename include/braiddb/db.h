@@ -78,6 +78,22 @@ class DB {
   // is created if Options::create_missing_column_families is set. handles->at(i) is of families[i].
   static Status Open(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
                      std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db);
+  // Opens a database only to read it. Not a byte of its files changes, nor a time of writing or the contents of a directory, and
+  // permission to read them is enough; a read-only file system will do. What an open would finish or replay is done in the memory
+  // of this process, which takes DRAM in proportion to the log since the last checkpoint. Any number of processes, and of handles
+  // in one, may have it open like this at once; until the last of them has closed it, an open to write is Busy. Writes, flushes,
+  // compactions and changes of column families are NotSupported; nothing runs in the background but what makes reads faster.
+  //   NotFound    there is none; create_if_missing does not matter
+  //   Busy        someone has it open to write. A database that is being written cannot be read from its files: its lists change
+  //               in place, and its space is used again, for readers that the writer knows of. (RocksDB allows it.)
+  //   Corruption  as Open; and, with `error_if_wal_file_exists`, if there are writes that Open would replay
+  static Status OpenForReadOnly(const Options& options, const std::string& path, std::unique_ptr<DB>* db,
+                                bool error_if_wal_file_exists = false);
+  // The same with handles. Not all column families need to be given; of the others nothing is to be seen.
+  static Status OpenForReadOnly(const Options& options, const std::string& path,
+                                const std::vector<ColumnFamilyDescriptor>& families,
+                                std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db,
+                                bool error_if_wal_file_exists = false);
   // The families of a database that is not open, "default" first. Busy if it is open.
   static Status ListColumnFamilies(const Options& options, const std::string& path, std::vector<std::string>* names);
   // Removes the database in `path` and its files; OK if there is none. Fails with Busy while it is open anywhere.

@@ -1,0 +1,76 @@
+// Opening for reading only: an open like any other, on a private image of the files.
+//
+// WHY NOTHING CHANGES  The regions are mapped privately (RegionSet::OpenReadOnly): recovery redoes, replays and links as always,
+//   and what it stores stays in this process. The directory, LOCK and the parts are opened to read; no log, no options file.
+// WHY NOBODY WRITES MEANWHILE  Shared locks on LOCK and on the directory of each region exclude the exclusive ones of a writer.
+//   Pages that nobody has stored into are the file's, so a writer would be seen half.
+// WHY NOTHING RUNS THAT COULD WRITE  There are no flush and no compaction thread, and write_failed_ is set: it is what every
+//   write, flush and compaction looks at first.
+#include <pthread.h>
+
+#include "check/check_files.h"
+#include "db/db_impl.h"
+
+namespace braiddb {
+
+Status DB::OpenForReadOnly(const Options& options, const std::string& path, std::unique_ptr<DB>* db,
+                           bool error_if_wal_file_exists) {
+  return OpenForReadOnly(options, path, {}, nullptr, db, error_if_wal_file_exists);
+}
+
+Status DB::OpenForReadOnly(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
+                           std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db,
+                           bool error_if_wal_file_exists) {
+  const DBImpl::Access access = error_if_wal_file_exists ? DBImpl::Access::kReadMerely : DBImpl::Access::kRead;
+  // What is prepared and not decided is not committed, so there is nothing of it to be seen.
+  constexpr bool kTakesPrepared = true;
+  return DBImpl::Open(options, path, families, kTakesPrepared, handles, db, access);
+}
+
+Status DBImpl::FindFiles(const std::vector<ColumnFamilyDescriptor>& families) {
+  const RegionSetOptions region_options = MakeRegionOptions();
+  if (FileExists(path_ + "/CREATING") || !RegionSet::Exists(region_options))
+    return Status::NotFound("there is no database in " + path_);
+  Status status = LockForReading(path_, &read_lock_);
+  if (!status.ok()) return status;
+  if (options_.info_log) logger_ = std::make_unique<Logger>(options_.info_log);
+  if (options_.verify_at_open) status = CheckBeforeOpen(families);
+  return status.ok() ? RegionSet::OpenReadOnly(region_options, &regions_) : status;
+}
+
+Status DBImpl::CheckReplayed() const {
+  if (access_ != Access::kReadMerely || replayed_entries_ == 0) return Status::OK();
+  return Status::Corruption("there are " + std::to_string(replayed_entries_) + " updates in the log that are to be replayed, " +
+                            "and error_if_wal_file_exists is set; open the database to write, and close it");
+}
+
+void DBImpl::StartReading() {
+  background_error_ = Status::NotSupported("Not supported operation in read only mode.");  // in RocksDB's words
+  write_failed_.store(true, std::memory_order_release);
+  compaction_thread_ = std::thread([this] { PrepareReads(); });
+  closed_ = false;
+}
+
+// Reads are right without it. A merge that a crash cut short stays so.
+void DBImpl::PrepareReads() try {
+  pthread_setname_np(pthread_self(), "braid-index");
+  std::lock_guard lock(compaction_mutex_);
+  if (resume_merge_.load(std::memory_order_acquire)) return;
+  for (uint32_t id = 0; id < kMaxFamilies && !stopping_.load(std::memory_order_acquire); ++id) {
+    Family* const family = FindFamily(id);
+    if (family != nullptr && family->l1_entries.load() > 0) InstallLastLevel(family, 0);
+  }
+  while (!stopping_.load(std::memory_order_acquire) && BuildFilter(std::chrono::milliseconds(1))) {
+  }
+} catch (const std::bad_alloc&) {
+}
+
+Status DBImpl::CloseReadOnly() {
+  stopping_.store(true, std::memory_order_release);
+  compaction_thread_.join();
+  epochs_.Reclaim();
+  Log("close: " + path_ + " was open for reading only");
+  return Status::OK();
+}
+
+}  // namespace braiddb

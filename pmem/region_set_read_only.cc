@@ -1,0 +1,88 @@
+#include "pmem/posix.h"
+#include "pmem/region.h"
+#include "pmem/region_image.h"
+#include "pmem/region_set.h"
+
+// The part of RegionSet that is open for reading only.
+
+namespace braiddb {
+namespace {
+
+// What is wrong with the files of one region; the first of it.
+struct Damage {
+  std::string what;
+  RegionImage::Report Report() {
+    return [this](const std::string& file, const std::string& found) {
+      if (what.empty()) what = file + " " + found + "; restore it from a backup";
+    };
+  }
+};
+
+Status MapRegion(const std::string& directory, std::unique_ptr<RegionImage>* image) {
+  Damage damage;
+  Status status = RegionImage::Map(directory, damage.Report(), image);
+  if (status.ok() && !damage.what.empty()) return Status::Corruption(damage.what);
+  return status;
+}
+
+Status FindCount(const RegionSetOptions& options, const PartList& list, uint32_t* count) {
+  *count = list.region_count;
+  if (*count == 0 || *count > kMaxRegions) return Status::Corruption("region 0 records an impossible number of regions");
+  const size_t asked = options.region_paths.empty() ? options.regions : options.region_paths.size();
+  if (asked == 0 || asked == *count) return Status::OK();
+  return Status::InvalidArgument("the database has " + std::to_string(*count) + " regions, not " + std::to_string(asked) +
+                                 "; set regions to that or to 0, and region_paths to as many directories");
+}
+
+Status CheckPlace(const RegionImage& image, const PartList& first, uint32_t region) {
+  const PartList& list = image.list();
+  if (list.database_id == first.database_id && list.region_count == first.region_count && list.region == region)
+    return Status::OK();
+  return Status::Corruption(image.directory() + " holds a region of another database, or another one than " +
+                            std::to_string(region) + "; put each database's regions back in their place");
+}
+
+}  // namespace
+
+Status RegionSet::OpenReadOnly(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result) {
+  const std::vector<std::string> directories = RegionDirectories(options, kMaxRegions);
+  if (directories.size() > kMaxRegions) return Status::InvalidArgument("more than 16 region_paths");
+  if (!RegionSet::Exists(options)) return Status::NotFound("no database in " + directories[0] + "; check the path");
+  std::vector<std::unique_ptr<RegionImage>> images;
+  uint32_t count = 1;
+  for (uint32_t i = 0; i < count; ++i) {
+    std::unique_ptr<RegionImage> image;
+    Status status = MapRegion(directories[i], &image);
+    if (status.IsNotFound()) {
+      return Status::Corruption("region " + std::to_string(i) + " is missing: no files in " + directories[i] +
+                                "; put it back, or restore it from a backup");
+    }
+    if (status.ok() && i == 0) status = FindCount(options, image->list(), &count);
+    if (status.ok()) status = CheckPlace(*image, i == 0 ? image->list() : images[0]->list(), i);
+    if (!status.ok()) return status;
+    images.push_back(std::move(image));
+  }
+  const uint64_t database_id = images[0]->list().database_id;
+  std::unique_ptr<RegionSet> set(new RegionSet());
+  // Stores need to be seen by this process only: a fence is enough. Latencies are injected if someone asks for them.
+  const bool emulates = options.persist_mode == PersistMode::kEmulated;
+  set->persistence_ = std::make_unique<Persistence>(emulates ? PersistMode::kEmulated : PersistMode::kEadr, options.emulation);
+  for (uint32_t i = 0; i < count; ++i) {
+    const RegionConfig config{.database_id = database_id,
+                              .index = i,
+                              .count = count,
+                              .max_bytes = 0,
+                              .persistence = set->persistence_.get(),
+                              .info_log = options.info_log};
+    auto files = std::make_shared<RegionFiles>(images[i]->directory());
+    std::unique_ptr<Region> region;
+    if (Status status = Region::OpenReadOnly(std::move(images[i]), std::move(files), config, &region); !status.ok())
+      return status;
+    set->impl_->regions.push_back(std::move(region));
+  }
+  set->OnRegionsReady(options);
+  *result = std::move(set);
+  return Status::OK();
+}
+
+}  // namespace braiddb
