@@ -137,7 +137,6 @@ braiddb_t* braiddb_open_column_families_with_ttl(const braiddb_options_t* option
   return db;
 }
 
-// Of a database that is not open: RocksDB would list those of an open one, too.
 char** braiddb_list_column_families(const braiddb_options_t* options, const char* path, size_t* count, char** errptr) {
   *count = 0;
   std::vector<std::string> names;

@@ -33,7 +33,7 @@ inline Status OpenDatabase(const braiddb_options_t& options, const std::string& 
 Status OpenFamilies(const braiddb_options_t& options, const char* path, int count, const char* const* names,
                     const braiddb_options_t* const* family_options, braiddb_column_family_handle_t** handles, braiddb_t** db,
                     const Opener& open = OpenPlain);
-// The names of those of a database that is not open.
+// The names of those of a database, be it open or not.
 Status ListFamilies(const braiddb_options_t& options, const char* path, std::vector<std::string>* names);
 // Databases that are opened to be read only, with options of which nothing is created.
 Opener OpenerToRead(bool error_if_wal_file_exists);

@@ -974,7 +974,7 @@ BRAIDDB_C_API void braiddb_slicetransform_destroy(braiddb_slicetransform_t* tran
 /* ---- Column families
    Each has the comparator and the kind of last level of the options that it is created with, and is opened with; the rest of the
    options is the database's, from those that an open function has beside them. A handle is destroyed before the database is
-   closed. braiddb_list_column_families is about a database that is not open. */
+   closed. braiddb_list_column_families takes no notice of who has the database open. */
 
 BRAIDDB_C_API void braiddb_approximate_sizes_cf(braiddb_t* db, braiddb_column_family_handle_t* column_family, int count,
                                                 const char* const* start_keys, const size_t* start_key_lengths,

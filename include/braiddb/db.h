@@ -94,7 +94,7 @@ class DB {
                                 const std::vector<ColumnFamilyDescriptor>& families,
                                 std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db,
                                 bool error_if_wal_file_exists = false);
-  // The families of a database that is not open, "default" first. Busy if it is open.
+  // The families of a database, "default" first, whoever has it open: those that were there at some moment of the call.
   static Status ListColumnFamilies(const Options& options, const std::string& path, std::vector<std::string>* names);
   // Removes the database in `path` and its files; OK if there is none. Fails with Busy while it is open anywhere.
   static Status Destroy(const Options& options, const std::string& path);

@@ -1,0 +1,26 @@
+// ReadMetadata: a metadata object of a region, read from the files, whether someone has them open to write or not.
+//
+// WHY IT IS SAFE  Files are only read, by system calls: nothing is mapped, so a file that shrinks is an error and no signal. What
+//   leads to the object is written when the database is created, and is verified: part list, root, the object's own entry there.
+//   The object itself may change while it is read: what comes may be of several times. Its owner has to know by checksums.
+// The caller needs permission to read, and takes no lock.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "braiddb/status.h"
+#include "pmem/region_set.h"
+
+namespace braiddb {
+
+struct MetadataCopy {
+  std::vector<uint64_t> words;
+  uint64_t bytes = 0;
+  uint32_t regions = 0;  // of the database
+};
+
+// NotFound: there is no database, or its creation is not complete; NotSupported: of another version. Thread safety: any thread.
+Status ReadMetadata(const RegionSetOptions& options, uint32_t region, MetadataSlot slot, MetadataCopy* copy);
+
+}  // namespace braiddb
