@@ -100,6 +100,7 @@ class DBImpl final : public DB {
   bool GetIntProperty(std::string_view property, uint64_t* value) override;
   Statistics GetStatistics() const override;
   uint64_t GetLatestSequenceNumber() const override { return next_sequence_.load(std::memory_order_acquire) - 1; }
+  Status GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) override;
   Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) override;
   const Options& GetOptions() const override { return options_; }
   const std::string& GetName() const override { return path_; }
@@ -117,6 +118,7 @@ class DBImpl final : public DB {
   friend class CompactionFilterJob;
   friend class DBIterator;
   friend class FamilyHandle;
+  friend class LogIterator;
 
   DBImpl(const Options& options, const std::string& path, Access access);
 
@@ -321,6 +323,9 @@ class DBImpl final : public DB {
   void ReclaimSegments();
   void Release(Segment* segment);
 
+  // ---- log_iterator.cc
+  void RaiseLogFloor(uint64_t sequence);
+
   // ---- relocate.cc
   // *relocated: whether there is a table of copies now that is to be merged.
   Status RelocateSparse(bool* relocated);
@@ -435,6 +440,8 @@ class DBImpl final : public DB {
   std::atomic<uint64_t> oldest_l0_id_{UINT64_MAX};  // UINT64_MAX: L0 is empty
   std::atomic<uint64_t> flushed_memtable_id_{0};    // memtables up to this id are in L0 or below
   std::atomic<bool> write_failed_{false};
+  // Of what has a larger number, every entry is where it was written. Changed under compaction_mutex_.
+  std::atomic<uint64_t> log_floor_{0};
 
   mutable std::mutex view_mutex_;
   std::shared_ptr<const ReadView> current_view_;  // owns *view_

@@ -289,6 +289,7 @@ Status DBImpl::OpenStructures() {
 Status DBImpl::Recover() {
   Status status = OpenLevels();
   if (!status.ok()) return status;
+  log_floor_.store(manifest_state_.log_boundary - 1, std::memory_order_seq_cst);
   resume_merge_ = manifest_state_.merge_id != 0 && !BRAIDDB_MUTANT("merge-not-resumed");
   manifest_state_.clean = false;  // from the next commit on
   RestoreTables();

@@ -59,6 +59,7 @@ void DBImpl::ReclaimSegments() {
     }
     if (reader.end() != segment->sealed_bytes()) return;
     segment->entries.store(0, std::memory_order_relaxed);  // not a candidate again
+    if (!segment->holds_copies.load(std::memory_order_relaxed)) RaiseLogFloor(segment->sealed_last_sequence());
     if (moved_ != nullptr && moved_->from.contains(segment)) {
       // Not while a merge may mark entries in it.
       moved_->retired.push_back(segment);

@@ -269,7 +269,8 @@ Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, Segm
     if (Status status = home->directory.NextGeneration(&generation); !status.ok()) return status;
   }
   if (Status status = home->directory.Open(DescriptorOf(segment), generation, state); !status.ok()) return status;
-  segment->generation_ = generation;
+  // First: who reads the words below sees that it is another use. release: for those who do so without a lock.
+  segment->generation_.store(generation, std::memory_order_release);
   segment->sealed_bytes_ = 0;
   segment->sealed_last_sequence_ = 0;
   segment->used_bytes.store(0, std::memory_order_relaxed);
@@ -279,6 +280,7 @@ Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, Segm
   segment->last_sequence.store(0, std::memory_order_relaxed);
   segment->packed.store(false, std::memory_order_relaxed);
   segment->stays.store(false, std::memory_order_relaxed);
+  segment->holds_copies.store(state == SegmentState::kCopies, std::memory_order_relaxed);
   // release: pairs with the acquire in Segment::state(); the fields above are set.
   segment->state_.store(state, std::memory_order_release);
   return Status::OK();

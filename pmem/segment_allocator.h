@@ -35,7 +35,7 @@ inline constexpr bool IsUsed(SegmentState state) { return state >= SegmentState:
 class Segment {
  public:
   uint32_t region() const { return region_; }
-  uint64_t generation() const { return generation_; }
+  uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
   uint8_t* data() const { return data_; }
   uint64_t capacity() const { return capacity_; }  // bytes at data()
   PmPtr ptr(uint64_t offset) const { return start_ + offset; }
@@ -54,11 +54,12 @@ class Segment {
   std::atomic<uint64_t> last_sequence{0};  // largest so far
   std::atomic<bool> packed{false};         // holds as much as could be copied into it; a hint
   std::atomic<bool> stays{false};          // something in it is damaged, and cannot be copied
+  std::atomic<bool> holds_copies{false};   // was kCopies in this session
 
  private:
   friend class SegmentAllocator;
   uint32_t region_ = 0;
-  uint64_t generation_ = 0;
+  std::atomic<uint64_t> generation_{0};
   uint8_t* data_ = nullptr;
   uint64_t capacity_ = 0;
   PmPtr start_;

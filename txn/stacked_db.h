@@ -103,6 +103,9 @@ class StackedDB : public Interface {
   bool GetIntProperty(std::string_view property, uint64_t* value) override { return base_->GetIntProperty(property, value); }
   Statistics GetStatistics() const override { return base_->GetStatistics(); }
   uint64_t GetLatestSequenceNumber() const override { return base_->GetLatestSequenceNumber(); }
+  Status GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) override {
+    return base_->GetUpdatesSince(sequence, iterator);
+  }
   Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) override { return base_->GetLatestSequenceForKey(key, sequence); }
   const Options& GetOptions() const override { return base_->GetOptions(); }
   const std::string& GetName() const override { return base_->GetName(); }

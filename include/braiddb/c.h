@@ -1409,7 +1409,8 @@ BRAIDDB_C_API uint64_t braiddb_sst_file_metadata_get_size(braiddb_sst_file_metad
 BRAIDDB_C_API char* braiddb_sst_file_metadata_get_smallestkey(braiddb_sst_file_metadata_t* metadata, size_t* length);
 
 /* ---- The log
-   Only the sequence number; reading the log is not implemented. */
+   As history of what was written, batch by batch; a number that the log does not have any more is NotFound. An iterator has to
+   be destroyed before the database is closed. */
 
 BRAIDDB_C_API uint64_t braiddb_get_latest_sequence_number(braiddb_t* db);
 BRAIDDB_C_API braiddb_wal_iterator_t* braiddb_get_updates_since(braiddb_t* db, uint64_t sequence,

@@ -13,6 +13,7 @@
 #include "braiddb/slice.h"
 #include "braiddb/statistics.h"
 #include "braiddb/status.h"
+#include "braiddb/transaction_log.h"
 #include "braiddb/write_batch.h"
 
 namespace braiddb {
@@ -183,6 +184,11 @@ class DB {
 
   virtual Statistics GetStatistics() const = 0;
   virtual uint64_t GetLatestSequenceNumber() const = 0;
+  // What was written from `sequence` on, beginning with the batch that has this number, or the first behind it. The log is the
+  // data: it has what no merge has made obsolete, and of the rest what lies in the same segments as something that is not, so
+  // that under overwrites history is soon gone. After an open it has what was not flushed before, which a close always is.
+  //   NotFound  the number is larger than GetLatestSequenceNumber(); or something behind it may have been reclaimed
+  virtual Status GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) = 0;
   // The sequence number of the newest write to the key, be it a deletion. NotFound: there is none, or it was a deletion and is
   // forgotten, since nobody could see what it deleted any more, or a compaction filter removed it. For who has to know whether a
   // key was written meanwhile.

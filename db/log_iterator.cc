@@ -1,0 +1,178 @@
+#include "db/log_iterator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "db/db_impl.h"
+#include "db/no_memory.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+namespace {
+
+Status IsGone(uint64_t next, uint64_t floor) {
+  return Status::NotFound("the log does not have sequence number " + std::to_string(next) +
+                          " any more: what was written up to number " + std::to_string(floor) + " may have been reclaimed");
+}
+
+void Add(const LogEntry& entry, WriteBatch* updates) {
+  switch (entry.type()) {
+    case EntryType::kDelete:
+      return updates->DeleteCF(entry.family(), entry.key());
+    case EntryType::kPut:
+      return updates->PutCF(entry.family(), entry.key(), entry.value());
+    case EntryType::kMerge:
+      return updates->MergeCF(entry.family(), entry.key(), entry.value());
+  }
+}
+
+}  // namespace
+
+// ---- The database
+
+Status DBImpl::GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) try {
+  iterator->reset();
+  if (sequence > GetLatestSequenceNumber()) return Status::NotFound("Requested sequence not yet written in the db");
+  auto result = std::make_unique<LogIterator>(this, std::max<uint64_t>(1, sequence));
+  result->Next();
+  if (!result->status().ok()) return result->status();
+  *iterator = std::move(result);
+  return Status::OK();
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+// ORDER: before the segment is retired. seq_cst: who pins later sees it; see log_iterator.h.
+void DBImpl::RaiseLogFloor(uint64_t sequence) {
+  if (log_floor_.load(std::memory_order_relaxed) < sequence) log_floor_.store(sequence, std::memory_order_seq_cst);
+}
+
+// ---- The iterator
+
+LogIterator::~LogIterator() { Unpin(); }
+
+void LogIterator::Unpin() {
+  if (std::exchange(is_pinned_, false)) db_->epochs_.Unpin(pin_);
+}
+
+LoggedBatch LogIterator::GetBatch() { return std::exchange(batch_, LoggedBatch()); }
+
+bool LogIterator::Damaged(const Segment& segment, uint64_t offset) {
+  status_ = Status::Corruption("region " + std::to_string(segment.region()) + ": the log is damaged at byte " +
+                               std::to_string(offset) + " of a segment");
+  return false;
+}
+
+void LogIterator::Next() try {
+  is_valid_ = false;
+  batch_ = LoggedBatch();
+  if (status_.IsMemoryLimit()) status_ = Status::OK();
+  if (!status_.ok()) return;
+  while (runs_.empty() || runs_.front().first > bound_) {
+    if (bound_ != 0) next_ = bound_ + 1;
+    if (!FillWindow()) return;
+  }
+  uint64_t end = 0;
+  if (!ReadBatch(runs_.front(), &end)) return;
+  std::pop_heap(runs_.begin(), runs_.end());
+  Run run = runs_.back();
+  runs_.pop_back();
+  if (FindBatch(&run, end)) {
+    runs_.push_back(run);
+    std::push_heap(runs_.begin(), runs_.end());
+  }
+} catch (const std::bad_alloc&) {
+  // The window begins again, behind the batch that was given last.
+  is_valid_ = false;
+  batch_ = LoggedBatch();
+  runs_.clear();
+  bound_ = 0;
+  status_ = NoMemory();
+}
+
+// STEPS   1 pin  2 look at the floor  3 a bound, up to which everything is published  4 the segments.
+// ORDER   1 before 2, and 3 before 4; see log_iterator.h. The old pin goes when there is a new one: nothing depends on it.
+// False if there is nothing to be read, or an error.
+bool LogIterator::FillWindow() {
+  runs_.clear();
+  bound_ = 0;
+  const uint64_t pin = db_->epochs_.Pin();
+  Unpin();
+  pin_ = pin;
+  is_pinned_ = true;
+  const uint64_t floor = db_->log_floor_.load(std::memory_order_seq_cst);
+  BRAIDDB_SYNC_POINT("LogIterator:Pinned");
+  if (next_ <= floor) {
+    status_ = IsGone(next_, floor);
+    Unpin();
+    return false;
+  }
+  const uint64_t bound = db_->next_sequence_.load(std::memory_order_seq_cst) - 1;
+  if (bound < next_) {
+    Unpin();  // the end, for now
+    return false;
+  }
+  db_->WaitPublished(bound);
+  db_->segments_->ForEachLog([this](const Segment* segment) {
+    if (status_.ok()) AddRun(segment);
+  });
+  std::make_heap(runs_.begin(), runs_.end());
+  bound_ = bound;
+  return status_.ok();
+}
+
+// A segment that is released and taken again meanwhile has nothing for this window: what it had lies below the floor, and what it
+// gets above the bound. It shows in the generation, which changes before the words below begin anew.
+bool LogIterator::AddRun(const Segment* segment) {
+  const uint64_t generation = segment->generation();
+  const SegmentState state = segment->state();
+  const uint64_t last = segment->last_sequence.load(std::memory_order_acquire);
+  const uint64_t used = segment->used_bytes.load(std::memory_order_acquire);
+  const bool holds_log = state == SegmentState::kOpen || state == SegmentState::kSealed;
+  if (!holds_log || last < next_ || used == 0 || segment->holds_copies.load(std::memory_order_relaxed) ||
+      segment->generation() != generation) {
+    return true;
+  }
+  Run run{segment, used, 0, 0};
+  if (!FindBatch(&run, 0)) return status_.ok();
+  runs_.push_back(run);
+  return true;
+}
+
+// The first batch at or behind `from` that has next_, or begins behind it. False if there is none, or an error.
+bool LogIterator::FindBatch(Run* run, uint64_t from) {
+  LogReader reader(run->segment->data(), run->segment->generation(), run->limit, from);
+  while (reader.end() < run->limit) {
+    const LogEntry* entry = reader.NextTrusted();
+    if (entry == nullptr) return Damaged(*run->segment, reader.end());
+    run->offset = reader.entry_offset();
+    run->first = entry->sequence();
+    while (entry->more_follows()) {
+      entry = reader.NextTrusted();
+      if (entry == nullptr) return Damaged(*run->segment, reader.end());
+    }
+    if (entry->sequence() >= next_) return true;
+  }
+  return false;
+}
+
+// *end: where the batch ends in its segment.
+bool LogIterator::ReadBatch(const Run& run, uint64_t* end) {
+  LogReader reader(run.segment->data(), run.segment->generation(), run.limit, run.offset);
+  auto updates = std::make_unique<WriteBatch>();
+  uint64_t sequence = run.first;
+  for (bool more = true; more; ++sequence) {
+    const LogEntry* const entry = reader.NextTrusted();
+    if (entry == nullptr || !reader.ValidAt(reader.entry_offset()) || entry->sequence() != sequence)
+      return Damaged(*run.segment, reader.end());
+    Add(*entry, updates.get());
+    more = entry->more_follows();
+  }
+  *end = reader.end();
+  batch_ = {run.first, std::move(updates)};
+  next_ = sequence;
+  is_valid_ = true;
+  return true;
+}
+
+}  // namespace braiddb
