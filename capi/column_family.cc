@@ -227,11 +227,15 @@ braiddb_t* braiddb_open_for_read_only_column_families(const braiddb_options_t* o
   return db;
 }
 
-// ---- Not there
-
-braiddb_t* braiddb_open_as_secondary_column_families(const braiddb_options_t*, const char*, const char*, int, const char* const*,
-                                                     const braiddb_options_t* const*, braiddb_column_family_handle_t**,
-                                                     char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoReadOnlyOpen);
-  return nullptr;
+braiddb_t* braiddb_open_as_secondary_column_families(const braiddb_options_t* options, const char* path,
+                                                     const char* secondary_path, int count,
+                                                     const char* const* column_family_names,
+                                                     const braiddb_options_t* const* column_family_options,
+                                                     braiddb_column_family_handle_t** handles, char** errptr) {
+  braiddb_t* db = nullptr;
+  SaveError(errptr, Guarded([&] {
+              return OpenFamilies(WithoutCreation(*options), path, count, column_family_names, column_family_options, handles,
+                                  &db, OpenerOfSecondary(secondary_path));
+            }));
+  return db;
 }

@@ -73,6 +73,13 @@ Opener OpenerToRead(bool error_if_wal_file_exists) {
   };
 }
 
+Opener OpenerOfSecondary(std::string secondary_path) {
+  return [secondary_path = std::move(secondary_path)](const Options& options, const std::string& path, const Families& families,
+                                                      FamilyHandles* handles, std::unique_ptr<DB>* db) {
+    return DB::OpenAsSecondary(options, path, secondary_path, families, handles, db);
+  };
+}
+
 braiddb_options_t WithoutCreation(const braiddb_options_t& options) {
   braiddb_options_t result = options;
   result.create_if_missing = 0;
@@ -196,12 +203,17 @@ braiddb_t* braiddb_open_for_read_only(const braiddb_options_t* options, const ch
   return db;
 }
 
-braiddb_t* braiddb_open_as_secondary(const braiddb_options_t*, const char*, const char*, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoReadOnlyOpen);
-  return nullptr;
+braiddb_t* braiddb_open_as_secondary(const braiddb_options_t* options, const char* path, const char* secondary_path,
+                                     char** errptr) {
+  braiddb_t* db = nullptr;
+  SaveError(errptr,
+            Guarded([&] { return OpenDatabase(WithoutCreation(*options), path, &db, OpenerOfSecondary(secondary_path)); }));
+  return db;
 }
 
-void braiddb_try_catch_up_with_primary(braiddb_t*, char** errptr) { SaveNotImplemented(errptr, __func__, kNoReadOnlyOpen); }
+void braiddb_try_catch_up_with_primary(braiddb_t* db, char** errptr) {
+  SaveError(errptr, Guarded([&] { return db->db->TryCatchUpWithPrimary(); }));
+}
 
 void braiddb_free(void* pointer) { std::free(pointer); }
 

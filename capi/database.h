@@ -37,6 +37,7 @@ Status OpenFamilies(const braiddb_options_t& options, const char* path, int coun
 Status ListFamilies(const braiddb_options_t& options, const char* path, std::vector<std::string>* names);
 // Databases that are opened to be read only, with options of which nothing is created.
 Opener OpenerToRead(bool error_if_wal_file_exists);
+Opener OpenerOfSecondary(std::string secondary_path);
 braiddb_options_t WithoutCreation(const braiddb_options_t& options);
 // Of databases whose keys expire.
 Opener OpenerWithTtl(int seconds);

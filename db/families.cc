@@ -1,14 +1,12 @@
 // Column families: finding them at an open, creating and dropping them, and taking away what dropped ones had.
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include "db/db_impl.h"
 #include "db/hidden_family.h"
 #include "db/no_memory.h"
+#include "db/read_manifest.h"
 #include "log/log_reader.h"
 #include "nvtree/leaf.h"
-#include "pmem/metadata_reader.h"
 #include "util/mutant.h"
 #include "util/sync_point.h"
 
@@ -97,29 +95,8 @@ Status DBImpl::GetAllFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* 
 
 // ---- At an open
 
-// Also of a database that is open: a slot that counts stays as it is until the next commit but one. Who is overtaken by two while
-// it reads finds no slot whole, and reads again.
-static Status ReadManifest(const Options& options, const std::string& path, ManifestState* manifest) {
-  constexpr int kTries = 100;
-  RegionSetOptions region_options;
-  region_options.database_path = path;
-  region_options.region_paths = options.region_paths;
-  Status status;
-  for (int i = 0; i < kTries; ++i) {
-    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    MetadataCopy copy;
-    status = ReadMetadata(region_options, 0, MetadataSlot::kManifest, &copy);
-    BRAIDDB_SYNC_POINT_ARG("ReadManifest:Copied", copy.words.data());
-    uint64_t generation = 0;
-    if (status.ok()) status = Manifest::Read(copy.words.data(), copy.bytes, copy.regions, manifest, &generation);
-    if (!status.IsCorruption()) break;
-  }
-  return status;
-}
-
 Status DB::ListColumnFamilies(const Options& options, const std::string& path, std::vector<std::string>* names) try {
   names->clear();
-  if (FileExists(path + "/CREATING")) return Status::NotFound("the creation of the database in " + path + " is not complete");
   ManifestState manifest;
   if (Status status = ReadManifest(options, path, &manifest); !status.ok()) return status;
   names->push_back(kDefaultColumnFamilyName);

@@ -497,7 +497,7 @@ Status DB::Destroy(const Options& options, const std::string& path) {
   std::unique_ptr<FileLock> lock;
   Status status = FileLock::Acquire(path + "/LOCK", &lock);
   if (status.ok()) status = RegionSet::Destroy(region_options);
-  for (const char* name : {"/CREATING", "/LOG", "/LOG.old", "/OPTIONS", "/OPTIONS.tmp", "/LOCK"}) {
+  for (const char* name : {"/CREATING", "/LOG", "/LOG.old", "/OPTIONS", "/OPTIONS.tmp", "/SECONDARY", "/LOCK"}) {
     if (status.ok()) status = RemoveFile(path + name);
   }
   if (!status.ok()) return status;

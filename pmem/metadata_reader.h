@@ -1,8 +1,7 @@
 // ReadMetadata: a metadata object of a region, read from the files, whether someone has them open to write or not.
 //
-// WHY IT IS SAFE  Files are only read, by system calls: nothing is mapped, so a file that shrinks is an error and no signal. What
-//   leads to the object is written when the database is created, and is verified: part list, root, the object's own entry there.
-//   The object itself may change while it is read: what comes may be of several times. Its owner has to know by checksums.
+// What leads to the object is written when the database is created, and is verified: part list, root, the object's own entry
+// there. The object itself may change while it is read: what comes may be of several times. Its owner has to know by checksums.
 // The caller needs permission to read, and takes no lock.
 #pragma once
 

@@ -69,7 +69,7 @@ class SegmentAllocator::Impl {
     SegmentDirectory directory;
     SegmentMap map;
     std::mutex take_mutex;        // while a segment comes from the pool, which may take long; guards directory.AddBlock
-    std::mutex generation_mutex;  // guards directory.NextGeneration
+    std::mutex generation_mutex;  // guards directory.NextGeneration, and directory.Open with what it gave
     mutable std::mutex mutex;     // guards what follows; held for moments only
     std::deque<Segment> handles;  // never shrinks: handles stay valid
     std::map<std::pair<uint64_t, uint64_t>, Segment*> returned_handles;  // (start, capacity) of segments that the pool has back
@@ -265,10 +265,12 @@ Status SegmentAllocator::Impl::ReturnToPool(RegionSegments* home, Segment* segme
 Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, SegmentState state) {
   uint64_t generation = 0;
   {
+    // Both under the lock: who sees a generation on media may rely on it that all smaller ones came before
+    // (txn/primary_reader.h).
     const std::lock_guard<std::mutex> lock(home->generation_mutex);
     if (Status status = home->directory.NextGeneration(&generation); !status.ok()) return status;
+    if (Status status = home->directory.Open(DescriptorOf(segment), generation, state); !status.ok()) return status;
   }
-  if (Status status = home->directory.Open(DescriptorOf(segment), generation, state); !status.ok()) return status;
   // First: who reads the words below sees that it is another use. release: for those who do so without a lock.
   segment->generation_.store(generation, std::memory_order_release);
   segment->sealed_bytes_ = 0;

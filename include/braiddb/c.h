@@ -206,6 +206,7 @@ enum { braiddb_similar_size_compaction_stop_style = 0, braiddb_total_size_compac
    A database is opened by one process at a time; its handle may be used by any number of threads at once. braiddb_close comes
    last: iterators, snapshots and pinned slices are gone then. It ignores errors, see braiddb_close_database.
    braiddb_open_for_read_only may be called by many processes at once, but not beside one that writes; it changes no file.
+   braiddb_open_as_secondary is for that: it makes a copy, which braiddb_try_catch_up_with_primary brings up to date.
    braiddb_repair_db puts what is intact of a damaged database in its place; the damaged one stays beside it, as PATH.damaged. */
 
 BRAIDDB_C_API void braiddb_close(braiddb_t* db);

@@ -95,6 +95,19 @@ class DB {
                                 const std::vector<ColumnFamilyDescriptor>& families,
                                 std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db,
                                 bool error_if_wal_file_exists = false);
+  // A database beside one that another process, or this one, has open to write: it follows the primary in `path` by what it
+  // reads of the primary's files, without its help or notice, and needs permission to read them. What it has read it keeps in a
+  // database of its own in `secondary_path`, a directory that is made; one that an earlier secondary left there is replaced.
+  // It shows the state of the primary at the last TryCatchUpWithPrimary, or at the open, until the next one. Writes are
+  // NotSupported.
+  //   NotFound         there is no primary
+  //   InvalidArgument  in secondary_path is a database that is no secondary, or the primary has another comparator
+  static Status OpenAsSecondary(const Options& options, const std::string& path, const std::string& secondary_path,
+                                std::unique_ptr<DB>* db);
+  // The same with handles. Not all column families need to be given.
+  static Status OpenAsSecondary(const Options& options, const std::string& path, const std::string& secondary_path,
+                                const std::vector<ColumnFamilyDescriptor>& families,
+                                std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db);
   // The families of a database, "default" first, whoever has it open: those that were there at some moment of the call.
   static Status ListColumnFamilies(const Options& options, const std::string& path, std::vector<std::string>* names);
   // Removes the database in `path` and its files; OK if there is none. Fails with Busy while it is open anywhere.
@@ -195,6 +208,11 @@ class DB {
   virtual Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) = 0;
   virtual const Options& GetOptions() const = 0;
   virtual const std::string& GetName() const = 0;
+
+  // Of a secondary: all that the primary acknowledged before the call is there when it returns OK, in one step, and of what was
+  // written since as much as one state of it had. Reads all of the primary's log, and takes DRAM for all that lives in it.
+  // Busy: the primary takes and releases log space faster than it can be read; nothing has changed. NotSupported for others.
+  virtual Status TryCatchUpWithPrimary() { return Status::NotSupported("Supported only by secondary instance"); }
 
   // The database at the bottom: below transactions, and with values as they are stored, where a class on top adds something to
   // them (DBWithTTL). What copies are made of. Lives as long as this object.

@@ -1,0 +1,126 @@
+#include "pmem/pool_files.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "pmem/layout_check.h"
+#include "pmem/pool_format.h"
+#include "pmem/posix.h"
+
+namespace braiddb {
+namespace {
+
+constexpr size_t kMaxListBytes = 1u << 20;
+constexpr int kTries = 1000;
+
+}  // namespace
+
+Status PoolFiles::Open() {
+  const std::string path = posix::JoinPath(directory_, "PARTS");
+  std::string text;
+  Status status = posix::ReadSmallFile(path, kMaxListBytes, &text);
+  if (status.ok()) status = PartList::Parse(text, path, &list_);
+  if (!status.ok()) return status;
+  // A part that is being added counts as soon as something is in it.
+  if (list_.next != 0 && posix::Exists(posix::JoinPath(directory_, PartName(list_.parts.size()))))
+    list_.parts.push_back(list_.next);
+  return ReadRoot();
+}
+
+Status PoolFiles::Damaged(const std::string& what) const {
+  return Status::Corruption("the region in " + directory_ + " is damaged: " + what + "; restore it from a backup");
+}
+
+// The parts as one file.
+Status PoolFiles::Read(uint64_t offset, uint64_t bytes, void* to) const {
+  auto* out = static_cast<uint8_t*>(to);
+  uint64_t begin = 0;
+  for (size_t part = 0; part < list_.parts.size() && bytes > 0; begin += list_.parts[part++]) {
+    const uint64_t end = begin + list_.parts[part];
+    if (offset >= end) continue;
+    const uint64_t here = std::min(bytes, end - offset);
+    if (Status status = ReadPart(part, offset - begin, here, out); !status.ok()) return status;
+    offset += here;
+    bytes -= here;
+    out += here;
+  }
+  return bytes == 0 ? Status::OK() : Damaged("something lies behind its parts");
+}
+
+Status PoolFiles::ReadPart(size_t part, uint64_t offset, uint64_t bytes, uint8_t* to) const {
+  const std::string path = posix::JoinPath(directory_, PartName(part));
+  const posix::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) return posix::ErrnoStatus(errno, "open", path);
+  while (bytes > 0) {
+    const ssize_t got = pread(fd.get(), to, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return posix::ErrnoStatus(errno, "read", path);
+    if (got == 0) return Damaged(path + " is short");
+    offset += static_cast<uint64_t>(got);
+    bytes -= static_cast<uint64_t>(got);
+    to += got;
+  }
+  return Status::OK();
+}
+
+Status PoolFiles::ReadRoot() {
+  std::vector<uint64_t> head(kPoolHeapSizeOffset / 8 + 1);
+  if (Status status = Read(0, head.size() * 8, head.data()); !status.ok()) return status;
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(head.data());
+  const PoolView pool(bytes, head.size() * 8);
+  uint32_t major = 0;
+  memcpy(&major, bytes + kPoolMajorOffset, sizeof(major));
+  if (memcmp(bytes, kPoolSignature, sizeof(kPoolSignature)) != 0 || major != kPoolMajor)
+    return Damaged("it has no pool signature that is known");
+  identity_ = pool.identity();
+  if (pool.root_size() < sizeof(root_)) return Damaged("it has no root object");
+  if (Status status = Read(pool.root_offset(), sizeof(root_), &root_); !status.ok()) return status;
+  if (root_.magic != RegionRoot::kMagic) return Damaged("its root has no signature");
+  if (root_.format_version != kRegionFormatVersion) return UnknownFormat(directory_, root_.format_version);
+  if (root_.checksum != RootChecksum(root_)) return Damaged("the checksum of its root is wrong");
+  if (root_.database_id != list_.database_id || root_.region != list_.region || root_.region_count != list_.region_count)
+    return Damaged("its root is of another region or database");
+  return Status::OK();
+}
+
+// A block that is being linked is read without it: all its descriptors are unused then.
+Status PoolFiles::ListSegments(std::vector<ListedSegment>* segments) const {
+  segments->clear();
+  ObjectId link = root_.directory;
+  for (uint64_t number = 0; link.offset != 0 && link.pool == identity_; ++number) {
+    DirectoryBlock block;
+    const uint64_t place = AlignToLine(link.offset);
+    if (Status status = Read(place, sizeof(block), &block); !status.ok()) return status;
+    if (block.tag != DirectoryBlockTag(root_.database_id, root_.region, number, link.offset))
+      return Damaged("a link to a block of its segment directory");
+    for (uint32_t i = 0; i < DirectoryBlock::kDescriptors; ++i) {
+      const uint64_t at = place + offsetof(DirectoryBlock, descriptors) + i * sizeof(SegmentDescriptor);
+      if (Status status = ReadDescriptor(at, block.descriptors[i], segments); !status.ok()) return status;
+    }
+    link = block.next;
+  }
+  return Status::OK();
+}
+
+// One that changes while it is read does not match its state word, and is read again.
+Status PoolFiles::ReadDescriptor(uint64_t place, SegmentDescriptor descriptor, std::vector<ListedSegment>* segments) const {
+  for (int i = 0; i < kTries; ++i) {
+    const auto state = static_cast<SegmentState>(descriptor.state_word & 0xff);
+    if (!IsUsed(state)) return Status::OK();
+    if (state <= kLastSegmentState && descriptor.state_word == SegmentStateWord(descriptor, state)) {
+      if (descriptor.object.pool != identity_ || descriptor.chunks == 0) return Damaged("a segment descriptor");
+      ListedSegment segment{state, descriptor.generation, SegmentDataOffset(descriptor), SegmentCapacity(descriptor), 0};
+      if (state == SegmentState::kSealed) segment.sealed_bytes = descriptor.sealed_bytes;
+      if (segment.sealed_bytes > segment.capacity) return Damaged("a segment descriptor");
+      segments->push_back(segment);
+      return Status::OK();
+    }
+    if (Status status = Read(place, sizeof(descriptor), &descriptor); !status.ok()) return status;
+  }
+  return Damaged("the checksum of a segment descriptor is wrong");
+}
+
+}  // namespace braiddb

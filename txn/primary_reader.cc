@@ -1,0 +1,235 @@
+#include "txn/primary_reader.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "db/read_manifest.h"
+#include "log/log_reader.h"
+#include "log/operands.h"
+#include "pmem/region_set.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+namespace {
+
+Status OtherComparator(const std::string& family, const std::string& stored, const Comparator& given) {
+  return Status::InvalidArgument("column family '" + family + "' of the primary is ordered by comparator '" + stored +
+                                 "', not by '" + given.Name() + "'");
+}
+
+bool HoldsLog(const ListedSegment& segment) {
+  return segment.state == SegmentState::kOpen || segment.state == SegmentState::kSealed;
+}
+
+}  // namespace
+
+PrimaryReader::PrimaryReader(const Options& options, std::string path, std::vector<ColumnFamilyDescriptor> families)
+    : options_(options), path_(std::move(path)) {
+  const auto add = [this](const ColumnFamilyOptions& of, const std::string& name) {
+    Family& family =
+        families_.emplace_back(Family{of, name, false, 0, 0, decltype(Family::content)(Family::Less{of.comparator})});
+    versions_.emplace_back(Family::Less{family.options.comparator});
+  };
+  add(ColumnFamilyOptions(options), kDefaultColumnFamilyName);
+  for (const ColumnFamilyDescriptor& family : families) {
+    if (family.name != kDefaultColumnFamilyName) add(family.options, family.name);
+  }
+}
+
+Status PrimaryReader::ReadFamilies() {
+  ManifestState manifest;
+  if (Status status = ReadManifest(options_, path_, &manifest); !status.ok()) return status;
+  family_of_.clear();
+  family_of_[0] = 0;
+  families_[0].is_listed = true;
+  if (manifest.comparator != families_[0].options.comparator->Name())
+    return OtherComparator(families_[0].name, manifest.comparator, *families_[0].options.comparator);
+  for (size_t i = 1; i < families_.size(); ++i) {
+    const auto listed = std::find_if(manifest.families.begin(), manifest.families.end(),
+                                     [&](const auto& family) { return !family.dropped && family.name == families_[i].name; });
+    families_[i].is_listed = listed != manifest.families.end();
+    if (!families_[i].is_listed) continue;
+    if (listed->comparator != families_[i].options.comparator->Name())
+      return OtherComparator(listed->name, listed->comparator, *families_[i].options.comparator);
+    families_[i].id = listed->id;
+    families_[i].number = listed->number;
+    family_of_[listed->id] = i;
+  }
+  return Status::OK();
+}
+
+Status PrimaryReader::CheckFamilies() {
+  ManifestState manifest;
+  if (Status status = ReadManifest(options_, path_, &manifest); !status.ok()) return status;
+  for (size_t i = 1; i < families_.size(); ++i) {
+    if (!families_[i].is_listed) continue;
+    const ManifestState::Family* const listed = manifest.FindFamily(families_[i].id);
+    if (listed == nullptr || listed->dropped || listed->number != families_[i].number)
+      return Status::Aborted("a column family was dropped");
+  }
+  return Status::OK();
+}
+
+Status PrimaryReader::Read() {
+  regions_.clear();
+  last_sequence_ = 0;
+  for (auto& versions : versions_) versions.clear();
+  if (Status status = ReadFamilies(); !status.ok()) return status;
+  RegionSetOptions region_options;
+  region_options.database_path = path_;
+  region_options.region_paths = options_.region_paths;
+  const std::vector<std::string> directories = RegionDirectories(region_options, kMaxRegions);
+  for (uint32_t i = 0, count = 1; i < count; ++i) {
+    if (i >= directories.size()) return Status::InvalidArgument("region_paths names too few directories");
+    Region& region = regions_.emplace_back(directories[i]);
+    if (Status status = region.files.Open(); !status.ok()) return status;
+    count = region.files.root().region_count;
+    if (region.files.root().region != i || region.files.root().database_id != regions_[0].files.root().database_id)
+      return region.files.Damaged("it is another region, or of another database");
+  }
+  for (Region& region : regions_) {
+    // Generations up to the newest of one list were all on media when the next begins.
+    if (Status status = region.files.ListSegments(&region.first); !status.ok()) return status;
+    for (const ListedSegment& segment : region.first)
+      region.newest_at_first = std::max(region.newest_at_first, segment.generation);
+    if (Status status = region.files.ListSegments(&region.first); !status.ok()) return status;
+  }
+  for (const Step step : {Step::kFirst, Step::kMeanwhile, Step::kUpToLast}) {
+    if (Status status = ReadSegments(step); !status.ok()) return status;
+    BRAIDDB_SYNC_POINT("PrimaryReader::Read:Step");
+  }
+  if (Status status = CheckNothingMissed(); !status.ok()) return status;
+  if (Status status = CheckFamilies(); !status.ok()) return status;
+  return Settle();
+}
+
+Status PrimaryReader::ReadSegments(Step step) {
+  for (Region& region : regions_) {
+    std::vector<ListedSegment> listed;
+    if (step != Step::kFirst) {
+      // The region may have grown.
+      PoolFiles files(region.files.directory());
+      if (Status status = files.Open(); !status.ok()) return status;
+      if (Status status = files.ListSegments(&listed); !status.ok()) return status;
+      region.files = files;
+    }
+    for (const ListedSegment& segment : step == Step::kFirst ? region.first : listed) {
+      if (!HoldsLog(segment)) continue;
+      if (Status status = ReadSegment(&region, segment, step); !status.ok()) return status;
+    }
+  }
+  return Status::OK();
+}
+
+// One that is released while it is read ends where the first entry is that does not match the generation.
+Status PrimaryReader::ReadSegment(Region* region, const ListedSegment& segment, Step step) {
+  Progress& progress = region->progress[segment.generation];
+  const bool is_sealed = segment.state == SegmentState::kSealed;
+  const uint64_t limit = is_sealed ? segment.sealed_bytes : segment.capacity;
+  if (progress.end < limit) {
+    const uint64_t from = progress.end / 8 * 8;
+    buffer_.resize(std::max(buffer_.size(), limit / 8 + 1));
+    auto* const data = reinterpret_cast<uint8_t*>(buffer_.data());
+    if (Status status = region->files.Read(segment.data + from, limit - from, data + from); !status.ok()) return status;
+    LogReader reader(data, segment.generation, limit, progress.end);
+    for (;;) {
+      const LogEntry* const entry = reader.NextValid();
+      progress.is_short = is_sealed && entry == nullptr && progress.end < limit;
+      if (entry == nullptr || (step == Step::kUpToLast && entry->sequence() > last_sequence_)) break;
+      progress.end = reader.end();
+      if (step != Step::kUpToLast) last_sequence_ = std::max(last_sequence_, entry->sequence());
+      if (step != Step::kFirst || entry->type() == EntryType::kDelete || !entry->is_obsolete()) Add(*entry);
+    }
+  }
+  progress.is_whole |= is_sealed && progress.end == segment.sealed_bytes;
+  return Status::OK();
+}
+
+Status PrimaryReader::CheckSegment(const Region& region, uint64_t generation, bool is_there) {
+  const auto read = region.progress.find(generation);
+  if (read != region.progress.end() && read->second.is_whole) return Status::OK();
+  if (!is_there) return Status::Aborted("a segment was released that was not read to its end");
+  if (read == region.progress.end() || !read->second.is_short) return Status::OK();
+  return region.files.Damaged("a sealed segment has entries that are not valid");
+}
+
+// Of what was in use when the first list was made, and of what came until now, each is still there or was read whole.
+Status PrimaryReader::CheckNothingMissed() {
+  for (Region& region : regions_) {
+    PoolFiles files(region.files.directory());
+    if (Status status = files.Open(); !status.ok()) return status;
+    std::vector<ListedSegment> listed;
+    if (Status status = files.ListSegments(&listed); !status.ok()) return status;
+    uint64_t newest = region.newest_at_first;
+    for (const ListedSegment& segment : listed) newest = std::max(newest, segment.generation);
+    if (Status status = files.ListSegments(&listed); !status.ok()) return status;
+    std::unordered_set<uint64_t> there;
+    for (const ListedSegment& segment : listed) there.insert(segment.generation);
+    for (const ListedSegment& segment : region.first) {
+      if (segment.state == SegmentState::kIndex) continue;
+      if (Status status = CheckSegment(region, segment.generation, there.contains(segment.generation)); !status.ok())
+        return status;
+    }
+    for (uint64_t generation = region.newest_at_first + 1; generation <= newest; ++generation) {
+      if (Status status = CheckSegment(region, generation, there.contains(generation)); !status.ok()) return status;
+    }
+  }
+  return Status::OK();
+}
+
+// ---- Versions
+
+void PrimaryReader::Add(const LogEntry& entry) {
+  const auto family = family_of_.find(entry.family());
+  if (family == family_of_.end()) return;
+  Versions& versions = versions_[family->second][std::string(entry.key())];
+  // A put stands before the operand of the same number: it is what operands were made into.
+  const auto is_newer = [&entry](const Version& version) {
+    return version.sequence > entry.sequence() || (version.sequence == entry.sequence() && version.type != EntryType::kMerge);
+  };
+  auto at = versions.begin();
+  for (; at != versions.end() && is_newer(*at); ++at) {
+    if (at->type != EntryType::kMerge) return;  // hides it
+  }
+  at = versions.insert(at, Version{entry.sequence(), entry.type(), std::string(entry.value())});
+  if (at->type != EntryType::kMerge) versions.erase(at + 1, versions.end());
+}
+
+Status PrimaryReader::Resolve(const Family& family, const std::string& key, const Versions& versions, bool* is_there,
+                              std::string* value) const {
+  const bool has_base = versions.back().type == EntryType::kPut;
+  *is_there = true;
+  if (versions.size() == 1 && versions[0].type != EntryType::kMerge) {
+    *is_there = has_base;
+    *value = versions[0].value;
+    return Status::OK();
+  }
+  if (family.options.merge_operator == nullptr)
+    return Status::InvalidArgument("the primary has merge operands, and there is no merge operator");
+  std::vector<Slice> operands;
+  for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
+    if (version->type == EntryType::kMerge && (operands.empty() || std::prev(version)->sequence != version->sequence))
+      operands.emplace_back(version->value);
+  }
+  const Slice base = has_base ? Slice(versions.back().value) : Slice();
+  value->clear();
+  return FullMerge(*family.options.merge_operator, key, has_base ? &base : nullptr, operands, value);
+}
+
+Status PrimaryReader::Settle() {
+  for (size_t i = 0; i < families_.size(); ++i) {
+    Family& family = families_[i];
+    family.content.clear();
+    for (auto& [key, versions] : versions_[i]) {
+      bool is_there = false;
+      std::string value;
+      if (Status status = Resolve(family, key, versions, &is_there, &value); !status.ok()) return status;
+      if (is_there) family.content.emplace_hint(family.content.end(), key, std::move(value));
+    }
+    versions_[i].clear();
+  }
+  return Status::OK();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,107 @@
+// PrimaryReader: what a database holds that somebody else writes, read from the segments of its log, without his help.
+//
+// GOAL   One state that the database had, or could have been seen to have, during the call: whole batches, nothing that was
+// deleted.
+// STEPS  1 list the segments, and read all of their entries but for those that are obsolete; tombstones also then
+//        2 read what was written meanwhile, be it obsolete or not: to the ends of these segments, and all of new ones
+//        3 M is the largest number that was seen. Read what was written meanwhile up to M
+//        4 list the segments again: if one is gone that was not read to its end, begin anew.
+//        Of each key the newest version counts, or what its operands make of the newest that is none.
+// WHY WHAT WAS DELETED DOES NOT COME BACK  An obsolete put is left out by 1 because something newer hides it, or a tombstone
+//   did, which is gone with its segment since. What is not obsolete is hidden by something that is there, or was written after
+//   it was read, which 2 finds; or that, too, was hidden, and so on: the last of them lives, or is a tombstone. Copies of
+//   relocations stand for what is marked moved; their segments are sealed before that.
+// WHY NO SEGMENT IS MISSED  Generations ascend in each region, and come to the media in order. One that is there neither at the
+//   end, nor was read whole, was taken and released meanwhile.
+// WHY NO FAMILY IS MIXED UP  The MANIFEST is read before and after: the id of one that was dropped meanwhile may be another's.
+// WHY IT IS ONE STATE  A write of which another one could know was acknowledged before that began. If the other one has a
+//   number up to M, it was seen by 2 at the latest, so the first was on media when 3 began. Batches are whole: numbers of one
+//   are drawn at once, and entries of which the last is not there do not count.
+// WHY WHAT IS READ IS RIGHT  Entries, descriptors and the MANIFEST have checksums, those of entries seeded with the generation.
+// What is not acknowledged yet may be seen.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "braiddb/column_family.h"
+#include "braiddb/options.h"
+#include "braiddb/status.h"
+#include "log/log_entry.h"
+#include "pmem/pool_files.h"
+
+namespace braiddb {
+
+class PrimaryReader {
+ public:
+  struct Family {
+    ColumnFamilyOptions options;
+    std::string name;
+    bool is_listed = false;  // at the last Read
+    uint32_t id = 0;         // then
+    uint64_t number = 0;     // tells it from others that have had the id
+    struct Less {
+      const Comparator* comparator;
+      bool operator()(const std::string& a, const std::string& b) const { return comparator->Compare(a, b) < 0; }
+    };
+    std::map<std::string, std::string, Less> content{Less{options.comparator}};
+  };
+
+  // `options`, `path`: of the primary. The families are those that are read; the default one comes first.
+  PrimaryReader(const Options& options, std::string path, std::vector<ColumnFamilyDescriptor> families);
+
+  // Reads all. Aborted: too much was released meanwhile; again. NotFound: there is no database; Corruption: what is there is
+  // damaged. InvalidArgument: another comparator, or operands and no merge operator.
+  Status Read();
+
+  std::vector<Family>& families() { return families_; }
+  // M.
+  uint64_t last_sequence() const { return last_sequence_; }
+
+ private:
+  struct Version {
+    uint64_t sequence;
+    EntryType type;
+    std::string value;
+  };
+  // Newest first; nothing behind the first that is no operand.
+  using Versions = std::vector<Version>;
+  struct Progress {
+    uint64_t end = 0;       // read so far
+    bool is_whole = false;  // the segment was sealed, and all of it was read
+    bool is_short = false;  // … and not all of it is valid: it was released, or is damaged
+  };
+  struct Region {
+    explicit Region(std::string directory) : files(std::move(directory)) {}
+    PoolFiles files;
+    std::unordered_map<uint64_t, Progress> progress;  // by generation
+    std::vector<ListedSegment> first;                 // of step 1
+    uint64_t newest_at_first = 0;                     // generation; all smaller ones that were in use then are in `first`
+  };
+  enum class Step { kFirst, kMeanwhile, kUpToLast };
+
+  Status ReadFamilies();
+  Status CheckFamilies();
+  Status ReadSegments(Step step);
+  Status ReadSegment(Region* region, const ListedSegment& segment, Step step);
+  Status CheckNothingMissed();
+  static Status CheckSegment(const Region& region, uint64_t generation, bool is_there);
+  void Add(const LogEntry& entry);
+  Status Settle();
+  Status Resolve(const Family& family, const std::string& key, const Versions& versions, bool* is_there,
+                 std::string* value) const;
+
+  const Options options_;
+  const std::string path_;
+  std::vector<Family> families_;
+  std::vector<Region> regions_;
+  std::unordered_map<uint32_t, size_t> family_of_;  // by id
+  std::vector<std::map<std::string, Versions, Family::Less>> versions_;
+  std::vector<uint64_t> buffer_;
+  uint64_t last_sequence_ = 0;
+};
+
+}  // namespace braiddb
