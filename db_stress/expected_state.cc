@@ -82,6 +82,17 @@ void ExpectedState::Acknowledge(uint32_t lane) {
   own.count.store(0, kRelease);
 }
 
+// A process that is killed in here leaves a write that was under way and is not there.
+void ExpectedState::Abandon(uint32_t lane) {
+  Lane& own = shared_->lanes[lane];
+  const uint32_t count = own.count.load(kRelaxed);
+  for (uint32_t i = 0; i < count; ++i) {
+    KeyState& key = keys_[own.keys[i]];
+    key.lost.store(key.intended.load(kRelaxed), kRelease);
+  }
+  own.count.store(0, kRelease);
+}
+
 // ---- Readers
 
 void ExpectedState::Before(uint32_t key, Bounds* bounds) const {

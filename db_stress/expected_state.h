@@ -66,10 +66,16 @@ struct Epoch {
   std::atomic<uint64_t> last_tags[KeyTable::kShared];  // what the recovery after it found; 0: nothing
 };
 
+// Transfers between accounts that were begun, and how they ended; see Bank. Those of no end were under way.
+struct TransferCounts {
+  std::atomic<uint64_t> begun{0}, committed{0}, failed{0};
+};
+
 // All that the supervisor wants to know; it adds them up over lives.
 struct Counters {
   std::atomic<uint64_t> operations{0}, reads{0}, writes{0}, batches{0}, views{0}, shared_events{0};
   std::atomic<uint64_t> opens{0}, replayed{0}, verified_keys{0};
+  std::atomic<uint64_t> transactions{0}, conflicts{0}, rollbacks{0}, audits{0}, families{0};
   std::atomic<uint64_t> rotations{0}, checkpoints{0}, compactions{0};
 };
 
@@ -86,6 +92,8 @@ class ExpectedState {
   // Notes that they will be written; their generations are intended(key) from now on.
   void Begin(uint32_t lane, const std::vector<uint32_t>& keys);
   void Acknowledge(uint32_t lane);
+  // It was refused: they are as they were, for ever.
+  void Abandon(uint32_t lane);
   uint32_t intended(uint32_t key) const { return keys_[key].intended.load(std::memory_order_relaxed); }
   uint32_t acknowledged(uint32_t key) const { return keys_[key].acknowledged.load(std::memory_order_relaxed); }
 
@@ -128,6 +136,7 @@ class ExpectedState {
   std::atomic<bool>& stop() { return shared_->stop; }
   std::atomic<uint64_t>& open_us() { return shared_->open_us; }
   Counters& counters() { return shared_->counters; }
+  TransferCounts& transfers() { return shared_->transfers; }
 
  private:
   struct Shared {
@@ -140,6 +149,7 @@ class ExpectedState {
     std::atomic<uint64_t> next_tag{1};
     std::atomic<uint64_t> epoch{0};
     Counters counters;
+    TransferCounts transfers;
     Lane lanes[KeyTable::kLanes];
     Epoch epochs[3];  // the running one and the two before it, by their number
   };

@@ -17,6 +17,7 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr int kUsageError = 2;
+constexpr char kInjections[] = "lost_write, stale_write, torn_batch, lost_shared_write, torn_transfer, lost_update, kept_update";
 
 std::string DefaultPath() {
   if (const char* directory = std::getenv("TEST_TMPDIR")) return std::string(directory) + "/dbstress";
@@ -30,7 +31,10 @@ Injection ParseInjection(const std::string& name) {
   if (name == "stale_write") return Injection::kStaleWrite;
   if (name == "torn_batch") return Injection::kTornBatch;
   if (name == "lost_shared_write") return Injection::kLostSharedWrite;
-  throw std::invalid_argument("--inject=" + name + " is none of lost_write, stale_write, torn_batch, lost_shared_write");
+  if (name == "torn_transfer") return Injection::kTornTransfer;
+  if (name == "lost_update") return Injection::kLostUpdate;
+  if (name == "kept_update") return Injection::kKeptUpdate;
+  throw std::invalid_argument("--inject=" + name + " is none of " + kInjections);
 }
 
 void CheckRange(const char* name, uint64_t value, uint64_t least, uint64_t most) {
@@ -42,7 +46,7 @@ void CheckRange(const char* name, uint64_t value, uint64_t least, uint64_t most)
 }  // namespace
 
 std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
-  std::string injection;
+  std::string injection, l1;
   po::options_description known(
       "db_stress: kills a process that works with a database, again and again, and verifies what the next one finds.\n"
       "Ends with 1 if that is not what it should be, and keeps the database then.\n",
@@ -67,7 +71,12 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
       "cycles in which `pmempool check` must not, if it is installed; 0: none");
   add("progress_seconds", po::value(&flags->progress_seconds)->default_value(5), "between lines of progress");
   add("inject", po::value(&injection)->default_value(""),
-      "play a bug that must be found: lost_write, stale_write, torn_batch or lost_shared_write");
+      (std::string("play a bug that must be found, one of ") + kInjections).c_str());
+  add("families", po::value(&flags->families)->default_value(4),
+      "column families that keys are spread over, the most, drawn anew for each database; at most 8");
+  add("transactions", po::value(&flags->transactions)->default_value(true),
+      "two lives in three open it as a database of transactions");
+  add("l1", po::value(&l1)->default_value("both"), "the last level: braided_skiplist, nv_tree, or both, drawn for each database");
   try {
     po::variables_map values;
     const auto style = po::command_line_style::unix_style | po::command_line_style::allow_long_disguise;
@@ -78,6 +87,9 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
     }
     po::notify(values);
     flags->injection = ParseInjection(injection);
+    if (l1 != "both" && l1 != "braided_skiplist" && l1 != "nv_tree") throw std::invalid_argument("--l1=" + l1 + " is not known");
+    if (l1 != "both") flags->l1 = l1 == "nv_tree" ? L1Kind::kNvTree : L1Kind::kBraidedSkipList;
+    CheckRange("families", flags->families, 1, 8);
     CheckRange("threads", flags->threads, 1, KeyTable::kLanes);
     CheckRange("regions", flags->regions, 1, 16);
     CheckRange("max_key", flags->max_key, KeyTable::kMinKeys, 100'000'000);

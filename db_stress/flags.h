@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "braiddb/options.h"
+
 namespace braiddb::stress {
 
 // Bugs of the database, played by the workers: the program must find them.
@@ -14,6 +16,9 @@ enum class Injection : uint8_t {
   kStaleWrite,       // an older generation of a key is put over a newer one
   kTornBatch,        // half of a batch is made
   kLostSharedWrite,  // as kLostWrite, of a shared key: only its history tells
+  kTornTransfer,     // a transfer between accounts is made in two writes
+  kLostUpdate,       // a transfer is made from balances that others may have changed meanwhile
+  kKeptUpdate,       // an update that a save point took back is committed
 };
 
 struct Flags {
@@ -30,6 +35,9 @@ struct Flags {
   uint32_t check_one_in = 0;    // 0: never
   uint32_t pmempool_one_in = 0;
   uint32_t progress_seconds = 0;
+  uint32_t families = 0;     // the most
+  bool transactions = true;  // lives may use a database of transactions
+  std::optional<L1Kind> l1;  // nothing: drawn
   Injection injection = Injection::kNone;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "util/random.h"
 
@@ -39,7 +40,8 @@ std::string MakeKey(Random* random, uint32_t id) {
 
 }  // namespace
 
-KeyTable::KeyTable(uint64_t seed, uint32_t count, const Comparator* comparator) : comparator_(comparator) {
+KeyTable::KeyTable(uint64_t seed, uint32_t count, std::vector<const Comparator*> comparators)
+    : comparators_(std::move(comparators)) {
   Random random(seed);
   std::set<std::string> distinct;
   keys_.reserve(count);
@@ -50,15 +52,21 @@ KeyTable::KeyTable(uint64_t seed, uint32_t count, const Comparator* comparator) 
   }
   order_.resize(count);
   std::iota(order_.begin(), order_.end(), 0);
-  std::sort(order_.begin(), order_.end(),
-            [this](uint32_t a, uint32_t b) { return comparator_->Compare(keys_[a], keys_[b]) < 0; });
+  std::sort(order_.begin(), order_.end(), [this](uint32_t a, uint32_t b) {
+    if (family_of(a) != family_of(b)) return family_of(a) < family_of(b);
+    return comparator(family_of(a))->Compare(keys_[a], keys_[b]) < 0;
+  });
   positions_.resize(count);
-  for (uint32_t position = 0; position < count; ++position) positions_[order_[position]] = position;
+  begins_.assign(families() + 1, count);
+  for (uint32_t position = count; position-- > 0;) {
+    positions_[order_[position]] = position;
+    begins_[family_of(order_[position])] = position;
+  }
 }
 
-uint32_t KeyTable::LowerBound(Slice target) const {
-  const auto found = std::lower_bound(order_.begin(), order_.end(), target,
-                                      [this](uint32_t id, Slice key) { return comparator_->Compare(keys_[id], key) < 0; });
+uint32_t KeyTable::LowerBound(uint32_t family, Slice target) const {
+  const auto found = std::lower_bound(order_.begin() + begin(family), order_.begin() + end(family), target,
+                                      [&](uint32_t id, Slice key) { return comparator(family)->Compare(keys_[id], key) < 0; });
   return static_cast<uint32_t>(found - order_.begin());
 }
 

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "db_stress/temporary_family.h"
 #include "db_stress/verifier.h"
 #include "db_stress/worker.h"
 
@@ -29,14 +30,20 @@ int Life::Run() {
 
 Violation Life::Open() {
   const auto start = Clock::now();
-  const Status status = DB::Open(plan_.options, path_, &db_);
+  const Status status = store_.Open(database_, plan_, path_);
   if (!status.ok()) return "open: " + status.ToString();
   Counters& counters = oracle_.expected->counters();
   counters.opens.fetch_add(1, kRelaxed);
-  counters.replayed.fetch_add(db_->GetStatistics().replayed_entries, kRelaxed);
+  counters.replayed.fetch_add(store_.db()->GetStatistics().replayed_entries, kRelaxed);
   ReadOptions read;
   read.verify_checksums = plan_.verify_checksums;
-  if (auto wrong = VerifyDatabase(oracle_, db_.get(), read)) return "after the open: " + *wrong;
+  if (auto wrong = VerifyDatabase(oracle_, store_.db(), store_.families(), read)) return "after the open: " + *wrong;
+  if (store_.has_accounts()) {
+    if (auto wrong = bank_.Recover(read)) return "after the open: " + *wrong;
+    for (uint32_t i = 0; i < Store::kTemporaryFamilies; ++i) {
+      if (auto wrong = TemporaryFamily(&store_, i).Verify(read)) return "after the open: temporary family: " + *wrong;
+    }
+  }
   oracle_.expected->BeginEpoch();
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
   oracle_.expected->open_us() = static_cast<uint64_t>(took.count());
@@ -49,7 +56,7 @@ Violation Life::Work() {
   std::vector<std::thread> threads;
   for (uint32_t thread = 0; thread < plan_.threads; ++thread) {
     threads.emplace_back([&, thread] {
-      Worker(oracle_, db_.get(), {&plan_, thread, flags_.ops_per_thread, flags_.injection}).Run();
+      Worker(oracle_, &store_, &bank_, {&plan_, thread, flags_.ops_per_thread, flags_.injection}).Run();
       working.fetch_sub(1, kRelaxed);
     });
   }
@@ -65,16 +72,16 @@ Violation Life::Work() {
 Violation Life::End() {
   if (oracle_.expected->failed()) return std::nullopt;
   if (plan_.verify_at_end) {
-    if (auto wrong = VerifyDatabase(oracle_, db_.get(), {})) return "before the close: " + *wrong;
+    if (auto wrong = VerifyDatabase(oracle_, store_.db(), store_.families(), {})) return "before the close: " + *wrong;
   }
-  const Status status = db_->Close();
+  const Status status = store_.Close();
   if (!status.ok()) return "Close: " + status.ToString();
-  db_.reset();
+  store_.Reset();
   return std::nullopt;
 }
 
 void Life::PublishStatistics() {
-  const Statistics now = db_->GetStatistics();
+  const Statistics now = store_.db()->GetStatistics();
   Counters& counters = oracle_.expected->counters();
   counters.rotations.fetch_add(now.rotations - published_.rotations, kRelaxed);
   counters.checkpoints.fetch_add(now.checkpoints - published_.checkpoints, kRelaxed);

@@ -5,16 +5,18 @@
 #include <string>
 
 #include "braiddb/db.h"
+#include "db_stress/bank.h"
 #include "db_stress/flags.h"
 #include "db_stress/plan.h"
+#include "db_stress/store.h"
 #include "db_stress/view_check.h"
 
 namespace braiddb::stress {
 
 class Life {
  public:
-  Life(const Flags& flags, const LifePlan& plan, const Oracle& oracle, std::string path)
-      : flags_(flags), plan_(plan), oracle_(oracle), path_(std::move(path)) {}
+  Life(const Flags& flags, const DatabasePlan& database, const LifePlan& plan, const Oracle& oracle, std::string path)
+      : flags_(flags), database_(database), plan_(plan), oracle_(oracle), path_(std::move(path)) {}
 
   // Opens, verifies, works, closes. The process must end with what it returns: 0, or 1 after ExpectedState::Fail.
   int Run();
@@ -27,10 +29,12 @@ class Life {
   void PublishStatistics();
 
   const Flags& flags_;
+  const DatabasePlan& database_;
   const LifePlan& plan_;
   const Oracle oracle_;
   const std::string path_;
-  std::unique_ptr<DB> db_;
+  Store store_;
+  Bank bank_{&store_, oracle_.expected};
   Statistics published_;
 };
 

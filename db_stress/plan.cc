@@ -21,7 +21,7 @@ T OneOf(Random* random, const T (&choices)[kCount]) {
 Options DrawOptions(const DatabasePlan& plan, const std::string& database, Random* random) {
   Options options;
   options.create_if_missing = true;
-  options.comparator = plan.comparator();
+  options.comparator = plan.comparator(0);
   options.l1 = plan.l1;
   options.nv_leaf_size = 512u << random->Uniform(4);
   options.regions = random->OneIn(4) ? 0 : plan.regions;  // 0: as stored; the creation sets it
@@ -74,6 +74,8 @@ DatabasePlan DrawDatabase(const Flags& flags, Random* random) {
   plan.keys = SmallBetween(random, KeyTable::kMinKeys, std::max(most, KeyTable::kMinKeys));
   plan.reverse = random->OneIn(6);
   plan.l1 = random->OneIn(2) ? L1Kind::kNvTree : L1Kind::kBraidedSkipList;
+  if (flags.l1) plan.l1 = *flags.l1;
+  plan.families = random->OneIn(3) ? 1 : SmallBetween(random, 1, flags.families);
   plan.region_paths = random->OneIn(4);
   plan.cycles = Between(random, 1, 2 * uint64_t{flags.fresh_every} - 1);
   return plan;
@@ -103,7 +105,17 @@ LifePlan DrawLife(const Flags& flags, const DatabasePlan& plan, const std::strin
   life.verify_checksums = random->OneIn(3);
   life.sync = !random->OneIn(3);
   life.verify_at_end = random->OneIn(2);
+  constexpr StoreKind kKinds[] = {StoreKind::kPlain, StoreKind::kPessimistic, StoreKind::kOptimistic};
+  if (flags.transactions) life.kind = OneOf(random, kKinds);
+  life.transaction_percent = SmallBetween(random, 5, 60);
+  life.bank_percent = SmallBetween(random, 2, 40);
   return life;
+}
+
+std::vector<const Comparator*> DatabasePlan::comparators() const {
+  std::vector<const Comparator*> all;
+  for (uint32_t family = 0; family < families; ++family) all.push_back(comparator(family));
+  return all;
 }
 
 std::string RegionPath(const std::string& database, uint32_t region) { return database + ".region" + std::to_string(region); }
@@ -111,7 +123,8 @@ std::string RegionPath(const std::string& database, uint32_t region) { return da
 std::string DatabasePlan::ToString() const {
   std::ostringstream text;
   text << "regions=" << regions << (region_paths ? " (paths of their own)" : "") << " keys=" << keys
-       << (reverse ? " reverse" : "") << (l1 == L1Kind::kNvTree ? " nv_tree" : "") << " seed=" << seed;
+       << (reverse ? " reverse" : "") << (l1 == L1Kind::kNvTree ? " nv_tree" : "") << " families=" << families
+       << " seed=" << seed;
   return text.str();
 }
 
@@ -119,6 +132,10 @@ std::string LifePlan::ToString() const {
   std::ostringstream text;
   text << NameOf(ending) << (check_before ? ", checked before" : "") << "; threads=" << threads << " writes=" << write_percent
        << "% shared=" << shared_percent << "% batches=" << batch_percent << "% admin=1/" << admin_one_in << (hot ? " hot" : "")
+       << (kind == StoreKind::kPlain         ? ""
+           : kind == StoreKind::kPessimistic ? " pessimistic"
+                                             : " optimistic")
+       << " transactions=" << transaction_percent << "% bank=" << bank_percent << "%"
        << (verify_checksums ? " verify_checksums" : "") << (sync ? "" : " no sync")
        << (options.memtable == MemtableKind::kHash ? "; hash" : "; skiplist") << " memtable_size=" << options.memtable_size
        << " memtable_max_entries=" << options.memtable_max_entries

@@ -105,7 +105,7 @@ Violation Supervisor::FinishDatabase() {
   if (!database_->exists) plan.options.regions = database_->plan.regions;  // all lives so far were cut short in its creation
   if (auto wrong = RunLife(plan)) return wrong;
   plan.options.segment_size = 256 << 10;
-  auto wrong = InChild("emptying the database", [&] { return VerifySpace(database_->oracle(), plan.options, path_); });
+  auto wrong = InChild("emptying the database", [&] { return VerifySpace(database_->oracle(), database_->plan, plan, path_); });
   if (!wrong) wrong = CheckFiles(plan);
   if (!wrong) wrong = CheckPools();
   if (wrong) return wrong;
@@ -164,7 +164,7 @@ Violation Supervisor::RunLife(const LifePlan& plan) {
   expected->serving() = false;
   expected->stop() = false;
   ChildProcess child([&] {
-    Life life(flags_, plan, database_->oracle(), path_);
+    Life life(flags_, database_->plan, plan, database_->oracle(), path_);
     _exit(life.Run());  // without the destructors, so that files stay as they are after a violation
     return 0;
   });

@@ -37,7 +37,7 @@ class Supervisor {
     bool exists = false;  // some process has served it; until then its creation may be cut short
 
     explicit Database(const DatabasePlan& drawn)
-        : plan(drawn), keys(drawn.seed, drawn.keys, drawn.comparator()), content(drawn.seed) {}
+        : plan(drawn), keys(drawn.seed, drawn.keys, drawn.comparators()), content(drawn.seed) {}
     Oracle oracle() const { return {&keys, &content, expected.get()}; }
   };
 

@@ -26,6 +26,11 @@ void Totals::Take(Counters* counters) {
   Move(&counters->batches, &batches);
   Move(&counters->views, &views);
   Move(&counters->shared_events, &shared_events);
+  Move(&counters->transactions, &transactions);
+  Move(&counters->conflicts, &conflicts);
+  Move(&counters->rollbacks, &rollbacks);
+  Move(&counters->audits, &audits);
+  Move(&counters->families, &families);
   Move(&counters->opens, &opens);
   Move(&counters->replayed, &replayed);
   Move(&counters->verified_keys, &verified_keys);
@@ -56,6 +61,9 @@ std::string Totals::Summary(double seconds) const {
          Row("clean closes", closes) + Row("opens", opens) + Row("replayed entries", replayed) + Row("operations", operations) +
          Row("writes", writes, std::to_string(batches) + " of several keys") + Row("reads", reads) +
          Row("views", views, "snapshots and iterators") +
+         Row("transactions", transactions,
+             "begun; " + std::to_string(conflicts) + " met a conflict, " + std::to_string(rollbacks) + " were rolled back") +
+         Row("audits", audits, "of all accounts, by one view") + Row("column families", families, "dropped and created anew") +
          Row("reads in histories", shared_events, "and writes, in " + std::to_string(epochs) + " histories") +
          Row("verified keys", verified_keys, "of whole databases, each by two scans and Get") + Row("rotations", rotations) +
          Row("checkpoints", checkpoints) + Row("compactions", compactions) + Row("CheckDatabase", checks) +

@@ -124,8 +124,8 @@ Violation CheckedIterator::Left(bool upwards) {
     if (iterator_->status().ok()) return std::nullopt;
     return "iterator: " + iterator_->status().ToString();
   }
-  const Slice border = oracle_.keys->key(check_->id(upwards ? check_->size() - 1 : 0));
-  const int order = oracle_.keys->comparator()->Compare(iterator_->key(), border);
+  const uint32_t last = check_->id(upwards ? check_->size() - 1 : 0);
+  const int order = oracle_.keys->comparator(oracle_.keys->family_of(last))->Compare(iterator_->key(), oracle_.keys->key(last));
   if (!limited_ && (upwards ? order > 0 : order < 0)) return std::nullopt;
   return "an iterator that goes " + std::string(upwards ? "forward" : "backward") + " comes to " + Printable(iterator_->key()) +
          ", which is not there, or is behind it";

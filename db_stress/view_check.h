@@ -60,7 +60,7 @@ class ViewCheck {
   uint64_t start_ = 0, end_ = 0;
 };
 
-// Walks a view's iterator over the slots of a check, which are neighbours in the database's order, and shows it all that comes
+// Walks a view's iterator over the slots of a check, which are neighbours in the order of one family, and shows it all that comes
 // and all that does not.
 class CheckedIterator {
  public:

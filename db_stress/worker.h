@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "braiddb/db.h"
+#include "db_stress/bank.h"
 #include "db_stress/flags.h"
 #include "db_stress/plan.h"
+#include "db_stress/store.h"
+#include "db_stress/temporary_family.h"
 #include "db_stress/view_check.h"
 #include "util/random.h"
 
@@ -24,7 +26,8 @@ struct WorkerOptions {
 
 class Worker {
  public:
-  Worker(const Oracle& oracle, DB* db, const WorkerOptions& options);
+  // `bank` is used if the store has accounts.
+  Worker(const Oracle& oracle, Store* store, Bank* bank, const WorkerOptions& options);
   ~Worker();
 
   // Until ExpectedState::stop(), the limit, or the first violation, which goes to ExpectedState::Fail.
@@ -41,29 +44,42 @@ class Worker {
   // Writes: of keys of this thread's lanes, and of shared ones.
   Violation WriteSome();
   Violation WriteKeys(uint32_t lane, const std::vector<uint32_t>& keys);
+  Violation WriteByTransaction(uint32_t lane, const std::vector<uint32_t>& keys);
   Violation WriteShared();
+  // Reads keys for update, and writes them.
+  Violation UpdateShared();
   // Reads
   Violation Get();
   Violation GetShared();
   Violation GetGroup();
+  // Keys of any families, by one view.
+  Violation GetTogether(ViewCheck* check);
   Violation WalkAround();
   Violation HoldSnapshot();
   Violation LookAgain(Held* held);
   Violation Administer();
+  Violation UseBank();
+  Violation UseTemporaryFamily();
 
   uint32_t DrawLane();
   uint32_t DrawSingle(uint32_t lane);
   uint32_t DrawAny();
-  // Neighbours in the database's order.
+  // Neighbours in the order of one family.
   std::vector<uint32_t> DrawWindow(size_t most);
   // All that begin with some prefix; none if these are too many to look at.
   std::vector<uint32_t> DrawPrefix(std::string* prefix);
   uint64_t Between(uint64_t low, uint64_t high) { return low + random_.Uniform(high - low + 1); }
+  ColumnFamilyHandle* FamilyOf(uint32_t id) const { return store_->families()[oracle_.keys->family_of(id)]; }
+  // What a write of several keys, or a transaction, does to one of them.
+  template <class Updates>
+  auto Update(Updates* updates, uint32_t id) const;
   bool Percent(uint32_t percent) { return random_.Uniform(100) < percent; }
   bool Inject(Injection injection) { return options_.injection == injection && random_.OneIn(200); }
 
   const Oracle oracle_;
+  Store* const store_;
   DB* const db_;
+  Bank* const bank_;
   const WorkerOptions options_;
   const LifePlan& plan_;
   Random random_;

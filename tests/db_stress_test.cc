@@ -38,7 +38,7 @@ class DbStressOracle : public testing::Test {
   }
 
   Oracle oracle() const { return {&keys_, &content_, expected_.get()}; }
-  Violation Verify() { return stress::VerifyDatabase(oracle(), db_.get(), {}); }
+  Violation Verify() { return stress::VerifyDatabase(oracle(), db_.get(), {db_->DefaultColumnFamily()}, {}); }
 
   // The first `count` of the keys are written with their intended generation.
   void WriteFirst(const std::vector<uint32_t>& keys, size_t count) {
@@ -68,7 +68,7 @@ class DbStressOracle : public testing::Test {
   static uint32_t Key(uint32_t i) { return KeyTable::SingleKey(kLane, i); }
 
   TestDirectory directory_;
-  const KeyTable keys_{7, KeyTable::kMinKeys, BytewiseComparator()};
+  const KeyTable keys_{7, KeyTable::kMinKeys, {BytewiseComparator()}};
   const Content content_{7};
   std::unique_ptr<ExpectedState> expected_;
   std::unique_ptr<DB> db_;
@@ -332,7 +332,7 @@ TEST_F(DbStressProgram, NothingIsLost) {
   EXPECT_EQ(result.output.find(" 0 while opening"), std::string::npos);
   EXPECT_GT(Row(result, "writes"), cycles * 20);
   for (const char* row : {"replayed entries", "reads", "views", "reads in histories", "verified keys", "rotations", "checkpoints",
-                          "compactions", "CheckDatabase", "emptied databases"}) {
+                          "compactions", "CheckDatabase", "emptied databases", "transactions", "audits", "column families"}) {
     EXPECT_GT(Row(result, row), 0u) << row;
   }
   if (result.output.find("pmempool is not installed") == std::string::npos) {
@@ -341,7 +341,8 @@ TEST_F(DbStressProgram, NothingIsLost) {
 }
 
 TEST_F(DbStressProgram, FindsBugs) {
-  for (const char* bug : {"lost_write", "stale_write", "torn_batch", "lost_shared_write"}) {
+  for (const char* bug :
+       {"lost_write", "stale_write", "torn_batch", "lost_shared_write", "torn_transfer", "lost_update", "kept_update"}) {
     const Result result = Stress("--cycles=300 --seed=1 --inject=" + std::string(bug));
     EXPECT_EQ(result.exit_code, 1) << bug << ":\n" << result.output;
     EXPECT_NE(result.output.find("VIOLATION"), std::string::npos) << bug;

@@ -1,0 +1,93 @@
+#include "db_stress/store.h"
+
+#include <utility>
+
+namespace braiddb::stress {
+
+namespace {
+
+// Longer than anything that holds a lock takes.
+constexpr int64_t kPatience_ms = 60'000;
+
+}  // namespace
+
+Status Store::Open(const DatabasePlan& database, const LifePlan& life, const std::string& path) {
+  Reset();
+  if (database.families == 1) {
+    Status status = OpenAs(life.kind, life.options, path, {});
+    if (status.ok()) families_.push_back(db_->DefaultColumnFamily());
+    return status;
+  }
+  const L1Kind other = database.l1 == L1Kind::kNvTree ? L1Kind::kBraidedSkipList : L1Kind::kNvTree;
+  std::vector<ColumnFamilyDescriptor> descriptors;
+  const auto add = [&](const std::string& name, uint32_t number, const Comparator* comparator) {
+    ColumnFamilyOptions options(life.options);
+    options.comparator = comparator;
+    if (number % 2 == 1) options.l1 = other;
+    descriptors.push_back({name, options});
+  };
+  for (uint32_t i = 0; i < database.families; ++i) {
+    add(i == 0 ? kDefaultColumnFamilyName : "keys-" + std::to_string(i), i, database.comparator(i));
+  }
+  for (uint32_t i = 0; i < kAccountFamilies; ++i) add("accounts-" + std::to_string(i), i, BytewiseComparator());
+  for (uint32_t i = 0; i < kTemporaryFamilies; ++i) add(TemporaryName(i), i, BytewiseComparator());
+  Options options = life.options;
+  options.create_missing_column_families = true;
+  Status status = OpenAs(life.kind, options, path, descriptors);
+  if (!status.ok()) return status;
+  for (uint32_t i = 0; i < database.families; ++i) families_.push_back(handles_[i].get());
+  for (uint32_t i = 0; i < kAccountFamilies; ++i) accounts_.push_back(handles_[database.families + i].get());
+  for (size_t i = database.families + kAccountFamilies; i < handles_.size(); ++i) temporary_.push_back(std::move(handles_[i]));
+  return status;
+}
+
+Status Store::OpenAs(StoreKind kind, const Options& options, const std::string& path,
+                     const std::vector<ColumnFamilyDescriptor>& descriptors) {
+  if (kind == StoreKind::kPessimistic) {
+    TransactionDBOptions transactions;
+    transactions.lock_timeout_ms = kPatience_ms;
+    transactions.default_lock_timeout_ms = kPatience_ms;
+    std::unique_ptr<TransactionDB> db;
+    const Status status = TransactionDB::Open(options, transactions, path, descriptors, &handles_, &db);
+    pessimistic_ = db.get();
+    db_ = std::move(db);
+    return status;
+  }
+  if (kind == StoreKind::kOptimistic) {
+    std::unique_ptr<OptimisticTransactionDB> db;
+    const Status status = OptimisticTransactionDB::Open(options, path, descriptors, &handles_, &db);
+    optimistic_ = db.get();
+    db_ = std::move(db);
+    return status;
+  }
+  return DB::Open(options, path, descriptors, &handles_, &db_);
+}
+
+void Store::LetGo() {
+  families_.clear();
+  accounts_.clear();
+  temporary_.clear();
+  handles_.clear();
+}
+
+Status Store::Close() {
+  LetGo();
+  return db_->Close();
+}
+
+void Store::Reset() {
+  LetGo();
+  pessimistic_ = nullptr;
+  optimistic_ = nullptr;
+  db_.reset();
+}
+
+std::unique_ptr<Transaction> Store::Begin(const WriteOptions& options, bool patient) const {
+  if (optimistic_ != nullptr) return optimistic_->BeginTransaction(options);
+  TransactionOptions transaction;
+  transaction.deadlock_detect = patient;
+  transaction.lock_timeout_ms = patient ? kPatience_ms : 2;
+  return pessimistic_->BeginTransaction(options, transaction);
+}
+
+}  // namespace braiddb::stress
