@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "db/no_memory.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 
@@ -20,6 +21,10 @@ TransactionBase::~TransactionBase() = default;
 
 Status TransactionBase::CheckActive() const {
   return over_ ? Status::InvalidArgument("the transaction is over; begin another one") : Status::OK();
+}
+
+Status TransactionBase::WriteBatchToBase() {
+  return BRAIDDB_MUTANT("commit-not-written") ? Status::OK() : base_->Write(write_options_, batch_.GetWriteBatch());
 }
 
 Status TransactionBase::CheckRoom(Slice key, Slice value) const {
@@ -221,7 +226,7 @@ void TransactionBase::SetSavePoint() {
 
 Status TransactionBase::RollbackToSavePoint() {
   Status status = CheckActive();
-  if (status.ok()) status = batch_.RollbackToSavePoint();
+  if (status.ok()) status = BRAIDDB_MUTANT("rollback-keeps-updates") ? batch_.PopSavePoint() : batch_.RollbackToSavePoint();
   if (!status.ok()) return status;
   UnprotectFrom(save_points_.back().position);
   snapshot_ = std::move(save_points_.back().snapshot);

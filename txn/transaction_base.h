@@ -69,7 +69,7 @@ class TransactionBase : public Transaction {
   // DB::GetLatestSequenceForKey of a family that the transaction uses.
   Status LatestSequence(const FamilySlice& key, uint64_t* sequence) const;
   const ProtectedKeys& protected_keys() const { return protected_; }
-  Status WriteBatchToBase() { return base_->Write(write_options_, batch_.GetWriteBatch()); }
+  Status WriteBatchToBase();
   const FamilyTable* families() const { return families_; }
   // All but the default one that the transaction has updates or protected keys of.
   const std::map<uint32_t, std::shared_ptr<ColumnFamilyHandle>>& used_families() const { return used_; }

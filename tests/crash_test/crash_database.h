@@ -12,7 +12,7 @@
 namespace braiddb::test {
 
 // With families, a key's bytes say to which of three it belongs: the default one, a braided skiplist, an NV-Tree. A fourth
-// comes and goes (Renew), and nobody looks at what it holds.
+// comes and goes (Renew), and nobody looks at what it holds. With transactions, which are pessimistic, operations may use them.
 class CrashDatabase {
  public:
   // With families, those that a crash left out are created. With transactions: pessimistic ones, and those of before.
@@ -38,14 +38,14 @@ class CrashDatabase {
 
   // Null without transactions.
   TransactionDB* transactions() const { return transactions_; }
-  // Below transactions.
-  DB* get() const { return db_->GetRootDB(); }
+  // Below transactions; null when it is closed.
+  DB* get() const { return db_ == nullptr ? nullptr : db_->GetRootDB(); }
   DB* operator->() const { return db_.get(); }
   // Not closed: as its destructor does it.
   void reset() {
     handles_.clear();
-    db_.reset();
     transactions_ = nullptr;
+    db_.reset();
   }
 
   bool has_families() const { return !handles_.empty(); }
@@ -76,6 +76,16 @@ class CrashDatabase {
  private:
   static constexpr const char* kTemporary = "temporary";
 
+  Status OpenAs(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
+                bool with_transactions) {
+    if (!with_transactions) return DB::Open(options, path, families, &handles_, &db_);
+    std::unique_ptr<TransactionDB> db;
+    const Status status = TransactionDB::Open(options, {}, path, families, &handles_, &db);
+    transactions_ = db.get();
+    db_ = std::move(db);
+    return status;
+  }
+
   static ColumnFamilyOptions OfKind(const Options& options, L1Kind kind) {
     ColumnFamilyOptions result(options);
     result.l1 = kind;
@@ -86,7 +96,7 @@ class CrashDatabase {
   }
 
   std::unique_ptr<DB> db_;
-  TransactionDB* transactions_ = nullptr;
+  TransactionDB* transactions_ = nullptr;                     // db_, or null
   std::vector<std::unique_ptr<ColumnFamilyHandle>> handles_;  // of the database, or none
 };
 

@@ -68,7 +68,10 @@ class CrashWorkload {
       if (db->transactions() != nullptr && random.OneIn(4)) {
         status = IsUndecided(db, lane) ? Decide(db, oracle, lane, random.OneIn(3)) : Prepare(db, oracle, lane, &random);
       } else {
-        status = Perform(db, oracle, lane, DrawOperation(db, lane, &random));
+        const bool by_transaction = db->transactions() != nullptr && random.OneIn(2);
+        if (by_transaction && random.OneIn(4)) status = GiveUp(db, DrawOperation(db, lane, &random), &random);
+        if (status.ok())
+          status = Perform(db, oracle, lane, DrawOperation(db, lane, &random), by_transaction ? &random : nullptr);
       }
       if (!status.ok()) break;
       if (random.OneIn(80)) status = (*db)->Flush();
@@ -157,8 +160,11 @@ class CrashWorkload {
     return PatternedValue(random->Next(), random->Uniform(300));
   }
 
-  static Status Perform(CrashDatabase* db, CrashOracle* oracle, size_t lane, const CrashOperation& operation) {
-    return Perform(oracle, lane, operation, [&] { return Execute(db, operation); });
+  // `transaction`: by one, in ways that are drawn of it.
+  static Status Perform(CrashDatabase* db, CrashOracle* oracle, size_t lane, const CrashOperation& operation,
+                        Random* transaction = nullptr) {
+    return Perform(oracle, lane, operation,
+                   [&] { return transaction != nullptr ? Commit(db, operation, transaction) : Execute(db, operation); });
   }
   // `execute` makes what the operation says durable.
   template <class Execution>
@@ -188,6 +194,41 @@ class CrashWorkload {
       }
     }
     return (*db)->Write({}, batch);
+  }
+
+  static Status Update(Transaction* transaction, CrashDatabase* db, const CrashUpdate& update) {
+    auto* const family = db->FamilyOf(update.key);
+    if (update.is_operand) return transaction->Merge(family, update.key, *update.value);
+    return update.value ? transaction->Put(family, update.key, *update.value) : transaction->Delete(family, update.key);
+  }
+
+  // What a save point took back leaves nothing.
+  static Status Commit(CrashDatabase* db, const CrashOperation& operation, Random* random) {
+    const auto transaction = db->transactions()->BeginTransaction({});
+    if (random->OneIn(2)) transaction->SetSnapshot();
+    Status status;
+    if (random->OneIn(2)) {
+      transaction->SetSavePoint();
+      for (const CrashUpdate& update : operation) {
+        if (status.ok()) status = transaction->Put(db->FamilyOf(update.key), update.key, "taken back");
+        if (status.ok()) status = transaction->Put(db->FamilyOf(update.key + "."), update.key + ".", "of no operation");
+      }
+      if (status.ok()) status = transaction->RollbackToSavePoint();
+    }
+    for (const CrashUpdate& update : operation) {
+      if (status.ok()) status = Update(transaction.get(), db, update);
+    }
+    return status.ok() ? transaction->Commit() : status;
+  }
+
+  // A transaction that is not committed leaves nothing.
+  static Status GiveUp(CrashDatabase* db, const CrashOperation& operation, Random* random) {
+    const auto transaction = db->transactions()->BeginTransaction({});
+    Status status;
+    for (const CrashUpdate& update : operation) {
+      if (status.ok()) status = Update(transaction.get(), db, update);
+    }
+    return status.ok() && random->OneIn(2) ? transaction->Rollback() : status;
   }
 
   // Versions that only a snapshot sees stay in the lists until a sweep finds that it has gone.

@@ -48,9 +48,9 @@ class DatabaseRun {
                                       : 1),
         l1_(static_cast<L1Kind>(options.l1 >= 0 ? options.l1 : database % 2)),
         families_(std::popcount(database % 8) % 2 == 1),
+        transactions_(database % 7 < 3),
         eadr_(options.eadr >= 0 ? options.eadr != 0 : database % 5 == 4),
         creation_(database % 7 == 2),
-        transactions_(database % 9 / 3 == 1),
         workload_(regions_, l1_, database % 10 == 3 || database % 10 == 8, database % 4 / 2 == 1, &random_) {}
 
   void Run() {
@@ -354,9 +354,9 @@ class DatabaseRun {
   const uint32_t regions_;
   const L1Kind l1_;
   const bool families_;
+  const bool transactions_;  // some operations are theirs, and some of these are prepared first
   const bool eadr_;
-  const bool creation_;      // its power may fail while it is created
-  const bool transactions_;  // some writes are prepared first
+  const bool creation_;  // its power may fail while it is created
   CrashWorkload workload_;
   std::string current_directory_;
   bool was_killed_ = false;  // before the life whose crashes are looked at

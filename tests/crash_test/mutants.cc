@@ -85,6 +85,8 @@ constexpr Mutant kMutants[] = {
     {"prepared-in-parts", kNotAtomic, "txn/prepared_records.cc"},
     {"prepared-forgotten-early", kNotAtomic, "txn/pessimistic_transaction.cc"},
     {"prepared-forgotten-late", kNotAtomic, "txn/pessimistic_transaction.cc"},
+    {"commit-not-written", kAckFirst, "txn/transaction_base.cc"},
+    {"rollback-keeps-updates", kHalfDone, "txn/transaction_base.cc"},
     {"segment-header-not-flushed", kNeverFlushed, "pmem/segment_directory.cc"},
     {"segment-header-not-fenced", kMarkFirst, "pmem/segment_directory.cc"},
     {"seal-in-one-persist", kNotAtomic, "pmem/segment_directory.cc"},

@@ -50,7 +50,7 @@ class ModelWorld {
   uint64_t newest_ = 0;
 };
 
-// What a call may answer. A deletion of what nobody saw may be forgotten at any time, so that some conflicts may be noticed or not.
+// What a call may answer. A deletion of what nobody saw may be forgotten at any time: then a conflict may be noticed or not.
 enum class Verdict : uint8_t { kOk, kBusy, kBusyOrOk, kTimedOut };
 
 inline Verdict Either(Verdict a, Verdict b) {
@@ -70,8 +70,8 @@ struct ModelTransaction {
   using World = std::shared_ptr<const ModelWorld>;
   struct Protection {
     bool exclusive = true;
-    World seen;                           // what there was when the key was protected first
-    Verdict conflict = Verdict::kOk;      // with the snapshot of that time
+    World seen;                       // what there was when the key was protected first
+    Verdict conflict = Verdict::kOk;  // with the snapshot of that time
   };
   struct SavePoint {
     ModelWorld::Updates updates;
