@@ -47,6 +47,8 @@ Status OpenDatabase(const braiddb_options_t& options, const std::string& path, c
   if (options.leveldb_policy != nullptr && options.leveldb_policy->is_users_own() && writes_are_ours)
     result->user_filter = std::make_unique<UserFilter>(options.leveldb_policy, own.comparator);
   result->snapshots_see_newest = options.inplace_update_support != 0;
+  result->statistics = options.statistics;
+  if (result->statistics != nullptr) result->statistics->Add(result->db.get());
   result->cache = options.cache != nullptr ? options.cache : options.table.block_cache;
   if (result->cache != nullptr) result->cache->Add(result.get());
   *handles = std::move(opened);
@@ -88,6 +90,7 @@ braiddb_options_t WithoutCreation(const braiddb_options_t& options) {
 
 Status CloseDatabase(braiddb_t* db) {
   if (db->cache != nullptr) db->cache->Remove(db);
+  if (db->statistics != nullptr) db->statistics->Remove(db->db.get());
   const Status status = db->db->Close();
   delete db;
   return status;

@@ -10,6 +10,7 @@
 #include "braiddb/c.h"
 #include "braiddb/db.h"
 #include "capi/option_tables.h"
+#include "capi/statistics.h"
 #include "capi/user_filter.h"
 
 struct braiddb_column_family_handle_t {
@@ -102,10 +103,15 @@ inline ColumnFamilyHandle* FamilyOf(const braiddb_column_family_handle_t* handle
 }  // namespace braiddb::capi
 
 struct braiddb_t {
+  ~braiddb_t() {
+    if (statistics != nullptr) statistics->Remove(db.get());
+  }
+
   std::unique_ptr<braiddb::DB> db;
   // What the user's own filter policy says of keys; null without one, as nearly always.
   std::unique_ptr<braiddb::capi::UserFilter> user_filter;
   std::shared_ptr<braiddb_cache_t::Capacity> cache;
-  bool snapshots_see_newest = false;           // inplace_update_support
-  std::atomic<int> manual_compactions_off{0};  // how often they were disabled
+  std::shared_ptr<braiddb::capi::SharedStatistics> statistics;  // null: they were not enabled
+  bool snapshots_see_newest = false;                            // inplace_update_support
+  std::atomic<int> manual_compactions_off{0};                   // how often they were disabled
 };

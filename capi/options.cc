@@ -174,11 +174,18 @@ void braiddb_options_add_compact_on_deletion_collector_factory(braiddb_options_t
   DoOrNote(&options->unfit, [&] { options->deletion_collectors.emplace_back(window_size, deletions); });
 }
 
-void braiddb_options_enable_statistics(braiddb_options_t* options) { options->statistics = true; }
+void braiddb_options_enable_statistics(braiddb_options_t* options) {
+  DoOrNote(&options->unfit, [&] { options->statistics = std::make_shared<braiddb::capi::SharedStatistics>(); });
+}
 
-// They are counted by each database and not by options, see the property "braiddb.stats".
 char* braiddb_options_statistics_get_string(braiddb_options_t* options) {
-  return options->statistics ? braiddb::capi::CopyBytes("see the property braiddb.stats of each database\n") : nullptr;
+  if (options->statistics == nullptr) return nullptr;
+  char* text = nullptr;
+  const braiddb::Status status = braiddb::capi::Guarded([&] {
+    text = braiddb::capi::CopyBytes(options->statistics->ToString());
+    return braiddb::Status::OK();
+  });
+  return status.ok() ? text : nullptr;
 }
 
 // ---- Several at once, the values RocksDB's

@@ -90,8 +90,8 @@ struct braiddb_options_t {
   enum class Memtable { kSkipList, kVector, kHashSkipList, kHashLinkList } memtable_rep = Memtable::kSkipList;
   std::vector<int64_t> memtable_parameters;
   std::vector<double> plain_table;
-  std::vector<std::pair<size_t, size_t>> deletion_collectors;  // window, deletions
-  bool statistics = false;
+  std::vector<std::pair<size_t, size_t>> deletion_collectors;   // window, deletions
+  std::shared_ptr<braiddb::capi::SharedStatistics> statistics;  // null: they are not enabled
 };
 
 struct braiddb_readoptions_t {
