@@ -107,7 +107,7 @@ class BackupEngineImpl final : public BackupEngine {
     info.timestamp =
         std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     info.metadata = metadata;
-    info.options = OptionsToText(OpenedWith(db));
+    info.options = OptionsTextOf(db);
     std::unique_ptr<CopiedState> state;
     Status status = CopiedState::Take(db, &state);
     if (!status.ok()) return status;

@@ -65,7 +65,10 @@ Status Make(Copy* copy, const std::string& directory, const std::function<Status
   status = fill(db.get());
   if (status.ok()) status = db->Close();
   db.reset();
-  return status.ok() ? WriteOptionsFile(copy->noted, directory) : status;
+  if (!status.ok()) return status;
+  LoadedOptions made;  // by the open; of its families, too
+  if (status = LoadLatestOptions(directory, &made); !status.ok()) return status;
+  return WriteOptionsFile(copy->noted, made.Descriptors(), directory);
 }
 
 }  // namespace
@@ -129,6 +132,15 @@ std::unique_ptr<Iterator> CopiedState::NewIterator(ColumnFamilyHandle* family) c
   read.snapshot = snapshot_;
   read.verify_checksums = true;
   return db_->NewIterator(read, family);
+}
+
+std::string OptionsTextOf(DB* db) {
+  FamilyHandles handles;
+  std::vector<ColumnFamilyDescriptor> families;
+  if (db->GetColumnFamilies(&handles).ok()) {
+    for (const auto& handle : handles) families.push_back({handle->GetName(), handle->GetOptions()});
+  }
+  return OptionsToText(OpenedWith(db), families);
 }
 
 Options OpenedWith(DB* db) {

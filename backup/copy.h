@@ -30,6 +30,8 @@ Status MakeDatabase(Copy copy, const std::function<Status(DB*)>& fill);
 
 // What `db` was opened with, by its options file; if that cannot be read, what it chose.
 Options OpenedWith(DB* db);
+// The same as text, with those of its families.
+std::string OptionsTextOf(DB* db);
 
 using FamilyHandles = std::vector<std::unique_ptr<ColumnFamilyHandle>>;
 

@@ -167,12 +167,17 @@ Status SetForeign(const std::map<std::string, std::string>& foreign, bool ignore
 
 using OwnedOptions = std::unique_ptr<braiddb_options_t>;
 
-Status Load(const char* path, bool ignore_unknown, const braiddb_cache_t* cache, OwnedOptions* database, OwnedOptions* family) {
+// `families`: of all, the default one first.
+Status Load(const char* path, bool ignore_unknown, const braiddb_cache_t* cache, OwnedOptions* database,
+            std::map<std::string, OwnedOptions>* families) {
   LoadedOptions loaded;
   if (Status status = LoadLatestOptions(path, &loaded, ignore_unknown); !status.ok()) return status;
   *database = std::make_unique<braiddb_options_t>();
-  *family = std::make_unique<braiddb_options_t>();
-  for (braiddb_options_t* const options : {database->get(), family->get()}) {
+  std::vector<braiddb_options_t*> all{database->get()};
+  for (const ColumnFamilyDescriptor& descriptor : loaded.Descriptors()) {
+    all.push_back(((*families)[descriptor.name] = std::make_unique<braiddb_options_t>()).get());
+  }
+  for (braiddb_options_t* const options : all) {
     options->own = loaded.options;
     options->own.foreign_options.clear();
     options->own.foreign_family_options.clear();
@@ -182,7 +187,14 @@ Status Load(const char* path, bool ignore_unknown, const braiddb_cache_t* cache,
     options->own.lookup_cache_size = Options().lookup_cache_size;  // the cache's
   }
   Status status = SetForeign(loaded.options.foreign_options, ignore_unknown, database->get());
-  return status.ok() ? SetForeign(loaded.options.foreign_family_options, ignore_unknown, family->get()) : status;
+  for (const ColumnFamilyDescriptor& descriptor : loaded.Descriptors()) {
+    braiddb_options_t* const options = (*families)[descriptor.name].get();
+    options->own.comparator = descriptor.options.comparator;
+    options->own.l1 = descriptor.options.l1;
+    options->own.nv_leaf_size = descriptor.options.nv_leaf_size;
+    if (status.ok()) status = SetForeign(descriptor.options.foreign_options, ignore_unknown, options);
+  }
+  return status;
 }
 
 // "name=value;name=value", blanks around any of these.
@@ -220,7 +232,7 @@ void braiddb_get_options_from_string(const braiddb_options_t* base, const char* 
             }));
 }
 
-// The families that the database has. The options file knows the options of the default one, which stand for those of all.
+// The families that the database has. One that the file does not know, since it could not be written, has the default one's.
 void braiddb_load_latest_options(const char* path, braiddb_env_t*, bool ignore_unknown_options, braiddb_cache_t* cache,
                                  braiddb_options_t** options, size_t* column_family_count, char*** column_family_names,
                                  braiddb_options_t*** column_family_options, char** errptr) {
@@ -229,10 +241,10 @@ void braiddb_load_latest_options(const char* path, braiddb_env_t*, bool ignore_u
   *column_family_names = nullptr;
   *column_family_options = nullptr;
   OwnedOptions database;
-  OwnedOptions family;
+  std::map<std::string, OwnedOptions> families;
   std::vector<std::string> names;
   const Status status = Guarded([&] {
-    Status loaded = Load(path, ignore_unknown_options, cache, &database, &family);
+    Status loaded = Load(path, ignore_unknown_options, cache, &database, &families);
     return loaded.ok() ? ListFamilies(*database, path, &names) : loaded;
   });
   if (SaveError(errptr, status)) return;
@@ -243,7 +255,8 @@ void braiddb_load_latest_options(const char* path, braiddb_env_t*, bool ignore_u
     for (size_t i = 0; i < names.size(); ++i) {
       copied_names[i] = CopyBytes(names[i]);
       if (copied_names[i] == nullptr) return NoMemory();
-      copied_options[i] = new braiddb_options_t(*family);
+      copied_options[i] = new braiddb_options_t(
+          *(families.contains(names[i]) ? families[names[i]] : families[braiddb::kDefaultColumnFamilyName]));
     }
     return Status::OK();
   });

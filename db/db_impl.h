@@ -143,7 +143,8 @@ class DBImpl final : public DB {
   Status ReleaseUnownedSegments();
   void RestoreTables();
   void StartBackground();
-  void NoteOptions(Options given) const;
+  // REQUIRES: families_mutex_.
+  void NoteOptions() const;
   RegionSetOptions MakeRegionOptions() const;
 
   // ---- families.cc
@@ -407,6 +408,7 @@ class DBImpl final : public DB {
 
   const Access access_;
   Options options_;
+  Options given_;    // for the options file
   DramBudget dram_;  // fixed when it is known how many regions there are
   const std::string path_;
   std::unique_ptr<FileLock> lock_;

@@ -246,6 +246,7 @@ Status DBImpl::CreateAnyFamily(const ColumnFamilyOptions& options, const std::st
     return Status::InvalidArgument("Column family already exists: " + name);
   if (Status status = MakeFamily(options, name); !status.ok()) return status;
   *handle = MakeHandle(name);
+  NoteOptions();
   Log("column family '" + name + "' created");
   return Status::OK();
 } catch (const std::bad_alloc&) {
@@ -279,6 +280,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
     family->dropped.store(false, std::memory_order_seq_cst);
     return status;
   }
+  NoteOptions();
   Log("column family '" + family->name + "' dropped");
   NotifyWork();
   return Status::OK();

@@ -146,7 +146,11 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
                    static_cast<double>(impl->recovery_us_) / 1000.0, static_cast<unsigned long long>(impl->replayed_entries_),
                    static_cast<unsigned long long>(impl->GetLatestSequenceNumber())));
   for (size_t i = 0; handles != nullptr && i < families.size(); ++i) handles->push_back(impl->MakeHandle(families[i].name));
-  if (writes) impl->NoteOptions(options);
+  if (writes) {
+    impl->given_ = std::move(options);
+    std::lock_guard lock(impl->families_mutex_);
+    impl->NoteOptions();
+  }
   *db = std::move(impl);
   return Status::OK();
 } catch (const std::bad_alloc&) {
@@ -156,10 +160,16 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
 }
 
 // What cannot be noted fails nothing: the database is there, and so are its options.
-void DBImpl::NoteOptions(Options given) const {
+void DBImpl::NoteOptions() const try {
+  Options given = given_;
   given.regions = options_.regions;
-  const Status status = WriteOptionsFile(given, path_);
-  if (!status.ok()) Log("open: the options file is not up to date: " + status.ToString());
+  std::vector<ColumnFamilyDescriptor> families;
+  for (const auto& family : families_) {
+    if (!family->dropped.load(std::memory_order_relaxed)) families.push_back({family->name, family->options});
+  }
+  const Status status = WriteOptionsFile(given, families, path_);
+  if (!status.ok()) Log("the options file is not up to date: " + status.ToString());
+} catch (const std::bad_alloc&) {  // the next one is written again
 }
 
 RegionSetOptions DBImpl::MakeRegionOptions() const {

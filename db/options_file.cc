@@ -113,6 +113,11 @@ constexpr Field kDatabaseFields[] = {
     {"create_if_missing", &Options::create_if_missing},
     {"error_if_exists", &Options::error_if_exists},
 };
+// What a column family has for itself.
+constexpr Field kOwnFamilyFields[] = {
+    {"l1", &Options::l1},
+    {"nv_leaf_size", &Options::nv_leaf_size},
+};
 constexpr Field kOwnFields[] = {
     {"l1", &Options::l1},
     {"nv_leaf_size", &Options::nv_leaf_size},
@@ -184,12 +189,17 @@ std::shared_ptr<const SliceTransform> BuiltInTransform(std::string_view name) {
   return nullptr;
 }
 
+// If it is not built in, its name is all that there is.
+void SetComparator(std::string name, const Comparator** comparator, std::string* loaded_name) {
+  const Comparator* const built_in = BuiltInComparator(name);
+  *comparator = built_in != nullptr ? built_in : BytewiseComparator();
+  *loaded_name = std::move(name);
+}
+
 // False if it is none of these.
 bool SetNamed(std::string_view name, std::string value, LoadedOptions* loaded) {
   if (name == "comparator") {
-    const Comparator* const built_in = BuiltInComparator(value);
-    loaded->options.comparator = built_in != nullptr ? built_in : BytewiseComparator();
-    loaded->comparator = std::move(value);
+    SetComparator(std::move(value), &loaded->options.comparator, &loaded->comparator);
   } else if (name == "prefix_extractor") {
     loaded->options.prefix_extractor = BuiltInTransform(value);
     loaded->prefix_extractor = std::move(value);
@@ -230,6 +240,7 @@ class Reader {
       loaded_->options.foreign_options[line.name] = UnescapeOption(line.value);
       return Status::OK();
     }
+    if (family_ != nullptr) return ReadFamily(line);
     if (line.title == kFamily) {
       if (!SetNamed(line.name, UnescapeOption(line.value), loaded_)) {
         loaded_->options.foreign_family_options[line.name] = UnescapeOption(line.value);
@@ -246,18 +257,55 @@ class Reader {
   }
 
  private:
+  Status ReadFamily(const OptionLine& line) {
+    if (line.title == kFamily) {
+      if (line.name == "comparator") {
+        SetComparator(UnescapeOption(line.value), &family_->options.comparator, &family_->comparator);
+      } else if (line.name != "prefix_extractor") {  // families have the database's
+        family_->options.foreign_options[line.name] = UnescapeOption(line.value);
+      }
+      return Status::OK();
+    }
+    const Field* const field = FindField(kOwnFamilyFields, line.name);
+    if (field == nullptr) {
+      return ignore_unknown_ ? Status::OK() : Status::InvalidArgument("a column family has no option " + line.name);
+    }
+    Options options;
+    options.l1 = family_->options.l1;
+    options.nv_leaf_size = family_->options.nv_leaf_size;
+    Status status = SetField(*field, line.value, &options);
+    family_->options.l1 = options.l1;
+    family_->options.nv_leaf_size = options.nv_leaf_size;
+    return status;
+  }
+
+  // The one that the section is of, which is a new one if it is the first of it.
+  LoadedOptions::Family* FamilyOf(const OptionLine& line) {
+    for (LoadedOptions::Family& family : loaded_->families) {
+      if (family.name == line.argument) return &family;
+    }
+    if (line.title != kFamily) return nullptr;
+    loaded_->families.push_back({line.argument, ColumnFamilyOptions(), std::string(FamiliarName(BytewiseComparator()->Name()))});
+    return &loaded_->families.back();
+  }
+
   Status ReadSection(const OptionLine& line) {
     const bool is_default = line.argument == kDefaultFamily;
+    family_ = nullptr;
     has_database_ = has_database_ || line.title == kDatabase;
     has_family_ = has_family_ || (line.title == kFamily && is_default);
     is_ignored_ = line.title.starts_with(kTable) && line.title != kOwnTable;  // RocksDB's tables, of which there are none here
     if (line.title == kVersion || line.title == kDatabase || is_ignored_) return Status::OK();
-    if ((line.title == kFamily || line.title == kOwnTable) && is_default) return Status::OK();
+    if (line.title == kFamily || line.title == kOwnTable) {
+      if (!is_default && !line.argument.empty()) family_ = FamilyOf(line);
+      if (is_default || family_ != nullptr) return Status::OK();
+    }
     is_ignored_ = ignore_unknown_;
     return ignore_unknown_ ? Status::OK() : Status::InvalidArgument("there is no section " + line.title + " of " + line.argument);
   }
 
   LoadedOptions* const loaded_;
+  LoadedOptions::Family* family_ = nullptr;  // that the section is of; null: the default one, or none
   const bool ignore_unknown_;
   bool is_ignored_ = false;
   bool has_database_ = false;
@@ -266,7 +314,13 @@ class Reader {
 
 }  // namespace
 
-std::string OptionsToText(const Options& options) {
+std::vector<ColumnFamilyDescriptor> LoadedOptions::Descriptors() const {
+  std::vector<ColumnFamilyDescriptor> descriptors{{kDefaultColumnFamilyName, ColumnFamilyOptions(options)}};
+  for (const Family& family : families) descriptors.push_back({family.name, family.options});
+  return descriptors;
+}
+
+std::string OptionsToText(const Options& options, const std::vector<ColumnFamilyDescriptor>& families) {
   std::string text(kHeader);
   AppendSection(kVersion, {}, &text);
   AppendOption("options_file_version", "1.1", &text);
@@ -280,6 +334,17 @@ std::string OptionsToText(const Options& options) {
   AppendForeign(options.foreign_family_options, {}, &text);
   AppendSection(kOwnTable, kDefaultFamily, &text);
   for (const Field& field : kOwnFields) AppendOption(field.name, Print(options, field), &text);
+  for (const ColumnFamilyDescriptor& family : families) {
+    if (family.name == kDefaultFamily) continue;
+    AppendSection(kFamily, family.name, &text);
+    AppendOption("comparator", EscapeOption(FamiliarName(family.options.comparator->Name())), &text);
+    AppendForeign(family.options.foreign_options, {}, &text);
+    AppendSection(kOwnTable, family.name, &text);
+    Options own;
+    own.l1 = family.options.l1;
+    own.nv_leaf_size = family.options.nv_leaf_size;
+    for (const Field& field : kOwnFamilyFields) AppendOption(field.name, Print(own, field), &text);
+  }
   return text;
 }
 
@@ -310,8 +375,8 @@ Status LoadLatestOptions(const std::string& path, LoadedOptions* loaded, bool ig
   return LoadOptionsFromFile(path + kOptionsFile, loaded, ignore_unknown_options);
 }
 
-Status WriteOptionsFile(const Options& options, const std::string& path) {
-  const std::string text = OptionsToText(options);
+Status WriteOptionsFile(const Options& options, const std::vector<ColumnFamilyDescriptor>& families, const std::string& path) {
+  const std::string text = OptionsToText(options, families);
   std::string present;
   if (ReadSmallFile(path + kOptionsFile, text.size(), &present).ok() && present == text) return Status::OK();
   return WriteSmallFile(path + kOptionsFile, text);

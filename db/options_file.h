@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "braiddb/options_file.h"
 
@@ -10,6 +11,6 @@ namespace braiddb {
 inline constexpr const char* kOptionsFile = "/OPTIONS";
 
 // Replaces the file in the directory, durably and whole, if it says something else.
-Status WriteOptionsFile(const Options& options, const std::string& path);
+Status WriteOptionsFile(const Options& options, const std::vector<ColumnFamilyDescriptor>& families, const std::string& path);
 
 }  // namespace braiddb

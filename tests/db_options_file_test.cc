@@ -100,6 +100,29 @@ TEST(OptionsTextTest, WhatIsNotBuiltInIsNamed) {
   EXPECT_EQ(loaded.options.prefix_extractor, nullptr);
 }
 
+TEST(OptionsTextTest, EachFamilyHasSectionsOfItsOwn) {
+  ColumnFamilyOptions tree, odd;
+  tree.l1 = L1Kind::kNvTree;
+  tree.nv_leaf_size = 512;
+  tree.comparator = ReverseBytewiseComparator();
+  tree.foreign_options = {{"compression", "kNoCompression"}};
+  const std::vector<ColumnFamilyDescriptor> families{{kDefaultColumnFamilyName, tree}, {"tree", tree}, {"a \"b\": # c", odd}};
+  const std::string text = OptionsToText(Options(), families);
+  LoadedOptions loaded;
+  ASSERT_OK(OptionsFromText(text, &loaded));
+  EXPECT_EQ(loaded.options.l1, Options().l1) << "the default family's are those of the database";
+  ASSERT_EQ(loaded.families.size(), 2u);
+  EXPECT_EQ(loaded.families[0].name, "tree");
+  EXPECT_EQ(loaded.families[0].options.l1, L1Kind::kNvTree);
+  EXPECT_EQ(loaded.families[0].options.nv_leaf_size, 512u);
+  EXPECT_EQ(loaded.families[0].options.comparator, ReverseBytewiseComparator());
+  EXPECT_EQ(loaded.families[0].comparator, "rocksdb.ReverseBytewiseComparator");
+  EXPECT_EQ(loaded.families[0].options.foreign_options, tree.foreign_options);
+  EXPECT_EQ(loaded.families[1].name, "a \"b\": # c");
+  EXPECT_EQ(loaded.families[1].options.l1, odd.l1);
+  EXPECT_EQ(OptionsToText(loaded.options, loaded.Descriptors()), text);
+}
+
 TEST(OptionsTextTest, BlanksCommentsAndRocksDBsOwnFiles) {
   const std::string text =
       "# a comment\n"
@@ -143,7 +166,10 @@ TEST(OptionsTextTest, WhatIsWrongIsRefusedWithItsLine) {
       {good + "verify_at_open=yes\n", "verify_at_open cannot be 'yes'", false},
       {good + "no_such=1\n", "no option no_such", true},
       {good + "[NoSuch]\na=b\n", "no section NoSuch", true},
-      {good + "[CFOptions \"other\"]\ncomparator=x\n", "no section CFOptions of other", true},
+      {good + "[CFOptions]\ncomparator=x\n", "no section CFOptions of", true},
+      {good + "[TableOptions/BraidDB \"other\"]\nl1=nv_tree\n", "no section TableOptions/BraidDB of other", true},
+      {good + "[CFOptions \"other\"]\n[TableOptions/BraidDB \"other\"]\nregions=1\n", "no option regions", true},
+      {good + "[CFOptions \"other\"]\n[TableOptions/BraidDB \"other\"]\nl1=x\n", "l1 cannot be 'x'", false},
   };
   for (const auto& test : kCases) {
     SCOPED_TRACE(test.message);
@@ -234,6 +260,39 @@ TEST_F(OptionsFileTest, WhatCannotBeWrittenFailsNothing) {
   EXPECT_TRUE(LoadLatestOptions(path_, &loaded_).IsInvalidArgument());
   Open(options).reset();  // makes it anew
   ASSERT_OK(LoadLatestOptions(path_, &loaded_));
+}
+
+TEST_F(OptionsFileTest, FamiliesAreInItAsTheyComeAndGo) {
+  const auto names = [&] {
+    std::string all;
+    EXPECT_OK(LoadLatestOptions(path_, &loaded_));
+    for (const auto& descriptor : loaded_.Descriptors()) all += descriptor.name + " ";
+    return all;
+  };
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> handles(2);
+  {
+    auto db = Open(Options());
+    EXPECT_EQ(names(), "default ");
+    ColumnFamilyOptions tree;
+    tree.l1 = L1Kind::kNvTree;
+    tree.comparator = ReverseBytewiseComparator();
+    ASSERT_OK(db->CreateColumnFamily(tree, "tree", &handles[0]));
+    ASSERT_OK(db->CreateColumnFamily({}, "other", &handles[1]));
+    EXPECT_EQ(names(), "default tree other ");
+    ASSERT_OK(db->Put({}, handles[0].get(), "key", "value"));
+    ASSERT_OK(db->DropColumnFamily(handles[1].get()));
+    EXPECT_EQ(names(), "default tree ");
+    handles.clear();
+  }
+  // What was loaded opens the database.
+  std::unique_ptr<DB> db;
+  ASSERT_OK(DB::Open(loaded_.options, path_, loaded_.Descriptors(), &handles, &db));
+  std::string value;
+  ASSERT_OK(db->Get({}, handles[1].get(), "key", &value));
+  EXPECT_EQ(value, "value");
+  EXPECT_EQ(handles[1]->GetOptions().l1, L1Kind::kNvTree);
+  EXPECT_EQ(names(), "default tree ");
+  handles.clear();
 }
 
 }  // namespace

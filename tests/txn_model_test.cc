@@ -262,8 +262,7 @@ class TransactionModelTest : public testing::TestWithParam<ModelCase> {
     ASSERT_EQ(names, expected);
     ASSERT_NO_FATAL_FAILURE(OpenDb());
     for (const Family& family : families_) {
-      ASSERT_NO_FATAL_FAILURE(
-          ExpectScan(db_->NewIterator({}, family.handle.get()).get(), family, world_.Family(family.number)));
+      ASSERT_NO_FATAL_FAILURE(ExpectScan(db_->NewIterator({}, family.handle.get()).get(), family, world_.Family(family.number)));
     }
   }
 
@@ -306,8 +305,8 @@ class TransactionModelTest : public testing::TestWithParam<ModelCase> {
     std::optional<std::string> value;
     if (!random_.OneIn(4)) value = NewValue();
     const Verdict verdict = Protect(own, key, true, nullptr);
-    const Status status = value ? own->transaction->Put(HandleOf(key), key.second, *value)
-                                : own->transaction->Delete(HandleOf(key), key.second);
+    const Status status =
+        value ? own->transaction->Put(HandleOf(key), key.second, *value) : own->transaction->Delete(HandleOf(key), key.second);
     const bool done = Judge(verdict, status);
     if (!status.IsTimedOut()) own->model.Protect(key, true, Now(), done);
     if (done) own->model.updates[key] = std::move(value);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -26,7 +27,8 @@ struct ColumnFamilyOptions {
         l1(options.l1),
         nv_leaf_size(options.nv_leaf_size),
         compaction_filter(options.compaction_filter),
-        compaction_filter_factory(options.compaction_filter_factory) {}
+        compaction_filter_factory(options.compaction_filter_factory),
+        foreign_options(options.foreign_family_options) {}
 
   // As in Options.
   const Comparator* comparator = BytewiseComparator();
@@ -36,6 +38,8 @@ struct ColumnFamilyOptions {
   // As in Options; any open may choose others.
   const CompactionFilter* compaction_filter = nullptr;
   std::shared_ptr<CompactionFilterFactory> compaction_filter_factory;
+  // As Options::foreign_family_options.
+  std::map<std::string, std::string> foreign_options;
 };
 
 // For DB::Open: which family, and with what options.
