@@ -50,7 +50,7 @@ void DBImpl::SetBackgroundError(const Status& status) noexcept {
       }
     }
   }
-  write_failed_.store(true, std::memory_order_release);
+  if (!write_failed_.exchange(true, std::memory_order_acq_rel)) PostBackgroundError(status);
   try {
     Log("error: " + status.ToString());
   } catch (const std::bad_alloc&) {

@@ -225,10 +225,13 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   const std::unique_ptr<EntryFilterSource> entry_filters = FilterMerge(*family);
   MergeJob job = MakeJob(merge_id, *family, &filter);
   job.entry_filters = entry_filters.get();
+  PostCompaction(*family, merge_id, tables.size(), nullptr);
   Status status = family->last_level->Merge(job, inputs, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
-  if (!status.ok()) return status;
-  status = FinishMerge(family, tables, stats);
+  if (status.ok()) status = FinishMerge(family, tables, stats);
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
+  const CompletedMerge completed{status, stats.merged, stats.dropped, static_cast<uint64_t>(took.count())};
+  PostCompaction(*family, merge_id, tables.size(), &completed);
   if (!status.ok()) return status;
   KeepMoved(std::move(stats.moved));
   NoteOperandKeys(*family, std::move(stats.operand_keys));

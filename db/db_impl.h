@@ -27,10 +27,12 @@
 
 #include "braiddb/db.h"
 #include "cache/lookup_cache.h"
+#include "compaction/flush_job.h"
 #include "compaction/last_level.h"
 #include "compaction/relocation.h"
 #include "compaction/version_filter.h"
 #include "db/dram_budget.h"
+#include "db/event_queue.h"
 #include "db/family.h"
 #include "db/merge_context.h"
 #include "db/snapshot_list.h"
@@ -404,6 +406,20 @@ class DBImpl final : public DB {
   void NotifyWork();
   void SetBackgroundError(const Status& status) noexcept;
   Status BackgroundError() const;
+
+  // events.cc: what listeners are told. May be called with any lock.
+  struct CompletedMerge {
+    Status status;
+    uint64_t merged = 0, dropped = 0, elapsed_us = 0;
+  };
+  void PostMemTableSealed(uint64_t id) noexcept;
+  // `flushed`: null at the beginning.
+  void PostFlush(uint64_t memtable_id, const std::vector<FlushResult>* flushed) noexcept;
+  // `completed`: null at the beginning.
+  void PostCompaction(const Family& family, uint64_t job, size_t tables, const CompletedMerge* completed) noexcept;
+  void PostBackgroundError(const Status& status) noexcept;
+  void PostStallCondition() noexcept;
+
   void Log(const std::string& line) const;
 
   const Access access_;
@@ -497,6 +513,9 @@ class DBImpl final : public DB {
   uint32_t waiting_for_compaction_ = 0;                    // calls of WaitForCompaction
   std::chrono::steady_clock::time_point last_flush_;       // none yet: long ago
   std::chrono::steady_clock::duration flush_interval_{0};  // between the last two
+  // Null: there are no listeners. What they were told last is the event thread's.
+  std::unique_ptr<EventQueue> events_;
+  WriteStallCondition told_condition_ = WriteStallCondition::kNormal;
   std::thread flush_thread_;
   std::thread compaction_thread_;
   Status background_error_;

@@ -97,6 +97,7 @@ void DBImpl::PrepareArena(const Memtable& like) {
 }
 
 void DBImpl::FlushOne(const PendingFlush& pending) {
+  PostFlush(pending.memtable->id(), nullptr);
   if (!BRAIDDB_MUTANT("flush-before-writers-left")) WaitWriters(pending.last_announced);
   const VersionFilter filter(snapshots_.Copy());
   std::unique_lock filter_lock(filter_mutex_);  // until the table is in the view; see filter.cc
@@ -142,6 +143,7 @@ void DBImpl::FlushOne(const PendingFlush& pending) {
   }
   flushed_memtable_id_.store(pending.memtable->id(), std::memory_order_release);
   immutable_count_.fetch_sub(1, std::memory_order_release);
+  PostFlush(pending.memtable->id(), &flushed);
   NotifyWork();
 }
 

@@ -165,7 +165,8 @@ void DBImpl::NoteOptions() const try {
   given.regions = options_.regions;
   std::vector<ColumnFamilyDescriptor> families;
   for (const auto& family : families_) {
-    if (!family->dropped.load(std::memory_order_relaxed)) families.push_back({family->name, family->options});
+    if (!family->dropped.load(std::memory_order_relaxed) && !IsHiddenFamily(family->name))
+      families.push_back({family->name, family->options});
   }
   const Status status = WriteOptionsFile(given, families, path_);
   if (!status.ok()) Log("the options file is not up to date: " + status.ToString());
@@ -435,6 +436,7 @@ void DBImpl::StartBackground() {
   const uint64_t table_entries = std::min(options_.memtable_max_entries, options_.memtable_size / smallest_entry);
   l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), table_entries);
   if (is_read_only()) return StartReading();
+  if (!options_.listeners.empty()) events_ = std::make_unique<EventQueue>(options_.listeners);
   flush_thread_ = std::thread([this] { FlushLoop(); });
   try {
     compaction_thread_ = std::thread([this] { CompactionLoop(); });
@@ -472,6 +474,7 @@ Status DBImpl::Close() try {
   NotifyWork();
   flush_thread_.join();
   compaction_thread_.join();
+  if (events_ != nullptr) events_->Stop();  // listeners may read until then
   if (status.ok()) status = BackgroundError();
   if (status.ok()) {
     threads_.ForEach([&](ThreadState& thread) {

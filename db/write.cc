@@ -492,6 +492,7 @@ Status DBImpl::RotateMemtable(const Memtable* expected) {
     const uint64_t last_announced = next_sequence_.load(std::memory_order_seq_cst);
     last_rotated_id_ = full->id();
     pending_flushes_.push_back({std::move(full), last_announced});
+    PostMemTableSealed(last_rotated_id_);  // before the flush can begin
     immutable_count_.fetch_add(1, std::memory_order_relaxed);
   }
   counters_.rotations.fetch_add(1, std::memory_order_relaxed);

@@ -19,6 +19,7 @@ namespace braiddb {
 
 class CompactionFilter;
 class CompactionFilterFactory;
+class EventListener;
 class Snapshot;
 
 // The structure that holds the last level. Chosen when a database is created and stored in it.
@@ -175,6 +176,9 @@ struct Options {
 
   // Receives each line of the info log; empty: the file LOG in the database directory. Must be thread-safe.
   std::function<void(std::string_view line)> info_log;
+  // Are told of flushes, compactions and the like (event_listener.h), in this order; owned together with whoever else has them.
+  // Without any, nothing is paid. None may be null. Default: none.
+  std::vector<std::shared_ptr<EventListener>> listeners;
   // Options of an interface above this one (RocksDB's, in the C API), by name: of databases, and of column families. They are put
   // into the options file and can be loaded from it (braiddb/options_file.h); nothing else is done with them.
   std::map<std::string, std::string> foreign_options;

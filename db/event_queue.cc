@@ -1,0 +1,48 @@
+#include "db/event_queue.h"
+
+#include <pthread.h>
+
+namespace braiddb {
+
+EventQueue::EventQueue(std::vector<std::shared_ptr<EventListener>> listeners)
+    : listeners_(std::move(listeners)), thread_([this] { Run(); }) {}
+
+EventQueue::~EventQueue() { Stop(); }
+
+void EventQueue::Push(std::function<Event()> make) {
+  {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(std::move(make));
+  }
+  changed_.notify_one();
+}
+
+void EventQueue::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void EventQueue::Run() {
+  pthread_setname_np(pthread_self(), "braid-events");
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stopping_ || !events_.empty(); });
+    if (events_.empty()) return;
+    const auto make = std::move(events_.front());
+    events_.pop_front();
+    lock.unlock();
+    try {
+      if (const Event event = make()) {
+        for (const auto& listener : listeners_) event(listener.get());
+      }
+    } catch (const std::bad_alloc&) {  // what there is no memory for is not told
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace braiddb

@@ -1,0 +1,85 @@
+// What listeners are told, and when. Without listeners nothing is noted.
+#include <algorithm>
+#include <utility>
+
+#include "db/db_impl.h"
+#include "db/event_queue.h"
+
+namespace braiddb {
+
+void DBImpl::PostMemTableSealed(uint64_t id) noexcept {
+  if (events_ == nullptr) return;
+  events_->Post([this, id]() -> EventQueue::Event {
+    return [this, info = MemTableInfo{path_, id}](EventListener* listener) { listener->OnMemTableSealed(this, info); };
+  });
+  PostStallCondition();
+}
+
+void DBImpl::PostFlush(uint64_t memtable_id, const std::vector<FlushResult>* flushed) noexcept {
+  if (events_ == nullptr) return;
+  const bool completed = flushed != nullptr;
+  uint64_t entries = 0;
+  uint64_t dropped = 0;
+  for (size_t i = 0; completed && i < flushed->size(); ++i) {
+    entries += (*flushed)[i].table->entries;
+    dropped += (*flushed)[i].dropped;
+  }
+  events_->Post([this, memtable_id, completed, entries, dropped]() -> EventQueue::Event {
+    return [this, completed, info = FlushJobInfo{path_, memtable_id, entries, dropped}](EventListener* listener) {
+      completed ? listener->OnFlushCompleted(this, info) : listener->OnFlushBegin(this, info);
+    };
+  });
+  if (completed) PostStallCondition();
+}
+
+void DBImpl::PostCompaction(const Family& family, uint64_t job, size_t tables, const CompletedMerge* completed) noexcept {
+  if (events_ == nullptr) return;
+  try {
+    CompactionJobInfo info;
+    info.db_name = path_;
+    info.cf_name = family.name;
+    info.job_id = job;
+    info.num_input_tables = tables;
+    if (completed != nullptr) {
+      info.status = completed->status;
+      info.num_merged_entries = completed->merged;
+      info.num_dropped_entries = completed->dropped;
+      info.elapsed_us = completed->elapsed_us;
+    }
+    events_->Post([this, info = std::move(info), ended = completed != nullptr]() -> EventQueue::Event {
+      return [this, info, ended](EventListener* listener) {
+        ended ? listener->OnCompactionCompleted(this, info) : listener->OnCompactionBegin(this, info);
+      };
+    });
+  } catch (const std::bad_alloc&) {  // not told
+  }
+  if (completed != nullptr) PostStallCondition();
+}
+
+void DBImpl::PostBackgroundError(const Status& status) noexcept {
+  if (events_ == nullptr) return;
+  try {
+    events_->Post([this, status]() -> EventQueue::Event {
+      return
+          [this, info = BackgroundErrorInfo{path_, status}](EventListener* listener) { listener->OnBackgroundError(this, info); };
+    });
+  } catch (const std::bad_alloc&) {  // not told
+  }
+}
+
+// As writers look at it, see PaceWrites; judged when it is told.
+void DBImpl::PostStallCondition() noexcept {
+  events_->Post([this]() -> EventQueue::Event {
+    const bool flushes_are_behind = immutable_count_.load(std::memory_order_relaxed) > options_.max_immutable_memtables;
+    const uint32_t trigger = std::max(options_.l0_slowdown_writes_trigger, options_.l0_compaction_trigger);
+    const bool merges_are_behind = !options_.disable_auto_compaction && l0_count_.load(std::memory_order_relaxed) > trigger;
+    const auto now = flushes_are_behind || merges_are_behind ? WriteStallCondition::kDelayed : WriteStallCondition::kNormal;
+    const auto before = std::exchange(told_condition_, now);
+    if (before == now) return {};
+    return [this, info = WriteStallInfo{path_, before, now}](EventListener* listener) {
+      listener->OnStallConditionsChanged(this, info);
+    };
+  });
+}
+
+}  // namespace braiddb
