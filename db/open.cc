@@ -6,6 +6,7 @@
 
 #include "check/check_files.h"
 #include "db/db_impl.h"
+#include "db/hidden_family.h"
 #include "db/no_memory.h"
 #include "db/options_file.h"
 #include "db/test_hooks.h"

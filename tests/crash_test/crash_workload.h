@@ -70,8 +70,7 @@ class CrashWorkload {
       } else {
         const bool by_transaction = db->transactions() != nullptr && random.OneIn(2);
         if (by_transaction && random.OneIn(4)) status = GiveUp(db, DrawOperation(db, lane, &random), &random);
-        if (status.ok())
-          status = Perform(db, oracle, lane, DrawOperation(db, lane, &random), by_transaction ? &random : nullptr);
+        if (status.ok()) status = Perform(db, oracle, lane, DrawOperation(db, lane, &random), by_transaction ? &random : nullptr);
       }
       if (!status.ok()) break;
       if (random.OneIn(80)) status = (*db)->Flush();
