@@ -68,6 +68,8 @@ namespace braiddb {
 //
 // Thread safety: all methods, by any number of threads, but Shrink by one at a time. Readers, and fills, hold an epoch guard.
 class LookupCache {
+  struct Bucket;
+
  public:
   // Null if there is no memory. `bytes`: rounded down to whole buckets; at least one, at most 2^32 of them.
   static std::unique_ptr<LookupCache> Create(const RegionSet* regions, uint64_t bytes);
@@ -100,20 +102,32 @@ class LookupCache {
   // Remembers a put, found after this miss by a lookup as of this sequence number, unless it may not be the newest version.
   void Fill(uint64_t hash, const Miss& miss, uint64_t sequence, PmPtr entry);
 
-  // Calls `publish()`, which makes a durable entry visible, and remembers or forgets the key as one step for readers. Versions
-  // that it hides stay where they are meanwhile: the caller's write is announced, so no flush takes it to the tables.
-  template <class Publish>
-  void Write(uint64_t hash, const LogEntry& entry, PmPtr pointer, const Publish& publish) {
+  // The bucket of a key, locked; or none. Versions that the write hides stay where they are meanwhile: the caller's write is
+  // announced, so no flush takes it to the tables.
+  class WriteLock {
+   private:
+    friend class LookupCache;
+    Bucket* bucket = nullptr;
+    uint64_t word = 0;
+  };
+  // Making a durable entry visible, and remembering or forgetting the key, is one step for readers: between these two, of which
+  // the second stores and no more, so that the first may come before the caller's fence. Each thread has one lock at a time.
+  WriteLock LockForWrite(uint64_t hash) {
+    WriteLock lock;
     const uint64_t index = BucketOf(hash);
-    if (__builtin_expect(IsGivenUp(index), 0)) {
-      publish();
-      return;
-    }
-    Bucket* const bucket = &buckets_[index];
-    const uint64_t word = Lock(bucket);
-    publish();
-    BRAIDDB_SYNC_POINT("LookupCache::Write:Published");
-    Unlock(bucket, SetSlot(bucket, word, hash, entry, pointer));
+    if (__builtin_expect(IsGivenUp(index), 0)) return lock;
+    lock.bucket = &buckets_[index];
+    lock.word = Lock(lock.bucket);
+    return lock;
+  }
+  void EndWrite(const WriteLock& lock, uint64_t hash, const LogEntry& entry, PmPtr pointer) {
+    if (__builtin_expect(lock.bucket == nullptr, 0)) return;
+    BRAIDDB_SYNC_POINT("LookupCache::EndWrite:Published");
+    Unlock(lock.bucket, SetSlot(lock.bucket, lock.word, hash, entry, pointer));
+  }
+  // Nothing became visible.
+  static void AbandonWrite(const WriteLock& lock) {
+    if (lock.bucket != nullptr) Unlock(lock.bucket, lock.word);
   }
 
   // A copy with the same sequence number took the place of an entry: the cache knows it as the copy from now on, and a lookup

@@ -182,6 +182,7 @@ class DBImpl final : public DB {
   bool Property(const Family& family, std::string_view property, std::string* value);
 
   // ---- write.cc
+  Status WriteSingle(const WriteOptions& options, EntryType type, uint32_t family, const Slice& key, const Slice& value);
   Status WriteOne(const WriteOptions& options, EntryType type, uint32_t family, Slice key, Slice value);
   // The memtable, and the thread's nodes there, of a family other than the default one. An error if it was dropped, or there is
   // no memory.
@@ -190,12 +191,13 @@ class DBImpl final : public DB {
   LookupCache* CacheOf(uint32_t family) const {
     return __builtin_expect(family == 0, 1) || FindFamily(family)->is_hashed ? lookup_cache_.get() : nullptr;
   }
+  void BeginSingle(ThreadState* thread, const LogUpdate& update);
   template <bool kSingle>
   Status WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates);
   Status ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot);
   Status ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* slot);
   // Both write entries, start the flush of their lines, and note in the thread's insertions where they are.
-  void StreamEntry(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update);
+  void WriteStaged(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update);
   void WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, std::span<const LogUpdate> updates);
   template <bool kSingle, class Admission>
   Status AppendAndPublish(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t number,
@@ -219,6 +221,11 @@ class DBImpl final : public DB {
   std::unique_ptr<Memtable> MakeMemtable(uint64_t id, const KeyOrder& order, std::unique_ptr<Arena> arena,
                                          uint64_t entries) const;
   ThreadState* GetThreadState();
+  // Notes a number that is not larger than the one that the write will draw. Who draws or reads next_sequence_ behind that draw
+  // sees it. Who changes what writes look at before they draw, active_, sees the announcements of those that have not seen the
+  // change behind a FenceAnnouncements: by asymmetric fences, since the announcement is in every write.
+  void Announce(ThreadState* thread);
+  void FenceAnnouncements() const;
   // Returns when no write that announced a number <= `sequence` is under way.
   void WaitWriters(uint64_t sequence) const;
   // Returns when every write with a sequence number <= `sequence` is visible. REQUIRES: that number has been drawn.
@@ -441,6 +448,7 @@ class DBImpl final : public DB {
   std::atomic<bool> purge_waits_{false};           // a family was dropped, and is not forgotten yet
   std::unique_ptr<LookupCache> lookup_cache_;      // may be null
   bool hits_are_local_ = false;                    // no other region, and no read latency is injected
+  const bool asymmetric_fences_ = HasAsymmetricFences();
   mutable EpochManager epochs_;
   std::shared_ptr<MergeJournal> journal_;  // null: no family needs it
   mutable PerThread<ThreadState> threads_;

@@ -98,6 +98,7 @@ void DBImpl::PrepareArena(const Memtable& like) {
 
 void DBImpl::FlushOne(const PendingFlush& pending) {
   PostFlush(pending.memtable->id(), nullptr);
+  FenceAnnouncements();
   if (!BRAIDDB_MUTANT("flush-before-writers-left")) WaitWriters(pending.last_announced);
   const VersionFilter filter(snapshots_.Copy());
   std::unique_lock filter_lock(filter_mutex_);  // until the table is in the view; see filter.cc

@@ -13,6 +13,7 @@
 #include "lsm/skiplist_memtable.h"
 #include "util/check.h"
 #include "util/mutant.h"
+#include "util/prefetch.h"
 #include "util/spin.h"
 #include "util/sync_point.h"
 
@@ -62,11 +63,34 @@ struct AdmitsIf {
   const IsAdmitted& is_admitted;
 };
 
+// Lines of the log are fetched before they are overwritten. That is done some entries ahead, since a store that waits for its
+// line keeps the fence behind it waiting.
+void FetchAhead(const LogSlot& slot) {
+  constexpr uint64_t kDistance = 512;
+  if (__builtin_expect(slot.bytes > ThreadState::kMostStaged, 0)) return;  // the CPU foresees those
+  const uint8_t* const begin = slot.segment->data() + slot.offset + kDistance;
+  for (uint64_t i = 0; i < slot.bytes; i += kCacheLine) PrefetchForWrite(begin + i);
+}
+
 int64_t NowMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
+
+void DBImpl::Announce(ThreadState* thread) {
+  const uint64_t number = next_sequence_.load(std::memory_order_relaxed);
+  if (__builtin_expect(asymmetric_fences_, 1)) {
+    thread->in_flight.store(number, std::memory_order_relaxed);
+    AsymmetricFenceLight();
+  } else {
+    thread->in_flight.store(number, std::memory_order_seq_cst);
+  }
+}
+
+void DBImpl::FenceAnnouncements() const {
+  if (asymmetric_fences_) AsymmetricFenceHeavy();
+}
 
 ThreadState* DBImpl::GetThreadState() {
   ThreadState* thread = threads_.Get();
@@ -76,22 +100,30 @@ ThreadState* DBImpl::GetThreadState() {
   return thread;
 }
 
-Status DBImpl::WriteOne(const WriteOptions& options, EntryType type, uint32_t family, Slice key, Slice value) {
+// Inlined into the functions that users call, key and value as words, not as the 16 bytes that a Slice is: what the caller has
+// just stored in two parts, a load of the whole waits for until it is in the cache, behind the fence of the write before.
+[[gnu::always_inline]] inline Status DBImpl::WriteSingle(const WriteOptions& options, EntryType type, uint32_t family,
+                                                         const Slice& key, const Slice& value) {
   if (__builtin_expect(!AreSizesValid(key, value), 0)) return CheckSizes(key, value);
   ThreadState* const thread = GetThreadState();
   if (__builtin_expect(thread == nullptr, 0)) return Status::Busy("more than 4096 threads");
-  LogUpdate update{type, key, value, RandomHeight(thread->random->Next()), family};
+  LogUpdate update{type, Slice(key.data(), key.size()), Slice(value.data(), value.size()), RandomHeight(thread->random->Next()),
+                   family};
   return WriteUpdates<true>(options, thread, {&update, 1});
 }
 
+Status DBImpl::WriteOne(const WriteOptions& options, EntryType type, uint32_t family, Slice key, Slice value) {
+  return WriteSingle(options, type, family, key, value);
+}
+
 Status DBImpl::Put(const WriteOptions& options, Slice key, Slice value) try {
-  return WriteOne(options, EntryType::kPut, 0, key, value);
+  return WriteSingle(options, EntryType::kPut, 0, key, value);
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
 
 Status DBImpl::Delete(const WriteOptions& options, Slice key) try {
-  return WriteOne(options, EntryType::kDelete, 0, key, Slice());
+  return WriteSingle(options, EntryType::kDelete, 0, key, Slice());
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
@@ -99,7 +131,7 @@ Status DBImpl::Delete(const WriteOptions& options, Slice key) try {
 Status DBImpl::Put(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice value) try {
   Status status;
   const Family* const known = FamilyOf(family, &status);
-  return known == nullptr ? status : WriteOne(options, EntryType::kPut, known->id, key, value);
+  return known == nullptr ? status : WriteSingle(options, EntryType::kPut, known->id, key, value);
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
@@ -107,7 +139,7 @@ Status DBImpl::Put(const WriteOptions& options, ColumnFamilyHandle* family, Slic
 Status DBImpl::Delete(const WriteOptions& options, ColumnFamilyHandle* family, Slice key) try {
   Status status;
   const Family* const known = FamilyOf(family, &status);
-  return known == nullptr ? status : WriteOne(options, EntryType::kDelete, known->id, key, Slice());
+  return known == nullptr ? status : WriteSingle(options, EntryType::kDelete, known->id, key, Slice());
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
@@ -143,8 +175,17 @@ Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) try {
   return NoMemory();
 }
 
+// Before anything else that a write of a single update does: the bucket takes longer to come than all of that.
+void DBImpl::BeginSingle(ThreadState* thread, const LogUpdate& update) {
+  const uint64_t hash = KeyHash(update.family, update.key);
+  if (lookup_cache_ != nullptr) lookup_cache_->PrefetchForWrite(hash);
+  if (thread->insertions.empty()) thread->insertions.resize(1);
+  thread->insertions[0].key_hash = hash;
+}
+
 template <bool kSingle>
 Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates) {
+  if (kSingle) BeginSingle(thread, updates[0]);
   if (__builtin_expect(write_failed_.load(std::memory_order_acquire), 0)) return BackgroundError();
   // Enough for any start in a cache line; a single update takes exactly its size.
   const size_t count = kSingle ? 1 : updates.size();
@@ -161,6 +202,7 @@ Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, st
     Status status = ReserveLog(thread, bytes, &slot);
     if (!status.ok()) return status;
   }
+  if (kSingle) FetchAhead(slot);
   return AppendAndPublish<kSingle>(options, thread, updates.data(), count, &slot, AdmitsAll());
 }
 
@@ -186,27 +228,18 @@ Status DBImpl::ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* sl
   return status;
 }
 
-// Makes the entry in a buffer, and copies it to the log line by line. Where the next entry will begin at a new line, zeros fill
-// the last line of this one, which so is whole.
-void DBImpl::StreamEntry(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update) {
+// Makes the entry in a buffer, and copies it to the log: what is read of it before it is visible is not read from lines that are
+// just written back. Lines of the log are fetched some entries before they are overwritten.
+void DBImpl::WriteStaged(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update) {
   Segment* const segment = slot->segment;
   uint8_t* const staged = thread->staged + slot->offset % kCacheLine;
   auto* const entry = reinterpret_cast<LogEntry*>(staged);
   std::memset(staged + slot->bytes - 8, 0, 8);  // padding, in part
   slot->bytes = LogWriter::WriteEntryAt(entry, segment->generation(), sequence, 0, update);
-  const uint64_t end = slot->offset + slot->bytes;
-  const uint64_t filled = std::min(NextEntryOffset(end), segment->capacity()) - end;
-  std::memset(staged + slot->bytes, 0, filled);
   uint8_t* const target = segment->data() + slot->offset;
-  Persistence* const persistence = regions_->persistence();
-  if (BRAIDDB_MUTANT("entry-not-flushed")) {
-    std::memcpy(target, staged, slot->bytes);
-  } else if (BRAIDDB_MUTANT("entry-flush-too-short")) {
-    std::memcpy(target, staged, slot->bytes);
-    persistence->Flush(target, 1);
-  } else {
-    persistence->Stream(target, staged, slot->bytes + filled);
-  }
+  std::memcpy(target, staged, slot->bytes);
+  const uint64_t flushed = BRAIDDB_MUTANT("entry-flush-too-short") ? 1 : slot->bytes;
+  if (!BRAIDDB_MUTANT("entry-not-flushed")) regions_->persistence()->Flush(target, flushed);
   thread->insertions[0].entry = entry;
   thread->insertions[0].pointer = segment->ptr(slot->offset);
 }
@@ -229,20 +262,24 @@ void DBImpl::WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, st
   if (!BRAIDDB_MUTANT("entry-not-flushed")) regions_->persistence()->Flush(segment->data() + slot->offset, flushed);
 }
 
-// STEPS   1 announce, draw a sequence number, find its memtable  2 write the entries  3 start the flush of their lines
-//         4 find the place in the memtable meanwhile  5 fence  6 publish.
-// ORDER   The entries are durable (5) before anyone can see them (6). [CC-6]
-// COST    One flush, or streaming store, per line; one fence.
+// REQUIRES: of a single update, BeginSingle.
+// STEPS   1 announce, draw a sequence number, find its memtable  2 of a single update: lock its bucket of the lookup cache, claim
+//         its place in the memtable  3 write the entries  4 start the flush of their lines  5 find the places that are not
+//         claimed meanwhile  6 fence  7 publish.
+// ORDER   The entries are durable (6) before anyone can see them (7). [CC-6]
+// COST    One flush per line; one fence. Behind the fence a single update only stores, so that the CPU goes on with the next one,
+//         up to its first locked instruction (1), while memory takes the lines of this one. Where a fence takes milliseconds
+//         (kPage), nobody shall wait for a lock as long: there 2 comes after 6.
 template <bool kSingle, class Admission>
 Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t number,
                                 LogSlot* slot, const Admission& admission) {
   const size_t count = kSingle ? 1 : number;
   if (thread->insertions.size() < count) thread->insertions.resize(count);
   Memtable::Insertion* const insertions = thread->insertions.data();
-  // seq_cst: pairs with the loads in WaitPublished. Whoever draws or reads next_sequence_ after this store sees it.
-  thread->in_flight.store(next_sequence_.load(std::memory_order_relaxed), std::memory_order_seq_cst);
+  Announce(thread);
   // The memtable before the number: the search for the number's memtable goes forward only.
   Memtable* const active = active_.load(std::memory_order_seq_cst);
+  if (kSingle && __builtin_expect(updates[0].family == 0, 1)) active->Prefetch(insertions[0].key_hash);
   const uint64_t first = next_sequence_.fetch_add(count, std::memory_order_seq_cst);
   Memtable* const memtable = MemtableFor(active, first);
   if (!admission.Admits(first)) {
@@ -264,9 +301,10 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
       thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
       return Status::MemoryLimit("the memtable is full; write smaller batches or flush");
     }
+    if (kSingle) continue;
     const uint64_t hash = KeyHash(updates[i].family, updates[i].key);
     insertions[i].key_hash = hash;
-    if (!kSingle) insertions[i].memtable = own;
+    insertions[i].memtable = own;
     own->Prefetch(hash);
     if (lookup_cache_ != nullptr) lookup_cache_->PrefetchForWrite(hash);
   }
@@ -279,18 +317,29 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     throw;
   }
 
-  if (kSingle && regions_->persistence()->streams() && slot->bytes <= ThreadState::kMostStaged) {
-    StreamEntry(thread, slot, first, updates[0]);
+  Persistence* const persistence = regions_->persistence();
+  const bool claims = kSingle && persistence->mode() != PersistMode::kPage;
+  LookupCache::WriteLock lock;
+  insertions[0].is_claimed = false;
+  if (claims) {
+    if (LookupCache* const cache = CacheOf(updates[0].family)) lock = cache->LockForWrite(insertions[0].key_hash);
+    own->Claim(updates[0].key, first, &insertions[0]);
+  }
+  if (kSingle && slot->bytes <= ThreadState::kMostStaged) {
+    WriteStaged(thread, slot, first, updates[0]);
   } else {
     WriteInPlace(thread, slot, first, {updates, count});
   }
-  Persistence* persistence = regions_->persistence();
-  if (kSingle) own->Prepare(insertions[0].entry, insertions[0].pointer, &insertions[0]);
+  if (kSingle && !insertions[0].is_claimed) own->Prepare(insertions[0].entry, insertions[0].pointer, &insertions[0]);
   const bool drain = !BRAIDDB_MUTANT("ack-before-fence") && (options.sync || persistence->mode() != PersistMode::kPage);
   const bool durable = drain ? persistence->Drain() : !persistence->failed();
   Status status = durable ? thread->writer.Commit(segments_.get(), *slot, static_cast<uint32_t>(count), first + count - 1)
                           : persistence->error();
   if (__builtin_expect(!status.ok(), 0)) {
+    if (claims) {
+      own->Abandon(&insertions[0]);
+      LookupCache::AbandonWrite(lock);
+    }
     thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
     SetBackgroundError(status);
     return status;
@@ -302,14 +351,13 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     Memtable::Insertion* const insertion = &insertions[i];
     if (!kSingle) {
       own = insertion->memtable;
+      insertion->is_claimed = false;
       own->Prepare(insertion->entry, insertion->pointer, insertion);
     }
-    const auto publish = [own, insertion] { own->Publish(insertion); };
-    if (LookupCache* const cache = CacheOf(updates[i].family)) {
-      cache->Write(insertion->key_hash, *insertion->entry, insertion->pointer, publish);
-    } else {
-      publish();
-    }
+    LookupCache* const cache = CacheOf(updates[i].family);
+    if (!claims && cache != nullptr) lock = cache->LockForWrite(insertion->key_hash);
+    own->Publish(insertion);
+    if (cache != nullptr) cache->EndWrite(lock, insertion->key_hash, *insertion->entry, insertion->pointer);
   }
   thread->uncharged_bytes += slot->bytes;
   thread->uncharged_entries += count;
@@ -344,6 +392,7 @@ Status DBImpl::WriteIfNewest(const Family& family, const LogEntry& seen, EntryTy
   ThreadState* const thread = GetThreadState();
   if (thread == nullptr) return Status::Busy("more than 4096 threads");
   const LogUpdate update{type, key, value, RandomHeight(thread->random->Next()), family.id};
+  BeginSingle(thread, update);
   LogSlot slot;
   Status status = ReserveElsewhere(thread, LogEntrySize(update.height, key.size(), value.size()), &slot);
   if (!status.ok()) return status;

@@ -9,6 +9,7 @@
 #include "index/key_hash.h"
 #include "util/prefetch.h"
 #include "util/short_bytes.h"
+#include "util/spin.h"
 
 namespace braiddb {
 namespace {
@@ -77,7 +78,20 @@ bool HashMemtable::Allocate(NodeBlock* block, uint32_t, Insertion* insertion) {
   if ((block->owner != id() || block->cursor == block->end) && !NewBlock(block)) return false;
   insertion->node = block->cursor;
   block->cursor += kNodeUnits;
+  PrefetchForWrite(At(block->cursor + 7 * kNodeUnits));
   return true;
+}
+
+void HashMemtable::Claim(Slice key, uint64_t sequence, Insertion* insertion) {
+  Node* const node = At(insertion->node);
+  node->prefix = order_->Prefix(key);
+  node->sequence = sequence;
+  insertion->is_claimed = true;
+  Enter(TableAt(table_.load(std::memory_order_acquire)), insertion->key_hash, key, insertion->node);
+}
+
+void HashMemtable::Abandon(Insertion* insertion) {
+  if (insertion->is_claimed) At(insertion->node)->entry.store(kAbandoned, std::memory_order_release);
 }
 
 void HashMemtable::Prepare(const LogEntry* entry, PmPtr pointer, Insertion* insertion) {
@@ -92,13 +106,15 @@ void HashMemtable::Prepare(const LogEntry* entry, PmPtr pointer, Insertion* inse
   Scan scan = ScanBucket(table.buckets[insertion->key_hash & table.mask], TagOf(insertion->key_hash));
   for (; scan.with_tag != 0; scan.with_tag &= scan.with_tag - 1) {
     const auto& place = table.buckets[insertion->key_hash & table.mask].slots[std::countr_zero(scan.with_tag)];
-    braiddb::Prefetch(EntryOf(*At(static_cast<uint32_t>(place.load(std::memory_order_acquire)))));
+    const Node* const newest = FirstPublished(At(static_cast<uint32_t>(place.load(std::memory_order_acquire))));
+    if (newest != nullptr) braiddb::Prefetch(EntryOf(*newest));
   }
 }
 
 void HashMemtable::Publish(Insertion* insertion) {
   // release: the node's other fields, and the durable entry, before it.
   At(insertion->node)->entry.store(insertion->pointer.raw(), std::memory_order_release);
+  if (insertion->is_claimed) return;
   Enter(TableAt(table_.load(std::memory_order_acquire)), insertion->key_hash, insertion->entry->key(), insertion->node);
 }
 
@@ -123,6 +139,28 @@ HashMemtable::Scan HashMemtable::ScanBucket(const Bucket& bucket, uint32_t tag) 
   return {empty, with_tag & ((empty & -empty) - 1)};
 }
 
+// Whether the node that a slot leads to is of this key: as any of its versions that is published.
+inline bool HashMemtable::IsOf(const Node* newest, Slice key) const {
+  const Node* const published = FirstPublished(newest);
+  if (__builtin_expect(published == nullptr, 0)) return WaitIsOf(newest, key);
+  return SameBytes(EntryOf(*published)->key(), key);
+}
+
+// Those who have claimed their places wait for their fences only.
+[[gnu::noinline]] bool HashMemtable::WaitIsOf(const Node* newest, Slice key) const {
+  for (SpinWait wait;; wait.Once()) {
+    if (const Node* const published = FirstPublished(newest)) return SameBytes(EntryOf(*published)->key(), key);
+    bool all_abandoned = true;
+    for (const Node* node = newest;;) {
+      all_abandoned = all_abandoned && node->entry.load(std::memory_order_acquire) == kAbandoned;
+      const uint32_t older = node->older.load(std::memory_order_acquire);
+      if (older == 0) break;
+      node = At(older);
+    }
+    if (all_abandoned) return false;
+  }
+}
+
 void HashMemtable::Enter(Table* table, uint64_t hash, Slice key, uint32_t reference) {
   Node* const node = At(reference);
   const uint64_t mine = uint64_t{TagOf(hash)} << 32 | reference;
@@ -133,7 +171,7 @@ void HashMemtable::Enter(Table* table, uint64_t hash, Slice key, uint32_t refere
       std::atomic<uint64_t>& place = slots[std::countr_zero(scan.with_tag)];
       uint64_t there = place.load(std::memory_order_acquire);
       Node* newest = At(static_cast<uint32_t>(there));
-      if (!SameBytes(EntryOf(*newest)->key(), key)) continue;
+      if (!IsOf(newest, key)) continue;
       while (newest->sequence < node->sequence) {
         node->older.store(static_cast<uint32_t>(there), std::memory_order_relaxed);
         if (place.compare_exchange_strong(there, mine, std::memory_order_acq_rel)) return;
@@ -175,7 +213,7 @@ void HashMemtable::Prefetch(uint64_t hash) const {
   const uint32_t reference = table_.load(std::memory_order_acquire);
   if (reference == 0) return;
   const Table* const table = TableAt(reference);
-  braiddb::Prefetch(&table->buckets[hash & table->mask]);
+  PrefetchForWrite(&table->buckets[hash & table->mask]);
 }
 
 const LogEntry* HashMemtable::Find(const SearchKey& target, uint64_t hash) const {
@@ -185,10 +223,9 @@ const LogEntry* HashMemtable::Find(const SearchKey& target, uint64_t hash) const
       Scan scan = ScanBucket(table.buckets[bucket], TagOf(hash));
       for (; scan.with_tag != 0; scan.with_tag &= scan.with_tag - 1) {
         const auto& place = table.buckets[bucket].slots[std::countr_zero(scan.with_tag)];
-        const Node* node = At(static_cast<uint32_t>(place.load(std::memory_order_acquire)));
-        const LogEntry* entry = EntryOf(*node);
-        if (!SameBytes(entry->key(), target.key)) continue;
-        while (node->sequence > target.sequence) {
+        const Node* node = FirstPublished(At(static_cast<uint32_t>(place.load(std::memory_order_acquire))));
+        if (node == nullptr || !SameBytes(EntryOf(*node)->key(), target.key)) continue;
+        while (node->sequence > target.sequence || !IsPublished(node->entry.load(std::memory_order_acquire))) {
           const uint32_t older = node->older.load(std::memory_order_acquire);
           if (older == 0) return;
           node = At(older);
@@ -211,7 +248,7 @@ const LogEntry* HashMemtable::Find(const SearchKey& target, uint64_t hash) const
 void HashMemtable::FindOperands(const SearchKey& target, uint64_t hash, std::vector<const LogEntry*>* versions) const {
   const auto add_chain = [&](const Node* node) {
     for (;;) {
-      if (node->sequence <= target.sequence) {
+      if (node->sequence <= target.sequence && IsPublished(node->entry.load(std::memory_order_acquire))) {
         versions->push_back(EntryOf(*node));
         if (!versions->back()->is_operand()) return;
       }
@@ -225,8 +262,8 @@ void HashMemtable::FindOperands(const SearchKey& target, uint64_t hash, std::vec
       Scan scan = ScanBucket(table.buckets[bucket], TagOf(hash));
       for (; scan.with_tag != 0; scan.with_tag &= scan.with_tag - 1) {
         const auto& place = table.buckets[bucket].slots[std::countr_zero(scan.with_tag)];
-        const Node* node = At(static_cast<uint32_t>(place.load(std::memory_order_acquire)));
-        if (SameBytes(EntryOf(*node)->key(), target.key)) return add_chain(node);
+        const Node* const node = FirstPublished(At(static_cast<uint32_t>(place.load(std::memory_order_acquire))));
+        if (node != nullptr && SameBytes(EntryOf(*node)->key(), target.key)) return add_chain(node);
       }
       if (scan.empty != 0) return;
     }
@@ -287,7 +324,7 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
     for (uint32_t i = block.first; i < block_nodes_; ++i) {
       const Node& node = *At(block.nodes + i * kNodeUnits);
       const uint64_t entry = node.entry.load(std::memory_order_acquire);
-      if (entry == 0 || block.is_taken[i]) continue;
+      if (!IsPublished(entry) || block.is_taken[i]) continue;
       fresh->push_back({node.prefix, node.sequence, entry});
       taken.emplace_back(&block, i);
     }
@@ -326,7 +363,7 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::RunsOfAll() 
     const Node* const nodes = At(block.nodes);
     for (uint32_t i = block.first; i < block_nodes_; ++i) {
       const uint64_t entry = nodes[i].entry.load(std::memory_order_acquire);
-      if (entry == 0 || (!block.is_taken.empty() && block.is_taken[i])) continue;
+      if (!IsPublished(entry) || (!block.is_taken.empty() && block.is_taken[i])) continue;
       fresh->push_back({nodes[i].prefix, nodes[i].sequence, entry});
     }
   }

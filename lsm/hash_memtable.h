@@ -13,14 +13,17 @@ namespace braiddb {
 
 // STRUCTURE    A node per entry, in blocks that threads cut from the arena, in the order of their writes. Tables of buckets, a
 //              line each, filled front to back; a full one goes on in the next. A slot is a tag of 32 bits of the key's hash and
-//              the reference of the node of the key's newest version here; nodes of older ones hang behind it, newest first.
-//              When nodes are more than a table is made for, a larger one comes before it, and both are asked.
+//              the reference of the node of the key's newest version here; nodes of older ones hang behind it, newest first. When
+//              nodes are more than a table is made for, a larger one comes before it, and both are asked.
 // ORDER        Runs: sorted arrays of nodes. Whoever wants cursors first puts all entries that are in no run yet into one more,
 //              and joins runs of similar size, so n entries are in at most about log2 n of them. The flush takes all together.
 // CONCURRENCY  Nothing is removed, so of two writers with one new key both try the same empty slot, and the second finds the
-//              first one's. A node's `entry` is stored last, and before its slot: a run may have an entry that no lookup finds
-//              yet; who makes cursors for a snapshot has waited for all writes up to it. Runs are made under a mutex, which
-//              no writer takes, and never changed.
+//              first one's. A place is taken by a compare-and-swap of the slot, before the entry's fence if it is claimed, and
+//              the entry becomes visible by the store of the node's `entry`: lookups pass by nodes without one, to the versions
+//              behind. Whether a slot has a writer's key any published version tells; where there is none, it waits. Without a
+//              claim `entry` is stored before the slot: a run may have an entry that no lookup finds yet; who makes cursors for a
+//              snapshot has waited for all writes up to it. Runs are made under a mutex, which no writer takes, and never
+//              changed.
 // KEYS         Equal keys must have the same bytes (KeyOrder::equal_means_same).
 class HashMemtable final : public Memtable {
  public:
@@ -30,6 +33,8 @@ class HashMemtable final : public Memtable {
 
   void Prefetch(uint64_t hash) const override;
   bool Allocate(NodeBlock* block, uint32_t height, Insertion* insertion) override;
+  void Claim(Slice key, uint64_t sequence, Insertion* insertion) override;
+  void Abandon(Insertion* insertion) override;
   void Prepare(const LogEntry* entry, PmPtr pointer, Insertion* insertion) override;
   void Publish(Insertion* insertion) override;
   const LogEntry* Find(const SearchKey& target, uint64_t hash) const override;
@@ -44,7 +49,7 @@ class HashMemtable final : public Memtable {
   friend class HashMemtableWalker;
   struct Node {
     uint64_t prefix;
-    std::atomic<uint64_t> entry;  // 0: not published
+    std::atomic<uint64_t> entry;  // 0: not published; kAbandoned: never will be
     uint64_t sequence;
     std::atomic<uint32_t> older;  // version of the key; 0: none
     // Of the newest version: the node that was last put behind it; 0: none. Where to begin for the next.
@@ -52,6 +57,7 @@ class HashMemtable final : public Memtable {
   };
   static_assert(sizeof(Node) == 32);
   static constexpr uint32_t kNodeUnits = sizeof(Node) / 8;
+  static constexpr uint64_t kAbandoned = 1;  // no entry has this address
   static constexpr uint32_t kSlots = 8;
   struct alignas(64) Bucket {
     std::atomic<uint64_t> slots[kSlots];
@@ -80,9 +86,21 @@ class HashMemtable final : public Memtable {
   static uint32_t TagOf(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
   Node* At(uint32_t reference) const { return arena_->At<Node>(reference); }
   Table* TableAt(uint64_t reference) const { return arena_->At<Table>(static_cast<uint32_t>(reference)); }
+  static bool IsPublished(uint64_t entry) { return entry > kAbandoned; }
   const LogEntry* EntryOf(const Node& node) const {
     return regions_->Resolve<LogEntry>(PmPtr(node.entry.load(std::memory_order_acquire)));
   }
+  // The first of this node and of those behind it that is published; null if none is.
+  const Node* FirstPublished(const Node* node) const {
+    while (__builtin_expect(!IsPublished(node->entry.load(std::memory_order_acquire)), 0)) {
+      const uint32_t older = node->older.load(std::memory_order_acquire);
+      if (older == 0) return nullptr;
+      node = At(older);
+    }
+    return node;
+  }
+  bool IsOf(const Node* newest, Slice key) const;
+  bool WaitIsOf(const Node* newest, Slice key) const;
   // 0 if there is no room.
   uint32_t NewTable(uint64_t entries, uint32_t before);
   bool NewBlock(NodeBlock* block);

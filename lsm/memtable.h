@@ -55,7 +55,8 @@ class Memtable {
     uint32_t shard = 0;
     uint64_t key_hash = 0;         // KeyHash; the caller sets it
     Memtable* memtable = nullptr;  // … and this
-    uint32_t before[kMaxHeight];   // node to link behind, per layer
+    bool is_claimed = false;
+    uint32_t before[kMaxHeight];  // node to link behind, per layer
     uint32_t after[kMaxHeight];
   };
 
@@ -64,7 +65,15 @@ class Memtable {
 
   // Takes memory for a node, nothing else. False when there is none.
   virtual bool Allocate(NodeBlock* block, uint32_t height, Insertion* insertion) = 0;
-  // Finds the entry's place; the entry's bytes must be there (see Insertion::entry). Nothing becomes visible.
+  // Takes the place of an entry with this key and number, if the kind of memtable can do so before there is an entry; then
+  // Publish is a plain store, across which the CPU goes on with the next write. Readers find nothing new there before Publish.
+  // Other writes to the key wait for it, or for Abandon: the caller waits for nothing but its fence in between, and claims one
+  // place at a time.
+  virtual void Claim(Slice key, uint64_t sequence, Insertion* insertion) = 0;
+  // Gives up a place that was claimed, for ever.
+  virtual void Abandon(Insertion* insertion) = 0;
+  // Finds the entry's place, unless it was claimed; the entry's bytes must be there (see Insertion::entry). Nothing becomes
+  // visible.
   virtual void Prepare(const LogEntry* entry, PmPtr pointer, Insertion* insertion) = 0;
   // Makes the entry visible. REQUIRES: it is durable.
   virtual void Publish(Insertion* insertion) = 0;

@@ -23,6 +23,10 @@ class SkipListMemtable final : public Memtable {
 
   void Prefetch(uint64_t) const override {}
   bool Allocate(NodeBlock* block, uint32_t height, Insertion* insertion) override;
+  void Claim(Slice, uint64_t, Insertion* insertion) override {
+    insertion->is_claimed = false;
+  }  // the search goes on beside the flush
+  void Abandon(Insertion*) override {}
   void Prepare(const LogEntry* entry, PmPtr pointer, Insertion* insertion) override;
   void Publish(Insertion* insertion) override;
   const LogEntry* Find(const SearchKey& target, uint64_t hash) const override;

@@ -1,7 +1,6 @@
 #include "pmem/persistence.h"
 
 #include <cpuid.h>
-#include <emmintrin.h>
 
 #include <algorithm>
 #include <cstring>
@@ -73,8 +72,6 @@ void Persistence::SetObserver(PersistObserver* observer) {
 
 void Persistence::ChoosePath() {
   const bool has_clwb = static_cast<FlushInstruction>(instruction_) == FlushInstruction::kClwb;
-  streams_ = (has_clwb || observer_ != nullptr) && write_latency_ns_ == 0 &&
-             (mode_ == PersistMode::kCacheLine || mode_ == PersistMode::kEmulated);
   path_ = Path::kSlow;
   if (observer_ != nullptr || mode_ == PersistMode::kPage || write_latency_ns_ != 0) return;
   if (mode_ == PersistMode::kEadr) {
@@ -102,30 +99,6 @@ void Persistence::FlushSlow(const void* address, size_t bytes) {
       *pending += lines;
     } else {
       SpinFor(lines * write_latency_ns_);  // a thread without a slot pays at once
-    }
-  }
-}
-
-void Persistence::Stream(void* to, const void* from, size_t bytes) {
-  auto* target = static_cast<uint8_t*>(to);
-  const auto* source = static_cast<const uint8_t*>(from);
-  const auto store = [&](size_t count) {
-    std::memcpy(target, source, count);
-    Flush(target, count);
-  };
-  const size_t begun = reinterpret_cast<uintptr_t>(target) % kCacheLine;
-  for (size_t count; bytes != 0; target += count, source += count, bytes -= count) {
-    count = kCacheLine;
-    if (__builtin_expect(begun != 0 && source == from, 0)) {
-      count = std::min(bytes, kCacheLine - begun);
-      store(count);
-    } else if (__builtin_expect(bytes < kCacheLine || path_ != Path::kClwb, 0)) {
-      count = std::min(bytes, kCacheLine);
-      store(count);
-    } else {
-      for (size_t i = 0; i < kCacheLine; i += sizeof(__m128i)) {
-        _mm_stream_si128(reinterpret_cast<__m128i*>(target + i), _mm_load_si128(reinterpret_cast<const __m128i*>(source + i)));
-      }
     }
   }
 }

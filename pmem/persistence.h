@@ -1,7 +1,7 @@
 // Persistence: the one narrow interface through which code makes stores durable.
 //
 // A store is durable once Flush() was called on its bytes after the store and Drain() has returned true, both by the
-// thread that stored; Stream() stores and flushes. Nothing else orders durability; a line may also become durable on its own at
+// thread that stored. Nothing else orders durability; a line may also become durable on its own at
 // any time after the store.
 // No flush or fence instruction stands outside this folder, so that a crash simulator can stand behind the interface.
 #pragma once
@@ -51,13 +51,6 @@ class Persistence {
     }
   }
 
-  // Whether there is a faster way than to store and to flush: where that is a matter of instructions, and no latency is injected.
-  bool streams() const { return streams_; }
-  // Stores a copy and starts its write-back, as a memcpy and a Flush do, and for an observer with these. Whole cache lines go by
-  // the caches: they are not fetched from memory before they are overwritten, nor found in a cache afterwards. REQUIRES:
-  // streams(); both addresses are at the same place in a cache line.
-  void Stream(void* to, const void* from, size_t bytes);
-
   // Waits until everything that this thread flushed is durable. False: it is not (msync failed); error() says why, every later
   // Drain() fails too, and the caller must stop writing.
   [[nodiscard]] bool Drain() {
@@ -97,7 +90,6 @@ class Persistence {
   bool DrainSlow();
 
   Path path_;
-  bool streams_ = false;
   const PersistMode mode_;
   const uint8_t instruction_;  // what FlushSlow flushes a line with
   uint32_t write_latency_ns_ = 0;

@@ -28,7 +28,10 @@ class LookupCacheTest : public testing::TestWithParam<uint32_t> {
   void Publish(
       const Version& version, const std::function<void()>& during = [] {}) {
     const PmPtr pointer = store_.Find(version.sequence);
-    cache_->Write(KeyHash(version.key), *store_.Resolve(pointer), pointer, during);
+    const uint64_t hash = KeyHash(version.key);
+    const LookupCache::WriteLock lock = cache_->LockForWrite(hash);
+    during();
+    cache_->EndWrite(lock, hash, *store_.Resolve(pointer), pointer);
   }
   void Put(const std::string& key, uint64_t sequence) {
     const Version version = {key, sequence};

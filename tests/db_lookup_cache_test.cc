@@ -88,7 +88,7 @@ TEST_P(DbLookupCacheTest, AHalfDoneWriteIsSeenByAllOrNone) {
   ASSERT_OK(db_->Put({}, "key", "1"));
   EXPECT_EQ(GetOrText(db_.get(), "key"), "1");
   std::vector<std::string> seen;
-  AtFirst("LookupCache::Write:Published", [&] {
+  AtFirst("LookupCache::EndWrite:Published", [&] {
     std::thread reader([&] {
       for (int i = 0; i < 3; ++i) seen.push_back(GetOrText(db_.get(), "key"));
     });
@@ -99,13 +99,38 @@ TEST_P(DbLookupCacheTest, AHalfDoneWriteIsSeenByAllOrNone) {
   EXPECT_EQ(GetOrText(db_.get(), "key"), "2");
 
   seen.clear();
-  AtFirst("LookupCache::Write:Published", [&] {
+  AtFirst("LookupCache::EndWrite:Published", [&] {
     std::thread reader([&] { seen.push_back(GetOrText(db_.get(), "key")); });
     reader.join();
   });
   ASSERT_OK(db_->Delete({}, "key"));
   EXPECT_EQ(seen, std::vector<std::string>{"<not found>"});
   EXPECT_EQ(GetOrText(db_.get(), "key"), "<not found>");
+}
+
+// A write has taken its places, and its entry is durable: nobody sees it yet. Writes to other keys do not wait for it.
+TEST_P(DbLookupCacheTest, AWriteThatIsOnlyDurableIsNotSeen) {
+  ASSERT_OK(db_->Put({}, "key", "1"));
+  std::vector<std::string> seen;
+  const auto look = [&](const std::string& key, const std::string& other) {
+    AtFirst("DBImpl::AppendAndPublish:Durable", [&, key, other] {
+      std::thread reader([&] {
+        for (int i = 0; i < 2; ++i) seen.push_back(GetOrText(db_.get(), key));
+        ASSERT_OK(db_->Put({}, other, "1"));
+        seen.push_back(GetOrText(db_.get(), other));
+      });
+      reader.join();
+    });
+  };
+  look("key", "a");
+  ASSERT_OK(db_->Put({}, "key", "2"));
+  look("new key", "b");
+  ASSERT_OK(db_->Put({}, "new key", "1"));
+  look("key", "c");
+  ASSERT_OK(db_->Delete({}, "key"));
+  EXPECT_EQ(seen, (std::vector<std::string>{"1", "1", "1", "<not found>", "<not found>", "1", "2", "2", "1"}));
+  EXPECT_EQ(GetOrText(db_.get(), "key"), "<not found>");
+  EXPECT_EQ(GetOrText(db_.get(), "new key"), "1");
 }
 
 // A get has found a version below, and before it remembers it the key is written, or deleted.
@@ -144,7 +169,7 @@ TEST_P(DbLookupCacheTest, AHitInABatchWaitsForTheWholeBatch) {
   std::atomic<int> published{0};
   std::atomic<bool> returned{false};
   std::thread reader;
-  SyncPoints::Instance().SetCallback("LookupCache::Write:Published", [&](void*) {
+  SyncPoints::Instance().SetCallback("LookupCache::EndWrite:Published", [&](void*) {
     if (published.fetch_add(1) != 1) return;
     reader = std::thread([&] {
       EXPECT_EQ(GetOrText(db_.get(), "b"), "2");

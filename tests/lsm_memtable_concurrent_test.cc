@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -43,8 +44,14 @@ class MemtableTest : public testing::TestWithParam<MemtableKind> {
     return pending;
   }
   static void Publish(Memtable* memtable, Pending* pending) {
-    memtable->Prepare(pending->entry, pending->insertion.pointer, &pending->insertion);
+    if (!pending->insertion.is_claimed) memtable->Prepare(pending->entry, pending->insertion.pointer, &pending->insertion);
     memtable->Publish(&pending->insertion);
+  }
+  // As a write of one update does it.
+  Pending Claim(Memtable* memtable, Memtable::NodeBlock* block, uint64_t sequence) {
+    Pending pending = Allocate(memtable, block, sequence);
+    memtable->Claim(pending.entry->key(), sequence, &pending.insertion);
+    return pending;
   }
   void Insert(Memtable* memtable, Memtable::NodeBlock* block, uint64_t sequence) {
     Pending pending = Allocate(memtable, block, sequence);
@@ -142,6 +149,76 @@ TEST_P(MemtableTest, HoldsWhatWasPublishedInAnyOrder) {
   ExpectHolds(*memtable, all);
 }
 
+// A place that is claimed shows nothing until it is filled, and never if it is given up; what is published meanwhile, newer or
+// older, of the same key or of another one, is there.
+TEST_P(MemtableTest, ClaimedPlacesShowNothing) {
+  constexpr uint64_t kKeys = 60;
+  const auto memtable = NewMemtable(40);
+  Memtable::NodeBlock block;
+  uint64_t sequence = 1;
+  std::vector<Version> all = store_.DrawVersions(&random_, 3000, kKeys, 5, &sequence);
+  for (const Version& version : all) store_.Write(version);
+  for (size_t i = 0; i + 1 < all.size(); ++i) std::swap(all[i], all[i + random_.Uniform(std::min<size_t>(20, all.size() - i))]);
+  std::vector<Version> published;
+  const auto expect_found = [&](const std::string& key, uint64_t as_of) {
+    uint64_t expected = 0;
+    for (const Version& version : published) {
+      if (version.key == key && version.sequence <= as_of) expected = std::max(expected, version.sequence);
+    }
+    ASSERT_EQ(Find(*memtable, key, as_of), expected) << key << " as of " << as_of;
+  };
+  uint64_t abandoned = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Version& version = all[i];
+    Pending claimed = Claim(memtable.get(), &block, version.sequence);
+    ASSERT_NO_FATAL_FAILURE(expect_found(version.key, kMaxSequence));
+    // Another writer's; it would wait if nothing told it which key has been claimed.
+    const bool has_version = Find(*memtable, version.key, kMaxSequence) != 0;
+    if (i + 1 < all.size() && random_.OneIn(2) && (has_version || all[i + 1].key != version.key)) {
+      Insert(memtable.get(), &block, all[++i].sequence);
+      published.push_back(all[i]);
+      ASSERT_NO_FATAL_FAILURE(expect_found(all[i].key, kMaxSequence));
+      ASSERT_NO_FATAL_FAILURE(expect_found(version.key, random_.Uniform(sequence)));
+    }
+    if (random_.OneIn(300)) ExpectHolds(*memtable, published);
+    if (random_.OneIn(4)) {
+      memtable->Abandon(&claimed.insertion);
+      ++abandoned;
+    } else {
+      Publish(memtable.get(), &claimed);
+      published.push_back(version);
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_found(version.key, kMaxSequence));
+    ASSERT_NO_FATAL_FAILURE(expect_found(NumberedKey(random_.Uniform(kKeys)), random_.Uniform(sequence)));
+  }
+  EXPECT_GT(abandoned, 100u);
+  ExpectHolds(*memtable, published);
+}
+
+// Two writers of a key that nothing is published of yet: the second one waits for the first, whatever becomes of it.
+TEST_P(MemtableTest, TheSecondWriterOfANewKeyWaits) {
+  for (const bool abandons : {false, true}) {
+    const auto memtable = NewMemtable(40);
+    Memtable::NodeBlock block, other_block;
+    const uint64_t first = abandons ? 1 : 3;
+    for (const uint64_t sequence : {first, first + 1}) store_.Write({"key", sequence});
+    Pending claimed = Claim(memtable.get(), &block, first);
+    std::atomic<bool> returned{false};
+    std::thread second([&] {
+      Pending later = Claim(memtable.get(), &other_block, first + 1);
+      if (GetParam() == MemtableKind::kHash) returned = true;
+      Publish(memtable.get(), &later);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_FALSE(returned);
+    abandons ? memtable->Abandon(&claimed.insertion) : Publish(memtable.get(), &claimed);
+    second.join();
+    EXPECT_EQ(Find(*memtable, "key", kMaxSequence), first + 1);
+    EXPECT_EQ(Find(*memtable, "key", first), abandons ? 0 : first);
+    EXPECT_EQ(Walk(*memtable).size(), abandons ? 1u : 2u);
+  }
+}
+
 // As a batch does it: the last update first. Each behind all of those before it, it would never end.
 TEST_P(MemtableTest, ManyVersionsOfOneKeyFromTheNewestOn) {
   constexpr uint64_t kVersions = 60000;
@@ -218,7 +295,12 @@ TEST_P(MemtableTest, ThreadsOnTheSameKeys) {
     threads.emplace_back([&, thread] {
       Memtable::NodeBlock block;
       for (size_t i = static_cast<size_t>(thread); i < all.size(); i += kThreads) {
-        Insert(memtable.get(), &block, all[i].sequence);
+        if (i % 2 == 0) {
+          Insert(memtable.get(), &block, all[i].sequence);
+        } else {
+          Pending pending = Claim(memtable.get(), &block, all[i].sequence);
+          Publish(memtable.get(), &pending);
+        }
         failures += Find(*memtable, all[i].key, all[i].sequence) != all[i].sequence;
       }
       --writing;

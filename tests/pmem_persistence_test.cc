@@ -73,47 +73,6 @@ TEST(PersistenceTest, ObserverSeesFlushesAndDrainsInEveryMode) {
   }
 }
 
-// Parts of lines and whole ones; what is around them stays. An observer sees all that was stored as flushed.
-TEST(PersistenceTest, StreamCopiesAndFlushes) {
-  const PmemTempDir dir;
-  alignas(kCacheLine) uint8_t source[2048];
-  for (size_t i = 0; i < sizeof(source); ++i) source[i] = static_cast<uint8_t>(i * 37 + 1);
-  for (const PersistMode mode : {PersistMode::kCacheLine, PersistMode::kEmulated}) {
-    for (const bool observed : {false, true}) {
-      const MappedFile file(dir.Sub("file"));
-      Persistence persistence(mode, {});
-      if (!persistence.streams()) GTEST_SKIP() << "not on this CPU";
-      Recorder recorder;
-      if (observed) persistence.SetObserver(&recorder);
-      for (const size_t offset : {0, 8, 40, 63}) {
-        for (const size_t bytes : {0, 1, 8, 24, 64, 65, 100, 128, 1000}) {
-          SCOPED_TRACE(std::to_string(offset) + " " + std::to_string(bytes));
-          auto* const target = reinterpret_cast<uint8_t*>(file.data()) + 4096;
-          std::memset(target, 0xee, 2048);
-          recorder.flushes.clear();
-          persistence.Stream(target + offset, source + offset, bytes);
-          EXPECT_TRUE(persistence.Drain());
-          for (size_t i = 0; i < 2048; ++i) {
-            ASSERT_EQ(target[i], i >= offset && i < offset + bytes ? source[i] : 0xee) << i;
-          }
-          size_t seen = 0;
-          for (const auto& [address, count] : recorder.flushes) {
-            ASSERT_EQ(address, target + offset + seen);
-            seen += count;
-          }
-          EXPECT_EQ(seen, observed ? bytes : 0);
-        }
-      }
-      persistence.SetObserver(nullptr);
-    }
-  }
-  EmulationOptions slow;
-  slow.write_latency_ns = 100;
-  EXPECT_FALSE(Persistence(PersistMode::kEmulated, slow).streams());
-  EXPECT_FALSE(Persistence(PersistMode::kPage, {}).streams());
-  EXPECT_FALSE(Persistence(PersistMode::kEadr, {}).streams());
-}
-
 TEST(PersistenceTest, InjectedWriteLatencyIsPaidAtTheDrainForEachLine) {
   alignas(64) static char lines[64 * 10];
   EmulationOptions emulation;
