@@ -66,6 +66,11 @@ endfunction()
 braiddb_add_engine(rocksdb rocksdb/c.h)
 braiddb_add_engine(leveldb leveldb/c.h)
 braiddb_add_engine(lmdb lmdb.h)
+find_package(Boost QUIET OPTIONAL_COMPONENTS serialization)
+if(TARGET Boost::serialization)
+  target_compile_definitions(braiddb_bench PRIVATE BRAIDDB_BOOST_SERIALIZATION)
+  target_link_libraries(braiddb_bench PRIVATE Boost::serialization)
+endif()
 
 # What db_bench was built from, looked up at each build.
 add_custom_target(braiddb_commit

@@ -14,6 +14,9 @@ constexpr Entry kEngines[] = {
     {{"rocksdb", "RocksDB by its C interface; argument: the library to load"}, MakeRocksDbDriver},
     {{"leveldb", "LevelDB by its C interface; argument: the library to load"}, MakeLevelDbDriver},
     {{"lmdb", "LMDB; argument: the library to load"}, MakeLmdbDriver},
+    {{"dram-checkpoint",
+      "an index in DRAM and a log, checkpointed by Boost.Serialization; argument: updates between two, 0: none"},
+     MakeDramCheckpointDriver},
     {{"null", "nothing is kept and nothing is found: what db_bench itself costs"}, MakeNullDriver},
 };
 

@@ -115,6 +115,7 @@ Status MakeBraidDbDriver(const std::string& argument, const Flags& flags, std::u
 Status MakeRocksDbDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
 Status MakeLevelDbDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
 Status MakeLmdbDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
+Status MakeDramCheckpointDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
 Status MakeNullDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
 
 }  // namespace braiddb::bench

@@ -97,7 +97,7 @@ void AddEngineFlags(po::options_description* all, Flags* flags, Typed* typed) {
   po::options_description group("What to measure", 110, 60);
   auto add = group.add_options();
   add("engine", Value<std::string>(&typed->engine, "braiddb"),
-      "braiddb, rocksdb, leveldb, lmdb or null, and behind a colon what --engines=help says of it");
+      "braiddb, rocksdb, leveldb, lmdb, dram-checkpoint or null, and behind a colon what --engines=help says of it");
   add("engines", Value<std::string>(&typed->engines, ""),
       "several, comma-separated: all benchmarks with each in turn, below --db, then medians and ratios; 'help' lists them");
   add("rounds", Value<int64_t>(&typed->rounds, 3), "of the turns of --engines");

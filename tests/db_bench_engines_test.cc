@@ -152,10 +152,13 @@ TEST_P(EngineTest, AdministersOrSaysWhyNot) {
   Close();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EngineTest, testing::Values("braiddb", "braiddb:nv_tree", "rocksdb", "leveldb", "lmdb"),
+INSTANTIATE_TEST_SUITE_P(All, EngineTest,
+                         testing::Values("braiddb", "braiddb:nv_tree", "rocksdb", "leveldb", "lmdb", "dram-checkpoint",
+                                         "dram-checkpoint:2", "dram-checkpoint:0"),
                          [](const auto& param_info) {
                            std::string name = param_info.param;
-                           std::replace(name.begin(), name.end(), ':', '_');
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return c == ':' || c == '-'; }, '_');
                            return name;
                          });
 
@@ -181,6 +184,54 @@ TEST(Engines, WrongRocksDbOptionIsRefused) {
   flags.rocksdb_options = "max_background_jobs=3;write_buffer_size=1M";
   ASSERT_TRUE(MakeDriver("rocksdb", flags, &driver).ok());
   EXPECT_TRUE(test::Contains(driver->Settings(), "max_background_jobs=3"));
+}
+
+// What a synchronous checkpoint costs shows: how often it was made, and that an open reads it and replays the log behind it.
+TEST(Engines, ACheckpointBoundsWhatIsReplayed) {
+  Flags flags;
+  std::unique_ptr<Driver> driver;
+  if (MakeDriver("dram-checkpoint:10", flags, &driver).IsNotSupported()) GTEST_SKIP() << "Boost.Serialization is not installed";
+  test::TestDirectory directory;
+  const std::string path = directory.File("db");
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Session> session;
+  const auto counted = [&engine](const std::string& name) {
+    for (const Figure& figure : engine->Counters()) {
+      if (figure.name == name) return figure.value;
+    }
+    ADD_FAILURE() << "no counter " << name;
+    return uint64_t{0};
+  };
+  ASSERT_TRUE(driver->Open(path, false, &engine).ok());
+  ASSERT_TRUE(engine->NewSession(false, &session).ok());
+  for (int i = 0; i < 34; ++i) ASSERT_TRUE(session->Put("key" + std::to_string(i), "value").ok());
+  EXPECT_EQ(counted("checkpoints"), 3u);
+  EXPECT_GT(counted("checkpoint_bytes"), 60 * std::string("key0value").size());
+  session.reset();
+  engine.reset();  // as after a crash: nothing is closed
+  // A record that a crash cut off, as the system may have written a part of it.
+  std::ofstream(path + "/log-3", std::ios::app | std::ios::binary) << std::string(20, 'x');
+  std::ofstream(path + "/log-2") << "left by a crash after the checkpoint got its name";
+  std::ofstream(path + "/checkpoint.tmp") << "left by a crash before";
+  ASSERT_TRUE(driver->Open(path, true, &engine).ok());
+  ASSERT_TRUE(engine->NewSession(false, &session).ok());
+  EXPECT_EQ(counted("loaded_entries"), 30u);
+  EXPECT_EQ(counted("replayed_entries"), 4u);
+  std::string value;
+  for (int i = 0; i < 34; ++i) EXPECT_TRUE(session->Get("key" + std::to_string(i), &value).ok()) << i;
+  EXPECT_FALSE(std::filesystem::exists(path + "/log-2"));
+  EXPECT_FALSE(std::filesystem::exists(path + "/checkpoint.tmp"));
+  ASSERT_TRUE(session->Put("last", "one").ok());
+  ASSERT_TRUE(engine->Flush().ok());
+  session.reset();
+  ASSERT_TRUE(engine->Close().ok());
+  ASSERT_TRUE(driver->Open(path, true, &engine).ok());
+  EXPECT_EQ(counted("loaded_entries"), 35u);
+  EXPECT_EQ(counted("replayed_entries"), 0u);
+  engine.reset();
+  std::filesystem::resize_file(path + "/checkpoint", 100);
+  EXPECT_TRUE(driver->Open(path, true, &engine).IsCorruption());
+  EXPECT_TRUE(MakeDriver("dram-checkpoint:often", flags, &driver).IsInvalidArgument());
 }
 
 TEST(Comparison, MedianIsTheMiddle) {
