@@ -53,6 +53,8 @@ Status Validate(const Options& options) {
     return Status::NotSupported("this version has no such Options::l1");
   if (options.memtable != MemtableKind::kSkipList && options.memtable != MemtableKind::kHash)
     return Status::NotSupported("this version has no such Options::memtable");
+  if (options.list_kind != ListKind::kBraided && options.list_kind != ListKind::kOblivious)
+    return Status::NotSupported("this version has no such Options::list_kind");
   if (options.filter_bits_per_key > kMaxFilterBits)
     return Status::InvalidArgument("Options::filter_bits_per_key must be 0 to 64");
   if (options.max_space_amplification != 0 && !(options.max_space_amplification >= kLeastAmplification))
@@ -164,6 +166,8 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
 void DBImpl::NoteOptions() const try {
   Options given = given_;
   given.regions = options_.regions;
+  given.list_kind = options_.list_kind;
+  given.index_unified_logging = options_.index_unified_logging;
   std::vector<ColumnFamilyDescriptor> families;
   for (const auto& family : families_) {
     if (!family->dropped.load(std::memory_order_relaxed) && !IsHiddenFamily(family->name))
@@ -250,6 +254,8 @@ Status DBImpl::CreateFiles() {
     ManifestState state;
     state.comparator = options_.comparator->Name();
     state.l1_kind = static_cast<uint8_t>(options_.l1);
+    state.list_kind = options_.list_kind;
+    state.copying_flush = !options_.index_unified_logging;
     status = Manifest::Create(regions_.get(), state);
   }
   if (!status.ok()) {
@@ -292,6 +298,9 @@ Status DBImpl::OpenStructures() {
     return Status::InvalidArgument("the database was made with Options::l1 " + NameOf(manifest_state_.l1_kind) +
                                    "; open it with that");
   }
+  options_.list_kind = manifest_state_.list_kind;
+  options_.index_unified_logging = !manifest_state_.copying_flush;
+  regions_->SetListKind(options_.list_kind);
   return Status::OK();
 }
 

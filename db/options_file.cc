@@ -35,6 +35,7 @@ struct KindName {
   std::string_view name;
 };
 constexpr KindName<L1Kind> kL1Kinds[] = {{L1Kind::kBraidedSkipList, "braided_skiplist"}, {L1Kind::kNvTree, "nv_tree"}};
+constexpr KindName<ListKind> kListKinds[] = {{ListKind::kBraided, "braided"}, {ListKind::kOblivious, "oblivious"}};
 constexpr KindName<MemtableKind> kMemtableKinds[] = {{MemtableKind::kSkipList, "skiplist"}, {MemtableKind::kHash, "hash"}};
 constexpr KindName<PersistMode> kPersistModes[] = {{PersistMode::kAuto, "auto"},
                                                    {PersistMode::kCacheLine, "cache-line"},
@@ -42,6 +43,7 @@ constexpr KindName<PersistMode> kPersistModes[] = {{PersistMode::kAuto, "auto"},
                                                    {PersistMode::kPage, "page"},
                                                    {PersistMode::kEmulated, "emulated"}};
 std::span<const KindName<L1Kind>> NamesOf(L1Kind) { return kL1Kinds; }
+std::span<const KindName<ListKind>> NamesOf(ListKind) { return kListKinds; }
 std::span<const KindName<MemtableKind>> NamesOf(MemtableKind) { return kMemtableKinds; }
 std::span<const KindName<PersistMode>> NamesOf(PersistMode) { return kPersistModes; }
 
@@ -102,8 +104,8 @@ bool Parse(std::string_view text, Kind* value) {
 // ---- Fields of Options
 
 using Member = std::variant<bool Options::*, uint32_t Options::*, uint64_t Options::*, double Options::*, L1Kind Options::*,
-                            MemtableKind Options::*, PersistMode Options::*, std::vector<std::string> Options::*,
-                            uint32_t EmulationOptions::*, bool EmulationOptions::*>;
+                            ListKind Options::*, MemtableKind Options::*, PersistMode Options::*,
+                            std::vector<std::string> Options::*, uint32_t EmulationOptions::*, bool EmulationOptions::*>;
 struct Field {
   std::string_view name;
   Member member;
@@ -122,6 +124,7 @@ constexpr Field kOwnFields[] = {
     {"l1", &Options::l1},
     {"nv_leaf_size", &Options::nv_leaf_size},
     {"regions", &Options::regions},
+    {"list_kind", &Options::list_kind},
     {"region_paths", &Options::region_paths},
     {"max_region_size", &Options::max_region_size},
     {"initial_region_size", &Options::initial_region_size},
@@ -137,6 +140,7 @@ constexpr Field kOwnFields[] = {
     {"memtable_max_entries", &Options::memtable_max_entries},
     {"max_immutable_memtables", &Options::max_immutable_memtables},
     {"checkpoint_tables", &Options::checkpoint_tables},
+    {"index_unified_logging", &Options::index_unified_logging},
     {"l0_slowdown_writes_trigger", &Options::l0_slowdown_writes_trigger},
     {"l1_index_size", &Options::l1_index_size},
     {"lookup_cache_size", &Options::lookup_cache_size},

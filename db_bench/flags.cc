@@ -25,7 +25,7 @@ namespace po = boost::program_options;
 
 // What was typed, before it is checked. Counts and sizes are signed so that a negative one is seen and refused.
 struct Typed {
-  std::string benchmarks, engine, engines, l1, memtable, persist_mode, region_paths;
+  std::string benchmarks, engine, engines, l1, list_kind, memtable, persist_mode, region_paths;
   int64_t key_size, value_size, batch_size, num_column_families, seek_nexts, multiread_stride, readwritepercent, threads, seed;
   int64_t regions, max_region_size, initial_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables,
       checkpoint_tables;
@@ -184,6 +184,10 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("emulate_write_latency_ns", Value<int64_t>(&typed->write_latency_ns, 0), "injected per flushed line");
   add("emulate_read_latency_ns", Value<int64_t>(&typed->read_latency_ns, 0), "injected per visited node");
   add("emulate_remote_latency_ns", Value<int64_t>(&typed->remote_latency_ns, 0), "… more in another region");
+  add("index_unified_logging", Value<bool>(&flags->options.index_unified_logging, true),
+      "log entries become nodes of L0 where they lie; off: flushes copy them");
+  add("list_kind", Value<std::string>(&typed->list_kind, "braided"),
+      "of upper layers: braided, those of one region; or oblivious, those of all");
   add("memtable", Value<std::string>(&typed->memtable, "hash"), "hash or skiplist");
   add("memtable_size", Value<int64_t>(&typed->memtable_size, static_cast<int64_t>(defaults.memtable_size)),
       "log bytes per memtable");
@@ -273,6 +277,12 @@ MemtableKind ParseMemtable(const std::string& name) {
   throw std::invalid_argument("--memtable=" + name + " is neither skiplist nor hash");
 }
 
+ListKind ParseListKind(const std::string& name) {
+  if (name == "braided") return ListKind::kBraided;
+  if (name == "oblivious") return ListKind::kOblivious;
+  throw std::invalid_argument("--list_kind=" + name + " is neither braided nor oblivious");
+}
+
 L1Kind ParseL1(const std::string& name) {
   if (name == "braided_skiplist") return L1Kind::kBraidedSkipList;
   if (name == "nv_tree") return L1Kind::kNvTree;
@@ -332,6 +342,7 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
 // Ranges of options are for DB::Open to check: its message is the one to see.
 void TakeOptions(const Typed& typed, Options* options) {
   options->l1 = ParseL1(typed.l1);
+  options->list_kind = ParseListKind(typed.list_kind);
   options->memtable = ParseMemtable(typed.memtable);
   Take("nv_leaf_size", typed.nv_leaf_size, 0, UINT32_MAX, &options->nv_leaf_size);
   Take("bloom_bits", typed.bloom_bits, 0, UINT32_MAX, &options->filter_bits_per_key);

@@ -24,6 +24,10 @@ static_assert(sizeof(ManifestHeader) == kCacheLine);
 constexpr uint8_t kClean = 1;
 constexpr uint8_t kMayLoseWrites = 2;
 constexpr uint8_t kMergeFilters = 4;
+constexpr uint8_t kObliviousLists = 8;
+constexpr uint8_t kCopyingFlush = 16;
+constexpr uint8_t kFeatures = kObliviousLists | kCopyingFlush;  // what needs kManifestFormatWithFeatures
+constexpr uint8_t kKnownFlags = kClean | kMayLoseWrites | kMergeFilters | kFeatures;
 
 struct ManifestRecord {
   uint64_t checksum;  // XXH3 of [8, bytes)
@@ -109,7 +113,6 @@ std::vector<uint8_t> Encode(const ManifestState& state, uint64_t generation, uin
   std::vector<uint8_t> image(bytes);
   ManifestRecord record{};
   record.generation = generation;
-  record.format = kManifestFormat;
   record.bytes = static_cast<uint32_t>(bytes);
   record.log_boundary = state.log_boundary;
   record.last_sequence = state.last_sequence;
@@ -121,8 +124,10 @@ std::vector<uint8_t> Encode(const ManifestState& state, uint64_t generation, uin
   record.regions = regions;
   record.max_height = kMaxHeight;
   record.l1_kind = state.l1_kind;
-  record.flags = static_cast<uint8_t>((state.clean ? kClean : 0) | (state.may_lose_writes ? kMayLoseWrites : 0) |
-                                      (state.merge_filters ? kMergeFilters : 0));
+  record.flags = static_cast<uint8_t>(
+      (state.clean ? kClean : 0) | (state.may_lose_writes ? kMayLoseWrites : 0) | (state.merge_filters ? kMergeFilters : 0) |
+      (state.list_kind == ListKind::kOblivious ? kObliviousLists : 0) | (state.copying_flush ? kCopyingFlush : 0));
+  record.format = (record.flags & kFeatures) != 0 ? kManifestFormatWithFeatures : kManifestFormat;
   memcpy(record.comparator, state.comparator.data(), state.comparator.size());
   record.family_count = static_cast<uint32_t>(state.families.size());
   record.merging_family = state.merging_family;
@@ -187,11 +192,13 @@ Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uin
   if (record.generation != generation) return Damaged("selector and slot disagree");
   if (record.bytes < kShortRecord || record.bytes > slot_bytes) return Damaged("impossible size");
   if (record.checksum != Checksum(slot, record.bytes)) return Damaged("checksum mismatch");
-  if (record.format != kManifestFormat && record.format != kFormatWithoutFamilies) {
+  if (record.format < kFormatWithoutFamilies || record.format > kManifestFormatWithFeatures) {
     return Status::NotSupported("the database has format " + std::to_string(record.format) +
-                                ", this version reads formats 2 and " + std::to_string(kManifestFormat) +
+                                ", this version reads formats 2 to " + std::to_string(kManifestFormatWithFeatures) +
                                 "; use the version that wrote it");
   }
+  if (record.format == kManifestFormatWithFeatures && (record.flags & ~kKnownFlags) != 0)
+    return Status::NotSupported("the database has a feature that this version does not know; use the version that wrote it");
   const bool has_families = record.format != kFormatWithoutFamilies;
   const uint64_t record_bytes = has_families ? sizeof(record) : kShortRecord;
   const uint64_t table_record = has_families ? sizeof(TableRecord) : kShortTable;
@@ -215,6 +222,8 @@ Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uin
   state->merging_family = record.merging_family;
   state->clean = (record.flags & kClean) != 0;
   state->may_lose_writes = (record.flags & kMayLoseWrites) != 0;
+  state->list_kind = (record.flags & kObliviousLists) != 0 ? ListKind::kOblivious : ListKind::kBraided;
+  state->copying_flush = (record.flags & kCopyingFlush) != 0;
   state->merge_filters = (record.flags & kMergeFilters) != 0;
   uint32_t could_be_merging = 0;
   for (uint32_t i = 0; i < record.table_count; ++i, in += table_bytes) {

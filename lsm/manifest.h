@@ -5,7 +5,8 @@
 //           slot      ManifestRecord, then table_count × (TableRecord, heads[regions][kMaxHeight]), then family_count ×
 //                     (FamilyRecord, name, zeros to a multiple of 8)
 //         Generation g lives in slot g mod 2. Format 2 had no families: a shorter ManifestRecord and TableRecord. It is read, and
-//         the next commit is of format 3, in a slot of the size that it has.
+//         the next commit is of format 3, in a slot of the size that it has. Format 4 is 3 with a flag that has to be understood:
+//         lists are oblivious of regions, or flushes copy entries.
 // COMMIT POINT   The other slot is whole: its lines are flushed and one fence has passed.
 // PERSIST ORDER  P0 after a crash that tore a commit: no checksum in the other slot  P1 the other slot, whole  P2 the selector
 // RECOVERY       Valid if and only if the slot that the selector names has that generation and its checksum matches. Anything
@@ -29,6 +30,8 @@
 namespace braiddb {
 
 inline constexpr uint32_t kManifestFormat = 3;
+// Of a database with a feature that older versions would misread: they have to refuse it.
+inline constexpr uint32_t kManifestFormatWithFeatures = 4;
 // Tables that a MANIFEST has room for, beside one of each family; flushed tables beyond that wait for their checkpoint.
 inline constexpr uint32_t kMaxManifestTables = 512;
 inline constexpr uint32_t kMaxComparatorName = 63;
@@ -65,6 +68,8 @@ struct ManifestState {
   uint32_t merging_family = 0;
   bool clean = false;            // closed cleanly: nothing to replay
   bool may_lose_writes = false;  // open segments may have been written in PersistMode::kPage, where not every write is synced
+  ListKind list_kind = ListKind::kBraided;
+  bool copying_flush = false;    // entries below the log boundary that are no copies are garbage
   bool merge_filters = false;    // the running merge may drop newest versions that are puts, as a compaction filter says
   std::vector<Table> tables;     // oldest first
   std::vector<Family> families;  // by id

@@ -93,6 +93,16 @@ class RegionSet {
 
   // Whether something may begin there: cheap enough to look at a pointer of a list before it is followed.
   bool Holds(PmPtr p) const { return p.region() < count_ && p.offset() < ends_[p.region()]->load(std::memory_order_relaxed); }
+  // The region in whose upper lists entries of `region` are linked, and from whose heads its readers search: the region itself,
+  // or region 0 where lists are oblivious of regions (ListKind).
+  uint32_t ListRegion(uint32_t region) const { return region & list_mask_; }
+  bool lists_are_braided() const { return list_mask_ != 0; }
+  // REQUIRES: nothing is linked or searched yet. Braided until then.
+  void SetListKind(ListKind kind) { list_mask_ = kind == ListKind::kBraided ? ~uint32_t{0} : 0; }
+  // The pointer to an entry that an upper list of `list_region` leads to.
+  PmPtr PointerInList(uint32_t list_region, const void* entry) const {
+    return lists_are_braided() ? ToPmPtr(list_region, entry) : Find(entry);
+  }
   // Bytes of files that all regions take.
   uint64_t MappedBytes() const;
   // What follows pointers tells here that one is damaged: Status has no place on the way.
@@ -125,6 +135,7 @@ class RegionSet {
   void OnRegionsReady(const RegionSetOptions& options);
 
   uint32_t count_ = 0;
+  uint32_t list_mask_ = ~uint32_t{0};
   uint8_t* bases_[kMaxRegions] = {};
   const std::atomic<uint64_t>* ends_[kMaxRegions] = {};  // of what is mapped
   mutable std::atomic<bool> damage_seen_{false};

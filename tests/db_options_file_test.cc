@@ -24,6 +24,7 @@ Options UnusualOptions() {
   options.l1 = L1Kind::kNvTree;
   options.nv_leaf_size = 512;
   options.regions = 3;
+  options.list_kind = ListKind::kOblivious;
   options.region_paths = {"/a:b", "/c#d", "/e\\f"};
   options.max_region_size = 1ull << 40;
   options.initial_region_size = 1ull << 30;
@@ -36,6 +37,7 @@ Options UnusualOptions() {
   options.memtable_max_entries = 4321;
   options.max_immutable_memtables = 7;
   options.checkpoint_tables = 8;
+  options.index_unified_logging = false;
   options.l0_slowdown_writes_trigger = 99;
   options.l1_index_size = 11;
   options.lookup_cache_size = 12;
@@ -76,7 +78,7 @@ TEST(OptionsTextTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(same, 1u) << text;  // options_file_version
   // A field that is added to Options belongs into the text and into this test.
   const auto lines = std::count(defaults.begin(), defaults.end(), '=');
-  EXPECT_EQ(lines, 1 + 2 + 2 + 29) << defaults;
+  EXPECT_EQ(lines, 1 + 2 + 2 + 31) << defaults;
 }
 
 TEST(OptionsTextTest, WhatIsNotBuiltInIsNamed) {

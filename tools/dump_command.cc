@@ -71,6 +71,8 @@ Json ManifestOf(const Media& media) {
           {"merging_tables", state.merging_tables},
           {"merging_family", state.merging_family},
           {"clean", state.clean},
+          {"list_kind", state.list_kind == ListKind::kBraided ? "braided" : "oblivious"},
+          {"index_unified_logging", !state.copying_flush},
           {"tables", std::move(tables)},
           {"families", std::move(families)}};
 }

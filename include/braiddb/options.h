@@ -28,6 +28,13 @@ enum class L1Kind : uint8_t {
   kNvTree = 1,  // a B+-tree of the entries' addresses: lookups and scans read leaves; more flushed lines per merged entry
 };
 
+// Which entries the upper layers of lists link, in L0 and in a braided skiplist of the last level. Chosen when a database is
+// created and stored in it.
+enum class ListKind : uint8_t {
+  kBraided = 0,    // those of one region: a search stays in its reader's region down to the bottom layer
+  kOblivious = 1,  // those of all regions: with n of them (n - 1) / n of the nodes that a search visits are remote
+};
+
 // The DRAM index over the newest entries.
 enum class MemtableKind : uint8_t {
   kSkipList = 0,  // always in order
@@ -78,6 +85,9 @@ struct Options {
   // Number of regions (pools of persistent memory), 1 to 16. 0: as stored, and one per NUMA node for a new database. Fixed at
   // creation.
   uint32_t regions = 0;
+  // Fixed at creation; an open takes what is stored, and GetOptions() says it. kOblivious shows what braiding gives; there is no
+  // other use for it. With one region both are the same. Default: kBraided.
+  ListKind list_kind = ListKind::kBraided;
   // A directory for each region, e.g. one per DAX mount; empty: inside the database directory.
   std::vector<std::string> region_paths;
   // Address space kept free for each region, the most it can grow to; bytes. 0: the capacity of its file system. At least 32
@@ -121,6 +131,12 @@ struct Options {
   // Lazy group checkpoint: L0 pointers are made durable, and the log boundary moved, after this many flushed tables.
   // Larger: fewer flushes; smaller: less to replay after a crash.
   uint32_t checkpoint_tables = 4;
+
+  // Whether log entries become the nodes of L0 where they lie. Without, a flush copies the entries of its memtable into segments
+  // of its own, makes the copies durable, and the log is released: a write-ahead log as others have it, which writes everything
+  // twice. It shows what index-unified logging gives; there is no other use for it. checkpoint_tables has no meaning then. Fixed
+  // at creation; an open takes what is stored, and GetOptions() says it. Default: true.
+  bool index_unified_logging = true;
 
   // ---- Background work
 
