@@ -95,11 +95,11 @@ class ListWalk {
       if ((entry.next[layer] & (layer == 0 ? kUnusedBits : LogEntry::kTagBits)) != 0)
         Bad("a pointer with unknown marks", media_.Place(pointer));
     }
-    uint64_t* const cursors = &cursors_[pointer.region() * kMaxHeight];
+    const uint32_t list = media_.manifest().list_kind == ListKind::kBraided ? pointer.region() : 0;
+    uint64_t* const cursors = &cursors_[list * kMaxHeight];
     for (uint32_t layer = 1; layer < entry.height(); ++layer) {
       if (cursors[layer] != pointer.raw()) {
-        Bad("layer " + std::to_string(layer) + " of region " + std::to_string(pointer.region()) + " misses an entry",
-            media_.Place(pointer));
+        Bad("layer " + std::to_string(layer) + " of region " + std::to_string(list) + " misses an entry", media_.Place(pointer));
       }
       cursors[layer] = entry.next[layer];
     }

@@ -13,8 +13,8 @@ namespace braiddb {
 
 // GOAL   From entries in order to a list of L0, without copying and without flush instructions (ListDB 3.2, "Flush without
 //        clflush").
-// STEPS  Each entry becomes the successor of the last entry below (bottom), and of the last entry of its region on each of its
-//        upper layers.
+// STEPS  Each entry becomes the successor of the last entry below (bottom), and of the last entry of its region (oblivious lists:
+//        of all regions) on each of its upper layers.
 // CRASH  Anywhere: the pointers mean nothing until a checkpoint has made them durable and the MANIFEST lists the table; until
 //        then recovery rebuilds the list from the entries and ignores the pointers. [CC-3]
 // COST   height stores per entry, no fence.
@@ -31,7 +31,7 @@ class ListBuilder {
   void Append(LogEntry* entry, PmPtr pointer) {
     StoreRelaxed(&bottom_[0], pointer.raw());
     bottom_ = entry->next;
-    uint64_t** tails = &tails_[pointer.region() * kMaxHeight];
+    uint64_t** tails = &tails_[regions_->ListRegion(pointer.region()) * kMaxHeight];
     const uint32_t height = entry->height();
     for (uint32_t layer = 1; layer < height; ++layer) {
       StoreRelaxed(&tails[layer][layer], pointer.raw());

@@ -36,7 +36,7 @@ std::vector<MergePlan::Sample> MergePlan::CollectSamples(const std::vector<const
           regions_->NoteDamage();
           break;
         }
-        samples.push_back({order_->Prefix(entry->key()), entry, regions_->ToPmPtr(region, entry), t});
+        samples.push_back({order_->Prefix(entry->key()), entry, regions_->PointerInList(region, entry), t});
         tower = entry->next;
       }
     }

@@ -100,6 +100,8 @@ class Merger {
 
  private:
   LogEntry* Resolve(PmPtr p) const { return context_.regions->Resolve<LogEntry>(p); }
+  // The region in whose upper lists an entry is linked.
+  uint32_t ListOf(PmPtr p) const { return context_.regions->ListRegion(p.region()); }
   // Whether what a pointer leads to may be an entry that is linked on `layer`: the scan did not look at all that is loaded here.
   bool IsEntry(PmPtr p, uint32_t layer) const {
     const RegionSet& regions = *context_.regions;
@@ -238,7 +240,7 @@ class Merger {
     const PmPtr place = versions_[version].pointer;
     for (size_t i = version; i-- > 0 && versions_[i].item == nullptr;) {
       const Version& newer = versions_[i];
-      if (newer.entry->height() <= layer || (layer > 0 && newer.pointer.region() != place.region())) continue;
+      if (newer.entry->height() <= layer || (layer > 0 && ListOf(newer.pointer) != ListOf(place))) continue;
       const bool is_replaced = newer.moved && versions_[newer.other].keep;
       const PmPtr tower = MergeBatch::TowerOf(is_replaced ? versions_[newer.other].pointer : newer.pointer);
       return batch_.Next(tower, layer) == place ? tower : PmPtr();
@@ -275,8 +277,8 @@ class Merger {
   // The tower before a version of the last level on this layer. Sets damaged() if it comes upon damage.
   PmPtr FindBefore(const Version& version, uint32_t layer, const ScanResult* chunk, const MergeItem* hint) {
     const bool known =
-        hint != nullptr && layer < hint->layers && (layer == 0 || hint->pointer.region() == version.pointer.region());
-    PmPtr tower = known ? chunk->towers[hint->before + layer] : FindTower(version.pointer.region(), layer, version.entry->key());
+        hint != nullptr && layer < hint->layers && (layer == 0 || ListOf(hint->pointer) == ListOf(version.pointer));
+    PmPtr tower = known ? chunk->towers[hint->before + layer] : FindTower(ListOf(version.pointer), layer, version.entry->key());
     // Only versions of the same key lie between: in a list that is whole.
     for (PmPtr next = batch_.Next(tower, layer); !(next == version.pointer); next = batch_.Next(tower, layer)) {
       if (damaged_ || !next || !IsEntry(next, layer) || Resolve(next)->sequence() <= version.entry->sequence() ||

@@ -84,7 +84,7 @@ class Lane {
     const uint64_t prefix_before = std::exchange(prefix_, order_.Prefix(entry_->key()));
     same_key_ = before != nullptr && prefix_ == prefix_before && order_.Same(before->key(), entry_->key());
     key_ = entry_->key();
-    region_ = current_.region();
+    region_ = regions_.ListRegion(current_.region());
     const PmPtr next = entry_->Next(0);
     if (next && next != end_ && regions_.Holds(next)) Prefetch(regions_.Resolve(next));
     const bool first = (seen_regions_ >> region_ & 1) == 0;  // nothing is known in this region yet: from the top
@@ -133,7 +133,7 @@ class Lane {
       moved_ = true;
       moved_since_climb_ = true;
       if (++steps_ > kStepsBeforeClimb && layer_ + 1 < kMaxHeight) {
-        if (layer_ == 0 && candidate_.region() != region_ && node->height() > 1) {
+        if (layer_ == 0 && regions_.ListRegion(candidate_.region()) != region_ && node->height() > 1) {
           Leap(*node);
         } else {
           Climb();
@@ -199,7 +199,7 @@ class Lane {
       const auto* node = regions_.Resolve<LogEntry>(PmPtr(raw));
       if (order_.Prefix(node->key()) != prefix_ || order_.Compare(node->key(), key_) != 0) break;
       key_below = true;
-      if (PmPtr(raw).region() == region_) layers = std::max(layers, node->height());
+      if (regions_.ListRegion(PmPtr(raw).region()) == region_) layers = std::max(layers, node->height());
       raw = node->Next(0).raw();
     }
     key_below_ = key_below;
@@ -238,7 +238,7 @@ class Lane {
   LogEntry* entry_ = nullptr;
   Slice key_;
   uint64_t prefix_ = 0;
-  uint32_t region_ = 0;
+  uint32_t region_ = 0;  // in whose upper lists the entry is linked
   uint32_t layer_ = 0;
   uint32_t top_ = 0;  // rightmost() is exact up to this layer
   uint32_t low_ = 0;  // lowest layer that this search has been on

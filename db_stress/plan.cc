@@ -24,7 +24,8 @@ Options DrawOptions(const DatabasePlan& plan, const std::string& database, Rando
   options.comparator = plan.comparator(0);
   options.l1 = plan.l1;
   options.nv_leaf_size = 512u << random->Uniform(4);
-  options.regions = random->OneIn(4) ? 0 : plan.regions;  // 0: as stored; the creation sets it
+  options.list_kind = random->OneIn(3) ? ListKind::kOblivious : ListKind::kBraided;  // the creation sets it
+  options.regions = random->OneIn(4) ? 0 : plan.regions;                             // 0: as stored; the creation sets it
   if (plan.region_paths) {
     for (uint32_t i = 0; i < plan.regions; ++i) options.region_paths.push_back(RegionPath(database, i));
   }
@@ -145,6 +146,8 @@ std::string LifePlan::ToString() const {
        << " recovery_threads=" << options.recovery_threads << " l1_index_size=" << options.l1_index_size
        << " lookup_cache_size=" << options.lookup_cache_size << " filter_bits_per_key=" << options.filter_bits_per_key
        << (options.disable_auto_compaction ? " disable_auto_compaction" : "") << (options.verify_at_open ? " verify_at_open" : "")
+       << (options.list_kind == ListKind::kOblivious ? " list_kind=oblivious" : "")
+       << (options.index_unified_logging ? "" : " copying flushes")
        << (options.persist_mode == PersistMode::kPage ? " persist_mode=page" : "");
   return text.str();
 }

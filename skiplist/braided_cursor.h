@@ -40,7 +40,7 @@ class BraidedCursor final : public EntryCursor {
 
   BraidedList::Start StartFor(const SearchKey& target) const {
     const BraidedList::Start home = list_->Home();
-    return index_ == nullptr ? home : index_->Start(home.region, target);
+    return index_ == nullptr ? home : index_->Start(home.reader, target);
   }
   void Set(const LogEntry* entry) {
     entry_ = entry;

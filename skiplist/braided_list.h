@@ -5,6 +5,8 @@
 //            touches other regions only at the bottom (and climbs their towers only where its own region has next to nothing).
 //            Upper layers are hints: the bottom list is the truth. A head is a tower of kMaxHeight words per region; the bottom
 //            list starts at region 0's word 0.
+// OBLIVIOUS  Where RegionSet::ListRegion says so, the upper layers link entries of all regions too, from region 0's head: for
+//            every region its lists are region 0's, and the other heads stay empty. Then layers say nothing of where a node is.
 // CONCURRENCY  Readers take no lock. Writers (flush job before the list is seen, then one merge at a time) store single words
 //            with release. A list of L0 may lead into L1 while it is merged; everything that was after a node stays reachable
 //            from it.
@@ -34,8 +36,8 @@ class BraidedList {
   // Last entry before target; null if there is none.
   LogEntry* FindLess(const SearchKey& target) const { return FindLessFrom(Home(), target); }
 
-  // A tower before the target, in region `region`'s lists, and the layer to search from; and an entry at or after the target that
-  // need not be compared with it, if one is known.
+  // A tower before the target, in the lists of region `region` (a ListRegion), and the layer to search from; and an entry at or
+  // after the target that need not be compared with it, if one is known.
   struct Start {
     uint32_t region;
     const uint64_t* tower;
@@ -45,7 +47,7 @@ class BraidedList {
   };
   Start Home() const {
     const uint32_t region = regions_->count() == 1 ? 0 : regions_->HomeRegion();
-    return HeadOf(region, region);
+    return HeadOf(regions_->ListRegion(region), region);
   }
   Start HeadOf(uint32_t region, uint32_t reader) const { return {region, heads_[region], kMaxHeight - 1, reader}; }
   LogEntry* FindFrom(const Start& start, const SearchKey& target, LookupTrace* trace) const;

@@ -47,7 +47,7 @@ class BraidedSkipList final : public OrderedLevel {
   std::shared_ptr<const BraidedSkipList> WithIndex(uint64_t entries, uint64_t index_bytes) const;
 
   const LogEntry* Find(const SearchKey& target, LookupTrace* trace) const override {
-    return list_.PickLive(list_.FindFrom(index_.Start(list_.Home().region, target), target, trace), target, trace);
+    return list_.PickLive(list_.FindFrom(index_.Start(list_.Home().reader, target), target, trace), target, trace);
   }
   std::unique_ptr<EntryCursor> NewCursor() const override { return std::make_unique<BraidedCursor>(&list_, &index_); }
 

@@ -24,7 +24,7 @@ void ListSpan::Clear() {
 
 size_t ListSpan::Width() {
   if (capacity_ == 0) {
-    reader_ = list_->Home().region;
+    reader_ = list_->Home().reader;
     distance_ = index_->Distance(reader_);
     capacity_ = 8 * distance_;  // longer ones are one in three thousand
     room_.resize(kMostLanes * (capacity_ + 1));

@@ -25,14 +25,14 @@ uint64_t CountLess(const uint64_t (&keys)[kCount], uint64_t key) {
 }  // namespace
 
 TallIndex::TallIndex(const BraidedList& list) : list_(list), regions_(list.regions().count()) {
-  for (uint32_t region = 0; region < regions_.size(); ++region) regions_[region].region = region;
+  for (uint32_t region = 0; region < regions_.size(); ++region) regions_[region].region = list.regions().ListRegion(region);
 }
 
 TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes) : TallIndex(list) {
-  const uint64_t max_nodes = max_bytes / regions_.size() / kBytesPerBlock * kBlockNodes;
+  const uint64_t max_nodes = max_bytes / Lists() / kBytesPerBlock * kBlockNodes;
   if (max_nodes == 0) return;
   uint32_t layer = 1;
-  for (uint64_t expected = entries / regions_.size() / kBranching; expected > max_nodes; expected /= kBranching) ++layer;
+  for (uint64_t expected = entries / Lists() / kBranching; expected > max_nodes; expected /= kBranching) ++layer;
   for (uint32_t region = 0; region < regions_.size(); ++region) {
     // Entries are spread over the regions as their writers were: one may have more than its share.
     uint32_t its_layer = std::min(layer, kMaxHeight - 1);
@@ -44,7 +44,7 @@ TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_byt
   const auto less = [](const Tree& a, const Tree& b) { return a.nodes < b.nodes; };
   const auto largest = static_cast<uint32_t>(std::max_element(regions_.begin(), regions_.end(), less) - regions_.begin());
   for (uint32_t region = 0; region < regions_.size(); ++region) {
-    regions_[region].region = regions_[region].nodes < regions_[largest].nodes / kSparse ? largest : region;
+    if (regions_[region].nodes < regions_[largest].nodes / kSparse) regions_[region].region = largest;
   }
 }
 
@@ -138,7 +138,7 @@ BraidedList::Start TallIndex::StartBefore(uint32_t reader, uint64_t place) const
   const uint32_t region = regions_[reader].region;
   const Tree& tree = regions_[region];
   BraidedList::Start start = list_.HeadOf(region, reader);
-  if (place < tree.nodes) start.bound = list_.regions().ToPmPtr(region, EntryAt(tree, place));
+  if (place < tree.nodes) start.bound = list_.regions().PointerInList(region, EntryAt(tree, place));
   if (place == 0) return start;
   // On the index's own layer the next node is the next one here.
   start.tower = EntryAt(tree, place - 1)->next;
@@ -147,7 +147,7 @@ BraidedList::Start TallIndex::StartBefore(uint32_t reader, uint64_t place) const
 }
 
 uint64_t TallIndex::Distance(uint32_t reader) const {
-  uint64_t distance = regions_.size();
+  uint64_t distance = Lists();
   for (uint32_t layer = 0; layer < TreeOf(reader).layer; ++layer) distance *= kBranching;
   return distance;
 }

@@ -64,6 +64,8 @@ class TallIndex {
   };
   static constexpr uint64_t kBytesPerBlock = sizeof(Block) + sizeof(Group) / kFanout * 17 / 16;
 
+  // How many lists an upper layer has.
+  uint64_t Lists() const { return list_.regions().lists_are_braided() ? regions_.size() : 1; }
   const Tree& TreeOf(uint32_t reader) const { return regions_[regions_[reader].region]; }
   static std::vector<const LogEntry*> Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough);
   static uint64_t PrefixAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].prefix[at % kBlockNodes]; }

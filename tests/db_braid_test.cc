@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,13 +28,15 @@ class DbBraidTest : public testing::Test {
 
   // A database of `count` random keys, each of which is in region `region_of(its number)`, all in one table.
   template <class RegionOf>
-  void Fill(uint64_t count, const RegionOf& region_of) {
+  void Fill(uint64_t count, const RegionOf& region_of, ListKind lists = ListKind::kBraided) {
     db_.reset();
     Options options = TinyOptions(kRegions);
     ASSERT_OK(DB::Destroy(options, directory_.File("db")));
     options.memtable_size = 1ull << 30;
     options.memtable_max_entries = 1 << 30;
     options.disable_auto_compaction = true;
+    options.list_kind = lists;
+    if (l1_index_size_) options.l1_index_size = *l1_index_size_;
     db_ = OpenOrFail(options, directory_.File("db"));
     keys_.clear();
     for (uint64_t i = 0; i < count; ++i) keys_.push_back(random_.Bytes(16));
@@ -95,6 +98,7 @@ class DbBraidTest : public testing::Test {
 
   TestDirectory directory_;
   Random random_{81};
+  std::optional<uint64_t> l1_index_size_;  // else the default
   std::unique_ptr<DB> db_;
   std::vector<std::string> keys_;
 };
@@ -117,6 +121,65 @@ TEST_F(DbBraidTest, RemoteVisitsDoNotGrowWithTheData) {
       EXPECT_GT(visits.remote, 0.0) << "it is one list";
     });
   }
+}
+
+// In an oblivious list the region of a node has nothing to do with the way of a search: with n regions (n - 1) / n of the nodes
+// are remote, on all layers. That is what braiding is for: with more data the ways become longer, and what is more is in the
+// reader's region. In the last level, without the index in DRAM, which takes the place of most of the way.
+TEST_F(DbBraidTest, AnObliviousListIsAsRemoteAsItsEntries) {
+  constexpr double kShare = (kRegions - 1.0) / kRegions;
+  l1_index_size_ = 0;
+  for (const uint64_t count : {500, 5'000, 50'000}) {
+    double braided[kRegions] = {};
+    for (const ListKind lists : {ListKind::kBraided, ListKind::kOblivious}) {
+      Fill(
+          count / kSlowdown, [this](uint64_t i) { return static_cast<uint32_t>(keys_[i].back() & 1); }, lists);
+      EXPECT_EQ(db_->GetOptions().list_kind, lists);
+      InEachLevel([&](uint32_t region, const std::string& level) {
+        if (level != "L1") return;  // in L0 an index finds the entry
+        const Visits visits = MeanVisits();
+        const double share = visits.remote / (visits.local + visits.remote);
+        std::printf("%llu keys, region %u, %s: %.2f visits, %.0f %% remote\n", static_cast<unsigned long long>(count), region,
+                    lists == ListKind::kBraided ? "braided" : "oblivious", visits.local + visits.remote, 100 * share);
+        if (lists == ListKind::kBraided) {
+          braided[region] = visits.remote;
+          return;
+        }
+        // Few nodes are tall, and all lookups visit them: their regions are drawn once, some 3 of them on each layer.
+        const double layers = std::log(static_cast<double>(count / kSlowdown)) / std::log(double{kBranching});
+        const double tolerance = 4 * std::sqrt(kShare * (1 - kShare) / (kBranching * layers));
+        EXPECT_NEAR(share, kShare, tolerance) << count << " keys, region " << region;
+        // Twice for the luck of these nodes.
+        if (count == 50'000) {
+          EXPECT_GT(visits.remote, 2 * braided[region]) << region;
+        }
+      });
+    }
+  }
+}
+
+// What a database was made with counts, whatever an open asks for.
+TEST_F(DbBraidTest, TheKindOfListsIsStored) {
+  Fill(
+      2'000, [](uint64_t i) { return static_cast<uint32_t>(i & 1); }, ListKind::kOblivious);
+  ASSERT_OK(db_->Flush());
+  std::string value;
+  for (const ListKind asked : {ListKind::kBraided, ListKind::kOblivious}) {
+    ASSERT_OK(db_->Close());
+    db_.reset();
+    Options options = TinyOptions(kRegions);
+    options.list_kind = asked;
+    options.verify_at_open = true;
+    db_ = OpenOrFail(options, directory_.File("db"));
+    EXPECT_EQ(db_->GetOptions().list_kind, ListKind::kOblivious);
+    for (const std::string& key : keys_) ASSERT_OK(db_->Get({}, key, &value));
+    ASSERT_OK(db_->Put({}, "more", "v"));
+    ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  }
+  Options options = TinyOptions(kRegions);
+  options.list_kind = static_cast<ListKind>(7);
+  std::unique_ptr<DB> other;
+  EXPECT_CODE(DB::Open(options, directory_.File("other"), &other), kNotSupported);
 }
 
 // Everything is in the other region: its upper layers lead on, so that the way is still logarithmic. After the steps with which

@@ -63,6 +63,8 @@ class DbModelTest : public testing::TestWithParam<ModelCase> {
     // Other options at every open: nothing of what was stored may depend on them.
     Options options = TinyOptions(GetParam().regions);
     options.memtable_size = GetParam().memtable_size;
+    options.list_kind = random_.OneIn(2) ? ListKind::kOblivious : ListKind::kBraided;  // the creation sets it
+    options.index_unified_logging = !random_.OneIn(3);
     options.checkpoint_tables = static_cast<uint32_t>(random_.Range(1, 4));
     options.compaction_threads = static_cast<uint32_t>(random_.Range(1, 3));
     options.recovery_threads = static_cast<uint32_t>(random_.Range(1, 3));

@@ -41,6 +41,7 @@ class CrashWorkload {
   Options DatabaseOptions(Random* random) const {
     Options options = TinyOptions(regions_);
     options.l1 = l1_;
+    options.list_kind = random->OneIn(3) ? ListKind::kOblivious : ListKind::kBraided;  // the creation sets it
     options.persist_mode = PersistMode::kEmulated;  // with eADR too, which tmpfs cannot be taken for: flushes do nothing then
     options.max_region_size = 64ull << 20;
     options.segment_size = kSegmentSize;

@@ -42,7 +42,8 @@ class EntryStore {
  public:
   static constexpr uint64_t kSegmentSize = 256ull << 10;
 
-  explicit EntryStore(uint32_t regions, PersistMode mode = PersistMode::kEmulated) {
+  explicit EntryStore(uint32_t regions, PersistMode mode = PersistMode::kEmulated, ListKind lists = ListKind::kBraided)
+      : lists_(lists) {
     options_.database_path = directory_.File("db");
     options_.regions = regions;
     options_.max_region_size = 256ull << 20;
@@ -54,6 +55,7 @@ class EntryStore {
   // As after a crash: everything in DRAM is lost. PmPtrs stay what they are.
   void OpenRegions() {
     Check(Store::Open(options_, kSegmentSize, &store_));
+    regions()->SetListKind(lists_);
     writers_.clear();
     for (uint32_t region = 0; region < regions()->count(); ++region) writers_.push_back(std::make_unique<LogWriter>());
   }
@@ -126,7 +128,8 @@ class EntryStore {
   }
 
   // Whether the bottom list is in strict order with no dead entry in it, and each upper list of each region has exactly the
-  // entries of that region that are tall enough, in the same order.
+  // entries of that region (oblivious lists: region 0's those of all regions, the others' none) that are tall enough, in the same
+  // order.
   testing::AssertionResult IsWhole(const BraidedList& list) const {
     const std::vector<PmPtr> bottom = Layer(list, 0, 0);
     for (size_t i = 0; i < bottom.size(); ++i) {
@@ -139,7 +142,8 @@ class EntryStore {
       for (uint32_t layer = 1; layer < kMaxHeight; ++layer) {
         std::vector<PmPtr> expected;
         for (const PmPtr pointer : bottom) {
-          if (pointer.region() == region && Resolve(pointer)->height() > layer) expected.push_back(pointer);
+          if (regions()->ListRegion(pointer.region()) == region && Resolve(pointer)->height() > layer)
+            expected.push_back(pointer);
         }
         const std::vector<PmPtr> found = Layer(list, region, layer);
         if (found == expected) continue;
@@ -189,7 +193,7 @@ class EntryStore {
     while (pointers.size() <= pointers_.size()) {
       const PmPtr pointer(LoadAcquire(&tower[layer]) & ~LogEntry::kTagBits);
       if (!pointer) break;
-      if (!regions()->Contains(pointer, sizeof(LogEntry)) || (layer > 0 && pointer.region() != region)) {
+      if (!regions()->Contains(pointer, sizeof(LogEntry)) || (layer > 0 && regions()->ListRegion(pointer.region()) != region)) {
         ADD_FAILURE() << "layer " << layer << " of region " << region << " leads to " << pointer.raw();
         break;
       }
@@ -200,6 +204,7 @@ class EntryStore {
   }
   std::string Text(PmPtr pointer) const { return testing::PrintToString(VersionAt(pointer)); }
 
+  const ListKind lists_;
   TestDirectory directory_;
   RegionSetOptions options_;
   Store store_;

@@ -27,7 +27,9 @@ class LastLevelTest : public testing::TestWithParam<LevelShape> {
 inline auto AllLastLevels() {
   return testing::Values(LevelShape{L1Kind::kBraidedSkipList, 1}, LevelShape{L1Kind::kBraidedSkipList, 2},
                          LevelShape{L1Kind::kBraidedSkipList, 4}, LevelShape{L1Kind::kNvTree, 1}, LevelShape{L1Kind::kNvTree, 2},
-                         LevelShape{L1Kind::kNvTree, 4});
+                         LevelShape{L1Kind::kNvTree, 4}, LevelShape{L1Kind::kBraidedSkipList, 2, ListKind::kOblivious},
+                         LevelShape{L1Kind::kBraidedSkipList, 4, ListKind::kOblivious},
+                         LevelShape{L1Kind::kNvTree, 2, ListKind::kOblivious});
 }
 
 }  // namespace braiddb::test

@@ -19,15 +19,17 @@ namespace braiddb::test {
 struct LevelShape {
   L1Kind kind;
   uint32_t regions;
+  ListKind lists = ListKind::kBraided;
 };
 inline void PrintTo(const LevelShape& shape, std::ostream* out) {
   *out << (shape.kind == L1Kind::kNvTree ? "NvTree" : "BraidedSkipList") << shape.regions
-       << (shape.regions == 1 ? "Region" : "Regions");
+       << (shape.regions == 1 ? "Region" : "Regions") << (shape.lists == ListKind::kOblivious ? "Oblivious" : "");
 }
 
 class LevelCase : public MergeInputs {
  public:
-  explicit LevelCase(const LevelShape& shape) : LevelCase(std::make_unique<EntryStore>(shape.regions), shape) {}
+  explicit LevelCase(const LevelShape& shape)
+      : LevelCase(std::make_unique<EntryStore>(shape.regions, PersistMode::kEmulated, shape.lists), shape) {}
 
   EntryStore& store() { return *store_; }
   const LastLevel& level() const { return *level_; }
