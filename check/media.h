@@ -99,6 +99,11 @@ class Media {
   Listed IsListed(uint32_t family) const { return listed_[family]; }
   // Whether what kCopies segments hold is in a table: else it is as if they were free.
   bool copies_count() const { return HasRelocation(manifest_); }
+  // Whether it is where the log was before a copying flush, or a copy of a flush that did not come to its end.
+  bool IsGarbage(const LogEntry& entry) const {
+    const bool is_replayed = entry.sequence() >= manifest_.log_boundary;
+    return manifest_.copying_flush && entry.is_copy() == is_replayed;
+  }
   uint64_t manifest_generation() const { return manifest_generation_; }
   // The family of the merge or sweep that was running; null: there was none, or its family was dropped.
   const MediaFamily* merging_family() const { return merging_family_; }

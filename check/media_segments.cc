@@ -82,7 +82,7 @@ void Media::LoadDescriptor(uint32_t region, const SegmentDescriptor& on_media, F
   segments_.push_back(segment);
   if (!segment.used()) return;
   const auto& header = *reinterpret_cast<const SegmentHeader*>(image.base() + SegmentHeaderOffset(descriptor));
-  if (state == SegmentState::kCopies && header.magic == 0) return;  // it was being discarded
+  if (HoldsCopies(state) && header.magic == 0) return;  // it was being discarded
   const std::string where = image.Place(SegmentHeaderOffset(descriptor)) + ", segment header";
   if (header.magic != SegmentHeader::kMagic || header.checksum != SegmentHeaderChecksum(header)) {
     findings->Add("a damaged segment header", where);

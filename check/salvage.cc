@@ -123,6 +123,7 @@ void Salvage::Lose(const Stretch& stretch, uint64_t begin, uint64_t end) {
 void Salvage::Keep(const LogEntry* entry) {
   ++report_->entries;
   const Listed listed = media_->IsListed(entry->family());
+  if (media_->manifest_is_sound() && media_->IsGarbage(*entry)) return;
   if (listed == Listed::kYes) {
     found_[entry->family()].push_back({0, entry});
   } else if (listed == Listed::kNo && !entry->is_obsolete()) {

@@ -64,7 +64,9 @@ SegmentContents CheckSegment(const Media& media, const MediaSegment& segment, Fi
     }
     const bool replayed = sequence >= media.manifest().log_boundary;
     const Listed listed = media.IsListed(entry->family());
-    if (listed == Listed::kDropped || (!replayed && entry->is_obsolete())) {
+    if (media.IsGarbage(*entry)) {
+      ++contents.dead;
+    } else if (listed == Listed::kDropped || (!replayed && entry->is_obsolete())) {
       ++contents.dead;
     } else if (listed == Listed::kNo) {
       strays.Add(segment.start() + reader.entry_offset(), entry->family());

@@ -23,10 +23,37 @@ class Window {
   size_t count = 0;
 };
 
-// `entries`: about how many there are.
-FlushResult FlushInto(std::shared_ptr<PmTable> table, const Memtable& memtable, uint64_t entries, const RegionSet* regions,
-                      const KeyOrder* order, const SegmentAllocator& segments, const VersionFilter& filter, L0IndexWriter* index,
-                      KeyFilterWriter* keys) {
+// What becomes of an entry that is kept, and of one that is not.
+class InPlace {
+ public:
+  static bool Take(LogEntry**, PmPtr*, PmTable*) { return true; }
+  static void Drop(const SegmentAllocator& segments, LogEntry* entry, PmPtr pointer) {
+    ListBuilder::Drop(entry);
+    if (Segment* segment = segments.Find(pointer)) CountObsolete(segment, pointer, *entry);
+  }
+};
+
+// The original is garbage in both cases, with all of its segment.
+class ByCopy {
+ public:
+  explicit ByCopy(FlushCopier* copier) : copier_(copier) {}
+  bool Take(LogEntry** entry, PmPtr* pointer, PmTable* table) const {
+    const LogEntry* const original = *entry;
+    if (!copier_->Copy(entry, pointer)) return false;
+    table->moves.push_back({original, *pointer});
+    return true;
+  }
+  static void Drop(const SegmentAllocator&, LogEntry*, PmPtr) {}
+
+ private:
+  FlushCopier* const copier_;
+};
+
+// `entries`: about how many there are. Ends early if `placing` cannot take an entry.
+template <class Placing>
+FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, const Memtable& memtable, uint64_t entries,
+                     const RegionSet* regions, const KeyOrder* order, const SegmentAllocator& segments,
+                     const VersionFilter& filter, L0IndexWriter* index, KeyFilterWriter* keys) {
   FlushResult result;
   result.table = std::move(table);
   ListBuilder builder(regions, result.table.get());
@@ -40,15 +67,17 @@ FlushResult FlushInto(std::shared_ptr<PmTable> table, const Memtable& memtable, 
     const Window& window = windows[turn];
     more = windows[turn ^ 1].Fill(walker.get(), *regions);
     for (size_t i = 0; i < window.count; ++i) {
-      const PmPtr pointer = window.pointers[i];
+      PmPtr pointer = window.pointers[i];
       auto* entry = regions->Resolve<LogEntry>(pointer);
       const bool hidden = previous != nullptr && order->Same(previous->key(), entry->key()) &&
                           !filter.Visible(entry->sequence(), previous->sequence());
       const bool overwritten = hidden && !VersionFilter::IsApplied(*previous, previous_is_kept);
       if (overwritten) {
-        ListBuilder::Drop(entry);
+        placing.Drop(segments, entry, pointer);
         ++result.dropped;
-        if (Segment* segment = segments.Find(pointer)) CountObsolete(segment, pointer, *entry);
+      } else if (!placing.Take(&entry, &pointer, result.table.get())) {
+        more = false;
+        break;
       } else {
         builder.Append(entry, pointer);
         // What is only applied by a newer operand is no lookup's answer, and may be very much with one hash.
@@ -66,25 +95,35 @@ FlushResult FlushInto(std::shared_ptr<PmTable> table, const Memtable& memtable, 
   return result;
 }
 
+FlushResult FlushInto(FlushCopier* copier, std::shared_ptr<PmTable> table, const Memtable& memtable, uint64_t entries,
+                      const RegionSet* regions, const KeyOrder* order, const SegmentAllocator& segments,
+                      const VersionFilter& filter, L0IndexWriter* index, KeyFilterWriter* keys) {
+  if (copier == nullptr)
+    return LinkInto(InPlace(), std::move(table), memtable, entries, regions, order, segments, filter, index, keys);
+  table->moves.reserve(entries);
+  return LinkInto(ByCopy(copier), std::move(table), memtable, entries, regions, order, segments, filter, index, keys);
+}
+
 }  // namespace
 
 FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const KeyOrder* order, const SegmentAllocator& segments,
-                          const VersionFilter& filter, L0IndexWriter* index, KeyFilterWriter* keys) {
+                          const VersionFilter& filter, L0IndexWriter* index, KeyFilterWriter* keys, FlushCopier* copier) {
   const uint64_t boundary = memtable->boundary.load(std::memory_order_acquire);
   FlushResult result =
-      FlushInto(std::make_shared<PmTable>(memtable->id(), boundary, regions, order), *memtable,
+      FlushInto(copier, std::make_shared<PmTable>(memtable->id(), boundary, regions, order), *memtable,
                 memtable->entry_count.load(std::memory_order_relaxed), regions, order, segments, filter, index, keys);
   result.table->extents = memtable->TakeExtents();
+  if (copier != nullptr) result.table->extents.clear();
   result.table->log_bytes = memtable->charged_bytes.load(std::memory_order_relaxed);
   return result;
 }
 
 FlushResult FlushSibling(const Memtable& memtable, uint32_t family, const RegionSet* regions, const KeyOrder* order,
                          const SegmentAllocator& segments, const VersionFilter& filter, L0IndexWriter* index,
-                         KeyFilterWriter* keys) {
+                         KeyFilterWriter* keys, FlushCopier* copier) {
   const uint64_t boundary = memtable.boundary.load(std::memory_order_acquire);
   const Memtable& sibling = *memtable.Of(family);
-  return FlushInto(std::make_shared<PmTable>(memtable.id(), boundary, regions, order, family), sibling,
+  return FlushInto(copier, std::make_shared<PmTable>(memtable.id(), boundary, regions, order, family), sibling,
                    sibling.entry_count.load(std::memory_order_relaxed), regions, order, segments, filter, index, keys);
 }
 

@@ -176,7 +176,7 @@ class Copier {
     }
     Segment* const segment = writer.segment;
     const LogUpdate update{what.type, entry.key(), what.value, entry.height(), entry.family()};
-    const uint64_t flags = what.type == entry.type() ? entry.tag & LogEntry::kByFilter : 0;
+    const uint64_t flags = entry.tag & (what.type == entry.type() ? LogEntry::kCopy | LogEntry::kByFilter : LogEntry::kCopy);
     writer.tail = LogWriter::WriteEntry({segment, offset, size, false}, offset, entry.sequence(), flags, update);
     segment->entries.fetch_add(1, std::memory_order_relaxed);
     segment->used_bytes.store(writer.tail, std::memory_order_relaxed);
@@ -215,6 +215,7 @@ std::vector<Segment*> ChooseSparseSegments(const SegmentAllocator& segments, con
     const uint64_t entries = segment->entries.load(std::memory_order_relaxed);
     // Without entries: not counted yet, or about to be released; with dead ones only: it will be.
     if (segment->stays.load(std::memory_order_relaxed)) return;
+    if (limits.copies_only && !segment->holds_copies.load(std::memory_order_relaxed)) return;
     if (segment->state() != SegmentState::kSealed || segment->sealed_last_sequence() >= limits.boundary ||
         segment->dead_entries.load(std::memory_order_relaxed) >= entries) {
       return;

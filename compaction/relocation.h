@@ -17,10 +17,11 @@ namespace braiddb {
 
 // Where the log may take more space than what lives in it.
 struct SpaceLimits {
-  double amplification;  // at least 1
-  uint64_t slack;        // bytes
-  uint64_t boundary;     // only segments whose sequence numbers are all below it count: what lives there is in the last level
-  uint64_t most_copied;  // bytes of one relocation, or one segment
+  double amplification;      // at least 1
+  uint64_t slack;            // bytes
+  uint64_t boundary;         // only segments whose sequence numbers are all below it count: what lives there is in the last level
+  uint64_t most_copied;      // bytes of one relocation, or one segment
+  bool copies_only = false;  // what holds no copies is garbage, and on its way out
 };
 
 // The segments to relocate, the sparsest first; none while the log keeps within the limits, or if nothing would come back.

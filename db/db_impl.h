@@ -51,6 +51,8 @@
 
 namespace braiddb {
 
+struct ReplayResult;
+
 class DBImpl final : public DB {
  public:
   enum class Access : uint8_t {
@@ -140,6 +142,7 @@ class DBImpl final : public DB {
   Status CheckDramBudget() const;
   Status OpenStructures();
   Status Recover();
+  Status CopyReplayed(ReplayResult* replay);
   Status OpenJournal();
   Status OpenLevels();
   Status ReleaseUnownedSegments();
@@ -290,7 +293,11 @@ class DBImpl final : public DB {
   void FlushLoop();
   void FlushUntilStopped();
   void PrepareArena(const Memtable& like);
-  void FlushOne(const PendingFlush& pending);
+  // False after an error, which is the database's from then on.
+  bool FlushOne(const PendingFlush& pending);
+  bool FinishCopies(FlushCopier* copies);
+  void MoveToCopies(const PmTable& table);
+  void ReleaseFlushedLog(uint64_t boundary);
   // Rotates, flushes and checkpoints what was written before the call; *last_id: the last memtable of that.
   Status FlushWritten(uint64_t* last_id);
   Status CheckpointTables();
@@ -332,6 +339,10 @@ class DBImpl final : public DB {
   bool AccountOneSegment();
   void ReclaimSegments();
   void Release(Segment* segment);
+  // A segment of the log that is released as a whole, by flush.cc, and whose entries are not marked.
+  bool IsFlushedByCopies(const Segment& segment) const {
+    return !options_.index_unified_logging && !segment.holds_copies.load(std::memory_order_relaxed);
+  }
 
   // ---- log_iterator.cc
   void RaiseLogFloor(uint64_t sequence);

@@ -374,6 +374,13 @@ bool DBImpl::HasLeft(Family* family) {
 Status DBImpl::PurgeOneSegment() {
   Segment* const segment = unpurged_.back();
   unpurged_.pop_back();
+  std::optional<PinnedView> pinned;  // a log that is flushed by copies is released meanwhile
+  if (IsFlushedByCopies(*segment)) {
+    pinned.emplace(this);
+    std::lock_guard lock(manifest_mutex_);
+    const bool is_sealed = segment->state() == SegmentState::kSealed;
+    if (is_sealed && segment->sealed_last_sequence() < manifest_state_.log_boundary) return Status::OK();
+  }
   const SegmentState state = segment->state();
   if (state != SegmentState::kSealed && state != SegmentState::kOpen) return Status::OK();
   const uint64_t bytes =

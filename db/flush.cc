@@ -2,12 +2,14 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "compaction/checkpoint.h"
 #include "compaction/flush_job.h"
 #include "db/db_impl.h"
 #include "db/no_memory.h"
+#include "index/key_hash.h"
 #include "util/mutant.h"
 #include "util/sync_point.h"
 
@@ -76,7 +78,7 @@ void DBImpl::FlushUntilStopped() {
       pending = pending_flushes_.front();
     }
     PrepareArena(*pending.memtable);
-    FlushOne(pending);
+    if (!FlushOne(pending)) return;  // what is not flushed stays where it is
     epochs_.Reclaim();
     for (uint32_t region = 0; region < regions_->count(); ++region) segments_->PrepareSpares(region, kSpareSegments);
   }
@@ -96,7 +98,7 @@ void DBImpl::PrepareArena(const Memtable& like) {
   if (arenas_.size() < KeptArenas()) arenas_.push_back(std::move(arena));
 }
 
-void DBImpl::FlushOne(const PendingFlush& pending) {
+bool DBImpl::FlushOne(const PendingFlush& pending) {
   PostFlush(pending.memtable->id(), nullptr);
   FenceAnnouncements();
   if (!BRAIDDB_MUTANT("flush-before-writers-left")) WaitWriters(pending.last_announced);
@@ -105,14 +107,18 @@ void DBImpl::FlushOne(const PendingFlush& pending) {
   KeyFilterWriter keys(current_filter_.get(), next_filter_.get());
   // Those of other families first: who takes the extents of all is known then.
   std::vector<FlushResult> flushed;
+  std::optional<FlushCopier> copier;
+  if (!options_.index_unified_logging) copier.emplace(regions_.get(), segments_.get());
+  FlushCopier* const copies = copier ? &*copier : nullptr;
   const Memtable& set = *pending.memtable;
   set.ForEachSibling([&](uint32_t id, Memtable*) {
     const Family& family = *FindFamily(id);
     flushed.push_back(FlushSibling(set, id, regions_.get(), &family.order, *segments_, filter, l0_index_.get(),
-                                   family.is_hashed ? &keys : nullptr));
+                                   family.is_hashed ? &keys : nullptr, copies));
   });
-  FlushResult of_default =
-      FlushMemtable(pending.memtable.get(), regions_.get(), &default_family_.order, *segments_, filter, l0_index_.get(), &keys);
+  FlushResult of_default = FlushMemtable(pending.memtable.get(), regions_.get(), &default_family_.order, *segments_, filter,
+                                         l0_index_.get(), &keys, copies);
+  if (copies != nullptr && !FinishCopies(copies)) return false;
   if (of_default.table->entries == 0 && !flushed.empty()) {
     flushed.front().table->extents = std::move(of_default.table->extents);
     flushed.front().table->log_bytes = of_default.table->log_bytes;
@@ -138,7 +144,7 @@ void DBImpl::FlushOne(const PendingFlush& pending) {
     counters_.flushed_entries.fetch_add(result.table->entries, std::memory_order_relaxed);
     counters_.dropped.fetch_add(result.dropped, std::memory_order_relaxed);
   }
-  if (waiting_for_checkpoint >= options_.checkpoint_tables) {
+  if (waiting_for_checkpoint >= options_.checkpoint_tables || copies != nullptr) {
     Status status = CheckpointTables();
     if (!status.ok()) SetBackgroundError(status);
   }
@@ -146,6 +152,41 @@ void DBImpl::FlushOne(const PendingFlush& pending) {
   immutable_count_.fetch_sub(1, std::memory_order_release);
   PostFlush(pending.memtable->id(), &flushed);
   NotifyWork();
+  return true;
+}
+
+bool DBImpl::FinishCopies(FlushCopier* copies) {
+  uint64_t lines = 0;
+  const Status status = copies->Finish(&lines);
+  counters_.flushed_lines.fetch_add(lines, std::memory_order_relaxed);
+  if (!status.ok()) SetBackgroundError(status);
+  BRAIDDB_SYNC_POINT("DBImpl::FinishCopies");
+  return status.ok();
+}
+
+// WHY THE CACHE HAS NO ORIGINAL WHEN ITS LOG IS RELEASED  As in a relocation: the view has the table already, so a lookup that
+//         misses after this finds the copy, and one that missed before does not fill in what it found.
+// REQUIRES: manifest_mutex_, and no view leads to the originals any more.
+void DBImpl::MoveToCopies(const PmTable& table) {
+  if (lookup_cache_ == nullptr || table.moves.empty()) return;
+  const uint64_t sequence = GetLatestSequenceNumber();
+  for (const PmTable::Move& move : table.moves)
+    lookup_cache_->Move(KeyHash(*move.from), regions_->Find(move.from), move.to, sequence);
+}
+
+// Segments of the log of which every entry has been flushed: by copies, so nothing in them counts any more. [CC-53]
+// REQUIRES: manifest_mutex_
+void DBImpl::ReleaseFlushedLog(uint64_t boundary) {
+  if (options_.index_unified_logging || is_read_only()) return;
+  BRAIDDB_SYNC_POINT("DBImpl::ReleaseFlushedLog");
+  segments_->ForEachLog([&](Segment* segment) {
+    if (segment->state() != SegmentState::kSealed || segment->holds_copies.load(std::memory_order_relaxed) ||
+        segment->sealed_last_sequence() >= boundary || segment->entries.exchange(0, std::memory_order_relaxed) == 0) {
+      return;  // … or it has been retired
+    }
+    RaiseLogFloor(segment->sealed_last_sequence());
+    epochs_.RetirePinned([this, segment] { Release(segment); });
+  });
 }
 
 // STEPS   1 flush the log space of the tables, oldest first  2 list them in the MANIFEST and move the log boundary.
@@ -184,15 +225,23 @@ Status DBImpl::CheckpointTables() {
   tables.resize(listed);
   if (tables.empty()) return Status::OK();
   state.next_id = std::max(state.next_id, tables.back()->id() + 1);
+  if (BRAIDDB_MUTANT("flushed-log-released-early")) {
+    ReleaseFlushedLog(state.log_boundary);
+    for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {
+    }
+  }
   Status status = manifest_.Commit(state);
   if (!status.ok()) return status;
   NoteMerged(manifest_state_, state);
   manifest_state_ = std::move(state);
   for (const auto& table : tables) {
     if (BRAIDDB_MUTANT("checkpoint-pointers-last")) status = PersistTablePointers(*table, regions_->persistence(), &lines);
+    MoveToCopies(*table);
     table->extents.clear();
+    table->moves = {};
     table->checkpointed.store(true, std::memory_order_release);
   }
+  ReleaseFlushedLog(manifest_state_.log_boundary);
   counters_.checkpoints.fetch_add(1, std::memory_order_relaxed);
   counters_.flushed_lines.fetch_add(lines, std::memory_order_relaxed);
   return Status::OK();

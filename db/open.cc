@@ -316,6 +316,8 @@ Status DBImpl::Recover() {
   RestoreTables();
   const bool has_relocation = HasRelocation(manifest_state_);
   if (status = FinishRelocation(segments_.get(), has_relocation); !status.ok()) return status;
+  if (!options_.index_unified_logging) status = FinishFlushes(segments_.get(), manifest_state_.log_boundary);
+  if (!status.ok()) return status;
 
   std::vector<const KeyOrder*> orders{&default_family_.order};
   for (const auto& family : families_) {
@@ -333,6 +335,7 @@ Status DBImpl::Recover() {
   ReplayResult replay;
   const auto start = std::chrono::steady_clock::now();
   status = ReplayLog(context, &replay);
+  if (status.ok() && !options_.index_unified_logging && !is_read_only()) status = CopyReplayed(&replay);
   if (!status.ok()) return status;
   replayed_entries_ = replay.entries;
   if (replay.entries > 0) {
@@ -363,7 +366,30 @@ Status DBImpl::Recover() {
   const bool may_lose_writes = regions_->persistence()->mode() == PersistMode::kPage;
   const bool changed = std::exchange(manifest_state_.may_lose_writes, may_lose_writes) != may_lose_writes;
   if (!replay.tables.empty()) return CheckpointTables();
+  {
+    std::lock_guard lock(manifest_mutex_);
+    ReleaseFlushedLog(manifest_state_.log_boundary);
+  }
   return changed ? manifest_.Commit(manifest_state_) : Status::OK();
+}
+
+// What was replayed is flushed as a memtable would be. Entries of before were counted when they were written.
+Status DBImpl::CopyReplayed(ReplayResult* replay) {
+  segments_->ForEachLog([](Segment* segment) {
+    if (!segment->holds_copies.load(std::memory_order_relaxed)) segment->entries.store(1, std::memory_order_relaxed);
+  });
+  FlushCopier copier(regions_.get(), segments_.get());
+  for (std::shared_ptr<PmTable>& table : replay->tables) {
+    auto copy = std::make_shared<PmTable>(table->id(), table->boundary(), regions_.get(), &FindFamily(table->family())->order,
+                                          table->family());
+    copy->log_bytes = table->log_bytes;
+    if (Status status = CopyTable(*table, &copier, copy.get()); !status.ok()) return status;
+    table = std::move(copy);
+  }
+  uint64_t lines = 0;
+  Status status = copier.Finish(&lines);
+  counters_.flushed_lines.fetch_add(lines, std::memory_order_relaxed);
+  return status;
 }
 
 Status DBImpl::OpenJournal() {

@@ -9,7 +9,7 @@ bool DBImpl::AccountOneSegment() {
   while (!unaccounted_.empty()) {
     Segment* segment = unaccounted_.back();
     unaccounted_.pop_back();
-    if (segment->state() != SegmentState::kSealed) continue;
+    if (segment->state() != SegmentState::kSealed || IsFlushedByCopies(*segment)) continue;
     LogReader reader(*segment, segment->sealed_bytes());
     uint64_t entries = 0;
     uint64_t dead = 0;
@@ -48,6 +48,7 @@ void DBImpl::ReclaimSegments() {
   segments_->ForEachLog([&](Segment* segment) {
     const uint64_t entries = segment->entries.load(std::memory_order_relaxed);
     if (segment->state() != SegmentState::kSealed || entries == 0 || segment->sealed_last_sequence() >= boundary) return;
+    if (IsFlushedByCopies(*segment)) return;
     if (segment->dead_entries.load(std::memory_order_relaxed) < entries) return;
     LogReader reader(*segment, segment->sealed_bytes());
     while (const LogEntry* entry = reader.NextTrusted()) {

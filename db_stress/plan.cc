@@ -38,6 +38,7 @@ Options DrawOptions(const DatabasePlan& plan, const std::string& database, Rando
   options.memtable_max_entries = OneOf<uint64_t>(random, {1024, 4096, 65536});
   options.max_immutable_memtables = SmallBetween(random, 1, 6);
   options.checkpoint_tables = SmallBetween(random, 1, 6);
+  options.index_unified_logging = !random->OneIn(4);  // the creation sets it
 
   options.l0_slowdown_writes_trigger = OneOf<uint32_t>(random, {2, 8, 64, 64});
   options.l1_index_size = OneOf<uint64_t>(random, {0, 4096, 1 << 20, 32 << 20});
@@ -145,9 +146,9 @@ std::string LifePlan::ToString() const {
        << " l0_compaction_trigger=" << options.l0_compaction_trigger << " compaction_threads=" << options.compaction_threads
        << " recovery_threads=" << options.recovery_threads << " l1_index_size=" << options.l1_index_size
        << " lookup_cache_size=" << options.lookup_cache_size << " filter_bits_per_key=" << options.filter_bits_per_key
-       << (options.disable_auto_compaction ? " disable_auto_compaction" : "") << (options.verify_at_open ? " verify_at_open" : "")
        << (options.list_kind == ListKind::kOblivious ? " list_kind=oblivious" : "")
        << (options.index_unified_logging ? "" : " copying flushes")
+       << (options.disable_auto_compaction ? " disable_auto_compaction" : "") << (options.verify_at_open ? " verify_at_open" : "")
        << (options.persist_mode == PersistMode::kPage ? " persist_mode=page" : "");
   return text.str();
 }

@@ -61,6 +61,7 @@ struct LogEntry {
   uint64_t next[];
 
   static constexpr uint64_t kTypeMask = 0x0f;
+  static constexpr uint64_t kCopy = 0x10;         // a copying flush wrote it: a table has it, and the log does not
   static constexpr uint64_t kByFilter = 0x20;     // a compaction filter made the value: merges do not ask about it again
   static constexpr uint64_t kBatchMember = 0x40;  // one of several entries of a batch
   static constexpr uint64_t kMoreFollows = 0x80;  // … and not its last
@@ -77,6 +78,7 @@ struct LogEntry {
   bool is_operand() const { return type() == EntryType::kMerge; }
   bool is_batch_member() const { return (tag & kBatchMember) != 0; }
   bool is_by_filter() const { return (tag & kByFilter) != 0; }
+  bool is_copy() const { return (tag & kCopy) != 0; }
   bool more_follows() const { return (tag & kMoreFollows) != 0; }
   uint32_t key_size() const { return shape & ((1u << kKeyBits) - 1); }
   uint32_t height() const { return shape >> kKeyBits & ((1u << kHeightBits) - 1); }

@@ -39,6 +39,12 @@ class PmTable {
   uint64_t log_bytes = 0;
   std::vector<std::shared_ptr<LogExtent>>
       extents;  // where they and those of tables with the same id lie, in one of them; empty once checkpointed
+  // An entry whose copy the table has: the log is released behind it, so the lookup cache has to know.
+  struct Move {
+    const LogEntry* from;
+    PmPtr to;
+  };
+  std::vector<Move> moves;  // of a copying flush; empty once checkpointed
   std::atomic<bool> checkpointed{false};
 
  private:

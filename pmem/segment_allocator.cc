@@ -282,7 +282,7 @@ Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, Segm
   segment->last_sequence.store(0, std::memory_order_relaxed);
   segment->packed.store(false, std::memory_order_relaxed);
   segment->stays.store(false, std::memory_order_relaxed);
-  segment->holds_copies.store(state == SegmentState::kCopies, std::memory_order_relaxed);
+  segment->holds_copies.store(HoldsCopies(state), std::memory_order_relaxed);
   // release: pairs with the acquire in Segment::state(); the fields above are set.
   segment->state_.store(state, std::memory_order_release);
   return Status::OK();
@@ -305,7 +305,7 @@ Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, Seg
 }
 
 Status SegmentAllocator::Impl::Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence) {
-  BRAIDDB_CHECK(segment->state() == SegmentState::kOpen || segment->state() == SegmentState::kCopies);
+  BRAIDDB_CHECK(segment->state() == SegmentState::kOpen || HoldsCopies(segment->state()));
   Status status = HomeOf(segment).directory.Seal(DescriptorOf(segment), valid_bytes, last_sequence);
   if (!status.ok()) return status;
   segment->sealed_bytes_ = valid_bytes;
@@ -331,7 +331,7 @@ Status SegmentAllocator::Impl::Release(Segment* segment) {
 }
 
 Status SegmentAllocator::Impl::Discard(Segment* segment) {
-  BRAIDDB_CHECK(segment->state() == SegmentState::kCopies);
+  BRAIDDB_CHECK(HoldsCopies(segment->state()));
   Status status = HomeOf(segment).directory.EraseHeader(DescriptorOf(segment));
   return status.ok() ? Release(segment) : status;
 }
@@ -417,6 +417,9 @@ Status SegmentAllocator::AllocateIndex(uint32_t region, uint64_t min_bytes, Segm
 Status SegmentAllocator::AllocateCopies(uint32_t region, uint64_t min_bytes, Segment** segment) {
   return impl_->Allocate(region, min_bytes, SegmentState::kCopies, segment);
 }
+Status SegmentAllocator::AllocateFlushed(uint32_t region, uint64_t min_bytes, Segment** segment) {
+  return impl_->Allocate(region, min_bytes, SegmentState::kFlushed, segment);
+}
 Status SegmentAllocator::Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence) {
   return impl_->Seal(segment, valid_bytes, last_sequence);
 }
@@ -432,6 +435,9 @@ void SegmentAllocator::ForEachIndex(const std::function<void(Segment*)>& visit) 
 }
 void SegmentAllocator::ForEachCopies(const std::function<void(Segment*)>& visit) const {
   impl_->ForEach([](SegmentState state) { return state == SegmentState::kCopies; }, visit);
+}
+void SegmentAllocator::ForEachFlushed(const std::function<void(Segment*)>& visit) const {
+  impl_->ForEach([](SegmentState state) { return state == SegmentState::kFlushed; }, visit);
 }
 SegmentAllocator::Usage SegmentAllocator::GetUsage(uint32_t region) const { return impl_->GetUsage(region); }
 uint64_t SegmentAllocator::allocated_count() const { return impl_->allocated_count.load(std::memory_order_relaxed); }

@@ -7,6 +7,7 @@
 //     kUnused or kFree ──AllocateIndex───► kIndex ──Release──► kFree
 //     kUnused or kFree ──AllocateCopies──► kCopies ──Seal──► kSealed
 //                                             └────Discard────► kFree
+//     kUnused or kFree ──AllocateFlushed─► kFlushed, and on as kCopies
 //
 // and every arrow is one persisted 8-byte store, made after the other fields of the descriptor are durable.
 // Generation: a number that no other use of any segment of the region ever had; it seeds the checksums of the entries, so
@@ -26,9 +27,12 @@
 namespace braiddb {
 
 // kOpen and kSealed hold log entries; kIndex holds what an index makes of it, and no log reader looks there; kCopies holds copies
-// of entries that may not count yet.
-enum class SegmentState : uint8_t { kUnused = 0, kFree = 1, kOpen = 2, kSealed = 3, kIndex = 4, kCopies = 5 };
-inline constexpr SegmentState kLastSegmentState = SegmentState::kCopies;
+// of entries that may not count yet; kFlushed is the same of a copying flush, and never counts before it is kSealed.
+enum class SegmentState : uint8_t { kUnused = 0, kFree = 1, kOpen = 2, kSealed = 3, kIndex = 4, kCopies = 5, kFlushed = 6 };
+inline constexpr SegmentState kLastSegmentState = SegmentState::kFlushed;
+inline constexpr bool HoldsCopies(SegmentState state) {
+  return state == SegmentState::kCopies || state == SegmentState::kFlushed;
+}
 inline constexpr bool IsUsed(SegmentState state) { return state >= SegmentState::kOpen; }
 
 // The DRAM handle of one segment; lives until its allocator is destroyed. data() is 64-byte aligned.
@@ -54,7 +58,7 @@ class Segment {
   std::atomic<uint64_t> last_sequence{0};  // largest so far
   std::atomic<bool> packed{false};         // holds as much as could be copied into it; a hint
   std::atomic<bool> stays{false};          // something in it is damaged, and cannot be copied
-  std::atomic<bool> holds_copies{false};   // was kCopies in this session
+  std::atomic<bool> holds_copies{false};   // was kCopies or kFlushed in this session, or its entries say that they are copies
 
  private:
   friend class SegmentAllocator;
@@ -88,13 +92,15 @@ class SegmentAllocator {
   Status AllocateIndex(uint32_t region, uint64_t min_bytes, Segment** segment);
   // The same for copies of entries: kCopies.
   Status AllocateCopies(uint32_t region, uint64_t min_bytes, Segment** segment);
-  // kOpen or kCopies → kSealed, durable on return. No one appends to it any more.
+  // The same for copies that a flush makes: kFlushed.
+  Status AllocateFlushed(uint32_t region, uint64_t min_bytes, Segment** segment);
+  // kOpen, kCopies or kFlushed → kSealed, durable on return. No one appends to it any more.
   Status Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
   // kOpen, kSealed or kIndex → kFree, durable on return. REQUIRES: nothing reachable points into it, now and after a crash,
   // and no reader is inside. A segment larger than segment_size goes back to the pool.
   Status Release(Segment* segment);
-  // kCopies → kFree, durable on return. Who finds the space without its descriptor will not take it for a log. REQUIRES: as
-  // Release.
+  // kCopies or kFlushed → kFree, durable on return. Who finds the space without its descriptor will not take it for a log.
+  // REQUIRES: as Release.
   Status Discard(Segment* segment);
 
   // Keeps `count` spare segments of the usual size ready in `region` (allocated, touched, kFree), so that Allocate does not
@@ -110,6 +116,8 @@ class SegmentAllocator {
   void ForEachIndex(const std::function<void(Segment*)>& visit) const;
   // … for every kCopies segment.
   void ForEachCopies(const std::function<void(Segment*)>& visit) const;
+  // … for every kFlushed segment.
+  void ForEachFlushed(const std::function<void(Segment*)>& visit) const;
 
   struct Usage {
     uint64_t segments = 0;  // in use

@@ -219,7 +219,7 @@ Status SegmentDirectory::Open(SegmentDescriptor* descriptor, uint64_t generation
 
 Status SegmentDirectory::Seal(SegmentDescriptor* descriptor, uint64_t valid_bytes, uint64_t last_sequence) {
   const SegmentState state = StateOf(*descriptor);
-  BRAIDDB_CHECK((state == SegmentState::kOpen || state == SegmentState::kCopies) && valid_bytes <= CapacityOf(*descriptor));
+  BRAIDDB_CHECK((state == SegmentState::kOpen || HoldsCopies(state)) && valid_bytes <= CapacityOf(*descriptor));
   Persistence* const persistence = region_->persistence();
   descriptor->sealed_bytes = valid_bytes;
   descriptor->sealed_last_sequence = last_sequence;

@@ -3,9 +3,9 @@
 // LAYOUT        layout.h: blocks of descriptors, linked from the region's root. Slots are reused, blocks never freed.
 // COMMIT POINT  of each transition: its store of state_word (kUnused ⇒ object: PMDK's own, which stores `object`).
 // PERSIST ORDER kUnused → taken  P1 chunks, state_word = allocating   P2 object, by PMDK
-//               → kOpen, kIndex, kCopies  P1 SegmentHeader, generation  P2 state_word
+//               → kOpen, kIndex, kCopies, kFlushed  P1 SegmentHeader, generation  P2 state_word
 //               → kSealed        P1 sealed_bytes, sealed_last_sequence  P2 state_word
-//               → kFree          P1 of kCopies that are discarded: no header  P2 state_word
+//               → kFree          P1 of copies that are discarded: no header  P2 state_word
 //               kFree → unused   P1 object = null, by PMDK            P2 state_word = 0
 // RECOVERY      Load checks all descriptors before anything is changed; PersistFound makes them durable, which those that a
 //               killed process left need not be [CC-46]; Finish completes what a crash cut short.
@@ -41,11 +41,11 @@ class SegmentDirectory {
 
   // Gives an unused descriptor a segment of `chunks` chunks from the pool. NoSpace leaves it unused.
   Status Take(SegmentDescriptor* descriptor, uint64_t chunks);
-  // taken or kFree → kOpen, kIndex or kCopies
+  // taken or kFree → kOpen, kIndex, kCopies or kFlushed
   Status Open(SegmentDescriptor* descriptor, uint64_t generation, SegmentState state);
-  // kOpen or kCopies → kSealed
+  // kOpen, kCopies or kFlushed → kSealed
   Status Seal(SegmentDescriptor* descriptor, uint64_t valid_bytes, uint64_t last_sequence);
-  // Of a kCopies that is freed next: its header.
+  // Of a kCopies or kFlushed that is freed next: its header.
   Status EraseHeader(SegmentDescriptor* descriptor);
   // taken or in use → kFree
   Status Free(SegmentDescriptor* descriptor);

@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const char* NameOf(SegmentState state) {
-  static constexpr const char* kNames[] = {"unused", "free", "open", "sealed", "index", "copies"};
+  static constexpr const char* kNames[] = {"unused", "free", "open", "sealed", "index", "copies", "flushed"};
   return kNames[static_cast<size_t>(state)];
 }
 
@@ -94,6 +94,7 @@ Json SegmentOf(const Media& media, const MediaSegment& segment, const SegmentCon
 
 const char* StateOf(const Media& media, const LogEntry& entry) {
   if (media.IsListed(entry.family()) == Listed::kDropped) return "dropped";
+  if (media.IsGarbage(entry)) return "garbage";
   if (entry.sequence() >= media.manifest().log_boundary) return "to replay";
   return entry.is_dead() ? "dead" : entry.is_obsolete() ? "moved" : "live";
 }

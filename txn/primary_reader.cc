@@ -71,6 +71,13 @@ Status PrimaryReader::CheckFamilies() {
   return Status::OK();
 }
 
+Status PrimaryReader::FindGarbage() {
+  ManifestState manifest;
+  Status status = ReadManifest(options_, path_, &manifest);
+  garbage_below_ = manifest.copying_flush ? manifest.log_boundary : 0;
+  return status;
+}
+
 Status PrimaryReader::Read() {
   regions_.clear();
   last_sequence_ = 0;
@@ -95,6 +102,7 @@ Status PrimaryReader::Read() {
       region.newest_at_first = std::max(region.newest_at_first, segment.generation);
     if (Status status = region.files.ListSegments(&region.first); !status.ok()) return status;
   }
+  if (Status status = FindGarbage(); !status.ok()) return status;
   for (const Step step : {Step::kFirst, Step::kMeanwhile, Step::kUpToLast}) {
     if (Status status = ReadSegments(step); !status.ok()) return status;
     BRAIDDB_SYNC_POINT("PrimaryReader::Read:Step");
@@ -139,7 +147,8 @@ Status PrimaryReader::ReadSegment(Region* region, const ListedSegment& segment, 
       if (entry == nullptr || (step == Step::kUpToLast && entry->sequence() > last_sequence_)) break;
       progress.end = reader.end();
       if (step != Step::kUpToLast) last_sequence_ = std::max(last_sequence_, entry->sequence());
-      if (step != Step::kFirst || entry->type() == EntryType::kDelete || !entry->is_obsolete()) Add(*entry);
+      const bool is_obsolete = entry->is_obsolete() || (!entry->is_copy() && entry->sequence() < garbage_below_);
+      if (step != Step::kFirst || entry->type() == EntryType::kDelete || !is_obsolete) Add(*entry);
     }
   }
   progress.is_whole |= is_sealed && progress.end == segment.sealed_bytes;

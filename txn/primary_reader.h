@@ -11,6 +11,8 @@
 //   did, which is gone with its segment since. What is not obsolete is hidden by something that is there, or was written after
 //   it was read, which 2 finds; or that, too, was hidden, and so on: the last of them lives, or is a tombstone. Copies of
 //   relocations stand for what is marked moved; their segments are sealed before that.
+//   Where flushes copy, an entry of the log that is below the boundary of after the first list is garbage, whatever its marks:
+//   its copy, or what hides it, is in a segment that was sealed before.
 // WHY NO SEGMENT IS MISSED  Generations ascend in each region, and come to the media in order. One that is there neither at the
 //   end, nor was read whole, was taken and released meanwhile.
 // WHY NO FAMILY IS MIXED UP  The MANIFEST is read before and after: the id of one that was dropped meanwhile may be another's.
@@ -85,6 +87,7 @@ class PrimaryReader {
 
   Status ReadFamilies();
   Status CheckFamilies();
+  Status FindGarbage();
   Status ReadSegments(Step step);
   Status ReadSegment(Region* region, const ListedSegment& segment, Step step);
   Status CheckNothingMissed();
@@ -101,6 +104,7 @@ class PrimaryReader {
   std::unordered_map<uint32_t, size_t> family_of_;  // by id
   std::vector<std::map<std::string, Versions, Family::Less>> versions_;
   std::vector<uint64_t> buffer_;
+  uint64_t garbage_below_ = 0;  // numbers of entries that are no copies
   uint64_t last_sequence_ = 0;
 };
 
