@@ -8,6 +8,7 @@ import subprocess
 from paper_listdb import (
     listdb_facebook,
     listdb_load,
+    listdb_logging,
     listdb_mixture,
     listdb_recovery,
     listdb_regions,
@@ -17,6 +18,7 @@ from paper_listdb import (
 from paper_nvtree import tree_latency, tree_mixtures, tree_sizes, tree_store, trees
 
 KEYS = (
+    "listdb-9",
     "listdb-10",
     "listdb-11-12",
     "listdb-13",
@@ -32,13 +34,13 @@ KEYS = (
 )
 
 
-def others(db_bench):
-    """The stores that this db_bench can run."""
+def others(db_bench, names=("rocksdb", "leveldb", "lmdb")):
+    """The stores that this db_bench can run, of these."""
     said = subprocess.run([db_bench, "--engines=help"], capture_output=True, text=True, check=False).stdout.splitlines()
     there = {head.split()[0]: below for head, below in zip(said[::2], said[1::2])}
     return [
         name
-        for name in ("rocksdb", "leveldb", "lmdb")
+        for name in names
         if name in there and "not built in" not in there[name] and "cannot" not in there[name]
     ]
 
@@ -47,10 +49,11 @@ def figures(scale, cpus, db_bench):
     """All of them. `scale`: of counts; `cpus`: how many threads at most; `db_bench`: the program, for the stores it has."""
     stores = others(db_bench)
     return [
+        listdb_logging(scale, cpus),
         listdb_threads(scale, cpus),
         listdb_regions(scale),
         listdb_load(scale, cpus),
-        listdb_recovery(scale),
+        listdb_recovery(scale, others(db_bench, ("dram-checkpoint",))),
         listdb_mixture(scale),
         listdb_stores(scale, stores),
         listdb_facebook(scale, cpus, stores),

@@ -1,4 +1,4 @@
-"""Figures 10 to 17 of Kim et al., ListDB, OSDI '22: each function gives one."""
+"""Figures 9 to 17 of Kim et al., ListDB, OSDI '22: each function gives one."""
 
 import statistics
 
@@ -6,7 +6,70 @@ from paper_figure import NOTHING, PAIRS, SMALL, Figure, Job, rate, row, run_of, 
 
 from benchreport import model  # paper_figure knows the path
 
+COPYING = "--index_unified_logging=false"  # a write-ahead log, and flushes that copy
 REMOTE_NS = 200  # more for a node of another region: of the order of an access across sockets
+
+
+def listdb_logging(scale, cpus):
+    arguments = [
+        "--benchmarks=fillrandom,flush",
+        f"--num={int(2 * PAIRS * scale)}",
+        f"--threads={cpus}",
+        "--disable_auto_compactions",
+        "--histogram",
+        *SMALL,
+    ]
+    jobs = [Job("index-unified", arguments, 3), Job("write-ahead", [*arguments, COPYING], 6)]
+
+    def counted(document, name):
+        return run_of(document, "fillrandom")["counters"][name]
+
+    def background(document):
+        written = run_of(document, "fillrandom")["written_bytes"]
+        return 64 * counted(document, "background_flushed_lines") / written
+
+    def rows(results):
+        unified, copying = (results.get(job.key) for job in jobs)
+        both = (unified, copying)
+        return [
+            row(
+                "puts without merges, index-unified over write-ahead",
+                "no stalls; with a write-ahead log flushes are slower than puts, which wait for them",
+                lambda: times(rate(unified, "fillrandom"), rate(copying, "fillrandom")),
+                *both,
+            ),
+            row(
+                "puts that waited for flushes, index-unified and write-ahead",
+                NOTHING,
+                lambda: f"{counted(unified, 'write_delays'):,} and {counted(copying, 'write_delays'):,}",
+                *both,
+            ),
+            row(
+                "bytes that flushes wrote per byte of the user's, index-unified and write-ahead",
+                "flushes neither copy nor flush lines",
+                lambda: f"{background(unified):.2f} and {background(copying):.2f}",
+                *both,
+            ),
+        ]
+
+    lead = (
+        "The paper: without merges, puts into a write-ahead log wait for flushes as soon as memtables are full, since "
+        "copying is slower than writing; with index-unified logging a flush takes less time than the puts.\nHere: the same "
+        f"with {COPYING}; a memtable's copies are durable before its log is released. Index-unified flushes write lines at "
+        "checkpoints, one of four tables."
+    )
+    return Figure(
+        "listdb-9",
+        "ListDB 9",
+        "ListDB, figure 9: puts and flushes, by the kind of log",
+        lead,
+        jobs,
+        rows,
+        None,
+        ("speeds", "time", "latencies", "written"),
+        True,
+        ("fillrandom",),
+    )
 
 
 def listdb_threads(scale, cpus):
@@ -21,9 +84,12 @@ def listdb_threads(scale, cpus):
         )
         for count in counts
     ]
+    of_all = jobs[-1]
+    jobs.append(Job("write-ahead log", [*of_all.arguments, COPYING], 8))
 
     def rows(results):
-        first, last = results.get(jobs[0].key), results.get(jobs[-1].key)
+        first, last = results.get(jobs[0].key), results.get(of_all.key)
+        copying = results.get(jobs[-1].key)
         what = f"{{}}: {counts[-1]} threads over one"
         return [
             row(
@@ -34,12 +100,25 @@ def listdb_threads(scale, cpus):
                 last,
             )
             for name, b in (("load", "ycsb_load"), ("YCSB A", "ycsb_a"), ("YCSB C", "ycsb_c"))
+        ] + [
+            row(
+                f"{name}: index-unified over write-ahead, {counts[-1]} threads",
+                paper,
+                lambda b=b: times(rate(last, b), rate(copying, b)),
+                last,
+                copying,
+            )
+            for name, b, paper in (
+                ("load", "ycsb_load", "up to 1.99 ×"),
+                ("YCSB A", "ycsb_a", "faster"),
+                ("YCSB C", "ycsb_c", "alike"),
+            )
         ]
 
     lead = (
         "The paper: puts and gets scale to as many threads as there are cores; index-unified logging loads 99 % faster than"
-        " a write-ahead log, and reads alike.\nHere: keys and values of 8 bytes, all of the engine on; there is no switch "
-        "for a log of the other kind."
+        " a write-ahead log, and reads alike.\nHere: keys and values of 8 bytes, all of the engine on; and, with all "
+        f"threads, a write-ahead log and flushes that copy ({COPYING})."
     )
     return Figure("listdb-10", "ListDB 10", "ListDB, figure 10: YCSB by threads", lead, jobs, rows, "threads")
 
@@ -51,16 +130,19 @@ def listdb_regions(scale):
     plain += ["--threads=4", f"--writes={num // 4}", f"--reads={num // 8}"]  # a writer for each region
     benchmarks = "--benchmarks=fillrandom,waitforcompaction,compact,readrandom"
     remote = ["--regions=4", f"--emulate_remote_latency_ns={REMOTE_NS}"]
-    everywhere = ["--regions=1", f"--emulate_read_latency_ns={REMOTE_NS * 3 // 4}"]
     jobs = [
         Job("braided", [benchmarks, *plain, *remote], 3),
-        Job("oblivious", [benchmarks, *plain, *everywhere], 4),
+        Job("oblivious", [benchmarks, *plain, *remote, "--list_kind=oblivious"], 4),
         Job("all local", [benchmarks, *plain, "--regions=4"], 2),
     ]
 
     def remote_visits(document):
         counters = run_of(document, "readrandom")["counters"]
         return counters["remote_visits"] / max(counters["remote_visits"] + counters["local_visits"], 1)
+
+    def remote_per_get(document):
+        run = run_of(document, "readrandom")
+        return run["counters"]["remote_visits"] / run["operations"]
 
     def rows(results):
         braided, oblivious, local = (results.get(job.key) for job in jobs)
@@ -81,9 +163,17 @@ def listdb_regions(scale):
             ),
             row(
                 "nodes of other regions among those that a get visits",
-                "0.75 if oblivious",
-                lambda: f"{remote_visits(braided):.2f}",
+                NOTHING,
+                lambda: f"{remote_visits(braided):.2f}; {remote_visits(oblivious):.2f} if oblivious",
                 braided,
+                oblivious,
+            ),
+            row(
+                "such nodes per get",
+                NOTHING,
+                lambda: f"{remote_per_get(braided):.1f}; {remote_per_get(oblivious):.1f} if oblivious",
+                braided,
+                oblivious,
             ),
             row(
                 "gets, with remote latency over without",
@@ -98,8 +188,7 @@ def listdb_regions(scale):
         "The paper, on four NUMA nodes: a braided skiplist writes nearly as fast as lists of each node, and reads faster "
         "than a list that is oblivious of nodes (Obl), than lists of each node (Local, four searches), and than delegation "
         f"(Deleg, half as fast).\nHere: four regions on one node, with {REMOTE_NS} ns more for each node of another region "
-        "than the one before; oblivious is one region with three quarters of that for every node, which is its expectation."
-        " Four threads, one for each region, no lookup cache, "
+        "than the one before; oblivious lists link nodes of all regions on all layers (--list_kind). Four threads, one for each region, no lookup cache, "
         "no filter, no index of the last level in DRAM."
     )
     return Figure(
@@ -124,12 +213,11 @@ def listdb_load(scale, cpus):
         "--histogram",
         *SMALL,
     ]
-    jobs = [Job("load", [*arguments, "--engines=braiddb,braiddb:nv_tree", "--rounds=1"], 12)]
+    arguments += ["--engines=braiddb,braiddb:nv_tree", "--rounds=1"]
+    jobs = [Job("load", arguments, 12), Job("load, write-ahead log", [*arguments, COPYING], 20)]
 
     def rows(results):
-        loaded = results.get("load")
-
-        def slowest(engine):
+        def slowest(loaded, engine):
             run = next(run for run in loaded.content["runs"] if run["engine"] == engine and run["benchmark"] == "ycsb_load")
             rates = [r for _, _, r in model.intervals(model.Run("", "", {}, loaded, run))]
             stalled = sum(end - begin for begin, end in model.stalls(model.intervals(model.Run("", "", {}, loaded, run))))
@@ -139,18 +227,26 @@ def listdb_load(scale, cpus):
 
         return [
             row(
-                f"seconds in stalls, {name}",
-                "more than 50 of 300 s without its parts, next to none of 65 s with all",
-                lambda e=engine: slowest(e),
-                loaded,
+                f"seconds in stalls, {name}{job.key.removeprefix('load')}",
+                "more than 50 of 300 s without its parts, next to none of 65 s with all" if job is jobs[0] else "more",
+                lambda r=results.get(job.key), e=engine: slowest(r, e),
+                results.get(job.key),
             )
+            for job in jobs
             for name, engine in (("braided skiplist", "braiddb"), ("NV-Tree", "braiddb:nv_tree"))
+        ] + [
+            row(
+                "puts, index-unified over write-ahead log",
+                "120 s with two parts, 65 s with all three",
+                lambda: times(rate(results["load"], "ycsb_load", "braiddb"), rate(results[jobs[1].key], "ycsb_load", "braiddb")),
+                *(results.get(job.key) for job in jobs),
+            )
         ]
 
     lead = (
         "The paper: 500 million puts of 8 bytes by 80 threads take 300 s with stalls of more than 50 s without its three "
         "parts (in-place merges, braiding, index-unified logging), 120 s with two, 65 s and hardly a stall with all.\nHere:"
-        " all on, with both last levels; to switch parts off is a matter of the engine (docs/design/0013-ablations.md)."
+        f" all on, with both last levels; and without index-unified logging ({COPYING})."
     )
     return Figure(
         "listdb-13",
@@ -161,10 +257,11 @@ def listdb_load(scale, cpus):
         rows,
         None,
         ("speeds", "time", "latencies", "written", "structure"),
+        True,
     )
 
 
-def listdb_recovery(scale):
+def listdb_recovery(scale, stores):
     num = int(PAIRS * scale)
     rates = (250_000, 500_000, 1_000_000)
 
@@ -178,22 +275,55 @@ def listdb_recovery(scale):
     jobs.append(job("fast, a checkpoint per table", ["--checkpoint_tables=1"], 4))
     jobs.append(job("fast, a checkpoint per 16 tables", ["--checkpoint_tables=16"], 4))
 
+    ours = list(jobs)
+    # Written out by whoever makes the last put before it is due, while all others wait.
+    intervals = {f"synchronous checkpoint every {num // parts:,} puts": num // parts for parts in (2, 4, 16)}
+    intervals["log only"] = 0
+    if stores:
+        jobs.extend(job(key, [f"--engine=dram-checkpoint:{interval}"], 4) for key, interval in intervals.items())
+
     def opened(document):
         run = run_of(document, "open")
-        return f"{run['seconds'] * 1000:.0f} ms, {run['counters']['replayed_entries']:,} entries replayed"
+        loaded = run["counters"].get("loaded_entries", 0)
+        return f"{run['seconds'] * 1000:.0f} ms, {run['counters']['replayed_entries']:,} entries replayed" + (
+            f", {loaded:,} loaded" if loaded else ""
+        )
+
+    def waited(document):
+        counters = run_of(document, "fillrandom")["counters"]
+        return f"{counters['checkpoint_us_most'] / 1000:.0f} ms, {counters['checkpoint_us'] / 1e6:.2f} s of all"
 
     def rows(results):
         papers = ["at once below 3 million puts a second"] * 3 + ["19 s at 7 to 9 million puts a second"] + [NOTHING] * 2
-        return [
+        found = [
             row(f"open after a crash, puts {one.key}", paper, lambda r=results.get(one.key): opened(r), results.get(one.key))
-            for one, paper in zip(jobs, papers)
+            for one, paper in zip(ours, papers)
         ]
+        fast = results.get("as fast as it goes")
+        for key in intervals:
+            one = results.get(key)
+            found.append(row(f"index in DRAM, {key}: open after a crash", NOTHING, lambda r=one: opened(r), one))
+            found.append(
+                row(
+                    f"index in DRAM, {key}: puts, over ours",
+                    NOTHING,
+                    lambda r=one: times(rate(r, "fillrandom"), rate(fast, "fillrandom")),
+                    one,
+                    fast,
+                )
+            )
+            if intervals[key]:
+                found.append(
+                    row(f"index in DRAM, {key}: longest that all wait", "90 s, 100 million objects", lambda r=one: waited(r), one)
+                )
+        return found
 
     lead = (
         "The paper: recovery is immediate as long as puts come slower than merges take them, and 19 s at 7 to 9 million a "
         "second with 100 million objects; a synchronous checkpoint of a B+-tree blocks queries for 90 s.\nHere: the process"
-        " ends without closing the database, and another one opens it. Synchronous checkpoint against recovery: "
-        "--checkpoint_tables."
+        " ends without closing the database, and another one opens it. The synchronous checkpoint is an engine of its own, "
+        "dram-checkpoint: an ordered index in DRAM and a log, written out by Boost.Serialization while operations wait. It has "
+        "no persistent memory: its log is what the page cache has, so its puts are not as durable as ours."
     )
     return Figure("listdb-14", "ListDB 14", "ListDB, figure 14: recovery", lead, jobs, rows, None, ("recovery", "time"), True)
 
