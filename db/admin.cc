@@ -147,6 +147,13 @@ bool DBImpl::Property(const Family& family, std::string_view property, std::stri
     *value = GetStatistics().ToString();
     return true;
   }
+  if (name == "visits-per-get") {
+    const Statistics s = GetStatistics();
+    const auto gets = static_cast<double>(std::max<uint64_t>(1, s.gets));
+    *value = Format("%.2f local, %.2f remote", static_cast<double>(s.local_visits) / gets,
+                    static_cast<double>(s.remote_visits) / gets);
+    return true;
+  }
   if (name == "persist-mode") {
     *value = is_read_only() ? "read-only" : ModeName(regions_->persistence()->mode());
     return true;

@@ -172,7 +172,14 @@ TEST_F(DbBraidTest, TheKindOfListsIsStored) {
     options.verify_at_open = true;
     db_ = OpenOrFail(options, directory_.File("db"));
     EXPECT_EQ(db_->GetOptions().list_kind, ListKind::kOblivious);
+    EXPECT_TRUE(db_->GetProperty("braiddb.visits-per-get", &value));
+    EXPECT_EQ(value, "0.00 local, 0.00 remote");
     for (const std::string& key : keys_) ASSERT_OK(db_->Get({}, key, &value));
+    EXPECT_TRUE(db_->GetProperty("braiddb.visits-per-get", &value));
+    double local = 0, remote = 0;
+    ASSERT_EQ(std::sscanf(value.c_str(), "%lf local, %lf remote", &local, &remote), 2) << value;
+    EXPECT_GT(local, 0.1);
+    EXPECT_GT(remote, 0.1);
     ASSERT_OK(db_->Put({}, "more", "v"));
     ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
   }

@@ -188,7 +188,7 @@ class DB {
   // (all of these and what is taken for memtables and L0; not the work of the moment), "num-immutable-mem-table",
   // "num-entries-active-mem-table" (a thread's newest ones are counted a little later), "num-entries-imm-mem-tables",
   // "num-l0-tables", "num-entries-l0", "num-entries-l1", "estimate-num-keys" (the sum of these entries),
-  // "cur-size-active-mem-table", "cur-size-all-mem-tables", "pm-bytes-reserved",
+  // "cur-size-active-mem-table", "cur-size-all-mem-tables", "pm-bytes-reserved", "visits-per-get" (nodes, remote ones apart),
   // "pm-bytes-in-segments", "pm-bytes-live" (of log entries that are not known to be dead), "num-segments",
   // "num-free-segments", "num-snapshots", "last-sequence-number", "persist-mode", "background-errors", "is-write-stopped".
   // "rocksdb." is accepted as prefix too. False if there is no such property.
