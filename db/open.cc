@@ -361,7 +361,12 @@ Status DBImpl::Recover() {
     std::lock_guard lock(view_mutex_);
     InstallView(view);
   }
-  segments_->ForEachLog([this](Segment* segment) { unaccounted_.push_back(segment); });
+  // A log that was flushed by copies may be released, and the segment be another's, before it is counted; and what this open has
+  // copied is counted.
+  segments_->ForEachLog([this](Segment* segment) {
+    const bool is_counted = segment->entries.load(std::memory_order_relaxed) != 0;
+    if (!is_counted && !IsFlushedByCopies(*segment)) unaccounted_.push_back(segment);
+  });
   // What was open is sealed; from here on segments are written in this open's mode.
   const bool may_lose_writes = regions_->persistence()->mode() == PersistMode::kPage;
   const bool changed = std::exchange(manifest_state_.may_lose_writes, may_lose_writes) != may_lose_writes;
