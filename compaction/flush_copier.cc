@@ -53,6 +53,7 @@ bool FlushCopier::Copy(LogEntry** entry, PmPtr* pointer) {
 
 Status FlushCopier::Finish(uint64_t* flushed_lines) {
   if (!status_.ok() || copies_.empty()) return status_;
+  if (BRAIDDB_MUTANT("flushed-copies-sealed-first")) return SealCopies();
   Persistence* const persistence = regions_->persistence();
   for (Segment* segment : copies_) {
     const uint64_t bytes = segment->used_bytes.load(std::memory_order_relaxed);
@@ -62,7 +63,11 @@ Status FlushCopier::Finish(uint64_t* flushed_lines) {
     *flushed_lines += bytes / kCacheLine + 1;
   }
   // ORDER: copies and their pointers before the state that lets them count, and the MANIFEST that lists their table. [CC-53]
-  if (!BRAIDDB_MUTANT("flushed-copies-not-fenced") && !persistence->Drain()) return status_ = persistence->error();
+  if (!persistence->Drain()) return status_ = persistence->error();
+  return SealCopies();
+}
+
+Status FlushCopier::SealCopies() {
   while (!copies_.empty()) {
     Segment* const segment = copies_.back();
     status_ = segments_->Seal(segment, segment->used_bytes.load(std::memory_order_relaxed),

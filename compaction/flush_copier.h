@@ -42,6 +42,8 @@ class FlushCopier {
     uint64_t tail = 0;
   };
 
+  Status SealCopies();
+
   const RegionSet* const regions_;
   SegmentAllocator* const segments_;
   std::vector<Writer> writers_;   // by region

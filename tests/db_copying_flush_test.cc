@@ -219,6 +219,48 @@ TEST_P(DbCopyingFlushTest, AKilledProcessLeavesNothingBehind) {
   ExpectSound();
 }
 
+// An open for reading only cannot copy what it replays, and does not need to.
+TEST_P(DbCopyingFlushTest, AReadOnlyOpenLinksTheLogWhereItLies) {
+  ASSERT_NO_FATAL_FAILURE(Write(0, 5000));
+  db_.reset();
+  const int exit = RunInChild([&] {
+    Reopen();
+    for (int i = 0; i < 1000; ++i) {
+      if (!db_->Put({}, NumberedKey(i), "not flushed").ok()) return 1;
+    }
+    LeaveChild(7);
+  });
+  ASSERT_EQ(exit, 7);
+  for (int i = 0; i < 1000; ++i) expected_[NumberedKey(i)] = "not flushed";
+  for (int round = 0; round < 2; ++round) {
+    std::unique_ptr<DB> reader;
+    ASSERT_OK(DB::OpenForReadOnly(options_, directory_.File("db"), &reader));
+    EXPECT_FALSE(reader->GetOptions().index_unified_logging);
+    EXPECT_TRUE(HoldsExactly(reader.get(), expected_));
+  }
+  Reopen();
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+}
+
+// What the log has left behind does not come back by a repair.
+TEST_P(DbCopyingFlushTest, ARepairTakesNoGarbage) {
+  ASSERT_NO_FATAL_FAILURE(Write(0, 5000));
+  for (int i = 0; i < 3000; i += 2) ASSERT_NO_FATAL_FAILURE(Delete(NumberedKey(i)));
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_OK(db_->Merge({}, "operands", "+"));
+    expected_["operands"] += '+';
+  }
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));  // the tombstones are gone, and what was open of the log is there
+  ASSERT_NO_FATAL_FAILURE(Put("last", "one"));
+  db_.reset();
+  RepairOptions repair;
+  repair.target = options_;
+  RepairReport report;
+  ASSERT_OK(RepairDatabase(repair, directory_.File("db"), directory_.File("saved"), &report));
+  const auto saved = OpenOrFail(options_, directory_.File("saved"));
+  EXPECT_TRUE(HoldsExactly(saved.get(), expected_));
+}
+
 // Without room for the copies nothing is lost, and the error says what it is.
 TEST_P(DbCopyingFlushTest, WithoutSpaceItTakesNoMoreWrites) {
   db_.reset();

@@ -60,8 +60,16 @@ class SecondaryTest : public DbOpenTest {
   const std::string secondary_path_ = directory_.File("secondary");
 };
 
+// The parameter: whether the primary has index-unified logging. Without, its log is released as a whole, and has no marks.
+class SecondaryOfEitherLogTest : public SecondaryTest, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override { options_.index_unified_logging = GetParam(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Logs, SecondaryOfEitherLogTest, testing::Bool());
+
 // In memtables, L0 and the last level, over relocations, collapses and reclaimed tombstones.
-TEST_F(SecondaryTest, ShowsWhatThePrimaryHas) {
+TEST_P(SecondaryOfEitherLogTest, ShowsWhatThePrimaryHas) {
   auto primary = OpenOrFail(options_, path_);
   ASSERT_NE(primary, nullptr);
   std::unique_ptr<DB> secondary;
@@ -140,7 +148,7 @@ TEST_F(SecondaryTest, FollowsFamiliesAndSurvivesThePrimarysDeath) {
 }
 
 // Batches are whole, what was deleted stays so, nothing goes back, and a write that another one knew of is there if that is.
-TEST_F(SecondaryTest, IsOneStateWhilePrimaryWorks) {
+TEST_P(SecondaryOfEitherLogTest, IsOneStateWhilePrimaryWorks) {
   auto primary = OpenOrFail(options_, path_);
   ASSERT_NE(primary, nullptr);
   std::atomic<bool> stop{false};

@@ -77,7 +77,7 @@ constexpr Mutant kMutants[] = {
     {"manifest-selector-not-fenced", kUnpersisted, "lsm/manifest.cc"},
     {"manifest-one-slot", kNotAtomic, "lsm/manifest.cc"},
     {"flushed-copies-not-flushed", kNeverFlushed, "compaction/flush_copier.cc"},
-    {"flushed-copies-not-fenced", kMarkFirst, "compaction/flush_copier.cc"},
+    {"flushed-copies-sealed-first", kMarkFirst, "compaction/flush_copier.cc"},
     {"flushed-log-released-early", kMarkFirst, "db/flush.cc"},
     {"copies-not-flushed", kNeverFlushed, "compaction/relocation.cc"},
     {"copies-not-fenced", kMarkFirst, "compaction/relocation.cc"},
