@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "compaction/chunk_reader.h"
 #include "compaction/merge_plan.h"
-#include "log/entry_sort.h"
 #include "nvtree/nv_cursor.h"
 #include "util/mutant.h"
 #include "util/prefetch.h"
@@ -14,92 +14,10 @@
 namespace braiddb {
 namespace {
 
-// Pieces that are walked side by side, so that their memory accesses overlap.
-constexpr size_t kLanes = 16;
 // A leaf to which so many entries of a chunk belong is copied; for fewer each key is looked up.
 constexpr size_t kCopyFrom = 8;
 // A sweep applies its changes in batches of about so many.
 constexpr size_t kSweepChanges = kCrashTest ? 16 : 2048;
-
-struct Item {
-  uint64_t prefix;
-  LogEntry* entry;
-  PmPtr pointer;
-};
-
-// Collects the entries of a chunk, in entry order.
-class ChunkReader {
- public:
-  ChunkReader(const RegionSet* regions, const KeyOrder* order) : regions_(*regions), order_(*order) {}
-
-  // False if a list of the tables is damaged.
-  bool Read(const std::vector<MergePiece>& pieces, std::vector<Item>* items) {
-    items->clear();
-    lanes_.clear();
-    size_t next_piece = 0;
-    while (next_piece < pieces.size() && lanes_.size() < kLanes) {
-      if (!Begin(pieces[next_piece++], &lanes_.emplace_back())) return false;
-    }
-    for (size_t running = lanes_.size(); running > 0;) {
-      for (Lane& lane : lanes_) {
-        if (!lane.at) continue;
-        if (!Step(&lane, items)) return false;
-        if (lane.at) continue;
-        if (next_piece < pieces.size()) {
-          if (!Begin(pieces[next_piece++], &lane)) return false;
-        } else {
-          --running;
-        }
-      }
-    }
-    SortEntries(order_, items->begin(), items->end());
-    // Two pieces that came to the same entry.
-    for (size_t i = 1; i < items->size(); ++i) {
-      if ((*items)[i].entry == (*items)[i - 1].entry) return false;
-    }
-    return true;
-  }
-
- private:
-  struct Lane {
-    PmPtr at;
-    PmPtr end;
-    const LogEntry* before;
-  };
-
-  bool Begin(const MergePiece& piece, Lane* lane) {
-    *lane = {piece.begin, piece.end, nullptr};
-    return Fetch(lane->at);
-  }
-  bool Fetch(PmPtr pointer) const {
-    if (!regions_.Holds(pointer)) return false;
-    Prefetch(regions_.Resolve(pointer));
-    return true;
-  }
-
-  // Takes the entry that was fetched, and fetches the next. Every pointer and size is looked at before it is followed; the
-  // list of a table is in order, and so ends.
-  bool Step(Lane* lane, std::vector<Item>* items) {
-    auto* const entry = regions_.Resolve<LogEntry>(lane->at);
-    if (entry->height() == 0 || entry->height() > kMaxHeight ||
-        !regions_.Holds(lane->at + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8))) {
-      return false;
-    }
-    if (lane->before != nullptr && CompareEntries(order_, *lane->before, *entry) >= 0) return false;
-    items->push_back({order_.Prefix(entry->key()), entry, lane->at});
-    lane->before = entry;
-    lane->at = entry->Next(0);
-    if (!lane->at || lane->at == lane->end) {
-      lane->at = PmPtr();
-      return true;
-    }
-    return Fetch(lane->at);
-  }
-
-  const RegionSet& regions_;
-  const KeyOrder& order_;
-  std::vector<Lane> lanes_;
-};
 
 // Decides key by key what stays, and makes it so batch by batch. One for each thread.
 class NvMerger {
@@ -116,7 +34,7 @@ class NvMerger {
         stats_(stats) {}
 
   // `items`: in entry order, all versions of each key that the tables have.
-  Status MergeItems(const std::vector<Item>& items) {
+  Status MergeItems(const std::vector<ChunkItem>& items) {
     for (size_t begin = 0; begin < items.size();) begin = JoinLeaf(items, begin);
     if (regions_.damage_seen()) return RegionSet::DamagedList();
     return Commit();
@@ -176,12 +94,12 @@ class NvMerger {
 
   bool SameKey(Slice a, Slice b) const { return order_.Compare(a, b) == 0; }
 
-  SearchKey NewestOf(const Item& item) const { return SearchKey(item.prefix, item.entry->key(), kMaxSequence); }
+  SearchKey NewestOf(const ChunkItem& item) const { return SearchKey(item.prefix, item.entry->key(), kMaxSequence); }
 
   // Where the items end whose keys begin in the range, as the first one's does.
-  size_t EndOfRange(const std::vector<Item>& items, size_t begin, const InnerNodes::Range& range) const {
+  size_t EndOfRange(const std::vector<ChunkItem>& items, size_t begin, const InnerNodes::Range& range) const {
     if (range.is_last) return items.size();
-    const auto in_leaf = [&](const Item& item) {
+    const auto in_leaf = [&](const ChunkItem& item) {
       if (item.prefix != range.high.prefix || range.high.rest == nullptr) return item.prefix < range.high.prefix;
       return CompareToSeparator(order_, NewestOf(item), range.high) < 0;
     };
@@ -190,7 +108,7 @@ class NvMerger {
   }
 
   // Decides the keys that are in one leaf. Returns where they end.
-  size_t JoinLeaf(const std::vector<Item>& items, size_t begin) {
+  size_t JoinLeaf(const std::vector<ChunkItem>& items, size_t begin) {
     size_t end = 0;
     const bool copied = CopyLeaf(items, begin, &end);
     if (copied) FetchEntries(items, begin, end);
@@ -223,7 +141,7 @@ class NvMerger {
 
   // Where the items of the first one's leaf end; whether the leaf was copied: not for a few, nor if a key's versions are in
   // several leaves.
-  bool CopyLeaf(const std::vector<Item>& items, size_t begin, size_t* end) {
+  bool CopyLeaf(const std::vector<ChunkItem>& items, size_t begin, size_t* end) {
     const EpochManager::Guard guard = tree_.epochs()->Enter();
     const SearchKey first = NewestOf(items[begin]);
     *end = EndOfRange(items, begin, tree_.FindRange(first));
@@ -236,7 +154,7 @@ class NvMerger {
   static bool EndsWithKey(const Separator& border) { return border.rest == nullptr || border.rest->sequence == kMaxSequence; }
 
   // The entries in the tree that may be versions of the items' keys are looked at soon.
-  void FetchEntries(const std::vector<Item>& items, size_t begin, size_t end) const {
+  void FetchEntries(const std::vector<ChunkItem>& items, size_t begin, size_t end) const {
     size_t item = begin;
     for (const Element& element : copy_.elements) {
       while (item < end && items[item].prefix < element.key) ++item;
@@ -244,7 +162,7 @@ class NvMerger {
     }
   }
 
-  void LookUp(const Item& item) {
+  void LookUp(const ChunkItem& item) {
     const EpochManager::Guard guard = tree_.epochs()->Enter();
     tree_.VisitKey(NewestOf(item), [this](const Element& element) { return AddFromTree(element); });
   }
@@ -391,7 +309,7 @@ class MergeRun {
 
   Status MergeChunks(NvMerger* merger) {
     ChunkReader reader(parts_.regions, parts_.order);
-    std::vector<Item> items;
+    std::vector<ChunkItem> items;
     for (size_t chunk = next_++; chunk < plan_.chunks(); chunk = next_++) {
       if (failed_.load(std::memory_order_relaxed)) return Status::OK();
       if (job_.stop != nullptr && job_.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");

@@ -30,6 +30,7 @@
 #include <span>
 #include <vector>
 
+#include "index/link.h"
 #include "pmem/persistence.h"
 #include "pmem/pm_ptr.h"
 #include "pmem/region_set.h"
@@ -80,15 +81,7 @@ struct Leaf {
 static_assert(sizeof(Leaf) == Leaf::kHeaderBytes && offsetof(Leaf, negative) == 16 && offsetof(Leaf, shape) == 48);
 static_assert(Leaf::kMaxElements <= 4 * 64);
 
-// The words that link leaves: `next` of a leaf, whose owner is the place of the leaf, and the first link, whose owner is the
-// tree. A damaged one is told from a sound one to another leaf, which would leave out those between.
-inline constexpr int kLinkShift = 52;
-static_assert(kMaxRegions <= 1u << (kLinkShift - PmPtr::kRegionShift));
-inline uint64_t MakeLink(uint64_t owner, PmPtr to) {
-  return Mix64(Mix64(owner) ^ to.raw()) >> kLinkShift << kLinkShift | to.raw();
-}
-inline PmPtr LinkTarget(uint64_t link) { return PmPtr(link & ((uint64_t{1} << kLinkShift) - 1)); }
-inline bool IsLink(uint64_t owner, uint64_t link) { return MakeLink(owner, LinkTarget(link)) == link; }
+// The words that link leaves (index/link.h): the owner of `next` is the place of its leaf, that of the first link the tree.
 
 struct LeafChange {
   Element element;

@@ -1,0 +1,71 @@
+#include "compaction/chunk_reader.h"
+
+#include "log/entry_sort.h"
+#include "util/prefetch.h"
+
+namespace braiddb {
+namespace {
+
+// Pieces that are walked side by side, so that their memory accesses overlap.
+constexpr size_t kLanes = 16;
+
+}  // namespace
+
+bool ChunkReader::Read(const std::vector<MergePiece>& pieces, std::vector<ChunkItem>* items) {
+  items->clear();
+  lanes_.clear();
+  size_t next_piece = 0;
+  while (next_piece < pieces.size() && lanes_.size() < kLanes) {
+    if (!Begin(pieces[next_piece++], &lanes_.emplace_back())) return false;
+  }
+  for (size_t running = lanes_.size(); running > 0;) {
+    for (Lane& lane : lanes_) {
+      if (!lane.at) continue;
+      if (!Step(&lane, items)) return false;
+      if (lane.at) continue;
+      if (next_piece < pieces.size()) {
+        if (!Begin(pieces[next_piece++], &lane)) return false;
+      } else {
+        --running;
+      }
+    }
+  }
+  SortEntries(order_, items->begin(), items->end());
+  // Two pieces that came to the same entry.
+  for (size_t i = 1; i < items->size(); ++i) {
+    if ((*items)[i].entry == (*items)[i - 1].entry) return false;
+  }
+  return true;
+}
+
+bool ChunkReader::Begin(const MergePiece& piece, Lane* lane) const {
+  *lane = {piece.begin, piece.end, nullptr};
+  return Fetch(lane->at);
+}
+
+bool ChunkReader::Fetch(PmPtr pointer) const {
+  if (!regions_.Holds(pointer)) return false;
+  Prefetch(regions_.Resolve(pointer));
+  return true;
+}
+
+// Takes the entry that was fetched, and fetches the next. Every pointer and size is looked at before it is followed; the list
+// of a table is in order, and so ends.
+bool ChunkReader::Step(Lane* lane, std::vector<ChunkItem>* items) const {
+  auto* const entry = regions_.Resolve<LogEntry>(lane->at);
+  if (entry->height() == 0 || entry->height() > kMaxHeight ||
+      !regions_.Holds(lane->at + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8))) {
+    return false;
+  }
+  if (lane->before != nullptr && CompareEntries(order_, *lane->before, *entry) >= 0) return false;
+  items->push_back({order_.Prefix(entry->key()), entry, lane->at});
+  lane->before = entry;
+  lane->at = entry->Next(0);
+  if (!lane->at || lane->at == lane->end) {
+    lane->at = PmPtr();
+    return true;
+  }
+  return Fetch(lane->at);
+}
+
+}  // namespace braiddb

@@ -1,0 +1,43 @@
+// ChunkReader: collects the entries of one chunk of a merge from all of its tables.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compaction/merge_plan.h"
+#include "index/key_order.h"
+#include "log/log_entry.h"
+#include "pmem/region_set.h"
+
+namespace braiddb {
+
+struct ChunkItem {
+  uint64_t prefix;  // of its key
+  LogEntry* entry;
+  PmPtr pointer;
+};
+
+// Thread safety: one thread at a time; several may read chunks of one plan.
+class ChunkReader {
+ public:
+  ChunkReader(const RegionSet* regions, const KeyOrder* order) : regions_(*regions), order_(*order) {}
+
+  // The chunk's entries in entry order. False if a list of the tables is damaged.
+  bool Read(const std::vector<MergePiece>& pieces, std::vector<ChunkItem>* items);
+
+ private:
+  struct Lane {
+    PmPtr at;
+    PmPtr end;
+    const LogEntry* before;
+  };
+  bool Begin(const MergePiece& piece, Lane* lane) const;
+  bool Fetch(PmPtr pointer) const;
+  bool Step(Lane* lane, std::vector<ChunkItem>* items) const;
+
+  const RegionSet& regions_;
+  const KeyOrder& order_;
+  std::vector<Lane> lanes_;
+};
+
+}  // namespace braiddb
