@@ -1,8 +1,9 @@
-// LastLevel: what a database does to its last level, whichever structure that is: the braided skiplist or the NV-Tree.
+// LastLevel: what a database does to its last level, whichever structure that is.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,10 @@
 
 namespace braiddb {
 
+inline constexpr L1Kind kLastL1Kind = L1Kind::kSortedRuns;
+// As options.h has it, also of a number that is no kind.
+std::string NameOfL1(uint8_t kind);
+
 // One merge or sweep; what is pointed to outlives it.
 struct MergeJob {
   uint64_t id;          // by which the MANIFEST calls it
@@ -33,6 +38,9 @@ struct MergeJob {
   std::atomic<uint64_t>* settled;  // counts entries of the tables that were merged or dropped; may be null
   const MovedEntries* moved = nullptr;
   EntryFilterSource* entry_filters = nullptr;  // null: nothing is filtered, and nothing is paid for it
+  // Of a level that copies: told of newest puts of the last level whose copies readers find from now on, before their own space
+  // can be released. Null: nobody wants to know.
+  const std::function<void(PmPtr from, PmPtr to)>* copied = nullptr;
 };
 
 // CONTRACT  The MANIFEST knows of a job before it begins, and forgets it after Merge or Sweep has returned OK: then
@@ -50,6 +58,7 @@ class LastLevel {
     LevelPlace place = {};
     // Of the database, opened, and Redo(0) called; null: the level opens it, and no other does.
     std::shared_ptr<MergeJournal> journal = nullptr;
+    uint64_t run_bytes = 0;  // of sorted runs; 0: by the size of segments
   };
 
   // An empty level of the kind that the options say. A crash in here is one in the creation of the database, or of the family,

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "db/db_impl.h"
 #include "db/no_memory.h"
+#include "index/key_hash.h"
 #include "util/format.h"
 #include "util/mutant.h"
 #include "util/thread_priority.h"
@@ -225,6 +227,8 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   const std::unique_ptr<EntryFilterSource> entry_filters = FilterMerge(*family);
   MergeJob job = MakeJob(merge_id, *family, &filter);
   job.entry_filters = entry_filters.get();
+  const std::function<void(PmPtr, PmPtr)> copied = [this](PmPtr from, PmPtr to) { MoveInCache(from, to); };
+  if (lookup_cache_ != nullptr) job.copied = &copied;
   PostCompaction(*family, merge_id, tables.size(), nullptr);
   Status status = family->last_level->Merge(job, inputs, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
@@ -233,6 +237,7 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   const CompletedMerge completed{status, stats.merged, stats.dropped, static_cast<uint64_t>(took.count())};
   PostCompaction(*family, merge_id, tables.size(), &completed);
   if (!status.ok()) return status;
+  for (const MergeStats::Copy& copy : stats.copied) MoveInCache(copy.from, copy.to);
   KeepMoved(std::move(stats.moved));
   NoteOperandKeys(*family, std::move(stats.operand_keys));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -241,6 +246,16 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
              static_cast<unsigned long long>(stats.dropped), static_cast<unsigned long long>(stats.unlinked), seconds));
   ReclaimSegments();
   return Status::OK();
+}
+
+// Of a newest put that no lookup finds any more that begins now, but for its copy; `to` is null if it has none.
+void DBImpl::MoveInCache(PmPtr from, PmPtr to) {
+  const uint64_t hash = KeyHash(*regions_->Resolve<LogEntry>(from));
+  if (to) {
+    lookup_cache_->Move(hash, from, to, GetLatestSequenceNumber());
+  } else {
+    lookup_cache_->Forget(hash, GetLatestSequenceNumber());
+  }
 }
 
 // ORDER   All of the merge is durable (its last batch ended with a fence) before the MANIFEST forgets the tables. [CC-4]
@@ -314,6 +329,8 @@ Status DBImpl::SweepRange(Family* family, const Slice* begin, const Slice* end) 
   const std::unique_ptr<EntryFilterSource> entry_filters = FilterSweep(*family, begin == nullptr && end == nullptr);
   MergeJob job = MakeJob(merge_id, *family, &filter);
   job.entry_filters = entry_filters.get();
+  const std::function<void(PmPtr, PmPtr)> copied = [this](PmPtr from, PmPtr to) { MoveInCache(from, to); };
+  if (lookup_cache_ != nullptr) job.copied = &copied;
   Status status = family->last_level->Sweep(job, begin, end, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   if (!status.ok()) return status;

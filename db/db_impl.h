@@ -358,6 +358,7 @@ class DBImpl final : public DB {
     std::vector<Segment*> retired;   // of these, the ones in which nothing lives
     std::atomic<size_t> waiting{1};  // for the readers of when they were moved, and of when each of `retired` was
   };
+  void MoveInCache(PmPtr from, PmPtr to);
   void KeepMoved(MovedEntries entries);
   // Releases what the last relocation emptied, all at once; false while readers may need it.
   bool ReleaseMoved();

@@ -35,7 +35,7 @@ DramBudget DramBudget::Share(Options* options) {
   budget.pace_doubling = kDoubling;
   budget.most_relocated = std::min(budget.most_relocated, share / 2);
   uint64_t rest = budget.total - kConstant - options->regions * kPerRegion - 2 * share;
-  if (options->l1 == L1Kind::kBraidedSkipList) {
+  if (options->l1 != L1Kind::kNvTree) {
     options->l1_index_size = std::min(options->l1_index_size, share / 2);
     rest -= 2 * options->l1_index_size;
   }

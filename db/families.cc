@@ -20,8 +20,7 @@ Status Validate(const ColumnFamilyOptions& options, const std::string& name) {
     return Status::InvalidArgument("column family '" + name + "': the comparator is null; use BytewiseComparator()");
   if (std::string_view(options.comparator->Name()).size() > kMaxComparatorName)
     return Status::InvalidArgument("column family '" + name + "': the comparator's name is longer than 63 bytes");
-  if (options.l1 != L1Kind::kBraidedSkipList && options.l1 != L1Kind::kNvTree)
-    return Status::NotSupported("column family '" + name + "': this version has no such l1");
+  if (options.l1 > kLastL1Kind) return Status::NotSupported("column family '" + name + "': this version has no such l1");
   if (!IsLeafSize(options.nv_leaf_size))
     return Status::InvalidArgument("column family '" + name + "': nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
   return Status::OK();
@@ -132,8 +131,8 @@ Status DBImpl::FindFamilies(const std::vector<ColumnFamilyDescriptor>& descripto
                                      "', not by '" + options.comparator->Name() + "'; open it with the one it was made with");
     }
     if (listed.l1_kind != static_cast<uint8_t>(options.l1)) {
-      return Status::InvalidArgument("column family '" + listed.name + "' was made with another l1 (" +
-                                     (options.l1 == L1Kind::kNvTree ? "kBraidedSkipList" : "kNvTree") + "); open it with that");
+      return Status::InvalidArgument("column family '" + listed.name + "' was made with another l1 (" + NameOfL1(listed.l1_kind) +
+                                     "); open it with that");
     }
     Family* const family = NewFamily(listed.id, listed.number, listed.name, options);
     family->l1_entries.store(listed.l1_entries, std::memory_order_relaxed);

@@ -49,8 +49,7 @@ Status Validate(const Options& options) {
   if (options.max_region_size != 0 && options.initial_region_size > options.max_region_size) {
     return Status::InvalidArgument("Options::initial_region_size must be at most max_region_size");
   }
-  if (options.l1 != L1Kind::kBraidedSkipList && options.l1 != L1Kind::kNvTree)
-    return Status::NotSupported("this version has no such Options::l1");
+  if (options.l1 > kLastL1Kind) return Status::NotSupported("this version has no such Options::l1");
   if (options.memtable != MemtableKind::kSkipList && options.memtable != MemtableKind::kHash)
     return Status::NotSupported("this version has no such Options::memtable");
   if (options.list_kind != ListKind::kBraided && options.list_kind != ListKind::kOblivious)
@@ -62,16 +61,6 @@ Status Validate(const Options& options) {
   if (!IsLeafSize(options.nv_leaf_size))
     return Status::InvalidArgument("Options::nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
   return Status::OK();
-}
-
-std::string NameOf(uint8_t kind) {
-  switch (static_cast<L1Kind>(kind)) {
-    case L1Kind::kBraidedSkipList:
-      return "kBraidedSkipList";
-    case L1Kind::kNvTree:
-      return "kNvTree";
-  }
-  return "number " + std::to_string(kind) + ", which this version does not have";
 }
 
 uint32_t CpuCount() { return std::max(1u, std::thread::hardware_concurrency()); }
@@ -295,7 +284,7 @@ Status DBImpl::OpenStructures() {
                                    std::string(FamiliarName(manifest_state_.comparator)));
   }
   if (manifest_state_.l1_kind != static_cast<uint8_t>(options_.l1)) {
-    return Status::InvalidArgument("the database was made with Options::l1 " + NameOf(manifest_state_.l1_kind) +
+    return Status::InvalidArgument("the database was made with Options::l1 " + NameOfL1(manifest_state_.l1_kind) +
                                    "; open it with that");
   }
   options_.list_kind = manifest_state_.list_kind;

@@ -34,7 +34,8 @@ struct KindName {
   Kind kind;
   std::string_view name;
 };
-constexpr KindName<L1Kind> kL1Kinds[] = {{L1Kind::kBraidedSkipList, "braided_skiplist"}, {L1Kind::kNvTree, "nv_tree"}};
+constexpr KindName<L1Kind> kL1Kinds[] = {
+    {L1Kind::kBraidedSkipList, "braided_skiplist"}, {L1Kind::kNvTree, "nv_tree"}, {L1Kind::kSortedRuns, "sorted_runs"}};
 constexpr KindName<ListKind> kListKinds[] = {{ListKind::kBraided, "braided"}, {ListKind::kOblivious, "oblivious"}};
 constexpr KindName<MemtableKind> kMemtableKinds[] = {{MemtableKind::kSkipList, "skiplist"}, {MemtableKind::kHash, "hash"}};
 constexpr KindName<PersistMode> kPersistModes[] = {{PersistMode::kAuto, "auto"},

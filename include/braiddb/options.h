@@ -26,6 +26,9 @@ class Snapshot;
 enum class L1Kind : uint8_t {
   kBraidedSkipList = 0,  // entries are linked where they lie: merges write pointers, lookups walk entries
   kNvTree = 1,  // a B+-tree of the entries' addresses: lookups and scans read leaves; more flushed lines per merged entry
+  // Copies in the order of their keys, in runs with disjoint key ranges, as in LSM trees: merges write anew the runs they touch,
+  // and need space for one at a time; scans read memory in order.
+  kSortedRuns = 2,
 };
 
 // Which entries the upper layers of lists link, in L0 and in a braided skiplist of the last level. Chosen when a database is

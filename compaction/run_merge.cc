@@ -1,0 +1,374 @@
+#include "compaction/run_merge.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "compaction/chunk_reader.h"
+#include "compaction/merge_plan.h"
+#include "compaction/run_writer.h"
+#include "util/mutant.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+namespace {
+
+// Keys between two looks at whether the job is to stop.
+constexpr uint64_t kKeysPerStop = 1 << 10;
+// A run of less than this fraction of the usual size is taken along by a merge of the one before it.
+constexpr uint64_t kSmallRun = 4;
+
+// The entries of a merge's tables in entry order, a chunk at a time.
+class TableEntries {
+ public:
+  TableEntries(const LastLevel::Parts& parts, const std::vector<const PmTable*>& tables)
+      : plan_(tables, parts.regions, parts.order, PmPtr()), reader_(parts.regions, parts.order) {}
+
+  // Null at the end. damaged() then says whether it is one.
+  const ChunkItem* Get() {
+    while (at_ == items_.size() && chunk_ < plan_.chunks() && !damaged_) {
+      damaged_ = !reader_.Read(plan_.pieces(chunk_++), &items_);
+      at_ = damaged_ ? items_.size() : 0;
+    }
+    return at_ < items_.size() ? &items_[at_] : nullptr;
+  }
+  void Next() { ++at_; }
+  bool damaged() const { return damaged_; }
+
+ private:
+  const MergePlan plan_;
+  ChunkReader reader_;
+  size_t chunk_ = 0;
+  std::vector<ChunkItem> items_;
+  size_t at_ = 0;
+  bool damaged_ = false;
+};
+
+// The entries of neighbouring runs in entry order, with a look at what is followed.
+class RunEntries {
+ public:
+  RunEntries(const LastLevel::Parts& parts, const RunList& all, size_t begin, size_t end)
+      : regions_(*parts.regions), order_(*parts.order), all_(all), run_(begin), end_(end) {
+    Take(run_ < end_ ? all_.runs[run_]->first() : nullptr);
+  }
+
+  // Null at the end. damaged() then says whether it is one.
+  LogEntry* Get() const { return entry_; }
+  PmPtr place() const { return place_; }
+  uint64_t prefix() const { return prefix_; }
+  void Next() {
+    const LogEntry* next = all_.runs[run_]->list().Next(entry_);
+    if (next == nullptr && ++run_ < end_) next = all_.runs[run_]->first();
+    Take(next);
+  }
+  bool damaged() const { return damaged_; }
+
+ private:
+  void Take(const LogEntry* next) {
+    const LogEntry* const before = std::exchange(entry_, nullptr);
+    if (next == nullptr) return;
+    place_ = regions_.Find(next);
+    damaged_ = !place_ || next->height() == 0 || next->height() > kMaxHeight ||
+               !regions_.Holds(place_ + (LogEntrySize(next->height(), next->key_size(), 0) - 8)) ||
+               (before != nullptr && CompareEntries(order_, *before, *next) >= 0);
+    if (damaged_) return;
+    entry_ = const_cast<LogEntry*>(next);
+    prefix_ = order_.Prefix(next->key());
+  }
+
+  const RegionSet& regions_;
+  const KeyOrder& order_;
+  const RunList& all_;
+  size_t run_;
+  const size_t end_;
+  LogEntry* entry_ = nullptr;
+  PmPtr place_;
+  uint64_t prefix_ = 0;
+  bool damaged_ = false;
+};
+
+class RunMerger {
+ public:
+  RunMerger(const LastLevel::Parts& parts, SortedRuns* level, const RunSizes& sizes, const MergeJob& job, MergeStats* stats)
+      : parts_(parts),
+        regions_(*parts.regions),
+        order_(*parts.order),
+        level_(*level),
+        sizes_(sizes),
+        job_(job),
+        entry_filter_(job.entry_filters == nullptr ? nullptr : job.entry_filters->NewFilter()),
+        stats_(*stats) {}
+
+  Status Merge(TableEntries* tables) {
+    while (const ChunkItem* item = tables->Get()) {
+      const auto& runs = level_.current().runs;
+      const size_t begin = level_.current().FindRun(order_, SearchKey(item->prefix, item->entry->key(), kMaxSequence));
+      size_t end = std::min(begin + 1, runs.size());
+      while (end < runs.size() && runs[end]->bytes() < sizes_.run_bytes / kSmallRun) ++end;
+      const LogEntry* const first = item->entry;
+      if (Status status = WriteRange(begin, end, tables); !status.ok()) return status;
+      const ChunkItem* const next = tables->Get();
+      if (next != nullptr && next->entry == first) return RegionSet::DamagedList();  // of a run, since then it is not its range
+      if (Status status = Exchange(); !status.ok()) return status;
+    }
+    return tables->damaged() || regions_.damage_seen() ? RegionSet::DamagedList() : Status::OK();
+  }
+
+  Status Sweep(const Slice* begin, const Slice* end) {
+    const auto is_swept = [&](const Slice& key) {
+      return (begin == nullptr || order_.Compare(key, *begin) >= 0) && (end == nullptr || order_.Compare(key, *end) < 0);
+    };
+    is_swept_ = is_swept;
+    for (size_t i = 0; i < level_.current().runs.size();) {
+      const auto& runs = level_.current().runs;
+      const bool is_behind = end != nullptr && order_.Compare(runs[i]->first()->key(), *end) >= 0;
+      if (is_behind) break;
+      const bool is_before = begin != nullptr && i + 1 < runs.size() && order_.Compare(runs[i + 1]->first()->key(), *begin) <= 0;
+      if (is_before) {
+        ++i;
+        continue;
+      }
+      // Whoever asks the user's filter asks once.
+      if (entry_filter_ == nullptr) {
+        is_dry_ = true;
+        Status status = WriteRange(i, i + 1, nullptr);
+        is_dry_ = false;
+        if (!status.ok()) return status;
+        if (std::exchange(something_goes_, false) == false) {
+          ++i;
+          continue;
+        }
+      }
+      if (Status status = WriteRange(i, i + 1, nullptr); !status.ok()) return status;
+      const size_t written = written_.size();
+      if (!std::exchange(something_goes_, false)) {
+        Forget();
+        ++i;
+        continue;
+      }
+      if (Status status = Exchange(); !status.ok()) return status;
+      i += written;
+    }
+    return regions_.damage_seen() ? RegionSet::DamagedList() : Status::OK();
+  }
+
+ private:
+  struct Version {
+    LogEntry* entry;
+    PmPtr pointer;
+    bool in_table;
+    bool keep = true;
+    bool moved = false;  // it is in a run, and a table has the same version
+  };
+  struct Written {
+    std::unique_ptr<RunWriter> writer;  // has the segments
+    std::shared_ptr<const SortedRun> run;
+  };
+
+  bool Stopped() { return ++keys_ % kKeysPerStop == 0 && job_.stop != nullptr && job_.stop->load(std::memory_order_acquire); }
+
+  // R1 of [begin, end) of the current runs, with the tables' entries up to the run behind. Without an old run left, what is
+  // written is exchanged run by run.
+  Status WriteRange(size_t begin, size_t end, TableEntries* tables) {
+    if (job_.stop != nullptr && job_.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
+    begin_ = begin;
+    end_ = end;
+    last_ = nullptr;
+    const RunList* const all = &level_.current();
+    const LogEntry* const limit = end < all->runs.size() ? all->runs[end]->first() : nullptr;
+    RunEntries old(parts_, *all, begin, end);
+    for (;;) {
+      const ChunkItem* item = tables == nullptr ? nullptr : tables->Get();
+      if (item != nullptr && limit != nullptr && order_.Compare(item->entry->key(), limit->key()) >= 0) item = nullptr;
+      if (old.damaged() || (tables != nullptr && tables->damaged())) return RegionSet::DamagedList();
+      if (item == nullptr && old.Get() == nullptr) break;
+      if (Stopped()) return Status::Aborted("stopped");
+      TakeKey(item, tables, &old);
+      const LogEntry* const before = std::exchange(last_, versions_.front().entry);
+      if (before != nullptr && order_.Compare(before->key(), last_->key()) >= 0) return RegionSet::DamagedList();
+      if (Status status = WriteKey(); !status.ok()) return status;
+      if (writer_ == nullptr || writer_->bytes() < sizes_.run_bytes) continue;
+      if (Status status = FinishRun(); !status.ok()) return status;
+      if (old.Get() != nullptr || old.damaged() || tables == nullptr) continue;
+      const size_t behind = begin_ + written_.size();
+      if (Status status = Exchange(); !status.ok()) return status;
+      begin_ = end_ = behind;
+    }
+    return writer_ == nullptr ? Status::OK() : FinishRun();
+  }
+
+  // All versions of the smaller key, into versions_, from the newest to the oldest.
+  void TakeKey(const ChunkItem* item, TableEntries* tables, RunEntries* old) {
+    versions_.clear();
+    int by_key = item == nullptr ? 1 : old->Get() == nullptr ? -1 : 0;
+    if (by_key == 0) {
+      by_key = item->prefix != old->prefix() ? (item->prefix < old->prefix() ? -1 : 1)
+                                             : order_.Compare(item->entry->key(), old->Get()->key());
+    }
+    const Slice key = by_key <= 0 ? item->entry->key() : old->Get()->key();
+    while (by_key <= 0 && item != nullptr && order_.Same(item->entry->key(), key)) {
+      versions_.push_back({item->entry, item->pointer, true});
+      tables->Next();
+      item = tables->Get();
+    }
+    in_tables_ = versions_.size();
+    for (; by_key >= 0 && old->Get() != nullptr && order_.Same(old->Get()->key(), key); old->Next())
+      versions_.push_back({old->Get(), old->place(), false});
+    if (in_tables_ == 0 || in_tables_ == versions_.size()) return;
+    std::sort(versions_.begin(), versions_.end(), [](const Version& a, const Version& b) {
+      const uint64_t of_a = a.entry->sequence();
+      const uint64_t of_b = b.entry->sequence();
+      return of_a != of_b ? of_a > of_b : a.in_table > b.in_table;
+    });
+    for (size_t i = 1; i < versions_.size(); ++i)
+      versions_[i].moved = versions_[i].entry->sequence() == versions_[i - 1].entry->sequence();
+  }
+
+  Status WriteKey() {
+    if (in_tables_ > 0 || (is_swept_ && is_swept_(versions_.front().entry->key()))) Decide();
+    if (is_dry_) return Status::OK();
+    bool is_newest = true;
+    for (const Version& version : versions_) {
+      if (!version.keep) {
+        if (!version.in_table && !version.moved) gone_.push_back(version.entry);
+        continue;
+      }
+      PmPtr copy;
+      if (writer_ == nullptr) writer_ = std::make_unique<RunWriter>(parts_.regions, parts_.segments, parts_.order, parts_.place);
+      if (Status status = writer_->Append(*version.entry, version.pointer, &copy); !status.ok()) return status;
+      if (std::exchange(is_newest, false) && version.entry->type() == EntryType::kPut) NoteCopy(version, copy);
+    }
+    for (const Version& version : versions_) Count(version);
+    if (in_tables_ > 0 && job_.settled != nullptr) job_.settled->fetch_add(in_tables_, std::memory_order_relaxed);
+    return Status::OK();
+  }
+
+  void Decide() {
+    job_.filter->Decide(&versions_);
+    if (entry_filter_ != nullptr) {
+      const Version* const gone = FilterNewest(
+          entry_filter_.get(), [](const Version& version) { return version.in_table; }, &versions_);
+      if (gone != nullptr) filtered_.push_back(gone->entry);
+      if (gone != nullptr && gone->in_table) NoteCopy(*gone, PmPtr());
+    }
+    something_goes_ |= std::any_of(versions_.begin(), versions_.end(), [](const Version& version) { return !version.keep; });
+    if (versions_[0].keep && versions_[0].entry->is_operand()) stats_.AddOperandKey(versions_[0].entry->key());
+  }
+
+  // Of a newest version, for the lookup cache.
+  void NoteCopy(const Version& version, PmPtr copy) {
+    if (job_.copied == nullptr) return;
+    (version.in_table ? stats_.copied : copies_).push_back({version.pointer, copy});
+  }
+
+  void Count(const Version& version) {
+    if (version.in_table) {
+      ++(version.keep ? stats_.merged : stats_.dropped);
+      MarkMoved(version);
+    } else if (!version.keep && !version.moved) {
+      ++stats_.unlinked;
+    }
+  }
+
+  // Durable with the run that takes its place, at the latest with the last.
+  void MarkMoved(const Version& version) {
+    LogEntry* const entry = version.entry;
+    const uint64_t word = LoadRelaxed(&entry->next[0]);
+    if ((word & LogEntry::kMovedBit) == 0) {
+      StoreRelease(&entry->next[0], word | LogEntry::kMovedBit);
+      Segment* const segment = (word & LogEntry::kMarks) == 0 ? parts_.segments->Find(version.pointer) : nullptr;
+      if (segment != nullptr) CountObsolete(segment, version.pointer, *entry);
+    }
+    if (!BRAIDDB_MUTANT("run-marks-not-flushed")) regions_.persistence()->Flush(&entry->next[0], sizeof(uint64_t));
+    ++stats_.flushed_lines;
+  }
+
+  Status FinishRun() {
+    RunRecord* record = nullptr;
+    if (Status status = writer_->Finish(&record); !status.ok()) return status;
+    stats_.flushed_lines += writer_->flushed_lines();
+    const uint64_t share = level_.IndexShare(sizes_.index_bytes, record->entries);
+    auto run = std::make_shared<const SortedRun>(&regions_, &order_, record, writer_->segments(), share);
+    written_.push_back({std::move(writer_), std::move(run)});
+    return Status::OK();
+  }
+
+  // R2 to R4.
+  Status Exchange() {
+    if (written_.empty() && begin_ == end_) {
+      TellOfOld();
+      return Status::OK();
+    }
+    std::vector<std::shared_ptr<const SortedRun>> runs;
+    for (const Written& written : written_) runs.push_back(written.run);
+    for (const Written& written : written_) written.writer->Take();  // whatever comes of it
+    written_.clear();
+    Status status = level_.Exchange(begin_, end_, runs, [this] { TellOfOld(); });
+    stats_.flushed_lines += runs.size() + 1;
+    parts_.epochs->Reclaim();
+    return status;
+  }
+
+  // R3. The oldest first: who sees the mark of a version also sees those of the versions that it hid.
+  void TellOfOld() {
+    BRAIDDB_SYNC_POINT("RunMerge:Exchanged");
+    for (size_t i = gone_.size(); i-- > 0;)
+      StoreRelease(&gone_[i]->next[0], LoadRelaxed(&gone_[i]->next[0]) | LogEntry::kDeadBit);
+    for (const LogEntry* entry : filtered_) entry_filter_->Forget(*entry);
+    for (const MergeStats::Copy& copy : copies_) (*job_.copied)(copy.from, copy.to);
+    Forget();
+  }
+
+  void Forget() {
+    written_.clear();
+    gone_.clear();
+    filtered_.clear();
+    copies_.clear();
+  }
+
+  const LastLevel::Parts& parts_;
+  const RegionSet& regions_;
+  const KeyOrder& order_;
+  SortedRuns& level_;
+  const RunSizes sizes_;
+  const MergeJob& job_;
+  const std::unique_ptr<EntryFilter> entry_filter_;  // may be null
+  MergeStats& stats_;
+  std::function<bool(const Slice&)> is_swept_;  // empty: this is no sweep
+  bool is_dry_ = false;                         // only looks whether something goes
+  bool something_goes_ = false;
+  uint64_t keys_ = 0;
+
+  // Of a range.
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  std::unique_ptr<RunWriter> writer_;
+  std::vector<Written> written_;
+  std::vector<LogEntry*> gone_;            // that the old runs have and the new have not
+  std::vector<const LogEntry*> filtered_;  // that the user's filter drops
+  std::vector<MergeStats::Copy> copies_;   // of what the old runs have
+  const LogEntry* last_ = nullptr;         // of the key before
+  // Of a key.
+  std::vector<Version> versions_;
+  size_t in_tables_ = 0;
+};
+
+}  // namespace
+
+Status MergeIntoRuns(const LastLevel::Parts& parts, SortedRuns* level, const RunSizes& sizes, const MergeJob& job,
+                     const std::vector<const PmTable*>& tables, MergeStats* stats) {
+  TableEntries entries(parts, tables);
+  if (parts.regions->damage_seen()) return RegionSet::DamagedList();
+  if (Status status = RunMerger(parts, level, sizes, job, stats).Merge(&entries); !status.ok()) return status;
+  // ORDER: the marks before the tables are forgotten. [CC-52]
+  Persistence* const persistence = parts.regions->persistence();
+  return persistence->Drain() ? Status::OK() : persistence->error();
+}
+
+Status SweepRuns(const LastLevel::Parts& parts, SortedRuns* level, const RunSizes& sizes, const MergeJob& job, const Slice* begin,
+                 const Slice* end, MergeStats* stats) {
+  return RunMerger(parts, level, sizes, job, stats).Sweep(begin, end);
+}
+
+}  // namespace braiddb

@@ -1,0 +1,34 @@
+// SortedRunsLevel: the last level as sorted runs, which merges write anew.
+#pragma once
+
+#include <memory>
+
+#include "compaction/last_level.h"
+#include "compaction/run_merge.h"
+#include "skiplist/sorted_runs.h"
+
+namespace braiddb {
+
+class SortedRunsLevel final : public LastLevel {
+ public:
+  static Status Open(const Options& options, const Parts& parts, std::unique_ptr<LastLevel>* result);
+
+  std::shared_ptr<const OrderedLevel> View() const override { return runs_; }
+  void Refresh(uint64_t) override { runs_->Refresh(sizes_.index_bytes); }
+  Status Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) override;
+  Status Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) override;
+  Status Discard() override { return runs_->ReleaseSegments(); }
+  bool Owns(const Segment* segment) const override { return runs_->Owns(segment); }
+  Status Close() override { return Status::OK(); }
+  uint64_t DramBytes() const override { return runs_->GetStats().index_bytes; }
+  std::string Describe() const override;
+
+ private:
+  SortedRunsLevel(const Parts& parts, const RunSizes& sizes) : parts_(parts), sizes_(sizes) {}
+
+  const Parts parts_;
+  const RunSizes sizes_;
+  std::shared_ptr<SortedRuns> runs_;
+};
+
+}  // namespace braiddb
