@@ -22,8 +22,9 @@ class ListWalk {
     uint64_t first_sequence = 0;
     uint64_t end_sequence = UINT64_MAX;
     const LogEntry* until = nullptr;  // entries at or after it belong to the last level by now; null: there is no such entry
-    // Takes the entries: they are being merged into a tree, and may be marked dead. Null: they are not.
+    // Takes the entries: they are being merged into a tree or into runs, and may be marked. Null: they are not.
     std::vector<const LogEntry*>* merging = nullptr;
+    const LogEntry* after = nullptr;  // all entries come after it; null: there is no such entry
   };
 
   // `heads`: kMaxHeight words for each region.
@@ -36,7 +37,8 @@ class ListWalk {
         cursors_(std::move(heads)),
         limits_(limits),
         reached_(reached),
-        findings_(findings) {}
+        findings_(findings),
+        previous_(limits.after) {}
 
   void Run() {
     uint64_t word = cursors_[0];
@@ -62,6 +64,8 @@ class ListWalk {
     CheckUpperEnds();
   }
 
+  // The last entry.
+  const LogEntry* last() const { return previous_; }
   uint64_t entries() const { return entries_; }
   uint64_t obsolete() const { return obsolete_; }
   bool broken() const { return broken_; }
@@ -150,7 +154,7 @@ class ListWalk {
   const Limits limits_;
   std::vector<EntrySet>* const reached_;
   Findings* const findings_;
-  const LogEntry* previous_ = nullptr;
+  const LogEntry* previous_;
   std::unordered_set<uint64_t> merged_seen_;  // dropped entries that were followed
   uint64_t entries_ = 0;
   uint64_t obsolete_ = 0;  // not the newest of their key in this list
@@ -177,7 +181,9 @@ class FamilyWalk {
     for (size_t i = 0; i < manifest_.tables.size(); ++i) {
       if (manifest_.tables[i].family == family_.id) WalkTable(manifest_.tables[i], first_sequences[i]);
     }
-    if (family_.tree_root != nullptr) {
+    if (family_.l1 == L1Kind::kSortedRuns) {
+      WalkRuns();
+    } else if (family_.tree_root != nullptr) {
       WalkTree();
     } else {
       WalkList();
@@ -204,7 +210,7 @@ class FamilyWalk {
     const bool partly = merging && until_ != nullptr;
     const std::string name = "table " + std::to_string(table.id) + " of L0" + family_.suffix();
     const ListWalk::Limits limits{first_sequence, table.boundary, partly ? until_ : nullptr,
-                                  merging && family_.tree_root != nullptr ? &merging_ : nullptr};
+                                  merging && family_.l1 != L1Kind::kBraidedSkipList ? &merging_ : nullptr};
     ListWalk walk(media_, family_.id, order_, name, table.heads, limits, reached_, findings_);
     walk.Run();
     counts_.l0_entries += walk.entries();
@@ -221,6 +227,24 @@ class FamilyWalk {
     walk.Run();
     counts_.l1_entries = walk.entries();
     counts_.obsolete_entries = walk.obsolete();
+  }
+
+  // A run ends between two keys.
+  void WalkRuns() {
+    const LogEntry* last = nullptr;
+    for (RunRecord* const run : family_.runs) {
+      const std::string name = "last level" + family_.suffix() + ", run at " + media_.Place(PmPtr(run->place));
+      ListWalk walk(media_, family_.id, order_, name, {HeadsOf(run), HeadsOf(run) + uint64_t{media_.regions()} * kMaxHeight},
+                    {.end_sequence = manifest_.log_boundary, .after = last}, reached_, findings_);
+      walk.Run();
+      counts_.l1_entries += walk.entries();
+      counts_.obsolete_entries += walk.obsolete();
+      if (walk.broken()) return;
+      if (walk.entries() != run->entries)
+        findings_->Add(
+            "the list has " + std::to_string(walk.entries()) + " entries, its record says " + std::to_string(run->entries), name);
+      last = walk.last();
+    }
   }
 
   void WalkTree() {

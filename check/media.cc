@@ -16,6 +16,9 @@ namespace {
 
 constexpr char kPutBack[] = "put the file back, or restore the database from a copy; `braiddb repair` saves what is intact";
 
+// Its merges, that is.
+bool HasJournal(L1Kind kind) { return kind != L1Kind::kNvTree && kind != L1Kind::kSortedRuns; }
+
 template <size_t n>
 bool AllZero(const uint64_t (&words)[n]) {
   return std::all_of(std::begin(words), std::end(words), [](uint64_t word) { return word == 0; });
@@ -201,14 +204,17 @@ void Media::ListFamilies() {
 void Media::LoadLevels(Findings* findings) {
   uint64_t bytes = 0;
   const bool has_lists =
-      std::any_of(families_.begin(), families_.end(), [](const MediaFamily& family) { return family.l1 != L1Kind::kNvTree; });
+      std::any_of(families_.begin(), families_.end(), [](const MediaFamily& family) { return HasJournal(family.l1); });
   const bool has_journal = has_lists || Metadata(0, MetadataSlot::kMergeJournal, &bytes) != nullptr;
   const bool journal_is_sound = !has_journal || RedoJournal(findings);
-  for (MediaFamily& family : families_) {
-    const bool sound =
-        family.l1 == L1Kind::kNvTree ? LoadTreeRoot(&family, findings) : LoadHeads(&family, findings) && journal_is_sound;
-    family.level_is_there = sound && directories_are_sound_;
-  }
+  for (MediaFamily& family : families_)
+    family.level_is_there = LoadLevel(&family, journal_is_sound, findings) && directories_are_sound_;
+}
+
+bool Media::LoadLevel(MediaFamily* family, bool journal_is_sound, Findings* findings) {
+  if (family->l1 == L1Kind::kNvTree) return LoadTreeRoot(family, findings);
+  if (family->l1 == L1Kind::kSortedRuns) return LoadRuns(family, findings);
+  return LoadHeads(family, findings) && journal_is_sound;
 }
 
 bool Media::lists_are_there() const {
@@ -231,6 +237,60 @@ bool Media::LoadTreeRoot(MediaFamily* family, Findings* findings) const {
     return false;
   }
   family->tree_root = root;
+  return true;
+}
+
+// Every segment of a run is one that may hold entries from then on.
+bool Media::LoadRuns(MediaFamily* family, Findings* findings) {
+  const auto damaged = [&](const char* what, PmPtr where) {
+    findings->Add(what, (where ? Place(where) : "region 0") + ", last level" + family->suffix());
+    return false;
+  };
+  const auto* root = reinterpret_cast<const RunsRoot*>(FindPlace(*family, 0, sizeof(RunsRoot)));
+  if (root == nullptr || !IsRunsRoot(*root, roots_[0]->database_id, family->number))
+    return damaged("the root of the runs is missing or damaged", PmPtr());
+  uint64_t link = root->first;
+  uint64_t owner = root->checksum;
+  PmPtr origin;
+  for (;;) {
+    if (!IsLink(owner, link)) return damaged("a damaged link to a run", origin);
+    const PmPtr place = LinkTarget(link);
+    if (!place) return true;
+    const MediaSegment* const home = place.raw() % kCacheLine == 0 ? SegmentAround(place) : nullptr;
+    if (home == nullptr) return damaged("a link that leads to no run", origin);
+    auto* const record = Resolve<RunRecord>(place);
+    const uint64_t room = home->data + home->capacity - place.offset();
+    if (!IsRunRecord(*record, place, room, home->generation, family->number, regions()))
+      return damaged("a damaged record of a run", place);
+    if (!TakeRunSegments(record)) return damaged("a run with segments that are not its own", place);
+    family->runs.push_back(record);
+    link = record->next;
+    owner = place.raw();
+    origin = place;
+  }
+}
+
+// The kIndex segment that has this place; null if there is none.
+MediaSegment* Media::SegmentAround(PmPtr p) {
+  auto it = std::upper_bound(segments_.begin(), segments_.end(), p.raw(),
+                             [](uint64_t raw, const MediaSegment& segment) { return raw < segment.start().raw(); });
+  if (it == segments_.begin()) return nullptr;
+  --it;
+  const bool inside = it->region == p.region() && p.offset() - it->data < it->capacity;
+  return inside && it->state == SegmentState::kIndex ? &*it : nullptr;
+}
+
+// False if one is not there, or another run's.
+bool Media::TakeRunSegments(RunRecord* record) {
+  for (uint32_t i = 0; i < record->segments; ++i) {
+    const RunSegment& listed = SegmentsOf(record)[i];
+    MediaSegment* const segment = SegmentAround(PmPtr(listed.start));
+    if (segment == nullptr || segment->start().raw() != listed.start || segment->generation != listed.generation ||
+        segment->run_bytes != 0 || listed.bytes > segment->capacity) {
+      return false;
+    }
+    segment->run_bytes = listed.bytes;
+  }
   return true;
 }
 
@@ -257,11 +317,11 @@ bool Media::LoadHeads(MediaFamily* family, Findings* findings) const {
   return sound;
 }
 
-// A merge into an NV-Tree writes no batches.
+// Others write no batches.
 bool Media::RedoJournal(Findings* findings) {
   uint64_t bytes = 0;
   const uint8_t* object = Metadata(0, MetadataSlot::kMergeJournal, &bytes);
-  const bool has_batches = merging_family_ != nullptr && merging_family_->l1 != L1Kind::kNvTree;
+  const bool has_batches = merging_family_ != nullptr && HasJournal(merging_family_->l1);
   JournalBatch batch;
   uint64_t last_number = 0;
   const Status status = MergeJournal::FindNewest(object, bytes, has_batches ? manifest_.merge_id : 0, &batch, &last_number);

@@ -3,7 +3,7 @@
 // GOAL   One picture for those who verify, print and salvage. Every pointer is checked before it is followed.
 // STEPS  1 map the files of each region privately  2 root and metadata  3 segment directories  4 MANIFEST  5 the journal: do the
 //        newest batch of an interrupted merge again, in the private mapping only  6 of each column family the heads of its last
-//        level, or the root of its NV-Tree.
+//        level, the root of its NV-Tree, or the records of its runs.
 // What is damaged is a finding and is then missing here: whoever goes on looks at what is there.
 #pragma once
 
@@ -24,6 +24,7 @@
 #include "pmem/region_set.h"
 #include "pmem/segment_allocator.h"
 #include "skiplist/braided_skiplist.h"
+#include "skiplist/sorted_runs.h"
 #include "util/format.h"
 
 namespace braiddb {
@@ -39,13 +40,18 @@ struct MediaSegment {
   uint64_t generation = 0;
   uint64_t sealed_bytes = 0;
   uint64_t sealed_last_sequence = 0;
+  uint64_t run_bytes = 0;  // of a sorted run: bytes of entries
 
   bool used() const { return IsUsed(state); }
+  // Entries that may count: of the log, or copies in a run that is there.
   bool holds_log() const {
-    return state == SegmentState::kOpen || state == SegmentState::kSealed || state == SegmentState::kCopies;
+    return run_bytes != 0 || state == SegmentState::kOpen || state == SegmentState::kSealed || state == SegmentState::kCopies;
   }
   // Bytes that may hold entries, or what an index keeps there.
-  uint64_t limit() const { return state == SegmentState::kSealed ? sealed_bytes : capacity; }
+  uint64_t limit() const {
+    if (run_bytes != 0) return run_bytes;
+    return state == SegmentState::kSealed ? sealed_bytes : capacity;
+  }
   PmPtr start() const { return PmPtr(region, data); }
 };
 
@@ -59,6 +65,8 @@ struct MediaFamily {
   // Of a braided skiplist: its heads, by region, each null if it is damaged. Of an NV-Tree: its root.
   std::vector<const SkipListHead*> heads;
   const NvTreeRoot* tree_root = nullptr;
+  // Of sorted runs: their records.
+  std::vector<RunRecord*> runs = {};
   // Whether heads and journal, or the root, are sound, so that its lists can be followed.
   bool level_is_there = false;
 
@@ -140,6 +148,10 @@ class Media {
   void LoadLevels(Findings* findings);
   bool LoadHeads(MediaFamily* family, Findings* findings) const;
   bool LoadTreeRoot(MediaFamily* family, Findings* findings) const;
+  bool LoadLevel(MediaFamily* family, bool journal_is_sound, Findings* findings);
+  bool LoadRuns(MediaFamily* family, Findings* findings);
+  bool TakeRunSegments(RunRecord* record);
+  MediaSegment* SegmentAround(PmPtr p);
   const uint8_t* FindPlace(const MediaFamily& family, uint32_t region, uint64_t bytes) const;
   bool RedoJournal(Findings* findings);
   bool IsObject(uint32_t region, const ObjectId& id, uint64_t bytes) const;

@@ -50,7 +50,18 @@ std::vector<Salvage::Stretch> Salvage::FindStretches() const {
   for (const MediaSegment& segment : media_->segments()) {
     // What was copied and not yet sealed is also where it was.
     if (!segment.holds_log() || segment.state == SegmentState::kCopies) continue;
-    stretches.push_back({segment.start(), segment.generation, segment.limit(), segment.state == SegmentState::kSealed});
+    const bool is_whole = segment.state == SegmentState::kSealed || segment.run_bytes != 0;
+    stretches.push_back({segment.start(), segment.generation, segment.limit(), is_whole});
+  }
+  // With a run that is not found, what may be one is looked at: also those that had been replaced, and not been released yet.
+  const auto& families = media_->families();
+  const bool runs_are_found =
+      media_->manifest_is_sound() && std::all_of(families.begin(), families.end(), [](const MediaFamily& family) {
+        return family.l1 != L1Kind::kSortedRuns || family.level_is_there;
+      });
+  for (const MediaSegment& segment : media_->segments()) {
+    if (runs_are_found || segment.state != SegmentState::kIndex || segment.run_bytes != 0) continue;
+    stretches.push_back({segment.start(), segment.generation, segment.capacity, false});
   }
   if (media_->directories_are_sound()) return stretches;
   for (uint32_t region = 0; region < media_->regions(); ++region) {

@@ -14,6 +14,10 @@ constexpr uint64_t kMostUnflushedWrites = uint64_t{1} << 36;
 void CheckEnd(const Media& media, const MediaSegment& segment, LogReader& reader, uint64_t last_sequence, Findings* findings) {
   const PmPtr end = segment.start() + reader.end();
   if (segment.state == SegmentState::kCopies) return;
+  if (segment.run_bytes != 0) {
+    if (reader.end() != segment.run_bytes) findings->Add("a damaged entry", media.Place(end) + ", segment of a run");
+    return;
+  }
   if (segment.state == SegmentState::kOpen) {
     reader.LimitSequence(std::max(last_sequence, media.manifest().log_boundary) + kMostUnflushedWrites);
     const uint64_t behind = media.manifest().may_lose_writes ? UINT64_MAX : reader.FindWholeWrite(reader.end());

@@ -42,7 +42,10 @@ Json RegionsOf(const Media& media) {
   return regions;
 }
 
-const char* NameOfLevel(uint8_t kind) { return kind == static_cast<uint8_t>(L1Kind::kNvTree) ? "nv_tree" : "braided_skiplist"; }
+const char* NameOfLevel(uint8_t kind) {
+  if (kind == static_cast<uint8_t>(L1Kind::kNvTree)) return "nv_tree";
+  return kind == static_cast<uint8_t>(L1Kind::kSortedRuns) ? "sorted_runs" : "braided_skiplist";
+}
 
 Json ManifestOf(const Media& media) {
   if (!media.manifest_is_sound()) return nullptr;

@@ -18,8 +18,10 @@ Status OtherComparator(const std::string& family, const std::string& stored, con
                                  "', not by '" + given.Name() + "'");
 }
 
-bool HoldsLog(const ListedSegment& segment) {
-  return segment.state == SegmentState::kOpen || segment.state == SegmentState::kSealed;
+// Runs of the last level are in kIndex segments, as far as they are written; so are other things, which are no entries.
+bool HoldsEntries(const ListedSegment& segment, bool has_runs) {
+  return segment.state == SegmentState::kOpen || segment.state == SegmentState::kSealed ||
+         (has_runs && segment.state == SegmentState::kIndex);
 }
 
 }  // namespace
@@ -40,6 +42,9 @@ PrimaryReader::PrimaryReader(const Options& options, std::string path, std::vect
 Status PrimaryReader::ReadFamilies() {
   ManifestState manifest;
   if (Status status = ReadManifest(options_, path_, &manifest); !status.ok()) return status;
+  const auto is_of_runs = [](uint8_t kind) { return kind == static_cast<uint8_t>(L1Kind::kSortedRuns); };
+  has_runs_ = is_of_runs(manifest.l1_kind) || std::any_of(manifest.families.begin(), manifest.families.end(),
+                                                          [&](const auto& family) { return is_of_runs(family.l1_kind); });
   family_of_.clear();
   family_of_[0] = 0;
   families_[0].is_listed = true;
@@ -123,7 +128,7 @@ Status PrimaryReader::ReadSegments(Step step) {
       region.files = files;
     }
     for (const ListedSegment& segment : step == Step::kFirst ? region.first : listed) {
-      if (!HoldsLog(segment)) continue;
+      if (!HoldsEntries(segment, has_runs_)) continue;
       if (Status status = ReadSegment(&region, segment, step); !status.ok()) return status;
     }
   }
@@ -144,7 +149,11 @@ Status PrimaryReader::ReadSegment(Region* region, const ListedSegment& segment, 
     for (;;) {
       const LogEntry* const entry = reader.NextValid();
       progress.is_short = is_sealed && entry == nullptr && progress.end < limit;
-      if (entry == nullptr || (step == Step::kUpToLast && entry->sequence() > last_sequence_)) break;
+      if (entry == nullptr) break;
+      if (step == Step::kUpToLast && entry->sequence() > last_sequence_) {
+        if (segment.state == SegmentState::kIndex) continue;  // in the order of keys
+        break;
+      }
       progress.end = reader.end();
       if (step != Step::kUpToLast) last_sequence_ = std::max(last_sequence_, entry->sequence());
       const bool is_obsolete = entry->is_obsolete() || (!entry->is_copy() && entry->sequence() < garbage_below_);

@@ -106,6 +106,7 @@ class PrimaryReader {
   std::vector<uint64_t> buffer_;
   uint64_t garbage_below_ = 0;  // numbers of entries that are no copies
   uint64_t last_sequence_ = 0;
+  bool has_runs_ = false;  // a family's last level is one of sorted runs
 };
 
 }  // namespace braiddb
