@@ -57,9 +57,11 @@ foreach(source IN LISTS braiddb_test_sources)
   if(name MATCHES "^(db|check|txn|backup)_"
      AND NOT name MATCHES "^(db_bench[a-z_]*|db_braid|db_damage|db_stress|check_reads|txn_write_batch_with_index)_test$"
      AND (NOT BRAIDDB_SANITIZE MATCHES "address" OR name MATCHES "^db_(basic|concurrent|failing_calls|model)_test$"))
-    add_test(NAME ${BRAIDDB_TEST_PREFIX}${name}.nv_tree COMMAND ${name})
-    set_tests_properties(${BRAIDDB_TEST_PREFIX}${name}.nv_tree PROPERTIES LABELS "${labels}" TIMEOUT 600
-                         ENVIRONMENT BRAIDDB_TEST_L1=nv_tree)
+    foreach(kind nv_tree sorted_runs)
+      add_test(NAME ${BRAIDDB_TEST_PREFIX}${name}.${kind} COMMAND ${name})
+      set_tests_properties(${BRAIDDB_TEST_PREFIX}${name}.${kind} PROPERTIES LABELS "${labels}" TIMEOUT 600
+                           ENVIRONMENT BRAIDDB_TEST_L1=${kind})
+    endforeach()
   endif()
 endforeach()
 

@@ -76,7 +76,8 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
       "column families that keys are spread over, the most, drawn anew for each database; at most 8");
   add("transactions", po::value(&flags->transactions)->default_value(true),
       "two lives in three open it as a database of transactions");
-  add("l1", po::value(&l1)->default_value("both"), "the last level: braided_skiplist, nv_tree, or both, drawn for each database");
+  add("l1", po::value(&l1)->default_value("any"),
+      "the last level: braided_skiplist, nv_tree, sorted_runs, or any, drawn for each database");
   try {
     po::variables_map values;
     const auto style = po::command_line_style::unix_style | po::command_line_style::allow_long_disguise;
@@ -87,8 +88,15 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
     }
     po::notify(values);
     flags->injection = ParseInjection(injection);
-    if (l1 != "both" && l1 != "braided_skiplist" && l1 != "nv_tree") throw std::invalid_argument("--l1=" + l1 + " is not known");
-    if (l1 != "both") flags->l1 = l1 == "nv_tree" ? L1Kind::kNvTree : L1Kind::kBraidedSkipList;
+    if (l1 == "braided_skiplist") {
+      flags->l1 = L1Kind::kBraidedSkipList;
+    } else if (l1 == "nv_tree") {
+      flags->l1 = L1Kind::kNvTree;
+    } else if (l1 == "sorted_runs") {
+      flags->l1 = L1Kind::kSortedRuns;
+    } else if (l1 != "any") {
+      throw std::invalid_argument("--l1=" + l1 + " is not known");
+    }
     CheckRange("families", flags->families, 1, 8);
     CheckRange("threads", flags->threads, 1, KeyTable::kLanes);
     CheckRange("regions", flags->regions, 1, 16);

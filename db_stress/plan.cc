@@ -75,7 +75,7 @@ DatabasePlan DrawDatabase(const Flags& flags, Random* random) {
   const uint32_t most = random->OneIn(16) ? flags.max_key : std::min<uint32_t>(flags.max_key, 4000);
   plan.keys = SmallBetween(random, KeyTable::kMinKeys, std::max(most, KeyTable::kMinKeys));
   plan.reverse = random->OneIn(6);
-  plan.l1 = random->OneIn(2) ? L1Kind::kNvTree : L1Kind::kBraidedSkipList;
+  plan.l1 = static_cast<L1Kind>(random->Uniform(kL1Kinds));
   if (flags.l1) plan.l1 = *flags.l1;
   plan.families = random->OneIn(3) ? 1 : SmallBetween(random, 1, flags.families);
   plan.region_paths = random->OneIn(4);
@@ -125,8 +125,11 @@ std::string RegionPath(const std::string& database, uint32_t region) { return da
 std::string DatabasePlan::ToString() const {
   std::ostringstream text;
   text << "regions=" << regions << (region_paths ? " (paths of their own)" : "") << " keys=" << keys
-       << (reverse ? " reverse" : "") << (l1 == L1Kind::kNvTree ? " nv_tree" : "") << " families=" << families
-       << " seed=" << seed;
+       << (reverse ? " reverse" : "")
+       << (l1 == L1Kind::kNvTree       ? " nv_tree"
+           : l1 == L1Kind::kSortedRuns ? " sorted_runs"
+                                       : "")
+       << " families=" << families << " seed=" << seed;
   return text.str();
 }
 

@@ -18,12 +18,11 @@ Status Store::Open(const DatabasePlan& database, const LifePlan& life, const std
     if (status.ok()) families_.push_back(db_->DefaultColumnFamily());
     return status;
   }
-  const L1Kind other = database.l1 == L1Kind::kNvTree ? L1Kind::kBraidedSkipList : L1Kind::kNvTree;
   std::vector<ColumnFamilyDescriptor> descriptors;
   const auto add = [&](const std::string& name, uint32_t number, const Comparator* comparator) {
     ColumnFamilyOptions options(life.options);
     options.comparator = comparator;
-    if (number % 2 == 1) options.l1 = other;
+    options.l1 = static_cast<L1Kind>((static_cast<uint32_t>(database.l1) + number) % kL1Kinds);
     descriptors.push_back({name, options});
   };
   for (uint32_t i = 0; i < database.families; ++i) {

@@ -26,7 +26,8 @@ class DamagedMergeTest : public testing::TestWithParam<LevelShape> {
 
   static PmPtr Pick(const LevelCase& level, bool of_tables, Random* random, const EntryStore& store) {
     const std::vector<Version>& versions = of_tables ? level.in_tables() : level.in_last_level();
-    return store.Find(versions[random->Uniform(versions.size())].sequence);
+    const Version& version = versions[random->Uniform(versions.size())];
+    return of_tables ? store.Find(version.sequence) : level.PlaceOf(version);
   }
 
   // Damages one word of an entry; says what it did. `circle`: so that a list leads back.
@@ -84,7 +85,8 @@ class DamagedMergeTest : public testing::TestWithParam<LevelShape> {
 // Of few regions: a circle is followed for as many steps as the regions have room for entries.
 INSTANTIATE_TEST_SUITE_P(Kinds, DamagedMergeTest,
                          testing::Values(LevelShape{L1Kind::kBraidedSkipList, 1}, LevelShape{L1Kind::kBraidedSkipList, 2},
-                                         LevelShape{L1Kind::kNvTree, 1}, LevelShape{L1Kind::kNvTree, 2}),
+                                         LevelShape{L1Kind::kNvTree, 1}, LevelShape{L1Kind::kNvTree, 2},
+                                         LevelShape{L1Kind::kSortedRuns, 1}, LevelShape{L1Kind::kSortedRuns, 2}),
                          testing::PrintToStringParamName());
 
 TEST_P(DamagedMergeTest, MergesEndWithAClearErrorOrDoNotMeetIt) {

@@ -44,7 +44,7 @@ class ThirdFilters : public EntryFilterSource {
     }
     void Forget(const LogEntry& entry) override {
       EXPECT_TRUE(all_.Drops(entry.sequence()));
-      EXPECT_TRUE(entry.is_dead()) << "told before anybody can see the mark";
+      EXPECT_TRUE(entry.is_obsolete()) << "told before anybody can see the mark";
       ++all_.forgotten;
     }
 
@@ -85,6 +85,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, LastLevelFilterTest, AllLastLevels(), testing::P
 
 TEST_P(LastLevelFilterTest, AMergeDropsAndTellsWhenItIsSeen) {
   const size_t count = 4000 / kSlowdown;
+  level_.UseLargeRuns();
   level_.Fill(level_.Draw(&random_, 2 * count, count, 8));
   level_.AddTable(level_.Draw(&random_, count, 2 * count, 4));
   level_.AddTable(level_.Draw(&random_, count, 2 * count, 4));
@@ -112,6 +113,7 @@ TEST_P(LastLevelFilterTest, AMergeDropsAndTellsWhenItIsSeen) {
 // With versions that only snapshots see: what goes takes nothing with it, and what stays has nothing below that it would show.
 TEST_P(LastLevelFilterTest, WhatIsNotAloneStays) {
   const size_t count = 2000 / kSlowdown;
+  level_.UseLargeRuns();
   level_.Fill(level_.Draw(&random_, 3 * count, count, 8));
   const uint64_t snapshot = level_.NextSequence();
   level_.AddTable(level_.Draw(&random_, count, count, 4));
@@ -133,6 +135,7 @@ TEST_P(LastLevelFilterTest, WhatIsNotAloneStays) {
 // Over more than a batch of the journal has room for.
 TEST_P(LastLevelFilterTest, ASweepAsksAboutTheNewestVersionsAndTellsWhenTheyAreGone) {
   const size_t count = 12'000 / kSlowdown;
+  level_.UseLargeRuns();
   level_.Fill(level_.Draw(&random_, 2 * count, count, 16));
   ThirdFilters filters(2);
   level_.FilterBy(&filters);

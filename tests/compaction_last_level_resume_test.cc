@@ -97,6 +97,7 @@ TEST_P(LastLevelResumeTest, PowerCutAtEveryFenceOfASweep) {
 
 TEST_P(LastLevelResumeTest, StoppedAndResumed) {
   const size_t count = 20'000 / kSlowdown;
+  level_.UseLargeRuns();
   level_.Fill(level_.Draw(&random_, count, count, 8));
   level_.AddTable(level_.Draw(&random_, count, 2 * count, 4));
   const LevelCase::Outcome expected = level_.Expected({});

@@ -35,6 +35,7 @@ TEST_P(LastLevelContractTest, MergesOfRandomTables) {
 
 TEST_P(LastLevelContractTest, MergesOfManyChunksOnSeveralThreads) {
   const size_t count = 30'000 / kSlowdown;
+  level_.UseLargeRuns();
   level_.AddTable(level_.Draw(&random_, count, count, 8));
   level_.Merge({}, 3);
   level_.AddTable(level_.Draw(&random_, count / 2, count, 4));

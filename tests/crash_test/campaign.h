@@ -16,6 +16,9 @@
 
 namespace braiddb::test {
 
+// By L1Kind.
+inline constexpr const char* kL1Names[] = {"braided_skiplist", "nv_tree", "sorted_runs"};
+
 struct CampaignOptions {
   uint64_t seed = 1;
   uint64_t databases = 0;  // stop after so many; 0: no limit
@@ -28,7 +31,7 @@ struct CampaignOptions {
   uint32_t images_per_life = 70;
   uint32_t regions = 0;         // 0: one or two, by database
   int eadr = -1;                // 0, 1, or by database (one in five)
-  int l1 = -1;                  // an L1Kind, or by database (one in two)
+  int l1 = -1;                  // an L1Kind, or by database (each in turn)
   uint64_t first_database = 0;  // begin with this one
   uint64_t only_image = 0;      // look at images of one database up to this one, and keep it
   std::string mutant;

@@ -88,10 +88,7 @@ void PrintReplay(const CampaignOptions& options, uint64_t database, uint64_t ima
   std::string command = "crash_test --seed " + std::to_string(options.seed) + " --database " + std::to_string(database) +
                         " --image " + std::to_string(image) + " --ops " + std::to_string(options.ops) + " --depth " +
                         std::to_string(options.depth) + " --regions " + std::to_string(options.regions) + " --eadr " +
-                        std::to_string(options.eadr) + " --l1 " +
-                        (options.l1 < 0    ? "both"
-                         : options.l1 == 0 ? "braided_skiplist"
-                                           : "nv_tree") +
+                        std::to_string(options.eadr) + " --l1 " + (options.l1 < 0 ? "any" : kL1Names[options.l1]) +
                         " --images-per-point " + std::to_string(options.images_per_point) + " --images-per-database " +
                         std::to_string(options.images_per_database) + " --lives-one-in " + std::to_string(options.lives_one_in) +
                         " --images-per-life " + std::to_string(options.images_per_life);

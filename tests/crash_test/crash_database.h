@@ -24,6 +24,7 @@ class CrashDatabase {
       families.push_back({kDefaultColumnFamilyName, ColumnFamilyOptions(options)});
       families.push_back({"list", OfKind(options, L1Kind::kBraidedSkipList)});
       families.push_back({"tree", OfKind(options, L1Kind::kNvTree)});
+      families.push_back({"runs", OfKind(options, L1Kind::kSortedRuns)});
       families.push_back({kTemporary, TemporaryOptions(options)});
     }
     if (!with_transactions) return DB::Open(options, path, families, &handles_, &db_);

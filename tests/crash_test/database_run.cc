@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -46,7 +47,7 @@ class DatabaseRun {
         regions_(options.regions != 0 ? options.regions
                  : database % 3 == 1  ? 2
                                       : 1),
-        l1_(static_cast<L1Kind>(options.l1 >= 0 ? options.l1 : database % 2)),
+        l1_(static_cast<L1Kind>(options.l1 >= 0 ? options.l1 : database % std::size(kL1Names))),
         families_(std::popcount(database % 8) % 2 == 1),
         transactions_(database % 7 < 3),
         eadr_(options.eadr >= 0 ? options.eadr != 0 : database % 5 == 4),
@@ -200,7 +201,7 @@ class DatabaseRun {
     ++counters_.image;
     std::string text = std::string(NameOf(kind)) + " of " + std::to_string(point.dirty.size()) + " dirty lines " +
                        NameOf(point.kind) + ", crash " + std::to_string(depth) + ", " + std::to_string(regions_) +
-                       (regions_ == 1 ? " region" : " regions") + (l1_ == L1Kind::kNvTree ? ", NV-Tree" : "") +
+                       (regions_ == 1 ? " region" : " regions") + ", " + kL1Names[static_cast<size_t>(l1_)] +
                        (families_ ? ", column families" : "") + (transactions_ ? ", transactions" : "") +
                        (eadr_ ? ", eADR" : "") + (killed || was_killed_ ? ", the process was killed before" : "");
     counters_.Doing(text);

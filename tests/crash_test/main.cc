@@ -1,7 +1,9 @@
 // crash_test: power cuts, simulated. See docs/TESTING.md.
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <cstdio>
 #include <iostream>
+#include <iterator>
 #include <string>
 
 #include "tests/crash_test/campaign.h"
@@ -31,8 +33,8 @@ po::options_description Describe(CampaignOptions* options) {
   add("regions", po::value(&options->regions)->default_value(options->regions), "regions; 0: one or two");
   add("eadr", po::value(&options->eadr)->default_value(options->eadr),
       "1: caches are inside the persistence domain; 0: they are not; -1: some databases so, most not");
-  add("l1", po::value<std::string>()->default_value("both"),
-      "the last level: braided_skiplist, nv_tree, or both in turn (of a mutant: that which it is in)");
+  add("l1", po::value<std::string>()->default_value("any"),
+      "the last level: braided_skiplist, nv_tree, sorted_runs, or any in turn (of a mutant: that which it is in)");
   add("images-per-point", po::value(&options->images_per_point)->default_value(options->images_per_point), "of each crash point");
   add("images-per-database", po::value(&options->images_per_database)->default_value(options->images_per_database),
       "of first crashes, about");
@@ -67,12 +69,13 @@ int main(int argc, char** argv) {
     return braiddb::test::kUsageError;
   }
   const std::string l1 = values["l1"].as<std::string>();
-  if (l1 != "both" && l1 != "braided_skiplist" && l1 != "nv_tree") {
-    std::cerr << "crash_test: --l1 must be braided_skiplist, nv_tree or both\n";
+  const auto kind = std::find(std::begin(braiddb::test::kL1Names), std::end(braiddb::test::kL1Names), l1);
+  if (l1 != "any" && kind == std::end(braiddb::test::kL1Names)) {
+    std::cerr << "crash_test: --l1 must be braided_skiplist, nv_tree, sorted_runs or any\n";
     return braiddb::test::kUsageError;
   }
-  if (l1 == "both" && mutant != nullptr) options.l1 = static_cast<int>(mutant->l1());
-  if (l1 != "both") options.l1 = static_cast<int>(l1 == "nv_tree" ? braiddb::L1Kind::kNvTree : braiddb::L1Kind::kBraidedSkipList);
+  if (l1 == "any" && mutant != nullptr) options.l1 = static_cast<int>(mutant->l1());
+  if (l1 != "any") options.l1 = static_cast<int>(kind - std::begin(braiddb::test::kL1Names));
   options.expect_violation = values.count("expect-violation") != 0;
   return braiddb::test::RunCampaign(options);
 }

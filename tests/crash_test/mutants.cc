@@ -56,6 +56,11 @@ constexpr Mutant kMutants[] = {
     {"nv-marks-not-fenced", kMarkFirst, "compaction/nv_merge.cc"},
     {"nv-tombstone-marked-early", kMarkFirst, "compaction/nv_merge.cc"},
     {"nv-filtered-marked-early", kMarkFirst, "compaction/nv_merge.cc"},
+    {"run-not-flushed", kMarkFirst, "compaction/run_writer.cc"},
+    {"run-record-not-flushed", kMarkFirst, "compaction/run_writer.cc"},
+    {"run-marks-not-flushed", kLeak, "compaction/run_merge.cc"},
+    {"runs-not-fenced", kMarkFirst, "skiplist/sorted_runs.cc"},
+    {"run-link-not-flushed", kNeverFlushed, "skiplist/sorted_runs.cc"},
     {"filter-drops-above-older", kHalfDone, "compaction/entry_filter.h"},
     {"filter-write-unchecked", kUnpersisted, "db/write.cc"},
     {"leaf-not-flushed", kMarkFirst, "nvtree/leaf.cc"},
@@ -114,6 +119,7 @@ constexpr Mutant kMutants[] = {
     {"found-record-not-persisted", kFound, "compaction/merge_journal.cc"},
     {"found-leaf-space-not-flushed", kFound, "nvtree/leaf_space.cc"},
     {"found-leaves-not-flushed", kFound, "nvtree/rebuild.cc"},
+    {"found-runs-not-flushed", kFound, "skiplist/sorted_runs.cc"},
 };
 
 }  // namespace

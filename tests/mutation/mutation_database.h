@@ -202,6 +202,19 @@ class MutationDatabase {
     }
   }
 
+  const char* PointToDieAt() const {
+    const bool is_merging = life_ == Life::kMerging;
+    switch (l1_) {
+      case L1Kind::kBraidedSkipList:
+        return is_merging ? "MergeJournal::Apply:Recorded" : "MergeJournal::Apply:Done";
+      case L1Kind::kNvTree:
+        return is_merging ? "NvMerge:Marked" : "NvMerge:Applied";
+      case L1Kind::kSortedRuns:
+        return is_merging ? "SortedRuns::Commit:Written" : "SortedRuns::Commit:Linked";
+    }
+    return "";
+  }
+
   int Live(const std::string& path, const std::string& older) const {
     std::vector<ColumnFamilyDescriptor> descriptors = families_;
     if (Drops()) descriptors.push_back({"dropped", ColumnFamilyOptions(options())});
@@ -212,10 +225,7 @@ class MutationDatabase {
     if (!DB::Open(creating, path, descriptors, &handles, &db).ok()) return 1;
     int merges = 0;
     size_t batches = 0;
-    const char* const point = l1_ == L1Kind::kNvTree    ? life_ == Life::kMerging ? "NvMerge:Marked" : "NvMerge:Applied"
-                              : life_ == Life::kMerging ? "MergeJournal::Apply:Recorded"
-                                                        : "MergeJournal::Apply:Done";
-    SyncPoints::Instance().SetCallback(point, [&](void*) {
+    SyncPoints::Instance().SetCallback(PointToDieAt(), [&](void*) {
       // With families, not in the merge of the first.
       if (DiesInMerge() && merges == 2 && ++batches == 1 + std::min<size_t>(1, families_.size())) _exit(0);
     });

@@ -150,7 +150,8 @@ L1Kind TestedL1() {
   const char* const name = std::getenv("BRAIDDB_TEST_L1");
   if (name == nullptr || std::string_view(name) == "braided_skiplist") return L1Kind::kBraidedSkipList;
   if (std::string_view(name) == "nv_tree") return L1Kind::kNvTree;
-  std::fprintf(stderr, "BRAIDDB_TEST_L1=%s is neither braided_skiplist nor nv_tree\n", name);
+  if (std::string_view(name) == "sorted_runs") return L1Kind::kSortedRuns;
+  std::fprintf(stderr, "BRAIDDB_TEST_L1=%s is neither braided_skiplist, nv_tree nor sorted_runs\n", name);
   std::abort();
 }
 

@@ -60,6 +60,13 @@ class EntryStore {
     for (uint32_t region = 0; region < regions()->count(); ++region) writers_.push_back(std::make_unique<LogWriter>());
   }
 
+  // As an open does that finds what is on media now; regions stay mapped.
+  void ReopenSegments() {
+    store_.allocator.reset();
+    Check(SegmentAllocator::Open(regions(), kSegmentSize, &store_.allocator));
+    for (auto& writer : writers_) writer = std::make_unique<LogWriter>();
+  }
+
   RegionSet* regions() const { return store_.regions.get(); }
   SegmentAllocator* segments() const { return store_.allocator.get(); }
   const KeyOrder& order() const { return order_; }
@@ -99,6 +106,7 @@ class EntryStore {
   // Where the entry with this sequence number is.
   PmPtr Find(uint64_t sequence) const { return pointers_.at(sequence); }
   bool IsDead(uint64_t sequence) const { return Resolve(Find(sequence))->is_dead(); }
+  bool IsObsolete(uint64_t sequence) const { return Resolve(Find(sequence))->is_obsolete(); }
 
   // Writes the versions in the order given, and links them in entry order into a table.
   std::shared_ptr<PmTable> MakeTable(const std::vector<Version>& versions) {
