@@ -10,7 +10,8 @@ struct Entry {
 };
 
 constexpr Entry kEngines[] = {
-    {{"braiddb", "this project; argument: the last level, braided_skiplist or nv_tree (else --l1)"}, MakeBraidDbDriver},
+    {{"braiddb", "this project; argument: the last level, braided_skiplist, nv_tree or sorted_runs (else --l1)"},
+     MakeBraidDbDriver},
     {{"rocksdb", "RocksDB by its C interface; argument: the library to load"}, MakeRocksDbDriver},
     {{"leveldb", "LevelDB by its C interface; argument: the library to load"}, MakeLevelDbDriver},
     {{"lmdb", "LMDB; argument: the library to load"}, MakeLmdbDriver},

@@ -5,6 +5,7 @@
 
 #include "braiddb/db.h"
 #include "db_bench/engine.h"
+#include "db_bench/last_level.h"
 
 namespace braiddb::bench {
 
@@ -217,9 +218,7 @@ class BraidDbDriver final : public Driver {
   }
 
   std::string Version() const override { return "BraidDB " BRAIDDB_VERSION; }
-  std::string Settings() const override {
-    return options_.l1 == L1Kind::kNvTree ? "last level nv_tree" : "last level braided_skiplist";
-  }
+  std::string Settings() const override { return std::string("last level ") + NameOfL1(options_.l1); }
   std::string Durability(bool sync) const override {
     const std::string paged =
         sync ? "power failure: msync before a write is acknowledged" : "the process's end: the page cache has it";
@@ -260,15 +259,13 @@ class BraidDbDriver final : public Driver {
 }  // namespace
 
 Status MakeBraidDbDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver) {
-  L1Kind l1 = flags.options.l1;
-  if (argument == "nv_tree") {
-    l1 = L1Kind::kNvTree;
-  } else if (argument == "braided_skiplist") {
-    l1 = L1Kind::kBraidedSkipList;
-  } else if (!argument.empty()) {
-    return Status::InvalidArgument("braiddb:" + argument + " is neither braiddb:braided_skiplist nor braiddb:nv_tree");
+  std::optional<L1Kind> l1 = flags.options.l1;
+  if (!argument.empty()) l1 = FindL1(argument);
+  if (!l1) {
+    return Status::InvalidArgument("braiddb:" + argument +
+                                   " is neither braiddb:braided_skiplist nor braiddb:nv_tree nor braiddb:sorted_runs");
   }
-  *driver = std::make_unique<BraidDbDriver>(flags, l1);
+  *driver = std::make_unique<BraidDbDriver>(flags, *l1);
   return Status::OK();
 }
 

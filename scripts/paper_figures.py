@@ -6,6 +6,7 @@ Their machines have 80 and more threads, or other memory; so rows are ratios whe
 import subprocess
 
 from paper_listdb import (
+    listdb_copying,
     listdb_facebook,
     listdb_load,
     listdb_logging,
@@ -50,6 +51,7 @@ def figures(scale, cpus, db_bench):
     stores = others(db_bench)
     return [
         listdb_logging(scale, cpus),
+        listdb_copying(scale),
         listdb_threads(scale, cpus),
         listdb_regions(scale),
         listdb_load(scale, cpus),
