@@ -265,20 +265,19 @@ class RunMerger {
   void Count(const Version& version) {
     if (version.in_table) {
       ++(version.keep ? stats_.merged : stats_.dropped);
-      MarkMoved(version);
+      of_tables_.push_back(version.pointer);
     } else if (!version.keep && !version.moved) {
       ++stats_.unlinked;
     }
   }
 
-  // Durable with the run that takes its place, at the latest with the last.
-  void MarkMoved(const Version& version) {
-    LogEntry* const entry = version.entry;
+  void MarkMoved(PmPtr pointer) {
+    auto* const entry = regions_.Resolve<LogEntry>(pointer);
     const uint64_t word = LoadRelaxed(&entry->next[0]);
     if ((word & LogEntry::kMovedBit) == 0) {
       StoreRelease(&entry->next[0], word | LogEntry::kMovedBit);
-      Segment* const segment = (word & LogEntry::kMarks) == 0 ? parts_.segments->Find(version.pointer) : nullptr;
-      if (segment != nullptr) CountObsolete(segment, version.pointer, *entry);
+      Segment* const segment = (word & LogEntry::kMarks) == 0 ? parts_.segments->Find(pointer) : nullptr;
+      if (segment != nullptr) CountObsolete(segment, pointer, *entry);
     }
     if (!BRAIDDB_MUTANT("run-marks-not-flushed")) regions_.persistence()->Flush(&entry->next[0], sizeof(uint64_t));
     ++stats_.flushed_lines;
@@ -310,9 +309,11 @@ class RunMerger {
     return status;
   }
 
-  // R3. The oldest first: who sees the mark of a version also sees those of the versions that it hid.
+  // R3. The oldest first: who sees the mark of a version also sees those of the versions that it hid. The tables' entries only
+  // now: whoever salvages takes what is marked for gone, unless he finds its copy.
   void TellOfOld() {
     BRAIDDB_SYNC_POINT("RunMerge:Exchanged");
+    for (const PmPtr pointer : of_tables_) MarkMoved(pointer);
     for (size_t i = gone_.size(); i-- > 0;)
       StoreRelease(&gone_[i]->next[0], LoadRelaxed(&gone_[i]->next[0]) | LogEntry::kDeadBit);
     for (const LogEntry* entry : filtered_) entry_filter_->Forget(*entry);
@@ -322,6 +323,7 @@ class RunMerger {
 
   void Forget() {
     written_.clear();
+    of_tables_.clear();
     gone_.clear();
     filtered_.clear();
     copies_.clear();
@@ -345,6 +347,7 @@ class RunMerger {
   size_t end_ = 0;
   std::unique_ptr<RunWriter> writer_;
   std::vector<Written> written_;
+  std::vector<PmPtr> of_tables_;           // that are merged or dropped
   std::vector<LogEntry*> gone_;            // that the old runs have and the new have not
   std::vector<const LogEntry*> filtered_;  // that the user's filter drops
   std::vector<MergeStats::Copy> copies_;   // of what the old runs have
@@ -361,6 +364,9 @@ Status MergeIntoRuns(const LastLevel::Parts& parts, SortedRuns* level, const Run
   TableEntries entries(parts, tables);
   if (parts.regions->damage_seen()) return RegionSet::DamagedList();
   if (Status status = RunMerger(parts, level, sizes, job, stats).Merge(&entries); !status.ok()) return status;
+  // As many as there are, since a run of before that was cut short may have merged some that nobody has counted.
+  const uint64_t were_there = job.l1_entries + stats->merged;
+  stats->unlinked = were_there - std::min(were_there, level->GetStats().entries);
   // ORDER: the marks before the tables are forgotten. [CC-52]
   Persistence* const persistence = parts.regions->persistence();
   return persistence->Drain() ? Status::OK() : persistence->error();

@@ -19,9 +19,10 @@ struct RunSizes {
 // GOAL   Every entry of `tables` that somebody can see is in the runs, as a copy; what nobody can see is not. The tables' entries
 //        are marked moved, whatever became of them.
 // STEPS  For each range of keys that a run has (small runs behind it are taken along), if the tables have keys in it:
-//        R1 new runs are written: the range's versions of tables and old run, but for what nobody sees; the tables' are marked
+//        R1 new runs are written: the range's versions of tables and old run, but for what nobody sees
 //        R2 SortedRuns::Exchange: new runs in the place of the old, durable
-//        R3 what the old run had and the new has not is marked dead, in memory only; copies are told of
+//        R3 the tables' entries are marked; what the old run had and the new has not is marked dead, in memory only; copies are
+//           told of
 //        R4 the old run's segments are retired.
 // CRASH  There is no journal: until the MANIFEST forgets the tables they are whole, since nothing stores to their pointers, and
 //        "moved" hides nothing. After a crash anywhere the merge is run again from its beginning: of a version that is in a table

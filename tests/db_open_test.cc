@@ -92,17 +92,23 @@ TEST_F(DbOpenTest, OpenTwiceInOneProcessIsBusy) {
 }
 
 TEST_F(DbOpenTest, TheLastLevelIsFixedAtCreation) {
-  for (const L1Kind kind : {L1Kind::kBraidedSkipList, L1Kind::kNvTree}) {
-    const bool tree = kind == L1Kind::kNvTree;
+  struct Case {
+    L1Kind kind;
+    L1Kind other;
+    const char* name;
+  };
+  for (const auto& [kind, another, name] : {Case{L1Kind::kBraidedSkipList, L1Kind::kNvTree, "kBraidedSkipList"},
+                                            Case{L1Kind::kNvTree, L1Kind::kSortedRuns, "kNvTree"},
+                                            Case{L1Kind::kSortedRuns, L1Kind::kBraidedSkipList, "kSortedRuns"}}) {
     Options options = TinyOptions();
     options.l1 = kind;
     Fill(options, 300);
     Options other = options;
-    other.l1 = tree ? L1Kind::kBraidedSkipList : L1Kind::kNvTree;
+    other.l1 = another;
     std::unique_ptr<DB> db;
     const Status status = Open(other, &db);
     EXPECT_CODE(status, kInvalidArgument);
-    EXPECT_NE(status.message().find(tree ? "kNvTree" : "kBraidedSkipList"), std::string_view::npos) << status.ToString();
+    EXPECT_NE(status.message().find(name), std::string_view::npos) << status.ToString();
     options.nv_leaf_size = 4096;  // that of the creation stays
     ExpectFilled(options, 300);
     options.nv_leaf_size = 1000;

@@ -1,0 +1,133 @@
+// A database whose last level is one of sorted runs: what is its own; the rest is tested by what runs with each kind. [CC-52]
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "braiddb/check.h"
+#include "braiddb/db.h"
+#include "tests/support/db_fixture.h"
+#include "tests/support/db_test_util.h"
+
+namespace braiddb::test {
+namespace {
+
+using Content = std::map<std::string, std::string>;
+
+class DbSortedRunsTest : public DbTest {
+ protected:
+  void SetUp() override {
+    options_.l1 = L1Kind::kSortedRuns;
+    options_.segment_size = 256 << 10;  // runs of 1 MiB
+    DbTest::SetUp();
+  }
+  // Overwrites the keys in [from, to).
+  void Write(int from, int to, int version, Content* content) {
+    for (int i = from; i < to; ++i) {
+      std::string& value = (*content)[NumberedKey(i)];
+      value = PatternedValue(i + 7 * version, 500);
+      ASSERT_OK(db_->Put({}, NumberedKey(i), value));
+    }
+  }
+  void ExpectGets(const Content& content) {
+    for (const auto& [key, value] : content) ASSERT_EQ(GetOrText(db_.get(), key), value);
+  }
+  // What writing and merging these keys flushes.
+  uint64_t LinesOf(int from, int to, int version, Content* content) {
+    EXPECT_OK(db_->CompactRange({}, nullptr, nullptr));
+    const uint64_t before = db_->GetStatistics().flushed_lines;
+    Write(from, to, version, content);
+    EXPECT_OK(db_->CompactRange({.sweep_last_level = false}, nullptr, nullptr));
+    return db_->GetStatistics().flushed_lines - before;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Regions, DbSortedRunsTest, testing::Values(1, 2),
+                         [](const auto& test) { return std::to_string(test.param); });
+
+// A hit of the cache is a copy that is there, whatever was released and used again meanwhile.
+TEST_P(DbSortedRunsTest, GetsFindTheCopies) {
+  Content content;
+  Write(0, 12'000, 0, &content);
+  for (int round = 1; round <= 6; ++round) {
+    ExpectGets(content);
+    Write(round * 1000, round * 1000 + 3000, round, &content);
+    ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+    ExpectGets(content);
+  }
+  EXPECT_GT(db_->GetStatistics().segments_recycled, 0u);
+  EXPECT_GT(db_->GetStatistics().lookup_cache_hits, 0u);
+  EXPECT_TRUE(HoldsExactly(db_.get(), content));
+  Reopen();
+  EXPECT_TRUE(HoldsExactly(db_.get(), content));
+  db_.reset();
+  EXPECT_TRUE(ChecksAsSound(directory_.File("db")));
+}
+
+// A merge into one run's range costs less than one into all of them, and both say what they wrote.
+TEST_P(DbSortedRunsTest, MergesWriteTheRunsThatTheyTouch) {
+  Content content;
+  Write(0, 16'000, 0, &content);
+  const uint64_t near = LinesOf(0, 400, 1, &content);
+  const uint64_t before = db_->GetStatistics().flushed_lines;
+  for (int i = 0; i < 16'000; i += 40) {
+    content[NumberedKey(i)] = "far";
+    ASSERT_OK(db_->Put({}, NumberedKey(i), "far"));
+  }
+  ASSERT_OK(db_->CompactRange({.sweep_last_level = false}, nullptr, nullptr));
+  const uint64_t everywhere = db_->GetStatistics().flushed_lines - before;
+  EXPECT_GT(near, 400 * 500 / 64u);
+  EXPECT_GT(everywhere, 16'000 * 500 / 64u);
+  EXPECT_LT(near, everywhere / 2);
+  EXPECT_TRUE(HoldsExactly(db_.get(), content));
+}
+
+// Without space for new runs the database says so; nothing is lost, and a larger limit lets the merge end.
+TEST_P(DbSortedRunsTest, AMergeWithoutSpace) {
+  db_.reset();
+  ASSERT_OK(DB::Destroy(options_, directory_.File("db")));
+  options_.max_region_size = 32ull << 20;
+  Reopen();
+  Content content;
+  Status status;
+  for (int i = 0; status.ok() && i < 200'000; ++i) {
+    const std::string value = PatternedValue(i, 4000);
+    status = db_->Put({}, NumberedKey(i), value);
+    if (status.ok()) content[NumberedKey(i)] = value;
+  }
+  EXPECT_NE(status.ToString().find("larger max_region_size"), std::string::npos) << status.ToString();
+  EXPECT_TRUE(HoldsExactly(db_.get(), content));
+  options_.max_region_size = 128ull << 20;
+  Reopen();
+  EXPECT_TRUE(HoldsExactly(db_.get(), content));
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_TRUE(HoldsExactly(db_.get(), content));
+  db_.reset();
+  EXPECT_TRUE(ChecksAsSound(directory_.File("db")));
+}
+
+TEST_P(DbSortedRunsTest, IteratorsKeepTheRunsThatTheyBeganWith) {
+  Content content;
+  Write(0, 8000, 0, &content);
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  auto it = db_->NewIterator({});
+  it->SeekToFirst();
+  for (int i = 0; i < 4000; ++i) ASSERT_OK(db_->Delete({}, NumberedKey(i)));
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  for (const auto& [key, value] : content) {
+    ASSERT_TRUE(it->Valid());
+    ASSERT_EQ(it->key(), key);
+    ASSERT_EQ(it->value(), value);
+    it->Next();
+  }
+  EXPECT_FALSE(it->Valid());
+  it.reset();
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  uint64_t left = 0;
+  it = db_->NewIterator({});
+  for (it->SeekToFirst(); it->Valid(); it->Next()) ++left;
+  EXPECT_EQ(left, 4000u);
+}
+
+}  // namespace
+}  // namespace braiddb::test
