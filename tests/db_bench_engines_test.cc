@@ -153,8 +153,8 @@ TEST_P(EngineTest, AdministersOrSaysWhyNot) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EngineTest,
-                         testing::Values("braiddb", "braiddb:nv_tree", "rocksdb", "leveldb", "lmdb", "dram-checkpoint",
-                                         "dram-checkpoint:2", "dram-checkpoint:0"),
+                         testing::Values("braiddb", "braiddb:nv_tree", "braiddb:sorted_runs", "rocksdb", "leveldb", "lmdb",
+                                         "dram-checkpoint", "dram-checkpoint:2", "dram-checkpoint:0"),
                          [](const auto& param_info) {
                            std::string name = param_info.param;
                            std::replace_if(

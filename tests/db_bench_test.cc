@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string>
@@ -77,7 +78,10 @@ TEST_F(DbBench, EveryBenchmarkRunsAndReports) {
       "readreverse,seekrandom,seekrandomwhilewriting,newiterator,newiteratorwhilewriting,readwhilewriting,readwhilescanning,"
       "readrandomwriterandom,updaterandom,mixgraph,deleteseq,deleterandom,flush,compact,compactall,waitforcompaction,"
       "stats,levelstats,pmappend,pmread,ycsb_load,ycsb_a,ycsb_b,ycsb_c,ycsb_d,ycsb_e,ycsb_f";
-  for (const std::string l1 : {"braided_skiplist", "nv_tree"}) {
+  const std::map<std::string, const char*> kinds = {{"braided_skiplist", "braided skiplist, index"},
+                                                    {"nv_tree", "NV-Tree, leaves of 4096 bytes: "},
+                                                    {"sorted_runs", "sorted runs: "}};
+  for (const auto& [l1, described] : kinds) {
     const Result result = Bench("--threads=2 --regions=2 --l1=" + l1 + " --benchmarks=" + all);
     ASSERT_EQ(result.exit_code, 0) << result.output;
     for (const char* name : {"fillseq", "fillrandom", "overwrite", "readrandom", "readmissing", "multireadrandom",
@@ -89,8 +93,7 @@ TEST_F(DbBench, EveryBenchmarkRunsAndReports) {
     EXPECT_EQ(Operations(result.output, "fillsync"), 2u);
     EXPECT_EQ(Operations(result.output, "compact"), 1u);
     EXPECT_TRUE(Contains(result.output, "Keys:       16 bytes each\n"));
-    EXPECT_TRUE(Contains(result.output, l1 == "nv_tree" ? "NV-Tree, leaves of 4096 bytes: " : "braided skiplist, index"))
-        << result.output;
+    EXPECT_TRUE(Contains(result.output, described)) << result.output;
   }
   EXPECT_TRUE(std::filesystem::exists(directory_.File("db")));
   EXPECT_FALSE(std::filesystem::exists(directory_.File("db.pm")));  // the regions of pmappend and pmread
