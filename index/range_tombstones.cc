@@ -1,0 +1,114 @@
+#include "index/range_tombstones.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace braiddb {
+
+std::shared_ptr<const RangeTombstones> RangeTombstones::With(const RangeTombstones* old, std::vector<Tombstone> added,
+                                                             const KeyOrder& order) {
+  std::shared_ptr<RangeTombstones> result(new RangeTombstones(order));
+  if (old != nullptr) result->runs_ = old->runs_;
+  std::sort(added.begin(), added.end(),
+            [&order](const Tombstone& a, const Tombstone& b) { return order.Compare(a->begin, b->begin) < 0; });
+  result->AddRun(std::move(added));
+  return result;
+}
+
+std::shared_ptr<const RangeTombstones> RangeTombstones::Without(const RangeTombstones& old,
+                                                                const std::function<bool(const RangeTombstone&)>& leaves) {
+  std::vector<Tombstone> rest;
+  old.ForEach([&](const Tombstone& tombstone) {
+    if (!leaves(*tombstone)) rest.push_back(tombstone);
+  });
+  return rest.empty() ? nullptr : With(nullptr, std::move(rest), old.order_);
+}
+
+void RangeTombstones::AddRun(std::vector<Tombstone> sorted) {
+  std::shared_ptr<const Run> last = MakeRun(std::move(sorted));
+  while (!runs_.empty() && runs_.back()->size() < 2 * last->size()) {
+    last = MakeRun(Join(*runs_.back(), *last));
+    runs_.pop_back();
+  }
+  runs_.push_back(std::move(last));
+}
+
+std::vector<RangeTombstones::Tombstone> RangeTombstones::Join(const Run& a, const Run& b) const {
+  std::vector<Tombstone> joined;
+  joined.reserve(a.size() + b.size());
+  size_t from_b = 0;
+  for (const Place& place : a) {
+    while (from_b < b.size() && order_.Compare(b[from_b].own->begin, place.own->begin) < 0) joined.push_back(b[from_b++].own);
+    joined.push_back(place.own);
+  }
+  while (from_b < b.size()) joined.push_back(b[from_b++].own);
+  return joined;
+}
+
+std::shared_ptr<const RangeTombstones::Run> RangeTombstones::MakeRun(std::vector<Tombstone> sorted) const {
+  auto run = std::make_shared<Run>();
+  run->reserve(sorted.size());
+  for (Tombstone& tombstone : sorted) {
+    const RangeTombstone* const own = tombstone.get();
+    run->push_back({std::move(tombstone), own, own->sequence, own->sequence});
+  }
+  Summarize(run.get(), 0, run->size());
+  return run;
+}
+
+void RangeTombstones::Summarize(Run* run, size_t lo, size_t hi) const {
+  if (hi - lo < 2) return;
+  const size_t root = lo + (hi - lo) / 2;
+  Place& place = (*run)[root];
+  for (const auto& [begin, end] : {std::pair(lo, root), std::pair(root + 1, hi)}) {
+    if (begin == end) continue;
+    Summarize(run, begin, end);
+    const Place& child = (*run)[begin + (end - begin) / 2];
+    if (order_.Compare(place.last->end, child.last->end) < 0) place.last = child.last;
+    place.largest = std::max(place.largest, child.largest);
+    place.smallest = std::min(place.smallest, child.smallest);
+  }
+}
+
+template <class IsOfUse, class Take>
+void RangeTombstones::Search(const Run& run, size_t lo, size_t hi, Slice key, const IsOfUse& is_of_use, const Take& take) const {
+  while (lo < hi) {
+    const size_t root = lo + (hi - lo) / 2;
+    const Place& place = run[root];
+    if (!is_of_use(place.smallest, place.largest) || order_.Compare(place.last->end, key) <= 0) return;
+    Search(run, lo, root, key, is_of_use, take);
+    const RangeTombstone& own = *place.own;
+    if (order_.Compare(own.begin, key) > 0) return;  // as all behind it
+    if (is_of_use(own.sequence, own.sequence) && order_.Compare(key, own.end) < 0) take(own.sequence);
+    lo = root + 1;
+  }
+}
+
+uint64_t RangeTombstones::Newest(Slice key, uint64_t at_most) const {
+  uint64_t newest = 0;
+  const auto is_of_use = [&](uint64_t smallest, uint64_t largest) { return largest > newest && smallest <= at_most; };
+  for (const auto& run : runs_) Search(*run, 0, run->size(), key, is_of_use, [&newest](uint64_t number) { newest = number; });
+  return newest;
+}
+
+uint64_t RangeTombstones::Next(Slice key, uint64_t above) const {
+  uint64_t next = UINT64_MAX;
+  const auto is_of_use = [&](uint64_t smallest, uint64_t largest) { return smallest < next && largest > above; };
+  for (const auto& run : runs_) Search(*run, 0, run->size(), key, is_of_use, [&next](uint64_t number) { next = number; });
+  return next;
+}
+
+size_t RangeTombstones::size() const {
+  size_t sum = 0;
+  for (const auto& run : runs_) sum += run->size();
+  return sum;
+}
+
+void RangeTombstones::ForEach(const std::function<void(const Tombstone&)>& visit) const {
+  for (const auto& run : runs_) {
+    for (const Place& place : *run) visit(place.own);
+  }
+}
+
+}  // namespace braiddb
