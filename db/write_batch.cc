@@ -13,7 +13,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "lengths are copied as they are in memory");
 
-enum class Type : uint8_t { kDelete = 0, kPut = 1, kMerge = 2 };
+enum class Type : uint8_t { kDelete = 0, kPut = 1, kMerge = 2, kDeleteRange = 3 };
 // Beside it: a family's id follows the header.
 constexpr uint8_t kInFamily = 0x10;
 
@@ -70,7 +70,7 @@ const char* TakeUpdate(Slice* rest, Update* update) {
     return "write batch: an impossible column family";
   const uint64_t key_length = ReadLength(rest->data() + kKeyLengthAt);
   const uint64_t value_length = ReadLength(rest->data() + kValueLengthAt);
-  if (update->type > Type::kMerge) return "write batch: unknown type of update";
+  if (update->type > Type::kDeleteRange) return "write batch: unknown type of update";
   if (update->type == Type::kDelete && value_length != 0) return "write batch: a deletion has a value";
   if (rest->size() - header_size < key_length + value_length) return "write batch: a key or value is cut short";
   update->key = rest->substr(header_size, key_length);
@@ -87,6 +87,8 @@ void WriteBatch::Delete(Slice key) { DeleteCF(0, key); }
 
 void WriteBatch::Merge(Slice key, Slice operand) { MergeCF(0, key, operand); }
 
+void WriteBatch::DeleteRange(Slice begin, Slice end) { DeleteRangeCF(0, begin, end); }
+
 void WriteBatch::Put(const ColumnFamilyHandle* family, Slice key, Slice value) {
   PutCF(family == nullptr ? 0 : family->GetID(), key, value);
 }
@@ -95,6 +97,10 @@ void WriteBatch::Delete(const ColumnFamilyHandle* family, Slice key) { DeleteCF(
 
 void WriteBatch::Merge(const ColumnFamilyHandle* family, Slice key, Slice operand) {
   MergeCF(family == nullptr ? 0 : family->GetID(), key, operand);
+}
+
+void WriteBatch::DeleteRange(const ColumnFamilyHandle* family, Slice begin, Slice end) {
+  DeleteRangeCF(family == nullptr ? 0 : family->GetID(), begin, end);
 }
 
 void WriteBatch::PutCF(uint32_t family, Slice key, Slice value) {
@@ -110,6 +116,19 @@ void WriteBatch::DeleteCF(uint32_t family, Slice key) {
 void WriteBatch::MergeCF(uint32_t family, Slice key, Slice operand) {
   Append(&rep_, Type::kMerge, family, key, operand);
   ++count_;
+}
+
+void WriteBatch::DeleteRangeCF(uint32_t family, Slice begin, Slice end) {
+  Append(&rep_, Type::kDeleteRange, family, begin, end);
+  ++count_;
+}
+
+bool WriteBatch::HasDeleteRange() const {
+  Update update;
+  for (Slice rest = rep_; !rest.empty() && TakeUpdate(&rest, &update) == nullptr;) {
+    if (update.type == Type::kDeleteRange) return true;
+  }
+  return false;
 }
 
 namespace {
@@ -137,6 +156,10 @@ Status WriteBatch::Handler::MergeCF(uint32_t family, Slice key, Slice operand) {
   if (family != 0) return OtherFamily(family);
   Merge(key, operand);
   return Status::OK();
+}
+
+Status WriteBatch::Handler::DeleteRangeCF(uint32_t, Slice, Slice) {
+  return Status::InvalidArgument("DeleteRangeCF not implemented");  // in RocksDB's words
 }
 
 void WriteBatch::Clear() {
@@ -178,6 +201,9 @@ Status WriteBatch::IterateData(Slice data, Handler* handler) {
         break;
       case Type::kMerge:
         status = handler->MergeCF(update.family, update.key, update.value);
+        break;
+      case Type::kDeleteRange:
+        status = handler->DeleteRangeCF(update.family, update.key, update.value);
         break;
     }
     if (!status.ok()) return status;

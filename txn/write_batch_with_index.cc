@@ -32,6 +32,10 @@ void WriteBatchWithIndex::Merge(const ColumnFamilyHandle* family, Slice key, Sli
   Add(family, key, operand, Found::kOperands);
 }
 
+Status WriteBatchWithIndex::DeleteRange(const ColumnFamilyHandle*, Slice, Slice) {
+  return Status::NotSupported("DeleteRange unsupported in WriteBatchWithIndex");  // in RocksDB's words
+}
+
 // Needs no memory if there is room for another operand.
 void WriteBatchWithIndex::Enter(Update* update, Found kind, const Place& value) {
   if (kind == Found::kOperands) {
@@ -143,6 +147,7 @@ Status WriteBatchWithIndex::Rebuild(const WriteBatch& batch) try {
   WriteBatch updates;
   Status status = WriteBatch::FromData(batch.Data(), &updates);
   if (!status.ok()) return status;
+  if (updates.HasDeleteRange()) return DeleteRange({}, {});
   Install(IndexesOf(updates.Data(), EmptyIndexes()));
   batch_ = std::move(updates);
   return status;

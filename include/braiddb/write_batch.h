@@ -21,13 +21,18 @@ class WriteBatch {
   void Delete(Slice key);
   // An operand for the merge operator of the column family.
   void Merge(Slice key, Slice operand);
+  // The keys in [begin, end), whatever they are when the batch is written, and what the batch has done to them before. A batch
+  // whose `end` comes before its `begin` is InvalidArgument when it is written; equal ones mean nothing.
+  void DeleteRange(Slice begin, Slice end);
   // In a column family; null is the default one. The batch keeps the family's id only, and not the handle.
   void Put(const ColumnFamilyHandle* family, Slice key, Slice value);
   void Delete(const ColumnFamilyHandle* family, Slice key);
   void Merge(const ColumnFamilyHandle* family, Slice key, Slice operand);
+  void DeleteRange(const ColumnFamilyHandle* family, Slice begin, Slice end);
   void PutCF(uint32_t family, Slice key, Slice value);
   void DeleteCF(uint32_t family, Slice key);
   void MergeCF(uint32_t family, Slice key, Slice operand);
+  void DeleteRangeCF(uint32_t family, Slice begin, Slice end);
   // Save points go, too.
   void Clear();
 
@@ -40,6 +45,7 @@ class WriteBatch {
 
   // Number of updates.
   uint32_t Count() const { return count_; }
+  bool HasDeleteRange() const;
   // Bytes of DRAM the updates take.
   size_t ApproximateSize() const { return rep_.size(); }
 
@@ -54,12 +60,15 @@ class WriteBatch {
     virtual Status PutCF(uint32_t family, Slice key, Slice value);
     virtual Status DeleteCF(uint32_t family, Slice key);
     virtual Status MergeCF(uint32_t family, Slice key, Slice operand);
+    // Of any family. Who does not know ranges gets InvalidArgument from Iterate when there is one.
+    virtual Status DeleteRangeCF(uint32_t family, Slice begin, Slice end);
   };
   // Corruption if the representation is not well formed. An error of the handler ends it.
   Status Iterate(Handler* handler) const;
 
-  // The serialized form: per update a type byte (1 put, 0 delete, 2 merge), key length (u32 LE), value length (u32 LE), key,
-  // value. Of a family that is not the default one, the type has bit 4 set, and its id (u32 LE) is before the key.
+  // The serialized form: per update a type byte (1 put, 0 delete, 2 merge, 3 range), key length (u32 LE), value length (u32 LE),
+  // key, value; of a range begin and end are these. Of a family that is not the default one, the type has bit 4 set, and its id
+  // (u32 LE) is before the key.
   const std::string& Data() const { return rep_; }
   // The batch has no save points then.
   static Status FromData(Slice data, WriteBatch* batch);

@@ -36,6 +36,9 @@ class WriteBatchWithIndex {
   void Put(const ColumnFamilyHandle* family, Slice key, Slice value);
   void Delete(const ColumnFamilyHandle* family, Slice key);
   void Merge(const ColumnFamilyHandle* family, Slice key, Slice operand);
+  // NotSupported, as in RocksDB: the index is of keys.
+  Status DeleteRange(Slice begin, Slice end) { return DeleteRange(nullptr, begin, end); }
+  Status DeleteRange(const ColumnFamilyHandle* family, Slice begin, Slice end);
   // The batch has met no other family than the default one then.
   void Clear();
   // As WriteBatch's. A rollback takes time in proportion to what stays.
@@ -45,7 +48,8 @@ class WriteBatchWithIndex {
 
   // The updates so far, to be written with DB::Write.
   const WriteBatch& GetWriteBatch() const { return batch_; }
-  // Takes the updates of another batch in place of these. Corruption, and no change, if they are not well formed. Families that
+  // Takes the updates of another batch in place of these. Corruption, and no change, if they are not well formed;
+  // NotSupported if they delete ranges. Families that
   // this one has not met are in the order of bytes, unless SetOrder says otherwise.
   Status Rebuild(const WriteBatch& batch);
   // Sorts what the batch has of a family. There must be no iterator over that family.
