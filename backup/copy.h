@@ -35,7 +35,7 @@ std::string OptionsTextOf(DB* db);
 
 using FamilyHandles = std::vector<std::unique_ptr<ColumnFamilyHandle>>;
 
-// Makes a family of a copy, also the one that nobody sees (db/hidden_family.h).
+// Makes a family of a copy, also that of prepared transactions, which nobody sees (db/hidden_family.h).
 Status CreateFamilyOfCopy(DB* copy, const ColumnFamilyOptions& options, const std::string& name,
                           std::unique_ptr<ColumnFamilyHandle>* handle);
 
@@ -48,7 +48,7 @@ class CopiedState {
   CopiedState& operator=(const CopiedState&) = delete;
 
   uint64_t sequence() const { return snapshot_->GetSequenceNumber(); }
-  // The default one first, and the one that nobody sees.
+  // The default one first, and the one of prepared transactions.
   const FamilyHandles& families() const { return families_; }
   // An iterator that verifies what it shows.
   std::unique_ptr<Iterator> NewIterator(ColumnFamilyHandle* family) const;

@@ -12,8 +12,12 @@ namespace {
 
 class Collapser {
  public:
-  Collapser(const RelocationJob& job, uint32_t family, const MergeOperator& merge)
-      : job_(job), order_(*job.families[family].order), merge_(merge), cursor_(job.families[family].last_level->NewCursor()) {}
+  Collapser(const RelocationJob& job, uint32_t family, const MergeOperator& merge, const RangeTombstones* ranges)
+      : job_(job),
+        order_(*job.families[family].order),
+        merge_(merge),
+        ranges_(ranges),
+        cursor_(job.families[family].last_level->NewCursor()) {}
 
   // Bytes of log space that the key's put will take; 0: the key stays as it is.
   uint64_t Add(Slice key) {
@@ -41,12 +45,15 @@ class Collapser {
     newest_ = nullptr;
     base_ = nullptr;
     uint64_t sequence = UINT64_MAX;
+    uint64_t floor = 0;  // what has a smaller number is hidden
     for (cursor_->Seek(SearchKey(order_, key, kMaxSequence)); cursor_->entry() != nullptr; cursor_->Next()) {
       const LogEntry* const entry = cursor_->entry();
       if (!IsSound(entry)) return false;
       if (!order_.Same(entry->key(), key)) break;
       if (entry->is_obsolete() || entry->sequence() >= sequence) return false;
       sequence = entry->sequence();
+      if (newest_ == nullptr && ranges_ != nullptr) floor = ranges_->Newest(key, kMaxSequence);
+      if (sequence < floor) break;
       if (!entry->is_operand()) {
         if (entry->type() == EntryType::kPut) base_ = entry;
         break;
@@ -66,6 +73,7 @@ class Collapser {
   const RelocationJob& job_;
   const KeyOrder& order_;
   const MergeOperator& merge_;
+  const RangeTombstones* const ranges_;
   const std::unique_ptr<EntryCursor> cursor_;
   const LogEntry* newest_ = nullptr;  // of one key
   const LogEntry* base_ = nullptr;    // the put below its operands
@@ -76,9 +84,9 @@ class Collapser {
 
 }  // namespace
 
-Status CollapseKeys(const RelocationJob& job, uint32_t family, const MergeOperator& merge, uint64_t most_bytes,
-                    std::vector<std::string>* keys, Relocation* result) try {
-  Collapser collapser(job, family, merge);
+Status CollapseKeys(const RelocationJob& job, uint32_t family, const MergeOperator& merge, const RangeTombstones* ranges,
+                    uint64_t most_bytes, std::vector<std::string>* keys, Relocation* result) try {
+  Collapser collapser(job, family, merge, ranges);
   for (uint64_t bytes = 0; !keys->empty() && bytes < most_bytes; keys->pop_back()) {
     if (job.stop != nullptr && job.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
     bytes += collapser.Add(keys->back());

@@ -7,6 +7,7 @@
 #include "braiddb/merge_operator.h"
 #include "braiddb/status.h"
 #include "compaction/relocation.h"
+#include "index/range_tombstones.h"
 
 namespace braiddb {
 
@@ -22,7 +23,8 @@ namespace braiddb {
 // `keys`: of the family; taken from its end until about `most_bytes` are copied; sorted by the caller, each once. The result has
 // no table if there was nothing to collapse. Errors as CopyLiveEntries; then the keys are gone, too, and nothing else has
 // changed.
-Status CollapseKeys(const RelocationJob& job, uint32_t family, const MergeOperator& merge, uint64_t most_bytes,
-                    std::vector<std::string>* keys, Relocation* result);
+// `ranges`: range tombstones of the family, which operands are not applied beyond; may be null.
+Status CollapseKeys(const RelocationJob& job, uint32_t family, const MergeOperator& merge, const RangeTombstones* ranges,
+                    uint64_t most_bytes, std::vector<std::string>* keys, Relocation* result);
 
 }  // namespace braiddb

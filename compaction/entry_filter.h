@@ -1,6 +1,7 @@
 // EntryFilter: what the user's compaction filter says of the versions that a merge or a sweep is about to keep.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,10 +36,13 @@ class EntryFilterSource {
   virtual std::unique_ptr<EntryFilter> NewFilter() = 0;
 };
 
-// After VersionFilter::Decide: asks about the newest version that stays, and returns it if it goes; its `keep` is false then.
+// After VersionFilter::Decide: asks about the newest version that stays, and returns it if it goes; its `keep` is false then. A
+// put that is the newest version of all, and does not stay, since a range tombstone hides it, is returned, and nothing is asked.
 // `versions`: of one key, from the newest to the oldest, as Decide has them.
 template <class Version, class IsFromTable>
 const Version* FilterNewest(EntryFilter* filter, const IsFromTable& is_from_table, std::vector<Version>* versions) {
+  const auto first = std::find_if(versions->begin(), versions->end(), [](const Version& version) { return !version.moved; });
+  if (first != versions->end() && !first->keep && first->entry->type() == EntryType::kPut) return &*first;
   Version* newest = nullptr;
   size_t kept = 0;
   for (Version& version : *versions) {

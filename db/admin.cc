@@ -129,6 +129,8 @@ bool DBImpl::IntProperty(const Family& family, std::string_view property, uint64
   } else if (name == "l1-pm-bytes") {
     *value = 0;
     segments_->ForEachIndex([value](Segment* segment) { *value += segment->capacity(); });
+  } else if (name == "num-range-tombstones") {
+    *value = CountRanges();
   } else if (name == "num-snapshots") {
     *value = snapshots_.size();
   } else if (name == "last-sequence-number") {

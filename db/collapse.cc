@@ -60,8 +60,10 @@ Status DBImpl::CollapseFamily(const Family& family, std::vector<std::string>* ke
   std::vector<RelocationJob::Family> families(family.id + 1);
   families[family.id] = {&order, pinned.view().Of(family.id)->l1.get(), MergedBoundary(family)};
   Relocation relocation;
+  const std::shared_ptr<const RangeTombstones> ranges = RangesOf(family);
   const RelocationJob job{regions_.get(), segments_.get(), std::move(families), &stopping_};
-  Status status = CollapseKeys(job, family.id, *family.options.merge_operator, dram_.most_relocated, keys, &relocation);
+  Status status =
+      CollapseKeys(job, family.id, *family.options.merge_operator, ranges.get(), dram_.most_relocated, keys, &relocation);
   counters_.flushed_lines.fetch_add(relocation.flushed_lines, std::memory_order_relaxed);
   if (!status.ok() || relocation.tables.empty()) return status;
   status = PublishCopies(relocation);

@@ -77,6 +77,7 @@ void DBImpl::CompactUntilStopped() {
   bool more_to_account = true;
   bool more_to_filter = true;
   bool collapses_next = true;
+  bool more_to_sweep = false;
   std::chrono::steady_clock::duration last_merge{0};
   if (!resume_merge_) {  // an index makes reads faster; the open did not wait for it
     std::lock_guard lock(compaction_mutex_);
@@ -91,9 +92,9 @@ void DBImpl::CompactUntilStopped() {
       compaction_running_ = false;
       work_changed_.notify_all();
       compaction_idle_ = false;
-      if (!more_to_account && !more_to_filter) compaction_idle_ = !WaitForWork(&lock, kIdle);
+      if (!more_to_account && !more_to_filter && !more_to_sweep) compaction_idle_ = !WaitForWork(&lock, kIdle);
       if (compaction_idle_ && !FilterWanted() && !moved_waits_.load(std::memory_order_relaxed) &&
-          !purge_waits_.load(std::memory_order_relaxed)) {
+          !purge_waits_.load(std::memory_order_relaxed) && !ranges_wait_.load(std::memory_order_relaxed)) {
         compaction_idle_ = false;
         while (!WaitForWork(&lock, std::chrono::hours(1))) {
         }
@@ -121,6 +122,8 @@ void DBImpl::CompactUntilStopped() {
     } else {
       more_to_account = false;
     }
+    const Status swept = SweepRanges(!options_.disable_auto_compaction, &more_to_sweep);
+    if (!swept.ok() && !swept.IsAborted()) SetBackgroundError(swept);
   }
 }
 
@@ -139,6 +142,7 @@ bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady
   const auto end = std::chrono::steady_clock::now() + at_most;
   for (;;) {
     if (stopping_.load(std::memory_order_acquire) || CompactionWanted() || FilterWanted()) return true;
+    if (at_most > kIdle && ranges_wait_.load(std::memory_order_acquire)) return true;
     const auto now = std::chrono::steady_clock::now();
     if (now >= end) return false;
     auto until = end;
@@ -311,8 +315,11 @@ void DBImpl::InstallLastLevel(Family* family, size_t merged_tables) {
 }
 
 // REQUIRES: as CompactTables, and no merge to resume.
-Status DBImpl::SweepRange(Family* family, const Slice* begin, const Slice* end) try {
-  const VersionFilter filter(snapshots_.Copy());
+// ORDER: the range tombstones before the snapshots; see VersionFilter.
+Status DBImpl::SweepRange(Family* family, const Slice* begin, const Slice* end, bool asks) try {
+  uint64_t newest_range = 0;
+  const std::shared_ptr<const RangeTombstones> ranges = RangesForSweep(*family, &newest_range);
+  const VersionFilter filter(snapshots_.Copy(), ranges.get(), newest_range);
   uint64_t merge_id = 0;
   {
     std::lock_guard lock(manifest_mutex_);
@@ -320,13 +327,14 @@ Status DBImpl::SweepRange(Family* family, const Slice* begin, const Slice* end) 
     state.merge_id = merge_id = state.next_id++;
     state.merging_tables = 0;
     state.merging_family = family->id;
-    state.merge_filters = family->has_filter;
+    state.merge_filters = (asks && family->has_filter) || ranges != nullptr;
     Status status = manifest_.Commit(state);
     if (!status.ok()) return status;
     manifest_state_ = std::move(state);
   }
   MergeStats stats;
-  const std::unique_ptr<EntryFilterSource> entry_filters = FilterSweep(*family, begin == nullptr && end == nullptr);
+  const std::unique_ptr<EntryFilterSource> entry_filters =
+      FilterSweep(*family, begin == nullptr && end == nullptr, asks, ranges != nullptr);
   MergeJob job = MakeJob(merge_id, *family, &filter);
   job.entry_filters = entry_filters.get();
   const std::function<void(PmPtr, PmPtr)> copied = [this](PmPtr from, PmPtr to) { MoveInCache(from, to); };
@@ -401,11 +409,12 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
   while (status.ok() && oldest_l0_id_.load(std::memory_order_acquire) <= last_id) status = CompactTables();
   if (status.ok() && resume_merge_) status = CompactTables();
   const bool is_there = !family->is_gone.load(std::memory_order_acquire);
-  if (status.ok() && options.sweep_last_level && is_there) status = SweepRange(family, begin, end);
+  if (status.ok() && options.sweep_last_level && is_there) status = SweepRange(family, begin, end, true);
   manual_compaction_ = ManualCompaction::kManual;
   while (status.ok() && AccountOneSegment()) {
   }
   if (status.ok()) status = CollapseAll();
+  for (bool more = true; status.ok() && more;) status = SweepRanges(true, &more);
   if (status.ok()) ReclaimSegments();
   if (status.ok()) status = RelocateAll();
   epochs_.Reclaim();

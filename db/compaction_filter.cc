@@ -22,8 +22,9 @@ namespace braiddb {
 //         lookup cache, which is told after the mark (LookupCache::Forget) and before a segment is released.
 class CompactionFilterJob final : public EntryFilterSource {
  public:
-  CompactionFilterJob(DBImpl* db, const Family& family, const CompactionFilter::Context& context, bool is_sweep)
-      : db_(*db), family_(family), context_(context), is_sweep_(is_sweep) {}
+  // `asks`: the user's filter; without it is told of what goes.
+  CompactionFilterJob(DBImpl* db, const Family& family, const CompactionFilter::Context& context, bool is_sweep, bool asks)
+      : db_(*db), family_(family), ranges_(db->RangesOf(family)), context_(context), is_sweep_(is_sweep), asks_(asks) {}
 
   ~CompactionFilterJob() override {
     if (removed_ + deleted_ + changed_ + overtaken_ + failed_ + thrown_ == 0) return;
@@ -39,9 +40,10 @@ class CompactionFilterJob final : public EntryFilterSource {
 
   std::unique_ptr<EntryFilter> NewFilter() override {
     const ColumnFamilyOptions& options = family_.options;
+    if (!asks_) return std::make_unique<Filter>(this, nullptr, nullptr);
     if (options.compaction_filter != nullptr) return std::make_unique<Filter>(this, options.compaction_filter, nullptr);
     std::unique_ptr<CompactionFilter> own = Make(options.compaction_filter_factory.get());
-    if (own == nullptr) return nullptr;
+    if (own == nullptr && ranges_ == nullptr) return nullptr;
     const CompactionFilter* const filter = own.get();
     return std::make_unique<Filter>(this, filter, std::move(own));
   }
@@ -54,10 +56,11 @@ class CompactionFilterJob final : public EntryFilterSource {
   class Filter final : public EntryFilter {
    public:
     Filter(CompactionFilterJob* job, const CompactionFilter* filter, std::unique_ptr<CompactionFilter> own)
-        : job_(*job), filter_(*filter), own_(std::move(own)) {}
+        : job_(*job), filter_(filter), own_(std::move(own)) {}
 
     bool Drops(const LogEntry& entry, bool from_table, bool alone) override {
-      if (entry.is_by_filter() && !job_.is_sweep_) return false;
+      if (filter_ == nullptr || (entry.is_by_filter() && !job_.is_sweep_)) return false;
+      if (job_.ranges_ != nullptr && job_.ranges_->Hides(entry.key(), entry.sequence(), kMaxSequence)) return false;
       bool ignores_snapshots = false;
       switch (Ask(entry, from_table ? 0 : 1, &ignores_snapshots)) {
         case CompactionFilter::Decision::kKeep:
@@ -81,8 +84,8 @@ class CompactionFilterJob final : public EntryFilterSource {
     CompactionFilter::Decision Ask(const LogEntry& entry, int level, bool* ignores_snapshots) {
       try {
         new_value_.clear();
-        *ignores_snapshots = filter_.IgnoreSnapshots();
-        return filter_.Filter(level, entry.key(), entry.value(), &new_value_);
+        *ignores_snapshots = filter_->IgnoreSnapshots();
+        return filter_->Filter(level, entry.key(), entry.value(), &new_value_);
       } catch (...) {  // whatever users throw
         Count(&job_.thrown_);
         return CompactionFilter::Decision::kKeep;
@@ -90,7 +93,7 @@ class CompactionFilterJob final : public EntryFilterSource {
     }
 
     CompactionFilterJob& job_;
-    const CompactionFilter& filter_;
+    const CompactionFilter* const filter_;  // may be null
     const std::unique_ptr<CompactionFilter> own_;
     std::string new_value_;
   };
@@ -120,8 +123,10 @@ class CompactionFilterJob final : public EntryFilterSource {
 
   DBImpl& db_;
   const Family& family_;
+  const std::shared_ptr<const RangeTombstones> ranges_;  // may be null
   const CompactionFilter::Context context_;
   const bool is_sweep_;
+  const bool asks_;
   std::atomic<uint64_t> removed_{0};
   std::atomic<uint64_t> deleted_{0};
   std::atomic<uint64_t> changed_{0};
@@ -146,12 +151,13 @@ std::unique_ptr<EntryFilterSource> DBImpl::FilterMerge(const Family& family) {
     if (!manifest_state_.merge_filters) return nullptr;
   }
   const CompactionFilter::Context context{false, manual_compaction_ != ManualCompaction::kNone};
-  return std::make_unique<CompactionFilterJob>(this, family, context, false);
+  return std::make_unique<CompactionFilterJob>(this, family, context, false, true);
 }
 
-std::unique_ptr<EntryFilterSource> DBImpl::FilterSweep(const Family& family, bool everything) {
-  if (!family.has_filter) return nullptr;
-  return std::make_unique<CompactionFilterJob>(this, family, CompactionFilter::Context{everything, true}, true);
+std::unique_ptr<EntryFilterSource> DBImpl::FilterSweep(const Family& family, bool everything, bool asks, bool has_ranges) {
+  asks = asks && family.has_filter;
+  if (!asks && !has_ranges) return nullptr;
+  return std::make_unique<CompactionFilterJob>(this, family, CompactionFilter::Context{everything, true}, true, asks);
 }
 
 }  // namespace braiddb

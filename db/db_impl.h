@@ -4,6 +4,7 @@
 // LOCKS, in the order in which they are taken
 //   families_mutex_    creation and dropping of families
 //   compaction_mutex_  one compaction at a time
+//   ranges_mutex_      changing a family's range tombstones; nobody waits for a writer, or takes another lock, with it
 //   manifest_mutex_    the MANIFEST and what it says
 //   filter_mutex_      a flush; the filter in use, and the one that is being made
 //   view_mutex_        installing a read view, rotation
@@ -51,6 +52,7 @@
 
 namespace braiddb {
 
+class RangeUpdate;
 struct ReplayResult;
 
 class DBImpl final : public DB {
@@ -71,6 +73,7 @@ class DBImpl final : public DB {
   Status Put(const WriteOptions& options, Slice key, Slice value) override;
   Status Delete(const WriteOptions& options, Slice key) override;
   Status Merge(const WriteOptions& options, Slice key, Slice operand) override;
+  Status DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, Slice begin, Slice end) override;
   Status Write(const WriteOptions& options, const WriteBatch& batch) override;
   Status Get(const ReadOptions& options, Slice key, std::string* value) override;
   Status Get(const ReadOptions& options, Slice key, PinnableSlice* value) override;
@@ -109,7 +112,8 @@ class DBImpl final : public DB {
   const Options& GetOptions() const override { return options_; }
   const std::string& GetName() const override { return path_; }
 
-  // As CreateColumnFamily and GetColumnFamilies, the hidden one (hidden_family.h) included. For those who make copies, or use it.
+  // As CreateColumnFamily and GetColumnFamilies, the hidden one of prepared transactions (hidden_family.h) included. For those
+  // who make copies, or use it.
   Status CreateAnyFamily(const ColumnFamilyOptions& options, const std::string& name,
                          std::unique_ptr<ColumnFamilyHandle>* handle);
   Status GetAllFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles);
@@ -123,6 +127,7 @@ class DBImpl final : public DB {
   friend class DBIterator;
   friend class FamilyHandle;
   friend class LogIterator;
+  friend class RangeUpdate;
 
   DBImpl(const Options& options, const std::string& path, Access access);
 
@@ -197,6 +202,9 @@ class DBImpl final : public DB {
   void BeginSingle(ThreadState* thread, const LogUpdate& update);
   template <bool kSingle>
   Status WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates);
+  template <bool kSingle, class Admission>
+  Status WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates, const Admission& admission);
+  Status WriteRanges(const WriteOptions& options, ThreadState* thread, RangeUpdate* ranges);
   Status ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot);
   Status ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* slot);
   // Both write entries, start the flush of their lines, and note in the thread's insertions where they are.
@@ -207,7 +215,9 @@ class DBImpl final : public DB {
                           LogSlot* slot, const Admission& admission);
   // Writes a newer version of a key only if `seen`, which must not go meanwhile, is its newest one; Aborted if it is not.
   Status WriteIfNewest(const Family& family, const LogEntry& seen, EntryType type, Slice value);
-  // From here on WriteIfNewest is Aborted, and none is under way.
+  // As one batch. Aborted when the database is being closed. Takes no space that needs a compaction, as WriteIfNewest.
+  Status DeleteInBackground(const Family* family, std::span<const std::string> keys);
+  // From here on WriteIfNewest and DeleteInBackground are Aborted, and none is under way.
   void EndFilterWrites();
   // What the slot takes is the first of this thread's in the memtable, or in the segment.
   void BeginExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot);
@@ -234,6 +244,42 @@ class DBImpl final : public DB {
   // Returns when every write with a sequence number <= `sequence` is visible. REQUIRES: that number has been drawn.
   void WaitPublished(uint64_t sequence) const;
 
+  // ---- range_delete.cc
+  // The hidden family of range tombstones, which is made if there is none.
+  Status RangeFamily(Family** family);
+  // Makes known to families what the records say. REQUIRES: nobody reads or writes.
+  Status LoadRanges();
+  // What hides keys of the family now; null: nothing does. REQUIRES: no epoch guard.
+  std::shared_ptr<const RangeTombstones> RangesOf(const Family& family) const;
+  // REQUIRES: ranges_mutex_. Allocates nothing.
+  static void InstallRanges(Family* family, std::shared_ptr<const RangeTombstones>* ranges);
+  // Until readers have left. REQUIRES: no epoch guard, and no write of this thread is announced.
+  void RetireRanges(std::shared_ptr<const RangeTombstones> ranges);
+  uint64_t CountRanges() const;
+
+  // ---- range_sweep.cc
+  // Tombstones of one family whose keys are being removed.
+  struct RangeRound {
+    Family* family = nullptr;  // null: of records without one
+    std::vector<RangeTombstones::Tombstone> tombstones;
+    std::vector<std::pair<Slice, Slice>> stretches;  // ordered, apart; of the tombstones' bounds
+    size_t next = 0;                                 // of stretches
+    std::optional<std::string> position;             // where the sweep of that goes on; none: at its begin
+  };
+  // One step of the removal of what range tombstones hide, or of its end. *stepped: there may be another one.
+  // `sweeps`: false: only tombstones of families that were dropped go. REQUIRES: compaction_mutex_, and no background error.
+  Status SweepRanges(bool sweeps, bool* stepped);
+  bool BeginRangeRound(bool sweeps);
+  Status SweepStretch();
+  Status EndRangeRound();
+  Status DeleteRangeRecords(const std::vector<std::string>& keys);
+  static void JoinStretches(const KeyOrder& order, const std::vector<RangeTombstones::Tombstone>& tombstones,
+                            std::vector<std::pair<Slice, Slice>>* stretches);
+  // `in_memtable`: a tombstone is.
+  void RotateForRanges(bool in_memtable);
+  // What sweeps may take for gone: what is durable, whatever happens; null: nothing.
+  std::shared_ptr<const RangeTombstones> RangesForSweep(const Family& family, uint64_t* at_most);
+
   // ---- read.cc
   // What the lookup cache says of a key: its newest version, which is a put, or where its bucket stood.
   struct Cached {
@@ -244,7 +290,7 @@ class DBImpl final : public DB {
   // Whether a read of the newest state may take it as it is, and nothing but a counter is to be paid for it.
   bool IsPlainHit(const Family& family, const LogEntry* cached) const {
     constexpr uint64_t kLooked = LogEntry::kTypeMask | LogEntry::kBatchMember;
-    return cached != nullptr && hits_are_local_ && !family.has_filter &&
+    return cached != nullptr && hits_are_local_ && !family.looks_closer.load(std::memory_order_acquire) &&
            (cached->tag & kLooked) == static_cast<uint64_t>(EntryType::kPut) && !regions_->damage_seen();
   }
   const LogEntry* UseCached(const SearchKey& target, const LogEntry* cached, LookupTrace* trace) const;
@@ -279,7 +325,8 @@ class DBImpl final : public DB {
 
   // ---- merge_read.cc
   void AddVersions(const KeyOrder& order, EntryCursor* cursor, const SearchKey& target, MergeContext* merge) const;
-  // All operands of the key up to target.sequence, and what they are applied to. REQUIRES: the view is pinned, no epoch guard.
+  // All operands of the key up to target.sequence, and what they are applied to. REQUIRES: the view is pinned, no epoch guard;
+  // `merge` is clear.
   void CollectOperands(const ReadView& all, const Family& family, const SearchKey& target, uint64_t hash,
                        MergeContext* merge) const;
   // The value of a key that has operands, or may have had. REQUIRES: target.sequence is registered, and no epoch guard.
@@ -320,7 +367,8 @@ class DBImpl final : public DB {
   Status MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, uint64_t merge_id);
   Status FinishMerge(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats);
   void InstallLastLevel(Family* family, size_t merged_tables);
-  Status SweepRange(Family* family, const Slice* begin, const Slice* end);
+  // `asks`: the user's compaction filter, if there is one.
+  Status SweepRange(Family* family, const Slice* begin, const Slice* end, bool asks);
   Status CompactFamily(const CompactRangeOptions& options, Family* family, const Slice* begin, const Slice* end);
   // What has a smaller number and lives is in the last level of its family; 0: not known yet. REQUIRES: compaction_mutex_
   uint64_t MergedBoundary();
@@ -332,7 +380,8 @@ class DBImpl final : public DB {
   bool FiltersMerges(const Family& family) const;
   // What the user's filter does in a merge, or in a sweep; null: nothing. REQUIRES: compaction_mutex_
   std::unique_ptr<EntryFilterSource> FilterMerge(const Family& family);
-  std::unique_ptr<EntryFilterSource> FilterSweep(const Family& family, bool everything);
+  // `has_ranges`: it may take away what range tombstones hide. `asks`: the filter.
+  std::unique_ptr<EntryFilterSource> FilterSweep(const Family& family, bool everything, bool asks, bool has_ranges);
 
   // ---- reclaim.cc
   // Counts entries of segments from before this open, one segment a call; false when there is none left.
@@ -496,6 +545,15 @@ class DBImpl final : public DB {
   }
   // Bytes of one that are kept.
   uint64_t KeptArenaBytes() const { return std::min(2 * options_.memtable_size, dram_.kept_arena); }
+  std::mutex ranges_mutex_;                     // the tombstones of all families
+  std::atomic<Family*> range_family_{nullptr};  // set once
+  std::atomic<uint64_t> next_range_record_{1};
+  std::atomic<bool> ranges_wait_{false};          // there are tombstones, or records without a family
+  std::optional<RangeRound> range_round_;         // these: compaction_mutex_
+  std::vector<std::string> stale_range_records_;  // keys of records of families that there are not
+  bool range_in_memtable_ = false;                // one was seen there …
+  std::chrono::steady_clock::time_point range_in_memtable_since_;
+
   std::mutex arenas_mutex_;
   std::vector<std::unique_ptr<Arena>> arenas_;
 

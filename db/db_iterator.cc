@@ -62,15 +62,17 @@ std::unique_ptr<Iterator> DBImpl::MakeIterator(const ReadOptions& options, const
   // The view is taken after the sequence number: it holds everything that the number covers.
   SnapshotRegistration registration(&snapshots_, sequence);
   std::shared_ptr<const ReadView> view;
+  std::shared_ptr<const RangeTombstones> ranges;
   uint64_t pin = 0;
   {
     const auto guard = epochs_.Enter();
+    if (const RangeTombstones* const now = family.ranges.load(std::memory_order_acquire)) ranges = now->shared_from_this();
     view = view_.load(std::memory_order_acquire)->shared_from_this();
     pin = epochs_.Pin();
   }
   const auto unpin = [this](const uint64_t* pinned) { epochs_.Unpin(*pinned); };
   std::unique_ptr<const uint64_t, decltype(unpin)> pinned(&pin, unpin);
-  auto iterator = std::make_unique<DBIterator>(this, family, std::move(view), options, sequence, pin);
+  auto iterator = std::make_unique<DBIterator>(this, family, std::move(view), std::move(ranges), options, sequence, pin);
   registration.Leave();  // the iterator's from here on
   (void)pinned.release();
   if (options.prefix_same_as_start && options_.prefix_extractor != nullptr)
@@ -78,12 +80,13 @@ std::unique_ptr<Iterator> DBImpl::MakeIterator(const ReadOptions& options, const
   return iterator;
 }
 
-DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const ReadView> view, const ReadOptions& options,
-                       uint64_t sequence, uint64_t pin)
+DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const ReadView> view,
+                       std::shared_ptr<const RangeTombstones> ranges, const ReadOptions& options, uint64_t sequence, uint64_t pin)
     : db_(db),
       family_(family),
       order_(family.order),
       view_(std::move(view)),
+      ranges_(std::move(ranges)),
       sequence_(sequence),
       verify_(options.verify_checksums),
       pin_(pin) {
@@ -297,7 +300,7 @@ void DBIterator::Pass(Child* child) {
 // The children are in the order of their levels, the newest first: so an older version is looked at, and its mark, after all that
 // a merge may have taken away above it. All are asked: a memtable has several, which share a key's versions in any way.
 void DBIterator::CollectForward(Slice key, uint64_t prefix) {
-  merge_.Clear();
+  merge_.Clear(FloorOf(key));
   for (Child& child : children_) {
     for (bool more = true; more && SameKey(child, key, prefix); Advance(&child)) {
       if (child.entry->sequence() > sequence_) continue;
@@ -314,7 +317,7 @@ bool DBIterator::StepsAhead() {
   Advance(child);
   const LogEntry* const entry = child->entry;
   if (entry == nullptr || child->prefix <= before || child->prefix >= rest_ || entry->type() != EntryType::kPut ||
-      !Counts(*entry) || (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) || MetDamage()) {
+      !Counts(*entry) || IsHidden(*entry) || (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) || MetDamage()) {
     return false;
   }
   current_ = entry;
@@ -333,14 +336,15 @@ void DBIterator::FindForward() {
       Pass(first);
       continue;
     }
-    if (entry->type() == EntryType::kPut) {
+    const bool is_hidden = IsHidden(*entry);
+    if (entry->type() == EntryType::kPut && !is_hidden) {
       if (status_.ok()) current_ = entry;
       if (first->prefix < rest_) leader_ = first;
       return;
     }
     const Slice key = entry->key();
     const uint64_t prefix = first->prefix;
-    if (entry->is_operand()) {
+    if (entry->is_operand() && !is_hidden) {
       CollectForward(key, prefix);
       if (MetDamage() || MakeCurrent(entry) || !status_.ok()) return;
     }
@@ -358,7 +362,7 @@ void DBIterator::FindBackward() {
     const uint64_t prefix = last->prefix;
     if (has_lower_ && order_.Compare(key, lower_) < 0) return;
     const LogEntry* newest = nullptr;
-    merge_.Clear();
+    merge_.Clear(FloorOf(key));
     for (Child& child : children_) {
       for (; SameKey(child, key, prefix); Load(&child)) {
         const LogEntry* entry = child.entry;
@@ -370,6 +374,7 @@ void DBIterator::FindBackward() {
     // Looked at once more: while the older versions were collected, a merge may have taken the newer ones away, tombstone and
     // all.
     if (!status_.ok() || MetDamage()) return;
+    if (newest != nullptr && IsHidden(*newest)) continue;
     if (newest != nullptr && newest->type() == EntryType::kPut && !newest->is_dead()) {
       current_ = newest;
       return;

@@ -18,8 +18,9 @@ class DBIterator final : public Iterator {
  public:
   // `sequence` is registered in the snapshot list, `pin` is held in the epochs, both by the caller for this object, which gives
   // them back.
-  DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const ReadView> view, const ReadOptions& options,
-             uint64_t sequence, uint64_t pin);
+  // `ranges`: loaded in one guard with the view; may be null.
+  DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const ReadView> view,
+             std::shared_ptr<const RangeTombstones> ranges, const ReadOptions& options, uint64_t sequence, uint64_t pin);
   ~DBIterator() override;
 
   bool Valid() const override { return current_ != nullptr; }
@@ -32,6 +33,8 @@ class DBIterator final : public Iterator {
   Slice key() const override;
   Slice value() const override;
   Status status() const override { return status_; }
+  // Of the current entry. REQUIRES: Valid.
+  uint64_t sequence() const { return current_->sequence(); }
 
  private:
   enum class Direction : uint8_t { kForward, kBackward };
@@ -70,6 +73,11 @@ class DBIterator final : public Iterator {
   // Whether a list ended at a damaged pointer; then status_ says so.
   bool MetDamage();
   bool Counts(const LogEntry& entry) const;
+  // Whether a range tombstone hides it, and with it all older versions of its key.
+  bool IsHidden(const LogEntry& entry) const {
+    return ranges_ != nullptr && ranges_->Hides(entry.key(), entry.sequence(), sequence_);
+  }
+  uint64_t FloorOf(Slice key) const { return ranges_ == nullptr ? 0 : ranges_->Newest(key, sequence_); }
   bool SameKey(const Child& child, Slice key, uint64_t prefix) const;
   // The current key's newest version is this operand: makes its value. False if there is none, or an error in status_.
   bool MakeCurrent(const LogEntry* newest);
@@ -80,6 +88,7 @@ class DBIterator final : public Iterator {
   const Family& family_;
   const KeyOrder& order_;
   const std::shared_ptr<const ReadView> view_;
+  const std::shared_ptr<const RangeTombstones> ranges_;
   const uint64_t sequence_;
   const bool verify_;
   const uint64_t pin_;

@@ -84,7 +84,8 @@ Status DBImpl::GetAllFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* 
   std::lock_guard lock(families_mutex_);
   handles->push_back(MakeHandle(kDefaultColumnFamilyName));
   for (const auto& family : families_) {
-    if (!family->dropped.load(std::memory_order_relaxed)) handles->push_back(std::make_unique<FamilyHandle>(this, family));
+    if (!family->dropped.load(std::memory_order_relaxed) && family->name != kRangeTombstonesFamilyName)
+      handles->push_back(std::make_unique<FamilyHandle>(this, family));
   }
   return Status::OK();
 } catch (const std::bad_alloc&) {
@@ -346,6 +347,7 @@ bool DBImpl::PurgeFamilies() try {
 }
 
 bool DBImpl::HasLeft(Family* family) {
+  if (family->ranges.load(std::memory_order_acquire) != nullptr) return false;  // their records go first, see SweepRanges
   // acquire: pairs with the end of the last handle.
   if (family->leaving.load(std::memory_order_acquire) == 0 && family->handles.load(std::memory_order_acquire) == 0) {
     {

@@ -11,6 +11,7 @@
 #include "compaction/last_level.h"
 #include "index/key_order.h"
 #include "index/level_place.h"
+#include "index/range_tombstones.h"
 
 namespace braiddb {
 
@@ -24,7 +25,8 @@ struct Family {
         options(family_options),
         order(family_options.comparator),
         is_hashed(order.equal_means_same()),
-        has_filter(family_options.compaction_filter != nullptr || family_options.compaction_filter_factory != nullptr) {}
+        has_filter(family_options.compaction_filter != nullptr || family_options.compaction_filter_factory != nullptr),
+        looks_closer(has_filter) {}
   Family(const Family&) = delete;
   Family& operator=(const Family&) = delete;
 
@@ -38,6 +40,13 @@ struct Family {
   const KeyOrder order;
   const bool is_hashed;   // structures that find keys by hash know its keys
   const bool has_filter;  // a hit of the lookup cache may be an entry that the filter has dropped
+
+  // Range tombstones that live, null if there are none: loaded inside an epoch guard, and after the entry that they may hide. Who
+  // needs them for longer keeps a shared_ptr. [CC-52]
+  std::atomic<const RangeTombstones*> ranges{nullptr};
+  std::shared_ptr<const RangeTombstones> current_ranges;  // owns *ranges; DBImpl::ranges_mutex_
+  // What is found may not be the answer: there is a filter, or there are range tombstones. Set after `ranges`.
+  std::atomic<bool> looks_closer;
 
   // compaction_mutex_, and to change it view_mutex_, too; readers take the view's. Null when it was taken away.
   std::shared_ptr<LastLevel> last_level;

@@ -1,7 +1,10 @@
-// The hidden column family: where prepared transactions wait (txn/prepared_records.h).
+// Hidden column families: where prepared transactions wait (txn/prepared_records.h), and range tombstones lie
+// (log/range_record.h).
 #pragma once
 
 #include <string_view>
+
+#include "log/range_record.h"
 
 namespace braiddb {
 
@@ -9,6 +12,6 @@ namespace braiddb {
 // the MANIFEST has room for so many of each family.
 inline constexpr const char* kPreparedFamilyName = "__braiddb_prepared_transactions";
 
-inline bool IsHiddenFamily(std::string_view name) { return name == kPreparedFamilyName; }
+inline bool IsHiddenFamily(std::string_view name) { return name == kPreparedFamilyName || name == kRangeTombstonesFamilyName; }
 
 }  // namespace braiddb

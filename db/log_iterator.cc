@@ -5,6 +5,7 @@
 
 #include "db/db_impl.h"
 #include "db/no_memory.h"
+#include "log/range_record.h"
 #include "util/sync_point.h"
 
 namespace braiddb {
@@ -13,6 +14,14 @@ namespace {
 Status IsGone(uint64_t next, uint64_t floor) {
   return Status::NotFound("the log does not have sequence number " + std::to_string(next) +
                           " any more: what was written up to number " + std::to_string(floor) + " may have been reclaimed");
+}
+
+// A range is shown as it was deleted. That its keys are gone concerns nobody.
+void AddRange(const LogEntry& record, WriteBatch* updates) {
+  RangeTombstone range;
+  uint32_t family = 0;
+  if (record.type() == EntryType::kPut && RangeRecord::Parse(record.key(), record.value(), record.sequence(), &family, &range))
+    updates->DeleteRangeCF(family, range.begin, range.end);
 }
 
 void Add(const LogEntry& entry, WriteBatch* updates) {
@@ -64,6 +73,19 @@ bool LogIterator::Damaged(const Segment& segment, uint64_t offset) {
 }
 
 void LogIterator::Next() try {
+  do {
+    NextWrite();
+  } while (is_valid_ && batch_.updates->Count() == 0);
+} catch (const std::bad_alloc&) {
+  // The window begins again, behind the batch that was given last.
+  is_valid_ = false;
+  batch_ = LoggedBatch();
+  runs_.clear();
+  bound_ = 0;
+  status_ = NoMemory();
+}
+
+void LogIterator::NextWrite() {
   is_valid_ = false;
   batch_ = LoggedBatch();
   if (status_.IsMemoryLimit()) status_ = Status::OK();
@@ -81,13 +103,6 @@ void LogIterator::Next() try {
     runs_.push_back(run);
     std::push_heap(runs_.begin(), runs_.end());
   }
-} catch (const std::bad_alloc&) {
-  // The window begins again, behind the batch that was given last.
-  is_valid_ = false;
-  batch_ = LoggedBatch();
-  runs_.clear();
-  bound_ = 0;
-  status_ = NoMemory();
 }
 
 // STEPS   1 pin  2 look at the floor  3 a bound, up to which everything is published  4 the segments.
@@ -161,11 +176,16 @@ bool LogIterator::ReadBatch(const Run& run, uint64_t* end) {
   LogReader reader(run.segment->data(), run.segment->generation(), run.limit, run.offset);
   auto updates = std::make_unique<WriteBatch>();
   uint64_t sequence = run.first;
+  const Family* const ranges = db_->range_family_.load(std::memory_order_acquire);
   for (bool more = true; more; ++sequence) {
     const LogEntry* const entry = reader.NextTrusted();
     if (entry == nullptr || !reader.ValidAt(reader.entry_offset()) || entry->sequence() != sequence)
       return Damaged(*run.segment, reader.end());
-    Add(*entry, updates.get());
+    if (ranges != nullptr && entry->family() == ranges->id) {
+      AddRange(*entry, updates.get());
+    } else {
+      Add(*entry, updates.get());
+    }
     more = entry->more_follows();
   }
   *end = reader.end();

@@ -50,6 +50,8 @@ class LogIterator final : public TransactionLogIterator {
     bool operator<(const Run& other) const { return first > other.first; }
   };
 
+  // Also to one of the database's own, which has nothing for users.
+  void NextWrite();
   bool FillWindow();
   bool AddRun(const Segment* segment);
   bool FindBatch(Run* run, uint64_t from);

@@ -19,7 +19,9 @@ namespace braiddb {
 //   that view finds the collapsed version above all that goes, and need not look at marks. [CC-50]
 class MergeContext {
  public:
-  void Clear() {
+  // `floor`: of a range tombstone that covers the key, 0 if there is none: what has a smaller number does not count.
+  void Clear(uint64_t floor = 0) {
+    floor_ = floor;
     versions_.clear();
     has_base_ = false;
     met_dead_ = false;
@@ -27,6 +29,7 @@ class MergeContext {
 
   // Of a list or a tree, in which nobody needs what is marked dead.
   void Add(const LogEntry* entry) {
+    if (IsHidden(*entry)) return;
     if (entry->is_dead()) return NoteDead();
     versions_.push_back(entry);
     has_base_ |= !entry->is_operand();
@@ -35,6 +38,7 @@ class MergeContext {
   // Of a memtable, which has all of its versions as long as anyone reads it.
   std::vector<const LogEntry*>* memtable_versions() { return &versions_; }
   void EndMemtable() {
+    std::erase_if(versions_, [this](const LogEntry* entry) { return IsHidden(*entry); });
     for (const LogEntry* entry : versions_) has_base_ |= !entry->is_operand();
   }
   // Whether what is older than all that was added does not matter any more.
@@ -48,7 +52,15 @@ class MergeContext {
   Status Apply(const MergeOperator& merge, Slice key, std::string* value) const;
 
  private:
+  // And then all that is older is, too.
+  bool IsHidden(const LogEntry& entry) {
+    if (entry.sequence() >= floor_) return false;
+    has_base_ = true;
+    return true;
+  }
+
   std::vector<const LogEntry*> versions_;
+  uint64_t floor_ = 0;
   bool has_base_ = false;
   bool met_dead_ = false;
 };

@@ -53,7 +53,6 @@ void DBImpl::CollectOperands(const ReadView& all, const Family& family, const Se
     merge->EndMemtable();
     return merge->has_base();
   };
-  merge->Clear();
   if (in_memtable(*all.active)) return;
   for (const auto& memtable : all.immutables) {
     if (in_memtable(*memtable)) return;
@@ -78,8 +77,12 @@ void DBImpl::CollectOperands(const ReadView& all, const Family& family, const Se
 Status DBImpl::ReadMerged(const Family& family, const SearchKey& target, uint64_t hash, bool verify, std::string* value) {
   const MergeOperator* const merge_operator = family.options.merge_operator.get();
   if (merge_operator == nullptr) return Status::InvalidArgument("merge_operator is not properly initialized.");
+  // Before the view, in which nothing is that a tombstone hid which this does not have.
+  const std::shared_ptr<const RangeTombstones> ranges = RangesOf(family);
+  const uint64_t floor = ranges == nullptr ? 0 : ranges->Newest(target.key, target.sequence);
   for (MergeContext merge;;) {
     const PinnedView pinned(this);
+    merge.Clear(floor);
     CollectOperands(pinned.view(), family, target, hash, &merge);
     if (__builtin_expect(regions_->damage_seen(), 0)) return RegionSet::DamagedList();
     // Marks that are seen by now are those of merges that this view knows of, if it still is the one of now. [CC-50]

@@ -126,6 +126,7 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   if (status.ok()) status = impl->OpenStructures();
   if (status.ok()) status = impl->FindFamilies(families);
   if (status.ok()) status = impl->Recover();
+  if (status.ok()) status = impl->LoadRanges();
   if (status.ok()) status = writes ? impl->CreateMissing(families) : impl->CheckReplayed();
   // Behind all that can refuse the open: a region never becomes smaller.
   if (status.ok() && writes) status = impl->regions_->ReserveBytes(impl->options_.initial_region_size);

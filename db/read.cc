@@ -98,6 +98,13 @@ const LogEntry* DBImpl::FindEntry(const Family& family, const SearchKey& target,
     WaitPublished(std::min(entry->sequence(), next_sequence_.load(std::memory_order_seq_cst) - 1));  // it may be damaged
   }
   BRAIDDB_SYNC_POINT("DBImpl::FindPut:Found");
+  // After the lookup: who has found what a tombstone hides finds that. Not all of its batch may be visible yet, so that the
+  // newest state is read again, as of a snapshot. [CC-52]
+  const RangeTombstones* const ranges = family.ranges.load(std::memory_order_acquire);
+  if (__builtin_expect(ranges != nullptr, 0) && found && ranges->Hides(target.key, entry->sequence(), target.sequence)) {
+    if (met_dead != nullptr) *met_dead = true;
+    return nullptr;
+  }
   if (found && !hit && lookup_cache_ != nullptr && family.is_hashed && !trace.met_dead && !entry->is_operand()) {
     if (const PmPtr place = regions_->Find(entry)) lookup_cache_->Fill(hash, cached.miss, target.sequence, place);
   }
@@ -263,9 +270,9 @@ Status DBImpl::LatestSequence(const Family& family, Slice key, uint64_t* sequenc
     const LogEntry* entry = UseCached(target, AskCache(family, key, hash).entry, trace);
     if (entry == nullptr) entry = FindEntry(family, target, hash, trace);
     if (__builtin_expect(regions_->damage_seen(), 0)) return RegionSet::DamagedList();
-    if (entry == nullptr) return Status::NotFound();
-    *sequence = entry->sequence();
-    return Status::OK();
+    const RangeTombstones* const ranges = family.ranges.load(std::memory_order_acquire);
+    *sequence = std::max(entry == nullptr ? 0 : entry->sequence(), ranges == nullptr ? 0 : ranges->Newest(key, at_most));
+    return *sequence == 0 ? Status::NotFound() : Status::OK();
   };
   LookupTrace trace;
   Status status = find(kMaxSequence, &trace);

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "db/db_impl.h"
 #include "db/no_memory.h"
+#include "db/range_update.h"
 #include "index/key_hash.h"
 #include "lsm/hash_memtable.h"
 #include "lsm/skiplist_memtable.h"
@@ -53,6 +55,15 @@ Status CheckSizes(Slice key, Slice value) {
 struct AdmitsAll {
   static constexpr bool kIsPaced = true;
   static constexpr bool Admits(uint64_t) { return true; }
+  static constexpr void BeforeVisible() {}
+};
+
+// Of a batch with ranges; see range_delete.cc.
+struct AdmitsRanges {
+  static constexpr bool kIsPaced = true;
+  bool Admits(uint64_t first) const { return update->Prepare(first); }
+  void BeforeVisible() const { update->Install(); }
+  RangeUpdate* update;
 };
 
 // Where only one version of a key may be overwritten.
@@ -60,6 +71,7 @@ template <class IsAdmitted>
 struct AdmitsIf {
   static constexpr bool kIsPaced = false;
   bool Admits(uint64_t sequence) const { return is_admitted(sequence); }
+  static constexpr void BeforeVisible() {}
   const IsAdmitted& is_admitted;
 };
 
@@ -154,6 +166,14 @@ Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) try {
     Status PutCF(uint32_t family, Slice key, Slice value) override { return Add(EntryType::kPut, family, key, value); }
     Status DeleteCF(uint32_t family, Slice key) override { return Add(EntryType::kDelete, family, key, Slice()); }
     Status MergeCF(uint32_t family, Slice key, Slice operand) override { return Add(EntryType::kMerge, family, key, operand); }
+    Status DeleteRangeCF(uint32_t family, Slice begin, Slice end) override {
+      if (ranges == nullptr) ranges = std::make_unique<RangeUpdate>(db);
+      std::string_view record[2];
+      bool is_empty = false;
+      Status status = ranges->Add(family, begin, end, thread->updates.size(), record, &is_empty);
+      if (!status.ok() || is_empty) return status;
+      return Add(EntryType::kPut, ranges->family(), record[0], record[1]);
+    }
     Status Add(EntryType type, uint32_t family, Slice key, Slice value) {
       if (!AreSizesValid(key, value)) return CheckSizes(key, value);
       if (family != 0 && db->FindFamily(family) == nullptr)
@@ -161,14 +181,16 @@ Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) try {
       thread->updates.push_back({type, key, value, RandomHeight(thread->random->Next()), family});
       return Status::OK();
     }
-    const DBImpl* db;
+    DBImpl* db;
     ThreadState* thread;
+    std::unique_ptr<RangeUpdate> ranges;  // null: there are none
   } collector;
   collector.db = this;
   collector.thread = thread;
   thread->updates.clear();
   Status status = batch.Iterate(&collector);
   if (!status.ok() || thread->updates.empty()) return status;
+  if (collector.ranges != nullptr) return WriteRanges(options, thread, collector.ranges.get());
   if (thread->updates.size() == 1) return WriteUpdates<true>(options, thread, thread->updates);
   return WriteUpdates<false>(options, thread, thread->updates);
 } catch (const std::bad_alloc&) {
@@ -183,8 +205,22 @@ void DBImpl::BeginSingle(ThreadState* thread, const LogUpdate& update) {
   thread->insertions[0].key_hash = hash;
 }
 
+// What the ranges of a batch were is retired when nobody waits for the write any more.
+Status DBImpl::WriteRanges(const WriteOptions& options, ThreadState* thread, RangeUpdate* ranges) {
+  const AdmitsRanges admission{ranges};
+  const Status status = WriteUpdates<false>(options, thread, thread->updates, admission);
+  ranges->End();
+  return status.IsAborted() ? ranges->refusal() : status;
+}
+
 template <bool kSingle>
 Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates) {
+  return WriteUpdates<kSingle>(options, thread, updates, AdmitsAll());
+}
+
+template <bool kSingle, class Admission>
+Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates,
+                            const Admission& admission) {
   if (kSingle) BeginSingle(thread, updates[0]);
   if (__builtin_expect(write_failed_.load(std::memory_order_acquire), 0)) return BackgroundError();
   // Enough for any start in a cache line; a single update takes exactly its size.
@@ -203,7 +239,11 @@ Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, st
     if (!status.ok()) return status;
   }
   if (kSingle) FetchAhead(slot);
-  return AppendAndPublish<kSingle>(options, thread, updates.data(), count, &slot, AdmitsAll());
+  Status status = AppendAndPublish<kSingle>(options, thread, updates.data(), count, &slot, admission);
+  if (!std::is_same_v<Admission, AdmitsAll> && status.IsAborted() && slot.dedicated) {
+    if (const Status released = segments_->Release(slot.segment); !released.ok()) return released;
+  }
+  return status;
 }
 
 Status DBImpl::ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot) {
@@ -345,6 +385,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     return status;
   }
   BRAIDDB_SYNC_POINT("DBImpl::AppendAndPublish:Durable");
+  admission.BeforeVisible();  // [CC-52]
   // ORDER: the last update first. Of several to one key the newest is there before the others, so that a Get which finds one of
   // the batch, and waits until it is all there, has found the one that counts.
   for (size_t i = count; i-- > 0;) {
@@ -405,6 +446,8 @@ Status DBImpl::WriteIfNewest(const Family& family, const LogEntry& seen, EntryTy
     LookupTrace trace;
     const LogEntry* const newest = FindEntry(family, SearchKey(family.order, key, sequence), family.HashOf(key), &trace);
     if (regions_->damage_seen()) return false;
+    const RangeTombstones* const ranges = family.ranges.load(std::memory_order_acquire);
+    if (ranges != nullptr && ranges->Hides(key, seen.sequence(), sequence)) return false;
     return (newest != nullptr && newest->sequence() == seen.sequence()) || BRAIDDB_MUTANT("filter-write-unchecked");
   };
   WriteOptions options;
@@ -415,6 +458,25 @@ Status DBImpl::WriteIfNewest(const Family& family, const LogEntry& seen, EntryTy
   return released.ok() ? status : released;
 } catch (const std::bad_alloc&) {
   return NoMemory();
+}
+
+Status DBImpl::DeleteInBackground(const Family* family, std::span<const std::string> keys) {
+  const std::lock_guard one_at_a_time(write_if_newest_mutex_);
+  if (filter_writes_ended_) return Status::Aborted("closing");
+  if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
+  ThreadState* const thread = GetThreadState();
+  if (thread == nullptr) return Status::Busy("more than 4096 threads");
+  thread->updates.clear();
+  uint64_t bytes = 0;
+  for (const std::string& key : keys) {
+    const LogUpdate update{EntryType::kDelete, key, Slice(), RandomHeight(thread->random->Next()), family->id};
+    bytes += LogEntrySize(update.height, key.size(), 0) + kCacheLine - kLastStart;
+    thread->updates.push_back(update);
+  }
+  LogSlot slot;
+  Status status = ReserveElsewhere(thread, bytes, &slot);
+  if (!status.ok()) return status;
+  return AppendAndPublish<false>(WriteOptions(), thread, thread->updates.data(), keys.size(), &slot, AdmitsAll());
 }
 
 void DBImpl::EndFilterWrites() {

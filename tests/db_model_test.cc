@@ -117,19 +117,35 @@ class DbModelTest : public testing::TestWithParam<ModelCase> {
       model_.Put(key, Merged(key, operand));
     }
   }
+  // Of a few keys of the universe.
+  std::pair<std::string, std::string> NewRange() {
+    std::string begin = RandomKey();
+    auto end = model_.content().upper_bound(begin);
+    for (uint64_t i = random_.Uniform(20); i > 0 && end != model_.content().end(); --i) ++end;
+    if (random_.OneIn(3) || end == model_.content().end()) return {begin, begin + std::string(1, '\0')};
+    return {begin, end->first};
+  }
+  void DeleteRange() {
+    const auto [begin, end] = NewRange();
+    ASSERT_OK(db_->DeleteRange({}, begin, end));
+    model_.DeleteRange(begin, end);
+  }
   void MixedBatch() {
-    if (!GetParam().merges) return;
     WriteBatch batch;
     for (uint64_t i = random_.Uniform(20); i > 0; --i) {
       const std::string& key = RandomKey();
-      if (random_.OneIn(3)) {
+      if (random_.OneIn(8)) {
+        const auto [begin, end] = NewRange();
+        batch.DeleteRange(begin, end);
+        model_.DeleteRange(begin, end);
+      } else if (random_.OneIn(3)) {
         const std::string value = NewValue();
         batch.Put(key, value);
         model_.Put(key, value);
       } else if (random_.OneIn(4)) {
         batch.Delete(key);
         model_.Delete(key);
-      } else {
+      } else if (GetParam().merges) {
         const std::string operand = NewOperand();
         batch.Merge(key, operand);
         model_.Put(key, Merged(key, operand));
@@ -268,6 +284,7 @@ class DbModelTest : public testing::TestWithParam<ModelCase> {
         {"MixedBatch", 40, &T::MixedBatch},
         {"Batch", 60, &T::Batch},
         {"DeleteRun", 2, &T::DeleteRun},
+        {"DeleteRange", 15, &T::DeleteRange},
         {"Get", 200, &T::Get},
         {"GetPinned", 20, &T::GetPinned},
         {"CheckPins", 10, &T::CheckPins},

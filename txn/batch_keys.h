@@ -9,7 +9,8 @@
 
 namespace braiddb {
 
-// Each once, in one order: all who lock keys in this order never wait for each other in a circle.
+// Each once, in one order: all who lock keys in this order never wait for each other in a circle. NotSupported if it deletes
+// ranges.
 inline Status SortedKeys(const WriteBatch& batch, std::vector<FamilySlice>* keys) {
   struct Collector : WriteBatch::Handler {
     void Put(Slice, Slice) override {}
@@ -18,6 +19,9 @@ inline Status SortedKeys(const WriteBatch& batch, std::vector<FamilySlice>* keys
     Status PutCF(uint32_t family, Slice key, Slice) override { return keys->emplace_back(family, key), Status::OK(); }
     Status DeleteCF(uint32_t family, Slice key) override { return keys->emplace_back(family, key), Status::OK(); }
     Status MergeCF(uint32_t family, Slice key, Slice) override { return keys->emplace_back(family, key), Status::OK(); }
+    Status DeleteRangeCF(uint32_t, Slice, Slice) override {
+      return Status::NotSupported("a batch with a deleted range: there are no locks for ranges");
+    }
     std::vector<FamilySlice>* keys;
   } collector;
   collector.keys = keys;

@@ -95,6 +95,9 @@ class DBWithTTLImpl final : public StackedDB<DBWithTTL> {
       }
       Status DeleteCF(uint32_t family, Slice key) override { return stamped.DeleteCF(family, key), Status::OK(); }
       Status MergeCF(uint32_t, Slice, Slice) override { return NoMerge(); }
+      Status DeleteRangeCF(uint32_t family, Slice begin, Slice end) override {
+        return stamped.DeleteRangeCF(family, begin, end), Status::OK();
+      }
       int64_t now;
       std::string stored;
       WriteBatch stamped;

@@ -127,6 +127,9 @@ class OptimisticTransactionDBImpl final : public StackedDB<OptimisticTransaction
     return std::make_unique<OptimisticTransaction>(base(), families(), &locks_, write_options, options);
   }
 
+  Status DeleteRange(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) override {
+    return Status::NotSupported("DeleteRange is not supported in an OptimisticTransactionDB: there are no locks for ranges");
+  }
   Status Put(const WriteOptions& options, Slice key, Slice value) override {
     return WithLock({0, key}, [&] { return base()->Put(options, key, value); });
   }

@@ -143,7 +143,7 @@ Status PreparedRecords::FindFamily(bool make) {
   Status status = root->GetAllFamilies(&all);
   if (!status.ok()) return status;
   for (auto& handle : all) {
-    if (IsHiddenFamily(handle->GetName())) family_ = std::move(handle);
+    if (handle->GetName() == kPreparedFamilyName) family_ = std::move(handle);
   }
   if (family_ == nullptr && !make) return Status::NotFound();
   ColumnFamilyOptions options;

@@ -40,6 +40,7 @@ class SecondaryDB final : public StackedDB<DB> {
   Status Delete(const WriteOptions&, ColumnFamilyHandle*, Slice) override { return NoWrites(); }
   Status Merge(const WriteOptions&, Slice, Slice) override { return NoWrites(); }
   Status Merge(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) override { return NoWrites(); }
+  Status DeleteRange(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) override { return NoWrites(); }
   Status Write(const WriteOptions&, const WriteBatch&) override { return NoWrites(); }
   Status Flush() override { return NoWrites(); }
   Status CompactRange(const CompactRangeOptions&, const Slice*, const Slice*) override { return NoWrites(); }

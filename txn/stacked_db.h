@@ -92,6 +92,9 @@ class StackedDB : public Interface {
   Status GetLatestSequenceForKey(ColumnFamilyHandle* family, Slice key, uint64_t* sequence) override {
     return base_->GetLatestSequenceForKey(family, key, sequence);
   }
+  Status DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, Slice begin, Slice end) override {
+    return base_->DeleteRange(options, family, begin, end);
+  }
   const Snapshot* GetSnapshot() override { return base_->GetSnapshot(); }
   void ReleaseSnapshot(const Snapshot* snapshot) override { base_->ReleaseSnapshot(snapshot); }
   Status Flush() override { return base_->Flush(); }

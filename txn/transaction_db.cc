@@ -81,6 +81,9 @@ class TransactionDBImpl final : public StackedDB<TransactionDB> {
     return status.ok() && family->GetID() == 0 ? records_.Compact(options) : status;
   }
 
+  Status DeleteRange(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) override {
+    return Status::NotSupported("DeleteRange is not supported in a TransactionDB: there are no locks for ranges");
+  }
   Status Put(const WriteOptions& options, Slice key, Slice value) override {
     return WithLock({0, key}, [&] { return base()->Put(options, key, value); });
   }

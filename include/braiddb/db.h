@@ -127,6 +127,13 @@ class DB {
   virtual Status Delete(const WriteOptions& options, Slice key) = 0;
   // Writes an operand for Options::merge_operator, without a read. NotSupported if there is none.
   virtual Status Merge(const WriteOptions& options, Slice key, Slice operand) = 0;
+  // Deletes the keys in [begin, end), however many they are, at the cost of one small write; older snapshots and iterators see
+  // them on. Their space comes back in the background. InvalidArgument if `end` comes before `begin`, or one is longer than a key
+  // may be; nothing happens if they are equal. NotSupported where there are transactions, since a range has no lock.
+  virtual Status DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, Slice begin, Slice end);
+  Status DeleteRange(const WriteOptions& options, Slice begin, Slice end) {
+    return DeleteRange(options, DefaultColumnFamily(), begin, end);
+  }
   // All of the batch or nothing, also after a crash.
   virtual Status Write(const WriteOptions& options, const WriteBatch& batch) = 0;
 
@@ -144,7 +151,7 @@ class DB {
   // InvalidArgument; writes to a family that was dropped are, too.
 
   // Durable when it returns OK. InvalidArgument if there is one with that name, or the name is empty, longer than 255 bytes, or
-  // "__braiddb_prepared_transactions".
+  // "__braiddb_prepared_transactions" or "__braiddb_range_tombstones".
   virtual Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
                                     std::unique_ptr<ColumnFamilyHandle>* handle) = 0;
   // Durable when it returns OK: no open sees the family again. The default one cannot be dropped.
@@ -190,7 +197,8 @@ class DB {
   // "num-l0-tables", "num-entries-l0", "num-entries-l1", "estimate-num-keys" (the sum of these entries),
   // "cur-size-active-mem-table", "cur-size-all-mem-tables", "pm-bytes-reserved", "visits-per-get" (nodes, remote ones apart),
   // "pm-bytes-in-segments", "pm-bytes-live" (of log entries that are not known to be dead), "num-segments",
-  // "num-free-segments", "num-snapshots", "last-sequence-number", "persist-mode", "background-errors", "is-write-stopped".
+  // "num-free-segments", "num-snapshots", "num-range-tombstones" (ranges that were deleted, and whose keys are not gone yet),
+  // "last-sequence-number", "persist-mode", "background-errors", "is-write-stopped".
   // "rocksdb." is accepted as prefix too. False if there is no such property.
   virtual bool GetProperty(std::string_view property, std::string* value) = 0;
   virtual bool GetIntProperty(std::string_view property, uint64_t* value) = 0;

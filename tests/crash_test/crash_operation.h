@@ -12,6 +12,9 @@ struct CrashUpdate {
   std::string key;
   std::optional<std::string> value;
   bool is_operand = false;  // the value is one of AppendOperator
+  // Of a delete: it deletes a range, up to here; the deletes of its other keys follow.
+  std::optional<std::string> range_end = std::nullopt;
+  bool is_in_range = false;  // … and are done by it
 };
 // Updates that one call makes durable together, in order.
 using CrashOperation = std::vector<CrashUpdate>;

@@ -96,7 +96,7 @@ class CrashOracle {
   };
 
   static void Apply(const CrashOperation& operation, CrashContent* state) {
-    for (const auto& [key, value, is_operand] : operation) {
+    for (const auto& [key, value, is_operand, range_end, is_in_range] : operation) {
       if (is_operand) {
         const auto before = state->find(key);
         (*state)[key] = std::make_shared<const std::string>(

@@ -17,7 +17,7 @@ inline std::string NameOfPrepared(size_t lane) { return "the undecided transacti
 // Different for different operations.
 inline std::string TextOf(const CrashOperation& operation) {
   std::string text = "updates:";
-  for (const auto& [key, value, is_operand] : operation) {
+  for (const auto& [key, value, is_operand, range_end, is_in_range] : operation) {
     text += (is_operand ? " operand " : value ? " put " : " delete ") + std::to_string(key.size()) + " ";
     text += std::to_string(value ? value->size() : 0) + " " + key + value.value_or("");
   }
@@ -45,7 +45,7 @@ inline CrashOperation UpdatesOf(const Transaction& transaction) {
 inline Status PrepareOperation(CrashDatabase* db, size_t lane, const CrashOperation& operation) {
   const auto transaction = db->transactions()->BeginTransaction({});
   Status status = transaction->SetName(NameOfPrepared(lane));
-  for (const auto& [key, value, is_operand] : operation) {
+  for (const auto& [key, value, is_operand, range_end, is_in_range] : operation) {
     ColumnFamilyHandle* const family = db->FamilyOf(key);
     if (!status.ok()) break;
     if (is_operand) {

@@ -72,7 +72,10 @@ class CrashWorkload {
       } else {
         const bool by_transaction = db->transactions() != nullptr && random.OneIn(2);
         if (by_transaction && random.OneIn(4)) status = GiveUp(db, DrawOperation(db, lane, &random), &random);
-        if (status.ok()) status = Perform(db, oracle, lane, DrawOperation(db, lane, &random), by_transaction ? &random : nullptr);
+        if (!status.ok()) break;
+        CrashOperation operation = DrawOperation(db, lane, &random);
+        if (!by_transaction && random.OneIn(6)) AddRange(db, lane, &random, &operation);
+        status = Perform(db, oracle, lane, operation, by_transaction ? &random : nullptr);
       }
       if (!status.ok()) break;
       if (random.OneIn(80)) status = (*db)->Flush();
@@ -131,8 +134,29 @@ class CrashWorkload {
     return Perform(oracle, lane, operation, [&] { return rolls_back ? transaction->Rollback() : transaction->Commit(); });
   }
 
-  // Not of keys that an undecided transaction has locked.
-  CrashOperation DrawOperation(CrashDatabase* db, size_t lane, Random* random) const {
+  // Puts a range that is deleted somewhere into the operation: a run of neighbours of one family, all of them the lane's.
+  void AddRange(CrashDatabase* db, size_t lane, Random* random, CrashOperation* operation) const {
+    const std::vector<std::string> keys = FreeKeys(db, lane);
+    const std::string& begin = keys[random->Uniform(keys.size())];
+    std::vector<std::string> neighbours;
+    for (const auto& of_lane : lane_keys_) {
+      for (const auto& key : of_lane) {
+        if (key > begin && db->NumberOf(key) == db->NumberOf(begin)) neighbours.push_back(key);
+      }
+    }
+    std::sort(neighbours.begin(), neighbours.end());
+    CrashOperation range{{begin, std::nullopt, false}};
+    for (const auto& key : neighbours) {
+      if (random->OneIn(6) || std::find(keys.begin(), keys.end(), key) == keys.end()) break;
+      range.push_back({key, std::nullopt, false, std::nullopt, true});
+    }
+    range[0].range_end = range.back().key + std::string(1, '\0');
+    operation->insert(operation->begin() + static_cast<std::ptrdiff_t>(random->Uniform(operation->size() + 1)), range.begin(),
+                      range.end());
+  }
+
+  // Not those that an undecided transaction has locked.
+  std::vector<std::string> FreeKeys(CrashDatabase* db, size_t lane) const {
     std::vector<std::string> keys = lane_keys_[lane];
     if (IsUndecided(db, lane)) {
       const auto locked = UpdatesOf(*db->transactions()->GetTransactionByName(NameOfPrepared(lane)));
@@ -140,8 +164,13 @@ class CrashWorkload {
         return std::any_of(locked.begin(), locked.end(), [&](const CrashUpdate& update) { return update.key == key; });
       });
     }
+    return keys;
+  }
+
+  CrashOperation DrawOperation(CrashDatabase* db, size_t lane, Random* random) const {
+    const std::vector<std::string> keys = FreeKeys(db, lane);
     CrashOperation operation(random->OneIn(4) ? random->Range(2, 8) : 1);
-    for (auto& [key, value, is_operand] : operation) {
+    for (auto& [key, value, is_operand, range_end, is_in_range] : operation) {
       key = keys[random->Uniform(keys.size())];
       is_operand = merges_ && random->OneIn(2);
       if (is_operand) {
@@ -181,20 +210,25 @@ class CrashWorkload {
 
   static Status Execute(CrashDatabase* db, const CrashOperation& operation) {
     if (operation.size() == 1) {
-      const auto& [key, value, is_operand] = operation[0];
+      const auto& [key, value, is_operand, range_end, is_in_range] = operation[0];
+      if (range_end) return db->get()->DeleteRange({}, db->FamilyOf(key), key, *range_end);
       if (is_operand) return (*db)->Merge({}, db->FamilyOf(key), key, *value);
       return value ? (*db)->Put({}, db->FamilyOf(key), key, *value) : (*db)->Delete({}, db->FamilyOf(key), key);
     }
     WriteBatch batch;
-    for (const auto& [key, value, is_operand] : operation) {
+    for (const auto& [key, value, is_operand, range_end, is_in_range] : operation) {
       const auto* const family = db->FamilyOf(key);
-      if (is_operand) {
+      if (is_in_range) continue;
+      if (range_end) {
+        batch.DeleteRange(family, key, *range_end);
+      } else if (is_operand) {
         batch.Merge(family, key, *value);
       } else {
         value ? batch.Put(family, key, *value) : batch.Delete(family, key);
       }
     }
-    return (*db)->Write({}, batch);
+    // Transactions know no ranges. The keys are nobody else's.
+    return batch.HasDeleteRange() ? db->get()->Write({}, batch) : (*db)->Write({}, batch);
   }
 
   static Status Update(Transaction* transaction, CrashDatabase* db, const CrashUpdate& update) {

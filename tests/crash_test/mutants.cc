@@ -90,6 +90,8 @@ constexpr Mutant kMutants[] = {
     {"copies-sealed-early", kLeak, "db/relocate.cc"},
     {"operand-base-dropped", kHalfDone, "compaction/version_filter.h"},
     {"operand-base-not-replayed", kHalfDone, "recovery/replay.cc"},
+    {"range-forgotten-early", kHalfDone, "db/range_sweep.cc"},
+    {"range-boundary-ignored", kUnpersisted, "db/range_sweep.cc"},
     {"prepared-in-parts", kNotAtomic, "txn/prepared_records.cc"},
     {"prepared-forgotten-early", kNotAtomic, "txn/pessimistic_transaction.cc"},
     {"prepared-forgotten-late", kNotAtomic, "txn/pessimistic_transaction.cc"},

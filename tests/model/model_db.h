@@ -18,6 +18,9 @@ class ModelDb {
 
   void Put(const std::string& key, std::string value) { content_[key] = std::move(value); }
   void Delete(const std::string& key) { content_.erase(key); }
+  void DeleteRange(const std::string& begin, const std::string& end) {
+    content_.erase(content_.lower_bound(begin), content_.lower_bound(end));
+  }
   const Content& content() const { return content_; }
   std::shared_ptr<const Content> Freeze() const { return std::make_shared<const Content>(content_); }
 

@@ -1,0 +1,196 @@
+// Range deletes: writing them, and what readers are told of them. docs/design/0016-range-deletes.md
+#include <algorithm>
+
+#include "db/db_impl.h"
+#include "db/db_iterator.h"
+#include "db/hidden_family.h"
+#include "db/no_memory.h"
+#include "db/range_update.h"
+#include "log/range_record.h"
+#include "util/mutant.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+
+Status DB::DeleteRange(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) {
+  return Status::NotSupported("DeleteRange is not supported here");
+}
+
+Status DBImpl::DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, Slice begin, Slice end) try {
+  Status status;
+  const Family* const known = FamilyOf(family, &status);
+  if (known == nullptr) return status;
+  WriteBatch batch;
+  batch.DeleteRangeCF(known->id, begin, end);
+  return Write(options, batch);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+// ---- One batch
+
+Status RangeUpdate::Add(uint32_t family, Slice begin, Slice end, size_t update, std::string_view record[2], bool* is_empty) {
+  // One byte more than keys have, so that each key can be the last one.
+  if (std::max(begin.size(), end.size()) > kMaxKeySize + 1)
+    return Status::InvalidArgument("a bound of a range has more than 65537 bytes");
+  Family* const known = db_.FindFamily(family);
+  if (known == nullptr)
+    return Status::InvalidArgument("the batch writes to column family " + std::to_string(family) + ", which there is not");
+  if (db_.write_failed_.load(std::memory_order_acquire)) return db_.BackgroundError();
+  const int order = known->order.Compare(begin, end);
+  if (order > 0) return Status::InvalidArgument("end key comes before start key");  // in RocksDB's words
+  *is_empty = order == 0;
+  if (*is_empty) return Status::OK();
+  if (family_ == 0) {
+    Family* own = nullptr;
+    if (Status status = db_.RangeFamily(&own); !status.ok()) return status;
+    family_ = own->id;
+  }
+  auto tombstone = std::make_shared<RangeTombstone>();
+  tombstone->begin.assign(begin);
+  tombstone->end.assign(end);
+  tombstone->record = db_.next_range_record_.fetch_add(1, std::memory_order_relaxed);
+  bytes_.push_back(RangeRecord::Key(family, tombstone->record));
+  record[0] = bytes_.back();
+  bytes_.push_back(RangeRecord::Value(begin, end));
+  record[1] = bytes_.back();
+  ranges_.push_back({known, update, std::move(tombstone)});
+  return Status::OK();
+}
+
+// The write is announced: who drops a family says so first, and then waits for it, as in ChooseMemtable.
+bool RangeUpdate::Prepare(uint64_t first) try {
+  for (const Range& range : ranges_) {
+    if (!range.family->dropped.load(std::memory_order_seq_cst)) continue;
+    refusal_ = Status::InvalidArgument("column family " + std::to_string(range.family->id) + " was dropped");
+    return false;
+  }
+  lock_ = std::unique_lock(db_.ranges_mutex_);
+  MakeSets(first);
+  return true;
+} catch (const std::bad_alloc&) {
+  refusal_ = NoMemory();
+  return false;
+}
+
+void RangeUpdate::MakeSets(uint64_t first) {
+  for (const Range& range : ranges_) {
+    range.tombstone->sequence = first + range.update;
+    const auto known = [&range](const auto& set) { return set.first == range.family; };
+    if (std::none_of(sets_.begin(), sets_.end(), known)) sets_.emplace_back(range.family, nullptr);
+  }
+  for (auto& [family, set] : sets_) {
+    std::vector<RangeTombstones::Tombstone> added;
+    for (const Range& range : ranges_) {
+      if (range.family == family) added.push_back(range.tombstone);
+    }
+    set = RangeTombstones::With(family->current_ranges.get(), std::move(added), family->order);
+  }
+}
+
+void RangeUpdate::Install() {
+  for (auto& [family, set] : sets_) DBImpl::InstallRanges(family, &set);
+  is_first_ = !sets_.empty() && !db_.ranges_wait_.exchange(true, std::memory_order_acq_rel);
+  if (lock_.owns_lock()) lock_.unlock();
+  BRAIDDB_SYNC_POINT("RangeUpdate::Installed");
+}
+
+void RangeUpdate::End() {
+  if (lock_.owns_lock()) {  // nothing was installed
+    lock_.unlock();
+    sets_.clear();
+  }
+  for (auto& [family, old] : sets_) db_.RetireRanges(std::move(old));
+  if (is_first_) db_.NotifyWork();
+}
+
+// ---- Sets
+
+// release: who sees one sees what it points to. Who sees that there are none may see so a little longer than that is true, and
+// looks closer for nothing.
+void DBImpl::InstallRanges(Family* family, std::shared_ptr<const RangeTombstones>* ranges) {
+  family->current_ranges.swap(*ranges);
+  family->ranges.store(family->current_ranges.get(), std::memory_order_release);
+  family->looks_closer.store(family->has_filter || family->current_ranges != nullptr, std::memory_order_release);
+}
+
+void DBImpl::RetireRanges(std::shared_ptr<const RangeTombstones> ranges) {
+  if (ranges == nullptr) return;
+  try {
+    epochs_.Retire([kept = ranges]() mutable { kept.reset(); });
+  } catch (const std::bad_alloc&) {
+    epochs_.Synchronize();  // no memory to remember it: no reader is inside any more when it goes
+  }
+}
+
+std::shared_ptr<const RangeTombstones> DBImpl::RangesOf(const Family& family) const {
+  if (family.ranges.load(std::memory_order_acquire) == nullptr) return nullptr;
+  const auto guard = epochs_.Enter();
+  const RangeTombstones* const ranges = family.ranges.load(std::memory_order_acquire);
+  return ranges == nullptr ? nullptr : ranges->shared_from_this();
+}
+
+uint64_t DBImpl::CountRanges() const {
+  uint64_t sum = 0;
+  const auto guard = epochs_.Enter();
+  for (uint32_t id = 0; id < kMaxFamilies; ++id) {
+    const Family* const family = FindFamily(id);
+    const RangeTombstones* const ranges = family == nullptr ? nullptr : family->ranges.load(std::memory_order_acquire);
+    if (ranges != nullptr) sum += ranges->size();
+  }
+  return sum;
+}
+
+// ---- The records' family
+
+Status DBImpl::RangeFamily(Family** family) {
+  *family = range_family_.load(std::memory_order_acquire);
+  if (*family != nullptr) return Status::OK();
+  std::lock_guard lock(families_mutex_);
+  std::shared_ptr<Family> known = FindFamilyByName(kRangeTombstonesFamilyName);
+  if (known == nullptr) {
+    ColumnFamilyOptions options;
+    options.l1 = options_.l1;
+    if (Status status = MakeFamily(options, kRangeTombstonesFamilyName); !status.ok()) return status;
+    known = FindFamilyByName(kRangeTombstonesFamilyName);
+  }
+  *family = known.get();
+  range_family_.store(*family, std::memory_order_release);
+  return Status::OK();
+}
+
+// Records of families that there are not are left by a drop that a crash cut short.
+Status DBImpl::LoadRanges() {
+  const std::shared_ptr<Family> known = FindFamilyByName(kRangeTombstonesFamilyName);
+  if (known == nullptr) return Status::OK();
+  range_family_.store(known.get(), std::memory_order_release);
+  std::map<Family*, std::vector<RangeTombstones::Tombstone>> found;
+  const std::unique_ptr<Iterator> records = MakeIterator(ReadOptions(), *known);
+  for (records->SeekToFirst(); records->Valid(); records->Next()) {
+    auto tombstone = std::make_shared<RangeTombstone>();
+    uint32_t id = 0;
+    const uint64_t sequence = static_cast<const DBIterator*>(records.get())->sequence();
+    if (!RangeRecord::Parse(records->key(), records->value(), sequence, &id, tombstone.get()) || id >= kMaxFamilies) {
+      return Status::Corruption(
+          "the record of a range that was deleted is damaged; restore the database from a copy, or save what is intact with "
+          "braiddb repair");
+    }
+    next_range_record_.store(std::max(next_range_record_.load(), tombstone->record + 1));
+    Family* const family = FindFamily(id);
+    if (family == nullptr) {
+      stale_range_records_.emplace_back(records->key());
+    } else {
+      found[family].push_back(std::move(tombstone));
+    }
+  }
+  if (!records->status().ok()) return records->status();
+  std::lock_guard lock(ranges_mutex_);
+  for (auto& [family, tombstones] : found) {
+    auto set = RangeTombstones::With(nullptr, std::move(tombstones), family->order);
+    InstallRanges(family, &set);
+  }
+  ranges_wait_.store(!found.empty() || !stale_range_records_.empty(), std::memory_order_release);
+  return Status::OK();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,119 @@
+// Ranges that are deleted and written anew in one batch, beside readers, snapshots and compactions: everybody sees whole batches.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/db_fixture.h"
+
+namespace braiddb::test {
+namespace {
+
+constexpr int kKeys = 40;
+
+class DbRangeDeleteConcurrentTest : public DbTest {
+ protected:
+  // All keys in use have the writer's last round; which ones these are, it tells, too. The keys are a run of those with even, or
+  // odd, numbers, so that a batch has ranges, puts and no deletions of single keys.
+  static void Fill(int round, WriteBatch* batch) {
+    batch->DeleteRange(NumberedKey(0), NumberedKey(kKeys));
+    for (int i = round % 2; i < kKeys; i += 2) batch->Put(NumberedKey(i), std::to_string(round));
+  }
+  static testing::AssertionResult IsWhole(Iterator* iterator, bool forward) {
+    std::string round;
+    int count = 0;
+    for (forward ? iterator->SeekToFirst() : iterator->SeekToLast(); iterator->Valid();
+         forward ? iterator->Next() : iterator->Prev()) {
+      if (count++ == 0) round = std::string(iterator->value());
+      if (iterator->value() != round)
+        return testing::AssertionFailure() << round << " and " << iterator->value() << " at " << iterator->key();
+    }
+    if (!iterator->status().ok()) return testing::AssertionFailure() << iterator->status().ToString();
+    if (count != kKeys / 2) return testing::AssertionFailure() << count << " keys in round " << round;
+    return testing::AssertionSuccess();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Regions, DbRangeDeleteConcurrentTest, testing::Values(1, 2));
+
+TEST_P(DbRangeDeleteConcurrentTest, EverybodySeesWholeBatches) {
+  const int rounds = 6000 / kSlowdown;
+  WriteBatch first;
+  Fill(0, &first);
+  ASSERT_OK(db_->Write({}, first));
+  std::atomic<int> acknowledged{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  // One of two neighbours is there, and no older than what was acknowledged. Of the newest state.
+  for (int reader = 0; reader < 2; ++reader) {
+    threads.emplace_back([&, reader] {
+      for (int i = reader; !stop; ++i) {
+        const int before = acknowledged;
+        std::string value;
+        const Status status = db_->Get({}, NumberedKey(i % kKeys), &value);
+        const int after = acknowledged + 1;  // one more may be under way
+        if (status.ok()) {
+          EXPECT_EQ(std::stoi(value) % 2, i % kKeys % 2);
+          EXPECT_GE(std::stoi(value), before);
+        } else {
+          EXPECT_TRUE(status.IsNotFound()) << status.ToString();
+          // It was not there in a round of the other kind: there has been one.
+          EXPECT_TRUE(after > before + 1 || before % 2 != i % kKeys % 2 || after % 2 != i % kKeys % 2);
+        }
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    std::vector<std::string> names;
+    for (int i = 0; i < kKeys; ++i) names.push_back(NumberedKey(i));
+    const std::vector<Slice> keys(names.begin(), names.end());
+    for (bool forward = true; !stop; forward = !forward) {
+      EXPECT_TRUE(IsWhole(db_->NewIterator({}).get(), forward));
+      std::vector<std::string> values;
+      const std::vector<Status> statuses = db_->MultiGet({}, keys, &values);
+      int there = 0;
+      for (const Status& status : statuses) there += status.ok();
+      EXPECT_EQ(there, kKeys / 2);
+      const Snapshot* const snapshot = db_->GetSnapshot();
+      ReadOptions read;
+      read.snapshot = snapshot;
+      for (int look = 0; look < 3; ++look) EXPECT_TRUE(IsWhole(db_->NewIterator(read).get(), look % 2 == 0));
+      db_->ReleaseSnapshot(snapshot);
+    }
+  });
+  threads.emplace_back([&] {
+    while (!stop) {
+      EXPECT_OK(db_->CompactRange({}, nullptr, nullptr));
+      std::this_thread::yield();
+    }
+  });
+  // Ranges beside, which come and go.
+  threads.emplace_back([&] {
+    for (int i = 0; !stop; ++i) {
+      EXPECT_OK(db_->Put({}, "z" + std::to_string(i % 50), "value"));
+      if (i % 7 == 0) {
+        EXPECT_OK(db_->DeleteRange({}, "z", "zz"));
+      }
+    }
+  });
+  for (int round = 1; round <= rounds; ++round) {
+    WriteBatch batch;
+    Fill(round, &batch);
+    ASSERT_OK(db_->Write({}, batch));
+    acknowledged = round;
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_OK(db_->DeleteRange({}, "z", "zz"));
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-range-tombstones"), 0u);
+  EXPECT_TRUE(IsWhole(db_->NewIterator({}).get(), true));
+  Reopen();
+  EXPECT_TRUE(IsWhole(db_->NewIterator({}).get(), true));
+  EXPECT_EQ(GetOrText(db_.get(), NumberedKey(rounds % 2)), std::to_string(rounds));
+}
+
+}  // namespace
+}  // namespace braiddb::test
