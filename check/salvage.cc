@@ -6,6 +6,7 @@
 #include "braiddb/column_family.h"
 #include "check/check_files.h"
 #include "log/log_reader.h"
+#include "log/range_record.h"
 #include "pmem/layout_check.h"
 
 namespace braiddb {
@@ -142,9 +143,31 @@ void Salvage::Keep(const LogEntry* entry) {
   }
 }
 
+void Salvage::FindRanges() {
+  const auto is_record = [](const Found& found) { return RangeRecord::IsKey(found.entry->key()); };
+  for (uint32_t id = 1; id < kMaxFamilies; ++id) {
+    const auto listed = std::find_if(media_->families().begin(), media_->families().end(),
+                                     [id](const MediaFamily& family) { return family.id == id; });
+    const bool is_known = listed != media_->families().end();
+    if (is_known ? listed->name != kRangeTombstonesFamilyName : !std::all_of(found_[id].begin(), found_[id].end(), is_record))
+      continue;
+    for (const Found& found : found_[id]) {
+      const LogEntry& entry = *found.entry;
+      auto tombstone = std::make_shared<RangeTombstone>();
+      uint32_t family = 0;
+      if (entry.type() == EntryType::kPut &&
+          RangeRecord::Parse(entry.key(), entry.value(), entry.sequence(), &family, tombstone.get()))
+        ranges_[family].push_back(std::move(tombstone));
+    }
+    found_[id] = {};
+  }
+}
+
 void Salvage::ChooseFamilies(const CheckOptions& options, const std::vector<KeyOrder>& orders) {
+  FindRanges();
   for (size_t i = 0; i < media_->families().size(); ++i) {
     const MediaFamily& family = media_->families()[i];
+    if (family.name == kRangeTombstonesFamilyName) continue;
     families_.push_back({family.id, family.name, orders[i].comparator(), family.l1, {}, 0});
     ChooseNewest(&families_.back());
   }
@@ -185,8 +208,15 @@ void Salvage::ChooseNewest(Family* family) {
   bool is_applied = false;                // the last one is an operand that is saved, so the next older version counts
   bool is_hidden = false;                 // the newest is marked obsolete
   bool doubtful = false;
+  bool is_deleted = false;  // the last one, with a range
+  std::shared_ptr<const RangeTombstones> ranges;
+  if (const auto known = ranges_.find(family->id); known != ranges_.end())
+    ranges = RangeTombstones::With(nullptr, known->second, order);
   const auto take = [&](const LogEntry* entry) {
     last = entry;
+    is_applied = false;
+    is_deleted = ranges != nullptr && ranges->Hides(entry->key(), entry->sequence(), kMaxSequence);
+    if (is_deleted) return;  // and so is all that is older
     is_applied = !entry->is_obsolete() && entry->is_operand();
     if (!entry->is_obsolete() && entry->type() != EntryType::kDelete) versions.push_back(entry);
   };
@@ -194,7 +224,7 @@ void Salvage::ChooseNewest(Family* family) {
     if (last == nullptr || order.Compare(last->key(), entry->key()) != 0) {
       Save(&versions, family);
       take(entry);
-      is_hidden = entry->is_obsolete();
+      is_hidden = entry->is_obsolete() && !is_deleted;
       doubtful = false;
     } else if (last->sequence() == entry->sequence()) {  // one is the other's copy, or what it amounts to
       const bool is_better = last->is_obsolete() || (last->is_operand() && !entry->is_operand());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "check/media.h"
 #include "index/key_order.h"
+#include "index/range_tombstones.h"
 
 namespace braiddb {
 
@@ -17,6 +19,8 @@ namespace braiddb {
 // STEPS  1 the segments: as their descriptors say, or, where directories are damaged, wherever a region has a segment header
 //        2 in each, entry after entry; behind a damaged one the next place where an entry is valid  3 of each family sort them,
 //        newest first.
+// Sequence numbers are not saved, so range tombstones are not either: what they hide is left out, and what operands would be
+// applied to beyond one becomes nothing. With a damaged MANIFEST their records are known by their keys.
 // A version that is marked dead is the answer to nothing, but hides what is older: the rest of what made it dead may be gone.
 // With a damaged MANIFEST nothing says how families are called and ordered, and which were dropped.
 class Salvage {
@@ -58,6 +62,8 @@ class Salvage {
   uint64_t SkipBrokenBatch(const Stretch& stretch, uint64_t offset);
   void Lose(const Stretch& stretch, uint64_t begin, uint64_t end);
   void Keep(const LogEntry* entry);
+  // Takes the range tombstones out of what was found, obsolete or not: what they hid then is not to come back.
+  void FindRanges();
   void ChooseFamilies(const CheckOptions& options, const std::vector<KeyOrder>& orders);
   void GuessFamilies(const CheckOptions& options);
   void ChooseNewest(Family* family);
@@ -67,7 +73,8 @@ class Salvage {
   const std::unique_ptr<Media> media_;
   RepairReport* const report_;
   std::array<std::vector<Found>, kMaxFamilies> found_;
-  uint64_t strays_ = 0;  // of families that are not there, and not marked dead
+  std::map<uint32_t, std::vector<RangeTombstones::Tombstone>> ranges_;  // by family
+  uint64_t strays_ = 0;                                                 // of families that are not there, and not marked dead
   std::vector<Family> families_;
 };
 
