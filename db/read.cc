@@ -99,7 +99,7 @@ const LogEntry* DBImpl::FindEntry(const Family& family, const SearchKey& target,
   }
   BRAIDDB_SYNC_POINT("DBImpl::FindPut:Found");
   // After the lookup: who has found what a tombstone hides finds that. Not all of its batch may be visible yet, so that the
-  // newest state is read again, as of a snapshot. [CC-52]
+  // newest state is read again, as of a snapshot. [CC-54]
   const RangeTombstones* const ranges = family.ranges.load(std::memory_order_acquire);
   if (__builtin_expect(ranges != nullptr, 0) && found && ranges->Hides(target.key, entry->sequence(), target.sequence)) {
     if (met_dead != nullptr) *met_dead = true;

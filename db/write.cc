@@ -385,7 +385,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     return status;
   }
   BRAIDDB_SYNC_POINT("DBImpl::AppendAndPublish:Durable");
-  admission.BeforeVisible();  // [CC-52]
+  admission.BeforeVisible();  // [CC-54]
   // ORDER: the last update first. Of several to one key the newest is there before the others, so that a Get which finds one of
   // the batch, and waits until it is all there, has found the one that counts.
   for (size_t i = count; i-- > 0;) {

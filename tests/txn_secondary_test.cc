@@ -33,7 +33,12 @@ class SecondaryTest : public DbOpenTest {
       WriteBatch batch;
       for (uint64_t updates = random->Range(1, 5); updates > 0; --updates) {
         const std::string key = NumberedKey(random->OneIn(30) ? random->Uniform(5000) : random->Uniform(200));
-        if (random->OneIn(3)) {
+        if (random->OneIn(12)) {
+          const std::string end = NumberedKey(random->Uniform(200));
+          if (end < key) continue;
+          batch.DeleteRange(key, end);
+          content->erase(content->lower_bound(key), content->lower_bound(end));
+        } else if (random->OneIn(3)) {
           batch.Delete(key);
           content->erase(key);
         } else if (random->OneIn(3)) {

@@ -7,6 +7,7 @@
 #include "db/read_manifest.h"
 #include "log/log_reader.h"
 #include "log/operands.h"
+#include "log/range_record.h"
 #include "pmem/region_set.h"
 #include "util/sync_point.h"
 
@@ -45,6 +46,10 @@ Status PrimaryReader::ReadFamilies() {
   const auto is_of_runs = [](uint8_t kind) { return kind == static_cast<uint8_t>(L1Kind::kSortedRuns); };
   has_runs_ = is_of_runs(manifest.l1_kind) || std::any_of(manifest.families.begin(), manifest.families.end(),
                                                           [&](const auto& family) { return is_of_runs(family.l1_kind); });
+  range_family_ = 0;
+  for (const ManifestState::Family& listed : manifest.families) {
+    if (listed.name == kRangeTombstonesFamilyName) range_family_ = listed.id;
+  }
   family_of_.clear();
   family_of_[0] = 0;
   families_[0].is_listed = true;
@@ -73,6 +78,10 @@ Status PrimaryReader::CheckFamilies() {
     if (listed == nullptr || listed->dropped || listed->number != families_[i].number)
       return Status::Aborted("a column family was dropped");
   }
+  for (const ManifestState::Family& listed : manifest.families) {
+    if (listed.name == kRangeTombstonesFamilyName && listed.id != range_family_)
+      return Status::Aborted("the first range was deleted meanwhile");
+  }
   return Status::OK();
 }
 
@@ -87,6 +96,7 @@ Status PrimaryReader::Read() {
   regions_.clear();
   last_sequence_ = 0;
   for (auto& versions : versions_) versions.clear();
+  ranges_.clear();
   if (Status status = ReadFamilies(); !status.ok()) return status;
   RegionSetOptions region_options;
   region_options.database_path = path_;
@@ -157,7 +167,8 @@ Status PrimaryReader::ReadSegment(Region* region, const ListedSegment& segment, 
       progress.end = reader.end();
       if (step != Step::kUpToLast) last_sequence_ = std::max(last_sequence_, entry->sequence());
       const bool is_obsolete = entry->is_obsolete() || (!entry->is_copy() && entry->sequence() < garbage_below_);
-      if (step != Step::kFirst || entry->type() == EntryType::kDelete || !is_obsolete) Add(*entry);
+      const bool counts_always = entry->type() == EntryType::kDelete || (range_family_ != 0 && entry->family() == range_family_);
+      if (step != Step::kFirst || counts_always || !is_obsolete) Add(*entry);
     }
   }
   progress.is_whole |= is_sealed && progress.end == segment.sealed_bytes;
@@ -199,6 +210,13 @@ Status PrimaryReader::CheckNothingMissed() {
 // ---- Versions
 
 void PrimaryReader::Add(const LogEntry& entry) {
+  if (range_family_ != 0 && entry.family() == range_family_) {
+    auto tombstone = std::make_shared<RangeTombstone>();
+    uint32_t of = 0;
+    if (entry.type() == EntryType::kPut && RangeRecord::Parse(entry.key(), entry.value(), entry.sequence(), &of, tombstone.get()))
+      ranges_[of].push_back(std::move(tombstone));
+    return;
+  }
   const auto family = family_of_.find(entry.family());
   if (family == family_of_.end()) return;
   Versions& versions = versions_[family->second][std::string(entry.key())];
@@ -235,11 +253,22 @@ Status PrimaryReader::Resolve(const Family& family, const std::string& key, cons
   return FullMerge(*family.options.merge_operator, key, has_base ? &base : nullptr, operands, value);
 }
 
+void PrimaryReader::LeaveOut(const RangeTombstones& ranges, Slice key, Versions* versions) {
+  const uint64_t newest = ranges.Newest(key, kMaxSequence);
+  std::erase_if(*versions, [newest](const Version& version) { return version.sequence < newest; });
+}
+
 Status PrimaryReader::Settle() {
   for (size_t i = 0; i < families_.size(); ++i) {
     Family& family = families_[i];
     family.content.clear();
+    const KeyOrder order(family.options.comparator);
+    std::shared_ptr<const RangeTombstones> ranges;
+    if (const auto known = ranges_.find(family.id); known != ranges_.end())
+      ranges = RangeTombstones::With(nullptr, known->second, order);
     for (auto& [key, versions] : versions_[i]) {
+      if (ranges != nullptr) LeaveOut(*ranges, key, &versions);
+      if (versions.empty()) continue;
       bool is_there = false;
       std::string value;
       if (Status status = Resolve(family, key, versions, &is_there, &value); !status.ok()) return status;

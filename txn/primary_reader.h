@@ -13,6 +13,8 @@
 //   relocations stand for what is marked moved; their segments are sealed before that.
 //   Where flushes copy, an entry of the log that is below the boundary of after the first list is garbage, whatever its marks:
 //   its copy, or what hides it, is in a segment that was sealed before.
+//   Records of ranges that were deleted count also when they are obsolete: what they say of smaller numbers stays true. One that
+//   is gone with its segment was forgotten when all that it hid was obsolete.
 // WHY NO SEGMENT IS MISSED  Generations ascend in each region, and come to the media in order. One that is there neither at the
 //   end, nor was read whole, was taken and released meanwhile.
 // WHY NO FAMILY IS MIXED UP  The MANIFEST is read before and after: the id of one that was dropped meanwhile may be another's.
@@ -32,6 +34,7 @@
 #include "braiddb/column_family.h"
 #include "braiddb/options.h"
 #include "braiddb/status.h"
+#include "index/range_tombstones.h"
 #include "log/log_entry.h"
 #include "pmem/pool_files.h"
 
@@ -94,6 +97,8 @@ class PrimaryReader {
   static Status CheckSegment(const Region& region, uint64_t generation, bool is_there);
   void Add(const LogEntry& entry);
   Status Settle();
+  // Without what ranges that were deleted hide.
+  static void LeaveOut(const RangeTombstones& ranges, Slice key, Versions* versions);
   Status Resolve(const Family& family, const std::string& key, const Versions& versions, bool* is_there,
                  std::string* value) const;
 
@@ -103,6 +108,8 @@ class PrimaryReader {
   std::vector<Region> regions_;
   std::unordered_map<uint32_t, size_t> family_of_;  // by id
   std::vector<std::map<std::string, Versions, Family::Less>> versions_;
+  uint32_t range_family_ = 0;                                           // that of range tombstones; 0: there is none
+  std::map<uint32_t, std::vector<RangeTombstones::Tombstone>> ranges_;  // by family
   std::vector<uint64_t> buffer_;
   uint64_t garbage_below_ = 0;  // numbers of entries that are no copies
   uint64_t last_sequence_ = 0;
