@@ -1,7 +1,6 @@
 #include "capi/batch.h"
 
-#include <map>
-#include <set>
+#include <algorithm>
 
 #include "capi/objects.h"
 #include "capi/options.h"
@@ -65,22 +64,20 @@ void braiddb_writebatch_t::Merge(const braiddb_column_family_handle_t* family, S
   }
 }
 
-void braiddb_writebatch_t::DeleteRange(Slice start, Slice limit) noexcept {
-  Status status = Guarded([&] {
-    ranges.push_back({rep.Count(), std::string(start), std::string(limit), nullptr});
-    return Status::OK();
-  });
+void braiddb_writebatch_t::DeleteRangeCF(uint32_t family, Slice start, Slice limit) noexcept {
+  Status status;
+  if (std::max(start.size(), limit.size()) > braiddb::kMaxKeySize + 1)
+    status = Guarded([] { return Status::InvalidArgument("a bound of a range is longer than 64 KiB and one byte"); });
+  if (status.ok()) status = Guarded([&] { return rep.DeleteRangeCF(family, start, limit), Status::OK(); });
   if (!status.ok()) unfit = std::move(status);
 }
 
 void braiddb_writebatch_t::DeleteRange(const braiddb_column_family_handle_t* family, Slice start, Slice limit) noexcept {
   if (family == nullptr) {
     unfit = NoFamily();
-    return;
+  } else {
+    DeleteRangeCF(family->rep->GetID(), start, limit);
   }
-  const size_t before = ranges.size();
-  DeleteRange(start, limit);
-  if (ranges.size() > before && family->rep->GetID() != 0) ranges.back().family = family->rep;
 }
 
 void braiddb_writebatch_t::Refuse(const char* function, const char* missing) noexcept {
@@ -89,7 +86,7 @@ void braiddb_writebatch_t::Refuse(const char* function, const char* missing) noe
 
 // Without memory there is no save point to go back to, and the batch is unfit for good: a rollback would take back too much.
 void braiddb_writebatch_t::SetSavePoint() noexcept {
-  Status status = Guarded([&] { return save_points.push_back({rep.Data().size(), ranges.size(), unfit.ok()}), Status::OK(); });
+  Status status = Guarded([&] { return save_points.push_back({rep.Data().size(), unfit.ok()}), Status::OK(); });
   if (status.ok()) return;
   save_points.clear();
   unfit = std::move(status);
@@ -97,7 +94,6 @@ void braiddb_writebatch_t::SetSavePoint() noexcept {
 
 void braiddb_writebatch_t::Clear() {
   rep.Clear();
-  ranges.clear();
   unfit = Status::OK();
   save_points.clear();
 }
@@ -113,7 +109,6 @@ Status braiddb_writebatch_t::RollBack() {
   const SavePoint point = save_points.back();
   const std::string kept = rep.Data().substr(0, point.bytes);
   if (Status status = braiddb::WriteBatch::FromData(kept, &rep); !status.ok()) return status;
-  ranges.resize(point.ranges);
   if (point.fit) unfit = Status::OK();
   save_points.pop_back();
   return Status::OK();
@@ -129,91 +124,6 @@ std::string Join(int count, const char* const* parts, const size_t* lengths) {
 
 namespace {
 
-// The batch without ranges: each is deletions of the keys that the database has when the write begins, and of those that the
-// batch has put before it.
-class Expansion : public WriteBatch::Handler {
- public:
-  using RangeDelete = braiddb_writebatch_t::RangeDelete;
-
-  Expansion(DB* db, const braiddb_writebatch_t& batch) : db_(db), batch_(batch) {
-    for (const RangeDelete& range : batch.ranges) {
-      ColumnFamilyHandle* const family = FamilyOf(range);
-      puts_.try_emplace(family->GetID(), Before{family->GetOptions().comparator});
-    }
-  }
-
-  Status Expand(WriteBatch* result) {
-    result_ = result;
-    Status status = batch_.rep.Iterate(this);
-    return status.ok() ? DeleteRanges() : status;
-  }
-
-  void Put(Slice, Slice) override {}
-  void Delete(Slice) override {}
-  Status PutCF(uint32_t family, Slice key, Slice value) override {
-    if (Status status = DeleteRanges(); !status.ok()) return status;
-    result_->PutCF(family, key, value);
-    const auto puts = puts_.find(family);
-    if (puts != puts_.end()) puts->second.emplace(key);
-    ++updates_;
-    return Status::OK();
-  }
-  Status DeleteCF(uint32_t family, Slice key) override {
-    if (Status status = DeleteRanges(); !status.ok()) return status;
-    result_->DeleteCF(family, key);
-    ++updates_;
-    return Status::OK();
-  }
-  void Merge(Slice, Slice) override {}
-  Status MergeCF(uint32_t family, Slice key, Slice operand) override {
-    if (Status status = DeleteRanges(); !status.ok()) return status;
-    result_->MergeCF(family, key, operand);
-    const auto puts = puts_.find(family);
-    if (puts != puts_.end()) puts->second.emplace(key);
-    ++updates_;
-    return Status::OK();
-  }
-
- private:
-  struct Before {
-    const Comparator* comparator;
-    bool operator()(Slice a, Slice b) const { return comparator->Compare(a, b) < 0; }
-  };
-
-  ColumnFamilyHandle* FamilyOf(const RangeDelete& range) const {
-    return range.family == nullptr ? db_->DefaultColumnFamily() : range.family.get();
-  }
-
-  // Those that come before the next update.
-  Status DeleteRanges() {
-    for (; next_ < batch_.ranges.size() && batch_.ranges[next_].updates == updates_; ++next_) {
-      if (Status status = DeleteRange(batch_.ranges[next_]); !status.ok()) return status;
-    }
-    return Status::OK();
-  }
-
-  Status DeleteRange(const RangeDelete& range) {
-    ColumnFamilyHandle* const family = FamilyOf(range);
-    if (family->GetOptions().comparator->Compare(range.start, range.limit) >= 0) return Status::OK();
-    ReadOptions options;
-    options.iterate_lower_bound = Slice(range.start);
-    options.iterate_upper_bound = Slice(range.limit);
-    const auto iterator = db_->NewIterator(options, family);
-    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) result_->Delete(family, iterator->key());
-    const auto& puts = puts_.at(family->GetID());
-    const auto end = puts.lower_bound(range.limit);
-    for (auto put = puts.lower_bound(range.start); put != end; ++put) result_->Delete(family, *put);
-    return iterator->status();
-  }
-
-  DB* const db_;
-  const braiddb_writebatch_t& batch_;
-  WriteBatch* result_ = nullptr;
-  std::map<uint32_t, std::set<std::string, Before>> puts_;  // of families that have ranges
-  size_t next_ = 0;
-  uint32_t updates_ = 0;
-};
-
 // Tells a user's filter which keys a batch writes.
 class Toucher : public WriteBatch::Handler {
  public:
@@ -228,6 +138,7 @@ class Toucher : public WriteBatch::Handler {
   }
   Status DeleteCF(uint32_t, Slice) override { return Status::OK(); }
   Status MergeCF(uint32_t family, Slice key, Slice operand) override { return PutCF(family, key, operand); }
+  Status DeleteRangeCF(uint32_t, Slice, Slice) override { return Status::OK(); }
 
  private:
   UserFilter::Writing* const writing_;
@@ -245,13 +156,7 @@ Status WriteUpdates(braiddb_t* db, const WriteOptions& options, const WriteBatch
 
 Status WriteBatchTo(braiddb_t* db, const WriteOptions& options, const braiddb_writebatch_t& batch) {
   if (!batch.unfit.ok()) return batch.unfit;
-  return Guarded([&] {
-    WriteBatch expanded;
-    if (!batch.ranges.empty()) {
-      if (Status status = Expansion(db->db.get(), batch).Expand(&expanded); !status.ok()) return status;
-    }
-    return WriteUpdates(db, options, batch.ranges.empty() ? batch.rep : expanded);
-  });
+  return Guarded([&] { return WriteUpdates(db, options, batch.rep); });
 }
 
 void IterateBatch(const WriteBatch& batch, void* state, void (*put)(void*, const char*, size_t, const char*, size_t),
@@ -262,7 +167,8 @@ void IterateBatch(const WriteBatch& batch, void* state, void (*put)(void*, const
     void (*deleted)(void*, const char*, size_t);
     void Put(Slice key, Slice value) override { put(state, key.data(), key.size(), value.data(), value.size()); }
     void Delete(Slice key) override { deleted(state, key.data(), key.size()); }
-    void Merge(Slice, Slice) override {}  // nobody is told, as in RocksDB
+    void Merge(Slice, Slice) override {}                                            // nobody is told, as in RocksDB
+    Status DeleteRangeCF(uint32_t, Slice, Slice) override { return Status::OK(); }  // nor of these
   };
   Caller caller;
   caller.state = state;
@@ -287,9 +193,7 @@ braiddb_writebatch_t* braiddb_writebatch_create_from(const char* data, size_t da
 
 void braiddb_writebatch_destroy(braiddb_writebatch_t* batch) { delete batch; }
 void braiddb_writebatch_clear(braiddb_writebatch_t* batch) { batch->Clear(); }
-int braiddb_writebatch_count(braiddb_writebatch_t* batch) {
-  return static_cast<int>(batch->rep.Count()) + static_cast<int>(batch->ranges.size());
-}
+int braiddb_writebatch_count(braiddb_writebatch_t* batch) { return static_cast<int>(batch->rep.Count()); }
 
 void braiddb_writebatch_put(braiddb_writebatch_t* batch, const char* key, size_t key_length, const char* value,
                             size_t value_length) {
@@ -412,6 +316,7 @@ void braiddb_writebatch_iterate_cf(braiddb_writebatch_t* batch, void* state,
     void Delete(Slice) override {}
     void Merge(Slice, Slice) override {}
     Status MergeCF(uint32_t, Slice, Slice) override { return Status::OK(); }  // there is no function for them, as in RocksDB
+    Status DeleteRangeCF(uint32_t, Slice, Slice) override { return Status::OK(); }
     Status PutCF(uint32_t family, Slice key, Slice value) override {
       return put(state, family, key.data(), key.size(), value.data(), value.size()), Status::OK();
     }
@@ -438,7 +343,6 @@ void braiddb_writebatch_rollback_to_save_point(braiddb_writebatch_t* batch, char
 void braiddb_writebatch_pop_save_point(braiddb_writebatch_t* batch, char** errptr) { SaveError(errptr, batch->PopSavePoint()); }
 
 static void Append(braiddb_writebatch_t* destination, const braiddb_writebatch_t& source) {
-  const uint32_t before = destination->rep.Count();
   struct Appender : braiddb::WriteBatch::Handler {
     braiddb_writebatch_t* to;
     void Put(Slice, Slice) override {}
@@ -447,15 +351,15 @@ static void Append(braiddb_writebatch_t* destination, const braiddb_writebatch_t
     Status PutCF(uint32_t family, Slice key, Slice value) override { return to->PutCF(family, key, value), Status::OK(); }
     Status DeleteCF(uint32_t family, Slice key) override { return to->DeleteCF(family, key), Status::OK(); }
     Status MergeCF(uint32_t family, Slice key, Slice operand) override { return to->MergeCF(family, key, operand), Status::OK(); }
+    Status DeleteRangeCF(uint32_t family, Slice start, Slice limit) override {
+      return to->DeleteRangeCF(family, start, limit), Status::OK();
+    }
   } appender;
   appender.to = destination;
   const std::string data = source.rep.Data();  // a batch may be appended to itself
   braiddb::WriteBatch copy;
   Status status = braiddb::WriteBatch::FromData(data, &copy);
   if (status.ok()) status = copy.Iterate(&appender);
-  const std::vector<braiddb_writebatch_t::RangeDelete> ranges = source.ranges;
-  for (const auto& range : ranges)
-    destination->ranges.push_back({before + range.updates, range.start, range.limit, range.family});
   if (status.ok()) status = source.unfit;
   if (!status.ok()) destination->unfit = status;
 }

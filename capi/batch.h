@@ -11,21 +11,12 @@
 #include "braiddb/write_batch_with_index.h"
 
 struct braiddb_writebatch_t {
-  // Deletes [start, limit) where `updates` of the batch came before it. The write makes deletions of single keys of it.
-  struct RangeDelete {
-    uint32_t updates;
-    std::string start;
-    std::string limit;
-    std::shared_ptr<braiddb::ColumnFamilyHandle> family;  // null: the default one
-  };
   struct SavePoint {
     size_t bytes;
-    size_t ranges;
     bool fit;
   };
 
   braiddb::WriteBatch rep;
-  std::vector<RangeDelete> ranges;
   braiddb::Status unfit;  // why it cannot be written, if not OK: functions that add to a batch have no errptr
   std::vector<SavePoint> save_points;
 
@@ -33,7 +24,7 @@ struct braiddb_writebatch_t {
   void Put(braiddb::Slice key, braiddb::Slice value) noexcept { PutCF(0, key, value); }
   void Delete(braiddb::Slice key) noexcept { DeleteCF(0, key); }
   void Merge(braiddb::Slice key, braiddb::Slice operand) noexcept { MergeCF(0, key, operand); }
-  void DeleteRange(braiddb::Slice start, braiddb::Slice limit) noexcept;
+  void DeleteRange(braiddb::Slice start, braiddb::Slice limit) noexcept { DeleteRangeCF(0, start, limit); }
   void Put(const braiddb_column_family_handle_t* family, braiddb::Slice key, braiddb::Slice value) noexcept;
   void Delete(const braiddb_column_family_handle_t* family, braiddb::Slice key) noexcept;
   void Merge(const braiddb_column_family_handle_t* family, braiddb::Slice key, braiddb::Slice operand) noexcept;
@@ -41,6 +32,7 @@ struct braiddb_writebatch_t {
   void PutCF(uint32_t family, braiddb::Slice key, braiddb::Slice value) noexcept;
   void DeleteCF(uint32_t family, braiddb::Slice key) noexcept;
   void MergeCF(uint32_t family, braiddb::Slice key, braiddb::Slice operand) noexcept;
+  void DeleteRangeCF(uint32_t family, braiddb::Slice start, braiddb::Slice limit) noexcept;
   void Refuse(const char* function, const char* missing) noexcept;
   void Clear();
   void SetSavePoint() noexcept;

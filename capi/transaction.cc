@@ -43,7 +43,7 @@ braiddb_pinnableslice_t* GivePinned(const Status& status, std::string value, cha
 // The updates of a batch, if they can be had.
 Status AddBatch(braiddb_transaction_t* transaction, const braiddb_writebatch_t& batch) {
   if (!batch.unfit.ok()) return batch.unfit;
-  if (!batch.ranges.empty()) return Status::NotSupported("a transaction of a batch with deletions of ranges");
+  if (batch.rep.HasDeleteRange()) return Status::NotSupported("a transaction of a batch with deletions of ranges");
   return transaction->rep->RebuildFromWriteBatch(batch.rep);
 }
 

@@ -260,10 +260,14 @@ TEST_F(CApiTest, RangesAreDeletedInTheOrderOfTheBatch) {
   braiddb_writebatch_put(batch, "bb", 2, "gone", 4);
   braiddb_writebatch_delete_range(batch, "b", 1, "d", 1);
   braiddb_writebatch_put(batch, "c", 1, "new", 3);
-  braiddb_writebatch_delete_range(batch, "z", 1, "a", 1);  // empty
+  braiddb_writebatch_delete_range(batch, "z", 1, "z", 1);  // empty
   EXPECT_EQ(4, braiddb_writebatch_count(batch));
   braiddb_write(db_, write_, batch, error_.pointer());
   EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("a=old c=new d=old ", Scan(read_));
+  braiddb_writebatch_delete_range(batch, "z", 1, "a", 1);
+  braiddb_write(db_, write_, batch, error_.pointer());
+  EXPECT_EQ("Invalid argument: end key comes before start key", error_.Take());
   EXPECT_EQ("a=old c=new d=old ", Scan(read_));
   braiddb_writebatch_destroy(batch);
   braiddb_delete_range(db_, write_, "", 0, "d", 1, error_.pointer());
