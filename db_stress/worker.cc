@@ -140,6 +140,14 @@ Violation Worker::WriteSome() {
   return WriteKeys(lane, keys);
 }
 
+// The key that follows in the same family: with it as its end a range has this key alone. Null: it is not to be deleted as a
+// range. Transactions have none.
+const std::string* Worker::RangeEnd(uint32_t id) {
+  if (store_->has_transactions() || !random_.OneIn(4)) return nullptr;
+  const uint32_t next = oracle_.keys->position_of(id) + 1;
+  return next < oracle_.keys->end(oracle_.keys->family_of(id)) ? &oracle_.keys->key(oracle_.keys->id_at(next)) : nullptr;
+}
+
 template <class Updates>
 auto Worker::Update(Updates* updates, uint32_t id) const {
   const auto value = oracle_.content->ValueOf(id, oracle_.expected->intended(id));
@@ -160,13 +168,24 @@ Violation Worker::WriteKeys(uint32_t lane, const std::vector<uint32_t>& keys) {
     const auto value = content(keys[0]);
     const std::string& key = oracle_.keys->key(keys[0]);
     ColumnFamilyHandle* const family = FamilyOf(keys[0]);
-    if (!Inject(Injection::kLostWrite)) status = value ? db_->Put(write_, family, key, *value) : db_->Delete(write_, family, key);
+    if (Inject(Injection::kLostWrite)) {  // nothing is written
+    } else if (value) {
+      status = db_->Put(write_, family, key, *value);
+    } else if (const std::string* const end = RangeEnd(keys[0])) {
+      status = db_->DeleteRange(write_, family, key, *end);
+    } else {
+      status = db_->Delete(write_, family, key);
+    }
   } else {
     WriteBatch batch;
     const size_t count = Inject(Injection::kTornBatch) ? keys.size() / 2 : keys.size();
     const bool twice = random_.OneIn(8);
     for (size_t i = 0; twice && i < count; ++i) batch.Put(FamilyOf(keys[i]), oracle_.keys->key(keys[i]), kOverwritten);
-    for (size_t i = 0; i < count; ++i) Update(&batch, keys[i]);
+    for (size_t i = 0; i < count; ++i) {
+      const std::string* const end = RangeEnd(keys[i]);
+      if (end != nullptr) batch.DeleteRange(FamilyOf(keys[i]), oracle_.keys->key(keys[i]), *end);
+      if (end == nullptr || content(keys[i])) Update(&batch, keys[i]);
+    }
     status = db_->Write(write_, batch);
     expected->counters().batches.fetch_add(1, kRelaxed);
   }

@@ -70,6 +70,7 @@ class Worker {
   std::vector<uint32_t> DrawPrefix(std::string* prefix);
   uint64_t Between(uint64_t low, uint64_t high) { return low + random_.Uniform(high - low + 1); }
   ColumnFamilyHandle* FamilyOf(uint32_t id) const { return store_->families()[oracle_.keys->family_of(id)]; }
+  const std::string* RangeEnd(uint32_t id);
   // What a write of several keys, or a transaction, does to one of them.
   template <class Updates>
   auto Update(Updates* updates, uint32_t id) const;
