@@ -33,6 +33,8 @@ constexpr std::chrono::seconds kLongestInMemtable{2};
 //         swept none are made.
 Status DBImpl::SweepRanges(bool sweeps, bool* stepped) try {
   *stepped = false;
+  // A merge that was stopped is the next open's to resume: until then no sweep may take its place in the MANIFEST.
+  if (stopping_.load(std::memory_order_acquire)) return Status::OK();
   if (!ranges_wait_.load(std::memory_order_acquire) || is_read_only() || write_failed_.load(std::memory_order_acquire) ||
       resume_merge_.load(std::memory_order_acquire)) {
     return Status::OK();
