@@ -395,31 +395,38 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHand
   return NoMemory();
 }
 
-// Of the other families, the tables are merged as well.
+// Of the other families, the tables are merged as well. Records of range tombstones that were forgotten are obsolete when their
+// deletions are merged, too: so then all is done once more.
 Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family, const Slice* begin, const Slice* end) {
+  const uint64_t ranges = CountRanges();
   uint64_t last_id = 0;
   Status status = FlushWritten(&last_id);
   if (!status.ok()) return status;
-  std::lock_guard lock(compaction_mutex_);
-  if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
-  const Reset<ManualCompaction> reset(&manual_compaction_);
-  const bool sweeps_all = options.sweep_last_level && begin == nullptr && end == nullptr;
-  manual_compaction_ = sweeps_all ? ManualCompaction::kBeforeSweep : ManualCompaction::kManual;
-  manual_family_ = family;
-  while (status.ok() && oldest_l0_id_.load(std::memory_order_acquire) <= last_id) status = CompactTables();
-  if (status.ok() && resume_merge_) status = CompactTables();
-  const bool is_there = !family->is_gone.load(std::memory_order_acquire);
-  if (status.ok() && options.sweep_last_level && is_there) status = SweepRange(family, begin, end, true);
-  manual_compaction_ = ManualCompaction::kManual;
-  while (status.ok() && AccountOneSegment()) {
+  {
+    std::lock_guard lock(compaction_mutex_);
+    if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
+    const Reset<ManualCompaction> reset(&manual_compaction_);
+    const bool sweeps_all = options.sweep_last_level && begin == nullptr && end == nullptr;
+    manual_compaction_ = sweeps_all ? ManualCompaction::kBeforeSweep : ManualCompaction::kManual;
+    manual_family_ = family;
+    while (status.ok() && oldest_l0_id_.load(std::memory_order_acquire) <= last_id) status = CompactTables();
+    if (status.ok() && resume_merge_) status = CompactTables();
+    const bool is_there = !family->is_gone.load(std::memory_order_acquire);
+    if (status.ok() && options.sweep_last_level && is_there) status = SweepRange(family, begin, end, true);
+    manual_compaction_ = ManualCompaction::kManual;
+    while (status.ok() && AccountOneSegment()) {
+    }
+    if (status.ok()) status = CollapseAll();
+    for (bool more = true; status.ok() && more;) status = SweepRanges(true, &more);
+    if (status.ok()) ReclaimSegments();
+    if (status.ok()) status = RelocateAll();
+    epochs_.Reclaim();
+    if (!status.ok() && !status.IsAborted()) SetBackgroundError(status);
   }
-  if (status.ok()) status = CollapseAll();
-  for (bool more = true; status.ok() && more;) status = SweepRanges(true, &more);
-  if (status.ok()) ReclaimSegments();
-  if (status.ok()) status = RelocateAll();
-  epochs_.Reclaim();
-  if (!status.ok() && !status.IsAborted()) SetBackgroundError(status);
-  return status;
+  if (!status.ok() || CountRanges() >= ranges) return status;
+  CompactRangeOptions merge_only = options;
+  merge_only.sweep_last_level = false;
+  return CompactFamily(merge_only, family, begin, end);
 }
 
 bool DBImpl::CompactionIdle() const { return !compaction_running_ && !CompactionWanted(); }
