@@ -42,7 +42,7 @@ struct Family {
   const bool has_filter;  // a hit of the lookup cache may be an entry that the filter has dropped
 
   // Range tombstones that live, null if there are none: loaded inside an epoch guard, and after the entry that they may hide. Who
-  // needs them for longer keeps a shared_ptr. [CC-52]
+  // needs them for longer keeps a shared_ptr. [CC-54]
   std::atomic<const RangeTombstones*> ranges{nullptr};
   std::shared_ptr<const RangeTombstones> current_ranges;  // owns *ranges; DBImpl::ranges_mutex_
   // What is found may not be the answer: there is a filter, or there are range tombstones. Set after `ranges`.

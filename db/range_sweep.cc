@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kLongestInMemtable{2};
 
 }  // namespace
 
-// GOAL    What range tombstones hide is gone, and then they are. [CC-52]
+// GOAL    What range tombstones hide is gone, and then they are. [CC-54]
 // STEPS   1 a round: tombstones of a family, below which all is in the last level, and which no snapshot is older than
 //         2 their ranges are swept, a stretch each call  3 readers of before leave  4 the records are deleted, durably
 //         5 the set without them is installed.

@@ -19,7 +19,7 @@ class DBImpl;
 
 // STEPS   1 Add, of each range, while the batch is collected  2 Prepare, when its number is drawn: the sets with its ranges
 //         3 Install, when it is durable: readers find the sets  4 what is visible of it becomes so  5 End.
-// ORDER   3 before 4. [CC-52]
+// ORDER   3 before 4. [CC-54]
 // From 2 to 3 it has ranges_mutex_, and then allocates nothing.
 // Thread safety: none; one thread's.
 class RangeUpdate {
