@@ -1,10 +1,9 @@
 // Column families: opening with them, their handles, creating and dropping them.
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 
+#include "braiddb/ttl.h"
 #include "capi/database.h"
 #include "capi/objects.h"
 #include "capi/option_texts.h"
@@ -36,11 +35,19 @@ Status FamilyOptions(const braiddb_options_t& from, const char* path, ColumnFami
   return status;
 }
 
-Status CreateFamily(braiddb_t* db, const braiddb_options_t& options, const char* name, braiddb_column_family_handle_t** result) {
+// `ttl`: in a database whose keys expire, the family's own time to live; null: the database's.
+Status CreateFamily(braiddb_t* db, const braiddb_options_t& options, const char* name, const int* ttl,
+                    braiddb_column_family_handle_t** result) {
+  auto* const expiring = ttl == nullptr ? nullptr : dynamic_cast<braiddb::DBWithTTL*>(db->db.get());
+  if (ttl != nullptr && *ttl > 0 && expiring == nullptr)
+    return Status::NotSupported("create_column_family_with_ttl: the database was not opened with a time to live");
   ColumnFamilyOptions own;
   std::unique_ptr<ColumnFamilyHandle> handle;
   Status status = FamilyOptions(options, db->db->GetName().c_str(), &own);
-  if (status.ok()) status = db->db->CreateColumnFamily(own, name, &handle);
+  if (status.ok()) {
+    status = expiring != nullptr ? expiring->CreateColumnFamilyWithTtl(own, name, *ttl, &handle)
+                                 : db->db->CreateColumnFamily(own, name, &handle);
+  }
   if (status.ok()) *result = MakeHandle(*db, std::move(handle));
   return status;
 }
@@ -129,10 +136,8 @@ braiddb_t* braiddb_open_column_families_with_ttl(const braiddb_options_t* option
                                                  braiddb_column_family_handle_t** handles, const int* ttls, char** errptr) {
   braiddb_t* db = nullptr;
   SaveError(errptr, Guarded([&] {
-              if (std::adjacent_find(ttls, ttls + count, std::not_equal_to<>()) != ttls + count)
-                return Status::NotSupported("open_column_families_with_ttl: families whose keys expire after different times");
               return OpenFamilies(*options, path, count, column_family_names, column_family_options, handles, &db,
-                                  OpenerWithTtl(count == 0 ? 0 : ttls[0]));
+                                  OpenerWithTtl(0, {ttls, ttls + count}));
             }));
   return db;
 }
@@ -170,16 +175,16 @@ char* braiddb_column_family_handle_get_name(braiddb_column_family_handle_t* colu
 braiddb_column_family_handle_t* braiddb_create_column_family(braiddb_t* db, const braiddb_options_t* options, const char* name,
                                                              char** errptr) {
   braiddb_column_family_handle_t* result = nullptr;
-  SaveError(errptr, Guarded([&] { return CreateFamily(db, *options, name, &result); }));
+  SaveError(errptr, Guarded([&] { return CreateFamily(db, *options, name, nullptr, &result); }));
   return result;
 }
 
 // A time to live of 0 or less is for ever.
 braiddb_column_family_handle_t* braiddb_create_column_family_with_ttl(braiddb_t* db, const braiddb_options_t* options,
                                                                       const char* name, int ttl, char** errptr) {
-  if (ttl <= 0) return braiddb_create_column_family(db, options, name, errptr);
-  SaveNotImplemented(errptr, __func__, "a column family with a time to live of its own");
-  return nullptr;
+  braiddb_column_family_handle_t* result = nullptr;
+  SaveError(errptr, Guarded([&] { return CreateFamily(db, *options, name, &ttl, &result); }));
+  return result;
 }
 
 braiddb_column_family_handle_t** braiddb_create_column_families(braiddb_t* db, const braiddb_options_t* options, int count,
@@ -192,7 +197,7 @@ braiddb_column_family_handle_t** braiddb_create_column_families(braiddb_t* db, c
     return nullptr;
   }
   for (int i = 0; i < count; ++i) {
-    if (SaveError(errptr, Guarded([&] { return CreateFamily(db, *options, names[i], &handles[i]); }))) break;
+    if (SaveError(errptr, Guarded([&] { return CreateFamily(db, *options, names[i], nullptr, &handles[i]); }))) break;
     ++*created;
   }
   return handles;

@@ -56,11 +56,13 @@ Status OpenDatabase(const braiddb_options_t& options, const std::string& path, c
   return Status::OK();
 }
 
-Opener OpenerWithTtl(int seconds) {
-  return [seconds](const Options& options, const std::string& path, const Families& families, FamilyHandles* handles,
-                   std::unique_ptr<DB>* db) {
+Opener OpenerWithTtl(int seconds, std::vector<int32_t> family_seconds) {
+  return [seconds, family_seconds = std::move(family_seconds)](const Options& options, const std::string& path,
+                                                               const Families& families, FamilyHandles* handles,
+                                                               std::unique_ptr<DB>* db) {
     TtlOptions ttl;
     ttl.ttl_seconds = seconds;
+    ttl.family_ttl_seconds = family_seconds;
     std::unique_ptr<DBWithTTL> opened;
     Status status = DBWithTTL::Open(options, ttl, path, families, handles, &opened);
     *db = std::move(opened);

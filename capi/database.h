@@ -39,8 +39,8 @@ Status ListFamilies(const braiddb_options_t& options, const char* path, std::vec
 Opener OpenerToRead(bool error_if_wal_file_exists);
 Opener OpenerOfSecondary(std::string secondary_path);
 braiddb_options_t WithoutCreation(const braiddb_options_t& options);
-// Of databases whose keys expire.
-Opener OpenerWithTtl(int seconds);
+// Of databases whose keys expire: those of all column families, or `family_seconds` of them.
+Opener OpenerWithTtl(int seconds, std::vector<int32_t> family_seconds = {});
 Status CloseDatabase(braiddb_t* db);
 
 }  // namespace braiddb::capi

@@ -128,6 +128,44 @@ TEST_F(TtlTest, ForEverAndAnotherTimeLater) {
   EXPECT_EQ(Get("key"), kGone);
 }
 
+TEST_F(TtlTest, EachColumnFamilyHasATimeOfItsOwn) {
+  db_.reset();
+  options_.create_missing_column_families = true;
+  TtlOptions ttl_options;
+  ttl_options.clock = [this] { return now_.load(); };
+  const std::vector<ColumnFamilyDescriptor> families = {{"short", {}}, {"default", ColumnFamilyOptions(options_)}, {"long", {}}};
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
+  ttl_options.family_ttl_seconds = {10, 20};
+  EXPECT_TRUE(DBWithTTL::Open(options_, ttl_options, path_, families, &handles, &db_).IsInvalidArgument());
+  ttl_options.family_ttl_seconds = {10, 20, 1000};
+  ASSERT_OK(DBWithTTL::Open(options_, ttl_options, path_, families, &handles, &db_));
+  handles.emplace_back();
+  ASSERT_OK(db_->CreateColumnFamilyWithTtl({}, "made", 30, &handles.back()));
+  handles.emplace_back();
+  ASSERT_OK(db_->CreateColumnFamily({}, "ever", &handles.back()));  // as ttl_seconds says
+  for (const auto& handle : handles) ASSERT_OK(db_->Put({}, handle.get(), "key", "value"));
+  const auto expect = [&](const std::vector<bool>& there) {
+    for (size_t i = 0; i < handles.size(); ++i) {
+      ASSERT_OK(db_->CompactRange({}, handles[i].get(), nullptr, nullptr));
+      std::string value;
+      const Status status = db_->Get({}, handles[i].get(), "key", &value);
+      EXPECT_EQ(status.ok(), there[i]) << handles[i]->GetName() << " at " << now_ - kStart << ": " << status.ToString();
+    }
+  };
+  expect({true, true, true, true, true});
+  now_ += 11;
+  expect({false, true, true, true, true});
+  now_ += 10;
+  expect({false, false, true, true, true});
+  now_ += 10;
+  expect({false, false, true, false, true});
+  db_->SetTtl(handles[2].get(), 5);
+  expect({false, false, false, false, true});
+  db_->SetTtl(3);
+  expect({false, false, false, false, false});
+  handles.clear();
+}
+
 TEST_F(TtlTest, MergesInTheBackgroundDropToo) {
   options_.disable_auto_compaction = false;
   Reopen(100);

@@ -1,4 +1,6 @@
 // A database that stores the time with each value, and shows values without it.
+#include <map>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -61,12 +63,26 @@ Status Strip(Status status, std::string* value) {
   return status;
 }
 
+// What each family's filter has, by id. That of the default family is always there.
+using Clocks = std::map<uint32_t, std::shared_ptr<TtlClock>>;
+
 class DBWithTTLImpl final : public StackedDB<DBWithTTL> {
  public:
-  DBWithTTLImpl(DB* base, const std::vector<std::unique_ptr<ColumnFamilyHandle>>& handles, std::shared_ptr<TtlClock> clock)
-      : StackedDB(base, handles), clock_(std::move(clock)) {}
+  // `options`: for families to come.
+  DBWithTTLImpl(DB* base, const std::vector<std::unique_ptr<ColumnFamilyHandle>>& handles, TtlOptions options, Clocks clocks)
+      : StackedDB(base, handles), options_(std::move(options)), clock_(clocks.at(0)), clocks_(std::move(clocks)) {}
 
-  void SetTtl(int32_t ttl_seconds) override { clock_->SetTtl(ttl_seconds); }
+  void SetTtl(int32_t ttl_seconds) override {
+    const std::lock_guard lock(mutex_);
+    options_.ttl_seconds = ttl_seconds;
+    for (const auto& [id, clock] : clocks_) clock->SetTtl(ttl_seconds);
+  }
+  // Of a family that is not this database's there is no clock.
+  void SetTtl(ColumnFamilyHandle* family, int32_t ttl_seconds) override {
+    const std::lock_guard lock(mutex_);
+    const auto clock = clocks_.find(family->GetID());
+    if (clock != clocks_.end()) clock->second->SetTtl(ttl_seconds);
+  }
 
   using StackedDB::Delete;
   Status Put(const WriteOptions& options, Slice key, Slice value) override {
@@ -146,8 +162,21 @@ class DBWithTTLImpl final : public StackedDB<DBWithTTL> {
   }
 
   Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
-                            std::unique_ptr<ColumnFamilyHandle>* handle) override try {
-    return StackedDB::CreateColumnFamily(WithTtlFilter(options, clock_), name, handle);
+                            std::unique_ptr<ColumnFamilyHandle>* handle) override {
+    const int32_t ttl_seconds = [this] {
+      const std::lock_guard lock(mutex_);
+      return options_.ttl_seconds;
+    }();
+    return CreateColumnFamilyWithTtl(options, name, ttl_seconds, handle);
+  }
+  Status CreateColumnFamilyWithTtl(const ColumnFamilyOptions& options, const std::string& name, int32_t ttl_seconds,
+                                   std::unique_ptr<ColumnFamilyHandle>* handle) override try {
+    const auto clock = std::make_shared<TtlClock>(options_, ttl_seconds);
+    Status status = StackedDB::CreateColumnFamily(WithTtlFilter(options, clock), name, handle);
+    if (!status.ok()) return status;
+    const std::lock_guard lock(mutex_);
+    clocks_.insert_or_assign((*handle)->GetID(), clock);
+    return status;
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
@@ -166,7 +195,10 @@ class DBWithTTLImpl final : public StackedDB<DBWithTTL> {
     return statuses;
   }
 
-  const std::shared_ptr<TtlClock> clock_;
+  TtlOptions options_;                     // its ttl_seconds: mutex_
+  const std::shared_ptr<TtlClock> clock_;  // what time it is; the default family's
+  std::mutex mutex_;
+  Clocks clocks_;
 };
 
 }  // namespace
@@ -181,17 +213,27 @@ Status DBWithTTL::Open(const Options& options, const TtlOptions& ttl_options, co
                        const std::vector<ColumnFamilyDescriptor>& families,
                        std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DBWithTTL>* db) try {
   db->reset();
-  auto clock = std::make_shared<TtlClock>(ttl_options);
+  const std::vector<int32_t>& ttls = ttl_options.family_ttl_seconds;
+  if (!ttls.empty() && ttls.size() != families.size())
+    return Status::InvalidArgument("as many times to live as column families have to be given");
+  auto clock = std::make_shared<TtlClock>(ttl_options, ttl_options.ttl_seconds);
+  std::vector<ColumnFamilyDescriptor> with_filters = families;
+  std::vector<std::shared_ptr<TtlClock>> own;
+  for (size_t i = 0; i < families.size(); ++i) {
+    own.push_back(std::make_shared<TtlClock>(ttl_options, ttls.empty() ? ttl_options.ttl_seconds : ttls[i]));
+    if (families[i].name == kDefaultColumnFamilyName) clock = own.back();
+    with_filters[i].options = DBWithTTLImpl::WithTtlFilter(families[i].options, own.back());
+  }
   const ColumnFamilyOptions of_default = DBWithTTLImpl::WithTtlFilter(ColumnFamilyOptions(options), clock);
   Options with_filter = options;
   with_filter.compaction_filter = nullptr;
   with_filter.compaction_filter_factory = of_default.compaction_filter_factory;
-  std::vector<ColumnFamilyDescriptor> with_filters = families;
-  for (ColumnFamilyDescriptor& family : with_filters) family.options = DBWithTTLImpl::WithTtlFilter(family.options, clock);
   std::unique_ptr<DB> base;
   Status status = DB::Open(with_filter, path, with_filters, handles, &base);
   if (!status.ok()) return status;
-  auto opened = std::make_unique<DBWithTTLImpl>(base.get(), *handles, std::move(clock));
+  Clocks clocks{{0, clock}};
+  for (size_t i = 0; i < families.size(); ++i) clocks.insert_or_assign((*handles)[i]->GetID(), own[i]);
+  auto opened = std::make_unique<DBWithTTLImpl>(base.get(), *handles, ttl_options, std::move(clocks));
   opened->Own(std::move(base));
   *db = std::move(opened);
   return status;

@@ -57,8 +57,8 @@ class TtlFilterFactory final : public CompactionFilterFactory {
 
 }  // namespace
 
-TtlClock::TtlClock(const TtlOptions& options)
-    : now_(options.clock ? options.clock : std::function<int64_t()>(SystemTime)), ttl_(options.ttl_seconds) {}
+TtlClock::TtlClock(const TtlOptions& options, int32_t ttl)
+    : now_(options.clock ? options.clock : std::function<int64_t()>(SystemTime)), ttl_(ttl) {}
 
 bool TtlClock::IsOver(Slice stored) const {
   const int64_t ttl = ttl_.load(std::memory_order_relaxed);

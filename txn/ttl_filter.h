@@ -15,7 +15,8 @@ namespace braiddb {
 // Thread safety: all methods, by any number of threads.
 class TtlClock {
  public:
-  explicit TtlClock(const TtlOptions& options);
+  // `ttl`: in place of the options'.
+  TtlClock(const TtlOptions& options, int32_t ttl);
 
   int64_t Now() const { return now_(); }
   void SetTtl(int32_t seconds) { ttl_.store(seconds, std::memory_order_relaxed); }

@@ -14,6 +14,10 @@ namespace braiddb {
 struct TtlOptions {
   // How long a key lives after its newest write; seconds. 0 or less: for ever. Default: 0.
   int32_t ttl_seconds = 0;
+  // … of the column families of an open, in their order, in place of ttl_seconds, which then is of the default family if it is
+  // not among them, and of those that are created. Empty: ttl_seconds for all. Another number than of families is
+  // InvalidArgument.
+  std::vector<int32_t> family_ttl_seconds;
   // Seconds since 1970 (UTC). Empty: the system's. Must be thread-safe. For tests.
   std::function<int64_t()> clock;
 };
@@ -35,7 +39,11 @@ class DBWithTTL : public DB {
   static Status Open(const Options& options, const TtlOptions& ttl_options, const std::string& path,
                      const std::vector<ColumnFamilyDescriptor>& families,
                      std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DBWithTTL>* db);
-  // From now on, for all keys, those that are there too.
+  // As CreateColumnFamily, which takes ttl_seconds of the open, with a time of the family's own.
+  virtual Status CreateColumnFamilyWithTtl(const ColumnFamilyOptions& options, const std::string& name, int32_t ttl_seconds,
+                                           std::unique_ptr<ColumnFamilyHandle>* handle) = 0;
+  // From now on, for all keys, those that are there too; of one family, and of all that there are or will be.
+  virtual void SetTtl(ColumnFamilyHandle* family, int32_t ttl_seconds) = 0;
   virtual void SetTtl(int32_t ttl_seconds) = 0;
 };
 

@@ -166,6 +166,60 @@ TEST_F(CApiCompactionFilterTest, OpenWithTtl) {
   braiddb_column_family_handle_destroy(family);
 }
 
+TEST_F(CApiCompactionFilterTest, EachColumnFamilyHasATimeToLive) {
+  Close();
+  braiddb_options_set_create_missing_column_families(options_, 1);
+  const char* const names[] = {"default", "hours", "ever"};
+  const braiddb_options_t* const family_options[] = {options_, options_, options_};
+  const int ttls[] = {0, 3600, -1};
+  braiddb_column_family_handle_t* families[3] = {};
+  db_ =
+      braiddb_open_column_families_with_ttl(options_, path().c_str(), 3, names, family_options, families, ttls, error_.pointer());
+  ASSERT_EQ(error_.Take(), "");
+  braiddb_column_family_handle_t* const late =
+      braiddb_create_column_family_with_ttl(db_, options_, "late", 3600, error_.pointer());
+  ASSERT_EQ(error_.Take(), "");
+  const auto put = [&](braiddb_column_family_handle_t* family) {
+    braiddb_put_cf(db_, write_, family, "key", 3, "value", 5, error_.pointer());
+    EXPECT_EQ(error_.Take(), "");
+  };
+  for (auto* const family : {families[0], families[1], families[2], late}) put(family);
+  for (auto* const family : {families[0], families[1], families[2], late}) braiddb_column_family_handle_destroy(family);
+  Close();
+  // Values that were written long ago.
+  const char* const all[] = {"default", "hours", "ever", "late"};
+  const braiddb_options_t* const all_options[] = {options_, options_, options_, options_};
+  braiddb_column_family_handle_t* opened[4] = {};
+  db_ = braiddb_open_column_families(options_, path().c_str(), 4, all, all_options, opened, error_.pointer());
+  ASSERT_EQ(error_.Take(), "");
+  const std::string old = std::string("value") + std::string(4, '\0');
+  for (auto* const family : opened) {
+    braiddb_put_cf(db_, write_, family, "key", 3, old.data(), old.size(), error_.pointer());
+    EXPECT_EQ(error_.Take(), "");
+    braiddb_column_family_handle_destroy(family);
+  }
+  Close();
+  const int all_ttls[] = {0, 3600, -1, 7200};
+  db_ = braiddb_open_column_families_with_ttl(options_, path().c_str(), 4, all, all_options, opened, all_ttls, error_.pointer());
+  ASSERT_EQ(error_.Take(), "");
+  for (int i = 0; i < 4; ++i) {
+    braiddb_compact_range_cf(db_, opened[i], nullptr, 0, nullptr, 0);
+    size_t length = 0;
+    char* const value = braiddb_get_cf(db_, read_, opened[i], "key", 3, &length, error_.pointer());
+    EXPECT_EQ(error_.Take(), "");
+    EXPECT_EQ(value != nullptr, all_ttls[i] <= 0) << all[i];
+    braiddb_free(value);
+    braiddb_column_family_handle_destroy(opened[i]);
+  }
+  Close();
+  // In a database without there is no time to live.
+  braiddb_destroy_db(options_, path().c_str(), error_.pointer());
+  ASSERT_EQ(error_.Take(), "");
+  Open();
+  EXPECT_EQ(braiddb_create_column_family_with_ttl(db_, options_, "more", 3600, error_.pointer()), nullptr);
+  EXPECT_EQ(error_.Take().find("Not implemented: "), 0u);
+}
+
 TEST_F(CApiCompactionFilterTest, WithoutATimeKeysLiveForEver) {
   db_ = braiddb_open_with_ttl(options_, path().c_str(), 0, error_.pointer());
   ASSERT_EQ(error_.Take(), "");
