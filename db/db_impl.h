@@ -172,6 +172,8 @@ class DBImpl final : public DB {
   Family* FamilyOf(const ColumnFamilyHandle* handle, Status* status) const;
   // Null if there is none. Any thread.
   Family* FindFamily(uint32_t id) const { return by_id_[id].load(std::memory_order_acquire); }
+  // One whose deletion listeners are told of.
+  std::unique_ptr<ColumnFamilyHandle> MakeUsersHandle(const std::string& name);
   Family* NewFamily(uint32_t id, uint64_t number, const std::string& name, const ColumnFamilyOptions& options);
   // Null if there is none.
   std::shared_ptr<Family> FindFamilyByName(const std::string& name);

@@ -48,6 +48,12 @@ std::unique_ptr<ColumnFamilyHandle> DBImpl::MakeHandle(const std::string& name) 
   return std::make_unique<FamilyHandle>(this, FindFamilyByName(name));
 }
 
+std::unique_ptr<ColumnFamilyHandle> DBImpl::MakeUsersHandle(const std::string& name) {
+  std::unique_ptr<ColumnFamilyHandle> handle = MakeHandle(name);
+  static_cast<FamilyHandle*>(handle.get())->TellOfDeletion(&options_.listeners);
+  return handle;
+}
+
 // REQUIRES: families_mutex_, or that the database is being opened.
 std::shared_ptr<Family> DBImpl::FindFamilyByName(const std::string& name) {
   for (const auto& family : families_) {
@@ -76,6 +82,7 @@ LastLevel::Parts DBImpl::LevelParts(const Family& family) {
 Status DBImpl::GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) {
   const Status status = GetAllFamilies(handles);
   std::erase_if(*handles, [](const auto& handle) { return IsHiddenFamily(handle->GetName()); });
+  for (const auto& handle : *handles) static_cast<FamilyHandle*>(handle.get())->TellOfDeletion(&options_.listeners);
   return status;
 }
 
@@ -245,7 +252,7 @@ Status DBImpl::CreateAnyFamily(const ColumnFamilyOptions& options, const std::st
   if (name == kDefaultColumnFamilyName || FindFamilyByName(name) != nullptr)
     return Status::InvalidArgument("Column family already exists: " + name);
   if (Status status = MakeFamily(options, name); !status.ok()) return status;
-  *handle = MakeHandle(name);
+  *handle = IsHiddenFamily(name) ? MakeHandle(name) : MakeUsersHandle(name);
   NoteOptions();
   Log("column family '" + name + "' created");
   return Status::OK();

@@ -6,8 +6,10 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "braiddb/column_family.h"
+#include "braiddb/event_listener.h"
 #include "compaction/last_level.h"
 #include "index/key_order.h"
 #include "index/level_place.h"
@@ -68,7 +70,13 @@ class FamilyHandle final : public ColumnFamilyHandle {
     family_->handles.fetch_add(1, std::memory_order_relaxed);
   }
   // release: what was read through the handle comes before what follows from its end.
-  ~FamilyHandle() override { family_->handles.fetch_sub(1, std::memory_order_release); }
+  ~FamilyHandle() override {
+    for (size_t i = 0; listeners_ != nullptr && i < listeners_->size(); ++i)
+      (*listeners_)[i]->OnColumnFamilyHandleDeletionStarted(this);
+    family_->handles.fetch_sub(1, std::memory_order_release);
+  }
+  // These are told of its deletion: the database's, if it is the user's.
+  void TellOfDeletion(const std::vector<std::shared_ptr<EventListener>>* listeners) { listeners_ = listeners; }
 
   const std::string& GetName() const override { return family_->name; }
   uint32_t GetID() const override { return family_->id; }
@@ -80,6 +88,7 @@ class FamilyHandle final : public ColumnFamilyHandle {
  private:
   const void* const db_;
   const std::shared_ptr<Family> family_;
+  const std::vector<std::shared_ptr<EventListener>>* listeners_ = nullptr;
 };
 
 }  // namespace braiddb

@@ -138,7 +138,7 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   impl->Log(Format("open: serving after %.3f ms, %llu entries replayed, sequence number %llu",
                    static_cast<double>(impl->recovery_us_) / 1000.0, static_cast<unsigned long long>(impl->replayed_entries_),
                    static_cast<unsigned long long>(impl->GetLatestSequenceNumber())));
-  for (size_t i = 0; handles != nullptr && i < families.size(); ++i) handles->push_back(impl->MakeHandle(families[i].name));
+  for (size_t i = 0; handles != nullptr && i < families.size(); ++i) handles->push_back(impl->MakeUsersHandle(families[i].name));
   if (writes) {
     impl->given_ = std::move(options);
     std::lock_guard lock(impl->families_mutex_);

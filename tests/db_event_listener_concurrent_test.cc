@@ -122,6 +122,38 @@ TEST_F(EventListenerTest, IsToldOfFlushesAndCompactions) {
   EXPECT_TRUE(recorder_->nothing_runs());
 }
 
+TEST_F(EventListenerTest, IsToldOfHandlesBeforeTheyGo) {
+  class Deletions : public EventListener {
+   public:
+    void OnColumnFamilyHandleDeletionStarted(ColumnFamilyHandle* handle) override {
+      EXPECT_EQ(std::this_thread::get_id(), thread);
+      names.push_back(handle->GetName() + " " + std::to_string(handle->GetID()));
+    }
+    const std::thread::id thread = std::this_thread::get_id();
+    std::vector<std::string> names;
+  };
+  const auto deletions = std::make_shared<Deletions>();
+  options_.listeners.push_back(deletions);
+  options_.create_missing_column_families = true;
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
+  ASSERT_OK(DB::Open(options_, path_, {{"default", ColumnFamilyOptions(options_)}, {"one", {}}}, &handles, &db_));
+  std::unique_ptr<ColumnFamilyHandle> two;
+  ASSERT_OK(db_->CreateColumnFamily({}, "two", &two));
+  ASSERT_OK(db_->DropColumnFamily(two.get()));
+  EXPECT_TRUE(deletions->names.empty());
+  two.reset();
+  EXPECT_EQ(deletions->names, (std::vector<std::string>{"two 2"}));
+  handles.clear();
+  EXPECT_EQ(deletions->names.size(), 3u);
+  ASSERT_OK(db_->GetColumnFamilies(&handles));
+  EXPECT_EQ(handles.size(), 2u);
+  handles.clear();
+  EXPECT_EQ(deletions->names, (std::vector<std::string>{"two 2", "default 0", "one 1", "default 0", "one 1"}));
+  ASSERT_OK(db_->Close());
+  db_.reset();
+  EXPECT_EQ(deletions->names.size(), 5u) << "the database's own is not told of";
+}
+
 // A slow listener holds up nobody but the close, which tells everything.
 TEST_F(EventListenerTest, NobodyWaitsForOneButTheClose) {
   struct Slow : EventListener {

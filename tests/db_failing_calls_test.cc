@@ -6,8 +6,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "braiddb/db.h"
+#include "braiddb/event_listener.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/failing_calls.h"
@@ -200,6 +202,44 @@ TEST_F(DbFailingCallsTest, ASyncThatFailsMakesTheDatabaseReadOnly) {
 }
 
 // The same in an open that has a log to replay and a merge to redo: it fails, and the next one does it all.
+// The write that meets the error tells of it, and so does a background job.
+TEST_F(DbFailingCallsTest, ListenersAreToldOfErrors) {
+  class Errors : public EventListener {
+   public:
+    void OnBackgroundError(DB* db, const BackgroundErrorInfo& info) override {
+      EXPECT_EQ(db->GetName(), info.db_name);
+      std::string value;
+      EXPECT_OK(db->Get({}, "before", &value));
+      statuses.push_back(info.status);
+    }
+    std::vector<Status> statuses;
+  };
+  for (const bool in_background : {false, true}) {
+    const auto errors = std::make_shared<Errors>();
+    Options options = SmallOptions(1);
+    options.persist_mode = PersistMode::kPage;
+    options.listeners.push_back(errors);
+    auto db = OpenOrFail(options, path_);
+    ASSERT_NE(db, nullptr);
+    ASSERT_OK(db->Put({}, "before", "value"));
+    WriteOptions unsynced;
+    unsynced.sync = false;
+    if (in_background) {
+      ASSERT_OK(db->Put(unsynced, "key", "value"));
+    }
+    FailingCalls::Arm(0, EIO, FailingCalls::kForEver, "msync");
+    const Status status = in_background ? db->Flush() : db->Put({}, "key", "value");
+    FailingCalls::Stop();
+    EXPECT_TRUE(status.IsIOError()) << status.ToString();
+    EXPECT_FALSE(db->Put({}, "more", "value").ok());
+    (void)db->Close();
+    db.reset();
+    ASSERT_EQ(errors->statuses.size(), 1u) << "told once";
+    EXPECT_TRUE(errors->statuses[0].IsIOError()) << errors->statuses[0].ToString();
+    ASSERT_OK(DB::Destroy(options, path_));
+  }
+}
+
 TEST_F(DbFailingCallsTest, ASyncThatFailsInARecovery) {
   Options options = SmallOptions(2);
   options.persist_mode = PersistMode::kPage;

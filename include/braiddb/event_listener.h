@@ -8,6 +8,7 @@
 
 namespace braiddb {
 
+class ColumnFamilyHandle;
 class DB;
 
 // A memtable takes no more writes, and waits for its flush. It has the newest entries of all column families.
@@ -67,6 +68,9 @@ class EventListener {
   virtual void OnBackgroundError(DB*, const BackgroundErrorInfo&) {}
   // Looked at when memtables are sealed and flushed, and tables merged.
   virtual void OnStallConditionsChanged(DB*, const WriteStallInfo&) {}
+  // The one call that does not come from the database's thread: who deletes a handle is in it, and the handle is valid until it
+  // returns. That of the default family, which is the database's, and is deleted with it, is not told of.
+  virtual void OnColumnFamilyHandleDeletionStarted(ColumnFamilyHandle*) {}
 
  protected:
   EventListener() = default;
