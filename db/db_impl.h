@@ -542,6 +542,7 @@ class DBImpl final : public DB {
 
   static constexpr size_t kKeptArenas = 6;
   static constexpr size_t kKeptArenasOfBudget = 2;  // dram_budget.cc counts them
+  uint32_t last_family_id_ = 0;                    // that was given; manifest_mutex_
   size_t KeptArenas() const {
     return dram_.is_set() ? kKeptArenasOfBudget : std::min<size_t>(options_.max_immutable_memtables, kKeptArenas - 1) + 1;
   }

@@ -186,8 +186,11 @@ Status DBImpl::CreateMissing(const std::vector<ColumnFamilyDescriptor>& descript
 
 // ---- Creation
 
+// In turn: a batch may have the id of a family that was dropped, and should not come upon another one.
 uint32_t DBImpl::FreeFamilyId() const {
-  for (uint32_t id = 1; id < kMaxFamilies; ++id) {
+  constexpr uint32_t kIds = kMaxFamilies - 1;  // all but that of the default family
+  for (uint32_t i = 0; i < kIds; ++i) {
+    const uint32_t id = 1 + (last_family_id_ + i) % kIds;
     if (manifest_state_.FindFamily(id) == nullptr) return id;
   }
   return 0;
@@ -234,6 +237,7 @@ Status DBImpl::MakeFamily(const ColumnFamilyOptions& options, const std::string&
   families_.push_back(family);
   by_id_[id].store(family.get(), std::memory_order_release);
   InstallView(view);
+  last_family_id_ = id;
   return Status::OK();
 }
 

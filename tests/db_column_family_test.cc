@@ -338,5 +338,25 @@ TEST_F(DbColumnFamilyTest, BatchesAreAtomicAcrossFamiliesThatComeAndGo) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// A batch that was made before a family was dropped does not write to one that was created since.
+TEST_F(DbColumnFamilyTest, IdsOfDroppedFamiliesAreGivenAgainLate) {
+  uint32_t last = 0;
+  WriteBatch batch;
+  for (int i = 0; i < 10; ++i) {
+    Handle handle = Create("family" + std::to_string(i));
+    EXPECT_GT(handle->GetID(), last);
+    last = handle->GetID();
+    if (i == 0) batch.Put(handle.get(), "key", "of a family that is gone");
+    ASSERT_OK(db_->DropColumnFamily(handle.get()));
+    handle.reset();
+    ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+    ASSERT_OK(db_->WaitForCompaction());
+  }
+  Handle more = Create("more");
+  EXPECT_CODE(db_->Write({}, batch), kInvalidArgument);
+  EXPECT_TRUE(Scan(more.get()).empty());
+  more.reset();
+}
+
 }  // namespace
 }  // namespace braiddb::test
