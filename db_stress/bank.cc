@@ -1,5 +1,6 @@
 #include "db_stress/bank.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
@@ -99,6 +100,40 @@ Violation Bank::Audit(const ReadOptions& read, Random* random) {
          std::to_string(least) + " were acknowledged before, and at most " + std::to_string(begun - failed) + " begun";
 }
 
+bool Bank::MayHavePrepared() const {
+  const TransferCounts& counts = expected_->transfers();
+  return counts.prepare_begun.load() > counts.decided.load();
+}
+
+// All that were acknowledged and not decided are there, and none that was decided. Nobody sees them before.
+Violation Bank::DecidePrepared() {
+  TransferCounts& counts = expected_->transfers();
+  std::vector<std::unique_ptr<Transaction>> prepared;
+  if (store_->pessimistic() != nullptr) store_->pessimistic()->GetAllPreparedTransactions(&prepared);
+  const uint64_t least = counts.prepared.load() - std::min(counts.prepared.load(), counts.decision_begun.load());
+  const uint64_t most = counts.prepare_begun.load() - counts.decided.load();
+  if (prepared.size() < least || prepared.size() > most) {
+    return "there are " + std::to_string(prepared.size()) + " prepared transfers, not " + std::to_string(least) + " to " +
+           std::to_string(most);
+  }
+  Random random(counts.begun.load() + prepared.size());
+  for (const auto& transaction : prepared) {
+    counts.decision_begun.fetch_add(1);
+    const bool commits = random.OneIn(2);
+    const Status status = commits ? transaction->Commit() : transaction->Rollback();
+    if (!status.ok()) return "deciding prepared transfer '" + transaction->GetName() + "': " + status.ToString();
+    (commits ? counts.committed : counts.failed).fetch_add(1);
+    counts.decided.fetch_add(1);
+    expected_->counters().recovered.fetch_add(1, std::memory_order_relaxed);
+  }
+  // In this order: what a process that is killed in between leaves allows no less than it should.
+  counts.prepared = 0;
+  counts.decision_begun = 0;
+  counts.decided = 0;
+  counts.prepare_begun = 0;
+  return std::nullopt;
+}
+
 Violation Bank::Recover(const ReadOptions& read) {
   Totals totals;
   if (auto wrong = ReadByIterators(read, &totals)) return wrong;
@@ -113,6 +148,10 @@ Violation Bank::Recover(const ReadOptions& read) {
   }
   Random random(1);
   if (auto wrong = Audit(read, &random)) return "after a recovery: " + *wrong;
+  if (auto wrong = DecidePrepared()) return "after a recovery: " + *wrong;
+  if (auto wrong = Audit(read, &random)) return "after decisions: " + *wrong;
+  totals = Totals();
+  if (auto wrong = ReadByIterators(read, &totals)) return wrong;
   // In this order: what a process that is killed in between leaves allows no less than it should.
   counts.committed = totals.transfers / 2;
   counts.failed = 0;
@@ -144,10 +183,28 @@ Violation Bank::Transfer(const WriteOptions& write, Random* random, Injection in
   if (injection == Injection::kLostUpdate && random->OneIn(4)) return TransferUnprotected(write, order);
   const bool torn = injection == Injection::kTornTransfer && random->OneIn(4);
   if (torn || !store_->has_transactions()) return TransferByBatch(write, order, torn);
-  return TransferByTransaction(write, order, random);
+  return TransferByTransaction(write, order, random, injection);
 }
 
-Violation Bank::TransferByTransaction(const WriteOptions& write, const Order& order, Random* random) {
+// Kills come between a prepare and its decision, if that is a while away.
+Status Bank::Prepare(Transaction* transaction, Random* random, bool lost) {
+  TransferCounts& counts = expected_->transfers();
+  Status status = transaction->SetName("transfer " + std::to_string(transaction->GetID()));
+  if (!status.ok()) return status;
+  counts.prepare_begun.fetch_add(1);
+  if (!lost) status = transaction->Prepare();
+  if (!status.ok()) {
+    counts.decided.fetch_add(1);
+    return status;
+  }
+  counts.prepared.fetch_add(1);
+  expected_->counters().prepared.fetch_add(1, std::memory_order_relaxed);
+  std::this_thread::sleep_for(std::chrono::microseconds(random->Uniform(random->OneIn(8) ? 5000 : 200)));
+  counts.decision_begun.fetch_add(1);
+  return status;
+}
+
+Violation Bank::TransferByTransaction(const WriteOptions& write, const Order& order, Random* random, Injection injection) {
   Counters& counters = expected_->counters();
   TransferCounts& counts = expected_->transfers();
   counters.transactions.fetch_add(1, std::memory_order_relaxed);
@@ -180,15 +237,21 @@ Violation Bank::TransferByTransaction(const WriteOptions& write, const Order& or
   if (auto wrong = Decode(right, &payee)) return wrong;
   status = transaction->Put(from_family, from, Encode({payer.balance - order.amount, payer.transfers + 1}));
   if (status.ok()) status = transaction->Put(to_family, to, Encode({payee.balance + order.amount, payee.transfers + 1}));
+  const bool lost = injection == Injection::kLostPrepare;
+  const bool prepares = store_->pessimistic() != nullptr && (lost || random->OneIn(3));
+  if (status.ok() && prepares) status = Prepare(transaction.get(), random, lost);
+  const bool is_prepared = status.ok() && prepares;
   if (status.ok() && gives_up) {
-    status = random->OneIn(2) ? transaction->Rollback() : Status::OK();  // or it is destroyed
+    status = is_prepared || random->OneIn(2) ? transaction->Rollback() : Status::OK();  // or it is destroyed
     counts.failed.fetch_add(1);
+    if (is_prepared) counts.decided.fetch_add(1);
     counters.rollbacks.fetch_add(1, std::memory_order_relaxed);
     return status.ok() ? std::nullopt : Violation("Rollback: " + status.ToString());
   }
   if (status.ok()) status = transaction->Commit();
   if (!status.ok()) return Refused(status);
   counts.committed.fetch_add(1);
+  if (is_prepared) counts.decided.fetch_add(1);
   return std::nullopt;
 }
 

@@ -24,6 +24,8 @@ class Bank {
 
   // After an open, while nobody transfers: opens the accounts if there are none, and takes what is there for what is.
   Violation Recover(const ReadOptions& read);
+  // Whether an open may find transfers that are prepared, and may so be refused to who does not know of transactions.
+  bool MayHavePrepared() const;
   // One transfer, or a conflict or a rollback in its place.
   Violation Transfer(const WriteOptions& write, Random* random, Injection injection);
   // Reads all accounts by one view, in one of the ways in which that can be done.
@@ -55,7 +57,10 @@ class Bank {
   Violation ReadByMultiGet(const ReadOptions& read, Totals* totals) const;
 
   Violation TransferByBatch(const WriteOptions& write, const Order& order, bool torn);
-  Violation TransferByTransaction(const WriteOptions& write, const Order& order, Random* random);
+  Violation TransferByTransaction(const WriteOptions& write, const Order& order, Random* random, Injection injection);
+  // `lost`: a bug, it is said to be prepared and is not.
+  Status Prepare(Transaction* transaction, Random* random, bool lost);
+  Violation DecidePrepared();
   // A bug: reads without protection, and a write that nobody compares.
   Violation TransferUnprotected(const WriteOptions& write, const Order& order);
   // Of a transfer that was refused.

@@ -69,6 +69,8 @@ struct Epoch {
 // Transfers between accounts that were begun, and how they ended; see Bank. Those of no end were under way.
 struct TransferCounts {
   std::atomic<uint64_t> begun{0}, committed{0}, failed{0};
+  // Of those that were prepared first, with what became of them: one that was not decided is found by the next open.
+  std::atomic<uint64_t> prepare_begun{0}, prepared{0}, decision_begun{0}, decided{0};
 };
 
 // All that the supervisor wants to know; it adds them up over lives.
@@ -76,6 +78,8 @@ struct Counters {
   std::atomic<uint64_t> operations{0}, reads{0}, writes{0}, batches{0}, views{0}, shared_events{0};
   std::atomic<uint64_t> opens{0}, replayed{0}, verified_keys{0};
   std::atomic<uint64_t> transactions{0}, conflicts{0}, rollbacks{0}, audits{0}, families{0};
+  std::atomic<uint64_t> prepared{0}, recovered{0};  // transactions; of these, by an open
+
   std::atomic<uint64_t> rotations{0}, checkpoints{0}, compactions{0};
 };
 

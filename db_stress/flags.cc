@@ -17,7 +17,8 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr int kUsageError = 2;
-constexpr char kInjections[] = "lost_write, stale_write, torn_batch, lost_shared_write, torn_transfer, lost_update, kept_update";
+constexpr char kInjections[] =
+    "lost_write, stale_write, torn_batch, lost_shared_write, torn_transfer, lost_update, lost_prepare, kept_update";
 
 std::string DefaultPath() {
   if (const char* directory = std::getenv("TEST_TMPDIR")) return std::string(directory) + "/dbstress";
@@ -33,6 +34,7 @@ Injection ParseInjection(const std::string& name) {
   if (name == "lost_shared_write") return Injection::kLostSharedWrite;
   if (name == "torn_transfer") return Injection::kTornTransfer;
   if (name == "lost_update") return Injection::kLostUpdate;
+  if (name == "lost_prepare") return Injection::kLostPrepare;
   if (name == "kept_update") return Injection::kKeptUpdate;
   throw std::invalid_argument("--inject=" + name + " is none of " + kInjections);
 }

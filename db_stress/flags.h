@@ -18,6 +18,7 @@ enum class Injection : uint8_t {
   kLostSharedWrite,  // as kLostWrite, of a shared key: only its history tells
   kTornTransfer,     // a transfer between accounts is made in two writes
   kLostUpdate,       // a transfer is made from balances that others may have changed meanwhile
+  kLostPrepare,      // a transfer is said to be prepared, and is not
   kKeptUpdate,       // an update that a save point took back is committed
 };
 

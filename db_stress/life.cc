@@ -30,7 +30,13 @@ int Life::Run() {
 
 Violation Life::Open() {
   const auto start = Clock::now();
-  const Status status = store_.Open(database_, plan_, path_);
+  Status status = store_.Open(database_, plan_, path_);
+  if (status.IsNotSupported() && bank_.MayHavePrepared()) {
+    // Transactions wait for their decision, which only this kind of open can make.
+    LifePlan deciding = plan_;
+    deciding.kind = StoreKind::kPessimistic;
+    status = store_.Open(database_, deciding, path_);
+  }
   if (!status.ok()) return "open: " + status.ToString();
   Counters& counters = oracle_.expected->counters();
   counters.opens.fetch_add(1, kRelaxed);

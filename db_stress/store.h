@@ -35,6 +35,8 @@ class Store {
   std::unique_ptr<ColumnFamilyHandle>* temporary(uint32_t i) { return &temporary_[i]; }
   static std::string TemporaryName(uint32_t i) { return "temporary-" + std::to_string(i); }
 
+  // Null if transactions cannot be prepared.
+  TransactionDB* pessimistic() const { return pessimistic_; }
   bool has_transactions() const { return pessimistic_ != nullptr || optimistic_ != nullptr; }
   // One that waits long, and is told of deadlocks, or one that waits for milliseconds. REQUIRES: has_transactions().
   std::unique_ptr<Transaction> Begin(const WriteOptions& options, bool patient) const;

@@ -30,6 +30,8 @@ void Totals::Take(Counters* counters) {
   Move(&counters->conflicts, &conflicts);
   Move(&counters->rollbacks, &rollbacks);
   Move(&counters->audits, &audits);
+  Move(&counters->prepared, &prepared);
+  Move(&counters->recovered, &recovered);
   Move(&counters->families, &families);
   Move(&counters->opens, &opens);
   Move(&counters->replayed, &replayed);
@@ -63,6 +65,7 @@ std::string Totals::Summary(double seconds) const {
          Row("views", views, "snapshots and iterators") +
          Row("transactions", transactions,
              "begun; " + std::to_string(conflicts) + " met a conflict, " + std::to_string(rollbacks) + " were rolled back") +
+         Row("prepared", prepared, "before they were decided; " + std::to_string(recovered) + " of them by a later life") +
          Row("audits", audits, "of all accounts, by one view") + Row("column families", families, "dropped and created anew") +
          Row("reads in histories", shared_events, "and writes, in " + std::to_string(epochs) + " histories") +
          Row("verified keys", verified_keys, "of whole databases, each by two scans and Get") + Row("rotations", rotations) +

@@ -331,8 +331,9 @@ TEST_F(DbStressProgram, NothingIsLost) {
   EXPECT_GT(Row(result, "kills"), cycles / 2);
   EXPECT_EQ(result.output.find(" 0 while opening"), std::string::npos);
   EXPECT_GT(Row(result, "writes"), cycles * 20);
-  for (const char* row : {"replayed entries", "reads", "views", "reads in histories", "verified keys", "rotations", "checkpoints",
-                          "compactions", "CheckDatabase", "emptied databases", "transactions", "audits", "column families"}) {
+  for (const char* row :
+       {"replayed entries", "reads", "views", "reads in histories", "verified keys", "rotations", "checkpoints", "compactions",
+        "CheckDatabase", "emptied databases", "transactions", "prepared", "audits", "column families"}) {
     EXPECT_GT(Row(result, row), 0u) << row;
   }
   if (result.output.find("pmempool is not installed") == std::string::npos) {
@@ -341,8 +342,8 @@ TEST_F(DbStressProgram, NothingIsLost) {
 }
 
 TEST_F(DbStressProgram, FindsBugs) {
-  for (const char* bug :
-       {"lost_write", "stale_write", "torn_batch", "lost_shared_write", "torn_transfer", "lost_update", "kept_update"}) {
+  for (const char* bug : {"lost_write", "stale_write", "torn_batch", "lost_shared_write", "torn_transfer", "lost_update",
+                          "lost_prepare", "kept_update"}) {
     const Result result = Stress("--cycles=300 --seed=1 --inject=" + std::string(bug));
     EXPECT_EQ(result.exit_code, 1) << bug << ":\n" << result.output;
     EXPECT_NE(result.output.find("VIOLATION"), std::string::npos) << bug;
