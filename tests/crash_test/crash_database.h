@@ -12,11 +12,14 @@
 namespace braiddb::test {
 
 // With families, a key's bytes say to which of three it belongs: the default one, a braided skiplist, an NV-Tree. A fourth
-// comes and goes (Renew), and nobody looks at what it holds. With transactions, which are pessimistic, operations may use them.
+// comes and goes (Renew), and nobody looks at what it holds. With transactions, operations may use them.
 class CrashDatabase {
  public:
-  // With families, those that a crash left out are created. With transactions: pessimistic ones, and those of before.
-  Status Open(Options options, const std::string& path, bool with_families, bool with_transactions) {
+  enum class Transactions { kNone, kPessimistic, kOptimistic };
+
+  // With families, those that a crash left out are created. With pessimistic transactions, those that were prepared before are
+  // there.
+  Status Open(Options options, const std::string& path, bool with_families, Transactions transactions) {
     reset();
     std::vector<ColumnFamilyDescriptor> families;
     if (with_families) {
@@ -27,25 +30,38 @@ class CrashDatabase {
       families.push_back({"runs", OfKind(options, L1Kind::kSortedRuns)});
       families.push_back({kTemporary, TemporaryOptions(options)});
     }
-    if (!with_transactions) return DB::Open(options, path, families, &handles_, &db_);
+    if (transactions == Transactions::kNone) return DB::Open(options, path, families, &handles_, &db_);
+    if (transactions == Transactions::kOptimistic) {
+      std::unique_ptr<OptimisticTransactionDB> opened;
+      const Status status = OptimisticTransactionDB::Open(options, path, families, &handles_, &opened);
+      optimistic_ = opened.get();
+      db_ = std::move(opened);
+      return status;
+    }
     TransactionDBOptions impatient;  // nobody has a reason to wait
     impatient.lock_timeout_ms = impatient.default_lock_timeout_ms = 0;
     std::unique_ptr<TransactionDB> opened;
     Status status = TransactionDB::Open(options, impatient, path, families, &handles_, &opened);
-    transactions_ = opened.get();
+    pessimistic_ = opened.get();
     db_ = std::move(opened);
     return status;
   }
 
-  // Null without transactions.
-  TransactionDB* transactions() const { return transactions_; }
+  // Null without transactions that can be prepared.
+  TransactionDB* pessimistic() const { return pessimistic_; }
+  bool has_transactions() const { return pessimistic_ != nullptr || optimistic_ != nullptr; }
+  // REQUIRES: has_transactions().
+  std::unique_ptr<Transaction> Begin() const {
+    return pessimistic_ != nullptr ? pessimistic_->BeginTransaction({}) : optimistic_->BeginTransaction({});
+  }
   // Below transactions; null when it is closed.
   DB* get() const { return db_ == nullptr ? nullptr : db_->GetRootDB(); }
   DB* operator->() const { return db_.get(); }
   // Not closed: as its destructor does it.
   void reset() {
     handles_.clear();
-    transactions_ = nullptr;
+    pessimistic_ = nullptr;
+    optimistic_ = nullptr;
     db_.reset();
   }
 
@@ -77,16 +93,6 @@ class CrashDatabase {
  private:
   static constexpr const char* kTemporary = "temporary";
 
-  Status OpenAs(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
-                bool with_transactions) {
-    if (!with_transactions) return DB::Open(options, path, families, &handles_, &db_);
-    std::unique_ptr<TransactionDB> db;
-    const Status status = TransactionDB::Open(options, {}, path, families, &handles_, &db);
-    transactions_ = db.get();
-    db_ = std::move(db);
-    return status;
-  }
-
   static ColumnFamilyOptions OfKind(const Options& options, L1Kind kind) {
     ColumnFamilyOptions result(options);
     result.l1 = kind;
@@ -97,7 +103,8 @@ class CrashDatabase {
   }
 
   std::unique_ptr<DB> db_;
-  TransactionDB* transactions_ = nullptr;                     // db_, or null
+  TransactionDB* pessimistic_ = nullptr;                      // db_, or null
+  OptimisticTransactionDB* optimistic_ = nullptr;             // the same
   std::vector<std::unique_ptr<ColumnFamilyHandle>> handles_;  // of the database, or none
 };
 

@@ -141,9 +141,9 @@ inline std::optional<std::string> ScanBothWays(Iterator* iterator, Pairs* pairs)
 
 // What is wrong, or nothing. Undecided transactions become keys of their lanes.
 inline std::optional<std::string> AddUndecided(CrashDatabase* db, std::vector<CrashContent>* seen) {
-  if (db->transactions() == nullptr) return std::nullopt;
+  if (db->pessimistic() == nullptr) return std::nullopt;
   std::vector<std::unique_ptr<Transaction>> undecided;
-  db->transactions()->GetAllPreparedTransactions(&undecided);
+  db->pessimistic()->GetAllPreparedTransactions(&undecided);
   for (const auto& transaction : undecided) {
     size_t lane = 0;
     while (lane < seen->size() && NameOfPrepared(lane) != transaction->GetName()) ++lane;
@@ -151,7 +151,7 @@ inline std::optional<std::string> AddUndecided(CrashDatabase* db, std::vector<Cr
     const CrashOperation updates = UpdatesOf(*transaction);
     (*seen)[lane][transaction->GetName()] = std::make_shared<const std::string>(TextOf(updates));
     for (const CrashUpdate& update : updates) {
-      const Status status = db->transactions()->BeginTransaction({})->Delete(db->FamilyOf(update.key), update.key);
+      const Status status = db->Begin()->Delete(db->FamilyOf(update.key), update.key);
       if (!status.IsTimedOut()) return "not locked by an undecided transaction: " + Printable(update.key);
     }
   }

@@ -43,7 +43,7 @@ inline CrashOperation UpdatesOf(const Transaction& transaction) {
 
 // Prepares it; the transaction goes on without its handle.
 inline Status PrepareOperation(CrashDatabase* db, size_t lane, const CrashOperation& operation) {
-  const auto transaction = db->transactions()->BeginTransaction({});
+  const auto transaction = db->Begin();
   Status status = transaction->SetName(NameOfPrepared(lane));
   for (const auto& [key, value, is_operand, range_end, is_in_range] : operation) {
     ColumnFamilyHandle* const family = db->FamilyOf(key);

@@ -49,7 +49,9 @@ class DatabaseRun {
                                       : 1),
         l1_(static_cast<L1Kind>(options.l1 >= 0 ? options.l1 : database % std::size(kL1Names))),
         families_(std::popcount(database % 8) % 2 == 1),
-        transactions_(database % 7 < 3),
+        transactions_(database % 7 < 3    ? CrashDatabase::Transactions::kPessimistic
+                      : database % 7 == 3 ? CrashDatabase::Transactions::kOptimistic
+                                          : CrashDatabase::Transactions::kNone),
         eadr_(options.eadr >= 0 ? options.eadr != 0 : database % 5 == 4),
         creation_(database % 7 == 2),
         workload_(regions_, l1_, database % 10 == 3 || database % 10 == 8, database % 4 / 2 == 1, &random_) {}
@@ -118,6 +120,18 @@ class DatabaseRun {
     CrashRecord record = tracer->TakeRecord();
     counters_.points += record.points.size();
     return record;
+  }
+
+  static const char* TextOf(CrashDatabase::Transactions transactions) {
+    switch (transactions) {
+      case CrashDatabase::Transactions::kPessimistic:
+        return ", transactions";
+      case CrashDatabase::Transactions::kOptimistic:
+        return ", optimistic transactions";
+      case CrashDatabase::Transactions::kNone:
+        return "";
+    }
+    return "";
   }
 
   Status Open(const std::string& path, CrashDatabase* db) {
@@ -202,7 +216,7 @@ class DatabaseRun {
     std::string text = std::string(NameOf(kind)) + " of " + std::to_string(point.dirty.size()) + " dirty lines " +
                        NameOf(point.kind) + ", crash " + std::to_string(depth) + ", " + std::to_string(regions_) +
                        (regions_ == 1 ? " region" : " regions") + ", " + kL1Names[static_cast<size_t>(l1_)] +
-                       (families_ ? ", column families" : "") + (transactions_ ? ", transactions" : "") +
+                       (families_ ? ", column families" : "") + TextOf(transactions_) +
                        (eadr_ ? ", eADR" : "") + (killed || was_killed_ ? ", the process was killed before" : "");
     counters_.Doing(text);
     current_directory_ = files->directory();
@@ -326,7 +340,7 @@ class DatabaseRun {
   void CheckSpace(CrashDatabase* db) {
     ++counters_.space_checks;
     std::vector<std::unique_ptr<Transaction>> undecided;
-    if (transactions_) db->transactions()->GetAllPreparedTransactions(&undecided);
+    if (db->pessimistic() != nullptr) db->pessimistic()->GetAllPreparedTransactions(&undecided);
     for (const auto& transaction : undecided) Must(transaction->Rollback(), "rollback");
     undecided.clear();
     for (const auto& keys : workload_.lane_keys()) {
@@ -355,7 +369,7 @@ class DatabaseRun {
   const uint32_t regions_;
   const L1Kind l1_;
   const bool families_;
-  const bool transactions_;  // some operations are theirs, and some of these are prepared first
+  const CrashDatabase::Transactions transactions_;  // some operations are theirs, and some of these are prepared first
   const bool eadr_;
   const bool creation_;  // its power may fail while it is created
   CrashWorkload workload_;

@@ -74,6 +74,7 @@ constexpr Mutant kMutants[] = {
     {"image-not-forgotten", kSentinel, "nvtree/nv_tree.cc"},
     {"family-listed-early", kMarkFirst, "db/families.cc"},
     {"purge-not-flushed", kLeak, "db/families.cc"},
+    {"family-forgotten-early", kLeak, "db/families.cc"},
     {"manifest-slot-not-flushed", kMarkFirst, "lsm/manifest.cc"},
     {"manifest-slot-not-fenced", kMarkFirst, "lsm/manifest.cc"},
     {"manifest-flush-too-short", kExtent, "lsm/manifest.cc"},
