@@ -261,6 +261,7 @@ Status MakeOptions(const braiddb_options_t& from, const std::string& path, Optio
   }
   to->compaction_filter = from.compaction_filter;
   to->compaction_filter_factory = from.compaction_filter_factory;
+  to->histograms = from.statistics != nullptr;
   MapMemtables(from, to);
   MapBackgroundWork(from, to);
   MapReads(from, to);

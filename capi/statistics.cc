@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 
 namespace braiddb::capi {
 namespace {
@@ -69,6 +70,26 @@ constexpr const char* kOthers[] = {
     "row.cache.miss",
 };
 
+// Histograms that programs look for, and that nothing is noted for.
+constexpr const char* kOtherHistograms[] = {
+    "compaction.times.cpu_micros",
+    "subcompaction.setup.times.micros",
+    "table.sync.micros",
+    "compaction.outfile.sync.micros",
+    "wal.file.sync.micros",
+    "manifest.file.sync.micros",
+    "table.open.io.micros",
+    "read.block.compaction.micros",
+    "read.block.get.micros",
+    "write.raw.block.micros",
+    "sst.read.micros",
+    "num.subcompactions.scheduled",
+    "bytes.compressed",
+    "bytes.decompressed",
+    "compression.times.nanos",
+    "decompression.times.nanos",
+};
+
 void AppendLine(const char* name, uint64_t value, std::string* text) {
   text->append("rocksdb.").append(name).append(" COUNT : ").append(std::to_string(value)).push_back('\n');
 }
@@ -87,19 +108,36 @@ void SharedStatistics::Add(const DB* db) {
 
 void SharedStatistics::Remove(const DB* db) {
   const std::lock_guard lock(mutex_);
-  if (std::erase(open_, db) != 0) AddTo(db->GetStatistics(), &closed_);
+  if (std::erase(open_, db) == 0) return;
+  AddTo(db->GetStatistics(), &closed_);
+  try {
+    Histograms own;
+    if (db->GetHistograms(&own)) closed_histograms_.Merge(own);
+  } catch (const std::bad_alloc&) {  // then they are those of the others
+  }
 }
 
 std::string SharedStatistics::ToString() const {
   Sums sums;
+  Histograms histograms;
   {
     const std::lock_guard lock(mutex_);
     sums = closed_;
-    for (const DB* db : open_) AddTo(db->GetStatistics(), &sums);
+    histograms.Merge(closed_histograms_);
+    for (const DB* db : open_) {
+      AddTo(db->GetStatistics(), &sums);
+      Histograms own;
+      if (db->GetHistograms(&own)) histograms.Merge(own);
+    }
   }
   std::string text;
   for (size_t i = 0; i < kCounted; ++i) AppendLine(kCountedTickers[i].name, sums[i], &text);
   for (const char* name : kOthers) AppendLine(name, 0, &text);
+  text += histograms.ToString();
+  for (const char* name : kOtherHistograms) {
+    text.append("rocksdb.").append(name);
+    text += " P50 : 0.000000 P95 : 0.000000 P99 : 0.000000 P100 : 0.000000 COUNT : 0 SUM : 0\n";
+  }
   return text;
 }
 

@@ -12,7 +12,8 @@
 
 namespace braiddb::capi {
 
-// Nothing is counted for it: databases have their counters, per thread, anyway, and are asked when somebody wants to know.
+// Databases have their counters, per thread, anyway, and the distributions of Options::histograms, and are asked when somebody
+// wants to know.
 // Thread safety: all methods may be called concurrently.
 class SharedStatistics {
  public:
@@ -20,7 +21,7 @@ class SharedStatistics {
   void Add(const DB* db);
   // What it has counted stays.
   void Remove(const DB* db);
-  // A line for each ticker, as in RocksDB.
+  // A line for each ticker, and for each histogram, as in RocksDB.
   std::string ToString() const;
 
  private:
@@ -32,6 +33,7 @@ class SharedStatistics {
   mutable std::mutex mutex_;
   std::vector<const DB*> open_;
   Sums closed_{};
+  Histograms closed_histograms_;
 };
 
 }  // namespace braiddb::capi

@@ -242,6 +242,8 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   PostCompaction(*family, merge_id, tables.size(), &completed);
   if (!status.ok()) return status;
   for (const MergeStats::Copy& copy : stats.copied) MoveInCache(copy.from, copy.to);
+  Measure(HistogramKind::kCompactionMicros, completed.elapsed_us * 1000);
+  Measure(HistogramKind::kMergedTables, tables.size());
   KeepMoved(std::move(stats.moved));
   NoteOperandKeys(*family, std::move(stats.operand_keys));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -49,6 +49,7 @@
 #include "util/file.h"
 #include "util/logger.h"
 #include "util/per_thread.h"
+#include "util/perf.h"
 
 namespace braiddb {
 
@@ -77,6 +78,8 @@ class DBImpl final : public DB {
   Status Write(const WriteOptions& options, const WriteBatch& batch) override;
   Status Get(const ReadOptions& options, Slice key, std::string* value) override;
   Status Get(const ReadOptions& options, Slice key, PinnableSlice* value) override;
+  Status GetTo(const ReadOptions& options, Slice key, ValueReceiver* value) override;
+  Status GetTo(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, ValueReceiver* value) override;
   std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
                                std::vector<std::string>* values) override;
   std::unique_ptr<Iterator> NewIterator(const ReadOptions& options) override;
@@ -106,6 +109,7 @@ class DBImpl final : public DB {
   bool GetProperty(std::string_view property, std::string* value) override;
   bool GetIntProperty(std::string_view property, uint64_t* value) override;
   Statistics GetStatistics() const override;
+  bool GetHistograms(Histograms* histograms) const override;
   uint64_t GetLatestSequenceNumber() const override { return next_sequence_.load(std::memory_order_acquire) - 1; }
   Status GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) override;
   Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) override;
@@ -168,12 +172,12 @@ class DBImpl final : public DB {
   // The id of a new one; 0: there is none left. REQUIRES: manifest_mutex_
   uint32_t FreeFamilyId() const;
   std::unique_ptr<ColumnFamilyHandle> MakeHandle(const std::string& name);
+  // One whose deletion listeners are told of.
+  std::unique_ptr<ColumnFamilyHandle> MakeUsersHandle(const std::string& name);
   // The handle's family; null, and an error, if it is none of this database.
   Family* FamilyOf(const ColumnFamilyHandle* handle, Status* status) const;
   // Null if there is none. Any thread.
   Family* FindFamily(uint32_t id) const { return by_id_[id].load(std::memory_order_acquire); }
-  // One whose deletion listeners are told of.
-  std::unique_ptr<ColumnFamilyHandle> MakeUsersHandle(const std::string& name);
   Family* NewFamily(uint32_t id, uint64_t number, const std::string& name, const ColumnFamilyOptions& options);
   // Null if there is none.
   std::shared_ptr<Family> FindFamilyByName(const std::string& name);
@@ -205,7 +209,11 @@ class DBImpl final : public DB {
   template <bool kSingle>
   Status WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates);
   template <bool kSingle, class Admission>
-  Status WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates, const Admission& admission);
+  Status WriteAdmitted(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates,
+                       const Admission& admission);
+  // The same, measured.
+  template <bool kSingle>
+  Status ObserveWrite(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates);
   Status WriteRanges(const WriteOptions& options, ThreadState* thread, RangeUpdate* ranges);
   Status ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot);
   Status ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* slot);
@@ -229,7 +237,7 @@ class DBImpl final : public DB {
   void TryRotateMemtable(const Memtable* full);
   void DelayWrite(ThreadState* thread);
   void PaceWrites(ThreadState* thread);
-  static uint64_t SleepForWrites(ThreadState* thread, uint64_t ns);
+  uint64_t SleepForWrites(ThreadState* thread, uint64_t ns) const;
   Status MakeSpace();
   std::unique_ptr<Arena> CreateArena() const;
   std::shared_ptr<Memtable> NewMemtable();
@@ -297,31 +305,45 @@ class DBImpl final : public DB {
   }
   const LogEntry* UseCached(const SearchKey& target, const LogEntry* cached, LookupTrace* trace) const;
   const LogEntry* FindEntry(const Family& family, const SearchKey& target, uint64_t hash, LookupTrace* trace) const;
+  // `Observer`: one of read_observer.h, in all of these.
+  template <class Observer>
+  const LogEntry* SearchLevels(const Observer& observer, const Family& family, const SearchKey& target, uint64_t hash,
+                               LookupTrace* trace) const;
   // The put, or operand, that `target` selects, null if the key is not there; inside an epoch guard. With kMaxSequence: the
   // newest state. Corruption in *status if the search came upon a damaged pointer or, with `verify`, the version that decides is
   // damaged.
   // `hash`: of target.key in the family. `cached`: of the same key, asked inside the same guard.
-  const LogEntry* FindPut(const Family& family, const SearchKey& target, uint64_t hash, const Cached& cached, ThreadState* thread,
-                          bool* met_dead, bool verify, Status* status) const;
+  template <class Observer>
+  const LogEntry* FindPut(const Observer& observer, const Family& family, const SearchKey& target, uint64_t hash,
+                          const Cached& cached, ThreadState* thread, bool* met_dead, bool verify, Status* status) const;
   // Corruption if it is not a valid entry of a segment; inside an epoch guard or pin. Follows no pointer.
   Status VerifyEntry(const LogEntry* entry) const;
   // Hands the put, or null, to `deliver` inside an epoch guard, or outside a value that was merged.
   template <class Deliver>
   Status ReadKey(const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver);
-  // … of the newest state; false if a read as of a sequence number has to follow. Inside the guard `cached` was asked in.
-  bool ReadNewest(const ReadOptions& options, const Family& family, Slice key, uint64_t hash, const Cached& cached,
-                  ThreadState* thread, const LogEntry** entry, Status* status) const;
-  // … as of the snapshot, or of now. `has_operands`: this is known. REQUIRES: no epoch guard.
+  template <class Observer, class Deliver>
+  Status ReadKeyAs(const Observer& observer, const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver);
   template <class Deliver>
-  Status ReadAsOf(const ReadOptions& options, const Family& family, Slice key, uint64_t hash, bool has_operands,
-                  const Deliver& deliver);
+  Status ObserveRead(const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver);
+  // … of the newest state; false if a read as of a sequence number has to follow. Inside the guard `cached` was asked in.
+  template <class Observer>
+  bool ReadNewest(const Observer& observer, const ReadOptions& options, const Family& family, Slice key, uint64_t hash,
+                  const Cached& cached, ThreadState* thread, const LogEntry** entry, Status* status) const;
+  // … as of the snapshot, or of now. `has_operands`: this is known. REQUIRES: no epoch guard.
+  template <class Observer, class Deliver>
+  Status ReadAsOf(const Observer& observer, const ReadOptions& options, const Family& family, Slice key, uint64_t hash,
+                  bool has_operands, const Deliver& deliver);
   Status GetString(const ReadOptions& options, const Family& family, Slice key, std::string* value);
   Status GetPinned(const ReadOptions& options, const Family& family, Slice key, PinnableSlice* value);
+  Status GetReceived(const ReadOptions& options, const Family& family, Slice key, ValueReceiver* value);
   Status LatestSequence(const Family& family, Slice key, uint64_t* sequence);
   // `family(i)`: of keys[i]; null: an error, which is in (*statuses)[i] already.
   template <class FamilyAt>
   void ReadKeys(const ReadOptions& options, const FamilyAt& family, const std::vector<Slice>& keys,
                 std::vector<std::string>* values, std::vector<Status>* statuses);
+  template <class Observer, class FamilyAt>
+  void ReadKeysAs(const Observer& observer, const ReadOptions& options, const FamilyAt& family, const std::vector<Slice>& keys,
+                  std::vector<std::string>* values, std::vector<Status>* statuses);
   std::unique_ptr<Iterator> MakeIterator(const ReadOptions& options, const Family& family);
   uint64_t RegisterSnapshot();
 
@@ -470,6 +492,12 @@ class DBImpl final : public DB {
     return family.last_level;
   }
 
+  // ---- histograms.cc
+  // Whether calls are measured: by their thread, or in histograms.
+  [[gnu::always_inline]] bool IsObserved() const { return __builtin_expect(perf::t_counts | measures_, 0) != 0; }
+  // Of a duration: nanoseconds.
+  void Measure(HistogramKind kind, uint64_t value) const;
+
   // ---- background.cc
   // Throws std::bad_alloc before it has changed anything. REQUIRES: view_mutex_
   void InstallView(std::shared_ptr<ReadView> view);
@@ -497,6 +525,7 @@ class DBImpl final : public DB {
   Options given_;    // for the options file
   DramBudget dram_;  // fixed when it is known how many regions there are
   const std::string path_;
+  const bool measures_;  // Options::histograms
   std::unique_ptr<FileLock> lock_;
   posix::Fd read_lock_;  // in its place, if it is open for reading only
   std::unique_ptr<Logger> logger_;
@@ -508,6 +537,7 @@ class DBImpl final : public DB {
       by_id_;  // kMaxFamilies; null: there is none, or it is dropped and nothing is left of it
   std::mutex families_mutex_;
   std::vector<std::shared_ptr<Family>> families_;  // all but the default one, those that are gone included; families_mutex_
+  uint32_t last_family_id_ = 0;                    // that was given; manifest_mutex_
   std::atomic<bool> purge_waits_{false};           // a family was dropped, and is not forgotten yet
   std::unique_ptr<LookupCache> lookup_cache_;      // may be null
   bool hits_are_local_ = false;                    // no other region, and no read latency is injected
@@ -542,7 +572,6 @@ class DBImpl final : public DB {
 
   static constexpr size_t kKeptArenas = 6;
   static constexpr size_t kKeptArenasOfBudget = 2;  // dram_budget.cc counts them
-  uint32_t last_family_id_ = 0;                    // that was given; manifest_mutex_
   size_t KeptArenas() const {
     return dram_.is_set() ? kKeptArenasOfBudget : std::min<size_t>(options_.max_immutable_memtables, kKeptArenas - 1) + 1;
   }

@@ -100,6 +100,7 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   add_memtable(*view_->active);
   for (const auto& memtable : view_->immutables) add_memtable(*memtable);
   for (auto& cursor : memtables) add(std::move(cursor));
+  memtable_children_ = children_.size();
   const FamilyView& levels = *view_->Of(family.id);
   for (const auto& table : levels.l0) add(std::make_unique<BraidedCursor>(&table->list, nullptr), true);
   add(levels.l1->NewCursor());
@@ -176,21 +177,31 @@ void DBIterator::FetchForSeek(const SearchKey& target) const {
       tables.size(), [&tables](size_t i) -> const BraidedList& { return tables[i]->list; }, target);
 }
 
+perf::Timer DBIterator::NoteSeek(size_t child) const {
+  const bool in_memtable = child < memtable_children_;
+  perf::Add(in_memtable ? &PerfContext::seek_on_memtable_count : &PerfContext::seek_child_seek_count);
+  return perf::Timer(in_memtable ? &PerfContext::seek_on_memtable_time : &PerfContext::seek_child_seek_time);
+}
+
 void DBIterator::SeekChildren(const SearchKey& target) {
+  const perf::Timer all(&PerfContext::seek_internal_seek_time);
   direction_ = Direction::kForward;
   FetchForSeek(target);
-  for (Child& child : children_) {
-    child.cursor->Seek(target);
-    Load(&child);
+  for (size_t i = 0; i < children_.size(); ++i) {
+    const perf::Timer one = NoteSeek(i);
+    children_[i].cursor->Seek(target);
+    Load(&children_[i]);
   }
 }
 
 void DBIterator::SeekChildrenBefore(const SearchKey& target) {
+  const perf::Timer all(&PerfContext::seek_internal_seek_time);
   direction_ = Direction::kBackward;
   FetchForSeek(target);
-  for (Child& child : children_) {
-    child.cursor->SeekBefore(target);
-    Load(&child);
+  for (size_t i = 0; i < children_.size(); ++i) {
+    const perf::Timer one = NoteSeek(i);
+    children_[i].cursor->SeekBefore(target);
+    Load(&children_[i]);
   }
 }
 
@@ -239,6 +250,7 @@ void DBIterator::SkipKey(Slice key, uint64_t prefix) {
       }
     }
     for (int steps = 0; SameKey(child, key, prefix); ++steps) {
+      NoteSkipped(*child.entry);
       if (steps < kStepsBeforeSeek) {
         Advance(&child);
         continue;
@@ -273,8 +285,9 @@ bool DBIterator::MakeCurrent(const LogEntry* newest) {
     return false;
   }
   const Slice key = newest->key();
+  size_t applied = 0;
   Status status = merge_.Settle()
-                      ? merge_.Apply(*merge, key, &merged_value_)
+                      ? merge_.Apply(*merge, key, &merged_value_, &applied)
                       : db_->ReadMerged(family_, SearchKey(order_, key, sequence_), family_.HashOf(key), verify_, &merged_value_);
   if (status.ok()) current_ = newest;
   if (!status.ok() && !status.IsNotFound()) status_ = std::move(status);
@@ -286,6 +299,8 @@ void DBIterator::Pass(Child* child) {
   const Slice key = child->entry->key();
   const uint64_t prefix = child->prefix;
   for (int steps = 0; steps < kStepsBeforeSeek; ++steps) {
+    if (perf::Counts())
+      child->entry->sequence() > sequence_ ? perf::Add(&PerfContext::internal_recent_skipped_count) : NoteSkipped(*child->entry);
     Advance(child);
     if (!SameKey(*child, key, prefix) || child->entry->sequence() <= sequence_) return;
   }
@@ -368,6 +383,7 @@ void DBIterator::FindBackward() {
         const LogEntry* entry = child.entry;
         if (entry->sequence() <= sequence_) merge_.Add(entry);
         if (Counts(*entry) && (newest == nullptr || entry->sequence() > newest->sequence())) newest = entry;
+        NoteSkipped(*entry);
         child.cursor->Prev();
       }
     }
@@ -383,8 +399,66 @@ void DBIterator::FindBackward() {
   }
 }
 
+// ---- Movements
+
+void DBIterator::NoteArrival() const {
+  if (Valid()) perf::Add(&PerfContext::iter_read_bytes, key().size() + value().size());
+}
+
+template <class Move>
+[[gnu::noinline]] void DBIterator::ObserveSeek(const Move& move) {
+  const uint64_t begin_ns = perf::NowNs();
+  const uint64_t sought_before = perf::t_context.seek_internal_seek_time;
+  move();
+  const uint64_t took_ns = perf::NowNs() - begin_ns;
+  const uint64_t sought_ns = perf::t_context.seek_internal_seek_time - sought_before;
+  if (perf::Times()) perf::t_context.find_next_user_entry_time += took_ns - std::min(took_ns, sought_ns);
+  NoteArrival();
+  db_->Measure(HistogramKind::kSeekMicros, took_ns);
+}
+
+template <class Step>
+[[gnu::noinline]] void DBIterator::ObserveStep(const Step& step) {
+  const perf::Timer timed(&PerfContext::find_next_user_entry_time);
+  step();
+  NoteArrival();
+}
+
 void DBIterator::SeekToFirst() {
-  if (has_lower_) return Seek(lower_);
+  if (db_->IsObserved()) return ObserveSeek([this] { MoveToFirst(); });
+  MoveToFirst();
+}
+
+void DBIterator::SeekToLast() {
+  if (db_->IsObserved()) return ObserveSeek([this] { MoveToLast(); });
+  MoveToLast();
+}
+
+void DBIterator::Seek(Slice target) {
+  if (db_->IsObserved()) return ObserveSeek([this, target] { MoveTo(target); });
+  MoveTo(target);
+}
+
+void DBIterator::SeekForPrev(Slice target) {
+  if (db_->IsObserved()) return ObserveSeek([this, target] { MoveToOrBefore(target); });
+  MoveToOrBefore(target);
+}
+
+void DBIterator::Next() {
+  if (!perf::Counts()) return StepForward();
+  ObserveStep([this] {
+    if (direction_ == Direction::kForward && leader_ != nullptr) NoteSkipped(*current_);  // the other way SkipKey does
+    StepForward();
+  });
+}
+
+void DBIterator::Prev() {
+  if (perf::Counts()) return ObserveStep([this] { StepBackward(); });
+  StepBackward();
+}
+
+inline void DBIterator::MoveToFirst() {
+  if (has_lower_) return MoveTo(lower_);
   if (!status_.ok()) return;
   direction_ = Direction::kForward;
   for (Child& child : children_) {
@@ -394,7 +468,7 @@ void DBIterator::SeekToFirst() {
   FindForward();
 }
 
-void DBIterator::SeekToLast() {
+inline void DBIterator::MoveToLast() {
   if (!status_.ok()) return;
   if (has_upper_) {
     SeekChildrenBefore(SearchKey(order_, upper_, kMaxSequence));
@@ -408,14 +482,14 @@ void DBIterator::SeekToLast() {
   FindBackward();
 }
 
-void DBIterator::Seek(Slice target) {
+inline void DBIterator::MoveTo(Slice target) {
   if (!status_.ok()) return;
   if (has_lower_ && order_.Compare(target, lower_) < 0) target = lower_;
   SeekChildren(SearchKey(order_, target, sequence_));
   FindForward();
 }
 
-void DBIterator::SeekForPrev(Slice target) {
+inline void DBIterator::MoveToOrBefore(Slice target) {
   if (!status_.ok()) return;
   if (has_upper_ && order_.Compare(target, upper_) >= 0) {
     SeekChildrenBefore(SearchKey(order_, upper_, kMaxSequence));
@@ -425,7 +499,7 @@ void DBIterator::SeekForPrev(Slice target) {
   FindBackward();
 }
 
-void DBIterator::Next() {
+inline void DBIterator::StepForward() {
   BRAIDDB_DCHECK(Valid());
   const Slice key = current_->key();
   if (direction_ == Direction::kBackward) {
@@ -440,7 +514,7 @@ void DBIterator::Next() {
   FindForward();
 }
 
-void DBIterator::Prev() {
+inline void DBIterator::StepBackward() {
   BRAIDDB_DCHECK(Valid());
   if (direction_ == Direction::kForward) SeekChildrenBefore(SearchKey(order_, current_->key(), kMaxSequence));
   FindBackward();

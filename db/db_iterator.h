@@ -38,6 +38,22 @@ class DBIterator final : public Iterator {
 
  private:
   enum class Direction : uint8_t { kForward, kBackward };
+
+  // The movements, as they are when nobody measures them.
+  void MoveToFirst();
+  void MoveToLast();
+  void MoveTo(Slice target);
+  void MoveToOrBefore(Slice target);
+  void StepForward();
+  void StepBackward();
+  // The same, measured.
+  template <class Move>
+  void ObserveSeek(const Move& move);
+  template <class Step>
+  void ObserveStep(const Step& step);
+  void NoteArrival() const;
+  // Whether it is a memtable's or another's; a seek of the child is timed while the result lives.
+  perf::Timer NoteSeek(size_t child) const;
   struct Child {
     std::unique_ptr<EntryCursor> cursor;
     const LogEntry* entry = nullptr;
@@ -63,6 +79,10 @@ class DBIterator final : public Iterator {
   // here on: while a merge into a skiplist runs, each of its tables leads into the last level where it has been merged, and from
   // one entry on there is one list.
   void SkipKey(Slice key, uint64_t prefix);
+  static void NoteSkipped(const LogEntry& entry) {
+    perf::Add(entry.type() == EntryType::kDelete ? &PerfContext::internal_delete_skipped_count
+                                                 : &PerfContext::internal_key_skipped_count);
+  }
   void Pass(Child* child);
   // Whether the child that the current key came from has the next one, too, and its newest version: then that is current, and the
   // other children were not looked at. Else only this child has moved, one step.
@@ -93,6 +113,7 @@ class DBIterator final : public Iterator {
   const bool verify_;
   const uint64_t pin_;
   std::vector<Child> children_;
+  size_t memtable_children_ = 0;  // the first so many
   bool has_lower_ = false;
   bool has_upper_ = false;
   std::string lower_;  // inclusive

@@ -100,6 +100,7 @@ void DBImpl::PrepareArena(const Memtable& like) {
 
 bool DBImpl::FlushOne(const PendingFlush& pending) {
   PostFlush(pending.memtable->id(), nullptr);
+  const uint64_t begin_ns = perf::NowNs();
   FenceAnnouncements();
   if (!BRAIDDB_MUTANT("flush-before-writers-left")) WaitWriters(pending.last_announced);
   const VersionFilter filter(snapshots_.Copy());
@@ -144,6 +145,7 @@ bool DBImpl::FlushOne(const PendingFlush& pending) {
     counters_.flushed_entries.fetch_add(result.table->entries, std::memory_order_relaxed);
     counters_.dropped.fetch_add(result.dropped, std::memory_order_relaxed);
   }
+  Measure(HistogramKind::kFlushMicros, perf::NowNs() - begin_ns);
   if (waiting_for_checkpoint >= options_.checkpoint_tables || copies != nullptr) {
     Status status = CheckpointTables();
     if (!status.ok()) SetBackgroundError(status);

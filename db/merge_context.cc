@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "util/perf.h"
+
 namespace braiddb {
 
 bool MergeContext::Settle() {
@@ -24,7 +26,8 @@ bool MergeContext::Settle() {
   return complete;
 }
 
-Status MergeContext::Apply(const MergeOperator& merge, Slice key, std::string* value) const {
+Status MergeContext::Apply(const MergeOperator& merge, Slice key, std::string* value, size_t* applied) const {
+  *applied = 0;
   if (versions_.empty()) return Status::NotFound();
   const LogEntry* const oldest = versions_.back();
   if (versions_.size() == 1 && !oldest->is_operand()) {
@@ -38,6 +41,9 @@ Status MergeContext::Apply(const MergeOperator& merge, Slice key, std::string* v
     if ((*version)->is_operand()) operands.push_back((*version)->value());
   }
   const Slice existing = oldest->value();
+  *applied = operands.size();
+  perf::Add(&PerfContext::internal_merge_count, operands.size());
+  const perf::Timer timed(&PerfContext::merge_operator_time_nanos);
   return FullMerge(merge, key, oldest->type() == EntryType::kPut ? &existing : nullptr, operands, value);
 }
 

@@ -1,6 +1,7 @@
 // MergeContext: the operands of one key that a reader has collected, and what they are applied to.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ class MergeContext {
     has_base_ |= !entry->is_operand();
   }
   void NoteDead() { met_dead_ = true; }
+  bool met_dead() const { return met_dead_; }
   // Of a memtable, which has all of its versions as long as anyone reads it.
   std::vector<const LogEntry*>* memtable_versions() { return &versions_; }
   void EndMemtable() {
@@ -49,7 +51,8 @@ class MergeContext {
   const std::vector<const LogEntry*>& versions() const { return versions_; }
 
   // REQUIRES: Settle. What is there of `key`: NotFound if nothing is, or a deletion.
-  Status Apply(const MergeOperator& merge, Slice key, std::string* value) const;
+  // *applied: how many operands that took.
+  Status Apply(const MergeOperator& merge, Slice key, std::string* value, size_t* applied) const;
 
  private:
   // And then all that is older is, too.

@@ -90,7 +90,10 @@ Status DBImpl::ReadMerged(const Family& family, const SearchKey& target, uint64_
     for (size_t i = 0; verify && i < merge.versions().size(); ++i) {
       if (Status status = VerifyEntry(merge.versions()[i]); !status.ok()) return status;
     }
-    return merge.Apply(*merge_operator, target.key, value);
+    size_t applied = 0;
+    Status status = merge.Apply(*merge_operator, target.key, value, &applied);
+    Measure(HistogramKind::kMergeOperands, applied);
+    return status;
   }
 }
 

@@ -95,6 +95,7 @@ DBImpl::DBImpl(const Options& options, const std::string& path, Access access)
     : access_(access),
       options_(Resolve(options)),
       path_(path),
+      measures_(options.histograms),
       default_family_(0, 0, kDefaultColumnFamilyName, ColumnFamilyOptions(options)),
       default_handle_(MakeHandle(kDefaultColumnFamilyName)),
       by_id_(std::make_unique<std::atomic<Family*>[]>(kMaxFamilies)) {

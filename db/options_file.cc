@@ -153,6 +153,7 @@ constexpr Field kOwnFields[] = {
     {"recovery_threads", &Options::recovery_threads},
     {"disable_auto_compaction", &Options::disable_auto_compaction},
     {"verify_at_open", &Options::verify_at_open},
+    {"histograms", &Options::histograms},
 };
 
 template <class AnyOptions, class Of, class Type>

@@ -4,6 +4,7 @@
 
 #include "db/db_impl.h"
 #include "db/no_memory.h"
+#include "db/read_path.h"
 #include "index/key_hash.h"
 #include "log/log_reader.h"
 #include "util/short_bytes.h"
@@ -29,142 +30,15 @@ void PinnableSlice::Reset() {
   value_ = Slice();
 }
 
-[[gnu::always_inline]] inline DBImpl::Cached DBImpl::AskCache(const Family& family, Slice key, uint64_t hash) const {
-  Cached cached;
-  if (lookup_cache_ != nullptr && family.is_hashed) cached.entry = lookup_cache_->Find(family.id, key, hash, &cached.miss);
-  return cached;
-}
-
-// What the cache knows, if the target may see it. The version is the newest of all.
-[[gnu::always_inline]] inline const LogEntry* DBImpl::UseCached(const SearchKey& target, const LogEntry* cached,
-                                                                LookupTrace* trace) const {
-  if (cached == nullptr) return nullptr;
-  const bool local = regions_->count() == 1 || regions_->Find(cached).region() == regions_->HomeRegion();
-  trace->Account(*regions_->persistence(), local, !local);
-  if (__builtin_expect(cached->is_dead(), 0)) {  // by a compaction filter; the cache is about to be told
-    trace->met_dead = true;
-    return nullptr;
-  }
-  return cached->sequence() <= target.sequence ? cached : nullptr;
-}
-
 const LogEntry* DBImpl::FindEntry(const Family& family, const SearchKey& target, uint64_t hash, LookupTrace* trace) const {
-  const ReadView& all = *view_.load(std::memory_order_acquire);
-  const KeyFilter* const filter =
-      family.is_hashed ? filter_.load(std::memory_order_acquire) : nullptr;  // after the view; see filter.cc
-  if (filter != nullptr) filter->Prefetch(hash);
-  const auto find = [&](const Memtable& set) {
-    const Memtable* const memtable = set.Of(family.id);
-    return memtable == nullptr ? nullptr : memtable->Find(target, hash);
-  };
-  if (const LogEntry* entry = find(*all.active)) return entry;
-  for (const auto& memtable : all.immutables) {
-    if (const LogEntry* entry = find(*memtable)) return entry;
-  }
-  const FamilyView& view = *all.Of(family.id);
-  if (filter != nullptr && !filter->MayContain(hash)) {
-    trace->filtered = true;
-    return nullptr;
-  }
-  if (const LogEntry* entry = view.FindInTables(target, hash, trace)) return entry;
-  return view.l1->Find(target, trace);
+  return SearchLevels(UnobservedRead(), family, target, hash, trace);
 }
 
-[[gnu::always_inline]] inline const LogEntry* DBImpl::FindPut(const Family& family, const SearchKey& target, uint64_t hash,
-                                                              const Cached& cached, ThreadState* thread, bool* met_dead,
-                                                              bool verify, Status* status) const {
-  LookupTrace trace;
-  const LogEntry* entry = UseCached(target, cached.entry, &trace);
-  const bool hit = entry != nullptr;
-  // After the cache was asked: what came through its bucket before is in this view.
-  if (!hit) entry = FindEntry(family, target, hash, &trace);
-  const bool found = entry != nullptr && entry->type() != EntryType::kDelete;
-  if (thread != nullptr) {
-    thread->gets.Add(1);
-    if (found) thread->gets_found.Add(1);
-    if (hit) thread->lookup_cache_hits.Add(1);
-    if (trace.filtered) thread->filter_negatives.Add(1);
-    thread->local_visits.Add(trace.local);
-    if (trace.remote != 0) thread->remote_visits.Add(trace.remote);
-  }
-  if (met_dead != nullptr) *met_dead = trace.met_dead;
-  // A search may have ended there.
-  if (__builtin_expect(regions_->damage_seen(), 0)) *status = RegionSet::DamagedList();
-  if (verify && entry != nullptr && status->ok()) *status = VerifyEntry(entry);
-  if (!status->ok()) return nullptr;
-  // A batch becomes visible as one: who sees a part of it waits until it is all there (microseconds). What it has found is the
-  // batch's last word on the key, since AppendAndPublish begins with the last update.
-  if (entry != nullptr && target.sequence == kMaxSequence && entry->is_batch_member()) {
-    WaitPublished(std::min(entry->sequence(), next_sequence_.load(std::memory_order_seq_cst) - 1));  // it may be damaged
-  }
-  BRAIDDB_SYNC_POINT("DBImpl::FindPut:Found");
-  // After the lookup: who has found what a tombstone hides finds that. Not all of its batch may be visible yet, so that the
-  // newest state is read again, as of a snapshot. [CC-54]
-  const RangeTombstones* const ranges = family.ranges.load(std::memory_order_acquire);
-  if (__builtin_expect(ranges != nullptr, 0) && found && ranges->Hides(target.key, entry->sequence(), target.sequence)) {
-    if (met_dead != nullptr) *met_dead = true;
-    return nullptr;
-  }
-  if (found && !hit && lookup_cache_ != nullptr && family.is_hashed && !trace.met_dead && !entry->is_operand()) {
-    if (const PmPtr place = regions_->Find(entry)) lookup_cache_->Fill(hash, cached.miss, target.sequence, place);
-  }
-  return found ? entry : nullptr;
-}
-
-// A read of the newest state that the cache answers has all it needs in one bucket and one entry, and takes so few instructions
-// that the CPU begins the next one, if that follows at once, while this one waits for its entry.
-//
-// Otherwise: a read of the newest state registers no snapshot. It goes through the levels from the newest to the oldest, and
-// what it finds in one was the newest version when it had seen that the levels above have none. That fails only when a version
-// that was its answer when it began is marked dead before it gets there, because a newer one, written since, was merged: then it
-// comes upon the mark, and reads again at a snapshot, whose versions are not marked. So does a read that finds an operand: it
-// needs several versions.
 template <class Deliver>
 [[gnu::always_inline]] inline Status DBImpl::ReadKey(const ReadOptions& options, const Family& family, Slice key,
                                                      const Deliver& deliver) {
-  const uint64_t hash = family.HashOf(key);
-  bool has_operands = false;
-  if (__builtin_expect(options.snapshot == nullptr, 1)) {
-    ThreadState* const thread = threads_.Get();
-    const auto guard = epochs_.Enter();
-    const Cached cached = AskCache(family, key, hash);
-    if (thread != nullptr && IsPlainHit(family, cached.entry) && !options.verify_checksums) {
-      thread->plain_hits.Add(1);
-      return deliver(cached.entry);
-    }
-    Status status;
-    const LogEntry* entry = nullptr;
-    if (ReadNewest(options, family, key, hash, cached, thread, &entry, &status)) return status.ok() ? deliver(entry) : status;
-    has_operands = entry != nullptr && entry->is_operand();
-  }
-  return ReadAsOf(options, family, key, hash, has_operands, deliver);
-}
-
-bool DBImpl::ReadNewest(const ReadOptions& options, const Family& family, Slice key, uint64_t hash, const Cached& cached,
-                        ThreadState* thread, const LogEntry** entry, Status* status) const {
-  bool met_dead = false;
-  *entry = FindPut(family, SearchKey(family.order, key, kMaxSequence), hash, cached, thread, &met_dead, options.verify_checksums,
-                   status);
-  return !status->ok() || (!met_dead && (*entry == nullptr || !(*entry)->is_operand()));
-}
-
-template <class Deliver>
-[[gnu::noinline]] Status DBImpl::ReadAsOf(const ReadOptions& options, const Family& family, Slice key, uint64_t hash,
-                                          bool has_operands, const Deliver& deliver) {
-  const bool verify = options.verify_checksums;
-  const uint64_t sequence = options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
-  const SnapshotRegistration registration(options.snapshot == nullptr ? &snapshots_ : nullptr, sequence);
-  Status status;
-  if (!has_operands) {
-    const auto guard = epochs_.Enter();
-    const LogEntry* entry = FindPut(family, SearchKey(family.order, key, sequence), hash, AskCache(family, key, hash),
-                                    threads_.Get(), nullptr, verify, &status);
-    if (!status.ok()) return status;
-    if (entry == nullptr || !entry->is_operand()) return deliver(entry);
-  }
-  std::string merged;
-  status = ReadMerged(family, SearchKey(family.order, key, sequence), hash, verify, &merged);
-  return status.ok() ? deliver(std::move(merged)) : status;
+  if (IsObserved()) return ObserveRead(options, family, key, AnyDelivery(deliver));
+  return ReadKeyAs(UnobservedRead(), options, family, key, deliver);
 }
 
 Status DBImpl::VerifyEntry(const LogEntry* entry) const {
@@ -183,18 +57,13 @@ Status DBImpl::VerifyEntry(const LogEntry* entry) const {
 namespace {
 
 // Without the calls of std::string::assign when the last value had the same size.
-void AssignTo(std::string* value, Slice from) {
+[[gnu::always_inline]] inline void AssignTo(std::string* value, Slice from) {
   if (value->size() == from.size()) {
     CopyBytes(value->data(), from);
   } else {
     value->assign(from);
   }
 }
-
-template <class... Callables>
-struct Either : Callables... {
-  using Callables::operator()...;
-};
 
 }  // namespace
 
@@ -231,6 +100,41 @@ inline Status DBImpl::GetPinned(const ReadOptions& options, const Family& family
     return Status::OK();
   };
   return ReadKey(options, family, key, Either{pin, own});
+}
+
+[[gnu::always_inline]] inline Status DBImpl::GetReceived(const ReadOptions& options, const Family& family, Slice key,
+                                                         ValueReceiver* value) {
+  const auto received = [](bool is_there) { return is_there ? Status::OK() : NoMemory(); };
+  return ReadKey(options, family, key,
+                 Either{[&](const LogEntry* entry) {
+                          return entry == nullptr ? Status::NotFound() : received(value->Receive(entry->value()));
+                        },
+                        [&](std::string&& merged) { return received(value->Receive(merged)); }});
+}
+
+Status DB::GetTo(const ReadOptions& options, Slice key, ValueReceiver* value) {
+  return GetTo(options, DefaultColumnFamily(), key, value);
+}
+
+Status DB::GetTo(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, ValueReceiver* value) {
+  PinnableSlice pinned;
+  Status status = Get(options, family, key, &pinned);
+  if (status.ok() && !value->Receive(pinned.slice())) status = NoMemory();
+  return status;
+}
+
+Status DBImpl::GetTo(const ReadOptions& options, Slice key, ValueReceiver* value) try {
+  return GetReceived(options, default_family_, key, value);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+Status DBImpl::GetTo(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, ValueReceiver* value) try {
+  Status status;
+  const Family* const known = FamilyOf(family, &status);
+  return known == nullptr ? status : GetReceived(options, *known, key, value);
+} catch (const std::bad_alloc&) {
+  return NoMemory();
 }
 
 Status DBImpl::Get(const ReadOptions& options, Slice key, std::string* value) try {
@@ -300,48 +204,14 @@ Status DBImpl::GetLatestSequenceForKey(ColumnFamilyHandle* family, Slice key, ui
 template <class FamilyAt>
 void DBImpl::ReadKeys(const ReadOptions& options, const FamilyAt& family, const std::vector<Slice>& keys,
                       std::vector<std::string>* values, std::vector<Status>* statuses) {
-  const uint64_t sequence = options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
-  const SnapshotRegistration registration(options.snapshot == nullptr ? &snapshots_ : nullptr, sequence);
-  std::vector<size_t> merged;  // keys with operands: read outside of the guard
-  {
-    const auto guard = epochs_.Enter();
-    ThreadState* thread = threads_.Get();
-    const KeyFilter* const filter = filter_.load(std::memory_order_acquire);
-    // The buckets of a group come at the same time, and so do their entries.
-    constexpr size_t kGroup = 32;
-    uint64_t hashes[kGroup];
-    for (size_t begin = 0; begin < keys.size(); begin += kGroup) {
-      const size_t count = std::min(kGroup, keys.size() - begin);
-      for (size_t i = 0; i < count; ++i) {
-        const Family* const own = family(begin + i);
-        hashes[i] = own == nullptr ? 0 : own->HashOf(keys[begin + i]);
-        if (lookup_cache_ != nullptr) lookup_cache_->Prefetch(hashes[i]);
-        if (filter != nullptr) filter->Prefetch(hashes[i]);
-      }
-      for (size_t i = 0; i < count && lookup_cache_ != nullptr; ++i) lookup_cache_->PrefetchEntry(hashes[i]);
-      for (size_t i = begin; i < begin + count; ++i) {
-        const Family* const own = family(i);
-        if (own == nullptr) continue;
-        const uint64_t hash = hashes[i - begin];
-        Status& status = (*statuses)[i];
-        const LogEntry* entry = FindPut(*own, SearchKey(own->order, keys[i], sequence), hash, AskCache(*own, keys[i], hash),
-                                        thread, nullptr, options.verify_checksums, &status);
-        if (!status.ok()) continue;
-        if (entry == nullptr) {
-          status = Status::NotFound();
-        } else if (entry->is_operand()) {
-          merged.push_back(i);
-        } else {
-          (*values)[i].assign(entry->value());
-        }
-      }
-    }
-  }
-  for (const size_t i : merged) {
-    const Family& own = *family(i);
-    (*statuses)[i] =
-        ReadMerged(own, SearchKey(own.order, keys[i], sequence), own.HashOf(keys[i]), options.verify_checksums, &(*values)[i]);
-  }
+  if (!IsObserved()) return ReadKeysAs(UnobservedRead(), options, family, keys, values, statuses);
+  const uint64_t begin = measures_ ? perf::NowNs() : 0;
+  ReadKeysAs(ObservedRead(), options, AnyFamilies(family), keys, values, statuses);
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < keys.size(); ++i) bytes += (*statuses)[i].ok() ? (*values)[i].size() : 0;
+  perf::Add(&PerfContext::multiget_read_bytes, bytes);
+  Measure(HistogramKind::kBytesPerMultiGet, bytes);
+  if (measures_) Measure(HistogramKind::kMultiGetMicros, perf::NowNs() - begin);
 }
 
 std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,

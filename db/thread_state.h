@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "db/histograms.h"
 #include "log/log_writer.h"
 #include "lsm/memtable.h"
 #include "util/random.h"
@@ -59,6 +60,7 @@ struct ThreadState {
   ThreadCounter remote_visits;
   ThreadCounter write_delays;
   ThreadCounter write_delay_us;
+  LazyHistograms histograms;
 };
 
 }  // namespace braiddb

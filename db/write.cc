@@ -51,24 +51,31 @@ Status CheckSizes(Slice key, Slice value) {
   return Status::OK();
 }
 
+// How far a write is; a write that nobody measures does not say.
+struct Unobserved {
+  static void NoteLogging() {}
+  static void NoteDurable() {}
+  static void NotePublished() {}
+};
+
 // Whether a write that has drawn its number is made. Users' writes always are.
-struct AdmitsAll {
+struct AdmitsAll : Unobserved {
   static constexpr bool kIsPaced = true;
   static constexpr bool Admits(uint64_t) { return true; }
   static constexpr void BeforeVisible() {}
 };
 
 // Of a batch with ranges; see range_delete.cc.
-struct AdmitsRanges {
+struct AdmitsRanges : Unobserved {
   static constexpr bool kIsPaced = true;
   bool Admits(uint64_t first) const { return update->Prepare(first); }
   void BeforeVisible() const { update->Install(); }
-  RangeUpdate* update;
+  RangeUpdate* update = nullptr;
 };
 
 // Where only one version of a key may be overwritten.
 template <class IsAdmitted>
-struct AdmitsIf {
+struct AdmitsIf : Unobserved {
   static constexpr bool kIsPaced = false;
   bool Admits(uint64_t sequence) const { return is_admitted(sequence); }
   static constexpr void BeforeVisible() {}
@@ -83,6 +90,19 @@ void FetchAhead(const LogSlot& slot) {
   const uint8_t* const begin = slot.segment->data() + slot.offset + kDistance;
   for (uint64_t i = 0; i < slot.bytes; i += kCacheLine) PrefetchForWrite(begin + i);
 }
+
+// Counts for the thread's PerfContext.
+struct AdmitsAllObserved : AdmitsAll {
+  void NoteLogging() const { begin_ns = perf::Times() ? perf::NowNs() : 0; }
+  void NoteDurable() const { EndPhase(&PerfContext::write_wal_time); }
+  void NotePublished() const { EndPhase(&PerfContext::write_memtable_time); }
+  void EndPhase(perf::Counter counter) const {
+    if (begin_ns == 0) return;
+    const uint64_t now_ns = perf::NowNs();
+    perf::t_context.*counter += now_ns - std::exchange(begin_ns, now_ns);
+  }
+  mutable uint64_t begin_ns = 0;  // of the phase
+};
 
 int64_t NowMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -207,20 +227,40 @@ void DBImpl::BeginSingle(ThreadState* thread, const LogUpdate& update) {
 
 // What the ranges of a batch were is retired when nobody waits for the write any more.
 Status DBImpl::WriteRanges(const WriteOptions& options, ThreadState* thread, RangeUpdate* ranges) {
-  const AdmitsRanges admission{ranges};
-  const Status status = WriteUpdates<false>(options, thread, thread->updates, admission);
+  AdmitsRanges admission;
+  admission.update = ranges;
+  const Status status = WriteAdmitted<false>(options, thread, thread->updates, admission);
   ranges->End();
   return status.IsAborted() ? ranges->refusal() : status;
 }
 
 template <bool kSingle>
 Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates) {
-  return WriteUpdates<kSingle>(options, thread, updates, AdmitsAll());
+  if (IsObserved()) return ObserveWrite<kSingle>(options, thread, updates);
+  return WriteAdmitted<kSingle>(options, thread, updates, AdmitsAll());
+}
+
+template <bool kSingle>
+[[gnu::noinline]] Status DBImpl::ObserveWrite(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates) {
+  const auto named = [] {
+    const PerfContext& context = perf::t_context;
+    return context.write_wal_time + context.write_memtable_time + context.write_delay_time;
+  };
+  const uint64_t named_before = named();
+  const uint64_t bytes_before = thread->log_bytes.value();
+  const uint64_t begin_ns = perf::NowNs();
+  Status status = WriteAdmitted<kSingle>(options, thread, updates, AdmitsAllObserved());
+  const uint64_t took_ns = perf::NowNs() - begin_ns;
+  if (perf::Times()) perf::t_context.write_pre_and_post_process_time += took_ns - std::min(took_ns, named() - named_before);
+  if (!status.ok()) return status;
+  Measure(HistogramKind::kWriteMicros, took_ns);
+  Measure(HistogramKind::kBytesPerWrite, thread->log_bytes.value() - bytes_before);
+  return status;
 }
 
 template <bool kSingle, class Admission>
-Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates,
-                            const Admission& admission) {
+[[gnu::always_inline]] inline Status DBImpl::WriteAdmitted(const WriteOptions& options, ThreadState* thread,
+                                                           std::span<LogUpdate> updates, const Admission& admission) {
   if (kSingle) BeginSingle(thread, updates[0]);
   if (__builtin_expect(write_failed_.load(std::memory_order_acquire), 0)) return BackgroundError();
   // Enough for any start in a cache line; a single update takes exactly its size.
@@ -240,7 +280,7 @@ Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, st
   }
   if (kSingle) FetchAhead(slot);
   Status status = AppendAndPublish<kSingle>(options, thread, updates.data(), count, &slot, admission);
-  if (!std::is_same_v<Admission, AdmitsAll> && status.IsAborted() && slot.dedicated) {
+  if (std::is_same_v<Admission, AdmitsRanges> && status.IsAborted() && slot.dedicated) {
     if (const Status released = segments_->Release(slot.segment); !released.ok()) return released;
   }
   return status;
@@ -357,6 +397,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     throw;
   }
 
+  admission.NoteLogging();
   Persistence* const persistence = regions_->persistence();
   const bool claims = kSingle && persistence->mode() != PersistMode::kPage;
   LookupCache::WriteLock lock;
@@ -385,6 +426,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     return status;
   }
   BRAIDDB_SYNC_POINT("DBImpl::AppendAndPublish:Durable");
+  admission.NoteDurable();
   admission.BeforeVisible();  // [CC-54]
   // ORDER: the last update first. Of several to one key the newest is there before the others, so that a Get which finds one of
   // the batch, and waits until it is all there, has found the one that counts.
@@ -400,6 +442,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     own->Publish(insertion);
     if (cache != nullptr) cache->EndWrite(lock, insertion->key_hash, *insertion->entry, insertion->pointer);
   }
+  admission.NotePublished();
   thread->uncharged_bytes += slot->bytes;
   thread->uncharged_entries += count;
   const bool portion = thread->uncharged_bytes * kChargePortions >= options_.memtable_size ||
@@ -452,7 +495,7 @@ Status DBImpl::WriteIfNewest(const Family& family, const LogEntry& seen, EntryTy
   };
   WriteOptions options;
   options.sync = false;  // what the operating system loses is done again: the version of before is there as long as this may go
-  status = AppendAndPublish<true>(options, thread, &update, 1, &slot, AdmitsIf<decltype(is_newest)>{is_newest});
+  status = AppendAndPublish<true>(options, thread, &update, 1, &slot, AdmitsIf<decltype(is_newest)>{{}, is_newest});
   if (!status.IsAborted() || !slot.dedicated) return status;
   const Status released = segments_->Release(slot.segment);
   return released.ok() ? status : released;
@@ -582,7 +625,9 @@ Status DBImpl::ChooseMemtable(ThreadState* thread, Memtable* set, uint32_t famil
 // `expected` is compared, not looked at: it may be gone.
 Status DBImpl::RotateMemtable(const Memtable* expected) {
   {
+    perf::Timer waits(&PerfContext::db_mutex_lock_nanos, perf::TimesLocks());
     std::lock_guard lock(view_mutex_);
+    waits.Stop();
     Memtable* old = active_.load(std::memory_order_relaxed);
     if (old != expected) return Status::OK();
     auto view = std::make_shared<ReadView>(*current_view_);
@@ -653,12 +698,14 @@ void DBImpl::PaceWrites(ThreadState* thread) {
 }
 
 // Returns how long it was, in nanoseconds.
-uint64_t DBImpl::SleepForWrites(ThreadState* thread, uint64_t ns) {
+uint64_t DBImpl::SleepForWrites(ThreadState* thread, uint64_t ns) const {
   const auto start = std::chrono::steady_clock::now();
   std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
   const auto lost = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
   thread->write_delays.Add(1);
   thread->write_delay_us.Add(static_cast<uint64_t>(lost) / 1000);
+  if (perf::Times()) perf::t_context.write_delay_time += static_cast<uint64_t>(lost);
+  Measure(HistogramKind::kWriteStallMicros, static_cast<uint64_t>(lost));
   return static_cast<uint64_t>(lost);
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "util/check.h"
+#include "util/perf.h"
 
 namespace braiddb {
 namespace {
@@ -71,6 +72,7 @@ Status LockTable::Lock(LockOwner* owner, const FamilySlice& key, bool exclusive,
   Stripe& stripe = StripeOf(key);
   const FamilyKey name = key.Copy();
   Others holders;
+  bool waited = false;
   std::unique_lock lock(stripe.mutex);
   for (;;) {
     switch (Try(&stripe, owner, name, exclusive, &holders)) {
@@ -87,8 +89,11 @@ Status LockTable::Lock(LockOwner* owner, const FamilySlice& key, bool exclusive,
     if (WaitWouldDeadlock(*owner, holders.ids)) {
       return Status::Busy("Deadlock: the transaction that holds the key waits for this one; roll back and try again");
     }
+    if (!waited) perf::Add(&PerfContext::key_lock_wait_count);
+    waited = true;
     auto until = std::min(end, owner->expires);
     if (holders.may_expire || owner->detects_deadlocks) until = std::min(until, now + kLookAgain);
+    const perf::Timer timed(&PerfContext::key_lock_wait_time);
     if (until == LockOwner::Clock::time_point::max()) {
       stripe.changed.wait(lock);
     } else {

@@ -105,6 +105,7 @@ class StackedDB : public Interface {
   bool GetProperty(std::string_view property, std::string* value) override { return base_->GetProperty(property, value); }
   bool GetIntProperty(std::string_view property, uint64_t* value) override { return base_->GetIntProperty(property, value); }
   Statistics GetStatistics() const override { return base_->GetStatistics(); }
+  bool GetHistograms(Histograms* histograms) const override { return base_->GetHistograms(histograms); }
   uint64_t GetLatestSequenceNumber() const override { return base_->GetLatestSequenceNumber(); }
   Status GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) override {
     return base_->GetUpdatesSince(sequence, iterator);

@@ -27,6 +27,7 @@ class Histogram {
   uint64_t count() const { return count_; }
   uint64_t min() const { return count_ == 0 ? 0 : min_; }
   uint64_t max() const { return max_; }
+  double Sum() const { return sum_; }
   double Average() const;
   double StandardDeviation() const;
   // percentile in (0, 100]. Interpolated inside its bucket; never outside [min, max]. 0 if empty.
@@ -45,6 +46,8 @@ class Histogram {
   std::string ToString(double unit = 1) const;
 
  private:
+  friend class ConcurrentHistogram;
+
   static constexpr int kSubBits = 4;
   static constexpr size_t kSub = size_t{1} << kSubBits;
   // Numbers below kSub have a bucket each; then come kSub buckets per power of two.

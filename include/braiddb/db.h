@@ -63,6 +63,17 @@ class PinnableSlice {
   uint64_t pin_ = 0;
 };
 
+// Takes a value where it lies, for who has a place of his own for it, which PinnableSlice would pin first.
+class ValueReceiver {
+ public:
+  // Called once by a read that finds the value. It is valid during the call, which must be short and use no database: what is
+  // reclaimed meanwhile waits. False: there is no room for it, and the read is MemoryLimit.
+  virtual bool Receive(Slice value) = 0;
+
+ protected:
+  ~ValueReceiver() = default;
+};
+
 // Thread safety: every method may be called by any number of threads at once, except that the destructor (or Close) must be
 // the last call. Many databases can be open in one process.
 // Out of DRAM, calls that return a Status return MemoryLimit; NewIterator, GetSnapshot, MultiGet, the properties and the
@@ -141,6 +152,9 @@ class DB {
   // merge operator.
   virtual Status Get(const ReadOptions& options, Slice key, std::string* value) = 0;
   virtual Status Get(const ReadOptions& options, Slice key, PinnableSlice* value) = 0;
+  // The same, with one copy less for who wants the value somewhere else than in a string.
+  virtual Status GetTo(const ReadOptions& options, Slice key, ValueReceiver* value);
+  virtual Status GetTo(const ReadOptions& options, ColumnFamilyHandle* family, Slice key, ValueReceiver* value);
   // One consistent view for all keys. Returns a status for each; values->size() becomes keys.size().
   virtual std::vector<Status> MultiGet(const ReadOptions& options, const std::vector<Slice>& keys,
                                        std::vector<std::string>* values) = 0;
@@ -204,6 +218,8 @@ class DB {
   virtual bool GetIntProperty(std::string_view property, uint64_t* value) = 0;
 
   virtual Statistics GetStatistics() const = 0;
+  // False, and *histograms is left alone, unless Options::histograms is set. Throws std::bad_alloc.
+  virtual bool GetHistograms(Histograms*) const { return false; }
   virtual uint64_t GetLatestSequenceNumber() const = 0;
   // What was written from `sequence` on, beginning with the batch that has this number, or the first behind it. The log is the
   // data: it has what no merge has made obsolete, and of the rest what lies in the same segments as something that is not, so

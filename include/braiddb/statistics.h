@@ -1,7 +1,9 @@
-// Statistics: counters since open, all monotone, summed over threads when asked for.
+// Statistics: counters since open, all monotone, summed over threads when asked for; and distributions, if they are wanted.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace braiddb {
@@ -39,6 +41,58 @@ struct Statistics {
   uint64_t recovery_us = 0;  // microseconds from the call of Open to serving
 
   std::string ToString() const;
+};
+
+// What has a distribution, of each call, each flush and so on. Durations are in microseconds, with a resolution of a nanosecond.
+enum class HistogramKind : uint8_t {
+  kGetMicros,
+  kWriteMicros,  // of a put, a deletion, a merge or a batch
+  kMultiGetMicros,
+  kSeekMicros,  // of an iterator, to wherever
+  kFlushMicros,
+  kCompactionMicros,  // of one merge of tables into a last level
+  kWriteStallMicros,  // of writes that were slowed down, what they slept
+  kBytesPerRead,      // the value of a get that found one
+  kBytesPerWrite,     // log space
+  kBytesPerMultiGet,  // all values
+  kMergedTables,      // tables in one merge
+  kMergeOperands,     // operands that were applied to have a value, by reads
+};
+inline constexpr size_t kHistogramKinds = 12;
+
+struct HistogramData {
+  uint64_t count = 0;
+  double sum = 0;
+  double minimum = 0;
+  double maximum = 0;
+  double average = 0;
+  double standard_deviation = 0;
+  double median = 0;  // this and the next two: off by 6 % at the most
+  double percentile95 = 0;
+  double percentile99 = 0;
+};
+
+// A copy of a database's distributions at one moment.
+// Thread safety: const methods may be called concurrently.
+class Histograms {
+ public:
+  Histograms();  // all empty
+  ~Histograms();
+  Histograms(Histograms&&) noexcept;
+  Histograms& operator=(Histograms&&) noexcept;
+
+  // RocksDB's name without "rocksdb.", e.g. "db.get.micros".
+  static const char* Name(HistogramKind kind);
+  HistogramData Get(HistogramKind kind) const;
+  // What both have.
+  void Merge(const Histograms& other);
+  // A line for each, as in RocksDB.
+  std::string ToString() const;
+
+ private:
+  friend class ThreadHistograms;
+  struct Rep;
+  std::unique_ptr<Rep> rep_;
 };
 
 }  // namespace braiddb

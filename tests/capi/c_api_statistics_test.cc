@@ -70,5 +70,29 @@ TEST_F(CApiStatisticsTest, TickersCountWhatWasDone) {
   braiddb_options_destroy(copy);
 }
 
+TEST_F(CApiStatisticsTest, HistogramsOfWhatWasDone) {
+  braiddb_options_enable_statistics(options_);
+  Open();
+  const auto line = [this](const std::string& name) {
+    const std::string text = Text(), begin = "rocksdb." + name + " P50 : ";
+    const size_t at = text.find(begin);
+    EXPECT_NE(at, std::string::npos) << name << " is not in\n" << text;
+    return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
+  };
+  EXPECT_EQ(line("db.get.micros"),
+            "rocksdb.db.get.micros P50 : 0.000000 P95 : 0.000000 P99 : 0.000000 P100 : 0.000000 COUNT : 0 SUM : 0");
+  for (int i = 0; i < 10; ++i) Put("key" + std::to_string(i), "value");
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(Get("key" + std::to_string(i)), "value");
+  EXPECT_EQ(line("bytes.per.read"),
+            "rocksdb.bytes.per.read P50 : 5.000000 P95 : 5.000000 P99 : 5.000000 P100 : 5.000000 COUNT : 7 SUM : 35");
+  EXPECT_NE(line("db.write.micros").find(" COUNT : 10 "), std::string::npos);
+  EXPECT_NE(line("wal.file.sync.micros").find(" COUNT : 0 "), std::string::npos);
+  // As with tickers: what one that is closed had stays.
+  Close();
+  Open();
+  EXPECT_EQ(Get("key0"), "value");
+  EXPECT_NE(line("bytes.per.read").find(" COUNT : 8 SUM : 40"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace braiddb::test

@@ -1,0 +1,28 @@
+// Reads that somebody measures.
+#include "db/read_path.h"
+
+namespace braiddb {
+
+template <class Deliver>
+Status DBImpl::ObserveRead(const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver) {
+  const uint64_t begin = measures_ ? perf::NowNs() : 0;
+  const auto hand_over = [&](auto&& found, size_t bytes) {
+    perf::Add(&PerfContext::get_read_bytes, bytes);
+    Measure(HistogramKind::kBytesPerRead, bytes);
+    const perf::Timer timed(&PerfContext::get_post_process_time);
+    return deliver(std::forward<decltype(found)>(found));
+  };
+  const auto entry = [&](const LogEntry* found) {
+    return found == nullptr ? deliver(found) : hand_over(found, found->value().size());
+  };
+  const auto merged = [&](std::string&& value) { return hand_over(std::move(value), value.size()); };
+  Status status = ReadKeyAs(ObservedRead(), options, family, key, Either{entry, merged});
+  if (measures_) Measure(HistogramKind::kGetMicros, perf::NowNs() - begin);
+  return status;
+}
+
+template Status DBImpl::ObserveRead(const ReadOptions&, const Family&, Slice, const AnyDelivery&);
+template void DBImpl::ReadKeysAs(const ObservedRead&, const ReadOptions&, const AnyFamilies&, const std::vector<Slice>&,
+                                 std::vector<std::string>*, std::vector<Status>*);
+
+}  // namespace braiddb

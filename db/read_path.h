@@ -1,0 +1,252 @@
+// The way of a read through the levels, for an observer of read_observer.h: compiled where nobody measures it (read.cc), and
+// where somebody does (observed_read.cc).
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/db_impl.h"
+#include "db/read_observer.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+
+template <class... Callables>
+struct Either : Callables... {
+  using Callables::operator()...;
+};
+
+// Refers to what a read hands its result to, whatever that is.
+class AnyDelivery {
+ public:
+  template <class Deliver>
+  explicit AnyDelivery(const Deliver& deliver)
+      : deliver_(&deliver),
+        entry_([](const void* to, const LogEntry* entry) { return (*static_cast<const Deliver*>(to))(entry); }),
+        merged_([](const void* to, std::string&& value) { return (*static_cast<const Deliver*>(to))(std::move(value)); }) {}
+  Status operator()(const LogEntry* entry) const { return entry_(deliver_, entry); }
+  Status operator()(std::string&& value) const { return merged_(deliver_, std::move(value)); }
+
+ private:
+  const void* deliver_;
+  Status (*entry_)(const void*, const LogEntry*);
+  Status (*merged_)(const void*, std::string&&);
+};
+// The same of the column families of keys.
+using AnyFamilies = std::function<const Family*(size_t)>;
+
+extern template Status DBImpl::ObserveRead(const ReadOptions&, const Family&, Slice, const AnyDelivery&);
+extern template void DBImpl::ReadKeysAs(const ObservedRead&, const ReadOptions&, const AnyFamilies&, const std::vector<Slice>&,
+                                        std::vector<std::string>*, std::vector<Status>*);
+
+[[gnu::always_inline]] inline DBImpl::Cached DBImpl::AskCache(const Family& family, Slice key, uint64_t hash) const {
+  Cached cached;
+  if (lookup_cache_ != nullptr && family.is_hashed) cached.entry = lookup_cache_->Find(family.id, key, hash, &cached.miss);
+  return cached;
+}
+
+// What the cache knows, if the target may see it. The version is the newest of all.
+[[gnu::always_inline]] inline const LogEntry* DBImpl::UseCached(const SearchKey& target, const LogEntry* cached,
+                                                                LookupTrace* trace) const {
+  if (cached == nullptr) return nullptr;
+  const bool local = regions_->count() == 1 || regions_->Find(cached).region() == regions_->HomeRegion();
+  trace->Account(*regions_->persistence(), local, !local);
+  if (__builtin_expect(cached->is_dead(), 0)) {  // by a compaction filter; the cache is about to be told
+    trace->met_dead = true;
+    return nullptr;
+  }
+  return cached->sequence() <= target.sequence ? cached : nullptr;
+}
+
+template <class Observer>
+const LogEntry* DBImpl::SearchLevels(const Observer& observer, const Family& family, const SearchKey& target, uint64_t hash,
+                                     LookupTrace* trace) const {
+  const ReadView& all = *view_.load(std::memory_order_acquire);
+  const KeyFilter* const filter =
+      family.is_hashed ? filter_.load(std::memory_order_acquire) : nullptr;  // after the view; see filter.cc
+  if (filter != nullptr) filter->Prefetch(hash);
+  const auto find = [&](const Memtable& set) {
+    const Memtable* const memtable = set.Of(family.id);
+    if (memtable == nullptr) return static_cast<const LogEntry*>(nullptr);
+    observer.NoteMemtable();
+    return memtable->Find(target, hash);
+  };
+  {
+    [[maybe_unused]] const auto timed = observer.TimeMemtables();
+    if (const LogEntry* entry = find(*all.active)) return entry;
+    for (const auto& memtable : all.immutables) {
+      if (const LogEntry* entry = find(*memtable)) return entry;
+    }
+  }
+  [[maybe_unused]] const auto timed = observer.TimeTables();
+  const FamilyView& view = *all.Of(family.id);
+  if (filter != nullptr) {
+    trace->filtered = !filter->MayContain(hash);
+    observer.NoteFilter(!trace->filtered);
+    if (trace->filtered) return nullptr;
+  }
+  if (const LogEntry* entry = view.FindInTables(target, hash, trace)) return entry;
+  return view.l1->Find(target, trace);
+}
+
+template <class Observer>
+[[gnu::always_inline]] inline const LogEntry* DBImpl::FindPut(const Observer& observer, const Family& family,
+                                                              const SearchKey& target, uint64_t hash, const Cached& cached,
+                                                              ThreadState* thread, bool* met_dead, bool verify,
+                                                              Status* status) const {
+  LookupTrace trace;
+  const LogEntry* entry = UseCached(target, cached.entry, &trace);
+  const bool hit = entry != nullptr;
+  // After the cache was asked: what came through its bucket before is in this view.
+  if (!hit) entry = SearchLevels(observer, family, target, hash, &trace);
+  observer.NoteLookup(hit, trace);
+  const bool found = entry != nullptr && entry->type() != EntryType::kDelete;
+  if (thread != nullptr) {
+    thread->gets.Add(1);
+    if (found) thread->gets_found.Add(1);
+    if (hit) thread->lookup_cache_hits.Add(1);
+    if (trace.filtered) thread->filter_negatives.Add(1);
+    thread->local_visits.Add(trace.local);
+    if (trace.remote != 0) thread->remote_visits.Add(trace.remote);
+  }
+  if (met_dead != nullptr) *met_dead = trace.met_dead;
+  // A search may have ended there.
+  if (__builtin_expect(regions_->damage_seen(), 0)) *status = RegionSet::DamagedList();
+  if (verify && entry != nullptr && status->ok()) *status = VerifyEntry(entry);
+  if (!status->ok()) return nullptr;
+  // A batch becomes visible as one: who sees a part of it waits until it is all there (microseconds). What it has found is the
+  // batch's last word on the key, since AppendAndPublish begins with the last update.
+  if (entry != nullptr && target.sequence == kMaxSequence && entry->is_batch_member()) {
+    WaitPublished(std::min(entry->sequence(), next_sequence_.load(std::memory_order_seq_cst) - 1));  // it may be damaged
+  }
+  BRAIDDB_SYNC_POINT("DBImpl::FindPut:Found");
+  // After the lookup: who has found what a tombstone hides finds that. Not all of its batch may be visible yet, so that the
+  // newest state is read again, as of a snapshot. [CC-54]
+  const RangeTombstones* const ranges = family.ranges.load(std::memory_order_acquire);
+  if (__builtin_expect(ranges != nullptr, 0) && found && ranges->Hides(target.key, entry->sequence(), target.sequence)) {
+    if (met_dead != nullptr) *met_dead = true;
+    return nullptr;
+  }
+  if (found && !hit && lookup_cache_ != nullptr && family.is_hashed && !trace.met_dead && !entry->is_operand()) {
+    if (const PmPtr place = regions_->Find(entry)) lookup_cache_->Fill(hash, cached.miss, target.sequence, place);
+  }
+  return found ? entry : nullptr;
+}
+
+// A read of the newest state that the cache answers has all it needs in one bucket and one entry, and takes so few instructions
+// that the CPU begins the next one, if that follows at once, while this one waits for its entry.
+//
+// Otherwise: a read of the newest state registers no snapshot. It goes through the levels from the newest to the oldest, and
+// what it finds in one was the newest version when it had seen that the levels above have none. That fails only when a version
+// that was its answer when it began is marked dead before it gets there, because a newer one, written since, was merged: then it
+// comes upon the mark, and reads again at a snapshot, whose versions are not marked. So does a read that finds an operand: it
+// needs several versions.
+template <class Observer, class Deliver>
+[[gnu::always_inline]] inline Status DBImpl::ReadKeyAs(const Observer& observer, const ReadOptions& options, const Family& family,
+                                                       Slice key, const Deliver& deliver) {
+  const uint64_t hash = family.HashOf(key);
+  bool has_operands = false;
+  if (__builtin_expect(options.snapshot == nullptr, 1)) {
+    ThreadState* const thread = threads_.Get();
+    const auto guard = epochs_.Enter();
+    const Cached cached = AskCache(family, key, hash);
+    if (thread != nullptr && IsPlainHit(family, cached.entry) && !options.verify_checksums) {
+      thread->plain_hits.Add(1);
+      observer.NotePlainHit();
+      return deliver(cached.entry);
+    }
+    Status status;
+    const LogEntry* entry = nullptr;
+    if (ReadNewest(observer, options, family, key, hash, cached, thread, &entry, &status))
+      return status.ok() ? deliver(entry) : status;
+    has_operands = entry != nullptr && entry->is_operand();
+  }
+  return ReadAsOf(observer, options, family, key, hash, has_operands, deliver);
+}
+
+template <class Observer>
+[[gnu::noinline]] bool DBImpl::ReadNewest(const Observer& observer, const ReadOptions& options, const Family& family, Slice key,
+                                          uint64_t hash, const Cached& cached, ThreadState* thread, const LogEntry** entry,
+                                          Status* status) const {
+  bool met_dead = false;
+  *entry = FindPut(observer, family, SearchKey(family.order, key, kMaxSequence), hash, cached, thread, &met_dead,
+                   options.verify_checksums, status);
+  return !status->ok() || (!met_dead && (*entry == nullptr || !(*entry)->is_operand()));
+}
+
+template <class Observer, class Deliver>
+[[gnu::noinline]] Status DBImpl::ReadAsOf(const Observer& observer, const ReadOptions& options, const Family& family, Slice key,
+                                          uint64_t hash, bool has_operands, const Deliver& deliver) {
+  const bool verify = options.verify_checksums;
+  const uint64_t sequence = [&] {
+    [[maybe_unused]] const auto timed = observer.TimeSnapshot();
+    return options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
+  }();
+  const SnapshotRegistration registration(options.snapshot == nullptr ? &snapshots_ : nullptr, sequence);
+  Status status;
+  if (!has_operands) {
+    const auto guard = epochs_.Enter();
+    const LogEntry* entry = FindPut(observer, family, SearchKey(family.order, key, sequence), hash, AskCache(family, key, hash),
+                                    threads_.Get(), nullptr, verify, &status);
+    if (!status.ok()) return status;
+    if (entry == nullptr || !entry->is_operand()) return deliver(entry);
+  }
+  std::string merged;
+  status = ReadMerged(family, SearchKey(family.order, key, sequence), hash, verify, &merged);
+  return status.ok() ? deliver(std::move(merged)) : status;
+}
+
+template <class Observer, class FamilyAt>
+void DBImpl::ReadKeysAs(const Observer& observer, const ReadOptions& options, const FamilyAt& family,
+                        const std::vector<Slice>& keys, std::vector<std::string>* values, std::vector<Status>* statuses) {
+  const uint64_t sequence = [&] {
+    [[maybe_unused]] const auto timed = observer.TimeSnapshot();
+    return options.snapshot != nullptr ? options.snapshot->GetSequenceNumber() : RegisterSnapshot();
+  }();
+  const SnapshotRegistration registration(options.snapshot == nullptr ? &snapshots_ : nullptr, sequence);
+  std::vector<size_t> merged;  // keys with operands: read outside of the guard
+  {
+    const auto guard = epochs_.Enter();
+    ThreadState* thread = threads_.Get();
+    const KeyFilter* const filter = filter_.load(std::memory_order_acquire);
+    // The buckets of a group come at the same time, and so do their entries.
+    constexpr size_t kGroup = 32;
+    uint64_t hashes[kGroup];
+    for (size_t begin = 0; begin < keys.size(); begin += kGroup) {
+      const size_t count = std::min(kGroup, keys.size() - begin);
+      for (size_t i = 0; i < count; ++i) {
+        const Family* const own = family(begin + i);
+        hashes[i] = own == nullptr ? 0 : own->HashOf(keys[begin + i]);
+        if (lookup_cache_ != nullptr) lookup_cache_->Prefetch(hashes[i]);
+        if (filter != nullptr) filter->Prefetch(hashes[i]);
+      }
+      for (size_t i = 0; i < count && lookup_cache_ != nullptr; ++i) lookup_cache_->PrefetchEntry(hashes[i]);
+      for (size_t i = begin; i < begin + count; ++i) {
+        const Family* const own = family(i);
+        if (own == nullptr) continue;
+        const uint64_t hash = hashes[i - begin];
+        Status& status = (*statuses)[i];
+        const LogEntry* entry = FindPut(observer, *own, SearchKey(own->order, keys[i], sequence), hash,
+                                        AskCache(*own, keys[i], hash), thread, nullptr, options.verify_checksums, &status);
+        if (!status.ok()) continue;
+        if (entry == nullptr) {
+          status = Status::NotFound();
+        } else if (entry->is_operand()) {
+          merged.push_back(i);
+        } else {
+          (*values)[i].assign(entry->value());
+        }
+      }
+    }
+  }
+  for (const size_t i : merged) {
+    const Family& own = *family(i);
+    (*statuses)[i] =
+        ReadMerged(own, SearchKey(own.order, keys[i], sequence), own.HashOf(keys[i]), options.verify_checksums, &(*values)[i]);
+  }
+}
+
+}  // namespace braiddb
