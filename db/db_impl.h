@@ -350,9 +350,10 @@ class DBImpl final : public DB {
   // ---- merge_read.cc
   void AddVersions(const KeyOrder& order, EntryCursor* cursor, const SearchKey& target, MergeContext* merge) const;
   // All operands of the key up to target.sequence, and what they are applied to. REQUIRES: the view is pinned, no epoch guard;
-  // `merge` is clear.
-  void CollectOperands(const ReadView& all, const Family& family, const SearchKey& target, uint64_t hash,
+  // `merge` is clear. `verify`: each of them, and none by what is remembered of several.
+  void CollectOperands(const ReadView& all, const Family& family, const SearchKey& target, uint64_t hash, bool verify,
                        MergeContext* merge) const;
+  void AddFromTable(const PmTable& table, const Family& family, const SearchKey& target, bool verify, MergeContext* merge) const;
   // The value of a key that has operands, or may have had. REQUIRES: target.sequence is registered, and no epoch guard.
   Status ReadMerged(const Family& family, const SearchKey& target, uint64_t hash, bool verify, std::string* value);
 
@@ -568,6 +569,7 @@ class DBImpl final : public DB {
   uint64_t last_rotated_id_ = 0;
   uint64_t active_first_sequence_ = 1;  // the active memtable's writes have larger numbers
   std::vector<PendingFlush> pending_flushes_;
+  uint64_t flushed_boundary_ = 0;            // of the last table that was flushed; the flush thread's
   std::unique_ptr<L0IndexWriter> l0_index_;  // the flush thread's
 
   static constexpr size_t kKeptArenas = 6;

@@ -312,11 +312,23 @@ void DBIterator::Pass(Child* child) {
   child->entry = nullptr;
 }
 
+// What is remembered of a table's operands; the child stays where it is, and SkipKey takes it on.
+bool DBIterator::AddRunOf(const Child& child, Slice key, uint64_t prefix) {
+  if (!child.is_table || verify_ || !SameKey(child, key, prefix)) return false;
+  const PmTable& table = *view_->Of(family_.id)->l0[static_cast<size_t>(&child - children_.data()) - memtable_children_];
+  if (sequence_ < table.boundary()) return false;
+  std::shared_ptr<const OperandRun> run = table.operand_runs.Find(key);
+  if (run == nullptr || !run->is_one) return false;
+  merge_.AddRun(std::move(run));
+  return true;
+}
+
 // The children are in the order of their levels, the newest first: so an older version is looked at, and its mark, after all that
 // a merge may have taken away above it. All are asked: a memtable has several, which share a key's versions in any way.
 void DBIterator::CollectForward(Slice key, uint64_t prefix) {
   merge_.Clear(FloorOf(key));
   for (Child& child : children_) {
+    if (AddRunOf(child, key, prefix)) continue;
     for (bool more = true; more && SameKey(child, key, prefix); Advance(&child)) {
       if (child.entry->sequence() > sequence_) continue;
       merge_.Add(child.entry);

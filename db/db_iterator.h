@@ -101,6 +101,8 @@ class DBIterator final : public Iterator {
   bool SameKey(const Child& child, Slice key, uint64_t prefix) const;
   // The current key's newest version is this operand: makes its value. False if there is none, or an error in status_.
   bool MakeCurrent(const LogEntry* newest);
+  // False: the child has to be looked at version by version.
+  bool AddRunOf(const Child& child, Slice key, uint64_t prefix);
   // Collects the operands of a key, and what they are applied to, from the children's position on.
   void CollectForward(Slice key, uint64_t prefix);
 

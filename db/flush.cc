@@ -127,6 +127,8 @@ bool DBImpl::FlushOne(const PendingFlush& pending) {
     flushed.push_back(std::move(of_default));
   }
   BRAIDDB_SYNC_POINT("DBImpl::FlushOne:Linked");
+  for (const FlushResult& result : flushed) result.table->begin = flushed_boundary_;
+  flushed_boundary_ = flushed.back().table->boundary();
   size_t waiting_for_checkpoint = 0;
   {
     std::lock_guard lock(view_mutex_);

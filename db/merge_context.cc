@@ -6,7 +6,20 @@
 
 namespace braiddb {
 
+const OperandRun* MergeContext::RunOf(const LogEntry& version) const {
+  for (const auto& run : runs_) {
+    if (version.sequence() >= run->oldest && version.sequence() <= run->newest->sequence()) return run.get();
+  }
+  return nullptr;
+}
+
 bool MergeContext::Settle() {
+  if (!runs_.empty()) {
+    std::erase_if(versions_, [this](const LogEntry* entry) {
+      const OperandRun* const run = RunOf(*entry);
+      return run != nullptr && entry->sequence() != run->newest->sequence();
+    });
+  }
   // Of versions with one number, which are as good as each other, the one that is no operand comes first.
   std::sort(versions_.begin(), versions_.end(), [](const LogEntry* a, const LogEntry* b) {
     return a->sequence() != b->sequence() ? a->sequence() > b->sequence() : a->is_operand() < b->is_operand();
@@ -38,7 +51,9 @@ Status MergeContext::Apply(const MergeOperator& merge, Slice key, std::string* v
   std::vector<Slice> operands;
   operands.reserve(versions_.size());
   for (auto version = versions_.rbegin(); version != versions_.rend(); ++version) {
-    if ((*version)->is_operand()) operands.push_back((*version)->value());
+    if (!(*version)->is_operand()) continue;
+    const OperandRun* const run = RunOf(**version);
+    operands.push_back(run == nullptr ? (*version)->value() : Slice(run->operand));
   }
   const Slice existing = oldest->value();
   *applied = operands.size();

@@ -9,10 +9,15 @@
 #include "braiddb/status.h"
 #include "log/log_entry.h"
 #include "log/operands.h"
+#include "lsm/operand_runs.h"
 
 namespace braiddb {
 
 // Versions are added in any order, and may be added twice; Settle puts them in order.
+//
+// RUNS  What a table has of the key may be added as one run. The table has all versions with the sequence numbers of its run, so
+//   whatever else is found with one of these, where a merge has linked the table's entries into the last level, is in the run
+//   already. A collapsed version has the number of the newest operand below all newer tables: in a run that is the newest one.
 //
 // WHAT MAY BE MISSING  A merge that puts a collapsed version (compaction/collapse.h) in the place of an operand marks that moved
 //   before it takes away what the operand was applied to, and marks that, too. So a reader whose view is older than the table of
@@ -24,9 +29,12 @@ class MergeContext {
   void Clear(uint64_t floor = 0) {
     floor_ = floor;
     versions_.clear();
+    runs_.clear();
     has_base_ = false;
     met_dead_ = false;
   }
+
+  uint64_t floor() const { return floor_; }
 
   // Of a list or a tree, in which nobody needs what is marked dead.
   void Add(const LogEntry* entry) {
@@ -34,6 +42,13 @@ class MergeContext {
     if (entry->is_dead()) return NoteDead();
     versions_.push_back(entry);
     has_base_ |= !entry->is_operand();
+  }
+  // All operands of a table at once. A newest operand that is marked, and so moved, is noticed as that of any other version is;
+  // those below it are marked after it, if at all.
+  void AddRun(std::shared_ptr<const OperandRun> run) {
+    Add(run->newest);
+    if (run->base != nullptr) Add(run->base);
+    runs_.push_back(std::move(run));
   }
   void NoteDead() { met_dead_ = true; }
   bool met_dead() const { return met_dead_; }
@@ -55,6 +70,10 @@ class MergeContext {
   Status Apply(const MergeOperator& merge, Slice key, std::string* value, size_t* applied) const;
 
  private:
+  // The one that has this version among its operands; null if there is none.
+  const OperandRun* RunOf(const LogEntry& version) const;
+
+
   // And then all that is older is, too.
   bool IsHidden(const LogEntry& entry) {
     if (entry.sequence() >= floor_) return false;
@@ -64,6 +83,7 @@ class MergeContext {
 
   std::vector<const LogEntry*> versions_;
   uint64_t floor_ = 0;
+  std::vector<std::shared_ptr<const OperandRun>> runs_;
   bool has_base_ = false;
   bool met_dead_ = false;
 };

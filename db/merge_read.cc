@@ -1,4 +1,7 @@
 // Reading keys that have operands.
+#include <algorithm>
+#include <new>
+
 #include "db/db_impl.h"
 #include "db/merge_context.h"
 #include "db/no_memory.h"
@@ -44,7 +47,58 @@ void DBImpl::AddVersions(const KeyOrder& order, EntryCursor* cursor, const Searc
   }
 }
 
-void DBImpl::CollectOperands(const ReadView& all, const Family& family, const SearchKey& target, uint64_t hash,
+namespace {
+
+// What was collected from a table, from `begin` on, as one operand. False if the operands are few.
+bool MakeRun(const PmTable& table, const MergeOperator& merge, Slice key, std::span<const LogEntry* const> versions,
+             OperandRun* run) {
+  std::vector<Slice> operands;
+  for (const LogEntry* const entry : versions) {
+    if (entry->sequence() < table.begin) break;  // the list leads into the last level, where the table is being merged
+    if (!entry->is_operand()) {
+      run->base = entry;
+      break;
+    }
+    if (run->newest == nullptr) run->newest = entry;
+    run->oldest = entry->sequence();
+    operands.push_back(entry->value());
+  }
+  if (operands.size() <= OperandRuns::kFewOperands) return false;
+  std::reverse(operands.begin(), operands.end());
+  constexpr size_t kMostBytes = OperandRuns::kMostBytes / 16;
+  run->is_one = PartialMerge(merge, key, operands, &run->operand) && run->operand.size() <= kMostBytes;
+  if (!run->is_one) run->operand = std::string();
+  return true;
+}
+
+}  // namespace
+
+// A read that has all of what the table has of the key, as it was flushed, makes it one for those that follow. Not where a range
+// tombstone hides some.
+void DBImpl::AddFromTable(const PmTable& table, const Family& family, const SearchKey& target, bool verify,
+                          MergeContext* merge) const {
+  const MergeOperator* const merge_operator = family.options.merge_operator.get();
+  const bool sees_all = merge->floor() == 0 && target.sequence >= table.boundary() && table.begin != 0 && family.is_hashed &&
+                        merge_operator != nullptr;
+  std::shared_ptr<const OperandRun> known;
+  if (sees_all && !verify) known = table.operand_runs.Find(target.key);
+  if (known != nullptr && known->is_one) return merge->AddRun(std::move(known));
+  const size_t before = merge->versions().size();
+  const bool met_dead = merge->met_dead();
+  BraidedCursor cursor(&table.list, nullptr);
+  AddVersions(family.order, &cursor, target, merge);
+  const std::span<const LogEntry* const> versions(merge->versions());
+  if (!sees_all || verify || known != nullptr || merge->met_dead() != met_dead || regions_->damage_seen()) return;
+  if (versions.size() - before <= OperandRuns::kFewOperands) return;
+  try {
+    OperandRun run;
+    if (MakeRun(table, *merge_operator, target.key, versions.subspan(before), &run))
+      table.operand_runs.Remember(target.key, std::move(run));
+  } catch (const std::bad_alloc&) {  // the next one tries again
+  }
+}
+
+void DBImpl::CollectOperands(const ReadView& all, const Family& family, const SearchKey& target, uint64_t hash, bool verify,
                              MergeContext* merge) const {
   const auto in_memtable = [&](const Memtable& set) {
     const Memtable* const memtable = set.Of(family.id);
@@ -65,8 +119,7 @@ void DBImpl::CollectOperands(const ReadView& all, const Family& family, const Se
       if (trace.met_dead) merge->NoteDead();
       if (!found) continue;
     }
-    BraidedCursor cursor(&table->list, nullptr);
-    AddVersions(family.order, &cursor, target, merge);
+    AddFromTable(*table, family, target, verify, merge);
     if (merge->has_base()) return;
   }
   AddVersions(family.order, view.l1->NewCursor().get(), target, merge);
@@ -83,7 +136,7 @@ Status DBImpl::ReadMerged(const Family& family, const SearchKey& target, uint64_
   for (MergeContext merge;;) {
     const PinnedView pinned(this);
     merge.Clear(floor);
-    CollectOperands(pinned.view(), family, target, hash, &merge);
+    CollectOperands(pinned.view(), family, target, hash, verify, &merge);
     if (__builtin_expect(regions_->damage_seen(), 0)) return RegionSet::DamagedList();
     // Marks that are seen by now are those of merges that this view knows of, if it still is the one of now. [CC-50]
     if (!merge.Settle() && view_.load(std::memory_order_acquire) != &pinned.view()) continue;

@@ -8,6 +8,7 @@
 
 #include "lsm/l0_index.h"
 #include "lsm/memtable.h"
+#include "lsm/operand_runs.h"
 #include "skiplist/braided_list.h"
 
 namespace braiddb {
@@ -29,6 +30,8 @@ class PmTable {
   uint64_t id() const { return id_; }
   // Every write with a smaller sequence number is in this table, in one with the same id, or in an older one.
   uint64_t boundary() const { return boundary_; }
+  // No write with a smaller sequence number is in this table; 0: not known. Set before anyone reads it.
+  uint64_t begin = 0;
   std::vector<uint64_t>& heads() { return heads_; }
   const std::vector<uint64_t>& heads() const { return heads_; }
 
@@ -46,6 +49,7 @@ class PmTable {
   };
   std::vector<Move> moves;  // of a copying flush; empty once checkpointed
   std::atomic<bool> checkpointed{false};
+  mutable OperandRuns operand_runs;
 
  private:
   const uint32_t family_;

@@ -30,10 +30,18 @@ char* FullMerge(void* state, const char* key, size_t key_length, const char* exi
   }
   return Joined(text, length);
 }
-char* PartialMerge(void* state, const char*, size_t, const char* const*, const size_t*, int, unsigned char* success, size_t*) {
+// All but "refused", as one operand.
+char* PartialMerge(void* state, const char*, size_t, const char* const* operands, const size_t* lengths, int count,
+                   unsigned char* success, size_t* length) {
   ++static_cast<Joiner*>(state)->partial;
-  *success = 0;
-  return nullptr;
+  std::string text;
+  *success = 1;
+  for (int i = 0; i < count; ++i) {
+    const std::string operand(operands[i], lengths[i]);
+    text += (i == 0 ? "" : ",") + operand;
+    if (operand == "refused") *success = 0;
+  }
+  return Joined(text, length);
 }
 
 class CApiMergeTest : public CApiTest {
@@ -72,6 +80,27 @@ TEST_F(CApiMergeTest, OperandsAreGivenOldestFirst) {
   EXPECT_EQ("b=,1", Get("b"));
   EXPECT_GE(joiner_.full, 2);
   EXPECT_EQ(joiner_.full, joiner_.deleted);
+}
+
+// RocksDB's partial_merge: what a table has of a key is made one operand when it is read.
+TEST_F(CApiMergeTest, ManyOperandsAreMadeOne) {
+  braiddb_options_set_disable_auto_compactions(options_, 1);
+  Open();
+  braiddb_flushoptions_t* const flush = braiddb_flushoptions_create();
+  Put("first", "table");
+  braiddb_flush(db_, flush, error_.pointer());
+  std::string expected = "a=";
+  for (int i = 0; i < 200; ++i) {
+    Merge("a", std::to_string(i));
+    expected += "," + std::to_string(i);
+  }
+  braiddb_flush(db_, flush, error_.pointer());
+  braiddb_flushoptions_destroy(flush);
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ(0, joiner_.partial);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(expected, Get("a"));
+  EXPECT_EQ(1, joiner_.partial);
+  EXPECT_EQ(joiner_.full + joiner_.partial, joiner_.deleted);
 }
 
 TEST_F(CApiMergeTest, AnOperatorThatRefusesIsAnError) {
