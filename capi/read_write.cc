@@ -1,4 +1,7 @@
 // Puts, deletions and gets.
+#include <cstdlib>
+#include <cstring>
+
 #include "capi/batch.h"
 #include "capi/objects.h"
 #include "capi/options.h"
@@ -16,31 +19,36 @@ bool MayContain(braiddb_t* db, const braiddb_readoptions_t* options, Slice key) 
   return db->user_filter == nullptr || options->rep.snapshot != nullptr || db->user_filter->MayContain(key);
 }
 
-// Where a thread's gets put values before they are copied: a get into a string is the fastest, and this one has its memory.
-std::string* ValueBuffer() {
-  constexpr size_t kKept = 1 << 20;
-  thread_local std::string buffer;
-  if (buffer.capacity() > kKept) buffer = std::string();
-  return &buffer;
-}
+// Copies a value from where it lies into memory that is the caller's.
+class MallocReceiver final : public braiddb::ValueReceiver {
+ public:
+  // As CopyBytes, without a call.
+  bool Receive(Slice value) override {
+    copy_ = static_cast<char*>(std::malloc(value.size() + 1));
+    if (__builtin_expect(copy_ == nullptr, 0)) return false;
+    length_ = value.size();
+    std::memcpy(copy_, value.data(), length_);
+    copy_[length_] = '\0';
+    return true;
+  }
+  char* copy() const { return copy_; }
+  size_t length() const { return length_; }
 
-// What a get found, for the caller. `get`: into a string.
+ private:
+  char* copy_ = nullptr;
+  size_t length_ = 0;
+};
+
+// What a get found, for the caller. `get`: to a receiver.
 template <class Get>
 char* GiveValue(const Get& get, size_t* value_length, char** errptr) {
+  MallocReceiver value;
+  const Status status = get(&value);
+  *value_length = value.length();
+  if (__builtin_expect(status.ok(), 1)) return value.copy();
   *value_length = 0;
-  std::string* const value = ValueBuffer();
-  const Status status = get(value);
-  if (!status.ok()) {
-    if (!status.IsNotFound()) SaveError(errptr, status);
-    return nullptr;
-  }
-  char* const result = CopyBytes(*value);
-  if (result == nullptr) {
-    SaveError(errptr, NoMemory());
-    return nullptr;
-  }
-  *value_length = value->size();
-  return result;
+  if (!status.IsNotFound()) SaveError(errptr, status);
+  return nullptr;
 }
 
 bool IsDefault(const braiddb_column_family_handle_t* handle) { return handle != nullptr && handle->rep->GetID() == 0; }
@@ -126,15 +134,19 @@ char* braiddb_get(braiddb_t* db, const braiddb_readoptions_t* options, const cha
     *value_length = 0;
     return nullptr;
   }
-  return GiveValue([&](std::string* value) { return db->db->Get(options->rep, {key, key_length}, value); }, value_length, errptr);
+  return GiveValue(
+      [&](MallocReceiver* value) {
+        return db->db->GetTo(options->rep, {key, key_length}, value);
+      },
+      value_length, errptr);
 }
 
 char* braiddb_get_cf(braiddb_t* db, const braiddb_readoptions_t* options, braiddb_column_family_handle_t* column_family,
                      const char* key, size_t key_length, size_t* value_length, char** errptr) {
   if (IsDefault(column_family)) return braiddb_get(db, options, key, key_length, value_length, errptr);
   return GiveValue(
-      [&](std::string* value) {
-        return db->db->Get(options->rep, FamilyOf(column_family), {key, key_length}, value);
+      [&](MallocReceiver* value) {
+        return db->db->GetTo(options->rep, FamilyOf(column_family), {key, key_length}, value);
       },
       value_length, errptr);
 }
