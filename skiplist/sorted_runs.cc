@@ -7,7 +7,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "skiplist/braided_cursor.h"
 #include "util/mutant.h"
 #include "util/sync_point.h"
 
@@ -163,73 +162,54 @@ const LogEntry* SortedRuns::Find(const SearchKey& target, LookupTrace* trace) co
 
 namespace {
 
-// Goes from one run to the next.
+// Goes from one run to the next. In a run entries lie one behind the other, so the bottom list alone is as fast as memory.
 class RunsCursor final : public EntryCursor {
  public:
   RunsCursor(const RunList* all, const KeyOrder* order) : runs_(all->runs), all_(*all), order_(*order) {}
 
-  void SeekToFirst() override {
-    entry_ = nullptr;
-    if (!runs_.empty()) EnterForward(0);
-  }
-  void SeekToLast() override {
-    entry_ = nullptr;
-    if (!runs_.empty()) EnterBackward(runs_.size() - 1);
-  }
+  void SeekToFirst() override { EnterForward(0); }
+  void SeekToLast() override { EnterBackward(runs_.size()); }
   void Seek(const SearchKey& target) override {
     entry_ = nullptr;
     if (runs_.empty()) return;
-    Enter(all_.FindRun(order_, target));
-    cursor_->Seek(target);
-    TakeForward();
+    at_ = all_.FindRun(order_, target);
+    entry_ = List().FindFrom(StartFor(target), target, nullptr);
+    if (entry_ == nullptr) EnterForward(at_ + 1);
   }
   void SeekBefore(const SearchKey& target) override {
     entry_ = nullptr;
     if (runs_.empty()) return;
-    Enter(all_.FindRun(order_, target));
-    cursor_->SeekBefore(target);
-    TakeBackward();
+    at_ = all_.FindRun(order_, target);
+    entry_ = List().FindLessFrom(StartFor(target), target);
+    if (entry_ == nullptr) EnterBackward(at_);
   }
   void Next() override {
-    cursor_->Next();
-    TakeForward();
+    entry_ = List().Next(entry_);
+    if (entry_ == nullptr) EnterForward(at_ + 1);
   }
-  void Prev() override {
-    cursor_->Prev();
-    TakeBackward();
-  }
+  void Prev() override { SeekBefore(SearchKey(order_, entry_->key(), entry_->sequence())); }
 
  private:
-  void Enter(size_t run) {
-    if (cursor_ != nullptr && at_ == run) return;
-    at_ = run;
-    cursor_ = std::make_unique<BraidedCursor>(&runs_[run]->list(), &runs_[run]->index());
-  }
+  const BraidedList& List() const { return runs_[at_]->list(); }
+  BraidedList::Start StartFor(const SearchKey& target) const { return runs_[at_]->index().Start(List().Home().region, target); }
   void EnterForward(size_t run) {
-    Enter(run);
-    cursor_->SeekToFirst();
-    TakeForward();
+    entry_ = nullptr;
+    if (run >= runs_.size()) return;
+    at_ = run;
+    entry_ = List().First();
   }
-  void EnterBackward(size_t run) {
-    Enter(run);
-    cursor_->SeekToLast();
-    TakeBackward();
-  }
-  // No run is empty, unless it is damaged.
-  void TakeForward() {
-    entry_ = cursor_->entry();
-    if (entry_ == nullptr && at_ + 1 < runs_.size()) EnterForward(at_ + 1);
-  }
-  void TakeBackward() {
-    entry_ = cursor_->entry();
-    if (entry_ == nullptr && at_ > 0) EnterBackward(at_ - 1);
+  // `behind`: the run behind that.
+  void EnterBackward(size_t behind) {
+    entry_ = nullptr;
+    if (behind == 0) return;
+    at_ = behind - 1;
+    entry_ = List().FindLast();
   }
 
   const std::vector<std::shared_ptr<const SortedRun>>& runs_;
   const RunList& all_;
   const KeyOrder& order_;
   size_t at_ = 0;
-  std::unique_ptr<BraidedCursor> cursor_;
 };
 
 }  // namespace
