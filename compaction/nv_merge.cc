@@ -210,6 +210,8 @@ class NvMerger {
     // Operands do not hide what is older.
     size_t first_to_hide = 0;
     while (first_to_hide < versions_.size() && versions_[first_to_hide].entry->is_operand()) ++first_to_hide;
+    // A range tombstone takes a newest version that is an operand with all that is older: its mark comes after theirs.
+    const bool takes_all = !versions_.empty() && !versions_[0].keep && !versions_[0].moved && versions_[0].entry->is_operand();
     // The oldest first: who sees the mark of a version also sees those of the versions that it hid.
     for (size_t i = versions_.size(); i-- > 0;) {
       const Version& version = versions_[i];
@@ -218,7 +220,9 @@ class NvMerger {
       if (version.moved && versions_[i - 1].keep) {
         Mark(version.pointer, LogEntry::kMovedBit);
         stats_->moved.Add(versions_[i - 1].pointer, version.pointer);
-      } else if (nothing_newer_hides && version.entry->type() == EntryType::kDelete &&
+      } else if (takes_all && i == 0) {
+        tombstones_.push_back(version.pointer);
+      } else if (!takes_all && nothing_newer_hides && version.entry->type() == EntryType::kDelete &&
                  !BRAIDDB_MUTANT("nv-tombstone-marked-early")) {
         tombstones_.push_back(version.pointer);
       } else if (version.entry == filtered && !BRAIDDB_MUTANT("nv-filtered-marked-early")) {
