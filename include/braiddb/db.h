@@ -139,8 +139,8 @@ class DB {
   // Writes an operand for Options::merge_operator, without a read. NotSupported if there is none.
   virtual Status Merge(const WriteOptions& options, Slice key, Slice operand) = 0;
   // Deletes the keys in [begin, end), however many they are, at the cost of one small write; older snapshots and iterators see
-  // them on. Their space comes back in the background. InvalidArgument if `end` comes before `begin`, or one is longer than a key
-  // may be; nothing happens if they are equal. NotSupported where there are transactions, since a range has no lock.
+  // them on. Their space comes back in the background. InvalidArgument if `end` comes before `begin`, or one is more than a byte
+  // longer than a key may be; nothing happens if they are equal. NotSupported where there are transactions: a range has no lock.
   virtual Status DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, Slice begin, Slice end);
   Status DeleteRange(const WriteOptions& options, Slice begin, Slice end) {
     return DeleteRange(options, DefaultColumnFamily(), begin, end);
