@@ -420,6 +420,8 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
     }
     if (status.ok()) status = CollapseAll();
     for (bool more = true; status.ok() && more;) status = SweepRanges(true, &more);
+    Family* const records = range_family_.load(std::memory_order_acquire);
+    if (status.ok() && records != nullptr && options.sweep_last_level) status = SweepRange(records, nullptr, nullptr, false);
     if (status.ok()) ReclaimSegments();
     if (status.ok()) status = RelocateAll();
     epochs_.Reclaim();
