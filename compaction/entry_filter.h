@@ -37,12 +37,15 @@ class EntryFilterSource {
 };
 
 // After VersionFilter::Decide: asks about the newest version that stays, and returns it if it goes; its `keep` is false then. A
-// put that is the newest version of all, and does not stay, since a range tombstone hides it, is returned, and nothing is asked.
+// put that is the newest version of all, and does not stay, since a range tombstone hides it, is returned, and nothing is asked;
+// one that was marked by an earlier run is nobody's business any more.
 // `versions`: of one key, from the newest to the oldest, as Decide has them.
 template <class Version, class IsFromTable>
 const Version* FilterNewest(EntryFilter* filter, const IsFromTable& is_from_table, std::vector<Version>* versions) {
   const auto first = std::find_if(versions->begin(), versions->end(), [](const Version& version) { return !version.moved; });
-  if (first != versions->end() && !first->keep && first->entry->type() == EntryType::kPut) return &*first;
+  if (first != versions->end() && !first->keep && first->entry->type() == EntryType::kPut) {
+    return first->entry->is_dead() ? nullptr : &*first;
+  }
   Version* newest = nullptr;
   size_t kept = 0;
   for (Version& version : *versions) {

@@ -20,6 +20,7 @@ from paper_nvtree import tree_latency, tree_mixtures, tree_sizes, tree_store, tr
 
 KEYS = (
     "listdb-9",
+    "listdb-9-merges",
     "listdb-10",
     "listdb-11-12",
     "listdb-13",

@@ -313,7 +313,7 @@ TEST_F(DbDamageTest, AnotherFormatOfTheManifestIsNotSupported) {
     SetPoolsMappedHook(nullptr);
     return status;
   };
-  for (const uint32_t delta : {1u, static_cast<uint32_t>(-2)}) {  // format 2 is read
+  for (const uint32_t delta : {2u, static_cast<uint32_t>(-2)}) {  // formats 2 to 4 are read
     const Status status = add_to_format(delta);
     EXPECT_CODE(status, kNotSupported);
     EXPECT_NE(status.message().find("use the version that wrote it"), std::string_view::npos) << status.ToString();
