@@ -18,7 +18,7 @@ namespace {
 constexpr int kRadixBits = 12;
 // The first table is made for so many at the most: it takes its memory whether they come or not.
 constexpr uint64_t kFirstTableEntries = 1 << 20;
-// A writer fetches the nodes that it will need so many writes later: the memory of the last memtables but a few.
+// Nodes are fetched so many writes before they are filled: their memory was another memtable's.
 constexpr uint32_t kNodesAhead = 7;
 
 }  // namespace
