@@ -107,27 +107,28 @@ class LookupCache {
   class WriteLock {
    private:
     friend class LookupCache;
-    Bucket* bucket = nullptr;
-    uint64_t word = 0;
+    Bucket* bucket_ = nullptr;
+    uint64_t word_ = 0;
   };
-  // Making a durable entry visible, and remembering or forgetting the key, is one step for readers: between these two, of which
-  // the second stores and no more, so that the first may come before the caller's fence. Each thread has one lock at a time.
+  // Making a durable entry visible, and remembering or forgetting the key, is one step for readers: between these two. The first
+  // may come before the caller's fence; the second stores, and waits for nothing. A thread has one lock at a time, and not for
+  // long: others that write to keys of the bucket wait.
   WriteLock LockForWrite(uint64_t hash) {
     WriteLock lock;
     const uint64_t index = BucketOf(hash);
     if (__builtin_expect(IsGivenUp(index), 0)) return lock;
-    lock.bucket = &buckets_[index];
-    lock.word = Lock(lock.bucket);
+    lock.bucket_ = &buckets_[index];
+    lock.word_ = Lock(lock.bucket_);
     return lock;
   }
   void EndWrite(const WriteLock& lock, uint64_t hash, const LogEntry& entry, PmPtr pointer) {
-    if (__builtin_expect(lock.bucket == nullptr, 0)) return;
+    if (__builtin_expect(lock.bucket_ == nullptr, 0)) return;
     BRAIDDB_SYNC_POINT("LookupCache::EndWrite:Published");
-    Unlock(lock.bucket, SetSlot(lock.bucket, lock.word, hash, entry, pointer));
+    Unlock(lock.bucket_, SetSlot(lock.bucket_, lock.word_, hash, entry, pointer));
   }
   // Nothing became visible.
   static void AbandonWrite(const WriteLock& lock) {
-    if (lock.bucket != nullptr) Unlock(lock.bucket, lock.word);
+    if (lock.bucket_ != nullptr) Unlock(lock.bucket_, lock.word_);
   }
 
   // A copy with the same sequence number took the place of an entry: the cache knows it as the copy from now on, and a lookup

@@ -197,6 +197,7 @@ class DBImpl final : public DB {
 
   // ---- write.cc
   Status WriteSingle(const WriteOptions& options, EntryType type, uint32_t family, const Slice& key, const Slice& value);
+  // The same, not inlined.
   Status WriteOne(const WriteOptions& options, EntryType type, uint32_t family, Slice key, Slice value);
   // The memtable, and the thread's nodes there, of a family other than the default one. An error if it was dropped, or there is
   // no memory.
@@ -205,6 +206,7 @@ class DBImpl final : public DB {
   LookupCache* CacheOf(uint32_t family) const {
     return __builtin_expect(family == 0, 1) || FindFamily(family)->is_hashed ? lookup_cache_.get() : nullptr;
   }
+  // Fetches the bucket of the only update of a write, and notes its hash. Before the rest of that write.
   void BeginSingle(ThreadState* thread, const LogUpdate& update);
   template <bool kSingle>
   Status WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates);

@@ -309,7 +309,7 @@ Status DBImpl::ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* sl
 }
 
 // Makes the entry in a buffer, and copies it to the log: what is read of it before it is visible is not read from lines that are
-// just written back. Lines of the log are fetched some entries before they are overwritten.
+// just written back.
 void DBImpl::WriteStaged(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update) {
   Segment* const segment = slot->segment;
   uint8_t* const staged = thread->staged + slot->offset % kCacheLine;
@@ -348,8 +348,8 @@ void DBImpl::WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, st
 //         claimed meanwhile  6 fence  7 publish.
 // ORDER   The entries are durable (6) before anyone can see them (7). [CC-6]
 // COST    One flush per line; one fence. Behind the fence a single update only stores, so that the CPU goes on with the next one,
-//         up to its first locked instruction (1), while memory takes the lines of this one. Where a fence takes milliseconds
-//         (kPage), nobody shall wait for a lock as long: there 2 comes after 6.
+//         up to its first locked instruction (1), while memory takes the lines of this one. Where 3 to 6 take long, for a large
+//         value, or in kPage, nobody shall wait for a lock as long: there 2 comes after 6.
 template <bool kSingle, class Admission>
 Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t number,
                                 LogSlot* slot, const Admission& admission) {
@@ -399,14 +399,15 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
 
   admission.NoteLogging();
   Persistence* const persistence = regions_->persistence();
-  const bool claims = kSingle && persistence->mode() != PersistMode::kPage;
+  const bool is_staged = kSingle && slot->bytes <= ThreadState::kMostStaged;
+  const bool claims = is_staged && persistence->mode() != PersistMode::kPage;
   LookupCache::WriteLock lock;
   insertions[0].is_claimed = false;
   if (claims) {
     if (LookupCache* const cache = CacheOf(updates[0].family)) lock = cache->LockForWrite(insertions[0].key_hash);
     own->Claim(updates[0].key, first, &insertions[0]);
   }
-  if (kSingle && slot->bytes <= ThreadState::kMostStaged) {
+  if (is_staged) {
     WriteStaged(thread, slot, first, updates[0]);
   } else {
     WriteInPlace(thread, slot, first, {updates, count});

@@ -18,6 +18,8 @@ namespace {
 constexpr int kRadixBits = 12;
 // The first table is made for so many at the most: it takes its memory whether they come or not.
 constexpr uint64_t kFirstTableEntries = 1 << 20;
+// Nodes are fetched so many writes before they are filled: their memory was another memtable's.
+constexpr uint32_t kNodesAhead = 7;
 
 }  // namespace
 
@@ -78,7 +80,7 @@ bool HashMemtable::Allocate(NodeBlock* block, uint32_t, Insertion* insertion) {
   if ((block->owner != id() || block->cursor == block->end) && !NewBlock(block)) return false;
   insertion->node = block->cursor;
   block->cursor += kNodeUnits;
-  PrefetchForWrite(At(block->cursor + 7 * kNodeUnits));
+  PrefetchForWrite(At(block->cursor + kNodesAhead * kNodeUnits));
   return true;
 }
 

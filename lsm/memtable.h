@@ -55,8 +55,8 @@ class Memtable {
     uint32_t shard = 0;
     uint64_t key_hash = 0;         // KeyHash; the caller sets it
     Memtable* memtable = nullptr;  // … and this
-    bool is_claimed = false;
-    uint32_t before[kMaxHeight];  // node to link behind, per layer
+    bool is_claimed = false;       // Claim took the place
+    uint32_t before[kMaxHeight];   // node to link behind, per layer
     uint32_t after[kMaxHeight];
   };
 

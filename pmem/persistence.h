@@ -1,8 +1,7 @@
 // Persistence: the one narrow interface through which code makes stores durable.
 //
 // A store is durable once Flush() was called on its bytes after the store and Drain() has returned true, both by the
-// thread that stored. Nothing else orders durability; a line may also become durable on its own at
-// any time after the store.
+// thread that stored. Nothing else orders durability; a line may also become durable on its own at any time after the store.
 // No flush or fence instruction stands outside this folder, so that a crash simulator can stand behind the interface.
 #pragma once
 

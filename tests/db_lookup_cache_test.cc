@@ -7,8 +7,11 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "db/test_hooks.h"
+#include "pmem/region_set.h"
 #include "tests/support/db_fixture.h"
 #include "util/sync_point.h"
 
@@ -131,6 +134,57 @@ TEST_P(DbLookupCacheTest, AWriteThatIsOnlyDurableIsNotSeen) {
   EXPECT_EQ(seen, (std::vector<std::string>{"1", "1", "1", "<not found>", "<not found>", "1", "2", "2", "1"}));
   EXPECT_EQ(GetOrText(db_.get(), "key"), "<not found>");
   EXPECT_EQ(GetOrText(db_.get(), "new key"), "1");
+}
+
+// At the fence of a write its places are taken, and nothing of it is to be seen. [CC-6]
+TEST_P(DbLookupCacheTest, NothingIsSeenBeforeItsFence) {
+  class AtFence : public PersistObserver {
+   public:
+    void OnFlush(const void*, size_t) override {}
+    void OnDrain() override {
+      if (const auto look = std::exchange(look_, nullptr)) std::thread(look).join();
+    }
+    std::function<void()> look_;
+  };
+  for (const MemtableKind kind : {MemtableKind::kHash, MemtableKind::kSkipList}) {
+    options_.memtable = kind;
+    AtFence fence;
+    SetPoolsMappedHook([&](RegionSet* regions) { regions->persistence()->SetObserver(&fence); });
+    Reopen();
+    SetPoolsMappedHook(nullptr);
+    ASSERT_OK(db_->Put({}, "key", "1"));
+    std::vector<std::string> seen;
+    const auto look = [&] {
+      for (const char* key : {"key", "new key"}) seen.push_back(GetOrText(db_.get(), key));
+    };
+    fence.look_ = look;
+    ASSERT_OK(db_->Put({}, "key", "2"));
+    fence.look_ = look;
+    ASSERT_OK(db_->Put({}, "new key", PatternedValue(1, 5000)));
+    fence.look_ = look;
+    ASSERT_OK(db_->Delete({}, "key"));
+    EXPECT_EQ(fence.look_, nullptr);
+    EXPECT_EQ(seen, (std::vector<std::string>{"1", "<not found>", "2", "<not found>", "2", PatternedValue(1, 5000)}));
+    ASSERT_OK(db_->Delete({}, "new key"));
+    db_.reset();  // before its observer
+  }
+}
+
+// Who writes a large value holds no lock while it does: others write to the key meanwhile.
+TEST_P(DbLookupCacheTest, WritesDoNotWaitForLargeValues) {
+  std::thread writer;
+  std::atomic<bool> written{false};
+  AtFirst("DBImpl::AppendAndPublish:Durable", [&] {
+    writer = std::thread([&] {
+      ASSERT_OK(db_->Put({}, "key", "small"));
+      written = true;
+    });
+    for (int i = 0; i < 5000 && !written; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(written);
+  });
+  ASSERT_OK(db_->Put({}, "key", PatternedValue(1, 5000)));
+  writer.join();
+  EXPECT_EQ(GetOrText(db_.get(), "key"), "small") << "it drew the larger number";
 }
 
 // A get has found a version below, and before it remembers it the key is written, or deleted.

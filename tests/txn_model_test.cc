@@ -464,7 +464,7 @@ TEST_P(TransactionModelTest, AgreesWithTheModel) {
   ASSERT_NO_FATAL_FAILURE(Reopen());
   // A run in which these did not happen has tested nothing.
   if (GetParam().kind == Kind::kPlain) return;
-  const uint64_t some = steps / 600;
+  const uint64_t some = steps / 240;
   EXPECT_GT(commits_, some);
   EXPECT_GT(conflicts_, some);
   EXPECT_EQ(timeouts_ > some, GetParam().kind == Kind::kPessimistic);
