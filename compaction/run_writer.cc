@@ -52,9 +52,8 @@ Status RunWriter::Append(const LogEntry& entry, PmPtr at, PmPtr* copy) {
   Segment* const segment = segments_[tail.segment];
   const uint64_t offset = NextEntryOffset(tail.end);
   const LogUpdate update{entry.type(), entry.key(), entry.value(), entry.height(), entry.family()};
-  tail.end =
-      LogWriter::WriteEntry({segment, offset, size, false}, offset, entry.sequence(), entry.tag & (LogEntry::kCopy | LogEntry::kByFilter),
-                              update);
+  tail.end = LogWriter::WriteEntry({segment, offset, size, false}, offset, entry.sequence(),
+                                   entry.tag & (LogEntry::kCopy | LogEntry::kByFilter), update);
   used_[tail.segment] = tail.end;
   bytes_ += LogSpace(offset, size);
   *copy = segment->ptr(offset);

@@ -199,9 +199,6 @@ class DBImpl final : public DB {
   Status WriteSingle(const WriteOptions& options, EntryType type, uint32_t family, const Slice& key, const Slice& value);
   // The same, not inlined.
   Status WriteOne(const WriteOptions& options, EntryType type, uint32_t family, Slice key, Slice value);
-  // The memtable, and the thread's nodes there, of a family other than the default one. An error if it was dropped, or there is
-  // no memory.
-  Status ChooseMemtable(ThreadState* thread, Memtable* set, uint32_t family, Memtable** memtable, Memtable::NodeBlock** nodes);
   // Null if keys of the family are not in it.
   LookupCache* CacheOf(uint32_t family) const {
     return __builtin_expect(family == 0, 1) || FindFamily(family)->is_hashed ? lookup_cache_.get() : nullptr;
@@ -231,20 +228,7 @@ class DBImpl final : public DB {
   Status DeleteInBackground(const Family* family, std::span<const std::string> keys);
   // From here on WriteIfNewest and DeleteInBackground are Aborted, and none is under way.
   void EndFilterWrites();
-  // What the slot takes is the first of this thread's in the memtable, or in the segment.
-  void BeginExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot);
-  // Counts a portion of what was written; true when the memtable is full.
-  bool Charge(ThreadState* thread, Memtable* memtable);
-  Status RotateMemtable(const Memtable* expected);
-  void TryRotateMemtable(const Memtable* full);
-  void DelayWrite(ThreadState* thread);
-  void PaceWrites(ThreadState* thread);
-  uint64_t SleepForWrites(ThreadState* thread, uint64_t ns) const;
   Status MakeSpace();
-  std::unique_ptr<Arena> CreateArena() const;
-  std::shared_ptr<Memtable> NewMemtable();
-  std::unique_ptr<Memtable> MakeMemtable(uint64_t id, const KeyOrder& order, std::unique_ptr<Arena> arena,
-                                         uint64_t entries) const;
   ThreadState* GetThreadState();
   // Notes a number that is not larger than the one that the write will draw. Who draws or reads next_sequence_ behind that draw
   // sees it. Who changes what writes look at before they draw, active_, sees the announcements of those that have not seen the
@@ -255,6 +239,26 @@ class DBImpl final : public DB {
   void WaitWriters(uint64_t sequence) const;
   // Returns when every write with a sequence number <= `sequence` is visible. REQUIRES: that number has been drawn.
   void WaitPublished(uint64_t sequence) const;
+
+  // ---- rotate.cc
+  std::unique_ptr<Arena> CreateArena() const;
+  std::shared_ptr<Memtable> NewMemtable();
+  std::unique_ptr<Memtable> MakeMemtable(uint64_t id, const KeyOrder& order, std::unique_ptr<Arena> arena,
+                                         uint64_t entries) const;
+  // The memtable, and the thread's nodes there, of a family other than the default one. An error if it was dropped, or there is
+  // no memory.
+  Status ChooseMemtable(ThreadState* thread, Memtable* set, uint32_t family, Memtable** memtable, Memtable::NodeBlock** nodes);
+  // What the slot takes is the first of this thread's in the memtable, or in the segment.
+  void BeginExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot);
+  // Counts a portion of what was written; true when the memtable is full.
+  bool Charge(ThreadState* thread, Memtable* memtable);
+  Status RotateMemtable(const Memtable* expected);
+  void TryRotateMemtable(const Memtable* full);
+
+  // ---- pace.cc
+  void DelayWrite(ThreadState* thread);
+  void PaceWrites(ThreadState* thread);
+  uint64_t SleepForWrites(ThreadState* thread, uint64_t ns) const;
 
   // ---- range_delete.cc
   // The hidden family of range tombstones, which is made if there is none.

@@ -73,7 +73,6 @@ class MergeContext {
   // The one that has this version among its operands; null if there is none.
   const OperandRun* RunOf(const LogEntry& version) const;
 
-
   // And then all that is older is, too.
   bool IsHidden(const LogEntry& entry) {
     if (entry.sequence() >= floor_) return false;

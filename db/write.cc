@@ -1,9 +1,7 @@
 // Writing: one log append with one flush pass and one fence, overlapped with the search in the memtable; then publication.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -11,8 +9,6 @@
 #include "db/no_memory.h"
 #include "db/range_update.h"
 #include "index/key_hash.h"
-#include "lsm/hash_memtable.h"
-#include "lsm/skiplist_memtable.h"
 #include "util/check.h"
 #include "util/mutant.h"
 #include "util/prefetch.h"
@@ -24,20 +20,6 @@ namespace {
 
 // Threads account what they write in portions of this fraction of a memtable, so that they do not share a counter per write.
 constexpr uint64_t kChargePortions = 64;
-
-// A memtable of less than this is not worth huge pages, which a budget would pay for whole.
-constexpr uint64_t kLargeArena = 4ull << 20;
-
-// Shards of a memtable, each searched by every lookup: few.
-constexpr uint32_t kMaxShards = 4;
-
-// Pace of writers when L0 is long: nanoseconds per entry at l0_slowdown_writes_trigger, doubled with every so many tables more
-// (DramBudget::pace_doubling).
-constexpr double kPaceNs = 20;
-constexpr double kMaxPaceNs = 1e6;
-// Shorter sleeps cost more than they last; longer ones would go on when there is no reason any more.
-constexpr uint64_t kShortestSleepNs = 200'000;
-constexpr uint64_t kLongestSleepNs = 20'000'000;
 
 bool AreSizesValid(Slice key, Slice value) { return key.size() <= kMaxKeySize && value.size() <= kMaxValueSize; }
 
@@ -528,135 +510,6 @@ void DBImpl::EndFilterWrites() {
   filter_writes_ended_ = true;
 }
 
-// After a write that is done: that there is no memory for another memtable only means that this one grows on.
-void DBImpl::TryRotateMemtable(const Memtable* full) try {
-  const Status status = RotateMemtable(full);
-  if (!status.ok()) Log("rotation: " + status.ToString());
-} catch (const std::bad_alloc&) {
-}
-
-void DBImpl::BeginExtent(ThreadState* thread, Memtable* memtable, const LogSlot& slot) {
-  if (slot.dedicated) {
-    memtable->AddExtent(slot.segment, slot.offset);  // its end is what the segment holds
-    return;
-  }
-  if (thread->extent != nullptr && thread->extent->segment == slot.segment) {
-    thread->extent->end.store(slot.offset, std::memory_order_release);
-  }
-  thread->extent = memtable->AddExtent(slot.segment, slot.offset);
-  thread->extent_owner = memtable->id();
-}
-
-bool DBImpl::Charge(ThreadState* thread, Memtable* memtable) {
-  const uint64_t charged =
-      memtable->charged_bytes.fetch_add(thread->uncharged_bytes, std::memory_order_relaxed) + thread->uncharged_bytes;
-  const uint64_t counted =
-      memtable->entry_count.fetch_add(thread->uncharged_entries, std::memory_order_relaxed) + thread->uncharged_entries;
-  thread->unpaced_entries += thread->uncharged_entries;
-  thread->uncharged_bytes = 0;
-  thread->uncharged_entries = 0;
-  return charged >= options_.memtable_size || counted >= options_.memtable_max_entries;
-}
-
-std::unique_ptr<Arena> DBImpl::CreateArena() const { return Arena::Create(!dram_.is_set() || dram_.kept_arena >= kLargeArena); }
-
-std::shared_ptr<Memtable> DBImpl::NewMemtable() {
-  std::unique_ptr<Arena> arena;
-  {
-    std::lock_guard lock(arenas_mutex_);
-    if (!arenas_.empty()) {
-      arena = std::move(arenas_.back());
-      arenas_.pop_back();
-    }
-  }
-  if (arena == nullptr) arena = CreateArena();
-  if (arena == nullptr) return nullptr;
-  const uint64_t entries = std::min(options_.memtable_max_entries, options_.memtable_size / LogEntrySize(1, 0, 0));
-  std::unique_ptr<Memtable> memtable = MakeMemtable(next_memtable_id_, default_family_.order, std::move(arena), entries);
-  if (memtable == nullptr) return nullptr;
-  ++next_memtable_id_;
-  return std::shared_ptr<Memtable>(memtable.release(), [this](Memtable* dying) {
-    std::unique_ptr<Arena> back = dying->TakeArena();
-    delete dying;
-    back->Reset(KeptArenaBytes());
-    std::lock_guard lock(arenas_mutex_);
-    if (arenas_.size() < KeptArenas()) arenas_.push_back(std::move(back));
-  });
-}
-
-// `entries`: about how many it is for.
-std::unique_ptr<Memtable> DBImpl::MakeMemtable(uint64_t id, const KeyOrder& order, std::unique_ptr<Arena> arena,
-                                               uint64_t entries) const {
-  const uint32_t block = options_.memtable_size >= (1u << 20) ? 16384 : 1024;
-  if (options_.memtable == MemtableKind::kHash && order.equal_means_same())
-    return HashMemtable::Create(id, regions_.get(), &order, std::move(arena), block, entries);
-  const uint32_t shards = std::clamp(std::thread::hardware_concurrency(), 1u, kMaxShards);
-  return std::make_unique<SkipListMemtable>(id, regions_.get(), &order, std::move(arena), block, shards);
-}
-
-// A family's memtable begins small: most families are written to seldom.
-// ORDER: called when the write is announced. Who drops the family first says so and then waits for announced writes, so that
-// after that nothing comes to it any more.
-Status DBImpl::ChooseMemtable(ThreadState* thread, Memtable* set, uint32_t family, Memtable** memtable,
-                              Memtable::NodeBlock** nodes) try {
-  constexpr uint64_t kFewEntries = 1024;
-  const Family* const known = FindFamily(family);
-  if (known == nullptr || known->dropped.load(std::memory_order_seq_cst))
-    return Status::InvalidArgument("column family " + std::to_string(family) + " was dropped");
-  if (family >= thread->family_nodes.size()) thread->family_nodes.resize(family + 1);
-  *nodes = &thread->family_nodes[family];
-  *memtable = set->Of(family);
-  if (*memtable == nullptr) {
-    std::unique_ptr<Arena> arena = Arena::Create(false);
-    std::unique_ptr<Memtable> fresh;
-    if (arena != nullptr) fresh = MakeMemtable(set->id(), known->order, std::move(arena), kFewEntries);
-    if (fresh == nullptr) return Status::MemoryLimit("no address space for a memtable");
-    *memtable = set->Adopt(family, std::move(fresh));
-  }
-  (*memtable)->entry_count.fetch_add(1, std::memory_order_relaxed);
-  return Status::OK();
-} catch (const std::bad_alloc&) {
-  return NoMemory();
-}
-
-// STEPS   1 the new view, in which readers find the successor  2 the successor, which writers find  3 the boundary, drawn from
-//         the writers' counter  4 the new active memtable.
-// A writer that draws a number above the boundary sees the successor (2 before 3) and waits for the boundary if it must
-// (MemtableFor); a reader that starts after such a write was acknowledged sees the new view (1 before 2).
-// `expected` is compared, not looked at: it may be gone.
-Status DBImpl::RotateMemtable(const Memtable* expected) {
-  {
-    perf::Timer waits(&PerfContext::db_mutex_lock_nanos, perf::TimesLocks());
-    std::lock_guard lock(view_mutex_);
-    waits.Stop();
-    Memtable* old = active_.load(std::memory_order_relaxed);
-    if (old != expected) return Status::OK();
-    auto view = std::make_shared<ReadView>(*current_view_);
-    std::shared_ptr<Memtable> fresh = NewMemtable();
-    if (fresh == nullptr) return Status::MemoryLimit("no address space for a memtable");
-    std::shared_ptr<Memtable> full = view->active;
-    view->immutables.insert(view->immutables.begin(), full);
-    view->active = fresh;
-    pending_flushes_.reserve(pending_flushes_.size() + 1);
-    InstallView(view);  // from here on nothing fails
-    old->successor.store(fresh.get(), std::memory_order_seq_cst);
-    const uint64_t boundary = next_sequence_.fetch_add(1, std::memory_order_seq_cst);
-    old->boundary.store(boundary, std::memory_order_release);
-    active_.store(fresh.get(), std::memory_order_seq_cst);
-    active_first_sequence_ = boundary + 1;
-    // Writers that are still inside `old`, or may still dereference it on their way to the successor, announced this number or
-    // less.
-    const uint64_t last_announced = next_sequence_.load(std::memory_order_seq_cst);
-    last_rotated_id_ = full->id();
-    pending_flushes_.push_back({std::move(full), last_announced});
-    PostMemTableSealed(last_rotated_id_);  // before the flush can begin
-    immutable_count_.fetch_add(1, std::memory_order_relaxed);
-  }
-  counters_.rotations.fetch_add(1, std::memory_order_relaxed);
-  NotifyWork();
-  return Status::OK();
-}
-
 void DBImpl::WaitWriters(uint64_t sequence) const {
   threads_.ForEach([sequence](const ThreadState& thread) {
     SpinWait wait;
@@ -672,42 +525,6 @@ void DBImpl::WaitPublished(uint64_t sequence) const {
   uint64_t known = published_below_.load(std::memory_order_relaxed);
   while (known <= sequence && !published_below_.compare_exchange_weak(known, sequence + 1, std::memory_order_acq_rel)) {
   }
-}
-
-// The longer the queue of flushes, the slower; never a stop. The bound on memory is what matters.
-void DBImpl::DelayWrite(ThreadState* thread) {
-  const uint32_t waiting = immutable_count_.load(std::memory_order_relaxed);
-  const uint32_t over = waiting - std::min(waiting, options_.max_immutable_memtables);
-  SleepForWrites(thread, 1000 * std::min<uint64_t>(1000, 20ull << std::min(over, 6u)));
-}
-
-// What is left of L0 to merge sets the pace, without jumps: a running merge counts down as it proceeds. At full load writers and
-// merges meet where both are as fast.
-void DBImpl::PaceWrites(ThreadState* thread) {
-  const auto entries = static_cast<double>(std::exchange(thread->unpaced_entries, 0));
-  const double tables = l0_count_.load(std::memory_order_relaxed);
-  const double trigger = std::max(options_.l0_slowdown_writes_trigger, options_.l0_compaction_trigger);
-  if (tables <= trigger || options_.disable_auto_compaction) return;
-  const auto all = static_cast<double>(l0_entries_.load(std::memory_order_relaxed));
-  const auto settled = static_cast<double>(settled_entries_.load(std::memory_order_relaxed));
-  // What a merge has settled takes its memory until the merge ends.
-  const double waiting = dram_.is_set() ? tables : tables * (1 - std::min(1.0, settled / std::max(1.0, all)));
-  if (waiting <= trigger) return;
-  const double pace_ns = std::min(kMaxPaceNs, kPaceNs * std::exp2((waiting - trigger) / dram_.pace_doubling));
-  thread->owed_ns = std::min(kLongestSleepNs, thread->owed_ns + static_cast<uint64_t>(entries * pace_ns));
-  if (thread->owed_ns >= kShortestSleepNs) thread->owed_ns -= std::min(thread->owed_ns, SleepForWrites(thread, thread->owed_ns));
-}
-
-// Returns how long it was, in nanoseconds.
-uint64_t DBImpl::SleepForWrites(ThreadState* thread, uint64_t ns) const {
-  const auto start = std::chrono::steady_clock::now();
-  std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
-  const auto lost = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
-  thread->write_delays.Add(1);
-  thread->write_delay_us.Add(static_cast<uint64_t>(lost) / 1000);
-  if (perf::Times()) perf::t_context.write_delay_time += static_cast<uint64_t>(lost);
-  Measure(HistogramKind::kWriteStallMicros, static_cast<uint64_t>(lost));
-  return static_cast<uint64_t>(lost);
 }
 
 Status DBImpl::MakeSpace() {

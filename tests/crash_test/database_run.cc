@@ -216,8 +216,8 @@ class DatabaseRun {
     std::string text = std::string(NameOf(kind)) + " of " + std::to_string(point.dirty.size()) + " dirty lines " +
                        NameOf(point.kind) + ", crash " + std::to_string(depth) + ", " + std::to_string(regions_) +
                        (regions_ == 1 ? " region" : " regions") + ", " + kL1Names[static_cast<size_t>(l1_)] +
-                       (families_ ? ", column families" : "") + TextOf(transactions_) +
-                       (eadr_ ? ", eADR" : "") + (killed || was_killed_ ? ", the process was killed before" : "");
+                       (families_ ? ", column families" : "") + TextOf(transactions_) + (eadr_ ? ", eADR" : "") +
+                       (killed || was_killed_ ? ", the process was killed before" : "");
     counters_.Doing(text);
     current_directory_ = files->directory();
     std::vector<MediaLine> guaranteed;

@@ -29,8 +29,8 @@ inline auto AllLastLevels() {
                          LevelShape{L1Kind::kBraidedSkipList, 4}, LevelShape{L1Kind::kNvTree, 1}, LevelShape{L1Kind::kNvTree, 2},
                          LevelShape{L1Kind::kNvTree, 4}, LevelShape{L1Kind::kBraidedSkipList, 2, ListKind::kOblivious},
                          LevelShape{L1Kind::kBraidedSkipList, 4, ListKind::kOblivious},
-                         LevelShape{L1Kind::kNvTree, 2, ListKind::kOblivious},
-                         LevelShape{L1Kind::kSortedRuns, 1}, LevelShape{L1Kind::kSortedRuns, 2}, LevelShape{L1Kind::kSortedRuns, 4},
+                         LevelShape{L1Kind::kNvTree, 2, ListKind::kOblivious}, LevelShape{L1Kind::kSortedRuns, 1},
+                         LevelShape{L1Kind::kSortedRuns, 2}, LevelShape{L1Kind::kSortedRuns, 4},
                          LevelShape{L1Kind::kSortedRuns, 2, ListKind::kOblivious});
 }
 
