@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct MergeStats {
     PmPtr from;
     PmPtr to;
   };
-  std::vector<Copy> copied;
+  std::deque<Copy> copied;
   // Keys that came upon operands: their newest version in the last level is one. Not all, if they are very many.
   std::vector<std::string> operand_keys;
   uint64_t flushed_lines = 0;

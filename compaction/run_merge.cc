@@ -1,6 +1,7 @@
 #include "compaction/run_merge.h"
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -350,7 +351,7 @@ class RunMerger {
   std::vector<PmPtr> of_tables_;           // that are merged or dropped
   std::vector<LogEntry*> gone_;            // that the old runs have and the new have not
   std::vector<const LogEntry*> filtered_;  // that the user's filter drops
-  std::vector<MergeStats::Copy> copies_;   // of what the old runs have
+  std::deque<MergeStats::Copy> copies_;    // of what the old runs have
   const LogEntry* last_ = nullptr;         // of the key before
   // Of a key.
   std::vector<Version> versions_;

@@ -158,7 +158,7 @@ TEST_F(LogIteratorTest, WhatWasReclaimedIsSaidToBeGone) {
   const Statistics statistics = db->GetStatistics();
   EXPECT_GT(served, 0u);
   EXPECT_GT(gone, 0u);
-  EXPECT_GT(statistics.relocated_entries, 0u);
+  EXPECT_EQ(statistics.relocated_entries > 0, LogHoldsLastLevel());
   EXPECT_GT(statistics.collapsed_keys, 0u);
   EXPECT_GT(statistics.segments_recycled, 0u);
 }

@@ -70,6 +70,7 @@ TEST_P(DbPerfContextTest, LookupsByLevel) {
   for (int i = 0; i < 1000; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "value"));
   ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
   ASSERT_OK(db_->Put({}, "new", "value"));
+  while (IntProperty(db_.get(), "braiddb.filter-bytes") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   CountFrom(PerfLevel::kEnableTime);
   EXPECT_EQ(GetOrText(db_.get(), "new"), "value");
   EXPECT_EQ(Counters().user_key_comparison_count, 0u) << "a memtable had it";

@@ -111,7 +111,7 @@ TEST(WriteBatch, MalformedDataIsCorruption) {
   batch.Put("kept", "");
   const std::string put = Encoded(1, 3, 5, "keyvalue");
   const std::string malformed[] = {
-      Encoded(3, 3, 5, "keyvalue"),                    // unknown type
+      Encoded(4, 3, 5, "keyvalue"),                    // unknown type
       Encoded(0, 3, 5, "keyvalue"),                    // a deletion with a value
       Encoded(1, 3, 6, "keyvalue"),                    // value cut short
       Encoded(1, UINT32_MAX, UINT32_MAX, "keyvalue"),  // lengths whose sum overflows 32 bits

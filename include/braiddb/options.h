@@ -114,8 +114,8 @@ struct Options {
   // the lookup cache takes what is left (lookup_cache_size 0: none). As the data grows, an NV-Tree's inner nodes take from the
   // cache, and a filter that has no room in its share is given up. GetOptions() says what was chosen; property
   // "braiddb.dram-bytes" what is taken. Not in it: persistent memory that stands in DRAM, iterators, and batches, of which one
-  // may make a memtable larger than others, and L0 when disable_auto_compaction lets it grow. Smaller: fewer hits, and more
-  // merges for the same writes. 0: no limit; the sizes below. Default: 0.
+  // may make a memtable larger than others, merges of sorted runs, and L0 when disable_auto_compaction lets it grow. Smaller:
+  // fewer hits, and more merges for the same writes. 0: no limit; the sizes below. Default: 0.
   uint64_t dram_budget = 0;
 
   // ---- Memtable, flush, checkpoint
