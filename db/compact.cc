@@ -19,6 +19,8 @@ namespace {
 constexpr size_t kMaxMergedTables = 64;
 // Without work for so long, the thread looks for what can be made better.
 constexpr std::chrono::seconds kIdle{1};
+// After which a merge that found no space looks again.
+constexpr std::chrono::seconds kUntilSpace{1};
 // Writers pause when no memtable was flushed for several times as long as it took from the last flush but one to the last, but
 // not less, and not more, than this.
 constexpr int kIntervals = 4;
@@ -45,6 +47,7 @@ class Reset {
 // REQUIRES: work_mutex_
 bool DBImpl::CompactionWanted() const {
   if (options_.disable_auto_compaction || write_failed_.load(std::memory_order_acquire)) return false;
+  if (!postponed_merge_.ok()) return std::chrono::steady_clock::now() >= postponed_until_;
   const uint32_t tables = l0_count_.load(std::memory_order_acquire);
   if (tables >= options_.l0_compaction_trigger || oldest_l0_id_.load(std::memory_order_acquire) == kRelocationId) return true;
   return tables > 0 && (waiting_for_compaction_ > 0 || WritersPause());
@@ -113,7 +116,7 @@ void DBImpl::CompactUntilStopped() {
       const auto start = std::chrono::steady_clock::now();
       Status status = CompactTables();
       if (status.ok()) status = MakeCopies(&collapses_next);
-      if (!status.ok() && !status.IsAborted()) SetBackgroundError(status);
+      if (!status.ok() && !status.IsAborted() && !IsPostponed(status)) SetBackgroundError(status);
       last_merge = std::chrono::steady_clock::now() - start;
     } else if (!options_.disable_auto_compaction) {
       more_to_account = AccountOneSegment();
@@ -123,8 +126,26 @@ void DBImpl::CompactUntilStopped() {
       more_to_account = false;
     }
     const Status swept = SweepRanges(!options_.disable_auto_compaction, &more_to_sweep);
-    if (!swept.ok() && !swept.IsAborted()) SetBackgroundError(swept);
+    if (!swept.ok() && !swept.IsAborted() && !IsPostponed(swept)) SetBackgroundError(swept);
   }
+}
+
+// Of a last level whose merges copy: old copies may be held by an iterator. What was merged stays merged, and the rest is as
+// before. The tables stay in L0, and nothing else is merged until then. [CC-52]
+// REQUIRES: compaction_mutex_; `status` is that of the job that the MANIFEST names.
+void DBImpl::PostponeMerge(const Family& family, const Status& status) {
+  if (!status.IsNoSpace() || family.options.l1 != L1Kind::kSortedRuns) return;
+  resume_merge_ = true;
+  settled_entries_.store(0, std::memory_order_relaxed);
+  Log("compaction: postponed: " + status.ToString());
+  std::lock_guard lock(work_mutex_);
+  postponed_merge_ = status;
+  postponed_until_ = std::chrono::steady_clock::now() + kUntilSpace;
+}
+
+bool DBImpl::IsPostponed(const Status& status) const {
+  std::lock_guard lock(work_mutex_);
+  return status.IsNoSpace() && !postponed_merge_.ok();
 }
 
 // One table of copies at a time: collapses and relocations take turns where both have something to do.
@@ -148,6 +169,7 @@ bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady
     auto until = end;
     const bool tables_wait = l0_count_.load(std::memory_order_acquire) > 0 && !options_.disable_auto_compaction;
     if (tables_wait) until = std::min(end, WritersPauseAt() > now ? WritersPauseAt() : now + kShortestPause);
+    if (!postponed_merge_.ok()) until = std::min(end, std::max(now, postponed_until_));
     work_changed_.wait_until(*lock, until);
   }
 }
@@ -176,14 +198,16 @@ Family* DBImpl::ChooseFamily() const {
   return most == 0 ? nullptr : FindFamily(chosen);
 }
 
-// A merge that was begun and is not at its end, only the next open can resume: nobody may begin another one before the
-// background error is set. So that is done here, under the lock.
+// A merge that was begun and is not at its end comes first: after a crash, or when there was no space for it. After other errors
+// only the next open can resume it: nobody may begin another one before the background error is set. So that is done here, under
+// the lock.
 // REQUIRES: compaction_mutex_, and no background error.
 Status DBImpl::CompactTables() try {
   std::vector<std::shared_ptr<PmTable>> tables;  // oldest first
   uint64_t merge_id = 0;
   Family* family = nullptr;
   if (resume_merge_) {
+    epochs_.Reclaim();  // perhaps that is the space
     std::lock_guard lock(manifest_mutex_);
     std::lock_guard view_lock(view_mutex_);
     merge_id = manifest_state_.merge_id;
@@ -235,6 +259,7 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   if (lookup_cache_ != nullptr) job.copied = &copied;
   PostCompaction(*family, merge_id, tables.size(), nullptr);
   Status status = family->last_level->Merge(job, inputs, &stats);
+  PostponeMerge(*family, status);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   if (status.ok()) status = FinishMerge(family, tables, stats);
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
@@ -293,6 +318,10 @@ Status DBImpl::FinishMerge(Family* family, const std::vector<std::shared_ptr<PmT
     if (!tables.empty()) family->merged_boundary = std::max(family->merged_boundary, tables.back()->boundary());
   }
   resume_merge_ = false;
+  {
+    std::lock_guard lock(work_mutex_);
+    postponed_merge_ = Status::OK();
+  }
   counters_.compactions.fetch_add(tables.empty() ? 0 : 1, std::memory_order_relaxed);
   counters_.merged.fetch_add(stats.merged, std::memory_order_relaxed);
   counters_.dropped.fetch_add(stats.dropped + stats.unlinked, std::memory_order_relaxed);
@@ -342,6 +371,7 @@ Status DBImpl::SweepRange(Family* family, const Slice* begin, const Slice* end, 
   const std::function<void(PmPtr, PmPtr)> copied = [this](PmPtr from, PmPtr to) { MoveInCache(from, to); };
   if (lookup_cache_ != nullptr) job.copied = &copied;
   Status status = family->last_level->Sweep(job, begin, end, &stats);
+  PostponeMerge(*family, status);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   if (!status.ok()) return status;
   status = FinishMerge(family, {}, stats);
@@ -425,7 +455,7 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
     if (status.ok()) ReclaimSegments();
     if (status.ok()) status = RelocateAll();
     epochs_.Reclaim();
-    if (!status.ok() && !status.IsAborted()) SetBackgroundError(status);
+    if (!status.ok() && !status.IsAborted() && !IsPostponed(status)) SetBackgroundError(status);
   }
   if (!status.ok() || CountRanges() >= ranges) return status;
   CompactRangeOptions merge_only = options;
@@ -445,7 +475,7 @@ Status DBImpl::WaitForCompaction() try {
     return immutable_count_.load(std::memory_order_acquire) == 0 && !flush_running_ && CompactionIdle();
   });
   --waiting_for_compaction_;
-  return background_error_;
+  return background_error_.ok() ? postponed_merge_ : background_error_;
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }

@@ -395,6 +395,9 @@ class DBImpl final : public DB {
   // REQUIRES: view_mutex_
   Family* ChooseFamily() const;
   Status CompactTables();
+  // A merge that found no space is not an error if it can be made again.
+  void PostponeMerge(const Family& family, const Status& status);
+  bool IsPostponed(const Status& status) const;
   Status MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, uint64_t merge_id);
   Status FinishMerge(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats);
   void InstallLastLevel(Family* family, size_t merged_tables);
@@ -621,7 +624,7 @@ class DBImpl final : public DB {
   const Family* manual_family_ = nullptr;  // of it; compaction_mutex_
   std::mutex write_if_newest_mutex_;
   bool filter_writes_ended_ = false;       // under it
-  std::atomic<bool> resume_merge_{false};  // changed under it; one was running at the crash, and is not at its end
+  std::atomic<bool> resume_merge_{false};  // changed under it; one that was begun, before a crash perhaps, is not at its end
 
   mutable std::mutex work_mutex_;
   std::condition_variable work_changed_;
@@ -629,6 +632,8 @@ class DBImpl final : public DB {
   bool flush_running_ = false;
   bool compaction_running_ = false;
   uint32_t waiting_for_compaction_ = 0;                    // calls of WaitForCompaction
+  Status postponed_merge_;                                 // why; OK: none is
+  std::chrono::steady_clock::time_point postponed_until_;  // then it is tried again
   std::chrono::steady_clock::time_point last_flush_;       // none yet: long ago
   std::chrono::steady_clock::duration flush_interval_{0};  // between the last two
   // Null: there are no listeners. What they were told last is the event thread's.

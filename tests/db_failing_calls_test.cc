@@ -74,9 +74,6 @@ class DbFailingCallsTest : public DbOpenTest {
   }
 };
 
-// So much that here they are what fails, and then nothing is written until the next open.
-bool MergesNeedSpace() { return TestedL1() == L1Kind::kSortedRuns; }
-
 Options SmallOptions(uint32_t regions) {
   Options options = TinyOptions(regions);
   options.segment_size = 256 << 10;
@@ -89,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Regions, DbFullTest, testing::Values(1, 2), [](const au
 // From allocation number `first` on, of PMDK and of the file system, there is no space.
 TEST_P(DbFullTest, SpaceEndsAtEveryAllocation) {
   const Options options = SmallOptions(GetParam());
-  const auto no_space = [](const Status& status) { return status.IsNoSpace() || (MergesNeedSpace() && status.IsReadOnly()); };
+  const auto no_space = [](const Status& status) { return status.IsNoSpace(); };
   const int64_t step = kSlowdown > 1 ? 5 : 2;
   for (int64_t first = GetParam() - 1;; first += first < 6 ? 1 : step) {
     SCOPED_TRACE("no space from allocation " + std::to_string(first) + " on");
@@ -114,7 +111,6 @@ TEST_P(DbFullTest, SpaceEndsAtEveryAllocation) {
       }
     }
     FailingCalls::Stop();
-    if (MergesNeedSpace()) db.reset();
     ASSERT_OK(db == nullptr ? Open(options, &db) : Status::OK());
     Work(
         db.get(), 2, [](const Status&) { return false; }, &expected);
@@ -148,7 +144,7 @@ TEST_F(DbFailingCallsTest, AFullFileSystemIsNoSpaceUntilSomethingIsFreed) {
       status = db->Put({}, NumberedKey(i), PatternedValue(i, 4000));
       if (status.ok()) expected[NumberedKey(i)] = PatternedValue(i, 4000);
     }
-    EXPECT_TRUE(status.IsNoSpace() || (MergesNeedSpace() && status.IsReadOnly())) << status.ToString();
+    EXPECT_CODE(status, kNoSpace);
     EXPECT_NE(status.message().find(small), std::string_view::npos) << status.ToString();
     EXPECT_TRUE(HoldsExactly(db.get(), expected));
     db.reset();
@@ -156,11 +152,6 @@ TEST_F(DbFailingCallsTest, AFullFileSystemIsNoSpaceUntilSomethingIsFreed) {
     ASSERT_NE(db, nullptr);
     EXPECT_TRUE(HoldsExactly(db.get(), expected));
     ASSERT_EQ(mount("tmpfs", small.c_str(), "tmpfs", MS_REMOUNT, "size=60m"), 0);
-    if (MergesNeedSpace()) {
-      db.reset();
-      db = OpenOrFail(SmallOptions(1), small + "/db");
-      ASSERT_NE(db, nullptr);
-    }
     ASSERT_OK(db->Put({}, "there is space", "again"));
     expected["there is space"] = "again";
     EXPECT_TRUE(HoldsExactly(db.get(), expected));

@@ -201,7 +201,7 @@ class DB {
   // Merges everything that was written before the call into the last level and drops what no snapshot sees. Null: unbounded.
   // The bounds limit the sweep of the last level; the merge is always of whole tables.
   virtual Status CompactRange(const CompactRangeOptions& options, const Slice* begin, const Slice* end) = 0;
-  // Returns when no flush and no compaction is pending or running.
+  // Returns when no flush and no compaction is pending or running. NoSpace: a compaction waits for space; it is tried again.
   virtual Status WaitForCompaction() = 0;
 
   // Properties, all starting with "braiddb.": "stats", "levels", "l1" (what the last level is made of), "l1-dram-bytes",
