@@ -35,17 +35,18 @@ Status FamilyOptions(const braiddb_options_t& from, const char* path, ColumnFami
   return status;
 }
 
-// `ttl`: in a database whose keys expire, the family's own time to live; null: the database's.
-Status CreateFamily(braiddb_t* db, const braiddb_options_t& options, const char* name, const int* ttl,
+// `ttl`: in a database whose keys expire, the family's own time to live; 0 or less, for ever, is what RocksDB gives a family that
+// is created without one, whatever the database was opened with.
+Status CreateFamily(braiddb_t* db, const braiddb_options_t& options, const char* name, int ttl,
                     braiddb_column_family_handle_t** result) {
-  auto* const expiring = ttl == nullptr ? nullptr : dynamic_cast<braiddb::DBWithTTL*>(db->db.get());
-  if (ttl != nullptr && *ttl > 0 && expiring == nullptr)
+  auto* const expiring = dynamic_cast<braiddb::DBWithTTL*>(db->db.get());
+  if (ttl > 0 && expiring == nullptr)
     return Status::NotSupported("create_column_family_with_ttl: the database was not opened with a time to live");
   ColumnFamilyOptions own;
   std::unique_ptr<ColumnFamilyHandle> handle;
   Status status = FamilyOptions(options, db->db->GetName().c_str(), &own);
   if (status.ok()) {
-    status = expiring != nullptr ? expiring->CreateColumnFamilyWithTtl(own, name, *ttl, &handle)
+    status = expiring != nullptr ? expiring->CreateColumnFamilyWithTtl(own, name, ttl, &handle)
                                  : db->db->CreateColumnFamily(own, name, &handle);
   }
   if (status.ok()) *result = MakeHandle(*db, std::move(handle));
@@ -175,7 +176,7 @@ char* braiddb_column_family_handle_get_name(braiddb_column_family_handle_t* colu
 braiddb_column_family_handle_t* braiddb_create_column_family(braiddb_t* db, const braiddb_options_t* options, const char* name,
                                                              char** errptr) {
   braiddb_column_family_handle_t* result = nullptr;
-  SaveError(errptr, Guarded([&] { return CreateFamily(db, *options, name, nullptr, &result); }));
+  SaveError(errptr, Guarded([&] { return CreateFamily(db, *options, name, 0, &result); }));
   return result;
 }
 
@@ -183,7 +184,7 @@ braiddb_column_family_handle_t* braiddb_create_column_family(braiddb_t* db, cons
 braiddb_column_family_handle_t* braiddb_create_column_family_with_ttl(braiddb_t* db, const braiddb_options_t* options,
                                                                       const char* name, int ttl, char** errptr) {
   braiddb_column_family_handle_t* result = nullptr;
-  SaveError(errptr, Guarded([&] { return CreateFamily(db, *options, name, &ttl, &result); }));
+  SaveError(errptr, Guarded([&] { return CreateFamily(db, *options, name, ttl, &result); }));
   return result;
 }
 
@@ -197,7 +198,7 @@ braiddb_column_family_handle_t** braiddb_create_column_families(braiddb_t* db, c
     return nullptr;
   }
   for (int i = 0; i < count; ++i) {
-    if (SaveError(errptr, Guarded([&] { return CreateFamily(db, *options, names[i], nullptr, &handles[i]); }))) break;
+    if (SaveError(errptr, Guarded([&] { return CreateFamily(db, *options, names[i], 0, &handles[i]); }))) break;
     ++*created;
   }
   return handles;

@@ -14,7 +14,7 @@
 #include "capi/user_filter.h"
 
 struct braiddb_column_family_handle_t {
-  // Shared with batches that have deletions of ranges of the family. That of the default family is the database's.
+  // That of the default family is the database's, and not owned.
   std::shared_ptr<braiddb::ColumnFamilyHandle> rep;
 };
 

@@ -261,6 +261,7 @@ void braiddb_ratelimiter_destroy(braiddb_ratelimiter_t* limiter) { delete limite
 DEFINE_OWN_KIND(l1_kind, l1)
 DEFINE_OWN(uint32_t, nv_leaf_size, nv_leaf_size)
 DEFINE_OWN(uint32_t, regions, regions)
+DEFINE_OWN_KIND(list_kind, list_kind)
 DEFINE_OWN(uint64_t, max_region_size, max_region_size)
 DEFINE_OWN(uint64_t, initial_region_size, initial_region_size)
 DEFINE_OWN(uint64_t, segment_size, segment_size)
@@ -275,6 +276,11 @@ DEFINE_OWN(uint32_t, filter_bits_per_key, filter_bits_per_key)
 DEFINE_OWN(uint32_t, recovery_threads, recovery_threads)
 DEFINE_OWN(double, max_space_amplification, max_space_amplification)
 DEFINE_OWN(uint64_t, space_slack, space_slack)
+
+void braiddb_options_set_index_unified_logging(braiddb_options_t* options, unsigned char value) {
+  options->own.index_unified_logging = value != 0;
+}
+unsigned char braiddb_options_get_index_unified_logging(braiddb_options_t* options) { return options->own.index_unified_logging; }
 
 void braiddb_options_set_verify_at_open(braiddb_options_t* options, unsigned char value) {
   options->own.verify_at_open = value != 0;

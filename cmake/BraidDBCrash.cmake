@@ -27,7 +27,8 @@ target_link_libraries(crash_test PRIVATE
 target_link_options(crash_test PRIVATE -no-pie
   -Wl,--wrap=memcpy -Wl,--wrap=memmove -Wl,--wrap=memset -Wl,--wrap=malloc -Wl,--wrap=free -Wl,--wrap=pmemobj_create)
 
-# A sample by seed: all kinds of databases (small, growing, with eADR), with both last levels, are among the first nine.
+# A sample by seed: all kinds of databases (small, growing, with eADR), with each last level in one region and in two, are among the
+# first nine.
 add_test(NAME crash_test COMMAND crash_test --seed 1 --databases 9 --images-per-database 100 --ops 100
   --lives-one-in 8 --images-per-life 9)
 set_tests_properties(crash_test PROPERTIES LABELS "crash;ci" TIMEOUT 600)

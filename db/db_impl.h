@@ -211,8 +211,8 @@ class DBImpl final : public DB {
   Status WriteAdmitted(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates,
                        const Admission& admission);
   // The same, measured.
-  template <bool kSingle>
-  Status ObserveWrite(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates);
+  template <bool kSingle, class Admission>
+  Status ObserveWrite(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates, const Admission& admission);
   Status WriteRanges(const WriteOptions& options, ThreadState* thread, RangeUpdate* ranges);
   Status ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot);
   Status ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* slot);

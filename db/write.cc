@@ -74,7 +74,9 @@ void FetchAhead(const LogSlot& slot) {
 }
 
 // Counts for the thread's PerfContext.
-struct AdmitsAllObserved : AdmitsAll {
+template <class Admission>
+struct Observed : Admission {
+  explicit Observed(const Admission& admission) : Admission(admission) {}
   void NoteLogging() const { begin_ns = perf::Times() ? perf::NowNs() : 0; }
   void NoteDurable() const { EndPhase(&PerfContext::write_wal_time); }
   void NotePublished() const { EndPhase(&PerfContext::write_memtable_time); }
@@ -211,19 +213,21 @@ void DBImpl::BeginSingle(ThreadState* thread, const LogUpdate& update) {
 Status DBImpl::WriteRanges(const WriteOptions& options, ThreadState* thread, RangeUpdate* ranges) {
   AdmitsRanges admission;
   admission.update = ranges;
-  const Status status = WriteAdmitted<false>(options, thread, thread->updates, admission);
+  const Status status = IsObserved() ? ObserveWrite<false>(options, thread, thread->updates, admission)
+                                     : WriteAdmitted<false>(options, thread, thread->updates, admission);
   ranges->End();
   return status.IsAborted() ? ranges->refusal() : status;
 }
 
 template <bool kSingle>
 Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates) {
-  if (IsObserved()) return ObserveWrite<kSingle>(options, thread, updates);
+  if (IsObserved()) return ObserveWrite<kSingle>(options, thread, updates, AdmitsAll());
   return WriteAdmitted<kSingle>(options, thread, updates, AdmitsAll());
 }
 
-template <bool kSingle>
-[[gnu::noinline]] Status DBImpl::ObserveWrite(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates) {
+template <bool kSingle, class Admission>
+[[gnu::noinline]] Status DBImpl::ObserveWrite(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates,
+                                              const Admission& admission) {
   const auto named = [] {
     const PerfContext& context = perf::t_context;
     return context.write_wal_time + context.write_memtable_time + context.write_delay_time;
@@ -231,7 +235,7 @@ template <bool kSingle>
   const uint64_t named_before = named();
   const uint64_t bytes_before = thread->log_bytes.value();
   const uint64_t begin_ns = perf::NowNs();
-  Status status = WriteAdmitted<kSingle>(options, thread, updates, AdmitsAllObserved());
+  Status status = WriteAdmitted<kSingle>(options, thread, updates, Observed<Admission>(admission));
   const uint64_t took_ns = perf::NowNs() - begin_ns;
   if (perf::Times()) perf::t_context.write_pre_and_post_process_time += took_ns - std::min(took_ns, named() - named_before);
   if (!status.ok()) return status;
@@ -262,7 +266,7 @@ template <bool kSingle, class Admission>
   }
   if (kSingle) FetchAhead(slot);
   Status status = AppendAndPublish<kSingle>(options, thread, updates.data(), count, &slot, admission);
-  if (std::is_same_v<Admission, AdmitsRanges> && status.IsAborted() && slot.dedicated) {
+  if (std::is_base_of_v<AdmitsRanges, Admission> && status.IsAborted() && slot.dedicated) {
     if (const Status released = segments_->Release(slot.segment); !released.ok()) return released;
   }
   return status;

@@ -295,8 +295,8 @@ TEST_F(DbDamageTest, OlderFormatIsNotSupported) {
 TEST_F(DbDamageTest, AnotherFormatOfTheManifestIsNotSupported) {
   Fill(TinyOptions(1), 100);
   // checksum u64, generation u64, format u32, bytes u32; see FORMAT.md.
-  const auto add_to_format = [this](uint32_t delta) {
-    SetPoolsMappedHook([delta](RegionSet* regions) {
+  const auto add_to_format = [this](uint32_t delta, uint8_t flag = 0) {
+    SetPoolsMappedHook([delta, flag](RegionSet* regions) {
       auto* const object = static_cast<uint8_t*>(regions->Metadata(0, MetadataSlot::kManifest));
       uint64_t header[3];
       std::memcpy(header, object, sizeof(header));
@@ -305,6 +305,7 @@ TEST_F(DbDamageTest, AnotherFormatOfTheManifestIsNotSupported) {
       std::memcpy(format_and_bytes, slot + 16, sizeof(format_and_bytes));
       format_and_bytes[0] += delta;
       std::memcpy(slot + 16, format_and_bytes, sizeof(format_and_bytes));
+      slot[79] ^= flag;
       const uint64_t checksum = XXH3_64bits(slot + 8, format_and_bytes[1] - 8);
       std::memcpy(slot, &checksum, sizeof(checksum));
     });
@@ -319,6 +320,11 @@ TEST_F(DbDamageTest, AnotherFormatOfTheManifestIsNotSupported) {
     EXPECT_NE(status.message().find("use the version that wrote it"), std::string_view::npos) << status.ToString();
     EXPECT_OK(add_to_format(-delta));
   }
+  // Format 4 says that flags have to be understood.
+  const Status status = add_to_format(1, 0x80);
+  EXPECT_CODE(status, kNotSupported);
+  EXPECT_NE(status.message().find("a feature that this version does not know"), std::string_view::npos) << status.ToString();
+  EXPECT_OK(add_to_format(static_cast<uint32_t>(-1), 0x80));
   ExpectFilled(TinyOptions(1), 100);
 }
 

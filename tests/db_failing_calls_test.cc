@@ -201,7 +201,6 @@ TEST_F(DbFailingCallsTest, ASyncThatFailsMakesTheDatabaseReadOnly) {
   }
 }
 
-// The same in an open that has a log to replay and a merge to redo: it fails, and the next one does it all.
 // The write that meets the error tells of it, and so does a background job.
 TEST_F(DbFailingCallsTest, ListenersAreToldOfErrors) {
   class Errors : public EventListener {
@@ -240,6 +239,7 @@ TEST_F(DbFailingCallsTest, ListenersAreToldOfErrors) {
   }
 }
 
+// A sync that fails in an open that has a log to replay and a merge to redo: it fails, and the next one does it all.
 TEST_F(DbFailingCallsTest, ASyncThatFailsInARecovery) {
   Options options = SmallOptions(2);
   options.persist_mode = PersistMode::kPage;

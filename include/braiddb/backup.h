@@ -117,8 +117,8 @@ struct IngestOptions {
 
 // Writes the updates of the files, one file after the other, as one batch: all or nothing, also after a crash. They are verified
 // before. At most 4 GiB of log space together, which also is what it takes of DRAM; InvalidArgument if that is too much, or
-// a file was made with another comparator. Of a deletion of a range, the keys that are there are deleted, one by one: one that
-// another thread puts there meanwhile may be deleted or stay.
+// a file was made with another comparator. Deletions of ranges are DB::DeleteRange's, in that batch; NotSupported where there are
+// transactions.
 Status IngestExternalFiles(DB* db, const std::vector<std::string>& paths, const IngestOptions& options = {});
 
 }  // namespace braiddb

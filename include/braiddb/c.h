@@ -1510,6 +1510,7 @@ BRAIDDB_C_API void braiddb_writebatch_singledelete_cf_with_ts(braiddb_writebatch
    Each sets the field of that name of braiddb::Options; see braiddb/options.h for unit, default and trade-off. */
 
 enum { braiddb_l1_braided_skiplist = 0, braiddb_l1_nv_tree = 1, braiddb_l1_sorted_runs = 2 };
+enum { braiddb_list_braided = 0, braiddb_list_oblivious = 1 };
 enum { braiddb_memtable_skiplist = 0, braiddb_memtable_hash = 1 };
 enum {
   braiddb_persist_auto = 0,
@@ -1525,6 +1526,8 @@ BRAIDDB_C_API void braiddb_options_set_nv_leaf_size(braiddb_options_t* options, 
 BRAIDDB_C_API uint32_t braiddb_options_get_nv_leaf_size(braiddb_options_t* options);
 BRAIDDB_C_API void braiddb_options_set_regions(braiddb_options_t* options, uint32_t value);
 BRAIDDB_C_API uint32_t braiddb_options_get_regions(braiddb_options_t* options);
+BRAIDDB_C_API void braiddb_options_set_list_kind(braiddb_options_t* options, int value);
+BRAIDDB_C_API int braiddb_options_get_list_kind(braiddb_options_t* options);
 /* The paths are copied; count 0: inside the database directory. */
 BRAIDDB_C_API void braiddb_options_set_region_paths(braiddb_options_t* options, const char* const* paths, size_t count);
 BRAIDDB_C_API void braiddb_options_set_max_region_size(braiddb_options_t* options, uint64_t value);
@@ -1543,6 +1546,8 @@ BRAIDDB_C_API void braiddb_options_set_memtable_max_entries(braiddb_options_t* o
 BRAIDDB_C_API uint64_t braiddb_options_get_memtable_max_entries(braiddb_options_t* options);
 BRAIDDB_C_API void braiddb_options_set_checkpoint_tables(braiddb_options_t* options, uint32_t value);
 BRAIDDB_C_API uint32_t braiddb_options_get_checkpoint_tables(braiddb_options_t* options);
+BRAIDDB_C_API void braiddb_options_set_index_unified_logging(braiddb_options_t* options, unsigned char value);
+BRAIDDB_C_API unsigned char braiddb_options_get_index_unified_logging(braiddb_options_t* options);
 BRAIDDB_C_API void braiddb_options_set_l1_index_size(braiddb_options_t* options, uint64_t value);
 BRAIDDB_C_API uint64_t braiddb_options_get_l1_index_size(braiddb_options_t* options);
 BRAIDDB_C_API void braiddb_options_set_lookup_cache_size(braiddb_options_t* options, uint64_t value);
@@ -1582,7 +1587,7 @@ BRAIDDB_C_API braiddb_column_family_handle_t** braiddb_create_column_families(br
                                                                               size_t* created, char** errptr);
 BRAIDDB_C_API void braiddb_create_column_families_destroy(braiddb_column_family_handle_t** list);
 BRAIDDB_C_API braiddb_column_family_handle_t* braiddb_get_default_column_family_handle(braiddb_t* db);
-/* Calls a function for each update, with the id of its column family. */
+/* Calls a function for each put and deletion of a key, with the id of its column family; operands and ranges are passed over. */
 BRAIDDB_C_API void braiddb_writebatch_iterate_cf(braiddb_writebatch_t* batch, void* state,
                                                  void (*put)(void*, uint32_t column_family, const char* key, size_t key_length,
                                                              const char* value, size_t value_length),

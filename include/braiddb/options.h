@@ -148,9 +148,9 @@ struct Options {
   // 65536 entries. A write sleeps at most 20 ms. Not below l0_compaction_trigger, nor with disable_auto_compaction. Default:
   // 64.
   uint32_t l0_slowdown_writes_trigger = 64;
-  // Braided skiplist: DRAM for the index over tall nodes of the last level, where searches begin; bytes for all regions
-  // together, while it is replaced twice that. 16 MiB for a million entries make most lookups two or three nodes long; with
-  // less, fewer nodes are indexed. 0: none. Default: 32 MiB.
+  // Braided skiplist, sorted runs: DRAM for the index over tall nodes of the last level, where searches begin; bytes for all
+  // regions together, while it is replaced twice that. 16 MiB for a million entries make most lookups two or three nodes long;
+  // with less, fewer nodes are indexed. 0: none. Default: 32 MiB.
   uint64_t l1_index_size = 32ull << 20;
   // Lookup cache: DRAM for the addresses of the newest versions of keys, about nine bytes a key; a get that finds its key there
   // searches nothing else. Rounded down to 64 bytes; at least these. 0: none. Not used with a comparator of one's own,
@@ -161,7 +161,8 @@ struct Options {
   // it is made in the background, by a walk along all entries (behind a merge that was cut short: that is made first). 0: none.
   // Not used with a comparator of one's own. Default: 10.
   uint32_t filter_bits_per_key = 10;
-  // Threads of a compaction (braided skiplist: all scan, one also merges; NV-Tree: all merge). 0: half of the CPUs, at least 1.
+  // Threads of a compaction (braided skiplist: all scan, one also merges; NV-Tree: all merge; sorted runs: one does all). 0: half
+  // of the CPUs, at least 1.
   uint32_t compaction_threads = 0;
   // Compaction starts when this many L0 tables exist, or writers pause: no memtable was flushed for 0.1 to 2 s, by how often they
   // were before. Larger: a merge of many tables takes

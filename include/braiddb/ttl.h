@@ -35,7 +35,7 @@ class DBWithTTL : public DB {
  public:
   static Status Open(const Options& options, const TtlOptions& ttl_options, const std::string& path,
                      std::unique_ptr<DBWithTTL>* db);
-  // With column families, see DB::Open; keys of all of them expire.
+  // With column families, see DB::Open; each has the time to live that TtlOptions gives it.
   static Status Open(const Options& options, const TtlOptions& ttl_options, const std::string& path,
                      const std::vector<ColumnFamilyDescriptor>& families,
                      std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DBWithTTL>* db);

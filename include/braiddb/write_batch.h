@@ -45,6 +45,7 @@ class WriteBatch {
 
   // Number of updates.
   uint32_t Count() const { return count_; }
+  // Looks at each update.
   bool HasDeleteRange() const;
   // Bytes of DRAM the updates take.
   size_t ApproximateSize() const { return rep_.size(); }

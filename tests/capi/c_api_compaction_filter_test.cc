@@ -1,8 +1,10 @@
 // Compaction filters, their factories, and databases whose keys expire, through the C API.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "tests/capi/c_fixture.h"
 
@@ -218,6 +220,38 @@ TEST_F(CApiCompactionFilterTest, EachColumnFamilyHasATimeToLive) {
   Open();
   EXPECT_EQ(braiddb_create_column_family_with_ttl(db_, options_, "more", 3600, error_.pointer()), nullptr);
   EXPECT_EQ(error_.Take().find("Not implemented: "), 0u);
+}
+
+// The time to live is that of the families that were opened.
+TEST_F(CApiCompactionFilterTest, AFamilyThatIsCreatedWithoutATimeLivesForEver) {
+  Close();
+  db_ = braiddb_open_with_ttl(options_, path().c_str(), 1, error_.pointer());
+  ASSERT_EQ(error_.Take(), "");
+  const char* const name = "listed";
+  size_t created = 0;
+  braiddb_column_family_handle_t** const list =
+      braiddb_create_column_families(db_, options_, 1, &name, &created, error_.pointer());
+  ASSERT_EQ(error_.Take(), "");
+  braiddb_column_family_handle_t* const families[] = {list[0],
+                                                      braiddb_create_column_family(db_, options_, "family", error_.pointer())};
+  ASSERT_EQ(error_.Take(), "");
+  Put("key", "value");
+  for (auto* const family : families) braiddb_put_cf(db_, write_, family, "key", 3, "value", 5, error_.pointer());
+  for (int i = 0; i < 100 && Get("key").has_value(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    Compact();
+  }
+  EXPECT_EQ(Get("key"), std::nullopt);
+  for (auto* const family : families) {
+    braiddb_compact_range_cf(db_, family, nullptr, 0, nullptr, 0);
+    size_t length = 0;
+    char* const value = braiddb_get_cf(db_, read_, family, "key", 3, &length, error_.pointer());
+    EXPECT_EQ(error_.Take(), "");
+    EXPECT_EQ(length, 5u);
+    braiddb_free(value);
+    braiddb_column_family_handle_destroy(family);
+  }
+  braiddb_create_column_families_destroy(list);
 }
 
 TEST_F(CApiCompactionFilterTest, WithoutATimeKeysLiveForEver) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 
 #include "braiddb/db.h"
@@ -161,6 +162,8 @@ TEST_F(CApiOptionsTest, NothingSetIsTheDefaultsOfBraidDB) {
   EXPECT_EQ(own.filter_bits_per_key, mapped.filter_bits_per_key);
   EXPECT_EQ(own.compaction_threads, mapped.compaction_threads);
   EXPECT_EQ(own.comparator, mapped.comparator);
+  EXPECT_EQ(own.list_kind, mapped.list_kind);
+  EXPECT_EQ(own.index_unified_logging, mapped.index_unified_logging);
 }
 
 TEST_F(CApiOptionsTest, WhatHasAMeaningReachesTheEngine) {
@@ -173,6 +176,8 @@ TEST_F(CApiOptionsTest, WhatHasAMeaningReachesTheEngine) {
   braiddb_options_set_error_if_exists(options_, 1);
   braiddb_options_set_l1_kind(options_, braiddb_l1_nv_tree);
   braiddb_options_set_regions(options_, 2);
+  braiddb_options_set_list_kind(options_, braiddb_list_oblivious);
+  braiddb_options_set_index_unified_logging(options_, 0);
   braiddb_options_set_dram_budget(options_, 256 << 20);
   braiddb_cache_t* const cache = braiddb_cache_create_lru(5 << 20);
   braiddb_block_based_table_options_t* const table = braiddb_block_based_options_create();
@@ -191,6 +196,8 @@ TEST_F(CApiOptionsTest, WhatHasAMeaningReachesTheEngine) {
   EXPECT_TRUE(mapped.error_if_exists);
   EXPECT_EQ(L1Kind::kNvTree, mapped.l1);
   EXPECT_EQ(2u, mapped.regions);
+  EXPECT_EQ(ListKind::kOblivious, mapped.list_kind);
+  EXPECT_FALSE(mapped.index_unified_logging);
   EXPECT_EQ(256u << 20, mapped.dram_budget);
   EXPECT_EQ(5u << 20, mapped.lookup_cache_size);
   EXPECT_EQ(12u, mapped.filter_bits_per_key);
@@ -202,6 +209,34 @@ TEST_F(CApiOptionsTest, AKindThatDoesNotExistIsRefused) {
     EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), error_.pointer()));
     EXPECT_EQ(0u, error_.Take().find("Not implemented: ")) << value;
   }
+  braiddb_options_set_l1_kind(options_, braiddb_l1_sorted_runs);
+  for (const int value : {-1, 2, 256, 257}) {
+    braiddb_options_set_list_kind(options_, value);
+    EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), error_.pointer()));
+    EXPECT_EQ(0u, error_.Take().find("Not implemented: ")) << value;
+  }
+}
+
+// The creation sets them; an open takes what is stored.
+TEST_F(CApiOptionsTest, KindsOfListsAndLogsAreTheCreations) {
+  EXPECT_EQ(braiddb_list_braided, braiddb_options_get_list_kind(options_));
+  EXPECT_EQ(1, braiddb_options_get_index_unified_logging(options_));
+  braiddb_options_set_list_kind(options_, braiddb_list_oblivious);
+  braiddb_options_set_index_unified_logging(options_, 0);
+  EXPECT_EQ(braiddb_list_oblivious, braiddb_options_get_list_kind(options_));
+  EXPECT_EQ(0, braiddb_options_get_index_unified_logging(options_));
+  Open();
+  Put("key", "value");
+  Close();
+  braiddb_options_set_list_kind(options_, braiddb_list_braided);
+  braiddb_options_set_index_unified_logging(options_, 1);
+  Open();
+  EXPECT_EQ("value", Get("key"));
+  Close();
+  std::unique_ptr<DB> db;
+  ASSERT_TRUE(DB::Open(Options(), path(), &db).ok());
+  EXPECT_EQ(ListKind::kOblivious, db->GetOptions().list_kind);
+  EXPECT_FALSE(db->GetOptions().index_unified_logging);
 }
 
 TEST_F(CApiOptionsTest, OptionsAreStoredAndCopied) {

@@ -11,8 +11,8 @@
 
 namespace braiddb::test {
 
-// With families, a key's bytes say to which of three it belongs: the default one, a braided skiplist, an NV-Tree. A fourth
-// comes and goes (Renew), and nobody looks at what it holds. With transactions, operations may use them.
+// With families, a key's bytes say to which of four it belongs: the default one, a braided skiplist, an NV-Tree, sorted runs. A
+// fifth comes and goes (Renew), and nobody looks at what it holds. With transactions, operations may use them.
 class CrashDatabase {
  public:
   enum class Transactions { kNone, kPessimistic, kOptimistic };
@@ -76,7 +76,7 @@ class CrashDatabase {
   }
   ColumnFamilyHandle* FamilyOf(const std::string& key) const { return family(NumberOf(key)); }
 
-  // Writes something to the fourth family, drops it, and makes it again. One thread at a time. REQUIRES: has_families().
+  // Writes something to the fifth family, drops it, and makes it again. One thread at a time. REQUIRES: has_families().
   Status Renew(bool merges) {
     std::unique_ptr<ColumnFamilyHandle>& handle = handles_.back();
     Status status;

@@ -86,7 +86,7 @@ class OtherThread {
 
 // GOAL   Every structure of the format in one database of a few hundred entries: last level, L0, a log to replay, batches,
 //        deletions, older versions, free and sealed and open segments, segments of their own. With `families` there are column
-//        families beside the default one, of both kinds of last level and of two orders, and one that was dropped just before
+//        families beside the default one, of two kinds of last level and of two orders, and one that was dropped just before
 //        the process was killed.
 // The last write of each thread may be missing after damage: what is damaged there cannot be told from a write that was cut off.
 class MutationDatabase {

@@ -1,4 +1,4 @@
-// Test support: a last level of either kind, behind its interface, and tables to merge into it.
+// Test support: a last level of any kind, behind its interface, and tables to merge into it.
 #pragma once
 
 #include <gtest/gtest.h>
