@@ -265,7 +265,8 @@ class CrashWorkload {
       transaction->SetSavePoint();
       for (const CrashUpdate& update : operation) {
         if (status.ok()) status = transaction->Put(db->FamilyOf(update.key), update.key, "taken back");
-        if (status.ok()) status = transaction->Put(db->FamilyOf(update.key + "."), update.key + ".", "of no operation");
+        const std::string other = update.key + ".of no operation";
+        if (status.ok()) status = transaction->Put(db->FamilyOf(other), other, "");
       }
       if (status.ok()) status = transaction->RollbackToSavePoint();
     }
