@@ -150,9 +150,11 @@ class Merger {
     NoteOperand();
     // ORDER: an operand is marked moved before what it was applied to goes. [CC-50]
     const bool unlinks_last = ReplacesOperand(end - begin);
+    replaced_ = false;
     Status status = key_below && !unlinks_last ? UnlinkObsolete(&chunk) : Status::OK();
     // From the oldest to the newest, so that each is linked in front of the one before.
     for (size_t i = end - begin; i-- > 0 && status.ok();) status = MergeVersion(chunk, versions_[i]);
+    replaced_ = true;
     return status.ok() && unlinks_last ? UnlinkObsolete(&chunk) : status;
   }
 
@@ -241,7 +243,9 @@ class Merger {
     for (size_t i = version; i-- > 0 && versions_[i].item == nullptr;) {
       const Version& newer = versions_[i];
       if (newer.entry->height() <= layer || (layer > 0 && ListOf(newer.pointer) != ListOf(place))) continue;
-      const bool is_replaced = newer.moved && versions_[newer.other].keep;
+      // Until it is in the original's place, a copy leads to what follows it in its table: that may be this very version, if an
+      // earlier run of the merge has linked it.
+      const bool is_replaced = replaced_ && newer.moved && versions_[newer.other].keep;
       const PmPtr tower = MergeBatch::TowerOf(is_replaced ? versions_[newer.other].pointer : newer.pointer);
       return batch_.Next(tower, layer) == place ? tower : PmPtr();
     }
@@ -327,6 +331,7 @@ class Merger {
   PmPtr going_;                            // what the user's filter drops of them
   std::vector<const LogEntry*> filtered_;  // … and dropped in this batch
   MergeItem merged_{};                     // the smallest entry of the tables that was merged; its entry is null at the beginning
+  bool replaced_ = false;                  // the copies of the key are in their originals' places
   bool damaged_ = false;
 };
 
