@@ -91,6 +91,18 @@ Status CopyTable(const PmTable& from, FlushCopier* copier, PmTable* to) {
   return Status::OK();
 }
 
+namespace {
+
+// What the first intact entry says: damage must not decide, since what is taken for the wrong one of the two is released. Without
+// any, it is what nobody releases: below the boundary copies, behind it the log, which the replay then finds damaged.
+bool HasCopies(const Segment& segment, uint64_t log_boundary) {
+  const uint64_t first = LogReader(segment, segment.sealed_bytes()).FindValid(0);
+  if (first != UINT64_MAX) return reinterpret_cast<const LogEntry*>(segment.data() + first)->is_copy();
+  return segment.sealed_bytes() != 0 && segment.sealed_last_sequence() < log_boundary;
+}
+
+}  // namespace
+
 Status FinishFlushes(SegmentAllocator* segments, uint64_t log_boundary) {
   std::vector<Segment*> unlisted;
   segments->ForEachFlushed([&unlisted](Segment* segment) { unlisted.push_back(segment); });
@@ -100,9 +112,7 @@ Status FinishFlushes(SegmentAllocator* segments, uint64_t log_boundary) {
   unlisted.clear();
   segments->ForEachLog([&](Segment* segment) {
     if (segment->state() != SegmentState::kSealed) return;
-    LogReader reader(*segment, segment->sealed_bytes());
-    const LogEntry* const first = reader.NextTrusted();
-    const bool is_copy = first != nullptr && first->is_copy();
+    const bool is_copy = HasCopies(*segment, log_boundary);
     segment->holds_copies.store(is_copy, std::memory_order_relaxed);
     if (is_copy && segment->sealed_last_sequence() >= log_boundary) unlisted.push_back(segment);
   });

@@ -195,6 +195,7 @@ class RunMerger {
       const size_t behind = begin_ + written_.size();
       if (Status status = Exchange(); !status.ok()) return status;
       begin_ = end_ = behind;
+      last_ = nullptr;  // it may have been in the old run, whose space may be somebody else's by now
     }
     return writer_ == nullptr ? Status::OK() : FinishRun();
   }

@@ -116,7 +116,7 @@ void DBImpl::CompactUntilStopped() {
       const auto start = std::chrono::steady_clock::now();
       Status status = CompactTables();
       if (status.ok()) status = MakeCopies(&collapses_next);
-      if (!status.ok() && !status.IsAborted() && !IsPostponed(status)) SetBackgroundError(status);
+      if (!status.ok() && !status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
       last_merge = std::chrono::steady_clock::now() - start;
     } else if (!options_.disable_auto_compaction) {
       more_to_account = AccountOneSegment();
@@ -126,13 +126,13 @@ void DBImpl::CompactUntilStopped() {
       more_to_account = false;
     }
     const Status swept = SweepRanges(!options_.disable_auto_compaction, &more_to_sweep);
-    if (!swept.ok() && !swept.IsAborted() && !IsPostponed(swept)) SetBackgroundError(swept);
+    if (!swept.ok() && !swept.IsAborted() && !IsForLater(swept)) SetBackgroundError(swept);
   }
 }
 
 // Of a last level whose merges copy: old copies may be held by an iterator. What was merged stays merged, and the rest is as
-// before. The tables stay in L0, and nothing else is merged until then. [CC-52]
-// REQUIRES: compaction_mutex_; `status` is that of the job that the MANIFEST names.
+// before. The tables stay in L0, nothing else is merged, and no space comes back until then. [CC-52]
+// REQUIRES: compaction_mutex_; `status` is that of the merge that the MANIFEST names.
 void DBImpl::PostponeMerge(const Family& family, const Status& status) {
   if (!status.IsNoSpace() || family.options.l1 != L1Kind::kSortedRuns) return;
   resume_merge_ = true;
@@ -143,9 +143,12 @@ void DBImpl::PostponeMerge(const Family& family, const Status& status) {
   postponed_until_ = std::chrono::steady_clock::now() + kUntilSpace;
 }
 
-bool DBImpl::IsPostponed(const Status& status) const {
-  std::lock_guard lock(work_mutex_);
-  return status.IsNoSpace() && !postponed_merge_.ok();
+// Whether what found no space is made again, or was not begun.
+bool DBImpl::IsForLater(const Status& status) {
+  if (!status.IsNoSpace()) return false;
+  if (resume_merge_.load(std::memory_order_acquire)) return true;
+  std::lock_guard lock(manifest_mutex_);
+  return manifest_state_.merge_id == 0;
 }
 
 // One table of copies at a time: collapses and relocations take turns where both have something to do.
@@ -370,14 +373,15 @@ Status DBImpl::SweepRange(Family* family, const Slice* begin, const Slice* end, 
   job.entry_filters = entry_filters.get();
   const std::function<void(PmPtr, PmPtr)> copied = [this](PmPtr from, PmPtr to) { MoveInCache(from, to); };
   if (lookup_cache_ != nullptr) job.copied = &copied;
-  Status status = family->last_level->Sweep(job, begin, end, &stats);
-  PostponeMerge(*family, status);
+  const Status swept = family->last_level->Sweep(job, begin, end, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
-  if (!status.ok()) return status;
-  status = FinishMerge(family, {}, stats);
+  // Of runs, what it did not come to is as before, and no table waits for the rest.
+  const bool ends_early = swept.IsNoSpace() && family->options.l1 == L1Kind::kSortedRuns;
+  if (!swept.ok() && !ends_early) return swept;
+  Status status = FinishMerge(family, {}, stats);
   NoteOperandKeys(*family, std::move(stats.operand_keys));
   if (status.ok()) ReclaimSegments();
-  return status;
+  return status.ok() ? swept : status;
 } catch (const std::bad_alloc&) {
   SetBackgroundError(NoMemory());
   return NoMemory();
@@ -455,7 +459,7 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
     if (status.ok()) ReclaimSegments();
     if (status.ok()) status = RelocateAll();
     epochs_.Reclaim();
-    if (!status.ok() && !status.IsAborted() && !IsPostponed(status)) SetBackgroundError(status);
+    if (!status.ok() && !status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
   }
   if (!status.ok() || CountRanges() >= ranges) return status;
   CompactRangeOptions merge_only = options;

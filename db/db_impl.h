@@ -397,7 +397,7 @@ class DBImpl final : public DB {
   Status CompactTables();
   // A merge that found no space is not an error if it can be made again.
   void PostponeMerge(const Family& family, const Status& status);
-  bool IsPostponed(const Status& status) const;
+  bool IsForLater(const Status& status);
   Status MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, uint64_t merge_id);
   Status FinishMerge(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats);
   void InstallLastLevel(Family* family, size_t merged_tables);

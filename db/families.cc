@@ -5,6 +5,7 @@
 #include "db/hidden_family.h"
 #include "db/no_memory.h"
 #include "db/read_manifest.h"
+#include "index/key_hash.h"
 #include "log/log_reader.h"
 #include "nvtree/leaf.h"
 #include "util/mutant.h"
@@ -378,6 +379,12 @@ bool DBImpl::HasLeft(Family* family) {
     std::lock_guard lock(view_mutex_);
     level.swap(family->last_level);
     by_id_[family->id].store(nullptr, std::memory_order_release);
+  }
+  // What is in the log is forgotten with its segments, see PurgeOneSegment; copies are not there.
+  if (lookup_cache_ != nullptr && family->options.l1 == L1Kind::kSortedRuns) {
+    const std::unique_ptr<EntryCursor> cursor = level->View()->NewCursor();
+    for (cursor->SeekToFirst(); cursor->entry() != nullptr; cursor->Next())
+      lookup_cache_->Forget(KeyHash(*cursor->entry()), regions_->Find(cursor->entry()));
   }
   Status status = level->Discard();
   if (!status.ok()) SetBackgroundError(status);

@@ -184,10 +184,15 @@ void DBImpl::ReleaseFlushedLog(uint64_t boundary) {
   if (options_.index_unified_logging || is_read_only()) return;
   BRAIDDB_SYNC_POINT("DBImpl::ReleaseFlushedLog");
   segments_->ForEachLog([&](Segment* segment) {
+    // One that was retired by an earlier call may be released, and be somebody else's, at any moment: then it has no entries, or
+    // shows another generation to who has seen that it has some.
+    const uint64_t generation = segment->generation();
     if (segment->state() != SegmentState::kSealed || segment->holds_copies.load(std::memory_order_relaxed) ||
-        segment->sealed_last_sequence() >= boundary || segment->entries.exchange(0, std::memory_order_relaxed) == 0) {
-      return;  // … or it has been retired
+        segment->sealed_last_sequence() >= boundary || segment->entries.load(std::memory_order_acquire) == 0 ||
+        segment->generation() != generation || segment->state() != SegmentState::kSealed) {
+      return;
     }
+    segment->entries.store(0, std::memory_order_relaxed);
     RaiseLogFloor(segment->sealed_last_sequence());
     epochs_.RetirePinned([this, segment] { Release(segment); });
   });

@@ -40,6 +40,8 @@ bool DBImpl::AccountOneSegment() {
 // marks, which became durable with the unlinking, decide. [CC-7]
 // REQUIRES: compaction_mutex_
 void DBImpl::ReclaimSegments() {
+  // A merge that copies has marked entries of tables that are still there: what is marked counts until it is at its end. [CC-52]
+  if (resume_merge_.load(std::memory_order_acquire)) return;
   uint64_t boundary = 0;
   {
     std::lock_guard lock(manifest_mutex_);

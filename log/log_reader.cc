@@ -22,7 +22,8 @@ bool LogReader::ValidAt(uint64_t offset) const {
 }
 
 bool LogReader::MayBeEntry(const LogEntry& entry) const {
-  constexpr uint64_t kKnownBits = LogEntry::kByFilter | LogEntry::kBatchMember | LogEntry::kMoreFollows | LogEntry::kTypeMask;
+  constexpr uint64_t kKnownBits =
+      LogEntry::kCopy | LogEntry::kByFilter | LogEntry::kBatchMember | LogEntry::kMoreFollows | LogEntry::kTypeMask;
   return (entry.tag & 0xff & ~kKnownBits) == 0 && entry.type() <= kLastEntryType &&
          (entry.is_batch_member() || !entry.more_follows()) && entry.sequence() != 0 && entry.sequence() <= max_sequence_;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "log/range_record.h"
 #include "util/check.h"
 #include "util/mutant.h"
 
@@ -26,7 +27,10 @@ constexpr uint8_t kMayLoseWrites = 2;
 constexpr uint8_t kMergeFilters = 4;
 constexpr uint8_t kObliviousLists = 8;
 constexpr uint8_t kCopyingFlush = 16;
-constexpr uint8_t kFeatures = kObliviousLists | kCopyingFlush;  // what needs kManifestFormatWithFeatures
+constexpr uint8_t kDeletedRanges = 32;
+constexpr uint8_t kSortedRuns = 64;
+// What needs kManifestFormatWithFeatures: a version that does not know it would read something else.
+constexpr uint8_t kFeatures = kObliviousLists | kCopyingFlush | kDeletedRanges | kSortedRuns;
 constexpr uint8_t kKnownFlags = kClean | kMayLoseWrites | kMergeFilters | kFeatures;
 
 struct ManifestRecord {
@@ -107,6 +111,18 @@ uint64_t SlotOf(uint64_t generation) { return BRAIDDB_MUTANT("manifest-one-slot"
 // Never 0, which is none.
 uint64_t Checksum(const uint8_t* record, uint64_t bytes) { return std::max<uint64_t>(1, XXH3_64bits(record + 8, bytes - 8)); }
 
+uint8_t FeaturesOf(const ManifestState& state) {
+  const auto is_of_runs = [](uint8_t l1_kind) { return l1_kind == static_cast<uint8_t>(L1Kind::kSortedRuns); };
+  uint8_t features = state.list_kind == ListKind::kOblivious ? kObliviousLists : 0;
+  if (state.copying_flush) features |= kCopyingFlush;
+  if (is_of_runs(state.l1_kind)) features |= kSortedRuns;
+  for (const ManifestState::Family& family : state.families) {
+    if (family.name == kRangeTombstonesFamilyName) features |= kDeletedRanges;
+    if (is_of_runs(family.l1_kind)) features |= kSortedRuns;
+  }
+  return features;
+}
+
 // Builds the record in DRAM, so that the slot is written once, front to back.
 std::vector<uint8_t> Encode(const ManifestState& state, uint64_t generation, uint32_t regions) {
   const uint64_t bytes = RecordBytes(state, regions);
@@ -124,9 +140,8 @@ std::vector<uint8_t> Encode(const ManifestState& state, uint64_t generation, uin
   record.regions = regions;
   record.max_height = kMaxHeight;
   record.l1_kind = state.l1_kind;
-  record.flags = static_cast<uint8_t>(
-      (state.clean ? kClean : 0) | (state.may_lose_writes ? kMayLoseWrites : 0) | (state.merge_filters ? kMergeFilters : 0) |
-      (state.list_kind == ListKind::kOblivious ? kObliviousLists : 0) | (state.copying_flush ? kCopyingFlush : 0));
+  record.flags = static_cast<uint8_t>((state.clean ? kClean : 0) | (state.may_lose_writes ? kMayLoseWrites : 0) |
+                                      (state.merge_filters ? kMergeFilters : 0) | FeaturesOf(state));
   record.format = (record.flags & kFeatures) != 0 ? kManifestFormatWithFeatures : kManifestFormat;
   memcpy(record.comparator, state.comparator.data(), state.comparator.size());
   record.family_count = static_cast<uint32_t>(state.families.size());

@@ -157,7 +157,7 @@ const LogEntry* SortedRuns::Find(const SearchKey& target, LookupTrace* trace) co
   if (all.runs.empty()) return nullptr;
   const SortedRun& run = *all.runs[all.FindRun(*order_, target)];
   const BraidedList& list = run.list();
-  return list.PickLive(list.FindFrom(run.index().Start(list.Home().region, target), target, trace), target, trace);
+  return list.PickLive(list.FindFrom(run.index().Start(list.Home().reader, target), target, trace), target, trace);
 }
 
 namespace {
@@ -191,7 +191,7 @@ class RunsCursor final : public EntryCursor {
 
  private:
   const BraidedList& List() const { return runs_[at_]->list(); }
-  BraidedList::Start StartFor(const SearchKey& target) const { return runs_[at_]->index().Start(List().Home().region, target); }
+  BraidedList::Start StartFor(const SearchKey& target) const { return runs_[at_]->index().Start(List().Home().reader, target); }
   void EnterForward(size_t run) {
     entry_ = nullptr;
     if (run >= runs_.size()) return;

@@ -2,13 +2,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "braiddb/check.h"
 #include "db/test_hooks.h"
+#include "log/log_entry.h"
+#include "pmem/segment_allocator.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/leave_child.h"
 #include "tests/support/merge_operators.h"
@@ -76,6 +80,47 @@ TEST_P(DbCopyingFlushTest, HoldsWhatWasWrittenAtEveryStage) {
   Reopen();
   EXPECT_FALSE(db_->GetOptions().index_unified_logging);
   EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+}
+
+// Whether a segment is the log or copies, its entries say: one bit of one of them does not make an open release it, and a repair
+// finds what is behind a damaged one.
+TEST_P(DbCopyingFlushTest, DamageDoesNotDecideWhatASegmentHolds) {
+  ASSERT_NO_FATAL_FAILURE(Write(0, 6000));
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  std::vector<PmPtr> first;
+  std::vector<std::string> damaged;
+  SegmentsOf(db_.get())->ForEachLog([&](Segment* segment) {
+    if (segment->state() != SegmentState::kSealed || !segment->holds_copies) return;
+    first.push_back(segment->ptr(0));
+    damaged.emplace_back(reinterpret_cast<const LogEntry*>(segment->data())->key());
+  });
+  ASSERT_GT(first.size(), 2u);
+  ASSERT_OK(db_->Close());
+  db_.reset();
+  SetPoolsMappedHook([&first](RegionSet* regions) {
+    for (const PmPtr place : first) regions->Resolve<LogEntry>(place)->tag ^= LogEntry::kCopy;
+  });
+  Reopen();
+  SetPoolsMappedHook(nullptr);
+  const auto expect_all = [&](DB* db) {
+    for (const auto& [key, value] : expected_) {
+      if (std::find(damaged.begin(), damaged.end(), key) != damaged.end()) continue;
+      ASSERT_EQ(GetOrText(db, key), value) << key;
+    }
+  };
+  for (int i = 0; i < 3000; ++i)
+    ASSERT_NO_FATAL_FAILURE(Put("new" + NumberedKey(i), PatternedValue(static_cast<uint64_t>(i), 100)));
+  ASSERT_OK(db_->Flush());
+  ASSERT_NO_FATAL_FAILURE(expect_all(db_.get()));
+  ASSERT_OK(db_->Close());
+  db_.reset();
+  RepairOptions options;
+  options.target = options_;
+  RepairReport report;
+  ASSERT_OK(RepairDatabase(options, directory_.File("db"), directory_.File("saved"), &report));
+  std::unique_ptr<DB> saved;
+  ASSERT_OK(DB::Open(options_, directory_.File("saved"), &saved));
+  expect_all(saved.get());
 }
 
 // Without a merge, and without a look at what lives: the log comes back as soon as it is flushed.

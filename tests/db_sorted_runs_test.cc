@@ -110,6 +110,66 @@ TEST_P(DbSortedRunsTest, AMergeThatFindsNoSpaceIsMadeLater) {
   EXPECT_TRUE(ChecksAsSound(directory_.File("db")));
 }
 
+// A merge that found no space has marked entries of tables that count on. A purge that has begun before goes on meanwhile.
+TEST_P(DbSortedRunsTest, WhatIsMarkedIsNotReleasedWhileAMergeWaits) {
+  db_.reset();
+  ASSERT_OK(DB::Destroy(options_, directory_.File("db")));
+  options_.max_region_size = 32 << 20;
+  options_.memtable_size = 256 << 20;
+  options_.memtable_max_entries = 1 << 22;
+  options_.space_slack = 1ull << 40;
+  Reopen();
+  std::unique_ptr<ColumnFamilyHandle> family;
+  ASSERT_OK(db_->CreateColumnFamily(ColumnFamilyOptions(options_), "family", &family));
+  ASSERT_OK(db_->Put({}, family.get(), "key", "value"));
+  Content content;
+  Write(0, static_cast<int>(23'000 * GetParam()), 0, &content);
+  ASSERT_OK(db_->DropColumnFamily(family.get()));
+  family.reset();
+  EXPECT_CODE(db_->CompactRange({}, nullptr, nullptr), kNoSpace);
+  for (int i = 0; i < 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_CODE(db_->WaitForCompaction(), kNoSpace);
+  }
+  ExpectGets(content);
+  ASSERT_OK(db_->Close());
+  db_.reset();
+  EXPECT_TRUE(ChecksAsSound(directory_.File("db")));
+  options_.max_region_size = 128 << 20;
+  Reopen();
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_TRUE(HoldsExactly(db_.get(), content));
+}
+
+// A family that gets the id of one that was dropped has nothing of it, also where the lookup cache knew where that lay.
+TEST_P(DbSortedRunsTest, ADroppedFamilyLeavesNothingInTheCache) {
+  if (kSlowdown != 1 || GetParam() != 1) GTEST_SKIP() << "takes a thousand families";
+  options_.lookup_cache_size = 8 << 20;
+  Reopen();
+  std::unique_ptr<ColumnFamilyHandle> family;
+  ASSERT_OK(db_->CreateColumnFamily(ColumnFamilyOptions(options_), "first", &family));
+  const uint32_t id = family->GetID();
+  for (int i = 0; i < 500; ++i) ASSERT_OK(db_->Put({}, family.get(), NumberedKey(i), "value"));
+  ASSERT_OK(db_->CompactRange({}, family.get(), nullptr, nullptr));
+  std::string value;
+  for (int i = 0; i < 500; ++i) ASSERT_OK(db_->Get({}, family.get(), NumberedKey(i), &value));
+  for (int tries = 0; tries < 20'000; ++tries) {
+    if (family != nullptr) {
+      ASSERT_OK(db_->DropColumnFamily(family.get()));
+    }
+    family.reset();
+    // Refused while all ids but those that are being taken away are in use.
+    if (!db_->CreateColumnFamily(ColumnFamilyOptions(options_), "another", &family).ok()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } else if (family->GetID() == id) {
+      break;
+    }
+  }
+  ASSERT_NE(family, nullptr);
+  ASSERT_EQ(family->GetID(), id);
+  for (int i = 0; i < 500; ++i) ASSERT_CODE(db_->Get({}, family.get(), NumberedKey(i), &value), kNotFound);
+}
+
 // A merge into one run's range costs less than one into all of them, and both say what they wrote.
 TEST_P(DbSortedRunsTest, MergesWriteTheRunsThatTheyTouch) {
   Content content;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "log/range_record.h"
 #include "lsm/manifest.h"
 #include "tests/support/entry_store.h"
 #include "tests/support/power_cut.h"
@@ -199,6 +200,37 @@ TEST_P(ManifestTest, FormatWithoutFamiliesIsRead) {
     EXPECT_EQ(state.tables[i].entries, 10 + i);
     EXPECT_EQ(state.tables[i].family, 0u);
     EXPECT_EQ(state.tables[i].heads.at(0), 64 * (i + 1));
+  }
+}
+
+// What an older version would read as something else has a format that it refuses, and as long as it is there.
+TEST_P(ManifestTest, WhatOlderVersionsDoNotKnowHasAFormatOfItsOwn) {
+  Manifest manifest;
+  ManifestState plain;
+  ASSERT_OK(Manifest::Open(store_.regions(), &manifest, &plain));
+  const auto format_of = [&](const ManifestState& state) {
+    uint8_t* const slot = OtherSlot();
+    EXPECT_OK(manifest.Commit(state));
+    uint32_t format = 0;
+    std::memcpy(&format, slot + 16, sizeof(format));
+    ManifestState read;
+    EXPECT_OK(Read(&read));
+    return format;
+  };
+  ManifestState::Family family;
+  family.id = 3;
+  family.name = "family";
+  family.comparator = "test";
+  plain.families = {family};
+  EXPECT_EQ(format_of(plain), 3u);
+  ManifestState ranges = plain, runs = plain, runs_of_family = plain, oblivious = plain, copying = plain;
+  ranges.families[0].name = kRangeTombstonesFamilyName;
+  runs.l1_kind = runs_of_family.families[0].l1_kind = static_cast<uint8_t>(L1Kind::kSortedRuns);
+  oblivious.list_kind = ListKind::kOblivious;
+  copying.copying_flush = true;
+  for (const ManifestState* state : {&ranges, &runs, &runs_of_family, &oblivious, &copying}) {
+    EXPECT_EQ(format_of(*state), 4u);
+    EXPECT_EQ(format_of(plain), 3u);
   }
 }
 
