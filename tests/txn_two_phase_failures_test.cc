@@ -114,6 +114,7 @@ TEST_F(TwoPhaseFailuresTest, EachStepWithoutDram) {
 }
 
 TEST_F(TwoPhaseFailuresTest, WithoutSpaceItStaysAsItIs) {
+  if (!LogHoldsLastLevel()) GTEST_SKIP() << "a merge that waits for space may find it meanwhile, and give back the log";
   options_.max_region_size = 32 << 20;
   Open();
   auto prepared = BeginNamed("prepared", 300'000);
