@@ -51,7 +51,7 @@ std::unique_ptr<ColumnFamilyHandle> DBImpl::MakeHandle(const std::string& name) 
 
 std::unique_ptr<ColumnFamilyHandle> DBImpl::MakeUsersHandle(const std::string& name) {
   std::unique_ptr<ColumnFamilyHandle> handle = MakeHandle(name);
-  static_cast<FamilyHandle*>(handle.get())->TellOfDeletion(&options_.listeners);
+  static_cast<FamilyHandle*>(handle.get())->TellOfDeletion(options_.listeners);
   return handle;
 }
 
@@ -80,11 +80,14 @@ LastLevel::Parts DBImpl::LevelParts(const Family& family) {
   return {regions_.get(), segments_.get(), &epochs_, &family.order, family.place(), journal_};
 }
 
-Status DBImpl::GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) {
+Status DBImpl::GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) try {
   const Status status = GetAllFamilies(handles);
   std::erase_if(*handles, [](const auto& handle) { return IsHiddenFamily(handle->GetName()); });
-  for (const auto& handle : *handles) static_cast<FamilyHandle*>(handle.get())->TellOfDeletion(&options_.listeners);
+  for (const auto& handle : *handles) static_cast<FamilyHandle*>(handle.get())->TellOfDeletion(options_.listeners);
   return status;
+} catch (const std::bad_alloc&) {
+  handles->clear();
+  return NoMemory();
 }
 
 Status DBImpl::GetAllFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) try {

@@ -71,12 +71,11 @@ class FamilyHandle final : public ColumnFamilyHandle {
   }
   // release: what was read through the handle comes before what follows from its end.
   ~FamilyHandle() override {
-    for (size_t i = 0; listeners_ != nullptr && i < listeners_->size(); ++i)
-      (*listeners_)[i]->OnColumnFamilyHandleDeletionStarted(this);
+    for (const auto& listener : listeners_) listener->OnColumnFamilyHandleDeletionStarted(this);
     family_->handles.fetch_sub(1, std::memory_order_release);
   }
-  // These are told of its deletion: the database's, if it is the user's.
-  void TellOfDeletion(const std::vector<std::shared_ptr<EventListener>>* listeners) { listeners_ = listeners; }
+  // These are told of its deletion: the database's, if it is the user's. The handle may outlive the database.
+  void TellOfDeletion(const std::vector<std::shared_ptr<EventListener>>& listeners) { listeners_ = listeners; }
 
   const std::string& GetName() const override { return family_->name; }
   uint32_t GetID() const override { return family_->id; }
@@ -88,7 +87,7 @@ class FamilyHandle final : public ColumnFamilyHandle {
  private:
   const void* const db_;
   const std::shared_ptr<Family> family_;
-  const std::vector<std::shared_ptr<EventListener>>* listeners_ = nullptr;
+  std::vector<std::shared_ptr<EventListener>> listeners_;
 };
 
 }  // namespace braiddb
