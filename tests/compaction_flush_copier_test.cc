@@ -144,7 +144,7 @@ TEST_P(FlushCopierTest, PowerCutAtEveryFence) {
   const std::vector<Version> expected = Expected();
   const RegionImage before(store_.regions());
   uint64_t fence = 0;
-  static std::vector<FlushCopier*> crashed;  // a crash runs no destructor
+  static auto* const crashed = new std::vector<FlushCopier*>;  // a crash runs no destructor
   for (bool is_there = true; is_there; ++fence) {
     for (const PowerCut::Luck luck : PowerCut::kEveryLuck) {
       SCOPED_TRACE("fence " + std::to_string(fence) + ", luck " + std::to_string(static_cast<int>(luck)));
@@ -164,7 +164,7 @@ TEST_P(FlushCopierTest, PowerCutAtEveryFence) {
           cut.Lose(luck, &random_);
         }
       }
-      crashed.push_back(copier.release());
+      crashed->push_back(copier.release());
       if (is_there) {
         store_.OpenRegions();
         ASSERT_OK(FinishFlushes(store_.segments(), kFirst));
