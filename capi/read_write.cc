@@ -51,6 +51,17 @@ char* GiveValue(const Get& get, size_t* value_length, char** errptr) {
   return nullptr;
 }
 
+// As GiveValue; the value stays where it is.
+braiddb_pinnableslice_t* GivePinned(const Status& status, PinnableSlice* value, char** errptr) {
+  if (status.ok()) {
+    auto* const pinned = Make<braiddb_pinnableslice_t>(std::move(*value), std::string(), false);
+    if (pinned == nullptr) SaveError(errptr, NoMemory());
+    return pinned;
+  }
+  if (!status.IsNotFound()) SaveError(errptr, status);
+  return nullptr;
+}
+
 bool IsDefault(const braiddb_column_family_handle_t* handle) { return handle != nullptr && handle->rep->GetID() == 0; }
 
 // The answers of a MultiGet, or the error of all.
@@ -155,14 +166,7 @@ braiddb_pinnableslice_t* braiddb_get_pinned(braiddb_t* db, const braiddb_readopt
                                             size_t key_length, char** errptr) {
   if (!MayContain(db, options, {key, key_length})) return nullptr;
   PinnableSlice value;
-  const Status status = db->db->Get(options->rep, {key, key_length}, &value);
-  if (status.ok()) {
-    auto* const pinned = Make<braiddb_pinnableslice_t>(std::move(value), std::string(), false);
-    if (pinned == nullptr) SaveError(errptr, NoMemory());
-    return pinned;
-  }
-  if (!status.IsNotFound()) SaveError(errptr, status);
-  return nullptr;
+  return GivePinned(db->db->Get(options->rep, {key, key_length}, &value), &value, errptr);
 }
 
 braiddb_pinnableslice_t* braiddb_get_pinned_cf(braiddb_t* db, const braiddb_readoptions_t* options,
@@ -170,10 +174,7 @@ braiddb_pinnableslice_t* braiddb_get_pinned_cf(braiddb_t* db, const braiddb_read
                                                char** errptr) {
   if (IsDefault(column_family)) return braiddb_get_pinned(db, options, key, key_length, errptr);
   PinnableSlice value;
-  const Status status = db->db->Get(options->rep, FamilyOf(column_family), {key, key_length}, &value);
-  if (status.ok()) return new braiddb_pinnableslice_t{std::move(value), {}, false};
-  if (!status.IsNotFound()) SaveError(errptr, status);
-  return nullptr;
+  return GivePinned(db->db->Get(options->rep, FamilyOf(column_family), {key, key_length}, &value), &value, errptr);
 }
 
 void braiddb_pinnableslice_destroy(braiddb_pinnableslice_t* value) { delete value; }

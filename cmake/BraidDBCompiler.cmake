@@ -1,11 +1,11 @@
 # Compiler settings shared by every target of the project.
 
 # The code is compiled for the baseline CPU and runs on any x86-64; flush instructions are chosen at run time.
-set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g -DNDEBUG")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-Og -g")
 
 if(BRAIDDB_SANITIZE)
-  set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
+  set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
   # g++ 12 sees uninitialized values in instrumented code of its own library; the builds without instrumentation check for them.
   add_compile_options(-Wno-maybe-uninitialized)
   add_compile_options(-fsanitize=${BRAIDDB_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

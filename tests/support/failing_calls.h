@@ -23,8 +23,7 @@
 #include <string>
 #include <string_view>
 
-extern "C" const char __executable_start;
-extern "C" const char etext;
+#include "braiddb/comparator.h"
 
 namespace braiddb::test {
 
@@ -53,8 +52,7 @@ class FailingCalls {
 
   // Whether the call that asks, and returns to `caller`, is to fail; sets errno if so.
   static bool FailNow(const char* name, const void* caller) {
-    if (caller < &__executable_start || caller >= &etext) return false;
-    if (!armed_.load(std::memory_order_acquire) || !Meant(name)) return false;
+    if (!armed_.load(std::memory_order_acquire) || !Meant(name) || !IsBraidDB(caller)) return false;
     const int64_t number = seen_.fetch_add(1);
     if (number < first_ || number > last_) return false;
     failed_.fetch_add(1);
@@ -64,6 +62,17 @@ class FailingCalls {
   }
 
  private:
+  // BraidDB is in the program, or a library of its own.
+  static bool IsBraidDB(const void* code) {
+    static const void* const braiddb = ObjectOf(reinterpret_cast<const void*>(&BytewiseComparator));
+    static const void* const program = ObjectOf(reinterpret_cast<const void*>(&FailingCalls::FailNow));
+    const void* const object = ObjectOf(code);
+    return object == braiddb || object == program;
+  }
+  static const void* ObjectOf(const void* code) {
+    Dl_info info;
+    return dladdr(code, &info) != 0 ? info.dli_fbase : nullptr;
+  }
   static bool Meant(std::string_view name) {
     if (*only_ == '\0') return true;
     for (std::string_view names = only_; !names.empty();) {
