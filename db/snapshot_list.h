@@ -1,12 +1,13 @@
 // SnapshotList: the sequence numbers that somebody reads at.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
-#include <set>
 #include <vector>
 
 #include "braiddb/db.h"
+#include "util/check.h"
 
 namespace braiddb {
 
@@ -29,16 +30,27 @@ class SnapshotList {
   uint64_t Register(const Choose& choose) {
     std::lock_guard lock(mutex_);
     const uint64_t sequence = choose();
-    sequences_.insert(sequence);
+    sequences_.push_back(sequence);
     return sequence;
   }
   void Unregister(uint64_t sequence) {
     std::lock_guard lock(mutex_);
-    sequences_.erase(sequences_.find(sequence));
+    // From the end: most are given back soon.
+    const auto it = std::find(sequences_.rbegin(), sequences_.rend(), sequence);
+    BRAIDDB_CHECK(it != sequences_.rend());
+    *it = sequences_.back();
+    sequences_.pop_back();
   }
+  // In any order.
   std::vector<uint64_t> Copy() const {
     std::lock_guard lock(mutex_);
-    return {sequences_.begin(), sequences_.end()};
+    return sequences_;
+  }
+  // UINT64_MAX if there is none.
+  uint64_t Oldest() const {
+    std::lock_guard lock(mutex_);
+    const auto oldest = std::min_element(sequences_.begin(), sequences_.end());
+    return oldest == sequences_.end() ? UINT64_MAX : *oldest;
   }
   size_t size() const {
     std::lock_guard lock(mutex_);
@@ -47,7 +59,7 @@ class SnapshotList {
 
  private:
   mutable std::mutex mutex_;
-  std::multiset<uint64_t> sequences_;
+  std::vector<uint64_t> sequences_;
 };
 
 // Unregisters at its end, unless somebody else will. `list` null: does nothing.

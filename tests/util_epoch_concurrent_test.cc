@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "util/asymmetric_fence.h"
 #include "util/epoch.h"
+#include "util/random.h"
 #include "util/spin.h"
 
 namespace braiddb {
@@ -106,6 +108,46 @@ TEST_P(EpochTest, PinTakenUnderAGuardHoldsWhatTheGuardHeld) {
   EXPECT_EQ(reclaimed, 1);
 }
 
+// Some are in places of the thread's own, the others are counted.
+TEST_P(EpochTest, ManyPinsUnderGuards) {
+  EpochManager epochs(GetParam());
+  constexpr int kPins = 40;
+  std::vector<uint64_t> pins;
+  std::vector<int> reclaimed;  // numbers of pins
+  for (int i = 0; i < kPins; ++i) {
+    {
+      const auto guard = epochs.Enter();
+      pins.push_back(epochs.Pin());
+    }
+    EXPECT_NE(pins.back(), 0u);
+    epochs.RetirePinned([&reclaimed, i] { reclaimed.push_back(i); });  // held by this pin and those before
+    EXPECT_EQ(epochs.Reclaim(), static_cast<size_t>(i) + 1);
+  }
+  for (int i = kPins - 1; i > 0; --i) {
+    InThread([&] { epochs.Unpin(pins[static_cast<size_t>(i)]); });
+    EXPECT_EQ(epochs.Reclaim(), static_cast<size_t>(kPins));
+  }
+  EXPECT_TRUE(reclaimed.empty());
+  epochs.Unpin(pins[0]);
+  EXPECT_EQ(epochs.Reclaim(), 0u);
+  EXPECT_EQ(reclaimed.size(), static_cast<size_t>(kPins));
+  // The other way round: what a pin alone held comes back with it.
+  pins.clear();
+  reclaimed.clear();
+  for (int i = 0; i < kPins; ++i) {
+    const auto guard = epochs.Enter();
+    pins.push_back(epochs.Pin());
+    epochs.RetirePinned([&reclaimed, i] { reclaimed.push_back(i); });
+    epochs.Reclaim();
+  }
+  for (int i = 0; i < kPins; ++i) {
+    EXPECT_EQ(reclaimed.size(), static_cast<size_t>(i));
+    epochs.Unpin(pins[static_cast<size_t>(i)]);
+    epochs.Reclaim();
+  }
+  EXPECT_EQ(reclaimed.size(), static_cast<size_t>(kPins));
+}
+
 TEST_P(EpochTest, PinsAreCounted) {
   EpochManager epochs(GetParam());
   int reclaimed = 0;
@@ -193,7 +235,77 @@ TEST_P(EpochTest, ReadersNeverSeeReclaimedObjects) {
   delete current.load();
 }
 
-// The same through pins: found under a guard, read after it, unpinned by another thread.
+// Pins of threads that end, more than there are places of their own, given back in any order by others, and places that are used
+// again at the same time.
+TEST_P(EpochTest, PinsAreHandedOn) {
+  struct Held {
+    const uint64_t* object;
+    uint64_t pin;
+  };
+  constexpr size_t kHeld = 40;
+  constexpr int kThreads = 60, kPinsOfEach = 50;
+  EpochManager epochs(GetParam());
+  std::atomic<uint64_t*> current{new uint64_t(1)};
+  std::atomic<int> running{2};
+  std::mutex mutex;
+  std::vector<Held> held;
+  const auto take = [&](size_t at) {
+    const Held taken = held[at];
+    held[at] = held.back();
+    held.pop_back();
+    return taken;
+  };
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      Random random(t);
+      for (int i = 0; i < kThreads; ++i) {
+        InThread([&] {
+          for (int j = 0; j < kPinsOfEach; ++j) {
+            Held made;
+            {
+              const auto guard = epochs.Enter();
+              made.object = current.load(std::memory_order_acquire);
+              made.pin = epochs.Pin();
+            }
+            Held taken = made;
+            {
+              std::lock_guard lock(mutex);
+              held.push_back(made);
+              if (held.size() > kHeld)
+                taken = take(random.Uniform(held.size()));
+              else
+                continue;
+            }
+            ASSERT_NE(*taken.object, 0u);
+            epochs.Unpin(taken.pin);
+          }
+        });
+      }
+      running.fetch_sub(1);
+    });
+  }
+  const auto swap = [&] {
+    uint64_t* const old = current.exchange(new uint64_t(1), std::memory_order_acq_rel);
+    epochs.RetirePinned([old] {
+      *old = 0;
+      delete old;
+    });
+    return epochs.Reclaim();
+  };
+  while (running.load() > 0) swap();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(held.size(), kHeld);
+  EXPECT_NE(swap(), 0u);
+  for (const Held& each : held) {
+    EXPECT_NE(*each.object, 0u);
+    epochs.Unpin(each.pin);
+  }
+  EXPECT_EQ(epochs.Reclaim(), 0u);
+  delete current.load();
+}
+
+// The same through pins: found under a guard, and read after it.
 TEST_P(EpochTest, PinsHoldAcrossThreads) {
   constexpr uint64_t kSwaps = 3000;
   EpochManager epochs(GetParam());

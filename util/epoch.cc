@@ -19,8 +19,11 @@
 // each other then wait for memory one after the other; with them, the next one's first load is under way while the last one
 // waits for its entry.
 //
-// Pins: a pin carries the epoch of its guard. Reclaim reads the pins after the scan, so a reader that pins and leaves in
-// between is found among the pins if its slot was found idle.
+// Pins: a pin carries the epoch of its guard, and is stored before the guard's slot becomes idle, or is entered anew (both with
+// release). Reclaim reads the pins of a slot after it has observed the slot's epoch (acquire), so a reader that pins and leaves
+// in between is found among the pins if its slot was found without that guard. What a pin's holder has read happens before Unpin
+// (release), before Reclaim misses the pin, or sees the next one in its place, which is stored with release behind a load with
+// acquire. A pin that is taken outside of a guard has no such slot: it takes the mutex, as do those for which there is no room.
 #include "util/epoch.h"
 
 #include <algorithm>
@@ -30,8 +33,17 @@
 
 namespace braiddb {
 
+namespace {
+
+// Of a pin in a slot the address; of others twice the epoch, and one.
+constexpr bool IsCounted(uint64_t pin) { return pin % 2 != 0; }
+
+}  // namespace
+
 EpochManager::~EpochManager() {
-  BRAIDDB_CHECK(pins_.empty());
+  uint64_t pinned = kIdle;
+  MinActive(&pinned);
+  BRAIDDB_CHECK(pins_.empty() && pinned == kIdle);
   while (Reclaim() != 0) {  // a callback may retire more
   }
 }
@@ -60,18 +72,31 @@ EpochManager::Guard EpochManager::EnterOverflow() {
 }
 
 uint64_t EpochManager::Pin() {
-  Slot* slot = slots_.Get();
+  Slot* const slot = slots_.Get();
   // The thread's own store, or in the shared slot perhaps another's, which is older than now and so holds more than needed.
   const uint64_t entered = (slot != nullptr ? slot : &overflow_)->epoch.load(std::memory_order_relaxed);
+  if (slot != nullptr && entered < kNew) {
+    for (std::atomic<uint64_t>& pin : slot->pins) {
+      if (pin.load(std::memory_order_acquire) != 0) continue;
+      pin.store(entered, std::memory_order_release);
+      return reinterpret_cast<uintptr_t>(&pin);
+    }
+  }
   std::lock_guard<std::mutex> lock(mutex_);
-  const uint64_t pin = std::min(entered, epoch_.load(std::memory_order_relaxed));
-  ++pins_[pin];
-  return pin;
+  const uint64_t epoch = std::min(entered, epoch_.load(std::memory_order_relaxed));
+  ++pins_[epoch];
+  return 2 * epoch + 1;
 }
 
 void EpochManager::Unpin(uint64_t pin) {
+  if (!IsCounted(pin)) {
+    auto* const own = reinterpret_cast<std::atomic<uint64_t>*>(static_cast<uintptr_t>(pin));
+    BRAIDDB_CHECK(own != nullptr && own->load(std::memory_order_relaxed) != 0);
+    own->store(0, std::memory_order_release);
+    return;
+  }
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto it = pins_.find(pin);
+  const auto it = pins_.find(pin / 2);
   BRAIDDB_CHECK(it != pins_.end());
   if (--it->second == 0) pins_.erase(it);
 }
@@ -102,10 +127,17 @@ void EpochManager::FenceBeforeScan() const {
 // A read-modify-write that changes nothing; why not a load: see the head of this file.
 uint64_t EpochManager::Observe(Slot* slot) { return slot->epoch.fetch_or(0, std::memory_order_acq_rel); }
 
-uint64_t EpochManager::MinActive() {
+uint64_t EpochManager::MinActive(uint64_t* pinned) {
   FenceBeforeScan();
   uint64_t min = Observe(&overflow_);
-  slots_.ForEach([&min](Slot& slot) { min = std::min(min, Observe(&slot)); });
+  *pinned = kIdle;
+  slots_.ForEach([&min, pinned](Slot& slot) {
+    min = std::min(min, Observe(&slot));
+    for (const std::atomic<uint64_t>& pin : slot.pins) {
+      const uint64_t epoch = pin.load(std::memory_order_acquire);
+      if (epoch != 0) *pinned = std::min(*pinned, epoch);
+    }
+  });
   return min;
 }
 
@@ -118,11 +150,12 @@ void EpochManager::TakeBefore(uint64_t epoch, RetiredQueue* queue, RetiredQueue*
 size_t EpochManager::Reclaim() {
   const uint64_t advanced_from = Advance();
   // Not beyond advanced_from: what is retired during the scan has not been scanned for.
-  const uint64_t safe = std::min(MinActive(), advanced_from + 1);
+  uint64_t pinned = kIdle;
+  const uint64_t safe = std::min(MinActive(&pinned), advanced_from + 1);
   RetiredQueue taken;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    const uint64_t pinned = pins_.empty() ? kIdle : pins_.begin()->first;
+    if (!pins_.empty()) pinned = std::min(pinned, pins_.begin()->first);
     TakeBefore(safe, &retired_, &taken);
     TakeBefore(std::min(safe, pinned), &retired_pinned_, &taken);
   }
