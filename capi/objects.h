@@ -23,12 +23,6 @@ struct braiddb_snapshot_t {
   const braiddb::Snapshot* rep = nullptr;
 };
 
-struct braiddb_pinnableslice_t {
-  braiddb::PinnableSlice rep;
-  std::string copy;  // of a value that lies in a transaction
-  bool is_copy;
-};
-
 struct braiddb_comparator_t final : braiddb::Comparator {
   void* state = nullptr;
   void (*destructor)(void*) = nullptr;

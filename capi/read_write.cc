@@ -5,6 +5,7 @@
 #include "capi/batch.h"
 #include "capi/objects.h"
 #include "capi/options.h"
+#include "capi/pinned.h"
 #include "capi/result.h"
 
 using braiddb::PinnableSlice;
@@ -51,15 +52,29 @@ char* GiveValue(const Get& get, size_t* value_length, char** errptr) {
   return nullptr;
 }
 
-// As GiveValue; the value stays where it is.
-braiddb_pinnableslice_t* GivePinned(const Status& status, PinnableSlice* value, char** errptr) {
-  if (status.ok()) {
-    auto* const pinned = Make<braiddb_pinnableslice_t>(std::move(*value), std::string(), false);
-    if (pinned == nullptr) SaveError(errptr, NoMemory());
-    return pinned;
-  }
-  if (!status.IsNotFound()) SaveError(errptr, status);
-  return nullptr;
+// As GiveValue. `get`: to a receiver, and to a PinnableSlice. A large value is read a second time, when there can be another one:
+// what counts is that read.
+template <class Get>
+braiddb_pinnableslice_t* GivePinned(const Get& get, char** errptr) {
+  PinnedReceiver value;
+  Status status = get(&value);
+  if (__builtin_expect(status.ok() && !value.is_large(), 1)) return value.copy();
+  PinnableSlice large;
+  if (status.ok()) status = get(&large);
+  braiddb_pinnableslice_t* const kept = status.ok() ? KeepPinned(&large) : nullptr;
+  if (status.ok() && kept == nullptr) status = NoMemory();
+  if (!status.ok() && !status.IsNotFound()) SaveError(errptr, status);
+  return kept;
+}
+
+// `from`: the options, the family if it is not the default one, and the key.
+template <class... From>
+Status ReadTo(PinnedReceiver* value, braiddb_t* db, const From&... from) {
+  return db->db->GetTo(from..., value);
+}
+template <class... From>
+Status ReadTo(PinnableSlice* value, braiddb_t* db, const From&... from) {
+  return db->db->Get(from..., value);
 }
 
 bool IsDefault(const braiddb_column_family_handle_t* handle) { return handle != nullptr && handle->rep->GetID() == 0; }
@@ -165,27 +180,25 @@ char* braiddb_get_cf(braiddb_t* db, const braiddb_readoptions_t* options, braidd
 braiddb_pinnableslice_t* braiddb_get_pinned(braiddb_t* db, const braiddb_readoptions_t* options, const char* key,
                                             size_t key_length, char** errptr) {
   if (!MayContain(db, options, {key, key_length})) return nullptr;
-  PinnableSlice value;
-  return GivePinned(db->db->Get(options->rep, {key, key_length}, &value), &value, errptr);
+  return GivePinned([&](auto* value) { return ReadTo(value, db, options->rep, Slice(key, key_length)); }, errptr);
 }
 
 braiddb_pinnableslice_t* braiddb_get_pinned_cf(braiddb_t* db, const braiddb_readoptions_t* options,
                                                braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
                                                char** errptr) {
   if (IsDefault(column_family)) return braiddb_get_pinned(db, options, key, key_length, errptr);
-  PinnableSlice value;
-  return GivePinned(db->db->Get(options->rep, FamilyOf(column_family), {key, key_length}, &value), &value, errptr);
+  return GivePinned([&](auto* value) { return ReadTo(value, db, options->rep, FamilyOf(column_family), Slice(key, key_length)); },
+                    errptr);
 }
 
-void braiddb_pinnableslice_destroy(braiddb_pinnableslice_t* value) { delete value; }
+void braiddb_pinnableslice_destroy(braiddb_pinnableslice_t* value) {
+  if (value != nullptr) delete value->pinned;
+  std::free(value);
+}
 
 const char* braiddb_pinnableslice_value(const braiddb_pinnableslice_t* value, size_t* length) {
-  if (value == nullptr) {
-    *length = 0;
-    return nullptr;
-  }
-  *length = value->is_copy ? value->copy.size() : value->rep.size();
-  return value->is_copy ? value->copy.data() : value->rep.data();
+  *length = value == nullptr ? 0 : value->size;
+  return value == nullptr ? nullptr : value->data;
 }
 
 void braiddb_multi_get(braiddb_t* db, const braiddb_readoptions_t* options, size_t count, const char* const* keys,
@@ -240,14 +253,9 @@ void braiddb_batched_multi_get_cf(braiddb_t* db, const braiddb_readoptions_t* op
     values[i] = nullptr;
     errors[i] = nullptr;
     const Slice key(keys[i], key_lengths[i]);
-    PinnableSlice value;
-    Status status = all.ok() ? db->db->Get(read, FamilyOf(column_family), key, &value) : all;
-    if (status.ok() && (!IsDefault(column_family) || MayContain(db, options, key))) {
-      values[i] = Make<braiddb_pinnableslice_t>(std::move(value), std::string(), false);
-      if (values[i] == nullptr) SaveError(&errors[i], NoMemory());
-    } else if (!status.ok() && !status.IsNotFound()) {
-      SaveError(&errors[i], status);
-    }
+    if (IsDefault(column_family) && !MayContain(db, options, key)) continue;
+    values[i] = GivePinned([&](auto* value) { return all.ok() ? ReadTo(value, db, read, FamilyOf(column_family), key) : all; },
+                           &errors[i]);
   }
   if (taken != nullptr) db->db->ReleaseSnapshot(taken);
 }

@@ -6,6 +6,7 @@
 #include "capi/batch.h"
 #include "capi/iterator.h"
 #include "capi/options.h"
+#include "capi/pinned.h"
 #include "capi/result.h"
 
 using braiddb::Slice;
@@ -30,9 +31,9 @@ char* GiveValue(const Status& status, const std::string& value, size_t* length, 
   return result;
 }
 
-braiddb_pinnableslice_t* GivePinned(const Status& status, std::string value, char** errptr) {
+braiddb_pinnableslice_t* GivePinned(const Status& status, const std::string& value, char** errptr) {
   if (status.ok()) {
-    auto* const pinned = Make<braiddb_pinnableslice_t>(braiddb::PinnableSlice(), std::move(value), true);
+    braiddb_pinnableslice_t* const pinned = CopyPinned(value);
     if (pinned == nullptr) SaveError(errptr, NoMemory());
     return pinned;
   }
@@ -155,7 +156,7 @@ braiddb_pinnableslice_t* braiddb_transaction_get_pinned(braiddb_transaction_t* t
                                                         const char* key, size_t key_length, char** errptr) {
   std::string value;
   const Status status = Guarded([&] { return transaction->rep->Get(options->rep, {key, key_length}, &value); });
-  return GivePinned(status, std::move(value), errptr);
+  return GivePinned(status, value, errptr);
 }
 
 braiddb_pinnableslice_t* braiddb_transaction_get_pinned_cf(braiddb_transaction_t* transaction,
@@ -166,7 +167,7 @@ braiddb_pinnableslice_t* braiddb_transaction_get_pinned_cf(braiddb_transaction_t
   const Status status = Guarded([&] {
     return transaction->rep->Get(options->rep, FamilyOf(column_family), {key, key_length}, &value);
   });
-  return GivePinned(status, std::move(value), errptr);
+  return GivePinned(status, value, errptr);
 }
 
 braiddb_pinnableslice_t* braiddb_transaction_get_pinned_for_update(braiddb_transaction_t* transaction,
@@ -176,7 +177,7 @@ braiddb_pinnableslice_t* braiddb_transaction_get_pinned_for_update(braiddb_trans
   const Status status = Guarded([&] {
     return transaction->rep->GetForUpdate(options->rep, {key, key_length}, &value, exclusive != 0);
   });
-  return GivePinned(status, std::move(value), errptr);
+  return GivePinned(status, value, errptr);
 }
 
 braiddb_pinnableslice_t* braiddb_transaction_get_pinned_for_update_cf(braiddb_transaction_t* transaction,
@@ -188,7 +189,7 @@ braiddb_pinnableslice_t* braiddb_transaction_get_pinned_for_update_cf(braiddb_tr
   const Status status = Guarded([&] {
     return transaction->rep->GetForUpdate(options->rep, FamilyOf(column_family), {key, key_length}, &value, exclusive != 0);
   });
-  return GivePinned(status, std::move(value), errptr);
+  return GivePinned(status, value, errptr);
 }
 
 namespace {

@@ -223,7 +223,7 @@ BRAIDDB_C_API void braiddb_try_catch_up_with_primary(braiddb_t* db, char** errpt
 
 /* ---- Reads and writes
    What a get returns is the caller's, for braiddb_free; NULL and length 0 if the key is not there, which is no error.
-   A pinned value is not copied; it holds space until it is destroyed. */
+   A pinned value of more than a kilobyte is not copied; it holds space until it is destroyed. Counters show two reads of it. */
 
 BRAIDDB_C_API void braiddb_delete(braiddb_t* db, const braiddb_writeoptions_t* options, const char* key, size_t key_length,
                                   char** errptr);

@@ -103,6 +103,17 @@ TEST_F(CApiTest, PinnedValuesAndSeveralAtOnce) {
   EXPECT_EQ("1", std::string(braiddb_pinnableslice_value(pinned, &length), 1));
   EXPECT_EQ(1u, length);
   braiddb_pinnableslice_destroy(pinned);
+  braiddb_pinnableslice_destroy(nullptr);
+  for (const size_t bytes : {0, 1, 1024, 1025, 100'000}) {  // copied, and held where they lie
+    const std::string value(bytes, 'v');
+    Put("long", value);
+    braiddb_pinnableslice_t* const held = braiddb_get_pinned(db_, read_, "long", 4, error_.pointer());
+    ASSERT_NE(nullptr, held);
+    Put("long", "another");
+    const char* const data = braiddb_pinnableslice_value(held, &length);
+    EXPECT_EQ(value, std::string(data, length));
+    braiddb_pinnableslice_destroy(held);
+  }
   EXPECT_EQ(nullptr, braiddb_get_pinned(db_, read_, "c", 1, error_.pointer()));
   EXPECT_EQ("", error_.Take());
   length = 7;

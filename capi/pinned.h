@@ -1,0 +1,64 @@
+// Values that reads give as objects: pinned where they lie, or copied.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "braiddb/c.h"
+#include "braiddb/db.h"
+
+// malloc'ed, with a copy behind it or a pin; made by what is below, and freed by braiddb_pinnableslice_destroy.
+struct braiddb_pinnableslice_t {
+  const char* data;
+  size_t size;
+  braiddb::PinnableSlice* pinned;  // null: the value is a copy
+};
+
+namespace braiddb::capi {
+
+// Null: no memory. A get waits for memory, and the CPU begins the next one meanwhile if it is not too many instructions away: so
+// this takes few.
+inline braiddb_pinnableslice_t* CopyPinned(Slice value) noexcept {
+  auto* const result = static_cast<braiddb_pinnableslice_t*>(std::malloc(sizeof(braiddb_pinnableslice_t) + value.size()));
+  if (__builtin_expect(result == nullptr, 0)) return nullptr;
+  auto* const copy = reinterpret_cast<char*>(result + 1);
+  if (!value.empty()) std::memcpy(copy, value.data(), value.size());
+  *result = {copy, value.size(), nullptr};
+  return result;
+}
+
+// Takes the value away. Null: no memory.
+inline braiddb_pinnableslice_t* KeepPinned(PinnableSlice* value) noexcept {
+  auto* const result = static_cast<braiddb_pinnableslice_t*>(std::malloc(sizeof(braiddb_pinnableslice_t)));
+  auto* const pinned = new (std::nothrow) PinnableSlice(std::move(*value));
+  if (result == nullptr || pinned == nullptr) {
+    delete pinned;
+    std::free(result);
+    return nullptr;
+  }
+  *result = {pinned->data(), pinned->size(), pinned};
+  return result;
+}
+
+// Copies a small value, which takes less than a pin and holds nothing back. Of a large one it only says so.
+class PinnedReceiver final : public ValueReceiver {
+ public:
+  bool Receive(Slice value) override {
+    is_large_ = value.size() > kMostCopied;
+    if (__builtin_expect(is_large_, 0)) return true;
+    copy_ = CopyPinned(value);
+    return copy_ != nullptr;
+  }
+  bool is_large() const { return is_large_; }
+  braiddb_pinnableslice_t* copy() const { return copy_; }
+
+ private:
+  static constexpr size_t kMostCopied = 1024;
+
+  braiddb_pinnableslice_t* copy_ = nullptr;
+  bool is_large_ = false;
+};
+
+}  // namespace braiddb::capi
