@@ -104,6 +104,7 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   const FamilyView& levels = *view_->Of(family.id);
   for (const auto& table : levels.l0) add(std::make_unique<BraidedCursor>(&table->list, nullptr), true);
   add(levels.l1->NewCursor());
+  turns_.reserve(children_.size());
   SetBounds(options);
   // The last thing, for which there is the destructor: MakeCurrent needs the family in the view of now.
   family_.handles.fetch_add(1, std::memory_order_relaxed);
@@ -155,13 +156,14 @@ const LogEntry* DBIterator::Verified(const LogEntry* entry) {
   return status_.ok() ? entry : nullptr;
 }
 
-void DBIterator::Load(Child* child) {
+inline void DBIterator::Load(Child* child) {
   child->entry = child->cursor->entry();
   if (verify_ && child->entry != nullptr) child->entry = Verified(child->entry);
-  if (child->entry != nullptr) child->prefix = order_.Prefix(child->entry->key());
+  if (child->entry == nullptr) return;
+  child->prefix = child->cursor->knows_prefixes() ? child->cursor->prefix() : order_.Prefix(child->entry->key());
 }
 
-void DBIterator::Advance(Child* child) {
+inline void DBIterator::Advance(Child* child) {
   const LogEntry* before = child->entry;
   child->cursor->Next();
   Load(child);
@@ -192,6 +194,7 @@ void DBIterator::SeekChildren(const SearchKey& target) {
     children_[i].cursor->Seek(target);
     Load(&children_[i]);
   }
+  TakeTurns();
 }
 
 void DBIterator::SeekChildrenBefore(const SearchKey& target) {
@@ -205,20 +208,51 @@ void DBIterator::SeekChildrenBefore(const SearchKey& target) {
   }
 }
 
-DBIterator::Child* DBIterator::First(uint64_t* rest) {
-  Child* first = nullptr;
-  *rest = UINT64_MAX;
+bool DBIterator::Precedes(const Turn& a, const Turn& b) const {
+  if (a.prefix != b.prefix) return a.prefix < b.prefix;
+  const LogEntry& x = *a.child->entry;
+  const LogEntry& y = *b.child->entry;
+  const int order = order_.Compare(x.key(), y.key());
+  if (order != 0) return order < 0;
+  return x.sequence() != y.sequence() ? x.sequence() > y.sequence() : a.child < b.child;
+}
+
+void DBIterator::TakeTurns() {
+  turns_.clear();  // has room for all
   for (Child& child : children_) {
     if (child.entry == nullptr) continue;
-    if (first == nullptr || child.prefix < first->prefix ||
-        (child.prefix == first->prefix && CompareEntries(order_, *child.entry, *first->entry) < 0)) {
-      if (first != nullptr) *rest = first->prefix;  // none of those before was smaller
-      first = &child;
-    } else {
-      *rest = std::min(*rest, child.prefix);
-    }
+    const Turn turn{child.prefix, &child};
+    size_t i = turns_.size();
+    turns_.push_back(turn);
+    for (; i > 0 && Precedes(turn, turns_[i - 1]); --i) turns_[i] = turns_[i - 1];
+    turns_[i] = turn;
   }
-  return first;
+}
+
+void DBIterator::FindTurn(size_t of) {
+  Child* const child = turns_[of].child;
+  if (child->entry == nullptr) {
+    turns_.erase(turns_.begin() + static_cast<std::ptrdiff_t>(of));
+    return;
+  }
+  const Turn turn{child->prefix, child};
+  Turn* place = &turns_[of];
+  for (const Turn* const last = &turns_.back(); place != last && Precedes(place[1], turn); ++place) *place = place[1];
+  *place = turn;
+}
+
+inline void DBIterator::TurnTaken() {
+  const Child& child = *turns_.front().child;
+  if (child.entry == nullptr || (turns_.size() > 1 && turns_[1].prefix <= child.prefix)) return FindTurn(0);
+  turns_.front().prefix = child.prefix;
+}
+
+void DBIterator::LeaveShared() {
+  const LogEntry* const entry = turns_.front().child->entry;
+  while (turns_.size() > 1 && turns_[1].child->entry == entry && turns_[1].child->is_table) {
+    turns_[1].child->entry = nullptr;
+    turns_.erase(turns_.begin() + 1);
+  }
 }
 
 DBIterator::Child* DBIterator::Last() {
@@ -236,32 +270,50 @@ DBIterator::Child* DBIterator::Last() {
 bool DBIterator::SameKey(const Child& child, Slice key, uint64_t prefix) const {
   if (child.entry == nullptr || child.prefix != prefix) return false;
   const Slice own = child.entry->key();
-  return own.data() == key.data() || order_.Compare(own, key) == 0;  // mostly it is the entry that the key was taken from
+  return own.data() == key.data() || order_.Same(own, key);
 }
 
-void DBIterator::SkipKey(Slice key, uint64_t prefix) {
-  const LogEntry* shared = nullptr;  // where the first table that has come to the key stands
-  for (Child& child : children_) {
-    if (child.is_table && SameKey(child, key, prefix)) {
-      if (shared == nullptr) {
-        shared = child.entry;
-      } else if (child.entry == shared) {
-        child.entry = nullptr;
-      }
+inline void DBIterator::PassFirst() {
+  Child* const child = turns_.front().child;
+  NoteSkipped(*child->entry);
+  if (child->is_table) LeaveShared();
+  Advance(child);
+  TurnTaken();
+}
+
+void DBIterator::SkipVersions(Slice key, uint64_t prefix) {
+  const bool by_version = verify_ || perf::Counts();  // each is to be seen
+  size_t group = 0;                                   // children that may be at the key
+  for (; group < turns_.size() && turns_[group].prefix == prefix; ++group) {
+  }
+  for (size_t i = 0; i < group; ++i) {
+    Child* const child = turns_[i].child;
+    for (size_t twin = i + 1; child->is_table && twin < group && turns_[twin].child->entry == child->entry; ++twin) {
+      if (turns_[twin].child->is_table) turns_[twin].child->entry = nullptr;
     }
-    for (int steps = 0; SameKey(child, key, prefix); ++steps) {
-      NoteSkipped(*child.entry);
-      if (steps < kStepsBeforeSeek) {
-        Advance(&child);
+    for (int steps = 0; SameKey(*child, key, prefix); ++steps) {
+      NoteSkipped(*child->entry);
+      if (steps < kStepsBeforeSeek && by_version) {
+        Advance(child);
         continue;
       }
-      child.cursor->Seek(SearchKey(order_, key, 0));  // behind all versions
-      Load(&child);
-      if (!SameKey(child, key, prefix)) break;
+      if (steps < kStepsBeforeSeek) {
+        child->cursor->NextKey();
+        Load(child);
+        continue;
+      }
+      child->cursor->Seek(SearchKey(order_, key, 0));  // behind all versions
+      Load(child);
+      if (!SameKey(*child, key, prefix)) break;
       db_->regions_->NoteDamage();  // it went in a circle
-      child.entry = nullptr;
+      child->entry = nullptr;
     }
   }
+  while (group-- > 0) FindTurn(group);
+}
+
+inline void DBIterator::SkipKey(Slice key, uint64_t prefix) {
+  if (!turns_.empty() && turns_.front().prefix == prefix) SkipVersions(key, prefix);
 }
 
 // A dead entry is the answer for no registered snapshot. A cursor can still come upon one: it stood on a node that was unlinked,
@@ -337,51 +389,35 @@ void DBIterator::CollectForward(Slice key, uint64_t prefix) {
   }
 }
 
-bool DBIterator::StepsAhead() {
-  Child* const child = leader_;
-  if (child == nullptr) return false;
-  const uint64_t before = child->prefix;
-  Advance(child);
-  const LogEntry* const entry = child->entry;
-  if (entry == nullptr || child->prefix <= before || child->prefix >= rest_ || entry->type() != EntryType::kPut ||
-      !Counts(*entry) || IsHidden(*entry) || (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) || MetDamage()) {
-    return false;
-  }
-  current_ = entry;
-  return true;
-}
-
 void DBIterator::FindForward() {
   current_ = nullptr;
-  leader_ = nullptr;
-  while (!MetDamage()) {
-    Child* first = First(&rest_);
-    if (first == nullptr) return;
-    const LogEntry* entry = first->entry;
+  while (!MetDamage() && !turns_.empty()) {
+    Child* const first = turns_.front().child;
+    const LogEntry* const entry = first->entry;
     if (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) return;
     if (!Counts(*entry)) {
       Pass(first);
+      TurnTaken();
       continue;
     }
     const bool is_hidden = IsHidden(*entry);
+    current_prefix_ = first->prefix;
     if (entry->type() == EntryType::kPut && !is_hidden) {
       if (status_.ok()) current_ = entry;
-      if (first->prefix < rest_) leader_ = first;
       return;
     }
     const Slice key = entry->key();
-    const uint64_t prefix = first->prefix;
     if (entry->is_operand() && !is_hidden) {
-      CollectForward(key, prefix);
+      CollectForward(key, current_prefix_);
+      TakeTurns();
       if (MetDamage() || MakeCurrent(entry) || !status_.ok()) return;
     }
-    SkipKey(key, prefix);
+    SkipKey(key, current_prefix_);
   }
 }
 
 void DBIterator::FindBackward() {
   current_ = nullptr;
-  leader_ = nullptr;
   while (!MetDamage()) {
     Child* last = Last();
     if (last == nullptr) return;
@@ -458,10 +494,7 @@ void DBIterator::SeekForPrev(Slice target) {
 
 void DBIterator::Next() {
   if (!perf::Counts()) return StepForward();
-  ObserveStep([this] {
-    if (direction_ == Direction::kForward && leader_ != nullptr) NoteSkipped(*current_);  // the other way SkipKey does
-    StepForward();
-  });
+  ObserveStep([this] { StepForward(); });
 }
 
 void DBIterator::Prev() {
@@ -477,6 +510,7 @@ inline void DBIterator::MoveToFirst() {
     child.cursor->SeekToFirst();
     Load(&child);
   }
+  TakeTurns();
   FindForward();
 }
 
@@ -516,12 +550,9 @@ inline void DBIterator::StepForward() {
   const Slice key = current_->key();
   if (direction_ == Direction::kBackward) {
     SeekChildren(SearchKey(order_, key, 0));
-  } else if (const Child* const leader = leader_) {
-    const uint64_t prefix = leader->prefix;
-    if (StepsAhead()) return;
-    if (leader->entry != nullptr && leader->prefix == prefix) SkipKey(key, prefix);
   } else {
-    SkipKey(key, order_.Prefix(key));
+    if (!turns_.empty() && turns_.front().child->entry == current_) PassFirst();
+    SkipKey(key, current_prefix_);
   }
   FindForward();
 }

@@ -60,6 +60,10 @@ class DBIterator final : public Iterator {
     uint64_t prefix = 0;
     bool is_table = false;  // of L0
   };
+  struct Turn {
+    uint64_t prefix;
+    Child* child;
+  };
 
   void SetBounds(const ReadOptions& options);
   void Load(Child* child);
@@ -71,23 +75,30 @@ class DBIterator final : public Iterator {
   void FetchForSeek(const SearchKey& target) const;
   void SeekChildren(const SearchKey& target);
   void SeekChildrenBefore(const SearchKey& target);
-  // The child whose entry comes first / last in entry order; null when all are at their end. `rest`: the smallest prefix of the
-  // other children, UINT64_MAX if there is none.
-  Child* First(uint64_t* rest);
+  // The child whose entry comes last in entry order; null when all are at their end.
   Child* Last();
-  // Forward, behind all versions of the key. Of the tables that have come to the same entry all but one are at their end from
-  // here on: while a merge into a skiplist runs, each of its tables leads into the last level where it has been merged, and from
-  // one entry on there is one list.
+  // Which of two children comes first, in entry order; with one entry the one of the newer level.
+  bool Precedes(const Turn& a, const Turn& b) const;
+  // Puts the children in order, wherever they stand.
+  void TakeTurns();
+  // The first one has moved on, and the others have not.
+  void TurnTaken();
+  // The child with this turn has moved on, and those behind it are in order.
+  void FindTurn(size_t of);
+  // Of the tables that have come to the entry of the first one, that one alone goes on: while a merge into a skiplist runs, each
+  // of its tables leads into the last level where it has been merged, and from one entry on there is one list.
+  void LeaveShared();
+  // The first child takes a step.
+  void PassFirst();
+  // Forward, behind all versions of the key, which is the first child's or comes before it.
   void SkipKey(Slice key, uint64_t prefix);
+  void SkipVersions(Slice key, uint64_t prefix);
   static void NoteSkipped(const LogEntry& entry) {
     perf::Add(entry.type() == EntryType::kDelete ? &PerfContext::internal_delete_skipped_count
                                                  : &PerfContext::internal_key_skipped_count);
   }
   void Pass(Child* child);
-  // Whether the child that the current key came from has the next one, too, and its newest version: then that is current, and the
-  // other children were not looked at. Else only this child has moved, one step.
-  bool StepsAhead();
-  // From the children's position on, sets current_ to the next visible key.
+  // From the children's position on, sets current_ to the next visible key. FindForward: and current_prefix_.
   void FindForward();
   void FindBackward();
   // Whether a list ended at a damaged pointer; then status_ says so.
@@ -122,8 +133,10 @@ class DBIterator final : public Iterator {
   std::string upper_;  // exclusive
   Direction direction_ = Direction::kForward;
   const LogEntry* current_ = nullptr;
-  Child* leader_ = nullptr;  // forward: where current_ comes from, if all other children have larger prefixes; else null
-  uint64_t rest_ = 0;        // … the smallest of these
+  uint64_t current_prefix_ = 0;  // of its key; forward only
+  // Forward: the children that are not at their end, in entry order. A step moves the first one, and mostly it stays that: a step
+  // costs what the order changes, not what there are of them.
+  std::vector<Turn> turns_;
   MergeContext merge_;
   std::string merged_value_;  // of current_, if that is an operand
   Status status_;

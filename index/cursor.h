@@ -12,6 +12,8 @@ struct LogEntry;
 // sees. Thread safety: one thread at a time, concurrent with any change of the structure.
 class EntryCursor {
  public:
+  // `knows_prefixes`: sets prefix_ whenever it sets entry_, without a look at the entry, which may be far.
+  explicit EntryCursor(bool knows_prefixes = false) : knows_prefixes_(knows_prefixes) {}
   virtual ~EntryCursor() = default;
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;
@@ -22,11 +24,20 @@ class EntryCursor {
   // REQUIRES: entry() != nullptr.
   virtual void Next() = 0;
   virtual void Prev() = 0;
+  // As Next, or further, but not past an entry of another key.
+  virtual void NextKey() { Next(); }
   // Null at the ends.
   const LogEntry* entry() const { return entry_; }
+  // KeyOrder::Prefix of the entry's key. REQUIRES: knows_prefixes(), and entry() != nullptr.
+  uint64_t prefix() const { return prefix_; }
+  bool knows_prefixes() const { return knows_prefixes_; }
 
  protected:
   const LogEntry* entry_ = nullptr;  // where it stands
+  uint64_t prefix_ = 0;
+
+ private:
+  const bool knows_prefixes_;
 };
 
 }  // namespace braiddb

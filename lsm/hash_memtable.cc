@@ -55,13 +55,14 @@ uint32_t HashMemtable::NewTable(uint64_t entries, uint32_t before) {
 }
 
 bool HashMemtable::NewBlock(NodeBlock* block) {
-  const uint64_t bytes = uint64_t{block_nodes_} * sizeof(Node);
-  const uint32_t nodes = arena_->AllocateBlock(bytes);
-  if (nodes == 0) return false;
+  const uint32_t head = arena_->AllocateBlock((uint64_t{block_nodes_} + 1) * sizeof(Node));
+  if (head == 0) return false;
+  const uint32_t nodes = head + kNodeUnits;
   std::lock_guard lock(growth_mutex_);
   if (nodes_ == 0) table_.store(first_table_, std::memory_order_release);
   try {
     new_blocks_.push_back(nodes);
+    has_new_blocks_.store(true, std::memory_order_release);
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -80,6 +81,9 @@ bool HashMemtable::Allocate(NodeBlock* block, uint32_t, Insertion* insertion) {
   if ((block->owner != id() || block->cursor == block->end) && !NewBlock(block)) return false;
   insertion->node = block->cursor;
   block->cursor += kNodeUnits;
+  // release: the node's writer is waited for before somebody has to find it among these.
+  const uint32_t nodes = block->end - block_nodes_ * kNodeUnits;
+  HeadOf(nodes)->used.store((block->cursor - nodes) / kNodeUnits, std::memory_order_release);
   PrefetchForWrite(At(block->cursor + kNodesAhead * kNodeUnits));
   return true;
 }
@@ -286,70 +290,89 @@ bool HashMemtable::Before(const Item& a, const Item& b) const {
 }
 
 // By the bits in which keys begin to differ, in one pass; then what is equal in these.
-void HashMemtable::Sort(Run* run) const {
+void HashMemtable::Sort(Items* items) const {
   const auto before = [this](const Item& a, const Item& b) { return Before(a, b); };
-  if (run->size() < size_t{1} << kRadixBits) {
-    std::sort(run->begin(), run->end(), before);
+  if (items->size() < size_t{1} << kRadixBits) {
+    std::sort(items->begin(), items->end(), before);
     return;
   }
   uint64_t differ = 0;
-  for (const Item& item : *run) differ |= item.prefix ^ run->front().prefix;
+  for (const Item& item : *items) differ |= item.prefix ^ items->front().prefix;
   const int shift = std::max(0, static_cast<int>(std::bit_width(differ)) - kRadixBits);
   const auto digit = [shift](const Item& item) { return item.prefix >> shift & ((uint64_t{1} << kRadixBits) - 1); };
   std::vector<uint32_t> ends((size_t{1} << kRadixBits) + 1);
-  for (const Item& item : *run) ++ends[digit(item) + 1];
+  for (const Item& item : *items) ++ends[digit(item) + 1];
   for (size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
-  Run sorted(run->size());
-  for (const Item& item : *run) sorted[ends[digit(item)]++] = item;
+  Items sorted(items->size());
+  for (const Item& item : *items) sorted[ends[digit(item)]++] = item;
   uint32_t begin = 0;
   for (size_t i = 0; i + 1 < ends.size(); begin = ends[i++]) {
     std::sort(sorted.begin() + begin, sorted.begin() + ends[i], before);
   }
-  *run = std::move(sorted);
+  *items = std::move(sorted);
+}
+
+HashMemtable::Items HashMemtable::Merge(const Items& a, const Items& b) const {
+  Items both(a.size() + b.size());
+  std::merge(a.begin(), a.end(), b.begin(), b.end(), both.begin(), [this](const Item& x, const Item& y) { return Before(x, y); });
+  return both;
+}
+
+void HashMemtable::MarkOlder(Items* items) const {
+  for (size_t i = 1; i < items->size(); ++i) {
+    const Item& before = (*items)[i - 1];
+    Item& item = (*items)[i];
+    if (item.prefix != before.prefix || item.is_older) continue;
+    const Slice key = regions_->Resolve<LogEntry>(PmPtr(before.entry))->key();
+    item.is_older = order_->Same(key, regions_->Resolve<LogEntry>(PmPtr(item.entry))->key());
+  }
 }
 
 void HashMemtable::TakeNewBlocks() const {
+  if (!has_new_blocks_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(growth_mutex_);
   blocks_.reserve(blocks_.size() + new_blocks_.size());
   for (const uint32_t nodes : new_blocks_) blocks_.push_back({nodes, 0, {}});
   new_blocks_.clear();
+  has_new_blocks_.store(false, std::memory_order_relaxed);
 }
 
 // Nothing changes before all memory that it takes is there.
 std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() const {
   std::lock_guard lock(runs_mutex_);
   TakeNewBlocks();
-  auto fresh = std::make_shared<Run>();
+  Items fresh;
   std::vector<std::pair<Block*, uint32_t>> taken;
   for (Block& block : blocks_) {
+    const uint32_t used = HeadOf(block.nodes)->used.load(std::memory_order_acquire);
+    if (block.first == used) continue;
     if (block.is_taken.empty()) block.is_taken.resize(block_nodes_);
-    for (uint32_t i = block.first; i < block_nodes_; ++i) {
+    for (uint32_t i = block.first; i < used; ++i) {
       const Node& node = *At(block.nodes + i * kNodeUnits);
       const uint64_t entry = node.entry.load(std::memory_order_acquire);
       if (!IsPublished(entry) || block.is_taken[i]) continue;
-      fresh->push_back({node.prefix, node.sequence, entry});
+      fresh.push_back({node.prefix, node.sequence & kMaxSequence, 0, entry});
       taken.emplace_back(&block, i);
     }
   }
-  if (fresh->empty()) return runs_;
-  Sort(fresh.get());
+  if (fresh.empty()) return runs_;
+  Sort(&fresh);
   std::vector<std::shared_ptr<const Run>> runs = runs_;
-  for (; !runs.empty() && runs.back()->size() < 2 * fresh->size(); runs.pop_back()) {
-    auto both = std::make_shared<Run>(runs.back()->size() + fresh->size());
-    std::merge(runs.back()->begin(), runs.back()->end(), fresh->begin(), fresh->end(), both->begin(),
-               [this](const Item& a, const Item& b) { return Before(a, b); });
-    fresh = std::move(both);
-  }
-  runs.push_back(std::move(fresh));
+  for (; !runs.empty() && runs.back()->items.size() < 2 * fresh.size(); runs.pop_back()) fresh = Merge(runs.back()->items, fresh);
+  MarkOlder(&fresh);
+  auto run = std::make_shared<Run>();
+  run->items = std::move(fresh);
+  run->steps.Build(run->items.size(), [&run](size_t i) { return run->items[i].prefix; });
+  runs.push_back(std::move(run));
   uint64_t bytes = 0;
-  for (const auto& run : runs) bytes += run->size() * sizeof(Item);
+  for (const auto& each : runs) bytes += each->items.size() * sizeof(Item) + each->steps.bytes();
 
   auto result = runs;
   runs_ = std::move(runs);
   run_bytes_.store(bytes, std::memory_order_relaxed);
   for (const auto& [block, i] : taken) block->is_taken[i] = true;
   for (Block& block : blocks_) {
-    while (block.first < block_nodes_ && block.is_taken[block.first]) ++block.first;
+    while (block.first < block_nodes_ && !block.is_taken.empty() && block.is_taken[block.first]) ++block.first;
   }
   std::erase_if(blocks_, [this](const Block& block) { return block.first == block_nodes_; });
   return result;
@@ -360,18 +383,19 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::RunsOfAll() 
   std::lock_guard lock(runs_mutex_);
   TakeNewBlocks();
   auto fresh = std::make_shared<Run>();
-  fresh->reserve(blocks_.size() * block_nodes_);
+  fresh->items.reserve(blocks_.size() * block_nodes_);
   for (const Block& block : blocks_) {
     const Node* const nodes = At(block.nodes);
-    for (uint32_t i = block.first; i < block_nodes_; ++i) {
+    const uint32_t used = HeadOf(block.nodes)->used.load(std::memory_order_acquire);
+    for (uint32_t i = block.first; i < used; ++i) {
       const uint64_t entry = nodes[i].entry.load(std::memory_order_acquire);
       if (!IsPublished(entry) || (!block.is_taken.empty() && block.is_taken[i])) continue;
-      fresh->push_back({nodes[i].prefix, nodes[i].sequence, entry});
+      fresh->items.push_back({nodes[i].prefix, nodes[i].sequence & kMaxSequence, 0, entry});
     }
   }
   auto runs = runs_;
-  if (!fresh->empty()) {
-    Sort(fresh.get());
+  if (!fresh->items.empty()) {
+    Sort(&fresh->items);
     runs.push_back(std::move(fresh));
   }
   return runs;
@@ -380,31 +404,74 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::RunsOfAll() 
 class HashMemtableCursor final : public EntryCursor {
  public:
   HashMemtableCursor(const HashMemtable* table, std::shared_ptr<const HashMemtable::Run> run)
-      : table_(table), run_(std::move(run)), at_(run_->size()) {}
+      : EntryCursor(true), table_(table), run_(std::move(run)), items_(run_->items), at_(items_.size()) {}
 
-  void SeekToFirst() override { Set(0); }
-  void SeekToLast() override { Set(run_->size() - 1); }
-  void Seek(const SearchKey& target) override { Set(FirstNotBefore(target)); }
-  void SeekBefore(const SearchKey& target) override { Set(FirstNotBefore(target) - 1); }
-  void Next() override { Set(at_ + 1); }
-  void Prev() override { Set(at_ - 1); }  // from the first one to the end, as above
+  void SeekToFirst() override { Begin(0); }
+  void SeekToLast() override { Begin(items_.size() - 1); }
+  void Seek(const SearchKey& target) override { Begin(FirstNotBefore(target)); }
+  void SeekBefore(const SearchKey& target) override { Begin(FirstNotBefore(target) - 1); }
+  void Next() override { Move(1); }
+  void Prev() override { Move(-size_t{1}); }  // from the first one to the end, as above
+  void NextKey() override {
+    Move(1);
+    while (at_ < items_.size() && items_[at_].is_older) Move(1);
+  }
 
  private:
+  // Entries are fetched so many steps before they are looked at; behind a seek, of which there may be one for each of several
+  // runs and few steps, the distance grows by kGrowth with each step.
+  static constexpr size_t kAhead = 12;
+  static constexpr size_t kGrowth = 2;
+
+  void Begin(size_t at) {
+    fetched_ = 0;
+    step_ = 0;
+    Fetch(at);
+    Set(at);
+  }
+  void Move(size_t step) {
+    if (step != step_) fetched_ = 0;
+    step_ = step;
+    const size_t at = at_ + step;
+    if (fetched_ > 0) {
+      --fetched_;
+    } else {
+      Fetch(at);
+    }
+    for (size_t i = 0; i < kGrowth && fetched_ < kAhead; ++i) Fetch(at + step * ++fetched_);
+    Set(at);
+  }
+  void Fetch(size_t at) const {
+    if (at >= items_.size()) return;
+    const auto* const entry = table_->regions_->Resolve<uint8_t>(PmPtr(items_[at].entry));
+    Prefetch(entry);
+    Prefetch(entry + kCacheLine);
+  }
   void Set(size_t at) {
     at_ = at;
-    entry_ = at < run_->size() ? table_->regions_->Resolve<LogEntry>(PmPtr((*run_)[at].entry)) : nullptr;
+    entry_ = nullptr;
+    if (at >= items_.size()) return;
+    prefix_ = items_[at].prefix;
+    entry_ = table_->regions_->Resolve<LogEntry>(PmPtr(items_[at].entry));
   }
   size_t FirstNotBefore(const SearchKey& target) const {
     const auto before = [this](const HashMemtable::Item& item, const SearchKey& of) {
       if (item.prefix != of.prefix) return item.prefix < of.prefix;
       return CompareEntry(*table_->order_, *table_->regions_->Resolve<LogEntry>(PmPtr(item.entry)), of) < 0;
     };
-    return static_cast<size_t>(std::lower_bound(run_->begin(), run_->end(), target, before) - run_->begin());
+    const size_t begin = run_->steps.Find(target.prefix);
+    size_t end = std::min(begin + PrefixSteps::kFanout, items_.size());
+    if (end > begin && items_[end - 1].prefix == target.prefix) end = items_.size();
+    const auto at = [this](size_t i) { return items_.begin() + static_cast<std::ptrdiff_t>(i); };
+    return static_cast<size_t>(std::lower_bound(at(begin), at(end), target, before) - items_.begin());
   }
 
   const HashMemtable* const table_;
   const std::shared_ptr<const HashMemtable::Run> run_;
+  const HashMemtable::Items& items_;
   size_t at_;
+  size_t step_ = 0;     // the last one: 1, or -1 as a size_t; 0 behind a seek
+  size_t fetched_ = 0;  // entries ahead in this direction
 };
 
 void HashMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const {
@@ -419,16 +486,15 @@ class HashMemtableWalker final : public Memtable::Walker {
         all_ = std::move(run);
         continue;
       }
-      auto both = std::make_shared<HashMemtable::Run>(all_->size() + run->size());
-      std::merge(all_->begin(), all_->end(), run->begin(), run->end(), both->begin(),
-                 [table](const auto& a, const auto& b) { return table->Before(a, b); });
+      auto both = std::make_shared<HashMemtable::Run>();
+      both->items = table->Merge(all_->items, run->items);
       all_ = std::move(both);
     }
   }
   size_t Next(PmPtr* pointers, size_t capacity) override {
     size_t count = 0;
-    const size_t size = all_ == nullptr ? 0 : all_->size();
-    for (; count < capacity && at_ < size; ++count) pointers[count] = PmPtr((*all_)[at_++].entry);
+    const size_t size = all_ == nullptr ? 0 : all_->items.size();
+    for (; count < capacity && at_ < size; ++count) pointers[count] = PmPtr(all_->items[at_++].entry);
     return count;
   }
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "index/prefix_steps.h"
 #include "lsm/memtable.h"
 #include "pmem/region_set.h"
 
@@ -16,7 +17,8 @@ namespace braiddb {
 //              the reference of the node of the key's newest version here; nodes of older ones hang behind it, newest first. When
 //              nodes are more than a table is made for, a larger one comes before it, and both are asked.
 // ORDER        Runs: sorted arrays of nodes. Whoever wants cursors first puts all entries that are in no run yet into one more,
-//              and joins runs of similar size, so n entries are in at most about log2 n of them. The flush takes all together.
+//              and joins runs of similar size, so n entries are in at most about log2 n of them. The flush takes all together. A
+//              block says how many of its nodes its thread has taken: what is behind them need not be looked at.
 // CONCURRENCY  Nothing is removed, so of two writers with one new key both try the same empty slot, and the second finds the
 //              first one's. A place is taken by a compare-and-swap of the slot, before the entry's fence if it is claimed, and
 //              the entry becomes visible by the store of the node's `entry`: lookups pass by nodes without one, to the versions
@@ -68,13 +70,24 @@ class HashMemtable final : public Memtable {
     uint64_t before;  // reference of the smaller one; 0: none
     Bucket buckets[];
   };
-  // Sorted in entry order.
   struct Item {
     uint64_t prefix;
-    uint64_t sequence;
+    uint64_t sequence : 56;
+    uint64_t is_older : 1;  // than the one before it, of the same key; only in runs for cursors
     uint64_t entry;
   };
-  using Run = std::vector<Item>;
+  static_assert(sizeof(Item) == 24);
+  using Items = std::vector<Item>;
+  // Sorted in entry order.
+  struct Run {
+    Items items;
+    PrefixSteps steps;  // of runs for cursors
+  };
+  // In front of a block's nodes.
+  struct BlockHead {
+    std::atomic<uint32_t> used;  // nodes that were taken
+  };
+  static_assert(sizeof(BlockHead) <= sizeof(Node));
   struct Block {
     uint32_t nodes;  // reference of the first
     uint32_t first;  // of those that are in no run
@@ -112,8 +125,13 @@ class HashMemtable final : public Memtable {
   static Scan ScanBucket(const Bucket& bucket, uint32_t tag);
   void Enter(Table* table, uint64_t hash, Slice key, uint32_t reference);
   void EnterBehind(Node* newest, Node* node, uint32_t reference);
+  // REQUIRES: `nodes` is what NewBlock made.
+  BlockHead* HeadOf(uint32_t nodes) const { return arena_->At<BlockHead>(nodes - kNodeUnits); }
   bool Before(const Item& a, const Item& b) const;
-  void Sort(Run* run) const;
+  void Sort(Items* items) const;
+  // Sets what is not set yet.
+  void MarkOlder(Items* items) const;
+  Items Merge(const Items& a, const Items& b) const;
   void TakeNewBlocks() const;
   // All entries that are published, in runs.
   std::vector<std::shared_ptr<const Run>> TakeRuns() const;
@@ -127,7 +145,8 @@ class HashMemtable final : public Memtable {
   std::atomic<uint32_t> table_{0};            // the largest one; 0 before the first node: lookups need not touch a bucket
   mutable std::mutex growth_mutex_;           // taken inside runs_mutex_; writers that need a block take it alone, and briefly
   mutable std::vector<uint32_t> new_blocks_;  // that blocks_ does not have yet
-  uint64_t room_ = 0;                         // nodes that there may be before a larger table is made
+  mutable std::atomic<bool> has_new_blocks_{false};
+  uint64_t room_ = 0;  // nodes that there may be before a larger table is made
   uint64_t nodes_ = 0;
 
   mutable std::mutex runs_mutex_;      // held while runs are sorted and joined

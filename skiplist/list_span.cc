@@ -60,6 +60,8 @@ size_t ListSpan::DoRound(size_t count) {
     lane.count += goes_on;
     const LogEntry* const next = list_->Next(entry);
     Fetch(goes_on ? next : entry);
+    Prefetch(reinterpret_cast<const char*>(entry) + LogEntrySize(*entry) -
+             1);  // of a value that does not end where it was fetched
     lane.at = next;
     lane.is_cut = lane.count > capacity_;
     running_[still] = running_[i];

@@ -1,0 +1,58 @@
+// PrefixSteps: narrows a search in a sorted array of entries down to a few of them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace braiddb {
+
+// Levels of key prefixes: each 16th of the array, each 16th of these, and so on up to one group. A search looks at one group, two
+// cache lines, of each level, of which all but the lowest stay in the CPU's caches; a binary search of a large array misses in
+// nearly every step.
+// Thread safety: immutable once built.
+class PrefixSteps {
+ public:
+  static constexpr size_t kFanout = 16;
+
+  // `prefix(i)`: of element i of `size`, ascending. May throw std::bad_alloc.
+  template <class PrefixAt>
+  void Build(size_t size, const PrefixAt& prefix) {
+    levels_.clear();
+    std::vector<uint64_t> level(size / kFanout);
+    for (size_t i = 0; i < level.size(); ++i) level[i] = prefix(i * kFanout + kFanout - 1);
+    while (!level.empty()) {
+      std::vector<uint64_t> above(level.size() / kFanout);
+      for (size_t i = 0; i < above.size(); ++i) above[i] = level[i * kFanout + kFanout - 1];
+      levels_.push_back(std::move(level));
+      level = std::move(above);
+    }
+  }
+
+  // The first element of the group of kFanout that has the first element whose prefix is not less than `target`: everything
+  // before has a lesser one, and the group's last element, if the array has it, has not. The array's size, rounded down, if there
+  // is none.
+  size_t Find(uint64_t target) const {
+    size_t at = 0;
+    for (size_t level = levels_.size(); level-- > 0;) {
+      const std::vector<uint64_t>& lasts = levels_[level];
+      const size_t end = std::min(at + kFanout, lasts.size());
+      size_t lesser = 0;
+      for (size_t i = at; i < end; ++i) lesser += lasts[i] < target ? 1 : 0;
+      at = (at + lesser) * kFanout;
+    }
+    return at;
+  }
+
+  size_t bytes() const {
+    size_t bytes = 0;
+    for (const std::vector<uint64_t>& level : levels_) bytes += level.size() * sizeof(uint64_t);
+    return bytes;
+  }
+
+ private:
+  std::vector<std::vector<uint64_t>> levels_;  // the lowest first
+};
+
+}  // namespace braiddb
