@@ -130,33 +130,44 @@ bool IsValidLeaf(const Leaf& leaf, uint64_t tree_id, PmPtr place, uint32_t bytes
   return LoadRelaxed(&leaf.published) == Published(checksum, count) && IsInOrder({leaf.elements, sorted});
 }
 
-size_t CollectLive(const Leaf& leaf, uint32_t bytes, uint64_t from, double place, std::vector<Element>* live) {
+size_t CollectLive(const Leaf& leaf, uint32_t bytes, LeafPart* part, std::vector<Element>* live) {
   const uint32_t count = leaf.CountWithin(bytes);
   const uint32_t sorted = std::min(leaf.sorted(), count);
-  const uint32_t guess = static_cast<uint32_t>(place * (sorted == 0 ? 0 : sorted - 1));
-  for (uint32_t i = guess; i < count; i += kElementsPerLine) Prefetch(&leaf.elements[i]);
+  const uint32_t guess = static_cast<uint32_t>(part->place * (sorted == 0 ? 0 : sorted - 1));
+  for (uint32_t i = guess; i < std::min(sorted, guess + part->enough); i += kElementsPerLine) Prefetch(&leaf.elements[i]);
+  for (uint32_t i = sorted; i < count; i += kElementsPerLine) Prefetch(&leaf.elements[i]);
   const Element* const sorted_end = leaf.elements + sorted;
   const Element* first = leaf.elements;
-  if (from > 0 && sorted > 0) first = FirstNotLess(leaf.elements, sorted_end, from, leaf.elements + guess);
+  if (part->from > 0 && sorted > 0) first = FirstNotLess(leaf.elements, sorted_end, part->from, leaf.elements + guess);
+  const Element* last = sorted_end;
+  if (sorted_end - first > static_cast<std::ptrdiff_t>(part->enough)) {
+    last = first + part->enough;
+    while (last != sorted_end && last->key <= last[-1].key) ++last;  // those with one key word stay together
+    if (last != sorted_end) part->to = last[-1].key + 1;             // and not what the next one says, which nobody has looked at
+    if (part->to == LeafPart::kToTheEnd) last = sorted_end;
+  }
+  const auto is_asked_for = [part](const Element& element) {
+    return element.key >= part->from && (element.key < part->to || part->to == LeafPart::kToTheEnd);
+  };
   bool has_negative = false;
   for (uint32_t i = sorted; i < count; ++i) has_negative |= leaf.is_negative(i);
   const size_t begin = live->size();
   if (!has_negative) {
-    live->insert(live->end(), first, sorted_end);
+    live->insert(live->end(), first, last);
     const size_t appended = live->size();
     for (const Element* element = sorted_end; element != leaf.elements + count; ++element) {
-      if (element->key >= from) live->push_back(*element);
+      if (is_asked_for(*element)) live->push_back(*element);
     }
     return appended - begin;
   }
   // From the end: a NEGATIVE one takes back the latest before it, and none behind it. An equal one there can be another entry, at
   // the same address, whose key has the same first bytes.
   NegativeElements negatives(leaf);
-  live->resize(begin + static_cast<size_t>(sorted_end - first) + (count - sorted));
+  live->resize(begin + static_cast<size_t>(last - first) + (count - sorted));
   size_t at = live->size();
   for (uint32_t i = count; i-- > sorted;) {
     const Element& element = leaf.elements[i];
-    if (element.key < from) continue;
+    if (!is_asked_for(element)) continue;
     if (leaf.is_negative(i)) {
       negatives.Add(i);
     } else if (!negatives.Take(i)) {
@@ -164,7 +175,7 @@ size_t CollectLive(const Leaf& leaf, uint32_t bytes, uint64_t from, double place
     }
   }
   const size_t appended = at;
-  for (const Element* element = sorted_end; element-- != first;) {
+  for (const Element* element = last; element-- != first;) {
     if (!negatives.Take(static_cast<uint32_t>(element - leaf.elements))) (*live)[--at] = *element;
   }
   live->erase(live->begin() + static_cast<std::ptrdiff_t>(begin), live->begin() + static_cast<std::ptrdiff_t>(at));

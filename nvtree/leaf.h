@@ -99,12 +99,23 @@ void MakeLeaf(Persistence* persistence, Leaf* leaf, uint64_t tree_id, PmPtr plac
 // Whether what is there is a valid leaf of this tree and size. Touches nothing outside of `bytes`.
 bool IsValidLeaf(const Leaf& leaf, uint64_t tree_id, PmPtr place, uint32_t bytes);
 
-// Appends the elements of a leaf of `bytes` with keys from `from` on that nothing has taken back to *live: first what is left of
-// the sorted ones, in order; behind them the others, as they were appended. Returns the number of the first. `place`:
-// PlaceInRange of `from`.
-size_t CollectLive(const Leaf& leaf, uint32_t bytes, uint64_t from, double place, std::vector<Element>* live);
+// Which elements of a leaf: those with keys from `from` on, or if there are many, at least the first `enough` sorted ones of
+// these and what was appended with keys before `to`: from that on they were left out.
+struct LeafPart {
+  static constexpr uint64_t kToTheEnd = UINT64_MAX;
+
+  uint64_t from = 0;
+  double place = 0;  // PlaceInRange of `from`
+  uint32_t enough = Leaf::kMaxElements;
+  uint64_t to = kToTheEnd;
+};
+
+// Appends the elements of a part of a leaf of `bytes` that nothing has taken back to *live: first what is left of the sorted
+// ones, in order; behind them the others, as they were appended. Returns the number of the first.
+size_t CollectLive(const Leaf& leaf, uint32_t bytes, LeafPart* part, std::vector<Element>* live);
 inline size_t CollectLive(const Leaf& leaf, uint32_t bytes, std::vector<Element>* live) {
-  return CollectLive(leaf, bytes, 0, 0, live);
+  LeafPart all;
+  return CollectLive(leaf, bytes, &all, live);
 }
 
 // The NEGATIVE elements that a walk from the end of a leaf has met, and for which the element they take back is still to come.

@@ -15,12 +15,14 @@ void NvCursor::Border::Set(const Separator& separator) {
 template <class Target>
 void NvCursor::Load(const Target& target, bool before) {
   const EpochManager::Guard guard = tree_->epochs()->Enter();
-  tree_->CopyLeaf(target, before, &copy_);
+  tree_->CopyLeaf(target, before, &copy_, enough_);
   at_ = FirstAtOrBehind(target);  // inside the guard: it may look at what elements stand for
-  const bool whole = copy_.from <= copy_.range.low.prefix;
-  low_.Set(whole ? copy_.range.low : Separator{copy_.from, nullptr});
-  is_last_ = copy_.range.is_last;
-  if (!is_last_) high_.Set(copy_.range.high);
+  const LeafPart& part = copy_.part;
+  low_.Set(part.from <= copy_.range.low.prefix ? copy_.range.low : Separator{part.from, nullptr});
+  const bool to_the_end = part.to == LeafPart::kToTheEnd;
+  is_last_ = to_the_end && copy_.range.is_last;
+  if (!is_last_) high_.Set(to_the_end ? copy_.range.high : Separator{part.to, nullptr});
+  enough_ = std::min(enough_ * kGrowth, Leaf::kMaxElements);
 }
 
 size_t NvCursor::FirstAtOrBehind(const SearchKey& target) const {
@@ -33,7 +35,8 @@ size_t NvCursor::FirstAtOrBehind(const Separator& place) const {
   return static_cast<size_t>(std::partition_point(elements_.begin(), elements_.end(), before) - elements_.begin());
 }
 
-// Leaves can be empty; and when two were merged, what is before the border was here already.
+// What is left of this leaf, or the next. Leaves can be empty; and when two were merged, what is before the border was here
+// already.
 void NvCursor::ToNextLeaf() {
   while (!is_last_) {
     const Border border = high_;
@@ -70,20 +73,13 @@ void NvCursor::SeekToLast() {
 }
 
 void NvCursor::Seek(const SearchKey& target) {
+  enough_ = kFirst;
   Load(target, false);
   if (at_ == elements_.size()) ToNextLeaf();
 }
 
 void NvCursor::SeekBefore(const SearchKey& target) {
   Load(target, true);
-  if (at_-- == 0) ToPreviousLeaf();
-}
-
-void NvCursor::Next() {
-  if (++at_ >= elements_.size()) ToNextLeaf();
-}
-
-void NvCursor::Prev() {
   if (at_-- == 0) ToPreviousLeaf();
 }
 

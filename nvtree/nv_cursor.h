@@ -1,4 +1,4 @@
-// NvCursor: walks an NV-Tree in order, both ways, a leaf at a time.
+// NvCursor: walks an NV-Tree in order, both ways, a leaf at a time, or behind a seek, when few elements may do, a part of one.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,23 @@ class NvCursor {
   // To the last element before the target.
   void SeekBefore(const SearchKey& target);
   // REQUIRES: element() != nullptr.
-  void Next();
-  void Prev();
+  void Next() {
+    if (++at_ >= elements_.size()) ToNextLeaf();
+  }
+  void Prev() {
+    if (at_-- == 0) ToPreviousLeaf();
+  }
   // Null at the ends.
   const Element* element() const { return at_ < elements_.size() ? &elements_[at_] : nullptr; }
-  // The elements of this leaf that were copied, in order: what comes next and before, for those who prefetch.
+  // The elements that were copied, in order: what comes next and before, for those who prefetch.
   const Element* begin() const { return elements_.data(); }
   const Element* end() const { return elements_.data() + elements_.size(); }
 
  private:
   static constexpr size_t kEnd = SIZE_MAX;
+  // Elements that are copied behind a seek, and how many times as many then.
+  static constexpr uint32_t kFirst = 16;
+  static constexpr uint32_t kGrowth = 4;
 
   // A separator that outlives epoch guards.
   struct Border {
@@ -62,7 +69,8 @@ class NvCursor {
   NvTree::LeafCopy copy_;
   std::vector<Element>& elements_ = copy_.elements;
   size_t at_ = kEnd;
-  Border low_, high_;  // of what was copied
+  uint32_t enough_ = Leaf::kMaxElements;  // of the next copy
+  Border low_, high_;                     // of what was copied
   bool is_last_ = true;
 };
 

@@ -10,34 +10,42 @@ namespace {
 
 class NvEntryCursor final : public EntryCursor {
  public:
-  NvEntryCursor(const NvTree* tree, const EntryKeys* keys) : cursor_(tree), keys_(keys) {}
+  NvEntryCursor(const NvTree* tree, const EntryKeys* keys)
+      : EntryCursor(true), cursor_(tree), keys_(keys), bytes_(keys->usual_bytes()) {}
+  ~NvEntryCursor() override { keys_->NoteUsualBytes(bytes_); }
 
   void SeekToFirst() override {
+    is_forward_ = true;
     cursor_.SeekToFirst();
     FetchForward();
     Load();
   }
   void SeekToLast() override {
+    is_forward_ = false;
     cursor_.SeekToLast();
     FetchBackward();
     Load();
   }
   void Seek(const SearchKey& target) override {
+    is_forward_ = true;
     cursor_.Seek(target);
     FetchForward();
     Load();
   }
   void SeekBefore(const SearchKey& target) override {
+    is_forward_ = false;
     cursor_.SeekBefore(target);
     FetchBackward();
     Load();
   }
   void Next() override {
+    is_forward_ = true;
     cursor_.Next();
     if (cursor_.element() == cursor_.begin()) FetchForward();
     Load();
   }
   void Prev() override {
+    is_forward_ = false;
     cursor_.Prev();
     if (const Element* element = cursor_.element(); element != nullptr && element + 1 == cursor_.end()) FetchBackward();
     Load();
@@ -50,25 +58,36 @@ class NvEntryCursor final : public EntryCursor {
   void FetchForward() const {
     const Element* const element = cursor_.element();
     if (element == nullptr) return;
-    for (const Element* next = element; next != std::min(element + kAhead, cursor_.end()); ++next) keys_->Prefetch(*next);
+    for (const Element* next = element; next != std::min(element + kAhead, cursor_.end()); ++next)
+      keys_->PrefetchWhole(*next, bytes_);
   }
   void FetchBackward() const {
     const Element* const element = cursor_.element();
     if (element == nullptr) return;
-    for (std::ptrdiff_t i = std::min(kAhead, element - cursor_.begin() + 1); i > 0; --i) keys_->Prefetch(element[1 - i]);
+    for (std::ptrdiff_t i = std::min(kAhead, element - cursor_.begin() + 1); i > 0; --i)
+      keys_->PrefetchWhole(element[1 - i], bytes_);
   }
 
-  // Fetches ahead, whichever way the cursor goes.
+  // Fetches ahead. The entries are as large as the last one that was looked at, or so it seems.
   void Load() {
+    const LogEntry* const last = entry_;
     const Element* const element = cursor_.element();
-    entry_ = element == nullptr ? nullptr : keys_->EntryOf(*element);
+    entry_ = nullptr;
     if (element == nullptr) return;
-    if (cursor_.end() - element > kAhead) keys_->Prefetch(element[kAhead]);
-    if (element - cursor_.begin() >= kAhead) keys_->Prefetch(element[-kAhead]);
+    prefix_ = element->key;
+    entry_ = keys_->EntryOf(*element);
+    if (last != nullptr) bytes_ = static_cast<uint32_t>(std::min<uint64_t>(LogEntrySize(*last), EntryKeys::kMostFetched));
+    if (is_forward_) {
+      if (cursor_.end() - element > kAhead) keys_->PrefetchWhole(element[kAhead], bytes_);
+    } else if (element - cursor_.begin() >= kAhead) {
+      keys_->PrefetchWhole(element[-kAhead], bytes_);
+    }
   }
 
   NvCursor cursor_;
   const EntryKeys* const keys_;
+  uint32_t bytes_;  // of an entry
+  bool is_forward_ = true;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 // where they were written; their `next` words mean nothing here but for the mark of a dead entry.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -33,6 +34,20 @@ class EntryKeys final : public ElementKeys {
     const LogEntry* const entry = EntryOf(element);
     return entry == nullptr ? SearchKey(element.key, Slice(), 0) : SearchKey(element.key, entry->key(), entry->sequence());
   }
+  // The same for who reads the value, too; `bytes`: of the entry, about.
+  void PrefetchWhole(const Element& element, uint32_t bytes) const {
+    if (!regions_->Holds(PmPtr(element.value))) return;
+    const uint8_t* const entry = regions_->Resolve(PmPtr(element.value));
+    const uint8_t* const end = entry + bytes;
+    for (const uint8_t* line = entry - PmPtr(element.value).offset() % kCacheLine; line < end; line += kCacheLine)
+      braiddb::Prefetch(line);
+  }
+  // What entries of late had: for cursors that have seen none yet. Up to kMostFetched.
+  static constexpr uint32_t kMostFetched = 512;
+  uint32_t usual_bytes() const { return usual_bytes_.load(std::memory_order_relaxed); }
+  void NoteUsualBytes(uint32_t bytes) const {
+    if (bytes / kCacheLine != usual_bytes() / kCacheLine) usual_bytes_.store(bytes, std::memory_order_relaxed);
+  }
   // Cursors fetch entries so many elements ahead.
   static constexpr std::ptrdiff_t kAhead = 8;
   // Two lines: small entries lie in one or two, of larger ones the key and where the value begins.
@@ -48,6 +63,8 @@ class EntryKeys final : public ElementKeys {
  private:
   const RegionSet* const regions_;
   const KeyOrder* const order_;
+  // Cursors store it, and every lookup reads what is above.
+  alignas(kCacheLine) mutable std::atomic<uint32_t> usual_bytes_{2 * kCacheLine};
 };
 
 // Its cursors enter epoch guards of their own; their users hold a pin and no guard.

@@ -192,9 +192,9 @@ Separator NvTree::Between(const Element& left, const Element& right) const {
   return {right.key, NewSeparatorRest(key.key, same_key ? key.sequence : kMaxSequence)};
 }
 
-void NvTree::CollectSorted(PmPtr leaf, uint64_t from, double place, std::vector<Element>* elements) const {
+void NvTree::CollectSorted(PmPtr leaf, LeafPart* part, std::vector<Element>* elements) const {
   const auto begin = static_cast<std::ptrdiff_t>(elements->size());
-  const auto sorted = static_cast<std::ptrdiff_t>(CollectLive(*At(leaf), leaf_bytes_, from, place, elements));
+  const auto sorted = static_cast<std::ptrdiff_t>(CollectLive(*At(leaf), leaf_bytes_, part, elements));
   const auto less = [this](const Element& a, const Element& b) { return Less(a, b); };
   std::sort(elements->begin() + begin + sorted, elements->end(), less);
   std::inplace_merge(elements->begin() + begin, elements->begin() + begin + sorted, elements->end(), less);

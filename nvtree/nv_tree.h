@@ -113,22 +113,22 @@ class NvTree {
   // The leaf whose range the target is in. REQUIRES: an epoch guard, for as long as the range is used.
   InnerNodes::Range FindRange(const SearchKey& target) const { return inner_.Find(target); }
 
-  // The elements of one leaf with key words from `from` on, in order, and where its range begins and ends.
+  // The elements of a part of one leaf, in order, and where the leaf's range begins and ends.
   struct LeafCopy {
     std::vector<Element> elements;
-    uint64_t from = 0;
+    LeafPart part;
     InnerNodes::Range range;
   };
-  // Of the leaf whose range the target is in, from the target's key word on; or, `before`, all of the last that begins before it.
-  // REQUIRES: an epoch guard, for as long as the range is used.
+  // Of the leaf whose range the target is in, from the target's key word on, `enough` (LeafPart) or all; or, `before`, all of the
+  // last that begins before it. REQUIRES: an epoch guard, for as long as the range is used.
   template <class Target>
-  void CopyLeaf(const Target& target, bool before, LeafCopy* copy) const {
+  void CopyLeaf(const Target& target, bool before, LeafCopy* copy, uint32_t enough = Leaf::kMaxElements) const {
     copy->range = before ? inner_.FindBefore(target) : inner_.Find(target);
-    copy->from = before ? 0 : target.prefix;
+    copy->part = LeafPart{};
+    if (!before) copy->part = LeafPart{target.prefix, PlaceIn(copy->range, target.prefix), enough};
     copy->elements.clear();
-    const double place = before ? 0 : PlaceIn(copy->range, copy->from);
-    FetchLeaf(*At(copy->range.leaf), leaf_bytes_, copy->range.sorted, place);
-    CollectSorted(copy->range.leaf, copy->from, place, &copy->elements);
+    FetchLeaf(*At(copy->range.leaf), leaf_bytes_, copy->range.sorted, copy->part.place);
+    CollectSorted(copy->range.leaf, &copy->part, &copy->elements);
   }
 
   // < 0, 0, > 0 as the element is before, at, after the target in order.
@@ -201,8 +201,11 @@ class NvTree {
   static double PlaceIn(const InnerNodes::Range& range, uint64_t key) {
     return PlaceInRange(key, range.low.prefix, range.is_last ? UINT64_MAX : range.high.prefix);
   }
-  void CollectSorted(PmPtr leaf, uint64_t from, double place, std::vector<Element>* elements) const;
-  void CollectSorted(PmPtr leaf, std::vector<Element>* elements) const { CollectSorted(leaf, 0, 0, elements); }
+  void CollectSorted(PmPtr leaf, LeafPart* part, std::vector<Element>* elements) const;
+  void CollectSorted(PmPtr leaf, std::vector<Element>* elements) const {
+    LeafPart all;
+    CollectSorted(leaf, &all, elements);
+  }
 
   const NvTreeParts parts_;
   NvTreeRoot* const root_;

@@ -100,8 +100,13 @@ TEST_P(NvTreeConcurrentTest, ReadersSeeWhatWasAcknowledged) {
       const bool forward = random.OneIn(2);
       bool met = false;
       uint64_t last = forward ? 0 : UINT64_MAX;
-      for (forward ? cursor.SeekToFirst() : cursor.SeekToLast(); cursor.element() != nullptr;
-           forward ? cursor.Next() : cursor.Prev()) {
+      // Or from somewhere before the key on: then it begins with a part of a leaf.
+      const SearchKey somewhere(random.Uniform(Key(i, w) + 1), Slice(), kMaxSequence);
+      const auto begin = [&] {
+        if (!forward) return cursor.SeekToLast();
+        random.OneIn(2) ? cursor.Seek(somewhere) : cursor.SeekToFirst();
+      };
+      for (begin(); cursor.element() != nullptr; forward ? cursor.Next() : cursor.Prev()) {
         const uint64_t key = cursor.element()->key;
         ASSERT_TRUE(forward ? last < key : last > key) << "out of order, or twice";
         last = key;

@@ -73,6 +73,25 @@ class NvTreeTest : public testing::TestWithParam<std::tuple<uint32_t, size_t, co
     if (begin != model_.end()) {
       EXPECT_EQ(*cursor.element(), *begin);
     }
+    // On from there, over what a seek has not copied; and back again from somewhere.
+    auto here = begin;
+    for (uint64_t steps = random_.Uniform(2 * Leaf::kMaxElements); here != model_.end() && steps > 0; --steps) {
+      ASSERT_TRUE(cursor.element() != nullptr);
+      ASSERT_EQ(*cursor.element(), *here);
+      cursor.Next();
+      ++here;
+    }
+    ASSERT_EQ(cursor.element() == nullptr, here == model_.end());
+    for (uint64_t steps = random_.Uniform(100); here != model_.end() && steps > 0; --steps) {
+      ASSERT_TRUE(cursor.element() != nullptr);
+      ASSERT_EQ(*cursor.element(), *here);
+      cursor.Prev();
+      if (here == model_.begin()) {
+        ASSERT_TRUE(cursor.element() == nullptr);
+        break;
+      }
+      --here;
+    }
     cursor.SeekBefore(target);
     ASSERT_EQ(cursor.element() == nullptr, begin == model_.begin());
     if (begin != model_.begin()) {
@@ -280,6 +299,7 @@ TEST_P(PlainTreeTest, CopiesBeginAtTheTarget) {
   Random random(7);
   std::map<uint64_t, uint64_t> model;
   NvTree::LeafCopy copy;
+  int parts = 0;
   for (int i = 0; i < 3000; ++i) {
     const uint64_t key = 2 * random.Uniform(1000) + 2;
     std::vector<LeafChange> changes;
@@ -297,7 +317,17 @@ TEST_P(PlainTreeTest, CopiesBeginAtTheTarget) {
     std::vector<Element> expected;
     for (auto at = model.lower_bound(target.prefix); at != end; ++at) expected.push_back({at->first, at->second});
     ASSERT_TRUE(copy.elements == expected) << "from " << target.prefix << ", after " << i << " changes";
+    // Of the same leaf some; the border is where the next copy goes on.
+    const auto enough = static_cast<uint32_t>(1 + random.Uniform(40));
+    store_.tree()->CopyLeaf(target, false, &copy, enough);
+    const uint64_t to = copy.part.to;
+    if (to != LeafPart::kToTheEnd) {
+      std::erase_if(expected, [to](const Element& element) { return element.key >= to; });
+      ++parts;
+    }
+    ASSERT_TRUE(copy.elements == expected) << enough << " from " << target.prefix << ", after " << i << " changes";
   }
+  EXPECT_GT(parts, 100);
 }
 
 // The address of an entry that has gone comes back as that of another whose key has the same first bytes, but another place.
@@ -313,7 +343,8 @@ TEST_P(PlainTreeTest, WhatIsAddedAfterItWasTakenBackIsWhatIsAddedLast) {
   EXPECT_EQ(CollectLive(*leaf, GetParam(), &live), 1u);
   EXPECT_TRUE(live == (std::vector<Element>{{7, 2}, {7, 1}, {7, 4}}));
   live.clear();
-  EXPECT_EQ(CollectLive(*leaf, GetParam(), 8, 0.5, &live), 0u);
+  LeafPart part{8, 0.5};
+  EXPECT_EQ(CollectLive(*leaf, GetParam(), &part, &live), 0u);
   EXPECT_TRUE(live.empty());
 }
 
