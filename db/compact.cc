@@ -260,6 +260,7 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   job.entry_filters = entry_filters.get();
   const std::function<void(PmPtr, PmPtr)> copied = [this](PmPtr from, PmPtr to) { MoveInCache(from, to); };
   if (lookup_cache_ != nullptr) job.copied = &copied;
+  if (family->options.l1 == L1Kind::kSortedRuns) epochs_.Reclaim();  // what nobody reads any more of old copies is space
   PostCompaction(*family, merge_id, tables.size(), nullptr);
   Status status = family->last_level->Merge(job, inputs, &stats);
   PostponeMerge(*family, status);
@@ -373,6 +374,7 @@ Status DBImpl::SweepRange(Family* family, const Slice* begin, const Slice* end, 
   job.entry_filters = entry_filters.get();
   const std::function<void(PmPtr, PmPtr)> copied = [this](PmPtr from, PmPtr to) { MoveInCache(from, to); };
   if (lookup_cache_ != nullptr) job.copied = &copied;
+  if (family->options.l1 == L1Kind::kSortedRuns) epochs_.Reclaim();
   const Status swept = family->last_level->Sweep(job, begin, end, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   // Of runs, what it did not come to is as before, and no table waits for the rest.
