@@ -10,18 +10,9 @@
 #include "log/log_writer.h"
 #include "lsm/memtable.h"
 #include "util/random.h"
+#include "util/thread_counter.h"
 
 namespace braiddb {
-
-// A counter with one writer at a time and any readers.
-class ThreadCounter {
- public:
-  void Add(uint64_t n) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
-  uint64_t value() const { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<uint64_t> value_{0};
-};
 
 struct ThreadState {
   static constexpr uint64_t kIdle = UINT64_MAX;

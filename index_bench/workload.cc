@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "index_bench/write_counter.h"
+#include "pmem/write_counter.h"
 #include "util/random.h"
 
 namespace braiddb {
@@ -77,9 +77,10 @@ class Workload {
     measurement->seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     regions_->persistence()->SetObserver(nullptr);
     measurement->operations += end - begin;
-    measurement->lines += counter.lines;
-    measurement->fences += counter.fences;
-    measurement->xp_lines += counter.xp_lines;
+    const PmWrites writes = counter.writes();
+    measurement->lines += writes.lines;
+    measurement->fences += writes.fences;
+    measurement->xp_lines += writes.xp_lines;
     measurement->stats = index_->GetStats();
     return status;
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "pmem/page_sync.h"
+#include "pmem/write_counter.h"
 #include "util/check.h"
 #include "util/mutant.h"
 #include "util/per_thread.h"
@@ -70,10 +71,18 @@ void Persistence::SetObserver(PersistObserver* observer) {
   ChoosePath();
 }
 
+void Persistence::CountWrites() {
+  if (mode_ == PersistMode::kPage) return;
+  counters_ = std::make_unique<WriteCounters>();
+  ChoosePath();
+}
+
+PmWrites Persistence::writes() const { return counters_ == nullptr ? PmWrites() : counters_->Sum(); }
+
 void Persistence::ChoosePath() {
   const bool has_clwb = static_cast<FlushInstruction>(instruction_) == FlushInstruction::kClwb;
   path_ = Path::kSlow;
-  if (observer_ != nullptr || mode_ == PersistMode::kPage || write_latency_ns_ != 0) return;
+  if (observer_ != nullptr || counters_ != nullptr || mode_ == PersistMode::kPage || write_latency_ns_ != 0) return;
   if (mode_ == PersistMode::kEadr) {
     path_ = Path::kFenceOnly;
   } else if (has_clwb) {
@@ -85,6 +94,7 @@ void Persistence::FlushSlow(const void* address, size_t bytes) {
   asm volatile("" ::: "memory");
   if (BRAIDDB_MUTANT("flush-range-not-aligned") && bytes != 0) bytes = (bytes - 1) / kCacheLine * kCacheLine + 1;
   if (observer_ != nullptr) observer_->OnFlush(address, bytes);
+  if (counters_ != nullptr) counters_->OnFlush(address, bytes);
   if (mode_ == PersistMode::kEadr || bytes == 0) return;
   if (mode_ == PersistMode::kPage) {
     page_sync_->Add(address, bytes);
@@ -105,6 +115,7 @@ void Persistence::FlushSlow(const void* address, size_t bytes) {
 
 bool Persistence::DrainSlow() {
   if (observer_ != nullptr) observer_->OnDrain();
+  if (counters_ != nullptr) counters_->OnDrain();
   if (mode_ == PersistMode::kPage) {
     if (page_sync_->Drain()) return true;
     // release: pairs with the acquire in failed(); error() is set before it.

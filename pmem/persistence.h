@@ -26,7 +26,15 @@ class PersistObserver {
   virtual void OnDrain() = 0;
 };
 
-// Thread safety: all methods but SetObserver may be called concurrently.
+// What was written back to persistent memory (write_counter.h).
+struct PmWrites {
+  uint64_t lines = 0;     // cache lines
+  uint64_t xp_lines = 0;  // units of 256 bytes
+  uint64_t fences = 0;
+};
+class WriteCounters;
+
+// Thread safety: all methods but SetObserver and CountWrites may be called concurrently.
 class Persistence {
  public:
   // `mode` must be resolved (not kAuto).
@@ -76,6 +84,13 @@ class Persistence {
   // Before any other thread uses this object; null removes it.
   void SetObserver(PersistObserver* observer);
 
+  // Before any other thread uses this object: counts what is flushed and fenced from now on, whoever observes it. In kEadr that
+  // is what would be flushed elsewhere; in kPage, which writes whole pages by msync, nothing is counted. Throws std::bad_alloc.
+  void CountWrites();
+  bool counts_writes() const { return counters_ != nullptr; }
+  // Of all threads; all 0 without CountWrites.
+  PmWrites writes() const;
+
   // Makes msync of ranges fail from now on, as a broken disk would (kPage only). For tests.
   void FailSyncsForTest() { fail_syncs_.store(true, std::memory_order_relaxed); }
 
@@ -95,6 +110,7 @@ class Persistence {
   uint32_t read_latency_ns_ = 0;
   uint32_t remote_latency_ns_ = 0;
   PersistObserver* observer_ = nullptr;
+  std::unique_ptr<WriteCounters> counters_;  // null: nothing is counted
   std::atomic<bool> failed_{false};
   std::atomic<bool> fail_syncs_{false};
   std::unique_ptr<PageSync> page_sync_;          // kPage only

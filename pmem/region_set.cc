@@ -280,6 +280,7 @@ Status RegionSet::Create(const RegionSetOptions& options, std::unique_ptr<Region
   if (status.ok()) status = creation.ChooseMode(&mode);
   if (status.ok()) {
     set->persistence_ = std::make_unique<Persistence>(mode, options.emulation);
+    if (options.count_writes) set->persistence_->CountWrites();
     status = creation.MakeRegions(set->persistence_.get(), &set->impl_->regions);
   }
   if (status.ok()) set->OnRegionsReady(options);
@@ -309,6 +310,7 @@ Status RegionSet::Open(const RegionSetOptions& options, std::unique_ptr<RegionSe
 
   std::unique_ptr<RegionSet> set(new RegionSet());
   set->persistence_ = std::make_unique<Persistence>(mode, options.emulation);
+  if (options.count_writes) set->persistence_->CountWrites();
   for (uint32_t i = 0; i < count; ++i) {
     const RegionConfig config = ConfigOf(options, files[i]->list().database_id, i, count, set->persistence_.get());
     std::unique_ptr<Region> region;

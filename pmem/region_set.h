@@ -44,6 +44,7 @@ struct RegionSetOptions {
   uint64_t max_region_size = 0;           // bytes; 0: capacity of the file system
   PersistMode persist_mode = PersistMode::kAuto;
   EmulationOptions emulation;
+  bool count_writes = false;                       // Persistence::CountWrites; not where the regions are read only
   std::function<void(std::string_view)> info_log;  // may be empty
   // May be empty. Called when all pools are mapped, before anything is stored in those of a new database.
   std::function<void(RegionSet*)> on_mapped;

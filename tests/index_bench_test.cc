@@ -8,7 +8,7 @@
 #include <map>
 
 #include "index_bench/flags.h"
-#include "index_bench/write_counter.h"
+#include "pmem/write_counter.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/pmem_store.h"
 #include "util/random.h"
@@ -83,7 +83,7 @@ double LinesPerInsert(IndexKind kind, uint32_t node_bytes) {
   bench.store.regions->persistence()->SetObserver(&counter);
   for (uint64_t i = 0; i < kKeys; ++i) EXPECT_OK(bench.index->Insert(Mix64(i), i));
   bench.store.regions->persistence()->SetObserver(nullptr);
-  return static_cast<double>(counter.lines) / kKeys;
+  return static_cast<double>(counter.writes().lines) / kKeys;
 }
 
 // NV-Tree, FAST '15, 2.3 and figure 5b: the baselines flush what the paper says, by a quarter, and NV-Tree so much less.
@@ -103,21 +103,6 @@ TEST(IndexBenchTest, FlushedLinesAreThoseOfThePaper) {
     EXPECT_LE(nv, 0.2 * lcb);
     EXPECT_LE(nv, 0.24 * cdds);
   }
-}
-
-TEST(WriteCounterTest, CountsLinesFencesAndXpLines) {
-  WriteCounter counter;
-  alignas(256) char memory[1024];
-  counter.OnFlush(memory + 60, 8);  // two lines of one XPLine
-  counter.OnFlush(memory + 128, 64);
-  counter.OnDrain();
-  counter.OnFlush(memory, 0);
-  counter.OnFlush(memory, 1);
-  counter.OnFlush(memory + 255, 2);
-  counter.OnDrain();
-  EXPECT_EQ(counter.lines, 6u);
-  EXPECT_EQ(counter.fences, 2u);
-  EXPECT_EQ(counter.xp_lines, 3u);
 }
 
 // ---- The program
