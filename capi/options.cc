@@ -287,6 +287,11 @@ void braiddb_options_set_verify_at_open(braiddb_options_t* options, unsigned cha
 }
 unsigned char braiddb_options_get_verify_at_open(braiddb_options_t* options) { return options->own.verify_at_open; }
 
+void braiddb_options_set_count_pm_writes(braiddb_options_t* options, unsigned char value) {
+  options->own.count_pm_writes = value != 0;
+}
+unsigned char braiddb_options_get_count_pm_writes(braiddb_options_t* options) { return options->own.count_pm_writes; }
+
 void braiddb_options_set_region_paths(braiddb_options_t* options, const char* const* paths, size_t count) {
   DoOrNote(&options->unfit, [&] { options->own.region_paths.assign(paths, paths + count); });
 }

@@ -214,6 +214,10 @@ Statistics DBImpl::GetStatistics() const {
   s.collapsed_keys = counters_.collapsed_keys.load();
   s.relocated_bytes = counters_.relocated_bytes.load();
   s.flushed_lines = counters_.flushed_lines.load();
+  const PmWrites pm = regions_->persistence()->writes();
+  s.pm_written_lines = pm.lines;
+  s.pm_written_xplines = pm.xp_lines;
+  s.pm_fences = pm.fences;
   s.segments_allocated = segments_->allocated_count();
   s.segments_recycled = segments_->recycled_count();
   s.replayed_entries = replayed_entries_;

@@ -177,6 +177,7 @@ RegionSetOptions DBImpl::MakeRegionOptions() const {
   result.max_region_size = options_.max_region_size;
   result.persist_mode = options_.persist_mode;
   result.emulation = options_.emulation;
+  result.count_writes = options_.count_pm_writes;
   result.on_mapped = test::NotifyPoolsMapped;
   result.info_log = [this](std::string_view line) {
     if (logger_) logger_->Log(line);

@@ -154,6 +154,7 @@ constexpr Field kOwnFields[] = {
     {"disable_auto_compaction", &Options::disable_auto_compaction},
     {"verify_at_open", &Options::verify_at_open},
     {"histograms", &Options::histograms},
+    {"count_pm_writes", &Options::count_pm_writes},
 };
 
 template <class AnyOptions, class Of, class Type>

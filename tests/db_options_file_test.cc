@@ -50,6 +50,7 @@ Options UnusualOptions() {
   options.disable_auto_compaction = true;
   options.verify_at_open = true;
   options.histograms = true;
+  options.count_pm_writes = true;
   options.foreign_options = {{"max_open_files", "10"}, {"wal_dir", "a b:c\nd # e"}};
   options.foreign_family_options = {{"compression", "kNoCompression"}};
   return options;
@@ -79,7 +80,7 @@ TEST(OptionsTextTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(same, 1u) << text;  // options_file_version
   // A field that is added to Options belongs into the text and into this test.
   const auto lines = std::count(defaults.begin(), defaults.end(), '=');
-  EXPECT_EQ(lines, 1 + 2 + 2 + 32) << defaults;
+  EXPECT_EQ(lines, 1 + 2 + 2 + 33) << defaults;
 }
 
 TEST(OptionsTextTest, WhatIsNotBuiltInIsNamed) {

@@ -32,6 +32,9 @@ std::string Statistics::ToString() const {
       {"segments.allocated", segments_allocated},
       {"segments.recycled", segments_recycled},
       {"flushed.lines", flushed_lines},
+      {"pm.written.lines", pm_written_lines},
+      {"pm.written.xplines", pm_written_xplines},
+      {"pm.fences", pm_fences},
       {"recovery.replayed.entries", replayed_entries},
       {"recovery.micros", recovery_us},
   };

@@ -1562,6 +1562,9 @@ BRAIDDB_C_API void braiddb_options_set_space_slack(braiddb_options_t* options, u
 BRAIDDB_C_API uint64_t braiddb_options_get_space_slack(braiddb_options_t* options);
 BRAIDDB_C_API void braiddb_options_set_verify_at_open(braiddb_options_t* options, unsigned char value);
 BRAIDDB_C_API unsigned char braiddb_options_get_verify_at_open(braiddb_options_t* options);
+/* The counts are lines "braiddb.pm." of the property braiddb.stats. */
+BRAIDDB_C_API void braiddb_options_set_count_pm_writes(braiddb_options_t* options, unsigned char value);
+BRAIDDB_C_API unsigned char braiddb_options_get_count_pm_writes(braiddb_options_t* options);
 /* Each line of the info log goes to `log`, from any thread, until the database is closed. NULL: to the file LOG. */
 BRAIDDB_C_API void braiddb_options_set_info_log_callback(braiddb_options_t* options, void* state,
                                                          void (*log)(void* state, const char* line, size_t length));

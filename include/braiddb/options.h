@@ -202,6 +202,13 @@ struct Options {
   // Distributions of what calls and background work take (DB::GetHistograms). Each get and write pays two looks at the clock,
   // some 50 ns, and each thread 90 KiB of DRAM. Without, nothing is paid. Default: false.
   bool histograms = false;
+  // Counts what all threads, in foreground and background, write back to persistent memory: cache lines, fences, and XPLines, the
+  // units of 256 bytes in which Optane memory writes; of one, what a thread flushes between two of its fences counts once
+  // (Statistics::pm_written_lines, pm_written_xplines, pm_fences). What the CPU writes back on its own, and what libpmemobj
+  // flushes for itself, is not seen. PersistMode::kEadr counts what would be flushed without it; kPage, which writes pages by
+  // msync, counts nothing, nor does a database that is only read. Each flush and each fence pays some ns, and DRAM for what lies
+  // between two fences. Without, nothing is paid. Any open may choose. Default: false.
+  bool count_pm_writes = false;
   // Options of an interface above this one (RocksDB's, in the C API), by name: of databases, and of column families. They are put
   // into the options file and can be loaded from it (braiddb/options_file.h); nothing else is done with them.
   std::map<std::string, std::string> foreign_options;

@@ -164,6 +164,7 @@ TEST_F(CApiOptionsTest, NothingSetIsTheDefaultsOfBraidDB) {
   EXPECT_EQ(own.comparator, mapped.comparator);
   EXPECT_EQ(own.list_kind, mapped.list_kind);
   EXPECT_EQ(own.index_unified_logging, mapped.index_unified_logging);
+  EXPECT_FALSE(mapped.count_pm_writes);
 }
 
 TEST_F(CApiOptionsTest, WhatHasAMeaningReachesTheEngine) {
@@ -215,6 +216,28 @@ TEST_F(CApiOptionsTest, AKindThatDoesNotExistIsRefused) {
     EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), error_.pointer()));
     EXPECT_EQ(0u, error_.Take().find("Not implemented: ")) << value;
   }
+}
+
+TEST_F(CApiOptionsTest, WritesToPersistentMemoryAreCountedIfAskedFor) {
+  const auto fences = [this] {
+    char* const text = braiddb_property_value(db_, "braiddb.stats");
+    const std::string stats = text, line = "braiddb.pm.fences COUNT : ";
+    braiddb_free(text);
+    return std::stoull(stats.substr(stats.find(line) + line.size()));
+  };
+  EXPECT_EQ(0, braiddb_options_get_count_pm_writes(options_));
+  Open();
+  Put("key", "value");
+  EXPECT_EQ(0u, fences());
+  Close();
+  braiddb_options_set_count_pm_writes(options_, 1);
+  braiddb_options_set_persist_mode(options_, braiddb_persist_emulated);
+  EXPECT_EQ(1, braiddb_options_get_count_pm_writes(options_));
+  Open();
+  Put("key", "value");  // opens a segment
+  const auto before = fences();
+  Put("key", "value");
+  EXPECT_EQ(before + 1, fences());
 }
 
 // The creation sets them; an open takes what is stored.

@@ -370,6 +370,9 @@ void Accumulate(Statistics* total, const Statistics& more) {
       &Statistics::segments_allocated,
       &Statistics::segments_recycled,
       &Statistics::flushed_lines,
+      &Statistics::pm_written_lines,
+      &Statistics::pm_written_xplines,
+      &Statistics::pm_fences,
       &Statistics::replayed_entries,
   };
   for (auto counter : kCounters) total->*counter += more.*counter;
