@@ -180,26 +180,34 @@ class BraidDbEngine final : public Engine {
   }
   std::vector<Figure> Counters() override {
     const Statistics s = db_->GetStatistics();
-    return {{"writes", s.writes},
-            {"log_bytes", s.log_bytes},
-            {"gets", s.gets},
-            {"gets_found", s.gets_found},
-            {"lookup_cache_hits", s.lookup_cache_hits},
-            {"filter_negatives", s.filter_negatives},
-            {"local_visits", s.local_visits},
-            {"remote_visits", s.remote_visits},
-            {"write_delays", s.write_delays},
-            {"write_delay_us", s.write_delay_us},
-            {"flushes", s.flushes},
-            {"flushed_entries", s.flushed_entries},
-            {"checkpoints", s.checkpoints},
-            {"compactions", s.compactions},
-            {"merged_entries", s.merged_entries},
-            {"dropped_entries", s.dropped_entries},
-            {"relocated_bytes", s.relocated_bytes},
-            {"background_flushed_lines", s.flushed_lines},
-            {"replayed_entries", s.replayed_entries},
-            {"recovery_us", s.recovery_us}};
+    std::vector<Figure> figures{{"writes", s.writes},
+                                {"log_bytes", s.log_bytes},
+                                {"gets", s.gets},
+                                {"gets_found", s.gets_found},
+                                {"lookup_cache_hits", s.lookup_cache_hits},
+                                {"filter_negatives", s.filter_negatives},
+                                {"local_visits", s.local_visits},
+                                {"remote_visits", s.remote_visits},
+                                {"write_delays", s.write_delays},
+                                {"write_delay_us", s.write_delay_us},
+                                {"flushes", s.flushes},
+                                {"flushed_entries", s.flushed_entries},
+                                {"checkpoints", s.checkpoints},
+                                {"compactions", s.compactions},
+                                {"merged_entries", s.merged_entries},
+                                {"dropped_entries", s.dropped_entries},
+                                {"relocated_bytes", s.relocated_bytes},
+                                {"background_flushed_lines", s.flushed_lines},
+                                {"replayed_entries", s.replayed_entries},
+                                {"recovery_us", s.recovery_us}};
+    // Figures that nobody counts are left out, where 0 would say that nothing is written.
+    std::string mode;
+    if (db_->GetOptions().count_pm_writes && db_->GetProperty("braiddb.persist-mode", &mode) && mode != "page") {
+      figures.insert(
+          figures.end(),
+          {{"pm_written_lines", s.pm_written_lines}, {"pm_written_xplines", s.pm_written_xplines}, {"pm_fences", s.pm_fences}});
+    }
+    return figures;
   }
   Status Close() override {
     families_.clear();

@@ -201,6 +201,8 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("recovery_threads", Value<int64_t>(&typed->recovery_threads, defaults.recovery_threads), "0: all CPUs");
   add("l0_compaction_trigger", Value<int64_t>(&typed->l0_compaction_trigger, defaults.l0_compaction_trigger), "L0 tables");
   add("disable_auto_compactions", Switch(&flags->options.disable_auto_compaction), "flush and compact only when told to");
+  add("count_pm_writes", Switch(&flags->options.count_pm_writes),
+      "count cache lines, XPLines and fences, for --json; costs time, so not together with what is timed");
   all->add(group);
 }
 

@@ -34,6 +34,34 @@ class Turns : public testing::Test {
   const std::string json_ = directory_.File("r.json");
 };
 
+// Of just each run, if it was asked for; a put has one fence.
+TEST_F(Turns, WritesToPersistentMemoryAreCountedIfAskedFor) {
+  const std::string arguments = "--benchmarks=fillseq,readrandom,overwrite --disable_auto_compactions --json=" + json_;
+  auto result = Bench(arguments + " --count_pm_writes");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const auto counted = Json();
+  EXPECT_EQ(counted["flags"]["count_pm_writes"], "true");
+  for (const size_t write : {0u, 2u}) {
+    const auto& counters = counted["runs"][write]["counters"];
+    const auto lines = counters["pm_written_lines"].get<uint64_t>(), xp_lines = counters["pm_written_xplines"].get<uint64_t>();
+    EXPECT_GE(counters["pm_fences"], 1000);
+    EXPECT_LT(counters["pm_fences"], 1100) << "a segment costs a few";
+    EXPECT_GE(64 * lines, counters["log_bytes"].get<uint64_t>());
+    EXPECT_TRUE(xp_lines >= 1000 && xp_lines <= lines && lines <= 4 * xp_lines) << lines << " " << xp_lines;
+  }
+  EXPECT_EQ(counted["runs"][1]["counters"]["pm_written_lines"], 0);
+  result = Bench(arguments);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_FALSE(Json()["runs"][0]["counters"].contains("pm_fences"));
+}
+
+// Pages are not counted, and nothing says that none were written.
+TEST_F(Turns, WhatIsNotCountedIsNotThere) {
+  const auto result = Bench("--persist_mode=page --benchmarks=fillseq --count_pm_writes --json=" + json_);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_FALSE(Json()["runs"][0]["counters"].contains("pm_written_lines"));
+}
+
 // Nothing is lost, and what the next process has to replay shows that the one before did not close.
 TEST_F(Turns, CrashLeavesARecoveryToTheNextBenchmark) {
   const auto result = Bench("--benchmarks=fillseq,crash,open,readrandom,open --disable_auto_compactions --json=" + json_);

@@ -205,6 +205,9 @@ class NumbersAreTheFiles(Case):
         self.assertEqual(row["written per user byte"], f"{whole:.2f}")
         self.assertGreater(whole, 1)
         self.assertEqual(row["lines per write"], f"{whole * 116 / 64:.2f}")
+        self.assertEqual((row["how"], row["in XPLines"], row["XPLines per write"]), ("estimate", "–", "–"))
+        self.assertIn("≈ is an estimate", self.page.words)
+        self.assertNotIn("Counted (--count_pm_writes)", self.page.words)
 
     def test_structure_is_the_last_state(self):
         state = self.runs("braiddb", "waitforcompaction")[0]["state"]
@@ -249,6 +252,29 @@ class SeveralFiles(Case):
         page = self.report(*paths)
         self.assertIn("braiddb l1=nv_tree", page.words)
         self.assertIn("braiddb l1=braided_skiplist", page.words)
+
+    def test_what_was_counted_is_shown_in_place_of_the_estimate(self):
+        options = ["--num=5000", "--key_size=16", "--value_size=100", "--benchmarks=fillrandom,readrandom"]
+        path = self.bench("counted", *options, "--count_pm_writes")
+        fill, read = json.loads(path.read_text())["runs"]
+        counters = fill["counters"]
+        self.assertGreaterEqual(counters["pm_fences"], 5000)
+        self.assertGreaterEqual(counters["pm_written_lines"], counters["pm_written_xplines"])
+        self.assertGreaterEqual(4 * counters["pm_written_xplines"], counters["pm_written_lines"])
+        page = self.report(path)
+        (row,) = rows_of(page, "Of the run in the middle")
+        self.assertEqual(row["how"], "counted")
+        self.assertEqual(row["written per user byte"], f"{64 * counters['pm_written_lines'] / (5000 * 116):.2f}")
+        self.assertEqual(row["in XPLines"], f"{256 * counters['pm_written_xplines'] / (5000 * 116):.2f}")
+        self.assertEqual(row["lines per write"], f"{counters['pm_written_lines'] / 5000:.2f}")
+        self.assertEqual(row["XPLines per write"], f"{counters['pm_written_xplines'] / 5000:.2f}")
+        self.assertEqual(row["of it in the background"], "–")
+        self.assertIn("Counted (--count_pm_writes)", page.words)
+        self.assertNotIn("estimate", page.words)
+        # Beside one that is not counted each says which it is.
+        page = self.report(path, self.bench("timed", *options))
+        ways = {row["engine"]: row["how"] for row in rows_of(page, "Of the run in the middle")}
+        self.assertEqual(ways, {"braiddb count_pm_writes=true": "counted", "braiddb count_pm_writes=false": "estimate"})
 
     def test_report_files_and_trees(self):
         csv = self.folder / "progress.csv"
@@ -334,9 +360,14 @@ class Model(unittest.TestCase):
         run.content.update(
             written_bytes=1000, counters={"log_bytes": 1500, "background_flushed_lines": 10, "file_written_bytes": 7}
         )
-        self.assertEqual(model.written_per_user_byte(run), {"log": 1.5, "background": 0.64})
+        self.assertEqual(model.written_per_user_byte(run), model.Written(2.14, "estimate", background=0.64))
+        run.content["counters"].update(writes=10, pm_written_lines=30, pm_written_xplines=20, pm_fences=10)
+        self.assertEqual(
+            model.written_per_user_byte(run),
+            model.Written(1.92, "counted", xplines=5.12, lines_per_write=3, xplines_per_write=2),
+        )
         run.content["counters"] = {"file_written_bytes": 2500}
-        self.assertEqual(model.written_per_user_byte(run), {"files": 2.5})
+        self.assertEqual(model.written_per_user_byte(run), model.Written(2.5, "system calls"))
         run.content["counters"] = {"file_written_bytes": 400}  # a store that writes by a mapped file
         self.assertIsNone(model.written_per_user_byte(run))
 

@@ -177,17 +177,48 @@ def states(run):
     return [dict(zip(state["names"], row)) for row in state["samples"]]
 
 
-def written_per_user_byte(run):
-    """{part: bytes} for each byte of the user's, and None if that cannot be told.
+@dataclass
+class Written:
+    """Bytes that were written for each byte of the user's."""
 
-    BraidDB: what entries take in the log, and 64 bytes for each line that flushes and merges wrote in the background. Others:
-    what they gave to system calls. A store that writes by a mapped file shows in neither.
+    whole: float
+    how: str  # COUNTED, ESTIMATED or GIVEN
+    background: float = None  # of it, in the background; None: not known apart
+    xplines: float = None  # the same in units of 256 bytes, as memory counts; None: not known
+    lines_per_write: float = None
+    xplines_per_write: float = None
+
+
+COUNTED, ESTIMATED, GIVEN = "counted", "estimate", "system calls"
+LINE, XPLINE = 64, 256  # bytes
+
+
+def written_per_user_byte(run):
+    """None if that cannot be told.
+
+    BraidDB with --count_pm_writes: the cache lines, and the XPLines, that all threads flushed during the run. Without: what
+    entries take in the log, and the lines that flushes and merges wrote in the background. Others: what they gave to system
+    calls. A store that writes by a mapped file shows in none.
     """
     user, counters = run.content.get("written_bytes", 0), run.content.get("counters", {})
     if not user:
         return None
+    writes = counters.get("writes", 0)
+    if "pm_written_lines" in counters and "pm_written_xplines" in counters:
+        lines, xplines = counters["pm_written_lines"], counters["pm_written_xplines"]
+        return Written(
+            LINE * lines / user,
+            COUNTED,
+            xplines=XPLINE * xplines / user,
+            lines_per_write=lines / writes if writes else None,
+            xplines_per_write=xplines / writes if writes else None,
+        )
     if "log_bytes" in counters:
-        return {"log": counters["log_bytes"] / user, "background": 64 * counters.get("background_flushed_lines", 0) / user}
+        background = LINE * counters.get("background_flushed_lines", 0)
+        whole = counters["log_bytes"] + background
+        return Written(
+            whole / user, ESTIMATED, background=background / user, lines_per_write=whole / LINE / writes if writes else None
+        )
     if counters.get("file_written_bytes", 0) < user / 2:
         return None
-    return {"files": counters["file_written_bytes"] / user}
+    return Written(counters["file_written_bytes"] / user, GIVEN)

@@ -342,56 +342,72 @@ def recovery(runs, colours):
     )
 
 
+def _share(value):
+    return "–" if value is None else f"{value:.2f}"
+
+
 def written(runs, colours):
     """Bytes written for each byte of the user's."""
-    groups, rows = [], []
+    groups, rows, ways = [], [], set()
     for benchmark in _benchmarks(runs):
         group = []
         for label, theirs in _by_label(model.of(runs, benchmark=benchmark)).items():
             run = model.median_run(theirs)
-            shares = model.written_per_user_byte(run)
             if not run.content.get("written_bytes"):
                 continue
-            if shares is None:
-                rows.append([benchmark, label, f"{run['written_bytes']:,}", "not known", "–", "–"])
+            found = model.written_per_user_byte(run)
+            if found is None:
+                rows.append([benchmark, label, f"{run['written_bytes']:,}", "not known", *["–"] * 5])
                 continue
-            whole = sum(shares.values())
-            parts = [(value, colours(label) if i == 0 else 5) for i, value in enumerate(shares.values())]
-            group.append(
-                (
-                    label,
-                    parts,
-                    f"{whole:.2f}" + (f"  ({shares['background']:.2f} in the background)" if "background" in shares else ""),
-                )
-            )
-            counters = run["counters"]
-            lines = "–"
-            if "log_bytes" in counters and counters.get("writes"):
-                lines = f"{(counters['log_bytes'] / 64 + counters['background_flushed_lines']) / counters['writes']:.2f}"
+            ways.add(found.how)
+            background = found.background or 0
+            parts = [(found.whole - background, colours(label)), (background, 5)]
+            says = f"{found.whole:.2f}"
+            if found.how == model.COUNTED:
+                says += f"  ({found.xplines:.2f} in XPLines)"
+            elif found.how == model.ESTIMATED:
+                says = f"≈ {says}  ({background:.2f} in the background)"
+            group.append((label, parts if background else parts[:1], says))
             rows.append(
                 [
                     benchmark,
                     label,
                     f"{run['written_bytes']:,}",
-                    f"{whole:.2f}",
-                    f"{shares.get('background', 0):.2f}" if len(shares) > 1 else "–",
-                    lines,
+                    f"{found.whole:.2f}",
+                    _share(found.xplines),
+                    _share(found.background),
+                    _share(found.lines_per_write),
+                    _share(found.xplines_per_write),
+                    found.how,
                 ]
             )
         if group:
             groups.append((benchmark, group))
     if not groups:
         return None
-    head = ["benchmark", "engine", "user bytes", "written per user byte", "of it in the background", "lines per write"]
-    note = (
-        "BraidDB: log space of entries, and 64 bytes for each cache line that flushes and merges wrote meanwhile, grey. Others: "
-        "bytes given to system calls; stores into a mapped file, as LMDB's, cannot be counted so."
-    )
+    head = [
+        "benchmark",
+        "engine",
+        "user bytes",
+        "written per user byte",
+        "in XPLines",
+        "of it in the background",
+        "lines per write",
+        "XPLines per write",
+        "how",
+    ]
+    notes = {
+        model.COUNTED: "Counted (--count_pm_writes): each cache line that any thread flushed, 64 bytes, and in brackets each "
+        "XPLine, 256 bytes, once between two fences of a thread.",
+        model.ESTIMATED: "≈ is an estimate: log space of entries, and 64 bytes for each cache line that flushes and merges wrote "
+        "meanwhile, grey.",
+        model.GIVEN: "System calls: bytes given to them; stores into a mapped file, as LMDB's, cannot be counted so.",
+    }
     chart = charts.bars(
         "Bytes written for each byte of keys and values",
         groups,
         one_scale=True,
-        note=note,
+        note=" ".join(note for way, note in notes.items() if way in ways),
         below=charts.numbers(head, rows, "Of the run in the middle"),
     )
     return page.Section("written", "Bytes written", page.grid([chart]))
