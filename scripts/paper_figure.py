@@ -8,9 +8,10 @@ from typing import Callable
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from benchreport import build, load, page  # noqa: E402  after the path is known
+from benchreport import build, load, model, page  # noqa: E402  after the path is known
 
 PAIRS = 2_000_000  # of keys and values, with --scale=1
+COUNTING = "--count_pm_writes"  # in jobs of their own, since it takes time
 SMALL = ["--key_size=8", "--value_size=8", "--seed=42"]
 
 
@@ -52,7 +53,16 @@ class Figure:
     def _parts(self, files):
         documents = [one for one in files if isinstance(one, load.Document)]
         trees = [one for one in files if isinstance(one, load.TreeTable)]
-        return build.parts(documents, [], trees, self.axis, self.wanted, self.by_name, self.benchmarks)
+        if not any(COUNTING in job.arguments for job in self.jobs):
+            return build.parts(documents, [], trees, self.axis, self.wanted, self.by_name, self.benchmarks)
+        # What counts shows what was written and no times, and the others show all but that.
+        counting = [one for one in documents if one.content["flags"].get("count_pm_writes") == "true"]
+        timed = [one for one in documents if one not in counting]
+        wanted = [anchor for anchor in self.wanted if anchor != "written"]
+        parts = build.parts(timed, [], trees, self.axis, wanted, self.by_name, self.benchmarks)
+        if "written" in self.wanted:
+            parts += build.parts(counting, [], [], None, ("written",), self.by_name, self.benchmarks)
+        return parts
 
 
 # ---- Reading results. A job that failed has none: its rows say so.
@@ -67,6 +77,16 @@ def rate(document, benchmark, engine=None):
 
 def run_of(document, benchmark):
     return next(run for run in document.content["runs"] if run["benchmark"] == benchmark)
+
+
+def written(document, benchmarks, engine=None):
+    """What a job that counts wrote for each byte of the user's, all these benchmarks together."""
+    runs = [run for run in document.content["runs"] if run["benchmark"] in benchmarks and engine in (None, run["engine"])]
+    if any("pm_written_lines" not in run["counters"] for run in runs):
+        return NOTHING  # no persistent memory, nor tmpfs in its place
+    user = sum(run["written_bytes"] for run in runs)
+    lines, xplines = (sum(run["counters"][f"pm_written_{name}"] for run in runs) for name in ("lines", "xplines"))
+    return f"{model.LINE * lines / user:.1f} ({model.XPLINE * xplines / user:.1f} in XPLines)"
 
 
 def tree_row(table, tree, node_bytes, benchmark):

@@ -2,7 +2,7 @@
 
 import statistics
 
-from paper_figure import NOTHING, PAIRS, SMALL, Figure, Job, rate, row, run_of, times
+from paper_figure import COUNTING, NOTHING, PAIRS, SMALL, Figure, Job, rate, row, run_of, times, written
 
 from benchreport import model  # paper_figure knows the path
 
@@ -20,7 +20,12 @@ def listdb_logging(scale, cpus):
         "--histogram",
         *SMALL,
     ]
-    jobs = [Job("index-unified", arguments, 3), Job("write-ahead", [*arguments, COPYING], 6)]
+    jobs = [
+        Job("index-unified", arguments, 3),
+        Job("write-ahead", [*arguments, COPYING], 6),
+        Job("index-unified, counted", [*arguments, COUNTING], 3),
+        Job("write-ahead, counted", [*arguments, COPYING, COUNTING], 6),
+    ]
 
     def counted(document, name):
         return run_of(document, "fillrandom")["counters"][name]
@@ -30,7 +35,7 @@ def listdb_logging(scale, cpus):
         return 64 * counted(document, "background_flushed_lines") / written
 
     def rows(results):
-        unified, copying = (results.get(job.key) for job in jobs)
+        unified, copying, unified_counted, copying_counted = (results.get(job.key) for job in jobs)
         both = (unified, copying)
         return [
             row(
@@ -50,6 +55,13 @@ def listdb_logging(scale, cpus):
                 "flushes neither copy nor flush lines",
                 lambda: f"{background(unified):.2f} and {background(copying):.2f}",
                 *both,
+            ),
+            row(
+                "bytes written per byte of the user's, log and flushes, index-unified and write-ahead",
+                NOTHING,
+                lambda: " and ".join(written(one, ("fillrandom", "flush")) for one in (unified_counted, copying_counted)),
+                unified_counted,
+                copying_counted,
             ),
         ]
 
@@ -77,9 +89,15 @@ def listdb_copying(scale):
     num = int(PAIRS * scale)
     benchmarks = "--benchmarks=fillrandom,waitforcompaction,compact,readrandom,readseq"
     arguments = [benchmarks, f"--num={num}", f"--reads={num // 4}", "--threads=1", "--rounds=1", "--histogram", *SMALL]
-    jobs = [Job("log", [*arguments, f"--engines=braiddb,braiddb:nv_tree,{RUNS}"], 12)]
+    engines = ("braiddb", "braiddb:nv_tree", RUNS)
+    chosen = f"--engines={','.join(engines)}"
+    load = ("fillrandom", "waitforcompaction")
+    jobs = [
+        Job("log", [*arguments, chosen], 12),
+        Job("counted", [f"--benchmarks={','.join(load)}", f"--num={num}", "--rounds=1", chosen, COUNTING, *SMALL], 6),
+    ]
 
-    def written(document, engine):
+    def in_background(document, engine):
         run = next(run for run in document.content["runs"] if run["engine"] == engine and run["benchmark"] == "fillrandom")
         merged = next(
             run for run in document.content["runs"] if run["engine"] == engine and run["benchmark"] == "waitforcompaction"
@@ -110,10 +128,20 @@ def listdb_copying(scale):
             row(
                 "bytes that flushes and merges write per user byte: copying, zipper",
                 "more with copies",
-                lambda: f"{written(one, RUNS):.1f}, {written(one, 'braiddb'):.1f}",
+                lambda: f"{in_background(one, RUNS):.1f}, {in_background(one, 'braiddb'):.1f}",
                 one,
             )
         )
+        counted = results.get("counted")
+        found += [
+            row(
+                f"bytes written per user byte, log, flushes and merges: {name}",
+                NOTHING,
+                lambda e=e: written(counted, load, e),
+                counted,
+            )
+            for name, e in zip(("zipper", "NV-Tree", "copying"), engines)
+        ]
         return found
 
     lead = (
@@ -420,6 +448,7 @@ def listdb_mixture(scale):
         for cache in caches
         for percent in percentages
     ]
+    jobs.append(Job("counted", [*jobs[0].arguments, COUNTING], 2))  # writes only, no cache
 
     def rows(results):
         def of(cache, percent):
@@ -439,18 +468,13 @@ def listdb_mixture(scale):
                 ("half reads", 50, NOTHING),
             )
         ]
-        one = of(0, 0)
-
-        def amplification():
-            parts = model.written_per_user_byte(model.Run("", "", {}, one, run_of(one, "readrandomwriterandom")))
-            return f"{sum(parts.values()):.1f}"
-
+        counted = results.get("counted")
         found.append(
             row(
                 "bytes written per user byte, writes only",
                 "104.4, FAST&FAIR 126.8, PACTree 91.5, as memory counts, in units of 256 bytes",
-                amplification,
-                one,
+                lambda: written(counted, ("readrandomwriterandom",)),
+                counted,
             )
         )
         return found

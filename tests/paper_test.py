@@ -77,6 +77,28 @@ class Paper(unittest.TestCase):
         self.assertIn(f"{run['seconds'] * 1000:.2f}", page)
         self.assertEqual(self.document.read_text(encoding="utf-8"), DOCUMENT)
 
+    def test_what_is_written_is_counted_by_jobs_of_their_own(self):
+        result = self.paper("--only=listdb-9-merges")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        timed, counted = (
+            json.loads((self.folder / f"out/listdb-9-merges/{key}.json").read_text())["runs"] for key in ("log", "counted")
+        )
+        self.assertFalse([run for run in timed if "pm_fences" in run["counters"]])
+        rows = {row[1]: row[3] for row in self.rows()}
+        for name, engine in (("zipper", "braiddb"), ("NV-Tree", "braiddb:nv_tree"), ("copying", "braiddb:sorted_runs")):
+            runs = [run for run in counted if run["engine"] == engine]
+            self.assertEqual([run["benchmark"] for run in runs], ["fillrandom", "waitforcompaction"])
+            lines, xplines = (
+                size * sum(run["counters"][counter] for run in runs) / runs[0]["written_bytes"]
+                for counter, size in (("pm_written_lines", 64), ("pm_written_xplines", 256))
+            )
+            self.assertGreater(xplines, lines)
+            said = rows[f"bytes written per user byte, log, flushes and merges: {name}"]
+            self.assertEqual(said, f"{lines:.1f} ({xplines:.1f} in XPLines)")
+        page = (self.folder / "out/index.html").read_text(encoding="utf-8")
+        self.assertIn("Counted (--count_pm_writes)", page)
+        self.assertNotIn("≈", page)
+
     def test_documents_change_only_when_told_to(self):
         self.assertEqual(self.paper("--only=nvtree-6", "--update-docs").returncode, 0)
         text = self.document.read_text(encoding="utf-8")
