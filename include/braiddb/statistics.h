@@ -35,7 +35,7 @@ struct Statistics {
   uint64_t segments_allocated = 0;
   uint64_t segments_recycled = 0;
   // Persistence
-  uint64_t flushed_lines = 0;  // background cache-line flushes; foreground ones follow from log_bytes
+  uint64_t flushed_lines = 0;  // background cache-line flushes; foreground ones are log_bytes / 64 at the least
   // With Options::count_pm_writes, in foreground and background, the open's included; 0 without
   uint64_t pm_written_lines = 0;    // cache lines that were flushed, as often as they were
   uint64_t pm_written_xplines = 0;  // units of 256 bytes, each once between two fences of a thread
