@@ -10,6 +10,7 @@
 #include "pmem/persistence.h"
 #include "pmem/write_counter.h"
 #include "tests/support/db_test_util.h"
+#include "util/thread_index.h"
 
 namespace braiddb {
 
@@ -140,6 +141,29 @@ TEST(PersistenceWritesTest, AFenceIsOfItsThreadOnly) {
   EXPECT_EQ(persistence.writes(), (PmWrites{2, 1, 1}));
   EXPECT_TRUE(persistence.Persist(memory, 8));
   EXPECT_EQ(persistence.writes(), (PmWrites{3, 2, 2}));
+}
+
+// A thread that is ending has given back its index, and so has no counter: its writes count all the same, each flush for itself.
+TEST(PersistenceWritesTest, AThreadWithoutACounterIsCounted) {
+  struct WritesAtItsEnd {
+    ~WritesAtItsEnd() {
+      persistence->Flush(memory, 0);
+      persistence->Flush(memory, 100);
+      persistence->Flush(memory, 8);
+      EXPECT_EQ(ThreadIndex(), kNoThreadIndex);
+      EXPECT_TRUE(persistence->Drain());
+    }
+    Persistence* persistence;
+    char* memory;
+  };
+  alignas(256) static char memory[256];
+  Persistence persistence(PersistMode::kEmulated, {});
+  persistence.CountWrites();
+  std::thread([&] {
+    static thread_local WritesAtItsEnd first{&persistence, memory};  // destroyed last
+    EXPECT_TRUE(first.persistence->Persist(memory, 8));
+  }).join();
+  EXPECT_EQ(persistence.writes(), (PmWrites{1 + 3, 1 + 2, 1 + 1}));
 }
 
 // Waves of threads that come and end, while another one reads: sums only grow, and nothing is lost.
