@@ -185,9 +185,16 @@ perf::Timer DBIterator::NoteSeek(size_t child) const {
   return perf::Timer(in_memtable ? &PerfContext::seek_on_memtable_time : &PerfContext::seek_child_seek_time);
 }
 
+void DBIterator::LeavePosition(Direction direction) {
+  current_ = nullptr;
+  turns_.clear();
+  has_left_shared_ = false;
+  direction_ = direction;
+}
+
 void DBIterator::SeekChildren(const SearchKey& target) {
   const perf::Timer all(&PerfContext::seek_internal_seek_time);
-  direction_ = Direction::kForward;
+  LeavePosition(Direction::kForward);
   FetchForSeek(target);
   for (size_t i = 0; i < children_.size(); ++i) {
     const perf::Timer one = NoteSeek(i);
@@ -199,7 +206,7 @@ void DBIterator::SeekChildren(const SearchKey& target) {
 
 void DBIterator::SeekChildrenBefore(const SearchKey& target) {
   const perf::Timer all(&PerfContext::seek_internal_seek_time);
-  direction_ = Direction::kBackward;
+  LeavePosition(Direction::kBackward);
   FetchForSeek(target);
   for (size_t i = 0; i < children_.size(); ++i) {
     const perf::Timer one = NoteSeek(i);
@@ -252,6 +259,7 @@ void DBIterator::LeaveShared() {
   while (turns_.size() > 1 && turns_[1].child->entry == entry && turns_[1].child->is_table) {
     turns_[1].child->entry = nullptr;
     turns_.erase(turns_.begin() + 1);
+    has_left_shared_ = true;
   }
 }
 
@@ -283,13 +291,14 @@ inline void DBIterator::PassFirst() {
 
 void DBIterator::SkipVersions(Slice key, uint64_t prefix) {
   const bool by_version = verify_ || perf::Counts();  // each is to be seen
-  size_t group = 0;                                   // children that may be at the key
-  for (; group < turns_.size() && turns_[group].prefix == prefix; ++group) {
-  }
+  size_t group = 0;                                   // children at the key: nothing comes before it
+  while (group < turns_.size() && SameKey(*turns_[group].child, key, prefix)) ++group;
   for (size_t i = 0; i < group; ++i) {
     Child* const child = turns_[i].child;
     for (size_t twin = i + 1; child->is_table && twin < group && turns_[twin].child->entry == child->entry; ++twin) {
-      if (turns_[twin].child->is_table) turns_[twin].child->entry = nullptr;
+      if (!turns_[twin].child->is_table) continue;
+      turns_[twin].child->entry = nullptr;
+      has_left_shared_ = true;
     }
     for (int steps = 0; SameKey(*child, key, prefix); ++steps) {
       NoteSkipped(*child->entry);
@@ -364,9 +373,10 @@ void DBIterator::Pass(Child* child) {
   child->entry = nullptr;
 }
 
-// What is remembered of a table's operands; the child stays where it is, and SkipKey takes it on.
+// What is remembered of a table's operands; the child stays where it is, and SkipKey takes it on. Not where the table's list
+// stands for those of others, too (LeaveShared), which have more of the key.
 bool DBIterator::AddRunOf(const Child& child, Slice key, uint64_t prefix) {
-  if (!child.is_table || verify_ || !SameKey(child, key, prefix)) return false;
+  if (!child.is_table || verify_ || has_left_shared_ || !SameKey(child, key, prefix)) return false;
   const PmTable& table = *view_->Of(family_.id)->l0[static_cast<size_t>(&child - children_.data()) - memtable_children_];
   if (sequence_ < table.boundary()) return false;
   std::shared_ptr<const OperandRun> run = table.operand_runs.Find(key);
@@ -505,7 +515,7 @@ void DBIterator::Prev() {
 inline void DBIterator::MoveToFirst() {
   if (has_lower_) return MoveTo(lower_);
   if (!status_.ok()) return;
-  direction_ = Direction::kForward;
+  LeavePosition(Direction::kForward);
   for (Child& child : children_) {
     child.cursor->SeekToFirst();
     Load(&child);
@@ -519,7 +529,7 @@ inline void DBIterator::MoveToLast() {
   if (has_upper_) {
     SeekChildrenBefore(SearchKey(order_, upper_, kMaxSequence));
   } else {
-    direction_ = Direction::kBackward;
+    LeavePosition(Direction::kBackward);
     for (Child& child : children_) {
       child.cursor->SeekToLast();
       Load(&child);
@@ -547,19 +557,21 @@ inline void DBIterator::MoveToOrBefore(Slice target) {
 
 inline void DBIterator::StepForward() {
   BRAIDDB_DCHECK(Valid());
-  const Slice key = current_->key();
+  const LogEntry* const passed = current_;
+  current_ = nullptr;
   if (direction_ == Direction::kBackward) {
-    SeekChildren(SearchKey(order_, key, 0));
+    SeekChildren(SearchKey(order_, passed->key(), 0));
   } else {
-    if (!turns_.empty() && turns_.front().child->entry == current_) PassFirst();
-    SkipKey(key, current_prefix_);
+    if (!turns_.empty() && turns_.front().child->entry == passed) PassFirst();
+    SkipKey(passed->key(), current_prefix_);
   }
   FindForward();
 }
 
 inline void DBIterator::StepBackward() {
   BRAIDDB_DCHECK(Valid());
-  if (direction_ == Direction::kForward) SeekChildrenBefore(SearchKey(order_, current_->key(), kMaxSequence));
+  const LogEntry* const passed = current_;
+  if (direction_ == Direction::kForward) SeekChildrenBefore(SearchKey(order_, passed->key(), kMaxSequence));
   FindBackward();
 }
 

@@ -73,6 +73,8 @@ class DBIterator final : public Iterator {
   const LogEntry* Verified(const LogEntry* entry);
   // Before the children search: the tables of L0 are many, and their searches alike.
   void FetchForSeek(const SearchKey& target) const;
+  // Forgets it before the children move: whoever's memory runs out half way has an iterator that is not valid.
+  void LeavePosition(Direction direction);
   void SeekChildren(const SearchKey& target);
   void SeekChildrenBefore(const SearchKey& target);
   // The child whose entry comes last in entry order; null when all are at their end.
@@ -137,6 +139,7 @@ class DBIterator final : public Iterator {
   // Forward: the children that are not at their end, in entry order. A step moves the first one, and mostly it stays that: a step
   // costs what the order changes, not what there are of them.
   std::vector<Turn> turns_;
+  bool has_left_shared_ = false;  // LeaveShared has taken one out
   MergeContext merge_;
   std::string merged_value_;  // of current_, if that is an operand
   Status status_;

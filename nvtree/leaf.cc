@@ -152,6 +152,7 @@ size_t CollectLive(const Leaf& leaf, uint32_t bytes, LeafPart* part, std::vector
   bool has_negative = false;
   for (uint32_t i = sorted; i < count; ++i) has_negative |= leaf.is_negative(i);
   const size_t begin = live->size();
+  live->reserve(begin + static_cast<size_t>(last - first) + (count - sorted));  // all or nothing, if there is no memory
   if (!has_negative) {
     live->insert(live->end(), first, last);
     const size_t appended = live->size();

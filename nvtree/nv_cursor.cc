@@ -4,7 +4,7 @@
 
 namespace braiddb {
 
-void NvCursor::Border::Set(const Separator& separator) {
+NvCursor::Border::Border(const Separator& separator) {
   prefix = separator.prefix;
   has_rest = separator.rest != nullptr;
   if (!has_rest) return;
@@ -15,14 +15,21 @@ void NvCursor::Border::Set(const Separator& separator) {
 template <class Target>
 void NvCursor::Load(const Target& target, bool before) {
   const EpochManager::Guard guard = tree_->epochs()->Enter();
+  // If there is no memory, it stands where it was, or nowhere.
+  at_ = kEnd;
   tree_->CopyLeaf(target, before, &copy_, enough_);
-  at_ = FirstAtOrBehind(target);  // inside the guard: it may look at what elements stand for
+  const size_t at = FirstAtOrBehind(target);  // inside the guard: it may look at what elements stand for
   const LeafPart& part = copy_.part;
-  low_.Set(part.from <= copy_.range.low.prefix ? copy_.range.low : Separator{part.from, nullptr});
   const bool to_the_end = part.to == LeafPart::kToTheEnd;
-  is_last_ = to_the_end && copy_.range.is_last;
-  if (!is_last_) high_.Set(to_the_end ? copy_.range.high : Separator{part.to, nullptr});
+  const bool is_last = to_the_end && copy_.range.is_last;
+  Border low(part.from <= copy_.range.low.prefix ? copy_.range.low : Separator{part.from, nullptr});
+  Border high;
+  if (!is_last) high = Border(to_the_end ? copy_.range.high : Separator{part.to, nullptr});
+  low_ = std::move(low);
+  high_ = std::move(high);
+  is_last_ = is_last;
   enough_ = std::min(enough_ * kGrowth, Leaf::kMaxElements);
+  at_ = at;
 }
 
 size_t NvCursor::FirstAtOrBehind(const SearchKey& target) const {

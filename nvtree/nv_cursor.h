@@ -49,7 +49,8 @@ class NvCursor {
     std::string key;
     uint64_t sequence = 0;
 
-    void Set(const Separator& separator);
+    Border() = default;
+    explicit Border(const Separator& separator);
     bool is_first() const { return prefix == 0 && !has_rest; }
     // Calls `use` with what stands for the place.
     template <class Use>

@@ -193,6 +193,53 @@ TEST_P(DbOperandRunTest, LongOnesAreNotKeptInDram) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Applied("k", expected), uint64_t{kMany});
 }
 
+// Adds, and refuses to while it is told to.
+class Adder final : public MergeOperator {
+ public:
+  const char* Name() const override { return "test.Adder"; }
+  bool FullMerge(Slice, const Slice* existing, std::span<const Slice> operands, std::string* value) const override {
+    if (refuses) return false;
+    uint64_t sum = existing == nullptr ? 0 : std::stoull(std::string(*existing));
+    for (const Slice operand : operands) sum += std::stoull(std::string(operand));
+    *value = std::to_string(sum);
+    return true;
+  }
+  bool PartialMerge(Slice, Slice left, Slice right, std::string* operand) const override {
+    *operand = std::to_string(std::stoull(std::string(left)) + std::stoull(std::string(right)));
+    return true;
+  }
+  std::atomic<bool> refuses{false};
+};
+
+// An iterator stands in two tables before the key when these are merged: where their lists become one, it goes on in one of them.
+// What is remembered of that one's operands is not all that the list has.
+TEST_P(DbOperandRunTest, OfATableThatIsMergedUnderAnIterator) {
+  const auto add = std::make_shared<Adder>();
+  Start(add);
+  ASSERT_OK(db_->Put({}, "b", "1"));
+  ASSERT_OK(db_->Put({}, "k", "1000"));
+  ASSERT_OK(db_->Flush());
+  ASSERT_OK(db_->Put({}, "a", "1"));
+  for (int i = 0; i < kMany; ++i) ASSERT_OK(db_->Merge({}, "k", "1"));
+  ASSERT_OK(db_->Flush());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(GetOrText(db_.get(), "k"), std::to_string(1000 + kMany));
+  const auto iterator = db_->NewIterator({});
+  iterator->Seek("a");
+  ASSERT_TRUE(iterator->Valid());
+  add->refuses = true;  // no collapse
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  add->refuses = false;
+  for (const char* key : {"b", "first", "k"}) {
+    iterator->Next();
+    ASSERT_TRUE(iterator->Valid()) << key << iterator->status().ToString();
+    EXPECT_EQ(iterator->key(), key);
+  }
+  EXPECT_EQ(iterator->value(), std::to_string(1000 + kMany));
+  iterator->Next();
+  EXPECT_FALSE(iterator->Valid());
+  EXPECT_OK(iterator->status());
+}
+
 // A counter that is only added to, read beside flushes, merges and collapses: no read misses what was acknowledged before it,
 // none sees more than was begun, and a snapshot always sees the same.
 TEST_P(DbOperandRunTest, CountsWhileEverythingRuns) {
