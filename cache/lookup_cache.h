@@ -81,17 +81,8 @@ class LookupCache {
   void PrefetchForWrite(uint64_t hash) const { braiddb::PrefetchForWrite(&buckets_[BucketOf(hash)]); }
 
   // The entry that Find will look at, if any. The bucket should be there already.
-  void PrefetchEntry(uint64_t hash) const {
-    const uint64_t index = BucketOf(hash);
-    if (IsGivenUp(index)) return;
-    for (const uint64_t& place : buckets_[index].slots) {
-      const uint64_t slot = LoadRelaxed(&place);
-      if (!HasTag(slot, hash)) continue;
-      const auto* const entry = regions_->Resolve<char>(PointerOf(slot));
-      braiddb::Prefetch(entry);
-      braiddb::Prefetch(entry + kCacheLine);
-    }
-  }
+  // False: there is none, and the key will be looked up elsewhere.
+  bool PrefetchEntry(uint64_t hash) const;
 
   // Of a lookup that found nothing here: where the bucket stood.
   struct Miss {
@@ -217,6 +208,20 @@ class LookupCache {
   };
   const auto slot = [&bucket](uint32_t i) { return LoadRelaxed(&bucket.slots[i]); };
   return equal(tags(slot(0), slot(1)), tags(slot(2), slot(3))) | equal(tags(slot(4), slot(5)), tags(slot(6), ~hash)) << 4;
+}
+
+inline bool LookupCache::PrefetchEntry(uint64_t hash) const {
+  const uint64_t index = BucketOf(hash);
+  if (IsGivenUp(index)) return false;
+  const Bucket& bucket = buckets_[index];
+  const uint32_t with_tag = SlotsWithTag(bucket, hash);
+  if (with_tag == 0) return false;
+  const uint64_t slot = LoadRelaxed(&bucket.slots[std::countr_zero(with_tag)]);
+  if (!HasTag(slot, hash)) return false;
+  const auto* const entry = regions_->Resolve<char>(PointerOf(slot));
+  braiddb::Prefetch(entry);
+  braiddb::Prefetch(entry + kCacheLine);
+  return true;
 }
 
 [[gnu::always_inline]] inline const LogEntry* LookupCache::Find(uint32_t family, Slice key, uint64_t hash, Miss* miss) const {

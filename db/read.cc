@@ -7,7 +7,6 @@
 #include "db/read_path.h"
 #include "index/key_hash.h"
 #include "log/log_reader.h"
-#include "util/short_bytes.h"
 #include "util/sync_point.h"
 
 namespace braiddb {
@@ -53,19 +52,6 @@ Status DBImpl::VerifyEntry(const LogEntry* entry) const {
                             std::to_string(place.offset()) +
                             " is damaged; restore the database from a copy, or save what is intact with braiddb repair");
 }
-
-namespace {
-
-// Without the calls of std::string::assign when the last value had the same size.
-[[gnu::always_inline]] inline void AssignTo(std::string* value, Slice from) {
-  if (value->size() == from.size()) {
-    CopyBytes(value->data(), from);
-  } else {
-    value->assign(from);
-  }
-}
-
-}  // namespace
 
 [[gnu::always_inline]] inline Status DBImpl::GetString(const ReadOptions& options, const Family& family, Slice key,
                                                        std::string* value) {

@@ -10,6 +10,7 @@
 
 #include "db/db_impl.h"
 #include "db/read_observer.h"
+#include "util/short_bytes.h"
 #include "util/sync_point.h"
 
 namespace braiddb {
@@ -18,6 +19,15 @@ template <class... Callables>
 struct Either : Callables... {
   using Callables::operator()...;
 };
+
+// Without the calls of std::string::assign when the last value had the same size.
+[[gnu::always_inline]] inline void AssignTo(std::string* value, Slice from) {
+  if (value->size() == from.size()) {
+    CopyBytes(value->data(), from);
+  } else {
+    value->assign(from);
+  }
+}
 
 // Refers to what a read hands its result to, whatever that is.
 class AnyDelivery {
@@ -221,23 +231,33 @@ void DBImpl::ReadKeysAs(const Observer& observer, const ReadOptions& options, co
         const Family* const own = family(begin + i);
         hashes[i] = own == nullptr ? 0 : own->HashOf(keys[begin + i]);
         if (lookup_cache_ != nullptr) lookup_cache_->Prefetch(hashes[i]);
-        if (filter != nullptr) filter->Prefetch(hashes[i]);
       }
-      for (size_t i = 0; i < count && lookup_cache_ != nullptr; ++i) lookup_cache_->PrefetchEntry(hashes[i]);
+      for (size_t i = 0; i < count; ++i) {
+        const bool may_hit = lookup_cache_ != nullptr && lookup_cache_->PrefetchEntry(hashes[i]);
+        if (filter != nullptr && !may_hit) filter->Prefetch(hashes[i]);
+      }
       for (size_t i = begin; i < begin + count; ++i) {
         const Family* const own = family(i);
         if (own == nullptr) continue;
         const uint64_t hash = hashes[i - begin];
+        const Cached cached = AskCache(*own, keys[i], hash);
+        if (thread != nullptr && IsPlainHit(*own, cached.entry) && cached.entry->sequence() <= sequence &&
+            !options.verify_checksums) {
+          thread->plain_hits.Add(1);
+          observer.NotePlainHit();
+          AssignTo(&(*values)[i], cached.entry->value());
+          continue;
+        }
         Status& status = (*statuses)[i];
-        const LogEntry* entry = FindPut(observer, *own, SearchKey(own->order, keys[i], sequence), hash,
-                                        AskCache(*own, keys[i], hash), thread, nullptr, options.verify_checksums, &status);
+        const LogEntry* entry = FindPut(observer, *own, SearchKey(own->order, keys[i], sequence), hash, cached, thread, nullptr,
+                                        options.verify_checksums, &status);
         if (!status.ok()) continue;
         if (entry == nullptr) {
           status = Status::NotFound();
         } else if (entry->is_operand()) {
           merged.push_back(i);
         } else {
-          (*values)[i].assign(entry->value());
+          AssignTo(&(*values)[i], entry->value());
         }
       }
     }
