@@ -35,7 +35,9 @@ class [[nodiscard]] Status {
   Status& operator=(Status&&) noexcept = default;
 
   static Status OK() { return Status(); }
-  static Status NotFound(std::string_view message = {}) { return Status(Code::kNotFound, message); }
+  // Without a message it is made as fast as OK: it is what a get answers that finds nothing.
+  static Status NotFound() { return Status(Code::kNotFound); }
+  static Status NotFound(std::string_view message) { return Status(Code::kNotFound, message); }
   static Status Corruption(std::string_view message) { return Status(Code::kCorruption, message); }
   static Status NotSupported(std::string_view message) { return Status(Code::kNotSupported, message); }
   static Status InvalidArgument(std::string_view message) { return Status(Code::kInvalidArgument, message); }
@@ -69,6 +71,7 @@ class [[nodiscard]] Status {
   std::string ToString() const;
 
  private:
+  explicit Status(Code code) : code_(code) {}
   Status(Code code, std::string_view message);
 
   Code code_ = Code::kOk;
