@@ -308,8 +308,8 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
   for (uint32_t i = 0; i < flags.threads; ++i) {
     std::unique_ptr<Session> session;
     if (engine != nullptr) ExitOnError(engine->NewSession(flags.sync, &session), "session");
-    workers.push_back(std::make_unique<Worker>(flags, i, drawn.seeds[i], engine, std::move(session), &shared));
-    workers.back()->draws = std::move(drawn.draws[i]);
+    workers.push_back(
+        std::make_unique<Worker>(flags, i, drawn.seeds[i], std::move(drawn.draws[i]), engine, std::move(session), &shared));
     all_stats.push_back(&workers.back()->stats);
   }
 

@@ -25,6 +25,11 @@ class NullSession final : public Session {
   Status Delete(Slice) override { return Status::OK(); }
   Status Write(const std::vector<Update>&) override { return Status::OK(); }
   Status Get(Slice, std::string*) override { return Status::NotFound(); }
+  void MultiGet(const std::vector<Slice>& keys, std::vector<std::string>* values, std::vector<Status>* statuses) override {
+    values->resize(keys.size());
+    statuses->resize(keys.size());
+    for (Status& status : *statuses) status = Status::NotFound();
+  }
   std::unique_ptr<Iterator> NewIterator() override { return std::make_unique<NullIterator>(); }
 };
 

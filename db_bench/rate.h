@@ -55,9 +55,9 @@ class RateLimiter {
  public:
   // 0: no limit.
   explicit RateLimiter(int64_t rate, const SineParameters& sine = {}, uint64_t seed = 0)
-      : rate_(static_cast<double>(rate)), sine_(sine, seed) {}
+      : active_(rate > 0 || sine.active), rate_(static_cast<double>(rate)), sine_(sine, seed) {}
 
-  bool active() const { return rate_ > 0 || sine_.active(); }
+  bool active() const { return active_; }
   // Returns when the units are due. Says since when they could have been used: the end of the wait, or for a caller that came
   // late, when they were due.
   Clock::time_point Request(uint64_t units);
@@ -67,6 +67,7 @@ class RateLimiter {
  private:
   Clock::time_point DueBySine(uint64_t units);
 
+  const bool active_;
   const double rate_;
   const Clock::time_point start_ = Clock::now();
   std::atomic<uint64_t> used_{0};

@@ -57,12 +57,6 @@ void ScanInBackground(Worker* worker) {
 
 }  // namespace
 
-bool GetOrExit(Worker* worker, Slice key, std::string* value) {
-  const Status status = worker->db->Get(key, value);
-  if (!status.ok() && !status.IsNotFound()) ExitOnError(status, "get");
-  return status.ok();
-}
-
 std::unique_ptr<Iterator> NewIteratorOrExit(Worker* worker) {
   std::unique_ptr<Iterator> iterator = worker->db->NewIterator();
   if (iterator == nullptr) ExitOnError(Status::NotSupported("this engine has no order"), "iterator");
@@ -71,12 +65,16 @@ std::unique_ptr<Iterator> NewIteratorOrExit(Worker* worker) {
 
 void* (*volatile const copy_bytes)(void*, const void*, size_t) = std::memcpy;
 
-void ReadRandom(Worker* worker) {
+namespace {
+
+// `wait` is asked before each read.
+template <class Wait>
+void ReadKeys(Worker* worker, Wait wait) {
   OpLimit limit(worker->flags.duration, worker->flags.Reads());
   std::string value;
   uint64_t read = 0, found = 0, bytes = 0;
   while (!limit.Done()) {
-    worker->Pace(&worker->shared->read_rate, 1);
+    wait();
     const Slice key = worker->RandomKey();
     ++read;
     if (GetOrExit(worker, key, &value)) {
@@ -87,6 +85,17 @@ void ReadRandom(Worker* worker) {
   }
   worker->stats.AddBytes(bytes);
   worker->stats.AddFound(found, read);
+}
+
+}  // namespace
+
+void ReadRandom(Worker* worker) {
+  ReadKeys(worker, [worker] { worker->Pace(&worker->shared->read_rate, 1); });
+}
+
+// Reads only: which operation a draw is for is not looked at.
+void YcsbC(Worker* worker) {
+  ReadKeys(worker, [worker] { worker->KeepSchedule(&worker->shared->ycsb_rate); });
 }
 
 void MultiReadRandom(Worker* worker) {

@@ -9,11 +9,16 @@
 
 namespace braiddb::bench {
 
-void ExitOnError(const Status& status, const char* what) {
-  if (status.ok()) return;
+void ExitWithError(const Status& status, const char* what) {
   std::fflush(stdout);
   std::fprintf(stderr, "%s error: %s\n", what, status.ToString().c_str());
   _exit(1);
+}
+
+Slice KeyMaker::MakeShort(uint64_t number) {
+  const uint64_t big_endian = __builtin_bswap64(number);
+  std::memcpy(key_.data(), reinterpret_cast<const char*>(&big_endian) + (8 - number_bytes_), number_bytes_);
+  return key_;
 }
 
 ValueMaker::ValueMaker(size_t size, Random* random) : size_(size) {
@@ -61,15 +66,17 @@ Draws DrawMixQueries(const Flags& flags, uint64_t seed) {
 
 namespace {
 
-template <class DrawRecord>
-Draws DrawYcsb(const Flags& flags, uint64_t seed, const DrawRecord& draw_record) {
+template <class DrawOne>
+Draws DrawYcsb(const Flags& flags, uint64_t seed, const DrawOne& draw_one) {
   Draws draws;
   const ZipfDistribution zipf(static_cast<uint64_t>(flags.num), flags.zipf);
-  draws.keys.resize(DrawCount(flags, flags.Reads()));
+  const uint64_t count = DrawCount(flags, flags.Reads());
+  draws.keys.reserve(count);
+  draws.percents.reserve(count);
   Random random(seed);
-  for (uint64_t& draw : draws.keys) {
-    const uint64_t record = draw_record(zipf, &random);
-    draw = YcsbDraw::Pack(record, random.Uniform(100));
+  for (uint64_t i = 0; i < count; ++i) {
+    draws.keys.push_back(draw_one(zipf, &random));
+    draws.percents.push_back(static_cast<uint8_t>(random.Uniform(100)));
   }
   return draws;
 }
@@ -80,8 +87,9 @@ Draws DrawYcsbRanks(const Flags& flags, uint64_t seed) {
   return DrawYcsb(flags, seed, [](const ZipfDistribution& zipf, Random* random) { return zipf.DrawRank(random) - 1; });
 }
 
-Draws DrawYcsbRecords(const Flags& flags, uint64_t seed) {
-  return DrawYcsb(flags, seed, [](const ZipfDistribution& zipf, Random* random) { return zipf.Draw(random); });
+Draws DrawYcsbKeys(const Flags& flags, uint64_t seed) {
+  return DrawYcsb(flags, seed,
+                  [&flags](const ZipfDistribution& zipf, Random* random) { return YcsbKey(flags, zipf.Draw(random)); });
 }
 
 }  // namespace braiddb::bench

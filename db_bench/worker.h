@@ -18,8 +18,12 @@
 
 namespace braiddb::bench {
 
-// Ends the process with a message unless the status is OK. No destructors run: other threads may be inside the database.
-void ExitOnError(const Status& status, const char* what);
+// Ends the process with a message. No destructors run: other threads may be inside the database.
+[[noreturn]] void ExitWithError(const Status& status, const char* what);
+// … unless the status is OK.
+inline void ExitOnError(const Status& status, const char* what) {
+  if (!status.ok()) ExitWithError(status, what);
+}
 
 // Counts operations, or with --duration watches the clock, every thousand operations.
 class OpLimit {
@@ -50,16 +54,15 @@ class KeyMaker {
 
   // Valid until the next call.
   Slice Make(uint64_t number) {
+    if (__builtin_expect(number_bytes_ < 8, 0)) return MakeShort(number);
     const uint64_t big_endian = __builtin_bswap64(number);
-    if (__builtin_expect(number_bytes_ == 8, 1)) {
-      std::memcpy(key_.data(), &big_endian, 8);
-    } else {
-      std::memcpy(key_.data(), reinterpret_cast<const char*>(&big_endian) + (8 - number_bytes_), number_bytes_);
-    }
+    std::memcpy(key_.data(), &big_endian, 8);
     return key_;
   }
 
  private:
+  Slice MakeShort(uint64_t number);
+
   std::string key_;
   const size_t number_bytes_;
 };
@@ -109,33 +112,31 @@ struct Shared {
   std::atomic<uint32_t> finished{0};                 // threads whose body has ended
 };
 
-// The rank of a record, by popularity from 0, and which operation it is for.
-struct YcsbDraw {
-  uint64_t rank;
-  uint32_t percent;  // in [0, 100)
-
-  static uint64_t Pack(uint64_t rank, uint64_t percent) { return rank << 7 | percent; }
-  static YcsbDraw Unpack(uint64_t packed) { return {packed >> 7, static_cast<uint32_t>(packed & 127)}; }
-};
-
 // What the operations of a thread are drawn from, before any clock starts: their cost is not measured. Used again from the start
 // when there are more operations. What a benchmark does not use is empty.
 struct Draws {
-  std::vector<uint64_t> keys;     // numbers of keys, or for ycsb packed draws
+  std::vector<uint64_t> keys;     // numbers of keys, or what a draw function below says
+  std::vector<uint8_t> percents;  // of ycsb: as many as keys, in [0, 100), which operation a key is for
   std::vector<MixQuery> queries;  // of mixgraph
 
-  uint64_t bytes() const { return keys.size() * sizeof keys[0] + queries.size() * sizeof queries[0]; }
+  uint64_t bytes() const { return keys.size() * sizeof keys[0] + percents.size() + queries.size() * sizeof queries[0]; }
 };
 
 // For a benchmark that draws its keys as `zipf` says; empty if that is 0.
 Draws DrawKeys(const Flags& flags, uint64_t seed);
 Draws DrawMixQueries(const Flags& flags, uint64_t seed);
+// Instead of keys the ranks of records, by popularity from 0.
 Draws DrawYcsbRanks(const Flags& flags, uint64_t seed);
-// Records, of which neighbours in popularity were not loaded one after the other.
-Draws DrawYcsbRecords(const Flags& flags, uint64_t seed);
+// The keys of records, of which neighbours in popularity were not loaded one after the other.
+Draws DrawYcsbKeys(const Flags& flags, uint64_t seed);
+
+// The number of a record's key. A bijection, as far as keys have eight bytes: no two records share a key. Shorter keys are in
+// order.
+inline uint64_t YcsbKey(const Flags& flags, uint64_t record) { return flags.key_size < 8 ? record : Mix64(record); }
 
 struct Worker {
-  Worker(const Flags& run_flags, uint32_t thread, uint64_t seed, Engine* of, std::unique_ptr<Session> session, Shared* with)
+  Worker(const Flags& run_flags, uint32_t thread, uint64_t seed, Draws drawn, Engine* of, std::unique_ptr<Session> session,
+         Shared* with)
       : flags(run_flags),
         id(thread),
         random(seed),
@@ -144,7 +145,9 @@ struct Worker {
         shared(with),
         stats(run_flags, thread),
         keys(run_flags.key_size),
-        values(run_flags.value_size, &random) {}
+        values(run_flags.value_size, &random),
+        draws(std::move(drawn)),
+        next_key(draws.keys.begin()) {}
 
   void Pace(RateLimiter* limiter, uint64_t units) {
     if (!limiter->active()) return;
@@ -158,13 +161,11 @@ struct Worker {
   }
   // The number of a key, by --zipf.
   uint64_t RandomNumber() {
-    if (draws.keys.empty()) return random.Uniform(static_cast<uint64_t>(flags.num));
-    return NextKeyDraw();
-  }
-  // REQUIRES: there are draws of keys.
-  uint64_t NextKeyDraw() {
-    if (next_draw == draws.keys.size()) next_draw = 0;
-    return draws.keys[next_draw++];
+    if (next_key == draws.keys.end()) {
+      if (draws.keys.empty()) return random.Uniform(static_cast<uint64_t>(flags.num));
+      next_key = draws.keys.begin();
+    }
+    return *next_key++;
   }
   Slice RandomKey() { return keys.Make(RandomNumber()); }
 
@@ -178,8 +179,8 @@ struct Worker {
   bool exclude_from_report = false;
   KeyMaker keys;
   ValueMaker values;
-  Draws draws;
-  size_t next_draw = 0;
+  const Draws draws;
+  std::vector<uint64_t>::const_iterator next_key;
 };
 
 }  // namespace braiddb::bench

@@ -48,7 +48,11 @@ void DeleteRandom(Worker* worker);
 
 // What bodies share
 // True if found; anything but found and not found ends the process.
-bool GetOrExit(Worker* worker, Slice key, std::string* value);
+inline bool GetOrExit(Worker* worker, Slice key, std::string* value) {
+  const Status status = worker->db->Get(key, value);
+  if (!status.ok() && !status.IsNotFound()) ExitWithError(status, "get");
+  return status.ok();
+}
 std::unique_ptr<Iterator> NewIteratorOrExit(Worker* worker);
 // memcpy, called and not expanded: the compiler would leave a copy out that no one reads, or make it a string instruction, which
 // takes longer to start than a step of an iterator.

@@ -1,6 +1,7 @@
 // The core workloads of YCSB (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC '10), by its properties files:
 // ycsb_load, ycsb_a to ycsb_f. A record is one key and one value of --value_size bytes (YCSB's records have 1000), its key the
-// hash of its number: neighbours in popularity or age are not neighbours in order.
+// hash of its number: neighbours in popularity or age are not neighbours in order. ycsb_c only reads, and is among the benchmarks
+// that do.
 #include <algorithm>
 #include <string>
 
@@ -21,10 +22,7 @@ struct Mix {
 
 constexpr uint64_t kMostScanned = 100;  // records; lengths are uniform from 1 on
 
-// A bijection, as far as keys have eight bytes: no two records share a key. Shorter keys are in order.
-Slice RecordKey(Worker* worker, uint64_t record) {
-  return worker->keys.Make(worker->flags.key_size < 8 ? record : Mix64(record));
-}
+Slice RecordKey(Worker* worker, uint64_t record) { return worker->keys.Make(YcsbKey(worker->flags, record)); }
 
 class YcsbThread {
  public:
@@ -33,19 +31,21 @@ class YcsbThread {
 
   void Run() {
     OpLimit limit(worker_->flags.duration, worker_->flags.Reads());
-    while (!limit.Done()) {
-      const YcsbDraw draw = YcsbDraw::Unpack(worker_->NextKeyDraw());
+    const Draws& draws = worker_->draws;
+    for (size_t next = 0; !limit.Done(); next = next + 1 == draws.keys.size() ? 0 : next + 1) {
+      const uint64_t draw = draws.keys[next];
+      const uint32_t percent = draws.percents[next];
       worker_->KeepSchedule(&worker_->shared->ycsb_rate);
-      if (draw.percent < mix_.updates) {
-        Put(RecordKey(worker_, Choose(draw)), Operation::kUpdate);
-      } else if (draw.percent < mix_.updates + mix_.inserts) {
+      if (percent < mix_.updates) {
+        Put(KeyOf(draw), Operation::kUpdate);
+      } else if (percent < mix_.updates + mix_.inserts) {
         Insert();
-      } else if (draw.percent < mix_.updates + mix_.inserts + mix_.scans) {
-        Scan(Choose(draw));
-      } else if (draw.percent < mix_.updates + mix_.inserts + mix_.scans + mix_.read_modify_writes) {
-        ReadModifyWrite(Choose(draw));
+      } else if (percent < mix_.updates + mix_.inserts + mix_.scans) {
+        Scan(KeyOf(draw));
+      } else if (percent < mix_.updates + mix_.inserts + mix_.scans + mix_.read_modify_writes) {
+        ReadModifyWrite(KeyOf(draw));
       } else {
-        Get(RecordKey(worker_, Choose(draw)));
+        Get(KeyOf(draw));
         worker_->stats.FinishedOps(1, Operation::kRead);
       }
     }
@@ -55,10 +55,10 @@ class YcsbThread {
   }
 
  private:
-  uint64_t Choose(const YcsbDraw& draw) const {
-    if (mix_.choice == Choice::kZipf) return draw.rank;
-    // The newest is the most popular one. Ranks are of as many records as there were at least.
-    return worker_->shared->ycsb->count.load(std::memory_order_relaxed) - 1 - draw.rank;
+  Slice KeyOf(uint64_t draw) const {
+    if (mix_.choice == Choice::kZipf) return worker_->keys.Make(draw);
+    // A rank: the newest is the most popular one. Ranks are of as many records as there were at least.
+    return RecordKey(worker_, worker_->shared->ycsb->count.load(std::memory_order_relaxed) - 1 - draw);
   }
 
   void Get(Slice key) {
@@ -76,8 +76,7 @@ class YcsbThread {
     worker_->stats.FinishedOps(1, operation);
   }
 
-  void ReadModifyWrite(uint64_t record) {
-    const Slice key = RecordKey(worker_, record);
+  void ReadModifyWrite(Slice key) {
     Get(key);
     Put(key, Operation::kReadModifyWrite);
   }
@@ -98,9 +97,8 @@ class YcsbThread {
     }
   }
 
-  void Scan(uint64_t record) {
+  void Scan(Slice key) {
     char copy[256];
-    const Slice key = RecordKey(worker_, record);
     const uint64_t length = 1 + worker_->random.Uniform(kMostScanned);
     const std::unique_ptr<Iterator> iterator = NewIteratorOrExit(worker_);
     iterator->Seek(key);
@@ -144,7 +142,6 @@ void YcsbLoad(Worker* worker) {
 
 void YcsbA(Worker* worker) { Run(worker, {.updates = 50}); }
 void YcsbB(Worker* worker) { Run(worker, {.updates = 5}); }
-void YcsbC(Worker* worker) { Run(worker, {}); }
 void YcsbD(Worker* worker) { Run(worker, {.inserts = 5, .choice = Choice::kLatest}); }
 void YcsbE(Worker* worker) { Run(worker, {.inserts = 5, .scans = 95}); }
 void YcsbF(Worker* worker) { Run(worker, {.read_modify_writes = 50}); }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "db_bench/worker.h"
 #include "db_bench/zipf.h"
 #include "tests/support/db_bench_program.h"
 #include "tests/support/db_test_util.h"
@@ -60,6 +62,45 @@ TEST(Zipf, RanksGoToDifferentNumbers) {
     for (int i = 0; i < 20000; ++i) seen.insert(zipf.Draw(&random));
     EXPECT_EQ(seen.size(), keys);
     EXPECT_LT(*seen.rbegin(), keys);
+  }
+}
+
+// What YCSB's operations are drawn from: keys of records, by the law, and a percentage for each, alike and whatever the key.
+TEST(YcsbDraws, AreKeysOfRecordsByTheLaw) {
+  constexpr uint64_t kRecords = 1000, kDraws = 400000;
+  for (const uint64_t key_size : {8u, 4u}) {
+    SCOPED_TRACE(key_size);
+    bench::Flags flags;
+    flags.num = kRecords;
+    flags.reads = kDraws;
+    flags.key_size = key_size;
+    flags.zipf = 0.99;
+    const bench::Draws draws = bench::DrawYcsbKeys(flags, 7);
+    ASSERT_EQ(draws.keys.size(), kDraws);
+    ASSERT_EQ(draws.percents.size(), kDraws);
+    std::map<uint64_t, uint64_t> drawn;  // by key
+    for (uint64_t record = 0; record < kRecords; ++record) drawn[bench::YcsbKey(flags, record)] = 0;
+    ASSERT_EQ(drawn.size(), kRecords);
+    std::vector<uint64_t> percents(100), percents_of_popular(100);
+    for (const uint64_t key : draws.keys) ++drawn.at(key);
+    const auto popular =
+        std::max_element(drawn.begin(), drawn.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    for (size_t i = 0; i < kDraws; ++i) {
+      ++percents.at(draws.percents[i]);
+      if (draws.keys[i] == popular->first) ++percents_of_popular[draws.percents[i]];
+    }
+    double all = 0;
+    for (uint64_t k = 1; k <= kRecords; ++k) all += std::pow(static_cast<double>(k), -flags.zipf);
+    // Six standard deviations of so many draws each.
+    const auto expect_share = [](uint64_t count, uint64_t of, double share) {
+      const auto total = static_cast<double>(of);
+      EXPECT_NEAR(static_cast<double>(count) / total, share, 6 * std::sqrt(share * (1 - share) / total));
+    };
+    expect_share(popular->second, kDraws, 1 / all);
+    for (uint64_t percent = 0; percent < 100; ++percent) {
+      expect_share(percents[percent], kDraws, 0.01);
+      expect_share(percents_of_popular[percent], popular->second, 0.01);
+    }
   }
 }
 
