@@ -1,10 +1,10 @@
 // The engine braiddb: each method is the database's own.
-#include <algorithm>
 #include <sstream>
 #include <utility>
 
 #include "braiddb/db.h"
 #include "db_bench/engine.h"
+#include "db_bench/families.h"
 #include "db_bench/last_level.h"
 
 namespace braiddb::bench {
@@ -12,13 +12,6 @@ namespace braiddb::bench {
 namespace {
 
 using Families = std::vector<std::unique_ptr<ColumnFamilyHandle>>;
-
-// RocksDB's db_bench's.
-std::string FamilyName(size_t i) {
-  if (i == 0) return kDefaultColumnFamilyName;
-  const std::string number = std::to_string(i);
-  return "column_family_name_" + std::string(number.size() < 6 ? 6 - number.size() : 0, '0') + number;
-}
 
 class BraidDbSession final : public Session {
  public:
@@ -52,42 +45,37 @@ class BraidDbSession final : public Session {
   WriteBatch batch_;
 };
 
-// Of a database with several column families: a key is in the one that its number chooses, as RocksDB's db_bench has it.
+// Of a database with several column families.
 class FamiliesSession final : public Session {
  public:
   FamiliesSession(DB* db, const Families* families, bool sync) : db_(db), families_(*families) { write_options_.sync = sync; }
 
-  Status Put(Slice key, Slice value) override { return db_->Put(write_options_, FamilyOf(key), key, value); }
-  Status Delete(Slice key) override { return db_->Delete(write_options_, FamilyOf(key), key); }
+  Status Put(Slice key, Slice value) override { return db_->Put(write_options_, HandleOf(key), key, value); }
+  Status Delete(Slice key) override { return db_->Delete(write_options_, HandleOf(key), key); }
 
   Status Write(const std::vector<Update>& updates) override {
     batch_.Clear();
     for (const Update& update : updates) {
       if (update.removes) {
-        batch_.Delete(FamilyOf(update.key), update.key);
+        batch_.Delete(HandleOf(update.key), update.key);
       } else {
-        batch_.Put(FamilyOf(update.key), update.key, update.value);
+        batch_.Put(HandleOf(update.key), update.key, update.value);
       }
     }
     return db_->Write(write_options_, batch_);
   }
 
-  Status Get(Slice key, std::string* value) override { return db_->Get(read_options_, FamilyOf(key), key, value); }
+  Status Get(Slice key, std::string* value) override { return db_->Get(read_options_, HandleOf(key), key, value); }
   void MultiGet(const std::vector<Slice>& keys, std::vector<std::string>* values, std::vector<Status>* statuses) override {
     of_keys_.clear();
-    for (const Slice key : keys) of_keys_.push_back(FamilyOf(key));
+    for (const Slice key : keys) of_keys_.push_back(HandleOf(key));
     *statuses = db_->MultiGet(read_options_, of_keys_, keys, values);
   }
   // Of the default one, as RocksDB's db_bench.
   std::unique_ptr<Iterator> NewIterator() override { return db_->NewIterator(read_options_); }
 
  private:
-  // The number is what a key begins with, big-endian (KeyMaker).
-  ColumnFamilyHandle* FamilyOf(Slice key) const {
-    uint64_t number = 0;
-    for (size_t i = 0; i < std::min(key.size(), sizeof(number)); ++i) number = number << 8 | static_cast<unsigned char>(key[i]);
-    return families_[number % families_.size()].get();
-  }
+  ColumnFamilyHandle* HandleOf(Slice key) const { return families_[FamilyOf(key, families_.size())].get(); }
 
   DB* const db_;
   const Families& families_;

@@ -16,9 +16,11 @@ Status MakeLmdbDriver(const std::string&, const Flags&, std::unique_ptr<Driver>*
 
 #include <lmdb.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
+#include "db_bench/families.h"
 #include "db_bench/shared_library.h"
 #include "util/format.h"
 
@@ -36,10 +38,11 @@ struct LmdbApi {
   F(env_create)             \
   F(env_set_mapsize)        \
   F(env_set_maxreaders)     \
+  F(env_set_maxdbs)         \
   F(env_open)               \
   F(env_close)              \
   F(env_set_flags)          \
-  F(env_stat)               \
+  F(stat)                   \
   F(txn_begin)              \
   F(txn_commit)             \
   F(txn_abort)              \
@@ -68,14 +71,19 @@ Slice ToSlice(const MDB_val& val) { return {static_cast<const char*>(val.mv_data
 struct LmdbHandle {
   const LmdbApi& api;
   MDB_env* env;
-  MDB_dbi dbi;
+  std::vector<MDB_dbi> families;  // the default one first
+
+  MDB_dbi DatabaseOf(Slice key) const {
+    return families.size() == 1 ? families.front() : families[FamilyOf(key, families.size())];
+  }
 };
 
+// Of the default family.
 class LmdbIterator final : public Iterator {
  public:
   explicit LmdbIterator(const LmdbHandle& handle) : api_(handle.api) {
     code_ = api_.txn_begin(handle.env, nullptr, MDB_RDONLY, &txn_);
-    if (code_ == 0) code_ = api_.cursor_open(txn_, handle.dbi, &cursor_);
+    if (code_ == 0) code_ = api_.cursor_open(txn_, handle.families.front(), &cursor_);
   }
   ~LmdbIterator() override {
     if (cursor_ != nullptr) api_.cursor_close(cursor_);
@@ -165,7 +173,7 @@ class LmdbSession final : public Session {
   }
   Status GetInRead(Slice key, std::string* value) const {
     MDB_val found_key = ToVal(key), found;
-    const int code = api_.get(reader_, handle_.dbi, &found_key, &found);
+    const int code = api_.get(reader_, handle_.DatabaseOf(key), &found_key, &found);
     if (code == 0) value->assign(static_cast<const char*>(found.mv_data), found.mv_size);
     return api_.ToStatus(code);
   }
@@ -181,11 +189,11 @@ class LmdbSession final : public Session {
   }
   int PutIn(MDB_txn* txn, Slice key, Slice value) const {
     MDB_val key_val = ToVal(key), value_val = ToVal(value);
-    return api_.put(txn, handle_.dbi, &key_val, &value_val, 0);
+    return api_.put(txn, handle_.DatabaseOf(key), &key_val, &value_val, 0);
   }
   int DeleteIn(MDB_txn* txn, Slice key) const {
     MDB_val key_val = ToVal(key);
-    const int code = api_.del(txn, handle_.dbi, &key_val, nullptr);
+    const int code = api_.del(txn, handle_.DatabaseOf(key), &key_val, nullptr);
     return code == MDB_NOTFOUND ? 0 : code;
   }
 
@@ -209,8 +217,8 @@ class LmdbEngine final : public Engine {
   Status Compact() override { return Status::NotSupported("LMDB has nothing to compact"); }
   Status WaitForCompaction() override { return Status::NotSupported("LMDB does nothing in the background"); }
   bool GetText(std::string_view name, std::string* text) override {
-    MDB_stat stat;
-    if (name != "stats" || handle_.api.env_stat(handle_.env, &stat) != 0) return false;
+    MDB_stat stat{};
+    if (name != "stats" || !Sum(&stat)) return false;
     *text = Format("entries %zu, depth %u, pages of %u bytes: %zu branch, %zu leaf, %zu overflow", stat.ms_entries, stat.ms_depth,
                    stat.ms_psize, stat.ms_branch_pages, stat.ms_leaf_pages, stat.ms_overflow_pages);
     return true;
@@ -221,11 +229,34 @@ class LmdbEngine final : public Engine {
   }
 
  private:
+  // Over all families; of the depth the most.
+  bool Sum(MDB_stat* sum) const {
+    const LmdbApi& api = handle_.api;
+    MDB_txn* txn = nullptr;
+    if (api.txn_begin(handle_.env, nullptr, MDB_RDONLY, &txn) != 0) return false;
+    int code = 0;
+    for (const MDB_dbi family : handle_.families) {
+      MDB_stat stat;
+      code = api.stat(txn, family, &stat);
+      if (code != 0) break;
+      sum->ms_psize = stat.ms_psize;
+      sum->ms_depth = std::max(sum->ms_depth, stat.ms_depth);
+      sum->ms_branch_pages += stat.ms_branch_pages;
+      sum->ms_leaf_pages += stat.ms_leaf_pages;
+      sum->ms_overflow_pages += stat.ms_overflow_pages;
+      sum->ms_entries += stat.ms_entries;
+    }
+    api.txn_abort(txn);
+    return code == 0;
+  }
+
   LmdbHandle handle_;
 };
 
 class LmdbDriver final : public Driver {
  public:
+  explicit LmdbDriver(size_t families) : families_(families) {}
+
   Status Load(const std::string& path) {
     Status status = library_.Load(path, BRAIDDB_LMDB_LIBRARY);
     return status.ok() ? api_.Load(&library_) : status;
@@ -248,7 +279,7 @@ class LmdbDriver final : public Driver {
     MDB_env* env = nullptr;
     Status status = api_.ToStatus(api_.env_create(&env));
     if (!status.ok()) return status;
-    status = OpenEnv(env, path, engine);
+    status = OpenEnv(env, path, exists, engine);
     if (!status.ok()) api_.env_close(env);
     return status;
   }
@@ -263,32 +294,63 @@ class LmdbDriver final : public Driver {
   }
 
  private:
-  Status OpenEnv(MDB_env* env, const std::string& path, std::unique_ptr<Engine>* engine) {
+  Status OpenEnv(MDB_env* env, const std::string& path, bool exists, std::unique_ptr<Engine>* engine) {
     MDB_txn* txn = nullptr;
-    MDB_dbi dbi = 0;
     int code = api_.env_set_mapsize(env, kMapSize);
     if (code == 0) code = api_.env_set_maxreaders(env, kMaxReaders);
+    if (code == 0 && families_ > 1) code = api_.env_set_maxdbs(env, static_cast<MDB_dbi>(families_));
     if (code == 0) code = api_.env_open(env, path.c_str(), MDB_WRITEMAP | MDB_NOTLS, 0644);
     if (code == 0) code = api_.txn_begin(env, nullptr, 0, &txn);
     if (code != 0) return api_.ToStatus(code);
-    code = api_.dbi_open(txn, nullptr, 0, &dbi);
-    if (code != 0) {
+    std::vector<MDB_dbi> families;
+    Status status = OpenFamilies(txn, exists, &families);
+    if (!status.ok()) {
       api_.txn_abort(txn);
-      return api_.ToStatus(code);
+      return status;
     }
-    Status status = api_.ToStatus(api_.txn_commit(txn));
-    if (status.ok()) *engine = std::make_unique<LmdbEngine>(LmdbHandle{api_, env, dbi});
+    status = api_.ToStatus(api_.txn_commit(txn));
+    if (status.ok()) *engine = std::make_unique<LmdbEngine>(LmdbHandle{api_, env, std::move(families)});
     return status;
   }
 
+  // Families are databases of LMDB's: a single one is that without a name. Of several all have names, which are entries of that
+  // one, and would be met there by iterators. What was made with another number of families is refused, as the other engines
+  // refuse it.
+  Status OpenFamilies(MDB_txn* txn, bool exists, std::vector<MDB_dbi>* families) const {
+    MDB_dbi unnamed = 0;
+    int code = api_.dbi_open(txn, nullptr, 0, &unnamed);
+    if (code != 0) return api_.ToStatus(code);
+    if (families_ == 1) {
+      families->push_back(unnamed);
+      return HasFamilies(txn, unnamed) ? Status::InvalidArgument("the database has several column families") : Status::OK();
+    }
+    for (size_t i = 0; i < families_; ++i) {
+      code = api_.dbi_open(txn, FamilyName(i).c_str(), exists ? 0 : MDB_CREATE, &families->emplace_back());
+      if (code == MDB_NOTFOUND) return Status::InvalidArgument("the database has no column family " + FamilyName(i));
+      if (code != 0) return api_.ToStatus(code);
+    }
+    MDB_stat names;
+    code = api_.stat(txn, unnamed, &names);
+    if (code == 0 && names.ms_entries != families_) {
+      return Status::InvalidArgument("the database has " + std::to_string(names.ms_entries) + " column families");
+    }
+    return api_.ToStatus(code);
+  }
+  bool HasFamilies(MDB_txn* txn, MDB_dbi unnamed) const {
+    const std::string second = FamilyName(1);
+    MDB_val name = ToVal(second), family;
+    return api_.get(txn, unnamed, &name, &family) != MDB_NOTFOUND;
+  }
+
+  const size_t families_;
   SharedLibrary library_;
   LmdbApi api_{};
 };
 
 }  // namespace
 
-Status MakeLmdbDriver(const std::string& argument, const Flags&, std::unique_ptr<Driver>* driver) {
-  auto made = std::make_unique<LmdbDriver>();
+Status MakeLmdbDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver) {
+  auto made = std::make_unique<LmdbDriver>(flags.num_column_families);
   Status status = made->Load(argument);
   if (status.ok()) *driver = std::move(made);
   return status;

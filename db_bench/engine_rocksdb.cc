@@ -14,15 +14,14 @@ Status MakeRocksDbDriver(const std::string&, const Flags&, std::unique_ptr<Drive
 
 #else
 
-#include <rocksdb/c.h>
-
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <thread>
 #include <utility>
 
-#include "db_bench/leveldb_api.h"
-#include "db_bench/shared_library.h"
+#include "db_bench/families.h"
+#include "db_bench/rocksdb_api.h"
 
 namespace braiddb::bench {
 
@@ -36,86 +35,73 @@ constexpr const char* kSettings =
     "compression=kNoCompression;block_based_table_factory={filter_policy=bloomfilter:10:false;block_size=16384;"
     "block_cache=1G;cache_index_and_filter_blocks=true;pin_l0_filter_and_index_blocks_in_cache=true;format_version=5}";
 
-struct RocksDbApi {
-  using Db = rocksdb_t;
-  using Iterator = rocksdb_iterator_t;
-  using WriteOptions = rocksdb_writeoptions_t;
-  using ReadOptions = rocksdb_readoptions_t;
-  using WriteBatch = rocksdb_writebatch_t;
+using Families = std::vector<RocksDbApi::Family*>;
 
-#define BRAIDDB_DECLARE(name, there) decltype(&::rocksdb_##there) name;
-  BRAIDDB_LEVELDB_API(BRAIDDB_DECLARE)
-  BRAIDDB_DECLARE(get_pinned, get_pinned)
-  BRAIDDB_DECLARE(multi_get, multi_get)
-  BRAIDDB_DECLARE(pinned_value, pinnableslice_value)
-  BRAIDDB_DECLARE(pinned_destroy, pinnableslice_destroy)
-  BRAIDDB_DECLARE(flush, flush)
-  BRAIDDB_DECLARE(flush_options_create, flushoptions_create)
-  BRAIDDB_DECLARE(flush_options_destroy, flushoptions_destroy)
-  BRAIDDB_DECLARE(options_from_string, get_options_from_string)  // null if the library has none
-#undef BRAIDDB_DECLARE
+// Of a database with several column families. Iterators are of the default one, as in RocksDB's db_bench.
+class FamiliesSession final : public LevelDbApiSession<RocksDbApi> {
+ public:
+  FamiliesSession(const RocksDbApi& api, rocksdb_t* db, const Families* families, bool sync)
+      : LevelDbApiSession(api, db, sync), families_(*families) {}
 
-  Status Load(SharedLibrary* library) {
-#define BRAIDDB_FIND(name, there) library->Find("rocksdb_" #there, &name);
-    BRAIDDB_LEVELDB_API(BRAIDDB_FIND)
-    BRAIDDB_FIND(get_pinned, get_pinned)
-    BRAIDDB_FIND(multi_get, multi_get)
-    BRAIDDB_FIND(pinned_value, pinnableslice_value)
-    BRAIDDB_FIND(pinned_destroy, pinnableslice_destroy)
-    BRAIDDB_FIND(flush, flush)
-    BRAIDDB_FIND(flush_options_create, flushoptions_create)
-    BRAIDDB_FIND(flush_options_destroy, flushoptions_destroy)
-    if (!library->missing().empty()) {
-      return Status::NotSupported(library->path() + " is no RocksDB: it has no " + library->missing().front());
-    }
-    BRAIDDB_FIND(options_from_string, get_options_from_string)
-#undef BRAIDDB_FIND
-    return Status::OK();
-  }
-
-  Status Get(Db* db, const ReadOptions* options, Slice key, std::string* value) const {
+  Status Put(Slice key, Slice value) override {
     char* error = nullptr;
-    rocksdb_pinnableslice_t* const pinned = get_pinned(db, options, key.data(), key.size(), &error);
-    if (pinned == nullptr) return error == nullptr ? Status::NotFound() : TakeError(*this, error);
-    size_t size = 0;
-    const char* const data = pinned_value(pinned, &size);
-    value->assign(data, size);
-    pinned_destroy(pinned);
-    return Status::OK();
+    api_.put_in(db_, write_options_, HandleOf(key), key.data(), key.size(), value.data(), value.size(), &error);
+    return TakeError(api_, error);
+  }
+  Status Delete(Slice key) override {
+    char* error = nullptr;
+    api_.remove_in(db_, write_options_, HandleOf(key), key.data(), key.size(), &error);
+    return TakeError(api_, error);
+  }
+  Status Write(const std::vector<Update>& updates) override {
+    api_.batch_clear(batch_);
+    for (const auto& [key, value, removes] : updates) {
+      if (removes) {
+        api_.batch_remove_in(batch_, HandleOf(key), key.data(), key.size());
+      } else {
+        api_.batch_put_in(batch_, HandleOf(key), key.data(), key.size(), value.data(), value.size());
+      }
+    }
+    return CommitBatch();
+  }
+  Status Get(Slice key, std::string* value) override { return api_.Get(db_, read_options_, HandleOf(key), key, value); }
+  void MultiGet(const std::vector<Slice>& keys, std::vector<std::string>* values, std::vector<Status>* statuses) override {
+    of_keys_.clear();
+    for (const Slice key : keys) of_keys_.push_back(HandleOf(key));
+    api_.MultiGet(db_, read_options_, of_keys_, keys, &buffers_, values, statuses);
   }
 
-  void MultiGet(Db* db, const ReadOptions* options, const std::vector<Slice>& keys, MultiGetBuffers* buffers,
-                std::vector<std::string>* values, std::vector<Status>* statuses) const {
-    buffers->Take(keys);
-    multi_get(db, options, keys.size(), buffers->keys.data(), buffers->key_sizes.data(), buffers->values.data(),
-              buffers->value_sizes.data(), buffers->errors.data());
-    values->resize(keys.size());
-    statuses->resize(keys.size());
-    for (size_t i = 0; i < keys.size(); ++i) {
-      char* const value = buffers->values[i];
-      if (char* const error = buffers->errors[i]) {
-        (*statuses)[i] = TakeError(*this, error);
-      } else if (value == nullptr) {
-        (*statuses)[i] = Status::NotFound();
-      } else {
-        (*statuses)[i] = Status::OK();
-        (*values)[i].assign(value, buffers->value_sizes[i]);
-      }
-      if (value != nullptr) free(value);
-    }
-  }
+ private:
+  RocksDbApi::Family* HandleOf(Slice key) const { return families_[FamilyOf(key, families_.size())]; }
+
+  const Families& families_;
+  std::vector<const RocksDbApi::Family*> of_keys_;
 };
 
 class RocksDbEngine final : public LevelDbApiEngine<RocksDbApi> {
  public:
-  using LevelDbApiEngine::LevelDbApiEngine;
+  // Takes the handles, which are none if the database has the default family only.
+  RocksDbEngine(const RocksDbApi& api, rocksdb_t* db, Families families)
+      : LevelDbApiEngine(api, db), families_(std::move(families)) {}
+  ~RocksDbEngine() override { DestroyHandles(); }
 
+  Status NewSession(bool sync, std::unique_ptr<Session>* session) override {
+    if (families_.empty()) return LevelDbApiEngine::NewSession(sync, session);
+    *session = std::make_unique<FamiliesSession>(api_, db_, &families_, sync);
+    return Status::OK();
+  }
   Status Flush() override {
     rocksdb_flushoptions_t* const options = api_.flush_options_create();
     char* error = nullptr;
-    api_.flush(db_, options, &error);
+    if (families_.empty()) api_.flush(db_, options, &error);
+    for (size_t i = 0; i < families_.size() && error == nullptr; ++i) api_.flush_in(db_, options, families_[i], &error);
     api_.flush_options_destroy(options);
     return TakeError(api_, error);
+  }
+  Status Compact() override {
+    if (families_.empty()) return LevelDbApiEngine::Compact();
+    for (RocksDbApi::Family* const family : families_) api_.compact_range_in(db_, family, nullptr, 0, nullptr, 0);
+    return Status::OK();
   }
   // Properties say whether there is work, as for RocksDB's own db_bench. What ends may have begun something else: until twice in
   // turn there is none of any kind.
@@ -124,24 +110,45 @@ class RocksDbEngine final : public LevelDbApiEngine<RocksDbApi> {
     for (int quiet = 0; quiet < 2; std::this_thread::sleep_for(kPause)) quiet = HasWork() ? 0 : quiet + 1;
     return Status::OK();
   }
+  // Of the default family and of what all share, as RocksDB's db_bench.
   bool GetText(std::string_view name, std::string* text) override { return GetProperty("rocksdb." + std::string(name), text); }
+  Status Close() override {
+    DestroyHandles();
+    return LevelDbApiEngine::Close();
+  }
 
  private:
-  bool HasWork() {
+  void DestroyHandles() {
+    for (RocksDbApi::Family* const family : families_) api_.family_destroy(family);
+    families_.clear();
+  }
+
+  bool HasWork() const {
+    if (families_.empty()) return HasWork(nullptr);
+    return std::any_of(families_.begin(), families_.end(), [this](RocksDbApi::Family* family) { return HasWork(family); });
+  }
+  // Null: the default one.
+  bool HasWork(RocksDbApi::Family* family) const {
     for (const char* property : {"rocksdb.mem-table-flush-pending", "rocksdb.num-running-flushes", "rocksdb.compaction-pending",
                                  "rocksdb.num-running-compactions"}) {
-      std::string text;
-      if (GetProperty(property, &text) && text != "0") return true;
+      char* const value = family == nullptr ? api_.property_value(db_, property) : api_.property_value_in(db_, family, property);
+      const bool has = value != nullptr && std::string_view(value) != "0";
+      if (value != nullptr) api_.free(value);
+      if (has) return true;
     }
     return false;
   }
+
+  Families families_;  // empty: the default one only
 };
 
 class RocksDbDriver final : public Driver {
  public:
+  explicit RocksDbDriver(size_t families) : families_(families) {}
+
   Status Load(const std::string& path, const std::string& more_settings) {
     Status status = library_.Load(path, BRAIDDB_ROCKSDB_LIBRARY);
-    if (status.ok()) status = api_.Load(&library_);
+    if (status.ok()) status = api_.Load(&library_, families_ > 1);
     if (!status.ok()) return status;
     LookForAssertions();
     if (api_.options_from_string == nullptr) {
@@ -180,10 +187,12 @@ class RocksDbDriver final : public Driver {
     api_.options_create_if_missing(options, exists ? 0 : 1);
     api_.options_error_if_exists(options, exists ? 0 : 1);
     char* error = nullptr;
-    rocksdb_t* const db = api_.open(options, path.c_str(), &error);
+    Families families;
+    rocksdb_t* const db =
+        families_ == 1 ? api_.open(options, path.c_str(), &error) : OpenFamilies(options, path, exists, &families, &error);
     api_.options_destroy(options);
     if (error != nullptr) return TakeError(api_, error);
-    *engine = std::make_unique<RocksDbEngine>(api_, db);
+    *engine = std::make_unique<RocksDbEngine>(api_, db, std::move(families));
     return Status::OK();
   }
   Status Destroy(const std::string& path) override {
@@ -195,6 +204,20 @@ class RocksDbDriver final : public Driver {
   }
 
  private:
+  // All with the same options, and so with one cache.
+  rocksdb_t* OpenFamilies(rocksdb_options_t* options, const std::string& path, bool exists, Families* families,
+                          char** error) const {
+    std::vector<std::string> names;
+    std::vector<const char*> name_pointers;
+    for (size_t i = 0; i < families_; ++i) names.push_back(FamilyName(i));
+    for (const std::string& name : names) name_pointers.push_back(name.c_str());
+    const std::vector<const rocksdb_options_t*> family_options(families_, options);
+    families->resize(families_);
+    api_.options_create_missing_families(options, exists ? 0 : 1);
+    return api_.open_families(options, path.c_str(), static_cast<int>(families_), name_pointers.data(), family_options.data(),
+                              families->data(), error);
+  }
+
   // A library with assertions has the class behind RocksDB's test hooks.
   void LookForAssertions() {
     void* hooks = nullptr;
@@ -214,6 +237,7 @@ class RocksDbDriver final : public Driver {
     return TakeError(api_, error);
   }
 
+  const size_t families_;
   SharedLibrary library_;
   RocksDbApi api_{};
   std::string settings_;  // empty: the library takes none
@@ -223,7 +247,7 @@ class RocksDbDriver final : public Driver {
 }  // namespace
 
 Status MakeRocksDbDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver) {
-  auto made = std::make_unique<RocksDbDriver>();
+  auto made = std::make_unique<RocksDbDriver>(flags.num_column_families);
   Status status = made->Load(argument, flags.rocksdb_options);
   if (status.ok()) *driver = std::move(made);
   return status;

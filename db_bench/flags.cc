@@ -78,7 +78,7 @@ void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("value_size", Value<int64_t>(&typed->value_size, 100), "bytes");
   add("batch_size", Value<int64_t>(&typed->batch_size, 1), "updates per write, keys per MultiGet");
   add("num_column_families", Value<int64_t>(&typed->num_column_families, 1),
-      "engine braiddb: a key's number chooses its column family; iterators have the default one");
+      "braiddb, rocksdb, lmdb: a key's number chooses its column family; iterators have the default one");
   add("seek_nexts", Value<int64_t>(&typed->seek_nexts, 0), "seekrandom: steps after each seek");
   add("reverse_iterator", Switch(&flags->reverse_iterator), "seekrandom: step with Prev");
   add("multiread_stride", Value<int64_t>(&typed->multiread_stride, 0), "multireadrandom: distance of the keys; 0: random");

@@ -121,7 +121,7 @@ struct MultiGetBuffers {
 };
 
 template <class Api>
-class LevelDbApiSession final : public Session {
+class LevelDbApiSession : public Session {
  public:
   LevelDbApiSession(const Api& api, typename Api::Db* db, bool sync)
       : api_(api),
@@ -156,9 +156,7 @@ class LevelDbApiSession final : public Session {
         api_.batch_put(batch_, update.key.data(), update.key.size(), update.value.data(), update.value.size());
       }
     }
-    char* error = nullptr;
-    api_.write(db_, write_options_, batch_, &error);
-    return TakeError(api_, error);
+    return CommitBatch();
   }
   Status Get(Slice key, std::string* value) override { return api_.Get(db_, read_options_, key, value); }
   // By the library's own call if it has one.
@@ -173,7 +171,13 @@ class LevelDbApiSession final : public Session {
     return std::make_unique<LevelDbApiIterator<Api>>(api_, api_.iterator_create(db_, read_options_));
   }
 
- private:
+ protected:
+  Status CommitBatch() {
+    char* error = nullptr;
+    api_.write(db_, write_options_, batch_, &error);
+    return TakeError(api_, error);
+  }
+
   const Api& api_;
   typename Api::Db* const db_;
   typename Api::WriteOptions* const write_options_;
