@@ -28,23 +28,30 @@ inline void ExitOnError(const Status& status, const char* what) {
 // Counts operations, or with --duration watches the clock, every thousand operations.
 class OpLimit {
  public:
-  OpLimit(int64_t seconds, uint64_t max_ops) : max_ops_(max_ops) {
-    if (seconds > 0) deadline_ = Clock::now() + std::chrono::seconds(seconds);
+  // REQUIRES: max_ops < UINT64_MAX.
+  OpLimit(int64_t seconds, uint64_t max_ops) : timed_(seconds > 0), decides_at_(timed_ ? kStride : max_ops + 1) {
+    if (timed_) deadline_ = Clock::now() + std::chrono::seconds(seconds);
   }
 
   // To be asked before each step of `count` operations.
   bool Done(uint64_t count = 1) {
-    const uint64_t before = ops_;
     ops_ += count;
-    if (deadline_ == Clock::time_point::max()) return ops_ > max_ops_;
-    return ops_ / kStride != before / kStride && Clock::now() >= deadline_;
+    return __builtin_expect(ops_ >= decides_at_, 0) && IsOver();
   }
 
  private:
   static constexpr uint64_t kStride = 1000;
+
+  bool IsOver() {
+    if (!timed_) return true;
+    decides_at_ = (ops_ / kStride + 1) * kStride;
+    return Clock::now() >= deadline_;
+  }
+
   uint64_t ops_ = 0;
-  const uint64_t max_ops_;
-  Clock::time_point deadline_ = Clock::time_point::max();
+  const bool timed_;
+  uint64_t decides_at_;  // before, there is nothing to be decided
+  Clock::time_point deadline_;
 };
 
 // Keys as RocksDB's db_bench makes them: the number big-endian in up to 8 bytes, then '0' up to the size.
