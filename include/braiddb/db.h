@@ -77,9 +77,9 @@ class ValueReceiver {
 // Thread safety: every method may be called by any number of threads at once, except that the destructor (or Close) must be
 // the last call. Many databases can be open in one process.
 // Out of DRAM, calls that return a Status return MemoryLimit; NewIterator, GetSnapshot, MultiGet, the properties and the
-// methods of iterators and batches throw std::bad_alloc. A write that gives MemoryLimit is not there, and the next one may
-// succeed; when background work or a merge that CompactRange began runs out, the database is read-only until it is opened
-// again. No acknowledged write is lost.
+// methods of iterators and batches throw std::bad_alloc; the iterator is not valid then, and can be moved to a key again. A write
+// that gives MemoryLimit is not there, and the next one may succeed; when background work or a merge that CompactRange began runs
+// out, the database is read-only until it is opened again. No acknowledged write is lost.
 class DB {
  public:
   // Opens the database in directory `path`, creating it if the options say so, and recovers it. On error *db is null.
