@@ -173,6 +173,7 @@ inline void DBIterator::Advance(Child* child) {
 }
 
 void DBIterator::FetchForSeek(const SearchKey& target) const {
+  for (const Child& child : children_) child.cursor->FetchForSeek(target);
   const auto& tables = view_->Of(family_.id)->l0;
   if (tables.size() < 2) return;
   FetchPaths(

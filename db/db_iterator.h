@@ -71,7 +71,8 @@ class DBIterator final : public Iterator {
   void Advance(Child* child);
   // The entry, or null and an error in status_ if it is damaged.
   const LogEntry* Verified(const LogEntry* entry);
-  // Before the children search: the tables of L0 are many, and their searches alike.
+  // Before the children search: so that they do not wait for memory one after the other. The tables of L0 are many, and their
+  // searches alike.
   void FetchForSeek(const SearchKey& target) const;
   // Forgets it before the children move: whoever's memory runs out half way has an iterator that is not valid.
   void LeavePosition(Direction direction);

@@ -406,6 +406,11 @@ class HashMemtableCursor final : public EntryCursor {
   HashMemtableCursor(const HashMemtable* table, std::shared_ptr<const HashMemtable::Run> run)
       : EntryCursor(true), table_(table), run_(std::move(run)), items_(run_->items), at_(items_.size()) {}
 
+  void FetchForSeek(const SearchKey& target) const override {
+    const size_t begin = run_->steps.Find(target.prefix);
+    const size_t end = std::min(begin + PrefixSteps::kFanout, items_.size());
+    for (size_t i = begin; i < end; i += kCacheLine / sizeof(HashMemtable::Item)) Prefetch(&items_[i]);
+  }
   void SeekToFirst() override { Begin(0); }
   void SeekToLast() override { Begin(items_.size() - 1); }
   void Seek(const SearchKey& target) override { Begin(FirstNotBefore(target)); }
@@ -455,15 +460,17 @@ class HashMemtableCursor final : public EntryCursor {
     entry_ = table_->regions_->Resolve<LogEntry>(PmPtr(items_[at].entry));
   }
   size_t FirstNotBefore(const SearchKey& target) const {
-    const auto before = [this](const HashMemtable::Item& item, const SearchKey& of) {
-      if (item.prefix != of.prefix) return item.prefix < of.prefix;
-      return CompareEntry(*table_->order_, *table_->regions_->Resolve<LogEntry>(PmPtr(item.entry)), of) < 0;
-    };
     const size_t begin = run_->steps.Find(target.prefix);
-    size_t end = std::min(begin + PrefixSteps::kFanout, items_.size());
-    if (end > begin && items_[end - 1].prefix == target.prefix) end = items_.size();
-    const auto at = [this](size_t i) { return items_.begin() + static_cast<std::ptrdiff_t>(i); };
-    return static_cast<size_t>(std::lower_bound(at(begin), at(end), target, before) - items_.begin());
+    const size_t end = std::min(begin + PrefixSteps::kFanout, items_.size());
+    size_t first = begin;  // whose prefix is not less
+    for (size_t i = begin; i < end; ++i) first += items_[i].prefix < target.prefix ? 1 : 0;
+    if (first == end || items_[first].prefix != target.prefix) return first;
+    const auto before = [this](const HashMemtable::Item& item, const SearchKey& of) {
+      return item.prefix == of.prefix &&
+             CompareEntry(*table_->order_, *table_->regions_->Resolve<LogEntry>(PmPtr(item.entry)), of) < 0;
+    };
+    const size_t past = items_[end - 1].prefix == target.prefix ? items_.size() : end;
+    return static_cast<size_t>(std::lower_bound(items_.data() + first, items_.data() + past, target, before) - items_.data());
   }
 
   const HashMemtable* const table_;
