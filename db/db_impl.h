@@ -216,8 +216,10 @@ class DBImpl final : public DB {
   Status WriteRanges(const WriteOptions& options, ThreadState* thread, RangeUpdate* ranges);
   Status ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot);
   Status ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* slot);
-  // Both write entries, start the flush of their lines, and note in the thread's insertions where they are.
-  void WriteStaged(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update);
+  // Makes the entry of a single update in DRAM, and notes in the thread's insertions where it is and where it will be.
+  static void StageEntry(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update);
+  void AppendStaged(const LogSlot& slot, const LogEntry* staged);
+  // Writes entries where they belong, starts the flush of their lines, and notes where they are.
   void WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, std::span<const LogUpdate> updates);
   template <bool kSingle, class Admission>
   Status AppendAndPublish(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t number,

@@ -264,7 +264,7 @@ template <bool kSingle, class Admission>
     Status status = ReserveLog(thread, bytes, &slot);
     if (!status.ok()) return status;
   }
-  if (kSingle) FetchAhead(slot);
+  if (kSingle && !regions_->persistence()->streams()) FetchAhead(slot);
   Status status = AppendAndPublish<kSingle>(options, thread, updates.data(), count, &slot, admission);
   if (std::is_base_of_v<AdmitsRanges, Admission> && status.IsAborted() && slot.dedicated) {
     if (const Status released = segments_->Release(slot.segment); !released.ok()) return released;
@@ -294,20 +294,29 @@ Status DBImpl::ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* sl
   return status;
 }
 
-// Makes the entry in a buffer, and copies it to the log: what is read of it before it is visible is not read from lines that are
-// just written back.
-void DBImpl::WriteStaged(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update) {
+// Makes the entry in a buffer, from where it is copied to the log: what is read of it before it is visible is not read from lines
+// that are just written back.
+void DBImpl::StageEntry(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update) {
   Segment* const segment = slot->segment;
   uint8_t* const staged = thread->staged + slot->offset % kCacheLine;
   auto* const entry = reinterpret_cast<LogEntry*>(staged);
   std::memset(staged + slot->bytes - 8, 0, 8);  // padding, in part
   slot->bytes = LogWriter::WriteEntryAt(entry, segment->generation(), sequence, 0, update);
-  uint8_t* const target = segment->data() + slot->offset;
-  std::memcpy(target, staged, slot->bytes);
-  const uint64_t flushed = BRAIDDB_MUTANT("entry-flush-too-short") ? 1 : slot->bytes;
-  if (!BRAIDDB_MUTANT("entry-not-flushed")) regions_->persistence()->Flush(target, flushed);
   thread->insertions[0].entry = entry;
   thread->insertions[0].pointer = segment->ptr(slot->offset);
+}
+
+void DBImpl::AppendStaged(const LogSlot& slot, const LogEntry* staged) {
+  uint8_t* const target = slot.segment->data() + slot.offset;
+  Persistence* const persistence = regions_->persistence();
+  if (BRAIDDB_MUTANT("entry-not-flushed")) {
+    std::memcpy(target, staged, slot.bytes);
+  } else if (BRAIDDB_MUTANT("entry-flush-too-short")) {
+    std::memcpy(target, staged, slot.bytes);
+    persistence->Flush(target, 1);
+  } else {
+    persistence->Append(target, staged, slot.bytes);
+  }
 }
 
 void DBImpl::WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, std::span<const LogUpdate> updates) {
@@ -329,9 +338,9 @@ void DBImpl::WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, st
 }
 
 // REQUIRES: of a single update, BeginSingle.
-// STEPS   1 announce, draw a sequence number, find its memtable  2 of a single update: lock its bucket of the lookup cache, claim
-//         its place in the memtable  3 write the entries  4 start the flush of their lines  5 find the places that are not
-//         claimed meanwhile  6 fence  7 publish.
+// STEPS   1 announce, draw a sequence number, find its memtable  2 of a single update: make its entry in DRAM, lock its bucket of
+//         the lookup cache, claim its place in the memtable  3 write the entries  4 start the flush of their lines  5 find the
+//         places that are not claimed meanwhile  6 fence  7 publish.
 // ORDER   The entries are durable (6) before anyone can see them (7). [CC-6]
 // COST    One flush per line; one fence. Behind the fence a single update only stores, so that the CPU goes on with the next one,
 //         up to its first locked instruction (1), while memory takes the lines of this one. Where 3 to 6 take long, for a large
@@ -389,12 +398,14 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   const bool claims = is_staged && persistence->mode() != PersistMode::kPage;
   LookupCache::WriteLock lock;
   insertions[0].is_claimed = false;
+  // Before the claims: meanwhile the lines come that these wait for.
+  if (is_staged) StageEntry(thread, slot, first, updates[0]);
   if (claims) {
     if (LookupCache* const cache = CacheOf(updates[0].family)) lock = cache->LockForWrite(insertions[0].key_hash);
     own->Claim(updates[0].key, first, &insertions[0]);
   }
   if (is_staged) {
-    WriteStaged(thread, slot, first, updates[0]);
+    AppendStaged(*slot, insertions[0].entry);
   } else {
     WriteInPlace(thread, slot, first, {updates, count});
   }

@@ -14,12 +14,36 @@
 namespace braiddb {
 namespace {
 
-// What a sort counts by first.
-constexpr int kRadixBits = 12;
+// What a sort counts by; fewer items are compared at once.
+constexpr size_t kLeastForRadix = 2048;
+constexpr int kMostRadixBits = 20;
 // The first table is made for so many at the most: it takes its memory whether they come or not.
 constexpr uint64_t kFirstTableEntries = 1 << 20;
 // Nodes are fetched so many writes before they are filled: their memory was another memtable's.
 constexpr uint32_t kNodesAhead = 7;
+
+// Into another array, in the order of `bits` bits of the prefixes above the lowest `shift`; equal ones stay in their order.
+template <class Items>
+void CountingPass(const Items& from, int shift, int bits, Items* to) {
+  const uint64_t mask = (uint64_t{1} << bits) - 1;
+  std::vector<uint32_t> places((size_t{1} << bits) + 1);
+  for (const auto& item : from) ++places[(item.prefix >> shift & mask) + 1];
+  for (size_t i = 1; i < places.size(); ++i) places[i] += places[i - 1];
+  for (const auto& item : from) (*to)[places[item.prefix >> shift & mask]++] = item;
+}
+
+// By insertion, if they are few.
+template <class Iterator, class Before>
+void SortFew(Iterator begin, Iterator end, const Before& before) {
+  constexpr ptrdiff_t kFew = 16;
+  if (end - begin > kFew) return std::sort(begin, end, before);
+  for (Iterator next = begin + 1; next != end; ++next) {
+    const auto item = *next;
+    Iterator place = next;
+    for (; place != begin && before(item, *(place - 1)); --place) *place = *(place - 1);
+    *place = item;
+  }
+}
 
 }  // namespace
 
@@ -289,27 +313,29 @@ bool HashMemtable::Before(const Item& a, const Item& b) const {
   return CompareEntries(*order_, *regions_->Resolve<LogEntry>(PmPtr(a.entry)), *regions_->Resolve<LogEntry>(PmPtr(b.entry))) < 0;
 }
 
-// By the bits in which keys begin to differ, in one pass; then what is equal in these.
+// By the first bits in which keys differ, as many as it takes for most to be told apart by them, in two passes, the lower digit
+// first; then what is equal in these.
 void HashMemtable::Sort(Items* items) const {
   const auto before = [this](const Item& a, const Item& b) { return Before(a, b); };
-  if (items->size() < size_t{1} << kRadixBits) {
+  if (items->size() < kLeastForRadix) {
     std::sort(items->begin(), items->end(), before);
     return;
   }
   uint64_t differ = 0;
   for (const Item& item : *items) differ |= item.prefix ^ items->front().prefix;
-  const int shift = std::max(0, static_cast<int>(std::bit_width(differ)) - kRadixBits);
-  const auto digit = [shift](const Item& item) { return item.prefix >> shift & ((uint64_t{1} << kRadixBits) - 1); };
-  std::vector<uint32_t> ends((size_t{1} << kRadixBits) + 1);
-  for (const Item& item : *items) ++ends[digit(item) + 1];
-  for (size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
-  Items sorted(items->size());
-  for (const Item& item : *items) sorted[ends[digit(item)]++] = item;
-  uint32_t begin = 0;
-  for (size_t i = 0; i + 1 < ends.size(); begin = ends[i++]) {
-    std::sort(sorted.begin() + begin, sorted.begin() + ends[i], before);
+  const int bits = std::min(static_cast<int>(std::bit_width(items->size())), kMostRadixBits);
+  const int shift = std::max(0, static_cast<int>(std::bit_width(differ)) - bits);
+  const int low = bits / 2, high = bits - low;
+  Items other(items->size());
+  CountingPass(*items, shift, low, &other);
+  CountingPass(other, shift + low, high, items);
+  for (auto begin = items->begin(); begin != items->end();) {
+    const uint64_t digits = begin->prefix >> shift;
+    auto end = begin + 1;
+    while (end != items->end() && end->prefix >> shift == digits) ++end;
+    if (end - begin > 1) SortFew(begin, end, before);
+    begin = end;
   }
-  *items = std::move(sorted);
 }
 
 HashMemtable::Items HashMemtable::Merge(const Items& a, const Items& b) const {

@@ -79,14 +79,19 @@ void Persistence::CountWrites() {
 
 PmWrites Persistence::writes() const { return counters_ == nullptr ? PmWrites() : counters_->Sum(); }
 
+bool Persistence::HasClwb() { return BestFlushInstruction() == FlushInstruction::kClwb; }
+
 void Persistence::ChoosePath() {
   const bool has_clwb = static_cast<FlushInstruction>(instruction_) == FlushInstruction::kClwb;
   path_ = Path::kSlow;
+  streams_ = false;
   if (observer_ != nullptr || counters_ != nullptr || mode_ == PersistMode::kPage || write_latency_ns_ != 0) return;
   if (mode_ == PersistMode::kEadr) {
     path_ = Path::kFenceOnly;
   } else if (has_clwb) {
     path_ = Path::kClwb;
+    // Of other memory than DRAM nothing is known.
+    streams_ = mode_ == PersistMode::kEmulated && StreamingIsFaster();
   }
 }
 

@@ -1,18 +1,21 @@
 // Persistence: the one narrow interface through which code makes stores durable.
 //
 // A store is durable once Flush() was called on its bytes after the store and Drain() has returned true, both by the
-// thread that stored. Nothing else orders durability; a line may also become durable on its own at any time after the store.
+// thread that stored; Append() stores and flushes. Nothing else orders durability; a line may also become durable on its own at
+// any time after the store.
 // No flush or fence instruction stands outside this folder, so that a crash simulator can stand behind the interface.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 
 #include "braiddb/options.h"
 #include "braiddb/status.h"
+#include "pmem/append_probe.h"
 
 namespace braiddb {
 
@@ -44,6 +47,7 @@ class Persistence {
   Persistence& operator=(const Persistence&) = delete;
 
   PersistMode mode() const { return mode_; }
+  static bool HasClwb();
 
   // Starts the write-back of every cache line that [address, address + bytes) touches. Does not wait.
   void Flush(const void* address, size_t bytes) {
@@ -57,6 +61,20 @@ class Persistence {
       FlushSlow(address, bytes);
     }
   }
+
+  // Stores a copy and starts its write-back, as a memcpy and a Flush do, and for an observer with these. Where that is faster
+  // (append_probe.h), emulated and without injected latencies, the copy goes past the caches, and is in none of them afterwards.
+  // REQUIRES: both addresses are aligned to 8 bytes, and `bytes` is a multiple of 8.
+  void Append(void* to, const void* from, size_t bytes) {
+    if (streams_) {
+      StreamWords(to, from, bytes);
+    } else {
+      std::memcpy(to, from, bytes);
+      Flush(to, bytes);
+    }
+  }
+  // Whether Append goes past the caches, so that to fetch its lines before is of no use.
+  bool streams() const { return streams_; }
 
   // Waits until everything that this thread flushed is durable. False: it is not (msync failed); error() says why, every later
   // Drain() fails too, and the caller must stop writing.
@@ -104,6 +122,7 @@ class Persistence {
   bool DrainSlow();
 
   Path path_;
+  bool streams_ = false;
   const PersistMode mode_;
   const uint8_t instruction_;  // what FlushSlow flushes a line with
   uint32_t write_latency_ns_ = 0;

@@ -115,6 +115,50 @@ class MemtableTest : public testing::TestWithParam<MemtableKind> {
 INSTANTIATE_TEST_SUITE_P(Kinds, MemtableTest, testing::Values(MemtableKind::kSkipList, MemtableKind::kHash),
                          [](const auto& test) { return test.param == MemtableKind::kHash ? "Hash" : "SkipList"; });
 
+// More than are sorted by comparing alone: keys whose first bytes are spread evenly, or hardly, or not at all.
+TEST_P(MemtableTest, OrdersKeysOfAnyShape) {
+  constexpr size_t kCount = 5000;
+  const auto make_key = [this](int shape) -> std::string {
+    const uint64_t random = random_.Next();
+    std::string bytes(8, '\0');
+    const auto set = [&bytes](uint64_t number) {
+      for (int i = 0; i < 8; ++i) bytes[static_cast<size_t>(i)] = static_cast<char>(number >> (56 - 8 * i));
+    };
+    set(random);
+    switch (shape) {
+      case 0:
+        return bytes;
+      case 1:  // nothing to tell them apart in the first eight bytes
+        return "the same" + bytes;
+      case 2:  // a few large groups
+        return std::string(1, static_cast<char>('a' + random % 3)) + "-group--" + bytes;
+      case 3:  // the lowest bits alone
+        set(random % 4096);
+        return bytes;
+      case 4:  // the highest bit and the lowest
+        set((random & 1) << 63 | random >> 60);
+        return bytes + bytes;
+      default:
+        return NumberedKey(random % 100'000);
+    }
+  };
+  uint64_t sequence = 1;
+  for (int shape = 0; shape < 6; ++shape) {
+    SCOPED_TRACE(shape);
+    const auto memtable = NewMemtable(kCount);
+    Memtable::NodeBlock block;
+    std::vector<Version> published;
+    for (size_t i = 0; i < kCount; ++i, ++sequence) {
+      published.push_back({make_key(shape), sequence});
+      store_.Write(published.back());
+      Insert(memtable.get(), &block, sequence);
+    }
+    const std::vector<uint64_t> expected = InOrder(published);
+    EXPECT_EQ(Walk(*memtable), expected);
+    ExpectHolds(*memtable, published);
+  }
+}
+
 // Writes that overtake each other, and places that are taken and filled later, with looks in between. Far more than the memtable
 // was made for.
 TEST_P(MemtableTest, HoldsWhatWasPublishedInAnyOrder) {

@@ -73,6 +73,71 @@ TEST(PersistenceTest, ObserverSeesFlushesAndDrainsInEveryMode) {
   }
 }
 
+// Whole words, whichever way they take; what is around them stays. An observer sees all that was stored as flushed.
+TEST(PersistenceTest, AppendCopiesAndFlushes) {
+  const PmemTempDir dir;
+  alignas(kCacheLine) uint8_t source[2048];
+  for (size_t i = 0; i < sizeof(source); ++i) source[i] = static_cast<uint8_t>(i * 37 + 1);
+  for (const PersistMode mode : {PersistMode::kCacheLine, PersistMode::kEadr, PersistMode::kEmulated}) {
+    for (const bool observed : {false, true}) {
+      const MappedFile file(dir.Sub("file"));
+      Persistence persistence(mode, {});
+      Recorder recorder;
+      if (observed) persistence.SetObserver(&recorder);
+      EXPECT_FALSE(persistence.streams() && (observed || mode != PersistMode::kEmulated));
+      for (const size_t offset : {0, 8, 40, 56}) {
+        for (const size_t bytes : {8, 24, 48, 64, 72, 128, 1000}) {
+          SCOPED_TRACE(std::to_string(offset) + " " + std::to_string(bytes));
+          auto* const target = reinterpret_cast<uint8_t*>(file.data()) + 4096;
+          std::memset(target, 0xee, 2048);
+          recorder.flushes.clear();
+          persistence.Append(target + offset, source + offset, bytes);
+          EXPECT_TRUE(persistence.Drain());
+          for (size_t i = 0; i < 2048; ++i) {
+            ASSERT_EQ(target[i], i >= offset && i < offset + bytes ? source[i] : 0xee) << i;
+          }
+          if (!observed) continue;
+          ASSERT_EQ(recorder.flushes.size(), 1u);
+          EXPECT_EQ(recorder.flushes[0], std::make_pair(static_cast<const void*>(target + offset), bytes));
+        }
+      }
+      persistence.SetObserver(nullptr);
+    }
+  }
+}
+
+TEST(PersistenceTest, StreamedWordsAreCopies) {
+  alignas(8) uint8_t source[256], target[256 + 16];
+  for (size_t i = 0; i < sizeof(source); ++i) source[i] = static_cast<uint8_t>(i * 11 + 3);
+  for (const size_t bytes : {0, 8, 16, 56, 64, 256}) {
+    std::memset(target, 0xee, sizeof(target));
+    StreamWords(target + 8, source, bytes);
+    EXPECT_EQ(std::memcmp(target + 8, source, bytes), 0) << bytes;
+    EXPECT_EQ(target[7], 0xee);
+    EXPECT_EQ(target[8 + bytes], 0xee);
+  }
+  const bool faster = StreamingIsFaster();
+  EXPECT_FALSE(faster && !Persistence::HasClwb());
+  EXPECT_EQ(StreamingIsFaster(), faster);
+}
+
+// What is streamed is not in the line's count: latencies and counts are of lines that are flushed, and so is that of Append there.
+TEST(PersistenceTest, NothingIsStreamedWhereLinesCount) {
+  EmulationOptions slow;
+  slow.write_latency_ns = 100;
+  EXPECT_FALSE(Persistence(PersistMode::kEmulated, slow).streams());
+  EmulationOptions invalidating;
+  invalidating.flush_invalidates = true;
+  EXPECT_FALSE(Persistence(PersistMode::kEmulated, invalidating).streams());
+  Persistence counting(PersistMode::kEmulated, {});
+  counting.CountWrites();
+  EXPECT_FALSE(counting.streams());
+  alignas(64) uint64_t words[16] = {}, copy[16] = {};
+  counting.Append(copy, words, sizeof(words));
+  EXPECT_TRUE(counting.Drain());
+  EXPECT_EQ(counting.writes().lines, 2u);
+}
+
 TEST(PersistenceTest, InjectedWriteLatencyIsPaidAtTheDrainForEachLine) {
   alignas(64) static char lines[64 * 10];
   EmulationOptions emulation;
