@@ -94,6 +94,8 @@ class L0IndexWriter {
   static constexpr size_t kPending = 32;
   // What one index is made for at the most, unless one table has more: 16 MiB.
   static constexpr uint64_t kIndexEntries = 1 << 20;
+  // Smaller tables count as if they had so many: one that was rotated early, by Flush, says little of the next.
+  static constexpr uint64_t kLeastEntries = 1024;
 
   void AddPending();
 
