@@ -186,6 +186,19 @@ class NumbersAreTheFiles(Case):
         self.assertEqual(points, sorted(points, key=lambda point: point[0]))
         self.assertEqual([y for _, y in points], sorted((y for _, y in points), reverse=True))
 
+    def test_ticks_of_a_picture_are_all_different(self):
+        shares = []
+        for picture in self.page.pictures:
+            ticks = [text for text in picture.iter("text") if text.get("class") == "tick"]
+            if picture.find("title") is None or not picture.findall("line[@class='grid']"):
+                continue  # bars have names there
+            for anchor in ("end", "middle"):  # of the y axis, of the x axis
+                words = [tick.text for tick in ticks if tick.get("text-anchor") == anchor]
+                self.assertEqual(len(words), len(set(words)), f"{picture.find('title').text}: {words}")
+            if picture.find("title").text == "readrandom: read":
+                shares = [tick.text for tick in ticks if tick.get("text-anchor") == "end"]
+        self.assertEqual(shares, ["0 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"])
+
     def test_recovery_has_what_was_replayed(self):
         for row in rows_of(self.page, "Medians of all rounds"):
             runs = self.runs(row["engine"], "open")

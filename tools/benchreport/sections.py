@@ -258,7 +258,7 @@ def curves(reports, colours):
 PERCENTILES = ("P50", "P75", "P90", "P95", "P99", "P99.9", "P99.99")
 
 
-def _share(share):
+def _percent(share):
     return f"{100 * share:.5f}".rstrip("0").rstrip(".") + " %"
 
 
@@ -296,7 +296,7 @@ def latencies(runs, colours):
                     x_scale="log",
                     y_scale="nines",
                     x_text=svg.micros,
-                    y_text=_share,
+                    y_text=_percent,
                     says=says,
                     below=charts.table(head, rows, f"{benchmark}: {kind}, microseconds, run in the middle"),
                 )
@@ -342,7 +342,7 @@ def recovery(runs, colours):
     )
 
 
-def _share(value):
+def _per_byte(value):
     return "–" if value is None else f"{value:.2f}"
 
 
@@ -374,10 +374,10 @@ def written(runs, colours):
                     label,
                     f"{run['written_bytes']:,}",
                     f"{found.whole:.2f}",
-                    _share(found.xplines),
-                    _share(found.background),
-                    _share(found.lines_per_write),
-                    _share(found.xplines_per_write),
+                    _per_byte(found.xplines),
+                    _per_byte(found.background),
+                    _per_byte(found.lines_per_write),
+                    _per_byte(found.xplines_per_write),
                     found.how,
                 ]
             )
