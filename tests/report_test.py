@@ -172,7 +172,7 @@ class NumbersAreTheFiles(Case):
         for row in rows_of(self.page, "readrandom: read, microseconds, run in the middle"):
             runs = sorted(self.runs(row["engine"], "readrandom"), key=lambda run: run["ops_per_second"])
             for name, value in runs[1]["latencies_us"]["read"]["percentiles"].items():
-                self.assertEqual(row[name], f"{value:.2f}")
+                self.assertEqual(row[name], f"{value:.2f}" if value < 1000 else f"{value:.0f}")
 
     def test_distribution_is_drawn_point_by_point(self):
         measured = sorted(self.runs("braiddb", "readrandom"), key=lambda run: run["ops_per_second"])[1]["latencies_us"]["read"][
@@ -341,6 +341,19 @@ class Model(unittest.TestCase):
         self.assertEqual(model.stalls(model.intervals(run_of([1000] * 9))), [])
         self.assertEqual(model.stalls(model.intervals(run_of([1000] * 9 + [0]))), [])  # threads that end
 
+    def test_who_was_too_fast_for_a_curve_is_named(self):
+        runs = [run_of([1000] * 9), run_of([1000] * 3)]
+        for run, label in zip(runs, ("slow", "quick")):
+            run.label = label
+        inside = sections.over_time(runs, sections.Colours()).inside
+        self.assertEqual(len(inside), 1)
+        self.assertIn("<figcaption>fill: throughput, without quick: fewer than 4 samples</figcaption>", inside[0].body)
+        self.assertIsNone(sections.over_time(runs[1:], sections.Colours()))
+
+    def test_ratios_are_put_into_words_above_one(self):
+        said = [sections._first_is(ratio) for ratio in (None, 1, 2.5, 0.3125, 0.01)]
+        self.assertEqual(said, ["", " (1st 1.00 × better)", " (1st 2.50 × better)", " (1st 3.20 × worse)", " (1st 100 × worse)"])
+
     def test_stalls_are_on_the_page(self):
         figure = sections._throughput("fill", {"x": run_of([1000, 0, 0, 1000, 1000, 1000])}, sections.Colours())
         self.assertIn("next to nothing was done from 0.10 s to 0.30 s", figure)
@@ -441,6 +454,11 @@ def oklab(rgb):
 
 
 class Colours(unittest.TestCase):
+    def test_no_two_curves_of_a_picture_look_alike(self):
+        looks = [(svg.colour(i), svg.dash(i)) for i in range(4 * svg.SERIES_COLOURS)]
+        self.assertEqual(len(looks), len(set(looks)))
+        self.assertGreaterEqual(len({colour for colour, _ in looks[:10]}), 10)
+
     def test_all_can_be_told_apart_and_seen(self):
         light, dark = page.CSS.split("@media(prefers-color-scheme:dark)")
         for mode in (light, dark):
