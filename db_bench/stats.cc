@@ -38,6 +38,8 @@ const char* NameOf(Operation operation) {
       return "scan";
     case Operation::kReadModifyWrite:
       return "read-modify-write";
+    case Operation::kMerge:
+      return "merge";
     case Operation::kOther:
       return "op";
   }

@@ -14,8 +14,8 @@
 
 namespace braiddb::bench {
 
-enum class Operation : uint8_t { kRead, kWrite, kDelete, kSeek, kUpdate, kInsert, kScan, kReadModifyWrite, kOther };
-inline constexpr size_t kOperations = 9;
+enum class Operation : uint8_t { kRead, kWrite, kDelete, kSeek, kUpdate, kInsert, kScan, kReadModifyWrite, kMerge, kOther };
+inline constexpr size_t kOperations = 10;
 // As RocksDB's db_bench calls it, or YCSB.
 const char* NameOf(Operation operation);
 

@@ -59,6 +59,9 @@ class KeyMaker {
  public:
   explicit KeyMaker(size_t size) : key_(size, '0'), number_bytes_(size < 8 ? size : 8) {}
 
+  // Of a prefix that no key has which Make gives otherwise. REQUIRES: keys of more than 8 bytes.
+  void MarkMissing() { key_[8] = '1'; }
+
   // Valid until the next call.
   Slice Make(uint64_t number) {
     if (__builtin_expect(number_bytes_ < 8, 0)) return MakeShort(number);
