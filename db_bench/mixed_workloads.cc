@@ -87,7 +87,7 @@ void NewIteratorsWhileWriting(Worker* worker) { Beside(worker, PutInBackground, 
 
 // A get and a put of the same key, timed as one.
 void UpdateRandom(Worker* worker) {
-  OpLimit limit(worker->flags.duration, worker->flags.ReadWrites());
+  OpLimit limit = worker->Limit(worker->flags.ReadWrites());
   std::string value;
   uint64_t updates = 0, found = 0, bytes = 0;
   while (!limit.Done()) {
@@ -109,7 +109,7 @@ void UpdateRandom(Worker* worker) {
 }
 
 void ReadRandomWriteRandom(Worker* worker) {
-  OpLimit limit(worker->flags.duration, worker->flags.ReadWrites());
+  OpLimit limit = worker->Limit(worker->flags.ReadWrites());
   std::string value;
   uint64_t reads = 0, writes = 0, found = 0;
   while (!limit.Done()) {
@@ -133,7 +133,7 @@ void ReadRandomWriteRandom(Worker* worker) {
 }
 
 void MergeRandom(Worker* worker) {
-  OpLimit limit(worker->flags.duration, worker->flags.ReadWrites());
+  OpLimit limit = worker->Limit(worker->flags.ReadWrites());
   const uint64_t operand_bytes = worker->flags.key_size + worker->flags.value_size;
   uint64_t merges = 0;
   for (; !limit.Done(); ++merges) {
@@ -147,7 +147,7 @@ void MergeRandom(Worker* worker) {
 }
 
 void ReadRandomMergeRandom(Worker* worker) {
-  OpLimit limit(worker->flags.duration, worker->flags.ReadWrites());
+  OpLimit limit = worker->Limit(worker->flags.ReadWrites());
   std::string value;
   uint64_t reads = 0, merges = 0, found = 0;
   size_t longest = 0;

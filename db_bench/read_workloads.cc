@@ -16,6 +16,7 @@ namespace {
 template <class Start, class Step>
 void Scan(Worker* worker, Start start, Step step) {
   const uint64_t reads = worker->flags.Reads();
+  worker->stats.Expect(std::min(reads, static_cast<uint64_t>(worker->flags.num)), 0);
   PinSnapshotIfAsked(worker);
   const std::unique_ptr<Iterator> iterator = NewIteratorOrExit(worker);
   uint64_t bytes = 0;
@@ -48,7 +49,7 @@ namespace {
 // `wait` is asked before each read.
 template <class Wait>
 void ReadKeys(Worker* worker, Wait wait) {
-  OpLimit limit(worker->flags.duration, worker->flags.Reads());
+  OpLimit limit = worker->Limit(worker->flags.Reads());
   std::string value;
   uint64_t read = 0, found = 0, bytes = 0;
   while (!limit.Done()) {
@@ -80,7 +81,7 @@ void MultiReadRandom(Worker* worker) {
   const auto keys = static_cast<uint64_t>(worker->flags.num);
   const uint64_t stride = worker->flags.multiread_stride;
   const uint64_t batch_size = worker->flags.batch_size;
-  OpLimit limit(worker->flags.duration, worker->flags.Reads());
+  OpLimit limit = worker->Limit(worker->flags.Reads());
   std::vector<KeyMaker> makers(batch_size, worker->keys);
   std::vector<Slice> slices(batch_size);
   std::vector<std::string> values;
@@ -123,7 +124,7 @@ void ReadReverse(Worker* worker) {
 void ReadRandomFast(Worker* worker) {
   const auto keys = static_cast<uint64_t>(worker->flags.num);
   const uint64_t numbers = std::bit_ceil(keys);
-  OpLimit limit(worker->flags.duration, worker->flags.Reads());
+  OpLimit limit = worker->Limit(worker->flags.Reads());
   std::string value;
   uint64_t read = 0, found = 0, beyond = 0;
   while (!limit.Done()) {
@@ -180,7 +181,7 @@ void SeekRandom(Worker* worker) {
   PinSnapshotIfAsked(worker);
   SeekIterators iterators(worker);
   if (flags.seek_missing_prefix) worker->keys.MarkMissing();
-  OpLimit limit(flags.duration, flags.Reads());
+  OpLimit limit = worker->Limit(flags.Reads());
   char copy[256];
   uint64_t read = 0, found = 0, bytes = 0;
   while (!limit.Done()) {
@@ -210,7 +211,7 @@ void SeekRandom(Worker* worker) {
 
 void NewIterators(Worker* worker) {
   PinSnapshotIfAsked(worker);
-  OpLimit limit(worker->flags.duration, worker->flags.Reads());
+  OpLimit limit = worker->Limit(worker->flags.Reads());
   while (!limit.Done()) {
     NewIteratorOrExit(worker);
     worker->stats.FinishedOps(1, Operation::kOther);

@@ -88,6 +88,13 @@ void Stats::ReportInterval(uint64_t done) {
   last_report_done_ = done;
 }
 
+double Stats::Progress(double seconds) const {
+  const uint64_t expected = expected_.load(std::memory_order_relaxed);
+  const int64_t expected_seconds = expected_seconds_.load(std::memory_order_relaxed);
+  if (expected_seconds > 0) return std::min(seconds / static_cast<double>(expected_seconds), 1.0);
+  return expected > 0 ? std::min(static_cast<double>(done()) / static_cast<double>(expected), 1.0) : -1;
+}
+
 double Stats::OpsPerSecond() const {
   const double elapsed = Seconds(finish_ - start_);
   return elapsed > 0 ? static_cast<double>(done()) / elapsed : 0;

@@ -159,6 +159,16 @@ struct Worker {
         draws(std::move(drawn)),
         next_key(draws.keys.begin()) {}
 
+  // The end of a benchmark, of which progress is told.
+  OpLimit Limit(uint64_t max_ops) {
+    stats.Expect(max_ops, flags.duration);
+    return OpLimit(flags.duration, max_ops);
+  }
+  // … that --duration is not for.
+  OpLimit CountedLimit(uint64_t max_ops) {
+    stats.Expect(max_ops, 0);
+    return OpLimit(0, max_ops);
+  }
   void Pace(RateLimiter* limiter, uint64_t units) {
     if (!limiter->active()) return;
     limiter->Request(units);

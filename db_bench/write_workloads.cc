@@ -87,12 +87,12 @@ void DeleteRange(Worker* worker) {
 // In order there is no end but the count: --duration is for random order, as in RocksDB.
 void FillSequential(Worker* worker) {
   uint64_t number = 0;
-  Fill(worker, OpLimit(0, worker->flags.Writes()), [&] { return number++; });
+  Fill(worker, worker->CountedLimit(worker->flags.Writes()), [&] { return number++; });
 }
 
 void FillRandom(Worker* worker) {
   const auto keys = static_cast<uint64_t>(worker->flags.num);
-  Fill(worker, OpLimit(worker->flags.duration, worker->flags.Writes()), [&] { return worker->random.Uniform(keys); });
+  Fill(worker, worker->Limit(worker->flags.Writes()), [&] { return worker->random.Uniform(keys); });
 }
 
 // Every number below num once.
@@ -103,17 +103,17 @@ void FillUnique(Worker* worker) {
   worker->stats.Start();  // again: the shuffle is not what is measured
   size_t next = 0;
   const uint64_t writes = std::min<uint64_t>(worker->flags.Writes(), numbers.size());
-  Fill(worker, OpLimit(0, writes), [&] { return numbers[next++]; });
+  Fill(worker, worker->CountedLimit(writes), [&] { return numbers[next++]; });
 }
 
 void DeleteSequential(Worker* worker) {
   uint64_t number = 0;
-  Remove(worker, OpLimit(0, worker->flags.Deletes()), [&] { return number++; });
+  Remove(worker, worker->CountedLimit(worker->flags.Deletes()), [&] { return number++; });
 }
 
 void DeleteRandom(Worker* worker) {
   const auto keys = static_cast<uint64_t>(worker->flags.num);
-  Remove(worker, OpLimit(worker->flags.duration, worker->flags.Deletes()), [&] { return worker->random.Uniform(keys); });
+  Remove(worker, worker->Limit(worker->flags.Deletes()), [&] { return worker->random.Uniform(keys); });
 }
 
 }  // namespace braiddb::bench

@@ -8,6 +8,7 @@ ROCKSDB_DB_BENCH; what it printed once is in tests/db_bench.
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import subprocess
@@ -67,6 +68,12 @@ def parse_report(text):
     return [tuple(map(int, line.split(","))) for line in lines]
 
 
+def new_folder():
+    """In memory where that is possible: disks are slow, and here nothing is measured."""
+    where = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    return tempfile.TemporaryDirectory(prefix="braiddb-script-test-", dir=where)
+
+
 class Output(unittest.TestCase):
     """What a program printed to ALL and TIMED."""
 
@@ -116,7 +123,7 @@ class Output(unittest.TestCase):
         self.assertTrue(all(count > 0 for _, count in rows))
 
     def check_program(self, program):
-        with tempfile.TemporaryDirectory(prefix="braiddb-script-test-") as folder:
+        with new_folder() as folder:
             command = [program, f"--db={folder}/db", "--seed=1"]
             self.check(self.run_program([*command, *ALL]))
             self.run_program([*command, *TIMED, f"--report_file={folder}/report.csv"])
@@ -135,12 +142,27 @@ class Output(unittest.TestCase):
     def test_what_ours_prints(self):
         self.check_program(OURS)
 
+    def test_a_terminal_is_told_how_much_is_left(self):
+        with new_folder() as folder:
+            for limit in ("--duration=2", "--num=300000 --benchmark_write_rate_limit=17400000"):
+                ours, terminal = pty.openpty()
+                command = [OURS, f"--db={folder}/db", "--benchmarks=fillrandom", *limit.split()]
+                subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=terminal)
+                os.close(terminal)
+                said = os.read(ours, 1 << 16).decode()
+                os.close(ours)
+                told = re.findall(r"\r\.\.\. fillrandom: \d+ ops, \d+ ops/sec, (\d+) %, (\d+) s left", said)
+                self.assertGreaterEqual(len(told), 2, said)
+                percents = [int(percent) for percent, _ in told]
+                self.assertEqual(percents, sorted(percents))
+                self.assertTrue(0 < percents[0] < 100)
+
     @unittest.skipUnless(THEIRS, "RocksDB's db_bench is not installed (Debian: rocksdb-tools)")
     def test_what_rocksdb_prints(self):
         self.check_program(THEIRS)
 
     def test_the_preset_is_what_the_document_says(self):
-        with tempfile.TemporaryDirectory(prefix="braiddb-script-test-") as folder:
+        with new_folder() as folder:
             flags = []
             for chosen in (["--preset=prefix_dist"], PREFIX_DIST):
                 self.run_program(
