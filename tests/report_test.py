@@ -310,6 +310,9 @@ class SeveralFiles(Case):
         lines = rows_of(page, "trees: insert, XPLines of 256 bytes per operation")
         first = trees.read_text().splitlines()[1].split(",")
         self.assertIn("trees: insert, lines flushed per operation", page.captions)
+        rebuilds = rows_of(page, "trees: insert, rebuilds of inner nodes")
+        self.assertEqual({row["tree"] for row in rebuilds}, {"nvtree"})
+        self.assertEqual(rebuilds[0]["rebuilds of inner nodes"], f"{float(first[7]):.2f}")
         self.assertIn(f"{float(first[6]):.2f}", [row.get("XPLines of 256 bytes per operation") for row in lines])
 
 

@@ -481,19 +481,24 @@ TREE_COLUMNS = (
     ("lines", "lines flushed per operation"),
     ("xplines", "XPLines of 256 bytes per operation"),
 )
+REBUILD_COLUMNS = (
+    ("rebuilds", "rebuilds of inner nodes"),
+    ("rebuild_seconds", "seconds in rebuilds"),
+)
 
 
 def _tree_curves(table, colours):
     figures = []
     for benchmark in model.ordered(row["benchmark"] for row in table.rows):
         here = [row for row in table.rows if row["benchmark"] == benchmark]
-        for name, title in TREE_COLUMNS:
+        # Rebuilds are counted from the tree's making on: later benchmarks show those of the insertions again.
+        for name, title in TREE_COLUMNS + (REBUILD_COLUMNS if benchmark == "insert" else ()):
             series = []
             for tree in model.ordered(row["tree"] for row in here):
                 points = [(row["node_bytes"], row[name]) for row in here if row["tree"] == tree]
                 if any(y for _, y in points):
                     series.append(charts.Series(tree, points, colours(tree), marked=True))
-            rows = [[s.label, f"{x:.0f}", f"{y:.2f}"] for s in series for x, y in s.points]
+            rows = [[s.label, f"{x:.0f}", f"{y:.2f}" if y >= 1 else f"{y:.2g}"] for s in series for x, y in s.points]
             if series:
                 below = charts.numbers(["tree", "node bytes", title], rows, f"{table.name}: {benchmark}, {title}")
                 caption = f"{table.name}: {benchmark}, {title}"
