@@ -186,7 +186,8 @@ ForeignFlag JudgeForeignFlag(std::string_view name, std::string_view value) {
     const bool negated = positive == refused.name && name != positive;
     if (!negated && name != refused.name) continue;
     const bool neutral = negated || value == refused.neutral || (IsFalse(refused.neutral) && IsFalse(value));
-    return {neutral, flag + (neutral ? " has no effect: " : "=" + std::string(value) + " is refused: ") + refused.reason};
+    return {neutral, flag + (neutral ? " has no effect: " : (value.empty() ? "" : "=" + std::string(value)) + " is refused: ") +
+                         refused.reason};
   }
   return {false, "unknown flag " + flag + "; --help lists what there is"};
 }

@@ -38,6 +38,7 @@ void Fill(Worker* worker, OpLimit limit, NextNumber next_number) {
   const uint64_t update_bytes = worker->flags.key_size + worker->flags.value_size;
   Batch batch(batch_size, worker->keys);
   uint64_t bytes = 0;
+  const bool deletes_ranges = worker->flags.range_deletions.writes_between > 0;
   int64_t written = 0;
   // RocksDB's words, although it is the number of keys.
   if (worker->flags.fewer_keys) worker->stats.AddMessage("(" + std::to_string(worker->flags.num) + " ops)");
@@ -49,7 +50,7 @@ void Fill(Worker* worker, OpLimit limit, NextNumber next_number) {
       ExitOnError(worker->db->Write(batch.Puts(next_number, &worker->values)), "put");
     }
     bytes += batch_size * update_bytes;
-    for (uint64_t i = 0; i < batch_size; ++i) DeleteRangeIfDue(worker, ++written);
+    for (uint64_t i = 0; i < batch_size && deletes_ranges; ++i) DeleteRangeIfDue(worker, ++written);
     worker->stats.FinishedOps(batch_size, Operation::kWrite);
   }
   worker->stats.AddBytes(bytes);
