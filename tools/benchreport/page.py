@@ -8,10 +8,10 @@ CSS = (
     """
 :root{color-scheme:light dark;--back:#fbfbfa;--card:#fff;--ink:#1c1d1f;--soft:#55585e;--rule:#dcdde0;--grid:#e8e9eb;--box:#eef0f3;
 --c0:#3c5dde;--c1:#a35802;--c2:#1ca78c;--c3:#6d0c91;--c4:#b18d1c;--c5:#485662;
---c6:#1504cd;--c7:#746ea7;--c8:#7f0b07;--c9:#9b7fee}
+--c6:#7f0b07;--c7:#1504cd;--c8:#9b7fee;--c9:#746ea7}
 @media(prefers-color-scheme:dark){:root{--back:#16171a;--card:#1e2024;--ink:#e9eaec;--soft:#a9adb5;--rule:#3a3d44;--grid:#2e3137;
 --box:#2a2d33;--c0:#5681fc;--c1:#eb6a25;--c2:#98fadc;--c3:#a35f9c;--c4:#f6e306;--c5:#afacbc;
---c6:#c43a2e;--c7:#f0ae4f;--c8:#25afff;--c9:#89937f}}
+--c6:#c43a2e;--c7:#25afff;--c8:#f0ae4f;--c9:#89937f}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--back);color:var(--ink);font:15px/1.5 system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 main,header,nav{max-width:1320px;margin:0 auto;padding:0 24px}
