@@ -59,6 +59,13 @@ class Repetitions {
     operations_.push_back(measured.OperationsPerSecond());
     megabytes_.push_back(measured.MegabytesPerSecond());
   }
+  void PrintInterval(const char* name) const {
+    if (operations_.size() < 2) return;
+    const Spread operations = SpreadOf(operations_), megabytes = SpreadOf(megabytes_);
+    std::printf("%s [CI95 %zu runs] : (%.0f, %.0f) ops/sec; (%.1f, %.1f) MB/sec\n", name, operations_.size(),
+                operations.mean - operations.confidence, operations.mean + operations.confidence,
+                megabytes.mean - megabytes.confidence, megabytes.mean + megabytes.confidence);
+  }
   void PrintAverage(const char* name) const {
     if (operations_.size() < 2) return;
     const Spread operations = SpreadOf(operations_), megabytes = SpreadOf(megabytes_);
@@ -222,7 +229,11 @@ void Benchmark::RunRequest(const BenchmarkRequest& request) {
     if (!measured) continue;
     Print(workload.name, *measured);
     repetitions.Add(*measured);
-    if (i + 1 < request.times) repetitions.PrintAverage(workload.name);
+    if (flags_.confidence_interval_only) {
+      repetitions.PrintInterval(workload.name);
+    } else if (i + 1 < request.times) {
+      repetitions.PrintAverage(workload.name);
+    }
   }
   repetitions.PrintFinal(workload.name);
   std::fflush(stdout);

@@ -8,12 +8,15 @@ struct Entry {
   EngineName name;
   Status (*make)(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
   const char* why_no_families = nullptr;  // null: it takes --num_column_families
+  bool does_all = false;                  // that Session has
 };
 
 constexpr Entry kEngines[] = {
     {{"braiddb", "this project; argument: the last level, braided_skiplist, nv_tree or sorted_runs (else --l1)"},
-     MakeBraidDbDriver},
-    {{"rocksdb", "RocksDB by its C interface; argument: the library to load"}, MakeRocksDbDriver},
+     MakeBraidDbDriver,
+     nullptr,
+     true},
+    {{"rocksdb", "RocksDB by its C interface; argument: the library to load"}, MakeRocksDbDriver, nullptr, true},
     {{"leveldb", "LevelDB by its C interface; argument: the library to load"},
      MakeLevelDbDriver,
      "LevelDB has no column families"},
@@ -25,7 +28,24 @@ constexpr Entry kEngines[] = {
     {{"null", "nothing is kept and nothing is found: what db_bench itself costs"}, MakeNullDriver, "it keeps nothing"},
 };
 
+// The first flag that asks for what only some engines can do; null: none does.
+const char* SpecialFlag(const Flags& flags) {
+  if (flags.readonly) return "--readonly";
+  if (!flags.merge_operator.empty()) return "--merge_operator";
+  if (flags.range_deletions.writes_between > 0 && !flags.range_deletions.expand) return "--writes_per_range_tombstone";
+  if (flags.explicit_snapshot) return "--explicit_snapshot";
+  if (flags.max_scan_distance > 0) return "--max_scan_distance";
+  return nullptr;
+}
+
 }  // namespace
+
+Status Session::Merge(Slice, Slice) { return Status::NotSupported("this engine does not merge"); }
+Status Session::DeleteRange(Slice, Slice) { return Status::NotSupported("this engine deletes no ranges"); }
+Status Session::PinSnapshot() { return Status::NotSupported("this engine has no snapshots"); }
+std::unique_ptr<Iterator> Session::NewBoundedIterator(const std::optional<Slice>&, const std::optional<Slice>&) {
+  return nullptr;
+}
 
 void Session::MultiGet(const std::vector<Slice>& keys, std::vector<std::string>* values, std::vector<Status>* statuses) {
   values->resize(keys.size());
@@ -48,6 +68,9 @@ Status MakeDriver(const std::string& engine, const Flags& flags, std::unique_ptr
     if (name != entry.name.name) continue;
     if (flags.num_column_families > 1 && entry.why_no_families != nullptr)
       return Status::NotSupported("--num_column_families above 1 is refused: " + std::string(entry.why_no_families));
+    const char* const special = SpecialFlag(flags);
+    if (special != nullptr && !entry.does_all)
+      return Status::NotSupported(std::string(special) + " is refused: db_bench can do it with braiddb and rocksdb only");
     return entry.make(colon == std::string::npos ? "" : engine.substr(colon + 1), flags, driver);
   }
   return Status::InvalidArgument("there is no engine '" + name + "'; there are " + names);

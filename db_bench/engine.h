@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,16 @@ class Session {
   // Sees at least what was written before the call. Null if the store has no order.
   virtual std::unique_ptr<Iterator> NewIterator() = 0;
 
+  // What only some stores can do; MakeDriver refuses flags that need it for the others. Defaults: NotSupported, and null.
+  // Updates the value by --merge_operator.
+  virtual Status Merge(Slice key, Slice operand);
+  // Deletes the keys in [begin, end).
+  virtual Status DeleteRange(Slice begin, Slice end);
+  // From now on iterators of this session see the database as it is at the call.
+  virtual Status PinSnapshot();
+  // Of the keys in [lower, upper). Valid until the next call.
+  virtual std::unique_ptr<Iterator> NewBoundedIterator(const std::optional<Slice>& lower, const std::optional<Slice>& upper);
+
  protected:
   Session() = default;
 };
@@ -60,6 +71,8 @@ class Engine {
   virtual Status Flush() = 0;
   virtual Status Compact() = 0;
   virtual Status WaitForCompaction() = 0;
+  // Reads everything and compares checksums.
+  virtual Status VerifyChecksums() { return Status::NotSupported("this engine has no such call"); }
 
   // A text for the benchmarks "stats" and "levelstats" and for "statistics". False if there is none of that name.
   virtual bool GetText(std::string_view name, std::string* text) = 0;

@@ -1,11 +1,17 @@
 // The engine braiddb: each method is the database's own.
+#include <unistd.h>
+
+#include <cstdlib>
 #include <sstream>
 #include <utility>
 
 #include "braiddb/db.h"
 #include "db_bench/engine.h"
+#include "db_bench/environment.h"
 #include "db_bench/families.h"
 #include "db_bench/last_level.h"
+#include "db_bench/merge_operators.h"
+#include "pmem/persist_mode.h"
 
 namespace braiddb::bench {
 
@@ -13,12 +19,20 @@ namespace {
 
 using Families = std::vector<std::unique_ptr<ColumnFamilyHandle>>;
 
-class BraidDbSession final : public Session {
+class BraidDbSession : public Session {
  public:
-  BraidDbSession(DB* db, bool sync) : db_(db) { write_options_.sync = sync; }
+  BraidDbSession(DB* db, const Flags& flags, bool sync) : db_(db) {
+    write_options_.sync = sync;
+    read_options_.verify_checksums = flags.verify_checksum;
+  }
+  ~BraidDbSession() override {
+    if (read_options_.snapshot != nullptr) db_->ReleaseSnapshot(read_options_.snapshot);
+  }
 
   Status Put(Slice key, Slice value) override { return db_->Put(write_options_, key, value); }
   Status Delete(Slice key) override { return db_->Delete(write_options_, key); }
+  Status Merge(Slice key, Slice operand) override { return db_->Merge(write_options_, key, operand); }
+  Status DeleteRange(Slice begin, Slice end) override { return db_->DeleteRange(write_options_, begin, end); }
 
   Status Write(const std::vector<Update>& updates) override {
     batch_.Clear();
@@ -36,22 +50,37 @@ class BraidDbSession final : public Session {
   void MultiGet(const std::vector<Slice>& keys, std::vector<std::string>* values, std::vector<Status>* statuses) override {
     *statuses = db_->MultiGet(read_options_, keys, values);
   }
+  // With several families of the default one, as RocksDB's db_bench.
   std::unique_ptr<Iterator> NewIterator() override { return db_->NewIterator(read_options_); }
+  std::unique_ptr<Iterator> NewBoundedIterator(const std::optional<Slice>& lower, const std::optional<Slice>& upper) override {
+    ReadOptions bounded = read_options_;
+    bounded.iterate_lower_bound = lower;
+    bounded.iterate_upper_bound = upper;
+    return db_->NewIterator(bounded);
+  }
+  Status PinSnapshot() override {
+    read_options_.snapshot = db_->GetSnapshot();
+    return read_options_.snapshot != nullptr ? Status::OK() : Status::MemoryLimit("no memory for a snapshot");
+  }
 
- private:
+ protected:
   DB* const db_;
   WriteOptions write_options_;
-  const ReadOptions read_options_;
+  ReadOptions read_options_;
   WriteBatch batch_;
 };
 
 // Of a database with several column families.
-class FamiliesSession final : public Session {
+class FamiliesSession final : public BraidDbSession {
  public:
-  FamiliesSession(DB* db, const Families* families, bool sync) : db_(db), families_(*families) { write_options_.sync = sync; }
+  FamiliesSession(DB* db, const Families* families, const Flags& flags, bool sync)
+      : BraidDbSession(db, flags, sync), families_(*families) {}
 
   Status Put(Slice key, Slice value) override { return db_->Put(write_options_, HandleOf(key), key, value); }
   Status Delete(Slice key) override { return db_->Delete(write_options_, HandleOf(key), key); }
+  Status Merge(Slice key, Slice operand) override { return db_->Merge(write_options_, HandleOf(key), key, operand); }
+  // Of the family that the first key is in, as RocksDB's fills.
+  Status DeleteRange(Slice begin, Slice end) override { return db_->DeleteRange(write_options_, HandleOf(begin), begin, end); }
 
   Status Write(const std::vector<Update>& updates) override {
     batch_.Clear();
@@ -71,17 +100,11 @@ class FamiliesSession final : public Session {
     for (const Slice key : keys) of_keys_.push_back(HandleOf(key));
     *statuses = db_->MultiGet(read_options_, of_keys_, keys, values);
   }
-  // Of the default one, as RocksDB's db_bench.
-  std::unique_ptr<Iterator> NewIterator() override { return db_->NewIterator(read_options_); }
 
  private:
   ColumnFamilyHandle* HandleOf(Slice key) const { return families_[FamilyOf(key, families_.size())].get(); }
 
-  DB* const db_;
   const Families& families_;
-  WriteOptions write_options_;
-  const ReadOptions read_options_;
-  WriteBatch batch_;
   std::vector<ColumnFamilyHandle*> of_keys_;
 };
 
@@ -123,15 +146,22 @@ void AddEntries(const std::string& levels, std::vector<Figure>* figures) {
   }
 }
 
+Status ReadAll(std::unique_ptr<Iterator> iterator) {
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+  }
+  return iterator->status();
+}
+
 class BraidDbEngine final : public Engine {
  public:
-  BraidDbEngine(std::unique_ptr<DB> db, Families families) : db_(std::move(db)), families_(std::move(families)) {}
+  BraidDbEngine(std::unique_ptr<DB> db, Families families, const Flags& flags)
+      : db_(std::move(db)), families_(std::move(families)), flags_(flags) {}
 
   Status NewSession(bool sync, std::unique_ptr<Session>* session) override {
     if (families_.size() > 1) {
-      *session = std::make_unique<FamiliesSession>(db_.get(), &families_, sync);
+      *session = std::make_unique<FamiliesSession>(db_.get(), &families_, flags_, sync);
     } else {
-      *session = std::make_unique<BraidDbSession>(db_.get(), sync);
+      *session = std::make_unique<BraidDbSession>(db_.get(), flags_, sync);
     }
     return Status::OK();
   }
@@ -144,6 +174,14 @@ class BraidDbEngine final : public Engine {
     return status;
   }
   Status WaitForCompaction() override { return db_->WaitForCompaction(); }
+  // Of all that reads see; older versions are `braiddb check`'s.
+  Status VerifyChecksums() override {
+    ReadOptions options;
+    options.verify_checksums = true;
+    Status status = ReadAll(db_->NewIterator(options));
+    for (size_t i = 1; i < families_.size() && status.ok(); ++i) status = ReadAll(db_->NewIterator(options, families_[i].get()));
+    return status;
+  }
 
   bool GetText(std::string_view name, std::string* text) override {
     if (name == "statistics") {
@@ -205,12 +243,27 @@ class BraidDbEngine final : public Engine {
  private:
   const std::unique_ptr<DB> db_;
   Families families_;  // empty: the default one only
+  const Flags& flags_;
 };
+
+// What kAuto comes to for this directory, by a file that is made there for it; none if that cannot be told.
+std::optional<PersistMode> ModeIn(const std::string& path) {
+  std::string file = NearestDirectory(path) + "/db_bench-probe-XXXXXX";
+  const int descriptor = mkstemp(file.data());
+  if (descriptor < 0) return std::nullopt;
+  close(descriptor);
+  PersistMode mode;
+  const bool told = ResolvePersistMode(file, PersistMode::kAuto, &mode).ok();
+  unlink(file.c_str());
+  return told ? std::optional<PersistMode>(mode) : std::nullopt;
+}
 
 class BraidDbDriver final : public Driver {
  public:
-  BraidDbDriver(const Flags& flags, L1Kind l1) : options_(flags.options), families_(flags.num_column_families) {
+  BraidDbDriver(const Flags& flags, L1Kind l1, std::shared_ptr<const MergeOperator> merge_operator)
+      : flags_(flags), options_(flags.options), families_(flags.num_column_families) {
     options_.l1 = l1;
+    options_.merge_operator = std::move(merge_operator);
   }
 
   std::string Version() const override { return "BraidDB " BRAIDDB_VERSION; }
@@ -218,36 +271,56 @@ class BraidDbDriver final : public Driver {
   std::string Durability(bool sync) const override {
     const std::string paged =
         sync ? "power failure: msync before a write is acknowledged" : "the process's end: the page cache has it";
-    if (options_.persist_mode == PersistMode::kPage) return paged;
     const std::string fenced = "power failure, whatever --sync says: each write is flushed and fenced before it is acknowledged";
-    if (options_.persist_mode != PersistMode::kAuto) return fenced + " (as far as the medium keeps it)";
-    return "on DAX and tmpfs " + fenced + " (as far as the medium keeps it); on other file systems " + paged;
+    const std::optional<PersistMode> mode = Mode();
+    if (!mode) return "on DAX and tmpfs " + fenced + " (as far as the medium keeps it); on other file systems " + paged;
+    if (*mode == PersistMode::kPage) return paged;
+    if (*mode == PersistMode::kEmulated) return fenced + " (where tmpfs stands in for persistent memory: the process's end)";
+    return fenced;
   }
 
   Status Open(const std::string& path, bool exists, std::unique_ptr<Engine>* engine) override {
     options_.create_if_missing = !exists;
     std::unique_ptr<DB> db;
     Families families;
-    if (families_ == 1) {
-      Status status = DB::Open(options_, path, &db);
-      if (status.ok()) *engine = std::make_unique<BraidDbEngine>(std::move(db), std::move(families));
-      return status;
-    }
-    const ColumnFamilyOptions family_options(options_);
-    std::vector<ColumnFamilyDescriptor> descriptors{{FamilyName(0), family_options}};
-    for (size_t i = 1; i < families_ && exists; ++i) descriptors.push_back({FamilyName(i), family_options});
-    Status status = DB::Open(options_, path, descriptors, &families, &db);
-    for (size_t i = families.size(); i < families_ && status.ok(); ++i) {
-      families.emplace_back();
-      status = db->CreateColumnFamily(family_options, FamilyName(i), &families.back());
-    }
-    if (status.ok()) *engine = std::make_unique<BraidDbEngine>(std::move(db), std::move(families));
+    Status status = families_ == 1 ? OpenPlain(path, &db) : OpenFamilies(path, exists, &families, &db);
+    if (status.ok()) *engine = std::make_unique<BraidDbEngine>(std::move(db), std::move(families), flags_);
     families.clear();  // before the database
     return status;
   }
   Status Destroy(const std::string& path) override { return DB::Destroy(options_, path); }
 
  private:
+  // What holds for all regions. Different media have only page mode in common.
+  std::optional<PersistMode> Mode() const {
+    if (options_.persist_mode != PersistMode::kAuto) return options_.persist_mode;
+    const std::vector<std::string> own{flags_.db};
+    std::optional<PersistMode> common;
+    for (const std::string& path : options_.region_paths.empty() ? own : options_.region_paths) {
+      const std::optional<PersistMode> mode = ModeIn(path);
+      if (!mode) return std::nullopt;
+      common = !common || common == mode ? mode : PersistMode::kPage;
+    }
+    return common;
+  }
+
+  Status OpenPlain(const std::string& path, std::unique_ptr<DB>* db) const {
+    return flags_.readonly ? DB::OpenForReadOnly(options_, path, db) : DB::Open(options_, path, db);
+  }
+  Status OpenFamilies(const std::string& path, bool exists, Families* families, std::unique_ptr<DB>* db) const {
+    const ColumnFamilyOptions family_options(options_);
+    std::vector<ColumnFamilyDescriptor> descriptors{{FamilyName(0), family_options}};
+    for (size_t i = 1; i < families_ && exists; ++i) descriptors.push_back({FamilyName(i), family_options});
+    if (flags_.readonly) return DB::OpenForReadOnly(options_, path, descriptors, families, db);
+    Status status = DB::Open(options_, path, descriptors, families, db);
+    for (size_t i = families->size(); i < families_ && status.ok(); ++i) {
+      families->emplace_back();
+      status = (*db)->CreateColumnFamily(family_options, FamilyName(i), &families->back());
+    }
+    return status;
+  }
+
+  const Flags& flags_;
   Options options_;
   const size_t families_;
 };
@@ -261,7 +334,9 @@ Status MakeBraidDbDriver(const std::string& argument, const Flags& flags, std::u
     return Status::InvalidArgument("braiddb:" + argument +
                                    " is neither braiddb:braided_skiplist nor braiddb:nv_tree nor braiddb:sorted_runs");
   }
-  *driver = std::make_unique<BraidDbDriver>(flags, *l1);
+  std::shared_ptr<const MergeOperator> merge_operator;
+  if (Status status = FindMergeOperator(flags.merge_operator, &merge_operator); !status.ok()) return status;
+  *driver = std::make_unique<BraidDbDriver>(flags, *l1, std::move(merge_operator));
   return Status::OK();
 }
 

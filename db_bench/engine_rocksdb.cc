@@ -21,6 +21,7 @@ Status MakeRocksDbDriver(const std::string&, const Flags&, std::unique_ptr<Drive
 #include <utility>
 
 #include "db_bench/families.h"
+#include "db_bench/merge_operators.h"
 #include "db_bench/rocksdb_api.h"
 
 namespace braiddb::bench {
@@ -37,11 +38,49 @@ constexpr const char* kSettings =
 
 using Families = std::vector<RocksDbApi::Family*>;
 
-// Of a database with several column families. Iterators are of the default one, as in RocksDB's db_bench.
-class FamiliesSession final : public LevelDbApiSession<RocksDbApi> {
+class RocksDbSession : public LevelDbApiSession<RocksDbApi> {
  public:
-  FamiliesSession(const RocksDbApi& api, rocksdb_t* db, const Families* families, bool sync)
-      : LevelDbApiSession(api, db, sync), families_(*families) {}
+  RocksDbSession(const RocksDbApi& api, rocksdb_t* db, bool sync, bool log) : LevelDbApiSession(api, db, sync) {
+    api.write_options_disable_log(write_options_, log ? 0 : 1);
+  }
+  ~RocksDbSession() override {
+    if (snapshot_ != nullptr) api_.snapshot_release(db_, snapshot_);
+  }
+
+  Status Merge(Slice key, Slice operand) override {
+    char* error = nullptr;
+    api_.merge(db_, write_options_, key.data(), key.size(), operand.data(), operand.size(), &error);
+    return TakeError(api_, error);
+  }
+  Status DeleteRange(Slice begin, Slice end) override {
+    api_.batch_clear(batch_);
+    api_.batch_remove_range(batch_, begin.data(), begin.size(), end.data(), end.size());
+    return CommitBatch();
+  }
+  Status PinSnapshot() override {
+    snapshot_ = api_.snapshot_create(db_);
+    api_.read_options_snapshot(read_options_, snapshot_);
+    return Status::OK();
+  }
+  // RocksDB keeps the addresses of bounds.
+  std::unique_ptr<Iterator> NewBoundedIterator(const std::optional<Slice>& lower, const std::optional<Slice>& upper) override {
+    lower_ = lower.value_or(Slice());
+    upper_ = upper.value_or(Slice());
+    api_.read_options_lower_bound(read_options_, lower ? lower_.data() : nullptr, lower_.size());
+    api_.read_options_upper_bound(read_options_, upper ? upper_.data() : nullptr, upper_.size());
+    return NewIterator();
+  }
+
+ private:
+  const rocksdb_snapshot_t* snapshot_ = nullptr;
+  std::string lower_, upper_;
+};
+
+// Of a database with several column families. Iterators are of the default one, as in RocksDB's db_bench.
+class FamiliesSession final : public RocksDbSession {
+ public:
+  FamiliesSession(const RocksDbApi& api, rocksdb_t* db, const Families* families, bool sync, bool log)
+      : RocksDbSession(api, db, sync, log), families_(*families) {}
 
   Status Put(Slice key, Slice value) override {
     char* error = nullptr;
@@ -52,6 +91,16 @@ class FamiliesSession final : public LevelDbApiSession<RocksDbApi> {
     char* error = nullptr;
     api_.remove_in(db_, write_options_, HandleOf(key), key.data(), key.size(), &error);
     return TakeError(api_, error);
+  }
+  Status Merge(Slice key, Slice operand) override {
+    char* error = nullptr;
+    api_.merge_in(db_, write_options_, HandleOf(key), key.data(), key.size(), operand.data(), operand.size(), &error);
+    return TakeError(api_, error);
+  }
+  Status DeleteRange(Slice begin, Slice end) override {
+    api_.batch_clear(batch_);
+    api_.batch_remove_range_in(batch_, HandleOf(begin), begin.data(), begin.size(), end.data(), end.size());
+    return CommitBatch();
   }
   Status Write(const std::vector<Update>& updates) override {
     api_.batch_clear(batch_);
@@ -81,13 +130,16 @@ class FamiliesSession final : public LevelDbApiSession<RocksDbApi> {
 class RocksDbEngine final : public LevelDbApiEngine<RocksDbApi> {
  public:
   // Takes the handles, which are none if the database has the default family only.
-  RocksDbEngine(const RocksDbApi& api, rocksdb_t* db, Families families)
-      : LevelDbApiEngine(api, db), families_(std::move(families)) {}
+  RocksDbEngine(const RocksDbApi& api, rocksdb_t* db, Families families, bool log)
+      : LevelDbApiEngine(api, db), families_(std::move(families)), log_(log) {}
   ~RocksDbEngine() override { DestroyHandles(); }
 
   Status NewSession(bool sync, std::unique_ptr<Session>* session) override {
-    if (families_.empty()) return LevelDbApiEngine::NewSession(sync, session);
-    *session = std::make_unique<FamiliesSession>(api_, db_, &families_, sync);
+    if (families_.empty()) {
+      *session = std::make_unique<RocksDbSession>(api_, db_, sync, log_);
+    } else {
+      *session = std::make_unique<FamiliesSession>(api_, db_, &families_, sync, log_);
+    }
     return Status::OK();
   }
   Status Flush() override {
@@ -140,11 +192,13 @@ class RocksDbEngine final : public LevelDbApiEngine<RocksDbApi> {
   }
 
   Families families_;  // empty: the default one only
+  const bool log_;     // writes go to it
 };
 
 class RocksDbDriver final : public Driver {
  public:
-  explicit RocksDbDriver(size_t families) : families_(families) {}
+  explicit RocksDbDriver(const Flags& flags)
+      : families_(flags.num_column_families), log_(!flags.disable_wal), reads_only_(flags.readonly) {}
 
   Status Load(const std::string& path, const std::string& more_settings) {
     Status status = library_.Load(path, BRAIDDB_ROCKSDB_LIBRARY);
@@ -176,6 +230,7 @@ class RocksDbDriver final : public Driver {
                         : "");
   }
   std::string Durability(bool sync) const override {
+    if (!log_) return "nothing, until it is flushed: there is no log (--disable_wal)";
     return sync ? "power failure: its log is synced before a write is acknowledged (on tmpfs that costs a system call only)"
                 : "the process's end: the page cache has its log (more with --sync)";
   }
@@ -189,10 +244,10 @@ class RocksDbDriver final : public Driver {
     char* error = nullptr;
     Families families;
     rocksdb_t* const db =
-        families_ == 1 ? api_.open(options, path.c_str(), &error) : OpenFamilies(options, path, exists, &families, &error);
+        families_ == 1 ? OpenPlain(options, path, &error) : OpenFamilies(options, path, exists, &families, &error);
     api_.options_destroy(options);
     if (error != nullptr) return TakeError(api_, error);
-    *engine = std::make_unique<RocksDbEngine>(api_, db, std::move(families));
+    *engine = std::make_unique<RocksDbEngine>(api_, db, std::move(families), log_);
     return Status::OK();
   }
   Status Destroy(const std::string& path) override {
@@ -204,6 +259,10 @@ class RocksDbDriver final : public Driver {
   }
 
  private:
+  rocksdb_t* OpenPlain(const rocksdb_options_t* options, const std::string& path, char** error) const {
+    return reads_only_ ? api_.open_for_reading(options, path.c_str(), 0, error) : api_.open(options, path.c_str(), error);
+  }
+
   // All with the same options, and so with one cache.
   rocksdb_t* OpenFamilies(rocksdb_options_t* options, const std::string& path, bool exists, Families* families,
                           char** error) const {
@@ -214,6 +273,10 @@ class RocksDbDriver final : public Driver {
     const std::vector<const rocksdb_options_t*> family_options(families_, options);
     families->resize(families_);
     api_.options_create_missing_families(options, exists ? 0 : 1);
+    if (reads_only_) {
+      return api_.open_families_for_reading(options, path.c_str(), static_cast<int>(families_), name_pointers.data(),
+                                            family_options.data(), families->data(), 0, error);
+    }
     return api_.open_families(options, path.c_str(), static_cast<int>(families_), name_pointers.data(), family_options.data(),
                               families->data(), error);
   }
@@ -238,17 +301,28 @@ class RocksDbDriver final : public Driver {
   }
 
   const size_t families_;
+  const bool log_;
+  const bool reads_only_;
   SharedLibrary library_;
   RocksDbApi api_{};
   std::string settings_;  // empty: the library takes none
   bool assertions_ = false;
 };
 
+std::string WithMergeOperator(const Flags& flags) {
+  if (flags.merge_operator.empty()) return flags.rocksdb_options;
+  return flags.rocksdb_options + (flags.rocksdb_options.empty() ? "" : ";") + "merge_operator=" + flags.merge_operator;
+}
+
 }  // namespace
 
 Status MakeRocksDbDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver) {
-  auto made = std::make_unique<RocksDbDriver>(flags.num_column_families);
-  Status status = made->Load(argument, flags.rocksdb_options);
+  // Its own, of the same name.
+  std::shared_ptr<const MergeOperator> known;
+  Status status = FindMergeOperator(flags.merge_operator, &known);
+  if (!status.ok()) return status;
+  auto made = std::make_unique<RocksDbDriver>(flags);
+  status = made->Load(argument, WithMergeOperator(flags));
   if (status.ok()) *driver = std::move(made);
   return status;
 }

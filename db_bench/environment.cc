@@ -36,14 +36,6 @@ std::string FirstLine(const char* path) {
   return line;
 }
 
-std::string NearestDirectory(const std::string& path) {
-  std::error_code error;
-  std::filesystem::path directory = std::filesystem::absolute(path, error);
-  while (!std::filesystem::exists(directory, error) && directory.has_relative_path()) directory = directory.parent_path();
-  const std::filesystem::path real = std::filesystem::canonical(directory, error);
-  return error ? directory.string() : real.string();
-}
-
 bool IsBelow(const std::string& path, const std::string& mount) {
   if (mount == "/") return true;
   return path.starts_with(mount) && (path.size() == mount.size() || path[mount.size()] == '/');
@@ -92,6 +84,14 @@ std::string BuildWarnings() {
 }
 
 }  // namespace
+
+std::string NearestDirectory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path directory = std::filesystem::absolute(path, error);
+  while (!std::filesystem::exists(directory, error) && directory.has_relative_path()) directory = directory.parent_path();
+  const std::filesystem::path real = std::filesystem::canonical(directory, error);
+  return error ? directory.string() : real.string();
+}
 
 Environment DescribeEnvironment(const std::string& path) {
   Environment environment;

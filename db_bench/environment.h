@@ -23,6 +23,9 @@ struct Environment {
   std::string warnings;  // lines: what makes this build slower than it should be
 };
 
+// The nearest directory above the path, or the path itself, that exists.
+std::string NearestDirectory(const std::string& path);
+
 // `path` need not exist: its nearest directory that does is looked at.
 Environment DescribeEnvironment(const std::string& path);
 

@@ -2,19 +2,19 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <random>
-#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
 
 #include "braiddb/db.h"
-#include "db_bench/foreign_flags.h"
+#include "db_bench/command_line.h"
 #include "db_bench/last_level.h"
 #include "db_bench/presets.h"
 
@@ -33,6 +33,7 @@ struct Typed {
   int64_t compaction_threads, recovery_threads, l0_compaction_trigger;
   int64_t nv_leaf_size, l1_index_size, dram_budget, lookup_cache_size, bloom_bits, space_slack;
   double max_space_amplification, zipf;
+  int64_t merge_keys, mergereadpercent, range_tombstone_width, max_scan_distance, seek_nexts_to_delete, bgwriter_num;
   int64_t write_latency_ns, read_latency_ns, remote_latency_ns;
   int64_t rounds, sine_interval_ms, write_sine_interval_ms;
 };
@@ -80,17 +81,44 @@ void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("num_column_families", Value<int64_t>(&typed->num_column_families, 1),
       "braiddb, rocksdb, lmdb: a key's number chooses its column family; iterators have the default one");
   add("seek_nexts", Value<int64_t>(&typed->seek_nexts, 0), "seekrandom: steps after each seek");
+  add("seek_nexts_to_delete", Value<int64_t>(&typed->seek_nexts_to_delete, 0), "… then so many keys from there on are deleted");
+  add("max_scan_distance", Value<int64_t>(&typed->max_scan_distance, 0),
+      "seekrandom: the iterator's bound is so many keys away from what is sought; 0: none (not lmdb, leveldb)");
+  add("seek_missing_prefix", Switch(&flags->seek_missing_prefix), "seekrandom: seek keys whose ninth byte no key has");
+  add("explicit_snapshot", Switch(&flags->explicit_snapshot),
+      "iterators of readseq, seekrandom and newiterator: all of one snapshot (braiddb, rocksdb)");
   add("reverse_iterator", Switch(&flags->reverse_iterator), "seekrandom: step with Prev");
   add("multiread_stride", Value<int64_t>(&typed->multiread_stride, 0), "multireadrandom: distance of the keys; 0: random");
   add("zipf", Value<double>(&typed->zipf, 0),
       "keys of random reads, seeks, and of writes beside them: by Zipf's law with this exponent (YCSB's is 0.99); 0: all alike");
   add("readwritepercent", Value<int64_t>(&typed->readwritepercent, 90), "readrandomwriterandom: percentage of reads");
+  add("merge_operator", Value<std::string>(&flags->merge_operator, ""),
+      "of the benchmarks that merge, by RocksDB's name: put, uint64add, stringappend, max, bytesxor (braiddb, rocksdb)");
+  add("merge_keys", Value<int64_t>(&typed->merge_keys, -1), "mergerandom, readrandommergerandom: keys to merge; negative: num");
+  add("mergereadpercent", Value<int64_t>(&typed->mergereadpercent, 70), "readrandommergerandom: percentage of merges");
+  add("bgwriter_num", Value<int64_t>(&typed->bgwriter_num, 0), "a writer beside readers: numbers of its keys; 0: as --num");
+  add("finish_after_writes", Switch(&flags->finish_after_writes), "a writer beside readers ends after --writes");
   add("sync", Switch(&flags->sync),
       "acknowledge after a sync: other engines, and --persist_mode=page; the other modes always are durable");
+  add("disable_wal", Switch(&flags->disable_wal), "rocksdb: without its log; braiddb's log is the data");
+  add("verify_checksum", Switch(&flags->verify_checksum), "braiddb: reads verify checksums; rocksdb always does");
+  add("readonly", Switch(&flags->readonly), "braiddb, rocksdb: open the database for reading only");
   add("benchmark_write_rate_limit", Value<int64_t>(&flags->benchmark_write_rate_limit, 0), "bytes per second; 0: none");
   add("ycsb_target", Value<int64_t>(&flags->ycsb_target, 0),
       "ycsb: operations per second of all threads; latencies count from when an operation was due; 0: as fast as it goes");
   add("benchmark_read_rate_limit", Value<int64_t>(&flags->benchmark_read_rate_limit, 0), "operations per second; 0: none");
+  all->add(group);
+}
+
+void AddRangeFlags(po::options_description* all, Flags* flags, Typed* typed) {
+  RangeDeletions* ranges = &flags->range_deletions;
+  po::options_description group("Ranges that fills and writers beside readers delete (braiddb, rocksdb)", 110, 60);
+  auto add = group.add_options();
+  add("writes_per_range_tombstone", Value(&ranges->writes_between, ranges->writes_between), "writes between two; 0: none");
+  add("writes_before_delete_range", Value(&ranges->writes_before, ranges->writes_before), "… and before them");
+  add("range_tombstone_width", Value<int64_t>(&typed->range_tombstone_width, 100), "numbers of keys in each range");
+  add("max_num_range_tombstones", Value(&ranges->most, ranges->most), "ranges of a thread at most");
+  add("expand_range_tombstones", Switch(&ranges->expand), "delete key by key instead");
   all->add(group);
 }
 
@@ -147,6 +175,7 @@ void AddMixFlags(po::options_description* all, Flags* flags, Typed* typed) {
 void AddReportFlags(po::options_description* all, Flags* flags) {
   po::options_description group("What to print", 110, 60);
   auto add = group.add_options();
+  add("confidence_interval_only", Switch(&flags->confidence_interval_only), "name[X3]: the interval in place of the average");
   add("histogram", Switch(&flags->histogram), "latencies; costs a reading of the clock per operation");
   add("statistics", Switch(&flags->statistics), "the database's counters, at the end");
   add("stats_interval", Value<int64_t>(&flags->stats_interval, 0), "a line per thread each so many operations");
@@ -204,47 +233,6 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("count_pm_writes", Switch(&flags->options.count_pm_writes),
       "count cache lines, XPLines and fences, for --json; costs time, so not together with what is timed");
   all->add(group);
-}
-
-// gflags also takes one dash, and --noflag for a switch.
-std::vector<std::string> NormalizeArguments(int argc, char** argv, const po::options_description& known) {
-  std::vector<std::string> arguments;
-  for (int i = 1; i < argc; ++i) {
-    std::string argument = argv[i];
-    if (argument.size() > 2 && argument[0] == '-' && argument[1] != '-') argument.insert(0, "-");
-    if (argument.starts_with("--no") && known.find_nothrow(argument.substr(2), false) == nullptr) {
-      const po::option_description* option = known.find_nothrow(argument.substr(4), false);
-      // Only switches need no token of their own.
-      if (option != nullptr && option->semantic()->min_tokens() == 0) argument = "--" + argument.substr(4) + "=false";
-    }
-    arguments.push_back(std::move(argument));
-  }
-  return arguments;
-}
-
-// Notes or refuses what Boost did not recognize.
-void JudgeUnknown(const std::vector<po::option>& options) {
-  for (size_t i = 0; i < options.size(); ++i) {
-    const po::option& option = options[i];
-    if (option.position_key >= 0) throw std::invalid_argument("'" + option.value.front() + "' is not of the form --flag=value");
-    if (!option.unregistered) continue;
-    std::string value = option.value.empty() ? "" : option.value.front();
-    // "--foreign value": Boost does not know that the flag takes one, and leaves it as an argument of its own.
-    if (option.value.empty() && i + 1 < options.size() && options[i + 1].position_key >= 0) value = options[++i].value.front();
-    const ForeignFlag judged = JudgeForeignFlag(option.string_key, value);
-    if (!judged.accepted) throw std::invalid_argument(judged.message);
-    std::fprintf(stderr, "note: %s\n", judged.message.c_str());
-  }
-}
-
-// Of a flag that is given twice the last one counts, as with gflags: so scripts can append to a command.
-void KeepLast(std::vector<po::option>* options) {
-  std::set<std::string> seen;
-  std::vector<po::option> kept;
-  for (auto option = options->rbegin(); option != options->rend(); ++option) {
-    if (option->unregistered || seen.insert(option->string_key).second) kept.push_back(std::move(*option));
-  }
-  options->assign(kept.rbegin(), kept.rend());
 }
 
 std::vector<std::string> Split(const std::string& list) {
@@ -313,6 +301,21 @@ void TakeMix(const Typed& typed, Flags* flags) {
   Require(flags->sine.noise >= 0 && flags->sine.noise <= 1, "--sine_mix_rate_noise is not between 0 and 1");
 }
 
+void TakeRocksDbs(const Typed& typed, Flags* flags) {
+  Take("merge_keys", typed.merge_keys < 0 ? flags->num : typed.merge_keys, 1, INT64_MAX, &flags->merge_keys);
+  Take("mergereadpercent", typed.mergereadpercent, 0, 100, &flags->mergereadpercent);
+  Take("bgwriter_num", typed.bgwriter_num, 0, INT64_MAX, &flags->bgwriter_num);
+  Take("max_scan_distance", typed.max_scan_distance, 0, INT64_MAX, &flags->max_scan_distance);
+  Take("seek_nexts_to_delete", typed.seek_nexts_to_delete, 0, INT64_MAX, &flags->seek_nexts_to_delete);
+  RangeDeletions* ranges = &flags->range_deletions;
+  Take("range_tombstone_width", typed.range_tombstone_width, 1, INT32_MAX, &ranges->width);
+  Take("writes_per_range_tombstone", ranges->writes_between, 0, INT64_MAX, &ranges->writes_between);
+  Take("writes_before_delete_range", ranges->writes_before, 0, INT64_MAX, &ranges->writes_before);
+  Take("max_num_range_tombstones", ranges->most, 0, INT64_MAX, &ranges->most);
+  Require(!flags->seek_missing_prefix || flags->key_size > 8, "--seek_missing_prefix needs a --key_size above 8");
+  Require(!flags->readonly || flags->use_existing_db, "--readonly needs --use_existing_db");
+}
+
 void TakeWorkload(const Typed& typed, Flags* flags) {
   flags->benchmarks = Split(typed.benchmarks);
   flags->engines = Split(typed.engines.empty() ? typed.engine : typed.engines);
@@ -329,6 +332,7 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   flags->zipf = typed.zipf;
   Take("readwritepercent", typed.readwritepercent, 0, 100, &flags->readwritepercent);
   Take("num", flags->num, 1, INT64_MAX, &flags->num);
+  TakeRocksDbs(typed, flags);
   Take("duration", flags->duration, 0, INT32_MAX, &flags->duration);
   Take("stats_interval", flags->stats_interval, 0, INT64_MAX, &flags->stats_interval);
   Take("stats_interval_seconds", flags->stats_interval_seconds, 0, INT32_MAX, &flags->stats_interval_seconds);
@@ -390,13 +394,27 @@ void StorePreset(const po::options_description& known, po::variables_map* values
   po::store(po::command_line_parser(preset->arguments).options(known).style(style).run(), *values);
 }
 
+void NoteWhatIsForOthers(const Flags& flags) {
+  const bool rocksdb = std::any_of(flags.engines.begin(), flags.engines.end(),
+                                   [](const std::string& engine) { return engine.starts_with("rocksdb"); });
+  if (flags.disable_wal && (!rocksdb || flags.engines.size() > 1))
+    std::fprintf(stderr, "note: --disable_wal has no effect but on rocksdb: braiddb's log is the data\n");
+}
+
+// Also by the other names that gflags has for it.
+bool AsksForHelp(const std::vector<po::option>& options) {
+  return std::any_of(options.begin(), options.end(),
+                     [](const po::option& option) { return option.string_key.starts_with("help"); });
+}
+
 }  // namespace
 
 std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   Typed typed;
   po::options_description known("usage: db_bench [--flag=value ...]");
-  known.add_options()("help", "print this and end");
+  known.add_options()("help", "print this and end (also --helpfull, --helpshort)")("version", "print the version and end");
   AddWorkloadFlags(&known, flags, &typed);
+  AddRangeFlags(&known, flags, &typed);
   AddEngineFlags(&known, flags, &typed);
   AddMixFlags(&known, flags, &typed);
   AddReportFlags(&known, flags);
@@ -404,14 +422,18 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   try {
     const auto style = po::command_line_style::allow_long | po::command_line_style::long_allow_adjacent |
                        po::command_line_style::long_allow_next;
-    po::parsed_options parsed =
-        po::command_line_parser(NormalizeArguments(argc, argv, known)).options(known).style(style).allow_unregistered().run();
+    const std::vector<std::string> arguments = NormalizeArguments({argv + 1, argv + argc}, known);
+    po::parsed_options parsed = po::command_line_parser(arguments).options(known).style(style).allow_unregistered().run();
+    if (AsksForHelp(parsed.options)) {
+      std::cout << known << std::flush;
+      return 0;
+    }
     JudgeUnknown(parsed.options);
     KeepLast(&parsed.options);
     po::variables_map values;
     po::store(parsed, values);
-    if (values.count("help") != 0) {
-      std::cout << known << std::flush;
+    if (values.count("version") != 0) {
+      std::cout << "db_bench version " BRAIDDB_VERSION << std::endl;
       return 0;
     }
     StorePreset(known, &values);
@@ -421,6 +443,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
     TakeWorkload(typed, flags);
     flags->values["seed"] = std::to_string(flags->seed);  // also one that was drawn
     TakeOptions(typed, &flags->options);
+    NoteWhatIsForOthers(*flags);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "db_bench: %s\n", error.what());
     return 1;

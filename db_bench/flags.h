@@ -1,6 +1,7 @@
 // Flags: what db_bench was asked to do, by the names that RocksDB's db_bench gave them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,6 +14,21 @@
 
 namespace braiddb::bench {
 
+// Ranges of keys that fills, and the writers of readwhilewriting and the like, delete between their writes, as RocksDB's do.
+struct RangeDeletions {
+  int64_t writes_between = 0;  // two of them; 0: there are none
+  int64_t writes_before = 0;   // before all of them
+  uint64_t width = 100;        // numbers of keys in each
+  int64_t most = 0;            // of each thread
+  bool expand = false;         // delete key by key instead
+
+  // A thread has done so many writes: whether a range is to be deleted behind the last one.
+  bool DueAt(int64_t writes) const {
+    const int64_t since = writes - writes_before;
+    return writes_between > 0 && since > 0 && since % writes_between == 0 && since / writes_between <= most;
+  }
+};
+
 struct Flags {
   std::vector<std::string> benchmarks;
   std::vector<std::string> engines;  // one of them, or several that are compared
@@ -20,9 +36,13 @@ struct Flags {
   std::string rocksdb_options;
   std::string db;
   bool use_existing_db = false;
+  bool readonly = false;
+  bool disable_wal = false;  // of rocksdb
+  bool verify_checksum = false;
 
   // How much. Negative reads, writes, deletes: as num. All are per thread, as in RocksDB.
   int64_t num = 0;
+  bool fewer_keys = false;  // num is less than --num, since the benchmark has it so
   int64_t reads = 0;
   int64_t writes = 0;
   int64_t deletes = 0;
@@ -36,6 +56,16 @@ struct Flags {
   uint64_t batch_size = 1;
   uint64_t num_column_families = 1;
   uint64_t seek_nexts = 0;
+  uint64_t seek_nexts_to_delete = 0;
+  uint64_t max_scan_distance = 0;  // numbers of keys; 0: no bound
+  bool seek_missing_prefix = false;
+  bool explicit_snapshot = false;
+  std::string merge_operator;  // RocksDB's name for it; empty: none
+  uint64_t merge_keys = 0;
+  uint32_t mergereadpercent = 70;
+  uint64_t bgwriter_num = 0;  // 0: num
+  bool finish_after_writes = false;
+  RangeDeletions range_deletions;
   uint64_t multiread_stride = 0;
   double zipf = 0;
   uint32_t readwritepercent = 90;
@@ -49,6 +79,7 @@ struct Flags {
   int64_t ycsb_target = 0;    // operations per second of all threads
 
   // What to print.
+  bool confidence_interval_only = false;
   bool histogram = false;
   bool statistics = false;
   int64_t stats_interval = 0;          // operations
@@ -65,6 +96,8 @@ struct Flags {
 
   uint64_t Reads() const { return static_cast<uint64_t>(reads < 0 ? num : reads); }
   uint64_t Writes() const { return static_cast<uint64_t>(writes < 0 ? num : writes); }
+  // Of benchmarks that do both.
+  uint64_t ReadWrites() const { return static_cast<uint64_t>(reads < 0 && writes < 0 ? num : std::max(reads, writes)); }
   uint64_t Deletes() const { return static_cast<uint64_t>(deletes < 0 ? num : deletes); }
 };
 

@@ -62,7 +62,7 @@ void KeepPace(Worker* worker, bool is_write, uint64_t done) {
 }  // namespace
 
 void MixGraph(Worker* worker) {
-  OpLimit limit(worker->flags.duration, worker->flags.Reads());
+  OpLimit limit = worker->Limit(worker->flags.Reads());
   const std::vector<MixQuery>& queries = worker->draws.queries;
   std::string value;
   Counts counts;

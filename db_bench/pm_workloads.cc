@@ -133,7 +133,7 @@ class PmAppend {
     Persistence* persistence = regions->persistence();
     Cursor& cursor = cursors_[worker->id];
     const std::string record(RecordSize(flags, kMaxHeight), 'r');
-    OpLimit limit(flags.duration, flags.Writes());
+    OpLimit limit = worker->Limit(flags.Writes());
     while (!limit.Done()) {
       const uint64_t bytes = RecordSize(flags, RandomHeight(worker->random.Next()));
       auto* target = regions->Resolve<uint8_t>(cursor.Place(bytes));
@@ -178,7 +178,7 @@ class PmRead {
     const Flags& flags = worker->flags;
     RegionSet* regions = scratch_.regions();
     const uint32_t latency_ns = regions->persistence()->read_latency_ns();
-    OpLimit limit(flags.duration, flags.Reads());
+    OpLimit limit = worker->Limit(flags.Reads());
     std::string value(flags.value_size, '\0');
     // The chains start apart, so that threads do not warm the caches for each other.
     PmPtr at = records_[records_.size() / flags.threads * worker->id];

@@ -19,6 +19,7 @@ Arguments WithSizes(Arguments arguments) {
                            "--mix_put_ratio=0.3",
                            "--mix_seek_ratio=0",
                            "--sine_mix_rate_interval_milliseconds=5000",
+                           "--sine_mix_rate_noise=0.5",
                            "--sine_a=1000",
                            "--sine_b=0.000073",
                            "--sine_d=4500"};

@@ -1,6 +1,8 @@
-// Benchmarks that read, scan, and read beside a writer.
+// Benchmarks that read and scan.
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,8 @@ namespace {
 template <class Start, class Step>
 void Scan(Worker* worker, Start start, Step step) {
   const uint64_t reads = worker->flags.Reads();
+  worker->stats.Expect(std::min(reads, static_cast<uint64_t>(worker->flags.num)), 0);
+  PinSnapshotIfAsked(worker);
   const std::unique_ptr<Iterator> iterator = NewIteratorOrExit(worker);
   uint64_t bytes = 0;
   start(iterator.get());
@@ -26,41 +30,16 @@ void Scan(Worker* worker, Start start, Step step) {
   worker->stats.AddBytes(bytes);
 }
 
-// Overwrites until all other threads of the benchmark have finished. Not in the report's line, but in its message.
-void WriteInBackground(Worker* worker) {
-  worker->exclude_from_report = true;
-  const uint64_t bytes = worker->flags.key_size + worker->flags.value_size;
-  while (worker->shared->finished.load(std::memory_order_relaxed) + 1 < worker->flags.threads) {
-    worker->Pace(&worker->shared->write_rate, bytes);
-    const Slice key = worker->RandomKey();
-    ExitOnError(worker->db->Put(key, worker->values.Make()), "put");
-    worker->stats.FinishedOps(1, Operation::kWrite);
-  }
-  worker->stats.AddWritten(worker->stats.done() * bytes);
-}
-
-// Runs to the end again and again, until all other threads of the benchmark have finished.
-void ScanInBackground(Worker* worker) {
-  worker->exclude_from_report = true;
-  std::unique_ptr<Iterator> iterator;
-  while (worker->shared->finished.load(std::memory_order_relaxed) + 1 < worker->flags.threads) {
-    if (iterator == nullptr || !iterator->Valid()) {
-      if (iterator != nullptr) ExitOnError(iterator->status(), "iterator");
-      iterator = NewIteratorOrExit(worker);
-      iterator->SeekToFirst();
-    } else {
-      iterator->Next();
-    }
-    worker->stats.FinishedOps(1, Operation::kSeek);
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<Iterator> NewIteratorOrExit(Worker* worker) {
   std::unique_ptr<Iterator> iterator = worker->db->NewIterator();
   if (iterator == nullptr) ExitOnError(Status::NotSupported("this engine has no order"), "iterator");
   return iterator;
+}
+
+void PinSnapshotIfAsked(Worker* worker) {
+  if (worker->flags.explicit_snapshot) ExitOnError(worker->db->PinSnapshot(), "snapshot");
 }
 
 void* (*volatile const copy_bytes)(void*, const void*, size_t) = std::memcpy;
@@ -70,7 +49,7 @@ namespace {
 // `wait` is asked before each read.
 template <class Wait>
 void ReadKeys(Worker* worker, Wait wait) {
-  OpLimit limit(worker->flags.duration, worker->flags.Reads());
+  OpLimit limit = worker->Limit(worker->flags.Reads());
   std::string value;
   uint64_t read = 0, found = 0, bytes = 0;
   while (!limit.Done()) {
@@ -102,7 +81,7 @@ void MultiReadRandom(Worker* worker) {
   const auto keys = static_cast<uint64_t>(worker->flags.num);
   const uint64_t stride = worker->flags.multiread_stride;
   const uint64_t batch_size = worker->flags.batch_size;
-  OpLimit limit(worker->flags.duration, worker->flags.Reads());
+  OpLimit limit = worker->Limit(worker->flags.Reads());
   std::vector<KeyMaker> makers(batch_size, worker->keys);
   std::vector<Slice> slices(batch_size);
   std::vector<std::string> values;
@@ -141,27 +120,87 @@ void ReadReverse(Worker* worker) {
       worker, [](Iterator* iterator) { iterator->SeekToLast(); }, [](Iterator* iterator) { iterator->Prev(); });
 }
 
+// Of keys below the next power of two, so up to half of them are not there, as in RocksDB.
+void ReadRandomFast(Worker* worker) {
+  const auto keys = static_cast<uint64_t>(worker->flags.num);
+  const uint64_t numbers = std::bit_ceil(keys);
+  OpLimit limit = worker->Limit(worker->flags.Reads());
+  std::string value;
+  uint64_t read = 0, found = 0, beyond = 0;
+  while (!limit.Done()) {
+    worker->Pace(&worker->shared->read_rate, 1);
+    const uint64_t number = worker->random.Uniform(numbers);
+    if (number >= keys) ++beyond;
+    if (GetOrExit(worker, worker->keys.Make(number), &value)) ++found;
+    ++read;
+    worker->stats.FinishedOps(1, Operation::kRead);
+  }
+  worker->stats.AddMessage(Format("(%llu of %llu found, issued %llu non-exist keys)", static_cast<unsigned long long>(found),
+                                  static_cast<unsigned long long>(read), static_cast<unsigned long long>(beyond)));
+}
+
+namespace {
+
+// Of one seek of seekrandom, with the bound that --max_scan_distance asks for.
+class SeekIterators {
+ public:
+  explicit SeekIterators(Worker* worker) : worker_(worker), bound_(worker->keys) {}
+
+  std::unique_ptr<Iterator> Make(uint64_t sought) {
+    const uint64_t distance = worker_->flags.max_scan_distance;
+    if (distance == 0) return NewIteratorOrExit(worker_);
+    std::unique_ptr<Iterator> iterator;
+    if (worker_->flags.reverse_iterator) {
+      iterator = worker_->db->NewBoundedIterator(bound_.Make(sought - std::min(sought, distance)), std::nullopt);
+    } else {
+      const uint64_t end = std::min(static_cast<uint64_t>(worker_->flags.num), sought + distance);
+      iterator = worker_->db->NewBoundedIterator(std::nullopt, bound_.Make(end));
+    }
+    if (iterator == nullptr) ExitWithError(Status::NotSupported("this engine's iterators have no bounds"), "iterator");
+    return iterator;
+  }
+
+ private:
+  Worker* const worker_;
+  KeyMaker bound_;
+};
+
+void Advance(Worker* worker, Iterator* iterator) {
+  if (worker->flags.reverse_iterator) {
+    iterator->Prev();
+  } else {
+    iterator->Next();
+  }
+}
+
+}  // namespace
+
 // A new iterator for each seek, as in RocksDB: so making one is part of what is measured.
 void SeekRandom(Worker* worker) {
-  OpLimit limit(worker->flags.duration, worker->flags.Reads());
+  const Flags& flags = worker->flags;
+  PinSnapshotIfAsked(worker);
+  SeekIterators iterators(worker);
+  if (flags.seek_missing_prefix) worker->keys.MarkMissing();
+  OpLimit limit = worker->Limit(flags.Reads());
   char copy[256];
   uint64_t read = 0, found = 0, bytes = 0;
   while (!limit.Done()) {
     worker->Pace(&worker->shared->read_rate, 1);
-    const Slice key = worker->RandomKey();
-    const std::unique_ptr<Iterator> iterator = NewIteratorOrExit(worker);
+    const uint64_t number = worker->RandomNumber();
+    const Slice key = worker->keys.Make(number);
+    const std::unique_ptr<Iterator> iterator = iterators.Make(number);
     iterator->Seek(key);
     ++read;
     if (iterator->Valid() && iterator->key() == key) ++found;
-    for (uint64_t i = 0; i < worker->flags.seek_nexts && iterator->Valid(); ++i) {
+    for (uint64_t i = 0; i < flags.seek_nexts && iterator->Valid(); ++i) {
       const Slice value = iterator->value();
       CopyValue(copy, value);
       bytes += iterator->key().size() + value.size();
-      if (worker->flags.reverse_iterator) {
-        iterator->Prev();
-      } else {
-        iterator->Next();
-      }
+      Advance(worker, iterator.get());
+    }
+    for (uint64_t i = 0; i < flags.seek_nexts_to_delete && iterator->Valid(); ++i) {
+      ExitOnError(worker->db->Delete(iterator->key()), "delete");
+      Advance(worker, iterator.get());
     }
     ExitOnError(iterator->status(), "iterator");
     worker->stats.FinishedOps(1, Operation::kSeek);
@@ -170,89 +209,13 @@ void SeekRandom(Worker* worker) {
   worker->stats.AddFound(found, read);
 }
 
-void ReadWhileWriting(Worker* worker) {
-  if (worker->id == 0) {
-    WriteInBackground(worker);
-  } else {
-    ReadRandom(worker);
-  }
-}
-
-void SeekRandomWhileWriting(Worker* worker) {
-  if (worker->id == 0) {
-    WriteInBackground(worker);
-  } else {
-    SeekRandom(worker);
-  }
-}
-
-void ReadWhileScanning(Worker* worker) {
-  if (worker->id == 0) {
-    ScanInBackground(worker);
-  } else {
-    ReadRandom(worker);
-  }
-}
-
 void NewIterators(Worker* worker) {
-  OpLimit limit(worker->flags.duration, worker->flags.Reads());
+  PinSnapshotIfAsked(worker);
+  OpLimit limit = worker->Limit(worker->flags.Reads());
   while (!limit.Done()) {
     NewIteratorOrExit(worker);
     worker->stats.FinishedOps(1, Operation::kOther);
   }
-}
-
-void NewIteratorsWhileWriting(Worker* worker) {
-  if (worker->id == 0) {
-    WriteInBackground(worker);
-  } else {
-    NewIterators(worker);
-  }
-}
-
-// A get and a put of the same key, timed as one.
-void UpdateRandom(Worker* worker) {
-  OpLimit limit(worker->flags.duration, worker->flags.Reads());
-  std::string value;
-  uint64_t updates = 0, found = 0, bytes = 0;
-  while (!limit.Done()) {
-    worker->Pace(&worker->shared->write_rate, worker->flags.key_size + worker->flags.value_size);
-    const Slice key = worker->RandomKey();
-    if (GetOrExit(worker, key, &value)) {
-      ++found;
-      bytes += key.size() + value.size();
-    }
-    ExitOnError(worker->db->Put(key, worker->values.Make()), "put");
-    bytes += worker->flags.key_size + worker->flags.value_size;
-    ++updates;
-    worker->stats.FinishedOps(1, Operation::kUpdate);
-  }
-  worker->stats.AddBytes(bytes);
-  worker->stats.AddWritten(updates * (worker->flags.key_size + worker->flags.value_size));
-  worker->stats.AddMessage(
-      Format("( updates:%llu found:%llu)", static_cast<unsigned long long>(updates), static_cast<unsigned long long>(found)));
-}
-
-void ReadRandomWriteRandom(Worker* worker) {
-  OpLimit limit(worker->flags.duration, worker->flags.Reads());
-  std::string value;
-  uint64_t reads = 0, writes = 0, found = 0;
-  while (!limit.Done()) {
-    const Slice key = worker->RandomKey();
-    if (worker->random.Uniform(100) < worker->flags.readwritepercent) {
-      if (GetOrExit(worker, key, &value)) ++found;
-      ++reads;
-      worker->stats.FinishedOps(1, Operation::kRead);
-    } else {
-      ExitOnError(worker->db->Put(key, worker->values.Make()), "put");
-      ++writes;
-      worker->stats.FinishedOps(1, Operation::kWrite);
-    }
-  }
-  worker->stats.AddWritten(writes * (worker->flags.key_size + worker->flags.value_size));
-  worker->stats.AddMessage(Format("( reads:%llu writes:%llu total:%llu found:%llu)", static_cast<unsigned long long>(reads),
-                                  static_cast<unsigned long long>(writes), static_cast<unsigned long long>(worker->flags.Reads()),
-                                  static_cast<unsigned long long>(found)));
 }
 
 }  // namespace braiddb::bench

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "util/format.h"
+
 namespace braiddb::bench {
 
 namespace {
@@ -80,10 +82,21 @@ void Reporter::TakeSample() {
   samples_->Add(seconds, done, observe_());
 }
 
+// Of the thread that has most to do: the others wait for it, or run as long as it does.
+std::string Reporter::Rest(double seconds) const {
+  double least = 2;
+  for (const Stats* stats : stats_) {
+    const double progress = stats->Progress(seconds);
+    if (progress >= 0) least = std::min(least, progress);
+  }
+  if (least <= 0 || least > 1) return {};
+  return Format(", %.0f %%, %.0f s left", 100 * least, seconds / least - seconds);
+}
+
 void Reporter::ShowProgress(uint64_t done, double seconds) {
   shown_ = true;
-  std::fprintf(stderr, "\r... %s: %llu ops, %.0f ops/sec\033[K", name_.c_str(), static_cast<unsigned long long>(done),
-               static_cast<double>(done) / seconds);
+  std::fprintf(stderr, "\r... %s: %llu ops, %.0f ops/sec%s\033[K", name_.c_str(), static_cast<unsigned long long>(done),
+               static_cast<double>(done) / seconds, Rest(seconds).c_str());
 }
 
 void Reporter::Run() {

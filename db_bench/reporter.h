@@ -64,6 +64,8 @@ class Reporter {
   void Run();
   void TakeSample();
   uint64_t Done() const;
+  // ", 34 %, 12 s left", or nothing if that is not known.
+  std::string Rest(double seconds) const;
   void ShowProgress(uint64_t done, double seconds);
 
   const std::string name_;

@@ -21,16 +21,28 @@ struct RocksDbApi {
   using Family = rocksdb_column_family_handle_t;
 
 // F(name here, name there without prefix).
-#define BRAIDDB_ROCKSDB_ONLY(F)                \
-  F(get_pinned, get_pinned)                    \
-  F(multi_get, multi_get)                      \
-  F(pinned_value, pinnableslice_value)         \
-  F(pinned_destroy, pinnableslice_destroy)     \
-  F(flush, flush)                              \
-  F(flush_options_create, flushoptions_create) \
+#define BRAIDDB_ROCKSDB_ONLY(F)                                    \
+  F(open_for_reading, open_for_read_only)                          \
+  F(merge, merge)                                                  \
+  F(batch_remove_range, writebatch_delete_range)                   \
+  F(snapshot_create, create_snapshot)                              \
+  F(snapshot_release, release_snapshot)                            \
+  F(read_options_snapshot, readoptions_set_snapshot)               \
+  F(read_options_lower_bound, readoptions_set_iterate_lower_bound) \
+  F(read_options_upper_bound, readoptions_set_iterate_upper_bound) \
+  F(write_options_disable_log, writeoptions_disable_WAL)           \
+  F(get_pinned, get_pinned)                                        \
+  F(multi_get, multi_get)                                          \
+  F(pinned_value, pinnableslice_value)                             \
+  F(pinned_destroy, pinnableslice_destroy)                         \
+  F(flush, flush)                                                  \
+  F(flush_options_create, flushoptions_create)                     \
   F(flush_options_destroy, flushoptions_destroy)
 #define BRAIDDB_ROCKSDB_FAMILIES(F)                                              \
   F(open_families, open_column_families)                                         \
+  F(open_families_for_reading, open_for_read_only_column_families)               \
+  F(merge_in, merge_cf)                                                          \
+  F(batch_remove_range_in, writebatch_delete_range_cf)                           \
   F(options_create_missing_families, options_set_create_missing_column_families) \
   F(family_destroy, column_family_handle_destroy)                                \
   F(put_in, put_cf)                                                              \

@@ -38,6 +38,8 @@ const char* NameOf(Operation operation) {
       return "scan";
     case Operation::kReadModifyWrite:
       return "read-modify-write";
+    case Operation::kMerge:
+      return "merge";
     case Operation::kOther:
       return "op";
   }
@@ -84,6 +86,13 @@ void Stats::ReportInterval(uint64_t done) {
                static_cast<double>(in_interval) / since_last, static_cast<double>(done) / since_start, since_last, since_start);
   last_report_ = now;
   last_report_done_ = done;
+}
+
+double Stats::Progress(double seconds) const {
+  const uint64_t expected = expected_.load(std::memory_order_relaxed);
+  const int64_t expected_seconds = expected_seconds_.load(std::memory_order_relaxed);
+  if (expected_seconds > 0) return std::min(seconds / static_cast<double>(expected_seconds), 1.0);
+  return expected > 0 ? std::min(static_cast<double>(done()) / static_cast<double>(expected), 1.0) : -1;
 }
 
 double Stats::OpsPerSecond() const {

@@ -14,8 +14,8 @@
 
 namespace braiddb::bench {
 
-enum class Operation : uint8_t { kRead, kWrite, kDelete, kSeek, kUpdate, kInsert, kScan, kReadModifyWrite, kOther };
-inline constexpr size_t kOperations = 9;
+enum class Operation : uint8_t { kRead, kWrite, kDelete, kSeek, kUpdate, kInsert, kScan, kReadModifyWrite, kMerge, kOther };
+inline constexpr size_t kOperations = 10;
 // As RocksDB's db_bench calls it, or YCSB.
 const char* NameOf(Operation operation);
 
@@ -34,7 +34,7 @@ struct Measurement {
   double MegabytesPerSecond() const { return static_cast<double>(bytes) / 1048576.0 / seconds; }
 };
 
-// Thread safety: one thread at a time, except done().
+// Thread safety: one thread at a time, except done() and Progress().
 class Stats {
  public:
   Stats(const Flags& flags, uint32_t thread);
@@ -64,6 +64,14 @@ class Stats {
   }
   void AddMessage(const std::string& message) { message_ = message; }
 
+  // So many operations are to come, or so many seconds if these are not 0. Without there is no progress to tell.
+  void Expect(uint64_t operations, int64_t seconds) {
+    expected_seconds_.store(seconds, std::memory_order_relaxed);
+    expected_.store(operations, std::memory_order_relaxed);
+  }
+  // How much of it is done after so many seconds, from 0 to 1; negative: not known.
+  double Progress(double seconds) const;
+
   uint64_t done() const { return done_.load(std::memory_order_relaxed); }
   uint64_t written() const { return written_; }
   double OpsPerSecond() const;
@@ -81,6 +89,8 @@ class Stats {
   const int64_t stats_interval_seconds_;
 
   alignas(64) std::atomic<uint64_t> done_{0};  // written by the owner, read by the reporter
+  std::atomic<uint64_t> expected_{0};
+  std::atomic<int64_t> expected_seconds_{0};
   uint64_t next_report_ = UINT64_MAX;
   uint64_t bytes_ = 0;
   uint64_t written_ = 0;

@@ -59,6 +59,9 @@ class KeyMaker {
  public:
   explicit KeyMaker(size_t size) : key_(size, '0'), number_bytes_(size < 8 ? size : 8) {}
 
+  // Of a prefix that no key has which Make gives otherwise. REQUIRES: keys of more than 8 bytes.
+  void MarkMissing() { key_[8] = '1'; }
+
   // Valid until the next call.
   Slice Make(uint64_t number) {
     if (__builtin_expect(number_bytes_ < 8, 0)) return MakeShort(number);
@@ -156,6 +159,16 @@ struct Worker {
         draws(std::move(drawn)),
         next_key(draws.keys.begin()) {}
 
+  // The end of a benchmark, of which progress is told.
+  OpLimit Limit(uint64_t max_ops) {
+    stats.Expect(max_ops, flags.duration);
+    return OpLimit(flags.duration, max_ops);
+  }
+  // … that --duration is not for.
+  OpLimit CountedLimit(uint64_t max_ops) {
+    stats.Expect(max_ops, 0);
+    return OpLimit(0, max_ops);
+  }
   void Pace(RateLimiter* limiter, uint64_t units) {
     if (!limiter->active()) return;
     limiter->Request(units);

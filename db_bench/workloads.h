@@ -54,6 +54,14 @@ inline bool GetOrExit(Worker* worker, Slice key, std::string* value) {
   return status.ok();
 }
 std::unique_ptr<Iterator> NewIteratorOrExit(Worker* worker);
+// With --explicit_snapshot, all iterators that follow see what is there now.
+void PinSnapshotIfAsked(Worker* worker);
+void MergeOrExit(Worker* worker, Slice key, Slice operand);
+// `writes`: of this thread so far. What a deletion takes is in the latency of the write before it, and is no operation.
+void DeleteRange(Worker* worker);
+inline void DeleteRangeIfDue(Worker* worker, int64_t writes) {
+  if (__builtin_expect(worker->flags.range_deletions.DueAt(writes), 0)) DeleteRange(worker);
+}
 // memcpy, called and not expanded: the compiler would leave a copy out that no one reads, or make it a string instruction, which
 // takes longer to start than a step of an iterator.
 extern void* (*volatile const copy_bytes)(void*, const void*, size_t);
@@ -66,12 +74,22 @@ void MultiReadRandom(Worker* worker);
 void ReadSequential(Worker* worker);
 void ReadReverse(Worker* worker);
 void SeekRandom(Worker* worker);
-void ReadWhileWriting(Worker* worker);
-void ReadRandomWriteRandom(Worker* worker);
-void SeekRandomWhileWriting(Worker* worker);
-void ReadWhileScanning(Worker* worker);
+void ReadRandomFast(Worker* worker);
 void NewIterators(Worker* worker);
+
+// Reads beside a thread that writes, merges or scans
+void ReadWhileWriting(Worker* worker);
+void ReadWhileMerging(Worker* worker);
+void ReadWhileScanning(Worker* worker);
+void MultiReadWhileWriting(Worker* worker);
+void SeekRandomWhileWriting(Worker* worker);
+void SeekRandomWhileMerging(Worker* worker);
 void NewIteratorsWhileWriting(Worker* worker);
+
+// Reads and writes by one thread
+void ReadRandomWriteRandom(Worker* worker);
+void MergeRandom(Worker* worker);
+void ReadRandomMergeRandom(Worker* worker);
 void UpdateRandom(Worker* worker);
 
 // Models of real workloads
@@ -88,6 +106,7 @@ void YcsbF(Worker* worker);
 void Compact(Worker* worker);
 void FlushMemtable(Worker* worker);
 void WaitForCompaction(Worker* worker);
+void VerifyChecksum(Worker* worker);
 void PrintStats(Worker* worker);
 void PrintLevels(Worker* worker);
 

@@ -1,6 +1,7 @@
 // Benchmarks that fill, overwrite and delete.
 #include <algorithm>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "db_bench/workloads.h"
@@ -37,6 +38,10 @@ void Fill(Worker* worker, OpLimit limit, NextNumber next_number) {
   const uint64_t update_bytes = worker->flags.key_size + worker->flags.value_size;
   Batch batch(batch_size, worker->keys);
   uint64_t bytes = 0;
+  const bool deletes_ranges = worker->flags.range_deletions.writes_between > 0;
+  int64_t written = 0;
+  // RocksDB's words, although it is the number of keys.
+  if (worker->flags.fewer_keys) worker->stats.AddMessage("(" + std::to_string(worker->flags.num) + " ops)");
   while (!limit.Done(batch_size)) {
     worker->Pace(&worker->shared->write_rate, batch_size * update_bytes);
     if (batch_size == 1) {
@@ -45,6 +50,7 @@ void Fill(Worker* worker, OpLimit limit, NextNumber next_number) {
       ExitOnError(worker->db->Write(batch.Puts(next_number, &worker->values)), "put");
     }
     bytes += batch_size * update_bytes;
+    for (uint64_t i = 0; i < batch_size && deletes_ranges; ++i) DeleteRangeIfDue(worker, ++written);
     worker->stats.FinishedOps(batch_size, Operation::kWrite);
   }
   worker->stats.AddBytes(bytes);
@@ -68,15 +74,26 @@ void Remove(Worker* worker, OpLimit limit, NextNumber next_number) {
 
 }  // namespace
 
+void DeleteRange(Worker* worker) {
+  const RangeDeletions& ranges = worker->flags.range_deletions;
+  const uint64_t first = worker->random.Uniform(static_cast<uint64_t>(worker->flags.num));
+  KeyMaker begin(worker->keys), end(worker->keys);
+  if (!ranges.expand) {
+    ExitOnError(worker->db->DeleteRange(begin.Make(first), end.Make(first + ranges.width)), "delete range");
+    return;
+  }
+  for (uint64_t i = 0; i < ranges.width; ++i) ExitOnError(worker->db->Delete(begin.Make(first + i)), "delete");
+}
+
 // In order there is no end but the count: --duration is for random order, as in RocksDB.
 void FillSequential(Worker* worker) {
   uint64_t number = 0;
-  Fill(worker, OpLimit(0, worker->flags.Writes()), [&] { return number++; });
+  Fill(worker, worker->CountedLimit(worker->flags.Writes()), [&] { return number++; });
 }
 
 void FillRandom(Worker* worker) {
   const auto keys = static_cast<uint64_t>(worker->flags.num);
-  Fill(worker, OpLimit(worker->flags.duration, worker->flags.Writes()), [&] { return worker->random.Uniform(keys); });
+  Fill(worker, worker->Limit(worker->flags.Writes()), [&] { return worker->random.Uniform(keys); });
 }
 
 // Every number below num once.
@@ -87,17 +104,17 @@ void FillUnique(Worker* worker) {
   worker->stats.Start();  // again: the shuffle is not what is measured
   size_t next = 0;
   const uint64_t writes = std::min<uint64_t>(worker->flags.Writes(), numbers.size());
-  Fill(worker, OpLimit(0, writes), [&] { return numbers[next++]; });
+  Fill(worker, worker->CountedLimit(writes), [&] { return numbers[next++]; });
 }
 
 void DeleteSequential(Worker* worker) {
   uint64_t number = 0;
-  Remove(worker, OpLimit(0, worker->flags.Deletes()), [&] { return number++; });
+  Remove(worker, worker->CountedLimit(worker->flags.Deletes()), [&] { return number++; });
 }
 
 void DeleteRandom(Worker* worker) {
   const auto keys = static_cast<uint64_t>(worker->flags.num);
-  Remove(worker, OpLimit(worker->flags.duration, worker->flags.Deletes()), [&] { return worker->random.Uniform(keys); });
+  Remove(worker, worker->Limit(worker->flags.Deletes()), [&] { return worker->random.Uniform(keys); });
 }
 
 }  // namespace braiddb::bench

@@ -30,7 +30,7 @@ class YcsbThread {
       : worker_(worker), mix_(mix), first_insert_(worker->shared->ycsb->count.load(std::memory_order_relaxed)) {}
 
   void Run() {
-    OpLimit limit(worker_->flags.duration, worker_->flags.Reads());
+    OpLimit limit = worker_->Limit(worker_->flags.Reads());
     const Draws& draws = worker_->draws;
     for (size_t next = 0; !limit.Done(); next = next + 1 == draws.keys.size() ? 0 : next + 1) {
       const uint64_t draw = draws.keys[next];

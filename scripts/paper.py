@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -25,26 +26,58 @@ DOCUMENT = Path("docs/BENCHMARKING.md")
 MARKS = ("<!-- paper: begin -->", "<!-- paper: end -->")
 
 
-class Progress:
-    """Lines of what runs, and on a terminal how long the rest takes: by what was done so far, and the jobs' weights."""
+# What a full run takes, roughly, by which the rest is guessed until a job has ended; and the least that a job takes at any scale.
+SECONDS_OF_ALL, LEAST_SCALE = 1300, 0.05
 
-    def __init__(self, jobs):
-        self.jobs, self.done, self.started = jobs, 0.0, time.monotonic()
+
+class Progress:
+    """Lines of what runs, how much is done and how long the rest takes: by what was done so far, and the jobs' weights. On a
+    terminal it is one line, which is written again each second."""
+
+    def __init__(self, jobs, seconds, output=sys.stdout, clock=time.monotonic):
+        self.jobs, self.output, self.clock = jobs, output, clock
         self.whole = sum(job.weight for job in jobs)
-        self.terminal = sys.stdout.isatty()
+        self.guess = seconds / self.whole  # of a weight of 1
+        self.done, self.started = 0.0, clock()
+        self.ended = self.started  # the last job, or none
+        self.text, self.running = "", 0.0  # what runs now, and its weight
+        self.terminal = output.isatty()
+        self.lock, self.stopped = threading.Lock(), threading.Event()
+        if self.terminal:
+            threading.Thread(target=self._again, daemon=True).start()
+
+    def _again(self):
+        while not self.stopped.wait(1):
+            with self.lock:
+                if self.running > 0:
+                    self._write()
+
+    def line(self):
+        each = (self.ended - self.started) / self.done if self.done > 0 else self.guess
+        here = min((self.clock() - self.ended) / each, 0.95 * self.running) if each > 0 else 0
+        rest = each * (self.whole - self.done - here)
+        left = f"{rest / 60:.0f} min" if rest >= 90 else f"{rest:.0f} s"
+        return f"{self.text}; {100 * (self.done + here) / self.whole:.0f} %, about {left} left"
+
+    def _write(self):
+        before, behind = ("\r", "\033[K") if self.terminal else ("", "\n")
+        print(f"{before}{self.line()}", end=behind, flush=True, file=self.output)
 
     def begin(self, number, job):
-        text = f"[{number}/{len(self.jobs)}] {job.name}"
-        if self.done > 0:
-            rest = (time.monotonic() - self.started) / self.done * (self.whole - self.done)
-            text += f"; about {rest / 60:.0f} min left" if rest >= 90 else f"; about {rest:.0f} s left"
-        print(f"\r{text}\033[K" if self.terminal else text, end="" if self.terminal else "\n", flush=True)
+        with self.lock:
+            self.text, self.running = f"[{number}/{len(self.jobs)}] {job.name}", job.weight
+            self._write()
 
     def end(self, job):
-        self.done += job.weight
+        with self.lock:
+            self.done, self.running, self.ended = self.done + job.weight, 0.0, self.clock()
 
     def say(self, text):
-        print(f"\r{text}\033[K" if self.terminal else text, flush=True)
+        with self.lock:
+            print(f"\r{text}\033[K" if self.terminal else text, flush=True, file=self.output)
+
+    def stop(self):
+        self.stopped.set()
 
 
 def parse():
@@ -105,7 +138,9 @@ def run_job(job, path, programs, work):
 def run_all(wanted, arguments):
     """Runs all jobs; returns what went wrong."""
     jobs = [(figure, job) for figure in wanted for job in figure.jobs]
-    progress, failures = Progress([job for _, job in jobs]), []
+    every = figures(arguments.scale, os.cpu_count() or 1, arguments.bin / "db_bench")
+    share = sum(job.weight for _, job in jobs) / sum(job.weight for figure in every for job in figure.jobs)
+    progress, failures = Progress([job for _, job in jobs], SECONDS_OF_ALL * share * max(arguments.scale, LEAST_SCALE)), []
     with tempfile.TemporaryDirectory(prefix="braiddb-paper.", dir=arguments.directory) as work:
         for number, (figure, job) in enumerate(jobs, start=1):
             path = figure.path(arguments.output, job)
@@ -117,6 +152,7 @@ def run_all(wanted, arguments):
             if failure:
                 failures.append(failure)
                 progress.say(failure)
+    progress.stop()
     progress.say(f"{len(jobs) - len(failures)} of {len(jobs)} jobs done in {time.monotonic() - progress.started:.0f} s")
     return failures
 

@@ -10,7 +10,9 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "db_bench/engine.h"
@@ -300,6 +302,76 @@ const auto kNameOf = [](const auto& param_info) {
 
 INSTANTIATE_TEST_SUITE_P(All, FamiliesTest,
                          testing::Values("braiddb", "braiddb:nv_tree", "braiddb:sorted_runs", "rocksdb", "lmdb"), kNameOf);
+
+// What MakeDriver refuses to the other engines: with one family, and with several.
+class SpecialTest : public testing::TestWithParam<std::tuple<const char*, uint64_t>> {};
+
+TEST_P(SpecialTest, MergesDeletesRangesAndPins) {
+  const auto& [name, families] = GetParam();
+  test::TestDirectory directory;
+  Flags flags;
+  flags.db = directory.File("db");
+  flags.num_column_families = families;
+  flags.merge_operator = "stringappend";
+  std::unique_ptr<Driver> driver;
+  if (const Status status = MakeDriver(name, flags, &driver); status.IsNotSupported()) GTEST_SKIP() << status.ToString();
+  std::unique_ptr<Engine> engine;
+  ASSERT_TRUE(driver->Open(flags.db, false, &engine).ok());
+  std::unique_ptr<Session> session;
+  ASSERT_TRUE(engine->NewSession(false, &session).ok());
+  std::vector<KeyMaker> keys(2, KeyMaker(16));
+  for (uint64_t number = 0; number < 12; ++number) {
+    ASSERT_TRUE(session->Put(keys[0].Make(number), "a").ok());
+    ASSERT_TRUE(session->Merge(keys[0].Make(number), "b").ok());
+  }
+  std::string value;
+  for (uint64_t number = 0; number < 12; ++number) {
+    ASSERT_TRUE(session->Get(keys[0].Make(number), &value).ok());
+    EXPECT_EQ(value, "a,b");
+  }
+  // Iterators are of the default family, which has every so many keys.
+  const auto iterated = [&](std::unique_ptr<Iterator> iterator) {
+    uint64_t count = 0;
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++count;
+    return count;
+  };
+  EXPECT_EQ(iterated(session->NewBoundedIterator(keys[0].Make(3), keys[1].Make(9))), 6 / families);
+  EXPECT_EQ(iterated(session->NewBoundedIterator(std::nullopt, keys[1].Make(6))), 6 / families);
+  EXPECT_EQ(iterated(session->NewBoundedIterator(keys[0].Make(6), std::nullopt)), 6 / families);
+  EXPECT_EQ(iterated(session->NewBoundedIterator(std::nullopt, std::nullopt)), 12 / families);
+  ASSERT_TRUE(session->PinSnapshot().ok());
+  // Of the family of the first key.
+  ASSERT_TRUE(session->DeleteRange(keys[0].Make(3), keys[1].Make(9)).ok());
+  EXPECT_EQ(iterated(session->NewIterator()), 12 / families);
+  session.reset();
+  ASSERT_TRUE(engine->NewSession(false, &session).ok());
+  EXPECT_EQ(iterated(session->NewIterator()), 12 / families - 6 / families);
+  EXPECT_TRUE(session->Get(keys[0].Make(3), &value).IsNotFound());
+  EXPECT_TRUE(session->Get(keys[0].Make(9), &value).ok());
+  session.reset();
+  ASSERT_TRUE(engine->Close().ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SpecialTest,
+                         testing::Combine(testing::Values("braiddb", "braiddb:nv_tree", "rocksdb"),
+                                          testing::Values<uint64_t>(1, 3)));
+
+TEST(Special, IsRefusedByEnginesThatCannotDoIt) {
+  std::vector<Flags> all(5);
+  all[0].readonly = true;
+  all[1].merge_operator = "put";
+  all[2].range_deletions.writes_between = 1;
+  all[3].explicit_snapshot = true;
+  all[4].max_scan_distance = 1;
+  std::unique_ptr<Driver> driver;
+  for (const Flags& flags : all) {
+    for (const char* engine : {"leveldb", "lmdb", "dram-checkpoint", "null"}) {
+      const Status status = MakeDriver(engine, flags, &driver);
+      EXPECT_TRUE(test::Contains(std::string(status.message()), " is refused: db_bench can do it with braiddb and rocksdb only"))
+          << status.ToString();
+    }
+  }
+}
 
 // Those that have none say so, whether or not they are built in.
 TEST(Families, AreRefusedByEnginesWithoutThem) {

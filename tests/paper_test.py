@@ -4,6 +4,7 @@
 Run by ctest with BRAIDDB_BIN, the folder of the programs.
 """
 
+import io
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
@@ -19,11 +21,47 @@ BIN = os.environ["BRAIDDB_BIN"]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(SOURCE / "scripts"))
 
+import paper  # noqa: E402
 import paper_figure  # noqa: E402
 import paper_figures  # noqa: E402  after the path is known
 from benchreport import load  # noqa: E402
 
 DOCUMENT = "before\n<!-- paper: begin -->\nold\n<!-- paper: end -->\nbehind\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Progress(unittest.TestCase):
+    def test_percent_and_the_rest_are_told_from_the_start_on(self):
+        now = [100.0]
+        jobs = [paper_figure.Job("a", [], 1, name="F: a"), paper_figure.Job("b", [], 3, name="F: b")]
+        progress = paper.Progress(jobs, 40, io.StringIO(), lambda: now[0])
+        progress.begin(1, jobs[0])
+        self.assertEqual(progress.line(), "[1/2] F: a; 0 %, about 40 s left")
+        now[0] += 5
+        self.assertEqual(progress.line(), "[1/2] F: a; 12 %, about 35 s left")
+        now[0] += 95  # longer than was guessed
+        self.assertEqual(progress.line(), "[1/2] F: a; 24 %, about 30 s left")
+        progress.end(jobs[0])
+        progress.begin(2, jobs[1])
+        self.assertEqual(progress.line(), "[2/2] F: b; 25 %, about 5 min left")
+        now[0] += 150
+        self.assertEqual(progress.line(), "[2/2] F: b; 62 %, about 2 min left")
+
+    def test_a_terminal_gets_a_line_each_second(self):
+        job = paper_figure.Job("a", [], 1, name="F: a")
+        terminal = Terminal()
+        progress = paper.Progress([job], 100, terminal)
+        progress.begin(1, job)
+        time.sleep(2.5)
+        progress.stop()
+        lines = terminal.getvalue().split("\r")[1:]
+        self.assertGreaterEqual(len(lines), 3)
+        self.assertEqual(lines[0], "[1/1] F: a; 0 %, about 2 min left\033[K")
+        self.assertRegex(lines[2], r"\[1/1\] F: a; [1-9]\d* %, about (2 min|\d+ s) left")
 
 
 class Paper(unittest.TestCase):
@@ -49,7 +87,7 @@ class Paper(unittest.TestCase):
         has_checkpoints = bool(paper_figures.others(f"{BIN}/db_bench", ("dram-checkpoint",)))
         count = 9 + (4 if has_checkpoints else 0)
         self.assertIn(f"{count} of {count} jobs done", result.stdout)
-        self.assertRegex(result.stdout, rf"\[2/{count}\] ListDB 14: 500 k a second; about \d+ (s|min) left")
+        self.assertRegex(result.stdout, rf"\[2/{count}\] ListDB 14: 500 k a second; \d+ %, about \d+ (s|min) left")
         files = sorted(
             str(path.relative_to(self.folder / "out"))
             for path in (self.folder / "out").rglob("*")

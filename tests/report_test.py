@@ -172,7 +172,7 @@ class NumbersAreTheFiles(Case):
         for row in rows_of(self.page, "readrandom: read, microseconds, run in the middle"):
             runs = sorted(self.runs(row["engine"], "readrandom"), key=lambda run: run["ops_per_second"])
             for name, value in runs[1]["latencies_us"]["read"]["percentiles"].items():
-                self.assertEqual(row[name], f"{value:.2f}")
+                self.assertEqual(row[name], f"{value:.2f}" if value < 1000 else f"{value:.0f}")
 
     def test_distribution_is_drawn_point_by_point(self):
         measured = sorted(self.runs("braiddb", "readrandom"), key=lambda run: run["ops_per_second"])[1]["latencies_us"]["read"][
@@ -185,6 +185,19 @@ class NumbersAreTheFiles(Case):
         self.assertEqual(len(points), len(measured))
         self.assertEqual(points, sorted(points, key=lambda point: point[0]))
         self.assertEqual([y for _, y in points], sorted((y for _, y in points), reverse=True))
+
+    def test_ticks_of_a_picture_are_all_different(self):
+        shares = []
+        for picture in self.page.pictures:
+            ticks = [text for text in picture.iter("text") if text.get("class") == "tick"]
+            if picture.find("title") is None or not picture.findall("line[@class='grid']"):
+                continue  # bars have names there
+            for anchor in ("end", "middle"):  # of the y axis, of the x axis
+                words = [tick.text for tick in ticks if tick.get("text-anchor") == anchor]
+                self.assertEqual(len(words), len(set(words)), f"{picture.find('title').text}: {words}")
+            if picture.find("title").text == "readrandom: read":
+                shares = [tick.text for tick in ticks if tick.get("text-anchor") == "end"]
+        self.assertEqual(shares, ["0 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"])
 
     def test_recovery_has_what_was_replayed(self):
         for row in rows_of(self.page, "Medians of all rounds"):
@@ -297,6 +310,9 @@ class SeveralFiles(Case):
         lines = rows_of(page, "trees: insert, XPLines of 256 bytes per operation")
         first = trees.read_text().splitlines()[1].split(",")
         self.assertIn("trees: insert, lines flushed per operation", page.captions)
+        rebuilds = rows_of(page, "trees: insert, rebuilds of inner nodes")
+        self.assertEqual({row["tree"] for row in rebuilds}, {"nvtree"})
+        self.assertEqual(rebuilds[0]["rebuilds of inner nodes"], f"{float(first[7]):.2f}")
         self.assertIn(f"{float(first[6]):.2f}", [row.get("XPLines of 256 bytes per operation") for row in lines])
 
 
@@ -327,6 +343,19 @@ class Model(unittest.TestCase):
         self.assertEqual([(round(a, 3), round(b, 3)) for a, b in model.stalls(rates)], [(0.2, 0.4), (0.7, 0.8)])
         self.assertEqual(model.stalls(model.intervals(run_of([1000] * 9))), [])
         self.assertEqual(model.stalls(model.intervals(run_of([1000] * 9 + [0]))), [])  # threads that end
+
+    def test_who_was_too_fast_for_a_curve_is_named(self):
+        runs = [run_of([1000] * 9), run_of([1000] * 3)]
+        for run, label in zip(runs, ("slow", "quick")):
+            run.label = label
+        inside = sections.over_time(runs, sections.Colours()).inside
+        self.assertEqual(len(inside), 1)
+        self.assertIn("<figcaption>fill: throughput, without quick: fewer than 4 samples</figcaption>", inside[0].body)
+        self.assertIsNone(sections.over_time(runs[1:], sections.Colours()))
+
+    def test_ratios_are_put_into_words_above_one(self):
+        said = [sections._first_is(ratio) for ratio in (None, 1, 2.5, 0.3125, 0.01)]
+        self.assertEqual(said, ["", " (1st 1.00 × better)", " (1st 2.50 × better)", " (1st 3.20 × worse)", " (1st 100 × worse)"])
 
     def test_stalls_are_on_the_page(self):
         figure = sections._throughput("fill", {"x": run_of([1000, 0, 0, 1000, 1000, 1000])}, sections.Colours())
@@ -428,6 +457,11 @@ def oklab(rgb):
 
 
 class Colours(unittest.TestCase):
+    def test_no_two_curves_of_a_picture_look_alike(self):
+        looks = [(svg.colour(i), svg.dash(i)) for i in range(4 * svg.SERIES_COLOURS)]
+        self.assertEqual(len(looks), len(set(looks)))
+        self.assertGreaterEqual(len({colour for colour, _ in looks[:10]}), 10)
+
     def test_all_can_be_told_apart_and_seen(self):
         light, dark = page.CSS.split("@media(prefers-color-scheme:dark)")
         for mode in (light, dark):

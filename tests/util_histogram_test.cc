@@ -77,6 +77,23 @@ TEST(Histogram, PrintsTheLinesOfRocksDB) {
   EXPECT_NE(text.find(" 100.000% "), std::string::npos) << text;
 }
 
+// Whole numbers, however small or large they are, and RocksDB's bounds.
+TEST(Histogram, PrintsRocksDBsBuckets) {
+  Histogram histogram;
+  for (const uint64_t ns : {50u, 900u, 1400u, 7000u, 30000000u}) histogram.Add(ns);
+  histogram.Add(50'000'000'000);
+  const std::string text = histogram.ToString(1000);
+  EXPECT_NE(text.find("Min: 0  Median: "), std::string::npos) << text;
+  EXPECT_NE(text.find("  Max: 50000000\n"), std::string::npos) << text;
+  const std::string rows = text.substr(text.find("-\n") + 2);
+  EXPECT_EQ(rows,
+            "[       0,       1 ]        2  33.333%  33.333% #######\n"
+            "(       1,       2 ]        1  16.667%  50.000% ###\n"
+            "(       6,      10 ]        1  16.667%  66.667% ###\n"
+            "(   22000,   33000 ]        1  16.667%  83.333% ###\n"
+            "( 49000000, 74000000 ]        1  16.667% 100.000% ###\n");
+}
+
 TEST(Random, SameSeedSameSequence) {
   Random a(1), b(1), c(2);
   bool differs = false;

@@ -47,23 +47,61 @@ double Histogram::Percentile(double percentile) const {
   return static_cast<double>(max());
 }
 
+namespace {
+
+// RocksDB's bounds of buckets: 1, 2, and powers of 1.5 times 2, of which the first two digits count.
+class RocksDbBounds {
+ public:
+  uint64_t upper() const { return upper_; }
+  void Next() {
+    if (upper_ == 1) {
+      upper_ = 2;
+      return;
+    }
+    exact_ *= 1.5;
+    uint64_t power_of_ten = 1;
+    for (upper_ = static_cast<uint64_t>(exact_); upper_ / 10 > 10; upper_ /= 10) power_of_ten *= 10;
+    upper_ *= power_of_ten;
+  }
+
+ private:
+  uint64_t upper_ = 1;
+  double exact_ = 2;
+};
+
+}  // namespace
+
 std::string Histogram::ToString(double unit) const {
   std::string text = Format("Count: %llu Average: %.4f  StdDev: %.2f\n", static_cast<unsigned long long>(count_),
                             Average() / unit, StandardDeviation() / unit);
-  text += Format("Min: %.4g  Median: %.4f  Max: %.7g\n", static_cast<double>(min()) / unit, Percentile(50) / unit,
-                 static_cast<double>(max()) / unit);
+  text += Format("Min: %.0f  Median: %.4f  Max: %.0f\n", std::floor(static_cast<double>(min()) / unit), Percentile(50) / unit,
+                 std::ceil(static_cast<double>(max()) / unit));
   text += Format("Percentiles: P50: %.2f P75: %.2f P99: %.2f P99.9: %.2f P99.99: %.2f\n", Percentile(50) / unit,
                  Percentile(75) / unit, Percentile(99) / unit, Percentile(99.9) / unit, Percentile(99.99) / unit);
   text += "------------------------------------------------------\n";
-  double cumulative = 0;
-  for (size_t i = 0; i < kBuckets; ++i) {
-    if (buckets_[i] == 0) continue;
-    const double share = 100.0 * static_cast<double>(buckets_[i]) / static_cast<double>(count_);
-    cumulative += share;
-    text += Format("[ %10.3f, %10.3f ) %10llu %7.3f%% %7.3f%% ", LowerBound(i) / unit, UpperBound(i) / unit,
-                   static_cast<unsigned long long>(buckets_[i]), share, cumulative);
+  RocksDbBounds bounds;
+  uint64_t lower = 0, here = 0, cumulative = 0;
+  const auto add_row = [&] {
+    if (here == 0) return;
+    cumulative += here;
+    const double percent = 100.0 / static_cast<double>(count_), share = percent * static_cast<double>(here);
+    text += Format("%c %7llu, %7llu ] %8llu %7.3f%% %7.3f%% ", lower == 0 ? '[' : '(', static_cast<unsigned long long>(lower),
+                   static_cast<unsigned long long>(bounds.upper()), static_cast<unsigned long long>(here), share,
+                   percent * static_cast<double>(cumulative));
     text.append(static_cast<size_t>(share / 5 + 0.5), '#').push_back('\n');
-  }
+  };
+  ForEachBucket([&](double begin, double end, uint64_t count) {
+    // Small numbers have buckets of one number each, which is where they begin.
+    const double middle = (end - begin > 1 ? (begin + end) / 2 : begin) / unit;
+    while (middle > static_cast<double>(bounds.upper()) && bounds.upper() < UINT64_MAX / 2) {
+      add_row();
+      lower = bounds.upper();
+      bounds.Next();
+      here = 0;
+    }
+    here += count;
+  });
+  add_row();
   return text;
 }
 

@@ -41,8 +41,9 @@ class Histogram {
     }
   }
 
-  // Count, average, deviation, extremes, percentiles and non-empty buckets in the layout of RocksDB's. Numbers are divided
-  // by `unit` first: 1000 shows nanoseconds as microseconds.
+  // Count, average, deviation, extremes, percentiles and non-empty buckets in the layout of RocksDB's, which knows whole numbers
+  // only: the minimum is rounded down and the maximum up, and buckets have RocksDB's bounds, so each is what of ours has its
+  // middle there. Numbers are divided by `unit` first: 1000 shows nanoseconds as microseconds.
   std::string ToString(double unit = 1) const;
 
  private:

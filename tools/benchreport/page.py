@@ -7,9 +7,11 @@ from . import svg
 CSS = (
     """
 :root{color-scheme:light dark;--back:#fbfbfa;--card:#fff;--ink:#1c1d1f;--soft:#55585e;--rule:#dcdde0;--grid:#e8e9eb;--box:#eef0f3;
---c0:#3c5dde;--c1:#a35802;--c2:#1ca78c;--c3:#6d0c91;--c4:#b18d1c;--c5:#485662}
+--c0:#3c5dde;--c1:#a35802;--c2:#1ca78c;--c3:#6d0c91;--c4:#b18d1c;--c5:#485662;
+--c6:#7f0b07;--c7:#1504cd;--c8:#9b7fee;--c9:#746ea7}
 @media(prefers-color-scheme:dark){:root{--back:#16171a;--card:#1e2024;--ink:#e9eaec;--soft:#a9adb5;--rule:#3a3d44;--grid:#2e3137;
---box:#2a2d33;--c0:#5681fc;--c1:#eb6a25;--c2:#98fadc;--c3:#a35f9c;--c4:#f6e306;--c5:#afacbc}}
+--box:#2a2d33;--c0:#5681fc;--c1:#eb6a25;--c2:#98fadc;--c3:#a35f9c;--c4:#f6e306;--c5:#afacbc;
+--c6:#c43a2e;--c7:#25afff;--c8:#f0ae4f;--c9:#89937f}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--back);color:var(--ink);font:15px/1.5 system-ui,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 main,header,nav{max-width:1320px;margin:0 auto;padding:0 24px}
@@ -29,8 +31,9 @@ details{margin-top:6px;font-size:13.5px}summary{cursor:pointer;color:var(--soft)
 .scroll:focus-visible,summary:focus-visible,a:focus-visible{outline:2px solid var(--c0);outline-offset:2px}
 table{border-collapse:collapse;font-size:13.5px;font-variant-numeric:tabular-nums;margin:6px 0}
 caption{text-align:left;color:var(--soft);padding:2px 0 4px}
-th,td{padding:3px 12px 3px 0;text-align:right;border-bottom:1px solid var(--grid);white-space:nowrap}
-th[scope=row],thead th:first-child{text-align:left}thead th{color:var(--soft);font-weight:600}
+th,td{padding:3px 10px 3px 0;text-align:right;border-bottom:1px solid var(--grid);white-space:nowrap}
+th[scope=row],thead th:first-child{text-align:left}thead th,th[scope=row]{white-space:normal}
+th[scope=row]{overflow-wrap:anywhere;min-width:9ch}thead th{color:var(--soft);font-weight:600}
 pre{overflow-x:auto;white-space:pre-wrap;overflow-wrap:anywhere;font-size:12.5px;margin:4px 0}
 dl{margin:6px 0;display:grid;grid-template-columns:max-content 1fr;gap:2px 16px}
 dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}

@@ -51,6 +51,13 @@ def _times(ratio):
     return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
 
 
+def _first_is(ratio):
+    """In brackets behind a number; nothing if there is no ratio."""
+    if not ratio:
+        return ""
+    return f" (1st {ratio:.2f} × better)" if ratio >= 1 else f" (1st {1 / ratio:.{2 if ratio > 0.1 else 0}f} × worse)"
+
+
 def _speeds_of(title, runs, colours):
     """A group of bars, and rows of the table."""
     once = all(run.is_done_once() for run in runs)
@@ -59,7 +66,7 @@ def _speeds_of(title, runs, colours):
     for label, theirs in _by_label(runs).items():
         value = figure(theirs)
         ratio = model.times_better(first, value, not once) if first is not None else None
-        group.append((label, [(value, colours(label))], text(value) + (f" (1st {_times(ratio)} × better)" if ratio else "")))
+        group.append((label, [(value, colours(label))], text(value) + _first_is(ratio)))
         number = f"{value:.2f} ms" if once else f"{value:.0f} ops/s"
         rows.append([title, label, number, str(len(theirs)), _times(ratio) if ratio else "–"])
         first = value if first is None else first
@@ -99,7 +106,7 @@ def speeds(runs, axis, colours):
         return None
     halves = [groups[: -(-len(groups) // 2)], groups[-(-len(groups) // 2) :]] if len(groups) > 3 else [groups]
     note = "Each group has a scale of its own." + (
-        f" In brackets: how many times better {_labels(runs)[0]} is." if compared else ""
+        f" In brackets: how many times better or worse {_labels(runs)[0]} is." if compared else ""
     )
     figures = [
         charts.bars(f"Medians of all rounds{', continued' if i else ''}", half, note=note) for i, half in enumerate(halves)
@@ -153,7 +160,7 @@ def _are_alike(steps, others):
     return all(abs(a - b) <= 0.02 * max(a, b) for (_, a), (_, b) in zip(steps, others))
 
 
-def _throughput(benchmark, chosen, colours):
+def _throughput(benchmark, chosen, colours, short=()):
     series, rows, asked = [], [], []
     for label, run in chosen.items():
         rates = model.intervals(run)
@@ -181,8 +188,9 @@ def _throughput(benchmark, chosen, colours):
     head = ["engine", "slowest, ops/s", "median", "fastest", "stalls", "s in stalls", "longest, s"]
     stalled = any(one.bands for one in series)
     note = "Shaded: less than a tenth of the median rate." if stalled else "No interval had less than a tenth of the median rate."
+    left_out = f", without {', '.join(short)}: fewer than {LEAST_INTERVALS} samples" if short else ""
     return charts.lines(
-        f"{benchmark}: throughput",
+        f"{benchmark}: throughput{left_out}",
         series,
         "seconds",
         "operations a second",
@@ -221,18 +229,18 @@ def over_time(runs, colours):
     parts = []
     for benchmark in _benchmarks(_timed(runs)):
         chosen = {label: model.median_run(theirs) for label, theirs in _by_label(model.of(runs, benchmark=benchmark)).items()}
-        chosen = {label: run for label, run in chosen.items() if len(model.intervals(run)) >= LEAST_INTERVALS}
+        short = [label for label, run in chosen.items() if len(model.intervals(run)) < LEAST_INTERVALS]
+        chosen = {label: run for label, run in chosen.items() if label not in short}
         if not chosen:
             continue
-        figures = [_throughput(benchmark, chosen, colours)]
+        figures = [_throughput(benchmark, chosen, colours, short)]
         figures += [_column_chart(benchmark, chosen, name, title, note, colours) for name, title, note in KINDS_OF_MEMORY]
         figures.append(_column_chart(benchmark, chosen, "l0_tables", "L0 tables", "Tables that wait for their merge.", colours))
         parts.append(page.Section(str(len(parts)), benchmark, page.grid([one for one in figures if one])))
     if not parts:
         return None
-    return page.Section(
-        "time", "Over time", "", "Of each engine the run in the middle; runs below half a second are left out.", parts
-    )
+    lead = f"Of each engine the run in the middle; those with fewer than {LEAST_INTERVALS} samples have no curve."
+    return page.Section("time", "Over time", "", lead, parts)
 
 
 def curves(reports, colours):
@@ -258,7 +266,12 @@ def curves(reports, colours):
 PERCENTILES = ("P50", "P75", "P90", "P95", "P99", "P99.9", "P99.99")
 
 
-def _share(share):
+def _micros(latency):
+    """Microseconds for a table: columns are as wide as what is in them, and all are to fit beside each other."""
+    return f"{latency:.2f}" if latency < 1000 else f"{latency:.0f}"
+
+
+def _percent(share):
     return f"{100 * share:.5f}".rstrip("0").rstrip(".") + " %"
 
 
@@ -279,8 +292,8 @@ def latencies(runs, colours):
                 rows.append(
                     [
                         label,
-                        *(f"{measured['percentiles'][name]:.2f}" for name in PERCENTILES if name in measured["percentiles"]),
-                        f"{measured.get('max', 0):.1f}",
+                        *(_micros(measured["percentiles"][name]) for name in PERCENTILES if name in measured["percentiles"]),
+                        _micros(measured.get("max", 0)),
                     ]
                 )
             says = "; ".join(
@@ -296,7 +309,7 @@ def latencies(runs, colours):
                     x_scale="log",
                     y_scale="nines",
                     x_text=svg.micros,
-                    y_text=_share,
+                    y_text=_percent,
                     says=says,
                     below=charts.table(head, rows, f"{benchmark}: {kind}, microseconds, run in the middle"),
                 )
@@ -342,7 +355,7 @@ def recovery(runs, colours):
     )
 
 
-def _share(value):
+def _per_byte(value):
     return "–" if value is None else f"{value:.2f}"
 
 
@@ -374,10 +387,10 @@ def written(runs, colours):
                     label,
                     f"{run['written_bytes']:,}",
                     f"{found.whole:.2f}",
-                    _share(found.xplines),
-                    _share(found.background),
-                    _share(found.lines_per_write),
-                    _share(found.xplines_per_write),
+                    _per_byte(found.xplines),
+                    _per_byte(found.background),
+                    _per_byte(found.lines_per_write),
+                    _per_byte(found.xplines_per_write),
                     found.how,
                 ]
             )
@@ -445,7 +458,7 @@ def _tree_bars(tables, colours):
             group = []
             for row in rows:
                 ratio = model.times_better(first, row["ops_per_second"], True) if row is not rows[0] else None
-                text = f"{svg.short(row['ops_per_second'])}/s" + (f" (1st {_times(ratio)} × better)" if ratio else "")
+                text = f"{svg.short(row['ops_per_second'])}/s" + _first_is(ratio)
                 group.append((row["tree"], [(row["ops_per_second"], colours(row["tree"]))], text))
             groups.append((f"{one.name}: {benchmark}", group))
     return [charts.bars("Operations a second", groups, note="Each group has a scale of its own.")] if groups else []
@@ -468,19 +481,24 @@ TREE_COLUMNS = (
     ("lines", "lines flushed per operation"),
     ("xplines", "XPLines of 256 bytes per operation"),
 )
+REBUILD_COLUMNS = (
+    ("rebuilds", "rebuilds of inner nodes"),
+    ("rebuild_seconds", "seconds in rebuilds"),
+)
 
 
 def _tree_curves(table, colours):
     figures = []
     for benchmark in model.ordered(row["benchmark"] for row in table.rows):
         here = [row for row in table.rows if row["benchmark"] == benchmark]
-        for name, title in TREE_COLUMNS:
+        # Rebuilds are counted from the tree's making on: later benchmarks show those of the insertions again.
+        for name, title in TREE_COLUMNS + (REBUILD_COLUMNS if benchmark == "insert" else ()):
             series = []
             for tree in model.ordered(row["tree"] for row in here):
                 points = [(row["node_bytes"], row[name]) for row in here if row["tree"] == tree]
                 if any(y for _, y in points):
                     series.append(charts.Series(tree, points, colours(tree), marked=True))
-            rows = [[s.label, f"{x:.0f}", f"{y:.2f}"] for s in series for x, y in s.points]
+            rows = [[s.label, f"{x:.0f}", f"{y:.2f}" if y >= 1 else f"{y:.2g}"] for s in series for x, y in s.points]
             if series:
                 below = charts.numbers(["tree", "node bytes", title], rows, f"{table.name}: {benchmark}, {title}")
                 caption = f"{table.name}: {benchmark}, {title}"

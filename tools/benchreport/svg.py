@@ -3,7 +3,7 @@
 import html
 import math
 
-SERIES_COLOURS = 6
+SERIES_COLOURS = 10
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 4", "12 4")
 
 
