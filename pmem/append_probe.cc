@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kRecord = kCacheLine;
 constexpr size_t kAppends = 512;  // of one sample: the first hundred take longer
-constexpr int kSamples = 4;         // of each way; the fastest counts, since others may have been interrupted
+constexpr int kSamples = 4;       // of each way; the fastest counts, since others may have been interrupted
 // Streaming gives up that the record is in a cache for who reads it next: it has to gain something.
 constexpr double kWorthIt = 0.9;
 

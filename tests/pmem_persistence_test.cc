@@ -121,7 +121,7 @@ TEST(PersistenceTest, StreamedWordsAreCopies) {
   EXPECT_EQ(StreamingIsFaster(), faster);
 }
 
-// What is streamed is not in the line's count: latencies and counts are of lines that are flushed, and so is that of Append there.
+// What is streamed is not in the count of lines: latencies and counts are of lines that are flushed.
 TEST(PersistenceTest, NothingIsStreamedWhereLinesCount) {
   EmulationOptions slow;
   slow.write_latency_ns = 100;
