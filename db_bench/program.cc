@@ -95,16 +95,6 @@ bool HasFailed(const std::vector<Failure>& failures, const std::string& engine) 
   return std::any_of(failures.begin(), failures.end(), [&](const Failure& failure) { return failure.engine == engine; });
 }
 
-// For the next one, which needs the memory. What a failed one left may not be a database any more.
-void Remove(const Contestant& contestant) {
-  const Status status = contestant.driver->Destroy(contestant.path);
-  std::error_code error;
-  std::filesystem::remove_all(contestant.path, error);  // unless the engine did
-  if (status.ok() && !error) return;
-  std::fprintf(stderr, "db_bench: %s stays: %s\n", contestant.path.c_str(),
-               error ? error.message().c_str() : status.ToString().c_str());
-}
-
 // In turn, and every other round in reverse: none always runs right behind the same one. Who fails is left out of later rounds.
 void RunRounds(const Flags& flags, const std::vector<BenchmarkRequest>& requests, const std::vector<Contestant>& contestants,
                ReportFile* report_file, std::vector<Result>* results, std::vector<Failure>* failures) {
@@ -124,7 +114,7 @@ void RunRounds(const Flags& flags, const std::vector<BenchmarkRequest>& requests
                      failure->what.c_str());
         failures->push_back(*failure);
       }
-      if (compared && !flags.use_existing_db) Remove(contestant);
+      if (compared && !flags.use_existing_db) RemoveDatabase(contestant.path, contestant.driver.get());
     }
   }
 }

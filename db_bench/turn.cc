@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "db_bench/result_stream.h"
@@ -52,17 +53,44 @@ std::string DescribeEnd(int status) {
   return "was ended by signal " + std::to_string(WTERMSIG(status)) + ", " + strsignal(WTERMSIG(status));
 }
 
-// Returns how its process ended.
-std::string RunPartInChild(const TurnRequest& turn, uint32_t part, const Requests& requests, bool crashes,
-                           std::vector<Result>* results) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) Fail("pipe");
+// For the next engine, which needs the memory. What a failed one left may not be a database any more.
+[[noreturn]] void Remove(const std::string& path, Driver* driver) {
+  const Status status = driver->Destroy(path);
+  std::error_code error;
+  std::filesystem::remove_all(path, error);  // unless the engine did
+  if (!status.ok() || error) {
+    std::fprintf(stderr, "db_bench: %s stays: %s\n", path.c_str(), error ? error.message().c_str() : status.ToString().c_str());
+  }
+  std::fflush(nullptr);
+  _exit(0);
+}
+
+// In a process that does not outlive this one. Returns its number here, 0 in the child.
+pid_t Fork() {
   std::fflush(nullptr);  // or both would write what is buffered
   const pid_t parent = getpid(), child = fork();
   if (child < 0) Fail("fork");
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
+  }
+  return child;
+}
+
+int WaitFor(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+// Returns how its process ended.
+std::string RunPartInChild(const TurnRequest& turn, uint32_t part, const Requests& requests, bool crashes,
+                           std::vector<Result>* results) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) Fail("pipe");
+  const pid_t child = Fork();
+  if (child == 0) {
     close(ends[0]);
     RunPart(turn, part, requests, crashes, fdopen(ends[1], "w"));
   }
@@ -70,10 +98,7 @@ std::string RunPartInChild(const TurnRequest& turn, uint32_t part, const Request
   std::FILE* const from = fdopen(ends[0], "r");
   while (std::optional<Result> result = ReadResult(from)) results->push_back(*std::move(result));
   std::fclose(from);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return DescribeEnd(status);
+  return DescribeEnd(WaitFor(child));
 }
 
 }  // namespace
@@ -89,6 +114,13 @@ std::optional<Failure> RunTurn(const TurnRequest& turn, const Requests& requests
     if (!crashes) return std::nullopt;
     begin = crash + 1;
   }
+}
+
+void RemoveDatabase(const std::string& path, Driver* driver) {
+  const pid_t child = Fork();
+  if (child == 0) Remove(path, driver);
+  const std::string end = DescribeEnd(WaitFor(child));
+  if (!end.empty()) std::fprintf(stderr, "db_bench: %s may stay: the process that removes it %s\n", path.c_str(), end.c_str());
 }
 
 }  // namespace braiddb::bench

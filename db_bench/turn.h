@@ -24,4 +24,8 @@ struct TurnRequest {
 std::optional<Failure> RunTurn(const TurnRequest& turn, const std::vector<BenchmarkRequest>& requests,
                                std::vector<Result>* results);
 
+// Removes the database, in a child process as well: a library that has begun a thread of its own here would believe in the next
+// turn's process that it runs there. REQUIRES: as above.
+void RemoveDatabase(const std::string& path, Driver* driver);
+
 }  // namespace braiddb::bench

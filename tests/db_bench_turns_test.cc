@@ -62,6 +62,17 @@ TEST_F(Turns, WhatIsNotCountedIsNotThere) {
   EXPECT_FALSE(Json()["runs"][0]["counters"].contains("pm_written_lines"));
 }
 
+// Of any round: a removal behind an earlier one has not left a library that waits for threads which ended with their process.
+TEST_F(Turns, EveryRoundHasBackgroundWork) {
+  if (!Contains(Bench("--engines=help").output, "RocksDB (")) GTEST_SKIP() << "no librocksdb";
+  const auto result = test::RunProgram("timeout 100 " BRAIDDB_DB_BENCH,
+                                       "--engines=null,rocksdb --rounds=3 --benchmarks=fillrandom,waitforcompaction --num=20000 "
+                                       "--rocksdb_options=write_buffer_size=65536 --db=" +
+                                           directory_.File("db") + " --json=" + json_);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(Json()["runs"].size(), 2u * 2 * 3);
+}
+
 // Nothing is lost, and what the next process has to replay shows that the one before did not close.
 TEST_F(Turns, CrashLeavesARecoveryToTheNextBenchmark) {
   const auto result = Bench("--benchmarks=fillseq,crash,open,readrandom,open --disable_auto_compactions --json=" + json_);
