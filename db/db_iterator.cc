@@ -172,8 +172,8 @@ inline void DBIterator::Advance(Child* child) {
   child->entry = nullptr;
 }
 
-void DBIterator::FetchForSeek(const SearchKey& target) const {
-  for (const Child& child : children_) child.cursor->FetchForSeek(target);
+void DBIterator::FetchForSeek(const SearchKey& target) {
+  for (Child& child : children_) child.cursor->FetchForSeek(target);
   const auto& tables = view_->Of(family_.id)->l0;
   if (tables.size() < 2) return;
   FetchPaths(

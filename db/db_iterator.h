@@ -73,7 +73,7 @@ class DBIterator final : public Iterator {
   const LogEntry* Verified(const LogEntry* entry);
   // Before the children search: so that they do not wait for memory one after the other. The tables of L0 are many, and their
   // searches alike.
-  void FetchForSeek(const SearchKey& target) const;
+  void FetchForSeek(const SearchKey& target);
   // Forgets it before the children move: whoever's memory runs out half way has an iterator that is not valid.
   void LeavePosition(Direction direction);
   void SeekChildren(const SearchKey& target);

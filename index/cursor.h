@@ -17,8 +17,9 @@ class EntryCursor {
   virtual ~EntryCursor() = default;
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;
-  // Fetches what a seek to the target will wait for: for who seeks with several cursors, one after the other.
-  virtual void FetchForSeek(const SearchKey&) const {}
+  // Fetches what a seek to the target will wait for: for who seeks with several cursors, one after the other. The next call is
+  // that seek, Seek or SeekBefore.
+  virtual void FetchForSeek(const SearchKey&) {}
   // To the first entry at or after target.
   virtual void Seek(const SearchKey& target) = 0;
   // To the last entry before target.

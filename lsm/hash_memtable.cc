@@ -432,7 +432,7 @@ class HashMemtableCursor final : public EntryCursor {
   HashMemtableCursor(const HashMemtable* table, std::shared_ptr<const HashMemtable::Run> run)
       : EntryCursor(true), table_(table), run_(std::move(run)), items_(run_->items), at_(items_.size()) {}
 
-  void FetchForSeek(const SearchKey& target) const override {
+  void FetchForSeek(const SearchKey& target) override {
     const size_t begin = run_->steps.Find(target.prefix);
     const size_t end = std::min(begin + PrefixSteps::kFanout, items_.size());
     for (size_t i = begin; i < end; i += kCacheLine / sizeof(HashMemtable::Item)) Prefetch(&items_[i]);

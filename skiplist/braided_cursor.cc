@@ -6,6 +6,14 @@
 
 namespace braiddb {
 
+void BraidedCursor::FetchForSeek(const SearchKey& target) {
+  if (index_ == nullptr) return;
+  start_ = StartFor(target);
+  has_start_ = true;
+  Prefetch(start_.tower);
+  Prefetch(list_->regions().Resolve(start_.bound));
+}
+
 void BraidedCursor::GoAhead() {
   span_->RoundAfter(*(*span_)[size_ - 1]);
   const size_t distance = size_ / (2 * kRounds) + 1;

@@ -17,10 +17,11 @@ class BraidedCursor final : public EntryCursor {
     if (index != nullptr) span_ = std::make_unique<ListSpan>(list, index);
   }
 
+  void FetchForSeek(const SearchKey& target) override;
   void SeekToFirst() override { Set(list_->First()); }
   void SeekToLast() override { Set(list_->FindLast()); }
-  void Seek(const SearchKey& target) override { Set(list_->FindFrom(StartFor(target), target, nullptr)); }
-  void SeekBefore(const SearchKey& target) override { Set(list_->FindLessFrom(StartFor(target), target)); }
+  void Seek(const SearchKey& target) override { Set(list_->FindFrom(TakeStart(target), target, nullptr)); }
+  void SeekBefore(const SearchKey& target) override { Set(list_->FindLessFrom(TakeStart(target), target)); }
   void Next() override {
     if (at_ + 1 >= size_) return LeaveForward();
     entry_ = (*span_)[++at_];
@@ -42,7 +43,10 @@ class BraidedCursor final : public EntryCursor {
     const BraidedList::Start home = list_->Home();
     return index_ == nullptr ? home : index_->Start(home.reader, target);
   }
+  // What FetchForSeek has found, if it was called.
+  BraidedList::Start TakeStart(const SearchKey& target) const { return has_start_ ? start_ : StartFor(target); }
   void Set(const LogEntry* entry) {
+    has_start_ = false;
     entry_ = entry;
     steps_ = 0;
     if (span_ != nullptr) LeaveSpan();
@@ -64,6 +68,8 @@ class BraidedCursor final : public EntryCursor {
   size_t size_ = 0;                 // the span's
   size_t ahead_ = 0;                // so far from the span's end it is time for a round of the next one's walks
   int32_t steps_ = 0;               // alone, < 0 backward
+  bool has_start_ = false;          // of the next seek
+  BraidedList::Start start_{};
 };
 
 }  // namespace braiddb

@@ -56,7 +56,11 @@ LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, Loo
       Climb(*next, &layer, &bottom_steps);
     }
     if (layer == 0) {
-      // What the last tower leads to is at or after target, or nothing is.
+      // What the last tower leads to is at or after target, or nothing is. The caller looks at it, if nobody has.
+      if (bound != 0 && bound == start.bound.raw()) {
+        ++visited;
+        remote += start.bound.region() != start.reader;
+      }
       if (trace != nullptr) trace->Account(*regions_->persistence(), visited - remote, remote);
       const uint64_t raw = bound != 0 && (LoadAcquire(&tower[0]) & ~LogEntry::kTagBits) == bound ? bound : 0;
       if (raw != 0) return regions_->Resolve<LogEntry>(PmPtr(raw));

@@ -31,15 +31,15 @@ TallIndex::TallIndex(const BraidedList& list) : list_(list), regions_(list.regio
 TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes) : TallIndex(list) {
   const uint64_t max_nodes = max_bytes / Lists() / kBytesPerBlock * kBlockNodes;
   if (max_nodes == 0) return;
-  uint32_t layer = 1;
-  for (uint64_t expected = entries / Lists() / kBranching; expected > max_nodes; expected /= kBranching) ++layer;
+  uint32_t layer = LowestLayer();
+  for (uint64_t expected = entries / NodesApart(layer); expected > max_nodes; expected /= kBranching) ++layer;
   for (uint32_t region = 0; region < regions_.size(); ++region) {
     // Entries are spread over the regions as their writers were: one may have more than its share.
     uint32_t its_layer = std::min(layer, kMaxHeight - 1);
-    std::vector<const LogEntry*> nodes = Collect(list, region, its_layer, max_nodes);
-    while (nodes.size() > max_nodes && its_layer + 1 < kMaxHeight) nodes = Collect(list, region, ++its_layer, max_nodes);
-    if (nodes.size() > max_nodes) nodes.resize(max_nodes);  // searches walk on from the last node
-    Build(nodes, its_layer, &regions_[region]);
+    Shares shares;
+    uint64_t count = Collect(list, region, its_layer, max_nodes, &shares);
+    while (count > max_nodes && its_layer + 1 < kMaxHeight) count = Collect(list, region, ++its_layer, max_nodes, &shares);
+    Build(shares, std::min(count, max_nodes), its_layer, &regions_[region]);  // searches walk on from the last node
   }
   const auto less = [](const Tree& a, const Tree& b) { return a.nodes < b.nodes; };
   const auto largest = static_cast<uint32_t>(std::max_element(regions_.begin(), regions_.end(), less) - regions_.begin());
@@ -48,8 +48,8 @@ TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_byt
   }
 }
 
-// The entries of one layer, in order; it stops early when there are more than `enough`.
-std::vector<const LogEntry*> TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough) {
+// The nodes of one layer, in order; returns how many, and stops early when there are more than `enough`.
+uint64_t TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough, Shares* found) {
   // Shares: from each of these nodes to the next.
   std::vector<const LogEntry*> shares;
   const uint32_t share_layer = std::min(layer + kShareLayers, kMaxHeight - 1);
@@ -61,44 +61,47 @@ std::vector<const LogEntry*> TallIndex::Collect(const BraidedList& list, uint32_
   }
   shares.push_back(nullptr);
 
-  std::vector<std::vector<const LogEntry*>> found(shares.size() - 1);
+  found->clear();
+  found->resize(shares.size() - 1);
   uint64_t total = 0;
-  for (size_t first = 0; first < found.size() && total <= enough; first += kWalkers) {
-    const size_t count = std::min(kWalkers, found.size() - first);
+  for (size_t first = 0; first < found->size() && total <= enough; first += kWalkers) {
+    const size_t count = std::min(kWalkers, found->size() - first);
     const LogEntry* at[kWalkers];
     for (size_t i = 0; i < count; ++i) at[i] = shares[first + i];
     for (bool walking = true; walking;) {
       walking = false;
       for (size_t i = 0; i < count; ++i) {
-        if (at[i] == nullptr || (at[i] == shares[first + i + 1]) || found[first + i].size() > enough) continue;
-        found[first + i].push_back(at[i]);
+        std::vector<Node>& share = (*found)[first + i];
+        if (at[i] == nullptr || (at[i] == shares[first + i + 1]) || share.size() > enough) continue;
+        share.push_back({list.order().Prefix(at[i]->key()), at[i]});
         at[i] = list.Load(at[i]->next, layer);
         Prefetch(at[i]);
+        Prefetch(reinterpret_cast<const char*>(at[i]) + kCacheLine - kLastStart);  // where the key of a low one may be
         walking = true;
       }
     }
-    for (size_t i = 0; i < count; ++i) total += found[first + i].size();
+    for (size_t i = 0; i < count; ++i) total += (*found)[first + i].size();
   }
-  std::vector<const LogEntry*> nodes;
-  for (const auto& share : found) nodes.insert(nodes.end(), share.begin(), share.end());
-  return nodes;
+  return total;
 }
 
-void TallIndex::Build(const std::vector<const LogEntry*>& nodes, uint32_t layer, Tree* tree) const {
-  constexpr uint64_t kFetchAhead = 32;
-  const uint64_t block_count = (nodes.size() + kBlockNodes - 1) / kBlockNodes;
+void TallIndex::Build(const Shares& shares, uint64_t count, uint32_t layer, Tree* tree) {
+  const uint64_t block_count = (count + kBlockNodes - 1) / kBlockNodes;
   Tree built;
-  built.nodes = nodes.size();
+  built.nodes = count;
   built.layer = layer;
   built.blocks = HugeArray<Block>(block_count);
   if (built.blocks.empty()) return;
-  for (uint64_t at = 0; at < block_count * kBlockNodes; ++at) {
-    if (at + kFetchAhead < nodes.size()) Prefetch(nodes[at + kFetchAhead]);
-    const bool present = at < nodes.size();
-    Block& block = built.blocks[at / kBlockNodes];
-    block.prefix[at % kBlockNodes] = present ? list_.order().Prefix(nodes[at]->key()) : UINT64_MAX;
-    block.entry[at % kBlockNodes] = present ? nodes[at] : nullptr;
+  uint64_t next = 0;
+  const auto add = [&built, &next](const Node& node) {
+    built.blocks[next / kBlockNodes].prefix[next % kBlockNodes] = node.prefix;
+    built.blocks[next / kBlockNodes].entry[next % kBlockNodes] = node.entry;
+    ++next;
+  };
+  for (const std::vector<Node>& share : shares) {
+    for (size_t i = 0; i < share.size() && next < count; ++i) add(share[i]);
   }
+  while (next < block_count * kBlockNodes) add({UINT64_MAX, nullptr});
   uint64_t below = block_count;
   do {
     const uint64_t groups = (below + kFanout - 1) / kFanout;
@@ -124,6 +127,7 @@ uint64_t TallIndex::FirstNotLess(const Tree& tree, uint64_t prefix) {
     at = at * kFanout + CountLess((*level)[at].last, prefix);
   }
   if (at >= tree.blocks.size()) return tree.nodes;
+  Prefetch(tree.blocks[at].entry);
   return std::min(tree.nodes, at * kBlockNodes + CountLess(tree.blocks[at].prefix, prefix));
 }
 
@@ -140,15 +144,15 @@ BraidedList::Start TallIndex::StartBefore(uint32_t reader, uint64_t place) const
   BraidedList::Start start = list_.HeadOf(region, reader);
   if (place < tree.nodes) start.bound = list_.regions().PointerInList(region, EntryAt(tree, place));
   if (place == 0) return start;
-  // On the index's own layer the next node is the next one here.
+  // On the index's own layer the next node is the next one here. Where that is the bottom, it was so when the index was made.
   start.tower = EntryAt(tree, place - 1)->next;
-  start.layer = tree.layer - 1;
+  start.layer = tree.layer == 0 ? 0 : tree.layer - 1;
   return start;
 }
 
-uint64_t TallIndex::Distance(uint32_t reader) const {
-  uint64_t distance = Lists();
-  for (uint32_t layer = 0; layer < TreeOf(reader).layer; ++layer) distance *= kBranching;
+uint64_t TallIndex::NodesApart(uint32_t layer) const {
+  uint64_t distance = layer == 0 ? 1 : Lists();
+  for (; layer > 0; --layer) distance *= kBranching;
   return distance;
 }
 

@@ -1,7 +1,8 @@
 // TallIndex: a DRAM shortcut into a braided skiplist: its tall nodes in order, so that a search starts near its key.
 //
 // From: ListDB's second-level lookup cache (section 3.5), as a static search tree instead of a skiplist: rebuilt after every
-// merge by a walk along one upper layer, never changed. Its size is bounded: when the list grows, only taller nodes are taken.
+// merge by a walk along one layer, never changed. Its size is bounded: all nodes of a list that is small enough, and only taller
+// ones when it grows.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ namespace braiddb {
 //                            merged since are in tables that the view still holds, or in newer levels. A node that was unlinked
 //                            since keeps its pointers, which lead to everything that was behind it then; what was linked there
 //                            later is, again, in tables of the view. Its memory is not reused while a reader of the view lives.
-// COST  A search touches two cache lines on each of a few levels, of which all but the last two stay in the CPU's caches.
+// COST  A search touches two cache lines on each of a few levels, of which all but the last two stay in the CPU's caches. Where
+//       all nodes are in the index, it then looks at the one before the target and at the one behind, else at some more.
 // Thread safety: immutable after construction.
 class TallIndex {
  public:
@@ -37,7 +39,7 @@ class TallIndex {
   // As Start, for every target behind the node before `place` and not behind the one there.
   BraidedList::Start StartBefore(uint32_t reader, uint64_t place) const;
   // How many entries apart they are, about.
-  uint64_t Distance(uint32_t reader) const;
+  uint64_t Distance(uint32_t reader) const { return NodesApart(TreeOf(reader).layer); }
   const LogEntry* At(uint32_t reader, uint64_t place) const { return EntryAt(TreeOf(reader), place); }
   uint64_t PrefixOf(uint32_t reader, uint64_t place) const { return PrefixAt(TreeOf(reader), place); }
 
@@ -66,11 +68,20 @@ class TallIndex {
 
   // How many lists an upper layer has.
   uint64_t Lists() const { return list_.regions().lists_are_braided() ? regions_.size() : 1; }
+  // The bottom is one list for all regions: with several, each has an index over tall nodes of its own, which are near.
+  uint32_t LowestLayer() const { return regions_.size() == 1 ? 0 : 1; }
+  uint64_t NodesApart(uint32_t layer) const;
   const Tree& TreeOf(uint32_t reader) const { return regions_[regions_[reader].region]; }
-  static std::vector<const LogEntry*> Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough);
+  // Stretches of one layer that follow each other.
+  struct Node {
+    uint64_t prefix;
+    const LogEntry* entry;
+  };
+  using Shares = std::vector<std::vector<Node>>;
+  static uint64_t Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough, Shares* found);
   static uint64_t PrefixAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].prefix[at % kBlockNodes]; }
   static const LogEntry* EntryAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].entry[at % kBlockNodes]; }
-  void Build(const std::vector<const LogEntry*>& nodes, uint32_t layer, Tree* tree) const;
+  static void Build(const Shares& shares, uint64_t count, uint32_t layer, Tree* tree);
   // The first node whose prefix is not less; tree.nodes if there is none.
   static uint64_t FirstNotLess(const Tree& tree, uint64_t prefix);
   uint64_t BeforeAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const;

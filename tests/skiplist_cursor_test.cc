@@ -39,8 +39,8 @@ INSTANTIATE_TEST_SUITE_P(Lists, BraidedCursorTest,
                                   std::to_string(std::get<0>(suite.param));
                          });
 
-// Every node of a layer, few of them, next to none, and the head of the list only.
-constexpr uint64_t kIndexBytes[] = {1 << 20, 8000, 1000, 0};
+// Every node, if there is one region; of a layer, few of them, next to none, and the head of the list only.
+constexpr uint64_t kIndexBytes[] = {1 << 20, 16 << 10, 8000, 1000, 0};
 
 TEST_P(BraidedCursorTest, GoesThroughTheListBothWays) {
   for (const size_t count : {0, 1, 5, 100, 3000}) {
@@ -71,6 +71,7 @@ TEST_P(BraidedCursorTest, TurnsAndSeeksAnywhere) {
     for (int i = 0; i < 300; ++i) {
       size_t at = random_.Uniform(count);
       const SearchKey target(store_.order(), entries[at]->key(), entries[at]->sequence());
+      if (random_.Uniform(2) == 0) cursor.FetchForSeek(target);
       if (random_.Uniform(2) == 0) {
         cursor.Seek(target);
       } else {
@@ -95,7 +96,7 @@ TEST_P(BraidedCursorTest, SeesAllOfAListThatLostNodesOfTheIndex) {
   const size_t count = 3000;
   const auto table = store_.MakeTable(DrawVersions(count));
   const std::vector<const LogEntry*> entries = EntriesOf(table->list);
-  const TallIndex index(table->list, count, 1 << 20);
+  const TallIndex all(table->list, count, kIndexBytes[0]), tall(table->list, count, kIndexBytes[1]);
   std::vector<const LogEntry*> kept;
   for (size_t i = 0; i < count; ++i) {
     auto* const entry = const_cast<LogEntry*>(entries[i]);
@@ -110,8 +111,8 @@ TEST_P(BraidedCursorTest, SeesAllOfAListThatLostNodesOfTheIndex) {
     }
   }
   ASSERT_LT(kept.size(), count - 200);
-  BraidedCursor cursor(&table->list, &index);
-  for (const bool forward : {true, false}) {
+  for (const auto& [index, forward] : {std::pair(&all, true), {&all, false}, {&tall, true}, {&tall, false}}) {
+    BraidedCursor cursor(&table->list, index);
     std::vector<const LogEntry*> alive;
     const LogEntry* last = nullptr;
     forward ? cursor.SeekToFirst() : cursor.SeekToLast();

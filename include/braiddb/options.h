@@ -148,9 +148,10 @@ struct Options {
   // 65536 entries. A write sleeps at most 20 ms. Not below l0_compaction_trigger, nor with disable_auto_compaction. Default:
   // 64.
   uint32_t l0_slowdown_writes_trigger = 64;
-  // Braided skiplist, sorted runs: DRAM for the index over tall nodes of the last level, where searches begin; bytes for all
-  // regions together, while it is replaced twice that. 16 MiB for a million entries make most lookups two or three nodes long;
-  // with less, fewer nodes are indexed. 0: none. Default: 32 MiB.
+  // Braided skiplist, sorted runs: DRAM for the index over nodes of the last level, where searches begin; bytes for all regions
+  // together, while it is replaced twice that. With 17 MiB for a million entries, one region and a braided skiplist, all nodes
+  // are indexed and a lookup looks at two; with less only tall ones, and lookups are four, 16 … steps long. 0: none. Default:
+  // 32 MiB.
   uint64_t l1_index_size = 32ull << 20;
   // Lookup cache: DRAM for the addresses of the newest versions of keys, about nine bytes a key; a get that finds its key there
   // searches nothing else. Rounded down to 64 bytes; at least these. 0: none. Not used with a comparator of one's own,
