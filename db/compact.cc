@@ -10,6 +10,7 @@
 #include "index/key_hash.h"
 #include "util/format.h"
 #include "util/mutant.h"
+#include "util/sync_point.h"
 #include "util/thread_priority.h"
 
 namespace braiddb {
@@ -352,6 +353,7 @@ void DBImpl::InstallLastLevel(Family* family, size_t merged_tables) {
 // REQUIRES: as CompactTables, and no merge to resume.
 // ORDER: the range tombstones before the snapshots; see VersionFilter.
 Status DBImpl::SweepRange(Family* family, const Slice* begin, const Slice* end, bool asks) try {
+  BRAIDDB_SYNC_POINT("DBImpl::SweepRange");
   uint64_t newest_range = 0;
   const std::shared_ptr<const RangeTombstones> ranges = RangesForSweep(*family, &newest_range);
   const VersionFilter filter(snapshots_.Copy(), ranges.get(), newest_range);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "compaction/checkpoint.h"
@@ -21,6 +22,7 @@ constexpr uint32_t kSpareSegments = 2;
 
 // Tables that no MANIFEST lists yet, oldest first; those that were rotated together lie side by side, first the one that has the
 // extents.
+// REQUIRES: manifest_mutex_, under which they lose their extents.
 std::vector<std::shared_ptr<PmTable>> UnlistedTables(const ReadView& view) {
   std::vector<std::shared_ptr<PmTable>> tables;
   view.ForEach([&tables](uint32_t, const FamilyView& levels) {
@@ -36,11 +38,15 @@ std::vector<std::shared_ptr<PmTable>> UnlistedTables(const ReadView& view) {
   return tables;
 }
 
+// A flush asks beside checkpoints: of how many rotations there are such tables.
 size_t UnlistedRotations(const ReadView& view) {
-  uint64_t before = UINT64_MAX;
-  size_t rotations = 0;
-  for (const auto& table : UnlistedTables(view)) rotations += std::exchange(before, table->id()) != table->id();
-  return rotations;
+  std::set<uint64_t> rotations;
+  view.ForEach([&rotations](uint32_t, const FamilyView& levels) {
+    for (const auto& table : levels.l0) {
+      if (!table->checkpointed.load(std::memory_order_relaxed)) rotations.insert(table->id());
+    }
+  });
+  return rotations.size();
 }
 
 }  // namespace
@@ -207,6 +213,7 @@ Status DBImpl::CheckpointTables() {
     std::lock_guard view_lock(view_mutex_);
     tables = UnlistedTables(*current_view_);
   }
+  BRAIDDB_SYNC_POINT("DBImpl::CheckpointTables:Chosen");
   ManifestState state = manifest_state_;
   size_t listed = 0;
   uint64_t lines = 0;

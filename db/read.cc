@@ -161,7 +161,9 @@ Status DBImpl::LatestSequence(const Family& family, Slice key, uint64_t* sequenc
     if (entry == nullptr) entry = FindEntry(family, target, hash, trace);
     if (__builtin_expect(regions_->damage_seen(), 0)) return RegionSet::DamagedList();
     const RangeTombstones* const ranges = family.ranges.load(std::memory_order_acquire);
-    *sequence = std::max(entry == nullptr ? 0 : entry->sequence(), ranges == nullptr ? 0 : ranges->Newest(key, at_most));
+    const uint64_t range = ranges == nullptr ? 0 : ranges->Newest(key, at_most);
+    *sequence = std::max(entry == nullptr ? 0 : entry->sequence(), range);
+    trace->met_dead |= *sequence != 0 && *sequence == range;  // as in FindPut: there may be more of its batch
     return *sequence == 0 ? Status::NotFound() : Status::OK();
   };
   LookupTrace trace;

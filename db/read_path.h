@@ -91,6 +91,7 @@ const LogEntry* DBImpl::SearchLevels(const Observer& observer, const Family& fam
       if (const LogEntry* entry = find(*memtable)) return entry;
     }
   }
+  BRAIDDB_SYNC_POINT("DBImpl::SearchLevels:Memtables");
   [[maybe_unused]] const auto timed = observer.TimeTables();
   const FamilyView& view = *all.Of(family.id);
   if (filter != nullptr) {
@@ -133,10 +134,12 @@ template <class Observer>
     WaitPublished(std::min(entry->sequence(), next_sequence_.load(std::memory_order_seq_cst) - 1));  // it may be damaged
   }
   BRAIDDB_SYNC_POINT("DBImpl::FindPut:Found");
-  // After the lookup: who has found what a tombstone hides finds that. Not all of its batch may be visible yet, so that the
-  // newest state is read again, as of a snapshot. [CC-54]
+  // After the lookup: who has found what a tombstone hides finds that, and so does who has not, since a sweep passed. What came
+  // after it may not have been visible, or where it was looked for, so that the newest state is read again, as of a snapshot.
+  // [CC-54]
   const RangeTombstones* const ranges = family.ranges.load(std::memory_order_acquire);
-  if (__builtin_expect(ranges != nullptr, 0) && found && ranges->Hides(target.key, entry->sequence(), target.sequence)) {
+  if (__builtin_expect(ranges != nullptr, 0) &&
+      ranges->Hides(target.key, entry == nullptr ? 0 : entry->sequence(), target.sequence)) {
     if (met_dead != nullptr) *met_dead = true;
     return nullptr;
   }

@@ -52,6 +52,7 @@ BraidedList SortedRun::MakeList(const RegionSet* regions, const KeyOrder* order,
 SortedRun::SortedRun(const RegionSet* regions, const KeyOrder* order, RunRecord* record, std::vector<Segment*> segments,
                      uint64_t index_bytes)
     : record_(record),
+      entries_(record->entries),
       segments_(std::move(segments)),
       list_(MakeList(regions, order, record)),
       index_(index_bytes == 0 ? TallIndex(list_) : TallIndex(list_, record->entries, index_bytes)),

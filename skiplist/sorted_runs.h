@@ -91,7 +91,7 @@ class SortedRun {
   PmPtr place() const { return PmPtr(record_->place); }
   RunRecord* record() const { return record_; }
   const std::vector<Segment*>& segments() const { return segments_; }
-  uint64_t entries() const { return record_->entries; }
+  uint64_t entries() const { return entries_; }
   uint64_t bytes() const { return bytes_; }  // of entries
   const BraidedList& list() const { return list_; }
   const TallIndex& index() const { return index_; }
@@ -104,6 +104,7 @@ class SortedRun {
   static BraidedList MakeList(const RegionSet* regions, const KeyOrder* order, RunRecord* record);
 
   RunRecord* const record_;
+  const uint64_t entries_;  // the record's: who keeps the list alone may still ask when the segments are somebody else's
   const std::vector<Segment*> segments_;
   const BraidedList list_;
   const TallIndex index_;

@@ -1,5 +1,6 @@
 // Ranges that are deleted and written anew in one batch, beside readers, snapshots and compactions: everybody sees whole batches.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/db_fixture.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -121,6 +123,29 @@ TEST_P(DbRangeDeleteConcurrentTest, EverybodySeesWholeBatches) {
   Reopen();
   EXPECT_TRUE(IsWhole({}, true));
   EXPECT_EQ(GetOrText(db_.get(), NumberedKey(rounds % 2)), std::to_string(rounds));
+}
+
+// A checkpoint is about to list tables of two families when the next memtable is flushed. For ThreadSanitizer: what happens after
+// the flush is ordered by nothing but time.
+TEST_P(DbRangeDeleteConcurrentTest, AFlushBesideACheckpoint) {
+  options_.disable_auto_compaction = true;
+  options_.checkpoint_tables = 100;
+  Reopen();
+  WriteBatch batch;
+  Fill(1, &batch);
+  ASSERT_OK(db_->Write({}, batch));
+  std::atomic<bool> first{true};
+  SyncPoints::Instance().SetCallback("DBImpl::CheckpointTables:Chosen", [&](void*) {
+    if (!first.exchange(false)) return;
+    EXPECT_OK(db_->Put({}, "z", std::string(options_.memtable_size, 'z')));  // the memtable is full
+    usleep(300000);
+  });
+  SyncPoints::Instance().Enable();
+  EXPECT_OK(db_->Flush());
+  SyncPoints::Instance().Clear();
+  EXPECT_FALSE(first);
+  EXPECT_EQ(db_->GetStatistics().flushes, 2u);
+  EXPECT_TRUE(IsWhole({}, true));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -434,6 +435,52 @@ TEST_P(DbRangeDeleteTest, AReaderThatIsLate) {
   compaction.join();
   EXPECT_EQ(Live(), 0u);
   EXPECT_EQ(Get("b"), kGone);
+}
+
+// A reader looks for a newer version before a batch has it, and for the older one after a sweep has taken that away, with the
+// newer one still in L0.
+TEST_P(DbRangeDeleteTest, AReaderThatIsLateForBoth) {
+  options_.lookup_cache_size = 0;
+  Reopen();
+  uint64_t number = 0;  // of the newer version
+  const auto read_late = [&](const std::function<std::string()>& read) {
+    EXPECT_OK(Compact());
+    std::atomic<bool> looked{false};
+    std::atomic<bool> written{false};
+    SyncPoints::Instance().SetCallback("DBImpl::SearchLevels:Memtables", [&](void*) {
+      if (!looked.exchange(true)) std::thread([this] { EXPECT_OK(Compact()); }).join();
+    });
+    SyncPoints::Instance().SetCallback("DBImpl::SweepRange", [&](void*) {
+      if (written.exchange(true)) return;
+      WriteBatch batch;
+      batch.DeleteRange("a", "c");
+      batch.Put("b", "new");
+      EXPECT_OK(db_->Write({}, batch));
+      number = db_->GetLatestSequenceNumber();
+      EXPECT_OK(db_->Flush());
+    });
+    SyncPoints::Instance().Enable();
+    const std::string result = read();
+    SyncPoints::Instance().Clear();
+    EXPECT_TRUE(looked && written);
+    EXPECT_EQ(Live(), 1u);
+    return result;
+  };
+  Put("b", "old");
+  EXPECT_EQ(read_late([this] { return Get("b"); }), "new") << "it was deleted and written at once";
+  uint64_t latest = 0;
+  read_late([&] { return db_->GetLatestSequenceForKey("b", &latest).ToString(); });
+  EXPECT_EQ(latest, number) << "not of the range";
+  // The last level has an older deletion, for the sake of snapshots.
+  const Snapshot* const before = db_->GetSnapshot();
+  ASSERT_OK(db_->Delete({}, "b"));
+  const Snapshot* const behind = db_->GetSnapshot();
+  Put("b", "old");
+  EXPECT_EQ(read_late([this] { return Get("b"); }), "new");
+  EXPECT_EQ(Get("b", before), "new");
+  EXPECT_EQ(Get("b", behind), kGone);
+  db_->ReleaseSnapshot(before);
+  db_->ReleaseSnapshot(behind);
 }
 
 // A reader that has found an older version when a batch of a range and a newer version comes sees all of it, or nothing.
