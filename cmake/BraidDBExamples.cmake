@@ -15,3 +15,11 @@ foreach(source IN LISTS example_sources)
     add_dependencies(braiddb_ci ${name})
   endif()
 endforeach()
+
+# The same programs with an installed library.
+if(PROJECT_IS_TOP_LEVEL AND NOT BRAIDDB_SANITIZE AND NOT BRAIDDB_COVERAGE)
+  add_test(NAME ${BRAIDDB_TEST_PREFIX}installed_examples
+           COMMAND ${PROJECT_SOURCE_DIR}/tests/support/use_installed ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${BRAIDDB_TEST_PREFIX}installed_examples PROPERTIES LABELS "example;ci" TIMEOUT 300)
+  add_dependencies(braiddb_ci braiddb)
+endif()
