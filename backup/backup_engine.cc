@@ -252,7 +252,8 @@ Status BackupEngine::Open(const std::string& directory, std::unique_ptr<BackupEn
   engine->reset();
   std::unique_ptr<FileLock> lock;
   Status status = CreateDir(directory);
-  if (status.ok()) status = FileLock::Acquire(directory + "/LOCK", &lock);
+  // Not LOCK: some keep backups in the directory of the database.
+  if (status.ok()) status = FileLock::Acquire(directory + "/BACKUP_LOCK", &lock);
   if (!status.ok()) return status;
   auto result = std::make_unique<BackupEngineImpl>(directory, std::move(lock));
   status = result->Load();

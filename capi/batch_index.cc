@@ -127,11 +127,25 @@ char* Found(const Read& read, size_t* length, char** errptr) {
   return result;
 }
 
+// RocksDB's error of operands for what the database has; no Status is called so.
+char* SaveMergeInProgress(size_t* length, char** errptr) {
+  *length = 0;
+  if (errptr == nullptr) return nullptr;
+  braiddb_free(*errptr);
+  *errptr = CopyBytes("Merge in progress: ");
+  return nullptr;
+}
+
 // `family`: null for the default one.
 char* FoundInBatch(const braiddb_writebatch_wi_t& batch, const braiddb_options_t* options, const ColumnFamilyHandle* family,
                    Slice key, size_t* length, char** errptr) {
+  const WriteBatchWithIndex& updates = batch.updates();
+  Slice ignored;
+  if (updates.Find(family, key, &ignored) == WriteBatchWithIndex::Found::kOperands && updates.NeedsBase(family, key)) {
+    return SaveMergeInProgress(length, errptr);
+  }
   const braiddb::MergeOperator* const merge = options == nullptr ? nullptr : options->own.merge_operator.get();
-  return Found([&](std::string* value) { return batch.updates().GetFromBatch(family, key, value, merge); }, length, errptr);
+  return Found([&](std::string* value) { return updates.GetFromBatch(family, key, value, merge); }, length, errptr);
 }
 
 bool SaysNothingOf(const braiddb_writebatch_wi_t& batch, const ColumnFamilyHandle* family, Slice key) {

@@ -175,7 +175,6 @@
 
 // … of compactions by hand.
 #define BRAIDDB_C_COMPACT_OPTIONS(BOTH, SET)                         \
-  BOTH(unsigned char, unsigned char, bottommost_level_compaction, 1) \
   BOTH(unsigned char, unsigned char, change_level, 0)                \
   BOTH(unsigned char, unsigned char, exclusive_manual_compaction, 0) \
   BOTH(int, int, target_level, -1)

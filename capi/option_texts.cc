@@ -1,56 +1,18 @@
-// Options as text, and loading them from the options file.
+// The options of the tables as text, and loading them from the options file.
 #include "capi/option_texts.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
-#include <span>
 
 #include "braiddb/options_file.h"
 #include "capi/database.h"
+#include "capi/option_words.h"
 #include "capi/result.h"
 
 namespace braiddb::capi {
 namespace {
-
-// RocksDB's words for the values of options that are enumerations; a value that has none is a number.
-struct Word {
-  int value;
-  std::string_view text;
-};
-constexpr Word kCompressions[] = {{0, "kNoCompression"},
-                                  {1, "kSnappyCompression"},
-                                  {2, "kZlibCompression"},
-                                  {3, "kBZip2Compression"},
-                                  {4, "kLZ4Compression"},
-                                  {5, "kLZ4HCCompression"},
-                                  {6, "kXpressCompression"},
-                                  {7, "kZSTD"},
-                                  {255, "kDisableCompressionOption"}};
-constexpr Word kCompactionStyles[] = {
-    {0, "kCompactionStyleLevel"}, {1, "kCompactionStyleUniversal"}, {2, "kCompactionStyleFIFO"}};
-constexpr Word kRecoveryModes[] = {{0, "kTolerateCorruptedTailRecords"},
-                                   {1, "kAbsoluteConsistency"},
-                                   {2, "kPointInTimeRecovery"},
-                                   {3, "kSkipAnyCorruptedRecords"}};
-constexpr Word kLogLevels[] = {{0, "DEBUG_LEVEL"}, {1, "INFO_LEVEL"},  {2, "WARN_LEVEL"},
-                               {3, "ERROR_LEVEL"}, {4, "FATAL_LEVEL"}, {5, "HEADER_LEVEL"}};
-constexpr Word kAccessHints[] = {{0, "NONE"}, {1, "NORMAL"}, {2, "SEQUENTIAL"}, {3, "WILLNEED"}};
-constexpr Word kPrepopulations[] = {{0, "kDisable"}, {1, "kFlushOnly"}};
-
-std::span<const Word> WordsOf(std::string_view name) {
-  for (const std::string_view compressed :
-       {"compression", "bottommost_compression", "blob_compression_type", "wal_compression"}) {
-    if (name == compressed) return kCompressions;
-  }
-  if (name == "compaction_style") return kCompactionStyles;
-  if (name == "wal_recovery_mode") return kRecoveryModes;
-  if (name == "info_log_level") return kLogLevels;
-  if (name == "access_hint_on_compaction_start") return kAccessHints;
-  if (name == "prepopulate_blob_cache") return kPrepopulations;
-  return {};
-}
 
 template <class Value>
 std::string Print(std::string_view name, Value value) {
@@ -197,40 +159,11 @@ Status Load(const char* path, bool ignore_unknown, const braiddb_cache_t* cache,
   return status;
 }
 
-// "name=value;name=value", blanks around any of these.
-Status SetFromString(std::string_view text, braiddb_options_t* options) {
-  const auto trimmed = [](std::string_view part) {
-    const size_t begin = part.find_first_not_of(" \t\n");
-    return begin == std::string_view::npos ? std::string_view() : part.substr(begin, part.find_last_not_of(" \t\n") - begin + 1);
-  };
-  while (!text.empty()) {
-    const size_t end = text.find(';');
-    const std::string_view statement = trimmed(text.substr(0, end));
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    if (statement.empty()) continue;
-    const size_t sign = statement.find('=');
-    if (sign == std::string_view::npos) return Status::InvalidArgument("'" + std::string(statement) + "' is no name=value");
-    Status status = SetOption(trimmed(statement.substr(0, sign)), trimmed(statement.substr(sign + 1)), options);
-    if (!status.ok()) return status;
-  }
-  return Status::OK();
-}
-
 }  // namespace
 }  // namespace braiddb::capi
 
 using namespace braiddb::capi;
 using braiddb::Status;
-
-// Of the options of the table; `result` stays as it is with an error.
-void braiddb_get_options_from_string(const braiddb_options_t* base, const char* text, braiddb_options_t* result, char** errptr) {
-  SaveError(errptr, Guarded([&] {
-              braiddb_options_t changed = *base;
-              Status status = SetFromString(text, &changed);
-              if (status.ok()) *result = std::move(changed);
-              return status;
-            }));
-}
 
 // The families that the database has. One that the file does not know, since it could not be written, has the default one's.
 void braiddb_load_latest_options(const char* path, braiddb_env_t*, bool ignore_unknown_options, braiddb_cache_t* cache,

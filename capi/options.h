@@ -31,6 +31,7 @@ struct braiddb_flushoptions_t {
 
 struct braiddb_compactoptions_t {
   BRAIDDB_C_MEMBERS(BRAIDDB_C_COMPACT_OPTIONS)
+  unsigned char bottommost_level_compaction = 1;  // no truth value, but one of four
   std::string full_history_ts_low;
 };
 

@@ -263,18 +263,19 @@ void braiddb_batched_multi_get_cf(braiddb_t* db, const braiddb_readoptions_t* op
 namespace {
 
 // `found`: what a get gave, and `error`: its error; both are given away. It is known: "may" is what RocksDB can say without
-// reading.
+// reading. As in RocksDB, a value goes only to who asks whether there is one, which is said of a key that is known not to be
+// there, too: it is empty then.
 unsigned char MayExist(char* found, size_t length, char* error, char** value, size_t* value_length, unsigned char* value_found) {
-  if (value_found != nullptr) *value_found = 0;
-  const bool may = found != nullptr || error != nullptr;
+  const bool is_known = error == nullptr;
+  const bool may = found != nullptr || !is_known;
   braiddb_free(error);
-  if (found != nullptr && value != nullptr && value_length != nullptr) {
-    *value = found;
-    *value_length = length;
-    if (value_found != nullptr) *value_found = 1;
-  } else {
-    braiddb_free(found);
-  }
+  if (value_found != nullptr) *value_found = 0;
+  if (!is_known || value == nullptr || value_length == nullptr || value_found == nullptr) return braiddb_free(found), may;
+  if (found == nullptr) found = CopyBytes({});
+  if (found == nullptr) return may;  // no memory
+  *value = found;
+  *value_length = length;
+  *value_found = 1;
   return may;
 }
 

@@ -43,6 +43,13 @@ BRAIDDB_C_COMPACT_OPTIONS(DEFINE_BOTH, DEFINE_SET)
 #undef DEFINE_BOTH
 #undef DEFINE_SET
 
+void braiddb_compactoptions_set_bottommost_level_compaction(braiddb_compactoptions_t* options, unsigned char value) {
+  options->bottommost_level_compaction = value;
+}
+unsigned char braiddb_compactoptions_get_bottommost_level_compaction(braiddb_compactoptions_t* options) {
+  return options->bottommost_level_compaction;
+}
+
 #define DEFINE_BOTH(set_type, get_type, name, initial)                                                     \
   BRAIDDB_C_DEFINE_SET(block_based_options, braiddb_block_based_table_options_t, set_type, get_type, name) \
   BRAIDDB_C_DEFINE_GET(block_based_options, braiddb_block_based_table_options_t, get_type, name)

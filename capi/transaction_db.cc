@@ -18,10 +18,14 @@ using braiddb::Transaction;
 using braiddb::TransactionDB;
 using namespace braiddb::capi;
 
-struct braiddb_transactiondb_t {
-  braiddb_t* base = nullptr;
-  braiddb::TransactionDB* rep = nullptr;  // owned by base
-};
+namespace {
+
+// A braiddb_transactiondb_t is the braiddb_t, whose `db` is a TransactionDB: programs pass one for the other where there is no
+// function of its own, to drop a column family, and RocksDB's do not mind.
+braiddb_t* BaseOf(braiddb_transactiondb_t* db) { return reinterpret_cast<braiddb_t*>(db); }
+TransactionDB* TransactionsOf(braiddb_transactiondb_t* db) { return static_cast<TransactionDB*>(BaseOf(db)->db.get()); }
+
+}  // namespace
 
 // ---- Options
 
@@ -80,16 +84,15 @@ braiddb::TransactionOptions MakeOptions(const braiddb_transaction_options_t& fro
 // Runs `open` with what opens a database of this kind.
 template <class Open>
 Status OpenTransactions(const braiddb_transactiondb_options_t& options, braiddb_transactiondb_t** result, const Open& open) {
-  auto opened = std::make_unique<braiddb_transactiondb_t>();
-  Status status = open(&opened->base, [&](const Options& own, const std::string& path, const Families& families,
-                                          FamilyHandles* handles, std::unique_ptr<DB>* made) {
+  braiddb_t* base = nullptr;
+  Status status = open(&base, [&](const Options& own, const std::string& path, const Families& families, FamilyHandles* handles,
+                                  std::unique_ptr<DB>* made) {
     std::unique_ptr<TransactionDB> transactions;
     Status opening = TransactionDB::Open(own, MakeOptions(options), path, families, handles, &transactions);
-    opened->rep = transactions.get();
     *made = std::move(transactions);
     return opening;
   });
-  if (status.ok()) *result = opened.release();
+  if (status.ok()) *result = reinterpret_cast<braiddb_transactiondb_t*>(base);
   return status;
 }
 
@@ -122,16 +125,14 @@ braiddb_transactiondb_t* braiddb_transactiondb_open_column_families(const braidd
   return db;
 }
 
-void braiddb_transactiondb_close(braiddb_transactiondb_t* db) {
-  braiddb_close(db->base);
-  delete db;
-}
+void braiddb_transactiondb_close(braiddb_transactiondb_t* db) { braiddb_close(BaseOf(db)); }
 
 braiddb_transaction_t* braiddb_transaction_begin(braiddb_transactiondb_t* db, const braiddb_writeoptions_t* options,
                                                  const braiddb_transaction_options_t* transaction_options,
                                                  braiddb_transaction_t* old_transaction) {
-  return BeginTransaction(db->base, old_transaction,
-                          [&] { return db->rep->BeginTransaction(options->rep(), MakeOptions(*transaction_options)); });
+  return BeginTransaction(BaseOf(db), old_transaction, [&] {
+    return TransactionsOf(db)->BeginTransaction(options->rep(), MakeOptions(*transaction_options));
+  });
 }
 
 // An array for braiddb_free, of transactions for braiddb_transaction_destroy, which leaves them prepared. NULL of none, and
@@ -140,10 +141,10 @@ braiddb_transaction_t** braiddb_transactiondb_get_prepared_transactions(braiddb_
   std::vector<std::unique_ptr<braiddb_transaction_t>> prepared;
   std::vector<std::unique_ptr<Transaction>> found;
   const Status status = Guarded([&] {
-    db->rep->GetAllPreparedTransactions(&found);
+    TransactionsOf(db)->GetAllPreparedTransactions(&found);
     prepared.reserve(found.size());
     for (auto& transaction : found) {
-      prepared.emplace_back(new braiddb_transaction_t{db->base, std::move(transaction)});
+      prepared.emplace_back(new braiddb_transaction_t{BaseOf(db), std::move(transaction)});
     }
     return Status::OK();
   });
@@ -159,122 +160,122 @@ braiddb_transaction_t** braiddb_transactiondb_get_prepared_transactions(braiddb_
 // ---- As of every database
 
 braiddb_checkpoint_t* braiddb_transactiondb_checkpoint_object_create(braiddb_transactiondb_t* db, char** errptr) {
-  return braiddb_checkpoint_object_create(db->base, errptr);
+  return braiddb_checkpoint_object_create(BaseOf(db), errptr);
 }
 
 braiddb_column_family_handle_t* braiddb_transactiondb_create_column_family(braiddb_transactiondb_t* db,
                                                                            const braiddb_options_t* options, const char* name,
                                                                            char** errptr) {
-  return braiddb_create_column_family(db->base, options, name, errptr);
+  return braiddb_create_column_family(BaseOf(db), options, name, errptr);
 }
 
 braiddb_iterator_t* braiddb_transactiondb_create_iterator(braiddb_transactiondb_t* db, const braiddb_readoptions_t* options) {
-  return braiddb_create_iterator(db->base, options);
+  return braiddb_create_iterator(BaseOf(db), options);
 }
 
 braiddb_iterator_t* braiddb_transactiondb_create_iterator_cf(braiddb_transactiondb_t* db, const braiddb_readoptions_t* options,
                                                              braiddb_column_family_handle_t* column_family) {
-  return braiddb_create_iterator_cf(db->base, options, column_family);
+  return braiddb_create_iterator_cf(BaseOf(db), options, column_family);
 }
 
 const braiddb_snapshot_t* braiddb_transactiondb_create_snapshot(braiddb_transactiondb_t* db) {
-  return braiddb_create_snapshot(db->base);
+  return braiddb_create_snapshot(BaseOf(db));
 }
 
 void braiddb_transactiondb_delete(braiddb_transactiondb_t* db, const braiddb_writeoptions_t* options, const char* key,
                                   size_t key_length, char** errptr) {
-  braiddb_delete(db->base, options, key, key_length, errptr);
+  braiddb_delete(BaseOf(db), options, key, key_length, errptr);
 }
 
 void braiddb_transactiondb_delete_cf(braiddb_transactiondb_t* db, const braiddb_writeoptions_t* options,
                                      braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
                                      char** errptr) {
-  braiddb_delete_cf(db->base, options, column_family, key, key_length, errptr);
+  braiddb_delete_cf(BaseOf(db), options, column_family, key, key_length, errptr);
 }
 
 void braiddb_transactiondb_flush(braiddb_transactiondb_t* db, const braiddb_flushoptions_t* options, char** errptr) {
-  braiddb_flush(db->base, options, errptr);
+  braiddb_flush(BaseOf(db), options, errptr);
 }
 
 void braiddb_transactiondb_flush_cf(braiddb_transactiondb_t* db, const braiddb_flushoptions_t* options,
                                     braiddb_column_family_handle_t* column_family, char** errptr) {
-  braiddb_flush_cf(db->base, options, column_family, errptr);
+  braiddb_flush_cf(BaseOf(db), options, column_family, errptr);
 }
 
 void braiddb_transactiondb_flush_wal(braiddb_transactiondb_t* db, unsigned char sync, char** errptr) {
-  braiddb_flush_wal(db->base, sync, errptr);
+  braiddb_flush_wal(BaseOf(db), sync, errptr);
 }
 
 char* braiddb_transactiondb_get(braiddb_transactiondb_t* db, const braiddb_readoptions_t* options, const char* key,
                                 size_t key_length, size_t* value_length, char** errptr) {
-  return braiddb_get(db->base, options, key, key_length, value_length, errptr);
+  return braiddb_get(BaseOf(db), options, key, key_length, value_length, errptr);
 }
 
 char* braiddb_transactiondb_get_cf(braiddb_transactiondb_t* db, const braiddb_readoptions_t* options,
                                    braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
                                    size_t* value_length, char** errptr) {
-  return braiddb_get_cf(db->base, options, column_family, key, key_length, value_length, errptr);
+  return braiddb_get_cf(BaseOf(db), options, column_family, key, key_length, value_length, errptr);
 }
 
 braiddb_pinnableslice_t* braiddb_transactiondb_get_pinned(braiddb_transactiondb_t* db, const braiddb_readoptions_t* options,
                                                           const char* key, size_t key_length, char** errptr) {
-  return braiddb_get_pinned(db->base, options, key, key_length, errptr);
+  return braiddb_get_pinned(BaseOf(db), options, key, key_length, errptr);
 }
 
 braiddb_pinnableslice_t* braiddb_transactiondb_get_pinned_cf(braiddb_transactiondb_t* db, const braiddb_readoptions_t* options,
                                                              braiddb_column_family_handle_t* column_family, const char* key,
                                                              size_t key_length, char** errptr) {
-  return braiddb_get_pinned_cf(db->base, options, column_family, key, key_length, errptr);
+  return braiddb_get_pinned_cf(BaseOf(db), options, column_family, key, key_length, errptr);
 }
 
 void braiddb_transactiondb_merge(braiddb_transactiondb_t* db, const braiddb_writeoptions_t* options, const char* key,
                                  size_t key_length, const char* value, size_t value_length, char** errptr) {
-  braiddb_merge(db->base, options, key, key_length, value, value_length, errptr);
+  braiddb_merge(BaseOf(db), options, key, key_length, value, value_length, errptr);
 }
 
 void braiddb_transactiondb_merge_cf(braiddb_transactiondb_t* db, const braiddb_writeoptions_t* options,
                                     braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
                                     const char* value, size_t value_length, char** errptr) {
-  braiddb_merge_cf(db->base, options, column_family, key, key_length, value, value_length, errptr);
+  braiddb_merge_cf(BaseOf(db), options, column_family, key, key_length, value, value_length, errptr);
 }
 
 void braiddb_transactiondb_multi_get(braiddb_transactiondb_t* db, const braiddb_readoptions_t* options, size_t count,
                                      const char* const* keys, const size_t* key_lengths, char** values, size_t* value_lengths,
                                      char** errors) {
-  braiddb_multi_get(db->base, options, count, keys, key_lengths, values, value_lengths, errors);
+  braiddb_multi_get(BaseOf(db), options, count, keys, key_lengths, values, value_lengths, errors);
 }
 
 void braiddb_transactiondb_multi_get_cf(braiddb_transactiondb_t* db, const braiddb_readoptions_t* options,
                                         const braiddb_column_family_handle_t* const* column_families, size_t count,
                                         const char* const* keys, const size_t* key_lengths, char** values, size_t* value_lengths,
                                         char** errors) {
-  braiddb_multi_get_cf(db->base, options, column_families, count, keys, key_lengths, values, value_lengths, errors);
+  braiddb_multi_get_cf(BaseOf(db), options, column_families, count, keys, key_lengths, values, value_lengths, errors);
 }
 
 int braiddb_transactiondb_property_int(braiddb_transactiondb_t* db, const char* property, uint64_t* value) {
-  return braiddb_property_int(db->base, property, value);
+  return braiddb_property_int(BaseOf(db), property, value);
 }
 
 char* braiddb_transactiondb_property_value(braiddb_transactiondb_t* db, const char* property) {
-  return braiddb_property_value(db->base, property);
+  return braiddb_property_value(BaseOf(db), property);
 }
 
 void braiddb_transactiondb_put(braiddb_transactiondb_t* db, const braiddb_writeoptions_t* options, const char* key,
                                size_t key_length, const char* value, size_t value_length, char** errptr) {
-  braiddb_put(db->base, options, key, key_length, value, value_length, errptr);
+  braiddb_put(BaseOf(db), options, key, key_length, value, value_length, errptr);
 }
 
 void braiddb_transactiondb_put_cf(braiddb_transactiondb_t* db, const braiddb_writeoptions_t* options,
                                   braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
                                   const char* value, size_t value_length, char** errptr) {
-  braiddb_put_cf(db->base, options, column_family, key, key_length, value, value_length, errptr);
+  braiddb_put_cf(BaseOf(db), options, column_family, key, key_length, value, value_length, errptr);
 }
 
 void braiddb_transactiondb_release_snapshot(braiddb_transactiondb_t* db, const braiddb_snapshot_t* snapshot) {
-  braiddb_release_snapshot(db->base, snapshot);
+  braiddb_release_snapshot(BaseOf(db), snapshot);
 }
 
 void braiddb_transactiondb_write(braiddb_transactiondb_t* db, const braiddb_writeoptions_t* options, braiddb_writebatch_t* batch,
                                  char** errptr) {
-  braiddb_write(db->base, options, batch, errptr);
+  braiddb_write(BaseOf(db), options, batch, errptr);
 }

@@ -1,6 +1,6 @@
-# examples/*.c: programs that use the library as others would. Each is compiled as C99, and is a test: it gets the path of a
-# directory that is not there, and ends with 0.
-file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
+# examples/*.c and *.cc: programs that use the library as others would. Each is compiled as C99 or C++20, with no more than the
+# public headers, and is a test: it gets the path of a directory that is not there, and ends with 0.
+file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c ${PROJECT_SOURCE_DIR}/examples/*.cc)
 foreach(source IN LISTS example_sources)
   get_filename_component(name ${source} NAME_WE)
   add_executable(${name} ${source})
@@ -15,3 +15,11 @@ foreach(source IN LISTS example_sources)
     add_dependencies(braiddb_ci ${name})
   endif()
 endforeach()
+
+# The same programs with an installed library.
+if(PROJECT_IS_TOP_LEVEL AND NOT BRAIDDB_SANITIZE AND NOT BRAIDDB_COVERAGE)
+  add_test(NAME ${BRAIDDB_TEST_PREFIX}installed_examples
+           COMMAND ${PROJECT_SOURCE_DIR}/tests/support/use_installed ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${BRAIDDB_TEST_PREFIX}installed_examples PROPERTIES LABELS "example;ci" TIMEOUT 300)
+  add_dependencies(braiddb_ci braiddb)
+endif()

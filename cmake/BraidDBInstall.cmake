@@ -1,15 +1,16 @@
-# `cmake --install`: library, public headers, and what find_package(braiddb) and pkg-config need to use them.
+# `cmake --install`: library, public headers, and what find_package(braiddb) and pkg-config need to use them, which are the component
+# `library`; the drop-in libraries and the programs.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/braiddb)
-install(TARGETS braiddb EXPORT braiddbTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/braiddb DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS braiddb EXPORT braiddbTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/braiddb DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
 # Beside the system's libraries and not among them: whoever wants them names the directory in LD_LIBRARY_PATH.
 if(TARGET rocksdb_dropin)
   install(TARGETS rocksdb_dropin leveldb_dropin
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/braiddb-dropin NAMELINK_SKIP)
 endif()
-install(EXPORT braiddbTargets NAMESPACE braiddb:: DESTINATION ${package_dir})
+install(EXPORT braiddbTargets NAMESPACE braiddb:: DESTINATION ${package_dir} COMPONENT library)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/braiddbConfig.cmake.in
   ${PROJECT_BINARY_DIR}/braiddbConfig.cmake INSTALL_DESTINATION ${package_dir})
@@ -18,9 +19,9 @@ install(FILES
   ${PROJECT_BINARY_DIR}/braiddbConfig.cmake ${PROJECT_BINARY_DIR}/braiddbConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/FindPMDK.cmake ${PROJECT_SOURCE_DIR}/cmake/FindNUMA.cmake
   ${PROJECT_SOURCE_DIR}/cmake/FindXxHash.cmake
-  DESTINATION ${package_dir})
+  DESTINATION ${package_dir} COMPONENT library)
 
 # Relative to the file, so that it holds for any --prefix.
 file(RELATIVE_PATH braiddb_pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/braiddb.pc.in ${PROJECT_BINARY_DIR}/braiddb.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/braiddb.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/braiddb.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)

@@ -49,9 +49,23 @@ std::set<std::string> Lines(const std::string& command) {
   return lines;
 }
 
-TEST(CApiDropinTest, ListHasAllFunctions) {
-  EXPECT_EQ(783u, Listed("rocksdb").size());
-  EXPECT_EQ(68u, Listed("leveldb").size());
+TEST(CApiDropinTest, ListIsThatOfTheOriginals) {
+#define FUNCTION(name, ...) prefix + #name,
+#define OWN_FUNCTION(name, ...) prefix + #name,
+  std::string prefix = "rocksdb_";
+  const std::set<std::string> rocksdb{
+#include "tests/capi/rocksdb_7_8_3_functions.inc"
+  };
+  prefix = "leveldb_";
+  const std::set<std::string> leveldb{
+#include "tests/capi/leveldb_1_23_functions.inc"
+  };
+#undef FUNCTION
+#undef OWN_FUNCTION
+  EXPECT_EQ(783u, rocksdb.size());
+  EXPECT_EQ(68u, leveldb.size());
+  EXPECT_EQ(rocksdb, Listed("rocksdb"));
+  EXPECT_EQ(leveldb, Listed("leveldb"));
 }
 
 TEST(CApiDropinTest, ExportsTheListAndNothingElse) {

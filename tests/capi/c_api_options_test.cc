@@ -131,24 +131,6 @@ TEST_F(CApiOptionsTest, OptionsThatCannotBeLoaded) {
   EXPECT_EQ("Invalid argument: option max_open_files cannot be 'all'", error_.Take());
 }
 
-TEST_F(CApiOptionsTest, OptionsFromAString) {
-  braiddb_options_t* const result = braiddb_options_create();
-  braiddb_options_set_max_open_files(options_, 5);
-  braiddb_get_options_from_string(options_, " write_buffer_size=1024 ; compression = kLZ4Compression;use_fsync=true;", result,
-                                  error_.pointer());
-  EXPECT_EQ("", error_.Take());
-  EXPECT_EQ(5, braiddb_options_get_max_open_files(result));
-  EXPECT_EQ(1024u, braiddb_options_get_write_buffer_size(result));
-  EXPECT_EQ(braiddb_lz4_compression, braiddb_options_get_compression(result));
-  EXPECT_EQ(1, braiddb_options_get_use_fsync(result));
-  for (const char* wrong : {"nothing", "write_buffer_size=", "write_buffer_size=-1", "no_such=1", "paranoid_checks=7"}) {
-    braiddb_get_options_from_string(options_, wrong, result, error_.pointer());
-    EXPECT_EQ(0u, error_.Take().find("Invalid argument: ")) << wrong;
-    EXPECT_EQ(1024u, braiddb_options_get_write_buffer_size(result));
-  }
-  braiddb_options_destroy(result);
-}
-
 // ---- What options mean
 
 TEST_F(CApiOptionsTest, NothingSetIsTheDefaultsOfBraidDB) {

@@ -140,6 +140,10 @@ TEST_F(CApiTest, PinnedValuesAndSeveralAtOnce) {
   EXPECT_EQ("2", std::string(value, length));
   braiddb_free(value);
   EXPECT_FALSE(braiddb_key_may_exist(db_, read_, "c", 1, nullptr, nullptr, nullptr, 0, nullptr));
+  EXPECT_FALSE(braiddb_key_may_exist(db_, read_, "c", 1, &value, &length, nullptr, 0, &found));
+  EXPECT_EQ(1, found);  // as RocksDB says: the value is known, and an empty one
+  EXPECT_EQ("", std::string(value, length));
+  braiddb_free(value);
 }
 
 TEST_F(CApiTest, IteratorsBoundsPrefixesSnapshots) {

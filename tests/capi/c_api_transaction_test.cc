@@ -144,6 +144,17 @@ TEST_F(CApiTransactionTest, UpdatesAreSeenInsideAndAfterTheCommit) {
   }
 }
 
+// Bindings do so, as RocksDB has no function for it.
+TEST_F(CApiTransactionTest, PassesForADatabaseWhereAFamilyIsDropped) {
+  OpenPessimistic();
+  braiddb_column_family_handle_t* const family =
+      braiddb_transactiondb_create_column_family(txn_db_, options_, "family", error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  braiddb_drop_column_family(reinterpret_cast<braiddb_t*>(txn_db_), family, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  braiddb_column_family_handle_destroy(family);
+}
+
 TEST_F(CApiTransactionTest, ALockThatIsHeldTimesOut) {
   OpenPessimistic();
   braiddb_transaction_t* const first = Begin();
