@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <span>
 
 #include "braiddb/options_file.h"
@@ -62,6 +63,17 @@ std::string Print(std::string_view name, Value value) {
   return {text.data(), std::to_chars(text.begin(), text.end(), value).ptr};
 }
 
+// Takes RocksDB's K, M, G or T, for powers of 1024, off the end of a number; returns the power of two.
+template <class Value>
+int UnitOf(std::string_view* text) {
+  constexpr std::string_view kUnits = "kKmMgGtT";
+  if (!std::is_integral_v<Value> || sizeof(Value) < sizeof(int) || text->empty()) return 0;
+  const size_t unit = kUnits.find(text->back());
+  if (unit == std::string_view::npos) return 0;
+  text->remove_suffix(1);
+  return 10 * static_cast<int>(unit / 2 + 1);
+}
+
 template <class Value>
 bool Parse(std::string_view name, std::string_view text, Value* value) {
   if (text == "true" || text == "false") {
@@ -73,9 +85,14 @@ bool Parse(std::string_view name, std::string_view text, Value* value) {
     *value = static_cast<Value>(word.value);
     return true;
   }
+  [[maybe_unused]] const int shift = UnitOf<Value>(&text);
   Value number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) return false;
+  if constexpr (std::is_integral_v<Value>) {
+    const Value unit = shift < std::numeric_limits<Value>::digits ? static_cast<Value>(Value{1} << shift) : Value{0};
+    if (__builtin_mul_overflow(number, unit, &number) || (unit == 0 && text != "0")) return false;
+  }
   if (std::is_same_v<Value, unsigned char> && number != Value{0} && number != Value{1}) return false;
   *value = number;
   return true;
@@ -135,8 +152,18 @@ Status SetOption(std::string_view name, std::string_view value, braiddb_options_
 #undef SET_BOTH
 #undef SET_SET
   if (is_set) return Status::OK();
-  if (!is_known) return Status::InvalidArgument("there is no option " + std::string(name));
-  return Status::InvalidArgument("option " + std::string(name) + " cannot be '" + std::string(value) + "'");
+  if (!is_known) return Status::InvalidArgument("Could not find option: : " + std::string(name));
+  return Status::InvalidArgument("Error parsing " + std::string(name) + ":" + std::string(value));
+}
+
+std::string OptionText(std::string_view name, const braiddb_options_t& options) {
+#define PRINT_BOTH(set_type, get_type, option, initial) PRINT_SET(get_type, option, initial)
+#define PRINT_SET(type, option, initial) \
+  if (name == #option) return Print(name, options.option);
+  BRAIDDB_C_OPTIONS(PRINT_BOTH, PRINT_SET)
+#undef PRINT_BOTH
+#undef PRINT_SET
+  return {};
 }
 
 void CopyDatabaseOptions(const braiddb_options_t& from, braiddb_options_t* to) {
@@ -209,7 +236,8 @@ Status SetFromString(std::string_view text, braiddb_options_t* options) {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (statement.empty()) continue;
     const size_t sign = statement.find('=');
-    if (sign == std::string_view::npos) return Status::InvalidArgument("'" + std::string(statement) + "' is no name=value");
+    if (sign == std::string_view::npos)
+      return Status::InvalidArgument("Mismatched key value pair, '=' expected: " + std::string(statement));
     Status status = SetOption(trimmed(statement.substr(0, sign)), trimmed(statement.substr(sign + 1)), options);
     if (!status.ok()) return status;
   }
@@ -277,8 +305,4 @@ void braiddb_load_latest_options_destroy(braiddb_options_t* options, char** colu
   for (size_t i = 0; column_family_options != nullptr && i < count; ++i) delete column_family_options[i];
   std::free(column_family_names);
   std::free(column_family_options);
-}
-
-void braiddb_set_options(braiddb_t*, int, const char* const*, const char* const*, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoChanges);
 }

@@ -194,7 +194,7 @@ Status DBImpl::OpenFiles(const std::vector<ColumnFamilyDescriptor>& families) {
     return Status::NotFound("there is no database in " + path_ + "; set Options::create_if_missing to make one");
   }
   if (exists && options_.error_if_exists) {
-    return Status::InvalidArgument("there is a database in " + path_ + " already, and Options::error_if_exists is set");
+    return Status::InvalidArgument(path_ + ": exists (error_if_exists is true)");
   }
   Status status = CreateDir(path_);
   if (status.ok()) status = FileLock::Acquire(path_ + "/LOCK", &lock_);
