@@ -110,6 +110,7 @@ struct braiddb_readoptions_t {
     braiddb::ReadOptions options = rep;
     options.prefix_same_as_start = prefix_same_as_start != 0;
     options.total_order_seek = total_order_seek != 0;
+    options.max_skippable_internal_keys = max_skippable_internal_keys;
     return options;
   }
   braiddb_readoptions_t() = default;

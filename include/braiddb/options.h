@@ -234,6 +234,10 @@ struct ReadOptions {
   // iterator does, unless prefix_same_as_start limits it, whatever these say. Default: false.
   bool total_order_seek = false;
   bool auto_prefix_mode = false;
+  // Iterators only: a movement that passes more entries than so many that it does not show, tombstones, what these hide and older
+  // versions, ends with status() Incomplete; the next seek begins anew. For who would rather know of many deletions than wait.
+  // 0: no limit. Default: 0.
+  uint64_t max_skippable_internal_keys = 0;
 };
 
 struct WriteOptions {

@@ -105,6 +105,29 @@ TEST_F(CApiTest, ThreadsOfAnEnvironment) {
   braiddb_env_destroy(env);
 }
 
+// Four tombstones, and what they hide.
+TEST_F(CApiTest, AnIteratorThatPassesTooManyKeysSaysSo) {
+  Open();
+  for (const char* key : {"1", "2", "3", "4", "5", "6"}) Put(key, "v");
+  for (const char* key : {"2", "3", "4", "5"}) Delete(key);
+  for (const uint64_t most : {uint64_t{0}, uint64_t{3}, uint64_t{8}}) {
+    braiddb_readoptions_set_max_skippable_internal_keys(read_, most);
+    braiddb_iterator_t* const iterator = braiddb_create_iterator(db_, read_);
+    braiddb_iter_seek_to_first(iterator);
+    EXPECT_TRUE(braiddb_iter_valid(iterator));
+    braiddb_iter_next(iterator);
+    braiddb_iter_get_error(iterator, error_.pointer());
+    const std::string text = error_.Take();
+    EXPECT_EQ(most == 3 ? "Result incomplete: Too many internal keys skipped." : "", text) << most;
+    EXPECT_EQ(most != 3, braiddb_iter_valid(iterator)) << most;
+    braiddb_iter_seek(iterator, "6", 1);
+    EXPECT_TRUE(braiddb_iter_valid(iterator));
+    braiddb_iter_get_error(iterator, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    braiddb_iter_destroy(iterator);
+  }
+}
+
 TEST_F(CApiTest, AnErrorReplacesTheOneBefore) {
   braiddb_options_set_create_if_missing(options_, 0);
   char* error = static_cast<char*>(std::malloc(7));
