@@ -294,6 +294,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
     family->dropped.store(false, std::memory_order_seq_cst);
     return status;
   }
+  changed_foreign_.erase(family->id);
   NoteOptions();
   Log("column family '" + family->name + "' dropped");
   NotifyWork();

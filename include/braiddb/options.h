@@ -246,6 +246,17 @@ struct WriteOptions {
   bool sync = true;
 };
 
+// DB::SetOptions: what can change while a database is open, each as in Options; what is not given stays as it is.
+struct ChangedOptions {
+  std::optional<uint64_t> memtable_size;
+  std::optional<uint32_t> max_immutable_memtables;
+  std::optional<uint32_t> l0_compaction_trigger;
+  std::optional<uint32_t> l0_slowdown_writes_trigger;
+  std::optional<bool> disable_auto_compaction;
+  // Of the column family. They go into the options file.
+  std::map<std::string, std::string> foreign_family_options;
+};
+
 // CompactRange: how thorough.
 struct CompactRangeOptions {
   // Also walk the last level and drop what only released snapshots kept. Default: true.
