@@ -1,9 +1,15 @@
 // Flushes, compactions, and what RocksDB has about its files.
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "capi/batch.h"
 #include "capi/objects.h"
 #include "capi/options.h"
 #include "capi/result.h"
 
 using braiddb::ColumnFamilyHandle;
+using braiddb::DB;
 using braiddb::Slice;
 using braiddb::Status;
 using namespace braiddb::capi;
@@ -83,11 +89,60 @@ void braiddb_wait_for_compaction(braiddb_t* db, char** errptr) {
   SaveError(errptr, Guarded([&] { return db->db->WaitForCompaction(); }));
 }
 
-// ---- Files: keys are in regions, which are no files that could be deleted. What would delete whole files finds none.
+// ---- Files: keys are in regions, which are no files that could be deleted.
 
-void braiddb_disable_file_deletions(braiddb_t*, char**) {}
-void braiddb_enable_file_deletions(braiddb_t*, unsigned char, char**) {}
+void braiddb_disable_file_deletions(braiddb_t* db, char**) { ++db->file_deletions_off; }
+
+// `force`: however often they were disabled.
+void braiddb_enable_file_deletions(braiddb_t* db, unsigned char force, char**) {
+  int off = db->file_deletions_off.load();
+  while (!db->file_deletions_off.compare_exchange_weak(off, force != 0 ? 0 : std::max(0, off - 1))) {
+  }
+}
+
 void braiddb_delete_file(braiddb_t*, const char*) {}
-void braiddb_delete_file_in_range(braiddb_t*, const char*, size_t, const char*, size_t, char**) {}
-void braiddb_delete_file_in_range_cf(braiddb_t*, braiddb_column_family_handle_t*, const char*, size_t, const char*, size_t,
-                                     char**) {}
+
+namespace {
+
+// RocksDB deletes the files that lie in the range, and who calls it cannot know which keys these have: all may go, and all that
+// the caller wants to go. Here all go, by one deletion of the range, which snapshots do not see. Both bounds are inclusive; null:
+// there is none.
+Status DeleteAllIn(braiddb_t* db, ColumnFamilyHandle* family, const std::optional<Slice>& start,
+                   const std::optional<Slice>& limit) {
+  if (family == nullptr) return NoFamily();
+  DB* const root = db->db->GetRootDB();
+  const auto iterator = root->NewIterator({}, family);
+  iterator->SeekToFirst();
+  if (!iterator->Valid()) return iterator->status();
+  const std::string first(start ? *start : iterator->key());
+  iterator->SeekToLast();
+  if (!iterator->Valid()) return iterator->status();
+  const std::string last(limit ? *limit : iterator->key());
+  if (family->GetOptions().comparator->Compare(first, last) > 0) return Status::OK();
+  braiddb::WriteBatch batch;
+  batch.DeleteRange(family, first, last);
+  batch.Delete(family, last);
+  return root->Write({}, batch);
+}
+
+std::optional<Slice> Bound(const char* key, size_t length) {
+  return key == nullptr ? std::nullopt : std::optional<Slice>(Slice(key, length));
+}
+
+}  // namespace
+
+void braiddb_delete_file_in_range(braiddb_t* db, const char* start_key, size_t start_key_length, const char* limit_key,
+                                  size_t limit_key_length, char** errptr) {
+  SaveError(errptr, Guarded([&] {
+              return DeleteAllIn(db, db->db->DefaultColumnFamily(), Bound(start_key, start_key_length),
+                                 Bound(limit_key, limit_key_length));
+            }));
+}
+
+void braiddb_delete_file_in_range_cf(braiddb_t* db, braiddb_column_family_handle_t* column_family, const char* start_key,
+                                     size_t start_key_length, const char* limit_key, size_t limit_key_length, char** errptr) {
+  SaveError(errptr, Guarded([&] {
+              return DeleteAllIn(db, FamilyOf(column_family), Bound(start_key, start_key_length),
+                                 Bound(limit_key, limit_key_length));
+            }));
+}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "braiddb/column_family.h"
 #include "capi/objects.h"
 #include "capi/options.h"
 #include "capi/result.h"
@@ -16,6 +17,11 @@ Status braiddb::capi::Fits(Slice key, Slice value) {
   if (key.size() > braiddb::kMaxKeySize) return Status::InvalidArgument("a key of a batch is longer than 64 KiB");
   if (value.size() > braiddb::kMaxValueSize) return Status::InvalidArgument("a value of a batch is longer than 1 GiB");
   return Status::OK();
+}
+
+Status braiddb::capi::BoundsFit(Slice start, Slice limit) {
+  if (std::max(start.size(), limit.size()) <= braiddb::kMaxKeySize + 1) return Status::OK();
+  return Status::InvalidArgument("a bound of a range is longer than 64 KiB and one byte");
 }
 
 Status braiddb::capi::NoFamily() noexcept {
@@ -34,9 +40,18 @@ void braiddb_writebatch_t::DeleteCF(uint32_t family, Slice key) noexcept {
   if (!status.ok()) unfit = std::move(status);
 }
 
+// Here it deletes as any other; who asks for the data gets to know.
+void braiddb_writebatch_t::SingleDeleteCF(uint32_t family, Slice key) noexcept {
+  const uint32_t before = rep.Count();
+  DeleteCF(family, key);
+  if (rep.Count() == before) return;
+  DoOrNote(&unfit, [&] { notes.notes.push_back({before, WireNotes::Kind::kSingleDelete, {}}); });
+}
+
 void braiddb_writebatch_t::MergeCF(uint32_t family, Slice key, Slice operand) noexcept {
   Status status = Fits(key, operand);
   if (status.ok()) status = Guarded([&] { return rep.MergeCF(family, key, operand), Status::OK(); });
+  notes.merges = true;
   if (!status.ok()) unfit = std::move(status);
 }
 
@@ -56,6 +71,14 @@ void braiddb_writebatch_t::Delete(const braiddb_column_family_handle_t* family, 
   }
 }
 
+void braiddb_writebatch_t::SingleDelete(const braiddb_column_family_handle_t* family, Slice key) noexcept {
+  if (family == nullptr) {
+    unfit = NoFamily();
+  } else {
+    SingleDeleteCF(family->rep->GetID(), key);
+  }
+}
+
 void braiddb_writebatch_t::Merge(const braiddb_column_family_handle_t* family, Slice key, Slice operand) noexcept {
   if (family == nullptr) {
     unfit = NoFamily();
@@ -65,9 +88,7 @@ void braiddb_writebatch_t::Merge(const braiddb_column_family_handle_t* family, S
 }
 
 void braiddb_writebatch_t::DeleteRangeCF(uint32_t family, Slice start, Slice limit) noexcept {
-  Status status;
-  if (std::max(start.size(), limit.size()) > braiddb::kMaxKeySize + 1)
-    status = Guarded([] { return Status::InvalidArgument("a bound of a range is longer than 64 KiB and one byte"); });
+  Status status = Guarded([&] { return BoundsFit(start, limit); });
   if (status.ok()) status = Guarded([&] { return rep.DeleteRangeCF(family, start, limit), Status::OK(); });
   if (!status.ok()) unfit = std::move(status);
 }
@@ -86,7 +107,9 @@ void braiddb_writebatch_t::Refuse(const char* function, const char* missing) noe
 
 // Without memory there is no save point to go back to, and the batch is unfit for good: a rollback would take back too much.
 void braiddb_writebatch_t::SetSavePoint() noexcept {
-  Status status = Guarded([&] { return save_points.push_back({rep.Data().size(), unfit.ok()}), Status::OK(); });
+  Status status = Guarded([&] {
+    return save_points.push_back({rep.Data().size(), unfit.ok(), notes.notes.size()}), Status::OK();
+  });
   if (status.ok()) return;
   save_points.clear();
   unfit = std::move(status);
@@ -96,6 +119,8 @@ void braiddb_writebatch_t::Clear() {
   rep.Clear();
   unfit = Status::OK();
   save_points.clear();
+  notes.Clear();
+  damaged.clear();
 }
 
 Status braiddb_writebatch_t::PopSavePoint() {
@@ -110,6 +135,7 @@ Status braiddb_writebatch_t::RollBack() {
   const std::string kept = rep.Data().substr(0, point.bytes);
   if (Status status = braiddb::WriteBatch::FromData(kept, &rep); !status.ok()) return status;
   if (point.fit) unfit = Status::OK();
+  notes.notes.resize(point.notes);
   save_points.pop_back();
   return Status::OK();
 }
@@ -144,19 +170,55 @@ class Toucher : public WriteBatch::Handler {
   UserFilter::Writing* const writing_;
 };
 
+// Operands that nobody could apply are not written.
+Status CheckOperators(DB* db, const WriteBatch& updates) {
+  struct Checker : WriteBatch::Handler {
+    void Put(Slice, Slice) override {}
+    void Delete(Slice) override {}
+    void Merge(Slice, Slice) override {}
+    Status PutCF(uint32_t, Slice, Slice) override { return Status::OK(); }
+    Status DeleteCF(uint32_t, Slice) override { return Status::OK(); }
+    Status DeleteRangeCF(uint32_t, Slice, Slice) override { return Status::OK(); }
+    // Of a family that there is not the write tells.
+    Status MergeCF(uint32_t family, Slice, Slice) override {
+      if (family == checked) return Status::OK();
+      const ColumnFamilyHandle* handle = family == 0 ? db->DefaultColumnFamily() : nullptr;
+      if (family != 0 && families.empty()) {
+        if (Status status = db->GetColumnFamilies(&families); !status.ok()) return status;
+      }
+      for (const auto& other : families) {
+        if (other->GetID() == family) handle = other.get();
+      }
+      if (handle != nullptr && handle->GetOptions().merge_operator == nullptr)
+        return Status::InvalidArgument("Merge requires `ColumnFamilyOptions::merge_operator != nullptr`");  // in RocksDB's words
+      checked = family;
+      return Status::OK();
+    }
+    DB* db;
+    uint32_t checked = kMaxColumnFamilies;  // the family of the operand before
+    std::vector<std::unique_ptr<ColumnFamilyHandle>> families;
+  } checker;
+  checker.db = db;
+  return updates.Iterate(&checker);
+}
+
 }  // namespace
 
-Status WriteUpdates(braiddb_t* db, const WriteOptions& options, const WriteBatch& updates) {
-  if (db->user_filter == nullptr) return db->db->Write(options, updates);
+Status WriteUpdates(braiddb_t* db, const braiddb_writeoptions_t* options, const WriteBatch& updates, const WireNotes& notes) {
+  if (notes.merges) {
+    if (Status status = CheckOperators(db->db.get(), updates); !status.ok()) return status;
+  }
+  const auto write = [&](const WriteOptions& own) { return db->db->Write(own, updates); };
+  if (db->user_filter == nullptr) return WriteWith(options, write);
   UserFilter::Writing writing(db->user_filter.get());
   Toucher toucher(&writing);
   Status status = updates.Iterate(&toucher);
-  return status.ok() ? db->db->Write(options, updates) : status;
+  return status.ok() ? WriteWith(options, write) : status;
 }
 
-Status WriteBatchTo(braiddb_t* db, const WriteOptions& options, const braiddb_writebatch_t& batch) {
+Status WriteBatchTo(braiddb_t* db, const braiddb_writeoptions_t* options, const braiddb_writebatch_t& batch) {
   if (!batch.unfit.ok()) return batch.unfit;
-  return Guarded([&] { return WriteUpdates(db, options, batch.rep); });
+  return Guarded([&] { return WriteUpdates(db, options, batch.rep, batch.notes); });
 }
 
 void IterateBatch(const WriteBatch& batch, void* state, void (*put)(void*, const char*, size_t, const char*, size_t),
@@ -187,13 +249,16 @@ braiddb_writebatch_t* braiddb_writebatch_create() { return Make<braiddb_writebat
 braiddb_writebatch_t* braiddb_writebatch_create_from(const char* data, size_t data_length) {
   auto* const batch = Make<braiddb_writebatch_t>();
   if (batch == nullptr) return nullptr;
-  batch->unfit = Guarded([&] { return braiddb::WriteBatch::FromData(Slice(data, data_length), &batch->rep); });
+  batch->unfit = Guarded([&] { return DecodeBatch({data, data_length}, &batch->rep, &batch->notes); });
+  if (!batch->unfit.ok()) DoOrNote(&batch->unfit, [&] { batch->damaged.assign(data, data_length); });
   return batch;
 }
 
 void braiddb_writebatch_destroy(braiddb_writebatch_t* batch) { delete batch; }
 void braiddb_writebatch_clear(braiddb_writebatch_t* batch) { batch->Clear(); }
-int braiddb_writebatch_count(braiddb_writebatch_t* batch) { return static_cast<int>(batch->rep.Count()); }
+int braiddb_writebatch_count(braiddb_writebatch_t* batch) {
+  return static_cast<int>(batch->damaged.empty() ? batch->rep.Count() : CountOf(batch->damaged));
+}
 
 void braiddb_writebatch_put(braiddb_writebatch_t* batch, const char* key, size_t key_length, const char* value,
                             size_t value_length) {
@@ -210,7 +275,7 @@ void braiddb_writebatch_delete(braiddb_writebatch_t* batch, const char* key, siz
 }
 
 void braiddb_writebatch_singledelete(braiddb_writebatch_t* batch, const char* key, size_t key_length) {
-  batch->Delete({key, key_length});
+  batch->SingleDeleteCF(0, {key, key_length});
 }
 
 void braiddb_writebatch_deletev(braiddb_writebatch_t* batch, int key_parts, const char* const* keys, const size_t* key_lengths) {
@@ -261,7 +326,7 @@ void braiddb_writebatch_delete_cf(braiddb_writebatch_t* batch, braiddb_column_fa
 
 void braiddb_writebatch_singledelete_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family,
                                         const char* key, size_t key_length) {
-  batch->Delete(column_family, {key, key_length});
+  batch->SingleDelete(column_family, {key, key_length});
 }
 
 void braiddb_writebatch_deletev_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family, int key_parts,
@@ -296,8 +361,12 @@ void braiddb_writebatch_mergev_cf(braiddb_writebatch_t* batch, braiddb_column_fa
            [&] { batch->Merge(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths)); });
 }
 
-// It would be for those who read the log.
-void braiddb_writebatch_put_log_data(braiddb_writebatch_t*, const char*, size_t) {}
+// For those who read the data of the batch. In the log there is none of it.
+void braiddb_writebatch_put_log_data(braiddb_writebatch_t* batch, const char* data, size_t length) {
+  DoOrNote(&batch->unfit, [&] {
+    batch->notes.notes.push_back({batch->rep.Count(), WireNotes::Kind::kLogData, std::string(data, length)});
+  });
+}
 
 void braiddb_writebatch_iterate(braiddb_writebatch_t* batch, void* state,
                                 void (*put)(void*, const char*, size_t, const char*, size_t),
@@ -329,9 +398,14 @@ void braiddb_writebatch_iterate_cf(braiddb_writebatch_t* batch, void* state,
   (void)ignored;
 }
 
+// NULL without memory, as RocksDB's is of nothing.
 const char* braiddb_writebatch_data(braiddb_writebatch_t* batch, size_t* length) {
-  *length = batch->rep.Data().size();
-  return batch->rep.Data().data();
+  const Status status = Guarded([&] {
+    batch->wire = batch->damaged.empty() ? EncodeBatch(batch->rep, batch->notes) : batch->damaged;
+    return Status::OK();
+  });
+  *length = status.ok() ? batch->wire.size() : 0;
+  return status.ok() ? batch->wire.data() : nullptr;
 }
 
 void braiddb_writebatch_set_save_point(braiddb_writebatch_t* batch) { batch->SetSavePoint(); }
@@ -357,10 +431,14 @@ static void Append(braiddb_writebatch_t* destination, const braiddb_writebatch_t
   } appender;
   appender.to = destination;
   const std::string data = source.rep.Data();  // a batch may be appended to itself
+  const std::vector<WireNotes::Note> notes = source.notes.notes;
+  const uint32_t before = destination->rep.Count();
+  destination->notes.merges |= source.notes.merges;
   braiddb::WriteBatch copy;
   Status status = braiddb::WriteBatch::FromData(data, &copy);
   if (status.ok()) status = copy.Iterate(&appender);
   if (status.ok()) status = source.unfit;
+  for (const WireNotes::Note& note : notes) destination->notes.notes.push_back({before + note.before, note.kind, note.data});
   if (!status.ok()) destination->unfit = status;
 }
 
@@ -369,5 +447,5 @@ void braiddb_writebatch_append(braiddb_writebatch_t* destination, const braiddb_
 }
 
 void braiddb_write(braiddb_t* db, const braiddb_writeoptions_t* options, braiddb_writebatch_t* batch, char** errptr) {
-  SaveError(errptr, WriteBatchTo(db, options->rep(), *batch));
+  SaveError(errptr, WriteBatchTo(db, options, *batch));
 }

@@ -9,16 +9,21 @@
 #include "braiddb/db.h"
 #include "braiddb/write_batch.h"
 #include "braiddb/write_batch_with_index.h"
+#include "capi/wire_batch.h"
 
 struct braiddb_writebatch_t {
   struct SavePoint {
     size_t bytes;
     bool fit;
+    size_t notes;
   };
 
   braiddb::WriteBatch rep;
   braiddb::Status unfit;  // why it cannot be written, if not OK: functions that add to a batch have no errptr
   std::vector<SavePoint> save_points;
+  braiddb::capi::WireNotes notes;
+  std::string damaged;  // what it was made from, if that is not well formed
+  std::string wire;     // what was given as its data
 
   // What was added is in the batch, or the batch is unfit.
   void Put(braiddb::Slice key, braiddb::Slice value) noexcept { PutCF(0, key, value); }
@@ -27,10 +32,12 @@ struct braiddb_writebatch_t {
   void DeleteRange(braiddb::Slice start, braiddb::Slice limit) noexcept { DeleteRangeCF(0, start, limit); }
   void Put(const braiddb_column_family_handle_t* family, braiddb::Slice key, braiddb::Slice value) noexcept;
   void Delete(const braiddb_column_family_handle_t* family, braiddb::Slice key) noexcept;
+  void SingleDelete(const braiddb_column_family_handle_t* family, braiddb::Slice key) noexcept;
   void Merge(const braiddb_column_family_handle_t* family, braiddb::Slice key, braiddb::Slice operand) noexcept;
   void DeleteRange(const braiddb_column_family_handle_t* family, braiddb::Slice start, braiddb::Slice limit) noexcept;
   void PutCF(uint32_t family, braiddb::Slice key, braiddb::Slice value) noexcept;
   void DeleteCF(uint32_t family, braiddb::Slice key) noexcept;
+  void SingleDeleteCF(uint32_t family, braiddb::Slice key) noexcept;
   void MergeCF(uint32_t family, braiddb::Slice key, braiddb::Slice operand) noexcept;
   void DeleteRangeCF(uint32_t family, braiddb::Slice start, braiddb::Slice limit) noexcept;
   void Refuse(const char* function, const char* missing) noexcept;
@@ -48,19 +55,20 @@ std::string Join(int count, const char* const* parts, const size_t* lengths);
 
 // Whether they can be in a batch; longer ones would be refused by the write, and may be too long to be kept.
 Status Fits(Slice key, Slice value);
+Status BoundsFit(Slice start, Slice limit);
 
 // Every write of several updates: a filter of the user's own gets to know of them.
-Status WriteUpdates(braiddb_t* db, const WriteOptions& options, const WriteBatch& updates);
+Status WriteUpdates(braiddb_t* db, const braiddb_writeoptions_t* options, const WriteBatch& updates, const WireNotes& notes);
 
 // Writes what is in the batch.
-Status WriteBatchTo(braiddb_t* db, const WriteOptions& options, const braiddb_writebatch_t& batch);
+Status WriteBatchTo(braiddb_t* db, const braiddb_writeoptions_t* options, const braiddb_writebatch_t& batch);
 
 // The updates of a batch with an index; the error why they cannot be written.
 Status UpdatesOf(const braiddb_writebatch_wi_t& batch, const WriteBatch** updates);
 
-// A batch that is a transaction's own, to be read while that lasts. It is for braiddb_free, so no member may need a destructor.
-// Null without memory.
-braiddb_writebatch_wi_t* MakeView(const WriteBatchWithIndex& of);
+// A batch that is a transaction's own, to be read while that lasts. It is for braiddb_free, so no member may need a destructor:
+// what its data are made in is the transaction's, too. Null without memory.
+braiddb_writebatch_wi_t* MakeView(const WriteBatchWithIndex& of, std::string* wire);
 
 // Of functions that add to a batch without a family.
 Status NoFamily() noexcept;

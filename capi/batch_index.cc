@@ -26,6 +26,10 @@ struct braiddb_writebatch_wi_t {
   const WriteBatchWithIndex* view = nullptr;  // a transaction's own, which is only read, in place of `rep`
   Status unfit;                               // as that of a batch without an index
   std::vector<bool> fit_at_save_points;       // for each of rep's
+  std::vector<size_t> notes_at_save_points;   // … and how many notes there were
+  WireNotes notes;
+  std::string own_wire;
+  std::string* wire = &own_wire;  // what was given as its data; a view's is the transaction's
 
   const WriteBatchWithIndex& updates() const { return view != nullptr ? *view : rep; }
 
@@ -34,6 +38,7 @@ struct braiddb_writebatch_wi_t {
   void Put(Slice key, Slice value) noexcept { Add(nullptr, key, value, Kind::kPut); }
   void Delete(Slice key) noexcept { Add(nullptr, key, {}, Kind::kDelete); }
   void Merge(Slice key, Slice operand) noexcept { Add(nullptr, key, operand, Kind::kMerge); }
+  void SingleDelete(const ColumnFamilyHandle* family, Slice key) noexcept;
   void Put(const braiddb_column_family_handle_t* family, Slice key, Slice value) noexcept {
     AddIn(family, key, value, Kind::kPut);
   }
@@ -59,10 +64,18 @@ void braiddb_writebatch_wi_t::Add(const ColumnFamilyHandle* family, Slice key, S
       if (kind == Kind::kPut) rep.Put(family, key, value);
       if (kind == Kind::kDelete) rep.Delete(family, key);
       if (kind == Kind::kMerge) rep.Merge(family, key, value);
+      notes.merges |= kind == Kind::kMerge;
       return Status::OK();
     });
   }
   if (!status.ok()) unfit = std::move(status);
+}
+
+void braiddb_writebatch_wi_t::SingleDelete(const ColumnFamilyHandle* family, Slice key) noexcept {
+  const uint32_t before = updates().GetWriteBatch().Count();
+  Add(family, key, {}, Kind::kDelete);
+  if (updates().GetWriteBatch().Count() == before) return;
+  DoOrNote(&unfit, [&] { notes.notes.push_back({before, WireNotes::Kind::kSingleDelete, {}}); });
 }
 
 void braiddb_writebatch_wi_t::AddIn(const braiddb_column_family_handle_t* family, Slice key, Slice value, Kind kind) noexcept {
@@ -84,6 +97,8 @@ void braiddb_writebatch_wi_t::Clear() {
   rep.Clear();
   unfit = Status::OK();
   fit_at_save_points.clear();
+  notes_at_save_points.clear();
+  notes.Clear();
 }
 
 // Without memory there is no save point to go back to, and the batch is unfit for good: a rollback would take back too much.
@@ -91,11 +106,13 @@ void braiddb_writebatch_wi_t::SetSavePoint() noexcept {
   if (view != nullptr) unfit = OnlyRead();
   if (view != nullptr) return;
   Status status = Guarded([&] {
+    notes_at_save_points.push_back(notes.notes.size());
     fit_at_save_points.push_back(unfit.ok());
     return rep.SetSavePoint(), Status::OK();
   });
   if (status.ok()) return;
   fit_at_save_points.clear();
+  notes_at_save_points.clear();
   unfit = std::move(status);
 }
 
@@ -105,6 +122,8 @@ Status braiddb_writebatch_wi_t::RollBack() {
   if (!status.ok()) return status;
   if (fit_at_save_points.back()) unfit = Status::OK();
   fit_at_save_points.pop_back();
+  notes.notes.resize(notes_at_save_points.back());
+  notes_at_save_points.pop_back();
   return status;
 }
 
@@ -160,11 +179,12 @@ Status braiddb::capi::UpdatesOf(const braiddb_writebatch_wi_t& batch, const Writ
   return batch.unfit;
 }
 
-braiddb_writebatch_wi_t* braiddb::capi::MakeView(const WriteBatchWithIndex& of) {
+braiddb_writebatch_wi_t* braiddb::capi::MakeView(const WriteBatchWithIndex& of, std::string* wire) {
   void* const memory = std::malloc(sizeof(braiddb_writebatch_wi_t));
   if (memory == nullptr) return nullptr;
   auto* const view = new (memory) braiddb_writebatch_wi_t(braiddb::BytewiseComparator());
   view->view = &of;
+  view->wire = wire;
   return view;
 }
 
@@ -182,7 +202,7 @@ braiddb_writebatch_wi_t* braiddb_writebatch_wi_create_from(const char* data, siz
   if (batch == nullptr) return nullptr;
   batch->unfit = Guarded([&] {
     braiddb::WriteBatch updates;
-    Status status = braiddb::WriteBatch::FromData(Slice(data, data_length), &updates);
+    Status status = DecodeBatch({data, data_length}, &updates, &batch->notes);
     return status.ok() ? batch->rep.Rebuild(updates) : status;
   });
   return batch;
@@ -209,7 +229,7 @@ void braiddb_writebatch_wi_delete(braiddb_writebatch_wi_t* batch, const char* ke
 }
 
 void braiddb_writebatch_wi_singledelete(braiddb_writebatch_wi_t* batch, const char* key, size_t key_length) {
-  batch->Delete({key, key_length});
+  batch->SingleDelete(nullptr, {key, key_length});
 }
 
 void braiddb_writebatch_wi_deletev(braiddb_writebatch_wi_t* batch, int key_parts, const char* const* keys,
@@ -259,7 +279,11 @@ void braiddb_writebatch_wi_delete_cf(braiddb_writebatch_wi_t* batch, braiddb_col
 
 void braiddb_writebatch_wi_singledelete_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t* column_family,
                                            const char* key, size_t key_length) {
-  batch->Delete(column_family, {key, key_length});
+  if (column_family == nullptr) {
+    batch->unfit = NoFamily();
+  } else {
+    batch->SingleDelete(FamilyOf(column_family), {key, key_length});
+  }
 }
 
 void braiddb_writebatch_wi_deletev_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t* column_family,
@@ -289,8 +313,14 @@ void braiddb_writebatch_wi_mergev_cf(braiddb_writebatch_wi_t* batch, braiddb_col
            [&] { batch->Merge(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths)); });
 }
 
-// It would be for those who read the log.
-void braiddb_writebatch_wi_put_log_data(braiddb_writebatch_wi_t*, const char*, size_t) {}
+// For those who read the data of the batch. In the log there is none of it.
+void braiddb_writebatch_wi_put_log_data(braiddb_writebatch_wi_t* batch, const char* data, size_t length) {
+  if (batch->view != nullptr) return;
+  DoOrNote(&batch->unfit, [&] {
+    const uint32_t before = batch->rep.GetWriteBatch().Count();
+    batch->notes.notes.push_back({before, WireNotes::Kind::kLogData, std::string(data, length)});
+  });
+}
 
 void braiddb_writebatch_wi_iterate(braiddb_writebatch_wi_t* batch, void* state,
                                    void (*put)(void*, const char*, size_t, const char*, size_t),
@@ -298,15 +328,18 @@ void braiddb_writebatch_wi_iterate(braiddb_writebatch_wi_t* batch, void* state,
   IterateBatch(batch->updates().GetWriteBatch(), state, put, deleted);
 }
 
-// NULL, of which there was no memory for, is an empty one.
+// NULL, of which there was no memory for, is of no bytes, and so is one without memory for its data.
 const char* braiddb_writebatch_wi_data(braiddb_writebatch_wi_t* batch, size_t* length) {
   if (batch == nullptr) {
     *length = 0;
     return "";
   }
-  const std::string& data = batch->updates().GetWriteBatch().Data();
-  *length = data.size();
-  return data.data();
+  const Status status = Guarded([&] {
+    *batch->wire = EncodeBatch(batch->updates().GetWriteBatch(), batch->notes);
+    return Status::OK();
+  });
+  *length = status.ok() ? batch->wire->size() : 0;
+  return status.ok() ? batch->wire->data() : "";
 }
 
 void braiddb_writebatch_wi_set_save_point(braiddb_writebatch_wi_t* batch) { batch->SetSavePoint(); }
@@ -367,6 +400,7 @@ Status PutOver(braiddb_iterator_t* base, const ColumnFamilyHandle* family, const
     if (Status status = base->updates->Rebuild(batch.updates().GetWriteBatch()); !status.ok()) return status;
     over = base->updates.get();
   }
+  base->tail.reset();  // the batch is over what there is now
   base->rep = over->NewIteratorWithBase(family == nullptr ? base->db->db->DefaultColumnFamily() : family, std::move(base->rep),
                                         base->Bounds());
   const auto& extractor = base->db->db->GetOptions().prefix_extractor;
@@ -403,6 +437,6 @@ void braiddb_write_writebatch_wi(braiddb_t* db, const braiddb_writeoptions_t* op
   SaveError(errptr, Guarded([&] {
               const braiddb::WriteBatch* updates = nullptr;
               const Status status = UpdatesOf(*batch, &updates);
-              return status.ok() ? WriteUpdates(db, options->rep(), *updates) : status;
+              return status.ok() ? WriteUpdates(db, options, *updates, batch->notes) : status;
             }));
 }

@@ -105,6 +105,10 @@ void braiddb_env_destroy(braiddb_env_t* env) { delete env; }
   BRAIDDB_C_DEFINE_GET(env, braiddb_env_t, get_type, name)
 #define DEFINE_SET(type, name, initial)
 BRAIDDB_C_ENV_THREADS(DEFINE_BOTH, DEFINE_SET)
+void braiddb_env_set_background_threads(braiddb_env_t* env, int count) {
+  braiddb_env_set_low_priority_background_threads(env, count);
+}
+int braiddb_env_get_background_threads(braiddb_env_t* env) { return braiddb_env_get_low_priority_background_threads(env); }
 
 void braiddb_env_join_all_threads(braiddb_env_t*) {}
 void braiddb_env_lower_thread_pool_io_priority(braiddb_env_t*) {}

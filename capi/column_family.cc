@@ -17,15 +17,16 @@ using namespace braiddb::capi;
 
 namespace {
 
-// That of the default family may outlive the database.
 braiddb_column_family_handle_t* MakeHandle(const braiddb_t& db, std::unique_ptr<ColumnFamilyHandle> handle) {
-  auto result = std::make_unique<braiddb_column_family_handle_t>();
+  std::shared_ptr<ColumnFamilyHandle> rep;
   if (handle->GetID() == 0) {
-    result->rep = std::shared_ptr<ColumnFamilyHandle>(std::shared_ptr<void>(), db.db->DefaultColumnFamily());
+    rep = std::shared_ptr<ColumnFamilyHandle>(std::shared_ptr<void>(), db.db->DefaultColumnFamily());
   } else {
-    result->rep = std::move(handle);
+    rep = std::move(handle);
   }
-  return result.release();
+  auto* const result = new braiddb_column_family_handle_t(std::move(rep));
+  db.open_objects.Add(result);
+  return result;
 }
 
 Status FamilyOptions(const braiddb_options_t& from, const char* path, ColumnFamilyOptions* to) {
@@ -83,11 +84,11 @@ Status GiveHandles(const braiddb_t& db, FamilyHandles* opened, braiddb_column_fa
 
 Status braiddb::capi::ListFamilies(const braiddb_options_t& options, const char* path, std::vector<std::string>* names) {
   std::error_code error;
-  if (!std::filesystem::exists(std::filesystem::path(path) / "LOCK", error))
-    return Status::IOError(std::string(path) + ": there is no database");
+  if (!std::filesystem::exists(std::filesystem::path(path) / "LOCK", error)) return NothingToRead(path);
   Options own;
   Status status = MakeOptions(options, path, &own);
-  return status.ok() ? DB::ListColumnFamilies(own, path, names) : status;
+  if (status.ok()) status = DB::ListColumnFamilies(own, path, names);
+  return status.IsNotFound() ? NothingToRead(path) : status;
 }
 
 // What belongs to a family is in its options, the rest in those of the database.
@@ -207,17 +208,14 @@ braiddb_column_family_handle_t** braiddb_create_column_families(braiddb_t* db, c
 void braiddb_create_column_families_destroy(braiddb_column_family_handle_t** list) { std::free(list); }
 
 braiddb_column_family_handle_t* braiddb_get_default_column_family_handle(braiddb_t* db) {
-  return new braiddb_column_family_handle_t{
-      std::shared_ptr<ColumnFamilyHandle>(std::shared_ptr<void>(), db->db->DefaultColumnFamily())};
+  auto* const handle = Make<braiddb_column_family_handle_t>(
+      std::shared_ptr<ColumnFamilyHandle>(std::shared_ptr<void>(), db->db->DefaultColumnFamily()));
+  if (handle != nullptr) db->open_objects.Add(handle);
+  return handle;
 }
 
 void braiddb_drop_column_family(braiddb_t* db, braiddb_column_family_handle_t* column_family, char** errptr) {
   SaveError(errptr, Guarded([&] { return db->db->DropColumnFamily(FamilyOf(column_family)); }));
-}
-
-void braiddb_set_options_cf(braiddb_t* db, braiddb_column_family_handle_t*, int count, const char* const* names,
-                            const char* const* values, char** errptr) {
-  braiddb_set_options(db, count, names, values, errptr);
 }
 
 braiddb_t* braiddb_open_for_read_only_column_families(const braiddb_options_t* options, const char* path, int count,

@@ -26,19 +26,49 @@ static Status RefuseForeign(const std::string& path) {
                                  "directory, and put the keys there");
 }
 
+Status NothingToRead(const std::string& path) {
+  return Status::IOError("No such file or directory: While opening a file for sequentially reading: " + path +
+                         "/CURRENT: No such file or directory");
+}
+
+Status LockedAsRocksDB(Status status, const std::string& path) {
+  if (!status.IsBusy()) return status;
+  const std::string message(status.message());
+  if (message.find("locked by this process") != std::string::npos)
+    return Status::IOError("lock hold by current process: " + path + "/LOCK: No locks available: " + message);
+  return Status::IOError("While lock file: " + path + "/LOCK: Resource temporarily unavailable: " + message);
+}
+
+// One directory is made, as by RocksDB, and not those above it.
+static Status CheckParent(const std::string& path) {
+  std::error_code error;
+  const auto whole = std::filesystem::absolute(path, error).lexically_normal();
+  const auto parent = whole.has_filename() ? whole.parent_path() : whole.parent_path().parent_path();
+  if (error || parent.empty() || std::filesystem::exists(parent, error) || error) return Status::OK();
+  return Status::IOError("No such file or directory: While mkdir if missing: " + path + ": No such file or directory");
+}
+
+static Status OpenedAsRocksDB(Status status, const Options& options, const std::string& path) {
+  if (status.IsNotFound() && options.create_if_missing)
+    return Status::IOError("No such file or directory: " + std::string(status.message()));
+  if (status.IsNotFound()) return Status::InvalidArgument(path + "/CURRENT: does not exist (create_if_missing is false)");
+  return LockedAsRocksDB(std::move(status), path);
+}
+
 Status OpenDatabase(const braiddb_options_t& options, const std::string& path, const Families& families, FamilyHandles* handles,
                     braiddb_t** db, const Opener& open) {
   Options own;
   if (Status status = MakeOptions(options, path, &own); !status.ok()) return status;
   if (Status status = RefuseForeign(path); !status.ok()) return status;
+  if (own.create_if_missing) {
+    if (Status status = CheckParent(path); !status.ok()) return status;
+  }
   if (options.own.region_paths.empty() && own.create_if_missing) {
     if (Status status = PlaceRegions(path, &own); !status.ok()) return status;
   }
   auto result = std::make_unique<braiddb_t>();
   Status status = open(own, path, families, handles, &result->db);
-  // The text that programs written for RocksDB and LevelDB know.
-  if (status.IsNotFound()) status = Status::InvalidArgument(status.message());
-  if (!status.ok()) return status;
+  if (!status.ok()) return OpenedAsRocksDB(std::move(status), own, path);
   // The handles end before the database, also without memory for what follows.
   FamilyHandles opened = std::move(*handles);
   // Not beside transactions, whose writes it does not see.
@@ -73,14 +103,16 @@ Opener OpenerWithTtl(int seconds, std::vector<int32_t> family_seconds) {
 Opener OpenerToRead(bool error_if_wal_file_exists) {
   return [error_if_wal_file_exists](const Options& options, const std::string& path, const Families& families,
                                     FamilyHandles* handles, std::unique_ptr<DB>* db) {
-    return DB::OpenForReadOnly(options, path, families, handles, db, error_if_wal_file_exists);
+    Status status = DB::OpenForReadOnly(options, path, families, handles, db, error_if_wal_file_exists);
+    return status.IsNotFound() ? NothingToRead(path) : status;
   };
 }
 
 Opener OpenerOfSecondary(std::string secondary_path) {
   return [secondary_path = std::move(secondary_path)](const Options& options, const std::string& path, const Families& families,
                                                       FamilyHandles* handles, std::unique_ptr<DB>* db) {
-    return DB::OpenAsSecondary(options, path, secondary_path, families, handles, db);
+    Status status = DB::OpenAsSecondary(options, path, secondary_path, families, handles, db);
+    return status.IsNotFound() ? NothingToRead(path) : status;
   };
 }
 
@@ -91,6 +123,7 @@ braiddb_options_t WithoutCreation(const braiddb_options_t& options) {
 }
 
 Status CloseDatabase(braiddb_t* db) {
+  db->open_objects.EndAll();
   if (db->cache != nullptr) db->cache->Remove(db);
   if (db->statistics != nullptr) db->statistics->Remove(db->db.get());
   const Status status = db->db->Close();
@@ -180,12 +213,12 @@ void braiddb_close_database(braiddb_t* db, char** errptr) { SaveError(errptr, Cl
 void braiddb_destroy_db(const braiddb_options_t* options, const char* path, char** errptr) {
   SaveError(errptr, Guarded([&] {
               Status status = RefuseForeign(path);
-              return status.ok() ? DestroyPlaced(options->own, path) : status;
+              return status.ok() ? LockedAsRocksDB(DestroyPlaced(options->own, path), path) : status;
             }));
 }
 
 void braiddb_repair_db(const braiddb_options_t* options, const char* path, char** errptr) {
-  SaveError(errptr, Guarded([&] { return Repair(*options, path); }));
+  SaveError(errptr, Guarded([&] { return LockedAsRocksDB(Repair(*options, path), path); }));
 }
 
 void braiddb_check_db(const braiddb_options_t* options, const char* path, char** errptr) {

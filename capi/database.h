@@ -43,4 +43,9 @@ braiddb_options_t WithoutCreation(const braiddb_options_t& options);
 Opener OpenerWithTtl(int seconds, std::vector<int32_t> family_seconds = {});
 Status CloseDatabase(braiddb_t* db);
 
+// In RocksDB's words: of a database that is not there, to those who would read it; and of one that somebody has open, which is
+// Busy in `status`. Others stay as they are.
+Status NothingToRead(const std::string& path);
+Status LockedAsRocksDB(Status status, const std::string& path);
+
 }  // namespace braiddb::capi

@@ -19,12 +19,39 @@ braiddb::ReadOptions braiddb_iterator_t::Bounds() const {
   return options;
 }
 
+bool braiddb_iterator_t::Refresh() {
+  const uint64_t now = db->db->GetLatestSequenceNumber();
+  if (now == tail->made_at) return false;
+  rep = tail->make(tail->options);
+  tail->made_at = now;
+  return true;
+}
+
+void braiddb_iterator_t::Next() {
+  if (tail == nullptr) return rep->Next();
+  tail->passed.assign(rep->key());
+  rep->Next();
+  if (rep->Valid() || !rep->status().ok() || !Refresh()) return;
+  rep->Seek(tail->passed);
+  if (rep->Valid() && rep->key() == tail->passed) rep->Next();
+}
+
 namespace {
 
+// To a key, not from one.
 template <class Move>
 void MoveIterator(braiddb_iterator_t* iterator, const Move& move) {
   if (iterator->rep == nullptr) return;
-  iterator->failed = Guarded([&] { return move(), Status::OK(); });
+  iterator->failed = Guarded([&] {
+    if (iterator->tail != nullptr) iterator->Refresh();
+    return move(), Status::OK();
+  });
+}
+
+template <class Step>
+void StepIterator(braiddb_iterator_t* iterator, const Step& step) {
+  if (iterator->rep == nullptr) return;
+  iterator->failed = Guarded([&] { return step(), Status::OK(); });
 }
 
 const char* Give(Slice bytes, size_t* length) {
@@ -35,13 +62,14 @@ const char* Give(Slice bytes, size_t* length) {
 }  // namespace
 
 braiddb_iterator_t* braiddb_create_iterator(braiddb_t* db, const braiddb_readoptions_t* options) {
-  return MakeIterator(*db, *options, [&](const braiddb::ReadOptions& read) { return db->db->NewIterator(read); });
+  return MakeIterator(*db, *options, [db](const braiddb::ReadOptions& read) { return db->db->NewIterator(read); });
 }
 
 braiddb_iterator_t* braiddb_create_iterator_cf(braiddb_t* db, const braiddb_readoptions_t* options,
                                                braiddb_column_family_handle_t* column_family) {
-  return MakeIterator(*db, *options,
-                      [&](const braiddb::ReadOptions& read) { return db->db->NewIterator(read, FamilyOf(column_family)); });
+  return MakeIterator(*db, *options, [db, family = SharedFamily(column_family)](const braiddb::ReadOptions& read) {
+    return db->db->NewIterator(read, family.get());
+  });
 }
 
 // One view for all: the caller's snapshot, or one of now.
@@ -55,10 +83,12 @@ void braiddb_create_iterators(braiddb_t* db, braiddb_readoptions_t* options, bra
   });
   if (SaveError(errptr, status)) return;
   for (size_t i = 0; i < count; ++i) {
-    iterators[i] = MakeIterator(*db, *options, [&](braiddb::ReadOptions read) {
+    const auto first = [=, family = SharedFamily(column_families[i])](braiddb::ReadOptions read) {
       if (taken != nullptr) read.snapshot = taken;
-      return db->db->NewIterator(read, FamilyOf(column_families[i]));
-    });
+      return db->db->NewIterator(read, family.get());
+    };
+    iterators[i] =
+        options->tailing != 0 ? braiddb_create_iterator_cf(db, options, column_families[i]) : MakeIterator(*db, *options, first);
   }
   if (taken != nullptr) db->db->ReleaseSnapshot(taken);  // iterators keep what they see
 }
@@ -83,11 +113,11 @@ void braiddb_iter_seek_for_prev(braiddb_iterator_t* iterator, const char* key, s
 }
 
 void braiddb_iter_next(braiddb_iterator_t* iterator) {
-  MoveIterator(iterator, [=] { iterator->rep->Next(); });
+  StepIterator(iterator, [=] { iterator->Next(); });
 }
 
 void braiddb_iter_prev(braiddb_iterator_t* iterator) {
-  MoveIterator(iterator, [=] { iterator->rep->Prev(); });
+  StepIterator(iterator, [=] { iterator->rep->Prev(); });
 }
 
 const char* braiddb_iter_key(const braiddb_iterator_t* iterator, size_t* length) { return Give(iterator->rep->key(), length); }

@@ -1,20 +1,19 @@
-// What RocksDB tells of its files. Keys are in regions and not in files that end somewhere, so there are none; the metadata of a
-// column family say where its keys are as if its last level were one.
+// What RocksDB tells of its files. Keys are in regions and not in files that end somewhere; where the keys of a column family are
+// is told as if its last level were one file.
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "capi/batch.h"
 #include "capi/objects.h"
 #include "capi/result.h"
+#include "capi/stats_text.h"
 
 using braiddb::Status;
 using namespace braiddb::capi;
 
-struct braiddb_livefiles_t {};
-
 // A family has an empty level 0, and below it a last level that stands for one file, unless it has no key at all.
-constexpr size_t kLevels = 2;
 constexpr int kLastLevel = 1;
 
 struct braiddb_column_family_metadata_t {
@@ -33,10 +32,6 @@ struct braiddb_level_metadata_t {
 struct braiddb_sst_file_metadata_t {
   const braiddb_column_family_metadata_t* family;  // outlives it
 };
-
-const braiddb_livefiles_t* braiddb_livefiles(braiddb_t*) { return Make<braiddb_livefiles_t>(); }
-void braiddb_livefiles_destroy(const braiddb_livefiles_t* files) { delete files; }
-int braiddb_livefiles_count(const braiddb_livefiles_t*) { return 0; }
 
 // ---- Column families, their levels, and what stands for files there
 
@@ -84,12 +79,12 @@ size_t braiddb_column_family_metadata_get_file_count(braiddb_column_family_metad
 }
 
 size_t braiddb_column_family_metadata_get_level_count(braiddb_column_family_metadata_t* metadata) {
-  return metadata == nullptr ? 0 : kLevels;
+  return metadata == nullptr ? 0 : static_cast<size_t>(kLevels);
 }
 
 braiddb_level_metadata_t* braiddb_column_family_metadata_get_level_metadata(braiddb_column_family_metadata_t* metadata,
                                                                             size_t index) {
-  if (metadata == nullptr || index >= kLevels) return nullptr;
+  if (metadata == nullptr || index >= static_cast<size_t>(kLevels)) return nullptr;
   const int level = static_cast<int>(index);
   return new braiddb_level_metadata_t{level, level == kLastLevel ? metadata->size : 0, metadata};
 }
@@ -132,26 +127,69 @@ char* braiddb_sst_file_metadata_get_largestkey(braiddb_sst_file_metadata_t* meta
   return GiveKey(metadata->family->largest_key, length);
 }
 
-// ---- Not there
+// ---- The same for all families at once: those that have keys below their memtables
 
-const char* braiddb_livefiles_column_family_name(const braiddb_livefiles_t*, int) { return nullptr; }
+struct braiddb_livefiles_t {
+  struct File {
+    std::string family;
+    std::string smallest_key;
+    std::string largest_key;
+    LevelNumbers numbers;  // of L0 and the last level
+  };
+  std::vector<File> files;
+};
 
-uint64_t braiddb_livefiles_deletions(const braiddb_livefiles_t*, int) { return 0; }
+namespace {
 
-uint64_t braiddb_livefiles_entries(const braiddb_livefiles_t*, int) { return 0; }
-
-const char* braiddb_livefiles_largestkey(const braiddb_livefiles_t*, int, size_t* length) {
-  *length = 0;
-  return nullptr;
+Status ListFiles(braiddb::DB* db, braiddb_livefiles_t* result) {
+  std::vector<std::unique_ptr<braiddb::ColumnFamilyHandle>> families;
+  if (Status status = db->GetColumnFamilies(&families); !status.ok()) return status;
+  for (const auto& family : families) {
+    const LevelNumbers numbers = SumOf(NumbersOfLevels(db, family.get()));
+    if (numbers.files == 0) continue;
+    const std::unique_ptr<const braiddb_column_family_metadata_t> described(Describe(db, family.get()));
+    if (described == nullptr || described->size == 0) continue;
+    result->files.push_back({described->name, described->smallest_key, described->largest_key, numbers});
+  }
+  return Status::OK();
 }
 
-int braiddb_livefiles_level(const braiddb_livefiles_t*, int) { return 0; }
+const braiddb_livefiles_t::File& FileAt(const braiddb_livefiles_t* files, int index) {
+  return files->files.at(static_cast<size_t>(index));
+}
 
-const char* braiddb_livefiles_name(const braiddb_livefiles_t*, int) { return nullptr; }
+const char* Give(const std::string& key, size_t* length) {
+  *length = key.size();
+  return key.data();
+}
 
-size_t braiddb_livefiles_size(const braiddb_livefiles_t*, int) { return 0; }
+}  // namespace
 
-const char* braiddb_livefiles_smallestkey(const braiddb_livefiles_t*, int, size_t* length) {
-  *length = 0;
-  return nullptr;
+// NULL without memory.
+const braiddb_livefiles_t* braiddb_livefiles(braiddb_t* db) {
+  std::unique_ptr<braiddb_livefiles_t> result(Make<braiddb_livefiles_t>());
+  if (result == nullptr) return nullptr;
+  const Status status = Guarded([&] { return ListFiles(db->db.get(), result.get()); });
+  return status.ok() ? result.release() : nullptr;
+}
+
+void braiddb_livefiles_destroy(const braiddb_livefiles_t* files) { delete files; }
+int braiddb_livefiles_count(const braiddb_livefiles_t* files) { return static_cast<int>(files->files.size()); }
+const char* braiddb_livefiles_column_family_name(const braiddb_livefiles_t* files, int index) {
+  return FileAt(files, index).family.c_str();
+}
+const char* braiddb_livefiles_name(const braiddb_livefiles_t*, int) { return "/region-0"; }
+int braiddb_livefiles_level(const braiddb_livefiles_t*, int) { return kLastLevel; }
+size_t braiddb_livefiles_size(const braiddb_livefiles_t* files, int index) { return FileAt(files, index).numbers.bytes; }
+uint64_t braiddb_livefiles_entries(const braiddb_livefiles_t* files, int index) { return FileAt(files, index).numbers.entries; }
+
+// They are not counted.
+uint64_t braiddb_livefiles_deletions(const braiddb_livefiles_t*, int) { return 0; }
+
+const char* braiddb_livefiles_smallestkey(const braiddb_livefiles_t* files, int index, size_t* length) {
+  return Give(FileAt(files, index).smallest_key, length);
+}
+
+const char* braiddb_livefiles_largestkey(const braiddb_livefiles_t* files, int index, size_t* length) {
+  return Give(FileAt(files, index).largest_key, length);
 }

@@ -6,8 +6,11 @@
 
 using namespace braiddb::capi;
 
-struct braiddb_wal_iterator_t {
+struct braiddb_wal_iterator_t final : OpenObject {
   std::unique_ptr<braiddb::TransactionLogIterator> rep;
+
+ private:
+  void EndBeforeClose() noexcept override { rep.reset(); }
 };
 
 // ---- The functions
@@ -18,7 +21,10 @@ braiddb_wal_iterator_t* braiddb_get_updates_since(braiddb_t* db, uint64_t sequen
   auto* result = new (std::nothrow) braiddb_wal_iterator_t;
   const bool failed = SaveError(
       errptr, Guarded([&] { return result == nullptr ? NoMemory() : db->db->GetUpdatesSince(sequence, &result->rep); }));
-  if (!failed) return result;
+  if (!failed) {
+    db->open_objects.Add(result);
+    return result;
+  }
   delete result;
   return nullptr;
 }
@@ -31,6 +37,7 @@ braiddb_writebatch_t* braiddb_wal_iter_get_batch(const braiddb_wal_iterator_t* i
   braiddb::LoggedBatch batch = iterator->rep->GetBatch();
   if (batch.updates == nullptr) return delete result, nullptr;  // it was given already
   result->rep = std::move(*batch.updates);
+  result->notes.sequence = batch.sequence;
   if (sequence != nullptr) *sequence = batch.sequence;
   return result;
 }

@@ -87,14 +87,17 @@ void braiddb_mergeoperator_destroy(braiddb_mergeoperator_t* merge_operator) { de
 void braiddb_merge(braiddb_t* db, const braiddb_writeoptions_t* options, const char* key, size_t key_length, const char* value,
                    size_t value_length, char** errptr) {
   if (db->user_filter == nullptr) {
-    SaveError(errptr, db->db->Merge(options->rep(), {key, key_length}, {value, value_length}));
+    SaveError(errptr, WriteWith(options, [&](const auto& own) {
+                return db->db->Merge(own, {key, key_length}, {value, value_length});
+              }));
     return;
   }
-  SaveError(errptr, Guarded([&] {
-              UserFilter::Writing writing(db->user_filter.get());
-              writing.Touch({key, key_length});
-              return db->db->Merge(options->rep(), {key, key_length}, {value, value_length});
-            }));
+  SaveError(
+      errptr, Guarded([&] {
+        UserFilter::Writing writing(db->user_filter.get());
+        writing.Touch({key, key_length});
+        return WriteWith(options, [&](const auto& own) { return db->db->Merge(own, {key, key_length}, {value, value_length}); });
+      }));
 }
 
 void braiddb_merge_cf(braiddb_t* db, const braiddb_writeoptions_t* options, braiddb_column_family_handle_t* column_family,
@@ -104,5 +107,7 @@ void braiddb_merge_cf(braiddb_t* db, const braiddb_writeoptions_t* options, brai
     braiddb_merge(db, options, key, key_length, value, value_length, errptr);
     return;
   }
-  SaveError(errptr, db->db->Merge(options->rep(), FamilyOf(column_family), {key, key_length}, {value, value_length}));
+  SaveError(errptr, WriteWith(options, [&](const auto& own) {
+              return db->db->Merge(own, FamilyOf(column_family), {key, key_length}, {value, value_length});
+            }));
 }

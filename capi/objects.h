@@ -9,13 +9,20 @@
 
 #include "braiddb/c.h"
 #include "braiddb/db.h"
+#include "capi/open_objects.h"
 #include "capi/option_tables.h"
 #include "capi/statistics.h"
+#include "capi/stats_text.h"
 #include "capi/user_filter.h"
 
-struct braiddb_column_family_handle_t {
+struct braiddb_column_family_handle_t final : braiddb::capi::OpenObject {
+  explicit braiddb_column_family_handle_t(std::shared_ptr<braiddb::ColumnFamilyHandle> handle) : rep(std::move(handle)) {}
+
   // That of the default family is the database's, and not owned.
   std::shared_ptr<braiddb::ColumnFamilyHandle> rep;
+
+ private:
+  void EndBeforeClose() noexcept override { rep.reset(); }
 };
 
 struct braiddb_snapshot_t {
@@ -93,6 +100,9 @@ namespace braiddb::capi {
 inline ColumnFamilyHandle* FamilyOf(const braiddb_column_family_handle_t* handle) {
   return handle == nullptr ? nullptr : handle->rep.get();
 }
+inline std::shared_ptr<ColumnFamilyHandle> SharedFamily(const braiddb_column_family_handle_t* handle) {
+  return handle == nullptr ? nullptr : handle->rep;
+}
 
 }  // namespace braiddb::capi
 
@@ -102,10 +112,13 @@ struct braiddb_t {
   }
 
   std::unique_ptr<braiddb::DB> db;
+  mutable braiddb::capi::OpenObjects open_objects;
   // What the user's own filter policy says of keys; null without one, as nearly always.
   std::unique_ptr<braiddb::capi::UserFilter> user_filter;
   std::shared_ptr<braiddb_cache_t::Capacity> cache;
   std::shared_ptr<braiddb::capi::SharedStatistics> statistics;  // null: they were not enabled
   bool snapshots_see_newest = false;                            // inplace_update_support
   std::atomic<int> manual_compactions_off{0};                   // how often they were disabled
+  std::atomic<int> file_deletions_off{0};                       // the same; nothing but a property
+  mutable braiddb::capi::StatsPeriods stats_periods;
 };

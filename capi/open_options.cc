@@ -39,10 +39,7 @@ constexpr uint64_t kDropInCacheBytes = 0;
 uint32_t Positive(int value) { return static_cast<uint32_t>(std::max(1, value)); }
 
 void MapMemtables(const braiddb_options_t& from, Options* to) {
-  constexpr uint64_t kLeast = 16 << 10;
-  constexpr uint64_t kMost = uint64_t{4} << 30;
-  if (from.write_buffer_size != Untouched().write_buffer_size)
-    to->memtable_size = std::clamp<uint64_t>(from.write_buffer_size, kLeast, kMost);
+  if (from.write_buffer_size != Untouched().write_buffer_size) to->memtable_size = MemtableSize(from.write_buffer_size);
   if (from.max_write_buffer_number != Untouched().max_write_buffer_number)
     to->max_immutable_memtables = Positive(from.max_write_buffer_number - 1);
 }

@@ -95,7 +95,7 @@ braiddb_transaction_t* braiddb_optimistictransaction_begin(
     const braiddb_optimistictransaction_options_t* optimistictransaction_options, braiddb_transaction_t* old_transaction) {
   braiddb::OptimisticTransactionOptions own;
   own.set_snapshot = optimistictransaction_options->set_snapshot != 0;
-  return BeginTransaction(db->base, old_transaction, [&] { return db->rep->BeginTransaction(options->rep(), own); });
+  return BeginTransaction(db->base, options, old_transaction, [&] { return db->rep->BeginTransaction(options->rep(), own); });
 }
 
 // ---- As of every database
@@ -115,5 +115,9 @@ char* braiddb_optimistictransactiondb_property_value(braiddb_optimistictransacti
 
 void braiddb_optimistictransactiondb_write(braiddb_optimistictransactiondb_t* db, const braiddb_writeoptions_t* options,
                                            braiddb_writebatch_t* batch, char** errptr) {
-  braiddb_write(db->base, options, batch, errptr);
+  if (batch->rep.HasDeleteRange()) {
+    SaveNotImplemented(errptr, __func__, "deletions of ranges, which cannot be compared at a commit");
+  } else {
+    braiddb_write(db->base, options, batch, errptr);
+  }
 }

@@ -97,8 +97,18 @@ Status SetOption(std::string_view name, std::string_view value, braiddb_options_
 #undef SET_BOTH
 #undef SET_SET
   if (is_set) return Status::OK();
-  if (!is_known) return Status::InvalidArgument("there is no option " + std::string(name));
-  return Status::InvalidArgument("option " + std::string(name) + " cannot be '" + std::string(value) + "'");
+  if (!is_known) return Status::InvalidArgument("Could not find option: : " + std::string(name));
+  return Status::InvalidArgument("Error parsing " + std::string(name) + ":" + std::string(value));
+}
+
+std::string OptionText(std::string_view name, const braiddb_options_t& options) {
+#define PRINT_BOTH(set_type, get_type, option, initial) PRINT_SET(get_type, option, initial)
+#define PRINT_SET(type, option, initial) \
+  if (name == #option) return Print(name, options.option);
+  BRAIDDB_C_OPTIONS(PRINT_BOTH, PRINT_SET)
+#undef PRINT_BOTH
+#undef PRINT_SET
+  return {};
 }
 
 void CopyDatabaseOptions(const braiddb_options_t& from, braiddb_options_t* to) {
@@ -210,8 +220,4 @@ void braiddb_load_latest_options_destroy(braiddb_options_t* options, char** colu
   for (size_t i = 0; column_family_options != nullptr && i < count; ++i) delete column_family_options[i];
   std::free(column_family_names);
   std::free(column_family_options);
-}
-
-void braiddb_set_options(braiddb_t*, int, const char* const*, const char* const*, char** errptr) {
-  SaveNotImplemented(errptr, __func__, kNoChanges);
 }

@@ -1,6 +1,7 @@
 // The options of the C API as objects.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -110,6 +111,7 @@ struct braiddb_readoptions_t {
     braiddb::ReadOptions options = rep;
     options.prefix_same_as_start = prefix_same_as_start != 0;
     options.total_order_seek = total_order_seek != 0;
+    options.max_skippable_internal_keys = max_skippable_internal_keys;
     return options;
   }
   braiddb_readoptions_t() = default;
@@ -121,6 +123,8 @@ struct braiddb_writeoptions_t {
   BRAIDDB_C_MEMBERS(BRAIDDB_C_WRITE_OPTIONS)
   unsigned char disable_WAL = 0;
 
+  // Nobody could promise both.
+  bool contradicts_itself() const { return __builtin_expect(disable_WAL != 0, 0) && sync != 0; }
   braiddb::WriteOptions rep() const {
     braiddb::WriteOptions options;
     options.sync = sync != 0;
@@ -130,8 +134,25 @@ struct braiddb_writeoptions_t {
 
 namespace braiddb::capi {
 
+// Why nothing is written with options that contradict themselves.
+Status Contradiction();
+
+// Does what `write` does with the engine's options.
+template <class Write>
+Status WriteWith(const braiddb_writeoptions_t* options, const Write& write) {
+  if (options->contradicts_itself()) return Contradiction();
+  return write(options->rep());
+}
+
 // What a database is opened, checked or destroyed with. `path`: where the environment variables may put its regions elsewhere.
 Status MakeOptions(const braiddb_options_t& options, const std::string& path, Options* result);
+
+// The engine's memtable_size for a write_buffer_size.
+inline uint64_t MemtableSize(uint64_t write_buffer_size) {
+  constexpr uint64_t kLeast = 16 << 10;
+  constexpr uint64_t kMost = uint64_t{4} << 30;
+  return std::clamp(write_buffer_size, kLeast, kMost);
+}
 
 // Where the regions of the database at `path` are, if not in its directory and `options` do not say.
 Status FindRegions(const std::string& path, Options* options);

@@ -8,12 +8,26 @@
 
 #include "braiddb/c.h"
 #include "braiddb/db.h"
+#include "capi/open_objects.h"
+
+namespace braiddb::capi {
+
+struct PinnedValue final : OpenObject {
+  explicit PinnedValue(PinnableSlice&& from) : value(std::move(from)) {}
+
+  PinnableSlice value;
+
+ private:
+  void EndBeforeClose() noexcept override { value.Reset(); }
+};
+
+}  // namespace braiddb::capi
 
 // malloc'ed, with a copy behind it or a pin; made by what is below, and freed by braiddb_pinnableslice_destroy.
 struct braiddb_pinnableslice_t {
   const char* data;
   size_t size;
-  braiddb::PinnableSlice* pinned;  // null: the value is a copy
+  braiddb::capi::PinnedValue* pinned;  // null: the value is a copy
 };
 
 namespace braiddb::capi {
@@ -29,16 +43,17 @@ inline braiddb_pinnableslice_t* CopyPinned(Slice value) noexcept {
   return result;
 }
 
-// Takes the value away. Null: no memory.
-inline braiddb_pinnableslice_t* KeepPinned(PinnableSlice* value) noexcept {
+// Takes the value away, and enters it into the list. Null: no memory.
+inline braiddb_pinnableslice_t* KeepPinned(PinnableSlice* value, OpenObjects* list) noexcept {
   auto* const result = static_cast<braiddb_pinnableslice_t*>(std::malloc(sizeof(braiddb_pinnableslice_t)));
-  auto* const pinned = new (std::nothrow) PinnableSlice(std::move(*value));
+  auto* const pinned = new (std::nothrow) PinnedValue(std::move(*value));
   if (result == nullptr || pinned == nullptr) {
     delete pinned;
     std::free(result);
     return nullptr;
   }
-  *result = {pinned->data(), pinned->size(), pinned};
+  list->Add(pinned);
+  *result = {pinned->value.data(), pinned->value.size(), pinned};
   return result;
 }
 

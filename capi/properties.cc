@@ -6,10 +6,12 @@
 
 #include "capi/objects.h"
 #include "capi/result.h"
+#include "capi/stats_text.h"
 
 using braiddb::ColumnFamilyHandle;
 using braiddb::DB;
 using braiddb::Slice;
+using braiddb::Statistics;
 using braiddb::Status;
 using namespace braiddb::capi;
 
@@ -30,12 +32,30 @@ std::string_view StripPrefix(std::string_view property) {
   return {};
 }
 
-// What RocksDB counts and there is none of: blobs, values that a cache keeps pinned.
+// What RocksDB counts and there is none of, such as blobs and values that a cache keeps pinned; or what is not counted: deletions
+// in memtables, the time of the oldest snapshot.
 bool IsOfNothing(std::string_view name) {
-  constexpr std::string_view kNames[] = {
-      "num-blob-files",      "total-blob-file-size", "live-blob-file-size",     "live-blob-file-garbage-size",
-      "blob-cache-capacity", "blob-cache-usage",     "blob-cache-pinned-usage", "block-cache-pinned-usage"};
+  constexpr std::string_view kNames[] = {"num-blob-files",
+                                         "total-blob-file-size",
+                                         "live-blob-file-size",
+                                         "live-blob-file-garbage-size",
+                                         "blob-cache-capacity",
+                                         "blob-cache-usage",
+                                         "blob-cache-pinned-usage",
+                                         "block-cache-pinned-usage",
+                                         "num-immutable-mem-table-flushed",
+                                         "num-deletes-active-mem-table",
+                                         "num-deletes-imm-mem-tables",
+                                         "oldest-snapshot-time",
+                                         "actual-delayed-write-rate"};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+// The number behind a name that ends with one: of a level, or of a kind of storage. -1: it has another beginning, or no such end.
+int NumberBehind(std::string_view name, std::string_view beginning) {
+  if (!name.starts_with(beginning) || name.size() != beginning.size() + 1) return -1;
+  const char digit = name.back();
+  return digit >= '0' && digit <= '9' ? digit - '0' : -1;
 }
 
 // L0's share of the entries, as a share of the log's bytes that live.
@@ -47,15 +67,11 @@ uint64_t BytesToMerge(DB* db, ColumnFamilyHandle* family) {
 }
 
 // Names of RocksDB and LevelDB for what has another name here, or is a sum.
-bool GetRenamedNumber(DB* db, ColumnFamilyHandle* family, std::string_view name, uint64_t* value) {
-  constexpr std::string_view kFilesAtLevel = "num-files-at-level";
-  if (name == "num-files-at-level0") {
-    *value = Number(db, family, "braiddb.num-l0-tables");
-  } else if (name == "num-files-at-level1") {
-    *value = 1;  // the last level is one list, or one tree
-  } else if (name.starts_with(kFilesAtLevel) && name.size() == kFilesAtLevel.size() + 1 && name.back() >= '2' &&
-             name.back() <= '6') {
-    *value = 0;
+bool GetRenamedNumber(const braiddb_t& of, ColumnFamilyHandle* family, std::string_view name, uint64_t* value) {
+  DB* const db = of.db.get();
+  const int files_at = NumberBehind(name, "num-files-at-level");
+  if (files_at >= 0 && files_at < kLevels) {
+    *value = NumbersOfLevels(db, family).at(static_cast<size_t>(files_at)).files;
   } else if (IsOfNothing(name)) {
     *value = 0;
   } else if (name == "base-level") {
@@ -80,50 +96,109 @@ bool GetRenamedNumber(DB* db, ColumnFamilyHandle* family, std::string_view name,
     *value = Number(db, family, "braiddb.pm-bytes-live");
   } else if (name == "total-sst-files-size" || name == "live-sst-files-size") {
     *value = Number(db, family, "braiddb.pm-bytes-in-segments");
+  } else if (name == "is-file-deletions-enabled") {
+    *value = of.file_deletions_off.load() == 0;
+  } else if (name == "num-live-versions") {
+    *value = 1;
+  } else if (name == "current-super-version-number") {  // one more with each change of the levels
+    const Statistics now = db->GetStatistics();
+    *value = 1 + now.rotations + now.flushes + now.compactions;
+  } else if (name == "min-log-number-to-keep") {
+    *value = 1 + db->GetStatistics().flushes;
+  } else if (name == "min-obsolete-sst-number-to-keep") {
+    *value = UINT64_MAX;
   } else {
     return false;
   }
   return true;
 }
 
-bool GetNumber(DB* db, ColumnFamilyHandle* family, const char* property, uint64_t* value) {
+bool GetNumber(const braiddb_t& db, ColumnFamilyHandle* family, const char* property, uint64_t* value) {
   const std::string_view name = StripPrefix(property);
   if (name.empty()) return false;
-  return GetRenamedNumber(db, family, name, value) || db->GetIntProperty(family, "braiddb." + std::string(name), value);
+  return GetRenamedNumber(db, family, name, value) || db.db->GetIntProperty(family, "braiddb." + std::string(name), value);
 }
 
-bool GetText(DB* db, ColumnFamilyHandle* family, const char* property, std::string* value) {
+// RocksDB's texts. False: it is none of them.
+bool GetRocksDBText(const braiddb_t& of, ColumnFamilyHandle* family, std::string_view name, std::string* value) {
+  DB* const db = of.db.get();
+  const int properties_at = NumberBehind(name, "aggregated-table-properties-at-level");
+  const int compression_at = NumberBehind(name, "compression-ratio-at-level");
+  if (name == "stats") {
+    *value = CompactionStatsText(db, family, &of.stats_periods) + FileHistogramText(family) +
+             DatabaseStatsText(db, &of.stats_periods) + "\n** BraidDB Stats **\n" + db->GetStatistics().ToString();
+  } else if (name == "cfstats") {
+    *value = CompactionStatsText(db, family, &of.stats_periods) + FileHistogramText(family);
+  } else if (name == "cfstats-no-file-histogram") {
+    *value = CompactionStatsText(db, family, &of.stats_periods);
+  } else if (name == "cf-file-histogram") {
+    *value = FileHistogramText(family);
+  } else if (name == "dbstats") {
+    *value = DatabaseStatsText(db, &of.stats_periods);
+  } else if (name == "block-cache-entry-stats" || name == "fast-block-cache-entry-stats") {
+    *value = BlockCacheText(db);
+  } else if (name == "levelstats") {
+    *value = LevelStatsText(NumbersOfLevels(db, family));
+  } else if (name == "sstables") {
+    *value = TablesText(NumbersOfLevels(db, family));
+  } else if (name == "aggregated-table-properties") {
+    *value = TablePropertiesText(SumOf(NumbersOfLevels(db, family)));
+  } else if (properties_at >= 0 && properties_at < kLevels) {
+    *value = TablePropertiesText(NumbersOfLevels(db, family).at(static_cast<size_t>(properties_at)));
+  } else if (compression_at >= 0 && compression_at < kLevels) {
+    const bool is_empty = NumbersOfLevels(db, family).at(static_cast<size_t>(compression_at)).files == 0;
+    *value = is_empty ? "-1.000000" : "1.000000";  // RocksDB's for none, and for data that are not compressed
+  } else if (const int temperature = NumberBehind(name, "live-sst-files-size-at-temperature"); temperature >= 0) {
+    *value = std::to_string(temperature == 0 ? Number(db, family, "braiddb.pm-bytes-in-segments") : 0);
+  } else if (name == "blob-stats") {
+    *value =
+        "Number of blob files: 0\nTotal size of blob files: 0\nTotal size of garbage in blob files: 0\n"
+        "Blob file space amplification: 0\n";
+  } else if (name == "options-statistics" && of.statistics != nullptr) {
+    *value = of.statistics->ToString();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool GetText(const braiddb_t& db, ColumnFamilyHandle* family, const char* property, std::string* value) {
   const std::string_view name = StripPrefix(property);
   if (name.empty()) return false;
-  if (name == "sstables") return db->GetProperty(family, "braiddb.levels", value);
-  if (name == "cfstats" || name == "cfstats-no-file-histogram" || name == "dbstats" || name == "options-statistics")
-    return db->GetProperty(family, "braiddb.stats", value);
+  const std::string own = "braiddb." + std::string(name);
+  if (own == property && db.db->GetProperty(family, own, value)) return true;
   uint64_t number = 0;
+  if (name == "stats" && std::string_view(property).starts_with("leveldb.")) {
+    *value = LevelDBStatsText(db.db.get(), NumbersOfLevels(db.db.get(), family));
+    return true;
+  }
+  if (GetRocksDBText(db, family, name, value)) return true;
   if (GetRenamedNumber(db, family, name, &number)) {
     *value = std::to_string(number);
     return true;
   }
-  return db->GetProperty(family, "braiddb." + std::string(name), value);
+  return db.db->GetProperty(family, own, value);
 }
 
 }  // namespace
 
 namespace {
 
-char* GiveText(DB* db, ColumnFamilyHandle* family, const char* property) {
+char* GiveText(const braiddb_t& db, ColumnFamilyHandle* family, const char* property) {
   char* result = nullptr;
   const Status ignored = Guarded([&] {
     std::string value;
-    if (GetText(db, family, property, &value)) result = CopyBytes(value);
+    if (family != nullptr && GetText(db, family, property, &value)) result = CopyBytes(value);
     return Status::OK();
   });
   (void)ignored;  // without memory there is no value
   return result;
 }
 
-int GiveNumber(DB* db, ColumnFamilyHandle* family, const char* property, uint64_t* value) {
+int GiveNumber(const braiddb_t& db, ColumnFamilyHandle* family, const char* property, uint64_t* value) {
   bool found = false;
-  const Status ignored = Guarded([&] { return found = GetNumber(db, family, property, value), Status::OK(); });
+  const Status ignored =
+      Guarded([&] { return found = family != nullptr && GetNumber(db, family, property, value), Status::OK(); });
   (void)ignored;
   return found ? 0 : -1;
 }
@@ -131,19 +206,19 @@ int GiveNumber(DB* db, ColumnFamilyHandle* family, const char* property, uint64_
 }  // namespace
 
 char* braiddb_property_value(braiddb_t* db, const char* property) {
-  return GiveText(db->db.get(), db->db->DefaultColumnFamily(), property);
+  return GiveText(*db, db->db->DefaultColumnFamily(), property);
 }
 
 char* braiddb_property_value_cf(braiddb_t* db, braiddb_column_family_handle_t* column_family, const char* property) {
-  return GiveText(db->db.get(), FamilyOf(column_family), property);
+  return GiveText(*db, FamilyOf(column_family), property);
 }
 
 int braiddb_property_int(braiddb_t* db, const char* property, uint64_t* value) {
-  return GiveNumber(db->db.get(), db->db->DefaultColumnFamily(), property, value);
+  return GiveNumber(*db, db->db->DefaultColumnFamily(), property, value);
 }
 
 int braiddb_property_int_cf(braiddb_t* db, braiddb_column_family_handle_t* column_family, const char* property, uint64_t* value) {
-  return GiveNumber(db->db.get(), FamilyOf(column_family), property, value);
+  return GiveNumber(*db, FamilyOf(column_family), property, value);
 }
 
 uint64_t braiddb_get_latest_sequence_number(braiddb_t* db) { return db->db->GetLatestSequenceNumber(); }

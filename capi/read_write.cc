@@ -55,13 +55,13 @@ char* GiveValue(const Get& get, size_t* value_length, char** errptr) {
 // As GiveValue. `get`: to a receiver, and to a PinnableSlice. A large value is read a second time, when there can be another one:
 // what counts is that read.
 template <class Get>
-braiddb_pinnableslice_t* GivePinned(const Get& get, char** errptr) {
+braiddb_pinnableslice_t* GivePinned(braiddb_t* db, const Get& get, char** errptr) {
   PinnedReceiver value;
   Status status = get(&value);
   if (__builtin_expect(status.ok() && !value.is_large(), 1)) return value.copy();
   PinnableSlice large;
   if (status.ok()) status = get(&large);
-  braiddb_pinnableslice_t* const kept = status.ok() ? KeepPinned(&large) : nullptr;
+  braiddb_pinnableslice_t* const kept = status.ok() ? KeepPinned(&large, &db->open_objects) : nullptr;
   if (status.ok() && kept == nullptr) status = NoMemory();
   if (!status.ok() && !status.IsNotFound()) SaveError(errptr, status);
   return kept;
@@ -101,14 +101,17 @@ void GiveValues(const Status& all, std::vector<Status>* statuses, const std::vec
 void braiddb_put(braiddb_t* db, const braiddb_writeoptions_t* options, const char* key, size_t key_length, const char* value,
                  size_t value_length, char** errptr) {
   if (db->user_filter == nullptr) {
-    SaveError(errptr, db->db->Put(options->rep(), {key, key_length}, {value, value_length}));
+    SaveError(errptr, WriteWith(options, [&](const auto& own) {
+                return db->db->Put(own, {key, key_length}, {value, value_length});
+              }));
     return;
   }
-  SaveError(errptr, Guarded([&] {
-              UserFilter::Writing writing(db->user_filter.get());
-              writing.Touch({key, key_length});
-              return db->db->Put(options->rep(), {key, key_length}, {value, value_length});
-            }));
+  SaveError(
+      errptr, Guarded([&] {
+        UserFilter::Writing writing(db->user_filter.get());
+        writing.Touch({key, key_length});
+        return WriteWith(options, [&](const auto& own) { return db->db->Put(own, {key, key_length}, {value, value_length}); });
+      }));
 }
 
 void braiddb_put_cf(braiddb_t* db, const braiddb_writeoptions_t* options, braiddb_column_family_handle_t* column_family,
@@ -117,12 +120,16 @@ void braiddb_put_cf(braiddb_t* db, const braiddb_writeoptions_t* options, braidd
     braiddb_put(db, options, key, key_length, value, value_length, errptr);
     return;
   }
-  SaveError(errptr, db->db->Put(options->rep(), FamilyOf(column_family), {key, key_length}, {value, value_length}));
+  SaveError(errptr, WriteWith(options, [&](const auto& own) {
+              return db->db->Put(own, FamilyOf(column_family), {key, key_length}, {value, value_length});
+            }));
 }
 
 void braiddb_delete_cf(braiddb_t* db, const braiddb_writeoptions_t* options, braiddb_column_family_handle_t* column_family,
                        const char* key, size_t key_length, char** errptr) {
-  SaveError(errptr, db->db->Delete(options->rep(), FamilyOf(column_family), {key, key_length}));
+  SaveError(errptr, WriteWith(options, [&](const auto& own) {
+              return db->db->Delete(own, FamilyOf(column_family), {key, key_length});
+            }));
 }
 
 void braiddb_singledelete_cf(braiddb_t* db, const braiddb_writeoptions_t* options, braiddb_column_family_handle_t* column_family,
@@ -135,11 +142,11 @@ void braiddb_delete_range_cf(braiddb_t* db, const braiddb_writeoptions_t* option
                              char** errptr) {
   braiddb_writebatch_t batch;
   batch.DeleteRange(column_family, {start_key, start_key_length}, {limit_key, limit_key_length});
-  SaveError(errptr, WriteBatchTo(db, options->rep(), batch));
+  SaveError(errptr, WriteBatchTo(db, options, batch));
 }
 
 void braiddb_delete(braiddb_t* db, const braiddb_writeoptions_t* options, const char* key, size_t key_length, char** errptr) {
-  SaveError(errptr, db->db->Delete(options->rep(), {key, key_length}));
+  SaveError(errptr, WriteWith(options, [&](const auto& own) { return db->db->Delete(own, {key, key_length}); }));
 }
 
 void braiddb_singledelete(braiddb_t* db, const braiddb_writeoptions_t* options, const char* key, size_t key_length,
@@ -151,7 +158,7 @@ void braiddb_delete_range(braiddb_t* db, const braiddb_writeoptions_t* options, 
                           const char* limit_key, size_t limit_key_length, char** errptr) {
   braiddb_writebatch_t batch;
   batch.DeleteRange({start_key, start_key_length}, {limit_key, limit_key_length});
-  SaveError(errptr, WriteBatchTo(db, options->rep(), batch));
+  SaveError(errptr, WriteBatchTo(db, options, batch));
 }
 
 char* braiddb_get(braiddb_t* db, const braiddb_readoptions_t* options, const char* key, size_t key_length, size_t* value_length,
@@ -180,15 +187,16 @@ char* braiddb_get_cf(braiddb_t* db, const braiddb_readoptions_t* options, braidd
 braiddb_pinnableslice_t* braiddb_get_pinned(braiddb_t* db, const braiddb_readoptions_t* options, const char* key,
                                             size_t key_length, char** errptr) {
   if (!MayContain(db, options, {key, key_length})) return nullptr;
-  return GivePinned([&](auto* value) { return ReadTo(value, db, options->rep, Slice(key, key_length)); }, errptr);
+  return GivePinned(
+      db, [&](auto* value) { return ReadTo(value, db, options->rep, Slice(key, key_length)); }, errptr);
 }
 
 braiddb_pinnableslice_t* braiddb_get_pinned_cf(braiddb_t* db, const braiddb_readoptions_t* options,
                                                braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
                                                char** errptr) {
   if (IsDefault(column_family)) return braiddb_get_pinned(db, options, key, key_length, errptr);
-  return GivePinned([&](auto* value) { return ReadTo(value, db, options->rep, FamilyOf(column_family), Slice(key, key_length)); },
-                    errptr);
+  return GivePinned(
+      db, [&](auto* value) { return ReadTo(value, db, options->rep, FamilyOf(column_family), Slice(key, key_length)); }, errptr);
 }
 
 void braiddb_pinnableslice_destroy(braiddb_pinnableslice_t* value) {
@@ -254,8 +262,8 @@ void braiddb_batched_multi_get_cf(braiddb_t* db, const braiddb_readoptions_t* op
     errors[i] = nullptr;
     const Slice key(keys[i], key_lengths[i]);
     if (IsDefault(column_family) && !MayContain(db, options, key)) continue;
-    values[i] = GivePinned([&](auto* value) { return all.ok() ? ReadTo(value, db, read, FamilyOf(column_family), key) : all; },
-                           &errors[i]);
+    values[i] = GivePinned(
+        db, [&](auto* value) { return all.ok() ? ReadTo(value, db, read, FamilyOf(column_family), key) : all; }, &errors[i]);
   }
   if (taken != nullptr) db->db->ReleaseSnapshot(taken);
 }

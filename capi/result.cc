@@ -13,15 +13,27 @@ void ReplaceError(char** errptr, std::string_view text) {
   *errptr = CopyBytes(text);
 }
 
+// As RocksDB has it: lack of space and of memory are kinds of other errors, and a database that takes no more writes says why the
+// write failed after which it did not.
+std::string TextOf(const Status& status) {
+  const auto as = [&status](std::string_view kind) {
+    return std::string(kind).append(status.message().empty() ? "" : ": ").append(status.message());
+  };
+  if (status.IsNoSpace()) return as("IO error: No space left on device");
+  if (status.IsMemoryLimit()) return as("Operation aborted: Memory limit reached");
+  if (status.IsReadOnly()) return as("IO error");
+  return status.ToString();
+}
+
 }  // namespace
 
 bool SaveError(char** errptr, const Status& status) {
   if (status.ok()) return false;
   if (errptr == nullptr) return true;
   try {
-    ReplaceError(errptr, status.ToString());
+    ReplaceError(errptr, TextOf(status));
   } catch (const std::bad_alloc&) {
-    ReplaceError(errptr, "Memory limit reached: no DRAM for the text of an error");
+    ReplaceError(errptr, "Operation aborted: Memory limit reached: no DRAM for the text of an error");
   }
   return true;
 }

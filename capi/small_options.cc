@@ -144,6 +144,10 @@ void braiddb_readoptions_set_iter_start_ts(braiddb_readoptions_t* options, const
 
 // ---- Writes, compactions
 
+braiddb::Status braiddb::capi::Contradiction() {
+  return Guarded([] { return Status::InvalidArgument("Sync writes has to enable WAL."); });  // in RocksDB's words
+}
+
 void braiddb_writeoptions_disable_WAL(braiddb_writeoptions_t* options, int value) { options->disable_WAL = value != 0; }
 unsigned char braiddb_writeoptions_get_disable_WAL(braiddb_writeoptions_t* options) { return options->disable_WAL; }
 

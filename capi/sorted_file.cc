@@ -39,7 +39,9 @@ Status Ingest(braiddb_t* db, ColumnFamilyHandle* family, const char* const* path
   ingest.remove_files = options->move_files != 0;
   ingest.any_comparator = true;  // RocksDB does not look at its name either
   ingest.family = family;
-  ingest.write = [db](const braiddb::WriteBatch& updates) { return WriteUpdates(db, {}, updates); };
+  braiddb_writeoptions_t synced;
+  synced.sync = 1;
+  ingest.write = [db, synced](const braiddb::WriteBatch& updates) { return WriteUpdates(db, &synced, updates, {}); };
   return AsIOError(braiddb::IngestExternalFiles(db->db.get(), {paths, paths + count}, ingest));
 }
 

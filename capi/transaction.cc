@@ -44,7 +44,6 @@ braiddb_pinnableslice_t* GivePinned(const Status& status, const std::string& val
 // The updates of a batch, if they can be had.
 Status AddBatch(braiddb_transaction_t* transaction, const braiddb_writebatch_t& batch) {
   if (!batch.unfit.ok()) return batch.unfit;
-  if (batch.rep.HasDeleteRange()) return Status::NotSupported("a transaction of a batch with deletions of ranges");
   return transaction->rep->RebuildFromWriteBatch(batch.rep);
 }
 
@@ -53,7 +52,7 @@ Status AddBatch(braiddb_transaction_t* transaction, const braiddb_writebatch_t& 
 void braiddb_transaction_destroy(braiddb_transaction_t* transaction) { delete transaction; }
 
 void braiddb_transaction_commit(braiddb_transaction_t* transaction, char** errptr) {
-  SaveError(errptr, transaction->rep->Commit());
+  SaveError(errptr, transaction->contradicts_itself ? Contradiction() : transaction->rep->Commit());
 }
 
 void braiddb_transaction_rollback(braiddb_transaction_t* transaction, char** errptr) {
@@ -239,15 +238,16 @@ void braiddb_transaction_multi_get_cf(braiddb_transaction_t* transaction, const 
 braiddb_iterator_t* braiddb_transaction_create_iterator(braiddb_transaction_t* transaction,
                                                         const braiddb_readoptions_t* options) {
   return MakeIterator(*transaction->db, *options,
-                      [&](const braiddb::ReadOptions& read) { return transaction->rep->NewIterator(read); });
+                      [transaction](const braiddb::ReadOptions& read) { return transaction->rep->NewIterator(read); });
 }
 
 braiddb_iterator_t* braiddb_transaction_create_iterator_cf(braiddb_transaction_t* transaction,
                                                            const braiddb_readoptions_t* options,
                                                            braiddb_column_family_handle_t* column_family) {
-  return MakeIterator(*transaction->db, *options, [&](const braiddb::ReadOptions& read) {
-    return transaction->rep->NewIterator(read, FamilyOf(column_family));
-  });
+  const auto make = [transaction, family = SharedFamily(column_family)](const braiddb::ReadOptions& read) {
+    return transaction->rep->NewIterator(read, family.get());
+  };
+  return MakeIterator(*transaction->db, *options, make);
 }
 
 // For braiddb_free, as RocksDB's; the snapshot is the transaction's. NULL if it has none: reads then see the newest state.
@@ -270,11 +270,11 @@ void braiddb_transaction_set_name(braiddb_transaction_t* transaction, const char
 }
 
 void braiddb_transaction_prepare(braiddb_transaction_t* transaction, char** errptr) {
-  SaveError(errptr, transaction->rep->Prepare());
+  SaveError(errptr, transaction->contradicts_itself ? Contradiction() : transaction->rep->Prepare());
 }
 
 braiddb_writebatch_wi_t* braiddb_transaction_get_writebatch_wi(braiddb_transaction_t* transaction) {
-  return MakeView(transaction->rep->GetWriteBatch());
+  return MakeView(transaction->rep->GetWriteBatch(), &transaction->wire);
 }
 
 void braiddb_transaction_set_commit_timestamp(braiddb_transaction_t*, uint64_t) {}

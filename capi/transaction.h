@@ -2,27 +2,45 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "braiddb/transaction.h"
 #include "capi/objects.h"
+#include "capi/options.h"
 #include "capi/result.h"
 
-struct braiddb_transaction_t {
+struct braiddb_transaction_t final : braiddb::capi::OpenObject {
+  // In the list of the database.
+  braiddb_transaction_t(braiddb_t* of, std::unique_ptr<braiddb::Transaction> begun) : db(of), rep(std::move(begun)) {
+    db->open_objects.Add(this);
+  }
+
   braiddb_t* db;  // in which it was begun
   std::unique_ptr<braiddb::Transaction> rep;
+  bool contradicts_itself = false;  // the options that it writes with
+  std::string wire;                 // of a view of its batch (batch.h)
+
+ private:
+  // As its destruction: what is prepared waits for the next open.
+  void EndBeforeClose() noexcept override { rep.reset(); }
 };
 
 namespace braiddb::capi {
 
 // Begins one, in the place of `old` if that is not null. Null without memory.
 template <class Begin>
-braiddb_transaction_t* BeginTransaction(braiddb_t* db, braiddb_transaction_t* old, const Begin& begin) {
+braiddb_transaction_t* BeginTransaction(braiddb_t* db, const braiddb_writeoptions_t* options, braiddb_transaction_t* old,
+                                        const Begin& begin) {
   std::unique_ptr<Transaction> begun;
   const Status status = Guarded([&] { return begun = begin(), Status::OK(); });
   if (!status.ok()) return nullptr;
-  if (old == nullptr) return Make<braiddb_transaction_t>(db, std::move(begun));
-  old->rep = std::move(begun);
-  return old;
+  auto* const transaction = old != nullptr ? old : Make<braiddb_transaction_t>(db, nullptr);
+  if (transaction == nullptr) return nullptr;
+  transaction->rep = std::move(begun);
+  transaction->db = db;
+  transaction->contradicts_itself = options->contradicts_itself();
+  db->open_objects.Add(transaction);
+  return transaction;
 }
 
 }  // namespace braiddb::capi

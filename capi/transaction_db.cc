@@ -130,7 +130,7 @@ void braiddb_transactiondb_close(braiddb_transactiondb_t* db) { braiddb_close(Ba
 braiddb_transaction_t* braiddb_transaction_begin(braiddb_transactiondb_t* db, const braiddb_writeoptions_t* options,
                                                  const braiddb_transaction_options_t* transaction_options,
                                                  braiddb_transaction_t* old_transaction) {
-  return BeginTransaction(BaseOf(db), old_transaction, [&] {
+  return BeginTransaction(BaseOf(db), options, old_transaction, [&] {
     return TransactionsOf(db)->BeginTransaction(options->rep(), MakeOptions(*transaction_options));
   });
 }
@@ -144,7 +144,7 @@ braiddb_transaction_t** braiddb_transactiondb_get_prepared_transactions(braiddb_
     TransactionsOf(db)->GetAllPreparedTransactions(&found);
     prepared.reserve(found.size());
     for (auto& transaction : found) {
-      prepared.emplace_back(new braiddb_transaction_t{BaseOf(db), std::move(transaction)});
+      prepared.emplace_back(new braiddb_transaction_t(BaseOf(db), std::move(transaction)));
     }
     return Status::OK();
   });

@@ -131,6 +131,15 @@ bool DBImpl::IntProperty(const Family& family, std::string_view property, uint64
     segments_->ForEachIndex([value](Segment* segment) { *value += segment->capacity(); });
   } else if (name == "num-range-tombstones") {
     *value = CountRanges();
+  } else if (name == "num-running-flushes") {
+    const std::lock_guard lock(work_mutex_);
+    *value = flush_running_ ? 1 : 0;
+  } else if (name == "num-running-compactions") {
+    const std::lock_guard lock(work_mutex_);
+    *value = compaction_running_ ? 1 : 0;
+  } else if (name == "oldest-snapshot-sequence") {
+    const uint64_t oldest = snapshots_.Oldest();
+    *value = oldest == UINT64_MAX ? 0 : oldest;
   } else if (name == "num-snapshots") {
     *value = snapshots_.size();
   } else if (name == "last-sequence-number") {

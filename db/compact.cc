@@ -47,10 +47,11 @@ class Reset {
 // pause, or someone waits for the merge, nothing is gained by waiting.
 // REQUIRES: work_mutex_
 bool DBImpl::CompactionWanted() const {
-  if (options_.disable_auto_compaction || write_failed_.load(std::memory_order_acquire)) return false;
+  if (!changing_.MergesByItself() || write_failed_.load(std::memory_order_acquire)) return false;
   if (!postponed_merge_.ok()) return std::chrono::steady_clock::now() >= postponed_until_;
   const uint32_t tables = l0_count_.load(std::memory_order_acquire);
-  if (tables >= options_.l0_compaction_trigger || oldest_l0_id_.load(std::memory_order_acquire) == kRelocationId) return true;
+  if (tables >= changing_.l0_compaction_trigger.load(std::memory_order_relaxed)) return true;
+  if (oldest_l0_id_.load(std::memory_order_acquire) == kRelocationId) return true;
   return tables > 0 && (waiting_for_compaction_ > 0 || WritersPause());
 }
 
@@ -119,14 +120,14 @@ void DBImpl::CompactUntilStopped() {
       if (status.ok()) status = MakeCopies(&collapses_next);
       if (!status.ok() && !status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
       last_merge = std::chrono::steady_clock::now() - start;
-    } else if (!options_.disable_auto_compaction) {
+    } else if (changing_.MergesByItself()) {
       more_to_account = AccountOneSegment();
       Status status = more_to_account ? Status::OK() : MakeCopies(&collapses_next);
       if (!status.ok()) SetBackgroundError(status);
     } else {
       more_to_account = false;
     }
-    const Status swept = SweepRanges(!options_.disable_auto_compaction, &more_to_sweep);
+    const Status swept = SweepRanges(changing_.MergesByItself(), &more_to_sweep);
     if (!swept.ok() && !swept.IsAborted() && !IsForLater(swept)) SetBackgroundError(swept);
   }
 }
@@ -171,7 +172,7 @@ bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady
     const auto now = std::chrono::steady_clock::now();
     if (now >= end) return false;
     auto until = end;
-    const bool tables_wait = l0_count_.load(std::memory_order_acquire) > 0 && !options_.disable_auto_compaction;
+    const bool tables_wait = l0_count_.load(std::memory_order_acquire) > 0 && changing_.MergesByItself();
     if (tables_wait) until = std::min(end, WritersPauseAt() > now ? WritersPauseAt() : now + kShortestPause);
     if (!postponed_merge_.ok()) until = std::min(end, std::max(now, postponed_until_));
     work_changed_.wait_until(*lock, until);

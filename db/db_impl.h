@@ -63,6 +63,8 @@ class DBImpl final : public DB {
     kRead,
     kReadMerely,  // and if that takes a replay, an error
   };
+  static constexpr uint64_t kLeastMemtableSize = 16 << 10;
+
   // `takes_prepared`: prepared transactions are known to whoever opens, who takes care of them; without, they are refused.
   // `handles`: may be null.
   static Status Open(const Options& options, const std::string& path, const std::vector<ColumnFamilyDescriptor>& families,
@@ -101,6 +103,7 @@ class DBImpl final : public DB {
   bool GetProperty(ColumnFamilyHandle* family, std::string_view property, std::string* value) override;
   bool GetIntProperty(ColumnFamilyHandle* family, std::string_view property, uint64_t* value) override;
   Status GetLatestSequenceForKey(ColumnFamilyHandle* family, Slice key, uint64_t* sequence) override;
+  Status SetOptions(ColumnFamilyHandle* family, const ChangedOptions& changed) override;
   const Snapshot* GetSnapshot() override;
   void ReleaseSnapshot(const Snapshot* snapshot) override;
   Status Flush() override;
@@ -534,8 +537,24 @@ class DBImpl final : public DB {
 
   const Access access_;
   Options options_;
-  Options given_;    // for the options file
-  DramBudget dram_;  // fixed when it is known how many regions there are
+  Options given_;  // for the options file
+  // What SetOptions changes, and began as it is in options_.
+  struct Changing {
+    std::atomic<uint64_t> memtable_size;
+    std::atomic<uint32_t> max_immutable_memtables;
+    std::atomic<uint32_t> l0_compaction_trigger;
+    std::atomic<uint32_t> l0_slowdown_writes_trigger;
+    std::atomic<bool> disable_auto_compaction;
+
+    void Begin(const Options& options);
+    uint32_t SlowdownTrigger() const {
+      return std::max(l0_slowdown_writes_trigger.load(std::memory_order_relaxed),
+                      l0_compaction_trigger.load(std::memory_order_relaxed));
+    }
+    bool MergesByItself() const { return !disable_auto_compaction.load(std::memory_order_relaxed); }
+  } changing_;
+  std::map<uint32_t, std::map<std::string, std::string>> changed_foreign_;  // by family, for the options file; families_mutex_
+  DramBudget dram_;                                                         // fixed when it is known how many regions there are
   const std::string path_;
   const bool measures_;  // Options::histograms
   std::unique_ptr<FileLock> lock_;

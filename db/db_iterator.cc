@@ -89,6 +89,7 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
       ranges_(std::move(ranges)),
       sequence_(sequence),
       verify_(options.verify_checksums),
+      most_skipped_(options.max_skippable_internal_keys),
       pin_(pin) {
   const auto add = [this](std::unique_ptr<EntryCursor> cursor, bool is_table = false) {
     children_.push_back({std::move(cursor), nullptr, 0, is_table});
@@ -291,8 +292,8 @@ inline void DBIterator::PassFirst() {
 }
 
 void DBIterator::SkipVersions(Slice key, uint64_t prefix) {
-  const bool by_version = verify_ || perf::Counts();  // each is to be seen
-  size_t group = 0;                                   // children at the key: nothing comes before it
+  const bool by_version = verify_ || most_skipped_ != 0 || perf::Counts();  // each is to be seen
+  size_t group = 0;                                                         // children at the key: nothing comes before it
   while (group < turns_.size() && SameKey(*turns_[group].child, key, prefix)) ++group;
   for (size_t i = 0; i < group; ++i) {
     Child* const child = turns_[i].child;
@@ -361,8 +362,12 @@ void DBIterator::Pass(Child* child) {
   const Slice key = child->entry->key();
   const uint64_t prefix = child->prefix;
   for (int steps = 0; steps < kStepsBeforeSeek; ++steps) {
-    if (perf::Counts())
-      child->entry->sequence() > sequence_ ? perf::Add(&PerfContext::internal_recent_skipped_count) : NoteSkipped(*child->entry);
+    if (child->entry->sequence() > sequence_) {
+      CountSkipped();
+      perf::Add(&PerfContext::internal_recent_skipped_count);
+    } else {
+      NoteSkipped(*child->entry);
+    }
     Advance(child);
     if (!SameKey(*child, key, prefix) || child->entry->sequence() <= sequence_) return;
   }
@@ -402,7 +407,7 @@ void DBIterator::CollectForward(Slice key, uint64_t prefix) {
 
 void DBIterator::FindForward() {
   current_ = nullptr;
-  while (!MetDamage() && !turns_.empty()) {
+  while (!MetDamage() && !turns_.empty() && !GaveUp()) {
     Child* const first = turns_.front().child;
     const LogEntry* const entry = first->entry;
     if (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) return;
@@ -460,6 +465,16 @@ void DBIterator::FindBackward() {
 
 // ---- Movements
 
+void DBIterator::SkippedTooMany() {
+  if (status_.ok()) status_ = Status::Incomplete("Too many internal keys skipped.");  // in RocksDB's words
+}
+
+bool DBIterator::Begin() {
+  skipped_ = 0;
+  if (status_.IsIncomplete()) status_ = Status::OK();
+  return status_.ok();
+}
+
 void DBIterator::NoteArrival() const {
   if (Valid()) perf::Add(&PerfContext::iter_read_bytes, key().size() + value().size());
 }
@@ -515,7 +530,7 @@ void DBIterator::Prev() {
 
 inline void DBIterator::MoveToFirst() {
   if (has_lower_) return MoveTo(lower_);
-  if (!status_.ok()) return;
+  if (!Begin()) return;
   LeavePosition(Direction::kForward);
   for (Child& child : children_) {
     child.cursor->SeekToFirst();
@@ -526,7 +541,7 @@ inline void DBIterator::MoveToFirst() {
 }
 
 inline void DBIterator::MoveToLast() {
-  if (!status_.ok()) return;
+  if (!Begin()) return;
   if (has_upper_) {
     SeekChildrenBefore(SearchKey(order_, upper_, kMaxSequence));
   } else {
@@ -540,14 +555,14 @@ inline void DBIterator::MoveToLast() {
 }
 
 inline void DBIterator::MoveTo(Slice target) {
-  if (!status_.ok()) return;
+  if (!Begin()) return;
   if (has_lower_ && order_.Compare(target, lower_) < 0) target = lower_;
   SeekChildren(SearchKey(order_, target, sequence_));
   FindForward();
 }
 
 inline void DBIterator::MoveToOrBefore(Slice target) {
-  if (!status_.ok()) return;
+  if (!Begin()) return;
   if (has_upper_ && order_.Compare(target, upper_) >= 0) {
     SeekChildrenBefore(SearchKey(order_, upper_, kMaxSequence));
   } else {
@@ -560,10 +575,12 @@ inline void DBIterator::StepForward() {
   BRAIDDB_DCHECK(Valid());
   const LogEntry* const passed = current_;
   current_ = nullptr;
+  skipped_ = 0;
   if (direction_ == Direction::kBackward) {
     SeekChildren(SearchKey(order_, passed->key(), 0));
   } else {
     if (!turns_.empty() && turns_.front().child->entry == passed) PassFirst();
+    skipped_ = 0;  // it was shown
     SkipKey(passed->key(), current_prefix_);
   }
   FindForward();
@@ -572,6 +589,7 @@ inline void DBIterator::StepForward() {
 inline void DBIterator::StepBackward() {
   BRAIDDB_DCHECK(Valid());
   const LogEntry* const passed = current_;
+  skipped_ = 0;
   if (direction_ == Direction::kForward) SeekChildrenBefore(SearchKey(order_, passed->key(), kMaxSequence));
   FindBackward();
 }

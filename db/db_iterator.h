@@ -96,10 +96,18 @@ class DBIterator final : public Iterator {
   // Forward, behind all versions of the key, which is the first child's or comes before it.
   void SkipKey(Slice key, uint64_t prefix);
   void SkipVersions(Slice key, uint64_t prefix);
-  static void NoteSkipped(const LogEntry& entry) {
+  void CountSkipped() {
+    if (__builtin_expect(most_skipped_ != 0, 0) && ++skipped_ > most_skipped_) SkippedTooMany();
+  }
+  void NoteSkipped(const LogEntry& entry) {
+    CountSkipped();
     perf::Add(entry.type() == EntryType::kDelete ? &PerfContext::internal_delete_skipped_count
                                                  : &PerfContext::internal_key_skipped_count);
   }
+  void SkippedTooMany();
+  bool GaveUp() const { return __builtin_expect(most_skipped_ != 0, 0) && !status_.ok(); }
+  // A movement begins. False: there was an error before, and the iterator stays not valid.
+  bool Begin();
   void Pass(Child* child);
   // From the children's position on, sets current_ to the next visible key. FindForward: and current_prefix_.
   void FindForward();
@@ -127,6 +135,8 @@ class DBIterator final : public Iterator {
   const std::shared_ptr<const RangeTombstones> ranges_;
   const uint64_t sequence_;
   const bool verify_;
+  const uint64_t most_skipped_;  // by one movement; 0: no limit
+  uint64_t skipped_ = 0;
   const uint64_t pin_;
   std::vector<Child> children_;
   size_t memtable_children_ = 0;  // the first so many

@@ -70,9 +70,10 @@ void DBImpl::PostBackgroundError(const Status& status) noexcept {
 // As writers look at it, see PaceWrites; judged when it is told.
 void DBImpl::PostStallCondition() noexcept {
   events_->Post([this]() -> EventQueue::Event {
-    const bool flushes_are_behind = immutable_count_.load(std::memory_order_relaxed) > options_.max_immutable_memtables;
-    const uint32_t trigger = std::max(options_.l0_slowdown_writes_trigger, options_.l0_compaction_trigger);
-    const bool merges_are_behind = !options_.disable_auto_compaction && l0_count_.load(std::memory_order_relaxed) > trigger;
+    const uint32_t most_waiting = changing_.max_immutable_memtables.load(std::memory_order_relaxed);
+    const bool flushes_are_behind = immutable_count_.load(std::memory_order_relaxed) > most_waiting;
+    const bool merges_are_behind =
+        changing_.MergesByItself() && l0_count_.load(std::memory_order_relaxed) > changing_.SlowdownTrigger();
     const auto now = flushes_are_behind || merges_are_behind ? WriteStallCondition::kDelayed : WriteStallCondition::kNormal;
     const auto before = std::exchange(told_condition_, now);
     if (before == now) return {};

@@ -280,8 +280,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   if (family->id == 0) return Status::InvalidArgument("Can't drop default column family");
   if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
   std::lock_guard lock(families_mutex_);
-  if (family->dropped.exchange(true, std::memory_order_seq_cst))
-    return Status::InvalidArgument("column family '" + family->name + "' was dropped already");
+  if (family->dropped.exchange(true, std::memory_order_seq_cst)) return Status::InvalidArgument("Column family already dropped!");
   WaitWriters(next_sequence_.load(std::memory_order_seq_cst));
   uint64_t last_id = 0;
   status = FlushWritten(&last_id);
@@ -295,6 +294,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
     family->dropped.store(false, std::memory_order_seq_cst);
     return status;
   }
+  changed_foreign_.erase(family->id);
   NoteOptions();
   Log("column family '" + family->name + "' dropped");
   NotifyWork();

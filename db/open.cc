@@ -41,7 +41,8 @@ Status Validate(const Options& options) {
   if (options.segment_size < (256u << 10) || options.segment_size > (1u << 30)) {
     return Status::InvalidArgument("Options::segment_size must be between 256 KiB and 1 GiB");
   }
-  if (options.memtable_size < (16u << 10)) return Status::InvalidArgument("Options::memtable_size must be at least 16 KiB");
+  if (options.memtable_size < DBImpl::kLeastMemtableSize)
+    return Status::InvalidArgument("Options::memtable_size must be at least 16 KiB");
   if (options.memtable_max_entries < 1024) return Status::InvalidArgument("Options::memtable_max_entries must be at least 1024");
   if (options.max_region_size != 0 && options.max_region_size < kMinRegionSize) {
     return Status::InvalidArgument("Options::max_region_size must be at least 32 MiB, or 0 for the file system's capacity");
@@ -159,10 +160,17 @@ void DBImpl::NoteOptions() const try {
   given.regions = options_.regions;
   given.list_kind = options_.list_kind;
   given.index_unified_logging = options_.index_unified_logging;
+  const auto change = [this](uint32_t family, std::map<std::string, std::string>* foreign) {
+    const auto changed = changed_foreign_.find(family);
+    if (changed == changed_foreign_.end()) return;
+    for (const auto& [name, value] : changed->second) (*foreign)[name] = value;
+  };
+  change(0, &given.foreign_family_options);
   std::vector<ColumnFamilyDescriptor> families;
   for (const auto& family : families_) {
-    if (!family->dropped.load(std::memory_order_relaxed) && !IsHiddenFamily(family->name))
-      families.push_back({family->name, family->options});
+    if (family->dropped.load(std::memory_order_relaxed) || IsHiddenFamily(family->name)) continue;
+    families.push_back({family->name, family->options});
+    change(family->id, &families.back().options.foreign_options);
   }
   const Status status = WriteOptionsFile(given, families, path_);
   if (!status.ok()) Log("the options file is not up to date: " + status.ToString());
@@ -194,7 +202,7 @@ Status DBImpl::OpenFiles(const std::vector<ColumnFamilyDescriptor>& families) {
     return Status::NotFound("there is no database in " + path_ + "; set Options::create_if_missing to make one");
   }
   if (exists && options_.error_if_exists) {
-    return Status::InvalidArgument("there is a database in " + path_ + " already, and Options::error_if_exists is set");
+    return Status::InvalidArgument(path_ + ": exists (error_if_exists is true)");
   }
   Status status = CreateDir(path_);
   if (status.ok()) status = FileLock::Acquire(path_ + "/LOCK", &lock_);
@@ -275,6 +283,7 @@ Status DBImpl::OpenStructures() {
   options_.regions = regions_->count();
   if (Status budget = CheckDramBudget(); !budget.ok()) return budget;
   dram_ = DramBudget::Share(&options_);
+  changing_.Begin(options_);
   test::NotifyDatabaseFound(regions_.get());
   Status status;
   if (segments_ == nullptr) status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);

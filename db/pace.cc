@@ -23,7 +23,7 @@ constexpr uint64_t kLongestSleepNs = 20'000'000;
 // The longer the queue of flushes, the slower; never a stop. The bound on memory is what matters.
 void DBImpl::DelayWrite(ThreadState* thread) {
   const uint32_t waiting = immutable_count_.load(std::memory_order_relaxed);
-  const uint32_t over = waiting - std::min(waiting, options_.max_immutable_memtables);
+  const uint32_t over = waiting - std::min(waiting, changing_.max_immutable_memtables.load(std::memory_order_relaxed));
   SleepForWrites(thread, 1000 * std::min<uint64_t>(1000, 20ull << std::min(over, 6u)));
 }
 
@@ -32,8 +32,8 @@ void DBImpl::DelayWrite(ThreadState* thread) {
 void DBImpl::PaceWrites(ThreadState* thread) {
   const auto entries = static_cast<double>(std::exchange(thread->unpaced_entries, 0));
   const double tables = l0_count_.load(std::memory_order_relaxed);
-  const double trigger = std::max(options_.l0_slowdown_writes_trigger, options_.l0_compaction_trigger);
-  if (tables <= trigger || options_.disable_auto_compaction) return;
+  const double trigger = changing_.SlowdownTrigger();
+  if (tables <= trigger || !changing_.MergesByItself()) return;
   const auto all = static_cast<double>(l0_entries_.load(std::memory_order_relaxed));
   const auto settled = static_cast<double>(settled_entries_.load(std::memory_order_relaxed));
   // What a merge has settled takes its memory until the merge ends.

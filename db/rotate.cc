@@ -46,7 +46,7 @@ bool DBImpl::Charge(ThreadState* thread, Memtable* memtable) {
   thread->unpaced_entries += thread->uncharged_entries;
   thread->uncharged_bytes = 0;
   thread->uncharged_entries = 0;
-  return charged >= options_.memtable_size || counted >= options_.memtable_max_entries;
+  return charged >= changing_.memtable_size.load(std::memory_order_relaxed) || counted >= options_.memtable_max_entries;
 }
 
 std::unique_ptr<Arena> DBImpl::CreateArena() const { return Arena::Create(!dram_.is_set() || dram_.kept_arena >= kLargeArena); }
@@ -62,7 +62,8 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable() {
   }
   if (arena == nullptr) arena = CreateArena();
   if (arena == nullptr) return nullptr;
-  const uint64_t entries = std::min(options_.memtable_max_entries, options_.memtable_size / LogEntrySize(1, 0, 0));
+  const uint64_t size = changing_.memtable_size.load(std::memory_order_relaxed);
+  const uint64_t entries = std::min(options_.memtable_max_entries, size / LogEntrySize(1, 0, 0));
   std::unique_ptr<Memtable> memtable = MakeMemtable(next_memtable_id_, default_family_.order, std::move(arena), entries);
   if (memtable == nullptr) return nullptr;
   ++next_memtable_id_;
@@ -78,7 +79,7 @@ std::shared_ptr<Memtable> DBImpl::NewMemtable() {
 // `entries`: about how many it is for.
 std::unique_ptr<Memtable> DBImpl::MakeMemtable(uint64_t id, const KeyOrder& order, std::unique_ptr<Arena> arena,
                                                uint64_t entries) const {
-  const uint32_t block = options_.memtable_size >= (1u << 20) ? 16384 : 1024;
+  const uint32_t block = changing_.memtable_size.load(std::memory_order_relaxed) >= (1u << 20) ? 16384 : 1024;
   if (options_.memtable == MemtableKind::kHash && order.equal_means_same())
     return HashMemtable::Create(id, regions_.get(), &order, std::move(arena), block, entries);
   const uint32_t shards = std::clamp(std::thread::hardware_concurrency(), 1u, kMaxShards);

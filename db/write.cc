@@ -257,8 +257,8 @@ template <bool kSingle, class Admission>
     if (!kSingle) bytes += kCacheLine - kLastStart;
   }
   if (bytes > kMaxBatchSize) return Status::InvalidArgument("a batch of more than 4 GiB; write it in several");
-  if (__builtin_expect(immutable_count_.load(std::memory_order_relaxed) > options_.max_immutable_memtables, 0))
-    DelayWrite(thread);
+  const uint32_t most_waiting = changing_.max_immutable_memtables.load(std::memory_order_relaxed);
+  if (__builtin_expect(immutable_count_.load(std::memory_order_relaxed) > most_waiting, 0)) DelayWrite(thread);
   LogSlot slot;
   if (__builtin_expect(!thread->writer.ReserveHere(bytes, &slot), 0)) {
     Status status = ReserveLog(thread, bytes, &slot);
@@ -443,7 +443,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   admission.NotePublished();
   thread->uncharged_bytes += slot->bytes;
   thread->uncharged_entries += count;
-  const bool portion = thread->uncharged_bytes * kChargePortions >= options_.memtable_size ||
+  const bool portion = thread->uncharged_bytes * kChargePortions >= changing_.memtable_size.load(std::memory_order_relaxed) ||
                        thread->uncharged_entries * kChargePortions >= options_.memtable_max_entries;
   const bool full = __builtin_expect(portion, 0) && Charge(thread, memtable);
   // release: pairs with the loads in WaitWriters; the entries are visible to whoever sees this. From here on the memtable may be

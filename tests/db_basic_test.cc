@@ -447,5 +447,38 @@ TEST_P(DbTest, SnapshotWorksInMultiGetAndPinnedGet) {
   db_->ReleaseSnapshot(snapshot);
 }
 
+// Four tombstones and what they hide.
+TEST_P(DbTest, AnIteratorEndsWhereItWouldPassTooManyEntries) {
+  for (const char* key : {"a", "b", "c", "d", "e", "f"}) ASSERT_OK(db_->Put({}, key, "v"));
+  for (const char* key : {"b", "c", "d", "e"}) ASSERT_OK(db_->Delete({}, key));
+  for (const uint64_t most : {uint64_t{0}, uint64_t{3}, uint64_t{100}}) {
+    SCOPED_TRACE(most);
+    ReadOptions options;
+    options.max_skippable_internal_keys = most;
+    auto iterator = db_->NewIterator(options);
+    const auto expect_end = [&] {
+      EXPECT_EQ(iterator->Valid(), most != 3);
+      EXPECT_EQ(iterator->status().IsIncomplete(), most == 3) << iterator->status().ToString();
+    };
+    iterator->SeekToFirst();
+    ASSERT_TRUE(iterator->Valid());
+    EXPECT_EQ(iterator->key(), "a");
+    iterator->Next();
+    expect_end();
+    iterator->SeekToLast();
+    ASSERT_TRUE(iterator->Valid());
+    EXPECT_EQ(iterator->key(), "f");
+    iterator->Prev();
+    expect_end();
+    iterator->Seek("b");
+    expect_end();
+    iterator->SeekForPrev("e");
+    expect_end();
+    iterator->Seek("f");
+    ASSERT_TRUE(iterator->Valid());
+    EXPECT_OK(iterator->status());
+  }
+}
+
 }  // namespace
 }  // namespace braiddb::test

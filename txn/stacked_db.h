@@ -83,6 +83,9 @@ class StackedDB : public Interface {
                       const Slice* end) override {
     return base_->CompactRange(options, family, begin, end);
   }
+  Status SetOptions(ColumnFamilyHandle* family, const ChangedOptions& changed) override {
+    return base_->SetOptions(family, changed);
+  }
   bool GetProperty(ColumnFamilyHandle* family, std::string_view property, std::string* value) override {
     return base_->GetProperty(family, property, value);
   }

@@ -33,6 +33,8 @@ const char* Name(Status::Code code) {
       return "Operation timed out";
     case Status::Code::kExpired:
       return "Operation expired";
+    case Status::Code::kIncomplete:
+      return "Result incomplete";
   }
   return "Unknown";
 }

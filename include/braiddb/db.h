@@ -192,6 +192,10 @@ class DB {
   virtual bool GetProperty(ColumnFamilyHandle* family, std::string_view property, std::string* value) = 0;
   virtual bool GetIntProperty(ColumnFamilyHandle* family, std::string_view property, uint64_t* value) = 0;
   virtual Status GetLatestSequenceForKey(ColumnFamilyHandle* family, Slice key, uint64_t* sequence) = 0;
+  // From the next write, flush or merge on, until the database is closed. With foreign options alone it is the family that
+  // changes; all others are the database's, whatever the family. With an Options::dram_budget they do not go beyond what was
+  // shared at the open. The options file says what was set; GetOptions() what the database was opened with.
+  virtual Status SetOptions(ColumnFamilyHandle* family, const ChangedOptions& changed);
 
   virtual const Snapshot* GetSnapshot() = 0;
   virtual void ReleaseSnapshot(const Snapshot* snapshot) = 0;
@@ -211,9 +215,9 @@ class DB {
   // "num-l0-tables", "num-entries-l0", "num-entries-l1", "estimate-num-keys" (the sum of these entries),
   // "cur-size-active-mem-table", "cur-size-all-mem-tables", "pm-bytes-reserved", "visits-per-get" (nodes, remote ones apart),
   // "pm-bytes-in-segments", "pm-bytes-live" (of log entries that are not known to be dead), "num-segments",
-  // "num-free-segments", "num-snapshots", "num-range-tombstones" (ranges that were deleted, and whose keys are not gone yet),
-  // "last-sequence-number", "persist-mode", "background-errors", "is-write-stopped".
-  // "rocksdb." is accepted as prefix too. False if there is no such property.
+  // "num-free-segments", "num-snapshots", "oldest-snapshot-sequence" (0: there is none), "num-running-flushes",
+  // "num-running-compactions", "num-range-tombstones" (deleted ranges whose keys are not gone yet), "last-sequence-number",
+  // "persist-mode", "background-errors", "is-write-stopped". "rocksdb." is accepted as prefix too. False: there is no such one.
   virtual bool GetProperty(std::string_view property, std::string* value) = 0;
   virtual bool GetIntProperty(std::string_view property, uint64_t* value) = 0;
 

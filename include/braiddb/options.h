@@ -235,12 +235,27 @@ struct ReadOptions {
   // iterator does, unless prefix_same_as_start limits it, whatever these say. Default: false.
   bool total_order_seek = false;
   bool auto_prefix_mode = false;
+  // Iterators only: a movement that passes more entries than so many that it does not show, tombstones, what these hide and older
+  // versions, ends with status() Incomplete; the next seek begins anew. For who would rather know of many deletions than wait.
+  // 0: no limit. Default: 0.
+  uint64_t max_skippable_internal_keys = 0;
 };
 
 struct WriteOptions {
   // Only PersistMode::kPage looks at this. true: acknowledged after msync. false: acknowledged when the page cache has
   // it: it survives the process, but not the operating system. All other modes are always durable. Default: true.
   bool sync = true;
+};
+
+// DB::SetOptions: what can change while a database is open, each as in Options; what is not given stays as it is.
+struct ChangedOptions {
+  std::optional<uint64_t> memtable_size;
+  std::optional<uint32_t> max_immutable_memtables;
+  std::optional<uint32_t> l0_compaction_trigger;
+  std::optional<uint32_t> l0_slowdown_writes_trigger;
+  std::optional<bool> disable_auto_compaction;
+  // Of the column family. They go into the options file.
+  std::map<std::string, std::string> foreign_family_options;
 };
 
 // CompactRange: how thorough.

@@ -26,6 +26,7 @@ class [[nodiscard]] Status {
     kMemoryLimit = 10,  // DRAM could not be allocated
     kTimedOut = 11,     // a lock was not to be had in time
     kExpired = 12,      // a transaction has outlived its TransactionOptions::expiration_ms
+    kIncomplete = 13,   // an iterator has reached ReadOptions::max_skippable_internal_keys
   };
 
   Status() = default;
@@ -49,6 +50,7 @@ class [[nodiscard]] Status {
   static Status MemoryLimit(std::string_view message) { return Status(Code::kMemoryLimit, message); }
   static Status TimedOut(std::string_view message) { return Status(Code::kTimedOut, message); }
   static Status Expired(std::string_view message) { return Status(Code::kExpired, message); }
+  static Status Incomplete(std::string_view message) { return Status(Code::kIncomplete, message); }
 
   bool ok() const { return code_ == Code::kOk; }
   bool IsNotFound() const { return code_ == Code::kNotFound; }
@@ -63,6 +65,7 @@ class [[nodiscard]] Status {
   bool IsMemoryLimit() const { return code_ == Code::kMemoryLimit; }
   bool IsTimedOut() const { return code_ == Code::kTimedOut; }
   bool IsExpired() const { return code_ == Code::kExpired; }
+  bool IsIncomplete() const { return code_ == Code::kIncomplete; }
 
   Code code() const { return code_; }
   // The message without the code's name; empty for OK.

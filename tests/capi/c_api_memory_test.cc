@@ -53,7 +53,7 @@ class CApiMemoryTest : public CApiTest {
   std::string TakeError() {
     whose = Who::kNobody;
     const std::string text = error_.Take();
-    EXPECT_TRUE(text.empty() || text.find("Memory limit reached: ") == 0) << text;
+    EXPECT_TRUE(text.empty() || text.find("Operation aborted: Memory limit reached") == 0) << text;
     return text;
   }
 };

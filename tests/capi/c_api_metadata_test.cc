@@ -21,12 +21,12 @@ TEST_F(CApiTest, MetadataOfAnEmptyDatabase) {
   EXPECT_EQ(TakeText(braiddb_column_family_metadata_get_name(metadata)), "default");
   EXPECT_EQ(braiddb_column_family_metadata_get_size(metadata), 0u);
   EXPECT_EQ(braiddb_column_family_metadata_get_file_count(metadata), 0u);
-  ASSERT_EQ(braiddb_column_family_metadata_get_level_count(metadata), 2u);
+  ASSERT_EQ(braiddb_column_family_metadata_get_level_count(metadata), 7u);
   braiddb_level_metadata_t* const level = braiddb_column_family_metadata_get_level_metadata(metadata, 0);
   EXPECT_EQ(braiddb_level_metadata_get_file_count(level), 0u);
   EXPECT_EQ(braiddb_level_metadata_get_sst_file_metadata(level, 0), nullptr);
   braiddb_level_metadata_destroy(level);
-  EXPECT_EQ(braiddb_column_family_metadata_get_level_metadata(metadata, 2), nullptr);
+  EXPECT_EQ(braiddb_column_family_metadata_get_level_metadata(metadata, 7), nullptr);
   braiddb_column_family_metadata_destroy(metadata);
 }
 

@@ -19,17 +19,113 @@ using std::string_literals::operator""s;
 TEST_F(CApiTest, OpenErrorsBeginAsRocksDBs) {
   braiddb_options_set_create_if_missing(options_, 0);
   EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), error_.pointer()));
-  EXPECT_EQ(0u, error_.Take().find("Invalid argument: "));
+  EXPECT_EQ("Invalid argument: " + path() + "/CURRENT: does not exist (create_if_missing is false)", error_.Take());
   braiddb_options_set_create_if_missing(options_, 1);
   Open();
   braiddb_options_set_error_if_exists(options_, 1);
   EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), error_.pointer()));
-  EXPECT_EQ(0u, error_.Take().find("Invalid argument: "));
+  EXPECT_EQ("Invalid argument: " + path() + ": exists (error_if_exists is true)", error_.Take());
   braiddb_options_set_error_if_exists(options_, 0);
+  const std::string locked = "IO error: lock hold by current process: " + path() + "/LOCK: No locks available: ";
   EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), error_.pointer()));
-  EXPECT_EQ(0u, error_.Take().find("Resource busy: "));
+  EXPECT_EQ(0u, error_.Take().find(locked));
+  EXPECT_EQ(nullptr, braiddb_open_for_read_only(options_, path().c_str(), 0, error_.pointer()));
+  EXPECT_EQ(0u, error_.Take().find("IO error: "));
   braiddb_destroy_db(options_, path().c_str(), error_.pointer());
-  EXPECT_EQ(0u, error_.Take().find("Resource busy: "));
+  EXPECT_EQ(0u, error_.Take().find(locked));
+}
+
+TEST_F(CApiTest, OneDirectoryIsMadeAndNotThoseAboveIt) {
+  const std::string deep = directory_.Sub("no/such/place");
+  for (const std::string suffix : {"", "/", "/."}) {
+    EXPECT_EQ(nullptr, braiddb_open(options_, (deep + suffix).c_str(), error_.pointer())) << suffix;
+    EXPECT_EQ(0u, error_.Take().find("IO error: No such file or directory: While mkdir if missing: " + deep)) << suffix;
+  }
+  std::ofstream(directory_.Sub("file")) << "x";
+  for (const char* wrong : {"file", "file/db"}) {
+    EXPECT_EQ(nullptr, braiddb_open(options_, directory_.Sub(wrong).c_str(), error_.pointer())) << wrong;
+    EXPECT_EQ(0u, error_.Take().find("IO error: ")) << wrong;
+  }
+  for (const std::string suffix : {"/", "/."}) {
+    braiddb_t* const db = braiddb_open(options_, (path() + suffix).c_str(), error_.pointer());
+    EXPECT_EQ("", error_.Take()) << suffix;
+    braiddb_close(db);
+  }
+}
+
+TEST_F(CApiTest, WritesThatAreSyncedNeedTheLog) {
+  Open();
+  braiddb_writeoptions_disable_WAL(write_, 1);
+  Put("a", "1");
+  braiddb_writeoptions_set_sync(write_, 1);
+  const std::string expected = "Invalid argument: Sync writes has to enable WAL.";
+  braiddb_put(db_, write_, "b", 1, "2", 1, error_.pointer());
+  EXPECT_EQ(expected, error_.Take());
+  braiddb_delete(db_, write_, "a", 1, error_.pointer());
+  EXPECT_EQ(expected, error_.Take());
+  braiddb_delete_range(db_, write_, "a", 1, "z", 1, error_.pointer());
+  EXPECT_EQ(expected, error_.Take());
+  braiddb_writebatch_t* const batch = braiddb_writebatch_create();
+  braiddb_writebatch_put(batch, "b", 1, "2", 1);
+  braiddb_write(db_, write_, batch, error_.pointer());
+  EXPECT_EQ(expected, error_.Take());
+  braiddb_writebatch_destroy(batch);
+  EXPECT_EQ("a=1 ", Scan(read_));
+  braiddb_writeoptions_disable_WAL(write_, 0);
+  Put("b", "2");
+}
+
+TEST_F(CApiTest, DeletionOfFilesDeletesTheirKeys) {
+  Open();
+  for (const char* key : {"1", "2", "3", "4", "5"}) Put(key, "v");
+  braiddb_compact_range(db_, nullptr, 0, nullptr, 0);
+  braiddb_delete_file_in_range(db_, "2", 1, "3", 1, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("1=v 4=v 5=v ", Scan(read_));
+  braiddb_delete_file_in_range(db_, "9", 1, nullptr, 0, error_.pointer());
+  EXPECT_EQ("1=v 4=v 5=v ", Scan(read_));
+  braiddb_delete_file_in_range(db_, nullptr, 0, "4", 1, error_.pointer());
+  EXPECT_EQ("5=v ", Scan(read_));
+  for (int i = 0; i < 2; ++i) braiddb_delete_file_in_range(db_, nullptr, 0, nullptr, 0, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("", Scan(read_));
+}
+
+TEST_F(CApiTest, ThreadsOfAnEnvironment) {
+  braiddb_env_t* const env = braiddb_create_default_env();
+  EXPECT_EQ(1, braiddb_env_get_background_threads(env));
+  EXPECT_EQ(1, braiddb_env_get_high_priority_background_threads(env));
+  EXPECT_EQ(1, braiddb_env_get_low_priority_background_threads(env));
+  EXPECT_EQ(0, braiddb_env_get_bottom_priority_background_threads(env));
+  braiddb_env_set_background_threads(env, 5);
+  EXPECT_EQ(5, braiddb_env_get_low_priority_background_threads(env));
+  braiddb_env_set_low_priority_background_threads(env, 7);
+  EXPECT_EQ(7, braiddb_env_get_background_threads(env));
+  EXPECT_EQ(1, braiddb_env_get_high_priority_background_threads(env));
+  braiddb_env_destroy(env);
+}
+
+// Four tombstones, and what they hide.
+TEST_F(CApiTest, AnIteratorThatPassesTooManyKeysSaysSo) {
+  Open();
+  for (const char* key : {"1", "2", "3", "4", "5", "6"}) Put(key, "v");
+  for (const char* key : {"2", "3", "4", "5"}) Delete(key);
+  for (const uint64_t most : {uint64_t{0}, uint64_t{3}, uint64_t{8}}) {
+    braiddb_readoptions_set_max_skippable_internal_keys(read_, most);
+    braiddb_iterator_t* const iterator = braiddb_create_iterator(db_, read_);
+    braiddb_iter_seek_to_first(iterator);
+    EXPECT_TRUE(braiddb_iter_valid(iterator));
+    braiddb_iter_next(iterator);
+    braiddb_iter_get_error(iterator, error_.pointer());
+    const std::string text = error_.Take();
+    EXPECT_EQ(most == 3 ? "Result incomplete: Too many internal keys skipped." : "", text) << most;
+    EXPECT_EQ(most != 3, braiddb_iter_valid(iterator)) << most;
+    braiddb_iter_seek(iterator, "6", 1);
+    EXPECT_TRUE(braiddb_iter_valid(iterator));
+    braiddb_iter_get_error(iterator, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    braiddb_iter_destroy(iterator);
+  }
 }
 
 TEST_F(CApiTest, AnErrorReplacesTheOneBefore) {
@@ -482,13 +578,94 @@ TEST_F(CApiTest, PropertiesThatUsersOfRocksDBLookAt) {
   const braiddb_snapshot_t* const snapshot = braiddb_create_snapshot(db_);
   EXPECT_EQ(1u, number("rocksdb.num-snapshots"));
   braiddb_release_snapshot(db_, snapshot);
+  EXPECT_EQ(0u, number("rocksdb.num-snapshots"));
+  EXPECT_EQ(0u, number("rocksdb.oldest-snapshot-sequence"));
+  EXPECT_EQ(1u, number("rocksdb.is-file-deletions-enabled"));
+  braiddb_disable_file_deletions(db_, error_.pointer());
+  EXPECT_EQ(0u, number("rocksdb.is-file-deletions-enabled"));
+  braiddb_enable_file_deletions(db_, 0, error_.pointer());
+  EXPECT_EQ(1u, number("rocksdb.is-file-deletions-enabled"));
   for (const char* name :
-       {"rocksdb.stats", "rocksdb.dbstats", "rocksdb.cfstats-no-file-histogram", "rocksdb.options-statistics"}) {
-    char* const text = braiddb_property_value(db_, name);
-    ASSERT_NE(nullptr, text) << name;
-    EXPECT_NE(std::string::npos, std::string(text).find("writes")) << text;
-    braiddb_free(text);
+       {"num-immutable-mem-table-flushed", "mem-table-flush-pending", "num-running-flushes", "num-running-compactions",
+        "size-all-mem-tables", "num-deletes-active-mem-table", "num-deletes-imm-mem-tables", "estimate-table-readers-mem",
+        "oldest-snapshot-time", "num-live-versions", "current-super-version-number", "min-log-number-to-keep",
+        "min-obsolete-sst-number-to-keep", "live-sst-files-size", "actual-delayed-write-rate", "total-blob-file-size",
+        "live-blob-file-size", "live-blob-file-garbage-size", "blob-cache-capacity"}) {
+    number(("rocksdb." + std::string(name)).c_str());
   }
+}
+
+TEST_F(CApiTest, TextsOfPropertiesHaveRocksDBsHeadings) {
+  braiddb_options_set_disable_auto_compactions(options_, 1);
+  Open();
+  const auto text = [&](const char* name) {
+    char* const value = braiddb_property_value(db_, name);
+    const std::string result = value == nullptr ? "(null)" : value;
+    braiddb_free(value);
+    return result;
+  };
+  for (int i = 0; i < 100; ++i) Put("k" + std::to_string(i), std::string(100, 'v'));
+  braiddb_compact_range(db_, nullptr, 0, nullptr, 0);
+  Put("l0", "v");
+  braiddb_flush(db_, nullptr, error_.pointer());
+  const std::string compactions = "\n** Compaction Stats [default] **\nLevel    Files   Size     Score Read(GB)";
+  const std::string histogram = "\n** File Read Latency Histogram By Level [default] **\n";
+  const std::string writes = "\n** DB Stats **\nUptime(secs): ";
+  EXPECT_EQ(0u, text("rocksdb.stats").find(compactions));
+  EXPECT_NE(std::string::npos, text("rocksdb.stats").find(histogram));
+  EXPECT_NE(std::string::npos, text("rocksdb.stats").find(writes));
+  EXPECT_EQ(0u, text("rocksdb.cfstats").find(compactions));
+  EXPECT_EQ(0u, text("rocksdb.cfstats-no-file-histogram").find(compactions));
+  EXPECT_EQ(std::string::npos, text("rocksdb.cfstats-no-file-histogram").find(histogram));
+  EXPECT_EQ(histogram, text("rocksdb.cf-file-histogram"));
+  EXPECT_EQ(0u, text("rocksdb.dbstats").find(writes));
+  EXPECT_NE(std::string::npos, text("rocksdb.dbstats").find("\nCumulative writes: 101 writes, 101 keys, 101 commit groups, "));
+  EXPECT_NE(std::string::npos, text("rocksdb.dbstats").find("\nInterval writes: 0 writes, 0 keys, "));
+  EXPECT_NE(std::string::npos, text("rocksdb.dbstats").find("\nCumulative stall: 00:00:0.000 H:M:S, 0.0 percent\n"));
+  EXPECT_EQ(0u, text("rocksdb.levelstats")
+                    .find("Level Files Size(MB)\n--------------------\n  0        1        0\n"
+                          "  1        1        0\n  2        0        0\n"));
+  EXPECT_EQ(0u, text("rocksdb.sstables").find("--- level 0 --- version# 1 ---\n 1:"));
+  EXPECT_EQ(0u, text("leveldb.stats").find("                               Compactions\nLevel  Files Size(MB) "));
+  EXPECT_EQ(0u, text("rocksdb.aggregated-table-properties").find("# data blocks=0; # entries=101; "));
+  EXPECT_EQ(0u, text("rocksdb.aggregated-table-properties-at-level0").find("# data blocks=0; # entries=1; "));
+  EXPECT_EQ("1.000000", text("rocksdb.compression-ratio-at-level1"));
+  EXPECT_EQ("-1.000000", text("rocksdb.compression-ratio-at-level2"));
+  EXPECT_EQ("0", text("rocksdb.live-sst-files-size-at-temperature1"));
+  EXPECT_EQ(0u, text("rocksdb.block-cache-entry-stats").find("Block cache "));
+  EXPECT_EQ(0u, text("rocksdb.blob-stats").find("Number of blob files: 0\n"));
+  EXPECT_EQ("18446744073709551615", text("rocksdb.min-obsolete-sst-number-to-keep"));
+  for (const char* none : {"options-statistics", "num-files-at-level7", "num-files-at-level", "estimate-oldest-key-time",
+                           "aggregated-table-properties-at-level7", "compression-ratio-at-level9"})
+    EXPECT_EQ("(null)", text(("rocksdb." + std::string(none)).c_str())) << none;
+  EXPECT_EQ(0u, text("braiddb.levels").find("level      tables"));
+}
+
+TEST_F(CApiTest, LiveFiles) {
+  Open();
+  const auto* files = braiddb_livefiles(db_);
+  EXPECT_EQ(0, braiddb_livefiles_count(files));
+  braiddb_livefiles_destroy(files);
+  for (int i = 100; i < 200; ++i) Put("k" + std::to_string(i), std::string(100, 'v'));
+  braiddb_column_family_handle_t* const other = braiddb_create_column_family(db_, options_, "other", error_.pointer());
+  braiddb_put_cf(db_, write_, other, "x", 1, "v", 1, error_.pointer());
+  braiddb_compact_range(db_, nullptr, 0, nullptr, 0);
+  EXPECT_EQ("", error_.Take());
+  files = braiddb_livefiles(db_);
+  ASSERT_EQ(2, braiddb_livefiles_count(files));
+  EXPECT_STREQ("default", braiddb_livefiles_column_family_name(files, 0));
+  EXPECT_STREQ("other", braiddb_livefiles_column_family_name(files, 1));
+  EXPECT_EQ(1, braiddb_livefiles_level(files, 0));
+  EXPECT_STREQ("/region-0", braiddb_livefiles_name(files, 0));
+  EXPECT_EQ(100u, braiddb_livefiles_entries(files, 0));
+  EXPECT_GT(braiddb_livefiles_size(files, 0), 100u * 100);
+  size_t length = 0;
+  const char* key = braiddb_livefiles_smallestkey(files, 0, &length);
+  EXPECT_EQ("k100", std::string(key, length));
+  key = braiddb_livefiles_largestkey(files, 0, &length);
+  EXPECT_EQ("k199", std::string(key, length));
+  braiddb_livefiles_destroy(files);
+  braiddb_column_family_handle_destroy(other);
 }
 
 TEST_F(CApiTest, SizesOfRanges) {

@@ -1,0 +1,80 @@
+// What a database has given out and may get back late, or never, as programs for RocksDB do it: transactions, iterators, handles
+// of column families, pinned values. The close ends what is left, so that the engine finds no lock and no pin; to destroy it
+// after that frees its memory, and nothing else may be done with it.
+#pragma once
+
+#include <mutex>
+
+namespace braiddb::capi {
+
+class OpenObjects;
+
+// In the list of a database from OpenObjects::Add until it is destroyed, or the database is closed.
+class OpenObject {
+ public:
+  OpenObject() = default;
+  OpenObject(const OpenObject&) = delete;
+  OpenObject& operator=(const OpenObject&) = delete;
+  virtual ~OpenObject();
+
+ private:
+  friend class OpenObjects;
+  // Gives back all that it has of the database.
+  virtual void EndBeforeClose() noexcept = 0;
+
+  OpenObjects* list_ = nullptr;
+  OpenObject* older_ = nullptr;
+  OpenObject* newer_ = nullptr;
+};
+
+// Thread safety: all methods; EndAll is the last call.
+class OpenObjects {
+ public:
+  OpenObjects() = default;
+  OpenObjects(const OpenObjects&) = delete;
+  OpenObjects& operator=(const OpenObjects&) = delete;
+
+  // Of one that is in no list, or in this one already.
+  void Add(OpenObject* object) noexcept;
+  // Newest first: an iterator ends before the transaction that it reads through.
+  void EndAll() noexcept;
+
+ private:
+  friend class OpenObject;
+  void Remove(OpenObject* object) noexcept;
+
+  std::mutex mutex_;
+  OpenObject* newest_ = nullptr;
+};
+
+inline OpenObject::~OpenObject() {
+  if (list_ != nullptr) list_->Remove(this);
+}
+
+inline void OpenObjects::Add(OpenObject* object) noexcept {
+  if (object->list_ == this) return;
+  const std::lock_guard lock(mutex_);
+  object->list_ = this;
+  object->newer_ = nullptr;
+  object->older_ = newest_;
+  if (newest_ != nullptr) newest_->newer_ = object;
+  newest_ = object;
+}
+
+inline void OpenObjects::Remove(OpenObject* object) noexcept {
+  const std::lock_guard lock(mutex_);
+  (object == newest_ ? newest_ : object->newer_->older_) = object->older_;
+  if (object->older_ != nullptr) object->older_->newer_ = object->newer_;
+}
+
+inline void OpenObjects::EndAll() noexcept {
+  while (newest_ != nullptr) {
+    OpenObject* const object = newest_;
+    newest_ = object->older_;
+    if (newest_ != nullptr) newest_->newer_ = nullptr;
+    object->list_ = nullptr;
+    object->EndBeforeClose();
+  }
+}
+
+}  // namespace braiddb::capi

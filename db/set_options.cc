@@ -1,0 +1,55 @@
+// Options that change while the database is open.
+#include <algorithm>
+
+#include "db/db_impl.h"
+#include "db/no_memory.h"
+
+namespace braiddb {
+
+Status DB::SetOptions(ColumnFamilyHandle*, const ChangedOptions&) {
+  return Status::NotSupported("SetOptions is not supported here");
+}
+
+void DBImpl::Changing::Begin(const Options& options) {
+  memtable_size = options.memtable_size;
+  max_immutable_memtables = options.max_immutable_memtables;
+  l0_compaction_trigger = options.l0_compaction_trigger;
+  l0_slowdown_writes_trigger = options.l0_slowdown_writes_trigger;
+  disable_auto_compaction = options.disable_auto_compaction;
+}
+
+Status DBImpl::SetOptions(ColumnFamilyHandle* family, const ChangedOptions& changed) try {
+  Status status;
+  const Family* const known = FamilyOf(family, &status);
+  if (known == nullptr) return status;
+  if (changed.memtable_size && *changed.memtable_size < kLeastMemtableSize)
+    return Status::InvalidArgument("Options::memtable_size must be at least 16 KiB");
+  // What a budget was shared for stays.
+  const auto limited = [this](uint32_t value, uint32_t at_open) {
+    return std::max(1u, dram_.is_set() ? std::min(value, at_open) : value);
+  };
+  const std::lock_guard lock(families_mutex_);
+  for (const auto& [name, value] : changed.foreign_family_options) changed_foreign_[known->id][name] = value;
+  if (changed.memtable_size) changing_.memtable_size = given_.memtable_size = *changed.memtable_size;
+  if (changed.max_immutable_memtables) {
+    given_.max_immutable_memtables = *changed.max_immutable_memtables;
+    changing_.max_immutable_memtables = limited(*changed.max_immutable_memtables, options_.max_immutable_memtables);
+  }
+  if (changed.l0_compaction_trigger) {
+    given_.l0_compaction_trigger = *changed.l0_compaction_trigger;
+    changing_.l0_compaction_trigger = limited(*changed.l0_compaction_trigger, options_.l0_compaction_trigger);
+  }
+  if (changed.l0_slowdown_writes_trigger) {
+    given_.l0_slowdown_writes_trigger = *changed.l0_slowdown_writes_trigger;
+    changing_.l0_slowdown_writes_trigger = limited(*changed.l0_slowdown_writes_trigger, options_.l0_slowdown_writes_trigger);
+  }
+  if (changed.disable_auto_compaction)
+    changing_.disable_auto_compaction = given_.disable_auto_compaction = *changed.disable_auto_compaction;
+  if (!is_read_only()) NoteOptions();
+  NotifyWork();  // a merge may be wanted now
+  return Status::OK();
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+}  // namespace braiddb
