@@ -231,8 +231,8 @@
 // Threads of an environment; those of low priority are its background threads.
 #define BRAIDDB_C_ENV_THREADS(BOTH, SET)                \
   BOTH(int, int, bottom_priority_background_threads, 0) \
-  BOTH(int, int, high_priority_background_threads, 1)   \
-  BOTH(int, int, low_priority_background_threads, 1)
+  BOTH(int, int, high_priority_background_threads, 0)   \
+  BOTH(int, int, low_priority_background_threads, 0)
 
 // A number as its getter shows it: an unsigned char is a truth value.
 #define BRAIDDB_C_MEMBER(set_type, get_type, name, initial) get_type name = initial;

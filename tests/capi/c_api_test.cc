@@ -93,15 +93,15 @@ TEST_F(CApiTest, DeletionOfFilesDeletesTheirKeys) {
 
 TEST_F(CApiTest, ThreadsOfAnEnvironment) {
   braiddb_env_t* const env = braiddb_create_default_env();
-  EXPECT_EQ(1, braiddb_env_get_background_threads(env));
-  EXPECT_EQ(1, braiddb_env_get_high_priority_background_threads(env));
-  EXPECT_EQ(1, braiddb_env_get_low_priority_background_threads(env));
+  EXPECT_EQ(0, braiddb_env_get_background_threads(env));
+  EXPECT_EQ(0, braiddb_env_get_high_priority_background_threads(env));
+  EXPECT_EQ(0, braiddb_env_get_low_priority_background_threads(env));
   EXPECT_EQ(0, braiddb_env_get_bottom_priority_background_threads(env));
   braiddb_env_set_background_threads(env, 5);
   EXPECT_EQ(5, braiddb_env_get_low_priority_background_threads(env));
   braiddb_env_set_low_priority_background_threads(env, 7);
   EXPECT_EQ(7, braiddb_env_get_background_threads(env));
-  EXPECT_EQ(1, braiddb_env_get_high_priority_background_threads(env));
+  EXPECT_EQ(0, braiddb_env_get_high_priority_background_threads(env));
   braiddb_env_destroy(env);
 }
 
