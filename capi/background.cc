@@ -111,13 +111,14 @@ Status DeleteAllIn(braiddb_t* db, ColumnFamilyHandle* family, const std::optiona
                    const std::optional<Slice>& limit) {
   if (family == nullptr) return NoFamily();
   DB* const root = db->db->GetRootDB();
-  const auto iterator = root->NewIterator({}, family);
+  auto iterator = root->NewIterator({}, family);
   iterator->SeekToFirst();
   if (!iterator->Valid()) return iterator->status();
   const std::string first(start ? *start : iterator->key());
   iterator->SeekToLast();
   if (!iterator->Valid()) return iterator->status();
   const std::string last(limit ? *limit : iterator->key());
+  iterator.reset();  // it would keep from being freed what the write below may need
   if (family->GetOptions().comparator->Compare(first, last) > 0) return Status::OK();
   braiddb::WriteBatch batch;
   batch.DeleteRange(family, first, last);

@@ -1,6 +1,8 @@
 #include "capi/batch.h"
 
 #include <algorithm>
+#include <mutex>
+#include <utility>
 
 #include "braiddb/column_family.h"
 #include "capi/objects.h"
@@ -22,6 +24,12 @@ Status braiddb::capi::Fits(Slice key, Slice value) {
 Status braiddb::capi::BoundsFit(Slice start, Slice limit) {
   if (std::max(start.size(), limit.size()) <= braiddb::kMaxKeySize + 1) return Status::OK();
   return Status::InvalidArgument("a bound of a range is longer than 64 KiB and one byte");
+}
+
+void braiddb::capi::KeepWire(std::string made, std::string* wire) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (*wire != made) *wire = std::move(made);
 }
 
 Status braiddb::capi::NoFamily() noexcept {
@@ -401,7 +409,7 @@ void braiddb_writebatch_iterate_cf(braiddb_writebatch_t* batch, void* state,
 // NULL without memory, as RocksDB's is of nothing.
 const char* braiddb_writebatch_data(braiddb_writebatch_t* batch, size_t* length) {
   const Status status = Guarded([&] {
-    batch->wire = batch->damaged.empty() ? EncodeBatch(batch->rep, batch->notes) : batch->damaged;
+    KeepWire(batch->damaged.empty() ? EncodeBatch(batch->rep, batch->notes) : batch->damaged, &batch->wire);
     return Status::OK();
   });
   *length = status.ok() ? batch->wire.size() : 0;

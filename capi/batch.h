@@ -66,6 +66,10 @@ Status WriteBatchTo(braiddb_t* db, const braiddb_writeoptions_t* options, const 
 // The updates of a batch with an index; the error why they cannot be written.
 Status UpdatesOf(const braiddb_writebatch_wi_t& batch, const WriteBatch** updates);
 
+// Puts a batch's form where it stays for who asked for it. The same form again leaves it where it is, so that a batch which
+// nobody changes can be asked by several threads, and several times.
+void KeepWire(std::string made, std::string* wire);
+
 // A batch that is a transaction's own, to be read while that lasts. It is for braiddb_free, so no member may need a destructor:
 // what its data are made in is the transaction's, too. Null without memory.
 braiddb_writebatch_wi_t* MakeView(const WriteBatchWithIndex& of, std::string* wire);

@@ -335,7 +335,7 @@ const char* braiddb_writebatch_wi_data(braiddb_writebatch_wi_t* batch, size_t* l
     return "";
   }
   const Status status = Guarded([&] {
-    *batch->wire = EncodeBatch(batch->updates().GetWriteBatch(), batch->notes);
+    KeepWire(EncodeBatch(batch->updates().GetWriteBatch(), batch->notes), batch->wire);
     return Status::OK();
   });
   *length = status.ok() ? batch->wire->size() : 0;

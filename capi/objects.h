@@ -120,5 +120,5 @@ struct braiddb_t {
   bool snapshots_see_newest = false;                            // inplace_update_support
   std::atomic<int> manual_compactions_off{0};                   // how often they were disabled
   std::atomic<int> file_deletions_off{0};                       // the same; nothing but a property
-  mutable braiddb::capi::StatsPeriods stats_periods;
+  mutable braiddb::capi::StatsPeriods stats_periods, compaction_stats_periods;
 };

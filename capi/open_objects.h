@@ -34,7 +34,7 @@ class OpenObjects {
   OpenObjects(const OpenObjects&) = delete;
   OpenObjects& operator=(const OpenObjects&) = delete;
 
-  // Of one that is in no list, or in this one already.
+  // Of one that is in no list, or in this one already; from another database's it is taken.
   void Add(OpenObject* object) noexcept;
   // Newest first: an iterator ends before the transaction that it reads through.
   void EndAll() noexcept;
@@ -53,6 +53,7 @@ inline OpenObject::~OpenObject() {
 
 inline void OpenObjects::Add(OpenObject* object) noexcept {
   if (object->list_ == this) return;
+  if (object->list_ != nullptr) object->list_->Remove(object);
   const std::lock_guard lock(mutex_);
   object->list_ = this;
   object->newer_ = nullptr;

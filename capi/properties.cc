@@ -125,12 +125,12 @@ bool GetRocksDBText(const braiddb_t& of, ColumnFamilyHandle* family, std::string
   const int properties_at = NumberBehind(name, "aggregated-table-properties-at-level");
   const int compression_at = NumberBehind(name, "compression-ratio-at-level");
   if (name == "stats") {
-    *value = CompactionStatsText(db, family, &of.stats_periods) + FileHistogramText(family) +
+    *value = CompactionStatsText(db, family, &of.compaction_stats_periods) + FileHistogramText(family) +
              DatabaseStatsText(db, &of.stats_periods) + "\n** BraidDB Stats **\n" + db->GetStatistics().ToString();
   } else if (name == "cfstats") {
-    *value = CompactionStatsText(db, family, &of.stats_periods) + FileHistogramText(family);
+    *value = CompactionStatsText(db, family, &of.compaction_stats_periods) + FileHistogramText(family);
   } else if (name == "cfstats-no-file-histogram") {
-    *value = CompactionStatsText(db, family, &of.stats_periods);
+    *value = CompactionStatsText(db, family, &of.compaction_stats_periods);
   } else if (name == "cf-file-histogram") {
     *value = FileHistogramText(family);
   } else if (name == "dbstats") {

@@ -91,7 +91,7 @@ void Apply(std::string_view name, const braiddb_options_t& set, ChangedOptions* 
   if (name == "write_buffer_size") {
     changed->memtable_size = MemtableSize(set.write_buffer_size);
   } else if (name == "max_write_buffer_number") {
-    changed->max_immutable_memtables = Positive(set.max_write_buffer_number - 1);
+    changed->max_immutable_memtables = Positive(std::max(2, set.max_write_buffer_number) - 1);
   } else if (name == "level0_file_num_compaction_trigger") {
     changed->l0_compaction_trigger = Positive(set.level0_file_num_compaction_trigger);
   } else if (name == "level0_slowdown_writes_trigger" && set.level0_slowdown_writes_trigger > 0) {

@@ -608,7 +608,7 @@ class DBImpl final : public DB {
     return dram_.is_set() ? kKeptArenasOfBudget : std::min<size_t>(options_.max_immutable_memtables, kKeptArenas - 1) + 1;
   }
   // Bytes of one that are kept.
-  uint64_t KeptArenaBytes() const { return std::min(2 * options_.memtable_size, dram_.kept_arena); }
+  uint64_t KeptArenaBytes() const { return std::min<uint64_t>(2 * changing_.memtable_size, dram_.kept_arena); }
   std::mutex ranges_mutex_;                     // the tombstones of all families
   std::atomic<Family*> range_family_{nullptr};  // set once
   std::atomic<uint64_t> next_range_record_{1};

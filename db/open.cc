@@ -474,9 +474,7 @@ void DBImpl::StartBackground() {
     hits_are_local_ = regions_->count() == 1 && regions_->persistence()->read_latency_ns() == 0;
     if (lookup_cache_ == nullptr) Log("open: no address space for the lookup cache; gets search all levels");
   }
-  const uint64_t smallest_entry = LogEntrySize(1, 0, 0);
-  const uint64_t table_entries = std::min(options_.memtable_max_entries, options_.memtable_size / smallest_entry);
-  l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), table_entries);
+  l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), options_.memtable_max_entries);
   if (is_read_only()) return StartReading();
   if (!options_.listeners.empty()) events_ = std::make_unique<EventQueue>(options_.listeners);
   flush_thread_ = std::thread([this] { FlushLoop(); });

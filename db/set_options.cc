@@ -29,6 +29,7 @@ Status DBImpl::SetOptions(ColumnFamilyHandle* family, const ChangedOptions& chan
     return std::max(1u, dram_.is_set() ? std::min(value, at_open) : value);
   };
   const std::lock_guard lock(families_mutex_);
+  if (known->dropped.load(std::memory_order_acquire)) return Status::InvalidArgument("the column family was dropped");
   for (const auto& [name, value] : changed.foreign_family_options) changed_foreign_[known->id][name] = value;
   if (changed.memtable_size) changing_.memtable_size = given_.memtable_size = *changed.memtable_size;
   if (changed.max_immutable_memtables) {
@@ -47,6 +48,7 @@ Status DBImpl::SetOptions(ColumnFamilyHandle* family, const ChangedOptions& chan
     changing_.disable_auto_compaction = given_.disable_auto_compaction = *changed.disable_auto_compaction;
   if (!is_read_only()) NoteOptions();
   NotifyWork();  // a merge may be wanted now
+  if (events_ != nullptr) PostStallCondition();
   return Status::OK();
 } catch (const std::bad_alloc&) {
   return NoMemory();

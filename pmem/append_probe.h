@@ -2,13 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace braiddb {
 
 // Copies words by stores that go past the caches. Both addresses are aligned to 8 bytes, and `bytes` is a multiple of 8.
 inline void StreamWords(void* to, const void* from, size_t bytes) {
-  auto* const target = static_cast<unsigned long long*>(to);
-  const auto* const source = static_cast<const unsigned long long*>(from);
+  using Word [[gnu::may_alias]] = uint64_t;  // whatever the bytes were stored as
+  auto* const target = static_cast<Word*>(to);
+  const auto* const source = static_cast<const Word*>(from);
   for (size_t i = 0; i < bytes / 8; ++i) asm volatile("movnti %1, %0" : "=m"(target[i]) : "r"(source[i]));
 }
 

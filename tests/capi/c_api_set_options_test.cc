@@ -62,6 +62,17 @@ TEST_F(CApiSetOptionsTest, ErrorsAreRocksDBs) {
   EXPECT_EQ("Invalid argument: Error parsing write_buffer_size:99999999999T", Set({{"write_buffer_size", "99999999999T"}}));
 }
 
+TEST_F(CApiSetOptionsTest, DroppedFamiliesHaveNone) {
+  Open();
+  braiddb_column_family_handle_t* const family = braiddb_create_column_family(db_, options_, "family", error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  EXPECT_EQ("", Set({{"write_buffer_size", "1M"}}, family));
+  braiddb_drop_column_family(db_, family, error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  EXPECT_EQ("Invalid argument: the column family was dropped", Set({{"write_buffer_size", "1M"}}, family));
+  braiddb_column_family_handle_destroy(family);
+}
+
 TEST_F(CApiSetOptionsTest, KnownOnesAreTaken) {
   Open();
   for (const char* number : {"arena_block_size",

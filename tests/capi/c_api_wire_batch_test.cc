@@ -75,6 +75,15 @@ TEST_F(CApiWireBatchTest, BytesAreThoseOfRocksDB) {
   EXPECT_EQ(kEmpty, Data(batch_));
 }
 
+TEST_F(CApiWireBatchTest, StayWhereTheyAreUntilTheBatchChanges) {
+  braiddb_writebatch_put(batch_, "k", 1, std::string(100, 'v').data(), 100);
+  size_t length = 0;
+  const char* const data = braiddb_writebatch_data(batch_, &length);
+  const std::string before(data, length);
+  EXPECT_EQ(data, braiddb_writebatch_data(batch_, &length));
+  EXPECT_EQ(before, std::string(data, length));
+}
+
 TEST_F(CApiWireBatchTest, LongStringsAndManyFamilies) {
   braiddb_column_family_handle_t* family = nullptr;
   for (int i = 0; i < 130; ++i) {
