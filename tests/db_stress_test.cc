@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -321,24 +323,34 @@ class DbStressProgram : public testing::Test {
 // [CC-1] [CC-4] [CC-5] [CC-6] [CC-7]
 TEST_F(DbStressProgram, NothingIsLost) {
   const uint64_t cycles = EnvNumber("BRAIDDB_STRESS_CYCLES", 100 / kSlowdown);
-  const std::string seed = std::to_string(EnvNumber("BRAIDDB_STRESS_SEED", 1));
-  const Result result =
-      Stress("--cycles=" + std::to_string(cycles) + " --seed=" + seed + " --fresh_every=15 --pmempool_one_in=10 --max_key=10000");
-  ASSERT_EQ(result.exit_code, 0) << result.output;
-  std::printf("%s", result.output.c_str());
-  // Otherwise nothing was tested.
-  EXPECT_EQ(Row(result, "cycles"), cycles);
-  EXPECT_GT(Row(result, "kills"), cycles / 2);
-  EXPECT_EQ(result.output.find(" 0 while opening"), std::string::npos);
-  EXPECT_GT(Row(result, "writes"), cycles * 20);
+  const uint64_t seed = EnvNumber("BRAIDDB_STRESS_SEED", 1);
+  // What must have happened, or nothing was tested. Lives end by time: on a slow machine the rarest of it may
+  // need further runs, with seeds of their own.
+  std::map<std::string, uint64_t> rows;
   for (const char* row :
        {"replayed entries", "reads", "views", "reads in histories", "verified keys", "rotations", "checkpoints", "compactions",
-        "CheckDatabase", "emptied databases", "transactions", "prepared", "audits", "column families"}) {
-    EXPECT_GT(Row(result, row), 0u) << row;
+        "CheckDatabase", "emptied databases", "transactions", "prepared", "audits", "column families", "kills while opening"}) {
+    rows[row] = 0;
   }
-  if (result.output.find("pmempool is not installed") == std::string::npos) {
-    EXPECT_GT(Row(result, "pmempool check"), 0u);
+  const auto missing = [&rows] { return std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.second == 0; }); };
+  constexpr uint64_t kRuns = 10;
+  for (uint64_t run = 0; run < kRuns && missing(); ++run) {
+    const Result result = Stress("--cycles=" + std::to_string(cycles) + " --seed=" + std::to_string(seed + run) +
+                                 " --fresh_every=15 --pmempool_one_in=10 --max_key=10000");
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    std::printf("%s", result.output.c_str());
+    EXPECT_EQ(Row(result, "cycles"), cycles);
+    EXPECT_GT(Row(result, "kills"), cycles / 2);
+    EXPECT_GT(Row(result, "writes"), cycles * 20);
+    if (result.output.find(" 0 while opening") == std::string::npos) ++rows["kills while opening"];
+    if (result.output.find("pmempool is not installed") == std::string::npos) {
+      EXPECT_GT(Row(result, "pmempool check"), 0u);
+    }
+    for (auto& [name, count] : rows) {
+      if (name != "kills while opening") count += Row(result, name);
+    }
   }
+  for (const auto& [name, count] : rows) EXPECT_GT(count, 0u) << name;
 }
 
 TEST_F(DbStressProgram, FindsBugs) {
