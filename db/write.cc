@@ -344,7 +344,8 @@ void DBImpl::WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, st
 // ORDER   The entries are durable (6) before anyone can see them (7). [CC-6]
 // COST    One flush per line; one fence. Behind the fence a single update only stores, so that the CPU goes on with the next one,
 //         up to its first locked instruction (1), while memory takes the lines of this one. Where 3 to 6 take long, for a large
-//         value, or in kPage, nobody shall wait for a lock as long: there 2 comes after 6.
+//         value, or in kPage, nobody shall wait for a lock as long: there 2 comes after 6. So it does where entries are streamed:
+//         loads go on while such a fence drains, 5 among them, and only locked instructions wait (design/0006).
 template <bool kSingle, class Admission>
 Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t number,
                                 LogSlot* slot, const Admission& admission) {
@@ -395,7 +396,8 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   admission.NoteLogging();
   Persistence* const persistence = regions_->persistence();
   const bool is_staged = kSingle && slot->bytes <= ThreadState::kMostStaged;
-  const bool claims = is_staged && persistence->mode() != PersistMode::kPage;
+  const bool streams = persistence->streams();
+  const bool claims = is_staged && persistence->mode() != PersistMode::kPage && !streams;
   LookupCache::WriteLock lock;
   insertions[0].is_claimed = false;
   // Before the claims: meanwhile the lines come that these wait for.
@@ -409,9 +411,10 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   } else {
     WriteInPlace(thread, slot, first, {updates, count});
   }
-  if (kSingle && !insertions[0].is_claimed) own->Prepare(insertions[0].entry, insertions[0].pointer, &insertions[0]);
+  if (kSingle && !streams && !insertions[0].is_claimed) own->Prepare(insertions[0].entry, insertions[0].pointer, &insertions[0]);
   const bool drain = !BRAIDDB_MUTANT("ack-before-fence") && (options.sync || persistence->mode() != PersistMode::kPage);
   const bool durable = drain ? persistence->Drain() : !persistence->failed();
+  if (kSingle && streams) own->Prepare(insertions[0].entry, insertions[0].pointer, &insertions[0]);
   Status status = durable ? thread->writer.Commit(segments_.get(), *slot, static_cast<uint32_t>(count), first + count - 1)
                           : persistence->error();
   if (__builtin_expect(!status.ok(), 0)) {
