@@ -19,27 +19,40 @@ constexpr int kTries = 1000;
 }  // namespace
 
 Status PoolFiles::Open() {
+  Status status = ReadList(&list_);
+  return status.ok() ? ReadRoot() : status;
+}
+
+Status PoolFiles::ReadList(PartList* list) const {
   const std::string path = posix::JoinPath(directory_, "PARTS");
   std::string text;
   Status status = posix::ReadSmallFile(path, kMaxListBytes, &text);
-  if (status.ok()) status = PartList::Parse(text, path, &list_);
-  if (!status.ok()) return status;
+  if (status.ok()) status = PartList::Parse(text, path, list);
   // A part that is being added counts as soon as something is in it.
-  if (list_.next != 0 && posix::Exists(posix::JoinPath(directory_, PartName(list_.parts.size()))))
-    list_.parts.push_back(list_.next);
-  return ReadRoot();
+  if (status.ok() && list->next != 0 && posix::Exists(posix::JoinPath(directory_, PartName(list->parts.size()))))
+    list->parts.push_back(list->next);
+  return status;
 }
 
 Status PoolFiles::Damaged(const std::string& what) const {
   return Status::Corruption("the region in " + directory_ + " is damaged: " + what + "; restore it from a backup");
 }
 
-// The parts as one file.
+// What points behind the parts was written after Open, when the region had grown: by then the list had the new part.
 Status PoolFiles::Read(uint64_t offset, uint64_t bytes, void* to) const {
+  const auto has = [&](const PartList& list) { return offset <= list.TotalBytes() && bytes <= list.TotalBytes() - offset; };
+  if (has(list_)) return ReadParts(list_, offset, bytes, to);
+  PartList grown;
+  if (Status status = ReadList(&grown); !status.ok()) return status;
+  return has(grown) ? ReadParts(grown, offset, bytes, to) : Damaged("something lies behind its parts");
+}
+
+// The parts as one file.
+Status PoolFiles::ReadParts(const PartList& list, uint64_t offset, uint64_t bytes, void* to) const {
   auto* out = static_cast<uint8_t*>(to);
   uint64_t begin = 0;
-  for (size_t part = 0; part < list_.parts.size() && bytes > 0; begin += list_.parts[part++]) {
-    const uint64_t end = begin + list_.parts[part];
+  for (size_t part = 0; part < list.parts.size() && bytes > 0; begin += list.parts[part++]) {
+    const uint64_t end = begin + list.parts[part];
     if (offset >= end) continue;
     const uint64_t here = std::min(bytes, end - offset);
     if (Status status = ReadPart(part, offset - begin, here, out); !status.ok()) return status;
@@ -47,7 +60,7 @@ Status PoolFiles::Read(uint64_t offset, uint64_t bytes, void* to) const {
     bytes -= here;
     out += here;
   }
-  return bytes == 0 ? Status::OK() : Damaged("something lies behind its parts");
+  return Status::OK();
 }
 
 Status PoolFiles::ReadPart(size_t part, uint64_t offset, uint64_t bytes, uint8_t* to) const {

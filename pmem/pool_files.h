@@ -39,13 +39,16 @@ class PoolFiles {
   // What the `pool` field of an ObjectId says.
   uint64_t identity() const { return identity_; }
 
+  // Also of parts that the region has grown by since Open.
   Status Read(uint64_t offset, uint64_t bytes, void* to) const;
   // The segments that are in use. Not one moment's: each as it was at some time of the call.
   Status ListSegments(std::vector<ListedSegment>* segments) const;
   Status Damaged(const std::string& what) const;
 
  private:
+  Status ReadList(PartList* list) const;
   Status ReadRoot();
+  Status ReadParts(const PartList& list, uint64_t offset, uint64_t bytes, void* to) const;
   Status ReadPart(size_t part, uint64_t offset, uint64_t bytes, uint8_t* to) const;
   Status ReadDescriptor(uint64_t place, SegmentDescriptor descriptor, std::vector<ListedSegment>* segments) const;
 

@@ -20,6 +20,8 @@ namespace {
 using stress::RegisterHistory;
 
 INSTANTIATE_TEST_SUITE_P(Setups, DbConcurrentTest, kConcurrentSetups, NameOf);
+INSTANTIATE_TEST_SUITE_P(PlacesBeforeFences, DbConcurrentTest,
+                         testing::Values(ConcurrentSetup{1, MemtableKind::kHash, 1 << 20, "1_hash", true}), NameOf);
 
 // ---- One key, many writers: the history is linearizable
 

@@ -20,6 +20,7 @@ struct ConcurrentSetup {
   MemtableKind memtable;
   uint64_t lookup_cache_size;
   const char* name;
+  bool count_pm_writes = false;  // then puts take their places before their fences, whatever the CPU
 };
 
 inline const auto kConcurrentSetups = testing::Values(ConcurrentSetup{1, MemtableKind::kHash, 128, "1_hash"},
@@ -35,6 +36,7 @@ class DbConcurrentTest : public testing::TestWithParam<ConcurrentSetup> {
     options_.memtable = GetParam().memtable;
     options_.lookup_cache_size = GetParam().lookup_cache_size;
     options_.memtable_size = 16 << 10;
+    options_.count_pm_writes = GetParam().count_pm_writes;
     Reopen();
   }
   void Reopen() {

@@ -1,0 +1,60 @@
+// PoolFiles: what it reads of a region that somebody has open, and that grows meanwhile.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "pmem/pool_files.h"
+#include "tests/support/segment_test.h"
+
+namespace braiddb::test {
+namespace {
+
+class PoolFilesTest : public SegmentTest {
+ protected:
+  // A segment in a part that the region did not have when this was called, with a pattern in it.
+  Segment* AllocateInNewPart() {
+    const uint64_t before = store_.regions->ReservedBytes(0);
+    Segment* segment = nullptr;
+    do {
+      segment = Allocate();
+    } while (store_.regions->ReservedBytes(0) == before);
+    std::memset(segment->data(), 0x5a, segment->capacity());
+    EXPECT_TRUE(allocator()->Seal(segment, segment->capacity(), 1).ok());
+    return segment;
+  }
+  PoolFiles files_{options_.database_path + "/region-0"};
+};
+
+TEST_F(PoolFilesTest, ListsAndReadsWhatHasComeSinceOpen) {
+  Allocate();
+  ASSERT_TRUE(files_.Open().ok());
+  const uint64_t known = files_.list().TotalBytes();
+  const Segment* const segment = AllocateInNewPart();
+  std::vector<ListedSegment> listed;
+  ASSERT_TRUE(files_.ListSegments(&listed).ok());
+  const auto found =
+      std::find_if(listed.begin(), listed.end(), [segment](const auto& of) { return of.generation == segment->generation(); });
+  ASSERT_NE(found, listed.end());
+  EXPECT_EQ(found->sealed_bytes, segment->capacity());
+  ASSERT_GT(found->data + found->capacity, known);
+  std::vector<uint8_t> bytes(segment->capacity());
+  ASSERT_TRUE(files_.Read(found->data, bytes.size(), bytes.data()).ok());
+  EXPECT_EQ(std::memcmp(bytes.data(), segment->data(), bytes.size()), 0);
+  EXPECT_EQ(files_.list().TotalBytes(), known);
+}
+
+TEST_F(PoolFilesTest, WhatLiesBehindAllPartsIsDamage) {
+  ASSERT_TRUE(files_.Open().ok());
+  uint8_t byte = 0;
+  const uint64_t end = files_.list().TotalBytes();
+  EXPECT_TRUE(files_.Read(end - 1, 1, &byte).ok());
+  for (const auto& [offset, bytes] : {std::pair{end, uint64_t{1}}, {end - 1, uint64_t{2}}, {UINT64_MAX, uint64_t{1}}}) {
+    const Status status = files_.Read(offset, bytes, &byte);
+    EXPECT_TRUE(status.IsCorruption()) << offset << ": " << status.ToString();
+  }
+}
+
+}  // namespace
+}  // namespace braiddb::test
