@@ -344,8 +344,9 @@ void DBImpl::WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, st
 // ORDER   The entries are durable (6) before anyone can see them (7). [CC-6]
 // COST    One flush per line; one fence. Behind the fence a single update only stores, so that the CPU goes on with the next one,
 //         up to its first locked instruction (1), while memory takes the lines of this one. Where 3 to 6 take long, for a large
-//         value, or in kPage, nobody shall wait for a lock as long: there 2 comes after 6. So it does where entries are streamed:
-//         loads go on while such a fence drains, 5 among them, and only locked instructions wait (design/0006).
+//         value, or in kPage, nobody shall wait for a lock as long: there nothing is claimed, and the bucket is locked and the
+//         place taken in 7. So they are where Append streams, and 5 comes after 6: loads go on while such a fence drains, and
+//         only locked instructions wait (design/0006).
 template <bool kSingle, class Admission>
 Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t number,
                                 LogSlot* slot, const Admission& admission) {

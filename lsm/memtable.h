@@ -47,7 +47,7 @@ class Memtable {
     uint32_t cursor = 0;
     uint32_t end = 0;
   };
-  // A place for one entry: found before the entry is durable, taken after.
+  // A place for one entry: taken when the entry is durable, or claimed before.
   struct Insertion {
     const LogEntry* entry = nullptr;  // its bytes, there or in a copy that lives until it is published
     PmPtr pointer;

@@ -1,12 +1,14 @@
 #include "pmem/append_probe.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
 
+#include "pmem/append_probe_for_test.h"
 #include "pmem/persistence.h"
 
 namespace braiddb {
@@ -68,9 +70,16 @@ bool Probe() {
   return streamed < kWorthIt * stored;
 }
 
+std::atomic<int> g_forced{-1};
+
 }  // namespace
 
+void ForceStreamingForTest(std::optional<bool> streams) {
+  g_forced.store(streams ? static_cast<int>(*streams) : -1, std::memory_order_relaxed);
+}
+
 bool StreamingIsFaster() {
+  if (const int forced = g_forced.load(std::memory_order_relaxed); forced >= 0) return forced == 1 && Persistence::HasClwb();
   static const bool kFaster = Persistence::HasClwb() && Probe();
   return kFaster;
 }

@@ -73,7 +73,7 @@ class Persistence {
       Flush(to, bytes);
     }
   }
-  // Whether Append goes past the caches, so that to fetch its lines before is of no use.
+  // Whether Append goes past the caches: to fetch its lines before is of no use then, and loads go on behind the fence.
   bool streams() const { return streams_; }
 
   // Waits until everything that this thread flushed is durable. False: it is not (msync failed); error() says why, every later

@@ -27,23 +27,22 @@ Status PoolFiles::ReadList(PartList* list) const {
   const std::string path = posix::JoinPath(directory_, "PARTS");
   std::string text;
   Status status = posix::ReadSmallFile(path, kMaxListBytes, &text);
-  if (status.ok()) status = PartList::Parse(text, path, list);
-  // A part that is being added counts as soon as something is in it.
-  if (status.ok() && list->next != 0 && posix::Exists(posix::JoinPath(directory_, PartName(list->parts.size()))))
-    list->parts.push_back(list->next);
-  return status;
+  return status.ok() ? PartList::Parse(text, path, list) : status;
 }
 
 Status PoolFiles::Damaged(const std::string& what) const {
   return Status::Corruption("the region in " + directory_ + " is damaged: " + what + "; restore it from a backup");
 }
 
-// What points behind the parts was written after Open, when the region had grown: by then the list had the new part.
+// What points behind the parts was written after Open, when the region had grown: by then the list had the new part, or named it as
+// the next one, whose file is there (region_files.h). One that is announced and pointed at by nobody may still be taken back.
 Status PoolFiles::Read(uint64_t offset, uint64_t bytes, void* to) const {
   const auto has = [&](const PartList& list) { return offset <= list.TotalBytes() && bytes <= list.TotalBytes() - offset; };
   if (has(list_)) return ReadParts(list_, offset, bytes, to);
   PartList grown;
   if (Status status = ReadList(&grown); !status.ok()) return status;
+  if (grown.next != 0 && posix::Exists(posix::JoinPath(directory_, PartName(grown.parts.size()))))
+    grown.parts.push_back(grown.next);
   return has(grown) ? ReadParts(grown, offset, bytes, to) : Damaged("something lies behind its parts");
 }
 

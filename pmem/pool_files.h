@@ -33,7 +33,7 @@ class PoolFiles {
   // The part list and the root, verified. NotFound: there is no region; NotSupported: of another version.
   Status Open();
   const std::string& directory() const { return directory_; }
-  // As they were at Open.
+  // As they were at Open, without a part that was being added.
   const PartList& list() const { return list_; }
   const RegionRoot& root() const { return root_; }
   // What the `pool` field of an ObjectId says.

@@ -12,7 +12,7 @@
 // STEPS   1. <part>.tmp is created, allocated in full and synced      a full file system shows here; nothing has changed
 //         2. PARTS says `next <part> <bytes>`                         from now on a file of that name and size is ours
 //         3. <part>.tmp is renamed to <part>, the directory synced
-//         4. PMDK maps the part and stores the larger heap size       (Region::Grow)
+//         4. PMDK maps the part and stores the larger heap size       (Region::Grow); pool_files.h reads: after 2, 3
 //         5. PARTS says `part <part> <bytes>`                         (CommitPart)
 // CRASH   after 1, 2: Open removes <part>.tmp. After 3: the part is there, the heap does not know it: Open removes it. After
 //         4: the heap knows it: Open takes it into the list. After 5: done.

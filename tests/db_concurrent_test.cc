@@ -20,8 +20,11 @@ namespace {
 using stress::RegisterHistory;
 
 INSTANTIATE_TEST_SUITE_P(Setups, DbConcurrentTest, kConcurrentSetups, NameOf);
-INSTANTIATE_TEST_SUITE_P(PlacesBeforeFences, DbConcurrentTest,
-                         testing::Values(ConcurrentSetup{1, MemtableKind::kHash, 1 << 20, "1_hash", true}), NameOf);
+// Places are taken before the fence, or looked for behind it.
+INSTANTIATE_TEST_SUITE_P(BothOrders, DbConcurrentTest,
+                         testing::Values(ConcurrentSetup{1, MemtableKind::kHash, 1 << 20, "flushed", false},
+                                         ConcurrentSetup{1, MemtableKind::kHash, 1 << 20, "streamed", true}),
+                         NameOf);
 
 // ---- One key, many writers: the history is linearizable
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "db/test_hooks.h"
+#include "pmem/append_probe_for_test.h"
 #include "pmem/region_set.h"
 #include "tests/support/db_fixture.h"
 #include "util/sync_point.h"
@@ -24,7 +25,10 @@ class DbLookupCacheTest : public DbTest {
     options_.lookup_cache_size = 1 << 20;
     Reopen();
   }
-  void TearDown() override { SyncPoints::Instance().Clear(); }
+  void TearDown() override {
+    SyncPoints::Instance().Clear();
+    ForceStreamingForTest({});
+  }
 
   uint64_t Hits() const { return db_->GetStatistics().lookup_cache_hits; }
   // Runs `action` once, in the first thread that passes the point.
@@ -111,31 +115,37 @@ TEST_P(DbLookupCacheTest, AHalfDoneWriteIsSeenByAllOrNone) {
   EXPECT_EQ(GetOrText(db_.get(), "key"), "<not found>");
 }
 
-// A write has taken its places, and its entry is durable: nobody sees it yet. Writes to other keys do not wait for it.
+// A write has taken its places, or, where entries are streamed, has not yet, and its entry is durable: nobody sees it yet. Writes
+// to other keys do not wait for it.
 TEST_P(DbLookupCacheTest, AWriteThatIsOnlyDurableIsNotSeen) {
   options_.disable_auto_compaction = true;  // a get that meets what a merge has dropped waits for the writes before it
-  Reopen();
-  ASSERT_OK(db_->Put({}, "key", "1"));
-  std::vector<std::string> seen;
-  const auto look = [&](const std::string& key, const std::string& other) {
-    AtFirst("DBImpl::AppendAndPublish:Durable", [&, key, other] {
-      std::thread reader([&] {
-        for (int i = 0; i < 2; ++i) seen.push_back(GetOrText(db_.get(), key));
-        ASSERT_OK(db_->Put({}, other, "1"));
-        seen.push_back(GetOrText(db_.get(), other));
+  for (const bool streams : {false, true}) {
+    SCOPED_TRACE(streams);
+    ForceStreamingForTest(streams);
+    Reopen();
+    const std::string run = streams ? " streamed" : " flushed";
+    ASSERT_OK(db_->Put({}, "key" + run, "1"));
+    std::vector<std::string> seen;
+    const auto look = [&](const std::string& key, const std::string& other) {
+      AtFirst("DBImpl::AppendAndPublish:Durable", [&, key, other] {
+        std::thread reader([&] {
+          for (int i = 0; i < 2; ++i) seen.push_back(GetOrText(db_.get(), key));
+          ASSERT_OK(db_->Put({}, other, "1"));
+          seen.push_back(GetOrText(db_.get(), other));
+        });
+        reader.join();
       });
-      reader.join();
-    });
-  };
-  look("key", "a");
-  ASSERT_OK(db_->Put({}, "key", "2"));
-  look("new key", "b");
-  ASSERT_OK(db_->Put({}, "new key", "1"));
-  look("key", "c");
-  ASSERT_OK(db_->Delete({}, "key"));
-  EXPECT_EQ(seen, (std::vector<std::string>{"1", "1", "1", "<not found>", "<not found>", "1", "2", "2", "1"}));
-  EXPECT_EQ(GetOrText(db_.get(), "key"), "<not found>");
-  EXPECT_EQ(GetOrText(db_.get(), "new key"), "1");
+    };
+    look("key" + run, "a" + run);
+    ASSERT_OK(db_->Put({}, "key" + run, "2"));
+    look("new key" + run, "b" + run);
+    ASSERT_OK(db_->Put({}, "new key" + run, "1"));
+    look("key" + run, "c" + run);
+    ASSERT_OK(db_->Delete({}, "key" + run));
+    EXPECT_EQ(seen, (std::vector<std::string>{"1", "1", "1", "<not found>", "<not found>", "1", "2", "2", "1"}));
+    EXPECT_EQ(GetOrText(db_.get(), "key" + run), "<not found>");
+    EXPECT_EQ(GetOrText(db_.get(), "new key" + run), "1");
+  }
 }
 
 // At the fence of a write its places are taken, and nothing of it is to be seen. [CC-6]

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "pmem/append_probe_for_test.h"
 #include "pmem/persist_mode.h"
 #include "pmem/persistence.h"
 #include "tests/support/pmem_mapped_file.h"
@@ -118,6 +119,12 @@ TEST(PersistenceTest, StreamedWordsAreCopies) {
   }
   const bool faster = StreamingIsFaster();
   EXPECT_FALSE(faster && !Persistence::HasClwb());
+  EXPECT_EQ(StreamingIsFaster(), faster);
+  for (const bool forced : {false, true}) {
+    ForceStreamingForTest(forced);
+    EXPECT_EQ(Persistence(PersistMode::kEmulated, {}).streams(), forced && Persistence::HasClwb());
+  }
+  ForceStreamingForTest({});
   EXPECT_EQ(StreamingIsFaster(), faster);
 }
 

@@ -3,9 +3,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "pmem/part_list.h"
 #include "pmem/pool_files.h"
+#include "pmem/posix.h"
 #include "tests/support/segment_test.h"
 
 namespace braiddb::test {
@@ -19,7 +24,8 @@ class PoolFilesTest : public SegmentTest {
     Segment* segment = nullptr;
     do {
       segment = Allocate();
-    } while (store_.regions->ReservedBytes(0) == before);
+    } while (segment != nullptr && store_.regions->ReservedBytes(0) == before);
+    if (segment == nullptr) return nullptr;
     std::memset(segment->data(), 0x5a, segment->capacity());
     EXPECT_TRUE(allocator()->Seal(segment, segment->capacity(), 1).ok());
     return segment;
@@ -32,6 +38,7 @@ TEST_F(PoolFilesTest, ListsAndReadsWhatHasComeSinceOpen) {
   ASSERT_TRUE(files_.Open().ok());
   const uint64_t known = files_.list().TotalBytes();
   const Segment* const segment = AllocateInNewPart();
+  ASSERT_NE(segment, nullptr);
   std::vector<ListedSegment> listed;
   ASSERT_TRUE(files_.ListSegments(&listed).ok());
   const auto found =
@@ -43,6 +50,32 @@ TEST_F(PoolFilesTest, ListsAndReadsWhatHasComeSinceOpen) {
   ASSERT_TRUE(files_.Read(found->data, bytes.size(), bytes.data()).ok());
   EXPECT_EQ(std::memcmp(bytes.data(), segment->data(), bytes.size()), 0);
   EXPECT_EQ(files_.list().TotalBytes(), known);
+}
+
+// Between the growth of the heap and that of the list, the list names the part as the next one.
+TEST_F(PoolFilesTest, ReadsAPartThatIsBeingAdded) {
+  Allocate();
+  const Segment* const segment = AllocateInNewPart();
+  ASSERT_NE(segment, nullptr);
+  const std::string path = options_.database_path + "/region-0/PARTS";
+  std::string text;
+  ASSERT_TRUE(posix::ReadSmallFile(path, 1 << 20, &text).ok());
+  PartList list;
+  ASSERT_TRUE(PartList::Parse(text, path, &list).ok());
+  list.next = list.parts.back();
+  list.parts.pop_back();
+  std::ofstream(path, std::ios::trunc) << list.ToText();
+  ASSERT_TRUE(files_.Open().ok());
+  EXPECT_EQ(files_.list().parts.size(), list.parts.size());
+  std::vector<ListedSegment> listed;
+  ASSERT_TRUE(files_.ListSegments(&listed).ok());
+  const auto found =
+      std::find_if(listed.begin(), listed.end(), [segment](const auto& of) { return of.generation == segment->generation(); });
+  ASSERT_NE(found, listed.end());
+  std::vector<uint8_t> bytes(segment->capacity());
+  ASSERT_TRUE(files_.Read(found->data, bytes.size(), bytes.data()).ok());
+  EXPECT_EQ(std::memcmp(bytes.data(), segment->data(), bytes.size()), 0);
+  std::ofstream(path, std::ios::trunc) << text;
 }
 
 TEST_F(PoolFilesTest, WhatLiesBehindAllPartsIsDamage) {

@@ -6,9 +6,11 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "braiddb/db.h"
+#include "pmem/append_probe_for_test.h"
 #include "tests/support/db_test_util.h"
 
 namespace braiddb::test {
@@ -20,7 +22,7 @@ struct ConcurrentSetup {
   MemtableKind memtable;
   uint64_t lookup_cache_size;
   const char* name;
-  bool count_pm_writes = false;  // then puts take their places before their fences, whatever the CPU
+  std::optional<bool> streams = {};  // whether entries are, whatever the CPU finds faster
 };
 
 inline const auto kConcurrentSetups = testing::Values(ConcurrentSetup{1, MemtableKind::kHash, 128, "1_hash"},
@@ -36,9 +38,10 @@ class DbConcurrentTest : public testing::TestWithParam<ConcurrentSetup> {
     options_.memtable = GetParam().memtable;
     options_.lookup_cache_size = GetParam().lookup_cache_size;
     options_.memtable_size = 16 << 10;
-    options_.count_pm_writes = GetParam().count_pm_writes;
+    ForceStreamingForTest(GetParam().streams);
     Reopen();
   }
+  void TearDown() override { ForceStreamingForTest({}); }
   void Reopen() {
     db_.reset();
     db_ = OpenOrFail(options_, directory_.File("db"));
