@@ -5,7 +5,7 @@
 
 namespace braiddb {
 
-// What StreamingIsFaster says from now on, where there is CLWB; or what was measured again. Of each Persistence that is made then.
+// What StreamingIsFaster says from now on, where there is CLWB; none: what was measured. Of each Persistence that is made then.
 void ForceStreamingForTest(std::optional<bool> streams);
 
 }  // namespace braiddb
