@@ -34,8 +34,8 @@ Status PoolFiles::Damaged(const std::string& what) const {
   return Status::Corruption("the region in " + directory_ + " is damaged: " + what + "; restore it from a backup");
 }
 
-// What points behind the parts was written after Open, when the region had grown: by then the list had the new part, or named it as
-// the next one, whose file is there (region_files.h). One that is announced and pointed at by nobody may still be taken back.
+// What points behind the parts was written after Open, when the region had grown: by then the list had the new part, or named it
+// as the next one, whose file is there (region_files.h). One that is announced and pointed at by nobody may still be taken back.
 Status PoolFiles::Read(uint64_t offset, uint64_t bytes, void* to) const {
   const auto has = [&](const PartList& list) { return offset <= list.TotalBytes() && bytes <= list.TotalBytes() - offset; };
   if (has(list_)) return ReadParts(list_, offset, bytes, to);
