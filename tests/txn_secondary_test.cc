@@ -207,7 +207,7 @@ TEST_P(SecondaryOfEitherLogTest, IsOneStateWhilePrimaryWorks) {
   };
   uint64_t last = 0;
   int caught_up = 0;
-  // Under a sanitizer a round takes seconds, and most come too late for a log that is released with each flush.
+  // Under a sanitizer a round takes long, and most come too late for a log that is released with each flush.
   const int rounds = kSlowdown == 1 ? 300 : 20;
   for (int round = 0; round < rounds; ++round) {
     const uint64_t least = acknowledged;
