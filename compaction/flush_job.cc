@@ -57,6 +57,7 @@ FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, con
   FlushResult result;
   result.table = std::move(table);
   ListBuilder builder(regions, result.table.get());
+  auto in_order = std::make_unique<TableOrder>(entries);
   if (index != nullptr) index->Begin(entries, *order);
   const LogEntry* previous = nullptr;
   bool previous_is_kept = false;
@@ -80,6 +81,7 @@ FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, con
         break;
       } else {
         builder.Append(entry, pointer);
+        in_order->Append(order->Prefix(entry->key()), pointer);
         // What is only applied by a newer operand is no lookup's answer, and may be very much with one hash.
         const uint64_t hash = hidden ? 0 : KeyHash(*entry);
         if (index != nullptr && !hidden) index->Add(hash, pointer);
@@ -90,6 +92,7 @@ FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, con
     }
   }
   builder.Finish();
+  if (in_order->Finish()) result.table->in_order = std::move(in_order);
   if (index != nullptr) result.table->indexed = index->Finish();
   if (keys != nullptr) keys->Finish();
   return result;

@@ -5,12 +5,15 @@
 #include "skiplist/braided_cursor.h"
 #include "skiplist/fetch_paths.h"
 #include "util/check.h"
+#include "util/prefetch.h"
 
 namespace braiddb {
 namespace {
 
 // Versions of one key that are stepped over one by one before a search jumps over the rest.
 constexpr int kStepsBeforeSeek = 8;
+// So many turns are the first four levels of their heap: a turn among them comes soon.
+constexpr size_t kSoon = 15;
 
 // The smallest string that is greater than every string with this prefix; false if there is none.
 bool PrefixEnd(std::string prefix, std::string* end) {
@@ -91,8 +94,8 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
       verify_(options.verify_checksums),
       most_skipped_(options.max_skippable_internal_keys),
       pin_(pin) {
-  const auto add = [this](std::unique_ptr<EntryCursor> cursor, bool is_table = false) {
-    children_.push_back({std::move(cursor), nullptr, 0, is_table});
+  const auto add = [this](std::unique_ptr<EntryCursor> cursor, bool is_table = false, bool is_list = false) {
+    children_.push_back({std::move(cursor), nullptr, 0, is_table, is_list});
   };
   std::vector<std::unique_ptr<EntryCursor>> memtables;
   const auto add_memtable = [&](const Memtable& set) {
@@ -103,9 +106,18 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   for (auto& cursor : memtables) add(std::move(cursor));
   memtable_children_ = children_.size();
   const FamilyView& levels = *view_->Of(family.id);
-  for (const auto& table : levels.l0) add(std::make_unique<BraidedCursor>(&table->list, nullptr), true);
+  for (const auto& table : levels.l0) {
+    if (table->in_order != nullptr) {
+      add(table->in_order->NewCursor(db->regions_.get(), &order_), true);
+    } else {
+      add(std::make_unique<BraidedCursor>(&table->list, nullptr), true, true);
+      lists_.push_back(&table->list);
+    }
+  }
   add(levels.l1->NewCursor());
   turns_.reserve(children_.size());
+  fetches_turns_ = children_.size() > kSoon;
+  for (Child& child : children_) child.cursor->SetReadAhead(fetches_turns_ ? 0 : EntryCursor::kUsualReadAhead);
   SetBounds(options);
   // The last thing, for which there is the destructor: MakeCurrent needs the family in the view of now.
   family_.handles.fetch_add(1, std::memory_order_relaxed);
@@ -175,10 +187,9 @@ inline void DBIterator::Advance(Child* child) {
 
 void DBIterator::FetchForSeek(const SearchKey& target) {
   for (Child& child : children_) child.cursor->FetchForSeek(target);
-  const auto& tables = view_->Of(family_.id)->l0;
-  if (tables.size() < 2) return;
+  if (lists_.size() < 2) return;
   FetchPaths(
-      tables.size(), [&tables](size_t i) -> const BraidedList& { return tables[i]->list; }, target);
+      lists_.size(), [this](size_t i) -> const BraidedList& { return *lists_[i]; }, target);
 }
 
 perf::Timer DBIterator::NoteSeek(size_t child) const {
@@ -229,39 +240,78 @@ bool DBIterator::Precedes(const Turn& a, const Turn& b) const {
 void DBIterator::TakeTurns() {
   turns_.clear();  // has room for all
   for (Child& child : children_) {
-    if (child.entry == nullptr) continue;
-    const Turn turn{child.prefix, &child};
-    size_t i = turns_.size();
-    turns_.push_back(turn);
-    for (; i > 0 && Precedes(turn, turns_[i - 1]); --i) turns_[i] = turns_[i - 1];
-    turns_[i] = turn;
+    if (child.entry != nullptr) turns_.push_back({child.prefix, &child});
   }
+  for (size_t i = turns_.size() / 2; i-- > 0;) FindTurn(i, turns_[i]);
+  if (!fetches_turns_) return;
+  for (size_t i = 0; i < std::min(turns_.size(), kSoon); ++i) FetchTurn(i);
 }
 
-void DBIterator::FindTurn(size_t of) {
-  Child* const child = turns_[of].child;
-  if (child->entry == nullptr) {
-    turns_.erase(turns_.begin() + static_cast<std::ptrdiff_t>(of));
-    return;
+inline void DBIterator::FetchTurn(size_t place) const {
+  const Child& child = *turns_[place].child;
+  if (!child.cursor->knows_prefixes()) return;
+  Prefetch(child.entry);
+  Prefetch(reinterpret_cast<const char*>(child.entry) + kCacheLine - kLastStart);
+}
+
+// First down to a leaf, along the lesser children, and then up to where the turn belongs: among many children one that has been
+// taken mostly comes last but a few, and which of two is less is no branch.
+void DBIterator::FindTurn(size_t of, Turn turn) {
+  Turn* const turns = turns_.data();
+  const size_t size = turns_.size();
+  size_t hole = of;
+  size_t least = 2 * hole + 1;
+  for (; least + 1 < size; least = 2 * hole + 1) {
+    const Turn& left = turns[least];
+    const Turn& right = turns[least + 1];
+    least += __builtin_expect(left.prefix == right.prefix, 0) ? Precedes(right, left) : right.prefix < left.prefix;
+    turns[hole] = turns[least];
+    if (hole < kSoon && least >= kSoon && fetches_turns_) FetchTurn(hole);
+    hole = least;
   }
-  const Turn turn{child->prefix, child};
-  Turn* place = &turns_[of];
-  for (const Turn* const last = &turns_.back(); place != last && Precedes(place[1], turn); ++place) *place = place[1];
-  *place = turn;
+  if (least < size) {
+    turns[hole] = turns[least];
+    if (hole < kSoon && least >= kSoon && fetches_turns_) FetchTurn(hole);
+    hole = least;
+  }
+  while (hole > of) {
+    const size_t above = (hole - 1) / 2;
+    if (!Precedes(turn, turns[above])) break;
+    turns[hole] = turns[above];
+    hole = above;
+  }
+  turns[hole] = turn;
+  if (hole < kSoon && fetches_turns_) FetchTurn(hole);
+}
+
+void DBIterator::RemoveTurn(size_t of) {
+  const Turn last = turns_.back();
+  turns_.pop_back();
+  if (of < turns_.size()) FindTurn(of, last);
 }
 
 inline void DBIterator::TurnTaken() {
-  const Child& child = *turns_.front().child;
-  if (child.entry == nullptr || (turns_.size() > 1 && turns_[1].prefix <= child.prefix)) return FindTurn(0);
-  turns_.front().prefix = child.prefix;
+  Child* const child = turns_.front().child;
+  if (child->entry == nullptr) return RemoveTurn(0);
+  const size_t size = turns_.size();
+  const uint64_t prefix = child->prefix;
+  if ((size > 1 && turns_[1].prefix <= prefix) || (size > 2 && turns_[2].prefix <= prefix)) return FindTurn(0, {prefix, child});
+  turns_.front().prefix = prefix;
 }
 
+// Who stands on the first one's entry comes right behind it.
 void DBIterator::LeaveShared() {
   const LogEntry* const entry = turns_.front().child->entry;
-  while (turns_.size() > 1 && turns_[1].child->entry == entry && turns_[1].child->is_table) {
-    turns_[1].child->entry = nullptr;
-    turns_.erase(turns_.begin() + 1);
+  for (size_t i = 1; i < std::min<size_t>(turns_.size(), 3);) {
+    Child* const twin = turns_[i].child;
+    if (twin->entry != entry || !twin->is_list) {
+      ++i;
+      continue;
+    }
+    twin->entry = nullptr;
     has_left_shared_ = true;
+    RemoveTurn(i);
+    i = 1;
   }
 }
 
@@ -286,22 +336,16 @@ bool DBIterator::SameKey(const Child& child, Slice key, uint64_t prefix) const {
 inline void DBIterator::PassFirst() {
   Child* const child = turns_.front().child;
   NoteSkipped(*child->entry);
-  if (child->is_table) LeaveShared();
+  if (child->is_list) LeaveShared();
   Advance(child);
   TurnTaken();
 }
 
 void DBIterator::SkipVersions(Slice key, uint64_t prefix) {
   const bool by_version = verify_ || most_skipped_ != 0 || perf::Counts();  // each is to be seen
-  size_t group = 0;                                                         // children at the key: nothing comes before it
-  while (group < turns_.size() && SameKey(*turns_[group].child, key, prefix)) ++group;
-  for (size_t i = 0; i < group; ++i) {
-    Child* const child = turns_[i].child;
-    for (size_t twin = i + 1; child->is_table && twin < group && turns_[twin].child->entry == child->entry; ++twin) {
-      if (!turns_[twin].child->is_table) continue;
-      turns_[twin].child->entry = nullptr;
-      has_left_shared_ = true;
-    }
+  while (!turns_.empty() && SameKey(*turns_.front().child, key, prefix)) {
+    Child* const child = turns_.front().child;
+    if (child->is_list) LeaveShared();
     for (int steps = 0; SameKey(*child, key, prefix); ++steps) {
       NoteSkipped(*child->entry);
       if (steps < kStepsBeforeSeek && by_version) {
@@ -319,8 +363,8 @@ void DBIterator::SkipVersions(Slice key, uint64_t prefix) {
       db_->regions_->NoteDamage();  // it went in a circle
       child->entry = nullptr;
     }
+    TurnTaken();
   }
-  while (group-- > 0) FindTurn(group);
 }
 
 inline void DBIterator::SkipKey(Slice key, uint64_t prefix) {
@@ -382,7 +426,7 @@ void DBIterator::Pass(Child* child) {
 // What is remembered of a table's operands; the child stays where it is, and SkipKey takes it on. Not where the table's list
 // stands for those of others, too (LeaveShared), which have more of the key.
 bool DBIterator::AddRunOf(const Child& child, Slice key, uint64_t prefix) {
-  if (!child.is_table || verify_ || has_left_shared_ || !SameKey(child, key, prefix)) return false;
+  if (!child.is_table || verify_ || (child.is_list && has_left_shared_) || !SameKey(child, key, prefix)) return false;
   const PmTable& table = *view_->Of(family_.id)->l0[static_cast<size_t>(&child - children_.data()) - memtable_children_];
   if (sequence_ < table.boundary()) return false;
   std::shared_ptr<const OperandRun> run = table.operand_runs.Find(key);

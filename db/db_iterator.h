@@ -59,6 +59,7 @@ class DBIterator final : public Iterator {
     const LogEntry* entry = nullptr;
     uint64_t prefix = 0;
     bool is_table = false;  // of L0
+    bool is_list = false;   // … whose list the cursor follows
   };
   struct Turn {
     uint64_t prefix;
@@ -86,8 +87,12 @@ class DBIterator final : public Iterator {
   void TakeTurns();
   // The first one has moved on, and the others have not.
   void TurnTaken();
-  // The child with this turn has moved on, and those behind it are in order.
-  void FindTurn(size_t of);
+  // Puts the turn in the place of turns_[of], whose children, and what is below these, are in order.
+  void FindTurn(size_t of, Turn turn);
+  // Takes turns_[of] out, which is the first one or a child of it.
+  void RemoveTurn(size_t of);
+  // Fetches the entry of a turn that comes to this place, if it is soon looked at and was not before.
+  void FetchTurn(size_t place) const;
   // Of the tables that have come to the entry of the first one, that one alone goes on: while a merge into a skiplist runs, each
   // of its tables leads into the last level where it has been merged, and from one entry on there is one list.
   void LeaveShared();
@@ -139,7 +144,8 @@ class DBIterator final : public Iterator {
   uint64_t skipped_ = 0;
   const uint64_t pin_;
   std::vector<Child> children_;
-  size_t memtable_children_ = 0;  // the first so many
+  std::vector<const BraidedList*> lists_;  // those that children follow, of tables
+  size_t memtable_children_ = 0;           // the first so many
   bool has_lower_ = false;
   bool has_upper_ = false;
   std::string lower_;  // inclusive
@@ -147,9 +153,11 @@ class DBIterator final : public Iterator {
   Direction direction_ = Direction::kForward;
   const LogEntry* current_ = nullptr;
   uint64_t current_prefix_ = 0;  // of its key; forward only
-  // Forward: the children that are not at their end, in entry order. A step moves the first one, and mostly it stays that: a step
-  // costs what the order changes, not what there are of them.
+  // Forward: the children that are not at their end, a heap in entry order, the first one on top. A step moves that one, and
+  // where there are few levels with anything in them it mostly stays that.
   std::vector<Turn> turns_;
+  // Whether cursors leave it to the iterator to fetch their entries: with so many of them, most are not reached behind a seek.
+  bool fetches_turns_ = false;
   bool has_left_shared_ = false;  // LeaveShared has taken one out
   MergeContext merge_;
   std::string merged_value_;  // of current_, if that is an operand

@@ -1,7 +1,6 @@
 #include "db/dram_budget.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace braiddb {
 namespace {
@@ -10,9 +9,10 @@ constexpr uint64_t kConstant = 6ull << 20;
 constexpr uint64_t kPerRegion = 12ull << 20;
 constexpr uint64_t kShares = 8;
 // An entry in a memtable: 32 bytes of a node and 16 to 32 of the hash, and twice 24 in runs, of which the iterators of a moment
-// share most. Of these there are nine, and in L0, at 16 bytes an entry, up to four indexes of 16 tables.
+// share most. Of these there are nine; and in L0, at 16 bytes an entry, up to four indexes of 16 tables, and the order of three
+// times kTrigger tables, at nearly 17.
 constexpr uint64_t kMemtableEntry = 112;
-constexpr uint64_t kEntryEverywhere = 2048;
+constexpr uint64_t kEntryEverywhere = 2688;
 // Tables at which writers begin to be slowed down; L0 stays below three times as many.
 constexpr uint32_t kTrigger = 12;
 constexpr uint32_t kImmutables = 4;
@@ -27,7 +27,7 @@ DramBudget DramBudget::Share(Options* options) {
   const uint64_t share = options->dram_budget / kShares;
   budget.total = options->dram_budget;
   options->memtable_max_entries =
-      std::clamp(std::bit_floor(share / kEntryEverywhere), kLeastEntries, options->memtable_max_entries);
+      std::clamp(share / kEntryEverywhere / kLeastEntries * kLeastEntries, kLeastEntries, options->memtable_max_entries);
   budget.kept_arena = options->memtable_max_entries * kMemtableEntry;
   options->l0_slowdown_writes_trigger = std::min(options->l0_slowdown_writes_trigger, kTrigger);
   options->l0_compaction_trigger = std::min(options->l0_compaction_trigger, kTrigger / 4);

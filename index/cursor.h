@@ -1,6 +1,8 @@
 // EntryCursor: walks one ordered structure of log entries, whatever it is made of.
 #pragma once
 
+#include <cstddef>
+
 #include "index/key_order.h"
 
 namespace braiddb {
@@ -15,6 +17,10 @@ class EntryCursor {
   // `knows_prefixes`: sets prefix_ whenever it sets entry_, without a look at the entry, which may be far.
   explicit EntryCursor(bool knows_prefixes = false) : knows_prefixes_(knows_prefixes) {}
   virtual ~EntryCursor() = default;
+  // How many entries to fetch before Next comes to them, if the cursor knows where they are: for who has many cursors and takes
+  // them in turns. 0: the user fetches what the cursor has come to.
+  static constexpr size_t kUsualReadAhead = 12;
+  virtual void SetReadAhead(size_t) {}
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;
   // Fetches what a seek to the target will wait for: for who seeks with several cursors, one after the other. The next call is

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "index/key_hash.h"
+#include "lsm/array_cursor.h"
 #include "util/prefetch.h"
 #include "util/short_bytes.h"
 #include "util/spin.h"
@@ -427,88 +428,12 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::RunsOfAll() 
   return runs;
 }
 
-class HashMemtableCursor final : public EntryCursor {
- public:
-  HashMemtableCursor(const HashMemtable* table, std::shared_ptr<const HashMemtable::Run> run)
-      : EntryCursor(true), table_(table), run_(std::move(run)), items_(run_->items), at_(items_.size()) {}
-
-  void FetchForSeek(const SearchKey& target) override {
-    const size_t begin = run_->steps.Find(target.prefix);
-    const size_t end = std::min(begin + PrefixSteps::kFanout, items_.size());
-    for (size_t i = begin; i < end; i += kCacheLine / sizeof(HashMemtable::Item)) Prefetch(&items_[i]);
-  }
-  void SeekToFirst() override { Begin(0); }
-  void SeekToLast() override { Begin(items_.size() - 1); }
-  void Seek(const SearchKey& target) override { Begin(FirstNotBefore(target)); }
-  void SeekBefore(const SearchKey& target) override { Begin(FirstNotBefore(target) - 1); }
-  void Next() override { Move(1); }
-  void Prev() override { Move(-size_t{1}); }  // from the first one to the end, as above
-  void NextKey() override {
-    Move(1);
-    while (at_ < items_.size() && items_[at_].is_older) Move(1);
-  }
-
- private:
-  // Entries are fetched so many steps before they are looked at; behind a seek, of which there may be one for each of several
-  // runs and few steps, the distance grows by kGrowth with each step.
-  static constexpr size_t kAhead = 12;
-  static constexpr size_t kGrowth = 2;
-
-  void Begin(size_t at) {
-    fetched_ = 0;
-    step_ = 0;
-    Fetch(at);
-    Set(at);
-  }
-  void Move(size_t step) {
-    if (step != step_) fetched_ = 0;
-    step_ = step;
-    const size_t at = at_ + step;
-    if (fetched_ > 0) {
-      --fetched_;
-    } else {
-      Fetch(at);
-    }
-    for (size_t i = 0; i < kGrowth && fetched_ < kAhead; ++i) Fetch(at + step * ++fetched_);
-    Set(at);
-  }
-  void Fetch(size_t at) const {
-    if (at >= items_.size()) return;
-    const auto* const entry = table_->regions_->Resolve<uint8_t>(PmPtr(items_[at].entry));
-    Prefetch(entry);
-    Prefetch(entry + kCacheLine);
-  }
-  void Set(size_t at) {
-    at_ = at;
-    entry_ = nullptr;
-    if (at >= items_.size()) return;
-    prefix_ = items_[at].prefix;
-    entry_ = table_->regions_->Resolve<LogEntry>(PmPtr(items_[at].entry));
-  }
-  size_t FirstNotBefore(const SearchKey& target) const {
-    const size_t begin = run_->steps.Find(target.prefix);
-    const size_t end = std::min(begin + PrefixSteps::kFanout, items_.size());
-    size_t first = begin;  // whose prefix is not less
-    for (size_t i = begin; i < end; ++i) first += items_[i].prefix < target.prefix ? 1 : 0;
-    if (first == end || items_[first].prefix != target.prefix) return first;
-    const auto before = [this](const HashMemtable::Item& item, const SearchKey& of) {
-      return item.prefix == of.prefix &&
-             CompareEntry(*table_->order_, *table_->regions_->Resolve<LogEntry>(PmPtr(item.entry)), of) < 0;
-    };
-    const size_t past = items_[end - 1].prefix == target.prefix ? items_.size() : end;
-    return static_cast<size_t>(std::lower_bound(items_.data() + first, items_.data() + past, target, before) - items_.data());
-  }
-
-  const HashMemtable* const table_;
-  const std::shared_ptr<const HashMemtable::Run> run_;
-  const HashMemtable::Items& items_;
-  size_t at_;
-  size_t step_ = 0;     // the last one: 1, or -1 as a size_t; 0 behind a seek
-  size_t fetched_ = 0;  // entries ahead in this direction
-};
-
 void HashMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const {
-  for (auto& run : TakeRuns()) cursors->push_back(std::make_unique<HashMemtableCursor>(this, std::move(run)));
+  for (auto& run : TakeRuns()) {
+    const Items& items = run->items;
+    const PrefixSteps* const steps = &run->steps;
+    cursors->push_back(std::make_unique<ArrayCursor<Item>>(regions_, order_, items.data(), items.size(), steps, std::move(run)));
+  }
 }
 
 class HashMemtableWalker final : public Memtable::Walker {

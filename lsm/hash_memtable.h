@@ -47,7 +47,6 @@ class HashMemtable final : public Memtable {
   std::unique_ptr<Arena> TakeArena() override { return std::move(arena_); }
 
  private:
-  friend class HashMemtableCursor;
   friend class HashMemtableWalker;
   struct Node {
     uint64_t prefix;

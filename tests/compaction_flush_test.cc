@@ -1,6 +1,7 @@
 // The way from a memtable to a table of L0: which versions go along, how they are linked, what the flush makes of it all.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "compaction/flush_job.h"
@@ -210,6 +211,34 @@ TEST_P(FlushJobTest, TheTableHasTheVersionsThatSomebodySees) {
     EXPECT_EQ(flushed.table->boundary(), 5000u);
     EXPECT_EQ(flushed.table->log_bytes, memtable->charged_bytes.load());
     EXPECT_EQ(flushed.table->extents, std::vector<std::shared_ptr<LogExtent>>{extent});
+    // So has the order in DRAM what is linked.
+    ASSERT_NE(flushed.table->in_order, nullptr);
+    const auto cursor = flushed.table->in_order->NewCursor(store_.regions(), &store_.order());
+    std::vector<uint64_t> forward;
+    for (cursor->SeekToFirst(); cursor->entry() != nullptr; cursor->Next()) {
+      EXPECT_EQ(cursor->prefix(), store_.order().Prefix(cursor->entry()->key()));
+      forward.push_back(cursor->entry()->sequence());
+    }
+    std::vector<uint64_t> backward;
+    for (cursor->SeekToLast(); cursor->entry() != nullptr; cursor->Prev()) backward.push_back(cursor->entry()->sequence());
+    std::reverse(backward.begin(), backward.end());
+    EXPECT_EQ(backward, forward);
+    ASSERT_EQ(forward.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(forward[i], expected[i].sequence);
+      const SearchKey target(store_.order(), expected[i].key, expected[i].sequence);
+      if (i % 2 == 0) cursor->FetchForSeek(target);
+      cursor->Seek(target);
+      ASSERT_NE(cursor->entry(), nullptr);
+      EXPECT_EQ(cursor->entry()->sequence(), expected[i].sequence);
+      cursor->SeekBefore(target);
+      ASSERT_EQ(cursor->entry() == nullptr, i == 0);
+      if (i > 0) {
+        EXPECT_EQ(cursor->entry()->sequence(), expected[i - 1].sequence);
+      }
+    }
+    EXPECT_GE(flushed.table->in_order->bytes(), 16 * expected.size());
+
     // The index has what is linked; the memtable goes on serving.
     const L0IndexWriter::Table& indexed = flushed.table->indexed;
     ASSERT_NE(indexed.index, nullptr);

@@ -19,7 +19,9 @@
 namespace braiddb::test {
 
 // Where the data lies when the iterator is made.
-enum class Place { kMemtable, kImmutable, kL0, kL0Many, kL1, kAllLevels, kAllLevelsWithTombstones };
+// kL0Wide: in more tables than an iterator fetches entries of at once. kL0Reopened: in tables of which those from before an open
+// are lists only, and the others have their order in DRAM.
+enum class Place { kMemtable, kImmutable, kL0, kL0Many, kL0Wide, kL0Reopened, kL1, kAllLevels, kAllLevelsWithTombstones };
 
 struct PlaceCase {
   const char* name;
@@ -102,8 +104,14 @@ class DbPlacesTest : public testing::TestWithParam<PlaceCase> {
     if (!all) {
       for (size_t i = 0; i < keys.size(); ++i) {
         Put(keys[i], PatternedValue(i, 10 + random.Uniform(100)));
-        if (GetParam().place == Place::kL0Many && i % 37 == 36) {
+        if (IsInTables() && i % FlushEvery() == FlushEvery() - 1) {
           ASSERT_OK(Flush());
+        }
+        if (GetParam().place == Place::kL0Reopened && i == keys.size() / 2) {
+          ASSERT_OK(Flush());
+          db_.reset();
+          db_ = OpenOrFail(options_, directory_.File("db"));
+          ASSERT_NE(db_, nullptr);
         }
       }
     } else {
@@ -136,13 +144,18 @@ class DbPlacesTest : public testing::TestWithParam<PlaceCase> {
     if (GetParam().place == Place::kImmutable) {
       ASSERT_GT(IntProperty(db_.get(), "braiddb.num-immutable-mem-table"), 0u);
     }
-    if (GetParam().place == Place::kL0Many) {
+    if (IsInTables()) {
       ASSERT_GT(IntProperty(db_.get(), "braiddb.num-l0-tables"), 1u);
     }
     if (all) {
       ASSERT_GE(IntProperty(db_.get(), "braiddb.num-l0-tables"), 2u);
     }
   }
+
+  bool IsInTables() const {
+    return GetParam().place == Place::kL0Many || GetParam().place == Place::kL0Wide || GetParam().place == Place::kL0Reopened;
+  }
+  size_t FlushEvery() const { return GetParam().place == Place::kL0Wide ? 5 : 37; }
 
   // Fills up the memtable with versions of one key, which in the end is deleted or as before.
   void RotateWithoutFlush() {
@@ -177,7 +190,8 @@ inline auto AllPlaces() {
   return testing::Values(
       PlaceCase{"Memtable1", Place::kMemtable, 1}, PlaceCase{"Memtable2", Place::kMemtable, 2},
       PlaceCase{"Immutable2", Place::kImmutable, 2}, PlaceCase{"L0In1", Place::kL0, 1}, PlaceCase{"L0In2", Place::kL0, 2},
-      PlaceCase{"L0Many2", Place::kL0Many, 2}, PlaceCase{"L1In1", Place::kL1, 1}, PlaceCase{"L1In2", Place::kL1, 2},
+      PlaceCase{"L0Many2", Place::kL0Many, 2}, PlaceCase{"L0Wide2", Place::kL0Wide, 2},
+      PlaceCase{"L0Reopened2", Place::kL0Reopened, 2}, PlaceCase{"L1In1", Place::kL1, 1}, PlaceCase{"L1In2", Place::kL1, 2},
       PlaceCase{"AllLevels1", Place::kAllLevels, 1}, PlaceCase{"AllLevels2", Place::kAllLevels, 2},
       PlaceCase{"Tombstones1", Place::kAllLevelsWithTombstones, 1}, PlaceCase{"Tombstones3", Place::kAllLevelsWithTombstones, 3});
 }

@@ -1,0 +1,126 @@
+// ArrayCursor: an EntryCursor over entries whose key prefixes and addresses are in DRAM, in an array in entry order.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "index/cursor.h"
+#include "index/prefix_steps.h"
+#include "log/log_entry.h"
+#include "pmem/region_set.h"
+#include "util/prefetch.h"
+
+namespace braiddb {
+
+// Where it stands is known without a look at the entry, which is fetched before its turn comes.
+// Item: prefix (KeyOrder::Prefix of the key) and entry (PmPtr::raw); and, if the array knows it, is_older: than the item before
+// it, of the same key.
+template <class Item>
+class ArrayCursor final : public EntryCursor {
+ public:
+  // `steps`: built of the items. `owner`: what keeps items and steps, or null if the user of the cursor does.
+  ArrayCursor(const RegionSet* regions, const KeyOrder* order, const Item* items, size_t size, const PrefixSteps* steps,
+              std::shared_ptr<const void> owner)
+      : EntryCursor(true),
+        regions_(regions),
+        order_(order),
+        items_(items),
+        size_(size),
+        steps_(steps),
+        owner_(std::move(owner)) {}
+
+  void SetReadAhead(size_t entries) override { ahead_ = entries; }
+  void FetchForSeek(const SearchKey& target) override {
+    group_ = steps_->Find(target.prefix);
+    has_group_ = true;
+    const size_t end = std::min(group_ + PrefixSteps::kFanout, size_);
+    for (size_t i = group_; i < end; i += kCacheLine / sizeof(Item)) Prefetch(&items_[i]);
+  }
+  void SeekToFirst() override { Begin(0); }
+  void SeekToLast() override { Begin(size_ - 1); }
+  void Seek(const SearchKey& target) override { Begin(FirstNotBefore(target)); }
+  void SeekBefore(const SearchKey& target) override { Begin(FirstNotBefore(target) - 1); }
+  void Next() override { Move(1); }
+  void Prev() override { Move(-size_t{1}); }  // from the first one to the end, as above
+  void NextKey() override {
+    Move(1);
+    if constexpr (requires(const Item& item) { item.is_older; }) {
+      while (at_ < size_ && items_[at_].is_older) Move(1);
+    }
+  }
+
+ private:
+  // Behind a seek, of which there may be one for each of several arrays and few steps, the distance grows by kGrowth with each
+  // step.
+  static constexpr size_t kGrowth = 2;
+  // Of many cursors each is asked seldom, so the array's lines are fetched, too.
+  static constexpr size_t kItemsAhead = 2 * kCacheLine / sizeof(Item);
+
+  void Begin(size_t at) {
+    has_group_ = false;
+    fetched_ = 0;
+    step_ = 0;
+    if (ahead_ > 0) Fetch(at);
+    Set(at);
+  }
+  void Move(size_t step) {
+    if (step != step_) fetched_ = 0;
+    step_ = step;
+    const size_t at = at_ + step;
+    FetchItems(at + step * kItemsAhead);
+    if (fetched_ > 0) {
+      --fetched_;
+    } else {
+      Fetch(at);
+    }
+    const size_t ahead = step == 1 ? ahead_ : kUsualReadAhead;
+    for (size_t i = 0; i < kGrowth && fetched_ < ahead; ++i) Fetch(at + step * ++fetched_);
+    Set(at);
+  }
+  void FetchItems(size_t at) const {
+    if (at < size_) Prefetch(&items_[at]);
+  }
+  void Fetch(size_t at) const {
+    if (at >= size_) return;
+    const auto* const entry = regions_->Resolve<uint8_t>(PmPtr(items_[at].entry));
+    Prefetch(entry);
+    Prefetch(entry + kCacheLine - kLastStart);
+  }
+  void Set(size_t at) {
+    at_ = at;
+    entry_ = nullptr;
+    if (at >= size_) return;
+    prefix_ = items_[at].prefix;
+    entry_ = regions_->Resolve<LogEntry>(PmPtr(items_[at].entry));
+  }
+  size_t FirstNotBefore(const SearchKey& target) const {
+    const size_t begin = has_group_ ? group_ : steps_->Find(target.prefix);
+    const size_t end = std::min(begin + PrefixSteps::kFanout, size_);
+    size_t first = begin;  // whose prefix is not less
+    for (size_t i = begin; i < end; ++i) first += items_[i].prefix < target.prefix ? 1 : 0;
+    if (first == end || items_[first].prefix != target.prefix) return first;
+    const auto before = [this](const Item& item, const SearchKey& of) {
+      return item.prefix == of.prefix && CompareEntry(*order_, *regions_->Resolve<LogEntry>(PmPtr(item.entry)), of) < 0;
+    };
+    const size_t past = items_[end - 1].prefix == target.prefix ? size_ : end;
+    return static_cast<size_t>(std::lower_bound(items_ + first, items_ + past, target, before) - items_);
+  }
+
+  const RegionSet* const regions_;
+  const KeyOrder* const order_;
+  const Item* const items_;
+  const size_t size_;
+  const PrefixSteps* const steps_;
+  const std::shared_ptr<const void> owner_;
+  size_t at_ = size_;
+  size_t ahead_ = kUsualReadAhead;
+  size_t step_ = 0;     // the last one: 1, or -1 as a size_t; 0 behind a seek
+  size_t fetched_ = 0;  // entries ahead in this direction
+  size_t group_ = 0;    // of steps_, for the next seek, if
+  bool has_group_ = false;
+};
+
+}  // namespace braiddb
