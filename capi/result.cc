@@ -8,7 +8,7 @@ namespace braiddb::capi {
 namespace {
 
 // Also when there is no memory for the whole text.
-void ReplaceError(char** errptr, std::string_view text) {
+void ReplaceText(char** errptr, std::string_view text) {
   std::free(*errptr);
   *errptr = CopyBytes(text);
 }
@@ -27,15 +27,13 @@ std::string TextOf(const Status& status) {
 
 }  // namespace
 
-bool SaveError(char** errptr, const Status& status) {
-  if (status.ok()) return false;
-  if (errptr == nullptr) return true;
+void ReplaceError(char** errptr, const Status& error) {
+  if (errptr == nullptr) return;
   try {
-    ReplaceError(errptr, TextOf(status));
+    ReplaceText(errptr, TextOf(error));
   } catch (const std::bad_alloc&) {
-    ReplaceError(errptr, "Operation aborted: Memory limit reached: no DRAM for the text of an error");
+    ReplaceText(errptr, "Operation aborted: Memory limit reached: no DRAM for the text of an error");
   }
-  return true;
 }
 
 void SaveNotImplemented(char** errptr, const char* function, const char* missing) {

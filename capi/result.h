@@ -10,8 +10,14 @@
 
 namespace braiddb::capi {
 
-// True, and *errptr replaced by the text of `status`, if that is an error. A null errptr: nobody wants to know.
-bool SaveError(char** errptr, const Status& status);
+// Replaces *errptr by the text of an error. A null errptr: nobody wants to know.
+void ReplaceError(char** errptr, const Status& error);
+// True, and *errptr replaced by the text of `status`, if that is an error.
+inline bool SaveError(char** errptr, const Status& status) {
+  if (__builtin_expect(status.ok(), 1)) return false;
+  ReplaceError(errptr, status);
+  return true;
+}
 
 // "Not implemented: <function>: <missing> …".
 void SaveNotImplemented(char** errptr, const char* function, const char* missing);

@@ -57,7 +57,7 @@ FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, con
   FlushResult result;
   result.table = std::move(table);
   ListBuilder builder(regions, result.table.get());
-  auto in_order = std::make_unique<TableOrder>(entries);
+  auto in_order = std::make_shared<TableOrder>(entries);
   if (index != nullptr) index->Begin(entries, *order);
   const LogEntry* previous = nullptr;
   bool previous_is_kept = false;
@@ -70,8 +70,8 @@ FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, con
     for (size_t i = 0; i < window.count; ++i) {
       PmPtr pointer = window.pointers[i];
       auto* entry = regions->Resolve<LogEntry>(pointer);
-      const bool hidden = previous != nullptr && order->Same(previous->key(), entry->key()) &&
-                          !filter.Visible(entry->sequence(), previous->sequence());
+      const bool is_older = previous != nullptr && order->Same(previous->key(), entry->key());
+      const bool hidden = is_older && !filter.Visible(entry->sequence(), previous->sequence());
       const bool overwritten = hidden && !VersionFilter::IsApplied(*previous, previous_is_kept);
       if (overwritten) {
         placing.Drop(segments, entry, pointer);
@@ -81,7 +81,7 @@ FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, con
         break;
       } else {
         builder.Append(entry, pointer);
-        in_order->Append(order->Prefix(entry->key()), pointer);
+        in_order->Append(order->Prefix(entry->key()), pointer, is_older);  // the newest version is never overwritten
         // What is only applied by a newer operand is no lookup's answer, and may be very much with one hash.
         const uint64_t hash = hidden ? 0 : KeyHash(*entry);
         if (index != nullptr && !hidden) index->Add(hash, pointer);
@@ -92,7 +92,7 @@ FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, con
     }
   }
   builder.Finish();
-  if (in_order->Finish()) result.table->in_order = std::move(in_order);
+  if (in_order->Finish()) result.in_order = std::move(in_order);
   if (index != nullptr) result.table->indexed = index->Finish();
   if (keys != nullptr) keys->Finish();
   return result;

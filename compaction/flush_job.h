@@ -9,13 +9,15 @@
 #include "lsm/key_filter.h"
 #include "lsm/memtable.h"
 #include "lsm/pm_table.h"
+#include "lsm/table_order.h"
 #include "pmem/segment_allocator.h"
 
 namespace braiddb {
 
 struct FlushResult {
   std::shared_ptr<PmTable> table;
-  uint64_t dropped = 0;  // versions overwritten inside the memtable that no snapshot sees
+  std::shared_ptr<const TableOrder> in_order;  // null if there was no memory
+  uint64_t dropped = 0;                        // versions overwritten inside the memtable that no snapshot sees
 };
 
 // REQUIRES: no writer is inside `memtable` any more, nor will be. The memtable keeps serving readers meanwhile.

@@ -264,6 +264,7 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   if (lookup_cache_ != nullptr) job.copied = &copied;
   if (family->options.l1 == L1Kind::kSortedRuns) epochs_.Reclaim();  // what nobody reads any more of old copies is space
   PostCompaction(*family, merge_id, tables.size(), nullptr);
+  BRAIDDB_SYNC_POINT("DBImpl::MergeTables:Announced");
   Status status = family->last_level->Merge(job, inputs, &stats);
   PostponeMerge(*family, status);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
@@ -344,7 +345,7 @@ void DBImpl::InstallLastLevel(Family* family, size_t merged_tables) {
   std::lock_guard lock(view_mutex_);
   auto view = std::make_shared<ReadView>(*current_view_);
   view->Alter(family->id, [&](FamilyView* levels) {
-    levels->l0.resize(levels->l0.size() - merged_tables);
+    levels->RemoveOldest(merged_tables);
     levels->l1 = family->last_level->View();
   });
   InstallView(view);

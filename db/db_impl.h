@@ -378,6 +378,8 @@ class DBImpl final : public DB {
   void PrepareArena(const Memtable& like);
   // False after an error, which is the database's from then on.
   bool FlushOne(const PendingFlush& pending);
+  // table_orders.cc
+  void MergeTableOrders(Family* family);
   bool FinishCopies(FlushCopier* copies);
   void MoveToCopies(const PmTable& table);
   void ReleaseFlushedLog(uint64_t boundary);

@@ -14,6 +14,8 @@ namespace {
 constexpr int kStepsBeforeSeek = 8;
 // So many turns are the first four levels of their heap: a turn among them comes soon.
 constexpr size_t kSoon = 15;
+// Entries that all cursors together fetch ahead, about.
+constexpr size_t kAhead = 24;
 
 // The smallest string that is greater than every string with this prefix; false if there is none.
 bool PrefixEnd(std::string prefix, std::string* end) {
@@ -94,8 +96,8 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
       verify_(options.verify_checksums),
       most_skipped_(options.max_skippable_internal_keys),
       pin_(pin) {
-  const auto add = [this](std::unique_ptr<EntryCursor> cursor, bool is_table = false, bool is_list = false) {
-    children_.push_back({std::move(cursor), nullptr, 0, is_table, is_list});
+  const auto add = [this](std::unique_ptr<EntryCursor> cursor, const PmTable* table = nullptr, bool is_list = false) {
+    children_.push_back({std::move(cursor), nullptr, 0, is_list, table});
   };
   std::vector<std::unique_ptr<EntryCursor>> memtables;
   const auto add_memtable = [&](const Memtable& set) {
@@ -106,18 +108,22 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   for (auto& cursor : memtables) add(std::move(cursor));
   memtable_children_ = children_.size();
   const FamilyView& levels = *view_->Of(family.id);
-  for (const auto& table : levels.l0) {
-    if (table->in_order != nullptr) {
-      add(table->in_order->NewCursor(db->regions_.get(), &order_), true);
+  size_t first = 0;
+  for (const auto& [order, tables] : levels.orders) {
+    const PmTable* const table = levels.l0[first].get();
+    if (order != nullptr) {
+      add(order->NewCursor(db->regions_.get(), &order_), tables == 1 ? table : nullptr);
     } else {
-      add(std::make_unique<BraidedCursor>(&table->list, nullptr), true, true);
+      add(std::make_unique<BraidedCursor>(&table->list, nullptr), table, true);
       lists_.push_back(&table->list);
     }
+    first += tables;
   }
   add(levels.l1->NewCursor());
   turns_.reserve(children_.size());
   fetches_turns_ = children_.size() > kSoon;
-  for (Child& child : children_) child.cursor->SetReadAhead(fetches_turns_ ? 0 : EntryCursor::kUsualReadAhead);
+  const size_t ahead = fetches_turns_ ? 0 : std::clamp<size_t>(kAhead / children_.size(), 2, EntryCursor::kUsualReadAhead);
+  for (Child& child : children_) child.cursor->SetReadAhead(ahead);
   SetBounds(options);
   // The last thing, for which there is the destructor: MakeCurrent needs the family in the view of now.
   family_.handles.fetch_add(1, std::memory_order_relaxed);
@@ -337,12 +343,17 @@ inline void DBIterator::PassFirst() {
   Child* const child = turns_.front().child;
   NoteSkipped(*child->entry);
   if (child->is_list) LeaveShared();
-  Advance(child);
+  if (LooksAtVersions()) {
+    Advance(child);
+  } else {
+    child->cursor->NextKey();
+    Load(child);
+  }
   TurnTaken();
 }
 
 void DBIterator::SkipVersions(Slice key, uint64_t prefix) {
-  const bool by_version = verify_ || most_skipped_ != 0 || perf::Counts();  // each is to be seen
+  const bool by_version = LooksAtVersions();
   while (!turns_.empty() && SameKey(*turns_.front().child, key, prefix)) {
     Child* const child = turns_.front().child;
     if (child->is_list) LeaveShared();
@@ -426,8 +437,8 @@ void DBIterator::Pass(Child* child) {
 // What is remembered of a table's operands; the child stays where it is, and SkipKey takes it on. Not where the table's list
 // stands for those of others, too (LeaveShared), which have more of the key.
 bool DBIterator::AddRunOf(const Child& child, Slice key, uint64_t prefix) {
-  if (!child.is_table || verify_ || (child.is_list && has_left_shared_) || !SameKey(child, key, prefix)) return false;
-  const PmTable& table = *view_->Of(family_.id)->l0[static_cast<size_t>(&child - children_.data()) - memtable_children_];
+  if (child.table == nullptr || verify_ || (child.is_list && has_left_shared_) || !SameKey(child, key, prefix)) return false;
+  const PmTable& table = *child.table;
   if (sequence_ < table.boundary()) return false;
   std::shared_ptr<const OperandRun> run = table.operand_runs.Find(key);
   if (run == nullptr || !run->is_one) return false;

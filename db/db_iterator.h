@@ -58,8 +58,8 @@ class DBIterator final : public Iterator {
     std::unique_ptr<EntryCursor> cursor;
     const LogEntry* entry = nullptr;
     uint64_t prefix = 0;
-    bool is_table = false;  // of L0
-    bool is_list = false;   // … whose list the cursor follows
+    bool is_list = false;            // the cursor follows a table's list
+    const PmTable* table = nullptr;  // of L0, if the cursor is over one alone
   };
   struct Turn {
     uint64_t prefix;
@@ -96,7 +96,9 @@ class DBIterator final : public Iterator {
   // Of the tables that have come to the entry of the first one, that one alone goes on: while a merge into a skiplist runs, each
   // of its tables leads into the last level where it has been merged, and from one entry on there is one list.
   void LeaveShared();
-  // The first child takes a step.
+  // Whether each version that is skipped is to be seen.
+  bool LooksAtVersions() const { return verify_ || most_skipped_ != 0 || perf::Counts(); }
+  // The first child goes on to another key.
   void PassFirst();
   // Forward, behind all versions of the key, which is the first child's or comes before it.
   void SkipKey(Slice key, uint64_t prefix);

@@ -71,7 +71,7 @@ uint64_t DBImpl::DramBytes() const {
   std::unordered_set<const L0Index*> indexes;
   view->ForEach([&](uint32_t id, const FamilyView& levels) {
     if (const std::shared_ptr<const LastLevel> level = LevelOf(*FindFamily(id))) bytes += level->DramBytes();
-    for (const auto& table : levels.l0) bytes += table->in_order == nullptr ? 0 : table->in_order->bytes();
+    for (const FamilyView::Ordered& ordered : levels.orders) bytes += ordered.order == nullptr ? 0 : ordered.order->bytes();
     for (const FamilyView::TableGroup& group : levels.groups) {
       if (group.index != nullptr && indexes.insert(group.index).second) bytes += group.index->bytes();
     }

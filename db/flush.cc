@@ -141,7 +141,7 @@ bool DBImpl::FlushOne(const PendingFlush& pending) {
     auto view = std::make_shared<ReadView>(*current_view_);
     view->immutables.pop_back();
     for (const FlushResult& result : flushed) {
-      view->Alter(result.table->family(), [&](FamilyView* levels) { levels->l0.insert(levels->l0.begin(), result.table); });
+      view->Alter(result.table->family(), [&](FamilyView* levels) { levels->AddTable(result.table, result.in_order); });
     }
     waiting_for_checkpoint = UnlistedRotations(*view);
     InstallView(view);
@@ -157,6 +157,10 @@ bool DBImpl::FlushOne(const PendingFlush& pending) {
   if (waiting_for_checkpoint >= options_.checkpoint_tables || copies != nullptr) {
     Status status = CheckpointTables();
     if (!status.ok()) SetBackgroundError(status);
+  }
+  // Not while another one waits: writers may soon wait for that.
+  if (immutable_count_.load(std::memory_order_acquire) == 1) {
+    for (const FlushResult& result : flushed) MergeTableOrders(FindFamily(result.table->family()));
   }
   flushed_memtable_id_.store(pending.memtable->id(), std::memory_order_release);
   immutable_count_.fetch_sub(1, std::memory_order_release);

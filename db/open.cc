@@ -352,7 +352,7 @@ Status DBImpl::Recover() {
   flushed_memtable_id_.store(context.table_id, std::memory_order_relaxed);
   auto view = std::make_shared<ReadView>(*current_view_);
   for (const auto& table : replay.tables) {
-    view->Alter(table->family(), [&table](FamilyView* levels) { levels->l0.insert(levels->l0.begin(), table); });
+    view->Alter(table->family(), [&table](FamilyView* levels) { levels->AddTable(table); });
   }
   view->active = NewMemtable();
   if (view->active == nullptr) return Status::MemoryLimit("no address space for a memtable");
@@ -460,7 +460,7 @@ void DBImpl::RestoreTables() {
     table->entries = listed.entries;
     table->checkpointed.store(true, std::memory_order_relaxed);
     next_memtable_id_ = std::max(next_memtable_id_, listed.id + 1);
-    view->Alter(listed.family, [&table](FamilyView* levels) { levels->l0.insert(levels->l0.begin(), std::move(table)); });
+    view->Alter(listed.family, [&table](FamilyView* levels) { levels->AddTable(std::move(table)); });
   }
   next_memtable_id_ = std::max(next_memtable_id_, manifest_state_.next_id);
   current_view_ = std::move(view);

@@ -131,7 +131,7 @@ Status DBImpl::InstallRelocation(const Relocation& relocation) {
   std::lock_guard view_lock(view_mutex_);
   auto view = std::make_shared<ReadView>(*current_view_);
   for (const auto& table : relocation.tables) {
-    view->Alter(table->family(), [&](FamilyView* levels) { levels->l0.push_back(table); });
+    view->Alter(table->family(), [&](FamilyView* levels) { levels->AddOldest(table); });
   }
   InstallView(view);
   return Status::OK();

@@ -16,8 +16,7 @@
 namespace braiddb {
 
 // Where it stands is known without a look at the entry, which is fetched before its turn comes.
-// Item: prefix (KeyOrder::Prefix of the key) and entry (PmPtr::raw); and, if the array knows it, is_older: than the item before
-// it, of the same key.
+// Item: prefix, KeyOrder::Prefix of the key; Entry(); and IsOlder(), than the item before it, of the same key. False if not known.
 template <class Item>
 class ArrayCursor final : public EntryCursor {
  public:
@@ -47,16 +46,14 @@ class ArrayCursor final : public EntryCursor {
   void Prev() override { Move(-size_t{1}); }  // from the first one to the end, as above
   void NextKey() override {
     Move(1);
-    if constexpr (requires(const Item& item) { item.is_older; }) {
-      while (at_ < size_ && items_[at_].is_older) Move(1);
-    }
+    while (at_ < size_ && items_[at_].IsOlder()) Move(1);
   }
 
  private:
   // Behind a seek, of which there may be one for each of several arrays and few steps, the distance grows by kGrowth with each
   // step.
   static constexpr size_t kGrowth = 2;
-  // Of many cursors each is asked seldom, so the array's lines are fetched, too.
+  // Of many cursors each is asked seldom, so the array's lines are fetched, too, before the entries that they lead to.
   static constexpr size_t kItemsAhead = 2 * kCacheLine / sizeof(Item);
 
   void Begin(size_t at) {
@@ -70,22 +67,26 @@ class ArrayCursor final : public EntryCursor {
     if (step != step_) fetched_ = 0;
     step_ = step;
     const size_t at = at_ + step;
-    FetchItems(at + step * kItemsAhead);
+    const size_t ahead = step == 1 || ahead_ > 0 ? ahead_ : kUsualReadAhead;
+    FetchItems(at + step * (ahead + kItemsAhead));
     if (fetched_ > 0) {
       --fetched_;
     } else {
       Fetch(at);
     }
-    const size_t ahead = step == 1 ? ahead_ : kUsualReadAhead;
-    for (size_t i = 0; i < kGrowth && fetched_ < ahead; ++i) Fetch(at + step * ++fetched_);
+    for (size_t i = 0; i < kGrowth && fetched_ < ahead; ++i) FetchAhead(at + step * ++fetched_);
     Set(at);
   }
   void FetchItems(size_t at) const {
     if (at < size_) Prefetch(&items_[at]);
   }
+  // Older versions are seldom wanted.
+  void FetchAhead(size_t at) const {
+    if (at < size_ && !items_[at].IsOlder()) Fetch(at);
+  }
   void Fetch(size_t at) const {
     if (at >= size_) return;
-    const auto* const entry = regions_->Resolve<uint8_t>(PmPtr(items_[at].entry));
+    const auto* const entry = regions_->Resolve<uint8_t>(items_[at].Entry());
     Prefetch(entry);
     Prefetch(entry + kCacheLine - kLastStart);
   }
@@ -94,7 +95,7 @@ class ArrayCursor final : public EntryCursor {
     entry_ = nullptr;
     if (at >= size_) return;
     prefix_ = items_[at].prefix;
-    entry_ = regions_->Resolve<LogEntry>(PmPtr(items_[at].entry));
+    entry_ = regions_->Resolve<LogEntry>(items_[at].Entry());
   }
   size_t FirstNotBefore(const SearchKey& target) const {
     const size_t begin = has_group_ ? group_ : steps_->Find(target.prefix);
@@ -103,7 +104,7 @@ class ArrayCursor final : public EntryCursor {
     for (size_t i = begin; i < end; ++i) first += items_[i].prefix < target.prefix ? 1 : 0;
     if (first == end || items_[first].prefix != target.prefix) return first;
     const auto before = [this](const Item& item, const SearchKey& of) {
-      return item.prefix == of.prefix && CompareEntry(*order_, *regions_->Resolve<LogEntry>(PmPtr(item.entry)), of) < 0;
+      return item.prefix == of.prefix && CompareEntry(*order_, *regions_->Resolve<LogEntry>(item.Entry()), of) < 0;
     };
     const size_t past = items_[end - 1].prefix == target.prefix ? size_ : end;
     return static_cast<size_t>(std::lower_bound(items_ + first, items_ + past, target, before) - items_);

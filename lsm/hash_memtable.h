@@ -74,6 +74,9 @@ class HashMemtable final : public Memtable {
     uint64_t sequence : 56;
     uint64_t is_older : 1;  // than the one before it, of the same key; only in runs for cursors
     uint64_t entry;
+
+    PmPtr Entry() const { return PmPtr(entry); }
+    bool IsOlder() const { return is_older != 0; }
   };
   static_assert(sizeof(Item) == 24);
   using Items = std::vector<Item>;

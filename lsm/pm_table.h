@@ -9,7 +9,6 @@
 #include "lsm/l0_index.h"
 #include "lsm/memtable.h"
 #include "lsm/operand_runs.h"
-#include "lsm/table_order.h"
 #include "skiplist/braided_list.h"
 
 namespace braiddb {
@@ -39,8 +38,6 @@ class PmTable {
   BraidedList list;
   // Where lookups find the entries; no index for a table from before this open, or if equal keys may differ in bytes.
   L0IndexWriter::Table indexed;
-  // Null for a table from before this open, or if there was no memory.
-  std::unique_ptr<const TableOrder> in_order;
   uint64_t entries = 0;
   uint64_t log_bytes = 0;
   std::vector<std::shared_ptr<LogExtent>>

@@ -7,6 +7,7 @@
 #include "index/ordered_level.h"
 #include "lsm/memtable.h"
 #include "lsm/pm_table.h"
+#include "lsm/table_order.h"
 
 namespace braiddb {
 
@@ -14,6 +15,23 @@ namespace braiddb {
 struct FamilyView {
   std::vector<std::shared_ptr<PmTable>> l0;
   std::shared_ptr<const OrderedLevel> l1;
+
+  // Newest first: the order of so many neighbours in l0, or null, of one that is a list only.
+  struct Ordered {
+    std::shared_ptr<const TableOrder> order;
+    size_t tables;
+  };
+  std::vector<Ordered> orders;
+
+  // `order`: null for a table from before this open, or if there was no memory.
+  void AddTable(std::shared_ptr<PmTable> table, std::shared_ptr<const TableOrder> order = nullptr);
+  // Of copies, which go below what is there.
+  void AddOldest(std::shared_ptr<PmTable> table);
+  void RemoveOldest(size_t tables);
+  // The place in `orders` of the first of these, if they are there, side by side; orders.size() if they are not.
+  size_t FindOrders(const std::vector<std::shared_ptr<const TableOrder>>& of) const;
+  // Puts their order together in their place. REQUIRES: they are there.
+  void MergeOrders(const std::vector<std::shared_ptr<const TableOrder>>& of, std::shared_ptr<const TableOrder> together);
 
   // Newest first: neighbours in l0 that share an index, or one table that has none. Derived from l0 by GroupTables.
   struct TableGroup {

@@ -1,5 +1,5 @@
-// TableOrder: what a table of L0 has, in order, in DRAM: so that iterators find and fetch its entries, of which a list knows one
-// after the other only.
+// TableOrder: what tables of L0 have, in order, in DRAM: so that iterators find and fetch their entries, of which a list knows
+// one after the other only.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "index/prefix_steps.h"
 #include "lsm/array_cursor.h"
@@ -14,10 +15,13 @@
 
 namespace braiddb {
 
-// WHY IT IS RIGHT  An entry lies where the table has it for as long as a reader has the table in its view, as for the hash index
-//                  (lsm/l0_index.h). A merge may have linked it into the last level meanwhile, where a reader of this view comes
-//                  upon it again; or marked it dead, what hides it last, which readers look at (DBIterator::Counts).
-// MEMORY           Some 16.5 bytes an entry, until the table has been merged. Without it there is the list.
+// Of one table, as its flush linked it; or of neighbours in L0 together, so that an iterator has fewer cursors.
+//
+// WHY IT IS RIGHT  An entry lies where a table has it for as long as a reader has the table in its view, as for the hash index
+//                  (lsm/l0_index.h); a view has an order only beside all of its tables. A merge may have linked an entry into the
+//                  last level meanwhile, where a reader of this view comes upon it again; or marked it dead, what hides it last,
+//                  which readers look at (DBIterator::Counts).
+// MEMORY           Some 16.5 bytes an entry, until the tables have been merged. Without it there are the lists.
 // Thread safety: immutable once finished.
 class TableOrder {
  public:
@@ -26,45 +30,45 @@ class TableOrder {
   TableOrder(const TableOrder&) = delete;
   TableOrder& operator=(const TableOrder&) = delete;
 
-  // In entry order.
-  void Append(uint64_t prefix, PmPtr entry) {
+  // In entry order. `is_older`: than the one before it, of the same key.
+  void Append(uint64_t prefix, PmPtr entry, bool is_older) {
     if (__builtin_expect(size_ == items_.size(), 0) && !Grow()) return;
-    items_[size_++] = {prefix, entry.raw()};
+    items_[size_++] = {prefix, entry.raw() | uint64_t{is_older}};
   }
   // False: there was no memory, and it must not be used.
-  bool Finish() {
-    if (items_.empty()) return false;
-    try {
-      steps_.Build(size_, [this](size_t i) { return items_[i].prefix; });
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
-    return true;
-  }
+  bool Finish();
 
-  // The table must outlive it.
+  // The order of several together. Null if there is no memory, or if the prefixes say too little: then keys would have to be
+  // compared, which are far. May throw std::bad_alloc.
+  static std::shared_ptr<const TableOrder> Merge(const std::vector<std::shared_ptr<const TableOrder>>& orders,
+                                                 const RegionSet& regions, const KeyOrder& order);
+
+  // The tables must outlive it.
   std::unique_ptr<EntryCursor> NewCursor(const RegionSet* regions, const KeyOrder* order) const {
     return std::make_unique<ArrayCursor<Item>>(regions, order, &items_[0], size_, &steps_, nullptr);
   }
+  uint64_t entries() const { return size_; }
   uint64_t bytes() const { return size_ * sizeof(Item) + steps_.bytes(); }
 
  private:
   struct Item {
+    static constexpr uint64_t kOlder = 1;  // entries are 8-byte aligned
     uint64_t prefix;
-    uint64_t entry;
-  };
+    uint64_t word;
 
-  bool Grow() {
-    HugeArray<Item> larger(2 * items_.size());
-    if (larger.empty()) {
-      items_ = {};
-      size_ = 0;
-      return false;
-    }
-    std::memcpy(&larger[0], &items_[0], size_ * sizeof(Item));
-    items_ = std::move(larger);
-    return true;
-  }
+    PmPtr Entry() const { return PmPtr(word & ~kOlder); }
+    bool IsOlder() const { return (word & kOlder) != 0; }
+  };
+  // So many neighbours with one prefix are put in order by their keys.
+  static constexpr size_t kMostAlike = 64;
+
+  bool Grow();
+  // By prefix; of equal ones those of `a` first. `to` may be `b` and what lies before it, as much as `a` has.
+  static void MergeTwo(const Item* a, size_t a_size, const Item* b, size_t b_size, Item* to);
+  static void MergeAll(const std::vector<std::shared_ptr<const TableOrder>>& orders, size_t begin, size_t end, Item* scratch,
+                       Item* to);
+  // Of items that are in order by prefix. False: too many are alike.
+  static bool OrderAlike(Item* items, size_t size, const RegionSet& regions, const KeyOrder& order);
 
   HugeArray<Item> items_;  // size_ of them are used; empty: there is no memory
   uint64_t size_ = 0;

@@ -1,4 +1,4 @@
-// BraidedCursor: an EntryCursor over a braided list, with or without an index into it.
+// BraidedCursor: an EntryCursor over a braided list, with or without an index into it (IndexedCursor where that has every node).
 #pragma once
 
 #include <memory>

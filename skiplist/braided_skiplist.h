@@ -12,8 +12,8 @@
 #include "braiddb/status.h"
 #include "index/level_place.h"
 #include "index/ordered_level.h"
-#include "skiplist/braided_cursor.h"
 #include "skiplist/braided_list.h"
+#include "skiplist/list_cursor.h"
 #include "skiplist/tall_index.h"
 
 namespace braiddb {
@@ -49,7 +49,7 @@ class BraidedSkipList final : public OrderedLevel {
   const LogEntry* Find(const SearchKey& target, LookupTrace* trace) const override {
     return list_.PickLive(list_.FindFrom(index_.Start(list_.Home().reader, target), target, trace), target, trace);
   }
-  std::unique_ptr<EntryCursor> NewCursor() const override { return std::make_unique<BraidedCursor>(&list_, &index_); }
+  std::unique_ptr<EntryCursor> NewCursor() const override { return NewListCursor(&list_, &index_); }
 
   const BraidedList& list() const { return list_; }
   uint64_t index_bytes() const { return index_.bytes(); }

@@ -25,9 +25,7 @@ void ListSpan::Clear() {
 size_t ListSpan::Width() {
   if (capacity_ == 0) {
     reader_ = list_->Home().reader;
-    const uint64_t apart = index_->Distance(reader_);
-    stride_ = std::max<uint64_t>(1, kBranching / apart);
-    distance_ = apart * stride_;
+    distance_ = index_->Distance(reader_);
     capacity_ = 8 * distance_;  // longer ones are one in three thousand
     room_.resize(kMostLanes * (capacity_ + 1));
     for (size_t lane = 0; lane < kMostLanes; ++lane) lanes_[lane].found = &room_[lane * (capacity_ + 1)];
@@ -78,22 +76,19 @@ void ListSpan::BeginAfter(const LogEntry& entry) {
   begun_ = true;
   begun_lanes_ = walking_ = 0;
   if (nodes == 0) return;
-  if (place_ == kUnknown) {
-    place_ = index_->Find(reader_, SearchKey(list_->order(), entry.key(), entry.sequence() - 1));
-    place_ = std::min(nodes, place_ + stride_ - 1);
-  }
+  if (place_ == kUnknown) place_ = index_->Find(reader_, SearchKey(list_->order(), entry.key(), entry.sequence() - 1));
   // The rest of the stretch that the entry is in, and those behind it.
-  begun_lanes_ = 1 + std::min<uint64_t>(width - 1, (nodes - place_ + stride_ - 1) / stride_);
+  begun_lanes_ = 1 + std::min<uint64_t>(width - 1, nodes - place_);
   uint64_t end = place_;
-  for (size_t lane = 0; lane < begun_lanes_; ++lane, end += stride_) {
-    const LogEntry* const first = lane == 0 ? list_->Next(&entry) : index_->At(reader_, end - stride_);
+  for (size_t lane = 0; lane < begun_lanes_; ++lane, ++end) {
+    const LogEntry* const first = lane == 0 ? list_->Next(&entry) : index_->At(reader_, end - 1);
     if (end < nodes) {
       BeginLane(lane, first, index_->At(reader_, end), index_->PrefixOf(reader_, end));
     } else {
       BeginLane(lane, first, nullptr, UINT64_MAX);
     }
   }
-  place_ = end - stride_ < nodes ? std::min(end, nodes) : kUnknown;
+  place_ = end <= nodes ? end : kUnknown;
 }
 
 void ListSpan::FinishAfter(const LogEntry& entry) {
@@ -116,17 +111,15 @@ void ListSpan::CollectBefore(const LogEntry& entry) {
   begun_ = false;
   place_ = kUnknown;
   const uint64_t nodes_before = index_->Find(reader_, SearchKey(list_->order(), entry.key(), entry.sequence()));
-  const size_t lanes = std::min(width, (nodes_before + stride_ - 1) / stride_);
+  const size_t lanes = std::min(width, nodes_before);
   walking_ = 0;
-  uint64_t begin = nodes_before - std::min(nodes_before, lanes * stride_);
   for (size_t lane = 0; lane < lanes; ++lane) {
-    const LogEntry* const first = index_->At(reader_, begin);
+    const uint64_t end = nodes_before - lanes + lane + 1;
+    const LogEntry* const first = index_->At(reader_, end - 1);
     if (lane + 1 == lanes) {
       BeginLane(lane, first, &entry, list_->order().Prefix(entry.key()));
     } else {
-      const uint64_t end = nodes_before - (lanes - lane - 1) * stride_;
       BeginLane(lane, first, index_->At(reader_, end), index_->PrefixOf(reader_, end));
-      begin = end;
     }
   }
   while (walking_ > 0) walking_ = DoRound(walking_);

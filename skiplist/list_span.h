@@ -75,8 +75,7 @@ class ListSpan {
   uint32_t reader_ = 0;        // the reader's region
   uint64_t wanted_ = kFirst;   // entries
   uint64_t place_ = kUnknown;  // of the end of the next walks' first lane
-  uint64_t stride_ = 1;        // places of the index from one lane's end to the next one's
-  uint64_t distance_ = 0;      // about, in entries, between these
+  uint64_t distance_ = 0;      // from one lane's end to the next one's, about, in entries
   size_t capacity_ = 0;        // of a lane; where nodes lie farther apart, it is cut
   size_t begun_lanes_ = 0;
   size_t walking_ = 0;

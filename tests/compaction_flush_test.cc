@@ -212,8 +212,8 @@ TEST_P(FlushJobTest, TheTableHasTheVersionsThatSomebodySees) {
     EXPECT_EQ(flushed.table->log_bytes, memtable->charged_bytes.load());
     EXPECT_EQ(flushed.table->extents, std::vector<std::shared_ptr<LogExtent>>{extent});
     // So has the order in DRAM what is linked.
-    ASSERT_NE(flushed.table->in_order, nullptr);
-    const auto cursor = flushed.table->in_order->NewCursor(store_.regions(), &store_.order());
+    ASSERT_NE(flushed.in_order, nullptr);
+    const auto cursor = flushed.in_order->NewCursor(store_.regions(), &store_.order());
     std::vector<uint64_t> forward;
     for (cursor->SeekToFirst(); cursor->entry() != nullptr; cursor->Next()) {
       EXPECT_EQ(cursor->prefix(), store_.order().Prefix(cursor->entry()->key()));
@@ -237,7 +237,7 @@ TEST_P(FlushJobTest, TheTableHasTheVersionsThatSomebodySees) {
         EXPECT_EQ(cursor->entry()->sequence(), expected[i - 1].sequence);
       }
     }
-    EXPECT_GE(flushed.table->in_order->bytes(), 16 * expected.size());
+    EXPECT_GE(flushed.in_order->bytes(), 16 * expected.size());
 
     // The index has what is linked; the memtable goes on serving.
     const L0IndexWriter::Table& indexed = flushed.table->indexed;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "skiplist/braided_cursor.h"
+#include "skiplist/list_cursor.h"
 #include "tests/support/key_kinds.h"
 #include "tests/support/level_store.h"
 
@@ -49,7 +49,8 @@ TEST_P(BraidedCursorTest, GoesThroughTheListBothWays) {
     ASSERT_EQ(entries.size(), count);
     for (const uint64_t bytes : kIndexBytes) {
       const TallIndex index(table->list, count, bytes);
-      BraidedCursor cursor(&table->list, &index);
+      const std::unique_ptr<EntryCursor> made = NewListCursor(&table->list, &index);
+      EntryCursor& cursor = *made;
       std::vector<const LogEntry*> seen;
       for (cursor.SeekToFirst(); cursor.entry() != nullptr; cursor.Next()) seen.push_back(cursor.entry());
       EXPECT_EQ(seen, entries) << count << " " << bytes;
@@ -67,7 +68,8 @@ TEST_P(BraidedCursorTest, TurnsAndSeeksAnywhere) {
   const std::vector<const LogEntry*> entries = EntriesOf(table->list);
   for (const uint64_t bytes : kIndexBytes) {
     const TallIndex index(table->list, count, bytes);
-    BraidedCursor cursor(&table->list, &index);
+    const std::unique_ptr<EntryCursor> made = NewListCursor(&table->list, &index);
+    EntryCursor& cursor = *made;
     for (int i = 0; i < 300; ++i) {
       size_t at = random_.Uniform(count);
       const SearchKey target(store_.order(), entries[at]->key(), entries[at]->sequence());
@@ -98,21 +100,27 @@ TEST_P(BraidedCursorTest, SeesAllOfAListThatLostNodesOfTheIndex) {
   const std::vector<const LogEntry*> entries = EntriesOf(table->list);
   const TallIndex all(table->list, count, kIndexBytes[0]), tall(table->list, count, kIndexBytes[1]);
   std::vector<const LogEntry*> kept;
+  uint64_t* before[2][kMaxHeight];  // by region and layer; the bottom is region 0's
+  for (uint32_t region = 0; region < std::get<0>(GetParam()); ++region)
+    std::fill_n(before[region], kMaxHeight, table->list.head(region));
   for (size_t i = 0; i < count; ++i) {
     auto* const entry = const_cast<LogEntry*>(entries[i]);
-    const bool leaves = i > 0 && random_.Uniform(entry->height() > 1 ? 2 : 8) == 0;
+    const uint32_t region = store_.regions()->Find(entry).region();
+    const bool leaves = i > 0 && (i + 3 >= count || random_.Uniform(entry->height() > 1 ? 2 : 8) == 0);
     if (leaves) {
       // As a merge drops a version: its own pointers stay.
+      for (uint32_t layer = 0; layer < entry->height(); ++layer)
+        StoreRelease(&before[layer == 0 ? 0 : region][layer][layer], entry->Next(layer).raw());
       StoreRelease(&entry->next[0], LoadAcquire(&entry->next[0]) | LogEntry::kDeadBit);
-      auto* const before = const_cast<LogEntry*>(kept.back());
-      StoreRelease(&before->next[0], entry->Next(0).raw());
     } else {
+      for (uint32_t layer = 0; layer < entry->height(); ++layer) before[layer == 0 ? 0 : region][layer] = entry->next;
       kept.push_back(entry);
     }
   }
   ASSERT_LT(kept.size(), count - 200);
   for (const auto& [index, forward] : {std::pair(&all, true), {&all, false}, {&tall, true}, {&tall, false}}) {
-    BraidedCursor cursor(&table->list, index);
+    const std::unique_ptr<EntryCursor> made = NewListCursor(&table->list, index);
+    EntryCursor& cursor = *made;
     std::vector<const LogEntry*> alive;
     const LogEntry* last = nullptr;
     forward ? cursor.SeekToFirst() : cursor.SeekToLast();

@@ -14,14 +14,27 @@
 #include "braiddb/db.h"
 #include "tests/model/reference_iterator.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/merge_operators.h"
 #include "util/sync_point.h"
 
 namespace braiddb::test {
 
 // Where the data lies when the iterator is made.
-// kL0Wide: in more tables than an iterator fetches entries of at once. kL0Reopened: in tables of which those from before an open
+// kL0Wide: in more tables than an iterator fetches entries of at once, each with an order of its own. kL0Merged: in tables whose
+// orders are merged. kL0Reopened: in tables of which those from before an open
 // are lists only, and the others have their order in DRAM.
-enum class Place { kMemtable, kImmutable, kL0, kL0Many, kL0Wide, kL0Reopened, kL1, kAllLevels, kAllLevelsWithTombstones };
+enum class Place {
+  kMemtable,
+  kImmutable,
+  kL0,
+  kL0Many,
+  kL0Wide,
+  kL0Merged,
+  kL0Reopened,
+  kL1,
+  kAllLevels,
+  kAllLevelsWithTombstones
+};
 
 struct PlaceCase {
   const char* name;
@@ -67,6 +80,7 @@ class DbPlacesTest : public testing::TestWithParam<PlaceCase> {
     options_ = TinyOptions(GetParam().regions);
     options_.disable_auto_compaction = true;  // data stays where the test puts it
     options_.max_immutable_memtables = 1000;
+    if (GetParam().place == Place::kL0Wide) options_.merge_operator = std::make_shared<AppendOperator>();  // orders stay apart
     Open();
   }
   void TearDown() override { gate_.Open(); }
@@ -153,9 +167,10 @@ class DbPlacesTest : public testing::TestWithParam<PlaceCase> {
   }
 
   bool IsInTables() const {
-    return GetParam().place == Place::kL0Many || GetParam().place == Place::kL0Wide || GetParam().place == Place::kL0Reopened;
+    const Place place = GetParam().place;
+    return place == Place::kL0Many || place == Place::kL0Wide || place == Place::kL0Merged || place == Place::kL0Reopened;
   }
-  size_t FlushEvery() const { return GetParam().place == Place::kL0Wide ? 5 : 37; }
+  size_t FlushEvery() const { return GetParam().place == Place::kL0Wide || GetParam().place == Place::kL0Merged ? 5 : 37; }
 
   // Fills up the memtable with versions of one key, which in the end is deleted or as before.
   void RotateWithoutFlush() {
@@ -191,6 +206,7 @@ inline auto AllPlaces() {
       PlaceCase{"Memtable1", Place::kMemtable, 1}, PlaceCase{"Memtable2", Place::kMemtable, 2},
       PlaceCase{"Immutable2", Place::kImmutable, 2}, PlaceCase{"L0In1", Place::kL0, 1}, PlaceCase{"L0In2", Place::kL0, 2},
       PlaceCase{"L0Many2", Place::kL0Many, 2}, PlaceCase{"L0Wide2", Place::kL0Wide, 2},
+      PlaceCase{"L0Merged1", Place::kL0Merged, 1}, PlaceCase{"L0Merged2", Place::kL0Merged, 2},
       PlaceCase{"L0Reopened2", Place::kL0Reopened, 2}, PlaceCase{"L1In1", Place::kL1, 1}, PlaceCase{"L1In2", Place::kL1, 2},
       PlaceCase{"AllLevels1", Place::kAllLevels, 1}, PlaceCase{"AllLevels2", Place::kAllLevels, 2},
       PlaceCase{"Tombstones1", Place::kAllLevelsWithTombstones, 1}, PlaceCase{"Tombstones3", Place::kAllLevelsWithTombstones, 3});

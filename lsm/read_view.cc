@@ -1,0 +1,42 @@
+#include "lsm/read_view.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace braiddb {
+
+void FamilyView::AddTable(std::shared_ptr<PmTable> table, std::shared_ptr<const TableOrder> order) {
+  l0.insert(l0.begin(), std::move(table));
+  orders.insert(orders.begin(), {std::move(order), 1});
+}
+
+void FamilyView::AddOldest(std::shared_ptr<PmTable> table) {
+  l0.push_back(std::move(table));
+  orders.push_back({nullptr, 1});
+}
+
+void FamilyView::RemoveOldest(size_t tables) {
+  l0.resize(l0.size() - tables);
+  while (tables > 0) {
+    const size_t last = orders.back().tables;
+    orders.pop_back();
+    if (last > tables) orders.resize(orders.size() + last - tables, {nullptr, 1});  // what is left of them has no order
+    tables -= std::min(tables, last);
+  }
+}
+
+size_t FamilyView::FindOrders(const std::vector<std::shared_ptr<const TableOrder>>& of) const {
+  const auto is_same = [](const Ordered& ordered, const auto& order) { return ordered.order == order; };
+  return static_cast<size_t>(std::search(orders.begin(), orders.end(), of.begin(), of.end(), is_same) - orders.begin());
+}
+
+void FamilyView::MergeOrders(const std::vector<std::shared_ptr<const TableOrder>>& of,
+                             std::shared_ptr<const TableOrder> together) {
+  const auto first = orders.begin() + static_cast<ptrdiff_t>(FindOrders(of));
+  size_t tables = 0;
+  for (size_t i = 0; i < of.size(); ++i) tables += first[static_cast<ptrdiff_t>(i)].tables;
+  *first = {std::move(together), tables};
+  orders.erase(first + 1, first + static_cast<ptrdiff_t>(of.size()));
+}
+
+}  // namespace braiddb

@@ -1,0 +1,135 @@
+// Iterators have few cursors over many tables of L0, where keys can be told apart by their first bytes.
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "braiddb/perf_context.h"
+#include "tests/support/db_fixture.h"
+#include "tests/support/merge_operators.h"
+#include "util/sync_point.h"
+
+namespace braiddb::test {
+namespace {
+
+class DbTableOrdersTest : public DbTest {
+ protected:
+  void SetUp() override {
+    options_.disable_auto_compaction = true;
+    Reopen();
+  }
+  void TearDown() override {
+    SyncPoints::Instance().Clear();
+    SetPerfLevel(PerfLevel::kDisable);
+  }
+
+  // Tables of new keys and of versions of older ones.
+  void FlushTables(int count, const std::string& begin = "") {
+    for (int i = 0; i < count; ++i) {
+      for (int k = 0; k < 40; ++k) {
+        const std::string key = begin + std::to_string(random_.Uniform(10'000'000));
+        content_[key] = PatternedValue(random_.Next(), 20);
+        ASSERT_OK(db_->Put({}, key, content_[key]));
+        if (k % 4 == 0) {
+          const auto again = content_.lower_bound(std::to_string(random_.Uniform(10'000'000)));
+          if (again == content_.end()) continue;
+          again->second = PatternedValue(random_.Next(), 10);
+          ASSERT_OK(db_->Put({}, again->first, again->second));
+        }
+      }
+      ASSERT_OK(db_->Flush());
+    }
+  }
+  // Of a new iterator, over tables and the last level.
+  uint64_t Cursors() {
+    SetPerfLevel(PerfLevel::kEnableCount);
+    GetPerfContext()->Reset();
+    const auto iterator = db_->NewIterator({});
+    iterator->Seek("5");
+    const uint64_t sought = GetPerfContext()->seek_child_seek_count;
+    SetPerfLevel(PerfLevel::kDisable);
+    return sought;
+  }
+  void ExpectContent() {
+    EXPECT_EQ(ScanForward(db_.get()), (Pairs(content_.begin(), content_.end())));
+    EXPECT_EQ(ScanBackward(db_.get()), (Pairs(content_.rbegin(), content_.rend())));
+  }
+
+  Random random_{11};
+  std::map<std::string, std::string> content_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Regions, DbTableOrdersTest, testing::Values(1u, 2u));
+
+TEST_P(DbTableOrdersTest, FoursAndSixteensAreOne) {
+  uint64_t tables = 0;
+  for (const auto& [count, cursors] : {std::pair(1, 1), {2, 3}, {1, 1}, {11, 6}, {1, 1}, {21, 4}}) {
+    FlushTables(count);
+    tables += static_cast<uint64_t>(count);
+    EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), tables);
+    EXPECT_EQ(Cursors(), static_cast<uint64_t>(cursors) + 1) << tables;
+    ExpectContent();
+  }
+  Reopen();  // lists
+  EXPECT_EQ(Cursors(), tables + 1);
+  ExpectContent();
+  FlushTables(4);
+  EXPECT_EQ(Cursors(), tables + 2);
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(Cursors(), 1u);
+  ExpectContent();
+}
+
+// A merge leaves nothing of what iterators have one cursor for.
+TEST_P(DbTableOrdersTest, OfAMergeStayWithIt) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool merging = false, goes_on = false;
+  FlushTables(6);
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) {
+    std::unique_lock lock(mutex);
+    merging = true;
+    changed.notify_all();
+    changed.wait(lock, [&] { return goes_on; });
+  });
+  SyncPoints::Instance().Enable();
+  std::thread merge([this] { EXPECT_OK(db_->CompactRange({}, nullptr, nullptr)); });
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return merging; });
+  }
+  EXPECT_EQ(Cursors(), 3u + 1u);
+  FlushTables(2);
+  EXPECT_EQ(Cursors(), 5u + 1u) << "two of these four leave before the others";
+  FlushTables(2);
+  EXPECT_EQ(Cursors(), 4u + 1u);
+  ExpectContent();
+  {
+    std::lock_guard lock(mutex);
+    goes_on = true;
+    changed.notify_all();
+  }
+  merge.join();
+  ExpectContent();
+}
+
+TEST_P(DbTableOrdersTest, KeysThatBeginAlikeStayApart) {
+  FlushTables(9, "all the same ");
+  EXPECT_EQ(Cursors(), 9u + 1u);
+  ExpectContent();
+}
+
+TEST_P(DbTableOrdersTest, TablesThatRememberOperandsStayApart) {
+  options_.merge_operator = std::make_shared<AppendOperator>();
+  Reopen();
+  FlushTables(9);
+  EXPECT_EQ(Cursors(), 9u + 1u);
+  ExpectContent();
+}
+
+}  // namespace
+}  // namespace braiddb::test

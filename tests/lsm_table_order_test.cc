@@ -1,0 +1,188 @@
+// The order of several tables together: what each has, in entry order; and how a view exchanges one for the other.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "lsm/read_view.h"
+#include "lsm/table_order.h"
+#include "tests/support/entry_store.h"
+#include "tests/support/key_kinds.h"
+
+namespace braiddb::test {
+namespace {
+
+using Orders = std::vector<std::shared_ptr<const TableOrder>>;
+
+class TableOrderTest : public testing::Test {
+ protected:
+  bool Before(const LogEntry* a, const LogEntry* b) const { return CompareEntries(store_.order(), *a, *b) < 0; }
+
+  // Of these versions; what it has is added to entries_.
+  std::shared_ptr<const TableOrder> MakeOrder(const std::vector<Version>& versions) {
+    std::vector<const LogEntry*> entries;
+    for (const Version& version : versions) entries.push_back(store_.Resolve(store_.Write(version)));
+    std::sort(entries.begin(), entries.end(), [this](const auto* a, const auto* b) { return Before(a, b); });
+    auto order = std::make_shared<TableOrder>(entries.size() / 2);  // it grows
+    const LogEntry* last = nullptr;
+    for (const LogEntry* entry : entries) {
+      order->Append(store_.order().Prefix(entry->key()), store_.regions()->Find(entry),
+                    last != nullptr && last->key() == entry->key());
+      last = entry;
+    }
+    EXPECT_TRUE(order->Finish());
+    entries_.insert(entries_.end(), entries.begin(), entries.end());
+    return order;
+  }
+  std::shared_ptr<const TableOrder> DrawOrder(const KeyKind& keys, size_t count, bool has_old_ones) {
+    std::vector<Version> versions;
+    for (size_t i = 0; i < count; ++i) {
+      // As tables of copies have them, which are older than what lies below.
+      const uint64_t sequence = has_old_ones ? next_old_-- : next_++;
+      versions.push_back({keys.draw(&random_), sequence, false, static_cast<uint32_t>(random_.Uniform(2)), 1});
+    }
+    return MakeOrder(versions);
+  }
+
+  void ExpectAll(const TableOrder& order) {
+    std::sort(entries_.begin(), entries_.end(), [this](const auto* a, const auto* b) { return Before(a, b); });
+    ASSERT_EQ(order.entries(), entries_.size());
+    const auto cursor = order.NewCursor(store_.regions(), &store_.order());
+    std::vector<const LogEntry*> seen;
+    for (cursor->SeekToFirst(); cursor->entry() != nullptr; cursor->Next()) seen.push_back(cursor->entry());
+    EXPECT_EQ(seen, entries_);
+    seen.clear();
+    for (cursor->SeekToLast(); cursor->entry() != nullptr; cursor->Prev()) seen.push_back(cursor->entry());
+    std::reverse(seen.begin(), seen.end());
+    EXPECT_EQ(seen, entries_);
+    // The newest of each key, and no other.
+    seen.clear();
+    for (cursor->SeekToFirst(); cursor->entry() != nullptr; cursor->NextKey()) seen.push_back(cursor->entry());
+    std::vector<const LogEntry*> newest;
+    for (const LogEntry* entry : entries_) {
+      if (newest.empty() || newest.back()->key() != entry->key()) newest.push_back(entry);
+    }
+    EXPECT_EQ(seen, newest);
+    for (size_t i = 0; i < entries_.size(); i += 7) {
+      const SearchKey target(store_.order(), entries_[i]->key(), entries_[i]->sequence());
+      if (i % 2 == 0) cursor->FetchForSeek(target);
+      cursor->Seek(target);
+      ASSERT_EQ(cursor->entry(), entries_[i]);
+      cursor->SeekBefore(target);
+      ASSERT_EQ(cursor->entry(), i == 0 ? nullptr : entries_[i - 1]);
+    }
+  }
+
+  EntryStore store_{2};
+  Random random_{7};
+  uint64_t next_ = 1'000'000;
+  uint64_t next_old_ = 999'999;
+  std::vector<const LogEntry*> entries_;
+};
+
+TEST_F(TableOrderTest, OfSeveralIsTheOrderOfAll) {
+  for (const KeyKind& keys : {kKeyKinds[0], kKeyKinds[1]}) {
+    for (const size_t count : {1, 2, 3, 4, 7, 16}) {
+      for (const size_t most : {0, 1, 30, 2000}) {
+        entries_.clear();
+        Orders orders;
+        // Of one table after the other, the newest first.
+        for (size_t i = 0; i < count; ++i) {
+          const size_t size = most == 0 ? 0 : random_.Uniform(most + 1) * (i % 3);
+          orders.insert(orders.begin(), DrawOrder(keys, std::min<size_t>(size, 3000 / count), random_.Uniform(4) == 0));
+        }
+        const auto together = TableOrder::Merge(orders, *store_.regions(), store_.order());
+        if (together == nullptr) {  // by chance too many were alike
+          EXPECT_EQ(std::string(keys.name), "SharedPrefixes");
+          continue;
+        }
+        ExpectAll(*together);
+      }
+    }
+  }
+}
+
+// Versions of few keys, in many tables: each is marked but the newest.
+TEST_F(TableOrderTest, KnowsWhichVersionsAreOlder) {
+  const KeyKind few = {"Few", [](Random* random) { return std::to_string(random->Uniform(100)); }};
+  Orders orders, fours;
+  for (int i = 0; i < 16; ++i) orders.insert(orders.begin(), DrawOrder(few, 60, false));
+  for (size_t i = 0; i < orders.size(); i += 4)
+    fours.push_back(TableOrder::Merge({orders.begin() + i, orders.begin() + i + 4}, *store_.regions(), store_.order()));
+  const auto together = TableOrder::Merge(fours, *store_.regions(), store_.order());
+  ASSERT_NE(together, nullptr);
+  ExpectAll(*together);
+}
+
+TEST_F(TableOrderTest, IsNotMadeOfKeysThatBeginAlike) {
+  const auto numbered = [this](size_t from, size_t count) {
+    std::vector<Version> versions;
+    for (size_t i = 0; i < count; ++i) versions.push_back({"the same " + NumberedKey(from + 2 * i), next_++});
+    return versions;
+  };
+  const Orders most = {MakeOrder(numbered(0, 32)), MakeOrder(numbered(1, 32))};
+  const auto together = TableOrder::Merge(most, *store_.regions(), store_.order());
+  ASSERT_NE(together, nullptr);
+  ExpectAll(*together);
+  const Orders more = {most[0], MakeOrder(numbered(1, 33))};
+  EXPECT_EQ(TableOrder::Merge(more, *store_.regions(), store_.order()), nullptr);
+}
+
+class FamilyViewTest : public TableOrderTest {
+ protected:
+  std::vector<size_t> Shape() const {
+    std::vector<size_t> shape;
+    for (const auto& ordered : view_.orders) shape.push_back(ordered.order == nullptr ? 0 : ordered.tables);
+    return shape;
+  }
+  std::shared_ptr<const TableOrder> AddTable() {
+    auto order = MakeOrder({{NumberedKey(next_), next_}});
+    ++next_;
+    view_.AddTable(store_.MakeTable({}), order);
+    return order;
+  }
+
+  FamilyView view_;
+};
+
+using Shapes = std::vector<size_t>;
+
+TEST_F(FamilyViewTest, ExchangesOrders) {
+  view_.AddTable(store_.MakeTable({}));  // a list only
+  Orders orders;
+  for (int i = 0; i < 5; ++i) orders.insert(orders.begin(), AddTable());
+  EXPECT_EQ(Shape(), (Shapes{1, 1, 1, 1, 1, 0}));
+  const Orders three = {orders[1], orders[2], orders[3]};
+  const auto together = TableOrder::Merge(three, *store_.regions(), store_.order());
+  EXPECT_EQ(view_.FindOrders(three), 1u);
+  EXPECT_EQ(view_.FindOrders({orders[1], orders[3]}), view_.orders.size());
+  view_.MergeOrders(three, together);
+  EXPECT_EQ(Shape(), (Shapes{1, 3, 1, 0}));
+  EXPECT_EQ(view_.orders[1].order, together);
+  EXPECT_EQ(view_.FindOrders(three), view_.orders.size());
+  EXPECT_EQ(view_.FindOrders({orders[0], together, orders[4]}), 0u);
+  view_.AddOldest(store_.MakeTable({}));
+  EXPECT_EQ(Shape(), (Shapes{1, 3, 1, 0, 0}));
+  EXPECT_EQ(view_.l0.size(), 7u);
+}
+
+TEST_F(FamilyViewTest, WhatIsLeftOfMergedTablesIsLists) {
+  Orders orders;
+  for (int i = 0; i < 6; ++i) orders.insert(orders.begin(), AddTable());
+  const Orders four = {orders[1], orders[2], orders[3], orders[4]};
+  view_.MergeOrders(four, TableOrder::Merge(four, *store_.regions(), store_.order()));
+  EXPECT_EQ(Shape(), (Shapes{1, 4, 1}));
+  view_.RemoveOldest(0);
+  EXPECT_EQ(Shape(), (Shapes{1, 4, 1}));
+  view_.RemoveOldest(1);
+  EXPECT_EQ(Shape(), (Shapes{1, 4}));
+  view_.RemoveOldest(3);
+  EXPECT_EQ(Shape(), (Shapes{1, 0}));
+  EXPECT_EQ(view_.orders[1].tables, 1u);
+  EXPECT_EQ(view_.l0.size(), 2u);
+  view_.RemoveOldest(2);
+  EXPECT_EQ(Shape(), Shapes{});
+  EXPECT_TRUE(view_.l0.empty());
+}
+
+}  // namespace
+}  // namespace braiddb::test
