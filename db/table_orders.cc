@@ -14,7 +14,7 @@ constexpr uint32_t kFlushesBetween = 64;
 
 using Orders = std::vector<std::shared_ptr<const TableOrder>>;
 
-// The newest ones that are to become one; empty if there are none. `merging`: so many tables, the oldest, leave the view together.
+// The newest ones that are to become one; none if there are none. `merging`: so many tables, the oldest, leave the view together.
 Orders ChooseOrders(const FamilyView& levels, size_t merging) {
   Orders chosen;
   size_t newer = 0, tables = 0, each = 0;  // newer than the chosen ones; of these, and of each of them
@@ -44,8 +44,8 @@ Orders ChooseOrders(const FamilyView& levels, size_t merging) {
 
 }  // namespace
 
-// By the flush thread. What cannot be merged stays as it is: for want of memory, or because keys begin alike, or because a merge has
-// taken the tables away meanwhile. Not where tables remember what they have of a key's operands (OperandRuns), each for itself.
+// By the flush thread. What cannot be merged stays as it is: for want of memory, or because keys begin alike, or because a merge
+// has taken the tables away meanwhile. Not where tables remember what they have of a key's operands (OperandRuns), each for itself.
 void DBImpl::MergeTableOrders(Family* of) {
   Family& family = *of;
   if (family.options.merge_operator != nullptr || family.is_gone.load(std::memory_order_relaxed)) return;

@@ -16,7 +16,7 @@
 namespace braiddb {
 
 // Where it stands is known without a look at the entry, which is fetched before its turn comes.
-// Item: prefix, KeyOrder::Prefix of the key; Entry(); and IsOlder(), than the item before it, of the same key. False if not known.
+// Item: prefix, KeyOrder::Prefix of the key; Entry(); and IsOlder(), than the item before it, of the same key. False: not known.
 template <class Item>
 class ArrayCursor final : public EntryCursor {
  public:

@@ -17,7 +17,8 @@ namespace braiddb {
 // WHY A STALE INDEX IS SAFE  As for a search (TallIndex). Forward it decides nothing. Backward the node before is one that the
 //     list of now leads on from to where the cursor stands, or one that a search from there has found.
 // COST  A step fetches two lines at least, kMost entries ahead; behind a seek that distance grows from kFirst, so that of a
-//     short scan few are fetched in vain. What was linked since the index was made is not fetched ahead; tables of the view have it, too.
+//     short scan few are fetched in vain. What was linked since the index was made is not fetched ahead; tables of the view have
+//     it, too.
 // Thread safety: one thread at a time, concurrent with any change of the list. The list and the index must outlive the cursor.
 class IndexedCursor final : public EntryCursor {
  public:
