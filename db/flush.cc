@@ -158,14 +158,11 @@ bool DBImpl::FlushOne(const PendingFlush& pending) {
     Status status = CheckpointTables();
     if (!status.ok()) SetBackgroundError(status);
   }
-  // Not while another one waits: writers may soon wait for that.
-  if (immutable_count_.load(std::memory_order_acquire) == 1) {
-    for (const FlushResult& result : flushed) MergeTableOrders(FindFamily(result.table->family()));
-  }
   flushed_memtable_id_.store(pending.memtable->id(), std::memory_order_release);
   immutable_count_.fetch_sub(1, std::memory_order_release);
   PostFlush(pending.memtable->id(), &flushed);
   NotifyWork();
+  for (const FlushResult& result : flushed) MergeTableOrders(result.table->family());
   return true;
 }
 

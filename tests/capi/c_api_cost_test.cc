@@ -1,0 +1,162 @@
+// What a put and a get cost through the C API, over what they cost in C++, on one database.
+//
+// A get gives its value in memory from malloc, for the caller to free: that is the contract. So is it in C++ with a string that is
+// new, if the value is longer than what a string holds in itself; else malloc and free are added to the C++ side, as a program
+// would need them for such memory.
+//
+// Blocks of both take turns, in an order that is drawn for each pair, and a pair's ratio is of two blocks that lie a tenth of a
+// millisecond apart: the median of many pairs says one or two percent, while the machine's speed varies by twenty. Each also
+// measures C++ over itself. BRAIDDB_COST_PAIRS: how many pairs; the docs' figures are of 3000.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "braiddb/c.h"
+#include "capi/objects.h"
+#include "tests/support/db_test_util.h"
+
+namespace braiddb::test {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+constexpr bool kIsFast = false;
+#else
+constexpr bool kIsFast = true;
+#endif
+
+constexpr size_t kBlock = 500;  // operations
+// What the test allows; the C API is meant to stay within 1.05, and what else runs on a machine may be worth as much.
+constexpr double kMost = 1.15;
+
+struct Sizes {
+  size_t key;
+  size_t value;
+};
+
+inline void PrintTo(const Sizes& sizes, std::ostream* out) { *out << sizes.key << " and " << sizes.value; }
+
+class CApiCostTest : public testing::TestWithParam<Sizes> {
+ protected:
+  void SetUp() override {
+    if (!kIsFast) GTEST_SKIP() << "says nothing without optimization";
+    if (const char* const pairs = std::getenv("BRAIDDB_COST_PAIRS")) pairs_ = std::strtoul(pairs, nullptr, 10);
+    braiddb_options_set_create_if_missing(options_, 1);
+    db_ = braiddb_open(options_, directory_.File("db").c_str(), &error_);
+    ASSERT_EQ(error_, nullptr) << error_;
+    for (size_t i = 0; i < kKeys; ++i) {
+      keys_.push_back(PatternedValue(i, GetParam().key));
+      CPut(keys_.back());
+    }
+    braiddb_wait_for_compaction(db_, &error_);
+    ASSERT_EQ(error_, nullptr) << error_;
+  }
+  void TearDown() override {
+    EXPECT_EQ(failures_, 0u);
+    EXPECT_EQ(error_, nullptr) << error_;
+    if (db_ != nullptr) braiddb_close(db_);
+    braiddb_writeoptions_destroy(write_);
+    braiddb_readoptions_destroy(read_);
+    braiddb_options_destroy(options_);
+  }
+
+  DB* cpp() const { return db_->db.get(); }
+  void CPut(const std::string& key) { braiddb_put(db_, write_, key.data(), key.size(), value_.data(), value_.size(), &error_); }
+  void Put(const std::string& key) { failures_ += !cpp()->Put({}, key, value_).ok(); }
+  void CGet(const std::string& key) {
+    size_t length = 0;
+    char* const value = braiddb_get(db_, read_, key.data(), key.size(), &length, &error_);
+    failures_ += value == nullptr || length != value_.size();
+    std::free(value);
+  }
+  void Get(const std::string& key, std::string* value) {
+    failures_ += !cpp()->Get({}, key, value).ok() || value->size() != value_.size();
+  }
+
+  // The median of the pairs' ratios, of the first one's time over the second one's.
+  template <class First, class Second>
+  double Ratio(const First& first, const Second& second) {
+    std::vector<double> ratios;
+    for (size_t pair = 0; pair < pairs_; ++pair) {
+      const bool swapped = random_.Uniform(2) == 0;
+      const double a = swapped ? Seconds(second) : Seconds(first);
+      const double b = swapped ? Seconds(first) : Seconds(second);
+      ratios.push_back(swapped ? b / a : a / b);
+    }
+    std::nth_element(ratios.begin(), ratios.begin() + static_cast<ptrdiff_t>(pairs_ / 2), ratios.end());
+    return ratios[pairs_ / 2];
+  }
+  // Of a block. The keys are made before: near, in one string that each is copied to; or each where it lies, which is far.
+  template <class Operation>
+  double Seconds(const Operation& operation) {
+    size_t drawn[kBlock];
+    for (size_t& key : drawn) key = random_.Uniform(kKeys);
+    std::string near[kBlock];
+    for (size_t i = 0; i < kBlock && !far_keys_; ++i) near[i] = keys_[drawn[i]];
+    const auto begin = std::chrono::steady_clock::now();
+    for (size_t i = 0; i < kBlock; ++i) operation(far_keys_ ? keys_[drawn[i]] : near[i]);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  double Report(const char* what, double ratio) {
+    std::printf("%-44s %2zu-byte keys, %3zu-byte values: %.3f\n", what, GetParam().key, GetParam().value, ratio);
+    return ratio;
+  }
+
+  static constexpr size_t kKeys = 1'000'000;
+
+  TestDirectory directory_;
+  braiddb_options_t* const options_ = braiddb_options_create();
+  braiddb_writeoptions_t* const write_ = braiddb_writeoptions_create();
+  braiddb_readoptions_t* const read_ = braiddb_readoptions_create();
+  braiddb_t* db_ = nullptr;
+  char* error_ = nullptr;
+  size_t failures_ = 0;
+  size_t pairs_ = 300;
+  bool far_keys_ = false;
+  char* volatile sink_ = nullptr;
+  Random random_{3};
+  std::vector<std::string> keys_;
+  const std::string value_ = PatternedValue(1, GetParam().value);
+};
+
+INSTANTIATE_TEST_SUITE_P(Sizes, CApiCostTest, testing::Values(Sizes{8, 8}, Sizes{16, 100}), [](const auto& suite) {
+  return "Keys" + std::to_string(suite.param.key) + "Values" + std::to_string(suite.param.value);
+});
+
+TEST_P(CApiCostTest, PutsAndGetsAreNearThoseOfCpp) {
+  std::string there;
+  const auto c_put = [this](const std::string& key) { CPut(key); };
+  const auto put = [this](const std::string& key) { Put(key); };
+  const auto c_get = [this](const std::string& key) { CGet(key); };
+  const auto get_new = [this](const std::string& key) {
+    std::string value;
+    Get(key, &value);
+  };
+  const auto get_copy = [this, &there](const std::string& key) {
+    Get(key, &there);
+    auto* const copy = static_cast<char*>(std::malloc(there.size() + 1));
+    std::memcpy(copy, there.data(), there.size() + 1);
+    sink_ = copy;
+    std::free(copy);
+  };
+  const auto get_there = [this, &there](const std::string& key) { Get(key, &there); };
+  Report("put, C++ over itself", Ratio(put, put));
+  EXPECT_LE(Report("put, C over C++", Ratio(c_put, put)), kMost);
+  for (far_keys_ = false;; far_keys_ = true) {
+    Report("get, C++ over itself", Ratio(get_new, get_new));
+    Report("get, C over C++ into a new string", Ratio(c_get, get_new));
+    const double copied = Report("get, C over C++ and a copy by malloc", Ratio(c_get, get_copy));
+    Report("get, C over C++ into a string that is there", Ratio(c_get, get_there));
+    if (far_keys_) break;
+    EXPECT_LE(copied, kMost);
+    std::printf("and with keys that are cache misses:\n");
+  }
+}
+
+}  // namespace
+}  // namespace braiddb::test
