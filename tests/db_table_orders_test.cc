@@ -97,6 +97,7 @@ TEST_P(DbTableOrdersTest, OfAMergeStayWithIt) {
   std::condition_variable changed;
   bool merging = false, goes_on = false;
   FlushTables(6);
+  ExpectCursors(3 + 1);
   SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) {
     std::unique_lock lock(mutex);
     merging = true;
@@ -109,7 +110,6 @@ TEST_P(DbTableOrdersTest, OfAMergeStayWithIt) {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return merging; });
   }
-  ExpectCursors(3 + 1);
   FlushTables(2);  // with those of the merge it would be four
   FlushTables(2);
   ExpectCursors(4 + 1);

@@ -1,6 +1,6 @@
 // What a put and a get cost through the C API, over what they cost in C++, on one database.
 //
-// A get gives its value in memory from malloc, for the caller to free: that is the contract. So is it in C++ with a string that is
+// A get gives its value in memory from malloc, for the caller to free: that is the contract. So does C++ with a string that is
 // new, if the value is longer than what a string holds in itself; else malloc and free are added to the C++ side, as a program
 // would need them for such memory.
 //
