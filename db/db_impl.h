@@ -379,7 +379,7 @@ class DBImpl final : public DB {
   // False after an error, which is the database's from then on.
   bool FlushOne(const PendingFlush& pending);
   // table_orders.cc
-  void MergeTableOrders(uint32_t family);
+  void MergeTableOrders();
   bool FinishCopies(FlushCopier* copies);
   void MoveToCopies(const PmTable& table);
   void ReleaseFlushedLog(uint64_t boundary);

@@ -98,7 +98,7 @@ class DBIterator final : public Iterator {
   void LeaveShared();
   // Whether each version that is skipped is to be seen.
   bool LooksAtVersions() const { return verify_ || most_skipped_ != 0 || perf::Counts(); }
-  // The first child goes on to another key.
+  // The first child goes on, to another key if its cursor can and no version is to be looked at.
   void PassFirst();
   // Forward, behind all versions of the key, which is the first child's or comes before it.
   void SkipKey(Slice key, uint64_t prefix);

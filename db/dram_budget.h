@@ -8,7 +8,7 @@
 namespace braiddb {
 
 // SHARES  An eighth  memtables (the active one, those that wait for their flush, two that are kept for reuse, and the sorted runs
-//                    that iterators make of them), and the indexes over L0
+//                    that iterators make of them), and the indexes and orders over L0
 //         An eighth  the working memory of relocations and merges
 //         An eighth  the index over the last level, and the one that takes its place (skiplist)
 //         Constant   12 MiB for each region, of which PMDK takes 8 for an open pool, and 6 MiB: threads, what an allocator keeps

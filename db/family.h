@@ -55,7 +55,6 @@ struct Family {
   std::atomic<uint64_t> l1_entries{0};  // estimate
   // Of a family with listed tables: what is smaller and lives is in the last level; 0: not known yet. manifest_mutex_
   uint64_t merged_boundary = 0;
-  uint32_t flushes_until_orders = 0;         // before it is tried again to merge its tables' orders; the flush thread's
   std::atomic<bool> dropped{false};          // nothing is written to it any more, unless dropping it fails
   std::atomic<bool> is_gone{false};          // the MANIFEST says that it was dropped
   mutable std::atomic<uint32_t> handles{0};  // that were given out and not destroyed, and iterators

@@ -87,6 +87,7 @@ void DBImpl::FlushUntilStopped() {
     if (!FlushOne(pending)) return;  // what is not flushed stays where it is
     epochs_.Reclaim();
     for (uint32_t region = 0; region < regions_->count(); ++region) segments_->PrepareSpares(region, kSpareSegments);
+    MergeTableOrders();
   }
 }
 
@@ -162,7 +163,6 @@ bool DBImpl::FlushOne(const PendingFlush& pending) {
   immutable_count_.fetch_sub(1, std::memory_order_release);
   PostFlush(pending.memtable->id(), &flushed);
   NotifyWork();
-  for (const FlushResult& result : flushed) MergeTableOrders(result.table->family());
   return true;
 }
 

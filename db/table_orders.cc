@@ -7,11 +7,11 @@
 namespace braiddb {
 namespace {
 
-// So many neighbours that are orders of as many tables become one, up to kMostTables: each entry is merged twice.
+// So many neighbours that are orders of as many tables become one, up to kMostTables: each entry is merged twice …
 constexpr size_t kFanIn = 4;
 constexpr size_t kMostTables = 16;
-// After an attempt that was in vain: because keys begin alike, mostly.
-constexpr uint32_t kFlushesBetween = 64;
+// … unless they are larger than usual: a flush should not wait for that long.
+constexpr uint64_t kMostEntries = 4ull << 20;
 
 using Orders = std::vector<std::shared_ptr<const TableOrder>>;
 
@@ -21,14 +21,23 @@ Orders ChooseOrders(const FamilyView& levels, size_t merging) {
   Orders chosen;
   size_t each = 0;   // tables of each of the chosen ones
   size_t older = 0;  // tables
+  uint64_t entries = 0;
   for (auto ordered = levels.orders.rbegin(); ordered != levels.orders.rend(); ++ordered) {
-    const bool fits = ordered->order != nullptr && ordered->tables < kMostTables && older >= merging;
+    const bool fits =
+        ordered->order != nullptr && !ordered->order->stays_apart() && ordered->tables < kMostTables && older >= merging;
     older += ordered->tables;
-    if (!fits || ordered->tables != each) chosen.clear();
+    if (!fits || ordered->tables != each) {
+      chosen.clear();
+      entries = 0;
+    }
     if (!fits) continue;
     each = ordered->tables;
+    entries += ordered->order->entries();
     chosen.insert(chosen.begin(), ordered->order);
-    if (chosen.size() == kFanIn) return chosen;
+    if (chosen.size() < kFanIn) continue;
+    if (entries <= kMostEntries) return chosen;
+    chosen.clear();
+    entries = 0;
   }
   return {};
 }
@@ -38,37 +47,41 @@ Orders ChooseOrders(const FamilyView& levels, size_t merging) {
 // By the flush thread, while no memtable waits for it. What cannot be merged stays as it is: for want of memory, or because keys
 // begin alike, or because a merge has taken the tables away meanwhile. Not where tables remember what they have of a key's
 // operands (OperandRuns), each for itself.
-void DBImpl::MergeTableOrders(uint32_t id) try {
-  Family* const family = FindFamily(id);
-  if (family == nullptr || family->options.merge_operator != nullptr) return;
-  if (family->flushes_until_orders > 0) {
-    --family->flushes_until_orders;
-    return;
-  }
+void DBImpl::MergeTableOrders() try {
+  const auto merging_of = [this](uint32_t id) {
+    return size_t{manifest_state_.merging_family == id ? manifest_state_.merging_tables : 0};
+  };
   while (immutable_count_.load(std::memory_order_acquire) == 0 && !stopping_.load(std::memory_order_acquire)) {
+    const Family* family = nullptr;
     Orders chosen;
     std::shared_ptr<const TableOrder> together;
     {
       const PinnedView pinned(this);  // entries are looked at, and what a merge drops meanwhile stays until then
-      const FamilyView* const levels = pinned.view().Of(id);
-      if (levels == nullptr) return;
       {
         std::lock_guard lock(manifest_mutex_);
-        chosen = ChooseOrders(*levels, manifest_state_.merging_family == id ? manifest_state_.merging_tables : 0);
+        pinned.view().ForEach([&](uint32_t id, const FamilyView& levels) {
+          const Family* const of = FindFamily(id);
+          if (!chosen.empty() || of == nullptr || of->options.merge_operator != nullptr) return;
+          chosen = ChooseOrders(levels, merging_of(id));
+          family = of;
+        });
       }
       if (chosen.empty()) return;
       BRAIDDB_SYNC_POINT("DBImpl::MergeTableOrders:Chosen");
       together = TableOrder::Merge(chosen, *regions_, family->order);
     }
     if (together == nullptr) {
-      family->flushes_until_orders = kFlushesBetween;
-      return;
+      for (const auto& order : chosen) order->StayApart();
+      continue;
     }
-    std::lock_guard lock(view_mutex_);
-    const FamilyView* const now = current_view_->Of(id);
-    if (now == nullptr || now->FindOrders(chosen) == now->orders.size()) return;
+    std::lock_guard lock(manifest_mutex_);
+    std::lock_guard view_lock(view_mutex_);
+    const FamilyView* const now = current_view_->Of(family->id);
+    // A merge may have taken the tables away, or is about to take some of them.
+    if (now == nullptr || now->FindOrders(chosen) == now->orders.size()) continue;
+    if (merging_of(family->id) > now->TablesBehind(*chosen.back())) continue;
     auto view = std::make_shared<ReadView>(*current_view_);
-    view->Alter(id, [&](FamilyView* levels) { levels->MergeOrders(chosen, together); });
+    view->Alter(family->id, [&](FamilyView* levels) { levels->MergeOrders(chosen, together); });
     InstallView(view);
   }
 } catch (const std::bad_alloc&) {

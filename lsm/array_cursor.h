@@ -74,15 +74,15 @@ class ArrayCursor final : public EntryCursor {
     } else {
       Fetch(at);
     }
-    for (size_t i = 0; i < kGrowth && fetched_ < ahead; ++i) FetchAhead(at + step * ++fetched_);
+    for (size_t i = 0; i < kGrowth && fetched_ < ahead; ++i) FetchAhead(at + step * ++fetched_, step);
     Set(at);
   }
   void FetchItems(size_t at) const {
     if (at < size_) Prefetch(&items_[at]);
   }
-  // Older versions are seldom wanted.
-  void FetchAhead(size_t at) const {
-    if (at < size_ && !items_[at].IsOlder()) Fetch(at);
+  // Forward, older versions are seldom wanted.
+  void FetchAhead(size_t at, size_t step) const {
+    if (at < size_ && !(step == 1 && items_[at].IsOlder())) Fetch(at);
   }
   void Fetch(size_t at) const {
     if (at >= size_) return;

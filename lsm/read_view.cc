@@ -30,6 +30,12 @@ size_t FamilyView::FindOrders(const std::vector<std::shared_ptr<const TableOrder
   return static_cast<size_t>(std::search(orders.begin(), orders.end(), of.begin(), of.end(), is_same) - orders.begin());
 }
 
+size_t FamilyView::TablesBehind(const TableOrder& order) const {
+  size_t tables = 0;
+  for (auto ordered = orders.rbegin(); ordered->order.get() != &order; ++ordered) tables += ordered->tables;
+  return tables;
+}
+
 void FamilyView::MergeOrders(const std::vector<std::shared_ptr<const TableOrder>>& of,
                              std::shared_ptr<const TableOrder> together) {
   const auto first = orders.begin() + static_cast<ptrdiff_t>(FindOrders(of));

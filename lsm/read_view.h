@@ -30,6 +30,8 @@ struct FamilyView {
   void RemoveOldest(size_t tables);
   // The place in `orders` of the first of these, if they are there, side by side; orders.size() if they are not.
   size_t FindOrders(const std::vector<std::shared_ptr<const TableOrder>>& of) const;
+  // How many tables are older than those of this order. REQUIRES: it is there.
+  size_t TablesBehind(const TableOrder& order) const;
   // Puts their order together in their place. REQUIRES: they are there.
   void MergeOrders(const std::vector<std::shared_ptr<const TableOrder>>& of, std::shared_ptr<const TableOrder> together);
 

@@ -42,7 +42,7 @@ void TableOrder::MergeTwo(const Item* a, size_t a_size, const Item* b, size_t b_
   if (to != b) std::copy(b, b_end, to);
 }
 
-// Halves in turn. `scratch`: as much as half of them have, rounded up.
+// Halves in turn. `scratch`: room for all but those of the last order.
 void TableOrder::MergeAll(const std::vector<std::shared_ptr<const TableOrder>>& orders, size_t begin, size_t end, Item* scratch,
                           Item* to) {
   const auto size_of = [&orders](size_t from, size_t until) {

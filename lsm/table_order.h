@@ -22,7 +22,7 @@ namespace braiddb {
 //                  last level meanwhile, where a reader of this view comes upon it again; or marked it dead, what hides it last,
 //                  which readers look at (DBIterator::Counts).
 // MEMORY           Some 16.5 bytes an entry, until the tables have been merged. Without it there are the lists.
-// Thread safety: immutable once finished.
+// Thread safety: immutable once finished, but for StayApart.
 class TableOrder {
  public:
   // For about so many entries.
@@ -48,6 +48,9 @@ class TableOrder {
     return std::make_unique<ArrayCursor<Item>>(regions, order, &items_[0], size_, &steps_, nullptr);
   }
   uint64_t entries() const { return size_; }
+  // An attempt to merge it with its neighbours was in vain, and would be again. By one thread.
+  bool stays_apart() const { return stays_apart_; }
+  void StayApart() const { stays_apart_ = true; }
   uint64_t bytes() const { return size_ * sizeof(Item) + steps_.bytes(); }
 
  private:
@@ -73,6 +76,7 @@ class TableOrder {
   HugeArray<Item> items_;  // size_ of them are used; empty: there is no memory
   uint64_t size_ = 0;
   PrefixSteps steps_;
+  mutable bool stays_apart_ = false;
 };
 
 }  // namespace braiddb

@@ -64,9 +64,9 @@ void IndexedCursor::FetchForward() {
     distance_ = kFirst;
   }
   distance_ = std::min(distance_ + kGrowth, kMost);
+  if (place_ + kEndAhead < fetched_) FetchEnd(index_->At(reader_, place_ + kEndAhead));
   const uint64_t end = std::min(place_ + distance_, nodes_);
   for (fetched_ = std::max(fetched_, place_); fetched_ < end; ++fetched_) Fetch(index_->At(reader_, fetched_));
-  if (place_ + kEndAhead < fetched_) FetchEnd(index_->At(reader_, place_ + kEndAhead));
 }
 
 void IndexedCursor::FetchBackward() {
@@ -76,9 +76,9 @@ void IndexedCursor::FetchBackward() {
     distance_ = kFirst;
   }
   distance_ = std::min(distance_ + kGrowth, kMost);
+  if (place_ > fetched_ + kEndAhead) FetchEnd(index_->At(reader_, place_ - kEndAhead - 1));
   const uint64_t end = place_ - std::min(place_, distance_);
   for (fetched_ = std::min(fetched_, place_); fetched_ > end; --fetched_) Fetch(index_->At(reader_, fetched_ - 1));
-  if (place_ > fetched_ + kEndAhead) FetchEnd(index_->At(reader_, place_ - kEndAhead - 1));
 }
 
 void IndexedCursor::Next() {

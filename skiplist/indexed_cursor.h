@@ -14,8 +14,9 @@ namespace braiddb {
 // nothing depends on what the index has. Backward, where a list does not lead, the index says where to begin; the list, where to
 // end.
 //
-// WHY A STALE INDEX IS SAFE  As for a search (TallIndex). Forward it decides nothing. Backward the node before is one that the
-//     list of now leads on from to where the cursor stands, or one that a search from there has found.
+// WHY A STALE INDEX IS SAFE  As for a search (TallIndex). Forward it decides nothing. Backward the node before is one that leads
+//     on to where the cursor stands, or one that a search from there has found; of an entry that was relocated it may be the
+//     original, which is the same entry once more.
 // COST  A step fetches two lines at least, kMost entries ahead; behind a seek that distance grows from kFirst, so that of a
 //     short scan few are fetched in vain. What was linked since the index was made is not fetched ahead; tables of the view have
 //     it, too.

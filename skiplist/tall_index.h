@@ -39,7 +39,7 @@ class TallIndex {
   // As Start, for every target behind the node before `place` and not behind the one there.
   BraidedList::Start StartBefore(uint32_t reader, uint64_t place) const;
   // Whether every node that the list had is among them, and not the taller ones alone.
-  bool HasEveryNode(uint32_t reader) const { return TreeOf(reader).layer == 0 && size(reader) > 0; }
+  bool HasEveryNode(uint32_t reader) const { return TreeOf(reader).layer == 0; }
   // How many entries apart they are, about.
   uint64_t Distance(uint32_t reader) const { return NodesApart(TreeOf(reader).layer); }
   const LogEntry* At(uint32_t reader, uint64_t place) const { return EntryAt(TreeOf(reader), place); }

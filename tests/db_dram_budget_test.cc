@@ -151,7 +151,8 @@ TEST_F(DramBudgetTest, IsSharedSoThatItIsEnough) {
       EXPECT_LE(options.l1_index_size, Options().l1_index_size);
       EXPECT_EQ(options.lookup_cache_size + shares.filter, shares.cached);
       const uint64_t index = l1 == L1Kind::kNvTree ? 0 : 2 * options.l1_index_size;
-      EXPECT_LE(shares.cached + index + options.memtable_max_entries * (9 * 64 + 48 * 16), budget - 18 * kMiB);
+      EXPECT_LE(shares.cached + index + options.memtable_max_entries * (9 * 112 + 4 * 16 * 16 + 36 * 17 + 28 * 16),
+                budget - 18 * kMiB);
       EXPECT_GE(shares.cached, budget / 4);
     }
   }

@@ -108,7 +108,7 @@ TEST_P(DbTableOrdersTest, OfAMergeStayWithIt) {
   std::thread merge([this] { EXPECT_OK(db_->CompactRange({}, nullptr, nullptr)); });
   {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return merging; });
+    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return merging; }));
   }
   FlushTables(2);  // with those of the merge it would be four
   FlushTables(2);
@@ -149,7 +149,7 @@ TEST_P(DbTableOrdersTest, EntriesThatAreLookedAtAreNotReused) {
   }
   {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return chosen; });
+    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return chosen; }));
   }
   // By none of the calls that reclaim space.
   for (int i = 0; i < 3; ++i) ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));

@@ -80,7 +80,11 @@ class TableOrderTest : public testing::Test {
 };
 
 TEST_F(TableOrderTest, OfSeveralIsTheOrderOfAll) {
-  for (const KeyKind& keys : {kKeyKinds[0], kKeyKinds[1]}) {
+  // Of the last kind some thirty begin alike.
+  const KeyKind alike = {"Alike", [](Random* random) {
+                           return "pre" + std::to_string(100 + random->Uniform(100)) + NumberedKey(random->Uniform(500));
+                         }};
+  for (const KeyKind& keys : {kKeyKinds[0], kKeyKinds[1], alike}) {
     for (const size_t count : {1, 2, 3, 4, 7, 16}) {
       for (const size_t most : {0, 1, 30, 2000}) {
         entries_.clear();
@@ -160,6 +164,9 @@ TEST_F(FamilyViewTest, ExchangesOrders) {
   EXPECT_EQ(view_.orders[1].order, together);
   EXPECT_EQ(view_.FindOrders(three), view_.orders.size());
   EXPECT_EQ(view_.FindOrders({orders[0], together, orders[4]}), 0u);
+  EXPECT_EQ(view_.TablesBehind(*orders[4]), 1u);
+  EXPECT_EQ(view_.TablesBehind(*together), 2u);
+  EXPECT_EQ(view_.TablesBehind(*orders[0]), 5u);
   view_.AddOldest(store_.MakeTable({}));
   EXPECT_EQ(Shape(), (Shapes{1, 3, 1, 0, 0}));
   EXPECT_EQ(view_.l0.size(), 7u);
