@@ -109,13 +109,13 @@ struct Options {
   // ---- DRAM
 
   // What the database may take of DRAM, in bytes: for memtables, what finds entries in L0 and the last level, lookup cache,
-  // filter, and the work on these; at least 64 MiB, and 20 for each region after the first. It sets sizes below: memtable_max_entries,
-  // max_immutable_memtables, l0_compaction_trigger, l0_slowdown_writes_trigger and l1_index_size are upper limits then, and
-  // the lookup cache takes what is left (lookup_cache_size 0: none). As the data grows, an NV-Tree's inner nodes take from the
-  // cache, and a filter that has no room in its share is given up. GetOptions() says what was chosen; property
-  // "braiddb.dram-bytes" what is taken. Not in it: persistent memory that stands in DRAM, iterators, and batches, of which one
-  // may make a memtable larger than others, merges of sorted runs, and L0 when disable_auto_compaction lets it grow. Smaller:
-  // fewer hits, and more merges for the same writes. 0: no limit; the sizes below. Default: 0.
+  // filter, and the work on these; at least 64 MiB, and 20 for each region after the first. It sets sizes below:
+  // memtable_max_entries, max_immutable_memtables, l0_compaction_trigger, l0_slowdown_writes_trigger and l1_index_size are
+  // upper limits then, and the lookup cache takes what is left (lookup_cache_size 0: none). As the data grows, an NV-Tree's
+  // inner nodes take from the cache, and a filter that has no room in its share is given up. GetOptions() says what was chosen;
+  // property "braiddb.dram-bytes" what is taken. Not in it: persistent memory that stands in DRAM, iterators, and batches, of
+  // which one may make a memtable larger than others, merges of sorted runs, and L0 when disable_auto_compaction lets it grow.
+  // Smaller: fewer hits, and more merges for the same writes. 0: no limit; the sizes below. Default: 0.
   uint64_t dram_budget = 0;
 
   // ---- Memtable, flush, checkpoint
