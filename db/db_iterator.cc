@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "log/fetch_entry.h"
 #include "skiplist/braided_cursor.h"
 #include "skiplist/fetch_paths.h"
 #include "util/check.h"
-#include "util/prefetch.h"
 
 namespace braiddb {
 namespace {
@@ -256,8 +256,7 @@ void DBIterator::TakeTurns() {
 inline void DBIterator::FetchTurn(size_t place) const {
   const Child& child = *turns_[place].child;
   if (!child.cursor->knows_prefixes()) return;
-  Prefetch(child.entry);
-  Prefetch(reinterpret_cast<const char*>(child.entry) + kCacheLine - kLastStart);
+  FetchEntry(child.entry);
 }
 
 // First down to a leaf, along the lesser children, and then up to where the turn belongs: among many children one that has been

@@ -9,6 +9,7 @@
 
 #include "index/cursor.h"
 #include "index/prefix_steps.h"
+#include "log/fetch_entry.h"
 #include "log/log_entry.h"
 #include "pmem/region_set.h"
 #include "util/prefetch.h"
@@ -85,10 +86,7 @@ class ArrayCursor final : public EntryCursor {
     if (at < size_ && !(step == 1 && items_[at].IsOlder())) Fetch(at);
   }
   void Fetch(size_t at) const {
-    if (at >= size_) return;
-    const auto* const entry = regions_->Resolve<uint8_t>(items_[at].Entry());
-    Prefetch(entry);
-    Prefetch(entry + kCacheLine - kLastStart);
+    if (at < size_) FetchEntry(regions_->Resolve<LogEntry>(items_[at].Entry()));
   }
   void Set(size_t at) {
     at_ = at;

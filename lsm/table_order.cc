@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "util/prefetch.h"
+#include "log/fetch_entry.h"
 
 namespace braiddb {
 
@@ -66,11 +66,6 @@ void TableOrder::MergeAll(const std::vector<std::shared_ptr<const TableOrder>>& 
 bool TableOrder::OrderAlike(Item* items, size_t size, const RegionSet& regions, const KeyOrder& order) {
   constexpr size_t kAhead = 16;
   const auto at = [&](const Item& item) -> const LogEntry& { return *regions.Resolve<LogEntry>(item.Entry()); };
-  const auto fetch = [&](const Item& item) {
-    const auto* const entry = regions.Resolve<uint8_t>(item.Entry());
-    Prefetch(entry);
-    Prefetch(entry + kCacheLine - kLastStart);
-  };
   const auto before = [&](const Item& a, const Item& b) {
     return a.Entry() != b.Entry() && CompareEntries(order, at(a), at(b)) < 0;
   };
@@ -81,8 +76,8 @@ bool TableOrder::OrderAlike(Item* items, size_t size, const RegionSet& regions, 
     }
     for (size_t i = begin + kAhead; i < std::min(end + kAhead, size); ++i) {
       if (items[i].prefix != items[i - 1].prefix) continue;
-      fetch(items[i - 1]);
-      fetch(items[i]);
+      FetchEntry(&at(items[i - 1]));
+      FetchEntry(&at(items[i]));
     }
     if (end - begin > 1) {
       for (size_t i = begin; i < end; ++i) items[i].word &= ~Item::kOlder;

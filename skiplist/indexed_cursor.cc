@@ -2,26 +2,14 @@
 
 #include <algorithm>
 
-#include "util/prefetch.h"
+#include "log/fetch_entry.h"
 
 namespace braiddb {
-namespace {
-
-// An entry of two short strings may begin in the middle of a line.
-void Fetch(const LogEntry* entry) {
-  Prefetch(entry);
-  Prefetch(reinterpret_cast<const char*>(entry) + kCacheLine - kLastStart);
-}
-
-void FetchEnd(const LogEntry* entry) { Prefetch(reinterpret_cast<const char*>(entry) + LogEntrySize(*entry) - 1); }
-
-}  // namespace
-
 void IndexedCursor::FetchForSeek(const SearchKey& target) {
   found_ = index_->Find(reader_, target);
   has_found_ = true;
   for (uint64_t place = found_ == 0 ? 0 : found_ - 1; place < std::min(nodes_, found_ + 1 + kFirst); ++place)
-    Fetch(index_->At(reader_, place));
+    FetchEntry(index_->At(reader_, place));
 }
 
 void IndexedCursor::SeekToFirst() { Set(list_->First(), 0); }
@@ -64,9 +52,9 @@ void IndexedCursor::FetchForward() {
     distance_ = kFirst;
   }
   distance_ = std::min(distance_ + kGrowth, kMost);
-  if (place_ + kEndAhead < fetched_) FetchEnd(index_->At(reader_, place_ + kEndAhead));
+  if (place_ + kEndAhead < fetched_) FetchEntryEnd(index_->At(reader_, place_ + kEndAhead));
   const uint64_t end = std::min(place_ + distance_, nodes_);
-  for (fetched_ = std::max(fetched_, place_); fetched_ < end; ++fetched_) Fetch(index_->At(reader_, fetched_));
+  for (fetched_ = std::max(fetched_, place_); fetched_ < end; ++fetched_) FetchEntry(index_->At(reader_, fetched_));
 }
 
 void IndexedCursor::FetchBackward() {
@@ -76,9 +64,9 @@ void IndexedCursor::FetchBackward() {
     distance_ = kFirst;
   }
   distance_ = std::min(distance_ + kGrowth, kMost);
-  if (place_ > fetched_ + kEndAhead) FetchEnd(index_->At(reader_, place_ - kEndAhead - 1));
+  if (place_ > fetched_ + kEndAhead) FetchEntryEnd(index_->At(reader_, place_ - kEndAhead - 1));
   const uint64_t end = place_ - std::min(place_, distance_);
-  for (fetched_ = std::min(fetched_, place_); fetched_ > end; --fetched_) Fetch(index_->At(reader_, fetched_ - 1));
+  for (fetched_ = std::min(fetched_, place_); fetched_ > end; --fetched_) FetchEntry(index_->At(reader_, fetched_ - 1));
 }
 
 void IndexedCursor::Next() {

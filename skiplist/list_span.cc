@@ -2,18 +2,9 @@
 
 #include <algorithm>
 
-#include "util/prefetch.h"
+#include "log/fetch_entry.h"
 
 namespace braiddb {
-namespace {
-
-// An entry of two short strings may begin in the middle of a line.
-void Fetch(const LogEntry* entry) {
-  Prefetch(entry);
-  Prefetch(reinterpret_cast<const char*>(entry) + kCacheLine - kLastStart);
-}
-
-}  // namespace
 
 void ListSpan::Clear() {
   entries_.clear();
@@ -43,7 +34,7 @@ void ListSpan::BeginLane(size_t lane, const LogEntry* first, const LogEntry* end
   begun.count = 0;
   begun.is_cut = false;
   if (first == nullptr) return;
-  Fetch(first);
+  FetchEntry(first);
   running_[walking_++] = static_cast<uint8_t>(lane);
 }
 
@@ -59,9 +50,8 @@ size_t ListSpan::DoRound(size_t count) {
     lane.found[lane.count] = entry;
     lane.count += goes_on;
     const LogEntry* const next = list_->Next(entry);
-    Fetch(goes_on ? next : entry);
-    Prefetch(reinterpret_cast<const char*>(entry) + LogEntrySize(*entry) -
-             1);  // of a value that does not end where it was fetched
+    FetchEntry(goes_on ? next : entry);
+    FetchEntryEnd(entry);
     lane.at = next;
     lane.is_cut = lane.count > capacity_;
     running_[still] = running_[i];

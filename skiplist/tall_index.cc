@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "log/fetch_entry.h"
 #include "util/prefetch.h"
 
 namespace braiddb {
@@ -75,8 +76,7 @@ uint64_t TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t l
         if (at[i] == nullptr || (at[i] == shares[first + i + 1]) || share.size() > enough) continue;
         share.push_back({list.order().Prefix(at[i]->key()), at[i]});
         at[i] = list.Load(at[i]->next, layer);
-        Prefetch(at[i]);
-        Prefetch(reinterpret_cast<const char*>(at[i]) + kCacheLine - kLastStart);  // where the key of a low one may be
+        FetchEntry(at[i]);
         walking = true;
       }
     }
