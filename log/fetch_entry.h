@@ -1,4 +1,4 @@
-// FetchEntry: gets the start of a log entry into the CPU's caches, its header, and the key if that is short; FetchEntryEnd: the end.
+// FetchEntry: gets the start of a log entry into the caches, its header, and the key if that is short; FetchEntryEnd: the end.
 #pragma once
 
 #include "log/log_entry.h"

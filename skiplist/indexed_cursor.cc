@@ -5,6 +5,7 @@
 #include "log/fetch_entry.h"
 
 namespace braiddb {
+
 void IndexedCursor::FetchForSeek(const SearchKey& target) {
   found_ = index_->Find(reader_, target);
   has_found_ = true;
