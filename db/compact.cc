@@ -219,6 +219,7 @@ Status DBImpl::CompactTables() try {
     family = FindFamily(manifest_state_.merging_family);
     const auto& l0 = current_view_->Of(family->id)->l0;
     for (uint32_t i = 0; i < manifest_state_.merging_tables; ++i) tables.push_back(l0[l0.size() - 1 - i]);
+    family->merging_tables = tables.size();
   } else {
     Status status = CheckpointTables();
     if (!status.ok()) return status;
@@ -232,6 +233,7 @@ Status DBImpl::CompactTables() try {
         if (!(*table)->checkpointed.load(std::memory_order_acquire) || tables.size() == kMaxMergedTables) break;
         tables.push_back(*table);
       }
+      family->merging_tables = tables.size();
     }
     if (tables.empty()) return Status::OK();
     ManifestState state = manifest_state_;
@@ -349,6 +351,7 @@ void DBImpl::InstallLastLevel(Family* family, size_t merged_tables) {
     levels->l1 = family->last_level->View();
   });
   InstallView(view);
+  family->merging_tables = 0;
   settled_entries_.store(0, std::memory_order_relaxed);
 }
 

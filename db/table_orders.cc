@@ -46,11 +46,9 @@ Orders ChooseOrders(const FamilyView& levels, size_t merging) {
 
 // By the flush thread, while no memtable waits for it. What cannot be merged stays as it is: for want of memory, or because keys
 // begin alike, or because a merge has taken the tables away meanwhile. Not where tables remember what they have of a key's
-// operands (OperandRuns), each for itself.
+// operands (OperandRuns), each for itself. It does not take manifest_mutex_, under which a checkpoint flushes lines: a flush would
+// wait for that.
 void DBImpl::MergeTableOrders() try {
-  const auto merging_of = [this](uint32_t id) {
-    return size_t{manifest_state_.merging_family == id ? manifest_state_.merging_tables : 0};
-  };
   while (immutable_count_.load(std::memory_order_acquire) == 0 && !stopping_.load(std::memory_order_acquire)) {
     const Family* family = nullptr;
     Orders chosen;
@@ -58,11 +56,11 @@ void DBImpl::MergeTableOrders() try {
     {
       const PinnedView pinned(this);  // entries are looked at, and what a merge drops meanwhile stays until then
       {
-        std::lock_guard lock(manifest_mutex_);
+        std::lock_guard lock(view_mutex_);
         pinned.view().ForEach([&](uint32_t id, const FamilyView& levels) {
           const Family* const of = FindFamily(id);
           if (!chosen.empty() || of == nullptr || of->options.merge_operator != nullptr) return;
-          chosen = ChooseOrders(levels, merging_of(id));
+          chosen = ChooseOrders(levels, of->merging_tables);
           family = of;
         });
       }
@@ -74,12 +72,11 @@ void DBImpl::MergeTableOrders() try {
       for (const auto& order : chosen) order->StayApart();
       continue;
     }
-    std::lock_guard lock(manifest_mutex_);
-    std::lock_guard view_lock(view_mutex_);
+    std::lock_guard lock(view_mutex_);
     const FamilyView* const now = current_view_->Of(family->id);
     // A merge may have taken the tables away, or is about to take some of them.
     if (now == nullptr || now->FindOrders(chosen) == now->orders.size()) continue;
-    if (merging_of(family->id) > now->TablesBehind(*chosen.back())) continue;
+    if (family->merging_tables > now->TablesBehind(*chosen.back())) continue;
     auto view = std::make_shared<ReadView>(*current_view_);
     view->Alter(family->id, [&](FamilyView* levels) { levels->MergeOrders(chosen, together); });
     InstallView(view);
