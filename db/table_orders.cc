@@ -46,8 +46,8 @@ Orders ChooseOrders(const FamilyView& levels, size_t merging) {
 
 // By the flush thread, while no memtable waits for it. What cannot be merged stays as it is: for want of memory, or because keys
 // begin alike, or because a merge has taken the tables away meanwhile. Not where tables remember what they have of a key's
-// operands (OperandRuns), each for itself. It does not take manifest_mutex_, under which a checkpoint flushes lines: a flush would
-// wait for that.
+// operands (OperandRuns), each for itself. It does not take manifest_mutex_, under which a checkpoint flushes lines, for which a
+// flush would wait.
 void DBImpl::MergeTableOrders() try {
   while (immutable_count_.load(std::memory_order_acquire) == 0 && !stopping_.load(std::memory_order_acquire)) {
     const Family* family = nullptr;
