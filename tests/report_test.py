@@ -168,6 +168,16 @@ class NumbersAreTheFiles(Case):
         ]
         self.assertAlmostEqual(ours / theirs, medians[0] / medians[1], delta=0.02 * medians[0] / medians[1])
 
+    def test_what_is_said_of_a_bar_has_room_beside_it(self):
+        widths = []
+        for picture in self.page.pictures:
+            whole = float(picture.get("viewBox").split()[2])
+            for text in picture.iter("text"):
+                if text.get("class") == "value":
+                    widths.append(len(text.text))
+                    self.assertLessEqual(float(text.get("x")) + 7 * len(text.text), whole, text.text)
+        self.assertGreater(max(widths), 28)  # "in the background" is among them
+
     def test_percentiles_are_those_of_the_run_in_the_middle(self):
         for row in rows_of(self.page, "readrandom: read, microseconds, run in the middle"):
             runs = sorted(self.runs(row["engine"], "readrandom"), key=lambda run: run["ops_per_second"])

@@ -149,7 +149,8 @@ def lines(
     return figure(caption, drawing, key, below, note)
 
 
-BAR, GAP, GROUP_HEAD, LABEL_WIDTH, VALUE_WIDTH = 18, 6, 24, 184, 206
+BAR, GAP, GROUP_HEAD, LABEL_WIDTH = 18, 6, 24, 184
+CHARACTER = 7.6  # a digit's width in the widest of the page's fonts; few characters are wider
 
 
 def _cut(label, most):
@@ -164,7 +165,8 @@ def bars(caption, groups, *, note="", below="", one_scale=False, says=""):
     has a scale of its own unless one_scale."""
     totals = {name: max([sum(v for v, _ in parts) for _, parts, _ in rows] or [0]) for name, rows in groups}
     highest = max(totals.values(), default=0)
-    room = WIDTH - LABEL_WIDTH - VALUE_WIDTH
+    longest = max([len(words) for _, rows in groups for _, _, words in rows] or [0])
+    room = WIDTH - LABEL_WIDTH - 8 - longest * CHARACTER  # for the longest bar, beside what is said of it
     height, drawn, said = 6, [], []
     for name, rows in groups:
         if name:
