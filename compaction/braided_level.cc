@@ -1,5 +1,7 @@
 #include "compaction/braided_level.h"
 
+#include <utility>
+
 #include "util/format.h"
 
 namespace braiddb {
@@ -34,7 +36,9 @@ std::shared_ptr<const OrderedLevel> BraidedLevel::View() const { return Current(
 
 // A view without an index is slower, and right.
 void BraidedLevel::Refresh(uint64_t l1_entries) {
-  std::shared_ptr<const BraidedSkipList> fresh = Current()->WithIndex(l1_entries, index_bytes_);
+  std::shared_ptr<const BraidedSkipList> fresh = Current()->WithIndex(l1_entries, index_bytes_, changes_.get());
+  changes_.reset();
+  index_is_current_ = true;
   std::lock_guard lock(mutex_);
   list_.swap(fresh);
 }
@@ -53,7 +57,15 @@ Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*
   const std::unique_ptr<EntryFilter> entry_filter = NewFilter(job);
   ZipperContext context = ContextFor(job);
   context.entry_filter = entry_filter.get();
-  return RunZipper(context, tables, job.id == resumed_job_ ? progress_ : PmPtr(), stats);
+  // Of a merge that an earlier run began, not all is noted.
+  const bool is_resumed = job.id == resumed_job_;
+  std::unique_ptr<IndexChanges> changes;
+  if (std::exchange(index_is_current_, false) && !is_resumed)
+    changes = std::make_unique<IndexChanges>(Current()->index().NewChanges());
+  context.index_changes = changes.get();
+  Status status = RunZipper(context, tables, is_resumed ? progress_ : PmPtr(), stats);
+  if (status.ok()) changes_ = std::move(changes);
+  return status;
 }
 
 Status BraidedLevel::Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) {
@@ -61,10 +73,12 @@ Status BraidedLevel::Sweep(const MergeJob& job, const Slice* begin, const Slice*
   const std::unique_ptr<EntryFilter> entry_filter = NewFilter(job);
   ZipperContext context = ContextFor(job);
   context.entry_filter = entry_filter.get();
+  index_is_current_ = false;
+  changes_.reset();
   return SweepLastLevel(context, begin, end, stats);
 }
 
-uint64_t BraidedLevel::DramBytes() const { return Current()->index_bytes(); }
+uint64_t BraidedLevel::DramBytes() const { return Current()->index().bytes(); }
 
 std::string BraidedLevel::Describe() const {
   return Format("braided skiplist, index over tall nodes: %llu bytes\n", static_cast<unsigned long long>(DramBytes()));

@@ -40,6 +40,8 @@ class BraidedLevel final : public LastLevel {
   std::shared_ptr<MergeJournal> journal_;
   uint64_t resumed_job_ = 0;  // whose progress this is
   PmPtr progress_;
+  bool index_is_current_ = false;          // it has been made since the list was changed last
+  std::unique_ptr<IndexChanges> changes_;  // since it was made; null: not known
   mutable std::mutex mutex_;
   std::shared_ptr<const BraidedSkipList> list_;
 };

@@ -158,6 +158,17 @@ class Merger {
     return status.ok() && unlinks_last ? UnlinkObsolete(&chunk) : status;
   }
 
+  // `before`: the towers that lead to it.
+  void NoteLinked(const Version& version, const PmPtr* before) {
+    if (context_.index_changes == nullptr) return;
+    const uint32_t list = ListOf(version.pointer);
+    context_.index_changes->Add(list, version.entry, version.item->prefix, [&](uint32_t layer) -> const LogEntry* {
+      const PmPtr tower = before[layer];
+      if (tower == HeadTower(layer == 0 ? 0 : list)) return nullptr;
+      return Resolve(PmPtr(tower.raw() - offsetof(LogEntry, next)));
+    });
+  }
+
   void NoteOperand() {
     if (versions_[0].keep && versions_[0].entry->is_operand()) stats_->AddOperandKey(versions_[0].entry->key());
   }
@@ -231,6 +242,7 @@ class Merger {
         batch_.Store(before, layer, batch_.Next(MergeBatch::TowerOf(version.pointer), layer).raw());
       }
       MarkDead(version.pointer);
+      if (context_.index_changes != nullptr) context_.index_changes->Remove(ListOf(version.pointer), version.entry);
       ++stats_->unlinked;
     }
     return Status::OK();
@@ -275,6 +287,7 @@ class Merger {
     }
     batch_.Mark(original.pointer, LogEntry::kMovedBit);
     stats_->moved.Add(copy.pointer, original.pointer);
+    if (context_.index_changes != nullptr) context_.index_changes->Replace(ListOf(copy.pointer), original.entry, copy.entry);
     return Status::OK();
   }
 
@@ -312,6 +325,7 @@ class Merger {
       for (uint32_t layer = 0; layer < height; ++layer) batch_.Store(before[layer], layer, version.pointer.raw());
       for (uint32_t layer = 0; layer < height && BRAIDDB_MUTANT("link-outside-journal"); ++layer)
         StoreRelease(context_.regions->Resolve<uint64_t>(before[layer]) + layer, version.pointer.raw());
+      NoteLinked(version, before);
       ++stats_->merged;
     } else {
       MarkDead(version.pointer);

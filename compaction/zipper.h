@@ -14,6 +14,7 @@
 #include "lsm/pm_table.h"
 #include "pmem/segment_allocator.h"
 #include "skiplist/braided_list.h"
+#include "skiplist/index_changes.h"
 
 namespace braiddb {
 
@@ -26,11 +27,12 @@ struct ZipperContext {
   uint64_t l1_entries;    // estimate, sets how far searches reach
   MergeJournal* journal;  // begun for this merge
   const VersionFilter* filter;
-  uint32_t threads;                     // that scan, this one included
-  const std::atomic<bool>* stop;        // ends the run between two batches, resumable; may be null
-  std::atomic<uint64_t>* settled;       // counts entries of the tables that were merged or dropped; may be null
-  const MovedEntries* moved;            // may be null
-  EntryFilter* entry_filter = nullptr;  // may be null
+  uint32_t threads;                       // that scan, this one included
+  const std::atomic<bool>* stop;          // ends the run between two batches, resumable; may be null
+  std::atomic<uint64_t>* settled;         // counts entries of the tables that were merged or dropped; may be null
+  const MovedEntries* moved;              // may be null
+  EntryFilter* entry_filter = nullptr;    // may be null
+  IndexChanges* index_changes = nullptr;  // of l1's index, to be noted by RunZipper; may be null
 };
 
 // GOAL   Every entry of `tables` that somebody can see is in the last level; what nobody can see is unlinked on all layers and

@@ -1,5 +1,7 @@
 #include "skiplist/braided_skiplist.h"
 
+#include "util/check.h"
+
 namespace braiddb {
 
 Status BraidedSkipList::Create(RegionSet* regions, const LevelPlace& place) {
@@ -41,8 +43,12 @@ Status BraidedSkipList::VerifyHeads() const {
   return Status::OK();
 }
 
-std::shared_ptr<const BraidedSkipList> BraidedSkipList::WithIndex(uint64_t entries, uint64_t index_bytes) const {
-  return std::shared_ptr<const BraidedSkipList>(new BraidedSkipList(list_, entries, index_bytes));
+std::shared_ptr<const BraidedSkipList> BraidedSkipList::WithIndex(uint64_t entries, uint64_t index_bytes,
+                                                                  const IndexChanges* changes) const {
+  TallIndex index =
+      changes == nullptr ? TallIndex(list_, entries, index_bytes) : TallIndex(index_, *changes, entries, index_bytes);
+  BRAIDDB_DCHECK(changes == nullptr || index.HasSameNodes(TallIndex(list_, entries, index_bytes)));
+  return std::shared_ptr<const BraidedSkipList>(new BraidedSkipList(list_, std::move(index)));
 }
 
 }  // namespace braiddb

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include <memory>
+#include <utility>
 
 #include "braiddb/status.h"
 #include "index/level_place.h"
@@ -43,8 +44,10 @@ class BraidedSkipList final : public OrderedLevel {
   Status VerifyHeads() const;
 
   // The same list with a new index, for the next read view. REQUIRES: no merge is running. `entries`: an estimate.
-  // `index_bytes`: at most.
-  std::shared_ptr<const BraidedSkipList> WithIndex(uint64_t entries, uint64_t index_bytes) const;
+  // `index_bytes`: at most. `changes`: what the merge that this list's index is older than noted in its NewChanges(); null: not
+  // known.
+  std::shared_ptr<const BraidedSkipList> WithIndex(uint64_t entries, uint64_t index_bytes,
+                                                   const IndexChanges* changes = nullptr) const;
 
   const LogEntry* Find(const SearchKey& target, LookupTrace* trace) const override {
     return list_.PickLive(list_.FindFrom(index_.Start(list_.Home().reader, target), target, trace), target, trace);
@@ -52,12 +55,11 @@ class BraidedSkipList final : public OrderedLevel {
   std::unique_ptr<EntryCursor> NewCursor() const override { return NewListCursor(&list_, &index_); }
 
   const BraidedList& list() const { return list_; }
-  uint64_t index_bytes() const { return index_.bytes(); }
+  const TallIndex& index() const { return index_; }
 
  private:
   explicit BraidedSkipList(const BraidedList& list) : list_(list), index_(list) {}
-  BraidedSkipList(const BraidedList& list, uint64_t entries, uint64_t index_bytes)
-      : list_(list), index_(list, entries, index_bytes) {}
+  BraidedSkipList(const BraidedList& list, TallIndex index) : list_(list), index_(std::move(index)) {}
 
   const BraidedList list_;
   const TallIndex index_;

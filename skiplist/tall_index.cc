@@ -4,6 +4,7 @@
 
 #include "log/fetch_entry.h"
 #include "util/prefetch.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 namespace {
@@ -29,24 +30,96 @@ TallIndex::TallIndex(const BraidedList& list) : list_(list), regions_(list.regio
   for (uint32_t region = 0; region < regions_.size(); ++region) regions_[region].region = list.regions().ListRegion(region);
 }
 
-TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes) : TallIndex(list) {
+TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const TallIndex* before,
+                     const IndexChanges* changes)
+    : TallIndex(list) {
   const uint64_t max_nodes = max_bytes / Lists() / kBytesPerBlock * kBlockNodes;
   if (max_nodes == 0) return;
   uint32_t layer = LowestLayer();
   for (uint64_t expected = entries / NodesApart(layer); expected > max_nodes; expected /= kBranching) ++layer;
+  layer = std::min(layer, kMaxHeight - 1);
   for (uint32_t region = 0; region < regions_.size(); ++region) {
-    // Entries are spread over the regions as their writers were: one may have more than its share.
-    uint32_t its_layer = std::min(layer, kMaxHeight - 1);
-    Shares shares;
-    uint64_t count = Collect(list, region, its_layer, max_nodes, &shares);
-    while (count > max_nodes && its_layer + 1 < kMaxHeight) count = Collect(list, region, ++its_layer, max_nodes, &shares);
-    Build(shares, std::min(count, max_nodes), its_layer, &regions_[region]);  // searches walk on from the last node
+    Tree tree;
+    if (changes != nullptr && changes->Of(region).layer == layer)
+      tree = Change(before->regions_[region], changes->Of(region), max_nodes);
+    if (tree.nodes == 0) tree = Walk(list, region, layer, max_nodes);
+    tree.region = regions_[region].region;
+    regions_[region] = std::move(tree);
   }
   const auto less = [](const Tree& a, const Tree& b) { return a.nodes < b.nodes; };
   const auto largest = static_cast<uint32_t>(std::max_element(regions_.begin(), regions_.end(), less) - regions_.begin());
   for (uint32_t region = 0; region < regions_.size(); ++region) {
     if (regions_[region].nodes < regions_[largest].nodes / kSparse) regions_[region].region = largest;
   }
+}
+
+IndexChanges TallIndex::NewChanges() const {
+  IndexChanges changes(static_cast<uint32_t>(regions_.size()));
+  for (uint32_t region = 0; region < regions_.size(); ++region) {
+    if (regions_[region].is_whole) changes.Know(region, regions_[region].layer);
+  }
+  return changes;
+}
+
+bool TallIndex::HasSameNodes(const TallIndex& other) const {
+  if (other.regions_.size() != regions_.size()) return false;
+  for (uint32_t region = 0; region < regions_.size(); ++region) {
+    const Tree& tree = regions_[region];
+    const Tree& its = other.regions_[region];
+    if (tree.nodes != its.nodes || tree.layer != its.layer || tree.region != its.region) return false;
+    for (uint64_t at = 0; at < tree.nodes; ++at) {
+      if (EntryAt(tree, at) != EntryAt(its, at) || PrefixAt(tree, at) != PrefixAt(its, at)) return false;
+    }
+  }
+  return true;
+}
+
+TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes) {
+  BRAIDDB_SYNC_POINT("TallIndex::Walk");
+  // Entries are spread over the regions as their writers were: one may have more than its share.
+  Shares shares;
+  uint64_t count = Collect(list, region, layer, max_nodes, &shares);
+  while (count > max_nodes && layer + 1 < kMaxHeight) count = Collect(list, region, ++layer, max_nodes, &shares);
+  const uint64_t taken = std::min(count, max_nodes);  // searches walk on from the last node
+  uint64_t left = taken;
+  Tree tree = Build(taken, layer, [&](const auto& add) {
+    for (const std::vector<Node>& share : shares) {
+      for (size_t i = 0; i < share.size() && left > 0; ++i, --left) add(share[i]);
+    }
+  });
+  tree.is_whole = tree.nodes == count && count > 0;
+  return tree;
+}
+
+// What was noted last comes first.
+TallIndex::Tree TallIndex::Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes) {
+  const uint64_t kept = before.nodes - std::min<uint64_t>(before.nodes, changes.removed.size());
+  const uint64_t count = kept + changes.added.size();
+  if (count > max_nodes) return {};
+  size_t added = changes.added.size();
+  size_t replaced = changes.replaced.size();
+  size_t removed = changes.removed.size();
+  Tree tree = Build(count, before.layer, [&](const auto& add) {
+    const auto add_behind = [&](const LogEntry* node) {
+      for (; added > 0 && changes.added[added - 1].before == node; --added)
+        add({changes.added[added - 1].prefix, changes.added[added - 1].entry});
+    };
+    add_behind(nullptr);
+    for (uint64_t at = 0; at < before.nodes; ++at) {
+      const LogEntry* const node = EntryAt(before, at);
+      if (removed > 0 && changes.removed[removed - 1] == node) {
+        --removed;
+      } else if (replaced > 0 && changes.replaced[replaced - 1].from == node) {
+        add({PrefixAt(before, at), changes.replaced[--replaced].to});
+      } else {
+        add({PrefixAt(before, at), node});
+      }
+      add_behind(node);
+    }
+  });
+  if (added + replaced + removed > 0) return {};
+  tree.is_whole = tree.nodes > 0;
+  return tree;
 }
 
 // The nodes of one layer, in order; returns how many, and stops early when there are more than `enough`.
@@ -85,28 +158,29 @@ uint64_t TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t l
   return total;
 }
 
-void TallIndex::Build(const Shares& shares, uint64_t count, uint32_t layer, Tree* tree) {
+template <class Visit>
+TallIndex::Tree TallIndex::Build(uint64_t count, uint32_t layer, const Visit& visit) {
   const uint64_t block_count = (count + kBlockNodes - 1) / kBlockNodes;
   Tree built;
   built.nodes = count;
   built.layer = layer;
   built.blocks = HugeArray<Block>(block_count);
-  if (built.blocks.empty()) return;
+  if (built.blocks.empty()) return {};
   uint64_t next = 0;
   const auto add = [&built, &next](const Node& node) {
+    if (next == built.blocks.size() * kBlockNodes) return;
     built.blocks[next / kBlockNodes].prefix[next % kBlockNodes] = node.prefix;
     built.blocks[next / kBlockNodes].entry[next % kBlockNodes] = node.entry;
     ++next;
   };
-  for (const std::vector<Node>& share : shares) {
-    for (size_t i = 0; i < share.size() && next < count; ++i) add(share[i]);
-  }
+  visit(add);
+  if (next != count) return {};
   while (next < block_count * kBlockNodes) add({UINT64_MAX, nullptr});
   uint64_t below = block_count;
   do {
     const uint64_t groups = (below + kFanout - 1) / kFanout;
     HugeArray<Group> level(groups);
-    if (level.empty()) return;
+    if (level.empty()) return {};
     for (uint64_t at = 0; at < groups * kFanout; ++at) {
       uint64_t last = UINT64_MAX;
       if (at < below) {
@@ -117,7 +191,7 @@ void TallIndex::Build(const Shares& shares, uint64_t count, uint32_t layer, Tree
     built.levels.push_back(std::move(level));
     below = groups;
   } while (below > 1);
-  *tree = std::move(built);
+  return built;
 }
 
 uint64_t TallIndex::FirstNotLess(const Tree& tree, uint64_t prefix) {

@@ -1,14 +1,15 @@
 // TallIndex: a DRAM shortcut into a braided skiplist: its tall nodes in order, so that a search starts near its key.
 //
-// From: ListDB's second-level lookup cache (section 3.5), as a static search tree instead of a skiplist: rebuilt after every
-// merge by a walk along one layer, never changed. Its size is bounded: all nodes of a list that is small enough, and only taller
-// ones when it grows.
+// From: ListDB's second-level lookup cache (section 3.5), as a static search tree instead of a skiplist: made anew after every
+// merge, of the one before and of what the merge noted, or by a walk along one layer; never changed. Its size is bounded: all nodes
+// of a list that is small enough, and only taller ones when it grows.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "skiplist/braided_list.h"
+#include "skiplist/index_changes.h"
 #include "util/huge_array.h"
 
 namespace braiddb {
@@ -26,7 +27,17 @@ class TallIndex {
   explicit TallIndex(const BraidedList& list);
   // REQUIRES: no merge is running. `entries`: an estimate of how many the list has. `max_bytes`: of the whole index.
   // Empty as well if there is no memory.
-  TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes);
+  TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes)
+      : TallIndex(list, entries, max_bytes, nullptr, nullptr) {}
+  // The same: of the index that the list had before a merge, and of what that noted in its NewChanges(). It costs a pass over DRAM
+  // where the walk costs a cache miss for each node, and is left for the walk where nothing is known, the list wants another
+  // layer, or the two do not fit together.
+  TallIndex(const TallIndex& before, const IndexChanges& changes, uint64_t entries, uint64_t max_bytes)
+      : TallIndex(before.list_, entries, max_bytes, &before, &changes) {}
+  // For one merge, which begins now.
+  IndexChanges NewChanges() const;
+  // Whether readers find the same in both.
+  bool HasSameNodes(const TallIndex& other) const;
 
   // Where a reader begins a search for target: the last indexed node before it, or the head if there is none; bounded by the
   // indexed node behind that. The nodes are those of the reader's region, unless it has next to none.
@@ -63,11 +74,14 @@ class TallIndex {
     HugeArray<Block> blocks;
     std::vector<HugeArray<Group>> levels;  // the lowest first; the highest is one group
     uint64_t nodes = 0;
-    uint32_t layer = 1;   // nodes that reach it are here
-    uint32_t region = 0;  // whose tree its readers use: its own, or the largest
+    bool is_whole = false;  // all of the layer is here
+    uint32_t layer = 1;     // nodes that reach it are here
+    uint32_t region = 0;    // whose tree its readers use: its own, or the largest
   };
   static constexpr uint64_t kBytesPerBlock = sizeof(Block) + sizeof(Group) / kFanout * 17 / 16;
 
+  // `before` and `changes`: both null, or neither.
+  TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const TallIndex* before, const IndexChanges* changes);
   // How many lists an upper layer has.
   uint64_t Lists() const { return list_.regions().lists_are_braided() ? regions_.size() : 1; }
   // The bottom is one list for all regions: with several, each has an index over tall nodes of its own, which are near.
@@ -83,7 +97,12 @@ class TallIndex {
   static uint64_t Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough, Shares* found);
   static uint64_t PrefixAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].prefix[at % kBlockNodes]; }
   static const LogEntry* EntryAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].entry[at % kBlockNodes]; }
-  static void Build(const Shares& shares, uint64_t count, uint32_t layer, Tree* tree);
+  static Tree Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes);
+  // Empty if it does not come out.
+  static Tree Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes);
+  // `visit(add)` calls add(Node) for `count` nodes in order; an empty tree if for others, or if there is no memory.
+  template <class Visit>
+  static Tree Build(uint64_t count, uint32_t layer, const Visit& visit);
   // The first node whose prefix is not less; tree.nodes if there is none.
   static uint64_t FirstNotLess(const Tree& tree, uint64_t prefix);
   uint64_t BeforeAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const;

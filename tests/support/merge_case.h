@@ -31,6 +31,8 @@ class MergeCase : public MergeInputs {
     const VersionFilter filter(snapshots);
     return SweepLastLevel(ContextFor(&filter, 1, nullptr), begin, end, stats);
   }
+  // The merges from now on note what they change; null: they do not.
+  void NoteIn(IndexChanges* changes) { index_changes_ = changes; }
   // As an open after a crash does: a new journal, the newest batch done again. The next merge of the same tables resumes.
   Status Redo(PmPtr* progress) {
     OpenJournal();
@@ -86,7 +88,9 @@ class MergeCase : public MergeInputs {
             threads,
             stop,
             nullptr,
-            nullptr};
+            nullptr,
+            nullptr,
+            index_changes_};
   }
   void OpenJournal() {
     journal_ = MergeJournal();
@@ -104,6 +108,7 @@ class MergeCase : public MergeInputs {
 
   const std::unique_ptr<LevelStore> store_;
   MergeJournal journal_;
+  IndexChanges* index_changes_ = nullptr;
   uint64_t merge_id_ = 1;
 };
 
