@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "util/format.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 
@@ -39,6 +40,7 @@ void BraidedLevel::Refresh(uint64_t l1_entries) {
   std::shared_ptr<const BraidedSkipList> fresh = Current()->WithIndex(l1_entries, index_bytes_, changes_.get());
   changes_.reset();
   index_is_current_ = true;
+  BRAIDDB_SYNC_POINT_ARG("BraidedLevel::Refresh", fresh.get());
   std::lock_guard lock(mutex_);
   list_.swap(fresh);
 }
@@ -60,8 +62,10 @@ Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*
   // Of a merge that an earlier run began, not all is noted.
   const bool is_resumed = job.id == resumed_job_;
   std::unique_ptr<IndexChanges> changes;
-  if (std::exchange(index_is_current_, false) && !is_resumed)
-    changes = std::make_unique<IndexChanges>(Current()->index().NewChanges());
+  if (std::exchange(index_is_current_, false) && !is_resumed) {
+    context.index = &Current()->index();
+    changes = std::make_unique<IndexChanges>(context.index->NewChanges());
+  }
   context.index_changes = changes.get();
   Status status = RunZipper(context, tables, is_resumed ? progress_ : PmPtr(), stats);
   if (status.ok()) changes_ = std::move(changes);

@@ -8,6 +8,7 @@
 #include <new>
 #include <thread>
 
+#include "compaction/indexed_scan.h"
 #include "compaction/merge_batch.h"
 #include "compaction/merge_plan.h"
 #include "compaction/zipper_scan.h"
@@ -104,11 +105,7 @@ class Merger {
   uint32_t ListOf(PmPtr p) const { return context_.regions->ListRegion(p.region()); }
   // Whether what a pointer leads to may be an entry that is linked on `layer`: the scan did not look at all that is loaded here.
   bool IsEntry(PmPtr p, uint32_t layer) const {
-    const RegionSet& regions = *context_.regions;
-    if (!regions.Holds(p)) return false;
-    const LogEntry& entry = *Resolve(p);
-    return entry.height() > layer && entry.height() <= kMaxHeight &&
-           regions.Holds(p + (LogEntrySize(entry.height(), entry.key_size(), 0) - 8));
+    return context_.regions->Holds(p) && IsEntryOnLayer(*context_.regions, p, layer);
   }
   // Chunks come in descending order; a list that is not in order may bring an entry of the chunk before again.
   bool IsBeforeMerged(const MergeItem& item) const {
@@ -362,8 +359,15 @@ uint32_t StartLayer(uint64_t l1_entries, uint64_t merge_entries) {
 // Scans chunks ahead of the merge, from the last to the first, on several threads.
 class ScanAhead {
  public:
-  ScanAhead(const MergePlan& plan, const BraidedList& l1, uint32_t start_layer, uint32_t threads)
-      : plan_(plan), l1_(l1), start_layer_(start_layer), results_(plan.chunks()), next_(plan.chunks()), taken_(plan.chunks()) {
+  // `index`: of l1, as ScanChunkByIndex has it; may be null.
+  ScanAhead(const MergePlan& plan, const BraidedList& l1, const TallIndex* index, uint32_t start_layer, uint32_t threads)
+      : plan_(plan),
+        l1_(l1),
+        index_(index),
+        start_layer_(start_layer),
+        results_(plan.chunks()),
+        next_(plan.chunks()),
+        taken_(plan.chunks()) {
     const auto helpers = static_cast<uint32_t>(std::min<size_t>(threads - 1, plan.chunks() / 4));
     const size_t ahead = 4 * (helpers + 1);
     helpers_.reserve(helpers);
@@ -405,7 +409,11 @@ class ScanAhead {
 
   std::unique_ptr<ScanResult> Scan(size_t chunk) const {
     auto result = std::make_unique<ScanResult>();
-    ScanChunk(plan_.pieces(chunk), l1_, start_layer_, result.get());
+    if (index_ != nullptr) {
+      ScanChunkByIndex(plan_.pieces(chunk), l1_, *index_, result.get());
+    } else {
+      ScanChunk(plan_.pieces(chunk), l1_, start_layer_, result.get());
+    }
     return result;
   }
 
@@ -435,6 +443,7 @@ class ScanAhead {
 
   const MergePlan& plan_;
   const BraidedList& l1_;
+  const TallIndex* const index_;
   const uint32_t start_layer_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -449,7 +458,9 @@ class ScanAhead {
 Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>& tables, PmPtr progress, MergeStats* stats) {
   const MergePlan plan(tables, context.regions, context.order, progress);
   if (context.regions->damage_seen()) return RegionSet::DamagedList();
-  ScanAhead scans(plan, *context.l1, StartLayer(context.l1_entries, plan.entries()), std::max(1u, context.threads));
+  const bool has_all = context.index != nullptr && context.regions->count() == 1 && context.index->HasEveryNode(0);
+  ScanAhead scans(plan, *context.l1, has_all ? context.index : nullptr, StartLayer(context.l1_entries, plan.entries()),
+                  std::max(1u, context.threads));
   Merger merger(context, progress, stats);
   for (size_t chunk = plan.chunks(); chunk-- > 0;) {
     if (context.stop != nullptr && context.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");

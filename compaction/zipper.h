@@ -15,6 +15,7 @@
 #include "pmem/segment_allocator.h"
 #include "skiplist/braided_list.h"
 #include "skiplist/index_changes.h"
+#include "skiplist/tall_index.h"
 
 namespace braiddb {
 
@@ -32,7 +33,8 @@ struct ZipperContext {
   std::atomic<uint64_t>* settled;         // counts entries of the tables that were merged or dropped; may be null
   const MovedEntries* moved;              // may be null
   EntryFilter* entry_filter = nullptr;    // may be null
-  IndexChanges* index_changes = nullptr;  // of l1's index, to be noted by RunZipper; may be null
+  const TallIndex* index = nullptr;       // made since the last merge or sweep of l1, for RunZipper; may be null
+  IndexChanges* index_changes = nullptr;  // to be noted by RunZipper for the index after it; may be null
 };
 
 // GOAL   Every entry of `tables` that somebody can see is in the last level; what nobody can see is unlinked on all layers and

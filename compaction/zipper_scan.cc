@@ -69,12 +69,7 @@ class Lane {
     result_->damaged = true;
     state_ = State::kIdle;
   }
-  // Whether what is at `place` has the sizes of an entry that is linked on `layer`.
-  bool IsEntry(PmPtr place, uint32_t layer) const {
-    const auto* entry = regions_.Resolve<LogEntry>(place);
-    return entry->height() > layer && entry->height() <= kMaxHeight &&
-           regions_.Holds(place + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8));
-  }
+  bool IsEntry(PmPtr place, uint32_t layer) const { return IsEntryOnLayer(regions_, place, layer); }
 
   bool BeginSearch() {
     if (!IsEntry(current_, 0)) return false;

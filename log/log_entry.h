@@ -128,6 +128,13 @@ inline constexpr uint64_t LogEntrySize(uint32_t height, uint64_t key_size, uint6
 }
 inline uint64_t LogEntrySize(const LogEntry& entry) { return LogEntrySize(entry.height(), entry.key_size(), entry.value_size); }
 
+// Whether what a list leads to has the sizes of an entry that is linked on `layer`. REQUIRES: regions.Holds(place).
+inline bool IsEntryOnLayer(const RegionSet& regions, PmPtr place, uint32_t layer) {
+  const auto* entry = regions.Resolve<LogEntry>(place);
+  return entry->height() > layer && entry->height() <= kMaxHeight &&
+         regions.Holds(place + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8));
+}
+
 // Whether a walk along a list has taken more steps than the regions have room for entries, each on all its layers: then a damaged
 // pointer leads in a circle. Looked at once in a million steps.
 inline bool InACircle(const RegionSet& regions, uint64_t steps) {

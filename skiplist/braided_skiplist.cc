@@ -1,7 +1,5 @@
 #include "skiplist/braided_skiplist.h"
 
-#include "util/check.h"
-
 namespace braiddb {
 
 Status BraidedSkipList::Create(RegionSet* regions, const LevelPlace& place) {
@@ -47,7 +45,6 @@ std::shared_ptr<const BraidedSkipList> BraidedSkipList::WithIndex(uint64_t entri
                                                                   const IndexChanges* changes) const {
   TallIndex index =
       changes == nullptr ? TallIndex(list_, entries, index_bytes) : TallIndex(index_, *changes, entries, index_bytes);
-  BRAIDDB_DCHECK(changes == nullptr || index.HasSameNodes(TallIndex(list_, entries, index_bytes)));
   return std::shared_ptr<const BraidedSkipList>(new BraidedSkipList(list_, std::move(index)));
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "log/log_entry.h"
+#include "skiplist/index_node.h"
 
 namespace braiddb {
 
@@ -16,8 +17,7 @@ namespace braiddb {
 class IndexChanges {
  public:
   struct Added {
-    const LogEntry* entry;
-    uint64_t prefix;
+    IndexNode node;
     const LogEntry* before;  // on the index's layer, of those that were there before the merge; null: the head
   };
   struct Replaced {
@@ -43,7 +43,7 @@ class IndexChanges {
   template <class Before>
   void Add(uint32_t region, const LogEntry* entry, uint64_t prefix, const Before& before) noexcept {
     Region& changes = regions_[region];
-    if (entry->height() > changes.layer) Note(&changes.added, {entry, prefix, before(changes.layer)});
+    if (entry->height() > changes.layer) Note(&changes.added, {IndexNode(prefix, entry), before(changes.layer)});
   }
   void Replace(uint32_t region, const LogEntry* from, const LogEntry* to) noexcept {
     Region& changes = regions_[region];

@@ -61,21 +61,7 @@ IndexChanges TallIndex::NewChanges() const {
   return changes;
 }
 
-bool TallIndex::HasSameNodes(const TallIndex& other) const {
-  if (other.regions_.size() != regions_.size()) return false;
-  for (uint32_t region = 0; region < regions_.size(); ++region) {
-    const Tree& tree = regions_[region];
-    const Tree& its = other.regions_[region];
-    if (tree.nodes != its.nodes || tree.layer != its.layer || tree.region != its.region) return false;
-    for (uint64_t at = 0; at < tree.nodes; ++at) {
-      if (EntryAt(tree, at) != EntryAt(its, at) || PrefixAt(tree, at) != PrefixAt(its, at)) return false;
-    }
-  }
-  return true;
-}
-
 TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes) {
-  BRAIDDB_SYNC_POINT("TallIndex::Walk");
   // Entries are spread over the regions as their writers were: one may have more than its share.
   Shares shares;
   uint64_t count = Collect(list, region, layer, max_nodes, &shares);
@@ -83,11 +69,12 @@ TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32
   const uint64_t taken = std::min(count, max_nodes);  // searches walk on from the last node
   uint64_t left = taken;
   Tree tree = Build(taken, layer, [&](const auto& add) {
-    for (const std::vector<Node>& share : shares) {
+    for (const std::vector<IndexNode>& share : shares) {
       for (size_t i = 0; i < share.size() && left > 0; ++i, --left) add(share[i]);
     }
   });
   tree.is_whole = tree.nodes == count && count > 0;
+  if (tree.nodes > 0) BRAIDDB_SYNC_POINT("TallIndex::Walked");
   return tree;
 }
 
@@ -101,20 +88,19 @@ TallIndex::Tree TallIndex::Change(const Tree& before, const IndexChanges::Region
   size_t removed = changes.removed.size();
   Tree tree = Build(count, before.layer, [&](const auto& add) {
     const auto add_behind = [&](const LogEntry* node) {
-      for (; added > 0 && changes.added[added - 1].before == node; --added)
-        add({changes.added[added - 1].prefix, changes.added[added - 1].entry});
+      for (; added > 0 && changes.added[added - 1].before == node; --added) add(changes.added[added - 1].node);
     };
     add_behind(nullptr);
     for (uint64_t at = 0; at < before.nodes; ++at) {
-      const LogEntry* const node = EntryAt(before, at);
-      if (removed > 0 && changes.removed[removed - 1] == node) {
+      const IndexNode node = IndexNode::FromWord(PrefixAt(before, at), WordAt(before, at));
+      if (removed > 0 && changes.removed[removed - 1] == node.entry()) {
         --removed;
-      } else if (replaced > 0 && changes.replaced[replaced - 1].from == node) {
-        add({PrefixAt(before, at), changes.replaced[--replaced].to});
+      } else if (replaced > 0 && changes.replaced[replaced - 1].from == node.entry()) {
+        add(IndexNode(node.prefix(), changes.replaced[--replaced].to, node.height()));
       } else {
-        add({PrefixAt(before, at), node});
+        add(node);
       }
-      add_behind(node);
+      add_behind(node.entry());
     }
   });
   if (added + replaced + removed > 0) return {};
@@ -145,9 +131,9 @@ uint64_t TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t l
     for (bool walking = true; walking;) {
       walking = false;
       for (size_t i = 0; i < count; ++i) {
-        std::vector<Node>& share = (*found)[first + i];
+        std::vector<IndexNode>& share = (*found)[first + i];
         if (at[i] == nullptr || (at[i] == shares[first + i + 1]) || share.size() > enough) continue;
-        share.push_back({list.order().Prefix(at[i]->key()), at[i]});
+        share.emplace_back(list.order().Prefix(at[i]->key()), at[i]);
         at[i] = list.Load(at[i]->next, layer);
         FetchEntry(at[i]);
         walking = true;
@@ -167,15 +153,15 @@ TallIndex::Tree TallIndex::Build(uint64_t count, uint32_t layer, const Visit& vi
   built.blocks = HugeArray<Block>(block_count);
   if (built.blocks.empty()) return {};
   uint64_t next = 0;
-  const auto add = [&built, &next](const Node& node) {
+  const auto add = [&built, &next](const IndexNode& node) {
     if (next == built.blocks.size() * kBlockNodes) return;
-    built.blocks[next / kBlockNodes].prefix[next % kBlockNodes] = node.prefix;
-    built.blocks[next / kBlockNodes].entry[next % kBlockNodes] = node.entry;
+    built.blocks[next / kBlockNodes].prefix[next % kBlockNodes] = node.prefix();
+    built.blocks[next / kBlockNodes].word[next % kBlockNodes] = node.word();
     ++next;
   };
   visit(add);
   if (next != count) return {};
-  while (next < block_count * kBlockNodes) add({UINT64_MAX, nullptr});
+  while (next < block_count * kBlockNodes) add(IndexNode::FromWord(UINT64_MAX, 0));
   uint64_t below = block_count;
   do {
     const uint64_t groups = (below + kFanout - 1) / kFanout;
@@ -201,15 +187,27 @@ uint64_t TallIndex::FirstNotLess(const Tree& tree, uint64_t prefix) {
     at = at * kFanout + CountLess((*level)[at].last, prefix);
   }
   if (at >= tree.blocks.size()) return tree.nodes;
-  Prefetch(tree.blocks[at].entry);
+  Prefetch(tree.blocks[at].word);
   return std::min(tree.nodes, at * kBlockNodes + CountLess(tree.blocks[at].prefix, prefix));
 }
 
 uint64_t TallIndex::Find(uint32_t reader, const SearchKey& target) const {
   const Tree& tree = TreeOf(reader);
   if (tree.nodes == 0) return 0;
-  const uint64_t at = FirstNotLess(tree, target.prefix);
-  return at < tree.nodes && PrefixAt(tree, at) == target.prefix ? BeforeAmongEqual(tree, at, target) : at;
+  return FindAmongEqual(reader, FirstNotLess(tree, target.prefix), target);
+}
+
+uint64_t TallIndex::FindPrefix(uint32_t reader, uint64_t from, uint64_t prefix) const {
+  const Tree& tree = TreeOf(reader);
+  const uint64_t near = std::min(tree.nodes, from + 2 * kBlockNodes);
+  uint64_t at = from;
+  while (at < near && PrefixAt(tree, at) < prefix) ++at;
+  return at == near && near < tree.nodes ? FirstNotLess(tree, prefix) : at;
+}
+
+uint64_t TallIndex::FindAmongEqual(uint32_t reader, uint64_t place, const SearchKey& target) const {
+  const Tree& tree = TreeOf(reader);
+  return place < tree.nodes && PrefixAt(tree, place) == target.prefix ? BeforeAmongEqual(tree, place, target) : place;
 }
 
 BraidedList::Start TallIndex::StartBefore(uint32_t reader, uint64_t place) const {

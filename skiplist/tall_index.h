@@ -1,8 +1,8 @@
 // TallIndex: a DRAM shortcut into a braided skiplist: its tall nodes in order, so that a search starts near its key.
 //
 // From: ListDB's second-level lookup cache (section 3.5), as a static search tree instead of a skiplist: made anew after every
-// merge, of the one before and of what the merge noted, or by a walk along one layer; never changed. Its size is bounded: all nodes
-// of a list that is small enough, and only taller ones when it grows.
+// merge, of the one before and of what the merge noted, or by a walk along one layer; never changed. Its size is bounded: all
+// nodes of a list that is small enough, and only taller ones when it grows.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "skiplist/braided_list.h"
 #include "skiplist/index_changes.h"
+#include "skiplist/index_node.h"
 #include "util/huge_array.h"
 
 namespace braiddb {
@@ -29,15 +30,13 @@ class TallIndex {
   // Empty as well if there is no memory.
   TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes)
       : TallIndex(list, entries, max_bytes, nullptr, nullptr) {}
-  // The same: of the index that the list had before a merge, and of what that noted in its NewChanges(). It costs a pass over DRAM
-  // where the walk costs a cache miss for each node, and is left for the walk where nothing is known, the list wants another
-  // layer, or the two do not fit together.
+  // The same: of the index that the list had before a merge, and of what that noted in its NewChanges(). It costs a pass over
+  // DRAM where the walk costs a cache miss for each node, and is left for the walk where nothing is known, the list wants
+  // another layer, or the two do not fit together.
   TallIndex(const TallIndex& before, const IndexChanges& changes, uint64_t entries, uint64_t max_bytes)
       : TallIndex(before.list_, entries, max_bytes, &before, &changes) {}
   // For one merge, which begins now.
   IndexChanges NewChanges() const;
-  // Whether readers find the same in both.
-  bool HasSameNodes(const TallIndex& other) const;
 
   // Where a reader begins a search for target: the last indexed node before it, or the head if there is none; bounded by the
   // indexed node behind that. The nodes are those of the reader's region, unless it has next to none.
@@ -49,12 +48,19 @@ class TallIndex {
   uint64_t Find(uint32_t reader, const SearchKey& target) const;
   // As Start, for every target behind the node before `place` and not behind the one there.
   BraidedList::Start StartBefore(uint32_t reader, uint64_t place) const;
+  // The same in two steps, so that who has many targets can fetch what the second one looks at: the first place whose prefix is
+  // not less than this one, for who knows that it is not before `from`; without a search if it is near …
+  uint64_t FindPrefix(uint32_t reader, uint64_t from, uint64_t prefix) const;
+  // … and, of the first place whose prefix is not less than the target's, that of the first node at or after the target. Looks at
+  // nodes only if their prefix is the target's.
+  uint64_t FindAmongEqual(uint32_t reader, uint64_t place, const SearchKey& target) const;
   // Whether every node that the list had is among them, and not the taller ones alone.
   bool HasEveryNode(uint32_t reader) const { return TreeOf(reader).layer == 0; }
   // How many entries apart they are, about.
   uint64_t Distance(uint32_t reader) const { return NodesApart(TreeOf(reader).layer); }
   const LogEntry* At(uint32_t reader, uint64_t place) const { return EntryAt(TreeOf(reader), place); }
   uint64_t PrefixOf(uint32_t reader, uint64_t place) const { return PrefixAt(TreeOf(reader), place); }
+  uint32_t HeightAt(uint32_t reader, uint64_t place) const { return IndexNode::HeightOf(WordAt(TreeOf(reader), place)); }
 
   uint64_t bytes() const;
 
@@ -64,7 +70,7 @@ class TallIndex {
   // Nodes of one region in order, in blocks; missing ones have the largest prefix and no entry.
   struct alignas(64) Block {
     uint64_t prefix[kBlockNodes];
-    const LogEntry* entry[kBlockNodes];
+    uint64_t word[kBlockNodes];  // of an IndexNode
   };
   // Prefixes over a level of blocks or groups: the last of each.
   struct alignas(64) Group {
@@ -89,18 +95,15 @@ class TallIndex {
   uint64_t NodesApart(uint32_t layer) const;
   const Tree& TreeOf(uint32_t reader) const { return regions_[regions_[reader].region]; }
   // Stretches of one layer that follow each other.
-  struct Node {
-    uint64_t prefix;
-    const LogEntry* entry;
-  };
-  using Shares = std::vector<std::vector<Node>>;
+  using Shares = std::vector<std::vector<IndexNode>>;
   static uint64_t Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough, Shares* found);
   static uint64_t PrefixAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].prefix[at % kBlockNodes]; }
-  static const LogEntry* EntryAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].entry[at % kBlockNodes]; }
+  static uint64_t WordAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].word[at % kBlockNodes]; }
+  static const LogEntry* EntryAt(const Tree& tree, uint64_t at) { return IndexNode::EntryOf(WordAt(tree, at)); }
   static Tree Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes);
   // Empty if it does not come out.
   static Tree Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes);
-  // `visit(add)` calls add(Node) for `count` nodes in order; an empty tree if for others, or if there is no memory.
+  // `visit(add)` calls add(IndexNode) for `count` nodes in order; an empty tree if for others, or if there is no memory.
   template <class Visit>
   static Tree Build(uint64_t count, uint32_t layer, const Visit& visit);
   // The first node whose prefix is not less; tree.nodes if there is none.

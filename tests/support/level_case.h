@@ -13,6 +13,7 @@
 #include "compaction/last_level.h"
 #include "skiplist/braided_skiplist.h"
 #include "tests/support/merge_inputs.h"
+#include "tests/support/same_index.h"
 
 namespace braiddb::test {
 
@@ -100,6 +101,9 @@ class LevelCase : public MergeInputs {
     EXPECT_EQ(stats.dropped, expected.dropped);
     EXPECT_EQ(stats.unlinked, expected.unlinked);
     EXPECT_EQ(DeadCounted() - dead, copies() ? in_the_tables : expected.dead.size());
+    const auto list = std::dynamic_pointer_cast<const BraidedSkipList>(level_->View());
+    EXPECT_TRUE(list == nullptr || HaveSameNodes(list->index(), TallIndex(list->list(), indexed_, options_.l1_index_size),
+                                                 list->list().regions().count()));
     Forget(expected);
   }
   // Puts these into the level, all of them but tombstones that hide nothing.
@@ -208,7 +212,8 @@ class LevelCase : public MergeInputs {
     while (copies() && epochs_->Reclaim() > 0) {
     }
     ++job_;
-    level_->Refresh(in_last_level().size() + in_tables().size());
+    indexed_ = in_last_level().size() + in_tables().size();
+    level_->Refresh(indexed_);
   }
 
   static constexpr uint32_t kSpares = 8;
@@ -221,6 +226,7 @@ class LevelCase : public MergeInputs {
   uint64_t job_ = 1;
   bool running_ = false;
   uint64_t run_bytes_ = 8192;
+  uint64_t indexed_ = 0;  // entries, when the level was refreshed last
 };
 
 }  // namespace braiddb::test

@@ -25,12 +25,17 @@ class MergeCase : public MergeInputs {
              const std::atomic<bool>* stop = nullptr, uint32_t threads = 2) {
     MergeStats ignored;
     const VersionFilter filter(snapshots);
-    return RunZipper(ContextFor(&filter, threads, stop), tables(), progress, stats != nullptr ? stats : &ignored);
+    ZipperContext context = ContextFor(&filter, threads, stop);
+    const TallIndex index(store_->l1(), in_last_level().size(), uses_index_ && !progress ? 1 << 20 : 0);
+    context.index = &index;
+    return RunZipper(context, tables(), progress, stats != nullptr ? stats : &ignored);
   }
   Status Sweep(const std::vector<uint64_t>& snapshots, const Slice* begin, const Slice* end, MergeStats* stats) {
     const VersionFilter filter(snapshots);
     return SweepLastLevel(ContextFor(&filter, 1, nullptr), begin, end, stats);
   }
+  // Whether merges from now on have an index of the last level. They do in the beginning, and can only use it with one region.
+  void UseIndex(bool uses_index) { uses_index_ = uses_index; }
   // The merges from now on note what they change; null: they do not.
   void NoteIn(IndexChanges* changes) { index_changes_ = changes; }
   // As an open after a crash does: a new journal, the newest batch done again. The next merge of the same tables resumes.
@@ -90,6 +95,7 @@ class MergeCase : public MergeInputs {
             nullptr,
             nullptr,
             nullptr,
+            nullptr,
             index_changes_};
   }
   void OpenJournal() {
@@ -108,6 +114,7 @@ class MergeCase : public MergeInputs {
 
   const std::unique_ptr<LevelStore> store_;
   MergeJournal journal_;
+  bool uses_index_ = true;
   IndexChanges* index_changes_ = nullptr;
   uint64_t merge_id_ = 1;
 };

@@ -1,0 +1,43 @@
+// IndexNode: what an index in DRAM knows of a node of a list.
+#pragma once
+
+#include <cstdint>
+
+#include "log/log_entry.h"
+
+namespace braiddb {
+
+// The key's prefix, and in one word the entry's address and its height: so that who looks for nodes that reach a layer, or that
+// come before a key, mostly has no look at the entries, which are far.
+class IndexNode {
+ public:
+  IndexNode() = default;
+  // Looks at the entry.
+  IndexNode(uint64_t prefix, const LogEntry* entry) : IndexNode(prefix, entry, entry->height()) {}
+  IndexNode(uint64_t prefix, const LogEntry* entry, uint32_t height)
+      : prefix_(prefix), word_(reinterpret_cast<uint64_t>(entry) | uint64_t{height} << kHeightShift) {}
+  // With the word of another.
+  static IndexNode FromWord(uint64_t prefix, uint64_t word) {
+    IndexNode node;
+    node.prefix_ = prefix;
+    node.word_ = word;
+    return node;
+  }
+
+  uint64_t prefix() const { return prefix_; }
+  uint64_t word() const { return word_; }
+  const LogEntry* entry() const { return EntryOf(word_); }
+  uint32_t height() const { return HeightOf(word_); }
+  static const LogEntry* EntryOf(uint64_t word) {
+    return reinterpret_cast<const LogEntry*>(word & ((uint64_t{1} << kHeightShift) - 1));
+  }
+  static uint32_t HeightOf(uint64_t word) { return static_cast<uint32_t>(word >> kHeightShift); }
+
+ private:
+  static constexpr int kHeightShift = 58;  // addresses of a process have 57 bits at most, and heights 5
+
+  uint64_t prefix_ = 0;
+  uint64_t word_ = 0;
+};
+
+}  // namespace braiddb

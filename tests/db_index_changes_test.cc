@@ -1,0 +1,115 @@
+// Whatever is merged into a skiplist, the index that comes of the one before and of what the merge noted is that of a walk.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "skiplist/braided_skiplist.h"
+#include "tests/support/db_fixture.h"
+#include "tests/support/merge_operators.h"
+#include "tests/support/same_index.h"
+#include "util/sync_point.h"
+
+namespace braiddb::test {
+namespace {
+
+// Where no index was made, there is nothing to compare.
+testing::AssertionResult HasNodesOfAWalk(const BraidedSkipList& list) {
+  const TallIndex& index = list.index();
+  const uint32_t regions = list.list().regions().count();
+  if (index.bytes() == 0) return testing::AssertionSuccess();
+  // The estimate says how far apart nodes are.
+  for (uint64_t entries = 1;; entries *= 2) {
+    const TallIndex walked(list.list(), entries, 2 * index.bytes() + 4096);
+    if (walked.Distance(0) == index.Distance(0)) return HaveSameNodes(index, walked, regions);
+    if (entries > uint64_t{1} << 40) return testing::AssertionFailure() << "no index has nodes so far apart";
+  }
+}
+
+class DbIndexChangesTest : public DbTest {
+ protected:
+  void SetUp() override {
+    options_.l1 = L1Kind::kBraidedSkipList;
+    options_.max_space_amplification = 1.1;
+    options_.space_slack = 64 << 10;
+    options_.l0_compaction_trigger = 1;
+    options_.merge_operator = std::make_shared<AppendOperator>();
+    // Nothing merges while an index is installed.
+    SyncPoints::Instance().SetCallback("BraidedLevel::Refresh", [this](void* argument) {
+      if (argument == nullptr) return;
+      checks_ = true;
+      EXPECT_TRUE(HasNodesOfAWalk(*static_cast<const BraidedSkipList*>(argument)));
+      checks_ = false;
+      ++indexes_;
+    });
+    SyncPoints::Instance().SetCallback("TallIndex::Walked", [this](void*) { walks_ += checks_ ? 0 : 1; });
+    SyncPoints::Instance().Enable();
+    Reopen();
+  }
+  void TearDown() override {
+    db_.reset();
+    SyncPoints::Instance().Clear();
+  }
+
+  std::atomic<uint64_t> indexes_{0};
+  std::atomic<uint64_t> walks_{0};  // that the database made
+  std::atomic<bool> checks_{false};
+};
+
+INSTANTIATE_TEST_SUITE_P(Regions, DbIndexChangesTest, testing::Values(1, 2));
+
+TEST_P(DbIndexChangesTest, OfEachKindOfWrite) {
+  constexpr uint64_t kKeys = 3000;
+  Random random(91);
+  std::map<std::string, std::string> expected;
+  std::deque<const Snapshot*> snapshots;
+  const auto release_all = [&] {
+    for (; !snapshots.empty(); snapshots.pop_front()) db_->ReleaseSnapshot(snapshots.front());
+  };
+  for (int i = 0; i < 40'000 / kSlowdown; ++i) {
+    const std::string key = NumberedKey(random.OneIn(4) ? random.Uniform(50) : random.Uniform(kKeys));
+    if (random.OneIn(8)) {
+      ASSERT_OK(db_->Delete({}, key));
+      expected.erase(key);
+    } else if (random.OneIn(8)) {
+      ASSERT_OK(db_->Merge({}, key, "x"));
+      std::string& value = expected[key];
+      value = AppendOperator::Apply(value, "x");
+    } else {
+      expected[key] = PatternedValue(i, random.Skewed(300));
+      ASSERT_OK(db_->Put({}, key, expected[key]));
+    }
+    if (random.OneIn(400)) snapshots.push_back(db_->GetSnapshot());
+    if (snapshots.size() > 3) release_all();
+    if (random.OneIn(3000)) {
+      ASSERT_OK(db_->WaitForCompaction());
+    }
+    if (random.OneIn(10'000)) {
+      release_all();
+      Reopen();
+    }
+    if (HasFailure()) return;
+  }
+  release_all();
+  ASSERT_OK(db_->WaitForCompaction());
+  const auto iterator = db_->NewIterator({});
+  auto next = expected.begin();
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++next) {
+    ASSERT_NE(next, expected.end());
+    EXPECT_EQ(iterator->key(), next->first);
+    EXPECT_EQ(iterator->value(), next->second);
+  }
+  EXPECT_OK(iterator->status());
+  EXPECT_EQ(next, expected.end());
+  const Statistics statistics = db_->GetStatistics();
+  EXPECT_GT(statistics.relocated_entries, 0u);
+  EXPECT_GT(statistics.collapsed_keys, 0u);
+  // Walked are those after an open, in each region.
+  EXPECT_GT(indexes_ * GetParam(), 4 * walks_) << walks_;
+}
+
+}  // namespace
+}  // namespace braiddb::test
