@@ -61,6 +61,7 @@ Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*
   context.entry_filter = entry_filter.get();
   // Of a merge that an earlier run began, not all is noted.
   const bool is_resumed = job.id == resumed_job_;
+  changes_.reset();
   std::unique_ptr<IndexChanges> changes;
   if (std::exchange(index_is_current_, false) && !is_resumed) {
     context.index = &Current()->index();

@@ -119,14 +119,46 @@ class Placer {
   void Find(size_t i) {
     const uint64_t prefix = result_->items[i].prefix;
     const uint64_t place = places_[i] = index_.FindPrefix(0, i == 0 ? 0 : places_[i - 1], prefix);
-    if (place < nodes_ && index_.PrefixOf(0, place) == prefix) FetchEntry(At(place));
+    // Where several have the prefix, the entry's place is behind those of the entries before, of which the last one was found
+    // for the entry kAhead before this one.
+    const uint64_t begin = std::max(place, place_);
+    for (fetched_ = std::max(fetched_, begin); fetched_ < std::min(nodes_, begin + kAhead); ++fetched_) {
+      if (index_.PrefixOf(0, fetched_) != prefix) break;
+      FetchEntry(At(fetched_));
+    }
+  }
+
+  // Of the nodes from `from` on, the first that is not before the target, which has the prefix of the first of them or a lesser
+  // one. Sets damaged if it comes upon damage.
+  uint64_t FindAmongEqual(uint64_t from, const SearchKey& target) {
+    const auto is_before = [&](uint64_t at) {
+      if (at >= nodes_ || index_.PrefixOf(0, at) != target.prefix) return false;
+      const LogEntry* const node = At(at);
+      if (!IsEntryOnLayer(regions_, regions_.ToPmPtr(0, node), 0)) {
+        Fail();
+        return false;
+      }
+      return CompareEntry(order_, *node, target) < 0;
+    };
+    uint64_t low = from;  // everything before it is before the target
+    uint64_t step = 1;
+    for (; is_before(low + step - 1); step *= 2) low += step;
+    for (uint64_t high = low + step - 1; low < high;) {
+      const uint64_t middle = low + (high - low) / 2;
+      if (is_before(middle)) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
   }
 
   // By key and sequence number, with the towers that lead there.
   void Place(size_t i) {
     MergeItem& item = result_->items[i];
     const SearchKey target(item.prefix, item.entry->key(), item.entry->sequence());
-    const uint64_t place = exact_places_[i] = index_.FindAmongEqual(0, places_[i], target);
+    const uint64_t place = place_ = exact_places_[i] = FindAmongEqual(std::max(places_[i], place_), target);
     const MergeItem* const newer = i == 0 ? nullptr : &result_->items[i - 1];
     const bool same_key = newer != nullptr && newer->prefix == item.prefix && order_.Same(newer->entry->key(), item.entry->key());
     // Versions of the key that the last level has follow at once. They may be very many (operands): one walk is enough.
@@ -175,6 +207,8 @@ class Placer {
   ScanResult* const result_;
   std::vector<uint64_t> places_;        // of the first node whose prefix is not less than the entry's
   std::vector<uint64_t> exact_places_;  // … and which is not before the entry
+  uint64_t place_ = 0;                  // the last of those
+  uint64_t fetched_ = 0;                // nodes before it are not to be fetched for Place any more
 };
 
 }  // namespace

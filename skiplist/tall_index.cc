@@ -194,7 +194,8 @@ uint64_t TallIndex::FirstNotLess(const Tree& tree, uint64_t prefix) {
 uint64_t TallIndex::Find(uint32_t reader, const SearchKey& target) const {
   const Tree& tree = TreeOf(reader);
   if (tree.nodes == 0) return 0;
-  return FindAmongEqual(reader, FirstNotLess(tree, target.prefix), target);
+  const uint64_t at = FirstNotLess(tree, target.prefix);
+  return at < tree.nodes && PrefixAt(tree, at) == target.prefix ? BeforeAmongEqual(tree, at, target) : at;
 }
 
 uint64_t TallIndex::FindPrefix(uint32_t reader, uint64_t from, uint64_t prefix) const {
@@ -203,11 +204,6 @@ uint64_t TallIndex::FindPrefix(uint32_t reader, uint64_t from, uint64_t prefix) 
   uint64_t at = from;
   while (at < near && PrefixAt(tree, at) < prefix) ++at;
   return at == near && near < tree.nodes ? FirstNotLess(tree, prefix) : at;
-}
-
-uint64_t TallIndex::FindAmongEqual(uint32_t reader, uint64_t place, const SearchKey& target) const {
-  const Tree& tree = TreeOf(reader);
-  return place < tree.nodes && PrefixAt(tree, place) == target.prefix ? BeforeAmongEqual(tree, place, target) : place;
 }
 
 BraidedList::Start TallIndex::StartBefore(uint32_t reader, uint64_t place) const {

@@ -48,12 +48,9 @@ class TallIndex {
   uint64_t Find(uint32_t reader, const SearchKey& target) const;
   // As Start, for every target behind the node before `place` and not behind the one there.
   BraidedList::Start StartBefore(uint32_t reader, uint64_t place) const;
-  // The same in two steps, so that who has many targets can fetch what the second one looks at: the first place whose prefix is
-  // not less than this one, for who knows that it is not before `from`; without a search if it is near …
+  // The first place whose prefix is not less than this one, for who knows that it is not before `from`; without a search if it
+  // is near.
   uint64_t FindPrefix(uint32_t reader, uint64_t from, uint64_t prefix) const;
-  // … and, of the first place whose prefix is not less than the target's, that of the first node at or after the target. Looks at
-  // nodes only if their prefix is the target's.
-  uint64_t FindAmongEqual(uint32_t reader, uint64_t place, const SearchKey& target) const;
   // Whether every node that the list had is among them, and not the taller ones alone.
   bool HasEveryNode(uint32_t reader) const { return TreeOf(reader).layer == 0; }
   // How many entries apart they are, about.
