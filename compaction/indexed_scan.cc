@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "compaction/scan_lanes.h"
 #include "log/entry_sort.h"
 #include "log/fetch_entry.h"
 
 namespace braiddb {
 namespace {
 
-// Lists that are walked at once; enough to hide one memory access behind the others' work.
-constexpr size_t kLanes = 16;
 // Entries for which a step fetches what the next step looks at, before that is made for the first of them.
 constexpr size_t kAhead = 16;
 constexpr uint64_t kTowerOffset = offsetof(LogEntry, next);
@@ -68,25 +67,6 @@ class Lane {
   const LogEntry* before_ = nullptr;
   uint64_t prefix_ = 0;  // of before_
 };
-
-void WalkPieces(const std::vector<MergePiece>& pieces, const BraidedList& l1, ScanResult* result) {
-  std::vector<Lane> lanes(std::min(kLanes, pieces.size()), Lane(&l1.regions(), &l1.order(), result));
-  size_t next_piece = 0;
-  size_t running = lanes.size();
-  for (Lane& lane : lanes) lane.Begin(pieces[next_piece++]);
-  while (running > 0 && !result->damaged) {
-    for (Lane& lane : lanes) {
-      if (lane.idle()) continue;
-      lane.Step();
-      if (!lane.idle() || result->damaged) continue;
-      if (next_piece < pieces.size()) {
-        lane.Begin(pieces[next_piece++]);
-      } else {
-        --running;
-      }
-    }
-  }
-}
 
 // The places of entries, given in order, in the index, and the towers before them.
 class Placer {
@@ -217,7 +197,7 @@ void ScanChunkByIndex(const std::vector<MergePiece>& pieces, const BraidedList& 
   result->damaged = false;
   result->items.clear();
   result->towers.clear();
-  WalkPieces(pieces, l1, result);
+  WalkPieces(pieces, Lane(&l1.regions(), &l1.order(), result), *result);
   if (result->damaged) return;
   SortEntries(l1.order(), result->items.begin(), result->items.end());
   // Two pieces that came to the same entry.

@@ -4,14 +4,13 @@
 #include <memory>
 #include <utility>
 
+#include "compaction/scan_lanes.h"
 #include "log/entry_sort.h"
 #include "util/prefetch.h"
 
 namespace braiddb {
 namespace {
 
-// Searches in flight at once; enough to hide one memory access behind the others' work.
-constexpr size_t kLanes = 16;
 // Steps to the right on one layer before a lane climbs to a higher one.
 constexpr uint32_t kStepsBeforeClimb = 6;
 constexpr uint64_t kTowerOffset = offsetof(LogEntry, next);
@@ -254,25 +253,7 @@ void ScanChunk(const std::vector<MergePiece>& pieces, const BraidedList& l1, uin
   result->damaged = false;
   result->items.clear();
   result->towers.clear();
-  std::vector<Lane> lanes;
-  const size_t count = std::min(kLanes, pieces.size());
-  lanes.reserve(count);
-  for (size_t i = 0; i < count; ++i) lanes.emplace_back(l1, start_layer, result);
-  size_t next_piece = 0;
-  size_t running = count;
-  for (Lane& lane : lanes) lane.Begin(pieces[next_piece++]);
-  while (running > 0 && !result->damaged) {
-    for (Lane& lane : lanes) {
-      if (lane.idle()) continue;
-      lane.Step();
-      if (!lane.idle() || result->damaged) continue;
-      if (next_piece < pieces.size()) {
-        lane.Begin(pieces[next_piece++]);
-      } else {
-        --running;
-      }
-    }
-  }
+  WalkPieces(pieces, Lane(l1, start_layer, result), *result);
   SortEntries(l1.order(), result->items.begin(), result->items.end());
   // Two pieces that came to the same entry.
   for (size_t i = 1; i < result->items.size(); ++i) result->damaged |= result->items[i].entry == result->items[i - 1].entry;
