@@ -22,7 +22,7 @@ sys.dont_write_bytecode = True
 REPORT = os.environ["BRAIDDB_REPORT"]
 sys.path.insert(0, os.path.dirname(REPORT))
 
-from benchreport import build, load, model, page, sections, svg  # noqa: E402  after the path is known
+from benchreport import build, charts, load, model, page, sections, svg  # noqa: E402  after the path is known
 
 
 class Page(html.parser.HTMLParser):
@@ -465,6 +465,15 @@ def oklab(rgb):
     roots = [max(sum(w * x for w, x in zip(row, rgb)), 0) ** (1 / 3) for row in cones]
     lab = [[0.21045426, 0.79361779, -0.00407205], [1.97799850, -2.42859221, 0.45059371], [0.02590404, 0.78277177, -0.80867577]]
     return [sum(w * x for w, x in zip(row, roots)) for row in lab]
+
+
+class Labels(unittest.TestCase):
+    def test_long_names_of_bars_are_cut_to_their_room(self):
+        name = "dram-checkpoint:1000000 benchmark_write_rate_limit=0 0123456789"
+        drawing = charts.bars("Bars", [("group", [(name, [(1, 0)], "1")])])
+        x, cut = re.search(r'<text x="([\d.]+)"[^>]*class="tick"[^>]*>([^<]*…[^<]*)<', drawing).groups()
+        self.assertLessEqual(7.4 * len(cut), float(x))
+        self.assertIn(name, drawing)  # where the pointer rests
 
 
 class Colours(unittest.TestCase):

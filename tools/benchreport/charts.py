@@ -174,7 +174,7 @@ def bars(caption, groups, *, note="", below="", one_scale=False, says=""):
             height += GROUP_HEAD
         whole = (highest if one_scale else totals[name]) or 1
         for label, parts, words in rows:
-            drawn.append(svg.text(LABEL_WIDTH - 8, height + 13, _cut(label, 25), "end", "tick"))
+            drawn.append(svg.text(LABEL_WIDTH - 8, height + 13, _cut(label, int((LABEL_WIDTH - 8) / CHARACTER)), "end", "tick"))
             at = LABEL_WIDTH
             for value, index in parts:
                 width = value / whole * room
