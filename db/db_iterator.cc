@@ -12,8 +12,6 @@ namespace {
 
 // Versions of one key that are stepped over one by one before a search jumps over the rest.
 constexpr int kStepsBeforeSeek = 8;
-// So many turns are the first four levels of their heap: a turn among them comes soon.
-constexpr size_t kSoon = 15;
 // Entries that all cursors together fetch ahead, about.
 constexpr size_t kAhead = 24;
 
@@ -95,7 +93,8 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
       sequence_(sequence),
       verify_(options.verify_checksums),
       most_skipped_(options.max_skippable_internal_keys),
-      pin_(pin) {
+      pin_(pin),
+      turns_(&order_) {
   const auto add = [this](std::unique_ptr<EntryCursor> cursor, const PmTable* table = nullptr, bool is_list = false) {
     children_.push_back({std::move(cursor), nullptr, 0, is_list, table});
   };
@@ -120,9 +119,8 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
     first += tables;
   }
   add(levels.l1->NewCursor());
-  turns_.reserve(children_.size());
-  fetches_turns_ = children_.size() > kSoon;
-  const size_t ahead = fetches_turns_ ? 0 : std::clamp<size_t>(kAhead / children_.size(), 2, EntryCursor::kUsualReadAhead);
+  turns_.Reserve(children_.size());
+  const size_t ahead = turns_.fetches() ? 0 : std::clamp<size_t>(kAhead / children_.size(), 2, EntryCursor::kUsualReadAhead);
   for (Child& child : children_) child.cursor->SetReadAhead(ahead);
   SetBounds(options);
   // The last thing, for which there is the destructor: MakeCurrent needs the family in the view of now.
@@ -206,7 +204,7 @@ perf::Timer DBIterator::NoteSeek(size_t child) const {
 
 void DBIterator::LeavePosition(Direction direction) {
   current_ = nullptr;
-  turns_.clear();
+  turns_.Clear();
   has_left_shared_ = false;
   direction_ = direction;
 }
@@ -234,92 +232,6 @@ void DBIterator::SeekChildrenBefore(const SearchKey& target) {
   }
 }
 
-bool DBIterator::Precedes(const Turn& a, const Turn& b) const {
-  if (a.prefix != b.prefix) return a.prefix < b.prefix;
-  const LogEntry& x = *a.child->entry;
-  const LogEntry& y = *b.child->entry;
-  const int order = order_.Compare(x.key(), y.key());
-  if (order != 0) return order < 0;
-  return x.sequence() != y.sequence() ? x.sequence() > y.sequence() : a.child < b.child;
-}
-
-void DBIterator::TakeTurns() {
-  turns_.clear();  // has room for all
-  for (Child& child : children_) {
-    if (child.entry != nullptr) turns_.push_back({child.prefix, &child});
-  }
-  for (size_t i = turns_.size() / 2; i-- > 0;) FindTurn(i, turns_[i]);
-  if (!fetches_turns_) return;
-  for (size_t i = 0; i < std::min(turns_.size(), kSoon); ++i) FetchTurn(i);
-}
-
-inline void DBIterator::FetchTurn(size_t place) const {
-  const Child& child = *turns_[place].child;
-  if (!child.cursor->knows_prefixes()) return;
-  FetchEntry(child.entry);
-}
-
-// First down to a leaf, along the lesser children, and then up to where the turn belongs: among many children one that has been
-// taken mostly comes last but a few, and which of two is less is no branch.
-void DBIterator::FindTurn(size_t of, Turn turn) {
-  Turn* const turns = turns_.data();
-  const size_t size = turns_.size();
-  size_t hole = of;
-  size_t least = 2 * hole + 1;
-  for (; least + 1 < size; least = 2 * hole + 1) {
-    const Turn& left = turns[least];
-    const Turn& right = turns[least + 1];
-    least += __builtin_expect(left.prefix == right.prefix, 0) ? Precedes(right, left) : right.prefix < left.prefix;
-    turns[hole] = turns[least];
-    if (hole < kSoon && least >= kSoon && fetches_turns_) FetchTurn(hole);
-    hole = least;
-  }
-  if (least < size) {
-    turns[hole] = turns[least];
-    if (hole < kSoon && least >= kSoon && fetches_turns_) FetchTurn(hole);
-    hole = least;
-  }
-  while (hole > of) {
-    const size_t above = (hole - 1) / 2;
-    if (!Precedes(turn, turns[above])) break;
-    turns[hole] = turns[above];
-    hole = above;
-  }
-  turns[hole] = turn;
-  if (hole < kSoon && fetches_turns_) FetchTurn(hole);
-}
-
-void DBIterator::RemoveTurn(size_t of) {
-  const Turn last = turns_.back();
-  turns_.pop_back();
-  if (of < turns_.size()) FindTurn(of, last);
-}
-
-inline void DBIterator::TurnTaken() {
-  Child* const child = turns_.front().child;
-  if (child->entry == nullptr) return RemoveTurn(0);
-  const size_t size = turns_.size();
-  const uint64_t prefix = child->prefix;
-  if ((size > 1 && turns_[1].prefix <= prefix) || (size > 2 && turns_[2].prefix <= prefix)) return FindTurn(0, {prefix, child});
-  turns_.front().prefix = prefix;
-}
-
-// Who stands on the first one's entry comes right behind it.
-void DBIterator::LeaveShared() {
-  const LogEntry* const entry = turns_.front().child->entry;
-  for (size_t i = 1; i < std::min<size_t>(turns_.size(), 3);) {
-    Child* const twin = turns_[i].child;
-    if (twin->entry != entry || !twin->is_list) {
-      ++i;
-      continue;
-    }
-    twin->entry = nullptr;
-    has_left_shared_ = true;
-    RemoveTurn(i);
-    i = 1;
-  }
-}
-
 DBIterator::Child* DBIterator::Last() {
   Child* last = nullptr;
   for (Child& child : children_) {
@@ -339,7 +251,7 @@ bool DBIterator::SameKey(const Child& child, Slice key, uint64_t prefix) const {
 }
 
 inline void DBIterator::PassFirst() {
-  Child* const child = turns_.front().child;
+  Child* const child = turns_.first();
   NoteSkipped(*child->entry);
   if (child->is_list) LeaveShared();
   if (LooksAtVersions()) {
@@ -348,13 +260,13 @@ inline void DBIterator::PassFirst() {
     child->cursor->NextKey();
     Load(child);
   }
-  TurnTaken();
+  turns_.FirstMoved();
 }
 
 void DBIterator::SkipVersions(Slice key, uint64_t prefix) {
   const bool by_version = LooksAtVersions();
-  while (!turns_.empty() && SameKey(*turns_.front().child, key, prefix)) {
-    Child* const child = turns_.front().child;
+  while (!turns_.empty() && SameKey(*turns_.first(), key, prefix)) {
+    Child* const child = turns_.first();
     if (child->is_list) LeaveShared();
     for (int steps = 0; SameKey(*child, key, prefix); ++steps) {
       NoteSkipped(*child->entry);
@@ -373,12 +285,12 @@ void DBIterator::SkipVersions(Slice key, uint64_t prefix) {
       db_->regions_->NoteDamage();  // it went in a circle
       child->entry = nullptr;
     }
-    TurnTaken();
+    turns_.FirstMoved();
   }
 }
 
 inline void DBIterator::SkipKey(Slice key, uint64_t prefix) {
-  if (!turns_.empty() && turns_.front().prefix == prefix) SkipVersions(key, prefix);
+  if (!turns_.empty() && turns_.first_prefix() == prefix) SkipVersions(key, prefix);
 }
 
 // A dead entry is the answer for no registered snapshot. A cursor can still come upon one: it stood on a node that was unlinked,
@@ -462,12 +374,12 @@ void DBIterator::CollectForward(Slice key, uint64_t prefix) {
 void DBIterator::FindForward() {
   current_ = nullptr;
   while (!MetDamage() && !turns_.empty() && !GaveUp()) {
-    Child* const first = turns_.front().child;
+    Child* const first = turns_.first();
     const LogEntry* const entry = first->entry;
     if (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) return;
     if (!Counts(*entry)) {
       Pass(first);
-      TurnTaken();
+      turns_.FirstMoved();
       continue;
     }
     const bool is_hidden = IsHidden(*entry);
@@ -633,7 +545,7 @@ inline void DBIterator::StepForward() {
   if (direction_ == Direction::kBackward) {
     SeekChildren(SearchKey(order_, passed->key(), 0));
   } else {
-    if (!turns_.empty() && turns_.front().child->entry == passed) PassFirst();
+    if (!turns_.empty() && turns_.first()->entry == passed) PassFirst();
     skipped_ = 0;  // it was shown
     SkipKey(passed->key(), current_prefix_);
   }

@@ -7,6 +7,7 @@
 
 #include "braiddb/iterator.h"
 #include "db/db_impl.h"
+#include "db/turn_heap.h"
 
 namespace braiddb {
 
@@ -54,17 +55,7 @@ class DBIterator final : public Iterator {
   void NoteArrival() const;
   // Whether it is a memtable's or another's; a seek of the child is timed while the result lives.
   perf::Timer NoteSeek(size_t child) const;
-  struct Child {
-    std::unique_ptr<EntryCursor> cursor;
-    const LogEntry* entry = nullptr;
-    uint64_t prefix = 0;
-    bool is_list = false;            // the cursor follows a table's list
-    const PmTable* table = nullptr;  // of L0, if the cursor is over one alone
-  };
-  struct Turn {
-    uint64_t prefix;
-    Child* child;
-  };
+  using Child = LevelCursor;
 
   void SetBounds(const ReadOptions& options);
   void Load(Child* child);
@@ -81,21 +72,11 @@ class DBIterator final : public Iterator {
   void SeekChildrenBefore(const SearchKey& target);
   // The child whose entry comes last in entry order; null when all are at their end.
   Child* Last();
-  // Which of two children comes first, in entry order; with one entry the one of the newer level.
-  bool Precedes(const Turn& a, const Turn& b) const;
   // Puts the children in order, wherever they stand.
-  void TakeTurns();
-  // The first one has moved on, and the others have not.
-  void TurnTaken();
-  // Puts the turn in the place of turns_[of], whose children, and what is below these, are in order.
-  void FindTurn(size_t of, Turn turn);
-  // Takes turns_[of] out, which is the first one or a child of it.
-  void RemoveTurn(size_t of);
-  // Fetches the entry of a turn that comes to this place, if it is soon looked at and was not before.
-  void FetchTurn(size_t place) const;
+  void TakeTurns() { turns_.Take(&children_); }
   // Of the tables that have come to the entry of the first one, that one alone goes on: while a merge into a skiplist runs, each
   // of its tables leads into the last level where it has been merged, and from one entry on there is one list.
-  void LeaveShared();
+  void LeaveShared() { has_left_shared_ |= turns_.EndTwins(); }
   // Whether each version that is skipped is to be seen.
   bool LooksAtVersions() const { return verify_ || most_skipped_ != 0 || perf::Counts(); }
   // The first child goes on, to another key if its cursor can and no version is to be looked at.
@@ -154,12 +135,8 @@ class DBIterator final : public Iterator {
   std::string upper_;  // exclusive
   Direction direction_ = Direction::kForward;
   const LogEntry* current_ = nullptr;
-  uint64_t current_prefix_ = 0;  // of its key; forward only
-  // Forward: the children that are not at their end, a heap in entry order, the first one on top. A step moves that one, and
-  // where there are few levels with anything in them it mostly stays that.
-  std::vector<Turn> turns_;
-  // Whether cursors leave it to the iterator to fetch their entries: with so many of them, most are not reached behind a seek.
-  bool fetches_turns_ = false;
+  uint64_t current_prefix_ = 0;   // of its key; forward only
+  TurnHeap turns_;                // forward only
   bool has_left_shared_ = false;  // LeaveShared has taken one out
   MergeContext merge_;
   std::string merged_value_;  // of current_, if that is an operand

@@ -1,0 +1,81 @@
+// TurnHeap: whose turn it is of cursors that go forward side by side.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "index/cursor.h"
+#include "log/log_entry.h"
+#include "lsm/pm_table.h"
+
+namespace braiddb {
+
+// A cursor over one level, or a part of one, of an iterator's view.
+struct LevelCursor {
+  std::unique_ptr<EntryCursor> cursor;
+  const LogEntry* entry = nullptr;  // where it stands; null at its end
+  uint64_t prefix = 0;              // of the entry's key
+  bool is_list = false;             // the cursor follows a table's list
+  const PmTable* table = nullptr;   // of L0, if the cursor is over one alone
+};
+
+// Those that are not at their end, a heap in entry order, the first one on top; of those that stand on one entry, that of the
+// newer level is first. A step moves the first one, and where there are few levels with anything in them it mostly stays that.
+// Thread safety: one thread at a time.
+class TurnHeap {
+ public:
+  explicit TurnHeap(const KeyOrder* order) : order_(*order) {}
+
+  // Before the first Take: of so many cursors. May throw std::bad_alloc; nothing else does.
+  void Reserve(size_t cursors) {
+    turns_.reserve(cursors);
+    fetches_ = cursors > kSoon;
+  }
+  // Whether cursors leave it to the heap to fetch their entries: with so many of them, most are not reached behind a seek.
+  bool fetches() const { return fetches_; }
+
+  // Puts the cursors in order, wherever they stand; they outlive this. They are in the order of their levels, the newest first.
+  void Take(std::vector<LevelCursor>* cursors);
+  void Clear() { turns_.clear(); }
+  bool empty() const { return turns_.empty(); }
+
+  // REQUIRES: not empty.
+  LevelCursor* first() const { return turns_.front().cursor; }
+  uint64_t first_prefix() const { return turns_.front().prefix; }
+  // The first one has moved on, or is at its end, and the others have not.
+  void FirstMoved() {
+    LevelCursor* const cursor = first();
+    if (cursor->entry == nullptr) return Remove(0);
+    const size_t size = turns_.size();
+    const uint64_t prefix = cursor->prefix;
+    if ((size > 1 && turns_[1].prefix <= prefix) || (size > 2 && turns_[2].prefix <= prefix)) return Find(0, {prefix, cursor});
+    turns_.front().prefix = prefix;
+  }
+  // Of the lists that have come to the entry of the first one, that one alone goes on: the others end here. Whether there were
+  // any.
+  bool EndTwins();
+
+ private:
+  struct Turn {
+    uint64_t prefix;
+    LevelCursor* cursor;
+  };
+  // So many turns are the first four levels of the heap: a turn among them comes soon.
+  static constexpr size_t kSoon = 15;
+
+  bool Precedes(const Turn& a, const Turn& b) const;
+  // Puts the turn in the place of turns_[of], whose children, and what is below these, are in order.
+  void Find(size_t of, Turn turn);
+  // Takes turns_[of] out, which is the first one or a child of it.
+  void Remove(size_t of);
+  // Fetches the entry of a turn that comes to this place, if it is soon looked at and was not before.
+  void Fetch(size_t place) const;
+
+  const KeyOrder& order_;
+  std::vector<Turn> turns_;
+  bool fetches_ = false;
+};
+
+}  // namespace braiddb
