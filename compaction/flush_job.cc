@@ -12,11 +12,14 @@ constexpr size_t kWindow = 64;
 
 class Window {
  public:
-  // Fetches the next entries for writing; false at the end.
-  bool Fill(Memtable::Walker* walker, const RegionSet& regions) {
+  // Takes the next entries; false at the end.
+  bool Fill(Memtable::Walker* walker) {
     count = walker->Next(pointers, kWindow);
-    for (size_t i = 0; i < count; ++i) PrefetchForWrite(regions.Resolve(pointers[i]));
     return count != 0;
+  }
+  // One after the other, between others' turns: so that as many are on their way at any time as a CPU can wait for.
+  void FetchForWrite(size_t i, const RegionSet& regions) const {
+    if (i < count) PrefetchForWrite(regions.Resolve(pointers[i]));
   }
 
   PmPtr pointers[kWindow];
@@ -63,11 +66,12 @@ FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, con
   bool previous_is_kept = false;
   const std::unique_ptr<Memtable::Walker> walker = memtable.NewWalker();
   Window windows[2];
-  bool more = windows[0].Fill(walker.get(), *regions);
+  bool more = windows[0].Fill(walker.get());
   for (int turn = 0; more; turn ^= 1) {
     const Window& window = windows[turn];
-    more = windows[turn ^ 1].Fill(walker.get(), *regions);
+    more = windows[turn ^ 1].Fill(walker.get());
     for (size_t i = 0; i < window.count; ++i) {
+      windows[turn ^ 1].FetchForWrite(i, *regions);
       PmPtr pointer = window.pointers[i];
       auto* entry = regions->Resolve<LogEntry>(pointer);
       const bool is_older = previous != nullptr && order->Same(previous->key(), entry->key());
@@ -92,7 +96,7 @@ FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, con
     }
   }
   builder.Finish();
-  if (in_order->Finish()) result.in_order = std::move(in_order);
+  if (in_order->Finish(*regions)) result.in_order = std::move(in_order);
   if (index != nullptr) result.table->indexed = index->Finish();
   if (keys != nullptr) keys->Finish();
   return result;

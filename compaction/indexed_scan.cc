@@ -98,7 +98,7 @@ class Placer {
   // By its prefix.
   void Find(size_t i) {
     const uint64_t prefix = result_->items[i].prefix;
-    const uint64_t place = places_[i] = index_.FindPrefix(0, i == 0 ? 0 : places_[i - 1], prefix);
+    const uint64_t place = places_[i] = index_.FindPrefixNear(0, i == 0 ? 0 : places_[i - 1], prefix);
     // Where several have the prefix, the entry's place is behind those of the entries before, of which the last one was found
     // for the entry kAhead before this one.
     const uint64_t begin = std::max(place, place_);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "log/fetch_entry.h"
 #include "skiplist/braided_cursor.h"
 #include "skiplist/fetch_paths.h"
 #include "util/check.h"
@@ -14,6 +13,8 @@ namespace {
 constexpr int kStepsBeforeSeek = 8;
 // Entries that all cursors together fetch ahead, about.
 constexpr size_t kAhead = 24;
+// Mostly memtables do not have more.
+constexpr size_t kFewCursors = 4;
 
 // The smallest string that is greater than every string with this prefix; false if there is none.
 bool PrefixEnd(std::string prefix, std::string* end) {
@@ -99,14 +100,16 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
     children_.push_back({std::move(cursor), nullptr, 0, is_list, table});
   };
   std::vector<std::unique_ptr<EntryCursor>> memtables;
+  memtables.reserve(kFewCursors);
   const auto add_memtable = [&](const Memtable& set) {
     if (const Memtable* const memtable = set.Of(family.id)) memtable->AddCursors(&memtables);
   };
   add_memtable(*view_->active);
   for (const auto& memtable : view_->immutables) add_memtable(*memtable);
+  const FamilyView& levels = *view_->Of(family.id);
+  children_.reserve(memtables.size() + levels.orders.size() + 1);
   for (auto& cursor : memtables) add(std::move(cursor));
   memtable_children_ = children_.size();
-  const FamilyView& levels = *view_->Of(family.id);
   size_t first = 0;
   for (const auto& [order, tables] : levels.orders) {
     const PmTable* const table = levels.l0[first].get();
@@ -123,6 +126,7 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   const size_t ahead = turns_.fetches() ? 0 : std::clamp<size_t>(kAhead / children_.size(), 2, EntryCursor::kUsualReadAhead);
   for (Child& child : children_) child.cursor->SetReadAhead(ahead);
   SetBounds(options);
+  is_plain_ = !has_upper_ && !verify_ && most_skipped_ == 0 && ranges_ == nullptr;
   // The last thing, for which there is the destructor: MakeCurrent needs the family in the view of now.
   family_.handles.fetch_add(1, std::memory_order_relaxed);
 }
@@ -485,8 +489,9 @@ void DBIterator::SeekForPrev(Slice target) {
 }
 
 void DBIterator::Next() {
-  if (!perf::Counts()) return StepForward();
-  ObserveStep([this] { StepForward(); });
+  if (perf::Counts()) return ObserveStep([this] { StepForward(); });
+  if (is_plain_ && direction_ == Direction::kForward) return StepPlainly();
+  StepForward();
 }
 
 void DBIterator::Prev() {
@@ -549,6 +554,28 @@ inline void DBIterator::StepForward() {
     skipped_ = 0;  // it was shown
     SkipKey(passed->key(), current_prefix_);
   }
+  FindForward();
+}
+
+// Mostly the child that showed the current key has the next one, too, which is a put.
+inline void DBIterator::StepPlainly() {
+  BRAIDDB_DCHECK(Valid());
+  const LogEntry* const passed = current_;
+  if (!turns_.empty() && turns_.first()->entry == passed) {
+    Child* const child = turns_.first();
+    if (child->is_list) LeaveShared();
+    child->cursor->NextKey();
+    Load(child);
+    const LogEntry* const entry = child->entry;
+    if (entry == nullptr || !turns_.FirstMovedTo(child->prefix)) {
+      turns_.FirstMoved();
+    } else if (child->prefix != current_prefix_ && Counts(*entry) && entry->type() == EntryType::kPut && !MetDamage()) {
+      current_ = entry;
+      current_prefix_ = child->prefix;
+      return;
+    }
+  }
+  SkipKey(passed->key(), current_prefix_);
   FindForward();
 }
 

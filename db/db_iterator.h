@@ -47,6 +47,8 @@ class DBIterator final : public Iterator {
   void MoveToOrBefore(Slice target);
   void StepForward();
   void StepBackward();
+  // As StepForward, where nothing but keys is to be looked at (is_plain_) and nobody counts.
+  void StepPlainly();
   // The same, measured.
   template <class Move>
   void ObserveSeek(const Move& move);
@@ -129,6 +131,7 @@ class DBIterator final : public Iterator {
   std::vector<Child> children_;
   std::vector<const BraidedList*> lists_;  // those that children follow, of tables
   size_t memtable_children_ = 0;           // the first so many
+  bool is_plain_ = false;                  // no bounds above, no checksums, no limit of what is skipped, no range tombstones
   bool has_lower_ = false;
   bool has_upper_ = false;
   std::string lower_;  // inclusive

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "log/fetch_entry.h"
-
 namespace braiddb {
 
 bool TurnHeap::Precedes(const Turn& a, const Turn& b) const {
@@ -28,7 +26,7 @@ void TurnHeap::Take(std::vector<LevelCursor>* cursors) {
 inline void TurnHeap::Fetch(size_t place) const {
   const LevelCursor& cursor = *turns_[place].cursor;
   if (!cursor.cursor->knows_prefixes()) return;
-  FetchEntry(cursor.entry);
+  cursor.cursor->FetchEntry();
 }
 
 // First down to a leaf, along the lesser children, and then up to where the turn belongs: among many cursors one that has been

@@ -48,10 +48,14 @@ class TurnHeap {
   void FirstMoved() {
     LevelCursor* const cursor = first();
     if (cursor->entry == nullptr) return Remove(0);
+    if (!FirstMovedTo(cursor->prefix)) Find(0, {cursor->prefix, cursor});
+  }
+  // It has moved to an entry with this prefix. False: others have one that is not greater, and FirstMoved is to be called.
+  bool FirstMovedTo(uint64_t prefix) {
     const size_t size = turns_.size();
-    const uint64_t prefix = cursor->prefix;
-    if ((size > 1 && turns_[1].prefix <= prefix) || (size > 2 && turns_[2].prefix <= prefix)) return Find(0, {prefix, cursor});
+    if ((size > 1 && turns_[1].prefix <= prefix) || (size > 2 && turns_[2].prefix <= prefix)) return false;
     turns_.front().prefix = prefix;
+    return true;
   }
   // Of the lists that have come to the entry of the first one, that one alone goes on: the others end here. Whether there were
   // any.

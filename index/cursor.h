@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "index/key_order.h"
+#include "util/prefetch.h"
 
 namespace braiddb {
 
@@ -15,7 +17,9 @@ struct LogEntry;
 class EntryCursor {
  public:
   // `knows_prefixes`: sets prefix_ whenever it sets entry_, without a look at the entry, which may be far.
-  explicit EntryCursor(bool knows_prefixes = false) : knows_prefixes_(knows_prefixes) {}
+  // `fetch_bytes`: so much is fetched of an entry before it is wanted.
+  explicit EntryCursor(bool knows_prefixes = false, uint64_t fetch_bytes = 0)
+      : knows_prefixes_(knows_prefixes), fetch_bytes_(fetch_bytes) {}
   virtual ~EntryCursor() = default;
   // How many entries to fetch before Next comes to them, if the cursor knows where they are: for who has many cursors and takes
   // them in turns. 0: the user fetches what the cursor has come to.
@@ -40,13 +44,16 @@ class EntryCursor {
   // KeyOrder::Prefix of the entry's key. REQUIRES: knows_prefixes(), and entry() != nullptr.
   uint64_t prefix() const { return prefix_; }
   bool knows_prefixes() const { return knows_prefixes_; }
+  void FetchEntry() const { PrefetchAll(entry_, fetch_bytes_); }
 
  protected:
   const LogEntry* entry_ = nullptr;  // where it stands
   uint64_t prefix_ = 0;
+  void Fetch(const LogEntry* entry) const { PrefetchAll(entry, fetch_bytes_); }
 
  private:
   const bool knows_prefixes_;
+  const uint64_t fetch_bytes_;
 };
 
 }  // namespace braiddb

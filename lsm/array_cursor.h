@@ -9,7 +9,6 @@
 
 #include "index/cursor.h"
 #include "index/prefix_steps.h"
-#include "log/fetch_entry.h"
 #include "log/log_entry.h"
 #include "pmem/region_set.h"
 #include "util/prefetch.h"
@@ -21,10 +20,11 @@ namespace braiddb {
 template <class Item>
 class ArrayCursor final : public EntryCursor {
  public:
-  // `steps`: built of the items. `owner`: what keeps items and steps, or null if the user of the cursor does.
+  // `steps`: built of the items. `fetch_bytes`: TypicalEntryBytes of them. `owner`: what keeps items and steps, or null if the
+  // user of the cursor does.
   ArrayCursor(const RegionSet* regions, const KeyOrder* order, const Item* items, size_t size, const PrefixSteps* steps,
-              std::shared_ptr<const void> owner)
-      : EntryCursor(true),
+              uint64_t fetch_bytes, std::shared_ptr<const void> owner)
+      : EntryCursor(true, fetch_bytes),
         regions_(regions),
         order_(order),
         items_(items),
@@ -61,7 +61,7 @@ class ArrayCursor final : public EntryCursor {
     has_group_ = false;
     fetched_ = 0;
     step_ = 0;
-    if (ahead_ > 0) Fetch(at);
+    if (ahead_ > 0) FetchAt(at);
     Set(at);
   }
   void Move(size_t step) {
@@ -73,7 +73,7 @@ class ArrayCursor final : public EntryCursor {
     if (fetched_ > 0) {
       --fetched_;
     } else {
-      Fetch(at);
+      FetchAt(at);
     }
     for (size_t i = 0; i < kGrowth && fetched_ < ahead; ++i) FetchAhead(at + step * ++fetched_, step);
     Set(at);
@@ -83,10 +83,10 @@ class ArrayCursor final : public EntryCursor {
   }
   // Forward, older versions are seldom wanted.
   void FetchAhead(size_t at, size_t step) const {
-    if (at < size_ && !(step == 1 && items_[at].IsOlder())) Fetch(at);
+    if (at < size_ && !(step == 1 && items_[at].IsOlder())) FetchAt(at);
   }
-  void Fetch(size_t at) const {
-    if (at < size_) FetchEntry(regions_->Resolve<LogEntry>(items_[at].Entry()));
+  void FetchAt(size_t at) const {
+    if (at < size_) Fetch(regions_->Resolve<LogEntry>(items_[at].Entry()));
   }
   void Set(size_t at) {
     at_ = at;

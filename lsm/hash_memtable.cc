@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "index/key_hash.h"
+#include "log/fetch_entry.h"
 #include "lsm/array_cursor.h"
 #include "util/prefetch.h"
 #include "util/short_bytes.h"
@@ -390,6 +391,8 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
   auto run = std::make_shared<Run>();
   run->items = std::move(fresh);
   run->steps.Build(run->items.size(), [&run](size_t i) { return run->items[i].prefix; });
+  const Items& items = run->items;
+  run->fetch_bytes = TypicalEntryBytes(items.size(), [&](uint64_t i) { return regions_->Resolve<LogEntry>(items[i].Entry()); });
   runs.push_back(std::move(run));
   uint64_t bytes = 0;
   for (const auto& each : runs) bytes += each->items.size() * sizeof(Item) + each->steps.bytes();
@@ -429,10 +432,10 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::RunsOfAll() 
 }
 
 void HashMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const {
-  for (auto& run : TakeRuns()) {
+  for (const auto& run : TakeRuns()) {
     const Items& items = run->items;
-    const PrefixSteps* const steps = &run->steps;
-    cursors->push_back(std::make_unique<ArrayCursor<Item>>(regions_, order_, items.data(), items.size(), steps, std::move(run)));
+    cursors->push_back(
+        std::make_unique<ArrayCursor<Item>>(regions_, order_, items.data(), items.size(), &run->steps, run->fetch_bytes, run));
   }
 }
 

@@ -83,7 +83,8 @@ class HashMemtable final : public Memtable {
   // Sorted in entry order.
   struct Run {
     Items items;
-    PrefixSteps steps;  // of runs for cursors
+    PrefixSteps steps;         // of runs for cursors
+    uint64_t fetch_bytes = 0;  // of an entry, as well
   };
   // In front of a block's nodes.
   struct BlockHead {

@@ -18,13 +18,14 @@ bool TableOrder::Grow() {
   return true;
 }
 
-bool TableOrder::Finish() {
+bool TableOrder::Finish(const RegionSet& regions) {
   if (items_.empty()) return false;
   try {
     steps_.Build(size_, [this](size_t i) { return items_[i].prefix; });
   } catch (const std::bad_alloc&) {
     return false;
   }
+  fetch_bytes_ = TypicalEntryBytes(size_, [&](uint64_t i) { return regions.Resolve<LogEntry>(items_[i].Entry()); });
   return true;
 }
 
@@ -98,7 +99,7 @@ std::shared_ptr<const TableOrder> TableOrder::Merge(const std::vector<std::share
   if (merged->items_.empty() || scratch.empty()) return nullptr;
   MergeAll(orders, 0, orders.size(), &scratch[0], &merged->items_[0]);
   merged->size_ = entries;
-  if (!OrderAlike(&merged->items_[0], entries, regions, order) || !merged->Finish()) return nullptr;
+  if (!OrderAlike(&merged->items_[0], entries, regions, order) || !merged->Finish(regions)) return nullptr;
   return merged;
 }
 

@@ -36,7 +36,7 @@ class TableOrder {
     items_[size_++] = {prefix, entry.raw() | uint64_t{is_older}};
   }
   // False: there was no memory, and it must not be used.
-  bool Finish();
+  bool Finish(const RegionSet& regions);
 
   // The order of several together. Null if there is no memory, or if the prefixes say too little: then keys would have to be
   // compared, which are far. May throw std::bad_alloc.
@@ -45,7 +45,7 @@ class TableOrder {
 
   // The tables must outlive it.
   std::unique_ptr<EntryCursor> NewCursor(const RegionSet* regions, const KeyOrder* order) const {
-    return std::make_unique<ArrayCursor<Item>>(regions, order, &items_[0], size_, &steps_, nullptr);
+    return std::make_unique<ArrayCursor<Item>>(regions, order, &items_[0], size_, &steps_, fetch_bytes_, nullptr);
   }
   uint64_t entries() const { return size_; }
   // An attempt to merge it with its neighbours was in vain, and would be again. By one thread.
@@ -76,6 +76,7 @@ class TableOrder {
   HugeArray<Item> items_;  // size_ of them are used; empty: there is no memory
   uint64_t size_ = 0;
   PrefixSteps steps_;
+  uint64_t fetch_bytes_ = 0;  // of an entry, for cursors
   mutable bool stays_apart_ = false;
 };
 

@@ -11,7 +11,7 @@ namespace {
 class NvEntryCursor final : public EntryCursor {
  public:
   NvEntryCursor(const NvTree* tree, const EntryKeys* keys)
-      : EntryCursor(true), cursor_(tree), keys_(keys), bytes_(keys->usual_bytes()) {}
+      : EntryCursor(true, keys->usual_bytes()), cursor_(tree), keys_(keys), bytes_(keys->usual_bytes()) {}
   ~NvEntryCursor() override { keys_->NoteUsualBytes(bytes_); }
 
   void SeekToFirst() override {

@@ -1,65 +1,103 @@
 // IndexedCursor: an EntryCursor over a braided list of which a tall index has every node.
 #pragma once
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
 
 #include "index/cursor.h"
-#include "skiplist/braided_list.h"
 #include "skiplist/tall_index.h"
 
 namespace braiddb {
 
-// It follows the list, and the index says what to fetch long before the list leads there: so a step waits for no memory, and
-// nothing depends on what the index has. Backward, where a list does not lead, the index says where to begin; the list, where to
-// end.
+// It goes along the index and does not follow the list: where it stands is known without a look at an entry, and what comes is
+// fetched long before.
 //
-// WHY A STALE INDEX IS SAFE  As for a search (TallIndex). Forward it decides nothing. Backward the node before is one that leads
-//     on to where the cursor stands, or one that a search from there has found; of an entry that was relocated it may be the
-//     original, which is the same entry once more.
-// COST  A step fetches two lines at least, kMost entries ahead; behind a seek that distance grows from kFirst, so that of a
-//     short scan few are fetched in vain. What was linked since the index was made is not fetched ahead; tables of the view have
-//     it, too.
+// WHY A STALE INDEX IS SAFE  An index belongs to one read view. It has every node that the list had then; what was linked since
+//     is in tables of the view, or came after it. A node that was marked since, dead or moved, lies where it was while a reader
+//     of the view lives, and what a mark says holds for whoever comes upon it (DBIterator::Counts): a moved entry is as good as
+//     its copy; a dead one is the answer for no registered snapshot.
+// COST  Behind a seek, what is near in the index is fetched before any entry is looked at; a step fetches one entry, kMost ahead,
+//     more of them at first. Only among keys with the target's prefix a seek waits for entries.
 // Thread safety: one thread at a time, concurrent with any change of the list. The list and the index must outlive the cursor.
 class IndexedCursor final : public EntryCursor {
  public:
-  // REQUIRES: index->HasEveryNode(list->Home().reader).
-  IndexedCursor(const BraidedList* list, const TallIndex* index)
-      : list_(list), index_(index), reader_(list->Home().reader), nodes_(index->size(reader_)) {}
+  // REQUIRES: index->HasEveryNode(reader).
+  IndexedCursor(const TallIndex* index, uint32_t reader)
+      : EntryCursor(true, index->FetchBytes(reader)), index_(index), reader_(reader), nodes_(index->NodesOf(reader)) {}
 
-  void FetchForSeek(const SearchKey& target) override;
-  void SeekToFirst() override;
-  void SeekToLast() override;
-  void Seek(const SearchKey& target) override;
-  void SeekBefore(const SearchKey& target) override;
-  void Next() override;
-  void Prev() override;
+  void FetchForSeek(const SearchKey& target) override {
+    found_ = index_->FindPrefix(reader_, target.prefix);
+    has_found_ = true;
+    fetched_ = std::min(nodes_.size(), found_ + kFirst);
+    for (uint64_t place = found_ == 0 ? 0 : found_ - 1; place < fetched_; ++place) Fetch(nodes_.EntryAt(place));
+  }
+  void SeekToFirst() override { Begin(0); }
+  void SeekToLast() override { Begin(nodes_.size() - 1); }
+  void Seek(const SearchKey& target) override { Begin(Place(target)); }
+  void SeekBefore(const SearchKey& target) override { Begin(Place(target) - 1); }
+  void Next() override {
+    Set(place_ + 1);
+    FetchForward();
+  }
+  void NextKey() override { IndexedCursor::Next(); }
+  // From the first one to the end.
+  void Prev() override {
+    Set(place_ - 1);
+    FetchBackward();
+  }
 
  private:
-  static constexpr uint64_t kFirst = 2;
+  static constexpr uint64_t kFirst = 4;
   static constexpr uint64_t kGrowth = 2;  // with each step
   static constexpr uint64_t kMost = 16;
-  // So far ahead it is known by then where an entry ends, and that is fetched, too.
-  static constexpr uint64_t kEndAhead = 4;
 
-  // The place of the first node at or after the target.
-  uint64_t TakePlace(const SearchKey& target) { return has_found_ ? found_ : index_->Find(reader_, target); }
-  // Stands there. `place`: of the first node behind it, about.
-  void Set(const LogEntry* entry, uint64_t place);
-  bool IsBehind(uint64_t place, uint64_t prefix) const;
-  void FetchForward();
-  void FetchBackward();
+  // Of the first node at or after the target.
+  uint64_t Place(const SearchKey& target) const {
+    return has_found_ ? index_->FindFrom(reader_, found_, target) : index_->Find(reader_, target);
+  }
+  void Begin(uint64_t place) {
+    // Among equal prefixes it may be far from where the search began.
+    if (!has_found_ || fetched_ < place || fetched_ > place + kFirst) fetched_ = place;
+    has_found_ = false;
+    goes_back_ = false;
+    distance_ = kFirst;
+    Set(place);
+  }
+  void Set(uint64_t place) {
+    place_ = place;
+    entry_ = nullptr;
+    if (place >= nodes_.size()) return;
+    prefix_ = nodes_.PrefixAt(place);
+    entry_ = nodes_.EntryAt(place);
+  }
+  void FetchForward() {
+    if (__builtin_expect(goes_back_, 0)) Turn(false);
+    distance_ = std::min(distance_ + kGrowth, kMost);
+    const uint64_t end = std::min(place_ + distance_, nodes_.size());
+    for (; fetched_ < end; ++fetched_) Fetch(nodes_.EntryAt(fetched_));
+  }
+  void FetchBackward() {
+    if (place_ >= nodes_.size()) return;
+    if (__builtin_expect(!goes_back_, 0)) Turn(true);
+    distance_ = std::min(distance_ + kGrowth, kMost);
+    const uint64_t end = place_ - std::min(place_, distance_);
+    for (fetched_ = std::min(fetched_, place_); fetched_ > end; --fetched_) Fetch(nodes_.EntryAt(fetched_ - 1));
+  }
+  void Turn(bool back) {
+    goes_back_ = back;
+    fetched_ = place_;
+    distance_ = kFirst;
+  }
 
-  const BraidedList* const list_;
   const TallIndex* const index_;
   const uint32_t reader_;
-  const uint64_t nodes_;
-  uint64_t place_ = 0;      // of the first node behind entry_
+  const TallIndex::Nodes nodes_;
+  uint64_t place_ = 0;      // of entry_
   uint64_t fetched_ = 0;    // the first place that is not fetched; going backward, the last one that is
   uint64_t distance_ = 0;   // how far ahead it fetches
   bool goes_back_ = false;  // the way in which it fetches
   bool has_found_ = false;  // for the next seek,
-  uint64_t found_ = 0;      // the place of the first node at or after its target
+  uint64_t found_ = 0;      // the first place whose prefix is not less than its target's
 };
 
 }  // namespace braiddb

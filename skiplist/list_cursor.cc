@@ -6,7 +6,8 @@
 namespace braiddb {
 
 std::unique_ptr<EntryCursor> NewListCursor(const BraidedList* list, const TallIndex* index) {
-  if (index->HasEveryNode(list->Home().reader)) return std::make_unique<IndexedCursor>(list, index);
+  const uint32_t reader = list->Home().reader;
+  if (index->HasEveryNode(reader)) return std::make_unique<IndexedCursor>(index, reader);
   return std::make_unique<BraidedCursor>(list, index);
 }
 

@@ -177,10 +177,12 @@ TallIndex::Tree TallIndex::Build(uint64_t count, uint32_t layer, const Visit& vi
     built.levels.push_back(std::move(level));
     below = groups;
   } while (below > 1);
+  built.fetch_bytes = TypicalEntryBytes(count, [&built](uint64_t at) { return EntryAt(built, at); });
   return built;
 }
 
 uint64_t TallIndex::FirstNotLess(const Tree& tree, uint64_t prefix) {
+  if (tree.nodes == 0) return 0;
   uint64_t at = 0;
   for (auto level = tree.levels.rbegin(); level != tree.levels.rend(); ++level) {
     if (at == level->size()) return tree.nodes;
@@ -191,14 +193,7 @@ uint64_t TallIndex::FirstNotLess(const Tree& tree, uint64_t prefix) {
   return std::min(tree.nodes, at * kBlockNodes + CountLess(tree.blocks[at].prefix, prefix));
 }
 
-uint64_t TallIndex::Find(uint32_t reader, const SearchKey& target) const {
-  const Tree& tree = TreeOf(reader);
-  if (tree.nodes == 0) return 0;
-  const uint64_t at = FirstNotLess(tree, target.prefix);
-  return at < tree.nodes && PrefixAt(tree, at) == target.prefix ? BeforeAmongEqual(tree, at, target) : at;
-}
-
-uint64_t TallIndex::FindPrefix(uint32_t reader, uint64_t from, uint64_t prefix) const {
+uint64_t TallIndex::FindPrefixNear(uint32_t reader, uint64_t from, uint64_t prefix) const {
   const Tree& tree = TreeOf(reader);
   const uint64_t near = std::min(tree.nodes, from + 2 * kBlockNodes);
   uint64_t at = from;

@@ -38,6 +38,8 @@ class TallIndex {
   // For one merge, which begins now.
   IndexChanges NewChanges() const;
 
+  class Nodes;
+
   // Where a reader begins a search for target: the last indexed node before it, or the head if there is none; bounded by the
   // indexed node behind that. The nodes are those of the reader's region, unless it has next to none.
   BraidedList::Start Start(uint32_t reader, const SearchKey& target) const { return StartBefore(reader, Find(reader, target)); }
@@ -45,18 +47,30 @@ class TallIndex {
   // The indexed nodes that readers of one region use, by their places in key order.
   uint64_t size(uint32_t reader) const { return TreeOf(reader).nodes; }
   // The place of the first one at or after target; size() if there is none.
-  uint64_t Find(uint32_t reader, const SearchKey& target) const;
+  uint64_t Find(uint32_t reader, const SearchKey& target) const {
+    return FindFrom(reader, FindPrefix(reader, target.prefix), target);
+  }
+  // The first place whose prefix is not less: what of Find looks at no entry.
+  uint64_t FindPrefix(uint32_t reader, uint64_t prefix) const { return FirstNotLess(TreeOf(reader), prefix); }
+  // The rest of it, from that place on: it looks at entries whose prefix is the target's.
+  uint64_t FindFrom(uint32_t reader, uint64_t place, const SearchKey& target) const {
+    const Tree& tree = TreeOf(reader);
+    return place < tree.nodes && PrefixAt(tree, place) == target.prefix ? BeforeAmongEqual(tree, place, target) : place;
+  }
   // As Start, for every target behind the node before `place` and not behind the one there.
   BraidedList::Start StartBefore(uint32_t reader, uint64_t place) const;
-  // The first place whose prefix is not less than this one, for who knows that it is not before `from`; without a search if it
-  // is near.
-  uint64_t FindPrefix(uint32_t reader, uint64_t from, uint64_t prefix) const;
+  // As FindPrefix, for who knows that it is not before `from`; without a search if it is near.
+  uint64_t FindPrefixNear(uint32_t reader, uint64_t from, uint64_t prefix) const;
   // Whether every node that the list had is among them, and not the taller ones alone.
-  bool HasEveryNode(uint32_t reader) const { return TreeOf(reader).layer == 0; }
+  bool HasEveryNode(uint32_t reader) const { return TreeOf(reader).layer == 0 && TreeOf(reader).is_whole; }
   // How many entries apart they are, about.
   uint64_t Distance(uint32_t reader) const { return NodesApart(TreeOf(reader).layer); }
   const LogEntry* At(uint32_t reader, uint64_t place) const { return EntryAt(TreeOf(reader), place); }
   uint64_t PrefixOf(uint32_t reader, uint64_t place) const { return PrefixAt(TreeOf(reader), place); }
+  // All of them, for who looks at many.
+  Nodes NodesOf(uint32_t reader) const;
+  // TypicalEntryBytes of the nodes.
+  uint64_t FetchBytes(uint32_t reader) const { return TreeOf(reader).fetch_bytes; }
   uint32_t HeightAt(uint32_t reader, uint64_t place) const { return IndexNode::HeightOf(WordAt(TreeOf(reader), place)); }
 
   uint64_t bytes() const;
@@ -79,7 +93,8 @@ class TallIndex {
     uint64_t nodes = 0;
     bool is_whole = false;  // all of the layer is here
     uint32_t layer = 1;     // nodes that reach it are here
-    uint32_t region = 0;    // whose tree its readers use: its own, or the largest
+    uint64_t fetch_bytes = 0;
+    uint32_t region = 0;  // whose tree its readers use: its own, or the largest
   };
   static constexpr uint64_t kBytesPerBlock = sizeof(Block) + sizeof(Group) / kFanout * 17 / 16;
 
@@ -110,5 +125,27 @@ class TallIndex {
   const BraidedList list_;
   std::vector<Tree> regions_;
 };
+
+// The index must outlive it.
+class TallIndex::Nodes {
+ public:
+  uint64_t size() const { return size_; }
+  uint64_t PrefixAt(uint64_t place) const { return blocks_[place / kBlockNodes].prefix[place % kBlockNodes]; }
+  const LogEntry* EntryAt(uint64_t place) const {
+    return IndexNode::EntryOf(blocks_[place / kBlockNodes].word[place % kBlockNodes]);
+  }
+
+ private:
+  friend class TallIndex;
+  Nodes(const Block* blocks, uint64_t size) : blocks_(blocks), size_(size) {}
+
+  const Block* blocks_;  // null if there are none
+  uint64_t size_;
+};
+
+inline TallIndex::Nodes TallIndex::NodesOf(uint32_t reader) const {
+  const Tree& tree = TreeOf(reader);
+  return {tree.nodes == 0 ? nullptr : &tree.blocks[0], tree.nodes};
+}
 
 }  // namespace braiddb

@@ -157,9 +157,10 @@ void LoseNext(DB* db, Slice key) {
 class DamagedPointerTest : public CheckReadsTest {
  protected:
   // Keys in the last level, and behind the one whose pointers are lost, others in a table of L0.
-  std::unique_ptr<DB> MakeDamaged() {
+  std::unique_ptr<DB> MakeDamaged(bool has_index = true) {
     Options options = TinyOptions(1);
     options.disable_auto_compaction = true;
+    if (!has_index) options.l1_index_size = 0;
     auto db = OpenOrFail(options, path_);
     for (int i = 0; i < 400; ++i) EXPECT_OK(db->Put({}, NumberedKey(i), PatternedValue(i, 40)));
     EXPECT_OK(db->CompactRange({}, nullptr, nullptr));
@@ -170,7 +171,7 @@ class DamagedPointerTest : public CheckReadsTest {
 };
 
 TEST_F(DamagedPointerTest, APointerThatLeadsOutsideIsAnErrorOfPlainReads) {
-  auto db = MakeDamaged();
+  auto db = MakeDamaged(false);
   LoseNext(db.get(), NumberedKey(200));
   const auto it = db->NewIterator({});
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
@@ -180,6 +181,20 @@ TEST_F(DamagedPointerTest, APointerThatLeadsOutsideIsAnErrorOfPlainReads) {
   EXPECT_CODE(db->Get({}, NumberedKey(202), &value), kCorruption);
   std::vector<std::string> values;
   EXPECT_CODE(db->MultiGet({}, {NumberedKey(202)}, &values)[0], kCorruption);
+}
+
+// Iterators go along the index.
+TEST_F(DamagedPointerTest, WhereTheIndexHasEveryNodeAScanMeetsNoPointer) {
+  auto db = MakeDamaged();
+  LoseNext(db.get(), NumberedKey(200));
+  const auto it = db->NewIterator({});
+  int seen = 0;
+  for (it->SeekToFirst(); it->Valid(); it->Next(), ++seen) {
+    EXPECT_EQ(it->key(), NumberedKey(seen));
+    EXPECT_EQ(it->value(), PatternedValue(seen % 3 == 0 ? seen + 1000 : seen, 40));
+  }
+  EXPECT_OK(it->status());
+  EXPECT_EQ(seen, 400);
 }
 
 TEST_F(DamagedPointerTest, AMergeOfADamagedListEndsWithAnErrorAndTheDatabaseIsReadOnly) {

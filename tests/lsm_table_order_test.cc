@@ -29,7 +29,7 @@ class TableOrderTest : public testing::Test {
                     last != nullptr && last->key() == entry->key());
       last = entry;
     }
-    EXPECT_TRUE(order->Finish());
+    EXPECT_TRUE(order->Finish(*store_.regions()));
     entries_.insert(entries_.end(), entries.begin(), entries.end());
     return order;
   }
