@@ -194,7 +194,10 @@ inline void DBIterator::Advance(Child* child) {
 }
 
 void DBIterator::FetchForSeek(const SearchKey& target) {
-  for (Child& child : children_) child.cursor->FetchForSeek(target);
+  for (bool more = true; more;) {
+    more = false;
+    for (Child& child : children_) more |= child.cursor->FetchForSeek(target);
+  }
   if (lists_.size() < 2) return;
   FetchPaths(
       lists_.size(), [this](size_t i) -> const BraidedList& { return *lists_[i]; }, target);

@@ -27,9 +27,10 @@ class EntryCursor {
   virtual void SetReadAhead(size_t) {}
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;
-  // Fetches what a seek to the target will wait for: for who seeks with several cursors, one after the other. The next call is
-  // that seek, Seek or SeekBefore.
-  virtual void FetchForSeek(const SearchKey&) {}
+  // For who seeks with several cursors, one after the other: goes as far as it can without a wait, and fetches what it would
+  // wait for. Whether there is more to do, when that is there: with another call; all others are the seek's then, Seek or
+  // SeekBefore, at any time.
+  virtual bool FetchForSeek(const SearchKey&) { return false; }
   // To the first entry at or after target.
   virtual void Seek(const SearchKey& target) = 0;
   // To the last entry before target.

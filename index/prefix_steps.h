@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "util/prefetch.h"
+
 namespace braiddb {
 
 // Levels of key prefixes: each 16th of the array, each 16th of these, and so on up to one group. A search looks at one group, two
@@ -33,17 +35,15 @@ class PrefixSteps {
   // The first element of the group of kFanout that has the first element whose prefix is not less than `target`: everything
   // before has a lesser one, and the group's last element, if the array has it, has not. The array's size, rounded down, if there
   // is none.
-  size_t Find(uint64_t target) const {
+  size_t Find(uint64_t target) const { return FindBelow(FindAbove(target), target); }
+  // The same in two parts, for who makes several searches side by side: the first one fetches what the other looks at.
+  size_t FindAbove(uint64_t target) const {
     size_t at = 0;
-    for (size_t level = levels_.size(); level-- > 0;) {
-      const std::vector<uint64_t>& lasts = levels_[level];
-      const size_t end = std::min(at + kFanout, lasts.size());
-      size_t lesser = 0;
-      for (size_t i = at; i < end; ++i) lesser += lasts[i] < target ? 1 : 0;
-      at = (at + lesser) * kFanout;
-    }
+    for (size_t level = levels_.size(); level-- > 1;) at = Narrow(level, at, target);
+    if (!levels_.empty()) PrefetchAll(levels_[0].data() + at, kFanout * sizeof(uint64_t));
     return at;
   }
+  size_t FindBelow(size_t above, uint64_t target) const { return levels_.empty() ? 0 : Narrow(0, above, target); }
 
   size_t bytes() const {
     size_t bytes = 0;
@@ -52,6 +52,14 @@ class PrefixSteps {
   }
 
  private:
+  size_t Narrow(size_t level, size_t at, uint64_t target) const {
+    const std::vector<uint64_t>& lasts = levels_[level];
+    const size_t end = std::min(at + kFanout, lasts.size());
+    size_t lesser = 0;
+    for (size_t i = at; i < end; ++i) lesser += lasts[i] < target ? 1 : 0;
+    return (at + lesser) * kFanout;
+  }
+
   std::vector<std::vector<uint64_t>> levels_;  // the lowest first
 };
 

@@ -33,16 +33,31 @@ class ArrayCursor final : public EntryCursor {
         owner_(std::move(owner)) {}
 
   void SetReadAhead(size_t entries) override { ahead_ = entries; }
-  void FetchForSeek(const SearchKey& target) override {
-    group_ = steps_->Find(target.prefix);
-    has_group_ = true;
-    const size_t end = std::min(group_ + PrefixSteps::kFanout, size_);
-    for (size_t i = group_; i < end; i += kCacheLine / sizeof(Item)) Prefetch(&items_[i]);
+  bool FetchForSeek(const SearchKey& target) override {
+    switch (found_) {
+      case Found::kNothing:
+        sought_ = steps_->FindAbove(target.prefix);
+        found_ = Found::kAbove;
+        return true;
+      case Found::kAbove:
+        group_ = steps_->FindBelow(sought_, target.prefix);
+        found_ = Found::kGroup;
+        PrefetchAll(items_ + group_, PrefixSteps::kFanout * sizeof(Item));
+        return true;
+      case Found::kGroup:
+        sought_ = FirstNotLess(target.prefix);
+        found_ = Found::kItem;
+        if (sought_ < size_ && (ahead_ > 0 || items_[sought_].prefix == target.prefix)) FetchAt(sought_);
+        return false;
+      case Found::kItem:
+        return false;
+    }
+    return false;
   }
   void SeekToFirst() override { Begin(0); }
   void SeekToLast() override { Begin(size_ - 1); }
-  void Seek(const SearchKey& target) override { Begin(FirstNotBefore(target)); }
-  void SeekBefore(const SearchKey& target) override { Begin(FirstNotBefore(target) - 1); }
+  void Seek(const SearchKey& target) override { Begin(FindFirst(target)); }
+  void SeekBefore(const SearchKey& target) override { Begin(FindFirst(target) - 1); }
   void Next() override { Move(1); }
   void Prev() override { Move(-size_t{1}); }  // from the first one to the end, as above
   void NextKey() override {
@@ -57,8 +72,11 @@ class ArrayCursor final : public EntryCursor {
   // Of many cursors each is asked seldom, so the array's lines are fetched, too, before the entries that they lead to.
   static constexpr size_t kItemsAhead = 2 * kCacheLine / sizeof(Item);
 
+  // For the next seek, what sought_ is.
+  enum class Found : uint8_t { kNothing, kAbove, kGroup, kItem };
+
   void Begin(size_t at) {
-    has_group_ = false;
+    found_ = Found::kNothing;
     fetched_ = 0;
     step_ = 0;
     if (ahead_ > 0) FetchAt(at);
@@ -95,17 +113,23 @@ class ArrayCursor final : public EntryCursor {
     prefix_ = items_[at].prefix;
     entry_ = regions_->Resolve<LogEntry>(items_[at].Entry());
   }
-  size_t FirstNotBefore(const SearchKey& target) const {
-    const size_t begin = has_group_ ? group_ : steps_->Find(target.prefix);
-    const size_t end = std::min(begin + PrefixSteps::kFanout, size_);
-    size_t first = begin;  // whose prefix is not less
-    for (size_t i = begin; i < end; ++i) first += items_[i].prefix < target.prefix ? 1 : 0;
-    if (first == end || items_[first].prefix != target.prefix) return first;
+  // In the group.
+  size_t FirstNotLess(uint64_t prefix) const {
+    size_t first = group_;
+    for (size_t i = group_; i < std::min(group_ + PrefixSteps::kFanout, size_); ++i) first += items_[i].prefix < prefix ? 1 : 0;
+    return first;
+  }
+  // The first that is not before the target.
+  size_t FindFirst(const SearchKey& target) {
+    while (FetchForSeek(target)) {
+    }
+    const size_t end = std::min(group_ + PrefixSteps::kFanout, size_);
+    if (sought_ == end || items_[sought_].prefix != target.prefix) return sought_;
     const auto before = [this](const Item& item, const SearchKey& of) {
       return item.prefix == of.prefix && CompareEntry(*order_, *regions_->Resolve<LogEntry>(item.Entry()), of) < 0;
     };
     const size_t past = items_[end - 1].prefix == target.prefix ? size_ : end;
-    return static_cast<size_t>(std::lower_bound(items_ + first, items_ + past, target, before) - items_);
+    return static_cast<size_t>(std::lower_bound(items_ + sought_, items_ + past, target, before) - items_);
   }
 
   const RegionSet* const regions_;
@@ -118,8 +142,9 @@ class ArrayCursor final : public EntryCursor {
   size_t ahead_ = kUsualReadAhead;
   size_t step_ = 0;     // the last one: 1, or -1 as a size_t; 0 behind a seek
   size_t fetched_ = 0;  // entries ahead in this direction
-  size_t group_ = 0;    // of steps_, for the next seek, if
-  bool has_group_ = false;
+  Found found_ = Found::kNothing;
+  size_t sought_ = 0;
+  size_t group_ = 0;  // of steps_, from Found::kGroup on
 };
 
 }  // namespace braiddb

@@ -6,12 +6,13 @@
 
 namespace braiddb {
 
-void BraidedCursor::FetchForSeek(const SearchKey& target) {
-  if (index_ == nullptr) return;
+bool BraidedCursor::FetchForSeek(const SearchKey& target) {
+  if (index_ == nullptr || has_start_) return false;
   start_ = StartFor(target);
   has_start_ = true;
   Prefetch(start_.tower);
   Prefetch(list_->regions().Resolve(start_.bound));
+  return false;
 }
 
 void BraidedCursor::GoAhead() {

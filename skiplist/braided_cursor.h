@@ -17,7 +17,7 @@ class BraidedCursor final : public EntryCursor {
     if (index != nullptr) span_ = std::make_unique<ListSpan>(list, index);
   }
 
-  void FetchForSeek(const SearchKey& target) override;
+  bool FetchForSeek(const SearchKey& target) override;
   void SeekToFirst() override { Set(list_->First()); }
   void SeekToLast() override { Set(list_->FindLast()); }
   void Seek(const SearchKey& target) override { Set(list_->FindFrom(TakeStart(target), target, nullptr)); }

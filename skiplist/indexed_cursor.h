@@ -25,11 +25,26 @@ class IndexedCursor final : public EntryCursor {
   IndexedCursor(const TallIndex* index, uint32_t reader)
       : EntryCursor(true, index->FetchBytes(reader)), index_(index), reader_(reader), nodes_(index->NodesOf(reader)) {}
 
-  void FetchForSeek(const SearchKey& target) override {
-    found_ = index_->FindPrefix(reader_, target.prefix);
-    has_found_ = true;
-    fetched_ = std::min(nodes_.size(), found_ + kFirst);
-    for (uint64_t place = found_ == 0 ? 0 : found_ - 1; place < fetched_; ++place) Fetch(nodes_.EntryAt(place));
+  bool FetchForSeek(const SearchKey& target) override {
+    switch (found_) {
+      case Found::kNothing:
+        sought_ = index_->FindGroup(reader_, target.prefix);
+        found_ = Found::kGroup;
+        return true;
+      case Found::kGroup:
+        sought_ = index_->FindBlock(reader_, sought_, target.prefix);
+        found_ = Found::kBlock;
+        return true;
+      case Found::kBlock:
+        sought_ = index_->FindInBlock(reader_, sought_, target.prefix);
+        found_ = Found::kPlace;
+        fetched_ = std::min(nodes_.size(), sought_ + kFirst);
+        for (uint64_t place = sought_ == 0 ? 0 : sought_ - 1; place < fetched_; ++place) Fetch(nodes_.EntryAt(place));
+        return false;
+      case Found::kPlace:
+        return false;
+    }
+    return false;
   }
   void SeekToFirst() override { Begin(0); }
   void SeekToLast() override { Begin(nodes_.size() - 1); }
@@ -51,14 +66,21 @@ class IndexedCursor final : public EntryCursor {
   static constexpr uint64_t kGrowth = 2;  // with each step
   static constexpr uint64_t kMost = 16;
 
+  // For the next seek, where sought_ is: the group or block of the index, or the place, where the first node is whose prefix is not
+  // less than its target's.
+  enum class Found : uint8_t { kNothing, kGroup, kBlock, kPlace };
+
   // Of the first node at or after the target.
-  uint64_t Place(const SearchKey& target) const {
-    return has_found_ ? index_->FindFrom(reader_, found_, target) : index_->Find(reader_, target);
+  uint64_t Place(const SearchKey& target) {
+    if (found_ == Found::kNothing) return index_->Find(reader_, target);
+    while (FetchForSeek(target)) {
+    }
+    return index_->FindFrom(reader_, sought_, target);
   }
   void Begin(uint64_t place) {
     // Among equal prefixes it may be far from where the search began.
-    if (!has_found_ || fetched_ < place || fetched_ > place + kFirst) fetched_ = place;
-    has_found_ = false;
+    if (found_ != Found::kPlace || fetched_ < place || fetched_ > place + kFirst) fetched_ = place;
+    found_ = Found::kNothing;
     goes_back_ = false;
     distance_ = kFirst;
     Set(place);
@@ -96,8 +118,8 @@ class IndexedCursor final : public EntryCursor {
   uint64_t fetched_ = 0;    // the first place that is not fetched; going backward, the last one that is
   uint64_t distance_ = 0;   // how far ahead it fetches
   bool goes_back_ = false;  // the way in which it fetches
-  bool has_found_ = false;  // for the next seek,
-  uint64_t found_ = 0;      // the first place whose prefix is not less than its target's
+  Found found_ = Found::kNothing;
+  uint64_t sought_ = 0;
 };
 
 }  // namespace braiddb

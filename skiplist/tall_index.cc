@@ -181,16 +181,24 @@ TallIndex::Tree TallIndex::Build(uint64_t count, uint32_t layer, const Visit& vi
   return built;
 }
 
-uint64_t TallIndex::FirstNotLess(const Tree& tree, uint64_t prefix) {
-  if (tree.nodes == 0) return 0;
+uint64_t TallIndex::GroupOf(const Tree& tree, uint64_t prefix) {
   uint64_t at = 0;
-  for (auto level = tree.levels.rbegin(); level != tree.levels.rend(); ++level) {
-    if (at == level->size()) return tree.nodes;
-    at = at * kFanout + CountLess((*level)[at].last, prefix);
-  }
-  if (at >= tree.blocks.size()) return tree.nodes;
-  Prefetch(tree.blocks[at].word);
-  return std::min(tree.nodes, at * kBlockNodes + CountLess(tree.blocks[at].prefix, prefix));
+  for (size_t level = tree.levels.size(); level-- > 1 && at < tree.levels[level].size();)
+    at = at * kFanout + CountLess(tree.levels[level][at].last, prefix);
+  if (tree.nodes > 0 && at < tree.levels[0].size()) PrefetchAll(&tree.levels[0][at], sizeof(Group));
+  return at;
+}
+
+uint64_t TallIndex::BlockOf(const Tree& tree, uint64_t group, uint64_t prefix) {
+  if (tree.nodes == 0 || group >= tree.levels[0].size()) return tree.blocks.size();
+  const uint64_t block = group * kFanout + CountLess(tree.levels[0][group].last, prefix);
+  if (block < tree.blocks.size()) PrefetchAll(&tree.blocks[block], sizeof(Block));
+  return block;
+}
+
+uint64_t TallIndex::FirstInBlock(const Tree& tree, uint64_t block, uint64_t prefix) {
+  if (block >= tree.blocks.size()) return tree.nodes;
+  return std::min(tree.nodes, block * kBlockNodes + CountLess(tree.blocks[block].prefix, prefix));
 }
 
 uint64_t TallIndex::FindPrefixNear(uint32_t reader, uint64_t from, uint64_t prefix) const {

@@ -52,6 +52,12 @@ class TallIndex {
   }
   // The first place whose prefix is not less: what of Find looks at no entry.
   uint64_t FindPrefix(uint32_t reader, uint64_t prefix) const { return FirstNotLess(TreeOf(reader), prefix); }
+  // The same in three parts, for who makes several searches side by side: each fetches what the next one looks at.
+  uint64_t FindGroup(uint32_t reader, uint64_t prefix) const { return GroupOf(TreeOf(reader), prefix); }
+  uint64_t FindBlock(uint32_t reader, uint64_t group, uint64_t prefix) const { return BlockOf(TreeOf(reader), group, prefix); }
+  uint64_t FindInBlock(uint32_t reader, uint64_t block, uint64_t prefix) const {
+    return FirstInBlock(TreeOf(reader), block, prefix);
+  }
   // The rest of it, from that place on: it looks at entries whose prefix is the target's.
   uint64_t FindFrom(uint32_t reader, uint64_t place, const SearchKey& target) const {
     const Tree& tree = TreeOf(reader);
@@ -118,8 +124,14 @@ class TallIndex {
   // `visit(add)` calls add(IndexNode) for `count` nodes in order; an empty tree if for others, or if there is no memory.
   template <class Visit>
   static Tree Build(uint64_t count, uint32_t layer, const Visit& visit);
-  // The first node whose prefix is not less; tree.nodes if there is none.
-  static uint64_t FirstNotLess(const Tree& tree, uint64_t prefix);
+  // The first node whose prefix is not less; tree.nodes if there is none. Found by way of a group of the lowest level of groups,
+  // and of a block; what is behind the last one is none.
+  static uint64_t FirstNotLess(const Tree& tree, uint64_t prefix) {
+    return FirstInBlock(tree, BlockOf(tree, GroupOf(tree, prefix), prefix), prefix);
+  }
+  static uint64_t GroupOf(const Tree& tree, uint64_t prefix);
+  static uint64_t BlockOf(const Tree& tree, uint64_t group, uint64_t prefix);
+  static uint64_t FirstInBlock(const Tree& tree, uint64_t block, uint64_t prefix);
   uint64_t BeforeAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const;
 
   const BraidedList list_;
