@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "index/count_less.h"
 #include "util/prefetch.h"
 
 namespace braiddb {
@@ -45,6 +46,15 @@ class PrefixSteps {
   }
   size_t FindBelow(size_t above, uint64_t target) const { return levels_.empty() ? 0 : Narrow(0, above, target); }
 
+  // How many prefixes of the group that begins at `group` of an array of `size` are less.
+  template <class PrefixAt>
+  static size_t CountLessOf(size_t size, size_t group, uint64_t target, const PrefixAt& prefix) {
+    if (group + kFanout <= size) return CountLess<kFanout>(target, [&](size_t i) { return prefix(group + i); });
+    size_t lesser = 0;
+    for (size_t i = group; i < size; ++i) lesser += prefix(i) < target ? 1 : 0;
+    return lesser;
+  }
+
   size_t bytes() const {
     size_t bytes = 0;
     for (const std::vector<uint64_t>& level : levels_) bytes += level.size() * sizeof(uint64_t);
@@ -54,10 +64,7 @@ class PrefixSteps {
  private:
   size_t Narrow(size_t level, size_t at, uint64_t target) const {
     const std::vector<uint64_t>& lasts = levels_[level];
-    const size_t end = std::min(at + kFanout, lasts.size());
-    size_t lesser = 0;
-    for (size_t i = at; i < end; ++i) lesser += lasts[i] < target ? 1 : 0;
-    return (at + lesser) * kFanout;
+    return (at + CountLessOf(lasts.size(), at, target, [&lasts](size_t i) { return lasts[i]; })) * kFanout;
   }
 
   std::vector<std::vector<uint64_t>> levels_;  // the lowest first

@@ -115,9 +115,7 @@ class ArrayCursor final : public EntryCursor {
   }
   // In the group.
   size_t FirstNotLess(uint64_t prefix) const {
-    size_t first = group_;
-    for (size_t i = group_; i < std::min(group_ + PrefixSteps::kFanout, size_); ++i) first += items_[i].prefix < prefix ? 1 : 0;
-    return first;
+    return group_ + PrefixSteps::CountLessOf(size_, group_, prefix, [this](size_t i) { return items_[i].prefix; });
   }
   // The first that is not before the target.
   size_t FindFirst(const SearchKey& target) {

@@ -66,8 +66,8 @@ class IndexedCursor final : public EntryCursor {
   static constexpr uint64_t kGrowth = 2;  // with each step
   static constexpr uint64_t kMost = 16;
 
-  // For the next seek, where sought_ is: the group or block of the index, or the place, where the first node is whose prefix is not
-  // less than its target's.
+  // For the next seek, what sought_ is: the group or block of the index, or the place, of the first node whose prefix is not less
+  // than its target's.
   enum class Found : uint8_t { kNothing, kGroup, kBlock, kPlace };
 
   // Of the first node at or after the target.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "index/count_less.h"
 #include "log/fetch_entry.h"
 #include "util/prefetch.h"
 #include "util/sync_point.h"
@@ -16,12 +17,9 @@ constexpr uint32_t kShareLayers = 4;
 // A region with so many times fewer nodes than another is of little help to a search: it would walk through the other's.
 constexpr uint64_t kSparse = 8;
 
-// How many of the keys are less; no branch depends on the data.
-template <uint64_t kCount>
-uint64_t CountLess(const uint64_t (&keys)[kCount], uint64_t key) {
-  uint64_t count = 0;
-  for (uint64_t i = 0; i < kCount; ++i) count += keys[i] < key;
-  return count;
+template <size_t kCount>
+uint64_t CountLessIn(const uint64_t (&keys)[kCount], uint64_t key) {
+  return CountLess<kCount>(key, [&keys](size_t i) { return keys[i]; });
 }
 
 }  // namespace
@@ -184,21 +182,21 @@ TallIndex::Tree TallIndex::Build(uint64_t count, uint32_t layer, const Visit& vi
 uint64_t TallIndex::GroupOf(const Tree& tree, uint64_t prefix) {
   uint64_t at = 0;
   for (size_t level = tree.levels.size(); level-- > 1 && at < tree.levels[level].size();)
-    at = at * kFanout + CountLess(tree.levels[level][at].last, prefix);
+    at = at * kFanout + CountLessIn(tree.levels[level][at].last, prefix);
   if (tree.nodes > 0 && at < tree.levels[0].size()) PrefetchAll(&tree.levels[0][at], sizeof(Group));
   return at;
 }
 
 uint64_t TallIndex::BlockOf(const Tree& tree, uint64_t group, uint64_t prefix) {
   if (tree.nodes == 0 || group >= tree.levels[0].size()) return tree.blocks.size();
-  const uint64_t block = group * kFanout + CountLess(tree.levels[0][group].last, prefix);
+  const uint64_t block = group * kFanout + CountLessIn(tree.levels[0][group].last, prefix);
   if (block < tree.blocks.size()) PrefetchAll(&tree.blocks[block], sizeof(Block));
   return block;
 }
 
 uint64_t TallIndex::FirstInBlock(const Tree& tree, uint64_t block, uint64_t prefix) {
   if (block >= tree.blocks.size()) return tree.nodes;
-  return std::min(tree.nodes, block * kBlockNodes + CountLess(tree.blocks[block].prefix, prefix));
+  return std::min(tree.nodes, block * kBlockNodes + CountLessIn(tree.blocks[block].prefix, prefix));
 }
 
 uint64_t TallIndex::FindPrefixNear(uint32_t reader, uint64_t from, uint64_t prefix) const {
