@@ -126,7 +126,12 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   const size_t ahead = turns_.fetches() ? 0 : std::clamp<size_t>(kAhead / children_.size(), 2, EntryCursor::kUsualReadAhead);
   for (Child& child : children_) child.cursor->SetReadAhead(ahead);
   SetBounds(options);
-  is_plain_ = !has_upper_ && !verify_ && most_skipped_ == 0 && ranges_ == nullptr;
+  is_plain_ = !verify_ && most_skipped_ == 0 && ranges_ == nullptr;
+  if (has_upper_) {
+    const uint64_t end = order_.Prefix(upper_);
+    is_plain_ &= end > 0;
+    plain_until_ = end - 1;
+  }
   // The last thing, for which there is the destructor: MakeCurrent needs the family in the view of now.
   family_.handles.fetch_add(1, std::memory_order_relaxed);
 }
@@ -572,7 +577,8 @@ inline void DBIterator::StepPlainly() {
     const LogEntry* const entry = child->entry;
     if (entry == nullptr || !turns_.FirstMovedTo(child->prefix)) {
       turns_.FirstMoved();
-    } else if (child->prefix != current_prefix_ && Counts(*entry) && entry->type() == EntryType::kPut && !MetDamage()) {
+    } else if (child->prefix != current_prefix_ && child->prefix <= plain_until_ && Counts(*entry) &&
+               entry->type() == EntryType::kPut && !MetDamage()) {
       current_ = entry;
       current_prefix_ = child->prefix;
       return;

@@ -131,7 +131,8 @@ class DBIterator final : public Iterator {
   std::vector<Child> children_;
   std::vector<const BraidedList*> lists_;  // those that children follow, of tables
   size_t memtable_children_ = 0;           // the first so many
-  bool is_plain_ = false;                  // no bounds above, no checksums, no limit of what is skipped, no range tombstones
+  bool is_plain_ = false;                  // no checksums, no limit of what is skipped, no range tombstones
+  uint64_t plain_until_ = UINT64_MAX;      // … and with a prefix that is not greater, no bound
   bool has_lower_ = false;
   bool has_upper_ = false;
   std::string lower_;  // inclusive
