@@ -199,7 +199,9 @@ inline void DBIterator::Advance(Child* child) {
 }
 
 void DBIterator::FetchForSeek(const SearchKey& target) {
-  for (bool more = true; more;) {
+  bool more = false;
+  for (Child& child : children_) more |= child.cursor->BeginFetchForSeek(target);
+  while (more) {
     more = false;
     for (Child& child : children_) more |= child.cursor->FetchForSeek(target);
   }
@@ -569,6 +571,7 @@ inline void DBIterator::StepForward() {
 inline void DBIterator::StepPlainly() {
   BRAIDDB_DCHECK(Valid());
   const LogEntry* const passed = current_;
+  current_ = nullptr;  // if memory runs out half way
   if (!turns_.empty() && turns_.first()->entry == passed) {
     Child* const child = turns_.first();
     if (child->is_list) LeaveShared();

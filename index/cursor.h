@@ -28,8 +28,12 @@ class EntryCursor {
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;
   // For who seeks with several cursors, one after the other: goes as far as it can without a wait, and fetches what it would
-  // wait for. Whether there is more to do, when that is there: with another call; all others are the seek's then, Seek or
+  // wait for. Whether there is more to do, when that is there, by FetchForSeek; the next other call is the seek then, Seek or
   // SeekBefore, at any time.
+  bool BeginFetchForSeek(const SearchKey& target) {
+    ForgetFetched();
+    return FetchForSeek(target);
+  }
   virtual bool FetchForSeek(const SearchKey&) { return false; }
   // To the first entry at or after target.
   virtual void Seek(const SearchKey& target) = 0;
@@ -48,6 +52,9 @@ class EntryCursor {
   void FetchEntry() const { PrefetchAll(entry_, fetch_bytes_); }
 
  protected:
+  // What was found for a seek that was not made: memory may have run out before it.
+  virtual void ForgetFetched() {}
+
   const LogEntry* entry_ = nullptr;  // where it stands
   uint64_t prefix_ = 0;
   void Fetch(const LogEntry* entry) const { PrefetchAll(entry, fetch_bytes_); }

@@ -65,6 +65,9 @@ class ArrayCursor final : public EntryCursor {
     while (at_ < size_ && items_[at_].IsOlder()) Move(1);
   }
 
+ protected:
+  void ForgetFetched() override { found_ = Found::kNothing; }
+
  private:
   // Behind a seek, of which there may be one for each of several arrays and few steps, the distance grows by kGrowth with each
   // step.

@@ -32,6 +32,9 @@ class BraidedCursor final : public EntryCursor {
     entry_ = (*span_)[--at_];
   }
 
+ protected:
+  void ForgetFetched() override { has_start_ = false; }
+
  private:
   // Steps in one direction after which the walks ahead begin, and after which what they found is used.
   static constexpr int32_t kStepsAlone = 1;

@@ -61,6 +61,9 @@ class IndexedCursor final : public EntryCursor {
     FetchBackward();
   }
 
+ protected:
+  void ForgetFetched() override { found_ = Found::kNothing; }
+
  private:
   static constexpr uint64_t kFirst = 4;
   static constexpr uint64_t kGrowth = 2;  // with each step

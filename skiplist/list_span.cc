@@ -17,8 +17,9 @@ size_t ListSpan::Width() {
   if (capacity_ == 0) {
     reader_ = list_->Home().reader;
     distance_ = index_->Distance(reader_);
-    capacity_ = 8 * distance_;  // longer ones are one in three thousand
-    room_.resize(kMostLanes * (capacity_ + 1));
+    const size_t capacity = 8 * distance_;  // longer ones are one in three thousand
+    room_.resize(kMostLanes * (capacity + 1));
+    capacity_ = capacity;
     for (size_t lane = 0; lane < kMostLanes; ++lane) lanes_[lane].found = &room_[lane * (capacity_ + 1)];
   }
   const uint64_t wanted = wanted_;

@@ -181,8 +181,10 @@ TallIndex::Tree TallIndex::Build(uint64_t count, uint32_t layer, const Visit& vi
 
 uint64_t TallIndex::GroupOf(const Tree& tree, uint64_t prefix) {
   uint64_t at = 0;
-  for (size_t level = tree.levels.size(); level-- > 1 && at < tree.levels[level].size();)
+  for (size_t level = tree.levels.size(); level-- > 1;) {
+    if (at >= tree.levels[level].size()) return tree.levels[0].size();  // behind the last
     at = at * kFanout + CountLessIn(tree.levels[level][at].last, prefix);
+  }
   if (tree.nodes > 0 && at < tree.levels[0].size()) PrefetchAll(&tree.levels[0][at], sizeof(Group));
   return at;
 }

@@ -111,5 +111,32 @@ TEST_P(DbIndexChangesTest, OfEachKindOfWrite) {
   EXPECT_GT(indexes_ * GetParam(), 4 * walks_) << walks_;
 }
 
+// Keys behind all that the last level has, where that fills whole groups of its index.
+TEST_P(DbIndexChangesTest, OfKeysBehindTheLastOne) {
+  const auto key = [](uint64_t number) {
+    std::string bytes(8, '\0');
+    for (size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(number >> (56 - 8 * i));
+    return bytes;
+  };
+  uint64_t keys = 0;
+  for (const uint64_t until : {2048, 4096, 6144, 8192, 34816}) {
+    for (; keys < until; ++keys) ASSERT_OK(db_->Put({}, key(10 * keys), "value"));
+    ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+    const auto iterator = db_->NewIterator({});
+    iterator->Seek(key(10 * until));
+    EXPECT_FALSE(iterator->Valid());
+    iterator->SeekForPrev(key(10 * until));
+    ASSERT_TRUE(iterator->Valid());
+    EXPECT_EQ(iterator->key(), key(10 * until - 10));
+    uint64_t seen = 0;
+    for (iterator->SeekToFirst(); iterator->Valid() && seen <= until; iterator->Next(), ++seen) {
+      ASSERT_EQ(iterator->key(), key(10 * seen));
+      ASSERT_EQ(GetOrText(db_.get(), key(10 * seen)), "value");
+    }
+    EXPECT_EQ(seen, until);
+    EXPECT_OK(iterator->status());
+  }
+}
+
 }  // namespace
 }  // namespace braiddb::test

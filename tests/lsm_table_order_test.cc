@@ -65,8 +65,9 @@ class TableOrderTest : public testing::Test {
     for (size_t i = 0; i < entries_.size(); i += 7) {
       const SearchKey target(store_.order(), entries_[i]->key(), entries_[i]->sequence());
       // Not at all, by halves, and as far as it goes.
-      for (size_t rounds = i % 5; rounds > 0 && cursor->FetchForSeek(target); --rounds) {
-      }
+      size_t rounds = i % 5;
+      for (bool more = rounds > 0 && cursor->BeginFetchForSeek(target); more && --rounds > 0;)
+        more = cursor->FetchForSeek(target);
       cursor->Seek(target);
       ASSERT_EQ(cursor->entry(), entries_[i]);
       cursor->SeekBefore(target);

@@ -74,7 +74,13 @@ TEST_P(BraidedCursorTest, TurnsAndSeeksAnywhere) {
       size_t at = random_.Uniform(count);
       const SearchKey target(store_.order(), entries[at]->key(), entries[at]->sequence());
       // Not at all, by halves, and as far as it goes.
-      for (uint64_t rounds = random_.Uniform(5); rounds > 0 && cursor.FetchForSeek(target); --rounds) {
+      uint64_t rounds = random_.Uniform(5);
+      for (bool more = rounds > 0 && cursor.BeginFetchForSeek(target); more && --rounds > 0;) more = cursor.FetchForSeek(target);
+      if (random_.Uniform(8) == 0) {  // another seek, which is not made
+        const LogEntry& other = *entries[random_.Uniform(count)];
+        for (bool more = cursor.BeginFetchForSeek(SearchKey(store_.order(), other.key(), 0)); more;)
+          more = cursor.FetchForSeek(SearchKey(store_.order(), other.key(), 0));
+        cursor.BeginFetchForSeek(target);
       }
       if (random_.Uniform(2) == 0) {
         cursor.Seek(target);

@@ -1,6 +1,7 @@
 // The search tree over tall nodes: a search that begins there ends where one from the head does.
 #include <gtest/gtest.h>
 
+#include "skiplist/list_cursor.h"
 #include "skiplist/tall_index.h"
 #include "tests/support/key_kinds.h"
 #include "tests/support/level_store.h"
@@ -51,6 +52,52 @@ TEST_P(TallIndexTest, LeadsToTheSamePlaces) {
       }
       ExpectSameAsFromTheHead(table->list, index, "", kMaxSequence);
       ExpectSameAsFromTheHead(table->list, index, std::string(20, '\xff'), 0);
+    }
+  }
+}
+
+// Eight bytes each, so that no two prefixes are equal, and whole groups of each level, one less, and one more: no place is to be
+// taken for one of another level.
+TEST(TallIndexOfWholeGroupsTest, FindsEachPlaceAndTheEnd) {
+  const auto key = [](uint64_t number) {
+    std::string bytes(8, '\0');
+    for (size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(number >> (56 - 8 * i));
+    return bytes;
+  };
+  for (const uint64_t whole : {8, 128, 256, 2048, 4096, 6144, 32768, 34816}) {
+    for (const uint64_t count : {whole - 1, whole, whole + 1}) {
+      SCOPED_TRACE(count);
+      LevelStore store(1);
+      std::vector<Version> versions;
+      for (uint64_t i = 0; i < count; ++i) versions.push_back({key(10 * i + 10), i + 1, false, 0, RandomHeight(i * 7919)});
+      const auto table = store.MakeTable(versions);
+      const TallIndex index(table->list, count, 16 << 20);
+      ASSERT_TRUE(index.HasEveryNode(0));
+      ASSERT_EQ(index.size(0), count);
+      const auto cursor = NewListCursor(&table->list, &index);
+      for (uint64_t number : {0, 1, 10}) EXPECT_EQ(index.FindPrefix(0, number), 0u);
+      for (uint64_t i = 0; i < count; i += 1 + i % 7) {
+        ASSERT_EQ(index.FindPrefix(0, 10 * i + 9), i);
+        ASSERT_EQ(index.FindPrefix(0, 10 * i + 10), i);
+        ASSERT_EQ(index.FindPrefix(0, 10 * i + 11), i + 1);
+        ASSERT_EQ(index.FindPrefixNear(0, i / 2, 10 * i + 11), i + 1);
+      }
+      for (const uint64_t beyond : {10 * count + 11, uint64_t{1} << 40, UINT64_MAX - 1, UINT64_MAX}) {
+        ASSERT_EQ(index.FindPrefix(0, beyond), count);
+        ASSERT_EQ(index.FindPrefixNear(0, 0, beyond), count);
+        const std::string bytes = key(beyond);
+        const SearchKey target(store.order(), bytes, kMaxSequence);
+        EXPECT_EQ(table->list.FindFrom(index.Start(0, target), target, nullptr), nullptr);
+        for (const bool fetches : {false, true}) {
+          while (fetches && cursor->FetchForSeek(target)) {
+          }
+          cursor->Seek(target);
+          EXPECT_EQ(cursor->entry(), nullptr);
+          cursor->SeekBefore(target);
+          ASSERT_NE(cursor->entry(), nullptr);
+          EXPECT_EQ(cursor->entry()->key(), key(10 * count));
+        }
+      }
     }
   }
 }
