@@ -12,8 +12,8 @@ namespace braiddb {
 struct LogEntry;
 
 // Every version of every key, in entry order (key ascending, newest first). May visit an entry again, or one that has just
-// been merged into the level below; never misses an entry that was there when the cursor was made and that a registered snapshot
-// sees. Thread safety: one thread at a time, concurrent with any change of the structure.
+// been merged into the level below; never misses an entry that was there when the read view was made which the structure is a
+// part of, and that a registered snapshot sees. Thread safety: one thread at a time, concurrent with any change of the structure.
 class EntryCursor {
  public:
   // `knows_prefixes`: sets prefix_ whenever it sets entry_, without a look at the entry, which may be far.
