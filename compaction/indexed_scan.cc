@@ -6,6 +6,7 @@
 #include "compaction/scan_lanes.h"
 #include "log/entry_sort.h"
 #include "log/fetch_entry.h"
+#include "util/check.h"
 
 namespace braiddb {
 namespace {
@@ -139,6 +140,9 @@ class Placer {
     MergeItem& item = result_->items[i];
     const SearchKey target(item.prefix, item.entry->key(), item.entry->sequence());
     const uint64_t place = place_ = exact_places_[i] = FindAmongEqual(std::max(places_[i], place_), target);
+    // Nothing behind this looks at keys again.
+    BRAIDDB_DCHECK(place == 0 || index_.PrefixOf(0, place - 1) <= item.prefix);
+    BRAIDDB_DCHECK(place == nodes_ || index_.PrefixOf(0, place) >= item.prefix);
     const MergeItem* const newer = i == 0 ? nullptr : &result_->items[i - 1];
     const bool same_key = newer != nullptr && newer->prefix == item.prefix && order_.Same(newer->entry->key(), item.entry->key());
     // Versions of the key that the last level has follow at once. They may be very many (operands): one walk is enough.

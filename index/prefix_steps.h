@@ -1,7 +1,6 @@
 // PrefixSteps: narrows a search in a sorted array of entries down to a few of them.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>

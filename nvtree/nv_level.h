@@ -37,10 +37,7 @@ class EntryKeys final : public ElementKeys {
   // The same for who reads the value, too; `bytes`: of the entry, about.
   void PrefetchWhole(const Element& element, uint32_t bytes) const {
     if (!regions_->Holds(PmPtr(element.value))) return;
-    const uint8_t* const entry = regions_->Resolve(PmPtr(element.value));
-    const uint8_t* const end = entry + bytes;
-    for (const uint8_t* line = entry - PmPtr(element.value).offset() % kCacheLine; line < end; line += kCacheLine)
-      braiddb::Prefetch(line);
+    PrefetchAll(regions_->Resolve(PmPtr(element.value)), bytes);
   }
   // What entries of late had: for cursors that have seen none yet. Up to kMostFetched.
   static constexpr uint32_t kMostFetched = 512;

@@ -115,8 +115,10 @@ class TallIndex {
   // Stretches of one layer that follow each other.
   using Shares = std::vector<std::vector<IndexNode>>;
   static uint64_t Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough, Shares* found);
-  static uint64_t PrefixAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].prefix[at % kBlockNodes]; }
-  static uint64_t WordAt(const Tree& tree, uint64_t at) { return tree.blocks[at / kBlockNodes].word[at % kBlockNodes]; }
+  static uint64_t PrefixIn(const Block* blocks, uint64_t at) { return blocks[at / kBlockNodes].prefix[at % kBlockNodes]; }
+  static uint64_t WordIn(const Block* blocks, uint64_t at) { return blocks[at / kBlockNodes].word[at % kBlockNodes]; }
+  static uint64_t PrefixAt(const Tree& tree, uint64_t at) { return PrefixIn(&tree.blocks[0], at); }
+  static uint64_t WordAt(const Tree& tree, uint64_t at) { return WordIn(&tree.blocks[0], at); }
   static const LogEntry* EntryAt(const Tree& tree, uint64_t at) { return IndexNode::EntryOf(WordAt(tree, at)); }
   static Tree Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes);
   // Empty if it does not come out.
@@ -142,10 +144,8 @@ class TallIndex {
 class TallIndex::Nodes {
  public:
   uint64_t size() const { return size_; }
-  uint64_t PrefixAt(uint64_t place) const { return blocks_[place / kBlockNodes].prefix[place % kBlockNodes]; }
-  const LogEntry* EntryAt(uint64_t place) const {
-    return IndexNode::EntryOf(blocks_[place / kBlockNodes].word[place % kBlockNodes]);
-  }
+  uint64_t PrefixAt(uint64_t place) const { return PrefixIn(blocks_, place); }
+  const LogEntry* EntryAt(uint64_t place) const { return IndexNode::EntryOf(WordIn(blocks_, place)); }
 
  private:
   friend class TallIndex;

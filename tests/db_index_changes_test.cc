@@ -113,11 +113,7 @@ TEST_P(DbIndexChangesTest, OfEachKindOfWrite) {
 
 // Keys behind all that the last level has, where that fills whole groups of its index.
 TEST_P(DbIndexChangesTest, OfKeysBehindTheLastOne) {
-  const auto key = [](uint64_t number) {
-    std::string bytes(8, '\0');
-    for (size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(number >> (56 - 8 * i));
-    return bytes;
-  };
+  const auto& key = EightByteKey;
   uint64_t keys = 0;
   for (const uint64_t until : {2048, 4096, 6144, 8192, 34816}) {
     for (; keys < until; ++keys) ASSERT_OK(db_->Put({}, key(10 * keys), "value"));

@@ -59,11 +59,7 @@ TEST_P(TallIndexTest, LeadsToTheSamePlaces) {
 // Eight bytes each, so that no two prefixes are equal, and whole groups of each level, one less, and one more: no place is to be
 // taken for one of another level.
 TEST(TallIndexOfWholeGroupsTest, FindsEachPlaceAndTheEnd) {
-  const auto key = [](uint64_t number) {
-    std::string bytes(8, '\0');
-    for (size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(number >> (56 - 8 * i));
-    return bytes;
-  };
+  const auto& key = EightByteKey;
   for (const uint64_t whole : {8, 128, 256, 2048, 4096, 6144, 32768, 34816}) {
     for (const uint64_t count : {whole - 1, whole, whole + 1}) {
       SCOPED_TRACE(count);

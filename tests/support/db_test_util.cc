@@ -235,6 +235,12 @@ std::string RandomValue(Random* random, uint64_t segment_size, bool huge) {
   return PatternedValue(random->Next(), size);
 }
 
+std::string EightByteKey(uint64_t number) {
+  std::string bytes(8, '\0');
+  for (size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(number >> (56 - 8 * i));
+  return bytes;
+}
+
 std::string NumberedKey(uint64_t number) {
   char text[32];
   std::snprintf(text, sizeof text, "key%06llu", static_cast<unsigned long long>(number));

@@ -113,6 +113,8 @@ std::string RandomValue(Random* random, uint64_t segment_size, bool huge);
 
 // "key000042"; sorts as its number.
 std::string NumberedKey(uint64_t number);
+// Big endian: sorts as its number, and no two have one prefix.
+std::string EightByteKey(uint64_t number);
 
 // `size` bytes that follow from `tag`, so that a value torn or mixed up with another is found out.
 std::string PatternedValue(uint64_t tag, size_t size);
