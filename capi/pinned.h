@@ -8,6 +8,7 @@
 
 #include "braiddb/c.h"
 #include "braiddb/db.h"
+#include "capi/early_memory.h"
 #include "capi/open_objects.h"
 
 namespace braiddb::capi {
@@ -32,15 +33,19 @@ struct braiddb_pinnableslice_t {
 
 namespace braiddb::capi {
 
-// Null: no memory. A get waits for memory, and the CPU begins the next one meanwhile if it is not too many instructions away: so
-// this takes few.
-inline braiddb_pinnableslice_t* CopyPinned(Slice value) noexcept {
-  auto* const result = static_cast<braiddb_pinnableslice_t*>(std::malloc(sizeof(braiddb_pinnableslice_t) + value.size()));
-  if (__builtin_expect(result == nullptr, 0)) return nullptr;
+// In `memory`, which holds PinnedBytes of the value.
+inline size_t PinnedBytes(Slice value) { return sizeof(braiddb_pinnableslice_t) + value.size(); }
+inline braiddb_pinnableslice_t* CopyPinned(Slice value, void* memory) noexcept {
+  auto* const result = static_cast<braiddb_pinnableslice_t*>(memory);
   auto* const copy = reinterpret_cast<char*>(result + 1);
   if (!value.empty()) std::memcpy(copy, value.data(), value.size());
   *result = {copy, value.size(), nullptr};
   return result;
+}
+// Null: no memory.
+inline braiddb_pinnableslice_t* CopyPinned(Slice value) noexcept {
+  void* const memory = std::malloc(PinnedBytes(value));
+  return memory == nullptr ? nullptr : CopyPinned(value, memory);
 }
 
 // Takes the value away, and enters it into the list. Null: no memory.
@@ -63,8 +68,10 @@ class PinnedReceiver final : public ValueReceiver {
   bool Receive(Slice value) override {
     is_large_ = value.size() > kMostCopied;
     if (__builtin_expect(is_large_, 0)) return true;
-    copy_ = CopyPinned(value);
-    return copy_ != nullptr;
+    void* const memory = memory_.Take(PinnedBytes(value));
+    if (__builtin_expect(memory == nullptr, 0)) return false;
+    copy_ = CopyPinned(value, memory);
+    return true;
   }
   bool is_large() const { return is_large_; }
   braiddb_pinnableslice_t* copy() const { return copy_; }
@@ -72,6 +79,7 @@ class PinnedReceiver final : public ValueReceiver {
  private:
   static constexpr size_t kMostCopied = 1024;
 
+  EarlyMemory memory_;
   braiddb_pinnableslice_t* copy_ = nullptr;
   bool is_large_ = false;
 };

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "capi/batch.h"
+#include "capi/early_memory.h"
 #include "capi/objects.h"
 #include "capi/options.h"
 #include "capi/pinned.h"
@@ -23,9 +24,8 @@ bool MayContain(braiddb_t* db, const braiddb_readoptions_t* options, Slice key) 
 // Copies a value from where it lies into memory that is the caller's.
 class MallocReceiver final : public braiddb::ValueReceiver {
  public:
-  // As CopyBytes, without a call.
   bool Receive(Slice value) override {
-    copy_ = static_cast<char*>(std::malloc(value.size() + 1));
+    copy_ = static_cast<char*>(memory_.Take(value.size() + 1));
     if (__builtin_expect(copy_ == nullptr, 0)) return false;
     length_ = value.size();
     std::memcpy(copy_, value.data(), length_);
@@ -36,6 +36,7 @@ class MallocReceiver final : public braiddb::ValueReceiver {
   size_t length() const { return length_; }
 
  private:
+  EarlyMemory memory_;
   char* copy_ = nullptr;
   size_t length_ = 0;
 };

@@ -1,6 +1,7 @@
 // The C API: what is put, got and iterated, errors, objects that come and go.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -167,6 +168,43 @@ TEST_F(CApiTest, AnyBytesOfAnyLength) {
   for (const auto& [key, value] : pairs) EXPECT_EQ(value, Get(key));
   Delete("");
   EXPECT_EQ(std::nullopt, Get(""));
+}
+
+// Memory is taken before the value is known, as large as the ones before. Everything that is taken is freed: AddressSanitizer's
+// leaks, and its bounds.
+TEST_F(CApiTest, ValuesAsLargeAsTheOnesBeforeAndOthers) {
+  Open();
+  const std::vector<int> lengths = {8,    8,    8,    8,    -1,   -1,   8,   8,    8,    100,  100,  7,    100,
+                                    8,    8,    8,    9,    100,  100,  100, 0,    0,    0,    0,    1087, 1087,
+                                    1087, 1088, 1088, 1088, 5000, -1,   -1,  5000, 5000, 5000, 1024, 1024, 1024,
+                                    1025, 1024, 1024, 1024, -1,   1024, 8,   8,    8,    -1};
+  for (const int length : lengths) {
+    if (length >= 0) Put(std::to_string(length), std::string(static_cast<size_t>(length), static_cast<char>('a' + length % 26)));
+  }
+  for (const bool pinned : {false, true}) {
+    for (const int length : lengths) {
+      SCOPED_TRACE(length);
+      const std::string key = std::to_string(length);
+      const std::string expected(static_cast<size_t>(std::max(0, length)), static_cast<char>('a' + length % 26));
+      size_t found = 7;
+      if (pinned) {
+        braiddb_pinnableslice_t* const value = braiddb_get_pinned(db_, read_, key.data(), key.size(), error_.pointer());
+        ASSERT_EQ(length >= 0, value != nullptr);
+        const char* const data = braiddb_pinnableslice_value(value, &found);
+        EXPECT_EQ(expected, std::string(data == nullptr ? "" : data, found));
+        braiddb_pinnableslice_destroy(value);
+      } else {
+        char* const value = braiddb_get(db_, read_, key.data(), key.size(), &found, error_.pointer());
+        ASSERT_EQ(length >= 0, value != nullptr);
+        EXPECT_EQ(expected.size(), found);
+        if (value != nullptr) {
+          EXPECT_EQ(expected, value);  // with its zero
+        }
+        braiddb_free(value);
+      }
+      EXPECT_EQ("", error_.Take());
+    }
+  }
 }
 
 TEST_F(CApiTest, KeysThatAreTooLongAreErrors) {
