@@ -59,6 +59,7 @@ Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*
   const std::unique_ptr<EntryFilter> entry_filter = NewFilter(job);
   ZipperContext context = ContextFor(job);
   context.entry_filter = entry_filter.get();
+  context.order_of_tables = job.order.get();
   // Of a merge that an earlier run began, not all is noted.
   const bool is_resumed = job.id == resumed_job_;
   changes_.reset();

@@ -195,18 +195,54 @@ class Placer {
   uint64_t fetched_ = 0;                // nodes before it are not to be fetched for Place any more
 };
 
-}  // namespace
-
-void ScanChunkByIndex(const std::vector<MergePiece>& pieces, const BraidedList& l1, const TallIndex& index, ScanResult* result) {
+void Clear(ScanResult* result) {
   result->damaged = false;
   result->items.clear();
   result->towers.clear();
+}
+
+}  // namespace
+
+void ScanChunkByIndex(const std::vector<MergePiece>& pieces, const BraidedList& l1, const TallIndex& index, ScanResult* result) {
+  Clear(result);
   WalkPieces(pieces, Lane(&l1.regions(), &l1.order(), result), *result);
   if (result->damaged) return;
   SortEntries(l1.order(), result->items.begin(), result->items.end());
   // Two pieces that came to the same entry.
   for (size_t i = 1; i < result->items.size(); ++i) result->damaged |= result->items[i].entry == result->items[i - 1].entry;
   if (!result->damaged) Placer(l1, index, result).PlaceAll();
+}
+
+void ScanOrderByIndex(const TableOrder& tables, uint64_t begin, uint64_t end, const BraidedList& l1, const TallIndex& index,
+                      ScanResult* result) {
+  const RegionSet& regions = l1.regions();
+  const KeyOrder& order = l1.order();
+  Clear(result);
+  std::vector<MergeItem>& items = result->items;
+  items.reserve(end - begin);
+  // Whether it is an entry, of that prefix and behind the one before it.
+  const auto is_sound = [&](size_t i) {
+    const MergeItem& item = items[i];
+    if (!IsEntryOnLayer(regions, item.pointer, 0) || order.Prefix(item.entry->key()) != item.prefix) return false;
+    if (i == 0 || items[i - 1].prefix < item.prefix) return true;
+    return items[i - 1].prefix == item.prefix && CompareEntries(order, *items[i - 1].entry, *item.entry) < 0;
+  };
+  for (uint64_t next = begin; next < end + kAhead; ++next) {
+    if (next < end) {
+      const PmPtr place = tables.EntryAt(next);
+      auto* const entry = regions.Resolve<LogEntry>(place);
+      FetchEntry(entry);
+      items.push_back({tables.PrefixAt(next), entry, place, 0, 0, false});
+    }
+    if (next < begin + kAhead) continue;
+    const size_t i = next - begin - kAhead;
+    if (!is_sound(i)) {
+      result->damaged = true;
+      return;
+    }
+    items[i].layers = items[i].entry->height();
+  }
+  Placer(l1, index, result).PlaceAll();
 }
 
 }  // namespace braiddb

@@ -5,6 +5,7 @@
 
 #include "compaction/merge_plan.h"
 #include "compaction/zipper_scan.h"
+#include "lsm/table_order.h"
 #include "skiplist/tall_index.h"
 
 namespace braiddb {
@@ -20,5 +21,9 @@ namespace braiddb {
 // REQUIRES: one region; the index has every node that the list had when the merge began (TallIndex::HasEveryNode), and only the
 // merge of later chunks has changed the list since. Thread safety: as ScanChunk.
 void ScanChunkByIndex(const std::vector<MergePiece>& pieces, const BraidedList& l1, const TallIndex& index, ScanResult* result);
+
+// The same of what an order of all tables of the merge has from `begin` on, before `end`: the tables' lists are not walked.
+void ScanOrderByIndex(const TableOrder& tables, uint64_t begin, uint64_t end, const BraidedList& l1, const TallIndex& index,
+                      ScanResult* result);
 
 }  // namespace braiddb

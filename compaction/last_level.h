@@ -18,6 +18,7 @@
 #include "index/level_place.h"
 #include "index/ordered_level.h"
 #include "lsm/pm_table.h"
+#include "lsm/table_order.h"
 #include "pmem/region_set.h"
 #include "pmem/segment_allocator.h"
 #include "util/epoch.h"
@@ -41,6 +42,8 @@ struct MergeJob {
   // Of a level that copies: told of newest puts of the last level whose copies readers find from now on, before their own space
   // can be released. Null: nobody wants to know.
   const std::function<void(PmPtr from, PmPtr to)>* copied = nullptr;
+  // Of all that the tables have, none of which has been merged before; null: not known.
+  std::shared_ptr<const TableOrder> order = nullptr;
 };
 
 // CONTRACT  The MANIFEST knows of a job before it begins, and forgets it after Merge or Sweep has returned OK: then

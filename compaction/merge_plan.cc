@@ -8,8 +8,6 @@
 namespace braiddb {
 namespace {
 
-// Entries per chunk; with the stores they cause, a chunk usually fits one batch of the merge journal.
-constexpr uint64_t kChunkEntries = kCrashTest ? 4 : 2048;
 // Entries that reach this layer are the cuts between pieces: one in kBranching^kSampleLayer.
 constexpr uint32_t kSampleLayer = kCrashTest ? 1 : 4;
 

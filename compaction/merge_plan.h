@@ -6,6 +6,7 @@
 
 #include "lsm/pm_table.h"
 #include "pmem/pm_ptr.h"
+#include "util/mutant.h"
 
 namespace braiddb {
 
@@ -15,6 +16,9 @@ struct MergePiece {
   PmPtr begin;
   PmPtr end;
 };
+
+// Entries per chunk, about; with the stores they cause, a chunk usually fits one batch of the merge journal.
+inline constexpr uint64_t kChunkEntries = kCrashTest ? 4 : 2048;
 
 // Chunks are disjoint ranges of user keys in ascending order; all versions of a key are in one chunk. Together they hold every
 // entry of the tables that has not been merged yet.

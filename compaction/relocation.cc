@@ -146,17 +146,22 @@ class Copier {
                                            job_.families[family].order, family);
     result_.moves.reserve(result_.moves.size() + entries.size());
     ListBuilder builder(job_.regions, table.get());
+    const KeyOrder& order = *job_.families[family].order;
+    auto in_order = std::make_shared<TableOrder>(entries.size());
     for (size_t i = 0; i < entries.size(); ++i) {
       if (Stopped(i)) return Status::Aborted("stopped");
       if (i + kAhead < entries.size()) Prefetch(entries[i + kAhead].from);
       PmPtr copy;
       if (Status status = Copy(entries[i], &copy); !status.ok()) return status;
       builder.Append(job_.regions->Resolve<LogEntry>(copy), copy);
+      const bool is_older = i > 0 && order.Same(entries[i - 1].from->key(), entries[i].from->key());
+      in_order->Append(order.Prefix(entries[i].from->key()), copy, is_older);
       result_.moves.push_back({entries[i].from, copy});
     }
     builder.Finish();
     table->checkpointed.store(true, std::memory_order_relaxed);
-    result_.tables.push_back(std::move(table));
+    if (!in_order->Finish(*job_.regions)) in_order.reset();
+    result_.tables.push_back({std::move(table), std::move(in_order)});
     return Status::OK();
   }
 

@@ -10,6 +10,7 @@
 #include "braiddb/status.h"
 #include "index/ordered_level.h"
 #include "lsm/pm_table.h"
+#include "lsm/table_order.h"
 #include "pmem/region_set.h"
 #include "pmem/segment_allocator.h"
 
@@ -45,10 +46,14 @@ struct Relocation {
     const LogEntry* from;
     PmPtr to;
   };
-  std::vector<std::shared_ptr<PmTable>> tables;  // of all copies, one for each family; durable, and named by nothing yet
-  std::vector<Segment*> copies;                  // kCopies
-  std::vector<Move> moves;                       // in entry order, by family
-  uint64_t bytes = 0;                            // of log space that the copies take
+  struct Table {
+    std::shared_ptr<PmTable> table;
+    std::shared_ptr<const TableOrder> in_order;  // null if there was no memory
+  };
+  std::vector<Table> tables;     // of all copies, one for each family; durable, and named by nothing yet
+  std::vector<Segment*> copies;  // kCopies
+  std::vector<Move> moves;       // in entry order, by family
+  uint64_t bytes = 0;            // of log space that the copies take
   uint64_t flushed_lines = 0;
 };
 

@@ -1,17 +1,11 @@
 #include "compaction/zipper.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <exception>
 #include <memory>
-#include <mutex>
-#include <new>
-#include <thread>
 
-#include "compaction/indexed_scan.h"
+#include "compaction/chunk_scanner.h"
 #include "compaction/merge_batch.h"
-#include "compaction/merge_plan.h"
-#include "compaction/zipper_scan.h"
+#include "compaction/scan_ahead.h"
 #include "skiplist/braided_skiplist.h"
 #include "util/mutant.h"
 
@@ -346,123 +340,14 @@ class Merger {
   bool damaged_ = false;
 };
 
-// The layer of the last level on which neighbours are about as far apart as consecutive entries of the merge.
-uint32_t StartLayer(uint64_t l1_entries, uint64_t merge_entries) {
-  uint32_t layer = 0;
-  for (uint64_t ratio = l1_entries / std::max<uint64_t>(1, merge_entries); ratio > 1 && layer + 1 < kMaxHeight;
-       ratio /= kBranching) {
-    ++layer;
-  }
-  return layer;
-}
-
-// Scans chunks ahead of the merge, from the last to the first, on several threads.
-class ScanAhead {
- public:
-  // `index`: of l1, as ScanChunkByIndex has it; may be null.
-  ScanAhead(const MergePlan& plan, const BraidedList& l1, const TallIndex* index, uint32_t start_layer, uint32_t threads)
-      : plan_(plan),
-        l1_(l1),
-        index_(index),
-        start_layer_(start_layer),
-        results_(plan.chunks()),
-        next_(plan.chunks()),
-        taken_(plan.chunks()) {
-    const auto helpers = static_cast<uint32_t>(std::min<size_t>(threads - 1, plan.chunks() / 4));
-    const size_t ahead = 4 * (helpers + 1);
-    helpers_.reserve(helpers);
-    try {
-      for (uint32_t i = 0; i < helpers; ++i) helpers_.emplace_back([this, ahead] { Work(ahead); });
-    } catch (const std::exception&) {  // no memory or no thread: with those that there are
-    }
-  }
-  ~ScanAhead() {
-    {
-      std::lock_guard lock(mutex_);
-      next_ = 0;
-    }
-    changed_.notify_all();
-    for (std::thread& helper : helpers_) helper.join();
-  }
-
-  // Chunks must be taken in descending order.
-  std::unique_ptr<ScanResult> Take(size_t chunk) {
-    std::unique_lock lock(mutex_);
-    taken_ = chunk;
-    changed_.notify_all();
-    if (next_ == chunk + 1) {  // nobody has begun it
-      --next_;
-      lock.unlock();
-      return Scan(chunk);
-    }
-    changed_.wait(lock, [&] { return results_[chunk].done; });
-    lock.unlock();
-    // Null: the helper had no memory for it. Nobody scans a chunk while it is merged.
-    return results_[chunk].scan != nullptr ? std::move(results_[chunk].scan) : Scan(chunk);
-  }
-
- private:
-  struct Result {
-    std::unique_ptr<ScanResult> scan;
-    bool done = false;
-  };
-
-  std::unique_ptr<ScanResult> Scan(size_t chunk) const {
-    auto result = std::make_unique<ScanResult>();
-    if (index_ != nullptr) {
-      ScanChunkByIndex(plan_.pieces(chunk), l1_, *index_, result.get());
-    } else {
-      ScanChunk(plan_.pieces(chunk), l1_, start_layer_, result.get());
-    }
-    return result;
-  }
-
-  std::unique_ptr<ScanResult> ScanOrNull(size_t chunk) const {
-    try {
-      return Scan(chunk);
-    } catch (const std::bad_alloc&) {
-      return nullptr;
-    }
-  }
-
-  void Work(size_t ahead) {
-    std::unique_lock lock(mutex_);
-    while (next_ > 0) {
-      if (next_ + ahead < taken_) {
-        changed_.wait(lock);
-        continue;
-      }
-      const size_t chunk = --next_;
-      lock.unlock();
-      auto scan = ScanOrNull(chunk);
-      lock.lock();
-      results_[chunk] = {std::move(scan), true};
-      changed_.notify_all();
-    }
-  }
-
-  const MergePlan& plan_;
-  const BraidedList& l1_;
-  const TallIndex* const index_;
-  const uint32_t start_layer_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Result> results_;
-  size_t next_;   // chunks below this one have not been begun
-  size_t taken_;  // the merge is here
-  std::vector<std::thread> helpers_;
-};
-
 }  // namespace
 
 Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>& tables, PmPtr progress, MergeStats* stats) {
-  const MergePlan plan(tables, context.regions, context.order, progress);
+  const std::unique_ptr<ChunkScanner> scanner = NewChunkScanner(context, tables, progress);
   if (context.regions->damage_seen()) return RegionSet::DamagedList();
-  const bool has_all = context.index != nullptr && context.regions->count() == 1 && context.index->HasEveryNode(0);
-  ScanAhead scans(plan, *context.l1, has_all ? context.index : nullptr, StartLayer(context.l1_entries, plan.entries()),
-                  std::max(1u, context.threads));
+  ScanAhead scans(*scanner, std::max(1u, context.threads));
   Merger merger(context, progress, stats);
-  for (size_t chunk = plan.chunks(); chunk-- > 0;) {
+  for (size_t chunk = scanner->chunks(); chunk-- > 0;) {
     if (context.stop != nullptr && context.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
     const std::unique_ptr<ScanResult> scan = scans.Take(chunk);
     Status status = merger.MergeChunk(*scan);

@@ -12,6 +12,7 @@
 #include "compaction/moved_entries.h"
 #include "compaction/version_filter.h"
 #include "lsm/pm_table.h"
+#include "lsm/table_order.h"
 #include "pmem/segment_allocator.h"
 #include "skiplist/braided_list.h"
 #include "skiplist/index_changes.h"
@@ -28,13 +29,14 @@ struct ZipperContext {
   uint64_t l1_entries;    // estimate, sets how far searches reach
   MergeJournal* journal;  // begun for this merge
   const VersionFilter* filter;
-  uint32_t threads;                       // that scan, this one included
-  const std::atomic<bool>* stop;          // ends the run between two batches, resumable; may be null
-  std::atomic<uint64_t>* settled;         // counts entries of the tables that were merged or dropped; may be null
-  const MovedEntries* moved;              // may be null
-  EntryFilter* entry_filter = nullptr;    // may be null
-  const TallIndex* index = nullptr;       // made since the last merge or sweep of l1, for RunZipper; may be null
-  IndexChanges* index_changes = nullptr;  // to be noted by RunZipper for the index after it; may be null
+  uint32_t threads;                             // that scan, this one included
+  const std::atomic<bool>* stop;                // ends the run between two batches, resumable; may be null
+  std::atomic<uint64_t>* settled;               // counts entries of the tables that were merged or dropped; may be null
+  const MovedEntries* moved;                    // may be null
+  EntryFilter* entry_filter = nullptr;          // may be null
+  const TallIndex* index = nullptr;             // made since the last merge or sweep of l1, for RunZipper; may be null
+  IndexChanges* index_changes = nullptr;        // to be noted by RunZipper for the index after it; may be null
+  const TableOrder* order_of_tables = nullptr;  // of all that the tables have; may be null
 };
 
 // GOAL   Every entry of `tables` that somebody can see is in the last level; what nobody can see is unlinked on all layers and

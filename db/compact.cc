@@ -16,8 +16,9 @@
 namespace braiddb {
 namespace {
 
-// The plan of a merge grows with the square of its tables; the longer a merge, the longer what it frees is held.
-constexpr size_t kMaxMergedTables = 64;
+// The plan of a merge by lists grows with the square of its tables; the longer a merge, the longer what it frees is held. Room
+// for several orders of sixteen tables, and for what is beside them.
+constexpr size_t kMaxMergedTables = 80;
 // Without work for so long, the thread looks for what can be made better.
 constexpr std::chrono::seconds kIdle{1};
 // After which a merge that found no space looks again.
@@ -209,6 +210,7 @@ Family* DBImpl::ChooseFamily() const {
 // REQUIRES: compaction_mutex_, and no background error.
 Status DBImpl::CompactTables() try {
   std::vector<std::shared_ptr<PmTable>> tables;  // oldest first
+  Orders orders;
   uint64_t merge_id = 0;
   Family* family = nullptr;
   if (resume_merge_) {
@@ -228,11 +230,13 @@ Status DBImpl::CompactTables() try {
       std::lock_guard view_lock(view_mutex_);
       family = ChooseFamily();
       if (family == nullptr) return Status::OK();
-      const auto& l0 = current_view_->Of(family->id)->l0;
-      for (auto table = l0.rbegin(); table != l0.rend(); ++table) {
+      const FamilyView& levels = *current_view_->Of(family->id);
+      for (auto table = levels.l0.rbegin(); table != levels.l0.rend(); ++table) {
         if (!(*table)->checkpointed.load(std::memory_order_acquire) || tables.size() == kMaxMergedTables) break;
         tables.push_back(*table);
       }
+      if (!tables.empty()) tables.resize(levels.AlignToOrders(tables.size()));
+      orders = levels.OldestOrders(tables.size());
       family->merging_tables = tables.size();
     }
     if (tables.empty()) return Status::OK();
@@ -247,13 +251,14 @@ Status DBImpl::CompactTables() try {
     if (!status.ok()) return status;
     manifest_state_ = std::move(state);
   }
-  return MergeTables(family, tables, merge_id);
+  return MergeTables(family, tables, orders, merge_id);
 } catch (const std::bad_alloc&) {
   SetBackgroundError(NoMemory());
   return NoMemory();
 }
 
-Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, uint64_t merge_id) {
+Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const Orders& orders,
+                           uint64_t merge_id) {
   const auto start = std::chrono::steady_clock::now();
   const VersionFilter filter(snapshots_.Copy());
   std::vector<const PmTable*> inputs;
@@ -267,6 +272,7 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   if (family->options.l1 == L1Kind::kSortedRuns) epochs_.Reclaim();  // what nobody reads any more of old copies is space
   PostCompaction(*family, merge_id, tables.size(), nullptr);
   BRAIDDB_SYNC_POINT("DBImpl::MergeTables:Announced");
+  if (family->options.l1 == L1Kind::kBraidedSkipList) job.order = MergeOrdersOf(*family, orders);
   Status status = family->last_level->Merge(job, inputs, &stats);
   PostponeMerge(*family, status);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);

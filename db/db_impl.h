@@ -378,14 +378,20 @@ class DBImpl final : public DB {
   void PrepareArena(const Memtable& like);
   // False after an error, which is the database's from then on.
   bool FlushOne(const PendingFlush& pending);
-  // table_orders.cc
-  void MergeTableOrders();
   bool FinishCopies(FlushCopier* copies);
   void MoveToCopies(const PmTable& table);
   void ReleaseFlushedLog(uint64_t boundary);
   // Rotates, flushes and checkpoints what was written before the call; *last_id: the last memtable of that.
   Status FlushWritten(uint64_t* last_id);
   Status CheckpointTables();
+
+  // ---- table_orders.cc
+  using Orders = std::vector<std::shared_ptr<const TableOrder>>;  // of neighbours in L0, the newest first
+  void MergeTableOrders();
+  // Of all tables of a merge; null if there is no memory, or the prefixes say too little.
+  std::shared_ptr<const TableOrder> MergeOrdersOf(const Family& family, const Orders& orders);
+  // Puts the order of these together in their place in the view.
+  void InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together, bool of_merge);
 
   // ---- compact.cc
   void CompactionLoop();
@@ -405,7 +411,9 @@ class DBImpl final : public DB {
   // A merge that found no space is not an error if it can be made again.
   void PostponeMerge(const Family& family, const Status& status);
   bool IsForLater(const Status& status);
-  Status MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, uint64_t merge_id);
+  // `orders`: of all that the tables have; or none.
+  Status MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const Orders& orders,
+                     uint64_t merge_id);
   Status FinishMerge(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats);
   void InstallLastLevel(Family* family, size_t merged_tables);
   // `asks`: the user's compaction filter, if there is one.

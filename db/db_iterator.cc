@@ -123,8 +123,7 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   }
   add(levels.l1->NewCursor());
   turns_.Reserve(children_.size());
-  const size_t ahead = turns_.fetches() ? 0 : std::clamp<size_t>(kAhead / children_.size(), 2, EntryCursor::kUsualReadAhead);
-  for (Child& child : children_) child.cursor->SetReadAhead(ahead);
+  SetReadAhead();
   SetBounds(options);
   is_plain_ = !verify_ && most_skipped_ == 0 && ranges_ == nullptr;
   if (has_upper_) {
@@ -141,6 +140,16 @@ DBIterator::~DBIterator() {
   family_.handles.fetch_sub(1, std::memory_order_release);
   db_->epochs_.Unpin(pin_);
   db_->snapshots_.Unregister(sequence_);
+}
+
+// By how often each is likely to be asked.
+void DBIterator::SetReadAhead() {
+  uint64_t entries = 1;
+  for (const Child& child : children_) entries += child.cursor->entries();
+  for (Child& child : children_) {
+    const size_t share = kAhead * child.cursor->entries() / entries;
+    child.cursor->SetReadAhead(turns_.fetches() ? 0 : std::clamp<size_t>(share, 2, EntryCursor::kUsualReadAhead));
+  }
 }
 
 void DBIterator::SetBounds(const ReadOptions& options) {

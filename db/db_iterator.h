@@ -60,6 +60,7 @@ class DBIterator final : public Iterator {
   using Child = LevelCursor;
 
   void SetBounds(const ReadOptions& options);
+  void SetReadAhead();
   void Load(Child* child);
   // One step forward.
   void Advance(Child* child);

@@ -116,11 +116,16 @@ DBImpl::FilterStep DBImpl::BeginFilter() {
   bool complete = true;
   pinned.view().ForEach([&](uint32_t id, const FamilyView& levels) {
     const Family& family = *FindFamily(id);
-    for (const auto& table : levels.l0) {
+    size_t first = 0;
+    for (const auto& [order, tables] : levels.orders) {
       if (!complete || !family.is_hashed) break;
-      BraidedCursor cursor(&table->list, nullptr);
-      cursor.SeekToFirst();
-      complete = AddEntries(family.order, &cursor, UINT64_MAX, &writer);
+      // An order fetches what comes next; along a list each entry is waited for.
+      const std::unique_ptr<EntryCursor> cursor = order != nullptr
+                                                      ? order->NewCursor(regions_.get(), &family.order)
+                                                      : std::make_unique<BraidedCursor>(&levels.l0[first]->list, nullptr);
+      cursor->SeekToFirst();
+      complete = AddEntries(family.order, cursor.get(), UINT64_MAX, &writer);
+      first += tables;
     }
   });
   if (!complete) return FilterStep::kFailed;
@@ -158,10 +163,10 @@ DBImpl::FilterStep DBImpl::AddLastLevel() {
 }
 
 // False if the database is being closed, or the list is damaged: it is in order, and so ends. The entry at which it stops is
-// sound, too.
+// sound, too. Of a key's versions some may be passed over: they have one hash.
 bool DBImpl::AddEntries(const KeyOrder& order, EntryCursor* cursor, uint64_t count, KeyFilterWriter* writer) const {
   const LogEntry* before = nullptr;
-  for (uint64_t i = 0;; ++i, cursor->Next()) {
+  for (uint64_t i = 0;; ++i, cursor->NextKey()) {
     const LogEntry* const entry = cursor->entry();
     if (entry == nullptr) break;
     if (i % kEntriesPerStop == 0 && stopping_.load(std::memory_order_acquire)) return false;

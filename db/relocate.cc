@@ -122,7 +122,7 @@ bool DBImpl::ReleaseMoved() {
 Status DBImpl::InstallRelocation(const Relocation& relocation) {
   std::lock_guard lock(manifest_mutex_);
   ManifestState state = manifest_state_;
-  for (const auto& table : relocation.tables) {
+  for (const auto& [table, order] : relocation.tables) {
     state.tables.insert(state.tables.begin(), {table->id(), table->boundary(), table->entries, table->heads(), table->family()});
   }
   if (Status status = manifest_.Commit(state); !status.ok()) return status;
@@ -130,8 +130,8 @@ Status DBImpl::InstallRelocation(const Relocation& relocation) {
   manifest_state_ = std::move(state);
   std::lock_guard view_lock(view_mutex_);
   auto view = std::make_shared<ReadView>(*current_view_);
-  for (const auto& table : relocation.tables) {
-    view->Alter(table->family(), [&](FamilyView* levels) { levels->AddOldest(table); });
+  for (const Relocation::Table& copies : relocation.tables) {
+    view->Alter(copies.table->family(), [&](FamilyView* levels) { levels->AddOldest(copies.table, copies.in_order); });
   }
   InstallView(view);
   return Status::OK();

@@ -12,6 +12,8 @@ constexpr size_t kFanIn = 4;
 constexpr size_t kMostTables = 16;
 // … unless they are larger than usual: a flush should not wait for that long.
 constexpr uint64_t kMostEntries = 4ull << 20;
+// Of a merge.
+constexpr uint64_t kMostEntriesOfMerge = 16ull << 20;
 
 using Orders = std::vector<std::shared_ptr<const TableOrder>>;
 
@@ -44,6 +46,18 @@ Orders ChooseOrders(const FamilyView& levels, size_t merging) {
 
 }  // namespace
 
+// A merge may have taken the tables away, or is about to take some of them: then only who merges them (`of_merge`) may do this.
+void DBImpl::InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together,
+                          bool of_merge) {
+  std::lock_guard lock(view_mutex_);
+  const FamilyView* const now = current_view_->Of(family.id);
+  if (now == nullptr || now->FindOrders(of) == now->orders.size()) return;
+  if (!of_merge && family.merging_tables > now->TablesBehind(*of.back())) return;
+  auto view = std::make_shared<ReadView>(*current_view_);
+  view->Alter(family.id, [&](FamilyView* levels) { levels->MergeOrders(of, together); });
+  InstallView(view);
+}
+
 // By the flush thread, while no memtable waits for it. What cannot be merged stays as it is: for want of memory, or because keys
 // begin alike, or because a merge has taken the tables away meanwhile. Not where tables remember what they have of a key's
 // operands (OperandRuns), each for itself. It does not take manifest_mutex_, under which a checkpoint flushes lines, for which a
@@ -72,16 +86,26 @@ void DBImpl::MergeTableOrders() try {
       for (const auto& order : chosen) order->StayApart();
       continue;
     }
-    std::lock_guard lock(view_mutex_);
-    const FamilyView* const now = current_view_->Of(family->id);
-    // A merge may have taken the tables away, or is about to take some of them.
-    if (now == nullptr || now->FindOrders(chosen) == now->orders.size()) continue;
-    if (family->merging_tables > now->TablesBehind(*chosen.back())) continue;
-    auto view = std::make_shared<ReadView>(*current_view_);
-    view->Alter(family->id, [&](FamilyView* levels) { levels->MergeOrders(chosen, together); });
-    InstallView(view);
+    InstallOrder(*family, chosen, together, false);
   }
 } catch (const std::bad_alloc&) {
+}
+
+// The tables are in the view until the merge is done: so readers have fewer cursors meanwhile, too. With a budget for DRAM, as
+// many as that has in mind.
+std::shared_ptr<const TableOrder> DBImpl::MergeOrdersOf(const Family& family, const Orders& orders) try {
+  if (orders.size() < 2) return orders.empty() ? nullptr : orders.front();
+  uint64_t entries = 0;
+  for (const auto& order : orders) {
+    if (order->stays_apart()) return nullptr;
+    entries += order->entries();
+  }
+  if (entries > (dram_.is_set() ? kMostTables * options_.memtable_max_entries : kMostEntriesOfMerge)) return nullptr;
+  std::shared_ptr<const TableOrder> together = TableOrder::Merge(orders, *regions_, family.order);
+  if (together != nullptr && family.options.merge_operator == nullptr) InstallOrder(family, orders, together, true);
+  return together;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 }  // namespace braiddb

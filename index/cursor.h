@@ -25,6 +25,8 @@ class EntryCursor {
   // them in turns. 0: the user fetches what the cursor has come to.
   static constexpr size_t kUsualReadAhead = 12;
   virtual void SetReadAhead(size_t) {}
+  // How many entries there are; 0: not known.
+  virtual uint64_t entries() const { return 0; }
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;
   // For who seeks with several cursors, one after the other: goes as far as it can without a wait, and fetches what it would

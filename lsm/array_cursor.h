@@ -33,6 +33,7 @@ class ArrayCursor final : public EntryCursor {
         owner_(std::move(owner)) {}
 
   void SetReadAhead(size_t entries) override { ahead_ = entries; }
+  uint64_t entries() const override { return size_; }
   bool FetchForSeek(const SearchKey& target) override {
     switch (found_) {
       case Found::kNothing:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 #include <utility>
 
 #include "index/key_hash.h"
@@ -17,7 +18,7 @@ namespace braiddb {
 namespace {
 
 // What a sort counts by; fewer items are compared at once.
-constexpr size_t kLeastForRadix = 2048;
+constexpr size_t kLeastForRadix = 64;
 constexpr int kMostRadixBits = 20;
 // The first table is made for so many at the most: it takes its memory whether they come or not.
 constexpr uint64_t kFirstTableEntries = 1 << 20;
@@ -311,8 +312,8 @@ void HashMemtable::FindOperands(const SearchKey& target, uint64_t hash, std::vec
 
 bool HashMemtable::Before(const Item& a, const Item& b) const {
   if (a.prefix != b.prefix) return a.prefix < b.prefix;
-  if (a.entry == b.entry) return false;
-  return CompareEntries(*order_, *regions_->Resolve<LogEntry>(PmPtr(a.entry)), *regions_->Resolve<LogEntry>(PmPtr(b.entry))) < 0;
+  if (a.Entry() == b.Entry()) return false;
+  return CompareEntries(*order_, *regions_->Resolve<LogEntry>(a.Entry()), *regions_->Resolve<LogEntry>(b.Entry())) < 0;
 }
 
 // By the first bits in which keys differ, as many as it takes for most to be told apart by them, in two passes, the lower digit
@@ -328,7 +329,7 @@ void HashMemtable::Sort(Items* items) const {
   const int bits = std::min(static_cast<int>(std::bit_width(items->size())), kMostRadixBits);
   const int shift = std::max(0, static_cast<int>(std::bit_width(differ)) - bits);
   const int low = bits / 2, high = bits - low;
-  Items other(items->size());
+  Items other(items->size(), boost::container::default_init);
   CountingPass(*items, shift, low, &other);
   CountingPass(other, shift + low, high, items);
   for (auto begin = items->begin(); begin != items->end();) {
@@ -340,19 +341,74 @@ void HashMemtable::Sort(Items* items) const {
   }
 }
 
-HashMemtable::Items HashMemtable::Merge(const Items& a, const Items& b) const {
-  Items both(a.size() + b.size());
-  std::merge(a.begin(), a.end(), b.begin(), b.end(), both.begin(), [this](const Item& x, const Item& y) { return Before(x, y); });
-  return both;
+// From both ends, so that two chains of loads that depend on each other go on side by side; which of two comes first is no
+// branch, since nothing foretells it.
+bool HashMemtable::MergeByPrefix(std::span<const Item> a, std::span<const Item> b, Item* to) {
+  Item* back = to + a.size() + b.size();
+  const Item* first_a = a.data();
+  const Item* first_b = b.data();
+  const Item* end_a = first_a + a.size();
+  const Item* end_b = first_b + b.size();
+  bool alike = false;
+  while (size_t steps = static_cast<size_t>(std::min(end_a - first_a, end_b - first_b)) / 2) {
+    for (; steps > 0; --steps) {
+      const bool takes_b = first_b->prefix < first_a->prefix;
+      alike |= first_b->prefix == first_a->prefix;
+      *to++ = *(takes_b ? first_b : first_a);
+      first_a += !takes_b;
+      first_b += takes_b;
+      const Item* const last_a = end_a - 1;
+      const Item* const last_b = end_b - 1;
+      const bool takes_a = last_b->prefix < last_a->prefix;
+      alike |= last_b->prefix == last_a->prefix;
+      *--back = *(takes_a ? last_a : last_b);
+      end_a -= takes_a;
+      end_b -= !takes_a;
+    }
+  }
+  while (first_a != end_a && first_b != end_b) {
+    alike |= first_b->prefix == first_a->prefix;
+    *to++ = first_b->prefix < first_a->prefix ? *first_b++ : *first_a++;
+  }
+  std::copy(first_b, end_b, std::copy(first_a, end_a, to));
+  return alike;
 }
 
-void HashMemtable::MarkOlder(Items* items) const {
-  for (size_t i = 1; i < items->size(); ++i) {
-    const Item& before = (*items)[i - 1];
-    Item& item = (*items)[i];
-    if (item.prefix != before.prefix || item.is_older) continue;
-    const Slice key = regions_->Resolve<LogEntry>(PmPtr(before.entry))->key();
-    item.is_older = order_->Same(key, regions_->Resolve<LogEntry>(PmPtr(item.entry))->key());
+// What has one prefix, each side in order, the older one first.
+void HashMemtable::OrderAlike(std::span<Item> items) const {
+  const auto before = [this](const Item& x, const Item& y) { return Before(x, y); };
+  for (auto first = items.begin(); first != items.end();) {
+    auto end = first + 1;
+    while (end != items.end() && end->prefix == first->prefix) ++end;
+    if (end - first > 1) {
+      const auto second = std::is_sorted_until(first, end, before);
+      if (second != end) std::inplace_merge(first, second, end, before);
+      MarkOlder(&*first, static_cast<size_t>(end - first));
+    }
+    first = end;
+  }
+}
+
+HashMemtable::Items HashMemtable::Join(std::span<const std::shared_ptr<const Run>> runs, std::span<const Item> newest) const {
+  size_t size = newest.size();
+  for (const auto& run : runs) size += run->items.size();
+  Items all(size, boost::container::default_init);
+  Items other(runs.size() > 1 ? size - runs.front()->items.size() : 0, boost::container::default_init);
+  std::span<const Item> joined = newest;
+  for (size_t left = runs.size(); left > 0; --left) {
+    const Items& run = runs[left - 1]->items;
+    const std::span<Item> to((left % 2 == 0 ? other : all).data(), run.size() + joined.size());
+    if (MergeByPrefix({run.data(), run.size()}, joined, to.data())) OrderAlike(to);
+    joined = to;
+  }
+  return all;
+}
+
+void HashMemtable::MarkOlder(Item* items, size_t size) const {
+  for (size_t i = 1; i < size; ++i) {
+    if (items[i].prefix != items[i - 1].prefix || items[i].IsOlder()) continue;
+    const Slice key = regions_->Resolve<LogEntry>(items[i - 1].Entry())->key();
+    items[i].SetOlder(order_->Same(key, regions_->Resolve<LogEntry>(items[i].Entry())->key()));
   }
 }
 
@@ -369,25 +425,37 @@ void HashMemtable::TakeNewBlocks() const {
 std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() const {
   std::lock_guard lock(runs_mutex_);
   TakeNewBlocks();
-  Items fresh;
+  std::vector<uint32_t> used;  // of each block; more may be taken meanwhile
+  used.reserve(blocks_.size());
+  size_t most = 0;
+  for (const Block& block : blocks_) {
+    used.push_back(HeadOf(block.nodes)->used.load(std::memory_order_acquire));
+    most += used.back() - block.first;
+  }
+  Items fresh(most, boost::container::default_init);
   std::vector<std::pair<Block*, uint32_t>> taken;
-  for (Block& block : blocks_) {
-    const uint32_t used = HeadOf(block.nodes)->used.load(std::memory_order_acquire);
-    if (block.first == used) continue;
+  taken.reserve(most);
+  for (size_t b = 0; b < blocks_.size(); ++b) {
+    Block& block = blocks_[b];
+    if (block.first == used[b]) continue;
     if (block.is_taken.empty()) block.is_taken.resize(block_nodes_);
-    for (uint32_t i = block.first; i < used; ++i) {
+    for (uint32_t i = block.first; i < used[b]; ++i) {
       const Node& node = *At(block.nodes + i * kNodeUnits);
       const uint64_t entry = node.entry.load(std::memory_order_acquire);
       if (!IsPublished(entry) || block.is_taken[i]) continue;
-      fresh.push_back({node.prefix, node.sequence & kMaxSequence, 0, entry});
+      fresh[taken.size()] = {node.prefix, entry};
       taken.emplace_back(&block, i);
     }
   }
+  fresh.resize(taken.size());
   if (fresh.empty()) return runs_;
   Sort(&fresh);
+  MarkOlder(fresh.data(), fresh.size());
   std::vector<std::shared_ptr<const Run>> runs = runs_;
-  for (; !runs.empty() && runs.back()->items.size() < 2 * fresh.size(); runs.pop_back()) fresh = Merge(runs.back()->items, fresh);
-  MarkOlder(&fresh);
+  size_t kept = runs.size();
+  for (size_t joined = fresh.size(); kept > 0 && runs[kept - 1]->items.size() < 2 * joined;) joined += runs[--kept]->items.size();
+  if (kept < runs.size()) fresh = Join(std::span(runs).subspan(kept), {fresh.data(), fresh.size()});
+  runs.resize(kept);
   auto run = std::make_shared<Run>();
   run->items = std::move(fresh);
   run->steps.Build(run->items.size(), [&run](size_t i) { return run->items[i].prefix; });
@@ -420,7 +488,7 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::RunsOfAll() 
     for (uint32_t i = block.first; i < used; ++i) {
       const uint64_t entry = nodes[i].entry.load(std::memory_order_acquire);
       if (!IsPublished(entry) || (!block.is_taken.empty() && block.is_taken[i])) continue;
-      fresh->items.push_back({nodes[i].prefix, nodes[i].sequence & kMaxSequence, 0, entry});
+      fresh->items.push_back({nodes[i].prefix, entry});
     }
   }
   auto runs = runs_;
@@ -442,20 +510,19 @@ void HashMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors
 class HashMemtableWalker final : public Memtable::Walker {
  public:
   explicit HashMemtableWalker(const HashMemtable* table) {
-    for (auto& run : table->RunsOfAll()) {
-      if (all_ == nullptr) {
-        all_ = std::move(run);
-        continue;
-      }
-      auto both = std::make_shared<HashMemtable::Run>();
-      both->items = table->Merge(all_->items, run->items);
-      all_ = std::move(both);
+    const auto runs = table->RunsOfAll();
+    if (runs.size() == 1) {
+      all_ = runs.front();
+    } else if (runs.size() > 1) {
+      auto joined = std::make_shared<HashMemtable::Run>();
+      joined->items = table->Join(runs, {});
+      all_ = std::move(joined);
     }
   }
   size_t Next(PmPtr* pointers, size_t capacity) override {
     size_t count = 0;
     const size_t size = all_ == nullptr ? 0 : all_->items.size();
-    for (; count < capacity && at_ < size; ++count) pointers[count] = PmPtr(all_->items[at_++].entry);
+    for (; count < capacity && at_ < size; ++count) pointers[count] = all_->items[at_++].Entry();
     return count;
   }
 

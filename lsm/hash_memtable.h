@@ -2,12 +2,15 @@
 #pragma once
 
 #include <atomic>
+#include <boost/container/vector.hpp>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "index/prefix_steps.h"
 #include "lsm/memtable.h"
+#include "lsm/ordered_item.h"
 #include "pmem/region_set.h"
 
 namespace braiddb {
@@ -69,17 +72,8 @@ class HashMemtable final : public Memtable {
     uint64_t before;  // reference of the smaller one; 0: none
     Bucket buckets[];
   };
-  struct Item {
-    uint64_t prefix;
-    uint64_t sequence : 56;
-    uint64_t is_older : 1;  // than the one before it, of the same key; only in runs for cursors
-    uint64_t entry;
-
-    PmPtr Entry() const { return PmPtr(entry); }
-    bool IsOlder() const { return is_older != 0; }
-  };
-  static_assert(sizeof(Item) == 24);
-  using Items = std::vector<Item>;
+  using Item = OrderedItem;
+  using Items = boost::container::vector<Item>;
   // Sorted in entry order.
   struct Run {
     Items items;
@@ -132,9 +126,13 @@ class HashMemtable final : public Memtable {
   BlockHead* HeadOf(uint32_t nodes) const { return arena_->At<BlockHead>(nodes - kNodeUnits); }
   bool Before(const Item& a, const Item& b) const;
   void Sort(Items* items) const;
-  // Sets what is not set yet.
-  void MarkOlder(Items* items) const;
-  Items Merge(const Items& a, const Items& b) const;
+  // Sets what is not set yet, of neighbours: an item that has a newer one of its key before it keeps that, wherever it comes to.
+  void MarkOlder(Item* items, size_t size) const;
+  // By prefix; of equal ones those of `a` first. Whether both have one.
+  static bool MergeByPrefix(std::span<const Item> a, std::span<const Item> b, Item* to);
+  void OrderAlike(std::span<Item> items) const;
+  // Runs, the oldest first, and what is newer than they are. REQUIRES: there is a run.
+  Items Join(std::span<const std::shared_ptr<const Run>> runs, std::span<const Item> newest) const;
   void TakeNewBlocks() const;
   // All entries that are published, in runs.
   std::vector<std::shared_ptr<const Run>> TakeRuns() const;

@@ -10,9 +10,9 @@ void FamilyView::AddTable(std::shared_ptr<PmTable> table, std::shared_ptr<const 
   orders.insert(orders.begin(), {std::move(order), 1});
 }
 
-void FamilyView::AddOldest(std::shared_ptr<PmTable> table) {
+void FamilyView::AddOldest(std::shared_ptr<PmTable> table, std::shared_ptr<const TableOrder> order) {
   l0.push_back(std::move(table));
-  orders.push_back({nullptr, 1});
+  orders.push_back({std::move(order), 1});
 }
 
 void FamilyView::RemoveOldest(size_t tables) {
@@ -28,6 +28,23 @@ void FamilyView::RemoveOldest(size_t tables) {
 size_t FamilyView::FindOrders(const std::vector<std::shared_ptr<const TableOrder>>& of) const {
   const auto is_same = [](const Ordered& ordered, const auto& order) { return ordered.order == order; };
   return static_cast<size_t>(std::search(orders.begin(), orders.end(), of.begin(), of.end(), is_same) - orders.begin());
+}
+
+std::vector<std::shared_ptr<const TableOrder>> FamilyView::OldestOrders(size_t tables) const {
+  std::vector<std::shared_ptr<const TableOrder>> oldest;
+  for (auto ordered = orders.rbegin(); tables > 0; ++ordered) {
+    if (ordered->order == nullptr || ordered->tables > tables) return {};
+    tables -= ordered->tables;
+    oldest.insert(oldest.begin(), ordered->order);
+  }
+  return oldest;
+}
+
+size_t FamilyView::AlignToOrders(size_t tables) const {
+  size_t aligned = 0;
+  for (auto ordered = orders.rbegin(); ordered != orders.rend() && aligned + ordered->tables <= tables; ++ordered)
+    aligned += ordered->tables;
+  return aligned == 0 ? tables : aligned;
 }
 
 size_t FamilyView::TablesBehind(const TableOrder& order) const {

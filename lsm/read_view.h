@@ -26,10 +26,14 @@ struct FamilyView {
   // `order`: null for a table from before this open, or if there was no memory.
   void AddTable(std::shared_ptr<PmTable> table, std::shared_ptr<const TableOrder> order = nullptr);
   // Of copies, which go below what is there.
-  void AddOldest(std::shared_ptr<PmTable> table);
+  void AddOldest(std::shared_ptr<PmTable> table, std::shared_ptr<const TableOrder> order = nullptr);
   void RemoveOldest(size_t tables);
   // The place in `orders` of the first of these, if they are there, side by side; orders.size() if they are not.
   size_t FindOrders(const std::vector<std::shared_ptr<const TableOrder>>& of) const;
+  // All that the oldest tables have, so many of them, the newest first; none if that is not known.
+  std::vector<std::shared_ptr<const TableOrder>> OldestOrders(size_t tables) const;
+  // So many of the oldest tables, or less, that no order is of these and of others; unless that leaves none.
+  size_t AlignToOrders(size_t tables) const;
   // How many tables are older than those of this order. REQUIRES: it is there.
   size_t TablesBehind(const TableOrder& order) const;
   // Puts their order together in their place. REQUIRES: they are there.

@@ -11,6 +11,7 @@
 
 #include "index/prefix_steps.h"
 #include "lsm/array_cursor.h"
+#include "lsm/ordered_item.h"
 #include "util/huge_array.h"
 
 namespace braiddb {
@@ -38,8 +39,8 @@ class TableOrder {
   // False: there was no memory, and it must not be used.
   bool Finish(const RegionSet& regions);
 
-  // The order of several together. Null if there is no memory, or if the prefixes say too little: then keys would have to be
-  // compared, which are far. May throw std::bad_alloc.
+  // The order of several together, given with the newest first. Null if there is no memory, or if the prefixes say too little:
+  // then keys would have to be compared, which are far. May throw std::bad_alloc.
   static std::shared_ptr<const TableOrder> Merge(const std::vector<std::shared_ptr<const TableOrder>>& orders,
                                                  const RegionSet& regions, const KeyOrder& order);
 
@@ -48,20 +49,17 @@ class TableOrder {
     return std::make_unique<ArrayCursor<Item>>(regions, order, &items_[0], size_, &steps_, fetch_bytes_, nullptr);
   }
   uint64_t entries() const { return size_; }
+  // The i-th: KeyOrder::Prefix of its key, where it lies, and whether the one before it is a newer version of its key.
+  uint64_t PrefixAt(uint64_t i) const { return items_[i].prefix; }
+  PmPtr EntryAt(uint64_t i) const { return items_[i].Entry(); }
+  bool IsOlderAt(uint64_t i) const { return items_[i].IsOlder(); }
   // An attempt to merge it with its neighbours was in vain, and would be again. By one thread.
   bool stays_apart() const { return stays_apart_; }
   void StayApart() const { stays_apart_ = true; }
   uint64_t bytes() const { return size_ * sizeof(Item) + steps_.bytes(); }
 
  private:
-  struct Item {
-    static constexpr uint64_t kOlder = 1;  // entries are 8-byte aligned
-    uint64_t prefix;
-    uint64_t word;
-
-    PmPtr Entry() const { return PmPtr(word & ~kOlder); }
-    bool IsOlder() const { return (word & kOlder) != 0; }
-  };
+  using Item = OrderedItem;
   // So many neighbours with one prefix are put in order by their keys.
   static constexpr size_t kMostAlike = 64;
 

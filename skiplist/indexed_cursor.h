@@ -47,6 +47,7 @@ class IndexedCursor final : public EntryCursor {
     return false;
   }
   void SeekToFirst() override { Begin(0); }
+  uint64_t entries() const override { return nodes_.size(); }
   void SeekToLast() override { Begin(nodes_.size() - 1); }
   void Seek(const SearchKey& target) override { Begin(Place(target)); }
   void SeekBefore(const SearchKey& target) override { Begin(Place(target) - 1); }

@@ -3,6 +3,7 @@
 
 #include "compaction/indexed_scan.h"
 #include "tests/support/merge_case.h"
+#include "tests/support/order_of_tables.h"
 
 namespace braiddb::test {
 namespace {
@@ -17,7 +18,7 @@ class IndexedScanTest : public testing::Test {
     return versions;
   }
   // Of all of a table.
-  ScanResult Scan(MergeCase* merge, const PmTable& table, const TallIndex* index) {
+  ScanResult ScanByList(MergeCase* merge, const PmTable& table, const TallIndex* index) {
     const std::vector<MergePiece> pieces = {{merge->store().regions()->Find(table.list.First()), PmPtr()}};
     ScanResult result;
     if (index != nullptr) {
@@ -26,6 +27,26 @@ class IndexedScanTest : public testing::Test {
       ScanChunk(pieces, merge->store().l1(), 3, &result);
     }
     return result;
+  }
+  ScanResult ScanByOrder(MergeCase* merge, const TableOrder& order, uint64_t begin, uint64_t end, const TallIndex& index) {
+    ScanResult result;
+    ScanOrderByIndex(order, begin, end, merge->store().l1(), index, &result);
+    return result;
+  }
+  static void ExpectSame(const ScanResult& found, const ScanResult& expected) {
+    ASSERT_FALSE(found.damaged);
+    ASSERT_FALSE(expected.damaged);
+    ASSERT_EQ(found.items.size(), expected.items.size());
+    for (size_t i = 0; i < expected.items.size(); ++i) {
+      const MergeItem& item = found.items[i];
+      ASSERT_EQ(item.entry, expected.items[i].entry);
+      EXPECT_EQ(item.pointer.raw(), expected.items[i].pointer.raw());
+      EXPECT_EQ(item.prefix, expected.items[i].prefix);
+      EXPECT_EQ(item.key_below, expected.items[i].key_below);
+      ASSERT_EQ(item.layers, expected.items[i].layers);
+      for (uint32_t layer = 0; layer < item.layers; ++layer)
+        ASSERT_EQ(found.towers[item.before + layer].raw(), expected.towers[expected.items[i].before + layer].raw()) << i;
+    }
   }
 
   Random random_{17};
@@ -44,23 +65,34 @@ TEST_F(IndexedScanTest, IsAsTheScanByTheLastLevel) {
     for (const auto& [first, apart] :
          {std::pair<uint64_t, uint64_t>{0, 1}, {15, 10}, {10, 10}, {10 * nodes - 5, 3}, {1 << 20, 1}}) {
       const auto table = merge.store().MakeTable(MakeVersions(first, 300, apart));
-      const ScanResult by_list = Scan(&merge, *table, nullptr);
-      const ScanResult by_index = Scan(&merge, *table, &index);
-      ASSERT_FALSE(by_list.damaged);
-      ASSERT_FALSE(by_index.damaged);
+      const ScanResult by_list = ScanByList(&merge, *table, nullptr);
       ASSERT_EQ(by_list.items.size(), 300u);
-      ASSERT_EQ(by_index.items.size(), 300u);
-      for (size_t i = 0; i < by_list.items.size(); ++i) {
-        const MergeItem& expected = by_list.items[i];
-        const MergeItem& item = by_index.items[i];
-        ASSERT_EQ(item.entry, expected.entry);
-        EXPECT_EQ(item.key_below, expected.key_below);
-        ASSERT_EQ(item.layers, expected.layers);
-        for (uint32_t layer = 0; layer < item.layers; ++layer)
-          ASSERT_EQ(by_index.towers[item.before + layer].raw(), by_list.towers[expected.before + layer].raw()) << i;
-      }
+      ExpectSame(ScanByList(&merge, *table, &index), by_list);
+      const auto order = OrderOfTables(merge.store(), {table.get()});
+      ExpectSame(ScanByOrder(&merge, *order, 0, 300, index), by_list);
     }
   }
+}
+
+// What is damaged is not merged: an entry of another prefix than the order has for it, or one that is no entry.
+TEST_F(IndexedScanTest, AnOrderWithDamagedEntriesIsDamaged) {
+  MergeCase merge(1);
+  merge.FillLastLevel(MakeVersions(10, 100, 10));
+  const TallIndex index(merge.store().l1(), 100, 16 << 20);
+  const auto table = merge.store().MakeTable(MakeVersions(5, 50, 3));
+  const auto order = OrderOfTables(merge.store(), {table.get()});
+  ASSERT_FALSE(ScanByOrder(&merge, *order, 0, 50, index).damaged);
+  LogEntry* const entry = merge.store().Resolve(order->EntryAt(30));
+  auto* const key = const_cast<char*>(entry->key().data());
+  key[7] ^= 1;
+  EXPECT_TRUE(ScanByOrder(&merge, *order, 0, 50, index).damaged);
+  EXPECT_FALSE(ScanByOrder(&merge, *order, 0, 30, index).damaged);
+  key[7] ^= 1;
+  const uint32_t shape = entry->shape;
+  entry->shape = 0;  // of no height
+  EXPECT_TRUE(ScanByOrder(&merge, *order, 0, 50, index).damaged);
+  entry->shape = shape;
+  EXPECT_FALSE(ScanByOrder(&merge, *order, 0, 50, index).damaged);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Iterators have few cursors over many tables of L0, where keys can be told apart by their first bytes.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -66,8 +67,14 @@ class DbTableOrdersTest : public DbTest {
     EXPECT_EQ(ScanBackward(db_.get()), (Pairs(content_.rbegin(), content_.rend())));
   }
 
+  void CountMergesByOrder() {
+    SyncPoints::Instance().SetCallback("NewChunkScanner:ByOrder", [this](void*) { ++merges_by_order_; });
+    SyncPoints::Instance().Enable();
+  }
+
   Random random_{11};
   std::map<std::string, std::string> content_;
+  std::atomic<uint64_t> merges_by_order_{0};
 };
 
 INSTANTIATE_TEST_SUITE_P(Regions, DbTableOrdersTest, testing::Values(1u, 2u));
@@ -168,9 +175,74 @@ TEST_P(DbTableOrdersTest, EntriesThatAreLookedAtAreNotReused) {
   ExpectContent();
 }
 
+// … in one for all of them while it runs, by which the merge goes where an index has every node of the last level.
+TEST_P(DbTableOrdersTest, OfAMergeBecomeOne) {
+  FlushTables(2);
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  CountMergesByOrder();
+  FlushTables(6);
+  ExpectCursors(3 + 1);
+  std::atomic<uint64_t> cursors{0};
+  SyncPoints::Instance().SetCallback("MergeJournal::Apply:Recorded", [&](void*) {
+    if (cursors == 0) cursors = Cursors();
+  });
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(cursors, 1u + 1u);
+  EXPECT_EQ(merges_by_order_, options_.regions == 1 ? 1u : 0u);
+  ExpectContent();
+  // Versions of the keys that are in the last level, tombstones, and a snapshot between.
+  const std::map<std::string, std::string> before = content_;
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  for (int i = 0; i < 3; ++i) {
+    for (auto each = content_.begin(); each != content_.end();) {
+      if (random_.Uniform(4) == 0) {
+        ASSERT_OK(db_->Delete({}, each->first));
+        each = content_.erase(each);
+        continue;
+      }
+      each->second = PatternedValue(random_.Next(), 10);
+      ASSERT_OK(db_->Put({}, each->first, each->second));
+      ++each;
+    }
+    ASSERT_OK(db_->Flush());
+  }
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(merges_by_order_, options_.regions == 1 ? 2u : 0u);
+  ExpectContent();
+  ReadOptions then;
+  then.snapshot = snapshot;
+  for (const auto& [key, value] : before) {
+    std::string found;
+    ASSERT_OK(db_->Get(then, key, &found));
+    EXPECT_EQ(found, value);
+  }
+  db_->ReleaseSnapshot(snapshot);
+  Reopen();
+  ExpectContent();
+}
+
+// Tables of before an open are lists, and merged by these.
+TEST_P(DbTableOrdersTest, TablesOfBeforeAnOpenAreMergedByTheirLists) {
+  FlushTables(2);
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  FlushTables(2);
+  Reopen();
+  CountMergesByOrder();
+  FlushTables(2);
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(merges_by_order_, 0u);
+  ExpectContent();
+}
+
 TEST_P(DbTableOrdersTest, KeysThatBeginAlikeStayApart) {
+  FlushTables(1, "all the same ");
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  CountMergesByOrder();
   FlushTables(9, "all the same ");
   EXPECT_EQ(Cursors(), 9u + 1u);
+  ExpectContent();
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(merges_by_order_, 0u);
   ExpectContent();
 }
 

@@ -194,5 +194,34 @@ TEST_F(FamilyViewTest, WhatIsLeftOfMergedTablesIsLists) {
   EXPECT_TRUE(view_.l0.empty());
 }
 
+// A merge takes the oldest tables, with the orders of all of them, or with none.
+TEST_F(FamilyViewTest, OrdersOfTheOldestTables) {
+  EXPECT_EQ(view_.AlignToOrders(0), 0u);
+  Orders orders;
+  for (int i = 0; i < 6; ++i) orders.insert(orders.begin(), AddTable());
+  const Orders three = {orders[1], orders[2], orders[3]};
+  const auto together = TableOrder::Merge(three, *store_.regions(), store_.order());
+  view_.MergeOrders(three, together);
+  ASSERT_EQ(Shape(), (Shapes{1, 3, 1, 1}));
+  EXPECT_EQ(view_.OldestOrders(0), Orders{});
+  EXPECT_EQ(view_.OldestOrders(1), Orders{orders[5]});
+  EXPECT_EQ(view_.OldestOrders(2), (Orders{orders[4], orders[5]}));
+  EXPECT_EQ(view_.OldestOrders(3), Orders{}) << "a part of an order";
+  EXPECT_EQ(view_.OldestOrders(5), (Orders{together, orders[4], orders[5]}));
+  EXPECT_EQ(view_.OldestOrders(6), (Orders{orders[0], together, orders[4], orders[5]}));
+  for (const auto& [tables, aligned] : {std::pair<size_t, size_t>{1, 1}, {2, 2}, {3, 2}, {4, 2}, {5, 5}, {6, 6}})
+    EXPECT_EQ(view_.AlignToOrders(tables), aligned);
+  view_.RemoveOldest(2);
+  EXPECT_EQ(view_.AlignToOrders(2), 2u) << "else there would be no table to merge";
+  EXPECT_EQ(view_.OldestOrders(2), Orders{});
+  view_.AddOldest(store_.MakeTable({}));  // a list only
+  EXPECT_EQ(view_.AlignToOrders(1), 1u);
+  EXPECT_EQ(view_.OldestOrders(1), Orders{});
+  EXPECT_EQ(view_.OldestOrders(4), Orders{});
+  view_.RemoveOldest(1);
+  view_.AddOldest(store_.MakeTable({}), orders[5]);
+  EXPECT_EQ(view_.OldestOrders(4), (Orders{together, orders[5]}));
+}
+
 }  // namespace
 }  // namespace braiddb::test

@@ -151,8 +151,9 @@ struct Options {
   // Braided skiplist, sorted runs: DRAM for the index over nodes of the last level, where searches begin; bytes for all regions
   // together, while it is replaced twice that. With 17 MiB for a million entries, one region and a braided skiplist, all nodes
   // are indexed, a lookup looks at two, and an iterator fetches what comes next; with less only tall ones, and lookups are four,
-  // 16 … steps long. 0: none. Default: 128 MiB.
-  uint64_t l1_index_size = 128ull << 20;
+  // 16 … steps long, and merges search the last level. It takes no more than its nodes need: a limit for 63 million entries.
+  // 0: none. Default: 1 GiB.
+  uint64_t l1_index_size = 1ull << 30;
   // Lookup cache: DRAM for the addresses of the newest versions of keys, about nine bytes a key; a get that finds its key there
   // searches nothing else. Rounded down to 64 bytes; at least these. 0: none. Not used with a comparator of one's own,
   // whose equal keys may differ in bytes. Default: 32 MiB.

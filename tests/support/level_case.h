@@ -13,6 +13,7 @@
 #include "compaction/last_level.h"
 #include "skiplist/braided_skiplist.h"
 #include "tests/support/merge_inputs.h"
+#include "tests/support/order_of_tables.h"
 #include "tests/support/same_index.h"
 
 namespace braiddb::test {
@@ -75,8 +76,11 @@ class LevelCase : public MergeInputs {
              uint32_t threads = 2) {
     MergeStats ignored;
     const VersionFilter filter(snapshots);
+    MergeJob job = Job(&filter, stop, threads);
+    // Every other job, if it is no resumed one, knows the order of its tables.
+    if (!running_ && !tables().empty() && job_ % 2 == 0) job.order = OrderOfTables(*store_, tables());
     running_ = true;
-    const Status status = level_->Merge(Job(&filter, stop, threads), tables(), stats != nullptr ? stats : &ignored);
+    const Status status = level_->Merge(job, tables(), stats != nullptr ? stats : &ignored);
     if (status.ok()) EndJob();
     return status;
   }

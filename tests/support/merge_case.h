@@ -10,6 +10,7 @@
 #include "compaction/zipper.h"
 #include "tests/support/level_store.h"
 #include "tests/support/merge_inputs.h"
+#include "tests/support/order_of_tables.h"
 
 namespace braiddb::test {
 
@@ -28,6 +29,10 @@ class MergeCase : public MergeInputs {
     ZipperContext context = ContextFor(&filter, threads, stop);
     const TallIndex index(store_->l1(), in_last_level().size(), uses_index_ && !progress ? 1 << 20 : 0);
     context.index = &index;
+    // Every other merge goes by the order of its tables.
+    const bool by_order = !progress && !tables().empty() && merge_id_ % 2 == 0;
+    const std::shared_ptr<const TableOrder> order = by_order ? OrderOfTables(*store_, tables()) : nullptr;
+    context.order_of_tables = order.get();
     return RunZipper(context, tables(), progress, stats != nullptr ? stats : &ignored);
   }
   Status Sweep(const std::vector<uint64_t>& snapshots, const Slice* begin, const Slice* end, MergeStats* stats) {
