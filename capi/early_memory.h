@@ -11,7 +11,7 @@
 
 namespace braiddb::capi {
 
-// Two values of one size in a row let expect a third.
+// Two values of one size in a row let expect a third. Of a thread's gets of either kind.
 struct ExpectedMemory {
   size_t bytes = 0;  // 0: nothing is expected
   size_t last = 0;

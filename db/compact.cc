@@ -251,13 +251,13 @@ Status DBImpl::CompactTables() try {
     if (!status.ok()) return status;
     manifest_state_ = std::move(state);
   }
-  return MergeTables(family, tables, orders, merge_id);
+  return MergeTables(family, tables, std::move(orders), merge_id);
 } catch (const std::bad_alloc&) {
   SetBackgroundError(NoMemory());
   return NoMemory();
 }
 
-Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const Orders& orders,
+Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, Orders orders,
                            uint64_t merge_id) {
   const auto start = std::chrono::steady_clock::now();
   const VersionFilter filter(snapshots_.Copy());
@@ -272,7 +272,9 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   if (family->options.l1 == L1Kind::kSortedRuns) epochs_.Reclaim();  // what nobody reads any more of old copies is space
   PostCompaction(*family, merge_id, tables.size(), nullptr);
   BRAIDDB_SYNC_POINT("DBImpl::MergeTables:Announced");
-  if (family->options.l1 == L1Kind::kBraidedSkipList) job.order = MergeOrdersOf(*family, orders);
+  // What goes by it, an index that has every node, is for one region.
+  if (family->options.l1 == L1Kind::kBraidedSkipList && regions_->count() == 1)
+    job.order = MergeOrdersOf(*family, std::move(orders));
   Status status = family->last_level->Merge(job, inputs, &stats);
   PostponeMerge(*family, status);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);

@@ -389,7 +389,7 @@ class DBImpl final : public DB {
   using Orders = std::vector<std::shared_ptr<const TableOrder>>;  // of neighbours in L0, the newest first
   void MergeTableOrders();
   // Of all tables of a merge; null if there is no memory, or the prefixes say too little.
-  std::shared_ptr<const TableOrder> MergeOrdersOf(const Family& family, const Orders& orders);
+  std::shared_ptr<const TableOrder> MergeOrdersOf(const Family& family, Orders orders);
   // Puts the order of these together in their place in the view.
   void InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together, bool of_merge);
 
@@ -412,7 +412,7 @@ class DBImpl final : public DB {
   void PostponeMerge(const Family& family, const Status& status);
   bool IsForLater(const Status& status);
   // `orders`: of all that the tables have; or none.
-  Status MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const Orders& orders,
+  Status MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, Orders orders,
                      uint64_t merge_id);
   Status FinishMerge(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats);
   void InstallLastLevel(Family* family, size_t merged_tables);

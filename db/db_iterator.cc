@@ -302,6 +302,7 @@ void DBIterator::SkipVersions(Slice key, uint64_t prefix) {
         Load(child);
         continue;
       }
+      if (StandsForOthers(*child)) return SeekAllTo(SearchKey(order_, key, 0));
       child->cursor->Seek(SearchKey(order_, key, 0));  // behind all versions
       Load(child);
       if (!SameKey(*child, key, prefix)) break;
@@ -346,8 +347,21 @@ bool DBIterator::MakeCurrent(const LogEntry* newest) {
   return status_.ok() && current_ != nullptr;
 }
 
-// Steps over an entry that does not count; where many versions of a key are newer than the view, jumps over these.
-void DBIterator::Pass(Child* child) {
+// A list goes on for those of other tables that have come to it (LeaveShared), from where it stands: the way there from its own
+// table's head may lead past what only these have, by entries that a merge dropped. So then a search is made for all.
+void DBIterator::SeekAllTo(const SearchKey& target) {
+  SeekChildren(target);
+  if (turns_.empty()) return;
+  const LogEntry& first = *turns_.first()->entry;
+  if (CompareEntry(order_, first, target) >= 0) return;
+  db_->regions_->NoteDamage();
+  turns_.Clear();
+}
+
+// Steps over the first child's entry, which does not count; where many versions of a key are newer than the view, jumps over
+// these.
+void DBIterator::PassUncounted() {
+  Child* const child = turns_.first();
   const Slice key = child->entry->key();
   const uint64_t prefix = child->prefix;
   for (int steps = 0; steps < kStepsBeforeSeek; ++steps) {
@@ -358,14 +372,17 @@ void DBIterator::Pass(Child* child) {
       NoteSkipped(*child->entry);
     }
     Advance(child);
-    if (!SameKey(*child, key, prefix) || child->entry->sequence() <= sequence_) return;
+    if (!SameKey(*child, key, prefix) || child->entry->sequence() <= sequence_) return turns_.FirstMoved();
   }
+  if (StandsForOthers(*child)) return SeekAllTo(SearchKey(order_, key, sequence_));
   const uint64_t before = child->entry->sequence();
   child->cursor->Seek(SearchKey(order_, key, sequence_));
   Load(child);
-  if (!SameKey(*child, key, prefix) || child->entry->sequence() < before) return;
-  db_->regions_->NoteDamage();  // it went in a circle
-  child->entry = nullptr;
+  if (SameKey(*child, key, prefix) && child->entry->sequence() >= before) {
+    db_->regions_->NoteDamage();  // it went in a circle
+    child->entry = nullptr;
+  }
+  turns_.FirstMoved();
 }
 
 // What is remembered of a table's operands; the child stays where it is, and SkipKey takes it on. Not where the table's list
@@ -401,8 +418,7 @@ void DBIterator::FindForward() {
     const LogEntry* const entry = first->entry;
     if (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) return;
     if (!Counts(*entry)) {
-      Pass(first);
-      turns_.FirstMoved();
+      PassUncounted();
       continue;
     }
     const bool is_hidden = IsHidden(*entry);

@@ -99,7 +99,10 @@ class DBIterator final : public Iterator {
   bool GaveUp() const { return __builtin_expect(most_skipped_ != 0, 0) && !status_.ok(); }
   // A movement begins. False: there was an error before, and the iterator stays not valid.
   bool Begin();
-  void Pass(Child* child);
+  void PassUncounted();
+  // Forward: all children go to the first entry at or after the target.
+  void SeekAllTo(const SearchKey& target);
+  bool StandsForOthers(const Child& child) const { return child.is_list && has_left_shared_; }
   // From the children's position on, sets current_ to the next visible key. FindForward: and current_prefix_.
   void FindForward();
   void FindBackward();
@@ -142,7 +145,7 @@ class DBIterator final : public Iterator {
   const LogEntry* current_ = nullptr;
   uint64_t current_prefix_ = 0;   // of its key; forward only
   TurnHeap turns_;                // forward only
-  bool has_left_shared_ = false;  // LeaveShared has taken one out
+  bool has_left_shared_ = false;  // LeaveShared has taken one out since the last seek of all
   MergeContext merge_;
   std::string merged_value_;  // of current_, if that is an operand
   Status status_;

@@ -91,9 +91,9 @@ void DBImpl::MergeTableOrders() try {
 } catch (const std::bad_alloc&) {
 }
 
-// The tables are in the view until the merge is done: so readers have fewer cursors meanwhile, too. With a budget for DRAM, as
-// many as that has in mind.
-std::shared_ptr<const TableOrder> DBImpl::MergeOrdersOf(const Family& family, const Orders& orders) try {
+// The tables are in the view until the merge is done: so readers have fewer cursors meanwhile, too. Those of before go when this
+// returns, unless a reader has them. With a budget for DRAM, as many entries as that has in mind.
+std::shared_ptr<const TableOrder> DBImpl::MergeOrdersOf(const Family& family, Orders orders) try {
   if (orders.size() < 2) return orders.empty() ? nullptr : orders.front();
   uint64_t entries = 0;
   for (const auto& order : orders) {

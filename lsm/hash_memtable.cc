@@ -515,7 +515,8 @@ class HashMemtableWalker final : public Memtable::Walker {
       all_ = runs.front();
     } else if (runs.size() > 1) {
       auto joined = std::make_shared<HashMemtable::Run>();
-      joined->items = table->Join(runs, {});
+      const auto& newest = runs.back()->items;
+      joined->items = table->Join(std::span(runs).first(runs.size() - 1), {newest.data(), newest.size()});
       all_ = std::move(joined);
     }
   }

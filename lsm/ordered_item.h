@@ -18,4 +18,6 @@ struct OrderedItem {
   void SetOlder(bool is_older) { word = (word & ~kOlder) | uint64_t{is_older}; }
 };
 
+static_assert(sizeof(OrderedItem) == 16);
+
 }  // namespace braiddb

@@ -2,6 +2,7 @@
 // one after the other only.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -23,7 +24,7 @@ namespace braiddb {
 //                  last level meanwhile, where a reader of this view comes upon it again; or marked it dead, what hides it last,
 //                  which readers look at (DBIterator::Counts).
 // MEMORY           Some 16.5 bytes an entry, until the tables have been merged. Without it there are the lists.
-// Thread safety: immutable once finished, but for StayApart.
+// Thread safety: immutable once finished, but for what is atomic.
 class TableOrder {
  public:
   // For about so many entries.
@@ -53,9 +54,9 @@ class TableOrder {
   uint64_t PrefixAt(uint64_t i) const { return items_[i].prefix; }
   PmPtr EntryAt(uint64_t i) const { return items_[i].Entry(); }
   bool IsOlderAt(uint64_t i) const { return items_[i].IsOlder(); }
-  // An attempt to merge it with its neighbours was in vain, and would be again. By one thread.
-  bool stays_apart() const { return stays_apart_; }
-  void StayApart() const { stays_apart_ = true; }
+  // An attempt to merge it with its neighbours was in vain, and would be again.
+  bool stays_apart() const { return stays_apart_.load(std::memory_order_relaxed); }
+  void StayApart() const { stays_apart_.store(true, std::memory_order_relaxed); }
   uint64_t bytes() const { return size_ * sizeof(Item) + steps_.bytes(); }
 
  private:
@@ -75,7 +76,7 @@ class TableOrder {
   uint64_t size_ = 0;
   PrefixSteps steps_;
   uint64_t fetch_bytes_ = 0;  // of an entry, for cursors
-  mutable bool stays_apart_ = false;
+  mutable std::atomic<bool> stays_apart_{false};
 };
 
 }  // namespace braiddb

@@ -157,7 +157,8 @@ void LoseNext(DB* db, Slice key) {
 class DamagedPointerTest : public CheckReadsTest {
  protected:
   // Keys in the last level, and behind the one whose pointers are lost, others in a table of L0.
-  std::unique_ptr<DB> MakeDamaged(bool has_index = true) {
+  // `is_list`: as of a table from before the open, its order is not known.
+  std::unique_ptr<DB> MakeDamaged(bool has_index = true, bool is_list = false) {
     Options options = TinyOptions(1);
     options.disable_auto_compaction = true;
     if (!has_index) options.l1_index_size = 0;
@@ -166,6 +167,10 @@ class DamagedPointerTest : public CheckReadsTest {
     EXPECT_OK(db->CompactRange({}, nullptr, nullptr));
     for (int i = 0; i < 400; i += 3) EXPECT_OK(db->Put({}, NumberedKey(i), PatternedValue(i + 1000, 40)));
     EXPECT_OK(db->Flush());
+    if (is_list) {
+      db.reset();
+      db = OpenOrFail(options, path_);
+    }
     return db;
   }
 };
@@ -201,7 +206,7 @@ TEST_F(DamagedPointerTest, AMergeOfADamagedListEndsWithAnErrorAndTheDatabaseIsRe
   // In the last level, and in the table.
   for (const int damaged : {200, 201}) {
     SCOPED_TRACE(damaged);
-    auto db = MakeDamaged();
+    auto db = MakeDamaged(true, true);
     LoseNext(db.get(), NumberedKey(damaged));
     EXPECT_CODE(db->CompactRange({}, nullptr, nullptr), kCorruption);
     EXPECT_CODE(db->Put({}, "key", "value"), kReadOnly);
@@ -210,12 +215,33 @@ TEST_F(DamagedPointerTest, AMergeOfADamagedListEndsWithAnErrorAndTheDatabaseIsRe
   }
 }
 
+TEST_F(DamagedPointerTest, AMergeThatKnowsATablesOrderMeetsNoPointerOfIt) {
+  auto db = MakeDamaged();
+  LoseNext(db.get(), NumberedKey(200));
+  EXPECT_CODE(db->CompactRange({}, nullptr, nullptr), kCorruption) << "one of the last level";
+  db.reset();
+  ASSERT_OK(DB::Destroy(TinyOptions(1), path_));
+  db = MakeDamaged();
+  LoseNext(db.get(), NumberedKey(201));
+  EXPECT_OK(db->CompactRange({}, nullptr, nullptr));
+  for (int opens = 0; opens < 2; ++opens) {
+    const Pairs found = ScanForward(db.get());
+    ASSERT_EQ(found.size(), 400u);
+    for (int i = 0; i < 400; ++i) {
+      EXPECT_EQ(found[i].first, NumberedKey(i));
+      EXPECT_EQ(found[i].second, PatternedValue(i % 3 == 0 ? i + 1000 : i, 40));
+    }
+    db.reset();
+    db = OpenOrFail(TinyOptions(1), path_);
+  }
+}
+
 TEST_F(DamagedPointerTest, AMergeOfAListInACircleEnds) {
   for (const auto& [from, to] : {std::pair(200, 100), std::pair(201, 100), std::pair(201, 99), std::pair(200, 98)}) {
     SCOPED_TRACE(from);
     const int code = RunInChild(
         [&, from = from, to = to] {
-          auto db = MakeDamaged();
+          auto db = MakeDamaged(true, true);
           LogEntry* const entry = EntryOf(db.get(), NumberedKey(from));
           entry->next[0] = RegionsOf(db.get())->ToPmPtr(0, EntryOf(db.get(), NumberedKey(to))).raw();
           const Status status = db->CompactRange({}, nullptr, nullptr);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -314,6 +315,59 @@ TEST_P(MemtableTest, CursorsSeek) {
     }
     EXPECT_EQ(first, at == order.end() ? 0 : *at);
     EXPECT_EQ(last, at == order.begin() ? 0 : *std::prev(at));
+  }
+}
+
+// A cursor goes from one key's newest version to that of the next, wherever runs were joined; or by way of others, if it does not
+// know better.
+TEST_P(MemtableTest, CursorsGoFromKeyToKey) {
+  const std::vector<std::function<std::string(uint64_t)>> kinds = {
+      [](uint64_t n) { return std::to_string(n * 7919 % 100003); },
+      [](uint64_t n) { return "sameprefix" + std::to_string(n % 5); },
+      [](uint64_t n) { return std::string(1 + n % 9, 'a') + std::string(n % 3, '\0'); },
+      [](uint64_t n) { return n % 3 == 0 ? "prefix12" + std::to_string(n) : std::to_string(n * 104729 % 1000003); }};
+  uint64_t sequence = 1'000'000;
+  for (size_t kind = 0; kind < kinds.size(); ++kind) {
+    for (int round = 0; round < 6; ++round) {
+      SCOPED_TRACE(kind);
+      const auto memtable = NewMemtable(1000);
+      Memtable::NodeBlock block;
+      std::vector<Version> all;
+      const uint64_t keys = 1 + random_.Uniform(400);
+      const uint64_t count = 1 + random_.Uniform(1500);
+      const uint64_t between = 1 + random_.Uniform(100);
+      for (uint64_t i = 0; i < count; ++i) {
+        const Version version{kinds[kind](random_.Uniform(keys)), sequence++};
+        store_.Write(version);
+        all.push_back(version);
+        Insert(memtable.get(), &block, version.sequence);
+        if (i % between != 0) continue;
+        std::vector<std::unique_ptr<EntryCursor>> cursors;
+        memtable->AddCursors(&cursors);
+        size_t seen = 0;
+        for (auto& cursor : cursors) {
+          std::vector<const LogEntry*> newest, by_key;
+          const LogEntry* before = nullptr;
+          for (cursor->SeekToFirst(); cursor->entry() != nullptr; cursor->Next(), ++seen) {
+            if (before != nullptr) {
+              ASSERT_LT(CompareEntries(store_.order(), *before, *cursor->entry()), 0);
+            }
+            if (before == nullptr || before->key() != cursor->entry()->key()) newest.push_back(cursor->entry());
+            before = cursor->entry();
+          }
+          for (cursor->SeekToFirst(); cursor->entry() != nullptr; cursor->NextKey()) by_key.push_back(cursor->entry());
+          if (GetParam() == MemtableKind::kHash) {
+            ASSERT_EQ(by_key, newest);
+          } else {
+            ASSERT_TRUE(
+                std::includes(by_key.begin(), by_key.end(), newest.begin(), newest.end(),
+                              [this](const auto* a, const auto* b) { return CompareEntries(store_.order(), *a, *b) < 0; }));
+          }
+        }
+        ASSERT_EQ(seen, all.size());
+      }
+      ExpectHolds(*memtable, all);
+    }
   }
 }
 
