@@ -412,8 +412,7 @@ class DBImpl final : public DB {
   void PostponeMerge(const Family& family, const Status& status);
   bool IsForLater(const Status& status);
   // `orders`: of all that the tables have; or none.
-  Status MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, Orders orders,
-                     uint64_t merge_id);
+  Status MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, Orders orders, uint64_t merge_id);
   Status FinishMerge(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats);
   void InstallLastLevel(Family* family, size_t merged_tables);
   // `asks`: the user's compaction filter, if there is one.
