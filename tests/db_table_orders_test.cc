@@ -178,6 +178,7 @@ TEST_P(DbTableOrdersTest, EntriesThatAreLookedAtAreNotReused) {
 
 // … in one for all of them while it runs, by which the merge goes where an index has every node of the last level.
 TEST_P(DbTableOrdersTest, OfAMergeBecomeOne) {
+  if (options_.l1 != L1Kind::kBraidedSkipList) GTEST_SKIP() << "only merges into a skiplist have use for that";
   FlushTables(2);
   ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
   CountMergesByOrder();
