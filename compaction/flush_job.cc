@@ -85,7 +85,8 @@ FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, con
         break;
       } else {
         builder.Append(entry, pointer);
-        in_order->Append(order->Prefix(entry->key()), pointer, is_older);  // the newest version is never overwritten
+        // The newest version is never overwritten.
+        in_order->Append(order->Prefix(entry->key()), pointer, is_older, order->PrefixIsWhole(entry->key()));
         // What is only applied by a newer operand is no lookup's answer, and may be very much with one hash.
         const uint64_t hash = hidden ? 0 : KeyHash(*entry);
         if (index != nullptr && !hidden) index->Add(hash, pointer);

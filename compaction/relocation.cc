@@ -155,7 +155,8 @@ class Copier {
       if (Status status = Copy(entries[i], &copy); !status.ok()) return status;
       builder.Append(job_.regions->Resolve<LogEntry>(copy), copy);
       const bool is_older = i > 0 && order.Same(entries[i - 1].from->key(), entries[i].from->key());
-      in_order->Append(order.Prefix(entries[i].from->key()), copy, is_older);
+      // The same versions may be in tables above and below.
+      in_order->Append(order.Prefix(entries[i].from->key()), copy, is_older, false);
       result_.moves.push_back({entries[i].from, copy});
     }
     builder.Finish();

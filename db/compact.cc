@@ -16,9 +16,6 @@
 namespace braiddb {
 namespace {
 
-// The plan of a merge by lists grows with the square of its tables; the longer a merge, the longer what it frees is held. Room
-// for several orders of sixteen tables, and for what is beside them.
-constexpr size_t kMaxMergedTables = 80;
 // Without work for so long, the thread looks for what can be made better.
 constexpr std::chrono::seconds kIdle{1};
 // After which a merge that found no space looks again.

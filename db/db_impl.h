@@ -386,8 +386,13 @@ class DBImpl final : public DB {
   Status CheckpointTables();
 
   // ---- table_orders.cc
+  // The plan of a merge by lists grows with the square of its tables; the longer a merge, the longer what it frees is held. Room
+  // for several orders of sixteen tables, and for what is beside them.
+  static constexpr size_t kMaxMergedTables = 80;
   using Orders = std::vector<std::shared_ptr<const TableOrder>>;  // of neighbours in L0, the newest first
-  void MergeTableOrders();
+  // False: what a pause had begun was given up, for a flush, or to stop.
+  bool MergeTableOrders(bool writers_pause);
+  uint64_t MostEntriesOfOrder() const;
   // Of all tables of a merge; null if there is no memory, or the prefixes say too little.
   std::shared_ptr<const TableOrder> MergeOrdersOf(const Family& family, Orders orders);
   // Puts the order of these together in their place in the view.

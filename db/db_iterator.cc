@@ -148,7 +148,7 @@ void DBIterator::SetReadAhead() {
   for (const Child& child : children_) entries += child.cursor->entries();
   for (Child& child : children_) {
     const size_t share = kAhead * child.cursor->entries() / entries;
-    child.cursor->SetReadAhead(turns_.fetches() ? 0 : std::clamp<size_t>(share, 2, EntryCursor::kUsualReadAhead));
+    child.cursor->SetReadAhead(turns_.fetches() ? 0 : std::clamp<size_t>(share, 2, kAhead));
   }
 }
 

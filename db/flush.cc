@@ -20,6 +20,10 @@ namespace {
 // Segments kept ready per region, so that writers do not wait for the pool to grow.
 constexpr uint32_t kSpareSegments = 2;
 
+// Without a flush for so long, writers are taken to pause; up to so long where what was begun then had to be given up.
+constexpr std::chrono::milliseconds kShortPause{5};
+constexpr std::chrono::milliseconds kLongestPause{1000};
+
 // Tables that no MANIFEST lists yet, oldest first; those that were rotated together lie side by side, first the one that has the
 // extents.
 // REQUIRES: manifest_mutex_, under which they lose their extents.
@@ -62,6 +66,10 @@ void DBImpl::FlushLoop() {
 }
 
 void DBImpl::FlushUntilStopped() {
+  std::chrono::milliseconds pause = kShortPause;
+  const auto wanted = [this] {
+    return stopping_.load(std::memory_order_acquire) || immutable_count_.load(std::memory_order_acquire) > 0;
+  };
   for (;;) {
     {
       std::unique_lock lock(work_mutex_);
@@ -72,9 +80,14 @@ void DBImpl::FlushUntilStopped() {
       }
       flush_running_ = false;
       work_changed_.notify_all();
-      work_changed_.wait(lock, [this] {
-        return stopping_.load(std::memory_order_acquire) || immutable_count_.load(std::memory_order_acquire) > 0;
-      });
+      if (!work_changed_.wait_for(lock, pause, wanted)) {
+        lock.unlock();
+        pause = MergeTableOrders(true) ? kShortPause : std::min(2 * pause, kLongestPause);
+        for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {  // the orders of before
+        }
+        lock.lock();
+        work_changed_.wait(lock, wanted);
+      }
       if (immutable_count_.load(std::memory_order_acquire) == 0) return;  // stopping, and nothing is left to flush
       flush_running_ = true;
     }
@@ -87,7 +100,7 @@ void DBImpl::FlushUntilStopped() {
     if (!FlushOne(pending)) return;  // what is not flushed stays where it is
     epochs_.Reclaim();
     for (uint32_t region = 0; region < regions_->count(); ++region) segments_->PrepareSpares(region, kSpareSegments);
-    MergeTableOrders();
+    MergeTableOrders(false);
   }
 }
 

@@ -12,10 +12,12 @@ constexpr size_t kFanIn = 4;
 constexpr size_t kMostTables = 16;
 // … unless they are larger than usual: a flush should not wait for that long.
 constexpr uint64_t kMostEntries = 4ull << 20;
-// Of a merge.
+// Of a merge, and where nothing merges tables.
 constexpr uint64_t kMostEntriesOfMerge = 16ull << 20;
+// The newest ones become one with an older one that has at most so many times as many entries as they have.
+constexpr uint64_t kTimesAsMany = 2;
 
-using Orders = std::vector<std::shared_ptr<const TableOrder>>;
+using Orders = TableOrder::Orders;
 
 // The oldest ones that are to become one, the newest of them first; none if there are none. `merging`: so many tables, the
 // oldest, will leave the view.
@@ -44,7 +46,31 @@ Orders ChooseOrders(const FamilyView& levels, size_t merging) {
   return {};
 }
 
+// As many of the newest ones as should become one where no merge of their tables is to come, the newest of them first; none if
+// there are none. All of what many flushes left behind do, and each entry is merged as often as the number of entries grows by
+// half. Not more than one merge takes.
+Orders ChooseNewest(const FamilyView& levels, size_t most_tables, uint64_t most_entries) {
+  Orders chosen, candidates;
+  size_t tables = 0;
+  uint64_t entries = 0;
+  for (const auto& [order, of] : levels.orders) {
+    if (order == nullptr || order->stays_apart() || order->stays_apart_at_pauses()) break;
+    tables += of;
+    if (tables > most_tables || entries + order->entries() > most_entries) break;
+    const bool small = order->entries() <= kTimesAsMany * entries;
+    entries += order->entries();
+    candidates.push_back(order);
+    if (small && candidates.size() > 1) chosen = candidates;
+  }
+  return chosen;
+}
+
 }  // namespace
+
+// With a budget for DRAM, as many as that has in mind.
+uint64_t DBImpl::MostEntriesOfOrder() const {
+  return dram_.is_set() ? kMostTables * options_.memtable_max_entries : kMostEntriesOfMerge;
+}
 
 // A merge may have taken the tables away, or is about to take some of them: then only who merges them (`of_merge`) may do this.
 void DBImpl::InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together,
@@ -58,14 +84,20 @@ void DBImpl::InstallOrder(const Family& family, const Orders& of, const std::sha
   InstallView(view);
 }
 
-// By the flush thread, while no memtable waits for it. What cannot be merged stays as it is: for want of memory, or because keys
-// begin alike, or because a merge has taken the tables away meanwhile. Not where tables remember what they have of a key's
-// operands (OperandRuns), each for itself. It does not take manifest_mutex_, under which a checkpoint flushes lines, for which a
-// flush would wait.
-void DBImpl::MergeTableOrders() try {
-  while (immutable_count_.load(std::memory_order_acquire) == 0 && !stopping_.load(std::memory_order_acquire)) {
+// By the flush thread, while no memtable waits for it, and, where nothing merges tables by itself, all of them when writers
+// pause. What cannot be merged stays as it is: for want of memory, or because keys begin alike, or because a merge has taken the
+// tables away meanwhile. Not where tables remember what they have of a key's operands (OperandRuns), each for itself. It does not
+// take manifest_mutex_, under which a checkpoint flushes lines, for which a flush would wait.
+bool DBImpl::MergeTableOrders(bool writers_pause) try {
+  const auto stop = [this] {
+    return immutable_count_.load(std::memory_order_acquire) > 0 || stopping_.load(std::memory_order_acquire);
+  };
+  bool may_take_all = writers_pause && !changing_.MergesByItself();
+  BRAIDDB_SYNC_POINT_ARG("DBImpl::MergeTableOrders:All", &may_take_all);
+  while (!stop()) {
     const Family* family = nullptr;
     Orders chosen;
+    bool takes_all = false;
     std::shared_ptr<const TableOrder> together;
     {
       const PinnedView pinned(this);  // entries are looked at, and what a merge drops meanwhile stays until then
@@ -74,25 +106,33 @@ void DBImpl::MergeTableOrders() try {
         pinned.view().ForEach([&](uint32_t id, const FamilyView& levels) {
           const Family* const of = FindFamily(id);
           if (!chosen.empty() || of == nullptr || of->options.merge_operator != nullptr) return;
-          chosen = ChooseOrders(levels, of->merging_tables);
           family = of;
+          chosen = ChooseOrders(levels, of->merging_tables);
+          if (!chosen.empty() || !may_take_all || of->merging_tables > 0) return;
+          chosen = ChooseNewest(levels, kMaxMergedTables, MostEntriesOfOrder());
+          takes_all = !chosen.empty();
         });
       }
-      if (chosen.empty()) return;
+      if (chosen.empty()) return true;
       BRAIDDB_SYNC_POINT("DBImpl::MergeTableOrders:Chosen");
-      together = TableOrder::Merge(chosen, *regions_, family->order);
+      // A few flushes' are not given up: the next ones would make them more.
+      together = TableOrder::Merge(chosen, *regions_, family->order, [&] { return takes_all && stop(); });
     }
-    if (together == nullptr) {
-      for (const auto& order : chosen) order->StayApart();
-      continue;
+    if (together != nullptr) {
+      InstallOrder(*family, chosen, together, false);
+    } else if (takes_all && stop()) {
+      return false;
+    } else {
+      for (const auto& order : chosen) takes_all ? order->StayApartAtPauses() : order->StayApart();
     }
-    InstallOrder(*family, chosen, together, false);
   }
+  return true;
 } catch (const std::bad_alloc&) {
+  return true;
 }
 
 // The tables are in the view until the merge is done: so readers have fewer cursors meanwhile, too. Those of before go when this
-// returns, unless a reader has them. With a budget for DRAM, as many entries as that has in mind.
+// returns, unless a reader has them.
 std::shared_ptr<const TableOrder> DBImpl::MergeOrdersOf(const Family& family, Orders orders) try {
   if (orders.size() < 2) return orders.empty() ? nullptr : orders.front();
   uint64_t entries = 0;
@@ -100,8 +140,9 @@ std::shared_ptr<const TableOrder> DBImpl::MergeOrdersOf(const Family& family, Or
     if (order->stays_apart()) return nullptr;
     entries += order->entries();
   }
-  if (entries > (dram_.is_set() ? kMostTables * options_.memtable_max_entries : kMostEntriesOfMerge)) return nullptr;
-  std::shared_ptr<const TableOrder> together = TableOrder::Merge(orders, *regions_, family.order);
+  if (entries > MostEntriesOfOrder()) return nullptr;
+  const auto stop = [this] { return stopping_.load(std::memory_order_acquire); };
+  std::shared_ptr<const TableOrder> together = TableOrder::Merge(orders, *regions_, family.order, stop);
   if (together != nullptr && family.options.merge_operator == nullptr) InstallOrder(family, orders, together, true);
   return together;
 } catch (const std::bad_alloc&) {

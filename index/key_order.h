@@ -25,6 +25,9 @@ class KeyOrder {
 
   uint64_t Prefix(Slice key) const { return ((BigEndian(key.data(), key.size()) ^ flip_) & mask_); }
 
+  // Whether keys with this prefix for which this is true are the same.
+  bool PrefixIsWhole(Slice key) const { return mask_ != 0 && key.size() == sizeof(uint64_t); }
+
   int Compare(Slice a, Slice b) const {
     if (mask_ == 0) return comparator_->Compare(a, b);
     const int order = a.compare(b);

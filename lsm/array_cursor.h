@@ -62,8 +62,10 @@ class ArrayCursor final : public EntryCursor {
   void Next() override { Move(1); }
   void Prev() override { Move(-size_t{1}); }  // from the first one to the end, as above
   void NextKey() override {
+    size_t step = 1;
+    while (at_ + step < size_ && items_[at_ + step].IsOlder()) ++step;
+    if (step > 1) Pass(step - 1);
     Move(1);
-    while (at_ < size_ && items_[at_].IsOlder()) Move(1);
   }
 
  protected:
@@ -72,7 +74,7 @@ class ArrayCursor final : public EntryCursor {
  private:
   // Behind a seek, of which there may be one for each of several arrays and few steps, the distance grows by kGrowth with each
   // step.
-  static constexpr size_t kGrowth = 2;
+  static constexpr size_t kGrowth = 3;
   // Of many cursors each is asked seldom, so the array's lines are fetched, too, before the entries that they lead to.
   static constexpr size_t kItemsAhead = 2 * kCacheLine / sizeof(Item);
 
@@ -99,6 +101,11 @@ class ArrayCursor final : public EntryCursor {
     }
     for (size_t i = 0; i < kGrowth && fetched_ < ahead; ++i) FetchAhead(at + step * ++fetched_, step);
     Set(at);
+  }
+  // Goes on by so many items without a look at them.
+  void Pass(size_t items) {
+    at_ += items;
+    fetched_ -= std::min(fetched_, items);
   }
   void FetchItems(size_t at) const {
     if (at < size_) Prefetch(&items_[at]);

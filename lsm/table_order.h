@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <new>
 #include <utility>
@@ -27,23 +28,29 @@ namespace braiddb {
 // Thread safety: immutable once finished, but for what is atomic.
 class TableOrder {
  public:
+  using Orders = std::vector<std::shared_ptr<const TableOrder>>;
+  // Whether to give up.
+  using Stop = std::function<bool()>;
+
   // For about so many entries.
   explicit TableOrder(uint64_t entries) : items_(entries == 0 ? 1 : entries) {}
   TableOrder(const TableOrder&) = delete;
   TableOrder& operator=(const TableOrder&) = delete;
 
-  // In entry order. `is_older`: than the one before it, of the same key.
-  void Append(uint64_t prefix, PmPtr entry, bool is_older) {
+  // In entry order. `is_older`: than the one before it, of the same key. `is_whole`: KeyOrder::PrefixIsWhole, if all versions
+  // that older tables have of the key are older; otherwise false.
+  void Append(uint64_t prefix, PmPtr entry, bool is_older, bool is_whole) {
     if (__builtin_expect(size_ == items_.size(), 0) && !Grow()) return;
-    items_[size_++] = {prefix, entry.raw() | uint64_t{is_older}};
+    items_[size_++] = {prefix, entry.raw() | (is_whole ? Item::kWhole : 0) | (is_older ? Item::kOlder : 0)};
   }
   // False: there was no memory, and it must not be used.
   bool Finish(const RegionSet& regions);
 
   // The order of several together, given with the newest first. Null if there is no memory, or if the prefixes say too little:
-  // then keys would have to be compared, which are far. May throw std::bad_alloc.
-  static std::shared_ptr<const TableOrder> Merge(const std::vector<std::shared_ptr<const TableOrder>>& orders,
-                                                 const RegionSet& regions, const KeyOrder& order);
+  // then keys would have to be compared, which are far; or if `stop` says so, which is asked now and then. May throw
+  // std::bad_alloc.
+  static std::shared_ptr<const TableOrder> Merge(const Orders& orders, const RegionSet& regions, const KeyOrder& order,
+                                                 const Stop& stop);
 
   // The tables must outlive it.
   std::unique_ptr<EntryCursor> NewCursor(const RegionSet* regions, const KeyOrder* order) const {
@@ -57,26 +64,34 @@ class TableOrder {
   // An attempt to merge it with its neighbours was in vain, and would be again.
   bool stays_apart() const { return stays_apart_.load(std::memory_order_relaxed); }
   void StayApart() const { stays_apart_.store(true, std::memory_order_relaxed); }
+  // The same of an attempt with all that were there when writers paused; with few neighbours it may be merged nevertheless.
+  bool stays_apart_at_pauses() const { return stays_apart_at_pauses_.load(std::memory_order_relaxed); }
+  void StayApartAtPauses() const { stays_apart_at_pauses_.store(true, std::memory_order_relaxed); }
   uint64_t bytes() const { return size_ * sizeof(Item) + steps_.bytes(); }
 
  private:
   using Item = OrderedItem;
+  class Stopper;
   // So many neighbours with one prefix are put in order by their keys.
   static constexpr size_t kMostAlike = 64;
+  // Between two questions whether to stop, some tenths of a millisecond.
+  static constexpr size_t kItemsPerStop = 64 << 10;
 
   bool Grow();
+  // These are false if they were stopped.
+  static bool Copy(const Item* from, const Item* end, Item* to, Stopper* stopper);
   // By prefix; of equal ones those of `a` first. `to` may be `b` and what lies before it, as much as `a` has.
-  static void MergeTwo(const Item* a, size_t a_size, const Item* b, size_t b_size, Item* to);
-  static void MergeAll(const std::vector<std::shared_ptr<const TableOrder>>& orders, size_t begin, size_t end, Item* scratch,
-                       Item* to);
-  // Of items that are in order by prefix. False: too many are alike.
-  static bool OrderAlike(Item* items, size_t size, const RegionSet& regions, const KeyOrder& order);
+  static bool MergeTwo(const Item* a, size_t a_size, const Item* b, size_t b_size, Item* to, Stopper* stopper);
+  static bool MergeAll(const Orders& orders, size_t begin, size_t end, Item* scratch, Item* to, Stopper* stopper);
+  // Of items that are in order by prefix, and those of a key in that of their versions. False, too, if too many are alike.
+  static bool OrderAlike(Item* items, size_t size, const RegionSet& regions, const KeyOrder& order, Stopper* stopper);
 
   HugeArray<Item> items_;  // size_ of them are used; empty: there is no memory
   uint64_t size_ = 0;
   PrefixSteps steps_;
   uint64_t fetch_bytes_ = 0;  // of an entry, for cursors
   mutable std::atomic<bool> stays_apart_{false};
+  mutable std::atomic<bool> stays_apart_at_pauses_{false};
 };
 
 }  // namespace braiddb

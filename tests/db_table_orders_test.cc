@@ -23,6 +23,11 @@ class DbTableOrdersTest : public DbTest {
  protected:
   void SetUp() override {
     options_.disable_auto_compaction = true;
+    SyncPoints::Instance().SetCallback("DBImpl::MergeTableOrders:All", [this](void* all) {
+      pauses_ += *static_cast<bool*>(all);
+      *static_cast<bool*>(all) &= merges_all_;
+    });
+    SyncPoints::Instance().Enable();
     Reopen();
   }
   void TearDown() override {
@@ -34,11 +39,11 @@ class DbTableOrdersTest : public DbTest {
   void FlushTables(int count, const std::string& begin = "") {
     for (int i = 0; i < count; ++i) {
       for (int k = 0; k < 40; ++k) {
-        const std::string key = begin + std::to_string(random_.Uniform(10'000'000));
+        const std::string key = begin + std::to_string(random_.Uniform(100'000'000));  // most of eight digits
         content_[key] = PatternedValue(random_.Next(), 20);
         ASSERT_OK(db_->Put({}, key, content_[key]));
         if (k % 4 == 0) {
-          const auto again = content_.lower_bound(std::to_string(random_.Uniform(10'000'000)));
+          const auto again = content_.lower_bound(std::to_string(random_.Uniform(100'000'000)));
           if (again == content_.end()) continue;
           again->second = PatternedValue(random_.Next(), 10);
           ASSERT_OK(db_->Put({}, again->first, again->second));
@@ -63,6 +68,23 @@ class DbTableOrdersTest : public DbTest {
     while (Cursors() != expected && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     EXPECT_EQ(Cursors(), expected) << IntProperty(db_.get(), "braiddb.num-l0-tables") << " tables";
   }
+  // More flushes may be needed: a pause may have come before the last ones.
+  void ExpectOneOrder() {
+    for (int i = 0; i < 30 && Cursors() != 1u + 1u; ++i) {
+      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+      while (Cursors() != 1u + 1u && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+      if (Cursors() != 1u + 1u) FlushTables(1);
+    }
+    EXPECT_EQ(Cursors(), 1u + 1u) << IntProperty(db_.get(), "braiddb.num-l0-tables") << " tables";
+  }
+  void WaitForAPause() {
+    const uint64_t before = pauses_;
+    FlushTables(1);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (pauses_ == before && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    EXPECT_GT(pauses_, before);
+  }
+  bool MergesByOrder() const { return options_.l1 == L1Kind::kBraidedSkipList && options_.regions == 1; }
   void ExpectContent() {
     EXPECT_EQ(ScanForward(db_.get()), (Pairs(content_.begin(), content_.end())));
     EXPECT_EQ(ScanBackward(db_.get()), (Pairs(content_.rbegin(), content_.rend())));
@@ -76,6 +98,8 @@ class DbTableOrdersTest : public DbTest {
   Random random_{11};
   std::map<std::string, std::string> content_;
   std::atomic<uint64_t> merges_by_order_{0};
+  std::atomic<bool> merges_all_{false};  // when writers pause
+  std::atomic<uint64_t> pauses_{0};
 };
 
 INSTANTIATE_TEST_SUITE_P(Regions, DbTableOrdersTest, testing::Values(1u, 2u));
@@ -277,6 +301,181 @@ TEST_P(DbTableOrdersTest, OneListThatStandsForOthersIsNotSoughtAlone) {
   EXPECT_TRUE(seen == expected);
   ExpectContent();
   for (const Snapshot* const snapshot : snapshots) db_->ReleaseSnapshot(snapshot);
+}
+
+// Where no merge is to come, a pause of the writers is enough.
+TEST_P(DbTableOrdersTest, AllAreOneWhenWritersPause) {
+  FlushTables(2);
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  merges_all_ = true;
+  FlushTables(11);
+  ExpectOneOrder();
+  ExpectContent();
+  const std::map<std::string, std::string> before = content_;
+  ReadOptions then;
+  then.snapshot = db_->GetSnapshot();
+  FlushTables(9);
+  ExpectOneOrder();
+  ExpectContent();
+  EXPECT_EQ(ScanForward(db_.get(), then), (Pairs(before.begin(), before.end())));
+  db_->ReleaseSnapshot(then.snapshot);
+  CountMergesByOrder();
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(merges_by_order_, MergesByOrder() ? 1u : 0u);
+  EXPECT_EQ(Cursors(), 1u);
+  ExpectContent();
+}
+
+TEST_P(DbTableOrdersTest, AFewNewOnesAreLeftAloneAtAPause) {
+  merges_all_ = true;
+  FlushTables(20);
+  ExpectOneOrder();
+  WaitForAPause();
+  EXPECT_EQ(Cursors(), 2u + 1u);
+  ExpectContent();
+}
+
+// A merge takes whole orders.
+TEST_P(DbTableOrdersTest, OfMoreThanAMergeTakesNoneIsMade) {
+  FlushTables(2);
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  merges_all_ = true;
+  FlushTables(60);
+  ExpectOneOrder();
+  FlushTables(45);
+  WaitForAPause();
+  EXPECT_GE(Cursors(), 2u + 1u);
+  CountMergesByOrder();
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(merges_by_order_, MergesByOrder() ? 2u : 0u);
+  ExpectContent();
+}
+
+// What a pause has begun is given up then, and done later.
+TEST_P(DbTableOrdersTest, AFlushDoesNotWaitForOrders) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto wait_for = [&](const auto& what) {
+    while (!what() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    EXPECT_TRUE(what());
+  };
+  std::atomic<bool> chosen{false}, goes_on{false};
+  FlushTables(2);
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTableOrders:Chosen", [&](void*) {
+    chosen = true;
+    while (!goes_on) std::this_thread::yield();
+  });
+  merges_all_ = true;
+  content_["a"] = content_["b"] = "1";
+  std::thread writer([&] {
+    EXPECT_OK(db_->Put({}, "a", "1"));
+    EXPECT_OK(db_->Flush());
+    wait_for([&] { return chosen.load(); });
+    EXPECT_OK(db_->Put({}, "b", "1"));
+    EXPECT_OK(db_->Flush());
+  });
+  wait_for([&] { return chosen && IntProperty(db_.get(), "braiddb.num-immutable-mem-table") > 0; });
+  goes_on = true;
+  writer.join();
+  ExpectCursors(1 + 1);
+  ExpectContent();
+  SyncPoints::Instance().Clear();
+}
+
+// Of which one is the newest table, and nothing else: to merge it with itself would have no end.
+TEST_P(DbTableOrdersTest, OfATableWithoutEntriesNoneIsMade) {
+  merges_all_ = true;
+  FlushTables(4);
+  ExpectOneOrder();
+  std::unique_ptr<ColumnFamilyHandle> family;
+  ASSERT_OK(db_->CreateColumnFamily({}, "gone", &family));
+  ASSERT_OK(db_->DropColumnFamily(family.get()));
+  const uint64_t tables = IntProperty(db_.get(), "braiddb.num-l0-tables");
+  std::atomic<uint64_t> chosen{0};
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTableOrders:Chosen", [&](void*) { ++chosen; });
+  const uint64_t before = pauses_;
+  ASSERT_FALSE(db_->Put({}, family.get(), "a", "1").ok());  // draws a number
+  ASSERT_OK(db_->Flush());
+  ASSERT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), tables + 1);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (pauses_ == before && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_LE(chosen, 2u);
+  SyncPoints::Instance().Clear();
+  family.reset();
+  ExpectContent();
+}
+
+// Together too many begin alike, but those of four tables do not.
+TEST_P(DbTableOrdersTest, WhatCannotBeOneAtAPauseMayBeMergedByFours) {
+  const auto flush = [this](int table) {
+    for (int k = 0; k < 12; ++k) {
+      const std::string key = "the same " + std::to_string(100 * k + table);
+      content_[key] = "1";
+      ASSERT_OK(db_->Put({}, key, "1"));
+    }
+    ASSERT_OK(db_->Flush());
+  };
+  for (int i = 0; i < 6; ++i) flush(i);
+  ExpectCursors(3 + 1);
+  merges_all_ = true;
+  const uint64_t before = pauses_;
+  flush(6);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (pauses_ == before && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  flush(7);
+  ExpectCursors(2 + 1);
+  ExpectContent();
+}
+
+// Keys of eight bytes, which prefixes say, in many versions, of several writers, some of which snapshots see.
+TEST_P(DbTableOrdersTest, VersionsStandInOrder) {
+  merges_all_ = true;
+  constexpr size_t kWriters = 3;
+  options_.memtable_max_entries = 1024;
+  Reopen();
+  std::vector<std::thread> writers;
+  for (size_t writer = 0; writer < kWriters; ++writer) {
+    writers.emplace_back([this, writer] {
+      Random random(writer);
+      for (int i = 0; i < 4000; ++i) {
+        const std::string key = "key0000" + std::to_string(random.Uniform(10));
+        if (random.Uniform(10) == 0) {
+          EXPECT_OK(db_->Delete({}, key));
+        } else {
+          EXPECT_OK(db_->Put({}, key, std::to_string(random.Next())));
+        }
+      }
+    });
+  }
+  std::vector<const Snapshot*> snapshots;
+  for (int i = 0; i < 20; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    snapshots.push_back(db_->GetSnapshot());
+  }
+  for (auto& writer : writers) writer.join();
+  ASSERT_OK(db_->Flush());
+  ExpectOneOrder();
+  for (const Snapshot* const snapshot : snapshots) {
+    ReadOptions then;
+    then.snapshot = snapshot;
+    Pairs expected;
+    for (int k = 0; k < 10; ++k) {
+      const std::string key = "key0000" + std::to_string(k);
+      std::string value;
+      const Status status = db_->Get(then, key, &value);
+      const auto iterator = db_->NewIterator(then);
+      iterator->Seek(key);
+      EXPECT_EQ(iterator->Valid() && iterator->key() == key, status.ok());
+      if (status.ok()) expected.emplace_back(key, value);
+    }
+    Pairs forward = ScanForward(db_.get(), then);
+    std::erase_if(forward, [](const auto& pair) { return pair.first.compare(0, 7, "key0000") != 0; });
+    EXPECT_EQ(forward, expected);
+    Pairs backward = ScanBackward(db_.get(), then);
+    std::erase_if(backward, [](const auto& pair) { return pair.first.compare(0, 7, "key0000") != 0; });
+    EXPECT_EQ(backward, (Pairs(expected.rbegin(), expected.rend())));
+    db_->ReleaseSnapshot(snapshot);
+  }
 }
 
 TEST_P(DbTableOrdersTest, KeysThatBeginAlikeStayApart) {

@@ -11,14 +11,16 @@
 namespace braiddb::test {
 namespace {
 
-using Orders = std::vector<std::shared_ptr<const TableOrder>>;
+using Orders = TableOrder::Orders;
+
+const TableOrder::Stop kNever = [] { return false; };
 
 class TableOrderTest : public testing::Test {
  protected:
   bool Before(const LogEntry* a, const LogEntry* b) const { return CompareEntries(store_.order(), *a, *b) < 0; }
 
   // Of these versions; what it has is added to entries_.
-  std::shared_ptr<const TableOrder> MakeOrder(const std::vector<Version>& versions) {
+  std::shared_ptr<const TableOrder> MakeOrder(const std::vector<Version>& versions, bool are_copies = false) {
     std::vector<const LogEntry*> entries;
     for (const Version& version : versions) entries.push_back(store_.Resolve(store_.Write(version)));
     std::sort(entries.begin(), entries.end(), [this](const auto* a, const auto* b) { return Before(a, b); });
@@ -26,7 +28,7 @@ class TableOrderTest : public testing::Test {
     const LogEntry* last = nullptr;
     for (const LogEntry* entry : entries) {
       order->Append(store_.order().Prefix(entry->key()), store_.regions()->Find(entry),
-                    last != nullptr && last->key() == entry->key());
+                    last != nullptr && last->key() == entry->key(), !are_copies && store_.order().PrefixIsWhole(entry->key()));
       last = entry;
     }
     EXPECT_TRUE(order->Finish(*store_.regions()));
@@ -40,7 +42,7 @@ class TableOrderTest : public testing::Test {
       const uint64_t sequence = has_old_ones ? next_old_-- : next_++;
       versions.push_back({keys.draw(&random_), sequence, false, static_cast<uint32_t>(random_.Uniform(2)), 1});
     }
-    return MakeOrder(versions);
+    return MakeOrder(versions, has_old_ones);
   }
 
   void ExpectAll(const TableOrder& order) {
@@ -97,7 +99,7 @@ TEST_F(TableOrderTest, OfSeveralIsTheOrderOfAll) {
           const size_t size = most == 0 ? 0 : random_.Uniform(most + 1) * (i % 3);
           orders.insert(orders.begin(), DrawOrder(keys, std::min<size_t>(size, 3000 / count), random_.Uniform(4) == 0));
         }
-        const auto together = TableOrder::Merge(orders, *store_.regions(), store_.order());
+        const auto together = TableOrder::Merge(orders, *store_.regions(), store_.order(), kNever);
         if (together == nullptr) {  // by chance too many were alike
           EXPECT_EQ(std::string(keys.name), "SharedPrefixes");
           continue;
@@ -114,8 +116,8 @@ TEST_F(TableOrderTest, KnowsWhichVersionsAreOlder) {
   Orders orders, fours;
   for (int i = 0; i < 16; ++i) orders.insert(orders.begin(), DrawOrder(few, 60, false));
   for (size_t i = 0; i < orders.size(); i += 4)
-    fours.push_back(TableOrder::Merge({orders.begin() + i, orders.begin() + i + 4}, *store_.regions(), store_.order()));
-  const auto together = TableOrder::Merge(fours, *store_.regions(), store_.order());
+    fours.push_back(TableOrder::Merge({orders.begin() + i, orders.begin() + i + 4}, *store_.regions(), store_.order(), kNever));
+  const auto together = TableOrder::Merge(fours, *store_.regions(), store_.order(), kNever);
   ASSERT_NE(together, nullptr);
   ExpectAll(*together);
 }
@@ -127,11 +129,45 @@ TEST_F(TableOrderTest, IsNotMadeOfKeysThatBeginAlike) {
     return versions;
   };
   const Orders most = {MakeOrder(numbered(0, 32)), MakeOrder(numbered(1, 32))};
-  const auto together = TableOrder::Merge(most, *store_.regions(), store_.order());
+  const auto together = TableOrder::Merge(most, *store_.regions(), store_.order(), kNever);
   ASSERT_NE(together, nullptr);
   ExpectAll(*together);
   const Orders more = {most[0], MakeOrder(numbered(1, 33))};
-  EXPECT_EQ(TableOrder::Merge(more, *store_.regions(), store_.order()), nullptr);
+  EXPECT_EQ(TableOrder::Merge(more, *store_.regions(), store_.order(), kNever), nullptr);
+}
+
+// Keys of eight bytes are known by their prefixes, so they may have any number of versions; but not those of seven and a zero
+// byte, and copies have versions that are in other tables as well.
+TEST_F(TableOrderTest, OfKeysThatPrefixesSay) {
+  const KeyKind few = {"Few", [](Random* random) {
+                         return NumberedKey(100000 + random->Uniform(20)).substr(0, 6) +
+                                std::string(2, static_cast<char>(random->Uniform(3)));
+                       }};
+  Orders orders;
+  for (int i = 0; i < 16; ++i) orders.insert(orders.begin(), DrawOrder(few, 500, false));
+  auto together = TableOrder::Merge(orders, *store_.regions(), store_.order(), kNever);
+  ASSERT_NE(together, nullptr);
+  ExpectAll(*together);
+  const KeyKind mixed = {"Mixed", [](Random* random) {
+                           return "key" + std::to_string(1000 + random->Uniform(300)) + std::string(random->Uniform(3), '\0');
+                         }};
+  entries_.clear();
+  orders.clear();
+  for (int i = 0; i < 9; ++i) orders.insert(orders.begin(), DrawOrder(mixed, 300, i % 3 == 0));
+  together = TableOrder::Merge(orders, *store_.regions(), store_.order(), kNever);
+  ASSERT_NE(together, nullptr);
+  ExpectAll(*together);
+}
+
+TEST_F(TableOrderTest, IsGivenUpWhereItShouldStop) {
+  const Orders two = {DrawOrder(kKeyKinds[0], 300, false), DrawOrder(kKeyKinds[0], 300, false)};
+  int asked = 0;
+  ASSERT_NE(TableOrder::Merge(two, *store_.regions(), store_.order(), [&] { return ++asked < 0; }), nullptr);
+  ASSERT_GE(asked, 2) << "for the merge, and for what is alike";
+  for (int until = 1; until <= asked; ++until) {
+    int turn = 0;
+    EXPECT_EQ(TableOrder::Merge(two, *store_.regions(), store_.order(), [&] { return ++turn == until; }), nullptr);
+  }
 }
 
 class FamilyViewTest : public TableOrderTest {
@@ -159,7 +195,7 @@ TEST_F(FamilyViewTest, ExchangesOrders) {
   for (int i = 0; i < 5; ++i) orders.insert(orders.begin(), AddTable());
   EXPECT_EQ(Shape(), (Shapes{1, 1, 1, 1, 1, 0}));
   const Orders three = {orders[1], orders[2], orders[3]};
-  const auto together = TableOrder::Merge(three, *store_.regions(), store_.order());
+  const auto together = TableOrder::Merge(three, *store_.regions(), store_.order(), kNever);
   EXPECT_EQ(view_.FindOrders(three), 1u);
   EXPECT_EQ(view_.FindOrders({orders[1], orders[3]}), view_.orders.size());
   view_.MergeOrders(three, together);
@@ -179,7 +215,7 @@ TEST_F(FamilyViewTest, WhatIsLeftOfMergedTablesIsLists) {
   Orders orders;
   for (int i = 0; i < 6; ++i) orders.insert(orders.begin(), AddTable());
   const Orders four = {orders[1], orders[2], orders[3], orders[4]};
-  view_.MergeOrders(four, TableOrder::Merge(four, *store_.regions(), store_.order()));
+  view_.MergeOrders(four, TableOrder::Merge(four, *store_.regions(), store_.order(), kNever));
   EXPECT_EQ(Shape(), (Shapes{1, 4, 1}));
   view_.RemoveOldest(0);
   EXPECT_EQ(Shape(), (Shapes{1, 4, 1}));
@@ -200,7 +236,7 @@ TEST_F(FamilyViewTest, OrdersOfTheOldestTables) {
   Orders orders;
   for (int i = 0; i < 6; ++i) orders.insert(orders.begin(), AddTable());
   const Orders three = {orders[1], orders[2], orders[3]};
-  const auto together = TableOrder::Merge(three, *store_.regions(), store_.order());
+  const auto together = TableOrder::Merge(three, *store_.regions(), store_.order(), kNever);
   view_.MergeOrders(three, together);
   ASSERT_EQ(Shape(), (Shapes{1, 3, 1, 1}));
   EXPECT_EQ(view_.OldestOrders(0), Orders{});

@@ -19,14 +19,15 @@ inline std::shared_ptr<const TableOrder> OrderOfTables(const EntryStore& store, 
     const LogEntry* before = nullptr;
     for (const LogEntry* entry = table->list.First(); entry != nullptr; entry = table->list.Next(entry)) {
       const bool is_older = before != nullptr && store.order().Same(before->key(), entry->key());
-      order->Append(store.order().Prefix(entry->key()), store.regions()->Find(entry), is_older);
+      order->Append(store.order().Prefix(entry->key()), store.regions()->Find(entry), is_older,
+                    store.order().PrefixIsWhole(entry->key()));
       before = entry;
     }
     EXPECT_TRUE(order->Finish(*store.regions()));
     orders.insert(orders.begin(), order);
   }
   if (orders.size() == 1) return orders.front();
-  return TableOrder::Merge(orders, *store.regions(), store.order());
+  return TableOrder::Merge(orders, *store.regions(), store.order(), [] { return false; });
 }
 
 }  // namespace braiddb::test
