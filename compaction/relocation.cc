@@ -125,7 +125,8 @@ class Copier {
     size_t next = 0;
     for (cursor->Seek(SearchKey(order, key, kMaxSequence)); next < live.size(); cursor->Next()) {
       const LogEntry* const entry = cursor->entry();
-      if (entry == nullptr || !IsSound(entry) || order.Compare(entry->key(), key) != 0) break;
+      if (entry == nullptr || (cursor->knows_prefixes() && cursor->prefix() != live.front().prefix)) break;
+      if (!IsSound(entry) || (entry != live[next].entry && order.Compare(entry->key(), key) != 0)) break;
       versions_.push_back({entry, entry->type(), entry->value()});
       next += entry == live[next].entry;
     }

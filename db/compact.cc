@@ -118,6 +118,11 @@ void DBImpl::CompactUntilStopped() {
       if (status.ok()) status = MakeCopies(&collapses_next);
       if (!status.ok() && !status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
       last_merge = std::chrono::steady_clock::now() - start;
+      // Who never pauses gets the space back of what an earlier session wrote, too.
+      const auto account_until = std::chrono::steady_clock::now() + last_merge / 8;
+      do {
+        more_to_account = AccountOneSegment();
+      } while (more_to_account && !stopping_.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < account_until);
     } else if (changing_.MergesByItself()) {
       more_to_account = AccountOneSegment();
       Status status = more_to_account ? Status::OK() : MakeCopies(&collapses_next);

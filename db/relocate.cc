@@ -7,9 +7,32 @@
 #include "index/key_hash.h"
 #include "util/format.h"
 #include "util/mutant.h"
+#include "util/prefetch.h"
 #include "util/sync_point.h"
 
 namespace braiddb {
+namespace {
+
+// Keys whose places in the lookup cache are fetched together.
+constexpr size_t kCacheGroup = 32;
+
+void MoveAllInCache(const std::vector<Relocation::Move>& moves, const RegionSet& regions, uint64_t sequence, LookupCache* cache) {
+  uint64_t hashes[kCacheGroup];
+  for (size_t begin = 0; begin < moves.size(); begin += kCacheGroup) {
+    const size_t count = std::min(kCacheGroup, moves.size() - begin);
+    for (size_t i = 0; i < count; ++i) {
+      if (begin + i + kCacheGroup < moves.size()) Prefetch(moves[begin + i + kCacheGroup].from);
+      hashes[i] = KeyHash(*moves[begin + i].from);
+      cache->PrefetchForWrite(hashes[i]);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const Relocation::Move& move = moves[begin + i];
+      cache->Move(hashes[i], regions.Find(move.from), move.to, sequence);
+    }
+  }
+}
+
+}  // namespace
 
 // STEPS   1 copies, durable  2 the MANIFEST lists their table as the oldest  3 the view has it, too  4 the copies' segments are
 //         sealed  5 the lookup cache knows the copies. The next merge replaces the originals, and marks them moved.
@@ -84,9 +107,7 @@ Status DBImpl::PublishCopies(const Relocation& relocation) {
   if (status.ok() && !BRAIDDB_MUTANT("copies-sealed-early")) status = SealCopies(segments_.get(), relocation.copies);
   if (!status.ok()) return status;
   if (lookup_cache_ != nullptr) {
-    const uint64_t sequence = GetLatestSequenceNumber();
-    for (const Relocation::Move& move : relocation.moves)
-      lookup_cache_->Move(KeyHash(*move.from), regions_->Find(move.from), move.to, sequence);
+    MoveAllInCache(relocation.moves, *regions_, GetLatestSequenceNumber(), lookup_cache_.get());
   }
   BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Installed");
   return Status::OK();

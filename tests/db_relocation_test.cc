@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <limits>
 #include <map>
 #include <memory>
@@ -121,6 +122,32 @@ TEST_P(DbRelocationTest, HappensInTheBackground) {
   ASSERT_OK(db_->WaitForCompaction());
   EXPECT_GT(Relocated(), 0u);
   ExpectWithinLimits();
+  EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
+}
+
+// What an earlier session wrote comes back without a moment in which nothing is to be merged.
+TEST_P(DbRelocationTest, OldSegmentsComeBackWhileWritersDoNotPause) {
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 500; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), PatternedValue(i, 400)));
+  }
+  ASSERT_OK(db_->Flush());
+  options_.disable_auto_compaction = false;
+  Reopen();
+  std::map<Segment*, uint64_t> generations;
+  SegmentsOf(db_.get())->ForEachLog([&](Segment* segment) { generations[segment] = segment->generation(); });
+  ASSERT_GT(generations.size(), 5u);
+  const auto is_there = [&generations](Segment* segment) {
+    return segment->state() == SegmentState::kSealed && segment->generation() == generations.at(segment);
+  };
+  size_t left = generations.size();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  while (left > 0 && std::chrono::steady_clock::now() < deadline) {
+    for (int i = 0; i < 500; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), PatternedValue(i, 400)));
+    left = 0;
+    for (const auto& [segment, generation] : generations) left += is_there(segment);
+  }
+  EXPECT_EQ(left, 0u) << "of " << generations.size();
+  for (int i = 0; i < 500; ++i) expected_[NumberedKey(i)] = PatternedValue(i, 400);
   EXPECT_TRUE(HoldsExactly(db_.get(), expected_));
 }
 
