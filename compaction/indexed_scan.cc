@@ -90,10 +90,13 @@ class Placer {
 
  private:
   const LogEntry* At(uint64_t place) const { return index_.At(0, place); }
-  bool IsOfKey(uint64_t place, const MergeItem& item) const {
+  // Fails if it comes upon damage.
+  bool IsOfKey(uint64_t place, const MergeItem& item) {
     if (index_.PrefixOf(0, place) != item.prefix) return false;
     const LogEntry* const node = At(place);
-    return IsEntryOnLayer(regions_, regions_.ToPmPtr(0, node), 0) && order_.Same(node->key(), item.entry->key());
+    if (IsEntryOnLayer(regions_, regions_.ToPmPtr(0, node), 0)) return order_.Same(node->key(), item.entry->key());
+    Fail();
+    return false;
   }
 
   // By its prefix.
@@ -152,8 +155,7 @@ class Placer {
       item.key_below = true;
       item.layers = std::max(item.layers, index_.HeightAt(0, behind));
     }
-    // The merge goes along them until it sees another key.
-    if (item.key_below && !same_key && behind < nodes_) FetchEntry(At(behind));
+    if (item.key_below && !same_key && behind < nodes_) item.behind = regions_.ToPmPtr(0, At(behind));
     item.before = static_cast<uint32_t>(result_->towers.size());
     // A node that reaches a layer is, on average, as many nodes before the place as entries that reach it are apart.
     uint64_t at = place;

@@ -4,7 +4,7 @@ namespace braiddb {
 
 MergeBatch::MergeBatch(const RegionSet* regions, const SegmentAllocator* segments, MergeJournal* journal)
     : regions_(regions), segments_(segments), journal_(journal), pending_(kSlots) {
-  stores_.reserve(kJournalStores);
+  stores_.reserve(kBatchStores);
 }
 
 uint64_t MergeBatch::SlotFor(uint64_t address) const {

@@ -29,7 +29,7 @@ class MergeBatch {
   void MarkAgain(PmPtr entry, uint64_t bit) { Store(TowerOf(entry), 0, Load(TowerOf(entry), 0) | bit); }
 
   // Whether `stores` more fit.
-  bool HasRoom(uint64_t stores) const { return stores_.size() + stores <= kJournalStores; }
+  bool HasRoom(uint64_t stores) const { return stores_.size() + stores <= kBatchStores; }
   bool empty() const { return stores_.empty(); }
 
   // Applies through the journal and starts anew. `progress` as MergeJournal::Apply.
@@ -42,7 +42,9 @@ class MergeBatch {
     uint64_t address = 0;
     uint64_t value = 0;
   };
-  static constexpr uint64_t kSlots = std::bit_ceil(uint64_t{2} * kJournalStores);
+  // Fewer than a journal's record holds: what a batch looks up stays in the cache.
+  static constexpr uint64_t kBatchStores = kCrashTest ? kJournalStores : 4096;
+  static constexpr uint64_t kSlots = std::bit_ceil(uint64_t{2} * kBatchStores);
   static constexpr int kSlotBits = std::countr_zero(kSlots);
   uint64_t SlotFor(uint64_t address) const;
 

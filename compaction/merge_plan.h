@@ -17,7 +17,7 @@ struct MergePiece {
   PmPtr end;
 };
 
-// Entries per chunk, about; with the stores they cause, a chunk usually fits one batch of the merge journal.
+// Entries per chunk, about; a plan takes a search for each chunk and table.
 inline constexpr uint64_t kChunkEntries = kCrashTest ? 4 : 2048;
 
 // Chunks are disjoint ranges of user keys in ascending order; all versions of a key are in one chunk. Together they hold every

@@ -7,6 +7,7 @@
 
 #include "compaction/list_builder.h"
 #include "log/entry_sort.h"
+#include "log/fetch_entry.h"
 #include "log/log_reader.h"
 #include "log/log_writer.h"
 #include "lsm/manifest.h"
@@ -103,12 +104,17 @@ class Copier {
 
   Status FindVersions(const RelocationJob::Family& family, const std::vector<Found>& live) {
     const std::unique_ptr<EntryCursor> cursor = family.last_level->NewCursor();
+    size_t fetched = 0;
     for (size_t begin = 0; begin < live.size();) {
       if (Stopped(begin)) return Status::Aborted("stopped");
       size_t end = begin + 1;
       while (end < live.size() && live[end].prefix == live[begin].prefix &&
              family.order->Compare(live[end].entry->key(), live[begin].entry->key()) == 0) {
         ++end;
+      }
+      for (; fetched < std::min(live.size(), end + 2 * kAhead); ++fetched) {
+        FetchEntry(live[fetched].entry);
+        if (fetched >= kAhead) FetchEntryEnd(live[fetched - kAhead].entry);
       }
       FindKey(*family.order, cursor.get(), {&live[begin], end - begin});
       if (job_.regions->damage_seen()) return RegionSet::DamagedList();
@@ -123,14 +129,14 @@ class Copier {
     const size_t taken = versions_.size();
     const Slice key = live.front().entry->key();
     size_t next = 0;
-    for (cursor->Seek(SearchKey(order, key, kMaxSequence)); next < live.size(); cursor->Next()) {
+    for (cursor->Seek(SearchKey(live.front().prefix, key, kMaxSequence));; cursor->Next()) {
       const LogEntry* const entry = cursor->entry();
       if (entry == nullptr || (cursor->knows_prefixes() && cursor->prefix() != live.front().prefix)) break;
       if (!IsSound(entry) || (entry != live[next].entry && order.Compare(entry->key(), key) != 0)) break;
       versions_.push_back({entry, entry->type(), entry->value()});
       next += entry == live[next].entry;
+      if (next == live.size()) return;
     }
-    if (next == live.size()) return;
     versions_.resize(taken);
     for (const Found& found : live) found.segment->stays.store(true, std::memory_order_relaxed);
   }

@@ -51,7 +51,7 @@ class Merger {
   Status SweepKey(PmPtr first, PmPtr* next) {
     versions_.clear();
     if (!IsEntry(first, 0)) return RegionSet::DamagedList();
-    *next = AppendLastLevel(first);
+    *next = AppendLastLevel(first, PmPtr());
     if (damaged_ || (*next && (!IsEntry(*next, 0) || CompareEntries(*context_.order, *Resolve(first), *Resolve(*next)) >= 0)))
       return RegionSet::DamagedList();
     Decide();
@@ -133,7 +133,7 @@ class Merger {
       key_below |= item.key_below;
     }
     const PmPtr* towers = &chunk.towers[chunk.items[begin].before];
-    if (key_below) AppendLastLevel(batch_.Next(towers[0], 0));
+    if (key_below) AppendLastLevel(batch_.Next(towers[0], 0), chunk.items[begin].behind);
     if (damaged_) return RegionSet::DamagedList();
     merged_ = chunk.items[begin];
     PairCopies(end - begin);
@@ -199,13 +199,15 @@ class Merger {
     }
   }
 
-  // Adds the versions that the last level has, `first` and on; returns the entry behind them.
-  PmPtr AppendLastLevel(PmPtr first) {
+  // Adds the versions that the last level has, `first` and on; returns the entry behind them. `behind`: which is known to be of
+  // another key, and is not looked at.
+  PmPtr AppendLastLevel(PmPtr first, PmPtr behind) {
     const Slice key = versions_.empty() ? (first ? Resolve(first)->key() : Slice()) : versions_[0].entry->key();
     PmPtr p = first;
     for (;;) {
-      damaged_ |= p && !IsEntry(p, 0);
-      if (!p || damaged_ || context_.order->Compare(Resolve(p)->key(), key) != 0) return p;
+      if (!p || p == behind) return p;
+      damaged_ |= !IsEntry(p, 0);
+      if (damaged_ || context_.order->Compare(Resolve(p)->key(), key) != 0) return p;
       // From the newest to the oldest, and not in a circle.
       if (!versions_.empty() && versions_.back().item == nullptr &&
           Resolve(p)->sequence() >= versions_.back().entry->sequence()) {

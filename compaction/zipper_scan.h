@@ -17,6 +17,7 @@ struct MergeItem {
   uint32_t before;  // index into ScanResult::towers
   uint32_t layers;  // at least the entry's height; of a key's newest one also that of the last level's versions in its region
   bool key_below;   // the last level has versions of this key
+  PmPtr behind{};   // of a key's newest one: the node of the last level behind these, if it is known
 };
 
 struct ScanResult {
