@@ -49,6 +49,12 @@ class IndexedScanTest : public testing::Test {
     }
   }
 
+  static uint64_t Number(Slice eight_byte_key) {
+    uint64_t number = 0;
+    for (const char byte : eight_byte_key) number = number << 8 | static_cast<uint8_t>(byte);
+    return number;
+  }
+
   Random random_{17};
   uint64_t next_ = 1;
 };
@@ -72,6 +78,41 @@ TEST_F(IndexedScanTest, IsAsTheScanByTheLastLevel) {
       ExpectSame(ScanByOrder(&merge, *order, 0, 300, index), by_list);
     }
   }
+}
+
+// Of three versions of each key, with entries of others between, so that the index knows what is behind them.
+TEST_F(IndexedScanTest, KnowsWhatIsBehindAKeysVersions) {
+  MergeCase merge(1);
+  std::vector<Version> versions;
+  for (int i = 0; i < 3; ++i) {
+    for (const Version& version : MakeVersions(10, 100, 10)) versions.push_back(version);
+  }
+  merge.FillLastLevel(versions);
+  const TallIndex index(merge.store().l1(), 300, 16 << 20);
+  ASSERT_EQ(index.size(0), 300u);
+  const auto table = merge.store().MakeTable(MakeVersions(0, 220, 5));
+  const auto order = OrderOfTables(merge.store(), {table.get()});
+  const ScanResult found = ScanByOrder(&merge, *order, 0, 220, index);
+  ASSERT_EQ(found.items.size(), 220u);
+  for (const MergeItem& item : found.items) {
+    const uint64_t number = Number(item.entry->key());
+    EXPECT_EQ(item.key_below, number >= 10 && number <= 1000 && number % 10 == 0) << number;
+    if (!item.key_below || number == 1000) {
+      EXPECT_FALSE(item.behind) << number;
+    } else {
+      const LogEntry* const behind = merge.store().Resolve(item.behind);
+      EXPECT_EQ(Number(behind->key()), number + 10);
+      EXPECT_EQ(behind->sequence(), 200 + (number + 10) / 10) << "the newest of these";
+    }
+  }
+  // A merge does not look at them again.
+  auto* const oldest = const_cast<LogEntry*>(index.At(0, 2));
+  ASSERT_EQ(Number(oldest->key()), 10u);
+  const uint32_t shape = oldest->shape;
+  oldest->shape = 0;  // of no height
+  EXPECT_TRUE(ScanByOrder(&merge, *order, 0, 3, index).damaged);
+  oldest->shape = shape;
+  EXPECT_FALSE(ScanByOrder(&merge, *order, 0, 3, index).damaged);
 }
 
 // What is damaged is not merged: an entry of another prefix than the order has for it, or one that is no entry.
