@@ -30,7 +30,7 @@ struct Typed {
   int64_t key_size, value_size, batch_size, num_column_families, seek_nexts, multiread_stride, readwritepercent, threads, seed;
   int64_t regions, max_region_size, initial_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables,
       checkpoint_tables;
-  int64_t compaction_threads, recovery_threads, l0_compaction_trigger;
+  int64_t compaction_threads, recovery_threads, l0_compaction_trigger, l0_slowdown_writes_trigger;
   int64_t nv_leaf_size, l1_index_size, dram_budget, lookup_cache_size, bloom_bits, space_slack;
   double max_space_amplification, zipf;
   int64_t merge_keys, mergereadpercent, range_tombstone_width, max_scan_distance, seek_nexts_to_delete, bgwriter_num;
@@ -229,6 +229,8 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("compaction_threads", Value<int64_t>(&typed->compaction_threads, defaults.compaction_threads), "0: half of the CPUs");
   add("recovery_threads", Value<int64_t>(&typed->recovery_threads, defaults.recovery_threads), "0: all CPUs");
   add("l0_compaction_trigger", Value<int64_t>(&typed->l0_compaction_trigger, defaults.l0_compaction_trigger), "L0 tables");
+  add("l0_slowdown_writes_trigger", Value<int64_t>(&typed->l0_slowdown_writes_trigger, defaults.l0_slowdown_writes_trigger),
+      "L0 tables; more than this and writers are slowed down");
   add("disable_auto_compactions", Switch(&flags->options.disable_auto_compaction), "flush and compact only when told to");
   add("count_pm_writes", Switch(&flags->options.count_pm_writes),
       "count cache lines, XPLines and fences, for --json; costs time, so not together with what is timed");
@@ -373,6 +375,7 @@ void TakeOptions(const Typed& typed, Options* options) {
   Take("compaction_threads", typed.compaction_threads, 0, UINT32_MAX, &options->compaction_threads);
   Take("recovery_threads", typed.recovery_threads, 0, UINT32_MAX, &options->recovery_threads);
   Take("l0_compaction_trigger", typed.l0_compaction_trigger, 0, UINT32_MAX, &options->l0_compaction_trigger);
+  Take("l0_slowdown_writes_trigger", typed.l0_slowdown_writes_trigger, 0, UINT32_MAX, &options->l0_slowdown_writes_trigger);
 }
 
 std::string ToText(const boost::any& value) {
