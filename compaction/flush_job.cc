@@ -2,6 +2,7 @@
 
 #include "compaction/list_builder.h"
 #include "index/key_hash.h"
+#include "log/fetch_entry.h"
 #include "util/prefetch.h"
 
 namespace braiddb {
@@ -19,7 +20,9 @@ class Window {
   }
   // One after the other, between others' turns: so that as many are on their way at any time as a CPU can wait for.
   void FetchForWrite(size_t i, const RegionSet& regions) const {
-    if (i < count) PrefetchForWrite(regions.Resolve(pointers[i]));
+    if (i >= count) return;
+    const auto* const entry = regions.Resolve<LogEntry>(pointers[i]);
+    PrefetchForWrite(entry);
   }
 
   PmPtr pointers[kWindow];

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "pmem/persistence.h"
 
@@ -113,14 +114,24 @@ void KeyFilterWriter::Add(uint64_t hash) {
     if (filter != nullptr) filter->Prefetch(hash);
   }
   hashes_[count_++] = hash;
-  if (count_ == kGroup) Finish();
+  if (count_ < kGroup) return;
+  AddWaiting();
+  std::copy_n(hashes_, kGroup, waiting_);
+  waiting_count_ = std::exchange(count_, 0);
+}
+
+void KeyFilterWriter::AddWaiting() {
+  for (KeyFilter* filter : filters_) {
+    if (filter != nullptr) filter->Add({waiting_, waiting_count_});
+  }
+  waiting_count_ = 0;
 }
 
 void KeyFilterWriter::Finish() {
-  for (KeyFilter* filter : filters_) {
-    if (filter != nullptr) filter->Add({hashes_, count_});
-  }
-  count_ = 0;
+  AddWaiting();
+  std::copy_n(hashes_, count_, waiting_);
+  waiting_count_ = std::exchange(count_, 0);
+  AddWaiting();
 }
 
 }  // namespace braiddb

@@ -84,7 +84,7 @@ class KeyFilter {
   std::atomic<uint64_t> keys_{0};
 };
 
-// Adds keys in groups, whose blocks are fetched together, to one or two filters, which outlive it.
+// Adds keys in groups to one or two filters, which outlive it. A group's blocks are fetched while the one before it is added.
 // Thread safety: none.
 class KeyFilterWriter {
  public:
@@ -98,8 +98,12 @@ class KeyFilterWriter {
   static constexpr uint32_t kGroup = 32;
 
   KeyFilter* const filters_[2];
+  void AddWaiting();
+
   uint64_t hashes_[kGroup];
   uint32_t count_ = 0;
+  uint64_t waiting_[kGroup];  // the group before
+  uint32_t waiting_count_ = 0;
 };
 
 }  // namespace braiddb

@@ -94,6 +94,7 @@ L0IndexWriter::L0IndexWriter(const RegionSet* regions, uint64_t table_entries)
 
 void L0IndexWriter::Begin(uint64_t entries, const KeyOrder& order) {
   pending_.clear();
+  oldest_ = 0;
   complete_ = order.equal_means_same();
   if (!complete_) return;
   if (index_ != nullptr && next_column_ < L0Index::kMaxTables && index_->free_slots() >= entries) return;
@@ -107,17 +108,19 @@ void L0IndexWriter::Begin(uint64_t entries, const KeyOrder& order) {
 void L0IndexWriter::Add(uint64_t hash, PmPtr entry) {
   if (!complete_) return;
   index_->Prefetch(hash);
-  pending_.push_back({hash, entry});
-  if (pending_.size() == kPending) AddPending();
+  if (pending_.size() < kPending) return pending_.push_back({hash, entry});
+  AddPending(pending_[oldest_]);
+  pending_[oldest_] = {hash, entry};
+  oldest_ = (oldest_ + 1) % kPending;
 }
 
-void L0IndexWriter::AddPending() {
-  for (const Pending& pending : pending_) complete_ = complete_ && index_->Add(next_column_, pending.hash, pending.entry);
-  pending_.clear();
+void L0IndexWriter::AddPending(const Pending& pending) {
+  complete_ = complete_ && index_->Add(next_column_, pending.hash, pending.entry);
 }
 
 L0IndexWriter::Table L0IndexWriter::Finish() {
-  AddPending();
+  for (size_t i = 0; i < pending_.size(); ++i) AddPending(pending_[(oldest_ + i) % pending_.size()]);
+  pending_.clear();
   if (!complete_) {
     index_.reset();  // a column that was begun is not used again
     return {};

@@ -90,21 +90,22 @@ class L0IndexWriter {
     uint64_t hash;
     PmPtr entry;
   };
-  // Additions whose buckets are fetched ahead.
+  // Additions whose buckets are on their way at any time.
   static constexpr size_t kPending = 32;
   // What one index is made for at the most, unless one table has more: 16 MiB.
   static constexpr uint64_t kIndexEntries = 1 << 20;
   // Smaller tables count as if they had so many: one that was rotated early, by Flush, says little of the next.
   static constexpr uint64_t kLeastEntries = 1024;
 
-  void AddPending();
+  void AddPending(const Pending& pending);
 
   const RegionSet* const regions_;
   const uint64_t table_entries_;
   std::shared_ptr<L0Index> index_;
   uint32_t next_column_ = 0;
   bool complete_ = false;  // everything of this table has been taken so far
-  std::vector<Pending> pending_;
+  std::vector<Pending> pending_;  // a ring, once it is full
+  size_t oldest_ = 0;              // of it
 };
 
 }  // namespace braiddb
