@@ -56,12 +56,13 @@ std::unique_ptr<EntryFilter> BraidedLevel::NewFilter(const MergeJob& job) {
 
 Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) {
   journal_->Begin(job.id);
+  // Of a merge that an earlier run began, not all is noted.
+  const bool is_resumed = job.id == resumed_job_;
+  if (!index_is_current_ && !is_resumed && Current()->list().First() == nullptr) Refresh(0);  // the first merge
   const std::unique_ptr<EntryFilter> entry_filter = NewFilter(job);
   ZipperContext context = ContextFor(job);
   context.entry_filter = entry_filter.get();
   context.order_of_tables = job.order.get();
-  // Of a merge that an earlier run began, not all is noted.
-  const bool is_resumed = job.id == resumed_job_;
   changes_.reset();
   std::unique_ptr<IndexChanges> changes;
   if (std::exchange(index_is_current_, false) && !is_resumed) {
@@ -69,6 +70,8 @@ Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*
     changes = std::make_unique<IndexChanges>(context.index->NewChanges());
   }
   context.index_changes = changes.get();
+  KeyFilterWriter keys(job.key_filters[0], job.key_filters[1]);
+  context.keys = &keys;
   Status status = RunZipper(context, tables, is_resumed ? progress_ : PmPtr(), stats);
   if (status.ok()) changes_ = std::move(changes);
   return status;

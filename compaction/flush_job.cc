@@ -23,6 +23,7 @@ class Window {
     if (i >= count) return;
     const auto* const entry = regions.Resolve<LogEntry>(pointers[i]);
     PrefetchForWrite(entry);
+    FetchEntry(entry);
   }
 
   PmPtr pointers[kWindow];

@@ -17,6 +17,7 @@
 #include "compaction/version_filter.h"
 #include "index/level_place.h"
 #include "index/ordered_level.h"
+#include "lsm/key_filter.h"
 #include "lsm/pm_table.h"
 #include "lsm/table_order.h"
 #include "pmem/region_set.h"
@@ -42,6 +43,8 @@ struct MergeJob {
   // Of a level that copies: told of newest puts of the last level whose copies readers find from now on, before their own space
   // can be released. Null: nobody wants to know.
   const std::function<void(PmPtr from, PmPtr to)>* copied = nullptr;
+  // Which get the keys of what comes to the level, before Merge returns; may be null. KeyHash is by family, so of tables of one.
+  KeyFilter* key_filters[2] = {};
   // Of all that the tables have, none of which has been merged before; null: not known.
   std::shared_ptr<const TableOrder> order = nullptr;
 };

@@ -31,6 +31,7 @@ class NvMerger {
         filter_(*job.filter),
         moved_(job.moved),
         entry_filter_(job.entry_filters == nullptr ? nullptr : job.entry_filters->NewFilter()),
+        key_writer_(job.key_filters[0], job.key_filters[1]),
         stats_(stats) {}
 
   // `items`: in entry order, all versions of each key that the tables have.
@@ -233,7 +234,10 @@ class NvMerger {
     }
     for (const Version& version : versions_) {
       if (version.keep != version.in_tree) changes_.push_back({{version.prefix, version.pointer.raw()}, version.in_tree});
-      if (version.in_table && version.keep) ++stats_->merged;  // also what a run that was cut short has added
+      if (version.in_table && version.keep) {  // also what a run that was cut short has added
+        key_writer_.Add(KeyHash(*version.entry));
+        ++stats_->merged;
+      }
       if (version.in_table && !version.keep && !version.in_tree) ++stats_->dropped;
       if (version.in_tree && !version.keep) ++stats_->unlinked;
     }
@@ -265,6 +269,7 @@ class NvMerger {
   const VersionFilter& filter_;
   const MovedEntries* const moved_;
   const std::unique_ptr<EntryFilter> entry_filter_;  // may be null
+  KeyFilterWriter key_writer_;
   MergeStats* const stats_;
   std::vector<Version> versions_;  // of one key
   size_t in_tables_ = 0;           // the first of these
@@ -340,6 +345,8 @@ class MergeRun {
 
 Status RunNvMerge(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job,
                   const std::vector<const PmTable*>& tables, MergeStats* stats) {
+  // Before the plan, which takes long for many tables.
+  if (job.stop != nullptr && job.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
   const MergePlan plan(tables, parts.regions, parts.order, PmPtr());
   if (parts.regions->damage_seen()) return RegionSet::DamagedList();
   const uint64_t lines = level.tree()->flushed_lines();

@@ -99,6 +99,7 @@ class RunMerger {
         sizes_(sizes),
         job_(job),
         entry_filter_(job.entry_filters == nullptr ? nullptr : job.entry_filters->NewFilter()),
+        key_writer_(job.key_filters[0], job.key_filters[1]),
         stats_(*stats) {}
 
   Status Merge(TableEntries* tables) {
@@ -266,6 +267,7 @@ class RunMerger {
 
   void Count(const Version& version) {
     if (version.in_table) {
+      if (version.keep) key_writer_.Add(KeyHash(*version.entry));
       ++(version.keep ? stats_.merged : stats_.dropped);
       of_tables_.push_back(version.pointer);
     } else if (!version.keep && !version.moved) {
@@ -338,6 +340,7 @@ class RunMerger {
   const RunSizes sizes_;
   const MergeJob& job_;
   const std::unique_ptr<EntryFilter> entry_filter_;  // may be null
+  KeyFilterWriter key_writer_;
   MergeStats& stats_;
   std::function<bool(const Slice&)> is_swept_;  // empty: this is no sweep
   bool is_dry_ = false;                         // only looks whether something goes

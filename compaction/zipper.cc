@@ -319,6 +319,7 @@ class Merger {
       for (uint32_t layer = 0; layer < height && BRAIDDB_MUTANT("link-outside-journal"); ++layer)
         StoreRelease(context_.regions->Resolve<uint64_t>(before[layer]) + layer, version.pointer.raw());
       NoteLinked(version, before);
+      if (context_.keys != nullptr) context_.keys->Add(KeyHash(*version.entry));
       ++stats_->merged;
     } else {
       MarkDead(version.pointer);
@@ -345,6 +346,8 @@ class Merger {
 }  // namespace
 
 Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>& tables, PmPtr progress, MergeStats* stats) {
+  // Before a plan, which takes long for many tables.
+  if (context.stop != nullptr && context.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
   const std::unique_ptr<ChunkScanner> scanner = NewChunkScanner(context, tables, progress);
   if (context.regions->damage_seen()) return RegionSet::DamagedList();
   ScanAhead scans(*scanner, std::max(1u, context.threads));

@@ -11,6 +11,7 @@
 #include "compaction/merge_stats.h"
 #include "compaction/moved_entries.h"
 #include "compaction/version_filter.h"
+#include "lsm/key_filter.h"
 #include "lsm/pm_table.h"
 #include "lsm/table_order.h"
 #include "pmem/segment_allocator.h"
@@ -37,6 +38,7 @@ struct ZipperContext {
   const TallIndex* index = nullptr;             // made since the last merge or sweep of l1, for RunZipper; may be null
   IndexChanges* index_changes = nullptr;        // to be noted by RunZipper for the index after it; may be null
   const TableOrder* order_of_tables = nullptr;  // of all that the tables have; may be null
+  KeyFilterWriter* keys = nullptr;              // gets those of what RunZipper links; may be null
 };
 
 // GOAL   Every entry of `tables` that somebody can see is in the last level; what nobody can see is unlinked on all layers and

@@ -41,14 +41,17 @@ class Reset {
 
 }  // namespace
 
-// One merge of many tables costs much less than many of one, so that while writers are busy tables wait for others. When writers
-// pause, or someone waits for the merge, nothing is gained by waiting.
+// One merge of many tables costs much less than many of one, so that while writers are busy tables wait for others, and for more
+// where they leave no CPU idle. When writers pause, or someone waits for the merge, nothing is gained by waiting.
 // REQUIRES: work_mutex_
 bool DBImpl::CompactionWanted() const {
   if (!changing_.MergesByItself() || write_failed_.load(std::memory_order_acquire)) return false;
   if (!postponed_merge_.ok()) return std::chrono::steady_clock::now() >= postponed_until_;
   const uint32_t tables = l0_count_.load(std::memory_order_acquire);
-  if (tables >= changing_.l0_compaction_trigger.load(std::memory_order_relaxed)) return true;
+  bool waits_longer = pressure_.is_high();
+  BRAIDDB_SYNC_POINT_ARG("DBImpl::CompactionWanted", &waits_longer);
+  const uint32_t trigger = changing_.l0_compaction_trigger.load(std::memory_order_relaxed);
+  if (tables >= (waits_longer ? changing_.SlowdownTrigger() : trigger)) return true;
   if (oldest_l0_id_.load(std::memory_order_acquire) == kRelocationId) return true;
   return tables > 0 && (waiting_for_compaction_ > 0 || WritersPause());
 }
@@ -95,7 +98,7 @@ void DBImpl::CompactUntilStopped() {
       compaction_running_ = false;
       work_changed_.notify_all();
       compaction_idle_ = false;
-      if (!more_to_account && !more_to_filter && !more_to_sweep) compaction_idle_ = !WaitForWork(&lock, kIdle);
+      if (!more_to_account && !more_to_filter && !more_to_sweep) compaction_idle_ = !WaitForWork(&lock, kIdle) && WritersPause();
       if (compaction_idle_ && !FilterWanted() && !moved_waits_.load(std::memory_order_relaxed) &&
           !purge_waits_.load(std::memory_order_relaxed) && !ranges_wait_.load(std::memory_order_relaxed)) {
         compaction_idle_ = false;
@@ -103,6 +106,7 @@ void DBImpl::CompactUntilStopped() {
         }
       }
     }
+    BRAIDDB_SYNC_POINT("DBImpl::CompactUntilStopped:Next");
     std::lock_guard lock(compaction_mutex_);
     more_to_filter = BuildFilter(last_merge / 8);
     if (purge_waits_.load(std::memory_order_relaxed) && PurgeFamilies()) more_to_filter = true;
@@ -272,6 +276,10 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   const std::function<void(PmPtr, PmPtr)> copied = [this](PmPtr from, PmPtr to) { MoveInCache(from, to); };
   if (lookup_cache_ != nullptr) job.copied = &copied;
   if (family->options.l1 == L1Kind::kSortedRuns) epochs_.Reclaim();  // what nobody reads any more of old copies is space
+  if (family->is_hashed) {
+    job.key_filters[0] = current_filter_.get();
+    job.key_filters[1] = next_filter_.get();
+  }
   PostCompaction(*family, merge_id, tables.size(), nullptr);
   BRAIDDB_SYNC_POINT("DBImpl::MergeTables:Announced");
   // What goes by it, an index that has every node, is for one region.

@@ -38,6 +38,7 @@
 #include "db/merge_context.h"
 #include "db/snapshot_list.h"
 #include "db/thread_state.h"
+#include "db/writer_pressure.h"
 #include "lsm/key_filter.h"
 #include "lsm/manifest.h"
 #include "lsm/read_view.h"
@@ -261,7 +262,8 @@ class DBImpl final : public DB {
   void TryRotateMemtable(const Memtable* full);
 
   // ---- pace.cc
-  void DelayWrite(ThreadState* thread);
+  void DelayWrite(ThreadState* thread, uint64_t entries);
+  void PayOwed(ThreadState* thread) const;
   void PaceWrites(ThreadState* thread);
   uint64_t SleepForWrites(ThreadState* thread, uint64_t ns) const;
 
@@ -392,6 +394,8 @@ class DBImpl final : public DB {
   using Orders = std::vector<std::shared_ptr<const TableOrder>>;  // of neighbours in L0, the newest first
   // False: what a pause had begun was given up, for a flush, or to stop.
   bool MergeTableOrders(bool writers_pause);
+  // The flush thread's, once for each flush: whether there were iterators a short time ago.
+  bool IteratorsCome();
   uint64_t MostEntriesOfOrder() const;
   // Of all tables of a merge; null if there is no memory, or the prefixes say too little.
   std::shared_ptr<const TableOrder> MergeOrdersOf(const Family& family, Orders orders);
@@ -604,6 +608,7 @@ class DBImpl final : public DB {
   std::atomic<uint64_t> oldest_l0_id_{UINT64_MAX};  // UINT64_MAX: L0 is empty
   std::atomic<uint64_t> flushed_memtable_id_{0};    // memtables up to this id are in L0 or below
   std::atomic<bool> write_failed_{false};
+  std::atomic<bool> iterator_came_{false};  // since the last flush
   // Of what has a larger number, every entry is where it was written. Changed under compaction_mutex_.
   std::atomic<uint64_t> log_floor_{0};
 
@@ -615,6 +620,7 @@ class DBImpl final : public DB {
   std::vector<PendingFlush> pending_flushes_;
   uint64_t flushed_boundary_ = 0;            // of the last table that was flushed; the flush thread's
   std::unique_ptr<L0IndexWriter> l0_index_;  // the flush thread's
+  uint32_t flushes_since_iterator_ = UINT32_MAX;  // the flush thread's, about
 
   static constexpr size_t kKeptArenas = 6;
   static constexpr size_t kKeptArenasOfBudget = 2;  // dram_budget.cc counts them
@@ -671,6 +677,7 @@ class DBImpl final : public DB {
   std::chrono::steady_clock::time_point postponed_until_;  // then it is tried again
   std::chrono::steady_clock::time_point last_flush_;       // none yet: long ago
   std::chrono::steady_clock::duration flush_interval_{0};  // between the last two
+  WriterPressure pressure_{std::max(1u, std::thread::hardware_concurrency())};
   // Null: there are no listeners. What they were told last is the event thread's.
   std::unique_ptr<EventQueue> events_;
   WriteStallCondition told_condition_ = WriteStallCondition::kNormal;

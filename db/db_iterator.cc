@@ -56,6 +56,7 @@ std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options, Column
 }
 
 std::unique_ptr<Iterator> DBImpl::MakeIterator(const ReadOptions& options, const Family& family) {
+  if (!iterator_came_.load(std::memory_order_relaxed)) iterator_came_.store(true, std::memory_order_relaxed);
   uint64_t sequence = 0;
   if (options.snapshot != nullptr) {
     // Registered once more, so that the snapshot may be released before the iterator.

@@ -1,16 +1,20 @@
-// The filter over the keys of L0 and the last level: kept by flushes, made anew after an open and when too much of it is gone.
+// The filter over the keys of the last level and of some tables of L0: kept by merges and flushes, made anew after an open and when
+// too much of it is gone.
 //
-// WHY "NO" IS RIGHT  A get loads the view first, the filter then. A filter that is in use has all keys that tables of the view,
-//   or its last level, can have as an answer:
-//   - of tables flushed since its making began: the flush adds them before it installs the table, to the filter in use and to the
-//     one that is being made. It holds filter_mutex_ from before its first key until the table is in the view, so that a making
-//     begins before a table, or finds it in the view;
-//   - of tables that were in the view then: these are walked under a pin;
+// WHY "NO" IS RIGHT  A get loads the view first, the filter then, and asks the tables of the view whose keys the filter does not
+//   have (PmTable::in_filter) whatever that says. A filter that is in use has all keys that the others, or the last level, can
+//   have as an answer:
+//   - of tables that merges will take by themselves: the merge adds the keys of what comes to the last level, to the filter in use
+//     and to the one that is being made, before the view is installed that no longer has the tables. A making takes its steps
+//     between merges;
+//   - of other tables flushed since its making began: the flush adds them before it installs the table, to both filters, too. It
+//     holds filter_mutex_ from before its first key until the table is in the view, so that a making begins before a table, or
+//     finds it in the view;
+//   - of other tables that were in the view then, as those from before the open: these are walked under a pin;
 //   - of the last level: it is walked after that, one family's after the other. Families that are created meanwhile have nothing
-//     there. A walk meets all entries that were in it when the walk began, but for those
-//     that merges take out meanwhile. If a newer version replaces one, that has the same key, and came from a table of the view
-//     or from one that was flushed later. If a tombstone did it, the key is not there for anyone whose snapshot the merge did
-//     not know.
+//     there. A walk meets all entries that were in it when the walk began, but for those that merges take out meanwhile. If a
+//     newer version replaces one, that has the same key, and came from a table. If a tombstone did it, the key is not there for
+//     anyone whose snapshot the merge did not know.
 #include <algorithm>
 #include <utility>
 
@@ -119,13 +123,14 @@ DBImpl::FilterStep DBImpl::BeginFilter() {
     size_t first = 0;
     for (const auto& [order, tables] : levels.orders) {
       if (!complete || !family.is_hashed) break;
+      const auto table = levels.l0.begin() + static_cast<ptrdiff_t>(std::exchange(first, first + tables));
+      if (std::none_of(table, table + static_cast<ptrdiff_t>(tables), [](const auto& one) { return one->in_filter; })) continue;
       // An order fetches what comes next; along a list each entry is waited for.
       const std::unique_ptr<EntryCursor> cursor = order != nullptr
                                                       ? order->NewCursor(regions_.get(), &family.order)
-                                                      : std::make_unique<BraidedCursor>(&levels.l0[first]->list, nullptr);
+                                                      : std::make_unique<BraidedCursor>(&(*table)->list, nullptr);
       cursor->SeekToFirst();
       complete = AddEntries(family.order, cursor.get(), UINT64_MAX, &writer);
-      first += tables;
     }
   });
   if (!complete) return FilterStep::kFailed;
@@ -136,6 +141,7 @@ DBImpl::FilterStep DBImpl::BeginFilter() {
 }
 
 DBImpl::FilterStep DBImpl::AddLastLevel() {
+  BRAIDDB_SYNC_POINT("DBImpl::AddLastLevel");
   const PinnedView pinned(this);
   const FamilyView* levels = pinned.view().Of(filter_family_);
   while (levels == nullptr || !FindFamily(filter_family_)->is_hashed) {  // gone, or not in a filter

@@ -1,5 +1,6 @@
 // Flush and checkpoint: full memtables become tables of L0.
 #include <pthread.h>
+#include <time.h>
 
 #include <algorithm>
 #include <optional>
@@ -20,9 +21,17 @@ namespace {
 // Segments kept ready per region, so that writers do not wait for the pool to grow.
 constexpr uint32_t kSpareSegments = 2;
 
-// Without a flush for so long, writers are taken to pause; up to so long where what was begun then had to be given up.
+// Without a flush for so long, writers are taken to pause: where iterators come, and where they do not; up to so long where what
+// was begun then had to be given up.
 constexpr std::chrono::milliseconds kShortPause{5};
+constexpr std::chrono::milliseconds kLongPause{50};
 constexpr std::chrono::milliseconds kLongestPause{1000};
+
+std::chrono::nanoseconds TimeOf(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 // Tables that no MANIFEST lists yet, oldest first; those that were rotated together lie side by side, first the one that has the
 // extents.
@@ -66,7 +75,12 @@ void DBImpl::FlushLoop() {
 }
 
 void DBImpl::FlushUntilStopped() {
-  std::chrono::milliseconds pause = kShortPause;
+  std::chrono::milliseconds pause = kLongPause;
+  std::chrono::milliseconds given_up{0};  // what is waited for at least then
+  WriterPressure::Flush flush{};
+  auto began = std::chrono::steady_clock::now();
+  std::chrono::nanoseconds process_began = TimeOf(CLOCK_PROCESS_CPUTIME_ID);
+  bool is_alone = false;  // when the last flush began, nothing was merged
   const auto wanted = [this] {
     return stopping_.load(std::memory_order_acquire) || immutable_count_.load(std::memory_order_acquire) > 0;
   };
@@ -80,9 +94,10 @@ void DBImpl::FlushUntilStopped() {
       }
       flush_running_ = false;
       work_changed_.notify_all();
-      if (!work_changed_.wait_for(lock, pause, wanted)) {
+      if (!work_changed_.wait_for(lock, std::max(pause, given_up), wanted)) {
         lock.unlock();
-        pause = MergeTableOrders(true) ? kShortPause : std::min(2 * pause, kLongestPause);
+        const bool is_done = MergeTableOrders(true);
+        given_up = is_done ? std::chrono::milliseconds(0) : std::min(2 * std::max(pause, given_up), kLongestPause);
         for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {  // the orders of before
         }
         lock.lock();
@@ -90,6 +105,12 @@ void DBImpl::FlushUntilStopped() {
       }
       if (immutable_count_.load(std::memory_order_acquire) == 0) return;  // stopping, and nothing is left to flush
       flush_running_ = true;
+      const auto now = std::chrono::steady_clock::now();
+      const std::chrono::nanoseconds process_now = TimeOf(CLOCK_PROCESS_CPUTIME_ID);
+      flush.interval = now - std::exchange(began, now);
+      flush.process_cpu = process_now - std::exchange(process_began, process_now);
+      flush.waiting = immutable_count_.load(std::memory_order_relaxed) - 1;
+      if (std::exchange(is_alone, !compaction_running_) && is_alone) pressure_.Note(flush);
     }
     PendingFlush pending;
     {
@@ -97,10 +118,16 @@ void DBImpl::FlushUntilStopped() {
       pending = pending_flushes_.front();
     }
     PrepareArena(*pending.memtable);
+    const auto flush_began = std::chrono::steady_clock::now();
+    const std::chrono::nanoseconds cpu_began = TimeOf(CLOCK_THREAD_CPUTIME_ID);
     if (!FlushOne(pending)) return;  // what is not flushed stays where it is
+    flush.took = std::chrono::steady_clock::now() - flush_began;
+    flush.cpu_time = TimeOf(CLOCK_THREAD_CPUTIME_ID) - cpu_began;
     epochs_.Reclaim();
     for (uint32_t region = 0; region < regions_->count(); ++region) segments_->PrepareSpares(region, kSpareSegments);
-    MergeTableOrders(false);
+    const bool iterators_come = IteratorsCome();
+    if (iterators_come) MergeTableOrders(false);
+    pause = iterators_come ? kShortPause : kLongPause;
   }
 }
 
@@ -126,6 +153,8 @@ bool DBImpl::FlushOne(const PendingFlush& pending) {
   const VersionFilter filter(snapshots_.Copy());
   std::unique_lock filter_lock(filter_mutex_);  // until the table is in the view; see filter.cc
   KeyFilterWriter keys(current_filter_.get(), next_filter_.get());
+  // Where a merge of the table is to come, that adds them: not while writers may wait, and not those that are overwritten by then.
+  const bool adds_keys = !changing_.MergesByItself();
   // Those of other families first: who takes the extents of all is known then.
   std::vector<FlushResult> flushed;
   std::optional<FlushCopier> copier;
@@ -135,10 +164,10 @@ bool DBImpl::FlushOne(const PendingFlush& pending) {
   set.ForEachSibling([&](uint32_t id, Memtable*) {
     const Family& family = *FindFamily(id);
     flushed.push_back(FlushSibling(set, id, regions_.get(), &family.order, *segments_, filter, l0_index_.get(),
-                                   family.is_hashed ? &keys : nullptr, copies));
+                                   adds_keys && family.is_hashed ? &keys : nullptr, copies));
   });
   FlushResult of_default = FlushMemtable(pending.memtable.get(), regions_.get(), &default_family_.order, *segments_, filter,
-                                         l0_index_.get(), &keys, copies);
+                                         l0_index_.get(), adds_keys ? &keys : nullptr, copies);
   if (copies != nullptr && !FinishCopies(copies)) return false;
   if (of_default.table->entries == 0 && !flushed.empty()) {
     flushed.front().table->extents = std::move(of_default.table->extents);
@@ -147,7 +176,10 @@ bool DBImpl::FlushOne(const PendingFlush& pending) {
     flushed.push_back(std::move(of_default));
   }
   BRAIDDB_SYNC_POINT("DBImpl::FlushOne:Linked");
-  for (const FlushResult& result : flushed) result.table->begin = flushed_boundary_;
+  for (const FlushResult& result : flushed) {
+    result.table->begin = flushed_boundary_;
+    result.table->in_filter = adds_keys;
+  }
   flushed_boundary_ = flushed.back().table->boundary();
   size_t waiting_for_checkpoint = 0;
   {

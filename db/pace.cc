@@ -14,17 +14,31 @@ namespace {
 // (DramBudget::pace_doubling).
 constexpr double kPaceNs = 20;
 constexpr double kMaxPaceNs = 1e6;
-// Shorter sleeps cost more than they last; longer ones would go on when there is no reason any more.
+// The same where memtables wait for their flush: nanoseconds per entry, doubled with each memtable over the limit.
+constexpr uint64_t kDelayNs = 100;
+constexpr uint32_t kMostDoublings = 14;
+// Longer sleeps would go on when there is no reason any more.
 constexpr uint64_t kShortestSleepNs = 200'000;
 constexpr uint64_t kLongestSleepNs = 20'000'000;
 
 }  // namespace
 
-// The longer the queue of flushes, the slower; never a stop. The bound on memory is what matters.
-void DBImpl::DelayWrite(ThreadState* thread) {
+// The longer the queue of flushes, the slower; never a stop. Flushes and writers meet where both are as fast. With a budget the
+// bound on memory is what matters: there each write waits.
+void DBImpl::DelayWrite(ThreadState* thread, uint64_t entries) {
   const uint32_t waiting = immutable_count_.load(std::memory_order_relaxed);
   const uint32_t over = waiting - std::min(waiting, changing_.max_immutable_memtables.load(std::memory_order_relaxed));
-  SleepForWrites(thread, 1000 * std::min<uint64_t>(1000, 20ull << std::min(over, 6u)));
+  if (dram_.is_set()) {
+    SleepForWrites(thread, 1000 * std::min<uint64_t>(1000, 20ull << std::min(over, 6u)));
+    return;
+  }
+  thread->owed_ns = std::min(kLongestSleepNs, thread->owed_ns + entries * (kDelayNs << std::min(over, kMostDoublings)));
+  PayOwed(thread);
+}
+
+// Shorter sleeps cost more than they last.
+void DBImpl::PayOwed(ThreadState* thread) const {
+  if (thread->owed_ns >= kShortestSleepNs) thread->owed_ns -= std::min(thread->owed_ns, SleepForWrites(thread, thread->owed_ns));
 }
 
 // What is left of L0 to merge sets the pace, without jumps: a running merge counts down as it proceeds. At full load writers and
@@ -41,7 +55,7 @@ void DBImpl::PaceWrites(ThreadState* thread) {
   if (waiting <= trigger) return;
   const double pace_ns = std::min(kMaxPaceNs, kPaceNs * std::exp2((waiting - trigger) / dram_.pace_doubling));
   thread->owed_ns = std::min(kLongestSleepNs, thread->owed_ns + static_cast<uint64_t>(entries * pace_ns));
-  if (thread->owed_ns >= kShortestSleepNs) thread->owed_ns -= std::min(thread->owed_ns, SleepForWrites(thread, thread->owed_ns));
+  PayOwed(thread);
 }
 
 // Returns how long it was, in nanoseconds.

@@ -94,12 +94,13 @@ const LogEntry* DBImpl::SearchLevels(const Observer& observer, const Family& fam
   BRAIDDB_SYNC_POINT("DBImpl::SearchLevels:Memtables");
   [[maybe_unused]] const auto timed = observer.TimeTables();
   const FamilyView& view = *all.Of(family.id);
+  const auto may_contain = [&] { return filter == nullptr || filter->MayContain(hash); };
+  if (const LogEntry* entry = view.FindInTables(target, hash, may_contain, trace)) return entry;
   if (filter != nullptr) {
-    trace->filtered = !filter->MayContain(hash);
+    trace->filtered = !may_contain();
     observer.NoteFilter(!trace->filtered);
     if (trace->filtered) return nullptr;
   }
-  if (const LogEntry* entry = view.FindInTables(target, hash, trace)) return entry;
   return view.l1->Find(target, trace);
 }
 

@@ -7,6 +7,8 @@
 namespace braiddb {
 namespace {
 
+// So many flushes behind an iterator, orders are merged for the next one.
+constexpr uint32_t kFlushesPerIterator = 16;
 // So many neighbours that are orders of as many tables become one, up to kMostTables: each entry is merged twice …
 constexpr size_t kFanIn = 4;
 constexpr size_t kMostTables = 16;
@@ -84,8 +86,15 @@ void DBImpl::InstallOrder(const Family& family, const Orders& of, const std::sha
   InstallView(view);
 }
 
-// By the flush thread, while no memtable waits for it, and, where nothing merges tables by itself, all of them when writers
-// pause. What cannot be merged stays as it is: for want of memory, or because keys begin alike, or because a merge has taken the
+bool DBImpl::IteratorsCome() {
+  if (iterator_came_.exchange(false, std::memory_order_relaxed)) flushes_since_iterator_ = 0;
+  if (flushes_since_iterator_ == kFlushesPerIterator) return false;
+  ++flushes_since_iterator_;
+  return true;
+}
+
+// By the flush thread, while no memtable waits for it, if iterators come or writers pause, and, where nothing merges tables by
+// itself, all of them when writers pause. What cannot be merged stays as it is: for want of memory, or because keys begin alike, or because a merge has taken the
 // tables away meanwhile. Not where tables remember what they have of a key's operands (OperandRuns), each for itself. It does not
 // take manifest_mutex_, under which a checkpoint flushes lines, for which a flush would wait.
 bool DBImpl::MergeTableOrders(bool writers_pause) try {

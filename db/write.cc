@@ -258,7 +258,7 @@ template <bool kSingle, class Admission>
   }
   if (bytes > kMaxBatchSize) return Status::InvalidArgument("a batch of more than 4 GiB; write it in several");
   const uint32_t most_waiting = changing_.max_immutable_memtables.load(std::memory_order_relaxed);
-  if (__builtin_expect(immutable_count_.load(std::memory_order_relaxed) > most_waiting, 0)) DelayWrite(thread);
+  if (__builtin_expect(immutable_count_.load(std::memory_order_relaxed) > most_waiting, 0)) DelayWrite(thread, count);
   LogSlot slot;
   if (__builtin_expect(!thread->writer.ReserveHere(bytes, &slot), 0)) {
     Status status = ReserveLog(thread, bytes, &slot);

@@ -90,8 +90,11 @@ class KeyFilterWriter {
  public:
   // Null ones are left out.
   KeyFilterWriter(KeyFilter* one, KeyFilter* other) : filters_{one, other} {}
+  ~KeyFilterWriter() { Finish(); }
+  KeyFilterWriter(const KeyFilterWriter&) = delete;
+  KeyFilterWriter& operator=(const KeyFilterWriter&) = delete;
   void Add(uint64_t hash);
-  // The last call.
+  // All that were given are in the filters now.
   void Finish();
 
  private:

@@ -38,6 +38,9 @@ class PmTable {
   BraidedList list;
   // Where lookups find the entries; no index for a table from before this open, or if equal keys may differ in bytes.
   L0IndexWriter::Table indexed;
+  // Whether the filter over keys has the table's, too, if there is one. If not, the merge adds them that takes the table, and
+  // until then the table is asked. Set before anyone reads it.
+  bool in_filter = true;
   uint64_t entries = 0;
   uint64_t log_bytes = 0;
   std::vector<std::shared_ptr<LogExtent>>

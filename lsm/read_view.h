@@ -39,7 +39,8 @@ struct FamilyView {
   // Puts their order together in their place. REQUIRES: they are there.
   void MergeOrders(const std::vector<std::shared_ptr<const TableOrder>>& of, std::shared_ptr<const TableOrder> together);
 
-  // Newest first: neighbours in l0 that share an index, or one table that has none. Derived from l0 by GroupTables.
+  // Newest first: neighbours in l0 that share an index, and are in the filter or not, or one table that has no index. Derived
+  // from l0 by GroupTables.
   struct TableGroup {
     const L0Index* index;  // may be null
     uint32_t columns;      // of the index that are tables of this view
@@ -51,18 +52,22 @@ struct FamilyView {
     groups.clear();
     for (const auto& table : l0) {
       const L0Index* index = table->indexed.index.get();
-      if (index == nullptr || groups.empty() || groups.back().index != index) groups.push_back({index, 0, table.get()});
+      const bool goes_on =
+          index != nullptr && !groups.empty() && groups.back().index == index && groups.back().table->in_filter == table->in_filter;
+      if (!goes_on) groups.push_back({index, 0, table.get()});
       groups.back().columns |= 1u << table->indexed.column;
     }
   }
 
   // The newest entry of target.key in l0 that is not dead and has a sequence number <= target.sequence; null if there is none.
-  // `hash`: KeyHash of target.key in this family.
-  const LogEntry* FindInTables(const SearchKey& target, uint64_t hash, LookupTrace* trace) const {
+  // `hash`: KeyHash of target.key in this family. `may_contain()`: the filter's answer for it.
+  template <class MayContain>
+  const LogEntry* FindInTables(const SearchKey& target, uint64_t hash, const MayContain& may_contain, LookupTrace* trace) const {
     for (const TableGroup& group : groups) {
       if (group.index != nullptr) group.index->Prefetch(hash);  // their buckets come together
     }
     for (const TableGroup& group : groups) {
+      if (group.table->in_filter && !may_contain()) continue;
       const LogEntry* entry =
           group.index != nullptr ? group.index->Find(target, hash, group.columns, trace) : group.table->list.Find(target, trace);
       if (entry != nullptr) return entry;

@@ -33,7 +33,7 @@ class TableOrder {
   using Stop = std::function<bool()>;
 
   // For about so many entries.
-  explicit TableOrder(uint64_t entries) : items_(entries == 0 ? 1 : entries) {}
+  explicit TableOrder(uint64_t entries) : items_(entries == 0 ? 1 : entries) { items_.Populate(); }
   TableOrder(const TableOrder&) = delete;
   TableOrder& operator=(const TableOrder&) = delete;
 

@@ -64,6 +64,12 @@ TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32
   Shares shares;
   uint64_t count = Collect(list, region, layer, max_nodes, &shares);
   while (count > max_nodes && layer + 1 < kMaxHeight) count = Collect(list, region, ++layer, max_nodes, &shares);
+  if (count == 0) {  // that there is nothing is known, too
+    Tree empty;
+    empty.layer = layer;
+    empty.is_whole = true;
+    return empty;
+  }
   const uint64_t taken = std::min(count, max_nodes);  // searches walk on from the last node
   uint64_t left = taken;
   Tree tree = Build(taken, layer, [&](const auto& add) {
@@ -71,7 +77,7 @@ TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32
       for (size_t i = 0; i < share.size() && left > 0; ++i, --left) add(share[i]);
     }
   });
-  tree.is_whole = tree.nodes == count && count > 0;
+  tree.is_whole = tree.nodes == count;
   if (tree.nodes > 0) BRAIDDB_SYNC_POINT("TallIndex::Walked");
   return tree;
 }

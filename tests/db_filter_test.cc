@@ -135,6 +135,92 @@ TEST_P(DbFilterTest, IsMadeWhileEverythingMoves) {
   }
 }
 
+// Tables that a merge will take are asked, and the merge adds their keys.
+TEST_P(DbFilterTest, KeysComeWithTheMerge) {
+  AwaitFilter();
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool merging = false, goes_on = false;
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) {
+    std::unique_lock lock(mutex);
+    merging = true;
+    changed.notify_all();
+    changed.wait(lock, [&] { return goes_on; });
+  });
+  SyncPoints::Instance().Enable();
+  const auto expect_all = [&] {
+    for (int i = 0; i < 300; ++i)
+      ASSERT_EQ(GetOrText(db_.get(), NumberedKey(i)), i % 3 == 0 ? "<not found>" : PatternedValue(i, 30)) << i;
+  };
+  for (int i = 0; i < 300; ++i) {
+    if (i % 3 != 0) {
+      ASSERT_OK(db_->Put({}, NumberedKey(i), PatternedValue(i, 30)));
+    }
+  }
+  ASSERT_OK(db_->Flush());
+  {
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return merging; }));
+  }
+  EXPECT_GT(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
+  uint64_t before = Negatives();
+  expect_all();
+  EXPECT_GE(Negatives() - before, 95u);
+  {
+    std::lock_guard lock(mutex);
+    goes_on = true;
+    changed.notify_all();
+  }
+  ASSERT_OK(db_->WaitForCompaction());
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
+  before = Negatives();
+  expect_all();
+  EXPECT_GE(Negatives() - before, 95u);
+}
+
+// What is merged behind the walk along the last level.
+TEST_P(DbFilterTest, AMergeBetweenTwoStepsOfItsMaking) {
+  options_.memtable_size = 4 << 20;
+  Reopen();
+  constexpr int kKeys = 45000;  // more than a step's
+  for (int i = 0; i < kKeys; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "1"));
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  std::mutex mutex;
+  std::condition_variable changed;
+  int steps = 0;
+  bool goes_on = false;
+  SyncPoints::Instance().SetCallback("DBImpl::AddLastLevel", [&](void*) {
+    std::lock_guard lock(mutex);
+    ++steps;
+    changed.notify_all();
+  });
+  SyncPoints::Instance().SetCallback("DBImpl::CompactUntilStopped:Next", [&](void*) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return steps == 0 || goes_on; });
+  });
+  db_.reset();
+  SyncPoints::Instance().Enable();
+  Reopen();
+  {
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return steps > 0; }));
+  }
+  EXPECT_EQ(FilterBytes(), 0u);
+  ASSERT_OK(db_->Put({}, "", "before all others"));
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
+  EXPECT_EQ(FilterBytes(), 0u);
+  {
+    std::lock_guard lock(mutex);
+    goes_on = true;
+    changed.notify_all();
+  }
+  AwaitFilter();
+  EXPECT_EQ(GetOrText(db_.get(), ""), "before all others");
+  for (int i = 0; i < kKeys; i += 7) ASSERT_EQ(GetOrText(db_.get(), NumberedKey(i)), "1") << i;
+  ExpectMissing(kKeys, kKeys + 100);
+}
+
 // Keys that come and go do not fill it for ever.
 TEST_P(DbFilterTest, IsMadeAnewWhenItsKeysAreGone) {
   options_.memtable_size = 1 << 20;

@@ -123,6 +123,44 @@ TEST_P(DbTableOrdersTest, FoursAndSixteensAreOne) {
   ExpectContent();
 }
 
+// Nothing is merged for iterators that do not come; when writers pause, it is for those that may.
+TEST_P(DbTableOrdersTest, AreMergedByFlushesWhereIteratorsCome) {
+  std::atomic<int> by_flushes{0};
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTableOrders:All", [&](void* all) {
+    by_flushes += !*static_cast<bool*>(all);
+    *static_cast<bool*>(all) = false;
+  });
+  FlushTables(20);  // the open had iterators of its own
+  const auto settle = [&] {  // the last flush's has begun
+    ASSERT_OK(db_->Flush());
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  };
+  settle();
+  const int before = by_flushes;
+  FlushTables(3);
+  settle();
+  EXPECT_EQ(by_flushes, before);
+  db_->NewIterator({});
+  FlushTables(30);
+  settle();
+  EXPECT_GE(by_flushes, before + 10);
+  EXPECT_LE(by_flushes, before + 20);
+  ExpectContent();
+}
+
+// There is nothing of which the index would have to know.
+TEST_P(DbTableOrdersTest, TheFirstMergeGoesByThem) {
+  CountMergesByOrder();
+  FlushTables(3);
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(merges_by_order_, MergesByOrder() ? 1u : 0u);
+  ExpectContent();
+  FlushTables(3);
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(merges_by_order_, MergesByOrder() ? 2u : 0u);
+  ExpectContent();
+}
+
 // A merge leaves nothing of what iterators have one cursor for.
 TEST_P(DbTableOrdersTest, OfAMergeStayWithIt) {
   std::mutex mutex;

@@ -97,6 +97,18 @@ TEST(KeyFilter, WritesToBoth) {
 }
 
 // Two threads add, and tell how far they are; readers ask for what is there by then.
+TEST(KeyFilter, AWriterLeavesNothingBehind) {
+  for (uint64_t count = 1; count <= 200; ++count) {
+    const auto filter = KeyFilter::Create(10, 1000);
+    {
+      KeyFilterWriter writer(filter.get(), nullptr);
+      for (uint64_t i = 0; i < count; ++i) writer.Add(KeyHash(std::to_string(i)));
+    }
+    EXPECT_EQ(filter->keys(), count);
+    for (uint64_t i = 0; i < count; ++i) ASSERT_TRUE(filter->MayContain(KeyHash(std::to_string(i)))) << i << " of " << count;
+  }
+}
+
 TEST(KeyFilter, ReadersWhileItGrows) {
   constexpr uint64_t kKeys = 40000;
   const auto filter = KeyFilter::Create(10, 500);

@@ -11,12 +11,6 @@
 namespace braiddb {
 namespace {
 
-#ifdef MADV_POPULATE_WRITE
-constexpr int kPopulate = MADV_POPULATE_WRITE;
-#else
-constexpr int kPopulate = 23;  // C libraries older than the kernel do not name it
-#endif
-
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kHugePage = 2ull << 20;
 
@@ -61,7 +55,7 @@ void Arena::Reset(uint64_t keep_bytes) {
 
 void Arena::Populate(uint64_t bytes) {
   bytes = RoundUp(bytes);
-  (void)madvise(base_, bytes, kPopulate);
+  PopulatePages(base_, bytes);
   touched_ = std::max(touched_, bytes);  // it may have failed on the way
 }
 

@@ -39,6 +39,11 @@ class HugeArray {
     if (data_ != nullptr) munmap(data_, bytes());
   }
 
+  // All of it will be written soon.
+  void Populate() {
+    if (data_ != nullptr) PopulatePages(data_, bytes());
+  }
+
   // Whole pages of the elements from `begin` on go back to the system, and are zero when they are touched again.
   void ReleaseFrom(uint64_t begin) {
     const uint64_t first = (begin * sizeof(T) + kPage - 1) / kPage * kPage;

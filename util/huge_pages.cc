@@ -15,11 +15,19 @@ constexpr int kCollapse = MADV_COLLAPSE;
 constexpr int kCollapse = 25;  // C libraries older than the kernel do not name it
 #endif
 
+#ifdef MADV_POPULATE_WRITE
+constexpr int kPopulate = MADV_POPULATE_WRITE;
+#else
+constexpr int kPopulate = 23;
+#endif
+
 constexpr uint64_t kHugePage = 2ull << 20;
 
 }  // namespace
 
 void AdviseHugePages(void* address, size_t bytes) { (void)madvise(address, bytes, MADV_HUGEPAGE); }
+
+void PopulatePages(void* address, size_t bytes) { (void)madvise(address, bytes, kPopulate); }
 
 void CollapseHugePages(void* address, size_t bytes) { (void)madvise(address, bytes, kCollapse); }
 

@@ -10,6 +10,10 @@ namespace braiddb {
 // Anonymous memory, before it is touched.
 void AdviseHugePages(void* address, size_t bytes);
 
+// Anonymous memory that will all be written: its pages come at once, which takes less than a fault for each. What there is no
+// memory for comes when it is touched. Linux 5.14 or later.
+void PopulatePages(void* address, size_t bytes);
+
 // Shared memory (a mapped file on tmpfs): gives the range huge pages now, with the content it has; about 0.4 ms per MiB. What was
 // collapsed once stays so for as long as the file lives. Linux 6.1 or later.
 void CollapseHugePages(void* address, size_t bytes);
