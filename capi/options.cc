@@ -277,6 +277,9 @@ DEFINE_OWN(uint32_t, recovery_threads, recovery_threads)
 DEFINE_OWN(double, max_space_amplification, max_space_amplification)
 DEFINE_OWN(uint64_t, space_slack, space_slack)
 
+void braiddb_options_set_bound_space(braiddb_options_t* options, unsigned char value) { options->own.bound_space = value != 0; }
+unsigned char braiddb_options_get_bound_space(braiddb_options_t* options) { return options->own.bound_space; }
+
 void braiddb_options_set_index_unified_logging(braiddb_options_t* options, unsigned char value) {
   options->own.index_unified_logging = value != 0;
 }

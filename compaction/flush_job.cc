@@ -84,6 +84,7 @@ FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, con
       if (overwritten) {
         placing.Drop(segments, entry, pointer);
         ++result.dropped;
+        result.dropped_bytes += LogEntrySize(*entry);
       } else if (!placing.Take(&entry, &pointer, result.table.get())) {
         more = false;
         break;

@@ -18,6 +18,7 @@ struct FlushResult {
   std::shared_ptr<PmTable> table;
   std::shared_ptr<const TableOrder> in_order;  // null if there was no memory
   uint64_t dropped = 0;                        // versions overwritten inside the memtable that no snapshot sees
+  uint64_t dropped_bytes = 0;                  // of the log
 };
 
 // REQUIRES: no writer is inside `memtable` any more, nor will be. The memtable keeps serving readers meanwhile.

@@ -155,6 +155,7 @@ class Copier {
     ListBuilder builder(job_.regions, table.get());
     const KeyOrder& order = *job_.families[family].order;
     auto in_order = std::make_shared<TableOrder>(entries.size());
+    const uint64_t bytes_before = result_.bytes;
     for (size_t i = 0; i < entries.size(); ++i) {
       if (Stopped(i)) return Status::Aborted("stopped");
       if (i + kAhead < entries.size()) Prefetch(entries[i + kAhead].from);
@@ -168,6 +169,7 @@ class Copier {
     }
     builder.Finish();
     table->checkpointed.store(true, std::memory_order_relaxed);
+    table->log_bytes = result_.bytes - bytes_before;
     if (!in_order->Finish(*job_.regions)) in_order.reset();
     result_.tables.push_back({std::move(table), std::move(in_order)});
     return Status::OK();

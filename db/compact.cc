@@ -18,6 +18,8 @@ namespace {
 
 // Without work for so long, the thread looks for what can be made better.
 constexpr std::chrono::seconds kIdle{1};
+// Between two looks for space where writers wait for it, and nothing is to be merged.
+constexpr std::chrono::milliseconds kHeldPause{1};
 // After which a merge that found no space looks again.
 constexpr std::chrono::seconds kUntilSpace{1};
 // Writers pause when no memtable was flushed for several times as long as it took from the last flush but one to the last, but
@@ -48,10 +50,12 @@ bool DBImpl::CompactionWanted() const {
   if (!changing_.MergesByItself() || write_failed_.load(std::memory_order_acquire)) return false;
   if (!postponed_merge_.ok()) return std::chrono::steady_clock::now() >= postponed_until_;
   const uint32_t tables = l0_count_.load(std::memory_order_acquire);
+  if (tables > 0 && SpaceIsShort()) return true;
   bool waits_longer = pressure_.is_high();
   BRAIDDB_SYNC_POINT_ARG("DBImpl::CompactionWanted", &waits_longer);
   const uint32_t trigger = changing_.l0_compaction_trigger.load(std::memory_order_relaxed);
-  if (tables >= (waits_longer ? changing_.SlowdownTrigger() : trigger)) return true;
+  const uint32_t longer = std::min(changing_.SlowdownTrigger(), std::max<uint32_t>(trigger, kMaxMergedTables));
+  if (tables >= (waits_longer ? longer : trigger)) return true;
   if (oldest_l0_id_.load(std::memory_order_acquire) == kRelocationId) return true;
   return tables > 0 && (waiting_for_compaction_ > 0 || WritersPause());
 }
@@ -108,6 +112,8 @@ void DBImpl::CompactUntilStopped() {
     }
     BRAIDDB_SYNC_POINT("DBImpl::CompactUntilStopped:Next");
     std::lock_guard lock(compaction_mutex_);
+    const uint64_t gains = CountGains();
+    flushed_at_look_.store(flushed_memtable_id_.load(std::memory_order_acquire), std::memory_order_relaxed);
     more_to_filter = BuildFilter(last_merge / 8);
     if (purge_waits_.load(std::memory_order_relaxed) && PurgeFamilies()) more_to_filter = true;
     bool compacts = false;
@@ -136,6 +142,7 @@ void DBImpl::CompactUntilStopped() {
     }
     const Status swept = SweepRanges(changing_.MergesByItself(), &more_to_sweep);
     if (!swept.ok() && !swept.IsAborted() && !IsForLater(swept)) SetBackgroundError(swept);
+    if (BoundsSpace()) LookAtSpace(more_to_account || CountGains() != gains);
   }
 }
 
@@ -175,6 +182,11 @@ bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady
   const auto end = std::chrono::steady_clock::now() + at_most;
   for (;;) {
     if (stopping_.load(std::memory_order_acquire) || CompactionWanted() || FilterWanted()) return true;
+    if (held_writers_.load(std::memory_order_acquire) > 0 && IsHeldForSpace()) {
+      // There may be something to relocate; a memtable may be on its way.
+      work_changed_.wait_for(*lock, kHeldPause);
+      return true;
+    }
     if (at_most > kIdle && ranges_wait_.load(std::memory_order_acquire)) return true;
     const auto now = std::chrono::steady_clock::now();
     if (now >= end) return false;
@@ -469,6 +481,7 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
     std::lock_guard lock(compaction_mutex_);
     if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
     const Reset<ManualCompaction> reset(&manual_compaction_);
+    LetWritersGo();  // it may take long
     const bool sweeps_all = options.sweep_last_level && begin == nullptr && end == nullptr;
     manual_compaction_ = sweeps_all ? ManualCompaction::kBeforeSweep : ManualCompaction::kManual;
     manual_family_ = family;

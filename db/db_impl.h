@@ -8,7 +8,7 @@
 //   manifest_mutex_    the MANIFEST and what it says
 //   filter_mutex_      a flush; the filter in use, and the one that is being made
 //   view_mutex_        installing a read view, rotation
-//   work_mutex_        waking and waiting for background threads; nothing is done under it
+//   work_mutex_        waking and waiting for background threads; nothing is done under it, but looks for something to do
 // The put and get paths take none of them, but for a writer that rotates the memtable (view_mutex_, held for microseconds, or,
 // with a hash memtable, until its table is cleared).
 #pragma once
@@ -265,6 +265,24 @@ class DBImpl final : public DB {
   void DelayWrite(ThreadState* thread, uint64_t entries);
   void PayOwed(ThreadState* thread) const;
   void PaceWrites(ThreadState* thread);
+
+  // ---- space.cc
+  // Options::bound_space.
+  bool BoundsSpace() const { return options_.bound_space && options_.l1 != L1Kind::kSortedRuns; }
+  void HoldForSpace(ThreadState* thread);
+  bool IsHeldForSpace() const;
+  bool SpaceIsShort() const;  // whatever is in L0 is to be merged
+  uint64_t SpaceTaken() const;
+  uint64_t SpaceUnfilled() const;  // of that, in segments that are being written
+  uint64_t BytesNotMerged() const;
+  uint64_t CountGains() const;
+  // The compaction thread's, when it has looked for something to do, and found it or not.
+  void LookAtSpace(bool gained);
+  uint64_t MemtableSize(uint64_t wanted) const;
+  // Until the compaction thread has looked again.
+  void LetWritersGo() {
+    if (BoundsSpace()) space_is_stuck_.store(true, std::memory_order_release);
+  }
   uint64_t SleepForWrites(ThreadState* thread, uint64_t ns) const;
 
   // ---- range_delete.cc
@@ -379,7 +397,7 @@ class DBImpl final : public DB {
   void FlushUntilStopped();
   void PrepareArena(const Memtable& like);
   // False after an error, which is the database's from then on.
-  bool FlushOne(const PendingFlush& pending);
+  bool FlushOne(const PendingFlush& pending, WriterPressure::Flush* took);
   bool FinishCopies(FlushCopier* copies);
   void MoveToCopies(const PmTable& table);
   void ReleaseFlushedLog(uint64_t boundary);
@@ -608,7 +626,12 @@ class DBImpl final : public DB {
   std::atomic<uint64_t> oldest_l0_id_{UINT64_MAX};  // UINT64_MAX: L0 is empty
   std::atomic<uint64_t> flushed_memtable_id_{0};    // memtables up to this id are in L0 or below
   std::atomic<bool> write_failed_{false};
-  std::atomic<bool> iterator_came_{false};  // since the last flush
+  std::atomic<bool> iterator_came_{false};         // since the last flush
+  std::atomic<uint64_t> space_limit_{UINT64_MAX};  // of SpaceTaken without SpaceUnfilled, with bound_space
+  std::atomic<bool> space_is_stuck_{false};        // nothing has made room since it was looked for
+  std::atomic<uint32_t> held_writers_{0};
+  std::atomic<uint64_t> space_looks_{0};
+  std::atomic<uint64_t> flushed_at_look_{0};  // flushed_memtable_id_, then
   // Of what has a larger number, every entry is where it was written. Changed under compaction_mutex_.
   std::atomic<uint64_t> log_floor_{0};
 
@@ -618,9 +641,10 @@ class DBImpl final : public DB {
   uint64_t last_rotated_id_ = 0;
   uint64_t active_first_sequence_ = 1;  // the active memtable's writes have larger numbers
   std::vector<PendingFlush> pending_flushes_;
-  uint64_t flushed_boundary_ = 0;            // of the last table that was flushed; the flush thread's
-  std::unique_ptr<L0IndexWriter> l0_index_;  // the flush thread's
-  uint32_t flushes_since_iterator_ = UINT32_MAX;  // the flush thread's, about
+  uint64_t flushed_boundary_ = 0;                          // of the last table that was flushed; the flush thread's
+  std::unique_ptr<L0IndexWriter> l0_index_;                // the flush thread's
+  static constexpr uint32_t kFlushesPerIterator = 16;      // so many behind an iterator, orders are merged for the next one
+  uint32_t flushes_since_iterator_ = kFlushesPerIterator;  // the flush thread's, about
 
   static constexpr size_t kKeptArenas = 6;
   static constexpr size_t kKeptArenasOfBudget = 2;  // dram_budget.cc counts them
@@ -644,7 +668,7 @@ class DBImpl final : public DB {
   std::mutex filter_mutex_;
   std::shared_ptr<KeyFilter> current_filter_;      // owns *filter_
   std::shared_ptr<KeyFilter> next_filter_;         // being made; changed by the compaction thread only
-  std::atomic<const KeyFilter*> filter_{nullptr};  // has all keys below the memtables; null: there is none
+  std::atomic<const KeyFilter*> filter_{nullptr};  // has the keys of the last level, see filter.cc; null: there is none
   bool compaction_idle_ = false;                   // the compaction thread's, has been for a while
   bool uses_filter_ = false;                       // these: changed by the compaction thread only
   std::atomic<bool> filter_given_up_{false};       // no new one is made

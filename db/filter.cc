@@ -1,12 +1,12 @@
-// The filter over the keys of the last level and of some tables of L0: kept by merges and flushes, made anew after an open and when
-// too much of it is gone.
+// The filter over the keys of the last level and of some tables of L0: kept by merges and flushes, made anew after an open and
+// when too much of it is gone.
 //
 // WHY "NO" IS RIGHT  A get loads the view first, the filter then, and asks the tables of the view whose keys the filter does not
 //   have (PmTable::in_filter) whatever that says. A filter that is in use has all keys that the others, or the last level, can
 //   have as an answer:
-//   - of tables that merges will take by themselves: the merge adds the keys of what comes to the last level, to the filter in use
-//     and to the one that is being made, before the view is installed that no longer has the tables. A making takes its steps
-//     between merges;
+//   - of tables that merges will take by themselves: the merge adds the keys of what comes to the last level, to the filter in
+//     use and to the one that is being made, before the view is installed that no longer has the tables. A making takes its
+//     steps between merges;
 //   - of other tables flushed since its making began: the flush adds them before it installs the table, to both filters, too. It
 //     holds filter_mutex_ from before its first key until the table is in the view, so that a making begins before a table, or
 //     finds it in the view;
@@ -126,9 +126,8 @@ DBImpl::FilterStep DBImpl::BeginFilter() {
       const auto table = levels.l0.begin() + static_cast<ptrdiff_t>(std::exchange(first, first + tables));
       if (std::none_of(table, table + static_cast<ptrdiff_t>(tables), [](const auto& one) { return one->in_filter; })) continue;
       // An order fetches what comes next; along a list each entry is waited for.
-      const std::unique_ptr<EntryCursor> cursor = order != nullptr
-                                                      ? order->NewCursor(regions_.get(), &family.order)
-                                                      : std::make_unique<BraidedCursor>(&(*table)->list, nullptr);
+      const std::unique_ptr<EntryCursor> cursor = order != nullptr ? order->NewCursor(regions_.get(), &family.order)
+                                                                   : std::make_unique<BraidedCursor>(&(*table)->list, nullptr);
       cursor->SeekToFirst();
       complete = AddEntries(family.order, cursor.get(), UINT64_MAX, &writer);
     }

@@ -118,11 +118,7 @@ void DBImpl::FlushUntilStopped() {
       pending = pending_flushes_.front();
     }
     PrepareArena(*pending.memtable);
-    const auto flush_began = std::chrono::steady_clock::now();
-    const std::chrono::nanoseconds cpu_began = TimeOf(CLOCK_THREAD_CPUTIME_ID);
-    if (!FlushOne(pending)) return;  // what is not flushed stays where it is
-    flush.took = std::chrono::steady_clock::now() - flush_began;
-    flush.cpu_time = TimeOf(CLOCK_THREAD_CPUTIME_ID) - cpu_began;
+    if (!FlushOne(pending, &flush)) return;  // what is not flushed stays where it is
     epochs_.Reclaim();
     for (uint32_t region = 0; region < regions_->count(); ++region) segments_->PrepareSpares(region, kSpareSegments);
     const bool iterators_come = IteratorsCome();
@@ -145,17 +141,25 @@ void DBImpl::PrepareArena(const Memtable& like) {
   if (arenas_.size() < KeptArenas()) arenas_.push_back(std::move(arena));
 }
 
-bool DBImpl::FlushOne(const PendingFlush& pending) {
+// *took: what waits for nothing but a CPU.
+bool DBImpl::FlushOne(const PendingFlush& pending, WriterPressure::Flush* took) {
   PostFlush(pending.memtable->id(), nullptr);
   const uint64_t begin_ns = perf::NowNs();
   FenceAnnouncements();
   if (!BRAIDDB_MUTANT("flush-before-writers-left")) WaitWriters(pending.last_announced);
   const VersionFilter filter(snapshots_.Copy());
-  std::unique_lock filter_lock(filter_mutex_);  // until the table is in the view; see filter.cc
-  KeyFilterWriter keys(current_filter_.get(), next_filter_.get());
-  // Where a merge of the table is to come, that adds them: not while writers may wait, and not those that are overwritten by then.
+  // Where a merge of the table is to come, that adds its keys: not while writers may wait, and not those that are overwritten by
+  // then.
   const bool adds_keys = !changing_.MergesByItself();
+  std::unique_lock filter_lock(filter_mutex_, std::defer_lock);  // until the table is in the view; see filter.cc
+  std::optional<KeyFilterWriter> keys;
+  if (adds_keys) {
+    filter_lock.lock();
+    keys.emplace(current_filter_.get(), next_filter_.get());
+  }
   // Those of other families first: who takes the extents of all is known then.
+  const auto began = std::chrono::steady_clock::now();
+  const std::chrono::nanoseconds cpu_began = TimeOf(CLOCK_THREAD_CPUTIME_ID);
   std::vector<FlushResult> flushed;
   std::optional<FlushCopier> copier;
   if (!options_.index_unified_logging) copier.emplace(regions_.get(), segments_.get());
@@ -164,11 +168,17 @@ bool DBImpl::FlushOne(const PendingFlush& pending) {
   set.ForEachSibling([&](uint32_t id, Memtable*) {
     const Family& family = *FindFamily(id);
     flushed.push_back(FlushSibling(set, id, regions_.get(), &family.order, *segments_, filter, l0_index_.get(),
-                                   adds_keys && family.is_hashed ? &keys : nullptr, copies));
+                                   keys && family.is_hashed ? &*keys : nullptr, copies));
   });
   FlushResult of_default = FlushMemtable(pending.memtable.get(), regions_.get(), &default_family_.order, *segments_, filter,
-                                         l0_index_.get(), adds_keys ? &keys : nullptr, copies);
+                                         l0_index_.get(), keys ? &*keys : nullptr, copies);
+  took->took = std::chrono::steady_clock::now() - began;
+  took->cpu_time = TimeOf(CLOCK_THREAD_CPUTIME_ID) - cpu_began;
   if (copies != nullptr && !FinishCopies(copies)) return false;
+  // What was overwritten is garbage already.
+  uint64_t dropped_bytes = of_default.dropped_bytes;
+  for (const FlushResult& result : flushed) dropped_bytes += result.dropped_bytes;
+  of_default.table->log_bytes -= std::min(of_default.table->log_bytes, dropped_bytes);
   if (of_default.table->entries == 0 && !flushed.empty()) {
     flushed.front().table->extents = std::move(of_default.table->extents);
     flushed.front().table->log_bytes = of_default.table->log_bytes;
@@ -193,7 +203,8 @@ bool DBImpl::FlushOne(const PendingFlush& pending) {
     InstallView(view);
     pending_flushes_.erase(pending_flushes_.begin());
   }
-  filter_lock.unlock();
+  keys.reset();
+  if (filter_lock.owns_lock()) filter_lock.unlock();
   counters_.flushes.fetch_add(1, std::memory_order_relaxed);
   for (const FlushResult& result : flushed) {
     counters_.flushed_entries.fetch_add(result.table->entries, std::memory_order_relaxed);

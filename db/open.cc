@@ -59,6 +59,8 @@ Status Validate(const Options& options) {
     return Status::InvalidArgument("Options::filter_bits_per_key must be 0 to 64");
   if (options.max_space_amplification != 0 && !(options.max_space_amplification >= kLeastAmplification))
     return Status::InvalidArgument("Options::max_space_amplification must be at least 1.05, or 0 for no relocation");
+  if (options.bound_space && options.max_space_amplification == 0)
+    return Status::InvalidArgument("Options::bound_space needs relocation: Options::max_space_amplification must not be 0");
   if (!IsLeafSize(options.nv_leaf_size))
     return Status::InvalidArgument("Options::nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
   return Status::OK();
@@ -284,6 +286,7 @@ Status DBImpl::OpenStructures() {
   if (Status budget = CheckDramBudget(); !budget.ok()) return budget;
   dram_ = DramBudget::Share(&options_);
   changing_.Begin(options_);
+  changing_.memtable_size = MemtableSize(options_.memtable_size);
   test::NotifyDatabaseFound(regions_.get());
   Status status;
   if (segments_ == nullptr) status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);

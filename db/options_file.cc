@@ -150,6 +150,7 @@ constexpr Field kOwnFields[] = {
     {"l0_compaction_trigger", &Options::l0_compaction_trigger},
     {"max_space_amplification", &Options::max_space_amplification},
     {"space_slack", &Options::space_slack},
+    {"bound_space", &Options::bound_space},
     {"recovery_threads", &Options::recovery_threads},
     {"disable_auto_compaction", &Options::disable_auto_compaction},
     {"verify_at_open", &Options::verify_at_open},

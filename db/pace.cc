@@ -45,6 +45,7 @@ void DBImpl::PayOwed(ThreadState* thread) const {
 // merges meet where both are as fast.
 void DBImpl::PaceWrites(ThreadState* thread) {
   const auto entries = static_cast<double>(std::exchange(thread->unpaced_entries, 0));
+  if (BoundsSpace()) HoldForSpace(thread);
   const double tables = l0_count_.load(std::memory_order_relaxed);
   const double trigger = changing_.SlowdownTrigger();
   if (tables <= trigger || !changing_.MergesByItself()) return;

@@ -49,7 +49,9 @@ Status DBImpl::RelocateSparse(bool* relocated) try {
   *relocated = false;
   const uint64_t boundary = options_.max_space_amplification == 0 ? 0 : BoundaryOfCopies();
   if (boundary == 0) return Status::OK();
-  const SpaceLimits limits{options_.max_space_amplification, options_.space_slack, boundary, dram_.most_relocated,
+  // A part is for what has not been merged.
+  const uint64_t slack = BoundsSpace() && changing_.MergesByItself() ? options_.space_slack / 8 : options_.space_slack;
+  const SpaceLimits limits{options_.max_space_amplification, slack, boundary, dram_.most_relocated,
                            !options_.index_unified_logging};
   std::vector<Segment*> sparse = ChooseSparseSegments(*segments_, limits);
   if (sparse.empty()) return Status::OK();

@@ -31,7 +31,7 @@ Status DBImpl::SetOptions(ColumnFamilyHandle* family, const ChangedOptions& chan
   const std::lock_guard lock(families_mutex_);
   if (known->dropped.load(std::memory_order_acquire)) return Status::InvalidArgument("the column family was dropped");
   for (const auto& [name, value] : changed.foreign_family_options) changed_foreign_[known->id][name] = value;
-  if (changed.memtable_size) changing_.memtable_size = given_.memtable_size = *changed.memtable_size;
+  if (changed.memtable_size) given_.memtable_size = *changed.memtable_size;
   if (changed.max_immutable_memtables) {
     given_.max_immutable_memtables = *changed.max_immutable_memtables;
     changing_.max_immutable_memtables = limited(*changed.max_immutable_memtables, options_.max_immutable_memtables);
@@ -46,6 +46,7 @@ Status DBImpl::SetOptions(ColumnFamilyHandle* family, const ChangedOptions& chan
   }
   if (changed.disable_auto_compaction)
     changing_.disable_auto_compaction = given_.disable_auto_compaction = *changed.disable_auto_compaction;
+  changing_.memtable_size = MemtableSize(given_.memtable_size);
   if (!is_read_only()) NoteOptions();
   NotifyWork();  // a merge may be wanted now
   if (events_ != nullptr) PostStallCondition();

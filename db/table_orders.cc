@@ -7,8 +7,6 @@
 namespace braiddb {
 namespace {
 
-// So many flushes behind an iterator, orders are merged for the next one.
-constexpr uint32_t kFlushesPerIterator = 16;
 // So many neighbours that are orders of as many tables become one, up to kMostTables: each entry is merged twice …
 constexpr size_t kFanIn = 4;
 constexpr size_t kMostTables = 16;
@@ -94,9 +92,10 @@ bool DBImpl::IteratorsCome() {
 }
 
 // By the flush thread, while no memtable waits for it, if iterators come or writers pause, and, where nothing merges tables by
-// itself, all of them when writers pause. What cannot be merged stays as it is: for want of memory, or because keys begin alike, or because a merge has taken the
-// tables away meanwhile. Not where tables remember what they have of a key's operands (OperandRuns), each for itself. It does not
-// take manifest_mutex_, under which a checkpoint flushes lines, for which a flush would wait.
+// itself, all of them when writers pause. What cannot be merged stays as it is: for want of memory, or because keys begin alike,
+// or because a merge has taken the tables away meanwhile. Not where tables remember what they have of a key's operands
+// (OperandRuns), each for itself. It does not take manifest_mutex_, under which a checkpoint flushes lines, for which a flush
+// would wait.
 bool DBImpl::MergeTableOrders(bool writers_pause) try {
   const auto stop = [this] {
     return immutable_count_.load(std::memory_order_acquire) > 0 || stopping_.load(std::memory_order_acquire);

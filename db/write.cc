@@ -47,6 +47,11 @@ struct AdmitsAll : Unobserved {
   static constexpr void BeforeVisible() {}
 };
 
+// Of the compaction thread: nobody makes room meanwhile.
+struct AdmitsAllAtOnce : AdmitsAll {
+  static constexpr bool kIsPaced = false;
+};
+
 // Of a batch with ranges; see range_delete.cc.
 struct AdmitsRanges : Unobserved {
   static constexpr bool kIsPaced = true;
@@ -521,7 +526,7 @@ Status DBImpl::DeleteInBackground(const Family* family, std::span<const std::str
   LogSlot slot;
   Status status = ReserveElsewhere(thread, bytes, &slot);
   if (!status.ok()) return status;
-  return AppendAndPublish<false>(WriteOptions(), thread, thread->updates.data(), keys.size(), &slot, AdmitsAll());
+  return AppendAndPublish<false>(WriteOptions(), thread, thread->updates.data(), keys.size(), &slot, AdmitsAllAtOnce());
 }
 
 void DBImpl::EndFilterWrites() {

@@ -204,6 +204,7 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("max_space_amplification", Value<double>(&typed->max_space_amplification, defaults.max_space_amplification),
       "relocate what lives in sparse segments above this; 0: never");
   add("space_slack", Value<int64_t>(&typed->space_slack, static_cast<int64_t>(defaults.space_slack)), "bytes more before that");
+  add("bound_space", Switch(&flags->options.bound_space), "writers wait where that cannot keep up");
   add("regions", Value<int64_t>(&typed->regions, defaults.regions), "pools of persistent memory; 0: one per NUMA node");
   add("region_paths", Value<std::string>(&typed->region_paths, ""), "comma-separated, a directory for each region");
   add("max_region_size", Value<int64_t>(&typed->max_region_size, 0), "the most a region grows to; 0: its file system's capacity");

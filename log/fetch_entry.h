@@ -11,8 +11,8 @@
 
 namespace braiddb {
 
-// An entry may begin in the middle of a line, and its key, or what of a key of 16 bytes is behind two pointers, is in the next one
-// then.
+// An entry may begin in the middle of a line, and its key, or what of a key of 16 bytes is behind two pointers, is in the next
+// one then.
 [[gnu::always_inline]] inline void FetchEntry(const LogEntry* entry) {
   Prefetch(entry);
   Prefetch(reinterpret_cast<const char*>(entry) + sizeof(LogEntry) + 2 * sizeof(uint64_t) + 15);

@@ -121,6 +121,7 @@ void KeyFilterWriter::Add(uint64_t hash) {
 }
 
 void KeyFilterWriter::AddWaiting() {
+  if (waiting_count_ == 0) return;
   for (KeyFilter* filter : filters_) {
     if (filter != nullptr) filter->Add({waiting_, waiting_count_});
   }

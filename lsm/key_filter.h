@@ -1,4 +1,4 @@
-// KeyFilter: which keys the levels below the memtables may have, so that a get of a key that is not there searches none of them.
+// KeyFilter: which keys the last level, and some tables, may have, so that a get of a key that is not there does not search them.
 #pragma once
 
 #include <array>
@@ -100,9 +100,9 @@ class KeyFilterWriter {
  private:
   static constexpr uint32_t kGroup = 32;
 
-  KeyFilter* const filters_[2];
   void AddWaiting();
 
+  KeyFilter* const filters_[2];
   uint64_t hashes_[kGroup];
   uint32_t count_ = 0;
   uint64_t waiting_[kGroup];  // the group before

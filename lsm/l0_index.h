@@ -103,9 +103,9 @@ class L0IndexWriter {
   const uint64_t table_entries_;
   std::shared_ptr<L0Index> index_;
   uint32_t next_column_ = 0;
-  bool complete_ = false;  // everything of this table has been taken so far
+  bool complete_ = false;         // everything of this table has been taken so far
   std::vector<Pending> pending_;  // a ring, once it is full
-  size_t oldest_ = 0;              // of it
+  size_t oldest_ = 0;             // of it
 };
 
 }  // namespace braiddb

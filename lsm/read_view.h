@@ -52,8 +52,8 @@ struct FamilyView {
     groups.clear();
     for (const auto& table : l0) {
       const L0Index* index = table->indexed.index.get();
-      const bool goes_on =
-          index != nullptr && !groups.empty() && groups.back().index == index && groups.back().table->in_filter == table->in_filter;
+      const bool goes_on = index != nullptr && !groups.empty() && groups.back().index == index &&
+                           groups.back().table->in_filter == table->in_filter;
       if (!goes_on) groups.push_back({index, 0, table.get()});
       groups.back().columns |= 1u << table->indexed.column;
     }

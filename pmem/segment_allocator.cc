@@ -129,8 +129,8 @@ Status SegmentAllocator::Impl::LoadRegion(RegionSegments* home) {
       home->usage.segment_bytes += segment->capacity_;
     }
     if (state == SegmentState::kSealed) {
-      segment->sealed_bytes_ = descriptor->sealed_bytes;
-      segment->sealed_last_sequence_ = descriptor->sealed_last_sequence;
+      segment->sealed_bytes_.store(descriptor->sealed_bytes, std::memory_order_relaxed);
+      segment->sealed_last_sequence_.store(descriptor->sealed_last_sequence, std::memory_order_relaxed);
     }
   }
   return Status::OK();
@@ -273,8 +273,8 @@ Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, Segm
   }
   // First: who reads the words below sees that it is another use. release: for those who do so without a lock.
   segment->generation_.store(generation, std::memory_order_release);
-  segment->sealed_bytes_ = 0;
-  segment->sealed_last_sequence_ = 0;
+  segment->sealed_bytes_.store(0, std::memory_order_relaxed);
+  segment->sealed_last_sequence_.store(0, std::memory_order_relaxed);
   segment->used_bytes.store(0, std::memory_order_relaxed);
   segment->entries.store(0, std::memory_order_relaxed);
   segment->dead_entries.store(0, std::memory_order_relaxed);
@@ -308,8 +308,8 @@ Status SegmentAllocator::Impl::Seal(Segment* segment, uint64_t valid_bytes, uint
   BRAIDDB_CHECK(segment->state() == SegmentState::kOpen || HoldsCopies(segment->state()));
   Status status = HomeOf(segment).directory.Seal(DescriptorOf(segment), valid_bytes, last_sequence);
   if (!status.ok()) return status;
-  segment->sealed_bytes_ = valid_bytes;
-  segment->sealed_last_sequence_ = last_sequence;
+  segment->sealed_bytes_.store(valid_bytes, std::memory_order_relaxed);
+  segment->sealed_last_sequence_.store(last_sequence, std::memory_order_relaxed);
   segment->state_.store(SegmentState::kSealed, std::memory_order_release);
   return status;
 }

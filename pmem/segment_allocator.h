@@ -47,8 +47,8 @@ class Segment {
   uint64_t OffsetOf(PmPtr p) const { return p.raw() - start_.raw(); }
   SegmentState state() const { return state_.load(std::memory_order_acquire); }
   // Durable facts of a sealed segment: bytes of valid entries, and the largest sequence number among them (0: none).
-  uint64_t sealed_bytes() const { return sealed_bytes_; }
-  uint64_t sealed_last_sequence() const { return sealed_last_sequence_; }
+  uint64_t sealed_bytes() const { return sealed_bytes_.load(std::memory_order_relaxed); }
+  uint64_t sealed_last_sequence() const { return sealed_last_sequence_.load(std::memory_order_relaxed); }
 
   // Working state of the layers above, in DRAM only and reset by Allocate.
   std::atomic<uint64_t> used_bytes{0};     // appended so far
@@ -68,8 +68,8 @@ class Segment {
   uint64_t capacity_ = 0;
   PmPtr start_;
   std::atomic<SegmentState> state_{SegmentState::kUnused};
-  uint64_t sealed_bytes_ = 0;
-  uint64_t sealed_last_sequence_ = 0;
+  std::atomic<uint64_t> sealed_bytes_{0};
+  std::atomic<uint64_t> sealed_last_sequence_{0};
   void* descriptor_ = nullptr;        // the SegmentDescriptor on media
   std::atomic<bool> touched_{false};  // its pages have memory since this open
 };

@@ -46,6 +46,7 @@ Options UnusualOptions() {
   options.l0_compaction_trigger = 15;
   options.max_space_amplification = 1.3;
   options.space_slack = 16;
+  options.bound_space = true;
   options.recovery_threads = 17;
   options.disable_auto_compaction = true;
   options.verify_at_open = true;
@@ -80,7 +81,7 @@ TEST(OptionsTextTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(same, 1u) << text;  // options_file_version
   // A field that is added to Options belongs into the text and into this test.
   const auto lines = std::count(defaults.begin(), defaults.end(), '=');
-  EXPECT_EQ(lines, 1 + 2 + 2 + 33) << defaults;
+  EXPECT_EQ(lines, 1 + 2 + 2 + 34) << defaults;
 }
 
 TEST(OptionsTextTest, WhatIsNotBuiltInIsNamed) {

@@ -96,7 +96,6 @@ TEST(KeyFilter, WritesToBoth) {
   for (uint64_t i = 0; i < 77; ++i) EXPECT_TRUE(one->MayContain(HashOf(i)) && other->MayContain(HashOf(i)));
 }
 
-// Two threads add, and tell how far they are; readers ask for what is there by then.
 TEST(KeyFilter, AWriterLeavesNothingBehind) {
   for (uint64_t count = 1; count <= 200; ++count) {
     const auto filter = KeyFilter::Create(10, 1000);
@@ -109,6 +108,7 @@ TEST(KeyFilter, AWriterLeavesNothingBehind) {
   }
 }
 
+// Two threads add, and tell how far they are; readers ask for what is there by then.
 TEST(KeyFilter, ReadersWhileItGrows) {
   constexpr uint64_t kKeys = 40000;
   const auto filter = KeyFilter::Create(10, 500);

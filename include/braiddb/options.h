@@ -145,8 +145,8 @@ struct Options {
 
   // Writers are slowed down smoothly when more than this many L0 tables wait to be merged, the more the more wait, so that the
   // database settles where merges keep up: about 60 tables above this at full load. Each table takes about 1 MiB of DRAM per
-  // 65536 entries. A write sleeps at most 20 ms. Not below l0_compaction_trigger, nor with disable_auto_compaction. Default:
-  // 64.
+  // 65536 entries. For these a write sleeps at most 20 ms. Not below l0_compaction_trigger, nor with disable_auto_compaction.
+  // Default: 64.
   uint32_t l0_slowdown_writes_trigger = 64;
   // Braided skiplist, sorted runs: DRAM for the index over nodes of the last level, where searches begin; bytes for all regions
   // together, while it is replaced twice that. With 17 MiB for a million entries, one region and a braided skiplist, all nodes
@@ -158,7 +158,7 @@ struct Options {
   // searches nothing else. Rounded down to 64 bytes; at least these. 0: none. Not used with a comparator of one's own,
   // whose equal keys may differ in bytes. Default: 32 MiB.
   uint64_t lookup_cache_size = 32ull << 20;
-  // Filter: DRAM in bits for each key below the memtables, so that a get of a key that is not there searches no level; 0 to 64.
+  // Filter: DRAM in bits for each key in the last level, so that a get of a key that is not there need not search it; 0 to 64.
   // With 10 about one in a hundred is searched for in vain, and more while a database grows, until its next open. After an open
   // it is made in the background, by a walk along all entries (behind a merge that was cut short: that is made first). 0: none.
   // Not used with a comparator of one's own. Default: 10.
@@ -167,15 +167,25 @@ struct Options {
   // of the CPUs, at least 1.
   uint32_t compaction_threads = 0;
   // Compaction starts when this many L0 tables exist, or writers pause: no memtable was flushed for 0.1 to 2 s, by how often they
-  // were before. Larger: a merge of many tables takes
-  // less time for each than one of few, so writes are faster; smaller: scans while writers are busy, and space that overwrites
-  // take comes back sooner. Default: 4, as RocksDB.
+  // were before. While writers and their flushes take all CPUs, it waits for l0_slowdown_writes_trigger. Larger: a merge of many
+  // tables takes less time for each than one of few, so writes are faster; smaller: scans while writers are busy, and space that
+  // overwrites take comes back sooner. Default: 4, as RocksDB.
   uint32_t l0_compaction_trigger = 4;
   // Relocation: when the log takes more than this times what lives in it, and space_slack bytes more, what lives in the sparsest
   // segments is copied to others in the background, and their space comes back. Nearer to 1: less space, more copies. At least
   // 1.05; 0: segments come back only when nothing in them lives any more. Default: 1.2.
   double max_space_amplification = 1.2;
   uint64_t space_slack = 32ull << 20;
+  // Whether writers wait where the log would take more than max_space_amplification times what lives in it and space_slack
+  // bytes more, as long as merges and relocations make room: a bound for who overwrites without a pause. Without it space may
+  // grow meanwhile, by several times where the data is small, and comes back when writers pause. The price: with 1.3 and 64
+  // MiB, and 150 MiB of entries that are overwritten all the time, a write takes as long as four, in stops of some hundredths
+  // of a second. What no merge has taken yet does not count as living, so who fills a database waits for merges, too. Memtables
+  // take a sixteenth of space_slack at the most. A relocation and two segments have to fit into half of space_slack, 64 MiB
+  // with segments of 8 MiB; with less the bound is exceeded by as much. Above it are, besides, what readers hold and what
+  // writers have not filled of their segments. Keys that a transaction has locked stay locked meanwhile, and a write that is
+  // made in a compaction filter waits for up to 10 s. No effect if the default family's l1 is kSortedRuns. Default: false.
+  bool bound_space = false;
   // Threads that replay the log at open. 0: all CPUs.
   uint32_t recovery_threads = 0;
   // No compaction except by CompactRange(). For tests and bulk loads. Default: false.

@@ -222,6 +222,21 @@ TEST_F(CApiOptionsTest, WritesToPersistentMemoryAreCountedIfAskedFor) {
   EXPECT_EQ(before + 1, fences());
 }
 
+TEST_F(CApiOptionsTest, SpaceIsBoundedIfOneSaysSo) {
+  EXPECT_EQ(0, braiddb_options_get_bound_space(options_));
+  braiddb_options_set_bound_space(options_, 1);
+  EXPECT_EQ(1, braiddb_options_get_bound_space(options_));
+  braiddb_options_set_max_space_amplification(options_, 0);
+  char* error = nullptr;
+  EXPECT_EQ(nullptr, braiddb_open(options_, path().c_str(), &error));
+  EXPECT_NE(nullptr, error);
+  braiddb_free(error);
+  braiddb_options_set_max_space_amplification(options_, 1.3);
+  Open();
+  Put("key", "value");
+  EXPECT_EQ("value", Get("key"));
+}
+
 // The creation sets them; an open takes what is stored.
 TEST_F(CApiOptionsTest, KindsOfListsAndLogsAreTheCreations) {
   EXPECT_EQ(braiddb_list_braided, braiddb_options_get_list_kind(options_));

@@ -1,0 +1,126 @@
+// Options::bound_space: writers wait while the log takes too much and there is something that makes room.
+//
+// WHY NOBODY WAITS FOR EVER  Writers wait while the compaction thread gains. It looks for something to do as long as they wait;
+//   a look that finds no table to merge and nothing to relocate, with no memtable on its way to L0, lets them go until it has
+//   gained again: what they write makes a table, which it merges at once. Errors, a close, SetOptions(disable_auto_compaction)
+//   and the beginning of a CompactRange let them go, too; and if nobody looks, for whatever reason, they go after kLongestNs.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "db/db_impl.h"
+
+namespace braiddb {
+namespace {
+
+constexpr uint64_t kLookNs = 200'000;
+// Without a look of the compaction thread's: somebody else may have taken its place, and wait for this very write.
+constexpr uint64_t kLongestNs = 10'000'000'000;
+// Readers of a moment may be on what was relocated.
+constexpr int kTurnsForReaders = 10;
+constexpr std::chrono::microseconds kReaderTurn{100};
+constexpr uint64_t kMemtablesInSlack = 16;
+// Beside the copies of a relocation: their last segment, and a writer's next one.
+constexpr uint64_t kSegments = 2;
+
+}  // namespace
+
+// Little waits for its merge then.
+uint64_t DBImpl::MemtableSize(uint64_t wanted) const {
+  if (!BoundsSpace() || !changing_.MergesByItself()) return wanted;
+  return std::min(wanted, std::max(kLeastMemtableSize, options_.space_slack / kMemtablesInSlack));
+}
+
+uint64_t DBImpl::SpaceTaken() const {
+  uint64_t bytes = 0;
+  for (uint32_t region = 0; region < regions_->count(); ++region) bytes += segments_->GetUsage(region).segment_bytes;
+  return bytes;
+}
+
+uint64_t DBImpl::SpaceUnfilled() const {
+  uint64_t bytes = 0;
+  segments_->ForEachLog([&bytes](Segment* segment) {
+    if (segment->state() == SegmentState::kSealed) return;
+    bytes += segment->capacity() - std::min(segment->capacity(), segment->used_bytes.load(std::memory_order_relaxed));
+  });
+  return bytes;
+}
+
+bool DBImpl::IsHeldForSpace() const {
+  const uint64_t taken = SpaceTaken();
+  const uint64_t limit = space_limit_.load(std::memory_order_relaxed);
+  return taken > limit && !space_is_stuck_.load(std::memory_order_acquire) && changing_.MergesByItself() &&
+         !write_failed_.load(std::memory_order_acquire) && !stopping_.load(std::memory_order_acquire) &&
+         taken - std::min(taken, SpaceUnfilled()) > limit;
+}
+
+// Once for each table, in case that nothing comes of it.
+bool DBImpl::SpaceIsShort() const {
+  return held_writers_.load(std::memory_order_acquire) > 0 ||
+         (space_is_stuck_.load(std::memory_order_acquire) &&
+          flushed_memtable_id_.load(std::memory_order_acquire) != flushed_at_look_.load(std::memory_order_relaxed));
+}
+
+void DBImpl::HoldForSpace(ThreadState* thread) {
+  if (!IsHeldForSpace()) return;
+  held_writers_.fetch_add(1, std::memory_order_acq_rel);
+  NotifyWork();
+  uint64_t looks = space_looks_.load(std::memory_order_acquire);
+  for (uint64_t waited = 0; waited < kLongestNs && IsHeldForSpace();) {
+    waited += SleepForWrites(thread, kLookNs);
+    const uint64_t now = space_looks_.load(std::memory_order_acquire);
+    if (now != std::exchange(looks, now)) waited = 0;
+  }
+  held_writers_.fetch_sub(1, std::memory_order_release);
+}
+
+// Whatever makes room, or will.
+uint64_t DBImpl::CountGains() const {
+  return counters_.compactions.load(std::memory_order_relaxed) + counters_.relocated_entries.load(std::memory_order_relaxed) +
+         counters_.collapsed_keys.load(std::memory_order_relaxed) + segments_->recycled_count();
+}
+
+uint64_t DBImpl::BytesNotMerged() const {
+  std::shared_ptr<const ReadView> view;
+  {
+    std::lock_guard lock(view_mutex_);
+    view = current_view_;
+  }
+  uint64_t bytes = view->active->charged_bytes.load(std::memory_order_relaxed);
+  for (const auto& memtable : view->immutables) bytes += memtable->charged_bytes.load(std::memory_order_relaxed);
+  view->ForEach([&bytes](uint32_t, const FamilyView& levels) {
+    for (const auto& table : levels.l0) bytes += table->log_bytes;
+  });
+  return bytes;
+}
+
+// What lives in memtables and tables may be overwritten by a merge's end, and copies that wait for theirs are there twice.
+// REQUIRES: compaction_mutex_
+void DBImpl::LookAtSpace(bool gained) {
+  const bool is_held = held_writers_.load(std::memory_order_acquire) > 0;
+  for (int turn = 0; is_held && !ReleaseMoved() && turn < kTurnsForReaders; ++turn) std::this_thread::sleep_for(kReaderTurn);
+  uint64_t space = 0;
+  uint64_t live = 0;
+  uint64_t largest = 0;
+  segments_->ForEachLog([&](Segment* segment) {
+    const bool is_sealed = segment->state() == SegmentState::kSealed;
+    const uint64_t used = is_sealed ? segment->sealed_bytes() : segment->used_bytes.load(std::memory_order_relaxed);
+    space += segment->capacity();
+    live += used - std::min(used, segment->dead_bytes.load(std::memory_order_relaxed));
+    largest = std::max(largest, segment->capacity());
+  });
+  live -= std::min(live, BytesNotMerged());
+  const uint64_t slack = options_.space_slack - std::min(options_.space_slack / 2, dram_.most_relocated + kSegments * largest);
+  const uint64_t taken = SpaceTaken();
+  const uint64_t others = taken - std::min(taken, space);
+  const double allowed = static_cast<double>(live) * options_.max_space_amplification + static_cast<double>(slack);
+  space_limit_.store(static_cast<uint64_t>(allowed < 1e18 ? allowed : 1e18) + others, std::memory_order_relaxed);
+  const bool is_above = taken - std::min(taken, SpaceUnfilled()) > space_limit_.load(std::memory_order_relaxed);
+  const bool was_stuck = space_is_stuck_.load(std::memory_order_relaxed);
+  const bool flushes = immutable_count_.load(std::memory_order_acquire) > 0;
+  space_is_stuck_.store(is_above && !gained && !flushes && (is_held || was_stuck), std::memory_order_release);
+  space_looks_.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace braiddb
