@@ -21,8 +21,8 @@ constexpr uint64_t kLongestNs = 10'000'000'000;
 constexpr int kTurnsForReaders = 10;
 constexpr std::chrono::microseconds kReaderTurn{100};
 constexpr uint64_t kMemtablesInSlack = 16;
-// Beside the copies of a relocation: their last segment, and a writer's next one.
-constexpr uint64_t kSegments = 2;
+// What is kept free of the slack at most, in sixteenths.
+constexpr uint64_t kMostFree = 9;
 
 }  // namespace
 
@@ -111,7 +111,9 @@ void DBImpl::LookAtSpace(bool gained) {
     largest = std::max(largest, segment->capacity());
   });
   live -= std::min(live, BytesNotMerged());
-  const uint64_t slack = options_.space_slack - std::min(options_.space_slack / 2, dram_.most_relocated + kSegments * largest);
+  // For the copies of a relocation, their last segment, a writer's next one, and what he writes until he looks again.
+  const uint64_t free = dram_.most_relocated + 2 * largest + largest / 2;
+  const uint64_t slack = options_.space_slack - std::min(options_.space_slack / 16 * kMostFree, free);
   const uint64_t taken = SpaceTaken();
   const uint64_t others = taken - std::min(taken, space);
   const double allowed = static_cast<double>(live) * options_.max_space_amplification + static_cast<double>(slack);

@@ -181,11 +181,11 @@ struct Options {
   // grow meanwhile, by several times where the data is small, and comes back when writers pause. The price: with 1.3 and 64
   // MiB, and 150 MiB of entries that are overwritten all the time, a write takes as long as four, in stops of some hundredths
   // of a second. What no merge has taken yet does not count as living, so who fills a database waits for merges, too. Memtables
-  // take a sixteenth of space_slack at the most. A relocation and two segments have to fit into half of space_slack, 64 MiB
-  // with segments of 8 MiB; with less the bound is exceeded by as much. Above it are, besides, what readers hold and what
-  // writers have not filled of their segments. After an open, what earlier sessions left counts as living until it has been
-  // counted (CompactRange does so at once). Keys that a transaction has locked stay locked meanwhile, and a write that is made
-  // in a compaction filter waits for up to 10 s. No effect if the default family's l1 is kSortedRuns. Default: false.
+  // take a sixteenth of space_slack at the most. With less than 64 MiB, or eight segments, the bound is exceeded by the copies
+  // of a relocation, at most 16 MiB. Above it are, besides, what readers hold and what writers have not filled of their
+  // segments. After an open, what earlier sessions left counts as living until it has been counted (CompactRange does so at
+  // once). Keys that a transaction has locked stay locked meanwhile, and a write that is made in a compaction filter waits for
+  // up to 10 s. No effect if the default family's l1 is kSortedRuns. Default: false.
   bool bound_space = false;
   // Threads that replay the log at open. 0: all CPUs.
   uint32_t recovery_threads = 0;
