@@ -70,7 +70,9 @@ Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*
     changes = std::make_unique<IndexChanges>(context.index->NewChanges());
   }
   context.index_changes = changes.get();
-  KeyFilterWriter keys(job.key_filters[0], job.key_filters[1]);
+  // A filter that is in use has the keys of the last level; one that is being made may not have them yet.
+  context.knows_keys_below = job.key_filters[1] == nullptr;
+  KeyFilterWriter keys(job.key_filters[0], job.key_filters[1], context.knows_keys_below);
   context.keys = &keys;
   Status status = RunZipper(context, tables, is_resumed ? progress_ : PmPtr(), stats);
   if (status.ok()) changes_ = std::move(changes);

@@ -1,6 +1,7 @@
 #include "compaction/indexed_scan.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "compaction/scan_lanes.h"
@@ -11,8 +12,10 @@
 namespace braiddb {
 namespace {
 
-// Entries for which a step fetches what the next step looks at, before that is made for the first of them.
-constexpr size_t kAhead = 16;
+// Entries for which a step fetches what the next step looks at, before that is made for the first of them. All at once: a
+// prefetch that has no translation at hand holds up what comes behind it until that is found, and those that follow it at once
+// look for theirs meanwhile.
+constexpr size_t kAhead = 32;
 constexpr uint64_t kTowerOffset = offsetof(LogEntry, next);
 
 // Walks one piece after the other.
@@ -80,15 +83,29 @@ class Placer {
     places_.resize(items.size());
     exact_places_.resize(items.size());
     result_->towers.reserve(2 * items.size());
-    const size_t end = items.size() + 2 * kAhead;
-    for (size_t i = 0; i < end && !result_->damaged; ++i) {
-      if (i < items.size()) Find(i);
-      if (i >= kAhead && i - kAhead < items.size()) Place(i - kAhead);
-      if (i >= 2 * kAhead) Check(i - 2 * kAhead);
+    // Prefetches follow each other, with nothing in between: see kAhead.
+    const size_t count = items.size();
+    const auto each_of = [&](size_t begin, auto&& step) {
+      for (size_t i = begin; i < std::min(count, begin + kAhead) && !result_->damaged; ++i) step(i);
+    };
+    for (size_t begin = 0; begin < count + 2 * kAhead && !result_->damaged; begin += kAhead) {
+      if (begin < count) {
+        each_of(begin, [this](size_t i) { Find(i); });
+        FetchFound();
+      }
+      if (begin >= kAhead && begin - kAhead < count) {
+        const size_t towers = result_->towers.size();
+        each_of(begin - kAhead, [this](size_t i) { Place(i); });
+        for (size_t i = towers; i < result_->towers.size(); ++i) Prefetch(regions_.Resolve<uint64_t>(result_->towers[i]));
+      }
+      if (begin >= 2 * kAhead) each_of(begin - 2 * kAhead, [this](size_t i) { Check(i); });
     }
   }
 
  private:
+  static constexpr uint64_t kNear = 64;
+  static constexpr uint64_t kUnknown = UINT64_MAX;
+
   const LogEntry* At(uint64_t place) const { return index_.At(0, place); }
   // Fails if it comes upon damage.
   bool IsOfKey(uint64_t place, const MergeItem& item) {
@@ -103,11 +120,22 @@ class Placer {
   void Find(size_t i) {
     const uint64_t prefix = result_->items[i].prefix;
     const uint64_t place = places_[i] = index_.FindPrefixNear(0, i == 0 ? 0 : places_[i - 1], prefix);
-    // Where several have the prefix, the entry's place is behind those of the entries before, of which the last one was found
-    // for the entry kAhead before this one.
+    // Where several have the prefix, the entry's place is behind that of the last entry that has been placed.
     const uint64_t begin = std::max(place, place_);
     for (fetched_ = std::max(fetched_, begin); fetched_ < std::min(nodes_, begin + kAhead); ++fetched_) {
       if (index_.PrefixOf(0, fetched_) != prefix) break;
+      found_.push_back(At(fetched_));
+    }
+  }
+  void FetchFound() {
+    for (const LogEntry* const node : found_) FetchEntry(node);
+    found_.clear();
+  }
+  // Where many have one prefix, what Find came to is not enough.
+  void FetchAlike(uint64_t place) {
+    const uint64_t prefix = index_.PrefixOf(0, place);
+    for (fetched_ = std::max(fetched_, place); fetched_ < std::min(nodes_, place + kAhead); ++fetched_) {
+      if (index_.PrefixOf(0, fetched_) != prefix) return;
       FetchEntry(At(fetched_));
     }
   }
@@ -144,8 +172,9 @@ class Placer {
     const SearchKey target(item.prefix, item.entry->key(), item.entry->sequence());
     const uint64_t place = place_ = exact_places_[i] = FindAmongEqual(std::max(places_[i], place_), target);
     // Nothing behind this looks at keys again.
-    BRAIDDB_DCHECK(place == 0 || index_.PrefixOf(0, place - 1) <= item.prefix);
-    BRAIDDB_DCHECK(place == nodes_ || index_.PrefixOf(0, place) >= item.prefix);
+    if ((place > 0 && index_.PrefixOf(0, place - 1) > item.prefix) || (place < nodes_ && index_.PrefixOf(0, place) < item.prefix))
+      return Fail();
+    if (place < nodes_ && index_.PrefixOf(0, place) == item.prefix) FetchAlike(place);
     const MergeItem* const newer = i == 0 ? nullptr : &result_->items[i - 1];
     const bool same_key = newer != nullptr && newer->prefix == item.prefix && order_.Same(newer->entry->key(), item.entry->key());
     // Versions of the key that the last level has follow at once. They may be very many (operands): one walk is enough.
@@ -153,18 +182,40 @@ class Placer {
     uint64_t behind = place;
     for (; !same_key && behind < nodes_ && IsOfKey(behind, item); ++behind) {
       item.key_below = true;
-      item.layers = std::max(item.layers, index_.HeightAt(0, behind));
+      item.layers = std::max(item.layers, std::min(kMaxHeight, index_.HeightAt(0, behind)));
     }
     if (item.key_below && !same_key && behind < nodes_) item.behind = regions_.ToPmPtr(0, At(behind));
     item.before = static_cast<uint32_t>(result_->towers.size());
-    // A node that reaches a layer is, on average, as many nodes before the place as entries that reach it are apart.
-    uint64_t at = place;
+    GoTo(place);
     for (uint32_t layer = 0; layer < item.layers; ++layer) {
-      while (at > 0 && index_.HeightAt(0, at - 1) <= layer) --at;
-      const PmPtr tower = at == 0 ? regions_.ToPmPtr(0, l1_.head(0)) : regions_.ToPmPtr(0, At(at - 1)) + kTowerOffset;
-      Prefetch(regions_.Resolve<uint64_t>(tower));
-      result_->towers.push_back(tower);
+      const uint64_t behind_it = BehindTower(layer);
+      result_->towers.push_back(behind_it == 0 ? regions_.ToPmPtr(0, l1_.head(0))
+                                               : regions_.ToPmPtr(0, At(behind_it - 1)) + kTowerOffset);
     }
+  }
+
+  // From now on BehindTower is of the nodes before `place`.
+  void GoTo(uint64_t place) {
+    uint32_t layers = 0;  // that are known
+    if (place - seen_ > kNear) {
+      seen_ = place;
+      behind_towers_.fill(kUnknown);
+    }
+    for (uint64_t at = place; at > seen_; --at) {
+      for (const uint32_t height = std::min(index_.HeightAt(0, at - 1), kMaxHeight); layers < height; ++layers)
+        behind_towers_[layers] = at;
+    }
+    seen_ = place;
+  }
+  // The place behind the last node that reaches the layer; 0: there is none. A node that reaches a layer is, on average, as many
+  // nodes before a place as entries that reach it are apart.
+  uint64_t BehindTower(uint32_t layer) {
+    uint64_t& behind = behind_towers_[layer];
+    if (behind == kUnknown) {
+      behind = layer == 0 ? seen_ : BehindTower(layer - 1);
+      while (behind > 0 && index_.HeightAt(0, behind - 1) <= layer) --behind;
+    }
+    return behind;
   }
 
   // Whether the towers are those of nodes as the index has them, and lead behind the entry.
@@ -175,8 +226,10 @@ class Placer {
       const PmPtr tower = result_->towers[item.before + layer];
       const bool is_head = tower == regions_.ToPmPtr(0, l1_.head(0));
       if (!is_head && !IsEntryOnLayer(regions_, PmPtr(tower.raw() - kTowerOffset), layer)) return Fail();
-      while (next < nodes_ && index_.HeightAt(0, next) <= layer) ++next;
-      const PmPtr expected = next < nodes_ ? regions_.ToPmPtr(0, At(next)) : PmPtr();
+      // Of what is far it costs less to look at it.
+      const uint64_t far = std::min(nodes_, next + kNear);
+      while (next < far && index_.HeightAt(0, next) <= layer) ++next;
+      const PmPtr expected = next < far ? regions_.ToPmPtr(0, At(next)) : PmPtr();
       const PmPtr found(LoadAcquire(regions_.Resolve<uint64_t>(tower) + layer) & ~LogEntry::kTagBits);
       if (found == expected || !found) continue;
       if (!regions_.Holds(found) || !IsEntryOnLayer(regions_, found, layer)) return Fail();
@@ -194,7 +247,10 @@ class Placer {
   std::vector<uint64_t> places_;        // of the first node whose prefix is not less than the entry's
   std::vector<uint64_t> exact_places_;  // … and which is not before the entry
   uint64_t place_ = 0;                  // the last of those
-  uint64_t fetched_ = 0;                // nodes before it are not to be fetched for Place any more
+  std::vector<const LogEntry*> found_;  // to be fetched
+  uint64_t seen_ = 0;                   // of nodes before it …
+  std::array<uint64_t, kMaxHeight> behind_towers_ = {};
+  uint64_t fetched_ = 0;  // nodes before it are not to be fetched for Place any more
 };
 
 void Clear(ScanResult* result) {
@@ -229,20 +285,20 @@ void ScanOrderByIndex(const TableOrder& tables, uint64_t begin, uint64_t end, co
     if (i == 0 || items[i - 1].prefix < item.prefix) return true;
     return items[i - 1].prefix == item.prefix && CompareEntries(order, *items[i - 1].entry, *item.entry) < 0;
   };
-  for (uint64_t next = begin; next < end + kAhead; ++next) {
-    if (next < end) {
-      const PmPtr place = tables.EntryAt(next);
-      auto* const entry = regions.Resolve<LogEntry>(place);
-      FetchEntry(entry);
-      items.push_back({tables.PrefixAt(next), entry, place, 0, 0, false});
+  const size_t count = end - begin;
+  for (size_t next = 0; next < count + kAhead; next += kAhead) {
+    for (size_t i = next; i < std::min(count, next + kAhead); ++i) {
+      const PmPtr place = tables.EntryAt(begin + i);
+      items.push_back({tables.PrefixAt(begin + i), regions.Resolve<LogEntry>(place), place, 0, 0, false});
     }
-    if (next < begin + kAhead) continue;
-    const size_t i = next - begin - kAhead;
-    if (!is_sound(i)) {
-      result->damaged = true;
-      return;
+    for (size_t i = next; i < std::min(count, next + kAhead); ++i) FetchEntry(items[i].entry);
+    for (size_t i = next < kAhead ? count : next - kAhead; i < std::min(count, next); ++i) {
+      if (!is_sound(i)) {
+        result->damaged = true;
+        return;
+      }
+      items[i].layers = items[i].entry->height();
     }
-    items[i].layers = items[i].entry->height();
   }
   Placer(l1, index, result).PlaceAll();
 }

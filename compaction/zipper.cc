@@ -126,14 +126,14 @@ class Merger {
 
   Status MergeKey(const ScanResult& chunk, size_t begin, size_t end) {
     versions_.clear();
-    bool key_below = false;
+    key_below_ = false;
     for (size_t i = begin; i < end; ++i) {
       const MergeItem& item = chunk.items[i];
       versions_.push_back({item.entry, item.pointer, &item, true});
-      key_below |= item.key_below;
+      key_below_ |= item.key_below;
     }
     const PmPtr* towers = &chunk.towers[chunk.items[begin].before];
-    if (key_below) AppendLastLevel(batch_.Next(towers[0], 0), chunk.items[begin].behind);
+    if (key_below_) AppendLastLevel(batch_.Next(towers[0], 0), chunk.items[begin].behind);
     if (damaged_) return RegionSet::DamagedList();
     merged_ = chunk.items[begin];
     PairCopies(end - begin);
@@ -142,7 +142,7 @@ class Merger {
     // ORDER: an operand is marked moved before what it was applied to goes. [CC-50]
     const bool unlinks_last = ReplacesOperand(end - begin);
     replaced_ = false;
-    Status status = key_below && !unlinks_last ? UnlinkObsolete(&chunk) : Status::OK();
+    Status status = key_below_ && !unlinks_last ? UnlinkObsolete(&chunk) : Status::OK();
     // From the oldest to the newest, so that each is linked in front of the one before.
     for (size_t i = end - begin; i-- > 0 && status.ok();) status = MergeVersion(chunk, versions_[i]);
     replaced_ = true;
@@ -319,7 +319,7 @@ class Merger {
       for (uint32_t layer = 0; layer < height && BRAIDDB_MUTANT("link-outside-journal"); ++layer)
         StoreRelease(context_.regions->Resolve<uint64_t>(before[layer]) + layer, version.pointer.raw());
       NoteLinked(version, before);
-      if (context_.keys != nullptr) context_.keys->Add(KeyHash(*version.entry));
+      if (context_.keys != nullptr && !(key_below_ && context_.knows_keys_below)) context_.keys->Add(KeyHash(*version.entry));
       ++stats_->merged;
     } else {
       MarkDead(version.pointer);
@@ -339,6 +339,7 @@ class Merger {
   PmPtr going_;                            // what the user's filter drops of them
   std::vector<const LogEntry*> filtered_;  // … and dropped in this batch
   MergeItem merged_{};                     // the smallest entry of the tables that was merged; its entry is null at the beginning
+  bool key_below_ = false;                 // the last level has versions of the key
   bool replaced_ = false;                  // the copies of the key are in their originals' places
   bool damaged_ = false;
 };

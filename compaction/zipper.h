@@ -39,6 +39,7 @@ struct ZipperContext {
   IndexChanges* index_changes = nullptr;        // to be noted by RunZipper for the index after it; may be null
   const TableOrder* order_of_tables = nullptr;  // of all that the tables have; may be null
   KeyFilterWriter* keys = nullptr;              // gets those of what RunZipper links; may be null
+  bool knows_keys_below = false;                // … that the last level has not: keys need no others
 };
 
 // GOAL   Every entry of `tables` that somebody can see is in the last level; what nobody can see is unlinked on all layers and

@@ -38,6 +38,7 @@
 #include "db/merge_context.h"
 #include "db/snapshot_list.h"
 #include "db/thread_state.h"
+#include "db/write_pace.h"
 #include "db/writer_pressure.h"
 #include "lsm/key_filter.h"
 #include "lsm/manifest.h"
@@ -265,6 +266,8 @@ class DBImpl final : public DB {
   void DelayWrite(ThreadState* thread, uint64_t entries);
   void PayOwed(ThreadState* thread) const;
   void PaceWrites(ThreadState* thread);
+  double SlowdownTables() const;
+  double PaceNs();
 
   // ---- space.cc
   // Options::bound_space.
@@ -583,9 +586,11 @@ class DBImpl final : public DB {
     std::atomic<bool> disable_auto_compaction;
 
     void Begin(const Options& options);
+    // What it is at least, where the size of the last level decides.
     uint32_t SlowdownTrigger() const {
-      return std::max(l0_slowdown_writes_trigger.load(std::memory_order_relaxed),
-                      l0_compaction_trigger.load(std::memory_order_relaxed));
+      constexpr uint32_t kLeast = 64;
+      const uint32_t given = l0_slowdown_writes_trigger.load(std::memory_order_relaxed);
+      return std::max(given == 0 ? kLeast : given, l0_compaction_trigger.load(std::memory_order_relaxed));
     }
     bool MergesByItself() const { return !disable_auto_compaction.load(std::memory_order_relaxed); }
   } changing_;
@@ -613,6 +618,9 @@ class DBImpl final : public DB {
   std::shared_ptr<MergeJournal> journal_;  // null: no family needs it
   mutable PerThread<ThreadState> threads_;
   SnapshotList snapshots_;
+  std::mutex pace_mutex_;           // who does not get it takes pace_ns_ as it is
+  WritePace pace_;                  // pace_mutex_
+  std::atomic<double> pace_ns_{0};  // for an entry
 
   // Sequence numbers: next_sequence_ is drawn from by writers and by rotation.
   alignas(128) std::atomic<uint64_t> next_sequence_{1};

@@ -17,7 +17,7 @@ constexpr uint64_t kEntryEverywhere = 3600;
 // Tables at which writers begin to be slowed down; L0 stays below three times as many.
 constexpr uint32_t kTrigger = 12;
 constexpr uint32_t kImmutables = 4;
-constexpr double kDoubling = 2;
+constexpr WritePace::Slope kPace{2, 20, false};
 constexpr uint64_t kLeastEntries = 1024;
 
 }  // namespace
@@ -30,10 +30,11 @@ DramBudget DramBudget::Share(Options* options) {
   options->memtable_max_entries =
       std::clamp(share / kEntryEverywhere / kLeastEntries * kLeastEntries, kLeastEntries, options->memtable_max_entries);
   budget.kept_arena = options->memtable_max_entries * kMemtableEntry;
-  options->l0_slowdown_writes_trigger = std::min(options->l0_slowdown_writes_trigger, kTrigger);
+  if (options->l0_slowdown_writes_trigger == 0 || options->l0_slowdown_writes_trigger > kTrigger)
+    options->l0_slowdown_writes_trigger = kTrigger;
   options->l0_compaction_trigger = std::min(options->l0_compaction_trigger, kTrigger / 4);
   options->max_immutable_memtables = std::min(options->max_immutable_memtables, kImmutables);
-  budget.pace_doubling = kDoubling;
+  budget.pace = kPace;
   budget.most_relocated = std::min(budget.most_relocated, share / 2);
   uint64_t rest = budget.total - kConstant - options->regions * kPerRegion - 2 * share;
   if (options->l1 != L1Kind::kNvTree) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "braiddb/options.h"
+#include "db/write_pace.h"
 
 namespace braiddb {
 
@@ -30,7 +31,7 @@ struct DramBudget {
   uint64_t filter = UINT64_MAX;           // of that, at most
   uint64_t kept_arena = UINT64_MAX;       // bytes of a memtable that are kept for another one
   uint64_t most_relocated = 16ull << 20;  // bytes of one relocation
-  double pace_doubling = 12;              // so many tables of L0 double the pace of writers
+  WritePace::Slope pace{36, 190, true};
 };
 
 }  // namespace braiddb

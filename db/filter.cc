@@ -6,7 +6,8 @@
 //   have as an answer:
 //   - of tables that merges will take by themselves: the merge adds the keys of what comes to the last level, to the filter in
 //     use and to the one that is being made, before the view is installed that no longer has the tables. A making takes its
-//     steps between merges;
+//     steps between merges. So the key of every entry that is linked in the last level, tombstones and hidden ones too, is in a
+//     filter in use, and as long as none is being made the braided skiplist's merge adds no key that is there already;
 //   - of other tables flushed since its making began: the flush adds them before it installs the table, to both filters, too. It
 //     holds filter_mutex_ from before its first key until the table is in the view, so that a making begins before a table, or
 //     finds it in the view;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -10,13 +11,12 @@
 namespace braiddb {
 namespace {
 
-// Pace of writers when L0 is long: nanoseconds per entry at l0_slowdown_writes_trigger, doubled with every so many tables more
-// (DramBudget::pace_doubling).
-constexpr double kPaceNs = 20;
-constexpr double kMaxPaceNs = 1e6;
-// The same where memtables wait for their flush: nanoseconds per entry, doubled with each memtable over the limit.
+// What writers owe where memtables wait for their flush: nanoseconds per entry, doubled with each memtable over the limit.
 constexpr uint64_t kDelayNs = 100;
 constexpr uint32_t kMostDoublings = 14;
+// Where the size of the last level decides, L0 has no more tables before writers are slowed down: 545 MB of DRAM, if they are
+// full.
+constexpr double kMostTables = 256;
 // Longer sleeps would go on when there is no reason any more.
 constexpr uint64_t kShortestSleepNs = 200'000;
 constexpr uint64_t kLongestSleepNs = 20'000'000;
@@ -41,21 +41,35 @@ void DBImpl::PayOwed(ThreadState* thread) const {
   if (thread->owed_ns >= kShortestSleepNs) thread->owed_ns -= std::min(thread->owed_ns, SleepForWrites(thread, thread->owed_ns));
 }
 
-// What is left of L0 to merge sets the pace, without jumps: a running merge counts down as it proceeds. At full load writers and
-// merges meet where both are as fast.
-void DBImpl::PaceWrites(ThreadState* thread) {
-  const auto entries = static_cast<double>(std::exchange(thread->unpaced_entries, 0));
-  if (BoundsSpace()) HoldForSpace(thread);
+// Options::l0_slowdown_writes_trigger, or what takes its place. With a last level of many entries a merge takes longer for each,
+// while what L0 takes is little beside that. In tables as full as they can be, so that large values do not make more of them.
+double DBImpl::SlowdownTables() const {
+  const double least = changing_.SlowdownTrigger();
+  if (changing_.l0_slowdown_writes_trigger.load(std::memory_order_relaxed) != 0) return least;
+  const auto entries = static_cast<double>(counters_.l1_entries.load(std::memory_order_relaxed));
+  return std::max(least, std::min(kMostTables, entries / static_cast<double>(options_.memtable_max_entries)));
+}
+
+// For an entry. What is left of L0 to merge sets it, without jumps: a running merge counts down as it proceeds. At full load
+// writers and merges meet where both are as fast.
+double DBImpl::PaceNs() {
+  const std::unique_lock lock(pace_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return pace_ns_.load(std::memory_order_relaxed);
   const double tables = l0_count_.load(std::memory_order_relaxed);
-  const double trigger = changing_.SlowdownTrigger();
-  if (tables <= trigger || !changing_.MergesByItself()) return;
   const auto all = static_cast<double>(l0_entries_.load(std::memory_order_relaxed));
   const auto settled = static_cast<double>(settled_entries_.load(std::memory_order_relaxed));
   // What a merge has settled takes its memory until the merge ends.
   const double waiting = dram_.is_set() ? tables : tables * (1 - std::min(1.0, settled / std::max(1.0, all)));
-  if (waiting <= trigger) return;
-  const double pace_ns = std::min(kMaxPaceNs, kPaceNs * std::exp2((waiting - trigger) / dram_.pace_doubling));
-  thread->owed_ns = std::min(kLongestSleepNs, thread->owed_ns + static_cast<uint64_t>(entries * pace_ns));
+  const double ns = pace_.Next(dram_.pace, waiting - SlowdownTables(), WritePace::Clock::now());
+  pace_ns_.store(ns, std::memory_order_relaxed);
+  return ns;
+}
+
+void DBImpl::PaceWrites(ThreadState* thread) {
+  const auto entries = static_cast<double>(std::exchange(thread->unpaced_entries, 0));
+  if (BoundsSpace()) HoldForSpace(thread);
+  if (l0_count_.load(std::memory_order_relaxed) <= changing_.SlowdownTrigger() || !changing_.MergesByItself()) return;
+  thread->owed_ns = std::min(kLongestSleepNs, thread->owed_ns + static_cast<uint64_t>(entries * PaceNs()));
   PayOwed(thread);
 }
 

@@ -42,7 +42,9 @@ Status DBImpl::SetOptions(ColumnFamilyHandle* family, const ChangedOptions& chan
   }
   if (changed.l0_slowdown_writes_trigger) {
     given_.l0_slowdown_writes_trigger = *changed.l0_slowdown_writes_trigger;
-    changing_.l0_slowdown_writes_trigger = limited(*changed.l0_slowdown_writes_trigger, options_.l0_slowdown_writes_trigger);
+    const uint32_t trigger = *changed.l0_slowdown_writes_trigger;
+    const uint32_t at_open = options_.l0_slowdown_writes_trigger;
+    changing_.l0_slowdown_writes_trigger = trigger != 0 ? limited(trigger, at_open) : dram_.is_set() ? at_open : 0;
   }
   if (changed.disable_auto_compaction)
     changing_.disable_auto_compaction = given_.disable_auto_compaction = *changed.disable_auto_compaction;

@@ -231,7 +231,7 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("recovery_threads", Value<int64_t>(&typed->recovery_threads, defaults.recovery_threads), "0: all CPUs");
   add("l0_compaction_trigger", Value<int64_t>(&typed->l0_compaction_trigger, defaults.l0_compaction_trigger), "L0 tables");
   add("l0_slowdown_writes_trigger", Value<int64_t>(&typed->l0_slowdown_writes_trigger, defaults.l0_slowdown_writes_trigger),
-      "L0 tables; more than this and writers are slowed down");
+      "L0 tables; more than this and writers are slowed down; 0: by the size of the last level");
   add("disable_auto_compactions", Switch(&flags->options.disable_auto_compaction), "flush and compact only when told to");
   add("count_pm_writes", Switch(&flags->options.count_pm_writes),
       "count cache lines, XPLines and fences, for --json; costs time, so not together with what is timed");

@@ -40,7 +40,7 @@ Options DrawOptions(const DatabasePlan& plan, const std::string& database, Rando
   options.checkpoint_tables = SmallBetween(random, 1, 6);
   options.index_unified_logging = !random->OneIn(4);  // the creation sets it
 
-  options.l0_slowdown_writes_trigger = OneOf<uint32_t>(random, {2, 8, 64, 64});
+  options.l0_slowdown_writes_trigger = OneOf<uint32_t>(random, {2, 8, 64, 0});
   options.l1_index_size = OneOf<uint64_t>(random, {0, 4096, 1 << 20, 32 << 20});
   options.lookup_cache_size = OneOf<uint64_t>(random, {0, 256, 64 << 10, 32 << 20});
   options.filter_bits_per_key = OneOf<uint32_t>(random, {0, 4, 10, 10});

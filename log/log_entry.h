@@ -166,7 +166,8 @@ inline int CompareEntry(const KeyOrder& order, const LogEntry& entry, const Sear
   const Slice key = entry.key();
   const uint64_t prefix = order.Prefix(key);
   if (prefix != target.prefix) return prefix < target.prefix ? -1 : 1;
-  const int by_key = order.Compare(key, target.key);
+  const bool same = order.PrefixIsWhole(key) && target.key.size() == key.size();
+  const int by_key = same ? 0 : order.Compare(key, target.key);
   if (by_key != 0) return by_key;
   const uint64_t sequence = entry.sequence();
   return sequence == target.sequence ? 0 : sequence > target.sequence ? -1 : 1;

@@ -91,11 +91,13 @@ bool KeyFilter::AddPart(uint64_t keys) {
   return true;
 }
 
-void KeyFilter::Add(std::span<const uint64_t> hashes) {
+template <class IsKnown>
+void KeyFilter::AddUnless(std::span<const uint64_t> hashes, const IsKnown& is_known) {
   std::lock_guard lock(mutex_);
+  if (is_full()) return;
   uint64_t added = 0;
   for (const uint64_t hash : hashes) {
-    if (MayContain(hash)) continue;
+    if (is_known(hash)) continue;
     if (room_ == 0 && !AddPart(2 * part_keys_)) {
       is_full_.store(true, std::memory_order_release);
       break;
@@ -107,31 +109,37 @@ void KeyFilter::Add(std::span<const uint64_t> hashes) {
   keys_.fetch_add(added, std::memory_order_relaxed);
 }
 
+void KeyFilter::Add(std::span<const uint64_t> hashes) {
+  AddUnless(hashes, [this](uint64_t hash) { return MayContain(hash); });
+}
+
+void KeyFilter::AddNew(std::span<const uint64_t> hashes) {
+  AddUnless(hashes, [this](uint64_t hash) { return parts_[parts() - 1].Has(hash); });
+}
+
 // ---- Writing
 
-void KeyFilterWriter::Add(uint64_t hash) {
+void KeyFilterWriter::NextGroup() {
   for (const KeyFilter* filter : filters_) {
-    if (filter != nullptr) filter->Prefetch(hash);
+    if (filter == nullptr) continue;
+    for (uint32_t i = 0; i < count_; ++i) are_new_ ? filter->PrefetchNew(hashes_[i]) : filter->Prefetch(hashes_[i]);
   }
-  hashes_[count_++] = hash;
-  if (count_ < kGroup) return;
   AddWaiting();
-  std::copy_n(hashes_, kGroup, waiting_);
+  std::copy_n(hashes_, count_, waiting_);
   waiting_count_ = std::exchange(count_, 0);
 }
 
 void KeyFilterWriter::AddWaiting() {
   if (waiting_count_ == 0) return;
+  const std::span<const uint64_t> hashes(waiting_, waiting_count_);
   for (KeyFilter* filter : filters_) {
-    if (filter != nullptr) filter->Add({waiting_, waiting_count_});
+    if (filter != nullptr) are_new_ ? filter->AddNew(hashes) : filter->Add(hashes);
   }
   waiting_count_ = 0;
 }
 
 void KeyFilterWriter::Finish() {
-  AddWaiting();
-  std::copy_n(hashes_, count_, waiting_);
-  waiting_count_ = std::exchange(count_, 0);
+  NextGroup();
   AddWaiting();
 }
 

@@ -17,9 +17,9 @@ namespace braiddb {
 // A split-block Bloom filter (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", WEA 2007; Apache
 // Parquet's, with blocks of a cache line) that grows (Almeida et al., "Scalable Bloom filters", 2007).
 //
-// LAYOUT  Parts, each made for twice the keys of the one before it; a key is in one of them, and a question goes to all. A part
-//         is an array of blocks of 64 bytes; a key sets one bit in each of the eight words of its block. Nothing is removed:
-//         what is deleted goes when a new filter is made of the keys that are left.
+// LAYOUT  Parts, each made for twice the keys of the one before it; a key is in one of them, or in several if it came anew
+//         (AddNew), and a question goes to all. A part is an array of blocks of 64 bytes; a key sets one bit in each of the eight
+//         words of its block. Nothing is removed: what is deleted goes when a new filter is made of the keys that are left.
 // WRONG ANSWERS  "Maybe" for about 1 % of the keys that are not there, and each part, with 10 bits a key; 3 % with 8, 0.3 %
 //         with 14.
 // CONCURRENCY  Additions exclude each other. A reader that knows, by acquiring something released after it, that a key was added
@@ -33,6 +33,8 @@ class KeyFilter {
 
   // Hashes of keys (KeyHash). Without room for a part that is wanted, every answer is "maybe" from then on. Thread-safe.
   void Add(std::span<const uint64_t> hashes);
+  // The same of keys that were not added before, or in a life that has ended: the last part alone is asked whether it has them.
+  void AddNew(std::span<const uint64_t> hashes);
 
   // False: the key was not added. Thread-safe.
   bool MayContain(uint64_t hash) const {
@@ -44,6 +46,8 @@ class KeyFilter {
   void Prefetch(uint64_t hash) const {
     for (uint32_t i = count_.load(std::memory_order_acquire); i-- > 0;) braiddb::Prefetch(&parts_[i].BlockOf(hash));
   }
+  // What AddNew looks at.
+  void PrefetchNew(uint64_t hash) const { braiddb::Prefetch(&parts_[parts() - 1].BlockOf(hash)); }
 
   // From now on it takes no more than so many, unless it does already.
   void LimitBytes(uint64_t most_bytes) { most_bytes_.store(most_bytes, std::memory_order_relaxed); }
@@ -52,7 +56,7 @@ class KeyFilter {
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   // A key could not be added, and every answer is "maybe".
   bool is_full() const { return is_full_.load(std::memory_order_acquire); }
-  // Different keys that were added, but for those that were taken for known.
+  // That were added, but for those that were known, or taken for that.
   uint64_t keys() const { return keys_.load(std::memory_order_relaxed); }
 
  private:
@@ -71,6 +75,8 @@ class KeyFilter {
 
   KeyFilter(uint32_t bits_per_key, uint64_t most_bytes) : bits_per_key_(bits_per_key), most_bytes_(most_bytes) {}
   bool AddPart(uint64_t keys);
+  template <class IsKnown>
+  void AddUnless(std::span<const uint64_t> hashes, const IsKnown& is_known);
 
   const uint32_t bits_per_key_;
   std::atomic<uint64_t> most_bytes_;   // of all parts
@@ -84,25 +90,31 @@ class KeyFilter {
   std::atomic<uint64_t> keys_{0};
 };
 
-// Adds keys in groups to one or two filters, which outlive it. A group's blocks are fetched while the one before it is added.
+// Adds keys in groups to one or two filters, which outlive it. A group's blocks are fetched, all at once, before the group before
+// it is added.
 // Thread safety: none.
 class KeyFilterWriter {
  public:
-  // Null ones are left out.
-  KeyFilterWriter(KeyFilter* one, KeyFilter* other) : filters_{one, other} {}
+  // Null ones are left out. `are_new`: keys are given as to KeyFilter::AddNew.
+  KeyFilterWriter(KeyFilter* one, KeyFilter* other, bool are_new = false) : filters_{one, other}, are_new_(are_new) {}
   ~KeyFilterWriter() { Finish(); }
   KeyFilterWriter(const KeyFilterWriter&) = delete;
   KeyFilterWriter& operator=(const KeyFilterWriter&) = delete;
-  void Add(uint64_t hash);
+  void Add(uint64_t hash) {
+    hashes_[count_++] = hash;
+    if (count_ == kGroup) NextGroup();
+  }
   // All that were given are in the filters now.
   void Finish();
 
  private:
   static constexpr uint32_t kGroup = 32;
 
+  void NextGroup();
   void AddWaiting();
 
   KeyFilter* const filters_[2];
+  const bool are_new_;
   uint64_t hashes_[kGroup];
   uint32_t count_ = 0;
   uint64_t waiting_[kGroup];  // the group before

@@ -207,12 +207,16 @@ uint64_t TallIndex::FirstInBlock(const Tree& tree, uint64_t block, uint64_t pref
   return std::min(tree.nodes, block * kBlockNodes + CountLessIn(tree.blocks[block].prefix, prefix));
 }
 
+// By the last prefixes of blocks, so that where in a block it is takes no branch.
 uint64_t TallIndex::FindPrefixNear(uint32_t reader, uint64_t from, uint64_t prefix) const {
+  constexpr uint64_t kNearBlocks = 4;
   const Tree& tree = TreeOf(reader);
-  const uint64_t near = std::min(tree.nodes, from + 2 * kBlockNodes);
-  uint64_t at = from;
-  while (at < near && PrefixAt(tree, at) < prefix) ++at;
-  return at == near && near < tree.nodes ? FirstNotLess(tree, prefix) : at;
+  uint64_t block = from / kBlockNodes;
+  const uint64_t end = std::min<uint64_t>(tree.blocks.size(), block + kNearBlocks);
+  for (; block < end; ++block) {
+    if (tree.blocks[block].prefix[kBlockNodes - 1] >= prefix) return FirstInBlock(tree, block, prefix);
+  }
+  return end < tree.blocks.size() ? FirstNotLess(tree, prefix) : tree.nodes;
 }
 
 BraidedList::Start TallIndex::StartBefore(uint32_t reader, uint64_t place) const {

@@ -67,9 +67,9 @@ TEST_F(IndexedScanTest, IsAsTheScanByTheLastLevel) {
     const TallIndex index(merge.store().l1(), nodes, 16 << 20);
     ASSERT_TRUE(index.HasEveryNode(0));
     ASSERT_EQ(index.size(0), nodes);
-    // Before all, among them, of equal keys, and behind all.
+    // Before all, among them, of equal keys, behind all, and with few or many nodes between.
     for (const auto& [first, apart] :
-         {std::pair<uint64_t, uint64_t>{0, 1}, {15, 10}, {10, 10}, {10 * nodes - 5, 3}, {1 << 20, 1}}) {
+         {std::pair<uint64_t, uint64_t>{0, 1}, {15, 10}, {10, 10}, {10 * nodes - 5, 3}, {1 << 20, 1}, {7, 160}, {5, 690}}) {
       const auto table = merge.store().MakeTable(MakeVersions(first, 300, apart));
       const ScanResult by_list = ScanByList(&merge, *table, nullptr);
       ASSERT_EQ(by_list.items.size(), 300u);

@@ -184,6 +184,42 @@ TEST_P(DbTest, LongL0SlowsWritersDownButNotWithoutAutoCompaction) {
   }
 }
 
+// As long as it has no more entries than that; unless someone says how many tables there may be.
+TEST_P(DbTest, L0MayBeLongBesideALargeLastLevel) {
+  constexpr int kTableEntries = 1024;
+  constexpr int kTables = 120;
+  options_.memtable_max_entries = kTableEntries;
+  options_.memtable_size = 16 << 20;
+  options_.max_immutable_memtables = 1'000'000;
+  Reopen();
+  for (int i = 0; i < kTables * kTableEntries; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "v"));
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  Reopen();
+  std::promise<void> release;
+  const auto wait = [released = release.get_future().share()](void*) { released.wait(); };
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", wait);
+  SyncPoints::Instance().Enable();
+  int written = 0;
+  const auto write_until = [&](uint64_t tables) {
+    for (; IntProperty(db_.get(), "braiddb.num-l0-tables") < tables && written < 1'000'000; ++written)
+      EXPECT_OK(db_->Put({}, NumberedKey(written), "w"));
+  };
+  write_until(kTables - 10);
+  EXPECT_EQ(db_->GetStatistics().write_delays, 0u);
+  ChangedOptions changed;
+  changed.l0_slowdown_writes_trigger = kTables - 40;
+  EXPECT_OK(db_->SetOptions(db_->DefaultColumnFamily(), changed));
+  write_until(kTables - 5);
+  const uint64_t delays = db_->GetStatistics().write_delays;
+  EXPECT_GT(delays, 0u);
+  changed.l0_slowdown_writes_trigger = 0;
+  EXPECT_OK(db_->SetOptions(db_->DefaultColumnFamily(), changed));
+  write_until(kTables + 50);
+  EXPECT_GT(db_->GetStatistics().write_delays, delays);
+  release.set_value();
+  SyncPoints::Instance().Clear();
+}
+
 TEST_P(DbTest, FewTablesAreMergedWhenWritersPauseOrSomeoneWaits) {
   options_.l0_compaction_trigger = 1000;
   Reopen();

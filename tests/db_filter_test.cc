@@ -208,6 +208,9 @@ TEST_P(DbFilterTest, AMergeBetweenTwoStepsOfItsMaking) {
   }
   EXPECT_EQ(FilterBytes(), 0u);
   EXPECT_OK(db_->Put({}, "", "before all others"));
+  // Where the walk stands: it goes on behind that version.
+  constexpr int kStep = 1 << 14;
+  for (int i = kStep - 4; i < kStep + 4; ++i) EXPECT_OK(db_->Put({}, NumberedKey(i), "1"));
   EXPECT_OK(db_->CompactRange({}, nullptr, nullptr));
   EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
   EXPECT_EQ(FilterBytes(), 0u);
@@ -219,6 +222,7 @@ TEST_P(DbFilterTest, AMergeBetweenTwoStepsOfItsMaking) {
   AwaitFilter();
   EXPECT_EQ(GetOrText(db_.get(), ""), "before all others");
   for (int i = 0; i < kKeys; i += 7) ASSERT_EQ(GetOrText(db_.get(), NumberedKey(i)), "1") << i;
+  for (int i = kStep - 4; i < kStep + 4; ++i) EXPECT_EQ(GetOrText(db_.get(), NumberedKey(i)), "1") << i;
   ExpectMissing(kKeys, kKeys + 100);
   SyncPoints::Instance().Clear();  // it has locals of these
 }

@@ -80,6 +80,29 @@ TEST(KeyFilter, KeysThatAreThereTakeNoRoom) {
   EXPECT_LT(filter->bytes(), 2000u);
 }
 
+// They are looked for in the last part only, and are in it once.
+TEST(KeyFilter, KeysThatAreNew) {
+  const auto filter = KeyFilter::Create(10, 1000);
+  ASSERT_NE(filter, nullptr);
+  {
+    KeyFilterWriter writer(filter.get(), nullptr, true);
+    for (uint64_t i = 0; i < 5000; ++i) writer.Add(HashOf(i));
+  }
+  for (uint64_t i = 0; i < 5000; ++i) ASSERT_TRUE(filter->MayContain(HashOf(i)));
+  const uint64_t keys = filter->keys();
+  EXPECT_GE(keys, 4900u);
+  EXPECT_LT(ShareOfOthers(*filter), 0.05);
+  const auto add_again = [&](uint64_t begin, uint64_t end) {
+    KeyFilterWriter writer(filter.get(), nullptr, true);
+    for (uint64_t i = begin; i < end; ++i) writer.Add(HashOf(i));
+  };
+  add_again(4000, 5000);  // in the last part, which is made for 4000 and begins at 3000
+  EXPECT_EQ(filter->keys(), keys);
+  for (int round = 0; round < 3; ++round) add_again(0, 500);
+  EXPECT_GT(filter->keys(), keys + 400);
+  EXPECT_LE(filter->keys(), keys + 500);
+}
+
 TEST(KeyFilter, SmallOnesWork) {
   const auto filter = KeyFilter::Create(1, 1);
   ASSERT_NE(filter, nullptr);

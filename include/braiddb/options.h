@@ -144,10 +144,13 @@ struct Options {
   // ---- Background work
 
   // Writers are slowed down smoothly when more than this many L0 tables wait to be merged, the more the more wait, so that the
-  // database settles where merges keep up: about 60 tables above this at full load. Each table takes about 1 MiB of DRAM per
-  // 65536 entries. For these a write sleeps at most 20 ms. Not below l0_compaction_trigger, nor with disable_auto_compaction.
-  // Default: 64.
-  uint32_t l0_slowdown_writes_trigger = 64;
+  // database settles where merges keep up: about 50 tables above this at full load. Each table takes about 2 MiB of DRAM per
+  // 65536 entries, and those that a merge is at work on are there until its end. For these a write sleeps at most 20 ms. Not
+  // below l0_compaction_trigger, nor with disable_auto_compaction. 0: as many as the entries of the last level would fill, with
+  // memtable_max_entries in each, but at least 64 and at most 256. Smaller: less DRAM, less space that overwrites take, and
+  // faster reads of what the lookup cache does not have while writers are busy or behind an open; larger: longer bursts at full
+  // speed. Default: 0.
+  uint32_t l0_slowdown_writes_trigger = 0;
   // Braided skiplist, sorted runs: DRAM for the index over nodes of the last level, where searches begin; bytes for all regions
   // together, while it is replaced twice that. With 17 MiB for a million entries, one region and a braided skiplist, all nodes
   // are indexed, a lookup looks at two, and an iterator fetches what comes next; with less only tall ones, and lookups are four,
@@ -167,9 +170,9 @@ struct Options {
   // of the CPUs, at least 1.
   uint32_t compaction_threads = 0;
   // Compaction starts when this many L0 tables exist, or writers pause: no memtable was flushed for 0.1 to 2 s, by how often they
-  // were before. While writers and their flushes take all CPUs, it waits for l0_slowdown_writes_trigger. Larger: a merge of many
-  // tables takes less time for each than one of few, so writes are faster; smaller: scans while writers are busy, and space that
-  // overwrites take comes back sooner. Default: 4, as RocksDB.
+  // were before. While writers and their flushes take all CPUs, it waits for l0_slowdown_writes_trigger (64 where that is 0).
+  // Larger: a merge of many tables takes less time for each than one of few, so writes are faster; smaller: scans while writers
+  // are busy, and space that overwrites take comes back sooner. Default: 4, as RocksDB.
   uint32_t l0_compaction_trigger = 4;
   // Relocation: when the log takes more than this times what lives in it, and space_slack bytes more, what lives in the sparsest
   // segments is copied to others in the background, and their space comes back. Nearer to 1: less space, more copies. At least
