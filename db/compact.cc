@@ -500,6 +500,7 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
     if (status.ok()) status = RelocateAll();
     epochs_.Reclaim();
     if (!status.ok() && !status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
+    if (BoundsSpace()) LookAtSpace(true);  // nothing calls the compaction thread, and its look may come late
   }
   if (!status.ok() || CountRanges() >= ranges) return status;
   CompactRangeOptions merge_only = options;

@@ -480,6 +480,7 @@ void DBImpl::StartBackground() {
   l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), options_.memtable_max_entries);
   if (is_read_only()) return StartReading();
   if (!options_.listeners.empty()) events_ = std::make_unique<EventQueue>(options_.listeners);
+  if (BoundsSpace()) LookAtSpace(true);  // the compaction thread's first look may come late
   flush_thread_ = std::thread([this] { FlushLoop(); });
   try {
     compaction_thread_ = std::thread([this] { CompactionLoop(); });

@@ -4,6 +4,8 @@
 //   a look that finds no table to merge and nothing to relocate, with no memtable on its way to L0, lets them go until it has
 //   gained again: what they write makes a table, which it merges at once. Errors, a close, SetOptions(disable_auto_compaction)
 //   and the beginning of a CompactRange let them go, too; and if nobody looks, for whatever reason, they go after kLongestNs.
+// WHY NOBODY GOES TOO FAR  The limit is that of the last look. An open and the end of a CompactRange look themselves: the
+//   compaction thread may sleep, or wait for a CPU, and what is written until it looks would know no limit.
 #include <algorithm>
 #include <chrono>
 #include <thread>
