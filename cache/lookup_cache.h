@@ -2,8 +2,6 @@
 // and may be made smaller.
 #pragma once
 
-#include <emmintrin.h>
-
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -13,6 +11,7 @@
 #include "log/log_entry.h"
 #include "pmem/region_set.h"
 #include "util/huge_array.h"
+#include "util/line_words.h"
 #include "util/prefetch.h"
 #include "util/short_bytes.h"
 #include "util/spin.h"
@@ -90,6 +89,8 @@ class LookupCache {
   };
   // The newest version of the key, which is a put; null if the cache does not know.
   const LogEntry* Find(uint32_t family, Slice key, uint64_t hash, Miss* miss) const;
+  // The same in fewer instructions. False, which is rare: Find has to be asked.
+  bool FindQuickly(uint32_t family, Slice key, uint64_t hash, Miss* miss, const LogEntry** entry) const;
   // Remembers a put, found after this miss by a lookup as of this sequence number, unless it may not be the newest version.
   void Fill(uint64_t hash, const Miss& miss, uint64_t sequence, PmPtr entry);
 
@@ -181,6 +182,8 @@ class LookupCache {
   // 0 if the address does not fit.
   static uint64_t MakeSlot(uint64_t hash, PmPtr entry);
 
+  // What the slot there leads to, if that is of this key, which is marked as a hit; else null.
+  const LogEntry* EntryAt(uint64_t* place, uint64_t slot, uint32_t family, Slice key) const;
   // The word as it was.
   static uint64_t Lock(Bucket* bucket);
   static void Unlock(Bucket* bucket, uint64_t word) { StoreRelease(&bucket->word, word); }
@@ -198,16 +201,10 @@ class LookupCache {
 // All at once: in which slot a key is cannot be foreseen, so a branch for each would be mispredicted in nearly every lookup.
 [[gnu::always_inline]] inline uint32_t LookupCache::SlotsWithTag(const Bucket& bucket, uint64_t hash) {
   static_assert(kSlots == 7 && kTagShift >= 32);
-  const auto tags = [](uint64_t first, uint64_t second) {  // in bits 0–31 and 64–95
-    return _mm_castsi128_ps(_mm_srli_epi64(_mm_set_epi64x(static_cast<int64_t>(second), static_cast<int64_t>(first)), kTagShift));
-  };
-  const __m128i tag = _mm_set1_epi32(static_cast<int32_t>(hash >> kTagShift));
-  const auto equal = [&tag](__m128 two, __m128 next_two) {
-    const __m128i four = _mm_castps_si128(_mm_shuffle_ps(two, next_two, _MM_SHUFFLE(2, 0, 2, 0)));
-    return static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(four, tag))));
-  };
-  const auto slot = [&bucket](uint32_t i) { return LoadRelaxed(&bucket.slots[i]); };
-  return equal(tags(slot(0), slot(1)), tags(slot(2), slot(3))) | equal(tags(slot(4), slot(5)), tags(slot(6), ~hash)) << 4;
+  const LineHalves halves = UpperHalves(LoadLine(&bucket));
+  constexpr int kShift = kTagShift - 32;
+  const LineHalves tags{_mm_srli_epi32(halves.low, kShift), _mm_srli_epi32(halves.high, kShift)};
+  return EqualHalves(tags, static_cast<uint32_t>(hash >> kTagShift)) >> 1;  // without the version word
 }
 
 inline bool LookupCache::PrefetchEntry(uint64_t hash) const {
@@ -234,16 +231,37 @@ inline bool LookupCache::PrefetchEntry(uint64_t hash) const {
   for (uint32_t with_tag = SlotsWithTag(bucket, hash); with_tag != 0; with_tag &= with_tag - 1) {
     uint64_t& place = bucket.slots[std::countr_zero(with_tag)];
     const uint64_t slot = LoadAcquire(&place);
-    if (__builtin_expect(!HasTag(slot, hash), 0)) continue;  // empty, or displaced just now
-    const auto* const entry = regions_->Resolve<LogEntry>(PointerOf(slot));
-    if (entry->key_shape() != LogEntry::MakeKeyShape(key.size(), family)) return nullptr;
-    if (!SameBytes(Slice(entry->key_data(), key.size()), key)) return nullptr;
-    // At most once for each round of the hand: a line that is only read stays in the caches of all CPUs. If the slot has changed,
-    // the one that is there now is left alone.
-    if ((slot & kUsed) == 0 && MarksThisHit()) CompareExchange(&place, slot, slot | kUsed);
-    return entry;
+    if (__builtin_expect(HasTag(slot, hash), 1)) return EntryAt(&place, slot, family, key);
+    // It is empty, or was displaced just now.
   }
   return nullptr;
+}
+
+[[gnu::always_inline]] inline bool LookupCache::FindQuickly(uint32_t family, Slice key, uint64_t hash, Miss* miss,
+                                                            const LogEntry** entry) const {
+  const uint64_t index = BucketOf(hash);
+  if (__builtin_expect(IsGivenUp(index), 0)) return true;
+  auto& bucket = const_cast<Bucket&>(buckets_[index]);
+  miss->word = LoadAcquire(&bucket.word);  // as in Find
+  if (__builtin_expect((miss->word & kLocked) != 0, 0)) return true;
+  const uint32_t with_tag = SlotsWithTag(bucket, hash);
+  if (with_tag == 0) return true;
+  uint64_t& place = bucket.slots[std::countr_zero(with_tag)];
+  const uint64_t slot = LoadAcquire(&place);
+  if (__builtin_expect(!HasTag(slot, hash), 0)) return false;
+  *entry = EntryAt(&place, slot, family, key);
+  return true;
+}
+
+[[gnu::always_inline]] inline const LogEntry* LookupCache::EntryAt(uint64_t* place, uint64_t slot, uint32_t family,
+                                                                   Slice key) const {
+  const auto* const entry = regions_->Resolve<LogEntry>(PointerOf(slot));
+  if (entry->key_shape() != LogEntry::MakeKeyShape(key.size(), family)) return nullptr;
+  if (!SameBytes(Slice(entry->key_data(), key.size()), key)) return nullptr;
+  // At most once for each round of the hand: a line that is only read stays in the caches of all CPUs. If the slot has changed,
+  // the one that is there now is left alone.
+  if ((slot & kUsed) == 0 && MarksThisHit()) CompareExchange(place, slot, slot | kUsed);
+  return entry;
 }
 
 }  // namespace braiddb

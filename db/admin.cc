@@ -203,11 +203,12 @@ Statistics DBImpl::GetStatistics() const {
     s.batches += thread.batches.value();
     s.log_bytes += thread.log_bytes.value();
     const uint64_t plain_hits = thread.plain_hits.value();
-    s.gets += plain_hits + thread.gets.value();
+    const uint64_t plain_misses = thread.plain_misses.value();
+    s.gets += plain_hits + plain_misses + thread.gets.value();
     s.gets_found += plain_hits + thread.gets_found.value();
     s.lookup_cache_hits += plain_hits + thread.lookup_cache_hits.value();
     s.local_visits += plain_hits + thread.local_visits.value();
-    s.filter_negatives += thread.filter_negatives.value();
+    s.filter_negatives += plain_misses + thread.filter_negatives.value();
     s.remote_visits += thread.remote_visits.value();
     s.write_delays += thread.write_delays.value();
     s.write_delay_us += thread.write_delay_us.value();

@@ -331,12 +331,15 @@ class DBImpl final : public DB {
     LookupCache::Miss miss;
   };
   Cached AskCache(const Family& family, Slice key, uint64_t hash) const;
-  // Whether a read of the newest state may take it as it is, and nothing but a counter is to be paid for it.
+  // Whether a read of the newest state may take an entry of local_cache_ as it is, and nothing but a counter is to be paid for it.
   bool IsPlainHit(const Family& family, const LogEntry* cached) const {
     constexpr uint64_t kLooked = LogEntry::kTypeMask | LogEntry::kBatchMember;
-    return cached != nullptr && hits_are_local_ && !family.looks_closer.load(std::memory_order_acquire) &&
+    return cached != nullptr && !family.looks_closer.load(std::memory_order_acquire) &&
            (cached->tag & kLooked) == static_cast<uint64_t>(EntryType::kPut) && !regions_->damage_seen();
   }
+  // Whether the key is not there, if what is asked by its hash alone is sure of that. False says nothing.
+  // Inside an epoch guard, after the cache was asked.
+  bool IsPlainMiss(const Family& family, uint64_t hash) const;
   const LogEntry* UseCached(const SearchKey& target, const LogEntry* cached, LookupTrace* trace) const;
   const LogEntry* FindEntry(const Family& family, const SearchKey& target, uint64_t hash, LookupTrace* trace) const;
   // `Observer`: one of read_observer.h, in all of these.
@@ -357,6 +360,13 @@ class DBImpl final : public DB {
   Status ReadKey(const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver);
   template <class Observer, class Deliver>
   Status ReadKeyAs(const Observer& observer, const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver);
+  // … when the cache has not answered it. `slot`: of epochs_, entered before the cache was asked; left here.
+  template <class Observer, class Deliver>
+  Status ReadBehindCache(Observer observer, const ReadOptions& options, const Family& family, Slice key, uint64_t hash,
+                         Cached cached, ThreadState* thread, std::atomic<uint64_t>* slot, Deliver deliver);
+  // … that may be observed, or of a snapshot, or of any size, or the thread's first.
+  template <class Deliver>
+  Status ReadAnyKey(const ReadOptions& options, const Family& family, Slice key, Deliver deliver);
   template <class Deliver>
   Status ObserveRead(const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver);
   // … of the newest state; false if a read as of a sequence number has to follow. Inside the guard `cached` was asked in.
@@ -612,7 +622,7 @@ class DBImpl final : public DB {
   uint32_t last_family_id_ = 0;                    // that was given; manifest_mutex_
   std::atomic<bool> purge_waits_{false};           // a family was dropped, and is not forgotten yet
   std::unique_ptr<LookupCache> lookup_cache_;      // may be null
-  bool hits_are_local_ = false;                    // no other region, and no read latency is injected
+  LookupCache* local_cache_ = nullptr;             // the same, if there is no other region, and no read latency is injected
   const bool asymmetric_fences_ = HasAsymmetricFences();
   mutable EpochManager epochs_;
   std::shared_ptr<MergeJournal> journal_;  // null: no family needs it

@@ -11,6 +11,7 @@
 #include "braiddb/column_family.h"
 #include "braiddb/event_listener.h"
 #include "compaction/last_level.h"
+#include "index/key_hash.h"
 #include "index/key_order.h"
 #include "index/level_place.h"
 #include "index/range_tombstones.h"
@@ -22,6 +23,7 @@ namespace braiddb {
 struct Family {
   Family(uint32_t family_id, uint64_t family_number, std::string family_name, const ColumnFamilyOptions& family_options)
       : id(family_id),
+        hash_salt(FamilyHash(family_id)),
         number(family_number),
         name(std::move(family_name)),
         options(family_options),
@@ -33,9 +35,10 @@ struct Family {
   Family& operator=(const Family&) = delete;
 
   LevelPlace place() const { return {id, number}; }
-  uint64_t HashOf(Slice key) const { return KeyHash(id, key); }
+  uint64_t HashOf(Slice key) const { return KeyHash(key) ^ hash_salt; }
 
   const uint32_t id;
+  const uint64_t hash_salt;
   const uint64_t number;
   const std::string name;
   const ColumnFamilyOptions options;

@@ -474,7 +474,7 @@ void DBImpl::StartBackground() {
   const uint64_t cache_bytes = std::min(options_.lookup_cache_size, RoomForCache());
   if (cache_bytes > 0 && default_family_.is_hashed) {
     lookup_cache_ = LookupCache::Create(regions_.get(), cache_bytes);
-    hits_are_local_ = regions_->count() == 1 && regions_->persistence()->read_latency_ns() == 0;
+    if (regions_->count() == 1 && regions_->persistence()->read_latency_ns() == 0) local_cache_ = lookup_cache_.get();
     if (lookup_cache_ == nullptr) Log("open: no address space for the lookup cache; gets search all levels");
   }
   l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), options_.memtable_max_entries);

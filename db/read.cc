@@ -33,10 +33,67 @@ const LogEntry* DBImpl::FindEntry(const Family& family, const SearchKey& target,
   return SearchLevels(UnobservedRead(), family, target, hash, trace);
 }
 
+// As SearchLevels does it, in a third of the instructions, and no branch that cannot be foreseen, so that the CPU begins the next
+// read while the lines of this one are on their way.
+[[gnu::noinline]] bool DBImpl::IsPlainMiss(const Family& family, uint64_t hash) const {
+  const ReadView& view = *view_.load(std::memory_order_acquire);
+  const KeyFilter* const filter = filter_.load(std::memory_order_acquire);  // after the view; see filter.cc
+  if (filter == nullptr || family.id != default_family_.id) return false;
+  filter->Prefetch(hash);
+  for (const auto& group : view.groups) {
+    if (group.index == nullptr) return false;
+    group.index->Prefetch(hash);
+  }
+  // Keys that the view does not have are in it by now, or came later.
+  if (filter->MayContain(hash)) return false;
+  if (view.active->MayContain(hash)) return false;
+  for (const auto& memtable : view.immutables) {
+    if (memtable->MayContain(hash)) return false;
+  }
+  BRAIDDB_SYNC_POINT("DBImpl::SearchLevels:Memtables");
+  for (const auto& group : view.groups) {
+    if (group.index->MayContain(hash)) return false;
+  }
+  BRAIDDB_SYNC_POINT("DBImpl::FindPut:Found");
+  return !family.looks_closer.load(std::memory_order_acquire) && !regions_->damage_seen();
+}
+
+// A read of the newest state that the cache answers has all it needs in one bucket and one entry. Here it takes so few instructions
+// that the CPU begins the next ones, if they follow at once, while this one waits for its lines: no call is made before the answer
+// is there, so that nothing has to be kept in memory meanwhile.
 template <class Deliver>
 [[gnu::always_inline]] inline Status DBImpl::ReadKey(const ReadOptions& options, const Family& family, Slice key,
                                                      const Deliver& deliver) {
+  ThreadState* const thread = threads_.Find(PeekThreadIndex());
+  const bool is_plain = thread != nullptr && thread->epoch_slot != nullptr && !IsObserved() && options.snapshot == nullptr &&
+                        !options.verify_checksums && local_cache_ != nullptr && family.is_hashed;
+  if (__builtin_expect(!is_plain, 0)) return ReadAnyKey(options, family, key, deliver);
+  std::atomic<uint64_t>* const slot = thread->epoch_slot;
+  epochs_.EnterOwn(slot);
+  const uint64_t hash = family.HashOf(key);
+  Cached cached;
+  if (__builtin_expect(!local_cache_->FindQuickly(family.id, key, hash, &cached.miss, &cached.entry), 0)) {
+    { const EpochManager::Guard guard(slot); }
+    return ReadAnyKey(options, family, key, deliver);
+  }
+  if (IsPlainHit(family, cached.entry)) {
+    const EpochManager::Guard guard(slot);
+    thread->plain_hits.Add(1);
+    return deliver(cached.entry);
+  }
+  if (cached.entry == nullptr && IsPlainMiss(family, hash)) {
+    const EpochManager::Guard guard(slot);
+    thread->plain_misses.Add(1);
+    return deliver(static_cast<const LogEntry*>(nullptr));
+  }
+  return ReadBehindCache(UnobservedRead(), options, family, key, hash, cached, thread, slot, deliver);
+}
+
+template <class Deliver>
+[[gnu::noinline]] Status DBImpl::ReadAnyKey(const ReadOptions& options, const Family& family, Slice key, Deliver deliver) {
   if (IsObserved()) return ObserveRead(options, family, key, AnyDelivery(deliver));
+  ThreadState* const thread = threads_.Get();
+  if (thread != nullptr && thread->epoch_slot == nullptr) thread->epoch_slot = epochs_.OwnSlot();
   return ReadKeyAs(UnobservedRead(), options, family, key, deliver);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -150,28 +151,40 @@ template <class Observer>
   return found ? entry : nullptr;
 }
 
-// A read of the newest state that the cache answers has all it needs in one bucket and one entry, and takes so few instructions
-// that the CPU begins the next one, if that follows at once, while this one waits for its entry.
-//
-// Otherwise: a read of the newest state registers no snapshot. It goes through the levels from the newest to the oldest, and
+// A read of the newest state registers no snapshot. It goes through the levels from the newest to the oldest, and
 // what it finds in one was the newest version when it had seen that the levels above have none. That fails only when a version
 // that was its answer when it began is marked dead before it gets there, because a newer one, written since, was merged: then it
 // comes upon the mark, and reads again at a snapshot, whose versions are not marked. So does a read that finds an operand: it
 // needs several versions.
 template <class Observer, class Deliver>
-[[gnu::always_inline]] inline Status DBImpl::ReadKeyAs(const Observer& observer, const ReadOptions& options, const Family& family,
-                                                       Slice key, const Deliver& deliver) {
+Status DBImpl::ReadKeyAs(const Observer& observer, const ReadOptions& options, const Family& family, Slice key,
+                         const Deliver& deliver) {
   const uint64_t hash = family.HashOf(key);
+  if (options.snapshot != nullptr) return ReadAsOf(observer, options, family, key, hash, false, deliver);
+  ThreadState* const thread = threads_.Get();
+  std::atomic<uint64_t>* const slot = epochs_.EnterSlot();
+  const Cached cached = AskCache(family, key, hash);
+  if (thread != nullptr && local_cache_ != nullptr && IsPlainHit(family, cached.entry) && !options.verify_checksums) {
+    const EpochManager::Guard guard(slot);
+    thread->plain_hits.Add(1);
+    observer.NotePlainHit();
+    return deliver(cached.entry);
+  }
+  if (std::is_same_v<Observer, UnobservedRead> && cached.entry == nullptr && thread != nullptr && IsPlainMiss(family, hash)) {
+    const EpochManager::Guard guard(slot);
+    thread->plain_misses.Add(1);
+    return deliver(static_cast<const LogEntry*>(nullptr));
+  }
+  return ReadBehindCache(observer, options, family, key, hash, cached, thread, slot, deliver);
+}
+
+template <class Observer, class Deliver>
+[[gnu::noinline]] Status DBImpl::ReadBehindCache(Observer observer, const ReadOptions& options, const Family& family, Slice key,
+                                                 uint64_t hash, Cached cached, ThreadState* thread, std::atomic<uint64_t>* slot,
+                                                 Deliver deliver) {
   bool has_operands = false;
-  if (__builtin_expect(options.snapshot == nullptr, 1)) {
-    ThreadState* const thread = threads_.Get();
-    const auto guard = epochs_.Enter();
-    const Cached cached = AskCache(family, key, hash);
-    if (thread != nullptr && IsPlainHit(family, cached.entry) && !options.verify_checksums) {
-      thread->plain_hits.Add(1);
-      observer.NotePlainHit();
-      return deliver(cached.entry);
-    }
+  {
+    const EpochManager::Guard guard(slot);
     Status status;
     const LogEntry* entry = nullptr;
     if (ReadNewest(observer, options, family, key, hash, cached, thread, &entry, &status))
@@ -245,14 +258,19 @@ void DBImpl::ReadKeysAs(const Observer& observer, const ReadOptions& options, co
         if (own == nullptr) continue;
         const uint64_t hash = hashes[i - begin];
         const Cached cached = AskCache(*own, keys[i], hash);
-        if (thread != nullptr && IsPlainHit(*own, cached.entry) && cached.entry->sequence() <= sequence &&
-            !options.verify_checksums) {
+        if (thread != nullptr && local_cache_ != nullptr && IsPlainHit(*own, cached.entry) &&
+            cached.entry->sequence() <= sequence && !options.verify_checksums) {
           thread->plain_hits.Add(1);
           observer.NotePlainHit();
           AssignTo(&(*values)[i], cached.entry->value());
           continue;
         }
         Status& status = (*statuses)[i];
+        if (std::is_same_v<Observer, UnobservedRead> && cached.entry == nullptr && thread != nullptr && IsPlainMiss(*own, hash)) {
+          thread->plain_misses.Add(1);
+          status = Status::NotFound();
+          continue;
+        }
         const LogEntry* entry = FindPut(observer, *own, SearchKey(own->order, keys[i], sequence), hash, cached, thread, nullptr,
                                         options.verify_checksums, &status);
         if (!status.ok()) continue;

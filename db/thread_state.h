@@ -39,10 +39,12 @@ struct ThreadState {
   std::vector<LogUpdate> updates;  // of the batch being written
   std::vector<Memtable::Insertion> insertions;
 
+  std::atomic<uint64_t>* epoch_slot = nullptr;  // EpochManager::OwnSlot, once it was asked for
   ThreadCounter writes;
   ThreadCounter batches;
   ThreadCounter log_bytes;
-  ThreadCounter plain_hits;  // gets that the next four do not count, and each of them should
+  ThreadCounter plain_hits;    // gets that the next four do not count, and each of them should
+  ThreadCounter plain_misses;  // gets that `gets` and `filter_negatives` do not count, and each of them should
   ThreadCounter gets;
   ThreadCounter gets_found;
   ThreadCounter lookup_cache_hits;

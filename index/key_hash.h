@@ -15,7 +15,9 @@ inline uint64_t KeyHash(Slice key) {
   if (key.size() == 16) return XXH3_64bits(key.data(), 16);
   return XXH3_64bits(key.data(), key.size());
 }
+
 // Multiplied by an odd number with many ones: all bits of the hash differ from one family to the next.
-inline uint64_t KeyHash(uint32_t family, Slice key) { return KeyHash(key) ^ family * 0x9e3779b97f4a7c15ull; }
+inline uint64_t FamilyHash(uint32_t family) { return family * 0x9e3779b97f4a7c15ull; }
+inline uint64_t KeyHash(uint32_t family, Slice key) { return KeyHash(key) ^ FamilyHash(family); }
 
 }  // namespace braiddb

@@ -1,7 +1,5 @@
 #include "lsm/hash_memtable.h"
 
-#include <emmintrin.h>
-
 #include <algorithm>
 #include <bit>
 #include <span>
@@ -10,6 +8,7 @@
 #include "index/key_hash.h"
 #include "log/fetch_entry.h"
 #include "lsm/array_cursor.h"
+#include "util/line_words.h"
 #include "util/prefetch.h"
 #include "util/short_bytes.h"
 #include "util/spin.h"
@@ -153,22 +152,11 @@ void HashMemtable::Publish(Insertion* insertion) {
 
 // All slots at once: which is the first empty one cannot be foreseen, so a branch for each would be mispredicted nearly every
 // time. acquire: what a lookup loads in older levels, after it was told that the key is not here, is at least as new.
-HashMemtable::Scan HashMemtable::ScanBucket(const Bucket& bucket, uint32_t tag) {
-  static_assert(kSlots == 8);
-  const auto two = [&bucket](uint32_t i) {
-    const uint64_t first = bucket.slots[i].load(std::memory_order_acquire);
-    const uint64_t second = bucket.slots[i + 1].load(std::memory_order_acquire);
-    return _mm_castsi128_ps(_mm_set_epi64x(static_cast<int64_t>(second), static_cast<int64_t>(first)));
-  };
-  const __m128 a = two(0), b = two(2), c = two(4), d = two(6);
-  const auto equal = [](__m128 four, uint32_t value) {
-    const __m128i wanted = _mm_set1_epi32(static_cast<int32_t>(value));
-    return static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(_mm_castps_si128(four), wanted))));
-  };
-  // A slot is empty if its reference is 0.
-  constexpr int kReferences = _MM_SHUFFLE(2, 0, 2, 0), kTags = _MM_SHUFFLE(3, 1, 3, 1);
-  const uint32_t empty = equal(_mm_shuffle_ps(a, b, kReferences), 0) | equal(_mm_shuffle_ps(c, d, kReferences), 0) << 4;
-  const uint32_t with_tag = equal(_mm_shuffle_ps(a, b, kTags), tag) | equal(_mm_shuffle_ps(c, d, kTags), tag) << 4;
+[[gnu::always_inline]] inline HashMemtable::Scan HashMemtable::ScanBucket(const Bucket& bucket, uint32_t tag) {
+  static_assert(kSlots == 8 && sizeof(Bucket) == 8 * sizeof(uint64_t));
+  const LineWords line = LoadLine(&bucket);
+  const uint32_t empty = EqualHalves(LowerHalves(line), 0);  // a slot is, if its reference is 0
+  const uint32_t with_tag = EqualHalves(UpperHalves(line), tag);
   return {empty, with_tag & ((empty & -empty) - 1)};
 }
 
@@ -247,6 +235,19 @@ void HashMemtable::Prefetch(uint64_t hash) const {
   if (reference == 0) return;
   const Table* const table = TableAt(reference);
   PrefetchForWrite(&table->buckets[hash & table->mask]);
+}
+
+bool HashMemtable::MayContain(uint64_t hash) const {
+  for (uint64_t reference = table_.load(std::memory_order_acquire); reference != 0;) {
+    const Table& table = *TableAt(reference);
+    for (uint64_t bucket = hash & table.mask;; bucket = (bucket + 1) & table.mask) {
+      const Scan scan = ScanBucket(table.buckets[bucket], TagOf(hash));
+      if (scan.with_tag != 0) return true;
+      if (scan.empty != 0) break;
+    }
+    reference = table.before;
+  }
+  return false;
 }
 
 const LogEntry* HashMemtable::Find(const SearchKey& target, uint64_t hash) const {

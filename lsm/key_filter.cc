@@ -10,12 +10,6 @@
 namespace braiddb {
 namespace {
 
-// The hash decides places in other structures with some of its bits; these are mixed of all.
-constexpr uint64_t kBlockFactor = 0x9e3779b97f4a7c15ull;
-constexpr uint64_t kBitFactor = 0xc2b2ae3d27d4eb4full;
-
-uint64_t Mix(uint64_t hash, uint64_t factor) { return (hash ^ hash >> 32) * factor; }
-
 // The bit of word i is named by bits 63 - 6i to 58 - 6i.
 
 bool HasAll(const uint64_t* words, uint64_t bits) {
@@ -55,11 +49,6 @@ const bool kAvx2 = __builtin_cpu_supports("avx2");
 }
 
 }  // namespace
-
-const KeyFilter::Block& KeyFilter::Part::BlockOf(uint64_t hash) const {
-  const auto wide = static_cast<unsigned __int128>(Mix(hash, kBlockFactor)) * blocks.size();
-  return blocks[static_cast<uint64_t>(wide >> 64)];
-}
 
 bool KeyFilter::Part::Has(uint64_t hash) const {
   const uint64_t* const words = BlockOf(hash).words;

@@ -62,11 +62,18 @@ class KeyFilter {
  private:
   static constexpr uint32_t kWords = 8;  // as in the functions of key_filter.cc
   static constexpr uint32_t kMaxParts = 40;
+  // The hash decides places in other structures with some of its bits; these are mixed of all.
+  static constexpr uint64_t kBlockFactor = 0x9e3779b97f4a7c15ull;
+  static constexpr uint64_t kBitFactor = 0xc2b2ae3d27d4eb4full;
+  static uint64_t Mix(uint64_t hash, uint64_t factor) { return (hash ^ hash >> 32) * factor; }
   struct alignas(64) Block {
     uint64_t words[kWords];  // atomic
   };
   struct Part {
-    const Block& BlockOf(uint64_t hash) const;
+    const Block& BlockOf(uint64_t hash) const {
+      const auto wide = static_cast<unsigned __int128>(Mix(hash, kBlockFactor)) * blocks.size();
+      return blocks[static_cast<uint64_t>(wide >> 64)];
+    }
     bool Has(uint64_t hash) const;
     void Set(uint64_t hash);
 

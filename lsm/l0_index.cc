@@ -25,18 +25,17 @@ bool L0Index::Add(uint32_t column, uint64_t hash, PmPtr entry) {
   if (used_ == max_used_ || offset >> kOffsetBits != 0) return false;
   const uint64_t slot = TagOf(hash) | uint64_t{column} << kColumnShift | uint64_t{entry.region()} << kOffsetBits | offset;
   for (uint64_t bucket = BucketOf(hash);; bucket = (bucket + 1) & (buckets_.size() - 1)) {
-    for (uint64_t& place : buckets_[bucket].slots) {
-      if (LoadRelaxed(&place) != 0) continue;
-      // relaxed: who may ask for this column sees the view that was installed after it.
-      StoreRelaxed(&place, slot);
-      ++used_;
-      return true;
-    }
+    const LineWords line = LoadLine(&buckets_[bucket]);
+    const uint32_t empty = EqualHalves(LowerHalves(line), 0) & EqualHalves(UpperHalves(line), 0);
+    if (empty == 0) continue;
+    // relaxed: who may ask for this column sees the view that was installed after it.
+    StoreRelaxed(&buckets_[bucket].slots[std::countr_zero(empty)], slot);
+    ++used_;
+    return true;
   }
 }
 
 const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t columns, LookupTrace* trace) const {
-  const uint64_t tag = TagOf(hash);
   // Slots are in the order of the tables. They are looked at from the newest on, so that one visit is enough for a key that many
   // tables have. Should there be more matches than fit, the older ones are settled first.
   constexpr size_t kMatches = 4 * kMaxTables;
@@ -70,21 +69,21 @@ const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t c
     if (newest != nullptr && (best == nullptr || newest->sequence() > best->sequence())) best = newest;
   };
 
-  for (uint64_t bucket = BucketOf(hash);; bucket = (bucket + 1) & (buckets_.size() - 1)) {
-    for (const uint64_t& place : buckets_[bucket].slots) {
-      const uint64_t slot = LoadRelaxed(&place);
-      if (slot == 0) {
-        settle();
-        // Versions of one table are looked at from the oldest on, and a merge marks them in that order, a tombstone that it drops
-        // last. Who finds the tombstone marked may have looked at what it hides before that was; now the mark is there.
-        if (best != nullptr && trace->met_dead && best->is_dead()) best = nullptr;
-        return best;
-      }
-      if ((slot ^ tag) >> kTagShift != 0 || (columns >> ColumnOf(slot) & 1) == 0) continue;
+  for (uint64_t i = BucketOf(hash);; i = (i + 1) & (buckets_.size() - 1)) {
+    const Bucket& bucket = buckets_[i];
+    for (uint32_t with_tag = SlotsWithTag(bucket, hash); with_tag != 0; with_tag &= with_tag - 1) {
+      const uint64_t slot = LoadRelaxed(&bucket.slots[std::countr_zero(with_tag)]);
+      if (slot == 0 || (columns >> ColumnOf(slot) & 1) == 0) continue;
       if (count == kMatches) settle();
       matches[count++] = slot;
     }
+    if (!IsFull(bucket)) break;
   }
+  settle();
+  // Versions of one table are looked at from the oldest on, and a merge marks them in that order, a tombstone that it drops last.
+  // Who finds the tombstone marked may have looked at what it hides before that was; now the mark is there.
+  if (best != nullptr && trace->met_dead && best->is_dead()) best = nullptr;
+  return best;
 }
 
 // ---- Writing

@@ -10,6 +10,7 @@
 #include "log/log_entry.h"
 #include "pmem/region_set.h"
 #include "util/huge_array.h"
+#include "util/line_words.h"
 #include "util/prefetch.h"
 
 namespace braiddb {
@@ -35,6 +36,13 @@ class L0Index {
   // False if the index has no room; what is there stays as it is.
   bool Add(uint32_t column, uint64_t hash, PmPtr entry);
   void Prefetch(uint64_t hash) const { braiddb::Prefetch(&buckets_[BucketOf(hash)]); }
+  // False: it has no entry of a key with this hash. Cheaper than Find.
+  bool MayContain(uint64_t hash) const {
+    for (uint64_t i = BucketOf(hash);; i = (i + 1) & (buckets_.size() - 1)) {
+      if (SlotsWithTag(buckets_[i], hash) != 0) return true;
+      if (!IsFull(buckets_[i])) return false;
+    }
+  }
   // Of the tables in `columns` (bit c: column c; a larger one is a newer table), the newest entry of target.key that is not dead
   // and has a sequence number <= target.sequence; null if there is none.
   const LogEntry* Find(const SearchKey& target, uint64_t hash, uint32_t columns, LookupTrace* trace) const;
@@ -58,6 +66,16 @@ class L0Index {
 
   uint64_t BucketOf(uint64_t hash) const { return hash & (buckets_.size() - 1); }
   static uint64_t TagOf(uint64_t hash) { return hash >> kTagShift << kTagShift; }
+  // Bit i: slot i has this tag, or is empty and the tag is 0. All at once: how many a bucket has cannot be foreseen, so a branch
+  // for each would be mispredicted nearly every time.
+  static uint32_t SlotsWithTag(const Bucket& bucket, uint64_t hash) {
+    const LineHalves halves = UpperHalves(LoadLine(&bucket));
+    constexpr int kShift = kTagShift - 32;
+    const LineHalves tags{_mm_srli_epi32(halves.low, kShift), _mm_srli_epi32(halves.high, kShift)};
+    return EqualHalves(tags, static_cast<uint32_t>(hash >> kTagShift));
+  }
+  // If so, the next bucket may have more.
+  static bool IsFull(const Bucket& bucket) { return LoadRelaxed(&bucket.slots[kSlots - 1]) != 0; }
   static uint32_t ColumnOf(uint64_t slot) { return static_cast<uint32_t>(slot >> kColumnShift) & (kMaxTables - 1); }
   PmPtr PointerOf(uint64_t slot) const;
 

@@ -41,6 +41,16 @@ class LookupCacheTest : public testing::TestWithParam<uint32_t> {
   // The sequence number of a hit, 0 for a miss.
   uint64_t Find(const std::string& key, LookupCache::Miss* miss) {
     const LogEntry* const entry = cache_->Find(0, key, KeyHash(key), miss);
+    LookupCache::Miss quick_miss;
+    const LogEntry* quick = nullptr;
+    if (cache_->FindQuickly(0, key, KeyHash(key), &quick_miss, &quick)) {
+      EXPECT_EQ(quick, entry);
+      EXPECT_EQ(quick_miss.word, miss->word);
+      ++quick_answers_;
+    } else {
+      EXPECT_EQ(quick, nullptr);
+      ++not_quick_;
+    }
     if (entry == nullptr) return 0;
     EXPECT_EQ(entry->key(), key);
     EXPECT_EQ(entry->type(), EntryType::kPut);
@@ -56,6 +66,7 @@ class LookupCacheTest : public testing::TestWithParam<uint32_t> {
 
   EntryStore store_{GetParam()};
   std::unique_ptr<LookupCache> cache_;
+  uint64_t quick_answers_ = 0, not_quick_ = 0;
   Random random_{11};
 };
 
@@ -242,6 +253,7 @@ TEST_P(LookupCacheTest, HoldsAsManyKeysAsItHasRoomFor) {
   uint64_t hits = 0;
   for (uint64_t i = 0; i < kKeys; ++i) hits += Find(NumberedKey(i)) == i + 1;
   EXPECT_GT(hits, kKeys * 19 / 20);
+  EXPECT_GT(quick_answers_, kKeys * 19 / 20);
 }
 
 // Keys that are asked for again and again outlast four times as many that are written once.

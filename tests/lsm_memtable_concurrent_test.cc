@@ -61,6 +61,7 @@ class MemtableTest : public testing::TestWithParam<MemtableKind> {
 
   uint64_t Find(const Memtable& memtable, const std::string& key, uint64_t as_of) {
     const LogEntry* const entry = memtable.Find(SearchKey(store_.order(), key, as_of), KeyHash(key));
+    EXPECT_TRUE(entry == nullptr || memtable.MayContain(KeyHash(key)));
     if (entry == nullptr) return 0;
     EXPECT_EQ(entry->key(), key);
     return entry->sequence();
@@ -192,6 +193,9 @@ TEST_P(MemtableTest, HoldsWhatWasPublishedInAnyOrder) {
     if (random_.OneIn(300)) ExpectHolds(*memtable, published);
   }
   ExpectHolds(*memtable, all);
+  int denied = 0;
+  for (uint64_t i = 0; i < 1000; ++i) denied += !memtable->MayContain(KeyHash(NumberedKey(kKeys + i)));
+  EXPECT_GE(denied, GetParam() == MemtableKind::kHash ? 990 : 0);  // but for tags that are the same
 }
 
 // A place that is claimed shows nothing until it is filled, and never if it is given up; what is published meanwhile, newer or

@@ -48,24 +48,24 @@ EpochManager::~EpochManager() {
   }
 }
 
-EpochManager::Guard EpochManager::EnterWithFence(Slot* slot) {
+std::atomic<uint64_t>* EpochManager::EnterWithFence(Slot* slot) {
   if (slot == nullptr) return EnterOverflow();
   // acquire: pairs with the release in Advance. The exchange pairs with Observe, in both directions.
   const uint64_t epoch = epoch_.load(std::memory_order_acquire);
   const uint64_t before = slot->epoch.exchange(epoch, std::memory_order_acq_rel);
   BRAIDDB_DCHECK(before >= kNew);  // not re-entrant
   if (__builtin_expect(before == kNew, 0)) epoch_.fetch_add(0, std::memory_order_acq_rel);
-  return Guard(&slot->epoch);
+  return &slot->epoch;
 }
 
-EpochManager::Guard EpochManager::EnterOverflow() {
+std::atomic<uint64_t>* EpochManager::EnterOverflow() {
   SpinWait wait;
   for (;;) {
     const uint64_t epoch = epoch_.load(std::memory_order_acquire);
     uint64_t seen = overflow_.epoch.load(std::memory_order_relaxed);
     // acq_rel: as the exchange in EnterWithFence.
     if (seen >= kNew && overflow_.epoch.compare_exchange_strong(seen, epoch, std::memory_order_acq_rel)) {
-      return Guard(&overflow_.epoch);
+      return &overflow_.epoch;
     }
     wait.Once();
   }

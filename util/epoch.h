@@ -46,15 +46,26 @@ class EpochManager {
 
   // What the guard's owner reads while it lives is not reclaimed. Not re-entrant per thread. With more than kMaxThreads threads
   // it waits for a place in a shared slot.
-  Guard Enter() {
+  Guard Enter() { return Guard(EnterSlot()); }
+  // The same for who makes the guard of it at once, or hands it to who does.
+  std::atomic<uint64_t>* EnterSlot() {
     Slot* const slot = slots_.Get();
     if (__builtin_expect(slot == nullptr || !asymmetric_, 0)) return EnterWithFence(slot);
-    BRAIDDB_DCHECK(slot->epoch.load(std::memory_order_relaxed) >= kNew);  // not re-entrant
+    EnterOwn(&slot->epoch);
+    return &slot->epoch;
+  }
+  // The calling thread's own slot, for EnterOwn; null if it has none, or entering takes more than that.
+  std::atomic<uint64_t>* OwnSlot() {
+    Slot* const slot = asymmetric_ ? slots_.Get() : nullptr;
+    return slot == nullptr ? nullptr : &slot->epoch;
+  }
+  // EnterSlot in few instructions. `slot`: OwnSlot of this thread, or of one of before whose ThreadIndex it has.
+  void EnterOwn(std::atomic<uint64_t>* slot) {
+    BRAIDDB_DCHECK(slot->load(std::memory_order_relaxed) >= kNew);  // not re-entrant
     // acquire: pairs with the release in Advance. The light fence pairs with FenceBeforeScan; see epoch.cc. release: who sees it
     // sees the pins of the guard before.
-    slot->epoch.store(epoch_.load(std::memory_order_acquire), std::memory_order_release);
+    slot->store(epoch_.load(std::memory_order_acquire), std::memory_order_release);
     AsymmetricFenceLight();
-    return Guard(&slot->epoch);
   }
 
   // A long-lived hold on everything that is reachable now and, if the thread is inside a Guard, on everything that the Guard
@@ -90,8 +101,8 @@ class EpochManager {
   // In epoch order: the epoch is read under the mutex. A list, so that reclaiming needs no memory.
   using RetiredQueue = std::list<Retired>;
 
-  Guard EnterWithFence(Slot* slot);
-  Guard EnterOverflow();
+  std::atomic<uint64_t>* EnterWithFence(Slot* slot);
+  std::atomic<uint64_t>* EnterOverflow();
   void RetireTo(RetiredQueue* queue, std::function<void()> reclaim);
   uint64_t Advance();
   void FenceBeforeScan() const;

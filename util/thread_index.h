@@ -12,6 +12,8 @@ inline constexpr uint32_t kNoThreadIndex = UINT32_MAX;
 // thread_local objects are being destroyed. What a thread wrote before it ended
 // happens before what the next owner of its index reads.
 inline uint32_t ThreadIndex();
+// The same, but kNoThreadIndex as long as the thread has not asked for one.
+inline uint32_t PeekThreadIndex();
 
 namespace internal {
 
@@ -26,5 +28,7 @@ inline uint32_t ThreadIndex() {
   const uint32_t index = internal::t_thread_index;
   return __builtin_expect(index != kNoThreadIndex, 1) ? index : internal::AssignThreadIndex();
 }
+
+inline uint32_t PeekThreadIndex() { return internal::t_thread_index; }
 
 }  // namespace braiddb
