@@ -90,7 +90,7 @@ class LookupCache {
   // The newest version of the key, which is a put; null if the cache does not know.
   const LogEntry* Find(uint32_t family, Slice key, uint64_t hash, Miss* miss) const;
   // The same in fewer instructions. False, which is rare: Find has to be asked.
-  bool FindQuickly(uint32_t family, Slice key, uint64_t hash, Miss* miss, const LogEntry** entry) const;
+  bool FindQuickly(uint32_t family, Slice key, uint64_t hash, Miss* miss, const LogEntry** entry) const noexcept;
   // Remembers a put, found after this miss by a lookup as of this sequence number, unless it may not be the newest version.
   void Fill(uint64_t hash, const Miss& miss, uint64_t sequence, PmPtr entry);
 
@@ -238,7 +238,7 @@ inline bool LookupCache::PrefetchEntry(uint64_t hash) const {
 }
 
 [[gnu::always_inline]] inline bool LookupCache::FindQuickly(uint32_t family, Slice key, uint64_t hash, Miss* miss,
-                                                            const LogEntry** entry) const {
+                                                            const LogEntry** entry) const noexcept {
   const uint64_t index = BucketOf(hash);
   if (__builtin_expect(IsGivenUp(index), 0)) return true;
   auto& bucket = const_cast<Bucket&>(buckets_[index]);

@@ -279,7 +279,7 @@ class DBImpl final : public DB {
   uint64_t SpaceUnfilled() const;  // of that, in segments that are being written
   uint64_t BytesNotMerged() const;
   uint64_t CountGains() const;
-  // The compaction thread's, when it has looked for something to do, and found it or not.
+  // The compaction thread's, when it has looked for something to do, and found it or not; and who else sets the limit.
   void LookAtSpace(bool gained);
   uint64_t MemtableSize(uint64_t wanted) const;
   // Until the compaction thread has looked again.
@@ -329,17 +329,22 @@ class DBImpl final : public DB {
   struct Cached {
     const LogEntry* entry = nullptr;
     LookupCache::Miss miss;
+    const ReadView* rest = nullptr;  // if not null: of this view, its last level alone may have the key
   };
   Cached AskCache(const Family& family, Slice key, uint64_t hash) const;
-  // Whether a read of the newest state may take an entry of local_cache_ as it is, and nothing but a counter is to be paid for it.
+  // Whether a read of the newest state may take an entry of local_cache_ as it is, and has to pay for nothing but a counter.
   bool IsPlainHit(const Family& family, const LogEntry* cached) const {
     constexpr uint64_t kLooked = LogEntry::kTypeMask | LogEntry::kBatchMember;
     return cached != nullptr && !family.looks_closer.load(std::memory_order_acquire) &&
            (cached->tag & kLooked) == static_cast<uint64_t>(EntryType::kPut) && !regions_->damage_seen();
   }
-  // Whether the key is not there, if what is asked by its hash alone is sure of that. False says nothing.
+  // What is known of a key when memtables, tables and the filter were asked by its hash alone.
+  struct ByHash {
+    bool is_missing = false;
+    const ReadView* rest = nullptr;  // as in Cached
+  };
   // Inside an epoch guard, after the cache was asked.
-  bool IsPlainMiss(const Family& family, uint64_t hash) const;
+  ByHash AskByHash(const Family& family, uint64_t hash) const noexcept;
   const LogEntry* UseCached(const SearchKey& target, const LogEntry* cached, LookupTrace* trace) const;
   const LogEntry* FindEntry(const Family& family, const SearchKey& target, uint64_t hash, LookupTrace* trace) const;
   // `Observer`: one of read_observer.h, in all of these.
@@ -364,7 +369,7 @@ class DBImpl final : public DB {
   template <class Observer, class Deliver>
   Status ReadBehindCache(Observer observer, const ReadOptions& options, const Family& family, Slice key, uint64_t hash,
                          Cached cached, ThreadState* thread, std::atomic<uint64_t>* slot, Deliver deliver);
-  // … that may be observed, or of a snapshot, or of any size, or the thread's first.
+  // … whatever is asked, and however the database is set up.
   template <class Deliver>
   Status ReadAnyKey(const ReadOptions& options, const Family& family, Slice key, Deliver deliver);
   template <class Deliver>

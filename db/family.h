@@ -50,7 +50,7 @@ struct Family {
   // needs them for longer keeps a shared_ptr. [CC-54]
   std::atomic<const RangeTombstones*> ranges{nullptr};
   std::shared_ptr<const RangeTombstones> current_ranges;  // owns *ranges; DBImpl::ranges_mutex_
-  // What is found may not be the answer: there is a filter, or there are range tombstones. Set after `ranges`.
+  // What is found, or not found, may not be the answer: there is a filter, or there are range tombstones. Set after `ranges`.
   std::atomic<bool> looks_closer;
 
   // compaction_mutex_, and to change it view_mutex_, too; readers take the view's. Null when it was taken away.

@@ -114,7 +114,10 @@ template <class Observer>
   const LogEntry* entry = UseCached(target, cached.entry, &trace);
   const bool hit = entry != nullptr;
   // After the cache was asked: what came through its bucket before is in this view.
-  if (!hit) entry = SearchLevels(observer, family, target, hash, &trace);
+  if (!hit) {
+    entry = cached.rest != nullptr ? cached.rest->Of(family.id)->l1->Find(target, &trace)
+                                   : SearchLevels(observer, family, target, hash, &trace);
+  }
   observer.NoteLookup(hit, trace);
   const bool found = entry != nullptr && entry->type() != EntryType::kDelete;
   if (thread != nullptr) {
@@ -163,17 +166,21 @@ Status DBImpl::ReadKeyAs(const Observer& observer, const ReadOptions& options, c
   if (options.snapshot != nullptr) return ReadAsOf(observer, options, family, key, hash, false, deliver);
   ThreadState* const thread = threads_.Get();
   std::atomic<uint64_t>* const slot = epochs_.EnterSlot();
-  const Cached cached = AskCache(family, key, hash);
+  Cached cached = AskCache(family, key, hash);
   if (thread != nullptr && local_cache_ != nullptr && IsPlainHit(family, cached.entry) && !options.verify_checksums) {
     const EpochManager::Guard guard(slot);
     thread->plain_hits.Add(1);
     observer.NotePlainHit();
     return deliver(cached.entry);
   }
-  if (std::is_same_v<Observer, UnobservedRead> && cached.entry == nullptr && thread != nullptr && IsPlainMiss(family, hash)) {
-    const EpochManager::Guard guard(slot);
-    thread->plain_misses.Add(1);
-    return deliver(static_cast<const LogEntry*>(nullptr));
+  if (std::is_same_v<Observer, UnobservedRead> && cached.entry == nullptr && thread != nullptr) {
+    const ByHash by_hash = AskByHash(family, hash);
+    if (by_hash.is_missing) {
+      const EpochManager::Guard guard(slot);
+      thread->plain_misses.Add(1);
+      return deliver(static_cast<const LogEntry*>(nullptr));
+    }
+    cached.rest = by_hash.rest;
   }
   return ReadBehindCache(observer, options, family, key, hash, cached, thread, slot, deliver);
 }
@@ -257,7 +264,7 @@ void DBImpl::ReadKeysAs(const Observer& observer, const ReadOptions& options, co
         const Family* const own = family(i);
         if (own == nullptr) continue;
         const uint64_t hash = hashes[i - begin];
-        const Cached cached = AskCache(*own, keys[i], hash);
+        Cached cached = AskCache(*own, keys[i], hash);
         if (thread != nullptr && local_cache_ != nullptr && IsPlainHit(*own, cached.entry) &&
             cached.entry->sequence() <= sequence && !options.verify_checksums) {
           thread->plain_hits.Add(1);
@@ -266,10 +273,14 @@ void DBImpl::ReadKeysAs(const Observer& observer, const ReadOptions& options, co
           continue;
         }
         Status& status = (*statuses)[i];
-        if (std::is_same_v<Observer, UnobservedRead> && cached.entry == nullptr && thread != nullptr && IsPlainMiss(*own, hash)) {
-          thread->plain_misses.Add(1);
-          status = Status::NotFound();
-          continue;
+        if (std::is_same_v<Observer, UnobservedRead> && cached.entry == nullptr && thread != nullptr) {
+          const ByHash by_hash = AskByHash(*own, hash);
+          if (by_hash.is_missing) {
+            thread->plain_misses.Add(1);
+            status = Status::NotFound();
+            continue;
+          }
+          cached.rest = by_hash.rest;
         }
         const LogEntry* entry = FindPut(observer, *own, SearchKey(own->order, keys[i], sequence), hash, cached, thread, nullptr,
                                         options.verify_checksums, &status);

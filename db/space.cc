@@ -98,7 +98,7 @@ uint64_t DBImpl::BytesNotMerged() const {
 }
 
 // What lives in memtables and tables may be overwritten by a merge's end, and copies that wait for theirs are there twice.
-// REQUIRES: compaction_mutex_
+// REQUIRES: compaction_mutex_, or that there is no other thread yet.
 void DBImpl::LookAtSpace(bool gained) {
   const bool is_held = held_writers_.load(std::memory_order_acquire) > 0;
   for (int turn = 0; is_held && !ReleaseMoved() && turn < kTurnsForReaders; ++turn) std::this_thread::sleep_for(kReaderTurn);

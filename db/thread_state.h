@@ -43,8 +43,8 @@ struct ThreadState {
   ThreadCounter writes;
   ThreadCounter batches;
   ThreadCounter log_bytes;
+  ThreadCounter plain_misses;  // gets that `gets` and `filter_negatives` do not count, and should
   ThreadCounter plain_hits;    // gets that the next four do not count, and each of them should
-  ThreadCounter plain_misses;  // gets that `gets` and `filter_negatives` do not count, and each of them should
   ThreadCounter gets;
   ThreadCounter gets_found;
   ThreadCounter lookup_cache_hits;

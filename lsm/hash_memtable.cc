@@ -237,7 +237,7 @@ void HashMemtable::Prefetch(uint64_t hash) const {
   PrefetchForWrite(&table->buckets[hash & table->mask]);
 }
 
-bool HashMemtable::MayContain(uint64_t hash) const {
+bool HashMemtable::MayContain(uint64_t hash) const noexcept {
   for (uint64_t reference = table_.load(std::memory_order_acquire); reference != 0;) {
     const Table& table = *TableAt(reference);
     for (uint64_t bucket = hash & table.mask;; bucket = (bucket + 1) & table.mask) {

@@ -42,7 +42,7 @@ class HashMemtable final : public Memtable {
   void Abandon(Insertion* insertion) override;
   void Prepare(const LogEntry* entry, PmPtr pointer, Insertion* insertion) override;
   void Publish(Insertion* insertion) override;
-  bool MayContain(uint64_t hash) const override;
+  bool MayContain(uint64_t hash) const noexcept override;
   const LogEntry* Find(const SearchKey& target, uint64_t hash) const override;
   void FindOperands(const SearchKey& target, uint64_t hash, std::vector<const LogEntry*>* versions) const override;
   void AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const override;

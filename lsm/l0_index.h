@@ -37,7 +37,7 @@ class L0Index {
   bool Add(uint32_t column, uint64_t hash, PmPtr entry);
   void Prefetch(uint64_t hash) const { braiddb::Prefetch(&buckets_[BucketOf(hash)]); }
   // False: it has no entry of a key with this hash. Cheaper than Find.
-  bool MayContain(uint64_t hash) const {
+  bool MayContain(uint64_t hash) const noexcept {
     for (uint64_t i = BucketOf(hash);; i = (i + 1) & (buckets_.size() - 1)) {
       if (SlotsWithTag(buckets_[i], hash) != 0) return true;
       if (!IsFull(buckets_[i])) return false;

@@ -79,7 +79,7 @@ class Memtable {
   virtual void Publish(Insertion* insertion) = 0;
 
   // False: it has no entry of a key with this KeyHash. Cheaper than Find, where it can tell at all.
-  virtual bool MayContain(uint64_t) const { return true; }
+  virtual bool MayContain(uint64_t) const noexcept { return true; }
   // The newest entry of target.key with a sequence number <= target.sequence; null if there is none. `hash`: KeyHash of the key.
   virtual const LogEntry* Find(const SearchKey& target, uint64_t hash) const = 0;
   // Adds what Find returns and the versions behind it that it is applied to: in no order, all operands with a sequence number <=

@@ -244,6 +244,25 @@ TEST_P(LookupCacheTest, AFillIsRefusedAfterAnyNumberOfOvertakenWrites) {
   EXPECT_EQ(Find("key"), sequence) << "from a larger number on it is filled again";
 }
 
+// An empty slot looks as if it had the tag 0.
+TEST_P(LookupCacheTest, AnEmptySlotDoesNotHideATagOfZero) {
+  uint64_t number = 0;
+  while (KeyHash(NumberedKey(number)) >> 47 != 0) ++number;
+  const std::string key = NumberedKey(number);
+  Make(kBucket);
+  EXPECT_EQ(Find(key), 0u);
+  EXPECT_EQ(not_quick_, 1u);
+  Put("other", 1);
+  Put(key, 2);
+  EXPECT_EQ(Find(key), 2u);
+  EXPECT_EQ(not_quick_, 1u);
+  const Version deletion = {"other", 3, true};
+  store_.Write(deletion);
+  Publish(deletion);
+  EXPECT_EQ(Find(key), 2u);
+  EXPECT_EQ(not_quick_, 2u);
+}
+
 TEST_P(LookupCacheTest, HoldsAsManyKeysAsItHasRoomFor) {
   constexpr uint64_t kBuckets = 256;
   constexpr uint64_t kKeys = kBuckets * kSlots / 2;

@@ -186,7 +186,7 @@ TEST_P(DbBoundSpaceTest, NobodyWaitsBehindAPause) {
   options_.space_slack = 4 * options_.segment_size;
   options_.memtable_size = 1 << 20;
   Reopen();
-  std::this_thread::sleep_for(std::chrono::milliseconds(0));  // the compaction thread sleeps
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // the compaction thread sleeps
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::thread> writers;
   for (int thread = 0; thread < 8; ++thread) {

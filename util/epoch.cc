@@ -48,14 +48,12 @@ EpochManager::~EpochManager() {
   }
 }
 
-std::atomic<uint64_t>* EpochManager::EnterWithFence(Slot* slot) {
-  if (slot == nullptr) return EnterOverflow();
+void EpochManager::EnterWithFence(std::atomic<uint64_t>* slot) noexcept {
   // acquire: pairs with the release in Advance. The exchange pairs with Observe, in both directions.
   const uint64_t epoch = epoch_.load(std::memory_order_acquire);
-  const uint64_t before = slot->epoch.exchange(epoch, std::memory_order_acq_rel);
+  const uint64_t before = slot->exchange(epoch, std::memory_order_acq_rel);
   BRAIDDB_DCHECK(before >= kNew);  // not re-entrant
   if (__builtin_expect(before == kNew, 0)) epoch_.fetch_add(0, std::memory_order_acq_rel);
-  return &slot->epoch;
 }
 
 std::atomic<uint64_t>* EpochManager::EnterOverflow() {

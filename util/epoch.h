@@ -49,18 +49,19 @@ class EpochManager {
   Guard Enter() { return Guard(EnterSlot()); }
   // The same for who makes the guard of it at once, or hands it to who does.
   std::atomic<uint64_t>* EnterSlot() {
-    Slot* const slot = slots_.Get();
-    if (__builtin_expect(slot == nullptr || !asymmetric_, 0)) return EnterWithFence(slot);
-    EnterOwn(&slot->epoch);
-    return &slot->epoch;
+    std::atomic<uint64_t>* const slot = OwnSlot();
+    if (__builtin_expect(slot == nullptr, 0)) return EnterOverflow();
+    EnterOwn(slot);
+    return slot;
   }
-  // The calling thread's own slot, for EnterOwn; null if it has none, or entering takes more than that.
+  // The calling thread's own slot, for EnterOwn; null if there are too many threads.
   std::atomic<uint64_t>* OwnSlot() {
-    Slot* const slot = asymmetric_ ? slots_.Get() : nullptr;
-    return slot == nullptr ? nullptr : &slot->epoch;
+    Slot* const slot = slots_.Get();
+    return __builtin_expect(slot == nullptr, 0) ? nullptr : &slot->epoch;
   }
   // EnterSlot in few instructions. `slot`: OwnSlot of this thread, or of one of before whose ThreadIndex it has.
-  void EnterOwn(std::atomic<uint64_t>* slot) {
+  void EnterOwn(std::atomic<uint64_t>* slot) noexcept {
+    if (__builtin_expect(!asymmetric_, 0)) return EnterWithFence(slot);
     BRAIDDB_DCHECK(slot->load(std::memory_order_relaxed) >= kNew);  // not re-entrant
     // acquire: pairs with the release in Advance. The light fence pairs with FenceBeforeScan; see epoch.cc. release: who sees it
     // sees the pins of the guard before.
@@ -101,7 +102,7 @@ class EpochManager {
   // In epoch order: the epoch is read under the mutex. A list, so that reclaiming needs no memory.
   using RetiredQueue = std::list<Retired>;
 
-  std::atomic<uint64_t>* EnterWithFence(Slot* slot);
+  void EnterWithFence(std::atomic<uint64_t>* slot) noexcept;
   std::atomic<uint64_t>* EnterOverflow();
   void RetireTo(RetiredQueue* queue, std::function<void()> reclaim);
   uint64_t Advance();

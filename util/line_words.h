@@ -1,7 +1,7 @@
 // LineWords: the eight words of a cache line that others store to, for vector instructions.
 #pragma once
 
-#include <immintrin.h>
+#include <emmintrin.h>
 
 #include <cstdint>
 
@@ -12,8 +12,8 @@ struct LineWords {
   __m128 a, b, c, d;
 };
 
-// A word is as if it was loaded by itself, acquiring: x86 tears no aligned eight bytes, also of a vector, and loads in program
-// order. ThreadSanitizer does not know that. `line`: aligned to 64 bytes.
+// A word is as if it was loaded by itself, acquiring: before anything that is loaded next, in no order among the eight. CPUs with
+// x86-64 tear no aligned eight bytes, also of a vector; ThreadSanitizer does not know that. `line`: aligned to 64 bytes.
 [[gnu::always_inline]] inline LineWords LoadLine(const void* line) {
 #if defined(__SANITIZE_THREAD__)
   const auto* const words = static_cast<const uint64_t*>(line);
