@@ -329,7 +329,8 @@ class DBImpl final : public DB {
   struct Cached {
     const LogEntry* entry = nullptr;
     LookupCache::Miss miss;
-    const ReadView* rest = nullptr;  // if not null: of this view, its last level alone may have the key
+    // If not null: of this view its last level alone had the key, if any had, when the others were asked. Of the guard of then.
+    const ReadView* rest = nullptr;
   };
   Cached AskCache(const Family& family, Slice key, uint64_t hash) const;
   // Whether a read of the newest state may take an entry of local_cache_ as it is, and has to pay for nothing but a counter.
@@ -345,6 +346,14 @@ class DBImpl final : public DB {
   };
   // Inside an epoch guard, after the cache was asked.
   ByHash AskByHash(const Family& family, uint64_t hash) const noexcept;
+  // Whether that says that the key is not there, which is counted; else what it says goes to *cached.
+  [[gnu::always_inline]] bool IsPlainMiss(const Family& family, uint64_t hash, ThreadState* thread, Cached* cached) const {
+    if (cached->entry != nullptr) return false;
+    const ByHash by_hash = AskByHash(family, hash);
+    cached->rest = by_hash.rest;
+    thread->plain_misses.Add(by_hash.is_missing);
+    return by_hash.is_missing;
+  }
   const LogEntry* UseCached(const SearchKey& target, const LogEntry* cached, LookupTrace* trace) const;
   const LogEntry* FindEntry(const Family& family, const SearchKey& target, uint64_t hash, LookupTrace* trace) const;
   // `Observer`: one of read_observer.h, in all of these.

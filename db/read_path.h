@@ -173,14 +173,9 @@ Status DBImpl::ReadKeyAs(const Observer& observer, const ReadOptions& options, c
     observer.NotePlainHit();
     return deliver(cached.entry);
   }
-  if (std::is_same_v<Observer, UnobservedRead> && cached.entry == nullptr && thread != nullptr) {
-    const ByHash by_hash = AskByHash(family, hash);
-    if (by_hash.is_missing) {
-      const EpochManager::Guard guard(slot);
-      thread->plain_misses.Add(1);
-      return deliver(static_cast<const LogEntry*>(nullptr));
-    }
-    cached.rest = by_hash.rest;
+  if (std::is_same_v<Observer, UnobservedRead> && thread != nullptr && IsPlainMiss(family, hash, thread, &cached)) {
+    const EpochManager::Guard guard(slot);
+    return deliver(static_cast<const LogEntry*>(nullptr));
   }
   return ReadBehindCache(observer, options, family, key, hash, cached, thread, slot, deliver);
 }
@@ -273,14 +268,9 @@ void DBImpl::ReadKeysAs(const Observer& observer, const ReadOptions& options, co
           continue;
         }
         Status& status = (*statuses)[i];
-        if (std::is_same_v<Observer, UnobservedRead> && cached.entry == nullptr && thread != nullptr) {
-          const ByHash by_hash = AskByHash(*own, hash);
-          if (by_hash.is_missing) {
-            thread->plain_misses.Add(1);
-            status = Status::NotFound();
-            continue;
-          }
-          cached.rest = by_hash.rest;
+        if (std::is_same_v<Observer, UnobservedRead> && thread != nullptr && IsPlainMiss(*own, hash, thread, &cached)) {
+          status = Status::NotFound();
+          continue;
         }
         const LogEntry* entry = FindPut(observer, *own, SearchKey(own->order, keys[i], sequence), hash, cached, thread, nullptr,
                                         options.verify_checksums, &status);

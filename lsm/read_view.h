@@ -45,6 +45,7 @@ struct FamilyView {
     const L0Index* index;  // may be null
     uint32_t columns;      // of the index that are tables of this view
     const PmTable* table;  // the group's first
+    bool in_filter;        // PmTable::in_filter of all of them
   };
   std::vector<TableGroup> groups;
 
@@ -52,9 +53,9 @@ struct FamilyView {
     groups.clear();
     for (const auto& table : l0) {
       const L0Index* index = table->indexed.index.get();
-      const bool goes_on = index != nullptr && !groups.empty() && groups.back().index == index &&
-                           groups.back().table->in_filter == table->in_filter;
-      if (!goes_on) groups.push_back({index, 0, table.get()});
+      const bool goes_on =
+          index != nullptr && !groups.empty() && groups.back().index == index && groups.back().in_filter == table->in_filter;
+      if (!goes_on) groups.push_back({index, 0, table.get(), table->in_filter});
       groups.back().columns |= 1u << table->indexed.column;
     }
   }
@@ -67,7 +68,7 @@ struct FamilyView {
       if (group.index != nullptr) group.index->Prefetch(hash);  // their buckets come together
     }
     for (const TableGroup& group : groups) {
-      if (group.table->in_filter && !may_contain()) continue;
+      if (group.in_filter && !may_contain()) continue;
       const LogEntry* entry =
           group.index != nullptr ? group.index->Find(target, hash, group.columns, trace) : group.table->list.Find(target, trace);
       if (entry != nullptr) return entry;

@@ -14,6 +14,7 @@
 #include "pmem/append_probe_for_test.h"
 #include "pmem/region_set.h"
 #include "tests/support/db_fixture.h"
+#include "tests/support/merge_operators.h"
 #include "util/sync_point.h"
 
 namespace braiddb::test {
@@ -202,16 +203,67 @@ TEST_P(DbLookupCacheTest, WritesDoNotWaitForLargeValues) {
 
 // A get has found a version below, and before it remembers it the key is written, or deleted.
 TEST_P(DbLookupCacheTest, WhatWasFoundBeforeAWriteIsNotRemembered) {
-  for (const bool deletes : {false, true}) {
-    ASSERT_OK(db_->Put({}, "key", "old"));
-    Reopen();  // nothing is cached
-    AtFirst("DBImpl::FindPut:Found", [&] {
-      std::thread writer([&] { ASSERT_OK(deletes ? db_->Delete({}, "key") : db_->Put({}, "key", "new")); });
-      writer.join();
-    });
-    EXPECT_EQ(GetOrText(db_.get(), "key"), "old");
-    EXPECT_EQ(GetOrText(db_.get(), "key"), deletes ? "<not found>" : "new");
-    SyncPoints::Instance().Clear();
+  for (const bool merged : {false, true}) {  // the last level alone is searched, or all
+    for (const bool deletes : {false, true}) {
+      for (const bool many : {false, true}) {
+        ASSERT_OK(db_->Put({}, "key", "old"));
+        if (merged) {
+          ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+        }
+        Reopen();  // nothing is cached
+        AtFirst("DBImpl::FindPut:Found", [&] {
+          std::thread writer([&] { ASSERT_OK(deletes ? db_->Delete({}, "key") : db_->Put({}, "key", "new")); });
+          writer.join();
+        });
+        std::vector<std::string> values;
+        if (many) {
+          ASSERT_OK(db_->MultiGet({}, {"key"}, &values)[0]);
+        } else {
+          values.push_back(GetOrText(db_.get(), "key"));
+        }
+        EXPECT_EQ(values[0], "old");
+        EXPECT_EQ(GetOrText(db_.get(), "key"), deletes ? "<not found>" : "new");
+        SyncPoints::Instance().Clear();
+      }
+    }
+  }
+}
+
+// The last level has an old version, and another level what came later: as a put, a deletion and an operand.
+TEST_P(DbLookupCacheTest, WhatTheLastLevelHasIsNotTheAnswerWhereALevelAboveHasMore) {
+  options_.merge_operator = std::make_shared<AppendOperator>();
+  options_.disable_auto_compaction = true;
+  for (const uint64_t cache : {uint64_t{0}, uint64_t{256}}) {
+    options_.lookup_cache_size = cache;
+    db_.reset();
+    ASSERT_OK(DB::Destroy(options_, directory_.File("db")));
+    Reopen();
+    const auto expect = [&] {
+      for (int i = 0; i < 300; ++i) {
+        const std::string key = NumberedKey(i);
+        const std::string now = i % 4 == 0 ? "old" : i % 4 == 1 ? "new" : i % 4 == 2 ? "<not found>" : "old,more";
+        ASSERT_EQ(GetOrText(db_.get(), key), now) << key;
+        std::string text = "<not found>";
+        std::vector<std::string> values;
+        if (db_->MultiGet({}, {key}, &values)[0].ok()) text = values[0];
+        ASSERT_EQ(text, now) << key;
+      }
+    };
+    for (int i = 0; i < 300; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "old"));
+    ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+    for (int i = 0; i < 300; ++i) {
+      const std::string key = NumberedKey(i);
+      ASSERT_OK(i % 4 == 0   ? Status::OK()
+                : i % 4 == 1 ? db_->Put({}, key, "new")
+                : i % 4 == 2 ? db_->Delete({}, key)
+                             : db_->Merge({}, key, ",more"));
+    }
+    expect();  // in the active memtable
+    ASSERT_OK(db_->Flush());
+    EXPECT_GT(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
+    expect();  // in a table
+    ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+    expect();
   }
 }
 

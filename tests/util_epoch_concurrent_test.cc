@@ -57,6 +57,34 @@ TEST_P(EpochTest, GuardHoldsWhatIsRetiredWhileItLives) {
   EXPECT_EQ(reclaimed, 1);
 }
 
+// A slot that was asked for once, and that the next thread with the same index enters.
+TEST_P(EpochTest, ASlotIsHandedOn) {
+  EpochManager epochs(GetParam());
+  std::atomic<uint64_t>* slot = nullptr;
+  uint32_t index = kNoThreadIndex;
+  InThread([&] {
+    index = ThreadIndex();
+    slot = epochs.OwnSlot();
+  });
+  ASSERT_NE(slot, nullptr);
+  std::atomic<int> reclaimed{0};
+  InThread([&] {
+    ASSERT_EQ(ThreadIndex(), index);
+    epochs.EnterOwn(slot);
+    {
+      const EpochManager::Guard guard(slot);
+      std::thread other([&] {
+        epochs.Retire([&] { ++reclaimed; });
+        for (int i = 0; i < 5; ++i) EXPECT_EQ(epochs.Reclaim(), 1u);
+      });
+      other.join();
+      EXPECT_EQ(reclaimed, 0);
+    }
+    EXPECT_EQ(epochs.Reclaim(), 0u);
+  });
+  EXPECT_EQ(reclaimed, 1);
+}
+
 TEST_P(EpochTest, LaterGuardDoesNotHoldWhatWasRetiredBefore) {
   EpochManager epochs(GetParam());
   int before = 0, after = 0;

@@ -54,12 +54,13 @@ class EpochManager {
     EnterOwn(slot);
     return slot;
   }
-  // The calling thread's own slot, for EnterOwn; null if there are too many threads.
+  // The calling thread's own slot, for EnterOwn; null if it has no ThreadIndex.
   std::atomic<uint64_t>* OwnSlot() {
     Slot* const slot = slots_.Get();
     return __builtin_expect(slot == nullptr, 0) ? nullptr : &slot->epoch;
   }
-  // EnterSlot in few instructions. `slot`: OwnSlot of this thread, or of one of before whose ThreadIndex it has.
+  // EnterSlot in few instructions, if there are asymmetric fences. `slot`: OwnSlot of this thread, or of one of before whose
+  // ThreadIndex it has.
   void EnterOwn(std::atomic<uint64_t>* slot) noexcept {
     if (__builtin_expect(!asymmetric_, 0)) return EnterWithFence(slot);
     BRAIDDB_DCHECK(slot->load(std::memory_order_relaxed) >= kNew);  // not re-entrant
@@ -113,8 +114,8 @@ class EpochManager {
   uint64_t MinActive(uint64_t* pinned);
   static void TakeBefore(uint64_t epoch, RetiredQueue* queue, RetiredQueue* taken);
 
-  const bool asymmetric_;
   alignas(128) std::atomic<uint64_t> epoch_{1};  // only changed under the mutex
+  const bool asymmetric_;
   PerThread<Slot> slots_;
   Slot overflow_;
   std::mutex mutex_;
