@@ -33,7 +33,7 @@ const LogEntry* DBImpl::FindEntry(const Family& family, const SearchKey& target,
   return SearchLevels(UnobservedRead(), family, target, hash, trace);
 }
 
-// Memtables and tables as SearchLevels asks them, in a third of the instructions. Where reads of keys that are not there follow
+// Memtables and tables as SearchLevels asks them, in fewer instructions. Where reads of keys that are not there follow
 // each other no branch is mispredicted, so that the CPU begins the next one while the lines of this one are on their way.
 [[gnu::noinline]] DBImpl::ByHash DBImpl::AskByHash(const Family& family, uint64_t hash) const noexcept {
   if (&family != &default_family_ || !family.is_hashed || family.looks_closer.load(std::memory_order_relaxed)) return {};
