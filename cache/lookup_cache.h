@@ -200,11 +200,8 @@ class LookupCache {
 
 // All at once: in which slot a key is cannot be foreseen, so a branch for each would be mispredicted in nearly every lookup.
 [[gnu::always_inline]] inline uint32_t LookupCache::SlotsWithTag(const Bucket& bucket, uint64_t hash) {
-  static_assert(kSlots == 7 && kTagShift >= 32);
-  const LineHalves halves = UpperHalves(LoadLine(&bucket));
-  constexpr int kShift = kTagShift - 32;
-  const LineHalves tags{_mm_srli_epi32(halves.low, kShift), _mm_srli_epi32(halves.high, kShift)};
-  return EqualHalves(tags, static_cast<uint32_t>(hash >> kTagShift)) >> 1;  // without the version word
+  static_assert(kSlots == 7);
+  return WordsWithTag<kTagShift>(LoadLine(&bucket), hash) >> 1;  // without the version word
 }
 
 inline bool LookupCache::PrefetchEntry(uint64_t hash) const {

@@ -68,12 +68,7 @@ class L0Index {
   static uint64_t TagOf(uint64_t hash) { return hash >> kTagShift << kTagShift; }
   // Bit i: slot i has this tag, or is empty and the tag is 0. All at once: how many a bucket has cannot be foreseen, so a branch
   // for each would be mispredicted nearly every time.
-  static uint32_t SlotsWithTag(const Bucket& bucket, uint64_t hash) {
-    const LineHalves halves = UpperHalves(LoadLine(&bucket));
-    constexpr int kShift = kTagShift - 32;
-    const LineHalves tags{_mm_srli_epi32(halves.low, kShift), _mm_srli_epi32(halves.high, kShift)};
-    return EqualHalves(tags, static_cast<uint32_t>(hash >> kTagShift));
-  }
+  static uint32_t SlotsWithTag(const Bucket& bucket, uint64_t hash) { return WordsWithTag<kTagShift>(LoadLine(&bucket), hash); }
   // If so, the next bucket may have more.
   static bool IsFull(const Bucket& bucket) { return LoadRelaxed(&bucket.slots[kSlots - 1]) != 0; }
   static uint32_t ColumnOf(uint64_t slot) { return static_cast<uint32_t>(slot >> kColumnShift) & (kMaxTables - 1); }

@@ -50,4 +50,13 @@ struct LineHalves {
   return equal(halves.low) | equal(halves.high) << 4;
 }
 
+// Bit i: word i has the bits of `tag` from bit kShift, which is 32 or more, on.
+template <int kShift>
+[[gnu::always_inline]] inline uint32_t WordsWithTag(const LineWords& line, uint64_t tag) {
+  static_assert(kShift >= 32 && kShift < 64);
+  const LineHalves upper = UpperHalves(line);
+  const LineHalves tags{_mm_srli_epi32(upper.low, kShift - 32), _mm_srli_epi32(upper.high, kShift - 32)};
+  return EqualHalves(tags, static_cast<uint32_t>(tag >> kShift));
+}
+
 }  // namespace braiddb
