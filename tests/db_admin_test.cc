@@ -200,21 +200,22 @@ TEST_P(DbTest, L0MayBeLongBesideALargeLastLevel) {
   SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", wait);
   SyncPoints::Instance().Enable();
   int written = 0;
+  const auto tables_now = [&] { return IntProperty(db_.get(), "braiddb.num-l0-tables"); };
   const auto write_until = [&](uint64_t tables) {
-    for (; IntProperty(db_.get(), "braiddb.num-l0-tables") < tables && written < 1'000'000; ++written)
-      EXPECT_OK(db_->Put({}, NumberedKey(written), "w"));
+    for (; tables_now() < tables && written < 1'000'000; ++written) EXPECT_OK(db_->Put({}, NumberedKey(written), "w"));
   };
-  write_until(kTables - 10);
+  write_until(kTables - 30);
   EXPECT_EQ(db_->GetStatistics().write_delays, 0u);
+  EXPECT_OK(db_->Flush());  // else what it has not come to yet would be the tables that are waited for
   ChangedOptions changed;
-  changed.l0_slowdown_writes_trigger = kTables - 40;
+  changed.l0_slowdown_writes_trigger = kTables - 100;
   EXPECT_OK(db_->SetOptions(db_->DefaultColumnFamily(), changed));
-  write_until(kTables - 5);
+  write_until(tables_now() + 5);
   const uint64_t delays = db_->GetStatistics().write_delays;
   EXPECT_GT(delays, 0u);
   changed.l0_slowdown_writes_trigger = 0;
   EXPECT_OK(db_->SetOptions(db_->DefaultColumnFamily(), changed));
-  write_until(kTables + 50);
+  write_until(std::max<uint64_t>(kTables, tables_now()) + 50);
   EXPECT_GT(db_->GetStatistics().write_delays, delays);
   release.set_value();
   SyncPoints::Instance().Clear();
