@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lsm/merging_cursor.h"
 #include "skiplist/braided_cursor.h"
 #include "skiplist/fetch_paths.h"
 #include "util/check.h"
@@ -12,9 +13,7 @@ namespace {
 // Versions of one key that are stepped over one by one before a search jumps over the rest.
 constexpr int kStepsBeforeSeek = 8;
 // Entries that all cursors together fetch ahead, about.
-constexpr size_t kAhead = 24;
-// Mostly memtables do not have more.
-constexpr size_t kFewCursors = 4;
+constexpr size_t kAhead = 32;
 
 // The smallest string that is greater than every string with this prefix; false if there is none.
 bool PrefixEnd(std::string prefix, std::string* end) {
@@ -100,28 +99,36 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   const auto add = [this](std::unique_ptr<EntryCursor> cursor, const PmTable* table = nullptr, bool is_list = false) {
     children_.push_back({std::move(cursor), nullptr, 0, is_list, table});
   };
+  std::vector<OrderedArray> arrays;
+  const auto add_arrays = [&](const PmTable* table = nullptr) {
+    if (arrays.empty()) return;
+    add(std::make_unique<MergingCursor>(db->regions_.get(), &order_, std::move(arrays)), table);
+    arrays.clear();
+  };
   std::vector<std::unique_ptr<EntryCursor>> memtables;
-  memtables.reserve(kFewCursors);
   const auto add_memtable = [&](const Memtable& set) {
-    if (const Memtable* const memtable = set.Of(family.id)) memtable->AddCursors(&memtables);
+    if (const Memtable* const memtable = set.Of(family.id)) memtable->AddCursors(&memtables, &arrays);
   };
   add_memtable(*view_->active);
   for (const auto& memtable : view_->immutables) add_memtable(*memtable);
   const FamilyView& levels = *view_->Of(family.id);
-  children_.reserve(memtables.size() + levels.orders.size() + 1);
+  add_arrays();
   for (auto& cursor : memtables) add(std::move(cursor));
   memtable_children_ = children_.size();
+  const bool remember_operands = family.options.merge_operator != nullptr;
   size_t first = 0;
   for (const auto& [order, tables] : levels.orders) {
     const PmTable* const table = levels.l0[first].get();
     if (order != nullptr) {
-      add(order->NewCursor(db->regions_.get(), &order_), tables == 1 ? table : nullptr);
+      arrays.push_back(order->array());
+      if (remember_operands) add_arrays(tables == 1 ? table : nullptr);
     } else {
       add(std::make_unique<BraidedCursor>(&table->list, nullptr), table, true);
       lists_.push_back(&table->list);
     }
     first += tables;
   }
+  add_arrays();
   add(levels.l1->NewCursor());
   turns_.Reserve(children_.size());
   SetReadAhead();
@@ -149,7 +156,7 @@ void DBIterator::SetReadAhead() {
   for (const Child& child : children_) entries += child.cursor->entries();
   for (Child& child : children_) {
     const size_t share = kAhead * child.cursor->entries() / entries;
-    child.cursor->SetReadAhead(turns_.fetches() ? 0 : std::clamp<size_t>(share, 2, kAhead));
+    child.cursor->SetReadAhead(std::clamp<size_t>(share, 2, kAhead));
   }
 }
 

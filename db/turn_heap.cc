@@ -19,14 +19,6 @@ void TurnHeap::Take(std::vector<LevelCursor>* cursors) {
     if (cursor.entry != nullptr) turns_.push_back({cursor.prefix, &cursor});
   }
   for (size_t i = turns_.size() / 2; i-- > 0;) Find(i, turns_[i]);
-  if (!fetches_) return;
-  for (size_t i = 0; i < std::min(turns_.size(), kSoon); ++i) Fetch(i);
-}
-
-inline void TurnHeap::Fetch(size_t place) const {
-  const LevelCursor& cursor = *turns_[place].cursor;
-  if (!cursor.cursor->knows_prefixes()) return;
-  cursor.cursor->FetchEntry();
 }
 
 // First down to a leaf, along the lesser children, and then up to where the turn belongs: among many cursors one that has been
@@ -41,12 +33,10 @@ void TurnHeap::Find(size_t of, Turn turn) {
     const Turn& right = turns[least + 1];
     least += __builtin_expect(left.prefix == right.prefix, 0) ? Precedes(right, left) : right.prefix < left.prefix;
     turns[hole] = turns[least];
-    if (hole < kSoon && least >= kSoon && fetches_) Fetch(hole);
     hole = least;
   }
   if (least < size) {
     turns[hole] = turns[least];
-    if (hole < kSoon && least >= kSoon && fetches_) Fetch(hole);
     hole = least;
   }
   while (hole > of) {
@@ -56,7 +46,6 @@ void TurnHeap::Find(size_t of, Turn turn) {
     hole = above;
   }
   turns[hole] = turn;
-  if (hole < kSoon && fetches_) Fetch(hole);
 }
 
 void TurnHeap::Remove(size_t of) {

@@ -29,12 +29,7 @@ class TurnHeap {
   explicit TurnHeap(const KeyOrder* order) : order_(*order) {}
 
   // Before the first Take: of so many cursors. May throw std::bad_alloc; nothing else does.
-  void Reserve(size_t cursors) {
-    turns_.reserve(cursors);
-    fetches_ = cursors > kSoon;
-  }
-  // Whether cursors leave it to the heap to fetch their entries: with so many of them, most are not reached behind a seek.
-  bool fetches() const { return fetches_; }
+  void Reserve(size_t cursors) { turns_.reserve(cursors); }
 
   // Puts the cursors in order, wherever they stand; they outlive this. They are in the order of their levels, the newest first.
   void Take(std::vector<LevelCursor>* cursors);
@@ -66,20 +61,14 @@ class TurnHeap {
     uint64_t prefix;
     LevelCursor* cursor;
   };
-  // So many turns are the first four levels of the heap: a turn among them comes soon.
-  static constexpr size_t kSoon = 15;
-
   bool Precedes(const Turn& a, const Turn& b) const;
   // Puts the turn in the place of turns_[of], whose children, and what is below these, are in order.
   void Find(size_t of, Turn turn);
   // Takes turns_[of] out, which is the first one or a child of it.
   void Remove(size_t of);
-  // Fetches the entry of a turn that comes to this place, if it is soon looked at and was not before.
-  void Fetch(size_t place) const;
 
   const KeyOrder& order_;
   std::vector<Turn> turns_;
-  bool fetches_ = false;
 };
 
 }  // namespace braiddb

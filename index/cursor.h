@@ -21,8 +21,8 @@ class EntryCursor {
   explicit EntryCursor(bool knows_prefixes = false, uint64_t fetch_bytes = 0)
       : knows_prefixes_(knows_prefixes), fetch_bytes_(fetch_bytes) {}
   virtual ~EntryCursor() = default;
-  // How many entries to fetch before Next comes to them, if the cursor knows where they are: for who has many cursors and takes
-  // them in turns. 0: the user fetches what the cursor has come to.
+  // How many entries to fetch before Next comes to them, if the cursor knows where they are; at least one: for who has several
+  // cursors and takes them in turns.
   static constexpr size_t kUsualReadAhead = 12;
   virtual void SetReadAhead(size_t) {}
   // How many entries there are; 0: not known.
@@ -51,7 +51,6 @@ class EntryCursor {
   // KeyOrder::Prefix of the entry's key. REQUIRES: knows_prefixes(), and entry() != nullptr.
   uint64_t prefix() const { return prefix_; }
   bool knows_prefixes() const { return knows_prefixes_; }
-  void FetchEntry() const { PrefetchAll(entry_, fetch_bytes_); }
 
  protected:
   // What was found for a seek that was not made: memory may have run out before it.
@@ -60,6 +59,14 @@ class EntryCursor {
   const LogEntry* entry_ = nullptr;  // where it stands
   uint64_t prefix_ = 0;
   void Fetch(const LogEntry* entry) const { PrefetchAll(entry, fetch_bytes_); }
+  // Several. Nothing but prefetches: what a prefetch waits for, a page's place, the CPU finds for as many of them at a time as it
+  // has instructions in flight.
+  void FetchAll(const LogEntry* const* entries, size_t count) const {
+    constexpr uint64_t kLine = 64;
+    for (uint64_t at = 0; at + 1 < fetch_bytes_; at += kLine)
+      for (size_t i = 0; i < count; ++i) Prefetch(reinterpret_cast<const char*>(entries[i]) + at);
+    for (size_t i = 0; i < count && fetch_bytes_ > 0; ++i) Prefetch(reinterpret_cast<const char*>(entries[i]) + fetch_bytes_ - 1);
+  }
 
  private:
   const bool knows_prefixes_;

@@ -7,7 +7,6 @@
 
 #include "index/key_hash.h"
 #include "log/fetch_entry.h"
-#include "lsm/array_cursor.h"
 #include "util/line_words.h"
 #include "util/prefetch.h"
 #include "util/short_bytes.h"
@@ -500,12 +499,9 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::RunsOfAll() 
   return runs;
 }
 
-void HashMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const {
-  for (const auto& run : TakeRuns()) {
-    const Items& items = run->items;
-    cursors->push_back(
-        std::make_unique<ArrayCursor<Item>>(regions_, order_, items.data(), items.size(), &run->steps, run->fetch_bytes, run));
-  }
+void HashMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>*, std::vector<OrderedArray>* arrays) const {
+  for (const auto& run : TakeRuns())
+    arrays->push_back({run->items.data(), run->items.size(), &run->steps, run->fetch_bytes, run});
 }
 
 class HashMemtableWalker final : public Memtable::Walker {

@@ -45,7 +45,7 @@ class HashMemtable final : public Memtable {
   bool MayContain(uint64_t hash) const noexcept override;
   const LogEntry* Find(const SearchKey& target, uint64_t hash) const override;
   void FindOperands(const SearchKey& target, uint64_t hash, std::vector<const LogEntry*>* versions) const override;
-  void AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const override;
+  void AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors, std::vector<OrderedArray>* arrays) const override;
   std::unique_ptr<Walker> NewWalker() const override;
   uint64_t DramBytes() const override;
   std::unique_ptr<Arena> TakeArena() override { return std::move(arena_); }

@@ -11,6 +11,7 @@
 #include "index/cursor.h"
 #include "index/key_order.h"
 #include "log/log_entry.h"
+#include "lsm/ordered_array.h"
 #include "pmem/pm_ptr.h"
 #include "pmem/segment_allocator.h"
 #include "util/arena.h"
@@ -85,8 +86,8 @@ class Memtable {
   // Adds what Find returns and the versions behind it that it is applied to: in no order, all operands with a sequence number <=
   // target.sequence down to a version that is none, and perhaps more.
   virtual void FindOperands(const SearchKey& target, uint64_t hash, std::vector<const LogEntry*>* versions) const = 0;
-  // Cursors that together visit every entry; they must not outlive the memtable.
-  virtual void AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const = 0;
+  // Cursors, and arrays for a MergingCursor, that together have every entry; cursors must not outlive the memtable.
+  virtual void AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors, std::vector<OrderedArray>* arrays) const = 0;
 
   // Walks all entries in order, for the flush. REQUIRES: no more writers.
   class Walker {

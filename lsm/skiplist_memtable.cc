@@ -201,7 +201,7 @@ class SkipListMemtableCursor final : public EntryCursor {
   uint32_t node_ = 0;
 };
 
-void SkipListMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors) const {
+void SkipListMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>* cursors, std::vector<OrderedArray>*) const {
   for (uint32_t shard = 0; shard < shards_.size(); ++shard)
     cursors->push_back(std::make_unique<SkipListMemtableCursor>(this, shard));
 }

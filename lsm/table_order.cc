@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "log/fetch_entry.h"
+#include "lsm/merging_cursor.h"
 #include "util/check.h"
 
 namespace braiddb {
@@ -28,6 +29,10 @@ bool TableOrder::Finish(const RegionSet& regions) {
   }
   fetch_bytes_ = TypicalEntryBytes(size_, [&](uint64_t i) { return regions.Resolve<LogEntry>(items_[i].Entry()); });
   return true;
+}
+
+std::unique_ptr<EntryCursor> TableOrder::NewCursor(const RegionSet* regions, const KeyOrder* order) const {
+  return std::make_unique<MergingCursor>(regions, order, std::vector{array()});
 }
 
 // Asks whether to stop now and then, at once when it is new.

@@ -11,8 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "index/cursor.h"
 #include "index/prefix_steps.h"
-#include "lsm/array_cursor.h"
+#include "lsm/ordered_array.h"
 #include "lsm/ordered_item.h"
 #include "util/huge_array.h"
 
@@ -52,10 +53,9 @@ class TableOrder {
   static std::shared_ptr<const TableOrder> Merge(const Orders& orders, const RegionSet& regions, const KeyOrder& order,
                                                  const Stop& stop);
 
-  // The tables must outlive it.
-  std::unique_ptr<EntryCursor> NewCursor(const RegionSet* regions, const KeyOrder* order) const {
-    return std::make_unique<ArrayCursor<Item>>(regions, order, &items_[0], size_, &steps_, fetch_bytes_, nullptr);
-  }
+  // For cursors, which this must outlive, and the tables.
+  OrderedArray array() const { return {&items_[0], size_, &steps_, fetch_bytes_}; }
+  std::unique_ptr<EntryCursor> NewCursor(const RegionSet* regions, const KeyOrder* order) const;
   uint64_t entries() const { return size_; }
   // The i-th: KeyOrder::Prefix of its key, where it lies, and whether the one before it is a newer version of its key.
   uint64_t PrefixAt(uint64_t i) const { return items_[i].prefix; }

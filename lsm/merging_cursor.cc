@@ -1,0 +1,250 @@
+#include "lsm/merging_cursor.h"
+
+#include <bit>
+#include <numeric>
+#include <utility>
+
+#include "util/check.h"
+
+namespace braiddb {
+namespace {
+
+uint64_t MostFetchBytes(const std::vector<OrderedArray>& arrays) {
+  uint64_t bytes = 0;
+  for (const OrderedArray& array : arrays) bytes = std::max(bytes, array.fetch_bytes);
+  return bytes;
+}
+
+uint64_t SumOfSizes(const std::vector<OrderedArray>& arrays) {
+  return std::accumulate(arrays.begin(), arrays.end(), uint64_t{0},
+                         [](uint64_t sum, const OrderedArray& array) { return sum + array.size; });
+}
+
+}  // namespace
+
+MergingCursor::MergingCursor(const RegionSet* regions, const KeyOrder* order, std::vector<OrderedArray> arrays)
+    : EntryCursor(true, MostFetchBytes(arrays)),
+      regions_(regions),
+      order_(order),
+      arrays_(std::move(arrays)),
+      entries_(SumOfSizes(arrays_)),
+      sources_(std::bit_ceil(arrays_.size())),
+      searches_(arrays_.size()),
+      keys_(sources_.size()),
+      losers_(sources_.size()) {
+  for (size_t i = 0; i < arrays_.size(); ++i) sources_[i] = {arrays_[i].items, arrays_[i].size, arrays_[i].size};
+}
+
+// ---- Seeks
+
+bool MergingCursor::FetchForSeek(const SearchKey& target) {
+  switch (found_) {
+    case Found::kNothing:
+      for (size_t i = 0; i < arrays_.size(); ++i) searches_[i].group = arrays_[i].FindAbove(target.prefix);
+      found_ = Found::kAbove;
+      return true;
+    case Found::kAbove:
+      for (size_t i = 0; i < arrays_.size(); ++i) searches_[i].group = arrays_[i].FindGroup(searches_[i].group, target.prefix);
+      found_ = Found::kGroup;
+      return true;
+    case Found::kGroup: {
+      // What is likely looked at: the first one, and all that begin like the target.
+      const Item* first = nullptr;
+      for (size_t i = 0; i < arrays_.size(); ++i) {
+        Search& search = searches_[i];
+        search.at = arrays_[i].FindPrefix(search.group, target.prefix);
+        if (search.at >= arrays_[i].size) continue;
+        const Item* const item = &arrays_[i].items[search.at];
+        if (item->prefix == target.prefix) Fetch(At(*item));
+        if (first == nullptr || item->prefix < first->prefix) first = item;
+      }
+      if (first != nullptr && first->prefix != target.prefix) Fetch(At(*first));
+      found_ = Found::kItem;
+      return false;
+    }
+    case Found::kItem:
+      return false;
+  }
+  return false;
+}
+
+void MergingCursor::FindAll(const SearchKey& target) {
+  while (FetchForSeek(target)) {
+  }
+  for (size_t i = 0; i < arrays_.size(); ++i)
+    sources_[i].at = arrays_[i].FindEntry(searches_[i].group, searches_[i].at, *regions_, *order_, target);
+}
+
+void MergingCursor::SeekToFirst() {
+  for (Source& source : sources_) source.at = 0;
+  Begin(true);
+}
+
+void MergingCursor::SeekToLast() {
+  for (Source& source : sources_) source.at = source.size - 1;
+  Begin(false);
+}
+
+void MergingCursor::Seek(const SearchKey& target) {
+  FindAll(target);
+  Begin(true);
+}
+
+void MergingCursor::SeekBefore(const SearchKey& target) {
+  FindAll(target);
+  for (size_t i = 0; i < arrays_.size(); ++i) --sources_[i].at;  // from the first one to the end
+  Begin(false);
+}
+
+void MergingCursor::Begin(bool forward) {
+  found_ = Found::kNothing;
+  flip_ = forward ? 0 : ~uint64_t{0};
+  first_ = static_cast<uint32_t>(Play(1).source);
+  at_ = 0;
+  made_ = 0;
+  next_made_ = std::min(kFirstMade, most_made_);
+  last_ = {};
+  Make(1);
+  Set();
+}
+
+// ---- The tree
+
+inline MergingCursor::Turn MergingCursor::TurnOf(const Source& source, uint64_t index, uint64_t flip) {
+  if (source.at >= source.size) return {UINT64_MAX, index | Turn::kLooks};
+  const Item& item = source.items[source.at];
+  const uint64_t looks = ~item.word / Item::kWhole * Turn::kLooks & Turn::kLooks;
+  return {item.prefix ^ flip, index | looks | (flip & Turn::kLooks)};
+}
+
+// An item that says all of its key has the older versions behind it, whatever array they are in. An entry and its copy are alike.
+bool MergingCursor::Precedes(const Turn& a, const Turn& b) const {
+  const auto a_index = static_cast<uint32_t>(a.source);
+  const auto b_index = static_cast<uint32_t>(b.source);
+  const Source& x = sources_[a_index];
+  const Source& y = sources_[b_index];
+  if (x.at >= x.size || y.at >= y.size) return x.at < x.size;
+  const Item& of_a = x.items[x.at];
+  const Item& of_b = y.items[y.at];
+  const int order = of_a.IsWhole() && of_b.IsWhole() ? 0 : CompareEntries(*order_, *At(of_a), *At(of_b));
+  return (order != 0 ? order < 0 : a_index < b_index) == (flip_ == 0);
+}
+
+MergingCursor::Turn MergingCursor::Play(size_t node) {
+  if (node >= losers_.size()) return TurnOf(sources_[node - losers_.size()], node - losers_.size(), flip_);
+  const Turn left = Play(2 * node);
+  const Turn right = Play(2 * node + 1);
+  const bool is_left = left.key != right.key ? left.key < right.key : Precedes(left, right);
+  const Turn& loser = is_left ? right : left;
+  keys_[node] = loser.key;
+  losers_[node] = loser.source;
+  return is_left ? left : right;
+}
+
+// Which of two goes on upward is no branch, and whether an item is left out is none.
+void MergingCursor::Make(size_t count) {
+  using Wide = unsigned __int128;
+  Source* const sources = sources_.data();
+  uint64_t* const keys = keys_.data();
+  uint64_t* const losers = losers_.data();
+  const size_t leaves = losers_.size();
+  const uint64_t flip = flip_;
+  const size_t step = flip == 0 ? 1 : -size_t{1};
+  const bool keeps_all = has_all_ || flip != 0;
+  const size_t before = made_;
+  size_t made = made_;
+  uint64_t first = first_;
+  Item last = last_;
+  for (size_t looks = kMostLooks * count; made != before + count; --looks) {
+    Source& source = sources[first];
+    if (source.at >= source.size || (__builtin_expect(looks == 0, 0) && made != before)) break;
+    const Item item = source.items[source.at];
+    source.at += step;
+    const size_t ahead = source.at + step * kItemsAhead;
+    if (ahead < source.size) Prefetch(&source.items[ahead]);
+    Turn winner = TurnOf(source, first, flip);
+    for (size_t node = (leaves + first) / 2; node != 0; node /= 2) {
+      const uint64_t key = keys[node];
+      const uint64_t other = losers[node];
+      const uint64_t differs = key ^ winner.key;
+      uint64_t wins = -uint64_t{(Wide{key} << 64 | other) < (Wide{winner.key} << 64 | winner.source)};
+      if (__builtin_expect((differs | (~(other | winner.source) & Turn::kLooks)) == 0, 0))
+        wins = -uint64_t{Precedes({key, other}, winner)};
+      asm("" : "+r"(wins));  // else it would be a branch
+      const uint64_t swaps_keys = differs & wins;
+      const uint64_t swaps = (other ^ winner.source) & wins;
+      keys[node] = key ^ swaps_keys;
+      losers[node] = other ^ swaps;
+      winner.key ^= swaps_keys;
+      winner.source ^= swaps;
+    }
+    first = static_cast<uint32_t>(winner.source);
+    const uint64_t are_whole = item.word & last.word & Item::kWhole;
+    const bool is_older = item.IsOlder() | ((item.prefix == last.prefix) & (are_whole != 0));
+    ring_[made % kRing] = {item.prefix, reinterpret_cast<uint64_t>(At(item)) | is_older * Item::kOlder};
+    made += keeps_all | !is_older | (made == 0);  // what was sought is there, whatever it is
+    last = item;
+  }
+  first_ = first;
+  last_ = last;
+  made_ = made;
+  FetchFrom(before);
+}
+
+// Nothing but prefetches: what a prefetch waits for, where its page is, the CPU finds for as many of them at a time as it has
+// instructions in flight.
+void MergingCursor::FetchFrom(size_t made) const {
+  std::array<const LogEntry*, kRing> entries;
+  const size_t count = made_ - made;
+  for (size_t i = 0; i < count; ++i) entries[i] = ring_[(made + i) % kRing].entry();
+  FetchAll(entries.data(), count);
+}
+
+inline void MergingCursor::MakeAhead() {
+  if (made_ - at_ > next_made_) return;
+  Make(next_made_);
+  next_made_ = std::min(2 * next_made_, most_made_);
+}
+
+// ---- Steps
+
+inline void MergingCursor::Set() {
+  entry_ = nullptr;
+  if (at_ == made_) return;
+  const Merged& merged = ring_[at_ % kRing];
+  prefix_ = merged.prefix;
+  entry_ = merged.entry();
+}
+
+void MergingCursor::NextKey() {
+  if (__builtin_expect(flip_ != 0, 0)) return Next();
+  do {
+    MakeAhead();
+    ++at_;
+  } while (at_ != made_ && ring_[at_ % kRing].is_older());
+  Set();
+}
+
+// The target is where it stands.
+void MergingCursor::Next() {
+  if (__builtin_expect(flip_ != 0 || !has_all_, 0)) {
+    has_all_ = true;
+    found_ = Found::kNothing;
+    Seek(SearchKey(prefix_, entry_->key(), entry_->sequence()));
+  }
+  MakeAhead();
+  ++at_;
+  Set();
+}
+
+void MergingCursor::Prev() {
+  if (flip_ == 0) {
+    found_ = Found::kNothing;
+    return SeekBefore(SearchKey(prefix_, entry_->key(), entry_->sequence()));
+  }
+  MakeAhead();
+  ++at_;
+  Set();
+}
+
+}  // namespace braiddb

@@ -1,0 +1,121 @@
+// MergingCursor: an EntryCursor over arrays of entries, merged as it goes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "index/cursor.h"
+#include "lsm/ordered_array.h"
+
+namespace braiddb {
+
+// A tree of losers (Knuth, The Art of Computer Programming, vol. 3, 5.4.1) that is run ahead of where the cursor stands, some
+// items at a time: what comes next is known by prefixes alone, so that entries are fetched before their turn, many at once, and
+// nothing is branched on that nothing foretells. Entries are looked at where their prefixes are equal, and not even there if these
+// say all of the keys.
+// Going from key to key, items that are known to be older versions are left out; a step to the next version looks for its place
+// once, and from then on the cursor has them all.
+// Thread safety: as EntryCursor; the arrays are not changed.
+class MergingCursor final : public EntryCursor {
+ public:
+  // The arrays: at least one, those with the newer versions of keys that prefixes say all of (OrderedItem::IsWhole) first. What
+  // has no owner must outlive the cursor. May throw std::bad_alloc; nothing else does.
+  MergingCursor(const RegionSet* regions, const KeyOrder* order, std::vector<OrderedArray> arrays);
+
+  void SetReadAhead(size_t entries) override { most_made_ = std::clamp<size_t>(entries / 2, 1, kMostMade); }
+  uint64_t entries() const override { return entries_; }
+  bool FetchForSeek(const SearchKey& target) override;
+  void SeekToFirst() override;
+  void SeekToLast() override;
+  void Seek(const SearchKey& target) override;
+  void SeekBefore(const SearchKey& target) override;
+  void Next() override;
+  void Prev() override;
+  void NextKey() override;
+
+ protected:
+  void ForgetFetched() override { found_ = Found::kNothing; }
+
+ private:
+  using Item = OrderedItem;
+  // Merged items, a ring.
+  static constexpr size_t kRing = 64;
+  // So many are merged at once, while as many are there.
+  static constexpr size_t kMostMade = 16;
+  static_assert(2 * kMostMade < kRing);
+  // Behind a seek, of which there may be one for few steps: so many, and twice as many the next time.
+  static constexpr size_t kFirstMade = 6;
+  // For each that is merged so many are looked at, if the others are left out.
+  static constexpr size_t kMostLooks = 4;
+  // An array's lines are fetched, too, so many items before they are merged.
+  static constexpr size_t kItemsAhead = 2 * kCacheLine / sizeof(Item);
+
+  // For the next seek, of each array.
+  enum class Found : uint8_t { kNothing, kAbove, kGroup, kItem };
+  struct Source {
+    const Item* items = nullptr;
+    size_t size = 0;
+    size_t at = 0;  // of what comes next of it; not less than size: nothing
+  };
+  struct Search {
+    size_t group = 0;  // what FindAbove returned, and then FindGroup
+    size_t at = 0;     // what FindPrefix did
+  };
+  // What a source has next, in the order of the direction, if kLooks is in neither of two; otherwise, and if their keys are equal,
+  // Precedes decides.
+  struct Turn {
+    static constexpr uint64_t kLooks = uint64_t{1} << 32;
+    uint64_t key;     // the prefix, or its complement; all ones at the end
+    uint64_t source;  // which it is, and kLooks
+  };
+  struct Merged {
+    uint64_t prefix;
+    uint64_t word;  // the entry's address, and whether it is known to be older than the one before it, of the same key
+
+    const LogEntry* entry() const { return reinterpret_cast<const LogEntry*>(word & ~Item::kOlder); }
+    bool is_older() const { return (word & Item::kOlder) != 0; }
+  };
+
+  static Turn TurnOf(const Source& source, uint64_t index, uint64_t flip);
+  // REQUIRES: their keys are equal.
+  bool Precedes(const Turn& a, const Turn& b) const;
+  const LogEntry* At(const Item& item) const { return regions_->Resolve<LogEntry>(item.Entry()); }
+  void FindAll(const SearchKey& target);
+  // From where the sources are.
+  void Begin(bool forward);
+  // The winner below this node of the tree.
+  Turn Play(size_t node);
+  // So many more items, at least one, or as many as there are.
+  void Make(size_t count);
+  void FetchFrom(size_t made) const;
+  // If there are few before it.
+  void MakeAhead();
+  void Set();
+
+  const RegionSet* const regions_;
+  const KeyOrder* const order_;
+  const std::vector<OrderedArray> arrays_;
+  const uint64_t entries_;
+  std::vector<Source> sources_;  // as many as leaves of the tree, those behind the arrays' with nothing in them
+  std::vector<Search> searches_;
+  // Of what lost against another below a node. The children of node n are nodes 2 n and 2 n + 1; those that there are no nodes for
+  // are the sources.
+  std::vector<uint64_t> keys_;
+  std::vector<uint64_t> losers_;
+  uint64_t first_ = 0;    // the source that is next
+  uint64_t flip_ = 0;     // all ones if it goes backward
+  bool has_all_ = false;  // nothing is left out; backward it never is
+  size_t most_made_ = kUsualReadAhead / 2;
+  Found found_ = Found::kNothing;
+  // Since the last seek: where it stands, how many have been merged, and how many will be the next time.
+  size_t at_ = 0;
+  size_t made_ = 0;
+  size_t next_made_ = 0;
+  Item last_{};  // merged, or left out; none: not whole
+  std::array<Merged, kRing> ring_;
+};
+
+}  // namespace braiddb

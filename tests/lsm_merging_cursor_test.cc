@@ -1,0 +1,228 @@
+// MergingCursor: several arrays are one, from wherever and in whatever direction one goes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lsm/merging_cursor.h"
+#include "lsm/table_order.h"
+#include "tests/support/entry_store.h"
+#include "tests/support/key_kinds.h"
+
+namespace braiddb::test {
+namespace {
+
+class MergingCursorTest : public testing::TestWithParam<size_t> {
+ protected:
+  bool Before(const LogEntry* a, const LogEntry* b) const { return CompareEntries(store_.order(), *a, *b) < 0; }
+  void Sort(std::vector<const LogEntry*>* entries) const {
+    std::sort(entries->begin(), entries->end(), [this](const auto* a, const auto* b) { return Before(a, b); });
+  }
+
+  // Orders of `count` tables, the newest first, with up to so many entries each; `are_whole`: where prefixes say all of keys, the
+  // newer tables have the newer versions. What all have is in entries_, in order.
+  void Draw(size_t count, uint64_t most, bool are_whole) {
+    orders_.clear();
+    entries_.clear();
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<const LogEntry*> entries;
+      for (uint64_t left = random_.OneIn(4) ? 0 : random_.Uniform(most + 1); left > 0; --left) {
+        const uint64_t sequence = are_whole ? next_++ : Scattered(next_++);
+        const Version version{kKeyKinds[GetParam()].draw(&random_), sequence, random_.OneIn(5)};
+        entries.push_back(store_.Resolve(store_.Write(version)));
+      }
+      Sort(&entries);
+      auto order = std::make_shared<TableOrder>(entries.size());
+      const LogEntry* last = nullptr;
+      for (const LogEntry* entry : entries) {
+        order->Append(store_.order().Prefix(entry->key()), store_.regions()->Find(entry),
+                      last != nullptr && last->key() == entry->key(), are_whole && store_.order().PrefixIsWhole(entry->key()));
+        last = entry;
+      }
+      ASSERT_TRUE(order->Finish(*store_.regions()));
+      orders_.insert(orders_.begin(), order);
+      entries_.insert(entries_.end(), entries.begin(), entries.end());
+    }
+    Sort(&entries_);
+  }
+  // Neighbours are far apart, so tables have newer and older versions in any order.
+  static uint64_t Scattered(uint64_t number) { return number * 7919 % (uint64_t{1} << 40); }
+
+  MergingCursor NewCursor() const {
+    std::vector<OrderedArray> arrays;
+    for (const auto& order : orders_) arrays.push_back(order->array());
+    return {store_.regions(), &store_.order(), std::move(arrays)};
+  }
+  void ExpectAt(const MergingCursor& cursor, size_t at) const {
+    if (at >= entries_.size()) {
+      ASSERT_EQ(cursor.entry(), nullptr);
+      return;
+    }
+    ASSERT_EQ(cursor.entry(), entries_[at]);
+    ASSERT_EQ(cursor.prefix(), store_.order().Prefix(entries_[at]->key()));
+  }
+  // A place, most often one of a version or between two.
+  SearchKey DrawTarget(std::string* key) {
+    *key = random_.OneIn(3) || entries_.empty() ? kKeyKinds[GetParam()].draw(&random_)
+                                                : std::string(entries_[random_.Uniform(entries_.size())]->key());
+    const uint64_t sequence = random_.OneIn(3)   ? kMaxSequence
+                              : random_.OneIn(3) ? 0
+                              : entries_.empty() ? 1
+                                                 : entries_[random_.Uniform(entries_.size())]->sequence();
+    return {store_.order(), *key, sequence};
+  }
+  size_t PlaceOf(const SearchKey& target) const {
+    return static_cast<size_t>(
+        std::partition_point(entries_.begin(), entries_.end(),
+                             [&](const LogEntry* entry) { return CompareEntry(store_.order(), *entry, target) < 0; }) -
+        entries_.begin());
+  }
+  // From key to key: nothing is passed over but versions older than one that was shown.
+  void ExpectKeysFrom(MergingCursor* cursor, size_t at, bool by_array_only) const {
+    size_t shown = at;
+    ASSERT_NO_FATAL_FAILURE(ExpectAt(*cursor, at));
+    while (cursor->entry() != nullptr) {
+      cursor->NextKey();
+      size_t next = shown + 1;
+      while (next < entries_.size() && entries_[next] != cursor->entry()) {
+        ASSERT_EQ(entries_[next]->key(), entries_[shown]->key());
+        ++next;
+      }
+      if (by_array_only && cursor->entry() != nullptr) {
+        ASSERT_NE(entries_[next]->key(), entries_[shown]->key());
+      }
+      ASSERT_NO_FATAL_FAILURE(ExpectAt(*cursor, next));
+      shown = next;
+    }
+    ASSERT_GE(shown, entries_.size());
+  }
+
+  EntryStore store_{2};
+  Random random_{19};
+  uint64_t next_ = 1;
+  std::vector<std::shared_ptr<const TableOrder>> orders_;  // the newest first
+  std::vector<const LogEntry*> entries_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Keys, MergingCursorTest, testing::Range<size_t>(0, std::size(kKeyKinds)),
+                         [](const auto& suite) { return std::string(kKeyKinds[suite.param].name); });
+
+TEST_P(MergingCursorTest, WalksAllThatTheArraysHave) {
+  for (const size_t count : {1, 2, 3, 4, 5, 8, 17, 33}) {
+    for (const uint64_t most : {0, 1, 40, 400}) {
+      for (const size_t ahead : {1, 2, 12, 24, 1000}) {
+        SCOPED_TRACE(std::to_string(count) + " of " + std::to_string(most) + ", " + std::to_string(ahead) + " ahead");
+        ASSERT_NO_FATAL_FAILURE(Draw(count, most, random_.OneIn(2)));
+        MergingCursor cursor = NewCursor();
+        EXPECT_EQ(cursor.entries(), entries_.size());
+        cursor.SetReadAhead(ahead);
+        cursor.SeekToFirst();
+        for (size_t at = 0; at < entries_.size(); ++at, cursor.Next()) ASSERT_NO_FATAL_FAILURE(ExpectAt(cursor, at));
+        ExpectAt(cursor, entries_.size());
+        cursor.SeekToLast();
+        for (size_t at = entries_.size(); at-- > 0; cursor.Prev()) ASSERT_NO_FATAL_FAILURE(ExpectAt(cursor, at));
+        ExpectAt(cursor, entries_.size());
+      }
+    }
+  }
+}
+
+TEST_P(MergingCursorTest, GoesFromKeyToKey) {
+  for (const size_t count : {1, 2, 3, 8, 20}) {
+    for (const bool are_whole : {false, true}) {
+      ASSERT_NO_FATAL_FAILURE(Draw(count, 500, are_whole));
+      // Keys that prefixes say all of are known to be the same in whichever arrays they are.
+      const bool knows_all = count == 1 || (are_whole && GetParam() == 0);
+      MergingCursor cursor = NewCursor();
+      cursor.SeekToFirst();
+      ASSERT_NO_FATAL_FAILURE(ExpectKeysFrom(&cursor, 0, knows_all));
+      for (int i = 0; i < 20; ++i) {
+        std::string key;
+        const SearchKey target = DrawTarget(&key);
+        MergingCursor from = NewCursor();
+        from.Seek(target);
+        ASSERT_NO_FATAL_FAILURE(ExpectKeysFrom(&from, PlaceOf(target), false));
+      }
+    }
+  }
+}
+
+// In any order, with what is fetched for a seek in part, in full, or not at all.
+TEST_P(MergingCursorTest, SeeksAndSteps) {
+  for (const size_t count : {1, 2, 3, 7, 16, 19}) {
+    ASSERT_NO_FATAL_FAILURE(Draw(count, 600, random_.OneIn(2)));
+    MergingCursor cursor = NewCursor();
+    size_t at = entries_.size();
+    for (int i = 0; i < 3000; ++i) {
+      std::string key;
+      const SearchKey target = DrawTarget(&key);
+      const bool is_at_end = at >= entries_.size();
+      switch (is_at_end ? random_.Uniform(4) : random_.Uniform(12)) {
+        case 0:
+          cursor.SeekToFirst();
+          at = 0;
+          break;
+        case 1:
+          cursor.SeekToLast();
+          at = entries_.size() - 1;
+          break;
+        case 2:
+        case 3: {
+          size_t rounds = random_.Uniform(5);
+          for (bool more = rounds > 0 && cursor.BeginFetchForSeek(target); more && --rounds > 0;)
+            more = cursor.FetchForSeek(target);
+          const bool is_before = random_.OneIn(2);
+          is_before ? cursor.SeekBefore(target) : cursor.Seek(target);
+          at = PlaceOf(target) - (is_before ? 1 : 0);
+          break;
+        }
+        case 4:
+        case 5:
+          for (uint64_t steps = random_.Uniform(80); steps > 0 && at < entries_.size(); --steps, --at) cursor.Prev();
+          break;
+        case 6:  // from wherever NextKey has left it
+          cursor.NextKey();
+          for (++at; at < entries_.size() && entries_[at] != cursor.entry(); ++at)
+            ASSERT_EQ(entries_[at]->key(), entries_[at - 1]->key());
+          break;
+        default:
+          for (uint64_t steps = random_.Uniform(80); steps > 0 && at < entries_.size(); --steps, ++at) cursor.Next();
+      }
+      ASSERT_NO_FATAL_FAILURE(ExpectAt(cursor, at));
+    }
+  }
+}
+
+// More of them than are looked at in one go, and than there are places ahead.
+TEST_P(MergingCursorTest, LeavesManyVersionsOut) {
+  std::vector<const LogEntry*> entries;
+  const std::string keys[] = {"a", "b", "c"};
+  for (const std::string& key : keys) {
+    for (int i = 0; i < 1000; ++i) entries.push_back(store_.Resolve(store_.Write(Version{key, next_++})));
+  }
+  Sort(&entries);
+  TableOrder order(entries.size());
+  for (const LogEntry* entry : entries)
+    order.Append(store_.order().Prefix(entry->key()), store_.regions()->Find(entry), entry->sequence() % 1000 != 0, false);
+  ASSERT_TRUE(order.Finish(*store_.regions()));
+  const auto cursor = order.NewCursor(store_.regions(), &store_.order());
+  cursor->SeekToFirst();
+  for (const std::string& key : keys) {
+    ASSERT_NE(cursor->entry(), nullptr);
+    EXPECT_EQ(cursor->entry()->key(), key);
+    cursor->NextKey();
+  }
+  EXPECT_EQ(cursor->entry(), nullptr);
+  // In the middle of the versions what was sought is there.
+  cursor->Seek(SearchKey(store_.order(), "b", 1500));
+  ASSERT_NE(cursor->entry(), nullptr);
+  EXPECT_EQ(cursor->entry()->sequence(), 1500u);
+  cursor->NextKey();
+  ASSERT_NE(cursor->entry(), nullptr);
+  EXPECT_EQ(cursor->entry()->sequence(), 3000u);
+}
+
+}  // namespace
+}  // namespace braiddb::test
