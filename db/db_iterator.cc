@@ -102,7 +102,9 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   std::vector<OrderedArray> arrays;
   const auto add_arrays = [&](const PmTable* table = nullptr) {
     if (arrays.empty()) return;
+    const size_t parts = arrays.size();
     add(std::make_unique<MergingCursor>(db->regions_.get(), &order_, std::move(arrays)), table);
+    children_.back().parts = parts;
     arrays.clear();
   };
   std::vector<std::unique_ptr<EntryCursor>> memtables;
@@ -229,7 +231,7 @@ void DBIterator::FetchForSeek(const SearchKey& target) {
 
 perf::Timer DBIterator::NoteSeek(size_t child) const {
   const bool in_memtable = child < memtable_children_;
-  perf::Add(in_memtable ? &PerfContext::seek_on_memtable_count : &PerfContext::seek_child_seek_count);
+  perf::Add(in_memtable ? &PerfContext::seek_on_memtable_count : &PerfContext::seek_child_seek_count, children_[child].parts);
   return perf::Timer(in_memtable ? &PerfContext::seek_on_memtable_time : &PerfContext::seek_child_seek_time);
 }
 

@@ -19,6 +19,7 @@ struct LevelCursor {
   uint64_t prefix = 0;              // of the entry's key
   bool is_list = false;             // the cursor follows a table's list
   const PmTable* table = nullptr;   // of L0, if the cursor is over one alone
+  size_t parts = 1;                 // that a seek searches
 };
 
 // Those that are not at their end, a heap in entry order, the first one on top; of those that stand on one entry, that of the
