@@ -14,8 +14,8 @@ namespace braiddb {
 
 // A tree of losers (Knuth, The Art of Computer Programming, vol. 3, 5.4.1) that is run ahead of where the cursor stands, some
 // items at a time: what comes next is known by prefixes alone, so that entries are fetched before their turn, many at once, and
-// nothing is branched on that nothing foretells. Entries are looked at where their prefixes are equal, and not even there if these
-// say all of the keys.
+// nothing is branched on that nothing foretells. Entries are looked at where their prefixes are equal, and not even there if
+// these say all of the keys.
 // Going from key to key, items that are known to be older versions are left out; a step to the next version looks for its place
 // once, and from then on the cursor has them all.
 // Thread safety: as EntryCursor; the arrays are not changed.
@@ -64,8 +64,8 @@ class MergingCursor final : public EntryCursor {
     size_t group = 0;  // what FindAbove returned, and then FindGroup
     size_t at = 0;     // what FindPrefix did
   };
-  // What a source has next, in the order of the direction, if kLooks is in neither of two; otherwise, and if their keys are equal,
-  // Precedes decides.
+  // What a source has next. Of two the lesser one comes first; if their keys are equal, and kLooks is in one of them, Precedes
+  // decides.
   struct Turn {
     static constexpr uint64_t kLooks = uint64_t{1} << 32;
     uint64_t key;     // the prefix, or its complement; all ones at the end
@@ -101,8 +101,8 @@ class MergingCursor final : public EntryCursor {
   const uint64_t entries_;
   std::vector<Source> sources_;  // as many as leaves of the tree, those behind the arrays' with nothing in them
   std::vector<Search> searches_;
-  // Of what lost against another below a node. The children of node n are nodes 2 n and 2 n + 1; those that there are no nodes for
-  // are the sources.
+  // Of what lost against another below a node. The children of node n are nodes 2 n and 2 n + 1; those that there are no nodes
+  // for are the sources.
   std::vector<uint64_t> keys_;
   std::vector<uint64_t> losers_;
   uint64_t first_ = 0;    // the source that is next
