@@ -23,7 +23,7 @@ struct LevelCursor {
 };
 
 // Those that are not at their end, a heap in entry order, the first one on top; of those that stand on one entry, that of the
-// newer level is first. A step moves the first one, and where there are few levels with anything in them it mostly stays that.
+// child is first, which is that of the newer level but for lists among arrays of L0. A step moves the first one, and where there are few levels with anything in them it mostly stays that.
 // Thread safety: one thread at a time.
 class TurnHeap {
  public:

@@ -4,8 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "util/check.h"
-
 namespace braiddb {
 namespace {
 
@@ -155,7 +153,7 @@ void MergingCursor::Make(size_t count) {
   size_t made = made_;
   uint64_t first = first_;
   Item last = last_;
-  for (size_t looks = kMostLooks * count; made != before + count; --looks) {
+  for (size_t looks = kMostLooks * count; made != before + count; looks -= looks > 0) {
     Source& source = sources[first];
     if (source.at >= source.size || (__builtin_expect(looks == 0, 0) && made != before)) break;
     const Item item = source.items[source.at];
