@@ -22,9 +22,9 @@ struct LevelCursor {
   size_t parts = 1;                 // that a seek searches
 };
 
-// Those that are not at their end, a heap in entry order, the first one on top; of those that stand on one entry, the first of the
-// cursors: that of the newer level, but that arrays of L0 come behind its lists. A step moves the first one, and where there are
-// few levels with anything in them it mostly stays that.
+// Those that are not at their end, a heap in entry order, the first one on top; of those that stand on one entry, the first of
+// the cursors: that of the newer level, but that arrays of L0 come behind its lists. A step moves the first one, and where there
+// are few levels with anything in them it mostly stays that.
 // Thread safety: one thread at a time.
 class TurnHeap {
  public:
