@@ -344,14 +344,20 @@ class DBImpl final : public DB {
     bool is_missing = false;
     const ReadView* rest = nullptr;  // as in Cached
   };
-  // Inside an epoch guard, after the cache was asked.
+  // Inside an epoch guard; after the cache was asked, if `rest` is to be used.
   ByHash AskByHash(const Family& family, uint64_t hash) const noexcept;
+  // Of ThreadState::missing_streak: from where on the levels are asked before the cache, and the most it grows to. Reads of keys
+  // that the levels cannot deny and the cache does not have halve it.
+  static constexpr uint32_t kMissesExpected = 8;
+  static constexpr uint32_t kMostMisses = 31;
   // Whether that says that the key is not there, which is counted; else what it says goes to *cached.
   [[gnu::always_inline]] bool IsPlainMiss(const Family& family, uint64_t hash, ThreadState* thread, Cached* cached) const {
     if (cached->entry != nullptr) return false;
     const ByHash by_hash = AskByHash(family, hash);
     cached->rest = by_hash.rest;
     thread->plain_misses.Add(by_hash.is_missing);
+    uint32_t& streak = thread->missing_streak;
+    streak = by_hash.is_missing ? std::min(streak + 1, kMostMisses) : streak / 2;
     return by_hash.is_missing;
   }
   const LogEntry* UseCached(const SearchKey& target, const LogEntry* cached, LookupTrace* trace) const;

@@ -43,8 +43,9 @@ struct ThreadState {
   ThreadCounter writes;
   ThreadCounter batches;
   ThreadCounter log_bytes;
-  ThreadCounter plain_misses;  // gets that `gets` and `filter_negatives` do not count, and should
-  ThreadCounter plain_hits;    // gets that the next four do not count, and each of them should
+  ThreadCounter plain_misses;   // gets that `gets` and `filter_negatives` do not count, and should
+  ThreadCounter plain_hits;     // gets that the next four do not count, and each of them should
+  uint32_t missing_streak = 0;  // how likely the next key is to be missing; see DBImpl::kMissesExpected
   ThreadCounter gets;
   ThreadCounter gets_found;
   ThreadCounter lookup_cache_hits;

@@ -48,6 +48,40 @@ TEST_P(DbConcurrentTest, OverwrittenUpdatesOfABatchAreNeverSeen) {
   crew.Join();
 }
 
+// ---- Gets that go on missing, of keys that come meanwhile
+
+TEST_P(DbConcurrentTest, AcknowledgedKeysAreFoundBehindManyMisses) {
+  const uint64_t keys = 20000 / kSlowdown;
+  std::atomic<uint64_t> written{0};  // keys below are acknowledged
+  Crew crew;
+  crew.Start([&] {
+    for (uint64_t i = 0; i < keys && !crew.stopped(); ++i) {
+      if (!crew.Check(db_->Put({}, NumberedKey(i), TaggedValue(i)), "Put")) break;
+      written.store(i + 1, std::memory_order_release);
+    }
+  });
+  for (int reader = 0; reader < 2; ++reader) {
+    crew.Start([&, reader] {
+      Random random(900 + reader);
+      std::string value;
+      uint64_t known = 0;
+      while (known < keys && !crew.stopped()) {
+        // Ahead of the writer: most of them are not there.
+        for (uint64_t ahead = 0; ahead < 16; ++ahead) {
+          const Status status = db_->Get({}, NumberedKey(known + keys / 8 + ahead), &value);
+          if (!status.IsNotFound() && !crew.Check(status, "Get")) return;
+        }
+        known = written.load(std::memory_order_acquire);
+        if (known == 0) continue;
+        const uint64_t i = random.OneIn(2) ? known - 1 : random.Uniform(known);
+        if (!crew.Check(db_->Get({}, NumberedKey(i), &value), "Get of an acknowledged key")) return;
+        if (TagOf(value) != i) crew.Fail("another key's value: " + Printable(value));
+      }
+    });
+  }
+  crew.Join();
+}
+
 // ---- Batches: every view sees all of a batch or nothing
 
 TEST_P(DbConcurrentTest, EveryViewSeesWholeBatches) {

@@ -54,6 +54,35 @@ TEST_P(DbFilterTest, AnswersGetsOfKeysThatAreNotThere) {
   });
 }
 
+// Reads that go on missing ask the levels before the lookup cache: they do not miss what is there, or comes.
+TEST_P(DbFilterTest, KeysBehindManyMissesAreFound) {
+  constexpr int kMisses = 40;
+  for (int i = 0; i < 200; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), PatternedValue(i, 30)));
+  int fresh = 1000;
+  AtEveryStage([&] {
+    AwaitFilter();
+    for (int i = 0; i < 200; i += 20) {
+      ExpectMissing(5000, 5000 + kMisses);
+      ASSERT_EQ(GetOrText(db_.get(), NumberedKey(i)), PatternedValue(i, 30));
+    }
+    for (int end = fresh + 10; fresh < end; ++fresh) {
+      for (int i = 0; i < kMisses; ++i) ExpectMissing(fresh, fresh + 1);
+      ASSERT_OK(db_->Put({}, NumberedKey(fresh), "first"));
+      ASSERT_EQ(GetOrText(db_.get(), NumberedKey(fresh)), "first");
+      ExpectMissing(5000, 5000 + kMisses);
+      ASSERT_OK(db_->Put({}, NumberedKey(fresh), "second"));
+      ASSERT_EQ(GetOrText(db_.get(), NumberedKey(fresh)), "second");
+      ASSERT_OK(db_->Delete({}, NumberedKey(fresh)));
+      for (int i = 0; i < kMisses; ++i) ExpectMissing(fresh, fresh + 1);
+      ASSERT_OK(db_->Put({}, NumberedKey(fresh), "third"));
+    }
+    for (int i = 1000; i < fresh; ++i) {
+      ExpectMissing(5000, 5000 + kMisses);
+      ASSERT_EQ(GetOrText(db_.get(), NumberedKey(i)), "third");
+    }
+  });
+}
+
 // Keys in each level when it is made, more of them than fit one step of the walk.
 TEST_P(DbFilterTest, AnOpenMakesItFromAllLevels) {
   options_.memtable_size = 4 << 20;
