@@ -26,6 +26,7 @@ MergingCursor::MergingCursor(const RegionSet* regions, const KeyOrder* order, st
       order_(order),
       arrays_(std::move(arrays)),
       entries_(SumOfSizes(arrays_)),
+      items_ahead_(std::max(kItemsAhead, kMostItemsAhead / std::bit_ceil(arrays_.size()))),
       sources_(std::bit_ceil(arrays_.size())),
       searches_(arrays_.size()),
       keys_(sources_.size()),
@@ -148,6 +149,7 @@ void MergingCursor::Make(size_t count) {
   const size_t leaves = losers_.size();
   const uint64_t flip = flip_;
   const size_t step = flip == 0 ? 1 : -size_t{1};
+  const size_t far = step * items_ahead_;
   const bool keeps_all = has_all_ || flip != 0;
   const size_t before = made_;
   size_t made = made_;
@@ -158,7 +160,7 @@ void MergingCursor::Make(size_t count) {
     if (source.at >= source.size || (__builtin_expect(looks == 0, 0) && made != before)) break;
     const Item item = source.items[source.at];
     source.at += step;
-    const size_t ahead = source.at + step * kItemsAhead;
+    const size_t ahead = source.at + far;
     if (ahead < source.size) Prefetch(&source.items[ahead]);
     Turn winner = TurnOf(source, first, flip);
     for (size_t node = (leaves + first) / 2; node != 0; node /= 2) {
@@ -198,8 +200,21 @@ void MergingCursor::FetchFrom(size_t made) const {
   FetchAll(entries.data(), count);
 }
 
+// What the first ones that are merged behind a seek would wait for, one line after the other.
+void MergingCursor::FetchItems() const {
+  constexpr size_t kItemsOfLine = kCacheLine / sizeof(Item);
+  for (size_t i = 0; i < arrays_.size(); ++i) {
+    const Source& source = sources_[i];
+    for (size_t ahead = 0; ahead < items_ahead_; ahead += kItemsOfLine) {
+      const size_t at = flip_ == 0 ? source.at + ahead : source.at - ahead;
+      if (at < source.size) Prefetch(&source.items[at]);
+    }
+  }
+}
+
 inline void MergingCursor::MakeAhead() {
   if (made_ - at_ > next_made_) return;
+  if (at_ == 0) FetchItems();
   Make(next_made_);
   next_made_ = std::min(2 * next_made_, most_made_);
 }

@@ -50,8 +50,9 @@ class MergingCursor final : public EntryCursor {
   static constexpr size_t kFirstMade = 6;
   // For each that is merged so many are looked at, if the others are left out.
   static constexpr size_t kMostLooks = 4;
-  // An array's lines are fetched, too, so many items before they are merged.
+  // An array's lines are fetched, too, so many items before they are merged; of few arrays more, since each has its turn more often.
   static constexpr size_t kItemsAhead = 2 * kCacheLine / sizeof(Item);
+  static constexpr size_t kMostItemsAhead = 8 * kCacheLine / sizeof(Item);
 
   // For the next seek, of each array.
   enum class Found : uint8_t { kNothing, kAbove, kGroup, kItem };
@@ -93,12 +94,14 @@ class MergingCursor final : public EntryCursor {
   void FetchFrom(size_t made) const;
   // If there are few before it.
   void MakeAhead();
+  void FetchItems() const;
   void Set();
 
   const RegionSet* const regions_;
   const KeyOrder* const order_;
   const std::vector<OrderedArray> arrays_;
   const uint64_t entries_;
+  const size_t items_ahead_;
   std::vector<Source> sources_;  // as many as leaves of the tree, those behind the arrays' with nothing in them
   std::vector<Search> searches_;
   // Of what lost against another below a node. The children of node n are nodes 2 n and 2 n + 1; those that there are no nodes
