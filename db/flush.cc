@@ -80,7 +80,8 @@ void DBImpl::FlushUntilStopped() {
   WriterPressure::Flush flush{};
   auto began = std::chrono::steady_clock::now();
   std::chrono::nanoseconds process_began = TimeOf(CLOCK_PROCESS_CPUTIME_ID);
-  bool is_alone = false;  // when the last flush began, nothing was merged
+  std::chrono::nanoseconds orders_cpu{0};  // that orders took behind the last flush
+  bool is_alone = false;                   // when the last flush began, nothing was merged
   const auto wanted = [this] {
     return stopping_.load(std::memory_order_acquire) || immutable_count_.load(std::memory_order_acquire) > 0;
   };
@@ -108,7 +109,7 @@ void DBImpl::FlushUntilStopped() {
       const auto now = std::chrono::steady_clock::now();
       const std::chrono::nanoseconds process_now = TimeOf(CLOCK_PROCESS_CPUTIME_ID);
       flush.interval = now - std::exchange(began, now);
-      flush.process_cpu = process_now - std::exchange(process_began, process_now);
+      flush.process_cpu = process_now - std::exchange(process_began, process_now) - orders_cpu;
       flush.waiting = immutable_count_.load(std::memory_order_relaxed) - 1;
       if (std::exchange(is_alone, !compaction_running_) && is_alone) pressure_.Note(flush);
     }
@@ -122,7 +123,11 @@ void DBImpl::FlushUntilStopped() {
     epochs_.Reclaim();
     for (uint32_t region = 0; region < regions_->count(); ++region) segments_->PrepareSpares(region, kSpareSegments);
     const bool iterators_come = IteratorsCome();
-    if (iterators_come) MergeTableOrders(false);
+    bool has_idle_cpu = is_alone && !pressure_.is_high();  // then for those that may come, too
+    BRAIDDB_SYNC_POINT_ARG("DBImpl::FlushUntilStopped:Flushed", &has_idle_cpu);
+    const std::chrono::nanoseconds flushed = TimeOf(CLOCK_THREAD_CPUTIME_ID);
+    if (iterators_come || has_idle_cpu) MergeTableOrders(false);
+    orders_cpu = TimeOf(CLOCK_THREAD_CPUTIME_ID) - flushed;
     pause = iterators_come ? kShortPause : kLongPause;
   }
 }

@@ -18,7 +18,7 @@ class WriterPressure {
     std::chrono::nanoseconds took;
     std::chrono::nanoseconds cpu_time;     // of that
     std::chrono::nanoseconds interval;     // from its begin to the next one's
-    std::chrono::nanoseconds process_cpu;  // that the process took of all CPUs in the interval
+    std::chrono::nanoseconds process_cpu;  // that the process took of all CPUs in the interval, but for orders (MergeTableOrders)
     uint32_t waiting;                      // memtables, but for the one that is flushed next
   };
   // REQUIRES: no table was merged meanwhile.

@@ -123,9 +123,13 @@ TEST_P(DbTableOrdersTest, FoursAndSixteensAreOne) {
   ExpectContent();
 }
 
-// Nothing is merged for iterators that do not come; when writers pause, it is for those that may.
+// For iterators that do not come nothing is merged while writers take all CPUs; where one is idle, or when writers pause, it is
+// for those that may.
 TEST_P(DbTableOrdersTest, AreMergedByFlushesWhereIteratorsCome) {
   std::atomic<int> by_flushes{0};
+  std::atomic<bool> is_idle{false};
+  SyncPoints::Instance().SetCallback("DBImpl::FlushUntilStopped:Flushed",
+                                     [&](void* has_idle_cpu) { *static_cast<bool*>(has_idle_cpu) = is_idle; });
   SyncPoints::Instance().SetCallback("DBImpl::MergeTableOrders:All", [&](void* all) {
     by_flushes += !*static_cast<bool*>(all);
     *static_cast<bool*>(all) = false;
@@ -145,6 +149,11 @@ TEST_P(DbTableOrdersTest, AreMergedByFlushesWhereIteratorsCome) {
   settle();
   EXPECT_GE(by_flushes, before + 10);
   EXPECT_LE(by_flushes, before + 20);
+  const int behind = by_flushes;
+  is_idle = true;
+  FlushTables(10);
+  settle();
+  EXPECT_GE(by_flushes, behind + 5);
   ExpectContent();
   SyncPoints::Instance().Clear();  // it has a local
 }
