@@ -153,7 +153,8 @@ class Merger {
   void NoteLinked(const Version& version, const PmPtr* before) {
     if (context_.index_changes == nullptr) return;
     const uint32_t list = ListOf(version.pointer);
-    context_.index_changes->Add(list, version.entry, version.item->prefix, [&](uint32_t layer) -> const LogEntry* {
+    const bool is_whole = context_.order->PrefixIsWhole(version.entry->key());
+    context_.index_changes->Add(list, version.entry, version.item->prefix, is_whole, [&](uint32_t layer) -> const LogEntry* {
       const PmPtr tower = before[layer];
       if (tower == HeadTower(layer == 0 ? 0 : list)) return nullptr;
       return Resolve(PmPtr(tower.raw() - offsetof(LogEntry, next)));

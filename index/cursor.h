@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "index/key_order.h"
+#include "index/ordered_item.h"
 #include "util/prefetch.h"
 
 namespace braiddb {
@@ -46,11 +47,18 @@ class EntryCursor {
   virtual void Prev() = 0;
   // As Next, or further, but not past an entry of another key.
   virtual void NextKey() { Next(); }
+  // For who merges several cursors by what they know without a look at entries, and fetches entries itself. `forward`: as the
+  // last seek went. From where it stands on, going backward from the last place of `items` down; fewer than `count` at its end.
+  // Behind this it stands behind them, and entry() is not to be asked before the next seek. REQUIRES: gives_items().
+  virtual bool gives_items() const { return false; }
+  virtual size_t TakeItems(OrderedItem*, size_t, bool) { return 0; }
   // Null at the ends.
   const LogEntry* entry() const { return entry_; }
   // KeyOrder::Prefix of the entry's key. REQUIRES: knows_prefixes(), and entry() != nullptr.
   uint64_t prefix() const { return prefix_; }
   bool knows_prefixes() const { return knows_prefixes_; }
+  // So much is fetched of an entry.
+  uint64_t fetch_bytes() const { return fetch_bytes_; }
 
  protected:
   // What was found for a seek that was not made: memory may have run out before it.

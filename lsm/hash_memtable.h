@@ -10,7 +10,7 @@
 
 #include "index/prefix_steps.h"
 #include "lsm/memtable.h"
-#include "lsm/ordered_item.h"
+#include "index/ordered_item.h"
 #include "pmem/region_set.h"
 
 namespace braiddb {

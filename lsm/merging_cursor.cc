@@ -7,28 +7,31 @@
 namespace braiddb {
 namespace {
 
-uint64_t MostFetchBytes(const std::vector<OrderedArray>& arrays) {
-  uint64_t bytes = 0;
+uint64_t MostFetchBytes(const std::vector<OrderedArray>& arrays, const EntryCursor* level) {
+  uint64_t bytes = level == nullptr ? 0 : level->fetch_bytes();
   for (const OrderedArray& array : arrays) bytes = std::max(bytes, array.fetch_bytes);
   return bytes;
 }
 
-uint64_t SumOfSizes(const std::vector<OrderedArray>& arrays) {
-  return std::accumulate(arrays.begin(), arrays.end(), uint64_t{0},
+uint64_t SumOfSizes(const std::vector<OrderedArray>& arrays, const EntryCursor* level) {
+  return std::accumulate(arrays.begin(), arrays.end(), level == nullptr ? 0 : level->entries(),
                          [](uint64_t sum, const OrderedArray& array) { return sum + array.size; });
 }
 
 }  // namespace
 
-MergingCursor::MergingCursor(const RegionSet* regions, const KeyOrder* order, std::vector<OrderedArray> arrays)
-    : EntryCursor(true, MostFetchBytes(arrays)),
+MergingCursor::MergingCursor(const RegionSet* regions, const KeyOrder* order, std::vector<OrderedArray> arrays,
+                             std::unique_ptr<EntryCursor> level)
+    : EntryCursor(true, MostFetchBytes(arrays, level.get())),
       regions_(regions),
       order_(order),
       arrays_(std::move(arrays)),
-      entries_(SumOfSizes(arrays_)),
+      level_(std::move(level)),
+      entries_(SumOfSizes(arrays_, level_.get())),
       items_ahead_(std::max(kItemsAhead, kMostItemsAhead / std::bit_ceil(arrays_.size()))),
-      sources_(std::bit_ceil(arrays_.size())),
+      sources_(std::bit_ceil(arrays_.size() + (level_ == nullptr ? 0 : 1))),
       searches_(arrays_.size()),
+      taken_(level_ == nullptr ? 0 : kMostTaken),
       keys_(sources_.size()),
       losers_(sources_.size()) {
   for (size_t i = 0; i < arrays_.size(); ++i) sources_[i] = {arrays_[i].items, arrays_[i].size, arrays_[i].size};
@@ -37,6 +40,7 @@ MergingCursor::MergingCursor(const RegionSet* regions, const KeyOrder* order, st
 // ---- Seeks
 
 bool MergingCursor::FetchForSeek(const SearchKey& target) {
+  if (level_ != nullptr) found_ == Found::kNothing ? level_->BeginFetchForSeek(target) : level_->FetchForSeek(target);
   switch (found_) {
     case Found::kNothing:
       for (size_t i = 0; i < arrays_.size(); ++i) searches_[i].group = arrays_[i].FindAbove(target.prefix);
@@ -76,28 +80,33 @@ void MergingCursor::FindAll(const SearchKey& target) {
 
 void MergingCursor::SeekToFirst() {
   for (Source& source : sources_) source.at = 0;
+  if (level_ != nullptr) level_->SeekToFirst();
   Begin(true);
 }
 
 void MergingCursor::SeekToLast() {
   for (Source& source : sources_) source.at = source.size - 1;
+  if (level_ != nullptr) level_->SeekToLast();
   Begin(false);
 }
 
 void MergingCursor::Seek(const SearchKey& target) {
   FindAll(target);
+  if (level_ != nullptr) level_->Seek(target);
   Begin(true);
 }
 
 void MergingCursor::SeekBefore(const SearchKey& target) {
   FindAll(target);
   for (size_t i = 0; i < arrays_.size(); ++i) --sources_[i].at;  // from the first one to the end
+  if (level_ != nullptr) level_->SeekBefore(target);
   Begin(false);
 }
 
 void MergingCursor::Begin(bool forward) {
   found_ = Found::kNothing;
   flip_ = forward ? 0 : ~uint64_t{0};
+  if (level_ != nullptr) TakeFromLevel(kFirstTaken);
   first_ = static_cast<uint32_t>(Play(1).source);
   at_ = 0;
   made_ = 0;
@@ -105,6 +114,15 @@ void MergingCursor::Begin(bool forward) {
   last_ = {};
   Make(1);
   Set();
+}
+
+void MergingCursor::TakeFromLevel(size_t count) {
+  Source& source = sources_[arrays_.size()];
+  const bool forward = flip_ == 0;
+  const size_t taken = level_->TakeItems(taken_.data(), count, forward);
+  source.items = forward ? taken_.data() : taken_.data() + (count - taken);
+  source.size = taken;
+  source.at = forward ? 0 : taken - 1;
 }
 
 // ---- The tree
@@ -162,6 +180,7 @@ void MergingCursor::Make(size_t count) {
     source.at += step;
     const size_t ahead = source.at + far;
     if (ahead < source.size) Prefetch(&source.items[ahead]);
+    if (__builtin_expect(source.at >= source.size, 0) && level_ != nullptr && first == arrays_.size()) TakeFromLevel(kMostTaken);
     Turn winner = TurnOf(source, first, flip);
     for (size_t node = (leaves + first) / 2; node != 0; node /= 2) {
       const uint64_t key = keys[node];

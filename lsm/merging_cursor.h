@@ -1,10 +1,11 @@
-// MergingCursor: an EntryCursor over arrays of entries, merged as it goes.
+// MergingCursor: an EntryCursor over arrays of entries, and what a level below them knows of its, merged as it goes.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "index/cursor.h"
@@ -22,8 +23,10 @@ namespace braiddb {
 class MergingCursor final : public EntryCursor {
  public:
   // The arrays: at least one, those with the newer versions of keys that prefixes say all of (OrderedItem::IsWhole) first. What
-  // has no owner must outlive the cursor. May throw std::bad_alloc; nothing else does.
-  MergingCursor(const RegionSet* regions, const KeyOrder* order, std::vector<OrderedArray> arrays);
+  // has no owner must outlive the cursor. `level`: what is below them, or null; a cursor that gives items. May throw
+  // std::bad_alloc; nothing else does.
+  MergingCursor(const RegionSet* regions, const KeyOrder* order, std::vector<OrderedArray> arrays,
+                std::unique_ptr<EntryCursor> level = nullptr);
 
   void SetReadAhead(size_t entries) override { most_made_ = std::clamp<size_t>(entries / 2, 1, kMostMade); }
   uint64_t entries() const override { return entries_; }
@@ -42,9 +45,9 @@ class MergingCursor final : public EntryCursor {
  private:
   using Item = OrderedItem;
   // Merged items, a ring.
-  static constexpr size_t kRing = 64;
+  static constexpr size_t kRing = 32;
   // So many are merged at once, while as many are there.
-  static constexpr size_t kMostMade = 16;
+  static constexpr size_t kMostMade = 12;
   static_assert(2 * kMostMade < kRing);
   // Behind a seek, of which there may be one for few steps: so many, and twice as many the next time.
   static constexpr size_t kFirstMade = 6;
@@ -53,6 +56,9 @@ class MergingCursor final : public EntryCursor {
   // An array's lines are fetched, too, so many items before they are merged; of few arrays more, since each has its turn more often.
   static constexpr size_t kItemsAhead = 2 * kCacheLine / sizeof(Item);
   static constexpr size_t kMostItemsAhead = 8 * kCacheLine / sizeof(Item);
+  // So many items are taken from the level at once, and behind a seek.
+  static constexpr size_t kMostTaken = 32;
+  static constexpr size_t kFirstTaken = 8;
 
   // For the next seek, of each array.
   enum class Found : uint8_t { kNothing, kAbove, kGroup, kItem };
@@ -85,6 +91,8 @@ class MergingCursor final : public EntryCursor {
   bool Precedes(const Turn& a, const Turn& b) const;
   const LogEntry* At(const Item& item) const { return regions_->Resolve<LogEntry>(item.Entry()); }
   void FindAll(const SearchKey& target);
+  // The level's next ones become what its source has.
+  void TakeFromLevel(size_t count);
   // From where the sources are.
   void Begin(bool forward);
   // The winner below this node of the tree.
@@ -100,10 +108,13 @@ class MergingCursor final : public EntryCursor {
   const RegionSet* const regions_;
   const KeyOrder* const order_;
   const std::vector<OrderedArray> arrays_;
+  const std::unique_ptr<EntryCursor> level_;
   const uint64_t entries_;
   const size_t items_ahead_;
-  std::vector<Source> sources_;  // as many as leaves of the tree, those behind the arrays' with nothing in them
+  // As many as leaves of the tree: the arrays', the level's, and some with nothing in them.
+  std::vector<Source> sources_;
   std::vector<Search> searches_;
+  std::vector<Item> taken_;
   // Of what lost against another below a node. The children of node n are nodes 2 n and 2 n + 1; those that there are no nodes
   // for are the sources.
   std::vector<uint64_t> keys_;

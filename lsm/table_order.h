@@ -14,7 +14,7 @@
 #include "index/cursor.h"
 #include "index/prefix_steps.h"
 #include "lsm/ordered_array.h"
-#include "lsm/ordered_item.h"
+#include "index/ordered_item.h"
 #include "util/huge_array.h"
 
 namespace braiddb {

@@ -39,11 +39,12 @@ class IndexChanges {
   void Know(uint32_t region, uint32_t layer) { regions_[region].layer = layer; }
   const Region& Of(uint32_t region) const { return regions_[region]; }
 
-  // `region`: in whose lists the entry is linked. `before(layer)`: what leads to its place there, null for a head.
+  // `region`: in whose lists the entry is linked. `is_whole`: KeyOrder::PrefixIsWhole. `before(layer)`: what leads to its place
+  // there, null for a head.
   template <class Before>
-  void Add(uint32_t region, const LogEntry* entry, uint64_t prefix, const Before& before) noexcept {
+  void Add(uint32_t region, const LogEntry* entry, uint64_t prefix, bool is_whole, const Before& before) noexcept {
     Region& changes = regions_[region];
-    if (entry->height() > changes.layer) Note(&changes.added, {IndexNode(prefix, entry), before(changes.layer)});
+    if (entry->height() > changes.layer) Note(&changes.added, {IndexNode(prefix, entry, is_whole), before(changes.layer)});
   }
   void Replace(uint32_t region, const LogEntry* from, const LogEntry* to) noexcept {
     Region& changes = regions_[region];

@@ -22,8 +22,12 @@ namespace braiddb {
 class IndexedCursor final : public EntryCursor {
  public:
   // REQUIRES: index->HasEveryNode(reader).
-  IndexedCursor(const TallIndex* index, uint32_t reader)
-      : EntryCursor(true, index->FetchBytes(reader)), index_(index), reader_(reader), nodes_(index->NodesOf(reader)) {}
+  IndexedCursor(const TallIndex* index, uint32_t reader, const RegionSet* regions)
+      : EntryCursor(true, index->FetchBytes(reader)),
+        index_(index),
+        reader_(reader),
+        regions_(regions),
+        nodes_(index->NodesOf(reader)) {}
 
   bool FetchForSeek(const SearchKey& target) override {
     switch (found_) {
@@ -56,6 +60,19 @@ class IndexedCursor final : public EntryCursor {
     FetchForward();
   }
   void NextKey() override { IndexedCursor::Next(); }
+  bool gives_items() const override { return true; }
+  size_t TakeItems(OrderedItem* items, size_t count, bool forward) override {
+    if (place_ >= nodes_.size()) return 0;
+    const uint64_t taken = std::min<uint64_t>(count, forward ? nodes_.size() - place_ : place_ + 1);
+    const uint64_t first = forward ? place_ : place_ + 1 - taken;
+    OrderedItem* const to = forward ? items : items + (count - taken);
+    // Where an index has every node, all are in one region.
+    for (uint64_t i = 0; i < taken; ++i) to[i] = nodes_.ItemAt(first + i, *regions_, reader_);
+    place_ = forward ? first + taken : first - 1;
+    const uint64_t next = forward ? count : std::min<uint64_t>(first, count);
+    nodes_.FetchItems(forward ? place_ : first - next, next);
+    return taken;
+  }
   // From the first one to the end.
   void Prev() override {
     Set(place_ - 1);
@@ -117,6 +134,7 @@ class IndexedCursor final : public EntryCursor {
 
   const TallIndex* const index_;
   const uint32_t reader_;
+  const RegionSet* const regions_;
   const TallIndex::Nodes nodes_;
   uint64_t place_ = 0;      // of entry_
   uint64_t fetched_ = 0;    // the first place that is not fetched; going backward, the last one that is

@@ -7,7 +7,7 @@ namespace braiddb {
 
 std::unique_ptr<EntryCursor> NewListCursor(const BraidedList* list, const TallIndex* index) {
   const uint32_t reader = list->Home().reader;
-  if (index->HasEveryNode(reader)) return std::make_unique<IndexedCursor>(index, reader);
+  if (index->HasEveryNode(reader)) return std::make_unique<IndexedCursor>(index, reader, &list->regions());
   return std::make_unique<BraidedCursor>(list, index);
 }
 

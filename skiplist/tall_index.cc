@@ -100,7 +100,7 @@ TallIndex::Tree TallIndex::Change(const Tree& before, const IndexChanges::Region
       if (removed > 0 && changes.removed[removed - 1] == node.entry()) {
         --removed;
       } else if (replaced > 0 && changes.replaced[replaced - 1].from == node.entry()) {
-        add(IndexNode(node.prefix(), changes.replaced[--replaced].to, node.height()));
+        add(node.With(changes.replaced[--replaced].to));
       } else {
         add(node);
       }
@@ -137,7 +137,8 @@ uint64_t TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t l
       for (size_t i = 0; i < count; ++i) {
         std::vector<IndexNode>& share = (*found)[first + i];
         if (at[i] == nullptr || (at[i] == shares[first + i + 1]) || share.size() > enough) continue;
-        share.emplace_back(list.order().Prefix(at[i]->key()), at[i]);
+        const Slice key = at[i]->key();
+        share.emplace_back(list.order().Prefix(key), at[i], list.order().PrefixIsWhole(key));
         at[i] = list.Load(at[i]->next, layer);
         FetchEntry(at[i]);
         walking = true;

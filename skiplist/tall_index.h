@@ -5,6 +5,7 @@
 // nodes of a list that is small enough, and only taller ones when it grows.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "skiplist/index_changes.h"
 #include "skiplist/index_node.h"
 #include "util/huge_array.h"
+#include "util/prefetch.h"
 
 namespace braiddb {
 
@@ -146,6 +148,16 @@ class TallIndex::Nodes {
   uint64_t size() const { return size_; }
   uint64_t PrefixAt(uint64_t place) const { return PrefixIn(blocks_, place); }
   const LogEntry* EntryAt(uint64_t place) const { return IndexNode::EntryOf(WordIn(blocks_, place)); }
+  // `region`: that the entries are in.
+  OrderedItem ItemAt(uint64_t place, const RegionSet& regions, uint32_t region) const {
+    const uint64_t word = WordIn(blocks_, place);
+    return {PrefixAt(place), regions.ToPmPtr(region, IndexNode::EntryOf(word)).raw() | IndexNode::ItemBitsOf(word)};
+  }
+  // What ItemAt will look at, of so many.
+  void FetchItems(uint64_t place, uint64_t count) const {
+    const uint64_t end = std::min(place + count, size_);
+    for (uint64_t block = place / kBlockNodes; block * kBlockNodes < end; ++block) PrefetchAll(&blocks_[block], sizeof(Block));
+  }
 
  private:
   friend class TallIndex;

@@ -1,4 +1,4 @@
-// MergingCursor: several arrays are one, from wherever and in whatever direction one goes.
+// MergingCursor: several arrays, and what is below them, are one, from wherever and in whatever direction one goes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +14,40 @@
 namespace braiddb::test {
 namespace {
 
+// What is below the arrays: gives items, and does not step.
+class ItemsCursor final : public EntryCursor {
+ public:
+  ItemsCursor(const RegionSet* regions, const KeyOrder* order, OrderedArray array)
+      : EntryCursor(true, array.fetch_bytes), regions_(*regions), order_(*order), array_(std::move(array)) {}
+
+  uint64_t entries() const override { return array_.size; }
+  void SeekToFirst() override { at_ = 0; }
+  void SeekToLast() override { at_ = array_.size - 1; }
+  void Seek(const SearchKey& target) override {
+    const size_t group = array_.FindGroup(array_.FindAbove(target.prefix), target.prefix);
+    at_ = array_.FindEntry(group, array_.FindPrefix(group, target.prefix), regions_, order_, target);
+  }
+  void SeekBefore(const SearchKey& target) override {
+    Seek(target);
+    --at_;
+  }
+  void Next() override { ADD_FAILURE(); }
+  void Prev() override { ADD_FAILURE(); }
+  bool gives_items() const override { return true; }
+  size_t TakeItems(OrderedItem* items, size_t count, bool forward) override {
+    size_t taken = 0;
+    for (; taken < count && at_ < array_.size; ++taken, at_ += forward ? 1 : -1)
+      items[forward ? taken : count - 1 - taken] = array_.items[at_];
+    return taken;
+  }
+
+ private:
+  const RegionSet& regions_;
+  const KeyOrder& order_;
+  const OrderedArray array_;
+  size_t at_ = 0;
+};
+
 class MergingCursorTest : public testing::TestWithParam<size_t> {
  protected:
   bool Before(const LogEntry* a, const LogEntry* b) const { return CompareEntries(store_.order(), *a, *b) < 0; }
@@ -26,6 +60,7 @@ class MergingCursorTest : public testing::TestWithParam<size_t> {
   void Draw(size_t count, uint64_t most, bool are_whole) {
     orders_.clear();
     entries_.clear();
+    has_level_ = count > 1 && random_.OneIn(2);
     for (size_t i = 0; i < count; ++i) {
       std::vector<const LogEntry*> entries;
       for (uint64_t left = random_.OneIn(4) ? 0 : random_.Uniform(most + 1); left > 0; --left) {
@@ -53,7 +88,12 @@ class MergingCursorTest : public testing::TestWithParam<size_t> {
   MergingCursor NewCursor() const {
     std::vector<OrderedArray> arrays;
     for (const auto& order : orders_) arrays.push_back(order->array());
-    return {store_.regions(), &store_.order(), std::move(arrays)};
+    std::unique_ptr<EntryCursor> level;
+    if (has_level_) {
+      level = std::make_unique<ItemsCursor>(store_.regions(), &store_.order(), arrays.back());
+      arrays.pop_back();
+    }
+    return {store_.regions(), &store_.order(), std::move(arrays), std::move(level)};
   }
   void ExpectAt(const MergingCursor& cursor, size_t at) const {
     if (at >= entries_.size()) {
@@ -103,6 +143,7 @@ class MergingCursorTest : public testing::TestWithParam<size_t> {
   Random random_{19};
   uint64_t next_ = 1;
   std::vector<std::shared_ptr<const TableOrder>> orders_;  // the newest first
+  bool has_level_ = false;                                 // the oldest one is what is below the arrays
   std::vector<const LogEntry*> entries_;
 };
 

@@ -101,6 +101,46 @@ TEST_P(BraidedCursorTest, TurnsAndSeeksAnywhere) {
   }
 }
 
+// What it knows without a look at entries, from anywhere to the end.
+TEST_P(BraidedCursorTest, GivesItemsWhereTheIndexHasEveryNode) {
+  for (const size_t count : {0, 1, 7, 8, 9, 3000}) {
+    const auto table = store_.MakeTable(DrawVersions(count));
+    const std::vector<const LogEntry*> entries = EntriesOf(table->list);
+    const TallIndex index(table->list, count, kIndexBytes[0]);
+    const std::unique_ptr<EntryCursor> cursor = NewListCursor(&table->list, &index);
+    ASSERT_EQ(cursor->gives_items(), std::get<0>(GetParam()) == 1);
+    if (!cursor->gives_items()) return;
+    for (int i = 0; i < 60; ++i) {
+      const bool forward = random_.OneIn(2);
+      size_t at = forward ? 0 : count - 1;
+      if (count == 0 || i < 6) {
+        forward ? cursor->SeekToFirst() : cursor->SeekToLast();
+      } else {
+        at = random_.Uniform(count);
+        const SearchKey target(store_.order(), entries[at]->key(), entries[at]->sequence());
+        forward ? cursor->Seek(target) : cursor->SeekBefore(target);
+        if (!forward) --at;
+      }
+      for (bool is_end = false; !is_end;) {
+        const size_t wanted = 1 + random_.Uniform(40);
+        std::vector<OrderedItem> items(wanted);
+        const size_t taken = cursor->TakeItems(items.data(), wanted, forward);
+        is_end = taken < wanted;
+        for (size_t j = 0; j < taken; ++j, at += forward ? 1 : -1) {
+          const OrderedItem& item = items[forward ? j : wanted - 1 - j];
+          ASSERT_LT(at, count);
+          ASSERT_EQ(store_.regions()->Resolve<LogEntry>(item.Entry()), entries[at]);
+          ASSERT_EQ(item.prefix, store_.order().Prefix(entries[at]->key()));
+          ASSERT_EQ(item.IsWhole(), store_.order().PrefixIsWhole(entries[at]->key()));
+          ASSERT_FALSE(item.IsOlder());
+        }
+      }
+      ASSERT_EQ(at, forward ? count : size_t{0} - 1);
+      ASSERT_EQ(cursor->TakeItems(nullptr, 0, forward), 0u);
+    }
+  }
+}
+
 // Nodes of the index that left the list since: what is in the list is seen, in order, and besides only what has left it.
 TEST_P(BraidedCursorTest, SeesAllOfAListThatLostNodesOfTheIndex) {
   const size_t count = 3000;

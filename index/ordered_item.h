@@ -1,4 +1,4 @@
-// OrderedItem: an entry in an array that has entries in order.
+// OrderedItem: an entry among others in order, as what is in DRAM knows it.
 #pragma once
 
 #include <cstdint>
