@@ -346,13 +346,16 @@ class DBImpl final : public DB {
   };
   // Inside an epoch guard; after the cache was asked, if `rest` is to be used.
   ByHash AskByHash(const Family& family, uint64_t hash) const noexcept;
-  // Of ThreadState::missing_streak: from where on the levels are asked before the cache, and the most it grows to. Reads of keys
-  // that the levels cannot deny and the cache does not have halve it.
+  // Of ThreadState::missing_streak: from where on the levels are asked before the cache, and the most it grows to. A read of a key
+  // that the cache has ends it, one of a key that neither the cache has nor the levels can deny halves it.
   static constexpr uint32_t kMissesExpected = 8;
   static constexpr uint32_t kMostMisses = 31;
   // Whether that says that the key is not there, which is counted; else what it says goes to *cached.
   [[gnu::always_inline]] bool IsPlainMiss(const Family& family, uint64_t hash, ThreadState* thread, Cached* cached) const {
-    if (cached->entry != nullptr) return false;
+    if (cached->entry != nullptr) {
+      thread->missing_streak = 0;
+      return false;
+    }
     const ByHash by_hash = AskByHash(family, hash);
     cached->rest = by_hash.rest;
     thread->plain_misses.Add(by_hash.is_missing);
@@ -443,8 +446,10 @@ class DBImpl final : public DB {
   // for several orders of sixteen tables, and for what is beside them.
   static constexpr size_t kMaxMergedTables = 80;
   using Orders = std::vector<std::shared_ptr<const TableOrder>>;  // of neighbours in L0, the newest first
-  // False: what a pause had begun was given up, for a flush, or to stop.
-  bool MergeTableOrders(bool writers_pause);
+  // For whom orders are merged: iterators that come, who may come while writers leave a CPU idle, or while they pause.
+  enum class OrdersFor : uint8_t { kIterators, kIdleCpu, kPause };
+  // False: what was begun was given up, for flushes, or to stop.
+  bool MergeTableOrders(OrdersFor whom);
   // The flush thread's, once for each flush: whether there were iterators a short time ago.
   bool IteratorsCome();
   uint64_t MostEntriesOfOrder() const;

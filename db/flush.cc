@@ -26,6 +26,8 @@ constexpr uint32_t kSpareSegments = 2;
 constexpr std::chrono::milliseconds kShortPause{5};
 constexpr std::chrono::milliseconds kLongPause{50};
 constexpr std::chrono::milliseconds kLongestPause{1000};
+// Orders that are merged because a CPU is idle, and are given up, are not tried again before so many flushes.
+constexpr uint32_t kFlushesPerTry = 16;
 
 std::chrono::nanoseconds TimeOf(clockid_t clock) {
   timespec time{};
@@ -80,7 +82,8 @@ void DBImpl::FlushUntilStopped() {
   WriterPressure::Flush flush{};
   auto began = std::chrono::steady_clock::now();
   std::chrono::nanoseconds process_began = TimeOf(CLOCK_PROCESS_CPUTIME_ID);
-  std::chrono::nanoseconds orders_cpu{0};  // that orders took behind the last flush
+  std::chrono::nanoseconds orders_cpu{0};  // of flush.orders
+  uint32_t gives_up = 0;                   // for so many flushes, to merge orders because a CPU seems to be idle
   bool is_alone = false;                   // when the last flush began, nothing was merged
   const auto wanted = [this] {
     return stopping_.load(std::memory_order_acquire) || immutable_count_.load(std::memory_order_acquire) > 0;
@@ -97,7 +100,7 @@ void DBImpl::FlushUntilStopped() {
       work_changed_.notify_all();
       if (!work_changed_.wait_for(lock, std::max(pause, given_up), wanted)) {
         lock.unlock();
-        const bool is_done = MergeTableOrders(true);
+        const bool is_done = MergeTableOrders(OrdersFor::kPause);
         given_up = is_done ? std::chrono::milliseconds(0) : std::min(2 * std::max(pause, given_up), kLongestPause);
         for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {  // the orders of before
         }
@@ -123,11 +126,18 @@ void DBImpl::FlushUntilStopped() {
     epochs_.Reclaim();
     for (uint32_t region = 0; region < regions_->count(); ++region) segments_->PrepareSpares(region, kSpareSegments);
     const bool iterators_come = IteratorsCome();
-    bool has_idle_cpu = is_alone && !pressure_.is_high();  // then for those that may come, too
+    bool has_idle_cpu = is_alone && !pressure_.is_high() && gives_up == 0;
     BRAIDDB_SYNC_POINT_ARG("DBImpl::FlushUntilStopped:Flushed", &has_idle_cpu);
-    const std::chrono::nanoseconds flushed = TimeOf(CLOCK_THREAD_CPUTIME_ID);
-    if (iterators_come || has_idle_cpu) MergeTableOrders(false);
-    orders_cpu = TimeOf(CLOCK_THREAD_CPUTIME_ID) - flushed;
+    gives_up -= gives_up > 0;
+    const auto flushed = std::chrono::steady_clock::now();
+    const std::chrono::nanoseconds cpu_flushed = TimeOf(CLOCK_THREAD_CPUTIME_ID);
+    if (iterators_come) {
+      MergeTableOrders(OrdersFor::kIterators);
+    } else if (has_idle_cpu && !MergeTableOrders(OrdersFor::kIdleCpu)) {
+      gives_up = kFlushesPerTry;
+    }
+    flush.orders = std::chrono::steady_clock::now() - flushed;
+    orders_cpu = TimeOf(CLOCK_THREAD_CPUTIME_ID) - cpu_flushed;
     pause = iterators_come ? kShortPause : kLongPause;
   }
 }

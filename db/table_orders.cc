@@ -91,21 +91,22 @@ bool DBImpl::IteratorsCome() {
   return true;
 }
 
-// By the flush thread, while no memtable waits for it, if iterators come or writers pause, and, where nothing merges tables by
-// itself, all of them when writers pause. What cannot be merged stays as it is: for want of memory, or because keys begin alike,
+// By the flush thread, while no memtable waits for it, if iterators come, a CPU is idle or writers pause, and, where nothing merges
+// tables by itself, all of them when writers pause. What cannot be merged stays as it is: for want of memory, or because keys begin alike,
 // or because a merge has taken the tables away meanwhile. Not where tables remember what they have of a key's operands
 // (OperandRuns), each for itself. It does not take manifest_mutex_, under which a checkpoint flushes lines, for which a flush
 // would wait.
-bool DBImpl::MergeTableOrders(bool writers_pause) try {
-  const auto stop = [this] {
-    return immutable_count_.load(std::memory_order_acquire) > 0 || stopping_.load(std::memory_order_acquire);
+bool DBImpl::MergeTableOrders(OrdersFor whom) try {
+  const auto wait = [this](uint32_t memtables) {
+    return immutable_count_.load(std::memory_order_acquire) >= memtables || stopping_.load(std::memory_order_acquire);
   };
-  bool may_take_all = writers_pause && !changing_.MergesByItself();
+  bool may_take_all = whom == OrdersFor::kPause && !changing_.MergesByItself();
   BRAIDDB_SYNC_POINT_ARG("DBImpl::MergeTableOrders:All", &may_take_all);
-  while (!stop()) {
+  while (!wait(1)) {
     const Family* family = nullptr;
     Orders chosen;
     bool takes_all = false;
+    bool is_stopped = false;
     std::shared_ptr<const TableOrder> together;
     {
       const PinnedView pinned(this);  // entries are looked at, and what a merge drops meanwhile stays until then
@@ -123,12 +124,13 @@ bool DBImpl::MergeTableOrders(bool writers_pause) try {
       }
       if (chosen.empty()) return true;
       BRAIDDB_SYNC_POINT("DBImpl::MergeTableOrders:Chosen");
-      // A few flushes' are not given up: the next ones would make them more.
-      together = TableOrder::Merge(chosen, *regions_, family->order, [&] { return takes_all && stop(); });
+      // A few flushes' are not given up where iterators come: the next ones would make them more.
+      const auto stop = [&] { return takes_all ? wait(1) : whom == OrdersFor::kIdleCpu && wait(2); };
+      together = TableOrder::Merge(chosen, *regions_, family->order, [&] { return is_stopped = is_stopped || stop(); });
     }
     if (together != nullptr) {
       InstallOrder(*family, chosen, together, false);
-    } else if (takes_all && stop()) {
+    } else if (is_stopped) {
       return false;
     } else {
       for (const auto& order : chosen) takes_all ? order->StayApartAtPauses() : order->StayApart();

@@ -18,13 +18,14 @@ class WriterPressure {
     std::chrono::nanoseconds took;
     std::chrono::nanoseconds cpu_time;     // of that
     std::chrono::nanoseconds interval;     // from its begin to the next one's
-    std::chrono::nanoseconds process_cpu;  // that the process took of all CPUs in the interval, but for orders (MergeTableOrders)
+    std::chrono::nanoseconds process_cpu;  // that the process took of all CPUs in the interval, but for what orders took
     uint32_t waiting;                      // memtables, but for the one that is flushed next
+    std::chrono::nanoseconds orders{0};    // that the flush thread then merged orders, which could as well wait
   };
   // REQUIRES: no table was merged meanwhile.
   void Note(const Flush& flush) {
     // Who writes less than that leaves time in between, whoever else takes it.
-    const bool is_busy = flush.took * 2 > flush.interval;
+    const bool is_busy = flush.took * 2 > flush.interval - flush.orders;
     const bool waited_for_cpu = flush.cpu_time * 10 < flush.took * 8;
     const bool takes_all = flush.process_cpu * 10 > flush.interval * cpus_ * 9;
     if ((is_busy && (waited_for_cpu || takes_all)) || flush.waiting >= kWaiting) {

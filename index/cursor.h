@@ -47,11 +47,12 @@ class EntryCursor {
   virtual void Prev() = 0;
   // As Next, or further, but not past an entry of another key.
   virtual void NextKey() { Next(); }
-  // For who merges several cursors by what they know without a look at entries, and fetches entries itself. `forward`: as the
-  // last seek went. From where it stands on, going backward from the last place of `items` down; fewer than `count` at its end.
-  // Behind this it stands behind them, and entry() is not to be asked before the next seek. REQUIRES: gives_items().
+  // Whether TakeItems does what it says: for who merges several cursors, and fetches their entries itself.
   virtual bool gives_items() const { return false; }
-  virtual size_t TakeItems(OrderedItem*, size_t, bool) { return 0; }
+  // What it knows of so many entries, from where it stands on, without a look at them; it moves on behind them. The first ones of
+  // `items` are set, going backward the last ones, down from items[count - 1]. How many: fewer than `count` at its end. `forward`:
+  // as the last seek went. Behind this entry() is not to be asked before the next seek. REQUIRES: gives_items().
+  virtual size_t TakeItems(OrderedItem* /*items*/, size_t /*count*/, bool /*forward*/) { return 0; }
   // Null at the ends.
   const LogEntry* entry() const { return entry_; }
   // KeyOrder::Prefix of the entry's key. REQUIRES: knows_prefixes(), and entry() != nullptr.

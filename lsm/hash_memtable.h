@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "index/ordered_item.h"
 #include "index/prefix_steps.h"
 #include "lsm/memtable.h"
-#include "index/ordered_item.h"
 #include "pmem/region_set.h"
 
 namespace braiddb {

@@ -219,7 +219,6 @@ void MergingCursor::FetchFrom(size_t made) const {
   FetchAll(entries.data(), count);
 }
 
-// What the first ones that are merged behind a seek would wait for, one line after the other.
 void MergingCursor::FetchItems() const {
   constexpr size_t kItemsOfLine = kCacheLine / sizeof(Item);
   for (size_t i = 0; i < arrays_.size(); ++i) {
@@ -233,7 +232,7 @@ void MergingCursor::FetchItems() const {
 
 inline void MergingCursor::MakeAhead() {
   if (made_ - at_ > next_made_) return;
-  if (at_ == 0) FetchItems();
+  if (at_ == 0 && items_ahead_ > kItemsAhead) FetchItems();
   Make(next_made_);
   next_made_ = std::min(2 * next_made_, most_made_);
 }

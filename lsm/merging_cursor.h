@@ -1,4 +1,4 @@
-// MergingCursor: an EntryCursor over arrays of entries, and what a level below them knows of its, merged as it goes.
+// MergingCursor: an EntryCursor over arrays of entries, and over the items of a level below them, merged as it goes.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace braiddb {
 class MergingCursor final : public EntryCursor {
  public:
   // The arrays: at least one, those with the newer versions of keys that prefixes say all of (OrderedItem::IsWhole) first. What
-  // has no owner must outlive the cursor. `level`: what is below them, or null; a cursor that gives items. May throw
-  // std::bad_alloc; nothing else does.
+  // has no owner must outlive the cursor. `level`: what is below them, or null; a cursor that gives items, of such keys older
+  // versions than the arrays have. May throw std::bad_alloc; nothing else does.
   MergingCursor(const RegionSet* regions, const KeyOrder* order, std::vector<OrderedArray> arrays,
                 std::unique_ptr<EntryCursor> level = nullptr);
 
@@ -102,6 +102,7 @@ class MergingCursor final : public EntryCursor {
   void FetchFrom(size_t made) const;
   // If there are few before it.
   void MakeAhead();
+  // Of few arrays, what the first ones that are merged behind a seek would wait for.
   void FetchItems() const;
   void Set();
 

@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "index/key_order.h"
+#include "index/ordered_item.h"
 #include "index/prefix_steps.h"
 #include "log/log_entry.h"
-#include "index/ordered_item.h"
 #include "pmem/region_set.h"
 #include "util/prefetch.h"
 

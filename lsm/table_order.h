@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "index/cursor.h"
+#include "index/ordered_item.h"
 #include "index/prefix_steps.h"
 #include "lsm/ordered_array.h"
-#include "index/ordered_item.h"
 #include "util/huge_array.h"
 
 namespace braiddb {

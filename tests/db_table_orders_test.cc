@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "braiddb/perf_context.h"
+#include "tests/model/reference_iterator.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/merge_operators.h"
 #include "util/sync_point.h"
@@ -156,6 +157,47 @@ TEST_P(DbTableOrdersTest, AreMergedByFlushesWhereIteratorsCome) {
   EXPECT_GE(by_flushes, behind + 5);
   ExpectContent();
   SyncPoints::Instance().Clear();  // it has a local
+}
+
+// Where L0 has a part of the entries that is not small, it and the last level are one cursor, unless checksums are verified.
+TEST_P(DbTableOrdersTest, AboveTheLastLevel) {
+  for (const auto& [below, above] : {std::pair(40, 3), {30, 12}, {4, 40}}) {
+    SCOPED_TRACE(std::to_string(below) + " tables' entries below " + std::to_string(above) + " tables");
+    FlushTables(below);
+    ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+    const auto before = content_;
+    ReadOptions at_snapshot;
+    at_snapshot.snapshot = db_->GetSnapshot();
+    FlushTables(above / 2);
+    for (auto at = content_.begin(); at != content_.end();) {  // of both levels
+      if (random_.OneIn(5)) {
+        ASSERT_OK(db_->Delete({}, at->first));
+        at = content_.erase(at);
+      } else {
+        ++at;
+      }
+    }
+    FlushTables(above - above / 2);
+    for (const bool verifies : {false, true}) {
+      ReadOptions now;
+      now.verify_checksums = at_snapshot.verify_checksums = verifies;
+      EXPECT_TRUE(HoldsExactly(db_.get(), content_, now));
+      EXPECT_TRUE(HoldsExactly(db_.get(), before, at_snapshot));
+      std::vector<std::string> keys;
+      for (const auto& [key, value] : before) keys.push_back(key);
+      ReferenceIterator expected(Pairs(content_.begin(), content_.end()), BytewiseComparator());
+      const auto iterator = db_->NewIterator(now);
+      EXPECT_TRUE(WalkTogether(&expected, iterator.get(), keys, 400, &random_));
+      ReferenceIterator expected_before(Pairs(before.begin(), before.end()), BytewiseComparator());
+      const auto iterator_before = db_->NewIterator(at_snapshot);
+      EXPECT_TRUE(WalkTogether(&expected_before, iterator_before.get(), keys, 400, &random_));
+      if (!verifies) continue;
+      ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));  // below them
+      EXPECT_TRUE(WalkTogether(&expected, iterator.get(), keys, 400, &random_));
+      EXPECT_TRUE(WalkTogether(&expected_before, iterator_before.get(), keys, 400, &random_));
+    }
+    db_->ReleaseSnapshot(at_snapshot.snapshot);
+  }
 }
 
 // There is nothing of which the index would have to know.

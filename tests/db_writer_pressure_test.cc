@@ -45,6 +45,19 @@ TEST(WriterPressureTest, IsLowWhereWritersAreSlow) {
   EXPECT_FALSE(IsHighAfter(flush));
 }
 
+// Orders that take what was idle are no pressure, nor do they hide it.
+TEST(WriterPressureTest, OrdersDoNotCount) {
+  WriterPressure::Flush flush = kAlone;
+  flush.interval = milliseconds(20);
+  flush.cpu_time = milliseconds(4);
+  EXPECT_FALSE(IsHighAfter(flush));
+  flush.orders = milliseconds(8);
+  EXPECT_TRUE(IsHighAfter(flush));
+  flush = kAlone;
+  flush.orders = milliseconds(4);  // process_cpu is as it was
+  EXPECT_FALSE(IsHighAfter(flush));
+}
+
 TEST(WriterPressureTest, EndsBehindSomeFlushesWithoutIt) {
   WriterPressure pressure(2);
   WriterPressure::Flush pressed = kAlone;

@@ -33,6 +33,7 @@ class ItemsCursor final : public EntryCursor {
   }
   void Next() override { ADD_FAILURE(); }
   void Prev() override { ADD_FAILURE(); }
+  bool FetchForSeek(const SearchKey&) override { return ++stage_ < 3; }
   bool gives_items() const override { return true; }
   size_t TakeItems(OrderedItem* items, size_t count, bool forward) override {
     size_t taken = 0;
@@ -46,6 +47,7 @@ class ItemsCursor final : public EntryCursor {
   const KeyOrder& order_;
   const OrderedArray array_;
   size_t at_ = 0;
+  int stage_ = 0;
 };
 
 class MergingCursorTest : public testing::TestWithParam<size_t> {
