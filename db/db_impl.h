@@ -346,8 +346,8 @@ class DBImpl final : public DB {
   };
   // Inside an epoch guard; after the cache was asked, if `rest` is to be used.
   ByHash AskByHash(const Family& family, uint64_t hash) const noexcept;
-  // Of ThreadState::missing_streak: from where on the levels are asked before the cache, and the most it grows to. A read of a key
-  // that the cache has ends it, one of a key that neither the cache has nor the levels can deny halves it.
+  // Of ThreadState::missing_streak: from where on the levels are asked before the cache, and the most it grows to. A read of a
+  // key that the cache has ends it, one of a key that neither the cache has nor the levels can deny halves it.
   static constexpr uint32_t kMissesExpected = 8;
   static constexpr uint32_t kMostMisses = 31;
   // Whether that says that the key is not there, which is counted; else what it says goes to *cached.

@@ -91,11 +91,11 @@ bool DBImpl::IteratorsCome() {
   return true;
 }
 
-// By the flush thread, while no memtable waits for it, if iterators come, a CPU is idle or writers pause, and, where nothing merges
-// tables by itself, all of them when writers pause. What cannot be merged stays as it is: for want of memory, or because keys begin alike,
-// or because a merge has taken the tables away meanwhile. Not where tables remember what they have of a key's operands
-// (OperandRuns), each for itself. It does not take manifest_mutex_, under which a checkpoint flushes lines, for which a flush
-// would wait.
+// By the flush thread, while no memtable waits for it, if iterators come, a CPU is idle or writers pause, and, where nothing
+// merges tables by itself, all of them when writers pause. What cannot be merged stays as it is: for want of memory, or because
+// keys begin alike, or because a merge has taken the tables away meanwhile. Not where tables remember what they have of a key's
+// operands (OperandRuns), each for itself. It does not take manifest_mutex_, under which a checkpoint flushes lines, for which a
+// flush would wait.
 bool DBImpl::MergeTableOrders(OrdersFor whom) try {
   const auto wait = [this](uint32_t memtables) {
     return immutable_count_.load(std::memory_order_acquire) >= memtables || stopping_.load(std::memory_order_acquire);

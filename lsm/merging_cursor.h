@@ -53,7 +53,7 @@ class MergingCursor final : public EntryCursor {
   static constexpr size_t kFirstMade = 6;
   // For each that is merged so many are looked at, if the others are left out.
   static constexpr size_t kMostLooks = 4;
-  // An array's lines are fetched, too, so many items before they are merged; of few arrays more, since each has its turn more often.
+  // An array's lines are fetched, too, so many items before they are merged; of few arrays more, as each has its turn more often.
   static constexpr size_t kItemsAhead = 2 * kCacheLine / sizeof(Item);
   static constexpr size_t kMostItemsAhead = 8 * kCacheLine / sizeof(Item);
   // So many items are taken from the level at once, and behind a seek.

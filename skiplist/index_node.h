@@ -8,8 +8,8 @@
 
 namespace braiddb {
 
-// The key's prefix, and in one word the entry's address, its height, and whether the prefix says all of the key: so that who looks
-// for nodes that reach a layer, or that come before a key, mostly has no look at the entries, which are far.
+// The key's prefix, and in one word the entry's address, its height, and whether the prefix says all of the key: so that who
+// looks for nodes that reach a layer, or that come before a key, mostly has no look at the entries, which are far.
 class IndexNode {
  public:
   IndexNode() = default;
