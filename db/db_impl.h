@@ -387,6 +387,9 @@ class DBImpl final : public DB {
   template <class Observer, class Deliver>
   Status ReadBehindCache(Observer observer, const ReadOptions& options, const Family& family, Slice key, uint64_t hash,
                          Cached cached, ThreadState* thread, std::atomic<uint64_t>* slot, Deliver deliver);
+  // … for a thread whose reads go on missing.
+  template <class Deliver>
+  Status ReadMissing(const ReadOptions& options, const Family& family, Slice key, ThreadState* thread, Deliver deliver);
   // … whatever is asked, and however the database is set up.
   template <class Deliver>
   Status ReadAnyKey(const ReadOptions& options, const Family& family, Slice key, Deliver deliver);

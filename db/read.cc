@@ -73,17 +73,10 @@ template <class Deliver>
   const bool is_plain = thread != nullptr && thread->epoch_slot != nullptr && !IsObserved() && options.snapshot == nullptr &&
                         !options.verify_checksums && local_cache_ != nullptr && family.is_hashed;
   if (__builtin_expect(!is_plain, 0)) return ReadAnyKey(options, family, key, deliver);
+  if (__builtin_expect(thread->missing_streak >= kMissesExpected, 0)) return ReadMissing(options, family, key, thread, deliver);
   std::atomic<uint64_t>* const slot = thread->epoch_slot;
   epochs_.EnterOwn(slot);
   const uint64_t hash = family.HashOf(key);
-  // Where reads go on missing, the filter, which is a tenth of the cache, says so without a look at that. Who finds nothing in
-  // the levels need not ask the cache: it only has what they have.
-  if (thread->missing_streak >= kMissesExpected && AskByHash(family, hash).is_missing) {
-    const EpochManager::Guard guard(slot);
-    thread->plain_misses.Add(1);
-    thread->missing_streak = std::min(thread->missing_streak + 1, kMostMisses);
-    return deliver(static_cast<const LogEntry*>(nullptr));
-  }
   Cached cached;
   if (__builtin_expect(!local_cache_->FindQuickly(family.id, key, hash, &cached.miss, &cached.entry), 0)) {
     { const EpochManager::Guard guard(slot); }
@@ -100,6 +93,25 @@ template <class Deliver>
     return deliver(static_cast<const LogEntry*>(nullptr));
   }
   return ReadBehindCache(UnobservedRead(), options, family, key, hash, cached, thread, slot, deliver);
+}
+
+// Where reads go on missing, the filter, which is a tenth of the cache, says so without a look at that. Who finds nothing in the
+// levels need not ask the cache: it only has what they have.
+template <class Deliver>
+[[gnu::noinline]] Status DBImpl::ReadMissing(const ReadOptions& options, const Family& family, Slice key, ThreadState* thread,
+                                             Deliver deliver) {
+  {
+    std::atomic<uint64_t>* const slot = thread->epoch_slot;
+    epochs_.EnterOwn(slot);
+    const bool is_missing = AskByHash(family, family.HashOf(key)).is_missing;
+    const EpochManager::Guard guard(slot);
+    if (is_missing) {
+      thread->plain_misses.Add(1);
+      thread->missing_streak = std::min(thread->missing_streak + 1, kMostMisses);
+      return deliver(static_cast<const LogEntry*>(nullptr));
+    }
+  }
+  return ReadAnyKey(options, family, key, deliver);
 }
 
 template <class Deliver>

@@ -170,6 +170,7 @@ Status DBImpl::ReadKeyAs(const Observer& observer, const ReadOptions& options, c
   if (thread != nullptr && local_cache_ != nullptr && IsPlainHit(family, cached.entry) && !options.verify_checksums) {
     const EpochManager::Guard guard(slot);
     thread->plain_hits.Add(1);
+    thread->missing_streak = 0;
     observer.NotePlainHit();
     return deliver(cached.entry);
   }
