@@ -449,7 +449,7 @@ class DBImpl final : public DB {
   // for several orders of sixteen tables, and for what is beside them.
   static constexpr size_t kMaxMergedTables = 80;
   using Orders = std::vector<std::shared_ptr<const TableOrder>>;  // of neighbours in L0, the newest first
-  // For whom orders are merged: iterators that come, who may come while writers leave a CPU idle, or while they pause.
+  // For whom orders are merged: iterators that come, or those that may, while writers leave a CPU idle or pause.
   enum class OrdersFor : uint8_t { kIterators, kIdleCpu, kPause };
   // False: what was begun was given up, for flushes, or to stop.
   bool MergeTableOrders(OrdersFor whom);

@@ -136,8 +136,8 @@ DBIterator::DBIterator(DBImpl* db, const Family& family, std::shared_ptr<const R
   std::unique_ptr<EntryCursor> level = levels.l1->NewCursor();
   uint64_t above = 0;
   for (const OrderedArray& array : arrays) above += array.size;
-  // Who verifies that each entry of a cursor is behind the one before would take copies for damage.
   const uint64_t below = level->gives_items() ? level->entries() : 0;
+  // Who verifies that each entry of a cursor is behind the one before would take copies for damage.
   const bool is_one = above > 0 && below > 0 && above >= below / kTimesBelow && !verify_;
   add_arrays(nullptr, is_one ? std::move(level) : nullptr);
   if (level != nullptr) add(std::move(level));
@@ -416,8 +416,9 @@ bool DBIterator::AddRunOf(const Child& child, Slice key, uint64_t prefix) {
   return true;
 }
 
-// The children are in the order of their levels, the newest first: so an older version is looked at, and its mark, after all that
-// a merge may have taken away above it. All are asked: a memtable has several, which share a key's versions in any way.
+// With a merge operator no child is of L0 and the last level, or of several tables that remember operands: they are in the order
+// of their levels, the newest first. So an older version is looked at, and its mark, after all that a merge may have taken away
+// above it. All are asked: a memtable may have several, which share a key's versions in any way.
 void DBIterator::CollectForward(Slice key, uint64_t prefix) {
   merge_.Clear(FloorOf(key));
   for (Child& child : children_) {

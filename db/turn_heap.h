@@ -33,7 +33,8 @@ class TurnHeap {
   // Before the first Take: of so many cursors. May throw std::bad_alloc; nothing else does.
   void Reserve(size_t cursors) { turns_.reserve(cursors); }
 
-  // Puts the cursors in order, wherever they stand; they outlive this. They are in the order of their levels, the newest first.
+  // Puts the cursors in order, wherever they stand; they outlive this. They are in the order of their levels, the newest first;
+  // one that is of several is where the first of these would be, but behind L0's lists.
   void Take(std::vector<LevelCursor>* cursors);
   void Clear() { turns_.clear(); }
   bool empty() const { return turns_.empty(); }
