@@ -107,6 +107,10 @@ void MergingCursor::Begin(bool forward) {
   found_ = Found::kNothing;
   flip_ = forward ? 0 : ~uint64_t{0};
   if (level_ != nullptr) TakeFromLevel(kFirstTaken);
+  for (Source& source : sources_) source.NoteBehind();
+  not_whole_ = static_cast<size_t>(std::count_if(sources_.begin(), sources_.end(), [](const Source& source) {
+    return source.at < source.size && !source.items[source.at].IsWhole();
+  }));
   first_ = static_cast<uint32_t>(Play(1).source);
   at_ = 0;
   made_ = 0;
@@ -123,6 +127,7 @@ void MergingCursor::TakeFromLevel(size_t count) {
   source.items = forward ? taken_.data() : taken_.data() + (count - taken);
   source.size = taken;
   source.at = forward ? 0 : taken - 1;
+  source.NoteBehind();
 }
 
 // ---- The tree
@@ -158,55 +163,106 @@ MergingCursor::Turn MergingCursor::Play(size_t node) {
   return is_left ? left : right;
 }
 
-// Which of two goes on upward is no branch, and whether an item is left out is none.
-void MergingCursor::Make(size_t count) {
-  using Wide = unsigned __int128;
+inline void MergingCursor::PlayAt(uint64_t* key, uint64_t* loser, Turn* winner) {
+  // A conditional move is all that there is between one winner and the next; compilers make branches of it, or twice as much.
+  const uint64_t its_key = *key;
+  const uint64_t its_source = *loser;
+  uint64_t other_key = its_key;
+  uint64_t other_source = its_source;
+  uint64_t difference = its_key;
+  asm("cmpq %[source], %[its_source]\n\t"
+      "sbbq %[key], %[difference]\n\t"
+      "cmovbq %[key], %[other_key]\n\t"
+      "cmovbq %[source], %[other_source]\n\t"
+      "cmovbq %[its_key], %[key]\n\t"
+      "cmovbq %[its_source], %[source]"
+      : [key] "+&r"(winner->key), [source] "+&r"(winner->source), [difference] "+&r"(difference), [other_key] "+&r"(other_key),
+        [other_source] "+&r"(other_source)
+      : [its_key] "r"(its_key), [its_source] "r"(its_source)
+      : "cc");
+  *key = other_key;
+  *loser = other_source;
+}
+
+// Which of two goes on upward is no branch, and whether an item is left out is none. Where all prefixes say all, turns are numbers,
+// and nothing else has to be asked. What a merge costs is the way from one winner to the next, which is as short as it can be: the
+// CPU does not look as far ahead as the next block.
+template <bool kAllWhole>
+size_t MergingCursor::Merge(size_t until, size_t looks) {
   Source* const sources = sources_.data();
   uint64_t* const keys = keys_.data();
   uint64_t* const losers = losers_.data();
   const size_t leaves = losers_.size();
-  const uint64_t flip = flip_;
+  const uint64_t flip = kAllWhole ? 0 : flip_;
   const size_t step = flip == 0 ? 1 : -size_t{1};
   const size_t far = step * items_ahead_;
-  const bool keeps_all = has_all_ || flip != 0;
-  const size_t before = made_;
+  const bool keeps_all = !kAllWhole && (has_all_ || flip != 0);
   size_t made = made_;
   uint64_t first = first_;
   Item last = last_;
-  for (size_t looks = kMostLooks * count; made != before + count; looks -= looks > 0) {
+  for (; looks != 0 && made != until; --looks) {
     Source& source = sources[first];
-    if (source.at >= source.size || (__builtin_expect(looks == 0, 0) && made != before)) break;
-    const Item item = source.items[source.at];
-    source.at += step;
+    const size_t at = source.at;
+    if (kAllWhole ? at + 2 >= source.size || !source.items[at + 1].IsWhole() : at >= source.size) break;
+    const Item item = source.items[at];
+    source.at = at + step;
     const size_t ahead = source.at + far;
     if (ahead < source.size) Prefetch(&source.items[ahead]);
-    if (__builtin_expect(source.at >= source.size, 0) && level_ != nullptr && first == arrays_.size()) TakeFromLevel(kMostTaken);
-    Turn winner = TurnOf(source, first, flip);
+    Turn winner;
+    if constexpr (kAllWhole) {
+      winner = {source.behind, first};
+      source.behind = source.items[at + 2].prefix;
+    } else {
+      if (__builtin_expect(source.at >= source.size, 0) && level_ != nullptr && first == arrays_.size())
+        TakeFromLevel(kMostTaken);
+      not_whole_ -= !item.IsWhole();
+      not_whole_ += source.at < source.size && !source.items[source.at].IsWhole();
+      source.NoteBehind();
+      winner = TurnOf(source, first, flip);
+    }
     for (size_t node = (leaves + first) / 2; node != 0; node /= 2) {
-      const uint64_t key = keys[node];
       const uint64_t other = losers[node];
-      const uint64_t differs = key ^ winner.key;
-      uint64_t wins = -uint64_t{(Wide{key} << 64 | other) < (Wide{winner.key} << 64 | winner.source)};
-      if (__builtin_expect((differs | (~(other | winner.source) & Turn::kLooks)) == 0, 0))
-        wins = -uint64_t{Precedes({key, other}, winner)};
-      asm("" : "+r"(wins));  // else it would be a branch
-      const uint64_t swaps_keys = differs & wins;
-      const uint64_t swaps = (other ^ winner.source) & wins;
-      keys[node] = key ^ swaps_keys;
-      losers[node] = other ^ swaps;
-      winner.key ^= swaps_keys;
-      winner.source ^= swaps;
+      const bool is_even = !kAllWhole && ((keys[node] ^ winner.key) | (~(other | winner.source) & Turn::kLooks)) == 0;
+      if (__builtin_expect(is_even, 0) && !Precedes({keys[node], other}, winner)) continue;
+      if (__builtin_expect(is_even, 0)) {
+        losers[node] = std::exchange(winner.source, other);
+        continue;
+      }
+      PlayAt(&keys[node], &losers[node], &winner);
     }
     first = static_cast<uint32_t>(winner.source);
-    const uint64_t are_whole = item.word & last.word & Item::kWhole;
-    const bool is_older = item.IsOlder() | ((item.prefix == last.prefix) & (are_whole != 0));
+    const bool are_whole = kAllWhole || (item.word & last.word & Item::kWhole) != 0;
+    const bool is_older = item.IsOlder() | ((item.prefix == last.prefix) & are_whole);
     ring_[made % kRing] = {item.prefix, reinterpret_cast<uint64_t>(At(item)) | is_older * Item::kOlder};
-    made += keeps_all | !is_older | (made == 0);  // what was sought is there, whatever it is
+    made += keeps_all | !is_older | (!kAllWhole && made == 0);  // what was sought is there, whatever it is
     last = item;
   }
   first_ = first;
   last_ = last;
   made_ = made;
+  return looks;
+}
+
+void MergingCursor::Make(size_t count) {
+  const size_t before = made_;
+  const size_t until = before + count;
+  size_t looks = kMostLooks * count;
+  while (made_ != until) {
+    const Source& next = sources_[first_];
+    if (next.at >= next.size) break;
+    if (looks == 0) {
+      if (made_ != before) break;
+      looks = kMostLooks * count;
+    }
+    const size_t left = MergesWhole() ? Merge<true>(until, looks) : looks;
+    if (left != looks) {
+      looks = left;
+      continue;
+    }
+    // The next one, and if there is reason for more, more.
+    const size_t some = MergesWhole() ? 1 : looks;
+    looks -= some - Merge<false>(until, some);
+  }
   FetchFrom(before);
 }
 

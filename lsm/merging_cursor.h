@@ -66,6 +66,12 @@ class MergingCursor final : public EntryCursor {
     const Item* items = nullptr;
     size_t size = 0;
     size_t at = 0;  // of what comes next of it; not less than size: nothing
+    // The prefix of what comes behind that, going forward, if something does: one load less between who won and who wins next.
+    uint64_t behind = 0;
+
+    void NoteBehind() {
+      if (at + 1 < size) behind = items[at + 1].prefix;
+    }
   };
   struct Search {
     size_t group = 0;  // what FindAbove returned, and then FindGroup
@@ -87,6 +93,8 @@ class MergingCursor final : public EntryCursor {
   };
 
   static Turn TurnOf(const Source& source, uint64_t index, uint64_t flip);
+  // By key and source, as one number: the greater one stays at the node, and the other is the winner.
+  static void PlayAt(uint64_t* key, uint64_t* loser, Turn* winner);
   // REQUIRES: their keys are equal.
   bool Precedes(const Turn& a, const Turn& b) const;
   const LogEntry* At(const Item& item) const { return regions_->Resolve<LogEntry>(item.Entry()); }
@@ -99,6 +107,12 @@ class MergingCursor final : public EntryCursor {
   Turn Play(size_t node);
   // So many more items, at least one, or as many as there are.
   void Make(size_t count);
+  // Until so many have been merged, or looked at, or there are no more; how many may still be looked at. `kAllWhole`: only while
+  // nothing has to be looked at that is far, or taken from the level. REQUIRES for that: MergesWhole().
+  template <bool kAllWhole>
+  size_t Merge(size_t until, size_t looks);
+  // Whether Merge<true> may be called: what the sources have next is whole, and versions that are known to be older are left out.
+  bool MergesWhole() const { return not_whole_ == 0 && flip_ == 0 && !has_all_ && made_ != 0; }
   void FetchFrom(size_t made) const;
   // If there are few before it.
   void MakeAhead();
@@ -121,6 +135,7 @@ class MergingCursor final : public EntryCursor {
   std::vector<uint64_t> keys_;
   std::vector<uint64_t> losers_;
   uint64_t first_ = 0;    // the source that is next
+  size_t not_whole_ = 0;  // so many sources have an item next of which the prefix does not say all
   uint64_t flip_ = 0;     // all ones if it goes backward
   bool has_all_ = false;  // nothing is left out; backward it never is
   size_t most_made_ = kUsualReadAhead / 2;
