@@ -31,7 +31,7 @@ namespace {
 constexpr uint64_t kEntriesPerStep = 1 << 14;
 constexpr uint64_t kEntriesPerStop = 1 << 12;
 // Keys that a filter has room for at least, so that a database that grows has few parts.
-constexpr uint64_t kLeastRoom = 1 << 20;
+constexpr uint64_t kLeastRoom = 4 << 20;
 // More keys that are gone than this are worth a walk.
 constexpr uint64_t kFewKeys = 1 << 12;
 

@@ -184,9 +184,9 @@ inline void MergingCursor::PlayAt(uint64_t* key, uint64_t* loser, Turn* winner) 
   *loser = other_source;
 }
 
-// Which of two goes on upward is no branch, and whether an item is left out is none. Where all prefixes say all, turns are numbers,
-// and nothing else has to be asked. What a merge costs is the way from one winner to the next, which is as short as it can be: the
-// CPU does not look as far ahead as the next block.
+// Which of two goes on upward is no branch, and whether an item is left out is none. Where all prefixes say all, turns are
+// numbers, and nothing else has to be asked. What a merge costs is the way from one winner to the next, which is kept short: the
+// CPU does not look so far ahead that it would begin the next block meanwhile.
 template <bool kAllWhole>
 size_t MergingCursor::Merge(size_t until, size_t looks) {
   Source* const sources = sources_.data();
