@@ -42,7 +42,7 @@ const LogEntry* DBImpl::FindEntry(const Family& family, const SearchKey& target,
   if (filter != nullptr) filter->Prefetch(hash);
   for (const auto& group : view.groups) {
     if (group.index != nullptr) {
-      group.index->Prefetch(hash);
+      group.index->PrefetchBits(hash);
     } else if (!group.in_filter) {
       return {};
     }

@@ -7,13 +7,14 @@
 namespace braiddb {
 
 std::shared_ptr<L0Index> L0Index::Create(const RegionSet* regions, uint64_t entries) {
-  HugeArray<Bucket> buckets(std::bit_ceil(std::max<uint64_t>(1, entries / (kSlots / 2))));
-  if (buckets.empty()) return nullptr;
-  return std::shared_ptr<L0Index>(new L0Index(regions, std::move(buckets)));
+  const uint64_t buckets = std::bit_ceil(std::max<uint64_t>(1, entries / (kSlots / 2)));
+  HugeArray<Bucket> lines(LinesOf(buckets));
+  if (lines.empty()) return nullptr;
+  return std::shared_ptr<L0Index>(new L0Index(regions, buckets, std::move(lines)));
 }
 
-L0Index::L0Index(const RegionSet* regions, HugeArray<Bucket> buckets)
-    : regions_(regions), buckets_(std::move(buckets)), max_used_(buckets_.size() * kSlots * 3 / 4) {}
+L0Index::L0Index(const RegionSet* regions, uint64_t buckets, HugeArray<Bucket> lines)
+    : regions_(regions), mask_(buckets - 1), buckets_(std::move(lines)), max_used_(buckets * kSlots * 3 / 4) {}
 
 PmPtr L0Index::PointerOf(uint64_t slot) const {
   const auto region = static_cast<uint32_t>(slot >> kOffsetBits) & ((1u << kRegionBits) - 1);
@@ -24,12 +25,14 @@ bool L0Index::Add(uint32_t column, uint64_t hash, PmPtr entry) {
   const uint64_t offset = entry.offset() >> 3;
   if (used_ == max_used_ || offset >> kOffsetBits != 0) return false;
   const uint64_t slot = TagOf(hash) | uint64_t{column} << kColumnShift | uint64_t{entry.region()} << kOffsetBits | offset;
-  for (uint64_t bucket = BucketOf(hash);; bucket = (bucket + 1) & (buckets_.size() - 1)) {
+  for (uint64_t bucket = BucketOf(hash);; bucket = (bucket + 1) & mask_) {
     const LineWords line = LoadLine(&buckets_[bucket]);
     const uint32_t empty = EqualHalves(LowerHalves(line), 0) & EqualHalves(UpperHalves(line), 0);
     if (empty == 0) continue;
     // relaxed: who may ask for this column sees the view that was installed after it.
     StoreRelaxed(&buckets_[bucket].slots[std::countr_zero(empty)], slot);
+    uint64_t* const bits = const_cast<uint64_t*>(&BitsAt(hash));
+    StoreRelaxed(bits, LoadRelaxed(bits) | BitsOf(hash));
     ++used_;
     return true;
   }
@@ -69,7 +72,7 @@ const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t c
     if (newest != nullptr && (best == nullptr || newest->sequence() > best->sequence())) best = newest;
   };
 
-  for (uint64_t i = BucketOf(hash);; i = (i + 1) & (buckets_.size() - 1)) {
+  for (uint64_t i = BucketOf(hash);; i = (i + 1) & mask_) {
     const Bucket& bucket = buckets_[i];
     for (uint32_t with_tag = SlotsWithTag(bucket, hash); with_tag != 0; with_tag &= with_tag - 1) {
       const uint64_t slot = LoadRelaxed(&bucket.slots[std::countr_zero(with_tag)]);
@@ -107,6 +110,7 @@ void L0IndexWriter::Begin(uint64_t entries, const KeyOrder& order) {
 void L0IndexWriter::Add(uint64_t hash, PmPtr entry) {
   if (!complete_) return;
   index_->Prefetch(hash);
+  index_->PrefetchBits(hash);
   if (pending_.size() < kPending) return pending_.push_back({hash, entry});
   AddPending(pending_[oldest_]);
   pending_[oldest_] = {hash, entry};

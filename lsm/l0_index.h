@@ -17,7 +17,9 @@ namespace braiddb {
 
 // LAYOUT  Buckets of one cache line: eight slots, filled front to back; a full one continues in the next bucket. A slot is
 //         bits 63–50 a tag from the key's hash (KeyHash) · 49–46 the table's column · 45–41 region · 40–0 offset / 8; 0 is empty.
-//         Nothing is removed: an index dies with the last of its tables.
+//         Nothing is removed: an index dies with the last of its tables. Behind the buckets there is a word for each, in which
+//         a key that begins there sets four bits: an eighth as much memory, which says of 99 in 100 keys that are not there
+//         that they are not.
 // CONCURRENCY  One thread at a time adds (the flush). A reader asks for the columns of its view's tables only; those were
 //         complete before the view was installed. What is being added beside it has other columns.
 // KEYS    Equal keys must have the same bytes (KeyOrder::equal_means_same).
@@ -36,13 +38,16 @@ class L0Index {
   // False if the index has no room; what is there stays as it is.
   bool Add(uint32_t column, uint64_t hash, PmPtr entry);
   void Prefetch(uint64_t hash) const { braiddb::Prefetch(&buckets_[BucketOf(hash)]); }
-  // False: it has no entry of a key with this hash. Cheaper than Find.
+  // False: it has no entry of a key with this hash. Cheaper than Find; it begins with what PrefetchBits fetches.
   bool MayContain(uint64_t hash) const noexcept {
-    for (uint64_t i = BucketOf(hash);; i = (i + 1) & (buckets_.size() - 1)) {
+    const uint64_t bits = BitsOf(hash);
+    if (__builtin_expect((LoadRelaxed(&BitsAt(hash)) & bits) != bits, 1)) return false;
+    for (uint64_t i = BucketOf(hash);; i = (i + 1) & mask_) {
       if (SlotsWithTag(buckets_[i], hash) != 0) return true;
       if (!IsFull(buckets_[i])) return false;
     }
   }
+  void PrefetchBits(uint64_t hash) const { braiddb::Prefetch(&BitsAt(hash)); }
   // Of the tables in `columns` (bit c: column c; a larger one is a newer table), the newest entry of target.key that is not dead
   // and has a sequence number <= target.sequence; null if there is none.
   const LogEntry* Find(const SearchKey& target, uint64_t hash, uint32_t columns, LookupTrace* trace) const;
@@ -62,9 +67,20 @@ class L0Index {
     uint64_t slots[kSlots];  // atomic
   };
 
-  L0Index(const RegionSet* regions, HugeArray<Bucket> buckets);
+  L0Index(const RegionSet* regions, uint64_t buckets, HugeArray<Bucket> lines);
 
-  uint64_t BucketOf(uint64_t hash) const { return hash & (buckets_.size() - 1); }
+  static uint64_t LinesOf(uint64_t buckets) { return buckets + (buckets + kSlots - 1) / kSlots; }
+  uint64_t BucketOf(uint64_t hash) const { return hash & mask_; }
+  // The word of its bucket.
+  const uint64_t& BitsAt(uint64_t hash) const {
+    const uint64_t bucket = BucketOf(hash);
+    return buckets_[mask_ + 1 + bucket / kSlots].slots[bucket % kSlots];
+  }
+  // Between those that say which bucket, and the tag.
+  static uint64_t BitsOf(uint64_t hash) {
+    return uint64_t{1} << (hash >> 26 & 63) | uint64_t{1} << (hash >> 32 & 63) | uint64_t{1} << (hash >> 38 & 63) |
+           uint64_t{1} << (hash >> 44 & 63);
+  }
   static uint64_t TagOf(uint64_t hash) { return hash >> kTagShift << kTagShift; }
   // Bit i: slot i has this tag, or is empty and the tag is 0. All at once: how many a bucket has cannot be foreseen, so a branch
   // for each would be mispredicted nearly every time.
@@ -75,7 +91,8 @@ class L0Index {
   PmPtr PointerOf(uint64_t slot) const;
 
   const RegionSet* const regions_;
-  HugeArray<Bucket> buckets_;  // a power of two of them
+  const uint64_t mask_;        // the number of buckets, a power of two, less one
+  HugeArray<Bucket> buckets_;  // and behind them the words
   const uint64_t max_used_;
   uint64_t used_ = 0;  // slots; the adding thread's
 };
