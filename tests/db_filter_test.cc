@@ -280,8 +280,11 @@ TEST_P(DbFilterTest, IsMadeAnewWhenItsKeysAreGone) {
   for (int i = next - kLiving; i < next; ++i) ASSERT_EQ(GetOrText(db_.get(), NumberedKey(i)), "1") << i;
 }
 
-// Grown to a second part, of twice a million keys, it is made anew in one when nothing is to be merged.
+// Grown to a second part, of twice a million keys, as the first one is for a million here, it is made anew in one when nothing is
+// to be merged.
 TEST_P(DbGrownFilterTest, IsMadeInOnePartWhenThereIsNothingElseToDo) {
+  SyncPoints::Instance().SetCallback("DBImpl::BeginFilter:Room", [](void* room) { *static_cast<uint64_t*>(room) = 1 << 20; });
+  SyncPoints::Instance().Enable();
   options_.memtable_size = 16 << 20;
   options_.max_region_size = 1 << 30;
   options_.segment_size = 4 << 20;
@@ -298,6 +301,7 @@ TEST_P(DbGrownFilterTest, IsMadeInOnePartWhenThereIsNothingElseToDo) {
   // Two parts have 3.9 MB, one for a million more than a fourth more than these has 3.1.
   const auto in_one = [this] { return FilterBytes() > 2800000 && FilterBytes() < 3400000; };
   for (int i = 0; !in_one() && i < 6000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  SyncPoints::Instance().Clear();
   EXPECT_TRUE(in_one()) << FilterBytes();
   for (int i = 0; i < kKeys; i += 37) ASSERT_EQ(GetOrText(db_.get(), NumberedKey(i)), "1") << i;
 }

@@ -20,6 +20,7 @@ inline constexpr KeyKind kKeyKinds[] = {
     {"FewKeys", [](Random* random) { return std::string(random->Uniform(12), 'a'); }},
     {"LargestPrefix",
      [](Random* random) { return std::string(6 + random->Uniform(6), '\xff') + std::to_string(random->Uniform(200)); }},
+    {"Zeros", [](Random* random) { return std::string(random->Uniform(12), '\0'); }},
     {"EightBytes", [](Random* random) { return PatternedValue(random->Uniform(400), 8); }},
 };
 
