@@ -111,8 +111,8 @@ class MergingCursor final : public EntryCursor {
   // nothing has to be looked at that is far, or taken from the level. REQUIRES for that: MergesWhole().
   template <bool kAllWhole>
   size_t Merge(size_t until, size_t looks);
-  // Whether Merge<true> may be called: what the sources have next is whole, as is what was merged last, and versions that are known
-  // to be older are left out.
+  // Whether Merge<true> may be called: what the sources have next is whole, as is what was merged last, and versions that are
+  // known to be older are left out.
   bool MergesWhole() const { return not_whole_ == 0 && last_.IsWhole() && flip_ == 0 && !has_all_ && made_ != 0; }
   void FetchFrom(size_t made) const;
   // If there are few before it.
