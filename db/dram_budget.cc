@@ -9,9 +9,10 @@ constexpr uint64_t kConstant = 6ull << 20;
 constexpr uint64_t kPerRegion = 12ull << 20;
 constexpr uint64_t kShares = 8;
 // An entry in a memtable: 32 bytes of a node and 16 to 32 of the hash, and twice 16 in runs, of which the iterators of a moment
-// share most. Of these there are nine; and in L0, at 18 bytes an entry, up to four indexes of 16 tables, and the order of three
-// times kTrigger tables, at nearly 17. While orders of 16 tables are merged these take twice as much more, by the flush thread
-// and by a merge at once, and those of four tables are still there that became one before.
+// share most. Of these there are nine; and in L0, at 18 bytes an entry (up to 36 if memtables have not a power of two of them: it
+// is of what may be beyond the budget), up to four indexes of 16 tables, and the order of three times kTrigger tables, at nearly
+// 17. While orders of 16 tables are merged these take twice as much more, by the flush thread and by a merge at once, and those
+// of four tables are still there that became one before.
 constexpr uint64_t kMemtableEntry = 96;
 constexpr uint64_t kEntryEverywhere = 3728;
 // Tables at which writers begin to be slowed down; L0 stays below three times as many.

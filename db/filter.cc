@@ -32,8 +32,9 @@ constexpr uint64_t kEntriesPerStep = 1 << 14;
 constexpr uint64_t kEntriesPerStop = 1 << 12;
 // Keys that a filter has room for at least, so that a database that grows has few parts.
 constexpr uint64_t kLeastRoom = 1 << 20;
-// And before it has a second part, which takes another line of each get and is wrong once more for one in a hundred; of what fits
-// not more than a third, so that the second one, made for twice as many, does.
+// And before it has a second part, which takes another line of each get and is wrong once more for one in a hundred: as many as
+// the lookup cache has room for, up to so many, as small databases have small caches.
+constexpr uint64_t kCacheBytesPerKey = 8;
 constexpr uint64_t kUsualRoom = 4 << 20;
 // More keys that are gone than this are worth a walk.
 constexpr uint64_t kFewKeys = 1 << 12;
@@ -108,9 +109,10 @@ DBImpl::FilterStep DBImpl::BeginFilter() {
   const uint64_t fit = KeysThatFit(in_use);
   std::shared_ptr<KeyFilter> filter;
   if (fit >= entries) {
-    uint64_t usual = kUsualRoom;
+    uint64_t usual = std::min(kUsualRoom, options_.lookup_cache_size / kCacheBytesPerKey);
     BRAIDDB_SYNC_POINT_ARG("DBImpl::BeginFilter:Room", &usual);
-    const uint64_t keys = std::min(fit, std::max(entries + entries / 4 + kLeastRoom, std::min(usual, fit / 3)));
+    usual = std::min(usual, KeyFilter::KeysOfFirstPart(options_.filter_bits_per_key, dram_.filter - in_use));
+    const uint64_t keys = std::min(fit, std::max(entries + entries / 4 + kLeastRoom, usual));
     filter = KeyFilter::Create(options_.filter_bits_per_key, keys, dram_.filter - in_use);
   }
   if (filter == nullptr) {

@@ -14,7 +14,7 @@ namespace {
 // What writers owe where memtables wait for their flush: nanoseconds per entry, doubled with each memtable over the limit.
 constexpr uint64_t kDelayNs = 100;
 constexpr uint32_t kMostDoublings = 14;
-// Where the size of the last level decides, L0 has no more tables before writers are slowed down: 545 MB of DRAM, if they are
+// Where the size of the last level decides, L0 has no more tables before writers are slowed down: 579 MB of DRAM, if they are
 // full.
 constexpr double kMostTables = 256;
 // Longer sleeps would go on when there is no reason any more.

@@ -51,7 +51,8 @@ class EntryCursor {
   virtual bool gives_items() const { return false; }
   // What it knows of so many entries, from where it stands on, without a look at them; it moves on behind them. The first ones
   // of `items` are set, going backward the last ones, down from items[count - 1]. How many: fewer than `count` at its end.
-  // `forward`: as the last seek went. Behind this entry() is not to be asked before the next seek. REQUIRES: gives_items().
+  // `forward`: as the last seek went. Behind this entry() is not to be asked before the next seek. Does not throw. REQUIRES:
+  // gives_items().
   virtual size_t TakeItems(OrderedItem* /*items*/, size_t /*count*/, bool /*forward*/) { return 0; }
   // Null at the ends.
   const LogEntry* entry() const { return entry_; }

@@ -1,6 +1,7 @@
 // KeyFilter: which keys the last level, and some tables, may have, so that a get of a key that is not there does not search them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -28,6 +29,10 @@ class KeyFilter {
  public:
   // For about so many keys at first. Null if there is no memory, or `most_bytes` are fewer than it takes.
   static std::unique_ptr<KeyFilter> Create(uint32_t bits_per_key, uint64_t keys, uint64_t most_bytes = UINT64_MAX);
+  // So many that a second part has room, too, in so many bytes.
+  static uint64_t KeysOfFirstPart(uint32_t bits_per_key, uint64_t most_bytes) {
+    return std::min(most_bytes, uint64_t{1} << 50) / sizeof(Block) / 3 * 8 * sizeof(Block) / std::max(1u, bits_per_key);
+  }
   KeyFilter(const KeyFilter&) = delete;
   KeyFilter& operator=(const KeyFilter&) = delete;
 

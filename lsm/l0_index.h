@@ -18,10 +18,11 @@ namespace braiddb {
 // LAYOUT  Buckets of one cache line: eight slots, filled front to back; a full one continues in the next bucket. A slot is
 //         bits 63–50 a tag from the key's hash (KeyHash) · 49–46 the table's column · 45–41 region · 40–0 offset / 8; 0 is empty.
 //         Nothing is removed: an index dies with the last of its tables. Behind the buckets there is a word for each, in which
-//         a key that begins there sets four bits: an eighth as much memory, which says of 99 in 100 keys that are not there
-//         that they are not.
+//         a key that begins there sets four bits: an eighth as much memory, and for 1 % of the keys that are not there its
+//         bucket has to be looked at.
 // CONCURRENCY  One thread at a time adds (the flush). A reader asks for the columns of its view's tables only; those were
-//         complete before the view was installed. What is being added beside it has other columns.
+//         complete before the view was installed. What is being added beside it has other columns. A word's bits are of all
+//         columns, and only become more.
 // KEYS    Equal keys must have the same bytes (KeyOrder::equal_means_same).
 // FAMILIES  Tables of several column families may be in one index: hashes differ, and a reader asks for columns of one family.
 // WHY AN ANSWER IS RIGHT  A slot's entry lies in the log where the table has it, for as long as a reader has the table in its
@@ -40,12 +41,16 @@ class L0Index {
   void Prefetch(uint64_t hash) const { braiddb::Prefetch(&buckets_[BucketOf(hash)]); }
   // False: it has no entry of a key with this hash. Cheaper than Find; it begins with what PrefetchBits fetches.
   bool MayContain(uint64_t hash) const noexcept {
-    const uint64_t bits = BitsOf(hash);
-    if (__builtin_expect((LoadRelaxed(&BitsAt(hash)) & bits) != bits, 1)) return false;
+    if (__builtin_expect(!BitsSayMaybe(hash), 1)) return false;
     for (uint64_t i = BucketOf(hash);; i = (i + 1) & mask_) {
       if (SlotsWithTag(buckets_[i], hash) != 0) return true;
       if (!IsFull(buckets_[i])) return false;
     }
+  }
+  // The first half of MayContain.
+  bool BitsSayMaybe(uint64_t hash) const noexcept {
+    const uint64_t bits = BitsOf(hash);
+    return (LoadRelaxed(&BitsAt(hash)) & bits) == bits;
   }
   void PrefetchBits(uint64_t hash) const { braiddb::Prefetch(&BitsAt(hash)); }
   // Of the tables in `columns` (bit c: column c; a larger one is a newer table), the newest entry of target.key that is not dead
@@ -92,7 +97,7 @@ class L0Index {
 
   const RegionSet* const regions_;
   const uint64_t mask_;        // the number of buckets, a power of two, less one
-  HugeArray<Bucket> buckets_;  // and behind them the words
+  HugeArray<Bucket> buckets_;  // and behind them the words, eight in a line
   const uint64_t max_used_;
   uint64_t used_ = 0;  // slots; the adding thread's
 };
@@ -122,7 +127,7 @@ class L0IndexWriter {
   };
   // Additions whose buckets are on their way at any time.
   static constexpr size_t kPending = 32;
-  // What one index is made for at the most, unless one table has more: 16 MiB.
+  // What one index is made for at the most, unless one table has more: 18 MiB.
   static constexpr uint64_t kIndexEntries = 1 << 20;
   // Smaller tables count as if they had so many: one that was rotated early, by Flush, says little of the next.
   static constexpr uint64_t kLeastEntries = 1024;

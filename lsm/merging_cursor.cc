@@ -165,6 +165,7 @@ MergingCursor::Turn MergingCursor::Play(size_t node) {
 
 inline void MergingCursor::PlayAt(uint64_t* key, uint64_t* loser, Turn* winner) {
   // A conditional move is all that there is between one winner and the next; compilers make branches of it, or twice as much.
+  // Of three operands the values are one at first, so each has a register of its own (&).
   const uint64_t its_key = *key;
   const uint64_t its_source = *loser;
   uint64_t other_key = its_key;
@@ -215,9 +216,11 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
     } else {
       if (__builtin_expect(source.at >= source.size, 0) && level_ != nullptr && first == arrays_.size())
         TakeFromLevel(kMostTaken);
-      not_whole_ -= !item.IsWhole();
-      not_whole_ += source.at < source.size && !source.items[source.at].IsWhole();
-      source.NoteBehind();
+      if (!keeps_all) {
+        not_whole_ -= !item.IsWhole();
+        not_whole_ += source.at < source.size && !source.items[source.at].IsWhole();
+        source.NoteBehind();
+      }
       winner = TurnOf(source, first, flip);
     }
     for (size_t node = (leaves + first) / 2; node != 0; node /= 2) {
@@ -252,7 +255,7 @@ void MergingCursor::Make(size_t count) {
     if (next.at >= next.size) break;
     if (looks == 0) {
       if (made_ != before) break;
-      looks = kMostLooks * count;
+      looks = 1;
     }
     const size_t left = MergesWhole() ? Merge<true>(until, looks) : looks;
     if (left != looks) {

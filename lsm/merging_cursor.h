@@ -107,12 +107,11 @@ class MergingCursor final : public EntryCursor {
   Turn Play(size_t node);
   // So many more items, at least one, or as many as there are.
   void Make(size_t count);
-  // Until so many have been merged, or looked at, or there are no more; how many may still be looked at. `kAllWhole`: only while
-  // nothing has to be looked at that is far, or taken from the level. REQUIRES for that: MergesWhole().
+  // Until made_ is `until`, so many items have been looked at, or there are no more; how many may still be looked at.
+  // `kAllWhole`: only as far as what comes next is whole, and not the last two of a source. REQUIRES for that: MergesWhole().
   template <bool kAllWhole>
   size_t Merge(size_t until, size_t looks);
-  // Whether Merge<true> may be called: what the sources have next is whole, as is what was merged last, and versions that are
-  // known to be older are left out.
+  // What the sources have next is whole, as is the last item, and versions that are known to be older are left out.
   bool MergesWhole() const { return not_whole_ == 0 && last_.IsWhole() && flip_ == 0 && !has_all_ && made_ != 0; }
   void FetchFrom(size_t made) const;
   // If there are few before it.

@@ -72,6 +72,24 @@ TEST(KeyFilter, GrowsWithItsKeys) {
   EXPECT_LT(filter->bytes(), 2u * 120000 * 10 / 8);
 }
 
+// Whatever is left of the bytes when they are divided.
+TEST(KeyFilter, ASecondPartHasRoom) {
+  for (const uint32_t bits : {7, 10, 64}) {
+    for (const uint64_t bytes : {60000, 60064, 60128, 60200, 123457}) {
+      SCOPED_TRACE(std::to_string(bits) + " bits, " + std::to_string(bytes) + " bytes");
+      const uint64_t keys = KeyFilter::KeysOfFirstPart(bits, bytes);
+      EXPECT_GE(keys * bits / 8, bytes / 3 - 128);
+      const auto filter = KeyFilter::Create(bits, keys, bytes);
+      ASSERT_NE(filter, nullptr);
+      AddRange(filter.get(), 0, 2 * keys);
+      EXPECT_EQ(filter->parts(), 2u);
+      EXPECT_FALSE(filter->is_full());
+      EXPECT_LE(filter->bytes(), bytes);
+    }
+  }
+  EXPECT_GT(KeyFilter::KeysOfFirstPart(10, UINT64_MAX), uint64_t{1} << 40);
+}
+
 TEST(KeyFilter, KeysThatAreThereTakeNoRoom) {
   const auto filter = KeyFilter::Create(10, 1000);
   ASSERT_NE(filter, nullptr);

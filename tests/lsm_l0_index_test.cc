@@ -174,6 +174,29 @@ TEST_P(L0IndexTest, AnotherKeyWithTheSameTagDoesNotHideTheNewestVersion) {
   EXPECT_EQ(Find(*index, other, kMaxSequence, UINT32_MAX, &trace), sequence);
 }
 
+// Those that are there never, whatever the number of buckets, and in whichever bucket they are; most others by their word alone.
+TEST_P(L0IndexTest, DeniesKeysThatAreNotThere) {
+  for (const uint64_t entries : {1, 8, 30, 64, 5000}) {
+    SCOPED_TRACE(entries);
+    const auto index = L0Index::Create(store_.regions(), entries);
+    ASSERT_NE(index, nullptr);
+    const uint64_t room = index->free_slots();
+    for (uint64_t i = 0; i < room; ++i) {
+      ASSERT_TRUE(index->Add(0, KeyHash("key " + std::to_string(i)), store_.Write({"key " + std::to_string(i), i + 1})));
+      for (uint64_t j = i < 50 ? 0 : i; j <= i; ++j) ASSERT_TRUE(index->MayContain(KeyHash("key " + std::to_string(j))));
+    }
+    EXPECT_EQ(index->free_slots(), 0u);
+    uint64_t maybe = 0, by_words = 0;
+    for (int i = 0; i < 10000; ++i) {
+      maybe += index->MayContain(KeyHash("other " + std::to_string(i)));
+      by_words += index->BitsSayMaybe(KeyHash("other " + std::to_string(i)));
+    }
+    EXPECT_LT(maybe, 50u);
+    EXPECT_GE(by_words, maybe);
+    EXPECT_LT(by_words, 600u);
+  }
+}
+
 // A table that turns out larger than announced makes the index overflow: the table stays without one, the others keep theirs.
 TEST_P(L0IndexTest, ATableThatDoesNotFitIsLeftOut) {
   uint64_t sequence = 1;

@@ -177,7 +177,7 @@ TEST_P(MergingCursorTest, GoesFromKeyToKey) {
     for (const bool are_whole : {false, true}) {
       ASSERT_NO_FATAL_FAILURE(Draw(count, 500, are_whole));
       // Keys that prefixes say all of are known to be the same in whichever arrays they are.
-      const bool knows_all = count == 1 || (are_whole && (GetParam() == 0 || GetParam() == std::size(kKeyKinds) - 1));
+      const bool knows_all = count == 1 || (are_whole && kKeyKinds[GetParam()].are_whole);
       MergingCursor cursor = NewCursor();
       cursor.SeekToFirst();
       ASSERT_NO_FATAL_FAILURE(ExpectKeysFrom(&cursor, 0, knows_all));
@@ -185,8 +185,14 @@ TEST_P(MergingCursorTest, GoesFromKeyToKey) {
         std::string key;
         const SearchKey target = DrawTarget(&key);
         MergingCursor from = NewCursor();
+        from.SetReadAhead(1 + random_.Uniform(40));
         from.Seek(target);
         ASSERT_NO_FATAL_FAILURE(ExpectKeysFrom(&from, PlaceOf(target), false));
+        // Behind steps back, too.
+        cursor.SeekToLast();
+        for (uint64_t steps = random_.Uniform(40); steps > 0 && cursor.entry() != nullptr; --steps) cursor.Prev();
+        cursor.Seek(target);
+        ASSERT_NO_FATAL_FAILURE(ExpectKeysFrom(&cursor, PlaceOf(target), false));
       }
     }
   }

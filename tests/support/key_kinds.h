@@ -10,10 +10,11 @@ namespace braiddb::test {
 struct KeyKind {
   const char* name;
   std::string (*draw)(Random* random);
+  bool are_whole = false;  // prefixes say all of them
 };
 
 inline constexpr KeyKind kKeyKinds[] = {
-    {"Spread", [](Random* random) { return PatternedValue(random->Next(), 8); }},
+    {"Spread", [](Random* random) { return PatternedValue(random->Next(), 8); }, true},
     {"SharedPrefixes",
      [](Random* random) { return "prefix" + std::to_string(random->Uniform(4)) + NumberedKey(random->Uniform(3000)); }},
     {"OnePrefix", [](Random* random) { return "a long prefix that all keys share " + std::to_string(random->Uniform(5000)); }},
@@ -21,7 +22,13 @@ inline constexpr KeyKind kKeyKinds[] = {
     {"LargestPrefix",
      [](Random* random) { return std::string(6 + random->Uniform(6), '\xff') + std::to_string(random->Uniform(200)); }},
     {"Zeros", [](Random* random) { return std::string(random->Uniform(12), '\0'); }},
-    {"EightBytes", [](Random* random) { return PatternedValue(random->Uniform(400), 8); }},
+    {"EightBytes", [](Random* random) { return PatternedValue(random->Uniform(400), 8); }, true},
+    {"FewOthers",
+     [](Random* random) {
+       // Of eight bytes, the last ones among them, but for one in thirty.
+       std::string key = random->OneIn(20) ? std::string(8, '\xff') : PatternedValue(random->Uniform(400), 8);
+       return random->OneIn(30) ? key + "x" : key;
+     }},
 };
 
 }  // namespace braiddb::test
