@@ -294,9 +294,7 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   }
   PostCompaction(*family, merge_id, tables.size(), nullptr);
   BRAIDDB_SYNC_POINT("DBImpl::MergeTables:Announced");
-  // What goes by it, an index that has every node, is for one region.
-  if (family->options.l1 == L1Kind::kBraidedSkipList && regions_->count() == 1)
-    job.order = MergeOrdersOf(*family, std::move(orders));
+  if (GoesByOrder(*family)) job.order = MergeOrdersOf(*family, std::move(orders));
   Status status = family->last_level->Merge(job, inputs, &stats);
   PostponeMerge(*family, status);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);

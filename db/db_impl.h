@@ -456,10 +456,12 @@ class DBImpl final : public DB {
   // The flush thread's, once for each flush: whether there were iterators a short time ago.
   bool IteratorsCome();
   uint64_t MostEntriesOfOrder() const;
+  // Whether merges into this family's last level do.
+  bool GoesByOrder(const Family& family) const;
   // Of all tables of a merge; null if there is no memory, or the prefixes say too little.
   std::shared_ptr<const TableOrder> MergeOrdersOf(const Family& family, Orders orders);
   // Puts the order of these together in their place in the view.
-  void InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together, bool of_merge);
+  void InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together);
 
   // ---- compact.cc
   void CompactionLoop();

@@ -7,11 +7,14 @@
 namespace braiddb {
 namespace {
 
-// So many neighbours that are orders of as many tables become one, up to kMostTables: each entry is merged twice …
+// So many neighbours that are orders of as many tables become one, up to kMostTables: each entry is merged twice, unless they are
+// larger than usual, as a flush should not wait for that long.
 constexpr size_t kFanIn = 4;
 constexpr size_t kMostTables = 16;
-// … unless they are larger than usual: a flush should not wait for that long.
 constexpr uint64_t kMostEntries = 4ull << 20;
+// So many of these where that is given up for flushes.
+constexpr size_t kFanInAbove = 2;
+constexpr size_t kMostTablesAbove = 32;
 // Of a merge, and where nothing merges tables.
 constexpr uint64_t kMostEntriesOfMerge = 16ull << 20;
 // The newest ones become one with an older one that has at most so many times as many entries as they have.
@@ -19,27 +22,38 @@ constexpr uint64_t kTimesAsMany = 2;
 
 using Orders = TableOrder::Orders;
 
-// The oldest ones that are to become one, the newest of them first; none if there are none. `merging`: so many tables, the
-// oldest, will leave the view.
-Orders ChooseOrders(const FamilyView& levels, size_t merging) {
+// What leaves the view with the merge of a family's oldest tables, `tables` of them; its orders become one where `are_chosen`.
+struct Leaving {
+  size_t tables;
+  bool are_chosen;
+};
+
+// The oldest ones that are to become one, the newest of them first; none if there are none. `most_above`: entries of an order of
+// more than kMostTables tables; 0: none of these is made.
+Orders ChooseOrders(const FamilyView& levels, const Leaving& leaving, uint64_t most_above) {
+  const size_t most_tables = most_above == 0 ? kMostTables : kMostTablesAbove;
   Orders chosen;
-  size_t each = 0;   // tables of each of the chosen ones
-  size_t older = 0;  // tables
+  size_t each = 0;      // tables of each of the chosen ones
+  bool leaves = false;  // the chosen ones leave
+  size_t older = 0;     // tables
   uint64_t entries = 0;
   for (auto ordered = levels.orders.rbegin(); ordered != levels.orders.rend(); ++ordered) {
+    const bool is_leaving = older + ordered->tables <= leaving.tables;
+    const bool may_be_chosen = is_leaving ? leaving.are_chosen : older >= leaving.tables;
     const bool fits =
-        ordered->order != nullptr && !ordered->order->stays_apart() && ordered->tables < kMostTables && older >= merging;
+        may_be_chosen && ordered->order != nullptr && !ordered->order->stays_apart() && ordered->tables < most_tables;
     older += ordered->tables;
-    if (!fits || ordered->tables != each) {
+    if (!fits || ordered->tables != each || is_leaving != leaves) {
       chosen.clear();
       entries = 0;
     }
     if (!fits) continue;
     each = ordered->tables;
+    leaves = is_leaving;
     entries += ordered->order->entries();
     chosen.insert(chosen.begin(), ordered->order);
-    if (chosen.size() < kFanIn) continue;
-    if (entries <= kMostEntries) return chosen;
+    if (chosen.size() < (each < kMostTables ? kFanIn : kFanInAbove)) continue;
+    if (entries <= (each < kMostTables ? kMostEntries : most_above)) return chosen;
     chosen.clear();
     entries = 0;
   }
@@ -67,18 +81,27 @@ Orders ChooseNewest(const FamilyView& levels, size_t most_tables, uint64_t most_
 
 }  // namespace
 
+// What a merge goes by, an index that has every node, is for one region. It makes one of all orders of its tables then.
+bool DBImpl::GoesByOrder(const Family& family) const {
+  return family.options.l1 == L1Kind::kBraidedSkipList && regions_->count() == 1;
+}
+
 // With a budget for DRAM, as many as that has in mind.
 uint64_t DBImpl::MostEntriesOfOrder() const {
   return dram_.is_set() ? kMostTables * options_.memtable_max_entries : kMostEntriesOfMerge;
 }
 
-// A merge may have taken the tables away, or is about to take some of them: then only who merges them (`of_merge`) may do this.
-void DBImpl::InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together,
-                          bool of_merge) {
+// A merge may have taken the tables away, or is about to take some of them.
+void DBImpl::InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together) {
   std::lock_guard lock(view_mutex_);
   const FamilyView* const now = current_view_->Of(family.id);
-  if (now == nullptr || now->FindOrders(of) == now->orders.size()) return;
-  if (!of_merge && family.merging_tables > now->TablesBehind(*of.back())) return;
+  if (now == nullptr) return;
+  const size_t first = now->FindOrders(of);
+  if (first == now->orders.size()) return;
+  size_t tables = 0;
+  for (size_t i = 0; i < of.size(); ++i) tables += now->orders[first + i].tables;
+  const size_t older = now->TablesBehind(*of.back());
+  if (older < family.merging_tables && older + tables > family.merging_tables) return;
   auto view = std::make_shared<ReadView>(*current_view_);
   view->Alter(family.id, [&](FamilyView* levels) { levels->MergeOrders(of, together); });
   InstallView(view);
@@ -100,6 +123,7 @@ bool DBImpl::MergeTableOrders(OrdersFor whom) try {
   const auto wait = [this](uint32_t memtables) {
     return immutable_count_.load(std::memory_order_acquire) >= memtables || stopping_.load(std::memory_order_acquire);
   };
+  const bool is_for_iterators = whom == OrdersFor::kIterators;
   bool may_take_all = whom == OrdersFor::kPause && !changing_.MergesByItself();
   BRAIDDB_SYNC_POINT_ARG("DBImpl::MergeTableOrders:All", &may_take_all);
   while (!wait(1)) {
@@ -116,7 +140,7 @@ bool DBImpl::MergeTableOrders(OrdersFor whom) try {
           const Family* const of = FindFamily(id);
           if (!chosen.empty() || of == nullptr || of->options.merge_operator != nullptr) return;
           family = of;
-          chosen = ChooseOrders(levels, of->merging_tables);
+          chosen = ChooseOrders(levels, {of->merging_tables, !GoesByOrder(*of)}, is_for_iterators ? 0 : MostEntriesOfOrder());
           if (!chosen.empty() || !may_take_all || of->merging_tables > 0) return;
           chosen = ChooseNewest(levels, kMaxMergedTables, MostEntriesOfOrder());
           takes_all = !chosen.empty();
@@ -125,11 +149,11 @@ bool DBImpl::MergeTableOrders(OrdersFor whom) try {
       if (chosen.empty()) return true;
       BRAIDDB_SYNC_POINT("DBImpl::MergeTableOrders:Chosen");
       // A few flushes' are not given up where iterators come: the next ones would make them more.
-      const auto stop = [&] { return takes_all ? wait(1) : whom == OrdersFor::kIdleCpu && wait(2); };
+      const auto stop = [&] { return takes_all ? wait(1) : !is_for_iterators && wait(2); };
       together = TableOrder::Merge(chosen, *regions_, family->order, [&] { return is_stopped = is_stopped || stop(); });
     }
     if (together != nullptr) {
-      InstallOrder(*family, chosen, together, false);
+      InstallOrder(*family, chosen, together);
     } else if (is_stopped) {
       return false;
     } else {
@@ -153,7 +177,7 @@ std::shared_ptr<const TableOrder> DBImpl::MergeOrdersOf(const Family& family, Or
   if (entries > MostEntriesOfOrder()) return nullptr;
   const auto stop = [this] { return stopping_.load(std::memory_order_acquire); };
   std::shared_ptr<const TableOrder> together = TableOrder::Merge(orders, *regions_, family.order, stop);
-  if (together != nullptr && family.options.merge_operator == nullptr) InstallOrder(family, orders, together, true);
+  if (together != nullptr && family.options.merge_operator == nullptr) InstallOrder(family, orders, together);
   return together;
 } catch (const std::bad_alloc&) {
   return nullptr;

@@ -7,6 +7,7 @@
 
 #include "index/key_hash.h"
 #include "log/fetch_entry.h"
+#include "lsm/ordered_merge.h"
 #include "util/line_words.h"
 #include "util/prefetch.h"
 #include "util/short_bytes.h"
@@ -339,39 +340,6 @@ void HashMemtable::Sort(Items* items) const {
     if (end - begin > 1) SortFew(begin, end, before);
     begin = end;
   }
-}
-
-// From both ends, so that two chains of loads that depend on each other go on side by side; which of two comes first is no
-// branch, since nothing foretells it.
-bool HashMemtable::MergeByPrefix(std::span<const Item> a, std::span<const Item> b, Item* to) {
-  Item* back = to + a.size() + b.size();
-  const Item* first_a = a.data();
-  const Item* first_b = b.data();
-  const Item* end_a = first_a + a.size();
-  const Item* end_b = first_b + b.size();
-  bool alike = false;
-  while (size_t steps = static_cast<size_t>(std::min(end_a - first_a, end_b - first_b)) / 2) {
-    for (; steps > 0; --steps) {
-      const bool takes_b = first_b->prefix < first_a->prefix;
-      alike |= first_b->prefix == first_a->prefix;
-      *to++ = *(takes_b ? first_b : first_a);
-      first_a += !takes_b;
-      first_b += takes_b;
-      const Item* const last_a = end_a - 1;
-      const Item* const last_b = end_b - 1;
-      const bool takes_a = last_b->prefix < last_a->prefix;
-      alike |= last_b->prefix == last_a->prefix;
-      *--back = *(takes_a ? last_a : last_b);
-      end_a -= takes_a;
-      end_b -= !takes_a;
-    }
-  }
-  while (first_a != end_a && first_b != end_b) {
-    alike |= first_b->prefix == first_a->prefix;
-    *to++ = first_b->prefix < first_a->prefix ? *first_b++ : *first_a++;
-  }
-  std::copy(first_b, end_b, std::copy(first_a, end_a, to));
-  return alike;
 }
 
 // What has one prefix, each side in order, the older one first.

@@ -129,8 +129,6 @@ class HashMemtable final : public Memtable {
   void Sort(Items* items) const;
   // Sets what is not set yet, of neighbours: an item that has a newer one of its key before it keeps that, wherever it comes to.
   void MarkOlder(Item* items, size_t size) const;
-  // By prefix; of equal ones those of `a` first. Whether both have one.
-  static bool MergeByPrefix(std::span<const Item> a, std::span<const Item> b, Item* to);
   void OrderAlike(std::span<Item> items) const;
   // Runs, the oldest first, and what is newer than they are. REQUIRES: there is a run.
   Items Join(std::span<const std::shared_ptr<const Run>> runs, std::span<const Item> newest) const;

@@ -4,6 +4,7 @@
 
 #include "log/fetch_entry.h"
 #include "lsm/merging_cursor.h"
+#include "lsm/ordered_merge.h"
 #include "util/check.h"
 
 namespace braiddb {
@@ -52,104 +53,112 @@ class TableOrder::Stopper {
   size_t done_ = kItemsPerStop;
 };
 
-bool TableOrder::Copy(const Item* from, const Item* end, Item* to, Stopper* stopper) {
-  while (from != end) {
-    const size_t items = std::min(static_cast<size_t>(end - from), kItemsPerStop);
-    if (stopper->Stops(items)) return false;
-    to = std::copy_n(from, items, to);
-    from += items;
-  }
-  return true;
-}
+// Puts items that are in order by prefix in entry order, as they come. Where prefixes say all, those that are alike are versions
+// of one key, of which the newer tables have the newer ones; gets rely on that, too (FamilyView::FindInTables).
+class TableOrder::Alike {
+ public:
+  Alike(Item* items, const RegionSet& regions, const KeyOrder& order) : items_(items), regions_(regions), order_(order) {}
 
-// Which of two comes first is no branch: nothing foretells it. As many items are taken without a look at ends as the shorter of
-// the two has left.
-bool TableOrder::MergeTwo(const Item* a, size_t a_size, const Item* b, size_t b_size, Item* to, Stopper* stopper) {
-  const Item* const a_end = a + a_size;
-  const Item* const b_end = b + b_size;
-  while (a != a_end && b != b_end) {
-    const size_t items = std::min({static_cast<size_t>(a_end - a), static_cast<size_t>(b_end - b), kItemsPerStop});
-    if (stopper->Stops(items)) return false;
-    for (const Item* const until = to + items; to != until; ++to) {
-      const bool takes_b = b->prefix < a->prefix;
-      *to = *(takes_b ? b : a);
-      a += !takes_b;
-      b += takes_b;
-    }
-  }
-  if (a != a_end) return Copy(a, a_end, to, stopper);  // it ends where b does
-  return to == b || Copy(b, b_end, to, stopper);
-}
-
-// Halves in turn. `scratch`: room for all but those of the last order.
-bool TableOrder::MergeAll(const Orders& orders, size_t begin, size_t end, Item* scratch, Item* to, Stopper* stopper) {
-  const auto size_of = [&orders](size_t from, size_t until) {
-    size_t size = 0;
-    for (size_t i = from; i < until; ++i) size += orders[i]->size_;
-    return size;
-  };
-  if (end - begin == 1) {
-    const Item* const items = &orders[begin]->items_[0];
-    return Copy(items, items + orders[begin]->size_, to, stopper);
-  }
-  const size_t middle = begin + (end - begin) / 2;
-  const size_t first = size_of(begin, middle);
-  const size_t second = size_of(middle, end);
-  // The second half goes where it ends up last, and has the room before it for its own scratch.
-  return MergeAll(orders, middle, end, scratch, to + first, stopper) && MergeAll(orders, begin, middle, to, scratch, stopper) &&
-         MergeTwo(scratch, first, to + first, second, to, stopper);
-}
-
-// Where prefixes say all, those that are alike are versions of one key, of which the newer tables have the newer ones; gets rely
-// on that, too (FamilyView::FindInTables).
-bool TableOrder::OrderAlike(Item* items, size_t size, const RegionSet& regions, const KeyOrder& order, Stopper* stopper) {
-  constexpr size_t kAhead = 16;
-  constexpr size_t kCostOfALook = 32;  // in items that are not looked at
-  const auto at = [&](const Item& item) -> const LogEntry& { return *regions.Resolve<LogEntry>(item.Entry()); };
-  const auto before = [&](const Item& a, const Item& b) {
-    return a.Entry() != b.Entry() && CompareEntries(order, at(a), at(b)) < 0;
-  };
-  size_t fetched = 0;
-  for (size_t begin = 0; begin < size;) {
-    bool all_whole = items[begin].IsWhole();
-    size_t end = begin + 1;
-    for (; end < size && items[end].prefix == items[begin].prefix; ++end) all_whole &= items[end].IsWhole();
-    if (!all_whole && end - begin > kMostAlike) return false;
-    const bool looks = !all_whole && end - begin > 1;
-    if (stopper->Stops((end - begin) * (looks ? kCostOfALook : 1))) return false;
-    for (fetched = std::max(fetched, begin + 1); fetched < std::min(end + kAhead, size); ++fetched) {
-      const Item& item = items[fetched];
-      const Item& last = items[fetched - 1];
-      if (item.prefix != last.prefix || (item.IsWhole() && last.IsWhole())) continue;
-      FetchEntry(&at(last));
-      FetchEntry(&at(item));
-    }
-    if (all_whole) {
-      for (size_t i = begin + 1; i < end; ++i) {
-        items[i].SetOlder(true);
-        BRAIDDB_DCHECK(before(items[i - 1], items[i]));
+  // So many items are there, of `size` in all. False: too many are alike, or it was stopped.
+  bool Order(size_t there, size_t size, Stopper* stopper) {
+    if (MarkWhole(there)) return true;
+    while (begin_ < there) {
+      bool all_whole = items_[begin_].IsWhole();
+      size_t end = begin_ + 1;
+      for (; end < there && items_[end].prefix == items_[begin_].prefix; ++end) all_whole &= items_[end].IsWhole();
+      if (!all_whole && end - begin_ > kMostAlike) return false;
+      if (end == there && there != size) {
+        begin_is_whole_ = all_whole;
+        break;  // there may be more of these
       }
-    } else if (looks) {
-      for (size_t i = begin; i < end; ++i) items[i].SetOlder(false);
-      if (!std::is_sorted(items + begin, items + end, before)) std::sort(items + begin, items + end, before);
-      for (size_t i = begin + 1; i < end; ++i) items[i].SetOlder(order.Same(at(items[i - 1]).key(), at(items[i]).key()));
+      if (end - begin_ > 1) {
+        if (all_whole) {
+          MarkOlder(begin_ + 1, end);
+        } else {
+          if (stopper->Stops((end - begin_) * kCostOfALook)) return false;
+          FetchAlike(end, there);
+          OrderByKey(begin_, end);
+        }
+      }
+      begin_ = end;
     }
-    begin = end;
+    done_ = there;
+    return true;
   }
-  return true;
-}
+
+ private:
+  static constexpr size_t kAhead = 16;
+  static constexpr size_t kCostOfALook = 32;  // in items that are not looked at
+
+  const LogEntry& At(const Item& item) const { return *regions_.Resolve<LogEntry>(item.Entry()); }
+  bool Before(const Item& a, const Item& b) const { return a.Entry() != b.Entry() && CompareEntries(order_, At(a), At(b)) < 0; }
+
+  // Of most keys: if all that have come are whole, and what they may belong to. No entry is looked at, and no branch taken.
+  bool MarkWhole(size_t there) {
+    uint64_t whole = begin_is_whole_ ? Item::kWhole : 0;
+    for (size_t i = done_; i < there; ++i) whole &= items_[i].word;
+    if (whole == 0) return false;
+    if (done_ < there) begin_ = MarkOlder(std::max<size_t>(done_, 1), there);
+    done_ = there;
+    return true;
+  }
+
+  // Each whose prefix is that of the one before it; the first one of the last ones that are alike.
+  size_t MarkOlder(size_t begin, size_t end) {
+    size_t last = begin_;
+    for (size_t i = begin; i < end; ++i) {
+      const bool is_older = items_[i].prefix == items_[i - 1].prefix;
+      BRAIDDB_DCHECK(!is_older || Before(items_[i - 1], items_[i]));
+      items_[i].SetOlder(is_older);
+      last = is_older ? last : i;
+    }
+    return last;
+  }
+
+  // What is looked at soon.
+  void FetchAlike(size_t end, size_t there) {
+    for (fetched_ = std::max(fetched_, begin_ + 1); fetched_ < std::min(end + kAhead, there); ++fetched_) {
+      const Item& item = items_[fetched_];
+      const Item& last = items_[fetched_ - 1];
+      if (item.prefix != last.prefix || (item.IsWhole() && last.IsWhole())) continue;
+      FetchEntry(&At(last));
+      FetchEntry(&At(item));
+    }
+  }
+
+  void OrderByKey(size_t begin, size_t end) {
+    const auto before = [this](const Item& a, const Item& b) { return Before(a, b); };
+    for (size_t i = begin; i < end; ++i) items_[i].SetOlder(false);
+    if (!std::is_sorted(items_ + begin, items_ + end, before)) std::sort(items_ + begin, items_ + end, before);
+    for (size_t i = begin + 1; i < end; ++i) items_[i].SetOlder(order_.Same(At(items_[i - 1]).key(), At(items_[i]).key()));
+  }
+
+  Item* const items_;
+  const RegionSet& regions_;
+  const KeyOrder& order_;
+  size_t done_ = 0;             // so many have been looked at
+  size_t begin_ = 0;            // of these, the first one of the last ones with one prefix
+  bool begin_is_whole_ = true;  // all of these are
+  size_t fetched_ = 0;
+};
 
 std::shared_ptr<const TableOrder> TableOrder::Merge(const Orders& orders, const RegionSet& regions, const KeyOrder& order,
                                                     const Stop& stop) {
   uint64_t entries = 0;
   for (const auto& one : orders) entries += one->size_;
   auto merged = std::make_shared<TableOrder>(entries);
-  HugeArray<Item> scratch(entries + 1);
-  if (merged->items_.empty() || scratch.empty()) return nullptr;
+  if (merged->items_.empty()) return nullptr;
+  std::vector<OrderedFunnel::Items> inputs;
+  for (const auto& one : orders) inputs.emplace_back(&one->items_[0], one->size_);
+  OrderedFunnel funnel(inputs);
+  Item* const items = &merged->items_[0];
+  Alike alike(items, regions, order);
   Stopper stopper(stop);
-  if (!MergeAll(orders, 0, orders.size(), &scratch[0], &merged->items_[0], &stopper)) return nullptr;
-  merged->size_ = entries;
-  if (!OrderAlike(&merged->items_[0], entries, regions, order, &stopper)) return nullptr;
+  for (uint64_t& size = merged->size_; size != entries;) {
+    if (stopper.Stops(kItemsAtOnce)) return nullptr;
+    size += funnel.Take(items + size, kItemsAtOnce);
+    if (!alike.Order(size, entries, &stopper)) return nullptr;
+  }
   if (stop() || !merged->Finish(regions)) return nullptr;
   return merged;
 }

@@ -72,20 +72,15 @@ class TableOrder {
  private:
   using Item = OrderedItem;
   class Stopper;
+  class Alike;
   // So many neighbours with one prefix are put in order by their keys.
   static constexpr size_t kMostAlike = 64;
   // Between two questions whether to stop, some tenths of a millisecond.
   static constexpr size_t kItemsPerStop = 64 << 10;
+  // So many are merged, and then looked at, while they are in the CPU's caches.
+  static constexpr size_t kItemsAtOnce = 4096;
 
   bool Grow();
-  // These are false if they were stopped.
-  static bool Copy(const Item* from, const Item* end, Item* to, Stopper* stopper);
-  // By prefix; of equal ones those of `a` first. `to` may be `b` and what lies before it, as much as `a` has.
-  static bool MergeTwo(const Item* a, size_t a_size, const Item* b, size_t b_size, Item* to, Stopper* stopper);
-  static bool MergeAll(const Orders& orders, size_t begin, size_t end, Item* scratch, Item* to, Stopper* stopper);
-  // Of items that are in order by prefix, and those of a key in that of their versions. False, too, if too many are alike.
-  static bool OrderAlike(Item* items, size_t size, const RegionSet& regions, const KeyOrder& order, Stopper* stopper);
-
   HugeArray<Item> items_;  // size_ of them are used; empty: there is no memory
   uint64_t size_ = 0;
   PrefixSteps steps_;

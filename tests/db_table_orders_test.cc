@@ -105,9 +105,9 @@ class DbTableOrdersTest : public DbTest {
 
 INSTANTIATE_TEST_SUITE_P(Regions, DbTableOrdersTest, testing::Values(1u, 2u));
 
-TEST_P(DbTableOrdersTest, FoursAndSixteensAreOne) {
+TEST_P(DbTableOrdersTest, FoursSixteensAndTwoOfTheseAreOne) {
   uint64_t tables = 0;
-  for (const auto& [count, cursors] : {std::pair(1, 1), {2, 3}, {1, 1}, {11, 6}, {1, 1}, {21, 4}}) {
+  for (const auto& [count, cursors] : {std::pair(1, 1), {2, 3}, {1, 1}, {11, 6}, {1, 1}, {21, 3}, {27, 2}}) {
     FlushTables(count);
     tables += static_cast<uint64_t>(count);
     EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), tables);
@@ -244,6 +244,41 @@ TEST_P(DbTableOrdersTest, OfAMergeStayWithIt) {
   merge.join();
   ExpectCursors(1 + 1);
   ExpectContent();
+}
+
+// … but become one among themselves, unless the merge makes one of all of them.
+TEST_P(DbTableOrdersTest, OfAMergeBecomeOneBesideIt) {
+  if (MergesByOrder()) GTEST_SKIP() << "the merge makes one of all of them";
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool merging = false, goes_on = false;
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) {
+    std::unique_lock lock(mutex);
+    merging = true;
+    changed.notify_all();
+    changed.wait(lock, [&] { return goes_on; });
+  });
+  FlushTables(5);
+  std::thread merge([this] { EXPECT_OK(db_->CompactRange({}, nullptr, nullptr)); });
+  {
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return merging; }));
+  }
+  FlushTables(3);
+  ExpectCursors(1 + 1 + 3 + 1);  // four of the merge, one of it, the new ones, the last level
+  ExpectContent();
+  FlushTables(1);
+  ExpectCursors(1 + 1 + 1 + 1);
+  ExpectContent();
+  {
+    std::lock_guard lock(mutex);
+    goes_on = true;
+    changed.notify_all();
+  }
+  merge.join();
+  ExpectCursors(1 + 1);
+  ExpectContent();
+  SyncPoints::Instance().Clear();
 }
 
 // What a merge drops stays where it is until the flush thread has looked at it.

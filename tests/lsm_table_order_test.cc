@@ -159,11 +159,46 @@ TEST_F(TableOrderTest, OfKeysThatPrefixesSay) {
   ExpectAll(*together);
 }
 
+// Items are merged and looked at some thousands at a time; what is alike may go on from one time to the next.
+TEST_F(TableOrderTest, OfMoreThanIsMergedAtOnce) {
+  const KeyKind few = {"Few", [](Random* random) { return std::to_string(10'000'000 + random->Uniform(11)); }};
+  const KeyKind mixed = {"Mixed", [](Random* random) {
+                           return "key" + std::to_string(1000 + random->Uniform(900)) + std::string(random->Uniform(3), '\0');
+                         }};
+  for (const auto& [keys, has_old_ones] : {std::pair{few, false}, {mixed, false}, {mixed, true}, {kKeyKinds[0], false}}) {
+    SCOPED_TRACE(std::string(keys.name) + (has_old_ones ? ", copies" : ""));
+    entries_.clear();
+    Orders orders;
+    for (int i = 0; i < 5; ++i) orders.insert(orders.begin(), DrawOrder(keys, 2500, has_old_ones && i % 2 == 0));
+    const auto together = TableOrder::Merge(orders, *store_.regions(), store_.order(), kNever);
+    ASSERT_NE(together, nullptr);
+    ExpectAll(*together);
+  }
+  // One key is whole, the other one is not, and only that they are alike tells that it has to be looked at.
+  const std::string seven = "zzzzzzz", eight = seven + '\0';
+  for (const bool eight_is_newer : {false, true}) {
+    for (const size_t before : {4093, 4094, 4095, 4096}) {
+      entries_.clear();
+      std::vector<Version> versions;
+      for (size_t i = 0; i < before; ++i) versions.push_back({std::to_string(10'000'000 + i), next_++});
+      versions.push_back({eight_is_newer ? seven : eight, next_++});
+      for (size_t i = 0; i < 10; ++i) versions.push_back({"zzzzzzz" + std::to_string(i), next_++});
+      const auto older = MakeOrder(versions);
+      const std::string& of_newer = eight_is_newer ? eight : seven;
+      const auto newer = MakeOrder({{of_newer, next_}, {of_newer, next_ + 1}});
+      next_ += 2;
+      const auto together = TableOrder::Merge({newer, older}, *store_.regions(), store_.order(), kNever);
+      ASSERT_NE(together, nullptr);
+      ExpectAll(*together);
+    }
+  }
+}
+
 TEST_F(TableOrderTest, IsGivenUpWhereItShouldStop) {
   const Orders two = {DrawOrder(kKeyKinds[0], 300, false), DrawOrder(kKeyKinds[0], 300, false)};
   int asked = 0;
   ASSERT_NE(TableOrder::Merge(two, *store_.regions(), store_.order(), [&] { return ++asked < 0; }), nullptr);
-  ASSERT_GE(asked, 2) << "for the merge, and for what is alike";
+  ASSERT_GE(asked, 2) << "before the merge, and when it is done";
   for (int until = 1; until <= asked; ++until) {
     int turn = 0;
     EXPECT_EQ(TableOrder::Merge(two, *store_.regions(), store_.order(), [&] { return ++turn == until; }), nullptr);
