@@ -16,6 +16,8 @@ namespace {
 
 // A leaf to which so many entries of a chunk belong is copied; for fewer each key is looked up.
 constexpr size_t kCopyFrom = 8;
+// A sweep fetches entries so many elements ahead.
+constexpr std::ptrdiff_t kAhead = 8;
 // A sweep applies its changes in batches of about so many.
 constexpr size_t kSweepChanges = kCrashTest ? 16 : 2048;
 
@@ -368,7 +370,7 @@ Status SweepNvTree(const LastLevel::Parts& parts, const NvLevel& level, const Me
   Status status;
   for (; status.ok() && cursor.element() != nullptr; cursor.Next()) {
     const Element* const element = cursor.element();
-    if (cursor.end() - element > EntryKeys::kAhead) level.keys().Prefetch(element[EntryKeys::kAhead]);
+    if (cursor.end() - element > kAhead) level.keys().Prefetch(element[kAhead]);
     const LogEntry* const entry = level.keys().EntryOf(*element);
     if (entry != nullptr && end != nullptr && parts.order->Compare(entry->key(), *end) >= 0) break;
     if (job.stop != nullptr && job.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");

@@ -30,6 +30,11 @@ class NvCursor {
   void Prev() {
     if (at_-- == 0) ToPreviousLeaf();
   }
+  // Fetches what CopyMore will look at.
+  void FetchMore() const;
+  // Copies what comes behind the elements that are there, if something does, for who prefetches what elements stand for. What was
+  // copied before those it stands among goes. REQUIRES: element() != nullptr.
+  void CopyMore();
   // Null at the ends.
   const Element* element() const { return at_ < elements_.size() ? &elements_[at_] : nullptr; }
   // The elements that were copied, in order: what comes next and before, for those who prefetch.
@@ -61,6 +66,9 @@ class NvCursor {
 
   template <class Target>
   void Load(const Target& target, bool before);
+  // To copy_; where the first element at or behind the target is in that. *high: where what was copied ends; no key: at the end.
+  template <class Target>
+  size_t Copy(const Target& target, bool before, Border* high);
   size_t FirstAtOrBehind(const SearchKey& target) const;
   size_t FirstAtOrBehind(const Separator& place) const;
   void ToNextLeaf();
@@ -68,11 +76,13 @@ class NvCursor {
 
   const NvTree* const tree_;
   NvTree::LeafCopy copy_;
-  std::vector<Element>& elements_ = copy_.elements;
+  std::vector<Element> elements_;
   size_t at_ = kEnd;
   uint32_t enough_ = Leaf::kMaxElements;  // of the next copy
-  Border low_, high_;                     // of what was copied
+  Border low_, high_;                     // of elements_
   bool is_last_ = true;
+  size_t last_copied_ = 0;  // where what was copied last begins in elements_; if that is not the begin, its border:
+  Border last_low_;
 };
 
 }  // namespace braiddb

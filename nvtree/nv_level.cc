@@ -11,82 +11,129 @@ namespace {
 class NvEntryCursor final : public EntryCursor {
  public:
   NvEntryCursor(const NvTree* tree, const EntryKeys* keys)
-      : EntryCursor(true, keys->usual_bytes()), cursor_(tree), keys_(keys), bytes_(keys->usual_bytes()) {}
+      : EntryCursor(true, keys->usual_bytes()),
+        cursor_(tree),
+        keys_(keys),
+        entries_(tree->about_elements()),
+        bytes_(keys->usual_bytes()) {}
   ~NvEntryCursor() override { keys_->NoteUsualBytes(bytes_); }
 
+  uint64_t entries() const override { return entries_; }
   void SeekToFirst() override {
-    is_forward_ = true;
     cursor_.SeekToFirst();
-    FetchForward();
-    Load();
+    BeginForward();
   }
   void SeekToLast() override {
-    is_forward_ = false;
     cursor_.SeekToLast();
-    FetchBackward();
-    Load();
+    BeginBackward();
   }
   void Seek(const SearchKey& target) override {
-    is_forward_ = true;
     cursor_.Seek(target);
-    FetchForward();
-    Load();
+    BeginForward();
   }
   void SeekBefore(const SearchKey& target) override {
-    is_forward_ = false;
     cursor_.SeekBefore(target);
-    FetchBackward();
-    Load();
+    BeginBackward();
   }
   void Next() override {
-    is_forward_ = true;
-    cursor_.Next();
-    if (cursor_.element() == cursor_.begin()) FetchForward();
+    StepForward(kLeast);
     Load();
   }
+  void NextKey() override { NvEntryCursor::Next(); }
   void Prev() override {
-    is_forward_ = false;
-    cursor_.Prev();
-    if (const Element* element = cursor_.element(); element != nullptr && element + 1 == cursor_.end()) FetchBackward();
+    StepBackward(kLeast);
     Load();
+  }
+  // Entries are looked at: whether an element is sound, and its prefix all of the key, nothing else says. So they are fetched one
+  // call before, up to kMostTaken.
+  bool gives_items() const override { return true; }
+  size_t TakeItems(OrderedItem* items, size_t count, bool forward) override {
+    const std::ptrdiff_t least = std::min<std::ptrdiff_t>(2 * static_cast<std::ptrdiff_t>(count), kMostTaken);
+    size_t taken = 0;
+    for (; taken < count && entry_ != nullptr; ++taken) {
+      const uint64_t whole = keys_->order().PrefixIsWhole(entry_->key()) ? OrderedItem::kWhole : 0;
+      items[forward ? taken : count - 1 - taken] = {prefix_, cursor_.element()->value | whole};
+      forward ? StepForward(least) : StepBackward(least);
+      Load();
+    }
+    return taken;
   }
 
  private:
-  static constexpr std::ptrdiff_t kAhead = EntryKeys::kAhead;
+  // So many entries are fetched at once, where fewer than these are left of what was fetched: what a prefetch waits for where its
+  // page is not in the TLB, the CPU finds for as many of them at a time as it has such instructions in flight.
+  static constexpr std::ptrdiff_t kFirstBlock = 8;
+  static constexpr std::ptrdiff_t kBlock = 12;
+  static constexpr std::ptrdiff_t kLeast = 12;
+  static constexpr std::ptrdiff_t kMostTaken = 32;
 
-  // The entries of a run's first elements, side by side.
-  void FetchForward() const {
+  void BeginForward() {
+    fetched_ = 0;
+    is_forward_ = true;
+    FetchForward(kFirstBlock);
+    Load();
+  }
+  void BeginBackward() {
+    fetched_ = 0;
+    is_forward_ = false;
+    FetchBackward(kFirstBlock);
+    Load();
+  }
+  void StepForward(std::ptrdiff_t least) {
+    cursor_.Next();
+    if (__builtin_expect(!is_forward_, 0)) Turn();
+    if (--fetched_ < least) FetchForward(kBlock);
+  }
+  void StepBackward(std::ptrdiff_t least) {
+    cursor_.Prev();
+    if (__builtin_expect(is_forward_, 0)) Turn();
+    if (--fetched_ < least) FetchBackward(kBlock);
+  }
+  void Turn() {
+    is_forward_ = !is_forward_;
+    fetched_ = 0;
+  }
+
+  // Elements are copied so that there are always some whose entries are not needed yet, and leaves fetched before that.
+  void FetchForward(std::ptrdiff_t count) {
+    const Element* element = cursor_.element();
+    if (element == nullptr) return;
+    NoteBytes();
+    if (count == kBlock && cursor_.end() - element < fetched_ + kBlock) {
+      cursor_.CopyMore();
+      element = cursor_.element();
+    } else if (count == kBlock && cursor_.end() - element < fetched_ + 2 * kBlock) {
+      cursor_.FetchMore();
+    }
+    const std::ptrdiff_t until = std::min(fetched_ + count, cursor_.end() - element);
+    for (; fetched_ < until; ++fetched_) keys_->PrefetchWhole(element[fetched_], bytes_);
+  }
+  // Leaf by leaf.
+  void FetchBackward(std::ptrdiff_t count) {
     const Element* const element = cursor_.element();
     if (element == nullptr) return;
-    for (const Element* next = element; next != std::min(element + kAhead, cursor_.end()); ++next)
-      keys_->PrefetchWhole(*next, bytes_);
+    NoteBytes();
+    const std::ptrdiff_t until = std::min(fetched_ + count, element - cursor_.begin() + 1);
+    for (; fetched_ < until; ++fetched_) keys_->PrefetchWhole(element[-fetched_], bytes_);
   }
-  void FetchBackward() const {
-    const Element* const element = cursor_.element();
-    if (element == nullptr) return;
-    for (std::ptrdiff_t i = std::min(kAhead, element - cursor_.begin() + 1); i > 0; --i)
-      keys_->PrefetchWhole(element[1 - i], bytes_);
+  void NoteBytes() {
+    fetched_ = std::max<std::ptrdiff_t>(fetched_, 0);
+    if (entry_ != nullptr) bytes_ = static_cast<uint32_t>(std::min<uint64_t>(LogEntrySize(*entry_), EntryKeys::kMostFetched));
   }
 
-  // Fetches ahead. The entries are as large as the last one that was looked at, or so it seems.
   void Load() {
-    const LogEntry* const last = entry_;
     const Element* const element = cursor_.element();
     entry_ = nullptr;
     if (element == nullptr) return;
     prefix_ = element->key;
     entry_ = keys_->EntryOf(*element);
-    if (last != nullptr) bytes_ = static_cast<uint32_t>(std::min<uint64_t>(LogEntrySize(*last), EntryKeys::kMostFetched));
-    if (is_forward_) {
-      if (cursor_.end() - element > kAhead) keys_->PrefetchWhole(element[kAhead], bytes_);
-    } else if (element - cursor_.begin() >= kAhead) {
-      keys_->PrefetchWhole(element[-kAhead], bytes_);
-    }
   }
 
   NvCursor cursor_;
   const EntryKeys* const keys_;
-  uint32_t bytes_;  // of an entry
+  const uint64_t entries_;
+  uint32_t bytes_;              // of an entry: as large as the last one that was looked at, or so it seems
+  std::ptrdiff_t fetched_ = 0;  // so many elements' entries are, from where it stands on, in the direction in which it goes
   bool is_forward_ = true;
 };
 

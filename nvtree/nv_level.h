@@ -45,8 +45,6 @@ class EntryKeys final : public ElementKeys {
   void NoteUsualBytes(uint32_t bytes) const {
     if (bytes / kCacheLine != usual_bytes() / kCacheLine) usual_bytes_.store(bytes, std::memory_order_relaxed);
   }
-  // Cursors fetch entries so many elements ahead.
-  static constexpr std::ptrdiff_t kAhead = 8;
   // Two lines: small entries lie in one or two, of larger ones the key and where the value begins.
   void Prefetch(const Element& element) const override {
     if (!regions_->Holds(PmPtr(element.value))) return;
@@ -56,6 +54,7 @@ class EntryKeys final : public ElementKeys {
   }
 
   const RegionSet& regions() const { return *regions_; }
+  const KeyOrder& order() const { return *order_; }
 
  private:
   const RegionSet* const regions_;

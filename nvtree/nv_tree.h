@@ -131,6 +131,13 @@ class NvTree {
     CollectSorted(copy->range.leaf, &copy->part, &copy->elements);
   }
 
+  // Fetches what CopyLeaf will look at first. REQUIRES: an epoch guard.
+  template <class Target>
+  void FetchLeafOf(const Target& target) const {
+    const InnerNodes::Range range = inner_.Find(target);
+    FetchLeaf(*At(range.leaf), leaf_bytes_, range.sorted, PlaceIn(range, target.prefix));
+  }
+
   // < 0, 0, > 0 as the element is before, at, after the target in order.
   int Compare(const Element& element, const SearchKey& target) const;
 
@@ -149,6 +156,8 @@ class NvTree {
   // All segments of the tree come back, which so is gone. REQUIRES: nobody uses it any more; no other call follows.
   Status ReleaseSegments();
 
+  // About as many elements as there are, by the number of leaves.
+  uint64_t about_elements() const { return inner_.leaves() * Leaf::Capacity(leaf_bytes_) * 2 / 3; }
   // Cache lines that changes have flushed since the open.
   uint64_t flushed_lines() const { return flushed_lines_.load(std::memory_order_relaxed); }
 

@@ -111,6 +111,7 @@ TEST_P(NvTreeConcurrentTest, ReadersSeeWhatWasAcknowledged) {
         ASSERT_TRUE(forward ? last < key : last > key) << "out of order, or twice";
         last = key;
         met |= key == Key(i, w);
+        if (forward && random.Uniform(50) == 0) cursor.CopyMore();
       }
       ASSERT_TRUE(met || !is_there);
     }

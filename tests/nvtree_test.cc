@@ -28,6 +28,8 @@ const OwnOrder kOwnOrder;
 class NvTreeTest : public testing::TestWithParam<std::tuple<uint32_t, size_t, const Comparator*>> {
  protected:
   static constexpr uint32_t kRegions = 2;
+  // A cursor has the elements of what it copied last, and of what is before that.
+  static constexpr std::ptrdiff_t kMostCopied = 3 * Leaf::kMaxElements;
 
   void SetUp() override { store_.emplace(kRegions, std::get<0>(GetParam()), &names_, &order_); }
 
@@ -73,11 +75,18 @@ class NvTreeTest : public testing::TestWithParam<std::tuple<uint32_t, size_t, co
     if (begin != model_.end()) {
       EXPECT_EQ(*cursor.element(), *begin);
     }
-    // On from there, over what a seek has not copied; and back again from somewhere.
+    // On from there, over what a seek has not copied, or what was copied before it came there; and back again from somewhere.
+    const uint64_t ahead = random_.Uniform(4);
+    const auto look_ahead = [&] {
+      if (ahead > 0 && random_.Uniform(10 * ahead) == 0) cursor.FetchMore();
+      if (ahead > 0 && random_.Uniform(10 * ahead) == 0 && cursor.end() - cursor.element() < 40) cursor.CopyMore();
+    };
     auto here = begin;
     for (uint64_t steps = random_.Uniform(2 * Leaf::kMaxElements); here != model_.end() && steps > 0; --steps) {
       ASSERT_TRUE(cursor.element() != nullptr);
       ASSERT_EQ(*cursor.element(), *here);
+      look_ahead();
+      ASSERT_LE(cursor.end() - cursor.begin(), kMostCopied);
       cursor.Next();
       ++here;
     }
@@ -85,6 +94,7 @@ class NvTreeTest : public testing::TestWithParam<std::tuple<uint32_t, size_t, co
     for (uint64_t steps = random_.Uniform(100); here != model_.end() && steps > 0; --steps) {
       ASSERT_TRUE(cursor.element() != nullptr);
       ASSERT_EQ(*cursor.element(), *here);
+      look_ahead();
       cursor.Prev();
       if (here == model_.begin()) {
         ASSERT_TRUE(cursor.element() == nullptr);
@@ -180,6 +190,46 @@ TEST_P(NvTreeTest, InRuns) {
     ExpectSame();
     if (HasFailure()) return;
   }
+}
+
+// A cursor that has copied a leaf's elements comes next to one that some of these were merged into: what stays is seen once.
+TEST_P(NvTreeTest, CursorsGoOnWhereLeavesWereMerged) {
+  for (int round = 0; round < 4; ++round) {
+    std::vector<LeafChange> changes;
+    for (int i = 0; i < 2000 / kSlowdown; ++i) changes.push_back({Draw()});
+    Apply(changes);
+    std::set<uint64_t> to_stay;
+    std::map<uint64_t, size_t> place;  // of those that are taken back, too
+    for (const Element& element : model_) {
+      if (random_.OneIn(4)) to_stay.insert(element.value);
+      place.emplace(element.value, place.size());
+    }
+    NvCursor cursor(store_->tree());
+    cursor.SeekToFirst();
+    Element last = *cursor.element();
+    size_t seen = to_stay.contains(last.value) ? 1 : 0;
+    for (int steps = 1;; ++steps) {
+      if (round % 2 == 0 && cursor.end() - cursor.element() < 3) cursor.CopyMore();
+      cursor.Next();
+      if (cursor.element() == nullptr) break;
+      ASSERT_LT(place.at(last.value), place.at(cursor.element()->value)) << "out of order, or twice";
+      last = *cursor.element();
+      seen += to_stay.contains(last.value) ? 1 : 0;
+      if (steps % 50 != 0) continue;
+      // What is around leaves, but for what is to stay.
+      changes.clear();
+      auto at = std::partition_point(model_.begin(), model_.end(),
+                                     [&](const Element& element) { return place.at(element.value) < place.at(last.value); });
+      for (int i = 0; i < 40 && at != model_.begin(); ++i) --at;
+      for (int i = 0; i < 300 && at != model_.end(); ++i, ++at) {
+        if (!to_stay.contains(at->value)) changes.push_back({*at, true});
+      }
+      Apply(changes);
+      if (HasFatalFailure()) return;
+    }
+    EXPECT_EQ(seen, to_stay.size());
+  }
+  EXPECT_GT(store_->tree()->GetStats().merges, 0u);
 }
 
 TEST_P(NvTreeTest, UntilNothingIsLeft) {
