@@ -240,6 +240,7 @@ Status DBImpl::CompactTables() try {
     const auto& l0 = current_view_->Of(family->id)->l0;
     for (uint32_t i = 0; i < manifest_state_.merging_tables; ++i) tables.push_back(l0[l0.size() - 1 - i]);
     family->merging_tables = tables.size();
+    family->merges_orders = false;
   } else {
     Status status = CheckpointTables();
     if (!status.ok()) return status;
@@ -254,8 +255,9 @@ Status DBImpl::CompactTables() try {
         tables.push_back(*table);
       }
       if (!tables.empty()) tables.resize(levels.AlignToOrders(tables.size()));
-      orders = levels.OldestOrders(tables.size());
+      if (GoesByOrder(*family)) orders = levels.OldestOrders(tables.size());
       family->merging_tables = tables.size();
+      family->merges_orders = !orders.empty();
     }
     if (tables.empty()) return Status::OK();
     ManifestState state = manifest_state_;
@@ -294,7 +296,11 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   }
   PostCompaction(*family, merge_id, tables.size(), nullptr);
   BRAIDDB_SYNC_POINT("DBImpl::MergeTables:Announced");
-  if (GoesByOrder(*family)) job.order = MergeOrdersOf(*family, std::move(orders));
+  if (!orders.empty()) job.order = MergeOrdersOf(*family, std::move(orders));
+  if (job.order == nullptr) {
+    std::lock_guard lock(view_mutex_);
+    family->merges_orders = false;
+  }
   Status status = family->last_level->Merge(job, inputs, &stats);
   PostponeMerge(*family, status);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);

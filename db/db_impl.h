@@ -461,7 +461,7 @@ class DBImpl final : public DB {
   // Of all tables of a merge; null if there is no memory, or the prefixes say too little.
   std::shared_ptr<const TableOrder> MergeOrdersOf(const Family& family, Orders orders);
   // Puts the order of these together in their place in the view.
-  void InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together);
+  void InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together, bool of_merge);
 
   // ---- compact.cc
   void CompactionLoop();

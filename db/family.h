@@ -59,6 +59,7 @@ struct Family {
   // Of a family with listed tables: what is smaller and lives is in the last level; 0: not known yet. manifest_mutex_
   uint64_t merged_boundary = 0;
   size_t merging_tables = 0;                 // the oldest of L0, which leave the view together; DBImpl::view_mutex_
+  bool merges_orders = false;                // the merge of these makes one of their orders, or has; as merging_tables
   std::atomic<bool> dropped{false};          // nothing is written to it any more, unless dropping it fails
   std::atomic<bool> is_gone{false};          // the MANIFEST says that it was dropped
   mutable std::atomic<uint32_t> handles{0};  // that were given out and not destroyed, and iterators

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kFanIn = 4;
 constexpr size_t kMostTables = 16;
 constexpr uint64_t kMostEntries = 4ull << 20;
-// So many of these where that is given up for flushes.
+// So many of these where no iterators come.
 constexpr size_t kFanInAbove = 2;
 constexpr size_t kMostTablesAbove = 32;
 // Of a merge, and where nothing merges tables.
@@ -28,10 +28,9 @@ struct Leaving {
   bool are_chosen;
 };
 
-// The oldest ones that are to become one, the newest of them first; none if there are none. `most_above`: entries of an order of
-// more than kMostTables tables; 0: none of these is made.
-Orders ChooseOrders(const FamilyView& levels, const Leaving& leaving, uint64_t most_above) {
-  const size_t most_tables = most_above == 0 ? kMostTables : kMostTablesAbove;
+// The oldest ones that are to become one, of at most so many tables and entries, the newest of them first; none if there are
+// none.
+Orders ChooseOrders(const FamilyView& levels, const Leaving& leaving, size_t most_tables, uint64_t most_entries) {
   Orders chosen;
   size_t each = 0;      // tables of each of the chosen ones
   bool leaves = false;  // the chosen ones leave
@@ -53,7 +52,7 @@ Orders ChooseOrders(const FamilyView& levels, const Leaving& leaving, uint64_t m
     entries += ordered->order->entries();
     chosen.insert(chosen.begin(), ordered->order);
     if (chosen.size() < (each < kMostTables ? kFanIn : kFanInAbove)) continue;
-    if (entries <= (each < kMostTables ? kMostEntries : most_above)) return chosen;
+    if (entries <= most_entries) return chosen;
     chosen.clear();
     entries = 0;
   }
@@ -91,8 +90,10 @@ uint64_t DBImpl::MostEntriesOfOrder() const {
   return dram_.is_set() ? kMostTables * options_.memtable_max_entries : kMostEntriesOfMerge;
 }
 
-// A merge may have taken the tables away, or is about to take some of them.
-void DBImpl::InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together) {
+// A merge may have taken the tables away, or is about to take some of them, or makes one of the orders of all that it takes: then
+// only who merges them (`of_merge`) may do this.
+void DBImpl::InstallOrder(const Family& family, const Orders& of, const std::shared_ptr<const TableOrder>& together,
+                          bool of_merge) {
   std::lock_guard lock(view_mutex_);
   const FamilyView* const now = current_view_->Of(family.id);
   if (now == nullptr) return;
@@ -101,7 +102,7 @@ void DBImpl::InstallOrder(const Family& family, const Orders& of, const std::sha
   size_t tables = 0;
   for (size_t i = 0; i < of.size(); ++i) tables += now->orders[first + i].tables;
   const size_t older = now->TablesBehind(*of.back());
-  if (older < family.merging_tables && older + tables > family.merging_tables) return;
+  if (!of_merge && older < family.merging_tables && (family.merges_orders || older + tables > family.merging_tables)) return;
   auto view = std::make_shared<ReadView>(*current_view_);
   view->Alter(family.id, [&](FamilyView* levels) { levels->MergeOrders(of, together); });
   InstallView(view);
@@ -123,7 +124,8 @@ bool DBImpl::MergeTableOrders(OrdersFor whom) try {
   const auto wait = [this](uint32_t memtables) {
     return immutable_count_.load(std::memory_order_acquire) >= memtables || stopping_.load(std::memory_order_acquire);
   };
-  const bool is_for_iterators = whom == OrdersFor::kIterators;
+  const size_t most_tables = whom == OrdersFor::kIterators ? kMostTables : kMostTablesAbove;
+  const uint64_t most_entries = std::min(kMostEntries, MostEntriesOfOrder());
   bool may_take_all = whom == OrdersFor::kPause && !changing_.MergesByItself();
   BRAIDDB_SYNC_POINT_ARG("DBImpl::MergeTableOrders:All", &may_take_all);
   while (!wait(1)) {
@@ -140,7 +142,7 @@ bool DBImpl::MergeTableOrders(OrdersFor whom) try {
           const Family* const of = FindFamily(id);
           if (!chosen.empty() || of == nullptr || of->options.merge_operator != nullptr) return;
           family = of;
-          chosen = ChooseOrders(levels, {of->merging_tables, !GoesByOrder(*of)}, is_for_iterators ? 0 : MostEntriesOfOrder());
+          chosen = ChooseOrders(levels, {of->merging_tables, !of->merges_orders}, most_tables, most_entries);
           if (!chosen.empty() || !may_take_all || of->merging_tables > 0) return;
           chosen = ChooseNewest(levels, kMaxMergedTables, MostEntriesOfOrder());
           takes_all = !chosen.empty();
@@ -149,11 +151,11 @@ bool DBImpl::MergeTableOrders(OrdersFor whom) try {
       if (chosen.empty()) return true;
       BRAIDDB_SYNC_POINT("DBImpl::MergeTableOrders:Chosen");
       // A few flushes' are not given up where iterators come: the next ones would make them more.
-      const auto stop = [&] { return takes_all ? wait(1) : !is_for_iterators && wait(2); };
+      const auto stop = [&] { return takes_all ? wait(1) : whom == OrdersFor::kIdleCpu && wait(2); };
       together = TableOrder::Merge(chosen, *regions_, family->order, [&] { return is_stopped = is_stopped || stop(); });
     }
     if (together != nullptr) {
-      InstallOrder(*family, chosen, together);
+      InstallOrder(*family, chosen, together, false);
     } else if (is_stopped) {
       return false;
     } else {
@@ -177,7 +179,7 @@ std::shared_ptr<const TableOrder> DBImpl::MergeOrdersOf(const Family& family, Or
   if (entries > MostEntriesOfOrder()) return nullptr;
   const auto stop = [this] { return stopping_.load(std::memory_order_acquire); };
   std::shared_ptr<const TableOrder> together = TableOrder::Merge(orders, *regions_, family.order, stop);
-  if (together != nullptr && family.options.merge_operator == nullptr) InstallOrder(family, orders, together);
+  if (together != nullptr && family.options.merge_operator == nullptr) InstallOrder(family, orders, together, true);
   return together;
 } catch (const std::bad_alloc&) {
   return nullptr;

@@ -26,7 +26,7 @@ class EntryCursor {
   // cursors and takes them in turns.
   static constexpr size_t kUsualReadAhead = 12;
   virtual void SetReadAhead(size_t) {}
-  // About how many entries there are; 0: not known.
+  // How many entries there are; 0: not known.
   virtual uint64_t entries() const { return 0; }
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;
@@ -47,12 +47,11 @@ class EntryCursor {
   virtual void Prev() = 0;
   // As Next, or further, but not past an entry of another key.
   virtual void NextKey() { Next(); }
-  // Whether TakeItems does what it says: for who merges several cursors.
+  // Whether TakeItems does what it says: for who merges several cursors, and fetches their entries itself.
   virtual bool gives_items() const { return false; }
-  // What it knows of so many entries, from where it stands on; it moves on behind them. The first ones of `items` are set, going
-  // backward the last ones, down from items[count - 1]. How many: fewer than `count` at its end. `forward`: as the last seek
-  // went. Behind this entry() is not to be asked before the next seek, nor anything if it throws (std::bad_alloc). It may look at
-  // entries, and fetches them before: who takes few behind a seek, and then twice as many each time, waits least. REQUIRES:
+  // What it knows of so many entries, from where it stands on, without a look at them; it moves on behind them. The first ones
+  // of `items` are set, going backward the last ones, down from items[count - 1]. How many: fewer than `count` at its end.
+  // `forward`: as the last seek went. Behind this entry() is not to be asked before the next seek. Does not throw. REQUIRES:
   // gives_items().
   virtual size_t TakeItems(OrderedItem* /*items*/, size_t /*count*/, bool /*forward*/) { return 0; }
   // Null at the ends.

@@ -106,8 +106,7 @@ void MergingCursor::SeekBefore(const SearchKey& target) {
 void MergingCursor::Begin(bool forward) {
   found_ = Found::kNothing;
   flip_ = forward ? 0 : ~uint64_t{0};
-  next_taken_ = kFirstTaken;
-  if (level_ != nullptr) TakeFromLevel();
+  if (level_ != nullptr) TakeFromLevel(kFirstTaken);
   for (Source& source : sources_) source.NoteBehind();
   not_whole_ = static_cast<size_t>(std::count_if(sources_.begin(), sources_.end(), [](const Source& source) {
     return source.at < source.size && !source.items[source.at].IsWhole();
@@ -121,8 +120,7 @@ void MergingCursor::Begin(bool forward) {
   Set();
 }
 
-void MergingCursor::TakeFromLevel() {
-  const size_t count = std::exchange(next_taken_, std::min(2 * next_taken_, kMostTaken));
+void MergingCursor::TakeFromLevel(size_t count) {
   Source& source = sources_[arrays_.size()];
   const bool forward = flip_ == 0;
   const size_t taken = level_->TakeItems(taken_.data(), count, forward);
@@ -216,7 +214,8 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
       winner = {source.behind, first};
       source.behind = source.items[at + 2].prefix;
     } else {
-      if (__builtin_expect(source.at >= source.size, 0) && level_ != nullptr && first == arrays_.size()) TakeFromLevel();
+      if (__builtin_expect(source.at >= source.size, 0) && level_ != nullptr && first == arrays_.size())
+        TakeFromLevel(kMostTaken);
       if (!keeps_all) {
         not_whole_ -= !item.IsWhole();
         not_whole_ += source.at < source.size && !source.items[source.at].IsWhole();

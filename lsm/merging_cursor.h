@@ -24,7 +24,7 @@ class MergingCursor final : public EntryCursor {
  public:
   // The arrays: at least one, those with the newer versions of keys that prefixes say all of (OrderedItem::IsWhole) first. What
   // has no owner must outlive the cursor. `level`: what is below them, or null; a cursor that gives items, of such keys older
-  // versions than the arrays have. May throw std::bad_alloc; else only what the level does throws, and a seek comes next then.
+  // versions than the arrays have. May throw std::bad_alloc; nothing else does.
   MergingCursor(const RegionSet* regions, const KeyOrder* order, std::vector<OrderedArray> arrays,
                 std::unique_ptr<EntryCursor> level = nullptr);
 
@@ -56,7 +56,7 @@ class MergingCursor final : public EntryCursor {
   // An array's lines are fetched, too, so many items before they are merged; of few arrays more, as each has its turn more often.
   static constexpr size_t kItemsAhead = 2 * kCacheLine / sizeof(Item);
   static constexpr size_t kMostItemsAhead = 8 * kCacheLine / sizeof(Item);
-  // So many items are taken from the level at once; behind a seek fewer, and twice as many each time.
+  // So many items are taken from the level at once, and behind a seek.
   static constexpr size_t kMostTaken = 32;
   static constexpr size_t kFirstTaken = 8;
 
@@ -100,7 +100,7 @@ class MergingCursor final : public EntryCursor {
   const LogEntry* At(const Item& item) const { return regions_->Resolve<LogEntry>(item.Entry()); }
   void FindAll(const SearchKey& target);
   // The level's next ones become what its source has.
-  void TakeFromLevel();
+  void TakeFromLevel(size_t count);
   // From where the sources are.
   void Begin(bool forward);
   // The winner below this node of the tree.
@@ -130,7 +130,6 @@ class MergingCursor final : public EntryCursor {
   std::vector<Source> sources_;
   std::vector<Search> searches_;
   std::vector<Item> taken_;
-  size_t next_taken_ = kFirstTaken;
   // Of what lost against another below a node. The children of node n are nodes 2 n and 2 n + 1; those that there are no nodes
   // for are the sources.
   std::vector<uint64_t> keys_;

@@ -21,7 +21,8 @@ class OrderedFunnel {
  public:
   using Items = std::span<const OrderedItem>;
 
-  // Of equal prefixes those of the first input come first. The inputs, at least one, must outlive it. May throw std::bad_alloc.
+  // Of equal prefixes those of the first input come first. What the inputs, at least one, are of must outlive it. May throw
+  // std::bad_alloc.
   explicit OrderedFunnel(const std::vector<Items>& inputs);
   OrderedFunnel(const OrderedFunnel&) = delete;
   OrderedFunnel& operator=(const OrderedFunnel&) = delete;

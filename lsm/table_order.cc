@@ -67,18 +67,15 @@ class TableOrder::Alike {
       size_t end = begin_ + 1;
       for (; end < there && items_[end].prefix == items_[begin_].prefix; ++end) all_whole &= items_[end].IsWhole();
       if (!all_whole && end - begin_ > kMostAlike) return false;
+      FetchAlike(end, there);
+      if (all_whole) MarkOlder(begin_ + 1, end);
       if (end == there && there != size) {
         begin_is_whole_ = all_whole;
         break;  // there may be more of these
       }
-      if (end - begin_ > 1) {
-        if (all_whole) {
-          MarkOlder(begin_ + 1, end);
-        } else {
-          if (stopper->Stops((end - begin_) * kCostOfALook)) return false;
-          FetchAlike(end, there);
-          OrderByKey(begin_, end);
-        }
+      if (!all_whole && end - begin_ > 1) {
+        if (stopper->Stops((end - begin_) * kCostOfALook)) return false;
+        OrderByKey(begin_, end);
       }
       begin_ = end;
     }

@@ -342,7 +342,6 @@ void InnerNodes::Commit(Replacement* change) noexcept {
   stats_.bytes += change->rest_bytes;
   generation->children += change->children;
   generation->children -= change->count;
-  leaves_.store(generation->children, std::memory_order_relaxed);
   generation->unindexed += change->new_parents;
   RetireGivenUp();
   if (!change->rebuild) return;
@@ -403,7 +402,6 @@ void InnerNodes::Build(std::span<const Child> children) {
   given_up_.reserve(given_up_.size() + 1);
   const Generation* const before = generation_.load(std::memory_order_relaxed);
   generation_.store(generation.release(), std::memory_order_release);
-  leaves_.store(children.size(), std::memory_order_relaxed);
   stats_.bytes = rest_bytes;
   ++stats_.rebuilds;
   ++stats_.full_builds;

@@ -127,8 +127,6 @@ class InnerNodes {
 
   // All leaves in order.
   std::vector<Child> Children() const;
-  // How many; at any time, without a guard.
-  uint64_t leaves() const { return leaves_.load(std::memory_order_relaxed); }
 
   struct Stats {
     uint64_t leaves = 0;
@@ -183,7 +181,6 @@ class InnerNodes {
   const KeyOrder* const order_;
   EpochManager* const epochs_;
   std::atomic<Generation*> generation_{nullptr};
-  std::atomic<uint64_t> leaves_{0};              // of it
   std::vector<std::function<void()>> given_up_;  // reclaims what readers may still see, and is not retired yet
   Stats stats_;
 };

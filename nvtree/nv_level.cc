@@ -11,14 +11,9 @@ namespace {
 class NvEntryCursor final : public EntryCursor {
  public:
   NvEntryCursor(const NvTree* tree, const EntryKeys* keys)
-      : EntryCursor(true, keys->usual_bytes()),
-        cursor_(tree),
-        keys_(keys),
-        entries_(tree->about_elements()),
-        bytes_(keys->usual_bytes()) {}
+      : EntryCursor(true, keys->usual_bytes()), cursor_(tree), keys_(keys), bytes_(keys->usual_bytes()) {}
   ~NvEntryCursor() override { keys_->NoteUsualBytes(bytes_); }
 
-  uint64_t entries() const override { return entries_; }
   void SeekToFirst() override {
     cursor_.SeekToFirst();
     BeginForward();
@@ -36,27 +31,17 @@ class NvEntryCursor final : public EntryCursor {
     BeginBackward();
   }
   void Next() override {
-    StepForward(kLeast);
+    cursor_.Next();
+    if (__builtin_expect(!is_forward_, 0)) Turn();
+    if (--fetched_ < kLeast) FetchForward(kBlock);
     Load();
   }
   void NextKey() override { NvEntryCursor::Next(); }
   void Prev() override {
-    StepBackward(kLeast);
+    cursor_.Prev();
+    if (__builtin_expect(is_forward_, 0)) Turn();
+    if (--fetched_ < kLeast) FetchBackward(kBlock);
     Load();
-  }
-  // Entries are looked at: whether an element is sound, and its prefix all of the key, nothing else says. So they are fetched one
-  // call before, up to kMostTaken.
-  bool gives_items() const override { return true; }
-  size_t TakeItems(OrderedItem* items, size_t count, bool forward) override {
-    const std::ptrdiff_t least = std::min<std::ptrdiff_t>(2 * static_cast<std::ptrdiff_t>(count), kMostTaken);
-    size_t taken = 0;
-    for (; taken < count && entry_ != nullptr; ++taken) {
-      const uint64_t whole = keys_->order().PrefixIsWhole(entry_->key()) ? OrderedItem::kWhole : 0;
-      items[forward ? taken : count - 1 - taken] = {prefix_, cursor_.element()->value | whole};
-      forward ? StepForward(least) : StepBackward(least);
-      Load();
-    }
-    return taken;
   }
 
  private:
@@ -65,7 +50,6 @@ class NvEntryCursor final : public EntryCursor {
   static constexpr std::ptrdiff_t kFirstBlock = 8;
   static constexpr std::ptrdiff_t kBlock = 12;
   static constexpr std::ptrdiff_t kLeast = 12;
-  static constexpr std::ptrdiff_t kMostTaken = 32;
 
   void BeginForward() {
     fetched_ = 0;
@@ -78,16 +62,6 @@ class NvEntryCursor final : public EntryCursor {
     is_forward_ = false;
     FetchBackward(kFirstBlock);
     Load();
-  }
-  void StepForward(std::ptrdiff_t least) {
-    cursor_.Next();
-    if (__builtin_expect(!is_forward_, 0)) Turn();
-    if (--fetched_ < least) FetchForward(kBlock);
-  }
-  void StepBackward(std::ptrdiff_t least) {
-    cursor_.Prev();
-    if (__builtin_expect(is_forward_, 0)) Turn();
-    if (--fetched_ < least) FetchBackward(kBlock);
   }
   void Turn() {
     is_forward_ = !is_forward_;
@@ -131,7 +105,6 @@ class NvEntryCursor final : public EntryCursor {
 
   NvCursor cursor_;
   const EntryKeys* const keys_;
-  const uint64_t entries_;
   uint32_t bytes_;              // of an entry: as large as the last one that was looked at, or so it seems
   std::ptrdiff_t fetched_ = 0;  // so many elements' entries are, from where it stands on, in the direction in which it goes
   bool is_forward_ = true;

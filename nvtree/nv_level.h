@@ -54,7 +54,6 @@ class EntryKeys final : public ElementKeys {
   }
 
   const RegionSet& regions() const { return *regions_; }
-  const KeyOrder& order() const { return *order_; }
 
  private:
   const RegionSet* const regions_;

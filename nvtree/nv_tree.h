@@ -156,8 +156,6 @@ class NvTree {
   // All segments of the tree come back, which so is gone. REQUIRES: nobody uses it any more; no other call follows.
   Status ReleaseSegments();
 
-  // About as many elements as there are, by the number of leaves.
-  uint64_t about_elements() const { return inner_.leaves() * Leaf::Capacity(leaf_bytes_) * 2 / 3; }
   // Cache lines that changes have flushed since the open.
   uint64_t flushed_lines() const { return flushed_lines_.load(std::memory_order_relaxed); }
 

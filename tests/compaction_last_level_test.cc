@@ -206,46 +206,6 @@ TEST_P(LastLevelContractTest, CursorsSeekToEveryPlace) {
   }
 }
 
-// What cursors know of entries, all of them from anywhere on, or some and the rest by another seek.
-TEST_P(LastLevelContractTest, CursorsGiveItems) {
-  if (!level_.level().View()->NewCursor()->gives_items()) GTEST_SKIP() << "none of this level do";
-  std::vector<Version> versions;  // of keys of eight bytes, and here and there of nine
-  for (int i = 0; i < 3000; ++i) {
-    const std::string key = std::to_string(10'000'000 + random_.Uniform(1500));
-    versions.push_back({key + (random_.OneIn(5) ? "x" : "")});
-  }
-  level_.AddTable(versions);
-  level_.Merge({1000, 2000});
-  const std::vector<Version> all = level_.Forward();
-  const auto cursor = level_.level().View()->NewCursor();
-  EXPECT_GT(cursor->entries(), all.size() / 4);
-  for (int i = 0; i < 200; ++i) {
-    const bool forward = random_.OneIn(2);
-    size_t at = random_.Uniform(all.size());
-    const SearchKey target(store().order(), all[at].key, all[at].sequence);
-    forward ? cursor->Seek(target) : cursor->SeekBefore(target);
-    if (!forward) --at;
-    const size_t most = 1 + random_.Uniform(70);
-    for (size_t wanted = 1 + random_.Uniform(most), taken = wanted; taken == wanted && i % 4 != 0;) {
-      wanted = 1 + random_.Uniform(most);
-      std::vector<OrderedItem> items(wanted);
-      taken = cursor->TakeItems(items.data(), wanted, forward);
-      for (size_t j = 0; j < taken; ++j, at += forward ? 1 : -1) {
-        ASSERT_LT(at, all.size());
-        const OrderedItem& item = items[forward ? j : wanted - 1 - j];
-        const auto* const entry = store().Resolve(item.Entry());
-        ASSERT_EQ(level_.VersionOf(entry), all[at]);
-        ASSERT_EQ(item.prefix, store().order().Prefix(entry->key()));
-        ASSERT_EQ(item.IsWhole(), store().order().PrefixIsWhole(entry->key()));
-        ASSERT_FALSE(item.IsOlder());
-      }
-    }
-    if (i % 4 == 0) continue;
-    ASSERT_EQ(at, forward ? all.size() : size_t{0} - 1);
-    ASSERT_EQ(cursor->TakeItems(nullptr, 0, forward), 0u);
-  }
-}
-
 // ---- Sweeps
 
 TEST_P(LastLevelContractTest, ASweepTakesWhatNobodySeesAnyMore) {

@@ -252,6 +252,10 @@ TEST_P(DbTableOrdersTest, OfAMergeBecomeOneBesideIt) {
   std::mutex mutex;
   std::condition_variable changed;
   bool merging = false, goes_on = false;
+  SyncPoints::Instance().SetCallback("DBImpl::FlushUntilStopped:Flushed",
+                                     [&](void* has_idle_cpu) { *static_cast<bool*>(has_idle_cpu) = false; });
+  FlushTables(20);  // the open may have had an iterator of its own; none comes until the merge
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
   SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) {
     std::unique_lock lock(mutex);
     merging = true;
@@ -279,6 +283,64 @@ TEST_P(DbTableOrdersTest, OfAMergeBecomeOneBesideIt) {
   ExpectCursors(1 + 1);
   ExpectContent();
   SyncPoints::Instance().Clear();
+}
+
+// The flush thread has begun to merge some of them when the merge begins: that is in vain then.
+TEST_P(DbTableOrdersTest, OfAMergeBecomeOneAndNoOther) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool chosen = false, goes_on = false;
+  const auto let_go_on = [&] {
+    std::lock_guard lock(mutex);
+    goes_on = true;
+    changed.notify_all();
+  };
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTableOrders:Chosen", [&](void*) {
+    std::unique_lock lock(mutex);
+    chosen = true;
+    changed.notify_all();
+    changed.wait_for(lock, std::chrono::seconds(60), [&] { return goes_on; });
+  });
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) {
+    let_go_on();
+    // What was chosen is merged, and is put into the view or not.
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(MergesByOrder() ? 300 : 20'000);
+    while (Cursors() != 1 + 1 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    EXPECT_EQ(Cursors(), MergesByOrder() ? 4u + 1u : 1u + 1u);
+  });
+  std::atomic<uint64_t> cursors{0};
+  SyncPoints::Instance().SetCallback("NewChunkScanner:ByOrder", [&](void*) { cursors = Cursors(); });
+  FlushTables(4);
+  {
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return chosen; }));
+  }
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  EXPECT_EQ(cursors, MergesByOrder() ? 1u + 1u : 0u);
+  ExpectContent();
+  SyncPoints::Instance().Clear();
+}
+
+// Keys of eight bytes, which prefixes say, in many tables, and here and there one that they do not say; the newest table deletes
+// them. A merge takes all versions of a key together, which the order tells.
+TEST_P(DbTableOrdersTest, DeletedKeysStayDeletedWhereSomeKeysAreLonger) {
+  constexpr int kTables = 30, kEach = 20'000, kLonger = 273;
+  options_.memtable_size = 64 << 20;
+  options_.memtable_max_entries = 1 << 17;
+  Reopen();
+  for (int table = 0; table < kTables; ++table) {
+    for (int i = 0; i < kEach; ++i) {
+      const std::string key = std::to_string(10'000'000 + i);
+      if (table == 0 && i % kLonger == 0) {
+        content_[key + "x"] = "longer";
+        ASSERT_OK(db_->Put({}, key + "x", "longer"));
+      }
+      ASSERT_OK(table + 1 < kTables ? db_->Put({}, key, "v") : db_->Delete({}, key));
+    }
+    ASSERT_OK(db_->Flush());
+  }
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  ExpectContent();
 }
 
 // What a merge drops stays where it is until the flush thread has looked at it.

@@ -64,6 +64,9 @@ class TableOrderTest : public testing::Test {
       if (newest.empty() || newest.back()->key() != entry->key()) newest.push_back(entry);
     }
     EXPECT_EQ(seen, newest);
+    // Merges rely on it; cursors make up for it.
+    for (size_t i = 0; i < entries_.size(); ++i)
+      ASSERT_EQ(order.IsOlderAt(i), i > 0 && entries_[i]->key() == entries_[i - 1]->key()) << i << " of " << entries_.size();
     for (size_t i = 0; i < entries_.size(); i += 7) {
       const SearchKey target(store_.order(), entries_[i]->key(), entries_[i]->sequence());
       // Not at all, by halves, and as far as it goes.
@@ -173,6 +176,24 @@ TEST_F(TableOrderTest, OfMoreThanIsMergedAtOnce) {
     const auto together = TableOrder::Merge(orders, *store_.regions(), store_.order(), kNever);
     ASSERT_NE(together, nullptr);
     ExpectAll(*together);
+  }
+  // Some are not whole, near the begin, and versions of a key, or of many, are on both sides of where the first ones end.
+  for (const int keys_of_all : {1, 6000}) {
+    for (int shift = 0; shift < 4; ++shift) {
+      SCOPED_TRACE(std::to_string(keys_of_all) + " keys, " + std::to_string(shift));
+      entries_.clear();
+      Orders orders;
+      for (int i = 0; i < 3; ++i) {
+        std::vector<Version> versions = {{"1", next_++}, {"10", next_++}};
+        for (int j = 0; j < (i == 0 ? shift : 0); ++j)
+          versions.push_back({"1" + std::string(1, static_cast<char>('a' + j)), next_++});
+        for (int j = 0; j < 6000; ++j) versions.push_back({std::to_string(10'000'000 + j % keys_of_all), next_++});
+        orders.insert(orders.begin(), MakeOrder(versions));
+      }
+      const auto together = TableOrder::Merge(orders, *store_.regions(), store_.order(), kNever);
+      ASSERT_NE(together, nullptr);
+      ExpectAll(*together);
+    }
   }
   // One key is whole, the other one is not, and only that they are alike tells that it has to be looked at.
   const std::string seven = "zzzzzzz", eight = seven + '\0';
