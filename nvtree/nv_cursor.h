@@ -9,8 +9,8 @@
 
 namespace braiddb {
 
-// What a leaf has when its elements are copied, some before the cursor comes to them, is what the cursor sees of it: elements that
-// were there when the cursor was made and that nothing takes back are never missed, and come once.
+// What a leaf has when its elements are copied, some before the cursor comes to them, is what the cursor sees of it: elements
+// that were there when the cursor was made and that nothing takes back are never missed, and come once.
 // Thread safety: one thread at a time, concurrent with any change of the tree. It enters epoch guards of its own: REQUIRES: the
 // thread holds none.
 class NvCursor {
