@@ -32,40 +32,41 @@ class NvEntryCursor final : public EntryCursor {
   }
   void Next() override {
     cursor_.Next();
-    if (__builtin_expect(!is_forward_, 0)) Turn();
-    if (--fetched_ < kLeast) FetchForward(kBlock);
+    if (__builtin_expect(!is_forward_, 0)) Begin(true);
+    if (--fetched_ < least_) FetchForward(kBlock);
     Load();
   }
   void NextKey() override { NvEntryCursor::Next(); }
   void Prev() override {
     cursor_.Prev();
-    if (__builtin_expect(is_forward_, 0)) Turn();
-    if (--fetched_ < kLeast) FetchBackward(kBlock);
+    if (__builtin_expect(is_forward_, 0)) Begin(false);
+    if (--fetched_ < least_) FetchBackward(kBlock);
     Load();
   }
 
  private:
   // So many entries are fetched at once, where fewer than these are left of what was fetched: what a prefetch waits for where its
-  // page is not in the TLB, the CPU finds for as many of them at a time as it has such instructions in flight.
+  // page is not in the TLB, the CPU finds for as many of them at a time as it has such instructions in flight. Behind a seek, of
+  // which there may be one for few steps, at first less, and so much more each time.
   static constexpr std::ptrdiff_t kFirstBlock = 8;
   static constexpr std::ptrdiff_t kBlock = 12;
+  static constexpr std::ptrdiff_t kFirstLeast = 4;
   static constexpr std::ptrdiff_t kLeast = 12;
 
   void BeginForward() {
-    fetched_ = 0;
-    is_forward_ = true;
+    Begin(true);
     FetchForward(kFirstBlock);
     Load();
   }
   void BeginBackward() {
-    fetched_ = 0;
-    is_forward_ = false;
+    Begin(false);
     FetchBackward(kFirstBlock);
     Load();
   }
-  void Turn() {
-    is_forward_ = !is_forward_;
+  void Begin(bool forward) {
+    is_forward_ = forward;
     fetched_ = 0;
+    least_ = kFirstLeast;
   }
 
   // Elements are copied so that there are always some whose entries are not needed yet, and leaves fetched before that.
@@ -73,11 +74,15 @@ class NvEntryCursor final : public EntryCursor {
     const Element* element = cursor_.element();
     if (element == nullptr) return;
     NoteBytes();
-    if (count == kBlock && cursor_.end() - element < fetched_ + kBlock) {
-      cursor_.CopyMore();
-      element = cursor_.element();
-    } else if (count == kBlock && cursor_.end() - element < fetched_ + 2 * kBlock) {
-      cursor_.FetchMore();
+    if (count == kBlock) {
+      const std::ptrdiff_t left = cursor_.end() - element;
+      if (left < fetched_ + kBlock) {
+        cursor_.CopyMore();
+        element = cursor_.element();
+      } else if (left < fetched_ + 2 * kBlock) {
+        cursor_.FetchMore();
+      }
+      least_ = std::min(least_ + kFirstLeast, kLeast);
     }
     const std::ptrdiff_t until = std::min(fetched_ + count, cursor_.end() - element);
     for (; fetched_ < until; ++fetched_) keys_->PrefetchWhole(element[fetched_], bytes_);
@@ -87,6 +92,7 @@ class NvEntryCursor final : public EntryCursor {
     const Element* const element = cursor_.element();
     if (element == nullptr) return;
     NoteBytes();
+    if (count == kBlock) least_ = std::min(least_ + kFirstLeast, kLeast);
     const std::ptrdiff_t until = std::min(fetched_ + count, element - cursor_.begin() + 1);
     for (; fetched_ < until; ++fetched_) keys_->PrefetchWhole(element[-fetched_], bytes_);
   }
@@ -107,6 +113,7 @@ class NvEntryCursor final : public EntryCursor {
   const EntryKeys* const keys_;
   uint32_t bytes_;              // of an entry: as large as the last one that was looked at, or so it seems
   std::ptrdiff_t fetched_ = 0;  // so many elements' entries are, from where it stands on, in the direction in which it goes
+  std::ptrdiff_t least_ = kFirstLeast;
   bool is_forward_ = true;
 };
 
