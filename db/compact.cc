@@ -297,7 +297,7 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   PostCompaction(*family, merge_id, tables.size(), nullptr);
   BRAIDDB_SYNC_POINT("DBImpl::MergeTables:Announced");
   if (!orders.empty()) job.order = MergeOrdersOf(*family, std::move(orders));
-  if (job.order == nullptr) {
+  if (family->merges_orders && job.order == nullptr) {
     std::lock_guard lock(view_mutex_);
     family->merges_orders = false;
   }

@@ -446,7 +446,7 @@ class DBImpl final : public DB {
 
   // ---- table_orders.cc
   // The plan of a merge by lists grows with the square of its tables; the longer a merge, the longer what it frees is held. Room
-  // for several orders of sixteen tables, and for what is beside them.
+  // for several orders of many tables, and for what is beside them.
   static constexpr size_t kMaxMergedTables = 80;
   using Orders = std::vector<std::shared_ptr<const TableOrder>>;  // of neighbours in L0, the newest first
   // For whom orders are merged: iterators that come, or those that may, while writers leave a CPU idle or pause.

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kFanIn = 4;
 constexpr size_t kMostTables = 16;
 constexpr uint64_t kMostEntries = 4ull << 20;
-// So many of these where no iterators come.
+// So many of these for iterators that may come: where a CPU is idle, or writers pause.
 constexpr size_t kFanInAbove = 2;
 constexpr size_t kMostTablesAbove = 32;
 // Of a merge, and where nothing merges tables.

@@ -12,7 +12,10 @@ class NvEntryCursor final : public EntryCursor {
  public:
   NvEntryCursor(const NvTree* tree, const EntryKeys* keys)
       : EntryCursor(true, keys->usual_bytes()), cursor_(tree), keys_(keys), bytes_(keys->usual_bytes()) {}
-  ~NvEntryCursor() override { keys_->NoteUsualBytes(bytes_); }
+  ~NvEntryCursor() override {
+    NoteBytes();
+    keys_->NoteUsualBytes(bytes_);
+  }
 
   void SeekToFirst() override {
     cursor_.SeekToFirst();
@@ -33,14 +36,20 @@ class NvEntryCursor final : public EntryCursor {
   void Next() override {
     cursor_.Next();
     if (__builtin_expect(!is_forward_, 0)) Begin(true);
-    if (--fetched_ < least_) FetchForward(kBlock);
+    if (--fetched_ < least_) {
+      CopyAhead();
+      FetchForward(kBlock);
+    }
     Load();
   }
   void NextKey() override { NvEntryCursor::Next(); }
   void Prev() override {
     cursor_.Prev();
     if (__builtin_expect(is_forward_, 0)) Begin(false);
-    if (--fetched_ < least_) FetchBackward(kBlock);
+    if (--fetched_ < least_) {
+      least_ = std::min(least_ + kFirstLeast, kLeast);
+      FetchBackward(kBlock);
+    }
     Load();
   }
 
@@ -70,20 +79,21 @@ class NvEntryCursor final : public EntryCursor {
   }
 
   // Elements are copied so that there are always some whose entries are not needed yet, and leaves fetched before that.
-  void FetchForward(std::ptrdiff_t count) {
-    const Element* element = cursor_.element();
-    if (element == nullptr) return;
-    NoteBytes();
-    if (count == kBlock) {
-      const std::ptrdiff_t left = cursor_.end() - element;
-      if (left < fetched_ + kBlock) {
-        cursor_.CopyMore();
-        element = cursor_.element();
-      } else if (left < fetched_ + 2 * kBlock) {
-        cursor_.FetchMore();
-      }
-      least_ = std::min(least_ + kFirstLeast, kLeast);
+  void CopyAhead() {
+    if (cursor_.element() == nullptr) return;
+    const std::ptrdiff_t left = cursor_.end() - cursor_.element();
+    if (left < fetched_ + kBlock) {
+      cursor_.CopyMore();
+    } else if (left < fetched_ + 2 * kBlock) {
+      cursor_.FetchMore();
     }
+    least_ = std::min(least_ + kFirstLeast, kLeast);
+  }
+  void FetchForward(std::ptrdiff_t count) {
+    const Element* const element = cursor_.element();
+    if (element == nullptr) return;
+    fetched_ = std::max<std::ptrdiff_t>(fetched_, 0);
+    NoteBytes();
     const std::ptrdiff_t until = std::min(fetched_ + count, cursor_.end() - element);
     for (; fetched_ < until; ++fetched_) keys_->PrefetchWhole(element[fetched_], bytes_);
   }
@@ -91,13 +101,12 @@ class NvEntryCursor final : public EntryCursor {
   void FetchBackward(std::ptrdiff_t count) {
     const Element* const element = cursor_.element();
     if (element == nullptr) return;
+    fetched_ = std::max<std::ptrdiff_t>(fetched_, 0);
     NoteBytes();
-    if (count == kBlock) least_ = std::min(least_ + kFirstLeast, kLeast);
     const std::ptrdiff_t until = std::min(fetched_ + count, element - cursor_.begin() + 1);
     for (; fetched_ < until; ++fetched_) keys_->PrefetchWhole(element[-fetched_], bytes_);
   }
   void NoteBytes() {
-    fetched_ = std::max<std::ptrdiff_t>(fetched_, 0);
     if (entry_ != nullptr) bytes_ = static_cast<uint32_t>(std::min<uint64_t>(LogEntrySize(*entry_), EntryKeys::kMostFetched));
   }
 
