@@ -20,6 +20,31 @@
 namespace braiddb::test {
 namespace {
 
+// A place where whoever comes to it waits until it is let go on.
+class Hold {
+ public:
+  void Stop() {
+    std::unique_lock lock(mutex_);
+    came_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return goes_on_; });
+  }
+  void ExpectOneThere() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), [this] { return came_; }));
+  }
+  void LetGoOn() {
+    std::lock_guard lock(mutex_);
+    goes_on_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool came_ = false, goes_on_ = false;
+};
+
 class DbTableOrdersTest : public DbTest {
  protected:
   void SetUp() override {
@@ -215,32 +240,18 @@ TEST_P(DbTableOrdersTest, TheFirstMergeGoesByThem) {
 
 // A merge leaves nothing of what iterators have one cursor for.
 TEST_P(DbTableOrdersTest, OfAMergeStayWithIt) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool merging = false, goes_on = false;
+  Hold hold;
   FlushTables(6);
   ExpectCursors(3 + 1);
-  SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) {
-    std::unique_lock lock(mutex);
-    merging = true;
-    changed.notify_all();
-    changed.wait(lock, [&] { return goes_on; });
-  });
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) { hold.Stop(); });
   SyncPoints::Instance().Enable();
   std::thread merge([this] { EXPECT_OK(db_->CompactRange({}, nullptr, nullptr)); });
-  {
-    std::unique_lock lock(mutex);
-    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return merging; }));
-  }
+  hold.ExpectOneThere();
   FlushTables(2);  // with those of the merge it would be four
   FlushTables(2);
   ExpectCursors(4 + 1);
   ExpectContent();
-  {
-    std::lock_guard lock(mutex);
-    goes_on = true;
-    changed.notify_all();
-  }
+  hold.LetGoOn();
   merge.join();
   ExpectCursors(1 + 1);
   ExpectContent();
@@ -249,36 +260,22 @@ TEST_P(DbTableOrdersTest, OfAMergeStayWithIt) {
 // … but become one among themselves, unless the merge makes one of all of them.
 TEST_P(DbTableOrdersTest, OfAMergeBecomeOneBesideIt) {
   if (MergesByOrder()) GTEST_SKIP() << "the merge makes one of all of them";
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool merging = false, goes_on = false;
+  Hold hold;
   SyncPoints::Instance().SetCallback("DBImpl::FlushUntilStopped:Flushed",
                                      [&](void* has_idle_cpu) { *static_cast<bool*>(has_idle_cpu) = false; });
   FlushTables(20);  // the open may have had an iterator of its own; none comes until the merge
   ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
-  SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) {
-    std::unique_lock lock(mutex);
-    merging = true;
-    changed.notify_all();
-    changed.wait(lock, [&] { return goes_on; });
-  });
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) { hold.Stop(); });
   FlushTables(5);
   std::thread merge([this] { EXPECT_OK(db_->CompactRange({}, nullptr, nullptr)); });
-  {
-    std::unique_lock lock(mutex);
-    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return merging; }));
-  }
+  hold.ExpectOneThere();
   FlushTables(3);
   ExpectCursors(1 + 1 + 3 + 1);  // four of the merge, one of it, the new ones, the last level
   ExpectContent();
   FlushTables(1);
   ExpectCursors(1 + 1 + 1 + 1);
   ExpectContent();
-  {
-    std::lock_guard lock(mutex);
-    goes_on = true;
-    changed.notify_all();
-  }
+  hold.LetGoOn();
   merge.join();
   ExpectCursors(1 + 1);
   ExpectContent();
@@ -287,22 +284,10 @@ TEST_P(DbTableOrdersTest, OfAMergeBecomeOneBesideIt) {
 
 // The flush thread has begun to merge some of them when the merge begins: that is in vain then.
 TEST_P(DbTableOrdersTest, OfAMergeBecomeOneAndNoOther) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool chosen = false, goes_on = false;
-  const auto let_go_on = [&] {
-    std::lock_guard lock(mutex);
-    goes_on = true;
-    changed.notify_all();
-  };
-  SyncPoints::Instance().SetCallback("DBImpl::MergeTableOrders:Chosen", [&](void*) {
-    std::unique_lock lock(mutex);
-    chosen = true;
-    changed.notify_all();
-    changed.wait_for(lock, std::chrono::seconds(60), [&] { return goes_on; });
-  });
+  Hold hold;
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTableOrders:Chosen", [&](void*) { hold.Stop(); });
   SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) {
-    let_go_on();
+    hold.LetGoOn();
     // What was chosen is merged, and is put into the view or not.
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(MergesByOrder() ? 300 : 20'000);
     while (Cursors() != 1 + 1 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
@@ -311,10 +296,7 @@ TEST_P(DbTableOrdersTest, OfAMergeBecomeOneAndNoOther) {
   std::atomic<uint64_t> cursors{0};
   SyncPoints::Instance().SetCallback("NewChunkScanner:ByOrder", [&](void*) { cursors = Cursors(); });
   FlushTables(4);
-  {
-    std::unique_lock lock(mutex);
-    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return chosen; }));
-  }
+  hold.ExpectOneThere();
   ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
   EXPECT_EQ(cursors, MergesByOrder() ? 1u + 1u : 0u);
   ExpectContent();
@@ -345,15 +327,8 @@ TEST_P(DbTableOrdersTest, DeletedKeysStayDeletedWhereSomeKeysAreLonger) {
 
 // What a merge drops stays where it is until the flush thread has looked at it.
 TEST_P(DbTableOrdersTest, EntriesThatAreLookedAtAreNotReused) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool chosen = false, goes_on = false;
-  SyncPoints::Instance().SetCallback("DBImpl::MergeTableOrders:Chosen", [&](void*) {
-    std::unique_lock lock(mutex);
-    chosen = true;
-    changed.notify_all();
-    changed.wait(lock, [&] { return goes_on; });
-  });
+  Hold hold;
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTableOrders:Chosen", [&](void*) { hold.Stop(); });
   SyncPoints::Instance().Enable();
   options_.memtable_size = 4 << 20;
   options_.memtable_max_entries = 1 << 16;
@@ -366,18 +341,11 @@ TEST_P(DbTableOrdersTest, EntriesThatAreLookedAtAreNotReused) {
     }
     ASSERT_OK(db_->Flush());
   }
-  {
-    std::unique_lock lock(mutex);
-    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return chosen; }));
-  }
+  hold.ExpectOneThere();
   // By none of the calls that reclaim space.
   for (int i = 0; i < 3; ++i) ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
   EXPECT_EQ(db_->GetStatistics().segments_recycled, 0u);
-  {
-    std::lock_guard lock(mutex);
-    goes_on = true;
-    changed.notify_all();
-  }
+  hold.LetGoOn();
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (db_->GetStatistics().segments_recycled == 0 && std::chrono::steady_clock::now() < until) {
     ASSERT_OK(db_->Put({}, "0", large));
