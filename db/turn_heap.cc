@@ -19,6 +19,17 @@ void TurnHeap::Take(std::vector<LevelCursor>* cursors) {
     if (cursor.entry != nullptr) turns_.push_back({cursor.prefix, &cursor});
   }
   for (size_t i = turns_.size() / 2; i-- > 0;) Find(i, turns_[i]);
+  NoteSecond();
+}
+
+void TurnHeap::NoteSecond() {
+  second_ = UINT64_MAX;
+  for (size_t i = 1; i < std::min<size_t>(turns_.size(), 3); ++i) second_ = std::min(second_, turns_[i].prefix);
+}
+
+void TurnHeap::ReplaceFirst(Turn turn) {
+  Find(0, turn);
+  NoteSecond();
 }
 
 // First down to a leaf, along the lesser children, and then up to where the turn belongs: among many cursors one that has been
@@ -52,6 +63,7 @@ void TurnHeap::Remove(size_t of) {
   const Turn last = turns_.back();
   turns_.pop_back();
   if (of < turns_.size()) Find(of, last);
+  NoteSecond();
 }
 
 // Who stands on the first one's entry comes right behind it.

@@ -46,12 +46,11 @@ class TurnHeap {
   void FirstMoved() {
     LevelCursor* const cursor = first();
     if (cursor->entry == nullptr) return Remove(0);
-    if (!FirstMovedTo(cursor->prefix)) Find(0, {cursor->prefix, cursor});
+    if (!FirstMovedTo(cursor->prefix)) ReplaceFirst({cursor->prefix, cursor});
   }
-  // It has moved to an entry with this prefix. False: others have one that is not greater, and FirstMoved is to be called.
+  // It has moved to an entry with this prefix. False: another one's may not be greater, and FirstMoved is to be called.
   bool FirstMovedTo(uint64_t prefix) {
-    const size_t size = turns_.size();
-    if ((size > 1 && turns_[1].prefix <= prefix) || (size > 2 && turns_[2].prefix <= prefix)) return false;
+    if (prefix >= second_) return false;
     turns_.front().prefix = prefix;
     return true;
   }
@@ -67,11 +66,14 @@ class TurnHeap {
   bool Precedes(const Turn& a, const Turn& b) const;
   // Puts the turn in the place of turns_[of], whose children, and what is below these, are in order.
   void Find(size_t of, Turn turn);
+  void ReplaceFirst(Turn turn);
+  void NoteSecond();
   // Takes turns_[of] out, which is the first one or a child of it.
   void Remove(size_t of);
 
   const KeyOrder& order_;
   std::vector<Turn> turns_;
+  uint64_t second_ = UINT64_MAX;  // the least prefix of all but the first one; UINT64_MAX if there are no others
 };
 
 }  // namespace braiddb

@@ -28,6 +28,7 @@ MergingCursor::MergingCursor(const RegionSet* regions, const KeyOrder* order, st
       arrays_(std::move(arrays)),
       level_(std::move(level)),
       entries_(SumOfSizes(arrays_, level_.get())),
+      fetches_blocks_(fetch_bytes() > kMostBytesByStep),
       items_ahead_(std::max(kItemsAhead, kMostItemsAhead / std::bit_ceil(arrays_.size()))),
       sources_(std::bit_ceil(arrays_.size() + (level_ == nullptr ? 0 : 1))),
       searches_(arrays_.size()),
@@ -114,9 +115,12 @@ void MergingCursor::Begin(bool forward) {
   first_ = static_cast<uint32_t>(Play(1).source);
   at_ = 0;
   made_ = 0;
-  next_made_ = std::min(kFirstMade, most_made_);
+  fetched_ = 0;
+  make_at_ = 0;
+  ahead_ = std::min(kFirstMade, most_made_);
   last_ = {};
   Make(1);
+  FetchUntil(made_);
   Set();
 }
 
@@ -163,26 +167,31 @@ MergingCursor::Turn MergingCursor::Play(size_t node) {
   return is_left ? left : right;
 }
 
-inline void MergingCursor::PlayAt(uint64_t* key, uint64_t* loser, Turn* winner) {
-  // A conditional move is all that there is between one winner and the next; compilers make branches of it, or twice as much.
-  // Of three operands the values are one at first, so each has a register of its own (&).
-  const uint64_t its_key = *key;
-  const uint64_t its_source = *loser;
-  uint64_t other_key = its_key;
-  uint64_t other_source = its_source;
-  uint64_t difference = its_key;
-  asm("cmpq %[source], %[its_source]\n\t"
-      "sbbq %[key], %[difference]\n\t"
-      "cmovbq %[key], %[other_key]\n\t"
-      "cmovbq %[source], %[other_source]\n\t"
-      "cmovbq %[its_key], %[key]\n\t"
-      "cmovbq %[its_source], %[source]"
-      : [key] "+&r"(winner->key), [source] "+&r"(winner->source), [difference] "+&r"(difference), [other_key] "+&r"(other_key),
-        [other_source] "+&r"(other_source)
-      : [its_key] "r"(its_key), [its_source] "r"(its_source)
-      : "cc");
-  *key = other_key;
-  *loser = other_source;
+inline void MergingCursor::PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* losers, Turn* winner) {
+  // A subtraction and a conditional move are all that there is between one winner and the next; compilers make branches of it,
+  // or twice as much. What is shifted out says which child it was, and is subtracted as well: then equal ones change places.
+  uint64_t key;
+  uint64_t source;
+  uint64_t other_key;
+  uint64_t other_source;
+  uint64_t difference;
+  asm("shrq %[node]\n\t"
+      "movq (%[keys],%[node],8), %[key]\n\t"
+      "movq (%[losers],%[node],8), %[source]\n\t"
+      "movq %[key], %[difference]\n\t"
+      "movq %[key], %[other_key]\n\t"
+      "movq %[source], %[other_source]\n\t"
+      "sbbq %[winner_key], %[difference]\n\t"
+      "cmovbq %[winner_key], %[other_key]\n\t"
+      "cmovbq %[winner_source], %[other_source]\n\t"
+      "cmovbq %[key], %[winner_key]\n\t"
+      "cmovbq %[source], %[winner_source]\n\t"
+      "movq %[other_key], (%[keys],%[node],8)\n\t"
+      "movq %[other_source], (%[losers],%[node],8)"
+      : [node] "+&r"(*child), [winner_key] "+&r"(winner->key), [winner_source] "+&r"(winner->source), [key] "=&r"(key),
+        [source] "=&r"(source), [other_key] "=&r"(other_key), [other_source] "=&r"(other_source), [difference] "=&r"(difference)
+      : [keys] "r"(keys), [losers] "r"(losers)
+      : "cc", "memory");
 }
 
 // Which of two goes on upward is no branch, and whether an item is left out is none. Where all prefixes say all, turns are
@@ -190,13 +199,14 @@ inline void MergingCursor::PlayAt(uint64_t* key, uint64_t* loser, Turn* winner) 
 // CPU does not look so far ahead that it would begin the next block meanwhile.
 template <bool kAllWhole>
 size_t MergingCursor::Merge(size_t until, size_t looks) {
+  const RegionSet& regions = *regions_;
   Source* const sources = sources_.data();
   uint64_t* const keys = keys_.data();
   uint64_t* const losers = losers_.data();
   const size_t leaves = losers_.size();
   const uint64_t flip = kAllWhole ? 0 : flip_;
   const size_t step = flip == 0 ? 1 : -size_t{1};
-  const size_t far = step * items_ahead_;
+  const uintptr_t far = step * (items_ahead_ + 1) * sizeof(Item);
   const bool keeps_all = !kAllWhole && (has_all_ || flip != 0);
   size_t made = made_;
   uint64_t first = first_;
@@ -204,15 +214,15 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
   for (; looks != 0 && made != until; --looks) {
     Source& source = sources[first];
     const size_t at = source.at;
-    if (kAllWhole ? at + 2 >= source.size || !source.items[at + 1].IsWhole() : at >= source.size) break;
-    const Item item = source.items[at];
+    const Item* const items = source.items + at;
+    if (kAllWhole ? at + 2 >= source.size || !items[1].IsWhole() : at >= source.size) break;
+    const Item item = *items;
     source.at = at + step;
-    const size_t ahead = source.at + far;
-    if (ahead < source.size) Prefetch(&source.items[ahead]);
+    Prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(items) + far));  // or what is behind them
     Turn winner;
     if constexpr (kAllWhole) {
       winner = {source.behind, first};
-      source.behind = source.items[at + 2].prefix;
+      source.behind = items[2].prefix;
     } else {
       if (__builtin_expect(source.at >= source.size, 0) && level_ != nullptr && first == arrays_.size())
         TakeFromLevel(kMostTaken);
@@ -223,20 +233,24 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
       }
       winner = TurnOf(source, first, flip);
     }
-    for (size_t node = (leaves + first) / 2; node != 0; node /= 2) {
-      const uint64_t other = losers[node];
-      const bool is_even = !kAllWhole && ((keys[node] ^ winner.key) | (~(other | winner.source) & Turn::kLooks)) == 0;
-      if (__builtin_expect(is_even, 0) && !Precedes({keys[node], other}, winner)) continue;
-      if (__builtin_expect(is_even, 0)) {
-        losers[node] = std::exchange(winner.source, other);
-        continue;
+    for (uint64_t child = leaves + first; child != 1;) {
+      if constexpr (!kAllWhole) {
+        const uint64_t node = child / 2;
+        const uint64_t other = losers[node];
+        const bool is_even = ((keys[node] ^ winner.key) | (~(other | winner.source) & Turn::kLooks)) == 0;
+        if (__builtin_expect(is_even, 0)) {
+          if (Precedes({keys[node], other}, winner)) losers[node] = std::exchange(winner.source, other);
+          child = node;
+          continue;
+        }
       }
-      PlayAt(&keys[node], &losers[node], &winner);
+      PlayAbove(&child, keys, losers, &winner);
     }
     first = static_cast<uint32_t>(winner.source);
     const bool are_whole = kAllWhole || (item.word & last.word & Item::kWhole) != 0;
     const bool is_older = item.IsOlder() | ((item.prefix == last.prefix) & are_whole);
-    ring_[made % kRing] = {item.prefix, reinterpret_cast<uint64_t>(At(item)) | is_older * Item::kOlder};
+    const auto entry = reinterpret_cast<uint64_t>(regions.Resolve<LogEntry>(item.Entry()));
+    ring_[made % kRing] = {item.prefix, entry | is_older * Item::kOlder};
     made += keeps_all | !is_older | (!kAllWhole && made == 0);  // what was sought is there, whatever it is
     last = item;
   }
@@ -266,15 +280,12 @@ void MergingCursor::Make(size_t count) {
     const size_t some = MergesWhole() ? 1 : looks;
     looks -= some - Merge<false>(until, some);
   }
-  FetchFrom(before);
 }
 
-// Nothing but prefetches: what a prefetch waits for, where its page is, the CPU finds for as many of them at a time as it has
-// instructions in flight.
-void MergingCursor::FetchFrom(size_t made) const {
+void MergingCursor::FetchUntil(size_t end) {
   std::array<const LogEntry*, kRing> entries;
-  const size_t count = made_ - made;
-  for (size_t i = 0; i < count; ++i) entries[i] = ring_[(made + i) % kRing].entry();
+  size_t count = 0;
+  for (; fetched_ < end; ++fetched_) entries[count++] = ring_[fetched_ % kRing].entry();
   FetchAll(entries.data(), count);
 }
 
@@ -289,14 +300,27 @@ void MergingCursor::FetchItems() const {
   }
 }
 
-inline void MergingCursor::MakeAhead() {
-  if (made_ - at_ > next_made_) return;
+void MergingCursor::MakeAhead() {
   if (at_ == 0 && items_ahead_ > kItemsAhead) FetchItems();
-  Make(next_made_);
-  next_made_ = std::min(2 * next_made_, most_made_);
+  Make(std::min(ahead_, most_made_));
+  if (fetches_blocks_) {
+    FetchUntil(made_);
+    ahead_ = std::min(2 * ahead_, most_made_);
+    make_at_ = made_ - std::min(made_, ahead_);
+  } else {
+    FetchUntil(std::min(made_, at_ + ahead_));
+    ahead_ = std::min(2 * ahead_, 2 * most_made_);
+    make_at_ = at_ + (made_ - fetched_);
+  }
 }
 
 // ---- Steps
+
+inline void MergingCursor::Step() {
+  if (at_ >= make_at_) MakeAhead();
+  ++at_;
+  if (fetched_ != made_) Fetch(ring_[fetched_++ % kRing].entry());
+}
 
 inline void MergingCursor::Set() {
   entry_ = nullptr;
@@ -309,8 +333,7 @@ inline void MergingCursor::Set() {
 void MergingCursor::NextKey() {
   if (__builtin_expect(flip_ != 0, 0)) return Next();
   do {
-    MakeAhead();
-    ++at_;
+    Step();
   } while (at_ != made_ && ring_[at_ % kRing].is_older());
   Set();
 }
@@ -322,8 +345,7 @@ void MergingCursor::Next() {
     found_ = Found::kNothing;
     Seek(SearchKey(prefix_, entry_->key(), entry_->sequence()));
   }
-  MakeAhead();
-  ++at_;
+  Step();
   Set();
 }
 
@@ -332,8 +354,7 @@ void MergingCursor::Prev() {
     found_ = Found::kNothing;
     return SeekBefore(SearchKey(prefix_, entry_->key(), entry_->sequence()));
   }
-  MakeAhead();
-  ++at_;
+  Step();
   Set();
 }
 

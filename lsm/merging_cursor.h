@@ -14,8 +14,8 @@
 namespace braiddb {
 
 // A tree of losers (Knuth, The Art of Computer Programming, vol. 3, 5.4.1) that is run ahead of where the cursor stands, some
-// items at a time: what comes next is known by prefixes alone, so that entries are fetched before their turn, many at once, and
-// nothing is branched on that nothing foretells. Entries are looked at where their prefixes are equal, and not even there if
+// items at a time: what comes next is known by prefixes alone, so that entries are fetched before their turn, one with each step,
+// and nothing is branched on that nothing foretells. Entries are looked at where their prefixes are equal, and not even there if
 // these say all of the keys.
 // Going from key to key, items that are known to be older versions are left out; a step to the next version looks for its place
 // once, and from then on the cursor has them all.
@@ -45,12 +45,14 @@ class MergingCursor final : public EntryCursor {
  private:
   using Item = OrderedItem;
   // Merged items, a ring.
-  static constexpr size_t kRing = 32;
-  // So many are merged at once, while as many are there.
+  static constexpr size_t kRing = 64;
+  // At most so many are merged at once, and twice as many are fetched ahead of where it stands.
   static constexpr size_t kMostMade = 12;
-  static_assert(2 * kMostMade < kRing);
+  static_assert(3 * kMostMade < kRing);
   // Behind a seek, of which there may be one for few steps: so many, and twice as many the next time.
   static constexpr size_t kFirstMade = 6;
+  // Entries that take more are fetched as many at once as are merged, line by line, which takes less time than one by one.
+  static constexpr uint64_t kMostBytesByStep = 3 * kCacheLine;
   // For each that is merged so many are looked at, if the others are left out.
   static constexpr size_t kMostLooks = 4;
   // An array's lines are fetched, too, so many items before they are merged; of few arrays more, as each has its turn more often.
@@ -93,8 +95,9 @@ class MergingCursor final : public EntryCursor {
   };
 
   static Turn TurnOf(const Source& source, uint64_t index, uint64_t flip);
-  // By key and source, as one number: the greater one stays at the node, and the other is the winner.
-  static void PlayAt(uint64_t* key, uint64_t* loser, Turn* winner);
+  // At the node above `child`, which it becomes: the greater one by key stays there, and the other is the winner. Of equal ones
+  // that below the left child wins, which is of the first sources.
+  static void PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* losers, Turn* winner);
   // REQUIRES: their keys are equal.
   bool Precedes(const Turn& a, const Turn& b) const;
   const LogEntry* At(const Item& item) const { return regions_->Resolve<LogEntry>(item.Entry()); }
@@ -113,9 +116,11 @@ class MergingCursor final : public EntryCursor {
   size_t Merge(size_t until, size_t looks);
   // What the sources have next is whole, as is the last item, and versions that are known to be older are left out.
   bool MergesWhole() const { return not_whole_ == 0 && last_.IsWhole() && flip_ == 0 && !has_all_ && made_ != 0; }
-  void FetchFrom(size_t made) const;
-  // If there are few before it.
+  // Of what was merged: at once.
+  void FetchUntil(size_t end);
   void MakeAhead();
+  // To the next one. Another one is fetched.
+  void Step();
   // Of few arrays, what the first ones that are merged behind a seek would wait for.
   void FetchItems() const;
   void Set();
@@ -125,6 +130,7 @@ class MergingCursor final : public EntryCursor {
   const std::vector<OrderedArray> arrays_;
   const std::unique_ptr<EntryCursor> level_;
   const uint64_t entries_;
+  const bool fetches_blocks_;
   const size_t items_ahead_;
   // As many as leaves of the tree: the arrays', the level's, and some with nothing in them.
   std::vector<Source> sources_;
@@ -140,11 +146,13 @@ class MergingCursor final : public EntryCursor {
   bool has_all_ = false;  // nothing is left out; backward it never is
   size_t most_made_ = kUsualReadAhead / 2;
   Found found_ = Found::kNothing;
-  // Since the last seek: where it stands, how many have been merged, and how many will be the next time.
+  // Since the last seek: where it stands, how many have been merged, and fetched.
   size_t at_ = 0;
   size_t made_ = 0;
-  size_t next_made_ = 0;
-  Item last_{};  // merged, or left out; none: not whole
+  size_t fetched_ = 0;
+  size_t make_at_ = 0;  // from there on it is time to merge more
+  size_t ahead_ = 0;    // so far ahead entries are fetched then
+  Item last_{};         // merged, or left out; none: not whole
   std::array<Merged, kRing> ring_;
 };
 

@@ -83,9 +83,13 @@ class IndexedCursor final : public EntryCursor {
   void ForgetFetched() override { found_ = Found::kNothing; }
 
  private:
+  // How far ahead it fetches: so much more with each step until it is kSome, and one for so many steps from then on, as many
+  // iterators go a few steps only.
   static constexpr uint64_t kFirst = 4;
-  static constexpr uint64_t kGrowth = 2;  // with each step
-  static constexpr uint64_t kMost = 16;
+  static constexpr uint64_t kGrowth = 2;
+  static constexpr uint64_t kSome = 16;
+  static constexpr uint64_t kStepsForOne = 8;
+  static constexpr uint64_t kMost = 24;
 
   // For the next seek, what sought_ is: the group or block of the index, or the place, of the first node whose prefix is not less
   // than its target's.
@@ -115,17 +119,18 @@ class IndexedCursor final : public EntryCursor {
   }
   void FetchForward() {
     if (__builtin_expect(goes_back_, 0)) Turn(false);
-    distance_ = std::min(distance_ + kGrowth, kMost);
+    if (distance_ < kMost) Grow();
     const uint64_t end = std::min(place_ + distance_, nodes_.size());
     for (; fetched_ < end; ++fetched_) Fetch(nodes_.EntryAt(fetched_));
   }
   void FetchBackward() {
     if (place_ >= nodes_.size()) return;
     if (__builtin_expect(!goes_back_, 0)) Turn(true);
-    distance_ = std::min(distance_ + kGrowth, kMost);
+    if (distance_ < kMost) Grow();
     const uint64_t end = place_ - std::min(place_, distance_);
     for (fetched_ = std::min(fetched_, place_); fetched_ > end; --fetched_) Fetch(nodes_.EntryAt(fetched_ - 1));
   }
+  void Grow() { distance_ += distance_ < kSome ? kGrowth : place_ % kStepsForOne == 0; }
   void Turn(bool back) {
     goes_back_ = back;
     fetched_ = place_;
