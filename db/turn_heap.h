@@ -48,7 +48,7 @@ class TurnHeap {
     if (cursor->entry == nullptr) return Remove(0);
     if (!FirstMovedTo(cursor->prefix)) ReplaceFirst({cursor->prefix, cursor});
   }
-  // It has moved to an entry with this prefix. False: another one's may not be greater, and FirstMoved is to be called.
+  // It has moved to an entry with this prefix. False: FirstMoved is to be called, as another one's may not be greater.
   bool FirstMovedTo(uint64_t prefix) {
     if (prefix >= second_) return false;
     turns_.front().prefix = prefix;

@@ -25,9 +25,8 @@ class KeyOrder {
 
   uint64_t Prefix(Slice key) const { return ((BigEndian(key.data(), key.size()) ^ flip_) & mask_); }
 
-  // Whether keys with this prefix for which this is true are the same. It never is where the prefix is UINT64_MAX: so this can
-  // stand for the end of many that it is true for.
-  bool PrefixIsWhole(Slice key) const { return mask_ != 0 && key.size() == sizeof(uint64_t) && Prefix(key) != UINT64_MAX; }
+  // Whether keys with this prefix for which this is true are the same.
+  bool PrefixIsWhole(Slice key) const { return mask_ != 0 && key.size() == sizeof(uint64_t); }
 
   int Compare(Slice a, Slice b) const {
     if (mask_ == 0) return comparator_->Compare(a, b);

@@ -109,8 +109,8 @@ void MergingCursor::Begin(bool forward) {
   flip_ = forward ? 0 : ~uint64_t{0};
   if (level_ != nullptr) TakeFromLevel(kFirstTaken);
   for (Source& source : sources_) source.NoteBehind();
-  not_whole_ = static_cast<size_t>(std::count_if(sources_.begin(), sources_.end(), [](const Source& source) {
-    return source.at < source.size && !source.items[source.at].IsWhole();
+  not_plain_ = static_cast<size_t>(std::count_if(sources_.begin(), sources_.end(), [](const Source& source) {
+    return source.at < source.size && !IsPlain(source.items[source.at]);
   }));
   first_ = static_cast<uint32_t>(Play(1).source);
   at_ = 0;
@@ -197,44 +197,45 @@ inline void MergingCursor::PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* 
 // Which of two goes on upward is no branch, and whether an item is left out is none. Where all prefixes say all, turns are
 // numbers, and nothing else has to be asked. What a merge costs is the way from one winner to the next, which is kept short: the
 // CPU does not look so far ahead that it would begin the next block meanwhile.
-template <bool kAllWhole>
+template <bool kAllPlain>
 size_t MergingCursor::Merge(size_t until, size_t looks) {
   const RegionSet& regions = *regions_;
   Source* const sources = sources_.data();
   uint64_t* const keys = keys_.data();
   uint64_t* const losers = losers_.data();
   const size_t leaves = losers_.size();
-  const uint64_t flip = kAllWhole ? 0 : flip_;
+  const uint64_t flip = kAllPlain ? 0 : flip_;
   const size_t step = flip == 0 ? 1 : -size_t{1};
   const uintptr_t far = step * (items_ahead_ + 1) * sizeof(Item);
-  const bool keeps_all = !kAllWhole && (has_all_ || flip != 0);
+  const bool keeps_all = !kAllPlain && (has_all_ || flip != 0);
   size_t made = made_;
   uint64_t first = first_;
   Item last = last_;
   for (; looks != 0 && made != until; --looks) {
     Source& source = sources[first];
     const size_t at = source.at;
+    if (at + (kAllPlain ? 2 : 0) >= source.size) break;
     const Item* const items = source.items + at;
-    if (kAllWhole ? at + 2 >= source.size || !items[1].IsWhole() : at >= source.size) break;
+    if (kAllPlain && !IsPlain(items[1])) break;
     const Item item = *items;
     source.at = at + step;
     Prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(items) + far));  // or what is behind them
     Turn winner;
-    if constexpr (kAllWhole) {
+    if constexpr (kAllPlain) {
       winner = {source.behind, first};
       source.behind = items[2].prefix;
     } else {
       if (__builtin_expect(source.at >= source.size, 0) && level_ != nullptr && first == arrays_.size())
         TakeFromLevel(kMostTaken);
       if (!keeps_all) {
-        not_whole_ -= !item.IsWhole();
-        not_whole_ += source.at < source.size && !source.items[source.at].IsWhole();
+        not_plain_ -= !IsPlain(item);
+        not_plain_ += source.at < source.size && !IsPlain(source.items[source.at]);
         source.NoteBehind();
       }
       winner = TurnOf(source, first, flip);
     }
     for (uint64_t child = leaves + first; child != 1;) {
-      if constexpr (!kAllWhole) {
+      if constexpr (!kAllPlain) {
         const uint64_t node = child / 2;
         const uint64_t other = losers[node];
         const bool is_even = ((keys[node] ^ winner.key) | (~(other | winner.source) & Turn::kLooks)) == 0;
@@ -247,11 +248,11 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
       PlayAbove(&child, keys, losers, &winner);
     }
     first = static_cast<uint32_t>(winner.source);
-    const bool are_whole = kAllWhole || (item.word & last.word & Item::kWhole) != 0;
+    const bool are_whole = kAllPlain || (item.word & last.word & Item::kWhole) != 0;
     const bool is_older = item.IsOlder() | ((item.prefix == last.prefix) & are_whole);
     const auto entry = reinterpret_cast<uint64_t>(regions.Resolve<LogEntry>(item.Entry()));
     ring_[made % kRing] = {item.prefix, entry | is_older * Item::kOlder};
-    made += keeps_all | !is_older | (!kAllWhole && made == 0);  // what was sought is there, whatever it is
+    made += keeps_all | !is_older | (!kAllPlain && made == 0);  // what was sought is there, whatever it is
     last = item;
   }
   first_ = first;
@@ -271,13 +272,13 @@ void MergingCursor::Make(size_t count) {
       if (made_ != before) break;
       looks = 1;
     }
-    const size_t left = MergesWhole() ? Merge<true>(until, looks) : looks;
+    const size_t left = MergesPlain() ? Merge<true>(until, looks) : looks;
     if (left != looks) {
       looks = left;
       continue;
     }
     // The next one, and if there is reason for more, more.
-    const size_t some = MergesWhole() ? 1 : looks;
+    const size_t some = MergesPlain() ? 1 : looks;
     looks -= some - Merge<false>(until, some);
   }
 }

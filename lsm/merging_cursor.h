@@ -95,8 +95,10 @@ class MergingCursor final : public EntryCursor {
   };
 
   static Turn TurnOf(const Source& source, uint64_t index, uint64_t flip);
+  // Its prefix says all of its key, and is none that sources at their end have.
+  static bool IsPlain(const Item& item) { return item.IsWhole() && item.prefix != UINT64_MAX; }
   // At the node above `child`, which it becomes: the greater one by key stays there, and the other is the winner. Of equal ones
-  // that below the left child wins, which is of the first sources.
+  // that below the left child wins, which is of the first sources: REQUIRES that neither has kLooks then.
   static void PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* losers, Turn* winner);
   // REQUIRES: their keys are equal.
   bool Precedes(const Turn& a, const Turn& b) const;
@@ -111,11 +113,11 @@ class MergingCursor final : public EntryCursor {
   // So many more items, at least one, or as many as there are.
   void Make(size_t count);
   // Until made_ is `until`, so many items have been looked at, or there are no more; how many may still be looked at.
-  // `kAllWhole`: only as far as what comes next is whole, and not the last two of a source. REQUIRES for that: MergesWhole().
-  template <bool kAllWhole>
+  // `kAllPlain`: only as far as what comes next is plain, and not the last two of a source. REQUIRES for that: MergesPlain().
+  template <bool kAllPlain>
   size_t Merge(size_t until, size_t looks);
-  // What the sources have next is whole, as is the last item, and versions that are known to be older are left out.
-  bool MergesWhole() const { return not_whole_ == 0 && last_.IsWhole() && flip_ == 0 && !has_all_ && made_ != 0; }
+  // What the sources have next is plain, as is the last item, and versions that are known to be older are left out.
+  bool MergesPlain() const { return not_plain_ == 0 && last_.IsWhole() && flip_ == 0 && !has_all_ && made_ != 0; }
   // Of what was merged: at once.
   void FetchUntil(size_t end);
   void MakeAhead();
@@ -141,7 +143,7 @@ class MergingCursor final : public EntryCursor {
   std::vector<uint64_t> keys_;
   std::vector<uint64_t> losers_;
   uint64_t first_ = 0;    // the source that is next
-  size_t not_whole_ = 0;  // so many sources have an item next of which the prefix does not say all
+  size_t not_plain_ = 0;  // so many sources have an item next that is not
   uint64_t flip_ = 0;     // all ones if it goes backward
   bool has_all_ = false;  // nothing is left out; backward it never is
   size_t most_made_ = kUsualReadAhead / 2;

@@ -83,12 +83,11 @@ class IndexedCursor final : public EntryCursor {
   void ForgetFetched() override { found_ = Found::kNothing; }
 
  private:
-  // How far ahead it fetches: so much more with each step until it is kSome, and one for so many steps from then on, as many
-  // iterators go a few steps only.
+  // How far ahead it fetches: of many seeks there come a few steps only.
   static constexpr uint64_t kFirst = 4;
-  static constexpr uint64_t kGrowth = 2;
+  static constexpr uint64_t kGrowth = 2;  // with each step
   static constexpr uint64_t kSome = 16;
-  static constexpr uint64_t kStepsForOne = 8;
+  static constexpr uint64_t kStepsForOne = 8;  // from there on it grows by one in so many steps
   static constexpr uint64_t kMost = 24;
 
   // For the next seek, what sought_ is: the group or block of the index, or the place, of the first node whose prefix is not less

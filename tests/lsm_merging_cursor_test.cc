@@ -14,6 +14,17 @@
 namespace braiddb::test {
 namespace {
 
+// Of kKeyKinds, and keys whose prefixes say all, with the first and the last one that there can be.
+const KeyKind& KindOf(size_t param) {
+  static constexpr KeyKind kFirstAndLast = {"FirstAndLast",
+                                            [](Random* random) {
+                                              return random->OneIn(4) ? std::string(8, random->OneIn(2) ? '\xff' : '\0')
+                                                                      : PatternedValue(random->Uniform(400), 8);
+                                            },
+                                            true};
+  return param < std::size(kKeyKinds) ? kKeyKinds[param] : kFirstAndLast;
+}
+
 // What is below the arrays: gives items, and does not step.
 class ItemsCursor final : public EntryCursor {
  public:
@@ -63,11 +74,12 @@ class MergingCursorTest : public testing::TestWithParam<size_t> {
     orders_.clear();
     entries_.clear();
     has_level_ = count > 1 && random_.OneIn(2);
+    are_large_ = random_.OneIn(2);
     for (size_t i = 0; i < count; ++i) {
       std::vector<const LogEntry*> entries;
       for (uint64_t left = random_.OneIn(4) ? 0 : random_.Uniform(most + 1); left > 0; --left) {
         const uint64_t sequence = are_whole ? next_++ : Scattered(next_++);
-        const Version version{kKeyKinds[GetParam()].draw(&random_), sequence, random_.OneIn(5)};
+        const Version version{KindOf(GetParam()).draw(&random_), sequence, random_.OneIn(5)};
         entries.push_back(store_.Resolve(store_.Write(version)));
       }
       Sort(&entries);
@@ -90,6 +102,7 @@ class MergingCursorTest : public testing::TestWithParam<size_t> {
   MergingCursor NewCursor() const {
     std::vector<OrderedArray> arrays;
     for (const auto& order : orders_) arrays.push_back(order->array());
+    if (are_large_) arrays.front().fetch_bytes = 10 * kCacheLine;
     std::unique_ptr<EntryCursor> level;
     if (has_level_) {
       level = std::make_unique<ItemsCursor>(store_.regions(), &store_.order(), arrays.back());
@@ -107,7 +120,7 @@ class MergingCursorTest : public testing::TestWithParam<size_t> {
   }
   // A place, most often one of a version or between two.
   SearchKey DrawTarget(std::string* key) {
-    *key = random_.OneIn(3) || entries_.empty() ? kKeyKinds[GetParam()].draw(&random_)
+    *key = random_.OneIn(3) || entries_.empty() ? KindOf(GetParam()).draw(&random_)
                                                 : std::string(entries_[random_.Uniform(entries_.size())]->key());
     const uint64_t sequence = random_.OneIn(3)   ? kMaxSequence
                               : random_.OneIn(3) ? 0
@@ -146,11 +159,12 @@ class MergingCursorTest : public testing::TestWithParam<size_t> {
   uint64_t next_ = 1;
   std::vector<std::shared_ptr<const TableOrder>> orders_;  // the newest first
   bool has_level_ = false;                                 // the oldest one is what is below the arrays
+  bool are_large_ = false;                                 // … is what entries seem to be
   std::vector<const LogEntry*> entries_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Keys, MergingCursorTest, testing::Range<size_t>(0, std::size(kKeyKinds)),
-                         [](const auto& suite) { return std::string(kKeyKinds[suite.param].name); });
+INSTANTIATE_TEST_SUITE_P(Keys, MergingCursorTest, testing::Range<size_t>(0, std::size(kKeyKinds) + 1),
+                         [](const auto& suite) { return std::string(KindOf(suite.param).name); });
 
 TEST_P(MergingCursorTest, WalksAllThatTheArraysHave) {
   for (const size_t count : {1, 2, 3, 4, 5, 8, 17, 33}) {
@@ -177,7 +191,7 @@ TEST_P(MergingCursorTest, GoesFromKeyToKey) {
     for (const bool are_whole : {false, true}) {
       ASSERT_NO_FATAL_FAILURE(Draw(count, 500, are_whole));
       // Keys that prefixes say all of are known to be the same in whichever arrays they are.
-      const bool knows_all = count == 1 || (are_whole && kKeyKinds[GetParam()].are_whole);
+      const bool knows_all = count == 1 || (are_whole && KindOf(GetParam()).are_whole);
       MergingCursor cursor = NewCursor();
       cursor.SeekToFirst();
       ASSERT_NO_FATAL_FAILURE(ExpectKeysFrom(&cursor, 0, knows_all));
