@@ -67,6 +67,7 @@ class TurnHeap {
   // Puts the turn in the place of turns_[of], whose children, and what is below these, are in order.
   void Find(size_t of, Turn turn);
   void ReplaceFirst(Turn turn);
+  // Whenever others than the first one have moved.
   void NoteSecond();
   // Takes turns_[of] out, which is the first one or a child of it.
   void Remove(size_t of);

@@ -69,8 +69,7 @@ class EntryCursor {
   const LogEntry* entry_ = nullptr;  // where it stands
   uint64_t prefix_ = 0;
   void Fetch(const LogEntry* entry) const { PrefetchAll(entry, fetch_bytes_); }
-  // Several. Nothing but prefetches: what a prefetch waits for, a page's place, the CPU finds for as many of them at a time as it
-  // has instructions in flight.
+  // Several: the first lines of all, the second ones, and so on.
   void FetchAll(const LogEntry* const* entries, size_t count) const {
     constexpr uint64_t kLine = 64;
     for (uint64_t at = 0; at + 1 < fetch_bytes_; at += kLine)

@@ -169,7 +169,8 @@ MergingCursor::Turn MergingCursor::Play(size_t node) {
 
 inline void MergingCursor::PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* losers, Turn* winner) {
   // A subtraction and a conditional move are all that there is between one winner and the next; compilers make branches of it,
-  // or twice as much. What is shifted out says which child it was, and is subtracted as well: then equal ones change places.
+  // or twice as much. What is shifted out says which child it was, and is subtracted as well: so of equal ones the right one
+  // loses.
   uint64_t key;
   uint64_t source;
   uint64_t other_key;
@@ -194,8 +195,8 @@ inline void MergingCursor::PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* 
       : "cc", "memory");
 }
 
-// Which of two goes on upward is no branch, and whether an item is left out is none. Where all prefixes say all, turns are
-// numbers, and nothing else has to be asked. What a merge costs is the way from one winner to the next, which is kept short: the
+// Which of two goes on upward is no branch, and whether an item is left out is none. Where all prefixes say all, these
+// and the way up are all that is asked for. What a merge costs is the way from one winner to the next, which is kept short: the
 // CPU does not look so far ahead that it would begin the next block meanwhile.
 template <bool kAllPlain>
 size_t MergingCursor::Merge(size_t until, size_t looks) {

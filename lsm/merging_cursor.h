@@ -14,9 +14,9 @@
 namespace braiddb {
 
 // A tree of losers (Knuth, The Art of Computer Programming, vol. 3, 5.4.1) that is run ahead of where the cursor stands, some
-// items at a time: what comes next is known by prefixes alone, so that entries are fetched before their turn, one with each step,
-// and nothing is branched on that nothing foretells. Entries are looked at where their prefixes are equal, and not even there if
-// these say all of the keys.
+// items at a time: what comes next is known by prefixes alone, so that entries are fetched before their turn, one with each step
+// unless they are large, and nothing is branched on that nothing foretells. Entries are looked at where their prefixes are equal,
+// and not even there if these say all of the keys.
 // Going from key to key, items that are known to be older versions are left out; a step to the next version looks for its place
 // once, and from then on the cursor has them all.
 // Thread safety: as EntryCursor; the arrays are not changed.
@@ -46,7 +46,7 @@ class MergingCursor final : public EntryCursor {
   using Item = OrderedItem;
   // Merged items, a ring.
   static constexpr size_t kRing = 64;
-  // At most so many are merged at once, and twice as many are fetched ahead of where it stands.
+  // At most so many are merged at once, and twice as many are fetched ahead of where it stands; fewer by SetReadAhead.
   static constexpr size_t kMostMade = 12;
   static_assert(3 * kMostMade < kRing);
   // Behind a seek, of which there may be one for few steps: so many, and twice as many the next time.
@@ -116,10 +116,11 @@ class MergingCursor final : public EntryCursor {
   // `kAllPlain`: only as far as what comes next is plain, and not the last two of a source. REQUIRES for that: MergesPlain().
   template <bool kAllPlain>
   size_t Merge(size_t until, size_t looks);
-  // What the sources have next is plain, as is the last item, and versions that are known to be older are left out.
+  // What the sources have next is plain, the last item whole, and versions that are known to be older are left out.
   bool MergesPlain() const { return not_plain_ == 0 && last_.IsWhole() && flip_ == 0 && !has_all_ && made_ != 0; }
   // Of what was merged: at once.
   void FetchUntil(size_t end);
+  // At make_at_, where all that was merged has been fetched, or, of large entries, few are left of it.
   void MakeAhead();
   // To the next one. Another one is fetched.
   void Step();
@@ -153,7 +154,7 @@ class MergingCursor final : public EntryCursor {
   size_t made_ = 0;
   size_t fetched_ = 0;
   size_t make_at_ = 0;  // from there on it is time to merge more
-  size_t ahead_ = 0;    // so far ahead entries are fetched then
+  size_t ahead_ = 0;    // so far ahead entries are fetched then; of large ones, so many
   Item last_{};         // merged, or left out; none: not whole
   std::array<Merged, kRing> ring_;
 };

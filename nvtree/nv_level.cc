@@ -54,9 +54,8 @@ class NvEntryCursor final : public EntryCursor {
   }
 
  private:
-  // So many entries are fetched at once, where fewer than these are left of what was fetched: what a prefetch waits for where its
-  // page is not in the TLB, the CPU finds for as many of them at a time as it has such instructions in flight. Behind a seek, of
-  // which there may be one for few steps, at first less, and so much more each time.
+  // So many entries are fetched at once, where fewer than these are left of what was fetched (docs/design/0004-nvtree.md has what
+  // else was tried). Behind a seek, of which there may be one for few steps, at first less, and so much more each time.
   static constexpr std::ptrdiff_t kFirstBlock = 8;
   static constexpr std::ptrdiff_t kBlock = 12;
   static constexpr std::ptrdiff_t kFirstLeast = 4;

@@ -129,7 +129,13 @@ class IndexedCursor final : public EntryCursor {
     const uint64_t end = place_ - std::min(place_, distance_);
     for (fetched_ = std::min(fetched_, place_); fetched_ > end; --fetched_) Fetch(nodes_.EntryAt(fetched_ - 1));
   }
-  void Grow() { distance_ += distance_ < kSome ? kGrowth : place_ % kStepsForOne == 0; }
+  void Grow() {
+    if (distance_ < kSome) {
+      distance_ += kGrowth;
+    } else if (place_ % kStepsForOne == 0) {
+      ++distance_;
+    }
+  }
   void Turn(bool back) {
     goes_back_ = back;
     fetched_ = place_;

@@ -222,6 +222,7 @@ TEST_P(MergingCursorTest, SeeksAndSteps) {
       std::string key;
       const SearchKey target = DrawTarget(&key);
       const bool is_at_end = at >= entries_.size();
+      if (random_.OneIn(10)) cursor.SetReadAhead(1 + random_.Uniform(40));
       switch (is_at_end ? random_.Uniform(4) : random_.Uniform(12)) {
         case 0:
           cursor.SeekToFirst();
