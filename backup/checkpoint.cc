@@ -12,6 +12,7 @@ namespace {
 Options OptionsOfCopy(const Options& of) {
   Options options = of;
   options.region_paths.clear();
+  options.region_nodes.clear();
   options.initial_region_size = 0;
   options.persist_mode = PersistMode::kAuto;
   options.emulation = {};

@@ -61,6 +61,7 @@ Status Make(Copy* copy, const std::string& directory, const std::function<Status
   if (status.ok()) status = DB::Open(copy->options, directory, &db);
   if (!status.ok()) return status;
   copy->noted.region_paths = copy->options.region_paths;
+  copy->noted.region_nodes = copy->options.region_nodes;
   copy->noted.regions = db->GetOptions().regions;
   status = fill(db.get());
   if (status.ok()) status = db->Close();

@@ -58,6 +58,7 @@ Status OptionsOf(const braiddb_backup_engine_t& engine, const braiddb::BackupInf
   if (Status status = braiddb::OptionsFromText(info.options, &loaded, true); !status.ok()) return status;
   *options = std::move(loaded.options);
   options->region_paths.clear();
+  options->region_nodes.clear();
   options->persist_mode = braiddb::PersistMode::kAuto;
   options->verify_at_open = false;
   if (loaded.comparator == "leveldb.BytewiseComparator" || loaded.comparator == "rocksdb.ReverseBytewiseComparator")

@@ -295,6 +295,9 @@ void braiddb_options_set_count_pm_writes(braiddb_options_t* options, unsigned ch
 }
 unsigned char braiddb_options_get_count_pm_writes(braiddb_options_t* options) { return options->own.count_pm_writes; }
 
+void braiddb_options_set_region_nodes(braiddb_options_t* options, const int* nodes, size_t count) {
+  DoOrNote(&options->unfit, [&] { options->own.region_nodes.assign(nodes, nodes + count); });
+}
 void braiddb_options_set_region_paths(braiddb_options_t* options, const char* const* paths, size_t count) {
   DoOrNote(&options->unfit, [&] { options->own.region_paths.assign(paths, paths + count); });
 }

@@ -165,6 +165,10 @@ bool DBImpl::Property(const Family& family, std::string_view property, std::stri
                     static_cast<double>(s.remote_visits) / gets);
     return true;
   }
+  if (name == "region-nodes") {
+    *value = regions_->nodes().ToString();
+    return true;
+  }
   if (name == "persist-mode") {
     *value = is_read_only() ? "read-only" : ModeName(regions_->persistence()->mode());
     return true;

@@ -38,6 +38,12 @@ Status Validate(const Options& options) {
     return Status::InvalidArgument("Options::region_paths names " + std::to_string(options.region_paths.size()) +
                                    " directories for " + std::to_string(options.regions) + " regions");
   }
+  const size_t named = options.region_paths.empty() ? options.regions : options.region_paths.size();
+  if (!options.region_nodes.empty() && named != 0 && options.region_nodes.size() != named) {
+    return Status::InvalidArgument("Options::region_nodes names " + std::to_string(options.region_nodes.size()) +
+                                   " NUMA nodes for " + std::to_string(named) + " regions");
+  }
+  if (Status status = CheckRegionNodes(options.region_nodes, NumaTopology::System()); !status.ok()) return status;
   if (options.segment_size < (256u << 10) || options.segment_size > (1u << 30)) {
     return Status::InvalidArgument("Options::segment_size must be between 256 KiB and 1 GiB");
   }
@@ -183,6 +189,7 @@ RegionSetOptions DBImpl::MakeRegionOptions() const {
   RegionSetOptions result;
   result.database_path = path_;
   result.region_paths = options_.region_paths;
+  result.region_nodes = options_.region_nodes;
   result.regions = options_.regions;
   result.max_region_size = options_.max_region_size;
   result.persist_mode = options_.persist_mode;

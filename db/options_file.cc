@@ -1,5 +1,6 @@
 #include "db/options_file.h"
 
+#include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <span>
@@ -59,6 +60,11 @@ std::string Print(const std::vector<std::string>& list) {
   for (const std::string& element : list) text += (text.empty() ? "" : ":") + EscapeOption(element);
   return text;
 }
+std::string Print(const std::vector<int>& list) {
+  std::string text;
+  for (const int element : list) text += (text.empty() ? "" : ":") + std::to_string(element);
+  return text;
+}
 template <class Kind>
 requires std::is_enum_v<Kind> std::string Print(Kind value) {
   for (const auto& [kind, name] : NamesOf(value)) {
@@ -90,6 +96,16 @@ bool Parse(std::string_view text, std::vector<std::string>* list) {
   }
   return true;
 }
+bool Parse(std::string_view text, std::vector<int>* list) {
+  list->clear();
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(':'), text.size());
+    list->emplace_back();
+    if (!Parse(text.substr(0, end), &list->back()) || end + 1 == text.size()) return false;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return true;
+}
 template <class Kind>
 requires std::is_enum_v<Kind>
 bool Parse(std::string_view text, Kind* value) {
@@ -104,9 +120,10 @@ bool Parse(std::string_view text, Kind* value) {
 
 // ---- Fields of Options
 
-using Member = std::variant<bool Options::*, uint32_t Options::*, uint64_t Options::*, double Options::*, L1Kind Options::*,
-                            ListKind Options::*, MemtableKind Options::*, PersistMode Options::*,
-                            std::vector<std::string> Options::*, uint32_t EmulationOptions::*, bool EmulationOptions::*>;
+using Member =
+    std::variant<bool Options::*, uint32_t Options::*, uint64_t Options::*, double Options::*, L1Kind Options::*,
+                 ListKind Options::*, MemtableKind Options::*, PersistMode Options::*, std::vector<std::string> Options::*,
+                 std::vector<int> Options::*, uint32_t EmulationOptions::*, bool EmulationOptions::*>;
 struct Field {
   std::string_view name;
   Member member;
@@ -127,6 +144,7 @@ constexpr Field kOwnFields[] = {
     {"regions", &Options::regions},
     {"list_kind", &Options::list_kind},
     {"region_paths", &Options::region_paths},
+    {"region_nodes", &Options::region_nodes},
     {"max_region_size", &Options::max_region_size},
     {"initial_region_size", &Options::initial_region_size},
     {"segment_size", &Options::segment_size},

@@ -63,8 +63,9 @@ extern template void DBImpl::ReadKeysAs(const ObservedRead&, const ReadOptions&,
 [[gnu::always_inline]] inline const LogEntry* DBImpl::UseCached(const SearchKey& target, const LogEntry* cached,
                                                                 LookupTrace* trace) const {
   if (cached == nullptr) return nullptr;
-  const bool local = regions_->count() == 1 || regions_->Find(cached).region() == regions_->HomeRegion();
-  trace->Account(*regions_->persistence(), local, !local);
+  const uint32_t region = regions_->count() == 1 ? 0 : regions_->Find(cached).region();
+  const bool is_remote = RegionSet::IsRemote(regions_->RemoteRegions(regions_->HomeRegion()), region);
+  trace->Account(*regions_->persistence(), !is_remote, is_remote);
   if (__builtin_expect(cached->is_dead(), 0)) {  // by a compaction filter; the cache is about to be told
     trace->met_dead = true;
     return nullptr;

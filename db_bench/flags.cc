@@ -26,7 +26,7 @@ namespace po = boost::program_options;
 
 // What was typed, before it is checked. Counts and sizes are signed so that a negative one is seen and refused.
 struct Typed {
-  std::string benchmarks, engine, engines, l1, list_kind, memtable, persist_mode, region_paths;
+  std::string benchmarks, engine, engines, l1, list_kind, memtable, persist_mode, region_paths, region_nodes;
   int64_t key_size, value_size, batch_size, num_column_families, seek_nexts, multiread_stride, readwritepercent, threads, seed;
   int64_t regions, max_region_size, initial_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables,
       checkpoint_tables;
@@ -206,6 +206,8 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("space_slack", Value<int64_t>(&typed->space_slack, static_cast<int64_t>(defaults.space_slack)), "bytes more before that");
   add("bound_space", Switch(&flags->options.bound_space), "writers wait where that cannot keep up");
   add("regions", Value<int64_t>(&typed->regions, defaults.regions), "pools of persistent memory; 0: one per NUMA node");
+  add("region_nodes", Value<std::string>(&typed->region_nodes, ""),
+      "comma-separated, a NUMA node for each region; -1: its device's");
   add("region_paths", Value<std::string>(&typed->region_paths, ""), "comma-separated, a directory for each region");
   add("max_region_size", Value<int64_t>(&typed->max_region_size, 0), "the most a region grows to; 0: its file system's capacity");
   add("initial_region_size", Value<int64_t>(&typed->initial_region_size, 0),
@@ -254,6 +256,20 @@ void Take(const char* name, int64_t typed, int64_t least, int64_t most, T* targe
                                 std::to_string(least) + " and " + std::to_string(most));
   }
   *target = static_cast<T>(typed);
+}
+
+std::vector<int> ParseNodes(const std::string& list) {
+  std::vector<int> nodes;
+  for (const std::string& part : Split(list)) {
+    size_t end = 0;
+    try {
+      nodes.push_back(std::stoi(part, &end));
+    } catch (const std::exception&) {
+      end = 0;
+    }
+    if (end != part.size()) throw std::invalid_argument("--region_nodes: '" + part + "' is no number of a NUMA node");
+  }
+  return nodes;
 }
 
 PersistMode ParsePersistMode(const std::string& name) {
@@ -362,6 +378,7 @@ void TakeOptions(const Typed& typed, Options* options) {
   Take("space_slack", typed.space_slack, 0, INT64_MAX, &options->space_slack);
   Take("regions", typed.regions, 0, UINT32_MAX, &options->regions);
   options->region_paths = Split(typed.region_paths);
+  options->region_nodes = ParseNodes(typed.region_nodes);
   Take("max_region_size", typed.max_region_size, 0, INT64_MAX, &options->max_region_size);
   Take("initial_region_size", typed.initial_region_size, 0, INT64_MAX, &options->initial_region_size);
   Take("segment_size", typed.segment_size, 0, INT64_MAX, &options->segment_size);

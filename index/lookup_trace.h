@@ -9,8 +9,8 @@
 namespace braiddb {
 
 struct LookupTrace {
-  uint64_t local = 0;     // nodes of persistent structures visited in the reader's own region; summed into Statistics
-  uint64_t remote = 0;    // … in another region
+  uint64_t local = 0;     // nodes of persistent structures visited on the reader's own NUMA node; summed into Statistics
+  uint64_t remote = 0;    // … on another one
   bool met_dead = false;  // a version of the key that is marked dead was passed over
   bool filtered = false;  // a filter said that the key is not there
 

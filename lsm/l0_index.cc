@@ -45,7 +45,7 @@ const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t c
   uint64_t matches[kMatches];
   size_t count = 0;
   const LogEntry* best = nullptr;
-  const uint32_t home = regions_->count() == 1 ? 0 : regions_->HomeRegion();
+  const uint32_t remote_regions = regions_->RemoteRegions(regions_->HomeRegion());
 
   const auto settle = [&] {
     const LogEntry* newest = nullptr;
@@ -56,8 +56,8 @@ const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t c
       if (newest != nullptr && ColumnOf(slot) != column) continue;
       const PmPtr pointer = PointerOf(slot);
       const auto* entry = regions_->Resolve<LogEntry>(pointer);
-      const bool local = pointer.region() == home;
-      trace->Account(*regions_->persistence(), local, !local);
+      const bool is_remote = RegionSet::IsRemote(remote_regions, pointer.region());
+      trace->Account(*regions_->persistence(), !is_remote, is_remote);
       if (entry->sequence() > target.sequence || entry->key() != target.key) continue;
       if (entry->is_dead()) {
         trace->met_dead = true;

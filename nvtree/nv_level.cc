@@ -139,9 +139,9 @@ Status NvLevel::Open(RegionSet* regions, SegmentAllocator* segments, EpochManage
 // one version finds the other.
 const LogEntry* NvLevel::Find(const SearchKey& target, LookupTrace* trace) const {
   const RegionSet& regions = keys_.regions();
-  const uint32_t home = regions.count() == 1 ? 0 : regions.HomeRegion();
+  const uint32_t remote_regions = regions.RemoteRegions(regions.HomeRegion());
   uint64_t local = 0, remote = 0;
-  const auto count = [&](PmPtr visited) { ++(visited.region() == home ? local : remote); };
+  const auto count = [&](PmPtr visited) { ++(RegionSet::IsRemote(remote_regions, visited.region()) ? remote : local); };
   const LogEntry* newest = nullptr;
   const auto visit = [&](const Element& element) {
     const LogEntry* const entry = keys_.EntryOf(element);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "braiddb/status.h"
+#include "util/numa_topology.h"
 
 namespace braiddb {
 
@@ -24,8 +25,6 @@ enum class DeviceKind : uint8_t {
   kDeviceDax,  // a character device that does so, without a file system
   kMemory,     // tmpfs, ramfs, hugetlbfs: DRAM, or a memory device that the system uses as DRAM
 };
-
-inline constexpr int kUnknownNumaNode = -1;
 
 struct Device {
   DeviceKind kind = DeviceKind::kDisk;

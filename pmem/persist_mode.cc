@@ -41,6 +41,22 @@ Status Refuse(const std::string& file, const char* why) {
 
 }  // namespace
 
+const char* NameOf(PersistMode mode) {
+  switch (mode) {
+    case PersistMode::kAuto:
+      return "auto";
+    case PersistMode::kCacheLine:
+      return "cache-line";
+    case PersistMode::kEadr:
+      return "eadr";
+    case PersistMode::kPage:
+      return "page";
+    case PersistMode::kEmulated:
+      return "emulated";
+  }
+  return "unknown";
+}
+
 Status ResolvePersistMode(const std::string& file, PersistMode requested, PersistMode* resolved) {
   Medium medium = Medium::kDisk;
   Status status = FindMedium(file, &medium);

@@ -13,4 +13,7 @@ namespace braiddb {
 // advice, if it is not.
 Status ResolvePersistMode(const std::string& file, PersistMode requested, PersistMode* resolved);
 
+// As options files have it: "cache-line".
+const char* NameOf(PersistMode mode);
+
 }  // namespace braiddb

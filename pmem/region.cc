@@ -124,11 +124,16 @@ Status Region::OnMapped() {
   long long no_growth = 0;  // we extend explicitly: PMDK would do so in steps of 128 MiB and past what is free
   BRAIDDB_CHECK(pmemobj_ctl_set(pool_, "heap.size.granularity", &no_growth) == 0);
   reserved_bytes_.store(files_->list().TotalBytes(), std::memory_order_release);
-  if (NumaNodeCount() > 1) BindToNumaNode(base(), reserved_bytes(), config_.index % NumaNodeCount());
   PoolExtent extent;
   Status status = ReadPoolExtent(files_->part_path(0), &extent);
   heap_begin_ = extent.heap_begin;
   return status;
+}
+
+void Region::PutOnNode(int system_node, bool move) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  memory_node_ = system_node;
+  BindToNumaNode(base(), reserved_bytes(), memory_node_, move);
 }
 
 // On huge pages. File systems with DAX give them by themselves, and what is on a disk is synced by small ones.
@@ -136,7 +141,7 @@ RegionFiles::Fill Region::PartFill() const {
   if (persistence()->mode() != PersistMode::kEmulated) return nullptr;
   return [this](int fd, uint64_t bytes) {
     FillWithHugePages(fd, bytes, [&](void* address) {
-      if (NumaNodeCount() > 1) BindToNumaNode(address, bytes, config_.index % NumaNodeCount());
+      if (memory_node_ != kUnknownNumaNode) BindToNumaNode(address, bytes, memory_node_);
     });
   };
 }
@@ -264,7 +269,7 @@ Status Region::Extend(uint64_t step) {
                            "; raise vm.max_map_count if it is exhausted and open the database again");
   }
   const uint64_t reserved = reserved_bytes();
-  if (NumaNodeCount() > 1) BindToNumaNode(base() + reserved, step, config_.index % NumaNodeCount());
+  if (memory_node_ != kUnknownNumaNode) BindToNumaNode(base() + reserved, step, memory_node_);
   // release: pairs with the acquire in reserved_bytes(); the part is mapped.
   reserved_bytes_.store(reserved + step, std::memory_order_release);
   if (Status status = files_->CommitPart(); !status.ok()) Log(Name() + ": part list not written yet: " + status.ToString());

@@ -25,6 +25,7 @@
 #include "pmem/region_files.h"
 #include "pmem/region_image.h"
 #include "pmem/region_set.h"
+#include "util/numa_topology.h"
 
 namespace braiddb {
 
@@ -83,6 +84,10 @@ class Region {
   // Allocates the zeroed metadata object of an empty slot.
   Status AllocateMetadata(uint32_t slot, uint64_t bytes);
 
+  // Of a region whose files are in memory: what it takes of memory from here on comes from that NUMA node; with `move` its
+  // present memory moves there. A hint.
+  void PutOnNode(int system_node, bool move);
+
   // What is missing for the region to have so many bytes, of which a part is the pool's own; NoSpace if it can never have them.
   Status MissingBytes(uint64_t bytes, uint64_t* missing) const;
   // Grows to that. NoSpace may have grown a part of the way.
@@ -125,7 +130,8 @@ class Region {
   uint64_t max_bytes_ = 0;
   std::atomic<uint64_t> reserved_bytes_{0};
 
-  std::mutex mutex_;            // guards what follows, and allocation
+  std::mutex mutex_;  // guards what follows, and allocation
+  int memory_node_ = kUnknownNumaNode;
   bool growth_broken_ = false;  // PMDK failed to map a part: its own list of parts cannot be trusted until the next open
 };
 

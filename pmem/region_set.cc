@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cerrno>
 #include <map>
+#include <sstream>
 #include <utility>
 
 #include "pmem/persist_mode.h"
@@ -58,6 +59,20 @@ Status ResolveMode(const std::vector<std::string>& probes, PersistMode requested
     *mode = i == 0 || resolved == *mode ? resolved : PersistMode::kPage;
   }
   return Status::OK();
+}
+
+// REQUIRES: `count` is that of the database.
+Status CheckNodes(const RegionSetOptions& options, uint32_t count, const NumaTopology& topology) {
+  if (!options.region_nodes.empty() && options.region_nodes.size() != count) {
+    return Status::InvalidArgument("region_nodes names " + std::to_string(options.region_nodes.size()) +
+                                   " NUMA nodes, but the database has " + std::to_string(count) +
+                                   " regions; name one for each, -1 to have it found, or none");
+  }
+  return CheckRegionNodes(options.region_nodes, topology);
+}
+
+NumaTopology TopologyOf(const RegionSetOptions& options) {
+  return options.system_root.empty() ? NumaTopology::System() : NumaTopology::Read(options.system_root);
 }
 
 uint64_t RandomIdentity() {
@@ -204,6 +219,7 @@ Status OpenFirst(const RegionSetOptions& options, FilesList* files, uint32_t* co
     return Status::InvalidArgument("the database has " + std::to_string(*count) + " regions, not " + std::to_string(asked) +
                                    "; set regions to that or to 0, and region_paths to as many directories");
   }
+  if (status = CheckNodes(options, *count, TopologyOf(options)); !status.ok()) return status;
   files->push_back(std::move(first));
   return Status::OK();
 }
@@ -258,13 +274,44 @@ std::vector<std::string> RegionDirectories(const RegionSetOptions& options, uint
 RegionSet::RegionSet() : impl_(std::make_unique<Impl>()) {}
 RegionSet::~RegionSet() = default;
 
-void RegionSet::OnRegionsReady(const RegionSetOptions& options) {
+void RegionSet::OnRegionsReady(const RegionSetOptions& options, bool is_new) {
   count_ = static_cast<uint32_t>(impl_->regions.size());
   for (uint32_t i = 0; i < count_; ++i) {
     bases_[i] = impl_->region(i)->base();
     ends_[i] = impl_->region(i)->reserved_bytes_word();
   }
+  FindNodes(options, is_new);
   if (options.on_mapped) options.on_mapped(this);
+}
+
+// The memory of a file on tmpfs is where a thread first touched it, unless a policy says otherwise. One that BindToNumaNode sets
+// stays with the file until the file system is unmounted; a file that was copied to tmpfs has none.
+void RegionSet::FindNodes(const RegionSetOptions& options, bool is_new) {
+  const NumaTopology topology = TopologyOf(options);
+  std::vector<std::string> directories;
+  for (uint32_t i = 0; i < count_; ++i) directories.push_back(impl_->region(i)->files()->directory());
+  std::vector<RegionPlace> places = FindRegionPlaces(directories, options.region_nodes, options.system_root);
+  for (uint32_t i = 0; i < count_ && topology.system_nodes().size() > 1; ++i) {
+    RegionPlace& place = places[i];
+    const bool is_chosen_by_mount = place.node != kUnknownNumaNode && !place.home_is_given;
+    if (place.device.kind != DeviceKind::kMemory || is_chosen_by_mount) continue;
+    Region* const region = impl_->region(i);
+    place.node = place.home;
+    place.from = "region_nodes";
+    if (!place.home_is_given) {
+      place.node = is_new ? kUnknownNumaNode : FindNumaNodeOfMapping(bases_[i], region->reserved_bytes());
+      place.from = "its memory";
+      if (place.node == kUnknownNumaNode) {
+        place.node = topology.SystemNode(i % topology.node_count());
+        place.from = "turns";
+      }
+      place.home = place.node;
+    }
+    if (region->pool() != nullptr) region->PutOnNode(place.node, is_new);
+  }
+  nodes_ = RegionNodes(topology, std::move(places));
+  std::istringstream lines(nodes_.ToString());
+  for (std::string line; options.info_log && std::getline(lines, line);) options.info_log(line);
 }
 
 Status RegionSet::Create(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result) {
@@ -272,6 +319,7 @@ Status RegionSet::Create(const RegionSetOptions& options, std::unique_ptr<Region
   const uint32_t wanted = options.region_paths.empty() ? options.regions : static_cast<uint32_t>(options.region_paths.size());
   const uint32_t count = wanted != 0 ? wanted : std::min(NumaNodeCount(), kMaxRegions);
 
+  if (Status status = CheckNodes(options, count, TopologyOf(options)); !status.ok()) return status;
   std::unique_ptr<RegionSet> set(new RegionSet());
   PersistMode mode = options.persist_mode;
   Creation creation(options);
@@ -283,7 +331,7 @@ Status RegionSet::Create(const RegionSetOptions& options, std::unique_ptr<Region
     if (options.count_writes) set->persistence_->CountWrites();
     status = creation.MakeRegions(set->persistence_.get(), &set->impl_->regions);
   }
-  if (status.ok()) set->OnRegionsReady(options);
+  if (status.ok()) set->OnRegionsReady(options, true);
   for (uint32_t i = 0; status.ok() && i < set->count(); ++i) status = set->impl_->region(i)->InitializeRoot();
   if (status.ok()) status = creation.Commit();
   if (!status.ok()) {
@@ -320,7 +368,7 @@ Status RegionSet::Open(const RegionSetOptions& options, std::unique_ptr<RegionSe
       if (Status status = files[i]->RemoveCreatingMark(); !status.ok()) return status;
     }
   }
-  set->OnRegionsReady(options);
+  set->OnRegionsReady(options, false);
   *result = std::move(set);
   return Status::OK();
 }
@@ -385,10 +433,9 @@ Status RegionSet::DamagedList() {
       "a pointer of a list is damaged; restore the database from a copy, or save what is intact with braiddb repair");
 }
 
-uint32_t RegionSet::HomeRegion() const {
-  if (count_ == 1) return 0;
-  return (NumaNodeCount() > 1 ? CurrentNumaNode() : ThreadIndex()) % count_;
-}
+uint32_t RegionSet::FindHomeRegion() const { return nodes_.HomeOf(CurrentNumaNode(), ThreadIndex()); }
+
+uint32_t RegionSet::FindRemoteRegions(uint32_t home) const { return nodes_.RemoteRegions(CurrentNumaNode(), home); }
 
 uint64_t RegionSet::ReservedBytes(uint32_t region) const { return impl_->region(region)->reserved_bytes(); }
 

@@ -16,10 +16,11 @@
 #include "braiddb/status.h"
 #include "pmem/persistence.h"
 #include "pmem/pm_ptr.h"
+#include "pmem/region_nodes.h"
 
 namespace braiddb {
 
-inline constexpr uint32_t kMaxRegions = 16;
+inline constexpr uint32_t kMaxRegions = RegionNodes::kMaxRegions;
 inline constexpr uint64_t kMinRegionSize = 32ull << 20;
 
 // Metadata objects that the layers above keep in a region, by slot in the region's root.
@@ -41,11 +42,13 @@ struct RegionSetOptions {
   std::string database_path;              // the directory that holds region-0, region-1, … unless region_paths says otherwise
   std::vector<std::string> region_paths;  // empty, or one directory per region
   uint32_t regions = 0;                   // 0: at creation one per NUMA node, at open as stored
+  std::vector<int> region_nodes;          // empty, or one NUMA node per region; -1: that of its device
   uint64_t max_region_size = 0;           // bytes; 0: capacity of the file system
   PersistMode persist_mode = PersistMode::kAuto;
   EmulationOptions emulation;
   bool count_writes = false;                       // Persistence::CountWrites; not where the regions are read only
   std::function<void(std::string_view)> info_log;  // may be empty
+  std::string system_root;                         // stands before /proc and /sys where devices and NUMA nodes are looked up
   // May be empty. Called when all pools are mapped, before anything is stored in those of a new database.
   std::function<void(RegionSet*)> on_mapped;
 };
@@ -111,8 +114,12 @@ class RegionSet {
   bool damage_seen() const { return damage_seen_.load(std::memory_order_acquire); }
   static Status DamagedList();
 
-  // The region of the calling thread: that of its NUMA node; on one node, threads are spread by their index.
-  uint32_t HomeRegion() const;
+  // The region that the calling thread writes to, and begins its searches in: one of its NUMA node, see RegionNodes.
+  uint32_t HomeRegion() const { return count_ == 1 ? 0 : FindHomeRegion(); }
+  // Bit i says that region i is on another NUMA node than the calling thread, whose HomeRegion is `home`.
+  uint32_t RemoteRegions(uint32_t home) const { return nodes_.stands() ? ~(uint32_t{1} << home) : FindRemoteRegions(home); }
+  static bool IsRemote(uint32_t remote_regions, uint32_t region) { return ((remote_regions >> (region % kMaxRegions)) & 1) != 0; }
+  const RegionNodes& nodes() const { return nodes_; }
 
   // The metadata object in that slot, null if there is none. 64-byte aligned.
   void* Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes = nullptr) const;
@@ -133,7 +140,11 @@ class RegionSet {
 
  private:
   RegionSet();
-  void OnRegionsReady(const RegionSetOptions& options);
+  void OnRegionsReady(const RegionSetOptions& options, bool is_new);
+  // Looks up where the regions are. Puts the memory of those that are in memory on NUMA nodes, if there are several.
+  void FindNodes(const RegionSetOptions& options, bool is_new);
+  uint32_t FindHomeRegion() const;
+  uint32_t FindRemoteRegions(uint32_t home) const;
 
   uint32_t count_ = 0;
   uint32_t list_mask_ = ~uint32_t{0};
@@ -141,6 +152,7 @@ class RegionSet {
   const std::atomic<uint64_t>* ends_[kMaxRegions] = {};  // of what is mapped
   mutable std::atomic<bool> damage_seen_{false};
   std::unique_ptr<Persistence> persistence_;
+  RegionNodes nodes_;
   std::unique_ptr<Impl> impl_;
 };
 

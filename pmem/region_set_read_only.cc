@@ -28,6 +28,11 @@ Status MapRegion(const std::string& directory, std::unique_ptr<RegionImage>* ima
 Status FindCount(const RegionSetOptions& options, const PartList& list, uint32_t* count) {
   *count = list.region_count;
   if (*count == 0 || *count > kMaxRegions) return Status::Corruption("region 0 records an impossible number of regions");
+  if (!options.region_nodes.empty() && options.region_nodes.size() != *count) {
+    return Status::InvalidArgument("region_nodes names " + std::to_string(options.region_nodes.size()) +
+                                   " NUMA nodes, but the database has " + std::to_string(*count) +
+                                   " regions; name one for each, -1 to have it found, or none");
+  }
   const size_t asked = options.region_paths.empty() ? options.regions : options.region_paths.size();
   if (asked == 0 || asked == *count) return Status::OK();
   return Status::InvalidArgument("the database has " + std::to_string(*count) + " regions, not " + std::to_string(asked) +
@@ -80,7 +85,7 @@ Status RegionSet::OpenReadOnly(const RegionSetOptions& options, std::unique_ptr<
       return status;
     set->impl_->regions.push_back(std::move(region));
   }
-  set->OnRegionsReady(options);
+  set->OnRegionsReady(options, false);
   *result = std::move(set);
   return Status::OK();
 }

@@ -30,6 +30,7 @@ LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, Loo
   uint64_t bound = start.bound.raw();  // the nearest entry known to be at or after target
   uint64_t visited = 0;
   uint64_t remote = 0;
+  const uint32_t remote_regions = regions_->RemoteRegions(start.reader);
   uint32_t bottom_steps = 0;
   for (uint32_t layer = start.layer;; --layer) {
     if (layer == 0) tower = BottomStart(tower, home);
@@ -47,7 +48,7 @@ LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, Loo
         if (below != raw && below != 0 && PmPtr(below).region() < kMaxRegions) Prefetch(regions_->Resolve(PmPtr(below)));
       }
       ++visited;
-      remote += PmPtr(raw).region() != start.reader;
+      remote += RegionSet::IsRemote(remote_regions, PmPtr(raw).region());
       if (CompareEntry(*order_, *next, target) >= 0) {
         bound = raw;
         break;
@@ -59,7 +60,7 @@ LogEntry* BraidedList::FindFrom(const Start& start, const SearchKey& target, Loo
       // What the last tower leads to is at or after target, or nothing is. The caller looks at it, if nobody has.
       if (bound != 0 && bound == start.bound.raw()) {
         ++visited;
-        remote += start.bound.region() != start.reader;
+        remote += RegionSet::IsRemote(remote_regions, start.bound.region());
       }
       if (trace != nullptr) trace->Account(*regions_->persistence(), visited - remote, remote);
       const uint64_t raw = bound != 0 && (LoadAcquire(&tower[0]) & ~LogEntry::kTagBits) == bound ? bound : 0;

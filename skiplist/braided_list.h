@@ -42,7 +42,7 @@ class BraidedList {
     uint32_t region;
     const uint64_t* tower;
     uint32_t layer;
-    uint32_t reader;  // the reader's region: others' nodes are remote
+    uint32_t reader;  // the reader's home region
     PmPtr bound = PmPtr();
   };
   Start Home() const {

@@ -26,6 +26,7 @@ Options UnusualOptions() {
   options.regions = 3;
   options.list_kind = ListKind::kOblivious;
   options.region_paths = {"/a:b", "/c#d", "/e\\f"};
+  options.region_nodes = {0, -1, 1023};
   options.max_region_size = 1ull << 40;
   options.initial_region_size = 1ull << 30;
   options.segment_size = 1 << 20;
@@ -67,6 +68,7 @@ TEST(OptionsTextTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(loaded.options.comparator, ReverseBytewiseComparator());
   EXPECT_EQ(loaded.prefix_extractor, "rocksdb.CappedPrefix.7");
   EXPECT_EQ(loaded.options.region_paths, options.region_paths);
+  EXPECT_EQ(loaded.options.region_nodes, options.region_nodes);
   EXPECT_EQ(loaded.options.foreign_options, options.foreign_options);
   EXPECT_EQ(loaded.options.emulation.remote_latency_ns, 3u);
   EXPECT_EQ(loaded.options.max_space_amplification, 1.3);
@@ -81,7 +83,7 @@ TEST(OptionsTextTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(same, 1u) << text;  // options_file_version
   // A field that is added to Options belongs into the text and into this test.
   const auto lines = std::count(defaults.begin(), defaults.end(), '=');
-  EXPECT_EQ(lines, 1 + 2 + 2 + 34) << defaults;
+  EXPECT_EQ(lines, 1 + 2 + 2 + 35) << defaults;
 }
 
 TEST(OptionsTextTest, WhatIsNotBuiltInIsNamed) {

@@ -157,8 +157,11 @@ TEST(NumaTopology, NodesAreDense) {
   ASSERT_GE(NumaNodeCount(), 1u);
   EXPECT_LT(CurrentNumaNode(), NumaNodeCount());
   std::vector<char> memory(10000);
-  for (uint32_t node = 0; node <= NumaNodeCount(); ++node) BindToNumaNode(memory.data() + 1, memory.size() - 1, node);
+  for (int node = kUnknownNumaNode; node <= 1024; node += 25)
+    BindToNumaNode(memory.data() + 1, memory.size() - 1, node, node % 2 == 0);
   BindToNumaNode(nullptr, 0, 0);
+  EXPECT_EQ(FindNumaNodeOfMapping(nullptr, 0), kUnknownNumaNode);
+  EXPECT_TRUE(NumaTopology::System().HasSystemNode(NumaTopology::System().SystemNode(CurrentNumaNode())));
 }
 
 TEST(CheckDeathTest, SaysWhatAndWhere) {

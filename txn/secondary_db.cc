@@ -132,6 +132,7 @@ Options OwnOptions(const Options& options) {
   own.create_missing_column_families = true;
   own.regions = 1;
   own.region_paths.clear();
+  own.region_nodes.clear();
   own.compaction_filter = nullptr;
   own.compaction_filter_factory = nullptr;
   own.verify_at_open = false;

@@ -1530,6 +1530,8 @@ BRAIDDB_C_API void braiddb_options_set_list_kind(braiddb_options_t* options, int
 BRAIDDB_C_API int braiddb_options_get_list_kind(braiddb_options_t* options);
 /* The paths are copied; count 0: inside the database directory. */
 BRAIDDB_C_API void braiddb_options_set_region_paths(braiddb_options_t* options, const char* const* paths, size_t count);
+/* A NUMA node for each region, -1 for that of its device; count 0: -1 for all. */
+BRAIDDB_C_API void braiddb_options_set_region_nodes(braiddb_options_t* options, const int* nodes, size_t count);
 BRAIDDB_C_API void braiddb_options_set_max_region_size(braiddb_options_t* options, uint64_t value);
 BRAIDDB_C_API uint64_t braiddb_options_get_max_region_size(braiddb_options_t* options);
 BRAIDDB_C_API void braiddb_options_set_initial_region_size(braiddb_options_t* options, uint64_t value);

@@ -214,6 +214,7 @@ class DB {
   // "num-entries-active-mem-table" (a thread's newest ones are counted a little later), "num-entries-imm-mem-tables",
   // "num-l0-tables", "num-entries-l0", "num-entries-l1", "estimate-num-keys" (the sum of these entries),
   // "cur-size-active-mem-table", "cur-size-all-mem-tables", "pm-bytes-reserved", "visits-per-get" (nodes, remote ones apart),
+  // "region-nodes" (a line for each region: its NUMA node, the nodes whose threads write to it, its device, what says so),
   // "pm-bytes-in-segments", "pm-bytes-live" (of log entries that are not known to be dead), "num-segments",
   // "num-free-segments", "num-snapshots", "oldest-snapshot-sequence" (0: there is none), "num-running-flushes",
   // "num-running-compactions", "num-range-tombstones" (deleted ranges whose keys are not gone yet), "last-sequence-number",

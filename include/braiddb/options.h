@@ -57,7 +57,7 @@ enum class PersistMode : uint8_t {
 struct EmulationOptions {
   uint32_t write_latency_ns = 0;   // per flushed cache line, paid at the fence
   uint32_t read_latency_ns = 0;    // per visited node of a persistent list
-  uint32_t remote_latency_ns = 0;  // added per visited node in a region that is not the reader's own
+  uint32_t remote_latency_ns = 0;  // added per visited node in a region on another NUMA node than the reader's, see Statistics
   // Flush with CLFLUSH, which takes the line out of the CPU's cache, as was done before there was CLWB.
   bool flush_invalidates = false;
 };
@@ -93,6 +93,12 @@ struct Options {
   ListKind list_kind = ListKind::kBraided;
   // A directory for each region, e.g. one per DAX mount; empty: inside the database directory.
   std::vector<std::string> region_paths;
+  // For each region the NUMA node, as the system numbers them, whose threads write to it; -1: the node of the device that the
+  // region is on, which each open looks up. Empty: -1 for all. Name a node if the system says none of the device, or a wrong one.
+  // Of regions on tmpfs, on a machine with several nodes, it says where their memory is taken from the open on; -1
+  // leaves that where it is, and a new database takes the nodes in turn. Any open may choose others. InvalidArgument: not one for
+  // each region, or a node that the machine does not have. Property "braiddb.region-nodes" says what was found. Default: empty.
+  std::vector<int> region_nodes;
   // Address space kept free for each region, the most it can grow to; bytes. 0: the capacity of its file system. At least 32
   // MiB.
   uint64_t max_region_size = 0;

@@ -17,10 +17,12 @@ struct Statistics {
   uint64_t gets_found = 0;
   uint64_t lookup_cache_hits = 0;  // of the gets, those that the lookup cache answered
   uint64_t filter_negatives = 0;   // of the gets, those of keys that were found to be nowhere by the filter
-  uint64_t local_visits = 0;       // nodes of persistent lists visited in the reader's own region
-  uint64_t remote_visits = 0;      // … in another region
-  uint64_t write_delays = 0;       // writes that were slowed down because flushes or merges were behind
-  uint64_t write_delay_us = 0;     // and the time they lost, microseconds
+  uint64_t local_visits = 0;       // nodes of persistent lists visited on the reader's NUMA node
+  // … on another one. On a machine with one NUMA node each region stands for a node of its own, and a thread's is that which it
+  // writes to. Not counted: regions whose node is not known; and of a database with one region, what the lookup cache answers.
+  uint64_t remote_visits = 0;
+  uint64_t write_delays = 0;    // writes that were slowed down because flushes or merges were behind
+  uint64_t write_delay_us = 0;  // and the time they lost, microseconds
   // Background
   uint64_t rotations = 0;
   uint64_t flushes = 0;

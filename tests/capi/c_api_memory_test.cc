@@ -71,6 +71,9 @@ TEST_F(CApiMemoryTest, OptionsThatCouldNotBeStoredOpenNothing) {
     braiddb_options_set_db_log_dir(options, kLong.c_str());
     braiddb_options_set_region_paths(options, paths, 1);
     braiddb_options_set_region_paths(options, paths, 0);
+    const int nodes[] = {-1};
+    braiddb_options_set_region_nodes(options, nodes, 1);
+    braiddb_options_set_region_nodes(options, nodes, 0);
     braiddb_options_set_compression_options(options, 1, 2, 3, 4);
     braiddb_options_add_compact_on_deletion_collector_factory(options, 1, 2);
     const bool stored = failed.load() == 0;
