@@ -2,26 +2,11 @@
 #include <algorithm>
 
 #include "db/db_impl.h"
+#include "pmem/persist_mode.h"
 #include "util/format.h"
 
 namespace braiddb {
 namespace {
-
-const char* ModeName(PersistMode mode) {
-  switch (mode) {
-    case PersistMode::kAuto:
-      return "auto";
-    case PersistMode::kCacheLine:
-      return "cache-line";
-    case PersistMode::kEadr:
-      return "eadr";
-    case PersistMode::kPage:
-      return "page";
-    case PersistMode::kEmulated:
-      return "emulated";
-  }
-  return "unknown";
-}
 
 // The name behind "braiddb." or "rocksdb."; empty if it has neither.
 std::string_view StripPrefix(std::string_view property) {
@@ -170,7 +155,7 @@ bool DBImpl::Property(const Family& family, std::string_view property, std::stri
     return true;
   }
   if (name == "persist-mode") {
-    *value = is_read_only() ? "read-only" : ModeName(regions_->persistence()->mode());
+    *value = is_read_only() ? "read-only" : NameOf(regions_->persistence()->mode());
     return true;
   }
   if (name == "levels" || name == "levelstats") {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 
@@ -168,6 +169,41 @@ TEST_F(ToolTest, ArgumentsAreChecked) {
     EXPECT_EQ(result.exit_code, 0) << help;
     EXPECT_TRUE(Has(result.out, "braiddb ")) << result.out;
   }
+}
+
+TEST_F(ToolTest, DoctorSaysWhatAPlaceIsWorth) {
+  const std::string place = directory_.File("place");
+  fs::create_directories(place);
+  const Result text = Run("doctor " + place + " " + path_);
+  EXPECT_EQ(text.exit_code, 0) << text.out << text.error;
+  for (const std::string& part : {place + "\n", path_ + "\n", std::string("media: "), std::string("map_sync: "),
+                                  std::string("persist_mode: "), std::string("huge_pages: "), std::string("limits: "),
+                                  std::string("space: "), std::string("it does not exist"), std::string("fit for a database")})
+    EXPECT_TRUE(Has(text.out, part)) << part << " is not in\n" << text.out;
+  EXPECT_TRUE(fs::is_empty(place));
+  EXPECT_FALSE(fs::exists(path_));
+
+  const Result json = Run("doctor --json " + place + " /dev/null");
+  EXPECT_EQ(json.exit_code, 1) << json.error;
+  const auto parsed = nlohmann::json::parse(json.out, nullptr, false);
+  ASSERT_FALSE(parsed.is_discarded()) << json.out;
+  ASSERT_EQ(parsed["paths"].size(), 2u);
+  EXPECT_EQ(parsed["paths"][0]["path"], place);
+  EXPECT_EQ(parsed["paths"][0]["needs_change"], false);
+  EXPECT_EQ(parsed["paths"][1]["needs_change"], true);
+  for (const auto& finding : parsed["paths"][1]["findings"])
+    EXPECT_TRUE(finding["level"] == "good" || !finding["advice"].get<std::string>().empty()) << finding;
+
+  fs::create_symlink("circle", directory_.File("circle"));
+  const Result circle = Run("doctor " + directory_.File("circle") + " " + place);
+  EXPECT_EQ(circle.exit_code, 2) << circle.out;
+  EXPECT_TRUE(Has(circle.error, "circle")) << circle.error;
+  EXPECT_TRUE(Has(circle.out, "fit for a database")) << "the other path is looked at";
+  EXPECT_EQ(Run("doctor").exit_code, 2);
+  EXPECT_EQ(Run("doctor --system-root " + directory_.File("nothing") + " " + place).exit_code, 2);
+  const Result few = Run("--help >/dev/null; ulimit -n 40; " + std::string(BRAIDDB_TOOL) + " doctor " + place);
+  EXPECT_TRUE(Has(few.out, "CHANGE limits: open files: 40")) << few.out;
+  EXPECT_EQ(few.exit_code, 1);
 }
 
 }  // namespace

@@ -8,11 +8,12 @@ namespace braiddb::tools {
 
 namespace po = boost::program_options;
 
-CommandLine::CommandLine(std::string usage, std::vector<std::string> positional)
-    : usage_(std::move(usage)), positional_(std::move(positional)) {
-  options_.add_options()("help", "this text")(
-      "region-path", po::value(&region_paths_)->value_name("DIRECTORY"),
-      "directory of a region, once for each in their order, if they are not in the database's")(
+CommandLine::CommandLine(std::string usage, std::vector<std::string> positional, Takes takes)
+    : usage_(std::move(usage)), positional_(std::move(positional)), takes_(takes) {
+  options_.add_options()("help", "this text");
+  if (takes_ == Takes::kPaths) return;
+  options_.add_options()("region-path", po::value(&region_paths_)->value_name("DIRECTORY"),
+                         "directory of a region, once for each in their order, if they are not in the database's")(
       "comparator", po::value(&comparator_)->value_name("NAME"),
       "order of the keys, if the database cannot say: bytewise or reverse-bytewise");
 }
@@ -47,7 +48,7 @@ bool CommandLine::Parse(const Arguments& arguments, int* exit_code) {
     return false;
   }
   if (values_.size() < positional_.size()) return Fail("no " + positional_[values_.size()] + " given", exit_code);
-  if (values_.size() > positional_.size())
+  if (values_.size() > positional_.size() && takes_ == Takes::kDatabase)
     return Fail("'" + values_[positional_.size()] + "' is one argument too many", exit_code);
   if (!comparator_.empty() && comparator_ != "bytewise" && comparator_ != "reverse-bytewise")
     return Fail("the comparator '" + comparator_ + "' is neither bytewise nor reverse-bytewise", exit_code);

@@ -14,7 +14,7 @@ namespace braiddb::tools {
 // Exit codes, of every verb.
 enum ExitCode : int {
   kSound = 0,       // done; nothing is wrong
-  kDamaged = 1,     // done; something is damaged or lost
+  kDamaged = 1,     // done; something is damaged or lost, or must be changed
   kCannotLook = 2,  // not done: wrong arguments, no database there, it is open, no permission
 };
 
@@ -22,6 +22,7 @@ enum ExitCode : int {
 using Arguments = std::vector<std::string>;
 
 int RunCheck(const Arguments& arguments);
+int RunDoctor(const Arguments& arguments);
 int RunDump(const Arguments& arguments);
 int RunRepair(const Arguments& arguments);
 
@@ -31,13 +32,16 @@ int RunRepair(const Arguments& arguments);
 // verb is not to be run.
 class CommandLine {
  public:
-  CommandLine(std::string usage, std::vector<std::string> positional);
+  enum class Takes : uint8_t { kDatabase, kPaths };
+  // kPaths: the options of databases are not there, and the last positional argument may be repeated.
+  CommandLine(std::string usage, std::vector<std::string> positional, Takes takes = Takes::kDatabase);
 
-  // Add options before Parse. --help, --region-path and --comparator are there.
+  // Add options before Parse. --help is there, and of kDatabase --region-path and --comparator.
   boost::program_options::options_description_easy_init Add() { return options_.add_options(); }
   bool Parse(const Arguments& arguments, int* exit_code);
 
   const std::string& Positional(size_t index) const { return values_[index]; }
+  const std::vector<std::string>& values() const { return values_; }
   // How to look, with a progress line if the standard error is a terminal; `action` is the word in it.
   CheckOptions MakeCheckOptions(const std::string& action) const;
 
@@ -46,6 +50,7 @@ class CommandLine {
 
   const std::string usage_;
   const std::vector<std::string> positional_;
+  const Takes takes_;
   std::vector<std::string> values_;
   std::vector<std::string> region_paths_;
   std::string comparator_;

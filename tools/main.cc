@@ -1,4 +1,4 @@
-// braiddb: looks at databases that are not open.
+// braiddb: looks at databases that are not open, and at places for them.
 #include <cstdio>
 #include <string_view>
 
@@ -16,16 +16,17 @@ struct Verb {
 
 constexpr Verb kVerbs[] = {
     {"check", braiddb::tools::RunCheck, "check <database>                  verify everything, change nothing"},
+    {"doctor", braiddb::tools::RunDoctor, "doctor <path>...                  say what a place is worth, and what to change"},
     {"dump", braiddb::tools::RunDump, "dump <database>                   print what is in it"},
     {"repair", braiddb::tools::RunRepair, "repair <database> <new database>  save what is intact into a new database"},
 };
 
 void PrintUsage(std::FILE* out) {
-  std::fprintf(out, "braiddb %s: looks at databases that are not open\n\n", BRAIDDB_VERSION);
+  std::fprintf(out, "braiddb %s: looks at databases that are not open, and at places for them\n\n", BRAIDDB_VERSION);
   for (const Verb& verb : kVerbs) std::fprintf(out, "  braiddb %s\n", verb.what);
   std::fprintf(out,
                "\n`braiddb <verb> --help` lists the options of a verb.\n"
-               "Exit codes: 0 nothing is wrong, 1 something is damaged or lost, 2 it could not be done.\n");
+               "Exit codes: 0 nothing is wrong, 1 something is damaged, lost, or to be changed, 2 it could not be done.\n");
 }
 
 }  // namespace
