@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "pmem/region_files.h"
 #include "util/check.h"
 
 namespace braiddb {
@@ -107,7 +108,9 @@ std::vector<RegionPlace> FindRegionPlaces(const std::vector<std::string>& direct
   for (size_t region = 0; region < directories.size(); ++region) {
     RegionPlace place;
     place.directory = directories[region];
-    if (!FindDevice(place.directory, system_root, &place.device).ok()) place.device = Device();
+    // The first part may be a link that leads elsewhere.
+    const std::string part = RegionFiles(place.directory).part_path(0);
+    if (!FindDevice(part, system_root, &place.device).ok()) place.device = Device();
     place.node = place.device.numa_node;
     place.from = place.device.numa_node_from;
     const int wanted = region < region_nodes.size() ? region_nodes[region] : kUnknownNumaNode;
