@@ -108,9 +108,11 @@ std::vector<RegionPlace> FindRegionPlaces(const std::vector<std::string>& direct
   for (size_t region = 0; region < directories.size(); ++region) {
     RegionPlace place;
     place.directory = directories[region];
-    // The first part may be a link that leads elsewhere.
+    // The first part may be a link that leads elsewhere. The path may be a device itself.
     const std::string part = RegionFiles(place.directory).part_path(0);
-    if (!FindDevice(part, system_root, &place.device).ok()) place.device = Device();
+    const bool is_found =
+        FindDevice(part, system_root, &place.device).ok() || FindDevice(place.directory, system_root, &place.device).ok();
+    if (!is_found) place.device = Device();
     place.node = place.device.numa_node;
     place.from = place.device.numa_node_from;
     const int wanted = region < region_nodes.size() ? region_nodes[region] : kUnknownNumaNode;
