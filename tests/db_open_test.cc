@@ -234,6 +234,27 @@ TEST_F(DbOpenTest, RegionsCanLieElsewhere) {
   }
 }
 
+TEST_F(DbOpenTest, RegionsHaveNumaNodes) {
+  Options options = TinyOptions(2);
+  options.region_nodes = {0, -1};
+  std::string log;
+  options.info_log = [&log](std::string_view line) { log.append(line); };
+  Fill(options, 100);
+  EXPECT_NE(log.find("region=1 node="), std::string::npos) << log;
+  for (const bool reads : {false, true}) {
+    std::unique_ptr<DB> db;
+    ASSERT_OK(reads ? DB::OpenForReadOnly(options, path_, &db) : DB::Open(options, path_, &db));
+    std::string nodes;
+    ASSERT_TRUE(db->GetProperty("braiddb.region-nodes", &nodes));
+    EXPECT_TRUE(nodes.starts_with("region=0 node=")) << nodes;
+    EXPECT_NE(nodes.find("\nregion=1 node="), std::string::npos) << nodes;
+  }
+  options.region_nodes = {0, 0, 0};
+  options.regions = 0;  // as stored
+  std::unique_ptr<DB> db;
+  EXPECT_TRUE(DB::Open(options, path_, &db).IsInvalidArgument());
+}
+
 struct BadOption {
   const char* name;
   std::function<void(Options*)> change;
@@ -249,6 +270,11 @@ TEST_F(DbOpenTest, OptionsOutOfRangeAreRejected) {
       {"more than the most", [](Options* o) { o->max_region_size = 32 << 20, o->initial_region_size = (32 << 20) + 1; }},
       {"no comparator", [](Options* o) { o->comparator = nullptr; }},
       {"wrong number of region paths", [](Options* o) { o->region_paths = {"/dev/shm"}; }},
+      {"wrong number of NUMA nodes", [](Options* o) { o->region_nodes = {0}; }},
+      {"a NUMA node that is not there",
+       [](Options* o) {
+         o->region_nodes = {0, 1000};
+       }},
       {"unknown last level", [](Options* o) { o->l1 = static_cast<L1Kind>(99); }},
       {"unknown persist mode", [](Options* o) { o->persist_mode = static_cast<PersistMode>(99); }},
   };
