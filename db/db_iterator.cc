@@ -62,7 +62,8 @@ std::unique_ptr<Iterator> DBImpl::MakeIterator(const ReadOptions& options, const
   uint64_t sequence = 0;
   if (options.snapshot != nullptr) {
     // Registered once more, so that the snapshot may be released before the iterator.
-    sequence = snapshots_.Register([&] { return options.snapshot->GetSequenceNumber(); });
+    sequence = options.snapshot->GetSequenceNumber();
+    snapshots_.RegisterAgain(sequence);
   } else {
     sequence = RegisterSnapshot();
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
+#include <iterator>
 #include <mutex>
 #include <vector>
 
@@ -21,45 +23,89 @@ class SnapshotImpl final : public Snapshot {
 };
 
 // Snapshots, iterators and MultiGets register here, so that flush and compaction keep what they see.
+// Cost: registering and unregistering take constant time, in whatever order numbers go, but for a binary search where a number
+// is neither the newest nor the oldest one.
 // Thread safety: all methods may be called concurrently.
 class SnapshotList {
  public:
   // Registers the sequence number that `choose` returns. Chosen and registered under one lock: whoever copies the list
   // without it may rely on its being at least as new as everything that was written before the copy.
+  // REQUIRES: `choose` never returns less than it did before.
   template <class Choose>
   uint64_t Register(const Choose& choose) {
     std::lock_guard lock(mutex_);
     const uint64_t sequence = choose();
-    sequences_.push_back(sequence);
+    if (numbers_.empty() || numbers_.back().sequence != sequence) {
+      BRAIDDB_DCHECK(numbers_.empty() || numbers_.back().sequence < sequence);
+      numbers_.push_back({sequence, 0});
+      ++used_;
+    }
+    ++numbers_.back().count;
+    ++size_;
     return sequence;
+  }
+  // Registers a number once more that is registered, or was.
+  void RegisterAgain(uint64_t sequence) {
+    std::lock_guard lock(mutex_);
+    auto it = Find(sequence);
+    if (it == numbers_.end() || it->sequence != sequence) it = numbers_.insert(it, {sequence, 0});
+    if (it->count++ == 0) ++used_;
+    ++size_;
   }
   void Unregister(uint64_t sequence) {
     std::lock_guard lock(mutex_);
-    // From the end: most are given back soon.
-    const auto it = std::find(sequences_.rbegin(), sequences_.rend(), sequence);
-    BRAIDDB_CHECK(it != sequences_.rend());
-    *it = sequences_.back();
-    sequences_.pop_back();
+    const auto it = Find(sequence);
+    BRAIDDB_CHECK(it != numbers_.end() && it->sequence == sequence && it->count != 0);
+    --size_;
+    if (--it->count == 0) {
+      --used_;
+      RemoveUnused();
+    }
   }
-  // In any order.
+  // Each number once, in ascending order.
   std::vector<uint64_t> Copy() const {
     std::lock_guard lock(mutex_);
-    return sequences_;
+    std::vector<uint64_t> sequences;
+    sequences.reserve(used_);
+    for (const Number& number : numbers_) {
+      if (number.count != 0) sequences.push_back(number.sequence);
+    }
+    return sequences;
   }
   // UINT64_MAX if there is none.
   uint64_t Oldest() const {
     std::lock_guard lock(mutex_);
-    const auto oldest = std::min_element(sequences_.begin(), sequences_.end());
-    return oldest == sequences_.end() ? UINT64_MAX : *oldest;
+    return numbers_.empty() ? UINT64_MAX : numbers_.front().sequence;
   }
   size_t size() const {
     std::lock_guard lock(mutex_);
-    return sequences_.size();
+    return size_;
   }
 
  private:
+  struct Number {
+    uint64_t sequence;
+    uint64_t count;  // how many have registered it; 0: it is unused
+  };
+
+  // The first number that is not smaller. Most are given back soon, so the newest one is tried first.
+  std::deque<Number>::iterator Find(uint64_t sequence) {
+    if (!numbers_.empty() && numbers_.back().sequence == sequence) return std::prev(numbers_.end());
+    return std::lower_bound(numbers_.begin(), numbers_.end(), sequence,
+                            [](const Number& number, uint64_t wanted) { return number.sequence < wanted; });
+  }
+  // Neither the first nor the last one is unused, and at most half of them are, some apart. Amortized, that takes constant time.
+  void RemoveUnused() {
+    constexpr size_t kFew = 16;
+    while (!numbers_.empty() && numbers_.back().count == 0) numbers_.pop_back();
+    while (!numbers_.empty() && numbers_.front().count == 0) numbers_.pop_front();
+    if (numbers_.size() > 2 * used_ + kFew) std::erase_if(numbers_, [](const Number& number) { return number.count == 0; });
+  }
+
   mutable std::mutex mutex_;
-  std::vector<uint64_t> sequences_;
+  std::deque<Number> numbers_;  // ascending
+  size_t used_ = 0;             // of numbers_
+  size_t size_ = 0;             // the sum of counts
 };
 
 // Unregisters at its end, unless somebody else will. `list` null: does nothing.
