@@ -10,6 +10,7 @@
 #include <iterator>
 #include <set>
 
+#include "db_stress/operation_history.h"
 #include "db_stress/register_history.h"
 
 namespace braiddb::stress {
@@ -145,7 +146,7 @@ Violation ExpectedState::Settle(uint32_t lane, const std::function<bool(uint32_t
 
 // ---- Shared keys
 
-Event* ExpectedState::BeginWrite(uint32_t thread, uint32_t key, uint64_t tag) {
+Event* ExpectedState::BeginWrite(uint32_t thread, uint32_t key, uint64_t tag, const Event* first) {
   EventLog& log = running().logs[thread];
   const uint32_t count = log.count.load(kRelaxed);
   if (count == EventLog::kCapacity) return nullptr;
@@ -155,6 +156,7 @@ Event* ExpectedState::BeginWrite(uint32_t thread, uint32_t key, uint64_t tag) {
   event.tag = tag;
   event.end.store(0, kRelaxed);
   event.start = Now();
+  event.operation = first == nullptr ? event.start : first->operation;
   log.count.store(count + 1, kRelease);
   return &event;
 }
@@ -167,7 +169,7 @@ void ExpectedState::AddRead(uint32_t thread, uint32_t key, uint64_t tag, uint64_
   event.key = key;
   event.is_write = false;
   event.tag = tag;
-  event.start = start;
+  event.start = event.operation = start;
   event.end.store(end, kRelaxed);
   log.count.store(count + 1, kRelease);
 }
@@ -192,13 +194,21 @@ Violation ExpectedState::CheckLastEpoch() {
     if (tag == before.last_tags[key]) return RegisterHistory::kInitial;
     return tag == 0 ? kNothingAgain : tag;
   };
-  // What was read of the writes that were under way; the others need not have taken effect.
+  // What was read of the writes that were under way; the others need not have taken effect. A batch has, if one update of it has.
   std::set<uint64_t> seen(std::begin(last.last_tags), std::end(last.last_tags));
   for (const EventLog& log : last.logs) {
     for (uint32_t i = 0; i < log.count; ++i) {
       if (!log.events[i].is_write) seen.insert(log.events[i].tag);
     }
   }
+  std::set<uint64_t> effective;  // operations
+  for (const EventLog& log : last.logs) {
+    for (uint32_t i = 0; i < log.count; ++i) {
+      const Event& event = log.events[i];
+      if (event.is_write && (event.end != 0 || seen.contains(event.tag))) effective.insert(event.operation);
+    }
+  }
+  OperationHistory operations;
   for (const EventLog& log : last.logs) {
     for (uint32_t i = 0; i < log.count; ++i) {
       const Event& event = log.events[i];
@@ -206,14 +216,21 @@ Violation ExpectedState::CheckLastEpoch() {
       const uint64_t tag = name(event.key, event.tag);
       if (!event.is_write) {
         history.AddRead(tag, event.start, event.end);
-      } else if (event.end != 0 || seen.contains(event.tag)) {
-        history.AddWrite(tag, event.start, event.end != 0 ? event.end.load() : death);
+        operations.AddOperation(event.operation, event.start, event.end);
+        operations.AddRead(event.operation, event.key, tag);
+      } else if (effective.contains(event.operation)) {
+        const uint64_t end = event.end != 0 ? event.end.load() : death;
+        history.AddWrite(tag, event.start, end);
+        operations.AddOperation(event.operation, event.start, end);
+        operations.AddWrite(event.operation, event.key, tag);
       }
     }
     shared_->counters.shared_events.fetch_add(log.count, kRelaxed);
   }
   Violation violation;
+  operations.AddOperation(death, death + 1, death + 2);
   for (uint32_t key = 0; key < KeyTable::kShared && !violation; ++key) {
+    operations.AddRead(death, key, name(key, last.last_tags[key]));
     histories[key].AddRead(name(key, last.last_tags[key]), death + 1, death + 2);
     violation = histories[key].Violation();
     if (violation) {
@@ -221,6 +238,8 @@ Violation ExpectedState::CheckLastEpoch() {
           "not linearizable: shared key " + std::to_string(key) + ", epoch " + std::to_string(number) + ": " + *violation;
     }
   }
+  if (!violation && (violation = operations.Violation()))
+    *violation = "not linearizable: several shared keys, epoch " + std::to_string(number) + ": " + *violation;
   for (EventLog& log : last.logs) log.count = 0;
   for (auto& tag : before.last_tags) tag = Epoch::kUnknown;
   return violation;

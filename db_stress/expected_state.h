@@ -46,6 +46,7 @@ struct Lane {
 // One read or write of a shared key. A write without end was under way when its process died.
 struct Event {
   uint64_t tag = 0;
+  uint64_t operation = 0;  // the same for all keys of one batch, or of one view
   uint64_t start = 0;
   std::atomic<uint64_t> end{0};
   uint32_t key = 0;
@@ -116,9 +117,10 @@ class ExpectedState {
 
   uint64_t Now() { return shared_->clock.fetch_add(1, std::memory_order_relaxed); }
   uint64_t NewTag() { return shared_->next_tag.fetch_add(1, std::memory_order_relaxed); }
-  // Null: the log of this thread is full.
-  Event* BeginWrite(uint32_t thread, uint32_t key, uint64_t tag);
+  // `first`: of the same batch; null: this is the first one. Null: the log of this thread is full.
+  Event* BeginWrite(uint32_t thread, uint32_t key, uint64_t tag, const Event* first);
   void EndWrite(Event* event) { event->end.store(Now(), std::memory_order_release); }
+  // Reads of one view, and no others, have the same start.
   void AddRead(uint32_t thread, uint32_t key, uint64_t tag, uint64_t start, uint64_t end);
 
   // Notes what a recovery found of a key; another one before it must have found the same.
@@ -126,8 +128,9 @@ class ExpectedState {
   // All of them are known: the next epoch begins.
   void BeginEpoch() { shared_->epoch.fetch_add(1, std::memory_order_release); }
   uint64_t epoch() const { return shared_->epoch.load(std::memory_order_acquire); }
-  // The supervisor: is what happened in the epoch before the running one linearizable, and what a recovery found a possible
-  // end of it? Forgets it then. REQUIRES: epoch() > 0, called once for each.
+  // The supervisor: is what happened in the epoch before the running one linearizable, each key for itself and batches and views
+  // of several as one operation, and what a recovery found a possible end of it? Forgets it then. REQUIRES: epoch() > 0, called
+  // once for each.
   Violation CheckLastEpoch();
 
   // ---- Messages between the processes

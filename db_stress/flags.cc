@@ -18,7 +18,8 @@ namespace po = boost::program_options;
 
 constexpr int kUsageError = 2;
 constexpr char kInjections[] =
-    "lost_write, stale_write, torn_batch, lost_shared_write, torn_transfer, lost_update, lost_prepare, kept_update";
+    "lost_write, stale_write, torn_batch, lost_shared_write, torn_transfer, lost_update, lost_prepare, kept_update, "
+    "split_batch";
 
 std::string DefaultPath() {
   if (const char* directory = std::getenv("TEST_TMPDIR")) return std::string(directory) + "/dbstress";
@@ -36,6 +37,7 @@ Injection ParseInjection(const std::string& name) {
   if (name == "lost_update") return Injection::kLostUpdate;
   if (name == "lost_prepare") return Injection::kLostPrepare;
   if (name == "kept_update") return Injection::kKeptUpdate;
+  if (name == "split_batch") return Injection::kSplitBatch;
   throw std::invalid_argument("--inject=" + name + " is none of " + kInjections);
 }
 

@@ -20,6 +20,7 @@ enum class Injection : uint8_t {
   kLostUpdate,       // a transfer is made from balances that others may have changed meanwhile
   kLostPrepare,      // a transfer is said to be prepared, and is not
   kKeptUpdate,       // an update that a save point took back is committed
+  kSplitBatch,       // a batch of shared keys becomes visible bit by bit
 };
 
 struct Flags {

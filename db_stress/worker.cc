@@ -1,7 +1,9 @@
 #include "db_stress/worker.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace braiddb::stress {
@@ -202,13 +204,20 @@ Violation Worker::WriteShared() {
   WriteBatch batch;
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t id = (first + i) % KeyTable::kShared;
-    Event* event = expected->BeginWrite(options_.thread, id, expected->NewTag());
+    Event* event = expected->BeginWrite(options_.thread, id, expected->NewTag(), events.empty() ? nullptr : events[0]);
     if (event == nullptr) break;
     events.push_back(event);
     batch.Put(FamilyOf(id), oracle_.keys->key(id), oracle_.content->TaggedValue(event->tag));
   }
   if (events.empty()) return std::nullopt;
-  if (!Inject(Injection::kLostSharedWrite)) {
+  if (events.size() > 1 && Inject(Injection::kSplitBatch)) {
+    for (const Event* event : events) {
+      const std::string value = oracle_.content->TaggedValue(event->tag);
+      if (Status status = db_->Put(write_, FamilyOf(event->key), oracle_.keys->key(event->key), value); !status.ok())
+        return Judge(status, "write");
+      std::this_thread::sleep_for(std::chrono::microseconds(500));
+    }
+  } else if (!Inject(Injection::kLostSharedWrite)) {
     if (Status status = db_->Write(write_, batch); !status.ok()) return Judge(status, "write");
   }
   for (Event* event : events) expected->EndWrite(event);
@@ -278,7 +287,7 @@ Violation Worker::UpdateShared() {
     if (!status.ok()) break;
     check.ViewMade();
     if (auto wrong = check.SawGet(0, read, value)) return wrong;
-    Event* event = expected->BeginWrite(options_.thread, id, expected->NewTag());
+    Event* event = expected->BeginWrite(options_.thread, id, expected->NewTag(), events.empty() ? nullptr : events[0]);
     if (event == nullptr) break;
     events.push_back(event);
     status = transaction->Put(FamilyOf(id), oracle_.keys->key(id), oracle_.content->TaggedValue(event->tag));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -15,6 +16,7 @@
 
 #include "braiddb/db.h"
 #include "db_stress/expected_state.h"
+#include "db_stress/operation_history.h"
 #include "db_stress/verifier.h"
 #include "db_stress/view_check.h"
 #include "tests/support/db_test_util.h"
@@ -208,7 +210,7 @@ class DbStressHistory : public testing::Test {
 
   uint64_t Write(bool acknowledged) {
     const uint64_t tag = state_->NewTag();
-    stress::Event* event = state_->BeginWrite(0, kKey, tag);
+    stress::Event* event = state_->BeginWrite(0, kKey, tag, nullptr);
     if (acknowledged) state_->EndWrite(event);
     return tag;
   }
@@ -288,6 +290,94 @@ TEST_F(DbStressHistory, TwoRecoveriesFindTheSame) {
   EXPECT_NE(state_->SettleShared(kKey, first), std::nullopt);
 }
 
+// ---- Histories of several shared keys
+
+// Times are given. Values of key 1 are 1.., those of key 2 are 101.. .
+class DbStressOperations : public testing::Test {
+ protected:
+  struct Access {
+    uint32_t key;
+    uint64_t value;
+  };
+  void Write(uint64_t start, uint64_t end, std::initializer_list<Access> accesses) {
+    history_.AddOperation(start, start, end);
+    for (const Access& access : accesses) history_.AddWrite(start, access.key, access.value);
+  }
+  void Read(uint64_t start, uint64_t end, std::initializer_list<Access> accesses) {
+    history_.AddOperation(start, start, end);
+    for (const Access& access : accesses) history_.AddRead(start, access.key, access.value);
+  }
+  stress::OperationHistory history_;
+};
+
+TEST_F(DbStressOperations, AcceptsWhatIsRight) {
+  Read(1, 2, {{1, 0}, {2, 0}});
+  Write(10, 30, {{1, 1}, {2, 101}});
+  Read(12, 14, {{1, 0}});
+  Read(15, 20, {{2, 101}});
+  Read(16, 21, {{1, 1}, {2, 101}});
+  Write(22, 40, {{1, 2}});
+  Read(31, 32, {{1, 1}, {2, 101}});
+  Read(33, 50, {{1, 2}, {2, 101}});
+  EXPECT_EQ(history_.Violation(), std::nullopt);
+}
+
+// Two writes that are under way at the same time, in an order that no other operation contradicts.
+TEST_F(DbStressOperations, AcceptsAnyOrderOfConcurrentWrites) {
+  Write(10, 100, {{1, 1}});
+  Write(11, 20, {{2, 101}});
+  Read(21, 22, {{2, 101}});
+  Read(23, 24, {{1, 0}});
+  Read(101, 102, {{1, 1}, {2, 101}});
+  EXPECT_EQ(history_.Violation(), std::nullopt);
+}
+
+// A put over a batch is acknowledged, and then the other key of the batch is read, and is old.
+TEST_F(DbStressOperations, FindsABatchThatIsVisibleLate) {
+  Write(10, 100, {{1, 1}, {2, 101}});
+  Write(20, 30, {{1, 2}});
+  Read(31, 40, {{2, 0}});
+  Read(101, 110, {{1, 2}, {2, 101}});
+  EXPECT_NE(history_.Violation(), std::nullopt);
+}
+
+TEST_F(DbStressOperations, FindsPartOfABatch) {
+  Write(10, 100, {{1, 1}, {2, 101}});
+  Read(20, 30, {{1, 1}, {2, 0}});
+  EXPECT_NE(history_.Violation(), std::nullopt);
+}
+
+TEST_F(DbStressOperations, FindsAMixtureOfTwoBatches) {
+  Write(10, 100, {{1, 1}, {2, 101}});
+  Write(11, 100, {{1, 2}, {2, 102}});
+  Read(20, 90, {{1, 1}, {2, 102}});
+  EXPECT_NE(history_.Violation(), std::nullopt);
+}
+
+TEST_F(DbStressOperations, AcceptsABatchThatWasOverwrittenInPart) {
+  Write(10, 100, {{1, 1}, {2, 101}});
+  Write(11, 100, {{2, 102}});
+  Read(20, 90, {{1, 1}, {2, 102}});
+  Read(21, 91, {{1, 0}, {2, 0}});
+  EXPECT_EQ(history_.Violation(), std::nullopt);
+}
+
+TEST_F(DbStressOperations, FindsPartOfABatchInTwoReads) {
+  Write(10, 100, {{1, 1}, {2, 101}});
+  Read(20, 30, {{1, 1}});
+  Read(31, 40, {{2, 0}});
+  EXPECT_NE(history_.Violation(), std::nullopt);
+}
+
+TEST_F(DbStressOperations, FindsAViewThatShowsAnotherOrder) {
+  Write(10, 100, {{1, 1}});
+  Write(11, 20, {{2, 101}});
+  Read(9, 110, {{1, 1}, {2, 0}});  // a snapshot between the two
+  Read(21, 22, {{2, 101}});
+  Read(23, 24, {{1, 0}});
+  EXPECT_NE(history_.Violation(), std::nullopt);
+}
+
 // ---- The program
 
 struct Result {
@@ -359,7 +449,7 @@ TEST_F(DbStressProgram, NothingIsLost) {
 
 TEST_F(DbStressProgram, FindsBugs) {
   for (const char* bug : {"lost_write", "stale_write", "torn_batch", "lost_shared_write", "torn_transfer", "lost_update",
-                          "lost_prepare", "kept_update"}) {
+                          "lost_prepare", "kept_update", "split_batch"}) {
     const Result result = Stress("--cycles=300 --seed=1 --inject=" + std::string(bug));
     EXPECT_EQ(result.exit_code, 1) << bug << ":\n" << result.output;
     EXPECT_NE(result.output.find("VIOLATION"), std::string::npos) << bug;
