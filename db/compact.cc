@@ -326,9 +326,9 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
 void DBImpl::MoveInCache(PmPtr from, PmPtr to) {
   const uint64_t hash = KeyHash(*regions_->Resolve<LogEntry>(from));
   if (to) {
-    lookup_cache_->Move(hash, from, to, GetLatestSequenceNumber());
+    lookup_cache_->Move(hash, from, to, LastDrawn());
   } else {
-    lookup_cache_->Forget(hash, GetLatestSequenceNumber());
+    lookup_cache_->Forget(hash, LastDrawn());
   }
 }
 

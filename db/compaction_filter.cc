@@ -77,7 +77,7 @@ class CompactionFilterJob final : public EntryFilterSource {
 
     void Forget(const LogEntry& entry) override {
       DBImpl& db = job_.db_;
-      if (db.lookup_cache_ != nullptr) db.lookup_cache_->Forget(KeyHash(entry), db.GetLatestSequenceNumber());
+      if (db.lookup_cache_ != nullptr) db.lookup_cache_->Forget(KeyHash(entry), db.LastDrawn());
     }
 
    private:

@@ -1,5 +1,5 @@
-// DBImpl: a database, put together from its parts. By verb: open.cc, families.cc, write.cc, read.cc, flush.cc, compact.cc,
-// reclaim.cc, relocate.cc, filter.cc, dram.cc, admin.cc; what the background threads share: background.cc.
+// DBImpl: a database, put together from its parts. By verb: open.cc, families.cc, write.cc, visibility.cc, read.cc, flush.cc,
+// compact.cc, reclaim.cc, relocate.cc, filter.cc, dram.cc, admin.cc; what the background threads share: background.cc.
 //
 // LOCKS, in the order in which they are taken
 //   families_mutex_    creation and dropping of families
@@ -115,7 +115,7 @@ class DBImpl final : public DB {
   bool GetIntProperty(std::string_view property, uint64_t* value) override;
   Statistics GetStatistics() const override;
   bool GetHistograms(Histograms* histograms) const override;
-  uint64_t GetLatestSequenceNumber() const override { return next_sequence_.load(std::memory_order_acquire) - 1; }
+  uint64_t GetLatestSequenceNumber() const override;
   Status GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) override;
   Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) override;
   const Options& GetOptions() const override { return options_; }
@@ -194,6 +194,9 @@ class DBImpl final : public DB {
   // Whether nobody reads it any more, and its last level is given up.
   bool HasLeft(Family* family);
   Status PurgeOneSegment();
+  // Returns when a dropped family was forgotten behind the first `forgotten` times. False: that does not happen in time.
+  // REQUIRES: none of the locks.
+  bool WaitForPurge(uint64_t forgotten, std::chrono::steady_clock::time_point deadline);
   Status ForgetPurged();
 
   // ---- admin.cc
@@ -242,10 +245,39 @@ class DBImpl final : public DB {
   // change behind a FenceAnnouncements: by asymmetric fences, since the announcement is in every write.
   void Announce(ThreadState* thread);
   void FenceAnnouncements() const;
+  // The largest sequence number that was drawn: of a write, of a rotation, or of nobody.
+  uint64_t LastDrawn() const { return next_sequence_.load(std::memory_order_acquire) - 1; }
+
+  // ---- visibility.cc
   // Returns when no write that announced a number <= `sequence` is under way.
   void WaitWriters(uint64_t sequence) const;
   // Returns when every write with a sequence number <= `sequence` is visible. REQUIRES: that number has been drawn.
   void WaitPublished(uint64_t sequence) const;
+  // An operation on several keys begins, before it draws or chooses a number, and is complete.
+  void BeginBarrier(AnnouncedNumber* barrier);
+  void EndBarrier(AnnouncedNumber* barrier);
+  // The thread's write is not under way any more: it is visible, or never will be.
+  [[gnu::always_inline]] void EndAnnounced(ThreadState* thread, bool is_barrier) {
+    thread->in_flight.End(asymmetric_fences_);
+    if (is_barrier) EndBarrier(&thread->barrier);
+  }
+  // Returns when the barriers with positions <= `sequence` are complete. REQUIRES: that number has been drawn, and this thread
+  // has announced no smaller one.
+  void WaitBarriers(uint64_t sequence) const;
+  // Returns when the thread's write, which has drawn `first`, may become visible.
+  void WaitForTurn(ThreadState* thread, uint64_t first) const;
+  // A version that a read of the newest state returns: if it is of a batch, this returns when the batch is visible whole.
+  [[gnu::always_inline]] void WaitWhole(const LogEntry& entry) const {
+    if (entry.is_batch_member() && barriers_.load(std::memory_order_seq_cst) != 0) WaitWholeLonger(entry.sequence());
+  }
+  void WaitWholeLonger(uint64_t sequence) const;
+  // A number up to which all writes are visible when this returns. All that were acknowledged, or read, before have such
+  // numbers.
+  template <class Choose>
+  uint64_t ChooseState(const Choose& choose);
+  // … registered in snapshots_.
+  uint64_t RegisterSnapshot();
+  uint64_t ChooseLogBound();
 
   // ---- rotate.cc
   std::unique_ptr<Arena> CreateArena() const;
@@ -415,7 +447,6 @@ class DBImpl final : public DB {
   void ReadKeysAs(const Observer& observer, const ReadOptions& options, const FamilyAt& family, const std::vector<Slice>& keys,
                   std::vector<std::string>* values, std::vector<Status>* statuses);
   std::unique_ptr<Iterator> MakeIterator(const ReadOptions& options, const Family& family);
-  uint64_t RegisterSnapshot();
 
   // ---- merge_read.cc
   void AddVersions(const KeyOrder& order, EntryCursor* cursor, const SearchKey& target, MergeContext* merge) const;
@@ -651,12 +682,16 @@ class DBImpl final : public DB {
   std::vector<std::shared_ptr<Family>> families_;  // all but the default one, those that are gone included; families_mutex_
   uint32_t last_family_id_ = 0;                    // that was given; manifest_mutex_
   std::atomic<bool> purge_waits_{false};           // a family was dropped, and is not forgotten yet
+  std::atomic<uint64_t> families_forgotten_{0};    // how often some were
   std::unique_ptr<LookupCache> lookup_cache_;      // may be null
   LookupCache* local_cache_ = nullptr;             // the same, if there is no other region, and no read latency is injected
   const bool asymmetric_fences_ = HasAsymmetricFences();
   mutable EpochManager epochs_;
   std::shared_ptr<MergeJournal> journal_;  // null: no family needs it
   mutable PerThread<ThreadState> threads_;
+  std::mutex spare_barrier_mutex_;  // for threads that get no ThreadState
+  AnnouncedNumber spare_barrier_;   // … which have this one by turns
+  uint64_t last_update_at_open_ = 0;
   SnapshotList snapshots_;
   std::mutex pace_mutex_;           // who does not get it takes pace_ns_ as it is
   WritePace pace_;                  // pace_mutex_
@@ -664,6 +699,7 @@ class DBImpl final : public DB {
 
   // Sequence numbers: next_sequence_ is drawn from by writers and by rotation.
   alignas(128) std::atomic<uint64_t> next_sequence_{1};
+  std::atomic<uint64_t> barriers_{0};  // under way; in the line that each write has just drawn from. See visibility.cc
   alignas(128) mutable std::atomic<uint64_t> published_below_{0};  // every write with a smaller number is known to be visible
   alignas(128) std::atomic<Memtable*> active_{nullptr};
   std::atomic<const ReadView*> view_{nullptr};

@@ -1,5 +1,6 @@
 // Column families: finding them at an open, creating and dropping them, and taking away what dropped ones had.
 #include <algorithm>
+#include <chrono>
 
 #include "db/db_impl.h"
 #include "db/hidden_family.h"
@@ -13,6 +14,10 @@
 
 namespace braiddb {
 namespace {
+
+// The creation of a family waits that long for dropped ones whose ids or space it needs.
+constexpr auto kMostWaitForPurge = std::chrono::seconds(5);
+constexpr auto kLookForPurge = std::chrono::milliseconds(10);
 
 Status Validate(const ColumnFamilyOptions& options, const std::string& name) {
   if (name.empty() || name.size() > kMaxFamilyName)
@@ -245,6 +250,25 @@ Status DBImpl::MakeFamily(const ColumnFamilyOptions& options, const std::string&
   return Status::OK();
 }
 
+// False: no family that was dropped can be forgotten, or none was until the deadline.
+bool DBImpl::WaitForPurge(uint64_t forgotten, std::chrono::steady_clock::time_point deadline) {
+  const auto can_be_forgotten = [this] {
+    std::lock_guard lock(manifest_mutex_);
+    return std::any_of(manifest_state_.families.begin(), manifest_state_.families.end(), [this](const auto& listed) {
+      const Family* const family = listed.dropped ? FindFamily(listed.id) : nullptr;
+      return listed.dropped && (family == nullptr || family->handles.load(std::memory_order_acquire) == 0);
+    });
+  };
+  while (families_forgotten_.load(std::memory_order_acquire) == forgotten) {
+    if (stopping_.load(std::memory_order_acquire) || write_failed_.load(std::memory_order_acquire)) return false;
+    if (std::chrono::steady_clock::now() >= deadline || !can_be_forgotten()) return false;
+    std::unique_lock lock(work_mutex_);
+    work_changed_.notify_all();
+    work_changed_.wait_for(lock, kLookForPurge);  // each round of the compaction thread notifies, too
+  }
+  return true;
+}
+
 Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
                                   std::unique_ptr<ColumnFamilyHandle>* handle) {
   if (!IsHiddenFamily(name)) return CreateAnyFamily(options, name, handle);
@@ -255,11 +279,20 @@ Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& options, const std:
 Status DBImpl::CreateAnyFamily(const ColumnFamilyOptions& options, const std::string& name,
                                std::unique_ptr<ColumnFamilyHandle>* handle) try {
   handle->reset();
-  std::lock_guard lock(families_mutex_);
-  if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
-  if (name == kDefaultColumnFamilyName || FindFamilyByName(name) != nullptr)
-    return Status::InvalidArgument("Column family already exists: " + name);
-  if (Status status = MakeFamily(options, name); !status.ok()) return status;
+  const auto deadline = std::chrono::steady_clock::now() + kMostWaitForPurge;
+  std::unique_lock lock(families_mutex_);
+  for (;;) {
+    if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
+    if (name == kDefaultColumnFamilyName || FindFamilyByName(name) != nullptr)
+      return Status::InvalidArgument("Column family already exists: " + name);
+    const uint64_t forgotten = families_forgotten_.load(std::memory_order_acquire);
+    Status status = MakeFamily(options, name);
+    if (status.ok()) break;
+    if (!status.IsNoSpace()) return status;
+    lock.unlock();
+    if (!WaitForPurge(forgotten, deadline)) return status;
+    lock.lock();
+  }
   *handle = IsHiddenFamily(name) ? MakeHandle(name) : MakeUsersHandle(name);
   NoteOptions();
   Log("column family '" + name + "' created");
@@ -437,6 +470,7 @@ Status DBImpl::ForgetPurged() {
     if (Status status = manifest_.Commit(state); !status.ok()) return status;
     manifest_state_ = std::move(state);
   }
+  families_forgotten_.fetch_add(1, std::memory_order_release);
   purged_families_.clear();
   unpurged_.clear();
   ReclaimSegments();

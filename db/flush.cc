@@ -251,7 +251,7 @@ bool DBImpl::FinishCopies(FlushCopier* copies) {
 // REQUIRES: manifest_mutex_, and no view leads to the originals any more.
 void DBImpl::MoveToCopies(const PmTable& table) {
   if (lookup_cache_ == nullptr || table.moves.empty()) return;
-  const uint64_t sequence = GetLatestSequenceNumber();
+  const uint64_t sequence = LastDrawn();
   for (const PmTable::Move& move : table.moves)
     lookup_cache_->Move(KeyHash(*move.from), regions_->Find(move.from), move.to, sequence);
 }

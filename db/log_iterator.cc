@@ -122,12 +122,11 @@ bool LogIterator::FillWindow() {
     Unpin();
     return false;
   }
-  const uint64_t bound = db_->next_sequence_.load(std::memory_order_seq_cst) - 1;
-  if (bound < next_) {
+  if (db_->LastDrawn() < next_) {
     Unpin();  // the end, for now
     return false;
   }
-  db_->WaitPublished(bound);
+  const uint64_t bound = db_->ChooseLogBound();
   db_->segments_->ForEachLog([this](const Segment* segment) {
     if (status_.ok()) AddRun(segment);
   });

@@ -4,7 +4,7 @@
 // up to a bound, then what was written meanwhile, and so on.
 //
 // WHY NOTHING IS LEFT OUT
-//   - of what was written: at the bound all writes are published (WaitPublished), so each is below used_bytes of its segment. A
+//   - of what was written: at the bound all writes are published (ChooseLogBound), so each is below used_bytes of its segment. A
 //     batch never lies on both sides of it, since its numbers are drawn at once;
 //   - of what was released: whoever releases a segment first raises DBImpl::log_floor_ to its last number, then retires it. Who
 //     pins first and looks at the floor then sees that it was raised, or the segment stays until the pin goes. Above the floor,

@@ -147,7 +147,7 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   if (!status.ok()) return status;
   impl->Log(Format("open: serving after %.3f ms, %llu entries replayed, sequence number %llu",
                    static_cast<double>(impl->recovery_us_) / 1000.0, static_cast<unsigned long long>(impl->replayed_entries_),
-                   static_cast<unsigned long long>(impl->GetLatestSequenceNumber())));
+                   static_cast<unsigned long long>(impl->LastDrawn())));
   for (size_t i = 0; handles != nullptr && i < families.size(); ++i) handles->push_back(impl->MakeUsersHandle(families[i].name));
   if (writes) {
     impl->given_ = std::move(options);
@@ -335,6 +335,7 @@ Status DBImpl::Recover() {
     orders.resize(std::max<size_t>(orders.size(), family->id + 1));
     orders[family->id] = &family->order;
   }
+  const std::shared_ptr<Family> ranges = FindFamilyByName(kRangeTombstonesFamilyName);
   ReplayContext context{regions_.get(),
                         segments_.get(),
                         std::move(orders),
@@ -342,7 +343,8 @@ Status DBImpl::Recover() {
                         next_memtable_id_++,
                         options_.recovery_threads,
                         [this](std::string_view line) { Log(std::string(line)); },
-                        manifest_state_.may_lose_writes};
+                        manifest_state_.may_lose_writes,
+                        ranges == nullptr ? 0 : ranges->id};
   ReplayResult replay;
   const auto start = std::chrono::steady_clock::now();
   status = ReplayLog(context, &replay);
@@ -356,6 +358,8 @@ Status DBImpl::Recover() {
   }
   const uint64_t last = std::max({replay.last_sequence, manifest_state_.last_sequence, manifest_state_.log_boundary - 1});
   next_sequence_.store(last + 1, std::memory_order_relaxed);
+  // What is not replayed is below the floor of history; see log_iterator.h.
+  last_update_at_open_ = std::max(replay.last_update, manifest_state_.log_boundary - 1);
 
   // All tables that are here have been flushed, whatever rotated their memtables.
   last_rotated_id_ = context.table_id;
@@ -541,7 +545,7 @@ Status DBImpl::Close() try {
   }
   if (status.ok()) {
     std::lock_guard lock(manifest_mutex_);
-    manifest_state_.last_sequence = GetLatestSequenceNumber();
+    manifest_state_.last_sequence = LastDrawn();
     manifest_state_.clean = true;
     status = manifest_.Commit(manifest_state_);
   }

@@ -241,6 +241,7 @@ Status DBImpl::LatestSequence(const Family& family, Slice key, uint64_t* sequenc
     const SearchKey target(family.order, key, at_most);
     const LogEntry* entry = UseCached(target, AskCache(family, key, hash).entry, trace);
     if (entry == nullptr) entry = FindEntry(family, target, hash, trace);
+    if (entry != nullptr && at_most == kMaxSequence) WaitWhole(*entry);
     if (__builtin_expect(regions_->damage_seen(), 0)) return RegionSet::DamagedList();
     const RangeTombstones* const ranges = family.ranges.load(std::memory_order_acquire);
     const uint64_t range = ranges == nullptr ? 0 : ranges->Newest(key, at_most);
@@ -306,14 +307,6 @@ std::vector<Status> DBImpl::MultiGet(const ReadOptions& options, const std::vect
   ReadKeys(
       options, [&known](size_t i) { return known[i]; }, keys, values, &statuses);
   return statuses;
-}
-
-// Every write that was acknowledged before has a smaller number and is visible when this returns; every write that has a smaller
-// number and was still under way is waited for. Batches are wholly below or wholly above: their numbers are drawn at once.
-uint64_t DBImpl::RegisterSnapshot() {
-  const uint64_t sequence = snapshots_.Register([this] { return next_sequence_.load(std::memory_order_seq_cst) - 1; });
-  WaitPublished(sequence);
-  return sequence;
 }
 
 const Snapshot* DBImpl::GetSnapshot() {

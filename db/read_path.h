@@ -136,9 +136,7 @@ template <class Observer>
   if (!status->ok()) return nullptr;
   // A batch becomes visible as one: who sees a part of it waits until it is all there (microseconds). What it has found is the
   // batch's last word on the key, since AppendAndPublish begins with the last update.
-  if (entry != nullptr && target.sequence == kMaxSequence && entry->is_batch_member()) {
-    WaitPublished(std::min(entry->sequence(), next_sequence_.load(std::memory_order_seq_cst) - 1));  // it may be damaged
-  }
+  if (entry != nullptr && target.sequence == kMaxSequence) WaitWhole(*entry);
   BRAIDDB_SYNC_POINT("DBImpl::FindPut:Found");
   // After the lookup: who has found what a tombstone hides finds that, and so does who has not, since a sweep passed. What came
   // after it may not have been visible, or where it was looked for, so that the newest state is read again, as of a snapshot.

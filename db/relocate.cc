@@ -109,7 +109,7 @@ Status DBImpl::PublishCopies(const Relocation& relocation) {
   if (status.ok() && !BRAIDDB_MUTANT("copies-sealed-early")) status = SealCopies(segments_.get(), relocation.copies);
   if (!status.ok()) return status;
   if (lookup_cache_ != nullptr) {
-    MoveAllInCache(relocation.moves, *regions_, GetLatestSequenceNumber(), lookup_cache_.get());
+    MoveAllInCache(relocation.moves, *regions_, LastDrawn(), lookup_cache_.get());
   }
   BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Installed");
   return Status::OK();

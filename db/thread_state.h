@@ -9,16 +9,19 @@
 #include "db/histograms.h"
 #include "log/log_writer.h"
 #include "lsm/memtable.h"
+#include "util/announced_number.h"
 #include "util/random.h"
 #include "util/thread_counter.h"
 
 namespace braiddb {
 
 struct ThreadState {
-  static constexpr uint64_t kIdle = UINT64_MAX;
-
   // While a write is under way: a number not larger than its first sequence number. See DBImpl::WaitPublished.
-  std::atomic<uint64_t> in_flight{kIdle};
+  AnnouncedNumber in_flight;
+  // While an operation on several keys is under way: a number not larger than its position. See db/visibility.cc.
+  AnnouncedNumber barrier;
+  // The last sequence number of this thread's writes that GetUpdatesSince shows.
+  std::atomic<uint64_t> last_update{0};
 
   // Used by the owning thread only.
   // Where a single update's entry is made before it is copied to the log.

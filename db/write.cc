@@ -43,18 +43,23 @@ struct Unobserved {
 // Whether a write that has drawn its number is made. Users' writes always are.
 struct AdmitsAll : Unobserved {
   static constexpr bool kIsPaced = true;
+  static constexpr bool kHasRanges = false;
+  static constexpr bool kIsShown = true;  // by GetUpdatesSince
   static constexpr bool Admits(uint64_t) { return true; }
   static constexpr void BeforeVisible() {}
 };
 
-// Of the compaction thread: nobody makes room meanwhile.
+// Of the compaction thread: nobody makes room meanwhile, and what is deleted concerns nobody.
 struct AdmitsAllAtOnce : AdmitsAll {
   static constexpr bool kIsPaced = false;
+  static constexpr bool kIsShown = false;
 };
 
 // Of a batch with ranges; see range_delete.cc.
 struct AdmitsRanges : Unobserved {
   static constexpr bool kIsPaced = true;
+  static constexpr bool kHasRanges = true;
+  static constexpr bool kIsShown = true;
   bool Admits(uint64_t first) const { return update->Prepare(first); }
   void BeforeVisible() const { update->Install(); }
   RangeUpdate* update = nullptr;
@@ -64,6 +69,8 @@ struct AdmitsRanges : Unobserved {
 template <class IsAdmitted>
 struct AdmitsIf : Unobserved {
   static constexpr bool kIsPaced = false;
+  static constexpr bool kHasRanges = false;
+  static constexpr bool kIsShown = true;
   bool Admits(uint64_t sequence) const { return is_admitted(sequence); }
   static constexpr void BeforeVisible() {}
   const IsAdmitted& is_admitted;
@@ -100,17 +107,7 @@ int64_t NowMs() {
 }  // namespace
 
 void DBImpl::Announce(ThreadState* thread) {
-  const uint64_t number = next_sequence_.load(std::memory_order_relaxed);
-  if (__builtin_expect(asymmetric_fences_, 1)) {
-    thread->in_flight.store(number, std::memory_order_relaxed);
-    AsymmetricFenceLight();
-  } else {
-    thread->in_flight.store(number, std::memory_order_seq_cst);
-  }
-}
-
-void DBImpl::FenceAnnouncements() const {
-  if (asymmetric_fences_) AsymmetricFenceHeavy();
+  thread->in_flight.Begin(next_sequence_.load(std::memory_order_relaxed), asymmetric_fences_);
 }
 
 ThreadState* DBImpl::GetThreadState() {
@@ -271,7 +268,7 @@ template <bool kSingle, class Admission>
   }
   if (kSingle && !regions_->persistence()->streams()) FetchAhead(slot);
   Status status = AppendAndPublish<kSingle>(options, thread, updates.data(), count, &slot, admission);
-  if (std::is_base_of_v<AdmitsRanges, Admission> && status.IsAborted() && slot.dedicated) {
+  if (Admission::kHasRanges && status.IsAborted() && slot.dedicated) {
     if (const Status released = segments_->Release(slot.segment); !released.ok()) return released;
   }
   return status;
@@ -343,9 +340,10 @@ void DBImpl::WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, st
 }
 
 // REQUIRES: of a single update, BeginSingle.
-// STEPS   1 announce, draw a sequence number, find its memtable  2 of a single update: make its entry in DRAM, lock its bucket of
-//         the lookup cache, claim its place in the memtable  3 write the entries  4 start the flush of their lines  5 find the
-//         places that are not claimed meanwhile  6 fence  7 publish.
+// STEPS   1 announce, draw a sequence number, find its memtable; a single update waits for barriers (visibility.cc), others do so
+//         behind 7  2 of a single update: make its entry in DRAM, lock its bucket of the lookup cache, claim its place in the
+//         memtable  3 write the entries  4 start the flush of their lines  5 find the places that are not claimed meanwhile
+//         6 fence  7 publish.
 // ORDER   The entries are durable (6) before anyone can see them (7). [CC-6]
 // COST    One flush per line; one fence. Behind the fence a single update only stores, so that the CPU goes on with the next one,
 //         up to its first locked instruction (1), while memory takes the lines of this one. Where 3 to 6 take long, for a large
@@ -358,14 +356,22 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   const size_t count = kSingle ? 1 : number;
   if (thread->insertions.size() < count) thread->insertions.resize(count);
   Memtable::Insertion* const insertions = thread->insertions.data();
+  // Several updates, or a range: see visibility.cc. What nobody is shown is none.
+  const bool is_barrier = !kSingle && Admission::kIsShown && (count > 1 || Admission::kHasRanges);
   Announce(thread);
+  if (is_barrier) BeginBarrier(&thread->barrier);
   // The memtable before the number: the search for the number's memtable goes forward only.
   Memtable* const active = active_.load(std::memory_order_seq_cst);
   if (kSingle && __builtin_expect(updates[0].family == 0, 1)) active->Prefetch(insertions[0].key_hash);
   const uint64_t first = next_sequence_.fetch_add(count, std::memory_order_seq_cst);
   Memtable* const memtable = MemtableFor(active, first);
+  if (is_barrier) thread->barrier.Set(first, asymmetric_fences_);
+  // acquire: pairs with EndBarrier. If a barrier with a smaller position is under way, its count is seen. Ranges wait before they
+  // take their mutex.
+  const bool waits_early = !is_barrier || Admission::kHasRanges;
+  if (waits_early && __builtin_expect(barriers_.load(std::memory_order_seq_cst) != 0, 0)) WaitForTurn(thread, first);
   if (!admission.Admits(first)) {
-    thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
+    EndAnnounced(thread, is_barrier);
     return Status::Aborted("overtaken");
   }
 
@@ -375,12 +381,12 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     Memtable::NodeBlock* nodes = &thread->nodes;
     if (__builtin_expect(updates[i].family != 0, 0)) {
       if (Status status = ChooseMemtable(thread, memtable, updates[i].family, &own, &nodes); !status.ok()) {
-        thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
+        EndAnnounced(thread, is_barrier);
         return status;
       }
     }
     if (!own->Allocate(nodes, updates[i].height, &insertions[i])) {
-      thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
+      EndAnnounced(thread, is_barrier);
       return Status::MemoryLimit("the memtable is full; write smaller batches or flush");
     }
     if (kSingle) continue;
@@ -395,7 +401,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
     const bool goes_on = thread->extent_owner == memtable->id() && thread->extent->segment == slot->segment;
     if (__builtin_expect(!goes_on || slot->dedicated, 0)) BeginExtent(thread, memtable, *slot);
   } catch (const std::bad_alloc&) {
-    thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
+    EndAnnounced(thread, is_barrier);
     throw;
   }
 
@@ -428,7 +434,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
       own->Abandon(&insertions[0]);
       LookupCache::AbandonWrite(lock);
     }
-    thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
+    EndAnnounced(thread, is_barrier);
     SetBackgroundError(status);
     return status;
   }
@@ -455,15 +461,16 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   const bool portion = thread->uncharged_bytes * kChargePortions >= changing_.memtable_size.load(std::memory_order_relaxed) ||
                        thread->uncharged_entries * kChargePortions >= options_.memtable_max_entries;
   const bool full = __builtin_expect(portion, 0) && Charge(thread, memtable);
-  // release: pairs with the loads in WaitWriters; the entries are visible to whoever sees this. From here on the memtable may be
-  // gone.
-  thread->in_flight.store(ThreadState::kIdle, std::memory_order_release);
+  if (Admission::kIsShown) thread->last_update.store(first + count - 1, std::memory_order_release);
+  // Pairs with the loads in WaitWriters: the entries are visible to whoever sees this. From here on the memtable may be gone.
+  EndAnnounced(thread, is_barrier);
   thread->writes.Add(count);
   thread->batches.Add(1);
   thread->log_bytes.Add(slot->bytes);
   if (__builtin_expect(full, 0)) {
     TryRotateMemtable(memtable);
   }
+  if (!waits_early && barriers_.load(std::memory_order_seq_cst) != 0) WaitBarriers(first - 1);
   if (Admission::kIsPaced && __builtin_expect(thread->unpaced_entries != 0, 0)) PaceWrites(thread);
   return Status::OK();
 }
@@ -489,7 +496,7 @@ Status DBImpl::WriteIfNewest(const Family& family, const LogEntry& seen, EntryTy
   if (!status.ok()) return status;
   const auto is_newest = [&](uint64_t sequence) {
     // Not for this one itself. Its memtable stays: a flush of it waits for larger numbers than this.
-    thread->in_flight.store(sequence, std::memory_order_seq_cst);
+    thread->in_flight.Set(sequence, asymmetric_fences_);
     WaitWriters(sequence - 1);
     BRAIDDB_SYNC_POINT("DBImpl::WriteIfNewest:Waited");
     const auto guard = epochs_.Enter();
@@ -532,23 +539,6 @@ Status DBImpl::DeleteInBackground(const Family* family, std::span<const std::str
 void DBImpl::EndFilterWrites() {
   const std::lock_guard lock(write_if_newest_mutex_);
   filter_writes_ended_ = true;
-}
-
-void DBImpl::WaitWriters(uint64_t sequence) const {
-  threads_.ForEach([sequence](const ThreadState& thread) {
-    SpinWait wait;
-    // seq_cst: pairs with the announcement in AppendAndPublish.
-    while (thread.in_flight.load(std::memory_order_seq_cst) <= sequence) wait.Once();
-  });
-}
-
-void DBImpl::WaitPublished(uint64_t sequence) const {
-  BRAIDDB_DCHECK(sequence < next_sequence_.load());
-  if (sequence < published_below_.load(std::memory_order_acquire)) return;
-  WaitWriters(sequence);
-  uint64_t known = published_below_.load(std::memory_order_relaxed);
-  while (known <= sequence && !published_below_.compare_exchange_weak(known, sequence + 1, std::memory_order_acq_rel)) {
-  }
 }
 
 Status DBImpl::MakeSpace() {

@@ -38,6 +38,7 @@ class Replayer {
     if (!status_.ok()) return status_;
     result->bytes = bytes_.load();
     result->last_sequence = last_sequence_.load();
+    result->last_update = last_update_.load();
     for (size_t family = 0; family < context_.orders.size(); ++family) {
       uint64_t entries = 0;
       for (const FamiliesFound& found : found_) entries += found[family].size();
@@ -70,10 +71,14 @@ class Replayer {
     LogReader reader(*segment, sealed ? segment->sealed_bytes() : segment->capacity());
     uint64_t entries = 0;
     uint64_t last_sequence = 0;
+    uint64_t last_update = 0;
     while (const LogEntry* valid = reader.NextValid()) {
       ++entries;
       const uint64_t sequence = valid->sequence();
       last_sequence = std::max(last_sequence, sequence);
+      // The database itself deletes records of ranges.
+      const bool is_users = valid->family() == 0 || valid->family() != context_.range_family || valid->type() == EntryType::kPut;
+      if (is_users) last_update = std::max(last_update, sequence);
       if (sequence < context_.log_boundary) continue;
       auto* entry = const_cast<LogEntry*>(valid);
       const uint32_t family = entry->family();
@@ -95,10 +100,15 @@ class Replayer {
     segment->last_sequence.store(last_sequence, std::memory_order_relaxed);
     bytes_.fetch_add(reader.end());
     if (BRAIDDB_MUTANT("sequence-not-restored")) return Status::OK();
-    uint64_t known = last_sequence_.load();
-    while (known < last_sequence && !last_sequence_.compare_exchange_weak(known, last_sequence)) {
-    }
+    Raise(&last_sequence_, last_sequence);
+    Raise(&last_update_, last_update);
     return Status::OK();
+  }
+
+  static void Raise(std::atomic<uint64_t>* number, uint64_t to) {
+    uint64_t known = number->load();
+    while (known < to && !number->compare_exchange_weak(known, to)) {
+    }
   }
 
   // Whether the valid entries of an open segment end where a crash may have ended them. A write of more than a quarter of a
@@ -208,6 +218,7 @@ class Replayer {
   std::atomic<size_t> next_segment_{0};
   std::atomic<uint64_t> bytes_{0};
   std::atomic<uint64_t> last_sequence_{0};
+  std::atomic<uint64_t> last_update_{0};
   std::mutex mutex_;
   Status status_;
 };

@@ -23,6 +23,7 @@ struct ReplayContext {
   uint32_t threads;
   std::function<void(std::string_view)> progress;  // a line now and then; may be empty
   bool may_lose_writes;                            // the log may have been written in PersistMode::kPage
+  uint32_t range_family = 0;                       // of the records of deleted ranges; 0: there is none
 };
 
 struct ReplayResult {
@@ -32,6 +33,7 @@ struct ReplayResult {
   uint64_t entries = 0;        // replayed
   uint64_t bytes = 0;          // of log read
   uint64_t last_sequence = 0;  // largest that was found, 0 if none
+  uint64_t last_update = 0;    // largest of a user's write; 0 if none
 };
 
 // GOAL   The writes that were acknowledged since the last checkpoint become one table of L0 in each family.

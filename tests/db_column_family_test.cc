@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -337,6 +338,32 @@ TEST_F(DbColumnFamilyTest, BatchesAreAtomicAcrossFamiliesThatComeAndGo) {
   }
   stop.store(true);
   for (std::thread& thread : threads) thread.join();
+}
+
+// Where there are as many as there can be, a creation waits until ids of dropped ones can be given again.
+TEST_F(DbColumnFamilyTest, ACreationWaitsForDroppedOnes) {
+  std::vector<Handle> handles;
+  Status status;
+  while (status.ok()) {
+    Handle handle;
+    status = db_->CreateColumnFamily({}, "family" + std::to_string(handles.size()), &handle);
+    if (status.ok()) handles.push_back(std::move(handle));
+  }
+  EXPECT_CODE(status, kNoSpace) << "none was dropped, so there is nothing to wait for";
+  EXPECT_GT(handles.size(), 100u);
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_OK(db_->Put({}, handles.back().get(), "key", "value"));
+    ASSERT_OK(db_->DropColumnFamily(handles.back().get()));
+    handles.pop_back();
+  }
+  for (int i = 0; i < 50; ++i) handles.push_back(Create("new" + std::to_string(i)));
+  // One that has a handle is not waited for.
+  ASSERT_OK(db_->DropColumnFamily(handles[0].get()));
+  const auto start = std::chrono::steady_clock::now();
+  Handle none;
+  EXPECT_CODE(db_->CreateColumnFamily({}, "one more", &none), kNoSpace);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  handles.clear();
 }
 
 // A batch that was made before a family was dropped does not write to one that was created since.

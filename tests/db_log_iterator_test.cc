@@ -235,6 +235,72 @@ TEST_F(LogIteratorTest, AfterAnOpenThereIsWhatItReplayed) {
   EXPECT_TRUE(HasAllSince(db.get(), 0));
 }
 
+// A follower that has all up to GetLatestSequenceNumber has nothing to wait for, whatever draws numbers of its own.
+TEST_F(LogIteratorTest, TheLatestNumberIsThatOfAnUpdate) {
+  auto db = OpenOrFail(options_, path_);
+  uint64_t applied = 0;
+  LogIterator iterator;
+  const auto follow = [&] {
+    ASSERT_OK(db->GetUpdatesSince(applied + 1, &iterator));
+    for (; iterator->Valid(); iterator->Next()) {
+      const LoggedBatch batch = iterator->GetBatch();
+      applied = batch.sequence + batch.updates->Count() - 1;
+    }
+    ASSERT_OK(iterator->status());
+    iterator.reset();
+    EXPECT_EQ(applied, db->GetLatestSequenceNumber());
+  };
+  EXPECT_EQ(db->GetLatestSequenceNumber(), 0u);
+  for (int i = 0; i < 100; ++i) ASSERT_OK(db->Put({}, NumberedKey(i), "value"));
+  follow();
+  ASSERT_OK(db->Flush());  // a rotation
+  EXPECT_EQ(applied, db->GetLatestSequenceNumber());
+  ASSERT_OK(db->DeleteRange({}, db->DefaultColumnFamily(), NumberedKey(10), NumberedKey(90)));
+  follow();
+  std::unique_ptr<ColumnFamilyHandle> family;
+  ASSERT_OK(db->CreateColumnFamily(ColumnFamilyOptions(options_), "other", &family));
+  ASSERT_OK(db->Put({}, family.get(), "key", "value"));
+  follow();
+  ASSERT_OK(db->DropColumnFamily(family.get()));
+  family.reset();
+  ASSERT_OK(db->CompactRange({}, nullptr, nullptr));  // sweeps the range, and deletes its record
+  EXPECT_EQ(IntProperty(db.get(), "braiddb.num-range-tombstones"), 0u);
+  EXPECT_EQ(applied, db->GetLatestSequenceNumber());
+  EXPECT_CODE(db->GetUpdatesSince(applied + 1, &iterator), kNotFound);
+  ASSERT_OK(db->Put({}, "one", "more"));
+  follow();
+  db.reset();
+  db = OpenOrFail(options_, path_);
+  EXPECT_GE(db->GetLatestSequenceNumber(), applied);
+  applied = db->GetLatestSequenceNumber();  // what is below is known by a copy
+  ASSERT_OK(db->Put({}, "one", "more"));
+  follow();
+}
+
+// Not behind a kill either: the last that was logged may be a deletion of the database's own.
+TEST_F(LogIteratorTest, TheLatestNumberIsThatOfAnUpdateAfterAKill) {
+  options_.memtable_size = 4 << 20;
+  const auto write = [this]() -> int {
+    auto db = OpenOrFail(options_, path_);
+    for (int i = 0; i < 100; ++i) {
+      if (!db->Put({}, NumberedKey(i), "value").ok()) LeaveChild(1);
+    }
+    if (!db->DeleteRange({}, db->DefaultColumnFamily(), NumberedKey(10), NumberedKey(90)).ok()) LeaveChild(2);
+    if (!db->CompactRange({}, nullptr, nullptr).ok()) LeaveChild(3);
+    LeaveChild(IntProperty(db.get(), "braiddb.num-range-tombstones") == 0 ? 0 : 4);
+  };
+  ASSERT_EQ(RunInChild(write), 0);
+  auto db = OpenOrFail(options_, path_);
+  const uint64_t latest = db->GetLatestSequenceNumber();
+  LogIterator iterator;
+  const Status status = db->GetUpdatesSince(latest, &iterator);
+  if (status.ok()) {
+    EXPECT_EQ(iterator->GetBatch().sequence, latest);
+  } else {
+    EXPECT_CODE(status, kNotFound) << "up to there it has to be copied";
+  }
+}
+
 TEST_F(LogIteratorTest, ADatabaseThatIsOnlyReadHasIt) {
   options_.memtable_size = 4 << 20;
   const auto write = [this]() -> int {

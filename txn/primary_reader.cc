@@ -95,6 +95,7 @@ Status PrimaryReader::FindGarbage() {
 Status PrimaryReader::Read() {
   regions_.clear();
   last_sequence_ = 0;
+  last_update_ = 0;
   for (auto& versions : versions_) versions.clear();
   ranges_.clear();
   if (Status status = ReadFamilies(); !status.ok()) return status;
@@ -167,7 +168,10 @@ Status PrimaryReader::ReadSegment(Region* region, const ListedSegment& segment, 
       progress.end = reader.end();
       if (step != Step::kUpToLast) last_sequence_ = std::max(last_sequence_, entry->sequence());
       const bool is_obsolete = entry->is_obsolete() || (!entry->is_copy() && entry->sequence() < garbage_below_);
-      const bool counts_always = entry->type() == EntryType::kDelete || (range_family_ != 0 && entry->family() == range_family_);
+      const bool is_of_range = range_family_ != 0 && entry->family() == range_family_;
+      const bool counts_always = entry->type() == EntryType::kDelete || is_of_range;
+      // The primary itself deletes records of ranges.
+      if (!is_of_range || entry->type() == EntryType::kPut) last_update_ = std::max(last_update_, entry->sequence());
       if (step != Step::kFirst || counts_always || !is_obsolete) Add(*entry);
     }
   }

@@ -63,8 +63,8 @@ class PrimaryReader {
   Status Read();
 
   std::vector<Family>& families() { return families_; }
-  // M.
-  uint64_t last_sequence() const { return last_sequence_; }
+  // The largest number of a user's write that is in the state.
+  uint64_t last_update() const { return last_update_; }
 
  private:
   struct Version {
@@ -112,7 +112,8 @@ class PrimaryReader {
   std::map<uint32_t, std::vector<RangeTombstones::Tombstone>> ranges_;  // by family
   std::vector<uint64_t> buffer_;
   uint64_t garbage_below_ = 0;  // numbers of entries that are no copies
-  uint64_t last_sequence_ = 0;
+  uint64_t last_sequence_ = 0;  // M
+  uint64_t last_update_ = 0;
   bool has_runs_ = false;  // a family's last level is one of sorted runs
 };
 

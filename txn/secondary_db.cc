@@ -107,7 +107,7 @@ Status SecondaryDB::CatchUp(DB* own, const std::vector<std::unique_ptr<ColumnFam
     }
   }
   if (status.ok() && batch.Count() > 0) status = own->Write({}, batch);
-  if (status.ok()) last_sequence_.store(primary_->last_sequence(), std::memory_order_release);
+  if (status.ok()) last_sequence_.store(primary_->last_update(), std::memory_order_release);
   for (PrimaryReader::Family& family : primary_->families()) family.content.clear();
   return status;
 }

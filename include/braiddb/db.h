@@ -165,7 +165,9 @@ class DB {
   // InvalidArgument; writes to a family that was dropped are, too.
 
   // Durable when it returns OK. InvalidArgument if there is one with that name, or the name is empty, longer than 255 bytes, or
-  // "__braiddb_prepared_transactions" or "__braiddb_range_tombstones".
+  // "__braiddb_prepared_transactions" or "__braiddb_range_tombstones". NoSpace: there are as many families as there can be, or
+  // there is no room for another one. If families that were dropped, and have no handles any more, are still being taken away,
+  // the call first waits for these, for up to 5 seconds.
   virtual Status CreateColumnFamily(const ColumnFamilyOptions& options, const std::string& name,
                                     std::unique_ptr<ColumnFamilyHandle>* handle) = 0;
   // Durable when it returns OK: no open sees the family again. The default one cannot be dropped.
@@ -225,6 +227,9 @@ class DB {
   virtual Statistics GetStatistics() const = 0;
   // False, and *histograms is left alone, unless Options::histograms is set. Throws std::bad_alloc.
   virtual bool GetHistograms(Histograms*) const { return false; }
+  // The largest sequence number of an update that GetUpdatesSince can give: what the caller wrote has no larger one. Numbers that
+  // are in no update do not count: rotations of memtables draw some, and what the database writes for itself. After an open it
+  // may be a number up to which nothing can be given any more. 0: nothing was written.
   virtual uint64_t GetLatestSequenceNumber() const = 0;
   // What was written from `sequence` on, beginning with the batch that has this number, or the first behind it. The log is the
   // data: it has what no merge has made obsolete, and of the rest what lies in the same segments as something that is not, so

@@ -1,4 +1,10 @@
 // WriteBatch: updates that become durable and visible together, or not at all.
+//
+// Reads and writes are linearizable, over several keys too, and a batch is one operation. Each write and each read takes effect
+// at one instant between its call and its return, and what it shows agrees with one order of these instants. So if a write
+// was acknowledged, or a read has shown it, then every later read in any thread shows it, whole, and all that came before it.
+// For that, a write waits until batches that drew their sequence numbers earlier are visible: beside a large or a synced
+// batch other writes take as long as that batch. Writes of one update do not wait for each other.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,133 @@
+// Visibility: when others see a write, and who waits for whom. docs/ARCHITECTURE.md, "What is visible when"
+//
+// RULE     A barrier is an operation on several keys: a write of several updates, a deletion of a range, or the choice of the
+//          number of a snapshot. Its position is its first sequence number, or the snapshot's.
+//          R1  A write of one update becomes visible only when all barriers with smaller positions are complete.
+//          R2  A write of several updates is acknowledged, and a read returns one of its updates, only when it is visible whole
+//              and all barriers with smaller positions are complete. A deletion of a range begins to be visible only then.
+//          R3  A snapshot is complete when all writes up to its number are visible.
+//          Writes of one update do not wait for each other.
+// ARGUMENT Reads and writes of one key or of several are linearizable. Let c(b) be the time at which barrier b and all barriers
+//          before it are complete: c grows with the position. A barrier takes effect at c(b). A write of one update takes effect
+//          when it is visible, or right before the next newer write of its key takes effect, if that is earlier.
+//          - By R1 this is not before c(b) of any barrier b with a smaller position. By R3 it is before the c of each snapshot
+//            that sees the write. So a snapshot shows exactly the writes that took effect before it.
+//          - Versions of one key take effect in the order of their numbers.
+//          - A read returns the version with the largest number that is visible when it looks. No newer version has taken
+//            effect by then. By R1 and R2 the version that it returns has taken effect when the read returns. So there is an
+//            instant during the read at which that version is the newest that has taken effect.
+//          - A write takes effect between its call and its acknowledgement, by R1 to R3.
+//          Writes of one update to different keys may take effect in another order than that of their numbers. Nothing shows
+//          that order: whoever sees several keys at once is a snapshot.
+// PROGRESS Each wait is for smaller positions or numbers only. Before a thread waits it replaces what it has announced, which may
+//          be too small, by its real number. While it waits it holds no bucket of the lookup cache, no slot of a memtable and no
+//          mutex that a write takes. So of all that wait, what has the smallest number goes on.
+// COST     A write of one update loads barriers_, which is in the line of the counter that it has just drawn from. A read pays
+//          only for updates of batches.
+#include <algorithm>
+
+#include "db/db_impl.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+
+void DBImpl::FenceAnnouncements() const {
+  if (asymmetric_fences_) AsymmetricFenceHeavy();
+}
+
+void DBImpl::WaitWriters(uint64_t sequence) const {
+  // Pairs with the announcement in AppendAndPublish.
+  threads_.ForEach([&](const ThreadState& thread) { thread.in_flight.WaitAbove(sequence, asymmetric_fences_); });
+}
+
+void DBImpl::WaitPublished(uint64_t sequence) const {
+  BRAIDDB_DCHECK(sequence < next_sequence_.load());
+  if (sequence < published_below_.load(std::memory_order_acquire)) return;
+  WaitWriters(sequence);
+  uint64_t known = published_below_.load(std::memory_order_relaxed);
+  while (known <= sequence && !published_below_.compare_exchange_weak(known, sequence + 1, std::memory_order_acq_rel)) {
+  }
+}
+
+// ---- Barriers
+
+// What it announces is not larger than the position: a snapshot has the number before the next one.
+// ORDER: the announcement, the count, then the draw of a number. seq_cst: who draws a larger number sees the count.
+void DBImpl::BeginBarrier(AnnouncedNumber* barrier) {
+  barrier->Begin(next_sequence_.load(std::memory_order_seq_cst) - 1, asymmetric_fences_);
+  barriers_.fetch_add(1, std::memory_order_seq_cst);
+}
+
+void DBImpl::EndBarrier(AnnouncedNumber* barrier) {
+  barrier->End(asymmetric_fences_);
+  barriers_.fetch_sub(1, std::memory_order_release);
+}
+
+void DBImpl::WaitBarriers(uint64_t sequence) const {
+  bool is_left_out = false;
+  BRAIDDB_SYNC_POINT_ARG("DBImpl::WaitBarriers", &is_left_out);
+  if (is_left_out) return;
+  threads_.ForEach([&](const ThreadState& thread) { thread.barrier.WaitAbove(sequence, asymmetric_fences_); });
+  spare_barrier_.WaitAbove(sequence, asymmetric_fences_);
+}
+
+void DBImpl::WaitForTurn(ThreadState* thread, uint64_t first) const {
+  thread->in_flight.Set(first, asymmetric_fences_);
+  WaitBarriers(first - 1);
+}
+
+void DBImpl::WaitWholeLonger(uint64_t sequence) const {
+  WaitBarriers(std::min(sequence, next_sequence_.load(std::memory_order_seq_cst) - 1));  // the entry may be damaged
+}
+
+// ---- The newest update
+
+// Numbers of rotations, and of what the database writes for itself, are in no update.
+uint64_t DBImpl::GetLatestSequenceNumber() const {
+  uint64_t last = last_update_at_open_;
+  // acquire: who sees the number sees the update in the log.
+  threads_.ForEach([&](const ThreadState& thread) { last = std::max(last, thread.last_update.load(std::memory_order_acquire)); });
+  return last;
+}
+
+// ---- Snapshots
+
+// Every write that was acknowledged before has a smaller number and is visible when this returns; every write that has a smaller
+// number and was still under way is waited for. Batches are wholly below or wholly above: their numbers are drawn at once.
+template <class Choose>
+uint64_t DBImpl::ChooseState(const Choose& choose) {
+  ThreadState* const thread = threads_.Get();
+  std::unique_lock<std::mutex> spare(spare_barrier_mutex_, std::defer_lock);
+  if (thread == nullptr) spare.lock();
+  AnnouncedNumber* const barrier = thread == nullptr ? &spare_barrier_ : &thread->barrier;
+  BeginBarrier(barrier);
+  uint64_t sequence = 0;
+  try {
+    sequence = choose();
+  } catch (...) {
+    EndBarrier(barrier);
+    throw;
+  }
+  barrier->Set(sequence, asymmetric_fences_);
+  WaitPublished(sequence);
+  EndBarrier(barrier);
+  return sequence;
+}
+
+uint64_t DBImpl::RegisterSnapshot() {
+  const auto last = [this] { return next_sequence_.load(std::memory_order_seq_cst) - 1; };
+  // If nothing was written since somebody found all writes visible, that is the state. It was so before the number is chosen.
+  const uint64_t known = published_below_.load(std::memory_order_acquire);
+  if (known == next_sequence_.load(std::memory_order_seq_cst)) {
+    const uint64_t sequence = snapshots_.Register(last);
+    if (sequence < known) return sequence;
+    snapshots_.Unregister(sequence);
+  }
+  return ChooseState([&] { return snapshots_.Register(last); });
+}
+
+uint64_t DBImpl::ChooseLogBound() {
+  return ChooseState([this] { return next_sequence_.load(std::memory_order_seq_cst) - 1; });
+}
+
+}  // namespace braiddb
