@@ -77,6 +77,7 @@ void DBImpl::WaitForTurn(ThreadState* thread, uint64_t first) const {
 }
 
 void DBImpl::WaitWholeLonger(uint64_t sequence) const {
+  if (sequence < published_below_.load(std::memory_order_acquire)) return;
   WaitBarriers(std::min(sequence, next_sequence_.load(std::memory_order_seq_cst) - 1));  // the entry may be damaged
 }
 
