@@ -187,7 +187,8 @@ bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady
       work_changed_.wait_for(*lock, kHeldPause);
       return true;
     }
-    if (at_most > kIdle && ranges_wait_.load(std::memory_order_acquire)) return true;
+    if (at_most > kIdle && (ranges_wait_.load(std::memory_order_acquire) || purge_waits_.load(std::memory_order_acquire)))
+      return true;
     const auto now = std::chrono::steady_clock::now();
     if (now >= end) return false;
     auto until = end;
