@@ -165,13 +165,16 @@ uint8_t* Media::Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes) co
 
 Status Media::LoadManifest(Findings* findings) {
   if (images_[0] == nullptr || roots_[0] == nullptr) return Status::OK();
-  uint64_t bytes = 0;
-  const uint8_t* object = Metadata(0, MetadataSlot::kManifest, &bytes);
-  const Status status = Manifest::Read(object, bytes, regions(), &manifest_, &manifest_generation_);
+  ManifestObject objects[2];
+  for (size_t i = 0; i < 2; ++i) objects[i].data = Metadata(0, kManifestPlaces[i], &objects[i].bytes);
+  size_t which = objects[0].data != nullptr ? 0 : 1;
+  const Status status = Manifest::ReadNewest(objects, regions(), &manifest_, &manifest_generation_, &which);
   if (status.IsNotSupported()) return status;
   manifest_is_sound_ = status.ok();
   if (!status.ok()) {
-    const std::string where = object == nullptr ? images_[0]->directory() : Place(PmPtr(0, root(0)->metadata[0].offset));
+    const auto place = static_cast<uint32_t>(kManifestPlaces[which]);
+    const std::string where =
+        objects[which].data == nullptr ? images_[0]->directory() : Place(PmPtr(0, root(0)->metadata[place].offset));
     findings->Add(std::string(status.message()), where + ", MANIFEST");
   }
   return Status::OK();

@@ -60,21 +60,6 @@ class Copier {
     return status.ok() && !result_.tables.empty() ? Persist() : status;
   }
 
-  // They hold nothing that anyone knows of.
-  void Discard() noexcept {
-    try {
-      for (Segment* segment : result_.copies) {
-        Status ignored = job_.segments->Discard(segment);  // after a failure the next open does it
-        (void)ignored;
-      }
-    } catch (const std::bad_alloc&) {
-    }
-    result_.copies.clear();
-    result_.moves.clear();
-    result_.tables.clear();
-    result_.bytes = 0;
-  }
-
  private:
   struct Writer {
     Segment* segment = nullptr;
@@ -271,6 +256,20 @@ std::vector<Segment*> ChooseSparseSegments(const SegmentAllocator& segments, con
   return result;
 }
 
+void DiscardCopies(SegmentAllocator* segments, Relocation* relocation) noexcept {
+  try {
+    for (Segment* segment : relocation->copies) {
+      Status ignored = segments->Discard(segment);  // after a failure the next open does it
+      (void)ignored;
+    }
+  } catch (const std::bad_alloc&) {
+  }
+  relocation->copies.clear();
+  relocation->moves.clear();
+  relocation->tables.clear();
+  relocation->bytes = 0;
+}
+
 namespace {
 
 template <class Work>
@@ -282,7 +281,7 @@ Status MakeCopies(const RelocationJob& job, Relocation* result, const Work& work
   } catch (const std::bad_alloc&) {
     status = Status::MemoryLimit("no DRAM for a relocation");
   }
-  if (!status.ok()) copier.Discard();
+  if (!status.ok()) DiscardCopies(job.segments, result);
   return status;
 }
 

@@ -79,6 +79,8 @@ Status WriteCopies(const RelocationJob& job, uint32_t family, const std::vector<
 
 // Of an open: seals the copies that a listed table has, discards all others. [CC-47]
 Status FinishRelocation(SegmentAllocator* segments, bool is_listed);
+// Releases what CopyLiveEntries or WriteCopies has made. REQUIRES: the MANIFEST does not list the tables.
+void DiscardCopies(SegmentAllocator* segments, Relocation* relocation) noexcept;
 // Seals what CopyLiveEntries has made. REQUIRES: the MANIFEST lists the table.
 Status SealCopies(SegmentAllocator* segments, const std::vector<Segment*>& copies);
 

@@ -66,7 +66,8 @@ Status DBImpl::CollapseFamily(const Family& family, std::vector<std::string>* ke
       CollapseKeys(job, family.id, *family.options.merge_operator, ranges.get(), dram_.most_relocated, keys, &relocation);
   counters_.flushed_lines.fetch_add(relocation.flushed_lines, std::memory_order_relaxed);
   if (!status.ok() || relocation.tables.empty()) return status;
-  status = PublishCopies(relocation);
+  status = PublishCopies(&relocation);
+  if (status.IsNoSpace()) return status;
   // Then nobody knows whether they are listed.
   if (!status.ok()) {
     SetBackgroundError(status);

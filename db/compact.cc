@@ -159,6 +159,18 @@ void DBImpl::PostponeMerge(const Family& family, const Status& status) {
   postponed_until_ = std::chrono::steady_clock::now() + kUntilSpace;
 }
 
+// REQUIRES: compaction_mutex_
+Status DBImpl::PostponeAll() {
+  const Status status = Status::NoSpace(
+      "region 0 has no room for a larger MANIFEST, without which nothing can be merged; free space on its file system, or open "
+      "the database with a larger max_region_size");
+  Log("compaction: postponed: " + status.ToString());
+  std::lock_guard lock(work_mutex_);
+  postponed_merge_ = status;
+  postponed_until_ = std::chrono::steady_clock::now() + kUntilSpace;
+  return status;
+}
+
 // Whether what found no space is made again, or was not begun.
 bool DBImpl::IsForLater(const Status& status) {
   if (!status.IsNoSpace()) return false;
@@ -212,11 +224,19 @@ MergeJob DBImpl::MakeJob(uint64_t id, const Family& family, const VersionFilter*
 Family* DBImpl::ChooseFamily() const {
   uint32_t chosen = 0;
   size_t most = 0;
+  const bool takes_oldest = manual_compaction_ != ManualCompaction::kNone;  // it waits for those of its beginning
   current_view_->ForEach([&](uint32_t id, const FamilyView& levels) {
     if (levels.l0.empty() || FindFamily(id)->is_gone.load(std::memory_order_relaxed)) return;
-    const size_t tables = levels.l0.back()->id() == kRelocationId ? SIZE_MAX : levels.l0.size();
-    if (tables > most) {
-      most = tables;
+    size_t listed = 0;
+    for (auto table = levels.l0.rbegin(); table != levels.l0.rend(); ++table, ++listed) {
+      if (!(*table)->checkpointed.load(std::memory_order_acquire)) break;
+    }
+    if (listed == 0) return;
+    const uint64_t oldest = levels.l0.back()->id();
+    if (oldest == kRelocationId) listed = SIZE_MAX;
+    else if (takes_oldest) listed = SIZE_MAX - oldest;
+    if (listed > most) {
+      most = listed;
       chosen = id;
     }
   });
@@ -249,6 +269,7 @@ Status DBImpl::CompactTables() try {
     {
       std::lock_guard view_lock(view_mutex_);
       family = ChooseFamily();
+      if (family == nullptr && oldest_l0_id_.load(std::memory_order_acquire) != UINT64_MAX) return PostponeAll();
       if (family == nullptr) return Status::OK();
       const FamilyView& levels = *current_view_->Of(family->id);
       for (auto table = levels.l0.rbegin(); table != levels.l0.rend(); ++table) {

@@ -474,6 +474,7 @@ class DBImpl final : public DB {
   // Rotates, flushes and checkpoints what was written before the call; *last_id: the last memtable of that.
   Status FlushWritten(uint64_t* last_id);
   Status CheckpointTables();
+  Status ReserveForTables(const ManifestState& state, const ManifestState& longer);
 
   // ---- table_orders.cc
   // The plan of a merge by lists grows with the square of its tables; the longer a merge, the longer what it frees is held. Room
@@ -505,10 +506,13 @@ class DBImpl final : public DB {
   bool CompactionIdle() const;
   Status MakeCopies(bool* collapses_next);
   MergeJob MakeJob(uint64_t id, const Family& family, const VersionFilter* filter);
-  // The family whose tables are merged next: one with copies of a relocation, else the one with the most; null: there are none.
-  // REQUIRES: view_mutex_
+  // The family whose tables are merged next, of those that have tables that the MANIFEST lists: one with copies of a relocation;
+  // else in a CompactRange the one with the oldest table; else the one with the most. Null: no table is listed.
+  // REQUIRES: view_mutex_, compaction_mutex_
   Family* ChooseFamily() const;
   Status CompactTables();
+  // No table of L0 is listed, and the MANIFEST has no room for one. Tries again a second later.
+  Status PostponeAll();
   // A merge that found no space is not an error if it can be made again.
   void PostponeMerge(const Family& family, const Status& status);
   bool IsForLater(const Status& status);
@@ -563,8 +567,8 @@ class DBImpl final : public DB {
   Status RelocateAll();
   // What lives and has a smaller number may be copied now; 0: nothing may. REQUIRES: compaction_mutex_
   uint64_t BoundaryOfCopies();
-  // Steps 2 to 5 of relocate.cc.
-  Status PublishCopies(const Relocation& relocation);
+  // Steps 2 to 5 of relocate.cc. NoSpace: the MANIFEST has no room; the copies are discarded.
+  Status PublishCopies(Relocation* made);
 
   // ---- collapse.cc
   // Operands that merges came upon become puts. *collapsed: whether there is a table of copies now that is to be merged.

@@ -225,8 +225,8 @@ Status DBImpl::MakeFamily(const ColumnFamilyOptions& options, const std::string&
   listed.number = state.next_id++;
   const auto at = std::find_if(state.families.begin(), state.families.end(), [id](const auto& other) { return other.id > id; });
   state.families.insert(at, listed);
-  if (!manifest_.Fits(state)) return Status::NoSpace("the MANIFEST has no room for another column family");
-  Status status;
+  Status status = manifest_.Reserve(state, Manifest::Room::kCopiesAndFlush);
+  if (!status.ok()) return status;
   if (BRAIDDB_MUTANT("family-listed-early")) status = manifest_.Commit(state);
   const Options level_options = LevelOptions(options);
   if (status.ok()) status = LastLevel::Create(level_options, regions_.get(), segments_.get(), {id, listed.number});

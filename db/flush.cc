@@ -276,6 +276,17 @@ void DBImpl::ReleaseFlushedLog(uint64_t boundary) {
   });
 }
 
+// Whether the MANIFEST may say `longer` in place of `state`. NoSpace: merges have to make room first. While no table is listed,
+// no merge can, so the room that is kept for copies is used.
+// REQUIRES: manifest_mutex_
+Status DBImpl::ReserveForTables(const ManifestState& state, const ManifestState& longer) {
+  const size_t most = kMaxManifestTables + kMaxTablesPerFamily * (1 + longer.families.size());
+  if (longer.tables.size() > most && !state.tables.empty()) return Status::NoSpace("the MANIFEST lists enough tables");
+  Status status = manifest_.Reserve(longer, Manifest::Room::kCopies);
+  if (status.IsNoSpace() && state.tables.empty() && manifest_.Fits(longer)) return Status::OK();
+  return status;
+}
+
 // STEPS   1 flush the log space of the tables, oldest first  2 list them in the MANIFEST and move the log boundary.
 // ORDER   1 before 2 (PersistTablePointers ends with a fence). [CC-3]
 Status DBImpl::CheckpointTables() {
@@ -298,7 +309,9 @@ Status DBImpl::CheckpointTables() {
       longer.tables.push_back({table.id(), table.boundary(), table.entries, table.heads(), table.family()});
     }
     // The rest waits for a merge; its log stays behind the boundary. The boundary moves beyond all of a rotation, or nothing.
-    if (!manifest_.Fits(longer)) break;
+    Status room = ReserveForTables(state, longer);
+    if (room.IsNoSpace() || (is_read_only() && room.IsReadOnly())) break;
+    if (!room.ok()) return room;
     for (size_t i = begin; i < end; ++i) {
       Status status = BRAIDDB_MUTANT("checkpoint-pointers-last")
                           ? Status::OK()

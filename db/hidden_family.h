@@ -8,8 +8,7 @@
 
 namespace braiddb {
 
-// No list that users see has it, every open opens it by itself, and copies and repairs have it like all others. At most 32 bytes:
-// the MANIFEST has room for so many of each family.
+// No list that users see has it, every open opens it by itself, and copies and repairs have it like all others.
 inline constexpr const char* kPreparedFamilyName = "__braiddb_prepared_transactions";
 
 inline bool IsHiddenFamily(std::string_view name) { return name == kPreparedFamilyName || name == kRangeTombstonesFamilyName; }

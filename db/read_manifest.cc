@@ -9,8 +9,8 @@
 
 namespace braiddb {
 
-// A slot that counts stays as it is until the next commit but one. Who is overtaken by two while it reads finds no slot whole,
-// and reads again.
+// A slot that counts stays as it is until the next commit but one. A reader that two commits overtake finds no slot whole, and
+// reads again. A reader that growth overtakes finds an old object, which was the newest one during this call, or reads again.
 Status ReadManifest(const Options& options, const std::string& path, ManifestState* manifest) {
   constexpr int kTries = 100;
   if (FileExists(path + "/CREATING")) return Status::NotFound("the creation of the database in " + path + " is not complete");
@@ -20,11 +20,19 @@ Status ReadManifest(const Options& options, const std::string& path, ManifestSta
   Status status;
   for (int i = 0; i < kTries; ++i) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    MetadataCopy copy;
-    status = ReadMetadata(region_options, 0, MetadataSlot::kManifest, &copy);
-    BRAIDDB_SYNC_POINT_ARG("ReadManifest:Copied", copy.words.data());
+    MetadataCopy copies[2];
+    ManifestObject objects[2];
+    for (size_t place = 0; place < 2; ++place) {
+      MetadataCopy& copy = copies[place];
+      status = ReadMetadata(region_options, 0, kManifestPlaces[place], &copy);
+      if (!status.ok()) break;
+      if (copy.bytes == 0) continue;
+      BRAIDDB_SYNC_POINT_ARG("ReadManifest:Copied", copy.words.data());
+      objects[place] = {copy.words.data(), copy.bytes};
+    }
     uint64_t generation = 0;
-    if (status.ok()) status = Manifest::Read(copy.words.data(), copy.bytes, copy.regions, manifest, &generation);
+    size_t which = 0;
+    if (status.ok()) status = Manifest::ReadNewest(objects, copies[0].regions, manifest, &generation, &which);
     if (!status.IsCorruption()) break;
   }
   return status;

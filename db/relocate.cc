@@ -74,7 +74,11 @@ Status DBImpl::RelocateSparse(bool* relocated) try {
     return Status::OK();  // there was more space before
   }
   if (!status.ok() || relocation.tables.empty()) return status;
-  status = PublishCopies(relocation);
+  status = PublishCopies(&relocation);
+  if (status.IsNoSpace()) {
+    Log("relocation: " + status.ToString());
+    return Status::OK();
+  }
   if (!status.ok()) return status;
   counters_.relocated_entries.fetch_add(relocation.moves.size(), std::memory_order_relaxed);
   counters_.relocated_bytes.fetch_add(relocation.bytes, std::memory_order_relaxed);
@@ -100,11 +104,13 @@ uint64_t DBImpl::BoundaryOfCopies() {
   return ReleaseMoved() ? boundary : 0;
 }
 
-Status DBImpl::PublishCopies(const Relocation& relocation) {
+Status DBImpl::PublishCopies(Relocation* made) {
+  const Relocation& relocation = *made;
   Status status;
   BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Copied");
   if (BRAIDDB_MUTANT("copies-sealed-early")) status = SealCopies(segments_.get(), relocation.copies);
   if (status.ok()) status = InstallRelocation(relocation);
+  if (status.IsNoSpace()) DiscardCopies(segments_.get(), made);  // no room in the MANIFEST: nothing was listed
   BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Listed");
   if (status.ok() && !BRAIDDB_MUTANT("copies-sealed-early")) status = SealCopies(segments_.get(), relocation.copies);
   if (!status.ok()) return status;

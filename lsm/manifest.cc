@@ -93,17 +93,14 @@ uint64_t RecordBytes(const ManifestState& state, uint32_t regions) {
 
 uint64_t WholeLines(uint64_t bytes) { return (bytes + kCacheLine - 1) & ~(kCacheLine - 1); }
 
-// Of a new MANIFEST: for as many families with names of usual length as there can be, and a table of each.
+// Of a new MANIFEST. The crash test's grow often.
 uint64_t SlotBytes(uint32_t regions) {
-  constexpr uint64_t kUsualName = 32;
-  return WholeLines(sizeof(ManifestRecord) + kMaxManifestTables * TableBytes(regions) +
-                    kMaxFamilies * (sizeof(FamilyRecord) + kUsualName + TableBytes(regions)));
+  constexpr uint64_t kTables = kCrashTest ? 3 : 18;
+  return WholeLines(sizeof(ManifestRecord) + kTables * TableBytes(regions));
 }
 
-// Of one that was created with format 2.
-uint64_t ShortSlotBytes(uint32_t regions) {
-  return WholeLines(kShortRecord + kMaxManifestTables * TableBytes(regions, kShortTable));
-}
+// Bounds one object; readers of live databases refuse larger ones.
+constexpr uint64_t kMaxSlotBytes = (32ull << 20) - kCacheLine;
 
 // Which of the two slots holds a generation.
 uint64_t SlotOf(uint64_t generation) { return BRAIDDB_MUTANT("manifest-one-slot") ? 0 : generation % 2; }
@@ -266,8 +263,7 @@ Status Manifest::Create(RegionSet* regions, const ManifestState& state) {
   if (!status.ok()) return status;
   Manifest manifest;
   manifest.regions_ = regions;
-  manifest.object_ = static_cast<uint8_t*>(object);
-  manifest.slot_bytes_ = slot_bytes;
+  manifest.Use(0, object, slot_bytes, 0);
   status = manifest.Commit(state);
   if (!status.ok()) return status;
   auto* header = static_cast<ManifestHeader*>(object);
@@ -279,12 +275,20 @@ Status Manifest::Create(RegionSet* regions, const ManifestState& state) {
   return Status::OK();
 }
 
+void Manifest::Use(size_t place, void* object, uint64_t slot_bytes, uint64_t generation) {
+  place_ = place;
+  object_ = static_cast<uint8_t*>(object);
+  slot_bytes_ = slot_bytes;
+  generation_ = generation;
+}
+
 Status Manifest::Read(const void* object, uint64_t bytes, uint32_t regions, ManifestState* state, uint64_t* generation) {
   const auto* header = static_cast<const ManifestHeader*>(object);
   if (object == nullptr || bytes < sizeof(*header)) return Damaged("it is missing");
   if (header->magic != ManifestHeader::kMagic) return Damaged("it has no signature");
-  const bool known_size = header->slot_bytes == SlotBytes(regions) || header->slot_bytes == ShortSlotBytes(regions);
-  if (!known_size || bytes < sizeof(*header) + 2 * header->slot_bytes) return Damaged("wrong size");
+  const bool known_size = header->slot_bytes >= sizeof(ManifestRecord) && header->slot_bytes <= bytes &&
+                          bytes == sizeof(*header) + 2 * header->slot_bytes;
+  if (!known_size) return Damaged("wrong size");
   const auto slot = [&](uint64_t number) {
     return static_cast<const uint8_t*>(object) + sizeof(*header) + SlotOf(number) * header->slot_bytes;
   };
@@ -299,17 +303,38 @@ Status Manifest::Read(const void* object, uint64_t bytes, uint32_t regions, Mani
   return Status::OK();
 }
 
+// Two objects that are sound say the same, so one of them is enough.
+Status Manifest::ReadNewest(const ManifestObject (&objects)[2], uint32_t regions, ManifestState* state, uint64_t* generation,
+                            size_t* which) {
+  Status found = Damaged("it is missing");
+  bool is_there = false;
+  bool is_sound = false;
+  for (size_t i = 0; i < 2; ++i) {
+    if (objects[i].data == nullptr) continue;
+    ManifestState one;
+    uint64_t number = 0;
+    Status status = Read(objects[i].data, objects[i].bytes, regions, &one, &number);
+    if (status.ok() && (!is_sound || number > *generation)) {
+      *state = std::move(one);
+      *generation = number;
+      *which = i;
+      is_sound = true;
+    }
+    if (!std::exchange(is_there, true)) found = std::move(status);
+  }
+  return is_sound ? Status::OK() : found;
+}
+
 Status Manifest::Open(RegionSet* regions, Manifest* manifest, ManifestState* state) {
-  uint64_t bytes = 0;
-  void* object = regions->Metadata(0, MetadataSlot::kManifest, &bytes);
+  ManifestObject objects[2];
+  for (size_t i = 0; i < 2; ++i) objects[i].data = regions->Metadata(0, kManifestPlaces[i], &objects[i].bytes);
   uint64_t generation = 0;
-  Status status = Read(object, bytes, regions->count(), state, &generation);
+  size_t place = 0;
+  Status status = ReadNewest(objects, regions->count(), state, &generation, &place);
   if (!status.ok()) return status;
-  auto* header = static_cast<ManifestHeader*>(object);
+  auto* header = static_cast<ManifestHeader*>(const_cast<void*>(objects[place].data));
   manifest->regions_ = regions;
-  manifest->object_ = static_cast<uint8_t*>(object);
-  manifest->slot_bytes_ = header->slot_bytes;
-  manifest->generation_ = generation;
+  manifest->Use(place, header, header->slot_bytes, generation);
   // ORDER: what counts before the selector that names it, and this before the next commit overwrites the slot that it named. That
   // one or the other is here does not mean that it is durable. [CC-2, CC-46]
   const uint8_t* const slot = manifest->SlotAt(generation);
@@ -319,7 +344,11 @@ Status Manifest::Open(RegionSet* regions, Manifest* manifest, ManifestState* sta
     return persistence->error();
   }
   status = manifest->Select(generation);
-  return status.ok() ? manifest->ForgetTornCommit() : status;
+  if (status.ok()) status = manifest->ForgetTornCommit();
+  if (!status.ok() || objects[1 - place].data == nullptr) return status;
+  // ORDER: the magic of the object that counts before the other one goes. [CC-2, CC-46]
+  if (!persistence->Persist(header, sizeof(*header))) return persistence->error();
+  return regions->FreeMetadata(0, kManifestPlaces[1 - place]);
 }
 
 // The next commit has the number of one that a crash tore, goes to the same slot, and says nearly the same: torn as well, its
@@ -338,10 +367,72 @@ uint8_t* Manifest::SlotAt(uint64_t generation) const {
   return object_ + sizeof(ManifestHeader) + SlotOf(generation) * slot_bytes_;
 }
 
-bool Manifest::Fits(const ManifestState& state) const { return RecordBytes(state, regions_->count()) <= slot_bytes_; }
+uint64_t Manifest::bytes() const { return sizeof(ManifestHeader) + 2 * slot_bytes_; }
+
+uint64_t Manifest::BytesFor(const ManifestState& state, Room room) const {
+  const uint64_t families = 1 + state.families.size();
+  const auto copies = static_cast<uint64_t>(
+      std::count_if(state.tables.begin(), state.tables.end(), [](const auto& table) { return table.id == kRelocationId; }));
+  uint64_t tables = room == Room::kNone ? 0 : families - std::min(families, copies);
+  if (room == Room::kCopiesAndFlush) tables += families;
+  return RecordBytes(state, regions_->count()) + tables * TableBytes(regions_->count());
+}
+
+bool Manifest::Fits(const ManifestState& state, Room room) const { return BytesFor(state, room) <= slot_bytes_; }
+
+Status Manifest::Reserve(const ManifestState& state, Room room) {
+  const uint64_t bytes = BytesFor(state, room);
+  return bytes <= slot_bytes_ ? Status::OK() : Grow(bytes);
+}
+
+// Doubles, so that the sum of what is written by growing is that of the last growth.
+Status Manifest::Grow(uint64_t least_slot_bytes) {
+  const uint64_t least = WholeLines(least_slot_bytes);
+  if (least > kMaxSlotBytes) return Status::NoSpace("the MANIFEST has reached its largest size; drop column families");
+  Status status = MoveTo(1 - place_, std::min(kMaxSlotBytes, std::max(least, 2 * slot_bytes_)));
+  if (status.IsNoSpace() && least < 2 * slot_bytes_) status = MoveTo(1 - place_, least);
+  return status;
+}
+
+// The copy has a generation of its own, so that nobody takes it for the original.
+Status Manifest::MoveTo(size_t place, uint64_t slot_bytes) {
+  Persistence* const persistence = regions_->persistence();
+  if (persistence->failed()) return persistence->error();
+  void* object = nullptr;
+  Status status = regions_->AllocateMetadata(0, kManifestPlaces[place], sizeof(ManifestHeader) + 2 * slot_bytes, &object);  // G1
+  if (!status.ok()) return status;
+  const size_t old_place = place_;
+  const uint64_t generation = generation_ + 1;
+  const uint8_t* const from = SlotAt(generation_);
+  ManifestRecord record;
+  memcpy(&record, from, sizeof(record));
+  std::vector<uint8_t> image(from, from + record.bytes);
+  memcpy(image.data() + offsetof(ManifestRecord, generation), &generation, sizeof(generation));
+  const uint64_t checksum = Checksum(image.data(), image.size());
+  memcpy(image.data(), &checksum, sizeof(checksum));
+  auto* const header = static_cast<ManifestHeader*>(object);
+  uint8_t* const slot = static_cast<uint8_t*>(object) + sizeof(*header) + SlotOf(generation) * slot_bytes;
+  memcpy(slot, image.data(), image.size());
+  header->selector = generation;
+  header->slot_bytes = slot_bytes;
+  if (BRAIDDB_MUTANT("manifest-growth-magic-first")) StoreRelease(&header->magic, ManifestHeader::kMagic);
+  // ORDER: G2 before G3: what the magic vouches for is durable. [CC-2]
+  if (!BRAIDDB_MUTANT("manifest-growth-not-flushed")) persistence->Flush(slot, image.size());
+  if (!persistence->Persist(header, sizeof(*header))) return persistence->error();
+  if (BRAIDDB_MUTANT("manifest-growth-frees-first")) status = regions_->FreeMetadata(0, kManifestPlaces[old_place]);
+  StoreRelease(&header->magic, ManifestHeader::kMagic);
+  // ORDER: G3 before G4: until the new object counts, the old one is there. [CC-2]
+  if (!persistence->Persist(header, sizeof(*header))) return persistence->error();
+  Use(place, object, slot_bytes, generation);
+  if (BRAIDDB_MUTANT("manifest-growth-frees-first")) return status;
+  return regions_->FreeMetadata(0, kManifestPlaces[old_place]);
+}
 
 Status Manifest::Commit(const ManifestState& state) {
-  BRAIDDB_CHECK(Fits(state) && state.comparator.size() <= kMaxComparatorName);
+  BRAIDDB_CHECK(state.comparator.size() <= kMaxComparatorName);
+  if (!Fits(state)) {
+    if (Status status = Grow(BytesFor(state, Room::kNone)); !status.ok()) return status;
+  }
   Persistence* persistence = regions_->persistence();
   // After a failure the slot may be the one that counts.
   if (persistence->failed()) return persistence->error();

@@ -1,6 +1,6 @@
 // Manifest: the root of what is durable above the log. It names the tables of L0, the log boundary and the running merge.
 //
-// LAYOUT  One metadata object in region 0 (MetadataSlot::kManifest): a header line, then two slots of equal size.
+// LAYOUT  One metadata object in region 0 (MetadataSlot::kManifest or kManifest2): a header line, then two slots of equal size.
 //           header    0 magic u64, 8 selector u64 (generation of the valid slot), 16 slot_bytes u64
 //           slot      ManifestRecord, then table_count × (TableRecord, heads[regions][kMaxHeight]), then family_count ×
 //                     (FamilyRecord, name, zeros to a multiple of 8)
@@ -14,7 +14,18 @@
 //                other slot is valid and one generation newer, the crash came before P2: it counts, and open makes up for P2
 //                before anything else. The slot that counts is made durable, which it need not be when a process was killed
 //                [CC-46]. What was torn is made invalid for good: the next commit has its number. [CC-2]
-// CONCURRENCY    One committer at a time (the caller's lock); no readers after open.
+// GROWTH         A MANIFEST whose slots are too small moves to a larger object in the other one of the two metadata slots. The
+//                new object says the same as the old one, one generation later.
+//                G1 the new object, zeroed, is in its metadata slot  G2 its slot and its selector are durable  G3 its magic, one
+//                store, is durable: it counts  G4 the old object is freed. The next commit goes to the new object.
+//                CRASH before G3: an object without a magic does not count. Between G3 and G4: two objects, which say the same;
+//                the one of the newer generation counts. Open frees the other one in both cases. No commit comes between G1 and
+//                G4, so the object that is freed never knows more than the one that stays. [CC-2]
+// ROOM           A checkpoint leaves room in the slot for a table of copies of each family (a relocation). The creation of a
+//                family makes room for one flushed table of each family as well. So relocations, deletions and the merges that
+//                make room never need growth, which needs space.
+// CONCURRENCY    One committer at a time (the caller's lock); no readers after open. Another process may read the files of a live
+//                database meanwhile (db/read_manifest.h): checksums tell it what to read again.
 // LIFETIME       As long as the database.
 #pragma once
 
@@ -32,8 +43,10 @@ namespace braiddb {
 inline constexpr uint32_t kManifestFormat = 3;
 // Of a database with a feature that older versions would misread: they have to refuse it.
 inline constexpr uint32_t kManifestFormatWithFeatures = 4;
-// Tables that a MANIFEST has room for, beside one of each family; flushed tables beyond that wait for their checkpoint.
+// A checkpoint lists no more tables than kMaxManifestTables and kMaxTablesPerFamily of each family; each commit writes all of
+// them. Flushed tables beyond that wait for a merge.
 inline constexpr uint32_t kMaxManifestTables = 512;
+inline constexpr uint32_t kMaxTablesPerFamily = 4;
 inline constexpr uint32_t kMaxComparatorName = 63;
 inline constexpr uint32_t kMaxFamilyName = 255;
 
@@ -90,6 +103,13 @@ inline bool HasRelocation(const ManifestState& state) {
   return !state.tables.empty() && state.tables.front().id == kRelocationId;
 }
 
+// A metadata object in memory that may hold a MANIFEST; null: there is none.
+struct ManifestObject {
+  const void* data = nullptr;
+  uint64_t bytes = 0;
+};
+inline constexpr MetadataSlot kManifestPlaces[] = {MetadataSlot::kManifest, MetadataSlot::kManifest2};
+
 class Manifest {
  public:
   // Allocates the object and commits `state`.
@@ -100,18 +120,35 @@ class Manifest {
   // What a MANIFEST says that lies in `object`, `bytes` long, for so many regions; as Open, without a change of anything.
   static Status Read(const void* object, uint64_t bytes, uint32_t regions, ManifestState* state, uint64_t* generation);
 
+  // The same of the two objects of a database, in the order of kManifestPlaces. *which: the index of the one that counts.
+  static Status ReadNewest(const ManifestObject (&objects)[2], uint32_t regions, ManifestState* state, uint64_t* generation,
+                           size_t* which);
+
+  // What a slot is to have room for beside `state`: a table of copies of each family, and then a flushed table of each.
+  enum class Room : uint8_t { kNone, kCopies, kCopiesAndFlush };
+  // Returns OK when a slot has that room. Grows the MANIFEST for it. NoSpace: the region has no room, and nothing has changed.
+  Status Reserve(const ManifestState& state, Room room);
   // Whether a slot has room for it.
-  bool Fits(const ManifestState& state) const;
-  // Durable when it returns OK. REQUIRES: it fits.
+  bool Fits(const ManifestState& state, Room room = Room::kNone) const;
+  // Durable when it returns OK. Grows if it must; NoSpace if it cannot, which changes nothing. A state that needs no more bytes
+  // than that of the commit before never needs growth.
   Status Commit(const ManifestState& state);
 
+  // Bytes of the object.
+  uint64_t bytes() const;
+
  private:
+  uint64_t BytesFor(const ManifestState& state, Room room) const;
+  Status Grow(uint64_t least_slot_bytes);
+  Status MoveTo(size_t place, uint64_t slot_bytes);
+  void Use(size_t place, void* object, uint64_t slot_bytes, uint64_t generation);
   uint8_t* SlotAt(uint64_t generation) const;
   Status Select(uint64_t generation);
   Status ForgetTornCommit();
 
   RegionSet* regions_ = nullptr;
   uint8_t* object_ = nullptr;
+  size_t place_ = 0;  // of kManifestPlaces
   uint64_t slot_bytes_ = 0;
   uint64_t generation_ = 0;
 };

@@ -18,7 +18,13 @@ Status ReadMetadata(const RegionSetOptions& options, uint32_t region, MetadataSl
   const auto index = static_cast<uint32_t>(slot);
   const ObjectId& id = root.metadata[index];
   copy->bytes = root.metadata_bytes[index];
-  if (id.pool != files.identity() || id.offset == 0 || root.metadata_check[index] != MetadataCheck(root, index) ||
+  // Its owner allocates or frees it at this moment, or there is none.
+  if (id.offset == 0 || root.metadata_check[index] == 0) {
+    *copy = MetadataCopy();
+    copy->regions = root.region_count;
+    return Status::OK();
+  }
+  if (id.pool != files.identity() || root.metadata_check[index] != MetadataCheck(root, index) ||
       copy->bytes > kMaxMetadataBytes) {
     return files.Damaged("a metadata object is missing, or the pointer to it is damaged");
   }

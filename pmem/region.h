@@ -83,6 +83,8 @@ class Region {
   }
   // Allocates the zeroed metadata object of an empty slot.
   Status AllocateMetadata(uint32_t slot, uint64_t bytes);
+  // Gives the metadata object back and empties the slot. REQUIRES: the slot has an object.
+  Status FreeMetadata(uint32_t slot);
 
   // Of a region whose files are in memory: what it takes of memory from here on comes from that NUMA node; with `move` its
   // present memory moves there. A hint.
@@ -130,7 +132,8 @@ class Region {
   uint64_t max_bytes_ = 0;
   std::atomic<uint64_t> reserved_bytes_{0};
 
-  std::mutex mutex_;  // guards what follows, and allocation
+  std::mutex metadata_mutex_;  // one change of the metadata slots at a time; taken before mutex_
+  std::mutex mutex_;           // guards what follows, and allocation
   int memory_node_ = kUnknownNumaNode;
   bool growth_broken_ = false;  // PMDK failed to map a part: its own list of parts cannot be trusted until the next open
 };

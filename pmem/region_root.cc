@@ -88,12 +88,15 @@ Status Region::RaiseGenerationLimit(uint64_t by, uint64_t* first) {
 
 // ---- Metadata
 //
-// PERSIST ORDER P1 metadata_bytes  P2 the object, by PMDK  P3 metadata_check
-// RECOVERY      An object without its check: the crash came before P3, and FinishMetadata makes up for it; the object is zero.
+// PERSIST ORDER of an allocation: P1 metadata_bytes  P2 the object, by PMDK  P3 metadata_check
+//               of a release: R1 metadata_check is 0  R2 the object goes, by PMDK
+// RECOVERY      An object without its check: the crash came between P2 and P3, or between R1 and R2. FinishMetadata stores the
+//               check in both cases. After the first the object is zero, after the second it is as before the release.
 //               A check that does not match, or without an object, is damage.
 
 Status Region::AllocateMetadata(uint32_t slot, uint64_t bytes) {
   BRAIDDB_CHECK(slot < RegionRoot::kMetadataSlots && root_->metadata[slot].offset == 0);
+  const std::lock_guard<std::mutex> lock(metadata_mutex_);
   if (bytes >= max_bytes_) return Status::NoSpace(Name() + " can never hold " + std::to_string(bytes) + " bytes of metadata");
   StoreRelaxed(&root_->metadata_bytes[slot], bytes);
   // ORDER: the size before the object, which PMDK's allocation commits. [CC-32]
@@ -104,6 +107,18 @@ Status Region::AllocateMetadata(uint32_t slot, uint64_t bytes) {
   return status.ok() ? FinishMetadata() : status;
 }
 
+Status Region::FreeMetadata(uint32_t slot) {
+  BRAIDDB_CHECK(slot < RegionRoot::kMetadataSlots && root_->metadata[slot].offset != 0);
+  const std::lock_guard<std::mutex> lock(metadata_mutex_);
+  StoreRelaxed(&root_->metadata_check[slot], 0);
+  // ORDER: no check before PMDK's release takes the object away. [CC-32]
+  if (!BRAIDDB_MUTANT("metadata-check-stays") && !persistence()->Persist(&root_->metadata_check[slot], sizeof(uint64_t)))
+    return persistence()->error();
+  FreeObject(&root_->metadata[slot]);
+  return Status::OK();
+}
+
+// REQUIRES: metadata_mutex_, or that nobody else has the region yet.
 Status Region::FinishMetadata() {
   for (uint32_t slot = 0; slot < RegionRoot::kMetadataSlots; ++slot) {
     if (root_->metadata[slot].offset == 0 || root_->metadata_check[slot] != 0) continue;

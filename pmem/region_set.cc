@@ -478,4 +478,9 @@ Status RegionSet::AllocateMetadata(uint32_t region, MetadataSlot slot, uint64_t 
   return status;
 }
 
+Status RegionSet::FreeMetadata(uint32_t region, MetadataSlot slot) {
+  BRAIDDB_CHECK(slot < MetadataSlot::kCount);
+  return impl_->region(region)->FreeMetadata(static_cast<uint32_t>(slot));
+}
+
 }  // namespace braiddb

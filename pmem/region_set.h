@@ -29,6 +29,7 @@ enum class MetadataSlot : uint32_t {
   kL1 = 1,            // every region: what the last level needs there (skiplist: a head)
   kMergeJournal = 2,  // region 0 only
   kFamilies = 3,      // and the seven behind it; as kL1, of column families other than the default one
+  kManifest2 = 11,    // region 0 only; a MANIFEST that grows moves from kManifest here, and back
   kCount = 16,
 };
 
@@ -125,6 +126,9 @@ class RegionSet {
   void* Metadata(uint32_t region, MetadataSlot slot, uint64_t* bytes = nullptr) const;
   // Allocates it zeroed, durably and failure-atomically. REQUIRES: the slot is empty. NoSpace if the region is full.
   Status AllocateMetadata(uint32_t region, MetadataSlot slot, uint64_t bytes, void** object);
+
+  // Gives the object back, durably and failure-atomically; afterwards the slot is empty. REQUIRES: nobody uses the object.
+  Status FreeMetadata(uint32_t region, MetadataSlot slot);
 
   // Every region has at least so many bytes then, or as many below as a multiple of 2 MiB allows. NoSpace if one cannot: if that
   // can be seen before, nothing has changed.

@@ -60,6 +60,12 @@ class EntryStore {
     for (uint32_t region = 0; region < regions()->count(); ++region) writers_.push_back(std::make_unique<LogWriter>());
   }
 
+  // For a child process, which may open them.
+  void CloseRegions() {
+    writers_.clear();
+    store_ = Store();
+  }
+
   // As an open does that finds what is on media now; regions stay mapped.
   void ReopenSegments() {
     store_.allocator.reset();
