@@ -23,6 +23,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 QEMU = "qemu-system-x86_64"
 NVDIMM_BYTES = 512 << 20
+REPORT_PORT = 0xe9  # as in power_cut_client.cc
 PROGRAMS = {  # program: Debian package
     QEMU: "qemu-system-x86",
     "ndctl": "ndctl",
@@ -34,6 +35,8 @@ PROGRAMS = {  # program: Debian package
     "modinfo": "kmod",
     "apt-get": "apt",
     "dpkg-deb": "dpkg",
+    "ldd": "libc-bin",
+    "strip": "binutils",
 }
 BUSYBOX = "/bin/busybox"
 MODULES = ["crc32c_generic", "ext4", "xfs", "virtio_pci", "virtio_console", "virtio_blk", "nfit", "nd_btt", "nd_pmem", "dax_pmem",
@@ -47,7 +50,7 @@ class Failure(Exception):
 def missing():
     """What has to be installed, as a list of packages."""
     packages = [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
-    if not os.path.exists(BUSYBOX) or libraries(BUSYBOX):
+    if not os.path.exists(BUSYBOX) or (shutil.which("ldd") and libraries(BUSYBOX)):
         packages.append("busybox-static")
     return packages
 
@@ -208,17 +211,18 @@ class Machine:
                 "-object", (f"memory-backend-file,id=nv{i},share=on,mem-path={self.path(f'nvdimm{i}')},size={NVDIMM_BYTES},"
                             "pmem=off,align=2M"),
                 "-device", f"nvdimm,id=dimm{i},memdev=nv{i},unarmed=off,node={i}"]
-        for i, name in enumerate(("commands", "acknowledged")):
-            arguments += ["-chardev", f"socket,id={name},path={self.path(name)}",
-                          "-device", f"virtserialport,nr={i + 1},chardev={name},name={name}"]
-        arguments += ["-chardev", f"socket,id=monitor,path={self.path('monitor')}", "-mon", "chardev=monitor,mode=control"]
+        for name in ("commands", "reports", "monitor"):
+            arguments += ["-chardev", f"socket,id={name},path={self.path(name)}"]
+        # A byte that the guest writes to this I/O port is in the socket when the instruction ends. Serial ports have buffers.
+        arguments += ["-device", "virtserialport,nr=1,chardev=commands,name=commands", "-mon", "chardev=monitor,mode=control",
+                      "-device", f"isa-debugcon,iobase={REPORT_PORT},chardev=reports"]
         return arguments + self.extra
 
     # ---- Power
 
     def _launch(self, arguments):
         listeners = {}
-        for name in ("commands", "acknowledged", "monitor"):
+        for name in ("commands", "reports", "monitor"):
             if os.path.exists(self.path(name)):
                 os.remove(self.path(name))
             listeners[name] = socket.socket(socket.AF_UNIX)
@@ -246,19 +250,26 @@ class Machine:
         while self.line("commands", 300) != "@@ready":
             pass
 
-    def save(self, path):
-        """Stores the memory of the guest, without its NVDIMMs, and ends QEMU. The guest has nothing mounted."""
+    def save(self, state):
+        """Ends QEMU and keeps the guest's memory and the NVDIMMs under the name of a state. The guest has nothing mounted."""
         self.monitor("migrate-set-capabilities", capabilities=[{"capability": "x-ignore-shared", "state": True}])
         self.monitor("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
-        self.monitor("migrate", uri=f"exec:cat > '{path}'")
+        self.monitor("migrate", uri=f"exec:cat > '{self.path(state)}.memory'")
         self._await_migration("completed")
-        self.cut()
+        self.close()
+        for i in (0, 1):
+            subprocess.run(["cp", "--sparse=always", self.path(f"nvdimm{i}"), self.path(f"{state}.nvdimm{i}")], check=True)
 
-    def resume(self, path):
-        """A guest as it was when it was saved, with the NVDIMMs and the disk as they are."""
+    def restore(self, state):
+        """The NVDIMMs as they were when the state was saved. REQUIRES: QEMU does not run."""
+        for i in (0, 1):
+            subprocess.run(["cp", "--sparse=always", self.path(f"{state}.nvdimm{i}"), self.path(f"nvdimm{i}")], check=True)
+
+    def resume(self, state):
+        """Begins with the guest's memory as it was when the state was saved, and with the NVDIMMs and the disk as they are."""
         self._launch(["-incoming", "defer"])
         self.monitor("migrate-set-capabilities", capabilities=[{"capability": "x-ignore-shared", "state": True}])
-        self.monitor("migrate-incoming", uri=f"exec:cat '{path}'")
+        self.monitor("migrate-incoming", uri=f"exec:cat '{self.path(state)}.memory'")
         self._await_migration("completed")
 
     def _await_migration(self, wanted):
@@ -330,9 +341,11 @@ class Machine:
             line = self.line("commands", max(0.1, end - time.monotonic()))
             if line is None:
                 raise Failure(f"the guest went away in: {command}")
-            if line.startswith("@@done "):
-                return int(line.split()[1]), "\n".join(output)
-            output.append(line)
+            text, done, code = line.partition("@@done ")  # the output may end without a new line
+            if text or not done:
+                output.append(text)
+            if done:
+                return int(code), "\n".join(output)
 
     def run(self, command, seconds=120):
         code, output = self.try_run(command, seconds)

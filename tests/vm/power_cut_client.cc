@@ -5,14 +5,14 @@
 // pending at a cut: it is there whole, or not at all. Then the client writes until the power goes, and reports each acknowledged
 // write before it begins the next write of the thread.
 //
-// Lines that it writes to --port, each by one system call:
+// Lines that it writes to the I/O port, byte by byte. A byte is on the host when the instruction has ended.
 //   opened <milliseconds>     the database is open
 //   found <thread> <write>    the content is that after this write
 //   violation <text>          the content is wrong, or a call failed; the client ends
 //   ack <thread> <write>      acknowledged
 //   size <bytes>              of all parts of all regions, when it has changed
 //   full <thread>             NoSpace; the thread writes no more
-#include <fcntl.h>
+#include <sys/io.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -37,24 +37,39 @@ namespace {
 namespace fs = std::filesystem;
 namespace po = boost::program_options;
 
+constexpr uint16_t kReportPort = 0xe9;  // as in machine.py
+
 struct Flags {
   std::string db;
-  std::string port;
   std::vector<std::string> region_paths;
   uint64_t seed = 0;
   std::vector<uint64_t> acknowledged;  // the last write of each thread; its size is the number of threads
   std::vector<std::string> lost;       // <thread>:<write>, not there after an earlier cut
   uint64_t max_writes = 0;
+  bool destroy = false;
+  std::string say;
 };
 
 class Client {
  public:
-  explicit Client(const Flags& flags) : flags_(flags), port_(open(flags.port.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600)) {
+  explicit Client(const Flags& flags) : flags_(flags) {
+    options_.create_if_missing = true;
+    options_.create_missing_column_families = true;
+    if (flags_.region_paths.empty()) options_.regions = 2;
+    options_.region_paths = flags_.region_paths;
+    options_.memtable_size = 1 << 20;
+    options_.lookup_cache_size = 4 << 20;
+    options_.segment_size = 1 << 20;
     for (uint32_t thread = 0; thread < flags.acknowledged.size(); ++thread) models_.emplace_back(flags.seed, thread);
   }
 
   int Run() {
-    if (port_ < 0) return 2;
+    if (ioperm(kReportPort, 1, 1) != 0) return 2;  // also for threads that are begun from now on
+    if (!flags_.say.empty()) {
+      Say(flags_.say);
+      return 0;
+    }
+    if (flags_.destroy && !Ok(DB::Destroy(options_, flags_.db), "Destroy")) return 1;
     if (!Open()) return 1;
     for (uint32_t thread = 0; thread < models_.size(); ++thread) {
       if (!Verify(thread)) return 1;
@@ -75,8 +90,8 @@ class Client {
 
  private:
   void Say(const std::string& line) {
-    const std::string text = line + "\n";
-    if (write(port_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) std::abort();
+    const std::lock_guard<std::mutex> lock(port_mutex_);
+    for (const char c : line + "\n") outb(static_cast<unsigned char>(c), kReportPort);
   }
 
   bool Violation(const std::string& text) {
@@ -88,19 +103,11 @@ class Client {
   bool Ok(const Status& status, const std::string& what) { return status.ok() || Violation(what + ": " + status.ToString()); }
 
   bool Open() {
-    Options options;
-    options.create_if_missing = true;
-    options.create_missing_column_families = true;
-    options.regions = 2;
-    options.region_paths = flags_.region_paths;
-    options.memtable_size = 1 << 20;
-    options.lookup_cache_size = 4 << 20;
-    options.segment_size = 1 << 20;
     std::vector<ColumnFamilyDescriptor> families(kFamilies);
     families[0].name = "default";
     families[1].name = "other";
     const auto begin = std::chrono::steady_clock::now();
-    if (!Ok(DB::Open(options, flags_.db, families, &handles_, &db_), "Open")) return false;
+    if (!Ok(DB::Open(options_, flags_.db, families, &handles_, &db_), "Open")) return false;
     const auto taken = std::chrono::steady_clock::now() - begin;
     Say("opened " + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(taken).count()));
     return true;
@@ -230,7 +237,8 @@ class Client {
   }
 
   const Flags flags_;
-  const int port_;
+  Options options_;
+  std::mutex port_mutex_;
   std::vector<PowerCutModel> models_;
   std::unique_ptr<DB> db_;
   std::vector<std::unique_ptr<ColumnFamilyHandle>> handles_;
@@ -249,12 +257,13 @@ int main(int argc, char** argv) {
   po::options_description known("power_cut_client: one life of a database between two power cuts; see scripts/test-vm");
   auto add = known.add_options();
   add("help", "print this and end");
-  add("db", po::value(&flags.db)->required(), "directory of the database");
-  add("port", po::value(&flags.port)->required(), "file or device that receives a line for each acknowledged write");
-  add("region_path", po::value(&flags.region_paths), "a directory for a region; given twice, or not at all");
-  add("seed", po::value(&flags.seed)->required(), "of all writes, the same in all lives of a database");
-  add("acknowledged", po::value(&flags.acknowledged)->required(), "a thread, and its last acknowledged write; 0: none");
+  add("db", po::value(&flags.db), "directory of the database");
+  add("say", po::value(&flags.say)->default_value(""), "write this line to the I/O port, and end");
+  add("region_path", po::value(&flags.region_paths), "a directory or a device for a region");
+  add("seed", po::value(&flags.seed), "of all writes, the same in all lives of a database");
+  add("acknowledged", po::value(&flags.acknowledged), "a thread, and its last acknowledged write; 0: none");
   add("lost", po::value(&flags.lost), "<thread>:<write>, a write that an earlier life did not find");
+  add("destroy", po::bool_switch(&flags.destroy), "first destroy the database that is there");
   add("max_writes", po::value(&flags.max_writes), "of each thread, after which the client closes the database; 0: no limit");
   try {
     po::variables_map values;

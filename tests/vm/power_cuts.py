@@ -1,7 +1,7 @@
 """Power cuts: a database lives in the virtual machine, the power goes, and what the next life finds is compared with the oracle.
 
-The oracle is here, outside of the machine: the numbers of the writes that were acknowledged, received over a serial port. The
-guest reports each acknowledged write before it begins the next one of the same thread, and QEMU hands the report to this
+The oracle is here, outside of the machine: the numbers of the writes that were acknowledged, received through an I/O port. The
+guest reports each acknowledged write before it begins the next one of the same thread, and the report is in a socket of this
 process before the guest goes on. So at most one write of each thread is pending at a cut. power_cut_client.cc is the other half.
 
 Kinds of cuts:
@@ -19,6 +19,8 @@ from setups import check_dax
 
 THREADS = 2
 MAX_DATABASE_BYTES = 192 << 20
+MAX_LIVES = 12  # of a database
+MIN_WRITES = 150  # in a life where regions do not grow
 SECONDS = 300  # the longest that a single step may take
 
 
@@ -45,11 +47,10 @@ class Oracle:
 
 
 class PowerCuts:
-    """`saved`: the memory of a guest with nothing mounted. `environment`: NAME=value … for the programs in the guest."""
+    """`environment`: NAME=value … for the programs in the guest."""
 
-    def __init__(self, machine, saved, setup, seed, log, environment=""):
+    def __init__(self, machine, setup, seed, log, environment=""):
         self.machine = machine
-        self.saved = saved
         self.setup = setup
         self.random = random.Random(seed)
         self.log = log
@@ -57,6 +58,8 @@ class PowerCuts:
         self.kind = "kill"
         self.oracle = None
         self.size = 0
+        self.lives_of_database = 0
+        self.destroy = False
         self.counts = {"lives": 0, "growths": 0, "acknowledged": 0, "databases": 0, "cuts while opening": 0, "checks": 0,
                        "kill": 0, "boot": 0, "reset": 0}
 
@@ -66,30 +69,36 @@ class PowerCuts:
         """So many lives, in each of which a region grows, and one more that finds what they left."""
         self.begin()
         while self.counts["lives"] < cuts:
-            if self.size > MAX_DATABASE_BYTES:
+            if self.size > MAX_DATABASE_BYTES or self.lives_of_database >= MAX_LIVES:
                 self._begin_database()
-            elif self.counts["lives"] > 0 and self.random.randrange(8) == 0:
+            elif self.lives_of_database > 0 and self.random.randrange(8) == 0:
                 self._cut_while_opening()
             self._live()
         self.verify()
 
     def begin(self):
         """Fresh file systems, and a database of which nothing is there yet."""
+        self.machine.close()
+        self.kind = "kill" if self.setup.state else "boot"
+        if self.setup.state:
+            self.machine.restore(self.setup.state)
         self._start()
         self.setup.make_file_systems(self.machine)
         self._mount()
         self._begin_database()
 
     def _begin_database(self):
-        self.setup.remove_files(self.machine)
+        self.destroy = self.counts["databases"] > 0
+        self.lives_of_database = 0
         self.oracle = Oracle(self.random.randrange(1 << 48))
         self.counts["databases"] += 1
 
     def _live(self):
-        if self.counts["lives"] % 10 == 5:
+        if self.counts["lives"] % 10 == 5 and self.lives_of_database > 0:
             self._check()
         started = time.monotonic()
-        self.live_until("grown")
+        self.live_until("grown" if self.setup.grows else "written")
+        self.lives_of_database += 1
         self._drain(time.monotonic() + self.random.random() ** 2 * 1.5)
         self._next_cut()
         self.counts["lives"] += 1
@@ -105,20 +114,24 @@ class PowerCuts:
         self.restart()
 
     def live_until(self, wanted):
-        """Runs the client, which verifies what it finds, until it has reported `wanted`, or, with "grown", a region has grown."""
+        """Runs the client, which verifies what it finds, until it has reported `wanted`. With "grown": until a region has grown.
+        With "written": until it has written for some time."""
         self._start_client()
         kinds = set()
         first = None
+        before = self.counts["acknowledged"]
         while wanted not in kinds:
             kind, _ = self._report()
             kinds.add(kind)
+            if self.counts["acknowledged"] - before >= MIN_WRITES:
+                kinds.add("written")
             if kind == "size":
                 first = first or self.size
                 if self.size > first:
                     kinds.add("grown")
                     self.counts["growths"] += 1
-            elif kind == "ended" and wanted == "grown":
-                raise Failure("NoSpace before a region has grown")
+            elif kind == "ended" and wanted in ("grown", "written"):
+                raise Failure(f"NoSpace before a region has {wanted}")
 
     def verify(self):
         self._check()
@@ -134,7 +147,8 @@ class PowerCuts:
         if self.kind == "boot":
             self.machine.boot()
         else:
-            self.machine.resume(self.saved)
+            self.machine.resume(self.setup.state)
+        self.setup.prepare(self.machine)
 
     def _mount(self):
         self.setup.mount_file_systems(self.machine)
@@ -143,7 +157,7 @@ class PowerCuts:
 
     def _next_cut(self):
         number = self.counts["lives"] + self.counts["cuts while opening"]
-        self.cut({1: "reset", 3: "boot"}.get(number % 10, "kill"))
+        self.cut({1: "reset", 3: "boot"}.get(number % 10, "kill") if self.setup.state else "boot")
 
     def cut(self, kind):
         self.kind = kind
@@ -158,6 +172,7 @@ class PowerCuts:
         if self.kind == "reset":
             self.machine.await_ready()
             self._drain(time.monotonic())
+            self.setup.prepare(self.machine)
         else:
             self._start()
         self._mount()
@@ -172,15 +187,17 @@ class PowerCuts:
 
     def _start_client(self, more=""):
         regions = " ".join(f"--region_path={path}" for path in self.setup.regions)
+        more += " --destroy" if self.destroy else ""
         command = (f"LD_LIBRARY_PATH=/tools/lib {self.environment} /tools/power_cut_client --db={self.setup.database} "
-                   f"--port=/dev/acknowledged {regions} {self.oracle.arguments()} {more}")
+                   f"{regions} {self.oracle.arguments()} {more}")
+        self.destroy = False
         self.size = 0
-        self.machine.run(f"({command} >/tmp/client 2>&1; echo ended $? >/dev/acknowledged) &")
+        self.machine.run(f"({command} >/tmp/client 2>&1; LD_LIBRARY_PATH=/tools/lib /tools/power_cut_client --say=\"ended $?\") &")
 
     # ---- Reports of the client
 
     def _report(self):
-        line = self.machine.line("acknowledged", SECONDS)
+        line = self.machine.line("reports", SECONDS)
         if line is None:
             raise Failure("QEMU has ended by itself")
         return self._take(line)
@@ -205,13 +222,13 @@ class PowerCuts:
     def _drain(self, end):
         """Takes what is reported until `end`; None: until the guest has gone. A line without an end was not acknowledged."""
         while True:
-            if end is not None and b"\n" not in self.machine.unread["acknowledged"]:
+            if end is not None and b"\n" not in self.machine.unread["reports"]:
                 seconds = max(0.0, end - time.monotonic())
-                if not select.select([self.machine.sockets["acknowledged"]], [], [], seconds)[0]:
+                if not select.select([self.machine.sockets["reports"]], [], [], seconds)[0]:
                     return
-            line = self.machine.line("acknowledged", SECONDS)
+            line = self.machine.line("reports", SECONDS)
             if line is None:
                 return
             self._take(line)
-            if end is not None and time.monotonic() > end and not self.machine.unread["acknowledged"]:
+            if end is not None and time.monotonic() > end and not self.machine.unread["reports"]:
                 return

@@ -4,28 +4,29 @@ from machine import Failure
 
 
 class Setup:
-    def __init__(self, name, devices, make, mount, database, regions):
+    def __init__(self, name, devices, make, mount, database, regions, state="fsdax", before_mount=()):
         self.name = name
         self.devices = devices  # device: mount point
         self.make = make
         self.mount = mount
         self.database = database
         self.regions = regions  # region paths; empty: in the database's directory
+        self.state = state  # of the machine, which it begins with: how ndctl has set up the NVDIMMs. None: it boots each time
+        self.grows = state == "fsdax"  # the regions
+        self.before_mount = before_mount  # commands, after each start
 
     def make_file_systems(self, machine):
         for device in self.devices:
             machine.run(f"{self.make} {device}")
 
+    def prepare(self, machine):
+        for command in self.before_mount:
+            machine.run(command)
+
     def mount_file_systems(self, machine):
         # A guest that was resumed has read the first block of each device before; the device has changed since.
         for device, point in self.devices.items():
             machine.run(f"blockdev --flushbufs {device}; {self.mount} {device} {point}")
-
-    def remove_files(self, machine):
-        for point in self.devices.values():
-            machine.run(f"rm -rf {point}/*")
-        for path in self.regions:
-            machine.run(f"mkdir -p {path}")
 
 
 NVDIMMS = {"/dev/pmem0": "/mnt/0", "/dev/pmem1": "/mnt/1"}

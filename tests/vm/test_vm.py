@@ -12,12 +12,12 @@ import time
 import suites
 from machine import NVDIMM_BYTES, Failure, Image, Machine, missing
 from power_cuts import PowerCuts
-from setups import SETUPS
+from setups import EXT4_DAX, EXT4_DISK, SETUPS
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SKIPPED = 77
-PARTS = ["smoke", "power-cuts", "nearly-full", "canary", "suites", "stress"]
-SHORT_PARTS = ["smoke", "power-cuts", "nearly-full", "canary"]
+PARTS = ["smoke", "power-cuts", "nearly-full", "canary", "numa", "suites", "stress"]
+SHORT_PARTS = ["smoke", "power-cuts", "nearly-full", "canary", "numa"]
 
 
 def log(text):
@@ -55,6 +55,11 @@ def scratch_directory():
     return tempfile.mkdtemp(prefix="braiddb-vm-")
 
 
+def make_namespaces(machine, mode):
+    for i in (0, 1):
+        machine.run(f"ndctl create-namespace -f -e namespace{i}.0 -m {mode} --map=mem")
+
+
 def run_smoke(machine):
     """Two nodes, two NVDIMMs on different nodes, both with a file system with DAX."""
     nodes = machine.run("cat /sys/block/pmem0/device/numa_node /sys/block/pmem1/device/numa_node").split()
@@ -70,6 +75,8 @@ def run(arguments, scratch):
     setups = [SETUPS[name] for name in arguments.file_system or SETUPS]
 
     targets = ["braiddb_tool", "power_cut_client"]
+    if "numa" in parts:
+        targets.append("numa_client")
     if "stress" in parts:
         targets.append("db_stress")
     if "suites" in parts:
@@ -81,14 +88,12 @@ def run(arguments, scratch):
     image.make_tools([os.path.join(arguments.build, "bin", target.replace("braiddb_tool", "braiddb")) for target in targets])
 
     machine = Machine(image, os.path.join(scratch, "machine"))
-    saved = os.path.join(scratch, "saved")
     try:
         started = time.monotonic()
         machine.boot()
-        for i in (0, 1):
-            machine.run(f"ndctl create-namespace -f -e namespace{i}.0 -m fsdax --map=mem")
+        make_namespaces(machine, "fsdax")
         run_smoke(machine)
-        machine.save(saved)
+        machine.save("fsdax")
         log(f"booted in {time.monotonic() - started:.0f} s")
 
         if "power-cuts" in parts:
@@ -96,23 +101,25 @@ def run(arguments, scratch):
             log(f"power cuts: {cuts} in all, --seed={seed}")
             for i, setup in enumerate(setups):
                 share = (cuts + len(setups) - 1 - i) // len(setups)
-                campaign = PowerCuts(machine, saved, setup, seed + i, log, environment)
+                campaign = PowerCuts(machine, setup, seed + i, log, environment)
                 try:
                     campaign.run(share)
                 finally:
                     log(f"{setup.name}: {campaign.counts}")
         if "nearly-full" in parts:
             for setup in setups[:1] if arguments.short else setups:
-                suites.run_nearly_full(machine, saved, setup, log, environment)
+                suites.run_nearly_full(machine, setup, log, environment)
         if "canary" in parts:
-            suites.run_canary(machine, saved, log, environment)
+            suites.run_canary(machine, EXT4_DISK, log, environment)
+        if "numa" in parts:
+            suites.run_numa(machine, EXT4_DAX, log, environment)
         if "suites" in parts:
             for setup in setups:
-                suites.run_suite(machine, saved, setup, suites.TESTS, log, environment)
+                suites.run_suite(machine, setup, suites.TESTS, log, environment)
         if "stress" in parts:
             for i, setup in enumerate(setups):
                 share = (arguments.lives + len(setups) - 1 - i) // len(setups)
-                suites.run_stress(machine, saved, setup, share, log, environment)
+                suites.run_stress(machine, setup, share, log, environment)
     finally:
         machine.close()
 
@@ -134,7 +141,7 @@ def main():
         log(f"FAILED: {failure}")
         kept = os.path.join(arguments.work, "failed")
         shutil.rmtree(kept, ignore_errors=True)
-        sockets = shutil.ignore_patterns("commands", "acknowledged", "monitor")
+        sockets = shutil.ignore_patterns("commands", "reports", "monitor")
         shutil.copytree(os.path.join(scratch, "machine"), kept, ignore=sockets)
         log(f"the guest's console, NVDIMMs and disk are kept in {kept}")
         return 1
