@@ -49,10 +49,10 @@ Status Media::Load(const std::string& path, const std::vector<std::string>& regi
 // ---- Files
 
 Status Media::MapRegions(const std::string& path, const std::vector<std::string>& region_paths, Findings* findings) {
-  std::vector<std::string> directories = region_paths;
-  for (uint32_t i = 0; region_paths.empty() && i < kMaxRegions; ++i) {
-    directories.push_back(posix::JoinPath(path, "region-" + std::to_string(i)));
-  }
+  RegionSetOptions options;
+  options.database_path = path;
+  options.region_paths = region_paths;
+  const std::vector<std::string> directories = RegionDirectories(options, kMaxRegions);
   if (directories.size() > kMaxRegions) return Status::InvalidArgument("more than 16 region_paths");
   if (posix::Exists(posix::JoinPath(path, "CREATING")) || posix::Exists(posix::JoinPath(directories[0], "CREATING"))) {
     return Status::NotFound("the creation of the database in " + path + " was interrupted; it holds no data yet");

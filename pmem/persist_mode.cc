@@ -9,15 +9,21 @@
 
 #include <cerrno>
 
+#include "pmem/dax_device.h"
 #include "pmem/posix.h"
 
 namespace braiddb {
 namespace {
 
-enum class Medium : uint8_t { kDax, kMemory, kDisk };
+enum class Medium : uint8_t { kDax, kDeviceDax, kMemory, kDisk };
 
 // The kernel grants MAP_SYNC exactly where flushing CPU caches makes stores durable.
 Status FindMedium(const std::string& file, Medium* medium) {
+  if (IsCharacterDevice(file)) {
+    uint64_t bytes = 0;
+    *medium = Medium::kDeviceDax;
+    return DaxDevice::FindBytes(file, &bytes);
+  }
   const posix::Fd fd(open(file.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd.valid()) return posix::ErrnoStatus(errno, "open", file);
   struct statfs fs;
@@ -70,7 +76,8 @@ Status ResolvePersistMode(const std::string& file, PersistMode requested, Persis
                                             : PersistMode::kCacheLine;
       return Status::OK();
     case PersistMode::kPage:
-      return Status::OK();
+      if (medium != Medium::kDeviceDax) return Status::OK();
+      return Refuse(file, "a device has no pages to sync; use kAuto, and regions that are all on persistent memory");
     case PersistMode::kEmulated:
       if (medium == Medium::kMemory) return Status::OK();
       return Refuse(file, "kEmulated needs tmpfs; use kAuto here, or a path on tmpfs such as /dev/shm");

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "pmem/dax_device.h"
 #include "pmem/layout_check.h"
 #include "pmem/pool_format.h"
 #include "pmem/posix.h"
@@ -67,7 +68,7 @@ Status PoolFiles::ReadPart(size_t part, uint64_t offset, uint64_t bytes, uint8_t
   const posix::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return posix::ErrnoStatus(errno, "open", path);
   while (bytes > 0) {
-    const ssize_t got = pread(fd.get(), to, bytes, static_cast<off_t>(offset));
+    const int64_t got = ReadPartAt(fd.get(), to, bytes, offset);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return posix::ErrnoStatus(errno, "read", path);
     if (got == 0) return Damaged(path + " is short");

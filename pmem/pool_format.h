@@ -19,6 +19,8 @@ namespace braiddb {
 inline constexpr char kPoolSignature[8] = "PMEMOBJ";
 inline constexpr uint64_t kPoolMajorOffset = 8;
 inline constexpr uint32_t kPoolMajor = 6;
+inline constexpr uint64_t kPoolLayoutOffset = 4096;  // the name of what is in the pool
+inline constexpr char kPoolLayout[] = "braiddb";
 inline constexpr uint64_t kPoolLanesOffset = 4096 + 1024;
 inline constexpr uint64_t kPoolHeapOffset = 4096 + 1024 + 16;
 inline constexpr uint64_t kPoolRootOffset = 4096 + 2048;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "pmem/dax_device.h"
 #include "pmem/pmdk_memory.h"
 #include "pmem/pool_format.h"
 #include "pmem/region_image.h"
@@ -16,7 +17,6 @@
 namespace braiddb {
 namespace {
 
-constexpr char kPoolLayout[] = "braiddb";
 constexpr uint64_t kMinGrowth = 8ull << 20;
 constexpr uint64_t kMaxGrowth = 128ull << 20;
 constexpr uint64_t kMaxAddressSpace = 16ull << 40;     // of one region
@@ -56,6 +56,7 @@ std::string Region::Name() const { return "region " + std::to_string(config_.ind
 
 uint64_t Region::ChooseMaxBytes() const {
   const uint64_t limit = std::min(kMaxAddressSpace, RoundDown(kMaxAddressSpaceAll / config_.count));
+  if (!files_->device().empty()) return files_->CapacityBytes();  // the pool takes it all
   const uint64_t wanted = config_.max_bytes != 0 ? config_.max_bytes : std::max(files_->CapacityBytes(), kMinRegionSize);
   return RoundDown(std::min(wanted, limit));
 }
@@ -108,9 +109,12 @@ Status Region::Open(std::shared_ptr<RegionFiles> files, const RegionConfig& conf
 
 Status Region::CheckHeap() const {
   std::unique_ptr<RegionImage> image;
+  DaxDevice device;
   const auto ignore = [](const std::string&, const std::string&) {};  // the files have been checked
-  if (Status status = RegionImage::MapLocked(files_->directory(), ignore, &image); !status.ok()) return status;
-  const PoolView pool(image->base(), image->bytes());
+  Status mapped = files_->device().empty() ? RegionImage::MapLocked(files_->directory(), ignore, &image)
+                                           : DaxDevice::Map(files_->device(), DaxDevice::Access::kRead, &device);
+  if (!mapped.ok()) return mapped;
+  const PoolView pool = image != nullptr ? PoolView(image->base(), image->bytes()) : PoolView(device.base(), device.bytes());
   // What is wrong with the header, PMDK says. What a crash left half done, it finishes.
   if (pool.FindDamage() != nullptr) return Status::OK();
   const char* damage = pool.FindLaneDamage();
@@ -208,6 +212,8 @@ void Region::FreeObject(ObjectId* id) {
 Status Region::GrowthStep(uint64_t bytes, uint64_t* step) const {
   const uint64_t reserved = reserved_bytes();
   const uint64_t needed = RoundUp(bytes + kObjectHeaderBytes + kZoneHeaderBytes + 2 * kChunkBytes);
+  if (needed > max_bytes_ - reserved && !files_->device().empty())
+    return Status::NoSpace(Name() + " fills its device; delete data");
   if (needed > max_bytes_ - reserved) {
     return Status::NoSpace(Name() + " has reached its largest size of " + std::to_string(max_bytes_) +
                            " bytes; delete data, or open the database with a larger max_region_size");

@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
+#include "pmem/dax_device.h"
+#include "pmem/layout.h"
 #include "pmem/pool_format.h"
 #include "util/file.h"
 #include "util/mutant.h"
@@ -32,7 +35,7 @@ bool IsOurs(std::string name) {
 
 template <class T>
 bool ReadAt(int fd, uint64_t offset, T* value) {
-  return pread(fd, value, sizeof(T), static_cast<off_t>(offset)) == static_cast<ssize_t>(sizeof(T));
+  return ReadPartAt(fd, value, sizeof(T), offset) == static_cast<int64_t>(sizeof(T));
 }
 
 }  // namespace
@@ -69,17 +72,18 @@ Status RegionFiles::RemoveCreatingMark() {
 }
 
 Status RegionFiles::CommitFirstPart(uint64_t database_id, uint32_t region, uint32_t region_count) {
-  struct stat st;
-  if (stat(part_path(0).c_str(), &st) != 0) return posix::ErrnoStatus(errno, "examine", part_path(0));
+  const posix::Fd fd(open(part_path(0).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return posix::ErrnoStatus(errno, "open", part_path(0));
   list_ = PartList();
   list_.database_id = database_id;
   list_.region = region;
   list_.region_count = region_count;
-  list_.parts.push_back(static_cast<uint64_t>(st.st_size));
+  list_.parts.push_back(PartBytes(fd.get()));
   return posix::ReplaceSmallFile(directory_, "PARTS", list_.ToText());
 }
 
 Status RegionFiles::ReadList() {
+  device_ = IsCharacterDevice(part_path(0)) ? part_path(0) : std::string();
   std::string text;
   Status status = posix::ReadSmallFile(Path("PARTS"), kMaxListBytes, &text);
   if (status.IsNotFound()) {
@@ -90,10 +94,66 @@ Status RegionFiles::ReadList() {
 }
 
 Status RegionFiles::WriteSetFile(uint64_t reserve_bytes) {
-  const std::string text = "PMEMPOOLSET\nOPTION SINGLEHDR\n" + std::to_string(reserve_bytes) + " " + directory_ + "/\n";
+  const std::string part = device_.empty() ? std::to_string(reserve_bytes) + " " + directory_ + "/" : "AUTO " + part_path(0);
+  const std::string text = "PMEMPOOLSET\nOPTION SINGLEHDR\n" + part + "\n";
   std::string stored;
   if (posix::ReadSmallFile(set_path(), kMaxListBytes, &stored).ok() && stored == text) return Status::OK();
   return posix::ReplaceSmallFile(directory_, "region.set", text);
+}
+
+// ---- Devices
+
+Status RegionFiles::CheckDeviceIsFree() const {
+  DaxDevice device;
+  if (Status status = DaxDevice::Map(device_, DaxDevice::Access::kWrite, &device); !status.ok()) return status;
+  const uint8_t* const end = device.base() + kDeviceHeaderBytes;
+  if (std::all_of(device.base(), end, [](uint8_t byte) { return byte == 0; })) return Status::OK();
+  return Status::InvalidArgument(device_ +
+                                 " is not free: its first page is not zero; destroy the database that is on it, or make " +
+                                 "the namespace anew with ndctl if nobody needs what is on it");
+}
+
+// ORDER: the whole device is zero before the link is there, so before there is a pool.
+Status RegionFiles::LinkDevice() const {
+  DaxDevice device;
+  if (Status status = DaxDevice::Map(device_, DaxDevice::Access::kWrite, &device); !status.ok()) return status;
+  device.Clear(device.bytes());
+  std::error_code error;
+  const std::string target = std::filesystem::absolute(device_, error).string();
+  if (symlink(target.c_str(), part_path(0).c_str()) != 0) return posix::ErrnoStatus(errno, "create the link", part_path(0));
+  return posix::SyncDirectory(directory_);
+}
+
+// Devices can change their names, so the link may lead to a device of somebody else. A pool without our root is of this region
+// all the same: its creation was cut short, and no creation begins on a device with a pool.
+// CRASH  after the page is cleared: the link is still there, and the next call finds zeros.
+Status RegionFiles::ReleaseDevice() const {
+  DaxDevice device;
+  if (Status status = DaxDevice::Map(part_path(0), DaxDevice::Access::kWrite, &device); !status.ok()) return status;
+  if (std::memcmp(device.base(), kPoolSignature, sizeof(kPoolSignature)) == 0 && !IsPoolOfThisRegion(device)) {
+    return Status::Corruption(part_path(0) +
+                              " leads to a device that holds another pool; remove the link, and clear the device " +
+                              "if nobody needs what is on it");
+  }
+  device.Clear(kDeviceHeaderBytes);
+  return Status::OK();
+}
+
+bool RegionFiles::IsPoolOfThisRegion(const DaxDevice& device) const {
+  if (std::memcmp(device.base() + kPoolLayoutOffset, kPoolLayout, sizeof(kPoolLayout)) != 0) return false;
+  const PoolView pool(device.base(), device.bytes());
+  const uint64_t at = pool.root_offset();
+  if (pool.root_size() < sizeof(RegionRoot) || at % 8 != 0 || at > device.bytes() - sizeof(RegionRoot)) return true;
+  const auto* const root = reinterpret_cast<const RegionRoot*>(device.base() + at);
+  if (root->magic != RegionRoot::kMagic) return true;
+  RegionFiles files(directory_);
+  return files.ReadList().ok() && root->database_id == files.list().database_id && root->region == files.list().region;
+}
+
+Status RegionFiles::CheckDevice(const std::string& named) const {
+  if (!IsCharacterDevice(named) || IsSameDevice(named, part_path(0))) return Status::OK();
+  return Status::InvalidArgument("the region in " + directory_ + " is not on " + named + ": " + part_path(0) +
+                                 " leads elsewhere; name its device, or correct the link if the device has a new name");
 }
 
 // ---- Checking
@@ -106,8 +166,10 @@ Status RegionFiles::CheckPart(size_t index, uint64_t bytes) const {
   if (!fd.valid()) return posix::ErrnoStatus(errno, "open", path);
   struct stat st;
   if (fstat(fd.get(), &st) != 0) return posix::ErrnoStatus(errno, "examine", path);
-  if (!S_ISREG(st.st_mode)) return Status::Corruption(path + " is not a regular file" + restore);
-  const uint64_t size = static_cast<uint64_t>(st.st_size);
+  const uint64_t size = PartBytes(fd.get());
+  if (size == 0 && S_ISCHR(st.st_mode))
+    return Status::Corruption(path + " leads to a device that is no persistent memory" + restore);
+  if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)) return Status::Corruption(path + " is not a regular file" + restore);
   if (size == 0) return Status::Corruption("part file " + path + " is empty" + restore);
   if (size != bytes) {
     return Status::Corruption("part file " + path + (size < bytes ? " is truncated: it has " : " is not ours: it has ") +
@@ -212,6 +274,7 @@ Status RegionFiles::CommitPart() {
 Status RegionFiles::RemoveFiles() {
   std::vector<std::string> names;
   Status status = posix::List(directory_, &names);
+  if (status.ok() && IsCharacterDevice(part_path(0))) status = ReleaseDevice();
   if (!status.ok()) return status;
   for (const std::string& name : names) {
     if (!IsOurs(name) || name == "CREATING") continue;
@@ -221,6 +284,7 @@ Status RegionFiles::RemoveFiles() {
 }
 
 uint64_t RegionFiles::AvailableBytes() const {
+  if (!device_.empty()) return 0;
   struct statvfs fs;
   if (statvfs(directory_.c_str(), &fs) != 0) return UINT64_MAX;
   return static_cast<uint64_t>(fs.f_bavail) * fs.f_frsize;
@@ -232,6 +296,7 @@ uint64_t RegionFiles::FileSystemId() const {
 }
 
 uint64_t RegionFiles::CapacityBytes() const {
+  if (uint64_t bytes = 0; !device_.empty() && DaxDevice::FindBytes(device_, &bytes).ok()) return bytes;
   struct statvfs fs;
   if (statvfs(directory_.c_str(), &fs) != 0 || fs.f_blocks == 0) return UINT64_MAX;
   return static_cast<uint64_t>(fs.f_blocks) * fs.f_frsize;

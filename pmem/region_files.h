@@ -3,7 +3,8 @@
 // LAYOUT  <directory>/
 //           region.set      PMDK's poolset: address space to reserve, and this directory. Derived: rewritten at open
 //           PARTS           the part list (part_list.h)
-//           000000.pmem …   the parts, mapped one after the other
+//           000000.pmem …   the parts, mapped one after the other. The only part of a region on a device is a symbolic link
+//                           to the device (dax_device.h)
 //           CREATING        only until the creation of the whole database is complete
 //         and, after a crash, *.tmp of one of them. No other file is ever touched.
 //
@@ -29,6 +30,8 @@
 
 namespace braiddb {
 
+class DaxDevice;
+
 inline constexpr uint64_t kPartAlignment = 2ull << 20;   // part sizes are multiples of it, so that huge pages fit
 inline constexpr uint64_t kFirstPartBytes = 8ull << 20;  // what pmemobj_create makes in a directory
 
@@ -43,6 +46,16 @@ class RegionFiles {
   std::string part_path(size_t index) const { return Path(PartName(index)); }
   std::string creating_path() const { return Path("CREATING"); }
   const PartList& list() const { return list_; }
+
+  // At creation: the only part lies on this device; empty: parts are files. ReadList finds it for a region that is there.
+  void SetDevice(const std::string& device) { device_ = device; }
+  const std::string& device() const { return device_; }
+  // InvalidArgument if it is no persistent memory, or is not free.
+  Status CheckDeviceIsFree() const;
+  // Clears the device, and puts the link to it into the directory.
+  Status LinkDevice() const;
+  // InvalidArgument if `named`, one of region_paths, is a device, and the first part is not a link to it.
+  Status CheckDevice(const std::string& named) const;
 
   // Holds the directory for this process until destruction or Unlock; Busy if someone has it.
   Status Lock();
@@ -71,7 +84,8 @@ class RegionFiles {
   // Step 5. If it fails the part is in use all the same, and the next AddPart repeats it.
   Status CommitPart();
 
-  // Removes the files of a region except the mark CREATING, and no other.
+  // Removes the files of a region except the mark CREATING, and no other. A device is cleared first, so that it is free;
+  // Corruption if the pool on it is of another region.
   Status RemoveFiles();
 
   // What the file system has free for this user, and in all; bytes.
@@ -83,11 +97,14 @@ class RegionFiles {
  private:
   std::string Path(std::string_view name) const { return posix::JoinPath(directory_, name); }
   Status CheckPart(size_t index, uint64_t bytes) const;
+  Status ReleaseDevice() const;
+  bool IsPoolOfThisRegion(const DaxDevice& device) const;
   Status FinishAddPart();
   Status CheckNoOthers() const;
 
   const std::string directory_;
   posix::Fd lock_;
+  std::string device_;
   PartList list_;
   bool commit_pending_ = false;  // list_ has a part that PARTS does not have yet
 };

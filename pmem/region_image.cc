@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "pmem/dax_device.h"
 #include "pmem/region_files.h"
 #include "util/file.h"
 
@@ -19,8 +20,8 @@ constexpr size_t kMaxListBytes = 1u << 20;
 constexpr uint64_t kMaxImageBytes = uint64_t{1} << 46;
 
 uint64_t SizeOf(const std::string& path) {
-  struct stat st;
-  return stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) ? static_cast<uint64_t>(st.st_size) : 0;
+  const posix::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return fd.valid() ? PartBytes(fd.get()) : 0;
 }
 
 }  // namespace
@@ -103,18 +104,24 @@ Status RegionImage::MapPart(size_t index, uint64_t offset, const Report& report)
   if (!fd.valid()) return posix::ErrnoStatus(errno, "open", path);
   struct stat st;
   if (fstat(fd.get(), &st) != 0) return posix::ErrnoStatus(errno, "examine", path);
-  if (!S_ISREG(st.st_mode)) {
+  const uint64_t size = PartBytes(fd.get());
+  if (!S_ISREG(st.st_mode) && size == 0) {
     report(path, "is not a regular file");
     absent_.push_back({path, expected});
     return Status::OK();
   }
-  const uint64_t size = static_cast<uint64_t>(st.st_size);
   if (size != expected) {
     report(path, "has " + std::to_string(size) + " bytes, recorded are " + std::to_string(expected));
   }
   const uint64_t length = offset % 4096 == 0 ? std::min(size, expected) : 0;
   if (length < expected) absent_.push_back({path, expected - length});
   if (length == 0) return Status::OK();
+  if (S_ISCHR(st.st_mode)) {  // cannot be mapped privately
+    DaxDevice device;
+    if (Status status = DaxDevice::Map(path, DaxDevice::Access::kRead, &device); !status.ok()) return status;
+    device.CopyTo(base_ + offset, length);
+    return Status::OK();
+  }
   if (mmap(base_ + offset, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd.get(), 0) == MAP_FAILED)
     return posix::ErrnoStatus(errno, "map", path);
   return Status::OK();

@@ -1,5 +1,6 @@
 // RegionImage: the part files of a region that is not open, mapped privately: what is stored into it stays in this process, and
 // the files never change. For looking at a database that may be damaged; a file that is short or missing reads as zeros there.
+// A device (dax_device.h) is copied to DRAM, but for its pages of zeros.
 #pragma once
 
 #include <cstdint>

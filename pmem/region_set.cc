@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "pmem/dax_device.h"
 #include "pmem/persist_mode.h"
 #include "pmem/posix.h"
 #include "pmem/region.h"
@@ -51,12 +52,21 @@ Status LockDirectory(const std::string& directory, std::shared_ptr<RegionFiles>*
   return (*files)->Lock();
 }
 
+// The device that the options name for the region; empty: none.
+std::string DeviceOf(const RegionSetOptions& options, uint32_t region) {
+  return region < options.region_paths.size() && IsCharacterDevice(options.region_paths[region]) ? options.region_paths[region]
+                                                                                                 : std::string();
+}
+
 // kAuto: the mode that suits all regions. Different media have only page mode in common.
 Status ResolveMode(const std::vector<std::string>& probes, PersistMode requested, PersistMode* mode) {
   for (size_t i = 0; i < probes.size(); ++i) {
     PersistMode resolved = requested;
     if (Status status = ResolvePersistMode(probes[i], requested, &resolved); !status.ok()) return status;
     *mode = i == 0 || resolved == *mode ? resolved : PersistMode::kPage;
+  }
+  for (const std::string& probe : probes) {
+    if (Status status = ResolvePersistMode(probe, *mode, mode); !status.ok()) return status;
   }
   return Status::OK();
 }
@@ -130,6 +140,13 @@ Status Creation::LockDirectories(uint32_t count) {
       }
     }
     if (!status.ok()) return status;
+    const std::string device = DeviceOf(options_, static_cast<uint32_t>(locked_.size()));
+    for (const auto& other : locked_) {
+      if (!device.empty() && IsSameDevice(device, other->device())) {
+        return Status::InvalidArgument("region_paths names " + device + " twice; give each region a device of its own");
+      }
+    }
+    files->SetDevice(device);
     bool found = false;
     if (status = files->FindFiles(&found); !status.ok()) return status;
     if (found && !files->CreationUnfinished()) {
@@ -150,12 +167,17 @@ Status Creation::Mark() {
   for (const auto& files : locked_) {
     if (Status status = files->RemoveFiles(); !status.ok()) return status;
   }
+  for (const auto& files : locked_) {
+    if (files->device().empty()) continue;
+    if (Status status = files->CheckDeviceIsFree(); !status.ok()) return status;
+    if (Status status = files->LinkDevice(); !status.ok()) return status;
+  }
   return Status::OK();
 }
 
 Status Creation::ChooseMode(PersistMode* mode) const {
   std::vector<std::string> probes;
-  for (const auto& files : locked_) probes.push_back(files->creating_path());
+  for (const auto& files : locked_) probes.push_back(files->device().empty() ? files->creating_path() : files->device());
   return ResolveMode(probes, options_.persist_mode, mode);
 }
 
@@ -211,6 +233,7 @@ Status OpenFirst(const RegionSetOptions& options, FilesList* files, uint32_t* co
   if (first->CreationUnfinished()) {
     return Status::NotFound("the creation of the database in " + directories[0] + " was interrupted; create it again");
   }
+  if (status = first->CheckDevice(DeviceOf(options, 0)); !status.ok()) return status;
   if (status = first->ReadList(); !status.ok()) return status;
   *count = first->list().region_count;
   const size_t asked = options.region_paths.empty() ? options.regions : options.region_paths.size();
@@ -236,6 +259,7 @@ Status LockOthers(const RegionSetOptions& options, uint32_t count, FilesList* fi
     }
     std::shared_ptr<RegionFiles> next;
     if (status = LockDirectory(directories[i], &next); !status.ok()) return status;
+    if (status = next->CheckDevice(DeviceOf(options, i)); !status.ok()) return status;
     if (status = next->ReadList(); !status.ok()) return status;
     files->push_back(std::move(next));
   }
@@ -263,10 +287,12 @@ Status CheckTogether(const FilesList& files) {
 }  // namespace
 
 std::vector<std::string> RegionDirectories(const RegionSetOptions& options, uint32_t count) {
-  if (!options.region_paths.empty()) return options.region_paths;
-  std::vector<std::string> directories;
-  for (uint32_t i = 0; i < count; ++i) {
-    directories.push_back(posix::JoinPath(options.database_path, "region-" + std::to_string(i)));
+  std::vector<std::string> directories = options.region_paths;
+  if (directories.empty()) directories.resize(count);
+  for (uint32_t i = 0; i < directories.size(); ++i) {
+    if (options.region_paths.empty() || IsCharacterDevice(directories[i])) {
+      directories[i] = posix::JoinPath(options.database_path, "region-" + std::to_string(i));
+    }
   }
   return directories;
 }

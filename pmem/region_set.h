@@ -36,12 +36,13 @@ enum class MetadataSlot : uint32_t {
 class RegionSet;
 struct RegionSetOptions;
 
-// Where the regions of a database are, or may be: those that the options name, or as many as `count`.
+// Where the regions of a database are, or may be: those that the options name, or as many as `count`. Of a region on a device:
+// the directory with the link to it.
 std::vector<std::string> RegionDirectories(const RegionSetOptions& options, uint32_t count);
 
 struct RegionSetOptions {
   std::string database_path;              // the directory that holds region-0, region-1, … unless region_paths says otherwise
-  std::vector<std::string> region_paths;  // empty, or one directory per region
+  std::vector<std::string> region_paths;  // empty, or for each region a directory, or a device (dax_device.h)
   uint32_t regions = 0;                   // 0: at creation one per NUMA node, at open as stored
   std::vector<int> region_nodes;          // empty, or one NUMA node per region; -1: that of its device
   uint64_t max_region_size = 0;           // bytes; 0: capacity of the file system

@@ -58,6 +58,7 @@ Status RegionSet::OpenReadOnly(const RegionSetOptions& options, std::unique_ptr<
   for (uint32_t i = 0; i < count; ++i) {
     std::unique_ptr<RegionImage> image;
     Status status = MapRegion(directories[i], &image);
+    if (status.ok() && !options.region_paths.empty()) status = RegionFiles(directories[i]).CheckDevice(options.region_paths[i]);
     if (status.IsNotFound()) {
       return Status::Corruption("region " + std::to_string(i) + " is missing: no files in " + directories[i] +
                                 "; put it back, or restore it from a backup");

@@ -1,10 +1,11 @@
-"""Tests in the virtual machine besides power cuts: the project's own tests on its file systems, full file systems, NUMA."""
+"""Tests in the virtual machine besides power cuts: the project's own tests on its file systems, full file systems, NUMA, CXL."""
 
+import os
 import time
 
-from machine import Failure
+from machine import Failure, Machine
 from power_cuts import PowerCuts
-from setups import check_dax
+from setups import CXL_BYTES, CXL_DEVDAX, CXL_MACHINE, CXL_REGION, check_dax
 
 # Test program: arguments, and the longest time without KVM, in seconds. The tests put their files into /dev/shm, where the file
 # system under test is mounted.
@@ -124,3 +125,51 @@ def run_numa(machine, setup, log, environment):
     swapped = remote_visits("swapped", ["/mnt/0/c", "/mnt/1/c"], nodes[::-1])
     if swapped == 0 or max(straight, other_order) * 100 > swapped:
         raise Failure(f"remote visits: {straight} and {other_order}, not at most 1 % of {swapped}")
+
+
+def cxl_machine(image, directory):
+    os.makedirs(directory, exist_ok=True)
+    backends = []
+    for name, size in (("cxl-memory", CXL_BYTES), ("cxl-labels", 1 << 20)):
+        backends += ["-object", f"memory-backend-file,id={name},share=on,mem-path={os.path.join(directory, name)},size={size}"]
+    return Machine(image, directory, backends + CXL_MACHINE)
+
+
+def run_cxl_devdax(image, directory, cuts, seed, log, environment):
+    """A region on a CXL memory device without a file system, and power cuts."""
+    machine = cxl_machine(image, directory)
+    try:
+        PowerCuts(machine, CXL_DEVDAX, seed, log, environment).run(cuts)
+    finally:
+        machine.close()
+
+
+def run_cxl_system_ram(image, directory, log, environment):
+    """The memory of a CXL device as a NUMA node without CPUs, and a database on a tmpfs there. Without KVM, QEMU takes a
+    microsecond and more for each access to such memory."""
+    machine = cxl_machine(image, directory)
+    try:
+        machine.boot()
+        machine.run(CXL_REGION)
+        machine.run("ndctl create-namespace -b CXL -m devdax --map=mem")
+        machine.run("daxctl reconfigure-device --mode=system-ram dax2.0")
+        if machine.run("cat /sys/devices/system/node/node2/cpulist").strip():
+            raise Failure("node 2 has CPUs")
+        machine.run("mount -t tmpfs -o mpol=bind:2 cxl /mnt/disk; mount -o ro /dev/vda /tools")
+        before = free_on_node(machine, 2)
+        machine.run(f"LD_LIBRARY_PATH=/tools/lib {environment} /tools/power_cut_client --db=/mnt/disk/db "
+                    "--seed=5 --acknowledged=0 --max_writes=40", 1800)
+        machine.run(f"LD_LIBRARY_PATH=/tools/lib {environment} /tools/power_cut_client --db=/mnt/disk/db "
+                    "--seed=5 --acknowledged=40 --max_writes=1", 1800)
+        taken = before - free_on_node(machine, 2)
+        files = int(machine.run("du -sk /mnt/disk/db").split()[0])
+        log(f"CXL as system-ram: the database has {files} KiB, node 2 has given {taken} KiB")
+        if taken < files * 9 // 10:
+            raise Failure("the memory of the database is not on node 2")
+    finally:
+        machine.close()
+
+
+def free_on_node(machine, node):
+    """KiB."""
+    return int(machine.run(f"grep MemFree /sys/devices/system/node/node{node}/meminfo").split()[3])

@@ -12,11 +12,11 @@ import time
 import suites
 from machine import NVDIMM_BYTES, Failure, Image, Machine, missing
 from power_cuts import PowerCuts
-from setups import EXT4_DAX, EXT4_DISK, SETUPS
+from setups import DEVDAX, EXT4_DAX, EXT4_DISK, SETUPS
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SKIPPED = 77
-PARTS = ["smoke", "power-cuts", "nearly-full", "canary", "numa", "suites", "stress"]
+PARTS = ["smoke", "power-cuts", "nearly-full", "canary", "numa", "suites", "stress", "cxl"]
 SHORT_PARTS = ["smoke", "power-cuts", "nearly-full", "canary", "numa"]
 
 
@@ -73,6 +73,7 @@ def run(arguments, scratch):
     environment = arguments.environment
     seed = arguments.seed or int(time.time())
     setups = [SETUPS[name] for name in arguments.file_system or SETUPS]
+    file_systems = [setup for setup in setups if setup != DEVDAX]
 
     targets = ["braiddb_tool", "power_cut_client"]
     if "numa" in parts:
@@ -94,6 +95,10 @@ def run(arguments, scratch):
         make_namespaces(machine, "fsdax")
         run_smoke(machine)
         machine.save("fsdax")
+        if DEVDAX in setups:
+            machine.resume("fsdax")
+            make_namespaces(machine, "devdax")
+            machine.save("devdax")
         log(f"booted in {time.monotonic() - started:.0f} s")
 
         if "power-cuts" in parts:
@@ -107,21 +112,26 @@ def run(arguments, scratch):
                 finally:
                     log(f"{setup.name}: {campaign.counts}")
         if "nearly-full" in parts:
-            for setup in setups[:1] if arguments.short else setups:
+            for setup in file_systems[:1] if arguments.short else file_systems:
                 suites.run_nearly_full(machine, setup, log, environment)
         if "canary" in parts:
             suites.run_canary(machine, EXT4_DISK, log, environment)
         if "numa" in parts:
             suites.run_numa(machine, EXT4_DAX, log, environment)
         if "suites" in parts:
-            for setup in setups:
+            for setup in file_systems:
                 suites.run_suite(machine, setup, suites.TESTS, log, environment)
         if "stress" in parts:
-            for i, setup in enumerate(setups):
-                share = (arguments.lives + len(setups) - 1 - i) // len(setups)
+            for i, setup in enumerate(file_systems):
+                share = (arguments.lives + len(file_systems) - 1 - i) // len(file_systems)
                 suites.run_stress(machine, setup, share, log, environment)
     finally:
         machine.close()
+    if "cxl" in parts:
+        directory = os.path.join(scratch, "cxl")
+        suites.run_cxl_devdax(image, directory, 2, seed, log, environment)
+        shutil.rmtree(directory)
+        suites.run_cxl_system_ram(image, directory, log, environment)
 
 
 def main():
