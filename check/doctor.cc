@@ -117,10 +117,8 @@ Status Doctor::Examine() {
     Add(DoctorLevel::kChange, "path", diagnosis_->examined + " is no directory", "name a directory, or a path that is free");
   }
   ExamineMedia();
-  if (device.kind != DeviceKind::kDeviceDax) {
-    ExamineAccess();
-    ExamineMapSync();
-  }
+  ExamineAccess();
+  if (device.kind != DeviceKind::kDeviceDax) ExamineMapSync();
   ExamineFlushing();
   ExamineNode();
   ExamineShutdowns();
@@ -175,13 +173,18 @@ void Doctor::ExamineMedia() {
   } else if (device.kind == DeviceKind::kDisk) {
     ExaminePlainDisk();
   } else if (device.kind == DeviceKind::kDeviceDax) {
-    Add(DoctorLevel::kChange, "media", device.name + " is a device without a file system, and the files of a database need one",
-        "use `ndctl create-namespace --mode=fsdax`, mkfs and mount -o dax; or, for memory that need not keep anything, `daxctl "
-        "reconfigure-device --mode=system-ram` and tmpfs on its node, see docs/MEDIA.md");
+    Add(DoctorLevel::kNote, "media", "it has no file system: one region takes all of it, and cannot grow",
+        "name the device in Options::region_paths, and give the database a directory on a file system; for regions that grow use "
+        "`ndctl create-namespace --mode=fsdax` and mount -o dax, see docs/MEDIA.md");
   }
 }
 
 void Doctor::ExamineAccess() {
+  if (diagnosis_->device.kind == DeviceKind::kDeviceDax) {
+    if (access(diagnosis_->examined.c_str(), R_OK | W_OK) == 0) return;
+    return Add(DoctorLevel::kChange, "permission", diagnosis_->examined + " cannot be opened: " + std::strerror(errno),
+               "give the user permission to read and to write");
+  }
   may_write_ = !is_file_ && access(diagnosis_->examined.c_str(), W_OK | X_OK) == 0;
   if (may_write_ || is_file_) return;
   Add(DoctorLevel::kChange, "permission", "files cannot be made in " + diagnosis_->examined + ": " + std::strerror(errno),
@@ -296,6 +299,7 @@ void Doctor::ExamineSpace() {
   if (diagnosis_->device.kind == DeviceKind::kDeviceDax) {
     for (const std::string& bottom : diagnosis_->device.bottom)
       capacity_bytes_ += std::strtoull(FirstLine(bottom + "/size").c_str(), nullptr, 10);
+    diagnosis_->first_part_bytes = diagnosis_->available_bytes = capacity_bytes_;
     return Add(DoctorLevel::kGood, "space", "the device has " + MiB(capacity_bytes_));
   }
   struct statvfs space;
@@ -338,12 +342,15 @@ void Doctor::ExamineLimits() {
 
 void Doctor::Conclude() {
   const Device& device = diagnosis_->device;
-  if (device.kind == DeviceKind::kDeviceDax || is_file_) return;
+  if (is_file_ && device.kind != DeviceKind::kDeviceDax) return;
   std::string what = std::string("a database here uses persist_mode ") + NameOf(diagnosis_->persist_mode);
   if (device.numa_node != kUnknownNumaNode) {
     what += ", is written by threads of NUMA node " + std::to_string(device.numa_node);
   }
-  Add(DoctorLevel::kGood, "database", what + ", and begins with " + MiB(diagnosis_->first_part_bytes) + " for each region");
+  const bool is_device = device.kind == DeviceKind::kDeviceDax;
+  Add(DoctorLevel::kGood, "database",
+      what + (is_device ? ", and its region has " : ", and begins with ") + MiB(diagnosis_->first_part_bytes) +
+          (is_device ? "" : " for each region"));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ struct Diagnosis {
   std::string examined;  // the same, absolute; or the nearest directory above it that exists
   Device device;
   PersistMode persist_mode = PersistMode::kPage;  // of a database there
-  uint64_t first_part_bytes = 0;                  // of each of its regions
+  uint64_t first_part_bytes = 0;                  // of each of its regions; of devdax all of the device
   uint64_t available_bytes = 0;
   std::vector<DoctorFinding> findings;
 

@@ -136,12 +136,17 @@ TEST_F(DoctorTest, MemoryKeepsNothing) {
   EXPECT_TRUE(Has(Of(Ask(data_), "numa"), "node 1 of 2, says mpol=bind:1"));
 }
 
-TEST_F(DoctorTest, DeviceDaxHasNoFiles) {
+TEST_F(DoctorTest, DeviceDaxIsOneRegion) {
   system_->AddDaxDevice("dax1.0", "252:3", "1");
   system_->Write("/sys/devices/ndbus0/region1/dax1.0/dax1.0/size", "532676608\n");
   const Diagnosis device = Ask(system_->root() + "/dev/dax1.0");
-  EXPECT_TRUE(device.needs_change());
-  EXPECT_TRUE(Has(Of(device, "media"), "devdax, device dax1.0 (252:3)")) << Of(device, "media");
+  EXPECT_FALSE(device.needs_change());
+  EXPECT_EQ(device.persist_mode, PersistMode::kCacheLine);
+  EXPECT_EQ(device.first_part_bytes, 532676608u);
+  EXPECT_TRUE(Has(Of(device, "media"), "good: devdax, device dax1.0 (252:3)")) << Of(device, "media");
+  EXPECT_TRUE(Has(Of(device, "media"), "note: it has no file system")) << Of(device, "media");
+  EXPECT_TRUE(Has(Of(device, "numa"), "node 1")) << Of(device, "numa");
+  EXPECT_TRUE(Has(Of(device, "database"), "its region has 508 MiB")) << Of(device, "database");
   EXPECT_TRUE(Has(Of(device, "space"), "508 MiB")) << Of(device, "space");
   EXPECT_EQ(Of(device, "map_sync"), "");
 }
