@@ -1,6 +1,4 @@
 // The list of registered sequence numbers against a model, and what it costs.
-#include "db/snapshot_list.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "db/snapshot_list.h"
 #include "tests/support/db_test_util.h"
 
 namespace braiddb::test {

@@ -12,16 +12,17 @@
 namespace braiddb {
 namespace {
 
-// Where threads sleep. Numbers share a few of these places: a waiter that is woken for another number looks, and sleeps on.
-struct alignas(128) Bed {
+// Threads that sleep until a number changes. Several numbers share a bucket: a waiter that is woken for another number checks its
+// own and sleeps on.
+struct alignas(128) ParkingBucket {
   std::mutex mutex;
   std::condition_variable woken;
 };
 
-Bed* BedOf(const void* number) {
-  constexpr size_t kBeds = 64;  // 2^6: by the upper 6 bits of a hash
-  static Bed* const beds = new Bed[kBeds];  // for as long as the process lives
-  return &beds[reinterpret_cast<uintptr_t>(number) * 0x9e3779b97f4a7c15 >> 58];
+ParkingBucket* BucketOf(const void* number) {
+  constexpr size_t kBuckets = 64;                                     // 2^6: by the upper 6 bits of a hash
+  static ParkingBucket* const buckets = new ParkingBucket[kBuckets];  // for as long as the process lives
+  return &buckets[reinterpret_cast<uintptr_t>(number) * 0x9e3779b97f4a7c15 >> 58];
 }
 
 }  // namespace
@@ -40,17 +41,17 @@ void AnnouncedNumber::WaitLonger(uint64_t bound, bool has_asymmetric_fences) con
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   if (has_asymmetric_fences) AsymmetricFenceHeavy();
   {
-    Bed* const bed = BedOf(this);
-    std::unique_lock lock(bed->mutex);
-    while (value() <= bound) bed->woken.wait(lock);
+    ParkingBucket* const bucket = BucketOf(this);
+    std::unique_lock lock(bucket->mutex);
+    while (value() <= bound) bucket->woken.wait(lock);
   }
   sleepers_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 void AnnouncedNumber::Wake() const {
-  Bed* const bed = BedOf(this);
-  { const std::lock_guard lock(bed->mutex); }  // a waiter has seen the number, or sleeps
-  bed->woken.notify_all();
+  ParkingBucket* const bucket = BucketOf(this);
+  { const std::lock_guard lock(bucket->mutex); }  // a waiter has seen the number, or sleeps
+  bucket->woken.notify_all();
 }
 
 }  // namespace braiddb
