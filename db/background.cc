@@ -58,6 +58,11 @@ void DBImpl::SetBackgroundError(const Status& status) noexcept {
   NotifyWork();
 }
 
+bool DBImpl::IsFatal(const Status& status) const {
+  if (status.ok() || status.IsNoSpace() || status.IsMemoryLimit() || status.IsAborted() || status.IsInvalidArgument()) return false;
+  return !status.IsIOError() || regions_->persistence()->failed();
+}
+
 Status DBImpl::BackgroundError() const {
   std::lock_guard lock(work_mutex_);
   return background_error_;

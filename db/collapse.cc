@@ -40,7 +40,7 @@ Status DBImpl::CollapseOperands(bool* collapsed) try {
     }
     status = CollapseFamily(*family, &waiting->second, collapsed);
     if (waiting->second.empty()) operand_keys_.erase(waiting);
-    if (!status.IsAborted() && !status.IsNoSpace() && !status.IsMemoryLimit()) continue;
+    if (status.ok() || IsFatal(status)) continue;
     Log("collapse: " + status.ToString());
     return Status::OK();  // the operands are as good
   }
@@ -67,7 +67,7 @@ Status DBImpl::CollapseFamily(const Family& family, std::vector<std::string>* ke
   counters_.flushed_lines.fetch_add(relocation.flushed_lines, std::memory_order_relaxed);
   if (!status.ok() || relocation.tables.empty()) return status;
   status = PublishCopies(&relocation);
-  if (status.IsNoSpace()) return status;
+  if (!status.ok() && !IsFatal(status)) return status;
   // Then nobody knows whether they are listed.
   if (!status.ok()) {
     SetBackgroundError(status);

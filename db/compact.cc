@@ -112,6 +112,7 @@ void DBImpl::CompactUntilStopped() {
     }
     BRAIDDB_SYNC_POINT("DBImpl::CompactUntilStopped:Next");
     std::lock_guard lock(compaction_mutex_);
+    ServeRoom();
     const uint64_t gains = CountGains();
     flushed_at_look_.store(flushed_memtable_id_.load(std::memory_order_acquire), std::memory_order_relaxed);
     more_to_filter = BuildFilter(last_merge / 8);
@@ -136,7 +137,7 @@ void DBImpl::CompactUntilStopped() {
     } else if (changing_.MergesByItself()) {
       more_to_account = AccountOneSegment();
       Status status = more_to_account ? Status::OK() : MakeCopies(&collapses_next);
-      if (!status.ok()) SetBackgroundError(status);
+      if (!status.ok() && !status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
     } else {
       more_to_account = false;
     }
@@ -173,7 +174,7 @@ Status DBImpl::PostponeAll() {
 
 // Whether what found no space is made again, or was not begun.
 bool DBImpl::IsForLater(const Status& status) {
-  if (!status.IsNoSpace()) return false;
+  if (IsFatal(status)) return false;
   if (resume_merge_.load(std::memory_order_acquire)) return true;
   std::lock_guard lock(manifest_mutex_);
   return manifest_state_.merge_id == 0;
@@ -194,6 +195,10 @@ bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady
   const auto end = std::chrono::steady_clock::now() + at_most;
   for (;;) {
     if (stopping_.load(std::memory_order_acquire) || CompactionWanted() || FilterWanted()) return true;
+    if (waiting_for_room_.load(std::memory_order_acquire) > 0 && !write_failed_.load(std::memory_order_acquire)) {
+      work_changed_.wait_for(*lock, kHeldPause);
+      return true;
+    }
     if (held_writers_.load(std::memory_order_acquire) > 0 && IsHeldForSpace()) {
       // There may be something to relocate; a memtable may be on its way.
       work_changed_.wait_for(*lock, kHeldPause);

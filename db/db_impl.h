@@ -222,8 +222,9 @@ class DBImpl final : public DB {
   template <bool kSingle, class Admission>
   Status ObserveWrite(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates, const Admission& admission);
   Status WriteRanges(const WriteOptions& options, ThreadState* thread, RangeUpdate* ranges);
-  Status ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot);
-  Status ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* slot);
+  Status ReserveLog(ThreadState* thread, uint64_t bytes, SpaceUse use, LogSlot* slot);
+  Status ReserveElsewhere(ThreadState* thread, uint64_t bytes, SpaceUse use, LogSlot* slot);
+  SpaceUse UseOf(std::span<const LogUpdate> updates) const;
   // Makes the entry of a single update in DRAM, and notes in the thread's insertions where it is and where it will be.
   static void StageEntry(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update);
   void AppendStaged(const LogSlot& slot, const LogEntry* staged);
@@ -238,7 +239,6 @@ class DBImpl final : public DB {
   Status DeleteInBackground(const Family* family, std::span<const std::string> keys);
   // From here on WriteIfNewest and DeleteInBackground are Aborted, and none is under way.
   void EndFilterWrites();
-  Status MakeSpace();
   ThreadState* GetThreadState();
   // Notes a number that is not larger than the one that the write will draw. Who draws or reads next_sequence_ behind that draw
   // sees it. Who changes what writes look at before they draw, active_, sees the announcements of those that have not seen the
@@ -319,6 +319,19 @@ class DBImpl final : public DB {
     if (BoundsSpace()) space_is_stuck_.store(true, std::memory_order_release);
   }
   uint64_t SleepForWrites(ThreadState* thread, uint64_t ns) const;
+
+  // ---- room.cc
+  // Asks the compaction thread for room in a full region, and waits for it, at most Options::no_space_timeout_ms.
+  Status WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, LogSlot* slot);
+  // Changes when there may be room that there was not.
+  uint64_t RoomState() const;
+  // One step of the compaction thread's; false: nothing was left to do. REQUIRES: compaction_mutex_, and no background error.
+  bool MakeRoom();
+  bool RelocateForRoom();
+  bool FlushForRoom();
+  bool SweepForRoom();
+  // While writers wait for room. REQUIRES: compaction_mutex_
+  void ServeRoom();
 
   // ---- range_delete.cc
   // The hidden family of range tombstones, which is made if there is none.
@@ -551,7 +564,8 @@ class DBImpl final : public DB {
 
   // ---- relocate.cc
   // *relocated: whether there is a table of copies now that is to be merged.
-  Status RelocateSparse(bool* relocated);
+  // `urgent`: of a full region, whatever the limits.
+  Status RelocateSparse(bool* relocated, bool urgent = false);
   Status InstallRelocation(const Relocation& relocation);
   // What a relocation emptied, until no reader is on it any more.
   struct MovedSegments {
@@ -567,7 +581,7 @@ class DBImpl final : public DB {
   Status RelocateAll();
   // What lives and has a smaller number may be copied now; 0: nothing may. REQUIRES: compaction_mutex_
   uint64_t BoundaryOfCopies();
-  // Steps 2 to 5 of relocate.cc. NoSpace: the MANIFEST has no room; the copies are discarded.
+  // Steps 2 to 5 of relocate.cc. After an error that is not fatal the copies are discarded.
   Status PublishCopies(Relocation* made);
 
   // ---- collapse.cc
@@ -632,6 +646,9 @@ class DBImpl final : public DB {
   void InstallView(std::shared_ptr<ReadView> view);
   void NotifyWork();
   void SetBackgroundError(const Status& status) noexcept;
+  // Whether a failure leaves it open what is on media, or in DRAM: the database takes no more writes then. A call that the system
+  // refused, when a region was to grow, is the caller's alone.
+  bool IsFatal(const Status& status) const;
   Status BackgroundError() const;
 
   // events.cc: what listeners are told. May be called with any lock.
@@ -807,7 +824,11 @@ class DBImpl final : public DB {
   std::vector<bool> purged_families_;  // by id: those whose entries are being marked dead; empty: none. compaction_mutex_
   std::vector<Segment*> unpurged_;     // in which such may live; compaction_mutex_
   std::vector<Segment*> unaccounted_;  // segments of earlier sessions, their entries not counted yet; compaction_mutex_
-  std::atomic<int64_t> space_attempt_ms_{0};
+  std::atomic<uint32_t> waiting_for_room_{0};  // writers that found no space
+  std::atomic<uint64_t> dry_rounds_{0};        // of MakeRoom, which found nothing to do
+  std::atomic<uint64_t> dry_state_{0};         // RoomState of the last one
+  std::atomic<int64_t> dry_ms_{0};             // when that was
+  uint64_t swept_for_room_ = 0;                // flushed_memtable_id_ of the last sweep; compaction_mutex_
 
   struct BackgroundCounters {
     std::atomic<uint64_t> rotations{0}, flushes{0}, flushed_entries{0}, checkpoints{0}, compactions{0}, merged{0}, dropped{0},

@@ -283,7 +283,7 @@ Status DBImpl::ReserveForTables(const ManifestState& state, const ManifestState&
   const size_t most = kMaxManifestTables + kMaxTablesPerFamily * (1 + longer.families.size());
   if (longer.tables.size() > most && !state.tables.empty()) return Status::NoSpace("the MANIFEST lists enough tables");
   Status status = manifest_.Reserve(longer, Manifest::Room::kCopies);
-  if (status.IsNoSpace() && state.tables.empty() && manifest_.Fits(longer)) return Status::OK();
+  if (!IsFatal(status) && state.tables.empty() && manifest_.Fits(longer)) return Status::OK();
   return status;
 }
 
@@ -309,8 +309,8 @@ Status DBImpl::CheckpointTables() {
       longer.tables.push_back({table.id(), table.boundary(), table.entries, table.heads(), table.family()});
     }
     // The rest waits for a merge; its log stays behind the boundary. The boundary moves beyond all of a rotation, or nothing.
-    Status room = ReserveForTables(state, longer);
-    if (room.IsNoSpace() || (is_read_only() && room.IsReadOnly())) break;
+    const Status room = ReserveForTables(state, longer);
+    if (!room.ok() && (!IsFatal(room) || is_read_only())) break;
     if (!room.ok()) return room;
     for (size_t i = begin; i < end; ++i) {
       Status status = BRAIDDB_MUTANT("checkpoint-pointers-last")

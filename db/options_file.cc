@@ -169,6 +169,7 @@ constexpr Field kOwnFields[] = {
     {"max_space_amplification", &Options::max_space_amplification},
     {"space_slack", &Options::space_slack},
     {"bound_space", &Options::bound_space},
+    {"no_space_timeout_ms", &Options::no_space_timeout_ms},
     {"recovery_threads", &Options::recovery_threads},
     {"disable_auto_compaction", &Options::disable_auto_compaction},
     {"verify_at_open", &Options::verify_at_open},

@@ -45,14 +45,14 @@ void MoveAllInCache(const std::vector<Relocation::Move>& moves, const RegionSet&
 //         5 does not fill in what it found; one that misses later has a view with the table, or one in which the originals have
 //         been replaced.
 // REQUIRES: compaction_mutex_, and no merge is running or to be resumed.
-Status DBImpl::RelocateSparse(bool* relocated) try {
+Status DBImpl::RelocateSparse(bool* relocated, bool urgent) try {
   *relocated = false;
   const uint64_t boundary = options_.max_space_amplification == 0 ? 0 : BoundaryOfCopies();
   if (boundary == 0) return Status::OK();
   // A part is for what has not been merged.
   const uint64_t slack = BoundsSpace() && changing_.MergesByItself() ? options_.space_slack / 8 : options_.space_slack;
-  const SpaceLimits limits{options_.max_space_amplification, slack, boundary, dram_.most_relocated,
-                           !options_.index_unified_logging};
+  const SpaceLimits limits{urgent ? 1.0 : options_.max_space_amplification, urgent ? 0 : slack, boundary,
+                           dram_.most_relocated, !options_.index_unified_logging};
   std::vector<Segment*> sparse = ChooseSparseSegments(*segments_, limits);
   if (sparse.empty()) return Status::OK();
   const PinnedView pinned(this);
@@ -69,13 +69,13 @@ Status DBImpl::RelocateSparse(bool* relocated) try {
     status = CopyLiveEntries(job, sparse, &relocation);
   }
   counters_.flushed_lines.fetch_add(relocation.flushed_lines, std::memory_order_relaxed);
-  if (status.IsAborted() || status.IsNoSpace() || status.IsMemoryLimit()) {
+  if (!status.ok() && !IsFatal(status)) {
     Log("relocation: " + status.ToString());
     return Status::OK();  // there was more space before
   }
   if (!status.ok() || relocation.tables.empty()) return status;
   status = PublishCopies(&relocation);
-  if (status.IsNoSpace()) {
+  if (!status.ok() && !IsFatal(status)) {
     Log("relocation: " + status.ToString());
     return Status::OK();
   }
@@ -110,7 +110,7 @@ Status DBImpl::PublishCopies(Relocation* made) {
   BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Copied");
   if (BRAIDDB_MUTANT("copies-sealed-early")) status = SealCopies(segments_.get(), relocation.copies);
   if (status.ok()) status = InstallRelocation(relocation);
-  if (status.IsNoSpace()) DiscardCopies(segments_.get(), made);  // no room in the MANIFEST: nothing was listed
+  if (!status.ok() && !IsFatal(status)) DiscardCopies(segments_.get(), made);  // the MANIFEST cannot grow: nothing was listed
   BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Listed");
   if (status.ok() && !BRAIDDB_MUTANT("copies-sealed-early")) status = SealCopies(segments_.get(), relocation.copies);
   if (!status.ok()) return status;

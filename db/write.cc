@@ -100,10 +100,6 @@ struct Observed : Admission {
   mutable uint64_t begin_ns = 0;  // of the phase
 };
 
-int64_t NowMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 void DBImpl::Announce(ThreadState* thread) {
@@ -263,7 +259,7 @@ template <bool kSingle, class Admission>
   if (__builtin_expect(immutable_count_.load(std::memory_order_relaxed) > most_waiting, 0)) DelayWrite(thread, count);
   LogSlot slot;
   if (__builtin_expect(!thread->writer.ReserveHere(bytes, &slot), 0)) {
-    Status status = ReserveLog(thread, bytes, &slot);
+    Status status = ReserveLog(thread, bytes, UseOf(updates), &slot);
     if (!status.ok()) return status;
   }
   if (kSingle && !regions_->persistence()->streams()) FetchAhead(slot);
@@ -274,23 +270,30 @@ template <bool kSingle, class Admission>
   return status;
 }
 
-Status DBImpl::ReserveLog(ThreadState* thread, uint64_t bytes, LogSlot* slot) {
-  Status status = thread->writer.Reserve(segments_.get(), regions_->HomeRegion(), bytes, slot);
+SpaceUse DBImpl::UseOf(std::span<const LogUpdate> updates) const {
+  const Family* const ranges = range_family_.load(std::memory_order_acquire);
+  const bool deletes = std::all_of(updates.begin(), updates.end(), [&](const LogUpdate& update) {
+    return update.type == EntryType::kDelete || (ranges != nullptr && update.family == ranges->id);
+  });
+  return deletes ? SpaceUse::kDelete : SpaceUse::kPut;
+}
+
+Status DBImpl::ReserveLog(ThreadState* thread, uint64_t bytes, SpaceUse use, LogSlot* slot) {
+  Status status = thread->writer.Reserve(segments_.get(), regions_->HomeRegion(), bytes, slot, use);
   if (__builtin_expect(!status.ok(), 0)) {
-    if (status.IsNoSpace()) status = ReserveElsewhere(thread, bytes, slot);
-    // Space may be waiting for a merge and a reclaim.
-    if (status.IsNoSpace() && MakeSpace().ok()) status = ReserveElsewhere(thread, bytes, slot);
-    if (status.IsIOError()) SetBackgroundError(status);
+    if (status.IsNoSpace()) status = ReserveElsewhere(thread, bytes, use, slot);
+    if (status.IsNoSpace()) status = WaitForRoom(thread, bytes, use, slot);
+    if (IsFatal(status)) SetBackgroundError(status);
   }
   return status;
 }
 
 // A full home region does not stop its writers while another has space: the home first, then the others in turn.
-Status DBImpl::ReserveElsewhere(ThreadState* thread, uint64_t bytes, LogSlot* slot) {
+Status DBImpl::ReserveElsewhere(ThreadState* thread, uint64_t bytes, SpaceUse use, LogSlot* slot) {
   Status status;
   const uint32_t home = regions_->HomeRegion();
   for (uint32_t i = 0; i < regions_->count(); ++i) {
-    status = thread->writer.Reserve(segments_.get(), (home + i) % regions_->count(), bytes, slot);
+    status = thread->writer.Reserve(segments_.get(), (home + i) % regions_->count(), bytes, slot, use);
     if (!status.IsNoSpace()) break;
   }
   return status;
@@ -492,7 +495,7 @@ Status DBImpl::WriteIfNewest(const Family& family, const LogEntry& seen, EntryTy
   const LogUpdate update{type, key, value, RandomHeight(thread->random->Next()), family.id};
   BeginSingle(thread, update);
   LogSlot slot;
-  Status status = ReserveElsewhere(thread, LogEntrySize(update.height, key.size(), value.size()), &slot);
+  Status status = ReserveElsewhere(thread, LogEntrySize(update.height, key.size(), value.size()), SpaceUse::kBackground, &slot);
   if (!status.ok()) return status;
   const auto is_newest = [&](uint64_t sequence) {
     // Not for this one itself. Its memtable stays: a flush of it waits for larger numbers than this.
@@ -531,7 +534,7 @@ Status DBImpl::DeleteInBackground(const Family* family, std::span<const std::str
     thread->updates.push_back(update);
   }
   LogSlot slot;
-  Status status = ReserveElsewhere(thread, bytes, &slot);
+  Status status = ReserveElsewhere(thread, bytes, SpaceUse::kBackground, &slot);
   if (!status.ok()) return status;
   return AppendAndPublish<false>(WriteOptions(), thread, thread->updates.data(), keys.size(), &slot, AdmitsAllAtOnce());
 }
@@ -539,16 +542,6 @@ Status DBImpl::DeleteInBackground(const Family* family, std::span<const std::str
 void DBImpl::EndFilterWrites() {
   const std::lock_guard lock(write_if_newest_mutex_);
   filter_writes_ended_ = true;
-}
-
-Status DBImpl::MakeSpace() {
-  // Once a second at the most: when the data simply does not fit, writes fail fast.
-  int64_t last = space_attempt_ms_.load(std::memory_order_relaxed);
-  const int64_t now = NowMs();
-  if (now - last < 1000 || !space_attempt_ms_.compare_exchange_strong(last, now)) return Status::NoSpace("tried just now");
-  Log("no space: merging and reclaiming before the write is refused");
-  CompactRangeOptions options;
-  return CompactRange(options, nullptr, nullptr);
 }
 
 }  // namespace braiddb

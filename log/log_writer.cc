@@ -13,16 +13,16 @@ Status LogWriter::Seal(SegmentAllocator* segments) {
   return segments->Seal(full, tail_, full->last_sequence.load(std::memory_order_relaxed));
 }
 
-Status LogWriter::Reserve(SegmentAllocator* segments, uint32_t region, uint64_t bytes, LogSlot* slot) {
+Status LogWriter::Reserve(SegmentAllocator* segments, uint32_t region, uint64_t bytes, LogSlot* slot, SpaceUse use) {
   if (ReserveHere(bytes, slot)) return Status::OK();
   Segment* fresh = nullptr;
   if (segment_ != nullptr && bytes > segment_->capacity() / 4) {
-    Status status = segments->Allocate(region, bytes, &fresh);
+    Status status = segments->Allocate(region, bytes, &fresh, use);
     if (status.ok()) *slot = LogSlot{fresh, 0, bytes, true};
     return status;
   }
   // The new segment comes first: when there is no space for it, the old one stays open.
-  Status status = segments->Allocate(region, bytes, &fresh);
+  Status status = segments->Allocate(region, bytes, &fresh, use);
   if (!status.ok()) return status;
   status = Seal(segments);
   segment_ = fresh;

@@ -39,7 +39,8 @@ class LogWriter {
 
   // Finds room for `bytes` contiguous bytes (EntriesSize), sealing the full segment and opening another if it must. Writes of
   // more than a quarter of a segment get a segment of their own. NoSpace: nothing changed.
-  Status Reserve(SegmentAllocator* segments, uint32_t region, uint64_t bytes, LogSlot* slot);
+  Status Reserve(SegmentAllocator* segments, uint32_t region, uint64_t bytes, LogSlot* slot,
+                 SpaceUse use = SpaceUse::kBackground);
   // The same in the segment that is open; false if there is none, or no room in it.
   bool ReserveHere(uint64_t bytes, LogSlot* slot) const {
     if (segment_ == nullptr) return false;

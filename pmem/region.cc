@@ -237,6 +237,11 @@ uint64_t Region::UpToZoneEnd(uint64_t step) const {
   return reserved < zone_end && reserved + step > zone_end ? zone_end - reserved : step;
 }
 
+uint64_t Region::Headroom() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return growth_broken_ ? 0 : std::min(max_bytes_ - reserved_bytes(), files_->AvailableBytes());
+}
+
 Status Region::MissingBytes(uint64_t bytes, uint64_t* missing) const {
   if (RoundDown(bytes) > max_bytes_) {
     return Status::NoSpace(Name() + " can have " + std::to_string(max_bytes_) + " bytes, not the " + std::to_string(bytes) +

@@ -90,6 +90,8 @@ class Region {
   // present memory moves there. A hint.
   void PutOnNode(int system_node, bool move);
 
+  // By how much the region can grow, as far as is known.
+  uint64_t Headroom();
   // What is missing for the region to have so many bytes, of which a part is the pool's own; NoSpace if it can never have them.
   Status MissingBytes(uint64_t bytes, uint64_t* missing) const;
   // Grows to that. NoSpace may have grown a part of the way.

@@ -244,7 +244,10 @@ Status RegionFiles::AddPart(uint64_t bytes, const Fill& fill) {
   if (!fd.valid()) return posix::ErrnoStatus(errno, "create", temporary);
   if (fill) fill(fd.get(), bytes);
   Status status;
-  if (const int error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) {
+  int error = 0;
+  while ((error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes))) == EINTR) {
+  }
+  if (error != 0) {
     status = posix::ErrnoStatus(error, "allocate " + std::to_string(bytes) + " bytes for", temporary);
   }
   if (status.ok() && fsync(fd.get()) != 0) status = posix::ErrnoStatus(errno, "sync", temporary);

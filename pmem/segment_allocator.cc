@@ -23,6 +23,9 @@ constexpr uint64_t kMinSegmentSize = kChunkBytes;
 constexpr uint64_t kMaxSegmentSize = 1ull << 30;
 constexpr uint64_t kYoungShare = 16;  // a segment takes at most this fraction of its region, until it has its full size
 constexpr uint64_t kPlentyFree = 4;   // times what a large request needs
+// What is kept for kBackground, and beside that for kDelete, in segments of the usual size; see SpaceUse.
+constexpr uint64_t kKeptForBackground = 2;
+constexpr uint64_t kKeptForDeletes = 1;
 
 // The smallest number of chunks whose segment has a capacity of at least `bytes`.
 uint64_t ChunksFor(uint64_t bytes) { return (bytes + kSegmentOverhead + kChunkBytes - 1) / kChunkBytes; }
@@ -47,7 +50,8 @@ class SegmentAllocator::Impl {
   }
 
   Status Load();
-  Status Allocate(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment);
+  Status Allocate(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment,
+                  SpaceUse use = SpaceUse::kBackground);
   Status Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
   Status Release(Segment* segment);
   Status Discard(Segment* segment);
@@ -92,7 +96,9 @@ class SegmentAllocator::Impl {
   Status ReturnAllFree(RegionSegments* home);
   Status ReturnToPool(RegionSegments* home, Segment* segment);
   Status Open(RegionSegments* home, Segment* segment, SegmentState state);
-  Status MakeSpare(RegionSegments* home);
+  Status MakeSpare(RegionSegments* home, uint64_t chunks);
+  Status KeepReserve(RegionSegments* home, uint64_t segments);
+  Status GiveBack(RegionSegments* home, Segment* segment);
 
   const uint64_t full_chunks_;
   std::deque<RegionSegments> regions_;
@@ -288,11 +294,49 @@ Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, Segm
   return Status::OK();
 }
 
-Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment) {
+// Returns OK if the space of so many segments is free, or the region can grow by it. Else takes it from the pool; NoSpace if the
+// pool has not so much.
+Status SegmentAllocator::Impl::KeepReserve(RegionSegments* home, uint64_t segments) {
+  const uint64_t usual = UsualChunks(*home);
+  const uint64_t kept = segments * usual * kChunkBytes;
+  uint64_t chunks = usual;
+  while (GetUsage(home->region->index()).free_bytes + segments * kSegmentOverhead < kept && home->region->Headroom() < 2 * kept) {
+    Status status = MakeSpare(home, chunks);
+    if (status.ok()) continue;
+    if (!status.IsNoSpace()) return status;
+    if (chunks == 1) {
+      return Status::NoSpace(std::string(status.message()) + "; what is free of region " +
+                             std::to_string(home->region->index()) + " is kept for deletions and for making room");
+    }
+    chunks /= 2;
+  }
+  return Status::OK();
+}
+
+// Of a segment that FindRoom has found.
+Status SegmentAllocator::Impl::GiveBack(RegionSegments* home, Segment* segment) {
+  if (segment->state() != SegmentState::kFree) {
+    if (Status status = home->directory.Free(DescriptorOf(segment)); !status.ok()) return status;
+    segment->state_.store(SegmentState::kFree, std::memory_order_release);
+  }
+  if (DescriptorOf(segment)->chunks > full_chunks_) return ReturnToPool(home, segment);
+  PushFree(home, segment);
+  return Status::OK();
+}
+
+Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment,
+                                        SpaceUse use) {
   RegionSegments& home = regions_[region];
   if (min_bytes > UINT64_MAX / 2) return Status::InvalidArgument("a segment cannot have " + std::to_string(min_bytes) + " bytes");
   Segment* found = nullptr;
   if (Status status = FindRoom(&home, min_bytes, &found); !status.ok()) return status;
+  if (use != SpaceUse::kBackground) {
+    const Status kept = KeepReserve(&home, kKeptForBackground + (use == SpaceUse::kPut ? kKeptForDeletes : 0));
+    if (!kept.ok()) {
+      const Status given_back = GiveBack(&home, found);
+      return given_back.ok() ? kept : given_back;
+    }
+  }
   if (Status status = Open(&home, found, state); !status.ok()) return status;
   {
     const std::lock_guard<std::mutex> lock(home.mutex);
@@ -338,9 +382,9 @@ Status SegmentAllocator::Impl::Discard(Segment* segment) {
 
 // ---- Spares
 
-Status SegmentAllocator::Impl::MakeSpare(RegionSegments* home) {
+Status SegmentAllocator::Impl::MakeSpare(RegionSegments* home, uint64_t chunks) {
   Segment* segment = nullptr;
-  if (Status status = TakeFromPool(home, UsualChunks(*home), &segment); !status.ok()) return status;
+  if (Status status = TakeFromPool(home, chunks, &segment); !status.ok()) return status;
   if (Status status = home->directory.Free(DescriptorOf(segment)); !status.ok()) return status;
   segment->state_.store(SegmentState::kFree, std::memory_order_release);
   PushFree(home, segment);
@@ -356,7 +400,7 @@ void SegmentAllocator::Impl::PrepareSpares(uint32_t region, uint32_t count) {
     return found;
   };
   while (usable(UsualChunks(home) * kChunkBytes - kSegmentOverhead).size() < count) {
-    if (!MakeSpare(&home).ok()) break;
+    if (!MakeSpare(&home, UsualChunks(home)).ok()) break;
   }
   // On an ordinary file system a touched page is a page to write back; its first use costs little beside its sync.
   if (home.region->persistence()->mode() == PersistMode::kPage) return;
@@ -408,8 +452,8 @@ Status SegmentAllocator::Open(RegionSet* regions, uint64_t segment_size, std::un
   return Status::OK();
 }
 
-Status SegmentAllocator::Allocate(uint32_t region, uint64_t min_bytes, Segment** segment) {
-  return impl_->Allocate(region, min_bytes, SegmentState::kOpen, segment);
+Status SegmentAllocator::Allocate(uint32_t region, uint64_t min_bytes, Segment** segment, SpaceUse use) {
+  return impl_->Allocate(region, min_bytes, SegmentState::kOpen, segment, use);
 }
 Status SegmentAllocator::AllocateIndex(uint32_t region, uint64_t min_bytes, Segment** segment) {
   return impl_->Allocate(region, min_bytes, SegmentState::kIndex, segment);

@@ -74,6 +74,10 @@ class Segment {
   std::atomic<bool> touched_{false};  // its pages have memory since this open
 };
 
+// Who wants a segment. Of a region that cannot grow any more, the last free bytes are kept: kPut leaves the space of three segments,
+// kDelete of two, and kBackground, what makes room, takes all. So deletions find log space, and relocations space for their copies.
+enum class SpaceUse : uint8_t { kPut, kDelete, kBackground };
+
 // Thread safety: all methods may be called concurrently; Seal and Release of one segment by one thread at a time.
 class SegmentAllocator {
  public:
@@ -87,7 +91,7 @@ class SegmentAllocator {
   // (a free segment much larger than what is asked for is left for others); otherwise takes one from the pool, which grows if
   // it must. Zero bytes are not promised. NoSpace when the region is at its maximum or the file system is full; nothing
   // changes then.
-  Status Allocate(uint32_t region, uint64_t min_bytes, Segment** segment);
+  Status Allocate(uint32_t region, uint64_t min_bytes, Segment** segment, SpaceUse use = SpaceUse::kBackground);
   // The same for an index: kIndex.
   Status AllocateIndex(uint32_t region, uint64_t min_bytes, Segment** segment);
   // The same for copies of entries: kCopies.

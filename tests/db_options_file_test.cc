@@ -48,6 +48,7 @@ Options UnusualOptions() {
   options.max_space_amplification = 1.3;
   options.space_slack = 16;
   options.bound_space = true;
+  options.no_space_timeout_ms = 18;
   options.recovery_threads = 17;
   options.disable_auto_compaction = true;
   options.verify_at_open = true;

@@ -200,6 +200,12 @@ struct Options {
   // once). Keys that a transaction has locked stay locked meanwhile, and a write that is made in a compaction filter waits for
   // up to 10 s. No effect if the default family's l1 is kSortedRuns. Default: false.
   bool bound_space = false;
+  // How long a write may wait for room in a full region, in milliseconds, while merges and relocations make some. It ends sooner
+  // where they find nothing to do: then the data does not fit, and the write is refused with NoSpace, as others are for a second
+  // without a wait, unless somebody has written or deleted meanwhile. Of a region that cannot grow, the space of two to three
+  // segments is kept for deletions and for making room. Keys that a transaction has locked stay locked meanwhile. 0: no wait.
+  // Default: 5,000.
+  uint32_t no_space_timeout_ms = 5000;
   // Threads that replay the log at open. 0: all CPUs.
   uint32_t recovery_threads = 0;
   // No compaction except by CompactRange(). For tests and bulk loads. Default: false.

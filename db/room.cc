@@ -1,0 +1,135 @@
+// Room in a full region: writers that find no space wait for the compaction thread, which makes some.
+//
+// STEPS   of the compaction thread, while writers wait, each until a segment is released: 1 merge what is in L0  2 count entries of
+//         earlier sessions  3 remove what deleted ranges hide  4 relocate what lives in sparse segments, in portions for which the
+//         space that is kept (SpaceUse) is enough  5 flush what is in memtables, and again from 1  6 sweep the last levels, once for
+//         each flush.
+// WHY NOBODY WAITS FOR EVER  A round that finds nothing to do ends the waits that began before it: the data does not fit. Options::
+//         no_space_timeout_ms bounds each wait besides. Whoever comes next is refused at once, for a second, or until somebody
+//         has written or a segment was released.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "db/db_impl.h"
+#include "db/no_memory.h"
+#include "util/sync_point.h"
+
+namespace braiddb {
+namespace {
+
+constexpr uint64_t kLookNs = 300'000;
+constexpr int64_t kDryMs = 1000;
+// A writer's first round may have been under way when he came.
+constexpr uint64_t kRounds = 2;
+// Readers of a moment may be on what was relocated.
+constexpr int kTurnsForReaders = 50;
+constexpr std::chrono::microseconds kReaderTurn{200};
+
+int64_t NowMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+uint64_t DBImpl::RoomState() const { return segments_->recycled_count() + next_sequence_.load(std::memory_order_relaxed); }
+
+Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, LogSlot* slot) {
+  const int64_t begin = NowMs();
+  const bool was_dry = dry_state_.load(std::memory_order_acquire) == RoomState() &&
+                       begin - dry_ms_.load(std::memory_order_relaxed) < kDryMs;
+  if (options_.no_space_timeout_ms == 0 || was_dry) return ReserveElsewhere(thread, bytes, use, slot);
+  const uint64_t dry = dry_rounds_.load(std::memory_order_acquire);
+  waiting_for_room_.fetch_add(1, std::memory_order_acq_rel);
+  NotifyWork();
+  Status status;
+  uint64_t released = segments_->recycled_count();
+  for (;;) {
+    SleepForWrites(thread, kLookNs);
+    const uint64_t now = segments_->recycled_count();
+    const bool is_over = dry_rounds_.load(std::memory_order_acquire) >= dry + kRounds ||
+                         NowMs() - begin >= static_cast<int64_t>(options_.no_space_timeout_ms) ||
+                         write_failed_.load(std::memory_order_acquire) || stopping_.load(std::memory_order_acquire);
+    if (now == released && !is_over) continue;
+    released = now;
+    status = ReserveElsewhere(thread, bytes, use, slot);
+    if (!status.IsNoSpace() || is_over) break;
+  }
+  waiting_for_room_.fetch_sub(1, std::memory_order_release);
+  return status;
+}
+
+void DBImpl::ServeRoom() {
+  while (waiting_for_room_.load(std::memory_order_acquire) > 0 && !write_failed_.load(std::memory_order_acquire) &&
+         !stopping_.load(std::memory_order_acquire)) {
+    const uint64_t state = RoomState();
+    if (MakeRoom()) continue;
+    dry_state_.store(state, std::memory_order_relaxed);
+    dry_ms_.store(NowMs(), std::memory_order_relaxed);
+    dry_rounds_.fetch_add(1, std::memory_order_release);
+    return;
+  }
+}
+
+bool DBImpl::MakeRoom() try {
+  BRAIDDB_SYNC_POINT("DBImpl::MakeRoom");
+  const uint64_t released = segments_->recycled_count();
+  for (int turn = 0; !ReleaseMoved() && turn < kTurnsForReaders; ++turn) std::this_thread::sleep_for(kReaderTurn);
+  epochs_.Reclaim();
+  if (segments_->recycled_count() != released) return true;
+  if (oldest_l0_id_.load(std::memory_order_acquire) != UINT64_MAX || resume_merge_.load(std::memory_order_acquire)) {
+    const Status status = CompactTables();
+    if (!status.ok() && !status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
+    return status.ok();
+  }
+  if (AccountOneSegment()) {
+    ReclaimSegments();
+    return true;
+  }
+  bool stepped = false;
+  const Status swept = SweepRanges(true, &stepped);
+  if (!swept.ok() && !swept.IsAborted() && !IsForLater(swept)) SetBackgroundError(swept);
+  return stepped || RelocateForRoom() || FlushForRoom() || SweepForRoom() || segments_->recycled_count() != released;
+} catch (const std::bad_alloc&) {
+  SetBackgroundError(NoMemory());
+  return false;
+}
+
+bool DBImpl::RelocateForRoom() {
+  bool relocated = false;
+  Status status = RelocateSparse(&relocated, true);
+  while (status.ok() && relocated && oldest_l0_id_.load(std::memory_order_acquire) == kRelocationId) status = CompactTables();
+  if (!status.ok() && !status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
+  return relocated && status.ok();
+}
+
+bool DBImpl::FlushForRoom() {
+  if (immutable_count_.load(std::memory_order_acquire) > 0) {
+    std::this_thread::sleep_for(kReaderTurn);
+    return true;
+  }
+  const Memtable* active = nullptr;
+  {
+    std::lock_guard lock(view_mutex_);
+    if (next_sequence_.load(std::memory_order_seq_cst) > active_first_sequence_) active = active_.load(std::memory_order_relaxed);
+  }
+  return active != nullptr && RotateMemtable(active).ok();
+}
+
+// What only snapshots kept that are released.
+bool DBImpl::SweepForRoom() {
+  const uint64_t flushed = flushed_memtable_id_.load(std::memory_order_acquire);
+  if (swept_for_room_ == flushed + 1) return false;
+  swept_for_room_ = flushed + 1;
+  for (uint32_t id = 0; id < kMaxFamilies; ++id) {
+    Family* const family = FindFamily(id);
+    if (family == nullptr || family->is_gone.load(std::memory_order_acquire) || family->l1_entries.load() == 0) continue;
+    const Status status = SweepRange(family, nullptr, nullptr, false);
+    if (status.ok()) continue;
+    if (!status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace braiddb
