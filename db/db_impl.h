@@ -1,8 +1,9 @@
 // DBImpl: a database, put together from its parts. By verb: open.cc, families.cc, write.cc, visibility.cc, read.cc, flush.cc,
-// compact.cc, reclaim.cc, relocate.cc, filter.cc, dram.cc, admin.cc; what the background threads share: background.cc.
+// compact.cc, reclaim.cc, relocate.cc, room.cc, filter.cc, dram.cc, admin.cc; what the background threads share: background.cc.
 //
 // LOCKS, in the order in which they are taken
-//   families_mutex_    creation and dropping of families
+//   drop_mutex_        dropping of families, and their creation by name; held while a drop waits for flushes and merges
+//   families_mutex_    the list of families and what is noted of them
 //   compaction_mutex_  one compaction at a time
 //   ranges_mutex_      changing a family's range tombstones; nobody waits for a writer, or takes another lock, with it
 //   manifest_mutex_    the MANIFEST and what it says
@@ -296,9 +297,11 @@ class DBImpl final : public DB {
 
   // ---- pace.cc
   void DelayWrite(ThreadState* thread, uint64_t entries);
-  void PayOwed(ThreadState* thread) const;
+  template <class IsLate>
+  void PayOwed(ThreadState* thread, const IsLate& is_late) const;
   void PaceWrites(ThreadState* thread);
   double SlowdownTables() const;
+  double L0Pressure(double slowdown) const;
   double PaceNs();
 
   // ---- space.cc
@@ -699,6 +702,7 @@ class DBImpl final : public DB {
   std::unique_ptr<ColumnFamilyHandle> default_handle_;
   std::unique_ptr<std::atomic<Family*>[]>
       by_id_;  // kMaxFamilies; null: there is none, or it is dropped and nothing is left of it
+  std::mutex drop_mutex_;
   std::mutex families_mutex_;
   std::vector<std::shared_ptr<Family>> families_;  // all but the default one, those that are gone included; families_mutex_
   uint32_t last_family_id_ = 0;                    // that was given; manifest_mutex_
@@ -726,6 +730,8 @@ class DBImpl final : public DB {
   std::atomic<const ReadView*> view_{nullptr};
   std::atomic<uint32_t> immutable_count_{0};
   std::atomic<uint32_t> l0_count_{0};  // of the family that has the most
+  std::atomic<uint32_t> l0_sum_{0};       // tables of all families
+  std::atomic<uint32_t> l0_families_{0};  // that have tables
   std::atomic<uint64_t> l0_entries_{0};
   std::atomic<uint64_t> settled_entries_{0};        // of them, by the merge that is running
   std::atomic<uint64_t> oldest_l0_id_{UINT64_MAX};  // UINT64_MAX: L0 is empty

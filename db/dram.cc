@@ -62,15 +62,18 @@ uint64_t DBImpl::MemtableBytes(const Memtable& memtable) {
 // Of what stays; not of the work that is going on.
 uint64_t DBImpl::DramBytes() const {
   std::shared_ptr<const ReadView> view;
+  std::vector<std::shared_ptr<const LastLevel>> last_levels;
   {
     std::lock_guard lock(view_mutex_);
     view = current_view_;
+    // Under the lock: a family that leaves the view loses its entry in by_id_ later, under the same lock.
+    view->ForEach([&](uint32_t id, const FamilyView&) { last_levels.push_back(FindFamily(id)->last_level); });
   }
   uint64_t bytes = MemtableBytes(*view->active);
+  for (const auto& level : last_levels) bytes += level == nullptr ? 0 : level->DramBytes();
   for (const auto& memtable : view->immutables) bytes += MemtableBytes(*memtable);
   std::unordered_set<const L0Index*> indexes;
-  view->ForEach([&](uint32_t id, const FamilyView& levels) {
-    if (const std::shared_ptr<const LastLevel> level = LevelOf(*FindFamily(id))) bytes += level->DramBytes();
+  view->ForEach([&](uint32_t, const FamilyView& levels) {
     for (const FamilyView::Ordered& ordered : levels.orders) bytes += ordered.order == nullptr ? 0 : ordered.order->bytes();
     for (const FamilyView::TableGroup& group : levels.groups) {
       if (group.index != nullptr && indexes.insert(group.index).second) bytes += group.index->bytes();

@@ -286,6 +286,7 @@ Status DBImpl::CreateAnyFamily(const ColumnFamilyOptions& options, const std::st
                                std::unique_ptr<ColumnFamilyHandle>* handle) try {
   handle->reset();
   const auto deadline = std::chrono::steady_clock::now() + kMostWaitForPurge;
+  std::unique_lock drop_lock(drop_mutex_);  // the name may be that of a family that is being dropped
   std::unique_lock lock(families_mutex_);
   for (;;) {
     if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
@@ -296,7 +297,9 @@ Status DBImpl::CreateAnyFamily(const ColumnFamilyOptions& options, const std::st
     if (status.ok()) break;
     if (!status.IsNoSpace()) return status;
     lock.unlock();
+    drop_lock.unlock();
     if (!WaitForPurge(forgotten, deadline)) return status;
+    drop_lock.lock();
     lock.lock();
   }
   *handle = IsHiddenFamily(name) ? MakeHandle(name) : MakeUsersHandle(name);
@@ -311,6 +314,7 @@ Status DBImpl::CreateAnyFamily(const ColumnFamilyOptions& options, const std::st
 
 // STEPS   1 no write begins, and those that are announced end  2 what was written is in tables, behind the log boundary  3 no
 //         merge is under way or to be resumed  4 the MANIFEST says that the family was dropped, and forgets its tables.
+// 2 and 3 may take long. Nobody waits for them but who creates or drops a family.
 // CRASH   Before 4 nothing has happened; after it the family is not there, and PurgeFamilies goes on. [CC-49]
 Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   Status status;
@@ -318,7 +322,7 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   if (family == nullptr) return status;
   if (family->id == 0) return Status::InvalidArgument("Can't drop default column family");
   if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
-  std::lock_guard lock(families_mutex_);
+  std::lock_guard drop_lock(drop_mutex_);
   if (family->dropped.exchange(true, std::memory_order_seq_cst)) return Status::InvalidArgument("Column family already dropped!");
   WaitWriters(next_sequence_.load(std::memory_order_seq_cst));
   uint64_t last_id = 0;
@@ -333,8 +337,11 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
     family->dropped.store(false, std::memory_order_seq_cst);
     return status;
   }
-  changed_foreign_.erase(family->id);
-  NoteOptions();
+  {
+    std::lock_guard lock(families_mutex_);
+    changed_foreign_.erase(family->id);
+    NoteOptions();
+  }
   Log("column family '" + family->name + "' dropped");
   NotifyWork();
   return Status::OK();

@@ -1,12 +1,12 @@
 // Room in a full region: writers that find no space wait for the compaction thread, which makes some.
 //
-// STEPS   of the compaction thread, while writers wait, each until a segment is released: 1 merge what is in L0  2 count entries of
-//         earlier sessions  3 remove what deleted ranges hide  4 relocate what lives in sparse segments, in portions for which the
-//         space that is kept (SpaceUse) is enough  5 flush what is in memtables, and again from 1  6 sweep the last levels, once for
-//         each flush.
-// WHY NOBODY WAITS FOR EVER  A round that finds nothing to do ends the waits that began before it: the data does not fit. Options::
-//         no_space_timeout_ms bounds each wait besides. Whoever comes next is refused at once, for a second, or until somebody
-//         has written or a segment was released.
+// STEPS   of the compaction thread, while writers wait, each until a segment is released: 1 merge what is in L0  2 count entries
+//         of earlier sessions  3 remove what deleted ranges hide  4 relocate what lives in sparse segments, in portions for which
+//         the space that is kept (SpaceUse) is enough  5 flush what is in memtables, and again from 1  6 sweep the last levels,
+//         once for each flush.
+// WHY NOBODY WAITS FOR EVER  A round that finds nothing to do ends the waits that began before it: the data does not fit.
+//         Options::no_space_timeout_ms bounds each wait besides. A writer that comes next is refused at once, for a second, or
+//         until somebody has written or a segment was released.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -43,7 +43,7 @@ Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, Lo
   waiting_for_room_.fetch_add(1, std::memory_order_acq_rel);
   NotifyWork();
   Status status;
-  uint64_t released = segments_->recycled_count();
+  uint64_t released = UINT64_MAX;  // one may have been just now
   for (;;) {
     SleepForWrites(thread, kLookNs);
     const uint64_t now = segments_->recycled_count();
@@ -60,6 +60,11 @@ Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, Lo
 }
 
 void DBImpl::ServeRoom() {
+  if (waiting_for_room_.load(std::memory_order_acquire) == 0) return;
+  {
+    std::lock_guard lock(work_mutex_);
+    compaction_running_ = true;
+  }
   while (waiting_for_room_.load(std::memory_order_acquire) > 0 && !write_failed_.load(std::memory_order_acquire) &&
          !stopping_.load(std::memory_order_acquire)) {
     const uint64_t state = RoomState();
@@ -83,7 +88,7 @@ bool DBImpl::MakeRoom() try {
     return status.ok();
   }
   if (AccountOneSegment()) {
-    ReclaimSegments();
+    if (unaccounted_.empty()) ReclaimSegments();
     return true;
   }
   bool stepped = false;

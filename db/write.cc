@@ -165,9 +165,11 @@ Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) try {
     void Put(Slice, Slice) override {}  // these are called through the ones below only
     void Delete(Slice) override {}
     void Merge(Slice, Slice) override {}
-    Status PutCF(uint32_t family, Slice key, Slice value) override { return Add(EntryType::kPut, family, key, value); }
-    Status DeleteCF(uint32_t family, Slice key) override { return Add(EntryType::kDelete, family, key, Slice()); }
-    Status MergeCF(uint32_t family, Slice key, Slice operand) override { return Add(EntryType::kMerge, family, key, operand); }
+    Status PutCF(uint32_t family, Slice key, Slice value) override { return AddUsers(EntryType::kPut, family, key, value); }
+    Status DeleteCF(uint32_t family, Slice key) override { return AddUsers(EntryType::kDelete, family, key, Slice()); }
+    Status MergeCF(uint32_t family, Slice key, Slice operand) override {
+      return AddUsers(EntryType::kMerge, family, key, operand);
+    }
     Status DeleteRangeCF(uint32_t family, Slice begin, Slice end) override {
       if (ranges == nullptr) ranges = std::make_unique<RangeUpdate>(db);
       std::string_view record[2];
@@ -175,6 +177,15 @@ Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) try {
       Status status = ranges->Add(family, begin, end, thread->updates.size(), record, &is_empty);
       if (!status.ok() || is_empty) return status;
       return Add(EntryType::kPut, ranges->family(), record[0], record[1]);
+    }
+    // Records of deleted ranges come from DeleteRangeCF only: an open refuses what is no such record.
+    Status AddUsers(EntryType type, uint32_t family, Slice key, Slice value) {
+      const Family* const records = db->range_family_.load(std::memory_order_acquire);
+      if (records != nullptr && family == records->id) {
+        return Status::InvalidArgument("the batch writes to column family " + std::to_string(family) +
+                                       ", in which the database keeps deleted ranges; use DeleteRange");
+      }
+      return Add(type, family, key, value);
     }
     Status Add(EntryType type, uint32_t family, Slice key, Slice value) {
       if (!AreSizesValid(key, value)) return CheckSizes(key, value);

@@ -49,6 +49,10 @@ Options DrawOptions(const DatabasePlan& plan, const std::string& database, Rando
   options.recovery_threads = SmallBetween(random, 1, 4);
   options.disable_auto_compaction = random->OneIn(8);
   options.verify_at_open = random->OneIn(6);
+  options.max_space_amplification = OneOf<double>(random, {1.05, 1.2, 1.2, 2});
+  options.space_slack = OneOf<uint64_t>(random, {1 << 20, 8 << 20, 32 << 20, 32 << 20});
+  options.bound_space = random->OneIn(6);
+  if (random->OneIn(10)) options.dram_budget = (128ull << 20) + plan.regions * (20ull << 20);
   return options;
 }
 
@@ -78,6 +82,7 @@ DatabasePlan DrawDatabase(const Flags& flags, Random* random) {
   plan.l1 = static_cast<L1Kind>(random->Uniform(kL1Kinds));
   if (flags.l1) plan.l1 = *flags.l1;
   plan.families = random->OneIn(3) ? 1 : SmallBetween(random, 1, flags.families);
+  if (plan.families > 1 && random->OneIn(4)) plan.idle_families = OneOf<uint32_t>(random, {20, 100, 300});
   plan.region_paths = random->OneIn(4);
   plan.cycles = Between(random, 1, 2 * uint64_t{flags.fresh_every} - 1);
   return plan;
@@ -129,7 +134,7 @@ std::string DatabasePlan::ToString() const {
        << (l1 == L1Kind::kNvTree       ? " nv_tree"
            : l1 == L1Kind::kSortedRuns ? " sorted_runs"
                                        : "")
-       << " families=" << families << " seed=" << seed;
+       << " families=" << families << " idle_families=" << idle_families << " seed=" << seed;
   return text.str();
 }
 
@@ -152,7 +157,9 @@ std::string LifePlan::ToString() const {
        << (options.list_kind == ListKind::kOblivious ? " list_kind=oblivious" : "")
        << (options.index_unified_logging ? "" : " copying flushes")
        << (options.disable_auto_compaction ? " disable_auto_compaction" : "") << (options.verify_at_open ? " verify_at_open" : "")
-       << (options.persist_mode == PersistMode::kPage ? " persist_mode=page" : "");
+       << (options.persist_mode == PersistMode::kPage ? " persist_mode=page" : "")
+       << " max_space_amplification=" << options.max_space_amplification << " space_slack=" << options.space_slack
+       << " dram_budget=" << options.dram_budget << (options.bound_space ? " bound_space" : "");
   return text.str();
 }
 

@@ -30,13 +30,17 @@ Status Store::Open(const DatabasePlan& database, const LifePlan& life, const std
   }
   for (uint32_t i = 0; i < kAccountFamilies; ++i) add("accounts-" + std::to_string(i), i, BytewiseComparator());
   for (uint32_t i = 0; i < kTemporaryFamilies; ++i) add(TemporaryName(i), i, BytewiseComparator());
+  for (uint32_t i = 0; i < database.idle_families; ++i) add("idle-" + std::to_string(i), 0, BytewiseComparator());
   Options options = life.options;
   options.create_missing_column_families = true;
   Status status = OpenAs(life.kind, options, path, descriptors);
   if (!status.ok()) return status;
   for (uint32_t i = 0; i < database.families; ++i) families_.push_back(handles_[i].get());
   for (uint32_t i = 0; i < kAccountFamilies; ++i) accounts_.push_back(handles_[database.families + i].get());
-  for (size_t i = database.families + kAccountFamilies; i < handles_.size(); ++i) temporary_.push_back(std::move(handles_[i]));
+  const size_t temporary = database.families + kAccountFamilies;
+  const size_t idle = temporary + kTemporaryFamilies;
+  for (size_t i = idle; status.ok() && i < handles_.size(); ++i) status = db_->Put({}, handles_[i].get(), "key", "value");
+  for (size_t i = temporary; i < idle; ++i) temporary_.push_back(std::move(handles_[i]));
   return status;
 }
 

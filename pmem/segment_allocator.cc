@@ -97,7 +97,7 @@ class SegmentAllocator::Impl {
   Status ReturnToPool(RegionSegments* home, Segment* segment);
   Status Open(RegionSegments* home, Segment* segment, SegmentState state);
   Status MakeSpare(RegionSegments* home, uint64_t chunks);
-  Status KeepReserve(RegionSegments* home, uint64_t segments);
+  Status KeepReserve(RegionSegments* home, uint64_t bytes);
   Status GiveBack(RegionSegments* home, Segment* segment);
 
   const uint64_t full_chunks_;
@@ -294,13 +294,11 @@ Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, Segm
   return Status::OK();
 }
 
-// Returns OK if the space of so many segments is free, or the region can grow by it. Else takes it from the pool; NoSpace if the
+// Returns OK if so many bytes are free, or the region can grow by twice as many. Else takes them from the pool; NoSpace if the
 // pool has not so much.
-Status SegmentAllocator::Impl::KeepReserve(RegionSegments* home, uint64_t segments) {
-  const uint64_t usual = UsualChunks(*home);
-  const uint64_t kept = segments * usual * kChunkBytes;
-  uint64_t chunks = usual;
-  while (GetUsage(home->region->index()).free_bytes + segments * kSegmentOverhead < kept && home->region->Headroom() < 2 * kept) {
+Status SegmentAllocator::Impl::KeepReserve(RegionSegments* home, uint64_t bytes) {
+  uint64_t chunks = UsualChunks(*home);
+  while (GetUsage(home->region->index()).free_bytes < bytes && home->region->Headroom() < 2 * bytes) {
     Status status = MakeSpare(home, chunks);
     if (status.ok()) continue;
     if (!status.IsNoSpace()) return status;
@@ -329,9 +327,15 @@ Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, Seg
   RegionSegments& home = regions_[region];
   if (min_bytes > UINT64_MAX / 2) return Status::InvalidArgument("a segment cannot have " + std::to_string(min_bytes) + " bytes");
   Segment* found = nullptr;
+  const uint64_t usual = UsualChunks(home) * kChunkBytes - kSegmentOverhead;
+  const uint64_t reserve = (kKeptForBackground + (use == SpaceUse::kPut ? kKeptForDeletes : 0)) * usual;
+  if (use != SpaceUse::kBackground) {
+    if (Status status = KeepReserve(&home, reserve + std::max(min_bytes, usual)); !status.ok()) return status;
+  }
   if (Status status = FindRoom(&home, min_bytes, &found); !status.ok()) return status;
   if (use != SpaceUse::kBackground) {
-    const Status kept = KeepReserve(&home, kKeptForBackground + (use == SpaceUse::kPut ? kKeptForDeletes : 0));
+    // Others may have taken it meanwhile.
+    const Status kept = KeepReserve(&home, reserve);
     if (!kept.ok()) {
       const Status given_back = GiveBack(&home, found);
       return given_back.ok() ? kept : given_back;

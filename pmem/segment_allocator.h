@@ -74,8 +74,8 @@ class Segment {
   std::atomic<bool> touched_{false};  // its pages have memory since this open
 };
 
-// Who wants a segment. Of a region that cannot grow any more, the last free bytes are kept: kPut leaves the space of three segments,
-// kDelete of two, and kBackground, what makes room, takes all. So deletions find log space, and relocations space for their copies.
+// Who wants a segment. The last free bytes of a region that cannot grow are kept: kPut leaves the space of three segments,
+// kDelete of two; kBackground, which makes room, takes all. So deletions find log space, and relocations space for copies.
 enum class SpaceUse : uint8_t { kPut, kDelete, kBackground };
 
 // Thread safety: all methods may be called concurrently; Seal and Release of one segment by one thread at a time.

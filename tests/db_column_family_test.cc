@@ -12,6 +12,7 @@
 
 #include "braiddb/db.h"
 #include "tests/support/db_test_util.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -384,6 +385,75 @@ TEST_F(DbColumnFamilyTest, IdsOfDroppedFamiliesAreGivenAgainLate) {
   EXPECT_CODE(db_->Write({}, batch), kInvalidArgument);
   EXPECT_TRUE(Scan(more.get()).empty());
   more.reset();
+}
+
+// The database's own records are no updates of a user's batch: an open would take others for damage.
+TEST_F(DbColumnFamilyTest, BatchesCannotWriteToTheFamilyOfDeletedRanges) {
+  const Handle family = Create("family");
+  ASSERT_OK(db_->DeleteRange({}, db_->DefaultColumnFamily(), "a", "b"));
+  const uint32_t hidden = family->GetID() + 1;
+  WriteBatch put, deletion, merge;
+  put.PutCF(hidden, "key", "value");
+  deletion.DeleteCF(hidden, "key");
+  merge.MergeCF(hidden, "key", "operand");
+  for (const WriteBatch* batch : {&put, &deletion, &merge}) {
+    EXPECT_TRUE(db_->Write({}, *batch).IsInvalidArgument());
+  }
+  Close();
+  Open({Describe("family", L1Kind::kBraidedSkipList)});
+}
+
+// Readers of properties while families come and go.
+TEST_F(DbColumnFamilyTest, DramIsCountedBesideDrops) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 2; ++i) {
+    readers.emplace_back([&] {
+      uint64_t bytes = 0;
+      while (!stop.load()) ASSERT_TRUE(db_->GetIntProperty("braiddb.dram-bytes", &bytes));
+    });
+  }
+  for (int i = 0; i < 300 / kSlowdown; ++i) {
+    Handle family = Create("f");
+    ASSERT_OK(db_->Put({}, family.get(), "key", "value"));
+    ASSERT_OK(db_->DropColumnFamily(family.get()));
+  }
+  stop.store(true);
+  for (std::thread& reader : readers) reader.join();
+}
+
+// A drop waits for the merge that is running, and others do not wait for the drop.
+TEST_F(DbColumnFamilyTest, ADropThatWaitsKeepsNobodyElseWaiting) {
+  Handle family = Create("family");
+  ASSERT_OK(db_->Put({}, "key", "value"));
+  std::atomic<bool> merges{false};
+  std::atomic<bool> may_go_on{false};
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) {
+    merges.store(true);
+    while (!may_go_on.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  SyncPoints::Instance().Enable();
+  std::thread compaction([&] { EXPECT_OK(db_->CompactRange({}, nullptr, nullptr)); });
+  while (!merges.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::atomic<bool> dropped{false};
+  std::thread drop([&] {
+    EXPECT_OK(db_->DropColumnFamily(family.get()));
+    dropped.store(true);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(dropped.load());
+  std::atomic<bool> listed{false};
+  std::thread list([&] {
+    std::vector<Handle> handles;
+    EXPECT_OK(db_->GetColumnFamilies(&handles));
+    listed.store(true);
+  });
+  for (int i = 0; i < 2000 && !listed.load(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(listed.load()) << "it waits for the drop";
+  may_go_on.store(true);
+  for (std::thread* thread : {&compaction, &drop, &list}) thread->join();
+  SyncPoints::Instance().Clear();
+  EXPECT_TRUE(dropped.load());
 }
 
 }  // namespace

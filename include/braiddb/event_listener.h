@@ -42,7 +42,7 @@ struct BackgroundErrorInfo {
   Status status;  // what went wrong
 };
 
-// Writes are slowed down, and never stopped, but by Options::bound_space, which is not told.
+// Writes are slowed down. What stops them is not told: Options::bound_space, no_space_timeout_ms, a long queue of flushes.
 enum class WriteStallCondition : uint8_t { kNormal, kDelayed };
 struct WriteStallInfo {
   std::string db_name;

@@ -139,7 +139,8 @@ struct Options {
   // … or when it holds this many entries, at least 1024. A memtable takes 24 to 64 bytes of DRAM per entry; inserts are fastest
   // while that fits the CPU's second-level cache.
   uint64_t memtable_max_entries = 65536;
-  // Writers are slowed down smoothly when more than this many memtables wait for their flush. Default: 4.
+  // Writers are slowed down smoothly when more than this many memtables wait for their flush. No write begins while more than
+  // twice as many and two wait; a batch of an eighth of a memtable or more waits until no more than this many do. Default: 4.
   uint32_t max_immutable_memtables = 4;
   // Lazy group checkpoint: L0 pointers are made durable, and the log boundary moved, after this many flushed tables.
   // Larger: fewer flushes; smaller: less to replay after a crash.
