@@ -92,6 +92,29 @@ TEST_F(DbManyFamiliesTest, MergesGoOnWhenTheManifestListsAsManyAsItCan) {
   ExpectAll(7);
 }
 
+// A relocation makes a table of copies for each family, when checkpoints have filled the MANIFEST.
+TEST_F(DbManyFamiliesTest, RelocationsFindRoomInAFullManifest) {
+  options_.space_slack = 1ull << 40;
+  Open(300);
+  const std::string value(200, 'v');
+  for (int round = 0; round < 2; ++round) {
+    for (int key = round; key < 20; key += 1 + round) {
+      for (const Handle& handle : handles_) ASSERT_OK(db_->Put({}, handle.get(), NumberedKey(key), value));
+    }
+    ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  }
+  Close();
+  options_.space_slack = 64 << 10;
+  options_.disable_auto_compaction = true;
+  Open(300);
+  for (int round = 0; round < 8; ++round) WriteAll(round);
+  ChangedOptions changed;
+  changed.disable_auto_compaction = false;
+  ASSERT_OK(db_->SetOptions(db_->DefaultColumnFamily(), changed));
+  ASSERT_OK(db_->WaitForCompaction());
+  ExpectAll(7);
+}
+
 // Relocations, checkpoints and merges of many families under writes. Each flush makes a table of each family, so that L0 grows
 // beyond what a small MANIFEST lists.
 TEST_F(DbManyFamiliesTest, OneWriterOverwritesManyFamilies) {
