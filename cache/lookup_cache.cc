@@ -2,16 +2,37 @@
 
 #include <algorithm>
 #include <atomic>
+#include <span>
 
 namespace braiddb {
 
 // Trivial, with a constant initializer: no guard.
 constinit thread_local uint32_t LookupCache::t_unmarked_hits_ = 0;
 
-std::unique_ptr<LookupCache> LookupCache::Create(const RegionSet* regions, uint64_t bytes) {
-  HugeArray<Bucket> buckets(std::clamp<uint64_t>(bytes / sizeof(Bucket), 1, uint64_t{1} << 32));
+namespace {
+
+// Entries are prefetched so many buckets before they are moved.
+constexpr uint64_t kBucketsAhead = 8;
+
+}  // namespace
+
+void LookupCache::Table::SetMemory(HugeArray<Bucket> fresh) {
+  memory = std::move(fresh);
+  buckets.store(&memory[0], std::memory_order_relaxed);
+  count.store(memory.size(), std::memory_order_relaxed);
+  limit.store(memory.size(), std::memory_order_relaxed);
+  next.store(nullptr, std::memory_order_relaxed);
+}
+
+LookupCache::LookupCache(const RegionSet* regions, HugeArray<Bucket> buckets, std::function<void()> on_crowded)
+    : regions_(regions), on_crowded_(std::move(on_crowded)) {
+  tables_[0].SetMemory(std::move(buckets));
+}
+
+std::unique_ptr<LookupCache> LookupCache::Create(const RegionSet* regions, uint64_t bytes, std::function<void()> on_crowded) {
+  HugeArray<Bucket> buckets(BucketsIn(bytes));
   if (buckets.empty()) return nullptr;
-  return std::unique_ptr<LookupCache>(new LookupCache(regions, std::move(buckets)));
+  return std::unique_ptr<LookupCache>(new LookupCache(regions, std::move(buckets), std::move(on_crowded)));
 }
 
 uint64_t LookupCache::MakeSlot(uint64_t hash, PmPtr entry) {
@@ -24,61 +45,224 @@ void LookupCache::Fill(uint64_t hash, const Miss& miss, uint64_t sequence, PmPtr
   if ((miss.word & kLocked) != 0 || LateOf(miss.word) == kMostLate || miss.word >> kSequenceShift > sequence) return;
   const uint64_t slot = MakeSlot(hash, entry);
   if (slot == 0) return;
-  Bucket* const bucket = &buckets_[BucketOf(hash)];
-  if (!CompareExchange(&bucket->word, miss.word, miss.word | kLocked)) return;
+  const Table& table = CurrentTable();
+  Bucket* bucket = table.BucketOf(hash);
+  uint64_t word = LoadAcquire(&bucket->word);
+  if (word == kMoved) bucket = FollowMoved(table, hash, &word);
+  if (bucket == nullptr || !CompareExchange(&bucket->word, miss.word, miss.word | kLocked)) return;
   StoreRelease(SlotFor(bucket, hash), slot);
   Unlock(bucket, miss.word);
 }
 
 uint64_t LookupCache::Lock(Bucket* bucket) {
   for (SpinWait wait;; wait.Once()) {
-    const uint64_t word = LoadRelaxed(&bucket->word);
+    const uint64_t word = LoadAcquire(&bucket->word);
+    if (__builtin_expect(word == kMoved, 0)) return word;
     if ((word & kLocked) == 0 && CompareExchange(&bucket->word, word, word | kLocked)) return word;
   }
 }
 
+// acquire: pairs with the release of kMoved, so that the next table and what was moved there are seen.
+LookupCache::Bucket* LookupCache::FollowMoved(const Table& table, uint64_t hash, uint64_t* word) {
+  const Table* at = &table;
+  for (;;) {
+    at = at->next.load(std::memory_order_acquire);
+    const uint64_t index = at->IndexOf(hash);
+    if (at->IsGivenUp(index)) return nullptr;
+    Bucket* const bucket = at->At(index);
+    *word = LoadAcquire(&bucket->word);
+    if (*word != kMoved) return bucket;
+  }
+}
+
+LookupCache::Bucket* LookupCache::LockMoved(const Table& table, uint64_t hash, uint64_t* word) {
+  for (;;) {
+    Bucket* const bucket = FollowMoved(table, hash, word);
+    if (bucket == nullptr) return nullptr;
+    *word = Lock(bucket);
+    if (*word != kMoved) return bucket;
+  }
+}
+
+LookupCache::Bucket* LookupCache::LockBucketOf(uint64_t hash, uint64_t* word) const {
+  const Table& table = CurrentTable();
+  const uint64_t index = table.IndexOf(hash);
+  if (table.IsGivenUp(index)) return nullptr;
+  Bucket* const bucket = table.At(index);
+  *word = Lock(bucket);
+  return *word == kMoved ? LockMoved(table, hash, word) : bucket;
+}
+
 void LookupCache::Move(uint64_t hash, PmPtr from, PmPtr to, uint64_t sequence) {
-  const uint64_t index = BucketOf(hash);
-  if (IsGivenUp(index)) return;
-  Bucket* const bucket = &buckets_[index];
-  const uint64_t word = Lock(bucket);
+  std::lock_guard guard(movers_mutex_);
+  uint64_t word = 0;
+  Bucket* const bucket = LockBucketOf(hash, &word);
+  if (bucket == nullptr) return;
   for (uint64_t& place : bucket->slots) {
     const uint64_t slot = LoadRelaxed(&place);
     if (!HasTag(slot, hash) || !(PointerOf(slot) == from)) continue;
     const uint64_t moved = MakeSlot(hash, to);
     StoreRelease(&place, moved == 0 ? 0 : moved | (slot & kUsed));
+    if (moved == 0) NoteEmptied(bucket);
   }
   const bool counts = LateOf(word) != kMostLate;
   Unlock(bucket, counts ? word + kLate : std::max(word, sequence << kSequenceShift));
 }
 
 void LookupCache::Forget(uint64_t hash, PmPtr entry) {
-  const uint64_t index = BucketOf(hash);
-  if (IsGivenUp(index)) return;
-  Bucket* const bucket = &buckets_[index];
-  const uint64_t word = Lock(bucket);
+  std::lock_guard guard(movers_mutex_);
+  uint64_t word = 0;
+  Bucket* const bucket = LockBucketOf(hash, &word);
+  if (bucket == nullptr) return;
   for (uint64_t& place : bucket->slots) {
     const uint64_t slot = LoadRelaxed(&place);
-    if (HasTag(slot, hash) && PointerOf(slot) == entry) StoreRelease(&place, uint64_t{0});
+    if (!HasTag(slot, hash) || !(PointerOf(slot) == entry)) continue;
+    StoreRelease(&place, uint64_t{0});
+    NoteEmptied(bucket);
   }
   Unlock(bucket, word);
 }
 
 void LookupCache::Forget(uint64_t hash, uint64_t sequence) {
-  const uint64_t index = BucketOf(hash);
-  if (IsGivenUp(index)) return;
-  Bucket* const bucket = &buckets_[index];
-  const uint64_t word = Lock(bucket);
+  std::lock_guard guard(movers_mutex_);
+  uint64_t word = 0;
+  Bucket* const bucket = LockBucketOf(hash, &word);
+  if (bucket == nullptr) return;
   for (uint64_t& place : bucket->slots) {
-    if (HasTag(LoadRelaxed(&place), hash)) StoreRelease(&place, uint64_t{0});
+    if (!HasTag(LoadRelaxed(&place), hash)) continue;
+    StoreRelease(&place, uint64_t{0});
+    NoteEmptied(bucket);
   }
   const bool counts = LateOf(word) != kMostLate;
   Unlock(bucket, counts ? word + kLate : std::max(word, sequence << kSequenceShift));
 }
 
+// ---- Size
+
 void LookupCache::Shrink(uint64_t bytes) {
-  const uint64_t limit = bytes / sizeof(Bucket);
-  if (limit < limit_.load(std::memory_order_relaxed)) limit_.store(limit, std::memory_order_seq_cst);
+  std::atomic<uint64_t>& limit = current_.load(std::memory_order_relaxed)->limit;
+  const uint64_t buckets = bytes / sizeof(Bucket);
+  if (buckets < limit.load(std::memory_order_relaxed)) limit.store(buckets, std::memory_order_seq_cst);
+}
+
+bool LookupCache::HasManyKeys(int64_t sampled_keys) const {
+  const uint64_t sampled = (CurrentTable().count.load(std::memory_order_relaxed) + kSampledOf - 1) / kSampledOf;
+  return sampled_keys > static_cast<int64_t>(kKeysPerBucket * sampled);
+}
+
+void LookupCache::NoteTaken(const Bucket* bucket) {
+  if (!IsSampled(bucket)) return;
+  const int64_t keys = sampled_keys_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (crowd_.load(std::memory_order_relaxed) != Crowd::kNone || !HasManyKeys(keys)) return;
+  Crowd none = Crowd::kNone;
+  if (crowd_.compare_exchange_strong(none, Crowd::kCrowded, std::memory_order_acq_rel) && on_crowded_) on_crowded_();
+}
+
+void LookupCache::NoteEmptied(const Bucket* bucket) {
+  if (IsSampled(bucket)) sampled_keys_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void LookupCache::AskAgain() {
+  crowd_.store(HasManyKeys(sampled_keys_.load(std::memory_order_relaxed)) ? Crowd::kCrowded : Crowd::kNone,
+               std::memory_order_release);
+}
+
+void LookupCache::PrefetchEntries(const Bucket& bucket) const {
+  for (const uint64_t& place : bucket.slots) {
+    const uint64_t slot = LoadRelaxed(&place);
+    if (slot == 0) continue;
+    const auto* const entry = regions_->Resolve<char>(PointerOf(slot));
+    braiddb::Prefetch(entry);
+    braiddb::Prefetch(entry + kCacheLine);
+  }
+}
+
+// The entries are there: each is the newest version of its key, and stays so while the bucket is locked.
+void LookupCache::MoveBucket(const Table& from, uint64_t index, const Table& to) const {
+  Bucket* const old = from.At(index);
+  const uint64_t word = Lock(old);
+  struct Item {
+    uint64_t slot, hash, target;
+  };
+  Item items[kSlots];
+  uint32_t count = 0;
+  for (const uint64_t& place : old->slots) {
+    const uint64_t slot = LoadRelaxed(&place);
+    if (slot == 0) continue;
+    const auto* const entry = regions_->Resolve<LogEntry>(PointerOf(slot));
+    const PmPtr end = PointerOf(slot) + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8);
+    if (entry->height() > kMaxHeight || !regions_->Holds(end)) continue;  // damaged
+    const uint64_t hash = KeyHash(*entry);
+    if (HasTag(slot, hash)) items[count++] = {slot, hash, to.IndexOf(hash)};
+  }
+  // Hashes h of this bucket: index * 2^32 <= h * buckets < (index + 1) * 2^32.
+  const uint64_t buckets = from.count.load(std::memory_order_relaxed);
+  const uint64_t first = ((index << 32) + buckets - 1) / buckets;
+  const uint64_t last = (((index + 1) << 32) + buckets - 1) / buckets - 1;
+  // What becomes smaller is not crowded then, and can fill again.
+  const uint32_t most_slots = to.count.load(std::memory_order_relaxed) < buckets ? kKeysPerBucket - 1 : kSlots;
+  for (uint64_t target = to.IndexOf(first); target <= to.IndexOf(last); ++target) {
+    Bucket* const fresh = to.At(target);
+    const uint64_t there = Lock(fresh);
+    for (const Item& item : std::span(items, count)) {
+      if (item.target != target) continue;
+      uint64_t* empty = nullptr;
+      bool has_tag = false;
+      uint32_t used = 0;
+      for (uint64_t& place : fresh->slots) {
+        const uint64_t slot = LoadRelaxed(&place);
+        has_tag = has_tag || HasTag(slot, item.hash);
+        used += slot != 0;
+        if (slot == 0 && empty == nullptr) empty = &place;
+      }
+      if (!has_tag && used < most_slots && empty != nullptr) StoreRelease(empty, item.slot);
+    }
+    Unlock(fresh, std::max(there, word));
+  }
+  StoreRelease(&old->word, kMoved);
+}
+
+bool LookupCache::StartResize(uint64_t bytes) {
+  Table* const from = current_.load(std::memory_order_relaxed);
+  Table* const to = from == &tables_[0] ? &tables_[1] : &tables_[0];
+  if (from->limit.load(std::memory_order_relaxed) != from->count.load(std::memory_order_relaxed)) return false;
+  HugeArray<Bucket> memory(BucketsIn(bytes));
+  if (memory.empty()) return false;
+  memory.Populate();  // writers should not wait for page faults
+  to->SetMemory(std::move(memory));
+  from->next.store(to, std::memory_order_release);
+  moved_ = 0;
+  return true;
+}
+
+bool LookupCache::MoveBuckets(uint64_t most) {
+  const Table& from = *current_.load(std::memory_order_relaxed);
+  const Table& to = *from.next.load(std::memory_order_relaxed);
+  const uint64_t buckets = from.count.load(std::memory_order_relaxed);
+  const uint64_t end = moved_ + std::min(most, buckets - moved_);
+  for (uint64_t i = moved_; i < std::min(moved_ + kBucketsAhead, end); ++i) PrefetchEntries(*from.At(i));
+  for (; moved_ < end; ++moved_) {
+    if (moved_ + kBucketsAhead < end) PrefetchEntries(*from.At(moved_ + kBucketsAhead));
+    MoveBucket(from, moved_, to);
+    BRAIDDB_SYNC_POINT("LookupCache::MoveBuckets:Moved");
+  }
+  if (end < buckets) return false;
+  // seq_cst: a writer that announces its write behind the caller's fence loads this table.
+  current_.store(const_cast<Table*>(&to), std::memory_order_seq_cst);
+  int64_t keys = 0;
+  for (uint64_t i = 0; i < to.memory.size(); i += kSampledOf) {
+    for (const uint64_t& place : to.memory[i].slots) keys += LoadRelaxed(&place) != 0;
+  }
+  sampled_keys_.store(keys, std::memory_order_relaxed);
+  AskAgain();
+  return true;
+}
+
+// The address stays: who prefetches may still have loaded the table.
+void LookupCache::ReleaseOld() {
+  std::lock_guard guard(movers_mutex_);
+  Table* const current = current_.load(std::memory_order_relaxed);
+  (current == &tables_[0] ? tables_[1] : tables_[0]).memory = HugeArray<Bucket>();
 }
 
 uint64_t* LookupCache::SlotFor(Bucket* bucket, uint64_t hash) {
@@ -88,7 +272,9 @@ uint64_t* LookupCache::SlotFor(Bucket* bucket, uint64_t hash) {
   }
   for (uint32_t empty = SlotsWithTag(*bucket, 0); empty != 0; empty &= empty - 1) {
     uint64_t* const place = &bucket->slots[std::countr_zero(empty)];
-    if (LoadRelaxed(place) == 0) return place;
+    if (LoadRelaxed(place) != 0) continue;
+    NoteTaken(bucket);
+    return place;
   }
   // The hand begins where the tag says, which is as good as at random.
   const uint32_t first = static_cast<uint32_t>((hash >> kTagShift) % kSlots);
@@ -108,7 +294,9 @@ uint64_t LookupCache::SetSlot(Bucket* bucket, uint64_t word, uint64_t hash, cons
       StoreRelease(SlotFor(bucket, hash), slot);
     } else {
       for (uint64_t& place : bucket->slots) {
-        if (HasTag(LoadRelaxed(&place), hash)) StoreRelaxed(&place, uint64_t{0});
+        if (!HasTag(LoadRelaxed(&place), hash)) continue;
+        StoreRelaxed(&place, uint64_t{0});
+        NoteEmptied(bucket);
       }
     }
     return sequence << kSequenceShift;
@@ -119,8 +307,10 @@ uint64_t LookupCache::SetSlot(Bucket* bucket, uint64_t word, uint64_t hash, cons
     const auto* const other = regions_->Resolve<LogEntry>(PointerOf(there));
     if (other->sequence() > word >> kSequenceShift) {
       StoreRelaxed(&place, uint64_t{0});  // damaged: it would hide all writes of now
+      NoteEmptied(bucket);
     } else if (other->sequence() < sequence && other->family() == entry.family() && other->key() == entry.key()) {
       StoreRelease(&place, slot);
+      if (slot == 0) NoteEmptied(bucket);
     }
   }
   return LateOf(word) == kMostLate ? word : word + kLate;

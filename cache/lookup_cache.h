@@ -1,11 +1,14 @@
-// LookupCache: a hash in DRAM from keys to the addresses of their newest entries (ListDB, OSDI '22, 3.5), of a size that is given
-// and may be made smaller.
+// LookupCache: a hash in DRAM from keys to the addresses of their newest entries (ListDB, OSDI '22, 3.5). It is resized while it
+// is used.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "log/log_entry.h"
@@ -26,6 +29,7 @@ namespace braiddb {
 //         word  bits 63–8 the largest sequence number that went through the bucket since the open · 7–1 how many writes with a
 //               smaller one went through since (kMostLate: so many or more) · 0 locked
 //         slot  bits 63–47 a tag from the key's hash · 46 used · 45–41 region · 40–0 offset / 8; 0 is empty
+//         kMoved, a word that no write makes: the bucket's content is in the next table.
 //         No two slots of a bucket have the same tag. A put displaces a slot that was not marked since the hand came by;
 //         one in eight of a thread's hits of unmarked slots marks its slot.
 // KEYS    Equal keys must have the same bytes (KeyOrder::equal_means_same).
@@ -58,26 +62,48 @@ namespace braiddb {
 //   long as the write is announced, since no flush takes its memtable then. Of a column family that was dropped every entry is
 //   forgotten before its space is.
 //
-// WHY A SMALLER ONE IS RIGHT, TOO  Buckets that Shrink gave up never come back, and who looks at the limit later does as if they
+// WHY A RESIZE IS RIGHT
+//   A table's buckets divide the range of hashes into intervals of one size, in order. A resize goes through the old table's
+//   buckets. It locks a bucket. It locks each new bucket whose interval shares hashes with it, raises the new bucket's word to
+//   the old one's if that is larger, adds the slots that belong there, and unlocks it. Then it stores kMoved to the old
+//   bucket's word. A slot that finds no room in its new bucket is dropped.
+//   At each instant one bucket answers for a key: the first in the chain of tables whose word is not kMoved. Readers and writers
+//   go along the chain, which has two tables at most, and a writer compares and exchanges the word that it locks. So all writes
+//   to a key lock one bucket at a time, and I1 holds for the bucket that answers.
+//   A reader that loaded the old bucket's word before the lock finds slots that nobody changes any more. They were the newest
+//   versions when the bucket was moved, so its lookup takes effect between its load of the word and that instant. A reader whose
+//   lookup began after another one had returned a newer version sees kMoved, since the newer version's writer saw it.
+//   A fill compares words. A new bucket's word is at least the word of each old bucket it takes the place of, and words grow
+//   with each write (but at kMostLate, where nothing is filled in). So a fill whose lookup missed in the old bucket finds the
+//   same word in the new one only if no write to its key came between.
+//   Nobody waits in a circle: a resize holds an old bucket while it waits for a new one, and whoever holds a bucket waits for its
+//   fence only, never for another bucket.
+//   The old table's memory goes (ReleaseOld) when all who may have loaded its address have left.
+//
+// WHY WHAT SHRINK LEAVES IS RIGHT  Buckets that Shrink gave up never come back, and who looks at the limit later does as if they
 //   were not there. So all who use one began before that, readers and writers; what such a reader finds there was the newest
 //   version then, or became so later, and its lookup takes effect at one of these times, before any write that left the bucket
 //   out. The memory goes when these readers have left, so that no word returns to what one of them knows. A writer that looked
 //   at the limit before may come after that. It may find its lock taken away, or compare its key with an entry whose space
-//   has been used again, since newer versions of that no longer come by; what it leaves there nobody reads.
+//   has been used again, since newer versions of that no longer come by; what it leaves there nobody reads. A table that has
+//   given up buckets is not resized.
 //
-// Thread safety: all methods, by any number of threads, but Shrink by one at a time. Readers, and fills, hold an epoch guard.
+// Thread safety: all methods, by any number of threads, but of StartResize, MoveBuckets, ReleaseOld and Shrink one call at a
+// time. Readers, and fills, hold an epoch guard; writers have announced their write.
 class LookupCache {
   struct Bucket;
 
  public:
-  // Null if there is no memory. `bytes`: rounded down to whole buckets; at least one, at most 2^32 of them.
-  static std::unique_ptr<LookupCache> Create(const RegionSet* regions, uint64_t bytes);
+  // Null if there is no memory. `bytes`: rounded down to whole buckets; at least one, at most 2^32 of them. `on_crowded`: called,
+  // with a bucket locked, by the thread whose key makes is_crowded() true.
+  static std::unique_ptr<LookupCache> Create(const RegionSet* regions, uint64_t bytes, std::function<void()> on_crowded = {});
   LookupCache(const LookupCache&) = delete;
   LookupCache& operator=(const LookupCache&) = delete;
 
   // The bucket of a key with this hash (KeyHash) is fetched, to be read or to be written.
-  void Prefetch(uint64_t hash) const { braiddb::Prefetch(&buckets_[BucketOf(hash)]); }
-  void PrefetchForWrite(uint64_t hash) const { braiddb::PrefetchForWrite(&buckets_[BucketOf(hash)]); }
+  // Needs no guard: a table that is released meanwhile is prefetched in vain.
+  void Prefetch(uint64_t hash) const { braiddb::Prefetch(CurrentTable().BucketOf(hash)); }
+  void PrefetchForWrite(uint64_t hash) const { braiddb::PrefetchForWrite(CurrentTable().BucketOf(hash)); }
 
   // The entry that Find will look at, if any. The bucket should be there already.
   // False: there is none, and the key will be looked up elsewhere.
@@ -107,10 +133,12 @@ class LookupCache {
   // long: others that write to keys of the bucket wait.
   WriteLock LockForWrite(uint64_t hash) {
     WriteLock lock;
-    const uint64_t index = BucketOf(hash);
-    if (__builtin_expect(IsGivenUp(index), 0)) return lock;
-    lock.bucket_ = &buckets_[index];
+    const Table* const table = &CurrentTable();
+    const uint64_t index = table->IndexOf(hash);
+    if (__builtin_expect(table->IsGivenUp(index), 0)) return lock;
+    lock.bucket_ = table->At(index);
     lock.word_ = Lock(lock.bucket_);
+    if (__builtin_expect(lock.word_ == kMoved, 0)) lock.bucket_ = LockMoved(*table, hash, &lock.word_);
     return lock;
   }
   void EndWrite(const WriteLock& lock, uint64_t hash, const LogEntry& entry, PmPtr pointer) {
@@ -133,16 +161,32 @@ class LookupCache {
   // missed before does not fill it in. REQUIRES: the version is marked dead. `sequence`: of a write that was made before.
   void Forget(uint64_t hash, uint64_t sequence);
 
+  // It has more than kKeysPerBucket keys for each bucket, and hits would be lost: from the key that made it so until a resize, or
+  // until AcceptCrowd says that it stays as it is. A pause of AcceptCrowd ends with AskAgain.
+  bool is_crowded() const { return crowd_.load(std::memory_order_acquire) == Crowd::kCrowded; }
+  void AcceptCrowd() { crowd_.store(Crowd::kAccepted, std::memory_order_release); }
+  void AskAgain();
+  static constexpr uint64_t kKeysPerBucket = 3;
+
+  // STEPS  1 StartResize  2 MoveBuckets until it returns true: who begins from now on uses the new table  3 the caller waits
+  //        until readers that are inside an epoch, and writes that are announced, have ended  4 ReleaseOld.
+  // To a table of `bytes` (as for Create), whose memory comes now. False: there is no memory, or Shrink has given up buckets.
+  bool StartResize(uint64_t bytes);
+  // Moves that many more buckets, at most. COST  A visit of each entry; its lines are prefetched some buckets ahead.
+  bool MoveBuckets(uint64_t most);
+  void ReleaseOld();
+
   // Gives up, for good, what is more than `bytes`.
   void Shrink(uint64_t bytes);
   // The system gets the memory of what was given up by a Shrink to `bytes`. REQUIRES: its readers have left their epochs.
-  void ReleaseGivenUp(uint64_t bytes) { buckets_.ReleaseFrom(bytes / sizeof(Bucket)); }
+  void ReleaseGivenUp(uint64_t bytes) { current_.load(std::memory_order_relaxed)->memory.ReleaseFrom(bytes / sizeof(Bucket)); }
 
-  // In use.
-  uint64_t bytes() const { return limit_.load(std::memory_order_relaxed) * sizeof(Bucket); }
+  // Of the table in use.
+  uint64_t bytes() const { return CurrentTable().limit.load(std::memory_order_relaxed) * sizeof(Bucket); }
 
  private:
   static constexpr uint64_t kLocked = 1;
+  static constexpr uint64_t kMoved = UINT64_MAX;
   static constexpr uint64_t kLate = 2;
   static constexpr uint32_t kSequenceShift = 8;
   static constexpr uint64_t kMostLate = (uint64_t{1} << kSequenceShift) - kLate;
@@ -158,12 +202,29 @@ class LookupCache {
   };
   static_assert(sizeof(Bucket) == kCacheLine);
 
-  LookupCache(const RegionSet* regions, HugeArray<Bucket> buckets)
-      : regions_(regions), buckets_(std::move(buckets)), limit_(buckets_.size()) {}
+  // Two take turns. What lookups load is atomic, since a prefetch may come while a table gets new memory.
+  struct Table {
+    // By bits that the tag does not have.
+    uint64_t IndexOf(uint64_t hash) const { return (hash & UINT32_MAX) * count.load(std::memory_order_relaxed) >> 32; }
+    Bucket* At(uint64_t index) const { return buckets.load(std::memory_order_relaxed) + index; }
+    Bucket* BucketOf(uint64_t hash) const { return At(IndexOf(hash)); }
+    bool IsGivenUp(uint64_t index) const { return index >= limit.load(std::memory_order_relaxed); }
+    void SetMemory(HugeArray<Bucket> fresh);
 
-  // By bits that the tag does not have.
-  uint64_t BucketOf(uint64_t hash) const { return (hash & UINT32_MAX) * buckets_.size() >> 32; }
-  bool IsGivenUp(uint64_t bucket) const { return bucket >= limit_.load(std::memory_order_relaxed); }
+    std::atomic<Bucket*> buckets{nullptr};
+    std::atomic<uint64_t> count{0};
+    std::atomic<uint64_t> limit{0};           // buckets behind it are given up
+    std::atomic<const Table*> next{nullptr};  // set before a bucket is moved there
+    HugeArray<Bucket> memory;
+  };
+  enum class Crowd : uint32_t { kNone, kCrowded, kAccepted };
+  // Keys are counted in one bucket of so many.
+  static constexpr uint64_t kSampledOf = 16;
+
+  LookupCache(const RegionSet* regions, HugeArray<Bucket> buckets, std::function<void()> on_crowded);
+
+  // acquire: pairs with the store in MoveBuckets; the table's fields, and what was moved there, are seen.
+  const Table& CurrentTable() const { return *current_.load(std::memory_order_acquire); }
   static bool HasTag(uint64_t slot, uint64_t hash) { return slot != 0 && (slot ^ hash) >> kTagShift == 0; }
   static bool CompareExchange(uint64_t* word, uint64_t expected, uint64_t desired) {
     return std::atomic_ref<uint64_t>(*word).compare_exchange_strong(expected, desired, std::memory_order_acq_rel,
@@ -184,17 +245,36 @@ class LookupCache {
 
   // What the slot there leads to, if that is of this key, which is marked as a hit; else null.
   const LogEntry* EntryAt(uint64_t* place, uint64_t slot, uint32_t family, Slice key) const;
-  // The word as it was.
+  // Goes along the tables to the bucket that answers for the key; *word: its word, as loaded. Null if it is given up.
+  static Bucket* FollowMoved(const Table& table, uint64_t hash, uint64_t* word);
+  static Bucket* LockMoved(const Table& table, uint64_t hash, uint64_t* word);
+  // The bucket, locked; *word as it was.
+  Bucket* LockBucketOf(uint64_t hash, uint64_t* word) const;
+  // The word as it was; kMoved: it is not locked.
   static uint64_t Lock(Bucket* bucket);
   static void Unlock(Bucket* bucket, uint64_t word) { StoreRelease(&bucket->word, word); }
   // The new word. REQUIRES: the lock.
   uint64_t SetSlot(Bucket* bucket, uint64_t word, uint64_t hash, const LogEntry& entry, PmPtr pointer);
   // The slot with this tag, else one that is empty or given up. REQUIRES: the lock.
-  static uint64_t* SlotFor(Bucket* bucket, uint64_t hash);
+  uint64_t* SlotFor(Bucket* bucket, uint64_t hash);
+  // An empty slot is used, or a used one emptied. REQUIRES: the lock.
+  void NoteTaken(const Bucket* bucket);
+  void NoteEmptied(const Bucket* bucket);
+  static uint64_t BucketsIn(uint64_t bytes) { return std::clamp<uint64_t>(bytes / sizeof(Bucket), 1, uint64_t{1} << 32); }
+  static bool IsSampled(const Bucket* bucket) { return reinterpret_cast<uintptr_t>(bucket) / sizeof(Bucket) % kSampledOf == 0; }
+  bool HasManyKeys(int64_t sampled_keys) const;
+  void MoveBucket(const Table& from, uint64_t index, const Table& to) const;
+  void PrefetchEntries(const Bucket& bucket) const;
 
   const RegionSet* const regions_;
-  HugeArray<Bucket> buckets_;
-  std::atomic<uint64_t> limit_;  // buckets behind it are given up; never grows
+  const std::function<void()> on_crowded_;
+  Table tables_[2];
+  std::atomic<Table*> current_{&tables_[0]};
+  alignas(kCacheLine) std::atomic<int64_t> sampled_keys_{0};  // in sampled buckets of the table in use
+  std::atomic<Crowd> crowd_{Crowd::kNone};
+  uint64_t moved_ = 0;  // buckets, by the resize that is going on
+  // Held by Move and Forget, whose callers hold no guard, and by ReleaseOld.
+  std::mutex movers_mutex_;
   static constinit thread_local uint32_t t_unmarked_hits_;
 };
 
@@ -205,9 +285,10 @@ class LookupCache {
 }
 
 inline bool LookupCache::PrefetchEntry(uint64_t hash) const {
-  const uint64_t index = BucketOf(hash);
-  if (IsGivenUp(index)) return false;
-  const Bucket& bucket = buckets_[index];
+  const Table& table = CurrentTable();
+  const uint64_t index = table.IndexOf(hash);
+  if (table.IsGivenUp(index)) return false;
+  const Bucket& bucket = *table.At(index);
   const uint32_t with_tag = SlotsWithTag(bucket, hash);
   if (with_tag == 0) return false;
   const uint64_t slot = LoadRelaxed(&bucket.slots[std::countr_zero(with_tag)]);
@@ -219,14 +300,19 @@ inline bool LookupCache::PrefetchEntry(uint64_t hash) const {
 }
 
 [[gnu::always_inline]] inline const LogEntry* LookupCache::Find(uint32_t family, Slice key, uint64_t hash, Miss* miss) const {
-  const uint64_t index = BucketOf(hash);
-  if (__builtin_expect(IsGivenUp(index), 0)) return nullptr;
-  auto& bucket = const_cast<Bucket&>(buckets_[index]);
+  const Table& table = CurrentTable();
+  const uint64_t index = table.IndexOf(hash);
+  if (__builtin_expect(table.IsGivenUp(index), 0)) return nullptr;
+  Bucket* bucket = table.At(index);
   // acquire: the slots are loaded after it, and are at least as new.
-  miss->word = LoadAcquire(&bucket.word);
-  if ((miss->word & kLocked) != 0) return nullptr;
-  for (uint32_t with_tag = SlotsWithTag(bucket, hash); with_tag != 0; with_tag &= with_tag - 1) {
-    uint64_t& place = bucket.slots[std::countr_zero(with_tag)];
+  miss->word = LoadAcquire(&bucket->word);
+  if (__builtin_expect((miss->word & kLocked) != 0, 0)) {
+    if (miss->word != kMoved) return nullptr;
+    bucket = FollowMoved(table, hash, &miss->word);
+    if (bucket == nullptr || (miss->word & kLocked) != 0) return nullptr;
+  }
+  for (uint32_t with_tag = SlotsWithTag(*bucket, hash); with_tag != 0; with_tag &= with_tag - 1) {
+    uint64_t& place = bucket->slots[std::countr_zero(with_tag)];
     const uint64_t slot = LoadAcquire(&place);
     if (__builtin_expect(HasTag(slot, hash), 1)) return EntryAt(&place, slot, family, key);
     // It is empty, or was displaced just now.
@@ -236,11 +322,12 @@ inline bool LookupCache::PrefetchEntry(uint64_t hash) const {
 
 [[gnu::always_inline]] inline bool LookupCache::FindQuickly(uint32_t family, Slice key, uint64_t hash, Miss* miss,
                                                             const LogEntry** entry) const noexcept {
-  const uint64_t index = BucketOf(hash);
-  if (__builtin_expect(IsGivenUp(index), 0)) return true;
-  auto& bucket = const_cast<Bucket&>(buckets_[index]);
+  const Table& table = CurrentTable();
+  const uint64_t index = table.IndexOf(hash);
+  if (__builtin_expect(table.IsGivenUp(index), 0)) return true;
+  Bucket& bucket = *table.At(index);
   miss->word = LoadAcquire(&bucket.word);  // as in Find
-  if (__builtin_expect((miss->word & kLocked) != 0, 0)) return true;
+  if (__builtin_expect((miss->word & kLocked) != 0, 0)) return miss->word != kMoved;
   const uint32_t with_tag = SlotsWithTag(bucket, hash);
   if (with_tag == 0) return true;
   uint64_t& place = bucket.slots[std::countr_zero(with_tag)];

@@ -72,9 +72,9 @@ braiddb_cache_t* braiddb_cache_create_lru_opts(braiddb_lru_cache_options_t* opti
 void braiddb_cache_destroy(braiddb_cache_t* cache) { delete cache; }
 // It would let the memory of a process that ends leak, to end sooner. There is little to free here.
 void braiddb_cache_disown_data(braiddb_cache_t*) {}
-// Databases that are opened later take it.
-void braiddb_cache_set_capacity(braiddb_cache_t* cache, size_t value) { cache->rep->bytes = value; }
-size_t braiddb_cache_get_capacity(braiddb_cache_t* cache) { return cache->rep->bytes; }
+// No database takes more than the capacity that there was when it was opened.
+void braiddb_cache_set_capacity(braiddb_cache_t* cache, size_t value) { cache->rep->limit.SetCapacity(value); }
+size_t braiddb_cache_get_capacity(braiddb_cache_t* cache) { return cache->rep->limit.capacity(); }
 size_t braiddb_cache_get_usage(braiddb_cache_t* cache) { return cache->rep->Usage(false); }
 size_t braiddb_cache_get_pinned_usage(braiddb_cache_t* cache) { return cache->rep->Usage(true); }
 

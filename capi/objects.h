@@ -71,13 +71,14 @@ struct braiddb_cache_t {
   // What options keep when the object is destroyed: how much, and the databases that were opened with it.
   class Capacity {
    public:
-    explicit Capacity(size_t capacity) : bytes(capacity) {}
+    explicit Capacity(size_t capacity) : limit(capacity) {}
     void Add(braiddb_t* db);
     void Remove(braiddb_t* db);
     // DRAM that the databases have, all of it or without what they could do without: lookup cache and filter.
     size_t Usage(bool pinned) noexcept;
 
-    std::atomic<size_t> bytes;
+    // Of the lookup caches of all these databases.
+    braiddb::CacheLimit limit;
 
    private:
     size_t Sum(bool pinned);

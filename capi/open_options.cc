@@ -66,7 +66,8 @@ void MapReads(const braiddb_options_t& from, Options* to) {
     if (from.table.no_block_cache != 0) {
       to->lookup_cache_size = 0;
     } else if (cache != nullptr) {
-      to->lookup_cache_size = cache->bytes;
+      to->lookup_cache_size = cache->limit.capacity();
+      to->lookup_cache_limit = std::shared_ptr<CacheLimit>(cache, &cache->limit);
     } else if (from.optimized_cache_bytes != 0) {
       to->lookup_cache_size = from.optimized_cache_bytes;
     } else if (kDropInCacheBytes != 0) {

@@ -8,6 +8,7 @@
 //   ranges_mutex_      changing a family's range tombstones; nobody waits for a writer, or takes another lock, with it
 //   manifest_mutex_    the MANIFEST and what it says
 //   filter_mutex_      a flush; the filter in use, and the one that is being made
+//   cache_size_mutex_  resizing the lookup cache; its holder waits for writers and readers that are under way
 //   view_mutex_        installing a read view, rotation
 //   work_mutex_        waking and waiting for background threads; nothing is done under it, but looks for something to do
 // The put and get paths take none of them, but for a writer that rotates the memtable (view_mutex_, held for microseconds, or,
@@ -33,6 +34,7 @@
 #include "compaction/last_level.h"
 #include "compaction/relocation.h"
 #include "compaction/version_filter.h"
+#include "db/cache_share.h"
 #include "db/dram_budget.h"
 #include "db/event_queue.h"
 #include "db/family.h"
@@ -281,8 +283,11 @@ class DBImpl final : public DB {
   uint64_t ChooseLogBound();
 
   // ---- rotate.cc
-  std::unique_ptr<Arena> CreateArena() const;
-  std::shared_ptr<Memtable> NewMemtable();
+  // For a memtable of about so many entries.
+  static std::unique_ptr<Arena> CreateArena(uint64_t entries);
+  // What the memtable behind this one will have, if all goes on as before; null: there was none.
+  uint64_t ExpectedEntries(const Memtable* before) const;
+  std::shared_ptr<Memtable> NewMemtable(const Memtable* before);
   std::unique_ptr<Memtable> MakeMemtable(uint64_t id, const KeyOrder& order, std::unique_ptr<Arena> arena,
                                          uint64_t entries) const;
   // The memtable, and the thread's nodes there, of a family other than the default one. An error if it was dropped, or there is
@@ -482,6 +487,8 @@ class DBImpl final : public DB {
   void FlushLoop();
   void FlushUntilStopped();
   void PrepareArena(const Memtable& like);
+  // Waits for `wanted`. REQUIRES: *lock is work_mutex_'s.
+  void WaitIdle(std::unique_lock<std::mutex>* lock, const std::function<bool()>& wanted);
   // False after an error, which is the database's from then on.
   bool FlushOne(const PendingFlush& pending, WriterPressure::Flush* took);
   bool FinishCopies(FlushCopier* copies);
@@ -623,6 +630,21 @@ class DBImpl final : public DB {
   void GiveUpFilter();
 
   // ---- dram.cc
+  // Of the lookup cache: the size that it may have.
+  uint64_t MostLookupCache() const;
+  void CreateLookupCache();
+  // Makes the lookup cache larger if it is crowded. Returns early when a memtable waits for its flush: then it goes on later.
+  void GrowLookupCache();
+  // REQUIRES: cache_size_mutex_. The second returns false if a memtable waits for its flush; `waits`: it does not return early.
+  void StartGrowth();
+  bool ContinueResize(bool waits);
+  bool CacheWantsWork() const {
+    return lookup_cache_ != nullptr && (lookup_cache_->is_crowded() || cache_is_resized_.load(std::memory_order_acquire));
+  }
+  // Of an idle database: gives back what it can do without. False: that was all.
+  bool GiveBackIdle();
+  // Writes and gets since the open.
+  uint64_t CallsOfUsers() const;
   // What the lookup cache may take beside the inner nodes of the last level and the filter.
   uint64_t RoomForCache() const;
   // The cache gives what the inner nodes took, and then the filter goes. REQUIRES: compaction_mutex_
@@ -708,6 +730,7 @@ class DBImpl final : public DB {
   uint32_t last_family_id_ = 0;                    // that was given; manifest_mutex_
   std::atomic<bool> purge_waits_{false};           // a family was dropped, and is not forgotten yet
   std::atomic<uint64_t> families_forgotten_{0};    // how often some were
+  CacheShare cache_share_;                         // the lookup cache's; cache_size_mutex_
   std::unique_ptr<LookupCache> lookup_cache_;      // may be null
   LookupCache* local_cache_ = nullptr;             // the same, if there is no other region, and no read latency is injected
   const bool asymmetric_fences_ = HasAsymmetricFences();
@@ -773,6 +796,11 @@ class DBImpl final : public DB {
   bool range_in_memtable_ = false;                // one was seen there …
   std::chrono::steady_clock::time_point range_in_memtable_since_;
 
+  std::mutex cache_size_mutex_;                  // resizing and shrinking the lookup cache
+  std::atomic<bool> cache_is_resized_{false};    // a resize has begun; changed under cache_size_mutex_
+  uint64_t idle_calls_ = 0;                      // CallsOfUsers, when it was looked at last; these two: the flush thread's
+  uint32_t idle_rounds_ = 0;                     // looks in a row that saw the same
+
   std::mutex arenas_mutex_;
   std::vector<std::unique_ptr<Arena>> arenas_;
 
@@ -784,6 +812,7 @@ class DBImpl final : public DB {
   bool uses_filter_ = false;                       // these: changed by the compaction thread only
   std::atomic<bool> filter_given_up_{false};       // no new one is made
   std::atomic<bool> filter_must_go_{false};        // the inner nodes need its share
+  uint64_t filter_room_ = UINT64_MAX;  // entries of the database that a small filter is for
   uint64_t filter_built_keys_ = 0;
   std::optional<std::string> filter_position_;  // the key at which the walk along the last level goes on; none: its first
   uint64_t filter_sequence_ = 0;                // … and the version

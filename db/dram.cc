@@ -1,6 +1,7 @@
 // Options::dram_budget, as the data grows.
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "db/db_impl.h"
 #include "util/format.h"
@@ -11,7 +12,112 @@ namespace {
 // The cache gives a part of its memory at a time, so that it seldom has to.
 constexpr uint64_t kParts = 16;
 
+// A lookup cache has the size that it may have, a quarter of that, a quarter of the quarter, and so on, down to this at most.
+constexpr uint64_t kFirstCacheBytes = 32 << 10;
+constexpr uint64_t kCacheGrowth = 4;
+// Buckets that are moved at a time, some 0.2 ms.
+constexpr uint64_t kBucketsPerStep = 1024;
+
+// Rounds without a call after which memory that is only kept goes, and after which the lookup cache goes.
+constexpr uint32_t kRoundsForArenas = 1;
+constexpr uint32_t kRoundsForCache = 12;
+
+uint64_t FirstCacheBytes(uint64_t most) {
+  while (most > kFirstCacheBytes) most /= kCacheGrowth;
+  return most;
+}
+
+// `now` if it is the largest.
+uint64_t NextCacheBytes(uint64_t now, uint64_t most) {
+  if (most <= now) return now;
+  while (most / kCacheGrowth > now) most /= kCacheGrowth;
+  return most;
+}
+
 }  // namespace
+
+// While it grows, a quarter of its size exists as well.
+uint64_t DBImpl::MostLookupCache() const {
+  const uint64_t room = RoomForCache();
+  return std::min(options_.lookup_cache_size, dram_.is_set() ? room / (kCacheGrowth + 1) * kCacheGrowth : room);
+}
+
+void DBImpl::CreateLookupCache() {
+  const uint64_t most = MostLookupCache();
+  if (most == 0 || !default_family_.is_hashed) return;
+  const uint64_t first = FirstCacheBytes(most);
+  lookup_cache_ = LookupCache::Create(regions_.get(), first, [this] { NotifyWork(); });
+  if (lookup_cache_ == nullptr) return Log("open: no address space for the lookup cache; gets search all levels");
+  cache_share_.Force(lookup_cache_->bytes());
+  if (regions_->count() == 1 && regions_->persistence()->read_latency_ns() == 0) local_cache_ = lookup_cache_.get();
+}
+
+void DBImpl::GrowLookupCache() {
+  if (!CacheWantsWork()) return;
+  std::lock_guard lock(cache_size_mutex_);
+  if (!cache_is_resized_.load(std::memory_order_relaxed)) StartGrowth();
+  if (cache_is_resized_.load(std::memory_order_relaxed)) (void)ContinueResize(false);  // else it goes on later
+}
+
+void DBImpl::StartGrowth() {
+  const uint64_t now = lookup_cache_->bytes();
+  const uint64_t next = NextCacheBytes(now, MostLookupCache());
+  // A table that is hardly larger is not worth it.
+  const uint64_t taken = next <= now ? 0 : cache_share_.Take(std::min(next, now * 2), next);
+  if (taken != 0 && lookup_cache_->StartResize(taken)) {
+    cache_is_resized_.store(true, std::memory_order_release);
+    return;
+  }
+  cache_share_.Give(taken);
+  lookup_cache_->AcceptCrowd();
+}
+
+bool DBImpl::ContinueResize(bool waits) {
+  const uint64_t before = lookup_cache_->bytes();
+  while (!lookup_cache_->MoveBuckets(kBucketsPerStep)) {
+    if (!waits && immutable_count_.load(std::memory_order_acquire) > 0) return false;
+  }
+  // Who looks at the new size later announced a larger number, or is a reader that entered later.
+  const uint64_t last_announced = next_sequence_.load(std::memory_order_seq_cst);
+  FenceAnnouncements();
+  WaitWriters(last_announced);
+  epochs_.Synchronize();
+  lookup_cache_->ReleaseOld();
+  cache_share_.Give(before);
+  cache_is_resized_.store(false, std::memory_order_release);
+  return true;
+}
+
+uint64_t DBImpl::CallsOfUsers() const {
+  uint64_t calls = 0;
+  threads_.ForEach([&calls](const ThreadState& thread) {
+    calls += thread.writes.value() + thread.gets.value() + thread.plain_hits.value() + thread.plain_misses.value();
+  });
+  return calls;
+}
+
+bool DBImpl::GiveBackIdle() {
+  const uint64_t calls = CallsOfUsers();
+  idle_rounds_ = calls == std::exchange(idle_calls_, calls) ? idle_rounds_ + 1 : 0;
+  if (idle_rounds_ >= kRoundsForArenas) {
+    std::lock_guard lock(arenas_mutex_);
+    arenas_.clear();
+  }
+  if (lookup_cache_ == nullptr) return idle_rounds_ < kRoundsForArenas;
+  std::lock_guard lock(cache_size_mutex_);
+  if (cache_is_resized_.load(std::memory_order_relaxed)) return true;
+  const uint64_t first = FirstCacheBytes(MostLookupCache());
+  if (lookup_cache_->bytes() <= first) return idle_rounds_ < kRoundsForArenas;
+  if (idle_rounds_ >= kRoundsForCache || (idle_rounds_ >= kRoundsForArenas && cache_share_.is_short())) {
+    if (!lookup_cache_->StartResize(first)) return false;
+    cache_share_.Force(first);
+    cache_is_resized_.store(true, std::memory_order_release);
+    (void)ContinueResize(true);
+    return false;
+  }
+  if (idle_rounds_ == 0 && cache_share_.is_limited()) lookup_cache_->AskAgain();  // others may have given back
+  return true;
+}
 
 uint64_t DBImpl::RoomForCache() const {
   if (!dram_.is_set()) return UINT64_MAX;
@@ -38,8 +144,12 @@ void DBImpl::KeepDramBudget() {
   if (!dram_.is_set()) return;
   if (HasFilter() && NodeBytes() > dram_.cached - dram_.filter) filter_must_go_.store(true, std::memory_order_relaxed);
   uint64_t room = RoomForCache();
-  if (lookup_cache_ == nullptr || lookup_cache_->bytes() <= room) return;
+  if (lookup_cache_ == nullptr) return;
+  std::lock_guard lock(cache_size_mutex_);
+  if (cache_is_resized_.load(std::memory_order_relaxed)) (void)ContinueResize(true);
+  if (lookup_cache_->bytes() <= room) return;
   room -= std::min(room, dram_.cached / kParts);
+  cache_share_.Give(lookup_cache_->bytes() - room);
   lookup_cache_->Shrink(room);
   try {
     epochs_.Retire([this, room] { lookup_cache_->ReleaseGivenUp(room); });

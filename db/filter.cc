@@ -36,6 +36,9 @@ constexpr uint64_t kLeastRoom = 1 << 20;
 // the lookup cache has room for, up to so many, as small databases have small caches.
 constexpr uint64_t kCacheBytesPerKey = 8;
 constexpr uint64_t kUsualRoom = 4 << 20;
+// Of a database that has at most half as many entries the filter has room for so many, 20 KiB at 10 bits a key. When it has more
+// a filter of the usual size takes its place: the walk along so few takes milliseconds.
+constexpr uint64_t kSmallRoom = 1 << 14;
 // More keys that are gone than this are worth a walk.
 constexpr uint64_t kFewKeys = 1 << 12;
 
@@ -58,6 +61,7 @@ bool DBImpl::FilterWanted() const {
   if (filter->is_full()) return true;
   const uint64_t entries = counters_.l1_entries.load(std::memory_order_relaxed) + l0_entries_.load(std::memory_order_relaxed);
   if (KeysThatFit(filter->bytes()) < entries) return false;  // there is room for one only, and this one is of use
+  if (entries > filter_room_) return true;
   if (compaction_idle_ && filter->parts() > 1) return true;
   return filter->keys() > 2 * std::max(entries, filter_built_keys_) + kFewKeys;  // half of them are gone
 }
@@ -112,7 +116,9 @@ DBImpl::FilterStep DBImpl::BeginFilter() {
     uint64_t usual = std::min(kUsualRoom, options_.lookup_cache_size / kCacheBytesPerKey);
     BRAIDDB_SYNC_POINT_ARG("DBImpl::BeginFilter:Room", &usual);
     usual = std::min(usual, KeyFilter::KeysOfFirstPart(options_.filter_bits_per_key, dram_.filter - in_use));
-    const uint64_t keys = std::min(fit, std::max(entries + entries / 4 + kLeastRoom, usual));
+    const bool is_small = entries <= kSmallRoom / 2 && usual > kSmallRoom;
+    filter_room_ = is_small ? kSmallRoom : UINT64_MAX;
+    const uint64_t keys = std::min(fit, is_small ? kSmallRoom : std::max(entries + entries / 4 + kLeastRoom, usual));
     filter = KeyFilter::Create(options_.filter_bits_per_key, keys, dram_.filter - in_use);
   }
   if (filter == nullptr) {

@@ -26,6 +26,8 @@ constexpr uint32_t kSpareSegments = 2;
 constexpr std::chrono::milliseconds kShortPause{5};
 constexpr std::chrono::milliseconds kLongPause{50};
 constexpr std::chrono::milliseconds kLongestPause{1000};
+// So often it is looked whether the database is idle.
+constexpr std::chrono::milliseconds kIdleRound{5000};
 // Orders that are merged because a CPU is idle, and are given up, are not tried again before so many flushes.
 constexpr uint32_t kFlushesPerTry = 16;
 
@@ -86,7 +88,7 @@ void DBImpl::FlushUntilStopped() {
   uint32_t gives_up = 0;                   // for so many flushes, to merge orders because a CPU seems to be idle
   bool is_alone = false;                   // when the last flush began, nothing was merged
   const auto wanted = [this] {
-    return stopping_.load(std::memory_order_acquire) || immutable_count_.load(std::memory_order_acquire) > 0;
+    return stopping_.load(std::memory_order_acquire) || immutable_count_.load(std::memory_order_acquire) > 0 || CacheWantsWork();
   };
   for (;;) {
     {
@@ -98,6 +100,11 @@ void DBImpl::FlushUntilStopped() {
       }
       flush_running_ = false;
       work_changed_.notify_all();
+      if (CacheWantsWork()) {
+        lock.unlock();
+        GrowLookupCache();
+        lock.lock();
+      }
       if (!work_changed_.wait_for(lock, std::max(pause, given_up), wanted)) {
         lock.unlock();
         const bool is_done = MergeTableOrders(OrdersFor::kPause);
@@ -105,9 +112,12 @@ void DBImpl::FlushUntilStopped() {
         for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {  // the orders of before
         }
         lock.lock();
-        work_changed_.wait(lock, wanted);
+        WaitIdle(&lock, wanted);
       }
-      if (immutable_count_.load(std::memory_order_acquire) == 0) return;  // stopping, and nothing is left to flush
+      if (immutable_count_.load(std::memory_order_acquire) == 0) {
+        if (stopping_.load(std::memory_order_acquire)) return;  // nothing is left to flush
+        continue;
+      }
       flush_running_ = true;
       const auto now = std::chrono::steady_clock::now();
       const std::chrono::nanoseconds process_now = TimeOf(CLOCK_PROCESS_CPUTIME_ID);
@@ -142,6 +152,18 @@ void DBImpl::FlushUntilStopped() {
   }
 }
 
+// What an idle database can do without goes back to the system meanwhile.
+void DBImpl::WaitIdle(std::unique_lock<std::mutex>* lock, const std::function<bool()>& wanted) {
+  std::chrono::milliseconds round = kIdleRound;
+  BRAIDDB_SYNC_POINT_ARG("DBImpl::WaitIdle:Round", &round);
+  while (!work_changed_.wait_for(*lock, round, wanted)) {
+    lock->unlock();
+    const bool is_more = GiveBackIdle();
+    lock->lock();
+    if (!is_more) return work_changed_.wait(*lock, wanted);
+  }
+}
+
 // The next memtable will be like this one. A writer rotates memtables, and should not wait for page faults meanwhile.
 void DBImpl::PrepareArena(const Memtable& like) {
   if (stopping_.load(std::memory_order_acquire)) return;
@@ -149,7 +171,8 @@ void DBImpl::PrepareArena(const Memtable& like) {
     std::lock_guard lock(arenas_mutex_);
     if (!arenas_.empty()) return;
   }
-  std::unique_ptr<Arena> arena = CreateArena();
+  const uint64_t entries = ExpectedEntries(&like);
+  std::unique_ptr<Arena> arena = CreateArena(entries);
   if (arena == nullptr) return;  // the writer tries again
   arena->Populate(std::min(like.DramBytes(), KeptArenaBytes()));
   std::lock_guard lock(arenas_mutex_);

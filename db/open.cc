@@ -107,7 +107,8 @@ DBImpl::DBImpl(const Options& options, const std::string& path, Access access)
       measures_(options.histograms),
       default_family_(0, 0, kDefaultColumnFamilyName, ColumnFamilyOptions(options)),
       default_handle_(MakeHandle(kDefaultColumnFamilyName)),
-      by_id_(std::make_unique<std::atomic<Family*>[]>(kMaxFamilies)) {
+      by_id_(std::make_unique<std::atomic<Family*>[]>(kMaxFamilies)),
+      cache_share_(options.lookup_cache_limit) {
   by_id_[0].store(&default_family_, std::memory_order_relaxed);
   arenas_.reserve(kKeptArenas);  // where they come back nothing may fail
 }
@@ -368,7 +369,7 @@ Status DBImpl::Recover() {
   for (const auto& table : replay.tables) {
     view->Alter(table->family(), [&table](FamilyView* levels) { levels->AddTable(table); });
   }
-  view->active = NewMemtable();
+  view->active = NewMemtable(nullptr);
   if (view->active == nullptr) return Status::MemoryLimit("no address space for a memtable");
   active_.store(view->active.get(), std::memory_order_seq_cst);
   active_first_sequence_ = last + 1;
@@ -482,12 +483,7 @@ void DBImpl::RestoreTables() {
 
 void DBImpl::StartBackground() {
   uses_filter_ = options_.filter_bits_per_key > 0 && default_family_.is_hashed;
-  const uint64_t cache_bytes = std::min(options_.lookup_cache_size, RoomForCache());
-  if (cache_bytes > 0 && default_family_.is_hashed) {
-    lookup_cache_ = LookupCache::Create(regions_.get(), cache_bytes);
-    if (regions_->count() == 1 && regions_->persistence()->read_latency_ns() == 0) local_cache_ = lookup_cache_.get();
-    if (lookup_cache_ == nullptr) Log("open: no address space for the lookup cache; gets search all levels");
-  }
+  CreateLookupCache();
   l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), options_.memtable_max_entries);
   if (is_read_only()) return StartReading();
   if (!options_.listeners.empty()) events_ = std::make_unique<EventQueue>(options_.listeners);

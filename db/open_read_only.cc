@@ -62,11 +62,18 @@ void DBImpl::PrepareReads() try {
   }
   while (!stopping_.load(std::memory_order_acquire) && BuildFilter(std::chrono::milliseconds(1))) {
   }
+  const auto wanted = [this] { return stopping_.load(std::memory_order_acquire) || CacheWantsWork(); };
+  while (!stopping_.load(std::memory_order_acquire)) {
+    GrowLookupCache();
+    std::unique_lock work(work_mutex_);
+    work_changed_.wait(work, wanted);
+  }
 } catch (const std::bad_alloc&) {
 }
 
 Status DBImpl::CloseReadOnly() {
   stopping_.store(true, std::memory_order_release);
+  NotifyWork();
   compaction_thread_.join();
   epochs_.Reclaim();
   Log("close: " + path_ + " was open for reading only");

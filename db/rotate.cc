@@ -11,8 +11,17 @@
 namespace braiddb {
 namespace {
 
-// A memtable of less than this is not worth huge pages, which a budget would pay for whole.
+// A memtable of less than this is not worth huge pages.
 constexpr uint64_t kLargeArena = 4ull << 20;
+// A memtable begins with room for so many entries, unless the one before it had more.
+constexpr uint64_t kFewEntries = 1024;
+// A node, its share of a hash table or of a skiplist's tower, and what is lost at the ends of blocks.
+constexpr uint64_t kBytesPerEntry = 96;
+constexpr uint64_t kLeastArena = 256ull << 10;
+// A smaller one is made anew in less time than it takes to zero it.
+constexpr uint64_t kLeastKeptArena = 1ull << 20;
+
+uint64_t FirstArenaBytes(uint64_t entries) { return std::max(kLeastArena, entries * kBytesPerEntry); }
 
 // Shards of a memtable, each searched by every lookup: few.
 constexpr uint32_t kMaxShards = 4;
@@ -49,27 +58,38 @@ bool DBImpl::Charge(ThreadState* thread, Memtable* memtable) {
   return charged >= changing_.memtable_size.load(std::memory_order_relaxed) || counted >= options_.memtable_max_entries;
 }
 
-std::unique_ptr<Arena> DBImpl::CreateArena() const { return Arena::Create(!dram_.is_set() || dram_.kept_arena >= kLargeArena); }
+std::unique_ptr<Arena> DBImpl::CreateArena(uint64_t entries) {
+  const uint64_t bytes = FirstArenaBytes(entries);
+  return Arena::Create(bytes >= kLargeArena, bytes);
+}
 
-std::shared_ptr<Memtable> DBImpl::NewMemtable() {
+uint64_t DBImpl::ExpectedEntries(const Memtable* before) const {
+  const uint64_t size = changing_.memtable_size.load(std::memory_order_relaxed);
+  const uint64_t most = std::min(options_.memtable_max_entries, size / LogEntrySize(1, 0, 0));
+  const uint64_t had = before == nullptr ? 0 : before->entry_count.load(std::memory_order_relaxed);
+  return std::min(most, std::max(kFewEntries, had));
+}
+
+std::shared_ptr<Memtable> DBImpl::NewMemtable(const Memtable* before) {
+  const uint64_t entries = ExpectedEntries(before);
   std::unique_ptr<Arena> arena;
   {
     std::lock_guard lock(arenas_mutex_);
+    while (!arenas_.empty() && arenas_.back()->first_bytes() < FirstArenaBytes(entries)) arenas_.pop_back();
     if (!arenas_.empty()) {
       arena = std::move(arenas_.back());
       arenas_.pop_back();
     }
   }
-  if (arena == nullptr) arena = CreateArena();
+  if (arena == nullptr) arena = CreateArena(entries);
   if (arena == nullptr) return nullptr;
-  const uint64_t size = changing_.memtable_size.load(std::memory_order_relaxed);
-  const uint64_t entries = std::min(options_.memtable_max_entries, size / LogEntrySize(1, 0, 0));
   std::unique_ptr<Memtable> memtable = MakeMemtable(next_memtable_id_, default_family_.order, std::move(arena), entries);
   if (memtable == nullptr) return nullptr;
   ++next_memtable_id_;
   return std::shared_ptr<Memtable>(memtable.release(), [this](Memtable* dying) {
     std::unique_ptr<Arena> back = dying->TakeArena();
     delete dying;
+    if (back->first_bytes() < kLeastKeptArena) return;
     back->Reset(KeptArenaBytes());
     std::lock_guard lock(arenas_mutex_);
     if (arenas_.size() < KeptArenas()) arenas_.push_back(std::move(back));
@@ -91,7 +111,6 @@ std::unique_ptr<Memtable> DBImpl::MakeMemtable(uint64_t id, const KeyOrder& orde
 // after that nothing comes to it any more.
 Status DBImpl::ChooseMemtable(ThreadState* thread, Memtable* set, uint32_t family, Memtable** memtable,
                               Memtable::NodeBlock** nodes) try {
-  constexpr uint64_t kFewEntries = 1024;
   const Family* const known = FindFamily(family);
   if (known == nullptr || known->dropped.load(std::memory_order_seq_cst))
     return Status::InvalidArgument("column family " + std::to_string(family) + " was dropped");
@@ -99,7 +118,7 @@ Status DBImpl::ChooseMemtable(ThreadState* thread, Memtable* set, uint32_t famil
   *nodes = &thread->family_nodes[family];
   *memtable = set->Of(family);
   if (*memtable == nullptr) {
-    std::unique_ptr<Arena> arena = Arena::Create(false);
+    std::unique_ptr<Arena> arena = CreateArena(kFewEntries);
     std::unique_ptr<Memtable> fresh;
     if (arena != nullptr) fresh = MakeMemtable(set->id(), known->order, std::move(arena), kFewEntries);
     if (fresh == nullptr) return Status::MemoryLimit("no address space for a memtable");
@@ -124,7 +143,7 @@ Status DBImpl::RotateMemtable(const Memtable* expected) {
     Memtable* old = active_.load(std::memory_order_relaxed);
     if (old != expected) return Status::OK();
     auto view = std::make_shared<ReadView>(*current_view_);
-    std::shared_ptr<Memtable> fresh = NewMemtable();
+    std::shared_ptr<Memtable> fresh = NewMemtable(old);
     if (fresh == nullptr) return Status::MemoryLimit("no address space for a memtable");
     std::shared_ptr<Memtable> full = view->active;
     view->immutables.insert(view->immutables.begin(), full);

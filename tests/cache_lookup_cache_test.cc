@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cache/lookup_cache.h"
@@ -73,11 +74,13 @@ class LookupCacheTest : public testing::TestWithParam<uint32_t> {
 INSTANTIATE_TEST_SUITE_P(Regions, LookupCacheTest, testing::Values(1, 3));
 
 // Writes that were overtaken by others, deletions, removals without a newer version, lookups of the newest state and of snapshots
-// whose fills come late: a model says what is newest.
+// whose fills come late, and resizes of which some buckets are moved meanwhile: a model says what is newest.
 TEST_P(LookupCacheTest, AHitIsTheNewestVersion) {
   constexpr uint64_t kKeys = 40;
-  for (const uint64_t buckets : {1, 4}) {
+  for (const auto& [buckets, resizes] : {std::pair<uint64_t, bool>(1, false), {4, false}, {2, true}}) {
     Make(buckets * kBucket);
+    bool is_resized = false;
+    uint64_t resized = 0;
     std::map<std::string, std::vector<Version>> visible;  // in the order of their numbers
     const auto newest = [&](const std::string& key, uint64_t as_of) {
       const Version* found = nullptr;
@@ -98,6 +101,14 @@ TEST_P(LookupCacheTest, AHitIsTheNewestVersion) {
     uint64_t hits = 0;
     uint64_t late_hits = 0;  // right after a fill that others came before
     for (int step = 0; step < 30'000; ++step) {
+      if (resizes && !is_resized && random_.OneIn(20)) {
+        is_resized = true;
+        ASSERT_TRUE(cache_->StartResize((1 + random_.Uniform(9)) * kBucket));
+      } else if (is_resized && random_.OneIn(5) && cache_->MoveBuckets(1)) {
+        is_resized = false;
+        cache_->ReleaseOld();
+        ++resized;
+      }
       const std::string key = NumberedKey(random_.Uniform(kKeys));
       const auto is_written = [&key](const Version& version) { return version.key == key; };
       if (random_.OneIn(20) && std::none_of(written.begin(), written.end(), is_written)) {
@@ -147,6 +158,7 @@ TEST_P(LookupCacheTest, AHitIsTheNewestVersion) {
     }
     EXPECT_GT(hits, 500u);
     EXPECT_GT(late_hits, 20u);
+    EXPECT_TRUE(!resizes || resized > 200) << resized;
   }
 }
 
@@ -275,6 +287,38 @@ TEST_P(LookupCacheTest, HoldsAsManyKeysAsItHasRoomFor) {
   EXPECT_GT(quick_answers_, kKeys * 19 / 20);
 }
 
+// Every key that is there stays; the number of slots decides how many can be.
+TEST_P(LookupCacheTest, GrowsWithItsKeys) {
+  uint32_t asked = 0;
+  cache_ = LookupCache::Create(store_.regions(), 32 * kBucket, [&asked] { ++asked; });
+  ASSERT_NE(cache_, nullptr);
+  constexpr uint64_t kKeys = 6000;
+  for (uint64_t i = 0; i < kKeys; ++i) {
+    Put(NumberedKey(i), i + 1);
+    if (!cache_->is_crowded()) continue;
+    EXPECT_GT(i, cache_->bytes() / kBucket) << "not before there is a key for each bucket";
+    ASSERT_TRUE(cache_->StartResize(4 * cache_->bytes()));
+    while (!cache_->MoveBuckets(7)) EXPECT_EQ(Find(NumberedKey(i)), i + 1);
+    cache_->ReleaseOld();
+    EXPECT_FALSE(cache_->is_crowded());
+  }
+  EXPECT_GE(asked, 3u);
+  EXPECT_GE(cache_->bytes() / kBucket * 6, kKeys);
+  uint64_t hits = 0;
+  for (uint64_t i = 0; i < kKeys; ++i) hits += Find(NumberedKey(i)) == i + 1;
+  EXPECT_GT(hits, kKeys * 95 / 100);
+  cache_->AcceptCrowd();
+  ASSERT_TRUE(cache_->StartResize(16 * kBucket));
+  while (!cache_->MoveBuckets(100)) {
+  }
+  cache_->ReleaseOld();
+  EXPECT_FALSE(cache_->is_crowded()) << "a smaller one has room for what comes";
+  hits = 0;
+  for (uint64_t i = 0; i < kKeys; ++i) hits += Find(NumberedKey(i)) == i + 1;
+  EXPECT_GT(hits, 16u);
+  EXPECT_LT(hits, 16 * kSlots);
+}
+
 // Keys that are asked for again and again outlast four times as many that are written once.
 TEST_P(LookupCacheTest, WhatIsUsedStays) {
   constexpr uint64_t kBuckets = 64;
@@ -334,6 +378,7 @@ TEST_P(LookupCacheTest, ASmallerOneHitsLess) {
   }
   cache_->Shrink(512 * kBucket);
   EXPECT_EQ(cache_->bytes(), 0u) << "it does not grow";
+  EXPECT_FALSE(cache_->StartResize(512 * kBucket));
   EXPECT_EQ(hits(1), 0u);
 }
 

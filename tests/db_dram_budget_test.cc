@@ -184,9 +184,9 @@ TEST_F(DramBudgetTest, OptionsSayWhatWasChosen) {
   ASSERT_OK(db->Close());
   options.lookup_cache_size = 1;
   ASSERT_OK(Open(options, &db));
-  EXPECT_GT(IntProperty(db.get(), "braiddb.lookup-cache-bytes"), 12 * kMiB);
-  EXPECT_GT(IntProperty(db.get(), "braiddb.dram-bytes"), 12 * kMiB);
-  EXPECT_LT(IntProperty(db.get(), "braiddb.dram-bytes"), 64 * kMiB);
+  EXPECT_GT(db->GetOptions().lookup_cache_size, 12 * kMiB);
+  EXPECT_GT(IntProperty(db.get(), "braiddb.lookup-cache-bytes"), 0u);
+  EXPECT_LT(IntProperty(db.get(), "braiddb.dram-bytes"), kMiB) << "there is no key yet";
 }
 
 TEST_F(DramBudgetTest, WithoutItSizesAreThoseOfTheOptions) {
@@ -194,7 +194,7 @@ TEST_F(DramBudgetTest, WithoutItSizesAreThoseOfTheOptions) {
   options.lookup_cache_size = 1'000'000;
   std::unique_ptr<DB> db;
   ASSERT_OK(Open(options, &db));
-  EXPECT_EQ(IntProperty(db.get(), "braiddb.lookup-cache-bytes"), 1'000'000u / 64 * 64);
+  EXPECT_EQ(db->GetOptions().lookup_cache_size, 1'000'000u);
   EXPECT_EQ(db->GetOptions().memtable_max_entries, Options().memtable_max_entries);
 }
 
@@ -209,7 +209,6 @@ TEST_F(DramBudgetTest, InnerNodesTakeFromTheCache) {
   const DramBudget shares = DramBudget::Share(&shared);
   std::unique_ptr<DB> db;
   ASSERT_OK(Open(options, &db));
-  const uint64_t at_first = IntProperty(db.get(), "braiddb.lookup-cache-bytes");
   constexpr uint64_t kCounters = 2000;
   std::vector<std::atomic<uint64_t>> written(kCounters);
   std::atomic<bool> stop{false};
@@ -250,7 +249,6 @@ TEST_F(DramBudgetTest, InnerNodesTakeFromTheCache) {
   if (kSlowdown == 1) {
     EXPECT_GT(nodes, kMiB);
   }
-  EXPECT_LT(cache, at_first);
   EXPECT_LE(nodes + cache + shares.filter, shares.cached);
   std::string value;
   for (uint64_t i = 0; i < kCounters; ++i) {

@@ -45,7 +45,8 @@ class DbLookupCacheTest : public DbTest {
 INSTANTIATE_TEST_SUITE_P(Regions, DbLookupCacheTest, testing::Values(1, 2));
 
 TEST_P(DbLookupCacheTest, AGetAnswersFromItAtEveryStage) {
-  EXPECT_EQ(IntProperty(db_.get(), "braiddb.lookup-cache-bytes"), 1u << 20);
+  EXPECT_GT(IntProperty(db_.get(), "braiddb.lookup-cache-bytes"), 0u);
+  EXPECT_LE(IntProperty(db_.get(), "braiddb.lookup-cache-bytes"), 32u << 10);
   for (int i = 0; i < 300; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), PatternedValue(i, 30)));
   AtEveryStage([&] {
     for (int round = 0; round < 2; ++round) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <vector>
 
@@ -85,11 +86,57 @@ TEST(ArenaTest, PopulatedMemoryIsThereAndZero) {
 TEST(ArenaTest, AFullOneSaysSo) {
   const std::unique_ptr<Arena> arena = Arena::Create();
   ASSERT_NE(arena, nullptr);
-  EXPECT_NE(arena->AllocateBlock(4096 * kMiB), 0u);
-  EXPECT_EQ(arena->AllocateBlock(4096 * kMiB), 0u) << "8 GiB less what is left out at the begin";
+  EXPECT_NE(arena->AllocateBlock(2048 * kMiB), 0u);
+  EXPECT_EQ(arena->AllocateBlock(2048 * kMiB), 0u) << "8 GiB less what blocks skipped";
+  EXPECT_EQ(arena->AllocateBlock(2048 * kMiB), 0u);
   EXPECT_EQ(arena->AllocateBlock(8), 0u);
   arena->Reset(0);
   ExpectZerosAndFill(arena.get(), kMiB);
+}
+
+// Blocks of many sizes, in all extents: none shares a byte with another, and each is zero at first.
+TEST(ArenaTest, GrowsByExtents) {
+  for (const uint64_t first : {64ull << 10, 1ull << 20}) {
+    const std::unique_ptr<Arena> arena = Arena::Create(false, first);
+    ASSERT_NE(arena, nullptr);
+    for (int round = 0; round < 2; ++round) {
+      std::vector<std::pair<uint32_t, uint64_t>> blocks;
+      for (uint64_t i = 0; i < 3000; ++i) {
+        const uint64_t bytes = i % 100 == 99 ? 200'000 : 8 * (1 + i * 37 % 500);
+        const uint32_t reference = arena->AllocateBlock(bytes);
+        ASSERT_NE(reference, 0u);
+        auto* const memory = arena->At<uint8_t>(reference);
+        ASSERT_TRUE(std::all_of(memory, memory + bytes, [](uint8_t byte) { return byte == 0; })) << i;
+        memset(memory, static_cast<int>(1 + i % 250), bytes);
+        blocks.emplace_back(reference, bytes);
+      }
+      for (uint64_t i = 0; i < blocks.size(); ++i) {
+        const auto* const memory = arena->At<uint8_t>(blocks[i].first);
+        ASSERT_TRUE(std::all_of(memory, memory + blocks[i].second, [i](uint8_t byte) { return byte == 1 + i % 250; })) << i;
+        ASSERT_EQ(arena->At<uint8_t>(blocks[i].first + static_cast<uint32_t>(blocks[i].second / 8) - 1),
+                  memory + blocks[i].second - 8);
+      }
+      arena->Reset(32 << 10);
+    }
+  }
+}
+
+// A thousand small arenas take little address space.
+TEST(ArenaTest, ReservesWhatItIsTold) {
+  const auto mapped_kib = [] {
+    std::ifstream statm("/proc/self/statm");
+    uint64_t pages = 0;
+    statm >> pages;
+    return pages * 4;
+  };
+  const uint64_t before = mapped_kib();
+  std::vector<std::unique_ptr<Arena>> arenas;
+  for (int i = 0; i < 1000; ++i) {
+    arenas.push_back(Arena::Create(false, 64 << 10));
+    ASSERT_NE(arenas.back(), nullptr);
+    ASSERT_NE(arenas.back()->AllocateBlock(100'000), 0u);
+  }
+  EXPECT_LT(mapped_kib() - before, 1u << 20);
 }
 
 }  // namespace

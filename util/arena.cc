@@ -16,31 +16,79 @@ constexpr uint64_t kHugePage = 2ull << 20;
 
 }  // namespace
 
-std::unique_ptr<Arena> Arena::Create(bool huge) {
-  void* base = mmap(nullptr, kReserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) return nullptr;
-  if (huge) AdviseHugePages(base, kReserve);
-  madvise(base, kReserve, MADV_DONTDUMP);
-  std::unique_ptr<Arena> arena(new (std::nothrow) Arena(static_cast<uint8_t*>(base), huge ? kHugePage : kPage));
-  if (arena == nullptr) munmap(base, kReserve);
+// Huge pages need an address that is a multiple of their size.
+uint8_t* Arena::Map(uint64_t bytes, bool huge) {
+  const uint64_t slack = huge && bytes >= kHugePage ? kHugePage : 0;
+  void* const range = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED) return nullptr;
+  auto* begin = static_cast<uint8_t*>(range);
+  if (slack != 0) {
+    auto* const aligned = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(begin) + slack - 1) & ~(slack - 1));
+    if (aligned != begin) munmap(begin, static_cast<size_t>(aligned - begin));
+    if (aligned != begin + slack) munmap(aligned + bytes, static_cast<size_t>(begin + slack - aligned));
+    begin = aligned;
+    AdviseHugePages(begin, bytes);
+  }
+  (void)madvise(begin, bytes, MADV_DONTDUMP);
+  return begin;
+}
+
+Arena::Arena(uint8_t* base, uint64_t first_bytes, bool huge) : base_(base), first_units_(first_bytes / 8), huge_(huge) {}
+
+std::unique_ptr<Arena> Arena::Create(bool huge, uint64_t first_bytes) {
+  const uint64_t bytes = std::bit_ceil(std::clamp(first_bytes, kLeastFirst, kMost / 2));
+  uint8_t* const base = Map(bytes, huge);
+  if (base == nullptr) return nullptr;
+  std::unique_ptr<Arena> arena(new (std::nothrow) Arena(base, bytes, huge));
+  if (arena == nullptr) munmap(base, bytes);
   return arena;
 }
 
-Arena::~Arena() { munmap(base_, kReserve); }
+Arena::~Arena() {
+  munmap(base_, first_bytes());
+  for (uint32_t i = 0; i < kMostLater; ++i) {
+    if (uint8_t* const extent = later_[i].load(std::memory_order_relaxed)) munmap(extent, first_bytes() << i);
+  }
+}
 
 uint32_t Arena::AllocateBlock(uint64_t bytes) {
   const uint64_t start = used_.fetch_add(bytes, std::memory_order_relaxed);
-  if (start + bytes > kReserve) return 0;
-  return static_cast<uint32_t>(start / 8);
+  if (__builtin_expect(start + bytes <= first_bytes(), 1)) return static_cast<uint32_t>(start / 8);
+  return AllocateLater(start, bytes);
 }
 
-uint64_t Arena::RoundUp(uint64_t bytes) const { return (std::min(bytes, kReserve) + page_ - 1) / page_ * page_; }
+uint32_t Arena::AllocateLater(uint64_t start, uint64_t bytes) {
+  for (; start + bytes <= kMost; start = used_.fetch_add(bytes, std::memory_order_relaxed)) {
+    if (start < first_bytes()) continue;  // it does not fit in the first extent
+    const uint32_t later = LaterOf(start / 8);
+    if (start + bytes > first_bytes() << (later + 1)) continue;
+    return MapLater(later) ? static_cast<uint32_t>(start / 8) : 0;
+  }
+  return 0;
+}
+
+bool Arena::MapLater(uint32_t later) {
+  if (later_[later].load(std::memory_order_acquire) != nullptr) return true;
+  std::lock_guard lock(map_mutex_);
+  if (later_[later].load(std::memory_order_relaxed) != nullptr) return true;
+  uint8_t* const extent = Map(first_bytes() << later, huge_);
+  later_[later].store(extent, std::memory_order_release);
+  return extent != nullptr;
+}
+
+uint64_t Arena::RoundUp(uint64_t bytes) const {
+  const uint64_t page = huge_ ? kHugePage : kPage;
+  return std::min((std::min(bytes, kMost) + page - 1) / page * page, first_bytes());
+}
 
 // More may have been asked for.
-uint64_t Arena::used_bytes() const { return std::min(used_.load(std::memory_order_relaxed), kReserve); }
+uint64_t Arena::used_bytes() const { return std::min(used_.load(std::memory_order_relaxed), kMost); }
 
 void Arena::Reset(uint64_t keep_bytes) {
-  const uint64_t used = used_bytes();
+  for (uint32_t i = 0; i < kMostLater; ++i) {
+    if (uint8_t* const extent = later_[i].exchange(nullptr, std::memory_order_relaxed)) munmap(extent, first_bytes() << i);
+  }
+  const uint64_t used = std::min(used_bytes(), first_bytes());
   touched_ = std::max(touched_, used);
   keep_bytes = RoundUp(keep_bytes);
   uint64_t to_zero = used;

@@ -2,49 +2,78 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 namespace braiddb {
 
-// One reserved stretch of address space, filled front to back; a reference counts 8-byte units from its start.
+// A first extent of a size that is given, and extents behind it that come as they are needed. A reference counts 8-byte units
+// from the start; it names the same memory until Reset.
+//
+// LAYOUT  The first extent has F units, a power of two. Extent k of those behind it has the F * 2^k units from F * 2^k on. So the
+//         highest bit of a reference tells its extent. A block lies in one extent; what it skips at an extent's end is lost.
 // Thread safety: AllocateBlock and At may be called concurrently.
 class Arena {
  public:
-  // 8 GiB of address space; memory is taken as it is touched, in huge pages if `huge` and the system has them. Null if the
-  // system refuses.
-  static std::unique_ptr<Arena> Create(bool huge = true);
+  // `first_bytes`: rounded up to a power of two. This much address space is reserved at once; memory is taken as it is touched,
+  // in huge pages if `huge` and the system has them. Null if the system refuses.
+  static std::unique_ptr<Arena> Create(bool huge = true, uint64_t first_bytes = 64ull << 20);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // A reference to `bytes` (a multiple of 8) of zeros; 0 when the arena is full. Meant for blocks that threads cut up.
+  // A reference to `bytes` (a multiple of 8) of zeros; 0 when the arena is full (8 GiB), or the system has no memory. Meant for
+  // blocks that threads cut up.
   uint32_t AllocateBlock(uint64_t bytes);
   template <class T>
   T* At(uint32_t reference) const {
-    return reinterpret_cast<T*>(base_ + uint64_t{reference} * 8);
+    if (__builtin_expect(reference < first_units_, 1)) return reinterpret_cast<T*>(base_ + uint64_t{reference} * 8);
+    return reinterpret_cast<T*>(AtLater(reference));
   }
+  // What blocks take, and what they skipped.
   uint64_t used_bytes() const;
+  uint64_t first_bytes() const { return first_units_ * 8; }
 
-  // Forgets all content; keeps at most `keep_bytes` of memory for reuse, and zeroes it. REQUIRES: no one uses a reference.
+  // Forgets all content; keeps at most `keep_bytes` of memory, of the first extent, for reuse, and zeroes it. REQUIRES: no one
+  // uses a reference.
   void Reset(uint64_t keep_bytes);
-  // Takes the memory of the first `bytes` now, so that their first use is no page fault. A hint; Linux 5.14 or later. REQUIRES:
-  // as for Reset.
+  // Takes the memory of the first `bytes`, of the first extent, now, so that their first use is no page fault. A hint; Linux 5.14
+  // or later. REQUIRES: as for Reset.
   void Populate(uint64_t bytes);
 
  private:
-  static constexpr uint64_t kReserve = 8ull << 30;
+  static constexpr uint64_t kMost = 8ull << 30;
+  static constexpr uint64_t kLeastFirst = 64ull << 10;
   static constexpr uint64_t kFirst = 64;  // reference 0 means none
+  static constexpr uint32_t kMostLater = 17;
+  static_assert(kLeastFirst << kMostLater == kMost);
 
-  Arena(uint8_t* base, uint64_t page) : base_(base), page_(page) {}
+  Arena(uint8_t* base, uint64_t first_bytes, bool huge);
 
   uint64_t RoundUp(uint64_t bytes) const;
+  // Which of the extents behind the first one.
+  uint32_t LaterOf(uint64_t units) const { return static_cast<uint32_t>(std::bit_width(units) - std::bit_width(first_units_)); }
+  // relaxed: who has a reference got it from who allocated it, by acquire and release.
+  uint8_t* AtLater(uint32_t reference) const {
+    const uint32_t later = LaterOf(reference);
+    // In numbers: an address that is only prefetched may lie behind all extents.
+    const auto extent = reinterpret_cast<uintptr_t>(later_[later].load(std::memory_order_relaxed));
+    return reinterpret_cast<uint8_t*>(extent + (reference - (first_units_ << later)) * 8);
+  }
+  uint32_t AllocateLater(uint64_t start, uint64_t bytes);
+  bool MapLater(uint32_t later);
+  static uint8_t* Map(uint64_t bytes, bool huge);
 
   uint8_t* const base_;
-  const uint64_t page_;  // bytes
+  const uint64_t first_units_;
+  const bool huge_;
   std::atomic<uint64_t> used_{kFirst};
-  uint64_t touched_ = 0;  // bytes from the start that have memory, at most
+  uint64_t touched_ = 0;  // bytes from the start of the first extent that have memory, at most
+  std::mutex map_mutex_;
+  std::atomic<uint8_t*> later_[kMostLater + 1] = {};  // null: not mapped yet; the last one never is
 };
 
 }  // namespace braiddb

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "braiddb/cache_limit.h"
 #include "braiddb/comparator.h"
 #include "braiddb/merge_operator.h"
 #include "braiddb/slice.h"
@@ -168,10 +169,15 @@ struct Options {
   // 16 … steps long, and merges search the last level. It takes no more than its nodes need: a limit for 63 million entries.
   // 0: none. Default: 1 GiB.
   uint64_t l1_index_size = 1ull << 30;
-  // Lookup cache: DRAM for the addresses of the newest versions of keys, about nine bytes a key; a get that finds its key there
-  // searches nothing else. Rounded down to 64 bytes; at least these. 0: none. Not used with a comparator of one's own,
-  // whose equal keys may differ in bytes. Default: 32 MiB.
+  // Lookup cache: the most DRAM, in bytes, for the addresses of the newest versions of keys. A get that finds its key there
+  // searches nothing else. The cache takes 21 to 85 bytes for each key, and once it has this size about nine. It begins with
+  // 32 KiB at most and grows with the number of keys; while it grows, the quarter that it had before exists as well. After a
+  // minute without a call of Get, MultiGet or a write it begins anew. Rounded down to 64 bytes; at least these. 0: none. Not
+  // used with a comparator of one's own, whose equal keys may differ in bytes. Default: 32 MiB.
   uint64_t lookup_cache_size = 32ull << 20;
+  // The lookup caches of all databases that are opened with this object stay together within its capacity, each within its
+  // lookup_cache_size. Null: they do not know of each other. Default: null.
+  std::shared_ptr<CacheLimit> lookup_cache_limit;
   // Filter: DRAM in bits for each key in the last level, so that a get of a key that is not there need not search it; 0 to 64.
   // With 10 about one in a hundred is searched for in vain, and more while a database grows, until its next open. After an open
   // it is made in the background, by a walk along all entries (behind a merge that was cut short: that is made first). 0: none.

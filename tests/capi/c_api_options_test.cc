@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "braiddb/db.h"
 #include "braiddb/options_file.h"
@@ -184,6 +185,43 @@ TEST_F(CApiOptionsTest, WhatHasAMeaningReachesTheEngine) {
   EXPECT_EQ(256u << 20, mapped.dram_budget);
   EXPECT_EQ(5u << 20, mapped.lookup_cache_size);
   EXPECT_EQ(12u, mapped.filter_bits_per_key);
+}
+
+// Three databases, each of which could fill the cache alone.
+TEST_F(CApiOptionsTest, OneCacheIsOneLimitForAllDatabases) {
+  constexpr size_t kCapacity = 1 << 20;
+  braiddb_cache_t* const cache = braiddb_cache_create_lru(kCapacity);
+  braiddb_block_based_table_options_t* const table = braiddb_block_based_options_create();
+  braiddb_block_based_options_set_block_cache(table, cache);
+  braiddb_options_set_block_based_table_factory(options_, table);
+  std::vector<braiddb_t*> databases;
+  for (const char* name : {"-a", "-b", "-c"}) {
+    databases.push_back(braiddb_open(options_, (path() + name).c_str(), error_.pointer()));
+    ASSERT_EQ("", error_.Take());
+  }
+  const auto taken = [&databases] {
+    uint64_t sum = 0;
+    for (braiddb_t* const db : databases) {
+      uint64_t bytes = 0;
+      EXPECT_EQ(0, braiddb_property_int(db, "braiddb.lookup-cache-bytes", &bytes));
+      sum += bytes;
+    }
+    return sum;
+  };
+  EXPECT_LE(taken(), 3u * (32 << 10)) << "small as long as there is no key";
+  for (int i = 0; i < 15'000; ++i) {
+    const std::string key = std::to_string(i);
+    for (braiddb_t* const db : databases) braiddb_put(db, write_, key.data(), key.size(), "value", 5, error_.pointer());
+    ASSERT_EQ("", error_.Take());
+    if (i % 100 == 0) {
+      ASSERT_LE(taken(), kCapacity);
+    }
+  }
+  EXPECT_LE(taken(), kCapacity);
+  EXPECT_GT(taken(), kCapacity / 4);
+  for (braiddb_t* const db : databases) braiddb_close(db);
+  braiddb_block_based_options_destroy(table);
+  braiddb_cache_destroy(cache);
 }
 
 TEST_F(CApiOptionsTest, AKindThatDoesNotExistIsRefused) {

@@ -1,0 +1,220 @@
+// DRAM follows data: what a database takes grows with what is in it, whatever its options allow.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "braiddb/db.h"
+#include "tests/support/db_test_util.h"
+#include "util/sync_point.h"
+
+namespace braiddb::test {
+namespace {
+
+// Anonymous memory of this process, in KiB.
+uint64_t AnonymousKiB() {
+  std::ifstream rollup("/proc/self/smaps_rollup");
+  std::string word;
+  while (rollup >> word) {
+    uint64_t kib = 0;
+    if (word == "Anonymous:" && rollup >> kib) return kib;
+  }
+  ADD_FAILURE() << "no smaps_rollup";
+  return 0;
+}
+
+void PutKeys(DB* db, int begin, int end) {
+  for (int i = begin; i < end; ++i) ASSERT_OK(db->Put({}, NumberedKey(i), PatternedValue(i, 100)));
+}
+
+// Sanitizers keep memory of their own for each allocation.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kMeasures = false;
+#else
+constexpr bool kMeasures = true;
+#endif
+
+// Structures of the engine take less than a quarter of it; the rest is what the pools and the threads of a database take.
+constexpr uint64_t kMostKiBEach = 14 << 10;
+
+TEST(DbIdleMemoryTest, ThirtyDatabasesOfAHundredKeysAreSmall) {
+  if (!kMeasures) GTEST_SKIP() << "a sanitizer takes memory, too";
+  constexpr int kDatabases = 30;
+  TestDirectory directory;
+  std::vector<std::unique_ptr<DB>> databases(kDatabases + 1);
+  const auto open = [&](int i) {
+    Options options;
+    options.create_if_missing = true;
+    ASSERT_OK(DB::Open(options, directory.path() + "/" + std::to_string(i), &databases[i]));
+    PutKeys(databases[i].get(), 0, 100);
+    for (int key = 0; key < 100; ++key) ASSERT_EQ(GetOrText(databases[i].get(), NumberedKey(key)), PatternedValue(key, 100));
+  };
+  open(kDatabases);  // what a process takes once
+  const uint64_t before = AnonymousKiB();
+  for (int i = 0; i < kDatabases; ++i) open(i);
+  const uint64_t each = (AnonymousKiB() - before) / kDatabases;
+  std::printf("%llu KiB each\n", static_cast<unsigned long long>(each));
+  EXPECT_LE(each, kMostKiBEach);
+}
+
+TEST(DbIdleMemoryTest, AFlushAndAMergeOfFewKeysTakeLittle) {
+  if (!kMeasures) GTEST_SKIP() << "a sanitizer takes memory, too";
+  constexpr int kDatabases = 10;
+  TestDirectory directory;
+  std::vector<std::unique_ptr<DB>> databases(kDatabases + 1);
+  const auto open = [&](int i) {
+    Options options;
+    options.create_if_missing = true;
+    ASSERT_OK(DB::Open(options, directory.path() + "/" + std::to_string(i), &databases[i]));
+    PutKeys(databases[i].get(), 0, 100);
+    ASSERT_OK(databases[i]->Flush());
+    ASSERT_OK(databases[i]->CompactRange({}, nullptr, nullptr));
+    PutKeys(databases[i].get(), 50, 150);
+    ASSERT_OK(databases[i]->Flush());
+  };
+  open(kDatabases);
+  const uint64_t before = AnonymousKiB();
+  for (int i = 0; i < kDatabases; ++i) open(i);
+  const uint64_t each = (AnonymousKiB() - before) / kDatabases;
+  std::printf("%llu KiB each\n", static_cast<unsigned long long>(each));
+  EXPECT_LE(each, kMostKiBEach);
+}
+
+TEST(DbIdleMemoryTest, AGiBOfLookupCacheTakesWhatTwoThousandKeysNeed) {
+  if (!kMeasures) GTEST_SKIP() << "a sanitizer takes memory, too";
+  TestDirectory directory;
+  Options options;
+  options.create_if_missing = true;
+  options.lookup_cache_size = 1 << 30;
+  const uint64_t before = AnonymousKiB();
+  std::unique_ptr<DB> db;
+  ASSERT_OK(DB::Open(options, directory.path() + "/db", &db));
+  PutKeys(db.get(), 0, 2000);
+  const uint64_t took = AnonymousKiB() - before;
+  std::printf("%llu KiB\n", static_cast<unsigned long long>(took));
+  EXPECT_LE(took, 4096u);
+}
+
+class DbLookupCacheSizeTest : public testing::Test {
+ protected:
+  void SetUp() override { options_.create_if_missing = true; }
+  void TearDown() override { SyncPoints::Instance().Clear(); }
+
+  std::unique_ptr<DB> Open(const std::string& name) {
+    std::unique_ptr<DB> db;
+    EXPECT_OK(DB::Open(options_, directory_.path() + "/" + name, &db));
+    return db;
+  }
+  static uint64_t CacheBytes(DB* db) { return IntProperty(db, "braiddb.lookup-cache-bytes"); }
+  // Idle databases are looked at so often.
+  static void SetIdleRound(std::chrono::milliseconds round) {
+    SyncPoints::Instance().SetCallback(
+        "DBImpl::WaitIdle:Round", [round](void* argument) { *static_cast<std::chrono::milliseconds*>(argument) = round; });
+    SyncPoints::Instance().Enable();
+  }
+  template <class Condition>
+  static bool WaitUntil(const Condition& condition) {
+    for (int i = 0; i < 2000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return condition();
+  }
+  static uint64_t Hits(DB* db) { return db->GetStatistics().lookup_cache_hits; }
+
+  TestDirectory directory_;
+  Options options_;
+};
+
+TEST_F(DbLookupCacheSizeTest, ItGrowsWithTheKeysUpToItsSize) {
+  options_.lookup_cache_size = 1 << 20;
+  const std::unique_ptr<DB> db = Open("db");
+  EXPECT_LE(CacheBytes(db.get()), 32u << 10);
+  constexpr int kKeys = 20'000;
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_OK(db->Put({}, NumberedKey(i), PatternedValue(i, 20)));
+    if (i % 1000 == 999) {
+      const auto is_large = [&] { return CacheBytes(db.get()) >= static_cast<uint64_t>(i + 1) * 64 / 5; };
+      ASSERT_TRUE(WaitUntil(is_large)) << i << " keys, " << CacheBytes(db.get());
+    }
+  }
+  EXPECT_EQ(CacheBytes(db.get()), 1u << 20);
+  const uint64_t before = Hits(db.get());
+  for (int i = 0; i < kKeys; ++i) ASSERT_EQ(GetOrText(db.get(), NumberedKey(i)), PatternedValue(i, 20));
+  EXPECT_GT(Hits(db.get()) - before, kKeys * 95u / 100);
+  for (int i = kKeys; i < 3 * kKeys; ++i) ASSERT_OK(db->Put({}, NumberedKey(i), PatternedValue(i, 20)));
+  EXPECT_EQ(CacheBytes(db.get()), 1u << 20);
+}
+
+TEST_F(DbLookupCacheSizeTest, ItGrowsByReads) {
+  options_.lookup_cache_size = 1 << 20;
+  std::unique_ptr<DB> db = Open("db");
+  constexpr int kKeys = 10'000;
+  PutKeys(db.get(), 0, kKeys);
+  ASSERT_OK(db->Close());
+  const std::string path = directory_.path() + "/db";
+  for (const bool read_only : {false, true}) {
+    SCOPED_TRACE(read_only);
+    db.reset();
+    ASSERT_OK(read_only ? DB::OpenForReadOnly(options_, path, &db) : DB::Open(options_, path, &db));
+    EXPECT_LE(CacheBytes(db.get()), 32u << 10);
+    const auto read_all = [&] {
+      for (int i = 0; i < kKeys; ++i) ASSERT_EQ(GetOrText(db.get(), NumberedKey(i)), PatternedValue(i, 100));
+    };
+    read_all();
+    EXPECT_TRUE(WaitUntil([&] { return CacheBytes(db.get()) >= 256u << 10; }));
+    read_all();
+    const uint64_t before = Hits(db.get());
+    read_all();
+    EXPECT_GT(Hits(db.get()) - before, kKeys * 9u / 10);
+  }
+}
+
+// Three databases of which each alone would take all of it.
+TEST_F(DbLookupCacheSizeTest, OneLimitIsForAllDatabasesThatShareIt) {
+  constexpr uint64_t kLimit = 1 << 20;
+  options_.lookup_cache_size = kLimit;
+  options_.lookup_cache_limit = std::make_shared<CacheLimit>(kLimit);
+  const CacheLimit& limit = *options_.lookup_cache_limit;
+  std::vector<std::unique_ptr<DB>> databases;
+  for (const char* name : {"a", "b", "c"}) databases.push_back(Open(name));
+  const auto all = [&databases] {
+    uint64_t sum = 0;
+    for (const auto& db : databases) sum += CacheBytes(db.get());
+    return sum;
+  };
+  EXPECT_EQ(limit.usage(), all());
+  for (int i = 0; i < 20'000; ++i) {
+    for (const auto& db : databases) ASSERT_OK(db->Put({}, NumberedKey(i), PatternedValue(i, 20)));
+    ASSERT_LE(limit.usage(), kLimit);
+    ASSERT_LE(all(), kLimit);
+  }
+  EXPECT_TRUE(WaitUntil([&] { return all() >= kLimit / 4; })) << all();
+  for (const auto& db : databases) {
+    for (int i = 0; i < 20'000; i += 7) ASSERT_EQ(GetOrText(db.get(), NumberedKey(i)), PatternedValue(i, 20));
+  }
+  databases.clear();
+  EXPECT_EQ(limit.usage(), 0u);
+}
+
+TEST_F(DbLookupCacheSizeTest, AnIdleDatabaseGivesBack) {
+  SetIdleRound(std::chrono::milliseconds(10));
+  options_.lookup_cache_size = 4 << 20;
+  options_.lookup_cache_limit = std::make_shared<CacheLimit>(4 << 20);
+  const std::unique_ptr<DB> db = Open("db");
+  const uint64_t first = CacheBytes(db.get());
+  PutKeys(db.get(), 0, 20'000);
+  EXPECT_TRUE(WaitUntil([&] { return CacheBytes(db.get()) <= first; })) << CacheBytes(db.get());
+  EXPECT_EQ(options_.lookup_cache_limit->usage(), first);
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 20'000; ++i) ASSERT_EQ(GetOrText(db.get(), NumberedKey(i)), PatternedValue(i, 100));
+  }
+  PutKeys(db.get(), 20'000, 30'000);
+  for (int i = 0; i < 30'000; ++i) ASSERT_EQ(GetOrText(db.get(), NumberedKey(i)), PatternedValue(i, 100));
+}
+
+}  // namespace
+}  // namespace braiddb::test
