@@ -9,6 +9,7 @@
 #include "check/list_check.h"
 #include "check/media.h"
 #include "check/segment_check.h"
+#include "pmem/device_record.h"
 #include "util/file.h"
 
 namespace braiddb {
@@ -43,6 +44,29 @@ void CountSegments(const Media& media, const std::vector<SegmentContents>& conte
     if (image != nullptr && media.root(region) != nullptr)
       report->allocation_pending |= PoolView(image->base(), image->bytes()).RedoPending();
   }
+}
+
+Status ForEachRegion(const Media& media, const std::function<Status(RegionDevices*, const std::string& directory)>& visit) {
+  for (uint32_t region = 0; region < media.regions(); ++region) {
+    if (media.image(region) == nullptr) continue;
+    const std::string& directory = media.image(region)->directory();
+    RegionDevices devices(directory, nullptr);
+    if (Status status = visit(&devices, directory); !status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+Status FindUnsafeShutdowns(const Media& media, Findings* findings) {
+  return ForEachRegion(media, [&](RegionDevices* devices, const std::string& directory) {
+    std::string what;
+    Status status = devices->Examine(&what);
+    if (!what.empty()) {
+      findings->Add(what, directory + "/" + kDeviceRecordName,
+                    "if this is all that is found, run `braiddb check --acknowledge-unsafe-shutdown`; acknowledged writes of the "
+                    "last seconds may be missing all the same. Else restore a copy, or run `braiddb repair`");
+    }
+    return status;
+  });
 }
 
 }  // namespace
@@ -106,7 +130,8 @@ Status CheckFiles(const CheckOptions& options, const std::string& path, CheckRep
     if (media->lists_are_there()) CompareContents(*media, contents, reached, &findings);
   }
   CountSegments(*media, contents, report);
-  return Status::OK();
+  if (!options.acknowledge_unsafe_shutdown) return FindUnsafeShutdowns(*media, &findings);
+  return ForEachRegion(*media, [](RegionDevices* devices, const std::string&) { return devices->Acknowledge(); });
 }
 
 Status CheckDatabase(const CheckOptions& options, const std::string& path, CheckReport* report) {

@@ -109,6 +109,10 @@ Status Media::LoadRoot(uint32_t region, Findings* findings) {
     directories_are_sound_ = false;
     return Status::OK();
   }
+  if (pool.RunIdIsOdd()) {
+    findings->Add("PMDK's run id is odd", image.Place(kPoolRunIdOffset),
+                  "open the database once to write: that repairs the number, which BraidDB does not use");
+  }
   const uint64_t offset = pool.root_offset();
   const std::string where = image.Place(offset) + ", root of region " + std::to_string(region);
   const auto* root = reinterpret_cast<const RegionRoot*>(image.base() + offset);

@@ -8,10 +8,8 @@
 namespace braiddb {
 namespace {
 
-constexpr uint64_t kPoolHeaderBytes = 4096;
 constexpr uint64_t kPoolHeaderChecked = 2048;  // its checksum covers so much; what follows depends on the machine
 constexpr uint64_t kIdentityOffset = 24;       // 16 bytes
-constexpr uint64_t kDescriptorBytes = 2048;
 constexpr uint64_t kLaneCountOffset = kPoolLanesOffset + 8;
 constexpr uint64_t kLaneBytes = 3072;
 // The logs in a lane: the internal and the external redo log, the undo log. A log begins with its checksum, 0 when it is empty,
@@ -41,28 +39,72 @@ uint64_t PoolView::Word(uint64_t offset) const {
   return word;
 }
 
-// PMDK's variant of Fletcher's checksum, in the last 8 bytes of a structure; these, and everything from `skip` on, count as zero.
-bool PoolView::FletcherMatches(uint64_t offset, uint64_t bytes, uint64_t skip) const {
-  uint32_t low = 0;
-  uint32_t high = 0;
+namespace {
+
+// PMDK's variant of Fletcher's checksum.
+class Fletcher {
+ public:
+  void Add(uint32_t word) {
+    low_ += word;
+    high_ += low_;
+  }
+  uint64_t sum() const { return uint64_t{high_} << 32 | low_; }
+
+ private:
+  uint32_t low_ = 0;
+  uint32_t high_ = 0;
+};
+
+}  // namespace
+
+// The checksum is in the last 8 bytes of a structure; they count as zero.
+bool PoolView::FletcherMatches(uint64_t offset, uint64_t bytes) const {
+  Fletcher fletcher;
   for (uint64_t at = 0; at < bytes; at += sizeof(uint32_t)) {
     uint32_t word = 0;
-    if (at < skip && at < bytes - sizeof(uint64_t)) memcpy(&word, pool_ + offset + at, sizeof(word));
-    low += word;
-    high += low;
+    if (at < bytes - sizeof(uint64_t)) memcpy(&word, pool_ + offset + at, sizeof(word));
+    fletcher.Add(word);
   }
-  return Word(offset + bytes - sizeof(uint64_t)) == (uint64_t{high} << 32 | low);
+  return Word(offset + bytes - sizeof(uint64_t)) == fletcher.sum();
+}
+
+uint32_t PoolView::features() const {
+  uint32_t features = 0;
+  memcpy(&features, pool_ + kPoolFeaturesOffset, sizeof(features));
+  return features;
+}
+
+uint64_t PoolView::HeaderChecksum(uint32_t features) const {
+  Fletcher fletcher;
+  for (uint64_t at = 0; at < kPoolHeaderBytes; at += sizeof(uint32_t)) {
+    uint32_t word = 0;
+    if (at < kPoolHeaderChecked) memcpy(&word, pool_ + at, sizeof(word));
+    fletcher.Add(at == kPoolFeaturesOffset ? features : word);
+  }
+  return fletcher.sum();
+}
+
+bool PoolView::HeaderIsSound() const {
+  uint32_t major = 0;
+  memcpy(&major, pool_ + kPoolMajorOffset, sizeof(major));
+  if (memcmp(pool_, kPoolSignature, sizeof(kPoolSignature)) != 0 || major != kPoolMajor) return false;
+  const uint64_t checksum = Word(kPoolHeaderChecksumOffset);
+  return checksum == HeaderChecksum(features()) || checksum == HeaderChecksum(features() ^ kPoolHasShutdownState);
+}
+
+bool PoolView::ShutdownStateIsThere() const {
+  const uint32_t without = features() & ~kPoolHasShutdownState;
+  return features() != without || Word(kPoolHeaderChecksumOffset) != HeaderChecksum(without);
 }
 
 const char* PoolView::FindDamage() const {
-  if (bytes_ < kPoolHeaderBytes + 2 * kDescriptorBytes) return "the pool is shorter than its header";
+  if (bytes_ < kPoolHeaderBytes + 2 * kPoolDescriptorBytes) return "the pool is shorter than its header";
   if (memcmp(pool_, kPoolSignature, sizeof(kPoolSignature)) != 0) return "it has no pool signature";
   uint32_t major = 0;
   memcpy(&major, pool_ + kPoolMajorOffset, sizeof(major));
   if (major != kPoolMajor) return "it has an unknown pool format of PMDK";
-  if (!FletcherMatches(0, kPoolHeaderBytes, kPoolHeaderChecked)) return "the checksum of the pool header is wrong";
-  if (!FletcherMatches(kPoolHeaderBytes, kDescriptorBytes, kDescriptorBytes))
-    return "the checksum of the pool descriptor is wrong";
+  if (!HeaderIsSound()) return "the checksum of the pool header is wrong";
+  if (!FletcherMatches(kPoolHeaderBytes, kPoolDescriptorBytes)) return "the checksum of the pool descriptor is wrong";
   if (heap_begin() > bytes_ || Word(kPoolHeapSizeOffset) != bytes_ - heap_begin() ||
       Word(kPoolHeapSizeOffset) < kHeapHeaderBytes + kZoneHeaderBytes) {
     return "the heap does not end where the parts do";
@@ -70,7 +112,7 @@ const char* PoolView::FindDamage() const {
   if (Word(kPoolLanesOffset) > heap_begin() || Word(kLaneCountOffset) > (heap_begin() - Word(kPoolLanesOffset)) / kLaneBytes)
     return "the lanes do not fit the pool";
   if (memcmp(pool_ + heap_begin(), kHeapSignature, sizeof(kHeapSignature)) != 0 ||
-      !FletcherMatches(heap_begin(), kHeapHeaderBytes, kHeapHeaderBytes)) {
+      !FletcherMatches(heap_begin(), kHeapHeaderBytes)) {
     return "the heap header is damaged";
   }
   return nullptr;

@@ -2,7 +2,8 @@
 //
 // LAYOUT  Pool format 6 of libpmemobj, unchanged since 1.4 (src/core/pool_hdr.h, src/libpmemobj/obj.h, heap_layout.h,
 //         memops.h, ulog.h):
-//              0  pool header, 4096 bytes: signature, version, identity; Fletcher checksum
+//              0  pool header, 4096 bytes: signature, version, features, identity; Fletcher checksum of the first 2048 bytes.
+//                 Behind them the shutdown state
 //           4096  descriptor, 2048 bytes: where lanes and heap begin; Fletcher checksum. Behind it the root object and the
 //                 heap's size, which change
 //                 lanes, 3072 bytes each: redo and undo logs
@@ -19,11 +20,19 @@ namespace braiddb {
 inline constexpr char kPoolSignature[8] = "PMEMOBJ";
 inline constexpr uint64_t kPoolMajorOffset = 8;
 inline constexpr uint32_t kPoolMajor = 6;
+inline constexpr uint64_t kPoolFeaturesOffset = 16;  // 4 bytes: the features that a program must know
+inline constexpr uint32_t kPoolHasShutdownState = 4;
+inline constexpr uint64_t kPoolShutdownStateOffset = 4024;  // 64 bytes, not under the checksum
+inline constexpr uint64_t kPoolShutdownStateBytes = 64;
+inline constexpr uint64_t kPoolHeaderChecksumOffset = 4088;
+inline constexpr uint64_t kPoolHeaderBytes = 4096;
+inline constexpr uint64_t kPoolDescriptorBytes = 2048;
 inline constexpr uint64_t kPoolLayoutOffset = 4096;  // the name of what is in the pool
 inline constexpr char kPoolLayout[] = "braiddb";
 inline constexpr uint64_t kPoolLanesOffset = 4096 + 1024;
 inline constexpr uint64_t kPoolHeapOffset = 4096 + 1024 + 16;
 inline constexpr uint64_t kPoolRootOffset = 4096 + 2048;
+inline constexpr uint64_t kPoolRunIdOffset = 4096 + 2048 + 8;  // even; PMDK adds 2 at each open
 inline constexpr uint64_t kPoolRootSizeOffset = 4096 + 2048 + 16;
 inline constexpr uint64_t kPoolHeapSizeOffset = 4096 + 2048 + 32;
 
@@ -55,6 +64,18 @@ class PoolView {
   // Null if header, descriptor and heap header are sound and fit the pool, else what is wrong. The rest REQUIRES that.
   const char* FindDamage() const;
 
+  // What follows needs the first kPoolHeaderBytes + kPoolDescriptorBytes + 64 bytes only.
+  // Whether signature, version and checksum of the header are right. The checksum may also be the one of the header with the
+  // other value of the bit kPoolHasShutdownState: a crash leaves such a header (pool_repair.h).
+  bool HeaderIsSound() const;
+  // Whether the header has PMDK's shutdown state, or a crash came while it was dropped. REQUIRES: HeaderIsSound().
+  bool ShutdownStateIsThere() const;
+  // The checksum that the header has to have with these features.
+  uint64_t HeaderChecksum(uint32_t features) const;
+  uint32_t features() const;
+  // PMDK opens no pool with an odd one.
+  bool RunIdIsOdd() const { return Word(kPoolRunIdOffset) % 2 != 0; }
+
   uint64_t heap_begin() const { return Word(kPoolHeapOffset); }
   uint64_t heap_end() const { return heap_begin() + Word(kPoolHeapSizeOffset); }
   uint64_t root_offset() const { return Word(kPoolRootOffset); }
@@ -73,7 +94,7 @@ class PoolView {
 
  private:
   uint64_t Word(uint64_t offset) const;
-  bool FletcherMatches(uint64_t offset, uint64_t bytes, uint64_t skip) const;
+  bool FletcherMatches(uint64_t offset, uint64_t bytes) const;
 
   const uint8_t* const pool_;
   const uint64_t bytes_;

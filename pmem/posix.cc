@@ -50,7 +50,8 @@ Status WriteAndSync(const std::string& path, std::string_view contents) {
 }  // namespace
 
 Status ErrnoStatus(int error, std::string_view action, const std::string& path) {
-  const std::string message = "cannot " + std::string(action) + " " + path + ": " + std::strerror(error) + Advice(error);
+  const char* const reason = error == 0 ? "the system gave no reason" : std::strerror(error);
+  const std::string message = "cannot " + std::string(action) + " " + path + ": " + reason + Advice(error);
   if (error == ENOSPC || error == EDQUOT) return Status::NoSpace(message);
   if (error == ENOENT) return Status::NotFound(message);
   return Status::IOError(message);

@@ -6,7 +6,9 @@
 
 #include "pmem/dax_device.h"
 #include "pmem/pmdk_memory.h"
+#include "pmem/pmdk_sync.h"
 #include "pmem/pool_format.h"
+#include "pmem/pool_repair.h"
 #include "pmem/region_image.h"
 #include "util/check.h"
 #include "util/huge_pages.h"
@@ -37,7 +39,7 @@ int CallPrepare(PMEMobjpool*, void* object, void* prepare) {
 // What libpmemobj says about a pool that it will not create or open.
 Status PoolStatus(int error, std::string_view action, const std::string& path) {
   if (error == EWOULDBLOCK) return Status::Busy(path + " is in use; close the database in the process that has it open");
-  if (error == EINVAL) {
+  if (error == EINVAL || error == 0) {  // 0: PMDK found an inconsistency and has no errno for it
     return Status::Corruption("cannot " + std::string(action) + " " + path + ": " + pmemobj_errormsg() +
                               "; a part is damaged or not of this region, restore the region's files from a backup");
   }
@@ -46,10 +48,16 @@ Status PoolStatus(int error, std::string_view action, const std::string& path) {
 
 }  // namespace
 
-Region::Region(std::shared_ptr<RegionFiles> files, const RegionConfig& config) : files_(std::move(files)), config_(config) {}
+Region::Region(std::shared_ptr<RegionFiles> files, const RegionConfig& config)
+    : files_(std::move(files)), config_(config), devices_(files_->directory(), config_.info_log) {}
 
 Region::~Region() {
-  if (pool_ != nullptr) pmemobj_close(pool_);
+  if (pool_ == nullptr) return;
+  {
+    const PmdkSyncScope sync(persistence(), files_->directory());
+    pmemobj_close(pool_);
+  }
+  if (!persistence()->failed()) devices_.Leave();
 }
 
 std::string Region::Name() const { return "region " + std::to_string(config_.index) + " (" + files_->directory() + ")"; }
@@ -68,11 +76,15 @@ Status Region::Create(std::shared_ptr<RegionFiles> files, const RegionConfig& co
   region->max_bytes_ = region->ChooseMaxBytes();
   const std::string set = region->files_->set_path();
   if (Status status = region->files_->WriteSetFile(region->max_bytes_); !status.ok()) return status;
+  if (Status status = region->devices_.Enter(); !status.ok()) return status;
   {
     const PmdkOpenScope scope(1);
+    const PmdkSyncScope sync(config.persistence, region->files_->directory());
+    const NoShutdownStateScope no_shutdown_state;
     region->pool_ = pmemobj_create(set.c_str(), kPoolLayout, 0, 0600);
   }
   if (region->pool_ == nullptr) return PoolStatus(errno, "create pool", set);
+  if (config.persistence->failed()) return config.persistence->error();
   if (Status status = region->files_->CommitFirstPart(config.database_id, config.index, config.count); !status.ok())
     return status;
   if (Status status = region->OnMapped(); !status.ok()) return status;
@@ -87,15 +99,21 @@ Status Region::Open(std::shared_ptr<RegionFiles> files, const RegionConfig& conf
   region->max_bytes_ = std::max(region->ChooseMaxBytes(), total);
   const std::string set = region->files_->set_path();
   if (Status status = region->files_->WriteSetFile(region->max_bytes_); !status.ok()) return status;
+  if (Status status = region->devices_.Enter(); !status.ok()) return status;
+  std::string repaired;
+  if (Status status = PreparePool(region->files_->part_path(0), &repaired); !status.ok()) return status;
+  if (!repaired.empty()) region->Log(region->Name() + ": " + repaired);
   if (Status status = region->CheckHeap(); !status.ok()) return status;
   BRAIDDB_SYNC_POINT("Region::Open:Checked");
   {
     const PmdkOpenScope scope(1 + total / kZoneBytes);
+    const PmdkSyncScope sync(config.persistence, region->files_->directory());
     const int error = RetryWhileLocked([&] {
       region->pool_ = pmemobj_open(set.c_str(), kPoolLayout);
       return region->pool_ != nullptr ? 0 : errno;
     });
     if (region->pool_ == nullptr) return PoolStatus(error, "open pool", set);
+    if (config.persistence->failed()) return config.persistence->error();
   }
   if (Status status = region->files_->CheckSizes(); !status.ok()) return status;
   if (Status status = region->OnMapped(); !status.ok()) return status;
@@ -175,6 +193,7 @@ bool Region::IsValidObject(const ObjectId& id, uint64_t bytes) const {
 }
 
 Status Region::AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, const Prepare& prepare) {
+  if (persistence()->failed()) return persistence()->error();  // *id may name an object that is on no medium
   BRAIDDB_CHECK(id->offset == 0);
   if (pool_ == nullptr) return Status::ReadOnly(Name() + " is open for reading only");
   if (bytes > PMEMOBJ_MAX_ALLOC_SIZE) {
@@ -186,9 +205,10 @@ Status Region::AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, con
   const uint64_t flags = prepare ? POBJ_XALLOC_ZERO : 0;
   const pmemobj_constr constructor = prepare ? CallPrepare : nullptr;
   void* const argument = const_cast<Prepare*>(&prepare);
+  const PmdkSyncScope sync(persistence(), files_->directory());
   for (int growths = 0;; ++growths) {
     if (pmemobj_xalloc(pool_, AsPmdk(id), bytes, static_cast<uint64_t>(type), flags, constructor, argument) == 0)
-      return Status::OK();
+      return persistence()->failed() ? persistence()->error() : Status::OK();
     if (errno == ECANCELED) return persistence()->error();
     if (errno != ENOMEM) return PoolStatus(errno, "allocate from pool", files_->set_path());
     if (growths == 3) return Status::NoSpace(Name() + " is too fragmented for " + std::to_string(bytes) + " bytes; delete data");
@@ -204,6 +224,8 @@ void Region::FreeObject(ObjectId* id) {
     StoreRelaxed(&id->offset, 0);  // in this process only
     return;
   }
+  if (persistence()->failed()) return;  // media stay as they are
+  const PmdkSyncScope sync(persistence(), files_->directory());
   pmemobj_free(AsPmdk(id));
 }
 
@@ -271,13 +293,19 @@ Status Region::Grow(uint64_t bytes) {
 }
 
 Status Region::Extend(uint64_t step) {
+  if (Status status = devices_.BeforeGrowth(); !status.ok()) return status;
   // ORDER: the part is whole and durable before the heap's size includes it. [CC-31]
   if (Status status = files_->AddPart(step, PartFill()); !status.ok()) return status;
   long long extend_by = static_cast<long long>(step);
+  const PmdkSyncScope sync(persistence(), files_->directory());
   if (pmemobj_ctl_exec(pool_, "heap.size.extend", &extend_by) != 0) {
     growth_broken_ = true;
     return Status::NoSpace(Name() + " could not map a new part: " + pmemobj_errormsg() +
                            "; raise vm.max_map_count if it is exhausted and open the database again");
+  }
+  if (persistence()->failed()) {
+    growth_broken_ = true;
+    return persistence()->error();
   }
   const uint64_t reserved = reserved_bytes();
   if (memory_node_ != kUnknownNumaNode) BindToNumaNode(base() + reserved, step, memory_node_);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "braiddb/status.h"
+#include "pmem/device_record.h"
 #include "pmem/layout.h"
 #include "pmem/persistence.h"
 #include "pmem/region_files.h"
@@ -72,7 +73,7 @@ class Region {
   // the zeroed object and makes it durable before *id names it; false if it cannot. REQUIRES: *id is null.
   using Prepare = std::function<bool(uint8_t* object)>;
   Status AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, const Prepare& prepare = nullptr);
-  // Gives the object back and makes *id null, in one failure-atomic step.
+  // Gives the object back and makes *id null, in one failure-atomic step. Does nothing after Persistence has failed.
   void FreeObject(ObjectId* id);
   // Whether the id can name an object of `bytes` bytes, judged by the id alone: pool, place and alignment. Null is not valid.
   bool IsValidObject(const ObjectId& id, uint64_t bytes) const;
@@ -125,6 +126,7 @@ class Region {
 
   const std::shared_ptr<RegionFiles> files_;
   const RegionConfig config_;
+  RegionDevices devices_;
   PMEMobjpool* pool_ = nullptr;
   std::unique_ptr<RegionImage> image_;  // in place of a pool
   bool redo_pending_ = false;           // of the image

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "pmem/dax_device.h"
+#include "pmem/device_record.h"
 #include "pmem/layout.h"
 #include "pmem/pool_format.h"
 #include "util/file.h"
@@ -30,7 +31,7 @@ bool IsPartName(const std::string& name) {
 // Names that this folder gives to files.
 bool IsOurs(std::string name) {
   if (name.ends_with(".tmp")) name.resize(name.size() - 4);
-  return name == "region.set" || name == "PARTS" || name == "CREATING" || IsPartName(name);
+  return name == "region.set" || name == "PARTS" || name == kDeviceRecordName || name == "CREATING" || IsPartName(name);
 }
 
 template <class T>

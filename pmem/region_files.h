@@ -3,6 +3,7 @@
 // LAYOUT  <directory>/
 //           region.set      PMDK's poolset: address space to reserve, and this directory. Derived: rewritten at open
 //           PARTS           the part list (part_list.h)
+//           DEVICES         the memory modules that the region lies on, if there are any (device_record.h)
 //           000000.pmem …   the parts, mapped one after the other. The only part of a region on a device is a symbolic link
 //                           to the device (dax_device.h)
 //           CREATING        only until the creation of the whole database is complete

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "pmem/layout_check.h"
+#include "pmem/pmdk_sync.h"
 #include "pmem/region.h"
 #include "util/check.h"
 #include "util/mutant.h"
@@ -18,7 +19,9 @@ constexpr uint32_t kGenerationHeadroom = 24;
 }  // namespace
 
 Status Region::InitializeRoot() {
+  const PmdkSyncScope sync(persistence(), files_->directory());
   const PMEMoid id = pmemobj_root(pool_, sizeof(RegionRoot));
+  if (persistence()->failed()) return persistence()->error();
   if (OID_IS_NULL(id)) return posix::ErrnoStatus(errno, "allocate the root of", files_->set_path());
   pool_id_ = id.pool_uuid_lo;
   root_ = reinterpret_cast<RegionRoot*>(base() + id.off);
@@ -39,6 +42,7 @@ Status Region::InitializeRoot() {
 Status Region::FindRoot() {
   const std::string restore = "; restore its files from a backup";
   if (pmemobj_root_size(pool_) < sizeof(RegionRoot)) return Status::Corruption(Name() + " has no root object" + restore);
+  const PmdkSyncScope sync(persistence(), files_->directory());
   const PMEMoid id = pmemobj_root(pool_, sizeof(RegionRoot));
   pool_id_ = id.pool_uuid_lo;
   if (!IsValidObject(ObjectId{id.pool_uuid_lo, id.off}, sizeof(RegionRoot))) {
@@ -95,6 +99,7 @@ Status Region::RaiseGenerationLimit(uint64_t by, uint64_t* first) {
 //               A check that does not match, or without an object, is damage.
 
 Status Region::AllocateMetadata(uint32_t slot, uint64_t bytes) {
+  if (persistence()->failed()) return persistence()->error();
   BRAIDDB_CHECK(slot < RegionRoot::kMetadataSlots && root_->metadata[slot].offset == 0);
   const std::lock_guard<std::mutex> lock(metadata_mutex_);
   if (bytes >= max_bytes_) return Status::NoSpace(Name() + " can never hold " + std::to_string(bytes) + " bytes of metadata");

@@ -1,3 +1,4 @@
+#include "pmem/device_record.h"
 #include "pmem/posix.h"
 #include "pmem/region.h"
 #include "pmem/region_image.h"
@@ -23,6 +24,12 @@ Status MapRegion(const std::string& directory, std::unique_ptr<RegionImage>* ima
   Status status = RegionImage::Map(directory, damage.Report(), image);
   if (status.ok() && !damage.what.empty()) return Status::Corruption(damage.what);
   return status;
+}
+
+Status CheckDevices(const std::string& directory) {
+  std::string what;
+  Status status = RegionDevices(directory, nullptr).Examine(&what);
+  return status.ok() && !what.empty() ? UnsafeShutdown(directory, what) : status;
 }
 
 Status FindCount(const RegionSetOptions& options, const PartList& list, uint32_t* count) {
@@ -65,6 +72,7 @@ Status RegionSet::OpenReadOnly(const RegionSetOptions& options, std::unique_ptr<
     }
     if (status.ok() && i == 0) status = FindCount(options, image->list(), &count);
     if (status.ok()) status = CheckPlace(*image, i == 0 ? image->list() : images[0]->list(), i);
+    if (status.ok()) status = CheckDevices(image->directory());
     if (!status.ok()) return status;
     images.push_back(std::move(image));
   }

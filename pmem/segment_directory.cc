@@ -182,8 +182,9 @@ Status SegmentDirectory::NextGeneration(uint64_t* generation) {
 }
 
 Status SegmentDirectory::Take(SegmentDescriptor* descriptor, uint64_t chunks) {
-  BRAIDDB_CHECK(descriptor->state_word == 0 && descriptor->object.offset == 0);
   Persistence* const persistence = region_->persistence();
+  if (persistence->failed()) return persistence->error();  // the slot may be as an allocation has left it that failed
+  BRAIDDB_CHECK(descriptor->state_word == 0 && descriptor->object.offset == 0);
   descriptor->chunks = chunks;
   descriptor->state_word = SegmentStateWord(*descriptor, SegmentState::kUnused);
   // ORDER: the size and the mark of an allocation before the object, which PMDK commits. [CC-35]
@@ -243,6 +244,7 @@ Status SegmentDirectory::Free(SegmentDescriptor* descriptor) {
 }
 
 Status SegmentDirectory::Return(SegmentDescriptor* descriptor) {
+  if (region_->persistence()->failed()) return region_->persistence()->error();
   BRAIDDB_CHECK(StateOf(*descriptor) == SegmentState::kFree && descriptor->object.offset != 0);
   if (BRAIDDB_MUTANT("return-slot-first")) {
     if (Status status = PersistStateWord(descriptor, 0); !status.ok()) return status;

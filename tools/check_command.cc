@@ -1,4 +1,4 @@
-// braiddb check: verifies a database and changes nothing.
+// braiddb check: verifies a database. Changes nothing but what --acknowledge-unsafe-shutdown says.
 #include <cinttypes>
 #include <cstdio>
 
@@ -8,10 +8,16 @@ namespace braiddb::tools {
 
 int RunCheck(const Arguments& arguments) {
   CommandLine line("braiddb check [option...] <database>", {"database"});
+  bool acknowledge = false;
+  line.Add()("acknowledge-unsafe-shutdown", boost::program_options::bool_switch(&acknowledge),
+             "let the database open again after a memory module lost data at a power loss, or after it moved to another module "
+             "without being closed; check without this first");
   int exit_code = kSound;
   if (!line.Parse(arguments, &exit_code)) return exit_code;
   CheckReport report;
-  const Status status = CheckDatabase(line.MakeCheckOptions("checking"), line.Positional(0), &report);
+  CheckOptions options = line.MakeCheckOptions("checking");
+  options.acknowledge_unsafe_shutdown = acknowledge;
+  const Status status = CheckDatabase(options, line.Positional(0), &report);
   if (!status.ok()) return CannotLook(status);
   EndProgress();
   for (const CheckFinding& finding : report.findings) PrintFinding(finding);

@@ -20,6 +20,12 @@ struct CheckOptions {
   // More orders that column families may have. Each family has that whose name the database gives: one of these, `comparator`, or
   // a built-in one.
   std::vector<const Comparator*> comparators;
+  // Lets a database open again after an unsafe shutdown, whatever the check finds. A memory module (NVDIMM) counts an unsafe
+  // shutdown if it lost what was on its way to media at a power loss. If a database was open then, its opens are Corruption, and
+  // a check without this option finds it, since acknowledged writes may be missing. With the option, the check does not look for
+  // unsafe shutdowns. At its end it writes the present counts of the modules to the file DEVICES of each region, and changes no
+  // other file. Default: false.
+  bool acknowledge_unsafe_shutdown = false;
   // Called now and then with the bytes of log that were looked at, and all there are; may be empty.
   std::function<void(uint64_t done, uint64_t total)> progress;
 };
@@ -55,10 +61,10 @@ struct CheckReport {
 };
 
 // Verifies everything that is on media: files, headers, checksums, every log entry, every list, and that each entry that counts
-// is in exactly one list. Changes nothing, not a byte. A database whose process was killed is sound: what the next open would
-// replay or finish is taken as that. OK if it could look, whatever it found; Busy while the database is open anywhere, NotFound,
-// IOError and NotSupported (another format, an unknown comparator of some column family) if it could not. Takes time in
-// proportion to the data, and little memory. No one may cut the files meanwhile.
+// is in exactly one list. Changes nothing, not a byte, but for `acknowledge_unsafe_shutdown`. A database whose process was
+// killed is sound: what the next open would replay or finish is taken as that. OK if it could look, whatever it found; Busy while
+// the database is open anywhere, NotFound, IOError and NotSupported (another format, an unknown comparator of some column family)
+// if it could not. Takes time in proportion to the data, and little memory. No one may cut the files meanwhile.
 Status CheckDatabase(const CheckOptions& options, const std::string& path, CheckReport* report);
 
 struct RepairOptions {

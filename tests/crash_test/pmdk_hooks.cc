@@ -108,9 +108,6 @@ void* pmem_memset(void* to, int value, size_t bytes, unsigned flags) {
 
 PMEMobjpool* __real_pmemobj_create(const char* path, const char* layout, size_t bytes, mode_t mode);
 PMEMobjpool* __wrap_pmemobj_create(const char* path, const char* layout, size_t bytes, mode_t mode) {
-  // To find out which device an unsafe shutdown would have been of takes five hundred system calls at each open.
-  int shutdown_state = 0;
-  if (pmemobj_ctl_set(nullptr, "sds.at_create", &shutdown_state) != 0) std::abort();
   PMEMobjpool* const pool = __real_pmemobj_create(path, layout, bytes, mode);
   if (pool == nullptr) return nullptr;
   pmemobj_close(pool);

@@ -110,6 +110,7 @@ Function* RealFunction(const char* name, Function*) {
 
 BRAIDDB_FAILING_CALL(ssize_t, read, (int fd, void* to, size_t n), (fd, to, n), -1)
 BRAIDDB_FAILING_CALL(ssize_t, pread, (int fd, void* to, size_t n, off_t at), (fd, to, n, at), -1)
+BRAIDDB_FAILING_CALL(ssize_t, pwrite, (int fd, const void* from, size_t n, off_t at), (fd, from, n, at), -1)
 BRAIDDB_FAILING_CALL(ssize_t, write, (int fd, const void* from, size_t n), (fd, from, n), -1)
 BRAIDDB_FAILING_CALL(int, fsync, (int fd), (fd), -1)
 BRAIDDB_FAILING_CALL(int, msync, (void* at, size_t n, int flags), (at, n, flags), -1)
