@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "pmem/dax_device.h"
 #include "pmem/pool_format.h"
 #include "pmem/posix.h"
 #include "util/check.h"
@@ -58,6 +59,7 @@ NoShutdownStateScope::~NoShutdownStateScope() { (void)pmemobj_ctl_set(nullptr, k
 
 Status PreparePool(const std::string& first_part, std::string* what) {
   what->clear();
+  if (IsCharacterDevice(first_part)) return Status::OK();
   const posix::Fd fd(open(first_part.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return posix::ErrnoStatus(errno, "open", first_part);
   std::array<uint8_t, kBytesRead> bytes;

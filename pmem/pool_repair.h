@@ -35,7 +35,8 @@ class NoShutdownStateScope {
 };
 
 // Makes the file ready for pmemobj_open, durably. `what` says what was changed, "" for nothing. A damaged header stays as it is:
-// PMDK refuses it. REQUIRES: the pool is closed, and `first_part` is the only part with a header (SINGLEHDR).
+// PMDK refuses it. A device (dax_device.h) stays as it is, too: its pool is made without a shutdown state and never grows.
+// REQUIRES: the pool is closed, and `first_part` is the only part with a header (SINGLEHDR).
 Status PreparePool(const std::string& first_part, std::string* what);
 
 }  // namespace braiddb
