@@ -7,6 +7,7 @@
 #include "compaction/merge_journal.h"
 #include "index/level_place.h"
 #include "log/log_reader.h"
+#include "pmem/database_file.h"
 #include "pmem/layout_check.h"
 #include "pmem/posix.h"
 #include "util/format.h"
@@ -49,11 +50,14 @@ Status Media::Load(const std::string& path, const std::vector<std::string>& regi
 // ---- Files
 
 Status Media::MapRegions(const std::string& path, const std::vector<std::string>& region_paths, Findings* findings) {
-  RegionSetOptions options;
-  options.database_path = path;
-  options.region_paths = region_paths;
-  const std::vector<std::string> directories = RegionDirectories(options, kMaxRegions);
+  RegionSetOptions where;
+  where.database_path = path;
+  where.region_paths = region_paths;
+  const std::vector<std::string> directories = RegionDirectories(where, kMaxRegions);
   if (directories.size() > kMaxRegions) return Status::InvalidArgument("more than 16 region_paths");
+  if (posix::Exists(DatabaseFile::FilePath(path, DatabaseFile::State::kDestroying))) {
+    return Status::NotFound("the removal of the database in " + path + " is not complete; finish it with DB::Destroy");
+  }
   if (posix::Exists(posix::JoinPath(path, "CREATING")) || posix::Exists(posix::JoinPath(directories[0], "CREATING"))) {
     return Status::NotFound("the creation of the database in " + path + " was interrupted; it holds no data yet");
   }
@@ -115,7 +119,6 @@ Status Media::LoadRoot(uint32_t region, Findings* findings) {
   }
   const uint64_t offset = pool.root_offset();
   const std::string where = image.Place(offset) + ", root of region " + std::to_string(region);
-  const auto* root = reinterpret_cast<const RegionRoot*>(image.base() + offset);
   const auto damaged = [&](const char* what) {
     findings->Add(what, where);
     directories_are_sound_ = false;
@@ -123,6 +126,7 @@ Status Media::LoadRoot(uint32_t region, Findings* findings) {
   };
   if (pool.root_size() < sizeof(RegionRoot) || !IsObject(region, {pool.identity(), offset}, sizeof(RegionRoot)))
     return damaged("the pointer to the root is damaged");
+  const auto* root = reinterpret_cast<const RegionRoot*>(image.base() + offset);
   if (root->magic != RegionRoot::kMagic) return damaged("the root has no signature");
   if (root->format_version != kRegionFormatVersion && root->checksum == RootChecksum(*root)) {
     return Status::NotSupported(where + " has format version " + std::to_string(root->format_version) +

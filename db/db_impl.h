@@ -46,6 +46,7 @@
 #include "lsm/key_filter.h"
 #include "lsm/manifest.h"
 #include "lsm/read_view.h"
+#include "pmem/database_file.h"
 #include "pmem/posix.h"
 #include "pmem/region_set.h"
 #include "pmem/segment_allocator.h"
@@ -153,6 +154,9 @@ class DBImpl final : public DB {
   Status CloseReadOnly();
 
   // ---- open.cc
+  Status JudgePlace(bool* exists);
+  Status CheckRegionPaths() const;
+  Status NotePlace() const;
   Status OpenFiles(const std::vector<ColumnFamilyDescriptor>& families);
   Status CheckBeforeOpen(const std::vector<ColumnFamilyDescriptor>& families) const;
   Status CreateFiles();
@@ -714,6 +718,7 @@ class DBImpl final : public DB {
   std::map<uint32_t, std::map<std::string, std::string>> changed_foreign_;  // by family, for the options file; families_mutex_
   DramBudget dram_;                                                         // fixed when it is known how many regions there are
   const std::string path_;
+  DatabaseFile place_;  // what is noted in path_; its identity is 0 if nothing is
   const bool measures_;  // Options::histograms
   std::unique_ptr<FileLock> lock_;
   posix::Fd read_lock_;  // in its place, if it is open for reading only

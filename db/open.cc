@@ -1,4 +1,4 @@
-// Opening, creating, recovering, closing and destroying a database.
+// Opening, recovering and closing a database.
 #include <algorithm>
 #include <chrono>
 #include <system_error>
@@ -20,8 +20,6 @@
 namespace braiddb {
 namespace {
 
-// Present while a database is being created: what lies beside it is not complete.
-constexpr const char* kCreatingMarker = "/CREATING";
 constexpr uint32_t kMaxFilterBits = 64;
 
 constexpr double kLeastAmplification = 1.05;
@@ -191,6 +189,7 @@ RegionSetOptions DBImpl::MakeRegionOptions() const {
   result.database_path = path_;
   result.region_paths = options_.region_paths;
   result.region_nodes = options_.region_nodes;
+  result.database_id = place_.database_id;
   result.regions = options_.regions;
   result.max_region_size = options_.max_region_size;
   result.persist_mode = options_.persist_mode;
@@ -201,41 +200,6 @@ RegionSetOptions DBImpl::MakeRegionOptions() const {
     if (logger_) logger_->Log(line);
   };
   return result;
-}
-
-Status DBImpl::OpenFiles(const std::vector<ColumnFamilyDescriptor>& families) {
-  RegionSetOptions region_options = MakeRegionOptions();
-  const std::string marker = path_ + kCreatingMarker;
-  const bool half_made = FileExists(marker);
-  bool exists = !half_made && RegionSet::Exists(region_options);
-  if (!exists && !options_.create_if_missing) {
-    return Status::NotFound("there is no database in " + path_ + "; set Options::create_if_missing to make one");
-  }
-  if (exists && options_.error_if_exists) {
-    return Status::InvalidArgument(path_ + ": exists (error_if_exists is true)");
-  }
-  Status status = CreateDir(path_);
-  if (status.ok()) status = FileLock::Acquire(path_ + "/LOCK", &lock_);
-  if (!status.ok()) return status;
-  if (options_.info_log) {
-    logger_ = std::make_unique<Logger>(options_.info_log);
-  } else {
-    status = Logger::OpenFile(path_ + "/LOG", &logger_);
-    if (!status.ok()) return status;
-  }
-  // Looked at again under the lock: another process may have made it, or may have been making it.
-  if (FileExists(marker)) {
-    Log("open: the creation of this database was interrupted; it is made anew");
-    status = RegionSet::Destroy(region_options);
-    if (!status.ok()) return status;
-    exists = false;
-  } else {
-    exists = RegionSet::Exists(region_options);
-  }
-  if (!exists) return CreateFiles();
-  if (options_.verify_at_open) status = CheckBeforeOpen(families);
-  if (status.ok()) status = RegionSet::Open(region_options, &regions_);
-  return status;
 }
 
 Status DBImpl::CheckBeforeOpen(const std::vector<ColumnFamilyDescriptor>& families) const {
@@ -251,34 +215,6 @@ Status DBImpl::CheckBeforeOpen(const std::vector<ColumnFamilyDescriptor>& famili
   const uint64_t others = report.findings.size() - 1 + report.more_findings;
   return Status::Corruption(first.what + ": " + first.where + (others != 0 ? ", and " + std::to_string(others) + " more" : "") +
                             "; " + first.advice);
-}
-
-Status DBImpl::CreateFiles() {
-  const std::string marker = path_ + kCreatingMarker;
-  Status status = WriteSmallFile(marker, "a database is being created here\n");
-  if (status.ok()) status = RegionSet::Create(MakeRegionOptions(), &regions_);
-  if (status.ok()) status = CheckDramBudget();
-  if (status.ok()) status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
-  if (status.ok()) status = LastLevel::Create(options_, regions_.get(), segments_.get());
-  if (status.ok()) {
-    ManifestState state;
-    state.comparator = options_.comparator->Name();
-    state.l1_kind = static_cast<uint8_t>(options_.l1);
-    state.list_kind = options_.list_kind;
-    state.copying_flush = !options_.index_unified_logging;
-    status = Manifest::Create(regions_.get(), state);
-  }
-  if (!status.ok()) {
-    segments_.reset();
-    regions_.reset();
-    Status ignored = RegionSet::Destroy(MakeRegionOptions());
-    (void)ignored;  // the marker says that what is left is not a database
-    return status;
-  }
-  // ORDER: everything above is durable before the marker goes. [CC-1]
-  status = RemoveFile(marker);
-  if (status.ok()) status = SyncDir(path_);
-  return status;
 }
 
 Status DBImpl::CheckDramBudget() const {
@@ -550,25 +486,6 @@ Status DBImpl::Close() try {
   return status;
 } catch (const std::bad_alloc&) {
   return NoMemory();  // what is not flushed is replayed by the next open
-}
-
-Status DB::Destroy(const Options& options, const std::string& path) {
-  if (!FileExists(path)) return Status::OK();
-  RegionSetOptions region_options;
-  region_options.database_path = path;
-  region_options.region_paths = options.region_paths;
-  region_options.regions = options.regions;
-  std::unique_ptr<FileLock> lock;
-  Status status = FileLock::Acquire(path + "/LOCK", &lock);
-  if (status.ok()) status = RegionSet::Destroy(region_options);
-  for (const char* name : {"/CREATING", "/LOG", "/LOG.old", "/OPTIONS", "/OPTIONS.tmp", "/SECONDARY", "/LOCK"}) {
-    if (status.ok()) status = RemoveFile(path + name);
-  }
-  if (!status.ok()) return status;
-  // The directory stays if others put files into it.
-  std::vector<std::string> names;
-  if (ListDir(path, &names).ok() && names.empty()) status = RemoveDir(path);
-  return status;
 }
 
 }  // namespace braiddb

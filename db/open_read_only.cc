@@ -28,14 +28,13 @@ Status DB::OpenForReadOnly(const Options& options, const std::string& path, cons
 }
 
 Status DBImpl::FindFiles(const std::vector<ColumnFamilyDescriptor>& families) {
-  const RegionSetOptions region_options = MakeRegionOptions();
-  if (FileExists(path_ + "/CREATING") || !RegionSet::Exists(region_options))
-    return Status::NotFound("there is no database in " + path_);
-  Status status = LockForReading(path_, &read_lock_);
+  bool exists = false;
+  Status status = JudgePlace(&exists);
+  if (status.ok()) status = LockForReading(path_, &read_lock_);
   if (!status.ok()) return status;
   if (options_.info_log) logger_ = std::make_unique<Logger>(options_.info_log);
   if (options_.verify_at_open) status = CheckBeforeOpen(families);
-  return status.ok() ? RegionSet::OpenReadOnly(region_options, &regions_) : status;
+  return status.ok() ? RegionSet::OpenReadOnly(MakeRegionOptions(), &regions_) : status;
 }
 
 Status DBImpl::CheckReplayed() const {

@@ -388,11 +388,28 @@ Status OptionsFromText(std::string_view text, LoadedOptions* loaded, bool ignore
   return NoMemory();
 }
 
-Status LoadOptionsFromFile(const std::string& file, LoadedOptions* loaded, bool ignore_unknown_options) try {
+namespace {
+
+Status ReadOptionsOf(const std::string& file, LoadedOptions* loaded, bool ignore_unknown_options) {
   constexpr size_t kMostBytes = 16 << 20;
   std::string text;
   Status status = ReadSmallFile(file, kMostBytes, &text);
-  if (status.ok()) status = OptionsFromText(text, loaded, ignore_unknown_options);
+  return status.ok() ? OptionsFromText(text, loaded, ignore_unknown_options) : status;
+}
+
+}  // namespace
+
+bool NotedRegionPaths(const std::string& path, std::vector<std::string>* paths) {
+  LoadedOptions noted;
+  if (!ReadOptionsOf(path + kOptionsFile, &noted, true).ok()) return false;
+  *paths = noted.options.region_paths;
+  return true;
+}
+
+// The regions of the database that the file is of are of no other one; an open finds them by what is in its directory.
+Status LoadOptionsFromFile(const std::string& file, LoadedOptions* loaded, bool ignore_unknown_options) try {
+  const Status status = ReadOptionsOf(file, loaded, ignore_unknown_options);
+  if (status.ok()) loaded->options.region_paths.clear();
   return status.IsInvalidArgument() ? Status::InvalidArgument(file + ": " + std::string(status.message())) : status;
 } catch (const std::bad_alloc&) {
   return NoMemory();

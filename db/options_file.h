@@ -10,6 +10,9 @@ namespace braiddb {
 
 inline constexpr const char* kOptionsFile = "/OPTIONS";
 
+// Sets *paths to the region_paths that the options file in the directory notes; false if it cannot be read.
+bool NotedRegionPaths(const std::string& path, std::vector<std::string>* paths);
+
 // Replaces the file in the directory, durably and whole, if it says something else.
 Status WriteOptionsFile(const Options& options, const std::vector<ColumnFamilyDescriptor>& families, const std::string& path);
 

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <thread>
 
+#include "pmem/database_file.h"
 #include "pmem/metadata_reader.h"
-#include "util/file.h"
 #include "util/sync_point.h"
 
 namespace braiddb {
@@ -13,7 +13,12 @@ namespace braiddb {
 // reads again. A reader that growth overtakes finds an old object, which was the newest one during this call, or reads again.
 Status ReadManifest(const Options& options, const std::string& path, ManifestState* manifest) {
   constexpr int kTries = 100;
-  if (FileExists(path + "/CREATING")) return Status::NotFound("the creation of the database in " + path + " is not complete");
+  DatabaseFile::State state = DatabaseFile::State::kNone;
+  DatabaseFile place;
+  if (Status found = DatabaseFile::Read(path, &state, &place); !found.ok()) return found;
+  if (state == DatabaseFile::State::kCreating || state == DatabaseFile::State::kDestroying) {
+    return Status::NotFound("the creation or the removal of the database in " + path + " is not complete");
+  }
   RegionSetOptions region_options;
   region_options.database_path = path;
   region_options.region_paths = options.region_paths;

@@ -39,6 +39,7 @@ Status ErrnoStatus(int error, std::string_view action, const std::string& path);
 
 std::string JoinPath(const std::string& directory, std::string_view name);
 bool Exists(const std::string& path);
+bool IsSymbolicLink(const std::string& path);
 
 // NotFound if there is none, Corruption if it is larger than `max_bytes`.
 Status ReadSmallFile(const std::string& path, size_t max_bytes, std::string* contents);

@@ -2,14 +2,18 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
+#include "pmem/database_file.h"
 #include "pmem/dax_device.h"
 #include "pmem/device_record.h"
 #include "pmem/layout.h"
@@ -21,6 +25,9 @@ namespace braiddb {
 namespace {
 
 constexpr size_t kMaxListBytes = 1u << 20;
+constexpr size_t kMaxMarkBytes = 64u << 10;
+
+constexpr std::string_view kMarkTitle = "The creation of this database is not complete. It holds no data yet.";
 
 bool IsPartFile(const std::string& name) { return name.ends_with(".pmem"); }
 bool IsPartName(const std::string& name) {
@@ -34,6 +41,20 @@ bool IsOurs(std::string name) {
   return name == "region.set" || name == "PARTS" || name == kDeviceRecordName || name == "CREATING" || IsPartName(name);
 }
 
+// A mark that was being written. Other bytes under this name are somebody's.
+bool IsUnfinishedMark(const std::string& path) {
+  std::string text;
+  if (!posix::ReadSmallFile(path, kMaxMarkBytes, &text).ok()) return false;
+  return kMarkTitle.starts_with(text) || text.starts_with(kMarkTitle);
+}
+
+bool ParseMark(std::string_view text, RegionIdentity* identity) {
+  const std::vector<std::string> lines = CheckedLines(text);
+  return lines.size() == 3 && lines[0] == kMarkTitle &&
+         std::sscanf(lines[1].c_str(), "database %" SCNx64, &identity->database_id) == 1 &&
+         lines[2].starts_with("path ") && UnescapePath(lines[2].substr(5), &identity->database_path);
+}
+
 template <class T>
 bool ReadAt(int fd, uint64_t offset, T* value) {
   return ReadPartAt(fd, value, sizeof(T), offset) == static_cast<int64_t>(sizeof(T));
@@ -42,7 +63,7 @@ bool ReadAt(int fd, uint64_t offset, T* value) {
 }  // namespace
 
 Status RegionFiles::Lock() {
-  posix::Fd fd(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  posix::Fd fd(OpenGuarded(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), true);
   if (!fd.valid()) return posix::ErrnoStatus(errno, "open directory", directory_);
   if (LockFile(fd.get(), LOCK_EX) == EWOULDBLOCK) {
     return Status::Busy(directory_ + " is in use; close the database in the process that has it open");
@@ -55,15 +76,38 @@ Status RegionFiles::Lock() {
 Status RegionFiles::FindFiles(bool* found) const {
   std::vector<std::string> names;
   Status status = posix::List(directory_, &names);
-  *found = std::any_of(names.begin(), names.end(), IsOurs);
+  *found = std::any_of(names.begin(), names.end(), [this](const std::string& name) {
+    return IsOurs(name) && !(name == "CREATING.tmp" && IsUnfinishedMark(Path(name)));
+  });
   return status;
 }
 
 bool RegionFiles::CreationUnfinished() const { return posix::Exists(creating_path()); }
 
-Status RegionFiles::WriteCreatingMark() {
-  return posix::ReplaceSmallFile(directory_, "CREATING",
-                                 "The creation of this database is not complete. It holds no data yet.\n");
+Status RegionFiles::ReadIdentity(RegionIdentity* identity) const {
+  *identity = RegionIdentity();
+  bool found = false;
+  Status status = FindFiles(&found);
+  if (status.IsNotFound() || !found) return status.IsNotFound() ? Status::OK() : status;
+  identity->kind = RegionIdentity::Kind::kUnknown;
+  std::string text;
+  status = posix::ReadSmallFile(creating_path(), kMaxMarkBytes, &text);
+  if (status.ok() && ParseMark(text, identity)) identity->kind = RegionIdentity::Kind::kCreating;
+  if (!status.IsNotFound()) return status;
+  PartList list;
+  status = posix::ReadSmallFile(Path("PARTS"), kMaxListBytes, &text);
+  if (status.ok() && PartList::Parse(text, Path("PARTS"), &list).ok()) {
+    identity->kind = RegionIdentity::Kind::kRegion;
+    identity->database_id = list.database_id;
+  }
+  return status.ok() || status.IsNotFound() || status.IsCorruption() ? Status::OK() : status;
+}
+
+Status RegionFiles::WriteCreatingMark(uint64_t database_id, const std::string& database_path) {
+  char id[48];
+  std::snprintf(id, sizeof id, "\ndatabase %016" PRIx64 "\npath ", database_id);
+  const std::string text = std::string(kMarkTitle) + id + EscapePath(database_path) + "\n";
+  return posix::ReplaceSmallFile(directory_, "CREATING", WithChecksum(text));
 }
 
 Status RegionFiles::RemoveCreatingMark() {
@@ -94,9 +138,38 @@ Status RegionFiles::ReadList() {
   return PartList::Parse(text, Path("PARTS"), &list_);
 }
 
-Status RegionFiles::WriteSetFile(uint64_t reserve_bytes) {
-  const std::string part = device_.empty() ? std::to_string(reserve_bytes) + " " + directory_ + "/" : "AUTO " + part_path(0);
-  const std::string text = "PMEMPOOLSET\nOPTION SINGLEHDR\n" + part + "\n";
+// PMDK takes a line of the poolset apart at blanks, ends it at a '#', and puts names of parts behind the path.
+bool RegionFiles::HasPlainPath() const {
+  constexpr size_t kMaxPlainBytes = 3 << 10;
+  return directory_.size() <= kMaxPlainBytes && std::all_of(directory_.begin(), directory_.end(), [](char c) {
+           const auto byte = static_cast<unsigned char>(c);
+           return byte > ' ' && byte != 127 && byte != '#';
+         });
+}
+
+Status RegionFiles::MakeSet(uint64_t reserve_bytes, PoolSet* set) {
+  const auto text = [this, reserve_bytes](const std::string& directory) {
+    const std::string part =
+        device_.empty() ? std::to_string(reserve_bytes) + " " + directory + "/" : "AUTO " + directory + "/" + PartName(0);
+    return "PMEMPOOLSET\nOPTION SINGLEHDR\n" + part + "\n";
+  };
+  if (HasPlainPath()) {
+    set->path = set_path();
+    return WriteSetFile(text(directory_));
+  }
+  const std::string directory = "/proc/self/fd/" + std::to_string(lock_.get());
+  set->file = posix::Fd(memfd_create("region.set", MFD_CLOEXEC));
+  set->path = "/proc/self/fd/" + std::to_string(set->file.get());
+  const std::string lines = text(directory);
+  if (!set->file.valid() || write(set->file.get(), lines.data(), lines.size()) != static_cast<ssize_t>(lines.size())) {
+    return posix::ErrnoStatus(errno, "make the poolset of", directory_);
+  }
+  if (access(set->path.c_str(), R_OK) == 0) return Status::OK();
+  return Status::NotSupported("the path " + directory_ + " is very long, or has bytes that PMDK's poolset files do not allow; " +
+                              "this needs /proc: mount it, or rename the directory");
+}
+
+Status RegionFiles::WriteSetFile(const std::string& text) {
   std::string stored;
   if (posix::ReadSmallFile(set_path(), kMaxListBytes, &stored).ok() && stored == text) return Status::OK();
   return posix::ReplaceSmallFile(directory_, "region.set", text);
@@ -162,7 +235,9 @@ Status RegionFiles::CheckDevice(const std::string& named) const {
 Status RegionFiles::CheckPart(size_t index, uint64_t bytes) const {
   const std::string path = part_path(index);
   const std::string restore = "; restore it from a backup";
-  const posix::Fd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  // Only the first part may be a link: to a device.
+  const int no_follow = index == 0 && IsCharacterDevice(path) ? 0 : O_NOFOLLOW;
+  const posix::Fd fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | no_follow));
   if (!fd.valid() && errno == ENOENT) return Status::Corruption("part file " + path + " is missing" + restore);
   if (!fd.valid()) return posix::ErrnoStatus(errno, "open", path);
   struct stat st;
@@ -241,7 +316,7 @@ Status RegionFiles::AddPart(uint64_t bytes, const Fill& fill) {
   }
   const std::string path = part_path(list_.parts.size());
   const std::string temporary = path + ".tmp";
-  const posix::Fd fd(open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const posix::Fd fd(OpenOwnFile(temporary, O_RDWR | O_CREAT | O_TRUNC));
   if (!fd.valid()) return posix::ErrnoStatus(errno, "create", temporary);
   if (fill) fill(fd.get(), bytes);
   Status status;
@@ -278,10 +353,32 @@ Status RegionFiles::CommitPart() {
 Status RegionFiles::RemoveFiles() {
   std::vector<std::string> names;
   Status status = posix::List(directory_, &names);
-  if (status.ok() && IsCharacterDevice(part_path(0))) status = ReleaseDevice();
   if (!status.ok()) return status;
+  const bool has_device = IsCharacterDevice(part_path(0));
+  PartList list;
+  std::string text;
+  const bool is_listed =
+      posix::ReadSmallFile(Path("PARTS"), kMaxListBytes, &text).ok() && PartList::Parse(text, Path("PARTS"), &list).ok();
+  // What a crash left of an AddPart has the name behind the last part.
+  std::erase_if(names, [&](const std::string& name) {
+    if (!IsOurs(name) || name == "CREATING" || name == "PARTS") return true;
+    return is_listed && IsPartName(name.substr(0, PartName(0).size())) && std::stoul(name) > list.parts.size();
+  });
+  if (posix::Exists(Path("PARTS"))) names.emplace_back("PARTS");  // last: it says whose the others are
   for (const std::string& name : names) {
-    if (!IsOurs(name) || name == "CREATING") continue;
+    struct stat st;
+    if (has_device && name == PartName(0)) continue;  // the link to the device
+    if (lstat(Path(name).c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
+      return Status::IOError(Path(name) + " is not a regular file, so it is none of a region; move it to another directory");
+    }
+  }
+  if (has_device) {
+    if (status = ReleaseDevice(); !status.ok()) return status;
+  }
+  for (const std::string& name : names) {
+    if (name == "PARTS") {  // ORDER: all others are gone for good before it
+      if (status = posix::SyncDirectory(directory_); !status.ok()) return status;
+    }
     if (status = posix::Remove(Path(name)); !status.ok()) return status;
   }
   return Status::OK();

@@ -1,13 +1,18 @@
 // RegionFiles: the directory of one region and the files in it, up to the point where PMDK takes over.
 //
 // LAYOUT  <directory>/
-//           region.set      PMDK's poolset: address space to reserve, and this directory. Derived: rewritten at open
+//           region.set      PMDK's poolset: address space to reserve, and this directory. Derived: rewritten at open; not there
+//                           if PMDK cannot take the path
 //           PARTS           the part list (part_list.h)
 //           DEVICES         the memory modules that the region lies on, if there are any (device_record.h)
 //           000000.pmem …   the parts, mapped one after the other. The only part of a region on a device is a symbolic link
 //                           to the device (dax_device.h)
-//           CREATING        only until the creation of the whole database is complete
+//           CREATING        only until the creation of the whole database is complete: its identity and its directory
 //         and, after a crash, *.tmp of one of them. No other file is ever touched.
+//
+// OWNERSHIP  PARTS and CREATING name the identity of the database. CREATING is there before every other file, and goes after
+//         PARTS is there. A removal takes PARTS, and then CREATING, after all other files. So at every instant one of them says
+//         whose files these are. [CC-60]
 //
 // GOAL    AddPart makes the region larger, so that a crash at any instant leaves a region that opens, and no file is taken for
 //         a part before it is whole.
@@ -35,6 +40,19 @@ class DaxDevice;
 
 inline constexpr uint64_t kPartAlignment = 2ull << 20;   // part sizes are multiples of it, so that huge pages fit
 inline constexpr uint64_t kFirstPartBytes = 8ull << 20;  // what pmemobj_create makes in a directory
+
+// Whose the files in a directory are.
+struct RegionIdentity {
+  enum class Kind {
+    kNone,      // no file of a region
+    kCreating,  // of a creation that is not complete
+    kRegion,    // of a region
+    kUnknown,   // what says so is missing or damaged
+  };
+  Kind kind = Kind::kNone;
+  uint64_t database_id = 0;
+  std::string database_path;  // kCreating: absolute
+};
 
 // Thread safety: one thread at a time.
 class RegionFiles {
@@ -64,8 +82,10 @@ class RegionFiles {
   Status FindFiles(bool* found) const;
   // A Create that did not get to its end left these files.
   bool CreationUnfinished() const;
+  // OK and kNone if the directory does not exist.
+  Status ReadIdentity(RegionIdentity* identity) const;
 
-  Status WriteCreatingMark();
+  Status WriteCreatingMark(uint64_t database_id, const std::string& database_path);
   Status RemoveCreatingMark();
   // At creation, after PMDK has made the first part.
   Status CommitFirstPart(uint64_t database_id, uint32_t region, uint32_t region_count);
@@ -76,7 +96,14 @@ class RegionFiles {
   // Whether all parts still have the size that the list says: after they were mapped, so that one that was cut since is an error
   // and not the end of the process that touches it.
   Status CheckSizes() const;
-  Status WriteSetFile(uint64_t reserve_bytes);
+  // What PMDK opens or creates the pool by; while it does, the object lives.
+  struct PoolSet {
+    std::string path;
+    posix::Fd file;  // of a set that is in memory
+  };
+  // The set is the file region.set. Where PMDK cannot take the path of the directory, it is a file in memory that names the
+  // directory by its descriptor in /proc/self/fd; then there is no region.set. REQUIRES: locked.
+  Status MakeSet(uint64_t reserve_bytes, PoolSet* set);
 
   // Steps 1 to 3. NoSpace changes nothing. `fill` may allocate as much as it likes of the new file, which is empty, all zeros;
   // what it leaves is allocated then.
@@ -85,8 +112,9 @@ class RegionFiles {
   // Step 5. If it fails the part is in use all the same, and the next AddPart repeats it.
   Status CommitPart();
 
-  // Removes the files of a region except the mark CREATING, and no other. A device is cleared first, so that it is free;
-  // Corruption if the pool on it is of another region.
+  // Removes the files of a region except the mark CREATING, and no other; PARTS last. A file that PARTS does not list stays. An
+  // error, before anything is removed, if one of the names is not that of a regular file. A device is cleared first, so that it is
+  // free; Corruption if the pool on it is of another region. REQUIRES: they are the caller's.
   Status RemoveFiles();
 
   // What the file system has free for this user, and in all; bytes.
@@ -97,6 +125,8 @@ class RegionFiles {
 
  private:
   std::string Path(std::string_view name) const { return posix::JoinPath(directory_, name); }
+  bool HasPlainPath() const;
+  Status WriteSetFile(const std::string& text);
   Status CheckPart(size_t index, uint64_t bytes) const;
   Status ReleaseDevice() const;
   bool IsPoolOfThisRegion(const DaxDevice& device) const;

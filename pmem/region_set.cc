@@ -6,10 +6,14 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <map>
+#include <set>
 #include <sstream>
 #include <utility>
 
+#include "pmem/database_file.h"
 #include "pmem/dax_device.h"
 #include "pmem/persist_mode.h"
 #include "pmem/posix.h"
@@ -44,10 +48,6 @@ Status CheckOptions(const RegionSetOptions& options) {
 Status LockDirectory(const std::string& directory, std::shared_ptr<RegionFiles>* files) {
   std::string canonical;
   if (Status status = posix::Canonical(directory, &canonical); !status.ok()) return status;
-  if (std::any_of(canonical.begin(), canonical.end(), [](unsigned char c) { return std::isspace(c) != 0; })) {
-    return Status::InvalidArgument("the path " + canonical +
-                                   " has a blank in it, which PMDK's poolset files do not allow; rename it");
-  }
   *files = std::make_shared<RegionFiles>(canonical);
   return (*files)->Lock();
 }
@@ -85,14 +85,6 @@ NumaTopology TopologyOf(const RegionSetOptions& options) {
   return options.system_root.empty() ? NumaTopology::System() : NumaTopology::Read(options.system_root);
 }
 
-uint64_t RandomIdentity() {
-  uint64_t id = 0;
-  while (id == 0) {
-    if (getrandom(&id, sizeof(id), 0) != sizeof(id)) id = 0;
-  }
-  return id;
-}
-
 RegionConfig ConfigOf(const RegionSetOptions& options, uint64_t database_id, uint32_t index, uint32_t count,
                       Persistence* persistence) {
   return RegionConfig{.database_id = database_id,
@@ -106,14 +98,17 @@ RegionConfig ConfigOf(const RegionSetOptions& options, uint64_t database_id, uin
 // ---- Creation
 
 // GOAL          All regions of a new database, or nothing.
-// STEPS         1. lock the directories  2. put the mark CREATING into each  3. make the pools  4. remove the marks, region
-// 0's first
+// STEPS         1. lock the directories  2. put the mark CREATING, with the identity of the database, into each  3. make the
+// pools  4. remove the marks, region 0's first
 // COMMIT POINT  The removal of region 0's mark.
 // CRASH         before it: Exists says no and Create starts over, after removing what is marked. After it: Open removes the
 // other marks.
 class Creation {
  public:
-  explicit Creation(const RegionSetOptions& options) : options_(options) {}
+  explicit Creation(const RegionSetOptions& options)
+      : options_(options),
+        database_id_(options.database_id != 0 ? options.database_id : RegionSet::NewDatabaseId()),
+        database_path_(AbsolutePath(options.database_path)) {}
 
   Status LockDirectories(uint32_t count);
   Status Mark();
@@ -124,10 +119,35 @@ class Creation {
 
  private:
   const RegionSetOptions& options_;
+  const uint64_t database_id_;
+  const std::string database_path_;
   std::vector<std::string> made_directories_;
   FilesList locked_;
-  bool owned_ = false;  // the directories hold no files but ours
+  size_t marked_ = 0;  // so many of these, from the first one, hold no files but ours
 };
+
+std::string Hexadecimal(uint64_t id) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%016" PRIx64, id);
+  return text;
+}
+
+// Whose the files are that keep others from the directory.
+Status Taken(const std::string& directory, const RegionIdentity& identity) {
+  switch (identity.kind) {
+    case RegionIdentity::Kind::kCreating:
+      return Status::InvalidArgument(directory + " holds an unfinished creation of the database " + identity.database_path +
+                                     "; finish that with DB::Open, remove it with DB::Destroy, or choose another directory");
+    case RegionIdentity::Kind::kRegion:
+      return Status::InvalidArgument(directory + " holds a region already, of the database with the identity " +
+                                     Hexadecimal(identity.database_id) +
+                                     "; open that database, destroy it, or choose another directory");
+    default:
+      return Status::InvalidArgument(directory +
+                                     " holds files with the names of a region's, and nothing says whose they are; choose another "
+                                     "directory, or move these files");
+  }
+}
 
 Status Creation::LockDirectories(uint32_t count) {
   for (const std::string& directory : RegionDirectories(options_, count)) {
@@ -147,25 +167,24 @@ Status Creation::LockDirectories(uint32_t count) {
       }
     }
     files->SetDevice(device);
-    bool found = false;
-    if (status = files->FindFiles(&found); !status.ok()) return status;
-    if (found && !files->CreationUnfinished()) {
-      return Status::InvalidArgument(directory +
-                                     " holds a region already; open that database, destroy it, or choose another path");
-    }
+    RegionIdentity found;
+    if (status = files->ReadIdentity(&found); !status.ok()) return status;
+    const bool is_own = found.kind == RegionIdentity::Kind::kCreating && found.database_path == database_path_;
+    if (found.kind != RegionIdentity::Kind::kNone && !is_own) return Taken(directory, found);
     locked_.push_back(std::move(files));
   }
-  owned_ = true;
   return Status::OK();
 }
 
 Status Creation::Mark() {
-  // Region 0's mark is there as long as anything is, so that what a crash leaves is known for what it is.
+  // Region 0's mark is there as long as anything is, so that what a crash leaves is known for what it is. A mark that is there
+  // already says of the other files that they are ours.
   for (const auto& files : locked_) {
-    if (Status status = files->WriteCreatingMark(); !status.ok()) return status;
-  }
-  for (const auto& files : locked_) {
-    if (Status status = files->RemoveFiles(); !status.ok()) return status;
+    if (files->CreationUnfinished()) {
+      if (Status status = files->RemoveFiles(); !status.ok()) return status;
+    }
+    ++marked_;
+    if (Status status = files->WriteCreatingMark(database_id_, database_path_); !status.ok()) return status;
   }
   for (const auto& files : locked_) {
     if (files->device().empty()) continue;
@@ -182,11 +201,10 @@ Status Creation::ChooseMode(PersistMode* mode) const {
 }
 
 Status Creation::MakeRegions(Persistence* persistence, std::vector<std::unique_ptr<Region>>* regions) {
-  const uint64_t database_id = RandomIdentity();
   const uint32_t count = static_cast<uint32_t>(locked_.size());
   for (uint32_t i = 0; i < count; ++i) {
     std::unique_ptr<Region> region;
-    Status status = Region::Create(locked_[i], ConfigOf(options_, database_id, i, count, persistence), &region);
+    Status status = Region::Create(locked_[i], ConfigOf(options_, database_id_, i, count, persistence), &region);
     if (!status.ok()) return status;
     regions->push_back(std::move(region));
   }
@@ -207,10 +225,8 @@ Status Creation::Commit() {
 }
 
 void Creation::Undo() {
-  if (owned_) {
-    for (const auto& files : locked_) (void)files->RemoveFiles();
-    for (auto it = locked_.rbegin(); it != locked_.rend(); ++it) (void)(*it)->RemoveCreatingMark();
-  }
+  for (size_t i = 0; i < marked_; ++i) (void)locked_[i]->RemoveFiles();
+  for (size_t i = marked_; i > 0; --i) (void)locked_[i - 1]->RemoveCreatingMark();
   for (auto it = made_directories_.rbegin(); it != made_directories_.rend(); ++it) rmdir(it->c_str());
 }
 
@@ -223,8 +239,9 @@ Status OpenFirst(const RegionSetOptions& options, FilesList* files, uint32_t* co
   Status status = RegionFiles(directories[0]).FindFiles(&found);
   if (!status.ok() && !status.IsNotFound()) return status;
   if (!found) {
-    if (RegionSet::Exists(options)) {
-      return Status::Corruption("region 0 is missing: no files in " + directories[0] + "; restore it from a backup");
+    if (options.database_id != 0 || RegionSet::Exists(options)) {
+      return Status::Corruption("region 0 is missing: no files in " + directories[0] +
+                                "; mount its file system, name its directory in region_paths, or restore it from a backup");
     }
     return Status::NotFound("no database in " + directories[0] + "; check the path, or create it");
   }
@@ -235,6 +252,12 @@ Status OpenFirst(const RegionSetOptions& options, FilesList* files, uint32_t* co
   }
   if (status = first->CheckDevice(DeviceOf(options, 0)); !status.ok()) return status;
   if (status = first->ReadList(); !status.ok()) return status;
+  if (options.database_id != 0 && first->list().database_id != options.database_id) {
+    return Status::InvalidArgument(directories[0] + " holds a region of the database with the identity " +
+                                   Hexadecimal(first->list().database_id) + ", but " + options.database_path + " has " +
+                                   Hexadecimal(options.database_id) +
+                                   "; name the directories of this database in region_paths, or none");
+  }
   *count = first->list().region_count;
   const size_t asked = options.region_paths.empty() ? options.regions : options.region_paths.size();
   if (*count == 0 || *count > kMaxRegions) return Status::Corruption("region 0 records an impossible number of regions");
@@ -284,17 +307,42 @@ Status CheckTogether(const FilesList& files) {
   return Status::OK();
 }
 
+// Where the database's own file says that the regions are; none if all are in its directory, or if there is no such file. What is
+// wrong with the file, an open says.
+std::vector<std::string> NotedDirectories(const RegionSetOptions& options) {
+  DatabaseFile::State state = DatabaseFile::State::kNone;
+  DatabaseFile noted;
+  if (!DatabaseFile::Read(options.database_path, &state, &noted).ok() || state == DatabaseFile::State::kNone) return {};
+  const std::string inside = AbsolutePath(options.database_path) + "/";
+  const auto is_inside = [&](const std::string& region) { return region.starts_with(inside); };
+  if (std::all_of(noted.regions.begin(), noted.regions.end(), is_inside)) return {};
+  return noted.regions;
+}
+
 }  // namespace
 
 std::vector<std::string> RegionDirectories(const RegionSetOptions& options, uint32_t count) {
-  std::vector<std::string> directories = options.region_paths;
+  std::vector<std::string> directories = options.region_paths.empty() ? NotedDirectories(options) : options.region_paths;
   if (directories.empty()) directories.resize(count);
   for (uint32_t i = 0; i < directories.size(); ++i) {
-    if (options.region_paths.empty() || IsCharacterDevice(directories[i])) {
+    if (directories[i].empty() || IsCharacterDevice(directories[i])) {
       directories[i] = posix::JoinPath(options.database_path, "region-" + std::to_string(i));
     }
   }
   return directories;
+}
+
+uint64_t RegionSet::NewDatabaseId() {
+  uint64_t id = 0;
+  while (id == 0) {
+    if (getrandom(&id, sizeof(id), 0) != sizeof(id)) id = 0;
+  }
+  return id;
+}
+
+uint32_t RegionSet::CountToCreate(const RegionSetOptions& options) {
+  const uint32_t wanted = options.region_paths.empty() ? options.regions : static_cast<uint32_t>(options.region_paths.size());
+  return wanted != 0 ? wanted : std::min(NumaNodeCount(), kMaxRegions);
 }
 
 RegionSet::RegionSet() : impl_(std::make_unique<Impl>()) {}
@@ -342,8 +390,7 @@ void RegionSet::FindNodes(const RegionSetOptions& options, bool is_new) {
 
 Status RegionSet::Create(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result) {
   if (Status status = CheckOptions(options); !status.ok()) return status;
-  const uint32_t wanted = options.region_paths.empty() ? options.regions : static_cast<uint32_t>(options.region_paths.size());
-  const uint32_t count = wanted != 0 ? wanted : std::min(NumaNodeCount(), kMaxRegions);
+  const uint32_t count = CountToCreate(options);
 
   if (Status status = CheckNodes(options, count, TopologyOf(options)); !status.ok()) return status;
   std::unique_ptr<RegionSet> set(new RegionSet());
@@ -411,22 +458,60 @@ bool RegionSet::Exists(const RegionSetOptions& options) {
   return false;
 }
 
-Status RegionSet::Destroy(const RegionSetOptions& options) {
-  FilesList locked;
+Status RegionSet::FindDatabaseId(const RegionSetOptions& options, uint64_t* database_id) {
+  *database_id = 0;
   for (const std::string& directory : RegionDirectories(options, kMaxRegions)) {
-    bool found = false;
-    Status status = RegionFiles(directory).FindFiles(&found);
-    if (status.IsNotFound()) continue;
-    if (!status.ok()) return status;
-    std::shared_ptr<RegionFiles> files;
-    if (status = LockDirectory(directory, &files); !status.ok()) return status;
-    locked.push_back(std::move(files));
+    RegionIdentity found;
+    if (Status status = RegionFiles(directory).ReadIdentity(&found); !status.ok()) return status;
+    if (*database_id == 0) *database_id = found.database_id;
   }
+  return Status::OK();
+}
+
+// STEPS  1. lock the directories that hold files of this database; refuse or skip the others  2. remove the files
+// CRASH  Each directory keeps what says whose its files are until they are gone (region_files.h), so a repetition goes on.
+Status RegionSet::Destroy(const RegionSetOptions& options, Others others, const std::function<Status()>& begin) {
+  uint64_t database_id = options.database_id;
+  if (database_id == 0) {
+    if (Status status = FindDatabaseId(options, &database_id); !status.ok()) return status;
+  }
+  const std::string inside = AbsolutePath(options.database_path) + "/";
+  FilesList locked;
+  std::vector<std::string> directories;  // of these, as they were named
+  std::vector<std::string> empty;        // that a crash left of a creation or of a removal
+  std::set<std::string> seen;
+  for (const std::string& directory : RegionDirectories(options, kMaxRegions)) {
+    if (!seen.insert(AbsolutePath(directory)).second) continue;
+    RegionIdentity found;
+    if (Status status = RegionFiles(directory).ReadIdentity(&found); !status.ok()) return status;
+    if (found.kind == RegionIdentity::Kind::kNone) {
+      const bool may_go = others == Others::kRefuse || AbsolutePath(directory).starts_with(inside);
+      if (may_go && !options.region_paths.empty() && !posix::IsSymbolicLink(directory)) empty.push_back(directory);
+      continue;
+    }
+    // Files in the database's own directory are its own, unless they say that they are another's.
+    const bool is_own = found.kind == RegionIdentity::Kind::kUnknown ? AbsolutePath(directory).starts_with(inside)
+                                                                     : found.database_id == database_id;
+    if (!is_own && others == Others::kRefuse) return Taken(directory, found);
+    if (!is_own) continue;
+    std::shared_ptr<RegionFiles> files;
+    if (Status status = LockDirectory(directory, &files); !status.ok()) return status;
+    RegionIdentity again;
+    if (Status status = files->ReadIdentity(&again); !status.ok()) return status;
+    if (again.database_id != found.database_id) return Status::Busy(directory + " was changed by another process; try again");
+    locked.push_back(std::move(files));
+    directories.push_back(directory);
+  }
+  if (begin) {
+    if (Status status = begin(); !status.ok()) return status;
+  }
+  for (const std::string& directory : empty) rmdir(directory.c_str());
   // Region 0 last: until then the database is known to be there.
-  for (auto it = locked.rbegin(); it != locked.rend(); ++it) {
-    if (Status status = (*it)->RemoveFiles(); !status.ok()) return status;
-    if (Status status = (*it)->RemoveCreatingMark(); !status.ok()) return status;
-    rmdir((*it)->directory().c_str());  // fails if something else is in it, as it should
+  for (size_t i = locked.size(); i > 0; --i) {
+    if (Status status = locked[i - 1]->RemoveFiles(); !status.ok()) return status;
+    if (Status status = locked[i - 1]->RemoveCreatingMark(); !status.ok()) return status;
+    // Fails if something else is in it, as it should.
+    if (!posix::IsSymbolicLink(directories[i - 1])) rmdir(locked[i - 1]->directory().c_str());
   }
   return Status::OK();
 }

@@ -36,13 +36,15 @@ enum class MetadataSlot : uint32_t {
 class RegionSet;
 struct RegionSetOptions;
 
-// Where the regions of a database are, or may be: those that the options name, or as many as `count`. Of a region on a device:
-// the directory with the link to it.
+// Where the regions of a database are, or may be: those that the options name; otherwise those that the file in database_path
+// names (database_file.h); otherwise as many as `count` inside of it. Of a region on a device: the directory with the link to it.
 std::vector<std::string> RegionDirectories(const RegionSetOptions& options, uint32_t count);
 
 struct RegionSetOptions {
   std::string database_path;              // the directory that holds region-0, region-1, … unless region_paths says otherwise
   std::vector<std::string> region_paths;  // empty, or for each region a directory, or a device (dax_device.h)
+  // The identity that the database gets, or has; 0: Create draws one, Open and Destroy take that of the first region.
+  uint64_t database_id = 0;
   uint32_t regions = 0;                   // 0: at creation one per NUMA node, at open as stored
   std::vector<int> region_nodes;          // empty, or one NUMA node per region; -1: that of its device
   uint64_t max_region_size = 0;           // bytes; 0: capacity of the file system
@@ -58,7 +60,8 @@ struct RegionSetOptions {
 // Thread safety: all methods may be called concurrently after Create/Open returned.
 class RegionSet {
  public:
-  // Create leaves nothing behind when it fails. Open tells apart, each with its own message that says what to do:
+  // Create leaves nothing behind when it fails, and touches no directory that has files of another database or of another
+  // creation than an unfinished one of database_path. Open tells apart, each with its own message that says what to do:
   //   NotFound          no region files there
   //   Corruption        foreign, truncated, empty or damaged file; a region missing; regions of two databases
   //                     mixed, or in the wrong order
@@ -75,8 +78,17 @@ class RegionSet {
   static Status OpenReadOnly(const RegionSetOptions& options, std::unique_ptr<RegionSet>* result);
   // Whether region files exist there, whole or not. What a crash inside Create left does not count: Create replaces it.
   static bool Exists(const RegionSetOptions& options);
-  // Removes the files of all regions; OK if there are none.
-  static Status Destroy(const RegionSetOptions& options);
+  // How many regions Create makes.
+  static uint32_t CountToCreate(const RegionSetOptions& options);
+  static uint64_t NewDatabaseId();
+  // The identity of the first region that is found, 0 if there is none.
+  static Status FindDatabaseId(const RegionSetOptions& options, uint64_t* database_id);
+  // Removes the files of all regions; OK if there are none. Directories with files of another database: kRefuse is
+  // InvalidArgument before anything is removed, kSkip leaves them as they are. `begin`, if any, is called when all directories
+  // are locked and nothing is removed yet; its error is returned.
+  enum class Others { kRefuse, kSkip };
+  static Status Destroy(const RegionSetOptions& options, Others others = Others::kRefuse,
+                        const std::function<Status()>& begin = nullptr);
   ~RegionSet();
 
   uint32_t count() const { return count_; }

@@ -33,6 +33,10 @@ Status CheckDevices(const std::string& directory) {
 }
 
 Status FindCount(const RegionSetOptions& options, const PartList& list, uint32_t* count) {
+  if (options.database_id != 0 && list.database_id != options.database_id) {
+    return Status::InvalidArgument("region_paths names regions of another database than " + options.database_path +
+                                   "; name the directories of this database, or none");
+  }
   *count = list.region_count;
   if (*count == 0 || *count > kMaxRegions) return Status::Corruption("region 0 records an impossible number of regions");
   if (!options.region_nodes.empty() && options.region_nodes.size() != *count) {

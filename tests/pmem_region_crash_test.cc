@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "pmem/database_file.h"
 #include "pmem/region.h"
 #include "pmem/region_files.h"
 #include "tests/support/region_set_test.h"
@@ -13,14 +14,19 @@ namespace {
 
 // [CC-30]
 TEST_F(RegionSetTest, AnUnfinishedCreationIsStartedOver) {
+  options_.database_id = 77;
   ASSERT_NE(Create(options_), nullptr);
-  for (int region = 0; region < 2; ++region) WriteFile(RegionPath(region) + "/CREATING", "");
+  const auto mark = [&](uint32_t region, const std::string& database) {
+    ASSERT_TRUE(RegionFiles(RegionPath(region)).WriteCreatingMark(77, AbsolutePath(database)).ok());
+  };
+  for (uint32_t region : {0u, 1u}) mark(region, dir_.Sub("db"));
   fs::remove(RegionPath(1) + "/PARTS");
   EXPECT_FALSE(RegionSet::Exists(options_));
   EXPECT_TRUE(TryOpen(options_).IsNotFound());
   ASSERT_NE(Create(options_), nullptr);
   EXPECT_NE(Open(options_), nullptr);
-  WriteFile(RegionPath(0) + "/CREATING", "");
+  mark(0, dir_.Sub("another"));
+  EXPECT_TRUE(TryCreate(options_).IsInvalidArgument());
   EXPECT_TRUE(RegionSet::Destroy(options_).ok());
   EXPECT_TRUE(FilesUnder(dir_.Sub("db")).empty());
 }
@@ -28,7 +34,7 @@ TEST_F(RegionSetTest, AnUnfinishedCreationIsStartedOver) {
 // [CC-30]
 TEST_F(RegionSetTest, ACommittedCreationIsFinishedByOpen) {
   ASSERT_NE(Create(options_), nullptr);
-  WriteFile(RegionPath(1) + "/CREATING", "");
+  ASSERT_TRUE(RegionFiles(RegionPath(1)).WriteCreatingMark(77, AbsolutePath(dir_.Sub("db"))).ok());
   EXPECT_TRUE(RegionSet::Exists(options_));
   EXPECT_NE(Open(options_), nullptr);
   EXPECT_FALSE(fs::exists(RegionPath(1) + "/CREATING"));

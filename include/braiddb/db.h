@@ -121,7 +121,10 @@ class DB {
                                 std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db);
   // The families of a database, "default" first, whoever has it open: those that were there at some moment of the call.
   static Status ListColumnFamilies(const Options& options, const std::string& path, std::vector<std::string>* names);
-  // Removes the database in `path` and its files; OK if there is none. Fails with Busy while it is open anywhere.
+  // Removes the database in `path`, its regions wherever they are, and its files; OK if there is none. Other files stay, and with
+  // them their directory. A removal that was cut short is finished by another call; until then an open is InvalidArgument.
+  //   Busy             it is open in this or another process
+  //   InvalidArgument  region_paths names a directory with files of another database; nothing is removed
   static Status Destroy(const Options& options, const std::string& path);
 
   virtual ~DB() = default;

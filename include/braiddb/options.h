@@ -92,11 +92,13 @@ struct Options {
   // Fixed at creation; an open takes what is stored, and GetOptions() says it. kOblivious shows what braiding gives; there is no
   // other use for it. With one region both are the same. Default: kBraided.
   ListKind list_kind = ListKind::kBraided;
-  // A directory for each region, e.g. one per DAX mount; empty: inside the database directory. In place of a directory, a device
-  // of persistent memory without a file system (devdax, e.g. /dev/dax0.0): its region takes the whole device, and never grows;
-  // max_region_size has no meaning for it. The database directory has a link to the device then. Creation clears the device,
-  // which can take as long as writing all of it, and is InvalidArgument if the first 4 KiB are not zero. DB::Destroy makes these
-  // zero. OpenForReadOnly and CheckDatabase copy all data of such a region to DRAM.
+  // A directory for each region, e.g. one per DAX mount. Empty: inside the database's directory for a new database, where they
+  // are for one that exists. Default: empty. Named for a database that exists, they must be its own; regions may be moved while
+  // it is closed. InvalidArgument if a directory holds files of another database, or of another one's unfinished creation.
+  // In place of a directory, a device of persistent memory without a file system (devdax, e.g. /dev/dax0.0): its region takes the
+  // whole device, and never grows; max_region_size has no meaning for it. The database directory has a link to the device then.
+  // Creation clears the device, which can take as long as writing all of it, and is InvalidArgument if the first 4 KiB are not
+  // zero. DB::Destroy makes these zero. OpenForReadOnly and CheckDatabase copy all data of such a region to DRAM.
   std::vector<std::string> region_paths;
   // For each region the NUMA node, as the system numbers them, whose threads write to it; -1: the node of the device that the
   // region is on, which each open looks up. Empty: -1 for all. Name a node if the system says none of the device, or a wrong one.

@@ -41,7 +41,8 @@ struct LoadedOptions {
 // `regions`, which is as the database has them; so does each creation and each drop of a column family. A file that cannot be
 // written is noted in the info log and fails nothing.
 //
-// Loads that file. NotFound if there is none. InvalidArgument, which names the line, for values of the wrong form and, without
+// Loads that file. region_paths stays empty: regions are of one database, and an open finds them by what is in its directory.
+// NotFound if there is no file. InvalidArgument, which names the line, for values of the wrong form and, without
 // `ignore_unknown_options`, for sections and fields that there are none of; other names in DBOptions and CFOptions are foreign
 // options. Thread safety: may be called at any time, also while it is written.
 Status LoadLatestOptions(const std::string& path, LoadedOptions* loaded, bool ignore_unknown_options = false);

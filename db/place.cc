@@ -1,0 +1,263 @@
+// Where a database is: making its files, finding them, and removing them. [CC-60]
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "db/db_impl.h"
+#include "db/options_file.h"
+#include "pmem/database_file.h"
+#include "pmem/region_files.h"
+
+namespace braiddb {
+namespace {
+
+using DatabaseState = DatabaseFile::State;
+
+// What an open makes before it knows whether there will be a database.
+class NewPlace {
+ public:
+  explicit NewPlace(const std::string& path) : path_(path) {
+    for (const char* name : {"/LOCK", "/LOG"}) {
+      if (!FileExists(path + name)) files_.push_back(path + name);
+    }
+    for (std::filesystem::path missing(path); !missing.empty() && !FileExists(missing.string());
+         missing = missing.parent_path()) {
+      directories_.push_back(missing.string());
+    }
+  }
+  void Remove() const {
+    for (const std::string& file : files_) (void)RemoveFile(file);
+    for (const std::string& directory : directories_) (void)RemoveDir(directory);  // stays if somebody uses it meanwhile
+  }
+
+ private:
+  const std::string path_;
+  std::vector<std::string> files_;
+  std::vector<std::string> directories_;  // innermost first
+};
+
+// Removes what the creation that the file CREATING tells of has left, and the file. Directories that have another identity stay.
+Status RemoveUnfinished(const std::string& path) {
+  DatabaseState state = DatabaseState::kNone;
+  DatabaseFile unfinished;
+  Status status = DatabaseFile::Read(path, &state, &unfinished);
+  if (!status.ok() || state != DatabaseState::kCreating) return status;
+  RegionSetOptions options;
+  options.database_path = path;
+  options.region_paths = unfinished.regions;
+  options.database_id = unfinished.database_id;
+  status = RegionSet::Destroy(options, RegionSet::Others::kSkip);
+  return status.ok() ? DatabaseFile::Remove(path, DatabaseState::kCreating) : status;
+}
+
+// Regions outside of the database's directory belong to one directory. A copy of that directory alone is no database.
+Status CheckNotACopy(const std::string& path, const DatabaseFile& place) {
+  const std::string own = AbsolutePath(path);
+  const auto is_inside = [&](const std::string& region) { return AbsolutePath(region).starts_with(own + "/"); };
+  if (place.path == own || std::all_of(place.regions.begin(), place.regions.end(), is_inside)) return Status::OK();
+  DatabaseState state = DatabaseState::kNone;
+  DatabaseFile other;
+  if (!DatabaseFile::Read(place.path, &state, &other).ok() || state == DatabaseState::kNone) return Status::OK();
+  if (other.database_id != place.database_id) return Status::OK();
+  return Status::InvalidArgument(path + " is a copy of the directory " + place.path + " without its regions, which belong to " +
+                                 place.path + "; make copies with CreateCheckpoint");
+}
+
+// A database that was made before the file DATABASE was: its regions are its own if they are in its directory, or if its options
+// file names them.
+Status CheckOldPlace(const RegionSetOptions& options) {
+  std::vector<std::string> noted;
+  if (options.region_paths.empty() || NotedRegionPaths(options.database_path, &noted)) {
+    const auto absolute = [](std::vector<std::string> paths) {
+      for (std::string& path : paths) path = AbsolutePath(path);
+      return paths;
+    };
+    if (options.region_paths.empty() || absolute(noted) == absolute(options.region_paths)) return Status::OK();
+  }
+  return Status::InvalidArgument("Options::region_paths names " + options.region_paths[0] +
+                                 ", which holds a region already, but nothing in " + options.database_path +
+                                 " says that it is of this database; name other directories, or open the database that it is of");
+}
+
+}  // namespace
+
+// Finds whether the database is there or is to be made; an error if neither can be.
+Status DBImpl::JudgePlace(bool* exists) {
+  DatabaseState state = DatabaseState::kNone;
+  if (Status status = DatabaseFile::Read(path_, &state, &place_); !status.ok()) return status;
+  if (state == DatabaseState::kDestroying) {
+    return Status::InvalidArgument("the removal of the database in " + path_ +
+                                   " is not complete; finish it with DB::Destroy, then a new one can be made");
+  }
+  if (state == DatabaseState::kNone) place_ = DatabaseFile();
+  *exists = state == DatabaseState::kWhole || (state == DatabaseState::kNone && RegionSet::Exists(MakeRegionOptions()));
+  if (is_read_only()) {
+    if (!*exists) return Status::NotFound("there is no database in " + path_);
+  } else if (!*exists && !options_.create_if_missing) {
+    return Status::NotFound("there is no database in " + path_ + "; set Options::create_if_missing to make one");
+  } else if (*exists && options_.error_if_exists) {
+    return Status::InvalidArgument(path_ + ": exists (error_if_exists is true)");
+  }
+  if (state == DatabaseState::kWhole) return CheckRegionPaths();
+  return *exists ? CheckOldPlace(MakeRegionOptions()) : Status::OK();
+}
+
+// Regions may have been moved, but not to a place beside the one where they still are.
+Status DBImpl::CheckRegionPaths() const {
+  for (size_t i = 0; i < options_.region_paths.size() && i < place_.regions.size(); ++i) {
+    if (AbsolutePath(options_.region_paths[i]) == AbsolutePath(place_.regions[i])) continue;
+    RegionIdentity found;
+    if (Status status = RegionFiles(place_.regions[i]).ReadIdentity(&found); !status.ok()) return status;
+    if (found.kind == RegionIdentity::Kind::kNone || found.database_id != place_.database_id) continue;
+    return Status::InvalidArgument("region " + std::to_string(i) + " of " + path_ + " is in " + place_.regions[i] + ", not in " +
+                                   options_.region_paths[i] + "; leave Options::region_paths empty, or move the region there");
+  }
+  return CheckNotACopy(path_, place_);
+}
+
+// Where the regions of the open database are, for the opens to come.
+Status DBImpl::NotePlace() const {
+  DatabaseFile now{regions_->database_id(), AbsolutePath(path_), {}};
+  for (const std::string& region : RegionDirectories(MakeRegionOptions(), regions_->count())) {
+    now.regions.push_back(AbsolutePath(region));
+  }
+  if (now.ToText() == place_.ToText()) return Status::OK();
+  return now.Write(path_, DatabaseState::kWhole);
+}
+
+Status DBImpl::OpenFiles(const std::vector<ColumnFamilyDescriptor>& families) {
+  bool exists = false;
+  Status status = JudgePlace(&exists);
+  if (!status.ok()) return status;
+  NewPlace made(path_);
+  status = CreateDir(path_);
+  if (status.ok()) status = FileLock::Acquire(path_ + "/LOCK", &lock_);
+  if (!status.ok()) return status;
+  if (options_.info_log) {
+    logger_ = std::make_unique<Logger>(options_.info_log);
+  } else {
+    status = Logger::OpenFile(path_ + "/LOG", &logger_);
+    if (!status.ok()) return status;
+  }
+  // Looked at again under the lock: another process may have made it, or may have been making it.
+  status = JudgePlace(&exists);
+  if (!status.ok()) return status;
+  if (!exists) {
+    status = CreateFiles();
+    if (!status.ok() && !FileExists(DatabaseFile::FilePath(path_, DatabaseState::kCreating))) made.Remove();
+    return status;
+  }
+  if (options_.verify_at_open) status = CheckBeforeOpen(families);
+  if (status.ok()) status = RegionSet::Open(MakeRegionOptions(), &regions_);
+  if (status.ok()) status = NotePlace();
+  return status;
+}
+
+// GOAL    The files of a new database, or none.
+// STEPS   1 what an unfinished creation left in the directories that its file names, and has its identity, goes  2 the file
+//         CREATING says the identity of this one  3 regions and structures are made  4 CREATING becomes DATABASE
+// CRASH   Before 4: the next open begins at 1. After it: the database is there. [CC-1] [CC-60]
+Status DBImpl::CreateFiles() {
+  Status status = RemoveUnfinished(path_);
+  place_ = DatabaseFile{RegionSet::NewDatabaseId(), AbsolutePath(path_), {}};
+  const RegionSetOptions region_options = MakeRegionOptions();
+  for (const std::string& region : RegionDirectories(region_options, RegionSet::CountToCreate(region_options))) {
+    place_.regions.push_back(AbsolutePath(region));
+  }
+  if (status.ok()) status = place_.Write(path_, DatabaseState::kCreating);
+  if (status.ok()) status = RegionSet::Create(region_options, &regions_);
+  if (status.ok()) status = CheckDramBudget();
+  if (status.ok()) status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
+  if (status.ok()) status = LastLevel::Create(options_, regions_.get(), segments_.get());
+  if (status.ok()) {
+    ManifestState state;
+    state.comparator = options_.comparator->Name();
+    state.l1_kind = static_cast<uint8_t>(options_.l1);
+    state.list_kind = options_.list_kind;
+    state.copying_flush = !options_.index_unified_logging;
+    status = Manifest::Create(regions_.get(), state);
+  }
+  if (!status.ok()) {
+    segments_.reset();
+    regions_.reset();
+    const Status removed = RemoveUnfinished(path_);
+    if (!removed.ok()) Log("open: what the failed creation left is not removed: " + removed.ToString());
+    return status;
+  }
+  // ORDER: everything above is durable before the database is one. [CC-1]
+  return DatabaseFile::Change(path_, DatabaseState::kCreating, DatabaseState::kWhole);
+}
+
+namespace {
+
+// What an open has put into a database's directory beside the files of regions.
+constexpr const char* kFilesOfADatabase[] = {"LOG",         "LOG.old",      "OPTIONS",        "OPTIONS.tmp",
+                                             "SECONDARY",   "SECONDARY.tmp", "DATABASE.tmp", "CREATING.tmp"};
+
+// What of a database is in the directory, for its removal; OK and kNone if there is none.
+Status FindPlace(const RegionSetOptions& options, DatabaseState* state, DatabaseFile* place) {
+  Status status = DatabaseFile::Read(options.database_path, state, place);
+  if (!status.ok() || *state != DatabaseState::kNone) return status;
+  // A database of before this file was: its regions tell.
+  *place = DatabaseFile();
+  if (!RegionSet::Exists(options)) return Status::OK();
+  status = CheckOldPlace(options);
+  if (status.ok()) status = RegionSet::FindDatabaseId(options, &place->database_id);
+  if (!status.ok()) return status;
+  *state = DatabaseState::kWhole;
+  place->path = AbsolutePath(options.database_path);
+  for (const std::string& region : RegionDirectories(options, kMaxRegions)) {
+    if (FileExists(region)) place->regions.push_back(AbsolutePath(region));
+  }
+  return place->Write(options.database_path, DatabaseState::kWhole);
+}
+
+}  // namespace
+
+// GOAL   The database's own files are gone, and no others.
+// STEPS  1 DATABASE becomes DESTROYING  2 the regions that have its identity go  3 the files beside them  4 DESTROYING  5 LOCK
+//        and the directory, if nothing else is in it
+// CRASH  Between 1 and 4: an open says so, and another Destroy goes on. [CC-60]
+Status DB::Destroy(const Options& options, const std::string& path) {
+  if (!FileExists(path)) return Status::OK();
+  RegionSetOptions region_options;
+  region_options.database_path = path;
+  region_options.region_paths = options.region_paths;
+  region_options.regions = options.regions;
+  DatabaseState state = DatabaseState::kNone;
+  DatabaseFile place;
+  if (Status status = DatabaseFile::Read(path, &state, &place); !status.ok()) return status;
+  if (state == DatabaseState::kNone) {
+    if (!RegionSet::Exists(region_options)) return Status::OK();  // nothing here is a database's
+    if (Status status = CheckOldPlace(region_options); !status.ok()) return status;
+  }
+  std::unique_ptr<FileLock> lock;
+  Status status = FileLock::Acquire(path + "/LOCK", &lock);
+  if (status.ok()) status = FindPlace(region_options, &state, &place);
+  if (!status.ok() || state == DatabaseState::kNone) return status;
+  region_options.database_id = place.database_id;
+  const bool is_whole = state == DatabaseState::kWhole;
+  if (region_options.region_paths.empty() || !is_whole) region_options.region_paths = place.regions;
+  status = CheckNotACopy(path, place);
+  const auto begin = [&] {
+    if (state == DatabaseState::kDestroying) return Status::OK();
+    DatabaseFile moved{place.database_id, AbsolutePath(path), region_options.region_paths};
+    Status noted = moved.Write(path, state);
+    return noted.ok() ? DatabaseFile::Change(path, state, DatabaseState::kDestroying) : noted;
+  };
+  if (status.ok()) {
+    status = RegionSet::Destroy(region_options, is_whole ? RegionSet::Others::kRefuse : RegionSet::Others::kSkip, begin);
+  }
+  for (const char* name : kFilesOfADatabase) {
+    if (status.ok()) status = RemoveFile(path + "/" + name);
+  }
+  if (status.ok()) status = DatabaseFile::Remove(path, DatabaseState::kDestroying);
+  if (status.ok()) status = RemoveFile(path + "/LOCK");
+  if (!status.ok()) return status;
+  // The directory stays if others put files into it, or if it has its name by a link.
+  std::vector<std::string> names;
+  if (!std::filesystem::is_symlink(path) && ListDir(path, &names).ok() && names.empty()) status = RemoveDir(path);
+  return status;
+}
+
+}  // namespace braiddb

@@ -1,0 +1,166 @@
+#include "pmem/database_file.h"
+
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <filesystem>
+
+#include "pmem/posix.h"
+
+namespace braiddb {
+namespace {
+
+constexpr std::string_view kTitle = "braiddb-database ";
+constexpr unsigned kVersion = 1;
+constexpr size_t kMaxFileBytes = 1u << 20;  // 16 regions of 4,095 bytes, each escaped to three times as many, are less
+
+using State = DatabaseFile::State;
+
+const char* NameOf(State state) {
+  if (state == State::kCreating) return "CREATING";
+  return state == State::kDestroying ? "DESTROYING" : "DATABASE";
+}
+
+std::string ChecksumLine(std::string_view body) {
+  char line[32];
+  std::snprintf(line, sizeof(line), "checksum %016" PRIx64 "\n", static_cast<uint64_t>(XXH3_64bits(body.data(), body.size())));
+  return line;
+}
+
+bool TakePath(std::string_view line, std::string_view word, std::string* path) {
+  return line.starts_with(word) && UnescapePath(line.substr(word.size()), path) && !path->empty();
+}
+
+}  // namespace
+
+std::string EscapePath(std::string_view path) {
+  std::string result;
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > 32 && byte < 127 && c != '%') {
+      result += c;
+      continue;
+    }
+    char digits[4];
+    std::snprintf(digits, sizeof digits, "%%%02x", byte);
+    result += digits;
+  }
+  return result;
+}
+
+bool UnescapePath(std::string_view escaped, std::string* path) {
+  path->clear();
+  for (size_t i = 0; i < escaped.size(); ++i) {
+    if (escaped[i] != '%') {
+      *path += escaped[i];
+      continue;
+    }
+    unsigned byte = 0;
+    if (i + 2 >= escaped.size() || std::sscanf(std::string(escaped.substr(i + 1, 2)).c_str(), "%2x", &byte) != 1 || byte == 0)
+      return false;
+    *path += static_cast<char>(byte);
+    i += 2;
+  }
+  return true;
+}
+
+std::string WithChecksum(std::string body) { return body + ChecksumLine(body); }
+
+std::vector<std::string> CheckedLines(std::string_view text) {
+  const size_t checksum = text.rfind("checksum ");
+  if (checksum == std::string_view::npos || text.substr(checksum) != ChecksumLine(text.substr(0, checksum))) return {};
+  std::vector<std::string> lines;
+  for (std::string_view rest = text.substr(0, checksum); !rest.empty();) {
+    const size_t end = std::min(rest.find('\n'), rest.size() - 1);
+    lines.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+std::string AbsolutePath(const std::string& path) {
+  std::error_code error;
+  std::string absolute = std::filesystem::weakly_canonical(path, error).string();
+  if (error || absolute.empty()) absolute = std::filesystem::absolute(path, error).string();
+  if (error || absolute.empty()) return path;
+  if (absolute.front() != '/') absolute = std::filesystem::absolute(absolute, error).lexically_normal().string();
+  while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
+  return absolute;
+}
+
+std::string DatabaseFile::FilePath(const std::string& directory, State state) {
+  return posix::JoinPath(directory, NameOf(state));
+}
+
+std::string DatabaseFile::ToText() const {
+  char head[80];
+  std::snprintf(head, sizeof head, "%s%u\ndatabase %016" PRIx64 "\n", kTitle.data(), kVersion, database_id);
+  std::string text = std::string(head) + "path " + EscapePath(path) + "\n";
+  const std::string inside = path + "/";
+  for (const std::string& region : regions) {
+    text += "region " + EscapePath(region.starts_with(inside) ? region.substr(inside.size()) : region) + "\n";
+  }
+  return WithChecksum(std::move(text));
+}
+
+Status DatabaseFile::Parse(std::string_view text, const std::string& file, const std::string& directory, DatabaseFile* result) {
+  const auto damaged = [&file](const std::string& how) {
+    return Status::Corruption(file + " " + how + "; restore it from a copy, or move it away if it is not of a database");
+  };
+  unsigned version = 0;
+  if (!text.starts_with(kTitle)) return damaged("is not a file of BraidDB, or damaged");
+  if (std::sscanf(std::string(text.substr(kTitle.size(), 12)).c_str(), "%u", &version) != 1) return damaged("is damaged");
+  if (version != kVersion) {
+    return Status::NotSupported(file + " has format version " + std::to_string(version) + ", this program knows version " +
+                                std::to_string(kVersion) + " only; use the BraidDB that wrote it");
+  }
+  const std::vector<std::string> lines = CheckedLines(text);
+  if (lines.empty()) return damaged("is truncated, or has a wrong checksum");
+  DatabaseFile read;
+  bool is_sound = lines.size() >= 4 && std::sscanf(lines[1].c_str(), "database %" SCNx64, &read.database_id) == 1 &&
+                  TakePath(lines[2], "path ", &read.path);
+  for (size_t i = 3; is_sound && i < lines.size(); ++i) {
+    std::string region;
+    is_sound = TakePath(lines[i], "region ", &region);
+    read.regions.push_back(region.starts_with("/") ? region : posix::JoinPath(directory, region));
+  }
+  if (!is_sound) return damaged("cannot be understood");
+  *result = std::move(read);
+  return Status::OK();
+}
+
+Status DatabaseFile::Read(const std::string& directory, State* state, DatabaseFile* result) {
+  *state = State::kNone;
+  for (const State candidate : {State::kDestroying, State::kCreating, State::kWhole}) {
+    const std::string file = FilePath(directory, candidate);
+    std::string text;
+    Status status = posix::ReadSmallFile(file, kMaxFileBytes, &text);
+    if (status.IsNotFound()) continue;
+    if (status.ok()) status = Parse(text, file, AbsolutePath(directory), result);
+    if (status.ok()) *state = candidate;
+    return status;
+  }
+  return Status::OK();
+}
+
+Status DatabaseFile::Write(const std::string& directory, State state) const {
+  return posix::ReplaceSmallFile(directory, NameOf(state), ToText());
+}
+
+Status DatabaseFile::Change(const std::string& directory, State from, State to) {
+  const std::string target = FilePath(directory, to);
+  if (rename(FilePath(directory, from).c_str(), target.c_str()) != 0) {
+    return posix::ErrnoStatus(errno, "rename into place", target);
+  }
+  return posix::SyncDirectory(directory);
+}
+
+Status DatabaseFile::Remove(const std::string& directory, State state) {
+  if (Status status = posix::Remove(FilePath(directory, state)); !status.ok()) return status;
+  return posix::SyncDirectory(directory);
+}
+
+}  // namespace braiddb
