@@ -9,6 +9,7 @@
 
 #include "db/db_impl.h"
 #include "db/options_file.h"
+#include "db/temporary_place.h"
 #include "util/file.h"
 
 namespace braiddb {
@@ -19,8 +20,11 @@ Status Rename(const std::string& from, const std::string& to) {
   return std::rename(from.c_str(), to.c_str()) == 0 ? Status::OK() : StatusFromErrno(errno, to);
 }
 
-// Busy if somebody has it open.
-Status CheckClosed(const std::string& path) {
+// Busy if somebody has it open. A copy takes the place of a directory, and of nothing else.
+Status CheckPlace(const std::string& path) {
+  if (FileExists(path) && !std::filesystem::is_directory(path)) {
+    return Status::InvalidArgument(path + " is a file; choose another directory");
+  }
   std::unique_ptr<FileLock> lock;
   return FileExists(path + "/LOCK") ? FileLock::Acquire(path + "/LOCK", &lock) : Status::OK();
 }
@@ -36,7 +40,7 @@ Status PutInPlace(const Copy& copy, const std::string& temporary, const std::str
   const std::string old = target + ".old";
   const bool replaces = FileExists(target);
   if (replaces && FileExists(old)) return Status::InvalidArgument(old + " is in the way; move it elsewhere");
-  Status status = replaces ? CheckClosed(target) : Status::OK();
+  Status status = replaces ? CheckPlace(target) : Status::OK();
   if (status.ok() && replaces) status = Rename(target, old);
   if (!status.ok()) return status;
   status = Rename(temporary, target);
@@ -44,6 +48,7 @@ Status PutInPlace(const Copy& copy, const std::string& temporary, const std::str
     const Status back = replaces ? Rename(old, target) : Status::OK();
     return back.ok() ? status : back;
   }
+  TemporaryPlace::Finish(target);
   const std::string parent = std::filesystem::path(target).parent_path();
   status = SyncDir(parent.empty() ? "." : parent);
   if (!status.ok() || !replaces) return status;
@@ -76,20 +81,20 @@ Status Make(Copy* copy, const std::string& directory, const std::function<Status
 
 // ORDER   The copy is closed, so all of it is durable, before anything is done to what was there.
 Status MakeDatabase(Copy copy, const std::function<Status(DB*)>& fill) {
-  std::string target = copy.path;
-  while (target.size() > 1 && target.back() == '/') target.pop_back();
-  const std::string temporary = target + ".tmp";
+  std::string target;
+  if (Status status = TemporaryPlace::Resolve(copy.path, &target); !status.ok()) return status;
+  TemporaryPlace temporary(target, [&copy](const std::string& directory) { return Destroy(copy, directory); });
   copy.options.create_if_missing = true;
   copy.options.error_if_exists = true;
   copy.options.disable_auto_compaction = false;
   if (!copy.replaces && FileExists(target))
     return Status::InvalidArgument(target + " is there already; choose another directory");
-  Status status = Destroy(copy, temporary);  // what a crash left
-  if (status.ok()) status = CheckClosed(target);
+  Status status = CheckPlace(target);
+  if (status.ok()) status = temporary.Make();
   if (!status.ok()) return status;
-  status = Make(&copy, temporary, fill);
-  if (status.ok()) status = PutInPlace(copy, temporary, target);
-  if (!status.ok()) (void)Destroy(copy, temporary);
+  status = Make(&copy, temporary.path(), fill);
+  if (status.ok()) status = PutInPlace(copy, temporary.path(), target);
+  if (!status.ok()) (void)temporary.Remove();
   return status;
 }
 

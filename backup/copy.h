@@ -23,9 +23,9 @@ struct Copy {
   const CopyOptions& how;
 };
 
-// Creates a database at `path`.tmp, lets `fill` write to it, closes it, and gives it its name; with `replaces` in place of one
-// that is there, which is `path`.old for a moment. On error what was in `path` stays, and of the new one nothing, unless that
-// cannot be removed.
+// Symbolic links in `path` are followed first. Creates a database at `path`.tmp (db/temporary_place.h), lets `fill` write to
+// it, closes it, and gives it its name; with `replaces` in place of one that is there, which is `path`.old for a moment. On error
+// what was in `path` stays, and of the new one nothing, unless that cannot be removed.
 Status MakeDatabase(Copy copy, const std::function<Status(DB*)>& fill);
 
 // What `db` was opened with, by its options file; if that cannot be read, what it chose.

@@ -149,7 +149,8 @@ Status Rename(const std::string& from, const std::string& to) {
 
 // GOAL   The database in `path` has what was intact of it, and nothing of the damaged one is lost.
 // STEPS  1 what is intact goes into <path>.repaired  2 the damaged one becomes <path>.damaged  3 the repaired one becomes <path>.
-// CRASH  After 1: as before, and the next repair begins anew. After 2: nothing is at <path>, and the next repair does 3.
+// CRASH  After 1: as before, and <path>.repaired is whole; a repair asks for it to be moved away, because nothing says how old it
+//        is. After 2: nothing is at <path>, and the next repair does 3.
 Status Repair(const braiddb_options_t& options, const std::string& path) {
   const std::string repaired = Beside(path, ".repaired");
   const std::string damaged = Beside(path, ".damaged");
@@ -171,7 +172,8 @@ Status Repair(const braiddb_options_t& options, const std::string& path) {
   }
   if (std::filesystem::exists(damaged))
     return Status::InvalidArgument(damaged + " is there from an earlier repair; move it away first");
-  if (Status status = braiddb::DB::Destroy({}, repaired); !status.ok()) return status;
+  if (std::filesystem::exists(repaired))
+    return Status::InvalidArgument(repaired + " is there already; if an earlier repair left it, remove it with destroy_db");
   braiddb::RepairOptions repair;
   repair.source = check;
   repair.target = own;

@@ -1,12 +1,13 @@
 // Where a database is: making its files, finding them, and removing them. [CC-60]
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "db/db_impl.h"
 #include "db/options_file.h"
+#include "db/temporary_place.h"
 #include "pmem/database_file.h"
-#include "pmem/region_files.h"
 
 namespace braiddb {
 namespace {
@@ -63,6 +64,14 @@ Status CheckNotACopy(const std::string& path, const DatabaseFile& place) {
                                  place.path + "; make copies with CreateCheckpoint");
 }
 
+// Whether the directories are other ones than those that are noted.
+bool NamesOthers(const std::vector<std::string>& region_paths, const DatabaseFile& place) {
+  const auto are_equal = [](const std::string& a, const std::string& b) { return AbsolutePath(a) == AbsolutePath(b); };
+  const auto& noted = place.regions;
+  return !region_paths.empty() &&
+         !std::equal(region_paths.begin(), region_paths.end(), noted.begin(), noted.end(), are_equal);
+}
+
 // A database that was made before the file DATABASE was: its regions are its own if they are in its directory, or if its options
 // file names them.
 Status CheckOldPlace(const RegionSetOptions& options) {
@@ -102,17 +111,9 @@ Status DBImpl::JudgePlace(bool* exists) {
   return *exists ? CheckOldPlace(MakeRegionOptions()) : Status::OK();
 }
 
-// Regions may have been moved, but not to a place beside the one where they still are.
+// Regions may have been moved, or be of a copy, if the options name them; then their identity decides (RegionSet::Open).
 Status DBImpl::CheckRegionPaths() const {
-  for (size_t i = 0; i < options_.region_paths.size() && i < place_.regions.size(); ++i) {
-    if (AbsolutePath(options_.region_paths[i]) == AbsolutePath(place_.regions[i])) continue;
-    RegionIdentity found;
-    if (Status status = RegionFiles(place_.regions[i]).ReadIdentity(&found); !status.ok()) return status;
-    if (found.kind == RegionIdentity::Kind::kNone || found.database_id != place_.database_id) continue;
-    return Status::InvalidArgument("region " + std::to_string(i) + " of " + path_ + " is in " + place_.regions[i] + ", not in " +
-                                   options_.region_paths[i] + "; leave Options::region_paths empty, or move the region there");
-  }
-  return CheckNotACopy(path_, place_);
+  return NamesOthers(options_.region_paths, place_) ? Status::OK() : CheckNotACopy(path_, place_);
 }
 
 // Where the regions of the open database are, for the opens to come.
@@ -191,8 +192,8 @@ Status DBImpl::CreateFiles() {
 namespace {
 
 // What an open has put into a database's directory beside the files of regions.
-constexpr const char* kFilesOfADatabase[] = {"LOG",         "LOG.old",      "OPTIONS",        "OPTIONS.tmp",
-                                             "SECONDARY",   "SECONDARY.tmp", "DATABASE.tmp", "CREATING.tmp"};
+constexpr const char* kFilesOfADatabase[] = {"LOG",       "LOG.old",       "OPTIONS",      "OPTIONS.tmp",
+                                             "SECONDARY", "SECONDARY.tmp", "DATABASE.tmp", "CREATING.tmp"};
 
 // What of a database is in the directory, for its removal; OK and kNone if there is none.
 Status FindPlace(const RegionSetOptions& options, DatabaseState* state, DatabaseFile* place) {
@@ -218,7 +219,9 @@ Status FindPlace(const RegionSetOptions& options, DatabaseState* state, Database
 // STEPS  1 DATABASE becomes DESTROYING  2 the regions that have its identity go  3 the files beside them  4 DESTROYING  5 LOCK
 //        and the directory, if nothing else is in it
 // CRASH  Between 1 and 4: an open says so, and another Destroy goes on. [CC-60]
-Status DB::Destroy(const Options& options, const std::string& path) {
+Status DB::Destroy(const Options& options, const std::string& given) {
+  std::string path = given;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();  // what is behind one is no link
   if (!FileExists(path)) return Status::OK();
   RegionSetOptions region_options;
   region_options.database_path = path;
@@ -237,8 +240,15 @@ Status DB::Destroy(const Options& options, const std::string& path) {
   if (!status.ok() || state == DatabaseState::kNone) return status;
   region_options.database_id = place.database_id;
   const bool is_whole = state == DatabaseState::kWhole;
-  if (region_options.region_paths.empty() || !is_whole) region_options.region_paths = place.regions;
+  const bool names_others = is_whole && NamesOthers(options.region_paths, place);
   status = CheckNotACopy(path, place);
+  if (!names_others) {
+    region_options.region_paths = place.regions;
+  } else if (status.ok()) {  // they may have been moved; nothing of the database stays in either place
+    region_options.region_paths.insert(region_options.region_paths.end(), place.regions.begin(), place.regions.end());
+  } else {  // what is noted belongs to the original, what is named to the copy
+    status = Status::OK();
+  }
   const auto begin = [&] {
     if (state == DatabaseState::kDestroying) return Status::OK();
     DatabaseFile moved{place.database_id, AbsolutePath(path), region_options.region_paths};
@@ -251,6 +261,7 @@ Status DB::Destroy(const Options& options, const std::string& path) {
   for (const char* name : kFilesOfADatabase) {
     if (status.ok()) status = RemoveFile(path + "/" + name);
   }
+  if (status.ok()) TemporaryPlace::Finish(path);
   if (status.ok()) status = DatabaseFile::Remove(path, DatabaseState::kDestroying);
   if (status.ok()) status = RemoveFile(path + "/LOCK");
   if (!status.ok()) return status;

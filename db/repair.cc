@@ -1,4 +1,7 @@
-// RepairDatabase: what a salvage finds, written into a new database.
+// RepairDatabase: what a salvage finds, written into a new database, which gets its name when it is whole.
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -7,6 +10,8 @@
 #include "check/check_files.h"
 #include "check/salvage.h"
 #include "db/db_impl.h"
+#include "db/temporary_place.h"
+#include "util/file.h"
 
 namespace braiddb {
 namespace {
@@ -44,30 +49,53 @@ Status SaveFamily(const Salvage::Family& family, const Options& target, DB* db) 
   return WriteAll(family, handle.get(), db);
 }
 
+// Closed when this returns.
+Status SaveAll(const Salvage& salvage, const Options& given, const Options& target, const std::string& path) {
+  std::unique_ptr<DB> db;
+  Status status = DB::Open(target, path, &db);
+  for (const Salvage::Family& family : salvage.families()) {
+    if (status.ok()) status = SaveFamily(family, given, db.get());
+  }
+  return status.ok() ? db->Close() : status;
+}
+
+// An empty directory is no obstacle.
+Status CheckTarget(const std::string& path) {
+  std::vector<std::string> names;
+  if (!FileExists(path) || (ListDir(path, &names).ok() && names.empty())) return Status::OK();
+  return Status::InvalidArgument(path + " is there already; choose another directory");
+}
+
 }  // namespace
 
 Status RepairDatabase(const RepairOptions& options, const std::string& path, const std::string& new_path, RepairReport* report) {
   *report = RepairReport();
+  std::string place;
+  Status status = TemporaryPlace::Resolve(new_path, &place);
+  if (status.ok()) status = CheckTarget(place);
+  if (!status.ok()) return status;
   posix::Fd lock;
   std::unique_ptr<Salvage> salvage;
-  if (Status status = LockForReading(path, &lock); !status.ok()) return status;
-  if (Status status = Salvage::Scan(options.source, path, report, &salvage); !status.ok()) return status;
+  status = LockForReading(path, &lock);
+  if (status.ok()) status = Salvage::Scan(options.source, path, report, &salvage);
+  if (!status.ok()) return status;
+  TemporaryPlace temporary(place, [](const std::string& directory) { return DB::Destroy({}, directory); });
+  if (status = temporary.Make(); !status.ok()) return status;
   Options target = OptionsOf(salvage->families().front(), options.target);
   target.create_if_missing = true;
   target.error_if_exists = true;
   if (target.regions == 0 && target.region_paths.empty()) target.regions = salvage->regions();
-  std::unique_ptr<DB> db;
-  Status status = DB::Open(target, new_path, &db);
-  uint64_t keys = 0;
-  for (const Salvage::Family& family : salvage->families()) {
-    if (status.ok()) status = SaveFamily(family, options.target, db.get());
-    keys += family.keys;
+  status = SaveAll(*salvage, options.target, target, temporary.path());
+  if (status.ok() && rename(temporary.path().c_str(), place.c_str()) != 0) status = StatusFromErrno(errno, place);
+  if (!status.ok()) {
+    (void)temporary.Remove();
+    return status;
   }
-  if (status.ok()) status = db->Close();
-  if (!status.ok()) return status;
+  TemporaryPlace::Finish(place);
+  const std::string parent = std::filesystem::path(place).parent_path().string();
+  for (const Salvage::Family& family : salvage->families()) report->keys += family.keys;
   report->families = salvage->families().size();
-  report->keys = keys;
-  return Status::OK();
+  return SyncDir(parent.empty() ? "." : parent);
 }
 
 }  // namespace braiddb

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "braiddb/options_file.h"
+#include "db/temporary_place.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/pmem_temp_dir.h"
 
@@ -115,12 +116,40 @@ TEST_F(BackupTest, CheckpointOfNothingAndOverNothingThatIsThere) {
 }
 
 TEST_F(BackupTest, WhatACrashLeftOfACheckpointIsNoObstacle) {
-  std::unique_ptr<DB> left;
-  ASSERT_OK(DB::Open(options_, Sub("copy.tmp"), &left));
-  ASSERT_OK(left->Put({}, "left", "v"));
-  left.reset();
+  TemporaryPlace left(Sub("copy"), [](const std::string& path) { return DB::Destroy({}, path); });
+  ASSERT_OK(left.Make());
+  std::unique_ptr<DB> db;
+  ASSERT_OK(DB::Open(options_, Sub("copy.tmp"), &db));
+  ASSERT_OK(db->Put({}, "left", "v"));
+  db.reset();
   ASSERT_OK(CreateCheckpoint(db_.get(), Sub("copy")));
   EXPECT_TRUE(HoldsExactly(OpenCopy().get(), expected_));
+  EXPECT_FALSE(std::filesystem::exists(Sub("copy") + "/COPYING"));
+}
+
+TEST_F(BackupTest, ADatabaseWithTheTemporaryNameIsNotRemoved) {
+  std::unique_ptr<DB> users;
+  ASSERT_OK(DB::Open(options_, Sub("copy.tmp"), &users));
+  ASSERT_OK(users->Put({}, "of the user", "v"));
+  users.reset();
+  EXPECT_CODE(CreateCheckpoint(db_.get(), Sub("copy")), kInvalidArgument);
+  EXPECT_TRUE(HoldsExactly(OpenAt(Sub("copy.tmp"), options_).get(), {{"of the user", "v"}}));
+}
+
+// The link stays, and what it leads to is replaced.
+TEST_F(BackupTest, ARestoreFollowsALink) {
+  const auto engine = OpenEngine();
+  ASSERT_OK(engine->CreateBackup(db_.get()));
+  ASSERT_OK(CreateCheckpoint(db_.get(), Sub("target")));
+  std::filesystem::create_directory_symlink(Sub("target"), Sub("copy"));
+  ASSERT_OK(db_->Put({}, "later", "v"));
+  ASSERT_OK(engine->RestoreBackup(1, options_, Sub("copy") + "/"));
+  EXPECT_TRUE(std::filesystem::is_symlink(Sub("copy")));
+  EXPECT_TRUE(HoldsExactly(OpenCopy().get(), expected_));
+  EXPECT_TRUE(HoldsExactly(OpenAt(Sub("target"), options_).get(), expected_));
+  std::filesystem::create_directory_symlink(Sub("nowhere"), Sub("dangling"));
+  EXPECT_CODE(engine->RestoreBackup(1, options_, Sub("dangling")), kInvalidArgument);
+  EXPECT_TRUE(std::filesystem::is_symlink(Sub("dangling")));
 }
 
 TEST_F(BackupTest, CheckpointsAreConsistentWhileWritersGoOn) {

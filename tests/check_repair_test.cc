@@ -1,5 +1,6 @@
 // RepairDatabase: what is intact is saved, newest versions, deletions and whole batches respected; what is lost is said.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -304,6 +305,36 @@ TEST_F(CheckRepairTest, MissingFilesAndRegionsCostWhatWasInThem) {
     const auto saved = Saved();
     EXPECT_GT(saved.size(), 0u);
     EXPECT_LT(saved.size(), database.expected().size());
+  }
+}
+
+// Whenever it is killed, nothing has the target's name before it is whole, and another repair gets to its end.
+TEST_F(CheckRepairTest, AKilledRepairLeavesNothingUnderTheName) {
+  Fill(TinyOptions(1), 3000);
+  RepairOptions options;
+  for (const bool elsewhere : {false, true}) {
+    if (elsewhere) options.target.region_paths = {directory_.File("elsewhere")};
+    for (int line_of_log = 0; line_of_log < 6; ++line_of_log) {
+      const int exit_code = RunInChild([&] {
+        int seen = 0;
+        options.target.info_log = [&](std::string_view) {
+          if (seen++ == line_of_log) _exit(42);
+        };
+        options.target.memtable_size = 64 << 10;
+        RepairReport report;
+        return RepairDatabase(options, path_, fresh_, &report).ok() ? 0 : 1;
+      });
+      if (exit_code == 0) break;
+      EXPECT_EQ(exit_code, 42);
+      EXPECT_FALSE(fs::exists(fresh_));
+    }
+    RepairReport report;
+    ASSERT_OK(RepairDatabase(options, path_, fresh_, &report));
+    EXPECT_EQ(report.keys, 3000u);
+    EXPECT_FALSE(fs::exists(fresh_ + ".tmp"));
+    EXPECT_FALSE(fs::exists(fresh_ + "/COPYING"));
+    OpenOrFail(TinyOptions(0), fresh_).reset();
+    ASSERT_OK(DB::Destroy({}, fresh_));
   }
 }
 

@@ -134,6 +134,48 @@ TEST_F(DbOwnershipTest, ACopyOfTheDirectoryAloneIsNoDatabase) {
   ExpectWhole(Elsewhere("a"), b_);
 }
 
+TEST_F(DbOwnershipTest, ADestroyThroughALinkKeepsTheLink) {
+  fs::create_directory(b_ + "-target");
+  fs::create_directory_symlink(b_ + "-target", b_);
+  Fill(TinyOptions(1), b_);
+  ASSERT_OK(DB::Destroy({}, b_));
+  EXPECT_TRUE(fs::is_symlink(b_));
+  EXPECT_TRUE(fs::is_empty(b_ + "-target"));
+  Fill(TinyOptions(1), b_ + "/");
+  ASSERT_OK(DB::Destroy({}, b_ + "/"));
+  EXPECT_TRUE(fs::is_empty(b_ + "-target"));
+}
+
+// A removal that was cut short says what it is, and another one finishes it.
+TEST_F(DbOwnershipTest, ADestroyThatWasCutShort) {
+  Fill(Elsewhere("a"), a_);
+  fs::rename(a_ + "/DATABASE", a_ + "/DESTROYING");
+  fs::remove_all(Elsewhere("a").region_paths[1]);
+  for (const Options& options : {Elsewhere("a"), TinyOptions(0)}) {
+    const Status status = DB::Open(options, a_, &db_);
+    EXPECT_CODE(status, kInvalidArgument);
+    EXPECT_NE(status.message().find("DB::Destroy"), std::string_view::npos);
+  }
+  EXPECT_FALSE(DB::OpenForReadOnly(TinyOptions(0), a_, &db_).ok());
+  ASSERT_OK(DB::Destroy({}, a_));
+  EXPECT_FALSE(fs::exists(a_));
+  EXPECT_FALSE(fs::exists(Elsewhere("a").region_paths[0]));
+  Fill(TinyOptions(1), a_);
+}
+
+// With copies of its regions, which the options name, it is a database of its own.
+TEST_F(DbOwnershipTest, ACopyWithItsRegionsIsADatabase) {
+  Fill(Elsewhere("a"), a_);
+  fs::copy(a_, b_, fs::copy_options::recursive);
+  for (int i : {0, 1}) {
+    fs::copy(Elsewhere("a").region_paths[i], Elsewhere("b").region_paths[i], fs::copy_options::recursive);
+  }
+  ExpectWhole(Elsewhere("b"), b_);
+  ASSERT_OK(DB::Destroy({}, b_));
+  EXPECT_FALSE(fs::exists(Elsewhere("b").region_paths[0]));
+  ExpectWhole(TinyOptions(0), a_);
+}
+
 TEST_F(DbOwnershipTest, RegionsCanBeMoved) {
   Fill(Elsewhere("a"), a_);
   for (int i : {0, 1}) fs::rename(Elsewhere("a").region_paths[i], Elsewhere("moved").region_paths[i]);

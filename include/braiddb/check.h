@@ -92,8 +92,9 @@ struct RepairReport {
 // is a deletion; of batches, whole ones; each in the column family in which it was. With a damaged MANIFEST their names are not
 // known: then families but the default one are called "family-<id>" and ordered bytewise, and `lost` says so. Needs neither
 // MANIFEST nor lists: it looks for log entries in all segments, and for segments in all of the regions. The old database is not
-// changed. InvalidArgument if there is something at `new_path` already. The new database is closed when it returns. DRAM:
-// 16 bytes per entry.
+// changed. InvalidArgument if there is something at `new_path` already but an empty directory. The new database is made as
+// `new_path`.tmp, and has its name when it is whole; what a failed or killed repair left there, the next one removes. It is
+// closed when this returns. DRAM: 16 bytes per entry.
 Status RepairDatabase(const RepairOptions& options, const std::string& path, const std::string& new_path, RepairReport* report);
 
 }  // namespace braiddb

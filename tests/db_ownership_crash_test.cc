@@ -1,0 +1,279 @@
+// Each call that makes, replaces or removes files × what stands where it works × killed at each step: what is another's stays,
+// and the call can be made again. [CC-60]
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braiddb/backup.h"
+#include "braiddb/check.h"
+#include "braiddb/db.h"
+#include "tests/support/db_test_util.h"
+
+namespace {
+
+// Operations on files until the process is killed; negative: never.
+int64_t left = -1;
+constexpr int kKilled = 42;
+
+void Step() {
+  if (left >= 0 && left-- == 0) _exit(kKilled);
+}
+
+}  // namespace
+
+// In place of the C library's, also for libpmemobj.
+extern "C" {
+
+int mkdir(const char* path, mode_t mode) noexcept {
+  Step();
+  return static_cast<int>(syscall(SYS_mkdir, path, mode));
+}
+int unlink(const char* path) noexcept {
+  Step();
+  return static_cast<int>(syscall(SYS_unlink, path));
+}
+int rmdir(const char* path) noexcept {
+  Step();
+  return static_cast<int>(syscall(SYS_rmdir, path));
+}
+int rename(const char* from, const char* to) noexcept {
+  Step();
+  return static_cast<int>(syscall(SYS_rename, from, to));
+}
+int fsync(int fd) {
+  Step();
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
+int posix_fallocate(int fd, off_t offset, off_t bytes) {
+  Step();
+  return syscall(SYS_fallocate, fd, 0, offset, bytes) == 0 ? 0 : errno;
+}
+
+}  // extern "C"
+
+namespace braiddb::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DbOwnershipCrashTest : public testing::Test {
+ protected:
+  using Tree = std::map<std::string, std::string>;  // what each name stands for
+
+  // A call that works at b_, with a region in the directory `region`.
+  struct Call {
+    const char* name;
+    std::function<Status()> run;
+  };
+  // What stands at b_ or in region_ before the call.
+  struct Standing {
+    const char* name;
+    std::function<void()> make;
+    std::function<std::vector<std::string>()> foreign;  // paths that must stay as they are
+  };
+
+  void SetUp() override {
+    // Another database, one of whose regions is in a directory of its own.
+    Options options = TinyOptions(1);
+    options.region_paths = {directory_.File("a-region")};
+    auto db = OpenOrFail(options, a_);
+    ASSERT_NE(db, nullptr);
+    ASSERT_OK(db->Put({}, "of", "a"));
+    ASSERT_OK(db->Close());
+    db = OpenOrFail(TinyOptions(1), source_);
+    ASSERT_OK(db->Put({}, "of", "source"));
+    ASSERT_OK(BackupEngine::Open(directory_.File("backups"), &engine_));
+    ASSERT_OK(engine_->CreateBackup(db.get()));
+    ASSERT_OK(db->Close());
+    // A creation that was killed.
+    EXPECT_EQ(RunInChild([&] {
+                left = 25;
+                Options half = TinyOptions(1);
+                half.region_paths = {directory_.File("half-region")};
+                std::unique_ptr<DB> ignored;
+                return DB::Open(half, half_, &ignored).ok() ? 0 : 1;
+              }),
+              kKilled);
+    ASSERT_TRUE(fs::exists(directory_.File("half-region")));
+  }
+
+  Tree Read(const std::vector<std::string>& paths) const {
+    Tree tree;
+    const auto note = [&tree](const fs::path& path) {
+      if (path.filename() == "LOCK" || path.filename() == "LOG") return;  // of an attempt to open it
+      std::string& what = tree[path.string()];
+      if (fs::is_symlink(path)) {
+        what = "link " + fs::read_symlink(path).string();
+      } else if (fs::is_regular_file(path)) {
+        what = "file " + std::to_string(fs::file_size(path)) + " " +
+               (fs::file_size(path) < 4096 ? ReadFileOrDie(path.string()) : std::string());
+      } else {
+        what = "directory";
+      }
+    };
+    for (const std::string& path : paths) {
+      if (!fs::exists(fs::symlink_status(path))) continue;
+      note(path);
+      if (!fs::is_directory(path) || fs::is_symlink(path)) continue;
+      for (const auto& entry : fs::recursive_directory_iterator(path)) note(entry.path());
+    }
+    return tree;
+  }
+
+  void ExpectOthersWhole() {
+    std::unique_ptr<DB> db;
+    ASSERT_OK(DB::OpenForReadOnly(TinyOptions(0), a_, &db));
+    EXPECT_EQ(GetOrText(db.get(), "of"), "a");
+  }
+
+  Options OptionsOfB() const {
+    Options options = TinyOptions(1);
+    options.region_paths = {region_};
+    return options;
+  }
+
+  std::vector<Call> Calls() {
+    return {{"open",
+             [this] {
+               std::unique_ptr<DB> db;
+               return DB::Open(OptionsOfB(), b_, &db);
+             }},
+            {"open inside",
+             [this] {
+               std::unique_ptr<DB> db;
+               return DB::Open(TinyOptions(1), b_, &db);
+             }},
+            {"destroy", [this] { return DB::Destroy(OptionsOfB(), b_); }},
+            {"destroy without region_paths", [this] { return DB::Destroy({}, b_); }},
+            {"repair",
+             [this] {
+               RepairOptions options;
+               options.target = OptionsOfB();
+               RepairReport report;
+               return RepairDatabase(options, source_, b_, &report);
+             }},
+            {"restore", [this] { return engine_->RestoreBackup(1, TinyOptions(1), b_); }},
+            {"checkpoint", [this] {
+               std::unique_ptr<DB> db;
+               Status status = DB::OpenForReadOnly(TinyOptions(0), source_, &db);
+               return status.ok() ? CreateCheckpoint(db.get(), b_) : status;
+             }}};
+  }
+
+  std::vector<Standing> Standings() {
+    const auto nothing = [] { return std::vector<std::string>{}; };
+    return {{"nothing", [] {}, nothing},
+            {"another's region", [this] { region_ = directory_.File("a-region"); }, nothing},
+            {"a link to another's region",
+             [this] { fs::create_directory_symlink(directory_.File("a-region"), region_); },
+             [this] { return std::vector{region_}; }},
+            {"half a creation", [this] { region_ = directory_.File("half-region"); }, nothing},
+            {"files named as a region's",
+             [this] {
+               fs::create_directories(region_);
+               fs::create_directories(b_ + "/region-0");
+               for (const std::string& in : {region_, b_ + "/region-0"}) {
+                 WriteFileOrDie(in + "/000000.pmem", "mine");
+                 WriteFileOrDie(in + "/region.set", "mine");
+                 WriteFileOrDie(in + "/CREATING.tmp", "mine");
+               }
+             },
+             [this] {
+               std::vector<std::string> files;
+               for (const char* name : {"/000000.pmem", "/region.set", "/CREATING.tmp"}) {
+                 files.push_back(region_ + name);
+                 if (fs::exists(b_ + "/region-0")) files.push_back(b_ + "/region-0" + name);
+               }
+               return files;
+             }},
+            {"files beside",
+             [this] {
+               fs::create_directories(b_);
+               WriteFileOrDie(b_ + "/notes", "mine");
+               for (const char* suffix : {".tmp", ".old"}) {
+                 fs::create_directories(b_ + suffix);
+                 WriteFileOrDie(b_ + suffix + "/notes", "mine");
+               }
+             },
+             [this] { return std::vector{b_ + ".tmp", b_ + ".old"}; }},
+            {"databases beside",
+             [this] {
+               for (const char* suffix : {".tmp", ".old"}) OpenOrFail(TinyOptions(1), b_ + suffix).reset();
+             },
+             [this] { return std::vector{b_ + ".tmp", b_ + ".old"}; }},
+            {"a file", [this] { WriteFileOrDie(b_, "mine"); }, [this] { return std::vector{b_}; }},
+            {"a link",
+             [this] {
+               fs::create_directory(b_ + "-target");
+               fs::create_directory_symlink(b_ + "-target", b_);
+             },
+             [this] { return std::vector{b_}; }},
+            {"a link to another database", [this] { fs::create_directory_symlink(half_, b_); },
+             [this] { return std::vector{b_}; }}};
+  }
+
+  void Clean() {
+    region_ = directory_.File("b-region");
+    for (const auto& entry : fs::directory_iterator(directory_.path())) {
+      if (entry.path().filename().string().starts_with("b-") || entry.path().filename().string() == "b" ||
+          entry.path().filename().string().starts_with("b.")) {
+        fs::remove_all(entry.path());
+      }
+    }
+  }
+
+  TestDirectory directory_;
+  const std::string a_ = directory_.File("a");
+  const std::string source_ = directory_.File("source");
+  const std::string half_ = directory_.File("half");
+  const std::string b_ = directory_.File("b");
+  std::string region_ = directory_.File("b-region");
+  std::unique_ptr<BackupEngine> engine_;
+};
+
+TEST_F(DbOwnershipCrashTest, NothingOfOthersIsRemoved) {
+  const auto stride = static_cast<int64_t>(EnvNumber("BRAIDDB_OWNERSHIP_STRIDE", 7 * kSlowdown));
+  const std::vector<std::string> others = {a_, directory_.File("a-region"), half_, directory_.File("half-region"), source_};
+  int cut = 0;
+  for (const Standing& standing : Standings()) {
+    for (const Call& call : Calls()) {
+      SCOPED_TRACE(std::string(standing.name) + ", " + call.name);
+      const bool names_half = std::string(standing.name) == "a link to another database";
+      for (int64_t at = cut % stride;; at += stride) {
+        SCOPED_TRACE("killed before step " + std::to_string(at));
+        Clean();
+        standing.make();
+        std::vector<std::string> foreign = standing.foreign();
+        // By the link, the half creation is the one that the call names.
+        if (!names_half) foreign.insert(foreign.end(), others.begin(), others.end());
+        const Tree before = Read(foreign);
+        const int exit_code = RunInChild([&] {
+          left = at;
+          return call.run().ok() ? 0 : 1;
+        });
+        EXPECT_TRUE(Read(foreign) == before) << "the killed call changed what is another's";
+        const Status again = call.run();
+        EXPECT_TRUE(Read(foreign) == before) << "the repetition changed what is another's: " << again.ToString();
+        if (std::string(standing.name) == "nothing") {
+          EXPECT_OK(again);
+        }
+        ExpectOthersWhole();
+        if (HasFailure()) return;
+        ++cut;
+        if (exit_code != kKilled || names_half) break;
+      }
+    }
+  }
+  std::printf("%d calls were cut\n", cut);
+}
+
+}  // namespace
+}  // namespace braiddb::test
