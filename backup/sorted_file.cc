@@ -1,5 +1,6 @@
 #include "backup/sorted_file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -7,6 +8,7 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "db/no_memory.h"
 #include "util/file.h"
@@ -36,6 +38,18 @@ uint64_t CheckOf(Slice ranges, Slice metadata) {
 }
 uint64_t CheckOf(const SortedFileFooter& footer) { return XXH3_64bits(&footer, offsetof(SortedFileFooter, checksum)); }
 
+// Nothing, or what a writer that was cut short left.
+bool IsLeftover(const std::string& path) {
+  std::error_code error;
+  const auto kind = std::filesystem::symlink_status(path, error).type();
+  if (kind == std::filesystem::file_type::not_found) return true;
+  uint64_t magic = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (kind != std::filesystem::file_type::regular || !file) return false;
+  file.read(reinterpret_cast<char*>(&magic), sizeof magic);
+  return file.gcount() == 0 || magic == kMagic;
+}
+
 }  // namespace
 
 // ---- Writing
@@ -50,8 +64,19 @@ Status SortedFileWriterImpl::Create(const std::string& path, const Comparator* c
   }
   std::strcpy(header.comparator, comparator->Name());
   header.checksum = CheckOf(header);
-  result->file_.reset(std::fopen(result->TemporaryPath().c_str(), "wb"));
-  if (result->file_ == nullptr) return StatusFromErrno(errno, result->TemporaryPath());
+  const std::string temporary = result->TemporaryPath();
+  if (!IsLeftover(temporary)) {
+    return Status::InvalidArgument(temporary + " is in the way, and is no sorted file that was cut short; move it elsewhere");
+  }
+  if (Status status = RemoveFile(temporary); !status.ok()) return status;
+  const int fd = OpenOwnFile(temporary, O_WRONLY | O_CREAT | O_EXCL);
+  if (fd < 0) return StatusFromErrno(errno, temporary);
+  result->is_made_ = true;
+  result->file_.reset(fdopen(fd, "wb"));
+  if (result->file_ == nullptr) {
+    close(fd);
+    return StatusFromErrno(errno, temporary);
+  }
   Status status = result->WriteBytes(&header, sizeof header);
   if (status.ok()) *writer = std::move(result);
   return status;
@@ -66,7 +91,7 @@ Status SortedFileWriter::Create(const std::string& path, const Comparator* compa
 }
 
 SortedFileWriterImpl::~SortedFileWriterImpl() {
-  if (finished_) return;
+  if (finished_ || !is_made_) return;
   file_.reset();
   (void)RemoveFile(TemporaryPath());
 }

@@ -66,6 +66,7 @@ class SortedFileWriterImpl final : public SortedFileWriter {
   const Comparator* comparator_;
   uint32_t family_ = 0;
   FileHandle file_;
+  bool is_made_ = false;  // the temporary file is this writer's
   WriteBatch block_;
   WriteBatch ranges_;
   std::string last_key_;

@@ -137,20 +137,10 @@ std::string NewRegionsName(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().filename().string().substr(0, 100) + name;
 }
 
-// In the directory of a database whose regions are elsewhere by the environment variable: where they are, a path a line, and a
-// last line that says that it is whole.
+// In the directory of a database that an older version made with the environment variable: where its regions are, a path a line,
+// and a last line that says that it is whole. Newer ones have it in the file DATABASE, which DB::Open reads and writes.
 constexpr const char* kRegionsFile = "/REGIONS";
 constexpr const char* kLastLine = "end";
-
-// Makes what was written to a file, or the names in a directory, durable.
-Status Sync(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return Status::IOError(path + ": " + std::strerror(errno));
-  const bool synced = fsync(fd) == 0;
-  const int error = errno;
-  close(fd);
-  return synced ? Status::OK() : Status::IOError(path + ": " + std::strerror(error));
-}
 
 }  // namespace
 
@@ -168,46 +158,31 @@ Status FindRegions(const std::string& path, Options* to) {
   return Status::OK();
 }
 
-// ORDER   The file is durable before anything is made in the directories that it names.
+// The open makes the directories, and notes them in the one of the database before that.
 Status PlaceRegions(const std::string& path, Options* to) {
   const char* const value = secure_getenv("BRAIDDB_REGION_ROOTS");
   if (!to->region_paths.empty()) return Status::OK();
   if (Status status = FindRegions(path, to); !status.ok() || !to->region_paths.empty()) return status;
-  if (value == nullptr || *value == '\0' || std::filesystem::exists(path + "/region-0")) return Status::OK();
+  if (value == nullptr || *value == '\0') return Status::OK();
+  for (const char* made : {"/region-0", "/DATABASE", "/DESTROYING"}) {
+    if (std::filesystem::exists(path + made)) return Status::OK();
+  }
   const std::string name = NewRegionsName(path);
-  std::string lines;
   std::string_view rest = value;
   while (!rest.empty()) {
     const std::string_view root = rest.substr(0, rest.find(':'));
     rest.remove_prefix(std::min(rest.size(), root.size() + 1));
     if (root.empty()) continue;
     to->region_paths.push_back(std::filesystem::absolute(std::string(root) + "/" + name).string());
-    lines += to->region_paths.back() + "\n";
   }
-  std::error_code error;
-  for (const std::string& directory : to->region_paths) {
-    std::filesystem::create_directories(directory, error);
-    if (error) return Status::IOError(directory + ": " + error.message() + "; see environment variable BRAIDDB_REGION_ROOTS");
-  }
-  std::filesystem::create_directory(path, error);
-  if (error) return Status::IOError(path + ": " + error.message());
-  const std::string temporary = path + kRegionsFile + ".tmp";
-  std::ofstream file(temporary, std::ios::trunc);
-  file << lines << kLastLine << "\n";
-  file.close();
-  if (!file) return Status::IOError(temporary + " cannot be written");
-  if (Status status = Sync(temporary); !status.ok()) return status;
-  std::filesystem::rename(temporary, path + kRegionsFile, error);
-  return error ? Status::IOError(temporary + ": " + error.message()) : Sync(path);
+  return Status::OK();
 }
 
 Status DestroyPlaced(const Options& options, const std::string& path) {
   Options placed = options;
   if (Status status = FindRegions(path, &placed); !status.ok()) return status;
   if (Status status = DB::Destroy(placed, path); !status.ok()) return status;
-  if (!options.region_paths.empty()) return Status::OK();
   std::error_code not_empty;
-  for (const std::string& directory : placed.region_paths) std::filesystem::remove(directory, not_empty);
   if (std::filesystem::remove(path + kRegionsFile, not_empty)) std::filesystem::remove(path, not_empty);
   return Status::OK();
 }

@@ -72,7 +72,7 @@ Status FindUnsafeShutdowns(const Media& media, Findings* findings) {
 }  // namespace
 
 Status LockForReading(const std::string& path, posix::Fd* lock) {
-  posix::Fd fd(open((path + "/LOCK").c_str(), O_RDONLY | O_CLOEXEC));
+  posix::Fd fd(OpenOwnFile(path + "/LOCK", O_RDONLY, true), true);
   if (!fd.valid()) return Status::OK();  // its regions have locks of their own
   if (LockFile(fd.get(), LOCK_SH) != 0)
     return Status::Busy("the database in " + path + " is open; close it in the process that has it open");

@@ -70,7 +70,13 @@ bool DBImpl::IsFatal(const Status& status) const {
   return !status.IsIOError() || regions_->persistence()->failed();
 }
 
+Status DBImpl::InChild() const {
+  return Status::IOError("the database in " + path_ + " was opened by the parent of this process, which alone may use it; " +
+                         "open it here when the parent has closed it");
+}
+
 Status DBImpl::BackgroundError() const {
+  if (fork_mark_.is_in_child()) return InChild();
   std::lock_guard lock(work_mutex_);
   return background_error_;
 }

@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -53,6 +54,7 @@
 #include "util/arena.h"
 #include "util/epoch.h"
 #include "util/file.h"
+#include "util/fork_guard.h"
 #include "util/logger.h"
 #include "util/per_thread.h"
 #include "util/perf.h"
@@ -77,6 +79,8 @@ class DBImpl final : public DB {
                      bool takes_prepared, std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles, std::unique_ptr<DB>* db,
                      Access access = Access::kWrite);
   ~DBImpl() override;
+  // In a child of the process that opened it nothing happens: the object is made of what belongs to the parent.
+  static void operator delete(DBImpl* db, std::destroying_delete_t);
 
   Status Close() override;
   Status Put(const WriteOptions& options, Slice key, Slice value) override;
@@ -154,6 +158,7 @@ class DBImpl final : public DB {
   Status CloseReadOnly();
 
   // ---- open.cc
+  Status InChild() const;
   Status JudgePlace(bool* exists);
   Status CheckRegionPaths() const;
   Status NotePlace() const;
@@ -765,6 +770,7 @@ class DBImpl final : public DB {
   std::atomic<uint64_t> oldest_l0_id_{UINT64_MAX};  // UINT64_MAX: L0 is empty
   std::atomic<uint64_t> flushed_memtable_id_{0};    // memtables up to this id are in L0 or below
   std::atomic<bool> write_failed_{false};
+  const ForkMark fork_mark_{&write_failed_};
   std::atomic<bool> iterator_came_{false};         // since the last flush
   std::atomic<uint64_t> space_limit_{UINT64_MAX};  // of SpaceTaken without SpaceUnfilled, with bound_space
   std::atomic<bool> space_is_stuck_{false};        // nothing has made room since it was looked for

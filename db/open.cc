@@ -436,6 +436,16 @@ void DBImpl::StartBackground() {
   closed_ = false;
 }
 
+void DBImpl::operator delete(DBImpl* db, std::destroying_delete_t) {
+  if (db->fork_mark_.is_in_child()) return;
+  db->~DBImpl();
+  if constexpr (alignof(DBImpl) > __STDCPP_DEFAULT_NEW_ALIGNMENT__) {
+    ::operator delete(static_cast<void*>(db), std::align_val_t(alignof(DBImpl)));
+  } else {
+    ::operator delete(static_cast<void*>(db));
+  }
+}
+
 DBImpl::~DBImpl() {
   Status ignored = Close();
   (void)ignored;  // it was logged; whoever wants to know calls Close
@@ -451,6 +461,7 @@ DBImpl::~DBImpl() {
 }
 
 Status DBImpl::Close() try {
+  if (fork_mark_.is_in_child()) return InChild();
   if (closed_) return close_status_;
   closed_ = true;
   if (is_read_only()) return close_status_ = CloseReadOnly();

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <memory>
 
+#include "util/file.h"
+
 namespace braiddb::posix {
 namespace {
 
@@ -36,7 +38,12 @@ const char* Advice(int error) {
 }
 
 Status WriteAndSync(const std::string& path, std::string_view contents) {
-  const Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  struct stat found;
+  if (lstat(path.c_str(), &found) == 0) {  // not through a link, nor into a file that has another name somewhere
+    if (!S_ISREG(found.st_mode)) return Status::IOError(path + " is not a regular file; move it elsewhere");
+    if (unlink(path.c_str()) != 0) return ErrnoStatus(errno, "remove", path);
+  }
+  const Fd fd(OpenOwnFile(path, O_WRONLY | O_CREAT | O_EXCL));
   if (!fd.valid()) return ErrnoStatus(errno, "create", path);
   while (!contents.empty()) {
     const ssize_t n = write(fd.get(), contents.data(), contents.size());
@@ -75,7 +82,10 @@ bool IsSymbolicLink(const std::string& path) {
 
 Status ReadSmallFile(const std::string& path, size_t max_bytes, std::string* contents) {
   contents->clear();
-  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Fd fd(OpenOwnFile(path, O_RDONLY));
+  if (!fd.valid() && (errno == EINVAL || errno == ELOOP)) {
+    return Status::IOError(path + " is not a regular file, and so none of BraidDB; move it elsewhere");
+  }
   if (!fd.valid()) return ErrnoStatus(errno, "open", path);
   char buffer[4096];
   while (contents->size() <= max_bytes) {
@@ -134,6 +144,7 @@ Status MakeDirectories(const std::string& path, std::vector<std::string>* create
     const std::string prefix = path.substr(0, end);
     if (mkdir(prefix.c_str(), 0700) == 0) {
       created->push_back(prefix);
+      if (chmod(prefix.c_str(), 0700) != 0) return ErrnoStatus(errno, "set permissions of", prefix);
     } else if (const int error = errno; error != EEXIST && !Exists(prefix)) {
       return ErrnoStatus(error, "create directory", prefix);
     }

@@ -10,21 +10,23 @@
 #include <vector>
 
 #include "braiddb/status.h"
+#include "util/fork_guard.h"
 
 namespace braiddb::posix {
 
-// An open file, closed on destruction; -1 is none.
+// An open file, closed on destruction; -1 is none. `guarded`: of OpenGuarded, so that its lock ends then (util/fork_guard.h).
 class Fd {
  public:
   Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  explicit Fd(int fd, bool guarded = false) : fd_(fd), guarded_(guarded) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)), guarded_(other.guarded_) {}
   Fd& operator=(Fd&& other) noexcept {
     std::swap(fd_, other.fd_);
+    std::swap(guarded_, other.guarded_);
     return *this;
   }
   ~Fd() {
-    if (fd_ >= 0) close(fd_);
+    if (fd_ >= 0) guarded_ ? CloseGuarded(fd_) : static_cast<void>(close(fd_));
   }
 
   int get() const { return fd_; }
@@ -32,6 +34,7 @@ class Fd {
 
  private:
   int fd_ = -1;
+  bool guarded_ = false;
 };
 
 // "cannot <action> <path>: <why>; <advice>". NoSpace for a full disk or quota, NotFound for ENOENT, otherwise IOError.
@@ -50,7 +53,7 @@ Status Remove(const std::string& path);
 Status SyncDirectory(const std::string& path);
 // Names in the directory, sorted. NotFound if it does not exist.
 Status List(const std::string& path, std::vector<std::string>* names);
-// mkdir -p; what it made is appended to `created`, outermost first, also if it fails.
+// mkdir -p, for the owner alone whatever the umask; what it made is appended to `created`, outermost first, also if it fails.
 Status MakeDirectories(const std::string& path, std::vector<std::string>* created);
 // Absolute and without symbolic links. REQUIRES: exists.
 Status Canonical(const std::string& path, std::string* canonical);

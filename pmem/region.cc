@@ -1,7 +1,12 @@
 #include "pmem/region.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "pmem/dax_device.h"
@@ -22,7 +27,12 @@ namespace {
 constexpr uint64_t kMinGrowth = 8ull << 20;
 constexpr uint64_t kMaxGrowth = 128ull << 20;
 constexpr uint64_t kMaxAddressSpace = 16ull << 40;     // of one region
-constexpr uint64_t kMaxAddressSpaceAll = 64ull << 40;  // of all regions, half of what a process has
+constexpr uint64_t kMaxAddressSpaceAll = 64ull << 40;  // of all regions of the process, half of what a process has
+constexpr uint64_t kLeastAddressSpace = 64ull << 30;   // of one region, where the process has so much
+// A region without a limit of its own takes this fraction of what is left to the process, so that others find something, too.
+constexpr uint64_t kShareOfAddressSpace = 4;
+constexpr size_t kMaxStatBytes = 4096;
+constexpr uint64_t kRoomToGrow = 4;  // times what the region has
 
 constexpr uint64_t kZoneBytes = kZoneHeaderBytes + kZoneChunks * kChunkBytes;
 
@@ -30,6 +40,19 @@ constexpr uint64_t RoundDown(uint64_t bytes) { return bytes / kPartAlignment * k
 constexpr uint64_t RoundUp(uint64_t bytes) { return RoundDown(bytes + kPartAlignment - 1); }
 
 PMEMoid* AsPmdk(ObjectId* id) { return reinterpret_cast<PMEMoid*>(id); }
+
+// Of all open regions of the process; a hint for those to come.
+std::atomic<uint64_t> reserved_address_space{0};
+
+// What the limit of address space (ulimit -v) leaves; UINT64_MAX if there is none.
+uint64_t AddressSpaceLeft() {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+  std::string text;
+  if (!posix::ReadSmallFile("/proc/self/statm", kMaxStatBytes, &text).ok()) return limit.rlim_cur;
+  const uint64_t used = std::strtoull(text.c_str(), nullptr, 10) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return limit.rlim_cur - std::min<uint64_t>(limit.rlim_cur, used);
+}
 
 // pmemobj_constr: 0 lets the allocation commit.
 int CallPrepare(PMEMobjpool*, void* object, void* prepare) {
@@ -52,7 +75,9 @@ Region::Region(std::shared_ptr<RegionFiles> files, const RegionConfig& config)
     : files_(std::move(files)), config_(config), devices_(files_->directory(), config_.info_log) {}
 
 Region::~Region() {
+  reserved_address_space.fetch_sub(counted_reservation_, std::memory_order_relaxed);
   if (pool_ == nullptr) return;
+  parts_guard_.Release();
   {
     const PmdkSyncScope sync(persistence(), files_->directory());
     pmemobj_close(pool_);
@@ -62,28 +87,41 @@ Region::~Region() {
 
 std::string Region::Name() const { return "region " + std::to_string(config_.index) + " (" + files_->directory() + ")"; }
 
-uint64_t Region::ChooseMaxBytes() const {
+uint64_t Region::ChooseMaxBytes(uint64_t total) const {
   const uint64_t limit = std::min(kMaxAddressSpace, RoundDown(kMaxAddressSpaceAll / config_.count));
   if (!files_->device().empty()) return files_->CapacityBytes();  // the pool takes it all
-  const uint64_t wanted = config_.max_bytes != 0 ? config_.max_bytes : std::max(files_->CapacityBytes(), kMinRegionSize);
-  return RoundDown(std::min(wanted, limit));
+  if (config_.max_bytes != 0) return RoundDown(std::min(config_.max_bytes, limit));
+  const uint64_t capacity = std::max(files_->CapacityBytes(), kMinRegionSize);
+  const uint64_t reserved = reserved_address_space.load(std::memory_order_relaxed);
+  uint64_t share = (kMaxAddressSpaceAll - std::min(reserved, kMaxAddressSpaceAll)) / kShareOfAddressSpace / config_.count;
+  // A power of two, so that most opens find region.set as it has to be.
+  share = std::max({std::bit_floor(share), kLeastAddressSpace, kRoomToGrow * total});
+  const uint64_t left = AddressSpaceLeft() / kShareOfAddressSpace / config_.count;
+  return RoundDown(std::max(std::min({capacity, limit, share, left}), kMinRegionSize));
+}
+
+void Region::CountReservation() {
+  counted_reservation_ = max_bytes_;
+  reserved_address_space.fetch_add(max_bytes_, std::memory_order_relaxed);
 }
 
 // ---- Creating and opening
 
 Status Region::Create(std::shared_ptr<RegionFiles> files, const RegionConfig& config, std::unique_ptr<Region>* result) {
   std::unique_ptr<Region> region(new Region(std::move(files), config));
-  region->max_bytes_ = region->ChooseMaxBytes();
-  const std::string set = region->files_->set_path();
-  if (Status status = region->files_->WriteSetFile(region->max_bytes_); !status.ok()) return status;
+  region->max_bytes_ = region->ChooseMaxBytes(0);
+  region->CountReservation();
+  RegionFiles::PoolSet set;
+  if (Status status = region->files_->MakeSet(region->max_bytes_, &set); !status.ok()) return status;
   if (Status status = region->devices_.Enter(); !status.ok()) return status;
   {
     const PmdkOpenScope scope(1);
     const PmdkSyncScope sync(config.persistence, region->files_->directory());
     const NoShutdownStateScope no_shutdown_state;
-    region->pool_ = pmemobj_create(set.c_str(), kPoolLayout, 0, 0600);
+    region->pool_ = pmemobj_create(set.path.c_str(), kPoolLayout, 0, 0600);
+    region->has_zone_room_ = scope.HasRoom();
   }
-  if (region->pool_ == nullptr) return PoolStatus(errno, "create pool", set);
+  if (region->pool_ == nullptr) return PoolStatus(errno, "create pool", region->files_->directory());
   if (config.persistence->failed()) return config.persistence->error();
   if (Status status = region->files_->CommitFirstPart(config.database_id, config.index, config.count); !status.ok())
     return status;
@@ -96,9 +134,10 @@ Status Region::Create(std::shared_ptr<RegionFiles> files, const RegionConfig& co
 Status Region::Open(std::shared_ptr<RegionFiles> files, const RegionConfig& config, std::unique_ptr<Region>* result) {
   std::unique_ptr<Region> region(new Region(std::move(files), config));
   const uint64_t total = region->files_->list().TotalBytes();
-  region->max_bytes_ = std::max(region->ChooseMaxBytes(), total);
-  const std::string set = region->files_->set_path();
-  if (Status status = region->files_->WriteSetFile(region->max_bytes_); !status.ok()) return status;
+  region->max_bytes_ = std::max(region->ChooseMaxBytes(total), total);
+  region->CountReservation();
+  RegionFiles::PoolSet set;
+  if (Status status = region->files_->MakeSet(region->max_bytes_, &set); !status.ok()) return status;
   if (Status status = region->devices_.Enter(); !status.ok()) return status;
   std::string repaired;
   if (Status status = PreparePool(region->files_->part_path(0), &repaired); !status.ok()) return status;
@@ -109,11 +148,12 @@ Status Region::Open(std::shared_ptr<RegionFiles> files, const RegionConfig& conf
     const PmdkOpenScope scope(1 + total / kZoneBytes);
     const PmdkSyncScope sync(config.persistence, region->files_->directory());
     const int error = RetryWhileLocked([&] {
-      region->pool_ = pmemobj_open(set.c_str(), kPoolLayout);
+      region->pool_ = pmemobj_open(set.path.c_str(), kPoolLayout);
       return region->pool_ != nullptr ? 0 : errno;
     });
-    if (region->pool_ == nullptr) return PoolStatus(error, "open pool", set);
+    if (region->pool_ == nullptr) return PoolStatus(error, "open pool", region->files_->directory());
     if (config.persistence->failed()) return config.persistence->error();
+    region->has_zone_room_ = scope.HasRoom();
   }
   if (Status status = region->files_->CheckSizes(); !status.ok()) return status;
   if (Status status = region->OnMapped(); !status.ok()) return status;
@@ -143,6 +183,11 @@ Status Region::CheckHeap() const {
 
 // The pool is mapped and its parts are listed.
 Status Region::OnMapped() {
+  uint64_t begin = 0;
+  for (size_t i = 0; i < files_->list().parts.size(); begin += files_->list().parts[i++]) {
+    // PMDK maps the first part over all of the address space that it reserves, and the others over that.
+    parts_guard_.Guard(files_->part_path(i), base() + begin, i == 0 ? max_bytes_ : files_->list().parts[i]);
+  }
   long long no_growth = 0;  // we extend explicitly: PMDK would do so in steps of 128 MiB and past what is free
   BRAIDDB_CHECK(pmemobj_ctl_set(pool_, "heap.size.granularity", &no_growth) == 0);
   reserved_bytes_.store(files_->list().TotalBytes(), std::memory_order_release);
@@ -237,8 +282,10 @@ Status Region::GrowthStep(uint64_t bytes, uint64_t* step) const {
   if (needed > max_bytes_ - reserved && !files_->device().empty())
     return Status::NoSpace(Name() + " fills its device; delete data");
   if (needed > max_bytes_ - reserved) {
+    const char* const advice = config_.max_bytes != 0 ? "open the database with a larger max_region_size"
+                                                      : "open the database again, which reserves more address space";
     return Status::NoSpace(Name() + " has reached its largest size of " + std::to_string(max_bytes_) +
-                           " bytes; delete data, or open the database with a larger max_region_size");
+                           " bytes; delete data, or " + advice);
   }
   *step = std::max(needed, RoundDown(std::clamp(reserved / 4, kMinGrowth, kMaxGrowth)));
   *step = std::min(*step, RoundDown(max_bytes_ - reserved));
@@ -262,6 +309,12 @@ uint64_t Region::UpToZoneEnd(uint64_t step) const {
 uint64_t Region::Headroom() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return growth_broken_ ? 0 : std::min(max_bytes_ - reserved_bytes(), files_->AvailableBytes());
+}
+
+// Zones as libpmemobj counts them at open: one that holds no chunk is none.
+uint64_t Region::ZonesOf(uint64_t bytes) const {
+  const uint64_t heap = bytes - heap_begin_ - kHeapHeaderBytes;
+  return heap / kZoneBytes + (heap % kZoneBytes >= kZoneHeaderBytes + kChunkBytes ? 1 : 0);
 }
 
 Status Region::MissingBytes(uint64_t bytes, uint64_t* missing) const {
@@ -293,6 +346,12 @@ Status Region::Grow(uint64_t bytes) {
 }
 
 Status Region::Extend(uint64_t step) {
+  const uint64_t begin = reserved_bytes();
+  if (!has_zone_room_ && ZonesOf(begin + step) > ZonesOf(begin)) {
+    return Status::NoSpace(Name() + " cannot grow beyond " + std::to_string(begin) +
+                           " bytes while another user of libpmemobj in this process has set its memory functions; "
+                           "open the database again");
+  }
   if (Status status = devices_.BeforeGrowth(); !status.ok()) return status;
   // ORDER: the part is whole and durable before the heap's size includes it. [CC-31]
   if (Status status = files_->AddPart(step, PartFill()); !status.ok()) return status;
@@ -307,12 +366,12 @@ Status Region::Extend(uint64_t step) {
     growth_broken_ = true;
     return persistence()->error();
   }
-  const uint64_t reserved = reserved_bytes();
-  if (memory_node_ != kUnknownNumaNode) BindToNumaNode(base() + reserved, step, memory_node_);
+  parts_guard_.Guard(files_->part_path(files_->list().parts.size() - 1), base() + begin, step);
+  if (memory_node_ != kUnknownNumaNode) BindToNumaNode(base() + begin, step, memory_node_);
   // release: pairs with the acquire in reserved_bytes(); the part is mapped.
-  reserved_bytes_.store(reserved + step, std::memory_order_release);
+  reserved_bytes_.store(begin + step, std::memory_order_release);
   if (Status status = files_->CommitPart(); !status.ok()) Log(Name() + ": part list not written yet: " + status.ToString());
-  Log(Name() + " grew by " + std::to_string(step) + " to " + std::to_string(reserved + step) + " bytes");
+  Log(Name() + " grew by " + std::to_string(step) + " to " + std::to_string(begin + step) + " bytes");
   return Status::OK();
 }
 

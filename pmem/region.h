@@ -23,6 +23,7 @@
 #include "pmem/device_record.h"
 #include "pmem/layout.h"
 #include "pmem/persistence.h"
+#include "pmem/parts_guard.h"
 #include "pmem/region_files.h"
 #include "pmem/region_image.h"
 #include "pmem/region_set.h"
@@ -128,6 +129,7 @@ class Region {
   const RegionConfig config_;
   RegionDevices devices_;
   PMEMobjpool* pool_ = nullptr;
+  PartsGuard parts_guard_;
   std::unique_ptr<RegionImage> image_;  // in place of a pool
   bool redo_pending_ = false;           // of the image
   RegionRoot* root_ = nullptr;

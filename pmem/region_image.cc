@@ -31,7 +31,7 @@ RegionImage::~RegionImage() {
 }
 
 Status RegionImage::Map(const std::string& directory, const Report& report, std::unique_ptr<RegionImage>* result) {
-  posix::Fd lock(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  posix::Fd lock(OpenGuarded(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), true);
   if (!lock.valid()) return posix::ErrnoStatus(errno, "open directory", directory);
   if (LockFile(lock.get(), LOCK_SH) == EWOULDBLOCK)
     return Status::Busy(directory + " is in use; close the database in the process that has it open");
@@ -95,7 +95,7 @@ Status RegionImage::ReadList(const Report& report) {
 Status RegionImage::MapPart(size_t index, uint64_t offset, const Report& report) {
   const std::string path = posix::JoinPath(directory_, PartName(index));
   const uint64_t expected = list_.parts[index];
-  const posix::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const posix::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   if (!fd.valid() && errno == ENOENT) {
     report(path, "is missing");
     absent_.push_back({path, expected});

@@ -1,5 +1,7 @@
 // Files, the lock, the logger, and format.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -140,6 +142,43 @@ TEST_F(FileTest, LockIsRefusedToAnotherProcessAndEndsWithIt) {
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   EXPECT_TRUE(FileLock::Acquire(Path("LOCK"), &lock).ok());
   for (const int fd : {to_parent[0], to_parent[1], to_child[0], to_child[1]}) close(fd);
+}
+
+// Who waits for a lock whose file is removed meanwhile gets the lock of the file that others find.
+TEST_F(FileTest, ALockOfARemovedFileIsNone) {
+  std::unique_ptr<FileLock> first, second, third;
+  ASSERT_TRUE(FileLock::Acquire(Path("LOCK"), &first).ok());
+  SyncPoints::Instance().SetCallback("RetryWhileLocked:Locked", [&](void*) {
+    std::filesystem::remove(Path("LOCK"));
+    first.reset();
+  });
+  SyncPoints::Instance().Enable();
+  EXPECT_TRUE(FileLock::Acquire(Path("LOCK"), &second).ok());
+  SyncPoints::Instance().Clear();
+  EXPECT_TRUE(std::filesystem::exists(Path("LOCK")));
+  EXPECT_TRUE(FileLock::Acquire(Path("LOCK"), &third).IsBusy());
+}
+
+// What an earlier holder left in the file names nobody.
+TEST_F(FileTest, AnOldHolderIsNotNamed) {
+  std::ofstream(Path("LOCK")) << "1";
+  const int reader = open(Path("LOCK").c_str(), O_RDONLY);
+  ASSERT_EQ(flock(reader, LOCK_SH), 0);
+  std::unique_ptr<FileLock> lock;
+  const Status status = FileLock::Acquire(Path("LOCK"), &lock);
+  EXPECT_TRUE(status.IsBusy());
+  EXPECT_EQ(status.message().find("process 1;"), std::string_view::npos) << status.ToString();
+  close(reader);
+  ASSERT_TRUE(FileLock::Acquire(Path("LOCK"), &lock).ok());
+  EXPECT_EQ(std::filesystem::status(Path("LOCK")).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+}
+
+TEST_F(FileTest, ALoggedNameIsNoLine) {
+  std::string line;
+  Logger([&](std::string_view text) { line = text; }).Log("a\nb\x7f");
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  EXPECT_TRUE(line.ends_with("a\\x0ab\\x7f")) << line;
 }
 
 TEST(StatusFromErrno, KeepsWhatCallersTellApart) {

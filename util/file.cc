@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "util/fork_guard.h"
 #include "util/patience.h"
 
 namespace braiddb {
@@ -42,27 +44,59 @@ std::string ParentOf(const std::string& path) {
   return parent_end == std::string::npos ? "/" : path.substr(0, parent_end + 1);
 }
 
+// Not through a link, nor into a file that has another name somewhere: a file that is there goes first, if it is a regular one.
 Status WriteAndSync(const std::string& path, std::string_view data) {
-  const OpenFile file(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  if (!file.valid()) return StatusFromErrno(errno, "cannot create " + path);
-  while (!data.empty()) {
-    const ssize_t written = write(file.fd(), data.data(), data.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return StatusFromErrno(errno, "cannot write " + path);
-    data.remove_prefix(static_cast<size_t>(written));
+  struct stat found;
+  if (lstat(path.c_str(), &found) == 0) {
+    if (!S_ISREG(found.st_mode)) return Status::IOError(path + " is not a regular file; move it elsewhere");
+    if (unlink(path.c_str()) != 0) return StatusFromErrno(errno, "cannot remove " + path);
   }
-  if (fsync(file.fd()) != 0) return StatusFromErrno(errno, "cannot sync " + path);
-  return Status::OK();
+  const int fd = OpenOwnFile(path, O_WRONLY | O_CREAT | O_EXCL);
+  if (fd < 0) return StatusFromErrno(errno, "cannot create " + path);
+  Status status;
+  while (status.ok() && !data.empty()) {
+    const ssize_t written = write(fd, data.data(), data.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      status = StatusFromErrno(errno, "cannot write " + path);
+    } else {
+      data.remove_prefix(static_cast<size_t>(written));
+    }
+  }
+  if (status.ok() && fsync(fd) != 0) status = StatusFromErrno(errno, "cannot sync " + path);
+  close(fd);
+  return status;
+}
+
+// The process that holds a lock of flock on the file, by the system's list of locks; 0 if that does not tell.
+pid_t HolderOf(int fd) {
+  struct stat file;
+  if (fstat(fd, &file) != 0) return 0;
+  FILE* const locks = fopen("/proc/locks", "re");
+  if (locks == nullptr) return 0;
+  pid_t holder = 0;
+  char line[256];
+  while (holder == 0 && fgets(line, sizeof line, locks) != nullptr) {
+    long pid = 0;
+    unsigned major_number = 0, minor_number = 0;
+    unsigned long inode = 0;
+    if (sscanf(line, "%*s FLOCK %*s %*s %ld %x:%x:%lu", &pid, &major_number, &minor_number, &inode) != 4) continue;
+    if (inode == file.st_ino && makedev(major_number, minor_number) == file.st_dev && pid > 0) holder = static_cast<pid_t>(pid);
+  }
+  fclose(locks);
+  return holder;
 }
 
 Status HeldBy(int fd, const std::string& path) {
-  char text[32];
-  const ssize_t bytes = pread(fd, text, sizeof text, 0);
-  if (bytes <= 0) return Status::Busy(path + " is locked by another process; close the database there first");
-  const std::string holder(text, static_cast<size_t>(bytes));
-  const bool own = holder == std::to_string(getpid());
-  return Status::Busy(path + " is locked by " + (own ? "this process" : "process " + holder) +
-                      "; close the database there first");
+  const pid_t holder = HolderOf(fd);
+  std::string who = holder == 0 ? "another process" : "process " + std::to_string(holder);
+  if (holder == getpid()) who = "this process";
+  return Status::Busy(path + " is locked by " + who + "; close the database there first");
+}
+
+int MakeDir(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0) return errno;
+  return chmod(path.c_str(), 0700) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -80,13 +114,40 @@ Status StatusFromErrno(int error, std::string_view what) {
   }
 }
 
+int OpenOwnFile(const std::string& path, int flags, bool guarded) {
+  const int safe = (flags & ~(O_CREAT | O_EXCL | O_TRUNC)) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  const auto open_it = [&](int more) {
+    return guarded ? OpenGuarded(path.c_str(), safe | more, 0600) : open(path.c_str(), safe | more, 0600);
+  };
+  const auto fail = [&](int fd, int error) {
+    guarded ? CloseGuarded(fd) : static_cast<void>(close(fd));
+    errno = error;
+    return -1;
+  };
+  for (;;) {
+    if ((flags & O_EXCL) == 0) {
+      const int fd = open_it(0);
+      if (fd < 0 && (errno != ENOENT || (flags & O_CREAT) == 0)) return -1;
+      struct stat file;
+      if (fd >= 0 && fstat(fd, &file) != 0) return fail(fd, errno);
+      if (fd >= 0 && !S_ISREG(file.st_mode)) return fail(fd, EINVAL);
+      if (fd >= 0 && (flags & O_TRUNC) != 0 && ftruncate(fd, 0) != 0) return fail(fd, errno);
+      if (fd >= 0) return fd;
+    }
+    const int fd = open_it(O_CREAT | O_EXCL);
+    if (fd >= 0) return fchmod(fd, 0600) == 0 ? fd : fail(fd, errno);
+    if (errno != EEXIST || (flags & O_EXCL) != 0) return -1;
+  }
+}
+
 Status CreateDir(const std::string& path) {
-  if (mkdir(path.c_str(), 0755) == 0) return SyncDir(ParentOf(path));
-  const int error = errno;
+  const int error = MakeDir(path);
+  if (error == 0) return SyncDir(ParentOf(path));
   if (error == ENOENT && ParentOf(path) != path) {
     if (Status status = CreateDir(ParentOf(path)); !status.ok()) return status;
-    if (mkdir(path.c_str(), 0755) == 0) return SyncDir(ParentOf(path));
-    return StatusFromErrno(errno, "cannot create the directory " + path);
+    const int again = MakeDir(path);
+    if (again == 0 || again == EEXIST) return SyncDir(ParentOf(path));
+    return StatusFromErrno(again, "cannot create the directory " + path);
   }
   struct stat found;
   if (error == EEXIST && stat(path.c_str(), &found) == 0) {
@@ -167,21 +228,25 @@ int LockFile(int fd, int operation) {
   return RetryWhileLocked([&] { return flock(fd, operation | LOCK_NB) == 0 ? 0 : errno; });
 }
 
-// flock belongs to the open file, not to the process as fcntl's locks do: so a second open in the same process is refused
-// too, and closing some other descriptor of the file does not drop the lock.
+// Whoever waited for the lock of a file that was removed meanwhile has locked what nobody finds any more, and takes the new one.
 Status FileLock::Acquire(const std::string& path, std::unique_ptr<FileLock>* lock) {
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return StatusFromErrno(errno, "cannot open the lock file " + path);
-  std::unique_ptr<FileLock> result(new FileLock(fd));
-  if (const int error = LockFile(fd, LOCK_EX); error != 0)
-    return error == EWOULDBLOCK ? HeldBy(fd, path) : StatusFromErrno(error, "cannot lock " + path);
-  // The holder's id is for the message above only: failing to write it is no error.
-  const std::string id = std::to_string(getpid());
-  [[maybe_unused]] const bool written = ftruncate(fd, 0) == 0 && pwrite(fd, id.data(), id.size(), 0) > 0;
-  *lock = std::move(result);
-  return Status::OK();
+  for (;;) {
+    const int fd = OpenOwnFile(path, O_RDWR | O_CREAT, true);
+    if (fd < 0 && (errno == ELOOP || errno == EINVAL)) return Status::IOError(path + " is not a regular file; move it elsewhere");
+    if (fd < 0) return StatusFromErrno(errno, "cannot open the lock file " + path);
+    std::unique_ptr<FileLock> result(new FileLock(fd));
+    if (const int error = LockFile(fd, LOCK_EX); error != 0)
+      return error == EWOULDBLOCK ? HeldBy(fd, path) : StatusFromErrno(error, "cannot lock " + path);
+    struct stat locked, found;
+    if (fstat(fd, &locked) != 0) return StatusFromErrno(errno, "cannot examine the lock file " + path);
+    if (stat(path.c_str(), &found) != 0 || found.st_ino != locked.st_ino || found.st_dev != locked.st_dev) continue;
+    // Who cannot open it cannot hold it. One of an older version may be open to all.
+    if ((locked.st_mode & 0777) != 0600) (void)fchmod(fd, 0600);
+    *lock = std::move(result);
+    return Status::OK();
+  }
 }
 
-FileLock::~FileLock() { close(fd_); }
+FileLock::~FileLock() { CloseGuarded(fd_); }
 
 }  // namespace braiddb

@@ -14,7 +14,13 @@ namespace braiddb {
 // NoSpace for a full disk or quota, NotFound for ENOENT, otherwise IOError: "<what>: <the system's words>".
 Status StatusFromErrno(int error, std::string_view what);
 
-// Creates the directory and its missing parents, durably. OK if it is there.
+// Opens a file of ours: a regular one, and no symbolic link, so that nobody can make us write elsewhere. With O_CREAT a new one
+// can be read and written by its owner alone, whatever the umask. O_TRUNC empties it once it is known to be regular. `guarded`:
+// in children of a fork it is /dev/null (util/fork_guard.h). -1 and errno if it fails: EINVAL for what is no regular file, ELOOP
+// for a symbolic link.
+int OpenOwnFile(const std::string& path, int flags, bool guarded = false);
+
+// Creates the directory, which only its owner may use, whatever the umask, and its missing parents, durably. OK if it is there.
 Status CreateDir(const std::string& path);
 // Makes creations, renames and removals in the directory durable.
 Status SyncDir(const std::string& path);
@@ -36,10 +42,10 @@ Status WriteSmallFile(const std::string& path, std::string_view data);
 int LockFile(int fd, int operation);
 
 // A file that one owner at a time holds locked, between processes and inside one. The lock ends with its object or with the
-// process, however that ends. Thread safety: Acquire may be called concurrently.
+// process, however that ends, whatever children it has (util/fork_guard.h). Thread safety: Acquire may be called concurrently.
 class FileLock {
  public:
-  // Busy if it is held; the message says by which process. The file is created if missing, and stays.
+  // Busy if it is held; the message says by which process, where the system tells. The file is created if missing, and stays.
   static Status Acquire(const std::string& path, std::unique_ptr<FileLock>* lock);
   ~FileLock();
   FileLock(const FileLock&) = delete;

@@ -53,14 +53,25 @@ Status Logger::OpenFile(const std::string& path, std::unique_ptr<Logger>* logger
   if (rename(path.c_str(), old_path.c_str()) != 0 && errno != ENOENT) {
     return StatusFromErrno(errno, "cannot rename the log file " + path);
   }
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+  const int fd = OpenOwnFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
   if (fd < 0) return StatusFromErrno(errno, "cannot create the log file " + path);
   *logger = std::make_unique<Logger>([file = std::make_shared<LogFile>(fd)](std::string_view line) { file->Append(line); });
   return Status::OK();
 }
 
+// A message is one line, whatever is in the names that it has.
 void Logger::Log(std::string_view message) {
-  if (sink_) sink_(Stamp().append(message));
+  if (!sink_) return;
+  std::string line = Stamp();
+  for (const char c : message) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= ' ' && byte != 127) {
+      line += c;
+    } else {
+      line += Format("\\x%02x", byte);
+    }
+  }
+  sink_(line);
 }
 
 }  // namespace braiddb

@@ -1,0 +1,90 @@
+#include "util/fork_guard.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <vector>
+
+namespace braiddb {
+namespace {
+
+// Never destroyed: databases may be closed when the program ends.
+struct Guarded {
+  std::mutex mutex;
+  std::vector<int> descriptors;
+  std::vector<std::atomic<bool>*> marks;
+};
+Guarded& All() {
+  static auto* const all = new Guarded();
+  return *all;
+}
+
+void BeforeFork() { All().mutex.lock(); }
+void InParent() { All().mutex.unlock(); }
+// Only calls that are safe behind a fork.
+void InChild() {
+  fork_generation.fetch_add(1, std::memory_order_relaxed);
+  const int error = errno;
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : All().descriptors) {
+    if (null < 0 || dup3(null, fd, O_CLOEXEC) < 0) close(fd);
+  }
+  if (null >= 0) close(null);
+  All().descriptors.clear();
+  for (std::atomic<bool>* const mark : All().marks) mark->store(true, std::memory_order_relaxed);
+  All().marks.clear();
+  errno = error;
+  All().mutex.unlock();
+}
+
+void HandleForks() {
+  static const int handled = pthread_atfork(BeforeFork, InParent, InChild);
+  (void)handled;  // out of memory: children share locks, which end with their owner's unlock all the same
+}
+
+}  // namespace
+
+int OpenGuarded(const char* path, int flags, unsigned mode) {
+  HandleForks();
+  const std::lock_guard lock(All().mutex);
+  All().descriptors.reserve(All().descriptors.size() + 1);
+  const int fd = open(path, flags, mode);
+  if (fd >= 0) All().descriptors.push_back(fd);
+  return fd;
+}
+
+void GuardDescriptor(int fd) {
+  HandleForks();
+  const std::lock_guard lock(All().mutex);
+  All().descriptors.push_back(fd);
+}
+
+bool UnguardDescriptor(int fd) {
+  const std::lock_guard lock(All().mutex);
+  return std::erase(All().descriptors, fd) > 0;
+}
+
+void CloseGuarded(int fd) {
+  const std::lock_guard lock(All().mutex);
+  const bool is_own = std::erase(All().descriptors, fd) > 0;  // in a child it is not
+  if (is_own) flock(fd, LOCK_UN);
+  close(fd);
+}
+
+ForkMark::ForkMark(std::atomic<bool>* mark) : mark_(mark), generation_(fork_generation.load(std::memory_order_relaxed)) {
+  HandleForks();
+  const std::lock_guard lock(All().mutex);
+  All().marks.push_back(mark);
+}
+
+ForkMark::~ForkMark() {
+  const std::lock_guard lock(All().mutex);
+  std::erase(All().marks, mark_);
+}
+
+}  // namespace braiddb
