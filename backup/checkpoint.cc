@@ -1,6 +1,7 @@
 // Checkpoint: a copy that can be opened.
 #include "backup/copy.h"
 #include "braiddb/backup.h"
+#include "db/db_impl.h"
 #include "db/no_memory.h"
 #include "util/file.h"
 
@@ -33,11 +34,11 @@ Status CopyFamily(const CopiedState& state, ColumnFamilyHandle* from, DB* to, co
   for (iterator->SeekToFirst(); iterator->Valid() && status.ok(); iterator->Next()) {
     batch.Put(target, iterator->key(), iterator->value());
     if (batch.ApproximateSize() < kCopiedAtOnce) continue;
-    status = to->Write(CopyWrites(), batch);
+    status = static_cast<DBImpl*>(to)->WriteToAnyFamily(CopyWrites(), batch);
     batch.Clear();
   }
   if (status.ok()) status = iterator->status();
-  return status.ok() ? to->Write(CopyWrites(), batch) : status;
+  return status.ok() ? static_cast<DBImpl*>(to)->WriteToAnyFamily(CopyWrites(), batch) : status;
 }
 
 // Families that are not the default one are made with the comparators and last levels that they have.

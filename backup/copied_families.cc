@@ -4,6 +4,8 @@
 #include <sstream>
 #include <utility>
 
+#include "db/db_impl.h"
+
 namespace braiddb {
 
 CopiedFamilies DescribeFamilies(const CopiedState& state) {
@@ -92,10 +94,10 @@ Status FamilyWriter::Renumber(const WriteBatch& block, WriteBatch* result) const
 }
 
 Status FamilyWriter::Write(const WriteBatch& block) {
-  if (ids_.empty()) return db_->Write(CopyWrites(), block);
+  if (ids_.empty()) return static_cast<DBImpl*>(db_)->WriteToAnyFamily(CopyWrites(), block);
   WriteBatch renumbered;
   Status status = Renumber(block, &renumbered);
-  return status.ok() ? db_->Write(CopyWrites(), renumbered) : status;
+  return status.ok() ? static_cast<DBImpl*>(db_)->WriteToAnyFamily(CopyWrites(), renumbered) : status;
 }
 
 }  // namespace braiddb

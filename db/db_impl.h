@@ -129,11 +129,12 @@ class DBImpl final : public DB {
   const Options& GetOptions() const override { return options_; }
   const std::string& GetName() const override { return path_; }
 
-  // As CreateColumnFamily and GetColumnFamilies, the hidden one of prepared transactions (hidden_family.h) included. For those
-  // who make copies, or use it.
+  // As CreateColumnFamily, GetColumnFamilies and Write, but also for the hidden family of prepared transactions (hidden_family.h).
+  // For code of the library that uses this family or copies it.
   Status CreateAnyFamily(const ColumnFamilyOptions& options, const std::string& name,
                          std::unique_ptr<ColumnFamilyHandle>* handle);
   Status GetAllFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles);
+  Status WriteToAnyFamily(const WriteOptions& options, const WriteBatch& batch);
 
   // For tests and tools.
   RegionSet* regions() { return regions_.get(); }
@@ -187,7 +188,7 @@ class DBImpl final : public DB {
   Status CreateMissing(const std::vector<ColumnFamilyDescriptor>& descriptors);
   Status MakeFamily(const ColumnFamilyOptions& options, const std::string& name);
   // The id of a new one; 0: there is none left. REQUIRES: manifest_mutex_
-  uint32_t FreeFamilyId() const;
+  uint32_t FreeFamilyId(bool is_hidden);
   std::unique_ptr<ColumnFamilyHandle> MakeHandle(const std::string& name);
   // One whose deletion listeners are told of.
   std::unique_ptr<ColumnFamilyHandle> MakeUsersHandle(const std::string& name);
@@ -225,6 +226,9 @@ class DBImpl final : public DB {
   }
   // Fetches the bucket of the only update of a write, and notes its hash. Before the rest of that write.
   void BeginSingle(ThreadState* thread, const LogUpdate& update);
+  // Write and WriteToAnyFamily.
+  template <bool kHiddenFamilies>
+  Status WriteBatchTo(const WriteOptions& options, const WriteBatch& batch);
   template <bool kSingle>
   Status WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates);
   template <bool kSingle, class Admission>
@@ -245,6 +249,10 @@ class DBImpl final : public DB {
   template <bool kSingle, class Admission>
   Status AppendAndPublish(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t number,
                           LogSlot* slot, const Admission& admission);
+  // The same for a slot in a segment of its own, which a refused write gives back.
+  template <bool kSingle, class Admission>
+  Status AppendDedicated(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t count, LogSlot* slot,
+                         const Admission& admission);
   // Writes a newer version of a key only if `seen`, which must not go meanwhile, is its newest one; Aborted if it is not.
   Status WriteIfNewest(const Family& family, const LogEntry& seen, EntryType type, Slice value);
   // As one batch. Aborted when the database is being closed. Takes no space that needs a compaction, as WriteIfNewest.
@@ -553,6 +561,8 @@ class DBImpl final : public DB {
   Status FinishMerge(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats);
   void InstallLastLevel(Family* family, size_t merged_tables);
   // `asks`: the user's compaction filter, if there is one.
+  // REQUIRES: compaction_mutex_
+  bool MergeIsUnfinished();
   Status SweepRange(Family* family, const Slice* begin, const Slice* end, bool asks);
   Status CompactFamily(const CompactRangeOptions& options, Family* family, const Slice* begin, const Slice* end);
   // What has a smaller number and lives is in the last level of its family; 0: not known yet. REQUIRES: compaction_mutex_
@@ -648,7 +658,9 @@ class DBImpl final : public DB {
   void StartGrowth();
   bool ContinueResize(bool waits);
   bool CacheWantsWork() const {
-    return lookup_cache_ != nullptr && (lookup_cache_->is_crowded() || cache_is_resized_.load(std::memory_order_acquire));
+    if (lookup_cache_ == nullptr) return false;
+    return cache_is_resized_.load(std::memory_order_acquire) ? !resize_waits_.load(std::memory_order_relaxed)
+                                                             : lookup_cache_->is_crowded();
   }
   // Of an idle database: gives back what it can do without. False: that was all.
   bool GiveBackIdle();
@@ -737,7 +749,7 @@ class DBImpl final : public DB {
   std::mutex drop_mutex_;
   std::mutex families_mutex_;
   std::vector<std::shared_ptr<Family>> families_;  // all but the default one, those that are gone included; families_mutex_
-  uint32_t last_family_id_ = 0;                    // that was given; manifest_mutex_
+  uint32_t last_family_id_ = 0;                    // the last id that a user's family got; manifest_mutex_
   std::atomic<bool> purge_waits_{false};           // a family was dropped, and is not forgotten yet
   std::atomic<uint64_t> families_forgotten_{0};    // how often some were
   CacheShare cache_share_;                         // the lookup cache's; cache_size_mutex_
@@ -809,6 +821,10 @@ class DBImpl final : public DB {
 
   std::mutex cache_size_mutex_;                  // resizing and shrinking the lookup cache
   std::atomic<bool> cache_is_resized_{false};    // a resize has begun; changed under cache_size_mutex_
+  std::atomic<bool> resize_waits_{false};        // for readers that may be in the old table; likewise
+  enum class OldTable : uint8_t { kInUse, kMoved, kRetired, kLeft };
+  std::atomic<OldTable> old_table_{OldTable::kInUse};  // of the resize
+  uint64_t resized_from_bytes_ = 0;                    // cache_size_mutex_
   uint64_t idle_calls_ = 0;                      // CallsOfUsers, when it was looked at last; these two: the flush thread's
   uint32_t idle_rounds_ = 0;                     // looks in a row that saw the same
 

@@ -11,6 +11,7 @@
 #include "index/key_hash.h"
 #include "log/log_reader.h"
 #include "nvtree/leaf.h"
+#include "util/comparator_name.h"
 #include "util/mutant.h"
 #include "util/sync_point.h"
 
@@ -26,8 +27,6 @@ Status Validate(const ColumnFamilyOptions& options, const std::string& name) {
     return Status::InvalidArgument("the name of a column family has 1 to " + std::to_string(kMaxFamilyName) + " bytes");
   if (options.comparator == nullptr)
     return Status::InvalidArgument("column family '" + name + "': the comparator is null; use BytewiseComparator()");
-  if (std::string_view(options.comparator->Name()).size() > kMaxComparatorName)
-    return Status::InvalidArgument("column family '" + name + "': the comparator's name is longer than 63 bytes");
   if (options.l1 > kLastL1Kind) return Status::NotSupported("column family '" + name + "': this version has no such l1");
   if (!IsLeafSize(options.nv_leaf_size))
     return Status::InvalidArgument("column family '" + name + "': nv_leaf_size must be 512, 1024, 2048 or 4096 bytes");
@@ -145,7 +144,7 @@ Status DBImpl::FindFamilies(const std::vector<ColumnFamilyDescriptor>& descripto
     ColumnFamilyOptions options = is_hidden ? ColumnFamilyOptions() : descriptor->options;
     if (is_hidden) options.l1 = static_cast<L1Kind>(listed.l1_kind);
     if (Status status = Validate(options, listed.name); !status.ok()) return status;
-    if (listed.comparator != options.comparator->Name()) {
+    if (listed.comparator != StoredName(*options.comparator)) {
       return Status::InvalidArgument("column family '" + listed.name + "' is ordered by comparator '" + listed.comparator +
                                      "', not by '" + options.comparator->Name() + "'; open it with the one it was made with");
     }
@@ -197,12 +196,21 @@ Status DBImpl::CreateMissing(const std::vector<ColumnFamilyDescriptor>& descript
 
 // ---- Creation
 
-// In turn: a batch may have the id of a family that was dropped, and should not come upon another one.
-uint32_t DBImpl::FreeFamilyId() const {
-  constexpr uint32_t kIds = kMaxFamilies - 1;  // all but that of the default family
-  for (uint32_t i = 0; i < kIds; ++i) {
-    const uint32_t id = 1 + (last_family_id_ + i) % kIds;
-    if (manifest_state_.FindFamily(id) == nullptr) return id;
+// Users' families get the ids from 1 on in turn, so that a batch with the id of a dropped family does not meet another family.
+// Hidden families get the largest ids, so that users' ids do not depend on whether hidden families exist. 0 if no id is free.
+uint32_t DBImpl::FreeFamilyId(bool is_hidden) {
+  constexpr uint32_t kUsersIds = kMaxFamilies - 1 - kHiddenFamilies;  // without the default family
+  const auto is_free = [this](uint32_t id) { return manifest_state_.FindFamily(id) == nullptr; };
+  if (is_hidden) {
+    uint32_t id = kMaxFamilies - 1;
+    while (id > 0 && !is_free(id)) --id;
+    return id;
+  }
+  for (uint32_t i = 0; i < kUsersIds; ++i) {
+    const uint32_t id = 1 + (last_family_id_ + i) % kUsersIds;
+    if (!is_free(id)) continue;
+    last_family_id_ = id;
+    return id;
   }
   return 0;
 }
@@ -214,13 +222,16 @@ uint32_t DBImpl::FreeFamilyId() const {
 Status DBImpl::MakeFamily(const ColumnFamilyOptions& options, const std::string& name) {
   if (Status status = Validate(options, name); !status.ok()) return status;
   std::lock_guard lock(manifest_mutex_);
-  const uint32_t id = FreeFamilyId();
-  if (id == 0) return Status::NoSpace("1024 column families are there, or are being taken away, and no more are possible");
+  const uint32_t id = FreeFamilyId(IsHiddenFamily(name));
+  if (id == 0) {
+    return Status::NoSpace("the database has " + std::to_string(kMaxFamilies - kHiddenFamilies) +
+                           " column families, those that are being dropped included, and cannot have more; drop one");
+  }
   ManifestState state = manifest_state_;
   ManifestState::Family listed;
   listed.id = id;
   listed.name = name;
-  listed.comparator = options.comparator->Name();
+  listed.comparator = StoredName(*options.comparator);
   listed.l1_kind = static_cast<uint8_t>(options.l1);
   listed.number = state.next_id++;
   const auto at = std::find_if(state.families.begin(), state.families.end(), [id](const auto& other) { return other.id > id; });
@@ -247,7 +258,6 @@ Status DBImpl::MakeFamily(const ColumnFamilyOptions& options, const std::string&
   manifest_state_ = std::move(state);  // from here on nothing fails
   families_.push_back(family);
   by_id_[id].store(family.get(), std::memory_order_release);
-  last_family_id_ = id;
   InstallView(view);
   return Status::OK();
 }
@@ -285,6 +295,7 @@ Status DBImpl::CreateColumnFamily(const ColumnFamilyOptions& options, const std:
 Status DBImpl::CreateAnyFamily(const ColumnFamilyOptions& options, const std::string& name,
                                std::unique_ptr<ColumnFamilyHandle>* handle) try {
   handle->reset();
+  if (fork_mark_.is_in_child()) return InChild();
   const auto deadline = std::chrono::steady_clock::now() + kMostWaitForPurge;
   std::unique_lock drop_lock(drop_mutex_);  // the name may be that of a family that is being dropped
   std::unique_lock lock(families_mutex_);
@@ -317,6 +328,7 @@ Status DBImpl::CreateAnyFamily(const ColumnFamilyOptions& options, const std::st
 // 2 and 3 may take long. Nobody waits for them but who creates or drops a family.
 // CRASH   Before 4 nothing has happened; after it the family is not there, and PurgeFamilies goes on. [CC-49]
 Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
+  if (fork_mark_.is_in_child()) return InChild();
   Status status;
   Family* const family = FamilyOf(handle, &status);
   if (family == nullptr) return status;

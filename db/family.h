@@ -11,6 +11,7 @@
 #include "braiddb/column_family.h"
 #include "braiddb/event_listener.h"
 #include "compaction/last_level.h"
+#include "db/hidden_family.h"
 #include "index/key_hash.h"
 #include "index/key_order.h"
 #include "index/level_place.h"
@@ -26,6 +27,7 @@ struct Family {
         hash_salt(FamilyHash(family_id)),
         number(family_number),
         name(std::move(family_name)),
+        is_hidden(IsHiddenFamily(name)),
         options(family_options),
         order(family_options.comparator),
         is_hashed(order.equal_means_same()),
@@ -41,6 +43,7 @@ struct Family {
   const uint64_t hash_salt;
   const uint64_t number;
   const std::string name;
+  const bool is_hidden;  // only code of the library writes to the family
   const ColumnFamilyOptions options;
   const KeyOrder order;
   const bool is_hashed;   // structures that find keys by hash know its keys

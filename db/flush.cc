@@ -100,7 +100,7 @@ void DBImpl::FlushUntilStopped() {
       }
       flush_running_ = false;
       work_changed_.notify_all();
-      if (CacheWantsWork()) {
+      if (CacheWantsWork() || cache_is_resized_.load(std::memory_order_acquire)) {
         lock.unlock();
         GrowLookupCache();
         lock.lock();
@@ -380,6 +380,7 @@ Status DBImpl::Flush() try {
 }
 
 Status DBImpl::FlushWritten(uint64_t* last_id) {
+  if (fork_mark_.is_in_child()) return InChild();
   const Memtable* active = nullptr;
   {
     std::lock_guard lock(view_mutex_);

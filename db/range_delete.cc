@@ -36,6 +36,10 @@ Status RangeUpdate::Add(uint32_t family, Slice begin, Slice end, size_t update, 
   Family* const known = db_.FindFamily(family);
   if (known == nullptr)
     return Status::InvalidArgument("the batch writes to column family " + std::to_string(family) + ", which there is not");
+  if (known->is_hidden) {
+    return Status::InvalidArgument("the batch deletes a range of column family " + std::to_string(family) +
+                                   ", which holds the database's own records; take this update out of the batch");
+  }
   if (db_.write_failed_.load(std::memory_order_acquire)) return db_.BackgroundError();
   const int order = known->order.Compare(begin, end);
   if (order > 0) return Status::InvalidArgument("end key comes before start key");  // in RocksDB's words

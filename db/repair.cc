@@ -18,18 +18,18 @@ namespace {
 
 constexpr uint64_t kBatchBytes = 256ull << 10;
 
-Status WriteAll(const Salvage::Family& family, const ColumnFamilyHandle* handle, DB* db) {
+Status WriteAll(const Salvage::Family& family, const ColumnFamilyHandle* handle, DBImpl* db) {
   WriteBatch batch;
   uint64_t bytes = 0;
   for (const LogEntry* entry : family.entries) {
     entry->is_operand() ? batch.Merge(handle, entry->key(), entry->value()) : batch.Put(handle, entry->key(), entry->value());
     bytes += LogEntrySize(*entry);
     if (bytes < kBatchBytes) continue;
-    if (Status status = db->Write({}, batch); !status.ok()) return status;
+    if (Status status = db->WriteToAnyFamily({}, batch); !status.ok()) return status;
     batch.Clear();
     bytes = 0;
   }
-  return bytes == 0 ? Status::OK() : db->Write({}, batch);
+  return bytes == 0 ? Status::OK() : db->WriteToAnyFamily({}, batch);
 }
 
 Options OptionsOf(const Salvage::Family& family, const Options& target) {
@@ -39,12 +39,12 @@ Options OptionsOf(const Salvage::Family& family, const Options& target) {
   return options;
 }
 
-Status SaveFamily(const Salvage::Family& family, const Options& target, DB* db) {
+Status SaveFamily(const Salvage::Family& family, const Options& target, DBImpl* db) {
   std::unique_ptr<ColumnFamilyHandle> handle;
   if (family.id != 0) {
     ColumnFamilyOptions options(OptionsOf(family, target));
     options.merge_operator = nullptr;  // that of the default family may not be this one's: operands stay as they are
-    if (Status status = static_cast<DBImpl*>(db)->CreateAnyFamily(options, family.name, &handle); !status.ok()) return status;
+    if (Status status = db->CreateAnyFamily(options, family.name, &handle); !status.ok()) return status;
   }
   return WriteAll(family, handle.get(), db);
 }
@@ -54,7 +54,7 @@ Status SaveAll(const Salvage& salvage, const Options& given, const Options& targ
   std::unique_ptr<DB> db;
   Status status = DB::Open(target, path, &db);
   for (const Salvage::Family& family : salvage.families()) {
-    if (status.ok()) status = SaveFamily(family, given, db.get());
+    if (status.ok()) status = SaveFamily(family, given, static_cast<DBImpl*>(db.get()));
   }
   return status.ok() ? db->Close() : status;
 }

@@ -19,6 +19,7 @@ void DBImpl::Changing::Begin(const Options& options) {
 }
 
 Status DBImpl::SetOptions(ColumnFamilyHandle* family, const ChangedOptions& changed) try {
+  if (fork_mark_.is_in_child()) return InChild();
   Status status;
   const Family* const known = FamilyOf(family, &status);
   if (known == nullptr) return status;

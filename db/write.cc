@@ -130,6 +130,20 @@ Status DBImpl::WriteOne(const WriteOptions& options, EntryType type, uint32_t fa
   return WriteSingle(options, type, family, key, value);
 }
 
+namespace {
+
+Status NoSuchFamily(uint32_t family) {
+  return Status::InvalidArgument("the batch writes to column family " + std::to_string(family) +
+                                 ", which does not exist; create the family, or take its updates out of the batch");
+}
+
+Status ReservedFamily(uint32_t family) {
+  return Status::InvalidArgument("the batch writes to column family " + std::to_string(family) +
+                                 ", which holds the database's own records; take these updates out of the batch");
+}
+
+}  // namespace
+
 Status DBImpl::Put(const WriteOptions& options, Slice key, Slice value) try {
   return WriteSingle(options, EntryType::kPut, 0, key, value);
 } catch (const std::bad_alloc&) {
@@ -158,7 +172,14 @@ Status DBImpl::Delete(const WriteOptions& options, ColumnFamilyHandle* family, S
   return NoMemory();
 }
 
-Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) try {
+Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) { return WriteBatchTo<false>(options, batch); }
+
+Status DBImpl::WriteToAnyFamily(const WriteOptions& options, const WriteBatch& batch) {
+  return WriteBatchTo<true>(options, batch);
+}
+
+template <bool kHiddenFamilies>
+Status DBImpl::WriteBatchTo(const WriteOptions& options, const WriteBatch& batch) try {
   ThreadState* thread = GetThreadState();
   if (thread == nullptr) return Status::Busy("more than 4096 threads");
   struct Collector : WriteBatch::Handler {
@@ -176,7 +197,7 @@ Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) try {
       bool is_empty = false;
       Status status = ranges->Add(family, begin, end, thread->updates.size(), record, &is_empty);
       if (!status.ok() || is_empty) return status;
-      return Add(EntryType::kPut, ranges->family(), record[0], record[1]);
+      return Take(EntryType::kPut, ranges->family(), record[0], record[1]);
     }
     // Records of deleted ranges come from DeleteRangeCF only: an open refuses what is no such record.
     Status AddUsers(EntryType type, uint32_t family, Slice key, Slice value) {
@@ -188,9 +209,15 @@ Status DBImpl::Write(const WriteOptions& options, const WriteBatch& batch) try {
       return Add(type, family, key, value);
     }
     Status Add(EntryType type, uint32_t family, Slice key, Slice value) {
+      if (family != 0) {
+        const Family* const known = db->FindFamily(family);
+        if (known == nullptr) return NoSuchFamily(family);
+        if (!kHiddenFamilies && known->is_hidden) return ReservedFamily(family);
+      }
+      return Take(type, family, key, value);
+    }
+    Status Take(EntryType type, uint32_t family, Slice key, Slice value) {
       if (!AreSizesValid(key, value)) return CheckSizes(key, value);
-      if (family != 0 && db->FindFamily(family) == nullptr)
-        return Status::InvalidArgument("the batch writes to column family " + std::to_string(family) + ", which there is not");
       thread->updates.push_back({type, key, value, RandomHeight(thread->random->Next()), family});
       return Status::OK();
     }
@@ -274,11 +301,27 @@ template <bool kSingle, class Admission>
     if (!status.ok()) return status;
   }
   if (kSingle && !regions_->persistence()->streams()) FetchAhead(slot);
-  Status status = AppendAndPublish<kSingle>(options, thread, updates.data(), count, &slot, admission);
-  if (Admission::kHasRanges && status.IsAborted() && slot.dedicated) {
-    if (const Status released = segments_->Release(slot.segment); !released.ok()) return released;
+  if (__builtin_expect(slot.dedicated, 0))
+    return AppendDedicated<kSingle>(options, thread, updates.data(), count, &slot, admission);
+  return AppendAndPublish<kSingle>(options, thread, updates.data(), count, &slot, admission);
+}
+
+// A write that is refused after its segment was taken gives the segment back. After a failed persist it stays: nobody knows what
+// media have of it, and no segment is taken any more.
+template <bool kSingle, class Admission>
+[[gnu::noinline]] Status DBImpl::AppendDedicated(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates,
+                                                 size_t count, LogSlot* slot, const Admission& admission) {
+  Segment* const segment = slot->segment;
+  Status status;
+  try {
+    status = AppendAndPublish<kSingle>(options, thread, updates, count, slot, admission);
+  } catch (const std::bad_alloc&) {
+    (void)segments_->Release(segment);  // the caller hears that there is no memory
+    throw;
   }
-  return status;
+  if (status.ok() || write_failed_.load(std::memory_order_acquire)) return status;
+  const Status released = segments_->Release(segment);
+  return released.ok() ? status : released;
 }
 
 SpaceUse DBImpl::UseOf(std::span<const LogUpdate> updates) const {

@@ -344,7 +344,7 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   Take("key_size", typed.key_size, 1, static_cast<int64_t>(kMaxKeySize) - 1, &flags->key_size);
   Take("value_size", typed.value_size, 0, static_cast<int64_t>(kMaxValueSize), &flags->value_size);
   Take("batch_size", typed.batch_size, 1, INT32_MAX, &flags->batch_size);
-  Take("num_column_families", typed.num_column_families, 1, int64_t{kMaxColumnFamilies} - 1, &flags->num_column_families);
+  Take("num_column_families", typed.num_column_families, 1, int64_t{kMaxColumnFamilies} - 2, &flags->num_column_families);
   Take("seek_nexts", typed.seek_nexts, 0, INT64_MAX, &flags->seek_nexts);
   Take("multiread_stride", typed.multiread_stride, 0, INT64_MAX, &flags->multiread_stride);
   if (!(typed.zipf >= 0 && typed.zipf <= 10)) throw std::invalid_argument("--zipf is not between 0 and 10");

@@ -223,7 +223,7 @@ TEST_F(DbBench, SaysWhyNot) {
       {"--keyrange_num=1001", "--keyrange_num=1001 is not between 1 and 1000"},
       {"--sine_mix_rate_noise=2", "--sine_mix_rate_noise is not between 0 and 1"},
       {"--rounds=0", "--rounds=0 is not between"},
-      {"--num_column_families=0", "--num_column_families=0 is not between 1 and 1023"},
+      {"--num_column_families=0", "--num_column_families=0 is not between 1 and 1022"},
       {"--num_column_families=3 --engine=null", "--num_column_families above 1 is refused: it keeps nothing"},
       {"--num_column_families=3 --engine=leveldb", "--num_column_families above 1 is refused: LevelDB has no column families"},
       {"--num_column_families=3 --engine=dram-checkpoint", "--num_column_families above 1 is refused: it has one index"},

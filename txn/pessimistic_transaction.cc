@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "db/db_impl.h"
 #include "db/no_memory.h"
 #include "txn/named_transactions.h"
 #include "util/mutant.h"
@@ -136,7 +137,7 @@ Status PessimisticTransaction::CommitPrepared() {
   } else if (!BRAIDDB_MUTANT("prepared-forgotten-late")) {
     parts_.records->AddRemoval(name_, record_parts_, &batch);
   }
-  Status status = parts_.base->Write(PreparedRecords::Synced(), batch);
+  Status status = static_cast<DBImpl*>(parts_.base)->WriteToAnyFamily(PreparedRecords::Synced(), batch);
   if (status.ok() && BRAIDDB_MUTANT("prepared-forgotten-late")) status = RemoveRecord();
   return status;
 }
@@ -144,7 +145,7 @@ Status PessimisticTransaction::CommitPrepared() {
 Status PessimisticTransaction::RemoveRecord() {
   WriteBatch batch;
   parts_.records->AddRemoval(name_, record_parts_, &batch);
-  return parts_.base->Write(PreparedRecords::Synced(), batch);
+  return static_cast<DBImpl*>(parts_.base)->WriteToAnyFamily(PreparedRecords::Synced(), batch);
 }
 
 // From the first step on nobody takes the locks.

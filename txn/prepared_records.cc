@@ -207,12 +207,12 @@ Status PreparedRecords::Write(const std::string& name, const PreparedRecord::Fam
     const Slice own = data.substr(part * kPartBytes, kPartBytes);
     batch.PutCF(family, KeyOf(name, part), part == 0 ? Slice(header + std::string(own)) : own);
     if (BRAIDDB_MUTANT("prepared-in-parts")) {
-      if (Status status = base_->Write(Synced(), batch); !status.ok()) return status;
+      if (Status status = static_cast<DBImpl*>(base_)->WriteToAnyFamily(Synced(), batch); !status.ok()) return status;
       batch.Clear();
     }
   }
   *parts = count;
-  return base_->Write(Synced(), batch);
+  return static_cast<DBImpl*>(base_)->WriteToAnyFamily(Synced(), batch);
 }
 
 void PreparedRecords::AddRemoval(const std::string& name, uint32_t parts, WriteBatch* batch) const {

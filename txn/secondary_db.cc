@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "db/db_impl.h"
 #include "txn/primary_reader.h"
 #include "txn/stacked_db.h"
 #include "util/file.h"
@@ -106,7 +107,7 @@ Status SecondaryDB::CatchUp(DB* own, const std::vector<std::unique_ptr<ColumnFam
       if (handle->GetName() == family.name && status.ok()) status = AddDifference(own, handle.get(), family, &batch);
     }
   }
-  if (status.ok() && batch.Count() > 0) status = own->Write({}, batch);
+  if (status.ok() && batch.Count() > 0) status = static_cast<DBImpl*>(own)->WriteToAnyFamily({}, batch);
   if (status.ok()) last_sequence_.store(primary_->last_update(), std::memory_order_release);
   for (PrimaryReader::Family& family : primary_->families()) family.content.clear();
   return status;
