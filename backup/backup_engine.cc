@@ -13,6 +13,7 @@
 #include "braiddb/options_file.h"
 #include "db/hidden_family.h"
 #include "db/no_memory.h"
+#include "util/comparator_name.h"
 #include "util/file.h"
 
 namespace braiddb {
@@ -218,7 +219,7 @@ class BackupEngineImpl final : public BackupEngine {
     std::unique_ptr<SortedFileReader> reader;
     Status status = SortedFileReader::Open(PathOf(id), &reader);
     if (!status.ok()) return status;
-    if (comparator != nullptr && reader->comparator_name() != comparator->Name()) {
+    if (comparator != nullptr && reader->comparator_name() != StoredName(*comparator)) {
       return Status::InvalidArgument("the backup is of a database with the comparator " + reader->comparator_name() + ", not " +
                                      comparator->Name());
     }

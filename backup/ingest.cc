@@ -4,6 +4,7 @@
 #include "backup/sorted_file.h"
 #include "braiddb/write_batch.h"
 #include "db/no_memory.h"
+#include "util/comparator_name.h"
 #include "util/file.h"
 
 namespace braiddb {
@@ -32,7 +33,7 @@ Status OpenFile(const std::string& path, const IngestOptions& options, const Com
   std::unique_ptr<SortedFileReader> reader;
   Status status = SortedFileReader::Open(path, &reader);
   if (!status.ok()) return status;
-  if (!options.any_comparator && reader->comparator_name() != comparator->Name()) {
+  if (!options.any_comparator && reader->comparator_name() != StoredName(*comparator)) {
     return Status::InvalidArgument(path + ": was made with the comparator " + reader->comparator_name() + ", not " +
                                    comparator->Name());
   }

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "db/no_memory.h"
+#include "util/comparator_name.h"
 #include "util/file.h"
 
 namespace braiddb {
@@ -22,7 +23,7 @@ constexpr size_t kBlockBytes = 64ull << 10;
 
 struct Header {
   uint64_t magic;
-  char comparator[64];
+  char comparator[kMaxComparatorName + 1];
   uint64_t checksum;
 };
 struct BlockHeader {
@@ -59,10 +60,8 @@ Status SortedFileWriterImpl::Create(const std::string& path, const Comparator* c
   std::unique_ptr<SortedFileWriterImpl> result(new SortedFileWriterImpl(path, comparator));
   Header header{};
   header.magic = kMagic;
-  if (std::strlen(comparator->Name()) >= sizeof header.comparator) {
-    return Status::InvalidArgument("the comparator's name has more than 63 bytes");
-  }
-  std::strcpy(header.comparator, comparator->Name());
+  const std::string name = StoredName(*comparator);
+  std::memcpy(header.comparator, name.data(), name.size());
   header.checksum = CheckOf(header);
   const std::string temporary = result->TemporaryPath();
   if (!IsLeftover(temporary)) {

@@ -10,6 +10,7 @@
 #include "check/media.h"
 #include "check/segment_check.h"
 #include "pmem/device_record.h"
+#include "util/comparator_name.h"
 #include "util/file.h"
 
 namespace braiddb {
@@ -84,7 +85,7 @@ Status ChooseComparator(const CheckOptions& options, const MediaFamily& family, 
   std::vector<const Comparator*> known = {options.comparator, BytewiseComparator(), ReverseBytewiseComparator()};
   known.insert(known.end(), options.comparators.begin(), options.comparators.end());
   for (const Comparator* comparator : known) {
-    if (comparator != nullptr && family.comparator == comparator->Name()) {
+    if (comparator != nullptr && family.comparator == StoredName(*comparator)) {
       *result = comparator;
       return Status::OK();
     }

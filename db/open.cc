@@ -26,9 +26,6 @@ constexpr double kLeastAmplification = 1.05;
 
 Status Validate(const Options& options) {
   if (options.comparator == nullptr) return Status::InvalidArgument("Options::comparator is null; use BytewiseComparator()");
-  if (strlen(options.comparator->Name()) > kMaxComparatorName) {
-    return Status::InvalidArgument("the comparator's name is longer than 63 bytes");
-  }
   if (options.regions > kMaxRegions) {
     return Status::InvalidArgument("Options::regions is " + std::to_string(options.regions) + "; at most 16 are possible");
   }
@@ -236,7 +233,7 @@ Status DBImpl::OpenStructures() {
   if (segments_ == nullptr) status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
   if (status.ok()) status = Manifest::Open(regions_.get(), &manifest_, &manifest_state_);
   if (!status.ok()) return status;
-  if (manifest_state_.comparator != options_.comparator->Name()) {
+  if (manifest_state_.comparator != StoredName(*options_.comparator)) {
     // In RocksDB's words, which programs look for.
     return Status::InvalidArgument(std::string(FamiliarName(options_.comparator->Name())) +
                                    ": does not match existing comparator " +

@@ -172,7 +172,7 @@ Status DBImpl::CreateFiles() {
   if (status.ok()) status = LastLevel::Create(options_, regions_.get(), segments_.get());
   if (status.ok()) {
     ManifestState state;
-    state.comparator = options_.comparator->Name();
+    state.comparator = StoredName(*options_.comparator);
     state.l1_kind = static_cast<uint8_t>(options_.l1);
     state.list_kind = options_.list_kind;
     state.copying_flush = !options_.index_unified_logging;

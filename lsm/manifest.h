@@ -37,6 +37,7 @@
 #include "braiddb/status.h"
 #include "log/log_entry.h"
 #include "pmem/region_set.h"
+#include "util/comparator_name.h"
 
 namespace braiddb {
 
@@ -47,7 +48,6 @@ inline constexpr uint32_t kManifestFormatWithFeatures = 4;
 // them. Flushed tables beyond that wait for a merge.
 inline constexpr uint32_t kMaxManifestTables = 512;
 inline constexpr uint32_t kMaxTablesPerFamily = 4;
-inline constexpr uint32_t kMaxComparatorName = 63;
 inline constexpr uint32_t kMaxFamilyName = 255;
 
 // What the MANIFEST says, in DRAM.

@@ -9,6 +9,7 @@
 #include "log/operands.h"
 #include "log/range_record.h"
 #include "pmem/region_set.h"
+#include "util/comparator_name.h"
 #include "util/sync_point.h"
 
 namespace braiddb {
@@ -53,14 +54,14 @@ Status PrimaryReader::ReadFamilies() {
   family_of_.clear();
   family_of_[0] = 0;
   families_[0].is_listed = true;
-  if (manifest.comparator != families_[0].options.comparator->Name())
+  if (manifest.comparator != StoredName(*families_[0].options.comparator))
     return OtherComparator(families_[0].name, manifest.comparator, *families_[0].options.comparator);
   for (size_t i = 1; i < families_.size(); ++i) {
     const auto listed = std::find_if(manifest.families.begin(), manifest.families.end(),
                                      [&](const auto& family) { return !family.dropped && family.name == families_[i].name; });
     families_[i].is_listed = listed != manifest.families.end();
     if (!families_[i].is_listed) continue;
-    if (listed->comparator != families_[i].options.comparator->Name())
+    if (listed->comparator != StoredName(*families_[i].options.comparator))
       return OtherComparator(listed->name, listed->comparator, *families_[i].options.comparator);
     families_[i].id = listed->id;
     families_[i].number = listed->number;

@@ -13,7 +13,7 @@ class Comparator {
   // < 0, 0, > 0 as a is before, equal to, after b. Must not throw.
   virtual int Compare(Slice a, Slice b) const = 0;
 
-  // Stored in the database; opening it with a comparator of another name is an error. At most 63 bytes.
+  // Stored in the database; opening it with a comparator of another name is an error. Names of any length are told apart.
   virtual const char* Name() const = 0;
 };
 
