@@ -252,7 +252,15 @@ Family* DBImpl::ChooseFamily() const {
 // only the next open can resume it: nobody may begin another one before the background error is set. So that is done here, under
 // the lock.
 // REQUIRES: compaction_mutex_, and no background error.
+// The MANIFEST knows of one merge only. A merge that was begun and is not at its end is resumed before another merge or a sweep
+// begins: these would make the MANIFEST forget its tables, of which a part is linked in the last level. [CC-4]
+bool DBImpl::MergeIsUnfinished() {
+  std::lock_guard lock(manifest_mutex_);
+  return manifest_state_.merge_id != 0;
+}
+
 Status DBImpl::CompactTables() try {
+  if (MergeIsUnfinished() && !BRAIDDB_MUTANT("merge-not-resumed")) resume_merge_ = true;
   std::vector<std::shared_ptr<PmTable>> tables;  // oldest first
   Orders orders;
   uint64_t merge_id = 0;
@@ -420,6 +428,7 @@ void DBImpl::InstallLastLevel(Family* family, size_t merged_tables) {
 // ORDER: the range tombstones before the snapshots; see VersionFilter.
 Status DBImpl::SweepRange(Family* family, const Slice* begin, const Slice* end, bool asks) try {
   BRAIDDB_SYNC_POINT("DBImpl::SweepRange");
+  if (MergeIsUnfinished()) return Status::Aborted("a merge has to be resumed before a sweep");
   uint64_t newest_range = 0;
   const std::shared_ptr<const RangeTombstones> ranges = RangesForSweep(*family, &newest_range);
   const VersionFilter filter(snapshots_.Copy(), ranges.get(), newest_range);
@@ -504,6 +513,7 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHand
 // Of the other families, the tables are merged as well. Records of range tombstones that were forgotten are obsolete when their
 // deletions are merged, too: so then all is done once more.
 Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family, const Slice* begin, const Slice* end) {
+  if (fork_mark_.is_in_child()) return InChild();
   const uint64_t ranges = CountRanges();
   uint64_t last_id = 0;
   Status status = FlushWritten(&last_id);
@@ -542,6 +552,7 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
 bool DBImpl::CompactionIdle() const { return !compaction_running_ && !CompactionWanted(); }
 
 Status DBImpl::WaitForCompaction() try {
+  if (fork_mark_.is_in_child()) return InChild();
   if (is_read_only()) return Status::OK();
   std::unique_lock lock(work_mutex_);
   ++waiting_for_compaction_;

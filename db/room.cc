@@ -94,7 +94,10 @@ bool DBImpl::MakeRoom() try {
   bool stepped = false;
   const Status swept = SweepRanges(true, &stepped);
   if (!swept.ok() && !swept.IsAborted() && !IsForLater(swept)) SetBackgroundError(swept);
-  return stepped || RelocateForRoom() || FlushForRoom() || SweepForRoom() || segments_->recycled_count() != released;
+  if (stepped || RelocateForRoom()) return true;
+  // A merge of copies that was stopped is resumed before anything else changes the last level.
+  if (MergeIsUnfinished()) return false;
+  return FlushForRoom() || SweepForRoom() || segments_->recycled_count() != released;
 } catch (const std::bad_alloc&) {
   SetBackgroundError(NoMemory());
   return false;
