@@ -1,5 +1,7 @@
 // Options::dram_budget, as the data grows.
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <unordered_set>
 #include <utility>
 
@@ -21,6 +23,10 @@ constexpr uint64_t kBucketsPerStep = 1024;
 // Rounds without a call after which memory that is only kept goes, and after which the lookup cache goes.
 constexpr uint32_t kRoundsForArenas = 1;
 constexpr uint32_t kRoundsForCache = 12;
+
+// Most readers leave at once.
+constexpr int kTurnsForReaders = 20;
+constexpr std::chrono::microseconds kReaderTurn{50};
 
 uint64_t FirstCacheBytes(uint64_t most) {
   while (most > kFirstCacheBytes) most /= kCacheGrowth;
@@ -53,7 +59,7 @@ void DBImpl::CreateLookupCache() {
 }
 
 void DBImpl::GrowLookupCache() {
-  if (!CacheWantsWork()) return;
+  if (!CacheWantsWork() && !cache_is_resized_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(cache_size_mutex_);
   if (!cache_is_resized_.load(std::memory_order_relaxed)) StartGrowth();
   if (cache_is_resized_.load(std::memory_order_relaxed)) (void)ContinueResize(false);  // else it goes on later
@@ -72,20 +78,44 @@ void DBImpl::StartGrowth() {
   lookup_cache_->AcceptCrowd();
 }
 
-bool DBImpl::ContinueResize(bool waits) {
-  const uint64_t before = lookup_cache_->bytes();
-  while (!lookup_cache_->MoveBuckets(kBucketsPerStep)) {
-    if (!waits && immutable_count_.load(std::memory_order_acquire) > 0) return false;
+// STEPS   1 the buckets are moved  2 the old table is retired: nobody enters it any more  3 all who may be in it have left  4 its
+//         memory goes.
+// Without `waits` this returns false before its end if a memtable has to be flushed, or if a reader stays long; a later call goes on.
+bool DBImpl::ContinueResize(bool waits) try {
+  if (old_table_.load(std::memory_order_acquire) == OldTable::kInUse) {
+    resized_from_bytes_ = lookup_cache_->bytes();
+    while (!lookup_cache_->MoveBuckets(kBucketsPerStep)) {
+      if (!waits && immutable_count_.load(std::memory_order_acquire) > 0) return false;
+    }
+    // Who looks at the new size later announced a larger number, or is a reader that entered later.
+    const uint64_t last_announced = next_sequence_.load(std::memory_order_seq_cst);
+    FenceAnnouncements();
+    WaitWriters(last_announced);
+    old_table_.store(OldTable::kMoved, std::memory_order_relaxed);
   }
-  // Who looks at the new size later announced a larger number, or is a reader that entered later.
-  const uint64_t last_announced = next_sequence_.load(std::memory_order_seq_cst);
-  FenceAnnouncements();
-  WaitWriters(last_announced);
-  epochs_.Synchronize();
+  if (old_table_.load(std::memory_order_acquire) == OldTable::kMoved) {
+    old_table_.store(OldTable::kRetired, std::memory_order_relaxed);
+    epochs_.Retire([this] { old_table_.store(OldTable::kLeft, std::memory_order_release); });
+  }
+  for (int turn = 0;; ++turn) {
+    epochs_.Reclaim();
+    if (old_table_.load(std::memory_order_acquire) == OldTable::kLeft) break;
+    if (!waits && turn == kTurnsForReaders) {
+      resize_waits_.store(true, std::memory_order_relaxed);
+      return false;
+    }
+    std::this_thread::sleep_for(kReaderTurn);
+  }
   lookup_cache_->ReleaseOld();
-  cache_share_.Give(before);
+  cache_share_.Give(resized_from_bytes_);
+  old_table_.store(OldTable::kInUse, std::memory_order_relaxed);
+  resize_waits_.store(false, std::memory_order_relaxed);
   cache_is_resized_.store(false, std::memory_order_release);
   return true;
+} catch (const std::bad_alloc&) {
+  old_table_.store(OldTable::kMoved, std::memory_order_relaxed);
+  resize_waits_.store(true, std::memory_order_relaxed);
+  return false;
 }
 
 uint64_t DBImpl::CallsOfUsers() const {
@@ -105,15 +135,17 @@ bool DBImpl::GiveBackIdle() {
   }
   if (lookup_cache_ == nullptr) return idle_rounds_ < kRoundsForArenas;
   std::lock_guard lock(cache_size_mutex_);
-  if (cache_is_resized_.load(std::memory_order_relaxed)) return true;
+  if (cache_is_resized_.load(std::memory_order_relaxed)) {
+    (void)ContinueResize(false);
+    return true;
+  }
   const uint64_t first = FirstCacheBytes(MostLookupCache());
   if (lookup_cache_->bytes() <= first) return idle_rounds_ < kRoundsForArenas;
   if (idle_rounds_ >= kRoundsForCache || (idle_rounds_ >= kRoundsForArenas && cache_share_.is_short())) {
     if (!lookup_cache_->StartResize(first)) return false;
     cache_share_.Force(first);
     cache_is_resized_.store(true, std::memory_order_release);
-    (void)ContinueResize(true);
-    return false;
+    return !ContinueResize(false);
   }
   if (idle_rounds_ == 0 && cache_share_.is_limited()) lookup_cache_->AskAgain();  // others may have given back
   return true;
