@@ -27,13 +27,13 @@ Status ReadManifest(const Options& options, const std::string& path, ManifestSta
     if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     MetadataCopy copies[2];
     ManifestObject objects[2];
-    for (size_t place = 0; place < 2; ++place) {
-      MetadataCopy& copy = copies[place];
-      status = ReadMetadata(region_options, 0, kManifestPlaces[place], &copy);
+    for (size_t slot = 0; slot < 2; ++slot) {
+      MetadataCopy& copy = copies[slot];
+      status = ReadMetadata(region_options, 0, kManifestPlaces[slot], &copy);
       if (!status.ok()) break;
       if (copy.bytes == 0) continue;
       BRAIDDB_SYNC_POINT_ARG("ReadManifest:Copied", copy.words.data());
-      objects[place] = {copy.words.data(), copy.bytes};
+      objects[slot] = {copy.words.data(), copy.bytes};
     }
     uint64_t generation = 0;
     size_t which = 0;

@@ -1,9 +1,10 @@
-// PartsGuard: the descriptors by which PMDK holds the parts of a pool locked.
+// PartsGuard: the mappings of a pool's parts, by which PMDK's locks live on in children of this process.
 //
-// GOAL  PMDK's locks of flock(2) end with the pool, also if children of this process share the descriptors (util/fork_guard.h).
-// HOW   PMDK does not say its descriptors. They are those of this process that are open on the part's file.
+// GOAL  PMDK's locks of flock(2) end with the pool. PMDK closes a part's descriptor when it has mapped the part, but the mapping keeps
+//       the open file and its lock. A child of fork(2) inherits the mapping, so the child must get another one (util/fork_guard.h).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,15 +13,18 @@ namespace braiddb {
 // Thread safety: one thread at a time.
 class PartsGuard {
  public:
+  PartsGuard() = default;
   ~PartsGuard() { Release(); }
+  PartsGuard(const PartsGuard&) = delete;
+  PartsGuard& operator=(const PartsGuard&) = delete;
 
-  // After PMDK has opened the parts.
-  void Guard(const std::vector<std::string>& parts);
-  // Before PMDK closes the pool. Nothing in a child of the process that has it open.
+  // After PMDK has mapped the part.
+  void Guard(const std::string& part, uint8_t* memory, uint64_t bytes);
+  // Before PMDK unmaps the pool.
   void Release();
 
  private:
-  std::vector<int> descriptors_;
+  std::vector<uint8_t*> parts_;
 };
 
 }  // namespace braiddb

@@ -95,7 +95,9 @@ Status RegionImage::ReadList(const Report& report) {
 Status RegionImage::MapPart(size_t index, uint64_t offset, const Report& report) {
   const std::string path = posix::JoinPath(directory_, PartName(index));
   const uint64_t expected = list_.parts[index];
-  const posix::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  // Only the first part may be a link: to a device.
+  const int no_follow = index == 0 && IsCharacterDevice(path) ? 0 : O_NOFOLLOW;
+  const posix::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | no_follow));
   if (!fd.valid() && errno == ENOENT) {
     report(path, "is missing");
     absent_.push_back({path, expected});

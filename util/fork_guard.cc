@@ -3,20 +3,29 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
+#include <string>
 #include <vector>
 
 namespace braiddb {
 namespace {
 
+struct Mapping {
+  std::string file;
+  void* memory;
+  size_t bytes;
+};
+
 // Never destroyed: databases may be closed when the program ends.
 struct Guarded {
   std::mutex mutex;
   std::vector<int> descriptors;
+  std::vector<Mapping> mappings;
   std::vector<std::atomic<bool>*> marks;
 };
 Guarded& All() {
@@ -26,6 +35,13 @@ Guarded& All() {
 
 void BeforeFork() { All().mutex.lock(); }
 void InParent() { All().mutex.unlock(); }
+void MapPrivately(const Mapping& mapping) {
+  const int fd = open(mapping.file.c_str(), O_RDONLY | O_CLOEXEC);
+  const int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
+  if (fd < 0 || mmap(mapping.memory, mapping.bytes, PROT_READ | PROT_WRITE, flags, fd, 0) == MAP_FAILED)
+    (void)mmap(mapping.memory, mapping.bytes, PROT_NONE, flags | MAP_ANONYMOUS, -1, 0);
+  if (fd >= 0) close(fd);
+}
 // Only calls that are safe behind a fork.
 void InChild() {
   fork_generation.fetch_add(1, std::memory_order_relaxed);
@@ -36,6 +52,8 @@ void InChild() {
   }
   if (null >= 0) close(null);
   All().descriptors.clear();
+  for (const Mapping& mapping : All().mappings) MapPrivately(mapping);
+  All().mappings.clear();
   for (std::atomic<bool>* const mark : All().marks) mark->store(true, std::memory_order_relaxed);
   All().marks.clear();
   errno = error;
@@ -58,15 +76,15 @@ int OpenGuarded(const char* path, int flags, unsigned mode) {
   return fd;
 }
 
-void GuardDescriptor(int fd) {
+void GuardMapping(const std::string& file, void* memory, size_t bytes) {
   HandleForks();
   const std::lock_guard lock(All().mutex);
-  All().descriptors.push_back(fd);
+  All().mappings.push_back({file, memory, bytes});
 }
 
-bool UnguardDescriptor(int fd) {
+void UnguardMapping(void* memory) {
   const std::lock_guard lock(All().mutex);
-  return std::erase(All().descriptors, fd) > 0;
+  std::erase_if(All().mappings, [memory](const Mapping& mapping) { return mapping.memory == memory; });
 }
 
 void CloseGuarded(int fd) {

@@ -6,24 +6,30 @@
 //         descriptor of the file drops none, as it would with the locks of fcntl(2). But children share the open file. So its
 //         owner unlocks before it closes, which ends the lock for all who share it. And in each child of fork(2) a handler of
 //         pthread_atfork replaces the descriptors by /dev/null, so that a child keeps no lock of a parent that was killed.
+//         A mapping keeps the open file, and so its lock, also when the descriptor is closed: PMDK's mappings of parts do. In each
+//         child the handler replaces these by private mappings of the same file, opened anew. Reads in a child go on; its stores
+//         stay in the child.
 // LIMITS  A child made by clone(2) itself, which runs no handlers, keeps locks of a killed parent until it ends or runs another
 //         program.
 // Thread safety: all functions may be called concurrently.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace braiddb {
 
 // open(2), and in children the descriptor is /dev/null from the fork on. -1 and errno if it fails.
 int OpenGuarded(const char* path, int flags, unsigned mode = 0);
-// The same for a descriptor that is open already, and that somebody else closes after UnguardDescriptor, which is false in a
-// child.
-void GuardDescriptor(int fd);
-bool UnguardDescriptor(int fd);
 // Ends the lock of flock(2) that the open file has, if any, and closes the descriptor. Nothing in a child.
 void CloseGuarded(int fd);
+
+// In children the memory is a private mapping of the file from the fork on; it cannot be read there if the file cannot be mapped
+// privately. `file` is mapped at `memory` from its first byte on. UnguardMapping comes before the memory is unmapped.
+void GuardMapping(const std::string& file, void* memory, size_t bytes);
+void UnguardMapping(void* memory);
 
 // How many forks there are between this process and the one that loaded the library.
 inline std::atomic<uint32_t> fork_generation{0};
