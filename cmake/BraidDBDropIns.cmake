@@ -46,7 +46,9 @@ function(braiddb_add_dropin target prefix soname version)
     LINK_DEPENDS "${PROJECT_BINARY_DIR}/${target}.aliases;${PROJECT_BINARY_DIR}/${target}.exports")
   target_link_options(${target} PRIVATE
     ${PROJECT_BINARY_DIR}/${target}.aliases -Wl,--version-script=${PROJECT_BINARY_DIR}/${target}.exports
-    -Wl,--no-undefined -Wl,--gc-sections -Wl,-z,relro)
+    -Wl,--no-undefined -Wl,--gc-sections -Wl,-z,relro
+    # libpmemobj keeps addresses of functions in here (pmem/pmdk_memory.h).
+    -Wl,-z,nodelete)
   target_link_libraries(${target} PRIVATE PMDK::pmemobj PMDK::pmem NUMA::numa XxHash::xxhash Threads::Threads)
 endfunction()
 braiddb_add_dropin(rocksdb_dropin rocksdb 7.8 7.8.3)

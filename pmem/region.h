@@ -37,7 +37,7 @@ struct RegionConfig {
   uint64_t database_id = 0;
   uint32_t index = 0;
   uint32_t count = 0;
-  uint64_t max_bytes = 0;  // 0: the capacity of the file system
+  uint64_t max_bytes = 0;  // 0: the capacity of the file system, or what the process has address space for
   Persistence* persistence = nullptr;
   std::function<void(std::string_view)> info_log;  // may be empty
 };
@@ -110,7 +110,9 @@ class Region {
  private:
   Region(std::shared_ptr<RegionFiles> files, const RegionConfig& config);
 
-  uint64_t ChooseMaxBytes() const;
+  // The address space to reserve for a region of `total` bytes.
+  uint64_t ChooseMaxBytes(uint64_t total) const;
+  void CountReservation();
   // PMDK follows the chunk headers of its heap, and the logs in its lanes, without a look at where they lead.
   Status CheckHeap() const;
   Status OnMapped();
@@ -122,6 +124,7 @@ class Region {
   Status Grow(uint64_t bytes);
   Status GrowthStep(uint64_t bytes, uint64_t* step) const;
   uint64_t UpToZoneEnd(uint64_t step) const;
+  uint64_t ZonesOf(uint64_t bytes) const;
   Status Extend(uint64_t step);
   std::string Name() const;
 
@@ -136,6 +139,8 @@ class Region {
   uint64_t pool_id_ = 0;
   uint64_t heap_begin_ = 0;
   uint64_t max_bytes_ = 0;
+  uint64_t counted_reservation_ = 0;  // address space that the process's sum has of this region
+  bool has_zone_room_ = false;        // see pmdk_memory.h
   std::atomic<uint64_t> reserved_bytes_{0};
 
   std::mutex metadata_mutex_;  // one change of the metadata slots at a time; taken before mutex_

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cstring>
@@ -224,6 +225,34 @@ TEST_F(RegionSetTest, StopsAtTheLargestSizeAndGoesOnWithALargerOne) {
   auto set = Open(options_);
   EXPECT_EQ(*static_cast<uint8_t*>(set->Metadata(0, MetadataSlot::kManifest)), 1);
   EXPECT_EQ(*static_cast<uint8_t*>(set->Metadata(0, MetadataSlot::kMergeJournal)), 2);
+}
+
+// Regions without a limit of their own take a share of what is left.
+TEST_F(RegionSetTest, ManyRegionsOfALargeFileSystemShareTheAddressSpace) {
+  fs::create_directory(dir_.Sub("large"));
+  if (mount("tmpfs", dir_.Sub("large").c_str(), "tmpfs", 0, "size=16t") != 0) GTEST_SKIP() << "cannot mount";
+  {
+    std::vector<std::unique_ptr<RegionSet>> all;
+    for (int i = 0; i < 20; ++i) {
+      all.push_back(Create(PmemOptions(dir_.Sub("large/db" + std::to_string(i)), 1, 0)));
+      ASSERT_NE(all.back(), nullptr) << i;
+    }
+  }
+  umount2(dir_.Sub("large").c_str(), MNT_DETACH);
+}
+
+TEST_F(RegionSetTest, ReservationsFollowTheLimitOfAddressSpace) {
+  EXPECT_EQ(RunInChild([&] {
+              const rlimit limit{2ull << 30, 2ull << 30};
+              if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
+              std::vector<std::unique_ptr<RegionSet>> all;
+              for (int i = 0; i < 4; ++i) {
+                all.push_back(Create(PmemOptions(dir_.Sub("db" + std::to_string(i)), 1, 0)));
+                if (all.back() == nullptr) return 2;
+              }
+              return 0;
+            }),
+            0);
 }
 
 TEST_F(RegionSetTest, FullFileSystemIsNoSpace) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "tests/support/pmem_temp_dir.h"
 
@@ -93,6 +94,9 @@ class Library {
     return reinterpret_cast<Function*>(found);
   }
 
+  // REQUIRES: no thread that used it is alive.
+  void Unload() const { EXPECT_EQ(0, dlclose(handle_)); }
+
   // Opens a database, puts and gets a key, closes it.
   void Work(const std::string& path) const {
     void* const options = Find<void*()>("options_create")();
@@ -121,7 +125,7 @@ class Library {
 
  private:
   const std::string prefix_;
-  void* const handle_;  // never closed: threads of the engine end with their thread-local variables
+  void* const handle_;  // closed by Unload only
 };
 
 TEST(CApiDropinTest, OneProcessUsesBoth) {
@@ -132,6 +136,21 @@ TEST(CApiDropinTest, OneProcessUsesBoth) {
   leveldb.Work(directory.Sub("leveldb"));
   EXPECT_EQ(1, leveldb.Find<int()>("major_version")());
   EXPECT_EQ(23, leveldb.Find<int()>("minor_version")());
+}
+
+// libpmemobj keeps addresses of functions of the copy that used it last.
+TEST(CApiDropinTest, AnUnloadedLibraryLeavesTheOtherWorking) {
+  const PmemTempDir directory;
+  const Library rocksdb(kRocksDB, "rocksdb");
+  for (int i = 0; i < 2; ++i) {
+    rocksdb.Work(directory.Sub("rocksdb"));
+    std::thread([&directory] {
+      const Library leveldb(kLevelDB, "leveldb");
+      leveldb.Work(directory.Sub("leveldb"));
+      leveldb.Unload();
+    }).join();
+    rocksdb.Work(directory.Sub("rocksdb"));
+  }
 }
 
 }  // namespace
