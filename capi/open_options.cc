@@ -41,7 +41,7 @@ uint32_t Positive(int value) { return static_cast<uint32_t>(std::max(1, value));
 void MapMemtables(const braiddb_options_t& from, Options* to) {
   if (from.write_buffer_size != Untouched().write_buffer_size) to->memtable_size = MemtableSize(from.write_buffer_size);
   if (from.max_write_buffer_number != Untouched().max_write_buffer_number)
-    to->max_immutable_memtables = Positive(from.max_write_buffer_number - 1);
+    to->max_immutable_memtables = Positive(std::max(2, from.max_write_buffer_number) - 1);
 }
 
 void MapBackgroundWork(const braiddb_options_t& from, Options* to) {

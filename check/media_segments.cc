@@ -14,10 +14,12 @@ void Media::LoadDirectory(uint32_t region, Findings* findings) {
   const ObjectId* link = &root.directory;
   uint64_t blocks = 0;
   for (; link->offset != 0; ++blocks) {
-    const auto* block = reinterpret_cast<const DirectoryBlock*>(image.base() + AlignToLine(link->offset));
+    // A damaged offset may lie anywhere, so the address is made only of an offset that lies in the image.
+    const auto* const block = IsObject(region, Complete(region, *link), sizeof(DirectoryBlock) + kCacheLine)
+                                  ? reinterpret_cast<const DirectoryBlock*>(image.base() + AlignToLine(link->offset))
+                                  : nullptr;
     // The number is a part of the tag, so a loop shows.
-    if (!IsObject(region, Complete(region, *link), sizeof(DirectoryBlock) + kCacheLine) ||
-        block->tag != DirectoryBlockTag(root.database_id, region, blocks, link->offset)) {
+    if (block == nullptr || block->tag != DirectoryBlockTag(root.database_id, region, blocks, link->offset)) {
       findings->Add("the link to a block of the segment directory is damaged",
                     image.Place(static_cast<uint64_t>(reinterpret_cast<const uint8_t*>(link) - image.base())));
       directories_are_sound_ = false;

@@ -45,6 +45,7 @@ bool ParseBody(std::string_view body, PartList* list) {
   if (!TakeLine(&body, &line) || std::sscanf(line.c_str(), "database %" SCNx64, &list->database_id) != 1) return false;
   if (!TakeLine(&body, &line) || std::sscanf(line.c_str(), "region %u of %u", &list->region, &list->region_count) != 2)
     return false;
+  uint64_t total = 0;
   while (TakeLine(&body, &line)) {
     uint64_t bytes = 0;
     if (ParsePart(line, "part", list->parts.size(), &bytes)) {
@@ -54,6 +55,9 @@ bool ParseBody(std::string_view body, PartList* list) {
     } else {
       return false;
     }
+    // Nothing is mapped beyond the sum of the parts, so the sum must not wrap.
+    if (bytes > kMaxTotalBytes - total) return false;
+    total += bytes;
   }
   return body.empty() && !list->parts.empty();
 }
@@ -72,7 +76,11 @@ std::string PartName(size_t index) {
   return name;
 }
 
-uint64_t PartList::TotalBytes() const { return std::accumulate(parts.begin(), parts.end(), uint64_t{0}); }
+uint64_t PartList::TotalBytes() const {
+  return std::accumulate(parts.begin(), parts.end(), uint64_t{0}, [](uint64_t sum, uint64_t part) {
+    return part > UINT64_MAX - sum ? UINT64_MAX : sum + part;
+  });
+}
 
 std::string PartList::ToText() const {
   char head[128];

@@ -20,6 +20,9 @@
 
 namespace braiddb {
 
+// A PmPtr has 48 bits for the offset in a region. Parts of more bytes in all are damage.
+inline constexpr uint64_t kMaxTotalBytes = uint64_t{1} << 48;
+
 struct PartList {
   uint64_t database_id = 0;
   uint32_t region = 0;
@@ -27,7 +30,7 @@ struct PartList {
   std::vector<uint64_t> parts;  // bytes of each
   uint64_t next = 0;            // bytes of the part being added, 0: none
 
-  uint64_t TotalBytes() const;
+  uint64_t TotalBytes() const;  // UINT64_MAX if the sum is larger
   std::string ToText() const;
   // Corruption if the text is damaged, NotSupported if another version wrote it. `path` is for the messages.
   static Status Parse(std::string_view text, const std::string& path, PartList* list);

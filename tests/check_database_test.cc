@@ -353,6 +353,25 @@ TEST_F(CheckDatabaseTest, EachKindOfDamageToATreeIsNamed) {
   EXPECT_TRUE(Names(Check(), "is its key's newest"));
 }
 
+// An address must not be made of an offset before the offset is known to lie in the region: the sum may not be an address at all.
+TEST_F(CheckDatabaseTest, AnImpossibleOffsetOfTheRootIsDamage) {
+  for (const uint64_t offset : {UINT64_MAX - 15, uint64_t{1} << 63, UINT64_MAX / 2 - 15}) {
+    fs::remove_all(path_);
+    fs::remove_all(directory_.File("older"));
+    Make(Life::kClosed);
+    const std::string part = path_ + "/region-0/" + PartName(0);
+    std::fstream file(part, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(kPoolRootOffset));
+    file.write(reinterpret_cast<const char*>(&offset), sizeof(offset));
+    file.close();
+    CheckReport report;
+    ASSERT_OK(CheckDatabase({}, path_, &report));
+    EXPECT_TRUE(Names(report, "the pointer to the root is damaged"));
+    std::unique_ptr<DB> db;
+    EXPECT_FALSE(DB::OpenForReadOnly(TinyOptions(), path_, &db).ok());
+  }
+}
+
 TEST_F(CheckDatabaseTest, ALeakedSegmentIsFound) {
   ASSERT_NO_FATAL_FAILURE(Make(Life::kClosed));
   const auto media = Load();

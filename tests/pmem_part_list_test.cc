@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "pmem/part_list.h"
 
@@ -37,6 +38,24 @@ TEST(PartListTest, EveryFlippedOrMissingByteIsFound) {
     damaged[i] ^= 1;
     EXPECT_FALSE(PartList::Parse(damaged, "PARTS", &read).ok()) << i;
     EXPECT_FALSE(PartList::Parse(text.substr(0, i), "PARTS", &read).ok()) << i;
+  }
+}
+
+// The image of a region is as large as the sum says, so a sum that wraps would map parts over other memory of the process.
+TEST(PartListTest, SizesWhoseSumWrapsAreDamage) {
+  const std::vector<std::vector<uint64_t>> damaged = {
+      {8 * kMiB, UINT64_MAX - 8 * kMiB + 1, 4 * kMiB}, {UINT64_MAX, 1}, {kMaxTotalBytes, 1}, {kMaxTotalBytes + 1}};
+  for (const std::vector<uint64_t>& parts : damaged) {
+    PartList list;
+    list.database_id = 1;
+    list.region_count = 1;
+    list.parts = parts;
+    PartList read;
+    EXPECT_TRUE(PartList::Parse(list.ToText(), "PARTS", &read).IsCorruption()) << list.ToText();
+    EXPECT_GE(list.TotalBytes(), kMaxTotalBytes);
+    list.parts = {8 * kMiB};
+    list.next = UINT64_MAX - 4 * kMiB;
+    EXPECT_TRUE(PartList::Parse(list.ToText(), "PARTS", &read).IsCorruption()) << list.ToText();
   }
 }
 

@@ -12,7 +12,7 @@ namespace braiddb {
 [[gnu::always_inline]] inline bool SameBytes(Slice a, Slice b) {
   const size_t size = a.size();
   if (size != b.size()) return false;
-  if (size < 8 || size > 16) return std::memcmp(a.data(), b.data(), size) == 0;
+  if (size < 8 || size > 16) return size == 0 || std::memcmp(a.data(), b.data(), size) == 0;  // empty ones may be null
   // The first and the last eight bytes, which may overlap.
   uint64_t a_first, a_last, b_first, b_last;
   std::memcpy(&a_first, a.data(), 8);
