@@ -87,6 +87,7 @@ if(NOT BRAIDDB_SANITIZE)
 endif()
 
 include(BraidDBMutation)
+include(BraidDBFuzz)
 if(NOT BRAIDDB_SANITIZE AND NOT BRAIDDB_COVERAGE)
   include(BraidDBCrash)
 endif()
