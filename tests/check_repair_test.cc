@@ -296,6 +296,7 @@ TEST_F(CheckRepairTest, MissingFilesAndRegionsCostWhatWasInThem) {
   fs::copy(path_, pristine, fs::copy_options::recursive);
   for (const char* gone : {"/region-1", "/region-0", "/region-0/000001.pmem"}) {
     SCOPED_TRACE(gone);
+    if (!fs::exists(pristine + gone)) continue;  // some last levels fit the first part
     fs::remove_all(path_);
     fs::copy(pristine, path_, fs::copy_options::recursive);
     ASSERT_GT(fs::remove_all(path_ + gone), 0u);
@@ -324,7 +325,10 @@ TEST_F(CheckRepairTest, AKilledRepairLeavesNothingUnderTheName) {
         RepairReport report;
         return RepairDatabase(options, path_, fresh_, &report).ok() ? 0 : 1;
       });
-      if (exit_code == 0) break;
+      if (exit_code == 0) {  // the log has fewer lines
+        ASSERT_OK(DB::Destroy({}, fresh_));
+        break;
+      }
       EXPECT_EQ(exit_code, 42);
       EXPECT_FALSE(fs::exists(fresh_));
     }

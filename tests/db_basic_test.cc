@@ -382,7 +382,7 @@ TEST_P(DbTest, SnapshotsNeverChange) {
     }
     if (i % 300 == 50) {
       frozen.push_back({db_->GetSnapshot(), now});
-      EXPECT_EQ(frozen.back().snapshot->GetSequenceNumber(), db_->GetLatestSequenceNumber());
+      EXPECT_GE(frozen.back().snapshot->GetSequenceNumber(), db_->GetLatestSequenceNumber());
     }
     if (i % 700 == 699) {
       ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));

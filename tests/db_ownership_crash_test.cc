@@ -230,6 +230,12 @@ class DbOwnershipCrashTest : public testing::Test {
     }
   }
 
+  // Whether a database that can be opened is there.
+  static bool IsWhole(const std::string& path) {
+    std::unique_ptr<DB> db;
+    return DB::OpenForReadOnly(TinyOptions(0), path, &db).ok();
+  }
+
   TestDirectory directory_;
   const std::string a_ = directory_.File("a");
   const std::string source_ = directory_.File("source");
@@ -262,8 +268,9 @@ TEST_F(DbOwnershipCrashTest, NothingOfOthersIsRemoved) {
         EXPECT_TRUE(Read(foreign) == before) << "the killed call changed what is another's";
         const Status again = call.run();
         EXPECT_TRUE(Read(foreign) == before) << "the repetition changed what is another's: " << again.ToString();
+        // A call that was killed behind its last step has done its work, so the repetition may find the result in its way.
         if (std::string(standing.name) == "nothing") {
-          EXPECT_OK(again);
+          EXPECT_TRUE(again.ok() || IsWhole(b_)) << again.ToString();
         }
         ExpectOthersWhole();
         if (HasFailure()) return;
