@@ -238,8 +238,10 @@ Family* DBImpl::ChooseFamily() const {
     }
     if (listed == 0) return;
     const uint64_t oldest = levels.l0.back()->id();
-    if (oldest == kRelocationId) listed = SIZE_MAX;
-    else if (takes_oldest) listed = SIZE_MAX - oldest;
+    if (oldest == kRelocationId)
+      listed = SIZE_MAX;
+    else if (takes_oldest)
+      listed = SIZE_MAX - oldest;
     if (listed > most) {
       most = listed;
       chosen = id;

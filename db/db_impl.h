@@ -129,8 +129,8 @@ class DBImpl final : public DB {
   const Options& GetOptions() const override { return options_; }
   const std::string& GetName() const override { return path_; }
 
-  // As CreateColumnFamily, GetColumnFamilies and Write, but also for the hidden family of prepared transactions (hidden_family.h).
-  // For code of the library that uses this family or copies it.
+  // As CreateColumnFamily, GetColumnFamilies and Write, but also for the hidden family of prepared transactions
+  // (hidden_family.h). For code of the library that uses this family or copies it.
   Status CreateAnyFamily(const ColumnFamilyOptions& options, const std::string& name,
                          std::unique_ptr<ColumnFamilyHandle>* handle);
   Status GetAllFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles);
@@ -735,7 +735,7 @@ class DBImpl final : public DB {
   std::map<uint32_t, std::map<std::string, std::string>> changed_foreign_;  // by family, for the options file; families_mutex_
   DramBudget dram_;                                                         // fixed when it is known how many regions there are
   const std::string path_;
-  DatabaseFile place_;  // what is noted in path_; its identity is 0 if nothing is
+  DatabaseFile place_;   // what is noted in path_; its identity is 0 if nothing is
   const bool measures_;  // Options::histograms
   std::unique_ptr<FileLock> lock_;
   posix::Fd read_lock_;  // in its place, if it is open for reading only
@@ -774,7 +774,7 @@ class DBImpl final : public DB {
   alignas(128) std::atomic<Memtable*> active_{nullptr};
   std::atomic<const ReadView*> view_{nullptr};
   std::atomic<uint32_t> immutable_count_{0};
-  std::atomic<uint32_t> l0_count_{0};  // of the family that has the most
+  std::atomic<uint32_t> l0_count_{0};     // of the family that has the most
   std::atomic<uint32_t> l0_sum_{0};       // tables of all families
   std::atomic<uint32_t> l0_families_{0};  // that have tables
   std::atomic<uint64_t> l0_entries_{0};
@@ -819,14 +819,14 @@ class DBImpl final : public DB {
   bool range_in_memtable_ = false;                // one was seen there …
   std::chrono::steady_clock::time_point range_in_memtable_since_;
 
-  std::mutex cache_size_mutex_;                  // resizing and shrinking the lookup cache
-  std::atomic<bool> cache_is_resized_{false};    // a resize has begun; changed under cache_size_mutex_
-  std::atomic<bool> resize_waits_{false};        // for readers that may be in the old table; likewise
+  std::mutex cache_size_mutex_;                // resizing and shrinking the lookup cache
+  std::atomic<bool> cache_is_resized_{false};  // a resize has begun; changed under cache_size_mutex_
+  std::atomic<bool> resize_waits_{false};      // for readers that may be in the old table; likewise
   enum class OldTable : uint8_t { kInUse, kMoved, kRetired, kLeft };
   std::atomic<OldTable> old_table_{OldTable::kInUse};  // of the resize
   uint64_t resized_from_bytes_ = 0;                    // cache_size_mutex_
-  uint64_t idle_calls_ = 0;                      // CallsOfUsers, when it was looked at last; these two: the flush thread's
-  uint32_t idle_rounds_ = 0;                     // looks in a row that saw the same
+  uint64_t idle_calls_ = 0;                            // CallsOfUsers, when it was looked at last; these two: the flush thread's
+  uint32_t idle_rounds_ = 0;                           // looks in a row that saw the same
 
   std::mutex arenas_mutex_;
   std::vector<std::unique_ptr<Arena>> arenas_;
@@ -839,7 +839,7 @@ class DBImpl final : public DB {
   bool uses_filter_ = false;                       // these: changed by the compaction thread only
   std::atomic<bool> filter_given_up_{false};       // no new one is made
   std::atomic<bool> filter_must_go_{false};        // the inner nodes need its share
-  uint64_t filter_room_ = UINT64_MAX;  // entries of the database that a small filter is for
+  uint64_t filter_room_ = UINT64_MAX;              // entries of the database that a small filter is for
   uint64_t filter_built_keys_ = 0;
   std::optional<std::string> filter_position_;  // the key at which the walk along the last level goes on; none: its first
   uint64_t filter_sequence_ = 0;                // … and the version
@@ -883,9 +883,9 @@ class DBImpl final : public DB {
   std::shared_ptr<MovedSegments> moved_;  // of the last relocation, null if all of it is released; compaction_mutex_
   std::atomic<bool> moved_waits_{false};  // there is one: looked at again now and then
   std::map<uint32_t, std::vector<std::string>> operand_keys_;  // by family: that wait to be collapsed; compaction_mutex_
-  std::vector<bool> purged_families_;  // by id: those whose entries are being marked dead; empty: none. compaction_mutex_
-  std::vector<Segment*> unpurged_;     // in which such may live; compaction_mutex_
-  std::vector<Segment*> unaccounted_;  // segments of earlier sessions, their entries not counted yet; compaction_mutex_
+  std::vector<bool> purged_families_;          // by id: those whose entries are being marked dead; empty: none. compaction_mutex_
+  std::vector<Segment*> unpurged_;             // in which such may live; compaction_mutex_
+  std::vector<Segment*> unaccounted_;          // segments of earlier sessions, their entries not counted yet; compaction_mutex_
   std::atomic<uint32_t> waiting_for_room_{0};  // writers that found no space
   std::atomic<uint64_t> dry_rounds_{0};        // of MakeRoom, which found nothing to do
   std::atomic<uint64_t> dry_state_{0};         // RoomState of the last one

@@ -80,7 +80,8 @@ void DBImpl::StartGrowth() {
 
 // STEPS   1 the buckets are moved  2 the old table is retired: nobody enters it any more  3 all who may be in it have left  4 its
 //         memory goes.
-// Without `waits` this returns false before its end if a memtable has to be flushed, or if a reader stays long; a later call goes on.
+// Without `waits` this returns false before its end if a memtable has to be flushed, or if a reader stays long; a later call
+// goes on.
 bool DBImpl::ContinueResize(bool waits) try {
   if (old_table_.load(std::memory_order_acquire) == OldTable::kInUse) {
     resized_from_bytes_ = lookup_cache_->bytes();

@@ -328,7 +328,7 @@ Status DBImpl::CheckpointTables() {
     size_t end = begin;
     for (; end < tables.size() && tables[end]->id() == tables[begin]->id(); ++end) {
       const PmTable& table = *tables[end];
-      const Family* const family = FindFamily(table.family());  // null: nobody reads it any more
+      const Family* const family = FindFamily(table.family());                             // null: nobody reads it any more
       if (family == nullptr || family->is_gone.load(std::memory_order_acquire)) continue;  // the MANIFEST forgot its tables
       longer.tables.push_back({table.id(), table.boundary(), table.entries, table.heads(), table.family()});
     }

@@ -68,8 +68,7 @@ Status CheckNotACopy(const std::string& path, const DatabaseFile& place) {
 bool NamesOthers(const std::vector<std::string>& region_paths, const DatabaseFile& place) {
   const auto are_equal = [](const std::string& a, const std::string& b) { return AbsolutePath(a) == AbsolutePath(b); };
   const auto& noted = place.regions;
-  return !region_paths.empty() &&
-         !std::equal(region_paths.begin(), region_paths.end(), noted.begin(), noted.end(), are_equal);
+  return !region_paths.empty() && !std::equal(region_paths.begin(), region_paths.end(), noted.begin(), noted.end(), are_equal);
 }
 
 // A database that was made before the file DATABASE was: its regions are its own if they are in its directory, or if its options

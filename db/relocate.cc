@@ -51,8 +51,8 @@ Status DBImpl::RelocateSparse(bool* relocated, bool urgent) try {
   if (boundary == 0) return Status::OK();
   // A part is for what has not been merged.
   const uint64_t slack = BoundsSpace() && changing_.MergesByItself() ? options_.space_slack / 8 : options_.space_slack;
-  const SpaceLimits limits{urgent ? 1.0 : options_.max_space_amplification, urgent ? 0 : slack, boundary,
-                           dram_.most_relocated, !options_.index_unified_logging};
+  const SpaceLimits limits{urgent ? 1.0 : options_.max_space_amplification, urgent ? 0 : slack, boundary, dram_.most_relocated,
+                           !options_.index_unified_logging};
   std::vector<Segment*> sparse = ChooseSparseSegments(*segments_, limits);
   if (sparse.empty()) return Status::OK();
   const PinnedView pinned(this);

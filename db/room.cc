@@ -36,8 +36,8 @@ uint64_t DBImpl::RoomState() const { return segments_->recycled_count() + next_s
 
 Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, LogSlot* slot) {
   const int64_t begin = NowMs();
-  const bool was_dry = dry_state_.load(std::memory_order_acquire) == RoomState() &&
-                       begin - dry_ms_.load(std::memory_order_relaxed) < kDryMs;
+  const bool was_dry =
+      dry_state_.load(std::memory_order_acquire) == RoomState() && begin - dry_ms_.load(std::memory_order_relaxed) < kDryMs;
   if (options_.no_space_timeout_ms == 0 || was_dry) return ReserveElsewhere(thread, bytes, use, slot);
   const uint64_t dry = dry_rounds_.load(std::memory_order_acquire);
   waiting_for_room_.fetch_add(1, std::memory_order_acq_rel);

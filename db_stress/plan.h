@@ -18,9 +18,9 @@ struct DatabasePlan {
   uint64_t seed = 0;  // of its keys and values
   uint32_t regions = 1;
   uint32_t keys = 0;
-  bool reverse = false;   // its comparator
+  bool reverse = false;        // its comparator
   uint32_t idle_families = 0;  // more, each of which gets one key at each open
-  uint32_t families = 1;  // that its keys are spread over; every other one has the other order, and each the next last level
+  uint32_t families = 1;       // that its keys are spread over; every other one has the other order, and each the next last level
   L1Kind l1 = L1Kind::kBraidedSkipList;
   bool region_paths = false;  // regions outside of the database's directory
   uint64_t cycles = 0;        // lives

@@ -77,9 +77,8 @@ std::string PartName(size_t index) {
 }
 
 uint64_t PartList::TotalBytes() const {
-  return std::accumulate(parts.begin(), parts.end(), uint64_t{0}, [](uint64_t sum, uint64_t part) {
-    return part > UINT64_MAX - sum ? UINT64_MAX : sum + part;
-  });
+  return std::accumulate(parts.begin(), parts.end(), uint64_t{0},
+                         [](uint64_t sum, uint64_t part) { return part > UINT64_MAX - sum ? UINT64_MAX : sum + part; });
 }
 
 std::string PartList::ToText() const {

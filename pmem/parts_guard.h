@@ -1,7 +1,9 @@
 // PartsGuard: the mappings of a pool's parts, by which PMDK's locks live on in children of this process.
 //
-// GOAL  PMDK's locks of flock(2) end with the pool. PMDK closes a part's descriptor when it has mapped the part, but the mapping keeps
-//       the open file and its lock. A child of fork(2) inherits the mapping, so the child must get another one (util/fork_guard.h).
+// GOAL  PMDK's locks of flock(2) end with the pool. PMDK closes a part's descriptor when it has mapped the part, but the
+// mapping keeps
+//       the open file and its lock. A child of fork(2) inherits the mapping, so the child must get another one
+//       (util/fork_guard.h).
 #pragma once
 
 #include <cstdint>

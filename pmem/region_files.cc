@@ -51,8 +51,8 @@ bool IsUnfinishedMark(const std::string& path) {
 bool ParseMark(std::string_view text, RegionIdentity* identity) {
   const std::vector<std::string> lines = CheckedLines(text);
   return lines.size() == 3 && lines[0] == kMarkTitle &&
-         std::sscanf(lines[1].c_str(), "database %" SCNx64, &identity->database_id) == 1 &&
-         lines[2].starts_with("path ") && UnescapePath(lines[2].substr(5), &identity->database_path);
+         std::sscanf(lines[1].c_str(), "database %" SCNx64, &identity->database_id) == 1 && lines[2].starts_with("path ") &&
+         UnescapePath(lines[2].substr(5), &identity->database_path);
 }
 
 template <class T>

@@ -113,8 +113,8 @@ class RegionFiles {
   Status CommitPart();
 
   // Removes the files of a region except the mark CREATING, and no other; PARTS last. A file that PARTS does not list stays. An
-  // error, before anything is removed, if one of the names is not that of a regular file. A device is cleared first, so that it is
-  // free; Corruption if the pool on it is of another region. REQUIRES: they are the caller's.
+  // error, before anything is removed, if one of the names is not that of a regular file. A device is cleared first, so that it
+  // is free; Corruption if the pool on it is of another region. REQUIRES: they are the caller's.
   Status RemoveFiles();
 
   // What the file system has free for this user, and in all; bytes.

@@ -45,9 +45,9 @@ struct RegionSetOptions {
   std::vector<std::string> region_paths;  // empty, or for each region a directory, or a device (dax_device.h)
   // The identity that the database gets, or has; 0: Create draws one, Open and Destroy take that of the first region.
   uint64_t database_id = 0;
-  uint32_t regions = 0;                   // 0: at creation one per NUMA node, at open as stored
-  std::vector<int> region_nodes;          // empty, or one NUMA node per region; -1: that of its device
-  uint64_t max_region_size = 0;           // bytes; 0: capacity of the file system
+  uint32_t regions = 0;           // 0: at creation one per NUMA node, at open as stored
+  std::vector<int> region_nodes;  // empty, or one NUMA node per region; -1: that of its device
+  uint64_t max_region_size = 0;   // bytes; 0: capacity of the file system
   PersistMode persist_mode = PersistMode::kAuto;
   EmulationOptions emulation;
   bool count_writes = false;                       // Persistence::CountWrites; not where the regions are read only

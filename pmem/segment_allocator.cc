@@ -303,8 +303,8 @@ Status SegmentAllocator::Impl::KeepReserve(RegionSegments* home, uint64_t bytes)
     if (status.ok()) continue;
     if (!status.IsNoSpace()) return status;
     if (chunks == 1) {
-      return Status::NoSpace(std::string(status.message()) + "; what is free of region " +
-                             std::to_string(home->region->index()) + " is kept for deletions and for making room");
+      return Status::NoSpace(std::string(status.message()) + "; what is free of region " + std::to_string(home->region->index()) +
+                             " is kept for deletions and for making room");
     }
     chunks /= 2;
   }

@@ -84,7 +84,8 @@ TEST_F(DbOpenTest, AChildThatUsesTheHandleGetsAnError) {
               std::unique_ptr<ColumnFamilyHandle> family;
               for (const Status& status :
                    {db->Put({}, "child", "v"), db->Delete({}, "k"), db->Flush(), db->CompactRange({}, nullptr, nullptr),
-                    db->WaitForCompaction(), db->CreateColumnFamily({}, "family", &family), db->SetOptions(db->DefaultColumnFamily(), {}), db->Close()}) {
+                    db->WaitForCompaction(), db->CreateColumnFamily({}, "family", &family),
+                    db->SetOptions(db->DefaultColumnFamily(), {}), db->Close()}) {
                 if (!status.IsIOError() || status.message().find("parent") == std::string_view::npos) return 1;
               }
               std::unique_ptr<DB> second;

@@ -1,4 +1,5 @@
-// The families that the database keeps for itself: no batch from outside writes to them, and they take no ids from users' families.
+// The families that the database keeps for itself: no batch from outside writes to them, and they take no ids from users'
+// families.
 #include <gtest/gtest.h>
 
 #include <memory>

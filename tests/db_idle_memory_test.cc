@@ -115,8 +115,8 @@ class DbLookupCacheSizeTest : public testing::Test {
   static uint64_t CacheBytes(DB* db) { return IntProperty(db, "braiddb.lookup-cache-bytes"); }
   // Idle databases are looked at so often.
   static void SetIdleRound(std::chrono::milliseconds round) {
-    SyncPoints::Instance().SetCallback(
-        "DBImpl::WaitIdle:Round", [round](void* argument) { *static_cast<std::chrono::milliseconds*>(argument) = round; });
+    SyncPoints::Instance().SetCallback("DBImpl::WaitIdle:Round",
+                                       [round](void* argument) { *static_cast<std::chrono::milliseconds*>(argument) = round; });
     SyncPoints::Instance().Enable();
   }
   template <class Condition>

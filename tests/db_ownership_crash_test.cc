@@ -170,54 +170,57 @@ class DbOwnershipCrashTest : public testing::Test {
 
   std::vector<Standing> Standings() {
     const auto nothing = [] { return std::vector<std::string>{}; };
-    return {{"nothing", [] {}, nothing},
-            {"another's region", [this] { region_ = directory_.File("a-region"); }, nothing},
-            {"a link to another's region",
-             [this] { fs::create_directory_symlink(directory_.File("a-region"), region_); },
-             [this] { return std::vector{region_}; }},
-            {"half a creation", [this] { region_ = directory_.File("half-region"); }, nothing},
-            {"files named as a region's",
-             [this] {
-               fs::create_directories(region_);
-               fs::create_directories(b_ + "/region-0");
-               for (const std::string& in : {region_, b_ + "/region-0"}) {
-                 WriteFileOrDie(in + "/000000.pmem", "mine");
-                 WriteFileOrDie(in + "/region.set", "mine");
-                 WriteFileOrDie(in + "/CREATING.tmp", "mine");
-               }
-             },
-             [this] {
-               std::vector<std::string> files;
-               for (const char* name : {"/000000.pmem", "/region.set", "/CREATING.tmp"}) {
-                 files.push_back(region_ + name);
-                 if (fs::exists(b_ + "/region-0")) files.push_back(b_ + "/region-0" + name);
-               }
-               return files;
-             }},
-            {"files beside",
-             [this] {
-               fs::create_directories(b_);
-               WriteFileOrDie(b_ + "/notes", "mine");
-               for (const char* suffix : {".tmp", ".old"}) {
-                 fs::create_directories(b_ + suffix);
-                 WriteFileOrDie(b_ + suffix + "/notes", "mine");
-               }
-             },
-             [this] { return std::vector{b_ + ".tmp", b_ + ".old"}; }},
-            {"databases beside",
-             [this] {
-               for (const char* suffix : {".tmp", ".old"}) OpenOrFail(TinyOptions(1), b_ + suffix).reset();
-             },
-             [this] { return std::vector{b_ + ".tmp", b_ + ".old"}; }},
-            {"a file", [this] { WriteFileOrDie(b_, "mine"); }, [this] { return std::vector{b_}; }},
-            {"a link",
-             [this] {
-               fs::create_directory(b_ + "-target");
-               fs::create_directory_symlink(b_ + "-target", b_);
-             },
-             [this] { return std::vector{b_}; }},
-            {"a link to another database", [this] { fs::create_directory_symlink(half_, b_); },
-             [this] { return std::vector{b_}; }}};
+    return {
+        {"nothing", [] {}, nothing},
+        {"another's region", [this] { region_ = directory_.File("a-region"); }, nothing},
+        {"a link to another's region", [this] { fs::create_directory_symlink(directory_.File("a-region"), region_); },
+         [this] { return std::vector{region_}; }},
+        {"half a creation", [this] { region_ = directory_.File("half-region"); }, nothing},
+        {"files named as a region's",
+         [this] {
+           fs::create_directories(region_);
+           fs::create_directories(b_ + "/region-0");
+           for (const std::string& in : {region_, b_ + "/region-0"}) {
+             WriteFileOrDie(in + "/000000.pmem", "mine");
+             WriteFileOrDie(in + "/region.set", "mine");
+             WriteFileOrDie(in + "/CREATING.tmp", "mine");
+           }
+         },
+         [this] {
+           std::vector<std::string> files;
+           for (const char* name : {"/000000.pmem", "/region.set", "/CREATING.tmp"}) {
+             files.push_back(region_ + name);
+             if (fs::exists(b_ + "/region-0")) files.push_back(b_ + "/region-0" + name);
+           }
+           return files;
+         }},
+        {"files beside",
+         [this] {
+           fs::create_directories(b_);
+           WriteFileOrDie(b_ + "/notes", "mine");
+           for (const char* suffix : {".tmp", ".old"}) {
+             fs::create_directories(b_ + suffix);
+             WriteFileOrDie(b_ + suffix + "/notes", "mine");
+           }
+         },
+         [this] {
+           return std::vector{b_ + ".tmp", b_ + ".old"};
+         }},
+        {"databases beside",
+         [this] {
+           for (const char* suffix : {".tmp", ".old"}) OpenOrFail(TinyOptions(1), b_ + suffix).reset();
+         },
+         [this] {
+           return std::vector{b_ + ".tmp", b_ + ".old"};
+         }},
+        {"a file", [this] { WriteFileOrDie(b_, "mine"); }, [this] { return std::vector{b_}; }},
+        {"a link",
+         [this] {
+           fs::create_directory(b_ + "-target");
+           fs::create_directory_symlink(b_ + "-target", b_);
+         },
+         [this] { return std::vector{b_}; }},
+        {"a link to another database", [this] { fs::create_directory_symlink(half_, b_); }, [this] { return std::vector{b_}; }}};
   }
 
   void Clean() {

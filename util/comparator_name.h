@@ -12,9 +12,9 @@ namespace braiddb {
 // Bytes that a stored name has at most.
 inline constexpr uint32_t kMaxComparatorName = 63;
 
-// The name that a database, a backup or a sorted file stores for the comparator. A name of up to 63 bytes is stored as it is. Of a
-// longer one the first 30 bytes, '#' and the 128-bit XXH3 of the whole name in hexadecimal are stored, so names that differ in any
-// byte are told apart.
+// The name that a database, a backup or a sorted file stores for the comparator. A name of up to 63 bytes is stored as it is.
+// Of a longer one the first 30 bytes, '#' and the 128-bit XXH3 of the whole name in hexadecimal are stored, so names that differ
+// in any byte are told apart.
 std::string StoredName(const Comparator& comparator);
 
 // For what users see: "leveldb.BytewiseComparator" and "rocksdb.ReverseBytewiseComparator"; any other name as it is. A database

@@ -6,9 +6,9 @@
 //         descriptor of the file drops none, as it would with the locks of fcntl(2). But children share the open file. So its
 //         owner unlocks before it closes, which ends the lock for all who share it. And in each child of fork(2) a handler of
 //         pthread_atfork replaces the descriptors by /dev/null, so that a child keeps no lock of a parent that was killed.
-//         A mapping keeps the open file, and so its lock, also when the descriptor is closed: PMDK's mappings of parts do. In each
-//         child the handler replaces these by private mappings of the same file, opened anew. Reads in a child go on; its stores
-//         stay in the child.
+//         A mapping keeps the open file, and so its lock, also when the descriptor is closed: PMDK's mappings of parts do. In
+//         each child the handler replaces these by private mappings of the same file, opened anew. Reads in a child go on; its
+//         stores stay in the child.
 // LIMITS  A child made by clone(2) itself, which runs no handlers, keeps locks of a killed parent until it ends or runs another
 //         program.
 // Thread safety: all functions may be called concurrently.

@@ -1,5 +1,5 @@
-// Batches of foreign bytes: BraidDB's own form and RocksDB's. Any bytes give an error or a batch, an accepted batch can be written or
-// is refused, and a database that acknowledged one opens again with the same content.
+// Batches of foreign bytes: BraidDB's own form and RocksDB's. Any bytes give an error or a batch, an accepted batch can be
+// written or is refused, and a database that acknowledged one opens again with the same content.
 #include <cstdlib>
 #include <cstring>
 #include <map>

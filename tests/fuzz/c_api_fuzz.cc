@@ -51,14 +51,19 @@ braiddb_options_t* MakeOptions(FuzzInput* input) {
   braiddb_options_set_create_if_missing(options, 1);
   braiddb_options_set_write_buffer_size(options, 64 << 10);
   using IntSetter = void (*)(braiddb_options_t*, int);
-  static constexpr IntSetter kIntSetters[] = {
-      braiddb_options_set_max_write_buffer_number,    braiddb_options_set_max_background_compactions,
-      braiddb_options_set_max_background_jobs,        braiddb_options_set_level0_file_num_compaction_trigger,
-      braiddb_options_set_max_open_files,             braiddb_options_set_level0_slowdown_writes_trigger,
-      braiddb_options_set_level0_stop_writes_trigger, braiddb_options_set_disable_auto_compactions,
-      braiddb_options_set_num_levels,                 braiddb_options_set_info_log_level,
-      braiddb_options_set_compression,                braiddb_options_set_target_file_size_multiplier,
-      braiddb_options_set_table_cache_numshardbits};
+  static constexpr IntSetter kIntSetters[] = {braiddb_options_set_max_write_buffer_number,
+                                              braiddb_options_set_max_background_compactions,
+                                              braiddb_options_set_max_background_jobs,
+                                              braiddb_options_set_level0_file_num_compaction_trigger,
+                                              braiddb_options_set_max_open_files,
+                                              braiddb_options_set_level0_slowdown_writes_trigger,
+                                              braiddb_options_set_level0_stop_writes_trigger,
+                                              braiddb_options_set_disable_auto_compactions,
+                                              braiddb_options_set_num_levels,
+                                              braiddb_options_set_info_log_level,
+                                              braiddb_options_set_compression,
+                                              braiddb_options_set_target_file_size_multiplier,
+                                              braiddb_options_set_table_cache_numshardbits};
   for (uint32_t count = input->Below(4); count > 0; --count)
     kIntSetters[input->Below(std::size(kIntSetters))](options, OddInt(input));
   if (input->Below(4) == 0) braiddb_options_increase_parallelism(options, OddInt(input));
@@ -188,8 +193,7 @@ class Session {
       Compare(key, error, value != nullptr, value, size);
       braiddb_free(value);
     } else {
-      braiddb_pinnableslice_t* const pinned =
-          braiddb_get_pinned(db_, read_options_, Pointer(key, &input_), key.size(), error);
+      braiddb_pinnableslice_t* const pinned = braiddb_get_pinned(db_, read_options_, Pointer(key, &input_), key.size(), error);
       const char* const value = pinned == nullptr ? nullptr : braiddb_pinnableslice_value(pinned, &size);
       Compare(key, error, pinned != nullptr, value, size);
       braiddb_pinnableslice_destroy(pinned);
@@ -372,8 +376,8 @@ class Session {
     const std::string begin = input_.Key();
     const std::string end = input_.Key();
     Error error;
-    braiddb_delete_range_cf(db_, write_options_, family(), Pointer(begin, &input_), begin.size(), Pointer(end, &input_), end.size(),
-                            error);
+    braiddb_delete_range_cf(db_, write_options_, family(), Pointer(begin, &input_), begin.size(), Pointer(end, &input_),
+                            end.size(), error);
     if (!error.none() || begin >= end) return;
     model_.erase(model_.lower_bound(begin), model_.lower_bound(end));
   }
@@ -391,7 +395,8 @@ class Session {
       case 1:
         return braiddb_compact_range(db_, Pointer(begin, &input_), begin.size(), Pointer(end, &input_), end.size());
       default:
-        return braiddb_suggest_compact_range(db_, Pointer(begin, &input_), begin.size(), Pointer(end, &input_), end.size(), error);
+        return braiddb_suggest_compact_range(db_, Pointer(begin, &input_), begin.size(), Pointer(end, &input_), end.size(),
+                                             error);
     }
   }
   void ApproximateSizes() {

@@ -1,8 +1,9 @@
-// Damaged databases: words of the part files and the text files are changed, and then the database is checked, opened for reading,
-// opened, read, merged and closed. Each step succeeds or returns an error; none crashes, hangs or takes memory without bound.
+// Damaged databases: words of the part files and the text files are changed, and then the database is checked, opened for
+// reading, opened, read, merged and closed. Each step succeeds or returns an error; none crashes, hangs or takes memory without
+// bound.
 //
-// Checksums alone would stop most changes, so the input may ask for checksums that match the changed bytes: of PARTS, of the region's
-// root, of a slot of the MANIFEST and of a log entry. Pools are mapped privately, so no open changes the files.
+// Checksums alone would stop most changes, so the input may ask for checksums that match the changed bytes: of PARTS, of the
+// region's root, of a slot of the MANIFEST and of a log entry. Pools are mapped privately, so no open changes the files.
 #include <libpmemobj.h>
 #include <unistd.h>
 #include <xxhash.h>

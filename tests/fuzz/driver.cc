@@ -2,9 +2,10 @@
 //
 //   <target> [--seconds=S] [--runs=N] [--seed=N] [--keep=FILE] [FILE...]
 //
-// With files, it runs each of them once. Without, it makes inputs until S seconds (default 10) or N runs have passed: random bytes,
-// and mutations of inputs that it made before. Inputs follow from the seed (default 1). Each input is written to FILE (default
-// ./fuzz-input.<pid>) before it runs, and the file is removed at the end, so after a crash the file holds the input that caused it.
+// With files, it runs each of them once. Without, it makes inputs until S seconds (default 10) or N runs have passed: random
+// bytes, and mutations of inputs that it made before. Inputs follow from the seed (default 1). Each input is written to FILE
+// (default ./fuzz-input.<pid>) before it runs. The file is removed at the end, so after a crash the file holds the input that caused
+// it.
 #include <unistd.h>
 
 #include <chrono>
@@ -65,7 +66,8 @@ class InputMaker {
         if (input->size() > 1) input->erase(input->begin() + static_cast<ptrdiff_t>(at));
         break;
       case 3:
-        if (input->size() < kMaxInputBytes) input->insert(input->begin() + static_cast<ptrdiff_t>(at), static_cast<uint8_t>(random_()));
+        if (input->size() < kMaxInputBytes)
+          input->insert(input->begin() + static_cast<ptrdiff_t>(at), static_cast<uint8_t>(random_()));
         break;
       default: {
         const Input& other = pool_[Below(pool_.size())];

@@ -129,8 +129,8 @@ void LoadFile(const std::string& text) {
 std::string OptionsFile(FuzzInput* input) {
   std::string text = input->Below(8) != 0 ? "[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n" : "";
   for (uint32_t sections = input->Below(5); sections > 0; --sections) {
-    static const char* const kSections[] = {"[DBOptions]\n", "[CFOptions \"default\"]\n", "[TableOptions/BlockBasedTable \"default\"]\n",
-                                            "[CFOptions \"", "[BraidDB]\n"};
+    static const char* const kSections[] = {"[DBOptions]\n", "[CFOptions \"default\"]\n",
+                                            "[TableOptions/BlockBasedTable \"default\"]\n", "[CFOptions \"", "[BraidDB]\n"};
     text += kSections[input->Below(std::size(kSections))];
     std::string body = Text(input);
     for (char& c : body) {
