@@ -16,8 +16,7 @@ namespace braiddb {
 inline constexpr const char* kDefaultColumnFamilyName = "default";
 // Column families that a database can have. The default family and dropped families whose space is not yet released count. Two
 // are reserved: the database keeps prepared transactions and deleted ranges in families of its own, so users have at most 1022.
-// A
-// batch that names one of the reserved families is refused with InvalidArgument.
+// A batch that names one of the reserved families is refused with InvalidArgument.
 inline constexpr uint32_t kMaxColumnFamilies = 1024;
 
 // What each family has for itself; the rest of Options is the database's. Fixed at the family's creation unless said otherwise.

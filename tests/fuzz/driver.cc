@@ -4,7 +4,7 @@
 //
 // With files, it runs each of them once. Without, it makes inputs until S seconds (default 10) or N runs have passed: random
 // bytes, and mutations of inputs that it made before. Inputs follow from the seed (default 1). Each input is written to FILE
-// (default ./fuzz-input.<pid>) before it runs. The file is removed at the end, so after a crash the file holds the input that caused
+// (default ./fuzz-input.<pid>) before it runs. The file is removed at the end, so after a crash it holds the input that caused
 // it.
 #include <unistd.h>
 
