@@ -123,7 +123,9 @@ Status RegionFiles::CommitFirstPart(uint64_t database_id, uint32_t region, uint3
   list_.database_id = database_id;
   list_.region = region;
   list_.region_count = region_count;
-  list_.parts.push_back(PartBytes(fd.get()));
+  const uint64_t bytes = PartBytes(fd.get());
+  if (bytes == 0) return posix::ErrnoStatus(errno, "find the size of", part_path(0));
+  list_.parts.push_back(bytes);
   return posix::ReplaceSmallFile(directory_, "PARTS", list_.ToText());
 }
 
@@ -242,7 +244,7 @@ Status RegionFiles::CheckPart(size_t index, uint64_t bytes) const {
   if (!fd.valid()) return posix::ErrnoStatus(errno, "open", path);
   struct stat st;
   if (fstat(fd.get(), &st) != 0) return posix::ErrnoStatus(errno, "examine", path);
-  const uint64_t size = PartBytes(fd.get());
+  const uint64_t size = S_ISREG(st.st_mode) ? static_cast<uint64_t>(st.st_size) : PartBytes(fd.get());
   if (size == 0 && S_ISCHR(st.st_mode))
     return Status::Corruption(path + " leads to a device that is no persistent memory" + restore);
   if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)) return Status::Corruption(path + " is not a regular file" + restore);

@@ -106,7 +106,7 @@ Status RegionImage::MapPart(size_t index, uint64_t offset, const Report& report)
   if (!fd.valid()) return posix::ErrnoStatus(errno, "open", path);
   struct stat st;
   if (fstat(fd.get(), &st) != 0) return posix::ErrnoStatus(errno, "examine", path);
-  const uint64_t size = PartBytes(fd.get());
+  const uint64_t size = S_ISREG(st.st_mode) ? static_cast<uint64_t>(st.st_size) : PartBytes(fd.get());
   if (!S_ISREG(st.st_mode) && size == 0) {
     report(path, "is not a regular file");
     absent_.push_back({path, expected});
