@@ -489,9 +489,10 @@ Status RegionSet::Destroy(const RegionSetOptions& options, Others others, const 
       if (may_go && !options.region_paths.empty() && !posix::IsSymbolicLink(directory)) empty.push_back(directory);
       continue;
     }
-    // Files in the database's own directory are its own, unless they say that they are another's.
-    const bool is_own = found.kind == RegionIdentity::Kind::kUnknown ? AbsolutePath(directory).starts_with(inside)
-                                                                     : found.database_id == database_id;
+    // Files that do not say whose they are belong to a database that is known to be there, if they are in its own directory.
+    const bool is_own = found.kind == RegionIdentity::Kind::kUnknown
+                            ? database_id != 0 && AbsolutePath(directory).starts_with(inside)
+                            : found.database_id == database_id;
     if (!is_own && others == Others::kRefuse) return Taken(directory, found);
     if (!is_own) continue;
     std::shared_ptr<RegionFiles> files;

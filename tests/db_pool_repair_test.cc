@@ -142,7 +142,7 @@ TEST_F(DbPoolRepairTest, ACallOfTheConversionFails) {
   };
   int64_t call = 0;
   while (!open_while_calls_fail(call, "pwrite").ok()) ++call;
-  EXPECT_EQ(call, 5) << "one of the lock file, three for the shutdown state, one for the run id";
+  EXPECT_EQ(call, 4) << "three for the shutdown state, one for the run id";
   EXPECT_FALSE(open_while_calls_fail(0, "fsync").ok());
 }
 

@@ -18,10 +18,17 @@ class PoolHeader {
 
   explicit PoolHeader(const std::string& part) : path_(part), bytes_(kBytes, '\0') {
     std::ifstream(path_, std::ios::binary).read(bytes_.data(), kBytes);
+    read_ = bytes_;
   }
+  // Of the second page only the words that were changed here: the pool may have grown, which changes others.
   void Write() const {
     std::fstream file(path_, std::ios::binary | std::ios::in | std::ios::out);
-    file.write(bytes_.data(), kBytes);
+    file.write(bytes_.data(), kPoolHeaderBytes);
+    for (size_t at = kPoolHeaderBytes; at < kBytes; at += 8) {
+      if (bytes_.compare(at, 8, read_, at, 8) == 0) continue;
+      file.seekp(static_cast<std::streamoff>(at));
+      file.write(&bytes_[at], 8);
+    }
     ASSERT_TRUE(file.flush().good());
   }
 
@@ -60,6 +67,7 @@ class PoolHeader {
  private:
   const std::string path_;
   std::string bytes_;
+  std::string read_;  // as the file had them
 };
 
 }  // namespace braiddb::test
