@@ -323,9 +323,10 @@ std::vector<std::string> NotedDirectories(const RegionSetOptions& options) {
 
 std::vector<std::string> RegionDirectories(const RegionSetOptions& options, uint32_t count) {
   std::vector<std::string> directories = options.region_paths.empty() ? NotedDirectories(options) : options.region_paths;
-  if (directories.empty()) directories.resize(count);
+  const bool is_default = directories.empty();
+  if (is_default) directories.resize(count);
   for (uint32_t i = 0; i < directories.size(); ++i) {
-    if (directories[i].empty() || IsCharacterDevice(directories[i])) {
+    if (is_default || IsCharacterDevice(directories[i])) {
       directories[i] = posix::JoinPath(options.database_path, "region-" + std::to_string(i));
     }
   }

@@ -295,7 +295,6 @@ TEST_F(RegionSetTest, ImpossibleOptionsAreRefusedAndLeaveNothing) {
   refused([](auto* o) { o->max_region_size = kMinRegionSize - 1; });
   refused([&](auto* o) { o->region_paths = {dir_.Sub("a")}; });
   refused([&](auto* o) { o->region_paths = {dir_.Sub("a"), dir_.Sub("a")}; });
-  refused([&](auto* o) { o->database_path = dir_.Sub("with a blank"); });
   if (dir_.path().starts_with("/dev/shm")) refused([](auto* o) { o->persist_mode = PersistMode::kCacheLine; });
 }
 

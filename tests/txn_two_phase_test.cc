@@ -683,7 +683,7 @@ class DamagedRecordTest : public TwoPhaseTest {
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) pairs.emplace_back(iterator->key(), iterator->value());
     WriteBatch batch;
     change(records, pairs, &batch);
-    ASSERT_OK(root->Write({}, batch));
+    ASSERT_OK(static_cast<DBImpl*>(root)->WriteToAnyFamily({}, batch));
   }
   // It cannot be committed, is not lost, and does not stand in anybody's way.
   void ExpectItCanOnlyBeRolledBack(const std::string& name, Status::Code code) {
