@@ -10,6 +10,7 @@
 #include "db/db_impl.h"
 #include "db/options_file.h"
 #include "db/temporary_place.h"
+#include "pmem/region_set.h"
 #include "util/file.h"
 
 namespace braiddb {
@@ -20,10 +21,19 @@ Status Rename(const std::string& from, const std::string& to) {
   return std::rename(from.c_str(), to.c_str()) == 0 ? Status::OK() : StatusFromErrno(errno, to);
 }
 
-// Busy if somebody has it open. A copy takes the place of a directory, and of nothing else.
+// Busy if somebody has it open. A copy takes the place of a directory, and of nothing else. The directory goes with all that is
+// in it, so files that may be regions of somebody must say that they are the database's.
 Status CheckPlace(const std::string& path) {
   if (FileExists(path) && !std::filesystem::is_directory(path)) {
     return Status::InvalidArgument(path + " is a file; choose another directory");
+  }
+  RegionSetOptions regions;
+  regions.database_path = path;
+  uint64_t database_id = 0;
+  if (Status status = RegionSet::FindDatabaseId(regions, &database_id); !status.ok()) return status;
+  if (database_id == 0 && RegionSet::Exists(regions)) {
+    return Status::InvalidArgument(path + " holds files with the names of a region's, and nothing says whose they are; choose " +
+                                   "another directory, or move these files");
   }
   std::unique_ptr<FileLock> lock;
   return FileExists(path + "/LOCK") ? FileLock::Acquire(path + "/LOCK", &lock) : Status::OK();

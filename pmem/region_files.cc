@@ -254,7 +254,9 @@ Status RegionFiles::CheckPart(size_t index, uint64_t bytes) const {
                               std::to_string(size) + " bytes, recorded are " + std::to_string(bytes) + restore);
   }
   char signature[sizeof(kPoolSignature)];
-  if (index == 0 && (!ReadAt(fd.get(), 0, &signature) || std::memcmp(signature, kPoolSignature, sizeof(signature)) != 0)) {
+  const int64_t got = index == 0 ? ReadPartAt(fd.get(), signature, sizeof(signature), 0) : 0;
+  if (got < 0) return posix::ErrnoStatus(errno, "read", path);
+  if (index == 0 && (got != sizeof(signature) || std::memcmp(signature, kPoolSignature, sizeof(signature)) != 0)) {
     return Status::Corruption("part file " + path + " is foreign or damaged: it has no pool signature" + restore);
   }
   return Status::OK();
