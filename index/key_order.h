@@ -46,7 +46,7 @@ class KeyOrder {
     uint64_t word = 0;
     if (__builtin_expect(size >= sizeof(word), 1)) {
       memcpy(&word, bytes, sizeof(word));
-    } else {
+    } else if (size != 0) {  // of an empty key the address may be null
       memcpy(&word, bytes, size);
     }
     return __builtin_bswap64(word);
