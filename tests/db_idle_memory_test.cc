@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -44,46 +45,49 @@ constexpr bool kMeasures = true;
 // An upper limit for the whole of a database. libpmemobj alone takes some MiB for each pool that is open.
 constexpr uint64_t kMostKiBEach = 14 << 10;
 
-TEST(DbIdleMemoryTest, ThirtyDatabasesOfAHundredKeysAreSmall) {
-  if (!kMeasures) GTEST_SKIP() << "a sanitizer takes memory, too";
-  constexpr int kDatabases = 30;
+// KiB that each of `count` open databases takes once `use` has written to it, without what a process takes once.
+void FindKiBEach(int count, const std::function<void(DB*)>& use, uint64_t* each) {
   TestDirectory directory;
-  std::vector<std::unique_ptr<DB>> databases(kDatabases + 1);
+  std::vector<std::unique_ptr<DB>> databases(count + 1);
   const auto open = [&](int i) {
     Options options;
     options.create_if_missing = true;
     ASSERT_OK(DB::Open(options, directory.path() + "/" + std::to_string(i), &databases[i]));
-    PutKeys(databases[i].get(), 0, 100);
-    for (int key = 0; key < 100; ++key) ASSERT_EQ(GetOrText(databases[i].get(), NumberedKey(key)), PatternedValue(key, 100));
+    use(databases[i].get());
   };
-  open(kDatabases);  // what a process takes once
+  open(count);
   const uint64_t before = AnonymousKiB();
-  for (int i = 0; i < kDatabases; ++i) open(i);
-  const uint64_t each = (AnonymousKiB() - before) / kDatabases;
-  std::printf("%llu KiB each\n", static_cast<unsigned long long>(each));
+  for (int i = 0; i < count; ++i) open(i);
+  *each = (AnonymousKiB() - before) / count;
+  std::printf("%llu KiB each\n", static_cast<unsigned long long>(*each));
+}
+
+TEST(DbIdleMemoryTest, ThirtyDatabasesOfAHundredKeysAreSmall) {
+  if (!kMeasures) GTEST_SKIP() << "a sanitizer takes memory, too";
+  uint64_t each = 0;
+  ASSERT_NO_FATAL_FAILURE(FindKiBEach(
+      30,
+      [](DB* db) {
+        PutKeys(db, 0, 100);
+        for (int key = 0; key < 100; ++key) ASSERT_EQ(GetOrText(db, NumberedKey(key)), PatternedValue(key, 100));
+      },
+      &each));
   EXPECT_LE(each, kMostKiBEach);
 }
 
 TEST(DbIdleMemoryTest, AFlushAndAMergeOfFewKeysTakeLittle) {
   if (!kMeasures) GTEST_SKIP() << "a sanitizer takes memory, too";
-  constexpr int kDatabases = 10;
-  TestDirectory directory;
-  std::vector<std::unique_ptr<DB>> databases(kDatabases + 1);
-  const auto open = [&](int i) {
-    Options options;
-    options.create_if_missing = true;
-    ASSERT_OK(DB::Open(options, directory.path() + "/" + std::to_string(i), &databases[i]));
-    PutKeys(databases[i].get(), 0, 100);
-    ASSERT_OK(databases[i]->Flush());
-    ASSERT_OK(databases[i]->CompactRange({}, nullptr, nullptr));
-    PutKeys(databases[i].get(), 50, 150);
-    ASSERT_OK(databases[i]->Flush());
-  };
-  open(kDatabases);
-  const uint64_t before = AnonymousKiB();
-  for (int i = 0; i < kDatabases; ++i) open(i);
-  const uint64_t each = (AnonymousKiB() - before) / kDatabases;
-  std::printf("%llu KiB each\n", static_cast<unsigned long long>(each));
+  uint64_t each = 0;
+  ASSERT_NO_FATAL_FAILURE(FindKiBEach(
+      10,
+      [](DB* db) {
+        PutKeys(db, 0, 100);
+        ASSERT_OK(db->Flush());
+        ASSERT_OK(db->CompactRange({}, nullptr, nullptr));
+        PutKeys(db, 50, 150);
+        ASSERT_OK(db->Flush());
+      },
+      &each));
   EXPECT_LE(each, kMostKiBEach);
 }
 
