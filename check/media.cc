@@ -101,7 +101,7 @@ Status Media::MapRegions(const std::string& path, const std::vector<std::string>
 bool Media::IsObject(uint32_t region, const ObjectId& id, uint64_t bytes) const {
   const RegionImage& image = *images_[region];
   const PoolView pool(image.base(), image.bytes());
-  return id.pool == pool.identity() && id.offset % kObjectHeaderBytes == 0 &&
+  return Complete(region, id).pool == pool.identity() && id.offset % kObjectHeaderBytes == 0 &&
          id.offset >= pool.heap_begin() + kObjectHeaderBytes && image.Contains(id.offset, bytes);
 }
 

@@ -15,7 +15,7 @@ void Media::LoadDirectory(uint32_t region, Findings* findings) {
   uint64_t blocks = 0;
   for (; link->offset != 0; ++blocks) {
     // A damaged offset may lie anywhere, so the address is made only of an offset that lies in the image.
-    const auto* const block = IsObject(region, Complete(region, *link), sizeof(DirectoryBlock) + kCacheLine)
+    const auto* const block = IsObject(region, *link, sizeof(DirectoryBlock) + kCacheLine)
                                   ? reinterpret_cast<const DirectoryBlock*>(image.base() + AlignToLine(link->offset))
                                   : nullptr;
     // The number is a part of the tag, so a loop shows.
@@ -36,8 +36,8 @@ void Media::LoadDirectory(uint32_t region, Findings* findings) {
   }
 }
 
-// PMDK stores the two words of an id one after the other: of an allocation or a release whose redo log is pending, a crash may
-// have left the place without the pool.
+// PMDK stores the two words of an id one after the other. A crash in an allocation or a release leaves a redo log that is pending,
+// and may leave the offset without the pool; PMDK finishes both at the next open.
 ObjectId Media::Complete(uint32_t region, const ObjectId& id) const {
   if (id.pool != 0 || id.offset == 0) return id;
   const PoolView pool(images_[region]->base(), images_[region]->bytes());

@@ -81,6 +81,8 @@ class DBImpl final : public DB {
   ~DBImpl() override;
   // In a child of the process that opened it nothing happens: the object is made of what belongs to the parent.
   static void operator delete(DBImpl* db, std::destroying_delete_t);
+  // The memory of an object whose constructor threw. A class with a destroying delete alone would keep it.
+  static void operator delete(void* memory, std::align_val_t alignment) { ::operator delete(memory, alignment); }
 
   Status Close() override;
   Status Put(const WriteOptions& options, Slice key, Slice value) override;

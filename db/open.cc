@@ -436,11 +436,8 @@ void DBImpl::StartBackground() {
 void DBImpl::operator delete(DBImpl* db, std::destroying_delete_t) {
   if (db->fork_mark_.is_in_child()) return;
   db->~DBImpl();
-  if constexpr (alignof(DBImpl) > __STDCPP_DEFAULT_NEW_ALIGNMENT__) {
-    ::operator delete(static_cast<void*>(db), std::align_val_t(alignof(DBImpl)));
-  } else {
-    ::operator delete(static_cast<void*>(db));
-  }
+  static_assert(alignof(DBImpl) > __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+  ::operator delete(static_cast<void*>(db), std::align_val_t(alignof(DBImpl)));
 }
 
 DBImpl::~DBImpl() {

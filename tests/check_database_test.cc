@@ -103,6 +103,34 @@ TEST_F(CheckDatabaseTest, EveryStateThatADatabaseIsLeftInIsSound) {
   }
 }
 
+// A process died while PMDK stored an id: the redo log is pending, and the id has its offset but no pool.
+TEST_F(CheckDatabaseTest, AnIdThatPmdkHasStoredByHalfIsSound) {
+  ASSERT_NO_FATAL_FAILURE(Make(Life::kClosed));
+  const std::unique_ptr<Media> media = Load();
+  const uint8_t* const base = media->image(0)->base();
+  const auto change = [&](const void* word, uint64_t value) {
+    Change(*media, PmPtr(0, static_cast<uint64_t>(static_cast<const uint8_t*>(word) - base)), [=](uint64_t) { return value; });
+  };
+  const RegionRoot& root = *media->root(0);
+  const auto manifest = static_cast<uint32_t>(MetadataSlot::kManifest);
+  for (const ObjectId* id : {&root.metadata[manifest], &root.directory}) {
+    const uint64_t pool = id->pool;
+    if (id == &root.metadata[manifest]) change(&root.metadata_check[manifest], 0);
+    change(&id->pool, 0);
+    EXPECT_FALSE(Check().sound());
+    uint64_t lanes = 0;
+    memcpy(&lanes, base + kPoolLanesOffset, sizeof(lanes));
+    change(base + lanes, 1);
+    CheckReport report = Check();
+    EXPECT_TRUE(report.sound()) << report.findings.front().what;
+    EXPECT_TRUE(report.allocation_pending);
+    std::unique_ptr<DB> db;
+    EXPECT_OK(DB::OpenForReadOnly({}, path_, &db));
+    change(base + lanes, 0);
+    change(&id->pool, pool);
+  }
+}
+
 TEST_F(CheckDatabaseTest, EveryStateWithColumnFamiliesIsSound) {
   for (const Life life : {Life::kClosed, Life::kKilled, Life::kMerging, Life::kMerged}) {
     SCOPED_TRACE(NameOf(life));

@@ -123,7 +123,7 @@ TEST_P(DbFullTest, SpaceEndsAtEveryAllocation) {
     db.reset();
     ASSERT_OK(DB::Destroy(options, path_));
     if (enough) {
-      EXPECT_GT(first, 10);
+      EXPECT_GT(first, 6);  // how many there are depends on how soon segments are free again
       break;
     }
   }

@@ -258,7 +258,7 @@ TEST_P(DbSeveralKeysTest, LongWaitsSleep) {
   EXPECT_FALSE(snapshot.IsDoneAfter(milliseconds(300)));
   gate.Open();
   snapshot.Join();
-  EXPECT_LT(used, 0.03);
+  EXPECT_LT(used, 0.1);  // a third of the wait
 }
 
 // ---- Side by side
@@ -307,6 +307,8 @@ TEST_P(DbSeveralKeysTest, GetBehindAPutSeesTheBatchThatItOverwrote) {
   EXPECT_EQ(CountStaleGets(db_.get(), 20'000 / kSlowdown), 0);
 }
 
+// ThreadSanitizer lets threads meet so rarely that a canary may stay hidden.
+#if !defined(__SANITIZE_THREAD__)
 TEST_P(DbSeveralKeysTest, CanaryWithoutTheWaitIsFound) {
   SyncPoints::Instance().SetCallback("DBImpl::WaitBarriers", [](void* is_left_out) { *static_cast<bool*>(is_left_out) = true; });
   SyncPoints::Instance().Enable();
@@ -314,6 +316,7 @@ TEST_P(DbSeveralKeysTest, CanaryWithoutTheWaitIsFound) {
   for (int i = 0; i < 100 && stale == 0; ++i) stale += CountStaleGets(db_.get(), 2000);
   EXPECT_GT(stale, 0);
 }
+#endif
 
 constexpr int kThreads = 4;
 constexpr uint32_t kKeys = SeveralKeysHistory::kKeys;
@@ -403,6 +406,7 @@ TEST_P(DbSeveralKeysTest, HistoriesAreLinearizable) {
   }
 }
 
+#if !defined(__SANITIZE_THREAD__)
 TEST_P(DbSeveralKeysTest, CanaryOfHistoriesIsFound) {
   SyncPoints::Instance().SetCallback("DBImpl::WaitBarriers", [](void* is_left_out) { *static_cast<bool*>(is_left_out) = true; });
   SyncPoints::Instance().Enable();
@@ -411,6 +415,7 @@ TEST_P(DbSeveralKeysTest, CanaryOfHistoriesIsFound) {
   for (uint64_t seed = 0; seed < 20'000 && !found; ++seed) found = !RunHistory(db_.get(), seed, &text);
   EXPECT_TRUE(found);
 }
+#endif
 
 // ---- Across kills
 

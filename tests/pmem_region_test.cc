@@ -242,6 +242,9 @@ TEST_F(RegionSetTest, ManyRegionsOfALargeFileSystemShareTheAddressSpace) {
 }
 
 TEST_F(RegionSetTest, ReservationsFollowTheLimitOfAddressSpace) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer takes more address space than the limit";
+#endif
   EXPECT_EQ(RunInChild([&] {
               const rlimit limit{2ull << 30, 2ull << 30};
               if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
