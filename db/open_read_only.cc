@@ -8,10 +8,18 @@
 //   write, flush and compaction looks at first.
 #include <pthread.h>
 
+#include <chrono>
+
 #include "check/check_files.h"
 #include "db/db_impl.h"
 
 namespace braiddb {
+namespace {
+
+// A resize of the lookup cache looks so often whether the last reader has left the old table.
+constexpr std::chrono::milliseconds kPauseForReaders{20};
+
+}  // namespace
 
 Status DB::OpenForReadOnly(const Options& options, const std::string& path, std::unique_ptr<DB>* db,
                            bool error_if_wal_file_exists) {
@@ -65,7 +73,11 @@ void DBImpl::PrepareReads() try {
   while (!stopping_.load(std::memory_order_acquire)) {
     GrowLookupCache();
     std::unique_lock work(work_mutex_);
-    work_changed_.wait(work, wanted);
+    if (cache_is_resized_.load(std::memory_order_acquire)) {
+      work_changed_.wait_for(work, kPauseForReaders, wanted);
+    } else {
+      work_changed_.wait(work, wanted);
+    }
   }
 } catch (const std::bad_alloc&) {
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "braiddb/db.h"
@@ -175,6 +177,47 @@ TEST_F(DbLookupCacheSizeTest, ItGrowsByReads) {
     const uint64_t before = Hits(db.get());
     read_all();
     EXPECT_GT(Hits(db.get()) - before, kKeys * 9u / 10);
+  }
+}
+
+// A reader that stays in the old table holds up a resize, which goes on once the reader has left.
+TEST_F(DbLookupCacheSizeTest, AResizeThatAReaderHeldUpGoesOn) {
+  options_.lookup_cache_size = 1 << 20;
+  std::unique_ptr<DB> db = Open("db");
+  constexpr int kKeys = 10'000;
+  PutKeys(db.get(), 0, kKeys);
+  ASSERT_OK(db->Close());
+  for (const bool read_only : {false, true}) {
+    SCOPED_TRACE(read_only);
+    db.reset();
+    const std::string path = directory_.path() + "/db";
+    ASSERT_OK(read_only ? DB::OpenForReadOnly(options_, path, &db) : DB::Open(options_, path, &db));
+    std::atomic<bool> leaves{false}, is_in{false};
+    static thread_local bool t_stays = false;
+    SyncPoints::Instance().SetCallback("DBImpl::SearchLevels:Memtables", [&](void*) {
+      if (!std::exchange(t_stays, false)) return;
+      is_in = true;
+      while (!leaves) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    SyncPoints::Instance().Enable();
+    std::thread reader([&] {
+      t_stays = true;
+      EXPECT_EQ(GetOrText(db.get(), "no key"), "<not found>");
+    });
+    while (!is_in) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const auto read_all = [&] {
+      for (int i = 0; i < kKeys; ++i) ASSERT_EQ(GetOrText(db.get(), NumberedKey(i)), PatternedValue(i, 100));
+    };
+    for (int round = 0; round < 3; ++round) read_all();
+    EXPECT_LT(CacheBytes(db.get()), 256u << 10);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // many times the pause after which a resize lets the reader be
+    leaves = true;
+    reader.join();
+    SyncPoints::Instance().Clear();
+    EXPECT_TRUE(WaitUntil([&] {
+      read_all();
+      return CacheBytes(db.get()) >= 256u << 10;
+    }));
   }
 }
 
