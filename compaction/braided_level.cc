@@ -79,14 +79,14 @@ Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*
   return status;
 }
 
-Status BraidedLevel::Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) {
+Status BraidedLevel::Sweep(const MergeJob& job, const KeyRanges& ranges, MergeStats* stats) {
   journal_->Begin(job.id);
   const std::unique_ptr<EntryFilter> entry_filter = NewFilter(job);
   ZipperContext context = ContextFor(job);
   context.entry_filter = entry_filter.get();
   index_is_current_ = false;
   changes_.reset();
-  return SweepLastLevel(context, begin, end, stats);
+  return SweepLastLevel(context, ranges, stats);
 }
 
 uint64_t BraidedLevel::DramBytes() const { return Current()->index().bytes(); }

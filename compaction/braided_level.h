@@ -19,7 +19,7 @@ class BraidedLevel final : public LastLevel {
   std::shared_ptr<const OrderedLevel> View() const override;
   void Refresh(uint64_t l1_entries) override;
   Status Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) override;
-  Status Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) override;
+  Status Sweep(const MergeJob& job, const KeyRanges& ranges, MergeStats* stats) override;
   Status Discard() override { return Status::OK(); }
   bool Owns(const Segment*) const override { return false; }
   Status Close() override { return Status::OK(); }

@@ -11,6 +11,7 @@
 #include "braiddb/options.h"
 #include "braiddb/status.h"
 #include "compaction/entry_filter.h"
+#include "compaction/key_range.h"
 #include "compaction/merge_journal.h"
 #include "compaction/merge_stats.h"
 #include "compaction/moved_entries.h"
@@ -83,8 +84,8 @@ class LastLevel {
   // Merges the tables, oldest first, into the level, and marks dead what nobody sees. Without tables: makes up for a sweep
   // that was cut short. Aborted if stopped. Adds to *stats.
   virtual Status Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) = 0;
-  // Takes out, and marks dead, what nobody sees in [begin, end) of user keys (null: unbounded).
-  virtual Status Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) = 0;
+  // Takes out, and marks dead, what nobody sees of the user keys in the ranges.
+  virtual Status Sweep(const MergeJob& job, const KeyRanges& ranges, MergeStats* stats) = 0;
 
   // Gives back the segments that the level has for itself. REQUIRES: nobody reads it any more, and the MANIFEST says that its
   // family was dropped, so that no open looks for it. The last call.

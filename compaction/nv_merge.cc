@@ -357,26 +357,29 @@ Status RunNvMerge(const LastLevel::Parts& parts, const NvLevel& level, const Mer
   return status;
 }
 
-Status SweepNvTree(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job, const Slice* begin, const Slice* end,
+Status SweepNvTree(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job, const KeyRanges& ranges,
                    MergeStats* stats) {
   const uint64_t lines = level.tree()->flushed_lines();
   NvMerger merger(parts, level, job, stats);
-  NvCursor cursor(level.tree());
-  if (begin != nullptr) {
-    cursor.Seek(SearchKey(*parts.order, *begin, kMaxSequence));
-  } else {
-    cursor.SeekToFirst();
-  }
   Status status;
-  for (; status.ok() && cursor.element() != nullptr; cursor.Next()) {
-    const Element* const element = cursor.element();
-    if (cursor.end() - element > kAhead) level.keys().Prefetch(element[kAhead]);
-    const LogEntry* const entry = level.keys().EntryOf(*element);
-    if (entry != nullptr && end != nullptr && parts.order->Compare(entry->key(), *end) >= 0) break;
-    if (job.stop != nullptr && job.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
-    status = merger.SweepVersion(*element);
+  for (size_t i = 0; status.ok() && i < ranges.size(); ++i) {
+    const auto& [begin, end] = ranges[i];
+    NvCursor cursor(level.tree());
+    if (begin != nullptr) {
+      cursor.Seek(SearchKey(*parts.order, *begin, kMaxSequence));
+    } else {
+      cursor.SeekToFirst();
+    }
+    for (; status.ok() && cursor.element() != nullptr; cursor.Next()) {
+      const Element* const element = cursor.element();
+      if (cursor.end() - element > kAhead) level.keys().Prefetch(element[kAhead]);
+      const LogEntry* const entry = level.keys().EntryOf(*element);
+      if (entry != nullptr && end != nullptr && parts.order->Compare(entry->key(), *end) >= 0) break;
+      if (job.stop != nullptr && job.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
+      status = merger.SweepVersion(*element);
+    }
+    if (status.ok()) status = merger.EndSweepOfKey();
   }
-  if (status.ok()) status = merger.EndSweepOfKey();
   if (status.ok()) status = merger.Commit();
   if (status.ok()) status = merger.Finish();
   stats->flushed_lines += level.tree()->flushed_lines() - lines;

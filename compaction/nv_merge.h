@@ -31,9 +31,9 @@ namespace braiddb {
 Status RunNvMerge(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job,
                   const std::vector<const PmTable*>& tables, MergeStats* stats);
 
-// Takes what nobody can see out of the tree, in [begin, end) of user keys (null: unbounded), and what a run that a crash cut
-// short has marked there.
-Status SweepNvTree(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job, const Slice* begin, const Slice* end,
+// Takes what nobody can see of the user keys in the ranges out of the tree, and what a run that a crash cut short has marked
+// there.
+Status SweepNvTree(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job, const KeyRanges& ranges,
                    MergeStats* stats);
 
 }  // namespace braiddb

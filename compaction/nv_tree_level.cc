@@ -14,11 +14,11 @@ Status NvTreeLevel::Open(const Options& options, const Parts& parts, std::unique
 
 Status NvTreeLevel::Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) {
   // What a sweep has marked dead is in the tree until it is swept again.
-  return tables.empty() ? Sweep(job, nullptr, nullptr, stats) : RunNvMerge(parts_, *level_, job, tables, stats);
+  return tables.empty() ? Sweep(job, {KeyRange()}, stats) : RunNvMerge(parts_, *level_, job, tables, stats);
 }
 
-Status NvTreeLevel::Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) {
-  return SweepNvTree(parts_, *level_, job, begin, end, stats);
+Status NvTreeLevel::Sweep(const MergeJob& job, const KeyRanges& ranges, MergeStats* stats) {
+  return SweepNvTree(parts_, *level_, job, ranges, stats);
 }
 
 std::string NvTreeLevel::Describe() const {

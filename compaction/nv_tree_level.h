@@ -15,7 +15,7 @@ class NvTreeLevel final : public LastLevel {
   std::shared_ptr<const OrderedLevel> View() const override { return level_; }
   void Refresh(uint64_t) override {}
   Status Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) override;
-  Status Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) override;
+  Status Sweep(const MergeJob& job, const KeyRanges& ranges, MergeStats* stats) override;
   Status Discard() override { return level_->tree()->ReleaseSegments(); }
   bool Owns(const Segment* segment) const override { return level_->tree()->Owns(segment); }
   Status Close() override { return level_->tree()->Close(); }

@@ -117,16 +117,23 @@ class RunMerger {
     return tables->damaged() || regions_.damage_seen() ? RegionSet::DamagedList() : Status::OK();
   }
 
-  Status Sweep(const Slice* begin, const Slice* end) {
-    const auto is_swept = [&](const Slice& key) {
-      return (begin == nullptr || order_.Compare(key, *begin) >= 0) && (end == nullptr || order_.Compare(key, *end) < 0);
+  Status Sweep(const KeyRanges& ranges) {
+    // The first range that ends behind the key; or the end.
+    const auto range_of = [&](Slice key) {
+      return std::partition_point(ranges.begin(), ranges.end(), [&](const KeyRange& range) {
+        return range.end != nullptr && order_.Compare(key, *range.end) >= 0;
+      });
     };
-    is_swept_ = is_swept;
+    is_swept_ = [&](Slice key) {
+      const auto range = range_of(key);
+      return range != ranges.end() && (range->begin == nullptr || order_.Compare(key, *range->begin) >= 0);
+    };
     for (size_t i = 0; i < level_.current().runs.size();) {
       const auto& runs = level_.current().runs;
-      const bool is_behind = end != nullptr && order_.Compare(runs[i]->first()->key(), *end) >= 0;
-      if (is_behind) break;
-      const bool is_before = begin != nullptr && i + 1 < runs.size() && order_.Compare(runs[i + 1]->first()->key(), *begin) <= 0;
+      const auto range = range_of(runs[i]->first()->key());
+      if (range == ranges.end()) break;
+      const bool is_before = range->begin != nullptr && i + 1 < runs.size() &&
+                             order_.Compare(runs[i + 1]->first()->key(), *range->begin) <= 0;
       if (is_before) {
         ++i;
         continue;
@@ -342,7 +349,7 @@ class RunMerger {
   const std::unique_ptr<EntryFilter> entry_filter_;  // may be null
   KeyFilterWriter key_writer_;
   MergeStats& stats_;
-  std::function<bool(const Slice&)> is_swept_;  // empty: this is no sweep
+  std::function<bool(Slice)> is_swept_;  // empty: this is no sweep
   bool is_dry_ = false;                         // only looks whether something goes
   bool something_goes_ = false;
   uint64_t keys_ = 0;
@@ -377,9 +384,9 @@ Status MergeIntoRuns(const LastLevel::Parts& parts, SortedRuns* level, const Run
   return persistence->Drain() ? Status::OK() : persistence->error();
 }
 
-Status SweepRuns(const LastLevel::Parts& parts, SortedRuns* level, const RunSizes& sizes, const MergeJob& job, const Slice* begin,
-                 const Slice* end, MergeStats* stats) {
-  return RunMerger(parts, level, sizes, job, stats).Sweep(begin, end);
+Status SweepRuns(const LastLevel::Parts& parts, SortedRuns* level, const RunSizes& sizes, const MergeJob& job,
+                 const KeyRanges& ranges, MergeStats* stats) {
+  return RunMerger(parts, level, sizes, job, stats).Sweep(ranges);
 }
 
 }  // namespace braiddb

@@ -35,9 +35,9 @@ struct RunSizes {
 Status MergeIntoRuns(const LastLevel::Parts& parts, SortedRuns* level, const RunSizes& sizes, const MergeJob& job,
                      const std::vector<const PmTable*>& tables, MergeStats* stats);
 
-// Takes what nobody can see in [begin, end) of user keys (null: unbounded) out of the runs, which are written again if there is
-// any. As a merge without tables.
-Status SweepRuns(const LastLevel::Parts& parts, SortedRuns* level, const RunSizes& sizes, const MergeJob& job, const Slice* begin,
-                 const Slice* end, MergeStats* stats);
+// Takes what nobody can see of the user keys in the ranges out of the runs, which are written again if there is any. As a merge
+// without tables.
+Status SweepRuns(const LastLevel::Parts& parts, SortedRuns* level, const RunSizes& sizes, const MergeJob& job,
+                 const KeyRanges& ranges, MergeStats* stats);
 
 }  // namespace braiddb

@@ -22,11 +22,11 @@ Status SortedRunsLevel::Open(const Options& options, const Parts& parts, std::un
 }
 
 Status SortedRunsLevel::Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) {
-  return tables.empty() ? Sweep(job, nullptr, nullptr, stats) : MergeIntoRuns(parts_, runs_.get(), sizes_, job, tables, stats);
+  return tables.empty() ? Sweep(job, {KeyRange()}, stats) : MergeIntoRuns(parts_, runs_.get(), sizes_, job, tables, stats);
 }
 
-Status SortedRunsLevel::Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) {
-  return SweepRuns(parts_, runs_.get(), sizes_, job, begin, end, stats);
+Status SortedRunsLevel::Sweep(const MergeJob& job, const KeyRanges& ranges, MergeStats* stats) {
+  return SweepRuns(parts_, runs_.get(), sizes_, job, ranges, stats);
 }
 
 std::string SortedRunsLevel::Describe() const {

@@ -16,7 +16,7 @@ class SortedRunsLevel final : public LastLevel {
   std::shared_ptr<const OrderedLevel> View() const override { return runs_; }
   void Refresh(uint64_t) override { runs_->Refresh(sizes_.index_bytes); }
   Status Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) override;
-  Status Sweep(const MergeJob& job, const Slice* begin, const Slice* end, MergeStats* stats) override;
+  Status Sweep(const MergeJob& job, const KeyRanges& ranges, MergeStats* stats) override;
   Status Discard() override { return runs_->ReleaseSegments(); }
   bool Owns(const Segment* segment) const override { return runs_->Owns(segment); }
   Status Close() override { return Status::OK(); }

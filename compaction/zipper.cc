@@ -364,18 +364,20 @@ Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>
   return Status::OK();
 }
 
-Status SweepLastLevel(const ZipperContext& context, const Slice* begin, const Slice* end, MergeStats* stats) {
+Status SweepLastLevel(const ZipperContext& context, const KeyRanges& ranges, MergeStats* stats) {
   Merger merger(context, PmPtr(), stats);
   const KeyOrder& order = *context.order;
-  PmPtr next = begin == nullptr ? merger.batch().Next(context.regions->ToPmPtr(0, context.l1->head(0)), 0)
-                                : merger.batch().Next(merger.FindTower(0, 0, *begin), 0);
-  if (next && (!context.regions->Holds(next) || merger.damaged())) return RegionSet::DamagedList();
-  while (next) {
-    const auto* entry = context.regions->Resolve<LogEntry>(next);
-    if (end != nullptr && order.Compare(entry->key(), *end) >= 0) break;
-    if (context.stop != nullptr && context.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
-    Status status = merger.SweepKey(next, &next);
-    if (!status.ok()) return status;
+  for (const auto& [begin, end] : ranges) {
+    PmPtr next = begin == nullptr ? merger.batch().Next(context.regions->ToPmPtr(0, context.l1->head(0)), 0)
+                                  : merger.batch().Next(merger.FindTower(0, 0, *begin), 0);
+    if (next && (!context.regions->Holds(next) || merger.damaged())) return RegionSet::DamagedList();
+    while (next) {
+      const auto* entry = context.regions->Resolve<LogEntry>(next);
+      if (end != nullptr && order.Compare(entry->key(), *end) >= 0) break;
+      if (context.stop != nullptr && context.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
+      Status status = merger.SweepKey(next, &next);
+      if (!status.ok()) return status;
+    }
   }
   return merger.Commit();
 }

@@ -7,6 +7,7 @@
 
 #include "braiddb/status.h"
 #include "compaction/entry_filter.h"
+#include "compaction/key_range.h"
 #include "compaction/merge_journal.h"
 #include "compaction/merge_stats.h"
 #include "compaction/moved_entries.h"
@@ -59,7 +60,7 @@ struct ZipperContext {
 // `progress`: in: where an interrupted run of the same merge got to, or null. Aborted if stopped.
 Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>& tables, PmPtr progress, MergeStats* stats);
 
-// Unlinks what nobody can see from the last level, in [begin, end) of user keys (null: unbounded), without merging anything.
-Status SweepLastLevel(const ZipperContext& context, const Slice* begin, const Slice* end, MergeStats* stats);
+// Unlinks what nobody can see of the user keys in the ranges from the last level, without merging anything.
+Status SweepLastLevel(const ZipperContext& context, const KeyRanges& ranges, MergeStats* stats);
 
 }  // namespace braiddb

@@ -428,8 +428,8 @@ void DBImpl::InstallLastLevel(Family* family, size_t merged_tables) {
 
 // REQUIRES: as CompactTables, and no merge to resume.
 // ORDER: the range tombstones before the snapshots; see VersionFilter.
-Status DBImpl::SweepRange(Family* family, const Slice* begin, const Slice* end, bool asks) try {
-  BRAIDDB_SYNC_POINT("DBImpl::SweepRange");
+Status DBImpl::SweepFamily(Family* family, const KeyRanges& keys, bool asks) try {
+  BRAIDDB_SYNC_POINT("DBImpl::SweepFamily");
   if (MergeIsUnfinished()) return Status::Aborted("a merge has to be resumed before a sweep");
   uint64_t newest_range = 0;
   const std::shared_ptr<const RangeTombstones> ranges = RangesForSweep(*family, &newest_range);
@@ -448,13 +448,13 @@ Status DBImpl::SweepRange(Family* family, const Slice* begin, const Slice* end, 
   }
   MergeStats stats;
   const std::unique_ptr<EntryFilterSource> entry_filters =
-      FilterSweep(*family, begin == nullptr && end == nullptr, asks, ranges != nullptr);
+      FilterSweep(*family, keys.size() == 1 && keys[0].begin == nullptr && keys[0].end == nullptr, asks, ranges != nullptr);
   MergeJob job = MakeJob(merge_id, *family, &filter);
   job.entry_filters = entry_filters.get();
   const std::function<void(PmPtr, PmPtr)> copied = [this](PmPtr from, PmPtr to) { MoveInCache(from, to); };
   if (lookup_cache_ != nullptr) job.copied = &copied;
   if (family->options.l1 == L1Kind::kSortedRuns) epochs_.Reclaim();
-  const Status swept = family->last_level->Sweep(job, begin, end, &stats);
+  const Status swept = family->last_level->Sweep(job, keys, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   // Of runs, what it did not come to is as before, and no table waits for the rest.
   const bool ends_early = swept.IsNoSpace() && family->options.l1 == L1Kind::kSortedRuns;
@@ -531,14 +531,14 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
     while (status.ok() && oldest_l0_id_.load(std::memory_order_acquire) <= last_id) status = CompactTables();
     if (status.ok() && resume_merge_) status = CompactTables();
     const bool is_there = !family->is_gone.load(std::memory_order_acquire);
-    if (status.ok() && options.sweep_last_level && is_there) status = SweepRange(family, begin, end, true);
+    if (status.ok() && options.sweep_last_level && is_there) status = SweepFamily(family, {{begin, end}}, true);
     manual_compaction_ = ManualCompaction::kManual;
     while (status.ok() && AccountOneSegment()) {
     }
     if (status.ok()) status = CollapseAll();
     for (bool more = true; status.ok() && more;) status = SweepRanges(true, &more);
     Family* const records = range_family_.load(std::memory_order_acquire);
-    if (status.ok() && records != nullptr && options.sweep_last_level) status = SweepRange(records, nullptr, nullptr, false);
+    if (status.ok() && records != nullptr && options.sweep_last_level) status = SweepFamily(records, {KeyRange()}, false);
     if (status.ok()) ReclaimSegments();
     if (status.ok()) status = RelocateAll();
     epochs_.Reclaim();

@@ -386,7 +386,7 @@ class DBImpl final : public DB {
   // `sweeps`: false: only tombstones of families that were dropped go. REQUIRES: compaction_mutex_, and no background error.
   Status SweepRanges(bool sweeps, bool* stepped);
   bool BeginRangeRound(bool sweeps);
-  Status SweepStretch();
+  Status SweepStretches();
   Status EndRangeRound();
   Status DeleteRangeRecords(const std::vector<std::string>& keys);
   static void JoinStretches(const KeyOrder& order, const std::vector<RangeTombstones::Tombstone>& tombstones,
@@ -565,7 +565,7 @@ class DBImpl final : public DB {
   // `asks`: the user's compaction filter, if there is one.
   // REQUIRES: compaction_mutex_
   bool MergeIsUnfinished();
-  Status SweepRange(Family* family, const Slice* begin, const Slice* end, bool asks);
+  Status SweepFamily(Family* family, const KeyRanges& keys, bool asks);
   Status CompactFamily(const CompactRangeOptions& options, Family* family, const Slice* begin, const Slice* end);
   // What has a smaller number and lives is in the last level of its family; 0: not known yet. REQUIRES: compaction_mutex_
   uint64_t MergedBoundary();

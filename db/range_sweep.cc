@@ -12,8 +12,10 @@
 namespace braiddb {
 namespace {
 
-// Entries of the last level that one step passes: some tenths of a second, for which merges wait.
+// Entries of the last level that one step passes: some tenths of a second, for which merges wait. The search for where a stretch
+// begins takes as long as some entries.
 constexpr size_t kSweptAtOnce = kCrashTest ? 24 : 256 << 10;
+constexpr size_t kEntriesOfSearch = kCrashTest ? 1 : 16;
 // Records that one write deletes.
 constexpr size_t kRecordsAtOnce = kCrashTest ? 4 : 1024;
 // A tombstone stays in the memtable no longer than about this.
@@ -23,7 +25,8 @@ constexpr std::chrono::seconds kLongestInMemtable{2};
 
 // GOAL    What range tombstones hide is gone, and then they are. [CC-54]
 // STEPS   1 a round: tombstones of a family, below which all is in the last level, and which no snapshot is older than
-//         2 their ranges are swept, a stretch each call  3 readers of before leave  4 the records are deleted, durably
+//         2 their ranges are swept, some stretches or a part of one each call  3 readers of before leave  4 the records are
+//         deleted, durably
 //         5 the set without them is installed.
 // CRASH   Before 4: the next open has the tombstones, and begins anew. After it there is nothing that they hid.
 // WHAT A READER SEES  Of 2 the marks of versions that were hidden to all who read on. Who could find one of these loads the set
@@ -51,7 +54,7 @@ Status DBImpl::SweepRanges(bool sweeps, bool* stepped) try {
       std::lock_guard lock(manifest_mutex_);
       if (HasRelocation(manifest_state_)) return Status::OK();
     }
-    status = SweepStretch();
+    status = SweepStretches();
   } else {
     status = EndRangeRound();
     // Again later: the space may come, and what a close leaves the next open does.
@@ -130,28 +133,44 @@ void DBImpl::RotateForRanges(bool in_memtable) {
   }
 }
 
-Status DBImpl::SweepStretch() {
+// A sweep makes a new index of the whole level, so as many stretches as one step can pass share one. Where the level has nothing,
+// there is nothing to sweep.
+Status DBImpl::SweepStretches() {
   RangeRound& round = *range_round_;
   Family* const family = round.family;
-  const auto [begin, end] = round.stretches[round.next];
-  const Slice from = round.position ? Slice(*round.position) : begin;
-  std::optional<std::string> stop;
+  size_t next = round.next;
+  std::optional<std::string> stop;  // in the stretch `next`
+  std::vector<std::pair<Slice, Slice>> swept;
   {
     const PinnedView pinned(this);
     const std::unique_ptr<EntryCursor> cursor = pinned.view().Of(family->id)->l1->NewCursor();
-    cursor->Seek(SearchKey(family->order, from, kMaxSequence));
-    // Versions of one key stay together.
-    for (size_t steps = 0; cursor->entry() != nullptr && family->order.Compare(cursor->entry()->key(), end) < 0; cursor->Next()) {
-      if (++steps > kSweptAtOnce && family->order.Compare(cursor->entry()->key(), from) > 0) {
-        stop.emplace(cursor->entry()->key());
-        break;
+    const auto is_before = [&](Slice bound) {
+      return cursor->entry() != nullptr && family->order.Compare(cursor->entry()->key(), bound) < 0;
+    };
+    for (size_t entries = 0; next < round.stretches.size() && entries < kSweptAtOnce; ++next) {
+      const Slice end = round.stretches[next].second;
+      const Slice begin = next == round.next && round.position ? Slice(*round.position) : round.stretches[next].first;
+      cursor->Seek(SearchKey(family->order, begin, kMaxSequence));
+      entries += kEntriesOfSearch;
+      if (is_before(end)) swept.emplace_back(begin, end);
+      for (; is_before(end); cursor->Next()) {
+        // Versions of one key stay together.
+        if (++entries > kSweptAtOnce && family->order.Compare(cursor->entry()->key(), begin) > 0) {
+          stop.emplace(cursor->entry()->key());
+          break;
+        }
       }
+      if (stop) break;
     }
   }
   if (regions_->damage_seen()) return RegionSet::DamagedList();
-  const Slice to = stop ? Slice(*stop) : end;
-  if (Status status = SweepRange(family, &from, &to, false); !status.ok()) return status;
-  round.next += stop ? 0 : 1;
+  if (stop) swept.back().second = *stop;
+  KeyRanges ranges;
+  for (const auto& [begin, end] : swept) ranges.push_back({&begin, &end});
+  if (!ranges.empty()) {
+    if (Status status = SweepFamily(family, ranges, false); !status.ok()) return status;
+  }
+  round.next = next;
   round.position = std::move(stop);
   return Status::OK();
 }

@@ -132,7 +132,7 @@ bool DBImpl::SweepForRoom() {
   for (uint32_t id = 0; id < kMaxFamilies; ++id) {
     Family* const family = FindFamily(id);
     if (family == nullptr || family->is_gone.load(std::memory_order_acquire) || family->l1_entries.load() == 0) continue;
-    const Status status = SweepRange(family, nullptr, nullptr, false);
+    const Status status = SweepFamily(family, {KeyRange()}, false);
     if (status.ok()) continue;
     if (!status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
     return false;

@@ -146,7 +146,7 @@ TEST_P(LastLevelFilterTest, ASweepAsksAboutTheNewestVersionsAndTellsWhenTheyAreG
     if (newest.at(version.key) == version.sequence && !filters.Drops(version.sequence)) expected.push_back(version);
   }
   MergeStats stats;
-  ASSERT_OK(level_.Sweep({}, nullptr, nullptr, &stats));
+  ASSERT_OK(level_.Sweep({}, {KeyRange()}, &stats));
   EXPECT_TRUE(level_.Forward() == expected);
   EXPECT_EQ(filters.asked, filters.asked_in_level);
   EXPECT_GT(filters.dropped, count / 8);

@@ -72,7 +72,7 @@ TEST_P(LastLevelResumeTest, PowerCutAtEveryFenceOfASweep) {
     {
       PowerCut cut(store().regions(), fence);
       try {
-        EXPECT_OK(level_.Sweep({}, nullptr, nullptr, &stats));
+        EXPECT_OK(level_.Sweep({}, {KeyRange()}, &stats));
       } catch (const PowerCut::Failed&) {
         is_there = true;
         cut.Lose(luck, &random_);
@@ -86,7 +86,7 @@ TEST_P(LastLevelResumeTest, PowerCutAtEveryFenceOfASweep) {
     EXPECT_TRUE(level_.ReadsAreRight(keys, {kMaxSequence}));
     // Nothing that is in the level is marked; what a second sweep leaves has one version of each key.
     for (const Version& version : level_.Forward()) EXPECT_FALSE(store().IsDead(version.sequence));
-    EXPECT_OK(level_.Sweep({}, nullptr, nullptr, &stats));
+    EXPECT_OK(level_.Sweep({}, {KeyRange()}, &stats));
     for (const Version& version : level_.Forward()) {
       EXPECT_FALSE(version.tombstone);
       EXPECT_EQ(level_.ExpectedRead(version.key, kMaxSequence), version.sequence);

@@ -214,19 +214,25 @@ TEST_P(LastLevelContractTest, ASweepTakesWhatNobodySeesAnyMore) {
   for (const Version& version : level_.in_last_level()) by_key[version.key].push_back(version);
   const std::string from = NumberedKey(100), to = NumberedKey(300);
   const Slice begin(from), end(to);
-  struct Range {
-    const Slice* begin;
-    const Slice* end;
+  const std::vector<std::string> bounds = {NumberedKey(310), NumberedKey(310), NumberedKey(311), NumberedKey(340),
+                                           NumberedKey(340), NumberedKey(360), NumberedKey(470), NumberedKey(600)};
+  const std::vector<Slice> many(bounds.begin(), bounds.end());
+  struct Sweep {
+    KeyRanges ranges;
     std::vector<uint64_t> snapshots;
   };
   const std::vector<uint64_t> some = {700, 1500};
-  for (const Range& range : {Range{&begin, &end, some}, Range{nullptr, &begin, {}}, Range{&end, nullptr, some},
-                             Range{nullptr, nullptr, {}}, Range{nullptr, nullptr, {}}}) {
+  for (const Sweep& sweep :
+       {Sweep{{{&begin, &end}}, some}, Sweep{{{nullptr, &begin}}, {}},
+        Sweep{{{&many[0], &many[1]}, {&many[2], &many[3]}, {&many[4], &many[5]}, {&many[6], &many[7]}}, {}}, Sweep{{}, {}},
+        Sweep{{{&end, nullptr}}, some}, Sweep{{KeyRange()}, {}}, Sweep{{KeyRange()}, {}}}) {
     LevelCase::Outcome expected;
     for (auto& [key, versions] : by_key) {
-      const bool inside = (range.begin == nullptr || key >= *range.begin) && (range.end == nullptr || key < *range.end);
+      const bool inside = std::any_of(sweep.ranges.begin(), sweep.ranges.end(), [&key](const KeyRange& range) {
+        return (range.begin == nullptr || key >= *range.begin) && (range.end == nullptr || key < *range.end);
+      });
       const std::vector<Version> stay =
-          inside && !versions.empty() ? SeenOf(InEntryOrder(versions), range.snapshots, true) : versions;
+          inside && !versions.empty() ? SeenOf(InEntryOrder(versions), sweep.snapshots, true) : versions;
       std::set<uint64_t> staying;
       for (const Version& version : stay) staying.insert(version.sequence);
       for (const Version& version : versions) {
@@ -236,7 +242,7 @@ TEST_P(LastLevelContractTest, ASweepTakesWhatNobodySeesAnyMore) {
       expected.last_level.insert(expected.last_level.end(), stay.begin(), stay.end());
     }
     MergeStats stats;
-    ASSERT_OK(level_.Sweep(range.snapshots, range.begin, range.end, &stats));
+    ASSERT_OK(level_.Sweep(sweep.snapshots, sweep.ranges, &stats));
     level_.ExpectMerged(expected);
     EXPECT_EQ(stats.unlinked, expected.dead.size());
     EXPECT_EQ(stats.merged + stats.dropped, 0u);

@@ -173,14 +173,14 @@ TEST_P(ZipperResumeTest, PowerCutInASweep) {
       ASSERT_OK(merge_.Redo(&progress));
       PowerCut cut(store().regions(), fence);
       try {
-        ASSERT_OK(merge_.Sweep({}, nullptr, nullptr, &stats));
+        ASSERT_OK(merge_.Sweep({}, &stats));
         is_there = false;
       } catch (const PowerCut::Failed&) {
         cut.Lose(luck, &random_);
         ASSERT_OK(merge_.Redo(&progress));
         ASSERT_OK(store().last_level().VerifyHeads());
         ASSERT_TRUE(store().IsWhole(store().l1()));
-        ASSERT_OK(merge_.Sweep({}, nullptr, nullptr, &stats));
+        ASSERT_OK(merge_.Sweep({}, &stats));
       }
       merge_.ExpectMerged(swept);
       if (HasFailure()) return;

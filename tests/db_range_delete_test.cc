@@ -437,6 +437,34 @@ TEST_P(DbRangeDeleteTest, AReaderThatIsLate) {
   EXPECT_EQ(Get("b"), kGone);
 }
 
+// A sweep makes the index of the last level anew.
+TEST_P(DbRangeDeleteTest, ManySmallRangesShareASweep) {
+  constexpr int kKeys = 6000;
+  PutKeys(0, kKeys, "value");
+  ASSERT_OK(Compact());
+  int ranges = 0;
+  for (int begin = 0; begin < kKeys; begin += 10, ++ranges) ASSERT_OK(DeleteRange(begin, begin + 3));
+  ASSERT_OK(db_->DeleteRange({}, "nothing", "there"));
+  std::atomic<int> sweeps{0};
+  SyncPoints::Instance().SetCallback("DBImpl::SweepFamily", [&](void*) { ++sweeps; });
+  SyncPoints::Instance().Enable();
+  ASSERT_OK(Compact());
+  SyncPoints::Instance().Clear();
+  EXPECT_LT(sweeps, ranges / 20);
+  EXPECT_EQ(Live(), 0u);
+  EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-entries-l1"), kKeys - 3u * ranges);
+  std::vector<std::string> absent;
+  std::map<std::string, std::string> expected;
+  for (int i = 0; i < kKeys; ++i) {
+    if (i % 10 < 3) {
+      absent.push_back(NumberedKey(i));
+    } else {
+      expected[NumberedKey(i)] = "value";
+    }
+  }
+  EXPECT_TRUE(Holds(expected, absent));
+}
+
 // A reader looks for a newer version before a batch has it, and for the older one after a sweep has taken that away, with the
 // newer one still in L0.
 TEST_P(DbRangeDeleteTest, AReaderThatIsLateForBoth) {
@@ -450,7 +478,7 @@ TEST_P(DbRangeDeleteTest, AReaderThatIsLateForBoth) {
     SyncPoints::Instance().SetCallback("DBImpl::SearchLevels:Memtables", [&](void*) {
       if (!looked.exchange(true)) std::thread([this] { EXPECT_OK(Compact()); }).join();
     });
-    SyncPoints::Instance().SetCallback("DBImpl::SweepRange", [&](void*) {
+    SyncPoints::Instance().SetCallback("DBImpl::SweepFamily", [&](void*) {
       if (written.exchange(true)) return;
       WriteBatch batch;
       batch.DeleteRange("a", "c");

@@ -84,10 +84,10 @@ class LevelCase : public MergeInputs {
     if (status.ok()) EndJob();
     return status;
   }
-  Status Sweep(const std::vector<uint64_t>& snapshots, const Slice* begin, const Slice* end, MergeStats* stats) {
+  Status Sweep(const std::vector<uint64_t>& snapshots, const KeyRanges& ranges, MergeStats* stats) {
     const VersionFilter filter(snapshots);
     running_ = true;
-    const Status status = level_->Sweep(Job(&filter, nullptr, 1), begin, end, stats);
+    const Status status = level_->Sweep(Job(&filter, nullptr, 1), ranges, stats);
     if (status.ok()) EndJob();
     return status;
   }

@@ -35,9 +35,9 @@ class MergeCase : public MergeInputs {
     context.order_of_tables = order.get();
     return RunZipper(context, tables(), progress, stats != nullptr ? stats : &ignored);
   }
-  Status Sweep(const std::vector<uint64_t>& snapshots, const Slice* begin, const Slice* end, MergeStats* stats) {
+  Status Sweep(const std::vector<uint64_t>& snapshots, MergeStats* stats) {
     const VersionFilter filter(snapshots);
-    return SweepLastLevel(ContextFor(&filter, 1, nullptr), begin, end, stats);
+    return SweepLastLevel(ContextFor(&filter, 1, nullptr), {KeyRange()}, stats);
   }
   // Whether merges from now on have an index of the last level. They do in the beginning, and can only use it with one region.
   void UseIndex(bool uses_index) { uses_index_ = uses_index; }
