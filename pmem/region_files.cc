@@ -26,6 +26,7 @@ namespace {
 
 constexpr size_t kMaxListBytes = 1u << 20;
 constexpr size_t kMaxMarkBytes = 64u << 10;
+constexpr uint64_t kStatBlockBytes = 512;  // of stat::st_blocks
 
 constexpr std::string_view kMarkTitle = "The creation of this database is not complete. It holds no data yet.";
 
@@ -259,7 +260,16 @@ Status RegionFiles::CheckPart(size_t index, uint64_t bytes) const {
   if (index == 0 && (got != sizeof(signature) || std::memcmp(signature, kPoolSignature, sizeof(signature)) != 0)) {
     return Status::Corruption("part file " + path + " is foreign or damaged: it has no pool signature" + restore);
   }
-  return Status::OK();
+  const bool has_holes = S_ISREG(st.st_mode) && static_cast<uint64_t>(st.st_blocks) * kStatBlockBytes < size;
+  return has_holes ? FillHoles(fd.get(), path, size) : Status::OK();
+}
+
+// A copy may leave out pages of zeros. A store into a page that the file system has no room for would end the process.
+Status RegionFiles::FillHoles(int fd, const std::string& path, uint64_t bytes) {
+  int error = 0;
+  while ((error = posix_fallocate(fd, 0, static_cast<off_t>(bytes))) == EINTR) {
+  }
+  return error == 0 ? Status::OK() : posix::ErrnoStatus(error, "reserve what is missing of the sparse file", path);
 }
 
 Status RegionFiles::CheckParts() {

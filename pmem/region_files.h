@@ -128,6 +128,7 @@ class RegionFiles {
   bool HasPlainPath() const;
   Status WriteSetFile(const std::string& text);
   Status CheckPart(size_t index, uint64_t bytes) const;
+  static Status FillHoles(int fd, const std::string& path, uint64_t bytes);
   Status ReleaseDevice() const;
   bool IsPoolOfThisRegion(const DaxDevice& device) const;
   Status FinishAddPart();

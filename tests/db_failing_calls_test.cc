@@ -2,7 +2,10 @@
 // happen: a clear error, no acknowledged write lost, and it works again when the cause is gone.
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -156,6 +159,36 @@ TEST_F(DbFailingCallsTest, AFullFileSystemIsNoSpaceUntilSomethingIsFreed) {
     expected["there is space"] = "again";
     EXPECT_TRUE(HoldsExactly(db.get(), expected));
   }
+}
+
+// `cp --sparse` and the like leave out pages of zeros.
+TEST_F(DbFailingCallsTest, ASparseCopyOnAFullFileSystemIsNoSpace) {
+  const std::string small = directory_.File("small");
+  ASSERT_EQ(mkdir(small.c_str(), 0755), 0);
+  if (mount("tmpfs", small.c_str(), "tmpfs", 0, "size=64m") != 0) GTEST_SKIP() << "cannot mount";
+  const std::unique_ptr<const std::string, void (*)(const std::string*)> mounted(
+      &small, [](const std::string* path) { umount2(path->c_str(), MNT_DETACH); });
+  const Options options = SmallOptions(1);
+  std::unique_ptr<DB> db;
+  ASSERT_OK(Open(options, &db));
+  ASSERT_OK(db->Put({}, "key", "value"));
+  db.reset();
+  const std::string copy = small + "/db";
+  ASSERT_EQ(std::system(("cp -r --sparse=always " + path_ + " " + copy).c_str()), 0);
+  const std::string filler = small + "/filler";
+  ASSERT_NE(std::system(("head -c 64M /dev/zero > " + filler + " 2>/dev/null").c_str()), 0);
+  EXPECT_EQ(RunInChild([&] {
+              std::unique_ptr<DB> full;
+              return DB::Open(options, copy, &full).IsNoSpace() ? 0 : 1;
+            }),
+            0);
+  ASSERT_EQ(unlink(filler.c_str()), 0);
+  ASSERT_OK(DB::Open(options, copy, &db));
+  EXPECT_EQ(GetOrText(db.get(), "key"), "value");
+  ASSERT_NE(std::system(("head -c 64M /dev/zero > " + filler + " 2>/dev/null").c_str()), 0);
+  Status status;
+  for (int i = 0; status.ok() && i < 20'000; ++i) status = db->Put({}, NumberedKey(i), PatternedValue(i, 4000));
+  EXPECT_CODE(status, kNoSpace);
 }
 
 // After a sync that failed nothing is believed any more: the database says so, reads, and takes no write until the next open.
