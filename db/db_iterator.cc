@@ -458,6 +458,40 @@ void DBIterator::FindForward() {
   }
 }
 
+inline void DBIterator::CollectVersion(const LogEntry* entry, const LogEntry** newest) {
+  if (entry->sequence() <= sequence_) merge_.Add(entry);
+  if (Counts(*entry) && (*newest == nullptr || entry->sequence() > (*newest)->sequence())) *newest = entry;
+  NoteSkipped(*entry);
+}
+
+// The newest version that the view may see is the child's answer; an operand's older versions follow it, down to one that is no
+// operand. If the newest one is dead, a newer version of another child hides it, and with it all older ones, or nothing of the
+// key is visible.
+void DBIterator::CollectBySearch(Child* child, Slice key, uint64_t prefix, const LogEntry** newest) {
+  child->cursor->Seek(SearchKey(prefix, key, sequence_));
+  Load(child);
+  for (bool more = true; more && SameKey(*child, key, prefix);) {
+    more = child->entry->is_operand();
+    CollectVersion(child->entry, newest);
+    if (more) Advance(child);
+  }
+  child->cursor->SeekBefore(SearchKey(prefix, key, kMaxSequence));
+  Load(child);
+  if (!SameKey(*child, key, prefix)) return;
+  db_->regions_->NoteDamage();  // it went in a circle
+  child->entry = nullptr;
+}
+
+// The child comes to its last entry before the key.
+inline void DBIterator::CollectBackward(Child* child, Slice key, uint64_t prefix, const LogEntry** newest) {
+  for (int steps = 0; SameKey(*child, key, prefix); ++steps) {
+    if (steps == kStepsBeforeSeek) return CollectBySearch(child, key, prefix, newest);
+    CollectVersion(child->entry, newest);
+    child->cursor->Prev();
+    Load(child);
+  }
+}
+
 void DBIterator::FindBackward() {
   current_ = nullptr;
   while (!MetDamage()) {
@@ -468,15 +502,7 @@ void DBIterator::FindBackward() {
     if (has_lower_ && order_.Compare(key, lower_) < 0) return;
     const LogEntry* newest = nullptr;
     merge_.Clear(FloorOf(key));
-    for (Child& child : children_) {
-      for (; SameKey(child, key, prefix); Load(&child)) {
-        const LogEntry* entry = child.entry;
-        if (entry->sequence() <= sequence_) merge_.Add(entry);
-        if (Counts(*entry) && (newest == nullptr || entry->sequence() > newest->sequence())) newest = entry;
-        NoteSkipped(*entry);
-        child.cursor->Prev();
-      }
-    }
+    for (Child& child : children_) CollectBackward(&child, key, prefix, &newest);
     // Looked at once more: while the older versions were collected, a merge may have taken the newer ones away, tombstone and
     // all.
     if (!status_.ok() || MetDamage()) return;

@@ -106,6 +106,11 @@ class DBIterator final : public Iterator {
   // From the children's position on, sets current_ to the next visible key. FindForward: and current_prefix_.
   void FindForward();
   void FindBackward();
+  // Backward: collects the child's visible versions of the key, and moves the child before all versions. CollectBackward steps
+  // over a few versions, and calls CollectBySearch if there are more. *newest: the newest visible version so far.
+  void CollectVersion(const LogEntry* entry, const LogEntry** newest);
+  void CollectBackward(Child* child, Slice key, uint64_t prefix, const LogEntry** newest);
+  void CollectBySearch(Child* child, Slice key, uint64_t prefix, const LogEntry** newest);
   // Whether a list ended at a damaged pointer; then status_ says so.
   bool MetDamage();
   bool Counts(const LogEntry& entry) const;
