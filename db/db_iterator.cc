@@ -1,6 +1,7 @@
 #include "db/db_iterator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lsm/merging_cursor.h"
 #include "skiplist/braided_cursor.h"
@@ -83,8 +84,7 @@ std::unique_ptr<Iterator> DBImpl::MakeIterator(const ReadOptions& options, const
   auto iterator = std::make_unique<DBIterator>(this, family, std::move(view), std::move(ranges), options, sequence, pin);
   registration.Leave();  // the iterator's from here on
   (void)pinned.release();
-  if (options.prefix_same_as_start && options_.prefix_extractor != nullptr)
-    return NewPrefixIterator(std::move(iterator), options_.prefix_extractor);
+  if (options.prefix_same_as_start) iterator->StayInPrefix(options_.prefix_extractor);
   return iterator;
 }
 
@@ -193,6 +193,23 @@ void DBIterator::SetBounds(const ReadOptions& options) {
     upper_ = std::move(end);
     has_upper_ = true;
   }
+}
+
+void DBIterator::StayInPrefix(std::shared_ptr<const SliceTransform> extractor) {
+  extractor_ = std::move(extractor);
+  is_plain_ &= extractor_ == nullptr;
+}
+
+void DBIterator::KeepPrefixOf(Slice key) {
+  if (extractor_ == nullptr) return;
+  const LogEntry* const current = std::exchange(current_, nullptr);  // if memory runs out half way
+  has_prefix_ = extractor_->InDomain(key);
+  if (has_prefix_) prefix_.assign(extractor_->Transform(key));
+  current_ = current;
+}
+
+[[gnu::noinline]] bool DBIterator::HasOtherPrefix(Slice key) const {
+  return !extractor_->InDomain(key) || extractor_->Transform(key) != prefix_;
 }
 
 Slice DBIterator::key() const {
@@ -438,6 +455,7 @@ void DBIterator::FindForward() {
     Child* const first = turns_.first();
     const LogEntry* const entry = first->entry;
     if (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) return;
+    if (LeavesPrefix(entry->key())) return;
     if (!Counts(*entry)) {
       PassUncounted();
       continue;
@@ -500,6 +518,7 @@ void DBIterator::FindBackward() {
     const Slice key = last->entry->key();
     const uint64_t prefix = last->prefix;
     if (has_lower_ && order_.Compare(key, lower_) < 0) return;
+    if (LeavesPrefix(key)) return;
     const LogEntry* newest = nullptr;
     merge_.Clear(FloorOf(key));
     for (Child& child : children_) CollectBackward(&child, key, prefix, &newest);
@@ -582,19 +601,25 @@ void DBIterator::Prev() {
 }
 
 inline void DBIterator::MoveToFirst() {
-  if (has_lower_) return MoveTo(lower_);
   if (!Begin()) return;
-  LeavePosition(Direction::kForward);
-  for (Child& child : children_) {
-    child.cursor->SeekToFirst();
-    Load(&child);
+  has_prefix_ = false;
+  if (has_lower_) {
+    SeekChildren(SearchKey(order_, lower_, sequence_));
+  } else {
+    LeavePosition(Direction::kForward);
+    for (Child& child : children_) {
+      child.cursor->SeekToFirst();
+      Load(&child);
+    }
+    TakeTurns();
   }
-  TakeTurns();
   FindForward();
+  if (Valid()) KeepPrefixOf(key());
 }
 
 inline void DBIterator::MoveToLast() {
   if (!Begin()) return;
+  has_prefix_ = false;
   if (has_upper_) {
     SeekChildrenBefore(SearchKey(order_, upper_, kMaxSequence));
   } else {
@@ -605,10 +630,12 @@ inline void DBIterator::MoveToLast() {
     }
   }
   FindBackward();
+  if (Valid()) KeepPrefixOf(key());
 }
 
 inline void DBIterator::MoveTo(Slice target) {
   if (!Begin()) return;
+  KeepPrefixOf(target);
   if (has_lower_ && order_.Compare(target, lower_) < 0) target = lower_;
   SeekChildren(SearchKey(order_, target, sequence_));
   FindForward();
@@ -616,6 +643,7 @@ inline void DBIterator::MoveTo(Slice target) {
 
 inline void DBIterator::MoveToOrBefore(Slice target) {
   if (!Begin()) return;
+  KeepPrefixOf(target);
   if (has_upper_ && order_.Compare(target, upper_) >= 0) {
     SeekChildrenBefore(SearchKey(order_, upper_, kMaxSequence));
   } else {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braiddb/iterator.h"
+#include "braiddb/slice_transform.h"
 #include "db/db_impl.h"
 #include "db/turn_heap.h"
 
@@ -34,6 +35,10 @@ class DBIterator final : public Iterator {
   Slice key() const override;
   Slice value() const override;
   Status status() const override { return status_; }
+  // Limits movements to keys with one prefix: that of a seek's target, or of the key that SeekToFirst or SeekToLast finds. The
+  // first key with another prefix ends a movement, even if that key is deleted. `extractor`: null for no limit. REQUIRES: the
+  // iterator has not moved yet.
+  void StayInPrefix(std::shared_ptr<const SliceTransform> extractor);
   // Of the current entry. REQUIRES: Valid.
   uint64_t sequence() const { return current_->sequence(); }
 
@@ -60,6 +65,10 @@ class DBIterator final : public Iterator {
   using Child = LevelCursor;
 
   void SetBounds(const ReadOptions& options);
+  // Sets the prefix that movements are limited to; a key without a prefix sets no limit.
+  void KeepPrefixOf(Slice key);
+  bool LeavesPrefix(Slice key) const { return __builtin_expect(has_prefix_, 0) && HasOtherPrefix(key); }
+  bool HasOtherPrefix(Slice key) const;
   void SetReadAhead();
   void Load(Child* child);
   // One step forward.
@@ -140,12 +149,15 @@ class DBIterator final : public Iterator {
   std::vector<Child> children_;
   std::vector<const BraidedList*> lists_;  // those that children follow, of tables
   size_t memtable_children_ = 0;           // the first so many
-  bool is_plain_ = false;                  // no checksums, no limit of what is skipped, no range tombstones
+  bool is_plain_ = false;                  // no checksums, no limit of what is skipped, no range tombstones, no prefix
   uint64_t plain_until_ = UINT64_MAX;      // … and with a prefix that is not greater, no bound
   bool has_lower_ = false;
   bool has_upper_ = false;
-  std::string lower_;  // inclusive
-  std::string upper_;  // exclusive
+  std::string lower_;                                // inclusive
+  std::string upper_;                                // exclusive
+  std::shared_ptr<const SliceTransform> extractor_;  // of prefixes; null: no limit
+  bool has_prefix_ = false;                          // movements are limited to keys with prefix_
+  std::string prefix_;
   Direction direction_ = Direction::kForward;
   const LogEntry* current_ = nullptr;
   uint64_t current_prefix_ = 0;   // of its key; forward only
