@@ -362,8 +362,15 @@ bool DBIterator::Counts(const LogEntry& entry) const { return entry.sequence() <
 
 bool DBIterator::MetDamage() {
   if (__builtin_expect(!db_->regions_->damage_seen(), 1)) return false;
-  if (status_.ok()) status_ = RegionSet::DamagedList();
+  if (status_.ok() || is_of_position_) status_ = RegionSet::DamagedList();
+  is_of_position_ = false;
   return true;
+}
+
+void DBIterator::FailHere(Status status) {
+  if (!status_.ok()) return;
+  status_ = std::move(status);
+  is_of_position_ = true;
 }
 
 // The children have been asked, and go on standing where they are if something may be missing: then the view of now has it.
@@ -371,7 +378,7 @@ bool DBIterator::MakeCurrent(const LogEntry* newest) {
   if (!status_.ok()) return false;
   const std::shared_ptr<const MergeOperator>& merge = family_.options.merge_operator;
   if (merge == nullptr) {
-    status_ = Status::InvalidArgument("merge_operator_ must be set.");
+    FailHere(Status::InvalidArgument("merge_operator_ must be set."));
     return false;
   }
   const Slice key = newest->key();
@@ -380,7 +387,7 @@ bool DBIterator::MakeCurrent(const LogEntry* newest) {
                       ? merge_.Apply(*merge, key, &merged_value_, &applied)
                       : db_->ReadMerged(family_, SearchKey(order_, key, sequence_), family_.HashOf(key), verify_, &merged_value_);
   if (status.ok()) current_ = newest;
-  if (!status.ok() && !status.IsNotFound()) status_ = std::move(status);
+  if (!status.ok() && !status.IsNotFound()) FailHere(std::move(status));
   return status_.ok() && current_ != nullptr;
 }
 
@@ -536,13 +543,12 @@ void DBIterator::FindBackward() {
 
 // ---- Movements
 
-void DBIterator::SkippedTooMany() {
-  if (status_.ok()) status_ = Status::Incomplete("Too many internal keys skipped.");  // in RocksDB's words
-}
+void DBIterator::SkippedTooMany() { FailHere(Status::Incomplete("Too many internal keys skipped.")); }  // in RocksDB's words
 
 bool DBIterator::Begin() {
   skipped_ = 0;
-  if (status_.IsIncomplete()) status_ = Status::OK();
+  if (is_of_position_) status_ = Status::OK();
+  is_of_position_ = false;
   return status_.ok();
 }
 

@@ -106,7 +106,9 @@ class DBIterator final : public Iterator {
   }
   void SkippedTooMany();
   bool GaveUp() const { return __builtin_expect(most_skipped_ != 0, 0) && !status_.ok(); }
-  // A movement begins. False: there was an error before, and the iterator stays not valid.
+  // An error that belongs to the position: a merge operator's, or too many skipped entries. The next seek forgets it.
+  void FailHere(Status status);
+  // A seek begins. False: the iterator has met damage, or its options are wrong, and it stays invalid.
   bool Begin();
   void PassUncounted();
   // Forward: all children go to the first entry at or after the target.
@@ -166,6 +168,7 @@ class DBIterator final : public Iterator {
   MergeContext merge_;
   std::string merged_value_;  // of current_, if that is an operand
   Status status_;
+  bool is_of_position_ = false;  // status_ belongs to the position: the next seek forgets it
 };
 
 }  // namespace braiddb
