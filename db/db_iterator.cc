@@ -1,6 +1,7 @@
 #include "db/db_iterator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lsm/merging_cursor.h"
 #include "skiplist/braided_cursor.h"
@@ -83,8 +84,7 @@ std::unique_ptr<Iterator> DBImpl::MakeIterator(const ReadOptions& options, const
   auto iterator = std::make_unique<DBIterator>(this, family, std::move(view), std::move(ranges), options, sequence, pin);
   registration.Leave();  // the iterator's from here on
   (void)pinned.release();
-  if (options.prefix_same_as_start && options_.prefix_extractor != nullptr)
-    return NewPrefixIterator(std::move(iterator), options_.prefix_extractor);
+  if (options.prefix_same_as_start) iterator->StayInPrefix(options_.prefix_extractor);
   return iterator;
 }
 
@@ -193,6 +193,23 @@ void DBIterator::SetBounds(const ReadOptions& options) {
     upper_ = std::move(end);
     has_upper_ = true;
   }
+}
+
+void DBIterator::StayInPrefix(std::shared_ptr<const SliceTransform> extractor) {
+  extractor_ = std::move(extractor);
+  is_plain_ &= extractor_ == nullptr;
+}
+
+void DBIterator::KeepPrefixOf(Slice key) {
+  if (extractor_ == nullptr) return;
+  const LogEntry* const current = std::exchange(current_, nullptr);  // if memory runs out half way
+  has_prefix_ = extractor_->InDomain(key);
+  if (has_prefix_) prefix_.assign(extractor_->Transform(key));
+  current_ = current;
+}
+
+[[gnu::noinline]] bool DBIterator::HasOtherPrefix(Slice key) const {
+  return !extractor_->InDomain(key) || extractor_->Transform(key) != prefix_;
 }
 
 Slice DBIterator::key() const {
@@ -345,8 +362,15 @@ bool DBIterator::Counts(const LogEntry& entry) const { return entry.sequence() <
 
 bool DBIterator::MetDamage() {
   if (__builtin_expect(!db_->regions_->damage_seen(), 1)) return false;
-  if (status_.ok()) status_ = RegionSet::DamagedList();
+  if (status_.ok() || is_of_position_) status_ = RegionSet::DamagedList();
+  is_of_position_ = false;
   return true;
+}
+
+void DBIterator::FailHere(Status status) {
+  if (!status_.ok()) return;
+  status_ = std::move(status);
+  is_of_position_ = true;
 }
 
 // The children have been asked, and go on standing where they are if something may be missing: then the view of now has it.
@@ -354,7 +378,7 @@ bool DBIterator::MakeCurrent(const LogEntry* newest) {
   if (!status_.ok()) return false;
   const std::shared_ptr<const MergeOperator>& merge = family_.options.merge_operator;
   if (merge == nullptr) {
-    status_ = Status::InvalidArgument("merge_operator_ must be set.");
+    FailHere(Status::InvalidArgument("merge_operator_ must be set."));
     return false;
   }
   const Slice key = newest->key();
@@ -363,7 +387,7 @@ bool DBIterator::MakeCurrent(const LogEntry* newest) {
                       ? merge_.Apply(*merge, key, &merged_value_, &applied)
                       : db_->ReadMerged(family_, SearchKey(order_, key, sequence_), family_.HashOf(key), verify_, &merged_value_);
   if (status.ok()) current_ = newest;
-  if (!status.ok() && !status.IsNotFound()) status_ = std::move(status);
+  if (!status.ok() && !status.IsNotFound()) FailHere(std::move(status));
   return status_.ok() && current_ != nullptr;
 }
 
@@ -438,6 +462,7 @@ void DBIterator::FindForward() {
     Child* const first = turns_.first();
     const LogEntry* const entry = first->entry;
     if (has_upper_ && order_.Compare(entry->key(), upper_) >= 0) return;
+    if (LeavesPrefix(entry->key())) return;
     if (!Counts(*entry)) {
       PassUncounted();
       continue;
@@ -458,6 +483,40 @@ void DBIterator::FindForward() {
   }
 }
 
+inline void DBIterator::CollectVersion(const LogEntry* entry, const LogEntry** newest) {
+  if (entry->sequence() <= sequence_) merge_.Add(entry);
+  if (Counts(*entry) && (*newest == nullptr || entry->sequence() > (*newest)->sequence())) *newest = entry;
+  NoteSkipped(*entry);
+}
+
+// The newest version that the view may see is the child's answer; an operand's older versions follow it, down to one that is no
+// operand. If the newest one is dead, a newer version of another child hides it, and with it all older ones, or nothing of the
+// key is visible.
+void DBIterator::CollectBySearch(Child* child, Slice key, uint64_t prefix, const LogEntry** newest) {
+  child->cursor->Seek(SearchKey(prefix, key, sequence_));
+  Load(child);
+  for (bool more = true; more && SameKey(*child, key, prefix);) {
+    more = child->entry->is_operand();
+    CollectVersion(child->entry, newest);
+    if (more) Advance(child);
+  }
+  child->cursor->SeekBefore(SearchKey(prefix, key, kMaxSequence));
+  Load(child);
+  if (!SameKey(*child, key, prefix)) return;
+  db_->regions_->NoteDamage();  // it went in a circle
+  child->entry = nullptr;
+}
+
+// The child comes to its last entry before the key.
+inline void DBIterator::CollectBackward(Child* child, Slice key, uint64_t prefix, const LogEntry** newest) {
+  for (int steps = 0; SameKey(*child, key, prefix); ++steps) {
+    if (steps == kStepsBeforeSeek) return CollectBySearch(child, key, prefix, newest);
+    CollectVersion(child->entry, newest);
+    child->cursor->Prev();
+    Load(child);
+  }
+}
+
 void DBIterator::FindBackward() {
   current_ = nullptr;
   while (!MetDamage()) {
@@ -466,17 +525,10 @@ void DBIterator::FindBackward() {
     const Slice key = last->entry->key();
     const uint64_t prefix = last->prefix;
     if (has_lower_ && order_.Compare(key, lower_) < 0) return;
+    if (LeavesPrefix(key)) return;
     const LogEntry* newest = nullptr;
     merge_.Clear(FloorOf(key));
-    for (Child& child : children_) {
-      for (; SameKey(child, key, prefix); Load(&child)) {
-        const LogEntry* entry = child.entry;
-        if (entry->sequence() <= sequence_) merge_.Add(entry);
-        if (Counts(*entry) && (newest == nullptr || entry->sequence() > newest->sequence())) newest = entry;
-        NoteSkipped(*entry);
-        child.cursor->Prev();
-      }
-    }
+    for (Child& child : children_) CollectBackward(&child, key, prefix, &newest);
     // Looked at once more: while the older versions were collected, a merge may have taken the newer ones away, tombstone and
     // all.
     if (!status_.ok() || MetDamage()) return;
@@ -491,13 +543,12 @@ void DBIterator::FindBackward() {
 
 // ---- Movements
 
-void DBIterator::SkippedTooMany() {
-  if (status_.ok()) status_ = Status::Incomplete("Too many internal keys skipped.");  // in RocksDB's words
-}
+void DBIterator::SkippedTooMany() { FailHere(Status::Incomplete("Too many internal keys skipped.")); }  // in RocksDB's words
 
 bool DBIterator::Begin() {
   skipped_ = 0;
-  if (status_.IsIncomplete()) status_ = Status::OK();
+  if (is_of_position_) status_ = Status::OK();
+  is_of_position_ = false;
   return status_.ok();
 }
 
@@ -556,19 +607,25 @@ void DBIterator::Prev() {
 }
 
 inline void DBIterator::MoveToFirst() {
-  if (has_lower_) return MoveTo(lower_);
   if (!Begin()) return;
-  LeavePosition(Direction::kForward);
-  for (Child& child : children_) {
-    child.cursor->SeekToFirst();
-    Load(&child);
+  has_prefix_ = false;
+  if (has_lower_) {
+    SeekChildren(SearchKey(order_, lower_, sequence_));
+  } else {
+    LeavePosition(Direction::kForward);
+    for (Child& child : children_) {
+      child.cursor->SeekToFirst();
+      Load(&child);
+    }
+    TakeTurns();
   }
-  TakeTurns();
   FindForward();
+  if (Valid()) KeepPrefixOf(key());
 }
 
 inline void DBIterator::MoveToLast() {
   if (!Begin()) return;
+  has_prefix_ = false;
   if (has_upper_) {
     SeekChildrenBefore(SearchKey(order_, upper_, kMaxSequence));
   } else {
@@ -579,10 +636,12 @@ inline void DBIterator::MoveToLast() {
     }
   }
   FindBackward();
+  if (Valid()) KeepPrefixOf(key());
 }
 
 inline void DBIterator::MoveTo(Slice target) {
   if (!Begin()) return;
+  KeepPrefixOf(target);
   if (has_lower_ && order_.Compare(target, lower_) < 0) target = lower_;
   SeekChildren(SearchKey(order_, target, sequence_));
   FindForward();
@@ -590,6 +649,7 @@ inline void DBIterator::MoveTo(Slice target) {
 
 inline void DBIterator::MoveToOrBefore(Slice target) {
   if (!Begin()) return;
+  KeepPrefixOf(target);
   if (has_upper_ && order_.Compare(target, upper_) >= 0) {
     SeekChildrenBefore(SearchKey(order_, upper_, kMaxSequence));
   } else {

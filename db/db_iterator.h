@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braiddb/iterator.h"
+#include "braiddb/slice_transform.h"
 #include "db/db_impl.h"
 #include "db/turn_heap.h"
 
@@ -34,6 +35,10 @@ class DBIterator final : public Iterator {
   Slice key() const override;
   Slice value() const override;
   Status status() const override { return status_; }
+  // Limits movements to keys with one prefix: that of a seek's target, or of the key that SeekToFirst or SeekToLast finds. The
+  // first key with another prefix ends a movement, even if that key is deleted. `extractor`: null for no limit. REQUIRES: the
+  // iterator has not moved yet.
+  void StayInPrefix(std::shared_ptr<const SliceTransform> extractor);
   // Of the current entry. REQUIRES: Valid.
   uint64_t sequence() const { return current_->sequence(); }
 
@@ -60,6 +65,10 @@ class DBIterator final : public Iterator {
   using Child = LevelCursor;
 
   void SetBounds(const ReadOptions& options);
+  // Sets the prefix that movements are limited to; a key without a prefix sets no limit.
+  void KeepPrefixOf(Slice key);
+  bool LeavesPrefix(Slice key) const { return __builtin_expect(has_prefix_, 0) && HasOtherPrefix(key); }
+  bool HasOtherPrefix(Slice key) const;
   void SetReadAhead();
   void Load(Child* child);
   // One step forward.
@@ -97,7 +106,9 @@ class DBIterator final : public Iterator {
   }
   void SkippedTooMany();
   bool GaveUp() const { return __builtin_expect(most_skipped_ != 0, 0) && !status_.ok(); }
-  // A movement begins. False: there was an error before, and the iterator stays not valid.
+  // An error that belongs to the position: a merge operator's, or too many skipped entries. The next seek forgets it.
+  void FailHere(Status status);
+  // A seek begins. False: the iterator has met damage, or its options are wrong, and it stays invalid.
   bool Begin();
   void PassUncounted();
   // Forward: all children go to the first entry at or after the target.
@@ -106,6 +117,11 @@ class DBIterator final : public Iterator {
   // From the children's position on, sets current_ to the next visible key. FindForward: and current_prefix_.
   void FindForward();
   void FindBackward();
+  // Backward: collects the child's visible versions of the key, and moves the child before all versions. CollectBackward steps
+  // over a few versions, and calls CollectBySearch if there are more. *newest: the newest visible version so far.
+  void CollectVersion(const LogEntry* entry, const LogEntry** newest);
+  void CollectBackward(Child* child, Slice key, uint64_t prefix, const LogEntry** newest);
+  void CollectBySearch(Child* child, Slice key, uint64_t prefix, const LogEntry** newest);
   // Whether a list ended at a damaged pointer; then status_ says so.
   bool MetDamage();
   bool Counts(const LogEntry& entry) const;
@@ -135,12 +151,15 @@ class DBIterator final : public Iterator {
   std::vector<Child> children_;
   std::vector<const BraidedList*> lists_;  // those that children follow, of tables
   size_t memtable_children_ = 0;           // the first so many
-  bool is_plain_ = false;                  // no checksums, no limit of what is skipped, no range tombstones
+  bool is_plain_ = false;                  // no checksums, no limit of what is skipped, no range tombstones, no prefix
   uint64_t plain_until_ = UINT64_MAX;      // … and with a prefix that is not greater, no bound
   bool has_lower_ = false;
   bool has_upper_ = false;
-  std::string lower_;  // inclusive
-  std::string upper_;  // exclusive
+  std::string lower_;                                // inclusive
+  std::string upper_;                                // exclusive
+  std::shared_ptr<const SliceTransform> extractor_;  // of prefixes; null: no limit
+  bool has_prefix_ = false;                          // movements are limited to keys with prefix_
+  std::string prefix_;
   Direction direction_ = Direction::kForward;
   const LogEntry* current_ = nullptr;
   uint64_t current_prefix_ = 0;   // of its key; forward only
@@ -149,6 +168,7 @@ class DBIterator final : public Iterator {
   MergeContext merge_;
   std::string merged_value_;  // of current_, if that is an operand
   Status status_;
+  bool is_of_position_ = false;  // status_ belongs to the position: the next seek forgets it
 };
 
 }  // namespace braiddb

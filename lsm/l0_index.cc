@@ -25,7 +25,7 @@ bool L0Index::Add(uint32_t column, uint64_t hash, PmPtr entry) {
   const uint64_t offset = entry.offset() >> 3;
   if (used_ == max_used_ || offset >> kOffsetBits != 0) return false;
   const uint64_t slot = TagOf(hash) | uint64_t{column} << kColumnShift | uint64_t{entry.region()} << kOffsetBits | offset;
-  for (uint64_t bucket = BucketOf(hash);; bucket = (bucket + 1) & mask_) {
+  for (uint64_t bucket = hash == last_hash_ ? last_bucket_ : BucketOf(hash);; bucket = (bucket + 1) & mask_) {
     const LineWords line = LoadLine(&buckets_[bucket]);
     const uint32_t empty = EqualHalves(LowerHalves(line), 0) & EqualHalves(UpperHalves(line), 0);
     if (empty == 0) continue;
@@ -34,6 +34,8 @@ bool L0Index::Add(uint32_t column, uint64_t hash, PmPtr entry) {
     uint64_t* const bits = const_cast<uint64_t*>(&BitsAt(hash));
     StoreRelaxed(bits, LoadRelaxed(bits) | BitsOf(hash));
     ++used_;
+    last_hash_ = hash;
+    last_bucket_ = bucket;
     return true;
   }
 }

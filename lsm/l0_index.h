@@ -100,6 +100,10 @@ class L0Index {
   HugeArray<Bucket> buckets_;  // and behind them the words, eight in a line
   const uint64_t max_used_;
   uint64_t used_ = 0;  // slots; the adding thread's
+  // The hash and the bucket of the slot that was added last. The buckets from BucketOf(last_hash_) to that bucket stay full, so
+  // the search for an empty slot for the same hash begins there.
+  uint64_t last_hash_ = 0;
+  uint64_t last_bucket_ = 0;  // BucketOf(0) before the first one
 };
 
 // What adds the entries of one table after another, and begins a new index when the last one is full.

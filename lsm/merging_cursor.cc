@@ -104,15 +104,19 @@ void MergingCursor::SeekBefore(const SearchKey& target) {
   Begin(false);
 }
 
-void MergingCursor::Begin(bool forward) {
-  found_ = Found::kNothing;
-  flip_ = forward ? 0 : ~uint64_t{0};
-  if (level_ != nullptr) TakeFromLevel(kFirstTaken);
+[[gnu::always_inline]] inline void MergingCursor::PlayAll() {
   for (Source& source : sources_) source.NoteBehind();
   not_plain_ = static_cast<size_t>(std::count_if(sources_.begin(), sources_.end(), [](const Source& source) {
     return source.at < source.size && !IsPlain(source.items[source.at]);
   }));
   first_ = static_cast<uint32_t>(Play(1).source);
+}
+
+void MergingCursor::Begin(bool forward) {
+  found_ = Found::kNothing;
+  flip_ = forward ? 0 : ~uint64_t{0};
+  if (level_ != nullptr) TakeFromLevel(kFirstTaken);
+  PlayAll();
   at_ = 0;
   made_ = 0;
   fetched_ = 0;
@@ -262,6 +266,39 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
   return looks;
 }
 
+// The versions that a source has left are its next items: a source at another key has none.
+[[gnu::noinline]] void MergingCursor::PassVersions() {
+  const SearchKey behind(last_.prefix, At(last_)->key(), 0);
+  const auto is_version = [&](const Item& item) {
+    return item.prefix == behind.prefix && CompareEntry(*order_, *At(item), behind) < 0;
+  };
+  for (size_t i = 0; i < arrays_.size(); ++i) {
+    Source& source = sources_[i];
+    const Item* const end = source.items + source.size;
+    if (source.at < source.size)
+      source.at = static_cast<size_t>(std::partition_point(source.items + source.at, end, is_version) - source.items);
+  }
+  if (level_ != nullptr) {
+    const Source& source = sources_[arrays_.size()];
+    if (source.at < source.size && is_version(source.items[source.at])) {
+      level_->Seek(behind);
+      TakeFromLevel(kMostTaken);
+    }
+  }
+  PlayAll();
+}
+
+// All items that are left out here are versions of the key that was made last.
+[[gnu::noinline]] void MergingCursor::MakeBehindVersions() {
+  const size_t until = made_ + 1;
+  for (;;) {
+    Merge<false>(until, kVersionsBeforeSearch);
+    const Source& next = sources_[first_];
+    if (made_ == until || next.at >= next.size) return;
+    PassVersions();
+  }
+}
+
 void MergingCursor::Make(size_t count) {
   const size_t before = made_;
   const size_t until = before + count;
@@ -271,7 +308,7 @@ void MergingCursor::Make(size_t count) {
     if (next.at >= next.size) break;
     if (looks == 0) {
       if (made_ != before) break;
-      looks = 1;
+      return MakeBehindVersions();
     }
     const size_t left = MergesPlain() ? Merge<true>(until, looks) : looks;
     if (left != looks) {
@@ -334,9 +371,20 @@ inline void MergingCursor::Set() {
 
 void MergingCursor::NextKey() {
   if (__builtin_expect(flip_ != 0, 0)) return Next();
-  do {
+  Step();
+  if (__builtin_expect(StandsOnOlder(), 0)) return LeaveVersions();
+  Set();
+}
+
+[[gnu::noinline]] void MergingCursor::LeaveVersions() {
+  for (size_t versions = 1; StandsOnOlder(); ++versions) {
+    if (versions == kVersionsBeforeSearch) {
+      const Merged& version = ring_[at_ % kRing];
+      found_ = Found::kNothing;
+      return Seek(SearchKey(version.prefix, version.entry()->key(), 0));
+    }
     Step();
-  } while (at_ != made_ && ring_[at_ % kRing].is_older());
+  }
   Set();
 }
 

@@ -55,6 +55,8 @@ class MergingCursor final : public EntryCursor {
   static constexpr uint64_t kMostBytesByStep = 3 * kCacheLine;
   // For each that is merged so many are looked at, if the others are left out.
   static constexpr size_t kMostLooks = 4;
+  // Older versions of one key that are passed one by one before a search passes the rest.
+  static constexpr size_t kVersionsBeforeSearch = 16;
   // An array's lines are fetched, too, so many items before they are merged; of few arrays more, as each has its turn more often.
   static constexpr size_t kItemsAhead = 2 * kCacheLine / sizeof(Item);
   static constexpr size_t kMostItemsAhead = 8 * kCacheLine / sizeof(Item);
@@ -112,6 +114,12 @@ class MergingCursor final : public EntryCursor {
   Turn Play(size_t node);
   // So many more items, at least one, or as many as there are.
   void Make(size_t count);
+  // Moves each source behind all versions of last_'s key, by a search. REQUIRES: going forward.
+  void PassVersions();
+  // Merges one more item, if there is one. REQUIRES: all items since the last one that was made were left out.
+  void MakeBehindVersions();
+  // Builds the tree from the positions of the sources.
+  void PlayAll();
   // Until made_ is `until`, so many items have been looked at, or there are no more; how many may still be looked at.
   // `kAllPlain`: only as far as what comes next is plain, and not the last two of a source. REQUIRES for that: MergesPlain().
   template <bool kAllPlain>
@@ -124,6 +132,10 @@ class MergingCursor final : public EntryCursor {
   void MakeAhead();
   // To the next one. Another one is fetched.
   void Step();
+  // Whether it stands on an item that is known to be an older version of the key before it.
+  bool StandsOnOlder() const { return at_ != made_ && ring_[at_ % kRing].is_older(); }
+  // Goes on to the next key. REQUIRES: StandsOnOlder().
+  void LeaveVersions();
   // Of few arrays, what the first ones that are merged behind a seek would wait for.
   void FetchItems() const;
   void Set();

@@ -300,6 +300,7 @@ TEST_P(DbMergeTest, AnOperatorThatRefusesIsCorruptionOfThatKeyOnly) {
   ASSERT_OK(db_->Merge({}, "b", "2"));
   ASSERT_OK(db_->Merge({}, "c", "1"));
   ASSERT_OK(db_->Merge({}, "c", AppendOperator::kThrown));
+  ASSERT_OK(db_->Put({}, "d", "1"));
   AtEveryStage([this] {
     EXPECT_EQ(ValueOf("a"), "1");
     EXPECT_EQ(ValueOf("b"), "Corruption: Error: Could not perform merge.");
@@ -311,10 +312,35 @@ TEST_P(DbMergeTest, AnOperatorThatRefusesIsCorruptionOfThatKeyOnly) {
     iterator->Next();
     EXPECT_FALSE(iterator->Valid());
     EXPECT_CODE(iterator->status(), kCorruption);
+    // The error belongs to the position: the next movement begins anew.
+    const auto expect_at = [&iterator](const char* key) {
+      EXPECT_OK(iterator->status());
+      ASSERT_TRUE(iterator->Valid());
+      EXPECT_EQ(iterator->key(), key);
+    };
+    iterator->SeekToFirst();
+    expect_at("a");
+    iterator->Seek("b");
+    EXPECT_FALSE(iterator->Valid());
+    EXPECT_CODE(iterator->status(), kCorruption);
+    iterator->Seek("d");
+    expect_at("d");
+    iterator->Prev();
+    EXPECT_FALSE(iterator->Valid());
+    EXPECT_CODE(iterator->status(), kCorruption);
+    iterator->SeekToLast();
+    expect_at("d");
+    iterator->SeekForPrev("c");
+    EXPECT_FALSE(iterator->Valid());
+    iterator->SeekForPrev("az");
+    expect_at("a");
+    iterator->SeekForPrev("0");
+    EXPECT_FALSE(iterator->Valid());
+    EXPECT_OK(iterator->status());
   });
   ASSERT_OK(db_->Put({}, "b", "mended"));
   ASSERT_OK(db_->Delete({}, "c"));
-  AtEveryStage([this] { Expect({{"a", "1"}, {"b", "mended"}}); });
+  AtEveryStage([this] { Expect({{"a", "1"}, {"b", "mended"}, {"d", "1"}}); });
 }
 
 TEST_P(DbMergeTest, AddsNumbers) {

@@ -181,6 +181,23 @@ class DbModelTest : public testing::TestWithParam<ModelCase> {
       model_.Delete(key);
     }
   }
+  // Many versions of one key, and snapshots and iterators between them.
+  void Overwrite() {
+    const std::string& key = RandomKey();
+    for (uint64_t i = random_.Uniform(random_.OneIn(4) ? 2000 : 100); i > 0; --i) {
+      if (random_.OneIn(300)) random_.OneIn(2) ? TakeSnapshot() : OpenIteratorNow();
+      if (random_.OneIn(50)) {
+        ASSERT_OK(db_->Delete({}, key));
+        model_.Delete(key);
+      } else {
+        const std::string value = std::to_string(random_.Uniform(1000));
+        ASSERT_OK(db_->Put({}, key, value));
+        model_.Put(key, value);
+      }
+    }
+    WalkIterator();
+    ScanSnapshot();
+  }
   void Get() {
     ReadOptions options;
     const auto& content = PickView(&options);
@@ -298,6 +315,7 @@ class DbModelTest : public testing::TestWithParam<ModelCase> {
         {"MixedBatch", 40, &T::MixedBatch},
         {"Batch", 60, &T::Batch},
         {"DeleteRun", 2, &T::DeleteRun},
+        {"Overwrite", 8, &T::Overwrite},
         {"DeleteRange", 15, &T::DeleteRange},
         {"Get", 200, &T::Get},
         {"GetPinned", 20, &T::GetPinned},

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "braiddb/perf_context.h"
 #include "braiddb/slice_transform.h"
 #include "braiddb/transaction.h"
 #include "tests/support/db_test_util.h"
@@ -133,6 +134,35 @@ TEST_F(DbPrefixTest, ExtractorsOfTheUsersOwn) {
   EXPECT_EQ(From(iterator.get(), "a/"), "a/1 a/2 ");
   EXPECT_EQ(From(iterator.get(), "aa/"), "aa/1 ");
   EXPECT_EQ(From(iterator.get(), "b/"), "b/1 ");
+}
+
+// Keys that nobody sees end a scan as visible ones do: it does not go through all of them to the next visible key.
+TEST_F(DbPrefixTest, DeletedKeysOfOtherPrefixesEndThem) {
+  constexpr int kDeleted = 2000;
+  options_.memtable_size = 8 << 20;
+  options_.memtable_max_entries = 1 << 16;
+  options_.disable_auto_compaction = true;
+  ASSERT_NO_FATAL_FAILURE(Open());
+  for (int i = 0; i < kDeleted; ++i) {
+    for (const char* prefix : {"aa", "ac"}) ASSERT_OK(db_->Delete({}, prefix + std::to_string(kDeleted + i)));
+  }
+  for (const bool is_flushed : {false, true}) {
+    SCOPED_TRACE(is_flushed ? "L0" : "memtable");
+    if (is_flushed) {
+      ASSERT_OK(db_->Flush());
+    }
+    const auto iterator = db_->NewIterator(read_);
+    SetPerfLevel(PerfLevel::kEnableCount);
+    GetPerfContext()->Reset();
+    EXPECT_EQ(From(iterator.get(), "ab"), "ab1 ab2 ab3 ab4 ");
+    EXPECT_EQ(Before(iterator.get(), "ab3"), "ab3 ab2 ab1 ");
+    EXPECT_EQ(From(iterator.get(), "ab9"), "");
+    EXPECT_LT(GetPerfContext()->internal_delete_skipped_count, 10u);
+    // Inside the prefix they are stepped over.
+    EXPECT_EQ(From(iterator.get(), "ac"), "");
+    EXPECT_GE(GetPerfContext()->internal_delete_skipped_count, static_cast<uint64_t>(kDeleted));
+    SetPerfLevel(PerfLevel::kDisable);
+  }
 }
 
 TEST_F(DbPrefixTest, TransactionsSeeTheirOwnKeysUpToThere) {

@@ -1,7 +1,9 @@
 // The hash index over tables of L0: every answer is what the tables themselves say.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <string>
 #include <thread>
@@ -237,6 +239,33 @@ class CaseBlind final : public Comparator {
   const char* Name() const override { return "case-blind"; }
   int Compare(Slice a, Slice b) const override { return strncasecmp(a.data(), b.data(), std::max(a.size(), b.size())); }
 };
+
+// Versions that many snapshots see are entered as fast as other keys, and all are found.
+TEST_P(L0IndexTest, TakesManyVersionsOfOneKeyWithoutAWalk) {
+  using Clock = std::chrono::steady_clock;
+  constexpr uint64_t kVersions = 30'000;
+  std::vector<Version> versions;
+  for (uint64_t i = kVersions; i > 0; --i) versions.push_back({"hot", i});
+  for (const Version& version : versions) store_.Write(version);
+  Clock::duration best[2] = {Clock::duration::max(), Clock::duration::max()};
+  for (int round = 0; round < 6; ++round) {
+    const bool one_key = round % 2 == 0;
+    L0IndexWriter writer(store_.regions(), kVersions);
+    writer.Begin(kVersions + 2, store_.order());
+    const auto begin = Clock::now();
+    writer.Add(KeyHash("a"), store_.Find(1));
+    for (uint64_t i = kVersions; i > 0; --i) writer.Add(one_key ? KeyHash("hot") : KeyHash(std::to_string(i)), store_.Find(i));
+    const L0IndexWriter::Table table = writer.Finish();
+    best[round % 2] = std::min(best[round % 2], Clock::now() - begin);
+    ASSERT_NE(table.index, nullptr);
+    if (!one_key) continue;
+    for (const uint64_t snapshot : {uint64_t{1}, uint64_t{2}, kVersions / 2, kVersions - 1, kVersions, kMaxSequence}) {
+      LookupTrace trace;
+      EXPECT_EQ(Find(*table.index, "hot", snapshot, UINT32_MAX, &trace), std::min(snapshot, kVersions));
+    }
+  }
+  EXPECT_LT(best[0], 20 * best[1]);
+}
 
 TEST_P(L0IndexTest, ThereIsNoneWhereEqualKeysMayDiffer) {
   const CaseBlind comparator;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -288,6 +289,43 @@ TEST_P(MergingCursorTest, LeavesManyVersionsOut) {
   cursor->NextKey();
   ASSERT_NE(cursor->entry(), nullptr);
   EXPECT_EQ(cursor->entry()->sequence(), 3000u);
+}
+
+// What a step over the versions of a key takes does not grow with their number, whether or not the cursor has all versions.
+TEST_P(MergingCursorTest, PassesVersionsByASearch) {
+  using Clock = std::chrono::steady_clock;
+  const bool are_whole = GetParam() % 2 == 0;
+  const std::string hot = are_whole ? "b1234567" : "b";
+  const std::string next = are_whole ? "c1234567" : "c";
+  const auto best_step = [&](size_t versions, bool has_all) {
+    // The versions but the newest are one entry again and again: only their order counts.
+    const LogEntry* const oldest = store_.Resolve(store_.Write(Version{hot, next_++}));
+    const LogEntry* const newest = store_.Resolve(store_.Write(Version{hot, next_++}));
+    const LogEntry* const last = store_.Resolve(store_.Write(Version{next, next_++}));
+    TableOrder order(versions + 1);
+    const auto append = [&](const LogEntry* entry, bool is_older) {
+      order.Append(store_.order().Prefix(entry->key()), store_.regions()->Find(entry), is_older, are_whole);
+    };
+    append(newest, false);
+    for (size_t i = 1; i < versions; ++i) append(oldest, true);
+    append(last, false);
+    EXPECT_TRUE(order.Finish(*store_.regions()));
+    auto best = Clock::duration::max();
+    for (int i = 0; i < 20; ++i) {
+      const auto cursor = order.NewCursor(store_.regions(), &store_.order());
+      if (has_all) {
+        cursor->SeekToFirst();
+        cursor->Next();
+      }
+      const auto begin = Clock::now();
+      cursor->SeekToFirst();
+      cursor->NextKey();
+      best = std::min(best, Clock::now() - begin);
+      EXPECT_EQ(cursor->entry(), last);
+    }
+    return best;
+  };
+  for (const bool has_all : {false, true}) EXPECT_LT(best_step(1'000'000, has_all), 30 * best_step(300, has_all)) << has_all;
 }
 
 }  // namespace

@@ -254,6 +254,13 @@ TEST_F(TtlTest, ValuesWithoutATimeAreAnError) {
   iterator->Next();
   EXPECT_FALSE(iterator->Valid());
   EXPECT_TRUE(iterator->status().IsCorruption());
+  iterator->SeekForPrev("a");
+  EXPECT_OK(iterator->status()) << "the error is that of one value";
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->value(), "value");
+  iterator->SeekToLast();
+  EXPECT_FALSE(iterator->Valid());
+  EXPECT_TRUE(iterator->status().IsCorruption());
   now_ += 1000;
   ASSERT_OK(Compact());
   EXPECT_EQ(Get("a"), kGone);

@@ -47,12 +47,10 @@ class TtlIterator final : public Iterator {
   Status status() const override { return status_.ok() ? base_->status() : status_; }
 
  private:
-  void Look() {
-    if (base_->Valid() && !HasTime(base_->value())) status_ = NoTime();
-  }
+  void Look() { status_ = base_->Valid() && !HasTime(base_->value()) ? NoTime() : Status::OK(); }
 
   const std::unique_ptr<Iterator> base_;
-  Status status_;
+  Status status_;  // of the value where it stands
 };
 
 // What a read of the base found: without its time, or NoTime.
