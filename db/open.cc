@@ -127,6 +127,10 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   Status status = Validate(options);
   if (!status.ok()) return status;
   std::unique_ptr<DBImpl> impl(new DBImpl(options, path, access));
+  const auto refuse = [&impl](const Status& why) {
+    impl->Log("open: refused: " + why.ToString());
+    return why;
+  };
   const bool writes = !impl->is_read_only();
   status = writes ? impl->OpenFiles(families) : impl->FindFiles(families);
   if (status.ok()) status = impl->OpenStructures();
@@ -136,11 +140,12 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   if (status.ok()) status = writes ? impl->CreateMissing(families) : impl->CheckReplayed();
   // Behind all that can refuse the open: a region never becomes smaller.
   if (status.ok() && writes) status = impl->regions_->ReserveBytes(impl->options_.initial_region_size);
-  if (!status.ok()) return status;
+  if (!status.ok()) return refuse(status);
   impl->recovery_us_ = MicrosSince(start);
   impl->StartBackground();
   if (!takes_prepared) status = impl->RefusePrepared();
-  if (!status.ok()) return status;
+  if (!status.ok()) return refuse(status);
+  if (impl->logger_) impl->logger_->BeginRotation();
   impl->Log(Format("open: serving after %.3f ms, %llu entries replayed, sequence number %llu",
                    static_cast<double>(impl->recovery_us_) / 1000.0, static_cast<unsigned long long>(impl->replayed_entries_),
                    static_cast<unsigned long long>(impl->LastDrawn())));
