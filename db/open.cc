@@ -424,7 +424,7 @@ void DBImpl::StartBackground() {
   CreateLookupCache();
   l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), options_.memtable_max_entries);
   if (is_read_only()) return StartReading();
-  if (!options_.listeners.empty()) events_ = std::make_unique<EventQueue>(options_.listeners);
+  if (!options_.listeners.empty() || options_.info_log) events_ = std::make_unique<EventQueue>(options_.listeners);
   if (BoundsSpace()) LookAtSpace(true);  // the compaction thread's first look may come late
   flush_thread_ = std::thread([this] { FlushLoop(); });
   try {
@@ -433,6 +433,7 @@ void DBImpl::StartBackground() {
     stopping_.store(true, std::memory_order_release);
     NotifyWork();
     flush_thread_.join();
+    if (events_ != nullptr) events_->Stop();
     throw;
   }
   closed_ = false;
@@ -462,6 +463,17 @@ DBImpl::~DBImpl() {
   for (const auto& family : families_) family->last_level.reset();
 }
 
+// What a user's function wrote from here on would be lost: the MANIFEST says that the database was closed.
+void DBImpl::EndWrites() {
+  const std::lock_guard lock(work_mutex_);
+  if (background_error_.ok()) background_error_ = Status::Aborted("the database in " + path_ + " is closed; open it again");
+  write_failed_.store(true, std::memory_order_release);
+}
+
+// STEPS   1 what was written is flushed  2 background threads end: who waits for them in a user's function gets Aborted  3 the
+//         user's functions are told of what has happened, and then of nothing until 5  4 what makes the next open quick is
+//         stored  5 nothing is written any more, and the user's functions are told the rest.
+// 3 and 5 end: events that the user's functions cause while they are told are not waited for.
 Status DBImpl::Close() try {
   if (fork_mark_.is_in_child()) return InChild();
   if (closed_) return close_status_;
@@ -474,7 +486,7 @@ Status DBImpl::Close() try {
   NotifyWork();
   flush_thread_.join();
   compaction_thread_.join();
-  if (events_ != nullptr) events_->Stop();  // listeners may read until then
+  if (events_ != nullptr) events_->Pause();  // until then the user's functions may use the database
   if (status.ok()) status = BackgroundError();
   if (status.ok()) {
     threads_.ForEach([&](ThreadState& thread) {
@@ -495,7 +507,9 @@ Status DBImpl::Close() try {
     status = manifest_.Commit(manifest_state_);
   }
   close_status_ = status;
+  EndWrites();
   Log("close: " + status.ToString());
+  if (events_ != nullptr) events_->Stop();
   return status;
 } catch (const std::bad_alloc&) {
   return NoMemory();  // what is not flushed is replayed by the next open

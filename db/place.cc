@@ -136,7 +136,7 @@ Status DBImpl::OpenFiles(const std::vector<ColumnFamilyDescriptor>& families) {
   if (status.ok()) status = FileLock::Acquire(path_ + "/LOCK", &lock_);
   if (!status.ok()) return status;
   if (options_.info_log) {
-    logger_ = std::make_unique<Logger>(options_.info_log);
+    logger_ = MakeUsersLogger();
   } else {
     logger_ = Logger::OpenFile(path_ + kLogFile);
   }
