@@ -14,6 +14,7 @@
 #include "util/prefetch.h"
 #include "util/spin.h"
 #include "util/sync_point.h"
+#include "util/temporary_thread_index.h"
 
 namespace braiddb {
 namespace {
@@ -100,6 +101,10 @@ struct Observed : Admission {
   mutable uint64_t begin_ns = 0;  // of the phase
 };
 
+Status TooManyThreads() {
+  return Status::Busy("more than " + std::to_string(kMaxThreads) + " threads use databases; end some, then write again");
+}
+
 }  // namespace
 
 void DBImpl::Announce(ThreadState* thread) {
@@ -120,7 +125,13 @@ ThreadState* DBImpl::GetThreadState() {
                                                          const Slice& key, const Slice& value) {
   if (__builtin_expect(!AreSizesValid(key, value), 0)) return CheckSizes(key, value);
   ThreadState* const thread = GetThreadState();
-  if (__builtin_expect(thread == nullptr, 0)) return Status::Busy("more than 4096 threads");
+  if (__builtin_expect(thread == nullptr, 0)) {
+    return [ =, this ]() __attribute__((noinline, cold)) {
+      const TemporaryThreadIndex index;
+      return GetThreadState() == nullptr ? TooManyThreads() : WriteOne(options, type, family, key, value);
+    }
+    ();
+  }
   LogUpdate update{type, Slice(key.data(), key.size()), Slice(value.data(), value.size()), RandomHeight(thread->random->Next()),
                    family};
   return WriteUpdates<true>(options, thread, {&update, 1});
@@ -180,8 +191,9 @@ Status DBImpl::WriteToAnyFamily(const WriteOptions& options, const WriteBatch& b
 
 template <bool kHiddenFamilies>
 Status DBImpl::WriteBatchTo(const WriteOptions& options, const WriteBatch& batch) try {
+  const TemporaryThreadIndex index;
   ThreadState* thread = GetThreadState();
-  if (thread == nullptr) return Status::Busy("more than 4096 threads");
+  if (thread == nullptr) return TooManyThreads();
   struct Collector : WriteBatch::Handler {
     void Put(Slice, Slice) override {}  // these are called through the ones below only
     void Delete(Slice) override {}
@@ -545,7 +557,8 @@ Status DBImpl::WriteIfNewest(const Family& family, const LogEntry& seen, EntryTy
   if (filter_writes_ended_) return Status::Aborted("closing");
   if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
   ThreadState* const thread = GetThreadState();
-  if (thread == nullptr) return Status::Busy("more than 4096 threads");
+  if (thread == nullptr) return TooManyThreads();
+  const TemporaryThreadIndex index;
   const LogUpdate update{type, key, value, RandomHeight(thread->random->Next()), family.id};
   BeginSingle(thread, update);
   LogSlot slot;
@@ -579,7 +592,8 @@ Status DBImpl::DeleteInBackground(const Family* family, std::span<const std::str
   if (filter_writes_ended_) return Status::Aborted("closing");
   if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
   ThreadState* const thread = GetThreadState();
-  if (thread == nullptr) return Status::Busy("more than 4096 threads");
+  if (thread == nullptr) return TooManyThreads();
+  const TemporaryThreadIndex index;
   thread->updates.clear();
   uint64_t bytes = 0;
   for (const std::string& key : keys) {
