@@ -15,6 +15,7 @@
 #include "db/no_memory.h"
 #include "util/comparator_name.h"
 #include "util/file.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 namespace {
@@ -61,13 +62,13 @@ bool ReadMetadata(const std::string& text, BackupInfo* info, CopiedFamilies* fam
   return true;
 }
 
-// The number of a file of ours; 0 if it is none.
+std::string NameOf(uint32_t id) { return std::to_string(id) + std::string(kSuffix); }
+
+// The number of a file of ours; 0 if it is none. Only one name has a number: "07.backup" is not 7.backup.
 uint32_t IdOf(std::string_view name) {
-  if (!name.ends_with(kSuffix)) return 0;
-  name.remove_suffix(kSuffix.size());
   uint32_t id = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-  return error == std::errc() && end == name.data() + name.size() ? id : 0;
+  if (std::from_chars(name.data(), name.data() + name.size(), id).ec != std::errc()) return 0;
+  return name == NameOf(id) ? id : 0;
 }
 
 class BackupEngineImpl final : public BackupEngine {
@@ -86,13 +87,13 @@ class BackupEngineImpl final : public BackupEngine {
       }
       const uint32_t id = IdOf(name);
       if (id == 0) continue;
-      last_id_ = std::max(last_id_, id);
       BackupInfo info;
       CopiedFamilies families;
       Status status = Describe(id, &info, &families);
       if (status.IsMemoryLimit()) return status;
       if (status.ok()) {
         backups_[id] = info;
+        last_id_ = std::max(last_id_, id);
       } else {
         damaged_[id] = status;
       }
@@ -101,10 +102,10 @@ class BackupEngineImpl final : public BackupEngine {
   }
 
   Status CreateBackup(DB* of, const std::string& metadata, uint32_t* id) override try {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard work_lock(work_mutex_);
     DB* const db = of->GetRootDB();
     BackupInfo info;
-    info.id = last_id_ + 1;
+    if (Status status = ChooseId(&info.id); !status.ok()) return status;
     info.timestamp =
         std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
     info.metadata = metadata;
@@ -113,8 +114,10 @@ class BackupEngineImpl final : public BackupEngine {
     Status status = CopiedState::Take(db, &state);
     if (!status.ok()) return status;
     info.sequence = state->sequence();
+    BRAIDDB_SYNC_POINT("BackupEngine::CreateBackup:Taken");
     status = Write(*state, &info);
     if (!status.ok()) return status;
+    const std::lock_guard lock(list_mutex_);
     backups_[info.id] = info;
     last_id_ = info.id;
     if (id != nullptr) *id = info.id;
@@ -124,28 +127,28 @@ class BackupEngineImpl final : public BackupEngine {
   }
 
   std::vector<BackupInfo> GetBackupInfo() const override {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(list_mutex_);
     std::vector<BackupInfo> all;
     for (const auto& [id, info] : backups_) all.push_back(info);
     return all;
   }
 
   std::vector<uint32_t> GetDamagedBackups() const override {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(list_mutex_);
     std::vector<uint32_t> ids;
     for (const auto& [id, why] : damaged_) ids.push_back(id);
     return ids;
   }
 
   Status VerifyBackup(uint32_t id) const override try {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(work_mutex_);
     return ForEachBlock(id, nullptr, [](const WriteBatch&) { return Status::OK(); });
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }
 
   Status RestoreBackup(uint32_t id, const Options& options, const std::string& path, const CopyOptions& copy) const override try {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(work_mutex_);
     if (!options.region_paths.empty()) {
       return Status::NotSupported("a restore into region_paths; restore into one directory, then move the regions");
     }
@@ -164,19 +167,33 @@ class BackupEngineImpl final : public BackupEngine {
   }
 
   Status DeleteBackup(uint32_t id) override {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(work_mutex_);
     return Remove(id);
   }
 
   Status PurgeOldBackups(uint32_t keep) override {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(work_mutex_);
     Status status;
     while (status.ok() && backups_.size() > keep) status = Remove(backups_.begin()->first);
     return status;
   }
 
  private:
-  std::string PathOf(uint32_t id) const { return directory_ + "/" + std::to_string(id) + std::string(kSuffix); }
+  std::string PathOf(uint32_t id) const { return directory_ + "/" + NameOf(id); }
+
+  // Larger than those of all intact backups, and of no file that is there: a damaged backup, or one that somebody has put there.
+  Status ChooseId(uint32_t* id) const {
+    *id = last_id_;
+    do {
+      if (*id == UINT32_MAX) {
+        return Status::NoSpace(directory_ + ": no larger number is left for a backup; move " + NameOf(last_id_) +
+                               " and those before it to another directory, and open this one again");
+      }
+      ++*id;
+    } while (damaged_.contains(*id) || FileExists(PathOf(*id)));
+    return Status::OK();
+  }
+
   Status NoSuchBackup(uint32_t id) const {
     if (const auto damaged = damaged_.find(id); damaged != damaged_.end()) return damaged->second;
     return Status::NotFound(directory_ + ": no backup " + std::to_string(id) + "; GetBackupInfo lists those that are there");
@@ -233,18 +250,23 @@ class BackupEngineImpl final : public BackupEngine {
 
   Status Remove(uint32_t id) {
     if (!backups_.contains(id) && !damaged_.contains(id)) return NoSuchBackup(id);
-    Status status = RemoveFile(PathOf(id));
-    if (status.ok()) backups_.erase(id);
-    if (status.ok()) damaged_.erase(id);
-    return status.ok() ? SyncDir(directory_) : status;
+    if (Status status = RemoveFile(PathOf(id)); !status.ok()) return status;
+    {
+      const std::lock_guard lock(list_mutex_);
+      backups_.erase(id);
+      damaged_.erase(id);
+    }
+    return SyncDir(directory_);
   }
 
   const std::string directory_;
   const std::unique_ptr<FileLock> lock_;
-  mutable std::mutex mutex_;
+  mutable std::mutex work_mutex_;  // before list_mutex_; held while files are written, read or removed
+  mutable std::mutex list_mutex_;
+  // Changed under both mutexes, so either is enough to read.
   std::map<uint32_t, BackupInfo> backups_;
   std::map<uint32_t, Status> damaged_;  // … and why they are taken for that
-  uint32_t last_id_ = 0;
+  uint32_t last_id_ = 0;                // of intact backups, those included that were deleted since the open; work_mutex_
 };
 
 }  // namespace

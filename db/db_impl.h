@@ -699,7 +699,9 @@ class DBImpl final : public DB {
   bool IsFatal(const Status& status) const;
   Status BackgroundError() const;
 
-  // events.cc: what listeners are told. May be called with any lock.
+  // events.cc: what the user's functions are told. May be called with any lock.
+  // Of Options::info_log. Its lines go through events_ once that is there; until then the user has no handle to use in the call.
+  std::unique_ptr<Logger> MakeUsersLogger();
   struct CompletedMerge {
     Status status;
     uint64_t merged = 0, dropped = 0, elapsed_us = 0;
@@ -713,6 +715,7 @@ class DBImpl final : public DB {
   void PostStallCondition() noexcept;
 
   void Log(const std::string& line) const;
+  void EndWrites();  // every update gets an error from here on
 
   const Access access_;
   Options options_;
@@ -864,6 +867,7 @@ class DBImpl final : public DB {
   std::condition_variable work_changed_;
   std::atomic<bool> stopping_{false};
   bool flush_running_ = false;
+  bool flush_thread_ended_ = false;  // no memtable is flushed any more
   bool compaction_running_ = false;
   uint32_t waiting_for_compaction_ = 0;                    // calls of WaitForCompaction
   Status postponed_merge_;                                 // why; OK: none is
@@ -871,7 +875,7 @@ class DBImpl final : public DB {
   std::chrono::steady_clock::time_point last_flush_;       // none yet: long ago
   std::chrono::steady_clock::duration flush_interval_{0};  // between the last two
   WriterPressure pressure_{std::max(1u, std::thread::hardware_concurrency())};
-  // Null: there are no listeners. What they were told last is the event thread's.
+  // Null: the user gave neither listeners nor info_log. What listeners were told last is the event thread's.
   std::unique_ptr<EventQueue> events_;
   WriteStallCondition told_condition_ = WriteStallCondition::kNormal;
   std::thread flush_thread_;

@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+
 namespace braiddb {
 
 EventQueue::EventQueue(std::vector<std::shared_ptr<EventListener>> listeners)
@@ -12,17 +14,26 @@ EventQueue::~EventQueue() { Stop(); }
 void EventQueue::Push(std::function<Event()> make) {
   {
     const std::lock_guard lock(mutex_);
+    if (stopping_) return;
     events_.push_back(std::move(make));
+    ++posted_;
   }
-  changed_.notify_one();
+  changed_.notify_all();
+}
+
+void EventQueue::Pause() {
+  std::unique_lock lock(mutex_);
+  limit_ = posted_;
+  changed_.wait(lock, [this] { return told_ == limit_; });
 }
 
 void EventQueue::Stop() {
   {
     const std::lock_guard lock(mutex_);
+    limit_ = posted_;
     stopping_ = true;
   }
-  changed_.notify_one();
+  changed_.notify_all();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -30,8 +41,8 @@ void EventQueue::Run() {
   pthread_setname_np(pthread_self(), "braid-events");
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return stopping_ || !events_.empty(); });
-    if (events_.empty()) return;
+    changed_.wait(lock, [this] { return stopping_ || told_ < std::min(posted_, limit_); });
+    if (told_ == limit_ && stopping_) return;
     const auto make = std::move(events_.front());
     events_.pop_front();
     lock.unlock();
@@ -42,6 +53,7 @@ void EventQueue::Run() {
     } catch (const std::bad_alloc&) {  // what there is no memory for is not told
     }
     lock.lock();
+    if (++told_ == limit_) changed_.notify_all();
   }
 }
 

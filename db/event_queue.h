@@ -1,8 +1,9 @@
-// EventQueue: tells listeners of events, in order, from a thread of its own, so that whoever notes one neither waits nor calls
-// out with locks held.
+// EventQueue: calls the user's functions (listeners, the receiver of the info log) in order, from a thread of its own. A caller
+// of Post neither waits for these functions nor calls them with locks held.
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -22,21 +23,26 @@ class EventQueue {
   // Called with each listener.
   using Event = std::function<void(EventListener*)>;
 
-  // Starts the thread; throws std::system_error if there is none. `listeners`: not empty, and none null.
+  // Starts the thread; throws std::system_error if there is none. `listeners`: none is null.
   explicit EventQueue(std::vector<std::shared_ptr<EventListener>> listeners);
   // As Stop.
   ~EventQueue();
   EventQueue(const EventQueue&) = delete;
   EventQueue& operator=(const EventQueue&) = delete;
 
-  // `make` is called later, by the queue's thread: it gives what listeners are called with, or nothing. Without memory the event
-  // is not told.
+  bool has_listeners() const { return !listeners_.empty(); }
+
+  // `make` is called later, by the queue's thread, with no lock held: it gives what listeners are called with, or nothing.
+  // Without memory, and once Stop was called, the event is not told.
   template <class Make>
   void Post(Make&& make) noexcept try {
     Push(std::forward<Make>(make));
   } catch (const std::bad_alloc&) {
   }
-  // Returns when all that was posted has been told. REQUIRES: nothing is posted any more; not called by a listener.
+  // Returns when all events that were posted before the call have been told. Later ones, which listeners may cause without end,
+  // wait for Stop; until then the thread calls nobody. REQUIRES: not called by a listener.
+  void Pause();
+  // Tells the events that were posted before the call, and ends the thread. REQUIRES: as Pause.
   void Stop();
 
  private:
@@ -47,6 +53,9 @@ class EventQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<Event()>> events_;
+  uint64_t posted_ = 0;
+  uint64_t told_ = 0;            // of these, in their order
+  uint64_t limit_ = UINT64_MAX;  // only so many are told
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -1,14 +1,31 @@
-// What listeners are told, and when. Without listeners nothing is noted.
+// What the user's functions are told, and when: listeners, and the receiver of the info log. Without listeners no event is noted.
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "db/db_impl.h"
 #include "db/event_queue.h"
 
 namespace braiddb {
+namespace {
+
+bool HasListeners(const std::unique_ptr<EventQueue>& events) { return events != nullptr && events->has_listeners(); }
+
+}  // namespace
+
+std::unique_ptr<Logger> DBImpl::MakeUsersLogger() {
+  return std::make_unique<Logger>([this](std::string_view line) {
+    if (events_ == nullptr) return options_.info_log(line);
+    events_->Post([this, kept = std::string(line)]() -> EventQueue::Event {
+      options_.info_log(kept);
+      return {};
+    });
+  });
+}
 
 void DBImpl::PostMemTableSealed(uint64_t id) noexcept {
-  if (events_ == nullptr) return;
+  if (!HasListeners(events_)) return;
   events_->Post([this, id]() -> EventQueue::Event {
     return [this, info = MemTableInfo{path_, id}](EventListener* listener) { listener->OnMemTableSealed(this, info); };
   });
@@ -16,7 +33,7 @@ void DBImpl::PostMemTableSealed(uint64_t id) noexcept {
 }
 
 void DBImpl::PostFlush(uint64_t memtable_id, const std::vector<FlushResult>* flushed) noexcept {
-  if (events_ == nullptr) return;
+  if (!HasListeners(events_)) return;
   const bool completed = flushed != nullptr;
   uint64_t entries = 0;
   uint64_t dropped = 0;
@@ -33,7 +50,7 @@ void DBImpl::PostFlush(uint64_t memtable_id, const std::vector<FlushResult>* flu
 }
 
 void DBImpl::PostCompaction(const Family& family, uint64_t job, size_t tables, const CompletedMerge* completed) noexcept {
-  if (events_ == nullptr) return;
+  if (!HasListeners(events_)) return;
   try {
     CompactionJobInfo info;
     info.db_name = path_;
@@ -57,7 +74,7 @@ void DBImpl::PostCompaction(const Family& family, uint64_t job, size_t tables, c
 }
 
 void DBImpl::PostBackgroundError(const Status& status) noexcept {
-  if (events_ == nullptr) return;
+  if (!HasListeners(events_)) return;
   try {
     events_->Post([this, status]() -> EventQueue::Event {
       return

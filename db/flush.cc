@@ -76,6 +76,9 @@ void DBImpl::FlushLoop() {
   } catch (const std::bad_alloc&) {
     SetBackgroundError(NoMemory());
   }
+  const std::lock_guard lock(work_mutex_);
+  flush_thread_ended_ = true;
+  work_changed_.notify_all();
 }
 
 void DBImpl::FlushUntilStopped() {
@@ -381,6 +384,8 @@ Status DBImpl::Flush() try {
 
 Status DBImpl::FlushWritten(uint64_t* last_id) {
   if (fork_mark_.is_in_child()) return InChild();
+  const auto closing = [this] { return Status::Aborted("the database in " + path_ + " is being closed"); };
+  if (stopping_.load(std::memory_order_acquire) && !is_read_only()) return closing();
   const Memtable* active = nullptr;
   {
     std::lock_guard lock(view_mutex_);
@@ -396,9 +401,10 @@ Status DBImpl::FlushWritten(uint64_t* last_id) {
   }
   {
     std::unique_lock lock(work_mutex_);
-    work_changed_.wait(
-        lock, [&] { return flushed_memtable_id_.load(std::memory_order_acquire) >= *last_id || !background_error_.ok(); });
+    const auto is_flushed = [&] { return flushed_memtable_id_.load(std::memory_order_acquire) >= *last_id; };
+    work_changed_.wait(lock, [&] { return is_flushed() || !background_error_.ok() || flush_thread_ended_; });
     if (!background_error_.ok()) return background_error_;
+    if (!is_flushed()) return closing();
   }
   Status status = CheckpointTables();
   if (!status.ok()) SetBackgroundError(status);

@@ -127,6 +127,10 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   Status status = Validate(options);
   if (!status.ok()) return status;
   std::unique_ptr<DBImpl> impl(new DBImpl(options, path, access));
+  const auto refuse = [&impl](const Status& why) {
+    impl->Log("open: refused: " + why.ToString());
+    return why;
+  };
   const bool writes = !impl->is_read_only();
   status = writes ? impl->OpenFiles(families) : impl->FindFiles(families);
   if (status.ok()) status = impl->OpenStructures();
@@ -136,11 +140,12 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   if (status.ok()) status = writes ? impl->CreateMissing(families) : impl->CheckReplayed();
   // Behind all that can refuse the open: a region never becomes smaller.
   if (status.ok() && writes) status = impl->regions_->ReserveBytes(impl->options_.initial_region_size);
-  if (!status.ok()) return status;
+  if (!status.ok()) return refuse(status);
   impl->recovery_us_ = MicrosSince(start);
   impl->StartBackground();
   if (!takes_prepared) status = impl->RefusePrepared();
-  if (!status.ok()) return status;
+  if (!status.ok()) return refuse(status);
+  if (impl->logger_) impl->logger_->BeginRotation();
   impl->Log(Format("open: serving after %.3f ms, %llu entries replayed, sequence number %llu",
                    static_cast<double>(impl->recovery_us_) / 1000.0, static_cast<unsigned long long>(impl->replayed_entries_),
                    static_cast<unsigned long long>(impl->LastDrawn())));
@@ -419,7 +424,7 @@ void DBImpl::StartBackground() {
   CreateLookupCache();
   l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), options_.memtable_max_entries);
   if (is_read_only()) return StartReading();
-  if (!options_.listeners.empty()) events_ = std::make_unique<EventQueue>(options_.listeners);
+  if (!options_.listeners.empty() || options_.info_log) events_ = std::make_unique<EventQueue>(options_.listeners);
   if (BoundsSpace()) LookAtSpace(true);  // the compaction thread's first look may come late
   flush_thread_ = std::thread([this] { FlushLoop(); });
   try {
@@ -428,6 +433,7 @@ void DBImpl::StartBackground() {
     stopping_.store(true, std::memory_order_release);
     NotifyWork();
     flush_thread_.join();
+    if (events_ != nullptr) events_->Stop();
     throw;
   }
   closed_ = false;
@@ -454,6 +460,17 @@ DBImpl::~DBImpl() {
   for (const auto& family : families_) family->last_level.reset();
 }
 
+// What a user's function wrote from here on would be lost: the MANIFEST says that the database was closed.
+void DBImpl::EndWrites() {
+  const std::lock_guard lock(work_mutex_);
+  if (background_error_.ok()) background_error_ = Status::Aborted("the database in " + path_ + " is closed; open it again");
+  write_failed_.store(true, std::memory_order_release);
+}
+
+// STEPS   1 what was written is flushed  2 background threads end: who waits for them in a user's function gets Aborted  3 the
+//         user's functions are told of what has happened, and then of nothing until 5  4 what makes the next open quick is
+//         stored  5 nothing is written any more, and the user's functions are told the rest.
+// 3 and 5 end: events that the user's functions cause while they are told are not waited for.
 Status DBImpl::Close() try {
   if (fork_mark_.is_in_child()) return InChild();
   if (closed_) return close_status_;
@@ -466,7 +483,7 @@ Status DBImpl::Close() try {
   NotifyWork();
   flush_thread_.join();
   compaction_thread_.join();
-  if (events_ != nullptr) events_->Stop();  // listeners may read until then
+  if (events_ != nullptr) events_->Pause();  // until then the user's functions may use the database
   if (status.ok()) status = BackgroundError();
   if (status.ok()) {
     threads_.ForEach([&](ThreadState& thread) {
@@ -487,7 +504,9 @@ Status DBImpl::Close() try {
     status = manifest_.Commit(manifest_state_);
   }
   close_status_ = status;
+  EndWrites();
   Log("close: " + status.ToString());
+  if (events_ != nullptr) events_->Stop();
   return status;
 } catch (const std::bad_alloc&) {
   return NoMemory();  // what is not flushed is replayed by the next open

@@ -40,7 +40,7 @@ Status DBImpl::FindFiles(const std::vector<ColumnFamilyDescriptor>& families) {
   Status status = JudgePlace(&exists);
   if (status.ok()) status = LockForReading(path_, &read_lock_);
   if (!status.ok()) return status;
-  if (options_.info_log) logger_ = std::make_unique<Logger>(options_.info_log);
+  if (options_.info_log) logger_ = MakeUsersLogger();
   if (options_.verify_at_open) status = CheckBeforeOpen(families);
   return status.ok() ? RegionSet::OpenReadOnly(MakeRegionOptions(), &regions_) : status;
 }
@@ -54,6 +54,7 @@ Status DBImpl::CheckReplayed() const {
 void DBImpl::StartReading() {
   background_error_ = Status::NotSupported("Not supported operation in read only mode.");  // in RocksDB's words
   write_failed_.store(true, std::memory_order_release);
+  if (options_.info_log) events_ = std::make_unique<EventQueue>(std::vector<std::shared_ptr<EventListener>>());
   compaction_thread_ = std::thread([this] { PrepareReads(); });
   closed_ = false;
 }
@@ -88,6 +89,7 @@ Status DBImpl::CloseReadOnly() {
   compaction_thread_.join();
   epochs_.Reclaim();
   Log("close: " + path_ + " was open for reading only");
+  if (events_ != nullptr) events_->Stop();
   return Status::OK();
 }
 

@@ -8,6 +8,7 @@
 
 #include "db/no_memory.h"
 #include "db/options_text.h"
+#include "pmem/persist_mode.h"
 #include "util/comparator_name.h"
 #include "util/file.h"
 
@@ -39,15 +40,10 @@ constexpr KindName<L1Kind> kL1Kinds[] = {
     {L1Kind::kBraidedSkipList, "braided_skiplist"}, {L1Kind::kNvTree, "nv_tree"}, {L1Kind::kSortedRuns, "sorted_runs"}};
 constexpr KindName<ListKind> kListKinds[] = {{ListKind::kBraided, "braided"}, {ListKind::kOblivious, "oblivious"}};
 constexpr KindName<MemtableKind> kMemtableKinds[] = {{MemtableKind::kSkipList, "skiplist"}, {MemtableKind::kHash, "hash"}};
-constexpr KindName<PersistMode> kPersistModes[] = {{PersistMode::kAuto, "auto"},
-                                                   {PersistMode::kCacheLine, "cache-line"},
-                                                   {PersistMode::kEadr, "eadr"},
-                                                   {PersistMode::kPage, "page"},
-                                                   {PersistMode::kEmulated, "emulated"}};
 std::span<const KindName<L1Kind>> NamesOf(L1Kind) { return kL1Kinds; }
 std::span<const KindName<ListKind>> NamesOf(ListKind) { return kListKinds; }
 std::span<const KindName<MemtableKind>> NamesOf(MemtableKind) { return kMemtableKinds; }
-std::span<const KindName<PersistMode>> NamesOf(PersistMode) { return kPersistModes; }
+std::span<const PersistModeName> NamesOf(PersistMode) { return PersistModeNames(); }
 
 template <class Number>
 std::string Print(Number value) {

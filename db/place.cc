@@ -14,11 +14,13 @@ namespace {
 
 using DatabaseState = DatabaseFile::State;
 
+constexpr const char* kLogFile = "/LOG";
+
 // What an open makes before it knows whether there will be a database.
 class NewPlace {
  public:
   explicit NewPlace(const std::string& path) : path_(path) {
-    for (const char* name : {"/LOCK", "/LOG"}) {
+    for (const char* name : {"/LOCK", kLogFile}) {
       if (!FileExists(path + name)) files_.push_back(path + name);
     }
     for (std::filesystem::path missing(path); !missing.empty() && !FileExists(missing.string());
@@ -134,10 +136,9 @@ Status DBImpl::OpenFiles(const std::vector<ColumnFamilyDescriptor>& families) {
   if (status.ok()) status = FileLock::Acquire(path_ + "/LOCK", &lock_);
   if (!status.ok()) return status;
   if (options_.info_log) {
-    logger_ = std::make_unique<Logger>(options_.info_log);
+    logger_ = MakeUsersLogger();
   } else {
-    status = Logger::OpenFile(path_ + "/LOG", &logger_);
-    if (!status.ok()) return status;
+    logger_ = Logger::OpenFile(path_ + kLogFile);
   }
   // Looked at again under the lock: another process may have made it, or may have been making it.
   status = JudgePlace(&exists);
@@ -191,8 +192,8 @@ Status DBImpl::CreateFiles() {
 namespace {
 
 // What an open has put into a database's directory beside the files of regions.
-constexpr const char* kFilesOfADatabase[] = {"LOG",       "LOG.old",       "OPTIONS",      "OPTIONS.tmp",
-                                             "SECONDARY", "SECONDARY.tmp", "DATABASE.tmp", "CREATING.tmp"};
+constexpr const char* kFilesOfADatabase[] = {"OPTIONS",       "OPTIONS.tmp",  "SECONDARY",
+                                             "SECONDARY.tmp", "DATABASE.tmp", "CREATING.tmp"};
 
 // What of a database is in the directory, for its removal; OK and kNone if there is none.
 Status FindPlace(const RegionSetOptions& options, DatabaseState* state, DatabaseFile* place) {
@@ -259,6 +260,9 @@ Status DB::Destroy(const Options& options, const std::string& given) {
   }
   for (const char* name : kFilesOfADatabase) {
     if (status.ok()) status = RemoveFile(path + "/" + name);
+  }
+  for (const std::string& file : Logger::Files(path + kLogFile)) {
+    if (status.ok()) status = RemoveFile(file);
   }
   if (status.ok()) TemporaryPlace::Finish(path);
   if (status.ok()) status = DatabaseFile::Remove(path, DatabaseState::kDestroying);

@@ -14,6 +14,7 @@
 #include "util/prefetch.h"
 #include "util/spin.h"
 #include "util/sync_point.h"
+#include "util/temporary_thread_index.h"
 
 namespace braiddb {
 namespace {
@@ -42,7 +43,7 @@ struct Unobserved {
 
 // Whether a write that has drawn its number is made. Users' writes always are.
 struct AdmitsAll : Unobserved {
-  static constexpr bool kIsPaced = true;
+  static constexpr bool kIsUsers = true;  // counted in the statistics, and throttled
   static constexpr bool kHasRanges = false;
   static constexpr bool kIsShown = true;  // by GetUpdatesSince
   static constexpr bool Admits(uint64_t) { return true; }
@@ -51,13 +52,13 @@ struct AdmitsAll : Unobserved {
 
 // Of the compaction thread: nobody makes room meanwhile, and what is deleted concerns nobody.
 struct AdmitsAllAtOnce : AdmitsAll {
-  static constexpr bool kIsPaced = false;
+  static constexpr bool kIsUsers = false;
   static constexpr bool kIsShown = false;
 };
 
 // Of a batch with ranges; see range_delete.cc.
 struct AdmitsRanges : Unobserved {
-  static constexpr bool kIsPaced = true;
+  static constexpr bool kIsUsers = true;
   static constexpr bool kHasRanges = true;
   static constexpr bool kIsShown = true;
   bool Admits(uint64_t first) const { return update->Prepare(first); }
@@ -68,7 +69,7 @@ struct AdmitsRanges : Unobserved {
 // Where only one version of a key may be overwritten.
 template <class IsAdmitted>
 struct AdmitsIf : Unobserved {
-  static constexpr bool kIsPaced = false;
+  static constexpr bool kIsUsers = false;
   static constexpr bool kHasRanges = false;
   static constexpr bool kIsShown = true;
   bool Admits(uint64_t sequence) const { return is_admitted(sequence); }
@@ -100,6 +101,10 @@ struct Observed : Admission {
   mutable uint64_t begin_ns = 0;  // of the phase
 };
 
+Status TooManyThreads() {
+  return Status::Busy("more than " + std::to_string(kMaxThreads) + " threads use databases; end some, then write again");
+}
+
 }  // namespace
 
 void DBImpl::Announce(ThreadState* thread) {
@@ -120,7 +125,13 @@ ThreadState* DBImpl::GetThreadState() {
                                                          const Slice& key, const Slice& value) {
   if (__builtin_expect(!AreSizesValid(key, value), 0)) return CheckSizes(key, value);
   ThreadState* const thread = GetThreadState();
-  if (__builtin_expect(thread == nullptr, 0)) return Status::Busy("more than 4096 threads");
+  if (__builtin_expect(thread == nullptr, 0)) {
+    return [ =, this ]() __attribute__((noinline, cold)) {
+      const TemporaryThreadIndex index;
+      return GetThreadState() == nullptr ? TooManyThreads() : WriteOne(options, type, family, key, value);
+    }
+    ();
+  }
   LogUpdate update{type, Slice(key.data(), key.size()), Slice(value.data(), value.size()), RandomHeight(thread->random->Next()),
                    family};
   return WriteUpdates<true>(options, thread, {&update, 1});
@@ -180,8 +191,9 @@ Status DBImpl::WriteToAnyFamily(const WriteOptions& options, const WriteBatch& b
 
 template <bool kHiddenFamilies>
 Status DBImpl::WriteBatchTo(const WriteOptions& options, const WriteBatch& batch) try {
+  const TemporaryThreadIndex index;
   ThreadState* thread = GetThreadState();
-  if (thread == nullptr) return Status::Busy("more than 4096 threads");
+  if (thread == nullptr) return TooManyThreads();
   struct Collector : WriteBatch::Handler {
     void Put(Slice, Slice) override {}  // these are called through the ones below only
     void Delete(Slice) override {}
@@ -521,14 +533,16 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   if (Admission::kIsShown) thread->last_update.store(first + count - 1, std::memory_order_release);
   // Pairs with the loads in WaitWriters: the entries are visible to whoever sees this. From here on the memtable may be gone.
   EndAnnounced(thread, is_barrier);
-  thread->writes.Add(count);
-  thread->batches.Add(1);
-  thread->log_bytes.Add(slot->bytes);
+  if (Admission::kIsUsers) {
+    thread->writes.Add(count);
+    thread->batches.Add(1);
+    thread->log_bytes.Add(slot->bytes);
+  }
   if (__builtin_expect(full, 0)) {
     TryRotateMemtable(memtable);
   }
   if (!waits_early && barriers_.load(std::memory_order_seq_cst) != 0) WaitBarriers(first - 1);
-  if (Admission::kIsPaced && __builtin_expect(thread->unpaced_entries != 0, 0)) PaceWrites(thread);
+  if (Admission::kIsUsers && __builtin_expect(thread->unpaced_entries != 0, 0)) PaceWrites(thread);
   return Status::OK();
 }
 
@@ -544,8 +558,9 @@ Status DBImpl::WriteIfNewest(const Family& family, const LogEntry& seen, EntryTy
   const std::lock_guard one_at_a_time(write_if_newest_mutex_);
   if (filter_writes_ended_) return Status::Aborted("closing");
   if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
+  const TemporaryThreadIndex index;
   ThreadState* const thread = GetThreadState();
-  if (thread == nullptr) return Status::Busy("more than 4096 threads");
+  if (thread == nullptr) return TooManyThreads();
   const LogUpdate update{type, key, value, RandomHeight(thread->random->Next()), family.id};
   BeginSingle(thread, update);
   LogSlot slot;
@@ -578,8 +593,9 @@ Status DBImpl::DeleteInBackground(const Family* family, std::span<const std::str
   const std::lock_guard one_at_a_time(write_if_newest_mutex_);
   if (filter_writes_ended_) return Status::Aborted("closing");
   if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
+  const TemporaryThreadIndex index;
   ThreadState* const thread = GetThreadState();
-  if (thread == nullptr) return Status::Busy("more than 4096 threads");
+  if (thread == nullptr) return TooManyThreads();
   thread->updates.clear();
   uint64_t bytes = 0;
   for (const std::string& key : keys) {

@@ -17,6 +17,7 @@
 #include "db_bench/command_line.h"
 #include "db_bench/last_level.h"
 #include "db_bench/presets.h"
+#include "pmem/persist_mode.h"
 
 namespace braiddb::bench {
 
@@ -213,7 +214,7 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
   add("initial_region_size", Value<int64_t>(&typed->initial_region_size, 0),
       "bytes that each region has before it is written to");
   add("segment_size", Value<int64_t>(&typed->segment_size, static_cast<int64_t>(defaults.segment_size)), "unit of log space");
-  add("persist_mode", Value<std::string>(&typed->persist_mode, "auto"), "auto, cacheline, eadr, page or emulated");
+  add("persist_mode", Value<std::string>(&typed->persist_mode, "auto"), "auto, cache-line, eadr, page or emulated");
   add("emulate_write_latency_ns", Value<int64_t>(&typed->write_latency_ns, 0), "injected per flushed line");
   add("emulate_read_latency_ns", Value<int64_t>(&typed->read_latency_ns, 0), "injected per visited node");
   add("emulate_remote_latency_ns", Value<int64_t>(&typed->remote_latency_ns, 0), "… more in another region");
@@ -273,12 +274,12 @@ std::vector<int> ParseNodes(const std::string& list) {
 }
 
 PersistMode ParsePersistMode(const std::string& name) {
-  if (name == "auto") return PersistMode::kAuto;
-  if (name == "cacheline") return PersistMode::kCacheLine;
-  if (name == "eadr") return PersistMode::kEadr;
-  if (name == "page") return PersistMode::kPage;
-  if (name == "emulated") return PersistMode::kEmulated;
-  throw std::invalid_argument("--persist_mode=" + name + " is none of auto, cacheline, eadr, page, emulated");
+  std::string names;
+  for (const PersistModeName& known : PersistModeNames()) {
+    if (name == known.name) return known.mode;
+    names.append(names.empty() ? "" : ", ").append(known.name);
+  }
+  throw std::invalid_argument("--persist_mode=" + name + " is none of " + names);
 }
 
 MemtableKind ParseMemtable(const std::string& name) {

@@ -3,27 +3,9 @@
 #include <cstdio>
 #include <string>
 
+#include "pmem/persist_mode.h"
+
 namespace braiddb::bench {
-
-namespace {
-
-const char* Name(PersistMode mode) {
-  switch (mode) {
-    case PersistMode::kAuto:
-      return "auto";
-    case PersistMode::kCacheLine:
-      return "cacheline";
-    case PersistMode::kEadr:
-      return "eadr";
-    case PersistMode::kPage:
-      return "page";
-    case PersistMode::kEmulated:
-      return "emulated";
-  }
-  return "unknown";
-}
-
-}  // namespace
 
 void PrintHeader(const Flags& flags, const Environment& environment) {
   std::printf("BraidDB:    version %s\n", environment.version.c_str());
@@ -40,7 +22,7 @@ void PrintHeader(const Flags& flags, const Environment& environment) {
   std::printf("Write rate: %lld bytes/second\n", static_cast<long long>(flags.benchmark_write_rate_limit));
   std::printf("Read rate:  %lld ops/second\n", static_cast<long long>(flags.benchmark_read_rate_limit));
   std::printf("Regions:    %u (0: one per NUMA node)\n", flags.options.regions);
-  std::printf("Persist:    %s\n", Name(flags.options.persist_mode));
+  std::printf("Persist:    %s\n", NameOf(flags.options.persist_mode));
   std::printf("Threads:    %u\n", flags.threads);
   std::printf("Seed:       %llu\n", static_cast<unsigned long long>(flags.seed));
   std::printf("%s", environment.warnings.c_str());

@@ -47,18 +47,18 @@ Status Refuse(const std::string& file, const char* why) {
 
 }  // namespace
 
+std::span<const PersistModeName> PersistModeNames() {
+  static constexpr PersistModeName kNames[] = {{PersistMode::kAuto, "auto"},
+                                               {PersistMode::kCacheLine, "cache-line"},
+                                               {PersistMode::kEadr, "eadr"},
+                                               {PersistMode::kPage, "page"},
+                                               {PersistMode::kEmulated, "emulated"}};
+  return kNames;
+}
+
 const char* NameOf(PersistMode mode) {
-  switch (mode) {
-    case PersistMode::kAuto:
-      return "auto";
-    case PersistMode::kCacheLine:
-      return "cache-line";
-    case PersistMode::kEadr:
-      return "eadr";
-    case PersistMode::kPage:
-      return "page";
-    case PersistMode::kEmulated:
-      return "emulated";
+  for (const PersistModeName& known : PersistModeNames()) {
+    if (known.mode == mode) return known.name;
   }
   return "unknown";
 }

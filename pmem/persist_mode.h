@@ -1,6 +1,7 @@
 // Which PersistMode is right for a file system.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "braiddb/options.h"
@@ -13,7 +14,14 @@ namespace braiddb {
 // advice, if it is not.
 Status ResolvePersistMode(const std::string& file, PersistMode requested, PersistMode* resolved);
 
-// As options files have it: "cache-line".
+// The names of all modes, for options files, properties and command lines. The C API, which sees public headers only, has the
+// same names for its environment variable.
+struct PersistModeName {
+  PersistMode mode;
+  const char* name;
+};
+std::span<const PersistModeName> PersistModeNames();
+// "unknown" if it has none.
 const char* NameOf(PersistMode mode);
 
 }  // namespace braiddb

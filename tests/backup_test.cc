@@ -17,6 +17,7 @@
 #include "db/temporary_place.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/pmem_temp_dir.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -635,6 +636,78 @@ TEST_F(FamilyCopyTest, FilesAreIngestedIntoTheFamilyThatIsNamed) {
   ASSERT_OK(IngestExternalFiles(db_.get(), {Sub("file")}, options));
   EXPECT_EQ(KeysOf(db_.get(), handles_[2].get()), "z=f aa=f ccc=l ");
   EXPECT_EQ(KeysOf(db_.get(), handles_[0].get()), "cc=t b=t a=t ");
+}
+
+std::vector<uint32_t> IdsOf(const BackupEngine& engine) {
+  std::vector<uint32_t> ids;
+  for (const BackupInfo& info : engine.GetBackupInfo()) ids.push_back(info.id);
+  return ids;
+}
+
+// Whatever others have put into the directory, a backup takes the place of no file.
+TEST_F(BackupTest, AStrayFileIsNeverReplaced) {
+  uint32_t id = 0;
+  ASSERT_OK(OpenEngine()->CreateBackup(db_.get(), "first", &id));
+  EXPECT_EQ(id, 1u);
+  const std::string strays[] = {"4294967295", "4294967296", "18446744073709551617", "0", "03", "+4", " 5", "-1", "6x", "2"};
+  for (const std::string& name : strays) WriteFileOrDie(Sub("backups/" + name + ".backup"), "somebody's " + name);
+  WriteFileOrDie(Sub("backups/07.backup.tmp"), "somebody's");
+  {
+    const auto engine = OpenEngine();
+    EXPECT_EQ(engine->GetDamagedBackups(), (std::vector<uint32_t>{2, 4294967295}));
+    for (const uint32_t next : {3u, 4u, 5u}) {
+      ASSERT_OK(engine->CreateBackup(db_.get(), "later", &id));
+      EXPECT_EQ(id, next);
+    }
+    WriteFileOrDie(Sub("backups/6.backup"), "somebody's 6");
+    ASSERT_OK(engine->CreateBackup(db_.get(), "later", &id));
+    EXPECT_EQ(id, 7u);
+    EXPECT_EQ(IdsOf(*engine), (std::vector<uint32_t>{1, 3, 4, 5, 7}));
+  }
+  const auto engine = OpenEngine();
+  EXPECT_EQ(IdsOf(*engine), (std::vector<uint32_t>{1, 3, 4, 5, 7}));
+  EXPECT_EQ(engine->GetBackupInfo()[0].metadata, "first");
+  for (const uint32_t each : IdsOf(*engine)) EXPECT_OK(engine->VerifyBackup(each));
+  for (const std::string& name : strays)
+    EXPECT_TRUE(ReadFileOrDie(Sub("backups/" + name + ".backup")) == "somebody's " + name) << name;
+  EXPECT_EQ(ReadFileOrDie(Sub("backups/6.backup")), "somebody's 6");
+  EXPECT_EQ(ReadFileOrDie(Sub("backups/07.backup.tmp")), "somebody's");
+}
+
+TEST_F(BackupTest, BehindTheLargestNumberThereIsNone) {
+  ASSERT_OK(OpenEngine()->CreateBackup(db_.get(), "first"));
+  std::filesystem::copy(Sub("backups/1.backup"), Sub("backups/4294967294.backup"));
+  uint32_t id = 0;
+  {
+    const auto engine = OpenEngine();
+    ASSERT_OK(engine->CreateBackup(db_.get(), "last", &id));
+    EXPECT_EQ(id, UINT32_MAX);
+  }
+  const auto engine = OpenEngine();
+  EXPECT_TRUE(engine->CreateBackup(db_.get(), "none", &id).IsNoSpace());
+  EXPECT_EQ(IdsOf(*engine), (std::vector<uint32_t>{1, UINT32_MAX - 1, UINT32_MAX}));
+  EXPECT_EQ(engine->GetBackupInfo()[0].metadata, "first");
+  ASSERT_OK(engine->DeleteBackup(UINT32_MAX));
+}
+
+// In a child with a time limit: a reader that waits for the backup would do so for ever.
+TEST_F(BackupTest, TheListIsReadWhileABackupIsMade) {
+  db_.reset();
+  const auto body = [&] {
+    std::unique_ptr<BackupEngine> engine;
+    if (!DB::Open(options_, Sub("db"), &db_).ok() || !BackupEngine::Open(Sub("backups"), &engine).ok()) return 1;
+    if (!engine->CreateBackup(db_.get()).ok()) return 2;
+    size_t seen = 0;
+    SyncPoints::Instance().SetCallback("BackupEngine::CreateBackup:Taken", [&](void*) {
+      std::thread([&] { seen = engine->GetBackupInfo().size() + engine->GetDamagedBackups().size(); }).join();
+    });
+    SyncPoints::Instance().Enable();
+    if (!engine->CreateBackup(db_.get()).ok()) return 3;
+    SyncPoints::Instance().Clear();
+    if (seen != 1) return 4;
+    return engine->GetBackupInfo().size() == 2 ? 0 : 5;
+  };
+  EXPECT_EQ(test::RunInChild(body, 60'000), 0);
 }
 
 }  // namespace

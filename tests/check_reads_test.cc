@@ -312,6 +312,7 @@ TEST(CheckReadsOnDiskTest, WhereWritesMayBeLostDamageInTheLogIsTakenForThat) {
   std::unique_ptr<DB> db;
   ASSERT_OK(DB::Open(options, path, &db));
   EXPECT_EQ(ScanForward(db.get()).size(), 50u);
+  db.reset();
   EXPECT_NE(log.find("are not replayed"), std::string::npos) << log;
 }
 

@@ -71,6 +71,20 @@ TEST_P(DbTest, Properties) {
   EXPECT_LE(IntProperty(db_.get(), "braiddb.estimate-num-keys"), 550u);
 }
 
+// The database deletes the records of ranges by itself.
+TEST_P(DbTest, StatisticsCountNoWritesOfTheDatabaseItself) {
+  const Statistics before = db_->GetStatistics();
+  for (int i = 0; i < 100; ++i) ASSERT_OK(db_->Put({}, NumberedKey(i), "value"));
+  for (int i = 0; i < 10; ++i) ASSERT_OK(db_->DeleteRange({}, NumberedKey(10 * i), NumberedKey(10 * i + 5)));
+  const Statistics written = db_->GetStatistics();
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  ASSERT_EQ(IntProperty(db_.get(), "braiddb.num-range-tombstones"), 0u);
+  const Statistics after = db_->GetStatistics();
+  EXPECT_EQ(after.writes - before.writes, 110u);
+  EXPECT_EQ(after.batches - before.batches, 110u);
+  EXPECT_EQ(after.log_bytes, written.log_bytes);
+}
+
 TEST_P(DbTest, StatisticsCountWhatHappened) {
   const Statistics before = db_->GetStatistics();
   for (int i = 0; i < 2000; ++i) {

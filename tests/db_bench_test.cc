@@ -200,7 +200,7 @@ TEST_F(DbBench, SaysWhyNot) {
       {"--num=-5", "--num=-5 is not between"},
       {"--threads=0", "--threads=0 is not between"},
       {"--key_size=0", "--key_size=0 is not between"},
-      {"--persist_mode=none", "--persist_mode=none is none of"},
+      {"--persist_mode=none", "--persist_mode=none is none of auto, cache-line, eadr, page, emulated"},
       {"--l1=b_tree", "--l1=b_tree is neither"},
       {"--l1=nv_tree --nv_leaf_size=100", "nv_leaf_size must be 512, 1024, 2048 or 4096"},
       {"--benchmarks=randomtransaction", "benchmark 'randomtransaction' is not here: db_bench opens databases without trans"},

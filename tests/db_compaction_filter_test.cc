@@ -20,11 +20,13 @@ TEST_P(DbCompactionFilterTest, AMergeAsksWhenKeysLeaveL0) {
   Put("gone", "drop");
   Put("changed", "to:new");
   Put("kept", "value");
+  const Statistics before = db_->GetStatistics();
   ASSERT_OK(db_->Flush());
   EXPECT_EQ(Get("gone"), "drop");
   EXPECT_EQ(filter_.Asked("gone"), 0);
   ASSERT_OK(Merge());
   EXPECT_TRUE(HoldsExactly(db_.get(), {{"changed", "new"}, {"kept", "value"}}));
+  EXPECT_EQ(db_->GetStatistics().writes, before.writes) << "only users' writes count";
   EXPECT_EQ(Get("gone"), kGone);
   for (const char* key : {"gone", "changed", "kept"}) EXPECT_EQ(filter_.Asked(key, 0), 1) << key;
   // The last level alone is not asked about, and no merge asks about what a filter made.

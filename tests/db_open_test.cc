@@ -408,12 +408,62 @@ TEST_F(DbOpenTest, InfoLogGoesWhereItIsTold) {
   options.info_log = nullptr;
   Fill(options, 10);
   EXPECT_TRUE(fs::exists(path_ + "/LOG"));
+  const std::string before = ReadFileOrDie(path_ + "/LOG");
+  EXPECT_NE(before.find("close: OK"), std::string::npos) << before;
 
   static std::atomic<int> lines;
   lines = 0;
   options.info_log = [](std::string_view line) { lines += line.empty() ? 0 : 1; };
   ExpectFilled(options, 10);
   EXPECT_GT(lines, 0);
+  EXPECT_EQ(ReadFileOrDie(path_ + "/LOG"), before);
+}
+
+TEST_F(DbOpenTest, RefusedOpensTakeNoLinesFromTheInfoLog) {
+  Options options = TinyOptions();
+  options.info_log = nullptr;
+  Fill(options, 10);
+  const std::string before = ReadFileOrDie(path_ + "/LOG");
+  Options refused = options;
+  refused.comparator = ReverseBytewiseComparator();
+  std::unique_ptr<DB> db;
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(DB::Open(refused, path_, &db).IsInvalidArgument());
+  const std::string after = ReadFileOrDie(path_ + "/LOG");
+  EXPECT_TRUE(after.starts_with(before)) << after;
+  EXPECT_NE(after.find("open: refused: Invalid argument: rocksdb.ReverseBytewiseComparator"), std::string::npos) << after;
+  ExpectFilled(options, 10);
+  EXPECT_TRUE(ReadFileOrDie(path_ + "/LOG").starts_with(after));
+}
+
+TEST_F(DbOpenTest, ALongInfoLogIsRenamedByAnOpenThatSucceeds) {
+  Options options = TinyOptions();
+  options.info_log = nullptr;
+  Fill(options, 10);
+  for (int life = 1; life <= 7; ++life) {
+    WriteFileOrDie(path_ + "/LOG", "life " + std::to_string(life) + "\n" + std::string(4 << 20, 'x') + "\n");
+    ExpectFilled(options, 10);
+    EXPECT_LT(fs::file_size(path_ + "/LOG"), 1u << 20);
+    EXPECT_TRUE(ReadFileOrDie(path_ + "/LOG.old").starts_with("life " + std::to_string(life) + "\n"));
+  }
+  EXPECT_TRUE(ReadFileOrDie(path_ + "/LOG.old.4").starts_with("life 4\n"));
+  EXPECT_FALSE(fs::exists(path_ + "/LOG.old.5"));
+  ASSERT_OK(DB::Destroy(options, path_));
+  EXPECT_FALSE(fs::exists(path_));
+}
+
+TEST_F(DbOpenTest, ADatabaseWorksWithoutItsInfoLog) {
+  Options options = TinyOptions();
+  options.info_log = nullptr;
+  fs::create_directories(path_ + "/LOG");
+  Fill(options, 10);
+  ExpectFilled(options, 10);
+  fs::remove(path_ + "/LOG");
+  fs::create_directories(path_ + "/LOG.old.4/in the way");
+  WriteFileOrDie(path_ + "/LOG.old.3", "old");
+  WriteFileOrDie(path_ + "/LOG", std::string(5 << 20, 'x'));
+  ExpectFilled(options, 10);
+  EXPECT_GT(fs::file_size(path_ + "/LOG"), 5u << 20) << "it grows on";
+  EXPECT_EQ(ReadFileOrDie(path_ + "/LOG.old.3"), "old");
 }
 
 }  // namespace

@@ -188,26 +188,83 @@ TEST(StatusFromErrno, KeepsWhatCallersTellApart) {
   EXPECT_EQ(StatusFromErrno(EACCES, "cannot open f").ToString(), "IO error: cannot open f: Permission denied");
 }
 
-TEST_F(FileTest, LoggerWritesStampedLinesAndKeepsTheOldFile) {
-  std::unique_ptr<Logger> logger;
-  ASSERT_TRUE(Logger::OpenFile(Path("LOG"), &logger).ok());
+TEST_F(FileTest, LoggerWritesStampedLinesBehindThoseOfBefore) {
+  std::unique_ptr<Logger> logger = Logger::OpenFile(Path("LOG"));
   logger->Log("first");
-  logger.reset();
-  ASSERT_TRUE(Logger::OpenFile(Path("LOG"), &logger).ok());
+  logger->BeginRotation();
+  const size_t first = Read(Path("LOG")).size();
+  logger = Logger::OpenFile(Path("LOG"));
   logger->Log("second");
-  const std::string data = Read(Path("LOG"));
+  const std::string data = Read(Path("LOG")).substr(first);
   int thread = 0, length = 0;
   EXPECT_EQ(std::sscanf(data.c_str(), "%*4d/%*2d/%*2d-%*2d:%*2d:%*2d.%*6d %d second%n", &thread, &length), 1) << data;
   EXPECT_EQ(thread, gettid());
   EXPECT_EQ(data.substr(static_cast<size_t>(length)), "\n");
-  EXPECT_NE(Read(Path("LOG.old")).find("first"), std::string::npos);
-  EXPECT_FALSE(Logger::OpenFile(Path("missing/LOG"), &logger).ok());
+  EXPECT_FALSE(FileExists(Path("LOG.old")));
+}
+
+// Numbers that are in the lines of a file, in their order.
+std::vector<int> NumbersIn(const std::string& text) {
+  std::vector<int> numbers;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = line.find("number ");
+    if (at != std::string::npos) numbers.push_back(std::stoi(line.substr(at + 7)));
+  }
+  return numbers;
+}
+
+// The newest lines are there, in order, in files of the size that was asked for.
+TEST_F(FileTest, LoggerKeepsSomeFilesOfASize) {
+  constexpr int kLines = 2000;
+  constexpr uint64_t kBytes = 10'000;
+  std::unique_ptr<Logger> logger = Logger::OpenFile(Path("LOG"), kBytes);
+  const auto log = [&](int begin, int end) {
+    for (int i = begin; i < end; ++i) logger->Log("number " + std::to_string(i));
+  };
+  log(0, kLines / 2);
+  EXPECT_EQ(NumbersIn(Read(Path("LOG"))).size(), kLines / 2u) << "nothing is renamed before it is asked for";
+  logger->BeginRotation();
+  EXPECT_EQ(NumbersIn(Read(Path("LOG.old"))).size(), kLines / 2u);
+  log(kLines / 2, kLines);
+  const std::vector<std::string> files = Logger::Files(Path("LOG"));
+  EXPECT_EQ(files.size(), static_cast<size_t>(Logger::kMaxFiles));
+  int next = kLines;
+  for (const std::string& file : files) {
+    const std::vector<int> numbers = NumbersIn(Read(file));
+    ASSERT_FALSE(numbers.empty()) << file;
+    EXPECT_LE(Read(file).size(), kBytes + 100) << file;
+    for (size_t i = 1; i < numbers.size(); ++i) EXPECT_EQ(numbers[i], numbers[i - 1] + 1);
+    EXPECT_EQ(numbers.back(), next - 1) << file;
+    next = numbers.front();
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(std::filesystem::path(Path("LOG")).parent_path()),
+                          std::filesystem::directory_iterator()),
+            Logger::kMaxFiles);
+}
+
+TEST_F(FileTest, LoggerGoesOnWhereItsFilesCannotBeRenamedOrOpened) {
+  std::filesystem::create_directories(Path("LOG.old.2"));
+  std::unique_ptr<Logger> logger = Logger::OpenFile(Path("LOG"), 1000);
+  logger->BeginRotation();
+  for (int i = 0; i < 200; ++i) logger->Log("number " + std::to_string(i));
+  size_t lines = 0;
+  for (const std::string& file : Logger::Files(Path("LOG"))) {
+    if (std::filesystem::is_regular_file(file)) lines += NumbersIn(Read(file)).size();
+  }
+  EXPECT_EQ(lines, 200u) << "nothing takes the place of a file that cannot be moved away";
+
+  logger = Logger::OpenFile(Path("missing/LOG"));
+  logger->Log("to nobody");
+  logger->BeginRotation();
+  logger->Log("to nobody");
+  std::filesystem::create_directories(Path("directory"));
+  Logger::OpenFile(Path("directory"))->Log("to nobody");
 }
 
 TEST_F(FileTest, LoggerKeepsLinesOfThreadsApart) {
   constexpr int kThreads = 4, kLines = 200;
-  std::unique_ptr<Logger> logger;
-  ASSERT_TRUE(Logger::OpenFile(Path("LOG"), &logger).ok());
+  const std::unique_ptr<Logger> logger = Logger::OpenFile(Path("LOG"));
   const std::string message(200, 'm');
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {

@@ -10,6 +10,7 @@
 #include "util/numa_topology.h"
 #include "util/per_thread.h"
 #include "util/sync_point.h"
+#include "util/temporary_thread_index.h"
 #include "util/thread_index.h"
 
 namespace braiddb {
@@ -61,6 +62,33 @@ TEST(ThreadIndex, EndingThreadGetsNone) {
     EXPECT_NE(ThreadIndex(), kNoThreadIndex);
   }).join();
   EXPECT_EQ(seen, kNoThreadIndex);
+}
+
+struct TakesWhenDestroyed {
+  ~TakesWhenDestroyed() {
+    const TemporaryThreadIndex outer;
+    {
+      const TemporaryThreadIndex inner;
+      *seen = ThreadIndex();
+    }
+    EXPECT_EQ(ThreadIndex(), *seen);
+  }
+  uint32_t* seen = nullptr;
+};
+
+TEST(ThreadIndex, EndingThreadsGetTemporaryOnesAndGiveThemBack) {
+  (void)ThreadIndex();
+  for (uint32_t i = 0; i < 2 * kMaxThreads; ++i) {
+    uint32_t seen = kNoThreadIndex, index = kNoThreadIndex;
+    std::thread([&] {
+      static thread_local TakesWhenDestroyed takes;
+      takes.seen = &seen;
+      const TemporaryThreadIndex none;
+      EXPECT_EQ(PeekThreadIndex(), kNoThreadIndex) << "it is not ending";
+      index = ThreadIndex();
+    }).join();
+    ASSERT_EQ(seen, index) << "the smallest that is free";
+  }
 }
 
 TEST(PerThread, EachThreadHasItsOwnAndAllAreVisited) {

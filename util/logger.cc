@@ -1,6 +1,7 @@
 #include "util/logger.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
+#include <mutex>
 #include <utility>
 
 #include "util/file.h"
@@ -15,25 +17,74 @@
 
 namespace braiddb {
 
-namespace {
-
-class LogFile {
+// The file's size is counted under the lock: nobody else writes to it.
+class Logger::File {
  public:
-  explicit LogFile(int fd) : fd_(fd) {}
-  ~LogFile() { close(fd_); }
-  LogFile(const LogFile&) = delete;
-  LogFile& operator=(const LogFile&) = delete;
+  File(std::string path, uint64_t max_bytes) : path_(std::move(path)), max_bytes_(max_bytes), limit_(max_bytes), fd_(Open()) {}
+  ~File() {
+    if (fd_ >= 0) close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
 
-  // One append of one line: with O_APPEND lines of different threads do not mix, without a lock.
-  void Append(std::string_view line) const {
+  void BeginRotation() {
+    const std::lock_guard lock(mutex_);
+    rotates_ = true;
+    if (bytes_ >= limit_) Rotate();
+  }
+
+  void Append(std::string_view line) {
+    const std::lock_guard lock(mutex_);
+    if (fd_ < 0) return;
+    if (rotates_ && bytes_ >= limit_) Rotate();
     char newline = '\n';
     const iovec parts[] = {{const_cast<char*>(line.data()), line.size()}, {&newline, 1}};
-    [[maybe_unused]] const ssize_t written = writev(fd_, parts, 2);
+    const ssize_t written = writev(fd_, parts, 2);
+    if (written == static_cast<ssize_t>(line.size() + 1)) {
+      bytes_ += line.size() + 1;
+    } else if (written > 0) {  // the file system is full
+      [[maybe_unused]] const int cut = ftruncate(fd_, static_cast<off_t>(bytes_));
+    }
   }
 
  private:
-  const int fd_;
+  int Open() {
+    const int fd = OpenOwnFile(path_, O_WRONLY | O_CREAT | O_APPEND);
+    struct stat file;
+    bytes_ = fd >= 0 && fstat(fd, &file) == 0 ? static_cast<uint64_t>(file.st_size) : 0;
+    return fd;
+  }
+
+  // Oldest first, so that no file takes the place of another one but of the oldest. After an error the next attempt comes when
+  // the file has grown by as much again.
+  void Rotate() {
+    limit_ = bytes_ + max_bytes_;
+    const std::vector<std::string> files = Logger::Files(path_);
+    for (size_t i = files.size() - 1; i > 0; --i) {
+      if (rename(files[i - 1].c_str(), files[i].c_str()) != 0 && errno != ENOENT) return;
+    }
+    const int old = fd_;
+    const uint64_t old_bytes = bytes_;
+    fd_ = Open();
+    if (fd_ < 0) {
+      fd_ = old;  // goes on under its new name
+      bytes_ = old_bytes;
+      return;
+    }
+    close(old);
+    limit_ = max_bytes_;
+  }
+
+  const std::string path_;
+  const uint64_t max_bytes_;
+  std::mutex mutex_;  // for all of the following
+  uint64_t limit_;    // with so many bytes it is renamed
+  bool rotates_ = false;
+  uint64_t bytes_ = 0;
+  int fd_;  // negative: there is no file
 };
+
+namespace {
 
 std::string Stamp() {
   timeval now;
@@ -47,21 +98,28 @@ std::string Stamp() {
 }  // namespace
 
 Logger::Logger(std::function<void(std::string_view)> sink) : sink_(std::move(sink)) {}
+Logger::Logger() = default;
+Logger::~Logger() = default;
 
-Status Logger::OpenFile(const std::string& path, std::unique_ptr<Logger>* logger) {
-  const std::string old_path = path + ".old";
-  if (rename(path.c_str(), old_path.c_str()) != 0 && errno != ENOENT) {
-    return StatusFromErrno(errno, "cannot rename the log file " + path);
-  }
-  const int fd = OpenOwnFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
-  if (fd < 0) return StatusFromErrno(errno, "cannot create the log file " + path);
-  *logger = std::make_unique<Logger>([file = std::make_shared<LogFile>(fd)](std::string_view line) { file->Append(line); });
-  return Status::OK();
+std::unique_ptr<Logger> Logger::OpenFile(const std::string& path, uint64_t max_bytes) {
+  std::unique_ptr<Logger> logger(new Logger());
+  logger->file_ = std::make_unique<File>(path, max_bytes);
+  return logger;
+}
+
+std::vector<std::string> Logger::Files(const std::string& path) {
+  std::vector<std::string> files = {path, path + ".old"};
+  for (int i = 2; i < kMaxFiles; ++i) files.push_back(path + ".old." + std::to_string(i));
+  return files;
+}
+
+void Logger::BeginRotation() {
+  if (file_ != nullptr) file_->BeginRotation();
 }
 
 // A message is one line, whatever is in the names that it has.
 void Logger::Log(std::string_view message) {
-  if (!sink_) return;
+  if (!sink_ && file_ == nullptr) return;
   std::string line = Stamp();
   for (const char c : message) {
     const auto byte = static_cast<unsigned char>(c);
@@ -71,7 +129,7 @@ void Logger::Log(std::string_view message) {
       line += Format("\\x%02x", byte);
     }
   }
-  sink_(line);
+  file_ != nullptr ? file_->Append(line) : sink_(line);
 }
 
 }  // namespace braiddb

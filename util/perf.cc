@@ -1,6 +1,7 @@
 #include "util/perf.h"
 
 #include <iterator>
+#include <type_traits>
 #include <utility>
 
 namespace braiddb {
@@ -9,6 +10,7 @@ namespace perf {
 constinit thread_local PerfLevel t_level = PerfLevel::kUninitialized;
 constinit thread_local bool t_counts = false;
 constinit thread_local PerfContext t_context;
+static_assert(std::is_trivially_destructible_v<PerfContext>, "used by calls in destructors of other thread_local objects");
 
 }  // namespace perf
 

@@ -1,7 +1,9 @@
 #include "util/thread_index.h"
 
-#include <atomic>
 #include <mutex>
+#include <utility>
+
+#include "util/temporary_thread_index.h"
 
 namespace braiddb {
 
@@ -42,6 +44,7 @@ IndexSet& Indexes() {
 
 enum class Phase : uint8_t { kRunning, kEnding };
 
+// kEnding: the thread's index was given back, and other objects of the thread may be destroyed yet.
 using internal::t_thread_index;
 constinit thread_local Phase t_phase = Phase::kRunning;
 
@@ -59,7 +62,7 @@ namespace internal {
 
 constinit thread_local uint32_t t_thread_index = kNoThreadIndex;
 
-// A thread that finds no free index looks again at its next call. One that is ending gets none: no one would give it back.
+// A thread that finds no free index asks again at its next call. A thread that is ending gets one by TemporaryThreadIndex only.
 uint32_t AssignThreadIndex() {
   if (t_phase == Phase::kEnding) return kNoThreadIndex;
   static thread_local GiveBackAtExit give_back;
@@ -69,5 +72,13 @@ uint32_t AssignThreadIndex() {
 }
 
 }  // namespace internal
+
+void TemporaryThreadIndex::Take() {
+  if (t_phase != Phase::kEnding) return;
+  t_thread_index = Indexes().Take();
+  is_taken_ = t_thread_index != kNoThreadIndex;
+}
+
+void TemporaryThreadIndex::Give() { Indexes().Give(std::exchange(t_thread_index, kNoThreadIndex)); }
 
 }  // namespace braiddb

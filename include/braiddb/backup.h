@@ -33,7 +33,7 @@ struct CopyOptions {
 Status CreateCheckpoint(DB* db, const std::string& path, uint64_t* sequence = nullptr, const CopyOptions& options = {});
 
 struct BackupInfo {
-  uint32_t id = 0;                    // of the engine's directory; later ones are larger
+  uint32_t id = 0;                    // of the engine's directory; larger than those of the backups that were there
   int64_t timestamp = 0;              // seconds since 1970 (UTC)
   uint64_t sequence = 0;              // of the newest write in it
   uint64_t size = 0;                  // bytes of its file
@@ -44,7 +44,8 @@ struct BackupInfo {
 };
 
 // Backups in one directory. Each is one file, complete in itself, with checksums; see FORMAT.md.
-// Thread safety: every method may be called concurrently; one after the other they work.
+// Thread safety: every method may be called concurrently. Those that write, read or remove files work one after the other;
+// GetBackupInfo and GetDamagedBackups do not wait for them.
 class BackupEngine {
  public:
   // Creates the directory if it is not there. Busy if another engine has it open. Files of backups that were cut short are
@@ -54,7 +55,8 @@ class BackupEngine {
   BackupEngine(const BackupEngine&) = delete;
   BackupEngine& operator=(const BackupEngine&) = delete;
 
-  // All that `db` holds at one moment, prepared transactions included; writing goes on. Durable when it returns OK.
+  // All that `db` holds at one moment, prepared transactions included; writing goes on. Durable when it returns OK. The file
+  // takes the place of no other. NoSpace if there is a backup with the largest id, 4294967295.
   virtual Status CreateBackup(DB* db, const std::string& metadata = {}, uint32_t* id = nullptr) = 0;
   // Oldest first.
   virtual std::vector<BackupInfo> GetBackupInfo() const = 0;

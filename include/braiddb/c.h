@@ -1569,7 +1569,8 @@ BRAIDDB_C_API unsigned char braiddb_options_get_verify_at_open(braiddb_options_t
 /* The counts are lines "braiddb.pm." of the property braiddb.stats. */
 BRAIDDB_C_API void braiddb_options_set_count_pm_writes(braiddb_options_t* options, unsigned char value);
 BRAIDDB_C_API unsigned char braiddb_options_get_count_pm_writes(braiddb_options_t* options);
-/* Each line of the info log goes to `log`, from any thread, until the database is closed. NULL: to the file LOG. */
+/* Each line of the info log goes to `log`, from any thread, until the database is closed. `log` may use the database, but not
+   close it: Options::info_log in braiddb/options.h. NULL: to the file LOG. */
 BRAIDDB_C_API void braiddb_options_set_info_log_callback(braiddb_options_t* options, void* state,
                                                          void (*log)(void* state, const char* line, size_t length));
 /* Iterators see just the keys that start with these bytes, which are copied; NULL: all. Not with a comparator of one's own. */

@@ -52,9 +52,10 @@ struct WriteStallInfo {
 
 // Given to a database by Options::listeners. All calls come from one thread of the database, one after the other, in the order of
 // the events, and hold no lock of it. They come a little later than what they tell of, since nothing waits for a listener: one
-// that is slow is told late, and delays the close, which returns when all events have been told.
-// A listener may use the database that it is given, which is the one at the bottom (DB::GetRootDB), in any way but to close it;
-// while that closes, reads only. It must not throw.
+// that is slow is told late, and delays the close.
+// A listener may use the database that it is given, which is the one at the bottom (DB::GetRootDB), in any way but to close it.
+// The close tells all events of before it and of its own. Meanwhile reads work, and an update that returns OK is durable.
+// Flushes, compactions and updates may return Aborted, and events that they cause may not be told. A listener must not throw.
 class EventListener {
  public:
   virtual ~EventListener() = default;
@@ -69,7 +70,7 @@ class EventListener {
   // Looked at when memtables are sealed and flushed, and tables merged.
   virtual void OnStallConditionsChanged(DB*, const WriteStallInfo&) {}
   // The one call that does not come from the database's thread: who deletes a handle is in it, and the handle is valid until it
-  // returns. That of the default family, which is the database's, and is deleted with it, is not told of.
+  // returns. The call holds no lock. The default family's handle that the database owns, and deletes itself, is not told of.
   virtual void OnColumnFamilyHandleDeletionStarted(ColumnFamilyHandle*) {}
 
  protected:

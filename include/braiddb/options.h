@@ -235,7 +235,10 @@ struct Options {
 
   // ---- Observing
 
-  // Receives each line of the info log; empty: the file LOG in the database directory. Must be thread-safe.
+  // Receives each line of the info log. Empty: the file LOG in the database directory, of 4 MiB; older ones are LOG.old (the
+  // newest), LOG.old.2 to LOG.old.4. A database whose LOG cannot be written works without. Must be thread-safe, and not throw.
+  // While the database is open, lines come from one thread of it, a little late and with no lock held. So the function may do
+  // what an EventListener may (event_listener.h), and the close returns when the function has all lines.
   std::function<void(std::string_view line)> info_log;
   // Are told of flushes, compactions and the like (event_listener.h), in this order; owned together with whoever else has them.
   // Without any, nothing is paid. None may be null. Default: none.

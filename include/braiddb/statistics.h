@@ -10,6 +10,7 @@ namespace braiddb {
 
 struct Statistics {
   // Foreground
+  // Of users; what the database writes for itself in the background is in none of the three
   uint64_t writes = 0;     // acknowledged updates (each update of a batch counts)
   uint64_t batches = 0;    // acknowledged write calls
   uint64_t log_bytes = 0;  // log space taken by entries, padding included

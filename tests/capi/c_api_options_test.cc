@@ -11,6 +11,7 @@
 #include "braiddb/db.h"
 #include "braiddb/options_file.h"
 #include "capi/options.h"
+#include "pmem/persist_mode.h"
 #include "tests/capi/c_fixture.h"
 
 namespace braiddb::test {
@@ -372,6 +373,21 @@ TEST_F(CApiOptionsTest, ADatabaseThatIsInItsDirectoryStaysThere) {
   Open();
   EXPECT_EQ("v", Get("k"));
   EXPECT_FALSE(std::filesystem::exists(directory_.Sub("pm0")));
+}
+
+// capi/ has the names of its own, since it sees public headers only.
+TEST_F(CApiOptionsTest, ModesHaveTheNamesOfThePmemLayer) {
+  std::string names;
+  for (const PersistModeName& known : PersistModeNames()) {
+    const Variable mode("BRAIDDB_PERSIST_MODE", known.name);
+    EXPECT_EQ(Mapped().persist_mode, known.mode) << known.name;
+    names.append(" ").append(known.name);
+  }
+  const Variable wrong("BRAIDDB_PERSIST_MODE", "none");
+  Options mapped;
+  const Status status = capi::MakeOptions(*options_, path(), &mapped);
+  EXPECT_TRUE(status.IsInvalidArgument());
+  EXPECT_TRUE(status.ToString().ends_with("possible are" + names)) << status.ToString();
 }
 
 TEST_F(CApiOptionsTest, VariablesOfTheEnvironment) {

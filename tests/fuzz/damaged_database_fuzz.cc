@@ -41,7 +41,7 @@ class Base {
     if (!database_.Make(path, directory_.File("older"))) abort();
     words_ = std::make_unique<WordMap>(path);
     for (const std::string& file : ListFiles(path)) {
-      if (file != "LOG" && file != "LOCK" && file != "LOG.old") files_[file] = ReadFileOrDie(path + "/" + file);
+      if (!file.starts_with("LOG") && file != "LOCK") files_[file] = ReadFileOrDie(path + "/" + file);
     }
   }
 
