@@ -286,7 +286,7 @@ TEST_F(TwoPhaseTest, OptimisticOnesCannotBePrepared) {
   EXPECT_EQ(transaction->GetName(), "");
   EXPECT_EQ(transaction->GetState(), TransactionState::kStarted);
   ASSERT_OK(transaction->Commit());
-  EXPECT_EQ(transaction->GetState(), TransactionState::kCommitted);
+  EXPECT_EQ(transaction->GetState(), TransactionState::kStarted);
 }
 
 // ---- Handles
