@@ -1,7 +1,6 @@
 #include "capi/batch.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "braiddb/column_family.h"
@@ -24,12 +23,6 @@ Status braiddb::capi::Fits(Slice key, Slice value) {
 Status braiddb::capi::BoundsFit(Slice start, Slice limit) {
   if (std::max(start.size(), limit.size()) <= braiddb::kMaxKeySize + 1) return Status::OK();
   return Status::InvalidArgument("a bound of a range is longer than 64 KiB and one byte");
-}
-
-void braiddb::capi::KeepWire(std::string made, std::string* wire) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  if (*wire != made) *wire = std::move(made);
 }
 
 Status braiddb::capi::NoFamily() noexcept {
@@ -59,7 +52,6 @@ void braiddb_writebatch_t::SingleDeleteCF(uint32_t family, Slice key) noexcept {
 void braiddb_writebatch_t::MergeCF(uint32_t family, Slice key, Slice operand) noexcept {
   Status status = Fits(key, operand);
   if (status.ok()) status = Guarded([&] { return rep.MergeCF(family, key, operand), Status::OK(); });
-  notes.merges = true;
   if (!status.ok()) unfit = std::move(status);
 }
 
@@ -116,10 +108,14 @@ void braiddb_writebatch_t::Refuse(const char* function, const char* missing) noe
 // Without memory there is no save point to go back to, and the batch is unfit for good: a rollback would take back too much.
 void braiddb_writebatch_t::SetSavePoint() noexcept {
   Status status = Guarded([&] {
-    return save_points.push_back({rep.Data().size(), unfit.ok(), notes.notes.size()}), Status::OK();
+    save_points.push_back({unfit.ok(), notes.notes.size()});
+    wire.SetSavePoint(rep, notes);
+    rep.SetSavePoint();
+    return Status::OK();
   });
   if (status.ok()) return;
   save_points.clear();
+  wire.Restart();
   unfit = std::move(status);
 }
 
@@ -129,21 +125,23 @@ void braiddb_writebatch_t::Clear() {
   save_points.clear();
   notes.Clear();
   damaged.clear();
+  wire.Restart();
 }
 
 Status braiddb_writebatch_t::PopSavePoint() {
   if (save_points.empty()) return Status::NotFound("the batch has no save point");
   save_points.pop_back();
-  return Status::OK();
+  wire.PopSavePoint();
+  return rep.PopSavePoint();
 }
 
 Status braiddb_writebatch_t::RollBack() {
   if (save_points.empty()) return Status::NotFound("the batch has no save point");
   const SavePoint point = save_points.back();
-  const std::string kept = rep.Data().substr(0, point.bytes);
-  if (Status status = braiddb::WriteBatch::FromData(kept, &rep); !status.ok()) return status;
+  if (Status status = rep.RollbackToSavePoint(); !status.ok()) return status;
   if (point.fit) unfit = Status::OK();
   notes.notes.resize(point.notes);
+  wire.RollbackToSavePoint();
   save_points.pop_back();
   return Status::OK();
 }
@@ -178,44 +176,9 @@ class Toucher : public WriteBatch::Handler {
   UserFilter::Writing* const writing_;
 };
 
-// Operands that nobody could apply are not written.
-Status CheckOperators(DB* db, const WriteBatch& updates) {
-  struct Checker : WriteBatch::Handler {
-    void Put(Slice, Slice) override {}
-    void Delete(Slice) override {}
-    void Merge(Slice, Slice) override {}
-    Status PutCF(uint32_t, Slice, Slice) override { return Status::OK(); }
-    Status DeleteCF(uint32_t, Slice) override { return Status::OK(); }
-    Status DeleteRangeCF(uint32_t, Slice, Slice) override { return Status::OK(); }
-    // Of a family that there is not the write tells.
-    Status MergeCF(uint32_t family, Slice, Slice) override {
-      if (family == checked) return Status::OK();
-      const ColumnFamilyHandle* handle = family == 0 ? db->DefaultColumnFamily() : nullptr;
-      if (family != 0 && families.empty()) {
-        if (Status status = db->GetColumnFamilies(&families); !status.ok()) return status;
-      }
-      for (const auto& other : families) {
-        if (other->GetID() == family) handle = other.get();
-      }
-      if (handle != nullptr && handle->GetOptions().merge_operator == nullptr)
-        return Status::InvalidArgument("Merge requires `ColumnFamilyOptions::merge_operator != nullptr`");  // in RocksDB's words
-      checked = family;
-      return Status::OK();
-    }
-    DB* db;
-    uint32_t checked = kMaxColumnFamilies;  // the family of the operand before
-    std::vector<std::unique_ptr<ColumnFamilyHandle>> families;
-  } checker;
-  checker.db = db;
-  return updates.Iterate(&checker);
-}
-
 }  // namespace
 
-Status WriteUpdates(braiddb_t* db, const braiddb_writeoptions_t* options, const WriteBatch& updates, const WireNotes& notes) {
-  if (notes.merges) {
-    if (Status status = CheckOperators(db->db.get(), updates); !status.ok()) return status;
-  }
+Status WriteUpdates(braiddb_t* db, const braiddb_writeoptions_t* options, const WriteBatch& updates) {
   const auto write = [&](const WriteOptions& own) { return db->db->Write(own, updates); };
   if (db->user_filter == nullptr) return WriteWith(options, write);
   UserFilter::Writing writing(db->user_filter.get());
@@ -226,7 +189,7 @@ Status WriteUpdates(braiddb_t* db, const braiddb_writeoptions_t* options, const 
 
 Status WriteBatchTo(braiddb_t* db, const braiddb_writeoptions_t* options, const braiddb_writebatch_t& batch) {
   if (!batch.unfit.ok()) return batch.unfit;
-  return Guarded([&] { return WriteUpdates(db, options, batch.rep, batch.notes); });
+  return Guarded([&] { return WriteUpdates(db, options, batch.rep); });
 }
 
 void IterateBatch(const WriteBatch& batch, void* state, void (*put)(void*, const char*, size_t, const char*, size_t),
@@ -408,12 +371,13 @@ void braiddb_writebatch_iterate_cf(braiddb_writebatch_t* batch, void* state,
 
 // NULL without memory, as RocksDB's is of nothing.
 const char* braiddb_writebatch_data(braiddb_writebatch_t* batch, size_t* length) {
+  Slice data = batch->damaged;
   const Status status = Guarded([&] {
-    KeepWire(batch->damaged.empty() ? EncodeBatch(batch->rep, batch->notes) : batch->damaged, &batch->wire);
+    if (batch->damaged.empty()) data = batch->wire.Update(batch->rep, batch->notes);
     return Status::OK();
   });
-  *length = status.ok() ? batch->wire.size() : 0;
-  return status.ok() ? batch->wire.data() : nullptr;
+  *length = status.ok() ? data.size() : 0;
+  return status.ok() ? data.data() : nullptr;
 }
 
 void braiddb_writebatch_set_save_point(braiddb_writebatch_t* batch) { batch->SetSavePoint(); }
@@ -441,7 +405,6 @@ static void Append(braiddb_writebatch_t* destination, const braiddb_writebatch_t
   const std::string data = source.rep.Data();  // a batch may be appended to itself
   const std::vector<WireNotes::Note> notes = source.notes.notes;
   const uint32_t before = destination->rep.Count();
-  destination->notes.merges |= source.notes.merges;
   braiddb::WriteBatch copy;
   Status status = braiddb::WriteBatch::FromData(data, &copy);
   if (status.ok()) status = copy.Iterate(&appender);

@@ -13,17 +13,16 @@
 
 struct braiddb_writebatch_t {
   struct SavePoint {
-    size_t bytes;
     bool fit;
     size_t notes;
   };
 
   braiddb::WriteBatch rep;
-  braiddb::Status unfit;  // why it cannot be written, if not OK: functions that add to a batch have no errptr
-  std::vector<SavePoint> save_points;
+  braiddb::Status unfit;               // why it cannot be written, if not OK: functions that add to a batch have no errptr
+  std::vector<SavePoint> save_points;  // for each of rep's
   braiddb::capi::WireNotes notes;
-  std::string damaged;  // what it was made from, if that is not well formed
-  std::string wire;     // what was given as its data
+  std::string damaged;           // what it was made from, if that is not well formed
+  braiddb::capi::WireForm wire;  // its data
 
   // What was added is in the batch, or the batch is unfit.
   void Put(braiddb::Slice key, braiddb::Slice value) noexcept { PutCF(0, key, value); }
@@ -58,7 +57,7 @@ Status Fits(Slice key, Slice value);
 Status BoundsFit(Slice start, Slice limit);
 
 // Every write of several updates: a filter of the user's own gets to know of them.
-Status WriteUpdates(braiddb_t* db, const braiddb_writeoptions_t* options, const WriteBatch& updates, const WireNotes& notes);
+Status WriteUpdates(braiddb_t* db, const braiddb_writeoptions_t* options, const WriteBatch& updates);
 
 // Writes what is in the batch.
 Status WriteBatchTo(braiddb_t* db, const braiddb_writeoptions_t* options, const braiddb_writebatch_t& batch);
@@ -66,13 +65,9 @@ Status WriteBatchTo(braiddb_t* db, const braiddb_writeoptions_t* options, const 
 // The updates of a batch with an index; the error why they cannot be written.
 Status UpdatesOf(const braiddb_writebatch_wi_t& batch, const WriteBatch** updates);
 
-// Puts a batch's form where it stays for who asked for it. The same form again leaves it where it is, so that a batch which
-// nobody changes can be asked by several threads, and several times.
-void KeepWire(std::string made, std::string* wire);
-
-// A batch that is a transaction's own, to be read while that lasts. It is for braiddb_free, so no member may need a destructor:
-// what its data are made in is the transaction's, too. Null without memory.
-braiddb_writebatch_wi_t* MakeView(const WriteBatchWithIndex& of, std::string* wire);
+// The batch of a transaction, to be read until the transaction is destroyed, also when the transaction is begun anew. The result
+// is for braiddb_free, so no member may need a destructor: the transaction owns the form of the data, too. Null without memory.
+braiddb_writebatch_wi_t* MakeView(braiddb_transaction_t* transaction);
 
 // Of functions that add to a batch without a family.
 Status NoFamily() noexcept;

@@ -11,6 +11,7 @@
 #include "capi/objects.h"
 #include "capi/options.h"
 #include "capi/result.h"
+#include "capi/transaction.h"
 
 using braiddb::ColumnFamilyHandle;
 using braiddb::Slice;
@@ -23,15 +24,18 @@ struct braiddb_writebatch_wi_t {
 
   const braiddb::Comparator* const comparator;
   WriteBatchWithIndex rep;
-  const WriteBatchWithIndex* view = nullptr;  // a transaction's own, which is only read, in place of `rep`
-  Status unfit;                               // as that of a batch without an index
-  std::vector<bool> fit_at_save_points;       // for each of rep's
-  std::vector<size_t> notes_at_save_points;   // … and how many notes there were
+  const braiddb_transaction_t* view = nullptr;  // its batch is only read, in place of `rep`
+  Status unfit;                                 // as that of a batch without an index
+  std::vector<bool> fit_at_save_points;         // for each of rep's
+  std::vector<size_t> notes_at_save_points;     // … and how many notes there were
   WireNotes notes;
-  std::string own_wire;
-  std::string* wire = &own_wire;  // what was given as its data; a view's is the transaction's
+  WireForm own_wire;
+  WireForm* wire = &own_wire;  // its data; a view's is the transaction's
 
-  const WriteBatchWithIndex& updates() const { return view != nullptr ? *view : rep; }
+  // A transaction whose database was closed has none.
+  const WriteBatchWithIndex& updates() const {
+    return view != nullptr && view->rep != nullptr ? view->rep->GetWriteBatch() : rep;
+  }
 
   enum class Kind { kPut, kDelete, kMerge };
 
@@ -64,7 +68,6 @@ void braiddb_writebatch_wi_t::Add(const ColumnFamilyHandle* family, Slice key, S
       if (kind == Kind::kPut) rep.Put(family, key, value);
       if (kind == Kind::kDelete) rep.Delete(family, key);
       if (kind == Kind::kMerge) rep.Merge(family, key, value);
-      notes.merges |= kind == Kind::kMerge;
       return Status::OK();
     });
   }
@@ -99,6 +102,7 @@ void braiddb_writebatch_wi_t::Clear() {
   fit_at_save_points.clear();
   notes_at_save_points.clear();
   notes.Clear();
+  wire->Restart();
 }
 
 // Without memory there is no save point to go back to, and the batch is unfit for good: a rollback would take back too much.
@@ -108,11 +112,13 @@ void braiddb_writebatch_wi_t::SetSavePoint() noexcept {
   Status status = Guarded([&] {
     notes_at_save_points.push_back(notes.notes.size());
     fit_at_save_points.push_back(unfit.ok());
+    wire->SetSavePoint(rep.GetWriteBatch(), notes);
     return rep.SetSavePoint(), Status::OK();
   });
   if (status.ok()) return;
   fit_at_save_points.clear();
   notes_at_save_points.clear();
+  wire->Restart();
   unfit = std::move(status);
 }
 
@@ -124,6 +130,7 @@ Status braiddb_writebatch_wi_t::RollBack() {
   fit_at_save_points.pop_back();
   notes.notes.resize(notes_at_save_points.back());
   notes_at_save_points.pop_back();
+  wire->RollbackToSavePoint();
   return status;
 }
 
@@ -179,12 +186,12 @@ Status braiddb::capi::UpdatesOf(const braiddb_writebatch_wi_t& batch, const Writ
   return batch.unfit;
 }
 
-braiddb_writebatch_wi_t* braiddb::capi::MakeView(const WriteBatchWithIndex& of, std::string* wire) {
+braiddb_writebatch_wi_t* braiddb::capi::MakeView(braiddb_transaction_t* transaction) {
   void* const memory = std::malloc(sizeof(braiddb_writebatch_wi_t));
   if (memory == nullptr) return nullptr;
   auto* const view = new (memory) braiddb_writebatch_wi_t(braiddb::BytewiseComparator());
-  view->view = &of;
-  view->wire = wire;
+  view->view = transaction;
+  view->wire = &transaction->wire;
   return view;
 }
 
@@ -334,12 +341,13 @@ const char* braiddb_writebatch_wi_data(braiddb_writebatch_wi_t* batch, size_t* l
     *length = 0;
     return "";
   }
+  Slice data;
   const Status status = Guarded([&] {
-    KeepWire(EncodeBatch(batch->updates().GetWriteBatch(), batch->notes), batch->wire);
+    data = batch->wire->Update(batch->updates().GetWriteBatch(), batch->notes);
     return Status::OK();
   });
-  *length = status.ok() ? batch->wire->size() : 0;
-  return status.ok() ? batch->wire->data() : "";
+  *length = status.ok() ? data.size() : 0;
+  return status.ok() ? data.data() : "";
 }
 
 void braiddb_writebatch_wi_set_save_point(braiddb_writebatch_wi_t* batch) { batch->SetSavePoint(); }
@@ -437,6 +445,6 @@ void braiddb_write_writebatch_wi(braiddb_t* db, const braiddb_writeoptions_t* op
   SaveError(errptr, Guarded([&] {
               const braiddb::WriteBatch* updates = nullptr;
               const Status status = UpdatesOf(*batch, &updates);
-              return status.ok() ? WriteUpdates(db, options, *updates, batch->notes) : status;
+              return status.ok() ? WriteUpdates(db, options, *updates) : status;
             }));
 }

@@ -63,6 +63,7 @@ braiddb_iterator_t* MakeIterator(const braiddb_t& db, const braiddb_readoptions_
   if (iterator == nullptr) return nullptr;
   iterator->failed = Guarded([&] {
     if (!options.unfit.ok()) return options.unfit;
+    if (Status status = options.CheckIterator(); !status.ok()) return status;
     ReadOptions read = options.ForIterator();
     iterator->KeepBounds(read);
     if (options.tailing == 0) return iterator->rep = make(read), Status::OK();

@@ -107,6 +107,14 @@ struct braiddb_readoptions_t {
   std::string timestamp;
   std::string iter_start_ts;
 
+  // Which iterators RocksDB refuses, in its words. Throws std::bad_alloc.
+  braiddb::Status CheckIterator() const {
+    constexpr int kPersistedTier = 2;
+    if (managed != 0) return braiddb::Status::NotSupported("Managed iterator is not supported anymore.");
+    if (read_tier == kPersistedTier)
+      return braiddb::Status::NotSupported("ReadTier::kPersistedData is not yet supported in iterators.");
+    return braiddb::Status::OK();
+  }
   braiddb::ReadOptions ForIterator() const {
     braiddb::ReadOptions options = rep;
     options.prefix_same_as_start = prefix_same_as_start != 0;
@@ -128,6 +136,7 @@ struct braiddb_writeoptions_t {
   braiddb::WriteOptions rep() const {
     braiddb::WriteOptions options;
     options.sync = sync != 0;
+    options.ignore_missing_column_families = ignore_missing_column_families != 0;
     return options;
   }
 };

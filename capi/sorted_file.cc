@@ -41,7 +41,7 @@ Status Ingest(braiddb_t* db, ColumnFamilyHandle* family, const char* const* path
   ingest.family = family;
   braiddb_writeoptions_t synced;
   synced.sync = 1;
-  ingest.write = [db, synced](const braiddb::WriteBatch& updates) { return WriteUpdates(db, &synced, updates, {}); };
+  ingest.write = [db, synced](const braiddb::WriteBatch& updates) { return WriteUpdates(db, &synced, updates); };
   return AsIOError(braiddb::IngestExternalFiles(db->db.get(), {paths, paths + count}, ingest));
 }
 

@@ -47,16 +47,37 @@ Status AddBatch(braiddb_transaction_t* transaction, const braiddb_writebatch_t& 
   return transaction->rep->RebuildFromWriteBatch(batch.rep);
 }
 
+// As RocksDB's: the snapshot of the read options decides which value is read. Only the snapshot of the transaction decides which
+// writes of others are conflicts.
+Status ReadForUpdate(braiddb::Transaction* transaction, const braiddb_readoptions_t& options, braiddb::ColumnFamilyHandle* family,
+                     Slice key, bool exclusive, std::string* value) {
+  return Guarded([&] {
+    braiddb::ReadOptions newest = options.rep;
+    newest.snapshot = nullptr;
+    const bool is_old = options.rep.snapshot != nullptr;
+    const Status status = transaction->GetForUpdate(newest, family, key, is_old ? nullptr : value, exclusive);
+    return status.ok() && is_old ? transaction->Get(options.rep, family, key, value) : status;
+  });
+}
+
+// Of the default family.
+Status ReadForUpdate(const braiddb_transaction_t& transaction, const braiddb_readoptions_t& options, Slice key, bool exclusive,
+                     std::string* value) {
+  return ReadForUpdate(transaction.rep.get(), options, transaction.db->db->DefaultColumnFamily(), key, exclusive, value);
+}
+
 }  // namespace
 
 void braiddb_transaction_destroy(braiddb_transaction_t* transaction) { delete transaction; }
 
 void braiddb_transaction_commit(braiddb_transaction_t* transaction, char** errptr) {
   SaveError(errptr, transaction->contradicts_itself ? Contradiction() : transaction->rep->Commit());
+  transaction->wire.Restart();
 }
 
 void braiddb_transaction_rollback(braiddb_transaction_t* transaction, char** errptr) {
   SaveError(errptr, transaction->rep->Rollback());
+  transaction->wire.Restart();
 }
 
 void braiddb_transaction_set_savepoint(braiddb_transaction_t* transaction) {
@@ -66,6 +87,7 @@ void braiddb_transaction_set_savepoint(braiddb_transaction_t* transaction) {
 
 void braiddb_transaction_rollback_to_savepoint(braiddb_transaction_t* transaction, char** errptr) {
   SaveError(errptr, transaction->rep->RollbackToSavePoint());
+  transaction->wire.Restart();
 }
 
 // ---- Updates
@@ -135,9 +157,7 @@ char* braiddb_transaction_get_for_update(braiddb_transaction_t* transaction, con
                                          const char* key, size_t key_length, size_t* value_length, unsigned char exclusive,
                                          char** errptr) {
   std::string value;
-  const Status status = Guarded([&] {
-    return transaction->rep->GetForUpdate(options->rep, {key, key_length}, &value, exclusive != 0);
-  });
+  const Status status = ReadForUpdate(*transaction, *options, {key, key_length}, exclusive != 0, &value);
   return GiveValue(status, value, value_length, errptr);
 }
 
@@ -145,9 +165,8 @@ char* braiddb_transaction_get_for_update_cf(braiddb_transaction_t* transaction, 
                                             braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
                                             size_t* value_length, unsigned char exclusive, char** errptr) {
   std::string value;
-  const Status status = Guarded([&] {
-    return transaction->rep->GetForUpdate(options->rep, FamilyOf(column_family), {key, key_length}, &value, exclusive != 0);
-  });
+  const Status status =
+      ReadForUpdate(transaction->rep.get(), *options, FamilyOf(column_family), {key, key_length}, exclusive != 0, &value);
   return GiveValue(status, value, value_length, errptr);
 }
 
@@ -173,9 +192,7 @@ braiddb_pinnableslice_t* braiddb_transaction_get_pinned_for_update(braiddb_trans
                                                                    const braiddb_readoptions_t* options, const char* key,
                                                                    size_t key_length, unsigned char exclusive, char** errptr) {
   std::string value;
-  const Status status = Guarded([&] {
-    return transaction->rep->GetForUpdate(options->rep, {key, key_length}, &value, exclusive != 0);
-  });
+  const Status status = ReadForUpdate(*transaction, *options, {key, key_length}, exclusive != 0, &value);
   return GivePinned(status, value, errptr);
 }
 
@@ -185,9 +202,8 @@ braiddb_pinnableslice_t* braiddb_transaction_get_pinned_for_update_cf(braiddb_tr
                                                                       const char* key, size_t key_length, unsigned char exclusive,
                                                                       char** errptr) {
   std::string value;
-  const Status status = Guarded([&] {
-    return transaction->rep->GetForUpdate(options->rep, FamilyOf(column_family), {key, key_length}, &value, exclusive != 0);
-  });
+  const Status status =
+      ReadForUpdate(transaction->rep.get(), *options, FamilyOf(column_family), {key, key_length}, exclusive != 0, &value);
   return GivePinned(status, value, errptr);
 }
 
@@ -274,7 +290,7 @@ void braiddb_transaction_prepare(braiddb_transaction_t* transaction, char** errp
 }
 
 braiddb_writebatch_wi_t* braiddb_transaction_get_writebatch_wi(braiddb_transaction_t* transaction) {
-  return MakeView(transaction->rep->GetWriteBatch(), &transaction->wire);
+  return MakeView(transaction);
 }
 
 void braiddb_transaction_set_commit_timestamp(braiddb_transaction_t*, uint64_t) {}

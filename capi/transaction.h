@@ -2,12 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "braiddb/transaction.h"
 #include "capi/objects.h"
 #include "capi/options.h"
 #include "capi/result.h"
+#include "capi/wire_batch.h"
 
 struct braiddb_transaction_t final : braiddb::capi::OpenObject {
   // In the list of the database.
@@ -18,7 +18,7 @@ struct braiddb_transaction_t final : braiddb::capi::OpenObject {
   braiddb_t* db;  // in which it was begun
   std::unique_ptr<braiddb::Transaction> rep;
   bool contradicts_itself = false;  // the options that it writes with
-  std::string wire;                 // of a view of its batch (batch.h)
+  braiddb::capi::WireForm wire;     // of views of its batch (batch.h)
 
  private:
   // As its destruction: what is prepared waits for the next open.
@@ -37,6 +37,7 @@ braiddb_transaction_t* BeginTransaction(braiddb_t* db, const braiddb_writeoption
   auto* const transaction = old != nullptr ? old : Make<braiddb_transaction_t>(db, nullptr);
   if (transaction == nullptr) return nullptr;
   transaction->rep = std::move(begun);
+  transaction->wire.Restart();
   transaction->db = db;
   transaction->contradicts_itself = options->contradicts_itself();
   db->open_objects.Add(transaction);

@@ -62,9 +62,11 @@ bool TakeString(Slice* rest, Slice* bytes) {
   return true;
 }
 
+// Appends the records of updates and of the notes before `note_limit`.
 class Encoder final : public WriteBatch::Handler {
  public:
-  Encoder(const WireNotes& notes, std::string* out) : notes_(notes), out_(out) {}
+  Encoder(const WireNotes& notes, uint32_t updates, size_t next_note, size_t note_limit, std::string* out)
+      : notes_(notes), note_limit_(note_limit), out_(out), next_note_(next_note), updates_(updates) {}
 
   void Put(Slice, Slice) override {}
   void Delete(Slice) override {}
@@ -76,11 +78,9 @@ class Encoder final : public WriteBatch::Handler {
     return Status::OK();
   }
   Status DeleteCF(uint32_t family, Slice key) override {
-    if (const bool is_single = AppendNotes(); is_single) {
-      AppendTag(family, kSingleDeletion, kFamilySingleDeletion);
-    } else {
-      AppendTag(family, kDeletion, kFamilyDeletion);
-    }
+    const bool is_single = AppendNotes();
+    ++updates_;
+    is_single ? AppendTag(family, kSingleDeletion, kFamilySingleDeletion) : AppendTag(family, kDeletion, kFamilyDeletion);
     AppendString(out_, key);
     return Status::OK();
   }
@@ -96,10 +96,10 @@ class Encoder final : public WriteBatch::Handler {
     AppendString(out_, limit);
     return Status::OK();
   }
-  // What comes before the next update. True: that is a single deletion.
+  // Appends what comes before the next update. True: the next update is a single deletion.
   bool AppendNotes() {
     bool is_single = false;
-    for (; next_note_ < notes_.notes.size() && notes_.notes[next_note_].before <= updates_; ++next_note_) {
+    for (; next_note_ < note_limit_ && notes_.notes[next_note_].before <= updates_; ++next_note_) {
       const WireNotes::Note& note = notes_.notes[next_note_];
       if (note.kind == WireNotes::Kind::kSingleDelete) is_single = true;
       if (note.kind == WireNotes::Kind::kNoop) out_->push_back(static_cast<char>(kNoop));
@@ -107,13 +107,13 @@ class Encoder final : public WriteBatch::Handler {
       out_->push_back(static_cast<char>(kLogData));
       AppendString(out_, note.data);
     }
-    ++updates_;
     return is_single;
   }
 
  private:
   void Begin(uint32_t family, Tag of_default, Tag of_family) {
     AppendNotes();
+    ++updates_;
     AppendTag(family, of_default, of_family);
   }
   void AppendTag(uint32_t family, Tag of_default, Tag of_family) {
@@ -122,9 +122,10 @@ class Encoder final : public WriteBatch::Handler {
   }
 
   const WireNotes& notes_;
+  const size_t note_limit_;
   std::string* const out_;
-  size_t next_note_ = 0;
-  uint32_t updates_ = 0;
+  size_t next_note_;
+  uint32_t updates_;
 };
 
 struct Record {
@@ -190,7 +191,6 @@ Status AddRecord(const Record& record, WriteBatch* batch, WireNotes* notes) {
     case kMerge:
     case kFamilyMerge:
       batch->MergeCF(record.family, record.first, record.second);
-      notes->merges = true;
       break;
     case kRangeDeletion:
     case kFamilyRangeDeletion:
@@ -208,17 +208,58 @@ Status AddRecord(const Record& record, WriteBatch* batch, WireNotes* notes) {
 
 }  // namespace
 
-std::string EncodeBatch(const WriteBatch& batch, const WireNotes& notes) {
-  std::string out;
-  out.reserve(kHeaderSize + batch.ApproximateSize());
-  const uint32_t count = batch.Count();
-  out.append(reinterpret_cast<const char*>(&notes.sequence), sizeof notes.sequence);
-  out.append(reinterpret_cast<const char*>(&count), sizeof count);
-  Encoder encoder(notes, &out);
-  const Status ignored = batch.Iterate(&encoder);  // it was checked when it was made
+Slice WireForm::Update(const WriteBatch& batch, const WireNotes& notes) {
+  const std::lock_guard lock(mutex_);
+  const Position end{batch.Data().size(), batch.Count(), notes.notes.size(), 0};
+  if (end.batch_bytes < end_.batch_bytes || end.notes < end_.notes) {
+    end_ = {};
+    for (Position& point : save_points_) point.form_bytes = 0;
+  }
+  if (end_.form_bytes == 0) {
+    form_.reserve(kHeaderSize + batch.ApproximateSize());
+    form_.assign(kHeaderSize, '\0');
+    end_ = {0, 0, 0, kHeaderSize};
+  }
+  // Save points that the form reaches are behind those that it has passed.
+  size_t next = save_points_.size();
+  while (next > 0 && save_points_[next - 1].form_bytes == 0) --next;
+  for (; next < save_points_.size(); ++next) {
+    EncodeUpTo(batch, notes, save_points_[next]);
+    save_points_[next].form_bytes = end_.form_bytes;
+  }
+  EncodeUpTo(batch, notes, end);
+  char header[kHeaderSize];
+  std::memcpy(header, &notes.sequence, sizeof notes.sequence);
+  std::memcpy(header + kCountAt, &end.updates, sizeof end.updates);
+  // Others may read a form that has not changed.
+  if (std::memcmp(form_.data(), header, sizeof header) != 0) std::memcpy(form_.data(), header, sizeof header);
+  return Slice(form_.data(), end_.form_bytes);
+}
+
+void WireForm::EncodeUpTo(const WriteBatch& batch, const WireNotes& notes, const Position& end) {
+  if (end.batch_bytes == end_.batch_bytes && end.notes == end_.notes) return;
+  form_.resize(end_.form_bytes);  // without what an exception or a rollback left behind
+  Encoder encoder(notes, end_.updates, end_.notes, end.notes, &form_);
+  const Slice added = Slice(batch.Data()).substr(end_.batch_bytes, end.batch_bytes - end_.batch_bytes);
+  const Status ignored = WriteBatch::IterateData(added, &encoder);  // it was checked when it was made
   (void)ignored;
   encoder.AppendNotes();
-  return out;
+  end_ = {end.batch_bytes, end.updates, end.notes, form_.size()};
+}
+
+void WireForm::SetSavePoint(const WriteBatch& batch, const WireNotes& notes) {
+  save_points_.push_back({batch.Data().size(), batch.Count(), notes.notes.size(), 0});
+}
+
+void WireForm::RollbackToSavePoint() {
+  const Position point = save_points_.back();
+  save_points_.pop_back();
+  if (point.form_bytes != 0) end_ = point;
+}
+
+void WireForm::Restart() noexcept {
+  end_ = {};
+  save_points_.clear();
 }
 
 Status DecodeBatch(Slice data, WriteBatch* batch, WireNotes* notes) {

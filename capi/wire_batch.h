@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -30,17 +31,49 @@ struct WireNotes {
   };
   std::vector<Note> notes;  // in order
   uint64_t sequence = 0;
-  bool merges = false;  // there may be operands
 
   void Clear() {
     notes.clear();
     sequence = 0;
-    merges = false;
   }
 };
 
-// Throws std::bad_alloc.
-std::string EncodeBatch(const WriteBatch& batch, const WireNotes& notes);
+// RocksDB's form of one batch. Update encodes only what was added since the Update before, so the cost of many calls is that of
+// one: linear in the batch.
+// Thread safety: Update, while nobody changes the batch. The other methods: none.
+class WireForm {
+ public:
+  WireForm() = default;
+  WireForm(const WireForm&) = delete;
+  WireForm& operator=(const WireForm&) = delete;
+
+  // The form, which stays where it is until the batch has changed and Update is called again. Throws std::bad_alloc.
+  Slice Update(const WriteBatch& batch, const WireNotes& notes);
+
+  // To be called with the batch's methods of these names. Throws std::bad_alloc.
+  void SetSavePoint(const WriteBatch& batch, const WireNotes& notes);
+  // REQUIRES: there is a save point.
+  void PopSavePoint() { save_points_.pop_back(); }
+  void RollbackToSavePoint();
+  // To be called when updates were taken out of the batch in another way. Save points go, too.
+  void Restart() noexcept;
+
+ private:
+  // Between two records.
+  struct Position {
+    size_t batch_bytes = 0;
+    uint32_t updates = 0;
+    size_t notes = 0;
+    size_t form_bytes = 0;  // of a save point 0: the form does not reach the save point yet
+  };
+
+  void EncodeUpTo(const WriteBatch& batch, const WireNotes& notes, const Position& end);
+
+  std::mutex mutex_;
+  std::string form_;  // up to end_, and perhaps a part that is not complete
+  Position end_;
+  std::vector<Position> save_points_;
+};
 
 // Adds what is in `data` to a batch with nothing in it. Corruption, or InvalidArgument for a column family that cannot be or
 // for what a batch cannot hold: what comes before it is in the batch.

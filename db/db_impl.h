@@ -198,6 +198,11 @@ class DBImpl final : public DB {
   Family* FamilyOf(const ColumnFamilyHandle* handle, Status* status) const;
   // Null if there is none. Any thread.
   Family* FindFamily(uint32_t id) const { return by_id_[id].load(std::memory_order_acquire); }
+  bool IsHidden(uint32_t id) const {
+    if (id == 0 || id >= kMaxFamilies) return false;
+    const Family* const family = FindFamily(id);
+    return family != nullptr && family->is_hidden;
+  }
   Family* NewFamily(uint32_t id, uint64_t number, const std::string& name, const ColumnFamilyOptions& options);
   // Null if there is none.
   std::shared_ptr<Family> FindFamilyByName(const std::string& name);
@@ -231,8 +236,11 @@ class DBImpl final : public DB {
   // Write and WriteToAnyFamily.
   template <bool kHiddenFamilies>
   Status WriteBatchTo(const WriteOptions& options, const WriteBatch& batch);
-  template <bool kSingle>
-  Status WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates);
+  // One attempt. `skipped`: the number of updates that were skipped since their family does not exist.
+  template <bool kHiddenFamilies>
+  Status TryWriteBatch(const WriteOptions& options, const WriteBatch& batch, size_t* skipped);
+  template <bool kSingle, class Admission>
+  Status WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates, const Admission& admission);
   template <bool kSingle, class Admission>
   Status WriteAdmitted(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates,
                        const Admission& admission);

@@ -66,6 +66,13 @@ void LogIterator::Unpin() {
 
 LoggedBatch LogIterator::GetBatch() { return std::exchange(batch_, LoggedBatch()); }
 
+// Of the hidden families users see the ranges that they deleted.
+bool LogIterator::IsShown(const LogEntry& entry) const {
+  if (!db_->IsHidden(entry.family())) return true;
+  const Family* const ranges = db_->range_family_.load(std::memory_order_acquire);
+  return ranges != nullptr && entry.family() == ranges->id && entry.type() == EntryType::kPut;
+}
+
 bool LogIterator::Damaged(const Segment& segment, uint64_t offset) {
   status_ = Status::Corruption("region " + std::to_string(segment.region()) + ": the log is damaged at byte " +
                                std::to_string(offset) + " of a segment");
@@ -153,7 +160,8 @@ bool LogIterator::AddRun(const Segment* segment) {
   return true;
 }
 
-// The first batch at or behind `from` that has next_, or begins behind it. False if there is none, or an error.
+// The first batch at or behind `from` of which users see next_ or a larger number. False if there is none, or an error. A batch
+// may end with records that users do not see: a follower that has the updates before them does not get the batch again.
 bool LogIterator::FindBatch(Run* run, uint64_t from) {
   LogReader reader(run->segment->data(), run->segment->generation(), run->limit, from);
   while (reader.end() < run->limit) {
@@ -161,11 +169,13 @@ bool LogIterator::FindBatch(Run* run, uint64_t from) {
     if (entry == nullptr) return Damaged(*run->segment, reader.end());
     run->offset = reader.entry_offset();
     run->first = entry->sequence();
+    uint64_t last_shown = IsShown(*entry) ? entry->sequence() : 0;
     while (entry->more_follows()) {
       entry = reader.NextTrusted();
       if (entry == nullptr) return Damaged(*run->segment, reader.end());
+      if (IsShown(*entry)) last_shown = entry->sequence();
     }
-    if (entry->sequence() >= next_) return true;
+    if (last_shown >= next_) return true;
   }
   return false;
 }
@@ -175,15 +185,14 @@ bool LogIterator::ReadBatch(const Run& run, uint64_t* end) {
   LogReader reader(run.segment->data(), run.segment->generation(), run.limit, run.offset);
   auto updates = std::make_unique<WriteBatch>();
   uint64_t sequence = run.first;
-  const Family* const ranges = db_->range_family_.load(std::memory_order_acquire);
   for (bool more = true; more; ++sequence) {
     const LogEntry* const entry = reader.NextTrusted();
     if (entry == nullptr || !reader.ValidAt(reader.entry_offset()) || entry->sequence() != sequence)
       return Damaged(*run.segment, reader.end());
-    if (ranges != nullptr && entry->family() == ranges->id) {
-      AddRange(*entry, updates.get());
-    } else {
+    if (!db_->IsHidden(entry->family())) {
       Add(*entry, updates.get());
+    } else if (IsShown(*entry)) {
+      AddRange(*entry, updates.get());
     }
     more = entry->more_follows();
   }

@@ -50,12 +50,13 @@ class LogIterator final : public TransactionLogIterator {
     bool operator<(const Run& other) const { return first > other.first; }
   };
 
-  // Also to one of the database's own, which has nothing for users.
+  // Also to a write of the database's own, of which users see no update.
   void NextWrite();
   bool FillWindow();
   bool AddRun(const Segment* segment);
   bool FindBatch(Run* run, uint64_t from);
   bool ReadBatch(const Run& run, uint64_t* end);
+  bool IsShown(const LogEntry& entry) const;
   void Unpin();
   bool Damaged(const Segment& segment, uint64_t offset);
 

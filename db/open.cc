@@ -275,6 +275,7 @@ Status DBImpl::Recover() {
     orders[family->id] = &family->order;
   }
   const std::shared_ptr<Family> ranges = FindFamilyByName(kRangeTombstonesFamilyName);
+  const std::shared_ptr<Family> prepared = FindFamilyByName(kPreparedFamilyName);
   ReplayContext context{regions_.get(),
                         segments_.get(),
                         std::move(orders),
@@ -283,7 +284,8 @@ Status DBImpl::Recover() {
                         options_.recovery_threads,
                         [this](std::string_view line) { Log(std::string(line)); },
                         manifest_state_.may_lose_writes,
-                        ranges == nullptr ? 0 : ranges->id};
+                        ranges == nullptr ? 0 : ranges->id,
+                        prepared == nullptr ? 0 : prepared->id};
   ReplayResult replay;
   const auto start = std::chrono::steady_clock::now();
   status = ReplayLog(context, &replay);

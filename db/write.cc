@@ -48,6 +48,13 @@ struct AdmitsAll : Unobserved {
   static constexpr bool kIsShown = true;  // by GetUpdatesSince
   static constexpr bool Admits(uint64_t) { return true; }
   static constexpr void BeforeVisible() {}
+  static constexpr size_t CountShown(size_t count) { return count; }
+};
+
+// Of a batch whose last updates are of a hidden family: GetUpdatesSince shows only the first ones.
+struct AdmitsRecords : AdmitsAll {
+  size_t CountShown(size_t) const { return shown; }
+  size_t shown = 0;
 };
 
 // Of the compaction thread: nobody makes room meanwhile, and what is deleted concerns nobody.
@@ -63,6 +70,7 @@ struct AdmitsRanges : Unobserved {
   static constexpr bool kIsShown = true;
   bool Admits(uint64_t first) const { return update->Prepare(first); }
   void BeforeVisible() const { update->Install(); }
+  static constexpr size_t CountShown(size_t count) { return count; }
   RangeUpdate* update = nullptr;
 };
 
@@ -74,6 +82,7 @@ struct AdmitsIf : Unobserved {
   static constexpr bool kIsShown = true;
   bool Admits(uint64_t sequence) const { return is_admitted(sequence); }
   static constexpr void BeforeVisible() {}
+  static constexpr size_t CountShown(size_t count) { return count; }
   const IsAdmitted& is_admitted;
 };
 
@@ -134,11 +143,7 @@ ThreadState* DBImpl::GetThreadState() {
   }
   LogUpdate update{type, Slice(key.data(), key.size()), Slice(value.data(), value.size()), RandomHeight(thread->random->Next()),
                    family};
-  return WriteUpdates<true>(options, thread, {&update, 1});
-}
-
-Status DBImpl::WriteOne(const WriteOptions& options, EntryType type, uint32_t family, Slice key, Slice value) {
-  return WriteSingle(options, type, family, key, value);
+  return WriteUpdates<true>(options, thread, {&update, 1}, AdmitsAll());
 }
 
 namespace {
@@ -153,7 +158,20 @@ Status ReservedFamily(uint32_t family) {
                                  ", which holds the database's own records; take these updates out of the batch");
 }
 
+bool IsDropped(const Family& family) { return family.dropped.load(std::memory_order_seq_cst); }
+
+// The result of a write to one family: a write that may be skipped is OK if its family was dropped.
+Status SkipDropped(const WriteOptions& options, const Family& family, Status status) {
+  const bool is_skipped = !status.ok() && options.ignore_missing_column_families && IsDropped(family);
+  return is_skipped ? Status::OK() : status;
+}
+
 }  // namespace
+
+// REQUIRES: the caller has a handle of the family, unless that is the default one.
+Status DBImpl::WriteOne(const WriteOptions& options, EntryType type, uint32_t family, Slice key, Slice value) {
+  return SkipDropped(options, *FindFamily(family), WriteSingle(options, type, family, key, value));
+}
 
 Status DBImpl::Put(const WriteOptions& options, Slice key, Slice value) try {
   return WriteSingle(options, EntryType::kPut, 0, key, value);
@@ -170,7 +188,8 @@ Status DBImpl::Delete(const WriteOptions& options, Slice key) try {
 Status DBImpl::Put(const WriteOptions& options, ColumnFamilyHandle* family, Slice key, Slice value) try {
   Status status;
   const Family* const known = FamilyOf(family, &status);
-  return known == nullptr ? status : WriteSingle(options, EntryType::kPut, known->id, key, value);
+  if (known == nullptr) return status;
+  return SkipDropped(options, *known, WriteSingle(options, EntryType::kPut, known->id, key, value));
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
@@ -178,7 +197,8 @@ Status DBImpl::Put(const WriteOptions& options, ColumnFamilyHandle* family, Slic
 Status DBImpl::Delete(const WriteOptions& options, ColumnFamilyHandle* family, Slice key) try {
   Status status;
   const Family* const known = FamilyOf(family, &status);
-  return known == nullptr ? status : WriteSingle(options, EntryType::kDelete, known->id, key, Slice());
+  if (known == nullptr) return status;
+  return SkipDropped(options, *known, WriteSingle(options, EntryType::kDelete, known->id, key, Slice()));
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }
@@ -189,9 +209,24 @@ Status DBImpl::WriteToAnyFamily(const WriteOptions& options, const WriteBatch& b
   return WriteBatchTo<true>(options, batch);
 }
 
+// If a family is dropped between the collection and the write, the write is refused, and the next attempt skips the family.
 template <bool kHiddenFamilies>
 Status DBImpl::WriteBatchTo(const WriteOptions& options, const WriteBatch& batch) try {
   const TemporaryThreadIndex index;
+  size_t skipped = 0;
+  Status status = TryWriteBatch<kHiddenFamilies>(options, batch, &skipped);
+  while (options.ignore_missing_column_families && status.IsInvalidArgument()) {
+    const size_t skipped_before = skipped;
+    status = TryWriteBatch<kHiddenFamilies>(options, batch, &skipped);
+    if (skipped <= skipped_before) break;
+  }
+  return status;
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+template <bool kHiddenFamilies>
+Status DBImpl::TryWriteBatch(const WriteOptions& options, const WriteBatch& batch, size_t* skipped) {
   ThreadState* thread = GetThreadState();
   if (thread == nullptr) return TooManyThreads();
   struct Collector : WriteBatch::Handler {
@@ -204,6 +239,7 @@ Status DBImpl::WriteBatchTo(const WriteOptions& options, const WriteBatch& batch
       return AddUsers(EntryType::kMerge, family, key, operand);
     }
     Status DeleteRangeCF(uint32_t family, Slice begin, Slice end) override {
+      if (Skips(family)) return Status::OK();
       if (ranges == nullptr) ranges = std::make_unique<RangeUpdate>(db);
       std::string_view record[2];
       bool is_empty = false;
@@ -211,8 +247,17 @@ Status DBImpl::WriteBatchTo(const WriteOptions& options, const WriteBatch& batch
       if (!status.ok() || is_empty) return status;
       return Take(EntryType::kPut, ranges->family(), record[0], record[1]);
     }
+    // Whether an update is skipped, because users see no such family.
+    bool Skips(uint32_t family) {
+      if (__builtin_expect(!ignores_missing, 1) || family == 0) return false;
+      const Family* const known = db->FindFamily(family);
+      const bool is_missing = known == nullptr || IsDropped(*known) || (!kHiddenFamilies && known->is_hidden);
+      skipped += is_missing ? 1 : 0;
+      return is_missing;
+    }
     // Records of deleted ranges come from DeleteRangeCF only: an open refuses what is no such record.
     Status AddUsers(EntryType type, uint32_t family, Slice key, Slice value) {
+      if (Skips(family)) return Status::OK();
       const Family* const records = db->range_family_.load(std::memory_order_acquire);
       if (records != nullptr && family == records->id) {
         return Status::InvalidArgument("the batch writes to column family " + std::to_string(family) +
@@ -225,8 +270,13 @@ Status DBImpl::WriteBatchTo(const WriteOptions& options, const WriteBatch& batch
         const Family* const known = db->FindFamily(family);
         if (known == nullptr) return NoSuchFamily(family);
         if (!kHiddenFamilies && known->is_hidden) return ReservedFamily(family);
+        if (known->is_hidden) return Take(type, family, key, value);
       }
-      return Take(type, family, key, value);
+      if (!kHiddenFamilies && type == EntryType::kMerge && db->FindFamily(family)->options.merge_operator == nullptr)
+        return Status::InvalidArgument("Merge requires `ColumnFamilyOptions::merge_operator != nullptr`");  // in RocksDB's words
+      if (Status status = Take(type, family, key, value); !status.ok()) return status;
+      shown = thread->updates.size();
+      return Status::OK();
     }
     Status Take(EntryType type, uint32_t family, Slice key, Slice value) {
       if (!AreSizesValid(key, value)) return CheckSizes(key, value);
@@ -235,18 +285,28 @@ Status DBImpl::WriteBatchTo(const WriteOptions& options, const WriteBatch& batch
     }
     DBImpl* db;
     ThreadState* thread;
+    bool ignores_missing;
+    size_t skipped = 0;
+    size_t shown = 0;                     // updates up to the last one of a user's family
     std::unique_ptr<RangeUpdate> ranges;  // null: there are none
   } collector;
   collector.db = this;
   collector.thread = thread;
+  collector.ignores_missing = options.ignore_missing_column_families;
   thread->updates.clear();
   Status status = batch.Iterate(&collector);
+  *skipped = collector.skipped;
   if (!status.ok() || thread->updates.empty()) return status;
   if (collector.ranges != nullptr) return WriteRanges(options, thread, collector.ranges.get());
-  if (thread->updates.size() == 1) return WriteUpdates<true>(options, thread, thread->updates);
-  return WriteUpdates<false>(options, thread, thread->updates);
-} catch (const std::bad_alloc&) {
-  return NoMemory();
+  const bool is_single = thread->updates.size() == 1;
+  if (kHiddenFamilies && collector.shown < thread->updates.size()) {
+    AdmitsRecords admission;
+    admission.shown = collector.shown;
+    return is_single ? WriteUpdates<true>(options, thread, thread->updates, admission)
+                     : WriteUpdates<false>(options, thread, thread->updates, admission);
+  }
+  return is_single ? WriteUpdates<true>(options, thread, thread->updates, AdmitsAll())
+                   : WriteUpdates<false>(options, thread, thread->updates, AdmitsAll());
 }
 
 // Before anything else that a write of a single update does: the bucket takes longer to come than all of that.
@@ -267,10 +327,11 @@ Status DBImpl::WriteRanges(const WriteOptions& options, ThreadState* thread, Ran
   return status.IsAborted() ? ranges->refusal() : status;
 }
 
-template <bool kSingle>
-Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates) {
-  if (IsObserved()) return ObserveWrite<kSingle>(options, thread, updates, AdmitsAll());
-  return WriteAdmitted<kSingle>(options, thread, updates, AdmitsAll());
+template <bool kSingle, class Admission>
+Status DBImpl::WriteUpdates(const WriteOptions& options, ThreadState* thread, std::span<LogUpdate> updates,
+                            const Admission& admission) {
+  if (IsObserved()) return ObserveWrite<kSingle>(options, thread, updates, admission);
+  return WriteAdmitted<kSingle>(options, thread, updates, admission);
 }
 
 template <bool kSingle, class Admission>
@@ -530,7 +591,8 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   const bool portion = thread->uncharged_bytes * kChargePortions >= changing_.memtable_size.load(std::memory_order_relaxed) ||
                        thread->uncharged_entries * kChargePortions >= options_.memtable_max_entries;
   const bool full = __builtin_expect(portion, 0) && Charge(thread, memtable);
-  if (Admission::kIsShown) thread->last_update.store(first + count - 1, std::memory_order_release);
+  const size_t shown = Admission::kIsShown ? admission.CountShown(count) : 0;
+  if (shown != 0) thread->last_update.store(first + shown - 1, std::memory_order_release);
   // Pairs with the loads in WaitWriters: the entries are visible to whoever sees this. From here on the memtable may be gone.
   EndAnnounced(thread, is_barrier);
   if (Admission::kIsUsers) {

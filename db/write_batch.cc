@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "braiddb/column_family.h"
-#include "util/check.h"
 
 namespace braiddb {
 
@@ -35,13 +34,12 @@ uint32_t ReadLength(const char* at) {
   return length;
 }
 
-void Append(std::string* rep, Type type, uint32_t family, Slice key, Slice value) {
-  BRAIDDB_CHECK(key.size() <= UINT32_MAX && value.size() <= UINT32_MAX);
+void Append(std::string* rep, uint8_t type, uint32_t family, Slice key, Slice value) {
   const auto key_length = static_cast<uint32_t>(key.size());
   const auto value_length = static_cast<uint32_t>(value.size());
   char header[kHeaderSize + sizeof family];
   const size_t header_size = kHeaderSize + (family == 0 ? 0 : sizeof family);
-  header[0] = static_cast<char>(static_cast<uint8_t>(type) | (family == 0 ? 0 : kInFamily));
+  header[0] = static_cast<char>(type | (family == 0 ? 0 : kInFamily));
   std::memcpy(header + kHeaderSize, &family, sizeof family);
   std::memcpy(header + kKeyLengthAt, &key_length, sizeof key_length);
   std::memcpy(header + kValueLengthAt, &value_length, sizeof value_length);
@@ -103,24 +101,32 @@ void WriteBatch::DeleteRange(const ColumnFamilyHandle* family, Slice begin, Slic
   DeleteRangeCF(family == nullptr ? 0 : family->GetID(), begin, end);
 }
 
-void WriteBatch::PutCF(uint32_t family, Slice key, Slice value) {
-  Append(&rep_, Type::kPut, family, key, value);
-  ++count_;
-}
+void WriteBatch::PutCF(uint32_t family, Slice key, Slice value) { Add(static_cast<uint8_t>(Type::kPut), family, key, value); }
 
-void WriteBatch::DeleteCF(uint32_t family, Slice key) {
-  Append(&rep_, Type::kDelete, family, key, {});
-  ++count_;
-}
+void WriteBatch::DeleteCF(uint32_t family, Slice key) { Add(static_cast<uint8_t>(Type::kDelete), family, key, {}); }
 
 void WriteBatch::MergeCF(uint32_t family, Slice key, Slice operand) {
-  Append(&rep_, Type::kMerge, family, key, operand);
-  ++count_;
+  Add(static_cast<uint8_t>(Type::kMerge), family, key, operand);
 }
 
 void WriteBatch::DeleteRangeCF(uint32_t family, Slice begin, Slice end) {
-  Append(&rep_, Type::kDeleteRange, family, begin, end);
+  Add(static_cast<uint8_t>(Type::kDeleteRange), family, begin, end);
+}
+
+bool WriteBatch::Fits(Slice key, Slice value) { return key.size() <= UINT32_MAX && value.size() <= UINT32_MAX; }
+
+void WriteBatch::Add(uint8_t type, uint32_t family, Slice key, Slice value) {
+  if (__builtin_expect(!Fits(key, value), 0)) {
+    is_incomplete_ = true;
+    return;
+  }
+  Append(&rep_, type, family, key, value);
   ++count_;
+}
+
+Status WriteBatch::CheckComplete() const {
+  if (__builtin_expect(!is_incomplete_, 1)) return Status::OK();
+  return Status::InvalidArgument("a key or a value of the batch has 4 GiB or more; write smaller ones");
 }
 
 bool WriteBatch::HasDeleteRange() const {
@@ -165,15 +171,17 @@ Status WriteBatch::Handler::DeleteRangeCF(uint32_t, Slice, Slice) {
 void WriteBatch::Clear() {
   rep_.clear();
   count_ = 0;
+  is_incomplete_ = false;
   save_points_.clear();
 }
 
-void WriteBatch::SetSavePoint() { save_points_.push_back({rep_.size(), count_}); }
+void WriteBatch::SetSavePoint() { save_points_.push_back({rep_.size(), count_, is_incomplete_}); }
 
 Status WriteBatch::RollbackToSavePoint() {
   if (save_points_.empty()) return Status::NotFound("no save point was set");
   rep_.resize(save_points_.back().size);
   count_ = save_points_.back().count;
+  is_incomplete_ = save_points_.back().is_incomplete;
   save_points_.pop_back();
   return Status::OK();
 }
@@ -184,7 +192,10 @@ Status WriteBatch::PopSavePoint() {
   return Status::OK();
 }
 
-Status WriteBatch::Iterate(Handler* handler) const { return IterateData(rep_, handler); }
+Status WriteBatch::Iterate(Handler* handler) const {
+  const Status status = CheckComplete();
+  return status.ok() ? IterateData(rep_, handler) : status;
+}
 
 Status WriteBatch::IterateData(Slice data, Handler* handler) {
   Slice rest = data;
@@ -219,6 +230,7 @@ Status WriteBatch::FromData(Slice data, WriteBatch* batch) {
   }
   batch->rep_.assign(data);
   batch->count_ = count;
+  batch->is_incomplete_ = false;
   batch->save_points_.clear();
   return Status::OK();
 }

@@ -76,9 +76,7 @@ class Replayer {
       ++entries;
       const uint64_t sequence = valid->sequence();
       last_sequence = std::max(last_sequence, sequence);
-      // The database itself deletes records of ranges.
-      const bool is_users = valid->family() == 0 || valid->family() != context_.range_family || valid->type() == EntryType::kPut;
-      if (is_users) last_update = std::max(last_update, sequence);
+      if (IsUsers(*valid)) last_update = std::max(last_update, sequence);
       if (sequence < context_.log_boundary) continue;
       auto* entry = const_cast<LogEntry*>(valid);
       const uint32_t family = entry->family();
@@ -103,6 +101,14 @@ class Replayer {
     Raise(&last_sequence_, last_sequence);
     Raise(&last_update_, last_update);
     return Status::OK();
+  }
+
+  // The database itself deletes records of ranges, and writes all records of prepared transactions.
+  bool IsUsers(const LogEntry& entry) const {
+    const uint32_t family = entry.family();
+    if (family == 0) return true;
+    if (family == context_.range_family) return entry.type() == EntryType::kPut;
+    return family != context_.prepared_family;
   }
 
   static void Raise(std::atomic<uint64_t>* number, uint64_t to) {

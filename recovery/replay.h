@@ -24,6 +24,7 @@ struct ReplayContext {
   std::function<void(std::string_view)> progress;  // a line now and then; may be empty
   bool may_lose_writes;                            // the log may have been written in PersistMode::kPage
   uint32_t range_family = 0;                       // of the records of deleted ranges; 0: there is none
+  uint32_t prepared_family = 0;                    // of the records of prepared transactions; 0: there is none
 };
 
 struct ReplayResult {

@@ -169,6 +169,20 @@ TEST_P(DbTest, ValueAboveTheLimitIsRejected) {
   EXPECT_EQ(GetOrText(db_.get(), "k"), "fits");
 }
 
+// Nobody reads the bytes: the length alone is refused.
+TEST_P(DbTest, ABatchWithAValueOf4GiBIsRejectedWhole) {
+  const std::string some = "x";
+  WriteBatch batch;
+  batch.Put("a", "1");
+  batch.Put("b", Slice(some.data(), size_t{1} << 32));
+  EXPECT_CODE(db_->Write({}, batch), kInvalidArgument);
+  EXPECT_TRUE(HoldsExactly(db_.get(), {}));
+  batch.Clear();
+  batch.Put("a", "1");
+  ASSERT_OK(db_->Write({}, batch));
+  EXPECT_TRUE(HoldsExactly(db_.get(), {{"a", "1"}}));
+}
+
 TEST_P(DbTest, ReadsReplaceWhatTheStringHeld) {
   ASSERT_OK(db_->Put({}, "k", "short"));
   std::string value(1000, 'x');

@@ -239,6 +239,84 @@ TEST_F(DbColumnFamilyTest, ADropThatWasNotFinishedGoesOnAtTheNextOpen) {
 }
 
 // Random updates of several families, alone and in batches, against maps; with flushes, merges, snapshots and opens between.
+TEST_F(DbColumnFamilyTest, UpdatesOfMissingFamiliesCanBeSkipped) {
+  WriteOptions ignoring;
+  ignoring.ignore_missing_column_families = true;
+  const Handle kept = Create("kept");
+  Handle dropped = Create("dropped");
+  const uint32_t id = dropped->GetID();
+  ASSERT_OK(db_->DropColumnFamily(dropped.get()));
+  WriteBatch batch;
+  batch.PutCF(id, "x", "1");
+  batch.Put("a", "1");
+  batch.DeleteCF(id, "x");
+  batch.MergeCF(id, "x", "1");
+  batch.Put(kept.get(), "b", "2");
+  batch.DeleteRangeCF(id, "a", "z");
+  batch.PutCF(id, "x", "1");
+  WriteBatch with_range = batch;
+  with_range.DeleteRangeCF(0, "a", "b");
+  WriteBatch only;
+  only.PutCF(id, "x", "1");
+  only.DeleteRangeCF(id, "a", "z");
+  const auto check = [&] {
+    EXPECT_CODE(db_->Write({}, batch), kInvalidArgument);
+    EXPECT_EQ(Get(db_->DefaultColumnFamily(), "a"), "-");
+    ASSERT_OK(db_->Write(ignoring, only));
+    ASSERT_OK(db_->Write(ignoring, batch));
+    EXPECT_EQ(Get(db_->DefaultColumnFamily(), "a"), "1");
+    EXPECT_EQ(Get(kept.get(), "b"), "2");
+    ASSERT_OK(db_->Delete({}, kept.get(), "b"));
+    ASSERT_OK(db_->Write(ignoring, with_range));
+    EXPECT_EQ(Get(db_->DefaultColumnFamily(), "a"), "-");
+    EXPECT_EQ(Get(kept.get(), "b"), "2");
+  };
+  {
+    SCOPED_TRACE("there is a handle");
+    check();
+    EXPECT_CODE(db_->Put({}, dropped.get(), "x", "1"), kInvalidArgument);
+    EXPECT_OK(db_->Put(ignoring, dropped.get(), "x", "1"));
+    EXPECT_OK(db_->Delete(ignoring, dropped.get(), "x"));
+    EXPECT_EQ(Get(dropped.get(), "x"), "-");
+    EXPECT_CODE(db_->Put(ignoring, nullptr, "x", "1"), kInvalidArgument);
+  }
+  dropped.reset();
+  SCOPED_TRACE("it is forgotten");
+  ASSERT_OK(db_->WaitForCompaction());
+  check();
+  // Other errors are none of a missing family.
+  batch.Put(std::string(kMaxKeySize + 1, 'k'), "v");
+  EXPECT_CODE(db_->Write(ignoring, batch), kInvalidArgument);
+  EXPECT_EQ(Get(db_->DefaultColumnFamily(), "a"), "-");
+}
+
+TEST_F(DbColumnFamilyTest, AFamilyMayBeDroppedBesideWritesThatSkipIt) {
+  WriteOptions ignoring;
+  ignoring.ignore_missing_column_families = true;
+  for (int round = 0; round < 20; ++round) {
+    const Handle family = Create("family");
+    std::atomic<bool> ends{false};
+    std::atomic<int> written{0};
+    std::thread writer([&] {
+      for (int i = 0; !ends; ++i) {
+        WriteBatch batch;
+        batch.Put("k", std::to_string(i));
+        batch.Put(family.get(), "k", std::to_string(i));
+        if (i % 3 == 0) batch.DeleteRange(family.get(), "a", "b");
+        EXPECT_OK(db_->Write(ignoring, batch));
+        EXPECT_EQ(Get(db_->DefaultColumnFamily(), "k"), std::to_string(i));
+        EXPECT_OK(db_->Put(ignoring, family.get(), "l", "v"));
+        ++written;
+      }
+    });
+    while (written < 10) std::this_thread::yield();
+    EXPECT_OK(db_->DropColumnFamily(family.get()));
+    for (const int until = written + 10; written < until;) std::this_thread::yield();
+    ends = true;
+    writer.join();
+  }
+}
+
 TEST_F(DbColumnFamilyTest, AgreeWithMaps) {
   Close();
   constexpr size_t kFamilies = 4;

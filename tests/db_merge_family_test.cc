@@ -156,6 +156,7 @@ TEST_F(DbMergeFamilyTest, BatchesWithAnIndexApplyOperandsOfEachFamily) {
   batch.Merge(At(kSums), "k", BytesOf(2));
   batch.Delete(At(kTree), "z");
   batch.Merge(At(kTree), "z", "c");
+  batch.SetSavePoint();
   batch.Merge(At(kPlain), "k", "d");
   std::string value;
   ASSERT_OK(batch.GetFromBatchAndDB(db_.get(), {}, "k", &value));
@@ -178,6 +179,9 @@ TEST_F(DbMergeFamilyTest, BatchesWithAnIndexApplyOperandsOfEachFamily) {
   ASSERT_OK(copy.Rebuild(batch.GetWriteBatch()));
   ASSERT_OK(copy.GetFromBatchAndDB(db_.get(), {}, At(kTree), "k", &value));
   EXPECT_EQ(value, "0b");
+  EXPECT_CODE(db_->Write({}, batch.GetWriteBatch()), kInvalidArgument) << "one family has no operator";
+  Expect(kTree, {{"k", "0"}, {"z", "1"}});
+  ASSERT_OK(batch.RollbackToSavePoint());
   ASSERT_OK(db_->Write({}, batch.GetWriteBatch()));
   AtEveryStage([this] {
     Expect(kDefault, {{"k", "a"}});

@@ -121,7 +121,45 @@ TYPED_TEST(TransactionTest, RollbackAndDestructionLeaveNothing) {
   ASSERT_OK(this->db_->Put({}, "a", "behind"));
 }
 
-TYPED_TEST(TransactionTest, OneThatIsOverTakesNothingMore) {
+TYPED_TEST(TransactionTest, ABatchWithAKeyOf4GiBIsRefused) {
+  const std::string some = "x";
+  WriteBatch batch;
+  batch.Put("a", "1");
+  batch.Delete(Slice(some.data(), size_t{1} << 32));
+  EXPECT_TRUE(this->db_->Write({}, batch).IsInvalidArgument());
+  const auto transaction = this->Begin();
+  EXPECT_TRUE(transaction->RebuildFromWriteBatch(batch).IsInvalidArgument());
+  ASSERT_OK(transaction->Commit());
+  EXPECT_TRUE(HoldsExactly(this->db_.get(), {}));
+}
+
+// The snapshot is in read options of the user: it lasts as long as the transaction.
+TYPED_TEST(TransactionTest, ASnapshotOutlivesTheCommitAndTheRollback) {
+  ASSERT_OK(this->db_->Put({}, "a", "old"));
+  for (const bool commits : {true, false}) {
+    SCOPED_TRACE(commits);
+    ASSERT_OK(this->db_->Put({}, "a", "old"));
+    auto transaction = this->Begin();
+    transaction->SetSnapshot();
+    ReadOptions options;
+    options.snapshot = transaction->GetSnapshot();
+    ASSERT_OK(transaction->Put("b", "1"));
+    ASSERT_OK(commits ? transaction->Commit() : transaction->Rollback());
+    EXPECT_EQ(transaction->GetSnapshot(), options.snapshot);
+    ASSERT_OK(this->db_->Put({}, "a", "new"));
+    ASSERT_OK(this->db_->CompactRange({}, nullptr, nullptr));
+    std::string value;
+    ASSERT_OK(this->db_->Get(options, "a", &value));
+    EXPECT_EQ(value, "old");
+    ASSERT_OK(transaction->Get(options, "a", &value));
+    EXPECT_EQ(value, "old");
+    EXPECT_EQ(IntProperty(this->db_.get(), "braiddb.num-snapshots"), 1u);
+    transaction.reset();
+    EXPECT_EQ(IntProperty(this->db_.get(), "braiddb.num-snapshots"), 0u);
+  }
+}
+
+TEST_F(PessimisticTest, OneThatIsOverTakesNothingMore) {
   const auto transaction = this->Begin();
   ASSERT_OK(transaction->Put("a", "1"));
   ASSERT_OK(transaction->Commit());
@@ -133,6 +171,34 @@ TYPED_TEST(TransactionTest, OneThatIsOverTakesNothingMore) {
   EXPECT_TRUE(transaction->Rollback().IsInvalidArgument());
   EXPECT_TRUE(transaction->RollbackToSavePoint().IsInvalidArgument());
   EXPECT_EQ(this->Get("a"), "1");
+}
+
+TEST_F(OptimisticTest, OneThatIsCommittedGoesOn) {
+  OptimisticTransactionOptions options;
+  for (const bool has_snapshot : {false, true}) {
+    SCOPED_TRACE(has_snapshot);
+    options.set_snapshot = has_snapshot;
+    ASSERT_OK(db_->Put({}, "a", "0"));
+    const auto transaction = Begin(options);
+    ASSERT_OK(transaction->Put("a", "1"));
+    transaction->SetSavePoint();
+    ASSERT_OK(transaction->Commit());
+    EXPECT_EQ(transaction->GetState(), TransactionState::kStarted);
+    EXPECT_EQ(transaction->GetWriteBatch().GetWriteBatch().Count(), 0u);
+    EXPECT_TRUE(transaction->RollbackToSavePoint().IsNotFound());
+    ASSERT_OK(db_->Put({}, "a", "2"));  // what is committed is not protected
+    ASSERT_OK(transaction->Put("b", "3"));
+    ASSERT_OK(transaction->Commit());
+    EXPECT_EQ(Get("a"), "2");
+    EXPECT_EQ(Get("b"), "3");
+    // The snapshot is still that of the beginning: the transaction's own commits are behind it.
+    ASSERT_OK(transaction->Put("b", "4"));
+    const Status status = transaction->Commit();
+    EXPECT_EQ(status.IsBusy(), has_snapshot) << status.ToString();
+    ASSERT_OK(transaction->Rollback());
+    EXPECT_EQ(Get("b"), has_snapshot ? "3" : "4");
+    ASSERT_OK(db_->Delete({}, "b"));
+  }
 }
 
 TYPED_TEST(TransactionTest, OneThatWasRolledBackCanGoOn) {

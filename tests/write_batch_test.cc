@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+
+#include "braiddb/write_batch_with_index.h"
 
 namespace braiddb {
 namespace {
@@ -93,6 +96,53 @@ TEST(WriteBatch, SavePointsTakeBackWhatCameBehind) {
   batch.SetSavePoint();
   batch.Clear();
   EXPECT_TRUE(batch.RollbackToSavePoint().IsNotFound());
+}
+
+// Nobody reads the bytes: the length alone is refused.
+TEST(WriteBatch, WhatHas4GiBIsAnErrorOfWhoReadsTheBatch) {
+  const std::string some = "x";
+  const Slice huge(some.data(), size_t{UINT32_MAX} + 1);
+  const std::function<void(WriteBatch*)> additions[] = {
+      [&](WriteBatch* batch) { batch->Put("k", huge); },         [&](WriteBatch* batch) { batch->Put(huge, "v"); },
+      [&](WriteBatch* batch) { batch->Delete(huge); },           [&](WriteBatch* batch) { batch->Merge("k", huge); },
+      [&](WriteBatch* batch) { batch->DeleteRange("a", huge); }, [&](WriteBatch* batch) { batch->PutCF(7, "k", huge); },
+  };
+  for (const auto& add : additions) {
+    WriteBatch batch;
+    batch.Put("a", "1");
+    batch.SetSavePoint();
+    add(&batch);
+    batch.Put("b", "2");
+    EXPECT_EQ(batch.Count(), 2u);
+    Printer printer;
+    EXPECT_TRUE(batch.Iterate(&printer).IsInvalidArgument());
+    EXPECT_EQ(printer.text, "");
+    WriteBatchWithIndex indexed;
+    EXPECT_TRUE(indexed.Rebuild(batch).IsInvalidArgument());
+    const WriteBatch copy = batch;
+    EXPECT_TRUE(copy.Iterate(&printer).IsInvalidArgument());
+    ASSERT_TRUE(batch.RollbackToSavePoint().ok());
+    EXPECT_EQ(Print(batch), "put(a,1)");
+    add(&batch);
+    batch.Clear();
+    batch.Put("c", "3");
+    EXPECT_EQ(Print(batch), "put(c,3)");
+  }
+}
+
+TEST(WriteBatch, WhatHas4GiBIsNotInAnIndex) {
+  const std::string some = "x";
+  const Slice huge(some.data(), size_t{UINT32_MAX} + 1);
+  WriteBatchWithIndex batch;
+  batch.Put("a", "1");
+  batch.Put("a", huge);
+  batch.Merge("a", huge);
+  batch.Put(huge, "v");
+  std::string value;
+  ASSERT_TRUE(batch.GetFromBatch("a", &value).ok());
+  EXPECT_EQ(value, "1");
+  Printer printer;
+  EXPECT_TRUE(batch.GetWriteBatch().Iterate(&printer).IsInvalidArgument());
 }
 
 TEST(WriteBatch, MergesAreUpdates) {

@@ -73,14 +73,14 @@ class OptimisticTransaction final : public TransactionBase {
       : TransactionBase(base, families, write_options, 0), locks_(locks) {
     if (options.set_snapshot) SetSnapshot();
   }
-  ~OptimisticTransaction() override { End(); }
+  ~OptimisticTransaction() override { BeginAnew(); }
 
   uint64_t GetID() const override { return id_; }
 
   Status SetName(const std::string&) override { return Status::InvalidArgument("Optimistic transactions cannot be named."); }
   const std::string& GetName() const override { return no_name_; }
   Status Prepare() override { return Status::InvalidArgument("Two phase commit not supported for optimistic transactions."); }
-  TransactionState GetState() const override { return is_over() ? TransactionState::kCommitted : TransactionState::kStarted; }
+  TransactionState GetState() const override { return TransactionState::kStarted; }
 
   // ORDER   1 lock  2 compare  3 write  4 unlock. Other writes are before 2 or behind 4, since they lock, too.
   Status Commit() override try {
@@ -93,7 +93,7 @@ class OptimisticTransaction final : public TransactionBase {
       }
       if (status.ok()) status = WriteBatchToBase();
     }
-    if (status.ok()) End();
+    if (status.ok()) BeginAnew();
     return status;
   } catch (const std::bad_alloc&) {
     return NoMemory();

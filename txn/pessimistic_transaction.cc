@@ -68,7 +68,7 @@ Status PessimisticTransaction::Protect(const FamilySlice& key, bool exclusive, b
 
 void PessimisticTransaction::Decide(TransactionState state) noexcept {
   parts_.names->Remove(*this);
-  End();
+  BeginAnew();
   owner_.state.store(state, std::memory_order_release);
 }
 

@@ -38,7 +38,7 @@ class PessimisticTransaction final : public TransactionBase, public std::enable_
   // A transaction that an open has found: prepared, with all locks that it had on keys that it updates.
   static Status Recover(const PessimisticParts& parts, const PreparedRecord& record,
                         std::shared_ptr<PessimisticTransaction>* transaction);
-  ~PessimisticTransaction() override { End(); }
+  ~PessimisticTransaction() override { BeginAnew(); }
 
   Status Commit() override;
   Status Rollback() override;
@@ -63,7 +63,7 @@ class PessimisticTransaction final : public TransactionBase, public std::enable_
   Status CommitPrepared();
   Status RemoveRecord();
   Status AddUpdates(const PreparedRecord& record);
-  // Nobody finds it any more; then as TransactionBase::End.
+  // Nobody finds it any more; then as TransactionBase::BeginAnew.
   void Decide(TransactionState state) noexcept;
 
   const PessimisticParts parts_;

@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "db/hidden_family.h"
 #include "db/read_manifest.h"
 #include "log/log_reader.h"
 #include "log/operands.h"
@@ -48,8 +49,10 @@ Status PrimaryReader::ReadFamilies() {
   has_runs_ = is_of_runs(manifest.l1_kind) || std::any_of(manifest.families.begin(), manifest.families.end(),
                                                           [&](const auto& family) { return is_of_runs(family.l1_kind); });
   range_family_ = 0;
+  prepared_family_ = 0;
   for (const ManifestState::Family& listed : manifest.families) {
     if (listed.name == kRangeTombstonesFamilyName) range_family_ = listed.id;
+    if (listed.name == kPreparedFamilyName) prepared_family_ = listed.id;
   }
   family_of_.clear();
   family_of_[0] = 0;
@@ -82,6 +85,8 @@ Status PrimaryReader::CheckFamilies() {
   for (const ManifestState::Family& listed : manifest.families) {
     if (listed.name == kRangeTombstonesFamilyName && listed.id != range_family_)
       return Status::Aborted("the first range was deleted meanwhile");
+    if (listed.name == kPreparedFamilyName && listed.id != prepared_family_)
+      return Status::Aborted("the first transaction was prepared meanwhile");
   }
   return Status::OK();
 }
@@ -171,8 +176,10 @@ Status PrimaryReader::ReadSegment(Region* region, const ListedSegment& segment, 
       const bool is_obsolete = entry->is_obsolete() || (!entry->is_copy() && entry->sequence() < garbage_below_);
       const bool is_of_range = range_family_ != 0 && entry->family() == range_family_;
       const bool counts_always = entry->type() == EntryType::kDelete || is_of_range;
-      // The primary itself deletes records of ranges.
-      if (!is_of_range || entry->type() == EntryType::kPut) last_update_ = std::max(last_update_, entry->sequence());
+      // The primary itself deletes records of ranges, and writes all records of prepared transactions.
+      const bool is_of_prepared = prepared_family_ != 0 && entry->family() == prepared_family_;
+      const bool is_users = is_of_range ? entry->type() == EntryType::kPut : !is_of_prepared;
+      if (is_users) last_update_ = std::max(last_update_, entry->sequence());
       if (step != Step::kFirst || counts_always || !is_obsolete) Add(*entry);
     }
   }

@@ -109,6 +109,7 @@ class PrimaryReader {
   std::unordered_map<uint32_t, size_t> family_of_;  // by id
   std::vector<std::map<std::string, Versions, Family::Less>> versions_;
   uint32_t range_family_ = 0;                                           // that of range tombstones; 0: there is none
+  uint32_t prepared_family_ = 0;                                        // that of prepared transactions; 0: there is none
   std::map<uint32_t, std::vector<RangeTombstones::Tombstone>> ranges_;  // by family
   std::vector<uint64_t> buffer_;
   uint64_t garbage_below_ = 0;  // numbers of entries that are no copies

@@ -19,10 +19,6 @@ TransactionBase::TransactionBase(DB* base, const FamilyTable* families, const Wr
 
 TransactionBase::~TransactionBase() = default;
 
-Status TransactionBase::CheckActive() const {
-  return over_ ? Status::InvalidArgument("the transaction is over; begin another one") : Status::OK();
-}
-
 Status TransactionBase::WriteBatchToBase() {
   return BRAIDDB_MUTANT("commit-not-written") ? Status::OK() : base_->Write(write_options_, batch_.GetWriteBatch());
 }
@@ -295,12 +291,6 @@ void TransactionBase::BeginAnew() noexcept {
   batch_.Clear();
   save_points_.clear();
   used_.clear();
-}
-
-void TransactionBase::End() noexcept {
-  BeginAnew();
-  ClearSnapshot();
-  over_ = true;
 }
 
 }  // namespace braiddb

@@ -62,8 +62,8 @@ class TransactionBase : public Transaction {
   virtual Status Protect(const FamilySlice& key, bool exclusive, bool is_new, Seen* seen) = 0;
   // Gives up what Protect did.
   virtual void Unprotect(const FamilySlice& key) = 0;
-  // OK if the transaction is not over.
-  virtual Status CheckActive() const;
+  // OK if the transaction takes updates.
+  virtual Status CheckActive() const { return Status::OK(); }
 
   DB* base() const { return base_; }
   // DB::GetLatestSequenceForKey of a family that the transaction uses.
@@ -73,15 +73,12 @@ class TransactionBase : public Transaction {
   const FamilyTable* families() const { return families_; }
   // All but the default one that the transaction has updates or protected keys of.
   const std::map<uint32_t, std::shared_ptr<ColumnFamilyHandle>>& used_families() const { return used_; }
-  bool is_over() const { return over_; }
 
   enum class Kind : uint8_t { kPut, kDelete, kMerge };
   // An update, with its protection, of a transaction that may not be active.
   Status Add(Kind kind, ColumnFamilyHandle* family, Slice key, Slice value);
-  // Unprotects everything, forgets the updates and save points; the snapshot stays.
+  // Unprotects everything, forgets the updates and save points; the snapshot stays: read options of the user may hold it.
   void BeginAnew() noexcept;
-  // The same, and it is over.
-  void End() noexcept;
 
  private:
   // `seen_at`: what was read with it must be the newest version; null: whatever is.
@@ -107,7 +104,6 @@ class TransactionBase : public Transaction {
   };
   std::vector<SavePoint> save_points_;
   std::shared_ptr<const Snapshot> snapshot_;  // released with the last one who holds it
-  bool over_ = false;
 };
 
 }  // namespace braiddb

@@ -49,6 +49,10 @@ void WriteBatchWithIndex::Enter(Update* update, Found kind, const Place& value) 
 
 // Out of memory: neither the batch nor the index has the update.
 void WriteBatchWithIndex::Add(const ColumnFamilyHandle* family, Slice key, Slice value, Found kind) {
+  if (!WriteBatch::Fits(key, value)) {
+    batch_.is_incomplete_ = true;
+    return;
+  }
   const uint32_t id = IdOf(family);
   Index* const index = id == 0 ? &index_ : &others_.try_emplace(id, Before{family->GetOptions().comparator}).first->second;
   auto place = index->lower_bound(key);
@@ -145,7 +149,8 @@ Status WriteBatchWithIndex::PopSavePoint() { return batch_.PopSavePoint(); }
 
 Status WriteBatchWithIndex::Rebuild(const WriteBatch& batch) try {
   WriteBatch updates;
-  Status status = WriteBatch::FromData(batch.Data(), &updates);
+  Status status = batch.CheckComplete();
+  if (status.ok()) status = WriteBatch::FromData(batch.Data(), &updates);
   if (!status.ok()) return status;
   if (updates.HasDeleteRange()) return DeleteRange({}, {});
   Install(IndexesOf(updates.Data(), EmptyIndexes()));

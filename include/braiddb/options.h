@@ -288,6 +288,9 @@ struct WriteOptions {
   // Only PersistMode::kPage looks at this. true: acknowledged after msync. false: acknowledged when the page cache has
   // it: it survives the process, but not the operating system. All other modes are always durable. Default: true.
   bool sync = true;
+  // true: updates of column families that do not exist, or were dropped, are skipped, and the rest of the batch is written.
+  // false: a batch with such an update is InvalidArgument, and nothing of it is written. Default: false.
+  bool ignore_missing_column_families = false;
 };
 
 // DB::SetOptions: what can change while a database is open, each as in Options; what is not given stays as it is.

@@ -12,7 +12,7 @@
 
 namespace braiddb {
 
-// As RocksDB's. The middle ones last as long as a call does. An optimistic transaction is kStarted, and kCommitted when it is.
+// As RocksDB's. The middle ones last as long as a call does. An optimistic transaction is always kStarted.
 enum class TransactionState : uint8_t {
   kStarted = 0,
   kAwaitingPrepare = 1,
@@ -79,7 +79,8 @@ class Transaction {
   // From now on, keys that were written after this moment are conflicts. A former snapshot is released.
   virtual void SetSnapshot() = 0;
   virtual void ClearSnapshot() = 0;
-  // For ReadOptions; null if none is set. The transaction's: valid until SetSnapshot, ClearSnapshot or its end.
+  // For ReadOptions; null if none is set. The transaction owns the snapshot until SetSnapshot, ClearSnapshot, a rollback to a
+  // save point before SetSnapshot, or its destruction. Commit and Rollback keep the snapshot.
   virtual const Snapshot* GetSnapshot() const = 0;
 
   // A rollback to a save point takes back updates, SetSnapshot, and the protection of keys that were not protected before it.
@@ -87,11 +88,12 @@ class Transaction {
   virtual Status RollbackToSavePoint() = 0;
   virtual Status PopSavePoint() = 0;
 
-  // OK: all is durable and visible, and the transaction is over. Pessimistic: Expired; or an error of the write, as of DB::Write,
-  // after which it still has its locks: with NoSpace or MemoryLimit it may try again; after IOError or ReadOnly only the next
-  // open knows whether it is there. Optimistic: Busy if another write came between; roll it back. Otherwise nothing was written.
-  // Of one that is over, updates, GetForUpdate, Commit and Rollback are InvalidArgument. Of a prepared one: after NoSpace and
-  // MemoryLimit it is still prepared.
+  // OK: all is durable and visible. A pessimistic transaction is over then. An optimistic one can be used again: it has no
+  // updates, save points and protected keys, and keeps its snapshot.
+  // Pessimistic: Expired; or an error of the write, as of DB::Write, after which it still has its locks: with NoSpace or
+  // MemoryLimit it may try again; after IOError or ReadOnly only the next open knows whether it is there. Optimistic: Busy if
+  // another write came between; roll it back. Otherwise nothing was written. Of one that is over, updates, GetForUpdate, Commit
+  // and Rollback are InvalidArgument. Of a prepared one: after NoSpace and MemoryLimit it is still prepared.
   virtual Status Commit() = 0;
   // Takes back all updates, save points and protection; the transaction may go on, with its snapshot and name. A prepared one is
   // over then; an error is one of the write, and it is still prepared.

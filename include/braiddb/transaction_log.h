@@ -15,12 +15,12 @@ struct LoggedBatch {
   std::unique_ptr<WriteBatch> updates;
 };
 
-// Made by DB::GetUpdatesSince. Gives each write once, whole, ordered by sequence numbers, in which there may be gaps. A write
-// that was acknowledged before the iterator came to its end is never left out: where the log does not have it any more, the
-// iterator ends with NotFound. Updates are as they were written: merge operands as operands, values before a compaction filter
-// saw them (what a filter changes is a write of its own); families by their ids, which may be of families that are dropped by
-// now. While it lives, log space is not reused that was there when it last came to its end: keep it short-lived, or space does
-// not come back. Thread safety: one thread at a time, beside any use of the database. Must be destroyed before its DB.
+// Made by DB::GetUpdatesSince. Gives each write once, whole, ordered by sequence numbers, with gaps. A write that was
+// acknowledged before the iterator came to its end is never left out: where the log has lost it, the iterator ends with
+// NotFound. Updates are as they were written: merge operands as operands, values before a compaction filter saw them (what a
+// filter changes is a write of its own); families by their ids, which may be dropped by now. Records of prepared transactions
+// are not shown. While it lives, log space is not reused that was there when it last came to its end: keep it short-lived.
+// Thread safety: one thread at a time, beside any use of the database. Must be destroyed before its DB.
 class TransactionLogIterator {
  public:
   virtual ~TransactionLogIterator() = default;

@@ -19,13 +19,14 @@ namespace braiddb {
 
 class ColumnFamilyHandle;
 
-// Updates are applied in the order in which they were added: the last one to a key wins.
+// Updates are applied in the order in which they were added: the last one to a key wins. A key or a value of 4 GiB or more is not
+// copied into the batch: Iterate, and so every write of the batch, is InvalidArgument until the batch is cleared or rolled back.
 // Thread safety: const methods may be called concurrently.
 class WriteBatch {
  public:
   void Put(Slice key, Slice value);
   void Delete(Slice key);
-  // An operand for the merge operator of the column family.
+  // An operand for the merge operator of the column family. If the family has none, the write of the batch is InvalidArgument.
   void Merge(Slice key, Slice operand);
   // The keys in [begin, end), whatever they are when the batch is written, and what the batch has done to them before. A batch
   // whose `end` comes before its `begin` is InvalidArgument when it is written; equal ones mean nothing.
@@ -70,25 +71,34 @@ class WriteBatch {
     // Of any family. Who does not know ranges gets InvalidArgument from Iterate when there is one.
     virtual Status DeleteRangeCF(uint32_t family, Slice begin, Slice end);
   };
-  // Corruption if the representation is not well formed. An error of the handler ends it.
+  // Corruption if the representation is not well formed; InvalidArgument if a key or a value was too large to be added. An error
+  // of the handler ends it.
   Status Iterate(Handler* handler) const;
 
   // The serialized form: per update a type byte (1 put, 0 delete, 2 merge, 3 range), key length (u32 LE), value length (u32 LE),
   // key, value; of a range begin and end are these. Of a family that is not the default one, the type has bit 4 set, and its id
   // (u32 LE) is before the key.
   const std::string& Data() const { return rep_; }
+  // As Iterate, for a part of Data() that begins and ends between updates.
+  static Status IterateData(Slice data, Handler* handler);
   // The batch has no save points then.
   static Status FromData(Slice data, WriteBatch* batch);
 
  private:
   friend class WriteBatchWithIndex;
-  static Status IterateData(Slice data, Handler* handler);
+  static bool Fits(Slice key, Slice value);
+  // Appends an update, or notes that it is too large.
+  void Add(uint8_t type, uint32_t family, Slice key, Slice value);
+  // InvalidArgument if an update was too large.
+  Status CheckComplete() const;
   struct SavePoint {
     size_t size;
     uint32_t count;
+    bool is_incomplete;
   };
   std::string rep_;
   uint32_t count_ = 0;
+  bool is_incomplete_ = false;  // an update was too large, and is not in rep_
   std::vector<SavePoint> save_points_;
 };
 

@@ -49,8 +49,8 @@ class WriteBatchWithIndex {
   // The updates so far, to be written with DB::Write.
   const WriteBatch& GetWriteBatch() const { return batch_; }
   // Takes the updates of another batch in place of these. Corruption, and no change, if they are not well formed;
-  // NotSupported if they delete ranges. Families that
-  // this one has not met are in the order of bytes, unless SetOrder says otherwise.
+  // InvalidArgument if one was too large to be added; NotSupported if they delete ranges. Families that this one has not met are
+  // in the order of bytes, unless SetOrder says otherwise.
   Status Rebuild(const WriteBatch& batch);
   // Sorts what the batch has of a family. There must be no iterator over that family.
   void SetOrder(uint32_t family, const Comparator* comparator);

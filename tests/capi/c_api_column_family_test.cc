@@ -1,4 +1,6 @@
 // Column families of the C API: opening with them, their functions, batches; comparators and last levels of their own.
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <set>
@@ -209,6 +211,59 @@ TEST_F(CApiFamilyTest, UpdatesOfABatchWithTheirFamilies) {
       });
   EXPECT_EQ("0a=1 2b=2 1c ", seen);
   braiddb_writebatch_destroy(batch);
+}
+
+TEST_F(CApiFamilyTest, UpdatesOfMissingFamiliesAreSkippedIfTheOptionsSaySo) {
+  Handle* const dropped = braiddb_create_column_family(db_, options_, "dropped", error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  braiddb_writebatch_t* const batch = braiddb_writebatch_create();
+  braiddb_writebatch_put_cf(batch, dropped, "x", 1, "1", 1);
+  braiddb_writebatch_put(batch, "a", 1, "1", 1);
+  braiddb_writebatch_delete_range_cf(batch, dropped, "x", 1, "y", 1);
+  braiddb_writebatch_put_cf(batch, list(), "b", 1, "2", 1);
+  braiddb_drop_column_family(db_, dropped, error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  braiddb_write(db_, write_, batch, error_.pointer());
+  EXPECT_TRUE(error_.Take().starts_with("Invalid argument: "));
+  EXPECT_EQ("-", GetFrom(list(), "b"));
+  braiddb_writeoptions_set_ignore_missing_column_families(write_, 1);
+  braiddb_write(db_, write_, batch, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("1", GetFrom(handles_[0], "a"));
+  EXPECT_EQ("2", GetFrom(list(), "b"));
+  braiddb_put_cf(db_, write_, dropped, "x", 1, "1", 1, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("-", GetFrom(dropped, "x"));
+  braiddb_writebatch_destroy(batch);
+  braiddb_column_family_handle_destroy(dropped);
+}
+
+// Whether operands can be applied is known without a handle of every family.
+TEST_F(CApiFamilyTest, AMergeCostsNoMoreBesideManyFamilies) {
+  braiddb_options_t* const merging = braiddb_options_create();
+  braiddb_options_set_uint64add_merge_operator(merging);
+  std::vector<Handle*> families;
+  for (int i = 0; i < 300; ++i) {
+    families.push_back(braiddb_create_column_family(db_, merging, std::to_string(i).c_str(), error_.pointer()));
+    ASSERT_EQ("", error_.Take());
+  }
+  const auto seconds_of = [&](bool merges) {
+    std::vector<double> times;
+    for (int i = 0; i < 301; ++i) {
+      braiddb_writebatch_t* const batch = braiddb_writebatch_create();
+      (merges ? braiddb_writebatch_merge_cf : braiddb_writebatch_put_cf)(batch, families[150], "k", 1, "01234567", 8);
+      const auto start = std::chrono::steady_clock::now();
+      braiddb_write(db_, write_, batch, error_.pointer());
+      times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      braiddb_writebatch_destroy(batch);
+      EXPECT_EQ("", error_.Take());
+    }
+    std::nth_element(times.begin(), times.begin() + 150, times.end());
+    return times[150];
+  };
+  EXPECT_LT(seconds_of(true), 3 * seconds_of(false));
+  for (Handle* const family : families) braiddb_column_family_handle_destroy(family);
+  braiddb_options_destroy(merging);
 }
 
 TEST_F(CApiFamilyTest, ReadsOfSeveralFamilies) {

@@ -11,8 +11,8 @@ class CApiTransactionTest : public CApiTest {
  protected:
   CApiTransactionTest() { braiddb_transaction_options_set_lock_timeout(txn_options_, 1); }
   ~CApiTransactionTest() override {
-    if (txn_db_ != nullptr) braiddb_transactiondb_close(txn_db_);
-    if (optimistic_ != nullptr) braiddb_optimistictransactiondb_close(optimistic_);
+    ClosePessimistic();
+    CloseOptimistic();
     braiddb_transaction_options_destroy(txn_options_);
     braiddb_transactiondb_options_destroy(txn_db_options_);
     braiddb_optimistictransaction_options_destroy(optimistic_options_);
@@ -24,6 +24,14 @@ class CApiTransactionTest : public CApiTest {
   void OpenOptimistic() {
     optimistic_ = braiddb_optimistictransactiondb_open(options_, path().c_str(), error_.pointer());
     ASSERT_EQ("", error_.Take());
+  }
+  void ClosePessimistic() {
+    if (txn_db_ != nullptr) braiddb_transactiondb_close(txn_db_);
+    txn_db_ = nullptr;
+  }
+  void CloseOptimistic() {
+    if (optimistic_ != nullptr) braiddb_optimistictransactiondb_close(optimistic_);
+    optimistic_ = nullptr;
   }
   braiddb_transaction_t* Begin(braiddb_transaction_t* old = nullptr) {
     return txn_db_ != nullptr ? braiddb_transaction_begin(txn_db_, write_, txn_options_, old)
@@ -113,7 +121,7 @@ TEST_F(CApiTransactionTest, UpdatesAreSeenInsideAndAfterTheCommit) {
 
     EXPECT_EQ("", Commit(transaction));
     EXPECT_EQ("1", GetOutside("a"));
-    EXPECT_TRUE(Commit(transaction).starts_with("Invalid argument: "));
+    EXPECT_EQ(optimistic, Commit(transaction).empty());  // a pessimistic one is over
 
     // The object is used again.
     ASSERT_EQ(transaction, Begin(transaction));
@@ -201,7 +209,143 @@ TEST_F(CApiTransactionTest, ReadsAndConflictsGoByTheSnapshot) {
   braiddb_transaction_destroy(transaction);
 }
 
+// Read options hold the snapshot of a transaction until that is destroyed, or begun anew; what get_snapshot gave may be freed.
+TEST_F(CApiTransactionTest, ASnapshotLastsBeyondTheCommit) {
+  braiddb_transaction_options_set_set_snapshot(txn_options_, 1);
+  braiddb_optimistictransaction_options_set_set_snapshot(optimistic_options_, 1);
+  for (const bool optimistic : {false, true}) {
+    for (const bool commits : {true, false}) {
+      SCOPED_TRACE(std::string(optimistic ? "optimistic" : "pessimistic") + (commits ? ", commit" : ", rollback"));
+      optimistic ? OpenOptimistic() : OpenPessimistic();
+      braiddb_transaction_t* const first = Begin();
+      EXPECT_EQ("", PutIn(first, "a", "old"));
+      EXPECT_EQ("", Commit(first));
+      braiddb_transaction_t* const transaction = Begin();
+      const braiddb_snapshot_t* const snapshot = braiddb_transaction_get_snapshot(transaction);
+      braiddb_readoptions_set_snapshot(read_, snapshot);
+      braiddb_free(const_cast<braiddb_snapshot_t*>(snapshot));
+      EXPECT_EQ("", PutIn(transaction, "a", "new"));
+      if (commits) {
+        EXPECT_EQ("", Commit(transaction));
+      } else {
+        braiddb_transaction_rollback(transaction, error_.pointer());
+        EXPECT_EQ("", error_.Take());
+      }
+      ASSERT_EQ(first, Begin(first));
+      EXPECT_EQ("", PutIn(first, "a", "newer"));
+      EXPECT_EQ("", Commit(first));
+      EXPECT_EQ("old", GetIn(transaction, "a"));
+      EXPECT_EQ("old", GetOutside("a"));
+      EXPECT_EQ("old", GetIn(first, "a")) << "read options say which state, whose ever their snapshot is";
+      braiddb_readoptions_set_snapshot(read_, nullptr);
+      EXPECT_EQ("newer", GetIn(transaction, "a"));
+      braiddb_transaction_destroy(transaction);
+      braiddb_transaction_destroy(first);
+      optimistic ? CloseOptimistic() : ClosePessimistic();
+    }
+  }
+}
+
+TEST_F(CApiTransactionTest, AnOptimisticOneGoesOnAfterItsCommit) {
+  OpenOptimistic();
+  braiddb_transaction_t* const transaction = Begin();
+  for (const char* const value : {"1", "2", "3"}) {
+    EXPECT_EQ("", PutIn(transaction, "a", value));
+    EXPECT_EQ(value, GetIn(transaction, "a"));
+    EXPECT_EQ("", Commit(transaction));
+    EXPECT_EQ(value, GetOutside("a"));
+  }
+  braiddb_transaction_rollback(transaction, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("", Commit(transaction));
+  braiddb_transaction_destroy(transaction);
+  EXPECT_EQ("3", GetOutside("a"));
+}
+
+// The snapshot of the read options chooses the value. Conflicts are a matter of the transaction's own snapshot.
+TEST_F(CApiTransactionTest, AReadForUpdateThroughAnOlderSnapshotGivesItsValue) {
+  for (const bool optimistic : {false, true}) {
+    SCOPED_TRACE(optimistic);
+    optimistic ? OpenOptimistic() : OpenPessimistic();
+    braiddb_transaction_t* const writer = Begin();
+    EXPECT_EQ("", PutIn(writer, "a", "old"));
+    EXPECT_EQ("", Commit(writer));
+    braiddb_transaction_options_set_set_snapshot(txn_options_, 1);
+    braiddb_optimistictransaction_options_set_set_snapshot(optimistic_options_, 1);
+    braiddb_transaction_t* const holder = Begin();
+    const braiddb_snapshot_t* const snapshot = braiddb_transaction_get_snapshot(holder);
+    braiddb_transaction_options_set_set_snapshot(txn_options_, 0);
+    braiddb_optimistictransaction_options_set_set_snapshot(optimistic_options_, 0);
+    ASSERT_EQ(writer, Begin(writer));
+    EXPECT_EQ("", PutIn(writer, "a", "new"));
+    EXPECT_EQ("", Commit(writer));
+
+    braiddb_readoptions_set_snapshot(read_, snapshot);
+    braiddb_transaction_t* const transaction = Begin();
+    size_t length = 0;
+    char* value = braiddb_transaction_get_for_update(transaction, read_, "a", 1, &length, 1, error_.pointer());
+    EXPECT_EQ("old", Taken(value, length));
+    EXPECT_EQ("", error_.Take());
+    braiddb_pinnableslice_t* const pinned =
+        braiddb_transaction_get_pinned_for_update(transaction, read_, "a", 1, 1, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    const char* const bytes = braiddb_pinnableslice_value(pinned, &length);
+    EXPECT_EQ("old", std::string(bytes, length));
+    braiddb_pinnableslice_destroy(pinned);
+    braiddb_readoptions_set_snapshot(read_, nullptr);
+    // It is protected like any other.
+    ASSERT_EQ(writer, Begin(writer));
+    const std::string error = PutIn(writer, "a", "newer");
+    EXPECT_EQ(optimistic, error.empty()) << error;
+    if (optimistic) {
+      EXPECT_EQ("", Commit(writer));
+    }
+    const std::string result = Commit(transaction);
+    EXPECT_EQ(optimistic, result.starts_with("Resource busy: ")) << result;
+    // Through the snapshot of the transaction that holds it, it is a conflict.
+    braiddb_readoptions_set_snapshot(read_, snapshot);
+    braiddb_free(braiddb_transaction_get_for_update(holder, read_, "a", 1, &length, 1, error_.pointer()));
+    const std::string conflict = optimistic ? error_.Take() + Commit(holder) : error_.Take();
+    EXPECT_TRUE(conflict.starts_with("Resource busy: ")) << conflict;
+    braiddb_readoptions_set_snapshot(read_, nullptr);
+    braiddb_free(const_cast<braiddb_snapshot_t*>(snapshot));
+    for (braiddb_transaction_t* const each : {writer, holder, transaction}) braiddb_transaction_destroy(each);
+    optimistic ? CloseOptimistic() : ClosePessimistic();
+  }
+}
+
 // ---- Two phases
+
+TEST_F(CApiTransactionTest, FollowersSeeNoRecords) {
+  OpenPessimistic();
+  braiddb_transaction_t* const transaction = Begin();
+  EXPECT_EQ("", SetName(transaction, "x"));
+  EXPECT_EQ("", PutIn(transaction, "a", "1"));
+  EXPECT_EQ("", Prepare(transaction));
+  EXPECT_EQ("", Commit(transaction));
+  braiddb_transaction_destroy(transaction);
+  braiddb_t* const copy = braiddb_open(options_, directory_.Sub("copy").c_str(), error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  // The functions of every database take one with transactions.
+  braiddb_wal_iterator_t* const log =
+      braiddb_get_updates_since(reinterpret_cast<braiddb_t*>(txn_db_), 0, nullptr, error_.pointer());
+  ASSERT_EQ("", error_.Take());
+  int batches = 0;
+  for (; braiddb_wal_iter_valid(log); braiddb_wal_iter_next(log)) {
+    braiddb_writebatch_t* const batch = braiddb_wal_iter_get_batch(log, nullptr);
+    EXPECT_EQ(1, braiddb_writebatch_count(batch));
+    braiddb_write(copy, write_, batch, error_.pointer());
+    EXPECT_EQ("", error_.Take());
+    braiddb_writebatch_destroy(batch);
+    ++batches;
+  }
+  EXPECT_EQ(1, batches);
+  braiddb_wal_iter_destroy(log);
+  size_t length = 0;
+  char* const value = braiddb_get(copy, read_, "a", 1, &length, error_.pointer());
+  EXPECT_EQ("1", Taken(value, length));
+  braiddb_close(copy);
+}
 
 TEST_F(CApiTransactionTest, PreparedOnesAreDecidedAfterAReopen) {
   OpenPessimistic();
@@ -287,18 +431,46 @@ TEST_F(CApiTransactionTest, ATransactionsBatchCanBeRead) {
   char* const value = braiddb_writebatch_wi_get_from_batch(view, nullptr, "b", 1, &length, error_.pointer());
   EXPECT_EQ("", error_.Take());
   EXPECT_EQ("2", Taken(value, length));
-  const char* const data = braiddb_writebatch_wi_data(view, &length);
-  braiddb_writebatch_t* const copy = braiddb_writebatch_create_from(data, length);
+  const char* bytes_of_view = braiddb_writebatch_wi_data(view, &length);
+  braiddb_writebatch_t* const copy = braiddb_writebatch_create_from(bytes_of_view, length);
   EXPECT_EQ(2, braiddb_writebatch_count(copy));
   braiddb_writebatch_destroy(copy);
   braiddb_writebatch_wi_put(view, "c", 1, "3", 1);  // is not taken
   braiddb_writebatch_wi_clear(view);
   EXPECT_EQ(2, braiddb_writebatch_wi_count(view));
   EXPECT_EQ("(none)", GetIn(transaction, "c"));
-  braiddb_free(view);
   EXPECT_EQ("", Commit(transaction));
-  braiddb_transaction_destroy(transaction);
   EXPECT_EQ("2", GetOutside("b"));
+  // The view is of the transaction, whatever becomes of that.
+  EXPECT_EQ(0, braiddb_writebatch_wi_count(view));
+  const auto size_of_data = [view] {
+    size_t size = 0;
+    EXPECT_NE(nullptr, braiddb_writebatch_wi_data(view, &size));
+    return size;
+  };
+  const size_t empty = size_of_data();
+  ASSERT_EQ(transaction, Begin(transaction));
+  EXPECT_EQ(0, braiddb_writebatch_wi_count(view));
+  EXPECT_EQ("", PutIn(transaction, "long key", "long value"));
+  EXPECT_EQ(1, braiddb_writebatch_wi_count(view));
+  const size_t of_one = size_of_data();
+  EXPECT_EQ("", PutIn(transaction, "b", "2"));
+  braiddb_transaction_set_savepoint(transaction);
+  const size_t of_two = size_of_data();
+  EXPECT_GT(of_two, of_one);
+  EXPECT_EQ("", PutIn(transaction, "c", "a value that is not there later"));
+  EXPECT_GT(size_of_data(), of_two);
+  braiddb_transaction_rollback_to_savepoint(transaction, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ("", PutIn(transaction, "c", "an even longer value that stays in the batch"));
+  bytes_of_view = braiddb_writebatch_wi_data(view, &length);
+  EXPECT_NE(std::string::npos, std::string(bytes_of_view, length).find("stays in the batch"));
+  EXPECT_EQ(std::string::npos, std::string(bytes_of_view, length).find("not there later"));
+  braiddb_transaction_rollback(transaction, error_.pointer());
+  EXPECT_EQ("", error_.Take());
+  EXPECT_EQ(empty, size_of_data());
+  braiddb_free(view);
+  braiddb_transaction_destroy(transaction);
 }
 
 TEST_F(CApiTransactionTest, OptimisticOnesCannotBeNamed) {

@@ -1,4 +1,8 @@
 // The data of batches in RocksDB's form: the bytes are those that RocksDB 7.8.3 gives.
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,6 +117,113 @@ TEST_F(CApiWireBatchTest, SavePointsTakeBackLogDataToo) {
   braiddb_writebatch_rollback_to_save_point(batch_, error_.pointer());
   EXPECT_EQ("", error_.Take());
   EXPECT_EQ(before, Data(batch_));
+}
+
+// Two batches get the same random calls: one is asked for its data after each, the other at the end.
+TEST_F(CApiWireBatchTest, AreTheSameHoweverOftenTheyAreAskedFor) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::function<void(braiddb_writebatch_t*)>> calls;
+    braiddb_writebatch_clear(batch_);
+    size_t save_points = 0;
+    size_t done = 0;
+    for (int i = 0; i < 30; ++i) {
+      const std::string key(random() % 300, static_cast<char>('a' + i % 26));
+      const auto choice = random() % 12;
+      if (choice < 3) {
+        calls.emplace_back([key](auto* batch) { braiddb_writebatch_put(batch, key.data(), key.size(), "v", 1); });
+      } else if (choice == 3) {
+        calls.emplace_back([key](auto* batch) { braiddb_writebatch_singledelete(batch, key.data(), key.size()); });
+      } else if (choice == 4) {
+        calls.emplace_back([key](auto* batch) { braiddb_writebatch_delete(batch, key.data(), key.size()); });
+      } else if (choice == 5) {
+        calls.emplace_back([key](auto* batch) { braiddb_writebatch_put_log_data(batch, key.data(), key.size()); });
+      } else if (choice == 6) {
+        calls.emplace_back([key](auto* batch) { braiddb_writebatch_delete_range(batch, "", 0, key.data(), key.size()); });
+      } else if (choice == 7 && random() % 4 == 0) {
+        calls.emplace_back([](auto* batch) { braiddb_writebatch_append(batch, batch); });
+      } else if (choice < 10) {
+        ++save_points;
+        calls.emplace_back([](auto* batch) { braiddb_writebatch_set_save_point(batch); });
+      } else if (save_points > 0) {
+        --save_points;
+        calls.emplace_back([pops = random() % 4 == 0](auto* batch) {
+          (pops ? braiddb_writebatch_pop_save_point : braiddb_writebatch_rollback_to_save_point)(batch, nullptr);
+        });
+      }
+      if (calls.size() == done) continue;
+      done = calls.size();
+      calls.back()(batch_);
+      if (random() % 3 != 0) Data(batch_);
+      braiddb_writebatch_t* const other = braiddb_writebatch_create();
+      for (const auto& call : calls) call(other);
+      ASSERT_EQ(Data(other), Data(batch_)) << round << " " << i;
+      ASSERT_EQ(braiddb_writebatch_count(other), braiddb_writebatch_count(batch_));
+      braiddb_writebatch_destroy(other);
+    }
+  }
+}
+
+// The least of three.
+double SecondsOf(const std::function<void()>& work) {
+  double least = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return least;
+}
+
+// Eight times as many puts take eight times as long, and not 64 times.
+TEST_F(CApiWireBatchTest, ToAskForThemAfterEachPutIsNotQuadratic) {
+  const auto fill = [](int count) {
+    return SecondsOf([count] {
+      braiddb_writebatch_t* const batch = braiddb_writebatch_create();
+      size_t length = 0;
+      for (int i = 0; i < count; ++i) {
+        braiddb_writebatch_put(batch, "0123456789abcdef", 16, "0123456789abcdef", 16);
+        braiddb_writebatch_data(batch, &length);
+      }
+      EXPECT_GT(length, static_cast<size_t>(count) * 32);
+      braiddb_writebatch_destroy(batch);
+    });
+  };
+  const auto fill_with_index = [](int count) {
+    return SecondsOf([count] {
+      braiddb_writebatch_wi_t* const batch = braiddb_writebatch_wi_create(0, 1);
+      size_t length = 0;
+      for (int i = 0; i < count; ++i) {
+        braiddb_writebatch_wi_put(batch, "0123456789abcdef", 16, "0123456789abcdef", 16);
+        braiddb_writebatch_wi_data(batch, &length);
+      }
+      EXPECT_GT(length, static_cast<size_t>(count) * 32);
+      braiddb_writebatch_wi_destroy(batch);
+    });
+  };
+  EXPECT_LT(fill(16'000), 24 * fill(2'000));
+  EXPECT_LT(fill_with_index(16'000), 24 * fill_with_index(2'000));
+}
+
+// A rollback costs what is taken back, whatever stays.
+TEST_F(CApiWireBatchTest, ARollbackDoesNotReadWhatStays) {
+  const auto roll_back = [](int count) {
+    braiddb_writebatch_t* const batch = braiddb_writebatch_create();
+    for (int i = 0; i < count; ++i) braiddb_writebatch_put(batch, "0123456789abcdef", 16, "0123456789abcdef", 16);
+    size_t length = 0;
+    const double seconds = SecondsOf([&] {
+      for (int i = 0; i < 1000; ++i) {
+        braiddb_writebatch_set_save_point(batch);
+        braiddb_writebatch_put(batch, "k", 1, "v", 1);
+        braiddb_writebatch_data(batch, &length);
+        braiddb_writebatch_rollback_to_save_point(batch, nullptr);
+      }
+    });
+    EXPECT_EQ(count, braiddb_writebatch_count(batch));
+    braiddb_writebatch_destroy(batch);
+    return seconds;
+  };
+  EXPECT_LT(roll_back(6'400), 8 * roll_back(100));
 }
 
 TEST_F(CApiWireBatchTest, WhatRocksDBWroteIsWritten) {
