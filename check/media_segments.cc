@@ -36,8 +36,8 @@ void Media::LoadDirectory(uint32_t region, Findings* findings) {
   }
 }
 
-// PMDK stores the two words of an id one after the other. A crash in an allocation or a release leaves a redo log that is pending,
-// and may leave the offset without the pool; PMDK finishes both at the next open.
+// PMDK stores the two words of an id one after the other. A crash in an allocation or a release leaves a redo log that is
+// pending, and may leave the offset without the pool; PMDK finishes both at the next open.
 ObjectId Media::Complete(uint32_t region, const ObjectId& id) const {
   if (id.pool != 0 || id.offset == 0) return id;
   const PoolView pool(images_[region]->base(), images_[region]->bytes());

@@ -132,8 +132,8 @@ class RunMerger {
       const auto& runs = level_.current().runs;
       const auto range = range_of(runs[i]->first()->key());
       if (range == ranges.end()) break;
-      const bool is_before = range->begin != nullptr && i + 1 < runs.size() &&
-                             order_.Compare(runs[i + 1]->first()->key(), *range->begin) <= 0;
+      const bool is_before =
+          range->begin != nullptr && i + 1 < runs.size() && order_.Compare(runs[i + 1]->first()->key(), *range->begin) <= 0;
       if (is_before) {
         ++i;
         continue;
@@ -350,7 +350,7 @@ class RunMerger {
   KeyFilterWriter key_writer_;
   MergeStats& stats_;
   std::function<bool(Slice)> is_swept_;  // empty: this is no sweep
-  bool is_dry_ = false;                         // only looks whether something goes
+  bool is_dry_ = false;                  // only looks whether something goes
   bool something_goes_ = false;
   uint64_t keys_ = 0;
 

@@ -120,7 +120,8 @@ TEST_P(DamagedMergeTest, SweepsEndToo) {
     const std::string low = NumberedKey(random_.Uniform(kKeys)), high = NumberedKey(random_.Uniform(kKeys));
     const Slice begin(low), end(high);
     MergeStats stats;
-    const Status swept = level.Sweep({}, {KeyRange{random_.OneIn(2) ? &begin : nullptr, random_.OneIn(3) ? &end : nullptr}}, &stats);
+    const KeyRange range{random_.OneIn(2) ? &begin : nullptr, random_.OneIn(3) ? &end : nullptr};
+    const Status swept = level.Sweep({}, {range}, &stats);
     ASSERT_TRUE(swept.ok() || swept.IsCorruption()) << swept.ToString();
     found += swept.IsCorruption();
     if (HasFailure()) return;

@@ -222,10 +222,9 @@ TEST_P(LastLevelContractTest, ASweepTakesWhatNobodySeesAnyMore) {
     std::vector<uint64_t> snapshots;
   };
   const std::vector<uint64_t> some = {700, 1500};
-  for (const Sweep& sweep :
-       {Sweep{{{&begin, &end}}, some}, Sweep{{{nullptr, &begin}}, {}},
-        Sweep{{{&many[0], &many[1]}, {&many[2], &many[3]}, {&many[4], &many[5]}, {&many[6], &many[7]}}, {}}, Sweep{{}, {}},
-        Sweep{{{&end, nullptr}}, some}, Sweep{{KeyRange()}, {}}, Sweep{{KeyRange()}, {}}}) {
+  for (const Sweep& sweep : {Sweep{{{&begin, &end}}, some}, Sweep{{{nullptr, &begin}}, {}},
+                             Sweep{{{&many[0], &many[1]}, {&many[2], &many[3]}, {&many[4], &many[5]}, {&many[6], &many[7]}}, {}},
+                             Sweep{{}, {}}, Sweep{{{&end, nullptr}}, some}, Sweep{{KeyRange()}, {}}, Sweep{{KeyRange()}, {}}}) {
     LevelCase::Outcome expected;
     for (auto& [key, versions] : by_key) {
       const bool inside = std::any_of(sweep.ranges.begin(), sweep.ranges.end(), [&key](const KeyRange& range) {
