@@ -44,9 +44,14 @@ class DbHotKeyTest : public testing::TestWithParam<HotCase> {
   }
   void TearDown() override {
     SetPerfLevel(PerfLevel::kDisable);
+    ReleaseSnapshots();
+  }
+  void ReleaseSnapshots() {
     for (const View& view : views_) db_->ReleaseSnapshot(view.snapshot);
+    views_.clear();
   }
   void Open() {
+    db_.reset();
     db_ = OpenOrFail(options_, directory_.File("db"));
     ASSERT_NE(db_, nullptr);
   }
@@ -181,6 +186,11 @@ TEST_P(DbHotKeyTest, EveryMovementInEveryView) {
     }
     if (random.OneIn(6)) {
       ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+    }
+    if (random.OneIn(8)) {  // cursors follow the lists of tables from before an open
+      ASSERT_OK(db_->Flush());
+      ReleaseSnapshots();
+      ASSERT_NO_FATAL_FAILURE(Open());
     }
     TakeSnapshot();
     while (views_.size() > 8) {
