@@ -719,6 +719,7 @@ class DBImpl final : public DB {
   void PostFlush(uint64_t memtable_id, const std::vector<FlushResult>* flushed) noexcept;
   // `completed`: null at the beginning.
   void PostCompaction(const Family& family, uint64_t job, size_t tables, const CompletedMerge* completed) noexcept;
+  void TellOfCompaction(const Family& family, uint64_t job, size_t tables, const CompletedMerge* completed) noexcept;
   void PostBackgroundError(const Status& status) noexcept;
   void PostStallCondition() noexcept;
 

@@ -49,8 +49,7 @@ void DBImpl::PostFlush(uint64_t memtable_id, const std::vector<FlushResult>* flu
   if (completed) PostStallCondition();
 }
 
-void DBImpl::PostCompaction(const Family& family, uint64_t job, size_t tables, const CompletedMerge* completed) noexcept {
-  if (!HasListeners(events_)) return;
+void DBImpl::TellOfCompaction(const Family& family, uint64_t job, size_t tables, const CompletedMerge* completed) noexcept {
   try {
     CompactionJobInfo info;
     info.db_name = path_;
@@ -70,6 +69,12 @@ void DBImpl::PostCompaction(const Family& family, uint64_t job, size_t tables, c
     });
   } catch (const std::bad_alloc&) {  // not told
   }
+}
+
+// Users know no hidden families.
+void DBImpl::PostCompaction(const Family& family, uint64_t job, size_t tables, const CompletedMerge* completed) noexcept {
+  if (!HasListeners(events_)) return;
+  if (!family.is_hidden) TellOfCompaction(family, job, tables, completed);
   if (completed != nullptr) PostStallCondition();
 }
 

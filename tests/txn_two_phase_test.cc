@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -10,6 +11,7 @@
 
 #include "braiddb/backup.h"
 #include "braiddb/check.h"
+#include "braiddb/event_listener.h"
 #include "braiddb/transaction.h"
 #include "braiddb/ttl.h"
 #include "db/db_impl.h"
@@ -627,6 +629,29 @@ TEST_F(TwoPhaseTest, FollowersSeeNoRecords) {
   Prepared("z", "f");
   EXPECT_EQ(follow(), Counts{1});
   EXPECT_EQ(NamesOfPrepared(), Names{"z"});
+}
+
+TEST_F(TwoPhaseTest, ListenersAreToldOfNoHiddenFamily) {
+  struct Listener : EventListener {
+    void OnCompactionBegin(DB*, const CompactionJobInfo& info) override { ++begun[info.cf_name]; }
+    void OnCompactionCompleted(DB*, const CompactionJobInfo& info) override { ++completed[info.cf_name]; }
+    std::map<std::string, int> begun, completed;
+  };
+  const auto listener = std::make_shared<Listener>();
+  Close();
+  options_.listeners = {listener};
+  Open();
+  for (int i = 0; i < 3; ++i) {
+    auto committed = Prepared("x", "a");
+    ASSERT_OK(db_->Flush());
+    ASSERT_OK(committed->Commit());
+    ASSERT_OK(db_->GetRootDB()->DeleteRange({}, db_->DefaultColumnFamily(), "b", "c"));
+    ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  }
+  Close();  // all is told then
+  EXPECT_GT(listener->begun[kDefaultColumnFamilyName], 0);
+  EXPECT_EQ(listener->begun.size(), 1u);
+  EXPECT_EQ(listener->begun, listener->completed);
 }
 
 // What was logged last before the kill is a record.

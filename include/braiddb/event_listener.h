@@ -25,7 +25,7 @@ struct FlushJobInfo {
   uint64_t num_dropped = 0;  // of them, obsolete versions that no snapshot sees
 };
 
-// A compaction merges tables of one column family into its last level. What is counted is, when it is completed.
+// A compaction merges tables of one column family of the user into its last level. Counts are set when it is completed.
 struct CompactionJobInfo {
   std::string db_name;
   std::string cf_name;
