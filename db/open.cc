@@ -450,7 +450,8 @@ void DBImpl::operator delete(DBImpl* db, std::destroying_delete_t) {
 
 DBImpl::~DBImpl() {
   Status ignored = Close();
-  (void)ignored;  // it was logged; whoever wants to know calls Close
+  (void)ignored;                            // it was logged; whoever wants to know calls Close
+  if (events_ != nullptr) events_->Stop();  // a close that found no memory has not; the user's functions read what goes below
   view_.store(nullptr);
   current_view_.reset();
   pending_flushes_.clear();
