@@ -353,6 +353,19 @@ TYPED_TEST(TransactionFamilyTest, ADroppedFamilyIsAnErrorOfTheCommit) {
   ASSERT_OK(this->db_->DropColumnFamily(next.get()));
 }
 
+TYPED_TEST(TransactionFamilyTest, ACommitCanSkipADroppedFamily) {
+  Handle family;
+  ASSERT_OK(this->db_->CreateColumnFamily({}, "short-lived", &family));
+  WriteOptions ignoring;
+  ignoring.ignore_missing_column_families = true;
+  const auto transaction = this->db_->BeginTransaction(ignoring);
+  ASSERT_OK(transaction->Put(family.get(), "k", "v"));
+  ASSERT_OK(transaction->Put("k", "v"));
+  ASSERT_OK(this->db_->DropColumnFamily(family.get()));
+  ASSERT_OK(transaction->Commit());
+  EXPECT_EQ(this->Get(this->db_->DefaultColumnFamily(), "k"), "v");
+}
+
 // Its keys are those of the database and of the transaction: a prefix without a key in the database is one, too.
 TYPED_TEST(TransactionFamilyTest, IteratorsEndWithThePrefix) {
   for (ColumnFamilyHandle* family : {this->db_->DefaultColumnFamily(), this->a()}) {

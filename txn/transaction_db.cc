@@ -1,5 +1,4 @@
 // Databases with pessimistic transactions.
-#include <algorithm>
 #include <span>
 #include <string>
 #include <utility>
@@ -111,10 +110,6 @@ class TransactionDBImpl final : public StackedDB<TransactionDB> {
   Status Write(const WriteOptions& options, const WriteBatch& batch) override try {
     std::vector<FamilySlice> keys;
     Status status = SortedKeys(batch, &keys);
-    const uint32_t records = records_.family_id();  // may have the id of one that was dropped when the batch was made
-    const auto is_of_records = [records](const FamilySlice& key) { return records != 0 && key.family == records; };
-    if (std::any_of(keys.begin(), keys.end(), is_of_records))
-      return Status::InvalidArgument("the batch writes to column family " + std::to_string(records) + ", which there is not");
     return status.ok() ? WithLocks(keys, [&] { return base()->Write(options, batch); }) : status;
   } catch (const std::bad_alloc&) {
     return NoMemory();
