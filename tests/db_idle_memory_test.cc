@@ -67,7 +67,7 @@ constexpr bool kMeasures = true;
 
 // Limits for the whole of a database. libpmemobj alone takes some MiB for each pool that is open.
 constexpr uint64_t kLeastKiBEach = 2 << 10;
-constexpr uint64_t kMostKiBEach = 14 << 10;
+constexpr uint64_t kMostKiBEach = 15 << 10;
 
 // KiB that each of `count` open databases takes once `use` has written to it, without what a process takes once.
 void FindKiBEach(int count, const std::function<void(DB*)>& use, uint64_t* each) {
