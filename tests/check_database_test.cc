@@ -125,7 +125,9 @@ TEST_F(CheckDatabaseTest, AnIdThatPmdkHasStoredByHalfIsSound) {
     EXPECT_TRUE(report.sound()) << report.findings.front().what;
     EXPECT_TRUE(report.allocation_pending);
     std::unique_ptr<DB> db;
-    EXPECT_OK(DB::OpenForReadOnly({}, path_, &db));
+    Options options;
+    options.l1 = TestedL1();
+    EXPECT_OK(DB::OpenForReadOnly(options, path_, &db));
     change(base + lanes, 0);
     change(&id->pool, pool);
   }
