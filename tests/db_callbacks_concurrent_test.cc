@@ -53,9 +53,15 @@ class Acknowledged {
 
 Acknowledged acknowledged;  // of the child
 
+ColumnFamilyOptions FamilyOptions() {
+  ColumnFamilyOptions options;
+  options.l1 = TestedL1();
+  return options;
+}
+
 void CreateAndDrop(DB* db, int number) {
   std::unique_ptr<ColumnFamilyHandle> handle;
-  if (!db->CreateColumnFamily({}, "family" + std::to_string(number), &handle).ok()) return;
+  if (!db->CreateColumnFamily(FamilyOptions(), "family" + std::to_string(number), &handle).ok()) return;
   (void)db->DropColumnFamily(handle.get());
 }
 
@@ -143,7 +149,7 @@ class DbCallbacksTest : public DbOpenTest, public testing::WithParamInterface<Na
     bool ok = true;
     for (int i = 0; i < 1000; ++i) ok &= db->Put({}, NumberedKey(i), PatternedValue(i, 100)).ok();
     std::unique_ptr<ColumnFamilyHandle> handle;
-    ok &= db->CreateColumnFamily({}, "users", &handle).ok();
+    ok &= db->CreateColumnFamily(FamilyOptions(), "users", &handle).ok();
     ok &= db->Put({}, handle.get(), "k", "v").ok();
     ok &= db->CompactRange({}, nullptr, nullptr).ok();
     ok &= db->DropColumnFamily(handle.get()).ok();
