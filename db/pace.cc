@@ -32,6 +32,7 @@ constexpr uint64_t kLargeBatch = 8;
 // batches, or by many threads, the length of the queue has a bound. With a budget that bound is what matters: there each write
 // waits.
 void DBImpl::DelayWrite(ThreadState* thread, uint64_t entries) {
+  if (stopping_.load(std::memory_order_acquire)) return;  // of a callback beside a close: the flush thread has ended, or will
   const auto over = [this] {
     const uint32_t waiting = immutable_count_.load(std::memory_order_relaxed);
     return waiting - std::min(waiting, changing_.max_immutable_memtables.load(std::memory_order_relaxed));
@@ -96,6 +97,7 @@ double DBImpl::PaceNs() {
 
 void DBImpl::PaceWrites(ThreadState* thread) {
   const auto entries = static_cast<double>(std::exchange(thread->unpaced_entries, 0));
+  if (stopping_.load(std::memory_order_acquire)) return;  // as in DelayWrite
   if (BoundsSpace()) HoldForSpace(thread);
   const auto is_late = [this] {
     const double slowdown = changing_.SlowdownTrigger();

@@ -265,14 +265,12 @@ Status DBImpl::TryWriteBatch(const WriteOptions& options, const WriteBatch& batc
       }
       return Add(type, family, key, value);
     }
+    // Looked up once: a family that is dropped meanwhile goes from the table at any time. Its object stays until the close.
     Status Add(EntryType type, uint32_t family, Slice key, Slice value) {
-      if (family != 0) {
-        const Family* const known = db->FindFamily(family);
-        if (known == nullptr) return NoSuchFamily(family);
-        if (!kHiddenFamilies && known->is_hidden) return ReservedFamily(family);
-        if (known->is_hidden) return Take(type, family, key, value);
-      }
-      if (!kHiddenFamilies && type == EntryType::kMerge && db->FindFamily(family)->options.merge_operator == nullptr)
+      const Family* const known = db->FindFamily(family);
+      if (known == nullptr) return NoSuchFamily(family);
+      if (known->is_hidden) return kHiddenFamilies ? Take(type, family, key, value) : ReservedFamily(family);
+      if (!kHiddenFamilies && type == EntryType::kMerge && known->options.merge_operator == nullptr)
         return Status::InvalidArgument("Merge requires `ColumnFamilyOptions::merge_operator != nullptr`");  // in RocksDB's words
       if (Status status = Take(type, family, key, value); !status.ok()) return status;
       shown = thread->updates.size();

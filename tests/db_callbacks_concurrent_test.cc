@@ -246,6 +246,37 @@ TEST_P(DbCallbacksTest, ALoggerMayUseTheDatabase) {
             0);
 }
 
+// Nobody flushes any more, so a write that waited for flushes would wait for nothing.
+class DbWritingCallbackTest : public DbOpenTest {};
+
+TEST_F(DbWritingCallbackTest, AListenerMayWriteMuchWhileTheDatabaseCloses) {
+  constexpr int kPuts = 60'000;
+  class Writer : public EventListener {
+   public:
+    void OnFlushCompleted(DB* db, const FlushJobInfo&) override {
+      if (!closes.exchange(false)) return;
+      for (int i = 0; i < kPuts; ++i) written += db->Put({}, NumberedKey(i), "value").ok() ? 1 : 0;
+    }
+    std::atomic<bool> closes{false};
+    std::atomic<int> written{0};
+  };
+  EXPECT_EQ(RunInChild(
+                [&] {
+                  const auto writer = std::make_shared<Writer>();
+                  Options options = TinyOptions(1);
+                  options.listeners.push_back(writer);
+                  std::unique_ptr<DB> db;
+                  if (!Open(options, &db).ok() || !db->Put({}, "first", "v").ok()) return 1;
+                  writer->closes = true;
+                  if (!db->Close().ok() || writer->written != kPuts) return 2;
+                  db.reset();
+                  if (!Open(TinyOptions(1), &db).ok()) return 3;
+                  return ScanForward(db.get()).size() == kPuts + 1 ? 0 : 4;
+                },
+                kTimeLimitMs),
+            0);
+}
+
 // The lines of a region that grows.
 TEST_P(DbCallbacksTest, ALoggerMayUseTheDatabaseThatGrows) {
   EXPECT_EQ(RunInChild(

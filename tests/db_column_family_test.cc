@@ -304,6 +304,9 @@ TEST_F(DbColumnFamilyTest, AFamilyMayBeDroppedBesideWritesThatSkipIt) {
         batch.Put(family.get(), "k", std::to_string(i));
         if (i % 3 == 0) batch.DeleteRange(family.get(), "a", "b");
         EXPECT_OK(db_->Write(ignoring, batch));
+        WriteBatch merges;
+        for (int merge = 0; merge < 20; ++merge) merges.MergeCF(family->GetID(), "m", "1");
+        EXPECT_CODE(db_->Write({}, merges), kInvalidArgument);  // without an operator, or because the family was dropped
         EXPECT_EQ(Get(db_->DefaultColumnFamily(), "k"), std::to_string(i));
         EXPECT_OK(db_->Put(ignoring, family.get(), "l", "v"));
         ++written;
