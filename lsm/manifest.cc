@@ -415,8 +415,8 @@ Status Manifest::MoveTo(size_t place, uint64_t slot_bytes) {
   memcpy(slot, image.data(), image.size());
   header->selector = generation;
   header->slot_bytes = slot_bytes;
-  if (BRAIDDB_MUTANT("manifest-growth-magic-first")) StoreRelease(&header->magic, ManifestHeader::kMagic);
-  // ORDER: G2 before G3: what the magic vouches for is durable. [CC-2]
+  // ORDER: G2 before G3: what the magic vouches for is durable. No canary goes without it: a copy that is not whole has a wrong
+  // checksum, and the old object is there until G4. [CC-2]
   if (!BRAIDDB_MUTANT("manifest-growth-not-flushed")) persistence->Flush(slot, image.size());
   if (!persistence->Persist(header, sizeof(*header))) return persistence->error();
   if (BRAIDDB_MUTANT("manifest-growth-frees-first")) status = regions_->FreeMetadata(0, kManifestPlaces[old_place]);

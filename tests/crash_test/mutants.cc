@@ -82,7 +82,6 @@ constexpr Mutant kMutants[] = {
     {"manifest-selector-not-flushed", kNeverFlushed, "lsm/manifest.cc"},
     {"manifest-selector-not-fenced", kUnpersisted, "lsm/manifest.cc"},
     {"manifest-one-slot", kNotAtomic, "lsm/manifest.cc"},
-    {"manifest-growth-magic-first", kMarkFirst, "lsm/manifest.cc"},
     {"manifest-growth-not-flushed", kNeverFlushed, "lsm/manifest.cc"},
     {"manifest-growth-frees-first", kMarkFirst, "lsm/manifest.cc"},
     {"metadata-check-stays", kUnpersisted, "pmem/region_root.cc"},
