@@ -177,11 +177,15 @@ TEST_F(ReadOnlyTest, ManyReadAndNobodyWrites) {
     if (status.ok() && GetOrText(db.get(), NumberedKey(7)) != PatternedValue(7, 100)) return 100;
     return static_cast<int>(status.code());
   };
-  EXPECT_EQ(RunInChild(read_elsewhere), static_cast<int>(Status::Code::kBusy));
+  if (!kForkMayLock) {
+    EXPECT_EQ(RunInChild(read_elsewhere), static_cast<int>(Status::Code::kBusy));
+  }
   writer.reset();
   ASSERT_OK(OpenToRead(options_, &first));
   ASSERT_OK(OpenToRead(options_, &second));
-  EXPECT_EQ(RunInChild(read_elsewhere), static_cast<int>(Status::Code::kOk));
+  if (!kForkMayLock) {
+    EXPECT_EQ(RunInChild(read_elsewhere), static_cast<int>(Status::Code::kOk));
+  }
   EXPECT_CODE(Open(options_, &other), kBusy);
   EXPECT_CODE(DB::Destroy(options_, path_), kBusy);
   EXPECT_TRUE(ChecksAsSound(path_)) << "a check reads, too";
