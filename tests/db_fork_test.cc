@@ -9,6 +9,7 @@
 
 #include "braiddb/check.h"
 #include "tests/support/db_fixture.h"
+#include "tests/support/fork_may_lock.h"
 
 namespace braiddb::test {
 namespace {

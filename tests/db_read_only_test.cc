@@ -15,6 +15,7 @@
 #include "braiddb/db.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/fork_may_lock.h"
 #include "tests/support/leave_child.h"
 #include "tests/support/merge_operators.h"
 
