@@ -289,7 +289,8 @@ struct WriteOptions {
   // it: it survives the process, but not the operating system. All other modes are always durable. Default: true.
   bool sync = true;
   // true: updates of column families that do not exist, or were dropped, are skipped, and the rest of the batch is written.
-  // false: a batch with such an update is InvalidArgument, and nothing of it is written. Default: false.
+  // false: a batch with such an update is InvalidArgument, and nothing of it is written. Default: false. An id of 1024 or more,
+  // which no family can have, is Corruption in both cases.
   bool ignore_missing_column_families = false;
 };
 
