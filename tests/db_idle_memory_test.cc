@@ -38,6 +38,9 @@ uint64_t AnonymousKiB() {
 void PutKeys(DB* db, int begin, int end) {
   for (int i = begin; i < end; ++i) ASSERT_OK(db->Put({}, NumberedKey(i), PatternedValue(i, 100)));
 }
+void ReadKeys(DB* db, int count) {
+  for (int i = 0; i < count; ++i) ASSERT_EQ(GetOrText(db, NumberedKey(i)), PatternedValue(i, 100));
+}
 
 // Whether the process runs the current test and nothing else. If not, runs the test in such a process, where it is to succeed.
 // What is measured depends on what ran before in a process: databases reuse memory that others gave back to malloc. A child that
@@ -205,16 +208,13 @@ TEST_F(DbLookupCacheSizeTest, ItGrowsByReads) {
     db.reset();
     ASSERT_OK(read_only ? DB::OpenForReadOnly(options_, path, &db) : DB::Open(options_, path, &db));
     EXPECT_LE(CacheBytes(db.get()), 32u << 10);
-    const auto read_all = [&] {
-      for (int i = 0; i < kKeys; ++i) ASSERT_EQ(GetOrText(db.get(), NumberedKey(i)), PatternedValue(i, 100));
-    };
     EXPECT_TRUE(WaitUntil([&] {
-      read_all();  // the cache grows for keys that are read while it is too small
+      ReadKeys(db.get(), kKeys);  // the cache grows for keys that are read while it is too small
       return CacheBytes(db.get()) >= 256u << 10;
     }));
-    read_all();
+    ReadKeys(db.get(), kKeys);
     const uint64_t before = Hits(db.get());
-    read_all();
+    ReadKeys(db.get(), kKeys);
     EXPECT_GT(Hits(db.get()) - before, kKeys * 9u / 10);
   }
 }
@@ -244,17 +244,14 @@ TEST_F(DbLookupCacheSizeTest, AResizeThatAReaderHeldUpGoesOn) {
       EXPECT_EQ(GetOrText(db.get(), "no key"), "<not found>");
     });
     while (!is_in) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    const auto read_all = [&] {
-      for (int i = 0; i < kKeys; ++i) ASSERT_EQ(GetOrText(db.get(), NumberedKey(i)), PatternedValue(i, 100));
-    };
-    for (int round = 0; round < 3; ++round) read_all();
+    for (int round = 0; round < 3; ++round) ReadKeys(db.get(), kKeys);
     EXPECT_LT(CacheBytes(db.get()), 256u << 10);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // many times the pause after which a resize lets the reader be
     leaves = true;
     reader.join();
     SyncPoints::Instance().Clear();
     EXPECT_TRUE(WaitUntil([&] {
-      read_all();
+      ReadKeys(db.get(), kKeys);
       return CacheBytes(db.get()) >= 256u << 10;
     }));
   }
