@@ -152,8 +152,8 @@ bool LookupCache::HasManyKeys(int64_t sampled_keys) const {
 
 void LookupCache::NoteTaken(const Bucket* bucket) {
   if (!IsSampled(bucket)) return;
-  const int64_t keys = sampled_keys_.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (crowd_.load(std::memory_order_relaxed) != Crowd::kNone || !HasManyKeys(keys)) return;
+  const int64_t keys = sampled_keys_.fetch_add(1, std::memory_order_seq_cst) + 1;
+  if (crowd_.load(std::memory_order_seq_cst) != Crowd::kNone || !HasManyKeys(keys)) return;
   Crowd none = Crowd::kNone;
   if (crowd_.compare_exchange_strong(none, Crowd::kCrowded, std::memory_order_acq_rel) && on_crowded_) on_crowded_();
 }
@@ -162,9 +162,12 @@ void LookupCache::NoteEmptied(const Bucket* bucket) {
   if (IsSampled(bucket)) sampled_keys_.fetch_sub(1, std::memory_order_relaxed);
 }
 
+// seq_cst: either this thread sees the key of a thread that calls NoteTaken, or that thread sees kNone.
 void LookupCache::AskAgain() {
-  crowd_.store(HasManyKeys(sampled_keys_.load(std::memory_order_relaxed)) ? Crowd::kCrowded : Crowd::kNone,
-               std::memory_order_release);
+  crowd_.store(Crowd::kNone, std::memory_order_seq_cst);
+  Crowd none = Crowd::kNone;
+  if (HasManyKeys(sampled_keys_.load(std::memory_order_seq_cst)))
+    crowd_.compare_exchange_strong(none, Crowd::kCrowded, std::memory_order_acq_rel);
 }
 
 void LookupCache::PrefetchEntries(const Bucket& bucket) const {
@@ -249,11 +252,15 @@ bool LookupCache::MoveBuckets(uint64_t most) {
   if (end < buckets) return false;
   // seq_cst: a writer that announces its write behind the caller's fence loads this table.
   current_.store(const_cast<Table*>(&to), std::memory_order_seq_cst);
+  // Keys that other threads add during the count stay counted, some of them twice. To lose them would be worse: a table that is
+  // full takes no empty slot, so nobody would call it crowded again.
+  const int64_t keys_before = sampled_keys_.load(std::memory_order_relaxed);
   int64_t keys = 0;
   for (uint64_t i = 0; i < to.memory.size(); i += kSampledOf) {
     for (const uint64_t& place : to.memory[i].slots) keys += LoadRelaxed(&place) != 0;
   }
-  sampled_keys_.store(keys, std::memory_order_relaxed);
+  BRAIDDB_SYNC_POINT("LookupCache::MoveBuckets:Counted");
+  sampled_keys_.fetch_add(keys - keys_before, std::memory_order_relaxed);
   AskAgain();
   return true;
 }

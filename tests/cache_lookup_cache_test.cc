@@ -12,6 +12,7 @@
 #include "cache/lookup_cache.h"
 #include "index/key_hash.h"
 #include "tests/support/entry_store.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -317,6 +318,24 @@ TEST_P(LookupCacheTest, GrowsWithItsKeys) {
   for (uint64_t i = 0; i < kKeys; ++i) hits += Find(NumberedKey(i)) == i + 1;
   EXPECT_GT(hits, 16u);
   EXPECT_LT(hits, 16 * kSlots);
+}
+
+// The end of a resize counts the keys. Threads that fill the new table during the count must not make it look empty for good.
+TEST_P(LookupCacheTest, KeysThatComeDuringTheCountAreCounted) {
+  Make(32 * kBucket);
+  ASSERT_TRUE(cache_->StartResize(64 * kBucket));
+  SyncPoints::Instance().SetCallback("LookupCache::MoveBuckets:Counted", [this](void*) {
+    for (uint64_t i = 0; i < 64 * kSlots * 2; ++i) Put(NumberedKey(i), i + 1);
+  });
+  SyncPoints::Instance().Enable();
+  while (!cache_->MoveBuckets(100)) {
+  }
+  SyncPoints::Instance().Clear();
+  cache_->ReleaseOld();
+  EXPECT_TRUE(cache_->is_crowded());
+  cache_->AcceptCrowd();
+  cache_->AskAgain();
+  EXPECT_TRUE(cache_->is_crowded());
 }
 
 // Keys that are asked for again and again outlast four times as many that are written once.
