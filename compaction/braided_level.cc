@@ -37,7 +37,7 @@ std::shared_ptr<const OrderedLevel> BraidedLevel::View() const { return Current(
 
 // A view without an index is slower, and right.
 void BraidedLevel::Refresh(uint64_t l1_entries) {
-  std::shared_ptr<const BraidedSkipList> fresh = Current()->WithIndex(l1_entries, index_bytes_, changes_.get());
+  std::shared_ptr<const BraidedSkipList> fresh = Current()->WithIndex(l1_entries, index_bytes_, changes_.get(), parts_.stop);
   changes_.reset();
   index_is_current_ = true;
   BRAIDDB_SYNC_POINT_ARG("BraidedLevel::Refresh", fresh.get());

@@ -65,7 +65,8 @@ class LastLevel {
     LevelPlace place = {};
     // Of the database, opened, and Redo(0) called; null: the level opens it, and no other does.
     std::shared_ptr<MergeJournal> journal = nullptr;
-    uint64_t run_bytes = 0;  // of sorted runs; 0: by the size of segments
+    uint64_t run_bytes = 0;                   // of sorted runs; 0: by the size of segments
+    const std::atomic<bool>* stop = nullptr;  // once it is true Refresh need not make an index; may be null
   };
 
   // An empty level of the kind that the options say. A crash in here is one in the creation of the database, or of the family,

@@ -14,7 +14,7 @@ class SortedRunsLevel final : public LastLevel {
   static Status Open(const Options& options, const Parts& parts, std::unique_ptr<LastLevel>* result);
 
   std::shared_ptr<const OrderedLevel> View() const override { return runs_; }
-  void Refresh(uint64_t) override { runs_->Refresh(sizes_.index_bytes); }
+  void Refresh(uint64_t) override { runs_->Refresh(sizes_.index_bytes, parts_.stop); }
   Status Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) override;
   Status Sweep(const MergeJob& job, const KeyRanges& ranges, MergeStats* stats) override;
   Status Discard() override { return runs_->ReleaseSegments(); }

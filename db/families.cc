@@ -83,7 +83,7 @@ Options DBImpl::LevelOptions(const ColumnFamilyOptions& options) const {
 }
 
 LastLevel::Parts DBImpl::LevelParts(const Family& family) {
-  return {regions_.get(), segments_.get(), &epochs_, &family.order, family.place(), journal_};
+  return {regions_.get(), segments_.get(), &epochs_, &family.order, family.place(), journal_, 0, &stopping_};
 }
 
 Status DBImpl::GetColumnFamilies(std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles) try {

@@ -42,9 +42,10 @@ Status BraidedSkipList::VerifyHeads() const {
 }
 
 std::shared_ptr<const BraidedSkipList> BraidedSkipList::WithIndex(uint64_t entries, uint64_t index_bytes,
-                                                                  const IndexChanges* changes) const {
+                                                                  const IndexChanges* changes,
+                                                                  const std::atomic<bool>* stop) const {
   TallIndex index =
-      changes == nullptr ? TallIndex(list_, entries, index_bytes) : TallIndex(index_, *changes, entries, index_bytes);
+      changes == nullptr ? TallIndex(list_, entries, index_bytes, stop) : TallIndex(index_, *changes, entries, index_bytes, stop);
   return std::shared_ptr<const BraidedSkipList>(new BraidedSkipList(list_, std::move(index)));
 }
 

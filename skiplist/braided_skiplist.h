@@ -45,9 +45,9 @@ class BraidedSkipList final : public OrderedLevel {
 
   // The same list with a new index, for the next read view. REQUIRES: no merge is running. `entries`: an estimate.
   // `index_bytes`: at most. `changes`: what the merge that this list's index is older than noted in its NewChanges(); null: not
-  // known.
-  std::shared_ptr<const BraidedSkipList> WithIndex(uint64_t entries, uint64_t index_bytes,
-                                                   const IndexChanges* changes = nullptr) const;
+  // known. `stop`: as for TallIndex.
+  std::shared_ptr<const BraidedSkipList> WithIndex(uint64_t entries, uint64_t index_bytes, const IndexChanges* changes = nullptr,
+                                                   const std::atomic<bool>* stop = nullptr) const;
 
   const LogEntry* Find(const SearchKey& target, LookupTrace* trace) const override {
     return list_.PickLive(list_.FindFrom(index_.Start(list_.Home().reader, target), target, trace), target, trace);

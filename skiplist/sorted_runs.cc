@@ -285,13 +285,14 @@ uint64_t SortedRuns::IndexShare(uint64_t index_bytes, uint64_t entries) const {
 }
 
 // Runs get larger shares when there are fewer: these are taken back from those that have more than twice what is theirs now.
-void SortedRuns::Refresh(uint64_t index_bytes) {
+void SortedRuns::Refresh(uint64_t index_bytes, const std::atomic<bool>* stop) {
   if (index_bytes == 0 || runs_->runs.empty()) return;
   uint64_t all = 0;
   for (const auto& run : runs_->runs) all += run->entries();
   auto fresh = std::make_shared<RunList>();
   bool changed = false;
   for (const auto& run : runs_->runs) {
+    if (stop != nullptr && stop->load(std::memory_order_acquire)) return;
     const auto share =
         static_cast<uint64_t>(static_cast<double>(index_bytes) * static_cast<double>(run->entries()) / static_cast<double>(all));
     const bool is_right = run->has_index() && run->index().bytes() <= 2 * share;

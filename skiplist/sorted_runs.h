@@ -150,8 +150,8 @@ class SortedRuns final : public OrderedLevel {
     Retire(old, begin, end);
     return Status::OK();
   }
-  // All runs get an index; together they take about so many bytes.
-  void Refresh(uint64_t index_bytes);
+  // All runs get an index; together they take about so many bytes. None does once *stop is true; `stop` may be null.
+  void Refresh(uint64_t index_bytes, const std::atomic<bool>* stop = nullptr);
   // The share of a run with so many entries.
   uint64_t IndexShare(uint64_t index_bytes, uint64_t entries) const;
 

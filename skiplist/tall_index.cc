@@ -16,6 +16,10 @@ constexpr size_t kWalkers = 16;
 constexpr uint32_t kShareLayers = 4;
 // A region with so many times fewer nodes than another is of little help to a search: it would walk through the other's.
 constexpr uint64_t kSparse = 8;
+// Between two looks at whether the index is still wanted, less than a millisecond: nodes that are copied, and steps of all
+// walkers.
+constexpr uint64_t kNodesPerStop = 1 << 16;
+constexpr uint64_t kStepsPerStop = 1 << 8;
 
 template <size_t kCount>
 uint64_t CountLessIn(const uint64_t (&keys)[kCount], uint64_t key) {
@@ -29,7 +33,7 @@ TallIndex::TallIndex(const BraidedList& list) : list_(list), regions_(list.regio
 }
 
 TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const TallIndex* before,
-                     const IndexChanges* changes)
+                     const IndexChanges* changes, const std::atomic<bool>* stop)
     : TallIndex(list) {
   const uint64_t max_nodes = max_bytes / Lists() / kBytesPerBlock * kBlockNodes;
   if (max_nodes == 0) return;
@@ -39,8 +43,8 @@ TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_byt
   for (uint32_t region = 0; region < regions_.size(); ++region) {
     Tree tree;
     if (changes != nullptr && changes->Of(region).layer == layer)
-      tree = Change(before->regions_[region], changes->Of(region), max_nodes);
-    if (tree.nodes == 0) tree = Walk(list, region, layer, max_nodes);
+      tree = Change(before->regions_[region], changes->Of(region), max_nodes, stop);
+    if (tree.nodes == 0) tree = Walk(list, region, layer, max_nodes, stop);
     tree.region = regions_[region].region;
     regions_[region] = std::move(tree);
   }
@@ -59,11 +63,12 @@ IndexChanges TallIndex::NewChanges() const {
   return changes;
 }
 
-TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes) {
+TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes, Stop stop) {
   // Entries are spread over the regions as their writers were: one may have more than its share.
   Shares shares;
-  uint64_t count = Collect(list, region, layer, max_nodes, &shares);
-  while (count > max_nodes && layer + 1 < kMaxHeight) count = Collect(list, region, ++layer, max_nodes, &shares);
+  uint64_t count = Collect(list, region, layer, max_nodes, stop, &shares);
+  while (count > max_nodes && layer + 1 < kMaxHeight) count = Collect(list, region, ++layer, max_nodes, stop, &shares);
+  if (IsStopped(stop)) return {};
   if (count == 0) {  // that there is nothing is known, too
     Tree empty;
     empty.layer = layer;
@@ -83,7 +88,7 @@ TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32
 }
 
 // What was noted last comes first.
-TallIndex::Tree TallIndex::Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes) {
+TallIndex::Tree TallIndex::Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes, Stop stop) {
   const uint64_t kept = before.nodes - std::min<uint64_t>(before.nodes, changes.removed.size());
   const uint64_t count = kept + changes.added.size();
   if (count > max_nodes) return {};
@@ -96,6 +101,7 @@ TallIndex::Tree TallIndex::Change(const Tree& before, const IndexChanges::Region
     };
     add_behind(nullptr);
     for (uint64_t at = 0; at < before.nodes; ++at) {
+      if (at % kNodesPerStop == 0 && IsStopped(stop)) return;
       const IndexNode node = IndexNode::FromWord(PrefixAt(before, at), WordAt(before, at));
       if (removed > 0 && changes.removed[removed - 1] == node.entry()) {
         --removed;
@@ -112,8 +118,8 @@ TallIndex::Tree TallIndex::Change(const Tree& before, const IndexChanges::Region
   return tree;
 }
 
-// The nodes of one layer, in order; returns how many, and stops early when there are more than `enough`.
-uint64_t TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough, Shares* found) {
+// The nodes of one layer, in order; returns how many, and ends early when there are more than `enough`, or when it is stopped.
+uint64_t TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough, Stop stop, Shares* found) {
   // Shares: from each of these nodes to the next.
   std::vector<const LogEntry*> shares;
   const uint32_t share_layer = std::min(layer + kShareLayers, kMaxHeight - 1);
@@ -128,12 +134,14 @@ uint64_t TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t l
   found->clear();
   found->resize(shares.size() - 1);
   uint64_t total = 0;
+  uint64_t steps = 0;
   for (size_t first = 0; first < found->size() && total <= enough; first += kWalkers) {
     const size_t count = std::min(kWalkers, found->size() - first);
     const LogEntry* at[kWalkers];
     for (size_t i = 0; i < count; ++i) at[i] = shares[first + i];
     for (bool walking = true; walking;) {
       walking = false;
+      if (++steps % kStepsPerStop == 0 && IsStopped(stop)) return 0;
       for (size_t i = 0; i < count; ++i) {
         std::vector<IndexNode>& share = (*found)[first + i];
         if (at[i] == nullptr || (at[i] == shares[first + i + 1]) || share.size() > enough) continue;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -28,15 +29,17 @@ class TallIndex {
  public:
   // Empty: every search starts at the head.
   explicit TallIndex(const BraidedList& list);
-  // REQUIRES: no merge is running. `entries`: an estimate of how many the list has. `max_bytes`: of the whole index.
-  // Empty as well if there is no memory.
-  TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes)
-      : TallIndex(list, entries, max_bytes, nullptr, nullptr) {}
+  // REQUIRES: no merge is running. `entries`: an estimate of how many the list has. `max_bytes`: of the whole index. `stop`:
+  // looked at now and then; once it is true nobody wants the index. May be null.
+  // Empty as well if there is no memory, or if it was stopped.
+  TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const std::atomic<bool>* stop = nullptr)
+      : TallIndex(list, entries, max_bytes, nullptr, nullptr, stop) {}
   // The same: of the index that the list had before a merge, and of what that noted in its NewChanges(). It costs a pass over
   // DRAM where the walk costs a cache miss for each node, and is left for the walk where nothing is known, the list wants
   // another layer, or the two do not fit together.
-  TallIndex(const TallIndex& before, const IndexChanges& changes, uint64_t entries, uint64_t max_bytes)
-      : TallIndex(before.list_, entries, max_bytes, &before, &changes) {}
+  TallIndex(const TallIndex& before, const IndexChanges& changes, uint64_t entries, uint64_t max_bytes,
+            const std::atomic<bool>* stop = nullptr)
+      : TallIndex(before.list_, entries, max_bytes, &before, &changes, stop) {}
   // For one merge, which begins now.
   IndexChanges NewChanges() const;
 
@@ -107,7 +110,11 @@ class TallIndex {
   static constexpr uint64_t kBytesPerBlock = sizeof(Block) + sizeof(Group) / kFanout * 17 / 16;
 
   // `before` and `changes`: both null, or neither.
-  TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const TallIndex* before, const IndexChanges* changes);
+  TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const TallIndex* before, const IndexChanges* changes,
+            const std::atomic<bool>* stop);
+  // Whether nobody wants what is being made.
+  using Stop = const std::atomic<bool>*;
+  static bool IsStopped(Stop stop) { return stop != nullptr && stop->load(std::memory_order_acquire); }
   // How many lists an upper layer has.
   uint64_t Lists() const { return list_.regions().lists_are_braided() ? regions_.size() : 1; }
   // The bottom is one list for all regions: with several, each has an index over tall nodes of its own, which are near.
@@ -116,15 +123,16 @@ class TallIndex {
   const Tree& TreeOf(uint32_t reader) const { return regions_[regions_[reader].region]; }
   // Stretches of one layer that follow each other.
   using Shares = std::vector<std::vector<IndexNode>>;
-  static uint64_t Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough, Shares* found);
+  static uint64_t Collect(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t enough, Stop stop, Shares* found);
   static uint64_t PrefixIn(const Block* blocks, uint64_t at) { return blocks[at / kBlockNodes].prefix[at % kBlockNodes]; }
   static uint64_t WordIn(const Block* blocks, uint64_t at) { return blocks[at / kBlockNodes].word[at % kBlockNodes]; }
   static uint64_t PrefixAt(const Tree& tree, uint64_t at) { return PrefixIn(&tree.blocks[0], at); }
   static uint64_t WordAt(const Tree& tree, uint64_t at) { return WordIn(&tree.blocks[0], at); }
   static const LogEntry* EntryAt(const Tree& tree, uint64_t at) { return IndexNode::EntryOf(WordAt(tree, at)); }
-  static Tree Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes);
-  // Empty if it does not come out.
-  static Tree Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes);
+  // Empty, and not whole, if it was stopped.
+  static Tree Walk(const BraidedList& list, uint32_t region, uint32_t layer, uint64_t max_nodes, Stop stop);
+  // Empty if it does not come out, or was stopped.
+  static Tree Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes, Stop stop);
   // `visit(add)` calls add(IndexNode) for `count` nodes in order; an empty tree if for others, or if there is no memory.
   template <class Visit>
   static Tree Build(uint64_t count, uint32_t layer, const Visit& visit);

@@ -1,6 +1,9 @@
 // The search tree over tall nodes: a search that begins there ends where one from the head does.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <vector>
+
 #include "skiplist/list_cursor.h"
 #include "skiplist/tall_index.h"
 #include "tests/support/key_kinds.h"
@@ -54,6 +57,28 @@ TEST_P(TallIndexTest, LeadsToTheSamePlaces) {
       ExpectSameAsFromTheHead(table->list, index, std::string(20, '\xff'), 0);
     }
   }
+}
+
+// A database that is being closed wants no index: the walk and the pass over the index of before end at once.
+TEST_P(TallIndexTest, IsEmptyWhenStopped) {
+  std::vector<Version> versions;
+  for (uint64_t i = 0; i < 3000 + 1; ++i) {
+    versions.push_back({keys_.draw(&random_), i + 1, false, static_cast<uint32_t>(random_.Uniform(std::get<0>(GetParam()))),
+                        RandomHeight(random_.Next())});
+  }
+  const auto table = store_.MakeTable(versions);
+  const TallIndex whole(table->list, versions.size(), 1 << 20);
+  const std::atomic<bool> stop{true};
+  const TallIndex walked(table->list, versions.size(), 1 << 20, &stop);
+  const TallIndex changed(whole, whole.NewChanges(), versions.size(), 1 << 20, &stop);
+  for (uint32_t reader = 0; reader < std::get<0>(GetParam()); ++reader) {
+    EXPECT_GT(whole.size(reader), 0u);
+    EXPECT_EQ(walked.size(reader), 0u);
+    EXPECT_FALSE(walked.HasEveryNode(reader));
+    EXPECT_EQ(changed.size(reader), 0u);
+    EXPECT_FALSE(changed.HasEveryNode(reader));
+  }
+  for (const Version& version : versions) ExpectSameAsFromTheHead(table->list, walked, version.key, version.sequence);
 }
 
 // Eight bytes each, so that no two prefixes are equal, and whole groups of each level, one less, and one more: no place is to be
