@@ -198,6 +198,15 @@ Status DecodeFamilies(const uint8_t* in, const uint8_t* end, uint32_t count, Man
   return in == end ? Status::OK() : Damaged("impossible number of column families");
 }
 
+// Numbers that a later step adds to, or takes for an index.
+Status CheckNumbers(const ManifestRecord& record, const ManifestState& state) {
+  if (record.log_boundary == 0 || record.log_boundary > kMaxSequence || record.last_sequence > kMaxSequence)
+    return Damaged("impossible sequence number");
+  if (record.merge_id != 0 && record.merging_family != 0 && state.FindFamily(record.merging_family) == nullptr)
+    return Damaged("a merge of a column family that is not there");
+  return Status::OK();
+}
+
 Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uint32_t regions, ManifestState* state) {
   ManifestRecord record;
   memcpy(&record, slot, sizeof(record));
@@ -237,6 +246,7 @@ Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uin
   state->list_kind = (record.flags & kObliviousLists) != 0 ? ListKind::kOblivious : ListKind::kBraided;
   state->copying_flush = (record.flags & kCopyingFlush) != 0;
   state->merge_filters = (record.flags & kMergeFilters) != 0;
+  if (Status status = CheckNumbers(record, *state); !status.ok()) return status;
   uint32_t could_be_merging = 0;
   for (uint32_t i = 0; i < record.table_count; ++i, in += table_bytes) {
     TableRecord fixed{};

@@ -28,9 +28,9 @@ Status ReadMetadata(const RegionSetOptions& options, uint32_t region, MetadataSl
       copy->bytes > kMaxMetadataBytes) {
     return files.Damaged("a metadata object is missing, or the pointer to it is damaged");
   }
-  copy->words.assign(copy->bytes / 8 + 1, 0);
+  copy->words.clear();
   copy->regions = root.region_count;
-  return files.Read(AlignToLine(id.offset), copy->bytes, copy->words.data());
+  return files.Read(AlignToLine(id.offset), copy->bytes, &copy->words, 0);
 }
 
 }  // namespace braiddb

@@ -37,14 +37,32 @@ Status PoolFiles::Damaged(const std::string& what) const {
 
 // What points behind the parts was written after Open, when the region had grown: by then the list had the new part, or named it
 // as the next one, whose file is there (region_files.h). One that is announced and pointed at by nobody may still be taken back.
-Status PoolFiles::Read(uint64_t offset, uint64_t bytes, void* to) const {
+Status PoolFiles::FindParts(uint64_t offset, uint64_t bytes, PartList* parts) const {
   const auto has = [&](const PartList& list) { return offset <= list.TotalBytes() && bytes <= list.TotalBytes() - offset; };
-  if (has(list_)) return ReadParts(list_, offset, bytes, to);
-  PartList grown;
-  if (Status status = ReadList(&grown); !status.ok()) return status;
-  if (grown.next != 0 && posix::Exists(posix::JoinPath(directory_, PartName(grown.parts.size()))))
-    grown.parts.push_back(grown.next);
-  return has(grown) ? ReadParts(grown, offset, bytes, to) : Damaged("something lies behind its parts");
+  *parts = list_;
+  if (has(*parts)) return Status::OK();
+  if (Status status = ReadList(parts); !status.ok()) return status;
+  if (parts->next != 0 && posix::Exists(posix::JoinPath(directory_, PartName(parts->parts.size()))))
+    parts->parts.push_back(parts->next);
+  return has(*parts) ? Status::OK() : Damaged("something lies behind its parts");
+}
+
+Status PoolFiles::Read(uint64_t offset, uint64_t bytes, void* to) const {
+  PartList parts;
+  Status status = FindParts(offset, bytes, &parts);
+  return status.ok() ? ReadParts(parts, offset, bytes, to) : status;
+}
+
+Status PoolFiles::Read(uint64_t offset, uint64_t bytes, std::vector<uint64_t>* to, uint64_t at) const {
+  PartList parts;
+  if (Status status = FindParts(offset, bytes, &parts); !status.ok()) return status;
+  // A damaged list may promise more than the files have: no memory for that.
+  uint8_t last = 0;
+  if (bytes > 0) {
+    if (Status status = ReadParts(parts, offset + bytes - 1, 1, &last); !status.ok()) return status;
+  }
+  to->resize(std::max<size_t>(to->size(), (at + bytes) / 8 + 1));
+  return ReadParts(parts, offset, bytes, reinterpret_cast<uint8_t*>(to->data()) + at);
 }
 
 // The parts as one file.

@@ -41,6 +41,8 @@ class PoolFiles {
 
   // Also of parts that the region has grown by since Open.
   Status Read(uint64_t offset, uint64_t bytes, void* to) const;
+  // To the bytes of *to from `at` on, which grows to hold them once it is known that the files have so many.
+  Status Read(uint64_t offset, uint64_t bytes, std::vector<uint64_t>* to, uint64_t at) const;
   // The segments that are in use. Not one moment's: each as it was at some time of the call.
   Status ListSegments(std::vector<ListedSegment>* segments) const;
   Status Damaged(const std::string& what) const;
@@ -48,6 +50,9 @@ class PoolFiles {
  private:
   Status ReadList(PartList* list) const;
   Status ReadRoot();
+  // The list as of now, with a part that is being added, if bytes lie there that Open's list does not have. Corruption: they do
+  // not lie in any.
+  Status FindParts(uint64_t offset, uint64_t bytes, PartList* parts) const;
   Status ReadParts(const PartList& list, uint64_t offset, uint64_t bytes, void* to) const;
   Status ReadPart(size_t part, uint64_t offset, uint64_t bytes, uint8_t* to) const;
   Status ReadDescriptor(uint64_t place, SegmentDescriptor descriptor, std::vector<ListedSegment>* segments) const;

@@ -4,7 +4,9 @@
 #include <xxhash.h>
 
 #include <cstring>
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "log/range_record.h"
@@ -254,6 +256,34 @@ TEST_P(ManifestTest, WhatOlderVersionsDoNotKnowHasAFormatOfItsOwn) {
   for (const ManifestState* state : {&ranges, &runs, &runs_of_family, &oblivious, &copying}) {
     EXPECT_EQ(format_of(*state), 4u);
     EXPECT_EQ(format_of(plain), 3u);
+  }
+}
+
+// Numbers that no database writes are damage, whatever the checksum says.
+TEST_P(ManifestTest, ImpossibleNumbersAreDamage) {
+  Manifest manifest;
+  ManifestState sound;
+  ASSERT_OK(Manifest::Open(store_.regions(), &manifest, &sound));
+  const std::pair<const char*, std::function<void(ManifestState*)>> forgeries[] = {
+      {"boundary 0", [](ManifestState* state) { state->log_boundary = 0; }},
+      {"boundary too large", [](ManifestState* state) { state->log_boundary = kMaxSequence + 1; }},
+      {"sequence number too large", [](ManifestState* state) { state->last_sequence = UINT64_MAX; }},
+      {"merge of a family that is not there",
+       [](ManifestState* state) {
+         state->merge_id = 7;
+         state->merging_family = 5;
+       }},
+  };
+  for (const auto& [what, forge] : forgeries) {
+    SCOPED_TRACE(what);
+    ManifestState forged = sound;
+    forge(&forged);
+    ASSERT_OK(manifest.Commit(forged));
+    ASSERT_OK(manifest.Commit(forged));  // in both slots
+    ManifestState read;
+    EXPECT_CODE(Read(&read), kCorruption);
+    ASSERT_OK(manifest.Commit(sound));
+    EXPECT_OK(Read(&read));
   }
 }
 

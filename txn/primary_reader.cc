@@ -159,9 +159,8 @@ Status PrimaryReader::ReadSegment(Region* region, const ListedSegment& segment, 
   const uint64_t limit = is_sealed ? segment.sealed_bytes : segment.capacity;
   if (progress.end < limit) {
     const uint64_t from = progress.end / 8 * 8;
-    buffer_.resize(std::max(buffer_.size(), limit / 8 + 1));
+    if (Status status = region->files.Read(segment.data + from, limit - from, &buffer_, from); !status.ok()) return status;
     auto* const data = reinterpret_cast<uint8_t*>(buffer_.data());
-    if (Status status = region->files.Read(segment.data + from, limit - from, data + from); !status.ok()) return status;
     LogReader reader(data, segment.generation, limit, progress.end);
     for (;;) {
       const LogEntry* const entry = reader.NextValid();
