@@ -85,6 +85,7 @@ void DBImpl::CompactionLoop() {
 
 void DBImpl::CompactUntilStopped() {
   bool more_to_account = true;
+  bool more_to_index = true;
   bool more_to_filter = true;
   bool collapses_next = true;
   bool more_to_sweep = false;
@@ -102,9 +103,11 @@ void DBImpl::CompactUntilStopped() {
       compaction_running_ = false;
       work_changed_.notify_all();
       compaction_idle_ = false;
-      if (!more_to_account && !more_to_filter && !more_to_sweep) compaction_idle_ = !WaitForWork(&lock, kIdle) && WritersPause();
-      if (compaction_idle_ && !FilterWanted() && !moved_waits_.load(std::memory_order_relaxed) &&
-          !purge_waits_.load(std::memory_order_relaxed) && !ranges_wait_.load(std::memory_order_relaxed)) {
+      if (!more_to_account && !more_to_index && !more_to_filter && !more_to_sweep)
+        compaction_idle_ = !WaitForWork(&lock, kIdle) && WritersPause();
+      if (compaction_idle_ && !FilterWanted() && (!tables_wait_for_index_ || resume_merge_) &&
+          !moved_waits_.load(std::memory_order_relaxed) && !purge_waits_.load(std::memory_order_relaxed) &&
+          !ranges_wait_.load(std::memory_order_relaxed)) {
         compaction_idle_ = false;
         while (!WaitForWork(&lock, std::chrono::hours(1))) {
         }
@@ -115,7 +118,8 @@ void DBImpl::CompactUntilStopped() {
     ServeRoom();
     const uint64_t gains = CountGains();
     flushed_at_look_.store(flushed_memtable_id_.load(std::memory_order_acquire), std::memory_order_relaxed);
-    more_to_filter = BuildFilter(last_merge / 8);
+    more_to_index = IndexRestoredTables(last_merge / 8);
+    more_to_filter = !more_to_index && BuildFilter(last_merge / 8);
     if (purge_waits_.load(std::memory_order_relaxed) && PurgeFamilies()) more_to_filter = true;
     bool compacts = false;
     {

@@ -630,6 +630,12 @@ class DBImpl final : public DB {
   Status CollapseAll();
   void NoteOperandKeys(const Family& family, std::vector<std::string> keys);
 
+  // ---- restored_tables.cc
+  // Gives some restored tables of L0 an index and an order, and more until `at_least` has passed. False: none is left.
+  bool IndexRestoredTables(std::chrono::steady_clock::duration at_least);
+  static std::vector<std::shared_ptr<PmTable>> ChooseRestoredTables(const ReadView& view);
+  std::shared_ptr<const TableOrder> WalkTable(const PmTable& table, L0IndexWriter* index) const;
+
   // ---- filter.cc
   // A view that stays as it is, with all that it reaches.
   class PinnedView {
@@ -870,6 +876,7 @@ class DBImpl final : public DB {
   const Family* manual_family_ = nullptr;  // of it; compaction_mutex_
   std::mutex write_if_newest_mutex_;
   bool filter_writes_ended_ = false;       // under it
+  bool tables_wait_for_index_ = false;     // some tables of L0; compaction_mutex_
   std::atomic<bool> resume_merge_{false};  // changed under it; one that was begun, before a crash perhaps, is not at its end
 
   mutable std::mutex work_mutex_;

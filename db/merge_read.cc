@@ -113,9 +113,9 @@ void DBImpl::CollectOperands(const ReadView& all, const Family& family, const Se
   }
   const FamilyView& view = *all.Of(family.id);
   for (const auto& table : view.l0) {
-    if (table->indexed.index != nullptr) {
+    if (const L0Index* const index = table->index(); index != nullptr) {
       LookupTrace trace;
-      const bool found = table->indexed.index->Find(target, hash, 1u << table->indexed.column, &trace) != nullptr;
+      const bool found = index->Find(target, hash, 1u << table->column(), &trace) != nullptr;
       if (trace.met_dead) merge->NoteDead();
       if (!found) continue;
     }

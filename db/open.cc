@@ -307,6 +307,7 @@ Status DBImpl::Recover() {
   flushed_memtable_id_.store(context.table_id, std::memory_order_relaxed);
   auto view = std::make_shared<ReadView>(*current_view_);
   for (const auto& table : replay.tables) {
+    table->waits_for_index = tables_wait_for_index_ = true;
     view->Alter(table->family(), [&table](FamilyView* levels) { levels->AddTable(table); });
   }
   view->active = NewMemtable(nullptr);
@@ -404,6 +405,10 @@ void DBImpl::RestoreTables() {
   for (const auto& family : families_) {
     view->Alter(family->id, [&family](FamilyView* levels) { levels->l1 = family->last_level->View(); });
   }
+  // Memory is taken for as many entries as a table is said to have: no more than the regions could hold.
+  uint64_t most_entries = 0;
+  for (uint32_t region = 0; region < regions_->count(); ++region)
+    most_entries += regions_->ReservedBytes(region) / LogEntrySize(1, 0, 0);
   for (const ManifestState::Table& listed : manifest_state_.tables) {
     if (FindFamily(listed.family) == nullptr) continue;  // it was dropped
     auto table =
@@ -412,8 +417,9 @@ void DBImpl::RestoreTables() {
     for (uint32_t region = 0; region < regions_->count(); ++region) {
       table->list.SetHead(region, &table->heads()[region * kMaxHeight]);
     }
-    table->entries = listed.entries;
+    table->entries = std::min(listed.entries, most_entries);
     table->checkpointed.store(true, std::memory_order_relaxed);
+    table->waits_for_index = tables_wait_for_index_ = true;
     next_memtable_id_ = std::max(next_memtable_id_, listed.id + 1);
     view->Alter(listed.family, [&table](FamilyView* levels) { levels->AddTable(std::move(table)); });
   }

@@ -68,6 +68,9 @@ void DBImpl::PrepareReads() try {
     Family* const family = FindFamily(id);
     if (family != nullptr && family->l1_entries.load() > 0) InstallLastLevel(family, 0);
   }
+  while (!stopping_.load(std::memory_order_acquire) && IndexRestoredTables({})) {
+  }
+  (void)MergeTableOrders(OrdersFor::kPause);
   while (!stopping_.load(std::memory_order_acquire) && BuildFilter(std::chrono::milliseconds(1))) {
   }
   const auto wanted = [this] { return stopping_.load(std::memory_order_acquire) || CacheWantsWork(); };

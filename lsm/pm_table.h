@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "lsm/l0_index.h"
@@ -36,11 +37,20 @@ class PmTable {
   const std::vector<uint64_t>& heads() const { return heads_; }
 
   BraidedList list;
-  // Where lookups find the entries; no index for a table from before this open, or if equal keys may differ in bytes.
-  L0IndexWriter::Table indexed;
+  // The index in which lookups find the entries, and the column of the table there. Null: lookups search the list. That is so if
+  // equal keys may differ in bytes, if there was no memory, and in a restored table until SetIndex.
+  const L0Index* index() const { return is_indexed_.load(std::memory_order_acquire) ? indexed_.index.get() : nullptr; }
+  uint32_t column() const { return indexed_.column; }
+  // At most once, with an index. Readers may have the table already.
+  void SetIndex(L0IndexWriter::Table indexed) {
+    indexed_ = std::move(indexed);
+    is_indexed_.store(indexed_.index != nullptr, std::memory_order_release);
+  }
   // Whether the filter over keys has the table's, too, if there is one. If not, the merge adds them that takes the table, and
   // until then the table is asked. Set before anyone reads it.
   bool in_filter = true;
+  // An open has restored the table, and nobody has walked along it since. The compaction thread's, once there is one.
+  bool waits_for_index = false;
   uint64_t entries = 0;
   uint64_t log_bytes = 0;
   std::vector<std::shared_ptr<LogExtent>>
@@ -59,6 +69,8 @@ class PmTable {
   const uint64_t id_;
   const uint64_t boundary_;
   std::vector<uint64_t> heads_;
+  L0IndexWriter::Table indexed_;  // not changed once is_indexed_ is true
+  std::atomic<bool> is_indexed_{false};
 };
 
 }  // namespace braiddb

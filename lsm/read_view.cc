@@ -25,6 +25,14 @@ void FamilyView::RemoveOldest(size_t tables) {
   }
 }
 
+void FamilyView::SetOrder(const PmTable& table, std::shared_ptr<const TableOrder> order) {
+  size_t first = 0;
+  for (Ordered& ordered : orders) {
+    if (l0[first].get() == &table && ordered.order == nullptr) ordered.order = std::move(order);
+    first += ordered.tables;
+  }
+}
+
 size_t FamilyView::FindOrders(const std::vector<std::shared_ptr<const TableOrder>>& of) const {
   const auto is_same = [](const Ordered& ordered, const auto& order) { return ordered.order == order; };
   return static_cast<size_t>(std::search(orders.begin(), orders.end(), of.begin(), of.end(), is_same) - orders.begin());

@@ -23,11 +23,13 @@ struct FamilyView {
   };
   std::vector<Ordered> orders;
 
-  // `order`: null for a table from before this open, or if there was no memory.
+  // `order`: null for a restored table, until SetOrder, or if there was no memory.
   void AddTable(std::shared_ptr<PmTable> table, std::shared_ptr<const TableOrder> order = nullptr);
   // Of copies, which go below what is there.
   void AddOldest(std::shared_ptr<PmTable> table, std::shared_ptr<const TableOrder> order = nullptr);
   void RemoveOldest(size_t tables);
+  // Of a table that is here and has no order.
+  void SetOrder(const PmTable& table, std::shared_ptr<const TableOrder> order);
   // The place in `orders` of the first of these, if they are there, side by side; orders.size() if they are not.
   size_t FindOrders(const std::vector<std::shared_ptr<const TableOrder>>& of) const;
   // All that the oldest tables have, so many of them, the newest first; none if that is not known.
@@ -52,11 +54,11 @@ struct FamilyView {
   void GroupTables() {
     groups.clear();
     for (const auto& table : l0) {
-      const L0Index* index = table->indexed.index.get();
+      const L0Index* index = table->index();
       const bool goes_on =
           index != nullptr && !groups.empty() && groups.back().index == index && groups.back().in_filter == table->in_filter;
       if (!goes_on) groups.push_back({index, 0, table.get(), table->in_filter});
-      groups.back().columns |= 1u << table->indexed.column;
+      groups.back().columns |= 1u << table->column();
     }
   }
 

@@ -240,12 +240,12 @@ TEST_P(FlushJobTest, TheTableHasTheVersionsThatSomebodySees) {
     EXPECT_GE(flushed.in_order->bytes(), 16 * expected.size());
 
     // The index has what is linked; the memtable goes on serving.
-    const L0IndexWriter::Table& indexed = flushed.table->indexed;
-    ASSERT_NE(indexed.index, nullptr);
+    const L0Index* const indexed = flushed.table->index();
+    ASSERT_NE(indexed, nullptr);
     for (const Version& version : expected) {
       LookupTrace trace;
       const SearchKey target(store_.order(), version.key, version.sequence);
-      const LogEntry* found = indexed.index->Find(target, KeyHash(version.key), 1u << indexed.column, &trace);
+      const LogEntry* found = indexed->Find(target, KeyHash(version.key), 1u << flushed.table->column(), &trace);
       ASSERT_NE(found, nullptr);
       EXPECT_EQ(found->sequence(), version.sequence);
     }
@@ -286,7 +286,7 @@ TEST_P(FlushJobTest, NoIndexWhereEqualKeysMayDiffer) {
   L0IndexWriter index(store_.regions(), 100);
   const FlushResult flushed =
       FlushMemtable(memtable.get(), store_.regions(), &order, *store_.segments(), VersionFilter({}), &index);
-  EXPECT_EQ(flushed.table->indexed.index, nullptr);
+  EXPECT_EQ(flushed.table->index(), nullptr);
   EXPECT_EQ(flushed.dropped, 1u);
   LookupTrace trace;
   const LogEntry* found = flushed.table->list.Find(SearchKey(order, "KEY", kMaxSequence), &trace);
