@@ -22,6 +22,7 @@ class Life {
   int Run();
 
  private:
+  Violation ReadOnly();
   Violation Open();
   Violation Work();
   Violation End();

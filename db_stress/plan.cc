@@ -1,6 +1,7 @@
 #include "db_stress/plan.h"
 
 #include <algorithm>
+#include <memory>
 #include <sstream>
 
 #include "db_stress/key_table.h"
@@ -53,6 +54,11 @@ Options DrawOptions(const DatabasePlan& plan, const std::string& database, Rando
   options.space_slack = OneOf<uint64_t>(random, {1 << 20, 8 << 20, 32 << 20, 32 << 20});
   options.bound_space = random->OneIn(6);
   if (random->OneIn(10)) options.dram_budget = (128ull << 20) + plan.regions * (20ull << 20);
+  if (random->OneIn(8))
+    options.lookup_cache_limit = std::make_shared<CacheLimit>(OneOf<uint64_t>(random, {0, 64 << 10, 1 << 20}));
+  options.histograms = random->OneIn(4);
+  options.count_pm_writes = random->OneIn(8);
+  options.initial_region_size = OneOf<uint64_t>(random, {0, 0, 16 << 20, 64 << 20});
   return options;
 }
 
@@ -112,6 +118,7 @@ LifePlan DrawLife(const Flags& flags, const DatabasePlan& plan, const std::strin
   life.verify_checksums = random->OneIn(3);
   life.sync = !random->OneIn(3);
   life.verify_at_end = random->OneIn(2);
+  life.reads_only_first = random->OneIn(8);
   constexpr StoreKind kKinds[] = {StoreKind::kPlain, StoreKind::kPessimistic, StoreKind::kOptimistic};
   if (flags.transactions) life.kind = OneOf(random, kKinds);
   life.transaction_percent = SmallBetween(random, 5, 60);
@@ -146,9 +153,9 @@ std::string LifePlan::ToString() const {
            : kind == StoreKind::kPessimistic ? " pessimistic"
                                              : " optimistic")
        << " transactions=" << transaction_percent << "% bank=" << bank_percent << "%"
-       << (verify_checksums ? " verify_checksums" : "") << (sync ? "" : " no sync")
-       << (options.memtable == MemtableKind::kHash ? "; hash" : "; skiplist") << " memtable_size=" << options.memtable_size
-       << " memtable_max_entries=" << options.memtable_max_entries
+       << (verify_checksums ? " verify_checksums" : "") << (reads_only_first ? " reads_only_first" : "")
+       << (sync ? "" : " no sync") << (options.memtable == MemtableKind::kHash ? "; hash" : "; skiplist")
+       << " memtable_size=" << options.memtable_size << " memtable_max_entries=" << options.memtable_max_entries
        << " max_immutable_memtables=" << options.max_immutable_memtables << " checkpoint_tables=" << options.checkpoint_tables
        << " segment_size=" << options.segment_size << " l0_slowdown_writes_trigger=" << options.l0_slowdown_writes_trigger
        << " l0_compaction_trigger=" << options.l0_compaction_trigger << " compaction_threads=" << options.compaction_threads
@@ -159,7 +166,9 @@ std::string LifePlan::ToString() const {
        << (options.disable_auto_compaction ? " disable_auto_compaction" : "") << (options.verify_at_open ? " verify_at_open" : "")
        << (options.persist_mode == PersistMode::kPage ? " persist_mode=page" : "")
        << " max_space_amplification=" << options.max_space_amplification << " space_slack=" << options.space_slack
-       << " dram_budget=" << options.dram_budget << (options.bound_space ? " bound_space" : "");
+       << " dram_budget=" << options.dram_budget << (options.bound_space ? " bound_space" : "")
+       << (options.lookup_cache_limit ? " lookup_cache_limit" : "") << (options.histograms ? " histograms" : "")
+       << (options.count_pm_writes ? " count_pm_writes" : "") << " initial_region_size=" << options.initial_region_size;
   return text.str();
 }
 

@@ -67,7 +67,8 @@ struct LifePlan {
   bool hot = false;                  // a few keys are written most of the time
   bool verify_checksums = false;
   bool sync = true;
-  bool verify_at_end = false;  // if it is closed
+  bool verify_at_end = false;     // if it is closed
+  bool reads_only_first = false;  // before it opens the database to write
 
   std::string ToString() const;
 };

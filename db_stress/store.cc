@@ -11,14 +11,10 @@ constexpr int64_t kPatience_ms = 60'000;
 
 }  // namespace
 
-Status Store::Open(const DatabasePlan& database, const LifePlan& life, const std::string& path) {
-  Reset();
-  if (database.families == 1) {
-    Status status = OpenAs(life.kind, life.options, path, {});
-    if (status.ok()) families_.push_back(db_->DefaultColumnFamily());
-    return status;
-  }
+// None for a database with the default family only.
+std::vector<ColumnFamilyDescriptor> Store::Describe(const DatabasePlan& database, const LifePlan& life) {
   std::vector<ColumnFamilyDescriptor> descriptors;
+  if (database.families == 1) return descriptors;
   const auto add = [&](const std::string& name, uint32_t number, const Comparator* comparator) {
     ColumnFamilyOptions options(life.options);
     options.comparator = comparator;
@@ -31,6 +27,27 @@ Status Store::Open(const DatabasePlan& database, const LifePlan& life, const std
   for (uint32_t i = 0; i < kAccountFamilies; ++i) add("accounts-" + std::to_string(i), i, BytewiseComparator());
   for (uint32_t i = 0; i < kTemporaryFamilies; ++i) add(TemporaryName(i), i, BytewiseComparator());
   for (uint32_t i = 0; i < database.idle_families; ++i) add("idle-" + std::to_string(i), 0, BytewiseComparator());
+  return descriptors;
+}
+
+Status Store::OpenForReadOnly(const DatabasePlan& database, const LifePlan& life, const std::string& path) {
+  Reset();
+  const std::vector<ColumnFamilyDescriptor> descriptors = Describe(database, life);
+  Status status = DB::OpenForReadOnly(life.options, path, descriptors, &handles_, &db_);
+  if (!status.ok()) return status;
+  for (uint32_t i = 0; i < database.families; ++i)
+    families_.push_back(descriptors.empty() ? db_->DefaultColumnFamily() : handles_[i].get());
+  return status;
+}
+
+Status Store::Open(const DatabasePlan& database, const LifePlan& life, const std::string& path) {
+  Reset();
+  const std::vector<ColumnFamilyDescriptor> descriptors = Describe(database, life);
+  if (descriptors.empty()) {
+    Status status = OpenAs(life.kind, life.options, path, {});
+    if (status.ok()) families_.push_back(db_->DefaultColumnFamily());
+    return status;
+  }
   Options options = life.options;
   options.create_missing_column_families = true;
   Status status = OpenAs(life.kind, options, path, descriptors);

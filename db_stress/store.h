@@ -21,6 +21,8 @@ class Store {
 
   // Families that are not there are created: a kill may have come between them.
   Status Open(const DatabasePlan& database, const LifePlan& life, const std::string& path);
+  // Only families() are there then. InvalidArgument if one of the families is not.
+  Status OpenForReadOnly(const DatabasePlan& database, const LifePlan& life, const std::string& path);
   // Handles end before the database does.
   Status Close();
   // Not closed: as its destructor does it.
@@ -42,6 +44,7 @@ class Store {
   std::unique_ptr<Transaction> Begin(const WriteOptions& options, bool patient) const;
 
  private:
+  static std::vector<ColumnFamilyDescriptor> Describe(const DatabasePlan& database, const LifePlan& life);
   Status OpenAs(StoreKind kind, const Options& options, const std::string& path,
                 const std::vector<ColumnFamilyDescriptor>& descriptors);
 

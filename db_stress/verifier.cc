@@ -75,11 +75,12 @@ Status CompactAll(Store* store) {
 }
 
 // REQUIRES: the database is empty.
-Violation JudgeSpace(Store* store, const Options& options) {
+Violation JudgeSpace(Store* store, const DatabasePlan& database, const Options& options) {
   // A segment that is being written, of each region, may stay for each class of entries.
   const uint64_t regions = store->db()->GetOptions().regions;
   const uint64_t trees =
-      store->families().size() + (store->has_accounts() ? store->accounts().size() + Store::kTemporaryFamilies + 1 : 0);
+      store->families().size() +
+      (store->has_accounts() ? store->accounts().size() + Store::kTemporaryFamilies + 1 + database.idle_families : 0);
   uint64_t all = 0, of_leaves = 0;
   if (!store->db()->GetIntProperty("braiddb.pm-bytes-in-segments", &all) ||
       !store->db()->GetIntProperty("braiddb.l1-pm-bytes", &of_leaves) || all - of_leaves > 4 * options.segment_size * regions) {
@@ -130,7 +131,7 @@ Violation VerifySpace(const Oracle& oracle, const DatabasePlan& database, const 
   }
   Violation wrong;
   const auto end = std::chrono::steady_clock::now() + kPurge;
-  while ((wrong = JudgeSpace(&store, life.options)) && std::chrono::steady_clock::now() < end) {
+  while ((wrong = JudgeSpace(&store, database, life.options)) && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     status = CompactAll(&store);
     if (!status.ok()) return Text(status, "CompactRange of the emptied database");
