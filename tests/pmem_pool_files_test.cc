@@ -89,5 +89,27 @@ TEST_F(PoolFilesTest, WhatLiesBehindAllPartsIsDamage) {
   }
 }
 
+// A list may promise more than its files have: no memory is taken for that.
+TEST_F(PoolFilesTest, MemoryIsTakenForWhatTheFilesHave) {
+  ASSERT_TRUE(files_.Open().ok());
+  const std::string path = options_.database_path + "/region-0/PARTS";
+  std::string text;
+  ASSERT_TRUE(posix::ReadSmallFile(path, 1 << 20, &text).ok());
+  PartList list;
+  ASSERT_TRUE(PartList::Parse(text, path, &list).ok());
+  const uint64_t known = list.TotalBytes();
+  list.parts.push_back(uint64_t{1} << 40);
+  std::ofstream(path, std::ios::trunc) << list.ToText();
+  PoolFiles promised(files_.directory());
+  const Status opened = promised.Open();
+  ASSERT_TRUE(opened.ok()) << opened.ToString();
+  std::vector<uint64_t> bytes;
+  EXPECT_FALSE(promised.Read(0, known + (uint64_t{1} << 40), &bytes, 0).ok());
+  EXPECT_EQ(bytes.capacity(), 0u);
+  ASSERT_TRUE(promised.Read(8, 100, &bytes, 24).ok());
+  EXPECT_GE(8 * bytes.size(), 124u);
+  std::ofstream(path, std::ios::trunc) << text;
+}
+
 }  // namespace
 }  // namespace braiddb::test
