@@ -56,7 +56,8 @@ bool DBImpl::CompactionWanted() const {
   const uint32_t trigger = changing_.l0_compaction_trigger.load(std::memory_order_relaxed);
   const uint32_t longer = std::min(changing_.SlowdownTrigger(), std::max<uint32_t>(trigger, kMaxMergedTables));
   if (tables >= (waits_longer ? longer : trigger)) return true;
-  if (oldest_l0_id_.load(std::memory_order_acquire) == kRelocationId) return true;
+  const uint64_t oldest = oldest_l0_id_.load(std::memory_order_acquire);
+  if (oldest == kRelocationId || oldest <= scan_merge_id_.load(std::memory_order_acquire)) return true;
   return tables > 0 && (waiting_for_compaction_ > 0 || WritersPause());
 }
 
@@ -116,6 +117,7 @@ void DBImpl::CompactUntilStopped() {
     BRAIDDB_SYNC_POINT("DBImpl::CompactUntilStopped:Next");
     std::lock_guard lock(compaction_mutex_);
     ServeRoom();
+    BeginScanMerge(last_merge);
     const uint64_t gains = CountGains();
     flushed_at_look_.store(flushed_memtable_id_.load(std::memory_order_acquire), std::memory_order_relaxed);
     more_to_index = IndexRestoredTables(last_merge / 8);
@@ -199,6 +201,7 @@ bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady
   const auto end = std::chrono::steady_clock::now() + at_most;
   for (;;) {
     if (stopping_.load(std::memory_order_acquire) || CompactionWanted() || FilterWanted()) return true;
+    if (scans_wait_.load(std::memory_order_acquire)) return true;
     if (waiting_for_room_.load(std::memory_order_acquire) > 0 && !write_failed_.load(std::memory_order_acquire)) {
       work_changed_.wait_for(*lock, kHeldPause);
       return true;

@@ -368,6 +368,13 @@ class DBImpl final : public DB {
   // While writers wait for room. REQUIRES: compaction_mutex_
   void ServeRoom();
 
+  // ---- scan_merge.cc
+  // An iterator passed so many deleted keys in one movement.
+  void NoteHiddenKeys(uint64_t keys);
+  // Rotates the memtable if scans passed many deleted keys; its table and older ones are merged then. `last_merge`: how long the
+  // last merge took.
+  void BeginScanMerge(std::chrono::steady_clock::duration last_merge);
+
   // ---- range_delete.cc
   // The hidden family of range tombstones, which is made if there is none.
   Status RangeFamily(Family** family);
@@ -905,14 +912,18 @@ class DBImpl final : public DB {
   std::shared_ptr<MovedSegments> moved_;  // of the last relocation, null if all of it is released; compaction_mutex_
   std::atomic<bool> moved_waits_{false};  // there is one: looked at again now and then
   std::map<uint32_t, std::vector<std::string>> operand_keys_;  // by family: that wait to be collapsed; compaction_mutex_
-  std::vector<bool> purged_families_;          // by id: those whose entries are being marked dead; empty: none. compaction_mutex_
-  std::vector<Segment*> unpurged_;             // in which such may live; compaction_mutex_
-  std::vector<Segment*> unaccounted_;          // segments of earlier sessions, their entries not counted yet; compaction_mutex_
-  std::atomic<uint32_t> waiting_for_room_{0};  // writers that found no space
-  std::atomic<uint64_t> dry_rounds_{0};        // of MakeRoom, which found nothing to do
-  std::atomic<uint64_t> dry_state_{0};         // RoomState of the last one
-  std::atomic<int64_t> dry_ms_{0};             // when that was
-  uint64_t swept_for_room_ = 0;                // flushed_memtable_id_ of the last sweep; compaction_mutex_
+  std::vector<bool> purged_families_;       // by id: those whose entries are being marked dead; empty: none. compaction_mutex_
+  std::vector<Segment*> unpurged_;          // in which such may live; compaction_mutex_
+  std::vector<Segment*> unaccounted_;       // segments of earlier sessions, their entries not counted yet; compaction_mutex_
+  std::atomic<uint64_t> hidden_keys_{0};    // passed by scans since the last merge for them
+  std::atomic<bool> scans_wait_{false};     // they were many
+  std::atomic<uint64_t> scan_merge_id_{0};  // tables up to this id are merged for scans
+  std::chrono::steady_clock::time_point next_scan_merge_;  // not before; the compaction thread's
+  std::atomic<uint32_t> waiting_for_room_{0};              // writers that found no space
+  std::atomic<uint64_t> dry_rounds_{0};                    // of MakeRoom, which found nothing to do
+  std::atomic<uint64_t> dry_state_{0};                     // RoomState of the last one
+  std::atomic<int64_t> dry_ms_{0};                         // when that was
+  uint64_t swept_for_room_ = 0;                            // flushed_memtable_id_ of the last sweep; compaction_mutex_
 
   struct BackgroundCounters {
     std::atomic<uint64_t> rotations{0}, flushes{0}, flushed_entries{0}, checkpoints{0}, compactions{0}, merged{0}, dropped{0},

@@ -49,6 +49,23 @@ class ErrorIterator final : public Iterator {
 
 }  // namespace
 
+// Keys that one movement passes since they are deleted. The database is told of many.
+class DBIterator::HiddenKeys {
+ public:
+  explicit HiddenKeys(DBImpl* db) : db_(db) {}
+  HiddenKeys(const HiddenKeys&) = delete;
+  HiddenKeys& operator=(const HiddenKeys&) = delete;
+  ~HiddenKeys() {
+    if (__builtin_expect(count_ >= kMany, 0)) db_->NoteHiddenKeys(count_);
+  }
+  void Add() { ++count_; }
+
+ private:
+  static constexpr uint64_t kMany = 256;
+  DBImpl* const db_;
+  uint64_t count_ = 0;
+};
+
 std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options) { return MakeIterator(options, default_family_); }
 
 std::unique_ptr<Iterator> DBImpl::NewIterator(const ReadOptions& options, ColumnFamilyHandle* family) {
@@ -458,6 +475,7 @@ void DBIterator::CollectForward(Slice key, uint64_t prefix) {
 
 void DBIterator::FindForward() {
   current_ = nullptr;
+  HiddenKeys hidden(db_);
   while (!MetDamage() && !turns_.empty() && !GaveUp()) {
     Child* const first = turns_.first();
     const LogEntry* const entry = first->entry;
@@ -479,6 +497,7 @@ void DBIterator::FindForward() {
       TakeTurns();
       if (MetDamage() || MakeCurrent(entry) || !status_.ok()) return;
     }
+    hidden.Add();
     SkipKey(key, current_prefix_);
   }
 }
@@ -519,6 +538,7 @@ inline void DBIterator::CollectBackward(Child* child, Slice key, uint64_t prefix
 
 void DBIterator::FindBackward() {
   current_ = nullptr;
+  HiddenKeys hidden(db_);
   while (!MetDamage()) {
     Child* last = Last();
     if (last == nullptr) return;
@@ -532,6 +552,7 @@ void DBIterator::FindBackward() {
     // Looked at once more: while the older versions were collected, a merge may have taken the newer ones away, tombstone and
     // all.
     if (!status_.ok() || MetDamage()) return;
+    hidden.Add();  // unless it is shown
     if (newest != nullptr && IsHidden(*newest)) continue;
     if (newest != nullptr && newest->type() == EntryType::kPut && !newest->is_dead()) {
       current_ = newest;

@@ -114,6 +114,7 @@ class DBIterator final : public Iterator {
   // Forward: all children go to the first entry at or after the target.
   void SeekAllTo(const SearchKey& target);
   bool StandsForOthers(const Child& child) const { return child.is_list && has_left_shared_; }
+  class HiddenKeys;
   // From the children's position on, sets current_ to the next visible key. FindForward: and current_prefix_.
   void FindForward();
   void FindBackward();
