@@ -1,7 +1,7 @@
 // Merges for scans that pass the same deleted keys again and again.
 //
-// GOAL   A queue in key order: each consumer seeks to the first key, takes it and deletes it. Every seek passes all keys that were
-//        taken since the last merge, so without a merge n consumers pay for n * n / 2 keys. Nothing else merges a small memtable.
+// GOAL   A queue in key order: each consumer seeks to the first key, takes it and deletes it. Every seek passes all keys that
+//        were taken since the last merge, so without a merge n takes pass n * n / 2 keys. Nothing else merges a small memtable.
 // STEPS  1 iterators count the deleted keys that one movement passes, where there are many  2 once the sum is large, the
 //        compaction thread rotates the memtable  3 the flush thread flushes it  4 tables up to that one are merged, however few.
 // COST   The compaction thread spends at most an eighth of its time on such merges: they may be in vain, where a snapshot keeps
