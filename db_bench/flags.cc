@@ -53,8 +53,8 @@ po::typed_value<T>* Value(T* target, T otherwise) {
 }
 
 std::string PresetHelp() {
-  std::string help = "mixgraph as published, 48-byte keys, put:get 3:7; flags beside it count more:";
-  for (const Preset& preset : Presets()) help += std::string(" ") + preset.name + " (" + preset.what + ")";
+  std::string help = "flags of a published workload; flags beside it count more; 'help' lists what each is:";
+  for (const Preset& preset : Presets()) help += std::string(" ") + preset.name;
   return help;
 }
 
@@ -406,12 +406,21 @@ std::string ToText(const boost::any& value) {
   return text.str();
 }
 
+void PrintPresets() {
+  for (const Preset& preset : Presets()) {
+    std::cout << preset.name << ": " << preset.what << "\n   ";
+    for (const std::string& argument : preset.arguments) std::cout << " " << argument;
+    std::cout << "\n";
+  }
+  std::cout << std::flush;
+}
+
 // What was stored first counts: the command line before the preset, and the preset before defaults.
 void StorePreset(const po::options_description& known, po::variables_map* values) {
   if (values->count("preset") == 0) return;
   const auto name = (*values)["preset"].as<std::string>();
   const Preset* preset = FindPreset(name);
-  if (preset == nullptr) throw std::invalid_argument("--preset=" + name + " is none of them; --help lists them");
+  if (preset == nullptr) throw std::invalid_argument("--preset=" + name + " is none of them; --preset=help lists them");
   const auto style = po::command_line_style::allow_long | po::command_line_style::long_allow_adjacent;
   po::store(po::command_line_parser(preset->arguments).options(known).style(style).run(), *values);
 }
@@ -456,6 +465,10 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
     po::store(parsed, values);
     if (values.count("version") != 0) {
       std::cout << "db_bench version " BRAIDDB_VERSION << std::endl;
+      return 0;
+    }
+    if (values.count("preset") != 0 && values["preset"].as<std::string>() == "help") {
+      PrintPresets();
       return 0;
     }
     StorePreset(known, &values);

@@ -562,7 +562,7 @@ def listdb_facebook(scale, cpus, stores):
     seconds = max(2, int(10 * min(scale, 3)))
     common = [
         "--benchmarks=filluniquerandom,waitforcompaction,mixgraph",
-        "--preset=prefix_dist",
+        "--preset=listdb",
         f"--num={num}",
         "--value_size=100",
         f"--threads={cpus}",

@@ -26,7 +26,8 @@ EXPANSION = DOCUMENT.split("`--preset=prefix_dist` is these flags")[1].split("`a
 PREFIX_DIST = [flag for line in re.findall(r"^    (--[a-z].*)$", EXPANSION, re.MULTILINE) for flag in line.split()]
 
 NAMES = ["fillrandom", "readrandom", "seekrandom", "readwhilewriting", "overwrite", "mixgraph"]
-ALL = [f"--benchmarks={','.join(NAMES)}", "--num=2000", "--seek_nexts=5", "--histogram=1", *PREFIX_DIST]
+LISTDB_MIX = ["--mix_get_ratio=0.7", "--mix_put_ratio=0.3", "--mix_seek_ratio=0"]  # of what RocksDB's printed once
+ALL = [f"--benchmarks={','.join(NAMES)}", "--num=2000", "--seek_nexts=5", "--histogram=1", *PREFIX_DIST, *LISTDB_MIX]
 TIMED = ["--benchmarks=fillrandom", "--num=2000", "--duration=3", "--report_interval_seconds=1"]
 
 # In RocksDB's form, to the letter.

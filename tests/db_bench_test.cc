@@ -259,6 +259,43 @@ TEST_F(DbBench, TakesRocksDBsFlags) {
   EXPECT_EQ(RunProgram("--benchmarks=help").exit_code, 0);
 }
 
+// A published workload is whole: its scans, too.
+TEST_F(DbBench, PresetsHaveThePublishedShares) {
+  constexpr double kOperations = 20000;
+  const struct {
+    const char* preset;
+    double gets, puts, seeks;
+  } published[] = {{"prefix_dist", 0.83, 0.14, 0.03}, {"prefix_random", 0.83, 0.14, 0.03}, {"all_dist", 0.83, 0.14, 0.03},
+                   {"all_random", 0.83, 0.14, 0.03},  {"zippydb", 0.85, 0.14, 0.01},       {"listdb", 0.7, 0.3, 0}};
+  const std::string help = RunProgram("--preset=help").output;
+  for (const auto& mix : published) {
+    SCOPED_TRACE(mix.preset);
+    EXPECT_TRUE(Contains("\n" + help, std::string("\n") + mix.preset + ": ")) << help;
+    const Result result =
+        Bench(std::string("--preset=") + mix.preset + " --engine=null --reads=20000 --benchmarks=mixgraph --num=100000");
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    const std::string line = LineOf(result.output, "mixgraph");
+    unsigned gets = 0, puts = 0, seeks = 0;
+    const size_t counts = line.find("( Gets:");
+    ASSERT_NE(counts, std::string::npos) << line;
+    ASSERT_EQ(std::sscanf(line.c_str() + counts, "( Gets:%u Puts:%u Seek:%u,", &gets, &puts, &seeks), 3) << line;
+    EXPECT_EQ(gets + puts + seeks, kOperations);
+    // Six standard deviations.
+    EXPECT_NEAR(gets / kOperations, mix.gets, 6 * std::sqrt(mix.gets * (1 - mix.gets) / kOperations));
+    EXPECT_NEAR(puts / kOperations, mix.puts, 6 * std::sqrt(mix.puts * (1 - mix.puts) / kOperations));
+    EXPECT_NEAR(seeks / kOperations, mix.seeks, 6 * std::sqrt(mix.seeks * (1 - mix.seeks) / kOperations));
+  }
+}
+
+TEST_F(DbBench, ThePresetOfYcsbRunsAllItsWorkloads) {
+  const Result result = Bench("--preset=ycsb");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  for (const char* name : {"ycsb_load", "ycsb_a", "ycsb_b", "ycsb_c", "ycsb_d", "ycsb_e", "ycsb_f"}) {
+    EXPECT_EQ(Operations(result.output, name), 1000u) << name;
+  }
+  EXPECT_TRUE(Contains(result.output, "Keys:       24 bytes each\nValues:     1000 bytes each\n")) << result.output;
+}
+
 // Each key is in one family, and found there again, also by the next db_bench.
 TEST_F(DbBench, SpreadsKeysOverColumnFamilies) {
   const Result result = Bench("--benchmarks=fillseq,readrandom,readseq,compact,multireadrandom --num_column_families=4");
