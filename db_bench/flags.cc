@@ -179,6 +179,8 @@ void AddReportFlags(po::options_description* all, Flags* flags) {
   add("confidence_interval_only", Switch(&flags->confidence_interval_only), "name[X3]: the interval in place of the average");
   add("histogram", Switch(&flags->histogram), "latencies; costs a reading of the clock per operation");
   add("statistics", Switch(&flags->statistics), "the database's counters, at the end");
+  add("settle", Switch(&flags->settle),
+      "behind each benchmark that writes, wait until its merges are done, and print the rate with these in it");
   add("stats_interval", Value<int64_t>(&flags->stats_interval, 0), "a line per thread each so many operations");
   add("stats_interval_seconds", Value<int64_t>(&flags->stats_interval_seconds, 0), "… each so many seconds");
   add("report_file", Value<std::string>(&flags->report_file, "report.csv"), "file for --report_interval_seconds");

@@ -82,7 +82,8 @@ struct Flags {
   bool confidence_interval_only = false;
   bool histogram = false;
   bool statistics = false;
-  int64_t stats_interval = 0;          // operations
+  bool settle = false;         // wait for what each benchmark that writes leaves to be merged, and tell how long that took
+  int64_t stats_interval = 0;  // operations
   int64_t stats_interval_seconds = 0;  // seconds
   std::string report_file;
   int64_t report_interval_seconds = 0;

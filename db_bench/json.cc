@@ -83,7 +83,13 @@ Json ToJson(const Result& result) {
             {"bytes", measured.bytes},
             {"written_bytes", result.written},
             {"user_seconds", result.user_seconds},
-            {"system_seconds", result.system_seconds}};
+            {"system_seconds", result.system_seconds},
+            {"cpu_micros_per_op", measured.CpuMicrosPerOperation()}};
+  if (measured.settled_seconds > 0) {
+    json["settled_seconds"] = measured.settled_seconds;
+    json["settled_ops_per_second"] = measured.SettledOperationsPerSecond();
+    json["settled_cpu_micros_per_op"] = measured.SettledCpuMicrosPerOperation();
+  }
   if (measured.found) {
     json["found"] = *measured.found;
     json["looked_up"] = measured.looked_up;

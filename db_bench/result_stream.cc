@@ -89,6 +89,9 @@ void Pass(Stream* stream, Measurement* measured) {
   Pass(stream, &measured->looked_up);
   Pass(stream, &measured->message);
   Pass(stream, &measured->latencies_ns);
+  Pass(stream, &measured->cpu_seconds);
+  Pass(stream, &measured->settled_seconds);
+  Pass(stream, &measured->settled_cpu_seconds);
 }
 
 template <class Stream>

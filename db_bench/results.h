@@ -50,8 +50,9 @@ double Median(std::vector<double> numbers);
 // How many times better `ours` is than `theirs`: 2 if it does twice as many operations, or takes half the time. 0: not known.
 double TimesBetter(double ours, double theirs, bool more_is_better);
 
-// A line per benchmark: each engine's median, and how many times better the first one's is. With --histogram also P99.9 of each
-// kind of operation. At the end, who failed.
+// A line per benchmark: each engine's median, and how many times better the first one's is; then its CPU time an operation, with
+// --settle also the rate and the CPU time with all merges done, and with --histogram P99.9 of each kind of operation. At the
+// end, who failed.
 void PrintComparison(const std::vector<std::string>& engines, const std::vector<Result>& results,
                      const std::vector<Failure>& failures);
 

@@ -138,6 +138,13 @@ void Print(const std::string& name, const Measurement& measurement) {
   std::printf("%-12s : %11.3f micros/op %ld ops/sec %.3f seconds %llu operations;%s\n", name.c_str(),
               measurement.micros_per_operation, static_cast<long>(measurement.OperationsPerSecond()), measurement.seconds,
               static_cast<unsigned long long>(measurement.operations), extra.c_str());
+  std::printf("%-12s   (CPU %.3f micros/op", "", measurement.CpuMicrosPerOperation());
+  if (measurement.settled_seconds > 0) {
+    std::printf("; settled %ld ops/sec, %.3f seconds, CPU %.3f micros/op",
+                static_cast<long>(measurement.SettledOperationsPerSecond()), measurement.settled_seconds,
+                measurement.SettledCpuMicrosPerOperation());
+  }
+  std::printf(")\n");
   for (size_t i = 0; i < kOperations; ++i) {
     const Histogram& latencies = measurement.latencies_ns[i];
     if (latencies.count() == 0) continue;

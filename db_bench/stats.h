@@ -29,9 +29,18 @@ struct Measurement {
   uint64_t looked_up = 0;
   std::string message;
   std::array<Histogram, kOperations> latencies_ns;  // empty without --histogram
+  double cpu_seconds = 0;                           // user and system, of the process meanwhile, background threads included
+  // With --settle, of a benchmark that writes: from its start until all that it left to be merged was merged. 0: not measured.
+  double settled_seconds = 0;
+  double settled_cpu_seconds = 0;
 
   double OperationsPerSecond() const { return static_cast<double>(operations) / seconds; }
   double MegabytesPerSecond() const { return static_cast<double>(bytes) / 1048576.0 / seconds; }
+  double CpuMicrosPerOperation() const { return cpu_seconds * 1e6 / static_cast<double>(operations); }
+  double SettledOperationsPerSecond() const {
+    return settled_seconds > 0 ? static_cast<double>(operations) / settled_seconds : 0;
+  }
+  double SettledCpuMicrosPerOperation() const { return settled_cpu_seconds * 1e6 / static_cast<double>(operations); }
 };
 
 // Thread safety: one thread at a time, except done() and Progress().

@@ -17,6 +17,7 @@
 
 #include "db_bench/engine.h"
 #include "db_bench/results.h"
+#include "db_bench/settle.h"
 #include "db_bench/worker.h"
 #include "tests/support/db_bench_program.h"
 #include "tests/support/db_test_util.h"
@@ -547,7 +548,7 @@ TEST_F(Program, EnginesAreAskedTheSameOfColumnFamilies) {
 TEST_F(Program, JsonHasTheEnvironmentAndTheResults) {
   const std::string path = directory_.File("r.json");
   const auto result = Bench(
-      "--benchmarks=fillrandom,mixgraph --histogram --duration=1 --preset=all_random --key_size=20 "
+      "--benchmarks=fillrandom,mixgraph --histogram --duration=1 --preset=listdb --key_size=20 "
       "--sine_mix_rate --sine_a=0 --sine_d=20000 --json=" +
       path);
   ASSERT_EQ(result.exit_code, 0) << result.output;
@@ -580,6 +581,42 @@ TEST_F(Program, JsonHasTheEnvironmentAndTheResults) {
   EXPECT_LE(before, operations);
   EXPECT_DOUBLE_EQ(mix["demanded_rate"][0][1].get<double>(), 20000);
   EXPECT_LT(static_cast<double>(operations), 1.2 * 20000 * mix["seconds"].get<double>() + 1000);
+}
+
+// Every engine is waited for behind what writes, and behind nothing else; its rate is then that of writes and merges.
+TEST_F(Program, SettledRatesHaveTheMergesInThem) {
+  for (const std::string engine : {"braiddb", "braiddb:nv_tree", "rocksdb", "leveldb", "lmdb", "dram-checkpoint"}) {
+    SCOPED_TRACE(engine);
+    const std::string path = directory_.File("settled.json");
+    const auto result =
+        Bench("--engine=" + engine +
+              " --benchmarks=fillrandom,readrandom --settle --memtable_size=65536 --l0_compaction_trigger=1 --json=" + path);
+    if (test::Contains(result.output, "is not built in")) continue;
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_TRUE(test::Contains(result.output, "; settled ")) << result.output;
+    const auto runs = Json(path)["runs"];
+    const auto& fill = runs[0];
+    EXPECT_GE(fill["settled_seconds"], fill["seconds"]);
+    EXPECT_LE(fill["settled_ops_per_second"], fill["ops_per_second"]);
+    EXPECT_GE(fill["settled_cpu_micros_per_op"], fill["cpu_micros_per_op"]);
+    EXPECT_GT(fill["cpu_micros_per_op"], 0);
+    EXPECT_FALSE(runs[1].contains("settled_seconds"));
+    EXPECT_TRUE(runs[1].contains("cpu_micros_per_op"));
+    if (engine.starts_with("braiddb")) {
+      EXPECT_EQ(runs[1]["counters"]["merged_entries"], 0) << "merges were left behind the fill";
+    }
+  }
+}
+
+TEST(QuietWatch, QuietBeginsBehindTheLastWork) {
+  QuietWatch watch;
+  for (double cpu : {1.0, 1.5, 1.5, 1.5, 2.0}) EXPECT_FALSE(watch.Add(cpu));
+  EXPECT_FALSE(watch.is_quiet());
+  for (int i = 1; i < QuietWatch::kQuietSamples; ++i) {
+    EXPECT_FALSE(watch.Add(2.0)) << i;
+    EXPECT_TRUE(watch.is_quiet());
+  }
+  EXPECT_TRUE(watch.Add(2.0));
 }
 
 TEST_F(Program, TwoResultsCanBeCompared) {

@@ -204,6 +204,9 @@ TEST(ResultStream, WhatIsReadIsWhatWasWritten) {
   result.measured.found = 3;
   result.measured.message = "said";
   for (int i = 0; i < 1000; ++i) result.measured.latencies_ns[1].Add(static_cast<uint64_t>(i));
+  result.measured.cpu_seconds = 2.5;
+  result.measured.settled_seconds = 3.5;
+  result.measured.settled_cpu_seconds = 4.5;
   result.written = 13;
   result.samples.Add(0.5, 17, {{"dram_bytes", 19}, {"l0_tables", 0}});
   result.samples.Add(0.6, 18, {{"dram_bytes", 20}, {"l0_tables", 1}});
@@ -225,6 +228,9 @@ TEST(ResultStream, WhatIsReadIsWhatWasWritten) {
   EXPECT_EQ(read->measured.found, 3u);
   EXPECT_EQ(read->measured.message, "said");
   EXPECT_EQ(read->measured.latencies_ns[1].ToString(), result.measured.latencies_ns[1].ToString());
+  EXPECT_EQ(read->measured.cpu_seconds, 2.5);
+  EXPECT_EQ(read->measured.settled_seconds, 3.5);
+  EXPECT_EQ(read->measured.settled_cpu_seconds, 4.5);
   EXPECT_EQ(read->written, 13u);
   EXPECT_EQ(read->samples.names, (std::vector<std::string>{"dram_bytes", "l0_tables"}));
   ASSERT_EQ(read->samples.list.size(), 2u);
@@ -250,6 +256,11 @@ Result ResultOf(const std::string& engine, const std::string& benchmark, uint64_
   result.benchmark = benchmark;
   result.measured.operations = operations;
   result.measured.seconds = seconds;
+  result.measured.cpu_seconds = 2 * seconds;
+  if (benchmark.starts_with("fill")) {
+    result.measured.settled_seconds = 4 * seconds;
+    result.measured.settled_cpu_seconds = 6 * seconds;
+  }
   for (int i = 0; i < 100; ++i) result.measured.latencies_ns[static_cast<size_t>(Operation::kRead)].Add(latency_ns);
   return result;
 }
@@ -272,15 +283,19 @@ TEST(Comparison, RatiosSayHowManyTimesBetterTheFirstIs) {
   EXPECT_EQ(TimesBetter(20, 10, false), 0.5);
   EXPECT_EQ(TimesBetter(0, 10, false), 0);
   EXPECT_EQ(TimesBetter(10, 0, true), 0);
-  const std::vector<Result> results = {ResultOf("fast", "readrandom", 2000, 1, 1024),
-                                       ResultOf("slow", "readrandom", 1000, 1, 4096), ResultOf("fast", "compact", 1, 0.010, 0),
-                                       ResultOf("slow", "compact", 1, 0.020, 0)};
+  const std::vector<Result> results = {
+      ResultOf("fast", "readrandom", 2000, 1, 1024), ResultOf("slow", "readrandom", 1000, 1, 4096),
+      ResultOf("fast", "compact", 1, 0.010, 0),      ResultOf("slow", "compact", 1, 0.020, 0),
+      ResultOf("fast", "fillrandom", 2000, 1, 0),    ResultOf("slow", "fillrandom", 1000, 1, 0)};
   testing::internal::CaptureStdout();
   PrintComparison({"fast", "slow"}, results, {});
   const std::string forward = testing::internal::GetCapturedStdout();
   EXPECT_EQ(Row(forward, "readrandom ops/sec"), "2000 1000 ( 2.00 x)");
   EXPECT_EQ(Row(forward, "compact ms"), "10.00 20.00 ( 2.00 x)");
   EXPECT_EQ(Row(forward, "  P99.9 of read, us"), "1.02 4.10 ( 4.00 x)");
+  EXPECT_EQ(Row(forward, "  CPU us/op"), "1000.00 2000.00 ( 2.00 x)");
+  EXPECT_EQ(Row(forward, "  settled ops/sec"), "500 250 ( 2.00 x)");
+  EXPECT_EQ(Row(forward, "  CPU us/op, settled"), "3000.00 6000.00 ( 2.00 x)");
   testing::internal::CaptureStdout();
   PrintComparison({"slow", "fast"}, results, {{"fast", 1, "was ended by signal 9"}});
   const std::string backward = testing::internal::GetCapturedStdout();
