@@ -113,5 +113,7 @@ void PrintLevels(Worker* worker);
 // The memory's limits
 Body PreparePmAppend(const Flags& flags);
 Body PreparePmRead(const Flags& flags);
+Body PreparePmAppendStream(const Flags& flags);
 
+Body PreparePmReadIndependent(const Flags& flags);
 }  // namespace braiddb::bench

@@ -119,16 +119,18 @@ TEST_F(DbBench, EveryBenchmarkRunsAndReports) {
       "readrandomfast,readmissing,multireadrandom,multireadwhilewriting,readseq,verifychecksum,readreverse,seekrandom,"
       "seekrandomwhilewriting,newiterator,newiteratorwhilewriting,readwhilewriting,readwhilescanning,"
       "readrandomwriterandom,updaterandom,mixgraph,deleteseq,deleterandom,flush,compact,compactall,waitforcompaction,"
-      "stats,levelstats,pmappend,pmread,ycsb_load,ycsb_a,ycsb_b,ycsb_c,ycsb_d,ycsb_e,ycsb_f";
+      "stats,levelstats,pmappend,pmappendstream,pmread,pmreadindependent,ycsb_load,ycsb_a,ycsb_b,ycsb_c,ycsb_d,ycsb_e,ycsb_f";
   const std::map<std::string, const char*> kinds = {{"braided_skiplist", "braided skiplist, index"},
                                                     {"nv_tree", "NV-Tree, leaves of 4096 bytes: "},
                                                     {"sorted_runs", "sorted runs: "}};
   for (const auto& [l1, described] : kinds) {
     const Result result = Bench("--threads=2 --regions=2 --l1=" + l1 + " --benchmarks=" + all);
     ASSERT_EQ(result.exit_code, 0) << result.output;
-    for (const char* name : {"fillseq", "fillrandom", "overwrite", "readrandom", "readmissing", "multireadrandom",
-                             "readwhilewriting", "seekrandomwhilewriting", "newiterator", "readwhilescanning", "updaterandom",
-                             "mixgraph", "deleteseq", "deleterandom", "pmappend", "pmread", "ycsb_a", "ycsb_f"}) {
+    for (const char* name : {"fillseq",     "fillrandom",        "overwrite",        "readrandom",
+                             "readmissing", "multireadrandom",   "readwhilewriting", "seekrandomwhilewriting",
+                             "newiterator", "readwhilescanning", "updaterandom",     "mixgraph",
+                             "deleteseq",   "deleterandom",      "pmappend",         "pmappendstream",
+                             "pmread",      "pmreadindependent", "ycsb_a",           "ycsb_f"}) {
       EXPECT_EQ(Operations(result.output, name), 2000u) << name;  // counts are per thread
     }
     EXPECT_EQ(Operations(result.output, "filluniquerandom"), 1000u);
