@@ -27,7 +27,8 @@ namespace po = boost::program_options;
 
 // What was typed, before it is checked. Counts and sizes are signed so that a negative one is seen and refused.
 struct Typed {
-  std::string benchmarks, engine, engines, l1, list_kind, memtable, persist_mode, region_paths, region_nodes;
+  std::string benchmarks, engine, engines, ycsb_popularity, huge_pages, l1, list_kind, memtable, persist_mode, region_paths,
+      region_nodes;
   int64_t key_size, value_size, batch_size, num_column_families, seek_nexts, multiread_stride, readwritepercent, threads, seed;
   int64_t regions, max_region_size, initial_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables,
       checkpoint_tables;
@@ -103,10 +104,15 @@ void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) 
       "acknowledge after a sync: other engines, and --persist_mode=page; the other modes always are durable");
   add("disable_wal", Switch(&flags->disable_wal), "rocksdb: without its log; braiddb's log is the data");
   add("verify_checksum", Switch(&flags->verify_checksum), "braiddb: reads verify checksums; rocksdb always does");
+  add("verify", Switch(&flags->verify),
+      "write values that are made of their keys, and end with an error when a read gives another one; costs time");
   add("readonly", Switch(&flags->readonly), "braiddb, rocksdb: open the database for reading only");
   add("benchmark_write_rate_limit", Value<int64_t>(&flags->benchmark_write_rate_limit, 0), "bytes per second; 0: none");
   add("ycsb_target", Value<int64_t>(&flags->ycsb_target, 0),
       "ycsb: operations per second of all threads; latencies count from when an operation was due; 0: as fast as it goes");
+  add("ycsb_popularity", Value<std::string>(&typed->ycsb_popularity, "scrambled"),
+      "ycsb_a, b, c, e, f: scrambled, by Zipf's law over 10^10 items that are hashed to records, as YCSB; or records, over "
+      "these");
   add("benchmark_read_rate_limit", Value<int64_t>(&flags->benchmark_read_rate_limit, 0), "operations per second; 0: none");
   all->add(group);
 }
@@ -131,6 +137,8 @@ void AddEngineFlags(po::options_description* all, Flags* flags, Typed* typed) {
   add("engines", Value<std::string>(&typed->engines, ""),
       "several, comma-separated: all benchmarks with each in turn, below --db, then medians and ratios; 'help' lists them");
   add("rounds", Value<int64_t>(&typed->rounds, 3), "of the turns of --engines");
+  add("huge_pages", Value<std::string>(&typed->huge_pages, "own"),
+      "own: each engine has the pages that it asks the system for; off: no engine has huge pages, for files or DRAM, but on DAX");
   add("rocksdb_options", Value<std::string>(&flags->rocksdb_options, ""),
       "added to what rocksdb runs with, as in its options files, separated by semicolons");
   all->add(group);
@@ -350,6 +358,12 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   Take("num_column_families", typed.num_column_families, 1, int64_t{kMaxColumnFamilies} - 2, &flags->num_column_families);
   Take("seek_nexts", typed.seek_nexts, 0, INT64_MAX, &flags->seek_nexts);
   Take("multiread_stride", typed.multiread_stride, 0, INT64_MAX, &flags->multiread_stride);
+  Require(typed.ycsb_popularity == "scrambled" || typed.ycsb_popularity == "records",
+          "--ycsb_popularity is neither scrambled nor records");
+  flags->ycsb_scrambled = typed.ycsb_popularity == "scrambled";
+  Require(typed.huge_pages == "own" || typed.huge_pages == "off", "--huge_pages is neither own nor off");
+  flags->no_huge_pages = typed.huge_pages == "off";
+  Require(!flags->verify || flags->merge_operator.empty(), "--verify cannot tell what --merge_operator makes of values");
   if (!(typed.zipf >= 0 && typed.zipf <= 10)) throw std::invalid_argument("--zipf is not between 0 and 10");
   flags->zipf = typed.zipf;
   Take("readwritepercent", typed.readwritepercent, 0, 100, &flags->readwritepercent);

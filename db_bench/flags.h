@@ -39,6 +39,8 @@ struct Flags {
   bool readonly = false;
   bool disable_wal = false;  // of rocksdb
   bool verify_checksum = false;
+  bool verify = false;         // values are compared with what was put
+  bool no_huge_pages = false;  // of any engine
 
   // How much. Negative reads, writes, deletes: as num. All are per thread, as in RocksDB.
   int64_t num = 0;
@@ -74,9 +76,10 @@ struct Flags {
   int64_t benchmark_write_rate_limit = 0;  // bytes per second
   int64_t benchmark_read_rate_limit = 0;   // operations per second
   MixParameters mix;
-  SineParameters sine;        // of mixgraph, operations per second of all threads
-  SineParameters write_sine;  // of writes, bytes per second of all threads
-  int64_t ycsb_target = 0;    // operations per second of all threads
+  SineParameters sine;         // of mixgraph, operations per second of all threads
+  SineParameters write_sine;   // of writes, bytes per second of all threads
+  int64_t ycsb_target = 0;     // operations per second of all threads
+  bool ycsb_scrambled = true;  // popularity as YCSB draws it; false: by Zipf's law over the records
 
   // What to print.
   bool confidence_interval_only = false;

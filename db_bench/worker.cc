@@ -69,13 +69,12 @@ namespace {
 template <class DrawOne>
 Draws DrawYcsb(const Flags& flags, uint64_t seed, const DrawOne& draw_one) {
   Draws draws;
-  const ZipfDistribution zipf(static_cast<uint64_t>(flags.num), flags.zipf);
   const uint64_t count = DrawCount(flags, flags.Reads());
   draws.keys.reserve(count);
   draws.percents.reserve(count);
   Random random(seed);
   for (uint64_t i = 0; i < count; ++i) {
-    draws.keys.push_back(draw_one(zipf, &random));
+    draws.keys.push_back(draw_one(&random));
     draws.percents.push_back(static_cast<uint8_t>(random.Uniform(100)));
   }
   return draws;
@@ -84,12 +83,18 @@ Draws DrawYcsb(const Flags& flags, uint64_t seed, const DrawOne& draw_one) {
 }  // namespace
 
 Draws DrawYcsbRanks(const Flags& flags, uint64_t seed) {
-  return DrawYcsb(flags, seed, [](const ZipfDistribution& zipf, Random* random) { return zipf.DrawRank(random) - 1; });
+  const ZipfDistribution zipf(static_cast<uint64_t>(flags.num), flags.zipf);
+  return DrawYcsb(flags, seed, [&zipf](Random* random) { return zipf.DrawRank(random) - 1; });
 }
 
 Draws DrawYcsbKeys(const Flags& flags, uint64_t seed) {
-  return DrawYcsb(flags, seed,
-                  [&flags](const ZipfDistribution& zipf, Random* random) { return YcsbKey(flags, zipf.Draw(random)); });
+  const auto records = static_cast<uint64_t>(flags.num);
+  if (flags.ycsb_scrambled) {
+    const ScrambledZipf zipf(records, flags.zipf);
+    return DrawYcsb(flags, seed, [&](Random* random) { return YcsbKey(flags, zipf.Draw(random)); });
+  }
+  const ZipfDistribution zipf(records, flags.zipf);
+  return DrawYcsb(flags, seed, [&](Random* random) { return YcsbKey(flags, zipf.Draw(random)); });
 }
 
 }  // namespace braiddb::bench

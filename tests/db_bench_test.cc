@@ -76,6 +76,7 @@ TEST(YcsbDraws, AreKeysOfRecordsByTheLaw) {
     flags.key_size = key_size;
     flags.zipf = 0.99;
     const bench::Draws draws = bench::DrawYcsbKeys(flags, 7);
+    flags.ycsb_scrambled = false;
     ASSERT_EQ(draws.keys.size(), kDraws);
     ASSERT_EQ(draws.percents.size(), kDraws);
     std::map<uint64_t, uint64_t> drawn;  // by key
@@ -101,6 +102,44 @@ TEST(YcsbDraws, AreKeysOfRecordsByTheLaw) {
       expect_share(percents[percent], kDraws, 0.01);
       expect_share(percents_of_popular[percent], popular->second, 0.01);
     }
+  }
+}
+
+// As in YCSB, whose items are 10^10 whatever the number of records.
+TEST(YcsbDraws, AreAsPopularAsYcsbsRecords) {
+  // Of YCSB's Utils.fnvhash64.
+  EXPECT_EQ(bench::ScrambledZipf::Hash(0), 6284781860667377211u);
+  EXPECT_EQ(bench::ScrambledZipf::Hash(1), 8517097267634966620u);
+  EXPECT_EQ(bench::ScrambledZipf::Hash(12345), 1792800413050876852u);
+  // Shares of the hottest hundredth of the records and of the hottest one, by 20,000,000 draws of YCSB's generator.
+  const struct {
+    uint64_t records;
+    double hottest_hundredth, hottest;
+  } ycsb[] = {{30000, 0.2565, 0.0378}, {100000, 0.3040, 0.0377}};
+  for (const auto& [records, hottest_hundredth, hottest] : ycsb) {
+    SCOPED_TRACE(records);
+    bench::Flags flags;
+    flags.num = static_cast<int64_t>(records);
+    flags.reads = 2000000;
+    flags.key_size = 8;
+    flags.zipf = 0.99;
+    const auto share_of = [&](uint64_t count) {
+      std::vector<uint64_t> keys = bench::DrawYcsbKeys(flags, 7).keys, counts;
+      std::sort(keys.begin(), keys.end());
+      for (size_t i = 0; i < keys.size(); ++i) {
+        if (i == 0 || keys[i] != keys[i - 1]) counts.push_back(0);
+        ++counts.back();
+      }
+      EXPECT_LE(counts.size(), records);
+      std::sort(counts.begin(), counts.end(), std::greater<>());
+      uint64_t hot = 0;
+      for (uint64_t i = 0; i < count; ++i) hot += counts.at(i);
+      return static_cast<double>(hot) / static_cast<double>(flags.reads);
+    };
+    EXPECT_NEAR(share_of(records / 100), hottest_hundredth, 0.005);
+    EXPECT_NEAR(share_of(1), hottest, 0.001);
+    flags.ycsb_scrambled = false;
+    EXPECT_GT(share_of(records / 100), 0.5) << "the law over the records";
   }
 }
 
@@ -227,6 +266,8 @@ TEST_F(DbBench, SaysWhyNot) {
       {"--rounds=0", "--rounds=0 is not between"},
       {"--num_column_families=0", "--num_column_families=0 is not between 1 and 1022"},
       {"--num_column_families=3 --engine=null", "--num_column_families above 1 is refused: it keeps nothing"},
+      {"--ycsb_popularity=few", "--ycsb_popularity is neither"},
+      {"--huge_pages=some", "--huge_pages is neither own nor off"},
       {"--num_column_families=3 --engine=leveldb", "--num_column_families above 1 is refused: LevelDB has no column families"},
       {"--num_column_families=3 --engine=dram-checkpoint", "--num_column_families above 1 is refused: it has one index"},
       {"--num_hot_column_families=3", "keys choose among all column families alike"},
