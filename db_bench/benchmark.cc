@@ -267,6 +267,7 @@ void Benchmark::AddResult(uint32_t threads, Result* result) {
   result->round = round_;
   result->benchmark = label_;
   result->threads = threads;
+  if (!flags_.json.empty()) result->huge_page_bytes = BytesOnHugePages();
   results_->push_back(*result);
 }
 

@@ -1,5 +1,7 @@
 #include "db_bench/program.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -132,6 +134,10 @@ int RunProgram(const Flags& flags) {
     PrintLists(flags);
     return 0;
   }
+  if (flags.no_huge_pages && prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) {
+    std::fprintf(stderr, "db_bench: --huge_pages=off: %m\n");
+    return 1;
+  }
   const std::optional<std::vector<BenchmarkRequest>> requests = ParseBenchmarks(flags.benchmarks);
   std::vector<Contestant> contestants;
   std::optional<ReportFile> report_file;
@@ -146,7 +152,7 @@ int RunProgram(const Flags& flags) {
     PrintEngine(flags, *contestant.driver);
     labels.push_back(contestant.label);
     descriptions.push_back({contestant.label, contestant.driver->Version(), contestant.driver->Settings(),
-                            contestant.driver->Durability(flags.sync)});
+                            contestant.driver->Durability(flags.sync), PagesOf(flags, *contestant.driver)});
   }
   std::vector<Result> results;
   std::vector<Failure> failures;

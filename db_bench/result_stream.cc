@@ -106,6 +106,7 @@ void Pass(Stream* stream, Result* result) {
   Pass(stream, &result->written);
   Pass(stream, &result->samples);
   Pass(stream, &result->counters);
+  Pass(stream, &result->huge_page_bytes);
   Pass(stream, &result->demands);
   Pass(stream, &result->write_demands);
 }

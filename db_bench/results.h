@@ -24,6 +24,7 @@ struct Result {
   double system_seconds = 0;  // … in the kernel
   uint64_t written = 0;       // bytes of keys and values, of all threads, in the background too
   Samples samples;
+  uint64_t huge_page_bytes = 0;                 // of the process's DRAM and files behind the run; with --json
   std::vector<Figure> counters;                 // how much they became more
   std::vector<SineRate::Demand> demands;        // with --sine_mix_rate
   std::vector<SineRate::Demand> write_demands;  // with --sine_write_rate, bytes a second
@@ -35,6 +36,7 @@ struct EngineDescription {
   std::string version;
   std::string settings;
   std::string durability;
+  std::string pages;
 };
 
 // A turn of an engine in a comparison that did not come to its end.
