@@ -338,11 +338,11 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
   if (!flags.json.empty()) result.counters = Increase(counters, ObserveCounters(engine));
 
   Stats* merged = nullptr;
+  double background_ops_per_second = 0;
   for (const auto& worker : workers) {
     result.written += worker->stats.written();
     if (worker->exclude_from_report) {
-      if (worker->stats.done() == 0) continue;
-      std::printf("%-12s   (beside them in the background: %.0f ops/sec)\n", "", worker->stats.OpsPerSecond());
+      background_ops_per_second += worker->stats.OpsPerSecond();
     } else if (merged == nullptr) {
       merged = &worker->stats;
     } else {
@@ -352,6 +352,7 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
   if (merged == nullptr) return std::nullopt;
   result.measured = merged->Measured();
   result.measured.cpu_seconds = after.sum() - before.sum();
+  result.measured.background_ops_per_second = background_ops_per_second;
   if (flags.settle && engine != nullptr && result.written > 0) {
     result.measured.settled_seconds = std::chrono::duration<double>(WaitUntilSettled(engine) - start).count();
     result.measured.settled_cpu_seconds = CpuTimeOfProcess().sum() - before.sum();

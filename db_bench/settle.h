@@ -35,6 +35,20 @@ class QuietWatch {
   int quiet_ = 0;
 };
 
+// Returns when has_work() was false twice in turn: what ends may begin something else. Calls pause() behind a true only, so a wait
+// for nothing takes no time.
+template <class HasWork, class Pause>
+void WaitUntilIdle(HasWork has_work, Pause pause) {
+  for (int idle = 0; idle < 2;) {
+    if (has_work()) {
+      idle = 0;
+      pause();
+    } else {
+      ++idle;
+    }
+  }
+}
+
 // Waits until the engine has flushed and merged all that is due, and returns when that was. An engine that cannot be asked
 // (Engine::WaitForCompaction is not supported) is done when this process uses no CPU any more. Ends the process if the engine
 // fails.

@@ -104,6 +104,7 @@ void Stats::Merge(const Stats& other) {
   done_.store(done() + other.done(), std::memory_order_relaxed);
   bytes_ += other.bytes_;
   found_ += other.found_;
+  verified_ += other.verified_;
   looked_up_ += other.looked_up_;
   has_found_ |= other.has_found_;
   busy_ += other.busy_;
@@ -122,6 +123,7 @@ Measurement Stats::Measured() const {
   measured.bytes = bytes_;
   if (has_found_) measured.found = found_;
   measured.looked_up = looked_up_;
+  measured.verified = verified_;
   measured.message = message_;
   measured.latencies_ns = latencies_;
   return measured;
@@ -144,6 +146,10 @@ void Print(const std::string& name, const Measurement& measurement) {
                 static_cast<long>(measurement.SettledOperationsPerSecond()), measurement.settled_seconds,
                 measurement.SettledCpuMicrosPerOperation());
   }
+  if (measurement.background_ops_per_second > 0) {
+    std::printf("; beside them in the background %.0f ops/sec", measurement.background_ops_per_second);
+  }
+  if (measurement.verified > 0) std::printf("; %llu values verified", static_cast<unsigned long long>(measurement.verified));
   std::printf(")\n");
   for (size_t i = 0; i < kOperations; ++i) {
     const Histogram& latencies = measurement.latencies_ns[i];

@@ -473,7 +473,8 @@ TEST(Comparison, MedianIsTheMiddle) {
 class Program : public testing::Test {
  protected:
   test::ProgramResult Bench(const std::string& arguments) {
-    return test::RunProgram(BRAIDDB_DB_BENCH, "--db=" + directory_.File("db") + " --seed=1 --num=1000 " + arguments);
+    return test::RunProgram(BRAIDDB_DB_BENCH,
+                            "--db=" + directory_.File("db") + " --seed=1 --num=1000 --verify=true " + arguments);
   }
   nlohmann::json Json(const std::string& path) {
     std::ifstream file(path);
@@ -606,6 +607,48 @@ TEST_F(Program, SettledRatesHaveTheMergesInThem) {
       EXPECT_EQ(runs[1]["counters"]["merged_entries"], 0) << "merges were left behind the fill";
     }
   }
+}
+
+// Who waits for nothing does not pause, whatever the engine.
+TEST(WaitUntilIdle, PausesOnlyWhileThereIsWork) {
+  for (const std::vector<bool>& work : std::vector<std::vector<bool>>{{false, false}, {true, true, false, true, false, false}}) {
+    size_t asked = 0, pauses = 0;
+    WaitUntilIdle([&] { return work.at(asked++); }, [&] { ++pauses; });
+    EXPECT_EQ(asked, work.size());
+    EXPECT_EQ(pauses, static_cast<size_t>(std::count(work.begin(), work.end(), true)));
+  }
+}
+
+// What a writer beside the readers did is in the table and in the file.
+TEST_F(Program, TheWriterBesideReadersIsReported) {
+  const std::string path = directory_.File("r.json");
+  const auto result =
+      Bench("--engines=braiddb,braiddb:nv_tree --rounds=1 --benchmarks=fillseq,readwhilewriting --reads=20000 --json=" + path);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_TRUE(test::Contains(result.output, "\n  beside them ops/sec ")) << result.output;
+  for (const auto& run : Json(path)["runs"]) {
+    EXPECT_EQ(run.contains("background_ops_per_second"), run["benchmark"] == "readwhilewriting");
+  }
+}
+
+// With --huge_pages=off no engine has any, and the results say so.
+TEST_F(Program, PagesAreEqualIfAskedFor) {
+  const std::string path = directory_.File("r.json");
+  for (const std::string engine : {"braiddb", "rocksdb", "leveldb", "lmdb"}) {
+    SCOPED_TRACE(engine);
+    const auto result =
+        Bench("--engine=" + engine + " --huge_pages=off --num=20000 --benchmarks=fillrandom,readrandom --json=" + path);
+    if (test::Contains(result.output, "is not built in")) continue;
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_TRUE(test::Contains(result.output, "Pages:      4 KiB for all engines")) << result.output;
+    const auto json = Json(path);
+    EXPECT_TRUE(test::Contains(json["engines"][0]["pages"], "4 KiB for all engines"));
+    for (const auto& run : json["runs"]) EXPECT_EQ(run["huge_page_bytes"], 0) << run["benchmark"];
+  }
+  const auto result = Bench("--benchmarks=fillrandom --num=20000 --json=" + path);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_TRUE(test::Contains(result.output, "Pages:      2 MiB for files on tmpfs and for DRAM")) << result.output;
+  EXPECT_TRUE(Json(path)["runs"][0].contains("huge_page_bytes"));
 }
 
 TEST(QuietWatch, QuietBeginsBehindTheLastWork) {

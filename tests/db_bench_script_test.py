@@ -125,7 +125,7 @@ class Output(unittest.TestCase):
 
     def check_program(self, program):
         with new_folder() as folder:
-            command = [program, f"--db={folder}/db", "--seed=1"]
+            command = [program, f"--db={folder}/db", "--seed=1", *(["--verify"] if program == OURS else [])]
             self.check(self.run_program([*command, *ALL]))
             self.run_program([*command, *TIMED, f"--report_file={folder}/report.csv"])
             self.check_report(pathlib.Path(folder, "report.csv").read_text(encoding="utf-8"))

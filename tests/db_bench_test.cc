@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <set>
 #include <sstream>
@@ -75,8 +76,8 @@ TEST(YcsbDraws, AreKeysOfRecordsByTheLaw) {
     flags.reads = kDraws;
     flags.key_size = key_size;
     flags.zipf = 0.99;
-    const bench::Draws draws = bench::DrawYcsbKeys(flags, 7);
     flags.ycsb_scrambled = false;
+    const bench::Draws draws = bench::DrawYcsbKeys(flags, 7);
     ASSERT_EQ(draws.keys.size(), kDraws);
     ASSERT_EQ(draws.percents.size(), kDraws);
     std::map<uint64_t, uint64_t> drawn;  // by key
@@ -145,8 +146,10 @@ TEST(YcsbDraws, AreAsPopularAsYcsbsRecords) {
 
 class DbBench : public testing::Test {
  protected:
+  // All values that are read are compared with what was put.
   Result Bench(const std::string& arguments) {
-    return RunProgram("--db=" + directory_.File("db") + " --seed=1 --num=1000 " + arguments);
+    const std::string verify = Contains(arguments, "merge_operator") ? "" : "--verify=true ";
+    return RunProgram("--db=" + directory_.File("db") + " --seed=1 --num=1000 " + verify + arguments);
   }
 
   test::TestDirectory directory_;
@@ -263,11 +266,11 @@ TEST_F(DbBench, SaysWhyNot) {
       {"--mix_max_scan_len=0", "--mix_max_scan_len=0 is not between"},
       {"--keyrange_num=1001", "--keyrange_num=1001 is not between 1 and 1000"},
       {"--sine_mix_rate_noise=2", "--sine_mix_rate_noise is not between 0 and 1"},
+      {"--ycsb_popularity=few", "--ycsb_popularity is neither"},
+      {"--huge_pages=some", "--huge_pages is neither own nor off"},
       {"--rounds=0", "--rounds=0 is not between"},
       {"--num_column_families=0", "--num_column_families=0 is not between 1 and 1022"},
       {"--num_column_families=3 --engine=null", "--num_column_families above 1 is refused: it keeps nothing"},
-      {"--ycsb_popularity=few", "--ycsb_popularity is neither"},
-      {"--huge_pages=some", "--huge_pages is neither own nor off"},
       {"--num_column_families=3 --engine=leveldb", "--num_column_families above 1 is refused: LevelDB has no column families"},
       {"--num_column_families=3 --engine=dram-checkpoint", "--num_column_families above 1 is refused: it has one index"},
       {"--num_hot_column_families=3", "keys choose among all column families alike"},
@@ -300,6 +303,50 @@ TEST_F(DbBench, TakesRocksDBsFlags) {
   EXPECT_FALSE(Contains(result.output, "on other file systems")) << result.output;
   EXPECT_EQ(RunProgram("--help").exit_code, 0);
   EXPECT_EQ(RunProgram("--benchmarks=help").exit_code, 0);
+}
+
+// Any wrong byte of a value, another size and another key's value are found.
+TEST(Verify, TellsWhatWasPut) {
+  for (const uint64_t size : {0u, 5u, 8u, 13u, 100u}) {
+    SCOPED_TRACE(size);
+    bench::Flags flags;
+    flags.value_size = size;
+    flags.verify = true;
+    Random random(7);
+    bench::ValueMaker maker(flags, &random);
+    const std::string value(maker.Make("key"));
+    EXPECT_TRUE(bench::IsValueOf("key", value));
+    EXPECT_EQ(bench::IsValueOf("other", value), size == 0);
+    for (size_t i = 0; i < size; ++i) {
+      std::string changed = value;
+      changed[i] = static_cast<char>(changed[i] ^ 1);
+      EXPECT_FALSE(bench::IsValueOf("key", changed)) << i;
+    }
+    if (size > 0) {
+      EXPECT_FALSE(bench::IsValueOf("key", value.substr(0, size - 1)) && size > 1);
+    }
+    EXPECT_FALSE(bench::IsValueOf("key", value + "x"));
+  }
+}
+
+TEST_F(DbBench, VerifyComparesAllValues) {
+  const std::string reads = "readrandom,multireadrandom,readseq,readreverse,seekrandom,mixgraph,ycsb_e";
+  Result result = Bench("--benchmarks=fillseq," + reads + " --batch_size=10 --seek_nexts=3 --preset=prefix_dist");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_TRUE(Contains(result.output, "; 1000 values verified)")) << result.output;
+  // What was put without --verify is not what verifies.
+  result = RunProgram("--db=" + directory_.File("db") + " --num=1000 --benchmarks=fillseq");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_FALSE(Contains(result.output, "verified")) << result.output;
+  std::istringstream names(reads);
+  for (std::string name; std::getline(names, name, ',');) {
+    result = Bench("--use_existing_db --seek_nexts=3 --benchmarks=" + name);
+    if (name == "ycsb_e" || name == "mixgraph") continue;  // keys that fillseq does not write, or few of them
+    EXPECT_EQ(result.exit_code, 1) << name;
+    EXPECT_TRUE(Contains(result.output, "is not what was put")) << name << "\n" << result.output;
+  }
+  result = RunProgram("--db=" + directory_.File("db") + " --verify --merge_operator=put");
+  EXPECT_TRUE(Contains(result.output, "--verify cannot tell what --merge_operator makes of values")) << result.output;
 }
 
 // A published workload is whole: its scans, too.

@@ -23,7 +23,8 @@ using test::Operations;
 class Turns : public testing::Test {
  protected:
   test::ProgramResult Bench(const std::string& arguments) {
-    return test::RunProgram(BRAIDDB_DB_BENCH, "--db=" + directory_.File("db") + " --seed=1 --num=1000 " + arguments);
+    return test::RunProgram(BRAIDDB_DB_BENCH,
+                            "--db=" + directory_.File("db") + " --seed=1 --num=1000 --verify=true " + arguments);
   }
   nlohmann::json Json() {
     std::ifstream file(json_);
@@ -207,6 +208,9 @@ TEST(ResultStream, WhatIsReadIsWhatWasWritten) {
   result.measured.cpu_seconds = 2.5;
   result.measured.settled_seconds = 3.5;
   result.measured.settled_cpu_seconds = 4.5;
+  result.measured.background_ops_per_second = 5.5;
+  result.measured.verified = 31;
+  result.huge_page_bytes = 37;
   result.written = 13;
   result.samples.Add(0.5, 17, {{"dram_bytes", 19}, {"l0_tables", 0}});
   result.samples.Add(0.6, 18, {{"dram_bytes", 20}, {"l0_tables", 1}});
@@ -231,6 +235,9 @@ TEST(ResultStream, WhatIsReadIsWhatWasWritten) {
   EXPECT_EQ(read->measured.cpu_seconds, 2.5);
   EXPECT_EQ(read->measured.settled_seconds, 3.5);
   EXPECT_EQ(read->measured.settled_cpu_seconds, 4.5);
+  EXPECT_EQ(read->measured.background_ops_per_second, 5.5);
+  EXPECT_EQ(read->measured.verified, 31u);
+  EXPECT_EQ(read->huge_page_bytes, 37u);
   EXPECT_EQ(read->written, 13u);
   EXPECT_EQ(read->samples.names, (std::vector<std::string>{"dram_bytes", "l0_tables"}));
   ASSERT_EQ(read->samples.list.size(), 2u);
