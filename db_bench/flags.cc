@@ -136,7 +136,8 @@ void AddEngineFlags(po::options_description* all, Flags* flags, Typed* typed) {
       "braiddb, rocksdb, leveldb, lmdb, dram-checkpoint or null, and behind a colon what --engines=help says of it");
   add("engines", Value<std::string>(&typed->engines, ""),
       "several, comma-separated: all benchmarks with each in turn, below --db, then medians and ratios; 'help' lists them");
-  add("rounds", Value<int64_t>(&typed->rounds, 3), "of the turns of --engines");
+  add("rounds", Value<int64_t>(&typed->rounds, -1),
+      "so many databases are made and measured by each engine, then medians are printed; -1: 3 with several engines, 1 with one");
   add("huge_pages", Value<std::string>(&typed->huge_pages, "own"),
       "own: each engine has the pages that it asks the system for; off: no engine has huge pages, for files or DRAM, but on DAX");
   add("rocksdb_options", Value<std::string>(&flags->rocksdb_options, ""),
@@ -350,7 +351,8 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   flags->benchmarks = Split(typed.benchmarks);
   flags->engines = Split(typed.engines.empty() ? typed.engine : typed.engines);
   Require(!flags->engines.empty(), "--engines names no engine");
-  Take("rounds", typed.rounds, 1, 1000, &flags->rounds);
+  const int64_t rounds = flags->engines.size() > 1 ? 3 : 1;
+  Take("rounds", typed.rounds == -1 ? rounds : typed.rounds, 1, 1000, &flags->rounds);
   Take("threads", typed.threads, 1, 4000, &flags->threads);
   Take("key_size", typed.key_size, 1, static_cast<int64_t>(kMaxKeySize) - 1, &flags->key_size);
   Take("value_size", typed.value_size, 0, static_cast<int64_t>(kMaxValueSize), &flags->value_size);
@@ -493,6 +495,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
     for (const auto& [name, value] : values) flags->values[name] = ToText(value.value());
     TakeWorkload(typed, flags);
     flags->values["seed"] = std::to_string(flags->seed);  // also one that was drawn
+    flags->values["rounds"] = std::to_string(flags->rounds);
     TakeOptions(typed, &flags->options);
     NoteWhatIsForOthers(*flags);
   } catch (const std::exception& error) {

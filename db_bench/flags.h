@@ -32,7 +32,7 @@ struct RangeDeletions {
 struct Flags {
   std::vector<std::string> benchmarks;
   std::vector<std::string> engines;  // one of them, or several that are compared
-  uint32_t rounds = 3;               // of the comparison
+  uint32_t rounds = 1;               // of all benchmarks, each with a new database
   std::string rocksdb_options;
   std::string db;
   bool use_existing_db = false;

@@ -75,6 +75,20 @@ TEST_F(Turns, EveryRoundHasBackgroundWork) {
 }
 
 // Nothing is lost, and what the next process has to replay shows that the one before did not close.
+// One engine too can have rounds, each with a database of its own, of which the last one stays.
+TEST_F(Turns, OneEngineHasRoundsIfAskedFor) {
+  auto result = Bench("--rounds=3 --benchmarks=fillseq,readrandom --json=" + json_);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(Json()["runs"].size(), 3u * 2);
+  EXPECT_EQ(Json()["runs"][5]["round"], 2);
+  EXPECT_EQ(Json()["flags"]["rounds"], "3");
+  EXPECT_TRUE(Contains(result.output, "Medians; ")) << result.output;
+  result = Bench("--use_existing_db --benchmarks=readrandom --json=" + json_);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(Json()["flags"]["rounds"], "1");
+  EXPECT_TRUE(Contains(result.output, "(1000 of 1000 found)")) << result.output;
+}
+
 TEST_F(Turns, CrashLeavesARecoveryToTheNextBenchmark) {
   const auto result = Bench("--benchmarks=fillseq,crash,open,readrandom,open --disable_auto_compactions --json=" + json_);
   ASSERT_EQ(result.exit_code, 0) << result.output;
