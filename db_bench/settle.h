@@ -35,8 +35,8 @@ class QuietWatch {
   int quiet_ = 0;
 };
 
-// Returns when has_work() was false twice in turn: what ends may begin something else. Calls pause() behind a true only, so a wait
-// for nothing takes no time.
+// Returns when has_work() was false twice in turn: what ends may begin something else. Calls pause() behind a true only, so a
+// wait for nothing takes no time.
 template <class HasWork, class Pause>
 void WaitUntilIdle(HasWork has_work, Pause pause) {
   for (int idle = 0; idle < 2;) {
