@@ -226,8 +226,10 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
       "bytes that each region has before it is written to");
   add("segment_size", Value<int64_t>(&typed->segment_size, static_cast<int64_t>(defaults.segment_size)), "unit of log space");
   add("persist_mode", Value<std::string>(&typed->persist_mode, "auto"), "auto, cache-line, eadr, page or emulated");
-  add("emulate_write_latency_ns", Value<int64_t>(&typed->write_latency_ns, 0), "injected per flushed line");
-  add("emulate_read_latency_ns", Value<int64_t>(&typed->read_latency_ns, 0), "injected per visited node");
+  add("emulate_write_latency_ns", Value<int64_t>(&typed->write_latency_ns, 0),
+      "injected per flushed line: added behind the fence, one line after the other; entries are flushed then, never streamed");
+  add("emulate_read_latency_ns", Value<int64_t>(&typed->read_latency_ns, 0),
+      "injected per node or leaf that a get visits in persistent memory; not in iterators, memtables and merges");
   add("emulate_remote_latency_ns", Value<int64_t>(&typed->remote_latency_ns, 0), "… more in another region");
   add("index_unified_logging", Value<bool>(&flags->options.index_unified_logging, true),
       "log entries become nodes of L0 where they lie; off: flushes copy them");

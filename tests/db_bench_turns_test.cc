@@ -89,6 +89,28 @@ TEST_F(Turns, OneEngineHasRoundsIfAskedFor) {
   EXPECT_TRUE(Contains(result.output, "(1000 of 1000 found)")) << result.output;
 }
 
+// docs/BENCHMARKING.md, "Injected latencies": gets pay for the nodes that they visit; iterators and memtables do not.
+TEST_F(Turns, InjectedLatenciesReachWhatTheHelpSays) {
+  const std::string flags =
+      " --persist_mode=emulated --emulate_read_latency_ns=1 --lookup_cache_size=0 --bloom_bits=0 --l1_index_size=0 "
+      "--disable_auto_compactions --json=" +
+      json_;
+  for (const char* l1 : {"braided_skiplist", "nv_tree", "sorted_runs"}) {
+    SCOPED_TRACE(l1);
+    const auto result =
+        Bench(std::string("--benchmarks=fillseq,readrandom,compact,readrandom,readseq,seekrandom --l1=") + l1 + flags);
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    const auto runs = Json()["runs"];
+    const auto visits = [&](size_t run) { return runs[run]["counters"]["local_visits"].get<uint64_t>(); };
+    EXPECT_EQ(visits(1), 0u) << "in the memtable";
+    EXPECT_GE(visits(3), 1000u) << "at least the entry of each";
+    EXPECT_EQ(visits(4), 0u) << "readseq";
+    EXPECT_EQ(visits(5), 0u) << "seekrandom";
+  }
+  const std::string help = Bench("--help").output;
+  EXPECT_TRUE(Contains(help, "memtables and merges")) << help;
+}
+
 TEST_F(Turns, CrashLeavesARecoveryToTheNextBenchmark) {
   const auto result = Bench("--benchmarks=fillseq,crash,open,readrandom,open --disable_auto_compactions --json=" + json_);
   ASSERT_EQ(result.exit_code, 0) << result.output;
