@@ -85,8 +85,8 @@ def runs_of(document, benchmark, engine=None):
     return [run for run in document.content["runs"] if run["benchmark"] == benchmark and run["engine"] == engine]
 
 
-def rate(document, benchmark, engine=None):
-    return Rates([run["ops_per_second"] for run in runs_of(document, benchmark, engine)])
+def rate(document, benchmark, engine=None, of="ops_per_second"):
+    return Rates([run[of] for run in runs_of(document, benchmark, engine)])
 
 
 def run_of(document, benchmark, engine=None):

@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import stat
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -122,6 +123,26 @@ class Paper(unittest.TestCase):
         self.assertIn("slow", page)  # what dram-checkpoint is
         self.assertIn(f"{run['seconds'] * 1000:.2f}", page)
         self.assertEqual(self.document.read_text(encoding="utf-8"), DOCUMENT)
+
+    def test_writes_beside_other_stores_are_also_those_with_all_merges(self):
+        result = self.paper("--only=listdb-16")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        content = json.loads((self.folder / "out/listdb-16/stores.json").read_text())
+        engines = {run["engine"] for run in content["runs"]}
+        rows = {row[1]: row[3] for row in self.rows()}
+        for store in ("rocksdb", "lmdb", "leveldb"):
+            settled = rows[f"writes with all merges done, over {store}"]
+            if store not in engines:
+                self.assertEqual(settled, "not measured")
+                continue
+            ours, theirs = (
+                [run["settled_ops_per_second"] for run in content["runs"] if run["engine"] == engine and run["benchmark"] == "fillrandom"]
+                for engine in ("braiddb", store)
+            )
+            ratios = [a / b for a, b in zip(ours, theirs)]
+            ratio = statistics.median(ours) / statistics.median(theirs)
+            self.assertEqual(settled, f"{ratio:.2f} × ({min(ratios):.2f} to {max(ratios):.2f})")
+            self.assertRegex(rows[f"CPU time of a write with its merges, µs, BraidDB and {store}"], r"^\d+\.\d\d and \d+\.\d\d$")
 
     def test_what_is_written_is_counted_by_jobs_of_their_own(self):
         result = self.paper("--only=listdb-9-merges")
