@@ -59,7 +59,7 @@ const std::vector<Preset>& Presets() {
       {"prefix_random", "the same, all keys of a range alike", Join({ZippyDb(), PaperMix(), HotRanges()})},
       {"all_dist", "the same, hot keys anywhere", Join({ZippyDb(), PaperMix(), HotKeys()})},
       {"all_random", "the same, all keys alike", Join({ZippyDb(), PaperMix()})},
-      {"zippydb", "RocksDB's wiki: as prefix_dist; 0.85 gets, 0.14 puts, 0.01 seeks",
+      {"zippydb", "RocksDB's pull request 5953: as prefix_dist; 0.85 gets, 0.14 puts, 0.01 seeks",
        Join({ZippyDb(), Mix("0.85", "0.14", "0.01"), HotKeys(), HotRanges()})},
       {"listdb", "ListDB's figure 17: as prefix_dist; 0.7 gets, 0.3 puts, no seeks",
        Join({ZippyDb(), Mix("0.7", "0.3", "0"), HotKeys(), HotRanges()})},
