@@ -23,5 +23,33 @@ install(FILES
 
 # Relative to the file, so that it holds for any --prefix.
 file(RELATIVE_PATH braiddb_pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
-configure_file(${PROJECT_SOURCE_DIR}/cmake/braiddb.pc.in ${PROJECT_BINARY_DIR}/braiddb.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/braiddb.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+# braiddb-c is for programs in C, whose compiler knows no -std=c++20.
+foreach(braiddb_pc_name braiddb braiddb-c)
+  set(braiddb_pc_standard "")
+  if(braiddb_pc_name STREQUAL "braiddb")
+    set(braiddb_pc_standard " -std=c++20")
+  endif()
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/braiddb.pc.in ${PROJECT_BINARY_DIR}/${braiddb_pc_name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${braiddb_pc_name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+endforeach()
+
+# What is installed has no debug information, which is five sixths of the library, unless it is asked for.
+option(BRAIDDB_INSTALL_DEBUG "Install the library and the programs with their debug information" OFF)
+function(braiddb_strip_installed component)
+  if(BRAIDDB_INSTALL_DEBUG OR NOT CMAKE_STRIP)
+    return()
+  endif()
+  install(CODE "
+    file(GLOB installed LIST_DIRECTORIES false \"${ARGN}\")
+    foreach(file IN LISTS installed)
+      execute_process(COMMAND ${CMAKE_STRIP} --strip-debug \"\${file}\" COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()" COMPONENT ${component})
+endfunction()
+set(braiddb_installed "\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}")
+braiddb_strip_installed(library "${braiddb_installed}/${CMAKE_INSTALL_LIBDIR}/libbraiddb.a")
+foreach(tool db_bench index_bench db_stress braiddb)
+  braiddb_strip_installed(Unspecified "${braiddb_installed}/${CMAKE_INSTALL_BINDIR}/${tool}")
+endforeach()
+if(TARGET rocksdb_dropin)
+  braiddb_strip_installed(Unspecified "${braiddb_installed}/${CMAKE_INSTALL_LIBDIR}/braiddb-dropin/*.so*")
+endif()

@@ -73,6 +73,7 @@ foreach(source IN LISTS braiddb_test_sources)
     endforeach()
   endif()
 endforeach()
+target_compile_definitions(docs_figures_test PRIVATE BRAIDDB_SOURCE="${PROJECT_SOURCE_DIR}")
 
 # The drop-in libraries: what they export; and with the label foreign, which CI does not run, others' tests, fetched from registries.
 if(TARGET rocksdb_dropin)

@@ -11,6 +11,7 @@
 #include "db/options_file.h"
 #include "db/test_hooks.h"
 #include "nvtree/leaf.h"
+#include "pmem/persist_mode.h"
 #include "recovery/replay.h"
 #include "util/comparator_name.h"
 #include "util/format.h"
@@ -23,6 +24,37 @@ namespace {
 constexpr uint32_t kMaxFilterBits = 64;
 
 constexpr double kLeastAmplification = 1.05;
+
+const char* PromiseOf(PersistMode mode) {
+  switch (mode) {
+    case PersistMode::kCacheLine:
+    case PersistMode::kEadr:
+      return "a write is on persistent memory when it returns";
+    case PersistMode::kEmulated:
+      return "DRAM stands in for persistent memory: a write survives the process, and no power failure";
+    case PersistMode::kPage:
+      return "msync: a write is on the disk when it returns if WriteOptions::sync is set";
+    case PersistMode::kAuto:
+      break;
+  }
+  return "unknown";
+}
+
+// Lines of the LOG: how stores become durable, and what each region lies on. A path that was meant to be a mount of persistent
+// memory, and is a directory on a disk, shows here.
+std::vector<std::string> DescribeMedia(const RegionSet& regions) {
+  const PersistMode mode = regions.persistence()->mode();
+  std::vector<std::string> lines{std::string("open: persist mode ") + NameOf(mode) + ": " + PromiseOf(mode)};
+  size_t region = 0;
+  for (const RegionPlace& place : regions.nodes().places()) {
+    const Device& device = place.device;
+    std::string line = "open: region " + std::to_string(region++) + ": " + place.directory + " on " + NameOf(device.kind);
+    if (!device.file_system.empty()) line += ", " + device.file_system + " mounted at " + device.mount_point;
+    if (!device.name.empty()) line += ", device " + device.name;
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
 
 Status Validate(const Options& options) {
   if (options.comparator == nullptr) return Status::InvalidArgument("Options::comparator is null; use BytewiseComparator()");
@@ -229,6 +261,7 @@ Status DBImpl::CheckDramBudget() const {
 
 Status DBImpl::OpenStructures() {
   options_.regions = regions_->count();
+  for (const std::string& line : DescribeMedia(*regions_)) Log(line);
   if (Status budget = CheckDramBudget(); !budget.ok()) return budget;
   dram_ = DramBudget::Share(&options_);
   changing_.Begin(options_);

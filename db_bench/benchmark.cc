@@ -1,7 +1,5 @@
 #include "db_bench/benchmark.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -11,24 +9,11 @@
 #include <utility>
 
 #include "db_bench/observation.h"
+#include "db_bench/settle.h"
 
 namespace braiddb::bench {
 
 namespace {
-
-struct CpuTime {
-  double user;
-  double system;
-};
-
-CpuTime CpuTimeOfProcess() {
-  rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return {seconds(usage.ru_utime), seconds(usage.ru_stime)};
-}
 
 // The part in brackets: X and W with a number, joined by '-'.
 bool ParseRepetitions(const std::string& text, BenchmarkRequest* request) {
@@ -270,6 +255,7 @@ std::optional<Measurement> Benchmark::RunOpen() {
   result.measured.micros_per_operation = result.measured.seconds * 1e6;
   result.user_seconds = after.user - before.user;
   result.system_seconds = after.system - before.system;
+  result.measured.cpu_seconds = after.sum() - before.sum();
   result.counters = engine_->Counters();
   if (!flags_.json.empty()) result.samples.Add(0, 0, ObserveState(engine_.get(), path_));
   AddResult(1, &result);
@@ -281,6 +267,7 @@ void Benchmark::AddResult(uint32_t threads, Result* result) {
   result->round = round_;
   result->benchmark = label_;
   result->threads = threads;
+  if (!flags_.json.empty()) result->huge_page_bytes = BytesOnHugePages();
   results_->push_back(*result);
 }
 
@@ -339,6 +326,7 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
   std::vector<Figure> counters;
   if (!flags.json.empty()) counters = ObserveCounters(engine);
   const CpuTime before = CpuTimeOfProcess();
+  const Clock::time_point start = Clock::now();
   {
     const auto observe = [this, engine] { return ObserveState(engine, path_); };
     const Reporter reporter(flags, workload.name, all_stats, report_file_, observe,
@@ -350,11 +338,11 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
   if (!flags.json.empty()) result.counters = Increase(counters, ObserveCounters(engine));
 
   Stats* merged = nullptr;
+  double background_ops_per_second = 0;
   for (const auto& worker : workers) {
     result.written += worker->stats.written();
     if (worker->exclude_from_report) {
-      if (worker->stats.done() == 0) continue;
-      std::printf("%-12s   (beside them in the background: %.0f ops/sec)\n", "", worker->stats.OpsPerSecond());
+      background_ops_per_second += worker->stats.OpsPerSecond();
     } else if (merged == nullptr) {
       merged = &worker->stats;
     } else {
@@ -363,6 +351,12 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
   }
   if (merged == nullptr) return std::nullopt;
   result.measured = merged->Measured();
+  result.measured.cpu_seconds = after.sum() - before.sum();
+  result.measured.background_ops_per_second = background_ops_per_second;
+  if (flags.settle && engine != nullptr && result.written > 0) {
+    result.measured.settled_seconds = std::chrono::duration<double>(WaitUntilSettled(engine) - start).count();
+    result.measured.settled_cpu_seconds = CpuTimeOfProcess().sum() - before.sum();
+  }
   result.user_seconds = after.user - before.user;
   result.system_seconds = after.system - before.system;
   result.demands = shared.sine.demands();

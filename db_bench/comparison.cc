@@ -64,6 +64,24 @@ bool IsDoneOnce(const std::vector<Result>& results, const std::string& benchmark
                      [&](const Result& result) { return result.benchmark != benchmark || result.measured.operations == 1; });
 }
 
+// CPU time an operation, and the rate of a writer beside readers; with --settle rate and CPU time with the merges that are left.
+void PrintCosts(const std::vector<std::string>& engines, const std::vector<Result>& results, const std::string& benchmark) {
+  const auto settled = [](const Measurement& measured) { return measured.SettledOperationsPerSecond(); };
+  const bool has_settled = std::any_of(engines.begin(), engines.end(), [&](const std::string& engine) {
+    return MedianOf(results, engine, benchmark, settled) > 0;
+  });
+  const auto beside = [](const Measurement& measured) { return measured.background_ops_per_second; };
+  if (std::any_of(engines.begin(), engines.end(),
+                  [&](const std::string& engine) { return MedianOf(results, engine, benchmark, beside) > 0; }))
+    PrintRow("  beside them ops/sec", engines, results, benchmark, true, beside);
+  if (has_settled) PrintRow("  settled ops/sec", engines, results, benchmark, true, settled);
+  PrintRow("  CPU us/op", engines, results, benchmark, false,
+           [](const Measurement& measured) { return measured.CpuMicrosPerOperation(); });
+  if (!has_settled) return;
+  PrintRow("  CPU us/op, settled", engines, results, benchmark, false,
+           [](const Measurement& measured) { return measured.SettledCpuMicrosPerOperation(); });
+}
+
 }  // namespace
 
 double Median(std::vector<double> numbers) {
@@ -93,6 +111,7 @@ void PrintComparison(const std::vector<std::string>& engines, const std::vector<
     }
     PrintRow(benchmark + " ops/sec", engines, results, benchmark, true,
              [](const Measurement& measured) { return measured.OperationsPerSecond(); });
+    PrintCosts(engines, results, benchmark);
     for (size_t i = 0; i < kOperations; ++i) {
       const auto percentile = [i](const Measurement& measured) { return measured.latencies_ns[i].Percentile(99.9) / 1000; };
       if (MedianOf(results, engines.front(), benchmark, percentile) <= 0) continue;

@@ -99,6 +99,8 @@ class Driver {
   virtual std::string Version() const = 0;
   // What differs from the store's defaults, and anything that makes it slower than it should be.
   virtual std::string Settings() const = 0;
+  // Sizes of the pages that the database's files and DRAM are on, where huge pages are allowed (--huge_pages=own).
+  virtual std::string Pages() const { return "those of the system: 4 KiB for files on tmpfs, unless it is mounted with huge="; }
   // What an acknowledged write survives.
   virtual std::string Durability(bool sync) const = 0;
 

@@ -268,6 +268,9 @@ class BraidDbDriver final : public Driver {
 
   std::string Version() const override { return "BraidDB " BRAIDDB_VERSION; }
   std::string Settings() const override { return std::string("last level ") + NameOfL1(options_.l1); }
+  std::string Pages() const override {
+    return "2 MiB for files on tmpfs and for DRAM, by madvise(2), where the kernel has them; 4 KiB for files on disks";
+  }
   std::string Durability(bool sync) const override {
     const std::string paged =
         sync ? "power failure: msync before a write is acknowledged" : "the process's end: the page cache has it";

@@ -23,6 +23,7 @@ Status MakeRocksDbDriver(const std::string&, const Flags&, std::unique_ptr<Drive
 #include "db_bench/families.h"
 #include "db_bench/merge_operators.h"
 #include "db_bench/rocksdb_api.h"
+#include "db_bench/settle.h"
 
 namespace braiddb::bench {
 
@@ -155,11 +156,10 @@ class RocksDbEngine final : public LevelDbApiEngine<RocksDbApi> {
     for (RocksDbApi::Family* const family : families_) api_.compact_range_in(db_, family, nullptr, 0, nullptr, 0);
     return Status::OK();
   }
-  // Properties say whether there is work, as for RocksDB's own db_bench. What ends may have begun something else: until twice in
-  // turn there is none of any kind.
+  // Properties say whether there is work, as for RocksDB's own db_bench.
   Status WaitForCompaction() override {
-    constexpr std::chrono::milliseconds kPause{20};
-    for (int quiet = 0; quiet < 2; std::this_thread::sleep_for(kPause)) quiet = HasWork() ? 0 : quiet + 1;
+    constexpr std::chrono::milliseconds kPause{1};
+    WaitUntilIdle([this] { return HasWork(); }, [kPause] { std::this_thread::sleep_for(kPause); });
     return Status::OK();
   }
   // Of the default family and of what all share, as RocksDB's db_bench.

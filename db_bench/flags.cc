@@ -27,7 +27,8 @@ namespace po = boost::program_options;
 
 // What was typed, before it is checked. Counts and sizes are signed so that a negative one is seen and refused.
 struct Typed {
-  std::string benchmarks, engine, engines, l1, list_kind, memtable, persist_mode, region_paths, region_nodes;
+  std::string benchmarks, engine, engines, ycsb_popularity, huge_pages, l1, list_kind, memtable, persist_mode, region_paths,
+      region_nodes;
   int64_t key_size, value_size, batch_size, num_column_families, seek_nexts, multiread_stride, readwritepercent, threads, seed;
   int64_t regions, max_region_size, initial_region_size, segment_size, memtable_size, write_buffer_size, max_immutable_memtables,
       checkpoint_tables;
@@ -53,8 +54,8 @@ po::typed_value<T>* Value(T* target, T otherwise) {
 }
 
 std::string PresetHelp() {
-  std::string help = "mixgraph as published, 48-byte keys, put:get 3:7; flags beside it count more:";
-  for (const Preset& preset : Presets()) help += std::string(" ") + preset.name + " (" + preset.what + ")";
+  std::string help = "flags of a published workload; flags beside it count more; 'help' lists what each is:";
+  for (const Preset& preset : Presets()) help += std::string(" ") + preset.name;
   return help;
 }
 
@@ -103,10 +104,15 @@ void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) 
       "acknowledge after a sync: other engines, and --persist_mode=page; the other modes always are durable");
   add("disable_wal", Switch(&flags->disable_wal), "rocksdb: without its log; braiddb's log is the data");
   add("verify_checksum", Switch(&flags->verify_checksum), "braiddb: reads verify checksums; rocksdb always does");
+  add("verify", Switch(&flags->verify),
+      "write values that are made of their keys, and end with an error when a read gives another one; costs time");
   add("readonly", Switch(&flags->readonly), "braiddb, rocksdb: open the database for reading only");
   add("benchmark_write_rate_limit", Value<int64_t>(&flags->benchmark_write_rate_limit, 0), "bytes per second; 0: none");
   add("ycsb_target", Value<int64_t>(&flags->ycsb_target, 0),
       "ycsb: operations per second of all threads; latencies count from when an operation was due; 0: as fast as it goes");
+  add("ycsb_popularity", Value<std::string>(&typed->ycsb_popularity, "scrambled"),
+      "ycsb_a, b, c, e, f: scrambled, by Zipf's law over 10^10 items that are hashed to records, as YCSB; or records, over "
+      "these");
   add("benchmark_read_rate_limit", Value<int64_t>(&flags->benchmark_read_rate_limit, 0), "operations per second; 0: none");
   all->add(group);
 }
@@ -130,7 +136,10 @@ void AddEngineFlags(po::options_description* all, Flags* flags, Typed* typed) {
       "braiddb, rocksdb, leveldb, lmdb, dram-checkpoint or null, and behind a colon what --engines=help says of it");
   add("engines", Value<std::string>(&typed->engines, ""),
       "several, comma-separated: all benchmarks with each in turn, below --db, then medians and ratios; 'help' lists them");
-  add("rounds", Value<int64_t>(&typed->rounds, 3), "of the turns of --engines");
+  add("rounds", Value<int64_t>(&typed->rounds, -1),
+      "so many databases are made and measured by each engine, then medians are printed; -1: 3 with several engines, 1 with one");
+  add("huge_pages", Value<std::string>(&typed->huge_pages, "own"),
+      "own: each engine has the pages that it asks the system for; off: no engine has huge pages, for files or DRAM, but on DAX");
   add("rocksdb_options", Value<std::string>(&flags->rocksdb_options, ""),
       "added to what rocksdb runs with, as in its options files, separated by semicolons");
   all->add(group);
@@ -179,6 +188,8 @@ void AddReportFlags(po::options_description* all, Flags* flags) {
   add("confidence_interval_only", Switch(&flags->confidence_interval_only), "name[X3]: the interval in place of the average");
   add("histogram", Switch(&flags->histogram), "latencies; costs a reading of the clock per operation");
   add("statistics", Switch(&flags->statistics), "the database's counters, at the end");
+  add("settle", Switch(&flags->settle),
+      "behind each benchmark that writes, wait until its merges are done, and print the rate with these in it");
   add("stats_interval", Value<int64_t>(&flags->stats_interval, 0), "a line per thread each so many operations");
   add("stats_interval_seconds", Value<int64_t>(&flags->stats_interval_seconds, 0), "… each so many seconds");
   add("report_file", Value<std::string>(&flags->report_file, "report.csv"), "file for --report_interval_seconds");
@@ -215,8 +226,10 @@ void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) 
       "bytes that each region has before it is written to");
   add("segment_size", Value<int64_t>(&typed->segment_size, static_cast<int64_t>(defaults.segment_size)), "unit of log space");
   add("persist_mode", Value<std::string>(&typed->persist_mode, "auto"), "auto, cache-line, eadr, page or emulated");
-  add("emulate_write_latency_ns", Value<int64_t>(&typed->write_latency_ns, 0), "injected per flushed line");
-  add("emulate_read_latency_ns", Value<int64_t>(&typed->read_latency_ns, 0), "injected per visited node");
+  add("emulate_write_latency_ns", Value<int64_t>(&typed->write_latency_ns, 0),
+      "injected per flushed line: added behind the fence, one line after the other; entries are flushed then, never streamed");
+  add("emulate_read_latency_ns", Value<int64_t>(&typed->read_latency_ns, 0),
+      "injected per node or leaf that a get visits in persistent memory; not in iterators, memtables and merges");
   add("emulate_remote_latency_ns", Value<int64_t>(&typed->remote_latency_ns, 0), "… more in another region");
   add("index_unified_logging", Value<bool>(&flags->options.index_unified_logging, true),
       "log entries become nodes of L0 where they lie; off: flushes copy them");
@@ -340,7 +353,8 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   flags->benchmarks = Split(typed.benchmarks);
   flags->engines = Split(typed.engines.empty() ? typed.engine : typed.engines);
   Require(!flags->engines.empty(), "--engines names no engine");
-  Take("rounds", typed.rounds, 1, 1000, &flags->rounds);
+  const int64_t rounds = flags->engines.size() > 1 ? 3 : 1;
+  Take("rounds", typed.rounds == -1 ? rounds : typed.rounds, 1, 1000, &flags->rounds);
   Take("threads", typed.threads, 1, 4000, &flags->threads);
   Take("key_size", typed.key_size, 1, static_cast<int64_t>(kMaxKeySize) - 1, &flags->key_size);
   Take("value_size", typed.value_size, 0, static_cast<int64_t>(kMaxValueSize), &flags->value_size);
@@ -348,6 +362,12 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   Take("num_column_families", typed.num_column_families, 1, int64_t{kMaxColumnFamilies} - 2, &flags->num_column_families);
   Take("seek_nexts", typed.seek_nexts, 0, INT64_MAX, &flags->seek_nexts);
   Take("multiread_stride", typed.multiread_stride, 0, INT64_MAX, &flags->multiread_stride);
+  Require(typed.ycsb_popularity == "scrambled" || typed.ycsb_popularity == "records",
+          "--ycsb_popularity is neither scrambled nor records");
+  flags->ycsb_scrambled = typed.ycsb_popularity == "scrambled";
+  Require(typed.huge_pages == "own" || typed.huge_pages == "off", "--huge_pages is neither own nor off");
+  flags->no_huge_pages = typed.huge_pages == "off";
+  Require(!flags->verify || flags->merge_operator.empty(), "--verify cannot tell what --merge_operator makes of values");
   if (!(typed.zipf >= 0 && typed.zipf <= 10)) throw std::invalid_argument("--zipf is not between 0 and 10");
   flags->zipf = typed.zipf;
   Take("readwritepercent", typed.readwritepercent, 0, 100, &flags->readwritepercent);
@@ -406,12 +426,21 @@ std::string ToText(const boost::any& value) {
   return text.str();
 }
 
+void PrintPresets() {
+  for (const Preset& preset : Presets()) {
+    std::cout << preset.name << ": " << preset.what << "\n   ";
+    for (const std::string& argument : preset.arguments) std::cout << " " << argument;
+    std::cout << "\n";
+  }
+  std::cout << std::flush;
+}
+
 // What was stored first counts: the command line before the preset, and the preset before defaults.
 void StorePreset(const po::options_description& known, po::variables_map* values) {
   if (values->count("preset") == 0) return;
   const auto name = (*values)["preset"].as<std::string>();
   const Preset* preset = FindPreset(name);
-  if (preset == nullptr) throw std::invalid_argument("--preset=" + name + " is none of them; --help lists them");
+  if (preset == nullptr) throw std::invalid_argument("--preset=" + name + " is none of them; --preset=help lists them");
   const auto style = po::command_line_style::allow_long | po::command_line_style::long_allow_adjacent;
   po::store(po::command_line_parser(preset->arguments).options(known).style(style).run(), *values);
 }
@@ -458,12 +487,17 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
       std::cout << "db_bench version " BRAIDDB_VERSION << std::endl;
       return 0;
     }
+    if (values.count("preset") != 0 && values["preset"].as<std::string>() == "help") {
+      PrintPresets();
+      return 0;
+    }
     StorePreset(known, &values);
     po::notify(values);
     flags->command_line.assign(argv, argv + argc);
     for (const auto& [name, value] : values) flags->values[name] = ToText(value.value());
     TakeWorkload(typed, flags);
     flags->values["seed"] = std::to_string(flags->seed);  // also one that was drawn
+    flags->values["rounds"] = std::to_string(flags->rounds);
     TakeOptions(typed, &flags->options);
     NoteWhatIsForOthers(*flags);
   } catch (const std::exception& error) {

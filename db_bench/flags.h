@@ -32,13 +32,15 @@ struct RangeDeletions {
 struct Flags {
   std::vector<std::string> benchmarks;
   std::vector<std::string> engines;  // one of them, or several that are compared
-  uint32_t rounds = 3;               // of the comparison
+  uint32_t rounds = 1;               // of all benchmarks, each with a new database
   std::string rocksdb_options;
   std::string db;
   bool use_existing_db = false;
   bool readonly = false;
   bool disable_wal = false;  // of rocksdb
   bool verify_checksum = false;
+  bool verify = false;         // values are compared with what was put
+  bool no_huge_pages = false;  // of any engine
 
   // How much. Negative reads, writes, deletes: as num. All are per thread, as in RocksDB.
   int64_t num = 0;
@@ -74,15 +76,17 @@ struct Flags {
   int64_t benchmark_write_rate_limit = 0;  // bytes per second
   int64_t benchmark_read_rate_limit = 0;   // operations per second
   MixParameters mix;
-  SineParameters sine;        // of mixgraph, operations per second of all threads
-  SineParameters write_sine;  // of writes, bytes per second of all threads
-  int64_t ycsb_target = 0;    // operations per second of all threads
+  SineParameters sine;         // of mixgraph, operations per second of all threads
+  SineParameters write_sine;   // of writes, bytes per second of all threads
+  int64_t ycsb_target = 0;     // operations per second of all threads
+  bool ycsb_scrambled = true;  // popularity as YCSB draws it; false: by Zipf's law over the records
 
   // What to print.
   bool confidence_interval_only = false;
   bool histogram = false;
   bool statistics = false;
-  int64_t stats_interval = 0;          // operations
+  bool settle = false;         // wait for what each benchmark that writes leaves to be merged, and tell how long that took
+  int64_t stats_interval = 0;  // operations
   int64_t stats_interval_seconds = 0;  // seconds
   std::string report_file;
   int64_t report_interval_seconds = 0;

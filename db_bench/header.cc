@@ -30,9 +30,14 @@ void PrintHeader(const Flags& flags, const Environment& environment) {
   std::fflush(stdout);
 }
 
+std::string PagesOf(const Flags& flags, const Driver& driver) {
+  return flags.no_huge_pages ? "4 KiB for all engines (--huge_pages=off), but on DAX" : driver.Pages();
+}
+
 void PrintEngine(const Flags& flags, const Driver& driver) {
   std::printf("Engine:     %s\n", driver.Version().c_str());
   std::printf("Settings:   %s\n", driver.Settings().c_str());
+  std::printf("Pages:      %s\n", PagesOf(flags, driver).c_str());
   std::printf("An acknowledged write survives: %s\n", driver.Durability(flags.sync).c_str());
   std::fflush(stdout);
 }

@@ -1,6 +1,8 @@
 // What is measured and on what: the lines above the results.
 #pragma once
 
+#include <string>
+
 #include "db_bench/engine.h"
 #include "db_bench/environment.h"
 #include "db_bench/flags.h"
@@ -9,6 +11,8 @@ namespace braiddb::bench {
 
 void PrintHeader(const Flags& flags, const Environment& environment);
 // Of one engine.
+// Sizes of the engine's pages.
+std::string PagesOf(const Flags& flags, const Driver& driver);
 void PrintEngine(const Flags& flags, const Driver& driver);
 
 }  // namespace braiddb::bench

@@ -83,7 +83,16 @@ Json ToJson(const Result& result) {
             {"bytes", measured.bytes},
             {"written_bytes", result.written},
             {"user_seconds", result.user_seconds},
-            {"system_seconds", result.system_seconds}};
+            {"system_seconds", result.system_seconds},
+            {"huge_page_bytes", result.huge_page_bytes},
+            {"cpu_micros_per_op", measured.CpuMicrosPerOperation()}};
+  if (measured.background_ops_per_second > 0) json["background_ops_per_second"] = measured.background_ops_per_second;
+  if (measured.verified > 0) json["verified"] = measured.verified;
+  if (measured.settled_seconds > 0) {
+    json["settled_seconds"] = measured.settled_seconds;
+    json["settled_ops_per_second"] = measured.SettledOperationsPerSecond();
+    json["settled_cpu_micros_per_op"] = measured.SettledCpuMicrosPerOperation();
+  }
   if (measured.found) {
     json["found"] = *measured.found;
     json["looked_up"] = measured.looked_up;
@@ -116,8 +125,11 @@ bool WriteJson(const std::string& path, const Flags& flags, const Environment& e
   for (const auto& [name, value] : flags.values) document["flags"][name] = value;
   document["engines"] = Json::array();
   for (const EngineDescription& engine : engines) {
-    document["engines"].push_back(
-        {{"engine", engine.engine}, {"version", engine.version}, {"settings", engine.settings}, {"survives", engine.durability}});
+    document["engines"].push_back({{"engine", engine.engine},
+                                   {"version", engine.version},
+                                   {"settings", engine.settings},
+                                   {"survives", engine.durability},
+                                   {"pages", engine.pages}});
   }
   document["runs"] = Json::array();
   for (const Result& result : results) document["runs"].push_back(ToJson(result));

@@ -26,12 +26,18 @@ void Scan(Worker* worker, const MixQuery& query, Counts* counts) {
   for (; steps < query.length && iterator->Valid(); ++steps) {
     const Slice value = iterator->value();
     CopyValue(copy, value);
+    worker->Verify(iterator->key(), value);
     counts->bytes += iterator->key().size() + value.size();
     iterator->Next();
   }
   ExitOnError(iterator->status(), "iterator");
   ++counts->seeks;
   counts->steps += steps;
+}
+
+Status PutMixed(Worker* worker, const MixQuery& query) {
+  const Slice key = worker->keys.Make(query.key);
+  return worker->db->Put(key, worker->values.Make(key, query.length));
 }
 
 void Report(const Counts& counts, Worker* worker) {
@@ -86,7 +92,7 @@ void MixGraph(Worker* worker) {
         break;
       }
       case MixOperation::kPut:
-        ExitOnError(worker->db->Put(worker->keys.Make(query.key), worker->values.Make(query.length)), "put");
+        ExitOnError(PutMixed(worker, query), "put");
         counts.value_bytes += query.length;
         counts.bytes += worker->flags.key_size + query.length;
         ++counts.puts;

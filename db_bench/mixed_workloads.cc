@@ -38,11 +38,11 @@ void WriteInBackground(Worker* worker, Operation operation, Write write) {
 
 void PutInBackground(Worker* worker) {
   WriteInBackground(worker, Operation::kWrite,
-                    [worker](Slice key) { ExitOnError(worker->db->Put(key, worker->values.Make()), "put"); });
+                    [worker](Slice key) { ExitOnError(worker->db->Put(key, worker->values.Make(key)), "put"); });
 }
 
 void MergeInBackground(Worker* worker) {
-  WriteInBackground(worker, Operation::kMerge, [worker](Slice key) { MergeOrExit(worker, key, worker->values.Make()); });
+  WriteInBackground(worker, Operation::kMerge, [worker](Slice key) { MergeOrExit(worker, key, worker->values.Make(key)); });
 }
 
 // Runs to the end again and again, until all other threads of the benchmark have finished.
@@ -97,7 +97,7 @@ void UpdateRandom(Worker* worker) {
       ++found;
       bytes += key.size() + value.size();
     }
-    ExitOnError(worker->db->Put(key, worker->values.Make()), "put");
+    ExitOnError(worker->db->Put(key, worker->values.Make(key)), "put");
     bytes += worker->flags.key_size + worker->flags.value_size;
     ++updates;
     worker->stats.FinishedOps(1, Operation::kUpdate);
@@ -120,7 +120,7 @@ void ReadRandomWriteRandom(Worker* worker) {
       ++reads;
       worker->stats.FinishedOps(1, Operation::kRead);
     } else {
-      ExitOnError(worker->db->Put(key, worker->values.Make()), "put");
+      ExitOnError(worker->db->Put(key, worker->values.Make(key)), "put");
       ++writes;
       worker->stats.FinishedOps(1, Operation::kWrite);
     }
@@ -138,7 +138,8 @@ void MergeRandom(Worker* worker) {
   uint64_t merges = 0;
   for (; !limit.Done(); ++merges) {
     worker->Pace(&worker->shared->write_rate, operand_bytes);
-    MergeOrExit(worker, worker->keys.Make(worker->random.Uniform(worker->flags.merge_keys)), worker->values.Make());
+    const Slice key = worker->keys.Make(worker->random.Uniform(worker->flags.merge_keys));
+    MergeOrExit(worker, key, worker->values.Make(key));
     worker->stats.FinishedOps(1, Operation::kMerge);
   }
   worker->stats.AddBytes(merges * operand_bytes);
@@ -154,7 +155,7 @@ void ReadRandomMergeRandom(Worker* worker) {
   while (!limit.Done()) {
     const Slice key = worker->keys.Make(worker->random.Uniform(worker->flags.merge_keys));
     if (worker->random.Uniform(100) < worker->flags.mergereadpercent) {
-      MergeOrExit(worker, key, worker->values.Make());
+      MergeOrExit(worker, key, worker->values.Make(key));
       ++merges;
       worker->stats.FinishedOps(1, Operation::kMerge);
     } else {

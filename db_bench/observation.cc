@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -51,6 +53,18 @@ std::vector<Figure> ObserveState(Engine* engine, const std::string& path) {
   figures.push_back({"file_bytes", BytesOfFiles(path)});
   for (Figure& figure : engine->State()) figures.push_back(std::move(figure));
   return figures;
+}
+
+// proc(5), smaps_rollup; 0 where the kernel has none.
+uint64_t BytesOnHugePages() {
+  std::ifstream file("/proc/self/smaps_rollup");
+  uint64_t bytes = 0;
+  for (std::string line; std::getline(file, line);) {
+    for (const char* name : {"AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:"}) {
+      if (line.starts_with(name)) bytes += std::strtoull(line.c_str() + std::strlen(name), nullptr, 10) << 10;
+    }
+  }
+  return bytes;
 }
 
 std::vector<Figure> ObserveCounters(Engine* engine) {

@@ -17,6 +17,9 @@ std::vector<Figure> ObserveState(Engine* engine, const std::string& path);
 // files are not among these.
 std::vector<Figure> ObserveCounters(Engine* engine);
 
+// Bytes of this process, DRAM and mapped files, that are on huge pages. Walks all its pages.
+uint64_t BytesOnHugePages();
+
 // Figure by figure; what `before` lacks counts from 0.
 std::vector<Figure> Increase(const std::vector<Figure>& before, const std::vector<Figure>& after);
 

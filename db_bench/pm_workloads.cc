@@ -1,11 +1,16 @@
-// pmappend and pmread: what the memory itself can do with the engine's records, the scale to hold the engine against.
+// What the memory itself does with the engine's records, the scale to hold the engine against. Records have the size and the
+// placement that the engine gives to --key_size and --value_size.
 //
-// pmappend  Each thread appends records of the size and placement that the engine gives to --key_size and --value_size, with a
-//           flush and one fence each, and does nothing else. The memory was touched before: no page faults are measured.
-// pmread    Each thread follows a chain through --num such records in random order and copies each value out: the address of
-//           every record comes from the one before, so this is the latency of one lookup that goes straight to its entry.
+// pmappend           Each thread appends records; each record is stored, flushed and fenced. No page faults are measured: the
+//                    memory was touched before.
+// pmappendstream     The same with stores that go past the caches (non-temporal), and one fence for each record.
+// pmread             Each thread follows a chain through --num records in random order and copies each value out. The address of
+//                    a record stands in its predecessor: this is the latency of one lookup that goes straight to its entry.
+// pmreadindependent  The same records in the same order; their addresses are known before, so the CPU reads several at once.
 //
-// Both use segments of a region set of their own beside the database, with the same persist mode and injected latencies.
+// The engine may exceed the chain and the flushes, because it reads several entries at once, and streams. pmreadindependent is
+// the limit of lookups, and the faster append is the limit of writes. All use segments of a region set of their own beside the
+// database, with the same persist mode and injected latencies.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -15,6 +20,7 @@
 #include "db_bench/workloads.h"
 #include "log/log_entry.h"
 #include "log/log_writer.h"
+#include "pmem/append_probe.h"
 #include "pmem/persistence.h"
 #include "pmem/region_set.h"
 #include "pmem/segment_allocator.h"
@@ -115,9 +121,21 @@ class Cursor {
   uint64_t end_ = 0;
 };
 
+// Copies a record to its place and makes it durable.
+bool AppendFlushed(Persistence* persistence, uint8_t* to, const std::string& record, uint64_t bytes) {
+  std::memcpy(to, record.data(), bytes);
+  return persistence->Persist(to, bytes);
+}
+// `flushes`: also flush, where a fence alone does not make streamed stores durable (page mode), or lines are to be charged for.
+bool AppendStreamed(Persistence* persistence, uint8_t* to, const std::string& record, uint64_t bytes, bool flushes) {
+  StreamWords(to, record.data(), bytes);
+  if (flushes) persistence->Flush(to, bytes);
+  return persistence->Drain();
+}
+
 class PmAppend {
  public:
-  explicit PmAppend(const Flags& flags) : scratch_(flags) {
+  PmAppend(const Flags& flags, bool streams) : scratch_(flags), streams_(streams) {
     const uint64_t largest = RecordSize(flags, kMaxHeight);
     const uint64_t needed = flags.Writes() * RecordSize(flags, 2);
     const uint64_t share = std::min(needed, kAppendBytes / flags.threads);
@@ -133,12 +151,14 @@ class PmAppend {
     Persistence* persistence = regions->persistence();
     Cursor& cursor = cursors_[worker->id];
     const std::string record(RecordSize(flags, kMaxHeight), 'r');
+    const bool flushes = persistence->mode() == PersistMode::kPage || flags.options.emulation.write_latency_ns > 0;
     OpLimit limit = worker->Limit(flags.Writes());
     while (!limit.Done()) {
       const uint64_t bytes = RecordSize(flags, RandomHeight(worker->random.Next()));
       auto* target = regions->Resolve<uint8_t>(cursor.Place(bytes));
-      std::memcpy(target, record.data(), bytes);
-      if (!persistence->Persist(target, bytes)) ExitOnError(persistence->error(), "pmappend");
+      const bool durable = streams_ ? AppendStreamed(persistence, target, record, bytes, flushes)
+                                    : AppendFlushed(persistence, target, record, bytes);
+      if (!durable) ExitOnError(persistence->error(), "pmappend");
       worker->stats.FinishedOps(1, Operation::kWrite);
     }
     worker->stats.AddBytes(worker->stats.done() * (flags.key_size + flags.value_size));
@@ -146,12 +166,13 @@ class PmAppend {
 
  private:
   Scratch scratch_;
+  const bool streams_;
   std::vector<Cursor> cursors_;
 };
 
 class PmRead {
  public:
-  explicit PmRead(const Flags& flags) : scratch_(flags), records_(static_cast<size_t>(flags.num)) {
+  PmRead(const Flags& flags, bool chained) : scratch_(flags), chained_(chained), records_(static_cast<size_t>(flags.num)) {
     RegionSet* regions = scratch_.regions();
     Random random(flags.seed);
     std::vector<Cursor> cursors;
@@ -181,11 +202,17 @@ class PmRead {
     OpLimit limit = worker->Limit(flags.Reads());
     std::string value(flags.value_size, '\0');
     // The chains start apart, so that threads do not warm the caches for each other.
-    PmPtr at = records_[records_.size() / flags.threads * worker->id];
+    size_t index = records_.size() / flags.threads * worker->id;
+    PmPtr at = records_[index];
     while (!limit.Done()) {
       const auto* entry = regions->Resolve<LogEntry>(at);
       if (latency_ns > 0) SpinFor(latency_ns);
-      at = entry->Next(0);
+      if (chained_) {
+        at = entry->Next(0);
+      } else {
+        index = index + 1 == records_.size() ? 0 : index + 1;
+        at = records_[index];
+      }
       std::memcpy(value.data(), entry->value().data(), value.size());
       asm volatile("" : : "r"(value.data()) : "memory");  // or the copy may be left out
       worker->stats.FinishedOps(1, Operation::kRead);
@@ -195,17 +222,24 @@ class PmRead {
 
  private:
   Scratch scratch_;
+  const bool chained_;
   std::vector<PmPtr> records_;  // in the order of the chain
 };
 
 }  // namespace
 
-Body PreparePmAppend(const Flags& flags) {
-  return [limits = std::make_shared<PmAppend>(flags)](Worker* worker) { limits->Run(worker); };
+namespace {
+
+template <class Limits>
+Body Prepare(const Flags& flags, bool how) {
+  return [limits = std::make_shared<Limits>(flags, how)](Worker* worker) { limits->Run(worker); };
 }
 
-Body PreparePmRead(const Flags& flags) {
-  return [limits = std::make_shared<PmRead>(flags)](Worker* worker) { limits->Run(worker); };
-}
+}  // namespace
+
+Body PreparePmAppend(const Flags& flags) { return Prepare<PmAppend>(flags, false); }
+Body PreparePmAppendStream(const Flags& flags) { return Prepare<PmAppend>(flags, true); }
+Body PreparePmRead(const Flags& flags) { return Prepare<PmRead>(flags, true); }
+Body PreparePmReadIndependent(const Flags& flags) { return Prepare<PmRead>(flags, false); }
 
 }  // namespace braiddb::bench

@@ -1,5 +1,7 @@
 #include "db_bench/program.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -98,14 +100,14 @@ bool HasFailed(const std::vector<Failure>& failures, const std::string& engine) 
 // In turn, and every other round in reverse: none always runs right behind the same one. Who fails is left out of later rounds.
 void RunRounds(const Flags& flags, const std::vector<BenchmarkRequest>& requests, const std::vector<Contestant>& contestants,
                ReportFile* report_file, std::vector<Result>* results, std::vector<Failure>* failures) {
+  const uint32_t rounds = flags.rounds;
   const bool compared = contestants.size() > 1;
-  const uint32_t rounds = compared ? flags.rounds : 1;
   report_file->Begin();
   for (uint32_t round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < contestants.size(); ++i) {
       const Contestant& contestant = contestants[round % 2 == 0 ? i : contestants.size() - 1 - i];
       if (HasFailed(*failures, contestant.label)) continue;
-      if (compared) std::printf("---- %s, round %u of %u\n", contestant.label.c_str(), round + 1, rounds);
+      if (compared || rounds > 1) std::printf("---- %s, round %u of %u\n", contestant.label.c_str(), round + 1, rounds);
       std::error_code ignored;
       std::filesystem::create_directories(contestant.path, ignored);  // or the open says what is wrong
       const TurnRequest turn{flags, contestant.label, round, contestant.path, contestant.driver.get(), report_file};
@@ -114,15 +116,18 @@ void RunRounds(const Flags& flags, const std::vector<BenchmarkRequest>& requests
                      failure->what.c_str());
         failures->push_back(*failure);
       }
-      if (compared && !flags.use_existing_db) RemoveDatabase(contestant.path, contestant.driver.get());
+      // One engine alone leaves its last database.
+      if ((compared || round + 1 < rounds) && !flags.use_existing_db) RemoveDatabase(contestant.path, contestant.driver.get());
     }
   }
 }
 
 // One engine runs in this process, where a debugger sees it, unless there is a process to end.
-bool NeedsProcesses(const std::vector<BenchmarkRequest>& requests, const std::vector<Contestant>& contestants) {
-  return contestants.size() > 1 || std::any_of(requests.begin(), requests.end(),
-                                               [](const BenchmarkRequest& request) { return request.workload->ends_process; });
+bool NeedsProcesses(const Flags& flags, const std::vector<BenchmarkRequest>& requests,
+                    const std::vector<Contestant>& contestants) {
+  return contestants.size() > 1 || flags.rounds > 1 ||
+         std::any_of(requests.begin(), requests.end(),
+                     [](const BenchmarkRequest& request) { return request.workload->ends_process; });
 }
 
 }  // namespace
@@ -131,6 +136,10 @@ int RunProgram(const Flags& flags) {
   if (AsksForLists(flags)) {
     PrintLists(flags);
     return 0;
+  }
+  if (flags.no_huge_pages && prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) {
+    std::fprintf(stderr, "db_bench: --huge_pages=off: %m\n");
+    return 1;
   }
   const std::optional<std::vector<BenchmarkRequest>> requests = ParseBenchmarks(flags.benchmarks);
   std::vector<Contestant> contestants;
@@ -146,11 +155,11 @@ int RunProgram(const Flags& flags) {
     PrintEngine(flags, *contestant.driver);
     labels.push_back(contestant.label);
     descriptions.push_back({contestant.label, contestant.driver->Version(), contestant.driver->Settings(),
-                            contestant.driver->Durability(flags.sync)});
+                            contestant.driver->Durability(flags.sync), PagesOf(flags, *contestant.driver)});
   }
   std::vector<Result> results;
   std::vector<Failure> failures;
-  if (NeedsProcesses(*requests, contestants)) {
+  if (NeedsProcesses(flags, *requests, contestants)) {
     RunRounds(flags, *requests, contestants, &*report_file, &results, &failures);
   } else {
     const Contestant& only = contestants.front();
@@ -158,7 +167,7 @@ int RunProgram(const Flags& flags) {
     std::filesystem::create_directories(only.path, ignored);  // or the open says what is wrong
     Benchmark(flags, only.label, 0, 0, only.path, only.driver.get(), &*report_file, &results).Run(*requests);
   }
-  if (contestants.size() > 1) PrintComparison(labels, results, failures);
+  if (contestants.size() > 1 || flags.rounds > 1) PrintComparison(labels, results, failures);
   if (!flags.json.empty() && !WriteJson(flags.json, flags, environment, descriptions, results, failures)) return 1;
   return failures.empty() ? 0 : 1;
 }

@@ -23,6 +23,7 @@ void Scan(Worker* worker, Start start, Step step) {
   start(iterator.get());
   for (uint64_t i = 0; i < reads && iterator->Valid(); ++i) {
     bytes += iterator->key().size() + iterator->value().size();
+    worker->Verify(iterator->key(), iterator->value());
     worker->stats.FinishedOps(1, Operation::kRead);
     step(iterator.get());
   }
@@ -100,6 +101,7 @@ void MultiReadRandom(Worker* worker) {
       if (statuses[i].ok()) {
         ++found;
         bytes += slices[i].size() + values[i].size();
+        worker->Verify(slices[i], values[i]);
       } else if (!statuses[i].IsNotFound()) {
         ExitOnError(statuses[i], "multiget");
       }
@@ -192,9 +194,11 @@ void SeekRandom(Worker* worker) {
     iterator->Seek(key);
     ++read;
     if (iterator->Valid() && iterator->key() == key) ++found;
+    if (flags.verify && iterator->Valid()) worker->Verify(iterator->key(), iterator->value());
     for (uint64_t i = 0; i < flags.seek_nexts && iterator->Valid(); ++i) {
       const Slice value = iterator->value();
       CopyValue(copy, value);
+      worker->Verify(iterator->key(), value);
       bytes += iterator->key().size() + value.size();
       Advance(worker, iterator.get());
     }

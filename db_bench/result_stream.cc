@@ -89,6 +89,11 @@ void Pass(Stream* stream, Measurement* measured) {
   Pass(stream, &measured->looked_up);
   Pass(stream, &measured->message);
   Pass(stream, &measured->latencies_ns);
+  Pass(stream, &measured->cpu_seconds);
+  Pass(stream, &measured->settled_seconds);
+  Pass(stream, &measured->settled_cpu_seconds);
+  Pass(stream, &measured->background_ops_per_second);
+  Pass(stream, &measured->verified);
 }
 
 template <class Stream>
@@ -101,6 +106,7 @@ void Pass(Stream* stream, Result* result) {
   Pass(stream, &result->user_seconds);
   Pass(stream, &result->system_seconds);
   Pass(stream, &result->written);
+  Pass(stream, &result->huge_page_bytes);
   Pass(stream, &result->samples);
   Pass(stream, &result->counters);
   Pass(stream, &result->demands);

@@ -24,6 +24,7 @@ struct Result {
   double system_seconds = 0;  // … in the kernel
   uint64_t written = 0;       // bytes of keys and values, of all threads, in the background too
   Samples samples;
+  uint64_t huge_page_bytes = 0;                 // of the process's DRAM and files behind the run; with --json
   std::vector<Figure> counters;                 // how much they became more
   std::vector<SineRate::Demand> demands;        // with --sine_mix_rate
   std::vector<SineRate::Demand> write_demands;  // with --sine_write_rate, bytes a second
@@ -35,6 +36,7 @@ struct EngineDescription {
   std::string version;
   std::string settings;
   std::string durability;
+  std::string pages;
 };
 
 // A turn of an engine in a comparison that did not come to its end.
@@ -50,8 +52,9 @@ double Median(std::vector<double> numbers);
 // How many times better `ours` is than `theirs`: 2 if it does twice as many operations, or takes half the time. 0: not known.
 double TimesBetter(double ours, double theirs, bool more_is_better);
 
-// A line per benchmark: each engine's median, and how many times better the first one's is. With --histogram also P99.9 of each
-// kind of operation. At the end, who failed.
+// A line per benchmark: each engine's median, and how many times better the first one's is; then its CPU time an operation, with
+// --settle also the rate and the CPU time with all merges done, and with --histogram P99.9 of each kind of operation. At the
+// end, who failed.
 void PrintComparison(const std::vector<std::string>& engines, const std::vector<Result>& results,
                      const std::vector<Failure>& failures);
 

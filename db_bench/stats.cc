@@ -104,6 +104,7 @@ void Stats::Merge(const Stats& other) {
   done_.store(done() + other.done(), std::memory_order_relaxed);
   bytes_ += other.bytes_;
   found_ += other.found_;
+  verified_ += other.verified_;
   looked_up_ += other.looked_up_;
   has_found_ |= other.has_found_;
   busy_ += other.busy_;
@@ -122,6 +123,7 @@ Measurement Stats::Measured() const {
   measured.bytes = bytes_;
   if (has_found_) measured.found = found_;
   measured.looked_up = looked_up_;
+  measured.verified = verified_;
   measured.message = message_;
   measured.latencies_ns = latencies_;
   return measured;
@@ -138,6 +140,17 @@ void Print(const std::string& name, const Measurement& measurement) {
   std::printf("%-12s : %11.3f micros/op %ld ops/sec %.3f seconds %llu operations;%s\n", name.c_str(),
               measurement.micros_per_operation, static_cast<long>(measurement.OperationsPerSecond()), measurement.seconds,
               static_cast<unsigned long long>(measurement.operations), extra.c_str());
+  std::printf("%-12s   (CPU %.3f micros/op", "", measurement.CpuMicrosPerOperation());
+  if (measurement.settled_seconds > 0) {
+    std::printf("; settled %ld ops/sec, %.3f seconds, CPU %.3f micros/op",
+                static_cast<long>(measurement.SettledOperationsPerSecond()), measurement.settled_seconds,
+                measurement.SettledCpuMicrosPerOperation());
+  }
+  if (measurement.background_ops_per_second > 0) {
+    std::printf("; beside them in the background %.0f ops/sec", measurement.background_ops_per_second);
+  }
+  if (measurement.verified > 0) std::printf("; %llu values verified", static_cast<unsigned long long>(measurement.verified));
+  std::printf(")\n");
   for (size_t i = 0; i < kOperations; ++i) {
     const Histogram& latencies = measurement.latencies_ns[i];
     if (latencies.count() == 0) continue;

@@ -29,9 +29,20 @@ struct Measurement {
   uint64_t looked_up = 0;
   std::string message;
   std::array<Histogram, kOperations> latencies_ns;  // empty without --histogram
+  double cpu_seconds = 0;                           // user and system, of the process meanwhile, background threads included
+  // With --settle, of a benchmark that writes: from its start until all that it left to be merged was merged. 0: not measured.
+  double settled_seconds = 0;
+  double settled_cpu_seconds = 0;
+  double background_ops_per_second = 0;  // of the writer, merger or scanner beside what is measured; 0: there is none
+  uint64_t verified = 0;                 // values that --verify has compared
 
   double OperationsPerSecond() const { return static_cast<double>(operations) / seconds; }
   double MegabytesPerSecond() const { return static_cast<double>(bytes) / 1048576.0 / seconds; }
+  double CpuMicrosPerOperation() const { return cpu_seconds * 1e6 / static_cast<double>(operations); }
+  double SettledOperationsPerSecond() const {
+    return settled_seconds > 0 ? static_cast<double>(operations) / settled_seconds : 0;
+  }
+  double SettledCpuMicrosPerOperation() const { return settled_cpu_seconds * 1e6 / static_cast<double>(operations); }
 };
 
 // Thread safety: one thread at a time, except done() and Progress().
@@ -62,6 +73,7 @@ class Stats {
     looked_up_ += looked_up;
     has_found_ = true;
   }
+  void AddVerified() { ++verified_; }
   void AddMessage(const std::string& message) { message_ = message; }
 
   // So many operations are to come, or so many seconds if these are not 0. Without there is no progress to tell.
@@ -94,6 +106,7 @@ class Stats {
   uint64_t next_report_ = UINT64_MAX;
   uint64_t bytes_ = 0;
   uint64_t written_ = 0;
+  uint64_t verified_ = 0;
   uint64_t found_ = 0;
   uint64_t looked_up_ = 0;
   bool has_found_ = false;

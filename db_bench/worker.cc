@@ -6,6 +6,8 @@
 #include <cstdio>
 
 #include "db_bench/zipf.h"
+#include "index/key_hash.h"
+#include "util/format.h"
 
 namespace braiddb::bench {
 
@@ -21,13 +23,55 @@ Slice KeyMaker::MakeShort(uint64_t number) {
   return key_;
 }
 
-ValueMaker::ValueMaker(size_t size, Random* random) : size_(size) {
+namespace {
+
+constexpr size_t kNumberedBytes = 16;  // values from this size on begin with their number
+
+uint64_t WordOf(uint64_t seed, size_t index) { return Mix64(seed + index); }
+
+uint64_t SeedOf(Slice key, size_t size, uint64_t number) { return Mix64(KeyHash(key) ^ Mix64(number ^ Mix64(size))); }
+
+}  // namespace
+
+ValueMaker::ValueMaker(const Flags& flags, Random* random) : size_(flags.value_size), verifiable_(flags.verify) {
   constexpr size_t kBytes = 1 << 20;
-  bytes_.resize(std::max(kBytes, size));
+  bytes_.resize(std::max(kBytes, size_ * (verifiable_ ? 2 * flags.batch_size : 1)));
+  next_number_ = random->Next();
   for (size_t i = 0; i + 8 <= bytes_.size(); i += 8) {
     const uint64_t word = random->Next();
     std::memcpy(bytes_.data() + i, &word, 8);
   }
+}
+
+void ValueMaker::MakeVerifiable(Slice key, size_t size) {
+  char* const out = bytes_.data() + position_;
+  const uint64_t number = size < kNumberedBytes ? 0 : next_number_++;
+  const uint64_t seed = SeedOf(key, size, number);
+  for (size_t at = 0; at < size; at += 8) {
+    const uint64_t word = at == 0 && size >= kNumberedBytes ? number : WordOf(seed, at);
+    std::memcpy(out + at, &word, std::min<size_t>(8, size - at));
+  }
+}
+
+bool IsValueOf(Slice key, Slice value) {
+  uint64_t number = 0;
+  if (value.size() >= kNumberedBytes) std::memcpy(&number, value.data(), 8);
+  const uint64_t seed = SeedOf(key, value.size(), number);
+  for (size_t at = value.size() < kNumberedBytes ? 0 : 8; at < value.size(); at += 8) {
+    const uint64_t word = WordOf(seed, at);
+    if (std::memcmp(value.data() + at, &word, std::min<size_t>(8, value.size() - at)) != 0) return false;
+  }
+  return true;
+}
+
+void Worker::VerifyOrExit(Slice key, Slice value) {
+  stats.AddVerified();
+  if (IsValueOf(key, value)) return;
+  std::string hex;
+  for (const char c : key) hex += Format("%02x", static_cast<unsigned char>(c));
+  ExitWithError(Status::Corruption("the value of key " + hex + ", " + std::to_string(value.size()) +
+                                   " bytes, is not what was put (--verify needs a database that was filled with --verify)"),
+                "verify");
 }
 
 namespace {
@@ -69,13 +113,12 @@ namespace {
 template <class DrawOne>
 Draws DrawYcsb(const Flags& flags, uint64_t seed, const DrawOne& draw_one) {
   Draws draws;
-  const ZipfDistribution zipf(static_cast<uint64_t>(flags.num), flags.zipf);
   const uint64_t count = DrawCount(flags, flags.Reads());
   draws.keys.reserve(count);
   draws.percents.reserve(count);
   Random random(seed);
   for (uint64_t i = 0; i < count; ++i) {
-    draws.keys.push_back(draw_one(zipf, &random));
+    draws.keys.push_back(draw_one(&random));
     draws.percents.push_back(static_cast<uint8_t>(random.Uniform(100)));
   }
   return draws;
@@ -84,12 +127,18 @@ Draws DrawYcsb(const Flags& flags, uint64_t seed, const DrawOne& draw_one) {
 }  // namespace
 
 Draws DrawYcsbRanks(const Flags& flags, uint64_t seed) {
-  return DrawYcsb(flags, seed, [](const ZipfDistribution& zipf, Random* random) { return zipf.DrawRank(random) - 1; });
+  const ZipfDistribution zipf(static_cast<uint64_t>(flags.num), flags.zipf);
+  return DrawYcsb(flags, seed, [&zipf](Random* random) { return zipf.DrawRank(random) - 1; });
 }
 
 Draws DrawYcsbKeys(const Flags& flags, uint64_t seed) {
-  return DrawYcsb(flags, seed,
-                  [&flags](const ZipfDistribution& zipf, Random* random) { return YcsbKey(flags, zipf.Draw(random)); });
+  const auto records = static_cast<uint64_t>(flags.num);
+  if (flags.ycsb_scrambled) {
+    const ScrambledZipf zipf(records, flags.zipf);
+    return DrawYcsb(flags, seed, [&](Random* random) { return YcsbKey(flags, zipf.Draw(random)); });
+  }
+  const ZipfDistribution zipf(records, flags.zipf);
+  return DrawYcsb(flags, seed, [&](Random* random) { return YcsbKey(flags, zipf.Draw(random)); });
 }
 
 }  // namespace braiddb::bench

@@ -77,24 +77,34 @@ class KeyMaker {
   const size_t number_bytes_;
 };
 
-// Values: pieces of a buffer of random bytes.
+// Whether ValueMaker made the value for the key, with --verify: all of its bytes follow from the key, its size and, from 16 bytes
+// on, its first eight bytes, which number it. Of two values of one key it does not tell which is newer.
+bool IsValueOf(Slice key, Slice value);
+
+// Values: pieces of a buffer of random bytes; with --verify made of their keys.
 class ValueMaker {
  public:
-  ValueMaker(size_t size, Random* random);
+  // Without --verify values are valid as long as the maker; with it the last --batch_size of them are.
+  ValueMaker(const Flags& flags, Random* random);
 
-  // Valid as long as the maker.
-  Slice Make() { return Make(size_); }
+  Slice Make(Slice key) { return Make(key, size_); }
   // REQUIRES: size <= 1 MiB.
-  Slice Make(size_t size) {
+  Slice Make(Slice key, size_t size) {
     if (position_ + size > bytes_.size()) position_ = 0;
     const Slice value(bytes_.data() + position_, size);
+    if (__builtin_expect(verifiable_, 0)) MakeVerifiable(key, size);
     position_ += size;
     return value;
   }
 
  private:
+  // … at position_.
+  void MakeVerifiable(Slice key, size_t size);
+
   std::string bytes_;
   const size_t size_;
+  const bool verifiable_;
+  uint64_t next_number_;
   size_t position_ = 0;
 };
 
@@ -155,7 +165,7 @@ struct Worker {
         shared(with),
         stats(run_flags, thread),
         keys(run_flags.key_size),
-        values(run_flags.value_size, &random),
+        values(run_flags, &random),
         draws(std::move(drawn)),
         next_key(draws.keys.begin()) {}
 
@@ -187,6 +197,10 @@ struct Worker {
     }
     return *next_key++;
   }
+  // With --verify, ends the process if the value is none that was put with the key.
+  void Verify(Slice key, Slice value) {
+    if (__builtin_expect(flags.verify, 0)) VerifyOrExit(key, value);
+  }
   Slice RandomKey() { return keys.Make(RandomNumber()); }
 
   const Flags& flags;
@@ -201,6 +215,9 @@ struct Worker {
   ValueMaker values;
   const Draws draws;
   std::vector<uint64_t>::const_iterator next_key;
+
+ private:
+  void VerifyOrExit(Slice key, Slice value);
 };
 
 }  // namespace braiddb::bench

@@ -130,7 +130,9 @@ const std::vector<Workload>& Workloads() {
       {.name = "open", .body = nullptr, .times_open = true},
       {.name = "crash", .body = nullptr, .ends_process = true},
       {"pmappend", nullptr, false, nullptr, nullptr, PreparePmAppend},
+      {"pmappendstream", nullptr, false, nullptr, nullptr, PreparePmAppendStream},
       {"pmread", nullptr, false, nullptr, nullptr, PreparePmRead},
+      {"pmreadindependent", nullptr, false, nullptr, nullptr, PreparePmReadIndependent},
   };
   return *kWorkloads;
 }

@@ -51,6 +51,7 @@ void DeleteRandom(Worker* worker);
 inline bool GetOrExit(Worker* worker, Slice key, std::string* value) {
   const Status status = worker->db->Get(key, value);
   if (!status.ok() && !status.IsNotFound()) ExitWithError(status, "get");
+  if (status.ok()) worker->Verify(key, *value);
   return status.ok();
 }
 std::unique_ptr<Iterator> NewIteratorOrExit(Worker* worker);
@@ -112,6 +113,8 @@ void PrintLevels(Worker* worker);
 
 // The memory's limits
 Body PreparePmAppend(const Flags& flags);
+Body PreparePmAppendStream(const Flags& flags);
 Body PreparePmRead(const Flags& flags);
+Body PreparePmReadIndependent(const Flags& flags);
 
 }  // namespace braiddb::bench

@@ -17,7 +17,10 @@ class Batch {
 
   template <class NextNumber>
   const std::vector<Update>& Puts(NextNumber next_number, ValueMaker* values) {
-    for (size_t i = 0; i < updates_.size(); ++i) updates_[i] = {keys_[i].Make(next_number()), values->Make(), false};
+    for (size_t i = 0; i < updates_.size(); ++i) {
+      const Slice key = keys_[i].Make(next_number());
+      updates_[i] = {key, values->Make(key), false};
+    }
     return updates_;
   }
   template <class NextNumber>
@@ -45,7 +48,8 @@ void Fill(Worker* worker, OpLimit limit, NextNumber next_number) {
   while (!limit.Done(batch_size)) {
     worker->Pace(&worker->shared->write_rate, batch_size * update_bytes);
     if (batch_size == 1) {
-      ExitOnError(worker->db->Put(worker->keys.Make(next_number()), worker->values.Make()), "put");
+      const Slice key = worker->keys.Make(next_number());
+      ExitOnError(worker->db->Put(key, worker->values.Make(key)), "put");
     } else {
       ExitOnError(worker->db->Write(batch.Puts(next_number, &worker->values)), "put");
     }

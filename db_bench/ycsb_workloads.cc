@@ -69,7 +69,7 @@ class YcsbThread {
   }
 
   void Put(Slice key, Operation operation) {
-    const Slice value = worker_->values.Make();
+    const Slice value = worker_->values.Make(key);
     ExitOnError(worker_->db->Put(key, value), "put");
     bytes_ += key.size() + value.size();
     written_ += key.size() + value.size();
@@ -107,6 +107,7 @@ class YcsbThread {
     for (uint64_t i = 0; i < length && iterator->Valid(); ++i) {
       const Slice value = iterator->value();
       CopyValue(copy, value);
+      worker_->Verify(iterator->key(), value);
       bytes_ += iterator->key().size() + value.size();
       iterator->Next();
     }
@@ -131,7 +132,7 @@ void YcsbLoad(Worker* worker) {
   uint64_t bytes = 0;
   for (uint64_t record = worker->id; record < records; record += worker->flags.threads) {
     worker->KeepSchedule(&worker->shared->ycsb_rate);
-    const Slice key = RecordKey(worker, record), value = worker->values.Make();
+    const Slice key = RecordKey(worker, record), value = worker->values.Make(key);
     ExitOnError(worker->db->Put(key, value), "put");
     bytes += key.size() + value.size();
     worker->stats.FinishedOps(1, Operation::kInsert);

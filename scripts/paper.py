@@ -1,4 +1,5 @@
 """scripts/bench --paper, which builds the programs and starts this: ListDB's and NV-Tree's figures, scaled down to this machine.
+With --stores (scripts/bench --stores): every preset of db_bench and YCSB A to F beside RocksDB and LMDB, with equal pages.
 
 Each figure is some jobs, a command and a result file each; then comes a page with all of them, and a table of what the papers
 have beside what was measured here.
@@ -14,20 +15,58 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Callable
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
 from benchreport import build, load, page  # noqa: E402  after the path is known
-from paper_figures import KEYS, figures  # noqa: E402
+import paper_figures  # noqa: E402
+import stores_figures  # noqa: E402
+from paper_figure import COUNTING  # noqa: E402
 
 DOCUMENT = Path("docs/BENCHMARKING.md")
-MARKS = ("<!-- paper: begin -->", "<!-- paper: end -->")
+LEAST_SCALE = 0.05  # a job takes at least as long as with this one
+LEAST_ROUNDS = 3  # of what is published
 
 
-# What a full run takes, roughly, by which the rest is guessed until a job has ended; and the least that a job takes at any scale.
-SECONDS_OF_ALL, LEAST_SCALE = 1300, 0.05
+@dataclass(frozen=True)
+class Collection:
+    """Figures that are run together and make one page and one table."""
+
+    name: str
+    title: str
+    keys: tuple
+    figures: Callable  # (scale, CPUs, db_bench) -> figures
+    head: tuple  # of the table
+    names_figures: bool  # the table's first column is the figure's name
+    seconds: float  # that a round of everything takes, roughly: what the rest takes is guessed by it until a job has ended
+
+    @property
+    def marks(self):
+        return f"<!-- {self.name}: begin -->", f"<!-- {self.name}: end -->"
+
+
+PAPER = Collection(
+    "paper",
+    "BraidDB and the figures of its papers",
+    paper_figures.KEYS,
+    paper_figures.figures,
+    ("figure", "what", "the paper", "here"),
+    True,
+    1300,
+)
+STORES = Collection(
+    "stores",
+    "BraidDB beside RocksDB and LMDB",
+    stores_figures.KEYS,
+    stores_figures.figures,
+    stores_figures.HEAD,
+    False,
+    stores_figures.SECONDS_OF_ALL,
+)
 
 
 class Progress:
@@ -84,17 +123,25 @@ def parse():
     parser = argparse.ArgumentParser(
         prog="bench --paper", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--stores", action="store_true", help="every preset and YCSB A to F beside RocksDB and LMDB")
+    parser.add_argument("--rounds", type=int, default=LEAST_ROUNDS, help="new databases of each job; medians are shown (3)")
     parser.add_argument("directory", nargs="?", default="/dev/shm", help="for databases (/dev/shm)")
     parser.add_argument(
-        "--scale", type=float, default=1.0, help="of all counts (1: two million keys, fifteen minutes to half an hour)"
+        "--scale", type=float, default=1.0, help="of all counts (1: one or two million keys, an hour or two)"
     )
     parser.add_argument("--quick", action="store_true", help="--scale=0.05: some two minutes, to see that everything runs")
-    parser.add_argument("--only", help="figures, comma-separated: " + ", ".join(KEYS))
+    parser.add_argument("--only", help="figures, comma-separated: " + ", ".join((*PAPER.keys, *STORES.keys)))
     parser.add_argument("--bin", type=Path, default=Path("build/release/bin"), help="where the programs are (build/release/bin)")
-    parser.add_argument("--output", type=Path, default=Path("build/paper"), help="for results and the page (build/paper)")
+    parser.add_argument("--output", type=Path, help="for results and the page (build/paper or build/stores)")
     parser.add_argument("--again", action="store_true", help="make page and table of results that are there already")
     parser.add_argument("--update-docs", action="store_true", help=f"put the table into {DOCUMENT}")
     arguments = parser.parse_args()
+    arguments.collection = STORES if arguments.stores else PAPER
+    arguments.output = arguments.output or Path("build") / arguments.collection.name
+    if not 1 <= arguments.rounds <= 1000:
+        parser.error("--rounds is not between 1 and 1000")
+    if arguments.update_docs and arguments.rounds < LEAST_ROUNDS:
+        parser.error(f"--update-docs needs --rounds={LEAST_ROUNDS} or more")
     if arguments.quick:
         arguments.scale = 0.05
     if not 0.001 <= arguments.scale <= 1000:
@@ -105,20 +152,23 @@ def parse():
 
 
 def chosen(arguments, parser):
-    keys = KEYS if arguments.only is None else arguments.only.split(",")
-    unknown = sorted(set(keys) - set(KEYS))
+    known = arguments.collection.keys
+    keys = known if arguments.only is None else arguments.only.split(",")
+    unknown = sorted(set(keys) - set(known))
     if unknown:
         parser.error(f"there is no figure {', '.join(unknown)}")
     if not os.access(arguments.bin / "db_bench", os.X_OK):
         parser.error(f"there is no program {arguments.bin / 'db_bench'}; scripts/build makes it")
-    every = figures(arguments.scale, os.cpu_count() or 1, arguments.bin / "db_bench")
+    every = arguments.collection.figures(arguments.scale, os.cpu_count() or 1, arguments.bin / "db_bench")
     return [figure for figure in every if figure.key in keys]
 
 
-def run_job(job, path, programs, work):
+def run_job(job, path, programs, work, rounds):
     """None, or what went wrong. The result file is there only if the job has ended well."""
     unfinished = path.with_suffix(path.suffix + ".part")
-    command = [str(programs / job.program), *job.arguments]
+    # What is counted and not timed hardly differs from round to round.
+    rounds = 1 if COUNTING in job.arguments else rounds
+    command = [str(programs / job.program), *job.arguments, f"--rounds={rounds}"]
     command += (
         [f"--db={work}/db", f"--json={unfinished}"] if job.program == "db_bench" else [f"--path={work}/pm", f"--csv={unfinished}"]
     )
@@ -138,16 +188,18 @@ def run_job(job, path, programs, work):
 def run_all(wanted, arguments):
     """Runs all jobs; returns what went wrong."""
     jobs = [(figure, job) for figure in wanted for job in figure.jobs]
-    every = figures(arguments.scale, os.cpu_count() or 1, arguments.bin / "db_bench")
+    collection = arguments.collection
+    every = collection.figures(arguments.scale, os.cpu_count() or 1, arguments.bin / "db_bench")
     share = sum(job.weight for _, job in jobs) / sum(job.weight for figure in every for job in figure.jobs)
-    progress, failures = Progress([job for _, job in jobs], SECONDS_OF_ALL * share * max(arguments.scale, LEAST_SCALE)), []
-    with tempfile.TemporaryDirectory(prefix="braiddb-paper.", dir=arguments.directory) as work:
+    seconds = collection.seconds * arguments.rounds * share * max(arguments.scale, LEAST_SCALE)
+    progress, failures = Progress([job for _, job in jobs], seconds), []
+    with tempfile.TemporaryDirectory(prefix=f"braiddb-{collection.name}.", dir=arguments.directory) as work:
         for number, (figure, job) in enumerate(jobs, start=1):
             path = figure.path(arguments.output, job)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)  # an older result is not this one's
             progress.begin(number, job)
-            failure = run_job(job, path, arguments.bin, Path(work))
+            failure = run_job(job, path, arguments.bin, Path(work), arguments.rounds)
             progress.end(job)
             if failure:
                 failures.append(failure)
@@ -163,42 +215,54 @@ def results_of(figure, output):
     return {key: load.load(str(path)) for key, path in paths.items() if path.exists()}
 
 
-def make_page(wanted, results, failures, scale):
+def rounds_of(results):
+    """Of the timed results: the least, and the greatest."""
+    counts = [
+        int(one.content["flags"].get("rounds", 1))
+        for of_figure in results.values()
+        for one in of_figure.values()
+        if isinstance(one, load.Document) and one.content["flags"].get("count_pm_writes") != "true"
+    ]
+    return f"{min(counts)}" if counts and min(counts) == max(counts) else f"{min(counts, default=0)} to {max(counts, default=0)}"
+
+
+def make_page(collection, wanted, results, failures, scale):
     documents = [one for of_figure in results.values() for one in of_figure.values()]
     head = build.head([one for one in documents if isinstance(one, load.Document)][:1])
-    head += f'<p class="soft">Counts are {scale:g} of those of a full run.</p>'
+    head += f'<p class="soft">Counts are {scale:g} of those of a full run. Medians of {rounds_of(results)} rounds.</p>'
     head += "".join(f'<p class="warn">{build.svg.escape(failure)}</p>' for failure in failures)
     sections = []
     for figure in wanted:
         files = list(results[figure.key].values())
         if files:
             sections.append(page.Section(figure.key, figure.title, "", figure.lead, figure.parts(files)))
-    return page.page("BraidDB and the figures of its papers", head, sections)
+    return page.page(collection.title, head, sections)
 
 
-def make_table(wanted, results, scale):
-    """Markdown: what the papers have, and what was measured here."""
+def make_table(collection, wanted, results, scale):
+    """Markdown, with the machine, the commit, the rounds, and of rates the least and the greatest in brackets."""
     documents = [one for of_figure in results.values() for one in of_figure.values() if isinstance(one, load.Document)]
     where = documents[0].content["environment"] if documents else {}
     lines = [
         f"Measured {where.get('date', 'at an unknown time')} on {where.get('cpus', '?')} × {where.get('cpu', '?')}, files on "
-        f"{where.get('file_system', '?')}, version {where.get('commit') or where.get('version', '?')}, `--scale={scale:g}`.",
+        f"{where.get('file_system', '?')}, commit {where.get('commit') or 'unknown'}, `--scale={scale:g}`, medians of "
+        f"{rounds_of(results)} rounds, in brackets the least and the greatest.",
         "",
-        "| figure | what | the paper | here |",
-        "|---|---|---|---|",
+        f"| {' | '.join(collection.head)} |",
+        "|" + "---|" * len(collection.head),
     ]
     for figure in wanted:
-        for what, paper, here in figure.rows(results[figure.key]):
-            lines.append(f"| {figure.name} | {what} | {paper} | {here} |")
+        for cells in figure.rows(results[figure.key]):
+            lines.append(f"| {' | '.join((figure.name, *cells) if collection.names_figures else cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def update_document(table):
+def update_document(table, marks):
     text = DOCUMENT.read_text(encoding="utf-8")
-    if any(text.count(mark) != 1 for mark in MARKS) or text.index(MARKS[0]) > text.index(MARKS[1]):
-        sys.exit(f"bench: {DOCUMENT} has not one {MARKS[0]} and one {MARKS[1]} behind it")
-    before, behind = text.split(MARKS[0])[0], text.split(MARKS[1])[1]
-    DOCUMENT.write_text(f"{before}{MARKS[0]}\n{table}{MARKS[1]}{behind}", encoding="utf-8")
+    if any(text.count(mark) != 1 for mark in marks) or text.index(marks[0]) > text.index(marks[1]):
+        sys.exit(f"bench: {DOCUMENT} has not one {marks[0]} and one {marks[1]} behind it")
+    before, behind = text.split(marks[0])[0], text.split(marks[1])[1]
+    DOCUMENT.write_text(f"{before}{marks[0]}\n{table}{marks[1]}{behind}", encoding="utf-8")
     print(f"changed: {DOCUMENT}")
 
 
@@ -219,12 +283,14 @@ def main():
         sys.exit(f"bench: {error}")
     if not any(results.values()):
         sys.exit(f"bench: there are no results in {arguments.output}")
-    table = make_table(wanted, results, arguments.scale)
+    collection = arguments.collection
+    table = make_table(collection, wanted, results, arguments.scale)
     (arguments.output / "table.md").write_text(table, encoding="utf-8")
-    (arguments.output / "index.html").write_text(make_page(wanted, results, failures, arguments.scale), encoding="utf-8")
+    made = make_page(collection, wanted, results, failures, arguments.scale)
+    (arguments.output / "index.html").write_text(made, encoding="utf-8")
     print(f"page: {arguments.output / 'index.html'}\ntable: {arguments.output / 'table.md'}")
     if arguments.update_docs:
-        update_document(table)
+        update_document(table, collection.marks)
     return 1 if failures else 0
 
 

@@ -70,13 +70,35 @@ class Figure:
 NOTHING = "–"
 
 
-def rate(document, benchmark, engine=None):
-    runs = [run for run in document.content["runs"] if run["benchmark"] == benchmark and engine in (None, run["engine"])]
-    return statistics.median(run["ops_per_second"] for run in runs)
+class Rates(float):
+    """The median of all rounds, which knows them all."""
+
+    def __new__(cls, rounds):
+        number = super().__new__(cls, statistics.median(rounds))
+        number.rounds = list(rounds)
+        return number
 
 
-def run_of(document, benchmark):
-    return next(run for run in document.content["runs"] if run["benchmark"] == benchmark)
+def runs_of(document, benchmark, engine=None):
+    """Of one engine, the first one unless it is named: its runs in all rounds."""
+    engine = engine or document.content["runs"][0]["engine"]
+    return [run for run in document.content["runs"] if run["benchmark"] == benchmark and run["engine"] == engine]
+
+
+def rate(document, benchmark, engine=None, of="ops_per_second"):
+    return Rates([run[of] for run in runs_of(document, benchmark, engine)])
+
+
+def run_of(document, benchmark, engine=None):
+    """The run whose rate is in the middle; of an even count the lower one."""
+    runs = sorted(runs_of(document, benchmark, engine), key=lambda run: run["ops_per_second"])
+    return runs[(len(runs) - 1) // 2]
+
+
+def spread(numbers, form="{:.0f}"):
+    """In brackets the least and the greatest; nothing of one round."""
+    numbers = list(numbers)
+    return f" ({form.format(min(numbers))} to {form.format(max(numbers))})" if len(numbers) > 1 else ""
 
 
 def written(document, benchmarks, engine=None):
@@ -94,7 +116,11 @@ def tree_row(table, tree, node_bytes, benchmark):
 
 
 def times(ours, theirs):
-    return f"{ours / theirs:.2f} ×" if theirs > 0 else NOTHING
+    """How many times theirs ours is; behind it the least and the greatest by rounds."""
+    if theirs <= 0:
+        return NOTHING
+    rounds = [a / b for a, b in zip(getattr(ours, "rounds", []), getattr(theirs, "rounds", [])) if b > 0]
+    return f"{ours / theirs:.2f} ×" + spread(rounds, "{:.2f}")
 
 
 def row(what, paper, here, *needed):

@@ -152,7 +152,6 @@ def tree_store(scale, stores):
             "ycsb",
             [
                 f"--engines={engines}",
-                "--rounds=1",
                 "--benchmarks=ycsb_load,ycsb_d,crash,open,ycsb_a",
                 f"--num={num}",
                 f"--reads={num}",

@@ -17,6 +17,7 @@
 
 #include "db_bench/engine.h"
 #include "db_bench/results.h"
+#include "db_bench/settle.h"
 #include "db_bench/worker.h"
 #include "tests/support/db_bench_program.h"
 #include "tests/support/db_test_util.h"
@@ -472,7 +473,8 @@ TEST(Comparison, MedianIsTheMiddle) {
 class Program : public testing::Test {
  protected:
   test::ProgramResult Bench(const std::string& arguments) {
-    return test::RunProgram(BRAIDDB_DB_BENCH, "--db=" + directory_.File("db") + " --seed=1 --num=1000 " + arguments);
+    return test::RunProgram(BRAIDDB_DB_BENCH,
+                            "--db=" + directory_.File("db") + " --seed=1 --num=1000 --verify=true " + arguments);
   }
   nlohmann::json Json(const std::string& path) {
     std::ifstream file(path);
@@ -547,7 +549,7 @@ TEST_F(Program, EnginesAreAskedTheSameOfColumnFamilies) {
 TEST_F(Program, JsonHasTheEnvironmentAndTheResults) {
   const std::string path = directory_.File("r.json");
   const auto result = Bench(
-      "--benchmarks=fillrandom,mixgraph --histogram --duration=1 --preset=all_random --key_size=20 "
+      "--benchmarks=fillrandom,mixgraph --histogram --duration=1 --preset=listdb --key_size=20 "
       "--sine_mix_rate --sine_a=0 --sine_d=20000 --json=" +
       path);
   ASSERT_EQ(result.exit_code, 0) << result.output;
@@ -580,6 +582,84 @@ TEST_F(Program, JsonHasTheEnvironmentAndTheResults) {
   EXPECT_LE(before, operations);
   EXPECT_DOUBLE_EQ(mix["demanded_rate"][0][1].get<double>(), 20000);
   EXPECT_LT(static_cast<double>(operations), 1.2 * 20000 * mix["seconds"].get<double>() + 1000);
+}
+
+// Every engine is waited for behind what writes, and behind nothing else; its rate is then that of writes and merges.
+TEST_F(Program, SettledRatesHaveTheMergesInThem) {
+  for (const std::string engine : {"braiddb", "braiddb:nv_tree", "rocksdb", "leveldb", "lmdb", "dram-checkpoint"}) {
+    SCOPED_TRACE(engine);
+    const std::string path = directory_.File("settled.json");
+    const auto result =
+        Bench("--engine=" + engine +
+              " --benchmarks=fillrandom,readrandom --settle --memtable_size=65536 --l0_compaction_trigger=1 --json=" + path);
+    if (test::Contains(result.output, "is not built in")) continue;
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_TRUE(test::Contains(result.output, "; settled ")) << result.output;
+    const auto runs = Json(path)["runs"];
+    const auto& fill = runs[0];
+    EXPECT_GE(fill["settled_seconds"], fill["seconds"]);
+    EXPECT_LE(fill["settled_ops_per_second"], fill["ops_per_second"]);
+    EXPECT_GE(fill["settled_cpu_micros_per_op"], fill["cpu_micros_per_op"]);
+    EXPECT_GT(fill["cpu_micros_per_op"], 0);
+    EXPECT_FALSE(runs[1].contains("settled_seconds"));
+    EXPECT_TRUE(runs[1].contains("cpu_micros_per_op"));
+    if (engine.starts_with("braiddb")) {
+      EXPECT_EQ(runs[1]["counters"]["merged_entries"], 0) << "merges were left behind the fill";
+    }
+  }
+}
+
+// Who waits for nothing does not pause, whatever the engine.
+TEST(WaitUntilIdle, PausesOnlyWhileThereIsWork) {
+  for (const std::vector<bool>& work : std::vector<std::vector<bool>>{{false, false}, {true, true, false, true, false, false}}) {
+    size_t asked = 0, pauses = 0;
+    WaitUntilIdle([&] { return work.at(asked++); }, [&] { ++pauses; });
+    EXPECT_EQ(asked, work.size());
+    EXPECT_EQ(pauses, static_cast<size_t>(std::count(work.begin(), work.end(), true)));
+  }
+}
+
+// What a writer beside the readers did is in the table and in the file.
+TEST_F(Program, TheWriterBesideReadersIsReported) {
+  const std::string path = directory_.File("r.json");
+  const auto result =
+      Bench("--engines=braiddb,braiddb:nv_tree --rounds=1 --benchmarks=fillseq,readwhilewriting --reads=20000 --json=" + path);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_TRUE(test::Contains(result.output, "\n  beside them ops/sec ")) << result.output;
+  for (const auto& run : Json(path)["runs"]) {
+    EXPECT_EQ(run.contains("background_ops_per_second"), run["benchmark"] == "readwhilewriting");
+  }
+}
+
+// With --huge_pages=off no engine has any, and the results say so.
+TEST_F(Program, PagesAreEqualIfAskedFor) {
+  const std::string path = directory_.File("r.json");
+  for (const std::string engine : {"braiddb", "rocksdb", "leveldb", "lmdb"}) {
+    SCOPED_TRACE(engine);
+    const auto result =
+        Bench("--engine=" + engine + " --huge_pages=off --num=20000 --benchmarks=fillrandom,readrandom --json=" + path);
+    if (test::Contains(result.output, "is not built in")) continue;
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_TRUE(test::Contains(result.output, "Pages:      4 KiB for all engines")) << result.output;
+    const auto json = Json(path);
+    EXPECT_TRUE(test::Contains(json["engines"][0]["pages"], "4 KiB for all engines"));
+    for (const auto& run : json["runs"]) EXPECT_EQ(run["huge_page_bytes"], 0) << run["benchmark"];
+  }
+  const auto result = Bench("--benchmarks=fillrandom --num=20000 --json=" + path);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_TRUE(test::Contains(result.output, "Pages:      2 MiB for files on tmpfs and for DRAM")) << result.output;
+  EXPECT_TRUE(Json(path)["runs"][0].contains("huge_page_bytes"));
+}
+
+TEST(QuietWatch, QuietBeginsBehindTheLastWork) {
+  QuietWatch watch;
+  for (double cpu : {1.0, 1.5, 1.5, 1.5, 2.0}) EXPECT_FALSE(watch.Add(cpu));
+  EXPECT_FALSE(watch.is_quiet());
+  for (int i = 1; i < QuietWatch::kQuietSamples; ++i) {
+    EXPECT_FALSE(watch.Add(2.0)) << i;
+    EXPECT_TRUE(watch.is_quiet());
+  }
+  EXPECT_TRUE(watch.Add(2.0));
 }
 
 TEST_F(Program, TwoResultsCanBeCompared) {

@@ -72,9 +72,12 @@ class RocksDbFlags : public testing::TestWithParam<const char*> {
     std::unique_ptr<Driver> driver;
     if (const Status status = MakeDriver(GetParam(), flags, &driver); !status.ok()) GTEST_SKIP() << status.ToString();
   }
+  // Values are compared with what was put, but for those that merge operators make.
   std::string Bench(const std::string& arguments) {
-    const test::ProgramResult result = test::RunProgram(
-        BRAIDDB_DB_BENCH, "--db=" + directory_.File("db") + " --engine=" + GetParam() + " --seed=1 --num=1000 " + arguments);
+    const std::string verify = Contains(arguments, "merge_operator") ? "" : "--verify=true ";
+    const test::ProgramResult result =
+        test::RunProgram(BRAIDDB_DB_BENCH, "--db=" + directory_.File("db") + " --engine=" + GetParam() + " --seed=1 --num=1000 " +
+                                               verify + arguments);
     EXPECT_EQ(result.exit_code, 0) << result.output;
     return result.output;
   }

@@ -26,7 +26,8 @@ EXPANSION = DOCUMENT.split("`--preset=prefix_dist` is these flags")[1].split("`a
 PREFIX_DIST = [flag for line in re.findall(r"^    (--[a-z].*)$", EXPANSION, re.MULTILINE) for flag in line.split()]
 
 NAMES = ["fillrandom", "readrandom", "seekrandom", "readwhilewriting", "overwrite", "mixgraph"]
-ALL = [f"--benchmarks={','.join(NAMES)}", "--num=2000", "--seek_nexts=5", "--histogram=1", *PREFIX_DIST]
+LISTDB_MIX = ["--mix_get_ratio=0.7", "--mix_put_ratio=0.3", "--mix_seek_ratio=0"]  # of what RocksDB's printed once
+ALL = [f"--benchmarks={','.join(NAMES)}", "--num=2000", "--seek_nexts=5", "--histogram=1", *PREFIX_DIST, *LISTDB_MIX]
 TIMED = ["--benchmarks=fillrandom", "--num=2000", "--duration=3", "--report_interval_seconds=1"]
 
 # In RocksDB's form, to the letter.
@@ -124,7 +125,7 @@ class Output(unittest.TestCase):
 
     def check_program(self, program):
         with new_folder() as folder:
-            command = [program, f"--db={folder}/db", "--seed=1"]
+            command = [program, f"--db={folder}/db", "--seed=1", *(["--verify"] if program == OURS else [])]
             self.check(self.run_program([*command, *ALL]))
             self.run_program([*command, *TIMED, f"--report_file={folder}/report.csv"])
             self.check_report(pathlib.Path(folder, "report.csv").read_text(encoding="utf-8"))
@@ -156,6 +157,24 @@ class Output(unittest.TestCase):
                 percents = [int(percent) for percent, _ in told]
                 self.assertEqual(percents, sorted(percents))
                 self.assertTrue(0 < percents[0] < 100)
+
+    def test_the_table_names_the_limit_of_each_ratio(self):
+        limits = ("pmappend", "pmappendstream", "pmread", "pmreadindependent")
+        with new_folder() as folder:
+            names = f"{','.join(limits)},fillrandom,readrandom,compact"
+            said = self.run_program([OURS, f"--db={folder}/db", "--num=2000", "--settle", f"--benchmarks={names}"])
+        table = subprocess.run([SOURCE / "scripts/bench_table"], input=said, capture_output=True, text=True, check=True).stdout
+        rows = {line.split()[0]: line for line in table.splitlines() if re.match(r"[a-z]+ +\d", line)}
+        self.assertEqual(list(rows), [*limits, "fillrandom", "readrandom"])
+        rates = {name: int(result["rate"]) for name, result in parse(said).items()}
+        for name, compared in (("fillrandom", limits[:2]), ("readrandom", limits[2:])):
+            ratios = ", ".join(f"{rates[name] / rates[limit]:.2f} of {limit}" for limit in compared)
+            self.assertTrue(rows[name].endswith("   " + ratios), rows[name])
+        settled = re.search(r"settled (\d+) ops/sec, \d+\.\d+ seconds, CPU (\d+\.\d+) micros/op", said)
+        self.assertEqual(rows["fillrandom"].split()[3:5], [settled[1], settled[2]])
+        self.assertEqual(rows["readrandom"].split()[3], "-")
+        empty = subprocess.run([SOURCE / "scripts/bench_table"], input="", capture_output=True, text=True, check=False)
+        self.assertEqual(empty.returncode, 1)
 
     @unittest.skipUnless(THEIRS, "RocksDB's db_bench is not installed (Debian: rocksdb-tools)")
     def test_what_rocksdb_prints(self):

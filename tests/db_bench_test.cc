@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <set>
 #include <sstream>
@@ -75,6 +76,7 @@ TEST(YcsbDraws, AreKeysOfRecordsByTheLaw) {
     flags.reads = kDraws;
     flags.key_size = key_size;
     flags.zipf = 0.99;
+    flags.ycsb_scrambled = false;
     const bench::Draws draws = bench::DrawYcsbKeys(flags, 7);
     ASSERT_EQ(draws.keys.size(), kDraws);
     ASSERT_EQ(draws.percents.size(), kDraws);
@@ -104,10 +106,50 @@ TEST(YcsbDraws, AreKeysOfRecordsByTheLaw) {
   }
 }
 
+// As in YCSB, whose items are 10^10 whatever the number of records.
+TEST(YcsbDraws, AreAsPopularAsYcsbsRecords) {
+  // Of YCSB's Utils.fnvhash64.
+  EXPECT_EQ(bench::ScrambledZipf::Hash(0), 6284781860667377211u);
+  EXPECT_EQ(bench::ScrambledZipf::Hash(1), 8517097267634966620u);
+  EXPECT_EQ(bench::ScrambledZipf::Hash(12345), 1792800413050876852u);
+  // Shares of the hottest hundredth of the records and of the hottest one, by 20,000,000 draws of YCSB's generator.
+  const struct {
+    uint64_t records;
+    double hottest_hundredth, hottest;
+  } ycsb[] = {{30000, 0.2565, 0.0378}, {100000, 0.3040, 0.0377}};
+  for (const auto& [records, hottest_hundredth, hottest] : ycsb) {
+    SCOPED_TRACE(records);
+    bench::Flags flags;
+    flags.num = static_cast<int64_t>(records);
+    flags.reads = 2000000;
+    flags.key_size = 8;
+    flags.zipf = 0.99;
+    const auto share_of = [&](uint64_t count) {
+      std::vector<uint64_t> keys = bench::DrawYcsbKeys(flags, 7).keys, counts;
+      std::sort(keys.begin(), keys.end());
+      for (size_t i = 0; i < keys.size(); ++i) {
+        if (i == 0 || keys[i] != keys[i - 1]) counts.push_back(0);
+        ++counts.back();
+      }
+      EXPECT_LE(counts.size(), records);
+      std::sort(counts.begin(), counts.end(), std::greater<>());
+      uint64_t hot = 0;
+      for (uint64_t i = 0; i < count; ++i) hot += counts.at(i);
+      return static_cast<double>(hot) / static_cast<double>(flags.reads);
+    };
+    EXPECT_NEAR(share_of(records / 100), hottest_hundredth, 0.005);
+    EXPECT_NEAR(share_of(1), hottest, 0.001);
+    flags.ycsb_scrambled = false;
+    EXPECT_GT(share_of(records / 100), 0.5) << "the law over the records";
+  }
+}
+
 class DbBench : public testing::Test {
  protected:
+  // All values that are read are compared with what was put.
   Result Bench(const std::string& arguments) {
-    return RunProgram("--db=" + directory_.File("db") + " --seed=1 --num=1000 " + arguments);
+    const std::string verify = Contains(arguments, "merge_operator") ? "" : "--verify=true ";
+    return RunProgram("--db=" + directory_.File("db") + " --seed=1 --num=1000 " + verify + arguments);
   }
 
   test::TestDirectory directory_;
@@ -119,16 +161,18 @@ TEST_F(DbBench, EveryBenchmarkRunsAndReports) {
       "readrandomfast,readmissing,multireadrandom,multireadwhilewriting,readseq,verifychecksum,readreverse,seekrandom,"
       "seekrandomwhilewriting,newiterator,newiteratorwhilewriting,readwhilewriting,readwhilescanning,"
       "readrandomwriterandom,updaterandom,mixgraph,deleteseq,deleterandom,flush,compact,compactall,waitforcompaction,"
-      "stats,levelstats,pmappend,pmread,ycsb_load,ycsb_a,ycsb_b,ycsb_c,ycsb_d,ycsb_e,ycsb_f";
+      "stats,levelstats,pmappend,pmappendstream,pmread,pmreadindependent,ycsb_load,ycsb_a,ycsb_b,ycsb_c,ycsb_d,ycsb_e,ycsb_f";
   const std::map<std::string, const char*> kinds = {{"braided_skiplist", "braided skiplist, index"},
                                                     {"nv_tree", "NV-Tree, leaves of 4096 bytes: "},
                                                     {"sorted_runs", "sorted runs: "}};
   for (const auto& [l1, described] : kinds) {
     const Result result = Bench("--threads=2 --regions=2 --l1=" + l1 + " --benchmarks=" + all);
     ASSERT_EQ(result.exit_code, 0) << result.output;
-    for (const char* name : {"fillseq", "fillrandom", "overwrite", "readrandom", "readmissing", "multireadrandom",
-                             "readwhilewriting", "seekrandomwhilewriting", "newiterator", "readwhilescanning", "updaterandom",
-                             "mixgraph", "deleteseq", "deleterandom", "pmappend", "pmread", "ycsb_a", "ycsb_f"}) {
+    for (const char* name : {"fillseq",     "fillrandom",        "overwrite",        "readrandom",
+                             "readmissing", "multireadrandom",   "readwhilewriting", "seekrandomwhilewriting",
+                             "newiterator", "readwhilescanning", "updaterandom",     "mixgraph",
+                             "deleteseq",   "deleterandom",      "pmappend",         "pmappendstream",
+                             "pmread",      "pmreadindependent", "ycsb_a",           "ycsb_f"}) {
       EXPECT_EQ(Operations(result.output, name), 2000u) << name;  // counts are per thread
     }
     EXPECT_EQ(Operations(result.output, "filluniquerandom"), 1000u);
@@ -222,6 +266,8 @@ TEST_F(DbBench, SaysWhyNot) {
       {"--mix_max_scan_len=0", "--mix_max_scan_len=0 is not between"},
       {"--keyrange_num=1001", "--keyrange_num=1001 is not between 1 and 1000"},
       {"--sine_mix_rate_noise=2", "--sine_mix_rate_noise is not between 0 and 1"},
+      {"--ycsb_popularity=few", "--ycsb_popularity is neither"},
+      {"--huge_pages=some", "--huge_pages is neither own nor off"},
       {"--rounds=0", "--rounds=0 is not between"},
       {"--num_column_families=0", "--num_column_families=0 is not between 1 and 1022"},
       {"--num_column_families=3 --engine=null", "--num_column_families above 1 is refused: it keeps nothing"},
@@ -257,6 +303,87 @@ TEST_F(DbBench, TakesRocksDBsFlags) {
   EXPECT_FALSE(Contains(result.output, "on other file systems")) << result.output;
   EXPECT_EQ(RunProgram("--help").exit_code, 0);
   EXPECT_EQ(RunProgram("--benchmarks=help").exit_code, 0);
+}
+
+// Any wrong byte of a value, another size and another key's value are found.
+TEST(Verify, TellsWhatWasPut) {
+  for (const uint64_t size : {0u, 5u, 8u, 13u, 100u}) {
+    SCOPED_TRACE(size);
+    bench::Flags flags;
+    flags.value_size = size;
+    flags.verify = true;
+    Random random(7);
+    bench::ValueMaker maker(flags, &random);
+    const std::string value(maker.Make("key"));
+    EXPECT_TRUE(bench::IsValueOf("key", value));
+    EXPECT_EQ(bench::IsValueOf("other", value), size == 0);
+    for (size_t i = 0; i < size; ++i) {
+      std::string changed = value;
+      changed[i] = static_cast<char>(changed[i] ^ 1);
+      EXPECT_FALSE(bench::IsValueOf("key", changed)) << i;
+    }
+    if (size > 0) {
+      EXPECT_FALSE(bench::IsValueOf("key", value.substr(0, size - 1)) && size > 1);
+    }
+    EXPECT_FALSE(bench::IsValueOf("key", value + "x"));
+  }
+}
+
+TEST_F(DbBench, VerifyComparesAllValues) {
+  const std::string reads = "readrandom,multireadrandom,readseq,readreverse,seekrandom,mixgraph,ycsb_e";
+  Result result = Bench("--benchmarks=fillseq," + reads + " --batch_size=10 --seek_nexts=3 --preset=prefix_dist");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_TRUE(Contains(result.output, "; 1000 values verified)")) << result.output;
+  // What was put without --verify is not what verifies.
+  result = RunProgram("--db=" + directory_.File("db") + " --num=1000 --benchmarks=fillseq");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_FALSE(Contains(result.output, "verified")) << result.output;
+  std::istringstream names(reads);
+  for (std::string name; std::getline(names, name, ',');) {
+    result = Bench("--use_existing_db --seek_nexts=3 --benchmarks=" + name);
+    if (name == "ycsb_e" || name == "mixgraph") continue;  // keys that fillseq does not write, or few of them
+    EXPECT_EQ(result.exit_code, 1) << name;
+    EXPECT_TRUE(Contains(result.output, "is not what was put")) << name << "\n" << result.output;
+  }
+  result = RunProgram("--db=" + directory_.File("db") + " --verify --merge_operator=put");
+  EXPECT_TRUE(Contains(result.output, "--verify cannot tell what --merge_operator makes of values")) << result.output;
+}
+
+// A published workload is whole: its scans, too.
+TEST_F(DbBench, PresetsHaveThePublishedShares) {
+  constexpr double kOperations = 20000;
+  const struct {
+    const char* preset;
+    double gets, puts, seeks;
+  } published[] = {{"prefix_dist", 0.83, 0.14, 0.03}, {"prefix_random", 0.83, 0.14, 0.03}, {"all_dist", 0.83, 0.14, 0.03},
+                   {"all_random", 0.83, 0.14, 0.03},  {"zippydb", 0.85, 0.14, 0.01},       {"listdb", 0.7, 0.3, 0}};
+  const std::string help = RunProgram("--preset=help").output;
+  for (const auto& mix : published) {
+    SCOPED_TRACE(mix.preset);
+    EXPECT_TRUE(Contains("\n" + help, std::string("\n") + mix.preset + ": ")) << help;
+    const Result result =
+        Bench(std::string("--preset=") + mix.preset + " --engine=null --reads=20000 --benchmarks=mixgraph --num=100000");
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    const std::string line = LineOf(result.output, "mixgraph");
+    unsigned gets = 0, puts = 0, seeks = 0;
+    const size_t counts = line.find("( Gets:");
+    ASSERT_NE(counts, std::string::npos) << line;
+    ASSERT_EQ(std::sscanf(line.c_str() + counts, "( Gets:%u Puts:%u Seek:%u,", &gets, &puts, &seeks), 3) << line;
+    EXPECT_EQ(gets + puts + seeks, kOperations);
+    // Six standard deviations.
+    EXPECT_NEAR(gets / kOperations, mix.gets, 6 * std::sqrt(mix.gets * (1 - mix.gets) / kOperations));
+    EXPECT_NEAR(puts / kOperations, mix.puts, 6 * std::sqrt(mix.puts * (1 - mix.puts) / kOperations));
+    EXPECT_NEAR(seeks / kOperations, mix.seeks, 6 * std::sqrt(mix.seeks * (1 - mix.seeks) / kOperations));
+  }
+}
+
+TEST_F(DbBench, ThePresetOfYcsbRunsAllItsWorkloads) {
+  const Result result = Bench("--preset=ycsb");
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  for (const char* name : {"ycsb_load", "ycsb_a", "ycsb_b", "ycsb_c", "ycsb_d", "ycsb_e", "ycsb_f"}) {
+    EXPECT_EQ(Operations(result.output, name), 1000u) << name;
+  }
+  EXPECT_TRUE(Contains(result.output, "Keys:       24 bytes each\nValues:     1000 bytes each\n")) << result.output;
 }
 
 // Each key is in one family, and found there again, also by the next db_bench.

@@ -23,7 +23,8 @@ using test::Operations;
 class Turns : public testing::Test {
  protected:
   test::ProgramResult Bench(const std::string& arguments) {
-    return test::RunProgram(BRAIDDB_DB_BENCH, "--db=" + directory_.File("db") + " --seed=1 --num=1000 " + arguments);
+    return test::RunProgram(BRAIDDB_DB_BENCH,
+                            "--db=" + directory_.File("db") + " --seed=1 --num=1000 --verify=true " + arguments);
   }
   nlohmann::json Json() {
     std::ifstream file(json_);
@@ -74,6 +75,42 @@ TEST_F(Turns, EveryRoundHasBackgroundWork) {
 }
 
 // Nothing is lost, and what the next process has to replay shows that the one before did not close.
+// One engine too can have rounds, each with a database of its own, of which the last one stays.
+TEST_F(Turns, OneEngineHasRoundsIfAskedFor) {
+  auto result = Bench("--rounds=3 --benchmarks=fillseq,readrandom --json=" + json_);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(Json()["runs"].size(), 3u * 2);
+  EXPECT_EQ(Json()["runs"][5]["round"], 2);
+  EXPECT_EQ(Json()["flags"]["rounds"], "3");
+  EXPECT_TRUE(Contains(result.output, "Medians; ")) << result.output;
+  result = Bench("--use_existing_db --benchmarks=readrandom --json=" + json_);
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(Json()["flags"]["rounds"], "1");
+  EXPECT_TRUE(Contains(result.output, "(1000 of 1000 found)")) << result.output;
+}
+
+// docs/BENCHMARKING.md, "Injected latencies": gets pay for the nodes that they visit; iterators and memtables do not.
+TEST_F(Turns, InjectedLatenciesReachWhatTheHelpSays) {
+  const std::string flags =
+      " --persist_mode=emulated --emulate_read_latency_ns=1 --lookup_cache_size=0 --bloom_bits=0 --l1_index_size=0 "
+      "--disable_auto_compactions --json=" +
+      json_;
+  for (const char* l1 : {"braided_skiplist", "nv_tree", "sorted_runs"}) {
+    SCOPED_TRACE(l1);
+    const auto result =
+        Bench(std::string("--benchmarks=fillseq,readrandom,compact,readrandom,readseq,seekrandom --l1=") + l1 + flags);
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    const auto runs = Json()["runs"];
+    const auto visits = [&](size_t run) { return runs[run]["counters"]["local_visits"].get<uint64_t>(); };
+    EXPECT_EQ(visits(1), 0u) << "in the memtable";
+    EXPECT_GE(visits(3), 1000u) << "at least the entry of each";
+    EXPECT_EQ(visits(4), 0u) << "readseq";
+    EXPECT_EQ(visits(5), 0u) << "seekrandom";
+  }
+  const std::string help = Bench("--help").output;
+  EXPECT_TRUE(Contains(help, "memtables and merges")) << help;
+}
+
 TEST_F(Turns, CrashLeavesARecoveryToTheNextBenchmark) {
   const auto result = Bench("--benchmarks=fillseq,crash,open,readrandom,open --disable_auto_compactions --json=" + json_);
   ASSERT_EQ(result.exit_code, 0) << result.output;
@@ -204,6 +241,12 @@ TEST(ResultStream, WhatIsReadIsWhatWasWritten) {
   result.measured.found = 3;
   result.measured.message = "said";
   for (int i = 0; i < 1000; ++i) result.measured.latencies_ns[1].Add(static_cast<uint64_t>(i));
+  result.measured.cpu_seconds = 2.5;
+  result.measured.settled_seconds = 3.5;
+  result.measured.settled_cpu_seconds = 4.5;
+  result.measured.background_ops_per_second = 5.5;
+  result.measured.verified = 31;
+  result.huge_page_bytes = 37;
   result.written = 13;
   result.samples.Add(0.5, 17, {{"dram_bytes", 19}, {"l0_tables", 0}});
   result.samples.Add(0.6, 18, {{"dram_bytes", 20}, {"l0_tables", 1}});
@@ -225,6 +268,12 @@ TEST(ResultStream, WhatIsReadIsWhatWasWritten) {
   EXPECT_EQ(read->measured.found, 3u);
   EXPECT_EQ(read->measured.message, "said");
   EXPECT_EQ(read->measured.latencies_ns[1].ToString(), result.measured.latencies_ns[1].ToString());
+  EXPECT_EQ(read->measured.cpu_seconds, 2.5);
+  EXPECT_EQ(read->measured.settled_seconds, 3.5);
+  EXPECT_EQ(read->measured.settled_cpu_seconds, 4.5);
+  EXPECT_EQ(read->measured.background_ops_per_second, 5.5);
+  EXPECT_EQ(read->measured.verified, 31u);
+  EXPECT_EQ(read->huge_page_bytes, 37u);
   EXPECT_EQ(read->written, 13u);
   EXPECT_EQ(read->samples.names, (std::vector<std::string>{"dram_bytes", "l0_tables"}));
   ASSERT_EQ(read->samples.list.size(), 2u);
@@ -250,6 +299,11 @@ Result ResultOf(const std::string& engine, const std::string& benchmark, uint64_
   result.benchmark = benchmark;
   result.measured.operations = operations;
   result.measured.seconds = seconds;
+  result.measured.cpu_seconds = 2 * seconds;
+  if (benchmark.starts_with("fill")) {
+    result.measured.settled_seconds = 4 * seconds;
+    result.measured.settled_cpu_seconds = 6 * seconds;
+  }
   for (int i = 0; i < 100; ++i) result.measured.latencies_ns[static_cast<size_t>(Operation::kRead)].Add(latency_ns);
   return result;
 }
@@ -272,15 +326,19 @@ TEST(Comparison, RatiosSayHowManyTimesBetterTheFirstIs) {
   EXPECT_EQ(TimesBetter(20, 10, false), 0.5);
   EXPECT_EQ(TimesBetter(0, 10, false), 0);
   EXPECT_EQ(TimesBetter(10, 0, true), 0);
-  const std::vector<Result> results = {ResultOf("fast", "readrandom", 2000, 1, 1024),
-                                       ResultOf("slow", "readrandom", 1000, 1, 4096), ResultOf("fast", "compact", 1, 0.010, 0),
-                                       ResultOf("slow", "compact", 1, 0.020, 0)};
+  const std::vector<Result> results = {
+      ResultOf("fast", "readrandom", 2000, 1, 1024), ResultOf("slow", "readrandom", 1000, 1, 4096),
+      ResultOf("fast", "compact", 1, 0.010, 0),      ResultOf("slow", "compact", 1, 0.020, 0),
+      ResultOf("fast", "fillrandom", 2000, 1, 0),    ResultOf("slow", "fillrandom", 1000, 1, 0)};
   testing::internal::CaptureStdout();
   PrintComparison({"fast", "slow"}, results, {});
   const std::string forward = testing::internal::GetCapturedStdout();
   EXPECT_EQ(Row(forward, "readrandom ops/sec"), "2000 1000 ( 2.00 x)");
   EXPECT_EQ(Row(forward, "compact ms"), "10.00 20.00 ( 2.00 x)");
   EXPECT_EQ(Row(forward, "  P99.9 of read, us"), "1.02 4.10 ( 4.00 x)");
+  EXPECT_EQ(Row(forward, "  CPU us/op"), "1000.00 2000.00 ( 2.00 x)");
+  EXPECT_EQ(Row(forward, "  settled ops/sec"), "500 250 ( 2.00 x)");
+  EXPECT_EQ(Row(forward, "  CPU us/op, settled"), "3000.00 6000.00 ( 2.00 x)");
   testing::internal::CaptureStdout();
   PrintComparison({"slow", "fast"}, results, {{"fast", 1, "was ended by signal 9"}});
   const std::string backward = testing::internal::GetCapturedStdout();

@@ -54,6 +54,28 @@ TEST_F(DbOpenTest, ExistingDatabaseOpensWithoutCreateIfMissing) {
   ExpectFilled(options, 100);
 }
 
+// A path below a mount that is missing becomes a directory on the disk: the LOG says at once what the data lies on.
+TEST_F(DbOpenTest, TheLogBeginsWithTheMediumAndThePersistMode) {
+  for (const PersistMode mode : {PersistMode::kAuto, PersistMode::kPage}) {
+    const std::string path = path_ + (mode == PersistMode::kPage ? "-page" : "") + "/missing/below";
+    Options options = TinyOptions();
+    options.info_log = nullptr;
+    options.persist_mode = mode;
+    options.regions = 2;
+    std::unique_ptr<DB> db;
+    ASSERT_OK(DB::Open(options, path, &db));
+    std::string name;
+    ASSERT_TRUE(db->GetProperty("braiddb.persist-mode", &name));
+    const std::string log = ReadFileOrDie(path + "/LOG"), first_lines = log.substr(0, log.find("open: serving"));
+    EXPECT_NE(first_lines.find("open: persist mode " + name + ": "), std::string::npos) << log;
+    for (const char* region : {"open: region 0: ", "open: region 1: "}) {
+      const size_t at = first_lines.find(region + path);
+      ASSERT_NE(at, std::string::npos) << log;
+      EXPECT_NE(first_lines.find(" mounted at /", at), std::string::npos) << log;
+    }
+  }
+}
+
 TEST_F(DbOpenTest, DirectoryWithOtherFilesIsNoHindrance) {
   fs::create_directories(path_);
   WriteFileOrDie(path_ + "/notes.txt", "mine");

@@ -7,10 +7,10 @@
    Strings are a pointer and a length, of any bytes; what is named path, name or property ends with a 0 byte.
    unsigned char stands for bool.
 
-   Errors: *errptr has to be NULL, or malloc'ed, before the call. It is left as it is when all went well; otherwise what it was is
-   freed, and it is a text for the caller to free by braiddb_free: "NotFound: ", "Corruption: ", "Not implemented: ",
-   "Invalid argument: ", "IO error: ", "Resource busy: ", "No space left: ", "Read only: ", "Operation aborted: " or "Memory limit
-   reached: ", and what happened. With errptr NULL nothing is told. A function that fails returns NULL or 0.
+   Errors: *errptr has to be NULL, or malloc'ed, before the call. It is left as it is if all went well; else it is freed, and is a
+   text for braiddb_free: "NotFound: ", "Corruption: ", "Not implemented: ", "Invalid argument: ", "IO error: " (space: "No space
+   left on device: "), "Resource busy: ", "Operation aborted: " (memory: "Memory limit reached: "), "Operation timed out: ",
+   "Operation expired: ", "Result incomplete: ", and why. errptr NULL: nothing is told. Functions that fail return NULL or 0.
 
    Objects that are NULL where they are not said to be allowed are a programmer's error. All destroy functions take NULL. */
 #ifndef BRAIDDB_C_H_

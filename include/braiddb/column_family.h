@@ -15,7 +15,7 @@ namespace braiddb {
 // The one that every database has, and that calls without a handle mean.
 inline constexpr const char* kDefaultColumnFamilyName = "default";
 // Column families that a database can have. The default family and dropped families whose space is not yet released count. Two
-// are reserved: the database keeps prepared transactions and deleted ranges in families of its own, so users have at most 1022.
+// are reserved, for prepared transactions and deleted ranges: users have at most 1,021 families beside the default one.
 // A batch that names one of the reserved families is refused with InvalidArgument.
 inline constexpr uint32_t kMaxColumnFamilies = 1024;
 

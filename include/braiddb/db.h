@@ -82,8 +82,8 @@ class ValueReceiver {
 // out, the database is read-only until it is opened again. No acknowledged write is lost.
 class DB {
  public:
-  // Opens the database in directory `path`, creating it if the options say so, and recovers it. On error *db is null.
-  // NotSupported if it has prepared transactions, which wait for TransactionDB::Open (transaction.h); they stay as they are.
+  // Opens the database in `path` and recovers it, or creates it and all directories above it. The LOG begins with its medium. On
+  // error *db is null. NotSupported if it has prepared transactions, which wait for TransactionDB::Open (transaction.h).
   static Status Open(const Options& options, const std::string& path, std::unique_ptr<DB>* db);
   // The same, with handles for column families, which have to be all that the database has, in any order; the default one may be
   // left out if it has the options' comparator and last level. InvalidArgument names those that are missing. What is not there

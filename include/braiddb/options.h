@@ -56,10 +56,10 @@ enum class PersistMode : uint8_t {
 
 // Extra latency in PersistMode::kEmulated, to study slower memory. 0 injects nothing and costs nothing.
 struct EmulationOptions {
-  uint32_t write_latency_ns = 0;   // per flushed cache line, paid at the fence
-  uint32_t read_latency_ns = 0;    // per visited node of a persistent list
-  uint32_t remote_latency_ns = 0;  // added per visited node in a region on another NUMA node than the reader's, see Statistics
-  // Flush with CLFLUSH, which takes the line out of the CPU's cache, as was done before there was CLWB.
+  uint32_t write_latency_ns = 0;   // per flushed cache line, one after the other, paid behind the fence. Default: 0
+  uint32_t read_latency_ns = 0;    // per node or leaf that a get visits; not in iterators, memtables and merges. Default: 0
+  uint32_t remote_latency_ns = 0;  // more per such node in a region on another NUMA node than the reader's. Default: 0
+  // Flush with CLFLUSH, which takes the line out of the CPU's cache, as was done before there was CLWB. Default: false.
   bool flush_invalidates = false;
 };
 
@@ -78,7 +78,7 @@ struct Options {
   // What DB::Merge does. Null: it is NotSupported, reads of keys that have operands are InvalidArgument, and their operands stay
   // as they are. Any open may give another one. Default: null.
   std::shared_ptr<const MergeOperator> merge_operator;
-  // Last level; fixed at creation. An open with another kind is InvalidArgument.
+  // Last level; fixed at creation. An open with another kind is InvalidArgument. Default: kBraidedSkipList.
   L1Kind l1 = L1Kind::kBraidedSkipList;
   // Leaves of an NV-Tree; bytes: 512, 1024, 2048 or 4096. Fixed at creation; an open takes what is stored. Larger: fewer
   // leaves, and less DRAM for the nodes above them; smaller: shorter searches in a leaf. Default: 4096.
@@ -87,7 +87,7 @@ struct Options {
   // ---- Regions and persistent memory
 
   // Number of regions (pools of persistent memory), 1 to 16. 0: as stored, and one per NUMA node for a new database. Fixed at
-  // creation.
+  // creation. Default: 0.
   uint32_t regions = 0;
   // Fixed at creation; an open takes what is stored, and GetOptions() says it. kOblivious shows what braiding gives; there is no
   // other use for it. With one region both are the same. Default: kBraided.
@@ -107,17 +107,17 @@ struct Options {
   // each region, or a node that the machine does not have. Property "braiddb.region-nodes" says what was found. Default: empty.
   std::vector<int> region_nodes;
   // Address space kept free for each region, the most it can grow to; bytes. 0: the capacity of its file system. At least 32
-  // MiB.
+  // MiB. Default: 0.
   uint64_t max_region_size = 0;
   // What each region has at least from the open on; bytes, rounded up to 2 MiB. Regions grow by themselves; what they have before
   // costs writes no time. It is taken from the file system whether it is used or not, and does not go back. NoSpace if there is
   // too little; a new database is there then, and empty. Default: 0.
   uint64_t initial_region_size = 0;
   // Log space is taken from a region in segments of this size; bytes, 256 KiB to 1 GiB. Young regions take smaller ones.
-  // Larger: fewer allocations; smaller: space comes back in smaller pieces.
+  // Larger: fewer allocations; smaller: space comes back in smaller pieces. Default: 8 MiB.
   uint64_t segment_size = 8ull << 20;
-  PersistMode persist_mode = PersistMode::kAuto;
-  EmulationOptions emulation;
+  PersistMode persist_mode = PersistMode::kAuto;  // how stores become durable; the LOG says what kAuto found. Default: kAuto.
+  EmulationOptions emulation;                     // of PersistMode::kEmulated. Default: no latency.
 
   // ---- DRAM
 
@@ -137,16 +137,16 @@ struct Options {
   // one before it. With a comparator of the user's own it is a skiplist whatever is chosen. Default: kHash.
   MemtableKind memtable = MemtableKind::kHash;
   // A memtable is rotated when its log entries reach this size; bytes, at least 16 KiB. Larger: fewer tables to read and merge;
-  // smaller: shorter recovery.
+  // smaller: shorter recovery. Default: 16 MiB.
   uint64_t memtable_size = 16ull << 20;
-  // … or when it holds this many entries, at least 1024. A memtable takes 24 to 64 bytes of DRAM per entry; inserts are fastest
-  // while that fits the CPU's second-level cache.
+  // … or when it holds this many entries, at least 1024. A full memtable takes 26 (kSkipList) or 75 (kHash) bytes of DRAM per
+  // entry; inserts are fastest while that fits the CPU's second-level cache. Default: 65,536.
   uint64_t memtable_max_entries = 65536;
   // Writers are slowed down smoothly when more than this many memtables wait for their flush. No write begins while more than
   // twice as many and two wait; a batch of an eighth of a memtable or more waits until no more than this many do. Default: 4.
   uint32_t max_immutable_memtables = 4;
   // Lazy group checkpoint: L0 pointers are made durable, and the log boundary moved, after this many flushed tables.
-  // Larger: fewer flushes; smaller: less to replay after a crash.
+  // Larger: fewer flushes; smaller: less to replay after a crash. Default: 4.
   uint32_t checkpoint_tables = 4;
 
   // Whether log entries become the nodes of L0 where they lie. Without, a flush copies the entries of its memtable into segments
@@ -180,13 +180,13 @@ struct Options {
   // The lookup caches of all databases that are opened with this object stay together within its capacity, each within its
   // lookup_cache_size. Null: they do not know of each other. Default: null.
   std::shared_ptr<CacheLimit> lookup_cache_limit;
-  // Filter: DRAM in bits for each key in the last level, so that a get of a key that is not there need not search it; 0 to 64.
-  // With 10 about one in a hundred is searched for in vain, and more while a database grows, until its next open. After an open
-  // it is made in the background, by a walk along all entries (behind a merge that was cut short: that is made first). 0: none.
-  // Not used with a comparator of one's own. Default: 10.
+  // Filter: DRAM in bits for each key that it has room for, so that a get of a key that is not there need not search; 0 to 64.
+  // From 8,193 keys on it has room for 4 million or more, by default: with 10, a million keys get 42 bits each. With 10 about one
+  // key in a hundred is searched for in vain, and more while a database grows, until its next open, which makes the filter in the
+  // background, by a walk along all entries. 0: none. Not used with a comparator of one's own. Default: 10.
   uint32_t filter_bits_per_key = 10;
   // Threads of a compaction (braided skiplist: all scan, one also merges; NV-Tree: all merge; sorted runs: one does all). 0: half
-  // of the CPUs, at least 1.
+  // of the CPUs, at least 1. Default: 0.
   uint32_t compaction_threads = 0;
   // Compaction starts when this many L0 tables exist, or writers pause: no memtable was flushed for 0.1 to 2 s, by how often they
   // were before. While writers and their flushes take all CPUs, it waits for l0_slowdown_writes_trigger (64 where that is 0).
@@ -197,7 +197,7 @@ struct Options {
   // segments is copied to others in the background, and their space comes back. Nearer to 1: less space, more copies. At least
   // 1.05; 0: segments come back only when nothing in them lives any more. Default: 1.2.
   double max_space_amplification = 1.2;
-  uint64_t space_slack = 32ull << 20;
+  uint64_t space_slack = 32ull << 20;  // Default: 32 MiB.
   // Whether writers wait where the log would take more than max_space_amplification times what lives in it and space_slack
   // bytes more, as long as merges and relocations make room: a bound for who overwrites without a pause. Without it space may
   // grow meanwhile, by several times where the data is small, and comes back when writers pause. The price: with 1.3 and 64
@@ -215,7 +215,7 @@ struct Options {
   // segments is kept for deletions and for making room. Keys that a transaction has locked stay locked meanwhile. 0: no wait.
   // Default: 5,000.
   uint32_t no_space_timeout_ms = 5000;
-  // Threads that replay the log at open. 0: all CPUs.
+  // Threads that replay the log at open. 0: all CPUs. Default: 0.
   uint32_t recovery_threads = 0;
   // No compaction except by CompactRange(). For tests and bulk loads. Default: false.
   bool disable_auto_compaction = false;
@@ -238,7 +238,7 @@ struct Options {
   // Receives each line of the info log. Empty: the file LOG in the database directory, of 4 MiB; older ones are LOG.old (the
   // newest), LOG.old.2 to LOG.old.4. A database whose LOG cannot be written works without. Must be thread-safe, and not throw.
   // While the database is open, lines come from one thread of it, a little late and with no lock held. So the function may do
-  // what an EventListener may (event_listener.h), and the close returns when the function has all lines.
+  // what an EventListener may (event_listener.h), and the close returns when the function has all lines. Default: empty.
   std::function<void(std::string_view line)> info_log;
   // Are told of flushes, compactions and the like (event_listener.h), in this order; owned together with whoever else has them.
   // Without any, nothing is paid. None may be null. Default: none.
@@ -254,22 +254,22 @@ struct Options {
   // between two fences. Without, nothing is paid. Any open may choose. Default: false.
   bool count_pm_writes = false;
   // Options of an interface above this one (RocksDB's, in the C API), by name: of databases, and of column families. They are put
-  // into the options file and can be loaded from it (braiddb/options_file.h); nothing else is done with them.
+  // into the options file and can be loaded from it (braiddb/options_file.h); nothing else is done with them. Default: empty.
   std::map<std::string, std::string> foreign_options;
   std::map<std::string, std::string> foreign_family_options;
 };
 
 struct ReadOptions {
-  // Read as of this snapshot; null: the newest acknowledged state.
+  // Read as of this snapshot; null: the newest acknowledged state. Default: null.
   const Snapshot* snapshot = nullptr;
   // Verify the checksum of each log entry that decides the answer, values and deletions alike; Corruption if it does not match
   // (iterators: status()). Default: false: a read that costs a pass over key and value more is asked for. It does not notice
   // damage that hides an entry; for that there is Options::verify_at_open.
   bool verify_checksums = false;
-  // Iterators only: keys in [iterate_lower_bound, iterate_upper_bound). The bytes are copied.
+  // Iterators only: keys in [iterate_lower_bound, iterate_upper_bound). The bytes are copied. Default: no bounds.
   std::optional<Slice> iterate_lower_bound;
   std::optional<Slice> iterate_upper_bound;
-  // Iterators only: just the keys that start with these bytes. Needs BytewiseComparator().
+  // Iterators only: just the keys that start with these bytes. Needs BytewiseComparator(). Default: all keys.
   std::optional<Slice> prefix;
   // Iterators only: with an Options::prefix_extractor they end, in both directions, where the prefix of what was sought ends; see
   // NewPrefixIterator. Default: false.

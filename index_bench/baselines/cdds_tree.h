@@ -38,8 +38,10 @@ class CddsTree final : public OrderedIndex {
   struct Node {
     uint64_t count;
     uint64_t is_leaf;
+    uint64_t unused[2];  // nodes are aligned to cache lines, so no entry is in two lines
     Entry entries[];
   };
+  static_assert(sizeof(Node) % sizeof(Entry) == 0 && 64 % sizeof(Entry) == 0, "an entry is in one cache line");
   struct Root {
     uint64_t version;
     uint64_t node;  // Node*

@@ -58,6 +58,20 @@ def _first_is(ratio):
     return f" (1st {ratio:.2f} × better)" if ratio >= 1 else f" (1st {1 / ratio:.{2 if ratio > 0.1 else 0}f} × worse)"
 
 
+def _settled(runs):
+    """The rate with all merges done; a dash where that was not measured (--settle)."""
+    rates = [run.content["settled_ops_per_second"] for run in runs if "settled_ops_per_second" in run.content]
+    return f"{model.median(rates):.0f} ops/s" if rates else "–"
+
+
+def _cpu(runs):
+    """CPU time of the process for each operation, with that of the merges where these were waited for."""
+    names = ("settled_cpu_micros_per_op", "cpu_micros_per_op")
+    costs = [next((run.content[name] for name in names if name in run.content), None) for run in runs]
+    known = [cost for cost in costs if cost is not None]
+    return f"{model.median(known):.3f}" if known else "–"
+
+
 def _speeds_of(title, runs, colours):
     """A group of bars, and rows of the table."""
     once = all(run.is_done_once() for run in runs)
@@ -68,7 +82,8 @@ def _speeds_of(title, runs, colours):
         ratio = model.times_better(first, value, not once) if first is not None else None
         group.append((label, [(value, colours(label))], text(value) + _first_is(ratio)))
         number = f"{value:.2f} ms" if once else f"{value:.0f} ops/s"
-        rows.append([title, label, number, str(len(theirs)), _times(ratio) if ratio else "–"])
+        costs = [_settled(theirs), _cpu(theirs)]
+        rows.append([title, label, number, *costs, str(len(theirs)), _times(ratio) if ratio else "–"])
         first = value if first is None else first
     return (f"{title}{', time' if once else ''}", group), rows
 
@@ -111,7 +126,7 @@ def speeds(runs, axis, colours):
     figures = [
         charts.bars(f"Medians of all rounds{', continued' if i else ''}", half, note=note) for i, half in enumerate(halves)
     ]
-    head = ["benchmark", "engine", "median", "runs", "times better the first is"]
+    head = ["benchmark", "engine", "median", "settled", "CPU µs/op", "runs", "times better the first is"]
     return page.Section(
         "speeds",
         "Speeds",
