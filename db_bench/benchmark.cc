@@ -335,6 +335,7 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
     for (std::thread& thread : threads) thread.join();
   }
   const CpuTime after = CpuTimeOfProcess();
+  const Clock::time_point finished = Clock::now();
   if (!flags.json.empty()) result.counters = Increase(counters, ObserveCounters(engine));
 
   Stats* merged = nullptr;
@@ -354,7 +355,7 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
   result.measured.cpu_seconds = after.sum() - before.sum();
   result.measured.background_ops_per_second = background_ops_per_second;
   if (flags.settle && engine != nullptr && result.written > 0) {
-    result.measured.settled_seconds = std::chrono::duration<double>(WaitUntilSettled(engine) - start).count();
+    result.measured.settled_seconds = std::chrono::duration<double>(WaitUntilSettled(engine, finished) - start).count();
     result.measured.settled_cpu_seconds = CpuTimeOfProcess().sum() - before.sum();
   }
   result.user_seconds = after.user - before.user;

@@ -18,13 +18,13 @@ CpuTime CpuTimeOfProcess() {
   return {seconds(usage.ru_utime), seconds(usage.ru_stime)};
 }
 
-Clock::time_point WaitUntilSettled(Engine* engine) {
+Clock::time_point WaitUntilSettled(Engine* engine, Clock::time_point finished) {
   const Status status = engine->WaitForCompaction();
-  Clock::time_point settled = Clock::now();
   if (!status.IsNotSupported()) {
     ExitOnError(status, "settle");
-    return settled;
+    return Clock::now();
   }
+  Clock::time_point settled = finished;
   QuietWatch watch;
   watch.Add(CpuTimeOfProcess().sum());
   for (bool quiet = false; !quiet;) {

@@ -49,9 +49,9 @@ void WaitUntilIdle(HasWork has_work, Pause pause) {
   }
 }
 
-// Waits until the engine has flushed and merged all that is due, and returns when that was. An engine that cannot be asked
-// (Engine::WaitForCompaction is not supported) is done when this process uses no CPU any more. Ends the process if the engine
-// fails.
-Clock::time_point WaitUntilSettled(Engine* engine);
+// Waits until the engine has flushed and merged all that is due, and returns when that was. `finished`: when the last call of the
+// engine returned. An engine that cannot be asked (Engine::WaitForCompaction is not supported) is done when this process uses no
+// CPU any more; if it uses none from the beginning, that was at `finished`. Ends the process if the engine fails.
+Clock::time_point WaitUntilSettled(Engine* engine, Clock::time_point finished);
 
 }  // namespace braiddb::bench

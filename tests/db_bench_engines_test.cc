@@ -609,6 +609,21 @@ TEST_F(Program, SettledRatesHaveTheMergesInThem) {
   }
 }
 
+// An engine that does nothing in the background has settled when its last call returned, however long the watch takes.
+TEST(WaitUntilSettled, AnIdleEngineSettledWhenItFinished) {
+  for (const char* name : {"lmdb", "dram-checkpoint:0"}) {
+    Flags flags;
+    test::TestDirectory directory;
+    std::unique_ptr<Driver> driver;
+    std::unique_ptr<Engine> engine;
+    if (MakeDriver(name, flags, &driver).IsNotSupported()) continue;
+    ASSERT_TRUE(driver->Open(directory.File("db"), false, &engine).ok());
+    const Clock::time_point finished = Clock::now();
+    EXPECT_EQ(WaitUntilSettled(engine.get(), finished), finished) << name;
+    EXPECT_TRUE(engine->Close().ok());
+  }
+}
+
 // Who waits for nothing does not pause, whatever the engine.
 TEST(WaitUntilIdle, PausesOnlyWhileThereIsWork) {
   for (const std::vector<bool>& work : std::vector<std::vector<bool>>{{false, false}, {true, true, false, true, false, false}}) {
