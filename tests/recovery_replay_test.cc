@@ -329,6 +329,32 @@ TEST_P(ReplayTest, APowerCutInReplayChangesNothing) {
   EXPECT_GT(fence, 2u * GetParam());
 }
 
+// Values that are arrays of {id, length, flags}, and lie behind the end of an open segment since an earlier use of it. Each record
+// may begin an entry that reaches far.
+TEST_P(ReplayTest, BytesThatLookLikeEntriesAreNotReadAgainAndAgain) {
+  store_.Write({"key", 1, false, 0, 1});
+  ASSERT_EQ(Used().size(), 1u);
+  Segment* const segment = Used()[0];
+  const uint64_t end = segment->used_bytes.load() + 7;
+  constexpr uint64_t kLength = 100'000;
+  uint64_t imitations = 0;
+  for (uint64_t at = (end + kCacheLine) / kCacheLine * kCacheLine; at + sizeof(LogEntry) < segment->capacity(); at += 24) {
+    auto* const entry = reinterpret_cast<LogEntry*>(segment->data() + at);
+    entry->checksum = 1;
+    entry->tag = LogEntry::MakeTag(1000 + at, EntryType::kPut, 0);
+    entry->value_size = kLength;
+    entry->shape = LogEntry::MakeShape(8, 1, 0);
+    ++imitations;
+  }
+  const uint64_t capacity = segment->capacity();
+  store_.Reopen();
+  ReplayResult result;
+  ASSERT_OK(Replay(1, 1, &result));
+  EXPECT_EQ(result.last_sequence, 1u);
+  EXPECT_GT(imitations * kLength, 1000 * capacity);
+  EXPECT_LE(result.searched, 4 * capacity);
+}
+
 // A segment goes from writer to writer, each of which seals the one that it had. Power cuts at every fence: what was acknowledged
 // is replayed, and of the write under way all or nothing. [CC-65]
 TEST_P(ReplayTest, APowerCutWhereSegmentsGoFromWriterToWriterLosesNothing) {
