@@ -11,7 +11,7 @@ namespace braiddb {
 // Thread safety: one thread at a time. The segment must not be released meanwhile.
 class LogReader {
  public:
-  // A limit for LimitHashing, in bytes searched, that a search among entries does not reach: each is read once, or twice in a batch.
+  // A limit for LimitHashing, for each byte that is searched. A search among intact entries reads each of them once.
   static constexpr uint64_t kHashedPerByte = 4;
 
   // Reads at most `limit` bytes of the segment.

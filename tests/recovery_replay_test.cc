@@ -329,8 +329,8 @@ TEST_P(ReplayTest, APowerCutInReplayChangesNothing) {
   EXPECT_GT(fence, 2u * GetParam());
 }
 
-// Values that are arrays of {id, length, flags}, and lie behind the end of an open segment since an earlier use of it. Each record
-// may begin an entry that reaches far.
+// Values that are arrays of {id, length, flags}, and lie behind the end of an open segment since an earlier use of it. Each
+// record may begin an entry that reaches far.
 TEST_P(ReplayTest, BytesThatLookLikeEntriesAreNotReadAgainAndAgain) {
   store_.Write({"key", 1, false, 0, 1});
   ASSERT_EQ(Used().size(), 1u);
