@@ -4,8 +4,8 @@
 //         no space goes on in the open segment of a thread that ended, or that is idle. A compaction seals such segments, and so
 //         gets at what lives in them.
 // STEPS   of the thread that takes a segment:  1 the owner is disowned, by one store  2 a fence  3 the owner's write that was
-//         announced before, if any, comes to its end  4 in PersistMode::kPage all of the segment is made durable  5 the thread
-//         appends behind used_bytes, or seals the segment.
+//         announced before, if any, comes to its end: it is under way no more, or the owner has opened another segment  4 in
+//         PersistMode::kPage all of the segment is made durable  5 the thread appends behind used_bytes, or seals the segment.
 // CONCURRENCY  A write announces itself, and then asks LogWriter::Owns; 1 to 3 do the same the other way round, with the fence of
 //         FenceAnnouncements in between. So either the write sees that the segment is gone, and reserves again, or 3 sees the
 //         write. Of several threads that disown one owner, one wins. A segment has one owner at any time, so its sequence
@@ -47,9 +47,12 @@ Status DBImpl::TakeOpenSegment(ThreadState* owner, const std::function<bool(cons
   *segment = open;
   FenceAnnouncements();
   BRAIDDB_SYNC_POINT("DBImpl::TakeOpenSegment:Disowned");
-  // A later write of the owner announces a larger number.
-  const uint64_t under_way = owner->in_flight.value();
-  if (under_way != AnnouncedNumber::kNone) owner->in_flight.WaitAbove(under_way, asymmetric_fences_);
+  // The write under way may replace its number by a larger one. Only behind it, the owner opens another segment, if it goes on.
+  const LogSlot none;
+  for (uint64_t number = owner->in_flight.value(); number != AnnouncedNumber::kNone && owner->writer.Owns(none);
+       number = owner->in_flight.value()) {
+    owner->in_flight.WaitAbove(number, asymmetric_fences_);
+  }
   Persistence* const persistence = regions_->persistence();
   if (persistence->mode() != PersistMode::kPage) return Status::OK();
   // ORDER: what the owner wrote without WriteOptions::sync before what is written behind it. [CC-65]

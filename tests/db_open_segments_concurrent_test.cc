@@ -15,6 +15,7 @@
 
 #include "braiddb/check.h"
 #include "braiddb/db.h"
+#include "braiddb/write_batch.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/leave_child.h"
@@ -241,7 +242,10 @@ TEST_F(DbOpenSegmentsTest, NothingIsLostWhereSegmentsGoRound) {
         all.arrive_and_wait();
         for (int i = 0; i < kPuts; ++i) {
           const int key = i * kThreads + t;
-          if (!db_->Put({}, NumberedKey(key), PatternedValue(key, 100)).ok()) ++refused;
+          WriteBatch batch;  // one in three is of two updates, for which single ones wait
+          batch.Put(NumberedKey(key), PatternedValue(key, 100));
+          if (key % 3 == 0) batch.Put("twice", NumberedKey(key));
+          if (!db_->Write({}, batch).ok()) ++refused;
         }
       });
     }
