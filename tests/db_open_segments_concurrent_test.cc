@@ -112,7 +112,7 @@ TEST_F(DbOpenSegmentsTest, ThreadsThatEndedLeaveRoom) {
   SyncPoints::Instance().SetCallback("DBImpl::MakeRoom", [&](void*) { ++waits; });
   SyncPoints::Instance().Enable();
   int keys = kEnded;
-  for (; keys < kEnded + 50'000; ++keys) Put(keys);
+  for (; keys < kEnded + 50'000 / kSlowdown; ++keys) Put(keys);
   EXPECT_EQ(waits, 0) << "there is room at once";
   ExpectAll(keys);
   ExpectSound();
