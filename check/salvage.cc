@@ -71,8 +71,8 @@ std::vector<Salvage::Stretch> Salvage::FindStretches() const {
   return stretches;
 }
 
-// Segments that no intact descriptor tells of. One that was released since holds only entries that are marked dead. What looks like
-// a header inside of a segment that is known is a part of a value: whoever wrote that must not decide what is in the log.
+// Segments that no intact descriptor tells of. One that was released since holds only entries that are marked dead. What looks
+// like a header inside of a segment that is known is a part of a value: its writer must not decide what is in the log.
 void Salvage::FindHeaders(uint32_t region, std::vector<Stretch>* stretches) const {
   std::map<uint64_t, uint64_t> known;  // from the first byte of data to the end of it
   for (const MediaSegment& segment : media_->segments()) {
