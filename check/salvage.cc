@@ -1,7 +1,7 @@
 #include "check/salvage.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "braiddb/column_family.h"
 #include "check/check_files.h"
@@ -71,18 +71,23 @@ std::vector<Salvage::Stretch> Salvage::FindStretches() const {
   return stretches;
 }
 
-// Segments that no intact descriptor tells of. One that was released since holds only entries that are marked dead.
+// Segments that no intact descriptor tells of. One that was released since holds only entries that are marked dead. What looks
+// like a header inside of a segment that is known is a part of a value: its writer must not decide what is in the log.
 void Salvage::FindHeaders(uint32_t region, std::vector<Stretch>* stretches) const {
-  std::set<uint64_t> known;
+  std::map<uint64_t, uint64_t> known;  // from the first byte of data to the end of it
   for (const MediaSegment& segment : media_->segments()) {
-    if (segment.region == region) known.insert(segment.data);
+    if (segment.region == region && segment.used()) known[segment.data] = segment.data + segment.capacity;
   }
   const RegionImage& image = *media_->image(region);
   for (uint64_t offset = 0; offset + sizeof(SegmentHeader) <= image.bytes(); offset += kCacheLine) {
     const auto& header = *reinterpret_cast<const SegmentHeader*>(image.base() + offset);
-    if (header.magic != SegmentHeader::kMagic || header.checksum != SegmentHeaderChecksum(header)) continue;
     const uint64_t data = offset + sizeof(SegmentHeader);
-    if (known.contains(data) || header.region != region) continue;
+    if (const auto segment = known.find(data); segment != known.end()) {
+      offset = (segment->second & ~uint64_t{kCacheLine - 1}) - kCacheLine;
+      continue;
+    }
+    if (header.magic != SegmentHeader::kMagic || header.checksum != SegmentHeaderChecksum(header)) continue;
+    if (header.region != region) continue;
     if (image.list_is_sound() && header.database_id != image.list().database_id) continue;
     stretches->push_back({PmPtr(region, data), header.generation, std::min(header.capacity, image.bytes() - data), false});
   }

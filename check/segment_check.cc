@@ -20,6 +20,7 @@ void CheckEnd(const Media& media, const MediaSegment& segment, LogReader& reader
   }
   if (segment.state == SegmentState::kOpen) {
     reader.LimitSequence(std::max(last_sequence, media.manifest().log_boundary) + kMostUnflushedWrites);
+    reader.LimitHashing(LogReader::kHashedPerByte * segment.capacity);
     const uint64_t behind = media.manifest().may_lose_writes ? UINT64_MAX : reader.FindWholeWrite(reader.end());
     if (behind != UINT64_MAX) {
       findings->Add("a damaged log entry: intact ones lie behind it, " + std::to_string(behind - reader.end()) + " bytes on",

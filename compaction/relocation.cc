@@ -315,6 +315,7 @@ Status FinishRelocation(SegmentAllocator* segments, bool is_listed) {
     LogReader reader(*segment, segment->capacity());
     uint64_t last_sequence = 0;
     while (const LogEntry* entry = reader.NextValid()) last_sequence = std::max(last_sequence, entry->sequence());
+    reader.LimitHashing(LogReader::kHashedPerByte * segment->capacity());
     // All copies of a listed table are durable: what lies between two of them is damaged.
     if (is_listed && reader.FindValid(NextEntryOffset(reader.end())) != UINT64_MAX) {
       return Status::Corruption("region " + std::to_string(segment->region()) + ": a segment of copies is damaged at byte " +

@@ -524,6 +524,7 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHand
 Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family, const Slice* begin, const Slice* end) {
   if (fork_mark_.is_in_child()) return InChild();
   const uint64_t ranges = CountRanges();
+  LookForIdle();
   uint64_t last_id = 0;
   Status status = FlushWritten(&last_id);
   if (!status.ok()) return status;
@@ -546,6 +547,7 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
     for (bool more = true; status.ok() && more;) status = SweepRanges(true, &more);
     Family* const records = range_family_.load(std::memory_order_acquire);
     if (status.ok() && records != nullptr && options.sweep_last_level) status = SweepFamily(records, {KeyRange()}, false);
+    if (status.ok()) status = SealIdle(SpaceUnfilled() > options_.space_slack ? Idleness::kIdle : Idleness::kEnded);
     if (status.ok()) ReclaimSegments();
     if (status.ok()) status = RelocateAll();
     epochs_.Reclaim();

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -250,6 +251,10 @@ class DBImpl final : public DB {
   Status WriteRanges(const WriteOptions& options, ThreadState* thread, RangeUpdate* ranges);
   Status ReserveLog(ThreadState* thread, uint64_t bytes, SpaceUse use, LogSlot* slot);
   Status ReserveElsewhere(ThreadState* thread, uint64_t bytes, SpaceUse use, LogSlot* slot);
+  // Goes on with an announced write whose segment another thread has taken.
+  template <bool kSingle, class Admission>
+  Status AppendElsewhere(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates, size_t count, LogSlot* slot,
+                         const Admission& admission);
   SpaceUse UseOf(std::span<const LogUpdate> updates) const;
   // Makes the entry of a single update in DRAM, and notes in the thread's insertions where it is and where it will be.
   static void StageEntry(ThreadState* thread, LogSlot* slot, uint64_t sequence, const LogUpdate& update);
@@ -278,7 +283,26 @@ class DBImpl final : public DB {
   // The largest sequence number that was drawn: of a write, of a rotation, or of nobody.
   uint64_t LastDrawn() const { return next_sequence_.load(std::memory_order_acquire) - 1; }
 
+  // ---- open_segments.cc
+  // Whose open segments are taken.
+  enum class Idleness : uint8_t {
+    kEnded,  // the thread has ended, or makes no calls of its own any more
+    kIdle,   // or it has written nothing since the last look at it
+    kAny,
+  };
+  // Reserves in another thread's open segment, which becomes this thread's. REQUIRES: this thread has announced nothing.
+  Status ReserveInIdle(ThreadState* thread, uint64_t bytes, Idleness least, LogSlot* slot);
+  Status SearchIdle(ThreadState* thread, uint64_t bytes, Idleness least, LogSlot* slot);
+  // From here on, threads that write nothing are idle.
+  void LookForIdle() const;
+  // Seals the open segments of such threads.
+  Status SealIdle(Idleness least);
+  bool IsIdle(uint32_t index, Idleness least, ThreadState* thread) const;
+  Status TakeOpenSegment(ThreadState* owner, const std::function<bool(const Segment&)>& is_wanted, Segment** segment);
+
   // ---- visibility.cc
+  template <class Visit>
+  void ForEachLiving(const Visit& visit) const;
   // Returns when no write that announced a number <= `sequence` is under way.
   void WaitWriters(uint64_t sequence) const;
   // Returns when every write with a sequence number <= `sequence` is visible. REQUIRES: that number has been drawn.
@@ -919,6 +943,9 @@ class DBImpl final : public DB {
   std::atomic<bool> scans_wait_{false};     // they were many
   std::atomic<uint64_t> scan_merge_id_{0};  // tables up to this id are merged for scans
   std::chrono::steady_clock::time_point next_scan_merge_;  // not before; the compaction thread's
+  std::atomic<uint32_t> next_look_for_idle_{0};            // thread index; where the search for an idle thread begins
+  std::atomic<uint64_t> taken_segments_{0};                // open segments that were taken from their threads
+  std::atomic<uint64_t> adopted_segments_{0};              // of these, that have another owner, or none for good
   std::atomic<uint32_t> waiting_for_room_{0};              // writers that found no space
   std::atomic<uint64_t> dry_rounds_{0};                    // of MakeRoom, which found nothing to do
   std::atomic<uint64_t> dry_state_{0};                     // RoomState of the last one

@@ -1,9 +1,10 @@
 // Room in a full region: writers that find no space wait for the compaction thread, which makes some.
 //
 // STEPS   of the compaction thread, while writers wait, each until a segment is released: 1 merge what is in L0  2 count entries
-//         of earlier sessions  3 remove what deleted ranges hide  4 relocate what lives in sparse segments, in portions for which
-//         the space that is kept (SpaceUse) is enough  5 flush what is in memtables, and again from 1  6 sweep the last levels,
-//         once for each flush.
+//         of earlier sessions  3 remove what deleted ranges hide  4 seal the segments of threads that ended, and relocate what
+//         lives in sparse segments, in portions for which the space that is kept (SpaceUse) is enough  5 flush what is in
+//         memtables, and again from 1  6 sweep the last levels, once for each flush.
+//         Meanwhile a writer takes the open segment of an idle thread, if that has room (open_segments.cc).
 // WHY NOBODY WAITS FOR EVER  A round that finds nothing to do ends the waits that began before it: the data does not fit.
 //         Options::no_space_timeout_ms bounds each wait besides. A writer that comes next is refused at once, for a second, or
 //         until somebody has written or a segment was released.
@@ -38,7 +39,13 @@ Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, Lo
   const int64_t begin = NowMs();
   const bool was_dry =
       dry_state_.load(std::memory_order_acquire) == RoomState() && begin - dry_ms_.load(std::memory_order_relaxed) < kDryMs;
-  if (options_.no_space_timeout_ms == 0 || was_dry) return ReserveElsewhere(thread, bytes, use, slot);
+  const auto reserve = [&](Idleness least) {
+    Status refused = ReserveElsewhere(thread, bytes, use, slot);
+    if (!refused.IsNoSpace()) return refused;
+    const Status taken = ReserveInIdle(thread, bytes, least, slot);
+    return taken.IsNoSpace() ? refused : taken;
+  };
+  if (options_.no_space_timeout_ms == 0 || was_dry) return reserve(Idleness::kAny);
   const uint64_t dry = dry_rounds_.load(std::memory_order_acquire);
   waiting_for_room_.fetch_add(1, std::memory_order_acq_rel);
   NotifyWork();
@@ -50,9 +57,12 @@ Status DBImpl::WaitForRoom(ThreadState* thread, uint64_t bytes, SpaceUse use, Lo
     const bool is_over = dry_rounds_.load(std::memory_order_acquire) >= dry + kRounds ||
                          NowMs() - begin >= static_cast<int64_t>(options_.no_space_timeout_ms) ||
                          write_failed_.load(std::memory_order_acquire) || stopping_.load(std::memory_order_acquire);
-    if (now == released && !is_over) continue;
+    if (is_over) {
+      status = reserve(Idleness::kAny);
+    } else {
+      status = now == released ? ReserveInIdle(thread, bytes, Idleness::kIdle, slot) : reserve(Idleness::kIdle);
+    }
     released = now;
-    status = ReserveElsewhere(thread, bytes, use, slot);
     if (!status.IsNoSpace() || is_over) break;
   }
   waiting_for_room_.fetch_sub(1, std::memory_order_release);
@@ -94,6 +104,10 @@ bool DBImpl::MakeRoom() try {
   bool stepped = false;
   const Status swept = SweepRanges(true, &stepped);
   if (!swept.ok() && !swept.IsAborted() && !IsForLater(swept)) SetBackgroundError(swept);
+  if (Status sealed = SealIdle(Idleness::kEnded); !sealed.ok()) {
+    SetBackgroundError(sealed);
+    return false;
+  }
   if (stepped || RelocateForRoom()) return true;
   // A merge of copies that was stopped is resumed before anything else changes the last level.
   if (MergeIsUnfinished()) return false;

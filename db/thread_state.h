@@ -22,6 +22,8 @@ struct ThreadState {
   AnnouncedNumber barrier;
   // The last sequence number of this thread's writes that GetUpdatesSince shows.
   std::atomic<uint64_t> last_update{0};
+  // Where the open segment ended when somebody last looked for an idle thread. See DBImpl::IsIdle.
+  std::atomic<uint64_t> last_look{0};
 
   // Used by the owning thread only.
   // Where a single update's entry is made before it is copied to the log.

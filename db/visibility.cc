@@ -28,6 +28,7 @@
 
 #include "db/db_impl.h"
 #include "util/sync_point.h"
+#include "util/taken_thread_indexes.h"
 
 namespace braiddb {
 
@@ -35,9 +36,18 @@ void DBImpl::FenceAnnouncements() const {
   if (asymmetric_fences_) AsymmetricFenceHeavy();
 }
 
+// Of living threads only: a thread that ended has nothing under way. A process may have had thousands.
+template <class Visit>
+void DBImpl::ForEachLiving(const Visit& visit) const {
+  ForEachTakenThreadIndex([&](uint32_t index) {
+    BRAIDDB_SYNC_POINT("DBImpl::ForEachLiving");
+    if (const ThreadState* const thread = threads_.Find(index)) visit(*thread);
+  });
+}
+
 void DBImpl::WaitWriters(uint64_t sequence) const {
   // Pairs with the announcement in AppendAndPublish.
-  threads_.ForEach([&](const ThreadState& thread) { thread.in_flight.WaitAbove(sequence, asymmetric_fences_); });
+  ForEachLiving([&](const ThreadState& thread) { thread.in_flight.WaitAbove(sequence, asymmetric_fences_); });
 }
 
 void DBImpl::WaitPublished(uint64_t sequence) const {
@@ -67,7 +77,7 @@ void DBImpl::WaitBarriers(uint64_t sequence) const {
   bool is_left_out = false;
   BRAIDDB_SYNC_POINT_ARG("DBImpl::WaitBarriers", &is_left_out);
   if (is_left_out) return;
-  threads_.ForEach([&](const ThreadState& thread) { thread.barrier.WaitAbove(sequence, asymmetric_fences_); });
+  ForEachLiving([&](const ThreadState& thread) { thread.barrier.WaitAbove(sequence, asymmetric_fences_); });
   spare_barrier_.WaitAbove(sequence, asymmetric_fences_);
 }
 

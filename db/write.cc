@@ -395,6 +395,21 @@ template <bool kSingle, class Admission>
   return released.ok() ? status : released;
 }
 
+// Who calls for the database itself takes no space that needs a compaction, and gives back what was refused.
+template <bool kSingle, class Admission>
+[[gnu::noinline]] Status DBImpl::AppendElsewhere(const WriteOptions& options, ThreadState* thread, const LogUpdate* updates,
+                                                 size_t count, LogSlot* slot, const Admission& admission) {
+  EndAnnounced(thread, false);
+  if (!Admission::kIsUsers) {
+    Status status = ReserveElsewhere(thread, slot->bytes, SpaceUse::kBackground, slot);
+    return status.ok() ? AppendAndPublish<kSingle>(options, thread, updates, count, slot, admission) : status;
+  }
+  Status status = ReserveLog(thread, slot->bytes, UseOf({updates, count}), slot);
+  if (!status.ok()) return status;
+  return slot->dedicated ? AppendDedicated<kSingle>(options, thread, updates, count, slot, admission)
+                         : AppendAndPublish<kSingle>(options, thread, updates, count, slot, admission);
+}
+
 SpaceUse DBImpl::UseOf(std::span<const LogUpdate> updates) const {
   const Family* const ranges = range_family_.load(std::memory_order_acquire);
   const bool deletes = std::all_of(updates.begin(), updates.end(), [&](const LogUpdate& update) {
@@ -407,6 +422,7 @@ Status DBImpl::ReserveLog(ThreadState* thread, uint64_t bytes, SpaceUse use, Log
   Status status = thread->writer.Reserve(segments_.get(), regions_->HomeRegion(), bytes, slot, use);
   if (__builtin_expect(!status.ok(), 0)) {
     if (status.IsNoSpace()) status = ReserveElsewhere(thread, bytes, use, slot);
+    if (status.IsNoSpace()) status = ReserveInIdle(thread, bytes, Idleness::kEnded, slot);
     if (status.IsNoSpace()) status = WaitForRoom(thread, bytes, use, slot);
     if (IsFatal(status)) SetBackgroundError(status);
   }
@@ -450,6 +466,7 @@ void DBImpl::AppendStaged(const LogSlot& slot, const LogEntry* staged) {
 }
 
 void DBImpl::WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, std::span<const LogUpdate> updates) {
+  BRAIDDB_SYNC_POINT("DBImpl::WriteInPlace");
   Segment* const segment = slot->segment;
   const bool single = updates.size() == 1;
   uint64_t end = slot->offset;
@@ -468,10 +485,10 @@ void DBImpl::WriteInPlace(ThreadState* thread, LogSlot* slot, uint64_t first, st
 }
 
 // REQUIRES: of a single update, BeginSingle.
-// STEPS   1 announce, draw a sequence number, find its memtable; a single update waits for barriers (visibility.cc), others do so
-//         behind 7  2 of a single update: make its entry in DRAM, lock its bucket of the lookup cache, claim its place in the
-//         memtable  3 write the entries  4 start the flush of their lines  5 find the places that are not claimed meanwhile
-//         6 fence  7 publish.
+// STEPS   1 announce, look whether the slot is still this thread's, draw a sequence number, find its memtable; a single update
+//         waits for barriers (visibility.cc), others do so behind 7  2 of a single update: make its entry in DRAM, lock its
+//         bucket of the lookup cache, claim its place in the memtable  3 write the entries  4 start the flush of their lines
+//         5 find the places that are not claimed meanwhile  6 fence  7 publish.
 // ORDER   The entries are durable (6) before anyone can see them (7). [CC-6]
 // COST    One flush per line; one fence. Behind the fence a single update only stores, so that the CPU goes on with the next one,
 //         up to its first locked instruction (1), while memory takes the lines of this one. Where 3 to 6 take long, for a large
@@ -486,7 +503,11 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
   Memtable::Insertion* const insertions = thread->insertions.data();
   // Several updates, or a range: see visibility.cc. What nobody is shown is none.
   const bool is_barrier = !kSingle && Admission::kIsShown && (count > 1 || Admission::kHasRanges);
+  BRAIDDB_SYNC_POINT("DBImpl::AppendAndPublish:Reserved");
   Announce(thread);
+  // ORDER: the announcement before the question; see open_segments.cc.
+  if (__builtin_expect(!thread->writer.Owns(*slot), 0))
+    return AppendElsewhere<kSingle>(options, thread, updates, count, slot, admission);
   if (is_barrier) BeginBarrier(&thread->barrier);
   // The memtable before the number: the search for the number's memtable goes forward only.
   Memtable* const active = active_.load(std::memory_order_seq_cst);

@@ -38,12 +38,21 @@ bool LogReader::MayBeEntry(const LogEntry& entry) const {
          (entry.is_batch_member() || !entry.more_follows()) && entry.sequence() != 0 && entry.sequence() <= max_sequence_;
 }
 
+bool LogReader::ValidWithinLimit(uint64_t offset, const LogEntry& entry) const {
+  const uint64_t bytes = LogEntrySize(entry);
+  hashing_ended_ = hashing_ended_ || bytes > hashing_limit_ - hashed_bytes_;
+  if (hashing_ended_) return false;
+  hashed_bytes_ += bytes;
+  return ValidAt(offset);
+}
+
 uint64_t LogReader::FindValid(uint64_t from, uint64_t until) const {
   for (uint64_t offset = from; offset < until && offset + sizeof(LogEntry) <= limit_; offset += 8) {
     if (offset % kCacheLine > kLastStart) continue;
     if (reinterpret_cast<const LogEntry*>(data_ + offset)->shape == 0) continue;  // most often nothing was written here
     const LogEntry* entry = At(offset);
-    if (entry != nullptr && MayBeEntry(*entry) && ValidAt(offset)) return offset;
+    if (entry != nullptr && MayBeEntry(*entry) && ValidWithinLimit(offset, *entry)) return offset;
+    if (hashing_ended_) break;
   }
   return UINT64_MAX;
 }

@@ -7,16 +7,23 @@
 namespace braiddb {
 
 Status LogWriter::Seal(SegmentAllocator* segments) {
-  if (segment_ == nullptr) return Status::OK();
-  Segment* full = segment_;
-  segment_ = nullptr;
-  return segments->Seal(full, tail_, full->last_sequence.load(std::memory_order_relaxed));
+  Segment* const full = segment_.exchange(nullptr, std::memory_order_seq_cst);
+  if (full == nullptr) return Status::OK();
+  return segments->Seal(full, full->used_bytes.load(std::memory_order_relaxed),
+                        full->last_sequence.load(std::memory_order_relaxed));
+}
+
+Status LogWriter::Adopt(SegmentAllocator* segments, Segment* segment) {
+  Status status = Seal(segments);
+  Open(segment, segment->used_bytes.load(std::memory_order_acquire));
+  return status;
 }
 
 Status LogWriter::Reserve(SegmentAllocator* segments, uint32_t region, uint64_t bytes, LogSlot* slot, SpaceUse use) {
   if (ReserveHere(bytes, slot)) return Status::OK();
   Segment* fresh = nullptr;
-  if (segment_ != nullptr && bytes > segment_->capacity() / 4) {
+  const Segment* const open = segment();
+  if (open != nullptr && bytes > open->capacity() / 4) {
     Status status = segments->Allocate(region, bytes, &fresh, use);
     if (status.ok()) *slot = LogSlot{fresh, 0, bytes, true};
     return status;
@@ -25,9 +32,8 @@ Status LogWriter::Reserve(SegmentAllocator* segments, uint32_t region, uint64_t 
   Status status = segments->Allocate(region, bytes, &fresh, use);
   if (!status.ok()) return status;
   status = Seal(segments);
-  segment_ = fresh;
-  tail_ = 0;
-  *slot = LogSlot{segment_, 0, bytes, false};
+  Open(fresh, 0);
+  *slot = LogSlot{fresh, 0, bytes, false};
   return status;
 }
 

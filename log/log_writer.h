@@ -1,6 +1,7 @@
 // LogWriter: appends index-unified log entries to segments that one thread owns.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "braiddb/slice.h"
@@ -30,7 +31,12 @@ struct LogSlot {
 
 // Write protocol: Reserve → WriteEntry for each update → Flush (one pass) → caller's Drain (one fence) → Commit.
 // Until Commit the entries are invisible and the writer has not moved.
-// Thread safety: one thread at a time; the segment's counters are read by others.
+//
+// HANDING OVER  Another thread may take the open segment away (Disown). The owner must not use a slot of a segment that was
+//               taken. The two exclude each other as in Dekker's algorithm: the owner announces its write and then asks Owns;
+//               the other one disowns, and then waits until no write that was announced before is under way
+//               (db/open_segments.cc). `Segment::used_bytes` says where the entries end for whoever has the segment next.
+// Thread safety: one thread at a time, which is the owner; any thread may call segment() and Disown.
 class LogWriter {
  public:
   LogWriter() = default;
@@ -43,12 +49,15 @@ class LogWriter {
                  SpaceUse use = SpaceUse::kBackground);
   // The same in the segment that is open; false if there is none, or no room in it.
   bool ReserveHere(uint64_t bytes, LogSlot* slot) const {
-    if (segment_ == nullptr) return false;
+    Segment* const open = segment();
+    if (open == nullptr) return false;
     const uint64_t offset = NextEntryOffset(tail_);
-    if (offset + bytes > segment_->capacity()) return false;
-    *slot = LogSlot{segment_, offset, bytes, false};
+    if (offset + bytes > open->capacity()) return false;
+    *slot = LogSlot{open, offset, bytes, false};
     return true;
   }
+  // Whether the slot's segment is still this writer's, or the slot's own. To be asked after the write was announced.
+  bool Owns(const LogSlot& slot) const { return segment_.load(std::memory_order_seq_cst) == slot.segment || slot.dedicated; }
 
   // Writes one entry at `offset` of the slot's segment; returns the offset after it. Plain stores, nothing flushed.
   static uint64_t WriteEntry(const LogSlot& slot, uint64_t offset, uint64_t sequence, uint64_t flags, const LogUpdate& update);
@@ -64,7 +73,6 @@ class LogWriter {
     segment->last_sequence.store(last_sequence, std::memory_order_relaxed);
     segment->used_bytes.store(slot.offset + slot.bytes, std::memory_order_release);  // pairs with the acquire in checkpoints
     if (__builtin_expect(slot.dedicated, 0)) return segments->Seal(segment, slot.bytes, last_sequence);
-    BRAIDDB_DCHECK(segment == segment_);
     tail_ = slot.offset + slot.bytes;
     return Status::OK();
   }
@@ -72,11 +80,23 @@ class LogWriter {
   // Seals the open segment, if any; the next Reserve opens another.
   Status Seal(SegmentAllocator* segments);
 
-  Segment* segment() const { return segment_; }
+  // Goes on in an open segment that another writer was disowned of, and seals the one of before. REQUIRES: that writer's last
+  // write to it is durable and committed.
+  Status Adopt(SegmentAllocator* segments, Segment* segment);
+  // Makes the segment nobody's, if it is this writer's.
+  bool Disown(Segment* segment) { return segment_.compare_exchange_strong(segment, nullptr, std::memory_order_seq_cst); }
+
+  // The open segment; null if there is none.
+  Segment* segment() const { return segment_.load(std::memory_order_relaxed); }
 
  private:
-  Segment* segment_ = nullptr;
-  uint64_t tail_ = 0;  // end of the last entry
+  void Open(Segment* segment, uint64_t tail) {
+    tail_ = tail;
+    segment_.store(segment, std::memory_order_release);
+  }
+
+  std::atomic<Segment*> segment_{nullptr};
+  uint64_t tail_ = 0;  // end of the last entry in segment_
 };
 
 // Draws a height in [1, kMaxHeight]: geometric, one in kBranching goes on. `random`: 64 uniform bits.

@@ -23,6 +23,8 @@ constexpr uint64_t kMinSegmentSize = kChunkBytes;
 constexpr uint64_t kMaxSegmentSize = 1ull << 30;
 constexpr uint64_t kYoungShare = 16;  // a segment takes at most this fraction of its region, until it has its full size
 constexpr uint64_t kPlentyFree = 4;   // times what a large request needs
+// With more open segments than this in a region, the next ones are smaller: together they are not larger, but for one chunk each.
+constexpr uint64_t kFullOpenSegments = 16;
 // What is kept for kBackground, and beside that for kDelete, in segments of the usual size; see SpaceUse.
 constexpr uint64_t kKeptForBackground = 2;
 constexpr uint64_t kKeptForDeletes = 1;
@@ -80,6 +82,7 @@ class SegmentAllocator::Impl {
     std::multimap<uint64_t, Segment*> free_segments;                     // by capacity
     std::vector<SegmentDescriptor*> unused_descriptors;
     Usage usage;
+    uint64_t open_segments = 0;  // kOpen
   };
 
   static SegmentDescriptor* DescriptorOf(const Segment* segment) { return static_cast<SegmentDescriptor*>(segment->descriptor_); }
@@ -88,11 +91,12 @@ class SegmentAllocator::Impl {
   Status LoadRegion(RegionSegments* home);
   Segment* Register(RegionSegments* home, SegmentDescriptor* descriptor);
   uint64_t UsualChunks(const RegionSegments& home) const;
+  uint64_t OpenChunks(const RegionSegments& home) const;
   static Segment* PopFree(RegionSegments* home, uint64_t min_bytes, uint64_t max_bytes);
   static void PushFree(RegionSegments* home, Segment* segment);
   Status TakeFromPool(RegionSegments* home, uint64_t chunks, Segment** segment);
   Status UnusedDescriptor(RegionSegments* home, SegmentDescriptor** descriptor);
-  Status FindRoom(RegionSegments* home, uint64_t min_bytes, Segment** segment);
+  Status FindRoom(RegionSegments* home, uint64_t min_bytes, uint64_t usual_chunks, Segment** segment);
   Status ReturnAllFree(RegionSegments* home);
   Status ReturnToPool(RegionSegments* home, Segment* segment);
   Status Open(RegionSegments* home, Segment* segment, SegmentState state);
@@ -133,6 +137,7 @@ Status SegmentAllocator::Impl::LoadRegion(RegionSegments* home) {
       segment->generation_ = descriptor->generation;
       ++home->usage.segments;
       home->usage.segment_bytes += segment->capacity_;
+      if (state == SegmentState::kOpen) ++home->open_segments;
     }
     if (state == SegmentState::kSealed) {
       segment->sealed_bytes_.store(descriptor->sealed_bytes, std::memory_order_relaxed);
@@ -167,6 +172,13 @@ Segment* SegmentAllocator::Impl::Register(RegionSegments* home, SegmentDescripto
 
 uint64_t SegmentAllocator::Impl::UsualChunks(const RegionSegments& home) const {
   return std::clamp(home.region->reserved_bytes() / kYoungShare / kChunkBytes, uint64_t{1}, full_chunks_);
+}
+
+// Of the next segment that a thread writes to.
+uint64_t SegmentAllocator::Impl::OpenChunks(const RegionSegments& home) const {
+  const std::lock_guard<std::mutex> lock(home.mutex);
+  const uint64_t count = std::max(kFullOpenSegments, home.open_segments + 1);
+  return std::max(uint64_t{1}, UsualChunks(home) * kFullOpenSegments / count);
 }
 
 // Best fit in [min_bytes, max_bytes].
@@ -228,9 +240,9 @@ Status SegmentAllocator::Impl::ReturnAllFree(RegionSegments* home) {
 
 // In the order of preference: a free segment that fits well, the pool, a smaller one from the pool, any free segment, and at
 // last the pool after all free segments went back to it and made a larger piece there.
-Status SegmentAllocator::Impl::FindRoom(RegionSegments* home, uint64_t min_bytes, Segment** segment) {
+Status SegmentAllocator::Impl::FindRoom(RegionSegments* home, uint64_t min_bytes, uint64_t usual_chunks, Segment** segment) {
   const uint64_t min_chunks = ChunksFor(min_bytes);
-  uint64_t chunks = std::max(min_chunks, UsualChunks(*home));
+  uint64_t chunks = std::max(min_chunks, usual_chunks);
   if ((*segment = PopFree(home, min_bytes, 2 * chunks * kChunkBytes)) != nullptr) return Status::OK();
 
   // Free segments are too small for this one: with that many, the region need not grow for it.
@@ -332,7 +344,8 @@ Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, Seg
   if (use != SpaceUse::kBackground) {
     if (Status status = KeepReserve(&home, reserve + std::max(min_bytes, usual)); !status.ok()) return status;
   }
-  if (Status status = FindRoom(&home, min_bytes, &found); !status.ok()) return status;
+  const uint64_t chunks = state == SegmentState::kOpen ? OpenChunks(home) : UsualChunks(home);
+  if (Status status = FindRoom(&home, min_bytes, chunks, &found); !status.ok()) return status;
   if (use != SpaceUse::kBackground) {
     // Others may have taken it meanwhile.
     const Status kept = KeepReserve(&home, reserve);
@@ -346,6 +359,7 @@ Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, Seg
     const std::lock_guard<std::mutex> lock(home.mutex);
     ++home.usage.segments;
     home.usage.segment_bytes += found->capacity_;
+    if (state == SegmentState::kOpen) ++home.open_segments;
   }
   allocated_count.fetch_add(1, std::memory_order_relaxed);
   *segment = found;
@@ -354,8 +368,13 @@ Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, Seg
 
 Status SegmentAllocator::Impl::Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence) {
   BRAIDDB_CHECK(segment->state() == SegmentState::kOpen || HoldsCopies(segment->state()));
-  Status status = HomeOf(segment).directory.Seal(DescriptorOf(segment), valid_bytes, last_sequence);
+  RegionSegments& home = HomeOf(segment);
+  Status status = home.directory.Seal(DescriptorOf(segment), valid_bytes, last_sequence);
   if (!status.ok()) return status;
+  if (segment->state() == SegmentState::kOpen) {
+    const std::lock_guard<std::mutex> lock(home.mutex);
+    --home.open_segments;
+  }
   segment->sealed_bytes_.store(valid_bytes, std::memory_order_relaxed);
   segment->sealed_last_sequence_.store(last_sequence, std::memory_order_relaxed);
   segment->state_.store(SegmentState::kSealed, std::memory_order_release);
@@ -366,9 +385,11 @@ Status SegmentAllocator::Impl::Release(Segment* segment) {
   BRAIDDB_CHECK(IsUsed(segment->state()));
   RegionSegments& home = HomeOf(segment);
   if (Status status = home.directory.Free(DescriptorOf(segment)); !status.ok()) return status;
+  const bool was_open = segment->state() == SegmentState::kOpen;
   segment->state_.store(SegmentState::kFree, std::memory_order_release);
   {
     const std::lock_guard<std::mutex> lock(home.mutex);
+    if (was_open) --home.open_segments;
     --home.usage.segments;
     home.usage.segment_bytes -= segment->capacity_;
   }

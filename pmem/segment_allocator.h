@@ -89,8 +89,8 @@ class SegmentAllocator {
 
   // A segment in `region` with capacity() >= min_bytes, kOpen with a fresh generation, durably. Reuses a free one if one fits
   // (a free segment much larger than what is asked for is left for others); otherwise takes one from the pool, which grows if
-  // it must. Zero bytes are not promised. NoSpace when the region is at its maximum or the file system is full; nothing
-  // changes then.
+  // it must. With more than 16 open segments in the region the next ones are smaller. Zero bytes are not promised. NoSpace when
+  // the region is at its maximum or the file system is full; nothing changes then.
   Status Allocate(uint32_t region, uint64_t min_bytes, Segment** segment, SpaceUse use = SpaceUse::kBackground);
   // The same for an index: kIndex.
   Status AllocateIndex(uint32_t region, uint64_t min_bytes, Segment** segment);

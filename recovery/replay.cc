@@ -37,6 +37,7 @@ class Replayer {
     RunParallel(context_.threads, [this](uint32_t thread) { ScanSegments(thread); });
     if (!status_.ok()) return status_;
     result->bytes = bytes_.load();
+    result->searched = searched_.load();
     result->last_sequence = last_sequence_.load();
     result->last_update = last_update_.load();
     for (size_t family = 0; family < context_.orders.size(); ++family) {
@@ -92,6 +93,7 @@ class Replayer {
     }
     if (!sealed) {
       reader.LimitSequence(std::max(last_sequence, context_.log_boundary) + kMostUnflushedWrites);
+      reader.LimitHashing(LogReader::kHashedPerByte * segment->capacity());
       if (Status status = CheckEnd(*segment, reader); !status.ok()) return status;
     }
     segment->used_bytes.store(reader.end(), std::memory_order_relaxed);
@@ -119,8 +121,13 @@ class Replayer {
 
   // Whether the valid entries of an open segment end where a crash may have ended them. A write of more than a quarter of a
   // segment has one of its own: so what follows a damaged entry is not farther away.
-  Status CheckEnd(const Segment& segment, const LogReader& reader) const {
+  Status CheckEnd(const Segment& segment, const LogReader& reader) {
     const uint64_t behind = reader.FindWholeWrite(reader.end(), reader.end() + segment.capacity() / 4 + kCacheLine);
+    searched_.fetch_add(reader.hashed_bytes());
+    if (reader.hashing_ended() && context_.progress) {
+      context_.progress("replay: region " + std::to_string(segment.region()) + ": too many bytes behind byte " +
+                        std::to_string(reader.end()) + " of a segment look like log entries; they are not searched for damage");
+    }
     if (behind == UINT64_MAX) return Status::OK();
     const std::string what = "region " + std::to_string(segment.region()) + ": log entries are damaged at byte " +
                              std::to_string(reader.end()) + " of a segment; intact ones lie behind";
@@ -223,6 +230,7 @@ class Replayer {
   std::vector<FamiliesFound> found_;  // by thread
   std::atomic<size_t> next_segment_{0};
   std::atomic<uint64_t> bytes_{0};
+  std::atomic<uint64_t> searched_{0};
   std::atomic<uint64_t> last_sequence_{0};
   std::atomic<uint64_t> last_update_{0};
   std::mutex mutex_;

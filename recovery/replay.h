@@ -33,6 +33,7 @@ struct ReplayResult {
   std::vector<std::shared_ptr<PmTable>> tables;
   uint64_t entries = 0;        // replayed
   uint64_t bytes = 0;          // of log read
+  uint64_t searched = 0;       // bytes behind the ends of open segments that were read for checksums
   uint64_t last_sequence = 0;  // largest that was found, 0 if none
   uint64_t last_update = 0;    // largest of a user's write; 0 if none
 };
@@ -43,8 +44,10 @@ struct ReplayResult {
 //        the lists. Entries of families that were dropped are marked dead. Seal what was open.
 // CRASH  Anywhere: nothing but pointers and seals was written, and the next recovery finds the same entries: sealing fixes the
 //        same prefix that scanning would find. The caller makes the pointers durable and then commits the MANIFEST. [CC-5]
-// COST   Linear in the log behind the boundary; DRAM: 24 bytes per entry of it, freed at the end.
-// Corruption if a sealed segment holds an entry that is not valid, or an open one a whole write behind such an entry.
+// COST   Linear in the log behind the boundary, whatever stands behind the ends of open segments; DRAM: 24 bytes per entry of the
+//        log, freed at the end.
+// Corruption if a sealed segment holds an entry that is not valid, or an open one a whole write behind such an entry. The search
+// for the latter has an end (LogReader::LimitHashing).
 Status ReplayLog(const ReplayContext& context, ReplayResult* result);
 
 }  // namespace braiddb

@@ -14,7 +14,9 @@
 #include "braiddb/db.h"
 #include "check/media.h"
 #include "log/log_reader.h"
+#include "log/log_writer.h"
 #include "pmem/layout.h"
+#include "pmem/layout_check.h"
 #include "tests/mutation/mutation_database.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
@@ -230,6 +232,42 @@ TEST_F(CheckRepairTest, WithADamagedEntryJustThatIsLost) {
   EXPECT_EQ(saved.size(), 299u);
   EXPECT_FALSE(saved.contains(NumberedKey(100)));
   for (const auto& [key, value] : saved) EXPECT_EQ(value, PatternedValue(std::stoul(key.substr(3)), 100)) << key;
+}
+
+// A value has bytes of a segment's header, with the database's identity, and of an entry of another key with a large number.
+TEST_F(CheckRepairTest, AValueThatImitatesASegmentIsAValue) {
+  Fill(TinyOptions(1), 300);
+  constexpr size_t kStep = 512;
+  std::string value(9 * kStep, 0);
+  {
+    const auto media = Load();
+    SegmentHeader header{};
+    header.magic = SegmentHeader::kMagic;
+    header.database_id = media->root(0)->database_id;
+    header.generation = 77;
+    header.capacity = 384;
+    header.checksum = SegmentHeaderChecksum(header);
+    alignas(8) uint8_t entry[256] = {};
+    const LogUpdate update{EntryType::kPut, NumberedKey(5), "imitated", 1};
+    LogWriter::WriteEntryAt(reinterpret_cast<LogEntry*>(entry), header.generation, uint64_t{1} << 40, 0, update);
+    for (size_t i = 0; i < 8; ++i) {  // one of them begins on a line
+      memcpy(&value[i * kStep + 8 * i], &header, sizeof(header));
+      memcpy(&value[i * kStep + 8 * i + sizeof(header)], entry, sizeof(entry));
+    }
+  }
+  {
+    auto db = OpenOrFail(TinyOptions(1), path_);
+    ASSERT_NE(db, nullptr);
+    ASSERT_OK(db->Put({}, "an imitation has 8 bytes", value));
+    ASSERT_OK(db->Close());
+  }
+  const uint64_t directory = AlignToLine(Load()->root(0)->directory.offset);
+  Scribble(0, directory + offsetof(DirectoryBlock, descriptors) + 62 * sizeof(SegmentDescriptor), sizeof(SegmentDescriptor));
+  EXPECT_FALSE(Repair().damage.empty());
+  auto saved = Saved();
+  EXPECT_EQ(saved[NumberedKey(5)], PatternedValue(5, 100));
+  EXPECT_EQ(saved["an imitation has 8 bytes"], value);
+  EXPECT_EQ(saved.size(), 301u);
 }
 
 TEST_F(CheckRepairTest, NewestVersionsAndDeletionsCount) {

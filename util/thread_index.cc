@@ -1,11 +1,15 @@
 #include "util/thread_index.h"
 
+#include <atomic>
 #include <mutex>
 #include <utility>
 
+#include "util/taken_thread_indexes.h"
 #include "util/temporary_thread_index.h"
 
 namespace braiddb {
+
+constinit std::atomic<uint64_t> internal::taken_thread_indexes[kMaxThreads / 64] = {};
 
 namespace {
 
@@ -18,9 +22,10 @@ class IndexSet {
   uint32_t Take() {
     std::lock_guard<std::mutex> lock(mutex_);
     for (uint32_t word = 0; word < kMaxThreads / kBitsPerWord; ++word) {
-      if (~taken_[word] == 0) continue;
-      const auto bit = static_cast<uint32_t>(__builtin_ctzll(~taken_[word]));
-      taken_[word] |= uint64_t{1} << bit;
+      const uint64_t taken = taken_[word].load(std::memory_order_relaxed);
+      if (~taken == 0) continue;
+      const auto bit = static_cast<uint32_t>(__builtin_ctzll(~taken));
+      taken_[word].store(taken | uint64_t{1} << bit, std::memory_order_seq_cst);
       return word * kBitsPerWord + bit;
     }
     return kNoThreadIndex;
@@ -28,12 +33,12 @@ class IndexSet {
 
   void Give(uint32_t index) {
     std::lock_guard<std::mutex> lock(mutex_);
-    taken_[index / kBitsPerWord] &= ~(uint64_t{1} << (index % kBitsPerWord));
+    taken_[index / kBitsPerWord].fetch_and(~(uint64_t{1} << (index % kBitsPerWord)), std::memory_order_seq_cst);
   }
 
  private:
   std::mutex mutex_;
-  uint64_t taken_[kMaxThreads / kBitsPerWord] = {};
+  std::atomic<uint64_t>* const taken_ = internal::taken_thread_indexes;
 };
 
 // Never destroyed: threads may end after static destruction began.

@@ -1,0 +1,135 @@
+// Open segments of the log: each belongs to one thread, until another one needs it more.
+//
+// GOAL    The number of threads that have ever written does not decide how much of a region can be written. A thread that finds
+//         no space goes on in the open segment of a thread that ended, or that is idle. A compaction seals such segments, and so
+//         gets at what lives in them.
+// STEPS   of the thread that takes a segment:  1 the owner is disowned, by one store  2 a fence  3 the owner's write that was
+//         announced before, if any, comes to its end: it is under way no more, or the owner has opened another segment  4 in
+//         PersistMode::kPage all of the segment is made durable  5 the thread appends behind used_bytes, or seals the segment.
+// CONCURRENCY  A write announces itself, and then asks LogWriter::Owns; 1 to 3 do the same the other way round, with the fence of
+//         FenceAnnouncements in between. So either the write sees that the segment is gone, and reserves again, or 3 sees the
+//         write. Of several threads that disown one owner, one wins. A segment has one owner at any time, so its sequence
+//         numbers grow: who has it next draws a number after 3.
+// CRASH   Nothing on media says whose a segment is. Before 5 nothing is stored. The entries before used_bytes are durable before
+//         the next one is written: each write drains before it commits, but for kPage, where 4 does it. So the valid entries are
+//         a prefix, and no acknowledged entry is behind a lost one. [CC-65]
+// PROGRESS  The thread that waits in 3 has announced nothing, so nobody waits for it, and it holds no lock that a write takes.
+//         A segment that was just taken is not taken again before somebody looked at it twice, but as the last resort.
+#include <string>
+#include <thread>
+
+#include "db/db_impl.h"
+#include "util/sync_point.h"
+#include "util/taken_thread_indexes.h"
+
+namespace braiddb {
+namespace {
+
+constexpr int kMaxSearches = 1000;
+
+Status NoIdleSegment(uint64_t bytes) {
+  return Status::NoSpace("no idle thread has a segment with room for " + std::to_string(bytes) + " bytes");
+}
+
+}  // namespace
+
+// *segment is null if the owner has no open segment that is wanted, or lost it to another thread. On failure the segment is
+// nobody's, and nothing is written any more.
+Status DBImpl::TakeOpenSegment(ThreadState* owner, const std::function<bool(const Segment&)>& is_wanted, Segment** segment) {
+  Segment* const open = owner->writer.segment();
+  *segment = nullptr;
+  if (open == nullptr || !is_wanted(*open)) return Status::OK();
+  taken_segments_.fetch_add(1, std::memory_order_seq_cst);
+  if (!owner->writer.Disown(open)) {
+    adopted_segments_.fetch_add(1, std::memory_order_seq_cst);
+    return Status::OK();
+  }
+  *segment = open;
+  FenceAnnouncements();
+  BRAIDDB_SYNC_POINT("DBImpl::TakeOpenSegment:Disowned");
+  // The write under way may replace its number by a larger one. Only behind it, the owner opens another segment, if it goes on.
+  const LogSlot none;
+  for (uint64_t number = owner->in_flight.value(); number != AnnouncedNumber::kNone && owner->writer.Owns(none);
+       number = owner->in_flight.value()) {
+    owner->in_flight.WaitAbove(number, asymmetric_fences_);
+  }
+  Persistence* const persistence = regions_->persistence();
+  if (persistence->mode() != PersistMode::kPage) return Status::OK();
+  // ORDER: what the owner wrote without WriteOptions::sync before what is written behind it. [CC-65]
+  return persistence->Persist(open->data(), open->used_bytes.load(std::memory_order_acquire)) ? Status::OK()
+                                                                                              : persistence->error();
+}
+
+bool DBImpl::IsIdle(uint32_t index, Idleness least, ThreadState* thread) const {
+  if (!IsThreadIndexTaken(index) || least == Idleness::kAny) return true;
+  const Segment* const segment = thread->writer.segment();
+  if (least == Idleness::kEnded || segment == nullptr) return false;
+  // Both words may be of different moments; then the thread writes.
+  const uint64_t place = segment->ptr(segment->used_bytes.load(std::memory_order_relaxed)).raw();
+  return thread->last_look.exchange(place, std::memory_order_relaxed) == place &&
+         thread->in_flight.value() == AnnouncedNumber::kNone;
+}
+
+void DBImpl::LookForIdle() const {
+  ForEachTakenThreadIndex([this](uint32_t index) {
+    if (ThreadState* const thread = threads_.Find(index)) (void)IsIdle(index, Idleness::kIdle, thread);
+  });
+}
+
+// NoSpace if no segment of an idle thread has room. A larger write than a quarter of a segment begins one: replay does not look
+// farther for what follows a damaged entry. As the last resort the search is repeated while other threads take segments: what is
+// on its way from one thread to another is in neither.
+Status DBImpl::ReserveInIdle(ThreadState* thread, uint64_t bytes, Idleness least, LogSlot* slot) {
+  for (int search = 0; search < kMaxSearches; ++search) {
+    const uint64_t taken_before = taken_segments_.load(std::memory_order_seq_cst);
+    Status status = SearchIdle(thread, bytes, least, slot);
+    const bool is_still = adopted_segments_.load(std::memory_order_seq_cst) == taken_before &&
+                          taken_segments_.load(std::memory_order_seq_cst) == taken_before;
+    if (!status.IsNoSpace() || least != Idleness::kAny || is_still) return status;
+    std::this_thread::yield();
+  }
+  return NoIdleSegment(bytes);
+}
+
+Status DBImpl::SearchIdle(ThreadState* thread, uint64_t bytes, Idleness least, LogSlot* slot) {
+  const auto has_room = [bytes](const Segment& segment) {
+    const uint64_t used = segment.used_bytes.load(std::memory_order_acquire);
+    return NextEntryOffset(used) + bytes <= segment.capacity() && (used == 0 || bytes <= segment.capacity() / 4);
+  };
+  const uint32_t first = next_look_for_idle_.fetch_add(1, std::memory_order_relaxed);
+  for (uint32_t i = 0; i < kMaxThreads; ++i) {
+    const uint32_t index = (first + i) % kMaxThreads;
+    ThreadState* const owner = threads_.Find(index);
+    if (owner == nullptr || owner == thread || !IsIdle(index, least, owner)) continue;
+    Segment* segment = nullptr;
+    if (Status status = TakeOpenSegment(owner, has_room, &segment); !status.ok()) return status;
+    if (segment == nullptr) continue;
+    next_look_for_idle_.store(index + 1, std::memory_order_relaxed);
+    thread->last_look.store(0, std::memory_order_relaxed);
+    const Status adopted = thread->writer.Adopt(segments_.get(), segment);
+    adopted_segments_.fetch_add(1, std::memory_order_seq_cst);
+    if (!adopted.ok()) return adopted;
+    if (thread->writer.ReserveHere(bytes, slot)) return Status::OK();  // else another thread took it at once
+  }
+  return NoIdleSegment(bytes);
+}
+
+Status DBImpl::SealIdle(Idleness least) {
+  const auto is_any = [](const Segment&) { return true; };
+  for (uint32_t index = 0; index < kMaxThreads; ++index) {
+    ThreadState* const owner = threads_.Find(index);
+    if (owner == nullptr || !IsIdle(index, least, owner)) continue;
+    Segment* segment = nullptr;
+    Status status = TakeOpenSegment(owner, is_any, &segment);
+    if (!status.ok()) return status;
+    if (segment == nullptr) continue;
+    adopted_segments_.fetch_add(1, std::memory_order_seq_cst);
+    const uint64_t used = segment->used_bytes.load(std::memory_order_acquire);
+    status = used == 0 ? segments_->Release(segment)
+                       : segments_->Seal(segment, used, segment->last_sequence.load(std::memory_order_relaxed));
+    if (!status.ok()) return status;
+  }
+  return Status::OK();
+}
+
+}  // namespace braiddb
