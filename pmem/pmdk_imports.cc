@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <mutex>
 
 namespace braiddb {
 namespace {
@@ -85,6 +86,8 @@ int ReplaceInLibpmemobj(dl_phdr_info* info, size_t, void* argument) {
 }  // namespace
 
 void ReplaceImportOfLibpmemobj(const char* name, void* function) {
+  static std::mutex mutex;  // the page of the table is writable for one thread at a time
+  const std::lock_guard<std::mutex> lock(mutex);
   Replacement replacement{name, function};
   dl_iterate_phdr(ReplaceInLibpmemobj, &replacement);
 }

@@ -4,7 +4,7 @@
 namespace braiddb {
 
 // Makes the libpmemobj of this process call `function` in place of the imported function `name`. Does nothing if libpmemobj is
-// linked statically: then the library has no table of imported functions. Thread safety: one thread at a time.
+// linked statically: then the library has no table of imported functions. Thread-safe.
 void ReplaceImportOfLibpmemobj(const char* name, void* function);
 
 }  // namespace braiddb

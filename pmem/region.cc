@@ -437,6 +437,8 @@ Status Region::Extend(uint64_t step) {
   if (memory_node_ != kUnknownNumaNode) BindToNumaNode(base() + begin, step, memory_node_);
   // release: pairs with the acquire in reserved_bytes(); the part is mapped.
   reserved_bytes_.store(begin + step, std::memory_order_release);
+  // The small first part has all of its blocks by now.
+  if (begin == kSmallPartBytes && persistence()->mode() == PersistMode::kEmulated) CollapseHugePages(base(), begin);
   if (Status status = files_->CommitPart(); !status.ok()) Log(Name() + ": part list not written yet: " + status.ToString());
   Log(Name() + " grew by " + std::to_string(step) + " to " + std::to_string(begin + step) + " bytes");
   return Status::OK();

@@ -21,9 +21,8 @@ namespace {
 
 constexpr uint64_t kMinSegmentSize = kChunkBytes;
 constexpr uint64_t kMaxSegmentSize = 1ull << 30;
-constexpr uint64_t kYoungShare = 16;          // a segment takes at most this fraction of its region, until it has its full size
-constexpr uint64_t kYoungBytes = 4ull << 20;  // a region of this size does not grow for spares
-constexpr uint64_t kPlentyFree = 4;           // times what a large request needs
+constexpr uint64_t kYoungShare = 16;  // a segment takes at most this fraction of its region, until it has its full size
+constexpr uint64_t kPlentyFree = 4;   // times what a large request needs
 // What is kept for kBackground, and beside that for kDelete, in segments of the usual size; see SpaceUse.
 constexpr uint64_t kKeptForBackground = 2;
 constexpr uint64_t kKeptForDeletes = 1;
@@ -398,7 +397,6 @@ Status SegmentAllocator::Impl::MakeSpare(RegionSegments* home, uint64_t chunks) 
 
 void SegmentAllocator::Impl::PrepareSpares(uint32_t region, uint32_t count) {
   RegionSegments& home = regions_[region];
-  if (home.region->reserved_bytes() <= kYoungBytes) return;
   const auto usable = [&home](uint64_t usual_bytes) {
     std::vector<Segment*> found;
     const std::lock_guard<std::mutex> lock(home.mutex);

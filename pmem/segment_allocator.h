@@ -108,8 +108,7 @@ class SegmentAllocator {
   Status Discard(Segment* segment);
 
   // Keeps `count` spare segments of the usual size ready in `region` (allocated, touched, kFree), so that Allocate does not
-  // take page faults or grow the pool. Called by a background thread; fails silently when there is no space. A region of at most
-  // 4 MiB gets none: it would grow for them.
+  // take page faults or grow the pool. Called by a background thread; fails silently when there is no space.
   void PrepareSpares(uint32_t region, uint32_t count);
 
   // The segment that holds this entry, null if there is none. Lock-free, a few loads.

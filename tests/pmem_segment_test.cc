@@ -207,14 +207,7 @@ TEST_F(SegmentTest, FreeSegmentsMergeForALargeRequestWhenTheRegionIsFull) {
   ExpectNoLeak();
 }
 
-TEST_F(SegmentTest, AYoungRegionDoesNotGrowForSpares) {
-  const uint64_t reserved = store_.regions->ReservedBytes(0);
-  allocator()->PrepareSpares(0, 20);
-  EXPECT_EQ(store_.regions->ReservedBytes(0), reserved);
-}
-
 TEST_F(SegmentTest, SparesAreTakenWithoutGrowth) {
-  ASSERT_TRUE(store_.regions->ReserveBytes(16 * kMiB).ok());
   allocator()->PrepareSpares(0, 3);
   EXPECT_EQ(allocator()->GetUsage(0).free_segments, 3u);
   allocator()->PrepareSpares(0, 3);
