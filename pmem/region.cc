@@ -162,7 +162,9 @@ Status Region::Open(std::shared_ptr<RegionFiles> files, const RegionConfig& conf
 
 // libpmemobj makes the pool if it must have all of its lanes.
 Status Region::CreatePool(const std::string& set_path) {
-  if (files_->device().empty() && LaneLimitScope::IsPossible()) {
+  bool makes_pool = files_->device().empty() && LaneLimitScope::IsPossible();
+  BRAIDDB_SYNC_POINT_ARG("Region::CreatePool", &makes_pool);
+  if (makes_pool) {
     // Files in memory have no bad blocks, and a disk reports its own. The crash test opens pools too often.
     const PersistMode mode = persistence()->mode();
     const bool is_persistent_memory = mode != PersistMode::kEmulated && mode != PersistMode::kPage && !kCrashTest;

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <thread>
@@ -149,7 +150,7 @@ TEST_F(NewRegionTest, HolesOfACopyAreFilledWhereSomethingIsAllocated) {
     std::filesystem::resize_file(PartPath(0, part), bytes.size());
     const int fd = open(PartPath(0, part).c_str(), O_WRONLY | O_CLOEXEC);
     for (size_t at = 0; at < bytes.size(); at += kPageBytes) {
-      if (bytes.find_first_not_of('\0', at) >= at + kPageBytes) continue;
+      if (std::all_of(&bytes[at], &bytes[at] + kPageBytes, [](char c) { return c == 0; })) continue;
       EXPECT_EQ(pwrite(fd, &bytes[at], kPageBytes, static_cast<off_t>(at)), static_cast<ssize_t>(kPageBytes));
     }
     close(fd);
@@ -189,6 +190,31 @@ TEST_F(NewRegionTest, HolesAreFilledIfAnAllocationWasCutShort) {
     EXPECT_TRUE(IsBornPool(fd));
   }
   close(fd);
+}
+
+// As on devices, in earlier versions, and where libpmemobj is linked statically.
+TEST_F(NewRegionTest, APoolThatPmdkMadeKeepsItsLanes) {
+  SyncPoints::Instance().SetCallback("Region::CreatePool", [](void* makes_pool) { *static_cast<bool*>(makes_pool) = false; });
+  SyncPoints::Instance().Enable();
+  auto set = Create(options_);
+  SyncPoints::Instance().Clear();
+  ASSERT_NE(set, nullptr);
+  for (const uint64_t bytes : {8 * kMiB, 16 * kMiB}) {
+    EXPECT_EQ(set->ReservedBytes(0), bytes);
+    EXPECT_EQ(PoolView(set->base(0), bytes).lanes(), kPmdkLanes);
+    EXPECT_GE(BlockBytes(0), 8 * kMiB);
+    void* object = nullptr;
+    const MetadataSlot slot = bytes == 8 * kMiB ? MetadataSlot::kManifest : MetadataSlot::kL1;
+    ASSERT_TRUE(set->AllocateMetadata(0, slot, 3 * kMiB, &object).ok());
+    std::memset(object, 5, 3 * kMiB);
+    ASSERT_TRUE(set->ReserveBytes(16 * kMiB).ok());
+    set.reset();
+    set = Open(options_);
+    ASSERT_NE(set, nullptr);
+    EXPECT_EQ(*static_cast<uint8_t*>(set->Metadata(0, slot)), 5);
+  }
+  set.reset();
+  EXPECT_TRUE(PoolIsConsistent(RegionPath(0) + "/region.set"));
 }
 
 // Threads take other lanes than the first one, and libpmemobj would take more than the pool has.
