@@ -182,7 +182,8 @@ Status Region::CreatePool(const std::string& set_path) {
 
 Status Region::OpenPool(const std::string& set_path) {
   PoolExtent extent{.lanes = kPmdkLanes};
-  (void)ReadPoolExtent(files_->part_path(0), &extent);  // what is wrong with the header, PMDK says
+  Status status = ReadPoolExtent(files_->part_path(0), &extent);
+  if (!status.ok() && !status.IsNotSupported()) return status;  // what is wrong with the header, PMDK says
   const bool has_few_lanes = extent.lanes < kPmdkLanes;
   if (has_few_lanes && !LaneLimitScope::IsPossible()) {
     return Status::NotSupported(Name() +

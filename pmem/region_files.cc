@@ -57,6 +57,8 @@ bool ParseMark(std::string_view text, RegionIdentity* identity) {
          UnescapePath(lines[2].substr(5), &identity->database_path);
 }
 
+uint64_t BlockBytes(const struct stat& file) { return static_cast<uint64_t>(file.st_blocks) * kStatBlockBytes; }
+
 template <class T>
 bool ReadAt(int fd, uint64_t offset, T* value) {
   return ReadPartAt(fd, value, sizeof(T), offset) == static_cast<int64_t>(sizeof(T));
@@ -125,10 +127,16 @@ Status RegionFiles::MakeFirstPart(bool checks_bad_blocks) const {
   return status.ok() ? posix::SyncDirectory(directory_) : status;
 }
 
+// A full file system may refuse blocks that are there already, so they are counted first.
 Status RegionFiles::FillFirstPart(Filled filled) const {
   const posix::Fd fd(open(part_path(0).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid()) return posix::ErrnoStatus(errno, "open", part_path(0));
-  return FillRange(fd.get(), part_path(0), filled == Filled::kWhole ? 0 : kSmallFirstChunk, kSmallPartBytes);
+  struct stat st;
+  if (fstat(fd.get(), &st) != 0) return posix::ErrnoStatus(errno, "examine", part_path(0));
+  const uint64_t begin = filled == Filled::kWhole ? 0 : kSmallFirstChunk;
+  const uint64_t wanted = kSmallPartBytes - (filled == Filled::kWhole ? 0 : kSmallFirstChunk - kSmallHeadEnd);
+  if (BlockBytes(st) >= wanted) return Status::OK();
+  return FillRange(fd.get(), part_path(0), begin, kSmallPartBytes);
 }
 
 Status RegionFiles::CommitFirstPart(uint64_t database_id, uint32_t region, uint32_t region_count) {
@@ -274,18 +282,19 @@ Status RegionFiles::CheckPart(size_t index, uint64_t bytes) const {
   if (index == 0 && (got != sizeof(signature) || std::memcmp(signature, kPoolSignature, sizeof(signature)) != 0)) {
     return Status::Corruption("part file " + path + " is foreign or damaged: it has no pool signature" + restore);
   }
-  const bool has_holes = S_ISREG(st.st_mode) && static_cast<uint64_t>(st.st_blocks) * kStatBlockBytes < size;
-  return has_holes ? FillHoles(index, fd.get(), size) : Status::OK();
+  const bool has_holes = S_ISREG(st.st_mode) && BlockBytes(st) < size;
+  return has_holes ? FillHoles(index, fd.get(), size, BlockBytes(st)) : Status::OK();
 }
 
 // A copy may leave out pages of zeros. A store into a page that the file system has no room for would end the process.
 // The first part is made with holes (pool_maker.h), which stay while it is the only part and nothing is allocated there.
-Status RegionFiles::FillHoles(size_t index, int fd, uint64_t bytes) const {
+Status RegionFiles::FillHoles(size_t index, int fd, uint64_t bytes, uint64_t blocks) const {
   PoolExtent extent;
   const bool is_only = index == 0 && bytes == kSmallPartBytes && list_.parts.size() == 1 && list_.next == 0;
   const bool has_hole = is_only && ReadPoolExtent(part_path(0), &extent).ok() && extent.heap_begin == kSmallHeapBegin;
   if (!has_hole) return FillRange(fd, part_path(index), 0, bytes);
   const uint64_t end = IsBornPool(fd) ? kSmallFirstChunk + kBornChunks * kChunkBytes : bytes;
+  if (blocks >= kSmallHeadEnd + end - kSmallFirstChunk) return Status::OK();
   Status status = FillRange(fd, part_path(0), 0, kSmallHeadEnd);
   return status.ok() ? FillRange(fd, part_path(0), kSmallFirstChunk, end) : status;
 }

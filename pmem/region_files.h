@@ -133,8 +133,8 @@ class RegionFiles {
   bool HasPlainPath() const;
   Status WriteSetFile(const std::string& text);
   Status CheckPart(size_t index, uint64_t bytes) const;
-  // Gives blocks to holes where something may be allocated. [CC-61]
-  Status FillHoles(size_t index, int fd, uint64_t bytes) const;
+  // Gives blocks to holes where something may be allocated. `blocks`: bytes of the file that have blocks. [CC-61]
+  Status FillHoles(size_t index, int fd, uint64_t bytes, uint64_t blocks) const;
   Status ReleaseDevice() const;
   bool IsPoolOfThisRegion(const DaxDevice& device) const;
   Status FinishAddPart();
