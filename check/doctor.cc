@@ -15,6 +15,7 @@
 #include <fstream>
 
 #include "pmem/persist_mode.h"
+#include "pmem/pool_maker.h"
 #include "pmem/posix.h"
 #include "pmem/region_files.h"
 #include "util/numa_topology.h"
@@ -295,7 +296,7 @@ void Doctor::ExamineHugePages() {
 }
 
 void Doctor::ExamineSpace() {
-  diagnosis_->first_part_bytes = kFirstPartBytes;
+  diagnosis_->first_part_bytes = kSmallPartBytes;
   if (diagnosis_->device.kind == DeviceKind::kDeviceDax) {
     for (const std::string& bottom : diagnosis_->device.bottom)
       capacity_bytes_ += std::strtoull(FirstLine(bottom + "/size").c_str(), nullptr, 10);

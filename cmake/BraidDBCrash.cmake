@@ -25,7 +25,7 @@ target_link_libraries(crash_test PRIVATE
   PMDK::pmemobj PMDK::pmem NUMA::numa XxHash::xxhash Boost::headers Threads::Threads Boost::program_options GTest::gtest ${CMAKE_DL_LIBS})
 # Fixed addresses, so that those in a report mean something.
 target_link_options(crash_test PRIVATE -no-pie
-  -Wl,--wrap=memcpy -Wl,--wrap=memmove -Wl,--wrap=memset -Wl,--wrap=malloc -Wl,--wrap=free -Wl,--wrap=pmemobj_create)
+  -Wl,--wrap=memcpy -Wl,--wrap=memmove -Wl,--wrap=memset -Wl,--wrap=malloc -Wl,--wrap=free)
 
 # A sample by seed: all kinds of databases (small, growing, with eADR), with each last level in one region and in two, are among the
 # first nine.

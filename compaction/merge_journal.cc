@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "pmem/layout.h"
 #include "util/check.h"
 #include "util/sync_point.h"
 
@@ -29,6 +30,10 @@ namespace {
 constexpr uint64_t kBeginning = kCacheLine;  // the line of `begun`
 constexpr uint64_t kBufferBytes = 64 + kJournalStores * sizeof(JournalStore);
 constexpr uint64_t kJournalBytes = kBeginning + 2 * kBufferBytes;
+static_assert(kJournalBytes + kCacheLine <= kChunkBytes - kObjectHeaderBytes);
+
+// Of one buffer of a journal that has `bytes` bytes.
+uint64_t BufferBytesOf(uint64_t bytes) { return (bytes - kBeginning) / 2 / kCacheLine * kCacheLine; }
 
 // 0 for none, as the allocation leaves it.
 uint64_t EncodeBegun(uint64_t number) { return number == 0 ? 0 : number << 16 | (XXH3_64bits(&number, sizeof(number)) & 0xffff); }
@@ -50,11 +55,12 @@ Status MergeJournal::Open(RegionSet* regions, MergeJournal* journal) {
   }
   journal->regions_ = regions;
   journal->object_ = static_cast<uint8_t*>(object);
+  journal->bytes_ = bytes;
   return Status::OK();
 }
 
 uint8_t* MergeJournal::Buffer(uint64_t number) const {
-  return object_ + kBeginning + (BRAIDDB_MUTANT("journal-one-buffer") ? 0 : number % 2) * kBufferBytes;
+  return object_ + kBeginning + (BRAIDDB_MUTANT("journal-one-buffer") ? 0 : number % 2) * BufferBytesOf(bytes_);
 }
 
 Status MergeJournal::Apply(const std::vector<JournalStore>& stores, PmPtr progress, uint64_t* flushed_lines) {
@@ -106,10 +112,11 @@ Status MergeJournal::FindNewest(const void* object, uint64_t bytes, uint64_t mer
   }
   const uint64_t begun_word = LoadRelaxed(static_cast<const uint64_t*>(object));
   const uint64_t begun = begun_word >> 16;
+  const uint64_t buffer_bytes = BufferBytesOf(bytes);
   for (uint64_t buffer = 0; buffer < 2; ++buffer) {
     const auto* header =
-        reinterpret_cast<const Header*>(static_cast<const uint8_t*>(object) + kBeginning + buffer * kBufferBytes);
-    if (header->count == 0 || header->count > kJournalStores) continue;
+        reinterpret_cast<const Header*>(static_cast<const uint8_t*>(object) + kBeginning + buffer * buffer_bytes);
+    if (header->count == 0 || header->count > (buffer_bytes - sizeof(Header)) / sizeof(JournalStore)) continue;
     if (header->checksum != header->ComputeChecksum() && !BRAIDDB_MUTANT("redo-trusts-torn-record")) continue;
     // Numbers of which a store was begun never repeat, so that a stale buffer cannot be taken for the newest.
     *last_number = std::max(*last_number, header->number);
@@ -125,7 +132,7 @@ Status MergeJournal::FindNewest(const void* object, uint64_t bytes, uint64_t mer
 Status MergeJournal::Redo(uint64_t merge_id, PmPtr* progress) {
   JournalBatch batch;
   uint64_t last_number = 0;
-  if (Status status = FindNewest(object_, kJournalBytes, merge_id, &batch, &last_number); !status.ok()) return status;
+  if (Status status = FindNewest(object_, bytes_, merge_id, &batch, &last_number); !status.ok()) return status;
   if (!BRAIDDB_MUTANT("journal-numbers-restart")) number_ = std::max(number_, last_number);
   merge_id_ = merge_id;
   *progress = batch.progress;

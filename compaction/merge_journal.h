@@ -7,7 +7,8 @@
 // LAYOUT  One metadata object in region 0 (MetadataSlot::kMergeJournal): a line with the word `begun`, then two buffers; batch
 //         number n goes to buffer n mod 2.
 //           begun   number of the newest batch of which a store was begun << 16 | 16 bits of its XXH3
-//           buffer  JournalHeader (64 bytes), then count × JournalStore (16 bytes), room for kJournalStores
+//           buffer  JournalHeader (64 bytes), then count × JournalStore (16 bytes), room for kJournalStores. Older journals
+//                   have larger buffers; the size of the object says how large
 // COMMIT POINT   The record's lines are flushed and one fence has passed (its checksum then matches).
 // PERSIST ORDER  P1 the record  P2 the stores it lists, and `begun`  P3 the next record, into the other buffer
 // RECOVERY       A buffer is valid if and only if its checksum matches. Of the valid ones that carry the id of the merge that the
@@ -34,7 +35,7 @@ struct JournalStore {
 };
 static_assert(sizeof(JournalStore) == 16);
 
-inline constexpr uint32_t kJournalStores = kCrashTest ? 64 : 16384;
+inline constexpr uint32_t kJournalStores = kCrashTest ? 64 : 8176;  // so that the object fits one chunk of the pool
 
 // A batch as it was recorded.
 struct JournalBatch {
@@ -71,6 +72,7 @@ class MergeJournal {
 
   RegionSet* regions_ = nullptr;
   uint8_t* object_ = nullptr;
+  uint64_t bytes_ = 0;  // of the object
   uint64_t merge_id_ = 0;
   uint64_t number_ = 0;  // of the newest batch
 };

@@ -12,7 +12,7 @@ namespace braiddb {
 //                    that iterators make of them), and the indexes and orders over L0
 //         An eighth  the working memory of relocations and merges
 //         An eighth  the index over the last level, and the one that takes its place (skiplist)
-//         Constant   12 MiB for each region, of which PMDK takes 8 for an open pool, and 6 MiB: threads, what an allocator keeps
+//         Constant   12 MiB for each region, of which PMDK takes 1 for an open pool, and 6 MiB: threads, what an allocator keeps
 //         The rest   the lookup cache; a quarter of it the filter; the inner nodes of an NV-Tree take what they need, first from
 //                    the cache, then from the filter
 // Options are upper limits, but for the size of the lookup cache, which takes all of the rest.

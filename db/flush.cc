@@ -20,6 +20,7 @@ namespace {
 
 // Segments kept ready per region, so that writers do not wait for the pool to grow.
 constexpr uint32_t kSpareSegments = 2;
+constexpr uint64_t kYoungRegionBytes = 4ull << 20;  // a region that is no larger does not grow for spares
 
 // Without a flush for so long, writers are taken to pause: where iterators come, and where they do not; up to so long where what
 // was begun then had to be given up.
@@ -137,7 +138,9 @@ void DBImpl::FlushUntilStopped() {
     PrepareArena(*pending.memtable);
     if (!FlushOne(pending, &flush)) return;  // what is not flushed stays where it is
     epochs_.Reclaim();
-    for (uint32_t region = 0; region < regions_->count(); ++region) segments_->PrepareSpares(region, kSpareSegments);
+    for (uint32_t region = 0; region < regions_->count(); ++region) {
+      if (regions_->ReservedBytes(region) > kYoungRegionBytes) segments_->PrepareSpares(region, kSpareSegments);
+    }
     const bool iterators_come = IteratorsCome();
     bool has_idle_cpu = is_alone && !pressure_.is_high() && gives_up == 0;
     BRAIDDB_SYNC_POINT_ARG("DBImpl::FlushUntilStopped:Flushed", &has_idle_cpu);

@@ -8,6 +8,7 @@
 #include "db/options_file.h"
 #include "db/temporary_place.h"
 #include "pmem/database_file.h"
+#include "pmem/deferred_syncs.h"
 
 namespace braiddb {
 namespace {
@@ -166,6 +167,7 @@ Status DBImpl::CreateFiles() {
     place_.regions.push_back(AbsolutePath(region));
   }
   if (status.ok()) status = place_.Write(path_, DatabaseState::kCreating);
+  DeferredSyncs deferred;
   if (status.ok()) status = RegionSet::Create(region_options, &regions_);
   if (status.ok()) status = CheckDramBudget();
   if (status.ok()) status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
@@ -178,6 +180,8 @@ Status DBImpl::CreateFiles() {
     state.copying_flush = !options_.index_unified_logging;
     status = Manifest::Create(regions_.get(), state);
   }
+  // ORDER: everything above is durable before the database is one. [CC-1]
+  if (status.ok() && !deferred.End(regions_->persistence())) status = regions_->persistence()->error();
   if (!status.ok()) {
     segments_.reset();
     regions_.reset();
@@ -185,7 +189,6 @@ Status DBImpl::CreateFiles() {
     if (!removed.ok()) Log("open: what the failed creation left is not removed: " + removed.ToString());
     return status;
   }
-  // ORDER: everything above is durable before the database is one. [CC-1]
   return DatabaseFile::Change(path_, DatabaseState::kCreating, DatabaseState::kWhole);
 }
 

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <string>
 
+#include "pmem/deferred_syncs.h"
+
 namespace braiddb {
 
 Persistence::PageSync::PageSync(const std::atomic<bool>* fail_syncs)
@@ -36,7 +38,8 @@ void Persistence::PageSync::Add(const void* address, size_t bytes) {
 }
 
 bool Persistence::PageSync::Drain() {
-  if (Pending* const pending = pending_.Get(); pending != nullptr && !pending->ranges.empty()) {
+  Pending* const pending = pending_.Get();
+  if (!DeferredSyncs::active() && pending != nullptr && !pending->ranges.empty()) {
     Merge(&pending->ranges);
     Sync(pending->ranges);
     pending->ranges.clear();

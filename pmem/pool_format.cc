@@ -10,26 +10,14 @@ namespace {
 
 constexpr uint64_t kPoolHeaderChecked = 2048;  // its checksum covers so much; what follows depends on the machine
 constexpr uint64_t kIdentityOffset = 24;       // 16 bytes
-constexpr uint64_t kLaneCountOffset = kPoolLanesOffset + 8;
-constexpr uint64_t kLaneBytes = 3072;
-// The logs in a lane: the internal and the external redo log, the undo log. A log begins with its checksum, 0 when it is empty,
-// and where it goes on; its entries begin behind a header of 64 bytes.
-struct LaneLog {
-  uint64_t offset;
-  uint64_t bytes;  // of entries
-};
 constexpr uint64_t kLogNext = 8;
-constexpr uint64_t kLogEntries = 64;
-constexpr LaneLog kRedoLogs[] = {{0, 192}, {kLogEntries + 192, 640}};
-constexpr LaneLog kUndoLog = {2 * kLogEntries + 192 + 640, 2048};
-constexpr LaneLog kLaneLogs[] = {kRedoLogs[0], kRedoLogs[1], kUndoLog};
-static_assert(kUndoLog.offset + kLogEntries + kUndoLog.bytes == kLaneBytes);
+constexpr LaneLog kRedoLogs[] = {kLaneLogs[0], kLaneLogs[1]};
+constexpr LaneLog kUndoLog = kLaneLogs[2];
 // An entry of a redo log: a word with the place and, in its upper bits, what is to be done there; a word with the value. 0 ends
 // the log. Entries that are done stay.
 constexpr uint64_t kRedoEntryBytes = 16;
 constexpr int kRedoOperationShift = 61;
 constexpr uint64_t kLastRedoOperation = 2;  // set, and, or; others belong to undo logs, and have a length of their own
-constexpr char kHeapSignature[16] = "MEMORY_HEAP_HDR";
 
 }  // namespace
 
@@ -57,15 +45,15 @@ class Fletcher {
 
 }  // namespace
 
-// The checksum is in the last 8 bytes of a structure; they count as zero.
-bool PoolView::FletcherMatches(uint64_t offset, uint64_t bytes) const {
+// The place of the checksum counts as zero.
+uint64_t PoolView::ChecksumOf(uint64_t offset, uint64_t bytes) const {
   Fletcher fletcher;
   for (uint64_t at = 0; at < bytes; at += sizeof(uint32_t)) {
     uint32_t word = 0;
     if (at < bytes - sizeof(uint64_t)) memcpy(&word, pool_ + offset + at, sizeof(word));
     fletcher.Add(word);
   }
-  return Word(offset + bytes - sizeof(uint64_t)) == fletcher.sum();
+  return fletcher.sum();
 }
 
 uint32_t PoolView::features() const {
@@ -109,7 +97,7 @@ const char* PoolView::FindDamage() const {
       Word(kPoolHeapSizeOffset) < kHeapHeaderBytes + kZoneHeaderBytes) {
     return "the heap does not end where the parts do";
   }
-  if (Word(kPoolLanesOffset) > heap_begin() || Word(kLaneCountOffset) > (heap_begin() - Word(kPoolLanesOffset)) / kLaneBytes)
+  if (Word(kPoolLanesOffset) > heap_begin() || lanes() > (heap_begin() - Word(kPoolLanesOffset)) / kPoolLaneBytes)
     return "the lanes do not fit the pool";
   if (memcmp(pool_ + heap_begin(), kHeapSignature, sizeof(kHeapSignature)) != 0 ||
       !FletcherMatches(heap_begin(), kHeapHeaderBytes)) {
@@ -127,16 +115,17 @@ uint64_t PoolView::identity() const {
 }
 
 const char* PoolView::FindLaneDamage() const {
-  const uint64_t end = Word(kPoolLanesOffset) + Word(kLaneCountOffset) * kLaneBytes;
-  for (uint64_t lane = Word(kPoolLanesOffset); lane < end; lane += kLaneBytes) {
+  const uint64_t end = Word(kPoolLanesOffset) + lanes() * kPoolLaneBytes;
+  for (uint64_t lane = Word(kPoolLanesOffset); lane < end; lane += kPoolLaneBytes) {
     for (const LaneLog& log : kLaneLogs) {
       if (Word(lane + log.offset + kLogNext) != 0) return "a log in a lane of the pool leads elsewhere";
     }
-    if (Word(lane + kUndoLog.offset) != 0 || Word(lane + kUndoLog.offset + kLogEntries) != 0)
+    if (Word(lane + kUndoLog.offset) != 0 || Word(lane + kUndoLog.offset + kLaneLogEntries) != 0)
       return "an undo log in a lane of the pool is not empty";
     for (const LaneLog& log : kRedoLogs) {
       // PMDK walks along the entries of empty logs too.
-      for (uint64_t at = lane + log.offset + kLogEntries, left = log.bytes / kRedoEntryBytes; left > 0 && Word(at) != 0; --left) {
+      for (uint64_t at = lane + log.offset + kLaneLogEntries, left = log.bytes / kRedoEntryBytes; left > 0 && Word(at) != 0;
+           --left) {
         if (Word(at) >> kRedoOperationShift > kLastRedoOperation) return "a redo log in a lane of the pool is damaged";
         at += kRedoEntryBytes;
       }
@@ -146,10 +135,10 @@ const char* PoolView::FindLaneDamage() const {
 }
 
 bool PoolView::RedoPending() const {
-  const uint64_t lanes = Word(kPoolLanesOffset);
-  for (uint64_t lane = 0; lane < Word(kLaneCountOffset); ++lane) {
+  const uint64_t first = Word(kPoolLanesOffset);
+  for (uint64_t lane = 0; lane < lanes(); ++lane) {
     for (const LaneLog& log : kLaneLogs) {
-      if (Word(lanes + lane * kLaneBytes + log.offset) != 0) return true;
+      if (Word(first + lane * kPoolLaneBytes + log.offset) != 0) return true;
     }
   }
   return false;

@@ -6,7 +6,7 @@
 //                 Behind them the shutdown state
 //           4096  descriptor, 2048 bytes: where lanes and heap begin; Fletcher checksum. Behind it the root object and the
 //                 heap's size, which change
-//                 lanes, 3072 bytes each: redo and undo logs
+//                 lanes, 3072 bytes each, 1024 or few (pool_maker.h): redo and undo logs
 //                 heap header, 1024 bytes; Fletcher checksum. Then zones: 512 KiB of chunk headers, chunks of 256 KiB
 #pragma once
 
@@ -27,14 +27,32 @@ inline constexpr uint64_t kPoolShutdownStateBytes = 64;
 inline constexpr uint64_t kPoolHeaderChecksumOffset = 4088;
 inline constexpr uint64_t kPoolHeaderBytes = 4096;
 inline constexpr uint64_t kPoolDescriptorBytes = 2048;
-inline constexpr uint64_t kPoolLayoutOffset = 4096;  // the name of what is in the pool
-inline constexpr char kPoolLayout[] = "braiddb";
+inline constexpr uint64_t kPoolLayoutOffset = 4096;             // the name of what is in the pool
+inline constexpr char kPoolLayout[] = "braiddb";                // with PMDK's 1,024 lanes
+inline constexpr char kFewLanesLayout[] = "braiddb-few-lanes";  // with fewer: see pool_maker.h
 inline constexpr uint64_t kPoolLanesOffset = 4096 + 1024;
+inline constexpr uint64_t kPoolLaneCountOffset = 4096 + 1024 + 8;
 inline constexpr uint64_t kPoolHeapOffset = 4096 + 1024 + 16;
 inline constexpr uint64_t kPoolRootOffset = 4096 + 2048;
 inline constexpr uint64_t kPoolRunIdOffset = 4096 + 2048 + 8;  // even; PMDK adds 2 at each open
 inline constexpr uint64_t kPoolRootSizeOffset = 4096 + 2048 + 16;
 inline constexpr uint64_t kPoolHeapSizeOffset = 4096 + 2048 + 32;
+
+inline constexpr uint64_t kPoolFirstLane = 8192;
+inline constexpr uint64_t kPoolLaneBytes = 3072;
+inline constexpr uint64_t kPmdkLanes = 1024;  // of a pool that libpmemobj made
+inline constexpr uint64_t kFewLanes = 2;      // of a pool that BraidDB made
+// The logs in a lane: the internal and the external redo log, the undo log. A log begins with its checksum, 0 when it is empty,
+// with where it goes on, and with its capacity in bytes; its entries begin behind a header of 64 bytes.
+struct LaneLog {
+  uint64_t offset;
+  uint64_t bytes;  // of entries
+};
+inline constexpr uint64_t kLaneLogCapacity = 16;
+inline constexpr uint64_t kLaneLogEntries = 64;
+inline constexpr LaneLog kLaneLogs[] = {{0, 192}, {kLaneLogEntries + 192, 640}, {2 * kLaneLogEntries + 192 + 640, 2048}};
+static_assert(kLaneLogs[2].offset + kLaneLogEntries + kLaneLogs[2].bytes == kPoolLaneBytes);
+inline constexpr char kHeapSignature[16] = "MEMORY_HEAP_HDR";
 
 // PMDK's heap: a header of 1 KiB, then zones of 512 KiB of chunk headers and up to 65528 chunks.
 inline constexpr uint64_t kHeapHeaderBytes = 1024;
@@ -73,9 +91,12 @@ class PoolView {
   // The checksum that the header has to have with these features.
   uint64_t HeaderChecksum(uint32_t features) const;
   uint32_t features() const;
+  // The checksum of a structure, whose last 8 bytes are the checksum's place.
+  uint64_t ChecksumOf(uint64_t offset, uint64_t bytes) const;
   // PMDK opens no pool with an odd one.
   bool RunIdIsOdd() const { return Word(kPoolRunIdOffset) % 2 != 0; }
 
+  uint64_t lanes() const { return Word(kPoolLaneCountOffset); }
   uint64_t heap_begin() const { return Word(kPoolHeapOffset); }
   uint64_t heap_end() const { return heap_begin() + Word(kPoolHeapSizeOffset); }
   uint64_t root_offset() const { return Word(kPoolRootOffset); }
@@ -94,7 +115,9 @@ class PoolView {
 
  private:
   uint64_t Word(uint64_t offset) const;
-  bool FletcherMatches(uint64_t offset, uint64_t bytes) const;
+  bool FletcherMatches(uint64_t offset, uint64_t bytes) const {
+    return Word(offset + bytes - sizeof(uint64_t)) == ChecksumOf(offset, bytes);
+  }
 
   const uint8_t* const pool_;
   const uint64_t bytes_;

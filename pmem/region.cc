@@ -10,13 +10,16 @@
 #include <cstring>
 
 #include "pmem/dax_device.h"
+#include "pmem/pmdk_lanes.h"
 #include "pmem/pmdk_memory.h"
 #include "pmem/pmdk_sync.h"
 #include "pmem/pool_format.h"
+#include "pmem/pool_maker.h"
 #include "pmem/pool_repair.h"
 #include "pmem/region_image.h"
 #include "util/check.h"
 #include "util/huge_pages.h"
+#include "util/mutant.h"
 #include "util/numa_topology.h"
 #include "util/patience.h"
 #include "util/sync_point.h"
@@ -34,10 +37,19 @@ constexpr uint64_t kShareOfAddressSpace = 4;
 constexpr size_t kMaxStatBytes = 4096;
 constexpr uint64_t kRoomToGrow = 4;  // times what the region has
 
+// PMDK's own classes of small objects have runs for 200 objects each, up to 4 MiB. Ours has runs of one chunk for objects of all
+// sizes that it can have.
+constexpr unsigned kObjectClass = 128;  // the first number that is not PMDK's
+constexpr uint64_t kObjectUnit = 1024;
+constexpr uint64_t kMaxClassObject = 64 * kObjectUnit - kObjectHeaderBytes;  // PMDK allows 64 units
+constexpr uint64_t kRunOverhead = 4096;                                      // of a chunk, at most, for the header of a run
+
 constexpr uint64_t kZoneBytes = kZoneHeaderBytes + kZoneChunks * kChunkBytes;
 
 constexpr uint64_t RoundDown(uint64_t bytes) { return bytes / kPartAlignment * kPartAlignment; }
 constexpr uint64_t RoundUp(uint64_t bytes) { return RoundDown(bytes + kPartAlignment - 1); }
+
+constexpr uint64_t ChunksOf(uint64_t object_bytes) { return (object_bytes + kObjectHeaderBytes + kChunkBytes - 1) / kChunkBytes; }
 
 PMEMoid* AsPmdk(ObjectId* id) { return reinterpret_cast<PMEMoid*>(id); }
 
@@ -80,6 +92,7 @@ Region::~Region() {
   parts_guard_.Release();
   {
     const PmdkSyncScope sync(persistence(), files_->directory());
+    const PmdkCloseScope close;
     pmemobj_close(pool_);
   }
   if (!persistence()->failed()) devices_.Leave();
@@ -114,19 +127,10 @@ Status Region::Create(std::shared_ptr<RegionFiles> files, const RegionConfig& co
   RegionFiles::PoolSet set;
   if (Status status = region->files_->MakeSet(region->max_bytes_, &set); !status.ok()) return status;
   if (Status status = region->devices_.Enter(); !status.ok()) return status;
-  {
-    const PmdkOpenScope scope(1);
-    const PmdkSyncScope sync(config.persistence, region->files_->directory());
-    const NoShutdownStateScope no_shutdown_state;
-    region->pool_ = pmemobj_create(set.path.c_str(), kPoolLayout, 0, 0600);
-    region->has_zone_room_ = scope.HasRoom();
-  }
-  if (region->pool_ == nullptr) return PoolStatus(errno, "create pool", region->files_->directory());
-  if (config.persistence->failed()) return config.persistence->error();
+  if (Status status = region->CreatePool(set.path); !status.ok()) return status;
   if (Status status = region->files_->CommitFirstPart(config.database_id, config.index, config.count); !status.ok())
     return status;
   if (Status status = region->OnMapped(); !status.ok()) return status;
-  if (region->persistence()->mode() == PersistMode::kEmulated) CollapseHugePages(region->base(), region->reserved_bytes());
   *result = std::move(region);
   return Status::OK();
 }
@@ -144,25 +148,66 @@ Status Region::Open(std::shared_ptr<RegionFiles> files, const RegionConfig& conf
   if (!repaired.empty()) region->Log(region->Name() + ": " + repaired);
   if (Status status = region->CheckHeap(); !status.ok()) return status;
   BRAIDDB_SYNC_POINT("Region::Open:Checked");
-  {
-    const PmdkOpenScope scope(1 + total / kZoneBytes);
-    const PmdkSyncScope sync(config.persistence, region->files_->directory());
-    const int error = RetryWhileLocked([&] {
-      region->pool_ = pmemobj_open(set.path.c_str(), kPoolLayout);
-      return region->pool_ != nullptr ? 0 : errno;
-    });
-    if (region->pool_ == nullptr) return PoolStatus(error, "open pool", region->files_->directory());
-    if (config.persistence->failed()) return config.persistence->error();
-    region->has_zone_room_ = scope.HasRoom();
-  }
+  if (Status status = region->OpenPool(set.path); !status.ok()) return status;
   if (Status status = region->files_->CheckSizes(); !status.ok()) return status;
   if (Status status = region->OnMapped(); !status.ok()) return status;
+  region->born_chunks_ = kBornChunks;  // what they have room for is not known
   region->RestoreFooters();
   if (Status status = region->FindRoot(); !status.ok()) return status;
   if (Status status = region->CheckRoot(); !status.ok()) return status;
   if (Status status = region->FinishMetadata(); !status.ok()) return status;
   *result = std::move(region);
   return Status::OK();
+}
+
+// libpmemobj makes the pool if it must have all of its lanes.
+Status Region::CreatePool(const std::string& set_path) {
+  bool makes_pool = files_->device().empty() && LaneLimitScope::IsPossible();
+  BRAIDDB_SYNC_POINT_ARG("Region::CreatePool", &makes_pool);
+  if (makes_pool) {
+    // Files in memory have no bad blocks, and a disk reports its own. The crash test opens pools too often.
+    const PersistMode mode = persistence()->mode();
+    const bool is_persistent_memory = mode != PersistMode::kEmulated && mode != PersistMode::kPage && !kCrashTest;
+    Status status = files_->MakeFirstPart(is_persistent_memory);
+    return status.ok() ? OpenPool(set_path) : status;
+  }
+  const PmdkOpenScope scope(1);
+  const PmdkSyncScope sync(persistence(), files_->directory());
+  const NoShutdownStateScope no_shutdown_state;
+  pool_ = pmemobj_create(set_path.c_str(), kPoolLayout, 0, 0600);
+  has_zone_room_ = scope.HasRoom();
+  if (pool_ == nullptr) return PoolStatus(errno, "create pool", files_->directory());
+  return persistence()->failed() ? persistence()->error() : DefineObjectClass();
+}
+
+Status Region::OpenPool(const std::string& set_path) {
+  PoolExtent extent{.lanes = kPmdkLanes};
+  Status status = ReadPoolExtent(files_->part_path(0), &extent);
+  if (!status.ok() && !status.IsNotSupported()) return status;  // what is wrong with the header, PMDK says
+  const bool has_few_lanes = extent.lanes < kPmdkLanes;
+  if (has_few_lanes && !LaneLimitScope::IsPossible()) {
+    return Status::NotSupported(Name() +
+                                " needs a libpmemobj that is linked dynamically, since its pool has few lanes; "
+                                "link the program with libpmemobj.so");
+  }
+  const PmdkOpenScope scope(1 + files_->list().TotalBytes() / kZoneBytes);
+  const PmdkSyncScope sync(persistence(), files_->directory());
+  const LaneLimitScope lanes(extent.lanes);
+  const int error = RetryWhileLocked([&] {
+    pool_ = pmemobj_open(set_path.c_str(), has_few_lanes ? kFewLanesLayout : kPoolLayout);
+    return pool_ != nullptr ? 0 : errno;
+  });
+  if (pool_ == nullptr) return PoolStatus(error, "open pool", files_->directory());
+  has_zone_room_ = scope.HasRoom();
+  return persistence()->failed() ? persistence()->error() : DefineObjectClass();
+}
+
+// In DRAM: each open does so.
+Status Region::DefineObjectClass() {
+  pobj_alloc_class_desc description{kObjectUnit, 0, (kChunkBytes - kRunOverhead) / kObjectUnit, POBJ_HEADER_COMPACT, 0};
+  const std::string name = "heap.alloc_class." + std::to_string(kObjectClass) + ".desc";
+  if (pmemobj_ctl_set(pool_, name.c_str(), &description) == 0) return Status::OK();
+  return PoolStatus(errno, "define a class of objects in pool", files_->directory());
 }
 
 Status Region::CheckHeap() const {
@@ -194,6 +239,9 @@ Status Region::OnMapped() {
   PoolExtent extent;
   Status status = ReadPoolExtent(files_->part_path(0), &extent);
   heap_begin_ = extent.heap_begin;
+  const std::vector<uint64_t>& parts = files_->list().parts;
+  first_part_has_holes_ =
+      parts.size() == 1 && parts[0] == kSmallPartBytes && heap_begin_ == kSmallHeapBegin && files_->device().empty();
   return status;
 }
 
@@ -246,11 +294,16 @@ Status Region::AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, con
                                    std::to_string(PMEMOBJ_MAX_ALLOC_SIZE) + " that a pool can give; split it");
   }
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (Status status = FillBefore(bytes); !status.ok()) return status;
   // The first growth may only fill up a zone, where an object of this size need not fit; the second starts the next zone.
-  const uint64_t flags = prepare ? POBJ_XALLOC_ZERO : 0;
+  const bool is_small = bytes <= kMaxClassObject;
+  const uint64_t flags = (prepare ? POBJ_XALLOC_ZERO : 0) | (is_small ? POBJ_CLASS_ID(kObjectClass) : 0);
+  if (!is_small)  // whole chunks, of no class
+    bytes = std::min<uint64_t>(ChunksOf(bytes) * kChunkBytes - kObjectHeaderBytes, PMEMOBJ_MAX_ALLOC_SIZE);
   const pmemobj_constr constructor = prepare ? CallPrepare : nullptr;
   void* const argument = const_cast<Prepare*>(&prepare);
   const PmdkSyncScope sync(persistence(), files_->directory());
+  const PmdkMemoryScope memory;
   for (int growths = 0;; ++growths) {
     if (pmemobj_xalloc(pool_, AsPmdk(id), bytes, static_cast<uint64_t>(type), flags, constructor, argument) == 0)
       return persistence()->failed() ? persistence()->error() : Status::OK();
@@ -259,6 +312,21 @@ Status Region::AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, con
     if (growths == 3) return Status::NoSpace(Name() + " is too fragmented for " + std::to_string(bytes) + " bytes; delete data");
     if (Status status = Grow(bytes); !status.ok()) return status;
   }
+}
+
+// The creation of a database allocates less than the chunks that have blocks from the start: the root has one, small objects have
+// one, and one is left. PMDK takes them from the front. [CC-61]
+Status Region::FillBefore(uint64_t bytes) {
+  if (!first_part_has_holes_) return Status::OK();
+  if (bytes <= kMaxClassObject) {
+    born_object_bytes_ += bytes + kObjectHeaderBytes + kObjectUnit;
+  } else {
+    born_chunks_ += ChunksOf(bytes);
+  }
+  if (born_object_bytes_ <= kMaxClassObject && born_chunks_ + 2 <= kBornChunks) return Status::OK();
+  if (Status status = files_->FillFirstPart(RegionFiles::Filled::kChunks); !status.ok()) return status;
+  first_part_has_holes_ = false;
+  return Status::OK();
 }
 
 // Under the mutex: libpmemobj 1.12 crashes when a large object is freed beside a growth of the heap (seen in its coalescing of
@@ -271,6 +339,7 @@ void Region::FreeObject(ObjectId* id) {
   }
   if (persistence()->failed()) return;  // media stay as they are
   const PmdkSyncScope sync(persistence(), files_->directory());
+  born_chunks_ = kBornChunks;
   pmemobj_free(AsPmdk(id));
 }
 
@@ -287,7 +356,8 @@ Status Region::GrowthStep(uint64_t bytes, uint64_t* step) const {
     return Status::NoSpace(Name() + " has reached its largest size of " + std::to_string(max_bytes_) +
                            " bytes; delete data, or " + advice);
   }
-  *step = std::max(needed, RoundDown(std::clamp(reserved / 4, kMinGrowth, kMaxGrowth)));
+  // A small region doubles.
+  *step = std::max(needed, RoundDown(std::clamp(reserved / 4, std::min(reserved, kMinGrowth), kMaxGrowth)));
   *step = std::min(*step, RoundDown(max_bytes_ - reserved));
   if (*step > files_->AvailableBytes()) *step = needed;
   if (*step > files_->AvailableBytes()) {
@@ -370,6 +440,8 @@ Status Region::Extend(uint64_t step) {
   if (memory_node_ != kUnknownNumaNode) BindToNumaNode(base() + begin, step, memory_node_);
   // release: pairs with the acquire in reserved_bytes(); the part is mapped.
   reserved_bytes_.store(begin + step, std::memory_order_release);
+  // The small first part has all of its blocks by now.
+  if (begin == kSmallPartBytes && persistence()->mode() == PersistMode::kEmulated) CollapseHugePages(base(), begin);
   if (Status status = files_->CommitPart(); !status.ok()) Log(Name() + ": part list not written yet: " + status.ToString());
   Log(Name() + " grew by " + std::to_string(step) + " to " + std::to_string(begin + step) + " bytes");
   return Status::OK();

@@ -113,6 +113,12 @@ class Region {
   // The address space to reserve for a region of `total` bytes.
   uint64_t ChooseMaxBytes(uint64_t total) const;
   void CountReservation();
+  Status CreatePool(const std::string& set_path);
+  Status OpenPool(const std::string& set_path);
+  Status DefineObjectClass();
+  // Makes sure that the pool has blocks for an allocation. NoSpace if the file system is full. REQUIRES: mutex_, or that nobody
+  // else has the region yet.
+  Status FillBefore(uint64_t bytes);
   // PMDK follows the chunk headers of its heap, and the logs in its lanes, without a look at where they lead.
   Status CheckHeap() const;
   Status OnMapped();
@@ -146,7 +152,10 @@ class Region {
   std::mutex metadata_mutex_;  // one change of the metadata slots at a time; taken before mutex_
   std::mutex mutex_;           // guards what follows, and allocation
   int memory_node_ = kUnknownNumaNode;
-  bool growth_broken_ = false;  // PMDK failed to map a part: its own list of parts cannot be trusted until the next open
+  bool first_part_has_holes_ = false;  // where chunks may be allocated; see pool_maker.h
+  uint64_t born_object_bytes_ = 0;     // of small objects since the creation
+  uint64_t born_chunks_ = 0;           // of other objects since the creation
+  bool growth_broken_ = false;         // PMDK failed to map a part: its own list of parts cannot be trusted until the next open
 };
 
 class RegionSet::Impl {

@@ -18,6 +18,7 @@
 #include "pmem/device_record.h"
 #include "pmem/layout.h"
 #include "pmem/pool_format.h"
+#include "pmem/pool_maker.h"
 #include "util/file.h"
 #include "util/mutant.h"
 
@@ -55,6 +56,8 @@ bool ParseMark(std::string_view text, RegionIdentity* identity) {
          std::sscanf(lines[1].c_str(), "database %" SCNx64, &identity->database_id) == 1 && lines[2].starts_with("path ") &&
          UnescapePath(lines[2].substr(5), &identity->database_path);
 }
+
+uint64_t BlockBytes(const struct stat& file) { return static_cast<uint64_t>(file.st_blocks) * kStatBlockBytes; }
 
 template <class T>
 bool ReadAt(int fd, uint64_t offset, T* value) {
@@ -115,6 +118,25 @@ Status RegionFiles::RemoveCreatingMark() {
   if (BRAIDDB_MUTANT("creating-mark-stays")) return Status::OK();
   if (Status status = posix::Remove(creating_path()); !status.ok()) return status;
   return posix::SyncDirectory(directory_);
+}
+
+Status RegionFiles::MakeFirstPart(bool checks_bad_blocks) const {
+  const posix::Fd fd(OpenOwnFile(part_path(0), O_RDWR | O_CREAT | O_TRUNC));
+  if (!fd.valid()) return posix::ErrnoStatus(errno, "create", part_path(0));
+  Status status = MakeSmallPool(fd.get(), part_path(0), checks_bad_blocks);
+  return status.ok() ? posix::SyncDirectory(directory_) : status;
+}
+
+// A full file system may refuse blocks that are there already, so they are counted first.
+Status RegionFiles::FillFirstPart(Filled filled) const {
+  const posix::Fd fd(open(part_path(0).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid()) return posix::ErrnoStatus(errno, "open", part_path(0));
+  struct stat st;
+  if (fstat(fd.get(), &st) != 0) return posix::ErrnoStatus(errno, "examine", part_path(0));
+  const uint64_t begin = filled == Filled::kWhole ? 0 : kSmallFirstChunk;
+  const uint64_t wanted = kSmallPartBytes - (filled == Filled::kWhole ? 0 : kSmallFirstChunk - kSmallHeadEnd);
+  if (BlockBytes(st) >= wanted) return Status::OK();
+  return FillRange(fd.get(), part_path(0), begin, kSmallPartBytes);
 }
 
 Status RegionFiles::CommitFirstPart(uint64_t database_id, uint32_t region, uint32_t region_count) {
@@ -260,16 +282,21 @@ Status RegionFiles::CheckPart(size_t index, uint64_t bytes) const {
   if (index == 0 && (got != sizeof(signature) || std::memcmp(signature, kPoolSignature, sizeof(signature)) != 0)) {
     return Status::Corruption("part file " + path + " is foreign or damaged: it has no pool signature" + restore);
   }
-  const bool has_holes = S_ISREG(st.st_mode) && static_cast<uint64_t>(st.st_blocks) * kStatBlockBytes < size;
-  return has_holes ? FillHoles(fd.get(), path, size) : Status::OK();
+  const bool has_holes = S_ISREG(st.st_mode) && BlockBytes(st) < size;
+  return has_holes ? FillHoles(index, fd.get(), size, BlockBytes(st)) : Status::OK();
 }
 
 // A copy may leave out pages of zeros. A store into a page that the file system has no room for would end the process.
-Status RegionFiles::FillHoles(int fd, const std::string& path, uint64_t bytes) {
-  int error = 0;
-  while ((error = posix_fallocate(fd, 0, static_cast<off_t>(bytes))) == EINTR) {
-  }
-  return error == 0 ? Status::OK() : posix::ErrnoStatus(error, "reserve what is missing of the sparse file", path);
+// The first part is made with holes (pool_maker.h), which stay while it is the only part and nothing is allocated there.
+Status RegionFiles::FillHoles(size_t index, int fd, uint64_t bytes, uint64_t blocks) const {
+  PoolExtent extent;
+  const bool is_only = index == 0 && bytes == kSmallPartBytes && list_.parts.size() == 1 && list_.next == 0;
+  const bool has_hole = is_only && ReadPoolExtent(part_path(0), &extent).ok() && extent.heap_begin == kSmallHeapBegin;
+  if (!has_hole) return FillRange(fd, part_path(index), 0, bytes);
+  const uint64_t end = IsBornPool(fd) ? kSmallFirstChunk + kBornChunks * kChunkBytes : bytes;
+  if (blocks >= kSmallHeadEnd + end - kSmallFirstChunk) return Status::OK();
+  Status status = FillRange(fd, part_path(0), 0, kSmallHeadEnd);
+  return status.ok() ? FillRange(fd, part_path(0), kSmallFirstChunk, end) : status;
 }
 
 Status RegionFiles::CheckParts() {
@@ -328,18 +355,15 @@ Status RegionFiles::AddPart(uint64_t bytes, const Fill& fill) {
   if (commit_pending_) {
     if (Status status = CommitPart(); !status.ok()) return status;
   }
+  if (list_.parts.size() == 1 && list_.parts[0] == kSmallPartBytes) {
+    if (Status status = FillFirstPart(Filled::kWhole); !status.ok()) return status;
+  }
   const std::string path = part_path(list_.parts.size());
   const std::string temporary = path + ".tmp";
   const posix::Fd fd(OpenOwnFile(temporary, O_RDWR | O_CREAT | O_TRUNC));
   if (!fd.valid()) return posix::ErrnoStatus(errno, "create", temporary);
   if (fill) fill(fd.get(), bytes);
-  Status status;
-  int error = 0;
-  while ((error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes))) == EINTR) {
-  }
-  if (error != 0) {
-    status = posix::ErrnoStatus(error, "allocate " + std::to_string(bytes) + " bytes for", temporary);
-  }
+  Status status = FillRange(fd.get(), temporary, 0, bytes);
   if (status.ok() && fsync(fd.get()) != 0) status = posix::ErrnoStatus(errno, "sync", temporary);
   if (status.ok()) {
     list_.next = bytes;
@@ -423,15 +447,16 @@ Status ReadPoolExtent(const std::string& first_part, PoolExtent* extent) {
   uint32_t major = 0;
   uint64_t begin = 0;
   uint64_t bytes = 0;
+  uint64_t lanes = 0;
   if (!ReadAt(fd.get(), kPoolMajorOffset, &major) || !ReadAt(fd.get(), kPoolHeapOffset, &begin) ||
-      !ReadAt(fd.get(), kPoolHeapSizeOffset, &bytes)) {
+      !ReadAt(fd.get(), kPoolHeapSizeOffset, &bytes) || !ReadAt(fd.get(), kPoolLaneCountOffset, &lanes)) {
     return posix::ErrnoStatus(EIO, "read the pool header of", first_part);
   }
   if (major != kPoolMajor) {
     return Status::NotSupported(first_part + " has pool format " + std::to_string(major) + " of PMDK, known is " +
                                 std::to_string(kPoolMajor) + "; use a BraidDB that was built for it, or pmempool convert");
   }
-  *extent = PoolExtent{begin, begin + bytes};
+  *extent = PoolExtent{begin, begin + bytes, lanes};
   return Status::OK();
 }
 

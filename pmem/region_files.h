@@ -38,8 +38,7 @@ namespace braiddb {
 
 class DaxDevice;
 
-inline constexpr uint64_t kPartAlignment = 2ull << 20;   // part sizes are multiples of it, so that huge pages fit
-inline constexpr uint64_t kFirstPartBytes = 8ull << 20;  // what pmemobj_create makes in a directory
+inline constexpr uint64_t kPartAlignment = 2ull << 20;  // part sizes are multiples of it, so that huge pages fit
 
 // Whose the files in a directory are.
 struct RegionIdentity {
@@ -87,7 +86,13 @@ class RegionFiles {
 
   Status WriteCreatingMark(uint64_t database_id, const std::string& database_path);
   Status RemoveCreatingMark();
-  // At creation, after PMDK has made the first part.
+  // At creation: makes the first part, with a pool in it (MakeSmallPool).
+  Status MakeFirstPart(bool checks_bad_blocks) const;
+  // Gives blocks to the holes of a first part that MakeFirstPart made. kChunks: to all that can be allocated; kWhole: to all of
+  // it, before the region grows. NoSpace if the file system is full; whatever was allocated before stays as it is.
+  enum class Filled : uint8_t { kChunks, kWhole };
+  Status FillFirstPart(Filled filled) const;
+  // At creation, when the first part is there.
   Status CommitFirstPart(uint64_t database_id, uint32_t region, uint32_t region_count);
 
   Status ReadList();
@@ -128,7 +133,8 @@ class RegionFiles {
   bool HasPlainPath() const;
   Status WriteSetFile(const std::string& text);
   Status CheckPart(size_t index, uint64_t bytes) const;
-  static Status FillHoles(int fd, const std::string& path, uint64_t bytes);
+  // Gives blocks to holes where something may be allocated. `blocks`: bytes of the file that have blocks. [CC-61]
+  Status FillHoles(size_t index, int fd, uint64_t bytes, uint64_t blocks) const;
   Status ReleaseDevice() const;
   bool IsPoolOfThisRegion(const DaxDevice& device) const;
   Status FinishAddPart();
@@ -141,10 +147,12 @@ class RegionFiles {
   bool commit_pending_ = false;  // list_ has a part that PARTS does not have yet
 };
 
-// Where the heap of the pool ends and starts, read from the header of its first part; bytes from the start of the pool.
+// Where the heap of the pool starts and ends, in bytes from the start of the pool, and how many lanes the pool has; read from the
+// header of its first part.
 struct PoolExtent {
   uint64_t heap_begin = 0;
   uint64_t heap_end = 0;
+  uint64_t lanes = 0;
 };
 Status ReadPoolExtent(const std::string& first_part, PoolExtent* extent);
 

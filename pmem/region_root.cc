@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "pmem/layout_check.h"
+#include "pmem/pmdk_memory.h"
 #include "pmem/pmdk_sync.h"
 #include "pmem/region.h"
 #include "util/check.h"
@@ -20,6 +21,7 @@ constexpr uint32_t kGenerationHeadroom = 24;
 
 Status Region::InitializeRoot() {
   const PmdkSyncScope sync(persistence(), files_->directory());
+  const PmdkMemoryScope memory;
   const PMEMoid id = pmemobj_root(pool_, sizeof(RegionRoot));
   if (persistence()->failed()) return persistence()->error();
   if (OID_IS_NULL(id)) return posix::ErrnoStatus(errno, "allocate the root of", files_->set_path());
@@ -43,6 +45,7 @@ Status Region::FindRoot() {
   const std::string restore = "; restore its files from a backup";
   if (pmemobj_root_size(pool_) < sizeof(RegionRoot)) return Status::Corruption(Name() + " has no root object" + restore);
   const PmdkSyncScope sync(persistence(), files_->directory());
+  const PmdkMemoryScope memory;
   const PMEMoid id = pmemobj_root(pool_, sizeof(RegionRoot));
   pool_id_ = id.pool_uuid_lo;
   if (!IsValidObject(ObjectId{id.pool_uuid_lo, id.off}, sizeof(RegionRoot))) {

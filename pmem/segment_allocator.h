@@ -83,7 +83,7 @@ class SegmentAllocator {
  public:
   // Reads the directories of all regions (and completes allocations and releases that a crash cut short: nothing leaks).
   // `segment_size`: bytes of a full-grown segment; a young region takes smaller ones (at least 256 KiB): about 1/16 of
-  // its size, so that an empty database stays below 16 MiB per region.
+  // its size, so that an empty database stays below 1 MiB per region, and one of few keys below 2 MiB.
   static Status Open(RegionSet* regions, uint64_t segment_size, std::unique_ptr<SegmentAllocator>* result);
   ~SegmentAllocator();
 

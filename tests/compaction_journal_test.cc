@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
+#include <cstring>
+
 #include "compaction/merge_journal.h"
 #include "tests/support/level_store.h"
 #include "tests/support/power_cut.h"
@@ -100,6 +102,29 @@ TEST_P(MergeJournalTest, AFullBatch) {
   Open();
   ASSERT_OK(Redo(1));
   EXPECT_EQ(Values(), after);
+}
+
+// Databases of earlier versions have a journal with buffers for 16,384 stores.
+TEST_P(MergeJournalTest, AnOlderJournalKeepsItsBuffers) {
+  constexpr uint64_t kOldBufferBytes = 64 + 16384 * sizeof(JournalStore);
+  ASSERT_OK(store_.regions()->FreeMetadata(0, MetadataSlot::kMergeJournal));
+  void* object = nullptr;
+  ASSERT_OK(store_.regions()->AllocateMetadata(0, MetadataSlot::kMergeJournal, 64 + 2 * kOldBufferBytes, &object));
+  Open();
+  journal_.Begin(1);
+  std::vector<uint64_t> values = Values();
+  for (int round = 0; round < 3; ++round) {  // both buffers, and one again
+    const std::vector<JournalStore> batch = DrawBatch();
+    const std::vector<uint64_t> before = values;
+    values = After(values, batch);
+    ASSERT_OK(Apply(batch, words_[0]));
+    const uint8_t* const buffer = static_cast<uint8_t*>(object) + 64 + (round + 1) % 2 * kOldBufferBytes;
+    EXPECT_EQ(std::memcmp(buffer + 64, batch.data(), batch.size() * sizeof(JournalStore)), 0);
+    for (size_t i = 0; i < words_.size(); ++i) Word(i) = before[i];
+    Open();
+    ASSERT_OK(Redo(1));
+    EXPECT_EQ(Values(), values);
+  }
 }
 
 // At every fence of several batches, with every kind of loss; then once more at the fence of the redo.

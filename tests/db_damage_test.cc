@@ -193,7 +193,7 @@ TEST_F(DbDamageTest, ADamagedLaneIsCorruption) {
   const std::string original = ReadFileOrDie(part);
   // The second word of its undo log, where it goes on, and the first word of its entries.
   for (const uint64_t word : {uint64_t{968}, uint64_t{1024}}) {
-    for (const uint64_t lane : {0, 22, 670}) {
+    for (const uint64_t lane : {0, 1}) {
       SCOPED_TRACE(std::to_string(word) + " of lane " + std::to_string(lane));
       std::string damaged = original;
       const uint64_t wrong = word == 968 ? 0x80000000000 : 0xee763441cedc495a;

@@ -1,7 +1,9 @@
 // Many column families: the MANIFEST grows with them, and merges go on whatever it lists.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <future>
 #include <memory>
 #include <string>
@@ -75,6 +77,33 @@ TEST_F(DbManyFamiliesTest, TheManifestGrowsWithThem) {
   ExpectAll(2);
   ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
   ExpectAll(2);
+}
+
+// Each memtable reserves address space for what it holds. An iterator keeps the memtables of its time.
+TEST_F(DbManyFamiliesTest, KeptMemtablesTakeLittleAddressSpace) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer takes address space, too";
+#endif
+  constexpr int kFamilies = 100;
+  constexpr int kFlushes = 5;
+  options_.disable_auto_compaction = true;
+  Open(kFamilies);
+  WriteAll(0);
+  const auto mapped_kib = [] {
+    std::ifstream statm("/proc/self/statm");
+    uint64_t pages = 0;
+    statm >> pages;
+    return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 1024;
+  };
+  const uint64_t before = mapped_kib();
+  std::vector<std::unique_ptr<Iterator>> kept;
+  for (int round = 1; round <= kFlushes; ++round) {
+    for (const Handle& handle : handles_) ASSERT_OK(db_->Put({}, handle.get(), "key", std::to_string(round)));
+    kept.emplace_back(db_->NewIterator({}, handles_[0].get()));
+    ASSERT_OK(db_->Flush());
+  }
+  EXPECT_LT((mapped_kib() - before) / (kFamilies * kFlushes), 1024u) << "KiB for each memtable";
+  EXPECT_GT((mapped_kib() - before) / (kFamilies * kFlushes), 16u) << "the memtables are kept";
 }
 
 // The family with the most tables has none that the MANIFEST lists: others are merged first.

@@ -50,7 +50,7 @@ class DbPoolRepairTest : public DbOpenTest {
   }
   // Whether PMDK by itself would open the pool.
   bool PmdkOpens() const {
-    PMEMobjpool* const pool = pmemobj_open((path_ + "/region-0/region.set").c_str(), "braiddb");
+    PMEMobjpool* const pool = pmemobj_open((path_ + "/region-0/region.set").c_str(), kFewLanesLayout);
     if (pool != nullptr) pmemobj_close(pool);
     return pool != nullptr;
   }

@@ -194,8 +194,8 @@ TEST_F(FailingCallsTest, AnImageIsWholeOrAnError) {
                      EXPECT_EQ(status.ok(), image != nullptr);
                      if (!status.ok()) return;
                      EXPECT_EQ(reports, "");
-                     ASSERT_EQ(image->bytes(), 16 * kMiB);
-                     EXPECT_EQ(std::memcmp(image->base() + 8 * kMiB, part.data(), part.size()), 0);
+                     ASSERT_EQ(image->bytes(), 10 * kMiB);
+                     EXPECT_EQ(std::memcmp(image->base() + 2 * kMiB, part.data(), part.size()), 0);
                    }});
 }
 
@@ -274,7 +274,7 @@ TEST_F(FailingCallsTest, APoolThatPmdkCannotGrowIsFullUntilTheNextOpen) {
   EXPECT_NE(status.message().find("open the database again"), std::string_view::npos) << status.ToString();
   status = set->AllocateMetadata(0, MetadataSlot::kL1, 20 * kMiB, &object);
   EXPECT_TRUE(status.IsNoSpace()) << status.ToString();
-  EXPECT_TRUE(set->AllocateMetadata(0, MetadataSlot::kManifest, 1 * kMiB, &object).ok()) << "what it has can be used";
+  EXPECT_TRUE(set->AllocateMetadata(0, MetadataSlot::kManifest, kMiB / 2, &object).ok()) << "what it has can be used";
   set.reset();
   set = Open();
   EXPECT_TRUE(set->AllocateMetadata(0, MetadataSlot::kL1, 20 * kMiB, &object).ok());

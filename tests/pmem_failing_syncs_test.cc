@@ -116,7 +116,7 @@ TEST_F(FailingSyncsTest, OfAnOpenThatFinishesWhatWasCutShort) {
     Reopen(8 * kMiB);
     SegmentAllocator* const allocator = store_.allocator.get();
     Segment *taken = nullptr, *gone = nullptr, *big = nullptr;
-    ASSERT_TRUE(allocator->Allocate(0, 1, &taken).ok() && allocator->Allocate(0, 1, &gone).ok());
+    ASSERT_TRUE(allocator->Allocate(0, kSmallSegment + 1, &taken).ok() && allocator->Allocate(0, 1, &gone).ok());
     ASSERT_TRUE(allocator->Allocate(0, 2 * kMiB, &big).ok() && allocator->Release(gone).ok() && allocator->Release(big).ok());
     Region* const region = store_.regions->impl()->region(0);
     auto* const block = reinterpret_cast<DirectoryBlock*>(region->base() + AlignToLine(region->root()->directory.offset));

@@ -23,7 +23,7 @@ constexpr uint64_t kDescriptorBytes = 2048;
 constexpr uint64_t kLanes = kDescriptor + 1024;
 constexpr uint64_t kLaneBytes = 3072;
 
-// A pool as PMDK makes it, in memory.
+// A pool in memory.
 class PoolFormatTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -124,7 +124,7 @@ TEST_F(PoolFormatTest, DamageOfAnyLaneIsFound) {
 
 // PMDK would walk along them without end.
 TEST_F(PoolFormatTest, RedoEntriesThatAreNoneAreFound) {
-  const uint64_t lane = Get(kLanes) + 7 * kLaneBytes;
+  const uint64_t lane = Get(kLanes) + kLaneBytes;
   for (const auto& [log, entries] : {std::pair<uint64_t, uint64_t>{0, 12}, {256, 40}}) {
     for (uint64_t operation = 0; operation < 8; ++operation) {
       for (const uint64_t at : {uint64_t{0}, uint64_t{3}, entries - 1, entries}) {

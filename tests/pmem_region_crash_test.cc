@@ -62,20 +62,20 @@ TEST_F(RegionSetTest, GrowthCutShortAtEachStep) {
   EXPECT_FALSE(fs::exists(PartPath(0, 1) + ".tmp"));
   // After step 3: the part is there, the heap does not know it.
   grow_and_die(false);
-  EXPECT_EQ(Open(options_)->ReservedBytes(0), 8 * kMiB);
+  EXPECT_EQ(Open(options_)->ReservedBytes(0), 2 * kMiB);
   EXPECT_FALSE(fs::exists(PartPath(0, 1)));
   // After step 2: the list announces a part that is not there.
   grow_and_die(false);
   fs::remove(PartPath(0, 1));
-  EXPECT_EQ(Open(options_)->ReservedBytes(0), 8 * kMiB);
+  EXPECT_EQ(Open(options_)->ReservedBytes(0), 2 * kMiB);
   // After step 4: the heap knows it, the list does not.
   grow_and_die(true);
   {
     auto set = Open(options_);
-    EXPECT_EQ(set->ReservedBytes(0), 16 * kMiB);
+    EXPECT_EQ(set->ReservedBytes(0), 10 * kMiB);
     void* object = nullptr;
     ASSERT_TRUE(set->AllocateMetadata(0, MetadataSlot::kL1, 7 * kMiB, &object).ok());
-    EXPECT_EQ(set->ReservedBytes(0), 16 * kMiB);
+    EXPECT_EQ(set->ReservedBytes(0), 10 * kMiB);
   }
   EXPECT_NE(Open(options_), nullptr);
   EXPECT_TRUE(PoolIsConsistent(RegionPath(0) + "/region.set"));

@@ -75,32 +75,32 @@ TEST_F(RegionImageTest, DamagedFilesAreReportedAndTheRestIsThere) {
     uint64_t absent;
     std::function<void()> damage;
   } kCases[] = {
-      {"", 16 * kMiB, 0, [] {}},
-      {"checksum", 16 * kMiB, 0, [&] { WriteFile(Path("PARTS"), ReadFile(Path("PARTS")).replace(30, 1, "z")); }},
-      {"PARTS", 16 * kMiB, 0, [&] { fs::remove(Path("PARTS")); }},
-      {"000001.pmem: is missing", 16 * kMiB, 8 * kMiB, [&] { fs::remove(Path("000001.pmem")); }},
-      {"not a regular file", 16 * kMiB, 8 * kMiB,
+      {"", 10 * kMiB, 0, [] {}},
+      {"checksum", 10 * kMiB, 0, [&] { WriteFile(Path("PARTS"), ReadFile(Path("PARTS")).replace(30, 1, "z")); }},
+      {"PARTS", 10 * kMiB, 0, [&] { fs::remove(Path("PARTS")); }},
+      {"000001.pmem: is missing", 10 * kMiB, 8 * kMiB, [&] { fs::remove(Path("000001.pmem")); }},
+      {"not a regular file", 10 * kMiB, 8 * kMiB,
        [&] {
          fs::remove(Path("000001.pmem"));
          mkfifo(Path("000001.pmem").c_str(), 0600);
        }},
-      {"has 4194304 bytes", 16 * kMiB, 4 * kMiB, [&] { fs::resize_file(Path("000001.pmem"), 4 * kMiB); }},
-      {"has 0 bytes", 16 * kMiB, 8 * kMiB, [&] { fs::resize_file(Path("000001.pmem"), 0); }},
-      {"has 9000000 bytes", 16 * kMiB, 0, [&] { fs::resize_file(Path("000001.pmem"), 9'000'000); }},
-      {"000002.pmem: is not a part", 16 * kMiB, 0, [&] { WriteFile(Path("000002.pmem"), "x"); }},
-      {"bytes", 8 * kMiB + 100 + 8 * kMiB, 8 * kMiB,
+      {"has 4194304 bytes", 10 * kMiB, 4 * kMiB, [&] { fs::resize_file(Path("000001.pmem"), 4 * kMiB); }},
+      {"has 0 bytes", 10 * kMiB, 8 * kMiB, [&] { fs::resize_file(Path("000001.pmem"), 0); }},
+      {"has 9000000 bytes", 10 * kMiB, 0, [&] { fs::resize_file(Path("000001.pmem"), 9'000'000); }},
+      {"000002.pmem: is not a part", 10 * kMiB, 0, [&] { WriteFile(Path("000002.pmem"), "x"); }},
+      {"bytes", 2 * kMiB + 100 + 8 * kMiB, 8 * kMiB,
        [&] {  // after a part of an odd size nothing can be mapped
          PartList list = List();
          list.parts.insert(list.parts.begin() + 1, 100);
          WriteFile(Path("PARTS"), list.ToText());
        }},
-      {"", 16 * kMiB, 0,
+      {"", 10 * kMiB, 0,
        [&] {  // announced, and not in the heap
          PartList list = List();
          list.next = 8 * kMiB;
          WriteFile(Path("PARTS"), list.ToText());
        }},
-      {"", 16 * kMiB, 0,
+      {"", 10 * kMiB, 0,
        [&] {  // announced, and in the heap
          PartList list = List();
          list.next = list.parts.back();
@@ -123,7 +123,7 @@ TEST_F(RegionImageTest, DamagedFilesAreReportedAndTheRestIsThere) {
     EXPECT_EQ(reports_.empty(), *test.report == '\0') << reports_;
     EXPECT_EQ(PoolView(image_->base(), image_->bytes()).root_offset() != 0, true);
     EXPECT_TRUE(image_->Contains(test.bytes, 0) && !image_->Contains(test.bytes, 1) && !image_->Contains(test.bytes + 1, 0));
-    EXPECT_NE(image_->Place(8 * kMiB + 5).find("000001.pmem, byte 5"), std::string::npos) << image_->Place(8 * kMiB + 5);
+    EXPECT_NE(image_->Place(2 * kMiB + 5).find("000001.pmem, byte 5"), std::string::npos) << image_->Place(2 * kMiB + 5);
     image_.reset();
     fs::remove_all(dir_.Sub("db"));
     fs::copy(sound, dir_.Sub("db"), fs::copy_options::recursive);

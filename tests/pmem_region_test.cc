@@ -6,10 +6,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <thread>
 
+#include "pmem/pool_format.h"
+#include "pmem/pool_maker.h"
 #include "pmem/region.h"
 #include "pmem/region_files.h"
 #include "tests/support/region_set_test.h"
@@ -30,7 +33,7 @@ TEST_F(RegionSetTest, CreateOpenDestroy) {
     id = set->database_id();
     EXPECT_NE(id, 0u);
     EXPECT_LT(set->HomeRegion(), 2u);
-    EXPECT_EQ(set->ReservedBytes(0), 8 * kMiB);
+    EXPECT_EQ(set->ReservedBytes(0), 2 * kMiB);
   }
   EXPECT_TRUE(RegionSet::Exists(options_));
   EXPECT_EQ(FilesUnder(dir_.Sub("db")),
@@ -66,7 +69,177 @@ TEST_F(RegionSetTest, EachRegionMayHaveADirectoryOfItsOwn) {
 
 TEST_F(RegionSetTest, AnEmptyRegionIsSmall) {
   ASSERT_NE(Create(options_), nullptr);
-  EXPECT_LT(BytesUnder(RegionPath(0)), 16 * kMiB);
+  EXPECT_LT(BytesUnder(RegionPath(0)), kMiB);
+  ASSERT_NE(Open(options_), nullptr);
+  EXPECT_LT(BytesUnder(RegionPath(0)), kMiB);
+}
+
+// What is allocated has blocks: pages of files that lie in no hole.
+class NewRegionTest : public RegionSetTest {
+ protected:
+  void SetUp() override {
+    options_.regions = 1;
+    fs::create_directory(dir_.Sub("small"));
+  }
+  void TearDown() override { umount2(dir_.Sub("small").c_str(), MNT_DETACH); }
+
+  // The end of the chunks that are in use, in the first part.
+  static uint64_t EndOfUsed(const RegionSet& set) {
+    const PoolView pool(set.base(0), set.ReservedBytes(0));
+    uint64_t end = 0;
+    EXPECT_EQ(pool.ForEachChunks([&](PoolView::Chunks kind, uint64_t offset, uint64_t chunks) {
+      if (kind != PoolView::Chunks::kFree) end = offset + chunks * kChunkBytes;
+    }),
+              nullptr);
+    return end;
+  }
+  uint64_t BlockBytes(int part) const {
+    struct stat file;
+    EXPECT_EQ(stat(PartPath(0, part).c_str(), &file), 0);
+    return static_cast<uint64_t>(file.st_blocks) * 512;
+  }
+  static constexpr uint64_t kBornBytes = kSmallHeadEnd + kBornChunks * kChunkBytes;
+};
+
+TEST_F(NewRegionTest, WhatACreationAllocatesLiesInBlocks) {
+  auto set = Create(options_);
+  ASSERT_NE(set, nullptr);
+  void* object = nullptr;
+  ASSERT_TRUE(set->AllocateMetadata(0, MetadataSlot::kManifest, 10'000, &object).ok());
+  ASSERT_TRUE(set->AllocateMetadata(0, MetadataSlot::kMergeJournal, kChunkBytes - 1000, &object).ok());
+  ASSERT_TRUE(set->AllocateMetadata(0, MetadataSlot::kL1, 300, &object).ok());
+  EXPECT_EQ(EndOfUsed(*set), kSmallFirstChunk + kBornChunks * kChunkBytes) << "root, small objects, and one more";
+  EXPECT_LE(BlockBytes(0), kBornBytes + kPageBytes);
+  ASSERT_TRUE(set->AllocateMetadata(0, MetadataSlot::kFamilies, 60'000, &object).ok());
+  EXPECT_GE(BlockBytes(0), kSmallPartBytes - kZoneHeaderBytes);
+}
+
+// A file system that has no room for the holes of the first part.
+TEST_F(NewRegionTest, AHoleThatCannotBeFilledIsNoSpace) {
+  if (mount("tmpfs", dir_.Sub("small").c_str(), "tmpfs", 0, "size=900k") != 0) GTEST_SKIP() << "cannot mount";
+  const RegionSetOptions options = PmemOptions(dir_.Sub("small/db"), 1);
+  EXPECT_EQ(RunInChild([&] {
+              auto set = Create(options);
+              if (set == nullptr) return 1;
+              void* object = nullptr;
+              if (!set->AllocateMetadata(0, MetadataSlot::kManifest, 10'000, &object).ok()) return 2;
+              if (!set->AllocateMetadata(0, MetadataSlot::kL1, 2 * kChunkBytes, &object).IsNoSpace()) return 3;
+              set.reset();
+              set = Open(options);
+              if (set == nullptr) return 4;
+              // Nothing is known to have blocks any more.
+              return set->AllocateMetadata(0, MetadataSlot::kL1, 1000, &object).IsNoSpace() ? 0 : 5;
+            }),
+            0)
+      << "256 and more: a signal";
+  if (mount("tmpfs", dir_.Sub("small").c_str(), "tmpfs", MS_REMOUNT, "size=20m") != 0) GTEST_SKIP() << "cannot mount";
+  auto set = Open(options);
+  ASSERT_NE(set, nullptr);
+  void* object = nullptr;
+  EXPECT_TRUE(set->AllocateMetadata(0, MetadataSlot::kL1, 2 * kChunkBytes, &object).ok());
+  std::memset(object, 1, 2 * kChunkBytes);
+}
+
+// A copy has holes for all pages of zeros.
+TEST_F(NewRegionTest, HolesOfACopyAreFilledWhereSomethingIsAllocated) {
+  void* object = nullptr;
+  ASSERT_TRUE(Create(options_)->AllocateMetadata(0, MetadataSlot::kManifest, 10'000, &object).ok());
+  const auto make_holes = [&](int part) {
+    const std::string bytes = ReadFile(PartPath(0, part));
+    std::filesystem::resize_file(PartPath(0, part), 0);
+    std::filesystem::resize_file(PartPath(0, part), bytes.size());
+    const int fd = open(PartPath(0, part).c_str(), O_WRONLY | O_CLOEXEC);
+    for (size_t at = 0; at < bytes.size(); at += kPageBytes) {
+      if (std::all_of(&bytes[at], &bytes[at] + kPageBytes, [](char c) { return c == 0; })) continue;
+      EXPECT_EQ(pwrite(fd, &bytes[at], kPageBytes, static_cast<off_t>(at)), static_cast<ssize_t>(kPageBytes));
+    }
+    close(fd);
+  };
+  make_holes(0);
+  EXPECT_LT(BlockBytes(0), kBornBytes / 2);
+  ASSERT_NE(Open(options_), nullptr);
+  EXPECT_GE(BlockBytes(0), kBornBytes);
+  EXPECT_LE(BlockBytes(0), kBornBytes + kPageBytes) << "a region that is as it was made";
+  ASSERT_TRUE(Open(options_)->AllocateMetadata(0, MetadataSlot::kL1, kChunkBytes, &object).ok());
+  make_holes(0);
+  ASSERT_NE(Open(options_), nullptr);
+  EXPECT_GE(BlockBytes(0), kSmallPartBytes - kZoneHeaderBytes) << "more is allocated";
+  EXPECT_LT(BlockBytes(0), kSmallPartBytes);
+  ASSERT_TRUE(Open(options_)->AllocateMetadata(0, MetadataSlot::kFamilies, kMiB, &object).ok());
+  ASSERT_TRUE(fs::exists(PartPath(0, 1)));
+  EXPECT_GE(BlockBytes(0), kSmallPartBytes) << "the region has grown";
+  make_holes(0);
+  make_holes(1);
+  ASSERT_NE(Open(options_), nullptr);
+  EXPECT_GE(BlockBytes(0), kSmallPartBytes);
+  EXPECT_GE(BlockBytes(1), fs::file_size(PartPath(0, 1)));
+}
+
+// Cut short anywhere, an allocation leaves a redo log that says where PMDK stores next.
+TEST_F(NewRegionTest, HolesAreFilledIfAnAllocationWasCutShort) {
+  ASSERT_NE(Create(options_), nullptr);
+  const int fd = open(PartPath(0, 0).c_str(), O_RDWR | O_CLOEXEC);
+  EXPECT_TRUE(IsBornPool(fd));
+  const uint64_t checksum = 1;
+  for (const LaneLog& log : kLaneLogs) {
+    const auto place = static_cast<off_t>(kPoolFirstLane + kPoolLaneBytes + log.offset);
+    ASSERT_EQ(pwrite(fd, &checksum, sizeof(checksum), place), 8);
+    EXPECT_FALSE(IsBornPool(fd));
+    const uint64_t none = 0;
+    ASSERT_EQ(pwrite(fd, &none, sizeof(none), place), 8);
+    EXPECT_TRUE(IsBornPool(fd));
+  }
+  close(fd);
+}
+
+// As on devices, in earlier versions, and where libpmemobj is linked statically.
+TEST_F(NewRegionTest, APoolThatPmdkMadeKeepsItsLanes) {
+  SyncPoints::Instance().SetCallback("Region::CreatePool", [](void* makes_pool) { *static_cast<bool*>(makes_pool) = false; });
+  SyncPoints::Instance().Enable();
+  auto set = Create(options_);
+  SyncPoints::Instance().Clear();
+  ASSERT_NE(set, nullptr);
+  for (const uint64_t bytes : {8 * kMiB, 16 * kMiB}) {
+    EXPECT_EQ(set->ReservedBytes(0), bytes);
+    EXPECT_EQ(PoolView(set->base(0), bytes).lanes(), kPmdkLanes);
+    EXPECT_GE(BlockBytes(0), 8 * kMiB);
+    void* object = nullptr;
+    const MetadataSlot slot = bytes == 8 * kMiB ? MetadataSlot::kManifest : MetadataSlot::kL1;
+    ASSERT_TRUE(set->AllocateMetadata(0, slot, 3 * kMiB, &object).ok());
+    std::memset(object, 5, 3 * kMiB);
+    ASSERT_TRUE(set->ReserveBytes(16 * kMiB).ok());
+    set.reset();
+    set = Open(options_);
+    ASSERT_NE(set, nullptr);
+    EXPECT_EQ(*static_cast<uint8_t*>(set->Metadata(0, slot)), 5);
+  }
+  set.reset();
+  EXPECT_TRUE(PoolIsConsistent(RegionPath(0) + "/region.set"));
+}
+
+// Threads take other lanes than the first one, and libpmemobj would take more than the pool has.
+TEST_F(NewRegionTest, ThreadsShareFewLanes) {
+  auto set = Create(options_);
+  ASSERT_NE(set, nullptr);
+  EXPECT_EQ(PoolView(set->base(0), set->ReservedBytes(0)).lanes(), kFewLanes);
+  void* memory = nullptr;
+  constexpr int kThreads = 30;
+  constexpr int kEach = 20;
+  ASSERT_TRUE(set->AllocateMetadata(0, MetadataSlot::kManifest, kThreads * kEach * sizeof(ObjectId), &memory).ok());
+  auto* const owners = static_cast<ObjectId*>(memory);
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, mine = owners + thread * kEach] {
+      for (int i = 0; i < kEach; ++i) {
+        EXPECT_TRUE(set->impl()->region(0)->AllocateObject(&mine[i], 1000, PoolObject::kMetadata).ok());
+        if (i % 2 == 0) set->impl()->region(0)->FreeObject(&mine[i]);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  set.reset();
+  EXPECT_TRUE(PoolIsConsistent(RegionPath(0) + "/region.set"));
+  ASSERT_NE(Open(options_), nullptr);
 }
 
 TEST_F(RegionSetTest, AMovedDatabaseOpens) {
@@ -138,7 +311,7 @@ TEST_F(RegionSetTest, GrowsAndKeepsWhatItHas) {
       std::memset(set->base(0) + owners[i].offset, i + 1, 4 * kMiB);
     }
     EXPECT_GT(set->ReservedBytes(0), 80 * kMiB);
-    EXPECT_EQ(set->ReservedBytes(1), 8 * kMiB);
+    EXPECT_EQ(set->ReservedBytes(1), 2 * kMiB);
   }
   EXPECT_TRUE(PoolIsConsistent(RegionPath(0) + "/region.set"));
   auto set = Open(options_);
@@ -155,11 +328,11 @@ TEST_F(RegionSetTest, HasItsInitialSizeFromTheStart) {
   {
     auto set = Create(options_);
     EXPECT_TRUE(set->ReserveBytes(0).ok());
-    EXPECT_EQ(set->ReservedBytes(0), 8 * kMiB);
+    EXPECT_EQ(set->ReservedBytes(0), 2 * kMiB);
     EXPECT_TRUE(set->ReserveBytes(50 * kMiB + 1).ok());
   }
   for (int region = 0; region < 2; ++region) {
-    EXPECT_EQ(fs::file_size(RegionPath(region) + "/000001.pmem"), 44 * kMiB);
+    EXPECT_EQ(fs::file_size(RegionPath(region) + "/000001.pmem"), 50 * kMiB);
     EXPECT_TRUE(PoolIsConsistent(RegionPath(region) + "/region.set"));
   }
   {
@@ -193,7 +366,7 @@ TEST_F(RegionSetTest, WhatDoesNotFitForAllIsTakenByNone) {
     RegionSetOptions options = PmemOptions(dir_.Sub("small/db"), 2);
     auto set = Create(options);
     EXPECT_TRUE(set->ReserveBytes(34 * kMiB).IsNoSpace());
-    EXPECT_EQ(set->ReservedBytes(0), 8 * kMiB);
+    EXPECT_EQ(set->ReservedBytes(0), 2 * kMiB);
     EXPECT_TRUE(set->ReserveBytes(24 * kMiB).ok());
     EXPECT_EQ(set->ReservedBytes(0), 24 * kMiB);
     EXPECT_EQ(set->ReservedBytes(1), 24 * kMiB);
@@ -209,7 +382,7 @@ TEST_F(RegionSetTest, StopsAtTheLargestSizeAndGoesOnWithALargerOne) {
     void* object = nullptr;
     EXPECT_TRUE(set->AllocateMetadata(0, MetadataSlot::kL1, 40 * kMiB, &object).IsNoSpace());
     EXPECT_EQ(set->Metadata(0, MetadataSlot::kL1), nullptr);
-    EXPECT_EQ(set->ReservedBytes(0), 8 * kMiB);
+    EXPECT_EQ(set->ReservedBytes(0), 2 * kMiB);
     ASSERT_TRUE(set->AllocateMetadata(0, MetadataSlot::kManifest, 20 * kMiB, &object).ok());
     std::memset(object, 1, 20 * kMiB);
     EXPECT_TRUE(set->AllocateMetadata(0, MetadataSlot::kMergeJournal, 10 * kMiB, &object).IsNoSpace());
@@ -260,7 +433,7 @@ TEST_F(RegionSetTest, ReservationsFollowTheLimitOfAddressSpace) {
 
 TEST_F(RegionSetTest, FullFileSystemIsNoSpace) {
   fs::create_directory(dir_.Sub("small"));
-  if (mount("tmpfs", dir_.Sub("small").c_str(), "tmpfs", 0, "size=20m") != 0) GTEST_SKIP() << "cannot mount";
+  if (mount("tmpfs", dir_.Sub("small").c_str(), "tmpfs", 0, "size=10500k") != 0) GTEST_SKIP() << "cannot mount";
   {
     RegionSetOptions options = PmemOptions(dir_.Sub("small/db"), 1);
     auto set = Create(options);

@@ -1,16 +1,13 @@
 // libpmem as libpmemobj sees it in the crash test: what it stores, flushes and fences goes to the tracer. Every pool counts as
 // persistent memory, so that libpmemobj uses flushes and fences and not msync. Nothing is flushed really: no power fails here.
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <libpmem.h>
-#include <libpmemobj.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -44,42 +41,6 @@ void* TraceCopied(void* to, size_t bytes, unsigned flags) {
   return to;
 }
 
-// ---- Pools that open faster. Offsets: see pmem/pool_format.cc; src/core/pool_hdr.h, src/libpmemobj/obj.h, src/core/util.c.
-
-constexpr size_t kHeaderWords = 4096 / sizeof(uint32_t);
-constexpr size_t kHeaderCheckedWords = kHeaderWords / 2;
-constexpr size_t kDescriptorWords = 2048 / sizeof(uint32_t);
-constexpr size_t kCompatibleFeaturesWord = 3;
-constexpr uint32_t kCheckBadBlocks = 1;
-constexpr size_t kLanesWord = kHeaderWords + 258;
-constexpr uint32_t kLanes = 16;
-constexpr char kLanesText[] = "16";
-
-// Fletcher's checksum, in the last two of the words; these, and those from `end` on, count as zero.
-void Checksum(uint32_t* words, size_t count, size_t end) {
-  uint32_t low = 0, high = 0;
-  for (size_t i = 0; i < count; ++i) {
-    low += i < end && i < count - 2 ? words[i] : 0;
-    high += low;
-  }
-  words[count - 2] = low;
-  words[count - 1] = high;
-}
-
-// A pool of PMDK's format 6 has 1024 lanes, which an open goes through; so many threads there are not here. It asks the kernel's
-// lists of devices for bad blocks of each part, in a hundred system calls.
-void Trim(const std::string& part) {
-  uint32_t words[kHeaderWords + kDescriptorWords];
-  const int fd = open(part.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0 || pread(fd, words, sizeof(words), 0) != sizeof(words)) std::abort();
-  words[kCompatibleFeaturesWord] &= ~kCheckBadBlocks;
-  words[kLanesWord] = kLanes;
-  Checksum(words, kHeaderWords, kHeaderCheckedWords);
-  Checksum(words + kHeaderWords, kDescriptorWords, kDescriptorWords);
-  if (pwrite(fd, words, sizeof(words), 0) != sizeof(words)) std::abort();
-  close(fd);
-}
-
 }  // namespace
 
 extern "C" {
@@ -104,16 +65,6 @@ void* pmem_memmove(void* to, const void* from, size_t bytes, unsigned flags) {
 }
 void* pmem_memset(void* to, int value, size_t bytes, unsigned flags) {
   return TraceCopied(std::memset(to, value, bytes), bytes, flags);
-}
-
-PMEMobjpool* __real_pmemobj_create(const char* path, const char* layout, size_t bytes, mode_t mode);
-PMEMobjpool* __wrap_pmemobj_create(const char* path, const char* layout, size_t bytes, mode_t mode) {
-  PMEMobjpool* const pool = __real_pmemobj_create(path, layout, bytes, mode);
-  if (pool == nullptr) return nullptr;
-  pmemobj_close(pool);
-  setenv("PMEMOBJ_NLANES", kLanesText, 1);  // libpmemobj uses its default, whatever the pool says
-  Trim(std::filesystem::path(path).parent_path().string() + "/000000.pmem");
-  return pmemobj_open(path, layout);
 }
 
 // The files of a database change in these two ways only.

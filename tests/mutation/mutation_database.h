@@ -119,6 +119,7 @@ class MutationDatabase {
     options.disable_auto_compaction = true;
     options.checkpoint_tables = 1000;
     options.max_region_size = 64ull << 20;
+    options.initial_region_size = 8ull << 20;  // so that it has free segments
     return options;
   }
 

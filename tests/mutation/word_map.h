@@ -88,8 +88,9 @@ class WordMap {
     const PoolView pool(image.base(), image.bytes());
     Kinds kinds(image.bytes() / 8, WordKind::kFree);
     Mark(&kinds, 0, pool.heap_begin() + kHeapHeaderBytes + kZoneHeaderBytes, WordKind::kPool);
-    // PMDK's 1024 lanes are alike; the first few stand for all.
-    Mark(&kinds, kLanesBegin + 4 * kLaneBytes, pool.heap_begin() - kLanesBegin - 4 * kLaneBytes, WordKind::kFree);
+    // Lanes are alike; the first few stand for all.
+    const uint64_t lanes = std::min<uint64_t>(pool.lanes(), 4) * kLaneBytes;
+    Mark(&kinds, kLanesBegin + lanes, pool.heap_begin() - kLanesBegin - lanes, WordKind::kFree);
     Mark(&kinds, pool.root_offset(), sizeof(RegionRoot), WordKind::kRoot);
     for (const ObjectId* link = &media_->root(region)->directory; link->offset != 0;) {
       const uint64_t block = AlignToLine(link->offset);
