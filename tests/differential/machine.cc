@@ -23,6 +23,7 @@ const std::vector<Operation>& Operations() {
       {"CreateIterator", 120, &Machine::CreateIterator},
       {"CreateIterators", 24, &Machine::CreateIterators},
       {"MoveIterator", 480, &Machine::MoveIterator},
+      {"TailingIterator", 30, &Machine::TailingIterator},
       {"DestroyIterator", 32, &Machine::DestroyIterator},
       {"BatchUpdate", 360, &Machine::BatchUpdate},
       {"BatchVectors", 40, &Machine::BatchVectors},
@@ -56,6 +57,7 @@ const std::vector<Operation>& Operations() {
       {"SetOptions", 12, &Machine::SetOptions},
       {"OptionString", 24, &Machine::OptionString},
       {"Ingest", 20, &Machine::Ingest},
+      {"Backup", 1, &Machine::Backup},
       {"Checkpoint", 1, &Machine::Checkpoint},
       {"Reopen", 5, &Machine::Reopen},
       {"RefusedOpen", 1, &Machine::RefusedOpen},
@@ -174,10 +176,13 @@ Machine::WriteOptions Machine::PickWriteOptions(Draw& draw, const Target& target
 
 // ---- Results
 
+// What a call gives: a pointer to nothing may be null.
+static std::string Tell(const char* bytes, size_t length) { return Quote({bytes == nullptr ? "" : bytes, length}); }
+
 std::string Machine::TakeValue(char* value, size_t length, Error* error) const {
   if (error->failed()) return error->Take();
   if (value == nullptr) return "none";
-  std::string result = Quote({value, length});
+  std::string result = Tell(value, length);
   api_.rocksdb_free(value);
   return result;
 }
@@ -187,7 +192,7 @@ std::string Machine::TakePinned(braiddb_pinnableslice_t* value, Error* error) co
   if (value == nullptr) return "none";
   size_t length = 0;
   const char* const bytes = api_.rocksdb_pinnableslice_value(value, &length);
-  std::string result = Quote({bytes, length});
+  std::string result = Tell(bytes, length);
   api_.rocksdb_pinnableslice_destroy(value);
   return result;
 }
@@ -223,7 +228,7 @@ std::string Machine::Position(braiddb_iterator_t* iterator) const {
   size_t value_length = 0;
   const char* const key = api_.rocksdb_iter_key(iterator, &key_length);
   const char* const value = api_.rocksdb_iter_value(iterator, &value_length);
-  return Quote({key, key_length}) + "=" + Quote({value, value_length});
+  return Tell(key, key_length) + "=" + Tell(value, value_length);
 }
 
 }  // namespace braiddb::test

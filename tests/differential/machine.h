@@ -73,6 +73,7 @@ class Machine {
   std::string CreateIterator(Draw& draw);
   std::string CreateIterators(Draw& draw);
   std::string MoveIterator(Draw& draw);
+  std::string TailingIterator(Draw& draw);
   std::string DestroyIterator(Draw& draw);
   // machine_batch.cc
   std::string BatchUpdate(Draw& draw);
@@ -111,6 +112,7 @@ class Machine {
   std::string OptionString(Draw& draw);
   std::string Ingest(Draw& draw);
   std::string Checkpoint(Draw& draw);
+  std::string Backup(Draw& draw);
   // machine_open.cc
   std::string Reopen(Draw& draw);
   std::string RefusedOpen(Draw& draw);
@@ -143,6 +145,7 @@ class Machine {
   struct OpenIterator {
     braiddb_iterator_t* iterator = nullptr;
     ReadOptions options{nullptr, {nullptr}};
+    bool in_past = false;  // through a snapshot
   };
   struct OpenTransaction {
     braiddb_transaction_t* transaction = nullptr;
@@ -169,6 +172,7 @@ class Machine {
   ReadOptions PlainReadOptions() const { return {api_.rocksdb_readoptions_create(), {&api_}}; }
   WriteOptions PlainWriteOptions() const { return {api_.rocksdb_writeoptions_create(), {&api_}}; }
   void Say(std::string_view words);
+  bool Mentions(const char* words) const { return call_.find(words) != std::string::npos; }
 
   // Results. Each frees what it is given.
   std::string TakeValue(char* value, size_t length, Error* error) const;
@@ -200,6 +204,8 @@ class Machine {
   std::string Open(Kind kind);
   std::string OpenFamilies(const std::string& path, const std::vector<std::string>& names, Kind kind);
   std::vector<std::string> ListFamilies(const std::string& path, std::string* result) const;
+  // Opens a copy of the database and tells what it has. The database is closed meanwhile.
+  std::string ContentOfCopy(const std::string& path);
   void EndBatches();
   void EndObjects();
   void Close();

@@ -1,6 +1,7 @@
 // Flushes, compactions, families, options, files.
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include "tests/differential/machine.h"
 
@@ -37,7 +38,8 @@ std::string Machine::Compact(Draw& draw) {
 }
 
 std::string Machine::CreateFamily(Draw& draw) {
-  const std::string name = draw.Chance(3) ? "default" : "f" + std::to_string(draw.Below(4));
+  std::string name = draw.Chance(3) ? "default" : "f" + std::to_string(draw.Below(4));
+  if (draw.Chance(3)) name = draw.Chance(50) ? "with space/and slash" : "\xc3\xa4";
   Say(name);
   Error error(api_);
   braiddb_column_family_handle_t* const handle =
@@ -93,12 +95,17 @@ std::string Machine::SetOptions(Draw& draw) {
                                                                                {"comparator", "other"},
                                                                                {"no_such_option", "1"}}};
   const Target target = PickFamily(draw);
-  const auto [key, value] = kWords[draw.Below(kWords.size())];
+  std::array<const char*, 2> keys;
+  std::array<const char*, 2> values;
+  const int count = 1 + static_cast<int>(draw.Below(2));
+  for (int i = 0; i < count; ++i) {
+    std::tie(keys[i], values[i]) = kWords[draw.Below(kWords.size())];
+    Say(std::string(keys[i]) + "=" + values[i]);
+  }
   if (is(Kind::kTransactions)) return "not here";
-  Say(std::string(key) + "=" + value);
   Error error(api_);
-  target.by_default ? api_.rocksdb_set_options(db_, 1, &key, &value, error.pointer())
-                    : api_.rocksdb_set_options_cf(db_, target.handle(), 1, &key, &value, error.pointer());
+  target.by_default ? api_.rocksdb_set_options(db_, count, keys.data(), values.data(), error.pointer())
+                    : api_.rocksdb_set_options_cf(db_, target.handle(), count, keys.data(), values.data(), error.pointer());
   return error.Take();
 }
 

@@ -105,10 +105,11 @@ std::string Machine::IndexedInspect(Draw& draw) {
   api_.rocksdb_writebatch_wi_iterate(
       batch, &result,
       [](void* text, const char* key, size_t key_length, const char* value, size_t value_length) {
-        *static_cast<std::string*>(text) += " put " + Quote({key, key_length}) + "=" + Quote({value, value_length});
+        *static_cast<std::string*>(text) +=
+            " put " + Quote({key == nullptr ? "" : key, key_length}) + "=" + Quote({value == nullptr ? "" : value, value_length});
       },
       [](void* text, const char* key, size_t key_length) {
-        *static_cast<std::string*>(text) += " delete " + Quote({key, key_length});
+        *static_cast<std::string*>(text) += " delete " + Quote({key == nullptr ? "" : key, key_length});
       });
   return result;
 }

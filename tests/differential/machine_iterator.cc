@@ -61,6 +61,7 @@ std::string Machine::CreateIterator(Draw& draw) {
   if (place.iterator != nullptr) api_.rocksdb_iter_destroy(place.iterator);
   place.iterator = NewIterator(target, options.get());
   place.options = std::move(options);
+  place.in_past = Mentions(" snapshot");
   std::string result;
   for (size_t moves = draw.Below(5); moves > 0; --moves) result += Move(draw, place.iterator) + "; ";
   return result + (api_.rocksdb_iter_valid(place.iterator) != 0 ? "valid" : "end") + ", " + IteratorError(place.iterator);
@@ -92,6 +93,32 @@ std::string Machine::MoveIterator(Draw& draw) {
   Say("i" + std::to_string(index));
   if (iterators_[index].iterator == nullptr) return "none";
   return Move(draw, iterators_[index].iterator);
+}
+
+// Shows what is written behind its back, when it is moved to a key. RocksDB's cannot go backwards.
+std::string Machine::TailingIterator(Draw& draw) {
+  const Target target = PickLivingFamily(draw);
+  const ReadOptions options = PlainReadOptions();
+  // RocksDB's show keys of ranges that were deleted: see KnownDifferences. Only these databases have none.
+  if (!is(Kind::kOptimistic)) return "not here";
+  api_.rocksdb_readoptions_set_tailing(options.get(), 1);
+  braiddb_iterator_t* const iterator = NewIterator(target, options.get());
+  std::string result;
+  const WriteOptions write_options = PlainWriteOptions();
+  for (size_t rounds = 1 + draw.Below(4); rounds > 0; --rounds) {
+    const std::string_view sought = PickKey(draw);
+    api_.rocksdb_iter_seek(iterator, sought.data(), sought.size());
+    result += " " + Position(iterator);
+    for (size_t steps = draw.Below(4); steps > 0 && api_.rocksdb_iter_valid(iterator) != 0; --steps) {
+      api_.rocksdb_iter_next(iterator);
+      result += " " + Position(iterator);
+    }
+    const std::string_view key = PickKey(draw);
+    const std::string value = draw.Value();
+    result += ", put " + PutTo(target, write_options.get(), key, value);
+  }
+  api_.rocksdb_iter_destroy(iterator);
+  return result;
 }
 
 std::string Machine::DestroyIterator(Draw& draw) {

@@ -136,6 +136,12 @@ std::string Machine::ReleaseSnapshot(Draw& draw) {
   const size_t index = draw.Below(snapshots_.size());
   Say(std::to_string(index));
   if (snapshots_[index] == nullptr) return "none";
+  // RocksDB's iterators use it until they are destroyed: see KnownDifferences.
+  for (OpenIterator& each : iterators_) {
+    if (!each.in_past) continue;
+    api_.rocksdb_iter_destroy(each.iterator);
+    each = OpenIterator{};
+  }
   if (is(Kind::kTransactions)) {
     api_.rocksdb_transactiondb_release_snapshot(transaction_db_, snapshots_[index]);
   } else {
