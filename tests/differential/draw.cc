@@ -54,7 +54,7 @@ std::vector<std::string_view> Draw::Keys(size_t count) {
 std::string Draw::Value() {
   const size_t kind = Below(100);
   if (kind < 5) return "";
-  size_t length = 4 + Below(20);
+  size_t length = Chance(30) ? 8 : 4 + Below(20);
   if (kind >= 80) length = 100 + Below(400);
   if (kind >= 94) length = 3000 + Below(6000);
   if (kind == 99) length = 70'000;

@@ -62,6 +62,8 @@ const std::vector<KnownDifference>& KnownDifferences() {
          return IsOf(d, "CreateIterator", "CreateIterators", "MoveIterator") && Has(d, " same-prefix") && Has(d, " upper ") &&
                 Has(d, " last");
        }},
+      {"tailing-operands", "docs/C_API.md", "a tailing iterator over operands, sought again", false,
+       [](const Difference& d) { return IsOf(d, "TailingIterator") && Has(d, " operands"); }},
       // ---- Not drawn, because RocksDB goes no further.
       {"inverted-ranges", "docs/C_API.md", "A deletion of a range that ends before its start", false, nullptr},
       {"dropped-families", "docs/C_API.md", "a write to a dropped family", false, nullptr},

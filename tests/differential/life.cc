@@ -1,6 +1,7 @@
 #include "tests/differential/life.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <numeric>
 
 #include "tests/differential/known_differences.h"
@@ -35,6 +36,9 @@ Life DrawLife(uint64_t seed, size_t sequences, size_t calls_per_sequence) {
   life.options.prefix_length = draw.Chance(50) ? 0 : 1 + draw.Below(3);
   life.options.automatic_merges = draw.Chance(80);
   life.options.kind = static_cast<DatabaseKind>(draw.Below(3));
+  life.options.adds_numbers = draw.Chance(20);
+  if (draw.Chance(50)) life.options.write_buffer_size = 16 << 10;
+  life.regions = draw.Chance(30) ? 2 : 1;
   const size_t last_level = draw.Below(5);
   life.last_level = last_level == 0 ? "nv_tree" : last_level == 1 ? "sorted_runs" : "braided_skiplist";
   for (size_t sequence = 0; sequence < sequences; ++sequence) {
@@ -58,6 +62,9 @@ Life DrawLife(uint64_t seed, size_t sequences, size_t calls_per_sequence) {
 LifeResult RunLife(const Api& expected, const Api& tested, const Life& life, const std::string& directory,
                    const std::function<void(size_t)>& before, const std::function<void(const Step&, const Step&)>& after) {
   setenv("BRAIDDB_L1", life.last_level.c_str(), 1);
+  const std::string roots = directory + "/region-0:" + directory + "/region-1";
+  for (const char* each : {"/region-0", "/region-1"}) std::filesystem::create_directories(directory + each);
+  setenv("BRAIDDB_REGION_ROOTS", life.regions > 1 ? roots.c_str() : "", 1);
   LifeResult result;
   result.known.resize(KnownDifferences().size());
   Machine first(expected, directory + "/expected", life.options);

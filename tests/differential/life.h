@@ -17,6 +17,7 @@ struct Life {
   uint64_t seed = 0;
   LifeOptions options;
   std::string last_level;  // of BraidDB: the value of BRAIDDB_L1
+  size_t regions = 1;      // of BraidDB, each in a directory of its own if there are several
   std::vector<Call> calls;
 };
 

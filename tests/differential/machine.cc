@@ -73,6 +73,7 @@ Step Machine::Run(const Call& call) {
   Draw draw(call.seed, life_.prefix_length);
   call_ = operation.name;
   std::string result = (this->*operation.run)(draw);
+  has_operands_ |= Mentions("erge");
   return {std::move(call_), std::move(result)};
 }
 

@@ -37,6 +37,8 @@ struct LifeOptions {
   bool reverse_order = false;                // a comparator of the user's own
   size_t prefix_length = 0;                  // of the prefix extractor; 0: none
   bool automatic_merges = true;              // compactions without a call
+  bool adds_numbers = false;                 // the merge operator: RocksDB's uint64add, or one that joins texts
+  size_t write_buffer_size = 64 << 10;
 };
 
 class Machine {
@@ -232,8 +234,10 @@ class Machine {
   bool indexed_merges_ = false;  // a batch with an index has some
   // Keys that were put once since their last single deletion: RocksDB defines single deletions of these only.
   std::set<std::pair<std::string, std::string>> put_once_;
-  bool prepared_ = false;  // a transaction was: only databases with transactions may read the log (see KnownDifferences)
-  int round_ = 0;          // of NewSequence, which deletes keys by other means
+  bool has_ranges_ = false;    // ranges were deleted
+  bool has_operands_ = false;  // keys were merged
+  bool prepared_ = false;      // a transaction was: only databases with transactions may read the log (see KnownDifferences)
+  int round_ = 0;              // of NewSequence, which deletes keys by other means
   int files_ = 0;
   std::string call_;
 };

@@ -42,6 +42,7 @@ std::string Machine::BatchUpdate(Draw& draw) {
     }
   } else if (kind < 95 && !is(Kind::kOptimistic)) {
     Say("delete-range");
+    has_ranges_ = true;
     const auto [from, to] = PickRange(draw);
     if (target.by_default) {
       api_.rocksdb_writebatch_delete_range(batch, from.data(), from.size(), to.data(), to.size());

@@ -99,8 +99,9 @@ std::string Machine::MoveIterator(Draw& draw) {
 std::string Machine::TailingIterator(Draw& draw) {
   const Target target = PickLivingFamily(draw);
   const ReadOptions options = PlainReadOptions();
-  // RocksDB's show keys of ranges that were deleted: see KnownDifferences. Only these databases have none.
-  if (!is(Kind::kOptimistic)) return "not here";
+  // RocksDB's show keys of ranges that were deleted: see KnownDifferences.
+  if (is(Kind::kTransactions) || has_ranges_) return "not here";
+  if (has_operands_) Say("operands");
   api_.rocksdb_readoptions_set_tailing(options.get(), 1);
   braiddb_iterator_t* const iterator = NewIterator(target, options.get());
   std::string result;

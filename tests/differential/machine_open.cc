@@ -61,7 +61,7 @@ Machine::~Machine() {
 braiddb_options_t* Machine::MakeOptions(bool reverse_order) const {
   braiddb_options_t* const options = api_.rocksdb_options_create();
   api_.rocksdb_options_set_create_if_missing(options, 1);
-  api_.rocksdb_options_set_write_buffer_size(options, 64 << 10);
+  api_.rocksdb_options_set_write_buffer_size(options, life_.write_buffer_size);
   api_.rocksdb_options_set_level0_file_num_compaction_trigger(options, 2);
   api_.rocksdb_options_set_disable_auto_compactions(options, life_.automatic_merges ? 0 : 1);
   api_.rocksdb_options_set_compression(options, 0);
@@ -72,9 +72,13 @@ braiddb_options_t* Machine::MakeOptions(bool reverse_order) const {
   if (life_.prefix_length > 0) {
     api_.rocksdb_options_set_prefix_extractor(options, api_.rocksdb_slicetransform_create_fixed_prefix(life_.prefix_length));
   }
-  api_.rocksdb_options_set_merge_operator(
-      options, api_.rocksdb_mergeoperator_create(
-                   nullptr, [](void*) {}, JoinAll, JoinOperands, nullptr, [](void*) { return "differential.join"; }));
+  if (life_.adds_numbers) {
+    api_.rocksdb_options_set_uint64add_merge_operator(options);
+  } else {
+    api_.rocksdb_options_set_merge_operator(
+        options, api_.rocksdb_mergeoperator_create(
+                     nullptr, [](void*) {}, JoinAll, JoinOperands, nullptr, [](void*) { return "differential.join"; }));
+  }
   return options;
 }
 

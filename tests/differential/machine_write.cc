@@ -105,6 +105,7 @@ std::string Machine::DeleteRange(Draw& draw) {
   const auto [from, to] = PickRange(draw);
   const WriteOptions options = PickWriteOptions(draw, target);
   if (!is(Kind::kPlain)) return "not here";  // the drop-in refuses it: see KnownDifferences
+  has_ranges_ = true;
   Error error(api_);
   api_.rocksdb_delete_range_cf(db_, options.get(), target.handle(), from.data(), from.size(), to.data(), to.size(),
                                error.pointer());

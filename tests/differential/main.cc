@@ -63,9 +63,10 @@ void Report(const Flags& flags, const bt::Libraries& libraries, const bt::Life& 
   bt::Life shown = life;
   shown.calls.resize(std::min(result.failed_at() + 1, life.calls.size()));
   if (!flags.no_shrink) shown = bt::Shrink(libraries, life, result, directory);
-  std::printf("  database: %s order, prefixes of %zu, last level %s, %s merges\n",
-              shown.options.reverse_order ? "reverse" : "byte", shown.options.prefix_length, shown.last_level.c_str(),
-              shown.options.automatic_merges ? "automatic" : "no");
+  std::printf("  database: %s order, prefixes of %zu, %s, buffer of %zu KiB, last level %s, %zu regions, %s merges\n",
+              shown.options.reverse_order ? "reverse" : "byte", shown.options.prefix_length,
+              shown.options.adds_numbers ? "numbers" : "texts", shown.options.write_buffer_size >> 10, shown.last_level.c_str(),
+              shown.regions, shown.options.automatic_merges ? "automatic" : "no");
   if (!flags.no_shrink) {
     bt::RunInChild(libraries, shown, directory, true);
   } else if (result.crash.empty()) {
