@@ -13,7 +13,7 @@ target_link_libraries(differential_test PRIVATE Boost::program_options ${CMAKE_D
 add_dependencies(differential_test rocksdb_dropin)
 add_dependencies(braiddb_ci differential_test)
 
-add_test(NAME ${BRAIDDB_TEST_PREFIX}differential_test COMMAND differential_test --seed 1 --sequences 200)
+add_test(NAME ${BRAIDDB_TEST_PREFIX}differential_test COMMAND differential_test --seed 1 --sequences 100)
 add_test(NAME ${BRAIDDB_TEST_PREFIX}differential_self_test COMMAND differential_test --self-test)
 set_tests_properties(${BRAIDDB_TEST_PREFIX}differential_test ${BRAIDDB_TEST_PREFIX}differential_self_test PROPERTIES
   LABELS "unit;differential;ci" TIMEOUT 600 SKIP_RETURN_CODE 77)

@@ -70,9 +70,7 @@ std::string Machine::DropFamily(Draw& draw) {
     api_.rocksdb_drop_column_family(db_, family.handle, error.pointer());
     family.dropped |= !error.failed();
     result = error.Take();
-    for (auto each = put_once_.begin(); each != put_once_.end();) {
-      each = each->first == family.name ? put_once_.erase(each) : std::next(each);
-    }
+    if (family.dropped) std::erase_if(put_once_, [&](const auto& each) { return each.first == family.name; });
   }
   if (!family.dropped || !destroy) return result;
   Say("and destroy the handle");
