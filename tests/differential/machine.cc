@@ -157,7 +157,7 @@ Machine::ReadOptions Machine::PickReadOptions(Draw& draw, Reads reads) {
 Machine::WriteOptions Machine::PickWriteOptions(Draw& draw) {
   WriteOptions options = PlainWriteOptions();
   const bool sync = draw.Chance(4);
-  const bool disable_wal = draw.Chance(4) && !(sync && is(Kind::kTransactions));  // two reasons: see KnownDifferences
+  const bool disable_wal = draw.Chance(4) && !(sync && !is(Kind::kPlain));  // two reasons: see KnownDifferences
   const bool ignore_missing = draw.Chance(4);
   if (sync) Say("sync");
   if (disable_wal) Say("no-wal");
