@@ -76,6 +76,7 @@ const std::vector<KnownDifference>& KnownDifferences() {
       {"counts", "docs/C_API.md", "snapshots that are not released, iterators with them", false, nullptr},
       {"released-snapshots", "docs/C_API.md", "an iterator after the release of its snapshot", false, nullptr},
       {"snapshots-of-nothing", "docs/C_API.md", "a snapshot of a database that was never written", false, nullptr},
+      {"ingested-conflicts", "docs/C_API.md", "file ingested meanwhile", false, nullptr},
       {"two-reasons", "docs/C_API.md", "Of two reasons to refuse a call", false, nullptr},
       {"damaged-batches", "docs/C_API.md", "a damaged batch", false, nullptr},
       {"ranges-with-optimistic-transactions", "docs/C_API.md", "Databases with transactions refuse them", false, nullptr},
