@@ -123,11 +123,13 @@ Status Take(std::string_view name, std::string_view value, ChangedOptions* chang
   return Status::InvalidArgument("Could not find option: : " + text);
 }
 
-// All of them or none.
+// All of them or none. Of a name that is given several times the last value counts, as in RocksDB.
 Status SetOptions(braiddb_t* db, ColumnFamilyHandle* family, int count, const char* const* names, const char* const* values) {
   if (count <= 0) return Status::InvalidArgument("empty input");
   ChangedOptions changed;
   for (int i = 0; i < count; ++i) {
+    const std::string_view name = names[i];
+    if (std::find(names + i + 1, names + count, name) != names + count) continue;
     if (Status status = Take(names[i], values[i], &changed); !status.ok()) return status;
   }
   return db->db->SetOptions(family, changed);

@@ -631,6 +631,7 @@ inline void DBIterator::MoveToFirst() {
   if (!Begin()) return;
   has_prefix_ = false;
   if (has_lower_) {
+    KeepPrefixOf(lower_);
     SeekChildren(SearchKey(order_, lower_, sequence_));
   } else {
     LeavePosition(Direction::kForward);
@@ -641,13 +642,14 @@ inline void DBIterator::MoveToFirst() {
     TakeTurns();
   }
   FindForward();
-  if (Valid()) KeepPrefixOf(key());
+  if (Valid() && !has_prefix_) KeepPrefixOf(key());
 }
 
 inline void DBIterator::MoveToLast() {
   if (!Begin()) return;
   has_prefix_ = false;
   if (has_upper_) {
+    KeepPrefixOf(upper_);
     SeekChildrenBefore(SearchKey(order_, upper_, kMaxSequence));
   } else {
     LeavePosition(Direction::kBackward);
@@ -657,7 +659,7 @@ inline void DBIterator::MoveToLast() {
     }
   }
   FindBackward();
-  if (Valid()) KeepPrefixOf(key());
+  if (Valid() && !has_prefix_) KeepPrefixOf(key());
 }
 
 inline void DBIterator::MoveTo(Slice target) {

@@ -35,9 +35,9 @@ class DBIterator final : public Iterator {
   Slice key() const override;
   Slice value() const override;
   Status status() const override { return status_; }
-  // Limits movements to keys with one prefix: that of a seek's target, or of the key that SeekToFirst or SeekToLast finds. The
-  // first key with another prefix ends a movement, even if that key is deleted. `extractor`: null for no limit. REQUIRES: the
-  // iterator has not moved yet.
+  // Limits movements to keys with one prefix: that of a seek's target. As in RocksDB, SeekToFirst seeks the lower bound and
+  // SeekToLast the upper bound; without a bound, the prefix is that of the key they find. The first key with another prefix ends
+  // a movement, even if that key is deleted. `extractor`: null for no limit. REQUIRES: the iterator has not moved yet.
   void StayInPrefix(std::shared_ptr<const SliceTransform> extractor);
   // Of the current entry. REQUIRES: Valid.
   uint64_t sequence() const { return current_->sequence(); }

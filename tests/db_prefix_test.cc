@@ -120,6 +120,35 @@ TEST_F(DbPrefixTest, NothingElseLimitsThem) {
 }
 
 // The prefix is what is behind the first '/'.
+// As in RocksDB: the movement to the first key is a seek to the lower bound, that to the last key one to before the upper bound.
+TEST_F(DbPrefixTest, BoundsAreTheTargetsOfTheFirstAndTheLastMovement) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  read_.iterate_lower_bound = "aa2";
+  read_.iterate_upper_bound = "ba";
+  const auto iterator = db_->NewIterator(read_);
+  iterator->SeekToFirst();
+  EXPECT_EQ(Rest(iterator.get()), "");  // the next key is ab1
+  iterator->SeekToLast();
+  EXPECT_EQ(Rest(iterator.get(), false), "");  // the key before is b
+  read_.iterate_lower_bound = "ab2";
+  read_.iterate_upper_bound = "ab4";
+  const auto inside = db_->NewIterator(read_);
+  inside->SeekToFirst();
+  EXPECT_EQ(Rest(inside.get()), "ab2 ab3 ");
+  inside->SeekToLast();
+  EXPECT_EQ(Rest(inside.get(), false), "ab3 ab2 ");
+}
+
+TEST_F(DbPrefixTest, ABoundWithoutAPrefixLeavesThatOfTheKey) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  read_.iterate_lower_bound = "a";
+  read_.iterate_upper_bound = "b";
+  const auto iterator = db_->NewIterator(read_);
+  iterator->Seek("aa0");
+  iterator->SeekToLast();
+  EXPECT_EQ(Rest(iterator.get(), false), "ab4 ab3 ab2 ab1 ");
+}
+
 TEST_F(DbPrefixTest, ExtractorsOfTheUsersOwn) {
   struct Directory : SliceTransform {
     const char* Name() const override { return "test.Directory"; }

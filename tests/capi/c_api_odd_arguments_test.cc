@@ -47,5 +47,23 @@ TEST_F(CApiTest, NumbersAtTheEndsOfTheirTypeOpenADatabase) {
   }
 }
 
+// What differential_test found: the prefix is that of the bound, which the first and the last movement seek.
+TEST_F(CApiTest, BoundsOfOtherPrefixesThanTheKeysEndTheFirstMovement) {
+  braiddb_options_set_prefix_extractor(options_, braiddb_slicetransform_create_fixed_prefix(2));
+  Open();
+  Put("k1x", "v");
+  braiddb_readoptions_set_prefix_same_as_start(read_, 1);
+  braiddb_readoptions_set_iterate_lower_bound(read_, "a0", 2);
+  braiddb_readoptions_set_iterate_upper_bound(read_, "z0", 2);
+  braiddb_iterator_t* const iterator = braiddb_create_iterator(db_, read_);
+  braiddb_iter_seek_to_first(iterator);
+  EXPECT_EQ(0, braiddb_iter_valid(iterator));
+  braiddb_iter_seek_to_last(iterator);
+  EXPECT_EQ(0, braiddb_iter_valid(iterator));
+  braiddb_iter_seek(iterator, "k1", 2);
+  EXPECT_EQ(1, braiddb_iter_valid(iterator));
+  braiddb_iter_destroy(iterator);
+}
+
 }  // namespace
 }  // namespace braiddb::test

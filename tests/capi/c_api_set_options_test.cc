@@ -140,6 +140,13 @@ TEST_F(CApiSetOptionsTest, AllOrNothing) {
 }
 
 // As RocksDB, which writes an options file with each change.
+// As in RocksDB, which makes a map of them.
+TEST_F(CApiSetOptionsTest, OfANameThatIsGivenTwiceTheLastValueCounts) {
+  Open();
+  EXPECT_EQ("", Set({{"write_buffer_size", "wrong"}, {"write_buffer_size", "65536"}}));
+  EXPECT_NE("", Set({{"write_buffer_size", "65536"}, {"write_buffer_size", "wrong"}}));
+}
+
 TEST_F(CApiSetOptionsTest, TheOptionsFileHasThem) {
   Open();
   braiddb_column_family_handle_t* const other = braiddb_create_column_family(db_, options_, "other", error_.pointer());
