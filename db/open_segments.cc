@@ -76,9 +76,8 @@ void DBImpl::LookForIdle() const {
   });
 }
 
-// NoSpace if no segment of an idle thread has room. A larger write than a quarter of a segment begins one: replay does not look
-// farther for what follows a damaged entry. As the last resort the search is repeated while other threads take segments: what is
-// on its way from one thread to another is in neither.
+// NoSpace if no segment of an idle thread has room. As the last resort the search is repeated while other threads take segments:
+// what is on its way from one thread to another is in neither.
 Status DBImpl::ReserveInIdle(ThreadState* thread, uint64_t bytes, Idleness least, LogSlot* slot) {
   for (int search = 0; search < kMaxSearches; ++search) {
     const uint64_t taken_before = taken_segments_.load(std::memory_order_seq_cst);
@@ -94,7 +93,7 @@ Status DBImpl::ReserveInIdle(ThreadState* thread, uint64_t bytes, Idleness least
 Status DBImpl::SearchIdle(ThreadState* thread, uint64_t bytes, Idleness least, LogSlot* slot) {
   const auto has_room = [bytes](const Segment& segment) {
     const uint64_t used = segment.used_bytes.load(std::memory_order_acquire);
-    return NextEntryOffset(used) + bytes <= segment.capacity() && (used == 0 || bytes <= segment.capacity() / 4);
+    return NextEntryOffset(used) + bytes <= segment.capacity();
   };
   const uint32_t first = next_look_for_idle_.fetch_add(1, std::memory_order_relaxed);
   for (uint32_t i = 0; i < kMaxThreads; ++i) {
