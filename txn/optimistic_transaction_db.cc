@@ -109,8 +109,8 @@ class OptimisticTransaction final : public TransactionBase {
     seen->conflicts = seen->found && GetSnapshot() != nullptr && seen->sequence > GetSnapshot()->GetSequenceNumber();
     return status.IsNotFound() ? Status::OK() : status;
   }
-  // The key was absent when it was protected, and the database has had a version since: what was read came between. The commit may
-  // find the key absent again, if a merge has forgotten that version and its deletion.
+  // The key was absent when it was protected, and the database has a version of it now: what was read came between. The commit
+  // may find the key absent again, if a merge has forgotten that version and its deletion.
   Status NoteValue(const FamilySlice& key, Seen* seen) override {
     if (seen->found) return Status::OK();
     uint64_t sequence = 0;
