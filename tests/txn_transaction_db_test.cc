@@ -173,6 +173,33 @@ TEST_F(PessimisticTest, OneThatIsOverTakesNothingMore) {
   EXPECT_EQ(this->Get("a"), "1");
 }
 
+// The key is absent at the first read and at the commit, and a merge has forgotten what was between. The second read saw it.
+TEST_F(OptimisticTest, AValueThatWasReadAndIsForgottenIsAConflict) {
+  std::string value;
+  const auto transaction = Begin();
+  EXPECT_TRUE(transaction->GetForUpdate({}, "k", &value).IsNotFound());
+  ASSERT_OK(db_->Put({}, "k", "between"));
+  ASSERT_OK(transaction->GetForUpdate({}, "k", &value));
+  EXPECT_EQ(value, "between");
+  ASSERT_OK(db_->Delete({}, "k"));
+  ASSERT_OK(db_->Flush());
+  ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
+  uint64_t sequence = 0;
+  ASSERT_TRUE(db_->GetLatestSequenceForKey("k", &sequence).IsNotFound());
+  EXPECT_TRUE(transaction->Commit().IsBusy());
+}
+
+// Its own value is none of another write.
+TEST_F(OptimisticTest, AValueOfItsOwnIsNoConflict) {
+  std::string value;
+  const auto transaction = Begin();
+  EXPECT_TRUE(transaction->GetForUpdate({}, "k", &value).IsNotFound());
+  ASSERT_OK(transaction->Put("k", "own"));
+  ASSERT_OK(transaction->GetForUpdate({}, "k", &value));
+  EXPECT_EQ(value, "own");
+  EXPECT_OK(transaction->Commit());
+}
+
 TEST_F(OptimisticTest, OneThatIsCommittedGoesOn) {
   OptimisticTransactionOptions options;
   for (const bool has_snapshot : {false, true}) {

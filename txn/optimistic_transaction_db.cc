@@ -109,10 +109,19 @@ class OptimisticTransaction final : public TransactionBase {
     seen->conflicts = seen->found && GetSnapshot() != nullptr && seen->sequence > GetSnapshot()->GetSequenceNumber();
     return status.IsNotFound() ? Status::OK() : status;
   }
+  // The key was absent when it was protected, and the database has a version of it now: what was read came between. The commit
+  // may find the key absent again, if a merge has forgotten that version and its deletion.
+  Status NoteValue(const FamilySlice& key, Seen* seen) override {
+    if (seen->found) return Status::OK();
+    uint64_t sequence = 0;
+    const Status status = LatestSequence(key, &sequence);
+    seen->conflicts |= status.ok();
+    return status.IsNotFound() ? Status::OK() : status;
+  }
   void Unprotect(const FamilySlice&) override {}
 
   // A deletion may be forgotten meanwhile: that of what was seen, then the key is not as it was; that of what was written in
-  // between, then it is as it was; or one that was seen itself, then this is too careful.
+  // between, then it is as it was, unless the value was read (NoteValue); or one that was seen itself, then this is too careful.
   Status Compare(const FamilySlice& key, const Seen& seen) const {
     uint64_t sequence = 0;
     const Status status = LatestSequence(key, &sequence);

@@ -125,7 +125,10 @@ Status TransactionBase::GetForUpdate(const ReadOptions& options, ColumnFamilyHan
   // ORDER: protected before it is read, so that no write comes between.
   if (status.ok()) status = ProtectKey({family->GetID(), key}, exclusive, options.snapshot);
   if (!status.ok() || value == nullptr) return status;
-  return Get(options, family, key, value);
+  status = Get(options, family, key, value);
+  if (!status.ok()) return status;
+  const FamilySlice read{family->GetID(), key};
+  return NoteValue(read, &protected_.find(read)->second);
 } catch (const std::bad_alloc&) {
   return NoMemory();
 }

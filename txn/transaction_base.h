@@ -60,6 +60,8 @@ class TransactionBase : public Transaction {
   // Protects a key; *seen is to be filled in if the kind of transaction needs it. `is_new`: it was not protected before, and is
   // not if this fails.
   virtual Status Protect(const FamilySlice& key, bool exclusive, bool is_new, Seen* seen) = 0;
+  // GetForUpdate found a value of a protected key: the transaction's own, or one of the database.
+  virtual Status NoteValue(const FamilySlice&, Seen*) { return Status::OK(); }
   // Gives up what Protect did.
   virtual void Unprotect(const FamilySlice& key) = 0;
   // OK if the transaction takes updates.

@@ -10,9 +10,9 @@ namespace braiddb::test {
 
 namespace {
 
-constexpr size_t kSequences = 4;
-constexpr size_t kCalls = 100;
-constexpr uint64_t kMostSeeds = 20;
+constexpr size_t kSequences = 2;
+constexpr size_t kCalls = 80;
+constexpr uint64_t kMostSeeds = 100;
 
 // The library as it is, for functions that give wrong answers.
 Api* right;
@@ -77,7 +77,8 @@ int SelfTest(const Api& library, const std::string& directory, const std::string
       const Life tried = DrawLife(seed, kSequences, kCalls);
       const ChildResult result = RunInChild(libraries, tried, directory, false);
       found = result.failed();
-      if (!found) continue;
+      // Shrinking takes long: once is enough.
+      if (!found || &fault != &kFaults[0]) continue;
       const Life shorter = Shrink(libraries, tried, result, directory);
       check(RunInChild(libraries, shorter, directory, false).failed(),
             std::string("shrunk to one that does not fail: ") + fault.name);
