@@ -183,7 +183,10 @@ Status Region::CreatePool(const std::string& set_path) {
 Status Region::OpenPool(const std::string& set_path) {
   PoolExtent extent{.lanes = kPmdkLanes};
   Status status = ReadPoolExtent(files_->part_path(0), &extent);
-  if (!status.ok() && !status.IsNotSupported()) return status;  // what is wrong with the header, PMDK says
+  if (!status.ok() && !status.IsNotSupported()) {  // of the version PMDK speaks
+    const Status sizes = files_->CheckSizes();
+    return sizes.ok() ? status : sizes;
+  }
   const bool has_few_lanes = extent.lanes < kPmdkLanes;
   if (has_few_lanes && !LaneLimitScope::IsPossible()) {
     return Status::NotSupported(Name() +

@@ -129,7 +129,7 @@ TEST_P(DbSortedRunsTest, WhatIsMarkedIsNotReleasedWhileAMergeWaits) {
   ASSERT_OK(db_->CreateColumnFamily(ColumnFamilyOptions(options_), "family", &family));
   ASSERT_OK(db_->Put({}, family.get(), "key", "value"));
   Content content;
-  Write(0, static_cast<int>(23'000 * GetParam()), 0, &content);
+  Write(0, static_cast<int>(28'500 * GetParam()), 0, &content);
   ASSERT_OK(db_->DropColumnFamily(family.get()));
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   family.reset();  // the purge begins
