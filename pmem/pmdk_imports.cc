@@ -53,31 +53,36 @@ Library Examine(const dl_phdr_info& info) {
   return library;
 }
 
-void StoreImport(const Library& library, uintptr_t place, void* function) {
+// Returns what was there.
+void* StoreImport(const Library& library, uintptr_t place, void* function) {
   const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   void* const first = reinterpret_cast<void*>(place & ~(page - 1));
   const bool read_only = place >= library.read_only_begin && place < library.read_only_end;
-  if (read_only && mprotect(first, page, PROT_READ | PROT_WRITE) != 0) return;
+  if (read_only && mprotect(first, page, PROT_READ | PROT_WRITE) != 0) return nullptr;
   // relaxed: the function was there before, and other threads may call the old one a little longer.
-  __atomic_store_n(reinterpret_cast<void**>(place), function, __ATOMIC_RELAXED);
+  void* const before = __atomic_exchange_n(reinterpret_cast<void**>(place), function, __ATOMIC_RELAXED);
   if (read_only) (void)mprotect(first, page, PROT_READ);
+  return before;
 }
 
 struct Replacement {
   const char* name;
   void* function;
+  void* before = nullptr;
 };
 
 int ReplaceInLibpmemobj(dl_phdr_info* info, size_t, void* argument) {
   if (info->dlpi_name == nullptr || std::strstr(info->dlpi_name, "libpmemobj.so") == nullptr) return 0;
-  const auto& replacement = *static_cast<const Replacement*>(argument);
+  auto& replacement = *static_cast<Replacement*>(argument);
   const Library library = Examine(*info);
   if (library.symbols == nullptr || library.names == nullptr) return 0;
   for (const Imports& imports : {library.functions, library.others}) {
     for (size_t i = 0; imports.entries != nullptr && i < imports.count; ++i) {
       const ElfW(Rela)& entry = imports.entries[i];
       const char* const name = library.names + library.symbols[ELF64_R_SYM(entry.r_info)].st_name;
-      if (std::strcmp(name, replacement.name) == 0) StoreImport(library, library.base + entry.r_offset, replacement.function);
+      if (std::strcmp(name, replacement.name) != 0) continue;
+      void* const before = StoreImport(library, library.base + entry.r_offset, replacement.function);
+      if (replacement.before == nullptr && before != replacement.function) replacement.before = before;
     }
   }
   return 0;
@@ -85,11 +90,12 @@ int ReplaceInLibpmemobj(dl_phdr_info* info, size_t, void* argument) {
 
 }  // namespace
 
-void ReplaceImportOfLibpmemobj(const char* name, void* function) {
+void* ReplaceImportOfLibpmemobj(const char* name, void* function) {
   static std::mutex mutex;  // the page of the table is writable for one thread at a time
   const std::lock_guard<std::mutex> lock(mutex);
   Replacement replacement{name, function};
   dl_iterate_phdr(ReplaceInLibpmemobj, &replacement);
+  return replacement.before;
 }
 
 }  // namespace braiddb

@@ -3,6 +3,7 @@
 #include <libpmemobj.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,10 +16,14 @@ namespace {
 
 thread_local char lane_limit[24];  // as text; "": the thread has no scope
 thread_local bool is_asked = false;
+using GetEnvironment = char* (*)(const char*);
+// What libpmemobj called before: secure_getenv, or the function of another copy of this library.
+std::atomic<GetEnvironment> called_before{&secure_getenv};
 
 // In place of secure_getenv, for libpmemobj.
 char* AnswerLaneLimit(const char* name) {
-  if (lane_limit[0] == '\0' || std::strcmp(name, "PMEMOBJ_NLANES") != 0) return secure_getenv(name);
+  if (lane_limit[0] == '\0' || std::strcmp(name, "PMEMOBJ_NLANES") != 0)
+    return called_before.load(std::memory_order_acquire)(name);
   is_asked = true;
   return lane_limit;
 }
@@ -26,19 +31,22 @@ char* AnswerLaneLimit(const char* name) {
 }  // namespace
 
 LaneLimitScope::LaneLimitScope(uint64_t lanes) {
+  is_asked = false;
   if (lanes < kPmdkLanes) std::snprintf(lane_limit, sizeof lane_limit, "%u", static_cast<unsigned>(std::max<uint64_t>(lanes, 1)));
 }
 
 LaneLimitScope::~LaneLimitScope() { lane_limit[0] = '\0'; }
 
+bool LaneLimitScope::WasAsked() const { return is_asked; }
+
 // libpmemobj reads the variable before it looks for the file, so a path without a file tells.
 bool LaneLimitScope::IsPossible() {
   static const bool possible = [] {
-    ReplaceImportOfLibpmemobj("secure_getenv", reinterpret_cast<void*>(&AnswerLaneLimit));
+    void* const before = ReplaceImportOfLibpmemobj("secure_getenv", reinterpret_cast<void*>(&AnswerLaneLimit));
+    if (before != nullptr) called_before.store(reinterpret_cast<GetEnvironment>(before), std::memory_order_release);
     const LaneLimitScope scope(1);
-    is_asked = false;
     if (PMEMobjpool* const pool = pmemobj_open("", kPoolLayout); pool != nullptr) pmemobj_close(pool);
-    return is_asked;
+    return scope.WasAsked();
   }();
   return possible;
 }

@@ -46,7 +46,10 @@ size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 void MakeZero(const Block& block) {
   uint8_t* const first = block.FirstPage(PageBytes());
   uint8_t* const end = block.EndOfPages(PageBytes());
-  if (madvise(first, static_cast<size_t>(end - first), MADV_DONTNEED) != 0)
+  // Shared memory, which a program's malloc may give, keeps its bytes.
+  volatile uint8_t* const witness = first;
+  if (first < end) *witness = 1;
+  if (first < end && (madvise(first, static_cast<size_t>(end - first), MADV_DONTNEED) != 0 || *witness != 0))
     std::memset(first, 0, static_cast<size_t>(end - first));
   std::memset(block.begin, 0, static_cast<size_t>(first - block.begin));
   std::memset(end, 0, static_cast<size_t>(block.begin + block.bytes - end));

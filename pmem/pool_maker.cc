@@ -110,6 +110,19 @@ void PutHeapHeader(std::vector<uint8_t>* pool) {
 
 }  // namespace
 
+int Allocate(int fd, uint64_t begin, uint64_t end) {
+  while (fallocate(fd, 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+bool CanAllocate(int fd) {
+  const int error = Allocate(fd, 0, kPageBytes);
+  return error != EOPNOTSUPP && error != ENOSYS;
+}
+
+// Without fallocate(2) the C library reads a byte of each block and stores it again.
 Status FillRange(int fd, const std::string& path, uint64_t begin, uint64_t end) {
   int error = 0;
   while ((error = posix_fallocate(fd, static_cast<off_t>(begin), static_cast<off_t>(end - begin))) == EINTR) {
@@ -119,8 +132,9 @@ Status FillRange(int fd, const std::string& path, uint64_t begin, uint64_t end) 
 
 Status MakeSmallPool(int fd, const std::string& path, bool checks_bad_blocks) {
   if (ftruncate(fd, kSmallPartBytes) != 0) return posix::ErrnoStatus(errno, "give its size to", path);
-  Status status = FillRange(fd, path, 0, kSmallHeadEnd);
-  if (status.ok()) status = FillRange(fd, path, kSmallFirstChunk, kSmallFirstChunk + kBornChunks * kChunkBytes);
+  const bool has_holes = CanAllocate(fd);
+  Status status = FillRange(fd, path, 0, has_holes ? kSmallHeadEnd : kSmallPartBytes);
+  if (status.ok() && has_holes) status = FillRange(fd, path, kSmallFirstChunk, kSmallFirstChunk + kBornChunks * kChunkBytes);
   if (!status.ok()) return status;
   struct stat file;
   if (fstat(fd, &file) != 0) return posix::ErrnoStatus(errno, "examine", path);

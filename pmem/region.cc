@@ -39,7 +39,6 @@ constexpr uint64_t kRoomToGrow = 4;  // times what the region has
 
 // PMDK's own classes of small objects have runs for 200 objects each, up to 4 MiB. Ours has runs of one chunk for objects of all
 // sizes that it can have.
-constexpr unsigned kObjectClass = 128;  // the first number that is not PMDK's
 constexpr uint64_t kObjectUnit = 1024;
 constexpr uint64_t kMaxClassObject = 64 * kObjectUnit - kObjectHeaderBytes;  // PMDK allows 64 units
 constexpr uint64_t kRunOverhead = 4096;                                      // of a chunk, at most, for the header of a run
@@ -201,6 +200,12 @@ Status Region::OpenPool(const std::string& set_path) {
     return pool_ != nullptr ? 0 : errno;
   });
   if (pool_ == nullptr) return PoolStatus(error, "open pool", files_->directory());
+  if (has_few_lanes && !lanes.WasAsked()) {
+    pmemobj_close(std::exchange(pool_, nullptr));
+    return Status::NotSupported(Name() +
+                                " cannot be opened: another library has taken over what libpmemobj asks about its lanes; " +
+                                "use one copy of BraidDB in the process");
+  }
   has_zone_room_ = scope.HasRoom();
   return persistence()->failed() ? persistence()->error() : DefineObjectClass();
 }
@@ -208,8 +213,10 @@ Status Region::OpenPool(const std::string& set_path) {
 // In DRAM: each open does so.
 Status Region::DefineObjectClass() {
   pobj_alloc_class_desc description{kObjectUnit, 0, (kChunkBytes - kRunOverhead) / kObjectUnit, POBJ_HEADER_COMPACT, 0};
-  const std::string name = "heap.alloc_class." + std::to_string(kObjectClass) + ".desc";
-  if (pmemobj_ctl_set(pool_, name.c_str(), &description) == 0) return Status::OK();
+  if (pmemobj_ctl_set(pool_, "heap.alloc_class.new.desc", &description) == 0) {
+    object_class_ = description.class_id;
+    return Status::OK();
+  }
   return PoolStatus(errno, "define a class of objects in pool", files_->directory());
 }
 
@@ -245,6 +252,7 @@ Status Region::OnMapped() {
   const std::vector<uint64_t>& parts = files_->list().parts;
   first_part_has_holes_ =
       parts.size() == 1 && parts[0] == kSmallPartBytes && heap_begin_ == kSmallHeapBegin && files_->device().empty();
+  if (status.ok() && first_part_has_holes_) status = files_->HoldFirstPart();
   return status;
 }
 
@@ -300,7 +308,7 @@ Status Region::AllocateObject(ObjectId* id, uint64_t bytes, PoolObject type, con
   if (Status status = FillBefore(bytes); !status.ok()) return status;
   // The first growth may only fill up a zone, where an object of this size need not fit; the second starts the next zone.
   const bool is_small = bytes <= kMaxClassObject;
-  const uint64_t flags = (prepare ? POBJ_XALLOC_ZERO : 0) | (is_small ? POBJ_CLASS_ID(kObjectClass) : 0);
+  const uint64_t flags = (prepare ? POBJ_XALLOC_ZERO : 0) | (is_small ? POBJ_CLASS_ID(object_class_) : 0);
   if (!is_small)  // whole chunks, of no class
     bytes = std::min<uint64_t>(ChunksOf(bytes) * kChunkBytes - kObjectHeaderBytes, PMEMOBJ_MAX_ALLOC_SIZE);
   const pmemobj_constr constructor = prepare ? CallPrepare : nullptr;

@@ -153,6 +153,7 @@ class Region {
   std::mutex mutex_;           // guards what follows, and allocation
   int memory_node_ = kUnknownNumaNode;
   bool first_part_has_holes_ = false;  // where chunks may be allocated; see pool_maker.h
+  unsigned object_class_ = 0;          // of small objects, as PMDK numbers it
   uint64_t born_object_bytes_ = 0;     // of small objects since the creation
   uint64_t born_chunks_ = 0;           // of other objects since the creation
   bool growth_broken_ = false;         // PMDK failed to map a part: its own list of parts cannot be trusted until the next open

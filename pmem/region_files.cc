@@ -127,16 +127,29 @@ Status RegionFiles::MakeFirstPart(bool checks_bad_blocks) const {
   return status.ok() ? posix::SyncDirectory(directory_) : status;
 }
 
+Status RegionFiles::HoldFirstPart() {
+  first_part_ = posix::Fd(open(part_path(0).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  return first_part_.valid() ? Status::OK() : posix::ErrnoStatus(errno, "open", part_path(0));
+}
+
+Status RegionFiles::FillFirstPart(Filled filled) {
+  if (!first_part_.valid()) {
+    if (Status status = HoldFirstPart(); !status.ok()) return status;
+  }
+  Status status = FillMappedPart(first_part_.get(), filled);
+  if (status.ok()) posix::Fd(std::move(first_part_));  // closes it
+  return status;
+}
+
 // A full file system may refuse blocks that are there already, so they are counted first.
-Status RegionFiles::FillFirstPart(Filled filled) const {
-  const posix::Fd fd(open(part_path(0).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd.valid()) return posix::ErrnoStatus(errno, "open", part_path(0));
+Status RegionFiles::FillMappedPart(int fd, Filled filled) const {
   struct stat st;
-  if (fstat(fd.get(), &st) != 0) return posix::ErrnoStatus(errno, "examine", part_path(0));
+  if (fstat(fd, &st) != 0) return posix::ErrnoStatus(errno, "examine", part_path(0));
   const uint64_t begin = filled == Filled::kWhole ? 0 : kSmallFirstChunk;
   const uint64_t wanted = kSmallPartBytes - (filled == Filled::kWhole ? 0 : kSmallFirstChunk - kSmallHeadEnd);
   if (BlockBytes(st) >= wanted) return Status::OK();
-  return FillRange(fd.get(), part_path(0), begin, kSmallPartBytes);
+  const int error = Allocate(fd, begin, kSmallPartBytes);
+  return error == 0 ? Status::OK() : posix::ErrnoStatus(error, "reserve the blocks of", part_path(0));
 }
 
 Status RegionFiles::CommitFirstPart(uint64_t database_id, uint32_t region, uint32_t region_count) {
@@ -295,6 +308,7 @@ Status RegionFiles::FillHoles(size_t index, int fd, uint64_t bytes, uint64_t blo
   if (!has_hole) return FillRange(fd, part_path(index), 0, bytes);
   const uint64_t end = IsBornPool(fd) ? kSmallFirstChunk + kBornChunks * kChunkBytes : bytes;
   if (blocks >= kSmallHeadEnd + end - kSmallFirstChunk) return Status::OK();
+  if (!CanAllocate(fd)) return FillRange(fd, part_path(0), 0, bytes);
   Status status = FillRange(fd, part_path(0), 0, kSmallHeadEnd);
   return status.ok() ? FillRange(fd, part_path(0), kSmallFirstChunk, end) : status;
 }

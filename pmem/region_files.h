@@ -91,7 +91,10 @@ class RegionFiles {
   // Gives blocks to the holes of a first part that MakeFirstPart made. kChunks: to all that can be allocated; kWhole: to all of
   // it, before the region grows. NoSpace if the file system is full; whatever was allocated before stays as it is.
   enum class Filled : uint8_t { kChunks, kWhole };
-  Status FillFirstPart(Filled filled) const;
+  // The part may be mapped, and be written meanwhile.
+  Status FillFirstPart(Filled filled);
+  // Keeps the file open for FillFirstPart: a process may change its rights, or have no descriptor left, when the blocks are needed.
+  Status HoldFirstPart();
   // At creation, when the first part is there.
   Status CommitFirstPart(uint64_t database_id, uint32_t region, uint32_t region_count);
 
@@ -133,6 +136,7 @@ class RegionFiles {
   bool HasPlainPath() const;
   Status WriteSetFile(const std::string& text);
   Status CheckPart(size_t index, uint64_t bytes) const;
+  Status FillMappedPart(int fd, Filled filled) const;
   // Gives blocks to holes where something may be allocated. `blocks`: bytes of the file that have blocks. [CC-61]
   Status FillHoles(size_t index, int fd, uint64_t bytes, uint64_t blocks) const;
   Status ReleaseDevice() const;
@@ -142,6 +146,7 @@ class RegionFiles {
 
   const std::string directory_;
   posix::Fd lock_;
+  posix::Fd first_part_;  // of HoldFirstPart, until its chunks have blocks
   std::string device_;
   PartList list_;
   bool commit_pending_ = false;  // list_ has a part that PARTS does not have yet

@@ -95,7 +95,7 @@ TEST_P(DbFullTest, SpaceEndsAtEveryAllocation) {
     SCOPED_TRACE("no space from allocation " + std::to_string(first) + " on");
     Expected expected;
     std::unique_ptr<DB> db;
-    FailingCalls::Arm(first, ENOSPC, FailingCalls::kForEver, "pmemobj_xalloc posix_fallocate");
+    FailingCalls::Arm(first, ENOSPC, FailingCalls::kForEver, "pmemobj_xalloc fallocate posix_fallocate");
     Status status = Open(options, &db);
     EXPECT_TRUE(status.ok() || status.IsNoSpace()) << status.ToString();
     if (status.ok()) Work(db.get(), 1, no_space, &expected);

@@ -1,5 +1,6 @@
 // Every call of the system that regions make fails once: a clear error each, nothing lost, and it works again afterwards.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <filesystem>
@@ -132,6 +133,40 @@ TEST_F(FailingCallsTest, AnOpenChangesNothingOrFinishes) {
                      EXPECT_EQ(static_cast<uint8_t*>(set->Metadata(0, MetadataSlot::kL1))[6 * kMiB - 1], 7);
                      set.reset();
                    }});
+}
+
+// Blocks cannot be given to a file that is in use then: the first part has no holes.
+TEST_F(FailingCallsTest, WithoutFallocateTheFirstPartIsWhole) {
+  options_.regions = 1;
+  FailingCalls::Arm(0, EOPNOTSUPP, FailingCalls::kForEver, "fallocate");
+  auto set = Create();
+  FailingCalls::Stop();
+  ASSERT_NE(set, nullptr);
+  const std::string part = RegionPath(0) + "/000000.pmem";
+  struct stat file;
+  ASSERT_EQ(stat(part.c_str(), &file), 0);
+  EXPECT_GE(file.st_blocks * 512, file.st_size);
+  FailingCalls::Arm(0, EOPNOTSUPP, FailingCalls::kForEver, "fallocate");
+  void* object = nullptr;
+  EXPECT_TRUE(set->AllocateMetadata(0, MetadataSlot::kL1, kMiB / 2, &object).ok());
+  EXPECT_TRUE(set->AllocateMetadata(0, MetadataSlot::kManifest, 4 * kMiB, &object).ok()) << "a second part";
+  set.reset();
+  // A copy with holes gets all blocks before the part is mapped.
+  const std::string bytes = ReadFile(part);
+  WriteFile(part, "");
+  fs::resize_file(part, bytes.size());
+  std::fstream out(part, std::ios::binary | std::ios::in | std::ios::out);
+  for (size_t at = 0; at < bytes.size(); at += 4096) {
+    if (bytes.find_first_not_of('\0', at) >= at + 4096) continue;
+    out.seekp(static_cast<std::streamoff>(at));
+    out.write(&bytes[at], 4096);
+  }
+  out.close();
+  set = Open();
+  FailingCalls::Stop();
+  ASSERT_NE(set, nullptr);
+  ASSERT_EQ(stat(part.c_str(), &file), 0);
+  EXPECT_GE(file.st_blocks * 512, file.st_size);
 }
 
 TEST_F(FailingCallsTest, AGrowthChangesNothingOrIsThere) {

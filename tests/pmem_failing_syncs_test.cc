@@ -152,7 +152,7 @@ TEST_F(FailingSyncsTest, SpaceEndsAtEveryAllocation) {
   for (int64_t first = 0;; ++first) {
     SCOPED_TRACE(first);
     Reopen();
-    FailingCalls::Arm(first, ENOSPC, FailingCalls::kForEver, "pmemobj_xalloc posix_fallocate");
+    FailingCalls::Arm(first, ENOSPC, FailingCalls::kForEver, "pmemobj_xalloc fallocate posix_fallocate");
     Status status = EveryTransition();
     FailingCalls::Stop();
     EXPECT_TRUE(status.ok() || status.IsNoSpace()) << status.ToString();

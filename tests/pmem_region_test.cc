@@ -114,6 +114,29 @@ TEST_F(NewRegionTest, WhatACreationAllocatesLiesInBlocks) {
   EXPECT_GE(BlockBytes(0), kSmallPartBytes - kZoneHeaderBytes);
 }
 
+// A program may have no descriptor left, or no right to open the file, when the blocks are needed.
+TEST_F(NewRegionTest, HolesAreFilledWithoutAnotherDescriptor) {
+  auto set = Create(options_);
+  ASSERT_NE(set, nullptr);
+  fs::rename(dir_.Sub("db"), dir_.Sub("moved"));
+  void* object = nullptr;
+  EXPECT_TRUE(set->AllocateMetadata(0, MetadataSlot::kL1, 3 * kChunkBytes, &object).ok());
+  fs::rename(dir_.Sub("moved"), dir_.Sub("db"));
+  EXPECT_GE(BlockBytes(0), kSmallPartBytes - kZoneHeaderBytes);
+}
+
+// PMDK defines what this variable names in each pool that it opens.
+TEST_F(NewRegionTest, AProgramsOwnClassesOfObjectsAreNoHindrance) {
+  EXPECT_EQ(RunInChild([&] {
+              setenv("PMEMOBJ_CONF", "heap.alloc_class.128.desc=500,0,1000,compact", 1);
+              auto set = Create(options_);
+              if (set == nullptr) return 1;
+              void* object = nullptr;
+              return set->AllocateMetadata(0, MetadataSlot::kManifest, 10'000, &object).ok() ? 0 : 2;
+            }),
+            0);
+}
+
 // A file system that has no room for the holes of the first part.
 TEST_F(NewRegionTest, AHoleThatCannotBeFilledIsNoSpace) {
   if (mount("tmpfs", dir_.Sub("small").c_str(), "tmpfs", 0, "size=900k") != 0) GTEST_SKIP() << "cannot mount";

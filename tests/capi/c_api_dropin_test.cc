@@ -10,6 +10,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/support/pmem_temp_dir.h"
 
@@ -123,6 +124,33 @@ class Library {
     Find<void(void*)>("writeoptions_destroy")(write);
   }
 
+  // Threads of which each takes space from the pool of one database.
+  void WorkWithThreads(const std::string& path) const {
+    void* const options = Find<void*()>("options_create")();
+    void* const write = Find<void*()>("writeoptions_create")();
+    Find<void(void*, unsigned char)>("options_set_create_if_missing")(options, 1);
+    char* error = nullptr;
+    void* const db = Find<void*(void*, const char*, char**)>("open")(options, path.c_str(), &error);
+    ASSERT_EQ(nullptr, error) << error;
+    auto* const put = Find<void(void*, void*, const char*, size_t, const char*, size_t, char**)>("put");
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 6; ++i) {
+      threads.emplace_back([&, i] {
+        const std::string key = std::to_string(i);
+        const std::string value(600 << 10, 'v');
+        char* failed = nullptr;
+        put(db, write, key.data(), key.size(), value.data(), value.size(), &failed);
+        EXPECT_EQ(nullptr, failed) << failed;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    Find<void(void*)>("close")(db);
+    Find<void(void*, const char*, char**)>("destroy_db")(options, path.c_str(), &error);
+    EXPECT_EQ(nullptr, error) << error;
+    Find<void(void*)>("options_destroy")(options);
+    Find<void(void*)>("writeoptions_destroy")(write);
+  }
+
  private:
   const std::string prefix_;
   void* const handle_;  // closed by Unload only
@@ -136,6 +164,17 @@ TEST(CApiDropinTest, OneProcessUsesBoth) {
   leveldb.Work(directory.Sub("leveldb"));
   EXPECT_EQ(1, leveldb.Find<int()>("major_version")());
   EXPECT_EQ(23, leveldb.Find<int()>("minor_version")());
+}
+
+// Each copy tells libpmemobj how many lanes the pools have that it opens, also when another copy came later.
+TEST(CApiDropinTest, ThreadsOfBothUseThePoolsOfEach) {
+  const PmemTempDir directory;
+  const Library rocksdb(kRocksDB, "rocksdb");
+  const Library leveldb(kLevelDB, "leveldb");
+  for (int i = 0; i < 2; ++i) {
+    rocksdb.WorkWithThreads(directory.Sub("rocksdb"));
+    leveldb.WorkWithThreads(directory.Sub("leveldb"));
+  }
 }
 
 // libpmemobj keeps addresses of functions of the copy that used it last.

@@ -8,7 +8,7 @@
 
 #include "tests/differential/child.h"
 #include "tests/differential/known_differences.h"
-#include "tests/differential/self_test.h"
+#include "tests/differential/self_check.h"
 #include "tests/support/campaign_flags.h"
 
 namespace {

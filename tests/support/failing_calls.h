@@ -115,6 +115,7 @@ BRAIDDB_FAILING_CALL(ssize_t, write, (int fd, const void* from, size_t n), (fd, 
 BRAIDDB_FAILING_CALL(int, fsync, (int fd), (fd), -1)
 BRAIDDB_FAILING_CALL(int, msync, (void* at, size_t n, int flags), (at, n, flags), -1)
 BRAIDDB_FAILING_CALL(int, madvise, (void* at, size_t n, int advice) noexcept, (at, n, advice), -1)
+BRAIDDB_FAILING_CALL(int, fallocate, (int fd, int mode, off_t at, off_t n), (fd, mode, at, n), -1)
 BRAIDDB_FAILING_CALL(int, posix_fallocate, (int fd, off_t at, off_t n), (fd, at, n), errno)
 BRAIDDB_FAILING_CALL(int, stat, (const char* path, struct stat* st) noexcept, (path, st), -1)
 BRAIDDB_FAILING_CALL(int, fstat, (int fd, struct stat* st) noexcept, (fd, st), -1)

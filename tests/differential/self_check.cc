@@ -1,4 +1,4 @@
-#include "tests/differential/self_test.h"
+#include "tests/differential/self_check.h"
 
 #include <cstdio>
 #include <cstdlib>
