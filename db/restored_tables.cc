@@ -83,7 +83,9 @@ std::shared_ptr<const TableOrder> DBImpl::WalkTable(const PmTable& table, L0Inde
 // REQUIRES: compaction_mutex_
 bool DBImpl::IndexRestoredTables(std::chrono::steady_clock::duration at_least) try {
   if (!tables_wait_for_index_ || resume_merge_.load(std::memory_order_acquire)) return false;
-  BRAIDDB_SYNC_POINT("DBImpl::IndexRestoredTables");
+  bool is_put_off = false;
+  BRAIDDB_SYNC_POINT_ARG("DBImpl::IndexRestoredTables", &is_put_off);
+  if (is_put_off) return false;
   const auto start = std::chrono::steady_clock::now();
   do {
     const PinnedView pinned(this);

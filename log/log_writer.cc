@@ -23,14 +23,14 @@ Status LogWriter::Reserve(SegmentAllocator* segments, uint32_t region, uint64_t 
   if (ReserveHere(bytes, slot)) return Status::OK();
   Segment* fresh = nullptr;
   const Segment* const open = segment();
-  if (open != nullptr && bytes > open->capacity() / 4) {
-    Status status = segments->Allocate(region, bytes, &fresh, use);
-    if (status.ok()) *slot = LogSlot{fresh, 0, bytes, true};
-    return status;
-  }
   // The new segment comes first: when there is no space for it, the old one stays open.
   Status status = segments->Allocate(region, bytes, &fresh, use);
   if (!status.ok()) return status;
+  // A young region has small segments, later ones are larger: what is large for both has a segment of its own.
+  if (open != nullptr && bytes > open->capacity() / 4 && bytes > fresh->capacity() / 4) {
+    *slot = LogSlot{fresh, 0, bytes, true};
+    return status;
+  }
   status = Seal(segments);
   Open(fresh, 0);
   *slot = LogSlot{fresh, 0, bytes, false};

@@ -8,8 +8,8 @@
 //   environment variable PMEMOBJ_NLANES. So a pool with fewer lanes must be opened with that variable set. A library must not
 //   set the variable of its process: setenv(3) races with getenv(3) of other threads, and pools of the program would be limited.
 //   So libpmemobj gets a function of ours in place of secure_getenv(3) (pmdk_imports.h). It answers for this one variable, on
-//   threads with a scope only, and hands other questions on to the function that was there before. So several copies of this library
-//   in one process form a chain.
+//   threads with a scope only, and hands other questions on to the function that was there before. So several copies of this
+//   library in one process form a chain.
 // LIMIT   A libpmemobj that is linked statically does not call our function. IsPossible() says so before a pool is opened.
 #pragma once
 
@@ -26,8 +26,8 @@ class LaneLimitScope {
   LaneLimitScope(const LaneLimitScope&) = delete;
   LaneLimitScope& operator=(const LaneLimitScope&) = delete;
 
-  // Whether libpmemobj asked our function on this thread since the scope began. If it did not, it uses more lanes than the pool has,
-  // and the pool must not be used: another library has replaced our function.
+  // Whether libpmemobj asked our function on this thread since the scope began. If it did not, it uses more lanes than the pool
+  // has, and the pool must not be used: another library has replaced our function.
   bool WasAsked() const;
 
   // Whether libpmemobj asks our function. Thread-safe.

@@ -12,8 +12,8 @@
 //                     then … end                  a hole until more is allocated
 //         A store into a hole would end the process if the file system is full. So nothing that is allocated lies in a hole, and
 //         libpmemobj stores nothing there: it takes chunks from the front of the zone's only free run. RegionFiles::FillFirstPart
-//         gives holes their blocks, and reports a full file system, before an allocation that may need them. The part is mapped by
-//         then: that takes fallocate(2). Where the file system has none, the part has no holes.
+//         gives holes their blocks, and reports a full file system, before an allocation that may need them. The part is mapped
+//         by then: that takes fallocate(2). Where the file system has none, the part has no holes.
 // CRASH   The mark CREATING stands until the creation is complete. What a crash leaves is made anew. [CC-60]
 #pragma once
 
@@ -47,12 +47,13 @@ Status MakeSmallPool(int fd, const std::string& path, bool checks_bad_blocks);
 // what is damaged.
 bool IsBornPool(int fd);
 
-// Gives a range of the file blocks by fallocate(2), which leaves what other threads store there meanwhile. Returns an error number,
-// EOPNOTSUPP where the file system cannot do that.
+// Gives a range of the file blocks by fallocate(2), which leaves what other threads store there meanwhile. Returns an error
+// number, EOPNOTSUPP where the file system cannot do that.
 int Allocate(int fd, uint64_t begin, uint64_t end);
 bool CanAllocate(int fd);
 
-// Gives a range of the file blocks; what it holds stays. NoSpace if the file system is full. REQUIRES: nobody has mapped the file.
+// Gives a range of the file blocks; what it holds stays. NoSpace if the file system is full. REQUIRES: nobody has mapped the
+// file.
 Status FillRange(int fd, const std::string& path, uint64_t begin, uint64_t end);
 
 }  // namespace braiddb

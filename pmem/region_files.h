@@ -93,7 +93,8 @@ class RegionFiles {
   enum class Filled : uint8_t { kChunks, kWhole };
   // The part may be mapped, and be written meanwhile.
   Status FillFirstPart(Filled filled);
-  // Keeps the file open for FillFirstPart: a process may change its rights, or have no descriptor left, when the blocks are needed.
+  // Keeps the file open for FillFirstPart: a process may change its rights, or have no descriptor left, when the blocks are
+  // needed.
   Status HoldFirstPart();
   // At creation, when the first part is there.
   Status CommitFirstPart(uint64_t database_id, uint32_t region, uint32_t region_count);

@@ -262,7 +262,8 @@ TEST_F(CheckRepairTest, AValueThatImitatesASegmentIsAValue) {
     ASSERT_OK(db->Close());
   }
   const uint64_t directory = AlignToLine(Load()->root(0)->directory.offset);
-  Scribble(0, directory + offsetof(DirectoryBlock, descriptors) + 62 * sizeof(SegmentDescriptor), sizeof(SegmentDescriptor));
+  // A descriptor that no session has used: they take them from both ends.
+  Scribble(0, directory + offsetof(DirectoryBlock, descriptors) + 40 * sizeof(SegmentDescriptor), sizeof(SegmentDescriptor));
   EXPECT_FALSE(Repair().damage.empty());
   auto saved = Saved();
   EXPECT_EQ(saved[NumberedKey(5)], PatternedValue(5, 100));

@@ -248,13 +248,14 @@ void Use(const Base& base, const std::string& path, FuzzInput* input) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const Base closed(Life::kClosed);
+  static const Base killed(Life::kKilled);
+  static const Base merging(Life::kMerging);
+  // Once they are made: a creation opens its pools, too.
   static const bool private_pools = [] {
     int copy_on_write = 1;
     return pmemobj_ctl_set(nullptr, "copy_on_write.at_open", &copy_on_write) == 0;
   }();
-  static const Base closed(Life::kClosed);
-  static const Base killed(Life::kKilled);
-  static const Base merging(Life::kMerging);
   static const TestDirectory directory;
   if (!private_pools) abort();
   FuzzInput input(data, size);

@@ -21,8 +21,8 @@ namespace braiddb::test {
 
 // Where the data lies when the iterator is made.
 // kL0Wide: in more tables than an iterator fetches entries of at once, each with an order of its own. kL0Merged: in tables whose
-// orders are merged. kL0Reopened: in tables of which those from before an open
-// are lists only, and the others have their order in DRAM.
+// orders are merged. kL0Reopened: in tables of which those from before an open are lists, and the others have their order in
+// DRAM.
 enum class Place {
   kMemtable,
   kImmutable,
@@ -124,6 +124,9 @@ class DbPlacesTest : public testing::TestWithParam<PlaceCase> {
         if (GetParam().place == Place::kL0Reopened && i == keys.size() / 2) {
           ASSERT_OK(Flush());
           db_.reset();
+          SyncPoints::Instance().SetCallback("DBImpl::IndexRestoredTables",
+                                             [](void* is_put_off) { *static_cast<bool*>(is_put_off) = true; });
+          SyncPoints::Instance().Enable();
           db_ = OpenOrFail(options_, directory_.File("db"));
           ASSERT_NE(db_, nullptr);
         }
