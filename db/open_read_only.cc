@@ -59,18 +59,19 @@ void DBImpl::StartReading() {
   closed_ = false;
 }
 
-// Reads are right without it. A merge that a crash cut short stays so.
+// Reads are right without it. A merge that a crash cut short stays so: its tables lead on into the last level, where nothing may
+// walk. The lookup cache grows nevertheless.
 void DBImpl::PrepareReads() try {
   pthread_setname_np(pthread_self(), "braid-index");
   std::lock_guard lock(compaction_mutex_);
-  if (resume_merge_.load(std::memory_order_acquire)) return;
-  for (uint32_t id = 0; id < kMaxFamilies && !stopping_.load(std::memory_order_acquire); ++id) {
+  const bool is_merging = resume_merge_.load(std::memory_order_acquire);
+  for (uint32_t id = 0; id < kMaxFamilies && !is_merging && !stopping_.load(std::memory_order_acquire); ++id) {
     Family* const family = FindFamily(id);
     if (family != nullptr && family->l1_entries.load() > 0) InstallLastLevel(family, 0);
   }
   while (!stopping_.load(std::memory_order_acquire) && IndexRestoredTables({})) {
   }
-  (void)MergeTableOrders(OrdersFor::kPause);
+  if (!is_merging) (void)MergeTableOrders(OrdersFor::kPause);
   while (!stopping_.load(std::memory_order_acquire) && BuildFilter(std::chrono::milliseconds(1))) {
   }
   const auto wanted = [this] { return stopping_.load(std::memory_order_acquire) || CacheWantsWork(); };

@@ -281,6 +281,30 @@ TEST_F(DbLookupCacheSizeTest, ItGrowsByReads) {
   }
 }
 
+// A merge that was cut short keeps a read-only database from walking along its lists, and from nothing else.
+TEST_F(DbLookupCacheSizeTest, ItGrowsWhereAMergeWasCutShort) {
+  options_.lookup_cache_size = 1 << 20;
+  options_.disable_auto_compaction = true;
+  constexpr int kKeys = 10'000;
+  const std::string path = directory_.path() + "/db";
+  ASSERT_EQ(RunInChild([&] {
+              std::unique_ptr<DB> db = Open("db");
+              PutKeys(db.get(), 0, kKeys);
+              if (!db->Flush().ok()) return 1;
+              SyncPoints::Instance().SetCallback("MergeJournal::Apply:Recorded", [](void*) { _exit(0); });
+              SyncPoints::Instance().Enable();
+              (void)db->CompactRange({}, nullptr, nullptr);
+              return 2;
+            }),
+            0);
+  std::unique_ptr<DB> db;
+  ASSERT_OK(DB::OpenForReadOnly(options_, path, &db));
+  EXPECT_TRUE(WaitUntil([&] {
+    ReadKeys(db.get(), kKeys);
+    return CacheBytes(db.get()) >= 256u << 10;
+  }));
+}
+
 // A reader that stays in the old table holds up a resize, which goes on once the reader has left.
 TEST_F(DbLookupCacheSizeTest, AResizeThatAReaderHeldUpGoesOn) {
   options_.lookup_cache_size = 1 << 20;
