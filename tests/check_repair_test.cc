@@ -248,7 +248,8 @@ TEST_F(CheckRepairTest, AValueThatImitatesASegmentIsAValue) {
     header.capacity = 384;
     header.checksum = SegmentHeaderChecksum(header);
     alignas(8) uint8_t entry[256] = {};
-    const LogUpdate update{EntryType::kPut, NumberedKey(5), "imitated", 1};
+    const std::string key = NumberedKey(5);
+    const LogUpdate update{EntryType::kPut, key, "imitated", 1};
     LogWriter::WriteEntryAt(reinterpret_cast<LogEntry*>(entry), header.generation, uint64_t{1} << 40, 0, update);
     for (size_t i = 0; i < 8; ++i) {  // one of them begins on a line
       memcpy(&value[i * kStep + 8 * i], &header, sizeof(header));

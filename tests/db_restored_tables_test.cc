@@ -126,8 +126,8 @@ class DbRestoredTablesTest : public testing::TestWithParam<Case> {
   TestDirectory directory_;
   std::string path_ = directory_.File("db");
   Options options_;
-  std::vector<std::unique_ptr<ColumnFamilyHandle>> handles_;
   std::unique_ptr<DB> db_;
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> handles_;  // which end before it does
   std::map<std::string, std::string> model_[2];
 };
 
