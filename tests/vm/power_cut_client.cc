@@ -12,6 +12,7 @@
 //   ack <thread> <write>      acknowledged
 //   size <bytes>              of all parts of all regions, when it has changed
 //   full <thread>             NoSpace; the thread writes no more
+// A client that is killed leaves a part of a line. So each line begins with a line end, and a whole one ends with a semicolon.
 #include <sys/io.h>
 #include <unistd.h>
 
@@ -91,7 +92,7 @@ class Client {
  private:
   void Say(const std::string& line) {
     const std::lock_guard<std::mutex> lock(port_mutex_);
-    for (const char c : line + "\n") outb(static_cast<unsigned char>(c), kReportPort);
+    for (const char c : "\n" + line + ";\n") outb(static_cast<unsigned char>(c), kReportPort);
   }
 
   bool Violation(const std::string& text) {

@@ -197,13 +197,19 @@ class PowerCuts:
     # ---- Reports of the client
 
     def _report(self):
-        line = self.machine.line("reports", SECONDS)
-        if line is None:
-            raise Failure("QEMU has ended by itself")
-        return self._take(line)
+        kind = None
+        while kind is None:
+            line = self.machine.line("reports", SECONDS)
+            if line is None:
+                raise Failure("QEMU has ended by itself")
+            kind, values = self._take(line)
+        return kind, values
 
     def _take(self, line):
-        kind, _, rest = line.partition(" ")
+        """What the line says. (None, []): it is empty, or a part that a killed client has left."""
+        if not line.endswith(";"):
+            return None, []
+        kind, _, rest = line[:-1].partition(" ")
         if kind == "violation":
             raise Failure(f"violation: {rest}")
         values = [int(word) for word in rest.split()]
