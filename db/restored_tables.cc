@@ -12,6 +12,7 @@
 // WHAT A CRASH LEAVES  Nothing: all of it is in DRAM.
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "db/db_impl.h"
@@ -77,7 +78,9 @@ std::shared_ptr<const TableOrder> DBImpl::WalkTable(const PmTable& table, L0Inde
     if (!is_hidden) index->Add(KeyHash(*entry), place);
     before = entry;
   }
-  return !regions_->damage_seen() && in_order->Finish(*regions_) ? in_order : nullptr;
+  bool is_sound = !regions_->damage_seen() && in_order->Finish(*regions_);
+  BRAIDDB_SYNC_POINT_ARG("DBImpl::WalkTable:Walked", &is_sound);
+  return is_sound ? in_order : nullptr;
 }
 
 // REQUIRES: compaction_mutex_
@@ -97,14 +100,18 @@ bool DBImpl::IndexRestoredTables(std::chrono::steady_clock::duration at_least) t
     }
     uint64_t entries = 0;
     for (const auto& table : tables) entries += table->entries;
-    L0IndexWriter index(regions_.get(), std::max<uint64_t>(1, entries / tables.size()));
+    const uint64_t usual = std::max<uint64_t>(1, entries / tables.size());
+    std::optional<L0IndexWriter> index(std::in_place, regions_.get(), usual);
     std::vector<std::pair<std::shared_ptr<PmTable>, std::shared_ptr<const TableOrder>>> walked;
     for (const auto& table : tables) {
       table->waits_for_index = false;
-      std::shared_ptr<const TableOrder> order = WalkTable(*table, &index);
+      std::shared_ptr<const TableOrder> order = WalkTable(*table, &*index);
       if (stopping_.load(std::memory_order_acquire)) return false;
-      if (order == nullptr) continue;  // it stays a list
-      table->SetIndex(index.Finish());
+      if (order == nullptr) {  // it stays a list; its column has a part of it, and is no other table's
+        index.emplace(regions_.get(), usual);
+        continue;
+      }
+      table->SetIndex(index->Finish());
       walked.emplace_back(table, std::move(order));
     }
     std::lock_guard lock(view_mutex_);

@@ -43,8 +43,9 @@ class LogWriter {
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
 
-  // Finds room for `bytes` contiguous bytes (EntriesSize), sealing the full segment and opening another if it must. Writes of
-  // more than a quarter of a segment get a segment of their own. NoSpace: nothing changed.
+  // Finds room for `bytes` contiguous bytes (EntriesSize), sealing the full segment and opening another if it must. A write that
+  // has no room, and is more than a quarter of the open segment and of the next one, gets a segment of its own. NoSpace: nothing
+  // changed.
   Status Reserve(SegmentAllocator* segments, uint32_t region, uint64_t bytes, LogSlot* slot,
                  SpaceUse use = SpaceUse::kBackground);
   // The same in the segment that is open; false if there is none, or no room in it.

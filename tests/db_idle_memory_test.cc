@@ -141,6 +141,30 @@ size_t OpenFiles() {
   return static_cast<size_t>(std::distance(begin(files), end(files)));
 }
 
+// The first open segment of a young region is small. Batches that are large for it fill the larger ones that follow, and do not
+// take one each.
+TEST(DbIdleFilesTest, BatchesFillTheSegmentsOfAGrowingRegion) {
+  TestDirectory directory;
+  Options options;
+  options.create_if_missing = true;
+  options.disable_auto_compaction = true;
+  std::unique_ptr<DB> db;
+  ASSERT_OK(DB::Open(options, directory.path() + "/db", &db));
+  constexpr uint64_t kBatches = 200;
+  constexpr int kKeys = 400;
+  uint64_t bytes = 0;
+  for (uint64_t i = 0; i < kBatches; ++i) {
+    WriteBatch batch;
+    for (int key = 0; key < kKeys; ++key) {
+      const std::string value = PatternedValue(i, 200);
+      batch.Put(NumberedKey(i * kKeys + static_cast<uint64_t>(key)), value);
+      bytes += value.size();
+    }
+    ASSERT_OK(db->Write({}, batch));
+  }
+  EXPECT_LE(IntProperty(db.get(), "braiddb.pm-bytes-in-segments"), 2 * bytes + (16u << 20));
+}
+
 TEST(DbIdleFilesTest, FilesFollowTheData) {
   TestDirectory directory;
   const std::string path = directory.path() + "/db";
