@@ -9,27 +9,33 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <latch>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include "braiddb/backup.h"
 #include "braiddb/db.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/pmem_store.h"
 #include "tests/support/pmem_temp_dir.h"
+#include "util/sync_point.h"
 
 namespace {
 
 std::atomic<bool> armed{false};
 std::atomic<int64_t> calls_left{0};
 std::atomic<int64_t> calls_of_pmdk{0};
+std::atomic<uint64_t> synced_bytes{0};
 
 }  // namespace
 
 // In place of the C library's, also for PMDK. From the chosen call on, no sync works.
 extern "C" int msync(void* address, size_t bytes, int flags) {
   static const auto real = reinterpret_cast<decltype(&msync)>(dlsym(RTLD_NEXT, "msync"));
+  synced_bytes += bytes;
   Dl_info caller;
   if (dladdr(__builtin_return_address(0), &caller) != 0 && caller.dli_fname != nullptr &&
       std::string_view(caller.dli_fname).find("libpmem") != std::string_view::npos) {
@@ -236,6 +242,52 @@ TEST_F(PmdkSyncsTest, OfACheckpoint) {
   }
   EXPECT_GT(failures, 5);
   EXPECT_EQ(GetOrText(db.get(), "key"), "value");
+}
+
+// An open segment that goes on to another thread: what its owner wrote without sync is durable before the next owner's synced
+// write is, since a replay ends at the first entry that was lost. [CC-65]
+TEST(TakenSegmentTest, WhatTheOwnerWroteIsSyncedFirst) {
+  Options options = TinyOptions(1);
+  options.persist_mode = PersistMode::kPage;
+  options.max_region_size = 32ull << 20;
+  options.segment_size = 256 << 10;
+  options.disable_auto_compaction = true;
+  options.memtable_size = 64 << 20;  // no flush syncs
+  options.memtable_max_entries = 1 << 20;
+  TestDirectory directory;
+  const std::unique_ptr<DB> db = OpenOrFail(options, directory.File("db"));
+  ASSERT_NE(db, nullptr);
+  constexpr size_t kUnsynced = 40'000;
+  WriteOptions unsynced;
+  unsynced.sync = false;
+  // Threads that live at the same time have a segment each, which together take nearly all of the region.
+  constexpr int kThreads = 90;
+  std::latch all(kThreads);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      EXPECT_OK(db->Put(unsynced, NumberedKey(i), PatternedValue(i, kUnsynced)));
+      all.arrive_and_wait();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  int keys = kThreads;
+  std::atomic<bool> is_taken{false};
+  SyncPoints::Instance().SetCallback("DBImpl::TakeOpenSegment:Disowned", [&](void*) {
+    is_taken = true;
+    synced_bytes = 0;
+  });
+  SyncPoints::Instance().Enable();
+  for (; !is_taken && keys < 100'000; ++keys) {
+    synced_bytes = 0;
+    ASSERT_OK(db->Put({}, NumberedKey(keys), PatternedValue(keys, 100)));
+  }
+  ASSERT_TRUE(is_taken) << "the region was never full";
+  EXPECT_GE(synced_bytes, kUnsynced);
+  synced_bytes = 0;
+  ASSERT_OK(db->Put({}, NumberedKey(keys), PatternedValue(keys, 100)));
+  EXPECT_LE(synced_bytes, kUnsynced / 2) << "a write syncs its own pages, so the other bytes were the owner's";
+  SyncPoints::Instance().Clear();
 }
 
 }  // namespace
