@@ -351,6 +351,18 @@ TEST_F(CheckRepairTest, MissingFilesAndRegionsCostWhatWasInThem) {
   }
 }
 
+TEST_F(CheckRepairTest, AMissingPartCostsTheEntriesInIt) {
+  constexpr int kKeys = 30'000;
+  Fill(TinyOptions(1), kKeys);
+  ASSERT_TRUE(fs::exists(path_ + "/region-0/000002.pmem"));
+  fs::remove(path_ + "/region-0/000001.pmem");
+  EXPECT_FALSE(Repair().lost.empty());
+  const auto saved = Saved();
+  EXPECT_GT(saved.size(), 100u);
+  EXPECT_LT(saved.size(), kKeys - 100u);
+  for (const auto& [key, value] : saved) ASSERT_EQ(value, PatternedValue(std::stoul(key.substr(3)), 100)) << key;
+}
+
 // Whenever it is killed, nothing has the target's name before it is whole, and another repair gets to its end.
 TEST_F(CheckRepairTest, AKilledRepairLeavesNothingUnderTheName) {
   Fill(TinyOptions(1), 3000);
