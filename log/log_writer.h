@@ -87,8 +87,8 @@ class LogWriter {
   // Makes the segment nobody's, if it is this writer's.
   bool Disown(Segment* segment) { return segment_.compare_exchange_strong(segment, nullptr, std::memory_order_seq_cst); }
 
-  // The open segment; null if there is none.
-  Segment* segment() const { return segment_.load(std::memory_order_relaxed); }
+  // The open segment; null if there is none. acquire: another thread reads fields that were set when the handle was made.
+  Segment* segment() const { return segment_.load(std::memory_order_acquire); }
 
  private:
   void Open(Segment* segment, uint64_t tail) {

@@ -151,6 +151,11 @@ TEST_F(DbOpenSegmentsTest, ACompactionGivesTheSpaceBack) {
 
 // The write has its slot, and has not announced itself, while another thread fills the region and takes the segment.
 TEST_F(DbOpenSegmentsTest, AWriteWhoseSegmentIsTakenGoesElsewhere) {
+  Options options = OneFullRegion();
+  options.memtable_size = 4 * kRegionBytes;  // a flush that copies would make room elsewhere
+  db_.reset();
+  db_ = OpenOrFail(options, path_);
+  ASSERT_NE(db_, nullptr);
   std::atomic<bool> stops{true};
   std::atomic<int> taken{0};
   std::latch reserved(1);
