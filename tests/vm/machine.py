@@ -47,6 +47,10 @@ class Failure(Exception):
     """What the test found, or what the machine did not do."""
 
 
+class NoAnswer(Failure):
+    """Nothing came on a port in time."""
+
+
 def missing():
     """What has to be installed, as a list of packages."""
     packages = [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
@@ -290,8 +294,12 @@ class Machine:
             self.process = None
 
     def reset(self):
-        """The other power cut: the reset line. The guest boots again in the same QEMU process."""
-        self.monitor("system_reset")
+        """The other power cut: the reset line. The guest boots again in the same QEMU process. False if QEMU does not answer."""
+        try:
+            self.monitor("system_reset")
+        except NoAnswer:
+            return False
+        return True
 
     def close(self):
         self.cut()
@@ -321,7 +329,7 @@ class Machine:
         end = time.monotonic() + seconds
         while b"\n" not in self.unread[name]:
             if not select.select([self.sockets[name]], [], [], max(0, end - time.monotonic()))[0]:
-                raise Failure(f"nothing on port {name} for {seconds} s; the guest's console is in {self.path('console')}")
+                raise NoAnswer(f"nothing on port {name} for {seconds} s; the guest's console is in {self.path('console')}")
             data = self.sockets[name].recv(1 << 16)
             if not data:
                 return None
