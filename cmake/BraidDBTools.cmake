@@ -97,16 +97,18 @@ foreach(test IN LISTS tool_tests)
   endif()
 endforeach()
 
-# The page of results, tools/report, and scripts/bench --paper: Python alone, which is not needed to build.
+# The page of results, tools/report, scripts/bench --paper and docs/RESULTS.md: Python alone, which is not needed to build.
 find_package(Python3 3.9 COMPONENTS Interpreter)
 if(BRAIDDB_BUILD_TESTS AND Python3_FOUND AND NOT BRAIDDB_SANITIZE)
   add_test(NAME ${BRAIDDB_TEST_PREFIX}report_test COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/report_test.py)
   add_test(NAME ${BRAIDDB_TEST_PREFIX}db_bench_script_test
            COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/db_bench_script_test.py)
   add_test(NAME ${BRAIDDB_TEST_PREFIX}paper_test COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/paper_test.py)
+  add_test(NAME ${BRAIDDB_TEST_PREFIX}results_test COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/results_test.py)
   set_tests_properties(${BRAIDDB_TEST_PREFIX}report_test ${BRAIDDB_TEST_PREFIX}db_bench_script_test ${BRAIDDB_TEST_PREFIX}paper_test
-                       PROPERTIES LABELS "unit;ci" TIMEOUT 600)
+                       ${BRAIDDB_TEST_PREFIX}results_test PROPERTIES LABELS "unit;ci" TIMEOUT 600)
   set_property(TEST ${BRAIDDB_TEST_PREFIX}db_bench_script_test PROPERTY ENVIRONMENT "BRAIDDB_DB_BENCH=$<TARGET_FILE:db_bench>")
+  set_property(TEST ${BRAIDDB_TEST_PREFIX}results_test PROPERTY ENVIRONMENT "BRAIDDB_DB_BENCH=$<TARGET_FILE:db_bench>")
   set_property(TEST ${BRAIDDB_TEST_PREFIX}paper_test PROPERTY ENVIRONMENT "BRAIDDB_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   set_property(TEST ${BRAIDDB_TEST_PREFIX}report_test PROPERTY ENVIRONMENT "BRAIDDB_DB_BENCH=$<TARGET_FILE:db_bench>"
     "BRAIDDB_INDEX_BENCH=$<TARGET_FILE:index_bench>" "BRAIDDB_REPORT=${PROJECT_SOURCE_DIR}/tools/report")

@@ -2,7 +2,7 @@
 With --stores (scripts/bench --stores): every preset of db_bench and YCSB A to F beside RocksDB and LMDB, with equal pages.
 
 Each figure is some jobs, a command and a result file each; then comes a page with all of them, and a table of what the papers
-have beside what was measured here.
+have beside what was measured here. --update-docs puts the table into docs/results and makes docs/RESULTS.md again.
 """
 
 import argparse
@@ -24,10 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
 from benchreport import build, load, page  # noqa: E402  after the path is known
 import paper_figures  # noqa: E402
+import results as published  # noqa: E402
 import stores_figures  # noqa: E402
 from paper_figure import COUNTING  # noqa: E402
 
-DOCUMENT = Path("docs/BENCHMARKING.md")
 LEAST_SCALE = 0.05  # a job takes at least as long as with this one
 LEAST_ROUNDS = 3  # of what is published
 
@@ -43,10 +43,7 @@ class Collection:
     head: tuple  # of the table
     names_figures: bool  # the table's first column is the figure's name
     seconds: float  # that a round of everything takes, roughly: what the rest takes is guessed by it until a job has ended
-
-    @property
-    def marks(self):
-        return f"<!-- {self.name}: begin -->", f"<!-- {self.name}: end -->"
+    about: str  # what docs/RESULTS.md says of the table
 
 
 PAPER = Collection(
@@ -57,6 +54,8 @@ PAPER = Collection(
     ("figure", "what", "the paper", "here"),
     True,
     1300,
+    "Scaled-down versions of the figures of ListDB (OSDI '22) and NV-Tree (FAST '15), with the papers' own numbers. The papers' "
+    "machines had other memory and up to 80 threads. BENCHMARKING.md says how a figure is emulated.",
 )
 STORES = Collection(
     "stores",
@@ -66,6 +65,8 @@ STORES = Collection(
     stores_figures.HEAD,
     False,
     stores_figures.SECONDS_OF_ALL,
+    "All engines run in turn with new databases in each round, equal pages (`--huge_pages=off`) and merges waited for "
+    "(`--settle`). CPU time includes merges.",
 )
 
 
@@ -134,7 +135,7 @@ def parse():
     parser.add_argument("--bin", type=Path, default=Path("build/release/bin"), help="where the programs are (build/release/bin)")
     parser.add_argument("--output", type=Path, help="for results and the page (build/paper or build/stores)")
     parser.add_argument("--again", action="store_true", help="make page and table of results that are there already")
-    parser.add_argument("--update-docs", action="store_true", help=f"put the table into {DOCUMENT}")
+    parser.add_argument("--update-docs", action="store_true", help=f"put the table into {published.FOLDER} and {published.PAGE}")
     arguments = parser.parse_args()
     arguments.collection = STORES if arguments.stores else PAPER
     arguments.output = arguments.output or Path("build") / arguments.collection.name
@@ -239,10 +240,23 @@ def make_page(collection, wanted, results, failures, scale):
     return page.page(collection.title, head, sections)
 
 
+def environment_of(results):
+    documents = [one for of_figure in results.values() for one in of_figure.values() if isinstance(one, load.Document)]
+    return documents[0].content["environment"] if documents else {}
+
+
+def rows_of(collection, wanted, results):
+    """Cells of the table, a list for each row."""
+    return [
+        [figure.name, *cells] if collection.names_figures else list(cells)
+        for figure in wanted
+        for cells in figure.rows(results[figure.key])
+    ]
+
+
 def make_table(collection, wanted, results, scale):
     """Markdown, with the machine, the commit, the rounds, and of rates the least and the greatest in brackets."""
-    documents = [one for of_figure in results.values() for one in of_figure.values() if isinstance(one, load.Document)]
-    where = documents[0].content["environment"] if documents else {}
+    where = environment_of(results)
     lines = [
         f"Measured {where.get('date', 'at an unknown time')} on {where.get('cpus', '?')} × {where.get('cpu', '?')}, files on "
         f"{where.get('file_system', '?')}, commit {where.get('commit') or 'unknown'}, `--scale={scale:g}`, medians of "
@@ -250,20 +264,28 @@ def make_table(collection, wanted, results, scale):
         "",
         f"| {' | '.join(collection.head)} |",
         "|" + "---|" * len(collection.head),
+        *(f"| {' | '.join(cells)} |" for cells in rows_of(collection, wanted, results)),
     ]
-    for figure in wanted:
-        for cells in figure.rows(results[figure.key]):
-            lines.append(f"| {' | '.join((figure.name, *cells) if collection.names_figures else cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def update_document(table, marks):
-    text = DOCUMENT.read_text(encoding="utf-8")
-    if any(text.count(mark) != 1 for mark in marks) or text.index(marks[0]) > text.index(marks[1]):
-        sys.exit(f"bench: {DOCUMENT} has not one {marks[0]} and one {marks[1]} behind it")
-    before, behind = text.split(marks[0])[0], text.split(marks[1])[1]
-    DOCUMENT.write_text(f"{before}{marks[0]}\n{table}{marks[1]}{behind}", encoding="utf-8")
-    print(f"changed: {DOCUMENT}")
+def publish(collection, wanted, results, arguments):
+    """Puts the table into docs/results, and makes docs/RESULTS.md again."""
+    command = f"scripts/bench --{collection.name} --scale={arguments.scale:g} --rounds={rounds_of(results)}"
+    if len(wanted) < len(collection.keys):
+        command += f" --only={','.join(figure.key for figure in wanted)}"
+    result = {
+        "title": collection.title,
+        "about": collection.about,
+        "measured": published.conditions(environment_of(results), rounds_of(results)),
+        "commands": [command],
+        "head": list(collection.head),
+        "rows": rows_of(collection, wanted, results),
+    }
+    try:
+        published.write(collection.name, [result])
+    except published.ResultError as error:
+        sys.exit(f"bench: {error}")
 
 
 def main():
@@ -290,7 +312,7 @@ def main():
     (arguments.output / "index.html").write_text(made, encoding="utf-8")
     print(f"page: {arguments.output / 'index.html'}\ntable: {arguments.output / 'table.md'}")
     if arguments.update_docs:
-        update_document(table, collection.marks)
+        publish(collection, wanted, results, arguments)
     return 1 if failures else 0
 
 

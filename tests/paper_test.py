@@ -28,7 +28,7 @@ import paper_figures  # noqa: E402  after the path is known
 import stores_figures  # noqa: E402
 from benchreport import load  # noqa: E402
 
-DOCUMENT = "before\n<!-- paper: begin -->\nold\n<!-- paper: end -->\nbehind\n"
+DOCUMENT = "what was there\n"
 
 
 class Terminal(io.StringIO):
@@ -72,7 +72,7 @@ class Paper(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.folder = pathlib.Path(directory.name)
         (self.folder / "docs").mkdir()
-        self.document = self.folder / "docs/BENCHMARKING.md"
+        self.document = self.folder / "docs/RESULTS.md"
         self.document.write_text(DOCUMENT, encoding="utf-8")
 
     def paper(self, *arguments, programs=BIN):
@@ -167,29 +167,35 @@ class Paper(unittest.TestCase):
         self.assertNotIn("≈", page)
 
     def test_documents_change_only_when_told_to(self):
+        self.assertEqual(self.paper("--only=nvtree-6").returncode, 0)
+        self.assertEqual(self.document.read_text(encoding="utf-8"), DOCUMENT)
         self.assertEqual(self.paper("--only=nvtree-6", "--update-docs").returncode, 0)
         text = self.document.read_text(encoding="utf-8")
-        self.assertTrue(text.startswith("before\n<!-- paper: begin -->\nMeasured "))
-        self.assertTrue(text.endswith("<!-- paper: end -->\nbehind\n"))
-        self.assertNotIn("old", text)
-        self.assertIn("| NV-Tree 6 |", text)
+        self.assertIn("## BraidDB and the figures of its papers", text)
+        self.assertIn("    scripts/bench --paper --scale=0.001 ", text)
+        self.assertIn(" --only=nvtree-6\n", text)
+        self.assertEqual([row for row in self.rows() if f"| {' | '.join(row)} |" not in text.splitlines()], [])
+        (result,) = json.loads((self.folder / "docs/results/paper.json").read_text(encoding="utf-8"))["results"]
+        self.assertEqual(result["rows"], self.rows())
         self.assertEqual(self.paper("--only=nvtree-6", "--again", "--update-docs").returncode, 0)
         self.assertEqual(self.document.read_text(encoding="utf-8"), text)
-        self.document.write_text("no marks\n", encoding="utf-8")
+        (self.folder / "docs/results/broken.json").write_text("{}", encoding="utf-8")
         result = self.paper("--only=nvtree-6", "--again", "--update-docs")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("has not one <!-- paper: begin -->", result.stderr)
-        self.assertEqual(self.document.read_text(encoding="utf-8"), "no marks\n")
+        self.assertIn("broken.json: not a file of results", result.stderr)
+        self.assertEqual(self.document.read_text(encoding="utf-8"), text)
 
     def test_the_page_of_stores_has_all_workloads_with_spread_and_equal_pages(self):
         keys = set(stores_figures.KEYS)
         self.assertEqual(set(stores_figures.presets(f"{BIN}/db_bench")) | {"fills"}, keys, "presets that the page lacks")
-        self.document.write_text("<!-- stores: begin -->\n<!-- stores: end -->\n", encoding="utf-8")
         result = self.paper("--stores", "--only=zippydb,ycsb", "--update-docs")
         self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
-        lines = [line.strip("| ").split(" | ") for line in self.document.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
-        head, rows = lines[0], [dict(zip(lines[0], line)) for line in lines[2:]]
-        self.assertEqual(tuple(head), stores_figures.HEAD)
+        (table,) = json.loads((self.folder / "docs/results/stores.json").read_text(encoding="utf-8"))["results"]
+        self.assertEqual(tuple(table["head"]), stores_figures.HEAD)
+        rows = [dict(zip(table["head"], line)) for line in table["rows"]]
+        text = self.document.read_text(encoding="utf-8")
+        for line in table["rows"]:
+            self.assertIn(f"| {' | '.join(line)} |\n", text)
         mine = [row for row in rows if row["workload"].endswith(", 1 threads") and row["engine"] == "braiddb"]
         self.assertEqual(
             [row["benchmark"] for row in mine],
