@@ -86,7 +86,7 @@ def table_of_run(document):
                 with_spread([run["ops_per_second"] / 1000 for run in mine]),
                 with_spread([run["settled_ops_per_second"] / 1000 for run in mine if "settled_ops_per_second" in run]),
                 with_spread([run.get("settled_cpu_micros_per_op", run["cpu_micros_per_op"]) for run in mine], "{:.2f}"),
-                *([NOTHING, NOTHING] if name.startswith("pm") else [with_spread(one, "{:.2f}") for one in limits]),
+                *([NOTHING, NOTHING] if name.startswith("pm") else [with_spread(one, "{:.3f}") for one in limits]),
             ]
         )
     rounds = len({run["round"] for run in runs})

@@ -116,7 +116,7 @@ class OfAFolder(unittest.TestCase):
             self.assertEqual(settled == "–", name != "fillrandom", name)
             if name == "readrandom":
                 ratios = [a / b for a, b in zip(rates[name], rates["pmread"])]
-                self.assertEqual(latency, f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+                self.assertEqual(latency, f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
             self.assertEqual(throughput == "–", name.startswith("pm"))
         self.assertEqual(table["measured"]["rounds"], "3")
         self.assertNotIn(str(self.folder), json.dumps(table))
