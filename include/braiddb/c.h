@@ -1,18 +1,26 @@
 /* The C API: BraidDB for C, and for every language that can call C.
 
-   Two parts: the functions of RocksDB's C API (7.8.3) by the prefix braiddb_ instead of rocksdb_, with the same parameters, so
-   that its users know it; and at the end what is BraidDB's own or LevelDB's. docs/C_API.md says what options mean here and
-   which functions do nothing, and why. The same functions under the other names are in librocksdb.so.7.8 and libleveldb.so.1d.
+   1. The functions of RocksDB's C API (7.8.3), with the prefix braiddb_ instead of rocksdb_ and the same parameters.
+   2. At the end of the file, BraidDB's own functions and LevelDB's.
 
-   Strings are a pointer and a length, of any bytes; what is named path, name or property ends with a 0 byte.
-   unsigned char stands for bool.
+   docs/C_API.md lists the options that have an effect and the functions that do nothing. librocksdb.so.7.8 and libleveldb.so.1d
+   export the same functions under their original names.
 
-   Errors: *errptr has to be NULL, or malloc'ed, before the call. It is left as it is if all went well; else it is freed, and is a
-   text for braiddb_free: "NotFound: ", "Corruption: ", "Not implemented: ", "Invalid argument: ", "IO error: " (space: "No space
-   left on device: "), "Resource busy: ", "Operation aborted: " (memory: "Memory limit reached: "), "Operation timed out: ",
-   "Operation expired: ", "Result incomplete: ", and why. errptr NULL: nothing is told. Functions that fail return NULL or 0.
+   Strings    a pointer and a length, of any bytes. Parameters named path, name or property end with a 0 byte
+   Booleans   unsigned char
+   NULL       an object may be NULL only where this file says so; all destroy functions accept NULL
+   Ownership  docs/C_API.md, "Who owns what, and until when"
 
-   Objects that are NULL where they are not said to be allowed are a programmer's error. All destroy functions take NULL. */
+   Errors     *errptr must be NULL or malloc'ed before the call. Success leaves it as it is. A failure frees it and stores a
+              text, which the caller frees by braiddb_free; the function returns NULL or 0. With errptr NULL, no error is
+              reported. A text begins with one of these:
+                "NotFound: "               "Corruption: "
+                "Not implemented: "        "Invalid argument: "
+                "IO error: "               "No space left on device: " (behind "IO error: ")
+                "Resource busy: "          "Operation timed out: "
+                "Operation aborted: "      "Memory limit reached: " (behind "Operation aborted: ")
+                "Operation expired: "      "Result incomplete: " */
+
 #ifndef BRAIDDB_C_H_
 #define BRAIDDB_C_H_
 
@@ -84,7 +92,7 @@ typedef struct braiddb_writebatch_t braiddb_writebatch_t;
 typedef struct braiddb_writebatch_wi_t braiddb_writebatch_wi_t;
 typedef struct braiddb_writeoptions_t braiddb_writeoptions_t;
 
-/* ---- Values of options, as numbers RocksDB's. */
+/* ---- Values of options. The numbers are RocksDB's. */
 
 enum {
   braiddb_block_based_table_index_type_binary_search = 0,
@@ -203,11 +211,14 @@ enum {
 enum { braiddb_similar_size_compaction_stop_style = 0, braiddb_total_size_compaction_stop_style = 1 };
 
 /* ---- Databases
-   A database is opened by one process at a time; its handle may be used by any number of threads at once. braiddb_close comes
-   last: iterators, snapshots and pinned slices are gone then. It ignores errors, see braiddb_close_database.
-   braiddb_open_for_read_only may be called by many processes at once, but not beside one that writes; it changes no file.
-   braiddb_open_as_secondary is for that: it makes a copy, which braiddb_try_catch_up_with_primary brings up to date.
-   braiddb_repair_db puts what is intact of a damaged database in its place; the damaged one stays beside it, as PATH.damaged. */
+   One process at a time may open a database for writing. Any number of threads may use its handle at once.
+
+   braiddb_close               is the last call; destroy iterators, snapshots and pinned values before it. Ignores errors:
+                               braiddb_close_database reports them
+   braiddb_open_for_read_only  any number of processes at once, but not beside a process that writes; changes no file
+   braiddb_open_as_secondary   reads beside a process that writes: creates a copy, which
+                               braiddb_try_catch_up_with_primary brings up to date
+   braiddb_repair_db           replaces a damaged database by its intact data; the damaged one is kept as PATH.damaged */
 
 BRAIDDB_C_API void braiddb_close(braiddb_t* db);
 BRAIDDB_C_API void braiddb_destroy_db(const braiddb_options_t* options, const char* path, char** errptr);
@@ -222,8 +233,9 @@ BRAIDDB_C_API void braiddb_repair_db(const braiddb_options_t* options, const cha
 BRAIDDB_C_API void braiddb_try_catch_up_with_primary(braiddb_t* db, char** errptr);
 
 /* ---- Reads and writes
-   What a get returns is the caller's, for braiddb_free; NULL and length 0 if the key is not there, which is no error.
-   A pinned value of more than a kilobyte is not copied; it holds space until it is destroyed. Counters show two reads of it. */
+   A get returns memory that the caller frees by braiddb_free. If the key does not exist, it returns NULL and length 0 without an
+   error. A pinned value of more than a kilobyte is not copied: it holds its space until it is destroyed, and the counters count
+   two reads. */
 
 BRAIDDB_C_API void braiddb_delete(braiddb_t* db, const braiddb_writeoptions_t* options, const char* key, size_t key_length,
                                   char** errptr);
@@ -246,7 +258,7 @@ BRAIDDB_C_API void braiddb_write(braiddb_t* db, const braiddb_writeoptions_t* op
                                  char** errptr);
 
 /* ---- Iterators
-   One thread at a time. Keys and values are valid until the iterator moves. It is not positioned when it is made. */
+   One thread at a time. A new iterator has no position. Keys and values are valid until the iterator moves. */
 
 BRAIDDB_C_API braiddb_iterator_t* braiddb_create_iterator(braiddb_t* db, const braiddb_readoptions_t* options);
 BRAIDDB_C_API braiddb_iterator_t* braiddb_create_iterator_cf(braiddb_t* db, const braiddb_readoptions_t* options,
@@ -272,7 +284,8 @@ BRAIDDB_C_API const braiddb_snapshot_t* braiddb_create_snapshot(braiddb_t* db);
 BRAIDDB_C_API void braiddb_release_snapshot(braiddb_t* db, const braiddb_snapshot_t* snapshot);
 
 /* ---- Properties
-   Names start with "braiddb.", "rocksdb." or "leveldb."; see DB::GetProperty. NULL, or -1, if there is none of that name. */
+   Names begin with "braiddb.", "rocksdb." or "leveldb."; DB::GetProperty in braiddb/db.h lists them. NULL or -1 if there is no
+   such property. */
 
 BRAIDDB_C_API void braiddb_approximate_sizes(braiddb_t* db, int count, const char* const* start_keys,
                                              const size_t* start_key_lengths, const char* const* limit_keys,
@@ -298,8 +311,9 @@ BRAIDDB_C_API void braiddb_suggest_compact_range(braiddb_t* db, const char* star
                                                  const char* limit_key, size_t limit_key_length, char** errptr);
 
 /* ---- Batches
-   Durable and visible together, or not at all. In the order in which they were added: the last update of a key wins.
-   What makes a batch unfit (a key that is too long, no memory) is said by the write of it. */
+   The updates of a batch become durable and visible together, or not at all. They are applied in the order in which they were
+   added: the last update of a key wins. If an update could not be added (key too long, no memory), the write of the batch fails
+   and says so. */
 
 BRAIDDB_C_API void braiddb_writebatch_clear(braiddb_writebatch_t* batch);
 BRAIDDB_C_API int braiddb_writebatch_count(braiddb_writebatch_t* batch);
@@ -358,7 +372,8 @@ BRAIDDB_C_API void braiddb_writebatch_singledelete_cf(braiddb_writebatch_t* batc
                                                       const char* key, size_t key_length);
 
 /* ---- Batches with an index
-   A batch whose updates can be read before it is written; keys in the order of bytes. */
+   A batch that can be read before it is written. Its keys are in bytewise order;
+   braiddb_writebatch_wi_create_with_comparator takes another order. */
 
 BRAIDDB_C_API void braiddb_write_writebatch_wi(braiddb_t* db, const braiddb_writeoptions_t* options,
                                                braiddb_writebatch_wi_t* batch, char** errptr);
@@ -435,7 +450,7 @@ BRAIDDB_C_API void braiddb_writebatch_wi_singledelete_cf(braiddb_writebatch_wi_t
                                                          size_t key_length);
 
 /* ---- Options of a database
-   Options that have no meaning here are stored and returned; docs/C_API.md says which have one. */
+   Options without a meaning here are stored and returned only; docs/C_API.md lists the options with a meaning. */
 
 BRAIDDB_C_API braiddb_dbpath_t* braiddb_dbpath_create(const char* path, uint64_t target_size);
 BRAIDDB_C_API void braiddb_dbpath_destroy(braiddb_dbpath_t* path);
@@ -789,7 +804,7 @@ BRAIDDB_C_API void braiddb_universal_compaction_options_set_stop_style(braiddb_u
                                                                        int value);
 
 /* ---- Options of reads
-   Bounds are copied. */
+   The bounds are copied. */
 
 BRAIDDB_C_API braiddb_readoptions_t* braiddb_readoptions_create(void);
 BRAIDDB_C_API void braiddb_readoptions_destroy(braiddb_readoptions_t* options);
@@ -832,8 +847,8 @@ BRAIDDB_C_API void braiddb_readoptions_set_total_order_seek(braiddb_readoptions_
 BRAIDDB_C_API void braiddb_readoptions_set_verify_checksums(braiddb_readoptions_t* options, unsigned char value);
 
 /* ---- Options of writes
-   sync matters only on an ordinary file system (persist mode braiddb_persist_page); everywhere else each write is durable when it
-   returns. Not set by default, as in RocksDB. */
+   sync has an effect only on an ordinary file system (persist mode braiddb_persist_page). In all other modes each write is
+   durable when it returns. Default: 0, as in RocksDB. */
 
 BRAIDDB_C_API braiddb_writeoptions_t* braiddb_writeoptions_create(void);
 BRAIDDB_C_API void braiddb_writeoptions_destroy(braiddb_writeoptions_t* options);
@@ -868,7 +883,7 @@ BRAIDDB_C_API unsigned char braiddb_flushoptions_get_wait(braiddb_flushoptions_t
 BRAIDDB_C_API void braiddb_flushoptions_set_wait(braiddb_flushoptions_t* options, unsigned char value);
 
 /* ---- Caches
-   A block cache's capacity sets lookup_cache_size of the databases that are opened with it; each has its own. */
+   The capacity of a block cache is the limit of the lookup caches of all databases that are opened with it. */
 
 BRAIDDB_C_API braiddb_cache_t* braiddb_cache_create_lru(size_t capacity);
 BRAIDDB_C_API braiddb_cache_t* braiddb_cache_create_lru_opts(braiddb_lru_cache_options_t* options);
@@ -916,7 +931,7 @@ BRAIDDB_C_API braiddb_comparator_t* braiddb_comparator_create(void* state, void 
 BRAIDDB_C_API void braiddb_comparator_destroy(braiddb_comparator_t* comparator);
 
 /* ---- Filter policies
-   The bits of a Bloom or ribbon filter set filter_bits_per_key. A policy of one's own: braiddb_filterpolicy_create, below. */
+   The bits of a Bloom or ribbon filter set filter_bits_per_key. braiddb_filterpolicy_create, below, takes a user's policy. */
 
 BRAIDDB_C_API braiddb_filterpolicy_t* braiddb_filterpolicy_create_bloom(double bits_per_key);
 BRAIDDB_C_API braiddb_filterpolicy_t* braiddb_filterpolicy_create_bloom_full(double bits_per_key);
@@ -926,8 +941,8 @@ BRAIDDB_C_API braiddb_filterpolicy_t* braiddb_filterpolicy_create_ribbon_hybrid(
 BRAIDDB_C_API void braiddb_filterpolicy_destroy(braiddb_filterpolicy_t* policy);
 
 /* ---- Merge operators
-   What the functions make is given back to delete_value, or freed if that is NULL. They may be called by any thread, and must not
-   call the database. */
+   The results of the functions are passed to delete_value, or to free(3) if delete_value is NULL. Any thread may call the
+   functions. They must not call the database. */
 
 BRAIDDB_C_API void braiddb_merge(braiddb_t* db, const braiddb_writeoptions_t* options, const char* key, size_t key_length,
                                  const char* value, size_t value_length, char** errptr);
@@ -943,8 +958,11 @@ BRAIDDB_C_API braiddb_mergeoperator_t* braiddb_mergeoperator_create(
 BRAIDDB_C_API void braiddb_mergeoperator_destroy(braiddb_mergeoperator_t* merge_operator);
 
 /* ---- Compaction filters
-   See compaction_filter.h. A new value stays the callback's memory. A filter is the caller's, and must outlive the databases that
-   were opened with it; those of a factory are destroyed by the database, a factory by the last of options and databases. */
+   braiddb/compaction_filter.h describes when a filter is called.
+   new value          remains the memory of the callback
+   filter             owned by the caller; must outlive the databases that were opened with it
+   filter of factory  destroyed by the database
+   factory            destroyed by the last of the options and databases that use it */
 
 BRAIDDB_C_API braiddb_compactionfilter_t* braiddb_compactionfilter_create(void* state, void (*destructor)(void*),
                                                                           unsigned char (*filter)(void*, int, const char*, size_t,
@@ -961,7 +979,7 @@ BRAIDDB_C_API braiddb_compactionfilterfactory_t* braiddb_compactionfilterfactory
 BRAIDDB_C_API void braiddb_compactionfilterfactory_destroy(braiddb_compactionfilterfactory_t* factory);
 
 /* ---- Prefixes of keys
-   Used by iterators with prefix_same_as_start. */
+   For iterators with prefix_same_as_start. */
 
 BRAIDDB_C_API braiddb_slicetransform_t* braiddb_slicetransform_create(void* state, void (*destructor)(void*),
                                                                       char* (*transform)(void*, const char*, size_t, size_t*),
@@ -973,9 +991,8 @@ BRAIDDB_C_API braiddb_slicetransform_t* braiddb_slicetransform_create_noop(void)
 BRAIDDB_C_API void braiddb_slicetransform_destroy(braiddb_slicetransform_t* transform);
 
 /* ---- Column families
-   Each has the comparator and the kind of last level of the options that it is created with, and is opened with; the rest of the
-   options is the database's, from those that an open function has beside them. A handle is destroyed before the database is
-   closed. braiddb_list_column_families takes no notice of who has the database open. */
+   A family has its own comparator and kind of last level, from the options with which it is created or opened. All other options
+   are the database's. Destroy handles before the close. braiddb_list_column_families works also while the database is open. */
 
 BRAIDDB_C_API void braiddb_approximate_sizes_cf(braiddb_t* db, braiddb_column_family_handle_t* column_family, int count,
                                                 const char* const* start_keys, const size_t* start_key_lengths,
@@ -1055,10 +1072,10 @@ BRAIDDB_C_API void braiddb_suggest_compact_range_cf(braiddb_t* db, braiddb_colum
                                                     size_t limit_key_length, char** errptr);
 
 /* ---- Transactions
-   A prepared one that is destroyed stays prepared, with its locks, and is found again by
-   braiddb_transactiondb_get_prepared_transactions, also after a crash. braiddb_transaction_get_writebatch_wi gives a view of the
-   transaction's own batch for braiddb_free, not for braiddb_writebatch_wi_destroy; it is valid while the transaction is not over,
-   and can only be read. */
+   A prepared transaction stays prepared, with its locks, when its object is destroyed and after a crash.
+   braiddb_transactiondb_get_prepared_transactions returns it again.
+   braiddb_transaction_get_writebatch_wi returns a read-only view of the transaction's batch, valid until the transaction is over.
+   Free the view by braiddb_free, not by braiddb_writebatch_wi_destroy. */
 
 BRAIDDB_C_API braiddb_transaction_t* braiddb_transaction_begin(braiddb_transactiondb_t* db, const braiddb_writeoptions_t* options,
                                                                const braiddb_transaction_options_t* transaction_options,
@@ -1218,7 +1235,7 @@ BRAIDDB_C_API void braiddb_transactiondb_write(braiddb_transactiondb_t* db, cons
                                                braiddb_writebatch_t* batch, char** errptr);
 
 /* ---- Optimistic transactions
-   They cannot be named or prepared. */
+   Optimistic transactions cannot be named or prepared. */
 
 BRAIDDB_C_API braiddb_transaction_t* braiddb_optimistictransaction_begin(
     braiddb_optimistictransactiondb_t* db, const braiddb_writeoptions_t* options,
@@ -1245,7 +1262,7 @@ BRAIDDB_C_API void braiddb_optimistictransactiondb_write(braiddb_optimistictrans
                                                          char** errptr);
 
 /* ---- Checkpoints
-   A copy of all that was there when it began, as a database at the path. */
+   A checkpoint is a database at the path, with the contents of the original at the time of the call. */
 
 BRAIDDB_C_API void braiddb_checkpoint_create(braiddb_checkpoint_t* checkpoint, const char* path, uint64_t log_size_for_flush,
                                              char** errptr);
@@ -1253,7 +1270,7 @@ BRAIDDB_C_API braiddb_checkpoint_t* braiddb_checkpoint_object_create(braiddb_t* 
 BRAIDDB_C_API void braiddb_checkpoint_object_destroy(braiddb_checkpoint_t* checkpoint);
 
 /* ---- Backups
-   Each is a database with a copy of all data. Numbers of backups begin at 1; the index of an info counts from 0, the oldest. */
+   Each backup is one file with a copy of all data. Ids of backups begin at 1. The index of an info begins at 0, the oldest. */
 
 BRAIDDB_C_API void braiddb_backup_engine_close(braiddb_backup_engine_t* backup_engine);
 BRAIDDB_C_API void braiddb_backup_engine_create_new_backup(braiddb_backup_engine_t* backup_engine, braiddb_t* db, char** errptr);
@@ -1316,8 +1333,8 @@ BRAIDDB_C_API braiddb_restore_options_t* braiddb_restore_options_create(void);
 BRAIDDB_C_API void braiddb_restore_options_destroy(braiddb_restore_options_t* options);
 BRAIDDB_C_API void braiddb_restore_options_set_keep_log_files(braiddb_restore_options_t* options, int value);
 
-/* ---- Files of sorted keys, and taking them in
-   Files of BraidDB's own; what is taken in is there whole, or not at all. */
+/* ---- Files of sorted keys, and their ingestion
+   The files have BraidDB's own format. An ingestion is atomic. */
 
 BRAIDDB_C_API braiddb_envoptions_t* braiddb_envoptions_create(void);
 BRAIDDB_C_API void braiddb_envoptions_destroy(braiddb_envoptions_t* options);
@@ -1410,8 +1427,8 @@ BRAIDDB_C_API uint64_t braiddb_sst_file_metadata_get_size(braiddb_sst_file_metad
 BRAIDDB_C_API char* braiddb_sst_file_metadata_get_smallestkey(braiddb_sst_file_metadata_t* metadata, size_t* length);
 
 /* ---- The log
-   As history of what was written, batch by batch; a number that the log does not have any more is NotFound. An iterator has to
-   be destroyed before the database is closed. */
+   The history of writes, batch by batch. A sequence number that the log no longer has is NotFound. Destroy iterators before the
+   close. */
 
 BRAIDDB_C_API uint64_t braiddb_get_latest_sequence_number(braiddb_t* db);
 BRAIDDB_C_API braiddb_wal_iterator_t* braiddb_get_updates_since(braiddb_t* db, uint64_t sequence,
@@ -1422,7 +1439,7 @@ BRAIDDB_C_API void braiddb_wal_iter_next(braiddb_wal_iterator_t* iterator);
 BRAIDDB_C_API void braiddb_wal_iter_status(const braiddb_wal_iterator_t* iterator, char** errptr);
 BRAIDDB_C_API unsigned char braiddb_wal_iter_valid(const braiddb_wal_iterator_t* iterator);
 
-/* ---- What takes memory */
+/* ---- Memory usage */
 
 BRAIDDB_C_API braiddb_memory_usage_t* braiddb_approximate_memory_usage_create(braiddb_memory_consumers_t* memory_consumers,
                                                                               char** errptr);
@@ -1507,7 +1524,7 @@ BRAIDDB_C_API void braiddb_writebatch_singledelete_cf_with_ts(braiddb_writebatch
                                                               size_t key_length, const char* timestamp, size_t timestamp_length);
 
 /* ---- BraidDB's own.
-   Each sets the field of that name of braiddb::Options; see braiddb/options.h for unit, default and trade-off. */
+   Each option sets the field of that name of braiddb::Options; braiddb/options.h has unit, default, range and trade-off. */
 
 enum { braiddb_l1_braided_skiplist = 0, braiddb_l1_nv_tree = 1, braiddb_l1_sorted_runs = 2 };
 enum { braiddb_list_braided = 0, braiddb_list_oblivious = 1 };
@@ -1530,7 +1547,7 @@ BRAIDDB_C_API void braiddb_options_set_list_kind(braiddb_options_t* options, int
 BRAIDDB_C_API int braiddb_options_get_list_kind(braiddb_options_t* options);
 /* The paths are copied; count 0: inside the database directory. */
 BRAIDDB_C_API void braiddb_options_set_region_paths(braiddb_options_t* options, const char* const* paths, size_t count);
-/* A NUMA node for each region, -1 for that of its device; count 0: -1 for all. */
+/* A NUMA node for each region; -1: the node of the region's device. count 0: -1 for all. */
 BRAIDDB_C_API void braiddb_options_set_region_nodes(braiddb_options_t* options, const int* nodes, size_t count);
 BRAIDDB_C_API void braiddb_options_set_max_region_size(braiddb_options_t* options, uint64_t value);
 BRAIDDB_C_API uint64_t braiddb_options_get_max_region_size(braiddb_options_t* options);
@@ -1566,36 +1583,36 @@ BRAIDDB_C_API void braiddb_options_set_bound_space(braiddb_options_t* options, u
 BRAIDDB_C_API unsigned char braiddb_options_get_bound_space(braiddb_options_t* options);
 BRAIDDB_C_API void braiddb_options_set_verify_at_open(braiddb_options_t* options, unsigned char value);
 BRAIDDB_C_API unsigned char braiddb_options_get_verify_at_open(braiddb_options_t* options);
-/* The counts are lines "braiddb.pm." of the property braiddb.stats. */
+/* Property "braiddb.stats" shows the counts in lines that begin with "braiddb.pm.". */
 BRAIDDB_C_API void braiddb_options_set_count_pm_writes(braiddb_options_t* options, unsigned char value);
 BRAIDDB_C_API unsigned char braiddb_options_get_count_pm_writes(braiddb_options_t* options);
-/* Each line of the info log goes to `log`, from any thread, until the database is closed. `log` may use the database, but not
-   close it: Options::info_log in braiddb/options.h. NULL: to the file LOG. */
+/* Calls `log` for each line of the info log, from any thread, until the close. `log` may use the database but must not close it:
+   see Options::info_log in braiddb/options.h. NULL: the lines go to the file LOG. */
 BRAIDDB_C_API void braiddb_options_set_info_log_callback(braiddb_options_t* options, void* state,
                                                          void (*log)(void* state, const char* line, size_t length));
-/* Iterators see just the keys that start with these bytes, which are copied; NULL: all. Not with a comparator of one's own. */
+/* Iterators show only keys that begin with these bytes, which are copied. NULL: all keys. Bytewise comparator only. */
 BRAIDDB_C_API void braiddb_readoptions_set_prefix(braiddb_readoptions_t* options, const char* prefix, size_t prefix_length);
 
-/* A batch whose keys are equal where this comparator says so; NULL: by their bytes. */
+/* A batch that orders and compares keys by this comparator; NULL: by their bytes. */
 BRAIDDB_C_API braiddb_writebatch_wi_t* braiddb_writebatch_wi_create_with_comparator(const braiddb_comparator_t* comparator,
                                                                                     unsigned char overwrite_keys);
-/* The comparator of databases that are restored, if they have one of their own; as the options of backup_engine_open have it. */
+/* The user's comparator of restored databases; the options of backup_engine_open may also set it. */
 BRAIDDB_C_API void braiddb_backup_engine_options_set_comparator(braiddb_backup_engine_options_t* options,
                                                                 const braiddb_comparator_t* comparator);
-/* The first bytes of a key, or all there are. */
+/* The first bytes of a key, or the entire key if it is shorter. */
 BRAIDDB_C_API braiddb_slicetransform_t* braiddb_slicetransform_create_capped_prefix(size_t length);
 BRAIDDB_C_API void braiddb_delete_range(braiddb_t* db, const braiddb_writeoptions_t* options, const char* start_key,
                                         size_t start_key_length, const char* limit_key, size_t limit_key_length, char** errptr);
-/* As braiddb_close, and tells whether all is on media. The handle is gone either way. */
+/* As braiddb_close; *errptr is set if not all data is on media. The handle is destroyed in both cases. */
 BRAIDDB_C_API void braiddb_close_database(braiddb_t* db, char** errptr);
-/* Of column families, as in later versions of RocksDB. The first ones that could be created are given with an error, too; the
-   list is for the function after it, and its handles are destroyed one by one. */
+/* Functions of later versions of RocksDB, for column families. On an error, braiddb_create_column_families still returns the
+   families created before. Free the array by braiddb_create_column_families_destroy, and each handle by itself. */
 BRAIDDB_C_API braiddb_column_family_handle_t** braiddb_create_column_families(braiddb_t* db, const braiddb_options_t* options,
                                                                               int count, const char* const* names,
                                                                               size_t* created, char** errptr);
 BRAIDDB_C_API void braiddb_create_column_families_destroy(braiddb_column_family_handle_t** list);
 BRAIDDB_C_API braiddb_column_family_handle_t* braiddb_get_default_column_family_handle(braiddb_t* db);
-/* Calls a function for each put and deletion of a key, with the id of its column family; operands and ranges are passed over. */
+/* Calls a function for each put and deletion, with the id of the column family. Skips operands and ranges. */
 BRAIDDB_C_API void braiddb_writebatch_iterate_cf(braiddb_writebatch_t* batch, void* state,
                                                  void (*put)(void*, uint32_t column_family, const char* key, size_t key_length,
                                                              const char* value, size_t value_length),
@@ -1603,28 +1620,28 @@ BRAIDDB_C_API void braiddb_writebatch_iterate_cf(braiddb_writebatch_t* batch, vo
                                                                  size_t key_length));
 /* Returns when no flush and no merge is pending or running. */
 BRAIDDB_C_API void braiddb_wait_for_compaction(braiddb_t* db, char** errptr);
-/* Verifies a database that is not open; "Corruption: " if anything is wrong with it. See braiddb/check.h. */
+/* Verifies a database that is not open (braiddb/check.h). Damage is "Corruption: ". */
 BRAIDDB_C_API void braiddb_check_db(const braiddb_options_t* options, const char* path, char** errptr);
 BRAIDDB_C_API int braiddb_major_version(void);
 BRAIDDB_C_API int braiddb_minor_version(void);
 
-/* ---- LevelDB's, which RocksDB does not have. */
+/* ---- Functions of LevelDB that RocksDB does not have. */
 
 BRAIDDB_C_API void braiddb_options_set_cache(braiddb_options_t* options, braiddb_cache_t* cache);
 BRAIDDB_C_API void braiddb_options_set_block_size(braiddb_options_t* options, size_t value);
 BRAIDDB_C_API void braiddb_options_set_block_restart_interval(braiddb_options_t* options, int value);
 BRAIDDB_C_API void braiddb_options_set_max_file_size(braiddb_options_t* options, size_t value);
-/* Not owned: it has to live until the database is closed, or no get follows. */
+/* Not owned: the policy must outlive the database, or the last get. */
 BRAIDDB_C_API void braiddb_options_set_filter_policy(braiddb_options_t* options, braiddb_filterpolicy_t* policy);
-/* A policy of one's own. create_filter returns a malloc'ed filter of the keys, and its length; key_may_match returns 0 only if
-   the key was not one of them. Filters are made by braiddb_compact_range of everything (NULL, NULL); see docs/C_API.md. */
+/* A user's policy. create_filter returns a malloc'ed filter of the keys and its length. key_may_match may return 0 only for a key
+   that is not among them. braiddb_compact_range of all keys (NULL, NULL) creates the filters; see docs/C_API.md. */
 BRAIDDB_C_API braiddb_filterpolicy_t* braiddb_filterpolicy_create(
     void* state, void (*destructor)(void* state),
     char* (*create_filter)(void* state, const char* const* keys, const size_t* key_lengths, int count, size_t* filter_length),
     unsigned char (*key_may_match)(void* state, const char* key, size_t key_length, const char* filter, size_t filter_length),
     const char* (*name)(void* state));
 BRAIDDB_C_API void braiddb_writebatch_append(braiddb_writebatch_t* destination, const braiddb_writebatch_t* source);
-/* A directory for tests, made if need be; the caller's, for braiddb_free. */
+/* Returns a directory for tests, which is created if necessary. The caller frees the name by braiddb_free. */
 BRAIDDB_C_API char* braiddb_env_get_test_directory(braiddb_env_t* env);
 
 #ifdef __cplusplus

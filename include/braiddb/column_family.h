@@ -1,4 +1,4 @@
-// Column families: key spaces of one database that share its log, so that a batch is atomic across them.
+// Column families: separate key spaces of one database. They share its log, so a batch is atomic across them.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,15 @@
 
 namespace braiddb {
 
-// The one that every database has, and that calls without a handle mean.
+// The family that every database has, and that calls without a handle use.
 inline constexpr const char* kDefaultColumnFamilyName = "default";
-// Column families that a database can have. The default family and dropped families whose space is not yet released count. Two
-// are reserved, for prepared transactions and deleted ranges: users have at most 1,021 families beside the default one.
-// A batch that names one of the reserved families is refused with InvalidArgument.
+// Column families per database, including the default one and dropped families whose space is not yet released. Two are reserved,
+// for prepared transactions and deleted ranges: users have at most 1,021 families beside the default one. A batch that names a
+// reserved family is InvalidArgument.
 inline constexpr uint32_t kMaxColumnFamilies = 1024;
 
-// What each family has for itself; the rest of Options is the database's. Fixed at the family's creation unless said otherwise.
+// Options of one family; all other options belong to the database. Each field is the one of that name in Options. Stored: fixed
+// when the family is created, unless the field says otherwise.
 struct ColumnFamilyOptions {
   ColumnFamilyOptions() = default;
   explicit ColumnFamilyOptions(const Options& options)
@@ -31,26 +32,25 @@ struct ColumnFamilyOptions {
         compaction_filter_factory(options.compaction_filter_factory),
         foreign_options(options.foreign_family_options) {}
 
-  // As in Options.
   const Comparator* comparator = BytewiseComparator();
-  std::shared_ptr<const MergeOperator> merge_operator;  // any open may give another one
+  std::shared_ptr<const MergeOperator> merge_operator;  // not stored: any open may choose another
   L1Kind l1 = L1Kind::kBraidedSkipList;
   uint32_t nv_leaf_size = Options().nv_leaf_size;
-  // As in Options; any open may choose others.
+  // Not stored: any open may choose others.
   const CompactionFilter* compaction_filter = nullptr;
   std::shared_ptr<CompactionFilterFactory> compaction_filter_factory;
   // As Options::foreign_family_options.
   std::map<std::string, std::string> foreign_options;
 };
 
-// For DB::Open: which family, and with what options.
+// A family to open, and its options.
 struct ColumnFamilyDescriptor {
   std::string name;
   ColumnFamilyOptions options;
 };
 
-// A family of an open database. Its owner destroys it before the database is closed. When a family was dropped, reads through
-// handles of it go on; its space comes back when the last is gone.
+// A family of an open database. The owner destroys the handle before the database is closed. Handles of a dropped family still
+// read it; its space is released when the last handle is destroyed.
 // Thread safety: const methods may be called concurrently.
 class ColumnFamilyHandle {
  public:
@@ -59,7 +59,7 @@ class ColumnFamilyHandle {
   ColumnFamilyHandle& operator=(const ColumnFamilyHandle&) = delete;
 
   virtual const std::string& GetName() const = 0;
-  // 0: the default family.
+  // 0 is the default family.
   virtual uint32_t GetID() const = 0;
   virtual const ColumnFamilyOptions& GetOptions() const = 0;
 

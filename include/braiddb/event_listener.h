@@ -1,4 +1,4 @@
-// EventListener: is told what a database does in the background.
+// EventListener: receives the events of a database's background work.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,27 @@ namespace braiddb {
 class ColumnFamilyHandle;
 class DB;
 
-// A memtable takes no more writes, and waits for its flush. It has the newest entries of all column families.
+// A memtable was rotated: it takes no more writes and waits for its flush. It has entries of all column families.
 struct MemTableInfo {
   std::string db_name;
-  uint64_t id = 0;  // larger than those of memtables that were sealed before
+  uint64_t id = 0;  // larger than the ids of memtables that were rotated before
 };
 
-// A flush is of one memtable, of all column families. Entries are counted when it is completed.
+// A flush writes one memtable, of all column families. The counts are set when the flush is complete.
 struct FlushJobInfo {
   std::string db_name;
   uint64_t memtable_id = 0;
   uint64_t num_entries = 0;
-  uint64_t num_dropped = 0;  // of them, obsolete versions that no snapshot sees
+  uint64_t num_dropped = 0;  // of these, obsolete versions that no snapshot sees
 };
 
-// A compaction merges tables of one column family of the user into its last level. Counts are set when it is completed.
+// A compaction merges L0 tables of one column family into its last level. Internal families have no events. The counts are set
+// when the compaction is complete.
 struct CompactionJobInfo {
   std::string db_name;
   std::string cf_name;
   uint64_t job_id = 0;
-  Status status;  // another one than OK: what is left is done by the next open
+  Status status;  // not OK: the next open finishes the compaction
   uint64_t num_input_tables = 0;
   uint64_t num_merged_entries = 0;
   uint64_t num_dropped_entries = 0;
@@ -39,10 +40,11 @@ struct CompactionJobInfo {
 
 struct BackgroundErrorInfo {
   std::string db_name;
-  Status status;  // what went wrong
+  Status status;  // the error
 };
 
-// Writes are slowed down. What stops them is not told: Options::bound_space, no_space_timeout_ms, a long queue of flushes.
+// Writes are slowed down, or no longer slowed down. Stopped writes have no event: those that wait because of
+// Options::bound_space, of no_space_timeout_ms, or of a long queue of flushes.
 enum class WriteStallCondition : uint8_t { kNormal, kDelayed };
 struct WriteStallInfo {
   std::string db_name;
@@ -50,12 +52,14 @@ struct WriteStallInfo {
   WriteStallCondition current = WriteStallCondition::kNormal;
 };
 
-// Given to a database by Options::listeners. All calls come from one thread of the database, one after the other, in the order of
-// the events, and hold no lock of it. They come a little later than what they tell of, since nothing waits for a listener: one
-// that is slow is told late, and delays the close.
-// A listener may use the database that it is given, which is the one at the bottom (DB::GetRootDB), in any way but to close it.
-// The close tells all events of before it and of its own. Meanwhile reads work, and an update that returns OK is durable.
-// Flushes, compactions and updates may return Aborted, and events that they cause may not be told. A listener must not throw.
+// Registered in Options::listeners. A listener must not throw.
+//
+// CALLS     One thread of the database makes all calls, in the order of the events, without a lock. Background work does not wait
+//           for listeners, so calls come a little late. A slow listener receives later events late and delays the close.
+// USE       A listener may use the database that it is given in any way but must not close it. That is the bottom database
+//           (DB::GetRootDB).
+// CLOSE     The close delivers all events before it, and its own. While it does, reads work, and an update that returns OK is
+//           durable. Flushes, compactions and updates may return Aborted; events that they cause may be missing.
 class EventListener {
  public:
   virtual ~EventListener() = default;
@@ -65,12 +69,12 @@ class EventListener {
   virtual void OnFlushCompleted(DB*, const FlushJobInfo&) {}
   virtual void OnCompactionBegin(DB*, const CompactionJobInfo&) {}
   virtual void OnCompactionCompleted(DB*, const CompactionJobInfo&) {}
-  // The database takes no more writes.
+  // Background work failed, and the database takes no more writes.
   virtual void OnBackgroundError(DB*, const BackgroundErrorInfo&) {}
-  // Looked at when memtables are sealed and flushed, and tables merged.
+  // Checked when memtables are rotated and flushed, and when tables are merged.
   virtual void OnStallConditionsChanged(DB*, const WriteStallInfo&) {}
-  // The one call that does not come from the database's thread: who deletes a handle is in it, and the handle is valid until it
-  // returns. The call holds no lock. The default family's handle that the database owns, and deletes itself, is not told of.
+  // The one call on another thread: the thread that deletes the handle, without a lock. The handle is valid until the call
+  // returns. There is no call for the default family's handle that the database owns.
   virtual void OnColumnFamilyHandleDeletionStarted(ColumnFamilyHandle*) {}
 
  protected:

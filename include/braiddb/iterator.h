@@ -6,9 +6,8 @@
 
 namespace braiddb {
 
-// An iterator sees the database as it was when the iterator was made (or as ReadOptions::snapshot says), each visible key
-// once, in comparator order. While it lives, memory that it may reach is not reused: keep it short-lived, or space does not
-// come back.
+// An iterator shows the state of the database at its creation, or of ReadOptions::snapshot: each visible key once, in comparator
+// order. It pins the space of entries that it may reach, so destroy it soon.
 // Thread safety: one thread at a time. Must be destroyed before its DB.
 class Iterator {
  public:
@@ -19,18 +18,18 @@ class Iterator {
   virtual bool Valid() const = 0;
   virtual void SeekToFirst() = 0;
   virtual void SeekToLast() = 0;
-  // To the first key >= target.
+  // Moves to the first key >= target.
   virtual void Seek(Slice target) = 0;
-  // To the last key <= target.
+  // Moves to the last key <= target.
   virtual void SeekForPrev(Slice target) = 0;
   // REQUIRES: Valid().
   virtual void Next() = 0;
   virtual void Prev() = 0;
-  // The current key and value; they point into persistent memory (zero copy), or to what a merge operator has made, and stay
-  // valid until the iterator moves.
+  // The current key and value, valid until the iterator moves. They point into persistent memory (zero copy), or to the result of
+  // a merge operator. REQUIRES: Valid().
   virtual Slice key() const = 0;
   virtual Slice value() const = 0;
-  // OK also at the ends; an error makes the iterator invalid.
+  // OK at both ends of the data. After an error the iterator is not valid.
   virtual Status status() const = 0;
 
  protected:

@@ -1,4 +1,5 @@
-// MergeOperator: what DB::Merge means: how operands, updates that were written without a look at the key, make its value.
+// MergeOperator: defines DB::Merge. An operand is an update that is written without reading the key; the operator computes the
+// key's value from its operands.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +11,29 @@
 
 namespace braiddb {
 
-// The user's. A merge is written as it is, at the price of a put; reads apply the operands of a key, and background work puts
-// the result in their place. Whatever was applied when, the value must be the same.
-// Thread safety: every method may be called by any number of threads at once, the database's own among them. None may call the
-// database. What one throws counts as false; std::bad_alloc is out of memory.
+// Implemented by the user. A Merge is written as an operand, at the cost of a put. Reads apply the operands of a key, and
+// background work replaces operands by their result. The value must be the same whenever operands are applied. A method must not
+// call the database. If a method throws, that counts as false; std::bad_alloc is MemoryLimit.
+// Thread safety: any number of threads may call every method at once, threads of the database included.
 class MergeOperator {
  public:
   virtual ~MergeOperator() = default;
 
-  // For messages. A database does not remember it: who opens it again must give an operator that understands its operands.
+  // For messages. Not stored: each open must be given an operator that understands the existing operands.
   virtual const char* Name() const = 0;
 
-  // The value of `key` after `operands`, the oldest first, on top of `existing`; null if the key was not there. *value is empty.
-  // False: they cannot be applied. Reads of the key are Corruption then, and nothing is lost.
+  // Computes the value of `key` from `existing` (null if the key did not exist) and `operands`, the oldest first. *value is empty
+  // at the call. Return false if the operands cannot be applied: reads of the key are Corruption then, and the operands stay.
   virtual bool FullMerge(Slice key, const Slice* existing, std::span<const Slice> operands, std::string* value) const = 0;
 
-  // One operand that does what `left` and then `right` do, whatever they come upon. *operand is empty. False: there is none;
-  // they stay two. It may never be called (LIMITATIONS.md). Default: false.
+  // Combines two operands into one with the effect of `left` and then `right` on any value. *operand is empty at the call. Return
+  // false if there is no such operand: both stay. It may never be called (LIMITATIONS.md). Default: returns false.
   virtual bool PartialMerge(Slice key, Slice left, Slice right, std::string* operand) const;
-  // The same of two or more, the oldest first. Default: one after the other by PartialMerge.
+  // The same for two or more operands, the oldest first. Default: calls PartialMerge for one after the other.
   virtual bool PartialMergeMulti(Slice key, std::span<const Slice> operands, std::string* operand) const;
 };
 
-// Adds 64-bit numbers, eight bytes little-endian; what is not eight bytes long counts as 0. As RocksDB's "uint64add".
+// Adds 64-bit numbers of eight bytes, little-endian. Values of another length count as 0. As RocksDB's "uint64add".
 std::shared_ptr<const MergeOperator> UInt64AddOperator();
 
 }  // namespace braiddb

@@ -1,4 +1,9 @@
-// Options of a database, of reads and of writes. Every field states its default, its unit and what it trades.
+// Options of a database, of reads and of writes.
+//
+// Each field says what it sets, its unit, its default, its range, and what a larger and a smaller value cost. DB::Open returns
+// InvalidArgument for a value outside its range, and NotSupported for an enum value that this version does not know. Where an
+// option exists in RocksDB, the field has RocksDB's name or its comment says so. "Stored" fields are fixed when the database is
+// created.
 #pragma once
 
 #include <cstdint>
@@ -23,291 +28,320 @@ class CompactionFilterFactory;
 class EventListener;
 class Snapshot;
 
-// The structure that holds the last level. Chosen when a database is created and stored in it.
+// The structure of the last level (L1). Stored: chosen when a database or a column family is created.
+//
+//   kBraidedSkipList   persistent skiplist over the log entries in place (ListDB, OSDI '22); a merge writes pointers only
+//   kNvTree            B+-tree of entry addresses with unsorted leaves (NV-Tree, FAST '15); fewer misses per lookup and scan,
+//                      more flushed cache lines per merged entry
+//   kSortedRuns        copies in key order, in runs with disjoint key ranges, as in LSM trees; a merge rewrites each run that it
+//                      touches, one at a time, and needs space for that run; scans read memory sequentially
 enum class L1Kind : uint8_t {
-  kBraidedSkipList = 0,  // entries are linked where they lie: merges write pointers, lookups walk entries
-  kNvTree = 1,  // a B+-tree of the entries' addresses: lookups and scans read leaves; more flushed lines per merged entry
-  // Copies in the order of their keys, in runs with disjoint key ranges, as in LSM trees: merges write anew the runs they touch,
-  // and need space for one at a time; scans read memory in order.
+  kBraidedSkipList = 0,
+  kNvTree = 1,
   kSortedRuns = 2,
 };
 
-// Which entries the upper layers of lists link, in L0 and in a braided skiplist of the last level. Chosen when a database is
-// created and stored in it.
+// Which entries the upper layers of L0 and of a braided skiplist link. Stored: chosen when a database is created.
+// From ListDB (OSDI '22), which calls a skiplist NUMA-oblivious if its upper layers cross NUMA nodes.
 enum class ListKind : uint8_t {
-  kBraided = 0,    // those of one region: a search stays in its reader's region down to the bottom layer
-  kOblivious = 1,  // those of all regions: with n of them (n - 1) / n of the nodes that a search visits are remote
+  kBraided = 0,    // entries of one region: a search stays in its thread's region down to the bottom layer
+  kOblivious = 1,  // entries of all n regions: (n - 1) / n of the nodes that a search visits are remote
 };
 
 // The DRAM index over the newest entries.
 enum class MemtableKind : uint8_t {
-  kSkipList = 0,  // always in order
-  kHash = 1,      // found by hash, and put in order when an iterator or the flush needs it
+  kSkipList = 0,  // always sorted
+  kHash = 1,      // a hash table; sorted when an iterator or the flush needs key order
 };
 
 // How stores become durable.
 enum class PersistMode : uint8_t {
-  kAuto = 0,       // found at open from the file system and the CPU
-  kCacheLine = 1,  // clwb and sfence: persistent memory mapped with DAX
-  kEadr = 2,       // sfence only: caches are inside the persistence domain
+  kAuto = 0,       // chosen at open from the file system and the CPU
+  kCacheLine = 1,  // CLWB and SFENCE: persistent memory mapped with DAX
+  kEadr = 2,       // SFENCE only: the CPU caches are inside the persistence domain
   kPage = 3,       // msync: an ordinary file system on any disk
-  kEmulated = 4,   // clwb and sfence on tmpfs: persistent memory stood in for by DRAM
+  kEmulated = 4,   // CLWB and SFENCE on tmpfs: DRAM stands in for persistent memory
 };
 
-// Extra latency in PersistMode::kEmulated, to study slower memory. 0 injects nothing and costs nothing.
+// Extra latency in PersistMode::kEmulated, to study slower memory. With 0 nothing is injected, at no cost.
 struct EmulationOptions {
-  uint32_t write_latency_ns = 0;   // per flushed cache line, one after the other, paid behind the fence. Default: 0
-  uint32_t read_latency_ns = 0;    // per node or leaf that a get visits; not in iterators, memtables and merges. Default: 0
-  uint32_t remote_latency_ns = 0;  // more per such node in a region on another NUMA node than the reader's. Default: 0
-  // Flush with CLFLUSH, which takes the line out of the CPU's cache, as was done before there was CLWB. Default: false.
+  // Added to each fence, for each cache line flushed before it; nanoseconds. Default: 0.
+  uint32_t write_latency_ns = 0;
+  // Added to each node or leaf that a get visits; nanoseconds. Iterators, memtables and merges are not slowed. Default: 0.
+  uint32_t read_latency_ns = 0;
+  // Added on top if that node is in a region on another NUMA node than the reader; nanoseconds. Default: 0.
+  uint32_t remote_latency_ns = 0;
+  // Flush with CLFLUSH, which evicts the line from the CPU's cache, as CPUs without CLWB do. Default: false.
   bool flush_invalidates = false;
 };
 
 struct Options {
-  // Create the database if it does not exist. Default: false, as RocksDB.
+  // Create the database if it does not exist. Default: false, as in RocksDB.
   bool create_if_missing = false;
-  // DB::Open with column families creates those that are not there. Default: false.
+  // DB::Open with column families creates the families that do not exist. Default: false.
   bool create_missing_column_families = false;
-  // Fail if it exists. Default: false.
+  // Fail if the database exists. Default: false.
   bool error_if_exists = false;
-  // The order of keys. Default: unsigned bytes. Must have the name that the database was created with.
+  // The order of keys. Stored by name: an open with a comparator of another name fails. Default: unsigned bytes.
+  // A comparator of the user's own has no lookup cache and no filter, and its memtables are skiplists.
   const Comparator* comparator = BytewiseComparator();
-  // What prefixes keys have, for ReadOptions::prefix_same_as_start. Nothing that is stored depends on it: any open may have
-  // another one. Default: null, none.
+  // The prefix of each key, for ReadOptions::prefix_same_as_start. Not stored: each open may choose another. Default: null, none.
   std::shared_ptr<const SliceTransform> prefix_extractor;
-  // What DB::Merge does. Null: it is NotSupported, reads of keys that have operands are InvalidArgument, and their operands stay
-  // as they are. Any open may give another one. Default: null.
+  // What DB::Merge does. Not stored: each open may choose another. With null, DB::Merge returns NotSupported, and a read of a key
+  // that has operands returns InvalidArgument; the operands stay. Default: null.
   std::shared_ptr<const MergeOperator> merge_operator;
-  // Last level; fixed at creation. An open with another kind is InvalidArgument. Default: kBraidedSkipList.
+  // The structure of the last level. Stored: an open with another kind is InvalidArgument. Default: kBraidedSkipList.
   L1Kind l1 = L1Kind::kBraidedSkipList;
-  // Leaves of an NV-Tree; bytes: 512, 1024, 2048 or 4096. Fixed at creation; an open takes what is stored. Larger: fewer
-  // leaves, and less DRAM for the nodes above them; smaller: shorter searches in a leaf. Default: 4096.
+  // Size of an NV-Tree leaf; bytes. Stored: an open uses the stored size. Default: 4096. Range: 512, 1024, 2048 or 4096.
+  // Larger: fewer leaves, less DRAM for inner nodes. Smaller: shorter searches within a leaf.
   uint32_t nv_leaf_size = 4096;
 
-  // ---- Regions and persistent memory
+  // ---- Regions and persistent memory. A region is one pool of persistent memory on one NUMA node.
 
-  // Number of regions (pools of persistent memory), 1 to 16. 0: as stored, and one per NUMA node for a new database. Fixed at
-  // creation. Default: 0.
+  // Number of regions. Stored. Default: 0. Range: 0 to 16; 0 is the stored number, or for a new database one per NUMA node.
   uint32_t regions = 0;
-  // Fixed at creation; an open takes what is stored, and GetOptions() says it. kOblivious shows what braiding gives; there is no
-  // other use for it. With one region both are the same. Default: kBraided.
+  // Which entries upper layers link. Stored: an open uses the stored kind, which GetOptions() returns. With one region both kinds
+  // are the same. kOblivious exists for measuring what braiding gains. Default: kBraided.
   ListKind list_kind = ListKind::kBraided;
-  // A directory for each region, e.g. one per DAX mount. Empty: inside the database's directory for a new database, where they
-  // are for one that exists. Default: empty. Named for a database that exists, they must be its own; regions may be moved while
-  // it is closed. InvalidArgument if a directory holds files of another database, or of another one's unfinished creation.
-  // In place of a directory, a device of persistent memory without a file system (devdax, e.g. /dev/dax0.0): its region takes the
-  // whole device, and never grows; max_region_size has no meaning for it. The database directory has a link to the device then.
-  // Creation clears the device, which can take as long as writing all of it, and is InvalidArgument if the first 4 KiB are not
-  // zero. DB::Destroy makes these zero. OpenForReadOnly and CheckDatabase copy all data of such a region to DRAM.
+  // The directory of each region, for example one per DAX mount. Default: empty. Empty: inside the database's directory for a new
+  // database, the stored directories for an existing one. For an existing database the paths must be its own; a closed database's
+  // regions may be moved. InvalidArgument: a directory holds files of another database, or of its unfinished creation.
+  //
+  // A path may also be a devdax device, e.g. /dev/dax0.0:
+  //   size       the region takes the whole device and never grows; max_region_size does not apply
+  //   creation   clears the device, up to one write of all its bytes; InvalidArgument if its first 4 KiB are not zero
+  //   removal    DB::Destroy zeroes the first 4 KiB
+  //   directory  the database directory holds a link to the device
+  //   reading    OpenForReadOnly and CheckDatabase copy the region's data to DRAM
   std::vector<std::string> region_paths;
-  // For each region the NUMA node, as the system numbers them, whose threads write to it; -1: the node of the device that the
-  // region is on, which each open looks up. Empty: -1 for all. Name a node if the system says none of the device, or a wrong one.
-  // Of regions on tmpfs, on a machine with several nodes, it says where their memory is taken from the open on; -1
-  // leaves that where it is, and a new database takes the nodes in turn. Any open may choose others. InvalidArgument: not one for
-  // each region, or a node that the machine does not have. Property "braiddb.region-nodes" says what was found. Default: empty.
+  // For each region, the NUMA node (as the system numbers them) whose threads write to the region. Any open may choose others.
+  // Default: empty, which is -1 for all regions. -1: the node of the device below the region, looked up by each open. Name a node
+  // if the system reports none, or a wrong one. Property "braiddb.region-nodes" shows the result.
+  // For tmpfs on a machine with several nodes, a named node also provides the memory that the region takes from this open on.
+  // With -1, memory stays where it is, and the regions of a new database are assigned to the nodes in rotation.
+  // InvalidArgument: the number of nodes is not the number of regions, or the machine has no such node.
   std::vector<int> region_nodes;
-  // Address space kept free for each region, the most it can grow to; bytes. 0: the capacity of its file system. At least 32
-  // MiB. Default: 0.
+  // Address space reserved for each region, and so the most that it can grow to; bytes. Default: 0. Range: at least 32 MiB, or 0
+  // for the capacity of the file system.
   uint64_t max_region_size = 0;
-  // What each region has at least from the open on; bytes, rounded up to 2 MiB. Regions grow by themselves; what they have before
-  // costs writes no time. It is taken from the file system whether it is used or not, and does not go back. NoSpace if there is
-  // too little; a new database is there then, and empty. Default: 0.
+  // Space that each region has at least, from the open on; bytes, rounded up to 2 MiB. Default: 0. Range: up to max_region_size.
+  // Larger: writes do not wait for the region to grow. Smaller: less unused space, as this space is never given back.
+  // NoSpace if the file system has too little; a database created by that open exists then, and is empty.
   uint64_t initial_region_size = 0;
-  // Log space is taken from a region in segments of this size; bytes, 256 KiB to 1 GiB. Young regions take smaller ones.
-  // Larger: fewer allocations; smaller: space comes back in smaller pieces. Default: 8 MiB.
+  // Log space is taken from a region in segments of this size; bytes. Young regions take smaller segments. Default: 8 MiB.
+  // Range: 256 KiB to 1 GiB. Larger: fewer allocations. Smaller: space is reclaimed in smaller pieces.
   uint64_t segment_size = 8ull << 20;
-  PersistMode persist_mode = PersistMode::kAuto;  // how stores become durable; the LOG says what kAuto found. Default: kAuto.
-  EmulationOptions emulation;                     // of PersistMode::kEmulated. Default: no latency.
+  // How stores become durable. The LOG names the mode that kAuto chose. Default: kAuto.
+  PersistMode persist_mode = PersistMode::kAuto;
+  // Latency to inject in PersistMode::kEmulated. Default: none.
+  EmulationOptions emulation;
 
   // ---- DRAM
 
-  // What the database may take of DRAM, in bytes: for memtables, what finds entries in L0 and the last level, lookup cache,
-  // filter, and the work on these; at least 64 MiB, and 20 for each region after the first. It sets sizes below:
-  // memtable_max_entries, max_immutable_memtables, l0_compaction_trigger, l0_slowdown_writes_trigger and l1_index_size are
-  // upper limits then, and the lookup cache takes what is left (lookup_cache_size 0: none). As the data grows, an NV-Tree's
-  // inner nodes take from the cache, and a filter that has no room in its share is given up. GetOptions() says what was chosen;
-  // property "braiddb.dram-bytes" what is taken. Not in it: persistent memory that stands in DRAM, iterators, and batches, of
-  // which one may make a memtable larger than others, merges of sorted runs, and L0 when disable_auto_compaction lets it grow.
-  // Smaller: fewer hits, and more merges for the same writes. 0: no limit; the sizes below. Default: 0.
+  // The DRAM that the database may take; bytes. Default: 0. Range: 64 MiB, plus 20 MiB for each region after the first, to 1 PiB;
+  // 0 is no limit, and the sizes below apply. Larger: more lookup cache hits. Smaller: more merges for the same writes.
+  //   covered               memtables, indexes of L0 and of the last level, lookup cache, filter, and the work on them
+  //   not covered           persistent memory that is emulated in DRAM, iterators, batches (one batch may enlarge a memtable),
+  //                         merges of sorted runs, and an L0 that grows because of disable_auto_compaction
+  //   become upper limits   memtable_max_entries, max_immutable_memtables, l0_compaction_trigger, l0_slowdown_writes_trigger,
+  //                         l1_index_size
+  //   lookup cache          takes the rest; the inner nodes of a growing NV-Tree take from it; none with lookup_cache_size 0
+  //   filter                is dropped when its share has no room for all keys
+  // GetOptions() returns the sizes that were chosen; property "braiddb.dram-bytes" shows what is in use.
   uint64_t dram_budget = 0;
 
   // ---- Memtable, flush, checkpoint
 
-  // Any open may choose another. kHash: puts and gets take fewer cache misses; an iterator first sorts what was written since the
-  // one before it. With a comparator of the user's own it is a skiplist whatever is chosen. Default: kHash.
+  // The kind of memtable. Not stored. Default: kHash. kHash: fewer cache misses per put and get. kSkipList: an iterator need not
+  // sort the entries written since the previous iterator. A comparator of the user's own always has kSkipList.
   MemtableKind memtable = MemtableKind::kHash;
-  // A memtable is rotated when its log entries reach this size; bytes, at least 16 KiB. Larger: fewer tables to read and merge;
-  // smaller: shorter recovery. Default: 16 MiB.
+  // A memtable is rotated when its log entries reach this size; bytes. RocksDB: write_buffer_size. Default: 16 MiB.
+  // Range: at least 16 KiB. Larger: fewer tables to read and merge. Smaller: shorter recovery.
   uint64_t memtable_size = 16ull << 20;
-  // … or when it holds this many entries, at least 1024. A full memtable takes 26 (kSkipList) or 75 (kHash) bytes of DRAM per
-  // entry; inserts are fastest while that fits the CPU's second-level cache. Default: 65,536.
+  // A memtable is also rotated when it holds this many entries. A full memtable takes 26 (kSkipList)
+  // or 75 (kHash) bytes of DRAM per entry. Default: 65,536. Range: at least 1024. Larger: fewer tables. Smaller: less DRAM, and
+  // faster inserts while the memtable fits the CPU's L2 cache.
   uint64_t memtable_max_entries = 65536;
-  // Writers are slowed down smoothly when more than this many memtables wait for their flush. No write begins while more than
-  // twice as many and two wait; a batch of an eighth of a memtable or more waits until no more than this many do. Default: 4.
+  // Writers are slowed down smoothly when more than this many memtables wait for their flush. They stop beyond 2n + 2 memtables;
+  // a batch of an eighth of a memtable or more stops beyond n. Default: 4. Range: at least 1 (0 is taken as 1).
+  // Larger: longer bursts at full speed. Smaller: less DRAM and shorter recovery.
   uint32_t max_immutable_memtables = 4;
-  // Lazy group checkpoint: L0 pointers are made durable, and the log boundary moved, after this many flushed tables.
-  // Larger: fewer flushes; smaller: less to replay after a crash. Default: 4.
+  // Lazy group checkpoint (ListDB): after this many flushed tables, the pointers of L0 are made durable and the log boundary
+  // moves. Default: 4. Range: at least 1 (0 is taken as 1). Larger: fewer flushed cache lines. Smaller: less to replay after
+  // a crash.
   uint32_t checkpoint_tables = 4;
 
-  // Whether log entries become the nodes of L0 where they lie. Without, a flush copies the entries of its memtable into segments
-  // of its own, makes the copies durable, and the log is released: a write-ahead log as others have it, which writes everything
-  // twice. It shows what index-unified logging gives; there is no other use for it. checkpoint_tables has no meaning then. Fixed
-  // at creation; an open takes what is stored, and GetOptions() says it. Default: true.
+  // Log entries become the nodes of L0 in place (index-unified logging, ListDB). Stored: an open uses the stored value, which
+  // GetOptions() returns. Default: true. false: a flush copies the entries of its memtable to new segments, makes the copies
+  // durable and releases the log. Every entry is written twice, as with a usual write-ahead log, and checkpoint_tables does not
+  // apply. false exists for measuring what index-unified logging gains.
   bool index_unified_logging = true;
 
   // ---- Background work
 
-  // Writers are slowed down smoothly when more than this many L0 tables wait to be merged, the more the more wait, so that the
-  // database settles where merges keep up: about 50 tables above this at full load. Each table takes about 2 MiB of DRAM per
-  // 65536 entries, and those that a merge is at work on are there until its end. For these a write sleeps at most 20 ms. Not
-  // below l0_compaction_trigger, nor with disable_auto_compaction. 0: as many as the entries of the last level would fill, with
-  // memtable_max_entries in each, but at least 64 and at most 256. Smaller: less DRAM, less space that overwrites take, and
-  // faster reads of what the lookup cache does not have while writers are busy or behind an open; larger: longer bursts at full
-  // speed. Default: 0.
+  // Writers are slowed down smoothly when more than this many L0 tables wait for their merge. The delay per entry grows with the
+  // number of tables, and is paid in sleeps of 0.2 to 20 ms. At full load L0 settles where merges keep up, about 50 tables above
+  // this number. Default: 0. Range: at least l0_compaction_trigger (a smaller value has no effect); no effect with
+  // disable_auto_compaction. 0: the number of tables that the entries of the last level would fill, limited to 64 to 256.
+  // Larger: longer bursts at full speed. Smaller: less DRAM (about 2 MiB per 65,536 entries, kept until the table's merge ends)
+  // and less space for overwritten entries. Reads that miss the lookup cache are faster then while writers are busy.
   uint32_t l0_slowdown_writes_trigger = 0;
-  // Braided skiplist, sorted runs: DRAM for the index over nodes of the last level, where searches begin; bytes for all regions
-  // together, while it is replaced twice that. With 17 MiB for a million entries, one region and a braided skiplist, all nodes
-  // are indexed, a lookup looks at two, and an iterator fetches what comes next; with less only tall ones, and lookups are four,
-  // 16 … steps long, and merges search the last level. It takes no more than its nodes need: a limit for 63 million entries.
-  // 0: none. Default: 1 GiB.
+  // DRAM for the index over the nodes of a braided skiplist or of sorted runs, where searches begin; bytes for all regions
+  // together. No effect on kNvTree. The index takes no more than its nodes need, and twice that while it is replaced.
+  // Default: 1 GiB. Range: any; 0 is no index. A braided skiplist in one region needs 17 MiB per million entries to index every
+  // node, so the default is enough for 63 million entries. Larger, up to that need: a lookup compares two nodes, and iterators
+  // prefetch entries. Smaller: only tall nodes are indexed, a lookup compares 4, 16, … nodes, and merges search the last level.
   uint64_t l1_index_size = 1ull << 30;
-  // Lookup cache: the most DRAM, in bytes, for the addresses of the newest versions of keys. A get that finds its key there
-  // searches nothing else. The cache takes 21 to 85 bytes for each key, and once it has this size about nine. It begins with
-  // 32 KiB at most and grows with the number of keys; while it grows, the quarter that it had before exists as well. After a
-  // minute without a call of Get, MultiGet or a write it begins anew. Rounded down to 64 bytes; at least these. 0: none. Not
-  // used with a comparator of one's own, whose equal keys may differ in bytes. Default: 32 MiB.
+  // Limit of the lookup cache, which maps keys to the addresses of their newest versions; bytes. A get that hits the cache
+  // searches no level. Default: 32 MiB. Range: at least 64, rounded down to 64; 0 is no cache. The cache starts at 32 KiB
+  // or less and grows with the number of keys: 21 to 85 bytes per key, about 9 at its limit. While it grows, a quarter of its
+  // size exists as well. After a minute without Get, MultiGet or write it is released and starts small.
+  // Not used with a comparator of the user's own, as keys that are equal to it may have different bytes.
+  // Larger: more gets answered by the cache. Smaller: less DRAM.
   uint64_t lookup_cache_size = 32ull << 20;
-  // The lookup caches of all databases that are opened with this object stay together within its capacity, each within its
-  // lookup_cache_size. Null: they do not know of each other. Default: null.
+  // The lookup caches of all databases opened with this object stay together within its capacity, and each within its own
+  // lookup_cache_size. Default: null, no common limit.
   std::shared_ptr<CacheLimit> lookup_cache_limit;
-  // Filter: DRAM in bits for each key that it has room for, so that a get of a key that is not there need not search; 0 to 64.
-  // From 8,193 keys on it has room for 4 million or more, by default: with 10, a million keys get 42 bits each. With 10 about one
-  // key in a hundred is searched for in vain, and more while a database grows, until its next open, which makes the filter in the
-  // background, by a walk along all entries. 0: none. Not used with a comparator of one's own. Default: 10.
+  // DRAM of the filter; bits for each key that it has room for. The filter answers gets of absent keys without a search.
+  // Default: 10. Range: 0 to 64; 0 is no filter. Larger: fewer searches for absent keys (with 10, about one in a hundred, and
+  // more while the database grows). Smaller: less DRAM.
+  // From 8,193 keys on it has room for 4 million or more, by default: with 10, a million keys get 42 bits each. An open builds
+  // the filter in the background by reading all entries. Not used with a comparator of the user's own.
   uint32_t filter_bits_per_key = 10;
-  // Threads of a compaction (braided skiplist: all scan, one also merges; NV-Tree: all merge; sorted runs: one does all). 0: half
-  // of the CPUs, at least 1. Default: 0.
+  // Threads of one compaction. Default: 0. Range: any; 0 is half of the CPUs, at least 1. Braided skiplist: all threads scan and
+  // one also merges. NV-Tree: all threads merge. Sorted runs: one thread does everything.
+  // Larger: faster merges. Smaller: more CPU time for writers and readers.
   uint32_t compaction_threads = 0;
-  // Compaction starts when this many L0 tables exist, or writers pause: no memtable was flushed for 0.1 to 2 s, by how often they
-  // were before. While writers and their flushes take all CPUs, it waits for l0_slowdown_writes_trigger (64 where that is 0).
-  // Larger: a merge of many tables takes less time for each than one of few, so writes are faster; smaller: scans while writers
-  // are busy, and space that overwrites take comes back sooner. Default: 4, as RocksDB.
+  // Compaction starts when this many L0 tables exist, or when writers pause. Writers pause when no memtable was flushed for four
+  // times the interval between the last two flushes, limited to 0.1 to 2 s. While writers and flushes use all CPUs,
+  // compaction waits for l0_slowdown_writes_trigger tables instead (64 if that is 0; at most 80).
+  // RocksDB: level0_file_num_compaction_trigger.
+  // Default: 4, as in RocksDB. Range: at least 1 (0 is taken as 1).
+  // Larger: faster writes, as one merge of many tables costs less per table. Smaller: faster scans while writers are busy, and
+  // the space of overwritten entries is reclaimed sooner.
   uint32_t l0_compaction_trigger = 4;
-  // Relocation: when the log takes more than this times what lives in it, and space_slack bytes more, what lives in the sparsest
-  // segments is copied to others in the background, and their space comes back. Nearer to 1: less space, more copies. At least
-  // 1.05; 0: segments come back only when nothing in them lives any more. Default: 1.2.
+  // Relocation starts when the log takes more than this factor times its live bytes, plus space_slack. The live entries of the
+  // sparsest segments are copied to other segments in the background, and the segments are released. Default: 1.2. Range: at
+  // least 1.05, or 0: a segment is released only when no entry in it is live. Larger: fewer copies. Smaller: less space.
   double max_space_amplification = 1.2;
-  uint64_t space_slack = 32ull << 20;  // Default: 32 MiB.
-  // Whether writers wait where the log would take more than max_space_amplification times what lives in it and space_slack
-  // bytes more, as long as merges and relocations make room: a bound for who overwrites without a pause. Without it space may
-  // grow meanwhile, by several times where the data is small, and comes back when writers pause. The price: with 1.3 and 64
-  // MiB, and 150 MiB of entries that are overwritten all the time, a write takes as long as four, in stops of some hundredths
-  // of a second. What no merge has taken yet does not count as living, so who fills a database waits for merges, too. Memtables
-  // take a sixteenth of space_slack at the most. With less than 64 MiB, or eight segments, the bound is exceeded by the copies
-  // of a relocation, at most 16 MiB. Above it are, besides, what readers hold and what writers have not filled of their
-  // segments. After an open, what earlier sessions left counts as living until it has been counted (CompactRange does so at
-  // once). Keys that a transaction has locked stay locked meanwhile, and a write that is made in a compaction filter waits for
-  // up to 10 s. No effect if the default family's l1 is kSortedRuns. Default: false.
+  // Log space that may be taken beyond max_space_amplification; bytes. Default: 32 MiB. Range: any. Larger: fewer copies, and
+  // with bound_space fewer stops of writers. Smaller: less space.
+  uint64_t space_slack = 32ull << 20;
+  // Writers wait while the log takes more than max_space_amplification × live bytes + space_slack and merges or relocations can
+  // make room. Default: false. InvalidArgument with max_space_amplification 0; no effect if the default family is kSortedRuns.
+  // With false, space may grow to several times the bound under constant overwrites, above all where the data is small.
+  // It shrinks when writers pause. With true, writes are slower: with 1.3, 64 MiB of slack and 150 MiB of entries under constant
+  // overwrites, a write takes four times as long. Writers then stop for some hundredths of a second at a time.
+  //   not yet merged    entries do not count as live, so a program that fills a database waits for merges, too
+  //   memtables         take at most 1/16 of space_slack
+  //   exceeded by       copies of a relocation (at most 16 MiB) if the slack is below 64 MiB or 8 segments; entries that
+  //                     readers hold; unfilled parts of writers' segments
+  //   after an open     the log of earlier sessions counts as live until it has been counted; CompactRange counts it at once
+  //   locks             a transaction keeps its locks while its write waits
+  //   other writes      a write made inside a compaction filter waits for up to 10 s
   bool bound_space = false;
-  // How long a write may wait for room in a full region, in milliseconds, while merges and relocations make some. It ends sooner
-  // where they find nothing to do: then the data does not fit, and the write is refused with NoSpace, as others are for a second
-  // without a wait, unless somebody has written or deleted meanwhile. Of a region that cannot grow, the space of two to three
-  // segments is kept for deletions and for making room. Keys that a transaction has locked stay locked meanwhile. 0: no wait.
-  // Default: 5,000.
+  // How long a write may wait for room in a full region while merges and relocations make some; milliseconds. Default: 5,000.
+  // Range: any; 0 is no wait. Larger: fewer NoSpace errors. Smaller: a full database refuses writes sooner.
+  // The wait ends early when no merge or relocation can free space: the data does not fit, and the write is refused with NoSpace.
+  // For one second after that, writes are refused without a wait, until an update succeeds or a segment is released. A region
+  // that cannot grow keeps two to three segments for deletions and for making room. A transaction keeps its locks while it waits.
   uint32_t no_space_timeout_ms = 5000;
-  // Threads that replay the log at open. 0: all CPUs. Default: 0.
+  // Threads that replay the log at open. Default: 0. Range: any; 0 is all CPUs. Larger: faster recovery. Smaller: less CPU.
   uint32_t recovery_threads = 0;
-  // No compaction except by CompactRange(). For tests and bulk loads. Default: false.
+  // Compact only in CompactRange(), for tests and bulk loads. RocksDB: disable_auto_compactions. Default: false.
   bool disable_auto_compaction = false;
-  // Asked about keys that are compacted, see compaction_filter.h. Not owned: must outlive the database. Any open may choose
-  // another, or none. Without one nothing is paid; with one, gets that the lookup cache answers take a few instructions more.
-  // Null: none. Default: null.
+  // Decides during compaction which keys are removed and which values change (compaction_filter.h). Not stored; any open may
+  // choose another. Not owned: must outlive the database. Costs a few instructions for each get that hits the lookup cache.
+  // Default: null, none.
   const CompactionFilter* compaction_filter = nullptr;
-  // Makes filters, for who wants one per compaction; owned together with whoever else has it. compaction_filter goes before it.
-  // Default: null.
+  // Creates a filter for each thread of each compaction. Ignored if compaction_filter is set. Default: null.
   std::shared_ptr<CompactionFilterFactory> compaction_filter_factory;
 
   // ---- Damage
 
-  // Check everything that is on media before serving, as CheckDatabase does (braiddb/check.h); Corruption if anything is wrong.
-  // Default: false: it reads all of the data. Together with ReadOptions::verify_checksums, damage never shows as wrong data.
+  // Check everything on media before serving, as CheckDatabase does (check.h); the open is Corruption if anything is wrong. Reads
+  // all data. With ReadOptions::verify_checksums as well, damage never shows as wrong data. Default: false.
   bool verify_at_open = false;
 
   // ---- Observing
 
-  // Receives each line of the info log. Empty: the file LOG in the database directory, of 4 MiB; older ones are LOG.old (the
-  // newest), LOG.old.2 to LOG.old.4. A database whose LOG cannot be written works without. Must be thread-safe, and not throw.
-  // While the database is open, lines come from one thread of it, a little late and with no lock held. So the function may do
-  // what an EventListener may (event_listener.h), and the close returns when the function has all lines. Default: empty.
+  // Receives each line of the info log. Default: empty, the file LOG in the database directory, of up to 4 MiB; older files are
+  // LOG.old (the newest), LOG.old.2, LOG.old.3 and LOG.old.4. A database whose LOG cannot be written works without it.
+  // The function must be thread-safe and must not throw. While the database is open, one thread of the database calls it, a
+  // little late and without a lock. So it may do what an EventListener may (event_listener.h). A close returns after all lines.
   std::function<void(std::string_view line)> info_log;
-  // Are told of flushes, compactions and the like (event_listener.h), in this order; owned together with whoever else has them.
-  // Without any, nothing is paid. None may be null. Default: none.
+  // Called for flushes, compactions and other events (event_listener.h), in this order. None may be null. An empty list costs
+  // nothing. Default: none.
   std::vector<std::shared_ptr<EventListener>> listeners;
-  // Distributions of what calls and background work take (DB::GetHistograms). Each get and write pays two looks at the clock,
-  // some 50 ns, and each thread 90 KiB of DRAM. Without, nothing is paid. Default: false.
+  // Collect distributions of the time and size of calls and background work (DB::GetHistograms). Costs two reads of the clock,
+  // about 50 ns, per get and write, and 90 KiB of DRAM per thread. Default: false.
   bool histograms = false;
-  // Counts what all threads, in foreground and background, write back to persistent memory: cache lines, fences, and XPLines, the
-  // units of 256 bytes in which Optane memory writes; of one, what a thread flushes between two of its fences counts once
-  // (Statistics::pm_written_lines, pm_written_xplines, pm_fences). What the CPU writes back on its own, and what libpmemobj
-  // flushes for itself, is not seen. PersistMode::kEadr counts what would be flushed without it; kPage, which writes pages by
-  // msync, counts nothing, nor does a database that is only read. Each flush and each fence pays some ns, and DRAM for what lies
-  // between two fences. Without, nothing is paid. Any open may choose. Default: false.
+  // Count what all threads write back to persistent memory, in Statistics::pm_written_lines, pm_written_xplines and pm_fences.
+  // Default: false. Costs some nanoseconds per flush and fence, and DRAM for the lines between two fences. Not stored.
+  //   XPLine        a unit of 256 bytes in which Optane memory writes; counted once between two fences of a thread
+  //   not counted   lines that the CPU evicts by itself, and flushes inside libpmemobj
+  //   kEadr         counts the lines that would be flushed without eADR
+  //   kPage         counts nothing, like a database that is open for reading only
   bool count_pm_writes = false;
-  // Options of an interface above this one (RocksDB's, in the C API), by name: of databases, and of column families. They are put
-  // into the options file and can be loaded from it (braiddb/options_file.h); nothing else is done with them. Default: empty.
+  // Options of an interface above this one by name, such as RocksDB's in the C API: those of the database. They are written to
+  // the options file and can be loaded from it (options_file.h); they have no other effect. Default: empty.
   std::map<std::string, std::string> foreign_options;
+  // The same for the default column family. Default: empty.
   std::map<std::string, std::string> foreign_family_options;
 };
 
 struct ReadOptions {
-  // Read as of this snapshot; null: the newest acknowledged state. Default: null.
+  // Read the state of this snapshot. Default: null, the newest acknowledged state.
   const Snapshot* snapshot = nullptr;
-  // Verify the checksum of each log entry that decides the answer, values and deletions alike; Corruption if it does not match
-  // (iterators: status()). Default: false: a read that costs a pass over key and value more is asked for. It does not notice
-  // damage that hides an entry; for that there is Options::verify_at_open.
+  // Verify the checksum of each log entry that decides the answer, puts and deletions alike. Corruption on a mismatch (iterators:
+  // in status()). Costs one more pass over key and value. It cannot find damage that hides an entry; Options::verify_at_open
+  // can. Default: false (RocksDB: true).
   bool verify_checksums = false;
-  // Iterators only: keys in [iterate_lower_bound, iterate_upper_bound). The bytes are copied. Default: no bounds.
+  // Iterators only: the smallest key to show, inclusive. The bytes are copied. Default: no bound.
   std::optional<Slice> iterate_lower_bound;
+  // Iterators only: the end of the keys to show, exclusive. The bytes are copied. Default: no bound.
   std::optional<Slice> iterate_upper_bound;
-  // Iterators only: just the keys that start with these bytes. Needs BytewiseComparator(). Default: all keys.
+  // Iterators only: show only keys that begin with these bytes. Needs BytewiseComparator(). Default: all keys.
   std::optional<Slice> prefix;
-  // Iterators only: with an Options::prefix_extractor they end, in both directions, where the prefix of what was sought ends; see
+  // Iterators only, with an Options::prefix_extractor: end, in both directions, where the prefix of the sought key ends; see
   // NewPrefixIterator. Default: false.
   bool prefix_same_as_start = false;
-  // As in RocksDB, where they tell whether an iterator sees keys of other prefixes than the one it was sought for. Here every
-  // iterator does, unless prefix_same_as_start limits it, whatever these say. Default: false.
+  // No effect; for programs written for RocksDB. Every iterator shows keys of all prefixes in order, unless prefix_same_as_start
+  // limits it. Default: false.
   bool total_order_seek = false;
+  // No effect, as total_order_seek. Default: false.
   bool auto_prefix_mode = false;
-  // Iterators only: a movement that passes more entries than so many that it does not show, tombstones, what these hide and older
-  // versions, ends with status() Incomplete; the next seek begins anew. For who would rather know of many deletions than wait.
-  // 0: no limit. Default: 0.
+  // Iterators only: a movement that skips more hidden entries than this (tombstones, the entries below them, older versions) ends
+  // with status() Incomplete. The next seek starts again. Default: 0. Range: any; 0 is no limit.
+  // Larger: more seeks succeed. Smaller: a shorter wait in ranges of many deletions.
   uint64_t max_skippable_internal_keys = 0;
 };
 
 struct WriteOptions {
-  // Only PersistMode::kPage looks at this. true: acknowledged after msync. false: acknowledged when the page cache has
-  // it: it survives the process, but not the operating system. All other modes are always durable. Default: true.
+  // PersistMode::kPage only: acknowledge a write after msync. With false, a write is acknowledged when the page cache has it: it
+  // survives a crash of the process, but not one of the operating system. In all other modes every write is durable.
+  // Default: true (RocksDB: false).
   bool sync = true;
-  // true: updates of column families that do not exist, or were dropped, are skipped, and the rest of the batch is written.
-  // false: a batch with such an update is InvalidArgument, and nothing of it is written. Default: false. An id of 1024 or more,
-  // which no family can have, is Corruption in both cases.
+  // Skip updates of column families that do not exist or were dropped, and write the rest of the batch. With false, such a batch
+  // is InvalidArgument and nothing of it is written. An id of 1024 or more is Corruption either way. Default: false.
   bool ignore_missing_column_families = false;
 };
 
-// DB::SetOptions: what can change while a database is open, each as in Options; what is not given stays as it is.
+// What DB::SetOptions can change while a database is open. Each field is the one of that name in Options. Fields without a value
+// stay as they are.
 struct ChangedOptions {
   std::optional<uint64_t> memtable_size;
   std::optional<uint32_t> max_immutable_memtables;
   std::optional<uint32_t> l0_compaction_trigger;
   std::optional<uint32_t> l0_slowdown_writes_trigger;
   std::optional<bool> disable_auto_compaction;
-  // Of the column family. They go into the options file.
+  // Of the column family given to SetOptions. Written to the options file.
   std::map<std::string, std::string> foreign_family_options;
 };
 
-// CompactRange: how thorough.
+// How thorough DB::CompactRange is.
 struct CompactRangeOptions {
-  // Also walk the last level and drop what only released snapshots kept. Default: true.
+  // Also walk the last level, and drop the versions that only released snapshots needed. Default: true.
   bool sweep_last_level = true;
 };
 

@@ -1,4 +1,4 @@
-// Options as text, and the options file: what a database was opened with.
+// Options as text, and the options file, which holds the options that a database was opened with.
 #pragma once
 
 #include <string>
@@ -11,21 +11,24 @@
 
 namespace braiddb {
 
-// The text is that of RocksDB's options files: sections, and in them a line for each option. FORMAT.md has its grammar.
-//   [DBOptions]                     create_if_missing, error_if_exists, Options::foreign_options
-//   [CFOptions "default"]           comparator, prefix_extractor, Options::foreign_family_options
+// The text has the form of RocksDB's options files: sections with one line per option. FORMAT.md has the grammar.
+//
+//   section                           options
+//   [DBOptions]                       create_if_missing, error_if_exists, Options::foreign_options
+//   [CFOptions "default"]             comparator, prefix_extractor, Options::foreign_family_options
 //   [TableOptions/BraidDB "default"]  all other fields of Options, by their names
-//   [CFOptions "<name>"]            of each other column family: comparator, ColumnFamilyOptions::foreign_options
-//   [TableOptions/BraidDB "<name>"]   its l1, nv_leaf_size
-// What a program made is noted by its name, and cannot be loaded: comparators and prefix extractors of the user's own, and the
+//   [CFOptions "<name>"]              of each other family: comparator, ColumnFamilyOptions::foreign_options
+//   [TableOptions/BraidDB "<name>"]   of each other family: l1, nv_leaf_size
+//
+// Objects of the program are stored by name and cannot be loaded: the user's own comparators and prefix extractors, and the
 // receiver of the info log.
 struct LoadedOptions {
   Options options;
-  // The names of its comparator and its prefix extractor. If they are not built in, `options` has BytewiseComparator() and null
-  // in their place: whoever loads them has to put their own there.
+  // The stored names of the comparator and the prefix extractor. If a name is not built in, `options` has BytewiseComparator() or
+  // null instead, and the caller must set its own object.
   std::string comparator;
-  std::string prefix_extractor;  // "nullptr" if there was none
-  // Column families but the default one, in the order of the file; `comparator` as above.
+  std::string prefix_extractor;  // "nullptr" if there is none
+  // The column families without the default one, in the order of the file. `comparator` is the stored name, as above.
   struct Family {
     std::string name;
     ColumnFamilyOptions options;
@@ -33,23 +36,22 @@ struct LoadedOptions {
   };
   std::vector<Family> families;
 
-  // What DB::Open takes: of all families, the default one first.
+  // The argument for DB::Open: all families, the default one first.
   std::vector<ColumnFamilyDescriptor> Descriptors() const;
 };
 
-// Each successful DB::Open writes the file OPTIONS in the database's directory, with the options as they were given, but for
-// `regions`, which is as the database has them; so does each creation and each drop of a column family. A file that cannot be
-// written is noted in the info log and fails nothing.
-//
-// Loads that file. region_paths stays empty: regions are of one database, and an open finds them by what is in its directory.
-// NotFound if there is no file. InvalidArgument, which names the line, for values of the wrong form and, without
-// `ignore_unknown_options`, for sections and fields that there are none of; other names in DBOptions and CFOptions are foreign
-// options. Thread safety: may be called at any time, also while it is written.
+// Loads the file OPTIONS of the database in `path`. Each successful DB::Open, and each creation and drop of a column family,
+// writes this file with the options of the open; only `regions` is the actual number. If the file cannot be written, the info log
+// says so and the call succeeds. region_paths stays empty: an open finds the regions by the files in the database directory.
+//   NotFound         there is no file
+//   InvalidArgument  a value has the wrong form, or without `ignore_unknown_options` a section or a field is unknown; the message
+//                    names the line. Unknown names in DBOptions and CFOptions are foreign options, and allowed
+// Thread safety: may be called at any time, also while the file is being written.
 Status LoadLatestOptions(const std::string& path, LoadedOptions* loaded, bool ignore_unknown_options = false);
-// The same of another file, for instance one of RocksDB's.
+// The same for any options file, for example one of RocksDB's.
 Status LoadOptionsFromFile(const std::string& file, LoadedOptions* loaded, bool ignore_unknown_options = false);
 
-// `families`: any of them; that of the default one is in `options`.
+// `families` may be any families; the options of the default one are in `options`.
 std::string OptionsToText(const Options& options, const std::vector<ColumnFamilyDescriptor>& families = {});
 Status OptionsFromText(std::string_view text, LoadedOptions* loaded, bool ignore_unknown_options = false);
 

@@ -1,4 +1,4 @@
-// Slice: a pointer and a length; any bytes. The memory must outlive the call it is passed to.
+// Slice: a pointer and a length, of any bytes. The memory must stay valid during the call that the slice is passed to.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Statistics: counters since open, all monotone, summed over threads when asked for; and distributions, if they are wanted.
+// Statistics: counters since the open, and optional distributions. Counters only grow; a read sums those of all threads.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,20 @@
 namespace braiddb {
 
 struct Statistics {
-  // Foreground
-  // Of users; what the database writes for itself in the background is in none of the three
-  uint64_t writes = 0;     // acknowledged updates (each update of a batch counts)
+  // Foreground. The first three count users' updates, without internal writes in the background.
+  uint64_t writes = 0;     // acknowledged updates; a batch counts each of its updates
   uint64_t batches = 0;    // acknowledged write calls
-  uint64_t log_bytes = 0;  // log space taken by entries, padding included
+  uint64_t log_bytes = 0;  // log space of entries with padding; bytes
   uint64_t gets = 0;       // point lookups
   uint64_t gets_found = 0;
-  uint64_t lookup_cache_hits = 0;  // of the gets, those that the lookup cache answered
-  uint64_t filter_negatives = 0;   // of the gets, those of keys that were found to be nowhere by the filter
-  uint64_t local_visits = 0;       // nodes of persistent lists visited on the reader's NUMA node
-  // … on another one. On a machine with one NUMA node each region stands for a node of its own, and a thread's is that which it
-  // writes to. Not counted: regions whose node is not known; and of a database with one region, what the lookup cache answers.
+  uint64_t lookup_cache_hits = 0;  // gets answered by the lookup cache
+  uint64_t filter_negatives = 0;   // gets of absent keys answered by the filter
+  uint64_t local_visits = 0;       // visits of persistent list nodes on the reader's NUMA node
+  // Visits on another NUMA node. On a machine with one NUMA node each region stands for a node, and a thread's node is the region
+  // that it writes to. Not counted: regions whose node is unknown, and lookup cache hits of a database with one region.
   uint64_t remote_visits = 0;
-  uint64_t write_delays = 0;    // writes that were slowed down because flushes or merges were behind
-  uint64_t write_delay_us = 0;  // and the time they lost, microseconds
+  uint64_t write_delays = 0;    // sleeps of writes because flushes or merges are behind
+  uint64_t write_delay_us = 0;  // duration of these sleeps; microseconds
   // Background
   uint64_t rotations = 0;
   uint64_t flushes = 0;
@@ -31,39 +30,39 @@ struct Statistics {
   uint64_t checkpoints = 0;
   uint64_t compactions = 0;
   uint64_t merged_entries = 0;     // entries linked into the last level
-  uint64_t dropped_entries = 0;    // obsolete versions and tombstones unlinked or never linked
-  uint64_t relocated_entries = 0;  // entries that were copied out of sparse segments
-  uint64_t relocated_bytes = 0;    // the log space that the copies took
-  uint64_t collapsed_keys = 0;     // keys whose operands became a put
+  uint64_t dropped_entries = 0;    // obsolete versions and tombstones that were unlinked or not linked
+  uint64_t relocated_entries = 0;  // entries copied out of sparse segments
+  uint64_t relocated_bytes = 0;    // log space of the copies; bytes
+  uint64_t collapsed_keys = 0;     // keys whose operands were replaced by a put
   uint64_t segments_allocated = 0;
   uint64_t segments_recycled = 0;
   // Persistence
-  uint64_t flushed_lines = 0;  // background cache-line flushes; foreground ones are log_bytes / 64 at the least
-  // With Options::count_pm_writes, in foreground and background, the open's included; 0 without
-  uint64_t pm_written_lines = 0;    // cache lines that were flushed, as often as they were
-  uint64_t pm_written_xplines = 0;  // units of 256 bytes, each once between two fences of a thread
+  uint64_t flushed_lines = 0;  // cache lines flushed in the background; the foreground flushes at least log_bytes / 64
+  // Foreground, background and open; 0 without Options::count_pm_writes
+  uint64_t pm_written_lines = 0;    // cache lines flushed, with repetitions
+  uint64_t pm_written_xplines = 0;  // units of 256 bytes, once between two fences of a thread
   uint64_t pm_fences = 0;
-  // Recovery, of the open that made this handle
+  // The recovery of this open
   uint64_t replayed_entries = 0;
-  uint64_t recovery_us = 0;  // microseconds from the call of Open to serving
+  uint64_t recovery_us = 0;  // from the call of Open until it can serve; microseconds
 
   std::string ToString() const;
 };
 
-// What has a distribution, of each call, each flush and so on. Durations are in microseconds, with a resolution of a nanosecond.
+// Distributions, with one value per call, flush or compaction. Durations are in microseconds, with a resolution of a nanosecond.
 enum class HistogramKind : uint8_t {
   kGetMicros,
-  kWriteMicros,  // of a put, a deletion, a merge or a batch
+  kWriteMicros,  // of a Put, Delete, Merge or Write
   kMultiGetMicros,
-  kSeekMicros,  // of an iterator, to wherever
+  kSeekMicros,  // of any seek of an iterator
   kFlushMicros,
-  kCompactionMicros,  // of one merge of tables into a last level
-  kWriteStallMicros,  // of writes that were slowed down, what they slept
-  kBytesPerRead,      // the value of a get that found one
-  kBytesPerWrite,     // log space
-  kBytesPerMultiGet,  // all values
-  kMergedTables,      // tables in one merge
-  kMergeOperands,     // operands that were applied to have a value, by reads
+  kCompactionMicros,  // one merge of tables into a last level
+  kWriteStallMicros,  // one sleep of a delayed write
+  kBytesPerRead,      // value size, of gets that find the key
+  kBytesPerWrite,     // log space of a write
+  kBytesPerMultiGet,  // all values of a MultiGet
+  kMergedTables,      // tables of one merge
+  kMergeOperands,     // operands applied by one read
 };
 inline constexpr size_t kHistogramKinds = 12;
 
@@ -74,7 +73,7 @@ struct HistogramData {
   double maximum = 0;
   double average = 0;
   double standard_deviation = 0;
-  double median = 0;  // this and the next two: off by 6 % at the most
+  double median = 0;  // within 6 %, as the next two
   double percentile95 = 0;
   double percentile99 = 0;
 };
@@ -91,9 +90,9 @@ class Histograms {
   // RocksDB's name without "rocksdb.", e.g. "db.get.micros".
   static const char* Name(HistogramKind kind);
   HistogramData Get(HistogramKind kind) const;
-  // What both have.
+  // Adds the values of `other`.
   void Merge(const Histograms& other);
-  // A line for each, as in RocksDB.
+  // One line per distribution, as in RocksDB.
   std::string ToString() const;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace braiddb {
 
-// A code and, unless OK, a message that says what to do. Copyable, cheap to move; an OK status allocates nothing.
+// A code and, unless OK, a message that says what to do. Copyable and cheap to move. OK allocates no memory.
 // Thread safety: const methods may be called concurrently.
 class [[nodiscard]] Status {
  public:
@@ -19,14 +19,14 @@ class [[nodiscard]] Status {
     kNotSupported = 3,
     kInvalidArgument = 4,
     kIOError = 5,
-    kBusy = 6,      // locked by another user, or too many threads
-    kNoSpace = 7,   // persistent memory is full: reads go on, writes again with a larger limit
+    kBusy = 6,      // locked by another process, handle or transaction, or too many threads
+    kNoSpace = 7,   // persistent memory is full: reads continue, writes need a larger limit
     kReadOnly = 8,  // an earlier persist failed; the database accepts reads only
     kAborted = 9,
     kMemoryLimit = 10,  // DRAM could not be allocated
-    kTimedOut = 11,     // a lock was not to be had in time
-    kExpired = 12,      // a transaction has outlived its TransactionOptions::expiration_ms
-    kIncomplete = 13,   // an iterator has reached ReadOptions::max_skippable_internal_keys
+    kTimedOut = 11,     // a lock was not available in time
+    kExpired = 12,      // a transaction is older than its TransactionOptions::expiration_ms
+    kIncomplete = 13,   // an iterator reached ReadOptions::max_skippable_internal_keys
   };
 
   Status() = default;
@@ -36,7 +36,7 @@ class [[nodiscard]] Status {
   Status& operator=(Status&&) noexcept = default;
 
   static Status OK() { return Status(); }
-  // Without a message it is made as fast as OK: it is what a get answers that finds nothing.
+  // Without a message, as a get returns it, NotFound allocates no memory.
   static Status NotFound() { return Status(Code::kNotFound); }
   static Status NotFound(std::string_view message) { return Status(Code::kNotFound, message); }
   static Status Corruption(std::string_view message) { return Status(Code::kCorruption, message); }

@@ -1,4 +1,4 @@
-// TransactionLogIterator: what was written to a database, batch by batch, in the order of sequence numbers.
+// TransactionLogIterator: the history of a database, batch by batch, in the order of sequence numbers.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,21 @@
 
 namespace braiddb {
 
-// What one Write wrote, or one Put, Delete or Merge.
+// The updates of one Write, Put, Delete or Merge.
 struct LoggedBatch {
-  uint64_t sequence = 0;  // of its first update; the others have the numbers that follow
+  uint64_t sequence = 0;  // of the first update; the next updates have the next numbers
   std::unique_ptr<WriteBatch> updates;
 };
 
-// Made by DB::GetUpdatesSince. Gives each write once, whole, ordered by sequence numbers, with gaps. A write that was
-// acknowledged before the iterator came to its end is never left out: where the log has lost it, the iterator ends with
-// NotFound. Updates are as they were written: merge operands as operands, values before a compaction filter saw them (what a
-// filter changes is a write of its own); families by their ids, which may be dropped by now. Records of prepared transactions
-// are not shown. While it lives, log space is not reused that was there when it last came to its end: keep it short-lived.
+// Created by DB::GetUpdatesSince. Returns each write once and complete, ordered by sequence number; the numbers have gaps.
+//
+//   complete    every write acknowledged before the iterator reaches its end is returned; if the log has lost one, the iterator
+//               ends with NotFound
+//   as written  merge operands are operands, and values are those before a compaction filter (its changes are separate writes)
+//   families    are ids; a family may have been dropped
+//   not shown   records of prepared transactions
+//   space       log space that existed when the iterator last reached its end is not reused while it exists: destroy it soon
+//
 // Thread safety: one thread at a time, beside any use of the database. Must be destroyed before its DB.
 class TransactionLogIterator {
  public:
@@ -28,13 +32,12 @@ class TransactionLogIterator {
   TransactionLogIterator& operator=(const TransactionLogIterator&) = delete;
 
   virtual bool Valid() const = 0;
-  // To the next batch, also one that was written after the iterator was made. At the end the iterator is not valid and status()
-  // is
-  // OK; Next() looks again then. It does nothing after an error.
+  // Moves to the next batch, also to one written after the iterator was created. At the end the iterator is not valid and
+  // status() is OK; another Next() checks for new batches. After an error it has no effect.
   virtual void Next() = 0;
-  // NotFound: what comes next is not in the log any more. Corruption: it is damaged. MemoryLimit: call Next() again.
+  // NotFound: the log no longer has the next batch. Corruption: the next batch is damaged. MemoryLimit: call Next() again.
   virtual Status status() const = 0;
-  // The batch at which it stands. REQUIRES: Valid(), and that it was not taken before.
+  // Moves the current batch to the caller. REQUIRES: Valid(), and no earlier call at this position.
   virtual LoggedBatch GetBatch() = 0;
 
  protected:
