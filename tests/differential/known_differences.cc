@@ -69,7 +69,7 @@ const std::vector<KnownDifference>& KnownDifferences() {
       {"dropped-families", "docs/C_API.md", "a write to a dropped family", false, nullptr},
       {"other-opens-after-two-phases", "docs/C_API.md", "by another function that reads a log with prepared transactions", false,
        nullptr},
-      {"names-of-rolled-back", "docs/C_API.md", "A rollback\n  sets the name free at once", false, nullptr},
+      {"names-of-rolled-back", "docs/C_API.md", "A rollback sets the name free at once", false, nullptr},
       {"half-rebuilt", "docs/C_API.md", "a rebuild of a transaction that fails", false, nullptr},
       {"backups-of-other-orders", "docs/C_API.md", "a backup of a database with a comparator of one's own", false, nullptr},
       {"tailing-ranges", "docs/C_API.md", "a tailing iterator over deleted ranges", false, nullptr},
