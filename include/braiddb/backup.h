@@ -10,6 +10,7 @@
 
 #include "braiddb/db.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // For who keeps regions elsewhere than in the directories of their databases, or has comparators of their own.
@@ -124,3 +125,4 @@ struct IngestOptions {
 Status IngestExternalFiles(DB* db, const std::vector<std::string>& paths, const IngestOptions& options = {});
 
 }  // namespace braiddb
+#pragma GCC visibility pop

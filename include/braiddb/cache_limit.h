@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // Databases with the same Options::lookup_cache_limit take memory for their lookup caches from it, as their caches grow, and give
@@ -54,3 +55,4 @@ class CacheLimit {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

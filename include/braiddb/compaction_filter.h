@@ -6,6 +6,7 @@
 
 #include "braiddb/slice.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // Asked about the newest version of a key, if that is a put, when a merge brings it from L0 to the last level, and when
@@ -59,3 +60,4 @@ class CompactionFilterFactory {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

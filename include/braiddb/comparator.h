@@ -3,6 +3,7 @@
 
 #include "braiddb/slice.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // Implementations must be thread-safe, must not change while a database written with them exists, and must outlive it.
@@ -24,3 +25,4 @@ const Comparator* BytewiseComparator();
 const Comparator* ReverseBytewiseComparator();
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -16,6 +16,7 @@
 #include "braiddb/transaction_log.h"
 #include "braiddb/write_batch.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // Limits. Keys and values are any bytes of any length up to these, zero included.
@@ -260,3 +261,4 @@ class DB {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -4,6 +4,7 @@
 #include "braiddb/slice.h"
 #include "braiddb/status.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // An iterator sees the database as it was when the iterator was made (or as ReadOptions::snapshot says), each visible key
@@ -38,3 +39,4 @@ class Iterator {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

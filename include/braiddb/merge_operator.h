@@ -8,6 +8,7 @@
 
 #include "braiddb/slice.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // The user's. A merge is written as it is, at the price of a put; reads apply the operands of a key, and background work puts
@@ -36,3 +37,4 @@ class MergeOperator {
 std::shared_ptr<const MergeOperator> UInt64AddOperator();
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -16,6 +16,7 @@
 #include "braiddb/slice.h"
 #include "braiddb/slice_transform.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 class CompactionFilter;
@@ -312,3 +313,4 @@ struct CompactRangeOptions {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

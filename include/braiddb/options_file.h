@@ -9,6 +9,7 @@
 #include "braiddb/options.h"
 #include "braiddb/status.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // The text is that of RocksDB's options files: sections, and in them a line for each option. FORMAT.md has its grammar.
@@ -54,3 +55,4 @@ std::string OptionsToText(const Options& options, const std::vector<ColumnFamily
 Status OptionsFromText(std::string_view text, LoadedOptions* loaded, bool ignore_unknown_options = false);
 
 }  // namespace braiddb
+#pragma GCC visibility pop

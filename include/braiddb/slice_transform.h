@@ -7,6 +7,7 @@
 #include "braiddb/iterator.h"
 #include "braiddb/slice.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // For Options::prefix_extractor. The order of keys must keep those of one prefix together, as BytewiseComparator() does with
@@ -35,3 +36,4 @@ std::shared_ptr<const SliceTransform> NewNoopTransform();
 std::unique_ptr<Iterator> NewPrefixIterator(std::unique_ptr<Iterator> base, std::shared_ptr<const SliceTransform> extractor);
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -10,6 +10,7 @@
 #include "braiddb/db.h"
 #include "braiddb/write_batch_with_index.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // As RocksDB's. The middle ones last as long as a call does. An optimistic transaction is always kStarted.
@@ -200,3 +201,4 @@ class OptimisticTransactionDB : public DB {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -7,6 +7,7 @@
 #include "braiddb/status.h"
 #include "braiddb/write_batch.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // What one Write wrote, or one Put, Delete or Merge.
@@ -42,3 +43,4 @@ class TransactionLogIterator {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -9,6 +9,7 @@
 
 #include "braiddb/db.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 struct TtlOptions {
@@ -48,3 +49,4 @@ class DBWithTTL : public DB {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

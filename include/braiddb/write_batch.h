@@ -15,6 +15,7 @@
 #include "braiddb/slice.h"
 #include "braiddb/status.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 class ColumnFamilyHandle;
@@ -103,3 +104,4 @@ class WriteBatch {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

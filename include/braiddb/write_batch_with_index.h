@@ -15,6 +15,7 @@
 #include "braiddb/status.h"
 #include "braiddb/write_batch.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // The updates are those of a WriteBatch, in order; beside them is, for each column family, an ordered index of the last one to
@@ -130,3 +131,4 @@ class WriteBatchWithIndex {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop
