@@ -1,5 +1,6 @@
 # Libraries that stand in for others: librocksdb.so.7.8 and libleveldb.so.1d, in <build>/dropin, for LD_LIBRARY_PATH. They are the
-# objects of BraidDBShared.cmake, with the functions of the C API under the other names: capi/functions.txt says which. Nothing else is exported, so that a process may have both, and any other library.
+# objects of BraidDBShared.cmake, with the functions of the C API under the other names: capi/functions.txt says which. Nothing
+# else is exported, so that a process may have both, and any other library.
 option(BRAIDDB_BUILD_DROPINS "Build librocksdb.so.7.8 and libleveldb.so.1d" ${PROJECT_IS_TOP_LEVEL})
 # Not of instrumented code: programs that know nothing of it load them.
 if(NOT BRAIDDB_BUILD_DROPINS OR NOT TARGET braiddb_pic)
