@@ -11,7 +11,7 @@ function(braiddb_add_tool name)
   if(BRAIDDB_JEMALLOC AND NOT BRAIDDB_SANITIZE)
     target_link_libraries(${name} PRIVATE ${BRAIDDB_JEMALLOC})
   endif()
-  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 endfunction()
 
 # A program of which all but main() is a library, which its tests, tests/<name>*_test.cc, use too.

@@ -14,6 +14,7 @@
 
 #include "braiddb/db.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // For databases with regions outside of their directory, or with comparators of the user's own.
@@ -133,3 +134,4 @@ struct IngestOptions {
 Status IngestExternalFiles(DB* db, const std::vector<std::string>& paths, const IngestOptions& options = {});
 
 }  // namespace braiddb
+#pragma GCC visibility pop

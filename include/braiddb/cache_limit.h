@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // Databases with the same Options::lookup_cache_limit share its capacity. Their lookup caches take memory from it as they grow,
@@ -54,3 +55,4 @@ class CacheLimit {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -10,6 +10,7 @@
 #include "braiddb/options.h"
 #include "braiddb/status.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 struct CheckOptions {
@@ -103,3 +104,4 @@ struct RepairReport {
 Status RepairDatabase(const RepairOptions& options, const std::string& path, const std::string& new_path, RepairReport* report);
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -10,6 +10,7 @@
 #include "braiddb/merge_operator.h"
 #include "braiddb/options.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // The family that every database has, and that calls without a handle use.
@@ -68,3 +69,4 @@ class ColumnFamilyHandle {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

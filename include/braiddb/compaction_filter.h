@@ -6,6 +6,7 @@
 
 #include "braiddb/slice.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // CALLED        For the newest version of a key, if that is a put: when a merge moves it from L0 to the last level, and when
@@ -58,3 +59,4 @@ class CompactionFilterFactory {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -3,6 +3,7 @@
 
 #include "braiddb/slice.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // Thread safety: any number of threads may call every method at once. The order must never change while a database with it
@@ -25,3 +26,4 @@ const Comparator* BytewiseComparator();
 const Comparator* ReverseBytewiseComparator();
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -16,6 +16,7 @@
 #include "braiddb/transaction_log.h"
 #include "braiddb/write_batch.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // Limits, in bytes. Keys and values hold any bytes and have any length from 0 up to these limits.
@@ -296,3 +297,4 @@ class DB {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -6,6 +6,7 @@
 
 #include "braiddb/status.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 class ColumnFamilyHandle;
@@ -84,3 +85,4 @@ class EventListener {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -4,6 +4,7 @@
 #include "braiddb/slice.h"
 #include "braiddb/status.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // An iterator shows the state of the database at its creation, or of ReadOptions::snapshot: each visible key once, in comparator
@@ -37,3 +38,4 @@ class Iterator {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -9,6 +9,7 @@
 
 #include "braiddb/slice.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // Implemented by the user. A Merge is written as an operand, at the cost of a put. Reads apply the operands of a key, and
@@ -37,3 +38,4 @@ class MergeOperator {
 std::shared_ptr<const MergeOperator> UInt64AddOperator();
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -21,6 +21,7 @@
 #include "braiddb/slice.h"
 #include "braiddb/slice_transform.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 class CompactionFilter;
@@ -346,3 +347,4 @@ struct CompactRangeOptions {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

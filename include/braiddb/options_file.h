@@ -9,6 +9,7 @@
 #include "braiddb/options.h"
 #include "braiddb/status.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // The text has the form of RocksDB's options files: sections with one line per option. FORMAT.md has the grammar.
@@ -56,3 +57,4 @@ std::string OptionsToText(const Options& options, const std::vector<ColumnFamily
 Status OptionsFromText(std::string_view text, LoadedOptions* loaded, bool ignore_unknown_options = false);
 
 }  // namespace braiddb
+#pragma GCC visibility pop

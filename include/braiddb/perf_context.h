@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // What a thread measures. Each level includes the levels before it. The numbers are RocksDB's.
@@ -68,3 +69,4 @@ struct PerfContext {
 PerfContext* GetPerfContext();
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -3,8 +3,10 @@
 
 #include <string_view>
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 using Slice = std::string_view;
 
 }  // namespace braiddb
+#pragma GCC visibility pop

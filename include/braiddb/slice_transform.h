@@ -7,6 +7,7 @@
 #include "braiddb/iterator.h"
 #include "braiddb/slice.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // For Options::prefix_extractor. Keys of one prefix must be adjacent in the order of keys, as with BytewiseComparator() if
@@ -37,3 +38,4 @@ std::shared_ptr<const SliceTransform> NewNoopTransform();
 std::unique_ptr<Iterator> NewPrefixIterator(std::unique_ptr<Iterator> base, std::shared_ptr<const SliceTransform> extractor);
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 struct Statistics {
@@ -102,3 +103,4 @@ class Histograms {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // A code and, unless OK, a message that says what to do. Copyable and cheap to move. OK allocates no memory.
@@ -82,3 +83,4 @@ class [[nodiscard]] Status {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

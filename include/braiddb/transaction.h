@@ -10,6 +10,7 @@
 #include "braiddb/db.h"
 #include "braiddb/write_batch_with_index.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // The numbers are RocksDB's. The kAwaiting states exist only during a call. An optimistic transaction is always kStarted.
@@ -220,3 +221,4 @@ class OptimisticTransactionDB : public DB {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -7,6 +7,7 @@
 #include "braiddb/status.h"
 #include "braiddb/write_batch.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // The updates of one Write, Put, Delete or Merge.
@@ -45,3 +46,4 @@ class TransactionLogIterator {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -9,6 +9,7 @@
 
 #include "braiddb/db.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 struct TtlOptions {
@@ -49,3 +50,4 @@ class DBWithTTL : public DB {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

@@ -16,6 +16,7 @@
 #include "braiddb/slice.h"
 #include "braiddb/status.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 class ColumnFamilyHandle;
@@ -111,3 +112,4 @@ class WriteBatch {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

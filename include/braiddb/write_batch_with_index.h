@@ -15,6 +15,7 @@
 #include "braiddb/status.h"
 #include "braiddb/write_batch.h"
 
+#pragma GCC visibility push(default)
 namespace braiddb {
 
 // A WriteBatch with an ordered index for each column family. The index has, for each key, the last put or deletion and the
@@ -132,3 +133,4 @@ class WriteBatchWithIndex {
 };
 
 }  // namespace braiddb
+#pragma GCC visibility pop

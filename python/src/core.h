@@ -1,0 +1,133 @@
+// Core: one open database as Python sees it, with everything that must end before it.
+//
+// CONCURRENCY  Calls into the database run without the GIL. A call counts itself in `uses` while it holds the GIL, and leaves before
+//              it takes the GIL again. Close marks the core as closed with the GIL held, so that no call begins any more, and then
+//              waits without the GIL until `uses` is 0. So Close never waits for a thread that waits for the GIL.
+// LIFETIME     Iterators, snapshots, transactions and pinned values are Children. Close ends all of them. Their Python objects
+//              then raise ClosedError.
+// FORK         A child process must not touch the database of its parent. After a fork the cores of the child are marked, raise
+//              errors, and never run destructors of the database.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "braiddb/db.h"
+#include "braiddb/transaction.h"
+#include "braiddb/ttl.h"
+
+namespace braiddb::python {
+
+namespace nb = nanobind;
+
+// Raises the Python exception of the status. OK: returns.
+void Check(const Status& status);
+[[noreturn]] void Raise(const Status& status);
+[[noreturn]] void RaiseClosed(const char* what);
+
+// The bytes of a Python object: bytes directly, anything else through the buffer protocol. Valid while the object lives.
+class Bytes {
+ public:
+  explicit Bytes(nb::handle object);
+  Bytes(Bytes&& other) noexcept : slice_(other.slice_), buffer_(std::exchange(other.buffer_, Py_buffer{})) {}
+  Bytes& operator=(Bytes&&) = delete;
+  ~Bytes() {
+    if (buffer_.obj != nullptr) PyBuffer_Release(&buffer_);
+  }
+  Slice slice() const { return slice_; }
+
+ private:
+  Slice slice_;
+  Py_buffer buffer_{};
+};
+
+nb::object ToBytes(Slice value);
+
+// What ends when its database closes.
+class Child {
+ public:
+  virtual ~Child() = default;
+  // Called once, with the GIL held and no call of the child under way.
+  virtual void End() = 0;
+};
+
+class Core {
+ public:
+  ~Core() { (void)Close(); }
+
+  // With the GIL held. Idempotent.
+  Status Close();
+  void MarkForked() { is_forked_ = true; }
+  bool is_open() const { return !is_closed_ && !is_forked_; }
+  void RequireOpen() const {
+    if (!is_open()) RaiseClosed(is_forked_ ? "the database was opened before a fork: open it again in this process" : "the database is closed");
+  }
+
+  // With the GIL held.
+  void Add(Child* child) { children_.insert(child); }
+  void Remove(Child* child) { children_.erase(child); }
+
+  bool is_forked() const { return is_forked_; }
+  // Buffers of values that Python has; guarded by the GIL. The database cannot be closed while there are some.
+  uint64_t exports = 0;
+
+  DB* db() const { return db_.get(); }
+  TransactionDB* pessimistic = nullptr;
+  OptimisticTransactionDB* optimistic = nullptr;
+  DBWithTTL* ttl = nullptr;
+  bool is_read_only = false;
+
+  // Python objects that the database calls. Released with the GIL held, after the database.
+  std::vector<nb::object> kept;
+  std::vector<std::shared_ptr<const Comparator>> comparators;
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> dropped;  // Python objects may still refer to these
+  std::unique_ptr<DB> db_;
+
+ private:
+  friend class Use;
+  std::atomic<uint32_t> uses_{0};
+  bool is_closed_ = false;  // guarded by the GIL
+  bool is_forked_ = false;
+  std::unordered_set<Child*> children_;
+};
+
+// One call into the database: counted, and without the GIL. REQUIRES: the GIL is held when it begins.
+class Use {
+ public:
+  explicit Use(Core* core) : core_(core) {
+    core->RequireOpen();
+    core->uses_.fetch_add(1, std::memory_order_relaxed);
+    thread_ = PyEval_SaveThread();
+  }
+  ~Use() {
+    core_->uses_.fetch_sub(1, std::memory_order_release);
+    PyEval_RestoreThread(thread_);
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  Core* const core_;
+  PyThreadState* thread_;
+};
+
+// All cores of the process, for the end of the interpreter and for forks.
+void CloseAll();
+void MarkAllForked();
+void Register(Core* core);
+void Unregister(Core* core);
+
+void DefineErrors(nb::module_& module);
+void DefineReaders(nb::module_& module);
+void DefineWriters(nb::module_& module);
+void DefineIteration(nb::module_& module);
+
+}  // namespace braiddb::python

@@ -1,0 +1,70 @@
+// Table: the keys of one column family, as of now or as of a snapshot. Database, ColumnFamily and Snapshot are made of it.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "core.h"
+
+namespace braiddb::python {
+
+// Released by its End or by the last reader that has it.
+class SnapshotHold final : public Child {
+ public:
+  explicit SnapshotHold(std::shared_ptr<Core> core);
+  ~SnapshotHold() override;
+  void Release();  // with the GIL held
+  void End() override;
+  const Snapshot* get() const;
+  uint64_t sequence() const { return sequence_; }
+
+ private:
+  std::shared_ptr<Core> core_;
+  const Snapshot* snapshot_ = nullptr;
+  uint64_t sequence_ = 0;
+};
+
+class TransactionHold;
+
+// Where a read goes: a family of a database, and a snapshot or a transaction of it.
+struct Source {
+  std::shared_ptr<Core> core;
+  ColumnFamilyHandle* family = nullptr;  // owned by the core
+  std::shared_ptr<SnapshotHold> snapshot;
+  std::shared_ptr<TransactionHold> transaction;
+
+  ReadOptions options() const;
+};
+
+class TransactionHold final : public Child {
+ public:
+  TransactionHold(std::shared_ptr<Core> core, std::unique_ptr<Transaction> transaction);
+  ~TransactionHold() override;
+  void End() override;
+  Transaction* get() const;
+
+ private:
+  std::shared_ptr<Core> core_;
+  std::unique_ptr<Transaction> transaction_;
+};
+
+// Common operations of Table and Transaction.
+nb::object Get(const Source& source, nb::handle key, nb::handle missing);
+bool Contains(const Source& source, nb::handle key);
+nb::list MultiGet(const Source& source, nb::iterable keys, nb::handle missing);
+
+enum class Shows { kKeys, kValues, kItems };
+nb::object Iterate(const Source& source, Shows shows, nb::handle prefix, nb::handle start, nb::handle stop, bool reverse,
+                   std::optional<int64_t> limit);
+
+// The family's handle for a name; raises NotFoundError.
+ColumnFamilyHandle* FindFamily(const Core& core, const std::string& name);
+
+struct Table {
+  Source source;
+};
+struct Database : Table {};
+struct Family : Table {};
+struct SnapshotView : Table {};
+
+}  // namespace braiddb::python

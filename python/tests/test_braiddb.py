@@ -1,0 +1,458 @@
+"""Tests of the package braiddb, by what they show. Each has a database of its own on tmpfs."""
+
+import gc
+import os
+import pickle
+import random
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+
+import pytest
+
+import braiddb
+
+SHM = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+SMALL = braiddb.Options(max_region_size=1 << 28)
+
+
+@pytest.fixture
+def path():
+    with tempfile.TemporaryDirectory(dir=SHM) as directory:
+        yield os.path.join(directory, "db")
+
+
+@pytest.fixture
+def db(path):
+    with braiddb.open(path, create=True, options=SMALL) as made:
+        yield made
+
+
+def test_is_a_mapping(db):
+    db[b"k"] = b"v"
+    assert db[b"k"] == b"v" and b"k" in db and b"x" not in db
+    assert db.get(b"x") is None and db.get(b"x", 7) == 7
+    with pytest.raises(KeyError):
+        db[b"x"]
+    with pytest.raises(KeyError):
+        del db[b"x"]
+    del db[b"k"]
+    assert list(db) == []
+
+
+def test_takes_any_buffer_and_no_text(db):
+    db[bytearray(b"a")] = memoryview(b"xyz")[1:]
+    assert db[memoryview(b"a")] == b"yz"
+    with pytest.raises(TypeError, match="bytes"):
+        db["a"] = b""
+    with pytest.raises(TypeError):
+        db[1]
+
+
+def test_empty_and_large(db):
+    db[b""] = b""
+    assert db[b""] == b""
+    value = os.urandom(3 << 20)
+    db[b"\0" * 1000] = value
+    assert db[b"\0" * 1000] == value
+    with pytest.raises(braiddb.InvalidArgumentError):
+        db[b"k" * 100_000] = b""
+
+
+@pytest.mark.parametrize("where", ["memtable", "levels"])
+def test_ranges_agree_with_a_model(db, where):
+    generator = random.Random(1)
+    model = {}
+    for _ in range(2000):
+        key = bytes(generator.choices(b"ab\0\xff", k=generator.randrange(5)))
+        if generator.random() < 0.2:
+            db.delete(key)
+            model.pop(key, None)
+        else:
+            db[key] = model[key] = str(generator.random()).encode()
+    if where == "levels":
+        db.compact()
+    for _ in range(300):
+        start, stop, prefix = (bytes(generator.choices(b"ab\0\xff", k=generator.randrange(4))) if generator.random() < 0.5 else None
+                               for _ in range(3))
+        limit = generator.choice([None, 0, 1, 5])
+        reverse = generator.random() < 0.5
+        wanted = [(key, value) for key, value in sorted(model.items())
+                  if (start is None or key >= start) and (stop is None or key < stop) and (prefix is None or key.startswith(prefix))]
+        wanted = (wanted[::-1] if reverse else wanted)[:limit]
+        arguments = dict(prefix=prefix, start=start, stop=stop, reverse=reverse, limit=limit)
+        assert list(db.items(**arguments)) == wanted
+        assert list(db.keys(**arguments)) == [key for key, _ in wanted]
+        assert list(db.values(**arguments)) == [value for _, value in wanted]
+
+
+def test_negative_limit_is_an_error(db):
+    with pytest.raises(ValueError):
+        db.items(limit=-1)
+
+
+def test_an_iterator_that_ended_stays_at_its_end(db):
+    db[b"k"] = b"v"
+    iterator = db.items()
+    assert next(iterator) == (b"k", b"v")
+    for _ in range(3):
+        with pytest.raises(StopIteration):
+            next(iterator)
+
+
+def test_multi_get(db):
+    for i in range(100):
+        db[b"%d" % i] = b"v%d" % i
+    assert db.multi_get([b"1", b"x", b"99"]) == [b"v1", None, b"v99"]
+    assert db.multi_get((b"%d" % i for i in range(100)), b"?") == [b"v%d" % i for i in range(100)]
+    assert db.multi_get([]) == []
+
+
+def test_batch_is_all_or_nothing(db):
+    with db.batch() as batch:
+        batch.put(b"a", b"1")
+        batch.put(b"b", b"2")
+        batch.delete(b"a")
+        assert len(batch) == 3
+    assert list(db.items()) == [(b"b", b"2")]
+    with pytest.raises(RuntimeError):
+        with db.batch() as batch:
+            batch.put(b"c", b"3")
+            raise RuntimeError
+    assert b"c" not in db
+
+
+def test_delete_range(db):
+    for key in (b"a", b"b", b"c"):
+        db[key] = b""
+    db.delete_range(b"a", b"c")
+    assert list(db) == [b"c"]
+
+
+def test_snapshot(db):
+    db[b"k"] = b"1"
+    with db.snapshot() as snapshot:
+        db[b"k"] = b"2"
+        db[b"l"] = b""
+        assert snapshot[b"k"] == b"1" and list(snapshot) == [b"k"] and db[b"k"] == b"2"
+        iterator = snapshot.items()
+    with pytest.raises(braiddb.ClosedError):
+        snapshot[b"k"]
+    assert list(iterator) == [(b"k", b"1")]
+
+
+def test_families(path):
+    with braiddb.open(path, create=True, options=SMALL) as db:
+        users = db.create_family("users")
+        users[b"k"] = b"u"
+        with db.batch() as batch:
+            batch.put(b"k", b"d")
+            batch.put(b"l", b"u", family="users")
+        assert db.families == ["default", "users"] and users.name == "users"
+        with db.snapshot() as snapshot:
+            users[b"k"] = b"later"
+            assert snapshot.family("users")[b"k"] == b"u"
+    assert braiddb.list_families(path) == ["default", "users"]
+    with braiddb.open(path) as db:
+        assert dict(db.family("users").items()) == {b"k": b"later", b"l": b"u"}
+        with pytest.raises(braiddb.NotFoundError):
+            db.family("none")
+        db.drop_family("users")
+        with pytest.raises(braiddb.NotFoundError):
+            db.family("users")
+        assert list(db.create_family("users")) == []
+
+
+@pytest.mark.parametrize("kind", ["pessimistic", "optimistic"])
+def test_transactions(path, kind):
+    with braiddb.open(path, create=True, transactions=kind, options=SMALL) as db:
+        with db.transaction() as transaction:
+            assert transaction.get_for_update(b"a") is None
+            transaction.put(b"a", b"1")
+            assert transaction.get(b"a") == b"1" and b"a" not in db
+            assert list(transaction.items()) == [(b"a", b"1")]
+        assert db[b"a"] == b"1"
+        with pytest.raises(RuntimeError):
+            with db.transaction() as transaction:
+                transaction.put(b"a", b"2")
+                raise RuntimeError
+        assert db[b"a"] == b"1"
+        one, other = db.transaction(lock_timeout=0), db.transaction(lock_timeout=0)
+        one.put(b"a", b"one")
+        if kind == "pessimistic":
+            with pytest.raises(braiddb.TimedOutError):
+                other.put(b"a", b"other")
+        else:
+            other.put(b"a", b"other")
+        one.commit()
+        if kind == "optimistic":
+            with pytest.raises(braiddb.BusyError):
+                other.commit()
+        assert db[b"a"] == b"one"
+
+
+def test_no_transactions_unless_asked_for(db):
+    with pytest.raises(braiddb.NotSupportedError):
+        db.transaction()
+
+
+def test_merge_operators(path):
+    def append(key, existing, operands):
+        return (existing or b"") + b"".join(operands)
+
+    with braiddb.open(path, create=True, merge_operator=("append", append), options=SMALL) as db:
+        for i in range(10):
+            db.merge(b"k", b"%d" % i)
+        assert db[b"k"] == b"0123456789"
+        db.compact()
+        assert db[b"k"] == b"0123456789"
+    with braiddb.open(path, merge_operator="uint64add") as db:
+        db.merge(b"n", (5).to_bytes(8, "little"))
+        db.merge(b"n", (6).to_bytes(8, "little"))
+        assert int.from_bytes(db[b"n"], "little") == 11
+
+
+def test_a_merge_operator_that_fails_is_corruption_of_that_key(path, capsys):
+    def fail(key, existing, operands):
+        raise ZeroDivisionError
+
+    with braiddb.open(path, create=True, merge_operator=("fail", fail), options=SMALL) as db:
+        db.merge(b"k", b"")
+        db[b"l"] = b"fine"
+        with pytest.raises(braiddb.CorruptionError):
+            db[b"k"]
+        assert db[b"l"] == b"fine"
+
+
+def test_comparators(path):
+    def by_length(a, b):
+        return (len(a) > len(b)) - (len(a) < len(b)) or (a > b) - (a < b)
+
+    with braiddb.open(path, create=True, comparator=("by length", by_length), options=SMALL) as db:
+        for key in (b"bb", b"a", b"ccc", b"c"):
+            db[key] = b""
+        assert list(db) == [b"a", b"c", b"bb", b"ccc"]
+        db.compact()
+        assert list(db) == [b"a", b"c", b"bb", b"ccc"]
+    with pytest.raises(braiddb.InvalidArgumentError):
+        braiddb.open(path)
+    with pytest.raises(braiddb.InvalidArgumentError, match="bytewise"):
+        braiddb.open(path, comparator="nonsense")
+
+
+def test_threads_with_a_comparator_in_python(path):
+    with braiddb.open(path, create=True, comparator=("plain", lambda a, b: (a > b) - (a < b)), options=SMALL) as db:
+        def work(thread):
+            for i in range(200):
+                with db.batch() as batch:
+                    batch.put(b"%d %d" % (thread, i), b"v")
+                    batch.put(b"both", b"%d" % thread)
+                assert db[b"%d %d" % (thread, i)] == b"v"
+                db.get(b"both")
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(list(db.keys())) == 801
+
+
+def test_ttl(path):
+    with braiddb.open(path, create=True, ttl=1000, options=SMALL) as db:
+        db[b"k"] = b"v"
+        assert db[b"k"] == b"v"
+
+
+def test_views(db):
+    db[b"k"] = b"value"
+    pinned = db.get_view(b"k")
+    assert len(pinned) == 5 and bytes(pinned) == b"value" and db.get_view(b"x") is None
+    view = memoryview(pinned)
+    assert view.readonly
+    del pinned
+    db[b"k"] = b"other"
+    db.compact()
+    assert bytes(view) == b"value"
+    with pytest.raises(BufferError):
+        db.close()
+    view.release()
+    pinned = db.get_view(b"k")
+    db.close()
+    with pytest.raises(ValueError):
+        memoryview(pinned)
+    with pytest.raises(ValueError):
+        bytes(pinned)
+
+
+def test_use_after_close(path):
+    db = braiddb.open(path, create=True, transactions=True, options=SMALL)
+    db[b"k"] = b"v"
+    iterator, snapshot, batch, transaction = db.items(), db.snapshot(), db.batch(), db.transaction()
+    transaction.put(b"t", b"")
+    batch.put(b"b", b"")
+    db.close()
+    db.close()
+    assert db.closed
+    for call in (lambda: db[b"k"], lambda: db.put(b"k", b""), lambda: db.items(), lambda: next(iterator), lambda: snapshot[b"k"],
+                 batch.write, transaction.commit, db.flush, db.snapshot, lambda: db.family("default"), lambda: db.path):
+        with pytest.raises(braiddb.ClosedError):
+            call()
+    snapshot.release()
+    del iterator, snapshot, batch, transaction
+    gc.collect()
+    with braiddb.open(path, transactions=True) as again:
+        assert list(again) == [b"k"]
+
+
+def test_close_beside_calls(path):
+    for _ in range(5):
+        db = braiddb.open(path, create=True, options=SMALL)
+        errors = []
+
+        def work(db=db, errors=errors):
+            try:
+                while True:
+                    db[os.urandom(4)] = b"v"
+                    list(db.items(limit=10))
+                    db.multi_get([b"a", b"b"])
+            except braiddb.ClosedError:
+                pass
+            except Exception as error:  # pragma: no cover
+                errors.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        db.put(b"k", b"v")
+        db.close()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+
+
+def test_the_last_reference_closes(path):
+    db = braiddb.open(path, create=True, options=SMALL)
+    iterator = db.items()
+    del db
+    gc.collect()
+    with pytest.raises(braiddb.BusyError):
+        braiddb.open(path)
+    del iterator
+    gc.collect()
+    braiddb.open(path).close()
+
+
+def run(code, path):
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(code), path], capture_output=True, text=True, timeout=60)
+
+
+def test_an_interpreter_may_end_with_an_open_database(path):
+    result = run("""
+        import braiddb, sys
+        db = braiddb.open(sys.argv[1], create=True, comparator=("own", lambda a, b: (a > b) - (a < b)),
+                          options=braiddb.Options(max_region_size=1 << 28, memtable_max_entries=1024))
+        iterator, snapshot = db.items(), db.snapshot()
+        for i in range(5000):
+            db[b"%d" % i] = b"v"
+        next(iterator, None)
+        view = memoryview(db.get_view(b"1"))
+        """, path)
+    assert result.returncode == 0, result.stderr
+    with braiddb.open(path, comparator=("own", lambda a, b: (a > b) - (a < b))) as db:
+        assert len(list(db)) == 5000
+
+
+def test_a_fork_leaves_the_database_to_its_parent(path):
+    result = run("""
+        import braiddb, os, sys
+        db = braiddb.open(sys.argv[1], create=True, options=braiddb.Options(max_region_size=1 << 28))
+        db[b"k"] = b"v"
+        iterator, snapshot = db.items(), db.snapshot()
+        child = os.fork()
+        if child == 0:
+            for call in (lambda: db[b"k"], lambda: next(iterator), lambda: db.put(b"k", b"")):
+                try:
+                    call()
+                except braiddb.ClosedError as error:
+                    assert "fork" in str(error)
+                else:
+                    os._exit(3)
+            del iterator, snapshot
+            db.close()
+            sys.exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        db[b"l"] = b"w"
+        assert list(db) == [b"k", b"l"]
+        db.close()
+        """, path)
+    assert result.returncode == 0, result.stderr
+
+
+def test_options(path):
+    options = braiddb.Options(l1="nv_tree", memtable_size=1 << 20, bound_space=True, max_region_size=1 << 28)
+    assert pickle.loads(pickle.dumps(options)) == options
+    with braiddb.open(path, create=True, options=options) as db:
+        db[b"k"] = b"v"
+    for wrong in (dict(no_such_option=1), dict(memtable_size="many"), dict(memtable_size="1\nl1=nv_tree")):
+        with pytest.raises(braiddb.InvalidArgumentError):
+            braiddb.open(path, options=braiddb.Options(**wrong))
+    with pytest.raises(braiddb.InvalidArgumentError):
+        braiddb.open(path, read_only=True, ttl=1)
+    with pytest.raises(braiddb.InvalidArgumentError):
+        braiddb.open(path, transactions="yes")
+
+
+def test_errors_are_named_after_status_codes(path):
+    with pytest.raises(braiddb.InvalidArgumentError) as error:
+        braiddb.open(path)
+    assert isinstance(error.value, ValueError) and isinstance(error.value, braiddb.Error)
+    with braiddb.open(path, create=True, options=SMALL):
+        with pytest.raises(braiddb.BusyError):
+            braiddb.open(path)
+    with pytest.raises(braiddb.InvalidArgumentError):
+        braiddb.open(path, create=True, error_if_exists=True)
+
+
+def test_read_only_and_secondary(path):
+    with braiddb.open(path, create=True, options=SMALL) as db:
+        db[b"k"] = b"v"
+        with braiddb.open(path, secondary=path + ".secondary") as secondary:
+            assert secondary[b"k"] == b"v"
+            db[b"l"] = b"w"
+            secondary.catch_up()
+            assert list(secondary) == [b"k", b"l"]
+    with braiddb.open(path, read_only=True) as reader:
+        assert reader[b"k"] == b"v"
+        with pytest.raises(braiddb.NotSupportedError):
+            reader[b"k"] = b""
+
+
+def test_backup_checkpoint_check_destroy(path):
+    with braiddb.open(path, create=True, options=SMALL) as db:
+        db[b"k"] = b"v"
+        assert db.backup(path + ".backups") == 1
+        db.checkpoint(path + ".copy")
+        assert "writes" in db.statistics() and db.property("num-l0-tables") is not None and db.property("nonsense") is None
+        assert db.latest_sequence > 0
+    assert [backup["id"] for backup in braiddb.list_backups(path + ".backups")] == [1]
+    braiddb.restore(path + ".backups", path + ".restored")
+    for copy in (path, path + ".copy", path + ".restored"):
+        assert braiddb.check(copy) == []
+        with braiddb.open(copy) as db:
+            assert db[b"k"] == b"v"
+        braiddb.destroy(copy)
+    with pytest.raises(braiddb.Error):
+        braiddb.open(path)
+
+
+def test_prepared_transactions_survive(path):
+    with braiddb.open(path, create=True, transactions=True, options=SMALL) as db:
+        transaction = db.transaction()
+        transaction.set_name("one")
+        transaction.put(b"k", b"v")
+        transaction.prepare()
+        transaction.commit()
+        assert db[b"k"] == b"v"
