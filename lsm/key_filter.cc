@@ -10,7 +10,7 @@
 namespace braiddb {
 namespace {
 
-// The bit of word i is named by bits 63 - 6i to 58 - 6i.
+// The key's bit in word i has the number in bits 63 − 6i … 58 − 6i of the mixed hash.
 
 bool HasAll(const uint64_t* words, uint64_t bits) {
   uint64_t all = 1;
@@ -22,8 +22,8 @@ void SetAll(uint64_t* words, uint64_t bits) {
   for (int i = 0; i < 8; ++i, bits <<= 6) StoreRelaxed(&words[i], LoadRelaxed(&words[i]) | uint64_t{1} << (bits >> 58));
 }
 
-// The same with four words at a time, a sixth of the instructions. The words are as atomic as ever: x86 tears no aligned eight
-// bytes, also of a vector. ThreadSanitizer does not know that.
+// The same with AVX2, four words per instruction. The accesses are atomic per word: x86 does not tear aligned eight-byte words,
+// also within a vector. ThreadSanitizer does not know this.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kAvx2 = false;
 #else
@@ -76,10 +76,11 @@ bool KeyFilter::AddPart(uint64_t keys) {
   part_keys_ = room_ = keys;
   bytes_.fetch_add(blocks.bytes(), std::memory_order_relaxed);
   parts_[count].blocks = std::move(blocks);
-  count_.store(count + 1, std::memory_order_release);  // readers see the part whole
+  count_.store(count + 1, std::memory_order_release);  // release: readers see the complete part
   return true;
 }
 
+// Each part gets at most as many keys as it was sized for, which bounds its rate of false positives.
 template <class IsKnown>
 void KeyFilter::AddUnless(std::span<const uint64_t> hashes, const IsKnown& is_known) {
   std::lock_guard lock(mutex_);

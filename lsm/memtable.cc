@@ -36,6 +36,7 @@ std::vector<std::shared_ptr<LogExtent>> Memtable::TakeExtents() {
   return std::move(extents_);
 }
 
+// Waits for the boundary if the successor is published and the boundary is not drawn yet; rotation draws it at once.
 Memtable* MemtableBehind(Memtable* active, uint64_t sequence) {
   for (;;) {
     // seq_cst: as in MemtableFor.

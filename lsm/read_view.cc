@@ -20,7 +20,7 @@ void FamilyView::RemoveOldest(size_t tables) {
   while (tables > 0) {
     const size_t last = orders.back().tables;
     orders.pop_back();
-    if (last > tables) orders.resize(orders.size() + last - tables, {nullptr, 1});  // what is left of them has no order
+    if (last > tables) orders.resize(orders.size() + last - tables, {nullptr, 1});  // its remaining tables have no array
     tables -= std::min(tables, last);
   }
 }
