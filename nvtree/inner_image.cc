@@ -18,7 +18,8 @@ bool IsHeader(const ImageHeader& header, uint64_t capacity, uint64_t generation,
 }
 const ImageHeader& HeaderAt(const uint8_t* data) { return *reinterpret_cast<const ImageHeader*>(data); }
 
-// Cuts words off the front of what is left; the checksum has been verified, so this only guards against our own errors.
+// Takes words off the front of the remaining bytes. The checksum is verified before, so the bounds checks only guard against
+// bugs.
 class Reader {
  public:
   Reader(const uint8_t* data, uint64_t bytes) : data_(data), left_(bytes) {}
@@ -53,6 +54,8 @@ std::vector<Segment*> FindImages(const SegmentAllocator& segments, uint64_t tree
   return images;
 }
 
+// STEPS  1. Compute the size.  2. Reuse the segment, or replace one that is too small.  3. Write children, then the header with
+//        both checksums.  4. Persist everything with one fence. No link exists yet, so a crash at any step leaves no image.
 Status WriteImage(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_id,
                   const std::vector<InnerNodes::Child>& children, Segment** image) {
   uint64_t bytes = 0;
