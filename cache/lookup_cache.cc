@@ -43,6 +43,7 @@ uint64_t LookupCache::MakeSlot(uint64_t hash, PmPtr entry) {
 
 // Restores the word of the miss as it unlocks: a fill is not a write, so other misses of the bucket stay valid.
 void LookupCache::Fill(uint64_t hash, const Miss& miss, uint64_t sequence, PmPtr entry) {
+  // No fill if the miss saw a lock, if late writes are not counted any more, or if the lookup's snapshot was older than a write.
   if ((miss.word & kLocked) != 0 || LateOf(miss.word) == kMostLate || miss.word >> kSequenceShift > sequence) return;
   const uint64_t slot = MakeSlot(hash, entry);
   if (slot == 0) return;
@@ -163,6 +164,7 @@ void LookupCache::NoteTaken(const Bucket* bucket) {
   if (crowd_.compare_exchange_strong(none, Crowd::kCrowded, std::memory_order_acq_rel) && on_crowded_) on_crowded_();
 }
 
+// relaxed: a count that is late for a moment only delays a resize.
 void LookupCache::NoteEmptied(const Bucket* bucket) {
   if (IsSampled(bucket)) sampled_keys_.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -201,6 +203,7 @@ void LookupCache::MoveBucket(const Table& from, uint64_t index, const Table& to)
     const uint64_t slot = LoadRelaxed(&place);
     if (slot == 0) continue;
     const auto* const entry = regions_->Resolve<LogEntry>(PointerOf(slot));
+    // Checks that the key lies within the regions before it is hashed.
     const PmPtr end = PointerOf(slot) + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8);
     if (entry->height() > kMaxHeight || !regions_->Holds(end)) continue;  // damaged
     const uint64_t hash = KeyHash(*entry);
@@ -215,6 +218,8 @@ void LookupCache::MoveBucket(const Table& from, uint64_t index, const Table& to)
   for (uint64_t target = to.IndexOf(first); target <= to.IndexOf(last); ++target) {
     Bucket* const fresh = to.At(target);
     const uint64_t there = Lock(fresh);
+    // A slot with the tag is there already if a write went to the new bucket, or if another old bucket overlaps it: keep that
+    // slot.
     for (const Item& item : std::span(items, count)) {
       if (item.target != target) continue;
       uint64_t* empty = nullptr;
@@ -233,6 +238,7 @@ void LookupCache::MoveBucket(const Table& from, uint64_t index, const Table& to)
   StoreRelease(&old->word, kMoved);
 }
 
+// `next` is stored before the first bucket is moved, so a thread that sees kMoved finds the next table.
 bool LookupCache::StartResize(uint64_t bytes) {
   Table* const from = current_.load(std::memory_order_relaxed);
   Table* const to = from == &tables_[0] ? &tables_[1] : &tables_[0];
@@ -252,6 +258,7 @@ bool LookupCache::MoveBuckets(uint64_t most) {
   const uint64_t buckets = from.count.load(std::memory_order_relaxed);
   const uint64_t end = moved_ + std::min(most, buckets - moved_);
   for (uint64_t i = moved_; i < std::min(moved_ + kBucketsAhead, end); ++i) PrefetchEntries(*from.At(i));
+  // One bucket at a time: a writer waits at most for one bucket's move, and a reader sees a miss.
   for (; moved_ < end; ++moved_) {
     if (moved_ + kBucketsAhead < end) PrefetchEntries(*from.At(moved_ + kBucketsAhead));
     MoveBucket(from, moved_, to);

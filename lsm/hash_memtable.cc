@@ -28,6 +28,7 @@ constexpr uint32_t kNodesAhead = 7;
 template <class Items>
 void CountingPass(const Items& from, int shift, int bits, Items* to) {
   const uint64_t mask = (uint64_t{1} << bits) - 1;
+  // Counts the items of digit d in places[d + 1]. After the prefix sum, places[d] is the position of the next item of digit d.
   std::vector<uint32_t> places((size_t{1} << bits) + 1);
   for (const auto& item : from) ++places[(item.prefix >> shift & mask) + 1];
   for (size_t i = 1; i < places.size(); ++i) places[i] += places[i - 1];
@@ -80,6 +81,10 @@ uint32_t HashMemtable::NewTable(uint64_t entries, uint32_t before) {
   return reference;
 }
 
+// STEPS  1. Take memory for the nodes.  2. Register the block, so that runs find its nodes.  3. If the capacity is exceeded,
+//        publish a table for twice the number of nodes.
+// WHY IT IS RIGHT  A new table consists of zeros, which are empty buckets. Writers that loaded the old table still insert into
+//                  it, and lookups search both. A failure after step 2 leaves a block whose `used` is 0, which runs skip.
 bool HashMemtable::NewBlock(NodeBlock* block) {
   const uint32_t head = arena_->AllocateBlock((uint64_t{block_nodes_} + 1) * sizeof(Node));
   if (head == 0) return false;
@@ -201,6 +206,8 @@ void HashMemtable::Enter(Table* table, uint64_t hash, Slice key, uint32_t refere
       uint64_t there = place.load(std::memory_order_acquire);
       Node* newest = At(static_cast<uint32_t>(there));
       if (!IsOf(newest, key)) continue;
+      // The node is the newest version: put it in front of the chain. On failure `there` is another version of the key; compare
+      // again.
       while (newest->sequence < node->sequence) {
         node->older.store(static_cast<uint32_t>(there), std::memory_order_relaxed);
         if (place.compare_exchange_strong(there, mine, std::memory_order_acq_rel)) return;
@@ -209,6 +216,7 @@ void HashMemtable::Enter(Table* table, uint64_t hash, Slice key, uint32_t refere
       EnterBehind(newest, node, reference);
       return;
     }
+    // The bucket is full, so the probe sequence continues.
     if (scan.empty == 0) {
       bucket = (bucket + 1) & table->mask;
       continue;
@@ -225,6 +233,7 @@ void HashMemtable::EnterBehind(Node* newest, Node* node, uint32_t reference) {
   const uint32_t last = newest->last_behind.load(std::memory_order_acquire);
   if (last != 0 && At(last)->sequence > node->sequence) newer = At(last);
   for (;;) {
+    // Find the last node with a larger sequence number, then insert behind it.
     uint32_t older = newer->older.load(std::memory_order_acquire);
     if (older != 0 && At(older)->sequence > node->sequence) {
       newer = At(older);
@@ -245,6 +254,8 @@ void HashMemtable::Prefetch(uint64_t hash) const {
   PrefetchForWrite(&table->buckets[hash & table->mask]);
 }
 
+// WHY IT IS RIGHT  Slots of a probe sequence fill front to back and are never emptied. A key with this hash is therefore in a
+//                  slot before the first empty one, and the probe may end there.
 bool HashMemtable::MayContain(uint64_t hash) const noexcept {
   for (uint64_t reference = table_.load(std::memory_order_acquire); reference != 0;) {
     const Table& table = *TableAt(reference);
@@ -338,6 +349,7 @@ void HashMemtable::Sort(Items* items) const {
   }
   uint64_t differ = 0;
   for (const Item& item : *items) differ |= item.prefix ^ items->front().prefix;
+  // About log2 n bits separate n items. The window [shift, shift + bits) begins at the highest bit in which prefixes differ.
   const int bits = std::min(static_cast<int>(std::bit_width(items->size())), kMostRadixBits);
   const int shift = std::max(0, static_cast<int>(std::bit_width(differ)) - bits);
   const int low = bits / 2, high = bits - low;
@@ -422,6 +434,7 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
   taken.reserve(most);
   for (size_t b = 0; b < blocks_.size(); ++b) {
     Block& block = blocks_[b];
+    // Nodes may be published in any order, so a bit per node marks those that are in a run.
     if (block.first == used[b]) continue;
     if (block.is_taken.empty()) block.is_taken.resize(block_nodes_);
     for (uint32_t i = block.first; i < used[b]; ++i) {
@@ -438,6 +451,7 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
   MarkOlder(fresh.data(), fresh.size());
   std::vector<std::shared_ptr<const Run>> runs = runs_;
   size_t kept = runs.size();
+  // Each run is at least twice as large as the next newer one, so there are at most log2 n runs.
   for (size_t joined = fresh.size(); kept > 0 && runs[kept - 1]->items.size() < 2 * joined;) joined += runs[--kept]->items.size();
   if (kept < runs.size()) fresh = Join(std::span(runs).subspan(kept), {fresh.data(), fresh.size()});
   runs.resize(kept);
@@ -450,6 +464,7 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
   uint64_t bytes = 0;
   for (const auto& each : runs) bytes += each->items.size() * sizeof(Item) + each->steps.bytes();
 
+  // Step 5: nothing throws from here on, except this copy, which comes first.
   auto result = runs;
   runs_ = std::move(runs);
   run_bytes_.store(bytes, std::memory_order_relaxed);
@@ -491,6 +506,7 @@ void HashMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>*, std::v
 
 class HashMemtableWalker final : public Memtable::Walker {
  public:
+  // Merges all runs into one; the last run is the newest.
   explicit HashMemtableWalker(const HashMemtable* table) {
     const auto runs = table->RunsOfAll();
     if (runs.size() == 1) {

@@ -12,6 +12,7 @@ namespace {
 
 // The key's bit in word i has the number in bits 63 − 6i … 58 − 6i of the mixed hash.
 
+// Combines the eight bits with AND instead of branches. Each step shifts the next six bits of the hash to the top.
 bool HasAll(const uint64_t* words, uint64_t bits) {
   uint64_t all = 1;
   for (int i = 0; i < 8; ++i, bits <<= 6) all &= LoadRelaxed(&words[i]) >> (bits >> 58);
@@ -67,6 +68,7 @@ std::unique_ptr<KeyFilter> KeyFilter::Create(uint32_t bits_per_key, uint64_t key
   return filter->AddPart(keys) ? std::move(filter) : nullptr;
 }
 
+// Rounds the size up to whole blocks. Readers see the part only after the store of count_, so they need no lock.
 bool KeyFilter::AddPart(uint64_t keys) {
   const uint32_t count = count_.load(std::memory_order_relaxed);
   const uint64_t wanted = (keys * bits_per_key_ + 8 * sizeof(Block) - 1) / (8 * sizeof(Block));
@@ -109,6 +111,7 @@ void KeyFilter::AddNew(std::span<const uint64_t> hashes) {
 
 // ---- Writing
 
+// Prefetches the blocks of the new group, then adds the previous one, whose blocks have arrived meanwhile.
 void KeyFilterWriter::NextGroup() {
   for (const KeyFilter* filter : filters_) {
     if (filter == nullptr) continue;

@@ -6,6 +6,8 @@
 
 namespace braiddb {
 
+// Twice as many slots as entries keep probe sequences short. Add refuses beyond three quarters, so a probe always meets an empty
+// slot.
 std::shared_ptr<L0Index> L0Index::Create(const RegionSet* regions, uint64_t entries) {
   const uint64_t buckets = std::bit_ceil(std::max<uint64_t>(1, entries / (kSlots / 2)));
   HugeArray<Bucket> lines(LinesOf(buckets));
@@ -22,6 +24,7 @@ PmPtr L0Index::PointerOf(uint64_t slot) const {
 }
 
 bool L0Index::Add(uint32_t column, uint64_t hash, PmPtr entry) {
+  // Entries are 8-byte aligned, so offset / 8 fits in 41 bits for regions of up to 16 TiB.
   const uint64_t offset = entry.offset() >> 3;
   if (used_ == max_used_ || offset >> kOffsetBits != 0) return false;
   const uint64_t slot = TagOf(hash) | uint64_t{column} << kColumnShift | uint64_t{entry.region()} << kOffsetBits | offset;
@@ -101,6 +104,8 @@ const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t c
 L0IndexWriter::L0IndexWriter(const RegionSet* regions, uint64_t table_entries)
     : regions_(regions), table_entries_(table_entries) {}
 
+// Tables share an index while it has a free column and enough free slots. A family whose equal keys may differ in bytes is not
+// indexed, because equal keys could have different hashes.
 void L0IndexWriter::Begin(uint64_t entries, const KeyOrder& order) {
   pending_.clear();
   oldest_ = 0;

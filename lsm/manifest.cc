@@ -12,6 +12,7 @@
 namespace braiddb {
 namespace {
 
+// The header line. `magic` is stored last at creation; `selector` is the only field that changes later.
 struct ManifestHeader {
   static constexpr uint64_t kMagic = 0x464e4d4449415242;  // "BRAIDMNF"
   uint64_t magic;
@@ -33,6 +34,7 @@ constexpr uint8_t kSortedRuns = 64;
 constexpr uint8_t kFeatures = kObliviousLists | kCopyingFlush | kDeletedRanges | kSortedRuns;
 constexpr uint8_t kKnownFlags = kClean | kMayLoseWrites | kMergeFilters | kFeatures;
 
+// The fixed part of a slot. `checksum` covers all bytes behind it, up to `bytes`.
 struct ManifestRecord {
   uint64_t checksum;  // XXH3 of [8, bytes)
   uint64_t generation;
@@ -211,9 +213,11 @@ Status CheckNumbers(const ManifestRecord& record, const ManifestState& state) {
 Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uint32_t regions, ManifestState* state) {
   ManifestRecord record;
   memcpy(&record, slot, sizeof(record));
+  // Before the checksum: the slot must be the selected one, and `bytes` must lie within the slot.
   if (record.generation != generation) return Damaged("selector and slot disagree");
   if (record.bytes < kShortRecord || record.bytes > slot_bytes) return Damaged("impossible size");
   if (record.checksum != Checksum(slot, record.bytes)) return Damaged("checksum mismatch");
+  // A newer version's record: its checksum is valid, so its format number can be trusted.
   if (record.format < kFormatWithoutFamilies || record.format > kManifestFormatWithFeatures) {
     return Status::NotSupported("the database has format " + std::to_string(record.format) +
                                 ", this version reads formats 2 to " + std::to_string(kManifestFormatWithFeatures) +
@@ -221,6 +225,7 @@ Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uin
   }
   if (record.format == kManifestFormatWithFeatures && (record.flags & ~kKnownFlags) != 0)
     return Status::NotSupported("the database has a feature that this version does not know; use the version that wrote it");
+  // Format 2 has shorter records. The missing fields become 0, the default family.
   const bool has_families = record.format != kFormatWithoutFamilies;
   const uint64_t record_bytes = has_families ? sizeof(record) : kShortRecord;
   const uint64_t table_record = has_families ? sizeof(TableRecord) : kShortTable;
@@ -248,6 +253,7 @@ Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uin
   state->copying_flush = (record.flags & kCopyingFlush) != 0;
   state->merge_filters = (record.flags & kMergeFilters) != 0;
   if (Status status = CheckNumbers(record, *state); !status.ok()) return status;
+  // The number of tables was checked against the record's size above, so the loop stays within the record.
   uint32_t could_be_merging = 0;
   for (uint32_t i = 0; i < record.table_count; ++i, in += table_bytes) {
     TableRecord fixed{};
@@ -293,6 +299,7 @@ void Manifest::Use(size_t place, void* object, uint64_t slot_bytes, uint64_t gen
   generation_ = generation;
 }
 
+// Checks the magic and the sizes, so that both slots lie within the object, before it decodes a slot.
 Status Manifest::Read(const void* object, uint64_t bytes, uint32_t regions, ManifestState* state, uint64_t* generation) {
   const auto* header = static_cast<const ManifestHeader*>(object);
   if (object == nullptr || bytes < sizeof(*header)) return Damaged("it is missing");
@@ -337,6 +344,9 @@ Status Manifest::ReadNewest(const ManifestObject (&objects)[2], uint32_t regions
   return is_sound ? Status::OK() : found;
 }
 
+// STEPS  1. Read both objects and choose the newest valid state.  2. Persist its slot.  3. Persist the selector (P2).  4. Clear
+//        the checksum of a torn commit (P0).  5. Free the other object (G4).
+// CRASH  After each step the same state is chosen again, because each step keeps the chosen slot valid.
 Status Manifest::Open(RegionSet* regions, Manifest* manifest, ManifestState* state) {
   ManifestObject objects[2];
   for (size_t i = 0; i < 2; ++i) objects[i].data = regions->Metadata(0, kManifestPlaces[i], &objects[i].bytes);
@@ -367,6 +377,7 @@ Status Manifest::Open(RegionSet* regions, Manifest* manifest, ManifestState* sta
 // well, its lines could complete the lines of the first one to a valid record. Clearing the checksum durably prevents this.
 Status Manifest::ForgetTornCommit() {
   auto* slot = reinterpret_cast<ManifestRecord*>(SlotAt(generation_ + 1));
+  // If the other slot holds the previous generation completely, no commit was torn.
   ManifestState before;
   if (Decode(SlotAt(generation_ + 1), slot_bytes_, generation_ - 1, regions_->count(), &before).ok()) return Status::OK();
   StoreRelease(&slot->checksum, 0);
@@ -460,11 +471,13 @@ Status Manifest::Commit(const ManifestState& state) {
   if (!BRAIDDB_MUTANT("manifest-slot-not-flushed"))
     persistence->Flush(slot, BRAIDDB_MUTANT("manifest-flush-too-short") ? sizeof(ManifestRecord) : image.size());
   if (!BRAIDDB_MUTANT("manifest-slot-not-fenced") && !persistence->Drain()) return persistence->error();
+  // P2.
   Status status = Select(generation);
   if (status.ok()) generation_ = generation;
   return status;
 }
 
+// P2: one atomic store of eight bytes, then flush and fence.
 Status Manifest::Select(uint64_t generation) {
   Persistence* persistence = regions_->persistence();
   auto* header = reinterpret_cast<ManifestHeader*>(object_);

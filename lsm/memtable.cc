@@ -9,6 +9,7 @@ Memtable::~Memtable() {
   delete siblings_.load(std::memory_order_relaxed);
 }
 
+// release: pairs with the acquire loads in Of, which take no mutex. The mutex only excludes other calls of Adopt.
 Memtable* Memtable::Adopt(uint32_t family, std::unique_ptr<Memtable> sibling) {
   std::lock_guard lock(extents_mutex_);
   Siblings* siblings = siblings_.load(std::memory_order_relaxed);

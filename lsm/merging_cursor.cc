@@ -74,6 +74,7 @@ bool MergingCursor::FetchForSeek(const SearchKey& target) {
   return false;
 }
 
+// Completes the steps that FetchForSeek has not made yet, then the final search by entries in each array.
 void MergingCursor::FindAll(const SearchKey& target) {
   while (FetchForSeek(target)) {
   }
@@ -87,6 +88,7 @@ void MergingCursor::SeekToFirst() {
   Begin(true);
 }
 
+// An empty array gets the position SIZE_MAX, which counts as its end.
 void MergingCursor::SeekToLast() {
   for (Source& source : sources_) source.at = source.size - 1;
   if (level_ != nullptr) level_->SeekToLast();
@@ -114,6 +116,7 @@ void MergingCursor::SeekBefore(const SearchKey& target) {
   first_ = static_cast<uint32_t>(Play(1).source);
 }
 
+// Merges one item, so that the cursor has a position. The first step merges the first batch: many seeks are followed by no step.
 void MergingCursor::Begin(bool forward) {
   found_ = Found::kNothing;
   flip_ = forward ? 0 : ~uint64_t{0};
@@ -142,6 +145,7 @@ void MergingCursor::TakeFromLevel(size_t count) {
 
 // ---- The tree
 
+// A source at its end gets the largest key and kLooks. Precedes then decides against an item whose prefix is also all ones.
 inline MergingCursor::Turn MergingCursor::TurnOf(const Source& source, uint64_t index, uint64_t flip) {
   if (source.at >= source.size) return {UINT64_MAX, index | Turn::kLooks};
   const Item& item = source.items[source.at];
@@ -225,6 +229,7 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
   for (; looks != 0 && made != until; --looks) {
     Source& source = sources[first];
     const size_t at = source.at;
+    // The fast path reads items[1] and items[2], so it leaves the last two items to the general path.
     if (at + (kAllPlain ? 2 : 0) >= source.size) break;
     const Item* const items = source.items + at;
     if (kAllPlain && !IsPlain(items[1])) break;
@@ -233,9 +238,11 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
     Prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(items) + far));  // at times past the end: harmless
     Turn winner;
     if constexpr (kAllPlain) {
+      // The prefix of the next item was loaded one step earlier, so the match does not wait for the load.
       winner = {source.behind, first};
       source.behind = items[2].prefix;
     } else {
+      // The level's source is empty: refill it before its next match.
       if (__builtin_expect(source.at >= source.size, 0) && level_ != nullptr && first == arrays_.size())
         TakeFromLevel(kMostTaken);
       if (!keeps_all) {
@@ -245,10 +252,12 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
       }
       winner = TurnOf(source, first, flip);
     }
+    // Replay the matches on the path from the winner's leaf to the root.
     for (uint64_t child = leaves + first; child != 1;) {
       if constexpr (!kAllPlain) {
         const uint64_t node = child / 2;
         const uint64_t other = losers[node];
+        // Equal keys of which at least one does not fit its prefix: the entries decide, out of line.
         const bool is_even = ((keys[node] ^ winner.key) | (~(other | winner.source) & Turn::kLooks)) == 0;
         if (__builtin_expect(is_even, 0)) {
           if (Precedes({keys[node], other}, winner)) losers[node] = std::exchange(winner.source, other);
@@ -259,6 +268,7 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
       PlayAbove(&child, keys, losers, &winner);
     }
     first = static_cast<uint32_t>(winner.source);
+    // If both keys fit their prefixes, equal prefixes mean versions of one key. Otherwise only the item's own flag tells.
     const bool are_whole = kAllPlain || (item.word & last.word & Item::kWhole) != 0;
     const bool is_older = item.IsOlder() | ((item.prefix == last.prefix) & are_whole);
     const auto entry = reinterpret_cast<uint64_t>(regions.Resolve<LogEntry>(item.Entry()));
@@ -274,6 +284,7 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
 
 // WHY IT IS RIGHT  A source is sorted, so its remaining versions of the key are its next items; a source at another key has none.
 [[gnu::noinline]] void MergingCursor::PassVersions() {
+  // Sequence number 0 comes after all versions of the key.
   const SearchKey behind(last_.prefix, At(last_)->key(), 0);
   const auto is_version = [&](const Item& item) {
     return item.prefix == behind.prefix && CompareEntry(*order_, *At(item), behind) < 0;
@@ -305,6 +316,10 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
   }
 }
 
+// STEPS  1. Merge on the fast path while all next items are plain.  2. Merge the item that is not plain on the general path.
+//        3. If the budget of examined items is used up, stop. If all of them were older versions, skip the rest by a search.
+// WHY IT IS RIGHT  Each round merges or skips at least one item, so the loop ends. It merges at least one item unless the sources
+//                  end.
 void MergingCursor::Make(size_t count) {
   const size_t before = made_;
   const size_t until = before + count;

@@ -58,6 +58,7 @@ size_t CountOfA(OrderedFunnel::Items a, OrderedFunnel::Items b, size_t count) {
 
 }  // namespace
 
+// A tree over n inputs has n - 1 inner nodes. All but the root have a buffer; the root writes to the caller's array.
 OrderedFunnel::OrderedFunnel(const std::vector<Items>& inputs) {
   nodes_.reserve(2 * inputs.size());
   buffers_.resize(inputs.size() < 3 ? 0 : (inputs.size() - 2) * kBuffer);
@@ -70,6 +71,8 @@ OrderedFunnel::OrderedFunnel(const std::vector<Items>& inputs) {
   }
 }
 
+// Builds a balanced tree and returns its root's index. Left children have the earlier inputs, which keeps equal prefixes in input
+// order.
 size_t OrderedFunnel::Build(const std::vector<Items>& inputs, size_t begin, size_t end) {
   if (end - begin == 1) {
     nodes_.push_back({.rest = inputs[begin]});
@@ -82,6 +85,7 @@ size_t OrderedFunnel::Build(const std::vector<Items>& inputs, size_t begin, size
   return nodes_.size() - 1;
 }
 
+// An input is limited to a window as well, so that a merge step of two inputs stays in the cache.
 OrderedFunnel::Items OrderedFunnel::Window(size_t node) {
   Node& of = nodes_[node];
   if (of.rest.empty() && of.buffer != nullptr) of.rest = {of.buffer, Take(node, of.buffer, kBuffer)};
@@ -116,6 +120,7 @@ size_t OrderedFunnel::Take(size_t node, OrderedItem* to, size_t most) {
     } else {
       of_a = static_cast<size_t>(std::ranges::upper_bound(a, b.back().prefix, {}, prefix) - a.begin());
     }
+    // Less room than items: split both inputs at the same position of the merged sequence.
     if (of_a + of_b > most - done) {
       of_a = CountOfA(a.first(of_a), b.first(of_b), most - done);
       of_b = most - done - of_a;

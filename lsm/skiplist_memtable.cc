@@ -26,6 +26,7 @@ bool SkipListMemtable::Allocate(NodeBlock* block, uint32_t height, Insertion* in
   if (block->owner != id() || block->end - block->cursor < units) {
     const uint32_t fresh = arena_->AllocateBlock(block_bytes_);
     if (fresh == 0) return false;
+    // The rest of the old block is lost; blocks are much larger than nodes.
     *block = NodeBlock{id(), fresh, fresh + block_bytes_ / 8};
   }
   insertion->node = block->cursor;
@@ -36,6 +37,7 @@ bool SkipListMemtable::Allocate(NodeBlock* block, uint32_t height, Insertion* in
 
 uint32_t SkipListMemtable::FindGreaterOrEqual(uint32_t shard, const SearchKey& target, Insertion* insertion) const {
   uint32_t before = shards_[shard].head;
+  // The node at which the layer above stopped. It is not before the target, so lower layers need not compare it again.
   uint32_t bound = 0;
   for (uint32_t layer = shards_[shard].top.load(std::memory_order_acquire); layer-- > 0;) {
     uint32_t next = At(before)->next[layer].load(std::memory_order_acquire);
@@ -95,6 +97,9 @@ void SkipListMemtable::Publish(Insertion* insertion) {
   }
 }
 
+// WHY IT IS RIGHT  Versions of a key are in descending order of sequence numbers. The first node at or after (key, sequence) is
+//                  therefore the newest visible version in its shard, if it has the key. The largest number among the shards
+//                  wins.
 const LogEntry* SkipListMemtable::Find(const SearchKey& target, uint64_t) const {
   const LogEntry* newest = nullptr;
   for (uint32_t shard = 0; shard < shards_.size(); ++shard) {
@@ -121,6 +126,7 @@ void SkipListMemtable::FindOperands(const SearchKey& target, uint64_t, std::vect
   }
 }
 
+// Nodes have no back pointers, so a step backward is a search for the last node before the target.
 uint32_t SkipListMemtable::FindLess(uint32_t shard, const SearchKey& target) const {
   uint32_t before = shards_[shard].head;
   for (uint32_t layer = shards_[shard].top.load(std::memory_order_acquire); layer-- > 0;) {

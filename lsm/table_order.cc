@@ -9,6 +9,7 @@
 
 namespace braiddb {
 
+// Doubles the capacity. Without memory the array becomes empty, and Finish returns false.
 bool TableOrder::Grow() {
   HugeArray<Item> larger(2 * items_.size());
   if (larger.empty()) {
@@ -67,9 +68,11 @@ class TableOrder::Alike {
       bool all_whole = items_[begin_].IsWhole();
       size_t end = begin_ + 1;
       for (; end < there && items_[end].prefix == items_[begin_].prefix; ++end) all_whole &= items_[end].IsWhole();
+      // Sorting a large group would read all its entries, which are far from each other.
       if (!all_whole && end - begin_ > kMostAlike) return false;
       FetchAlike(end, there);
       if (all_whole) MarkOlder(begin_ + 1, end);
+      // The group may continue in the next batch, so it is not sorted yet.
       if (end == there && there != size) {
         begin_is_whole_ = all_whole;
         break;  // the next batch may continue this group
@@ -157,6 +160,7 @@ std::shared_ptr<const TableOrder> TableOrder::Merge(const Orders& orders, const 
   Alike alike(items, regions, order);
   Stopper stopper(stop);
   for (uint64_t& size = merged->size_; size != entries;) {
+    // The funnel fills the next batch behind the processed items; Alike then sorts groups of equal prefixes in place.
     if (stopper.Stops(kItemsAtOnce)) return nullptr;
     size += funnel.Take(items + size, kItemsAtOnce);
     if (!alike.Order(size, entries, &stopper)) return nullptr;

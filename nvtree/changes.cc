@@ -29,6 +29,7 @@ constexpr uint32_t kRetiredLeaves = 64;
 
 // ---- Latches
 
+// Spins: a latch is held for two fences, or longer during a reorganization.
 void NvTree::Latch::Lock() {
   for (SpinWait wait; !TryLock(); wait.Once()) {
   }
@@ -86,7 +87,7 @@ Status NvTree::Apply(std::span<const LeafChange> changes) try {
 
 // STEPS  1. Find the leaf, latch it, and check that it still is the leaf of the range: a writer replaces a leaf only under its
 //        latch.
-// 2. If the leaf has room and few appended elements, append. Otherwise reorganize.
+//        2. If the leaf has room and few appended elements, append. Otherwise reorganize.
 // WHY IT IS RIGHT  The changes applied in one step are those within the leaf's range. The latch excludes other writers of the
 //                  leaf and any change of its range.
 Status NvTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* applied) {
@@ -101,6 +102,7 @@ Status NvTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* appli
     if (range.leaf == leaf) break;
     latch.Release();
   }
+  // Checked under the latch: after a failure no writer appends to a leaf that may have been replaced on media only.
   if (failed_.load(std::memory_order_acquire)) {
     std::lock_guard lock(structure_mutex_);
     return Failure();
@@ -154,7 +156,8 @@ struct NvTree::Step {
 // GOAL   New leaves contain the elements of the leaf with the changes applied.
 // STEPS  1. Choose: if few elements are left and the right sibling has few, merge both into one leaf; if one new leaf has room
 //        for the elements, replace; otherwise split.
-// 2. P1 make the new leaves durable.  3. P2 make the link to them durable.  4. Update the inner nodes.  5. Retire the old leaves.
+//        2. P1 make the new leaves durable.  3. P2 make the link to them durable.  4. Update the inner nodes.  5. Retire the old
+//           leaves.
 // CRASH  Before 3 the new leaves are free space; after 3 the old leaves are.
 // WHAT A READER SEES  Before 4 the old leaf, after 4 the new ones.
 // COST   Two fences.
@@ -164,12 +167,14 @@ Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, s
   const uint32_t capacity = Leaf::Capacity(leaf_bytes_);
   Step step(space_.get());
   step.old.push_back(range.leaf);
+  // A leaf is verified before it is copied, so that damage does not spread to new leaves with valid checksums.
   if (!IsValid(range.leaf)) return Fail(Status::Corruption("a leaf of the NV-Tree is damaged; restore the database from a copy"));
   step.next = LinkTarget(LoadAcquire(&At(range.leaf)->next));
   step.is_full = At(range.leaf)->count() + changes.size() > capacity;
   CollectSorted(range.leaf, &step.elements);
   MakeChanges(changes, &step);
   step.is_updated = step.elements.size() < At(range.leaf)->count() + changes.size();
+  // 1. Choose between merge, replace and split.
   // TryLock only: waiting for a latch with the mutex held could deadlock with a writer that holds the latch and waits for the
   // mutex. Without the latch the leaf is not merged.
   LatchGuard right_latch;
@@ -185,13 +190,16 @@ Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, s
     }
   }
   PlanPieces(&step);
+  // The first child keeps the separator of the old leaf; the others get new ones.
   step.children.Reserve(step.begins.size());
   step.children.AddKnown({range.low, PmPtr(), 0});
   for (size_t i = 1; i < step.begins.size(); ++i) {
     step.children.Add({Between(step.elements[step.begins[i] - 1], step.elements[step.begins[i]]), PmPtr(), 0});
   }
+  // 2. P1: write the leaves.
   Status status = MakeLeaves(&step);
   if (!status.ok()) return status;
+  // Allocate all memory that step 4 needs, since nothing may fail after step 3.
   InnerNodes::Replacement replacement = inner_.Prepare(at, static_cast<uint32_t>(step.old.size()), step.children.all());
   return Link(at, &step, &replacement);
 }
@@ -199,6 +207,7 @@ Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, s
 // Removes the cancelled elements from step->elements and merges the added ones in.
 void NvTree::MakeChanges(std::span<const LeafChange> changes, Step* step) const {
   std::vector<Element>& elements = step->elements;
+  // taken: elements of the leaf to cancel. added: new elements, in the order of the changes.
   std::vector<Element> taken;
   std::vector<Element> added;
   for (const LeafChange& change : changes) {

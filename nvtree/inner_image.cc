@@ -46,6 +46,7 @@ class Reader {
 
 }  // namespace
 
+// Checks the header only. A crash may leave a valid header with incomplete data; ReadImage verifies the data.
 std::vector<Segment*> FindImages(const SegmentAllocator& segments, uint64_t tree_id) {
   std::vector<Segment*> images;
   segments.ForEachIndex([&](Segment* segment) {
@@ -99,6 +100,7 @@ bool ReadImage(const uint8_t* data, uint64_t capacity, uint64_t generation, uint
   const ImageHeader& header = HeaderAt(data);
   if (!IsHeader(header, capacity, generation, tree_id)) return false;
   data += sizeof(ImageHeader);
+  // The data checksum is verified before the data are interpreted. A child has at least 16 bytes, which bounds `count`.
   if (XXH3_64bits(data, header.bytes) != header.data_checksum || header.count > header.bytes / 16) return false;
   children->Reserve(header.count);
   Reader reader(data, header.bytes);

@@ -93,6 +93,9 @@ struct InnerNodes::Levels {
     ParentId parent;
   };
   // REQUIRES: at least one element, in order.
+  // STEPS  1. Compute the levels' sizes from the bottom up.  2. Lay them out from the top down in one array.  3. Fill the lowest
+  //        level.
+  //        4. Fill each upper level with the first prefix of each node below.
   explicit Levels(std::span<const Low> lows) : rest(lows.size()), parents(lows.size()) {
     for (levels.push_back({0, lows.size()}); levels.back().count > kFanout;) levels.push_back({0, Nodes(levels.back())});
     std::reverse(levels.begin(), levels.end());
@@ -129,6 +132,8 @@ struct InnerNodes::Generation {
 
   ~Generation() { delete levels.load(std::memory_order_relaxed); }
 
+  // Chunk c has kFirstChunk * 2^c PLNs, whose ids begin at (2^c - 1) * kFirstChunk. The highest bit of id / kFirstChunk + 1 gives
+  // c.
   Parent* At(ParentId id) const {
     const auto chunk = static_cast<uint32_t>(std::bit_width(id / kFirstChunk + 1)) - 1;
     const uint32_t before = ((1u << chunk) - 1) * kFirstChunk;
@@ -205,10 +210,12 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
     Range range;
     range.high = {Load(parent.high.prefix), Load(parent.high.rest)};
     range.is_last = next == kNone;
+    // The target is in a right neighbor.
     if (next != kNone && Reaches<kStrict>(*order_, range.high, target)) {
       if (Load(parent.version) == version) id = next;
       continue;
     }
+    // Most PLNs have no rests; the lines of `rest` are read only if some separator needs one.
     const bool has_rests = Load(parent.rests) != 0;
     if (has_rests) {
       for (size_t line = offsetof(Parent, rest); line < sizeof(Parent); line += kCacheLine)
@@ -218,6 +225,7 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
       return Separator{Load(parent.prefix[slot]), has_rests ? Load(parent.rest[slot]) : nullptr};
     };
     const uint64_t count = Load(parent.count);
+    // Prefixes decide unless the separator found has the target's prefix and begins behind the target.
     uint64_t slot = LastNotAbove(parent.prefix, count, target.prefix);
     if (Load(parent.prefix[slot]) == target.prefix && !Reaches<kStrict>(*order_, separator(slot), target)) {
       slot = LastReached<kStrict>(*order_, 0, slot, target, separator);
@@ -226,6 +234,7 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
     range.leaf = LeafOf(word);
     range.sorted = HintOf(word);
     range.low = separator(slot);
+    // The range ends at the next separator, or at the end of the PLN's range.
     if (slot + 1 < count) {
       range.high = separator(slot + 1);
       range.is_last = false;
@@ -241,6 +250,7 @@ template InnerNodes::Range InnerNodes::Search<true>(const Separator&) const;
 
 // ---- Changes
 
+// Called only by the changing thread, so relaxed and plain loads are enough, and the version is not checked.
 InnerNodes::Parent* InnerNodes::Locate(const SearchKey& at, uint32_t* slot, uint32_t* moves) const {
   const Generation& generation = *generation_.load(std::memory_order_relaxed);
   Parent* parent = generation.At(Descend<false>(*generation.levels.load(std::memory_order_relaxed), at));
@@ -289,8 +299,8 @@ void InnerNodes::Fill(Parent* parent, std::span<const Child> children, uint64_t 
 }
 
 // STEPS  1. Prepare: if the PLN has no room, fill new PLNs, which no reader reaches yet.
-// 2. Commit: store the PLN's new contents under an odd version. From then on readers see the change.
-// 3. Rebuild the levels if that is due.
+//        2. Commit: store the PLN's new contents under an odd version. From then on readers see the change.
+//        3. Rebuild the levels if that is due.
 // WHAT A READER SEES  Before and after step 2 the same ranges, except for the replaced leaves. A reader that is on its way to the
 //                     left part of a split PLN continues to the right neighbor, because `high` says so.
 InnerNodes::Replacement InnerNodes::Prepare(const SearchKey& at, uint32_t count, std::span<const Child> children) {
@@ -306,6 +316,7 @@ InnerNodes::Replacement InnerNodes::Prepare(const SearchKey& at, uint32_t count,
   change.children = children.size();
   for (size_t i = 1; i < children.size(); ++i) change.rest_bytes += RestBytes(children[i].low);
 
+  // The children of the PLN after the change.
   std::vector<Child> slots;
   for (uint64_t i = 0; i < change.slot; ++i) slots.push_back(parent.child(i));
   slots.insert(slots.end(), children.begin(), children.end());
@@ -319,6 +330,8 @@ InnerNodes::Replacement InnerNodes::Prepare(const SearchKey& at, uint32_t count,
   change.next = parent.next;
   change.high = parent.high;
   size_t end = slots.size();
+  // Fills the new PLNs from right to left: each gets the `next` and `high` of its right neighbor before it is linked from the
+  // left.
   for (size_t begin = (slots.size() - 1) / piece * piece; begin > 0; begin -= piece) {
     const ParentId id = generation->New();
     Fill(generation->At(id), std::span(slots).subspan(begin, end - begin), change.next, change.high);
@@ -329,10 +342,14 @@ InnerNodes::Replacement InnerNodes::Prepare(const SearchKey& at, uint32_t count,
   }
   slots.resize(end);
   change.left = std::move(slots);
+  // Rebuild if this search walked far to the right, or if too many PLNs are missing in the levels.
   change.rebuild = moves >= kMaxMoves || generation->unindexed + change.new_parents > kMaxMoves + generation->used / kNewParents;
   return change;
 }
 
+// STEPS  1. Odd version.  2. Collect the rests of the removed children for reclamation.  3. Store the new contents.  4. Even
+//        version.
+//        5. Pass the removed memory to the epochs, after readers can no longer find it.
 void InnerNodes::Commit(Replacement* change) noexcept {
   Generation* const generation = generation_.load(std::memory_order_relaxed);
   Parent* const parent = change->parent;
@@ -377,6 +394,8 @@ void InnerNodes::RebuildLevels() {
   RetireGivenUp();
 }
 
+// Readers keep using the old generation until the store of generation_; it is then retired through the epochs. Plain stores are
+// enough before that store, which has release order.
 void InnerNodes::Build(std::span<const Child> children) {
   const Stopwatch stopwatch(&stats_.rebuild_ns);
   BRAIDDB_CHECK(!children.empty());

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kChecksumShift = 16;
 
+// The hash covers size, number of sorted elements, tree and address, so that a leaf of another tree or place is not valid here.
 uint64_t MakeShape(uint64_t tree_id, PmPtr place, uint32_t bytes, uint32_t sorted) {
   const uint64_t low = uint64_t{sorted} << 16 | bytes / kCacheLine;
   return (Mix64(Mix64(tree_id ^ low) ^ place.raw()) << 32) | low;
@@ -69,11 +70,13 @@ class NegativeElements {
 
 }  // namespace
 
+// No commit: the leaf counts when a durable link leads to it. The caller fences once for all new leaves.
 void MakeLeaf(Persistence* persistence, Leaf* leaf, uint64_t tree_id, PmPtr place, uint32_t bytes,
               std::span<const Element> sorted, PmPtr next) {
   const auto count = static_cast<uint32_t>(sorted.size());
   BRAIDDB_CHECK(count <= Leaf::Capacity(bytes));
   BRAIDDB_DCHECK(IsInOrder(sorted));
+  // The leaf is not linked yet, so plain stores in any order are enough.
   const uint64_t shape = MakeShape(tree_id, place, bytes, count);
   uint64_t checksum = FirstChecksum(shape);
   for (uint32_t i = 0; i < count; ++i) {
@@ -88,6 +91,10 @@ void MakeLeaf(Persistence* persistence, Leaf* leaf, uint64_t tree_id, PmPtr plac
   if (!BRAIDDB_MUTANT("leaf-not-flushed")) persistence->Flush(leaf, Leaf::kHeaderBytes + count * sizeof(Element));
 }
 
+// STEPS  P1 write and flush the elements and changed negative words, fence.  P2 store `published`, flush, fence.
+// CRASH  Before P2 is durable, nElement excludes the new elements, and recovery ignores them. Their negative bits may remain; the
+//        next append at the same position corrects them.
+// WHAT A READER SEES  All changes at once, when it loads the new nElement. It may see them before P2 is durable.
 bool AppendToLeaf(Persistence* persistence, Leaf* leaf, std::span<const LeafChange> changes) {
   const uint64_t published = LoadRelaxed(&leaf->published);
   const auto begin = static_cast<uint32_t>(published & Leaf::kCountMask);
@@ -140,6 +147,7 @@ size_t CollectLive(const Leaf& leaf, uint32_t bytes, LeafPart* part, std::vector
   const uint32_t guess = static_cast<uint32_t>(part->place * (sorted == 0 ? 0 : sorted - 1));
   for (uint32_t i = guess; i < std::min(sorted, guess + part->enough); i += kElementsPerLine) Prefetch(&leaf.elements[i]);
   for (uint32_t i = sorted; i < count; i += kElementsPerLine) Prefetch(&leaf.elements[i]);
+  // The sorted elements of the part: [first, last).
   const Element* const sorted_end = leaf.elements + sorted;
   const Element* first = leaf.elements;
   if (part->from > 0 && sorted > 0) first = FirstNotLess(leaf.elements, sorted_end, part->from, leaf.elements + guess);

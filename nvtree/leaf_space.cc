@@ -58,6 +58,7 @@ Status LeafSpace::Grow(uint32_t region) {
   Status status = allocator_->AllocateIndex(region, 1, &segment);
   if (!status.ok()) return status;
   auto* header = reinterpret_cast<SpaceHeader*>(segment->data());
+  // The generation in the header ties it to this use of the segment.
   *header = SpaceHeader{SpaceHeader::kMagic, tree_id_, segment->generation(), leaf_bytes_, {}, 0};
   header->checksum = ComputeChecksum(*header);
   // ORDER: the header before any leaf of the segment is linked; another thread may link one with a fence of its own. [CC-42]
@@ -82,6 +83,7 @@ void LeafSpace::Add(Segment* segment) {
   blocks_[region] += Blocks(*segment);
 }
 
+// Rejects pointers into other segments, into the header block, or between blocks. A damaged link is detected here.
 bool LeafSpace::Locate(PmPtr block, Place* place) const {
   const Segment* const segment = allocator_->Find(block);
   const auto found = index_of_.find(segment);
@@ -108,6 +110,7 @@ bool LeafSpace::FreeOthers(const std::vector<PmPtr>& used) {
   return true;
 }
 
+// Add has reserved room for every block, so push_back cannot throw.
 void LeafSpace::Free(PmPtr block) noexcept {
   std::lock_guard lock(mutex_);
   free_[block.region()].push_back(block);

@@ -67,7 +67,9 @@ class LeafSpace {
   uint64_t free_blocks() const;
 
  private:
+  // Adds a new segment to a region. NoSpace: the region has no room.
   Status Grow(uint32_t region);
+  // Registers a segment and reserves room in free_ for its blocks.
   void Add(Segment* segment);
 
   RegionSet* const regions_;

@@ -5,6 +5,7 @@
 
 namespace braiddb {
 
+// Copies the key: the separator belongs to the inner nodes, and is valid only within the epoch guard.
 NvCursor::Border::Border(const Separator& separator) {
   prefix = separator.prefix;
   has_rest = separator.rest != nullptr;
@@ -121,6 +122,7 @@ void NvCursor::SeekToLast() {
   if (at_-- == 0) ToPreviousLeaf();
 }
 
+// A seek copies few elements first, because it may be followed by few steps. The limit grows with each further copy.
 void NvCursor::Seek(const SearchKey& target) {
   enough_ = kFirst;
   Load(target, false);

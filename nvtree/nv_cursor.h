@@ -65,13 +65,16 @@ class NvCursor {
   };
 
   template <class Target>
+  // Replaces elements_ by the elements of a leaf, and sets the position to the first one at or after the target.
   void Load(const Target& target, bool before);
   // Copies a leaf, or a part of one, to copy_. Returns the index of the first element at or after the target. *high: end of the
   // copied range; a border without a key at the end of the tree.
   template <class Target>
   size_t Copy(const Target& target, bool before, Border* high);
+  // Index in copy_ of the first element at or after the target; the number of elements if there is none.
   size_t FirstAtOrBehind(const SearchKey& target) const;
   size_t FirstAtOrBehind(const Separator& place) const;
+  // Move to the first element of the next non-empty leaf, or to the last one of the previous non-empty leaf.
   void ToNextLeaf();
   void ToPreviousLeaf();
 

@@ -71,6 +71,7 @@ class NvEntryCursor final : public EntryCursor {
     FetchBackward(kFirstBlock);
     Load();
   }
+  // A change of direction discards the prefetch state, because the prefetched entries lie on the other side.
   void Begin(bool forward) {
     is_forward_ = forward;
     fetched_ = 0;
@@ -105,6 +106,7 @@ class NvEntryCursor final : public EntryCursor {
     const std::ptrdiff_t until = std::min(fetched_ + count, element - cursor_.begin() + 1);
     for (; fetched_ < until; ++fetched_) keys_->PrefetchWhole(element[-fetched_], bytes_);
   }
+  // Neighboring entries often have similar sizes, so the size of the last one is the estimate for the next prefetches.
   void NoteBytes() {
     if (entry_ != nullptr) bytes_ = static_cast<uint32_t>(std::min<uint64_t>(LogEntrySize(*entry_), EntryKeys::kMostFetched));
   }
@@ -145,6 +147,7 @@ const LogEntry* NvLevel::Find(const SearchKey& target, LookupTrace* trace) const
   const LogEntry* newest = nullptr;
   const auto visit = [&](const Element& element) {
     const LogEntry* const entry = keys_.EntryOf(element);
+    // A damaged element ends the search; RegionSet::damage_seen tells the caller.
     if (entry == nullptr) return Visited::kEnough;
     count(PmPtr(element.value));
     const int by_key = order_->Compare(entry->key(), target.key);

@@ -69,6 +69,7 @@ class NvLevel final : public OrderedLevel {
   static Status Open(RegionSet* regions, SegmentAllocator* segments, EpochManager* epochs, const KeyOrder* order,
                      const LevelPlace& place, uint32_t threads, std::shared_ptr<NvLevel>* result);
 
+  // As OrderedLevel::Find. Reads every version of the key with a number at most the target's.
   const LogEntry* Find(const SearchKey& target, LookupTrace* trace) const override;
   std::unique_ptr<EntryCursor> NewCursor() const override;
 

@@ -12,6 +12,7 @@ namespace {
 
 uint64_t ComputeChecksum(const NvTreeRoot& root) { return XXH3_64bits(&root, offsetof(NvTreeRoot, checksum)); }
 
+// Entry order: key ascending, then sequence number descending.
 int CompareKeys(const KeyOrder& order, const SearchKey& a, const SearchKey& b) {
   if (a.prefix != b.prefix) return a.prefix < b.prefix ? -1 : 1;
   const int by_key = order.Compare(a.key, b.key);
@@ -100,6 +101,8 @@ Status NvTree::ReleaseSegments() {
   return Status::OK();
 }
 
+// STEPS  1. P1 write the image, durably.  2. P2 store and persist its link.
+// CRASH  Before 2 there is no link, and the next open rebuilds. After 2 the image is valid, since no change follows.
 Status NvTree::Close() try {
   std::lock_guard lock(structure_mutex_);
   if (failed_.load(std::memory_order_relaxed)) return Failure();
@@ -126,6 +129,8 @@ bool NvTree::LoadImage() {
   if (image_segment_ == nullptr || image_segment_->ptr(0) != LinkTarget(link)) return false;
   if (!ReadImage(image_segment_->data(), image_segment_->capacity(), image_segment_->generation(), root_->tree_id, &children))
     return false;
+  // The checksums cover the image's bytes; these checks ensure that its leaves are distinct blocks and start at the root's first
+  // leaf.
   std::vector<PmPtr> leaves;
   leaves.reserve(children.size());
   for (const InnerNodes::Child& child : children.all()) leaves.push_back(child.leaf);

@@ -184,31 +184,44 @@ class NvTree {
     uint32_t sorted;
     bool empty;
   };
+  // Finds the image segment, and releases other images of the tree.
   Status FindImageSegment();
+  // Releases index segments that hold neither leaves nor the image.
   Status ReleaseUnowned();
+  // Builds the inner nodes from the image. False: there is no valid image, and nothing has changed.
   bool LoadImage();
+  // Removes the link to the image, durably.
   Status ForgetImage();
+  // Builds the inner nodes from the leaves (rebuild.cc).
   Status Rebuild(uint32_t threads);
   Status BuildFromList(const std::vector<PmPtr>& list, const std::function<KeyWords(PmPtr)>& words);
+  // Applies the first changes, those of one leaf. *applied: their number.
   Status ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* applied);
+  // Applies changes by a split, replace or merge. REQUIRES: the latch of the range's leaf is held.
   Status Reorganize(const SearchKey& at, const InnerNodes::Range& range, std::span<const LeafChange> changes);
+  // The steps of Reorganize: computes the new elements, divides them into leaves, writes the leaves, links them.
   void MakeChanges(std::span<const LeafChange> changes, Step* step) const;
   void PlanPieces(Step* step) const;
   Status MakeLeaves(Step* step);
   Status Link(const SearchKey& at, Step* step, InnerNodes::Replacement* replacement);
+  // Errors. After Fail all changes return the first failure. REQUIRES for Fail and Failure: structure_mutex_ is held.
   static Status NoMemory();
   Status Fail(Status status);
   Status Failure() const;
 
   Leaf* At(PmPtr leaf) const { return parts_.regions->Resolve<Leaf>(leaf); }
   bool IsValid(PmPtr leaf) const { return IsValidLeaf(*At(leaf), root_->tree_id, leaf, leaf_bytes_); }
+  // Latches are shared by the leaves with one hash, so their number is constant.
   Latch* LatchOf(PmPtr leaf) const { return &latches_[Mix64(leaf.raw()) % latches_.size()]; }
+  // Entry order of elements, and whether two elements are versions of one key.
   bool Less(const Element& a, const Element& b) const;
   bool SameKey(const Element& a, const Element& b) const;
+  // The separator of two neighboring leaves, from the last element of the left one and the first of the right one.
   Separator Between(const Element& left, const Element& right) const;
   static double PlaceIn(const InnerNodes::Range& range, uint64_t key) {
     return PlaceInRange(key, range.low.prefix, range.is_last ? UINT64_MAX : range.high.prefix);
   }
+  // Appends the live elements of a part of a leaf to *elements in entry order.
   void CollectSorted(PmPtr leaf, LeafPart* part, std::vector<Element>* elements) const;
   void CollectSorted(PmPtr leaf, std::vector<Element>* elements) const {
     LeafPart all;

@@ -30,9 +30,9 @@ Status Damaged(const char* what) {
 // GOAL   The list of leaves with the range of each leaf, in DRAM. All blocks outside the list are free.
 // STEPS  1. Threads scan all blocks of the tree's segments in address order, linked or not: validity, link, smallest and largest
 //        key word. They do not read entries: an element of a free block may refer to an entry that is gone.
-// 2. One thread follows the links through the results of step 1, and makes the headers of the leaves durable.
-// 3. If the key words of two neighbors do not decide their border, their elements are compared.
-// 4. Empty leaves except the first are removed from the list, since they have no range.
+//        2. One thread follows the links through the results of step 1, and makes the headers of the leaves durable.
+//        3. If the key words of two neighbors do not decide their border, their elements are compared.
+//        4. Empty leaves except the first are removed from the list, since they have no range.
 // CRASH  Only step 4 stores: one link at a time, each to a leaf of the list. After a crash the next open rebuilds again.
 // COST   Step 1 reads all leaves sequentially and in parallel; step 2 flushes one line per leaf.
 Status NvTree::Rebuild(uint32_t threads) {
@@ -40,6 +40,7 @@ Status NvTree::Rebuild(uint32_t threads) {
   std::vector<std::vector<Scanned>> scanned(segments.size());
   for (size_t i = 0; i < segments.size(); ++i) scanned[i].resize(space_->Blocks(*segments[i]));
   std::atomic<size_t> next_segment{0};
+  // Step 1. Threads take segments from a common counter.
   const auto scan = [&] {
     std::vector<Element> live;
     for (size_t i = next_segment++; i < segments.size(); i = next_segment++) {
@@ -68,6 +69,7 @@ Status NvTree::Rebuild(uint32_t threads) {
     return space_->Locate(place, &in) ? &scanned[in.segment][in.block] : nullptr;
   };
 
+  // Step 2. Follow the links. A link to a block outside the tree, to an invalid leaf, or to a leaf already visited is damage.
   std::vector<PmPtr> list;
   std::unordered_set<uint64_t> linked;
   uint64_t link = root_->first;
@@ -107,6 +109,7 @@ Status NvTree::BuildFromList(const std::vector<PmPtr>& list, const std::function
   children.Add({Separator(), list[0], before.sorted});
   for (size_t i = 1; i < list.size(); ++i) {
     const KeyWords now = words(list[i]);
+    // Step 4. The link of the last kept leaf skips the empty one.
     if (now.empty) {
       uint64_t* const link = &At(children.all().back().leaf)->next;
       StoreRelease(link, MakeLink(children.all().back().leaf.raw(), LinkTarget(LoadAcquire(&At(list[i])->next))));
@@ -116,6 +119,7 @@ Status NvTree::BuildFromList(const std::vector<PmPtr>& list, const std::function
       space_->Free(list[i]);
       continue;
     }
+    // Step 3. The key words decide, unless they are equal.
     if (before.empty || before.greatest < now.least) {
       // If the first leaf is empty, its range ends where the range of the next leaf begins.
       children.Add({{now.least, nullptr}, list[i], now.sorted});

@@ -26,6 +26,7 @@ struct Separator {
   const SeparatorRest* rest = nullptr;
 };
 
+// Allocates a rest with a copy of the key. Freed by DeleteSeparatorRest. May throw std::bad_alloc.
 inline const SeparatorRest* NewSeparatorRest(Slice key, uint64_t sequence) {
   void* const memory = ::operator new(sizeof(SeparatorRest) + key.size());
   auto* rest = static_cast<SeparatorRest*>(memory);
