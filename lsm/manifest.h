@@ -19,8 +19,9 @@
 //                slot. [CC-2]
 // GROWTH         If a record does not fit in a slot, the MANIFEST moves to a larger object in the other of its two metadata
 //                slots. The new object has the same contents, one generation later.
-// G1 the new object, zeroed, is in its metadata slot  G2 its slot and its selector are durable  G3 its magic, one store, is
-// durable: the object counts  G4 the old object is freed. The next commit goes to the new object.
+//                G1: the new object, zeroed, is in its metadata slot. G2: its slot and its selector are durable. G3: its magic,
+//                one store, is durable, and the object counts. G4: the old object is freed. The next commit goes to the new
+//                object.
 // CRASH          Before G3: an object without a magic does not count. Between G3 and G4: both objects are valid and have the same
 //                contents; the newer generation counts. Open frees the other object in both cases. No commit happens between G1
 //                and G4, so the freed object never has newer contents than the remaining one. [CC-2]

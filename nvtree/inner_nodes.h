@@ -12,8 +12,9 @@
 //              alone adds the new PLNs to the levels. It is due when a 16th of the PLNs is new or when a walk to the right
 //              becomes long. The cost of a rebuild is therefore small against the number of splits before it. After splits, PLNs
 //              are at least half full, so DRAM is proportional to the number of leaves.
-// The NV-Tree paper never splits a PLN: a full PLN causes a rebuild of everything with one leaf per PLN. Keys that arrive in
-// order then fill one PLN again and again, and each time cause a full rebuild. See docs/design/0004-nvtree.md.
+//              The NV-Tree paper never splits a PLN: a full PLN causes a rebuild of everything with one leaf per PLN. Keys that
+//              arrive in order then fill one PLN again and again, and each time cause a full rebuild. See
+//              docs/design/0004-nvtree.md.
 // CONCURRENCY  One thread at a time changes the nodes. Readers take no latch. Levels and removed nodes are retired through
 //              epochs. A PLN has a version, which is odd during a change. A reader that finds a changed version reads the PLN
 //              again.

@@ -155,7 +155,7 @@ size_t CollectLive(const Leaf& leaf, uint32_t bytes, LeafPart* part, std::vector
   if (sorted_end - first > static_cast<std::ptrdiff_t>(part->enough)) {
     last = first + part->enough;
     while (last != sorted_end && last->key <= last[-1].key) ++last;  // elements with one key word stay together
-    if (last != sorted_end) part->to = last[-1].key + 1;             // and not what the next one says, which nobody has looked at
+    if (last != sorted_end) part->to = last[-1].key + 1;             // not last->key: an unread element may be damaged
     if (part->to == LeafPart::kToTheEnd) last = sorted_end;
   }
   const auto is_asked_for = [part](const Element& element) {

@@ -11,8 +11,8 @@
 //    56  reserved     u64   zero
 //    64  elements           16 bytes each
 //   Elements are in the order in which they were appended. The elements with which the leaf was created come first, sorted, and
-// are not NEGATIVE. A NEGATIVE element cancels the latest element before it with the same key and value. An update appends the
-// old value, NEGATIVE, and the new one.
+//   are not NEGATIVE. A NEGATIVE element cancels the latest element before it with the same key and value. An update appends the
+//   old value, NEGATIVE, and the new one.
 // COMMIT POINT   The store of `published`, flushed and fenced.
 // PERSIST ORDER  An append: P1 the elements, and the negative words if they change  P2 `published`. A leaf that is not linked
 //                yet: all of it, before the pointer to it.
