@@ -132,7 +132,8 @@ class MergingCursor final : public EntryCursor {
   bool MergesPlain() const { return not_plain_ == 0 && last_.IsWhole() && flip_ == 0 && !has_all_ && made_ != 0; }
   // Prefetches the merged items before `end` together.
   void FetchUntil(size_t end);
-  // Merges and prefetches more. Called at make_at_, when all or, with large entries, most merged items are prefetched.
+  // Merges and prefetches more. Called at make_at_: when all merged items are prefetched, or, with large entries, when less than
+  // one batch of them is left.
   void MakeAhead();
   // Advances by one merged item and prefetches one more entry.
   void Step();

@@ -50,8 +50,8 @@ class PmTable {
   // True if the key filter, if any, contains the table's keys. If false, the merge that takes the table adds them, and lookups
   // search the table without the filter until then. Set before readers get the table.
   bool in_filter = true;
-  // True in a restored table until a thread has read it and built its index. Accessed by the compaction thread only, once it
-  // runs.
+  // True in a restored table until the compaction thread walks along it to build its index and its sorted array. Accessed by
+  // that thread only, once it runs.
   bool waits_for_index = false;
   uint64_t entries = 0;
   uint64_t log_bytes = 0;

@@ -8,7 +8,7 @@
 namespace braiddb {
 namespace {
 
-// Maximum of elements in a new leaf after a split, unless keys arrive in order.
+// Maximum of elements in a new leaf, unless keys arrive in order.
 constexpr uint32_t Fill(uint32_t capacity) { return capacity * 2 / 3; }
 // The same if elements of the old leaf were cancelled: an updated leaf may not grow any more, so it is filled more.
 constexpr uint32_t UpdatedFill(uint32_t capacity) { return capacity * 3 / 4; }
@@ -156,8 +156,8 @@ struct NvTree::Step {
 // GOAL   New leaves contain the elements of the leaf with the changes applied.
 // STEPS  1. Choose: if few elements are left and the right sibling has few, merge both into one leaf; if one new leaf has room
 //        for the elements, replace; otherwise split.
-//        2. P1 make the new leaves durable.  3. P2 make the link to them durable.  4. Update the inner nodes.  5. Retire the old
-//           leaves.
+//        2. P1 make the new leaves durable.  3. P2 make the link to them durable.
+//        4. Update the inner nodes.  5. Retire the old leaves.
 // CRASH  Before 3 the new leaves are free space; after 3 the old leaves are.
 // WHAT A READER SEES  Before 4 the old leaf, after 4 the new ones.
 // COST   Two fences.

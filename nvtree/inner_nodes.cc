@@ -93,9 +93,8 @@ struct InnerNodes::Levels {
     ParentId parent;
   };
   // REQUIRES: at least one element, in order.
-  // STEPS  1. Compute the levels' sizes from the bottom up.  2. Lay them out from the top down in one array.  3. Fill the lowest
-  //        level.
-  //        4. Fill each upper level with the first prefix of each node below.
+  // STEPS  1. Compute the levels' sizes from the bottom up.  2. Lay the levels out from the top down in one array.
+  //        3. Fill the lowest level.  4. Fill each upper level with the first prefix of each node below.
   explicit Levels(std::span<const Low> lows) : rest(lows.size()), parents(lows.size()) {
     for (levels.push_back({0, lows.size()}); levels.back().count > kFanout;) levels.push_back({0, Nodes(levels.back())});
     std::reverse(levels.begin(), levels.end());
@@ -347,9 +346,8 @@ InnerNodes::Replacement InnerNodes::Prepare(const SearchKey& at, uint32_t count,
   return change;
 }
 
-// STEPS  1. Odd version.  2. Collect the rests of the removed children for reclamation.  3. Store the new contents.  4. Even
-//        version.
-//        5. Pass the removed memory to the epochs, after readers can no longer find it.
+// STEPS  1. Odd version.  2. Collect the rests of the removed children for reclamation.  3. Store the new contents.
+//        4. Even version.  5. Pass the removed memory to the epochs, after readers can no longer find it.
 void InnerNodes::Commit(Replacement* change) noexcept {
   Generation* const generation = generation_.load(std::memory_order_relaxed);
   Parent* const parent = change->parent;
