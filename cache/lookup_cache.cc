@@ -6,12 +6,12 @@
 
 namespace braiddb {
 
-// Trivial, with a constant initializer: no guard.
+// A trivial type with a constant initializer: access needs no guard.
 constinit thread_local uint32_t LookupCache::t_unmarked_hits_ = 0;
 
 namespace {
 
-// Entries are prefetched so many buckets before they are moved.
+// Prefetch distance in buckets: their entries are prefetched before they are moved.
 constexpr uint64_t kBucketsAhead = 8;
 
 }  // namespace
@@ -41,7 +41,9 @@ uint64_t LookupCache::MakeSlot(uint64_t hash, PmPtr entry) {
   return hash >> kTagShift << kTagShift | uint64_t{entry.region()} << kOffsetBits | offset;
 }
 
+// Restores the word of the miss as it unlocks: a fill is not a write, so other misses of the bucket stay valid.
 void LookupCache::Fill(uint64_t hash, const Miss& miss, uint64_t sequence, PmPtr entry) {
+  // No fill if the miss saw a lock, if late writes are not counted any more, or if the lookup's snapshot was older than a write.
   if ((miss.word & kLocked) != 0 || LateOf(miss.word) == kMostLate || miss.word >> kSequenceShift > sequence) return;
   const uint64_t slot = MakeSlot(hash, entry);
   if (slot == 0) return;
@@ -62,7 +64,7 @@ uint64_t LookupCache::Lock(Bucket* bucket) {
   }
 }
 
-// acquire: pairs with the release of kMoved, so that the next table and what was moved there are seen.
+// acquire: pairs with the release of kMoved, so that the next table and the moved slots are visible.
 LookupCache::Bucket* LookupCache::FollowMoved(const Table& table, uint64_t hash, uint64_t* word) {
   const Table* at = &table;
   for (;;) {
@@ -75,6 +77,7 @@ LookupCache::Bucket* LookupCache::FollowMoved(const Table& table, uint64_t hash,
   }
 }
 
+// The bucket may be moved between FollowMoved and Lock; then the loop follows the chain further.
 LookupCache::Bucket* LookupCache::LockMoved(const Table& table, uint64_t hash, uint64_t* word) {
   for (;;) {
     Bucket* const bucket = FollowMoved(table, hash, word);
@@ -93,6 +96,7 @@ LookupCache::Bucket* LookupCache::LockBucketOf(uint64_t hash, uint64_t* word) co
   return *word == kMoved ? LockMoved(table, hash, word) : bucket;
 }
 
+// If the new address does not fit in a slot, the slot is emptied: a miss is always right.
 void LookupCache::Move(uint64_t hash, PmPtr from, PmPtr to, uint64_t sequence) {
   std::lock_guard guard(movers_mutex_);
   uint64_t word = 0;
@@ -123,6 +127,7 @@ void LookupCache::Forget(uint64_t hash, PmPtr entry) {
   Unlock(bucket, word);
 }
 
+// Empties every slot with the tag. At worst this removes another key, which is a miss.
 void LookupCache::Forget(uint64_t hash, uint64_t sequence) {
   std::lock_guard guard(movers_mutex_);
   uint64_t word = 0;
@@ -150,6 +155,7 @@ bool LookupCache::HasManyKeys(int64_t sampled_keys) const {
   return sampled_keys > static_cast<int64_t>(kKeysPerBucket * sampled);
 }
 
+// Calls on_crowded_ once: the compare-and-swap lets only one thread change kNone to kCrowded.
 void LookupCache::NoteTaken(const Bucket* bucket) {
   if (!IsSampled(bucket)) return;
   const int64_t keys = sampled_keys_.fetch_add(1, std::memory_order_seq_cst) + 1;
@@ -158,11 +164,12 @@ void LookupCache::NoteTaken(const Bucket* bucket) {
   if (crowd_.compare_exchange_strong(none, Crowd::kCrowded, std::memory_order_acq_rel) && on_crowded_) on_crowded_();
 }
 
+// relaxed: a count that is late for a moment only delays a resize.
 void LookupCache::NoteEmptied(const Bucket* bucket) {
   if (IsSampled(bucket)) sampled_keys_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// seq_cst: either this thread sees the key of a thread that calls NoteTaken, or that thread sees kNone.
+// seq_cst: either this thread sees the key of a concurrent NoteTaken, or that thread sees kNone.
 void LookupCache::AskAgain() {
   crowd_.store(Crowd::kNone, std::memory_order_seq_cst);
   Crowd none = Crowd::kNone;
@@ -180,7 +187,10 @@ void LookupCache::PrefetchEntries(const Bucket& bucket) const {
   }
 }
 
-// The entries are there: each is the newest version of its key, and stays so while the bucket is locked.
+// STEPS  1. Lock the old bucket. 2. Read the entries of its slots and compute their hashes. 3. For each new bucket with an
+//        overlapping interval: lock it, add the slots, raise its word, unlock it. 4. Store kMoved in the old bucket.
+// WHAT A READER SEES  Before 4 a locked bucket, a miss; after 4 the new buckets.
+// WHY THE ENTRIES EXIST  Each entry is the newest version of its key, and stays so while the bucket is locked.
 void LookupCache::MoveBucket(const Table& from, uint64_t index, const Table& to) const {
   Bucket* const old = from.At(index);
   const uint64_t word = Lock(old);
@@ -193,6 +203,7 @@ void LookupCache::MoveBucket(const Table& from, uint64_t index, const Table& to)
     const uint64_t slot = LoadRelaxed(&place);
     if (slot == 0) continue;
     const auto* const entry = regions_->Resolve<LogEntry>(PointerOf(slot));
+    // Checks that the key lies within the regions before it is hashed.
     const PmPtr end = PointerOf(slot) + (LogEntrySize(entry->height(), entry->key_size(), 0) - 8);
     if (entry->height() > kMaxHeight || !regions_->Holds(end)) continue;  // damaged
     const uint64_t hash = KeyHash(*entry);
@@ -202,11 +213,13 @@ void LookupCache::MoveBucket(const Table& from, uint64_t index, const Table& to)
   const uint64_t buckets = from.count.load(std::memory_order_relaxed);
   const uint64_t first = ((index << 32) + buckets - 1) / buckets;
   const uint64_t last = (((index + 1) << 32) + buckets - 1) / buckets - 1;
-  // What becomes smaller is not crowded then, and can fill again.
+  // A smaller table gets fewer keys per bucket than kKeysPerBucket, so that it is not crowded at once.
   const uint32_t most_slots = to.count.load(std::memory_order_relaxed) < buckets ? kKeysPerBucket - 1 : kSlots;
   for (uint64_t target = to.IndexOf(first); target <= to.IndexOf(last); ++target) {
     Bucket* const fresh = to.At(target);
     const uint64_t there = Lock(fresh);
+    // A slot with the tag is there already if a write went to the new bucket, or if another old bucket overlaps it: keep that
+    // slot.
     for (const Item& item : std::span(items, count)) {
       if (item.target != target) continue;
       uint64_t* empty = nullptr;
@@ -225,6 +238,7 @@ void LookupCache::MoveBucket(const Table& from, uint64_t index, const Table& to)
   StoreRelease(&old->word, kMoved);
 }
 
+// `next` is stored before the first bucket is moved, so a thread that sees kMoved finds the next table.
 bool LookupCache::StartResize(uint64_t bytes) {
   Table* const from = current_.load(std::memory_order_relaxed);
   Table* const to = from == &tables_[0] ? &tables_[1] : &tables_[0];
@@ -244,16 +258,17 @@ bool LookupCache::MoveBuckets(uint64_t most) {
   const uint64_t buckets = from.count.load(std::memory_order_relaxed);
   const uint64_t end = moved_ + std::min(most, buckets - moved_);
   for (uint64_t i = moved_; i < std::min(moved_ + kBucketsAhead, end); ++i) PrefetchEntries(*from.At(i));
+  // One bucket at a time: a writer waits at most for one bucket's move, and a reader sees a miss.
   for (; moved_ < end; ++moved_) {
     if (moved_ + kBucketsAhead < end) PrefetchEntries(*from.At(moved_ + kBucketsAhead));
     MoveBucket(from, moved_, to);
     BRAIDDB_SYNC_POINT("LookupCache::MoveBuckets:Moved");
   }
   if (end < buckets) return false;
-  // seq_cst: a writer that announces its write behind the caller's fence loads this table.
+  // seq_cst: a writer that announces its write after the caller's fence loads this table.
   current_.store(const_cast<Table*>(&to), std::memory_order_seq_cst);
-  // Keys that other threads add during the count stay counted, some of them twice. To lose them would be worse: a table that is
-  // full takes no empty slot, so nobody would call it crowded again.
+  // Keys that other threads add during the count stay counted, some of them twice. A count that is too small would be worse: no
+  // empty slot of a full table is taken, so NoteTaken would never report a crowd.
   const int64_t keys_before = sampled_keys_.load(std::memory_order_relaxed);
   int64_t keys = 0;
   for (uint64_t i = 0; i < to.memory.size(); i += kSampledOf) {
@@ -265,7 +280,7 @@ bool LookupCache::MoveBuckets(uint64_t most) {
   return true;
 }
 
-// The address stays: who prefetches may still have loaded the table.
+// The address stays in the table: a prefetch may still load it.
 void LookupCache::ReleaseOld() {
   std::lock_guard guard(movers_mutex_);
   Table* const current = current_.load(std::memory_order_relaxed);
@@ -283,12 +298,13 @@ uint64_t* LookupCache::SlotFor(Bucket* bucket, uint64_t hash) {
     NoteTaken(bucket);
     return place;
   }
-  // The hand begins where the tag says, which is as good as at random.
+  // The clock hand starts at a position given by the tag, which is as good as random.
   const uint32_t first = static_cast<uint32_t>((hash >> kTagShift) % kSlots);
   for (uint32_t i = 0; i < kSlots; ++i) {
     uint64_t* const place = &bucket->slots[(first + i) % kSlots];
     if ((LoadRelaxed(place) & kUsed) == 0) return place;
   }
+  // All slots were used: the hand clears the bits and takes the first slot.
   for (uint64_t& place : bucket->slots) StoreRelease(&place, LoadRelaxed(&place) & ~kUsed);
   return &bucket->slots[first];
 }
@@ -296,6 +312,7 @@ uint64_t* LookupCache::SlotFor(Bucket* bucket, uint64_t hash) {
 uint64_t LookupCache::SetSlot(Bucket* bucket, uint64_t word, uint64_t hash, const LogEntry& entry, PmPtr pointer) {
   const uint64_t sequence = entry.sequence();
   const uint64_t slot = entry.type() == EntryType::kPut ? MakeSlot(hash, pointer) : 0;
+  // The newest write through the bucket: a slot with the tag is older or another key's, so its entry is not read.
   if (sequence > word >> kSequenceShift) {
     if (slot != 0) {
       StoreRelease(SlotFor(bucket, hash), slot);
@@ -308,12 +325,13 @@ uint64_t LookupCache::SetSlot(Bucket* bucket, uint64_t word, uint64_t hash, cons
     }
     return sequence << kSequenceShift;
   }
+  // A late write: replaces only an older version of the same key (see WRITE).
   for (uint64_t& place : bucket->slots) {
     const uint64_t there = LoadRelaxed(&place);
     if (!HasTag(there, hash)) continue;
     const auto* const other = regions_->Resolve<LogEntry>(PointerOf(there));
     if (other->sequence() > word >> kSequenceShift) {
-      StoreRelaxed(&place, uint64_t{0});  // damaged: it would hide all writes of now
+      StoreRelaxed(&place, uint64_t{0});  // damaged: it would hide all new writes
       NoteEmptied(bucket);
     } else if (other->sequence() < sequence && other->family() == entry.family() && other->key() == entry.key()) {
       StoreRelease(&place, slot);

@@ -1,5 +1,5 @@
-// LookupCache: a hash in DRAM from keys to the addresses of their newest entries (ListDB, OSDI '22, 3.5). It is resized while it
-// is used.
+// LookupCache: a hash table in DRAM from keys to the addresses of their newest entries (ListDB, OSDI '22, 3.5). It can be resized
+// online.
 #pragma once
 
 #include <algorithm>
@@ -22,115 +22,118 @@
 
 namespace braiddb {
 
-// The paper fills it when a memtable is flushed. Here every write goes through it, so that a hit is the newest version and a
-// lookup is one bucket and one entry.
+// In the paper a flush fills the cache. Here every write goes through it, so that a hit is the newest version and a lookup reads
+// one bucket and one entry.
 //
 // LAYOUT  Buckets of one cache line: a version word and seven slots.
-//         word  bits 63–8 the largest sequence number that went through the bucket since the open · 7–1 how many writes with a
-//               smaller one went through since (kMostLate: so many or more) · 0 locked
-//         slot  bits 63–47 a tag from the key's hash · 46 used · 45–41 region · 40–0 offset / 8; 0 is empty
-//         kMoved, a word that no write makes: the bucket's content is in the next table.
-//         No two slots of a bucket have the same tag. A put displaces a slot that was not marked since the hand came by;
-//         one in eight of a thread's hits of unmarked slots marks its slot.
+//         word  Bits 63–8: the largest sequence number of all writes through the bucket since the open. Bits 7–1: the number
+//               of late writes since then, that is, writes with smaller numbers; at most kMostLate. Bit 0: locked.
+//         slot  Bits 63–47: a tag from the key's hash. Bit 46: used. Bits 45–41: region. Bits 40–0: offset / 8. 0: empty.
+//         A word with the value kMoved, which no write creates, means: the bucket's contents are in the next table.
+//         No two slots of a bucket have the same tag. If no slot is empty, a put replaces a slot whose used bit is not set
+//         (clock algorithm). One in eight of a thread's hits of such slots sets the bit.
 // KEYS    Equal keys must have the same bytes (KeyOrder::equal_means_same).
 //
-// WHY A HIT IS THE NEWEST VERSION
-//   I1 While a bucket is not locked, each entry in it is a put, and the newest version of its key that is visible. Its number is
-//     at most the word's, or from before the open.
-//   Write  Whoever makes an entry visible does it with the bucket of its key locked: lock, publish in the memtable, set the slot
-//     (of a deletion: empty it), unlock. Of two writes to one key the one with the larger number is the newer. A number above
-//     the word's is above that of all writes that went through: the slot with the key's tag is then older, or another key's,
-//     and is taken without a look. Otherwise the entry there is looked at, and replaced if it is the key's and older; if no slot
-//     has the tag nothing is put in, since a newer version may have been, and have been displaced.
-//   Hit  A reader that finds the bucket locked does as if nothing were there. Else, at the time of its look at the word, I1 held,
-//     and a slot that it loads afterwards has what was the newest version then or became so later: the lookup takes effect at
-//     one of these times. A lookup that began after another one had returned a newer version, from a memtable, found the bucket
-//     locked, or no older version in it, since the memtable had that version only with the lock held.
-//   Fill  What a lookup has found below, in levels that it loaded after it had asked the cache, goes in only if the word still is
-//     what it was then, not locked: no write went through, so nothing newer than what was found is visible. A word never returns
-//     to a value that a write has changed: either its number grows, or the count of late writes, which stops at kMostLate; then
-//     nothing is filled in until a larger number comes. A lookup as of a snapshot found the newest version only if no larger
-//     number went through.
-//   Move  of an entry changes the word as a late write does, or, when these are too many to count, as a write with a number that
-//     is above all of before. Forget does the same, behind the mark of what it forgets: a lookup that misses later sees the mark.
-//     Until then slots may have entries that are marked dead: where that can be, who gets one looks at the mark (Options::
-//     compaction_filter).
-// WHY THE ENTRY IS STILL THERE  It is released when it was not the newest version any more and the readers of that time have left
-//   their epochs. Whoever reaches it entered its own before it looked at the word, so before the write that displaced it. A write
-//   that has published and not yet set the slot holds the lock. A writer that was overtaken looks at an entry without an epoch:
-//   another key's is the newest of that key, and stays so while the bucket is locked; an older one of its own key goes nowhere as
-//   long as the write is announced, since no flush takes its memtable then. Of a column family that was dropped every entry is
-//   forgotten before its space is.
+// WHY A HIT IS THE NEWEST VERSION:
+// I1  While a bucket is unlocked, each entry in it is a put, and the newest visible version of its key. Its sequence number is at
+//     most the word's, or the entry is older than the open.
+// WRITE  A writer makes an entry visible while it holds the lock of the key's bucket: lock, publish in the memtable, set the slot
+//        (a deletion empties it), unlock. Of two writes to a key, the one with the larger number is newer. If the number is
+//        larger than the word's, it is larger than all numbers before. A slot with the key's tag is then older or another key's,
+//        and is overwritten without reading its entry. Otherwise the write is late. It reads the entry of a slot with the tag,
+//        and replaces it if it is an older version of the key. If no slot has the tag, the write sets none, because a newer
+//        version may have been inserted and replaced.
+// HIT  A reader treats a locked bucket as a cache miss. If the bucket is unlocked when the reader loads the word, I1 holds. A
+//      slot that the reader loads afterwards has the version that was the newest then, or one that became the newest later. The
+//      lookup takes effect at one of these times. Suppose a lookup begins after another lookup returned a newer version from a
+//      memtable. It finds the bucket locked, or without the older version, because the writer published the newer version with
+//      the lock held.
+// FILL  A lookup that misses may insert what it found in older levels, which it loaded after its miss. It may do so only if the
+//       word is unlocked and unchanged since the miss. Then no write went through, and no visible version is newer. A word never
+//       returns to an earlier value: each write increases its number or its count of late writes. The count stops at kMostLate,
+//       and then nothing is inserted until a larger number comes. A lookup as of a snapshot found the newest version only if the
+//       word's number is at most the snapshot's.
+// MOVE  Moving an entry changes the word like a late write; if the count is at its limit, like a write with a number above all
+//       before. Forget(hash, sequence) does the same, after the version was marked dead, so a lookup that misses later sees the
+//       mark. Before that, slots may refer to entries that are marked dead. Readers check the mark where that is possible
+//       (Options::compaction_filter).
 //
-// WHY A RESIZE IS RIGHT
-//   A table's buckets divide the range of hashes into intervals of one size, in order. A resize goes through the old table's
-//   buckets. It locks a bucket. It locks each new bucket whose interval shares hashes with it, raises the new bucket's word to
-//   the old one's if that is larger, adds the slots that belong there, and unlocks it. Then it stores kMoved to the old
-//   bucket's word. A slot that finds no room in its new bucket is dropped.
+// WHY THE ENTRY STILL EXISTS  The space of an entry is released after the entry is no longer the newest version and all readers
+//   of that time have left their epochs. A reader that reaches the entry entered its epoch before it loaded the word, and so
+//   before the write that replaced the slot. A writer that has published and not yet set the slot holds the lock. A late writer
+//   reads an entry without an epoch guard. If the entry is another key's, it is that key's newest version, and stays so while the
+//   bucket is locked. If the entry is an older version of the writer's key, it stays while the write is announced, since no flush
+//   takes its memtable then. When a column family is dropped, every entry of it is forgotten before its space is released.
+//
+// WHY A RESIZE IS RIGHT  The buckets of a table divide the range of hashes into intervals of equal size, in order. A resize
+//   handles the old buckets one after another. It locks the old bucket. For each new bucket whose interval overlaps, it locks the
+//   new bucket, raises its word to the old word if that is larger, adds the slots that belong there, and unlocks it. At last it
+//   stores kMoved to the old bucket's word. A slot that has no room in its new bucket is dropped.
 //   At each instant one bucket answers for a key: the first in the chain of tables whose word is not kMoved. Readers and writers
-//   go along the chain, which has two tables at most, and a writer compares and exchanges the word that it locks. So all writes
-//   to a key lock one bucket at a time, and I1 holds for the bucket that answers.
-//   A reader that loaded the old bucket's word before the lock finds slots that nobody changes any more. They were the newest
-//   versions when the bucket was moved, so its lookup takes effect between its load of the word and that instant. A reader whose
-//   lookup began after another one had returned a newer version sees kMoved, since the newer version's writer saw it.
-//   A fill compares words. A new bucket's word is at least the word of each old bucket it takes the place of, and words grow
-//   with each write (but at kMostLate, where nothing is filled in). So a fill whose lookup missed in the old bucket finds the
-//   same word in the new one only if no write to its key came between.
-//   Nobody waits in a circle: a resize holds an old bucket while it waits for a new one, and whoever holds a bucket waits for its
-//   fence only, never for another bucket.
-//   The old table's memory goes (ReleaseOld) when all who may have loaded its address have left.
+//   follow the chain, which has at most two tables. A writer locks a word by compare-and-swap, so it cannot lock a moved bucket.
+//   All writes to a key therefore lock one bucket at a time, and I1 holds for the bucket that answers.
+//   A reader that loaded the old word before the resize locked it reads slots that no thread changes any more. They were the
+//   newest versions when the bucket was moved, so the lookup takes effect between its load of the word and that instant. A reader
+//   that began after another lookup had returned a newer version sees kMoved, because the newer version's writer saw it.
+//   A fill compares words. The word of a new bucket is at least the word of each old bucket that it replaces, and words grow with
+//   each write (or stay at kMostLate, where nothing is filled in). A fill after a miss in the old bucket therefore finds the same
+//   word in the new bucket only if no write to its key came between.
+//   There is no deadlock: the resize holds an old bucket while it waits for a new one. A thread that holds any other bucket waits
+//   only for its fence, never for another bucket.
+//   The old table's memory is released (ReleaseOld) after all threads that may have loaded its address have left.
 //
-// WHY WHAT SHRINK LEAVES IS RIGHT  Buckets that Shrink gave up never come back, and who looks at the limit later does as if they
-//   were not there. So all who use one began before that, readers and writers; what such a reader finds there was the newest
-//   version then, or became so later, and its lookup takes effect at one of these times, before any write that left the bucket
-//   out. The memory goes when these readers have left, so that no word returns to what one of them knows. A writer that looked
-//   at the limit before may come after that. It may find its lock taken away, or compare its key with an entry whose space
-//   has been used again, since newer versions of that no longer come by; what it leaves there nobody reads. A table that has
-//   given up buckets is not resized.
+// WHY A SHRINK IS RIGHT  Buckets that Shrink gave up never come back, and threads that load the limit later skip them. All
+//   readers and writers that use such a bucket began before that. The slots that such a reader finds were the newest versions
+//   then, or became so later. Its lookup takes effect at one of these times, before any write that skipped the bucket. The memory
+//   is released after these readers have left, so no word returns to a value that one of them knows. A writer that loaded the
+//   limit before may come later. It may find its lock lost, or compare its key with an entry whose space is in use again, because
+//   newer versions of that entry's key no longer pass through the bucket. No reader sees what such a writer stores. A table that
+//   has given up buckets is not resized.
 //
-// Thread safety: all methods, by any number of threads, but of StartResize, MoveBuckets, ReleaseOld and Shrink one call at a
-// time. Readers, and fills, hold an epoch guard; writers have announced their write.
+// CONCURRENCY  All methods may be called by any number of threads. StartResize, MoveBuckets, ReleaseOld and Shrink: one call at a
+//              time. Readers and fills hold an epoch guard; writers have announced their write.
 class LookupCache {
   struct Bucket;
 
  public:
-  // Null if there is no memory. `bytes`: rounded down to whole buckets; at least one, at most 2^32 of them. `on_crowded`: called,
-  // with a bucket locked, by the thread whose key makes is_crowded() true.
+  // Null if there is no memory. `bytes`: rounded down to whole buckets; at least one, at most 2^32 buckets. `on_crowded`: called
+  // by the thread whose key makes is_crowded() true, with a bucket locked.
   static std::unique_ptr<LookupCache> Create(const RegionSet* regions, uint64_t bytes, std::function<void()> on_crowded = {});
   LookupCache(const LookupCache&) = delete;
   LookupCache& operator=(const LookupCache&) = delete;
 
-  // The bucket of a key with this hash (KeyHash) is fetched, to be read or to be written.
-  // Needs no guard: a table that is released meanwhile is prefetched in vain.
+  // Prefetches the bucket of a hash (KeyHash), for reading or for writing. Needs no guard: if the table is released concurrently,
+  // the prefetch has no effect.
   void Prefetch(uint64_t hash) const { braiddb::Prefetch(CurrentTable().BucketOf(hash)); }
   void PrefetchForWrite(uint64_t hash) const { braiddb::PrefetchForWrite(CurrentTable().BucketOf(hash)); }
 
-  // The entry that Find will look at, if any. The bucket should be there already.
-  // False: there is none, and the key will be looked up elsewhere.
+  // Prefetches the entry that Find will read, if any. The bucket should be in the CPU's cache. False: no slot has the tag, and
+  // the key will be searched in the levels.
   bool PrefetchEntry(uint64_t hash) const;
 
-  // Of a lookup that found nothing here: where the bucket stood.
+  // The state of the bucket when a lookup missed.
   struct Miss {
-    uint64_t word = kLocked;
+    uint64_t word = kLocked;  // the default never permits a fill
   };
-  // The newest version of the key, which is a put; null if the cache does not know.
+  // The newest version of the key, which is a put; null on a cache miss. Sets *miss.
   const LogEntry* Find(uint32_t family, Slice key, uint64_t hash, Miss* miss) const;
-  // The same in fewer instructions. False, which is rare: Find has to be asked.
+  // Like Find, with fewer instructions. False, which is rare: the result is unknown, call Find. True: on a hit *entry is the
+  // version; on a miss *entry is null or unchanged.
   bool FindQuickly(uint32_t family, Slice key, uint64_t hash, Miss* miss, const LogEntry** entry) const noexcept;
-  // Remembers a put, found after this miss by a lookup as of this sequence number, unless it may not be the newest version.
+  // Inserts a put that a lookup as of `sequence` found after `miss`. Does nothing if the put may not be the newest version.
   void Fill(uint64_t hash, const Miss& miss, uint64_t sequence, PmPtr entry);
 
-  // The bucket of a key, locked; or none. Versions that the write hides stay where they are meanwhile: the caller's write is
-  // announced, so no flush takes it to the tables.
+  // A locked bucket, or none. The write is announced, so no flush moves the hidden versions to a table while the bucket is
+  // locked.
   class WriteLock {
    private:
     friend class LookupCache;
     Bucket* bucket_ = nullptr;
     uint64_t word_ = 0;
   };
-  // Making a durable entry visible, and remembering or forgetting the key, is one step for readers: between these two. The first
-  // may come before the caller's fence; the second stores, and waits for nothing. A thread has one lock at a time, and not for
-  // long: others that write to keys of the bucket wait.
+  // LockForWrite and EndWrite enclose the publication of a durable entry. For readers, publication and change of the slot are one
+  // step. LockForWrite may come before the caller's fence; EndWrite only stores and does not wait. A thread holds one lock at a
+  // time, for a short time, since other writers to keys of the bucket wait.
   WriteLock LockForWrite(uint64_t hash) {
     WriteLock lock;
     const Table* const table = &CurrentTable();
@@ -146,42 +149,42 @@ class LookupCache {
     BRAIDDB_SYNC_POINT("LookupCache::EndWrite:Published");
     Unlock(lock.bucket_, SetSlot(lock.bucket_, lock.word_, hash, entry, pointer));
   }
-  // Nothing became visible.
+  // Unlocks without a change: the entry did not become visible.
   static void AbandonWrite(const WriteLock& lock) {
     if (lock.bucket_ != nullptr) Unlock(lock.bucket_, lock.word_);
   }
 
-  // A copy with the same sequence number took the place of an entry: the cache knows it as the copy from now on, and a lookup
-  // that missed before does not fill in the original. `sequence`: of a write that was made before.
+  // Replaces the address of an entry by that of its copy, which has the same sequence number. A lookup that missed before cannot
+  // fill in the original. `sequence`: of an earlier write.
   void Move(uint64_t hash, PmPtr from, PmPtr to, uint64_t sequence);
 
-  // Forgets an entry whose key nobody reads or writes any more, before its space is used again.
+  // Removes an entry whose key no thread reads or writes any more. Called before its space is reused.
   void Forget(uint64_t hash, PmPtr entry);
-  // What was the newest version of the key has gone without a newer one: the cache does not know the key, and a lookup that
-  // missed before does not fill it in. REQUIRES: the version is marked dead. `sequence`: of a write that was made before.
+  // Removes the key because its newest version was removed without a newer one. A lookup that missed before cannot fill the
+  // version in. REQUIRES: the version is marked dead. `sequence`: of an earlier write.
   void Forget(uint64_t hash, uint64_t sequence);
 
-  // It has more than kKeysPerBucket keys for each bucket, and hits would be lost: from the key that made it so until a resize, or
-  // until AcceptCrowd says that it stays as it is. A pause of AcceptCrowd ends with AskAgain.
+  // True if the table has more than kKeysPerBucket keys per bucket, so that hits would be lost. Stays true until a resize, or
+  // until AcceptCrowd keeps the size. AskAgain ends the effect of AcceptCrowd.
   bool is_crowded() const { return crowd_.load(std::memory_order_acquire) == Crowd::kCrowded; }
   void AcceptCrowd() { crowd_.store(Crowd::kAccepted, std::memory_order_release); }
   void AskAgain();
   static constexpr uint64_t kKeysPerBucket = 3;
 
-  // STEPS  1 StartResize  2 MoveBuckets until it returns true: who begins from now on uses the new table  3 the caller waits
-  //        until readers that are inside an epoch, and writes that are announced, have ended  4 ReleaseOld.
-  // To a table of `bytes` (as for Create), whose memory comes now. False: there is no memory, or Shrink has given up buckets.
+  // STEPS  1. StartResize.  2. MoveBuckets until it returns true. Lookups and writes that begin later use the new table.  3. The
+  //        caller waits until all current readers have left their epochs and all announced writes have ended.  4. ReleaseOld.
+  // Allocates a table of `bytes` bytes (as for Create). False: there is no memory, or Shrink has given up buckets.
   bool StartResize(uint64_t bytes);
-  // Moves that many more buckets, at most. COST  A visit of each entry; its lines are prefetched some buckets ahead.
+  // Moves at most `most` buckets. True if all are moved. COST: reads each entry, whose lines are prefetched some buckets ahead.
   bool MoveBuckets(uint64_t most);
   void ReleaseOld();
 
-  // Gives up, for good, what is more than `bytes`.
+  // Gives up the buckets beyond `bytes` for ever.
   void Shrink(uint64_t bytes);
-  // The system gets the memory of what was given up by a Shrink to `bytes`. REQUIRES: its readers have left their epochs.
+  // Returns the memory of the buckets given up by Shrink(bytes) to the system. REQUIRES: their readers have left their epochs.
   void ReleaseGivenUp(uint64_t bytes) { current_.load(std::memory_order_relaxed)->memory.ReleaseFrom(bytes / sizeof(Bucket)); }
 
-  // Of the table in use.
+  // Size of the current table.
   uint64_t bytes() const { return CurrentTable().limit.load(std::memory_order_relaxed) * sizeof(Bucket); }
 
  private:
@@ -202,9 +205,9 @@ class LookupCache {
   };
   static_assert(sizeof(Bucket) == kCacheLine);
 
-  // Two take turns. What lookups load is atomic, since a prefetch may come while a table gets new memory.
+  // The two tables alternate. Fields that lookups load are atomic, since a prefetch may race with SetMemory.
   struct Table {
-    // By bits that the tag does not have.
+    // Uses hash bits that are not part of the tag.
     uint64_t IndexOf(uint64_t hash) const { return (hash & UINT32_MAX) * count.load(std::memory_order_relaxed) >> 32; }
     Bucket* At(uint64_t index) const { return buckets.load(std::memory_order_relaxed) + index; }
     Bucket* BucketOf(uint64_t hash) const { return At(IndexOf(hash)); }
@@ -213,25 +216,26 @@ class LookupCache {
 
     std::atomic<Bucket*> buckets{nullptr};
     std::atomic<uint64_t> count{0};
-    std::atomic<uint64_t> limit{0};           // buckets behind it are given up
-    std::atomic<const Table*> next{nullptr};  // set before a bucket is moved there
+    std::atomic<uint64_t> limit{0};           // buckets from here on are given up
+    std::atomic<const Table*> next{nullptr};  // stored before the first bucket is moved there
     HugeArray<Bucket> memory;
   };
   enum class Crowd : uint32_t { kNone, kCrowded, kAccepted };
-  // Keys are counted in one bucket of so many.
+  // One bucket in kSampledOf is sampled to estimate the number of keys.
   static constexpr uint64_t kSampledOf = 16;
 
   LookupCache(const RegionSet* regions, HugeArray<Bucket> buckets, std::function<void()> on_crowded);
 
-  // acquire: pairs with the store in MoveBuckets; the table's fields, and what was moved there, are seen.
+  // acquire: pairs with the store in MoveBuckets, so that the table's fields and the moved buckets are visible.
   const Table& CurrentTable() const { return *current_.load(std::memory_order_acquire); }
   static bool HasTag(uint64_t slot, uint64_t hash) { return slot != 0 && (slot ^ hash) >> kTagShift == 0; }
   static bool CompareExchange(uint64_t* word, uint64_t expected, uint64_t desired) {
     return std::atomic_ref<uint64_t>(*word).compare_exchange_strong(expected, desired, std::memory_order_acq_rel,
                                                                     std::memory_order_relaxed);
   }
-  // Of a thread's hits of slots that are not marked as used, one in eight marks its slot, and no rhythm of theirs decides which:
-  // no load of the next lookup begins before a locked instruction has ended, and what is worth keeping is hit often.
+  // True for one in eight of the thread's hits of unmarked slots, chosen by a hash of a counter, so that no access pattern
+  // interferes. Setting the bit is a locked instruction, which delays the loads of the next lookup. Keys worth keeping are hit
+  // often enough.
   static bool MarksThisHit() { return ++t_unmarked_hits_ * 0x9e3779b9u >> 29 == 0; }
   // Bit i: slot i has this tag, or is empty and the tag is 0.
   static uint32_t SlotsWithTag(const Bucket& bucket, uint64_t hash);
@@ -240,28 +244,29 @@ class LookupCache {
     const auto region = static_cast<uint32_t>(slot >> kOffsetBits) & ((1u << kRegionBits) - 1);
     return PmPtr(region, (slot & ((uint64_t{1} << kOffsetBits) - 1)) << 3);
   }
-  // 0 if the address does not fit.
+  // 0 if the address does not fit in a slot.
   static uint64_t MakeSlot(uint64_t hash, PmPtr entry);
 
-  // What the slot there leads to, if that is of this key, which is marked as a hit; else null.
+  // The entry of the slot if it has this key, else null. May set the slot's used bit.
   const LogEntry* EntryAt(uint64_t* place, uint64_t slot, uint32_t family, Slice key) const;
-  // Goes along the tables to the bucket that answers for the key; *word: its word, as loaded. Null if it is given up.
+  // Follows the chain of tables to the bucket that answers for the key; *word: its word. Null if that bucket is given up.
   static Bucket* FollowMoved(const Table& table, uint64_t hash, uint64_t* word);
   static Bucket* LockMoved(const Table& table, uint64_t hash, uint64_t* word);
-  // The bucket, locked; *word as it was.
+  // Locks the bucket that answers; *word: its word before. Null if it is given up.
   Bucket* LockBucketOf(uint64_t hash, uint64_t* word) const;
-  // The word as it was; kMoved: it is not locked.
+  // Locks a bucket and returns its word before; returns kMoved without a lock if the bucket was moved.
   static uint64_t Lock(Bucket* bucket);
   static void Unlock(Bucket* bucket, uint64_t word) { StoreRelease(&bucket->word, word); }
-  // The new word. REQUIRES: the lock.
+  // Applies a write to the slots and returns the new word. REQUIRES: the lock is held.
   uint64_t SetSlot(Bucket* bucket, uint64_t word, uint64_t hash, const LogEntry& entry, PmPtr pointer);
-  // The slot with this tag, else one that is empty or given up. REQUIRES: the lock.
+  // The slot with this tag; else an empty one, else one chosen by the clock algorithm. REQUIRES: the lock is held.
   uint64_t* SlotFor(Bucket* bucket, uint64_t hash);
-  // An empty slot is used, or a used one emptied. REQUIRES: the lock.
+  // Count a slot that was empty and is now used, or the reverse. REQUIRES: the lock is held.
   void NoteTaken(const Bucket* bucket);
   void NoteEmptied(const Bucket* bucket);
   static uint64_t BucketsIn(uint64_t bytes) { return std::clamp<uint64_t>(bytes / sizeof(Bucket), 1, uint64_t{1} << 32); }
   static bool IsSampled(const Bucket* bucket) { return reinterpret_cast<uintptr_t>(bucket) / sizeof(Bucket) % kSampledOf == 0; }
+  // True if the sampled buckets have more than kKeysPerBucket keys on average.
   bool HasManyKeys(int64_t sampled_keys) const;
   void MoveBucket(const Table& from, uint64_t index, const Table& to) const;
   void PrefetchEntries(const Bucket& bucket) const;
@@ -270,15 +275,15 @@ class LookupCache {
   const std::function<void()> on_crowded_;
   Table tables_[2];
   std::atomic<Table*> current_{&tables_[0]};
-  alignas(kCacheLine) std::atomic<int64_t> sampled_keys_{0};  // in sampled buckets of the table in use
+  alignas(kCacheLine) std::atomic<int64_t> sampled_keys_{0};  // number of keys in the sampled buckets of the current table
   std::atomic<Crowd> crowd_{Crowd::kNone};
-  uint64_t moved_ = 0;  // buckets, by the resize that is going on
+  uint64_t moved_ = 0;  // buckets that the current resize has moved
   // Held by Move and Forget, whose callers hold no guard, and by ReleaseOld.
   std::mutex movers_mutex_;
   static constinit thread_local uint32_t t_unmarked_hits_;
 };
 
-// All at once: in which slot a key is cannot be foreseen, so a branch for each would be mispredicted in nearly every lookup.
+// Compares all slots at once, since a branch per slot would be mispredicted in nearly every lookup.
 [[gnu::always_inline]] inline uint32_t LookupCache::SlotsWithTag(const Bucket& bucket, uint64_t hash) {
   static_assert(kSlots == 7);
   return WordsWithTag<kTagShift>(LoadLine(&bucket), hash) >> 1;  // without the version word
@@ -304,7 +309,7 @@ inline bool LookupCache::PrefetchEntry(uint64_t hash) const {
   const uint64_t index = table.IndexOf(hash);
   if (__builtin_expect(table.IsGivenUp(index), 0)) return nullptr;
   Bucket* bucket = table.At(index);
-  // acquire: the slots are loaded after it, and are at least as new.
+  // acquire: the slots loaded after the word are at least as new as the word.
   miss->word = LoadAcquire(&bucket->word);
   if (__builtin_expect((miss->word & kLocked) != 0, 0)) {
     if (miss->word != kMoved) return nullptr;
@@ -315,7 +320,7 @@ inline bool LookupCache::PrefetchEntry(uint64_t hash) const {
     uint64_t& place = bucket->slots[std::countr_zero(with_tag)];
     const uint64_t slot = LoadAcquire(&place);
     if (__builtin_expect(HasTag(slot, hash), 1)) return EntryAt(&place, slot, family, key);
-    // It is empty, or was displaced just now.
+    // The slot is empty, or was replaced since the comparison.
   }
   return nullptr;
 }
@@ -342,8 +347,8 @@ inline bool LookupCache::PrefetchEntry(uint64_t hash) const {
   const auto* const entry = regions_->Resolve<LogEntry>(PointerOf(slot));
   if (entry->key_shape() != LogEntry::MakeKeyShape(key.size(), family)) return nullptr;
   if (!SameBytes(Slice(entry->key_data(), key.size()), key)) return nullptr;
-  // At most once for each round of the hand: a line that is only read stays in the caches of all CPUs. If the slot has changed,
-  // the one that is there now is left alone.
+  // The bit is set at most once per round of the clock hand, so that the lines of a bucket that is only read stay in the caches
+  // of all CPUs. If the slot has changed, the compare-and-swap leaves the new contents alone.
   if ((slot & kUsed) == 0 && MarksThisHit()) CompareExchange(place, slot, slot | kUsed);
   return entry;
 }

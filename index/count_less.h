@@ -1,4 +1,4 @@
-// CountLess: the last steps of a search in sorted numbers, without a branch that depends on them.
+// CountLess: a linear search in a few sorted numbers without data-dependent branches.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace braiddb {
 
-// How many of key(0) … key(kCount - 1) are less than `target`.
+// The number of key(0) … key(kCount - 1) that are less than `target`.
 template <size_t kCount, class KeyAt>
 [[gnu::always_inline]] inline size_t CountLess(uint64_t target, const KeyAt& key) {
   size_t count = 0;

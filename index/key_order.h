@@ -1,4 +1,4 @@
-// KeyOrder: how entries are ordered everywhere: user key ascending, then sequence number descending (newest first).
+// KeyOrder: the order of entries in all structures: user key ascending, then sequence number descending (newest first).
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace braiddb {
 
 inline constexpr uint64_t kMaxSequence = (uint64_t{1} << 56) - 1;
 
-// Compares user keys, eight bytes at a time where the order allows it.
+// Compares user keys, eight bytes at a time if the comparator is known.
 //
 // Prefix: a 64-bit number such that Prefix(a) < Prefix(b) implies a before b. Equal prefixes decide nothing. For an unknown
-// comparator every prefix is 0, and every comparison is a full one.
+// comparator every prefix is 0, so every comparison calls the comparator.
 class KeyOrder {
  public:
   explicit KeyOrder(const Comparator* comparator)
@@ -25,7 +25,7 @@ class KeyOrder {
 
   uint64_t Prefix(Slice key) const { return ((BigEndian(key.data(), key.size()) ^ flip_) & mask_); }
 
-  // Whether keys with this prefix for which this is true are the same.
+  // True if the prefix determines the key: two such keys with equal prefixes are equal.
   bool PrefixIsWhole(Slice key) const { return mask_ != 0 && key.size() == sizeof(uint64_t); }
 
   int Compare(Slice a, Slice b) const {
@@ -34,10 +34,10 @@ class KeyOrder {
     return flip_ != 0 ? -order : order;
   }
 
-  // As Compare(a, b) == 0.
+  // Equivalent to Compare(a, b) == 0.
   bool Same(Slice a, Slice b) const { return mask_ != 0 ? SameBytes(a, b) : comparator_->Compare(a, b) == 0; }
 
-  // Whether keys that are equal have the same bytes.
+  // True if equal keys always have the same bytes.
   bool equal_means_same() const { return mask_ != 0; }
   const Comparator* comparator() const { return comparator_; }
 
@@ -46,7 +46,7 @@ class KeyOrder {
     uint64_t word = 0;
     if (__builtin_expect(size >= sizeof(word), 1)) {
       memcpy(&word, bytes, sizeof(word));
-    } else if (size != 0) {  // of an empty key the address may be null
+    } else if (size != 0) {  // the address of an empty key may be null
       memcpy(&word, bytes, size);
     }
     return __builtin_bswap64(word);
@@ -57,7 +57,7 @@ class KeyOrder {
   uint64_t flip_;
 };
 
-// What a search looks for: the first entry at or after (key, sequence) in entry order.
+// The target of a search: the first entry at or after (key, sequence) in entry order.
 struct SearchKey {
   SearchKey(const KeyOrder& order, Slice user_key, uint64_t max_sequence)
       : key(user_key), prefix(order.Prefix(user_key)), sequence(max_sequence) {}
@@ -67,7 +67,7 @@ struct SearchKey {
 
   Slice key;
   uint64_t prefix;
-  uint64_t sequence;  // entries with a larger one come before
+  uint64_t sequence;  // entries of the key with larger numbers come before the target
 };
 
 }  // namespace braiddb

@@ -1,4 +1,4 @@
-// Links: words on media that lead from one part of a structure to the next, and show when they are damaged.
+// Links: pointers on media between parts of a structure, with a hash that detects damage.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace braiddb {
 
-// A PmPtr, null for none, with 12 bits of a hash of it and of the word's owner in bits 52–63: a damaged one is told from a sound
-// one that leads elsewhere, which would leave out what is between.
+// A link is a PmPtr, null for none, with a 12-bit hash of the PmPtr and of the link's owner in bits 52–63. Without the hash, a
+// damaged link could lead to another valid part and skip the parts between.
 inline constexpr int kLinkShift = 52;
 static_assert(kMaxRegions <= 1u << (kLinkShift - PmPtr::kRegionShift));
 inline uint64_t MakeLink(uint64_t owner, PmPtr to) {

@@ -1,4 +1,4 @@
-// LookupTrace: what one point lookup came upon.
+// LookupTrace: counters and flags of one point lookup.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 namespace braiddb {
 
 struct LookupTrace {
-  uint64_t local = 0;     // nodes of persistent structures visited on the reader's own NUMA node; summed into Statistics
-  uint64_t remote = 0;    // … on another one
-  bool met_dead = false;  // a version of the key that is marked dead was passed over
-  bool filtered = false;  // a filter said that the key is not there
+  uint64_t local = 0;     // visited nodes of persistent structures on the reader's NUMA node; summed into Statistics
+  uint64_t remote = 0;    // … on other NUMA nodes
+  bool met_dead = false;  // the lookup skipped a version of the key that is marked dead
+  bool filtered = false;  // a filter excluded the key
 
-  // Counts visits and pays the latencies that are injected for them.
+  // Counts visits, and spins for the read latencies that are injected for them.
   void Account(const Persistence& persistence, uint64_t local_visits, uint64_t remote_visits) {
     local += local_visits;
     remote += remote_visits;

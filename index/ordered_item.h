@@ -1,4 +1,4 @@
-// OrderedItem: an entry among others in order, as what is in DRAM knows it.
+// OrderedItem: an entry in a sorted array in DRAM: its key prefix, its address and two flags.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 namespace braiddb {
 
 struct OrderedItem {
-  // Entries are 8-byte aligned.
+  // Entries are 8-byte aligned, so the low bits of the address hold the flags.
   static constexpr uint64_t kOlder = 1;
   static constexpr uint64_t kWhole = 2;
   uint64_t prefix;  // KeyOrder::Prefix of its key
   uint64_t word;
 
   PmPtr Entry() const { return PmPtr(word & ~(kOlder | kWhole)); }
-  // The prefix says all of the key (KeyOrder::PrefixIsWhole), and its older versions come after it, whatever table they are in.
-  // False: not known.
+  // True: the key fits in its 8-byte prefix (KeyOrder::PrefixIsWhole), and versions of the key in older tables are older. False:
+  // unknown.
   bool IsWhole() const { return (word & kWhole) != 0; }
-  // Than the one before it in the array, of the same key.
+  // True: an older version of the key of the item before it in the array.
   bool IsOlder() const { return (word & kOlder) != 0; }
   void SetOlder(bool is_older) { word = (word & ~kOlder) | uint64_t{is_older}; }
 };

@@ -1,4 +1,4 @@
-// OrderedLevel: what readers see of the last level, whichever structure implements it.
+// OrderedLevel: the read interface of the last level, common to all kinds of last levels.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace braiddb {
 
-// A level is read through this interface, which has no mutators: only a compaction job holds what changes it.
+// The interface has no mutators: only a compaction job holds the object that changes a level.
 // Thread safety: any number of readers, concurrent with one merge. Callers hold an epoch guard or pin.
 class OrderedLevel {
  public:

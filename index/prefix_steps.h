@@ -1,4 +1,4 @@
-// PrefixSteps: narrows a search in a sorted array of entries down to a few of them.
+// PrefixSteps: a static search tree over the key prefixes of a sorted array.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace braiddb {
 
-// Levels of key prefixes: each 16th of the array, each 16th of these, and so on up to one group. A search looks at one group, two
-// cache lines, of each level, of which all but the lowest stay in the CPU's caches; a binary search of a large array misses in
-// nearly every step.
+// LAYOUT  The lowest level contains the prefix of each 16th item, the next level each 16th of those, up to a level of one group.
+// COST    A search reads one group of two cache lines per level. All levels but the lowest stay in the CPU's caches. A binary
+//         search of a large array misses in nearly every step.
 // Thread safety: immutable once built.
 class PrefixSteps {
  public:
   static constexpr size_t kFanout = 16;
 
-  // `prefix(i)`: of element i of `size`, ascending. May throw std::bad_alloc.
+  // `prefix(i)`: of item i in [0, size), ascending. May throw std::bad_alloc.
   template <class PrefixAt>
   void Build(size_t size, const PrefixAt& prefix) {
     levels_.clear();
@@ -32,11 +32,12 @@ class PrefixSteps {
     }
   }
 
-  // The first element of the group of kFanout that has the first element whose prefix is not less than `target`: everything
-  // before has a lesser one, and the group's last element, if the array has it, has not. The array's size, rounded down, if there
-  // is none.
+  // Returns the start of the group of kFanout items that contains the first item with a prefix not less than `target`. All items
+  // before the group have smaller prefixes; the group's last item, if present, does not. If there is no such item: `size` rounded
+  // down to a multiple of kFanout.
   size_t Find(uint64_t target) const { return FindBelow(FindAbove(target), target); }
-  // The same in two parts, for who makes several searches side by side: the first one fetches what the other looks at.
+  // The same search in two steps, for callers that search several arrays side by side. The first step prefetches the lines of the
+  // second.
   size_t FindAbove(uint64_t target) const {
     size_t at = 0;
     for (size_t level = levels_.size(); level-- > 1;) at = Narrow(level, at, target);
@@ -45,7 +46,7 @@ class PrefixSteps {
   }
   size_t FindBelow(size_t above, uint64_t target) const { return levels_.empty() ? 0 : Narrow(0, above, target); }
 
-  // How many prefixes of the group that begins at `group` of an array of `size` are less.
+  // The number of items less than `target` in the group that begins at `group`, in an array of `size` items.
   template <class PrefixAt>
   static size_t CountLessOf(size_t size, size_t group, uint64_t target, const PrefixAt& prefix) {
     if (group + kFanout <= size) return CountLess<kFanout>(target, [&](size_t i) { return prefix(group + i); });
@@ -66,7 +67,7 @@ class PrefixSteps {
     return (at + CountLessOf(lasts.size(), at, target, [&lasts](size_t i) { return lasts[i]; })) * kFanout;
   }
 
-  std::vector<std::vector<uint64_t>> levels_;  // the lowest first
+  std::vector<std::vector<uint64_t>> levels_;  // the lowest level first
 };
 
 }  // namespace braiddb

@@ -25,6 +25,8 @@ std::shared_ptr<const RangeTombstones> RangeTombstones::Without(const RangeTombs
   return rest.empty() ? nullptr : With(nullptr, std::move(rest), old.order_);
 }
 
+// Merges runs while the previous run is smaller than twice the new one, which bounds the number of runs by the logarithm of the
+// size.
 void RangeTombstones::AddRun(std::vector<Tombstone> sorted) {
   std::shared_ptr<const Run> last = MakeRun(std::move(sorted));
   while (!runs_.empty() && runs_.back()->size() < 2 * last->size()) {
@@ -57,6 +59,7 @@ std::shared_ptr<const RangeTombstones::Run> RangeTombstones::MakeRun(std::vector
   return run;
 }
 
+// Computes the summaries of the subtree [lo, hi) bottom-up.
 void RangeTombstones::Summarize(Run* run, size_t lo, size_t hi) const {
   if (hi - lo < 2) return;
   const size_t root = lo + (hi - lo) / 2;
@@ -79,7 +82,7 @@ void RangeTombstones::Search(const Run& run, size_t lo, size_t hi, Slice key, co
     if (!is_of_use(place.smallest, place.largest) || order_.Compare(place.last->end, key) <= 0) return;
     Search(run, lo, root, key, is_of_use, take);
     const RangeTombstone& own = *place.own;
-    if (order_.Compare(own.begin, key) > 0) return;  // as all behind it
+    if (order_.Compare(own.begin, key) > 0) return;  // so do all tombstones behind it
     if (is_of_use(own.sequence, own.sequence) && order_.Compare(key, own.end) < 0) take(own.sequence);
     lo = root + 1;
   }

@@ -1,4 +1,4 @@
-// RangeTombstones: the ranges of keys of one column family that were deleted, and when.
+// RangeTombstones: the deleted key ranges of one column family, with their sequence numbers.
 #pragma once
 
 #include <cstdint>
@@ -12,57 +12,58 @@
 
 namespace braiddb {
 
-// Hides every version in [begin, end) with a smaller sequence number.
+// Hides all versions of keys in [begin, end) with smaller sequence numbers.
 struct RangeTombstone {
   std::string begin;
-  std::string end;        // exclusive; behind begin
-  uint64_t sequence = 0;  // set before it is in any set
-  uint64_t record = 0;    // the number of its record (log/range_record.h)
+  std::string end;        // exclusive; larger than `begin`
+  uint64_t sequence = 0;  // set before the tombstone is added to a set
+  uint64_t record = 0;    // number of its record (log/range_record.h)
 };
 
-// Immutable, kept by whoever has a shared_ptr.
+// An immutable set, kept alive by shared_ptr.
 //
-// STRUCTURE  Runs, the largest first, each sorted by begin and at most half as large as the one before. A run is an implicit
-//   balanced tree: the root of [lo, hi) is in the middle, and each place knows the last end, and the largest and smallest number,
-//   of its subtree. What does not reach the key, or has nothing newer than what was found, is left out.
-// COST  A search: logarithmic, plus the ranges that lie over the key and are passed one by one. Memory: 40 bytes each.
-//   One more: as many places as the runs that it is merged with, logarithmic in the mean.
-// Thread safety: const methods, by any number of threads.
+// LAYOUT  Runs, the largest first, each sorted by begin and at most half as large as its predecessor. A run is an implicit
+//         balanced tree: the root of [lo, hi) is in the middle. Each element stores the largest end and the largest and smallest
+//         sequence number of its subtree. A search skips subtrees that end before the key or cannot improve the result.
+// COST  A search is logarithmic, plus the ranges that cover the key. An insertion rebuilds the runs that it merges, logarithmic
+//       on average. Memory: 40 bytes per range.
+// CONCURRENCY  const methods may be called by any number of threads.
 class RangeTombstones : public std::enable_shared_from_this<RangeTombstones> {
  public:
   using Tombstone = std::shared_ptr<const RangeTombstone>;
 
-  // What `old` has, which may be null, and these. `order` outlives the set.
+  // A set with the tombstones of `old`, which may be null, and `added`. `order` must outlive the set.
   static std::shared_ptr<const RangeTombstones> With(const RangeTombstones* old, std::vector<Tombstone> added,
                                                      const KeyOrder& order);
-  // Without those that `leaves` says go; null if none stays.
+  // A set without the tombstones for which `leaves` returns true; null if none remains.
   static std::shared_ptr<const RangeTombstones> Without(const RangeTombstones& old,
                                                         const std::function<bool(const RangeTombstone&)>& leaves);
 
-  // The largest number, up to `at_most`, of those that cover the key; 0: none does.
+  // The largest sequence number <= `at_most` of the tombstones that cover the key; 0 if there is none.
   uint64_t Newest(Slice key, uint64_t at_most) const;
-  // The smallest number above `above` of those that cover the key; UINT64_MAX: there is none.
+  // The smallest sequence number > `above` of the tombstones that cover the key; UINT64_MAX if there is none.
   uint64_t Next(Slice key, uint64_t above) const;
-  // Whether a version of the key with this number is hidden as of `at_most`.
+  // Returns true if a tombstone with a number <= `at_most` hides the version of the key with this sequence number.
   bool Hides(Slice key, uint64_t sequence, uint64_t at_most) const { return Newest(key, at_most) > sequence; }
 
   size_t size() const;
-  // In no order.
+  // Calls `visit` for each tombstone, in no particular order.
   void ForEach(const std::function<void(const Tombstone&)>& visit) const;
 
  private:
   struct Place {
     Tombstone own;
-    const RangeTombstone* last;  // of the subtree: the one with the last end
-    uint64_t largest;            // … numbers
-    uint64_t smallest;
+    const RangeTombstone* last;  // the tombstone of the subtree with the largest end
+    uint64_t largest;            // largest sequence number in the subtree
+    uint64_t smallest;           // smallest sequence number in the subtree
   };
   using Run = std::vector<Place>;
 
   explicit RangeTombstones(const KeyOrder& order) : order_(order) {}
   std::shared_ptr<const Run> MakeRun(std::vector<Tombstone> sorted) const;
   void Summarize(Run* run, size_t lo, size_t hi) const;
-  // `is_of_use(smallest, largest)`: of a subtree; `take(number)`: of one that covers the key.
+  // Visits the tombstones of a subtree that cover the key. `is_of_use(smallest, largest)`: false to skip a subtree;
+  // `take(number)`: called for a tombstone that covers the key.
   template <class IsOfUse, class Take>
   void Search(const Run& run, size_t lo, size_t hi, Slice key, const IsOfUse& is_of_use, const Take& take) const;
   std::vector<Tombstone> Join(const Run& a, const Run& b) const;

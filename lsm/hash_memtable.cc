@@ -16,25 +16,26 @@
 namespace braiddb {
 namespace {
 
-// What a sort counts by; fewer items are compared at once.
+// Arrays with fewer items are sorted by comparison. A counting pass uses at most kMostRadixBits / 2 bits.
 constexpr size_t kLeastForRadix = 64;
 constexpr int kMostRadixBits = 20;
-// The first table is made for so many at the most: it takes its memory whether they come or not.
+// Upper bound of the capacity of the first table, which takes its memory before there are entries.
 constexpr uint64_t kFirstTableEntries = 1 << 20;
-// Nodes are fetched so many writes before they are filled: their memory was another memtable's.
+// Prefetch distance in nodes. The arena's memory was used by an earlier memtable, so it is not in the writer's cache.
 constexpr uint32_t kNodesAhead = 7;
 
-// Into another array, in the order of `bits` bits of the prefixes above the lowest `shift`; equal ones stay in their order.
+// A stable counting sort of `from` into `to` by `bits` bits of the prefixes, starting at bit `shift`.
 template <class Items>
 void CountingPass(const Items& from, int shift, int bits, Items* to) {
   const uint64_t mask = (uint64_t{1} << bits) - 1;
+  // Counts the items of digit d in places[d + 1]. After the prefix sum, places[d] is the position of the next item of digit d.
   std::vector<uint32_t> places((size_t{1} << bits) + 1);
   for (const auto& item : from) ++places[(item.prefix >> shift & mask) + 1];
   for (size_t i = 1; i < places.size(); ++i) places[i] += places[i - 1];
   for (const auto& item : from) (*to)[places[item.prefix >> shift & mask]++] = item;
 }
 
-// By insertion, if they are few.
+// Insertion sort for small ranges, std::sort for others.
 template <class Iterator, class Before>
 void SortFew(Iterator begin, Iterator end, const Before& before) {
   constexpr ptrdiff_t kFew = 16;
@@ -72,14 +73,18 @@ uint32_t HashMemtable::NewTable(uint64_t entries, uint32_t before) {
   const uint32_t block = arena_->AllocateBlock(bytes + alignof(Table));
   if (block == 0) return 0;
   const uint32_t units = alignof(Table) / 8;
-  const uint32_t reference = (block + units - 1) / units * units;  // the arena's memory begins at a page
+  const uint32_t reference = (block + units - 1) / units * units;  // align; the arena's memory begins at a page boundary
   Table* const table = TableAt(reference);
   table->mask = buckets - 1;
   table->before = before;
-  room_ = buckets * kSlots * 3 / 4;  // of all nodes, since any of them may be entered here
+  room_ = buckets * kSlots * 3 / 4;  // counts the nodes of all tables: a node allocated before growth may be inserted after it
   return reference;
 }
 
+// STEPS  1. Take memory for the nodes.  2. Register the block, so that runs find its nodes.  3. If the capacity is exceeded,
+//        publish a table for twice the number of nodes.
+// WHY IT IS RIGHT  A new table consists of zeros, which are empty buckets. Writers that loaded the old table still insert into
+//                  it, and lookups search both. A failure after step 2 leaves a block whose `used` is 0, which runs skip.
 bool HashMemtable::NewBlock(NodeBlock* block) {
   const uint32_t head = arena_->AllocateBlock((uint64_t{block_nodes_} + 1) * sizeof(Node));
   if (head == 0) return false;
@@ -95,7 +100,7 @@ bool HashMemtable::NewBlock(NodeBlock* block) {
   if (nodes_ + block_nodes_ > room_) {
     const uint32_t before = table_.load(std::memory_order_relaxed);
     const uint32_t larger = NewTable(2 * (nodes_ + block_nodes_), before);
-    if (larger == 0) return false;  // the block stays empty
+    if (larger == 0) return false;  // the block remains unused
     table_.store(larger, std::memory_order_release);
   }
   nodes_ += block_nodes_;
@@ -107,13 +112,14 @@ bool HashMemtable::Allocate(NodeBlock* block, uint32_t, Insertion* insertion) {
   if ((block->owner != id() || block->cursor == block->end) && !NewBlock(block)) return false;
   insertion->node = block->cursor;
   block->cursor += kNodeUnits;
-  // release: the node's writer is waited for before somebody has to find it among these.
+  // release: pairs with the acquire in TakeRuns. A thread that waited for this write sees a `used` that includes its node.
   const uint32_t nodes = block->end - block_nodes_ * kNodeUnits;
   HeadOf(nodes)->used.store((block->cursor - nodes) / kNodeUnits, std::memory_order_release);
   PrefetchForWrite(At(block->cursor + kNodesAhead * kNodeUnits));
   return true;
 }
 
+// The node takes its slot before its entry is durable. `entry` is 0, so lookups skip the node until Publish.
 void HashMemtable::Claim(Slice key, uint64_t sequence, Insertion* insertion) {
   Node* const node = At(insertion->node);
   node->prefix = order_->Prefix(key);
@@ -122,6 +128,7 @@ void HashMemtable::Claim(Slice key, uint64_t sequence, Insertion* insertion) {
   Enter(TableAt(table_.load(std::memory_order_acquire)), insertion->key_hash, key, insertion->node);
 }
 
+// The node stays in its chain for ever. kAbandoned tells writers that wait in WaitIsOf that the entry will never come.
 void HashMemtable::Abandon(Insertion* insertion) {
   if (insertion->is_claimed) At(insertion->node)->entry.store(kAbandoned, std::memory_order_release);
 }
@@ -133,7 +140,7 @@ void HashMemtable::Prepare(const LogEntry* entry, PmPtr pointer, Insertion* inse
   Node* const node = At(insertion->node);
   node->prefix = order_->Prefix(key);
   node->sequence = entry->sequence();
-  // The caller's fence takes longer than it does to fetch what Publish will compare with, likely an older version.
+  // Publish compares the key with an entry that has the same tag. The prefetch of that entry overlaps with the caller's fence.
   const Table& table = *TableAt(table_.load(std::memory_order_acquire));
   Scan scan = ScanBucket(table.buckets[insertion->key_hash & table.mask], TagOf(insertion->key_hash));
   for (; scan.with_tag != 0; scan.with_tag &= scan.with_tag - 1) {
@@ -144,30 +151,32 @@ void HashMemtable::Prepare(const LogEntry* entry, PmPtr pointer, Insertion* inse
 }
 
 void HashMemtable::Publish(Insertion* insertion) {
-  // release: the node's other fields, and the durable entry, before it.
+  // release: the durable entry and the node's other fields are visible before `entry`.
   At(insertion->node)->entry.store(insertion->pointer.raw(), std::memory_order_release);
   if (insertion->is_claimed) return;
   Enter(TableAt(table_.load(std::memory_order_acquire)), insertion->key_hash, insertion->entry->key(), insertion->node);
 }
 
-// All slots at once: which is the first empty one cannot be foreseen, so a branch for each would be mispredicted nearly every
-// time. acquire: what a lookup loads in older levels, after it was told that the key is not here, is at least as new.
+// Compares all slots at once with vector instructions, since a branch per slot would be mispredicted. acquire: if a lookup finds
+// that the key is absent here, its later loads from older levels are at least as new as this line.
 [[gnu::always_inline]] inline HashMemtable::Scan HashMemtable::ScanBucket(const Bucket& bucket, uint32_t tag) {
   static_assert(kSlots == 8 && sizeof(Bucket) == 8 * sizeof(uint64_t));
   const LineWords line = LoadLine(&bucket);
-  const uint32_t empty = EqualHalves(LowerHalves(line), 0);  // a slot is, if its reference is 0
+  const uint32_t empty = EqualHalves(LowerHalves(line), 0);  // a slot with reference 0 is empty
   const uint32_t with_tag = EqualHalves(UpperHalves(line), tag);
   return {empty, with_tag & ((empty & -empty) - 1)};
 }
 
-// Whether the node that a slot leads to is of this key: as any of its versions that is published.
+// All nodes of a chain have the same key, so one published version decides.
 inline bool HashMemtable::IsOf(const Node* newest, Slice key) const {
   const Node* const published = FirstPublished(newest);
   if (__builtin_expect(published == nullptr, 0)) return WaitIsOf(newest, key);
   return SameBytes(EntryOf(*published)->key(), key);
 }
 
-// Those who have claimed their places wait for their fences only.
+// The wait is short: between Claim and Publish or Abandon a writer waits only for its own fence, and it claims one slot at a
+// time. If all nodes of the chain are abandoned, the key of the slot is unknown. The result is then false, and the key takes
+// another slot.
 [[gnu::noinline]] bool HashMemtable::WaitIsOf(const Node* newest, Slice key) const {
   for (SpinWait wait;; wait.Once()) {
     if (const Node* const published = FirstPublished(newest)) return SameBytes(EntryOf(*published)->key(), key);
@@ -182,6 +191,10 @@ inline bool HashMemtable::IsOf(const Node* newest, Slice key) const {
   }
 }
 
+// WHY IT IS RIGHT  A key has one slot per table, except after abandoned claims. Slots fill front to back and are never emptied,
+//                  so all writers of a key follow the same probe sequence and meet at its first empty slot. If the
+//                  compare-and-swap of the empty slot fails, another writer has taken the slot, perhaps with the same key; the
+//                  loop scans the same bucket again.
 void HashMemtable::Enter(Table* table, uint64_t hash, Slice key, uint32_t reference) {
   Node* const node = At(reference);
   const uint64_t mine = uint64_t{TagOf(hash)} << 32 | reference;
@@ -193,30 +206,34 @@ void HashMemtable::Enter(Table* table, uint64_t hash, Slice key, uint32_t refere
       uint64_t there = place.load(std::memory_order_acquire);
       Node* newest = At(static_cast<uint32_t>(there));
       if (!IsOf(newest, key)) continue;
+      // The node is the newest version: put it in front of the chain. On failure `there` is another version of the key; compare
+      // again.
       while (newest->sequence < node->sequence) {
         node->older.store(static_cast<uint32_t>(there), std::memory_order_relaxed);
         if (place.compare_exchange_strong(there, mine, std::memory_order_acq_rel)) return;
-        newest = At(static_cast<uint32_t>(there));  // of the same key: a slot never changes to another one
+        newest = At(static_cast<uint32_t>(there));  // of the same key: the key of a slot never changes
       }
       EnterBehind(newest, node, reference);
       return;
     }
+    // The bucket is full, so the probe sequence continues.
     if (scan.empty == 0) {
       bucket = (bucket + 1) & table->mask;
       continue;
     }
-    uint64_t there = 0;  // else another writer was faster, perhaps with the same key: once more
+    uint64_t there = 0;  // on failure another writer took the slot, perhaps with the same key: scan again
     if (slots[std::countr_zero(scan.empty)].compare_exchange_strong(there, mine, std::memory_order_acq_rel)) return;
   }
 }
 
-// Of a write that was overtaken, and of all but the last update of a key in a batch: these come from the newest to the oldest,
-// each right behind the one before it.
+// Needed for a write that a newer write of the same key overtook, and for the updates of a key in a batch. A batch enters its
+// updates from the newest to the oldest, so each one goes directly behind the one before; `last_behind` gives that position.
 void HashMemtable::EnterBehind(Node* newest, Node* node, uint32_t reference) {
   Node* newer = newest;
   const uint32_t last = newest->last_behind.load(std::memory_order_acquire);
   if (last != 0 && At(last)->sequence > node->sequence) newer = At(last);
   for (;;) {
+    // Find the last node with a larger sequence number, then insert behind it.
     uint32_t older = newer->older.load(std::memory_order_acquire);
     if (older != 0 && At(older)->sequence > node->sequence) {
       newer = At(older);
@@ -237,6 +254,8 @@ void HashMemtable::Prefetch(uint64_t hash) const {
   PrefetchForWrite(&table->buckets[hash & table->mask]);
 }
 
+// WHY IT IS RIGHT  Slots of a probe sequence fill front to back and are never emptied. A key with this hash is therefore in a
+//                  slot before the first empty one, and the probe may end there.
 bool HashMemtable::MayContain(uint64_t hash) const noexcept {
   for (uint64_t reference = table_.load(std::memory_order_acquire); reference != 0;) {
     const Table& table = *TableAt(reference);
@@ -250,6 +269,9 @@ bool HashMemtable::MayContain(uint64_t hash) const noexcept {
   return false;
 }
 
+// WHY IT IS RIGHT  A chain is sorted newest first, so its first published node with sequence <= target.sequence is the newest
+//                  visible version in its table. Versions of the key in several tables have no order among the tables, so the
+//                  largest sequence number wins.
 const LogEntry* HashMemtable::Find(const SearchKey& target, uint64_t hash) const {
   const LogEntry* found = nullptr;
   const auto in_table = [&](const Table& table) {
@@ -278,7 +300,7 @@ const LogEntry* HashMemtable::Find(const SearchKey& target, uint64_t hash) const
   return found;
 }
 
-// Each table may have some of a key's versions.
+// Each table may hold some versions of the key, so all tables are searched.
 void HashMemtable::FindOperands(const SearchKey& target, uint64_t hash, std::vector<const LogEntry*>* versions) const {
   const auto add_chain = [&](const Node* node) {
     for (;;) {
@@ -317,8 +339,8 @@ bool HashMemtable::Before(const Item& a, const Item& b) const {
   return CompareEntries(*order_, *regions_->Resolve<LogEntry>(a.Entry()), *regions_->Resolve<LogEntry>(b.Entry())) < 0;
 }
 
-// By the first bits in which keys differ, as many as it takes for most to be told apart by them, in two passes, the lower digit
-// first; then what is equal in these.
+// Radix sort by the highest bits in which prefixes differ: about log2 n bits in two counting passes, the lower digit first. Most
+// groups with equal digits then have one item; the others are sorted by comparison.
 void HashMemtable::Sort(Items* items) const {
   const auto before = [this](const Item& a, const Item& b) { return Before(a, b); };
   if (items->size() < kLeastForRadix) {
@@ -327,6 +349,7 @@ void HashMemtable::Sort(Items* items) const {
   }
   uint64_t differ = 0;
   for (const Item& item : *items) differ |= item.prefix ^ items->front().prefix;
+  // About log2 n bits separate n items. The window [shift, shift + bits) begins at the highest bit in which prefixes differ.
   const int bits = std::min(static_cast<int>(std::bit_width(items->size())), kMostRadixBits);
   const int shift = std::max(0, static_cast<int>(std::bit_width(differ)) - bits);
   const int low = bits / 2, high = bits - low;
@@ -342,7 +365,8 @@ void HashMemtable::Sort(Items* items) const {
   }
 }
 
-// What has one prefix, each side in order, the older one first.
+// Each group holds the items of the older run first, then those of the newer run. Both halves are sorted, so the first descent in
+// the group is the boundary between them, and a merge in place sorts the group.
 void HashMemtable::OrderAlike(std::span<Item> items) const {
   const auto before = [this](const Item& x, const Item& y) { return Before(x, y); };
   for (auto first = items.begin(); first != items.end();) {
@@ -357,6 +381,8 @@ void HashMemtable::OrderAlike(std::span<Item> items) const {
   }
 }
 
+// Merges from the newest run to the oldest. Two buffers alternate, so that the last merge writes to `all`. The other buffer has
+// room for all items except those of the oldest run, which only the last merge reads.
 HashMemtable::Items HashMemtable::Join(std::span<const std::shared_ptr<const Run>> runs, std::span<const Item> newest) const {
   size_t size = newest.size();
   for (const auto& run : runs) size += run->items.size();
@@ -389,11 +415,14 @@ void HashMemtable::TakeNewBlocks() const {
   has_new_blocks_.store(false, std::memory_order_relaxed);
 }
 
-// Nothing changes before all memory that it takes is there.
+// STEPS  1. Collect published nodes that are in no run.  2. Sort them.  3. Merge them with the newest runs, as long as a run is
+//        smaller than twice the sum.  4. Build the search steps.  5. Store the runs and set the nodes' bits.
+// EXCEPTIONS  All memory is allocated before step 5, so std::bad_alloc leaves the runs as they were.
+// COST   Each entry takes part in at most log2 n merges.
 std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() const {
   std::lock_guard lock(runs_mutex_);
   TakeNewBlocks();
-  std::vector<uint32_t> used;  // of each block; more may be taken meanwhile
+  std::vector<uint32_t> used;  // per block; writers may take more nodes meanwhile
   used.reserve(blocks_.size());
   size_t most = 0;
   for (const Block& block : blocks_) {
@@ -405,6 +434,7 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
   taken.reserve(most);
   for (size_t b = 0; b < blocks_.size(); ++b) {
     Block& block = blocks_[b];
+    // Nodes may be published in any order, so a bit per node marks those that are in a run.
     if (block.first == used[b]) continue;
     if (block.is_taken.empty()) block.is_taken.resize(block_nodes_);
     for (uint32_t i = block.first; i < used[b]; ++i) {
@@ -421,6 +451,7 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
   MarkOlder(fresh.data(), fresh.size());
   std::vector<std::shared_ptr<const Run>> runs = runs_;
   size_t kept = runs.size();
+  // Each run is at least twice as large as the next newer one, so there are at most log2 n runs.
   for (size_t joined = fresh.size(); kept > 0 && runs[kept - 1]->items.size() < 2 * joined;) joined += runs[--kept]->items.size();
   if (kept < runs.size()) fresh = Join(std::span(runs).subspan(kept), {fresh.data(), fresh.size()});
   runs.resize(kept);
@@ -433,6 +464,7 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
   uint64_t bytes = 0;
   for (const auto& each : runs) bytes += each->items.size() * sizeof(Item) + each->steps.bytes();
 
+  // Step 5: nothing throws from here on, except this copy, which comes first.
   auto result = runs;
   runs_ = std::move(runs);
   run_bytes_.store(bytes, std::memory_order_relaxed);
@@ -444,7 +476,7 @@ std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::TakeRuns() c
   return result;
 }
 
-// For the last time: what is in a run from now on is not noted down.
+// Nodes' bits stay unset, since the flush calls this function once.
 std::vector<std::shared_ptr<const HashMemtable::Run>> HashMemtable::RunsOfAll() const {
   std::lock_guard lock(runs_mutex_);
   TakeNewBlocks();
@@ -474,6 +506,7 @@ void HashMemtable::AddCursors(std::vector<std::unique_ptr<EntryCursor>>*, std::v
 
 class HashMemtableWalker final : public Memtable::Walker {
  public:
+  // Merges all runs into one; the last run is the newest.
   explicit HashMemtableWalker(const HashMemtable* table) {
     const auto runs = table->RunsOfAll();
     if (runs.size() == 1) {
@@ -493,7 +526,7 @@ class HashMemtableWalker final : public Memtable::Walker {
   }
 
  private:
-  std::shared_ptr<const HashMemtable::Run> all_;  // null if there are none
+  std::shared_ptr<const HashMemtable::Run> all_;  // null if the memtable has no entry
   size_t at_ = 0;
 };
 

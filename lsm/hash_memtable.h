@@ -1,4 +1,4 @@
-// HashMemtable: found by hash at once, ordered when someone asks for the order (after HiKV, USENIX ATC '17, 3.2).
+// HashMemtable: a memtable with a hash table for point lookups. It sorts its entries on demand (after HiKV, USENIX ATC '17, 3.2).
 #pragma once
 
 #include <atomic>
@@ -15,24 +15,28 @@
 
 namespace braiddb {
 
-// STRUCTURE    A node per entry, in blocks that threads cut from the arena, in the order of their writes. Tables of buckets, a
-//              line each, filled front to back; a full one goes on in the next. A slot is a tag of 32 bits of the key's hash and
-//              the reference of the node of the key's newest version here; nodes of older ones hang behind it, newest first. When
-//              nodes are more than a table is made for, a larger one comes before it, and both are asked.
-// ORDER        Runs: sorted arrays of nodes. Whoever wants cursors first puts all entries that are in no run yet into one more,
-//              and joins runs of similar size, so n entries are in at most about log2 n of them. The flush takes all together. A
-//              block says how many of its nodes its thread has taken: what is behind them need not be looked at.
-// CONCURRENCY  Nothing is removed, so of two writers with one new key both try the same empty slot, and the second finds the
-//              first one's. A place is taken by a compare-and-swap of the slot, before the entry's fence if it is claimed, and
-//              the entry becomes visible by the store of the node's `entry`: lookups pass by nodes without one, to the versions
-//              behind. Whether a slot has a writer's key any published version tells; where there is none, it waits. Without a
-//              claim `entry` is stored before the slot: a run may have an entry that no lookup finds yet; who makes cursors for a
-//              snapshot has waited for all writes up to it. Runs are made under a mutex, which no writer takes, and never
-//              changed.
+// LAYOUT       Each entry has a node. Threads cut nodes from blocks of the arena, in the order of their writes. A table is an
+//              array of buckets of one cache line, each filled front to back; a full bucket continues in the next one. A slot
+//              holds a 32-bit tag of the key's hash and the reference of a node: the newest version of the key in this table.
+//              Older versions hang behind that node in a chain, newest first. When the number of nodes exceeds the capacity of
+//              the table, a larger table is added. The `before` field links it to the smaller one, and lookups search all of
+//              them.
+// ORDER        A run is a sorted array of nodes. Before the memtable creates a cursor, it sorts all entries that are in no run
+//              yet into a new run. It then merges runs of similar size, so that n entries form at most log2 n runs. The flush
+//              merges all runs into one. The head of each block holds the number of nodes taken from the block, so a scan of the
+//              block ends there.
+// CONCURRENCY  No slot or node is ever removed. Two writers that insert the same new key therefore try the same empty slot, and
+//              the second one finds the node of the first. A writer takes an insertion point by a compare-and-swap of the slot.
+//              With a claim, it does so before the fence of the entry. The entry becomes visible by the store of the node's
+//              `entry`. Lookups skip nodes without `entry` and continue with the older versions. Any published version of a chain
+//              tells which key a slot belongs to. If a chain has no published version, a writer waits for one. Without a claim,
+//              the writer stores `entry` before the slot. A run may therefore contain an entry that no lookup finds yet. This is
+//              harmless: a caller that creates cursors for a snapshot has waited for all writes up to the snapshot. Runs are
+//              created under a mutex that no writer takes, and are immutable.
 // KEYS         Equal keys must have the same bytes (KeyOrder::equal_means_same).
 class HashMemtable final : public Memtable {
  public:
-  // For about so many entries; more are possible. Null if the arena has no room.
+  // Sized for about `entries` entries; the memtable can hold more. Null if the arena has no room.
   static std::unique_ptr<HashMemtable> Create(uint64_t id, const RegionSet* regions, const KeyOrder* order,
                                               std::unique_ptr<Arena> arena, uint32_t block_bytes, uint64_t entries);
 
@@ -54,10 +58,11 @@ class HashMemtable final : public Memtable {
   friend class HashMemtableWalker;
   struct Node {
     uint64_t prefix;
-    std::atomic<uint64_t> entry;  // 0: not published; kAbandoned: never will be
+    std::atomic<uint64_t> entry;  // 0: not published yet; kAbandoned: never will be
     uint64_t sequence;
-    std::atomic<uint32_t> older;  // version of the key; 0: none
-    // Of the newest version: the node that was last put behind it; 0: none. Where to begin for the next.
+    std::atomic<uint32_t> older;  // reference of the next older version of the key; 0: none
+    // Used in the newest version of a chain: the node that EnterBehind inserted last; 0: none. The next EnterBehind starts its
+    // search there.
     std::atomic<uint32_t> last_behind;
   };
   static_assert(sizeof(Node) == 32);
@@ -67,33 +72,34 @@ class HashMemtable final : public Memtable {
   struct alignas(64) Bucket {
     std::atomic<uint64_t> slots[kSlots];
   };
-  // In the arena, its buckets behind it.
+  // Lies in the arena, directly followed by its buckets.
   struct alignas(64) Table {
     uint64_t mask;    // number of buckets - 1
-    uint64_t before;  // reference of the smaller one; 0: none
+    uint64_t before;  // reference of the next smaller table; 0: none
     Bucket buckets[];
   };
   using Item = OrderedItem;
   using Items = boost::container::vector<Item>;
-  // Sorted in entry order.
+  // An immutable array sorted in entry order.
   struct Run {
     Items items;
-    PrefixSteps steps;         // of runs for cursors
-    uint64_t fetch_bytes = 0;  // of an entry, as well
+    PrefixSteps steps;         // search steps over `items`; built for runs that cursors use
+    uint64_t fetch_bytes = 0;  // typical bytes of an entry; set together with `steps`
   };
-  // In front of a block's nodes.
+  // Precedes the nodes of a block.
   struct BlockHead {
-    std::atomic<uint32_t> used;  // nodes that were taken
+    std::atomic<uint32_t> used;  // number of nodes taken from the block
   };
   static_assert(sizeof(BlockHead) <= sizeof(Node));
   struct Block {
-    uint32_t nodes;  // reference of the first
-    uint32_t first;  // of those that are in no run
-    std::vector<bool> is_taken;
+    uint32_t nodes;              // reference of the first node
+    uint32_t first;              // index of the first node that is in no run
+    std::vector<bool> is_taken;  // bit i: node i is in a run; empty: no node is
   };
 
   HashMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order, std::unique_ptr<Arena> arena, uint32_t block_bytes);
 
+  // The tag of a slot: the upper half of the hash. The lower bits select the bucket.
   static uint32_t TagOf(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
   Node* At(uint32_t reference) const { return arena_->At<Node>(reference); }
   Table* TableAt(uint64_t reference) const { return arena_->At<Table>(static_cast<uint32_t>(reference)); }
@@ -101,7 +107,7 @@ class HashMemtable final : public Memtable {
   const LogEntry* EntryOf(const Node& node) const {
     return regions_->Resolve<LogEntry>(PmPtr(node.entry.load(std::memory_order_acquire)));
   }
-  // The first of this node and of those behind it that is published; null if none is.
+  // The first published node of the chain that starts at `node`; null if no node of the chain is published.
   const Node* FirstPublished(const Node* node) const {
     while (__builtin_expect(!IsPublished(node->entry.load(std::memory_order_acquire)), 0)) {
       const uint32_t older = node->older.load(std::memory_order_acquire);
@@ -110,31 +116,40 @@ class HashMemtable final : public Memtable {
     }
     return node;
   }
+  // Returns true if the chain that starts at `newest` belongs to `key`. Waits if no node of the chain is published yet.
   bool IsOf(const Node* newest, Slice key) const;
   bool WaitIsOf(const Node* newest, Slice key) const;
-  // 0 if there is no room.
+  // Allocates a table and sets room_. Returns its reference, 0 if the arena has no room.
   uint32_t NewTable(uint64_t entries, uint32_t before);
+  // Allocates a block of nodes for one thread, and a larger table if the capacity is exceeded. False if the arena has no room.
   bool NewBlock(NodeBlock* block);
-  // Of the slots of a bucket, bit i: slot i is empty; slot i has the tag, and no slot before it is empty.
+  // Bit i of `empty`: slot i is empty. Bit i of `with_tag`: slot i has the tag, and all slots before it are in use.
   struct Scan {
     uint32_t empty;
     uint32_t with_tag;
   };
   static Scan ScanBucket(const Bucket& bucket, uint32_t tag);
+  // Inserts the node into the chain of its key, or into the first empty slot of the probe sequence.
   void Enter(Table* table, uint64_t hash, Slice key, uint32_t reference);
+  // Inserts the node at its position in the chain behind `newest`, which has a larger sequence number.
   void EnterBehind(Node* newest, Node* node, uint32_t reference);
-  // REQUIRES: `nodes` is what NewBlock made.
+  // REQUIRES: `nodes` was returned by NewBlock.
   BlockHead* HeadOf(uint32_t nodes) const { return arena_->At<BlockHead>(nodes - kNodeUnits); }
+  // Entry order: by prefix, then by the entries themselves.
   bool Before(const Item& a, const Item& b) const;
   void Sort(Items* items) const;
-  // Sets what is not set yet, of neighbours: an item that has a newer one of its key before it keeps that, wherever it comes to.
+  // Sets kOlder of each item that has the key of its predecessor. Flags that are set stay: an item that follows a newer version
+  // of its key in one run also follows a newer version after a merge of runs.
   void MarkOlder(Item* items, size_t size) const;
+  // Puts items with equal prefixes in entry order after MergeByPrefix.
   void OrderAlike(std::span<Item> items) const;
-  // Runs, the oldest first, and what is newer than they are. REQUIRES: there is a run.
+  // Merges the runs, oldest first, with the sorted items `newest`, which are newer. REQUIRES: at least one run.
   Items Join(std::span<const std::shared_ptr<const Run>> runs, std::span<const Item> newest) const;
+  // Moves new_blocks_ to blocks_. REQUIRES: runs_mutex_ is held.
   void TakeNewBlocks() const;
-  // All entries that are published, in runs.
+  // Sorts the published entries that are in no run into a run, and returns runs that together hold all published entries.
   std::vector<std::shared_ptr<const Run>> TakeRuns() const;
+  // Like TakeRuns, but leaves runs_ unchanged and merges nothing. For the flush.
   std::vector<std::shared_ptr<const Run>> RunsOfAll() const;
 
   const RegionSet* const regions_;
@@ -142,15 +157,15 @@ class HashMemtable final : public Memtable {
   std::unique_ptr<Arena> arena_;
   const uint32_t block_nodes_;
   uint32_t first_table_ = 0;
-  std::atomic<uint32_t> table_{0};            // the largest one; 0 before the first node: lookups need not touch a bucket
-  mutable std::mutex growth_mutex_;           // taken inside runs_mutex_; writers that need a block take it alone, and briefly
-  mutable std::vector<uint32_t> new_blocks_;  // that blocks_ does not have yet
+  std::atomic<uint32_t> table_{0};   // reference of the largest table; 0 until the first node: lookups then touch no bucket
+  mutable std::mutex growth_mutex_;  // taken inside runs_mutex_, or alone by writers that need a block, for a short time
+  mutable std::vector<uint32_t> new_blocks_;  // blocks that blocks_ does not contain yet
   mutable std::atomic<bool> has_new_blocks_{false};
-  uint64_t room_ = 0;  // nodes that there may be before a larger table is made
-  uint64_t nodes_ = 0;
+  uint64_t room_ = 0;   // number of nodes after which a larger table is added
+  uint64_t nodes_ = 0;  // number of nodes in all blocks
 
-  mutable std::mutex runs_mutex_;      // held while runs are sorted and joined
-  mutable std::vector<Block> blocks_;  // that have nodes which are in no run
+  mutable std::mutex runs_mutex_;      // held while runs are sorted and merged
+  mutable std::vector<Block> blocks_;  // blocks with nodes that are in no run
   mutable std::vector<std::shared_ptr<const Run>> runs_;
   mutable std::atomic<uint64_t> run_bytes_{0};
 };

@@ -10,8 +10,9 @@
 namespace braiddb {
 namespace {
 
-// The bit of word i is named by bits 63 - 6i to 58 - 6i.
+// The key's bit in word i has the number in bits 63 − 6i … 58 − 6i of the mixed hash.
 
+// Combines the eight bits with AND instead of branches. Each step shifts the next six bits of the hash to the top.
 bool HasAll(const uint64_t* words, uint64_t bits) {
   uint64_t all = 1;
   for (int i = 0; i < 8; ++i, bits <<= 6) all &= LoadRelaxed(&words[i]) >> (bits >> 58);
@@ -22,8 +23,8 @@ void SetAll(uint64_t* words, uint64_t bits) {
   for (int i = 0; i < 8; ++i, bits <<= 6) StoreRelaxed(&words[i], LoadRelaxed(&words[i]) | uint64_t{1} << (bits >> 58));
 }
 
-// The same with four words at a time, a sixth of the instructions. The words are as atomic as ever: x86 tears no aligned eight
-// bytes, also of a vector. ThreadSanitizer does not know that.
+// The same with AVX2, four words per instruction. The accesses are atomic per word: x86 does not tear aligned eight-byte words,
+// also within a vector. ThreadSanitizer does not know this.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kAvx2 = false;
 #else
@@ -67,6 +68,7 @@ std::unique_ptr<KeyFilter> KeyFilter::Create(uint32_t bits_per_key, uint64_t key
   return filter->AddPart(keys) ? std::move(filter) : nullptr;
 }
 
+// Rounds the size up to whole blocks. Readers see the part only after the store of count_, so they need no lock.
 bool KeyFilter::AddPart(uint64_t keys) {
   const uint32_t count = count_.load(std::memory_order_relaxed);
   const uint64_t wanted = (keys * bits_per_key_ + 8 * sizeof(Block) - 1) / (8 * sizeof(Block));
@@ -76,10 +78,11 @@ bool KeyFilter::AddPart(uint64_t keys) {
   part_keys_ = room_ = keys;
   bytes_.fetch_add(blocks.bytes(), std::memory_order_relaxed);
   parts_[count].blocks = std::move(blocks);
-  count_.store(count + 1, std::memory_order_release);  // readers see the part whole
+  count_.store(count + 1, std::memory_order_release);  // release: readers see the complete part
   return true;
 }
 
+// Each part gets at most as many keys as it was sized for, which bounds its rate of false positives.
 template <class IsKnown>
 void KeyFilter::AddUnless(std::span<const uint64_t> hashes, const IsKnown& is_known) {
   std::lock_guard lock(mutex_);
@@ -108,6 +111,7 @@ void KeyFilter::AddNew(std::span<const uint64_t> hashes) {
 
 // ---- Writing
 
+// Prefetches the blocks of the new group, then adds the previous one, whose blocks have arrived meanwhile.
 void KeyFilterWriter::NextGroup() {
   for (const KeyFilter* filter : filters_) {
     if (filter == nullptr) continue;

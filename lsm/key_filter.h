@@ -1,4 +1,4 @@
-// KeyFilter: which keys the last level, and some tables, may have, so that a get of a key that is not there does not search them.
+// KeyFilter: a Bloom filter over the keys of the last level and of some tables, so that a get of an absent key skips them.
 #pragma once
 
 #include <algorithm>
@@ -18,30 +18,33 @@ namespace braiddb {
 // A split-block Bloom filter (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", WEA 2007; Apache
 // Parquet's, with blocks of a cache line) that grows (Almeida et al., "Scalable Bloom filters", 2007).
 //
-// LAYOUT  Parts, each made for twice the keys of the one before it; a key is in one of them, or in several if it came anew
-//         (AddNew), and a question goes to all. A part is an array of blocks of 64 bytes; a key sets one bit in each of the eight
-//         words of its block. Nothing is removed: what is deleted goes when a new filter is made of the keys that are left.
-// WRONG ANSWERS  "Maybe" for about 1 % of the keys that are not there, and each part, with 10 bits a key; 3 % with 8, 0.3 %
-//         with 14.
-// CONCURRENCY  Additions exclude each other. A reader that knows, by acquiring something released after it, that a key was added
-//         gets true for it; words are stored relaxed.
+// GUARANTEE    No false negatives: MayContain is true for every key that was added.
+// LAYOUT       A sequence of parts, each sized for twice the keys of its predecessor. Additions go to the last part; lookups
+//              check all parts. A part is an array of blocks of 64 bytes. A key sets one bit in each of the eight words of its
+//              block. Bits are never cleared. Deleted keys leave when a new filter is built from the remaining keys.
+// FALSE POSITIVES  With 10 bits per key, each part returns true for about 1 % of absent keys; with 8 bits 3 %, with 14 bits 0.3
+//                  %.
+// CONCURRENCY  A mutex serializes additions. A reader that synchronized with a release after the addition of a key gets true for
+//              the key. Words are loaded and stored relaxed.
 class KeyFilter {
  public:
-  // For about so many keys at first. Null if there is no memory, or `most_bytes` are fewer than it takes.
+  // `keys`: capacity of the first part. Null if there is no memory, or if the part needs more than `most_bytes`.
   static std::unique_ptr<KeyFilter> Create(uint32_t bits_per_key, uint64_t keys, uint64_t most_bytes = UINT64_MAX);
-  // So many that a second part has room, too, in so many bytes.
+  // The largest capacity of a first part for which a second part, twice as large, also fits into `most_bytes`.
   static uint64_t KeysOfFirstPart(uint32_t bits_per_key, uint64_t most_bytes) {
     return std::min(most_bytes, uint64_t{1} << 50) / sizeof(Block) / 3 * 8 * sizeof(Block) / std::max(1u, bits_per_key);
   }
   KeyFilter(const KeyFilter&) = delete;
   KeyFilter& operator=(const KeyFilter&) = delete;
 
-  // Hashes of keys (KeyHash). Without room for a part that is wanted, every answer is "maybe" from then on. Thread-safe.
+  // Adds hashes of keys (KeyHash). If a new part is needed and has no room, the filter is full: every answer is true from then
+  // on. Thread-safe.
   void Add(std::span<const uint64_t> hashes);
-  // The same of keys that were not added before, or in a life that has ended: the last part alone is asked whether it has them.
+  // Like Add, for keys that are probably not in the filter. Checks only the last part for duplicates, so a key may be in several
+  // parts.
   void AddNew(std::span<const uint64_t> hashes);
 
-  // False: the key was not added. Thread-safe.
+  // False: the key was not added. True: the key may have been added. Thread-safe.
   bool MayContain(uint64_t hash) const {
     for (uint32_t i = count_.load(std::memory_order_acquire); i-- > 0;) {
       if (parts_[i].Has(hash)) return true;
@@ -51,23 +54,23 @@ class KeyFilter {
   void Prefetch(uint64_t hash) const {
     for (uint32_t i = count_.load(std::memory_order_acquire); i-- > 0;) braiddb::Prefetch(&parts_[i].BlockOf(hash));
   }
-  // What AddNew looks at.
+  // Prefetches the block that AddNew checks.
   void PrefetchNew(uint64_t hash) const { braiddb::Prefetch(&parts_[parts() - 1].BlockOf(hash)); }
 
-  // From now on it takes no more than so many, unless it does already.
+  // Sets the limit of memory. A filter that is larger keeps its memory.
   void LimitBytes(uint64_t most_bytes) { most_bytes_.store(most_bytes, std::memory_order_relaxed); }
 
   uint32_t parts() const { return count_.load(std::memory_order_acquire); }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  // A key could not be added, and every answer is "maybe".
+  // True if a key could not be added; then MayContain returns true for every key.
   bool is_full() const { return is_full_.load(std::memory_order_acquire); }
-  // That were added, but for those that were known, or taken for that.
+  // Number of added keys. A key for which the duplicate check returned true is not counted.
   uint64_t keys() const { return keys_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr uint32_t kWords = 8;  // as in the functions of key_filter.cc
   static constexpr uint32_t kMaxParts = 40;
-  // The hash decides places in other structures with some of its bits; these are mixed of all.
+  // Other structures use some bits of the hash to select their buckets. The multiplication mixes all bits.
   static constexpr uint64_t kBlockFactor = 0x9e3779b97f4a7c15ull;
   static constexpr uint64_t kBitFactor = 0xc2b2ae3d27d4eb4full;
   static uint64_t Mix(uint64_t hash, uint64_t factor) { return (hash ^ hash >> 32) * factor; }
@@ -76,6 +79,7 @@ class KeyFilter {
   };
   struct Part {
     const Block& BlockOf(uint64_t hash) const {
+      // The block number is the upper half of hash × number of blocks, which needs no division.
       const auto wide = static_cast<unsigned __int128>(Mix(hash, kBlockFactor)) * blocks.size();
       return blocks[static_cast<uint64_t>(wide >> 64)];
     }
@@ -91,23 +95,23 @@ class KeyFilter {
   void AddUnless(std::span<const uint64_t> hashes, const IsKnown& is_known);
 
   const uint32_t bits_per_key_;
-  std::atomic<uint64_t> most_bytes_;   // of all parts
-  std::array<Part, kMaxParts> parts_;  // the first count_ of them
+  std::atomic<uint64_t> most_bytes_;   // limit for the sum of all parts
+  std::array<Part, kMaxParts> parts_;  // the first count_ parts are in use
   std::atomic<uint32_t> count_{0};
   std::atomic<bool> is_full_{false};
-  std::mutex mutex_;        // additions
-  uint64_t room_ = 0;       // keys that may still be added to the last part
-  uint64_t part_keys_ = 0;  // that it was made for
+  std::mutex mutex_;        // serializes additions
+  uint64_t room_ = 0;       // keys for which the last part still has capacity
+  uint64_t part_keys_ = 0;  // capacity of the last part
   std::atomic<uint64_t> bytes_{0};
   std::atomic<uint64_t> keys_{0};
 };
 
-// Adds keys in groups to one or two filters, which outlive it. A group's blocks are fetched, all at once, before the group before
-// it is added.
+// Adds keys in groups to one or two filters, which must outlive the writer. It prefetches the blocks of a group, then adds the
+// group before, so that cache misses overlap.
 // Thread safety: none.
 class KeyFilterWriter {
  public:
-  // Null ones are left out. `are_new`: keys are given as to KeyFilter::AddNew.
+  // Either filter may be null. `are_new`: use KeyFilter::AddNew instead of Add.
   KeyFilterWriter(KeyFilter* one, KeyFilter* other, bool are_new = false) : filters_{one, other}, are_new_(are_new) {}
   ~KeyFilterWriter() { Finish(); }
   KeyFilterWriter(const KeyFilterWriter&) = delete;
@@ -116,7 +120,7 @@ class KeyFilterWriter {
     hashes_[count_++] = hash;
     if (count_ == kGroup) NextGroup();
   }
-  // All that were given are in the filters now.
+  // Adds all keys that are still waiting.
   void Finish();
 
  private:
@@ -129,7 +133,7 @@ class KeyFilterWriter {
   const bool are_new_;
   uint64_t hashes_[kGroup];
   uint32_t count_ = 0;
-  uint64_t waiting_[kGroup];  // the group before
+  uint64_t waiting_[kGroup];  // the previous group, whose blocks are being prefetched
   uint32_t waiting_count_ = 0;
 };
 

@@ -6,6 +6,8 @@
 
 namespace braiddb {
 
+// Twice as many slots as entries keep probe sequences short. Add refuses beyond three quarters, so a probe always meets an empty
+// slot.
 std::shared_ptr<L0Index> L0Index::Create(const RegionSet* regions, uint64_t entries) {
   const uint64_t buckets = std::bit_ceil(std::max<uint64_t>(1, entries / (kSlots / 2)));
   HugeArray<Bucket> lines(LinesOf(buckets));
@@ -22,14 +24,16 @@ PmPtr L0Index::PointerOf(uint64_t slot) const {
 }
 
 bool L0Index::Add(uint32_t column, uint64_t hash, PmPtr entry) {
+  // Entries are 8-byte aligned, so offset / 8 fits in 41 bits for regions of up to 16 TiB.
   const uint64_t offset = entry.offset() >> 3;
   if (used_ == max_used_ || offset >> kOffsetBits != 0) return false;
   const uint64_t slot = TagOf(hash) | uint64_t{column} << kColumnShift | uint64_t{entry.region()} << kOffsetBits | offset;
+  // The search for an empty slot starts at the last bucket if the hash repeats, so that n versions of a key cost n steps.
   for (uint64_t bucket = hash == last_hash_ ? last_bucket_ : BucketOf(hash);; bucket = (bucket + 1) & mask_) {
     const LineWords line = LoadLine(&buckets_[bucket]);
     const uint32_t empty = EqualHalves(LowerHalves(line), 0) & EqualHalves(UpperHalves(line), 0);
     if (empty == 0) continue;
-    // relaxed: who may ask for this column sees the view that was installed after it.
+    // relaxed: a reader that asks for this column has loaded the view, which is installed (release) after this store.
     StoreRelaxed(&buckets_[bucket].slots[std::countr_zero(empty)], slot);
     uint64_t* const bits = const_cast<uint64_t*>(&BitsAt(hash));
     StoreRelaxed(bits, LoadRelaxed(bits) | BitsOf(hash));
@@ -41,20 +45,23 @@ bool L0Index::Add(uint32_t column, uint64_t hash, PmPtr entry) {
 }
 
 const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t columns, LookupTrace* trace) const {
-  // Slots are in the order of the tables. They are looked at from the newest on, so that one visit is enough for a key that many
-  // tables have. Should there be more matches than fit, the older ones are settled first.
+  // Slots of a key are in the order of their tables, oldest first. Find collects the matches and resolves them from the newest
+  // on, so that usually one entry is read however many tables have the key. If `matches` is full, the older ones are resolved
+  // first.
   constexpr size_t kMatches = 4 * kMaxTables;
   uint64_t matches[kMatches];
   size_t count = 0;
   const LogEntry* best = nullptr;
   const uint32_t remote_regions = regions_->RemoteRegions(regions_->HomeRegion());
 
+  // Reads the collected entries, newest table first, and updates `best`. After a visible version is found, slots of older tables
+  // are skipped.
   const auto settle = [&] {
     const LogEntry* newest = nullptr;
     uint32_t column = 0;
     for (; count > 0; --count) {
       const uint64_t slot = matches[count - 1];
-      // No break: a slot of another key with this tag may stand between two of this key.
+      // continue, not break: a slot of another key with the same tag may lie between two slots of this key.
       if (newest != nullptr && ColumnOf(slot) != column) continue;
       const PmPtr pointer = PointerOf(slot);
       const auto* entry = regions_->Resolve<LogEntry>(pointer);
@@ -70,7 +77,7 @@ const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t c
       column = ColumnOf(slot);
     }
     count = 0;
-    // A table that has many versions of the key may be settled in parts, its newest first.
+    // The versions of one table may be split over several calls, the newest first, so sequence numbers are compared.
     if (newest != nullptr && (best == nullptr || newest->sequence() > best->sequence())) best = newest;
   };
 
@@ -85,8 +92,9 @@ const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t c
     if (!IsFull(bucket)) break;
   }
   settle();
-  // Versions of one table are looked at from the oldest on, and a merge marks them in that order, a tombstone that it drops last.
-  // Who finds the tombstone marked may have looked at what it hides before that was; now the mark is there.
+  // Within a table, versions are read from the oldest to the newest. A merge marks them dead in the same order; a tombstone that
+  // it drops comes last. A reader that skips a dead tombstone may have read the hidden version before that was marked dead. Its
+  // mark is visible by then, so the check is repeated.
   if (best != nullptr && trace->met_dead && best->is_dead()) best = nullptr;
   return best;
 }
@@ -96,19 +104,22 @@ const LogEntry* L0Index::Find(const SearchKey& target, uint64_t hash, uint32_t c
 L0IndexWriter::L0IndexWriter(const RegionSet* regions, uint64_t table_entries)
     : regions_(regions), table_entries_(table_entries) {}
 
+// Tables share an index while it has a free column and enough free slots. A family whose equal keys may differ in bytes is not
+// indexed, because equal keys could have different hashes.
 void L0IndexWriter::Begin(uint64_t entries, const KeyOrder& order) {
   pending_.clear();
   oldest_ = 0;
   complete_ = order.equal_means_same();
   if (!complete_) return;
   if (index_ != nullptr && next_column_ < L0Index::kMaxTables && index_->free_slots() >= entries) return;
-  // For more tables like this one: a small database pays for what it has.
+  // Sized for kMaxTables tables like this one, so that the index of a small database is small.
   const uint64_t usual = std::min(std::max(entries, kLeastEntries), table_entries_);
   index_ = L0Index::Create(regions_, std::max(entries, std::min(usual * L0Index::kMaxTables, kIndexEntries)));
   next_column_ = 0;
   complete_ = index_ != nullptr;
 }
 
+// Prefetches the lines of this entry and adds the entry whose lines were prefetched kPending additions before.
 void L0IndexWriter::Add(uint64_t hash, PmPtr entry) {
   if (!complete_) return;
   index_->Prefetch(hash);
@@ -127,7 +138,7 @@ L0IndexWriter::Table L0IndexWriter::Finish() {
   for (size_t i = 0; i < pending_.size(); ++i) AddPending(pending_[(oldest_ + i) % pending_.size()]);
   pending_.clear();
   if (!complete_) {
-    index_.reset();  // a column that was begun is not used again
+    index_.reset();  // a column that has entries cannot be used again
     return {};
   }
   return {index_, next_column_++};

@@ -1,4 +1,5 @@
-// L0Index: a hash index in DRAM over the entries of several tables of L0, so that a point lookup asks all of them at once.
+// L0Index: a hash index in DRAM over the entries of several tables of L0, so that a point lookup searches all of them with one
+// probe.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +16,32 @@
 
 namespace braiddb {
 
-// LAYOUT  Buckets of one cache line: eight slots, filled front to back; a full one continues in the next bucket. A slot is
-//         bits 63–50 a tag from the key's hash (KeyHash) · 49–46 the table's column · 45–41 region · 40–0 offset / 8; 0 is empty.
-//         Nothing is removed: an index dies with the last of its tables. Behind the buckets there is a word for each, in which
-//         a key that begins there sets four bits: an eighth as much memory, and for 1 % of the keys that are not there its
-//         bucket has to be looked at.
-// CONCURRENCY  One thread at a time adds (the flush). A reader asks for the columns of its view's tables only; those were
-//         complete before the view was installed. What is being added beside it has other columns. A word's bits are of all
-//         columns, and only become more.
+// LAYOUT  Buckets of one cache line: eight slots, filled front to back; a full bucket continues in the next one. A slot is bits
+//         63–50 tag from the key's hash (KeyHash) · 49–46 column of the table · 45–41 region · 40–0 offset / 8; 0 is empty. Slots
+//         are never removed; the index is freed with the last of its tables. A Bloom filter follows the buckets: one word per
+//         bucket, in which each key that begins at the bucket sets four bits. It takes an eighth of the buckets' memory. For
+//         about 1 % of absent keys it does not exclude the key, and the bucket is probed.
+// CONCURRENCY  One thread at a time adds (the flush). A reader asks only for the columns of the tables in its view. These columns
+//              were complete before the view was installed; entries that are added concurrently have other columns. The filter
+//              words cover all columns, and bits are only set.
 // KEYS    Equal keys must have the same bytes (KeyOrder::equal_means_same).
-// FAMILIES  Tables of several column families may be in one index: hashes differ, and a reader asks for columns of one family.
-// WHY AN ANSWER IS RIGHT  A slot's entry lies in the log where the table has it, for as long as a reader has the table in its
-//         view; entries never move. Versions of one key that tables of the view have are all here.
+// FAMILIES  Tables of several column families may share an index. Hashes of families differ, and a reader asks for columns of one
+//           family.
+// WHY AN ANSWER IS RIGHT  Entries never move, and an entry is not freed while a reader has its table in a view. The index
+//                         contains all versions of a key that the tables of the view have.
 class L0Index {
  public:
   static constexpr uint32_t kMaxTables = 16;
 
-  // Null if there is no memory. `entries`: how many it is meant for, at most; half of the slots stay empty then.
+  // Null if there is no memory. `entries`: the intended maximum; half of the slots stay empty then.
   static std::shared_ptr<L0Index> Create(const RegionSet* regions, uint64_t entries);
   L0Index(const L0Index&) = delete;
   L0Index& operator=(const L0Index&) = delete;
 
-  // False if the index has no room; what is there stays as it is.
+  // False if the index has no room or the offset does not fit in a slot. The index is unchanged then.
   bool Add(uint32_t column, uint64_t hash, PmPtr entry);
   void Prefetch(uint64_t hash) const { braiddb::Prefetch(&buckets_[BucketOf(hash)]); }
-  // False: it has no entry of a key with this hash. Cheaper than Find; it begins with what PrefetchBits fetches.
+  // False: no entry has a key with this hash. Cheaper than Find. Its first access is the word that PrefetchBits prefetches.
   bool MayContain(uint64_t hash) const noexcept {
     if (__builtin_expect(!BitsSayMaybe(hash), 1)) return false;
     for (uint64_t i = BucketOf(hash);; i = (i + 1) & mask_) {
@@ -47,14 +49,14 @@ class L0Index {
       if (!IsFull(buckets_[i])) return false;
     }
   }
-  // The first half of MayContain.
+  // The filter part of MayContain; reads one word.
   bool BitsSayMaybe(uint64_t hash) const noexcept {
     const uint64_t bits = BitsOf(hash);
     return (LoadRelaxed(&BitsAt(hash)) & bits) == bits;
   }
   void PrefetchBits(uint64_t hash) const { braiddb::Prefetch(&BitsAt(hash)); }
-  // Of the tables in `columns` (bit c: column c; a larger one is a newer table), the newest entry of target.key that is not dead
-  // and has a sequence number <= target.sequence; null if there is none.
+  // Searches the tables in `columns` (bit c: column c; a larger column is a newer table). Returns the newest entry of target.key
+  // that is not dead and has a sequence number <= target.sequence; null if there is none.
   const LogEntry* Find(const SearchKey& target, uint64_t hash, uint32_t columns, LookupTrace* trace) const;
 
   uint64_t bytes() const { return buckets_.bytes(); }
@@ -76,52 +78,53 @@ class L0Index {
 
   static uint64_t LinesOf(uint64_t buckets) { return buckets + (buckets + kSlots - 1) / kSlots; }
   uint64_t BucketOf(uint64_t hash) const { return hash & mask_; }
-  // The word of its bucket.
+  // The filter word of the hash's bucket.
   const uint64_t& BitsAt(uint64_t hash) const {
     const uint64_t bucket = BucketOf(hash);
     return buckets_[mask_ + 1 + bucket / kSlots].slots[bucket % kSlots];
   }
-  // Between those that say which bucket, and the tag.
+  // Uses hash bits 26–49, which neither select the bucket nor are part of the tag.
   static uint64_t BitsOf(uint64_t hash) {
     return uint64_t{1} << (hash >> 26 & 63) | uint64_t{1} << (hash >> 32 & 63) | uint64_t{1} << (hash >> 38 & 63) |
            uint64_t{1} << (hash >> 44 & 63);
   }
   static uint64_t TagOf(uint64_t hash) { return hash >> kTagShift << kTagShift; }
-  // Bit i: slot i has this tag, or is empty and the tag is 0. All at once: how many a bucket has cannot be foreseen, so a branch
-  // for each would be mispredicted nearly every time.
+  // Bit i: slot i has this tag, or is empty and the tag is 0. Compares all slots at once, since a branch per slot would be
+  // mispredicted.
   static uint32_t SlotsWithTag(const Bucket& bucket, uint64_t hash) { return WordsWithTag<kTagShift>(LoadLine(&bucket), hash); }
-  // If so, the next bucket may have more.
+  // True if the probe sequence continues in the next bucket.
   static bool IsFull(const Bucket& bucket) { return LoadRelaxed(&bucket.slots[kSlots - 1]) != 0; }
   static uint32_t ColumnOf(uint64_t slot) { return static_cast<uint32_t>(slot >> kColumnShift) & (kMaxTables - 1); }
   PmPtr PointerOf(uint64_t slot) const;
 
   const RegionSet* const regions_;
-  const uint64_t mask_;        // the number of buckets, a power of two, less one
-  HugeArray<Bucket> buckets_;  // and behind them the words, eight in a line
+  const uint64_t mask_;        // number of buckets, a power of two, minus one
+  HugeArray<Bucket> buckets_;  // followed by the filter words, eight per cache line
   const uint64_t max_used_;
-  uint64_t used_ = 0;  // slots; the adding thread's
-  // The hash and the bucket of the slot that was added last. The buckets from BucketOf(last_hash_) to that bucket stay full, so
-  // the search for an empty slot for the same hash begins there.
+  uint64_t used_ = 0;  // number of slots in use; accessed by the adding thread only
+  // The hash and the bucket of the last addition. All buckets from BucketOf(last_hash_) up to that bucket are full, so an
+  // addition with the same hash starts its search there.
   uint64_t last_hash_ = 0;
-  uint64_t last_bucket_ = 0;  // BucketOf(0) before the first one
+  uint64_t last_bucket_ = 0;  // BucketOf(0) before the first addition
 };
 
-// What adds the entries of one table after another, and begins a new index when the last one is full.
+// Adds the entries of one table after another, and starts a new index when the current one is full.
 // Thread safety: none; the flush thread's.
 class L0IndexWriter {
  public:
-  // `table_entries`: at most in a usual table.
+  // `table_entries`: maximum of a usual table.
   L0IndexWriter(const RegionSet* regions, uint64_t table_entries);
 
   struct Table {
-    std::shared_ptr<const L0Index> index;  // null: not all of the table's entries are in one
+    std::shared_ptr<const L0Index> index;  // null: no index contains all of the table's entries
     uint32_t column = 0;
   };
 
-  // Begins a table of about `entries`, of a family with this order.
+  // Starts a table of about `entries` entries. `order`: of the table's family.
   void Begin(uint64_t entries, const KeyOrder& order);
   // `hash`: KeyHash of the entry's key.
   void Add(uint64_t hash, PmPtr entry);
+  // Adds the remaining entries. Returns the index and column of the table; a null index if the table is incomplete.
   Table Finish();
 
  private:
@@ -129,11 +132,11 @@ class L0IndexWriter {
     uint64_t hash;
     PmPtr entry;
   };
-  // Additions whose buckets are on their way at any time.
+  // Number of additions whose cache lines are being prefetched.
   static constexpr size_t kPending = 32;
-  // What one index is made for at the most, unless one table has more: 18 MiB.
+  // Upper bound of an index's capacity, unless one table is larger. Such an index takes 18 MiB.
   static constexpr uint64_t kIndexEntries = 1 << 20;
-  // Smaller tables count as if they had so many: one that was rotated early, by Flush, says little of the next.
+  // Minimum table size for the estimate. A table that Flush rotated early says little about the next one.
   static constexpr uint64_t kLeastEntries = 1024;
 
   void AddPending(const Pending& pending);
@@ -142,9 +145,9 @@ class L0IndexWriter {
   const uint64_t table_entries_;
   std::shared_ptr<L0Index> index_;
   uint32_t next_column_ = 0;
-  bool complete_ = false;         // everything of this table has been taken so far
-  std::vector<Pending> pending_;  // a ring, once it is full
-  size_t oldest_ = 0;             // of it
+  bool complete_ = false;         // all entries of this table have been added so far
+  std::vector<Pending> pending_;  // a ring once it has kPending elements
+  size_t oldest_ = 0;             // index of the oldest element in the ring
 };
 
 }  // namespace braiddb

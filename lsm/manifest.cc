@@ -12,6 +12,7 @@
 namespace braiddb {
 namespace {
 
+// The header line. `magic` is stored last at creation; `selector` is the only field that changes later.
 struct ManifestHeader {
   static constexpr uint64_t kMagic = 0x464e4d4449415242;  // "BRAIDMNF"
   uint64_t magic;
@@ -21,7 +22,7 @@ struct ManifestHeader {
 };
 static_assert(sizeof(ManifestHeader) == kCacheLine);
 
-// Of ManifestRecord::flags.
+// Bits of ManifestRecord::flags.
 constexpr uint8_t kClean = 1;
 constexpr uint8_t kMayLoseWrites = 2;
 constexpr uint8_t kMergeFilters = 4;
@@ -29,15 +30,16 @@ constexpr uint8_t kObliviousLists = 8;
 constexpr uint8_t kCopyingFlush = 16;
 constexpr uint8_t kDeletedRanges = 32;
 constexpr uint8_t kSortedRuns = 64;
-// What needs kManifestFormatWithFeatures: a version that does not know it would read something else.
+// Flags that require kManifestFormatWithFeatures: a version that does not know them would misread the database.
 constexpr uint8_t kFeatures = kObliviousLists | kCopyingFlush | kDeletedRanges | kSortedRuns;
 constexpr uint8_t kKnownFlags = kClean | kMayLoseWrites | kMergeFilters | kFeatures;
 
+// The fixed part of a slot. `checksum` covers all bytes behind it, up to `bytes`.
 struct ManifestRecord {
   uint64_t checksum;  // XXH3 of [8, bytes)
   uint64_t generation;
   uint32_t format;
-  uint32_t bytes;  // of the record and its tables
+  uint32_t bytes;  // size of the record, with its tables and families
   uint64_t log_boundary;
   uint64_t last_sequence;
   uint64_t next_id;
@@ -50,7 +52,7 @@ struct ManifestRecord {
   uint8_t l1_kind;
   uint8_t flags;
   char comparator[kMaxComparatorName + 1];
-  // Since format 3.
+  // Since format 3; older records end here.
   uint32_t family_count;
   uint32_t merging_family;
 };
@@ -74,7 +76,7 @@ struct FamilyRecord {
 };
 static_assert(sizeof(FamilyRecord) == 88);
 
-// The sizes of records before what format 3 added.
+// Sizes of the records in format 2.
 constexpr uint32_t kFormatWithoutFamilies = 2;
 constexpr uint64_t kShortRecord = offsetof(ManifestRecord, family_count);
 constexpr uint64_t kShortTable = offsetof(TableRecord, family);
@@ -93,19 +95,19 @@ uint64_t RecordBytes(const ManifestState& state, uint32_t regions) {
 
 uint64_t WholeLines(uint64_t bytes) { return (bytes + kCacheLine - 1) & ~(kCacheLine - 1); }
 
-// Of a new MANIFEST. The crash test's grow often.
+// Slot size of a new MANIFEST. It is small in crash tests, so that these exercise growth.
 uint64_t SlotBytes(uint32_t regions) {
   constexpr uint64_t kTables = kCrashTest ? 3 : 18;
   return WholeLines(sizeof(ManifestRecord) + kTables * TableBytes(regions));
 }
 
-// Bounds one object; readers of live databases refuse larger ones.
+// Bounds the size of one object; readers of live databases refuse larger ones.
 constexpr uint64_t kMaxSlotBytes = (32ull << 20) - kCacheLine;
 
-// Which of the two slots holds a generation.
+// The slot of a generation.
 uint64_t SlotOf(uint64_t generation) { return BRAIDDB_MUTANT("manifest-one-slot") ? 0 : generation % 2; }
 
-// Never 0, which is none.
+// Never 0, which means an invalid record.
 uint64_t Checksum(const uint8_t* record, uint64_t bytes) { return std::max<uint64_t>(1, XXH3_64bits(record + 8, bytes - 8)); }
 
 uint8_t FeaturesOf(const ManifestState& state) {
@@ -173,7 +175,7 @@ Status Damaged(const std::string& what) {
   return Status::Corruption("the MANIFEST is damaged (" + what + "); restore the database from a copy");
 }
 
-// `in`: where the records of the families begin; `end`: of the record.
+// `in`: the first family record; `end`: the end of the whole record.
 Status DecodeFamilies(const uint8_t* in, const uint8_t* end, uint32_t count, ManifestState* state) {
   for (uint32_t i = 0; i < count; ++i) {
     FamilyRecord fixed;
@@ -198,7 +200,7 @@ Status DecodeFamilies(const uint8_t* in, const uint8_t* end, uint32_t count, Man
   return in == end ? Status::OK() : Damaged("impossible number of column families");
 }
 
-// Numbers that a later step adds to, or takes for an index.
+// Checks numbers that later steps add to or use as an index.
 Status CheckNumbers(const ManifestRecord& record, const ManifestState& state) {
   if (record.log_boundary == 0 || record.log_boundary > kMaxSequence || record.last_sequence > kMaxSequence)
     return Damaged("impossible sequence number");
@@ -207,12 +209,15 @@ Status CheckNumbers(const ManifestRecord& record, const ManifestState& state) {
   return Status::OK();
 }
 
+// Decodes a slot. Trusts no field before the checksum matches, except `bytes`, which is checked against the slot size.
 Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uint32_t regions, ManifestState* state) {
   ManifestRecord record;
   memcpy(&record, slot, sizeof(record));
+  // Before the checksum: the slot must be the selected one, and `bytes` must lie within the slot.
   if (record.generation != generation) return Damaged("selector and slot disagree");
   if (record.bytes < kShortRecord || record.bytes > slot_bytes) return Damaged("impossible size");
   if (record.checksum != Checksum(slot, record.bytes)) return Damaged("checksum mismatch");
+  // A newer version's record: its checksum is valid, so its format number can be trusted.
   if (record.format < kFormatWithoutFamilies || record.format > kManifestFormatWithFeatures) {
     return Status::NotSupported("the database has format " + std::to_string(record.format) +
                                 ", this version reads formats 2 to " + std::to_string(kManifestFormatWithFeatures) +
@@ -220,6 +225,7 @@ Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uin
   }
   if (record.format == kManifestFormatWithFeatures && (record.flags & ~kKnownFlags) != 0)
     return Status::NotSupported("the database has a feature that this version does not know; use the version that wrote it");
+  // Format 2 has shorter records. The missing fields become 0, the default family.
   const bool has_families = record.format != kFormatWithoutFamilies;
   const uint64_t record_bytes = has_families ? sizeof(record) : kShortRecord;
   const uint64_t table_record = has_families ? sizeof(TableRecord) : kShortTable;
@@ -247,6 +253,7 @@ Status Decode(const uint8_t* slot, uint64_t slot_bytes, uint64_t generation, uin
   state->copying_flush = (record.flags & kCopyingFlush) != 0;
   state->merge_filters = (record.flags & kMergeFilters) != 0;
   if (Status status = CheckNumbers(record, *state); !status.ok()) return status;
+  // The number of tables was checked against the record's size above, so the loop stays within the record.
   uint32_t could_be_merging = 0;
   for (uint32_t i = 0; i < record.table_count; ++i, in += table_bytes) {
     TableRecord fixed{};
@@ -292,6 +299,7 @@ void Manifest::Use(size_t place, void* object, uint64_t slot_bytes, uint64_t gen
   generation_ = generation;
 }
 
+// Checks the magic and the sizes, so that both slots lie within the object, before it decodes a slot.
 Status Manifest::Read(const void* object, uint64_t bytes, uint32_t regions, ManifestState* state, uint64_t* generation) {
   const auto* header = static_cast<const ManifestHeader*>(object);
   if (object == nullptr || bytes < sizeof(*header)) return Damaged("it is missing");
@@ -305,7 +313,8 @@ Status Manifest::Read(const void* object, uint64_t bytes, uint32_t regions, Mani
   *generation = header->selector;
   Status status = Decode(slot(*generation), header->slot_bytes, *generation, regions, state);
   if (!status.ok()) return status;
-  // A commit that got as far as P1 counts: then a selector that went back, which P2 cannot, does not bring back an old state.
+  // A slot that passed P1 counts even if the selector does not name it. A selector that went back after P2 therefore cannot
+  // restore an old state.
   ManifestState next;
   if (!Decode(slot(*generation + 1), header->slot_bytes, *generation + 1, regions, &next).ok()) return Status::OK();
   *state = std::move(next);
@@ -313,7 +322,7 @@ Status Manifest::Read(const void* object, uint64_t bytes, uint32_t regions, Mani
   return Status::OK();
 }
 
-// Two objects that are sound say the same, so one of them is enough.
+// Two valid objects have the same contents (GROWTH), so one valid object is enough.
 Status Manifest::ReadNewest(const ManifestObject (&objects)[2], uint32_t regions, ManifestState* state, uint64_t* generation,
                             size_t* which) {
   Status found = Damaged("it is missing");
@@ -335,6 +344,9 @@ Status Manifest::ReadNewest(const ManifestObject (&objects)[2], uint32_t regions
   return is_sound ? Status::OK() : found;
 }
 
+// STEPS  1. Read both objects and choose the newest valid state.  2. Persist its slot.  3. Persist the selector (P2).  4. Clear
+//        the checksum of a torn commit (P0).  5. Free the other object (G4).
+// CRASH  After each step the same state is chosen again, because each step keeps the chosen slot valid.
 Status Manifest::Open(RegionSet* regions, Manifest* manifest, ManifestState* state) {
   ManifestObject objects[2];
   for (size_t i = 0; i < 2; ++i) objects[i].data = regions->Metadata(0, kManifestPlaces[i], &objects[i].bytes);
@@ -345,8 +357,8 @@ Status Manifest::Open(RegionSet* regions, Manifest* manifest, ManifestState* sta
   auto* header = static_cast<ManifestHeader*>(const_cast<void*>(objects[place].data));
   manifest->regions_ = regions;
   manifest->Use(place, header, header->slot_bytes, generation);
-  // ORDER: what counts before the selector that names it, and this before the next commit overwrites the slot that it named. That
-  // one or the other is here does not mean that it is durable. [CC-2, CC-46]
+  // ORDER: the slot that counts before the selector that names it, and the selector before the next commit overwrites the slot
+  // that it named before. After a killed process, a slot that can be read is not necessarily durable. [CC-2, CC-46]
   const uint8_t* const slot = manifest->SlotAt(generation);
   Persistence* const persistence = regions->persistence();
   if (!BRAIDDB_MUTANT("found-manifest-not-persisted") &&
@@ -356,19 +368,20 @@ Status Manifest::Open(RegionSet* regions, Manifest* manifest, ManifestState* sta
   status = manifest->Select(generation);
   if (status.ok()) status = manifest->ForgetTornCommit();
   if (!status.ok() || objects[1 - place].data == nullptr) return status;
-  // ORDER: the magic of the object that counts before the other one goes. [CC-2, CC-46]
+  // ORDER: the magic of the object that counts before the other object is freed. [CC-2, CC-46]
   if (!persistence->Persist(header, sizeof(*header))) return persistence->error();
   return regions->FreeMetadata(0, kManifestPlaces[1 - place]);
 }
 
-// The next commit has the number of one that a crash tore, goes to the same slot, and says nearly the same: torn as well, its
-// lines could make up for those that the first one lacks.
+// The next commit has the generation of the torn one, goes to the same slot, and has nearly the same bytes. If it is torn as
+// well, its lines could complete the lines of the first one to a valid record. Clearing the checksum durably prevents this.
 Status Manifest::ForgetTornCommit() {
   auto* slot = reinterpret_cast<ManifestRecord*>(SlotAt(generation_ + 1));
+  // If the other slot holds the previous generation completely, no commit was torn.
   ManifestState before;
   if (Decode(SlotAt(generation_ + 1), slot_bytes_, generation_ - 1, regions_->count(), &before).ok()) return Status::OK();
   StoreRelease(&slot->checksum, 0);
-  // ORDER: no checksum before the next commit stores there. [CC-2]
+  // ORDER: the cleared checksum before the stores of the next commit. [CC-2]
   Persistence* persistence = regions_->persistence();
   return persistence->Persist(&slot->checksum, sizeof(slot->checksum)) ? Status::OK() : persistence->error();
 }
@@ -379,6 +392,7 @@ uint8_t* Manifest::SlotAt(uint64_t generation) const {
 
 uint64_t Manifest::bytes() const { return sizeof(ManifestHeader) + 2 * slot_bytes_; }
 
+// Size of a record for `state` with `room`. A family that already has a table of copies needs no room for another one.
 uint64_t Manifest::BytesFor(const ManifestState& state, Room room) const {
   const uint64_t families = 1 + state.families.size();
   const auto copies = static_cast<uint64_t>(
@@ -395,7 +409,7 @@ Status Manifest::Reserve(const ManifestState& state, Room room) {
   return bytes <= slot_bytes_ ? Status::OK() : Grow(bytes);
 }
 
-// Doubles, so that the sum of what is written by growing is that of the last growth.
+// Doubles the slot size, so that the total cost of growth is proportional to the final size.
 Status Manifest::Grow(uint64_t least_slot_bytes) {
   const uint64_t least = WholeLines(least_slot_bytes);
   if (least > kMaxSlotBytes) return Status::NoSpace("the MANIFEST has reached its largest size; drop column families");
@@ -404,7 +418,7 @@ Status Manifest::Grow(uint64_t least_slot_bytes) {
   return status;
 }
 
-// The copy has a generation of its own, so that nobody takes it for the original.
+// STEPS G1 to G4 of GROWTH (manifest.h). The copy has its own generation, which tells it from the original.
 Status Manifest::MoveTo(size_t place, uint64_t slot_bytes) {
   Persistence* const persistence = regions_->persistence();
   if (persistence->failed()) return persistence->error();
@@ -425,26 +439,28 @@ Status Manifest::MoveTo(size_t place, uint64_t slot_bytes) {
   memcpy(slot, image.data(), image.size());
   header->selector = generation;
   header->slot_bytes = slot_bytes;
-  // ORDER: G2 before G3: what the magic vouches for is durable. No canary goes without it: a copy that is not whole has a wrong
-  // checksum, and the old object is there until G4. [CC-2]
+  // ORDER: G2 before G3: the contents are durable before the magic that validates them. No mutant removes this fence, since a
+  // test cannot detect its absence: an incomplete copy has a wrong checksum, and the old object exists until G4. [CC-2]
   if (!BRAIDDB_MUTANT("manifest-growth-not-flushed")) persistence->Flush(slot, image.size());
   if (!persistence->Persist(header, sizeof(*header))) return persistence->error();
   if (BRAIDDB_MUTANT("manifest-growth-frees-first")) status = regions_->FreeMetadata(0, kManifestPlaces[old_place]);
   StoreRelease(&header->magic, ManifestHeader::kMagic);
-  // ORDER: G3 before G4: until the new object counts, the old one is there. [CC-2]
+  // ORDER: G3 before G4: the old object exists until the new one counts. [CC-2]
   if (!persistence->Persist(header, sizeof(*header))) return persistence->error();
   Use(place, object, slot_bytes, generation);
   if (BRAIDDB_MUTANT("manifest-growth-frees-first")) return status;
   return regions_->FreeMetadata(0, kManifestPlaces[old_place]);
 }
 
+// STEPS  P1, P2 of PERSIST ORDER.  CRASH before P1: the old state. Between P1 and P2: the new state, which open selects.
+// COST   Two fences.
 Status Manifest::Commit(const ManifestState& state) {
   BRAIDDB_CHECK(state.comparator.size() <= kMaxComparatorName);
   if (!Fits(state)) {
     if (Status status = Grow(BytesFor(state, Room::kNone)); !status.ok()) return status;
   }
   Persistence* persistence = regions_->persistence();
-  // After a failure the slot may be the one that counts.
+  // After a failed persist, the media may already name the slot that this commit would overwrite.
   if (persistence->failed()) return persistence->error();
   const uint64_t generation = generation_ + 1;
   const std::vector<uint8_t> image = Encode(state, generation, regions_->count());
@@ -455,11 +471,13 @@ Status Manifest::Commit(const ManifestState& state) {
   if (!BRAIDDB_MUTANT("manifest-slot-not-flushed"))
     persistence->Flush(slot, BRAIDDB_MUTANT("manifest-flush-too-short") ? sizeof(ManifestRecord) : image.size());
   if (!BRAIDDB_MUTANT("manifest-slot-not-fenced") && !persistence->Drain()) return persistence->error();
+  // P2.
   Status status = Select(generation);
   if (status.ok()) generation_ = generation;
   return status;
 }
 
+// P2: one atomic store of eight bytes, then flush and fence.
 Status Manifest::Select(uint64_t generation) {
   Persistence* persistence = regions_->persistence();
   auto* header = reinterpret_cast<ManifestHeader*>(object_);

@@ -1,31 +1,35 @@
-// Manifest: the root of what is durable above the log. It names the tables of L0, the log boundary and the running merge.
+// Manifest: the durable root above the log. It names the tables of L0, the log boundary and the running merge.
 //
 // LAYOUT  One metadata object in region 0 (MetadataSlot::kManifest or kManifest2): a header line, then two slots of equal size.
 //           header    0 magic u64, 8 selector u64 (generation of the valid slot), 16 slot_bytes u64
 //           slot      ManifestRecord, then table_count × (TableRecord, heads[regions][kMaxHeight]), then family_count ×
 //                     (FamilyRecord, name, zeros to a multiple of 8)
-//         Generation g lives in slot g mod 2. Format 2 had no families: a shorter ManifestRecord and TableRecord. It is read, and
-//         the next commit is of format 3, in a slot of the size that it has. Format 4 is 3 with a flag that has to be understood:
-//         lists are oblivious of regions, or flushes copy entries.
-// COMMIT POINT   The other slot is whole: its lines are flushed and one fence has passed.
-// PERSIST ORDER  P0 after a crash that tore a commit: no checksum in the other slot  P1 the other slot, whole  P2 the selector
-// RECOVERY       Valid if and only if the slot that the selector names has that generation and its checksum matches. Anything
-//                else is corruption: a crash cannot cause it, since the slot was durable before the selector named it. If the
-//                other slot is valid and one generation newer, the crash came before P2: it counts, and open makes up for P2
-//                before anything else. The slot that counts is made durable, which it need not be when a process was killed
-//                [CC-46]. What was torn is made invalid for good: the next commit has its number. [CC-2]
-// GROWTH         A MANIFEST whose slots are too small moves to a larger object in the other one of the two metadata slots. The
-//                new object says the same as the old one, one generation later.
-//                G1 the new object, zeroed, is in its metadata slot  G2 its slot and its selector are durable  G3 its magic, one
-//                store, is durable: it counts  G4 the old object is freed. The next commit goes to the new object.
-//                CRASH before G3: an object without a magic does not count. Between G3 and G4: two objects, which say the same;
-//                the one of the newer generation counts. Open frees the other one in both cases. No commit comes between G1 and
-//                G4, so the object that is freed never knows more than the one that stays. [CC-2]
-// ROOM           A checkpoint leaves room in the slot for a table of copies of each family (a relocation). The creation of a
-//                family makes room for one flushed table of each family as well. So relocations, deletions and the merges that
-//                make room never need growth, which needs space.
+//         Generation g lives in slot g mod 2.
+//         Format 2 has no families: its ManifestRecord and TableRecord are shorter. The next commit after reading format 2 writes
+//         format 3 into a slot of the same size. Format 4 is format 3 with at least one feature flag (kFeatures). A version that
+//         does not know a feature must refuse the database.
+// COMMIT POINT   P1: the other slot is complete, its lines are flushed, and one fence has passed.
+// PERSIST ORDER  P0 after a crash that tore a commit: the checksum in the other slot is cleared  P1 the other slot  P2 the
+//                selector
+// RECOVERY       Valid if and only if the slot that the selector names has that generation and its checksum matches. Otherwise
+//                the MANIFEST is corrupt. A crash cannot cause this, since the slot is durable before the selector names it. If
+//                the other slot is valid and one generation newer, the crash came between P1 and P2: the newer slot counts, and
+//                open repeats P2 before anything else. Open also persists the slot that counts, which may not be durable if the
+//                process was killed [CC-46]. Open invalidates a torn slot, because the next commit uses the same generation and
+//                slot. [CC-2]
+// GROWTH         If a record does not fit in a slot, the MANIFEST moves to a larger object in the other of its two metadata
+//                slots. The new object has the same contents, one generation later.
+//                G1: the new object, zeroed, is in its metadata slot. G2: its slot and its selector are durable. G3: its magic,
+//                one store, is durable, and the object counts. G4: the old object is freed. The next commit goes to the new
+//                object.
+// CRASH          Before G3: an object without a magic does not count. Between G3 and G4: both objects are valid and have the same
+//                contents; the newer generation counts. Open frees the other object in both cases. No commit happens between G1
+//                and G4, so the freed object never has newer contents than the remaining one. [CC-2]
+// ROOM           A checkpoint leaves room in the slot for one table of copies per family (a relocation). The creation of a family
+//                also reserves room for one flushed table per family. Growth needs free space; relocations, deletions and the
+//                merges that free space therefore never need growth.
 // CONCURRENCY    One committer at a time (the caller's lock); no readers after open. Another process may read the files of a live
-//                database meanwhile (db/read_manifest.h): checksums tell it what to read again.
+//                database concurrently (db/read_manifest.h); it detects torn reads by checksums and repeats them.
 // LIFETIME       As long as the database.
 #pragma once
 
@@ -42,15 +46,15 @@
 namespace braiddb {
 
 inline constexpr uint32_t kManifestFormat = 3;
-// Of a database with a feature that older versions would misread: they have to refuse it.
+// The format of a database with a feature that older versions would misread, so that they refuse the database.
 inline constexpr uint32_t kManifestFormatWithFeatures = 4;
-// A checkpoint lists no more tables than kMaxManifestTables and kMaxTablesPerFamily of each family; each commit writes all of
-// them. Flushed tables beyond that wait for a merge.
+// Limits for a checkpoint: kMaxManifestTables tables in all, and kMaxTablesPerFamily of each family. Each commit writes all
+// listed tables. Flushed tables beyond the limits wait for a merge.
 inline constexpr uint32_t kMaxManifestTables = 512;
 inline constexpr uint32_t kMaxTablesPerFamily = 4;
 inline constexpr uint32_t kMaxFamilyName = 255;
 
-// What the MANIFEST says, in DRAM.
+// The contents of the MANIFEST, in DRAM.
 struct ManifestState {
   struct Table {
     uint64_t id = 0;
@@ -65,29 +69,29 @@ struct ManifestState {
     std::string name;
     std::string comparator;
     uint8_t l1_kind = 0;
-    bool dropped = false;     // nobody can reach it any more; what it has is being taken away
-    uint64_t number = 0;      // next_id when it was created: tells it from those that had the id before
+    bool dropped = false;     // no handle can reach the family; its contents are being removed
+    uint64_t number = 0;      // next_id at creation: distinguishes families that had the same id
     uint64_t l1_entries = 0;  // estimate
   };
-  // Of the default family.
+  // These two belong to the default family.
   std::string comparator;
   uint8_t l1_kind = 0;
-  uint64_t log_boundary = 1;    // writes with a smaller sequence number are in a listed table or in the last level
-  uint64_t last_sequence = 0;   // at least the largest sequence number before a clean close; a hint otherwise
-  uint64_t next_id = 1;         // of tables, merges and families
+  uint64_t log_boundary = 1;    // all writes with smaller sequence numbers are in listed tables or in the last level
+  uint64_t last_sequence = 0;   // after a clean close: at least the largest sequence number; otherwise a hint
+  uint64_t next_id = 1;         // next id of a table, merge or family
   uint64_t l1_entries = 0;      // of the default family; estimate
   uint64_t merge_id = 0;        // 0: no merge is running
-  uint32_t merging_tables = 0;  // this many of the oldest listed tables of merging_family are being merged
+  uint32_t merging_tables = 0;  // number of the oldest listed tables of merging_family that are being merged
   uint32_t merging_family = 0;
-  bool clean = false;            // closed cleanly: nothing to replay
+  bool clean = false;            // closed cleanly: no log to replay
   bool may_lose_writes = false;  // open segments may have been written in PersistMode::kPage, where not every write is synced
   ListKind list_kind = ListKind::kBraided;
-  bool copying_flush = false;    // entries below the log boundary that are no copies are garbage
-  bool merge_filters = false;    // the running merge may drop newest versions that are puts, as a compaction filter says
+  bool copying_flush = false;    // entries below the log boundary that are no copies are garbage: flushes copy entries
+  bool merge_filters = false;    // a compaction filter may drop newest versions that are puts in the running merge
   std::vector<Table> tables;     // oldest first
   std::vector<Family> families;  // by id
 
-  // Null if there is none with this id, or it is the default one.
+  // The family with this id; null for the default family and for unknown ids.
   const Family* FindFamily(uint32_t id) const {
     for (const Family& family : families) {
       if (family.id == id) return &family;
@@ -97,13 +101,13 @@ struct ManifestState {
   Family* FindFamily(uint32_t id) { return const_cast<Family*>(std::as_const(*this).FindFamily(id)); }
 };
 
-// The id of tables of copies, at most one for each family: older than all others, and merged like them. See relocation.h.
+// The id of tables of copies, at most one per family. Such a table is older than all others and merged like them (relocation.h).
 inline constexpr uint64_t kRelocationId = 0;
 inline bool HasRelocation(const ManifestState& state) {
   return !state.tables.empty() && state.tables.front().id == kRelocationId;
 }
 
-// A metadata object in memory that may hold a MANIFEST; null: there is none.
+// A metadata object in memory that may hold a MANIFEST; null: no object.
 struct ManifestObject {
   const void* data = nullptr;
   uint64_t bytes = 0;
@@ -112,29 +116,29 @@ inline constexpr MetadataSlot kManifestPlaces[] = {MetadataSlot::kManifest, Meta
 
 class Manifest {
  public:
-  // Allocates the object and commits `state`.
+  // Creates the object and commits `state`.
   static Status Create(RegionSet* regions, const ManifestState& state);
-  // Corruption if there is none or it is damaged; NotSupported for a newer format.
+  // Returns Corruption if the MANIFEST is missing or damaged, NotSupported if its format is newer.
   static Status Open(RegionSet* regions, Manifest* manifest, ManifestState* state);
 
-  // What a MANIFEST says that lies in `object`, `bytes` long, for so many regions; as Open, without a change of anything.
+  // Decodes the MANIFEST in `object` of `bytes` bytes, for `regions` regions. Checks the same as Open, but changes nothing.
   static Status Read(const void* object, uint64_t bytes, uint32_t regions, ManifestState* state, uint64_t* generation);
 
-  // The same of the two objects of a database, in the order of kManifestPlaces. *which: the index of the one that counts.
+  // Reads both objects, given in the order of kManifestPlaces, and returns the newest state. *which: the index of its object.
   static Status ReadNewest(const ManifestObject (&objects)[2], uint32_t regions, ManifestState* state, uint64_t* generation,
                            size_t* which);
 
-  // What a slot is to have room for beside `state`: a table of copies of each family, and then a flushed table of each.
+  // The room a slot must have beside `state`: none; a table of copies per family; this and a flushed table per family.
   enum class Room : uint8_t { kNone, kCopies, kCopiesAndFlush };
-  // Returns OK when a slot has that room. Grows the MANIFEST for it. NoSpace: the region has no room, and nothing has changed.
+  // Ensures that the slots have this room, by growth if needed. NoSpace: the region has no room; nothing has changed.
   Status Reserve(const ManifestState& state, Room room);
-  // Whether a slot has room for it.
+  // Returns true if a slot has room for `state` and `room`.
   bool Fits(const ManifestState& state, Room room = Room::kNone) const;
-  // Durable when it returns OK. Grows if it must; NoSpace if it cannot, which changes nothing. A state that needs no more bytes
-  // than that of the commit before never needs growth.
+  // Durable when it returns OK. Grows if the state does not fit. NoSpace: growth failed; nothing has changed. A state that needs
+  // no more bytes than the last committed one never needs growth.
   Status Commit(const ManifestState& state);
 
-  // Bytes of the object.
+  // Size of the object in bytes.
   uint64_t bytes() const;
 
  private:
@@ -148,7 +152,7 @@ class Manifest {
 
   RegionSet* regions_ = nullptr;
   uint8_t* object_ = nullptr;
-  size_t place_ = 0;  // of kManifestPlaces
+  size_t place_ = 0;  // index in kManifestPlaces
   uint64_t slot_bytes_ = 0;
   uint64_t generation_ = 0;
 };

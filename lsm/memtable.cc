@@ -9,6 +9,7 @@ Memtable::~Memtable() {
   delete siblings_.load(std::memory_order_relaxed);
 }
 
+// release: pairs with the acquire loads in Of, which take no mutex. The mutex only excludes other calls of Adopt.
 Memtable* Memtable::Adopt(uint32_t family, std::unique_ptr<Memtable> sibling) {
   std::lock_guard lock(extents_mutex_);
   Siblings* siblings = siblings_.load(std::memory_order_relaxed);
@@ -36,6 +37,7 @@ std::vector<std::shared_ptr<LogExtent>> Memtable::TakeExtents() {
   return std::move(extents_);
 }
 
+// Waits for the boundary if the successor is published and the boundary is not drawn yet; rotation draws it at once.
 Memtable* MemtableBehind(Memtable* active, uint64_t sequence) {
   for (;;) {
     // seq_cst: as in MemtableFor.

@@ -40,6 +40,8 @@ MergingCursor::MergingCursor(const RegionSet* regions, const KeyOrder* order, st
 
 // ---- Seeks
 
+// STEPS  Each call makes one step for all arrays: the upper levels of the search, the lowest level, the items. Each step
+//        prefetches the lines that the next one reads, so that the cache misses of all arrays overlap.
 bool MergingCursor::FetchForSeek(const SearchKey& target) {
   if (level_ != nullptr) found_ == Found::kNothing ? level_->BeginFetchForSeek(target) : level_->FetchForSeek(target);
   switch (found_) {
@@ -52,7 +54,7 @@ bool MergingCursor::FetchForSeek(const SearchKey& target) {
       found_ = Found::kGroup;
       return true;
     case Found::kGroup: {
-      // What is likely looked at: the first one, and all that begin like the target.
+      // Prefetch the entries that the seek probably reads: the smallest one, and all that have the target's prefix.
       const Item* first = nullptr;
       for (size_t i = 0; i < arrays_.size(); ++i) {
         Search& search = searches_[i];
@@ -72,6 +74,7 @@ bool MergingCursor::FetchForSeek(const SearchKey& target) {
   return false;
 }
 
+// Completes the steps that FetchForSeek has not made yet, then the final search by entries in each array.
 void MergingCursor::FindAll(const SearchKey& target) {
   while (FetchForSeek(target)) {
   }
@@ -85,6 +88,7 @@ void MergingCursor::SeekToFirst() {
   Begin(true);
 }
 
+// An empty array gets the position SIZE_MAX, which counts as its end.
 void MergingCursor::SeekToLast() {
   for (Source& source : sources_) source.at = source.size - 1;
   if (level_ != nullptr) level_->SeekToLast();
@@ -99,7 +103,7 @@ void MergingCursor::Seek(const SearchKey& target) {
 
 void MergingCursor::SeekBefore(const SearchKey& target) {
   FindAll(target);
-  for (size_t i = 0; i < arrays_.size(); ++i) --sources_[i].at;  // from the first one to the end
+  for (size_t i = 0; i < arrays_.size(); ++i) --sources_[i].at;  // wraps from the first item to the end
   if (level_ != nullptr) level_->SeekBefore(target);
   Begin(false);
 }
@@ -112,6 +116,7 @@ void MergingCursor::SeekBefore(const SearchKey& target) {
   first_ = static_cast<uint32_t>(Play(1).source);
 }
 
+// Merges one item, so that the cursor has a position. The first step merges the first batch: many seeks are followed by no step.
 void MergingCursor::Begin(bool forward) {
   found_ = Found::kNothing;
   flip_ = forward ? 0 : ~uint64_t{0};
@@ -140,6 +145,7 @@ void MergingCursor::TakeFromLevel(size_t count) {
 
 // ---- The tree
 
+// A source at its end gets the largest key and kLooks. Precedes then decides against an item whose prefix is also all ones.
 inline MergingCursor::Turn MergingCursor::TurnOf(const Source& source, uint64_t index, uint64_t flip) {
   if (source.at >= source.size) return {UINT64_MAX, index | Turn::kLooks};
   const Item& item = source.items[source.at];
@@ -147,7 +153,8 @@ inline MergingCursor::Turn MergingCursor::TurnOf(const Source& source, uint64_t 
   return {item.prefix ^ flip, index | looks | (flip & Turn::kLooks)};
 }
 
-// An item that says all of its key has the older versions behind it, whatever array they are in. An entry and its copy are alike.
+// Of items whose keys fit their prefixes, equal keys are versions of one key. The sources are ordered from newer to older
+// versions, so the source index decides. An entry and its copy compare equal; the index decides as well.
 bool MergingCursor::Precedes(const Turn& a, const Turn& b) const {
   const auto a_index = static_cast<uint32_t>(a.source);
   const auto b_index = static_cast<uint32_t>(b.source);
@@ -160,6 +167,7 @@ bool MergingCursor::Precedes(const Turn& a, const Turn& b) const {
   return (order != 0 ? order < 0 : a_index < b_index) == (flip_ == 0);
 }
 
+// Plays the subtree recursively, which is needed once per seek. Merge then replays one path per item.
 MergingCursor::Turn MergingCursor::Play(size_t node) {
   if (node >= losers_.size()) return TurnOf(sources_[node - losers_.size()], node - losers_.size(), flip_);
   const Turn left = Play(2 * node);
@@ -172,9 +180,9 @@ MergingCursor::Turn MergingCursor::Play(size_t node) {
 }
 
 inline void MergingCursor::PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* losers, Turn* winner) {
-  // A subtraction and a conditional move are all that there is between one winner and the next; compilers make branches of it,
-  // or twice as much. What is shifted out says which child it was, and is subtracted as well: so of equal ones the right one
-  // loses.
+  // A subtraction and two conditional moves are the whole dependency chain between two winners; compilers emit branches or longer
+  // code. The shift moves the lowest bit of `child` into the carry: 1 for a right child. The carry is subtracted as well, so that
+  // of equal keys the right child loses.
   uint64_t key;
   uint64_t source;
   uint64_t other_key;
@@ -199,9 +207,11 @@ inline void MergingCursor::PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* 
       : "cc", "memory");
 }
 
-// Which of two goes on upward is no branch, and whether an item is left out is none. Where all prefixes say all, these
-// and the way up are all that is asked for. What a merge costs is the way from one winner to the next, which is kept short: the
-// CPU does not look so far ahead that it would begin the next block meanwhile.
+// WHY IT IS RIGHT  Invariant: losers hold the loser of each match, and first_ is the overall winner. The winner's source
+//                  advances, and only the matches on its path to the root change.
+// COST  The latency from one winner to the next bounds the throughput, so this chain is short. The choice of the winner and the
+//       choice to skip an item are not branches. kAllPlain removes all checks that are needed only for keys that do not fit their
+//       prefixes.
 template <bool kAllPlain>
 size_t MergingCursor::Merge(size_t until, size_t looks) {
   const RegionSet& regions = *regions_;
@@ -219,17 +229,20 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
   for (; looks != 0 && made != until; --looks) {
     Source& source = sources[first];
     const size_t at = source.at;
+    // The fast path reads items[1] and items[2], so it leaves the last two items to the general path.
     if (at + (kAllPlain ? 2 : 0) >= source.size) break;
     const Item* const items = source.items + at;
     if (kAllPlain && !IsPlain(items[1])) break;
     const Item item = *items;
     source.at = at + step;
-    Prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(items) + far));  // or what is behind them
+    Prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(items) + far));  // at times past the end: harmless
     Turn winner;
     if constexpr (kAllPlain) {
+      // The prefix of the next item was loaded one step earlier, so the match does not wait for the load.
       winner = {source.behind, first};
       source.behind = items[2].prefix;
     } else {
+      // The level's source is empty: refill it before its next match.
       if (__builtin_expect(source.at >= source.size, 0) && level_ != nullptr && first == arrays_.size())
         TakeFromLevel(kMostTaken);
       if (!keeps_all) {
@@ -239,10 +252,12 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
       }
       winner = TurnOf(source, first, flip);
     }
+    // Replay the matches on the path from the winner's leaf to the root.
     for (uint64_t child = leaves + first; child != 1;) {
       if constexpr (!kAllPlain) {
         const uint64_t node = child / 2;
         const uint64_t other = losers[node];
+        // Equal keys of which at least one does not fit its prefix: the entries decide, out of line.
         const bool is_even = ((keys[node] ^ winner.key) | (~(other | winner.source) & Turn::kLooks)) == 0;
         if (__builtin_expect(is_even, 0)) {
           if (Precedes({keys[node], other}, winner)) losers[node] = std::exchange(winner.source, other);
@@ -253,11 +268,12 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
       PlayAbove(&child, keys, losers, &winner);
     }
     first = static_cast<uint32_t>(winner.source);
+    // If both keys fit their prefixes, equal prefixes mean versions of one key. Otherwise only the item's own flag tells.
     const bool are_whole = kAllPlain || (item.word & last.word & Item::kWhole) != 0;
     const bool is_older = item.IsOlder() | ((item.prefix == last.prefix) & are_whole);
     const auto entry = reinterpret_cast<uint64_t>(regions.Resolve<LogEntry>(item.Entry()));
     ring_[made % kRing] = {item.prefix, entry | is_older * Item::kOlder};
-    made += keeps_all | !is_older | (!kAllPlain && made == 0);  // what was sought is there, whatever it is
+    made += keeps_all | !is_older | (!kAllPlain && made == 0);  // the first item after a seek is kept, also an older version
     last = item;
   }
   first_ = first;
@@ -266,8 +282,9 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
   return looks;
 }
 
-// The versions that a source has left are its next items: a source at another key has none.
+// WHY IT IS RIGHT  A source is sorted, so its remaining versions of the key are its next items; a source at another key has none.
 [[gnu::noinline]] void MergingCursor::PassVersions() {
+  // Sequence number 0 comes after all versions of the key.
   const SearchKey behind(last_.prefix, At(last_)->key(), 0);
   const auto is_version = [&](const Item& item) {
     return item.prefix == behind.prefix && CompareEntry(*order_, *At(item), behind) < 0;
@@ -288,7 +305,7 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
   PlayAll();
 }
 
-// All items that are left out here are versions of the key that was made last.
+// All items that are skipped here are versions of the key that was merged last.
 [[gnu::noinline]] void MergingCursor::MakeBehindVersions() {
   const size_t until = made_ + 1;
   for (;;) {
@@ -299,6 +316,10 @@ size_t MergingCursor::Merge(size_t until, size_t looks) {
   }
 }
 
+// STEPS  1. Merge on the fast path while all next items are plain.  2. Merge the item that is not plain on the general path.
+//        3. If the budget of examined items is used up, stop. If all of them were older versions, skip the rest by a search.
+// WHY IT IS RIGHT  Each round merges or skips at least one item, so the loop ends. It merges at least one item unless the sources
+//                  end.
 void MergingCursor::Make(size_t count) {
   const size_t before = made_;
   const size_t until = before + count;
@@ -315,7 +336,7 @@ void MergingCursor::Make(size_t count) {
       looks = left;
       continue;
     }
-    // The next one, and if there is reason for more, more.
+    // Merge one item that is not plain; if more follow, as many as allowed.
     const size_t some = MergesPlain() ? 1 : looks;
     looks -= some - Merge<false>(until, some);
   }
@@ -339,6 +360,8 @@ void MergingCursor::FetchItems() const {
   }
 }
 
+// Large entries: prefetch the whole batch at once, and merge again when the rest is less than one batch. Small entries: prefetch
+// up to the distance; Step prefetches one more with each step, and the next batch is due when none is left.
 void MergingCursor::MakeAhead() {
   if (at_ == 0 && items_ahead_ > kItemsAhead) FetchItems();
   Make(std::min(ahead_, most_made_));
@@ -376,6 +399,7 @@ void MergingCursor::NextKey() {
   Set();
 }
 
+// If the key has many versions, a seek behind the last version replaces the steps.
 [[gnu::noinline]] void MergingCursor::LeaveVersions() {
   for (size_t versions = 1; StandsOnOlder(); ++versions) {
     if (versions == kVersionsBeforeSearch) {
@@ -388,7 +412,7 @@ void MergingCursor::NextKey() {
   Set();
 }
 
-// The target is where it stands.
+// Repositions at the current entry with all versions kept, then steps to its successor.
 void MergingCursor::Next() {
   if (__builtin_expect(flip_ != 0 || !has_all_, 0)) {
     has_all_ = true;
@@ -399,6 +423,7 @@ void MergingCursor::Next() {
   Set();
 }
 
+// A change of direction searches the current entry again.
 void MergingCursor::Prev() {
   if (flip_ == 0) {
     found_ = Found::kNothing;

@@ -1,4 +1,4 @@
-// MergingCursor: an EntryCursor over arrays of entries, and over the items of a level below them, merged as it goes.
+// MergingCursor: an EntryCursor that merges sorted arrays of entries, and optionally the items of one older level.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,20 @@
 
 namespace braiddb {
 
-// A tree of losers (Knuth, The Art of Computer Programming, vol. 3, 5.4.1) that is run ahead of where the cursor stands, some
-// items at a time: what comes next is known by prefixes alone, so that entries are fetched before their turn, one with each step
-// unless they are large, and nothing is branched on that nothing foretells. Entries are looked at where their prefixes are equal,
-// and not even there if these say all of the keys.
-// Going from key to key, items that are known to be older versions are left out; a step to the next version looks for its place
-// once, and from then on the cursor has them all.
-// Thread safety: as EntryCursor; the arrays are not changed.
+// ALGORITHM    A loser tree (Knuth, The Art of Computer Programming, vol. 3, 5.4.1) merges the sources, which are the arrays and
+//              the level. The cursor merges a batch of items beyond its position into a ring, comparing only 8-byte key prefixes,
+//              and prefetches each merged entry. The entry is then in the cache when the cursor reaches it. The inner loop has no
+//              unpredictable branch. An entry is read during a merge only if two prefixes are equal and at least one of them does
+//              not fit the key (OrderedItem::IsWhole).
+// VERSIONS     NextKey skips items that are known to be older versions of the key before them. The first Next searches the
+//              cursor's position once and from then on keeps all versions.
+// COST         Per item about log2 of the number of sources steps in the tree, and one prefetched entry.
+// CONCURRENCY  As EntryCursor. The arrays are immutable.
 class MergingCursor final : public EntryCursor {
  public:
-  // The arrays: at least one, those with the newer versions of keys that prefixes say all of (OrderedItem::IsWhole) first. What
-  // has no owner must outlive the cursor. `level`: what is below them, or null; a cursor that gives items, of such keys older
-  // versions than the arrays have. May throw std::bad_alloc; nothing else does.
+  // `arrays`: at least one. If a key fits its prefix (OrderedItem::IsWhole), an earlier array must have the newer versions. An
+  // array without an owner must outlive the cursor. `level`: an older level, or null; a cursor with gives_items(). The level has
+  // older versions of such keys than the arrays. May throw std::bad_alloc; no other method does.
   MergingCursor(const RegionSet* regions, const KeyOrder* order, std::vector<OrderedArray> arrays,
                 std::unique_ptr<EntryCursor> level = nullptr);
 
@@ -44,33 +46,33 @@ class MergingCursor final : public EntryCursor {
 
  private:
   using Item = OrderedItem;
-  // Merged items, a ring.
+  // Size of the ring of merged items.
   static constexpr size_t kRing = 64;
-  // At most so many are merged at once, and twice as many are fetched ahead of where it stands; fewer by SetReadAhead.
+  // Maximum of items per merged batch; twice as many are prefetched ahead of the position. SetReadAhead lowers it.
   static constexpr size_t kMostMade = 12;
   static_assert(3 * kMostMade < kRing);
-  // Behind a seek, of which there may be one for few steps: so many, and twice as many the next time.
+  // Size of the first batch after a seek, which may be followed by few steps. Each batch doubles it.
   static constexpr size_t kFirstMade = 6;
-  // Entries that take more are fetched as many at once as are merged, line by line, which takes less time than one by one.
+  // Entries with more bytes are prefetched per batch, first lines first. This takes less time than one by one.
   static constexpr uint64_t kMostBytesByStep = 3 * kCacheLine;
-  // For each that is merged so many are looked at, if the others are left out.
+  // Maximum of items examined per item kept, if the others are skipped.
   static constexpr size_t kMostLooks = 4;
-  // Older versions of one key that are passed one by one before a search passes the rest.
+  // Number of older versions of a key that are skipped one by one before a search skips the rest.
   static constexpr size_t kVersionsBeforeSearch = 16;
-  // An array's lines are fetched, too, so many items before they are merged; of few arrays more, as each has its turn more often.
+  // Prefetch distance in an array, in items. It is larger if there are few arrays, since each array is then read more often.
   static constexpr size_t kItemsAhead = 2 * kCacheLine / sizeof(Item);
   static constexpr size_t kMostItemsAhead = 8 * kCacheLine / sizeof(Item);
-  // So many items are taken from the level at once, and behind a seek.
+  // Items taken from the level per call, and after a seek.
   static constexpr size_t kMostTaken = 32;
   static constexpr size_t kFirstTaken = 8;
 
-  // For the next seek, of each array.
+  // Progress of FetchForSeek in all arrays.
   enum class Found : uint8_t { kNothing, kAbove, kGroup, kItem };
   struct Source {
     const Item* items = nullptr;
     size_t size = 0;
-    size_t at = 0;  // of what comes next of it; not less than size: nothing
-    // The prefix of what comes behind that, going forward, if something does: one load less between who won and who wins next.
+    size_t at = 0;  // position of the next item; >= size: at the end
+    // Prefix of the item after the next one, going forward. It saves one load between two winners of the tree.
     uint64_t behind = 0;
 
     void NoteBehind() {
@@ -78,65 +80,68 @@ class MergingCursor final : public EntryCursor {
     }
   };
   struct Search {
-    size_t group = 0;  // what FindAbove returned, and then FindGroup
-    size_t at = 0;     // what FindPrefix did
+    size_t group = 0;  // result of FindAbove, then of FindGroup
+    size_t at = 0;     // result of FindPrefix
   };
-  // What a source has next. Of two the lesser one comes first; if their keys are equal, and kLooks is in one of them, Precedes
-  // decides.
+  // The next item of a source, as compared in the tree. The smaller key wins. If keys are equal and either has kLooks, Precedes
+  // decides; if neither has it, the source with the smaller index wins.
   struct Turn {
     static constexpr uint64_t kLooks = uint64_t{1} << 32;
-    uint64_t key;     // the prefix, or its complement; all ones at the end
-    uint64_t source;  // which it is, and kLooks
+    uint64_t key;     // the prefix, or its complement going backward; all ones at the end
+    uint64_t source;  // index of the source, and kLooks
   };
   struct Merged {
     uint64_t prefix;
-    uint64_t word;  // the entry's address, and whether it is known to be older than the one before it, of the same key
+    uint64_t word;  // address of the entry; kOlder: known to be an older version than the item before
 
     const LogEntry* entry() const { return reinterpret_cast<const LogEntry*>(word & ~Item::kOlder); }
     bool is_older() const { return (word & Item::kOlder) != 0; }
   };
 
+  // `flip`: flip_. Sets kLooks unless the prefix decides alone: going forward, with an item whose key fits its prefix.
   static Turn TurnOf(const Source& source, uint64_t index, uint64_t flip);
-  // Its prefix says all of its key, and is none that sources at their end have.
+  // The key fits its prefix, and the prefix differs from that of sources at the end.
   static bool IsPlain(const Item& item) { return item.IsWhole() && item.prefix != UINT64_MAX; }
-  // At the node above `child`, which it becomes: the greater one by key stays there, and the other is the winner. Of equal ones
-  // that below the left child wins, which is of the first sources: REQUIRES that neither has kLooks then.
+  // One match of the tree: *child becomes its parent node. The larger key stays at the node; the other becomes *winner. If keys
+  // are equal, the left child wins, which has the newer versions. REQUIRES: neither has kLooks if their keys are equal.
   static void PlayAbove(uint64_t* child, uint64_t* keys, uint64_t* losers, Turn* winner);
-  // REQUIRES: their keys are equal.
+  // Compares equal keys by their entries, or by the sources. REQUIRES: the keys are equal.
   bool Precedes(const Turn& a, const Turn& b) const;
   const LogEntry* At(const Item& item) const { return regions_->Resolve<LogEntry>(item.Entry()); }
+  // Positions all arrays at the first item at or after the target.
   void FindAll(const SearchKey& target);
-  // The level's next ones become what its source has.
+  // Replaces the items of the level's source with the next ones of the level.
   void TakeFromLevel(size_t count);
-  // From where the sources are.
+  // Starts merging at the sources' positions.
   void Begin(bool forward);
-  // The winner below this node of the tree.
+  // Plays the subtree below this node and returns its winner.
   Turn Play(size_t node);
-  // So many more items, at least one, or as many as there are.
+  // Merges `count` more items; at least one, and fewer only at the end or after many skipped ones.
   void Make(size_t count);
-  // Moves each source behind all versions of last_'s key, by a search. REQUIRES: going forward.
+  // Moves each source behind all versions of last_'s key by a search. REQUIRES: going forward.
   void PassVersions();
-  // Merges one more item, if there is one. REQUIRES: all items since the last one that was made were left out.
+  // Merges one more item, if there is one. REQUIRES: all items since the last merged one were skipped.
   void MakeBehindVersions();
-  // Builds the tree from the positions of the sources.
+  // Builds the tree from the sources' positions.
   void PlayAll();
-  // Until made_ is `until`, so many items have been looked at, or there are no more; how many may still be looked at.
-  // `kAllPlain`: only as far as what comes next is plain, and not the last two of a source. REQUIRES for that: MergesPlain().
+  // Merges until made_ == `until`, `looks` items were examined, or the sources end. Returns the rest of `looks`. `kAllPlain`: the
+  // fast path; stops before an item that is not plain and before the last two items of a source. REQUIRES for it: MergesPlain().
   template <bool kAllPlain>
   size_t Merge(size_t until, size_t looks);
-  // What the sources have next is plain, the last item whole, and versions that are known to be older are left out.
+  // True if all sources' next items are plain, last_ is whole, and older versions are skipped.
   bool MergesPlain() const { return not_plain_ == 0 && last_.IsWhole() && flip_ == 0 && !has_all_ && made_ != 0; }
-  // Of what was merged: at once.
+  // Prefetches the merged items before `end` together.
   void FetchUntil(size_t end);
-  // At make_at_, where all that was merged has been fetched, or, of large entries, few are left of it.
+  // Merges and prefetches more. Called at make_at_: when all merged items are prefetched, or, with large entries, when less than
+  // one batch of them is left.
   void MakeAhead();
-  // To the next one. Another one is fetched.
+  // Advances by one merged item and prefetches one more entry.
   void Step();
-  // Whether it stands on an item that is known to be an older version of the key before it.
+  // True if the cursor stands on a known older version of the preceding key.
   bool StandsOnOlder() const { return at_ != made_ && ring_[at_ % kRing].is_older(); }
-  // Goes on to the next key. REQUIRES: StandsOnOlder().
+  // Advances to the next key. REQUIRES: StandsOnOlder().
   void LeaveVersions();
-  // Of few arrays, what the first ones that are merged behind a seek would wait for.
+  // If there are few arrays: prefetches the array lines that the first batch after a seek reads.
   void FetchItems() const;
   void Set();
 
@@ -147,27 +152,26 @@ class MergingCursor final : public EntryCursor {
   const uint64_t entries_;
   const bool fetches_blocks_;
   const size_t items_ahead_;
-  // As many as leaves of the tree: the arrays', the level's, and some with nothing in them.
+  // One per leaf of the tree: the arrays, the level, and empty sources up to a power of two.
   std::vector<Source> sources_;
   std::vector<Search> searches_;
   std::vector<Item> taken_;
-  // Of what lost against another below a node. The children of node n are nodes 2 n and 2 n + 1; those that there are no nodes
-  // for are the sources.
+  // The loser at each node. Node n has the children 2 n and 2 n + 1. Children beyond the array are the sources.
   std::vector<uint64_t> keys_;
   std::vector<uint64_t> losers_;
-  uint64_t first_ = 0;    // the source that is next
-  size_t not_plain_ = 0;  // so many sources have an item next that is not
-  uint64_t flip_ = 0;     // all ones if it goes backward
-  bool has_all_ = false;  // nothing is left out; backward it never is
+  uint64_t first_ = 0;    // index of the source with the next item
+  size_t not_plain_ = 0;  // number of sources whose next item is not plain
+  uint64_t flip_ = 0;     // all ones going backward, else 0
+  bool has_all_ = false;  // older versions are kept; going backward they always are
   size_t most_made_ = kUsualReadAhead / 2;
   Found found_ = Found::kNothing;
-  // Since the last seek: where it stands, how many have been merged, and fetched.
+  // Counters since the last seek: position, merged items, prefetched items.
   size_t at_ = 0;
   size_t made_ = 0;
   size_t fetched_ = 0;
-  size_t make_at_ = 0;  // from there on it is time to merge more
-  size_t ahead_ = 0;    // so far ahead entries are fetched then; of large ones, so many
-  Item last_{};         // merged, or left out; none: not whole
+  size_t make_at_ = 0;  // position at which MakeAhead is called
+  size_t ahead_ = 0;    // prefetch distance in entries; size of a batch if entries are large
+  Item last_{};         // the last item that was merged or skipped; not whole if there is none
   std::array<Merged, kRing> ring_;
 };
 

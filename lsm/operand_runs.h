@@ -1,4 +1,4 @@
-// OperandRuns: of keys that have many operands in one table, what these amount to, as one operand (MergeOperator::PartialMerge).
+// OperandRuns: cached results of MergeOperator::PartialMerge, one for each key with many operands in a table.
 #pragma once
 
 #include <atomic>
@@ -15,30 +15,30 @@
 
 namespace braiddb {
 
-// All operands that a table has of one key, and what they lie on.
+// All operands that a table has of one key, combined, and the version below them.
 struct OperandRun {
-  const LogEntry* newest = nullptr;  // of the operands; what is asked for marks in place of them all
-  uint64_t oldest = 0;               // sequence number
-  const LogEntry* base = nullptr;    // the version below them, if the table has one
-  bool is_one = false;               // false: there is no such operand, or it is too long; they stay many
+  const LogEntry* newest = nullptr;  // newest operand; readers check its mark in place of the marks of all
+  uint64_t oldest = 0;               // sequence number of the oldest operand
+  const LogEntry* base = nullptr;    // the version to which the operands apply, if the table has one
+  bool is_one = false;               // `operand` is valid; false: the operands cannot be combined, or the result is too long
   std::string operand;
 };
 
-// In DRAM only, made by readers that have collected the operands anyway, and gone with the table: media do not know of it.
+// Lives in DRAM only. Readers that have collected the operands of a key store the result here. It is freed with the table.
 // Thread safety: all methods may be called concurrently.
 class OperandRuns {
  public:
-  static constexpr size_t kFewOperands = 64;    // of so many none are made: reading them is soon done
-  static constexpr size_t kMostBytes = 65'536;  // of a table
+  static constexpr size_t kFewOperands = 64;    // keys with fewer operands are not stored: reading them is cheap
+  static constexpr size_t kMostBytes = 65'536;  // limit per table
 
-  // Null if nothing is known of the key, which has to be given in the bytes that the table has.
+  // The stored run of the key; null if there is none. The key must have the bytes that the table has.
   std::shared_ptr<const OperandRun> Find(Slice key) const {
     if (!has_some_.load(std::memory_order_relaxed)) return nullptr;
     const std::lock_guard lock(mutex_);
     const auto run = runs_.find(key);
     return run == runs_.end() ? nullptr : run->second;
   }
-  // Throws std::bad_alloc. When there is no room, nothing is remembered.
+  // Stores a run, unless the limit is reached. Throws std::bad_alloc.
   void Remember(Slice key, OperandRun run) {
     auto shared = std::make_shared<const OperandRun>(std::move(run));
     const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// OrderedArray: entries whose key prefixes and addresses are in DRAM, in an array in entry order.
+// OrderedArray: a sorted array in DRAM of entries' key prefixes and addresses.
 #pragma once
 
 #include <algorithm>
@@ -18,23 +18,24 @@ namespace braiddb {
 struct OrderedArray {
   const OrderedItem* items = nullptr;
   size_t size = 0;
-  const PrefixSteps* steps = nullptr;   // built of the items
-  uint64_t fetch_bytes = 0;             // TypicalEntryBytes of them
-  std::shared_ptr<const void> owner{};  // what keeps items and steps; null if the array's user does
+  const PrefixSteps* steps = nullptr;   // built over the items
+  uint64_t fetch_bytes = 0;             // TypicalEntryBytes of the items
+  std::shared_ptr<const void> owner{};  // keeps items and steps alive; null if the array's user does
 
-  // A search in parts, for who makes several side by side: each part fetches what the next one looks at. A part is given what
-  // the one before it returned.
+  // A search in three steps, for callers that search several arrays side by side: FindAbove, FindGroup, FindPrefix. Each step
+  // prefetches the lines that the next step reads, and takes the result of the step before.
   size_t FindAbove(uint64_t prefix) const { return steps->FindAbove(prefix); }
   size_t FindGroup(size_t above, uint64_t prefix) const {
     const size_t group = steps->FindBelow(above, prefix);
     PrefetchAll(items + group, PrefixSteps::kFanout * sizeof(OrderedItem));
     return group;
   }
-  // The first one whose prefix is not less; the size if there is none.
+  // Index of the first item whose prefix is not less; `size` if there is none.
   size_t FindPrefix(size_t group, uint64_t prefix) const {
     return group + PrefixSteps::CountLessOf(size, group, prefix, [this](size_t i) { return items[i].prefix; });
   }
-  // The first one that is not before the target. `at`: what FindPrefix returned for `group`.
+  // Index of the first item at or after the target in entry order. `at`: the result of FindPrefix for `group`. Entries are read
+  // only if their prefix equals the target's, by a binary search over the items with this prefix.
   size_t FindEntry(size_t group, size_t at, const RegionSet& regions, const KeyOrder& order, const SearchKey& target) const {
     const size_t end = std::min(group + PrefixSteps::kFanout, size);
     if (at == end || items[at].prefix != target.prefix) return at;

@@ -4,8 +4,8 @@
 
 namespace braiddb {
 
-// From both ends, so that two chains of loads that depend on each other go on side by side; which of two comes first is no
-// branch, since nothing foretells it.
+// Merges from both ends at once, so that two independent chains of loads overlap. The choice of the next item is a conditional
+// move, since a branch on it would be unpredictable.
 bool MergeByPrefix(std::span<const OrderedItem> a, std::span<const OrderedItem> b, OrderedItem* to) {
   OrderedItem* back = to + a.size() + b.size();
   const OrderedItem* first_a = a.data();
@@ -13,6 +13,8 @@ bool MergeByPrefix(std::span<const OrderedItem> a, std::span<const OrderedItem> 
   const OrderedItem* end_a = first_a + a.size();
   const OrderedItem* end_b = first_b + b.size();
   bool alike = false;
+  // Each step takes one item from the front and one from the back. min(sizes) / 2 such steps read no input past its end, so the
+  // loop needs no further check.
   while (size_t steps = static_cast<size_t>(std::min(end_a - first_a, end_b - first_b)) / 2) {
     for (; steps > 0; --steps) {
       const bool takes_b = first_b->prefix < first_a->prefix;
@@ -39,7 +41,7 @@ bool MergeByPrefix(std::span<const OrderedItem> a, std::span<const OrderedItem> 
 
 namespace {
 
-// Of the first `count` of both together, how many are of `a`.
+// The number of items of `a` among the first `count` items of the merged sequence. Binary search.
 size_t CountOfA(OrderedFunnel::Items a, OrderedFunnel::Items b, size_t count) {
   size_t least = count - std::min(count, b.size());
   size_t most = std::min(count, a.size());
@@ -56,6 +58,7 @@ size_t CountOfA(OrderedFunnel::Items a, OrderedFunnel::Items b, size_t count) {
 
 }  // namespace
 
+// A tree over n inputs has n - 1 inner nodes. All but the root have a buffer; the root writes to the caller's array.
 OrderedFunnel::OrderedFunnel(const std::vector<Items>& inputs) {
   nodes_.reserve(2 * inputs.size());
   buffers_.resize(inputs.size() < 3 ? 0 : (inputs.size() - 2) * kBuffer);
@@ -68,6 +71,8 @@ OrderedFunnel::OrderedFunnel(const std::vector<Items>& inputs) {
   }
 }
 
+// Builds a balanced tree and returns its root's index. Left children have the earlier inputs, which keeps equal prefixes in input
+// order.
 size_t OrderedFunnel::Build(const std::vector<Items>& inputs, size_t begin, size_t end) {
   if (end - begin == 1) {
     nodes_.push_back({.rest = inputs[begin]});
@@ -80,13 +85,16 @@ size_t OrderedFunnel::Build(const std::vector<Items>& inputs, size_t begin, size
   return nodes_.size() - 1;
 }
 
+// An input is limited to a window as well, so that a merge step of two inputs stays in the cache.
 OrderedFunnel::Items OrderedFunnel::Window(size_t node) {
   Node& of = nodes_[node];
   if (of.rest.empty() && of.buffer != nullptr) of.rest = {of.buffer, Take(node, of.buffer, kBuffer)};
   return of.rest.first(std::min(of.rest.size(), kBuffer));
 }
 
-// As much at once as is there of both without what is behind their windows, which may be equal to the last one of these.
+// WHY IT IS RIGHT  Items behind a window may equal the window's last item. An item is therefore merged only if no unseen item can
+//                  precede it: all of the window with the smaller last prefix, and of the other window the items before that
+//                  prefix. Items of the left input with an equal prefix are included, since they come first.
 size_t OrderedFunnel::Take(size_t node, OrderedItem* to, size_t most) {
   const auto taken = [this](size_t of, size_t count) { nodes_[of].rest = nodes_[of].rest.subspan(count); };
   if (nodes_[node].left == kNone) {
@@ -112,6 +120,7 @@ size_t OrderedFunnel::Take(size_t node, OrderedItem* to, size_t most) {
     } else {
       of_a = static_cast<size_t>(std::ranges::upper_bound(a, b.back().prefix, {}, prefix) - a.begin());
     }
+    // Less room than items: split both inputs at the same position of the merged sequence.
     if (of_a + of_b > most - done) {
       of_a = CountOfA(a.first(of_a), b.first(of_b), most - done);
       of_b = most - done - of_a;

@@ -1,4 +1,4 @@
-// Merges of ordered items by their prefixes: of two, and of any number in one pass over memory.
+// Merges of sorted arrays of OrderedItem by their prefixes: of two arrays, and of any number in one pass over memory.
 #pragma once
 
 #include <cstddef>
@@ -10,41 +10,42 @@
 
 namespace braiddb {
 
-// In order by prefix; of equal ones those of `a` first. Whether both have one. `to`: apart from both.
+// Merges by prefix; of equal prefixes, items of `a` come first. Returns true if a prefix occurs in both. `to` must not overlap
+// the inputs.
 bool MergeByPrefix(std::span<const OrderedItem> a, std::span<const OrderedItem> b, OrderedItem* to);
 
-// A lazy funnel (Brodal and Fagerberg, Cache Oblivious Distribution Sweeping, ICALP '02, 2; of Frigo et al., FOCS '99): a tree of
-// merges of two, with buffers between them that stay in the CPU's caches, so that what is merged is read from memory once and
-// written once, however many inputs there are.
-// Thread safety: none.
+// A lazy funnel (Brodal and Fagerberg, Cache Oblivious Distribution Sweeping, ICALP '02, 2; after Frigo et al., FOCS '99): a
+// binary tree of two-way merges with buffers between them. The buffers stay in the CPU's caches.
+// COST           Each item is read from memory once and written once, for any number of inputs.
+// CONCURRENCY    None: one thread.
 class OrderedFunnel {
  public:
   using Items = std::span<const OrderedItem>;
 
-  // Of equal prefixes those of the first input come first. What the inputs, at least one, are of must outlive it. May throw
-  // std::bad_alloc.
+  // Of equal prefixes, items of the earlier input come first. `inputs`: at least one; their arrays must outlive the funnel. May
+  // throw std::bad_alloc.
   explicit OrderedFunnel(const std::vector<Items>& inputs);
   OrderedFunnel(const OrderedFunnel&) = delete;
   OrderedFunnel& operator=(const OrderedFunnel&) = delete;
 
-  // The next ones, not more than `most`; how many: fewer only if there are no more.
+  // Writes the next items, at most `most`. Returns their number, which is less than `most` only at the end.
   size_t Take(OrderedItem* to, size_t most) { return Take(root_, to, most); }
 
  private:
-  // 16 KiB: two children's and what they are merged into are in an L1 cache.
+  // 16 KiB. The buffers of two children and their parent fit in an L1 cache.
   static constexpr size_t kBuffer = 1024;
   static constexpr size_t kNone = SIZE_MAX;
 
   struct Node {
-    Items rest{};  // of an input, or of the buffer, what was not taken
+    Items rest{};  // items of the input or the buffer that are not taken yet
     size_t left = kNone;
     size_t right = kNone;
-    OrderedItem* buffer = nullptr;  // null: an input, or the root
+    OrderedItem* buffer = nullptr;  // null in inputs and in the root
   };
 
   size_t Build(const std::vector<Items>& inputs, size_t begin, size_t end);
   size_t Take(size_t node, OrderedItem* to, size_t most);
-  // What may be taken of it, at most a buffer full; empty if nothing is left.
+  // The next items of the node, at most one buffer; empty at the end. Refills the buffer if it is empty.
   Items Window(size_t node);
 
   std::vector<Node> nodes_;

@@ -1,4 +1,4 @@
-// PmTable: one table of L0, a flushed memtable: log entries linked into a braided skiplist where they lie.
+// PmTable: one table of L0: a flushed memtable, whose log entries are linked into a braided skiplist without a copy.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,10 @@
 
 namespace braiddb {
 
-// The heads are in DRAM; a checkpoint copies them into the MANIFEST. Nothing changes them: zipper compaction rewrites the
-// entries' pointers and leaves the head, so that readers of this table are led into the last level where it has been merged.
-// Thread safety: immutable after construction, but for what is atomic.
+// LAYOUT       The heads are in DRAM; a checkpoint copies them to the MANIFEST. The heads are never changed: zipper compaction
+//              rewrites the pointers of entries and leaves the head. A reader of this table therefore reaches the last level
+//              where the table has been merged.
+// CONCURRENCY  Immutable after construction, except for the atomic members and the members whose comment names their writer.
 class PmTable {
  public:
   PmTable(uint64_t id, uint64_t boundary, const RegionSet* regions, const KeyOrder* order, uint32_t family = 0)
@@ -27,40 +28,41 @@ class PmTable {
   PmTable& operator=(const PmTable&) = delete;
 
   uint32_t family() const { return family_; }
-  // Those of the families' memtables that were rotated together have the same id and boundary.
+  // Tables that were flushed from memtables of one rotation have the same id and boundary.
   uint64_t id() const { return id_; }
-  // Every write with a smaller sequence number is in this table, in one with the same id, or in an older one.
+  // Every write with a smaller sequence number is in this table, in a table with the same id, or in an older one.
   uint64_t boundary() const { return boundary_; }
-  // No write with a smaller sequence number is in this table; 0: not known. Set before anyone reads it.
+  // No write with a smaller sequence number is in this table; 0: unknown. Set before readers get the table.
   uint64_t begin = 0;
   std::vector<uint64_t>& heads() { return heads_; }
   const std::vector<uint64_t>& heads() const { return heads_; }
 
   BraidedList list;
-  // The index in which lookups find the entries, and the column of the table there. Null: lookups search the list. That is so if
-  // equal keys may differ in bytes, if there was no memory, and in a restored table until SetIndex.
+  // The index in which lookups find the table's entries. Null: lookups search the list. The index is null if equal keys may
+  // differ in bytes, if there was no memory, and in a restored table until SetIndex. column(): the table's column in the index.
   const L0Index* index() const { return is_indexed_.load(std::memory_order_acquire) ? indexed_.index.get() : nullptr; }
   uint32_t column() const { return indexed_.column; }
-  // At most once, with an index. Readers may have the table already.
+  // Called at most once, with an index. Readers may have the table already.
   void SetIndex(L0IndexWriter::Table indexed) {
     indexed_ = std::move(indexed);
     is_indexed_.store(indexed_.index != nullptr, std::memory_order_release);
   }
-  // Whether the filter over keys has the table's, too, if there is one. If not, the merge adds them that takes the table, and
-  // until then the table is asked. Set before anyone reads it.
+  // True if the key filter, if any, contains the table's keys. If false, the merge that takes the table adds them, and lookups
+  // search the table without the filter until then. Set before readers get the table.
   bool in_filter = true;
-  // An open has restored the table, and nobody has walked along it since. The compaction thread's, once there is one.
+  // True in a restored table until the compaction thread walks along it to build its index and its sorted array. Accessed by
+  // that thread only, once it runs.
   bool waits_for_index = false;
   uint64_t entries = 0;
   uint64_t log_bytes = 0;
   std::vector<std::shared_ptr<LogExtent>>
-      extents;  // where they and those of tables with the same id lie, in one of them; empty once checkpointed
-  // An entry whose copy the table has: the log is released behind it, so the lookup cache has to know.
+      extents;  // log extents of all tables with this id, kept in one of them; empty once checkpointed
+  // A copied entry. The flush releases the log with the original, so the lookup cache must learn the new address.
   struct Move {
     const LogEntry* from;
     PmPtr to;
   };
-  std::vector<Move> moves;  // of a copying flush; empty once checkpointed
+  std::vector<Move> moves;  // only after a copying flush; empty once checkpointed
   std::atomic<bool> checkpointed{false};
   mutable OperandRuns operand_runs;
 
@@ -69,7 +71,7 @@ class PmTable {
   const uint64_t id_;
   const uint64_t boundary_;
   std::vector<uint64_t> heads_;
-  L0IndexWriter::Table indexed_;  // not changed once is_indexed_ is true
+  L0IndexWriter::Table indexed_;  // immutable once is_indexed_ is true
   std::atomic<bool> is_indexed_{false};
 };
 

@@ -20,7 +20,7 @@ void FamilyView::RemoveOldest(size_t tables) {
   while (tables > 0) {
     const size_t last = orders.back().tables;
     orders.pop_back();
-    if (last > tables) orders.resize(orders.size() + last - tables, {nullptr, 1});  // what is left of them has no order
+    if (last > tables) orders.resize(orders.size() + last - tables, {nullptr, 1});  // its remaining tables have no array
     tables -= std::min(tables, last);
   }
 }
@@ -38,6 +38,7 @@ size_t FamilyView::FindOrders(const std::vector<std::shared_ptr<const TableOrder
   return static_cast<size_t>(std::search(orders.begin(), orders.end(), of.begin(), of.end(), is_same) - orders.begin());
 }
 
+// Walks from the oldest to newer arrays. An array that also covers newer tables than asked for cannot be used.
 std::vector<std::shared_ptr<const TableOrder>> FamilyView::OldestOrders(size_t tables) const {
   std::vector<std::shared_ptr<const TableOrder>> oldest;
   for (auto ordered = orders.rbegin(); tables > 0; ++ordered) {
@@ -61,6 +62,7 @@ size_t FamilyView::TablesBehind(const TableOrder& order) const {
   return tables;
 }
 
+// Replaces the first array of the range and erases the others, so the sum of `tables` stays equal to the number of tables in l0.
 void FamilyView::MergeOrders(const std::vector<std::shared_ptr<const TableOrder>>& of,
                              std::shared_ptr<const TableOrder> together) {
   const auto first = orders.begin() + static_cast<ptrdiff_t>(FindOrders(of));

@@ -1,4 +1,4 @@
-// ReadView: the levels of a database at one moment.
+// ReadView: an immutable list of the levels of a database at one moment.
 #pragma once
 
 #include <memory>
@@ -11,43 +11,44 @@
 
 namespace braiddb {
 
-// What a column family has below the memtables. Immutable once it is in a view that is installed.
+// The levels of a column family below the memtables. Immutable once an installed view contains it.
 struct FamilyView {
   std::vector<std::shared_ptr<PmTable>> l0;
   std::shared_ptr<const OrderedLevel> l1;
 
-  // Newest first: the order of so many neighbours in l0, or null, of one that is a list only.
+  // Newest first: one sorted array over `tables` neighbours in l0; or null for one table that is only a list.
   struct Ordered {
     std::shared_ptr<const TableOrder> order;
     size_t tables;
   };
   std::vector<Ordered> orders;
 
-  // `order`: null for a restored table, until SetOrder, or if there was no memory.
+  // Adds the newest table. `order`: null for a restored table until SetOrder, or if there was no memory.
   void AddTable(std::shared_ptr<PmTable> table, std::shared_ptr<const TableOrder> order = nullptr);
-  // Of copies, which go below what is there.
+  // Adds a table of copies, which is older than all others.
   void AddOldest(std::shared_ptr<PmTable> table, std::shared_ptr<const TableOrder> order = nullptr);
+  // Removes the oldest tables. A sorted array that also covers removed tables is dropped.
   void RemoveOldest(size_t tables);
-  // Of a table that is here and has no order.
+  // Sets the sorted array of a table that has none.
   void SetOrder(const PmTable& table, std::shared_ptr<const TableOrder> order);
-  // The place in `orders` of the first of these, if they are there, side by side; orders.size() if they are not.
+  // Index in `orders` of the first of these arrays if they stand there side by side; else orders.size().
   size_t FindOrders(const std::vector<std::shared_ptr<const TableOrder>>& of) const;
-  // All that the oldest tables have, so many of them, the newest first; none if that is not known.
+  // The sorted arrays that together cover exactly the `tables` oldest tables, newest first; empty if there are none.
   std::vector<std::shared_ptr<const TableOrder>> OldestOrders(size_t tables) const;
-  // So many of the oldest tables, or less, that no order is of these and of others; unless that leaves none.
+  // The largest number <= `tables` of oldest tables that no sorted array splits; `tables` if that number is 0.
   size_t AlignToOrders(size_t tables) const;
-  // How many tables are older than those of this order. REQUIRES: it is there.
+  // Number of tables older than those of this sorted array. REQUIRES: `orders` contains it.
   size_t TablesBehind(const TableOrder& order) const;
-  // Puts their order together in their place. REQUIRES: they are there.
+  // Replaces the sorted arrays `of` with `together`. REQUIRES: `orders` contains them side by side.
   void MergeOrders(const std::vector<std::shared_ptr<const TableOrder>>& of, std::shared_ptr<const TableOrder> together);
 
-  // Newest first: neighbours in l0 that share an index, and are in the filter or not, or one table that has no index. Derived
-  // from l0 by GroupTables.
+  // Newest first. A group is a range of neighbours in l0 that share an index and in_filter, or one table without an index.
+  // GroupTables derives the groups from l0.
   struct TableGroup {
-    const L0Index* index;  // may be null
-    uint32_t columns;      // of the index that are tables of this view
-    const PmTable* table;  // the group's first
-    bool in_filter;        // PmTable::in_filter of all of them
+    const L0Index* index;  // null: search the table's list
+    uint32_t columns;      // bit c: column c of the index is a table of this view
+    const PmTable* table;  // the newest table of the group
+    bool in_filter;        // PmTable::in_filter, equal in all tables of the group
   };
   std::vector<TableGroup> groups;
 
@@ -63,11 +64,12 @@ struct FamilyView {
   }
 
   // The newest entry of target.key in l0 that is not dead and has a sequence number <= target.sequence; null if there is none.
-  // `hash`: KeyHash of target.key in this family. `may_contain()`: the filter's answer for it.
+  // `hash`: KeyHash of target.key in this family. `may_contain()`: the key filter's answer for the key. Groups are searched from
+  // the newest on, and a newer table never holds an older version, so the first entry found is the newest.
   template <class MayContain>
   const LogEntry* FindInTables(const SearchKey& target, uint64_t hash, const MayContain& may_contain, LookupTrace* trace) const {
     for (const TableGroup& group : groups) {
-      if (group.index != nullptr) group.index->Prefetch(hash);  // their buckets come together
+      if (group.index != nullptr) group.index->Prefetch(hash);  // the cache misses of all groups overlap
     }
     for (const TableGroup& group : groups) {
       if (group.in_filter && !may_contain()) continue;
@@ -79,20 +81,22 @@ struct FamilyView {
   }
 };
 
-// Immutable. Readers load the current one inside an epoch guard; long-lived readers keep a shared_ptr.
-// Order of reading: active, immutables, l0 (each newest first), l1. A key found in one level need not be looked for below.
-// The memtables are those of the default family, and lead to the others' (Memtable::Of); so does the view itself.
+// Immutable. Readers load the current view inside an epoch guard; long-lived readers keep a shared_ptr.
+// READ ORDER  active, immutables, l0 (each newest first), l1. A newer level never holds an older version of a key, so a lookup
+//             ends at the first level that has the key.
+// FAMILIES    The memtables are the default family's, and lead to those of other families (Memtable::Of). The view itself is the
+//             default family's FamilyView.
 struct ReadView : FamilyView, std::enable_shared_from_this<ReadView> {
   std::shared_ptr<Memtable> active;
   std::vector<std::shared_ptr<Memtable>> immutables;
-  std::vector<std::shared_ptr<const FamilyView>> others;  // by id; null: there is none
+  std::vector<std::shared_ptr<const FamilyView>> others;  // index: family id; null: no such family
 
-  // Null if there is none.
+  // The view of a family; null if there is none.
   const FamilyView* Of(uint32_t family) const {
     if (__builtin_expect(family == 0, 1)) return this;
     return family < others.size() ? others[family].get() : nullptr;
   }
-  // `visit(uint32_t family, const FamilyView&)` for each.
+  // Calls `visit(uint32_t family, const FamilyView&)` for each family.
   template <class Visit>
   void ForEach(const Visit& visit) const {
     visit(uint32_t{0}, static_cast<const FamilyView&>(*this));
@@ -100,8 +104,8 @@ struct ReadView : FamilyView, std::enable_shared_from_this<ReadView> {
       if (others[family] != nullptr) visit(family, *others[family]);
     }
   }
-  // For a view that is being made, a copy of one that was installed: what it is to have for this family. Groups the tables anew
-  // when `change(FamilyView*)` has returned.
+  // For a new view that was copied from an installed one: calls `change(FamilyView*)` with a copy of the family's view, then
+  // regroups its tables.
   template <class Change>
   void Alter(uint32_t family, const Change& change) {
     if (family == 0) {

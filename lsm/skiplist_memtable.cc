@@ -26,6 +26,7 @@ bool SkipListMemtable::Allocate(NodeBlock* block, uint32_t height, Insertion* in
   if (block->owner != id() || block->end - block->cursor < units) {
     const uint32_t fresh = arena_->AllocateBlock(block_bytes_);
     if (fresh == 0) return false;
+    // The rest of the old block is lost; blocks are much larger than nodes.
     *block = NodeBlock{id(), fresh, fresh + block_bytes_ / 8};
   }
   insertion->node = block->cursor;
@@ -36,12 +37,13 @@ bool SkipListMemtable::Allocate(NodeBlock* block, uint32_t height, Insertion* in
 
 uint32_t SkipListMemtable::FindGreaterOrEqual(uint32_t shard, const SearchKey& target, Insertion* insertion) const {
   uint32_t before = shards_[shard].head;
+  // The node at which the layer above stopped. It is not before the target, so lower layers need not compare it again.
   uint32_t bound = 0;
   for (uint32_t layer = shards_[shard].top.load(std::memory_order_acquire); layer-- > 0;) {
     uint32_t next = At(before)->next[layer].load(std::memory_order_acquire);
     while (next != 0 && next != bound) {
       const Node* node = At(next);
-      // Both ways on are fetched at once: to the right, and one layer down.
+      // Prefetch both continuations: the next node to the right is being read, and the one a layer below comes next.
       if (layer > 0) braiddb::Prefetch(At(At(before)->next[layer - 1].load(std::memory_order_relaxed)));
       if (!Before(node, target)) break;
       before = next;
@@ -66,11 +68,15 @@ void SkipListMemtable::Prepare(const LogEntry* entry, PmPtr pointer, Insertion* 
   insertion->pointer = pointer;
   std::atomic<uint32_t>& shard_top = shards_[insertion->shard].top;
   uint32_t top = shard_top.load(std::memory_order_relaxed);
+  // Raises `top` before the search, so that the search fills before and after for all layers of the node.
   while (top < height && !shard_top.compare_exchange_weak(top, height, std::memory_order_acq_rel)) {
   }
   FindGreaterOrEqual(insertion->shard, target, insertion);
 }
 
+// WHY IT IS RIGHT  The bottom layer is linked first. Once that compare-and-swap succeeds, the entry is visible. Upper layers only
+//                  speed up searches. Nodes are never unlinked, so after a failed compare-and-swap the new position lies at or
+//                  behind `before`.
 void SkipListMemtable::Publish(Insertion* insertion) {
   Node* node = At(insertion->node);
   const uint32_t height = insertion->entry->height();
@@ -81,7 +87,7 @@ void SkipListMemtable::Publish(Insertion* insertion) {
       node->next[layer].store(after, std::memory_order_relaxed);
       // release: the node's fields, and the durable entry, before the link.
       if (At(before)->next[layer].compare_exchange_strong(after, insertion->node, std::memory_order_acq_rel)) break;
-      // Others came first: walk on from where we were.
+      // Another writer inserted here: continue the search from `before`.
       const SearchKey target(*order_, insertion->entry->key(), insertion->entry->sequence());
       while (after != 0 && Before(At(after), target)) {
         before = after;
@@ -91,6 +97,9 @@ void SkipListMemtable::Publish(Insertion* insertion) {
   }
 }
 
+// WHY IT IS RIGHT  Versions of a key are in descending order of sequence numbers. The first node at or after (key, sequence) is
+//                  therefore the newest visible version in its shard, if it has the key. The largest number among the shards
+//                  wins.
 const LogEntry* SkipListMemtable::Find(const SearchKey& target, uint64_t) const {
   const LogEntry* newest = nullptr;
   for (uint32_t shard = 0; shard < shards_.size(); ++shard) {
@@ -117,6 +126,7 @@ void SkipListMemtable::FindOperands(const SearchKey& target, uint64_t, std::vect
   }
 }
 
+// Nodes have no back pointers, so a step backward is a search for the last node before the target.
 uint32_t SkipListMemtable::FindLess(uint32_t shard, const SearchKey& target) const {
   uint32_t before = shards_[shard].head;
   for (uint32_t layer = shards_[shard].top.load(std::memory_order_acquire); layer-- > 0;) {
@@ -136,7 +146,7 @@ uint32_t SkipListMemtable::FindLast(uint32_t shard) const {
   return before == shards_[shard].head ? 0 : before;
 }
 
-// Merges the shards.
+// Merges the shards: takes the smallest of the shards' next nodes.
 class SkipListMemtableWalker final : public Memtable::Walker {
  public:
   explicit SkipListMemtableWalker(const SkipListMemtable* table) : table_(table) {
@@ -174,7 +184,7 @@ class SkipListMemtableWalker final : public Memtable::Walker {
   }
 
   const SkipListMemtable* table_;
-  std::vector<const SkipListMemtable::Node*> nodes_;  // the next one of each shard that has one
+  std::vector<const SkipListMemtable::Node*> nodes_;  // the next node of each shard that has one
 };
 
 std::unique_ptr<Memtable::Walker> SkipListMemtable::NewWalker() const { return std::make_unique<SkipListMemtableWalker>(this); }

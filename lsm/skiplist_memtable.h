@@ -1,4 +1,4 @@
-// SkipListMemtable: a lock-free skiplist in DRAM whose nodes carry the first eight bytes of the key.
+// SkipListMemtable: a lock-free skiplist in DRAM. Its nodes contain the first eight bytes of the key.
 #pragma once
 
 #include <atomic>
@@ -10,11 +10,11 @@
 
 namespace braiddb {
 
-// STRUCTURE    A few skiplists (shards), so that writers on different CPUs do not take each other's cache lines: a thread always
-//              inserts into the shard of its index. A lookup takes the newest of what the shards have; walks and cursors merge
-//              them.
-// CONCURRENCY  Insert-only: nodes are linked bottom-up by compare-and-swap and never unlinked, so a reader that reaches a node
-//              may follow it for as long as the memtable lives. Node heights are the heights of the entries.
+// LAYOUT       A few skiplists (shards). A thread always inserts into the shard of its thread index, so that writers on different
+//              CPUs rarely write the same cache lines. A lookup takes the newest entry of all shards. Walks and cursors merge the
+//              shards.
+// CONCURRENCY  Insert-only. Nodes are linked bottom-up by compare-and-swap and never unlinked, so a reader may follow any node
+//              that it reaches for as long as the memtable lives. A node has the height of its entry.
 class SkipListMemtable final : public Memtable {
  public:
   SkipListMemtable(uint64_t id, const RegionSet* regions, const KeyOrder* order, std::unique_ptr<Arena> arena,
@@ -23,7 +23,7 @@ class SkipListMemtable final : public Memtable {
 
   void Prefetch(uint64_t) const override {}
   bool Allocate(NodeBlock* block, uint32_t height, Insertion* insertion) override;
-  // Nothing: a search would take longer than the fence, beside which it is made as it is.
+  // Does nothing: the search would take longer than the fence with which Prepare overlaps it.
   void Claim(Slice, uint64_t, Insertion* insertion) override { insertion->is_claimed = false; }
   void Abandon(Insertion*) override {}
   void Prepare(const LogEntry* entry, PmPtr pointer, Insertion* insertion) override;
@@ -51,8 +51,9 @@ class SkipListMemtable final : public Memtable {
     if (node->prefix != target.prefix) return node->prefix < target.prefix;
     return CompareEntry(*order_, *EntryOf(node), target) < 0;
   }
-  // First node at or after target; fills before/after for all layers when given.
+  // First node at or after the target; 0 if there is none. If `insertion` is given, fills before and after for all layers in use.
   uint32_t FindGreaterOrEqual(uint32_t shard, const SearchKey& target, Insertion* insertion) const;
+  // Last node before the target, and last node of the shard; 0 if there is none.
   uint32_t FindLess(uint32_t shard, const SearchKey& target) const;
   uint32_t FindLast(uint32_t shard) const;
   uint32_t First(uint32_t shard) const { return At(shards_[shard].head)->next[0].load(std::memory_order_acquire); }
@@ -63,7 +64,7 @@ class SkipListMemtable final : public Memtable {
   const uint32_t block_bytes_;
   struct alignas(128) Shard {
     uint32_t head = 0;
-    std::atomic<uint32_t> top{1};  // layers in use
+    std::atomic<uint32_t> top{1};  // number of layers in use
   };
   std::vector<Shard> shards_;
 };

@@ -9,6 +9,7 @@
 
 namespace braiddb {
 
+// Doubles the capacity. Without memory the array becomes empty, and Finish returns false.
 bool TableOrder::Grow() {
   HugeArray<Item> larger(2 * items_.size());
   if (larger.empty()) {
@@ -36,11 +37,11 @@ std::unique_ptr<EntryCursor> TableOrder::NewCursor(const RegionSet* regions, con
   return std::make_unique<MergingCursor>(regions, order, std::vector{array()});
 }
 
-// Asks whether to stop now and then, at once when it is new.
+// Calls `stop` after every kItemsPerStop items of work, and at the first opportunity.
 class TableOrder::Stopper {
  public:
   explicit Stopper(const Stop& stop) : stop_(stop) {}
-  // Before work on so many items.
+  // Called before work on `items` items. Returns true if the merge should give up.
   bool Stops(size_t items) {
     done_ += items;
     if (done_ < kItemsPerStop) return false;
@@ -53,25 +54,28 @@ class TableOrder::Stopper {
   size_t done_ = kItemsPerStop;
 };
 
-// Puts items that are in order by prefix in entry order, as they come. Where prefixes say all, those that are alike are versions
-// of one key, of which the newer tables have the newer ones; gets rely on that, too (FamilyView::FindInTables).
+// Brings items that are sorted by prefix into entry order and sets kOlder, batch by batch. If keys fit their prefixes, items with
+// equal prefixes are versions of one key, and newer tables have the newer ones, so their order is right already. Gets rely on the
+// same (FamilyView::FindInTables).
 class TableOrder::Alike {
  public:
   Alike(Item* items, const RegionSet& regions, const KeyOrder& order) : items_(items), regions_(regions), order_(order) {}
 
-  // So many items are there, of `size` in all. False: too many are alike, or it was stopped.
+  // Processes the items up to `there`; `size`: the final number. False: too many items share a prefix, or `stop` returned true.
   bool Order(size_t there, size_t size, Stopper* stopper) {
     if (MarkWhole(there)) return true;
     while (begin_ < there) {
       bool all_whole = items_[begin_].IsWhole();
       size_t end = begin_ + 1;
       for (; end < there && items_[end].prefix == items_[begin_].prefix; ++end) all_whole &= items_[end].IsWhole();
+      // Sorting a large group would read all its entries, which are far from each other.
       if (!all_whole && end - begin_ > kMostAlike) return false;
       FetchAlike(end, there);
       if (all_whole) MarkOlder(begin_ + 1, end);
+      // The group may continue in the next batch, so it is not sorted yet.
       if (end == there && there != size) {
         begin_is_whole_ = all_whole;
-        break;  // there may be more of these
+        break;  // the next batch may continue this group
       }
       if (!all_whole && end - begin_ > 1) {
         if (stopper->Stops((end - begin_) * kCostOfALook)) return false;
@@ -85,12 +89,13 @@ class TableOrder::Alike {
 
  private:
   static constexpr size_t kAhead = 16;
-  static constexpr size_t kCostOfALook = 32;  // in items that are not looked at
+  static constexpr size_t kCostOfALook = 32;  // cost of comparing one item, in items that are only moved
 
   const LogEntry& At(const Item& item) const { return *regions_.Resolve<LogEntry>(item.Entry()); }
   bool Before(const Item& a, const Item& b) const { return a.Entry() != b.Entry() && CompareEntries(order_, At(a), At(b)) < 0; }
 
-  // Of most keys: if all that have come are whole, and what they may belong to. No entry is looked at, and no branch taken.
+  // Fast path: all items of the batch, and the group that the batch may continue, fit their prefixes. Reads no entry and has no
+  // branch per item.
   bool MarkWhole(size_t there) {
     uint64_t whole = begin_is_whole_ ? Item::kWhole : 0;
     for (size_t i = done_; i < there; ++i) whole &= items_[i].word;
@@ -100,7 +105,7 @@ class TableOrder::Alike {
     return true;
   }
 
-  // Each whose prefix is that of the one before it; the first one of the last ones that are alike.
+  // Sets kOlder of each item that has the prefix of its predecessor. Returns the start of the last group of equal prefixes.
   size_t MarkOlder(size_t begin, size_t end) {
     size_t last = begin_;
     for (size_t i = begin; i < end; ++i) {
@@ -112,7 +117,7 @@ class TableOrder::Alike {
     return last;
   }
 
-  // What is looked at soon.
+  // Prefetches the entries that OrderByKey compares soon.
   void FetchAlike(size_t end, size_t there) {
     for (fetched_ = std::max(fetched_, begin_ + 1); fetched_ < std::min(end + kAhead, there); ++fetched_) {
       const Item& item = items_[fetched_];
@@ -123,6 +128,7 @@ class TableOrder::Alike {
     }
   }
 
+  // Sorts a group by its entries. The merge kept the order of tables, so that most groups are sorted already.
   void OrderByKey(size_t begin, size_t end) {
     const auto before = [this](const Item& a, const Item& b) { return Before(a, b); };
     for (size_t i = begin; i < end; ++i) items_[i].SetOlder(false);
@@ -133,12 +139,14 @@ class TableOrder::Alike {
   Item* const items_;
   const RegionSet& regions_;
   const KeyOrder& order_;
-  size_t done_ = 0;             // so many have been looked at
-  size_t begin_ = 0;            // of these, the first one of the last ones with one prefix
-  bool begin_is_whole_ = true;  // all of these are
+  size_t done_ = 0;             // number of processed items
+  size_t begin_ = 0;            // start of the last group of equal prefixes among them
+  bool begin_is_whole_ = true;  // all items of that group fit their prefixes
   size_t fetched_ = 0;
 };
 
+// COST  One pass over the items: batches are merged and post-processed in the cache. Entries are read only for keys that do not
+//       fit their prefixes and share one.
 std::shared_ptr<const TableOrder> TableOrder::Merge(const Orders& orders, const RegionSet& regions, const KeyOrder& order,
                                                     const Stop& stop) {
   uint64_t entries = 0;
@@ -152,6 +160,7 @@ std::shared_ptr<const TableOrder> TableOrder::Merge(const Orders& orders, const 
   Alike alike(items, regions, order);
   Stopper stopper(stop);
   for (uint64_t& size = merged->size_; size != entries;) {
+    // The funnel fills the next batch behind the processed items; Alike then sorts groups of equal prefixes in place.
     if (stopper.Stops(kItemsAtOnce)) return nullptr;
     size += funnel.Take(items + size, kItemsAtOnce);
     if (!alike.Order(size, entries, &stopper)) return nullptr;

@@ -1,4 +1,4 @@
-// What writers do: appends, and the splits, replaces and merges of leaves (NV-Tree, FAST '15, 3.2.3 and 3.2.4).
+// The writers' side of NvTree: appends, and the splits, replaces and merges of leaves (NV-Tree, FAST '15, 3.2.3 and 3.2.4).
 #include <algorithm>
 
 #include "nvtree/nv_tree.h"
@@ -8,27 +8,28 @@
 namespace braiddb {
 namespace {
 
-// Of a leaf's elements, what new leaves are filled with at most, unless keys arrive in order.
+// Maximum of elements in a new leaf, unless keys arrive in order.
 constexpr uint32_t Fill(uint32_t capacity) { return capacity * 2 / 3; }
-// The same of a leaf of whose elements some were taken back: those that are left may be all that will ever be there.
+// The same if elements of the old leaf were cancelled: an updated leaf may not grow any more, so it is filled more.
 constexpr uint32_t UpdatedFill(uint32_t capacity) { return capacity * 3 / 4; }
-// The same of a leaf that is not full, but has many appended elements.
+// The same if the old leaf is not full but has many appended elements.
 constexpr uint32_t ReplaceFill(uint32_t capacity) { return capacity * 7 / 8; }
 constexpr uint32_t OrderedFill(uint32_t capacity) { return capacity * 15 / 16; }
-// At most so many elements as a leaf and its right sibling have together become one leaf; any number that it has room for, if
-// nothing is left of the leaf itself.
+// A leaf and its right sibling are merged if they have at most this number of elements together; or at most the capacity, if the
+// leaf itself is empty.
 constexpr uint32_t MergeFill(uint32_t capacity) { return capacity * 3 / 4; }
-// The most changes that are made at once; what is behind them waits for the new leaves.
+// Maximum of changes per step. The rest is applied to the new leaves.
 constexpr size_t kMostChanges = 1 << 16;
-// A leaf that would have more appended elements is replaced: a search scans all of them.
+// A leaf that would have more appended elements is replaced by a sorted one, because each search scans the appended elements.
 constexpr size_t kMostAppended = kCrashTest ? 8 : 32;
-// So many wait for their readers before they are reclaimed.
+// Number of retired leaves after which Apply reclaims.
 constexpr uint32_t kRetiredLeaves = 64;
 
 }  // namespace
 
 // ---- Latches
 
+// Spins: a latch is held for two fences, or longer during a reorganization.
 void NvTree::Latch::Lock() {
   for (SpinWait wait; !TryLock(); wait.Once()) {
   }
@@ -44,7 +45,7 @@ class NvTree::LatchGuard {
     latch->Lock();
     latch_ = latch;
   }
-  // `mine`: a latch that this thread holds already.
+  // `mine`: a latch that this thread already holds; two leaves may share a latch.
   bool TryLock(Latch* latch, const Latch* mine) {
     if (latch == mine) return true;
     if (!latch->TryLock()) return false;
@@ -62,12 +63,13 @@ class NvTree::LatchGuard {
 
 // ---- Changes
 
+// If space runs out, waits for the readers of retired leaves and tries once more.
 Status NvTree::Apply(std::span<const LeafChange> changes) try {
   while (!changes.empty()) {
     size_t applied = 0;
     Status status = ApplyToOneLeaf(changes, &applied);
     if (status.IsNoSpace()) {
-      parts_.epochs->Synchronize();  // leaves that wait for their readers are space
+      parts_.epochs->Synchronize();  // retired leaves become free space
       parts_.epochs->Reclaim();
       status = ApplyToOneLeaf(changes, &applied);
     }
@@ -83,8 +85,11 @@ Status NvTree::Apply(std::span<const LeafChange> changes) try {
   return NoMemory();
 }
 
-// STEPS  1. Find the leaf, latch it, and see that it still is the leaf: who replaces a leaf holds its latch.
-//        2. Append if there is room, and not too much was appended; else make new leaves.
+// STEPS  1. Find the leaf, latch it, and check that it still is the leaf of the range: a writer replaces a leaf only under its
+//        latch.
+//        2. If the leaf has room and few appended elements, append. Otherwise reorganize.
+// WHY IT IS RIGHT  The changes applied in one step are those within the leaf's range. The latch excludes other writers of the
+//                  leaf and any change of its range.
 Status NvTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* applied) {
   const EpochManager::Guard guard = parts_.epochs->Enter();
   const SearchKey at = parts_.keys->KeyOf(changes.front().element);
@@ -97,6 +102,7 @@ Status NvTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* appli
     if (range.leaf == leaf) break;
     latch.Release();
   }
+  // Checked under the latch: after a failure no writer appends to a leaf that may have been replaced on media only.
   if (failed_.load(std::memory_order_acquire)) {
     std::lock_guard lock(structure_mutex_);
     return Failure();
@@ -107,6 +113,7 @@ Status NvTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* appli
     return CompareToSeparator(*parts_.order, parts_.keys->KeyOf(change.element), range.high) < 0;
   };
   size_t count = static_cast<size_t>(std::partition_point(changes.begin(), changes.end(), in_range) - changes.begin());
+  // Changes of one key stay together, so that readers see all of them or none.
   if (count > kMostChanges) {
     count = kMostChanges;
     while (count < changes.size() && in_range(changes[count]) && SameKey(changes[count].element, changes[count - 1].element))
@@ -120,14 +127,14 @@ Status NvTree::ApplyToOneLeaf(std::span<const LeafChange> changes, size_t* appli
     return Reorganize(at, range, changes);
   }
   Persistence* const persistence = parts_.regions->persistence();
-  // Of the elements, which may begin inside a line, and of the header.
+  // The elements may begin in the middle of a line; the header is one line more.
   flushed_lines_.fetch_add(count * sizeof(Element) / kCacheLine + 2, std::memory_order_relaxed);
   if (AppendToLeaf(persistence, leaf, changes)) return Status::OK();
   std::lock_guard lock(structure_mutex_);
   return Fail(persistence->error());
 }
 
-// What a split, replace or merge works on.
+// The state of one split, replace or merge. The destructor frees the new leaves that were not linked.
 struct NvTree::Step {
   explicit Step(LeafSpace* leaf_space) : space(leaf_space) {}
   ~Step() {
@@ -135,23 +142,24 @@ struct NvTree::Step {
   }
 
   LeafSpace* const space;
-  std::vector<PmPtr> made;        // new leaves that are not linked yet
-  std::vector<Element> elements;  // of the new leaves together, in order
+  std::vector<PmPtr> made;        // new leaves that are not linked yet; freed if the step fails
+  std::vector<Element> elements;  // elements of all new leaves, in order
   bool is_full = false;           // the old leaf has no room for the changes
-  bool is_updated = false;        // something in it was taken back
-  bool in_order = false;          // all that is new is behind all that was there
-  std::vector<size_t> begins;     // where the elements of each new leaf begin
+  bool is_updated = false;        // an element of the old leaf was cancelled
+  bool in_order = false;          // all new elements are larger than all old ones
+  std::vector<size_t> begins;     // index of the first element of each new leaf
   InnerNodes::NewChildren children;
-  std::vector<PmPtr> old;
-  PmPtr next;  // what the last new leaf links to
+  std::vector<PmPtr> old;  // the leaf, and its right sibling in a merge
+  PmPtr next;              // what the last new leaf links to
 };
 
-// GOAL   The elements of the leaf, with the changes made, are in new leaves.
-// STEPS  1. If few are left of it and its right sibling has few, these two become one leaf (merge); else one new leaf if it has
-//           room for more then (replace); else several (split).
-//        2. P1 the new leaves, durable. 3. P2 the link to them, durable. 4. Inner nodes. 5. The old ones are retired.
-// CRASH  Until 3 the new leaves are free space; from then on the old ones are.
-// WHAT A READER SEES  Until 4 the old leaf, then the new ones.
+// GOAL   New leaves contain the elements of the leaf with the changes applied.
+// STEPS  1. Choose: if few elements are left and the right sibling has few, merge both into one leaf; if one new leaf has room
+//        for the elements, replace; otherwise split.
+//        2. P1 make the new leaves durable.  3. P2 make the link to them durable.
+//        4. Update the inner nodes.  5. Retire the old leaves.
+// CRASH  Before 3 the new leaves are free space; after 3 the old leaves are.
+// WHAT A READER SEES  Before 4 the old leaf, after 4 the new ones.
 // COST   Two fences.
 Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, std::span<const LeafChange> changes) {
   std::lock_guard lock(structure_mutex_);
@@ -159,12 +167,16 @@ Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, s
   const uint32_t capacity = Leaf::Capacity(leaf_bytes_);
   Step step(space_.get());
   step.old.push_back(range.leaf);
+  // A leaf is verified before it is copied, so that damage does not spread to new leaves with valid checksums.
   if (!IsValid(range.leaf)) return Fail(Status::Corruption("a leaf of the NV-Tree is damaged; restore the database from a copy"));
   step.next = LinkTarget(LoadAcquire(&At(range.leaf)->next));
   step.is_full = At(range.leaf)->count() + changes.size() > capacity;
   CollectSorted(range.leaf, &step.elements);
   MakeChanges(changes, &step);
   step.is_updated = step.elements.size() < At(range.leaf)->count() + changes.size();
+  // 1. Choose between merge, replace and split.
+  // TryLock only: waiting for a latch with the mutex held could deadlock with a writer that holds the latch and waits for the
+  // mutex. Without the latch the leaf is not merged.
   LatchGuard right_latch;
   if (step.elements.size() <= capacity / 2) {
     const auto neighbors = inner_.Neighbors(at, 2);
@@ -178,20 +190,24 @@ Status NvTree::Reorganize(const SearchKey& at, const InnerNodes::Range& range, s
     }
   }
   PlanPieces(&step);
+  // The first child keeps the separator of the old leaf; the others get new ones.
   step.children.Reserve(step.begins.size());
   step.children.AddKnown({range.low, PmPtr(), 0});
   for (size_t i = 1; i < step.begins.size(); ++i) {
     step.children.Add({Between(step.elements[step.begins[i] - 1], step.elements[step.begins[i]]), PmPtr(), 0});
   }
+  // 2. P1: write the leaves.
   Status status = MakeLeaves(&step);
   if (!status.ok()) return status;
+  // Allocate all memory that step 4 needs, since nothing may fail after step 3.
   InnerNodes::Replacement replacement = inner_.Prepare(at, static_cast<uint32_t>(step.old.size()), step.children.all());
   return Link(at, &step, &replacement);
 }
 
-// Takes back what is NEGATIVE, and merges the others in.
+// Removes the cancelled elements from step->elements and merges the added ones in.
 void NvTree::MakeChanges(std::span<const LeafChange> changes, Step* step) const {
   std::vector<Element>& elements = step->elements;
+  // taken: elements of the leaf to cancel. added: new elements, in the order of the changes.
   std::vector<Element> taken;
   std::vector<Element> added;
   for (const LeafChange& change : changes) {
@@ -199,7 +215,7 @@ void NvTree::MakeChanges(std::span<const LeafChange> changes, Step* step) const 
       added.push_back(change.element);
       continue;
     }
-    // Mostly it was there; it may also have been added by a change before this one.
+    // A NEGATIVE change usually cancels an element of the leaf. It may also cancel one that an earlier change of this step added.
     auto found = added.rbegin();
     while (found != added.rend() && *found != change.element && SameKey(*found, change.element)) ++found;
     if (found != added.rend() && *found == change.element) {
@@ -221,8 +237,8 @@ void NvTree::MakeChanges(std::span<const LeafChange> changes, Step* step) const 
                      [this](const Element& a, const Element& b) { return Less(a, b); });
 }
 
-// Equal shares; if keys arrive in order, full leaves and what is left, since nothing comes to the full ones any more. All
-// versions of a key are in one leaf, unless they are more than it has room for.
+// Divides the elements into equal shares. If keys arrive in order, into full leaves and a rest, because the full leaves will get
+// no more elements. All versions of a key go into one leaf, unless they exceed its capacity.
 void NvTree::PlanPieces(Step* step) const {
   const uint32_t capacity = Leaf::Capacity(leaf_bytes_);
   const std::vector<Element>& elements = step->elements;
@@ -237,7 +253,7 @@ void NvTree::PlanPieces(Step* step) const {
   for (size_t begin = 0; count - begin > share;) {
     size_t at = begin + share;
     while (at > begin && !is_border(at)) --at;
-    if (at == begin) {  // one key takes the share: all of it, if there is room
+    if (at == begin) {  // one key exceeds the share: put all of it into one leaf if it fits
       const size_t last = std::min<size_t>(begin + capacity, count);
       for (at = begin + share; at < last && !is_border(at);) ++at;
       if (at == count) return;
@@ -247,6 +263,8 @@ void NvTree::PlanPieces(Step* step) const {
   }
 }
 
+// Allocates and writes the new leaves from the last to the first, so that each can link to its successor. The last one links to
+// the successor of the old leaves.
 Status NvTree::MakeLeaves(Step* step) {
   step->made.reserve(step->children.size());
   for (InnerNodes::Child& child : step->children.all()) {
@@ -271,13 +289,14 @@ Status NvTree::MakeLeaves(Step* step) {
   return BRAIDDB_MUTANT("leaves-not-fenced") || persistence->Drain() ? Status::OK() : Fail(persistence->error());
 }
 
-// From the link on nothing needs memory until the inner nodes know of the new leaves: else who writes on would append to an old
-// one.
+// WHY IT IS RIGHT  Between the store of the link and inner_.Commit nothing may fail, or writers would append to an old leaf,
+//                  which is no longer in the list. All memory is therefore allocated before (Prepare).
+// CRASH  A crash between the store and its persist leaves either link; both lead to complete leaves.
 Status NvTree::Link(const SearchKey& at, Step* step, InnerNodes::Replacement* replacement) {
   Persistence* const persistence = parts_.regions->persistence();
   const PmPtr left = inner_.LeftOf(at);
   uint64_t* const link = left ? &At(left)->next : &root_->first;
-  step->made.clear();
+  step->made.clear();  // linked from here on: the destructor must not free them
   StoreRelease(link, MakeLink(left ? left.raw() : root_->tree_id, step->children.all().front().leaf));
   // ORDER: the link before the old leaves are used again. [CC-43]
   if (!BRAIDDB_MUTANT("leaf-link-not-persisted") && !persistence->Persist(link, sizeof(*link))) return Fail(persistence->error());
@@ -290,7 +309,7 @@ Status NvTree::Link(const SearchKey& at, Step* step, InnerNodes::Replacement* re
       retired_.fetch_add(1, std::memory_order_relaxed);
     }
     inner_.Shrink();
-  } catch (const std::bad_alloc&) {  // the space comes back with the next open
+  } catch (const std::bad_alloc&) {  // the next open recovers the space
   }
   return Status::OK();
 }

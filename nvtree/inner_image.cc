@@ -18,7 +18,8 @@ bool IsHeader(const ImageHeader& header, uint64_t capacity, uint64_t generation,
 }
 const ImageHeader& HeaderAt(const uint8_t* data) { return *reinterpret_cast<const ImageHeader*>(data); }
 
-// Cuts words off the front of what is left; the checksum has been verified, so this only guards against our own errors.
+// Takes words off the front of the remaining bytes. The checksum is verified before, so the bounds checks only guard against
+// bugs.
 class Reader {
  public:
   Reader(const uint8_t* data, uint64_t bytes) : data_(data), left_(bytes) {}
@@ -45,6 +46,7 @@ class Reader {
 
 }  // namespace
 
+// Checks the header only. A crash may leave a valid header with incomplete data; ReadImage verifies the data.
 std::vector<Segment*> FindImages(const SegmentAllocator& segments, uint64_t tree_id) {
   std::vector<Segment*> images;
   segments.ForEachIndex([&](Segment* segment) {
@@ -53,6 +55,8 @@ std::vector<Segment*> FindImages(const SegmentAllocator& segments, uint64_t tree
   return images;
 }
 
+// STEPS  1. Compute the size.  2. Reuse the segment, or replace one that is too small.  3. Write children, then the header with
+//        both checksums.  4. Persist everything with one fence. No link exists yet, so a crash at any step leaves no image.
 Status WriteImage(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_id,
                   const std::vector<InnerNodes::Child>& children, Segment** image) {
   uint64_t bytes = 0;
@@ -96,6 +100,7 @@ bool ReadImage(const uint8_t* data, uint64_t capacity, uint64_t generation, uint
   const ImageHeader& header = HeaderAt(data);
   if (!IsHeader(header, capacity, generation, tree_id)) return false;
   data += sizeof(ImageHeader);
+  // The data checksum is verified before the data are interpreted. A child has at least 16 bytes, which bounds `count`.
   if (XXH3_64bits(data, header.bytes) != header.data_checksum || header.count > header.bytes / 16) return false;
   children->Reserve(header.count);
   Reader reader(data, header.bytes);

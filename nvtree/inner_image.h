@@ -1,15 +1,16 @@
-// InnerImage: the inner nodes as they were at a clean close, in persistent memory: the next open need not read the leaves.
+// InnerImage: a copy of the inner nodes in persistent memory, written by a clean close, so that the next open need not read the
+// leaves.
 //
-// LAYOUT  One segment: ImageHeader, then `count` children, in order, each of 16 bytes: prefix u64, place of the leaf u64
-//         with bit 0 set if the separator has a rest and the leaf's number of sorted elements in bits 56–63; the rest
-//         follows: sequence number u64, key size u64, key, zero to seven bytes.
+// LAYOUT  One segment: ImageHeader, then `count` children in order. A child has 16 bytes: prefix u64; address of the leaf u64,
+//         with bit 0 set if the separator has a rest, and the leaf's number of sorted elements in bits 56–63. The rest of the
+//         separator follows: sequence number u64, key size u64, key, zeros to a multiple of 8.
 // COMMIT POINT   The store of NvTreeRoot::image.
 // PERSIST ORDER  P1 the segment  P2 the link in the root  P3 at the next open: the link is 0, before any leaf changes. [CC-44]
-// RECOVERY       The image is that of the leaves if and only if the root links to it and both checksums match. Without one the
-//                inner nodes are rebuilt from the leaves, with the same result.
-// CONCURRENCY    None: before the first and after the last call to the tree.
-// LIFETIME       The segment stays the tree's, for the next close; one that became too small is released then, and one whose
-//                header a crash left unfinished by the next open.
+// RECOVERY       The image describes the leaves if and only if the root links to it and both checksums match. Otherwise the inner
+//                nodes are rebuilt from the leaves, with the same result.
+// CONCURRENCY    None: used before the first and after the last other call to the tree.
+// LIFETIME       The tree keeps the segment for the next close. A close releases a segment that is too small. The next open
+//                releases a segment whose header was not finished before a crash.
 #pragma once
 
 #include <cstdint>
@@ -36,15 +37,15 @@ struct ImageHeader {
 };
 static_assert(sizeof(ImageHeader) == kCacheLine && offsetof(ImageHeader, checksum) == 56);
 
-// The image segments of a tree, whether they are linked or not.
+// All segments with an image header of this tree, linked or not.
 std::vector<Segment*> FindImages(const SegmentAllocator& segments, uint64_t tree_id);
 
-// Writes an image, durably, to *segment, or to a new segment if that is null or too small. NoSpace if there is none.
+// Writes an image durably to *segment, or to a new segment if *segment is null or too small. NoSpace: no segment was free.
 // REQUIRES: no image is linked.
 Status WriteImage(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_id,
                   const std::vector<InnerNodes::Child>& children, Segment** segment);
 
-// Whether there is a whole image in a segment with that much room; its children are added then. Their places are not looked at.
+// Returns true and adds the children if the segment contains a valid image. Does not check the leaves' addresses.
 bool ReadImage(const uint8_t* data, uint64_t capacity, uint64_t generation, uint64_t tree_id, InnerNodes::NewChildren* children);
 
 }  // namespace braiddb

@@ -21,21 +21,21 @@ void Store(T* word, T value) {
   std::atomic_ref<T>(*word).store(value, std::memory_order_release);
 }
 
-// Whether a range that begins at `place` has the target in it or to its right.
+// Returns true if the target is at or behind `place` (kStrict: behind it), the start of a range.
 template <bool kStrict, class Target>
 bool Reaches(const KeyOrder& order, const Separator& place, const Target& target) {
   const int comparison = CompareToSeparator(order, target, place);
   return kStrict ? comparison > 0 : comparison >= 0;
 }
 
-// The last of the prefixes, which are in order, that is not greater; 0 if the first is. No branch depends on the keys.
+// Index of the last prefix that is not larger; 0 if all are larger. Binary search with conditional moves instead of branches.
 inline size_t LastNotAbove(const uint64_t* prefixes, size_t count, uint64_t prefix) {
   const uint64_t* at = prefixes;
   for (size_t left = count; left > 1; left -= left / 2) at = Load(at[left / 2]) <= prefix ? at + left / 2 : at;
   return static_cast<size_t>(at - prefixes);
 }
 
-// The last of [first, behind) that reaches the target; `first` if none does. They are in order.
+// Index of the last separator in [first, behind) that reaches the target; `first` if none does. Binary search.
 template <bool kStrict, class Target, class SeparatorAt>
 size_t LastReached(const KeyOrder& order, size_t first, size_t behind, const Target& target, const SeparatorAt& separator_at) {
   size_t reached = first;
@@ -62,37 +62,39 @@ class Stopwatch {
 
 }  // namespace
 
-// The lowest level has the low end of each PLN. Constant once made.
+// The IN part. The lowest level contains the start of each PLN's range. Immutable.
 struct InnerNodes::Levels {
   struct alignas(kCacheLine) Node {
-    uint64_t prefix[kFanout];  // those behind the end of a level are the largest number
+    uint64_t prefix[kFanout];  // padded with the largest number behind the end of a level
 
-    // The last that is not greater, 0 if the first is. Counted, not halved: so no load waits for another.
+    // The last prefix that is not larger, 0 if none. Compares all of them: no load depends on another, so misses overlap.
     size_t LastNotAbove(uint64_t of) const {
       size_t not_above = 0;
 #pragma GCC unroll 16
       for (size_t i = 1; i < kFanout; ++i) not_above += prefix[i] <= of;
       return not_above;
     }
-    // The last that is less, 0 if none is.
+    // The last prefix that is smaller, 0 if none.
     size_t LastBelow(uint64_t of) const { return of == 0 ? 0 : LastNotAbove(of - 1); }
   };
   struct Level {
-    size_t begin;  // its first node
-    size_t count;  // of prefixes
+    size_t begin;  // index of its first node
+    size_t count;  // number of prefixes
   };
-  std::vector<Node> nodes;  // of all levels, from the top down
+  std::vector<Node> nodes;  // of all levels, top level first
   std::vector<Level> levels;
-  // Of each PLN.
+  // Per PLN.
   std::vector<const SeparatorRest*> rest;
   std::vector<ParentId> parents;
 
-  // A PLN and where its range begins.
+  // A PLN and the start of its range.
   struct Low {
     Separator low;
     ParentId parent;
   };
-  // REQUIRES: at least one, in order.
+  // REQUIRES: at least one element, in order.
+  // STEPS  1. Compute the levels' sizes from the bottom up.  2. Lay the levels out from the top down in one array.
+  //        3. Fill the lowest level.  4. Fill each upper level with the first prefix of each node below.
   explicit Levels(std::span<const Low> lows) : rest(lows.size()), parents(lows.size()) {
     for (levels.push_back({0, lows.size()}); levels.back().count > kFanout;) levels.push_back({0, Nodes(levels.back())});
     std::reverse(levels.begin(), levels.end());
@@ -114,7 +116,8 @@ struct InnerNodes::Levels {
   uint64_t bytes() const { return nodes.size() * sizeof(Node) + parents.size() * (sizeof(ParentId) + sizeof(rest[0])); }
 };
 
-// What one build made and the changes since: all PLNs, in chunks, each twice as large as the one before.
+// The PLNs of one full build and of the changes since. PLNs are in chunks; each chunk is twice as large as the one before, so
+// PLNs never move.
 struct InnerNodes::Generation {
   static constexpr uint32_t kFirstChunk = 64;
   static constexpr uint32_t kChunks = 26;
@@ -123,11 +126,13 @@ struct InnerNodes::Generation {
   ParentId first = kNone;
   ParentId used = 0;
   uint64_t children = 0;
-  uint64_t unindexed = 0;  // PLNs that the levels do not know
+  uint64_t unindexed = 0;  // PLNs that are not in the levels
   std::atomic<const Levels*> levels{nullptr};
 
   ~Generation() { delete levels.load(std::memory_order_relaxed); }
 
+  // Chunk c has kFirstChunk * 2^c PLNs, whose ids begin at (2^c - 1) * kFirstChunk. The highest bit of id / kFirstChunk + 1 gives
+  // c.
   Parent* At(ParentId id) const {
     const auto chunk = static_cast<uint32_t>(std::bit_width(id / kFirstChunk + 1)) - 1;
     const uint32_t before = ((1u << chunk) - 1) * kFirstChunk;
@@ -165,6 +170,9 @@ InnerNodes::~InnerNodes() {
 
 // ---- Search
 
+// STEPS  1. Descend by prefixes.  2. If the PLN found has the target's prefix but begins behind the target, the rests decide:
+//        binary search among the PLNs with this prefix.
+// COST   One node of two cache lines per level.
 template <bool kStrict, class Target>
 InnerNodes::ParentId InnerNodes::Descend(const Levels& levels, const Target& target) const {
   const uint64_t prefix = target.prefix;
@@ -182,6 +190,9 @@ InnerNodes::ParentId InnerNodes::Descend(const Levels& levels, const Target& tar
   return levels.parents[at];
 }
 
+// WHY IT IS RIGHT  A PLN is read like a seqlock: the result counts only if `version` was even and did not change. The epoch guard
+//                  keeps everything alive that a torn read may reach: separator rests, levels and PLNs. A target behind the PLN's
+//                  range is in a right neighbor, which the loop reads next.
 template <bool kStrict, class Target>
 InnerNodes::Range InnerNodes::Search(const Target& target) const {
   // acquire: pair with the releases in Build and RebuildLevels.
@@ -191,17 +202,19 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
     const Parent& parent = *generation.At(id);
     for (size_t line = kCacheLine; line < offsetof(Parent, rest); line += kCacheLine)
       Prefetch(reinterpret_cast<const char*>(&parent) + line);
-    // acquire, as all loads here: none of them comes before it, or behind the one that compares.
+    // acquire, as all loads of a PLN: no load moves before this one or behind the load that compares versions.
     const uint64_t version = Load(parent.version);
     if (version % 2 != 0) continue;
     const auto next = static_cast<ParentId>(Load(parent.next));
     Range range;
     range.high = {Load(parent.high.prefix), Load(parent.high.rest)};
     range.is_last = next == kNone;
+    // The target is in a right neighbor.
     if (next != kNone && Reaches<kStrict>(*order_, range.high, target)) {
       if (Load(parent.version) == version) id = next;
       continue;
     }
+    // Most PLNs have no rests; the lines of `rest` are read only if some separator needs one.
     const bool has_rests = Load(parent.rests) != 0;
     if (has_rests) {
       for (size_t line = offsetof(Parent, rest); line < sizeof(Parent); line += kCacheLine)
@@ -211,6 +224,7 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
       return Separator{Load(parent.prefix[slot]), has_rests ? Load(parent.rest[slot]) : nullptr};
     };
     const uint64_t count = Load(parent.count);
+    // Prefixes decide unless the separator found has the target's prefix and begins behind the target.
     uint64_t slot = LastNotAbove(parent.prefix, count, target.prefix);
     if (Load(parent.prefix[slot]) == target.prefix && !Reaches<kStrict>(*order_, separator(slot), target)) {
       slot = LastReached<kStrict>(*order_, 0, slot, target, separator);
@@ -219,6 +233,7 @@ InnerNodes::Range InnerNodes::Search(const Target& target) const {
     range.leaf = LeafOf(word);
     range.sorted = HintOf(word);
     range.low = separator(slot);
+    // The range ends at the next separator, or at the end of the PLN's range.
     if (slot + 1 < count) {
       range.high = separator(slot + 1);
       range.is_last = false;
@@ -234,6 +249,7 @@ template InnerNodes::Range InnerNodes::Search<true>(const Separator&) const;
 
 // ---- Changes
 
+// Called only by the changing thread, so relaxed and plain loads are enough, and the version is not checked.
 InnerNodes::Parent* InnerNodes::Locate(const SearchKey& at, uint32_t* slot, uint32_t* moves) const {
   const Generation& generation = *generation_.load(std::memory_order_relaxed);
   Parent* parent = generation.At(Descend<false>(*generation.levels.load(std::memory_order_relaxed), at));
@@ -264,7 +280,8 @@ PmPtr InnerNodes::LeftOf(const SearchKey& at) const {
   return FindBefore(Separator{parent->prefix[0], parent->rest[0]}).leaf;
 }
 
-// What is counted is there: a reader never meets a slot that was left over.
+// `count` is stored last: a reader that loads it finds that number of slots filled. It may see a mix of old and new slots; the
+// version check rejects it.
 void InnerNodes::Fill(Parent* parent, std::span<const Child> children, uint64_t next, const Separator& high) {
   uint64_t rests = 0;
   for (size_t i = 0; i < children.size(); ++i) {
@@ -280,11 +297,11 @@ void InnerNodes::Fill(Parent* parent, std::span<const Child> children, uint64_t 
   Store(&parent->count, uint64_t{children.size()});
 }
 
-// STEPS  1. New PLNs to the right, if there is no room, which nobody reaches yet (Prepare).
-//        2. The PLN itself, under an odd version (Commit). From now on readers see all of it.
-//        3. The levels, if that is due.
-// WHAT A READER SEES  Before step 2 and after it, the same ranges but for the leaves that are replaced. Whoever was on the
-//        way to the left part of a PLN that was split goes on to its right neighbor, since `high` says so.
+// STEPS  1. Prepare: if the PLN has no room, fill new PLNs, which no reader reaches yet.
+//        2. Commit: store the PLN's new contents under an odd version. From then on readers see the change.
+//        3. Rebuild the levels if that is due.
+// WHAT A READER SEES  Before and after step 2 the same ranges, except for the replaced leaves. A reader that is on its way to the
+//                     left part of a split PLN continues to the right neighbor, because `high` says so.
 InnerNodes::Replacement InnerNodes::Prepare(const SearchKey& at, uint32_t count, std::span<const Child> children) {
   Generation* const generation = generation_.load(std::memory_order_relaxed);
   Replacement change;
@@ -298,10 +315,12 @@ InnerNodes::Replacement InnerNodes::Prepare(const SearchKey& at, uint32_t count,
   change.children = children.size();
   for (size_t i = 1; i < children.size(); ++i) change.rest_bytes += RestBytes(children[i].low);
 
+  // The children of the PLN after the change.
   std::vector<Child> slots;
   for (uint64_t i = 0; i < change.slot; ++i) slots.push_back(parent.child(i));
   slots.insert(slots.end(), children.begin(), children.end());
   for (uint64_t i = change.slot + count; i < parent.count; ++i) slots.push_back(parent.child(i));
+  // If the change is at the end, keys probably arrive in order: fill the left PLNs nearly completely. Otherwise divide evenly.
   const bool in_order = change.slot + count == parent.count;
   const size_t pieces = (slots.size() + kOrderedFill - 1) / kOrderedFill;
   const size_t share = in_order ? kOrderedFill : (slots.size() + pieces - 1) / pieces;
@@ -310,6 +329,8 @@ InnerNodes::Replacement InnerNodes::Prepare(const SearchKey& at, uint32_t count,
   change.next = parent.next;
   change.high = parent.high;
   size_t end = slots.size();
+  // Fills the new PLNs from right to left: each gets the `next` and `high` of its right neighbor before it is linked from the
+  // left.
   for (size_t begin = (slots.size() - 1) / piece * piece; begin > 0; begin -= piece) {
     const ParentId id = generation->New();
     Fill(generation->At(id), std::span(slots).subspan(begin, end - begin), change.next, change.high);
@@ -320,21 +341,24 @@ InnerNodes::Replacement InnerNodes::Prepare(const SearchKey& at, uint32_t count,
   }
   slots.resize(end);
   change.left = std::move(slots);
+  // Rebuild if this search walked far to the right, or if too many PLNs are missing in the levels.
   change.rebuild = moves >= kMaxMoves || generation->unindexed + change.new_parents > kMaxMoves + generation->used / kNewParents;
   return change;
 }
 
+// STEPS  1. Odd version.  2. Collect the rests of the removed children for reclamation.  3. Store the new contents.
+//        4. Even version.  5. Pass the removed memory to the epochs, after readers can no longer find it.
 void InnerNodes::Commit(Replacement* change) noexcept {
   Generation* const generation = generation_.load(std::memory_order_relaxed);
   Parent* const parent = change->parent;
   const uint64_t version = parent->version;
-  // The loads of a reader that sees any of the stores below are behind this one.
+  // A reader that sees any of the stores below also sees this odd version, so its version check fails.
   Store(&parent->version, version + 1);
   for (uint32_t i = 1; i < change->count; ++i) {
     const SeparatorRest* const rest = parent->rest[change->slot + i];
     if (rest == nullptr) continue;
     stats_.bytes -= rest->bytes();
-    given_up_.emplace_back([rest] { DeleteSeparatorRest(rest); });  // there is room for it
+    given_up_.emplace_back([rest] { DeleteSeparatorRest(rest); });  // Prepare reserved the room
   }
   Fill(parent, change->left, change->next, change->high);
   Store(&parent->version, version + 2);
@@ -347,10 +371,11 @@ void InnerNodes::Commit(Replacement* change) noexcept {
   if (!change->rebuild) return;
   try {
     RebuildLevels();
-  } catch (const std::bad_alloc&) {  // the way to the right is longer, and right; the next change tries again
+  } catch (const std::bad_alloc&) {  // walks to the right stay longer, but correct; the next change tries again
   }
 }
 
+// Readers that use the old levels still reach every PLN by walks to the right.
 void InnerNodes::RebuildLevels() {
   const Stopwatch stopwatch(&stats_.rebuild_ns);
   Generation* const generation = generation_.load(std::memory_order_relaxed);
@@ -367,6 +392,8 @@ void InnerNodes::RebuildLevels() {
   RetireGivenUp();
 }
 
+// Readers keep using the old generation until the store of generation_; it is then retired through the epochs. Plain stores are
+// enough before that store, which has release order.
 void InnerNodes::Build(std::span<const Child> children) {
   const Stopwatch stopwatch(&stats_.rebuild_ns);
   BRAIDDB_CHECK(!children.empty());
@@ -410,6 +437,7 @@ void InnerNodes::Build(std::span<const Child> children) {
   RetireGivenUp();
 }
 
+// Only after many merges of leaves; a full build gives back the memory of nearly empty PLNs.
 bool InnerNodes::Shrink() {
   const Generation& generation = *generation_.load(std::memory_order_relaxed);
   if (generation.used < kNewParents || generation.children >= uint64_t{generation.used} * kShrinkBelow) return false;
@@ -417,7 +445,7 @@ bool InnerNodes::Shrink() {
   return true;
 }
 
-// What cannot be retired for a lack of memory waits for the next time.
+// Passes the deleters to the epochs. If there is no memory, the rest waits for the next call.
 void InnerNodes::RetireGivenUp() noexcept {
   try {
     for (; !given_up_.empty(); given_up_.pop_back()) epochs_->Retire(given_up_.back());
@@ -425,7 +453,7 @@ void InnerNodes::RetireGivenUp() noexcept {
   }
 }
 
-// ---- Looking
+// ---- Reading
 
 std::vector<InnerNodes::Child> InnerNodes::Children() const {
   std::vector<Child> children;

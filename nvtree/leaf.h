@@ -3,25 +3,26 @@
 // LAYOUT (bytes; little endian; a leaf is 512, 1024, 2048 or 4096 bytes and begins at a cache line)
 //     0  published    u64   nElement in the low 16 bits; above it 48 bits of a running checksum of the elements in [0,
 //                           nElement)
-//     8  next         u64   link to the leaf with the next greater keys: its PmPtr, null for none, with 12 bits of a hash of
-//                           it and of the place of this leaf in bits 52–63
+//     8  next         u64   link (index/link.h) to the leaf with the next larger keys: bits 0–51 its PmPtr, null for none; bits
+//                           52–63 a hash of the PmPtr and of this leaf's address
 //    16  negative[4]  u64   bit i: element i is NEGATIVE
-//    48  shape        u64   size / 64 in bits 0–15, number of sorted elements in bits 16–31, above them 32 bits of a hash of
-//                           these, of the place of the leaf and of its tree
+//    48  shape        u64   bits 0–15 size / 64; bits 16–31 number of sorted elements; bits 32–63 a hash of these, of the leaf's
+//                           address and of its tree
 //    56  reserved     u64   zero
 //    64  elements           16 bytes each
-//   Elements are in the order in which they were appended. Those that the leaf was made with come first, sorted, and none of
-//   them is NEGATIVE. A NEGATIVE element takes back the latest element before it with the same key and value: an update
-//   appends both the old value, NEGATIVE, and the new one.
+//   Elements are in the order in which they were appended. The elements with which the leaf was created come first, sorted, and
+//   are not NEGATIVE. A NEGATIVE element cancels the latest element before it with the same key and value. An update appends the
+//   old value, NEGATIVE, and the new one.
 // COMMIT POINT   The store of `published`, flushed and fenced.
-// PERSIST ORDER  P1 the elements, and the negative words if they change  P2 `published`. For a leaf that is not linked yet: all
-//                of it, before the pointer to it.
+// PERSIST ORDER  An append: P1 the elements, and the negative words if they change  P2 `published`. A leaf that is not linked
+//                yet: all of it, before the pointer to it.
 // RECOVERY       A leaf is valid if and only if the hash in `shape` matches, nElement is at most the capacity, and the running
-//                checksum matches. What stands behind nElement counts for nothing. [CC-41]
-// CONCURRENCY    One writer at a time, under the latch of the leaf (nv_tree.h). Readers take no latch: they load `published`
-//                with acquire, and everything before nElement never changes again. They may see elements that a crash takes
-//                back.
-// LIFETIME       Its space is reused when a durable pointer has taken it out of the list, and every reader of before has left.
+//                checksum matches. Bytes behind nElement are ignored. [CC-41]
+// CONCURRENCY    One writer at a time, under the latch of the leaf (nv_tree.h). Readers take no latch. They load `published` with
+//                acquire; the elements before nElement, and their negative bits, never change. A reader may see elements that a
+//                crash takes back.
+// LIFETIME       The space of a leaf is reused after a durable pointer store has removed it from the list and every reader that
+//                may have reached it has left.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +40,8 @@
 
 namespace braiddb {
 
-// What a leaf holds: the first eight bytes of a key as a number that orders as the keys do (KeyOrder::Prefix), and a value,
-// which for the last level of a database is the PmPtr of the log entry.
+// An element: the first eight bytes of a key as an ordered number (KeyOrder::Prefix), and a value. In the last level of a
+// database the value is the PmPtr of the log entry.
 struct Element {
   uint64_t key;
   uint64_t value;
@@ -72,7 +73,8 @@ struct Leaf {
   uint32_t sorted() const { return static_cast<uint32_t>(shape >> 16 & 0xffff); }
   // acquire: pairs with the release in AppendToLeaf; the elements before it are there.
   uint32_t count() const { return static_cast<uint32_t>(LoadAcquire(&published) & kCountMask); }
-  // The same, and not more than a leaf of `bytes` has room for, whatever is there: nobody verifies a leaf that is only read.
+  // Like count(), but at most the capacity of a leaf of `bytes`. Readers do not verify leaves, so a damaged count must be
+  // harmless.
   uint32_t CountWithin(uint32_t bytes) const { return std::min(count(), Capacity(bytes)); }
   bool is_negative(uint32_t i) const { return (LoadRelaxed(&negative[i / 64]) >> (i % 64) & 1) != 0; }
 
@@ -81,51 +83,52 @@ struct Leaf {
 static_assert(sizeof(Leaf) == Leaf::kHeaderBytes && offsetof(Leaf, negative) == 16 && offsetof(Leaf, shape) == 48);
 static_assert(Leaf::kMaxElements <= 4 * 64);
 
-// The words that link leaves (index/link.h): the owner of `next` is the place of its leaf, that of the first link the tree.
+// Link owners: for `next`, the address of its leaf; for the link to the first leaf, the tree's id.
 
 struct LeafChange {
   Element element;
   bool negative = false;
 };
 
-// Writes a leaf that nothing points to yet, and starts its flush: it is durable after the next fence. `sorted`: at most its
+// Writes a leaf that is not linked yet and flushes its lines. The leaf is durable after the next fence. `sorted`: at most the
 // capacity.
 void MakeLeaf(Persistence* persistence, Leaf* leaf, uint64_t tree_id, PmPtr place, uint32_t bytes,
               std::span<const Element> sorted, PmPtr next);
 
-// Appends, durably on success: two fences. REQUIRES: there is room for them in a leaf of its size. False if a persist failed.
+// Appends `changes` durably; two fences. Returns false if a persist failed. REQUIRES: the leaf has room for the changes.
 [[nodiscard]] bool AppendToLeaf(Persistence* persistence, Leaf* leaf, std::span<const LeafChange> changes);
 
-// Whether what is there is a valid leaf of this tree and size. Touches nothing outside of `bytes`.
+// Returns true if the bytes are a valid leaf of this tree and size. Reads only [leaf, leaf + bytes).
 bool IsValidLeaf(const Leaf& leaf, uint64_t tree_id, PmPtr place, uint32_t bytes);
 
-// Which elements of a leaf: those with keys from `from` on, or if there are many, at least the first `enough` sorted ones of
-// these and what was appended with keys before `to`: from that on they were left out.
+// Selects a part of a leaf: the elements with keys in [from, to). The caller sets `from` and `enough`. If the leaf has more than
+// `enough` sorted elements from `from` on, CollectLive stops after at least `enough` of them and sets `to` to the end of the
+// part.
 struct LeafPart {
   static constexpr uint64_t kToTheEnd = UINT64_MAX;
 
   uint64_t from = 0;
-  double place = 0;  // PlaceInRange of `from`
+  double place = 0;  // PlaceInRange of `from`: where the search begins
   uint32_t enough = Leaf::kMaxElements;
   uint64_t to = kToTheEnd;
 };
 
-// Appends the elements of a part of a leaf of `bytes` that nothing has taken back to *live: first what is left of the sorted
-// ones, in order; behind them the others, as they were appended. Returns the number of the first.
+// Appends the live elements of a part of a leaf to *live, that is, without NEGATIVE and cancelled ones. The sorted elements come
+// first, in order; the others follow in the order of their appends. Returns the number of the sorted ones.
 size_t CollectLive(const Leaf& leaf, uint32_t bytes, LeafPart* part, std::vector<Element>* live);
 inline size_t CollectLive(const Leaf& leaf, uint32_t bytes, std::vector<Element>* live) {
   LeafPart all;
   return CollectLive(leaf, bytes, &all, live);
 }
 
-// The NEGATIVE elements that a walk from the end of a leaf has met, and for which the element they take back is still to come.
+// The values of NEGATIVE elements that a scan from the end of a leaf has met and whose cancelled element it has not met yet.
 class TakenBack {
  public:
   bool empty() const { return count_ == 0; }
-  // REQUIRES: at most Leaf::kMaxElements times.
+  // REQUIRES: called at most Leaf::kMaxElements times.
   void Add(uint64_t value) { values_[count_++] = value; }
   bool Has(uint64_t value) const { return std::find(values_, values_ + count_, value) != values_ + count_; }
-  // Whether this element is one of them; it is not again then.
+  // If the value is in the set, removes it and returns true: the element with this value is cancelled.
   bool Take(uint64_t value) {
     for (uint32_t i = 0; i < count_; ++i) {
       if (values_[i] == value) {
@@ -141,8 +144,8 @@ class TakenBack {
   uint64_t values_[Leaf::kMaxElements];
 };
 
-// The first of the sorted elements whose key is not less: looked for around `guess`, which is one of them, in steps that
-// double.
+// The first sorted element whose key is not less than `key`. Searches from `guess`, which lies in [begin, end), in steps that
+// double, then by binary search. COST: about 2 log2 of the distance between the guess and the result.
 inline const Element* FirstNotLess(const Element* begin, const Element* end, uint64_t key, const Element* guess) {
   const auto less = [](const Element& element, uint64_t k) { return element.key < k; };
   std::ptrdiff_t step = 1;
@@ -154,15 +157,16 @@ inline const Element* FirstNotLess(const Element* begin, const Element* end, uin
   return std::lower_bound(guess - begin >= step ? guess - step + 1 : begin, guess, key, less);
 }
 
-// Where a key is in the range of its leaf if keys are spread evenly: from 0 to 1.
+// Estimates the position of a key in its leaf's range, from 0 to 1, as if keys were evenly spread.
 inline double PlaceInRange(uint64_t key, uint64_t low, uint64_t high) {
   if (key < low || key >= high) return 0.5;
   return static_cast<double>(key - low) / static_cast<double>(high - low);
 }
 
-// Fetches the lines of a leaf that a search will most likely look at, all at the same time, before anything of it was read:
-// small leaves whole; of larger ones the header, and half of kFetchedLines each around the place and where elements are appended
-// behind the `sorted` ones; if that is 0, not known, all around the place, as if kSortedShare of the leaf were sorted elements.
+// Prefetches the lines of a leaf that a search probably reads, all at once, before the header is read. A small leaf: all lines. A
+// large leaf: the header, kFetchedLines / 2 lines around the estimated position, and as many from the end of the `sorted`
+// elements on, where appended elements are. If `sorted` is 0, which means unknown: kFetchedLines lines around the position, as if
+// a share of kSortedShare of the leaf were sorted.
 inline void FetchLeaf(const Leaf& leaf, uint32_t bytes, uint32_t sorted, double place) {
   constexpr uint32_t kFetchedLines = 16;
   constexpr double kSortedShare = 0.7;
@@ -183,16 +187,16 @@ inline void FetchLeaf(const Leaf& leaf, uint32_t bytes, uint32_t sorted, double 
   fetch(appended, std::min(appended + kFetchedLines / 2, count));
 }
 
-// What a visitor of elements says.
+// The result of a visitor.
 enum class Visited {
-  kGoOn,
-  kPastKey,  // its key is behind the one that is looked for, so those behind it are of no interest
-  kEnough,
+  kGoOn,     // continue
+  kPastKey,  // the element's key is larger than the target; later sorted elements are not needed
+  kEnough,   // stop the visit
 };
 
-// The first of [begin, end), which are sorted and of one key word, from which on elements are not before the target:
-// `compare(element)` is < 0 for those that are, and only asked of those that are not taken back. Both elements that can be next
-// are fetched while one is compared.
+// The first element of [begin, end) that is not before the target. The elements are sorted and have one key word.
+// `compare(element)` is < 0 for elements before the target, and is never called for cancelled elements: their entries may be
+// gone. Binary search; while one element is compared, both candidates of the next step are prefetched.
 template <class Compare, class Fetch>
 const Element* FirstAtTarget(const Element* begin, const Element* end, const TakenBack& taken, const Compare& compare,
                              const Fetch& fetch) {
@@ -213,14 +217,15 @@ const Element* FirstAtTarget(const Element* begin, const Element* end, const Tak
   return begin;
 }
 
-// Calls `visit(const Element&)` for elements of a leaf of `bytes` with this key word that nothing has taken back: first all that
-// were appended, the latest first; then sorted ones, of several only from the first on that is not before the target, up to one
-// of which visit says kPastKey. Ends when visit says kEnough. `compare` and `fetch`: as in FirstAtTarget. `place`:
-// PlaceInRange, a guess.
-// COST  The header's line; then, at the same time, those of the appended elements and the one at the place; at times one near it.
-//       After FetchLeaf most of them are there.
-//       If keys have their first eight bytes in common, also what `compare` and `visit` look at: of the appended elements,
-//       but for the first, at the same time; of the sorted ones for about half of log2 of their number, one after the other.
+// Calls `visit(const Element&)` for live elements with this key word. Appended elements come first, the latest first. Then come
+// sorted ones, from the first element that is not before the target, until visit returns kPastKey. The visit ends if visit
+// returns kEnough. `compare` and `fetch`: as in FirstAtTarget. `place`: PlaceInRange, the start of the search.
+// WHY IT IS RIGHT  A NEGATIVE element cancels an element before it. The scan of the appended elements goes backwards, so it meets
+//                  the NEGATIVE element first and knows each cancelled element when it reaches it.
+// COST  The header's line, then in parallel the lines of the appended elements and the line at the estimated position. FetchLeaf
+//       has usually prefetched them. If keys share their first eight bytes, also the entries that `compare` and `visit` read:
+//       those of the appended elements in parallel, except the first; of the sorted elements about half of log2 n, one after
+//       another.
 template <class Compare, class Fetch, class Visit>
 void VisitLeaf(const Leaf& leaf, uint32_t bytes, uint64_t key, double place, const Compare& compare, const Fetch& fetch,
                const Visit& visit) {

@@ -32,10 +32,11 @@ bool LeafSpace::FindSegments() {
     Add(segment);
     if (!BRAIDDB_MUTANT("found-leaf-space-not-flushed")) regions_->persistence()->Flush(&header, sizeof(header));
   });
-  // ORDER: as in Grow; that a header is here does not mean that it is durable. [CC-42, CC-46]
+  // ORDER: as in Grow. A header that can be read is not necessarily durable after a killed process. [CC-42, CC-46]
   return regions_->persistence()->Drain();
 }
 
+// Tries each region once, starting with the next in rotation, and adds a segment to a region without free blocks.
 Status LeafSpace::Allocate(PmPtr* block) {
   std::lock_guard lock(mutex_);
   const uint32_t regions = regions_->count();
@@ -51,15 +52,16 @@ Status LeafSpace::Allocate(PmPtr* block) {
   return status;
 }
 
-// Blocks are given out in the order of their places.
+// Pushes the blocks in reverse, so that they are allocated in ascending address order.
 Status LeafSpace::Grow(uint32_t region) {
   Segment* segment = nullptr;
   Status status = allocator_->AllocateIndex(region, 1, &segment);
   if (!status.ok()) return status;
   auto* header = reinterpret_cast<SpaceHeader*>(segment->data());
+  // The generation in the header ties it to this use of the segment.
   *header = SpaceHeader{SpaceHeader::kMagic, tree_id_, segment->generation(), leaf_bytes_, {}, 0};
   header->checksum = ComputeChecksum(*header);
-  // ORDER: the header before any leaf of the segment is linked, which another thread may do, with a fence of its own. [CC-42]
+  // ORDER: the header before any leaf of the segment is linked; another thread may link one with a fence of its own. [CC-42]
   if (!BRAIDDB_MUTANT("leaf-space-not-persisted") && !regions_->persistence()->Persist(header, sizeof(*header)))
     return regions_->persistence()->error();
   try {
@@ -81,6 +83,7 @@ void LeafSpace::Add(Segment* segment) {
   blocks_[region] += Blocks(*segment);
 }
 
+// Rejects pointers into other segments, into the header block, or between blocks. A damaged link is detected here.
 bool LeafSpace::Locate(PmPtr block, Place* place) const {
   const Segment* const segment = allocator_->Find(block);
   const auto found = index_of_.find(segment);
@@ -107,6 +110,7 @@ bool LeafSpace::FreeOthers(const std::vector<PmPtr>& used) {
   return true;
 }
 
+// Add has reserved room for every block, so push_back cannot throw.
 void LeafSpace::Free(PmPtr block) noexcept {
   std::lock_guard lock(mutex_);
   free_[block.region()].push_back(block);

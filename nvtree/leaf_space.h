@@ -1,11 +1,11 @@
-// LeafSpace: the space of leaves: segments of the regions, cut into blocks of one leaf each.
+// LeafSpace: allocates leaves: blocks of one leaf each in segments of the regions.
 //
-// LAYOUT  A segment that belongs to a tree begins with a SpaceHeader, in a block of its own; the other blocks of it are leaves or
-//         free. Nothing on media says which: a leaf is what the list of leaves reaches, so that nothing can leak.
+// LAYOUT  A segment of a tree begins with a SpaceHeader in a block of its own. Its other blocks are leaves or free. Media do not
+//         say which: a block is a leaf if and only if the list of leaves contains it, so a crash cannot leak blocks.
 // COMMIT POINT   The header, flushed and fenced, before a block of the segment is given out.
-// RECOVERY       A kIndex segment holds leaves if and only if its header's checksum matches, it carries the tree's id, and the
-//                segment's generation: what an earlier use left behind does not. [CC-42] One that holds neither leaves nor inner
-//                nodes was taken just before a crash; nothing leads into it, and the open releases it.
+// RECOVERY       A kIndex segment holds leaves if and only if its header has a matching checksum, the tree's id, and the
+//                segment's generation. A header of an earlier use has another generation. [CC-42] A segment with neither leaves
+//                nor inner nodes was allocated just before a crash. No link leads into it, and the open releases it.
 #pragma once
 
 #include <cstdint>
@@ -33,40 +33,43 @@ struct SpaceHeader {
 };
 static_assert(sizeof(SpaceHeader) == kCacheLine && offsetof(SpaceHeader, checksum) == 56);
 
-// Whether it is that of such a segment.
+// Returns true if the header belongs to a segment of this tree.
 bool IsSpaceHeader(const SpaceHeader& header, uint64_t tree_id, uint64_t generation, uint32_t leaf_bytes);
 
-// Thread safety: Allocate, Free and the statistics may be called concurrently; all else before that.
+// Thread safety: Allocate, Free and the statistics may be called concurrently; the other methods only before them.
 class LeafSpace {
  public:
   LeafSpace(RegionSet* regions, SegmentAllocator* segments, uint64_t tree_id, uint32_t leaf_bytes);
 
-  // Takes the segments of the tree into use: none of their blocks is free yet. False if a persist failed.
+  // Finds the tree's segments and registers them; none of their blocks is free yet. False if a persist failed.
   [[nodiscard]] bool FindSegments();
   const std::vector<Segment*>& segments() const { return segments_; }
   bool Owns(const Segment* segment) const { return index_of_.contains(segment); }
-  // Number and places of the blocks of one of them.
+  // Number and addresses of the blocks of a registered segment.
   uint64_t Blocks(const Segment& segment) const { return segment.capacity() / leaf_bytes_ - 1; }
   PmPtr Block(const Segment& segment, uint64_t i) const { return segment.ptr((i + 1) * leaf_bytes_); }
 
   struct Place {
-    size_t segment;  // of segments()
+    size_t segment;  // index in segments()
     uint64_t block;
   };
-  // Whether there is such a block.
+  // Returns false if `block` is not the address of a block.
   bool Locate(PmPtr block, Place* place) const;
 
-  // All blocks but these, which are all different, are free. False if one of them is none; nothing changes then.
+  // Frees all blocks except `used`, which must be distinct. False if a pointer in `used` is not a block or occurs twice; nothing
+  // is freed then.
   bool FreeOthers(const std::vector<PmPtr>& used);
 
-  // A block with any content, from the regions in turn. NoSpace if none of them has room.
+  // Allocates a block with undefined contents, from the regions in rotation. NoSpace if no region has room.
   Status Allocate(PmPtr* block);
   void Free(PmPtr block) noexcept;
 
   uint64_t free_blocks() const;
 
  private:
+  // Adds a new segment to a region. NoSpace: the region has no room.
   Status Grow(uint32_t region);
+  // Registers a segment and reserves room in free_ for its blocks.
   void Add(Segment* segment);
 
   RegionSet* const regions_;
@@ -75,8 +78,8 @@ class LeafSpace {
   const uint32_t leaf_bytes_;
   mutable std::mutex mutex_;
   std::vector<Segment*> segments_;
-  std::unordered_map<const Segment*, size_t> index_of_;  // in segments_
-  // By region. There is room for all blocks: Free needs no memory.
+  std::unordered_map<const Segment*, size_t> index_of_;  // index in segments_
+  // Free blocks per region. Capacity is reserved for all blocks, so that Free needs no memory.
   std::vector<std::vector<PmPtr>> free_;
   std::vector<uint64_t> blocks_;
   uint32_t next_region_ = 0;

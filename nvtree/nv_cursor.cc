@@ -5,6 +5,7 @@
 
 namespace braiddb {
 
+// Copies the key: the separator belongs to the inner nodes, and is valid only within the epoch guard.
 NvCursor::Border::Border(const Separator& separator) {
   prefix = separator.prefix;
   has_rest = separator.rest != nullptr;
@@ -16,17 +17,18 @@ NvCursor::Border::Border(const Separator& separator) {
 template <class Target>
 size_t NvCursor::Copy(const Target& target, bool before, Border* high) {
   tree_->CopyLeaf(target, before, &copy_, enough_);
-  const size_t at = FirstAtOrBehind(target);  // inside the guard: it may look at what elements stand for
+  const size_t at = FirstAtOrBehind(target);  // within the guard, since comparisons may read entries
   const LeafPart& part = copy_.part;
   const bool to_the_end = part.to == LeafPart::kToTheEnd;
   *high = to_the_end ? (copy_.range.is_last ? Border() : Border(copy_.range.high)) : Border(Separator{part.to, nullptr});
   return at;
 }
 
+// Replaces elements_ by a new copy. std::bad_alloc leaves the cursor invalid, not inconsistent.
 template <class Target>
 void NvCursor::Load(const Target& target, bool before) {
   const EpochManager::Guard guard = tree_->epochs()->Enter();
-  // If there is no memory, it stands where it was, or nowhere.
+  // If there is no memory, the cursor stays at its end position.
   at_ = kEnd;
   Border high;
   const size_t at = Copy(target, before, &high);
@@ -46,9 +48,9 @@ void NvCursor::FetchMore() const {
   high_.With([this](const auto& place) { tree_->FetchLeafOf(place); });
 }
 
-// Of what was there, what was copied last stays, if it stands in that: so there are never much more than two leaves' elements.
+// Keeps only the last copy, if the position is in it, so that at most about two leaves' elements are held.
 void NvCursor::CopyMore() {
-  // If there is no memory, it stands nowhere.
+  // If there is no memory, the cursor stays at its end position.
   size_t at = std::exchange(at_, kEnd);
   for (size_t size = elements_.size(); size == elements_.size() && !is_last_;) {
     if (at >= last_copied_) {
@@ -81,8 +83,8 @@ size_t NvCursor::FirstAtOrBehind(const Separator& place) const {
   return static_cast<size_t>(std::partition_point(elements.begin(), elements.end(), before) - elements.begin());
 }
 
-// What is left of this leaf, or the next. Leaves can be empty; and when two were merged, what is before the border was here
-// already.
+// Loads the rest of this leaf or the next one. The loop skips empty leaves. After a merge of leaves, elements before the border
+// were returned already; the search for the border skips them.
 void NvCursor::ToNextLeaf() {
   while (!is_last_) {
     const Border border = high_;
@@ -92,6 +94,8 @@ void NvCursor::ToNextLeaf() {
   at_ = kEnd;
 }
 
+// Loads the last leaf that begins before the current range. Its elements at or behind the border were returned already, so the
+// cursor moves to the last one before it.
 void NvCursor::ToPreviousLeaf() {
   while (!low_.is_first()) {
     const Border border = low_;
@@ -109,7 +113,7 @@ void NvCursor::SeekToFirst() {
 
 void NvCursor::SeekToLast() {
   Load(Separator{UINT64_MAX, nullptr}, false);
-  // Keys with the largest prefix may take several leaves.
+  // Keys with the largest prefix may extend over several leaves.
   while (!is_last_) {
     const Border border = high_;
     border.With([this](const auto& place) { Load(place, false); });
@@ -118,6 +122,7 @@ void NvCursor::SeekToLast() {
   if (at_-- == 0) ToPreviousLeaf();
 }
 
+// A seek copies few elements first, because it may be followed by few steps. The limit grows with each further copy.
 void NvCursor::Seek(const SearchKey& target) {
   enough_ = kFirst;
   Load(target, false);

@@ -1,4 +1,4 @@
-// NvCursor: walks an NV-Tree in order, both ways, a leaf at a time, or behind a seek, when few elements may do, a part of one.
+// NvCursor: iterates over an NV-Tree in order, in both directions. It copies one leaf at a time, and only a part after a seek.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace braiddb {
 
-// What a leaf has when its elements are copied, some before the cursor comes to them, is what the cursor sees of it: elements
-// that were there when the cursor was made and that nothing takes back are never missed, and come once.
-// Thread safety: one thread at a time, concurrent with any change of the tree. It enters epoch guards of its own: REQUIRES: the
-// thread holds none.
+// GUARANTEE    The cursor returns the elements that a leaf had when the cursor copied it, which may be before the cursor reaches
+//              them. An element that was present when the cursor was created and is not cancelled is returned exactly once.
+// CONCURRENCY  One thread at a time, concurrent with any change of the tree. REQUIRES: the thread holds no epoch guard; the
+//              cursor enters its own.
 class NvCursor {
  public:
   explicit NvCursor(const NvTree* tree) : tree_(tree) {}
 
   void SeekToFirst();
   void SeekToLast();
-  // To the first element at or after the target.
+  // Moves to the first element at or after the target.
   void Seek(const SearchKey& target);
-  // To the last element before the target.
+  // Moves to the last element before the target.
   void SeekBefore(const SearchKey& target);
   // REQUIRES: element() != nullptr.
   void Next() {
@@ -30,24 +30,24 @@ class NvCursor {
   void Prev() {
     if (at_-- == 0) ToPreviousLeaf();
   }
-  // Fetches what CopyMore will look at.
+  // Prefetches the lines that CopyMore will read.
   void FetchMore() const;
-  // Copies what comes behind the elements that are there, if something does, for who prefetches what elements stand for. What was
-  // copied before those it stands among goes. REQUIRES: element() != nullptr.
+  // Copies the successors of the copied elements, if there are any, so that the caller can prefetch their entries. Elements of
+  // older copies than the one with the cursor's position are dropped. REQUIRES: element() != nullptr.
   void CopyMore();
   // Null at the ends.
   const Element* element() const { return at_ < elements_.size() ? &elements_[at_] : nullptr; }
-  // The elements that were copied, in order: what comes next and before, for those who prefetch.
+  // The copied elements, in order: the neighbors of the position, for prefetching.
   const Element* begin() const { return elements_.data(); }
   const Element* end() const { return elements_.data() + elements_.size(); }
 
  private:
   static constexpr size_t kEnd = SIZE_MAX;
-  // Elements that are copied behind a seek, and how many times as many then.
+  // Elements copied after a seek, and the growth factor of the following copies.
   static constexpr uint32_t kFirst = 32;
   static constexpr uint32_t kGrowth = 4;
 
-  // A separator that outlives epoch guards.
+  // A separator with its own copy of the key, which outlives epoch guards.
   struct Border {
     uint64_t prefix = 0;
     bool has_rest = false;
@@ -57,7 +57,7 @@ class NvCursor {
     Border() = default;
     explicit Border(const Separator& separator);
     bool is_first() const { return prefix == 0 && !has_rest; }
-    // Calls `use` with what stands for the place.
+    // Calls `use` with the border as a search target.
     template <class Use>
     auto With(const Use& use) const {
       return has_rest ? use(SearchKey(prefix, key, sequence)) : use(Separator{prefix, nullptr});
@@ -65,12 +65,16 @@ class NvCursor {
   };
 
   template <class Target>
+  // Replaces elements_ by the elements of a leaf, and sets the position to the first one at or after the target.
   void Load(const Target& target, bool before);
-  // To copy_; where the first element at or behind the target is in that. *high: where what was copied ends; no key: at the end.
+  // Copies a leaf, or a part of one, to copy_. Returns the index of the first element at or after the target. *high: end of the
+  // copied range; a border without a key at the end of the tree.
   template <class Target>
   size_t Copy(const Target& target, bool before, Border* high);
+  // Index in copy_ of the first element at or after the target; the number of elements if there is none.
   size_t FirstAtOrBehind(const SearchKey& target) const;
   size_t FirstAtOrBehind(const Separator& place) const;
+  // Move to the first element of the next non-empty leaf, or to the last one of the previous non-empty leaf.
   void ToNextLeaf();
   void ToPreviousLeaf();
 
@@ -78,10 +82,10 @@ class NvCursor {
   NvTree::LeafCopy copy_;
   std::vector<Element> elements_;
   size_t at_ = kEnd;
-  uint32_t enough_ = Leaf::kMaxElements;  // of the next copy
-  Border low_, high_;                     // of elements_
+  uint32_t enough_ = Leaf::kMaxElements;  // limit of elements for the next copy
+  Border low_, high_;                     // range of elements_
   bool is_last_ = true;
-  size_t last_copied_ = 0;  // where what was copied last begins in elements_; if that is not the begin, its border:
+  size_t last_copied_ = 0;  // start of the last copy in elements_; if it is not 0, last_low_ is the start of its range
   Border last_low_;
 };
 

@@ -54,8 +54,8 @@ class NvEntryCursor final : public EntryCursor {
   }
 
  private:
-  // So many entries are fetched at once, where fewer than these are left of what was fetched (docs/design/0004-nvtree.md has what
-  // else was tried). Behind a seek, of which there may be one for few steps, at first less, and so much more each time.
+  // Prefetches a block of entries when fewer than least_ prefetched ones are left. After a seek, which may be followed by few
+  // steps, the first block and the limit are smaller; the limit then grows with each block (docs/design/0004-nvtree.md).
   static constexpr std::ptrdiff_t kFirstBlock = 8;
   static constexpr std::ptrdiff_t kBlock = 12;
   static constexpr std::ptrdiff_t kFirstLeast = 4;
@@ -71,13 +71,14 @@ class NvEntryCursor final : public EntryCursor {
     FetchBackward(kFirstBlock);
     Load();
   }
+  // A change of direction discards the prefetch state, because the prefetched entries lie on the other side.
   void Begin(bool forward) {
     is_forward_ = forward;
     fetched_ = 0;
     least_ = kFirstLeast;
   }
 
-  // Elements are copied so that there are always some whose entries are not needed yet, and leaves fetched before that.
+  // Copies elements early enough that enough of them wait for the prefetch of their entries, and prefetches leaves before that.
   void CopyAhead() {
     if (cursor_.element() == nullptr) return;
     const std::ptrdiff_t left = cursor_.end() - cursor_.element();
@@ -96,7 +97,7 @@ class NvEntryCursor final : public EntryCursor {
     const std::ptrdiff_t until = std::min(fetched_ + count, cursor_.end() - element);
     for (; fetched_ < until; ++fetched_) keys_->PrefetchWhole(element[fetched_], bytes_);
   }
-  // Leaf by leaf.
+  // Limited to the copied leaf.
   void FetchBackward(std::ptrdiff_t count) {
     const Element* const element = cursor_.element();
     if (element == nullptr) return;
@@ -105,6 +106,7 @@ class NvEntryCursor final : public EntryCursor {
     const std::ptrdiff_t until = std::min(fetched_ + count, element - cursor_.begin() + 1);
     for (; fetched_ < until; ++fetched_) keys_->PrefetchWhole(element[-fetched_], bytes_);
   }
+  // Neighboring entries often have similar sizes, so the size of the last one is the estimate for the next prefetches.
   void NoteBytes() {
     if (entry_ != nullptr) bytes_ = static_cast<uint32_t>(std::min<uint64_t>(LogEntrySize(*entry_), EntryKeys::kMostFetched));
   }
@@ -119,8 +121,8 @@ class NvEntryCursor final : public EntryCursor {
 
   NvCursor cursor_;
   const EntryKeys* const keys_;
-  uint32_t bytes_;              // of an entry: as large as the last one that was looked at, or so it seems
-  std::ptrdiff_t fetched_ = 0;  // so many elements' entries are, from where it stands on, in the direction in which it goes
+  uint32_t bytes_;              // estimated entry size: that of the last entry read
+  std::ptrdiff_t fetched_ = 0;  // entries prefetched from the position on, in the cursor's direction
   std::ptrdiff_t least_ = kFirstLeast;
   bool is_forward_ = true;
 };
@@ -135,8 +137,8 @@ Status NvLevel::Open(RegionSet* regions, SegmentAllocator* segments, EpochManage
   return status;
 }
 
-// What a leaf has changes by one store, which takes a version away and brings the newer one: a search that comes too late for
-// one version finds the other.
+// WHY IT IS RIGHT  One store changes the contents of a leaf: it removes a version and adds the newer one together. A search
+//                  therefore finds the one or the other.
 const LogEntry* NvLevel::Find(const SearchKey& target, LookupTrace* trace) const {
   const RegionSet& regions = keys_.regions();
   const uint32_t remote_regions = regions.RemoteRegions(regions.HomeRegion());
@@ -145,6 +147,7 @@ const LogEntry* NvLevel::Find(const SearchKey& target, LookupTrace* trace) const
   const LogEntry* newest = nullptr;
   const auto visit = [&](const Element& element) {
     const LogEntry* const entry = keys_.EntryOf(element);
+    // A damaged element ends the search; RegionSet::damage_seen tells the caller.
     if (entry == nullptr) return Visited::kEnough;
     count(PmPtr(element.value));
     const int by_key = order_->Compare(entry->key(), target.key);
@@ -159,8 +162,9 @@ const LogEntry* NvLevel::Find(const SearchKey& target, LookupTrace* trace) const
     return Visited::kGoOn;
   };
   tree_->VisitKey(target, visit, count);
-  // Versions come in no order. An older one may have been visited before a merge marked it, and then the tombstone that hides it
-  // after that: so the mark is looked at once more. What a registered snapshot sees is never marked.
+  // Versions are visited in no particular order. An older version may have been visited before a merge marked it dead, and the
+  // tombstone that hides it after both were marked. The mark is therefore checked again. Versions that a registered snapshot sees
+  // are never marked.
   if (newest != nullptr && trace->met_dead && newest->is_dead()) newest = nullptr;
   trace->Account(*regions.persistence(), local, remote);
   return newest;

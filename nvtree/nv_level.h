@@ -1,7 +1,7 @@
-// NvLevel: the last level as an NV-Tree whose elements name log entries.
+// NvLevel: the last level of a column family as an NV-Tree. Its elements refer to log entries.
 //
-// An element is the first eight bytes of a key and the PmPtr of an entry, one for each version that the level has. Entries stay
-// where they were written; their `next` words mean nothing here but for the mark of a dead entry.
+// LAYOUT  One element per version in the level: the first eight bytes of the key and the PmPtr of the entry. Entries stay where
+//         they were written. Of their `next` words only the dead mark is used.
 #pragma once
 
 #include <atomic>
@@ -15,12 +15,12 @@
 
 namespace braiddb {
 
-// Elements as log entries.
+// Resolves elements to log entries.
 class EntryKeys final : public ElementKeys {
  public:
   EntryKeys(const RegionSet* regions, const KeyOrder* order) : regions_(regions), order_(order) {}
 
-  // Null if the address is outside the regions, or what is there has another key word: RegionSet::damage_seen then says so.
+  // Null if the address is outside the regions or the entry has another prefix; RegionSet::damage_seen then returns true.
   LogEntry* EntryOf(const Element& element) const {
     const PmPtr place(element.value);
     if (__builtin_expect(regions_->Holds(place), 1)) {
@@ -34,18 +34,18 @@ class EntryKeys final : public ElementKeys {
     const LogEntry* const entry = EntryOf(element);
     return entry == nullptr ? SearchKey(element.key, Slice(), 0) : SearchKey(element.key, entry->key(), entry->sequence());
   }
-  // The same for who reads the value, too; `bytes`: of the entry, about.
+  // Prefetches the first `bytes` bytes of the entry, for callers that also read the value.
   void PrefetchWhole(const Element& element, uint32_t bytes) const {
     if (!regions_->Holds(PmPtr(element.value))) return;
     PrefetchAll(regions_->Resolve(PmPtr(element.value)), bytes);
   }
-  // What entries of late had: for cursors that have seen none yet. Up to kMostFetched.
+  // Recent entry size in bytes, at most kMostFetched: the first estimate of a new cursor.
   static constexpr uint32_t kMostFetched = 512;
   uint32_t usual_bytes() const { return usual_bytes_.load(std::memory_order_relaxed); }
   void NoteUsualBytes(uint32_t bytes) const {
     if (bytes / kCacheLine != usual_bytes() / kCacheLine) usual_bytes_.store(bytes, std::memory_order_relaxed);
   }
-  // Two lines: small entries lie in one or two, of larger ones the key and where the value begins.
+  // Prefetches two lines: all of a small entry; of a larger one the key and the start of the value.
   void Prefetch(const Element& element) const override {
     if (!regions_->Holds(PmPtr(element.value))) return;
     const uint8_t* const entry = regions_->Resolve(PmPtr(element.value));
@@ -58,17 +58,18 @@ class EntryKeys final : public ElementKeys {
  private:
   const RegionSet* const regions_;
   const KeyOrder* const order_;
-  // Cursors store it, and every lookup reads what is above.
+  // On a line of its own: cursors write it, and every lookup reads the members above.
   alignas(kCacheLine) mutable std::atomic<uint32_t> usual_bytes_{2 * kCacheLine};
 };
 
-// Its cursors enter epoch guards of their own; their users hold a pin and no guard.
+// Cursors enter epoch guards of their own. Their users hold a pin and no guard.
 class NvLevel final : public OrderedLevel {
  public:
-  // As NvTree::Open, but that segments of others stay.
+  // Like NvTree::Open, but keeps the segments of other trees.
   static Status Open(RegionSet* regions, SegmentAllocator* segments, EpochManager* epochs, const KeyOrder* order,
                      const LevelPlace& place, uint32_t threads, std::shared_ptr<NvLevel>* result);
 
+  // As OrderedLevel::Find. Reads every version of the key with a number at most the target's.
   const LogEntry* Find(const SearchKey& target, LookupTrace* trace) const override;
   std::unique_ptr<EntryCursor> NewCursor() const override;
 

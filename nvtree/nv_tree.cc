@@ -12,6 +12,7 @@ namespace {
 
 uint64_t ComputeChecksum(const NvTreeRoot& root) { return XXH3_64bits(&root, offsetof(NvTreeRoot, checksum)); }
 
+// Entry order: key ascending, then sequence number descending.
 int CompareKeys(const KeyOrder& order, const SearchKey& a, const SearchKey& b) {
   if (a.prefix != b.prefix) return a.prefix < b.prefix ? -1 : 1;
   const int by_key = order.Compare(a.key, b.key);
@@ -20,7 +21,7 @@ int CompareKeys(const KeyOrder& order, const SearchKey& a, const SearchKey& b) {
   return a.sequence > b.sequence ? -1 : 1;
 }
 
-// With more than one leaf in so many empty, the next open rebuilds.
+// If more than 1 / kEmptyShare of the leaves are empty, Close stores no image, so that the next open rebuilds.
 constexpr size_t kEmptyShare = 16;
 
 uint64_t TreeIdOf(uint64_t database_id, uint64_t number) {
@@ -43,7 +44,7 @@ NvTree::NvTree(const NvTreeParts& parts, NvTreeRoot* root)
       space_(std::make_shared<LeafSpace>(parts.regions, parts.segments, root->tree_id, leaf_bytes_)),
       inner_(parts.order, parts.epochs) {}
 
-// A crash in here is one in the creation of the database, which starts over.
+// A crash in Create is a crash in the creation of the database or family, which starts over.
 Status NvTree::Create(RegionSet* regions, SegmentAllocator* segments, uint32_t leaf_bytes, const LevelPlace& place) {
   if (!IsLeafSize(leaf_bytes)) return Status::InvalidArgument("the leaves of an NV-Tree have 512, 1024, 2048 or 4096 bytes");
   void* object = nullptr;
@@ -61,12 +62,15 @@ Status NvTree::Create(RegionSet* regions, SegmentAllocator* segments, uint32_t l
   status = space.Allocate(&first);
   if (!status.ok()) return status;
   MakeLeaf(persistence, regions->Resolve<Leaf>(first), root->tree_id, first, leaf_bytes, {}, PmPtr());
-  // ORDER: the leaf before its link. [CC-43]
+  // ORDER: the leaf before the link to it. [CC-43]
   if (!persistence->Drain()) return persistence->error();
   StoreRelease(&root->first, MakeLink(root->tree_id, first));
   return persistence->Persist(&root->first, sizeof(root->first)) ? Status::OK() : persistence->error();
 }
 
+// STEPS  1. Verify the root.  2. Find the segments of leaves and of the image.  3. Load the image, if it is valid.  4. Remove the
+//        link to the image.  5. Without an image, rebuild.  6. Release segments that no structure uses.
+// CRASH  Before 4 nothing has changed except released images that were not linked. After 4 the next open rebuilds.
 Status NvTree::Open(const NvTreeParts& parts, uint32_t threads, bool verify, std::unique_ptr<NvTree>* result) try {
   auto* root = static_cast<NvTreeRoot*>(parts.place.Find(*parts.regions, 0, sizeof(NvTreeRoot)));
   if (root == nullptr || !IsNvTreeRoot(*root, parts.regions->database_id(), parts.place.number)) {
@@ -77,7 +81,7 @@ Status NvTree::Open(const NvTreeParts& parts, uint32_t threads, bool verify, std
   Status status = tree->FindImageSegment();
   if (!status.ok()) return status;
   tree->from_image_ = !verify && tree->LoadImage();
-  // ORDER: a rebuild may change links; the image is forgotten before. [CC-44]
+  // ORDER: the image is forgotten before a rebuild, which may change links. [CC-44]
   status = tree->ForgetImage();
   if (status.ok() && !tree->from_image_) status = tree->Rebuild(threads);
   if (status.ok() && parts.is_alone) status = tree->ReleaseUnowned();
@@ -97,10 +101,12 @@ Status NvTree::ReleaseSegments() {
   return Status::OK();
 }
 
+// STEPS  1. P1 write the image, durably.  2. P2 store and persist its link.
+// CRASH  Before 2 there is no link, and the next open rebuilds. After 2 the image is valid, since no change follows.
 Status NvTree::Close() try {
   std::lock_guard lock(structure_mutex_);
   if (failed_.load(std::memory_order_relaxed)) return Failure();
-  // Empty leaves are taken out by a rebuild, which an image would prevent.
+  // A rebuild removes empty leaves; an image would prevent it.
   uint64_t empty = 0;
   const std::vector<InnerNodes::Child> children = inner_.Children();
   for (const InnerNodes::Child& child : children) empty += At(child.leaf)->count() == 0;
@@ -115,7 +121,7 @@ Status NvTree::Close() try {
   return NoMemory();
 }
 
-// What is wrong with an image is no error: the leaves are the truth.
+// A damaged image is no error: the leaves are the truth.
 bool NvTree::LoadImage() {
   const uint64_t link = LoadRelaxed(&root_->image);
   if (link == 0 || !IsLink(ImageOwner(*root_), link)) return false;
@@ -123,6 +129,8 @@ bool NvTree::LoadImage() {
   if (image_segment_ == nullptr || image_segment_->ptr(0) != LinkTarget(link)) return false;
   if (!ReadImage(image_segment_->data(), image_segment_->capacity(), image_segment_->generation(), root_->tree_id, &children))
     return false;
+  // The checksums cover the image's bytes; these checks ensure that its leaves are distinct blocks and start at the root's first
+  // leaf.
   std::vector<PmPtr> leaves;
   leaves.reserve(children.size());
   for (const InnerNodes::Child& child : children.all()) leaves.push_back(child.leaf);
@@ -137,12 +145,12 @@ Status NvTree::ForgetImage() {
   if (BRAIDDB_MUTANT("image-not-forgotten")) return Status::OK();
   Persistence* const persistence = parts_.regions->persistence();
   StoreRelease(&root_->image, 0);
-  // ORDER: the link is gone, and that to the first leaf is there, before any leaf changes; whoever stored them may have been
-  // killed before they were durable. [CC-44, CC-46]
+  // ORDER: the image link is gone and the link to the first leaf is durable before any leaf changes. A process that was killed
+  // may have stored either without a persist. [CC-44, CC-46]
   return persistence->Persist(root_, sizeof(*root_)) ? Status::OK() : persistence->error();
 }
 
-// There is more than one if a crash came while one that was too small was replaced.
+// There are several images if a crash interrupted the replacement of a small one. Keeps the linked one and releases the others.
 Status NvTree::FindImageSegment() {
   for (Segment* segment : FindImages(*parts_.segments, root_->tree_id)) {
     if (image_segment_ == nullptr || segment->ptr(0) == LinkTarget(LoadRelaxed(&root_->image)))
@@ -154,7 +162,7 @@ Status NvTree::FindImageSegment() {
   return Status::OK();
 }
 
-// No link led into these, or the open would have failed.
+// No link leads into these segments, or the open would have failed.
 Status NvTree::ReleaseUnowned() {
   std::vector<Segment*> unowned;
   parts_.segments->ForEachIndex([&](Segment* segment) {
@@ -183,7 +191,8 @@ bool NvTree::SameKey(const Element& a, const Element& b) const {
   return a.key == b.key && parts_.order->Compare(parts_.keys->KeyOf(a).key, parts_.keys->KeyOf(b).key) == 0;
 }
 
-// Where the range of the right one begins. All versions of a key are in one range, unless the two are of one key.
+// The start of the range of the leaf that begins with `right`. All versions of a key are in one range, unless `left` and `right`
+// have one key.
 Separator NvTree::Between(const Element& left, const Element& right) const {
   if (left.key != right.key) return {right.key, nullptr};
   const SearchKey before = parts_.keys->KeyOf(left);
@@ -192,6 +201,7 @@ Separator NvTree::Between(const Element& left, const Element& right) const {
   return {right.key, NewSeparatorRest(key.key, same_key ? key.sequence : kMaxSequence)};
 }
 
+// Collects the live elements in entry order: sorts the appended ones and merges them with the sorted ones.
 void NvTree::CollectSorted(PmPtr leaf, LeafPart* part, std::vector<Element>* elements) const {
   const auto begin = static_cast<std::ptrdiff_t>(elements->size());
   const auto sorted = static_cast<std::ptrdiff_t>(CollectLive(*At(leaf), leaf_bytes_, part, elements));
@@ -204,9 +214,9 @@ void NvTree::CollectSorted(PmPtr leaf, LeafPart* part, std::vector<Element>* ele
 
 Status NvTree::NoMemory() { return Status::MemoryLimit("the inner nodes of the NV-Tree have no memory; reopen the database"); }
 
-// REQUIRES: the mutex of the structure.
+// REQUIRES: structure_mutex_ is held.
 Status NvTree::Fail(Status status) {
-  // release: pairs with the acquire in ApplyToOneLeaf. First, since the rest needs memory.
+  // release: pairs with the acquire in ApplyToOneLeaf. This store comes first, since the next one needs memory.
   failed_.store(true, std::memory_order_release);
   if (failure_.ok()) failure_ = status;
   return status;

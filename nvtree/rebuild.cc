@@ -1,4 +1,4 @@
-// Rebuild from the leaves: after a crash the inner nodes are made from what is in persistent memory (NV-Tree, FAST '15, 3.2.5).
+// Rebuild: reconstructs the inner nodes from the leaves after a crash (NV-Tree, FAST '15, 3.2.5).
 #include <algorithm>
 #include <atomic>
 #include <string>
@@ -11,7 +11,7 @@
 namespace braiddb {
 namespace {
 
-// What the scan of one block leaves: enough for the walk along the list to touch persistent memory no more.
+// What the scan of a block keeps: enough that the walk along the list need not read persistent memory.
 struct Scanned {
   uint64_t next = 0;  // link
   uint64_t least = 0;
@@ -27,19 +27,20 @@ Status Damaged(const char* what) {
 
 }  // namespace
 
-// GOAL   The list of leaves, in DRAM, with where each one's range begins; what no link leads to is free.
-// STEPS  1. All blocks of the tree's segments are read by several threads, each in the order of its places, whether a link leads
-//           to them or not: validity, link, least and greatest key word. Keys behind the words are not looked at: an element of a
-//           free block may name an entry that is gone.
-//        2. One thread follows the links, through what step 1 noted, and makes the headers of the leaves durable.
-//        3. Where the key words of two neighbors do not decide, their elements are compared.
-//        4. Leaves in which nothing is left, but for the first, are taken out of the list: they have no range.
-// CRASH  Only step 4 stores: one link at a time, each to a leaf of the list. What a second crash leaves is rebuilt again.
+// GOAL   The list of leaves with the range of each leaf, in DRAM. All blocks outside the list are free.
+// STEPS  1. Threads scan all blocks of the tree's segments in address order, linked or not: validity, link, smallest and largest
+//        key word. They do not read entries: an element of a free block may refer to an entry that is gone.
+//        2. One thread follows the links through the results of step 1, and makes the headers of the leaves durable.
+//        3. If the key words of two neighbors do not decide their border, their elements are compared.
+//        4. Empty leaves except the first are removed from the list, since they have no range.
+// CRASH  Only step 4 stores: one link at a time, each to a leaf of the list. After a crash the next open rebuilds again.
+// COST   Step 1 reads all leaves sequentially and in parallel; step 2 flushes one line per leaf.
 Status NvTree::Rebuild(uint32_t threads) {
   const std::vector<Segment*>& segments = space_->segments();
   std::vector<std::vector<Scanned>> scanned(segments.size());
   for (size_t i = 0; i < segments.size(); ++i) scanned[i].resize(space_->Blocks(*segments[i]));
   std::atomic<size_t> next_segment{0};
+  // Step 1. Threads take segments from a common counter.
   const auto scan = [&] {
     std::vector<Element> live;
     for (size_t i = next_segment++; i < segments.size(); i = next_segment++) {
@@ -68,6 +69,7 @@ Status NvTree::Rebuild(uint32_t threads) {
     return space_->Locate(place, &in) ? &scanned[in.segment][in.block] : nullptr;
   };
 
+  // Step 2. Follow the links. A link to a block outside the tree, to an invalid leaf, or to a leaf already visited is damage.
   std::vector<PmPtr> list;
   std::unordered_set<uint64_t> linked;
   uint64_t link = root_->first;
@@ -85,8 +87,8 @@ Status NvTree::Rebuild(uint32_t threads) {
   for (const PmPtr place : list) {
     if (!BRAIDDB_MUTANT("found-leaves-not-flushed")) persistence->Flush(At(place), sizeof(Leaf));
   }
-  // ORDER: nElements and links before what is done because of them; that they are here does not mean that they are durable.
-  // [CC-46]
+  // ORDER: nElements and links before any store that depends on them. After a killed process, values that can be read are not
+  // necessarily durable. [CC-46]
   if (!persistence->Drain()) return persistence->error();
 
   if (!space_->FreeOthers(list)) return Damaged("a link leads to where no leaf can be");
@@ -96,6 +98,7 @@ Status NvTree::Rebuild(uint32_t threads) {
   });
 }
 
+// Computes the separators of neighboring leaves and builds the inner nodes. `words(leaf)`: the key words of a leaf.
 Status NvTree::BuildFromList(const std::vector<PmPtr>& list, const std::function<KeyWords(PmPtr)>& words) {
   Persistence* const persistence = parts_.regions->persistence();
   const EpochManager::Guard guard = parts_.epochs->Enter();
@@ -106,6 +109,7 @@ Status NvTree::BuildFromList(const std::vector<PmPtr>& list, const std::function
   children.Add({Separator(), list[0], before.sorted});
   for (size_t i = 1; i < list.size(); ++i) {
     const KeyWords now = words(list[i]);
+    // Step 4. The link of the last kept leaf skips the empty one.
     if (now.empty) {
       uint64_t* const link = &At(children.all().back().leaf)->next;
       StoreRelease(link, MakeLink(children.all().back().leaf.raw(), LinkTarget(LoadAcquire(&At(list[i])->next))));
@@ -115,8 +119,9 @@ Status NvTree::BuildFromList(const std::vector<PmPtr>& list, const std::function
       space_->Free(list[i]);
       continue;
     }
+    // Step 3. The key words decide, unless they are equal.
     if (before.empty || before.greatest < now.least) {
-      // The first leaf may be empty: then its range ends where the next one's begins.
+      // If the first leaf is empty, its range ends where the range of the next leaf begins.
       children.Add({{now.least, nullptr}, list[i], now.sorted});
     } else if (before.greatest > now.least) {
       return Damaged("two leaves are not in order");

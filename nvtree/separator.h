@@ -1,4 +1,4 @@
-// Separator: where the range of keys of a leaf begins. DRAM only.
+// Separator: the start of the key range of a leaf. DRAM only.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace braiddb {
 
-// The rest of a separator whose first eight bytes do not decide: a whole key and a sequence number. Never changes.
+// The part of a separator beyond the 8-byte prefix: a whole key and a sequence number. Immutable.
 struct SeparatorRest {
   uint64_t sequence;
   uint32_t key_size;
@@ -20,12 +20,13 @@ struct SeparatorRest {
   size_t bytes() const { return sizeof(SeparatorRest) + key_size; }
 };
 
-// The first place of a range, in entry order. Without a rest: before all keys that have the prefix.
+// A position in entry order. Without a rest: before all keys that have the prefix.
 struct Separator {
   uint64_t prefix = 0;
   const SeparatorRest* rest = nullptr;
 };
 
+// Allocates a rest with a copy of the key. Freed by DeleteSeparatorRest. May throw std::bad_alloc.
 inline const SeparatorRest* NewSeparatorRest(Slice key, uint64_t sequence) {
   void* const memory = ::operator new(sizeof(SeparatorRest) + key.size());
   auto* rest = static_cast<SeparatorRest*>(memory);
@@ -36,7 +37,7 @@ inline const SeparatorRest* NewSeparatorRest(Slice key, uint64_t sequence) {
 }
 inline void DeleteSeparatorRest(const SeparatorRest* rest) { ::operator delete(const_cast<SeparatorRest*>(rest)); }
 
-// < 0, 0, > 0 as the target is before, at, after the place.
+// Result < 0, 0, > 0: the target is before, at, behind the position.
 inline int CompareToSeparator(const KeyOrder& order, const SearchKey& target, const Separator& place) {
   if (target.prefix != place.prefix) return target.prefix < place.prefix ? -1 : 1;
   if (place.rest == nullptr) return 1;

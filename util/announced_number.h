@@ -1,4 +1,4 @@
-// AnnouncedNumber: a number that one thread sets often and other threads seldom wait for.
+// AnnouncedNumber: a number that one thread sets often and other threads rarely wait for.
 #pragma once
 
 #include <atomic>
@@ -8,12 +8,12 @@
 
 namespace braiddb {
 
-// The owner pays a store and a load of one cache line. A waiter spins for some microseconds, then sleeps.
+// COST  The owner pays a store and a load of one cache line. A waiter spins for some microseconds, then sleeps.
 //
-// WHY NO WAKE-UP IS LOST  A waiter counts itself in sleepers_, runs a heavy fence, and loads the number again. Either this load
-//              sees the owner's store, or the owner loads sleepers_ after the fence, sees the waiter, and wakes it: under the
-//              mutex that the waiter holds from before its load until it sleeps. Where there are no asymmetric fences, both sides
-//              use sequentially consistent operations instead.
+// WHY NO WAKE-UP IS LOST  A waiter increments sleepers_, runs a heavy fence, and loads the number again. Either this load sees
+//   the owner's store, or the owner loads sleepers_ after the fence, sees the waiter, and wakes it. The owner wakes under the
+//   mutex that the waiter holds from before its load until it sleeps. Without asymmetric fences, both sides use sequentially
+//   consistent operations instead.
 // Thread safety: one thread at a time is the owner and calls Begin, Set and End; any thread may call the others.
 class AnnouncedNumber {
  public:
@@ -21,23 +21,24 @@ class AnnouncedNumber {
 
   uint64_t value() const { return number_.load(std::memory_order_seq_cst); }
 
-  // Announces a number. REQUIRES: the value is kNone, and nobody waits for more than that number to pass.
-  // The owner's loads behind it are not done before others can see the number; see DBImpl::FenceAnnouncements.
+  // Announces a number. REQUIRES: the value is kNone, and no thread waits for a bound larger than the number. The owner's later
+  // loads happen after other threads can see the number; see DBImpl::FenceAnnouncements.
   [[gnu::always_inline]] void Begin(uint64_t number, bool has_asymmetric_fences) {
     Store(number, has_asymmetric_fences, std::memory_order_relaxed);
   }
-  // Replaces the number by a larger one, and wakes those who wait. Who sees the new number sees all that the owner stored before.
+  // Replaces the number by a larger one and wakes the waiters. A thread that sees the new number sees all earlier stores of the
+  // owner.
   [[gnu::always_inline]] void Set(uint64_t number, bool has_asymmetric_fences) {
     Store(number, has_asymmetric_fences, std::memory_order_release);
     if (__builtin_expect(sleepers_.load(std::memory_order_seq_cst) != 0, 0)) Wake();
   }
   [[gnu::always_inline]] void End(bool has_asymmetric_fences) { Set(kNone, has_asymmetric_fences); }
 
-  // Returns when the number is larger than `bound`. REQUIRES: the owner begins no more numbers <= `bound`, from some time on.
+  // Returns when the number is larger than `bound`. REQUIRES: from some time on, the owner announces no number <= `bound`.
   void WaitAbove(uint64_t bound, bool has_asymmetric_fences) const {
     if (__builtin_expect(value() <= bound, 0)) WaitLonger(bound, has_asymmetric_fences);
   }
-  // How many threads sleep until the number changes. For tests.
+  // Number of threads that sleep until the number changes. For tests.
   uint32_t sleepers() const { return sleepers_.load(std::memory_order_relaxed); }
 
  private:

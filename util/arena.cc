@@ -16,7 +16,7 @@ constexpr uint64_t kHugePage = 2ull << 20;
 
 }  // namespace
 
-// Huge pages need an address that is a multiple of their size.
+// Huge pages need an address that is a multiple of their size, so a larger range is mapped and trimmed.
 uint8_t* Arena::Map(uint64_t bytes, bool huge) {
   const uint64_t slack = huge && bytes >= kHugePage ? kHugePage : 0;
   void* const range = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -57,9 +57,10 @@ uint32_t Arena::AllocateBlock(uint64_t bytes) {
   return AllocateLater(start, bytes);
 }
 
+// Tries further positions until the block lies in one extent.
 uint32_t Arena::AllocateLater(uint64_t start, uint64_t bytes) {
   for (; start + bytes <= kMost; start = used_.fetch_add(bytes, std::memory_order_relaxed)) {
-    if (start < first_bytes()) continue;  // it does not fit in the first extent
+    if (start < first_bytes()) continue;  // the block does not fit in the first extent
     const uint32_t later = LaterOf(start / 8);
     if (start + bytes > first_bytes() << (later + 1)) continue;
     return MapLater(later) ? static_cast<uint32_t>(start / 8) : 0;
@@ -81,7 +82,7 @@ uint64_t Arena::RoundUp(uint64_t bytes) const {
   return std::min((std::min(bytes, kMost) + page - 1) / page * page, first_bytes());
 }
 
-// More may have been asked for.
+// used_ may exceed the limit after failed allocations.
 uint64_t Arena::used_bytes() const { return std::min(used_.load(std::memory_order_relaxed), kMost); }
 
 void Arena::Reset(uint64_t keep_bytes) {
@@ -92,7 +93,7 @@ void Arena::Reset(uint64_t keep_bytes) {
   touched_ = std::max(touched_, used);
   keep_bytes = RoundUp(keep_bytes);
   uint64_t to_zero = used;
-  // Memory that is locked, for example, is not taken back; then it is zeroed like the rest.
+  // The system keeps some memory, for example locked memory; this is zeroed here.
   if (touched_ > keep_bytes && madvise(base_ + keep_bytes, touched_ - keep_bytes, MADV_DONTNEED) == 0) {
     touched_ = keep_bytes;
     to_zero = std::min(used, keep_bytes);
@@ -104,7 +105,7 @@ void Arena::Reset(uint64_t keep_bytes) {
 void Arena::Populate(uint64_t bytes) {
   bytes = RoundUp(bytes);
   PopulatePages(base_, bytes);
-  touched_ = std::max(touched_, bytes);  // it may have failed on the way
+  touched_ = std::max(touched_, bytes);  // also if the system stopped on the way
 }
 
 }  // namespace braiddb

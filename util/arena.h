@@ -1,4 +1,4 @@
-// Arena: DRAM for nodes that are freed all at once, addressed by 32-bit references.
+// Arena: a DRAM allocator for nodes that are freed together. Nodes are addressed by 32-bit references.
 #pragma once
 
 #include <atomic>
@@ -10,38 +10,38 @@
 
 namespace braiddb {
 
-// A first extent of a size that is given, and extents behind it that come as they are needed. A reference counts 8-byte units
-// from the start; it names the same memory until Reset.
+// A reference counts 8-byte units from the start of the arena and stays valid until Reset.
 //
-// LAYOUT  The first extent has F units, a power of two. Extent k of those behind it has the F * 2^k units from F * 2^k on. So the
-//         highest bit of a reference tells its extent. A block lies in one extent; what it skips at an extent's end is lost.
+// LAYOUT  The first extent has F units, a power of two. Later extents are mapped on demand: extent k has the F * 2^k units from F
+//         * 2^k on. The highest bit of a reference therefore gives its extent. A block lies in one extent; the rest of an extent
+//         that is too small for a block is lost.
 // Thread safety: AllocateBlock and At may be called concurrently.
 class Arena {
  public:
-  // `first_bytes`: rounded up to a power of two. This much address space is reserved at once; memory is taken as it is touched,
-  // in huge pages if `huge` and the system has them. Null if the system refuses.
+  // `first_bytes`: rounded up to a power of two. Reserves this address space; the system provides memory as it is touched, in
+  // huge pages if `huge` and available. Null if the system refuses.
   static std::unique_ptr<Arena> Create(bool huge = true, uint64_t first_bytes = 64ull << 20);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // A reference to `bytes` (a multiple of 8) of zeros; 0 when the arena is full (8 GiB), or the system has no memory. Meant for
-  // blocks that threads cut up.
+  // Returns a reference to `bytes` (a multiple of 8) zeroed bytes; 0 if the arena is full (8 GiB) or the system has no memory.
+  // Threads divide such blocks into nodes.
   uint32_t AllocateBlock(uint64_t bytes);
   template <class T>
   T* At(uint32_t reference) const {
     if (__builtin_expect(reference < first_units_, 1)) return reinterpret_cast<T*>(base_ + uint64_t{reference} * 8);
     return reinterpret_cast<T*>(AtLater(reference));
   }
-  // What blocks take, and what they skipped.
+  // Bytes in blocks and in skipped ends of extents.
   uint64_t used_bytes() const;
   uint64_t first_bytes() const { return first_units_ * 8; }
 
-  // Forgets all content; keeps at most `keep_bytes` of memory, of the first extent, for reuse, and zeroes it. REQUIRES: no one
-  // uses a reference.
+  // Frees all contents. Keeps at most `keep_bytes` of the first extent's memory and zeroes it. REQUIRES: no thread uses a
+  // reference.
   void Reset(uint64_t keep_bytes);
-  // Takes the memory of the first `bytes`, of the first extent, now, so that their first use is no page fault. A hint; Linux 5.14
-  // or later. REQUIRES: as for Reset.
+  // Allocates the memory of the first `bytes` of the first extent, so that their first use causes no page fault. A hint; needs
+  // Linux 5.14. REQUIRES: as for Reset.
   void Populate(uint64_t bytes);
 
  private:
@@ -54,12 +54,12 @@ class Arena {
   Arena(uint8_t* base, uint64_t first_bytes, bool huge);
 
   uint64_t RoundUp(uint64_t bytes) const;
-  // Which of the extents behind the first one.
+  // The number of a later extent.
   uint32_t LaterOf(uint64_t units) const { return static_cast<uint32_t>(std::bit_width(units) - std::bit_width(first_units_)); }
-  // relaxed: who has a reference got it from who allocated it, by acquire and release.
+  // relaxed: a thread that has a reference synchronized with the thread that allocated it.
   uint8_t* AtLater(uint32_t reference) const {
     const uint32_t later = LaterOf(reference);
-    // In numbers: an address that is only prefetched may lie behind all extents.
+    // Computed as integers: an address that is only prefetched may lie behind all extents.
     const auto extent = reinterpret_cast<uintptr_t>(later_[later].load(std::memory_order_relaxed));
     return reinterpret_cast<uint8_t*>(extent + (reference - (first_units_ << later)) * 8);
   }
@@ -71,9 +71,9 @@ class Arena {
   const uint64_t first_units_;
   const bool huge_;
   std::atomic<uint64_t> used_{kFirst};
-  uint64_t touched_ = 0;  // bytes from the start of the first extent that have memory, at most
+  uint64_t touched_ = 0;  // upper bound of the bytes of the first extent that have memory
   std::mutex map_mutex_;
-  std::atomic<uint8_t*> later_[kMostLater + 1] = {};  // null: not mapped yet; the last one never is
+  std::atomic<uint8_t*> later_[kMostLater + 1] = {};  // null: not mapped yet; the last one stays null
 };
 
 }  // namespace braiddb

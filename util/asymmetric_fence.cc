@@ -28,8 +28,8 @@ bool HasAsymmetricFences() {
 
 void AsymmetricFenceHeavy() {
   if (Membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return;
-  // A child of fork may have to say again that it wants it. Without the fence, as where a filter of system calls forbids it now,
-  // memory would be reclaimed that is being read.
+  // A child of fork may have to register again. If the call fails, for example because a filter of system calls forbids it,
+  // memory could be reclaimed while a thread reads it, so the process must end.
   BRAIDDB_CHECK(Register() && Membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0);
 }
 

@@ -1,4 +1,4 @@
-// CHECK: a programmer's error ends the process with its place; bad media and bad arguments are a Status instead.
+// CHECK: ends the process with the source position of a programmer's error. Bad media and bad arguments return a Status instead.
 #pragma once
 
 namespace braiddb {

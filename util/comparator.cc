@@ -4,7 +4,7 @@ namespace braiddb {
 
 namespace {
 
-// std::string_view compares as memcmp does, then by length: unsigned bytes, shorter first.
+// std::string_view compares like memcmp, then by length: unsigned bytes, shorter first.
 class BytewiseComparatorImpl final : public Comparator {
  public:
   int Compare(Slice a, Slice b) const override { return a.compare(b); }
@@ -19,7 +19,7 @@ class ReverseBytewiseComparatorImpl final : public Comparator {
 
 }  // namespace
 
-// Never destroyed: databases with static storage may outlive any order of destruction.
+// Never destroyed, since databases with static storage may be destroyed later.
 const Comparator* BytewiseComparator() {
   static const auto* const kInstance = new BytewiseComparatorImpl();
   return kInstance;

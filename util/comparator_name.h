@@ -1,4 +1,4 @@
-// Names of comparators: as files store them, and as RocksDB knows the built-in ones.
+// Names of comparators: the stored names, and RocksDB's names of the built-in ones.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 
 namespace braiddb {
 
-// Bytes that a stored name has at most.
+// Maximum length of a stored name in bytes.
 inline constexpr uint32_t kMaxComparatorName = 63;
 
-// The name that a database, a backup or a sorted file stores for the comparator. A name of up to 63 bytes is stored as it is.
-// Of a longer one the first 30 bytes, '#' and the 128-bit XXH3 of the whole name in hexadecimal are stored, so names that differ
-// in any byte are told apart.
+// The name that a database, a backup or a sorted file stores for the comparator. A name of up to 63 bytes is stored unchanged. Of
+// a longer name, the first 30 bytes, '#' and the 128-bit XXH3 of the whole name in hexadecimal are stored, so that different
+// names stay different.
 std::string StoredName(const Comparator& comparator);
 
-// For what users see: "leveldb.BytewiseComparator" and "rocksdb.ReverseBytewiseComparator"; any other name as it is. A database
-// stores Comparator::Name() itself.
+// The name for users: "leveldb.BytewiseComparator", "rocksdb.ReverseBytewiseComparator", or the unchanged name. A database stores
+// Comparator::Name() itself.
 inline std::string_view FamiliarName(std::string_view name) {
   if (name == BytewiseComparator()->Name()) return "leveldb.BytewiseComparator";
   if (name == ReverseBytewiseComparator()->Name()) return "rocksdb.ReverseBytewiseComparator";
   return name;
 }
 
-// By either name; null if it is none of them.
+// The built-in comparator with this name, in either form; null if there is none.
 inline const Comparator* BuiltInComparator(std::string_view name) {
   for (const Comparator* comparator : {BytewiseComparator(), ReverseBytewiseComparator()}) {
     if (name == comparator->Name() || name == FamiliarName(comparator->Name())) return comparator;

@@ -4,7 +4,7 @@
 
 namespace braiddb {
 
-// The count is what the buckets have, so that percentiles are of what was read.
+// The count is the sum of the buckets that were read, so that percentiles are consistent.
 void ConcurrentHistogram::AddTo(Histogram* all) const {
   for (size_t i = 0; i < Histogram::kBuckets; ++i) {
     const uint64_t count = buckets_[i].load(std::memory_order_relaxed);

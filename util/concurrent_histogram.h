@@ -1,4 +1,4 @@
-// ConcurrentHistogram: a Histogram that one thread adds to while others read it.
+// ConcurrentHistogram: a Histogram to which one thread adds while others read it.
 #pragma once
 
 #include <atomic>
@@ -8,8 +8,8 @@
 
 namespace braiddb {
 
-// Thread safety: Add by one thread at a time, each of which sees what the one before it did; AddTo by any. What is read while
-// something is added may lack a part of that.
+// CONCURRENCY  Add: one thread at a time; each sees the additions of the one before. AddTo: any thread; it may miss parts of
+//              concurrent additions.
 class ConcurrentHistogram {
  public:
   void Add(uint64_t value) {
@@ -23,7 +23,7 @@ class ConcurrentHistogram {
   void AddTo(Histogram* all) const;
 
  private:
-  // With one writer a load and a store are enough.
+  // There is one writer, so a load and a store are enough.
   template <class Number>
   static void Increase(std::atomic<Number>* number, Number by) {
     number->store(number->load(std::memory_order_relaxed) + by, std::memory_order_relaxed);

@@ -1,29 +1,31 @@
-// WHY IT IS SAFE. Let an object be unlinked, then retired in epoch r, and let Reclaim advance the epoch from e >= r, scan the
-// slots, and find none with an epoch <= r. No reader can then reach the object:
+// WHY IT IS SAFE  Let an object be unlinked, then retired in epoch r. Let Reclaim advance the epoch from e >= r, scan the slots,
+//                 and find none with an epoch <= r. Then no reader can reach the object:
 //
-//   A reader whose slot shows an epoch > r read that epoch (acquire) from an Advance that came after Retire: both hold the
-//   mutex, so unlink → Retire → Advance → the reader's loads. It sees the object unlinked.
+// - A reader whose slot shows an epoch > r read that epoch (acquire) from an Advance after Retire. Both hold the mutex, so unlink
+//   → Retire → Advance → the reader's loads. The reader sees the object unlinked.
 //
-//   A reader that the scan finds idle and that enters afterwards. With asymmetric fences: it stores the epoch, then loads, with a
-//   light fence between; Reclaim has a heavy one between the unlink and the scan. The heavy fence is a full one at some point of
-//   the reader's program. If that is behind the reader's store, the scan sees the store; if it is before, the reader's loads come
-//   after it and see the unlink. The same goes for a slot whose block is being made: the block's address is stored before.
+// - A reader that the scan finds idle enters later. With asymmetric fences, the reader stores the epoch, then loads, with a light
+//   fence between; Reclaim has a heavy fence between the unlink and the scan. The heavy fence acts as a full fence at some point
+//   of the reader's program. If that point is after the reader's store, the scan sees the store. If it is before, the reader's
+//   loads come after it and see the unlink. The same holds for a slot whose block is being created: the block's address is stored
+//   before.
 //
-//   Without them: scan and entry are both read-modify-writes of the slot, so the exchange reads what the scan's wrote
-//   (release → acquire), and unlink → scan → the reader's loads. A plain load in the scan would not do: it orders nothing for a
-//   reader that comes later. A reader whose slot the scan does not find because its block is being made: a first-time reader
-//   touches epoch_ with a read-modify-write after the exchange. Either that comes before Advance in the order of epoch_, and the
-//   scan sees the block; or after, and the reader sees the unlink.
+// - Without asymmetric fences, scan and entry are both read-modify-writes of the slot. The reader's exchange reads the value that
+//   the scan wrote (release → acquire), so unlink → scan → the reader's loads. A plain load in the scan would not order a later
+//   reader. The scan may not find the slot of a first-time reader, because its block is being created. Such a reader does a
+//   read-modify-write of epoch_ after the exchange. Either that comes before Advance in the order of epoch_, and the scan sees
+//   the block; or it comes after, and the reader sees the unlink.
 //
-// What a reader pays: without asymmetric fences one locked instruction, across which its CPU begins no load. Lookups that follow
-// each other then wait for memory one after the other; with them, the next one's first load is under way while the last one
-// waits for its entry.
+// COST  Without asymmetric fences a reader runs one locked instruction, across which its CPU starts no load. Successive lookups
+//       then wait for memory one after another. With asymmetric fences, the next lookup's first load overlaps with the last
+//       lookup's wait for its entry.
 //
-// Pins: a pin carries the epoch of its guard, and is stored before the guard's slot becomes idle, or is entered anew (both with
-// release). Reclaim reads the pins of a slot after it has observed the slot's epoch (acquire), so a reader that pins and leaves
-// in between is found among the pins if its slot was found without that guard. What a pin's holder has read happens before Unpin
-// (release), before Reclaim misses the pin, or sees the next one in its place, which is stored with release behind a load with
-// acquire. A pin that is taken outside of a guard has no such slot: it takes the mutex, as do those for which there is no room.
+// PINS  A pin carries the epoch of its guard. It is stored (release) before the guard's slot becomes idle or is entered again.
+//       Reclaim reads the pins of a slot after it has observed the slot's epoch (acquire). If it finds the slot without the
+//       guard, it therefore finds the pin. The loads of a pin's holder happen before Unpin (release), and Unpin before Reclaim
+//       misses the pin. If Reclaim sees the next pin in the same place instead, that pin was stored with release after a load
+//       with acquire. A pin taken outside of a guard has no such slot and uses the mutex; so do pins for which the slot has no
+//       room.
 #include "util/epoch.h"
 
 #include <algorithm>
@@ -35,7 +37,7 @@ namespace braiddb {
 
 namespace {
 
-// Of a pin in a slot the address; of others twice the epoch, and one.
+// A pin in a slot is its address; other pins are twice the epoch plus one.
 constexpr bool IsCounted(uint64_t pin) { return pin % 2 != 0; }
 
 }  // namespace
@@ -71,7 +73,7 @@ std::atomic<uint64_t>* EpochManager::EnterOverflow() {
 
 uint64_t EpochManager::Pin() {
   Slot* const slot = slots_.Get();
-  // The thread's own store, or in the shared slot perhaps another's, which is older than now and so holds more than needed.
+  // The thread's own store; in the shared slot perhaps another thread's, which is older and so holds more than needed.
   const uint64_t entered = (slot != nullptr ? slot : &overflow_)->epoch.load(std::memory_order_relaxed);
   if (slot != nullptr && entered < kNew) {
     for (std::atomic<uint64_t>& pin : slot->pins) {
@@ -111,10 +113,10 @@ void EpochManager::Retire(std::function<void()> reclaim) { RetireTo(&retired_, s
 
 void EpochManager::RetirePinned(std::function<void()> reclaim) { RetireTo(&retired_pinned_, std::move(reclaim)); }
 
-// Everything retired so far was retired in the returned epoch or before.
+// All objects retired so far were retired in the returned epoch or before.
 uint64_t EpochManager::Advance() {
   std::lock_guard<std::mutex> lock(mutex_);
-  // release: pairs with the acquire load in Enter; acquire: with the first-time reader's fetch_add.
+  // release: pairs with the acquire load in Enter. acquire: pairs with the first-time reader's fetch_add.
   return epoch_.fetch_add(1, std::memory_order_acq_rel);
 }
 
@@ -122,7 +124,7 @@ void EpochManager::FenceBeforeScan() const {
   if (asymmetric_) AsymmetricFenceHeavy();
 }
 
-// A read-modify-write that changes nothing; why not a load: see the head of this file.
+// A read-modify-write without a change. A plain load is not enough; see WHY IT IS SAFE.
 uint64_t EpochManager::Observe(Slot* slot) { return slot->epoch.fetch_or(0, std::memory_order_acq_rel); }
 
 uint64_t EpochManager::MinActive(uint64_t* pinned) {
@@ -147,7 +149,7 @@ void EpochManager::TakeBefore(uint64_t epoch, RetiredQueue* queue, RetiredQueue*
 
 size_t EpochManager::Reclaim() {
   const uint64_t advanced_from = Advance();
-  // Not beyond advanced_from: what is retired during the scan has not been scanned for.
+  // At most advanced_from: the scan proves nothing about objects that are retired during it.
   uint64_t pinned = kIdle;
   const uint64_t safe = std::min(MinActive(&pinned), advanced_from + 1);
   RetiredQueue taken;
@@ -163,7 +165,7 @@ size_t EpochManager::Reclaim() {
   return retired_.size() + retired_pinned_.size();
 }
 
-// Waits on plain loads, so as not to take the reader's line again and again, but believes only Observe.
+// Polls with plain loads, which leave the line with the reader, but trusts only Observe.
 void EpochManager::WaitUntilLeft(Slot* slot, uint64_t epoch) {
   SpinWait wait;
   for (uint64_t seen = Observe(slot); seen <= epoch; seen = Observe(slot)) {

@@ -44,7 +44,7 @@ std::string ParentOf(const std::string& path) {
   return parent_end == std::string::npos ? "/" : path.substr(0, parent_end + 1);
 }
 
-// Not through a link, nor into a file that has another name somewhere: a file that is there goes first, if it is a regular one.
+// Never writes through a link or into a file with a second name: an existing regular file is removed first.
 Status WriteAndSync(const std::string& path, std::string_view data) {
   struct stat found;
   if (lstat(path.c_str(), &found) == 0) {
@@ -68,7 +68,7 @@ Status WriteAndSync(const std::string& path, std::string_view data) {
   return status;
 }
 
-// The process that holds a lock of flock on the file, by the system's list of locks; 0 if that does not tell.
+// The process that holds a flock lock on the file, from the system's list of locks; 0 if unknown.
 pid_t HolderOf(int fd) {
   struct stat file;
   if (fstat(fd, &file) != 0) return 0;
@@ -160,7 +160,7 @@ Status CreateDir(const std::string& path) {
 Status SyncDir(const std::string& path) {
   const OpenFile directory(path, O_RDONLY | O_DIRECTORY);
   if (!directory.valid()) return StatusFromErrno(errno, "cannot open the directory " + path);
-  // EINVAL: a file system without it, where directories need no sync.
+  // EINVAL: the file system has no such sync, because its directories need none.
   if (fsync(directory.fd()) != 0 && errno != EINVAL) return StatusFromErrno(errno, "cannot sync the directory " + path);
   return Status::OK();
 }
@@ -228,7 +228,8 @@ int LockFile(int fd, int operation) {
   return RetryWhileLocked([&] { return flock(fd, operation | LOCK_NB) == 0 ? 0 : errno; });
 }
 
-// Whoever waited for the lock of a file that was removed meanwhile has locked what nobody finds any more, and takes the new one.
+// A thread may have waited for the lock of a file that was removed meanwhile. No other thread can find that file, so it locks the
+// new one.
 Status FileLock::Acquire(const std::string& path, std::unique_ptr<FileLock>* lock) {
   for (;;) {
     const int fd = OpenOwnFile(path, O_RDWR | O_CREAT, true);
@@ -240,7 +241,7 @@ Status FileLock::Acquire(const std::string& path, std::unique_ptr<FileLock>* loc
     struct stat locked, found;
     if (fstat(fd, &locked) != 0) return StatusFromErrno(errno, "cannot examine the lock file " + path);
     if (stat(path.c_str(), &found) != 0 || found.st_ino != locked.st_ino || found.st_dev != locked.st_dev) continue;
-    // Who cannot open it cannot hold it. One of an older version may be open to all.
+    // A process that cannot open the file cannot hold its lock. A file of an older version may be open to all.
     if ((locked.st_mode & 0777) != 0600) (void)fchmod(fd, 0600);
     *lock = std::move(result);
     return Status::OK();

@@ -1,4 +1,4 @@
-// Files and directories: what a database does with them besides mapping pools. Every error names the path.
+// File operations of a database besides the mapping of pools. Every error names the path.
 #pragma once
 
 #include <cstddef>
@@ -11,41 +11,42 @@
 
 namespace braiddb {
 
-// NoSpace for a full disk or quota, NotFound for ENOENT, otherwise IOError: "<what>: <the system's words>".
+// NoSpace for a full disk or quota, NotFound for ENOENT, otherwise IOError: "<what>: <system message>".
 Status StatusFromErrno(int error, std::string_view what);
 
-// Opens a file of ours: a regular one, and no symbolic link, so that nobody can make us write elsewhere. With O_CREAT a new one
-// can be read and written by its owner alone, whatever the umask. O_TRUNC empties it once it is known to be regular. `guarded`:
-// in children of a fork it is /dev/null (util/fork_guard.h). -1 and errno if it fails: EINVAL for what is no regular file, ELOOP
-// for a symbolic link.
+// Opens a regular file of the database and follows no symbolic link, so that no other user can redirect writes. O_CREAT creates a
+// file that only its owner can read and write, independent of the umask. O_TRUNC empties the file after the check that it is
+// regular. `guarded`: in children of a fork the descriptor is /dev/null (util/fork_guard.h). Returns -1 and sets errno on
+// failure: EINVAL if the file is not regular, ELOOP for a symbolic link.
 int OpenOwnFile(const std::string& path, int flags, bool guarded = false);
 
-// Creates the directory, which only its owner may use, whatever the umask, and its missing parents, durably. OK if it is there.
+// Creates the directory and its missing parents durably. Only the owner may use them, independent of the umask. OK if it exists.
 Status CreateDir(const std::string& path);
 // Makes creations, renames and removals in the directory durable.
 Status SyncDir(const std::string& path);
-// Names in the directory, without "." and "..", sorted.
+// The names in the directory, sorted, without "." and "..".
 Status ListDir(const std::string& path, std::vector<std::string>* names);
 
 bool FileExists(const std::string& path);
-// OK if it is not there.
+// OK if the file does not exist.
 Status RemoveFile(const std::string& path);
-// OK if it is not there; an error if it is not empty.
+// OK if the directory does not exist; an error if it is not empty.
 Status RemoveDir(const std::string& path);
 
 // Corruption if the file is larger than `max_bytes`.
 Status ReadSmallFile(const std::string& path, size_t max_bytes, std::string* data);
-// After a crash the file has the old bytes or the new, whole; the new ones once this has returned OK.
+// Atomic: after a crash the file has the old or the new contents; the new ones once the call has returned OK.
 Status WriteSmallFile(const std::string& path, std::string_view data);
 
-// flock(2) with LOCK_NB: 0, or an errno; EWOULDBLOCK if it is held, and not just about to be given up (util/patience.h).
+// flock(2) with LOCK_NB. Returns 0 or an errno; EWOULDBLOCK if the lock is held for longer than kLockPatience (util/patience.h).
 int LockFile(int fd, int operation);
 
-// A file that one owner at a time holds locked, between processes and inside one. The lock ends with its object or with the
-// process, however that ends, whatever children it has (util/fork_guard.h). Thread safety: Acquire may be called concurrently.
+// A file lock that excludes other processes and other owners in this process. The lock ends with its object or with the process,
+// also if the process has children (util/fork_guard.h). Thread safety: Acquire may be called concurrently.
 class FileLock {
  public:
-  // Busy if it is held; the message says by which process, where the system tells. The file is created if missing, and stays.
+  // Busy if the lock is held; the message names the process, if the system tells. Creates the file if it is missing; the file
+  // stays.
   static Status Acquire(const std::string& path, std::unique_ptr<FileLock>* lock);
   ~FileLock();
   FileLock(const FileLock&) = delete;

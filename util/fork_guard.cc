@@ -21,7 +21,7 @@ struct Mapping {
   size_t bytes;
 };
 
-// Never destroyed: databases may be closed when the program ends.
+// Never destroyed, since databases may be closed when the program ends.
 struct Guarded {
   std::mutex mutex;
   std::vector<int> descriptors;
@@ -42,7 +42,7 @@ void MapPrivately(const Mapping& mapping) {
     (void)mmap(mapping.memory, mapping.bytes, PROT_NONE, flags | MAP_ANONYMOUS, -1, 0);
   if (fd >= 0) close(fd);
 }
-// Only calls that are safe behind a fork.
+// Uses only calls that are safe after a fork.
 void InChild() {
   fork_generation.fetch_add(1, std::memory_order_relaxed);
   const int error = errno;
@@ -62,7 +62,7 @@ void InChild() {
 
 void HandleForks() {
   static const int handled = pthread_atfork(BeforeFork, InParent, InChild);
-  (void)handled;  // out of memory: children share locks, which end with their owner's unlock all the same
+  (void)handled;  // if it fails, children share locks; the owner's unlock still ends them
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ void UnguardMapping(void* memory) {
 
 void CloseGuarded(int fd) {
   const std::lock_guard lock(All().mutex);
-  const bool is_own = std::erase(All().descriptors, fd) > 0;  // in a child it is not
+  const bool is_own = std::erase(All().descriptors, fd) > 0;  // false in a child
   if (is_own) flock(fd, LOCK_UN);
   close(fd);
 }

@@ -1,17 +1,17 @@
-// ForkGuard: what a child of fork(2) must not have of an open database: its locks, and the belief that it may write.
+// ForkGuard: keeps children of fork(2) from holding locks of an open database and from writing to it.
 //
 // GOAL    A lock ends when its owner closes it or ends, whatever children the owner has. A child that uses a database of its
-//         parent gets an error instead of writing beside its parent.
-// HOW     Locks are of flock(2). They belong to the open file: two opens in one process exclude each other, and closing another
-//         descriptor of the file drops none, as it would with the locks of fcntl(2). But children share the open file. So its
-//         owner unlocks before it closes, which ends the lock for all who share it. And in each child of fork(2) a handler of
-//         pthread_atfork replaces the descriptors by /dev/null, so that a child keeps no lock of a parent that was killed.
-//         A mapping keeps the open file, and so its lock, also when the descriptor is closed: PMDK's mappings of parts do. In
-//         each child the handler replaces these by private mappings of the same file, opened anew. Reads in a child go on; its
-//         stores stay in the child.
-// LIMITS  A child made by clone(2) itself, which runs no handlers, keeps locks of a killed parent until it ends or runs another
+//         parent gets an error and does not write.
+// HOW     Locks are flock(2) locks, which belong to the open file: two opens in one process exclude each other, and closing
+//         another descriptor of the file drops no lock, unlike with fcntl(2). Children share the open file. The owner therefore
+//         unlocks before it closes, which ends the lock for all that share it. In each child of fork(2), a pthread_atfork handler
+//         replaces the descriptors by /dev/null, so that a child keeps no lock of a parent that was killed.
+//         A mapping also keeps the open file and its lock after the descriptor is closed; PMDK's mappings of parts do. In each
+//         child, the handler replaces these by private mappings of the same file, opened again. Reads in a child work; its stores
+//         stay in the child.
+// LIMITS  A child of a direct clone(2) call runs no handlers. It keeps locks of a killed parent until it ends or runs another
 //         program.
-// Thread safety: all functions may be called concurrently.
+// CONCURRENCY  All functions may be called concurrently.
 #pragma once
 
 #include <atomic>
@@ -21,20 +21,20 @@
 
 namespace braiddb {
 
-// open(2), and in children the descriptor is /dev/null from the fork on. -1 and errno if it fails.
+// open(2); in children the descriptor is /dev/null after the fork. Returns -1 and sets errno on failure.
 int OpenGuarded(const char* path, int flags, unsigned mode = 0);
-// Ends the lock of flock(2) that the open file has, if any, and closes the descriptor. Nothing in a child.
+// Unlocks the open file (flock), if it is locked, and closes the descriptor. In a child it only closes.
 void CloseGuarded(int fd);
 
-// In children the memory is a private mapping of the file from the fork on; it cannot be read there if the file cannot be mapped
-// privately. `file` is mapped at `memory` from its first byte on. UnguardMapping comes before the memory is unmapped.
+// In children the memory becomes a private mapping of the file at the fork, or unreadable if the file cannot be mapped. `memory`:
+// the mapping of `file` from its first byte on. UnguardMapping must be called before the memory is unmapped.
 void GuardMapping(const std::string& file, void* memory, size_t bytes);
 void UnguardMapping(void* memory);
 
-// How many forks there are between this process and the one that loaded the library.
+// The number of forks between the process that loaded the library and this process.
 inline std::atomic<uint32_t> fork_generation{0};
 
-// Tells the process that made the object from its children. In these `*mark` becomes true at the fork.
+// Distinguishes the process that created the object from its children. In a child `*mark` becomes true at the fork.
 class ForkMark {
  public:
   explicit ForkMark(std::atomic<bool>* mark);

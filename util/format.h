@@ -1,4 +1,4 @@
-// Format: printf into a string. Escaped: bytes as text.
+// Format: printf into a string. Escaped: arbitrary bytes as printable text.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace braiddb {
 
 [[nodiscard]] std::string Format(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-// Printable bytes as they are, the others and % as %XX.
+// Prints printable bytes unchanged; other bytes and % as %XX.
 [[nodiscard]] std::string Escaped(std::string_view bytes);
 
 }  // namespace braiddb

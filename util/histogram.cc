@@ -49,7 +49,7 @@ double Histogram::Percentile(double percentile) const {
 
 namespace {
 
-// RocksDB's bounds of buckets: 1, 2, and powers of 1.5 times 2, of which the first two digits count.
+// RocksDB's bucket bounds: 1, 2, and 2 times powers of 1.5, rounded down to two digits.
 class RocksDbBounds {
  public:
   uint64_t upper() const { return upper_; }
@@ -91,7 +91,7 @@ std::string Histogram::ToString(double unit) const {
     text.append(static_cast<size_t>(share / 5 + 0.5), '#').push_back('\n');
   };
   ForEachBucket([&](double begin, double end, uint64_t count) {
-    // Small numbers have buckets of one number each, which is where they begin.
+    // A bucket with one number is represented by the number.
     const double middle = (end - begin > 1 ? (begin + end) / 2 : begin) / unit;
     while (middle > static_cast<double>(bounds.upper()) && bounds.upper() < UINT64_MAX / 2) {
       add_row();

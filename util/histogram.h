@@ -1,4 +1,4 @@
-// Histogram: a distribution of numbers, e.g. latencies, in buckets whose width grows with the number.
+// Histogram: a distribution of numbers, for example latencies, in buckets whose width grows with the number.
 #pragma once
 
 #include <array>
@@ -8,8 +8,9 @@
 
 namespace braiddb {
 
-// Every bucket is at most 1/16 as wide as the numbers in it, so a percentile is off by at most 6 %. Adding costs a few
-// nanoseconds and never allocates. Thread safety: const methods may be called concurrently; give each thread its own and merge.
+// ACCURACY     A bucket is at most 1/16 as wide as its numbers, so a percentile is off by at most 6 %.
+// COST         An addition takes a few nanoseconds and never allocates.
+// CONCURRENCY  const methods may be called concurrently. Each thread should have its own histogram, to be merged.
 class Histogram {
  public:
   void Add(uint64_t value) {
@@ -30,10 +31,10 @@ class Histogram {
   double Sum() const { return sum_; }
   double Average() const;
   double StandardDeviation() const;
-  // percentile in (0, 100]. Interpolated inside its bucket; never outside [min, max]. 0 if empty.
+  // `percentile`: in (0, 100]. Interpolates within the bucket; the result is within [min, max]. 0 if the histogram is empty.
   double Percentile(double percentile) const;
 
-  // f(lower, upper, count) for each bucket that is not empty, in order; its numbers are in [lower, upper).
+  // Calls f(lower, upper, count) for each non-empty bucket in order; its numbers are in [lower, upper).
   template <class Function>
   void ForEachBucket(Function f) const {
     for (size_t i = 0; i < kBuckets; ++i) {
@@ -41,9 +42,9 @@ class Histogram {
     }
   }
 
-  // Count, average, deviation, extremes, percentiles and non-empty buckets in the layout of RocksDB's, which knows whole numbers
-  // only: the minimum is rounded down and the maximum up, and buckets have RocksDB's bounds, so each is what of ours has its
-  // middle there. Numbers are divided by `unit` first: 1000 shows nanoseconds as microseconds.
+  // Count, average, deviation, extremes, percentiles and non-empty buckets in RocksDB's layout. RocksDB has whole numbers only:
+  // the minimum is rounded down and the maximum up. A bucket of RocksDB's contains the buckets whose middle is within its bounds.
+  // Numbers are divided by `unit` first: 1000 prints nanoseconds as microseconds.
   std::string ToString(double unit = 1) const;
 
  private:
@@ -51,7 +52,7 @@ class Histogram {
 
   static constexpr int kSubBits = 4;
   static constexpr size_t kSub = size_t{1} << kSubBits;
-  // Numbers below kSub have a bucket each; then come kSub buckets per power of two.
+  // Numbers below kSub have a bucket each. Larger ones have kSub buckets per power of two.
   static constexpr size_t kBuckets = kSub + (64 - kSubBits) * kSub;
 
   static size_t BucketOf(uint64_t value) {

@@ -1,4 +1,4 @@
-// HugeArray: zeroed memory for a large array that is read at random; on huge pages where the system gives them.
+// HugeArray: zeroed memory for a large array with random access, on huge pages if available.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,14 +11,14 @@
 
 namespace braiddb {
 
-// Page-aligned. Pages that are never touched take no memory.
+// Page-aligned. Untouched pages take no memory.
 template <class T>
 class HugeArray {
  public:
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
   HugeArray() = default;
-  // Empty if there is no memory.
+  // The array is empty() if there is no memory.
   explicit HugeArray(uint64_t count) {
     const uint64_t bytes = count * sizeof(T);
     if (bytes == 0) return;
@@ -39,12 +39,12 @@ class HugeArray {
     if (data_ != nullptr) munmap(data_, bytes());
   }
 
-  // All of it will be written soon.
+  // Allocates all pages now, for an array that will soon be written completely.
   void Populate() {
     if (data_ != nullptr) PopulatePages(data_, bytes());
   }
 
-  // Whole pages of the elements from `begin` on go back to the system, and are zero when they are touched again.
+  // Returns whole pages of the elements from `begin` on to the system. They are zero when touched again.
   void ReleaseFrom(uint64_t begin) {
     const uint64_t first = (begin * sizeof(T) + kPage - 1) / kPage * kPage;
     if (first < bytes()) (void)madvise(reinterpret_cast<char*>(data_) + first, bytes() - first, MADV_DONTNEED);

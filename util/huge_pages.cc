@@ -12,7 +12,7 @@ namespace {
 #ifdef MADV_COLLAPSE
 constexpr int kCollapse = MADV_COLLAPSE;
 #else
-constexpr int kCollapse = 25;  // C libraries older than the kernel do not name it
+constexpr int kCollapse = 25;  // older C libraries do not define it
 #endif
 
 #ifdef MADV_POPULATE_WRITE
@@ -31,8 +31,9 @@ void PopulatePages(void* address, size_t bytes) { (void)madvise(address, bytes, 
 
 void CollapseHugePages(void* address, size_t bytes) { (void)madvise(address, bytes, kCollapse); }
 
-// A range without any page is not collapsed, and one with a page has the holes around it zeroed in place. That page comes by a
-// write, which says so when the file system is full; a store would end the process.
+// WHY A PAGE IS WRITTEN FIRST  A range without any page is not collapsed. In a range with one page, the holes around it are
+//   zeroed in place. The page is written by pwrite, which returns an error if the file system is full; a store to the mapping
+//   would end the process.
 void FillWithHugePages(int fd, uint64_t bytes, const std::function<void(void* address)>& mapped) {
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) return;
   const uint64_t reserved = bytes + kHugePage;
@@ -41,7 +42,7 @@ void FillWithHugePages(int fd, uint64_t bytes, const std::function<void(void* ad
   auto* const aligned = reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(range) + kHugePage - 1) & ~(kHugePage - 1));
   if (mmap(aligned, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == aligned) {
     mapped(aligned);
-    // In pieces, so that pages which are refused further on were not written in vain.
+    // In pieces, so that after a refusal no further pages are written in vain.
     constexpr uint64_t kPiece = 16 * kHugePage;
     for (uint64_t begin = 0, end = 0; begin < bytes; begin = end) {
       end = std::min(begin + kPiece, bytes);
@@ -51,7 +52,7 @@ void FillWithHugePages(int fd, uint64_t bytes, const std::function<void(void* ad
         written = pwrite(fd, &zero, 1, static_cast<off_t>(offset)) == 1;
       }
       if (!written) break;
-      // What hinders it for a moment hinders it at one place; else the rest would fail as well.
+      // EAGAIN and EBUSY concern one place at one moment. After any other error, the rest would fail as well.
       if (madvise(aligned + begin, end - begin, kCollapse) != 0 && errno != EAGAIN && errno != EBUSY) break;
     }
   }

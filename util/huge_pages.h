@@ -1,4 +1,4 @@
-// Huge pages, where the system has them: fewer TLB misses for structures that are reached at random. A refusal costs speed only.
+// Huge pages reduce TLB misses of structures with random access. All calls are hints: a refusal costs only speed.
 #pragma once
 
 #include <cstddef>
@@ -7,21 +7,19 @@
 
 namespace braiddb {
 
-// Anonymous memory, before it is touched.
+// For anonymous memory that is not touched yet.
 void AdviseHugePages(void* address, size_t bytes);
 
-// Anonymous memory that will all be written: its pages come at once, which takes less than a fault for each. What there is no
-// memory for comes when it is touched. Linux 5.14 or later.
+// Allocates the pages of anonymous memory that will be written completely, with fewer costs than page faults. Pages without
+// memory are allocated when they are touched. Linux 5.14 or later.
 void PopulatePages(void* address, size_t bytes);
 
-// Shared memory (a mapped file on tmpfs): gives the range huge pages now, with the content it has; about 0.4 ms per MiB. What was
-// collapsed once stays so for as long as the file lives. Linux 6.1 or later.
+// Moves shared memory (a mapped tmpfs file) with its contents to huge pages. They remain for the file's life. Linux 6.1 or later.
 void CollapseHugePages(void* address, size_t bytes);
 
-// Gives a new, empty file on tmpfs its first `bytes`, a multiple of 2 MiB, as huge pages of zeros: about 0.06 ms per MiB, a
-// ninth of what it takes to collapse small ones, which are copied. What the system refuses, or has no memory for, stays a
-// hole, but for a page of each 2 MiB that were tried.
-// `mapped`: called with the address at which the file is mapped meanwhile, before it has any page. Linux 6.1 or later.
+// Extends a new, empty tmpfs file to `bytes`, a multiple of 2 MiB, with zeroed huge pages. This is cheaper than collapsing small
+// pages, which are copied. A range that the system refuses stays a hole, except for one page in each tried 2 MiB.
+// `mapped`: called with the address of a temporary mapping of the file, before the file has any page. Linux 6.1 or later.
 void FillWithHugePages(int fd, uint64_t bytes, const std::function<void(void* address)>& mapped);
 
 }  // namespace braiddb

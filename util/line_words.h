@@ -1,4 +1,4 @@
-// LineWords: the eight words of a cache line that others store to, for vector instructions.
+// LineWords: the eight words of a cache line that other threads store to, loaded for vector instructions.
 #pragma once
 
 #include <emmintrin.h>
@@ -7,13 +7,13 @@
 
 namespace braiddb {
 
-// Two words in each vector, the first of a pair in its lower half.
+// Each vector holds two words, the first of a pair in its lower half.
 struct LineWords {
   __m128 a, b, c, d;
 };
 
-// A word is as if it was loaded by itself, acquiring: before anything that is loaded next, in no order among the eight. CPUs with
-// x86-64 tear no aligned eight bytes, also of a vector; ThreadSanitizer does not know that. `line`: aligned to 64 bytes.
+// Loads each word atomically, with acquire: before all later loads, in no order among the eight. x86-64 CPUs do not tear aligned
+// eight bytes, also within a vector; ThreadSanitizer does not know this. `line`: aligned to 64 bytes.
 [[gnu::always_inline]] inline LineWords LoadLine(const void* line) {
 #if defined(__SANITIZE_THREAD__)
   const auto* const words = static_cast<const uint64_t*>(line);
@@ -23,12 +23,12 @@ struct LineWords {
 #else
   const auto* const floats = static_cast<const float*>(line);
   __m128 a = _mm_load_ps(floats), b = _mm_load_ps(floats + 4), c = _mm_load_ps(floats + 8), d = _mm_load_ps(floats + 12);
-  asm volatile("" : "+x"(a), "+x"(b), "+x"(c), "+x"(d) : : "memory");  // loaded once, and before what is loaded next
+  asm volatile("" : "+x"(a), "+x"(b), "+x"(c), "+x"(d) : : "memory");  // loads once, before all later loads
   return {a, b, c, d};
 #endif
 }
 
-// The upper 32 bits, or the lower, of words 0 to 3 and 4 to 7.
+// The upper or the lower 32 bits of words 0–3 and 4–7.
 struct LineHalves {
   __m128i low, high;
 };
@@ -41,7 +41,7 @@ struct LineHalves {
   return {_mm_castps_si128(_mm_shuffle_ps(line.a, line.b, kLower)), _mm_castps_si128(_mm_shuffle_ps(line.c, line.d, kLower))};
 }
 
-// Bit i: that half of word i is `value`.
+// Bit i: this half of word i equals `value`.
 [[gnu::always_inline]] inline uint32_t EqualHalves(const LineHalves& halves, uint32_t value) {
   const __m128i wanted = _mm_set1_epi32(static_cast<int32_t>(value));
   const auto equal = [&wanted](__m128i four) {
@@ -50,7 +50,7 @@ struct LineHalves {
   return equal(halves.low) | equal(halves.high) << 4;
 }
 
-// Bit i: word i has the bits of `tag` from bit kShift, which is 32 or more, on.
+// Bit i: word i and `tag` are equal from bit kShift on; kShift is at least 32.
 template <int kShift>
 [[gnu::always_inline]] inline uint32_t WordsWithTag(const LineWords& line, uint64_t tag) {
   static_assert(kShift >= 32 && kShift < 64);

@@ -17,7 +17,7 @@
 
 namespace braiddb {
 
-// The file's size is counted under the lock: nobody else writes to it.
+// The file's size is counted under the mutex, since no other object writes to the file.
 class Logger::File {
  public:
   File(std::string path, uint64_t max_bytes) : path_(std::move(path)), max_bytes_(max_bytes), limit_(max_bytes), fd_(Open()) {}
@@ -55,8 +55,8 @@ class Logger::File {
     return fd;
   }
 
-  // Oldest first, so that no file takes the place of another one but of the oldest. After an error the next attempt comes when
-  // the file has grown by as much again.
+  // Renames the oldest file first, so that only the oldest one is replaced. After an error, the next attempt comes when the file
+  // has grown by max_bytes_ again.
   void Rotate() {
     limit_ = bytes_ + max_bytes_;
     const std::vector<std::string> files = Logger::Files(path_);
@@ -67,7 +67,7 @@ class Logger::File {
     const uint64_t old_bytes = bytes_;
     fd_ = Open();
     if (fd_ < 0) {
-      fd_ = old;  // goes on under its new name
+      fd_ = old;  // continues under the new name
       bytes_ = old_bytes;
       return;
     }
@@ -77,11 +77,11 @@ class Logger::File {
 
   const std::string path_;
   const uint64_t max_bytes_;
-  std::mutex mutex_;  // for all of the following
-  uint64_t limit_;    // with so many bytes it is renamed
+  std::mutex mutex_;  // protects the following members
+  uint64_t limit_;    // size at which the file is renamed
   bool rotates_ = false;
   uint64_t bytes_ = 0;
-  int fd_;  // negative: there is no file
+  int fd_;  // negative: no file
 };
 
 namespace {
@@ -117,7 +117,7 @@ void Logger::BeginRotation() {
   if (file_ != nullptr) file_->BeginRotation();
 }
 
-// A message is one line, whatever is in the names that it has.
+// A message is one line, also if a name in it has control characters.
 void Logger::Log(std::string_view message) {
   if (!sink_ && file_ == nullptr) return;
   std::string line = Stamp();

@@ -1,4 +1,4 @@
-// Logger: lines of text about what the database does, for the person who operates it.
+// Logger: writes lines of text about the database's actions for its operator.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace braiddb {
 
-// Each line starts with the local time, in microseconds, and the thread's id in the kernel. A line is written whole, by one
-// call of the system, and so survives the process. Control characters of a message become \xNN.
-// Thread safety: all methods may be called concurrently.
+// Each line starts with the local time in microseconds and the kernel's thread id. A line is written by one system call, so it is
+// complete and survives the process. Control characters of a message become \xNN.
+// CONCURRENCY  All methods may be called concurrently.
 class Logger {
  public:
-  // A file that has this size is renamed; with those of before, so many are kept.
+  // A file of this size is renamed. kMaxFiles: number of files kept, including the current one.
   static constexpr uint64_t kMaxFileBytes = 4 << 20;
   static constexpr int kMaxFiles = 5;
 
-  // Hands each line, without a newline, to `sink`, which must be thread-safe.
+  // Passes each line, without a newline, to `sink`, which must be thread-safe.
   explicit Logger(std::function<void(std::string_view line)> sink);
-  // Appends to the file `path`. Errors of the file are ignored, so a database works without its log: a file that cannot be opened
-  // gets no lines, and one that cannot be renamed grows on.
+  // Appends to the file `path`. Errors of the file are ignored, so that a database works without its log. A file that cannot be
+  // opened gets no lines; a file that cannot be renamed grows further.
   static std::unique_ptr<Logger> OpenFile(const std::string& path, uint64_t max_bytes = kMaxFileBytes);
   // The files of a log, newest first: `path`, `path`.old, `path`.old.2, and so on.
   static std::vector<std::string> Files(const std::string& path);
@@ -31,7 +31,7 @@ class Logger {
   Logger& operator=(const Logger&) = delete;
 
   void Log(std::string_view message);
-  // From here on the file is renamed when it is full. Before, it only grows, so opens that are refused drop no lines of others.
+  // Enables renaming. Before, the file only grows, so that opens that are refused drop no lines of other opens.
   void BeginRotation();
 
  private:

@@ -1,5 +1,5 @@
-// Mutants: bugs that the crash test puts in, one at a time, to show that it would find them. They exist in the library that is
-// built for that test only; elsewhere the condition is the constant false.
+// Mutants: bugs that the crash test enables, one at a time, to prove that it detects them. They exist only in the library that is
+// built for that test; otherwise the condition is the constant false.
 //
 //   if (!BRAIDDB_MUTANT("journal-not-flushed")) persistence->Flush(record, bytes);
 //
@@ -15,7 +15,7 @@ namespace braiddb {
 
 inline constexpr bool kCrashTest = true;
 
-// The mutant that is alive, null for none, and where it is counted how often it acted; set before any thread starts.
+// The enabled mutant, null for none, and the counter of its activations. Set before any thread starts.
 inline const char* live_mutant = nullptr;
 inline uint64_t* mutant_hits = nullptr;
 
@@ -33,7 +33,7 @@ inline bool MutantActs(const char* name) {
 
 namespace braiddb {
 
-// Whether this is the library of the crash test, in which some sizes are small, so that rare events are frequent.
+// True in the library of the crash test, in which some sizes are small so that rare events are frequent.
 inline constexpr bool kCrashTest = false;
 
 }  // namespace braiddb

@@ -15,11 +15,11 @@ namespace braiddb {
 namespace {
 
 constexpr size_t kBitsPerWord = sizeof(unsigned long) * CHAR_BIT;
-constexpr int kMaxSystemNode = 1023;  // what kernels are built for
+constexpr int kMaxSystemNode = 1023;  // the kernel's limit
 constexpr int kMaxCpu = 65535;
 constexpr size_t kSampledPages = 64;
 
-// "0-3,8": the numbers, none above `most`.
+// Parses a list like "0-3,8"; skips numbers above `most`.
 std::vector<int> ParseList(const std::string& text, int most) {
   std::vector<int> numbers;
   std::istringstream ranges(text);
@@ -42,7 +42,7 @@ std::string FirstLine(const std::string& file) {
   return line;
 }
 
-// The only node of a mask; kUnknownNumaNode if it has none, or several.
+// The only node of a mask; kUnknownNumaNode if the mask has none or several.
 int OnlyNode(const unsigned long* mask, size_t words) {
   int only = kUnknownNumaNode;
   for (size_t bit = 0; bit < words * kBitsPerWord; ++bit) {
@@ -109,7 +109,7 @@ void BindToNumaNode(void* address, size_t bytes, int system_node, bool move) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<uintptr_t>(address) & ~(page - 1);
   const auto end = reinterpret_cast<uintptr_t>(address) + bytes;
-  // Preferred and not bound: a full node must not kill the process. The kernel counts one bit more than it reads.
+  // MPOL_PREFERRED, not MPOL_BIND: a full node must not kill the process. The kernel reads one bit less than it is told.
   (void)mbind(reinterpret_cast<void*>(begin), end - begin, MPOL_PREFERRED, mask.data(), mask.size() * kBitsPerWord + 1,
               move ? MPOL_MF_MOVE : 0);
 }
@@ -129,7 +129,7 @@ int FindNumaNodeOfMapping(const void* address, size_t bytes) {
   std::vector<int> nodes(samples, kUnknownNumaNode);
   for (size_t i = 0; i < samples; ++i) {
     uint8_t* const at = begin + pages * i / samples * page;
-    (void)*const_cast<const volatile uint8_t*>(at);  // the system knows of pages that this process has read
+    (void)*const_cast<const volatile uint8_t*>(at);  // move_pages only knows pages that this process has read
     sampled.push_back(at);
   }
   if (move_pages(0, samples, sampled.data(), nullptr, nodes.data(), 0) < 0) return kUnknownNumaNode;

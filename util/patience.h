@@ -1,7 +1,7 @@
-// Patience with locks of files that nobody holds any more.
+// Patience: retries for locks of files that were just released.
 //
-// A lock of flock ends when the last reference to the open file goes. Whoever looks at /proc/<pid>/fd at this moment, as
-// monitors do, has one too: so a lock can outlast its close, or the death of its process, for some microseconds.
+// WHY  A flock lock ends with the last reference to the open file. A process that reads /proc/<pid>/fd at this moment, as
+//      monitors do, holds a reference too. A lock can therefore outlast its close, or its process, for some microseconds.
 #pragma once
 
 #include <cerrno>
@@ -14,8 +14,8 @@ namespace braiddb {
 
 inline constexpr std::chrono::milliseconds kLockPatience(100);
 
-// Calls `attempt`, which returns 0 or an errno, again while it returns EWOULDBLOCK, for kLockPatience at the most. Returns
-// its last result.
+// Calls `attempt`, which returns 0 or an errno, until the result is not EWOULDBLOCK, for at most kLockPatience. Returns the last
+// result.
 template <class Attempt>
 int RetryWhileLocked(const Attempt& attempt) {
   const auto end = std::chrono::steady_clock::now() + kLockPatience;

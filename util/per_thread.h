@@ -1,4 +1,4 @@
-// PerThread<T>: one T per thread index, made on first use, at a stable address, on cache lines of its own.
+// PerThread<T>: one T per thread index, created on first use, at a stable address, on its own cache lines.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace braiddb {
 
-// A T outlives the thread that made it and passes to the next thread with that index.
-// Thread safety: Get() and ForEach() may be called concurrently; what the Ts hold is up to T.
+// LIFETIME     A T outlives the thread for which it was created, and passes to the next thread with the same index.
+// CONCURRENCY  Get() and ForEach() may be called concurrently; T must protect its own contents.
 template <class T>
 class PerThread {
  public:
@@ -21,19 +21,20 @@ class PerThread {
     for (auto& block : blocks_) delete block.load(std::memory_order_relaxed);
   }
 
-  // Null only when the process has more than kMaxThreads threads.
+  // Null only if the process has more than kMaxThreads threads.
   [[gnu::always_inline]] T* Get() {
     const uint32_t index = ThreadIndex();
     if (__builtin_expect(index == kNoThreadIndex, 0)) return nullptr;
     return &GetBlock(index / kBlockSize)->slots[index % kBlockSize].value;
   }
-  // What Get has returned for the thread, or another one of before, with this index; null if there is none yet. No call.
+  // The T of this index, if Get has created it for any thread; else null. Calls no function.
   [[gnu::always_inline]] T* Find(uint32_t index) const {
     if (__builtin_expect(index == kNoThreadIndex, 0)) return nullptr;
     Block* const block = blocks_[index / kBlockSize].load(std::memory_order_acquire);
     return __builtin_expect(block != nullptr, 1) ? &block->slots[index % kBlockSize].value : nullptr;
   }
 
+  // Calls `visit` for each T that exists, and for unused ones in the same block.
   template <class Visit>
   void ForEach(Visit&& visit) const {
     for (auto& slot : blocks_) {
@@ -53,11 +54,13 @@ class PerThread {
     Padded slots[kBlockSize];
   };
 
+  // acquire: pairs with the release in MakeBlock.
   [[gnu::always_inline]] Block* GetBlock(uint32_t number) {
     Block* const block = blocks_[number].load(std::memory_order_acquire);
     return __builtin_expect(block != nullptr, 1) ? block : MakeBlock(number);
   }
 
+  // If another thread stores a block first, uses that block.
   [[gnu::noinline]] Block* MakeBlock(uint32_t number) {
     Block* block = nullptr;
     auto fresh = std::make_unique<Block>();

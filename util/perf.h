@@ -1,4 +1,4 @@
-// How the engine counts for a thread's PerfContext.
+// The engine's counters for a thread's PerfContext.
 #pragma once
 
 #include <chrono>
@@ -8,12 +8,12 @@
 
 namespace braiddb::perf {
 
-// Of trivial types with constant initializers, as t_thread_index: one load, without a guard.
+// Trivial types with constant initializers, like t_thread_index: access is one load without a guard.
 extern constinit thread_local PerfLevel t_level;
-extern constinit thread_local bool t_counts;  // whether t_level counts anything
+extern constinit thread_local bool t_counts;  // t_level enables at least one counter
 extern constinit thread_local PerfContext t_context;
 
-// The one look that a call pays which counts nothing.
+// The only check that a call makes when nothing is counted.
 inline bool Counts() { return __builtin_expect(t_counts, 0); }
 inline bool Times() { return __builtin_expect(t_level >= PerfLevel::kEnableTimeExceptForMutex, 0); }
 inline bool TimesLocks() { return __builtin_expect(t_level >= PerfLevel::kEnableTime, 0); }
@@ -29,14 +29,14 @@ inline uint64_t NowNs() {
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
 
-// Adds what its life lasts to the counter.
+// Adds its lifetime in nanoseconds to the counter.
 class Timer {
  public:
   explicit Timer(Counter counter, bool runs = Times()) : counter_(counter), begin_(runs ? NowNs() : 0) {}
   ~Timer() { Stop(); }
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
-  // What follows is not counted.
+  // Ends the measured time.
   void Stop() {
     if (begin_ != 0) t_context.*counter_ += NowNs() - begin_;
     begin_ = 0;
@@ -44,7 +44,7 @@ class Timer {
 
  private:
   const Counter counter_;
-  uint64_t begin_;  // 0: it does not run
+  uint64_t begin_;  // 0: not running
 };
 
 }  // namespace braiddb::perf

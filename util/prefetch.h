@@ -1,7 +1,6 @@
-// Prefetching: starts to fetch the cache line of an address, and returns at once. An address that is not mapped does no harm.
+// Prefetch: starts to load the cache line of an address and returns at once. An unmapped address is harmless.
 //
-// Not __builtin_prefetch alone: GCC takes a function that does nothing but prefetch for one without any effect, and leaves out
-// calls of it.
+// WHY NOT __builtin_prefetch ALONE  GCC treats a function that only prefetches as free of effects, and removes calls of it.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +13,16 @@ namespace braiddb {
   asm volatile("");
 }
 
-// The same of each line that has some of so many bytes.
+// Prefetches each line that contains at least one of the bytes.
 [[gnu::always_inline]] inline void PrefetchAll(const void* address, size_t bytes) {
   constexpr uintptr_t kLine = 64;
   const auto begin = reinterpret_cast<uintptr_t>(address);
   for (uintptr_t line = begin & ~(kLine - 1); line < begin + bytes; line += kLine) Prefetch(reinterpret_cast<const void*>(line));
 }
 
-// As Prefetch, and the line will be written: it is taken from other CPUs' caches.
+// Prefetches for a write: takes the line from other CPUs' caches.
 [[gnu::always_inline]] inline void PrefetchForWrite(const void* address) {
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));  // a builtin's would not be without -mprfchw
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));  // the builtin needs -mprfchw for this
 }
 
 }  // namespace braiddb

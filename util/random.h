@@ -1,11 +1,11 @@
-// Random: a fast pseudo-random generator, the same sequence for the same seed on every machine.
+// Random: a fast pseudo-random generator with the same sequence for the same seed on every machine.
 #pragma once
 
 #include <cstdint>
 
 namespace braiddb {
 
-// One step of SplitMix64 (Steele, Lea, Flood, OOPSLA '14): spreads any number, 0 included, over all 64 bits; a bijection.
+// One step of SplitMix64 (Steele, Lea, Flood, OOPSLA '14): spreads any number, including 0, over all 64 bits. A bijection.
 inline uint64_t Mix64(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
@@ -32,7 +32,7 @@ class Random {
     return result;
   }
 
-  // In [0, n), by multiplication instead of division; the bias is below n / 2^64. REQUIRES: n > 0.
+  // In [0, n). Multiplies instead of dividing; the bias is below n / 2^64. REQUIRES: n > 0.
   uint64_t Uniform(uint64_t n) {
     __extension__ using Wide = unsigned __int128;
     return static_cast<uint64_t>((static_cast<Wide>(Next()) * n) >> 64);

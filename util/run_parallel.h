@@ -1,4 +1,4 @@
-// RunParallel: one piece of work on several threads.
+// RunParallel: runs one task on several threads.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace braiddb {
 
-// Runs `work(i)` for each i in [0, threads), each in a thread of its own if there are so many. Throws what one of them threw.
+// Runs `work(i)` for each i in [0, threads), each in its own thread if the system has that many. Rethrows one of the exceptions.
 template <class Work>
 void RunParallel(uint32_t threads, const Work& work) {
   std::mutex mutex;
@@ -26,7 +26,7 @@ void RunParallel(uint32_t threads, const Work& work) {
   others.reserve(threads);
   try {
     while (others.size() + 1 < threads) others.emplace_back(run, static_cast<uint32_t>(others.size()) + 1);
-  } catch (const std::exception&) {  // no memory or no thread: this one does the rest
+  } catch (const std::exception&) {  // no memory or no thread: the calling thread does the rest
     for (uint32_t i = static_cast<uint32_t>(others.size()) + 1; i < threads; ++i) run(i);
   }
   run(0);

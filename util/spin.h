@@ -10,7 +10,7 @@ namespace braiddb {
 
 inline void CpuRelax() { asm volatile("pause" ::: "memory"); }
 
-// Backs off from pausing to yielding; for waits that another running thread ends within microseconds.
+// Pauses first, later yields. For waits that another running thread ends within microseconds.
 class SpinWait {
  public:
   void Once() {
@@ -25,7 +25,7 @@ class SpinWait {
   uint32_t rounds_ = 0;
 };
 
-// Burns `ns` nanoseconds of CPU time, as slow memory would.
+// Burns CPU time for `ns` nanoseconds, to simulate slow memory.
 inline void SpinFor(uint64_t ns) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(ns);
   while (std::chrono::steady_clock::now() < until) CpuRelax();

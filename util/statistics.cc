@@ -2,7 +2,7 @@
 
 namespace braiddb {
 
-// One counter per line in the form of RocksDB's statistics, so that scripts made for those can read these.
+// One counter per line in the format of RocksDB's statistics, so that scripts for RocksDB can parse it.
 std::string Statistics::ToString() const {
   const struct {
     const char* name;

@@ -4,7 +4,7 @@ namespace braiddb {
 
 namespace {
 
-// The wording of RocksDB where it has the code, so that scripts which look for it keep working.
+// Uses RocksDB's wording for codes that RocksDB has, so that scripts that search for it work.
 const char* Name(Status::Code code) {
   switch (code) {
     case Status::Code::kOk:

@@ -11,7 +11,7 @@ namespace braiddb {
 
 struct SyncPoints::State {
   std::mutex mutex;
-  std::condition_variable changed;  // something was passed, a callback ended, or the points were disabled
+  std::condition_variable changed;  // a point was passed, a callback ended, or the points were disabled
   std::map<std::string, std::vector<std::string>, std::less<>> predecessors;
   std::map<std::string, std::function<void(void*)>, std::less<>> callbacks;
   std::set<std::string, std::less<>> passed;

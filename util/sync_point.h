@@ -1,8 +1,10 @@
-// Sync points: named places in the code where a test can stop a thread, order it after another, or run something.
+// Sync points: named positions in the code at which a test can stop a thread, order threads, or run a callback.
 //
-// Off, which is everywhere but in tests, a point costs one relaxed load. The points belong to the process, because the code
-// that passes them knows no test; so tests that use them must not run at the same time in one process.
-// From: RocksDB's test_util/sync_point.h, whose idea and words these are.
+// COST    One relaxed load per point while disabled, as in all programs except tests.
+// LIMITS  The points are global to the process, since the code that passes them knows no test. Tests that use them must not run
+//         at the same time in one process.
+//
+// From: RocksDB's test_util/sync_point.h (idea and terms).
 #pragma once
 
 #include <atomic>
@@ -19,19 +21,19 @@ class SyncPoints {
  public:
   static SyncPoints& Instance();
 
-  // `after` waits until `before` was passed, each time after it was armed, i.e. since the last Enable or Clear.
+  // A thread at `after` waits until a thread has passed `before` since the last Enable or Clear.
   struct Order {
     std::string before;
     std::string after;
   };
   void SetOrder(const std::vector<Order>& orders);
-  // Runs `callback` in the thread that passes the point, outside any lock of this class. `argument` is what the point hands over.
+  // Runs `callback` in the thread that passes the point, without a lock of this class. `argument`: the point's argument.
   void SetCallback(std::string_view point, std::function<void(void* argument)> callback);
 
   void Enable();
-  // Lets every waiting thread go, and returns when no callback is running any more. Not to be called from a callback.
+  // Releases all waiting threads and returns when no callback is running. REQUIRES: not called from a callback.
   void Disable();
-  // Disables, and forgets orders, callbacks and what was passed.
+  // Disables, and removes all orders, callbacks and passed points.
   void Clear();
 
   static bool enabled() { return enabled_.load(std::memory_order_relaxed); }

@@ -1,4 +1,4 @@
-// The thread indexes that are taken, for waits that concern living threads only.
+// The thread indexes in use, for waits that concern living threads only.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace braiddb {
 
 namespace internal {
 
-// One bit for each index. Set before ThreadIndex returns the index for the first time, cleared when the thread has ended.
+// One bit per index. Set before ThreadIndex returns the index for the first time, cleared after the thread has ended.
 extern constinit std::atomic<uint64_t> taken_thread_indexes[kMaxThreads / 64];
 
 }  // namespace internal
@@ -19,9 +19,9 @@ inline bool IsThreadIndexTaken(uint32_t index) {
   return (internal::taken_thread_indexes[index / 64].load(std::memory_order_seq_cst) >> index % 64 & 1) != 0;
 }
 
-// Calls `visit` for every index that is taken, in order. An index that is taken or given back meanwhile is visited or not.
-// WHO IS NOT MISSED  If a thread stored something after it got its index, and the caller is sure to see that store, the caller
-//                    sees the bit as well: both are sequentially consistent, or ordered by the same fence.
+// Calls `visit` for every index in use, in order. An index that is taken or returned concurrently may or may not be visited.
+// GUARANTEE  Suppose a thread stored a value after it got its index. If the caller is sure to see that store, it sees the bit as
+//            well, because both are sequentially consistent or ordered by the same fence.
 template <class Visit>
 void ForEachTakenThreadIndex(Visit&& visit) {
   for (uint32_t word = 0; word < kMaxThreads / 64; ++word) {

@@ -5,10 +5,11 @@
 
 namespace braiddb {
 
-// Such a thread has no index of its own, since nobody would give it back. That is so in destructors of thread_local objects that
-// were made before the thread had its index, in those of pthread keys, and in static destructors that the main thread runs. While
-// this object lives, the thread has an index, if one is free. The object does nothing in other threads, or inside another one.
-// Thread safety: the object is of one thread.
+// Such a thread has no index of its own, since no code would return it. This concerns destructors of thread_local objects that
+// were created before the thread had its index, destructors of pthread keys, and static destructors in the main thread. While
+// this object lives, the thread has an index, if one is free. In other threads, and inside another such object, the object does
+// nothing.
+// CONCURRENCY  The object belongs to one thread.
 class TemporaryThreadIndex {
  public:
   TemporaryThreadIndex() {

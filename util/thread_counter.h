@@ -1,4 +1,4 @@
-// ThreadCounter: counts for one thread, and is read by all.
+// ThreadCounter: a counter with one writer at a time and any number of readers.
 #pragma once
 
 #include <atomic>
@@ -6,7 +6,7 @@
 
 namespace braiddb {
 
-// A counter with one writer at a time and any readers.
+// CONCURRENCY  Add: one thread at a time. A load and a store are enough, so there is no locked instruction.
 class ThreadCounter {
  public:
   void Add(uint64_t n) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }

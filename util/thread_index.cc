@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint32_t kBitsPerWord = 64;
 
-// Which indexes are taken, one bit each. The mutex gives the promised happens-before between owners of one index: the
-// release of an index and the next take of it are ordered critical sections.
+// The set of indexes in use, one bit each. The mutex orders the return of an index before its next use, which gives the promised
+// happens-before.
 class IndexSet {
  public:
   uint32_t Take() {
@@ -41,7 +41,7 @@ class IndexSet {
   std::atomic<uint64_t>* const taken_ = internal::taken_thread_indexes;
 };
 
-// Never destroyed: threads may end after static destruction began.
+// Never destroyed, since threads may end after static destruction began.
 IndexSet& Indexes() {
   static IndexSet* const indexes = new IndexSet();
   return *indexes;
@@ -49,7 +49,7 @@ IndexSet& Indexes() {
 
 enum class Phase : uint8_t { kRunning, kEnding };
 
-// kEnding: the thread's index was given back, and other objects of the thread may be destroyed yet.
+// kEnding: the thread has returned its index; other thread_local objects may still be destroyed.
 using internal::t_thread_index;
 constinit thread_local Phase t_phase = Phase::kRunning;
 
@@ -67,7 +67,8 @@ namespace internal {
 
 constinit thread_local uint32_t t_thread_index = kNoThreadIndex;
 
-// A thread that finds no free index asks again at its next call. A thread that is ending gets one by TemporaryThreadIndex only.
+// A thread that found no free index tries again at its next call. A thread that is ending gets an index only by
+// TemporaryThreadIndex.
 uint32_t AssignThreadIndex() {
   if (t_phase == Phase::kEnding) return kNoThreadIndex;
   static thread_local GiveBackAtExit give_back;

@@ -1,4 +1,4 @@
-// ThreadIndex: a small number for the calling thread, unique among living threads, given back when the thread ends.
+// ThreadIndex: a small number of the calling thread, unique among living threads, returned when the thread ends.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,16 @@ namespace braiddb {
 inline constexpr uint32_t kMaxThreads = 4096;
 inline constexpr uint32_t kNoThreadIndex = UINT32_MAX;
 
-// In [0, kMaxThreads), the smallest that is free; kNoThreadIndex when all are taken, and for a thread whose
-// thread_local objects are being destroyed. What a thread wrote before it ended
-// happens before what the next owner of its index reads.
+// The smallest free index in [0, kMaxThreads); kNoThreadIndex if all are in use, and for a thread whose thread_local objects are
+// being destroyed. The stores of a thread that ended happen before the loads of the next owner of its index.
 inline uint32_t ThreadIndex();
-// The same, but kNoThreadIndex as long as the thread has not asked for one.
+// The same, but kNoThreadIndex if the thread has not called ThreadIndex yet.
 inline uint32_t PeekThreadIndex();
 
 namespace internal {
 
-// Of a trivial type with a constant initializer: reading it is one load without a guard, and possible as well while the thread's
-// other thread_local objects are destroyed.
+// A trivial type with a constant initializer: access is one load without a guard, also while the thread's other thread_local
+// objects are destroyed.
 extern constinit thread_local uint32_t t_thread_index;
 uint32_t AssignThreadIndex();
 

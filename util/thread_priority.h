@@ -1,10 +1,10 @@
-// Scheduling of background threads.
+// Scheduling priority of background threads.
 #pragma once
 
 namespace braiddb {
 
-// Gives the calling thread a third of the share that others get where CPUs are contended (nice 5); no effect where they are idle.
-// A refusal of the system is ignored.
+// Lowers the calling thread's priority to nice 5: about a third of the share of other threads on contended CPUs. Has no effect on
+// idle CPUs. Ignores a refusal of the system.
 void LowerThreadPriority();
 
 }  // namespace braiddb
