@@ -86,6 +86,14 @@ if(TARGET rocksdb_dropin)
   set_tests_properties(foreign_tests PROPERTIES LABELS foreign TIMEOUT 1800 SKIP_RETURN_CODE 77)
 endif()
 
+# What libbraiddb.so exports.
+if(TARGET braiddb_shared)
+  add_test(NAME ${BRAIDDB_TEST_PREFIX}abi
+           COMMAND ${PROJECT_SOURCE_DIR}/tests/abi/compare_exported_symbols $<TARGET_FILE:braiddb_shared>)
+  set_tests_properties(${BRAIDDB_TEST_PREFIX}abi PROPERTIES LABELS "unit;ci" TIMEOUT 60)
+  add_dependencies(braiddb_ci braiddb_shared)
+endif()
+
 if(NOT BRAIDDB_SANITIZE)
   add_test(NAME ${BRAIDDB_TEST_PREFIX}lint COMMAND ${PROJECT_SOURCE_DIR}/scripts/lint)
   set_tests_properties(${BRAIDDB_TEST_PREFIX}lint PROPERTIES LABELS "lint;ci" TIMEOUT 120)

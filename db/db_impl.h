@@ -65,7 +65,7 @@ namespace braiddb {
 class RangeUpdate;
 struct ReplayResult;
 
-class DBImpl final : public DB {
+class [[gnu::visibility("hidden")]] DBImpl final : public DB {
  public:
   enum class Access : uint8_t {
     kWrite,

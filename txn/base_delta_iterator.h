@@ -11,7 +11,7 @@ namespace braiddb {
 
 // STATE  Forward: both cursors are at their first key at or behind the current one. Backward: at their last key at or before it.
 //        The current entry is the delta's where both have the key; a deletion in the delta hides the base's.
-class BaseDeltaIterator final : public Iterator {
+class [[gnu::visibility("hidden")]] BaseDeltaIterator final : public Iterator {
  public:
   // `comparator`: of the column family `family`.
   BaseDeltaIterator(const WriteBatchWithIndex* delta, uint32_t family, const Comparator* comparator,
