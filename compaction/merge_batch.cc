@@ -6,6 +6,7 @@ MergeBatch::MergeBatch(const RegionSet* regions, const SegmentAllocator* segment
     : regions_(regions), segments_(segments), journal_(journal), pending_(kSlots) {
   stores_.reserve(kBatchStores);
 }
+// Fibonacci hashing of the word's index. Linear probing ends, because at most half of the slots are used.
 
 uint64_t MergeBatch::SlotFor(uint64_t address) const {
   uint64_t slot = (address >> 3) * 0x9e3779b97f4a7c15ull >> (64 - kSlotBits);
@@ -36,6 +37,7 @@ void MergeBatch::Mark(PmPtr entry, uint64_t bit) {
 Status MergeBatch::Commit(PmPtr progress, uint64_t* flushed_lines) {
   if (stores_.empty()) return Status::OK();
   Status status = journal_->Apply(stores_, progress, flushed_lines);
+  // The same word may be stored twice in one batch. The journal then has both stores, in order; the table has the last value.
   if (!status.ok()) return status;
   for (const PmPtr entry : marked_) {
     if (Segment* segment = segments_->Find(entry)) CountObsolete(segment, entry, *regions_->Resolve<LogEntry>(entry));

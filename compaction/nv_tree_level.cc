@@ -13,7 +13,7 @@ Status NvTreeLevel::Open(const Options& options, const Parts& parts, std::unique
 }
 
 Status NvTreeLevel::Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) {
-  // What a sweep has marked dead is in the tree until it is swept again.
+  // Versions that an interrupted sweep has marked dead stay in the tree until it is swept again.
   return tables.empty() ? Sweep(job, {KeyRange()}, stats) : RunNvMerge(parts_, *level_, job, tables, stats);
 }
 

@@ -21,14 +21,15 @@ RunWriter::RunWriter(RegionSet* regions, SegmentAllocator* segments, const KeyOr
 RunWriter::~RunWriter() {
   try {
     for (Segment* segment : segments_) {
-      const Status ignored = allocator_->Release(segment);  // after a failure the next open does it
+      const Status ignored = allocator_->Release(segment);  // after a failure the next open releases it
       (void)ignored;
     }
   } catch (const std::bad_alloc&) {
   }
 }
 
-// Makes room for so many bytes, at `offset` of the region's tail or at the beginning of another segment.
+// Ensures room for `bytes` bytes at `offset` of the region's tail. If the tail lacks room, allocates a new segment and makes it
+// the tail.
 Status RunWriter::Reserve(uint32_t region, uint64_t bytes, uint64_t offset) {
   Tail& tail = tails_[region];
   if (tail.segment != SIZE_MAX && offset + bytes <= segments_[tail.segment]->capacity()) return Status::OK();
@@ -63,7 +64,8 @@ Status RunWriter::Append(const LogEntry& entry, PmPtr at, PmPtr* copy) {
 
 Status RunWriter::Finish(RunRecord** result) {
   builder_.Finish();
-  // Where the most room is left. It may take one segment more, which it names, too.
+  // The record goes into the segment with the most free space. If the record does not fit, it gets a new segment, which the
+  // record lists too.
   const auto room = [this](const Tail& tail) {
     return tail.segment == SIZE_MAX ? 0 : segments_[tail.segment]->capacity() - tail.end;
   };

@@ -6,7 +6,8 @@
 namespace braiddb {
 namespace {
 
-// The last segment of a run is half empty on average, in each region.
+// Segments per run. The last segment of a run is half empty on average, in each region, so one segment per run would waste a
+// large share.
 constexpr uint64_t kRunSegments = 4;
 constexpr uint64_t kCrashTestRun = 1024;
 
