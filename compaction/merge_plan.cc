@@ -45,7 +45,7 @@ std::vector<MergePlan::Sample> MergePlan::CollectSamples(const std::vector<const
   return samples;
 }
 
-// Every chunk begins and ends at the search results for two user keys. So neighbouring chunks share no entry and leave none out. A
+// Every chunk begins and ends at the search results for two user keys. So neighbouring chunks share no entry and omit none. A
 // missing sample only makes a chunk or a piece longer.
 MergePlan::MergePlan(const std::vector<const PmTable*>& tables, const RegionSet* regions, const KeyOrder* order, PmPtr progress)
     : regions_(regions), order_(order) {
