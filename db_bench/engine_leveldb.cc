@@ -1,4 +1,4 @@
-// The engine leveldb: LevelDB's C interface, of whatever library is loaded for it.
+// The engine leveldb: LevelDB's C interface, from a library that is loaded at run time.
 #include "db_bench/engine.h"
 
 #ifndef BRAIDDB_LEVELDB_LIBRARY

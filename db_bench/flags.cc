@@ -25,7 +25,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-// What was typed, before it is checked. Counts and sizes are signed so that a negative one is seen and refused.
+// The typed values before validation. Counts and sizes are signed, so that negative values can be refused.
 struct Typed {
   std::string benchmarks, engine, engines, ycsb_popularity, huge_pages, l1, list_kind, memtable, persist_mode, region_paths,
       region_nodes;
@@ -385,7 +385,7 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   if (flags->seed == 0) flags->seed = std::random_device()() | 1u;
 }
 
-// Ranges of options are for DB::Open to check: its message is the one to see.
+// DB::Open checks the ranges of options, and its message is shown.
 void TakeOptions(const Typed& typed, Options* options) {
   options->l1 = ParseL1(typed.l1);
   options->list_kind = ParseListKind(typed.list_kind);
@@ -435,7 +435,7 @@ void PrintPresets() {
   std::cout << std::flush;
 }
 
-// What was stored first counts: the command line before the preset, and the preset before defaults.
+// The first stored value wins: the command line before the preset, the preset before defaults.
 void StorePreset(const po::options_description& known, po::variables_map* values) {
   if (values->count("preset") == 0) return;
   const auto name = (*values)["preset"].as<std::string>();
@@ -452,7 +452,7 @@ void NoteWhatIsForOthers(const Flags& flags) {
     std::fprintf(stderr, "note: --disable_wal has no effect but on rocksdb: braiddb's log is the data\n");
 }
 
-// Also by the other names that gflags has for it.
+// Recognizes gflags' other names for help too.
 bool AsksForHelp(const std::vector<po::option>& options) {
   return std::any_of(options.begin(), options.end(),
                      [](const po::option& option) { return option.string_key.starts_with("help"); });
@@ -496,7 +496,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
     flags->command_line.assign(argv, argv + argc);
     for (const auto& [name, value] : values) flags->values[name] = ToText(value.value());
     TakeWorkload(typed, flags);
-    flags->values["seed"] = std::to_string(flags->seed);  // also one that was drawn
+    flags->values["seed"] = std::to_string(flags->seed);  // also a seed that was drawn
     flags->values["rounds"] = std::to_string(flags->rounds);
     TakeOptions(typed, &flags->options);
     NoteWhatIsForOthers(*flags);

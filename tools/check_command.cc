@@ -1,4 +1,4 @@
-// braiddb check: verifies a database. Changes nothing but what --acknowledge-unsafe-shutdown says.
+// braiddb check: verifies a database. Changes nothing, except as --acknowledge-unsafe-shutdown describes.
 #include <cinttypes>
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-// braiddb doctor: says what places are worth for a database; changes nothing.
+// braiddb doctor: reports whether directories and devices suit a database. Changes nothing.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
