@@ -13,6 +13,10 @@ Status BraidedLevel::Create(RegionSet* regions, const LevelPlace& place) {
   return status.ok() && !has_journal ? MergeJournal::Create(regions) : status;
 }
 
+// 1. Open the journal, unless the database shares its journal with the level.
+// 2. Open the list.
+// 3. Repeat the newest journal batch of the interrupted job, if any. This is the first store to the list.
+// 4. Verify the heads. The order matters: before step 3 a head may lack a store of the batch and not match its checksum.
 Status BraidedLevel::Open(const Options& options, const Parts& parts, uint64_t job, std::unique_ptr<LastLevel>* result) {
   std::unique_ptr<BraidedLevel> level(new BraidedLevel(options, parts));
   Status status;
@@ -83,6 +87,7 @@ Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*
   return status;
 }
 
+// A sweep records no changes, so the index no longer describes the list. The next Refresh walks the list.
 Status BraidedLevel::Sweep(const MergeJob& job, const KeyRanges& ranges, MergeStats* stats) {
   journal_->Begin(job.id);
   const std::unique_ptr<EntryFilter> entry_filter = NewFilter(job);

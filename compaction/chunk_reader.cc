@@ -11,6 +11,8 @@ constexpr size_t kLanes = 16;
 
 }  // namespace
 
+// Pieces are disjoint and each piece ascends, so the sorted result has each entry once. A lane that finishes its piece takes the
+// next piece, so all lanes stay busy until the pieces run out.
 bool ChunkReader::Read(const std::vector<MergePiece>& pieces, std::vector<ChunkItem>* items) {
   items->clear();
   lanes_.clear();

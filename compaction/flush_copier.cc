@@ -23,6 +23,9 @@ FlushCopier::~FlushCopier() {
   }
 }
 
+// A copy keeps type, key, value, height, family, and sequence number, so the table of the copies equals the table of the
+// originals. It stays in the original's region, so upper layers link the same entries. If a segment is full, the next segment of
+// the region is allocated; an entry never spans two segments.
 bool FlushCopier::Copy(LogEntry** entry, PmPtr* pointer) {
   if (!status_.ok()) return false;
   const LogEntry& original = **entry;
@@ -51,6 +54,8 @@ bool FlushCopier::Copy(LogEntry** entry, PmPtr* pointer) {
   return true;
 }
 
+// Step F2 covers the pointers too: ListBuilder has stored them into the copies before this call. One fence serves all segments,
+// and only then are the segments sealed.
 Status FlushCopier::Finish(uint64_t* flushed_lines) {
   if (!status_.ok() || copies_.empty()) return status_;
   if (BRAIDDB_MUTANT("flushed-copies-sealed-first")) return SealCopies();
@@ -80,6 +85,7 @@ Status FlushCopier::SealCopies() {
   return Status::OK();
 }
 
+// The list is walked in entry order, so ListBuilder receives the copies in entry order.
 Status CopyTable(const PmTable& from, FlushCopier* copier, PmTable* to) {
   const RegionSet& regions = from.list.regions();
   ListBuilder builder(&regions, to);

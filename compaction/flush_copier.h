@@ -26,7 +26,6 @@ namespace braiddb {
 //        F3, MANIFEST lists the table: the copies count. The log's entries lie below the boundary and are garbage.
 // COST   Each entry is written and flushed twice. One fence per flush, and two for each segment that is allocated and sealed.
 // Thread safety: none. Used by the flush thread, or by an open.
-// Thread safety: none; the flush thread's, or an open's.
 class FlushCopier {
  public:
   FlushCopier(const RegionSet* regions, SegmentAllocator* segments);

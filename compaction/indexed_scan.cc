@@ -83,6 +83,9 @@ class Placer {
   Placer(const BraidedList& l1, const TallIndex& index, ScanResult* result)
       : l1_(l1), regions_(l1.regions()), order_(l1.order()), index_(index), nodes_(index.size(0)), result_(result) {}
 
+  // Iteration `begin` runs Find on its own batch, Place on the previous batch, and Check on the batch before that. Two more
+  // iterations after the last batch empty the pipeline. The loop ends early at damage, because later stages trust the results of
+  // earlier stages.
   void PlaceAll() {
     std::vector<MergeItem>& items = result_->items;
     places_.resize(items.size());

@@ -47,6 +47,7 @@ Status MergeJournal::Create(RegionSet* regions) {
   return regions->AllocateMetadata(0, MetadataSlot::kMergeJournal, kJournalBytes, &object);
 }
 
+// The object may be larger than kJournalBytes, if an older version created it. Its size determines the buffers.
 Status MergeJournal::Open(RegionSet* regions, MergeJournal* journal) {
   uint64_t bytes = 0;
   void* object = regions->Metadata(0, MetadataSlot::kMergeJournal, &bytes);

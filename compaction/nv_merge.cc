@@ -314,6 +314,8 @@ class MergeRun {
   }
 
  private:
+  // The work of one thread. Counts separately and adds its counts at the end, so threads share no counters while they merge.
+  // Keeps the first error of all threads.
   void Work() {
     MergeStats stats;
     Status status;

@@ -4,6 +4,8 @@
 
 namespace braiddb {
 
+// Opens the tree. Its inner nodes are loaded, or rebuilt from the leaves after a crash. An interrupted merge is run again by the
+// caller.
 Status NvTreeLevel::Open(const Options& options, const Parts& parts, std::unique_ptr<LastLevel>* result) {
   std::unique_ptr<NvTreeLevel> level(new NvTreeLevel(parts));
   Status status = NvLevel::Open(parts.regions, parts.segments, parts.epochs, parts.order, parts.place, options.recovery_threads,

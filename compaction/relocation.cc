@@ -46,6 +46,8 @@ class Copier {
   Copier(const RelocationJob& job, Relocation* result)
       : job_(job), result_(*result), live_(job.families.size()), writers_(job.regions->count()) {}
 
+  // Steps 1 to 5. Families are processed one after the other, because each family has its own key order and its own table. The
+  // copy segments are shared by all families.
   Status Run(const std::vector<Segment*>& from) {
     for (Segment* segment : from) FindLive(segment);
     for (uint32_t family = 0; family < live_.size(); ++family) {
@@ -70,6 +72,8 @@ class Copier {
     uint64_t tail = 0;
   };
 
+  // Step 1. Collects the segment's entries that are not marked dead or moved. If the segment has damage or an unknown family, the
+  // found entries are removed again, and the segment is excluded from relocation.
   void FindLive(Segment* segment) {
     std::vector<size_t> before;
     for (const auto& live : live_) before.push_back(live.size());
@@ -77,8 +81,6 @@ class Copier {
     LogReader reader(*segment, segment->sealed_bytes());
     while (const LogEntry* entry = reader.NextTrusted()) {
       if (entry->is_obsolete()) continue;
-      // Step 1. Collects the segment's entries that are not marked dead or moved. If the segment has damage or an unknown family,
-      // the found entries are removed again, and the segment is excluded from relocation.
       const uint32_t family = entry->family();
       is_known = family < live_.size() && job_.families[family].order != nullptr;
       if (!is_known) break;
@@ -93,6 +95,8 @@ class Copier {
     return turn % kEntriesPerStop == 0 && job_.stop != nullptr && job_.stop->load(std::memory_order_acquire);
   }
 
+  // Step 2. The live entries are sorted, so equal keys are neighbours, and the searches in the last level ascend. Entries are
+  // prefetched before the search compares their keys.
   Status FindVersions(const RelocationJob::Family& family, const std::vector<Found>& live) {
     const std::unique_ptr<EntryCursor> cursor = family.last_level->NewCursor();
     size_t fetched = 0;
@@ -100,8 +104,6 @@ class Copier {
       if (Stopped(begin)) return Status::Aborted("stopped");
       size_t end = begin + 1;
       while (end < live.size() && live[end].prefix == live[begin].prefix &&
-             // Step 2. The live entries are sorted, so equal keys are neighbours, and the searches in the last level ascend.
-             // Entries are prefetched before the search compares their keys.
              family.order->Compare(live[end].entry->key(), live[begin].entry->key()) == 0) {
         ++end;
       }
@@ -130,18 +132,18 @@ class Copier {
       next += entry == live[next].entry;
       if (next == live.size()) return;
     }
-    // The checksum is verified, because a copy gets a new checksum and would hide damage.
     versions_.resize(taken);
     for (const Found& found : live) found.segment->stays.store(true, std::memory_order_relaxed);
   }
 
+  // The checksum is verified, because a copy gets a new checksum and would hide damage.
   bool IsSound(const LogEntry* entry) const {
     const PmPtr place = job_.regions->Find(entry);
     const Segment* const segment = place ? job_.segments->Find(place) : nullptr;
     return segment != nullptr && LogReader(*segment, segment->capacity()).ValidAt(segment->OffsetOf(place));
-    // Steps 3 and 4 for one family.
   }
 
+  // Steps 3 and 4 for one family.
   Status Write(uint32_t family, const std::vector<Copied>& entries) {
     if (entries.empty()) return Status::OK();
     auto table = std::make_shared<PmTable>(kRelocationId, job_.families[family].boundary, job_.regions,
@@ -221,10 +223,10 @@ class Copier {
 
 }  // namespace
 
+// Greedy choice: relocates the sparsest segments until the log is within the limits. A segment that copies have filled counts by
+// its used bytes, since copying it again would free nothing. Copies stay in their region, so the gain is checked per region: the
+// freed capacity must exceed the copied bytes and the last, partly filled, segment of copies.
 std::vector<Segment*> ChooseSparseSegments(const SegmentAllocator& segments, const SpaceLimits& limits) {
-  // Greedy choice: relocates the sparsest segments until the log is within the limits. A segment that copies have filled counts
-  // by its used bytes, since copying it again would free nothing. Copies stay in their region, so the gain is checked per region:
-  // the freed capacity must exceed the copied bytes and the last, partly filled, segment of copies.
   std::vector<Sparse> candidates;
   uint64_t live = 0;
   uint64_t space = 0;
@@ -274,6 +276,8 @@ std::vector<Segment*> ChooseSparseSegments(const SegmentAllocator& segments, con
   return result;
 }
 
+// Must not throw, because it runs while an error is handled. A segment that could not be discarded stays in state kCopies, and
+// the next open discards it.
 void DiscardCopies(SegmentAllocator* segments, Relocation* relocation) noexcept {
   try {
     for (Segment* segment : relocation->copies) {
@@ -313,6 +317,8 @@ Status WriteCopies(const RelocationJob& job, uint32_t family, const std::vector<
   return MakeCopies(job, result, [&](Copier* copier) { return copier->RunChosen(family, entries); });
 }
 
+// Persists used bytes and last sequence number of each segment. A crash between two segments is harmless: the MANIFEST lists the
+// tables, so the next open seals the rest (FinishRelocation).
 Status SealCopies(SegmentAllocator* segments, const std::vector<Segment*>& copies) {
   for (Segment* segment : copies) {
     Status status = segments->Seal(segment, segment->used_bytes.load(std::memory_order_relaxed),

@@ -274,6 +274,8 @@ class RunMerger {
     return Status::OK();
   }
 
+  // Decides which versions the new run keeps. versions_ holds all versions of the key, from tables and runs, so the version
+  // filter sees the complete history. The user's filter is called last, and only about the newest kept version.
   void Decide() {
     job_.filter->Decide(&versions_);
     if (entry_filter_ != nullptr) {
@@ -293,6 +295,8 @@ class RunMerger {
     (version.in_table ? stats_.copied : copies_).push_back({version.pointer, copy});
   }
 
+  // Counts a version, and records table entries for the moved marks. All table entries are recorded, also dropped ones: after the
+  // merge the MANIFEST forgets the tables, and their segments must become free.
   void Count(const Version& version) {
     if (version.in_table) {
       if (version.keep) key_writer_.Add(KeyHash(*version.entry));

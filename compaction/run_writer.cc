@@ -43,6 +43,10 @@ Status RunWriter::Reserve(uint32_t region, uint64_t bytes, uint64_t offset) {
   return Status::OK();
 }
 
+// 1. Verify the original's checksum.
+// 2. Reserve space behind the last copy of the same region.
+// 3. Write the copy, with the original's sequence number and height.
+// 4. Link the copy into the run's list.
 Status RunWriter::Append(const LogEntry& entry, PmPtr at, PmPtr* copy) {
   const Segment* const home = allocator_->Find(at);
   if (home == nullptr || !LogReader(*home, home->capacity()).ValidAt(home->OffsetOf(at))) return RegionSet::DamagedList();
@@ -62,6 +66,11 @@ Status RunWriter::Append(const LogEntry& entry, PmPtr at, PmPtr* copy) {
   return Status::OK();
 }
 
+// 1. Terminate the list, and find space for the record.
+// 2. Write the record: heads, segments with their generations, and a checksum. The generations prevent that a stale record
+// matches reused segments.
+// 3. Flush all segments and the record. The order of these flushes does not matter, since no link leads to the record before the
+// next fence.
 Status RunWriter::Finish(RunRecord** result) {
   builder_.Finish();
   // The record goes into the segment with the most free space. If the record does not fit, it gets a new segment, which the

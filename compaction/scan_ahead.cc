@@ -18,6 +18,7 @@ ScanAhead::ScanAhead(const ChunkScanner& scanner, uint32_t threads)
   }
 }
 
+// Also runs if the merge was stopped or has failed. next_ = 0 tells the helpers that no chunk is left.
 ScanAhead::~ScanAhead() {
   {
     std::lock_guard lock(mutex_);
@@ -59,7 +60,7 @@ std::unique_ptr<ScanResult> ScanAhead::ScanOrNull(size_t chunk) const {
   }
 }
 
-// Sets next_ = 0 from the destructor ends the loop. A claimed chunk is always finished, so Take never waits forever.
+// The destructor ends the loop by next_ = 0. A claimed chunk is always finished, so Take never waits forever.
 void ScanAhead::Work(size_t ahead) {
   std::unique_lock lock(mutex_);
   while (next_ > 0) {

@@ -73,6 +73,8 @@ class Merger {
     return UnlinkObsolete(nullptr);
   }
 
+  // The head checksums are the last stores of a batch. The user's filter forgets a dropped entry only after its dead mark is
+  // durable.
   Status Commit() {
     UpdateHeadChecksums();
     Status status = batch_.Commit(progress_, &stats_->flushed_lines);
@@ -285,6 +287,7 @@ class Merger {
     return PmPtr();
   }
 
+  // Marks the entry, and also the original that the entry replaced in an earlier relocation (moved_entries.h).
   void MarkDead(PmPtr entry) {
     batch_.Mark(entry, LogEntry::kDeadBit);
     if (entry == going_) filtered_.push_back(Resolve(entry));
@@ -329,6 +332,8 @@ class Merger {
     return tower;
   }
 
+  // Merges one version of a table: replaces its original, links it, or drops it. MakeRoom may commit before the step, but not
+  // inside it. So progress_ in a record always names a completed step.
   Status MergeVersion(const ScanResult& chunk, const Version& version) {
     if (BRAIDDB_MUTANT("progress-too-early")) progress_ = version.pointer;
     Status status = MakeRoom();

@@ -37,6 +37,7 @@ class Lane {
 
   bool idle() const { return state_ == State::kIdle; }
 
+  // Starts at the heads: the piece has no predecessor whose search could be continued.
   void Begin(const MergePiece& piece) {
     current_ = piece.begin;
     end_ = piece.end;
@@ -77,6 +78,8 @@ class Lane {
   }
   bool IsEntry(PmPtr place, uint32_t layer) const { return IsEntryOnLayer(regions_, place, layer); }
 
+  // Reads the prefetched entry, checks that it follows its predecessor, and chooses the start layer. The first search in a region
+  // starts at the top. Later searches start at start_layer_, or higher if the entry is taller.
   bool BeginSearch() {
     if (!IsEntry(current_, 0)) return false;
     const LogEntry* before = std::exchange(entry_, regions_.Resolve<LogEntry>(current_));
@@ -124,10 +127,10 @@ class Lane {
       rightmost(layer_) = tower_;
       if (layer_ == 0) return Found();
       Descend();
-      // Compares the prefetched node. A node before the target becomes the new tower. Any other node becomes the bound.
     }
   }
 
+  // Compares the prefetched node. A node before the target becomes the new tower. Any other node becomes the bound.
   void Compare() {
     const auto* node = regions_.Resolve<LogEntry>(candidate_);
     if (!IsEntry(candidate_, layer_) || InACircle(regions_, ++visited_)) return Fail();
@@ -148,6 +151,8 @@ class Lane {
     Advance();
   }
 
+  // Many steps on one layer mean that the target is far. The search continues on the next higher layer, from the farthest tower
+  // that is known there.
   void Climb() {
     rightmost(layer_) = tower_;
     ++layer_;
@@ -188,6 +193,7 @@ class Lane {
   }
 
   bool IsHead(PmPtr tower) const { return tower == regions_.ToPmPtr(tower.region(), l1_.head(tower.region())); }
+  // Whether tower a lies behind tower b in entry order. A head lies before all entries.
   bool IsLater(PmPtr a, PmPtr b) const {
     if (IsHead(a)) return false;
     if (IsHead(b)) return true;
@@ -196,9 +202,9 @@ class Lane {
     return CompareEntries(order_, *entry_a, *entry_b) > 0;
   }
 
+  // The search reached its end on the bottom layer. Records the entry with its predecessor towers, and selects the next entry of
+  // the piece.
   void Found() {
-    // The search reached its end on the bottom layer. Records the entry with its predecessor towers, and selects the next entry
-    // of the piece.
     uint32_t layers = entry_->height();
     bool key_below = same_key_ && key_below_;
     // The versions of the key in the last level are the next nodes. A key may have many versions (operands), so only the key's

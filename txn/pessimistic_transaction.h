@@ -26,6 +26,7 @@ struct PessimisticParts {
 //              kPrepared --Rollback--> kAwaitingRollback --record gone--> kRolledBack
 //              kStarted --Commit--> kAwaitingCommit --updates durable--> kCommitted
 //              kStarted --expired, and another transaction wants a lock--> kLocksStolen
+//
 //              If the write fails, an awaiting state returns to its previous state.
 // OWNERS       Users, through handles (transaction_handle.h). Also the table of names, while the transaction is named and
 //              undecided.
