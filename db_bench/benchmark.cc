@@ -100,9 +100,9 @@ std::optional<BenchmarkRequest> ParseBenchmark(const std::string& text) {
   request.workload = FindWorkload(name);
   if (request.workload != nullptr) return request;
   if (const char* why = WhyNoWorkload(name)) {
-    std::fprintf(stderr, "db_bench: benchmark '%s' is not here: %s\n", name.c_str(), why);
+    std::fprintf(stderr, "db_bench: benchmark '%s' is not supported: %s\n", name.c_str(), why);
   } else {
-    std::fprintf(stderr, "db_bench: unknown benchmark '%s'; --benchmarks=help lists what there is\n", name.c_str());
+    std::fprintf(stderr, "db_bench: unknown benchmark '%s'; --benchmarks=help lists all benchmarks\n", name.c_str());
   }
   return std::nullopt;
 }

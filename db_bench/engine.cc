@@ -41,7 +41,7 @@ const char* SpecialFlag(const Flags& flags) {
 }  // namespace
 
 Status Session::Merge(Slice, Slice) { return Status::NotSupported("this engine does not merge"); }
-Status Session::DeleteRange(Slice, Slice) { return Status::NotSupported("this engine deletes no ranges"); }
+Status Session::DeleteRange(Slice, Slice) { return Status::NotSupported("this engine cannot delete ranges"); }
 Status Session::PinSnapshot() { return Status::NotSupported("this engine has no snapshots"); }
 std::unique_ptr<Iterator> Session::NewBoundedIterator(const std::optional<Slice>&, const std::optional<Slice>&) {
   return nullptr;

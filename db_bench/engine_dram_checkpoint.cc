@@ -467,7 +467,7 @@ Status MakeDramCheckpointDriver(const std::string& argument, const Flags&, std::
   if (!argument.empty()) {
     const auto [read, error] = std::from_chars(argument.data(), end, interval);
     if (error != std::errc() || read != end)
-      return Status::InvalidArgument("dram-checkpoint:" + argument + " is no number of updates between two checkpoints");
+      return Status::InvalidArgument("dram-checkpoint:" + argument + " is not a number of updates between two checkpoints");
   }
   *driver = std::make_unique<DramCheckpointDriver>(interval);
   return Status::OK();

@@ -59,7 +59,7 @@ struct LevelDbApi {
     BRAIDDB_LEVELDB_ONLY(BRAIDDB_FIND)
 #undef BRAIDDB_FIND
     if (library->missing().empty()) return Status::OK();
-    return Status::NotSupported(library->path() + " is no LevelDB: it has no " + library->missing().front());
+    return Status::NotSupported(library->path() + " is not LevelDB: it lacks " + library->missing().front());
   }
 
   Status Get(Db* db, const ReadOptions* options, Slice key, std::string* value) const {

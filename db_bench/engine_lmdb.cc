@@ -56,7 +56,7 @@ struct LmdbApi {
     BRAIDDB_LMDB_API(BRAIDDB_FIND)
 #undef BRAIDDB_FIND
     if (library->missing().empty()) return Status::OK();
-    return Status::NotSupported(library->path() + " is no LMDB: it has no " + library->missing().front());
+    return Status::NotSupported(library->path() + " is not LMDB: it lacks " + library->missing().front());
   }
 
   Status ToStatus(int code) const {

@@ -66,13 +66,13 @@ struct RocksDbApi {
     BRAIDDB_LEVELDB_API(BRAIDDB_FIND)
     BRAIDDB_ROCKSDB_ONLY(BRAIDDB_FIND)
     if (!library->missing().empty()) {
-      return Status::NotSupported(library->path() + " is no RocksDB: it has no " + library->missing().front());
+      return Status::NotSupported(library->path() + " is not RocksDB: it lacks " + library->missing().front());
     }
     if (families) {
       BRAIDDB_ROCKSDB_FAMILIES(BRAIDDB_FIND)
     }
     if (!library->missing().empty()) {
-      return Status::NotSupported(library->path() + " has no column families: it has no " + library->missing().front());
+      return Status::NotSupported(library->path() + " does not support column families: it lacks " + library->missing().front());
     }
     BRAIDDB_FIND(options_from_string, get_options_from_string)
 #undef BRAIDDB_FIND

@@ -59,7 +59,8 @@ std::string DescribeEnd(int status) {
   std::error_code error;
   std::filesystem::remove_all(path, error);  // no effect if the engine has removed it
   if (!status.ok() || error) {
-    std::fprintf(stderr, "db_bench: %s stays: %s\n", path.c_str(), error ? error.message().c_str() : status.ToString().c_str());
+    std::fprintf(stderr, "db_bench: cannot remove %s: %s\n", path.c_str(),
+                 error ? error.message().c_str() : status.ToString().c_str());
   }
   std::fflush(nullptr);
   _exit(0);
@@ -120,7 +121,8 @@ void RemoveDatabase(const std::string& path, Driver* driver) {
   const pid_t child = Fork();
   if (child == 0) Remove(path, driver);
   const std::string end = DescribeEnd(WaitFor(child));
-  if (!end.empty()) std::fprintf(stderr, "db_bench: %s may stay: the process that removes it %s\n", path.c_str(), end.c_str());
+  if (!end.empty())
+    std::fprintf(stderr, "db_bench: %s may still exist: the process that removes it %s\n", path.c_str(), end.c_str());
 }
 
 }  // namespace braiddb::bench
