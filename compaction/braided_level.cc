@@ -40,6 +40,8 @@ Status BraidedLevel::Open(const Options& options, const Parts& parts, uint64_t j
 std::shared_ptr<const OrderedLevel> BraidedLevel::View() const { return Current(); }
 
 // If no DRAM is available, the view has no index. Reads are then slower but correct.
+// Builds the index outside of the mutex, since View must not wait for it. The old list object is destroyed after the mutex is
+// released.
 void BraidedLevel::Refresh(uint64_t l1_entries) {
   std::shared_ptr<const BraidedSkipList> fresh = Current()->WithIndex(l1_entries, index_bytes_, changes_.get(), parts_.stop);
   changes_.reset();

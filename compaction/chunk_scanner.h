@@ -24,6 +24,8 @@ class ChunkScanner {
 // - tables' sorted array and index: walks no list.
 // - index only: walks the tables' lists.
 // - otherwise: walks the tables' lists and the last level.
+// The sorted array gives the entries in order without a cache miss per list node, and its chunks are smaller. The index gives
+// predecessors without reading nodes of the last level. Without both, each search step is a cache miss.
 // Notes damage in the regions. REQUIRES: no merge of these tables is running. `context` and the tables outlive the scanner.
 std::unique_ptr<ChunkScanner> NewChunkScanner(const ZipperContext& context, const std::vector<const PmTable*>& tables,
                                               PmPtr progress);

@@ -21,6 +21,8 @@ class EntryFilter {
   // Asks about a put that is the newest of the kept versions. True: the put is dropped like a tombstone that hides nothing.
   // `from_table`: the put is in L0; otherwise in the last level. `alone`: no other version of the key is kept. True may be
   // returned only if `alone`, because an older version would become visible again.
+  // Example: put@9 is kept for readers, put@4 for a snapshot. If put@9 were dropped, new readers would find put@4. So Drops
+  // must return false. The implementation may write a deletion instead.
   virtual bool Drops(const LogEntry& entry, bool from_table, bool alone) = 0;
 
   // Tells the filter that a dropped entry is marked dead and that new readers skip it. Called before the entry's segment can be

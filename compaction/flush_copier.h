@@ -24,6 +24,8 @@ namespace braiddb {
 //        F3, MANIFEST does not list the table: the segments are sealed and have sequence numbers at or above the log boundary.
 //           An open releases them.
 //        F3, MANIFEST lists the table: the copies count. The log's entries lie below the boundary and are garbage.
+// WHAT A READER SEES  Readers use the memtable and its log entries until the view has the table. table.moves maps each original
+//        to its copy, for the lookup cache.
 // COST   Each entry is written and flushed twice. One fence per flush, and two for each segment that is allocated and sealed.
 // Thread safety: none. Used by the flush thread, or by an open.
 class FlushCopier {

@@ -282,6 +282,8 @@ void ScanChunkByIndex(const std::vector<MergePiece>& pieces, const BraidedList& 
   if (!result->damaged) Placer(l1, index, result).PlaceAll();
 }
 
+// Reads the entries in batches: first the addresses and prefixes from the array, then the prefetched entries. Each entry is
+// checked against its prefix and its predecessor, because the lists are not walked and so cannot reveal damage.
 void ScanOrderByIndex(const TableOrder& tables, uint64_t begin, uint64_t end, const BraidedList& l1, const TallIndex& index,
                       ScanResult* result) {
   const RegionSet& regions = l1.regions();

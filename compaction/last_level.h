@@ -55,6 +55,8 @@ struct MergeJob {
 //           are durable. If a job does not return OK, or a crash interrupts it, the caller passes it to Merge again before any
 //           other job, with the same id and tables. Until then no segment is released. At every instant readers find all versions
 //           that they need in the level and the tables together. [CC-4] [CC-45]
+// RECOVERY  Open repairs what the level itself has interrupted: a journal batch, a leaf split, an exchange of runs. A job is
+//        repaired by running it again, because only its caller has the tables.
 // Thread safety: one of these calls at a time. Any thread may read the returned objects meanwhile.
 class LastLevel {
  public:

@@ -17,6 +17,8 @@ namespace braiddb {
 // CRASH  Anywhere: the pointers mean nothing until a checkpoint has made them durable and the MANIFEST lists the table. Until
 //        then recovery ignores the pointers and rebuilds the list from the entries. [CC-3]
 // WHAT A READER SEES  Nothing: the stores are relaxed. The caller publishes the table with a release store after Finish.
+// WHY NO FLUSH  Until the checkpoint the log is the durable form of the table. The checkpoint flushes whole extents, so it writes
+//        each cache line once, with all pointers of its entries.
 // COST   `height` stores per entry. No fence.
 class ListBuilder {
  public:

@@ -16,6 +16,11 @@
 //                and repeats its stores, in order. Repeating is idempotent. [CC-46] The batch's progress says from which entry on
 //                all entries are merged. An invalid newer buffer was never applied, unless `begun` has its number: then the
 //                journal is damaged. [CC-4]
+// WHY TWO BUFFERS  The progress of a merge is stored only in the records. While record n is written, record n-1 must stay valid:
+//        if a crash cuts record n off, the merge resumes from the progress of n-1. A single buffer would lose this progress, and
+//        the resumed merge would link entries that are linked already.
+// WHY `begun`      It tells a record that was cut off from a record that was damaged later. A cut-off record has made no store,
+//        so it can be ignored. A damaged record may have made some of its stores.
 // CONCURRENCY    One merge at a time writes. Nobody reads after the open.
 // LIFETIME       As long as the database. A record is overwritten two batches later.
 #pragma once

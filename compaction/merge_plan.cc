@@ -86,6 +86,8 @@ MergePlan::MergePlan(const std::vector<const PmTable*>& tables, const RegionSet*
     }
   }
 
+  // Cuts each table's part of a chunk at the table's samples. Pieces of one table are consecutive: each begins where its
+  // predecessor ends.
   for (size_t c = 0; c <= cuts.size(); ++c) {
     std::vector<MergePiece> pieces;
     const size_t first = c == 0 ? 0 : cuts[c - 1];

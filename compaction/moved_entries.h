@@ -13,6 +13,8 @@ namespace braiddb {
 // A reader that stands on a moved original treats it as its copy. While such readers may exist, a merge that marks a copy dead
 // must also mark its original. Otherwise a reader on the original would return a value that newer entries hide, and these newer
 // entries may be out of its view.
+// LIFETIME  A pair is needed while a reader may stand on the original. Such a reader began before the merge replaced the
+//        original.
 // Thread safety: one thread at a time while it changes; afterwards any number of threads.
 class MovedEntries {
  public:

@@ -116,6 +116,8 @@ class NvMerger {
   }
 
   // Decides all keys of the leaf that has the first item. Returns the end of these items.
+  // Both sides ascend: the items and the elements of the leaf. So one pass over both joins them, and `below` only moves forward.
+  // Elements have only a key word, so all elements with the item's key word are compared by their entries' keys.
   size_t JoinLeaf(const std::vector<ChunkItem>& items, size_t begin) {
     size_t end = 0;
     const bool copied = CopyLeaf(items, begin, &end);
@@ -197,6 +199,11 @@ class NvMerger {
   }
 
   // Step M1 for one key. Collects the changes for M3.
+  //
+  // WHY TOMBSTONES ARE MARKED LAST  Take put@5 in the tree and delete@8 in a table, which no snapshot needs. Both are dropped. A
+  //     reader skips entries that are marked dead. If the mark of delete@8 became durable first and a crash followed, readers
+  //     would skip the deletion and find put@5: a deleted key would return. So put@5 is marked in M1, and delete@8 in M2, after
+  //     a fence. If a newer version of the key exists, the newer version hides both, and the order does not matter.
   void DecideKey() {
     std::sort(versions_.begin(), versions_.end(), [](const Version& a, const Version& b) {
       const uint64_t of_a = a.entry->sequence();

@@ -78,6 +78,9 @@ struct Copied {
 // WHAT A READER SEES  No change until the caller installs a view with the tables. The originals stay in the last level until a
 //                     merge.
 // COST   One search in the last level per key. Each line of the copies is flushed once.
+// LIFETIME  The copies' segments: kCopies, then kSealed after the MANIFEST lists the tables. The originals count as live until
+//        the merge of the tables marks them moved. When all entries of a sparse segment are dead or moved, and readers have left,
+//        the segment is released.
 // A segment with a damaged entry stays where it is. Returns Aborted if stopped, NoSpace, or MemoryLimit after std::bad_alloc.
 // Then all segments of copies are discarded.
 Status CopyLiveEntries(const RelocationJob& job, const std::vector<Segment*>& from, Relocation* result);

@@ -33,6 +33,8 @@ struct RunSizes {
 // WHAT A READER SEES  The tables stay in the reader's view until the merge ends. A reader of the old run list finds the old runs
 //                     and the tables. A reader of the new run list finds the new runs, and the needed entries of the tables a
 //                     second time.
+// SPACE  New runs need space before the old runs free theirs. The merge exchanges range by range, so at most the runs of one
+//        range exist twice, apart from old runs that readers still hold. If only table entries are left for a range, each finished run is exchanged at once.
 // COST   Per run: two fences and the run's cache lines. Per entry of the tables: one line. Space: the new runs of one range at a
 //        time.
 //

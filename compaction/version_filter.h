@@ -42,6 +42,8 @@ class VersionFilter {
   //
   // Example: snapshots {7}; versions put@9, put@7, delete@5, put@3. put@9 is kept: no newer version exists. put@7 is kept:
   // snapshot 7 sees it. delete@5 and put@3 are dropped: no snapshot lies in [5, 7) or [3, 5).
+  // Operands: if an operand is kept, the next older version is kept too, and so on down to the first version that is not an
+  // operand. A dropped operand keeps no older version.
   template <class Version>
   void Decide(std::vector<Version>* versions) const {
     const Version* newer = nullptr;

@@ -297,6 +297,8 @@ class Merger {
 
   // Puts the copy into the list position of the original, on each layer. A reader finds the original or the copy, and a reader
   // whose view has no table with the copy needs one of the two. All stores are in one step, so no batch ends between them.
+  // A relocation copies the height and stays in the region. So the copy fits exactly into the original's position on all layers;
+  // any difference means damage.
   Status Replace(const ScanResult& chunk, const Version& copy) {
     const Version& original = versions_[copy.other];
     const uint32_t height = copy.entry->height();

@@ -60,6 +60,10 @@ struct ZipperContext {
 //                     The reason is the descending order: when E's pointer is redirected into the last level, all larger entries
 //                     of E's table are already linked there. A reader that stands on an unlinked node follows the node's
 //                     pointers. They stay unchanged and lead to all successors of the node.
+// A TABLE DURING ITS MERGE  The table's list from its head has the entries before `progress`, with unchanged pointers. The last
+//        of these leads to an entry that is merged or dropped already. The pointers of a merged entry lead into the last level,
+//        so a reader that walks the table may pass into the last level. A resumed merge finds the remaining entries in the same
+//        list and stops at `progress`.
 // COST   Two fences per batch. A batch has at most 4,096 stores, about 1,300 entries, and ends with its chunk. Per entry: about
 //        three stores, three flushed lines, and 16 journal bytes for each store.
 //

@@ -127,8 +127,8 @@ class StackedDB : public Interface {
   FamilyTable families_;
 };
 
-// Layers an Impl, a StackedDB, on `base`. After an error first the handles and then `base` are destroyed, because handles must not
-// outlive their database.
+// Layers an Impl, a StackedDB, on `base`. After an error first the handles and then `base` are destroyed, because handles must
+// not outlive their database.
 template <class Impl, class Interface, class... Arguments>
 Status StackOn(std::unique_ptr<DB> base, std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles,
                std::unique_ptr<Interface>* db, const Arguments&... arguments) {
