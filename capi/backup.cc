@@ -52,7 +52,7 @@ Status OpenEngine(const std::string& directory, const braiddb::Comparator* compa
   return status;
 }
 
-// Options for a database that is restored from the backup: the original's, except those that depend on the original's location.
+// Options for a database that is restored from the backup: those of the original, except options that depend on its location.
 Status OptionsOf(const braiddb_backup_engine_t& engine, const braiddb::BackupInfo& info, braiddb::Options* options) {
   braiddb::LoadedOptions loaded;
   if (Status status = braiddb::OptionsFromText(info.options, &loaded, true); !status.ok()) return status;

@@ -11,7 +11,7 @@
 
 namespace braiddb::capi {
 
-// Types of the function that opens the database: DB::Open, or the one of a database with transactions.
+// Types of the function that opens the database: DB::Open, or Open of a database with transactions.
 using FamilyHandles = std::vector<std::unique_ptr<ColumnFamilyHandle>>;
 using Families = std::vector<ColumnFamilyDescriptor>;
 using Opener = std::function<Status(const Options&, const std::string&, const Families&, FamilyHandles*, std::unique_ptr<DB>*)>;

@@ -21,7 +21,7 @@
 //        the resumed merge would link entries that are linked already.
 // WHY `begun`      It tells a record that was cut off from a record that was damaged later. A cut-off record has made no store,
 //        so it can be ignored. A damaged record may have made some of its stores.
-// CONCURRENCY    One merge at a time writes. Nobody reads after the open.
+// CONCURRENCY    One merge at a time writes. No thread reads after the open.
 // LIFETIME       As long as the database. A record is overwritten two batches later.
 #pragma once
 

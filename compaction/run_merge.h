@@ -34,9 +34,9 @@ struct RunSizes {
 //                     and the tables. A reader of the new run list finds the new runs, and the needed entries of the tables a
 //                     second time.
 // SPACE  New runs need space before the old runs free theirs. The merge exchanges range by range, so at most the runs of one
-//        range exist twice, apart from old runs that readers still hold. If only table entries are left for a range, each finished run is exchanged at once.
-// COST   Per run: two fences and the run's cache lines. Per entry of the tables: one line. Space: the new runs of one range at a
-//        time.
+//        range exist twice, apart from old runs that readers still hold. If only table entries are left for a range, each
+//        finished run is exchanged at once.
+// COST   Per run: two fences and the run's cache lines. Per entry of the tables: one line.
 //
 // Returns Aborted if stopped, NoSpace, or Corruption. Then the ranges that were not exchanged are unchanged.
 Status MergeIntoRuns(const LastLevel::Parts& parts, SortedRuns* level, const RunSizes& sizes, const MergeJob& job,

@@ -382,8 +382,8 @@ class Merger {
 
 }  // namespace
 
-// Scanner threads work ahead on smaller chunks, while this thread merges the larger ones. A scan needs no lock: it reads only
-// nodes before its chunk's entries, and the merge of larger chunks unlinks none of these.
+// Scanner threads work ahead on smaller chunks, while this thread merges the larger ones. A scan needs no lock: the
+// predecessors of its entries lie before the larger chunks, and the merge of these chunks unlinks no predecessor.
 Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>& tables, PmPtr progress, MergeStats* stats) {
   // The check precedes the plan, because a plan over many tables takes long.
   if (context.stop != nullptr && context.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
