@@ -1,4 +1,4 @@
-// Backups: each is one sorted file, <id>.backup, which says of itself what it is a copy of.
+// BackupEngine: each backup is one sorted file <id>.backup that contains its own metadata.
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -23,8 +23,8 @@ namespace {
 constexpr std::string_view kSuffix = ".backup";
 constexpr std::string_view kTemporary = ".tmp";
 
-// The lines before the texts of the options and the families, and the user's metadata: "timestamp <n>", "sequence <n>",
-// "options <bytes>", "families <bytes>" if there are other families than the default one, an empty line.
+// The text before the options, the families, and the user's metadata. Its lines: "timestamp <n>", "sequence <n>", "options
+// <bytes>", "families <bytes>" if other families than the default exist, and an empty line.
 std::string MetadataOf(const BackupInfo& info, const CopiedFamilies& families) {
   const std::string described = FamiliesToText(families);
   return "timestamp " + std::to_string(info.timestamp) + "\nsequence " + std::to_string(info.sequence) + "\noptions " +
@@ -33,7 +33,7 @@ std::string MetadataOf(const BackupInfo& info, const CopiedFamilies& families) {
          described + info.metadata;
 }
 
-// Those that users see.
+// The families that users see.
 std::vector<std::string> NamesOf(const CopiedFamilies& families) {
   std::vector<std::string> names;
   for (const CopiedFamily& family : families) {
@@ -64,7 +64,8 @@ bool ReadMetadata(const std::string& text, BackupInfo* info, CopiedFamilies* fam
 
 std::string NameOf(uint32_t id) { return std::to_string(id) + std::string(kSuffix); }
 
-// The number of a file of ours; 0 if it is none. Only one name has a number: "07.backup" is not 7.backup.
+// The id of a backup file's name, or 0 if the name is not a backup's. Each id has exactly one name: "07.backup" is not the name
+// of backup 7.
 uint32_t IdOf(std::string_view name) {
   uint32_t id = 0;
   if (std::from_chars(name.data(), name.data() + name.size(), id).ec != std::errc()) return 0;
@@ -181,7 +182,8 @@ class BackupEngineImpl final : public BackupEngine {
  private:
   std::string PathOf(uint32_t id) const { return directory_ + "/" + NameOf(id); }
 
-  // Larger than those of all intact backups, and of no file that is there: a damaged backup, or one that somebody has put there.
+  // Chooses an id larger than the ids of all intact backups. Skips ids whose file exists, for example a damaged backup or a
+  // foreign file.
   Status ChooseId(uint32_t* id) const {
     *id = last_id_;
     do {
@@ -261,12 +263,12 @@ class BackupEngineImpl final : public BackupEngine {
 
   const std::string directory_;
   const std::unique_ptr<FileLock> lock_;
-  mutable std::mutex work_mutex_;  // before list_mutex_; held while files are written, read or removed
+  mutable std::mutex work_mutex_;  // locked before list_mutex_; held while files are written, read, or removed
   mutable std::mutex list_mutex_;
-  // Changed under both mutexes, so either is enough to read.
+  // Changed while both mutexes are held, so one of them is enough for a read.
   std::map<uint32_t, BackupInfo> backups_;
-  std::map<uint32_t, Status> damaged_;  // … and why they are taken for that
-  uint32_t last_id_ = 0;                // of intact backups, those included that were deleted since the open; work_mutex_
+  std::map<uint32_t, Status> damaged_;  // damaged backups and the error of each
+  uint32_t last_id_ = 0;  // largest id of an intact backup since the open, deleted backups included; guarded by work_mutex_
 };
 
 }  // namespace
@@ -275,7 +277,7 @@ Status BackupEngine::Open(const std::string& directory, std::unique_ptr<BackupEn
   engine->reset();
   std::unique_ptr<FileLock> lock;
   Status status = CreateDir(directory);
-  // Not LOCK: some keep backups in the directory of the database.
+  // A lock file of its own name, because some users keep backups in the directory of the database.
   if (status.ok()) status = FileLock::Acquire(directory + "/BACKUP_LOCK", &lock);
   if (!status.ok()) return status;
   auto result = std::make_unique<BackupEngineImpl>(directory, std::move(lock));

@@ -1,4 +1,4 @@
-// Checkpoint: a copy that can be opened.
+// Checkpoint: an openable copy of a database.
 #include "backup/copy.h"
 #include "braiddb/backup.h"
 #include "db/db_impl.h"
@@ -8,8 +8,8 @@
 namespace braiddb {
 namespace {
 
-// As the original, but in one directory, on whatever file system that is, and with little DRAM: it only takes writes and is
-// closed.
+// The options of the original, changed for the copy: one directory, any file system, and little DRAM. The copy only receives
+// writes and is then closed.
 Options OptionsOfCopy(const Options& of) {
   Options options = of;
   options.region_paths.clear();
@@ -41,7 +41,7 @@ Status CopyFamily(const CopiedState& state, ColumnFamilyHandle* from, DB* to, co
   return status.ok() ? static_cast<DBImpl*>(to)->WriteToAnyFamily(CopyWrites(), batch) : status;
 }
 
-// Families that are not the default one are made with the comparators and last levels that they have.
+// Copies all families. Other families than the default are created with their comparators and last levels.
 Status CopyAll(const CopiedState& state, DB* to) {
   Status status;
   for (const auto& family : state.families()) {

@@ -77,7 +77,7 @@ Status FamilyWriter::Renumber(const WriteBatch& block, WriteBatch* result) const
     void Put(Slice key, Slice value) override { to->Put(key, value); }
     void Delete(Slice key) override { to->Delete(key); }
     void Merge(Slice key, Slice operand) override { to->Merge(key, operand); }
-    // Of other families there are puts only: copies are of what reads give.
+    // Other families have only puts: a copy holds the results of reads.
     Status PutCF(uint32_t family, Slice key, Slice value) override {
       if (family == 0) return Put(key, value), Status::OK();
       const auto at = std::find(writer->ids_.begin(), writer->ids_.end(), family);

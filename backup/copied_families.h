@@ -1,4 +1,4 @@
-// CopiedFamily: what a backup says of a column family, beside what is in it.
+// CopiedFamily: the description of a column family in a backup.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,24 @@ namespace braiddb {
 struct CopiedFamily {
   uint32_t id = 0;  // in the backup's blocks
   std::string name;
-  std::string comparator;  // its name
+  std::string comparator;  // name of the comparator
   L1Kind l1 = L1Kind::kBraidedSkipList;
   uint32_t nv_leaf_size = 0;
 };
 using CopiedFamilies = std::vector<CopiedFamily>;
 
-// All but the default one.
+// All families except the default family.
 CopiedFamilies DescribeFamilies(const CopiedState& state);
 
-// LAYOUT of the text: for each family a line "<id> <l1> <nv_leaf_size> <bytes of name> <bytes of comparator>", and behind it,
-// without anything between or after them, name and comparator.
+// LAYOUT of the text: for each family a line "<id> <l1> <nv_leaf_size> <bytes of name> <bytes of comparator>", directly followed
+// by name and comparator without separators.
 std::string FamiliesToText(const CopiedFamilies& families);
 bool FamiliesFromText(const std::string& text, CopiedFamilies* families);
 
-// Writes blocks of a backup to a new database, in which it makes the families first.
+// Creates a backup's families in a new database, and then writes the backup's blocks to it.
 class FamilyWriter {
  public:
-  // InvalidArgument if a family has a comparator that is none of these, and not built in.
+  // Returns InvalidArgument if a family's comparator is neither in `comparators` nor built in.
   Status Create(DB* db, const CopiedFamilies& families, const std::vector<const Comparator*>& comparators);
   Status Write(const WriteBatch& block);
 
@@ -37,8 +37,8 @@ class FamilyWriter {
   Status Renumber(const WriteBatch& block, WriteBatch* result) const;
 
   DB* db_ = nullptr;
-  std::vector<uint32_t> ids_;  // of the backup
-  FamilyHandles handles_;      // of the same families in the database
+  std::vector<uint32_t> ids_;  // family ids in the backup
+  FamilyHandles handles_;      // the same families in the new database
 };
 
 }  // namespace braiddb

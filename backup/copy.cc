@@ -21,8 +21,8 @@ Status Rename(const std::string& from, const std::string& to) {
   return std::rename(from.c_str(), to.c_str()) == 0 ? Status::OK() : StatusFromErrno(errno, to);
 }
 
-// Busy if somebody has it open. A copy takes the place of a directory, and of nothing else. The directory goes with all that is
-// in it, so files that may be regions of somebody must say that they are the database's.
+// Checks that `path` may be replaced. Returns Busy if a process has the database open. A copy replaces only a directory, and only
+// if all region files in it belong to the database. The replacement removes the directory with its files.
 Status CheckPlace(const std::string& path) {
   if (FileExists(path) && !std::filesystem::is_directory(path)) {
     return Status::InvalidArgument(path + " is a file; choose another directory");
@@ -43,9 +43,10 @@ Status Destroy(const Copy& copy, const std::string& directory) {
   return copy.how.destroy ? copy.how.destroy(directory) : DB::Destroy({}, directory);
 }
 
-// STEPS   1 what is at `target` becomes `target`.old  2 the copy gets its name  3 that is durable  4 the old one is removed.
-// CRASH   Between 1 and 2: nothing is at `target`, and both are beside it, whole.
-// What is in the way of 1 or 2 leaves everything as it was.
+// STEPS   1 rename `target` to `target`.old  2 rename the copy to `target`  3 sync the parent directory  4 remove `target`.old.
+// CRASH   Between 1 and 2: no `target` exists. The old database is `target`.old, the new database has its temporary name, both
+//         are complete. Between 2 and 4: `target`.old remains beside the new `target`.
+// If step 1 or 2 fails, everything stays unchanged.
 Status PutInPlace(const Copy& copy, const std::string& temporary, const std::string& target) {
   const std::string old = target + ".old";
   const bool replaces = FileExists(target);
@@ -64,11 +65,11 @@ Status PutInPlace(const Copy& copy, const std::string& temporary, const std::str
   if (!status.ok() || !replaces) return status;
   status = Destroy(copy, old);
   std::error_code not_empty;
-  std::filesystem::remove(old, not_empty);  // files of others stay there
+  std::filesystem::remove(old, not_empty);  // the directory stays if it has other files
   return status;
 }
 
-// Closed when this returns.
+// Creates and fills the copy. The copy is closed when the function returns.
 Status Make(Copy* copy, const std::string& directory, const std::function<Status(DB*)>& fill) {
   std::unique_ptr<DB> db;
   Status status = copy->how.place_regions ? copy->how.place_regions(directory, &copy->options) : Status::OK();
@@ -82,14 +83,14 @@ Status Make(Copy* copy, const std::string& directory, const std::function<Status
   if (status.ok()) status = db->Close();
   db.reset();
   if (!status.ok()) return status;
-  LoadedOptions made;  // by the open; of its families, too
+  LoadedOptions made;  // the options that the open has chosen, with those of its families
   if (status = LoadLatestOptions(directory, &made); !status.ok()) return status;
   return WriteOptionsFile(copy->noted, made.Descriptors(), directory);
 }
 
 }  // namespace
 
-// ORDER   The copy is closed, so all of it is durable, before anything is done to what was there.
+// ORDER: the copy is closed, and so durable, before the old database is touched.
 Status MakeDatabase(Copy copy, const std::function<Status(DB*)>& fill) {
   std::string target;
   if (Status status = TemporaryPlace::Resolve(copy.path, &target); !status.ok()) return status;
@@ -110,7 +111,7 @@ Status MakeDatabase(Copy copy, const std::function<Status(DB*)>& fill) {
 
 namespace {
 
-// Handles keep a family's id from being given to another one.
+// Handles keep the ids of their families from being reused, so equal ids mean equal families.
 bool AreTheSame(const FamilyHandles& a, const FamilyHandles& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const auto& x, const auto& y) { return x->GetID() == y->GetID(); });
@@ -123,7 +124,8 @@ Status CreateFamilyOfCopy(DB* copy, const ColumnFamilyOptions& options, const st
   return static_cast<DBImpl*>(copy)->CreateAnyFamily(options, name, handle);
 }
 
-// The families before the snapshot and behind it are the same ones: so they are those of its moment.
+// If the families before and after the snapshot are the same, they are the families at the snapshot. Otherwise the function tries
+// again.
 Status CopiedState::Take(DB* db, std::unique_ptr<CopiedState>* state) {
   for (;;) {
     std::unique_ptr<CopiedState> taken(new CopiedState(db));

@@ -1,4 +1,4 @@
-// What copies of a database have in common.
+// Common parts of all copies of a database.
 #pragma once
 
 #include <functional>
@@ -11,35 +11,35 @@
 
 namespace braiddb {
 
-// Bytes of updates that a copy writes at a time.
+// Batch size of a copy, in bytes of updates.
 inline constexpr uint64_t kCopiedAtOnce = 256ull << 10;
 
-// What is to be made, and where.
+// What copy is created, and where.
 struct Copy {
-  Options options;  // that it is made with
-  Options noted;    // that its options file says it was opened with, but for its regions
+  Options options;  // the options that create the copy
+  Options noted;    // the options to store in the copy's options file, except the regions
   std::string path;
-  bool replaces;  // what is at `path`
+  bool replaces;  // whether a database at `path` is replaced
   const CopyOptions& how;
 };
 
-// Symbolic links in `path` are followed first. Creates a database at `path`.tmp (db/temporary_place.h), lets `fill` write to
-// it, closes it, and gives it its name; with `replaces` in place of one that is there, which is `path`.old for a moment. On error
-// what was in `path` stays, and of the new one nothing, unless that cannot be removed.
+// Resolves symbolic links in `path` first. Creates a database at `path`.tmp (db/temporary_place.h), calls `fill` to write to it,
+// closes it, and renames it to `path`. With `replaces`, an existing database is renamed to `path`.old until the copy has its
+// name, and is then removed. After an error `path` is unchanged and the new database is removed, if possible.
 Status MakeDatabase(Copy copy, const std::function<Status(DB*)>& fill);
 
-// What `db` was opened with, by its options file; if that cannot be read, what it chose.
+// The options with which `db` was opened, from its options file. If the file cannot be read: the options that `db` uses.
 Options OpenedWith(DB* db);
-// The same as text, with those of its families.
+// The same as text, with the options of all families.
 std::string OptionsTextOf(DB* db);
 
 using FamilyHandles = std::vector<std::unique_ptr<ColumnFamilyHandle>>;
 
-// Makes a family of a copy, also that of prepared transactions, which nobody sees (db/hidden_family.h).
+// Creates a family in a copy. Also used for the hidden family of prepared transactions (db/hidden_family.h).
 Status CreateFamilyOfCopy(DB* copy, const ColumnFamilyOptions& options, const std::string& name,
                           std::unique_ptr<ColumnFamilyHandle>* handle);
 
-// What a database has at one moment, for as long as the object is there: its column families, and what is in them.
+// A consistent state of a database while the object exists: the column families and their content at one snapshot.
 class CopiedState {
  public:
   static Status Take(DB* db, std::unique_ptr<CopiedState>* state);
@@ -48,9 +48,9 @@ class CopiedState {
   CopiedState& operator=(const CopiedState&) = delete;
 
   uint64_t sequence() const { return snapshot_->GetSequenceNumber(); }
-  // The default one first, and the one of prepared transactions.
+  // The default family first. Includes the hidden family of prepared transactions.
   const FamilyHandles& families() const { return families_; }
-  // An iterator that verifies what it shows.
+  // An iterator that verifies checksums.
   std::unique_ptr<Iterator> NewIterator(ColumnFamilyHandle* family) const;
 
  private:
@@ -61,7 +61,7 @@ class CopiedState {
   FamilyHandles families_;
 };
 
-// What is written to a copy need not be durable before it is closed.
+// Write options for copies: writes become durable when the copy is closed.
 inline WriteOptions CopyWrites() {
   WriteOptions options;
   options.sync = false;

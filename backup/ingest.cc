@@ -1,4 +1,4 @@
-// Ingestion: files that were made elsewhere become one batch.
+// Ingestion: writes the updates of external files as one batch.
 #include <utility>
 
 #include "backup/sorted_file.h"
@@ -12,7 +12,7 @@ namespace {
 
 using Readers = std::vector<std::unique_ptr<SortedFileReader>>;
 
-// What the batch will have.
+// Collects the updates of the batch.
 class Updates final : public WriteBatch::Handler {
  public:
   explicit Updates(ColumnFamilyHandle* family) : family_(family) {}
@@ -52,7 +52,7 @@ Status DeleteRanges(const WriteBatch& ranges, Updates* updates) {
   return ranges.Iterate(&deleter);
 }
 
-// Its ranges come first: they are about what was there before it.
+// The file's range deletions come first, because they apply to keys that existed before the file.
 Status AddFile(SortedFileReader* reader, Updates* updates) {
   Status status = DeleteRanges(reader->ranges(), updates);
   WriteBatch block;

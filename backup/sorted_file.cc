@@ -39,7 +39,7 @@ uint64_t CheckOf(Slice ranges, Slice metadata) {
 }
 uint64_t CheckOf(const SortedFileFooter& footer) { return XXH3_64bits(&footer, offsetof(SortedFileFooter, checksum)); }
 
-// Nothing, or what a writer that was cut short left.
+// Whether `path` has no file, or only the unfinished output of an interrupted writer.
 bool IsLeftover(const std::string& path) {
   std::error_code error;
   const auto kind = std::filesystem::symlink_status(path, error).type();
@@ -181,7 +181,7 @@ Status SortedFileWriterImpl::Finish() {
   return FinishWith(Slice());
 }
 
-// ORDER   1 the bytes are durable  2 the file has its name  3 the name is durable.
+// ORDER: 1 the bytes are durable  2 the file gets its name  3 the name is durable.
 Status SortedFileWriterImpl::FinishWith(Slice metadata) {
   if (finished_) return Status::InvalidArgument("the file is finished");
   if (block_.Count() > 0) (void)WriteBlock();
@@ -238,7 +238,7 @@ Status SortedFileReader::ReadEnd(uint64_t size) {
   if (std::fseek(file_.get(), -static_cast<long>(sizeof footer_), SEEK_END) != 0) return StatusFromErrno(errno, path_);
   if (Status status = ReadBytes(&footer_, sizeof footer_); !status.ok()) return status;
   if (footer_.magic != kEndMagic || footer_.checksum != CheckOf(footer_)) return Damaged("its end is damaged");
-  // Each is looked at by itself first: their sum could be any number.
+  // Checks each value separately first, because the sum may overflow.
   if (footer_.ranges_at < sizeof(Header) || footer_.ranges_at > size || footer_.ranges_bytes > size ||
       footer_.metadata_bytes > size || file_bytes() != size) {
     return Damaged("its length is wrong");

@@ -1,4 +1,4 @@
-// A file of updates in the order of their keys: what backups and ingested files are.
+// Sorted file: a file of updates in key order. Backups and ingested files have this format.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace braiddb {
 //   header    magic u64 "BRADSST1", comparator's name [64] zero-terminated, checksum u64 of both
 //   blocks    bytes u32, count u32, checksum u64 of the updates, seeded with the block's number; then the updates, in the form of
 //             WriteBatch::Data
-//   ranges    that are deleted, as updates that put their limit under their start
+//   ranges    deleted ranges, as updates that put the end of the range under its start
 //   metadata  any bytes
 //   footer    magic u64 "BRADEND1", entries u64, blocks u64, ranges_at u64, ranges_bytes u64, metadata_bytes u64, checksum u64 of
 //             ranges and metadata, checksum u64 of the footer before it
-// WHOLE     It is written beside its name and renamed when it is durable. A checksum is XXH3, 64 bits.
+// COMMIT POINT  The file is written under a temporary name and renamed when it is durable. All checksums are 64-bit XXH3.
 struct SortedFileFooter {
   uint64_t magic;
   uint64_t entries;
@@ -48,9 +48,9 @@ class SortedFileWriterImpl final : public SortedFileWriter {
   Status Finish() override;
   uint64_t FileSize() const override { return bytes_; }
 
-  // What is added from here on is of another column family; its keys begin anew. Only in backups.
+  // Later updates belong to another column family, and its keys start from the smallest again. Used only in backups.
   void BeginFamily(const ColumnFamilyHandle& family);
-  // Also of no update.
+  // Finishes the file. The file may have no updates.
   Status FinishWith(Slice metadata);
 
  private:
@@ -66,30 +66,30 @@ class SortedFileWriterImpl final : public SortedFileWriter {
   const Comparator* comparator_;
   uint32_t family_ = 0;
   FileHandle file_;
-  bool is_made_ = false;  // the temporary file is this writer's
+  bool is_made_ = false;  // this writer has created the temporary file
   WriteBatch block_;
   WriteBatch ranges_;
   std::string last_key_;
-  bool has_last_ = false;  // last_key_ is one of the family
+  bool has_last_ = false;  // last_key_ is a key of the current family
   uint64_t entries_ = 0;
   uint64_t blocks_ = 0;
   uint64_t bytes_ = 0;
-  Status status_;  // of writing so far
+  Status status_;  // first error of the writes
   bool finished_ = false;
 };
 
 class SortedFileReader {
  public:
-  // Reads header, footer and metadata. Corruption if it is not such a file, or not whole.
+  // Reads header, footer, and metadata. Returns Corruption if the file is not a complete sorted file.
   static Status Open(const std::string& path, std::unique_ptr<SortedFileReader>* reader);
 
   const std::string& comparator_name() const { return comparator_name_; }
-  // Deletions of ranges, each as an update that puts its limit under its start.
+  // Deleted ranges, each as an update that puts the range's end under its start.
   const WriteBatch& ranges() const { return ranges_; }
   const std::string& metadata() const { return metadata_; }
   uint64_t entries() const { return footer_.entries; }
   uint64_t file_bytes() const { return footer_.ranges_at + footer_.ranges_bytes + footer_.metadata_bytes + sizeof footer_; }
-  // The next block's updates; *batch is empty behind the last.
+  // Reads the updates of the next block. At the end *batch is empty.
   Status ReadBlock(WriteBatch* batch);
 
  private:

@@ -1,4 +1,4 @@
-// Flushes, compactions, and what RocksDB has about its files.
+// Flushes, compactions, and RocksDB's functions about files.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -34,12 +34,12 @@ void braiddb_flush(braiddb_t* db, const braiddb_flushoptions_t*, char** errptr) 
   SaveError(errptr, Guarded([&] { return db->db->Flush(); }));
 }
 
-// A flush is always of all families.
+// A flush always includes all families.
 void braiddb_flush_cf(braiddb_t* db, const braiddb_flushoptions_t* options, braiddb_column_family_handle_t*, char** errptr) {
   braiddb_flush(db, options, errptr);
 }
 
-// Writes are durable when they return, but for those without sync on an ordinary file system.
+// Writes are durable when they return, except writes without sync on an ordinary file system.
 void braiddb_flush_wal(braiddb_t* db, unsigned char sync, char** errptr) {
   if (sync == 0) return;
   SaveError(errptr, Guarded([&] {
@@ -48,7 +48,7 @@ void braiddb_flush_wal(braiddb_t* db, unsigned char sync, char** errptr) {
             }));
 }
 
-// What goes wrong is in the info log, and the database is read-only then.
+// An error is written to the info log, and the database is then read-only.
 void braiddb_compact_range(braiddb_t* db, const char* start_key, size_t start_key_length, const char* limit_key,
                            size_t limit_key_length) {
   const Status ignored = Guarded(
@@ -74,7 +74,7 @@ void braiddb_compact_range_opt(braiddb_t* db, braiddb_compactoptions_t*, const c
   braiddb_compact_range(db, start_key, start_key_length, limit_key, limit_key_length);
 }
 
-// Merges are always of whole tables, so there is nothing to suggest.
+// A merge always takes whole tables, so a suggested range has no effect.
 void braiddb_suggest_compact_range(braiddb_t*, const char*, size_t, const char*, size_t, char**) {}
 void braiddb_suggest_compact_range_cf(braiddb_t*, braiddb_column_family_handle_t*, const char*, size_t, const char*, size_t,
                                       char**) {}
@@ -82,18 +82,18 @@ void braiddb_suggest_compact_range_cf(braiddb_t*, braiddb_column_family_handle_t
 void braiddb_disable_manual_compaction(braiddb_t* db) { ++db->manual_compactions_off; }
 void braiddb_enable_manual_compaction(braiddb_t* db) { --db->manual_compactions_off; }
 
-// A merge that runs is cut short by the close, without loss.
+// The close interrupts a running merge without loss.
 void braiddb_cancel_all_background_work(braiddb_t*, unsigned char) {}
 
 void braiddb_wait_for_compaction(braiddb_t* db, char** errptr) {
   SaveError(errptr, Guarded([&] { return db->db->WaitForCompaction(); }));
 }
 
-// ---- Files: keys are in regions, which are no files that could be deleted.
+// ---- Files: keys lie in regions, which are not files that could be deleted.
 
 void braiddb_disable_file_deletions(braiddb_t* db, char**) { ++db->file_deletions_off; }
 
-// `force`: however often they were disabled.
+// `force`: enables deletions, however often they were disabled.
 void braiddb_enable_file_deletions(braiddb_t* db, unsigned char force, char**) {
   int off = db->file_deletions_off.load();
   while (!db->file_deletions_off.compare_exchange_weak(off, force != 0 ? 0 : std::max(0, off - 1))) {
@@ -104,9 +104,9 @@ void braiddb_delete_file(braiddb_t*, const char*) {}
 
 namespace {
 
-// RocksDB deletes the files that lie in the range, and who calls it cannot know which keys these have: all may go, and all that
-// the caller wants to go. Here all go, by one deletion of the range, which snapshots do not see. Both bounds are inclusive; null:
-// there is none.
+// Deletes all keys of the range by one range deletion, which is invisible to older snapshots. RocksDB deletes the files that lie
+// inside the range. Its callers cannot know which keys these files have, so they must accept the deletion of all keys. Both
+// bounds are inclusive; an absent bound means no limit.
 Status DeleteAllIn(braiddb_t* db, ColumnFamilyHandle* family, const std::optional<Slice>& start,
                    const std::optional<Slice>& limit) {
   if (family == nullptr) return NoFamily();
@@ -118,7 +118,7 @@ Status DeleteAllIn(braiddb_t* db, ColumnFamilyHandle* family, const std::optiona
   iterator->SeekToLast();
   if (!iterator->Valid()) return iterator->status();
   const std::string last(limit ? *limit : iterator->key());
-  iterator.reset();  // it would keep from being freed what the write below may need
+  iterator.reset();  // its pins could block the space that the write below needs
   if (family->GetOptions().comparator->Compare(first, last) > 0) return Status::OK();
   braiddb::WriteBatch batch;
   batch.DeleteRange(family, first, last);

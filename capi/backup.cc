@@ -1,4 +1,4 @@
-// Backups: those of braiddb/backup.h. (RocksDB's share files; here each has all of the data.)
+// Backups, by braiddb/backup.h. RocksDB's backups share files; here each backup has all data.
 #include "braiddb/backup.h"
 
 #include <filesystem>
@@ -17,7 +17,7 @@ struct braiddb_backup_engine_options_t {
   BRAIDDB_C_MEMBERS(BRAIDDB_C_BACKUP_OPTIONS)
   std::string backup_dir;
   const braiddb::Comparator* comparator = nullptr;
-  Status unfit;  // no engine is opened with them
+  Status unfit;  // not OK: no engine is opened with these options
 };
 
 struct braiddb_restore_options_t {
@@ -26,11 +26,11 @@ struct braiddb_restore_options_t {
 
 struct braiddb_backup_engine_t {
   std::unique_ptr<braiddb::BackupEngine> rep;
-  const braiddb::Comparator* comparator;  // of databases that are restored; null: one of the built-in ones
+  const braiddb::Comparator* comparator;  // for restored databases; null: a built-in comparator
 };
 
 struct braiddb_backup_engine_info_t {
-  std::vector<braiddb::BackupInfo> backups;  // the oldest first
+  std::vector<braiddb::BackupInfo> backups;  // oldest first
 };
 
 namespace {
@@ -52,7 +52,7 @@ Status OpenEngine(const std::string& directory, const braiddb::Comparator* compa
   return status;
 }
 
-// The options of a database that is made of the backup: those of the original, where they do not depend on where that was.
+// Options for a database that is restored from the backup: those of the original, except options that depend on its location.
 Status OptionsOf(const braiddb_backup_engine_t& engine, const braiddb::BackupInfo& info, braiddb::Options* options) {
   braiddb::LoadedOptions loaded;
   if (Status status = braiddb::OptionsFromText(info.options, &loaded, true); !status.ok()) return status;
@@ -84,13 +84,13 @@ Status RestoreById(const braiddb_backup_engine_t& engine, uint32_t id, const std
   for (const braiddb::BackupInfo& info : engine.rep->GetBackupInfo()) {
     if (info.id == id) return Restore(engine, info, path, how);
   }
-  const Status status = engine.rep->VerifyBackup(id);  // that says why it is none
+  const Status status = engine.rep->VerifyBackup(id);  // returns the reason why it is not a backup
   return status.ok() ? Status::NotFound("there is no such backup") : status;
 }
 
 }  // namespace
 
-// ---- Options: the directory, and destroy_old_data; others are stored
+// ---- Options: the directory and destroy_old_data have an effect, others are only stored
 
 braiddb_backup_engine_options_t* braiddb_backup_engine_options_create(const char* path) {
   std::unique_ptr<braiddb_backup_engine_options_t> options;
@@ -124,7 +124,7 @@ BRAIDDB_C_RESTORE_OPTIONS(DEFINE_BOTH, DEFINE_SET)
 #undef DEFINE_BOTH
 #undef DEFINE_SET
 
-// A comparator of the user's own that backups are restored with. Not owned.
+// Sets the comparator for restores. Not owned.
 void braiddb_backup_engine_options_set_comparator(braiddb_backup_engine_options_t* options,
                                                   const braiddb_comparator_t* comparator) {
   options->comparator = comparator;
@@ -154,7 +154,7 @@ void braiddb_backup_engine_create_new_backup(braiddb_backup_engine_t* engine, br
   Run(errptr, [&] { return engine->rep->CreateBackup(db->db.get()); });
 }
 
-// A backup has what was written, flushed or not.
+// A backup always contains all written data, flushed or not.
 void braiddb_backup_engine_create_new_backup_flush(braiddb_backup_engine_t* engine, braiddb_t* db, unsigned char, char** errptr) {
   braiddb_backup_engine_create_new_backup(engine, db, errptr);
 }
@@ -180,7 +180,7 @@ void braiddb_backup_engine_verify_backup(braiddb_backup_engine_t* engine, uint32
   Run(errptr, [&] { return engine->rep->VerifyBackup(backup_id); });
 }
 
-// NULL without memory.
+// Returns NULL if memory is short.
 const braiddb_backup_engine_info_t* braiddb_backup_engine_get_backup_info(braiddb_backup_engine_t* engine) {
   std::unique_ptr<braiddb_backup_engine_info_t> info;
   const Status ignored = Guarded([&] {
@@ -201,5 +201,5 @@ int64_t braiddb_backup_engine_info_timestamp(const braiddb_backup_engine_info_t*
 uint64_t braiddb_backup_engine_info_size(const braiddb_backup_engine_info_t* info, int index) {
   return info->backups[static_cast<size_t>(index)].size;
 }
-// Each is one.
+// Each backup is one file.
 uint32_t braiddb_backup_engine_info_number_files(const braiddb_backup_engine_info_t*, int) { return 1; }

@@ -12,7 +12,7 @@ using braiddb::Slice;
 using braiddb::Status;
 using namespace braiddb::capi;
 
-// ---- What batches do
+// ---- Methods of batches
 
 Status braiddb::capi::Fits(Slice key, Slice value) {
   if (key.size() > braiddb::kMaxKeySize) return Status::InvalidArgument("a key of a batch is longer than 64 KiB");
@@ -41,7 +41,7 @@ void braiddb_writebatch_t::DeleteCF(uint32_t family, Slice key) noexcept {
   if (!status.ok()) unfit = std::move(status);
 }
 
-// Here it deletes as any other; who asks for the data gets to know.
+// Acts as Delete. The note keeps the type for readers of the batch's data.
 void braiddb_writebatch_t::SingleDeleteCF(uint32_t family, Slice key) noexcept {
   const uint32_t before = rep.Count();
   DeleteCF(family, key);
@@ -105,7 +105,8 @@ void braiddb_writebatch_t::Refuse(const char* function, const char* missing) noe
   unfit = Guarded([&] { return Status::NotSupported(std::string(function) + ": " + missing); });
 }
 
-// Without memory there is no save point to go back to, and the batch is unfit for good: a rollback would take back too much.
+// If memory is short, no save point is created, and the batch becomes unfit. A rollback to an older save point would revert too
+// much.
 void braiddb_writebatch_t::SetSavePoint() noexcept {
   Status status = Guarded([&] {
     save_points.push_back({unfit.ok(), notes.notes.size()});
@@ -156,14 +157,14 @@ std::string Join(int count, const char* const* parts, const size_t* lengths) {
 
 namespace {
 
-// Tells a user's filter which keys a batch writes.
+// Tells a user's filter policy which keys a batch writes.
 class Toucher : public WriteBatch::Handler {
  public:
   explicit Toucher(UserFilter::Writing* writing) : writing_(writing) {}
   void Put(Slice key, Slice) override { writing_->Touch(key); }
   void Merge(Slice key, Slice) override { writing_->Touch(key); }
-  void Delete(Slice) override {}  // what a filter says of a key that is gone does not matter
-  // The filter knows the default family.
+  void Delete(Slice) override {}  // a stale filter cannot hide a deleted key
+  // The filter covers only the default family.
   Status PutCF(uint32_t family, Slice key, Slice) override {
     if (family == 0) writing_->Touch(key);
     return Status::OK();
@@ -200,14 +201,15 @@ void IterateBatch(const WriteBatch& batch, void* state, void (*put)(void*, const
     void (*deleted)(void*, const char*, size_t);
     void Put(Slice key, Slice value) override { put(state, key.data(), key.size(), value.data(), value.size()); }
     void Delete(Slice key) override { deleted(state, key.data(), key.size()); }
-    void Merge(Slice, Slice) override {}                                            // nobody is told, as in RocksDB
-    Status DeleteRangeCF(uint32_t, Slice, Slice) override { return Status::OK(); }  // nor of these
+    void Merge(Slice, Slice) override {}                                            // no callback for these, as in RocksDB
+    Status DeleteRangeCF(uint32_t, Slice, Slice) override { return Status::OK(); }  // no callback either
   };
   Caller caller;
   caller.state = state;
   caller.put = put;
   caller.deleted = deleted;
-  const Status ignored = batch.Iterate(&caller);  // it was checked when it was made; another family ends it
+  // checked when the batch was made; an update of another family ends the iteration
+  const Status ignored = batch.Iterate(&caller);
   (void)ignored;
 }
 
@@ -276,7 +278,7 @@ void braiddb_writebatch_mergev(braiddb_writebatch_t* batch, int key_parts, const
   DoOrNote(&batch->unfit, [&] { batch->Merge(Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths)); });
 }
 
-// ---- Of a family
+// ---- With a family
 
 void braiddb_writebatch_put_cf(braiddb_writebatch_t* batch, braiddb_column_family_handle_t* column_family, const char* key,
                                size_t key_length, const char* value, size_t value_length) {
@@ -332,7 +334,7 @@ void braiddb_writebatch_mergev_cf(braiddb_writebatch_t* batch, braiddb_column_fa
            [&] { batch->Merge(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths)); });
 }
 
-// For those who read the data of the batch. In the log there is none of it.
+// Only readers of the batch's data see it. It is not written to the log.
 void braiddb_writebatch_put_log_data(braiddb_writebatch_t* batch, const char* data, size_t length) {
   DoOrNote(&batch->unfit, [&] {
     batch->notes.notes.push_back({batch->rep.Count(), WireNotes::Kind::kLogData, std::string(data, length)});
@@ -355,7 +357,7 @@ void braiddb_writebatch_iterate_cf(braiddb_writebatch_t* batch, void* state,
     void Put(Slice, Slice) override {}
     void Delete(Slice) override {}
     void Merge(Slice, Slice) override {}
-    Status MergeCF(uint32_t, Slice, Slice) override { return Status::OK(); }  // there is no function for them, as in RocksDB
+    Status MergeCF(uint32_t, Slice, Slice) override { return Status::OK(); }  // C has no callback for these, as in RocksDB
     Status DeleteRangeCF(uint32_t, Slice, Slice) override { return Status::OK(); }
     Status PutCF(uint32_t family, Slice key, Slice value) override {
       return put(state, family, key.data(), key.size(), value.data(), value.size()), Status::OK();
@@ -365,11 +367,11 @@ void braiddb_writebatch_iterate_cf(braiddb_writebatch_t* batch, void* state,
   caller.state = state;
   caller.put = put;
   caller.deleted = deleted;
-  const Status ignored = batch->rep.Iterate(&caller);  // it was checked when it was made
+  const Status ignored = batch->rep.Iterate(&caller);  // checked when the batch was made
   (void)ignored;
 }
 
-// NULL without memory, as RocksDB's is of nothing.
+// Returns NULL if memory is short; RocksDB returns NULL for an empty batch.
 const char* braiddb_writebatch_data(braiddb_writebatch_t* batch, size_t* length) {
   Slice data = batch->damaged;
   const Status status = Guarded([&] {
@@ -402,7 +404,7 @@ static void Append(braiddb_writebatch_t* destination, const braiddb_writebatch_t
     }
   } appender;
   appender.to = destination;
-  const std::string data = source.rep.Data();  // a batch may be appended to itself
+  const std::string data = source.rep.Data();  // a copy, because a batch may be appended to itself
   const std::vector<WireNotes::Note> notes = source.notes.notes;
   const uint32_t before = destination->rep.Count();
   braiddb::WriteBatch copy;

@@ -18,13 +18,14 @@ struct braiddb_writebatch_t {
   };
 
   braiddb::WriteBatch rep;
-  braiddb::Status unfit;               // why it cannot be written, if not OK: functions that add to a batch have no errptr
-  std::vector<SavePoint> save_points;  // for each of rep's
+  // the error of an earlier call, because functions that add to a batch have no errptr; the batch cannot be written
+  braiddb::Status unfit;
+  std::vector<SavePoint> save_points;  // one for each save point of rep
   braiddb::capi::WireNotes notes;
-  std::string damaged;           // what it was made from, if that is not well formed
-  braiddb::capi::WireForm wire;  // its data
+  std::string damaged;           // the source data, if they are malformed
+  braiddb::capi::WireForm wire;  // RocksDB's form of the data
 
-  // What was added is in the batch, or the batch is unfit.
+  // After the call the update is in the batch, or the batch is unfit.
   void Put(braiddb::Slice key, braiddb::Slice value) noexcept { PutCF(0, key, value); }
   void Delete(braiddb::Slice key) noexcept { DeleteCF(0, key); }
   void Merge(braiddb::Slice key, braiddb::Slice operand) noexcept { MergeCF(0, key, operand); }
@@ -42,37 +43,38 @@ struct braiddb_writebatch_t {
   void Refuse(const char* function, const char* missing) noexcept;
   void Clear();
   void SetSavePoint() noexcept;
-  // NotFound if there is none.
+  // Return NotFound if no save point exists.
   braiddb::Status RollBack();
   braiddb::Status PopSavePoint();
 };
 
 namespace braiddb::capi {
 
-// Several parts as one.
+// Concatenates the parts.
 std::string Join(int count, const char* const* parts, const size_t* lengths);
 
-// Whether they can be in a batch; longer ones would be refused by the write, and may be too long to be kept.
+// Whether key and value fit in a batch. The write would refuse longer ones, and the batch may be unable to store them.
 Status Fits(Slice key, Slice value);
 Status BoundsFit(Slice start, Slice limit);
 
-// Every write of several updates: a filter of the user's own gets to know of them.
+// Writes several updates and tells a user's filter policy about them.
 Status WriteUpdates(braiddb_t* db, const braiddb_writeoptions_t* options, const WriteBatch& updates);
 
-// Writes what is in the batch.
+// Writes the updates of the batch.
 Status WriteBatchTo(braiddb_t* db, const braiddb_writeoptions_t* options, const braiddb_writebatch_t& batch);
 
-// The updates of a batch with an index; the error why they cannot be written.
+// The updates of a batch with an index, or the reason why they cannot be written.
 Status UpdatesOf(const braiddb_writebatch_wi_t& batch, const WriteBatch** updates);
 
-// The batch of a transaction, to be read until the transaction is destroyed, also when the transaction is begun anew. The result
-// is for braiddb_free, so no member may need a destructor: the transaction owns the form of the data, too. Null without memory.
+// A read-only view of a transaction's batch. Valid until the transaction is destroyed, also if the transaction is restarted. The
+// caller frees the view by braiddb_free, so no member may need a destructor; the transaction owns the encoded data. Returns null
+// if memory is short.
 braiddb_writebatch_wi_t* MakeView(braiddb_transaction_t* transaction);
 
-// Of functions that add to a batch without a family.
+// The error of a function that adds to a batch with a null family.
 Status NoFamily() noexcept;
 
-// Calls the functions of C for each update, up to the first one of another family than the default one, as RocksDB does.
+// Calls the C callbacks for each update, up to the first update of another family than the default, as RocksDB does.
 void IterateBatch(const WriteBatch& batch, void* state, void (*put)(void*, const char*, size_t, const char*, size_t),
                   void (*deleted)(void*, const char*, size_t));
 

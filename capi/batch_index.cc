@@ -1,4 +1,4 @@
-// Batches with an index, and iterators over such a batch and a database.
+// Batches with an index, and iterators over a batch and a database.
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -24,15 +24,15 @@ struct braiddb_writebatch_wi_t {
 
   const braiddb::Comparator* const comparator;
   WriteBatchWithIndex rep;
-  const braiddb_transaction_t* view = nullptr;  // its batch is only read, in place of `rep`
-  Status unfit;                                 // as that of a batch without an index
-  std::vector<bool> fit_at_save_points;         // for each of rep's
-  std::vector<size_t> notes_at_save_points;     // … and how many notes there were
+  const braiddb_transaction_t* view = nullptr;  // if not null, this object is a read-only view of its batch, and `rep` is unused
+  Status unfit;                                 // as in a batch without an index
+  std::vector<bool> fit_at_save_points;         // one for each save point of rep
+  std::vector<size_t> notes_at_save_points;     // number of notes at each save point
   WireNotes notes;
   WireForm own_wire;
-  WireForm* wire = &own_wire;  // its data; a view's is the transaction's
+  WireForm* wire = &own_wire;  // RocksDB's form of the data; a view uses the transaction's
 
-  // A transaction whose database was closed has none.
+  // If the transaction's database was closed, the view shows an empty batch.
   const WriteBatchWithIndex& updates() const {
     return view != nullptr && view->rep != nullptr ? view->rep->GetWriteBatch() : rep;
   }
@@ -50,14 +50,14 @@ struct braiddb_writebatch_wi_t {
   void Merge(const braiddb_column_family_handle_t* family, Slice key, Slice operand) noexcept {
     AddIn(family, key, operand, Kind::kMerge);
   }
-  // Null: of the default family.
+  // A null family means the default family.
   void Add(const ColumnFamilyHandle* family, Slice key, Slice value, Kind kind) noexcept;
   void AddIn(const braiddb_column_family_handle_t* family, Slice key, Slice value, Kind kind) noexcept;
   void Refuse(const char* function, const char* missing) noexcept;
   void Clear();
   void SetSavePoint() noexcept;
   Status RollBack();
-  // Without a text, which would have to be freed: views are not destroyed.
+  // The status has no text, because views are not destroyed and would leak the text.
   static Status OnlyRead() { return Status::NotSupported({}); }
 };
 
@@ -105,7 +105,8 @@ void braiddb_writebatch_wi_t::Clear() {
   wire->Restart();
 }
 
-// Without memory there is no save point to go back to, and the batch is unfit for good: a rollback would take back too much.
+// If memory is short, no save point is created, and the batch becomes unfit. A rollback to an older save point would revert too
+// much.
 void braiddb_writebatch_wi_t::SetSavePoint() noexcept {
   if (view != nullptr) unfit = OnlyRead();
   if (view != nullptr) return;
@@ -136,7 +137,7 @@ Status braiddb_writebatch_wi_t::RollBack() {
 
 namespace {
 
-// What `read` finds, as C takes it; null: nothing, or an error.
+// The result of `read` for a C caller; null if nothing was found, or after an error.
 template <class Read>
 char* Found(const Read& read, size_t* length, char** errptr) {
   char* result = nullptr;
@@ -153,7 +154,7 @@ char* Found(const Read& read, size_t* length, char** errptr) {
   return result;
 }
 
-// RocksDB's error of operands for what the database has; no Status is called so.
+// RocksDB's error for operands without their base value. Status has no such code.
 char* SaveMergeInProgress(size_t* length, char** errptr) {
   *length = 0;
   if (errptr == nullptr) return nullptr;
@@ -162,7 +163,7 @@ char* SaveMergeInProgress(size_t* length, char** errptr) {
   return nullptr;
 }
 
-// `family`: null for the default one.
+// `family`: null for the default family.
 char* FoundInBatch(const braiddb_writebatch_wi_t& batch, const braiddb_options_t* options, const ColumnFamilyHandle* family,
                    Slice key, size_t* length, char** errptr) {
   const WriteBatchWithIndex& updates = batch.updates();
@@ -195,7 +196,7 @@ braiddb_writebatch_wi_t* braiddb::capi::MakeView(braiddb_transaction_t* transact
   return view;
 }
 
-// A batch keeps all updates of a key, whatever overwrite_keys says, and the index has the last one, which wins.
+// A batch keeps all updates of a key, also with overwrite_keys. The index refers to the last update, which wins.
 braiddb_writebatch_wi_t* braiddb_writebatch_wi_create(size_t, unsigned char) {
   return Make<braiddb_writebatch_wi_t>(braiddb::BytewiseComparator());
 }
@@ -244,7 +245,7 @@ void braiddb_writebatch_wi_deletev(braiddb_writebatch_wi_t* batch, int key_parts
   DoOrNote(&batch->unfit, [&] { batch->Delete(Join(key_parts, keys, key_lengths)); });
 }
 
-// RocksDB's have no deletions of ranges either; the write tells.
+// RocksDB's indexed batch does not support range deletions either. The write returns the error.
 void braiddb_writebatch_wi_delete_range(braiddb_writebatch_wi_t* batch, const char*, size_t, const char*, size_t) {
   batch->Refuse(__func__, "deletions of ranges in a batch with an index");
 }
@@ -265,7 +266,7 @@ void braiddb_writebatch_wi_mergev(braiddb_writebatch_wi_t* batch, int key_parts,
   DoOrNote(&batch->unfit, [&] { batch->Merge(Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths)); });
 }
 
-// ---- Of a family
+// ---- With a family
 
 void braiddb_writebatch_wi_put_cf(braiddb_writebatch_wi_t* batch, braiddb_column_family_handle_t* column_family, const char* key,
                                   size_t key_length, const char* value, size_t value_length) {
@@ -320,7 +321,7 @@ void braiddb_writebatch_wi_mergev_cf(braiddb_writebatch_wi_t* batch, braiddb_col
            [&] { batch->Merge(column_family, Join(key_parts, keys, key_lengths), Join(value_parts, values, value_lengths)); });
 }
 
-// For those who read the data of the batch. In the log there is none of it.
+// Only readers of the batch's data see it. It is not written to the log.
 void braiddb_writebatch_wi_put_log_data(braiddb_writebatch_wi_t* batch, const char* data, size_t length) {
   if (batch->view != nullptr) return;
   DoOrNote(&batch->unfit, [&] {
@@ -335,7 +336,7 @@ void braiddb_writebatch_wi_iterate(braiddb_writebatch_wi_t* batch, void* state,
   IterateBatch(batch->updates().GetWriteBatch(), state, put, deleted);
 }
 
-// NULL, of which there was no memory for, is of no bytes, and so is one without memory for its data.
+// Returns no bytes for a NULL batch, and if memory for the data is short.
 const char* braiddb_writebatch_wi_data(braiddb_writebatch_wi_t* batch, size_t* length) {
   if (batch == nullptr) {
     *length = 0;
@@ -371,7 +372,7 @@ char* braiddb_writebatch_wi_get_from_batch_and_db(braiddb_writebatch_wi_t* batch
   return Found(read, value_length, errptr);
 }
 
-// The merge operator is the family's, as in RocksDB: `options` are those of the database.
+// Uses the family's merge operator, as RocksDB does: `options` are the database's.
 char* braiddb_writebatch_wi_get_from_batch_cf(braiddb_writebatch_wi_t* batch, const braiddb_options_t*,
                                               braiddb_column_family_handle_t* column_family, const char* key, size_t key_length,
                                               size_t* value_length, char** errptr) {
@@ -394,8 +395,8 @@ char* braiddb_writebatch_wi_get_from_batch_and_db_cf(braiddb_writebatch_wi_t* ba
 
 namespace {
 
-// In the order of the family: if the batch has another one, the iterator has a batch of its own, with what there is now.
-// `family`: null for the default one.
+// Shows the batch over the base iterator, in the family's key order. If the batch has another order, the iterator gets a copy of
+// the current updates. `family`: null for the default family.
 Status PutOver(braiddb_iterator_t* base, const ColumnFamilyHandle* family, const braiddb_writebatch_wi_t& batch) {
   const WriteBatchWithIndex* over = &batch.updates();
   const braiddb::Comparator* const order_of_default = base->db->db->GetOptions().comparator;
@@ -408,7 +409,7 @@ Status PutOver(braiddb_iterator_t* base, const ColumnFamilyHandle* family, const
     if (Status status = base->updates->Rebuild(batch.updates().GetWriteBatch()); !status.ok()) return status;
     over = base->updates.get();
   }
-  base->tail.reset();  // the batch is over what there is now
+  base->tail.reset();  // the batch is layered on the current state only
   base->rep = over->NewIteratorWithBase(family == nullptr ? base->db->db->DefaultColumnFamily() : family, std::move(base->rep),
                                         base->Bounds());
   const auto& extractor = base->db->db->GetOptions().prefix_extractor;
@@ -420,19 +421,19 @@ braiddb_iterator_t* CreateWithBase(braiddb_iterator_t* base, const ColumnFamilyH
                                    const braiddb_writebatch_wi_t& batch) {
   if (!base->failed.ok()) return base;
   base->failed = Guarded([&] { return PutOver(base, family, batch); });
-  if (!base->failed.ok()) base->rep.reset();  // nothing is to be seen without the batch
+  if (!base->failed.ok()) base->rep.reset();  // without the batch the iterator must show nothing
   return base;
 }
 
 }  // namespace
 
-// The base iterator is owned by the new one, as in RocksDB: it is the same object. The bounds are those of the base. NULL
-// of NULL.
+// The new iterator owns the base iterator, as in RocksDB: both are the same object. The bounds are the base's. Returns NULL for
+// NULL.
 braiddb_iterator_t* braiddb_writebatch_wi_create_iterator_with_base(braiddb_writebatch_wi_t* batch, braiddb_iterator_t* base) {
   return base == nullptr ? nullptr : CreateWithBase(base, nullptr, *batch);
 }
 
-// `base` is an iterator of that family.
+// `base` must iterate over that family.
 braiddb_iterator_t* braiddb_writebatch_wi_create_iterator_with_base_cf(braiddb_writebatch_wi_t* batch, braiddb_iterator_t* base,
                                                                        braiddb_column_family_handle_t* column_family) {
   if (base == nullptr) return nullptr;

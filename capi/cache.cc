@@ -1,4 +1,4 @@
-// Caches, and the environment.
+// Caches and the environment.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ void braiddb_cache_t::Capacity::Remove(braiddb_t* db) {
 size_t braiddb_cache_t::Capacity::Usage(bool pinned) noexcept {
   uint64_t sum = 0;
   const Status ignored = Guarded([&] { return sum = Sum(pinned), Status::OK(); });
-  (void)ignored;  // without memory it cannot be told
+  (void)ignored;  // memory is short, and the function has no errptr
   return sum;
 }
 
@@ -60,7 +60,7 @@ braiddb_cache_t* braiddb_cache_create_lru(size_t capacity) {
     cache = new braiddb_cache_t{std::make_shared<braiddb_cache_t::Capacity>(capacity)};
     return Status::OK();
   });
-  (void)ignored;  // then it is null
+  (void)ignored;  // the value then stays null
   return cache;
 }
 braiddb_cache_t* braiddb_cache_create_lru_with_strict_capacity_limit(size_t capacity) {
@@ -70,9 +70,9 @@ braiddb_cache_t* braiddb_cache_create_lru_opts(braiddb_lru_cache_options_t* opti
   return braiddb_cache_create_lru(options->capacity);
 }
 void braiddb_cache_destroy(braiddb_cache_t* cache) { delete cache; }
-// It would let the memory of a process that ends leak, to end sooner. There is little to free here.
+// In RocksDB this leaks the cache's memory, so that the process ends sooner. Here little memory is freed at the end.
 void braiddb_cache_disown_data(braiddb_cache_t*) {}
-// No database takes more than the capacity that there was when it was opened.
+// A database's cache never grows beyond the capacity at its open.
 void braiddb_cache_set_capacity(braiddb_cache_t* cache, size_t value) { cache->rep->limit.SetCapacity(value); }
 size_t braiddb_cache_get_capacity(braiddb_cache_t* cache) { return cache->rep->limit.capacity(); }
 size_t braiddb_cache_get_usage(braiddb_cache_t* cache) { return cache->rep->Usage(false); }
@@ -93,10 +93,10 @@ braiddb_memory_allocator_t* braiddb_jemalloc_nodump_allocator_create(char** errp
 }
 void braiddb_memory_allocator_destroy(braiddb_memory_allocator_t* allocator) { delete allocator; }
 
-// ---- Environment: threads belong to each database, see Options::compaction_threads. What is set is stored.
+// ---- Environment: each database has its own threads, see Options::compaction_threads. These settings are only stored.
 
 braiddb_env_t* braiddb_create_default_env() { return Make<braiddb_env_t>(); }
-// The name of a database is a path, also with this one.
+// Databases are files also in this environment.
 braiddb_env_t* braiddb_create_mem_env() { return Make<braiddb_env_t>(); }
 void braiddb_env_destroy(braiddb_env_t* env) { delete env; }
 

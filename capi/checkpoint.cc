@@ -1,4 +1,4 @@
-// Checkpoints: those of braiddb/backup.h. (RocksDB links files; here the data is copied.)
+// Checkpoints, by braiddb/backup.h. RocksDB links files; here the data is copied.
 #include "braiddb/backup.h"
 #include "capi/objects.h"
 #include "capi/options.h"

@@ -1,4 +1,4 @@
-// Column families: opening with them, their handles, creating and dropping them.
+// Column families: open, handles, create, drop.
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -36,8 +36,8 @@ Status FamilyOptions(const braiddb_options_t& from, const char* path, ColumnFami
   return status;
 }
 
-// `ttl`: in a database whose keys expire, the family's own time to live; 0 or less, for ever, is what RocksDB gives a family that
-// is created without one, whatever the database was opened with.
+// `ttl`: time to live of the family in a database whose keys expire. 0 or less means forever. RocksDB uses this value for a
+// family that is created without a time to live, also if the database has one.
 Status CreateFamily(braiddb_t* db, const braiddb_options_t& options, const char* name, int ttl,
                     braiddb_column_family_handle_t** result) {
   auto* const expiring = dynamic_cast<braiddb::DBWithTTL*>(db->db.get());
@@ -54,7 +54,7 @@ Status CreateFamily(braiddb_t* db, const braiddb_options_t& options, const char*
   return status;
 }
 
-// Names as C has them, for braiddb_list_column_families_destroy; null without memory.
+// Copies the names into a C array for braiddb_list_column_families_destroy. Returns null if memory is short.
 char** CopyNames(const std::vector<std::string>& names) {
   auto** const result = static_cast<char**>(std::calloc(names.size(), sizeof(char*)));
   for (size_t i = 0; result != nullptr && i < names.size(); ++i) {
@@ -91,7 +91,7 @@ Status braiddb::capi::ListFamilies(const braiddb_options_t& options, const char*
   return status.IsNotFound() ? NothingToRead(path) : status;
 }
 
-// What belongs to a family is in its options, the rest in those of the database.
+// Family options come from the family's options object, all others from the database's.
 Status braiddb::capi::OpenFamilies(const braiddb_options_t& options, const char* path, int count, const char* const* names,
                                    const braiddb_options_t* const* family_options, braiddb_column_family_handle_t** handles,
                                    braiddb_t** db, const Opener& open) {
@@ -131,7 +131,7 @@ braiddb_t* braiddb_open_column_families(const braiddb_options_t* options, const 
   return db;
 }
 
-// A time to live of 0 or less is for ever.
+// A time to live of 0 or less means forever.
 braiddb_t* braiddb_open_column_families_with_ttl(const braiddb_options_t* options, const char* path, int count,
                                                  const char* const* column_family_names,
                                                  const braiddb_options_t* const* column_family_options,
@@ -172,7 +172,7 @@ char* braiddb_column_family_handle_get_name(braiddb_column_family_handle_t* colu
   return CopyBytes(name);
 }
 
-// ---- Creating, dropping
+// ---- Create and drop
 
 braiddb_column_family_handle_t* braiddb_create_column_family(braiddb_t* db, const braiddb_options_t* options, const char* name,
                                                              char** errptr) {
@@ -181,7 +181,7 @@ braiddb_column_family_handle_t* braiddb_create_column_family(braiddb_t* db, cons
   return result;
 }
 
-// A time to live of 0 or less is for ever.
+// A time to live of 0 or less means forever.
 braiddb_column_family_handle_t* braiddb_create_column_family_with_ttl(braiddb_t* db, const braiddb_options_t* options,
                                                                       const char* name, int ttl, char** errptr) {
   braiddb_column_family_handle_t* result = nullptr;

@@ -1,4 +1,4 @@
-// Compaction filters of the user's.
+// Compaction filters that the user provides.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct braiddb_compactionfilter_t final : braiddb::CompactionFilter {
   ~braiddb_compactionfilter_t() override {
     if (destructor != nullptr) destructor(state);
   }
-  // The new value stays the callback's own memory, as in RocksDB.
+  // The callback keeps the ownership of the new value, as in RocksDB.
   Decision Filter(int level, braiddb::Slice key, braiddb::Slice value, std::string* new_value) const override {
     char* changed = nullptr;
     size_t changed_length = 0;

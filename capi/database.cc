@@ -1,4 +1,4 @@
-// Opening, closing, destroying, repairing.
+// Open, close, destroy, repair.
 #include "capi/database.h"
 
 #include <sys/stat.h>
@@ -18,7 +18,7 @@ using namespace braiddb::capi;
 
 namespace braiddb::capi {
 
-// RocksDB and LevelDB have a file CURRENT, and BraidDB none: theirs must not seem to be empty.
+// RocksDB and LevelDB databases have a file CURRENT, BraidDB databases have none. Such a database must not look empty.
 static Status RefuseForeign(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path + "/CURRENT", error)) return Status::OK();
@@ -39,7 +39,7 @@ Status LockedAsRocksDB(Status status, const std::string& path) {
   return Status::IOError("While lock file: " + path + "/LOCK: Resource temporarily unavailable: " + message);
 }
 
-// One directory is made, as by RocksDB, and not those above it.
+// The open creates one directory, as RocksDB does, but not its parents.
 static Status CheckParent(const std::string& path) {
   std::error_code error;
   const auto whole = std::filesystem::absolute(path, error).lexically_normal();
@@ -69,9 +69,9 @@ Status OpenDatabase(const braiddb_options_t& options, const std::string& path, c
   auto result = std::make_unique<braiddb_t>();
   Status status = open(own, path, families, handles, &result->db);
   if (!status.ok()) return OpenedAsRocksDB(std::move(status), own, path);
-  // The handles end before the database, also without memory for what follows.
+  // Ensures that the handles are destroyed before the database, also if memory runs out below.
   FamilyHandles opened = std::move(*handles);
-  // Not beside transactions, whose writes it does not see.
+  // Transactions write without this layer, so the filter would miss their writes.
   const bool writes_are_ours = dynamic_cast<TransactionDB*>(result->db.get()) == nullptr &&
                                dynamic_cast<OptimisticTransactionDB*>(result->db.get()) == nullptr;
   if (options.leveldb_policy != nullptr && options.leveldb_policy->is_users_own() && writes_are_ours)
@@ -135,7 +135,7 @@ Status CloseDatabase(braiddb_t* db) {
 
 namespace {
 
-// What `path` is called beside itself: without slashes at its end.
+// A sibling path: `path` without trailing slashes, plus `suffix`.
 std::string Beside(std::string path, const char* suffix) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path + suffix;
@@ -147,15 +147,15 @@ Status Rename(const std::string& from, const std::string& to) {
   return error ? Status::IOError(from + " cannot be renamed to " + to + ": " + error.message()) : Status::OK();
 }
 
-// GOAL   The database in `path` has what was intact of it, and nothing of the damaged one is lost.
-// STEPS  1 what is intact goes into <path>.repaired  2 the damaged one becomes <path>.damaged  3 the repaired one becomes <path>.
-// CRASH  After 1: as before, and <path>.repaired is whole; a repair asks for it to be moved away, because nothing says how old it
-//        is. After 2: nothing is at <path>, and the next repair does 3.
+// GOAL   The database at `path` has all intact entries, and the damaged database is kept.
+// STEPS  1 write the intact entries to <path>.repaired  2 rename <path> to <path>.damaged  3 rename <path>.repaired to <path>.
+// CRASH  After 1: `path` is unchanged and <path>.repaired is complete. Its age is unknown, so the next repair asks the user to
+//        move it away. After 2: no `path` exists, and the next repair executes step 3.
 Status Repair(const braiddb_options_t& options, const std::string& path) {
   const std::string repaired = Beside(path, ".repaired");
   const std::string damaged = Beside(path, ".damaged");
   if (!std::filesystem::exists(path) && std::filesystem::exists(repaired) && std::filesystem::exists(damaged)) {
-    return Rename(repaired, path);  // a repair was cut short after its step 2
+    return Rename(repaired, path);  // an earlier repair was interrupted after step 2
   }
   if (!std::filesystem::exists(path)) return Status::IOError(path + ": No such file or directory");
   braiddb::Options own;
@@ -207,7 +207,7 @@ braiddb_t* braiddb_open(const braiddb_options_t* options, const char* path, char
 
 void braiddb_close(braiddb_t* db) {
   const Status ignored = CloseDatabase(db);
-  (void)ignored;  // it is in the info log; whoever wants to know calls braiddb_close_database
+  (void)ignored;  // the error is in the info log; braiddb_close_database returns it
 }
 
 void braiddb_close_database(braiddb_t* db, char** errptr) { SaveError(errptr, CloseDatabase(db)); }
@@ -227,7 +227,7 @@ void braiddb_check_db(const braiddb_options_t* options, const char* path, char**
   SaveError(errptr, Guarded([&] { return Check(*options, path); }));
 }
 
-// A time to live of 0 or less is for ever.
+// A time to live of 0 or less means forever.
 braiddb_t* braiddb_open_with_ttl(const braiddb_options_t* options, const char* path, int ttl, char** errptr) {
   braiddb_t* db = nullptr;
   SaveError(errptr, Guarded([&] { return OpenDatabase(*options, path, &db, OpenerWithTtl(ttl)); }));

@@ -1,4 +1,4 @@
-// Opening and closing, for the parts of the C API that open databases of their own.
+// Open and close, for the parts of the C API that open databases.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace braiddb::capi {
 
-// What makes the object: DB::Open, or that of a database with transactions.
+// Types of the function that opens the database: DB::Open, or Open of a database with transactions.
 using FamilyHandles = std::vector<std::unique_ptr<ColumnFamilyHandle>>;
 using Families = std::vector<ColumnFamilyDescriptor>;
 using Opener = std::function<Status(const Options&, const std::string&, const Families&, FamilyHandles*, std::unique_ptr<DB>*)>;
@@ -21,7 +21,7 @@ inline Status OpenPlain(const Options& options, const std::string& path, const F
   return DB::Open(options, path, families, handles, db);
 }
 
-// `families`, `handles`: as of DB::Open.
+// `families`, `handles`: as in DB::Open.
 Status OpenDatabase(const braiddb_options_t& options, const std::string& path, const Families& families, FamilyHandles* handles,
                     braiddb_t** db, const Opener& open = OpenPlain);
 inline Status OpenDatabase(const braiddb_options_t& options, const std::string& path, braiddb_t** db,
@@ -29,22 +29,22 @@ inline Status OpenDatabase(const braiddb_options_t& options, const std::string& 
   FamilyHandles none;
   return OpenDatabase(options, path, {}, &none, db, open);
 }
-// With the names of all column families, in which "default" is, and a handle for each.
+// Opens a database with all its column families, including "default", and returns a handle for each.
 Status OpenFamilies(const braiddb_options_t& options, const char* path, int count, const char* const* names,
                     const braiddb_options_t* const* family_options, braiddb_column_family_handle_t** handles, braiddb_t** db,
                     const Opener& open = OpenPlain);
-// The names of those of a database, be it open or not.
+// The family names of a database, open or closed.
 Status ListFamilies(const braiddb_options_t& options, const char* path, std::vector<std::string>* names);
-// Databases that are opened to be read only, with options of which nothing is created.
+// Openers for read-only databases and secondaries. They create no database.
 Opener OpenerToRead(bool error_if_wal_file_exists);
 Opener OpenerOfSecondary(std::string secondary_path);
 braiddb_options_t WithoutCreation(const braiddb_options_t& options);
-// Of databases whose keys expire: those of all column families, or `family_seconds` of them.
+// Opener for databases whose keys expire. `family_seconds`: times to live by family; if empty, all families use `seconds`.
 Opener OpenerWithTtl(int seconds, std::vector<int32_t> family_seconds = {});
 Status CloseDatabase(braiddb_t* db);
 
-// In RocksDB's words: of a database that is not there, to those who would read it; and of one that somebody has open, which is
-// Busy in `status`. Others stay as they are.
+// Errors with RocksDB's texts. NothingToRead: the database does not exist. LockedAsRocksDB: translates Busy, if another process
+// has the database open, and returns any other status unchanged.
 Status NothingToRead(const std::string& path);
 Status LockedAsRocksDB(Status status, const std::string& path);
 

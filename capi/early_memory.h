@@ -1,8 +1,8 @@
-// Memory from malloc for a value that is not there yet.
+// EarlyMemory: allocates the memory for a value before the value is found.
 //
-// A get is a chain of cache misses, at the end of which the value's size is known. If its memory is taken only then, what malloc
-// does, what the caller's free does with that memory, and so the begin of the next get, all wait for the misses. So it is taken
-// before, as large as the last values of this thread were: the CPU does it beside the misses, and the next get's as well.
+// A get is a chain of cache misses, and the size of the value is known only at the end of the chain. If malloc runs then, malloc
+// and the later free wait for the misses. EarlyMemory calls malloc first, with the size of the thread's recent values. The CPU
+// executes malloc while the misses are pending.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace braiddb::capi {
 
-// Two values of one size in a row let expect a third. Of a thread's gets of either kind.
+// A size that occurred twice in a row is expected a third time. One per thread, shared by both kinds of get.
 struct ExpectedMemory {
-  size_t bytes = 0;  // 0: nothing is expected
+  size_t bytes = 0;  // 0: no size is expected
   size_t last = 0;
 };
 inline constinit thread_local ExpectedMemory t_expected_memory;
@@ -29,14 +29,14 @@ class EarlyMemory {
     if (memory_ != nullptr) GiveUp();
   }
 
-  // The memory, which is the caller's from now on. Null: there is none. Once.
+  // Transfers the memory to the caller. Returns null if memory is short. May be called once.
   void* Take(size_t bytes) {
     if (__builtin_expect(bytes != bytes_, 0)) Change(bytes);
     return std::exchange(memory_, nullptr);
   }
 
  private:
-  // More would be too much to take and give back for a value that is not there.
+  // Larger values are not allocated early, because a get that finds nothing would waste the allocation.
   static constexpr size_t kMostBytes = 1088;
 
   [[gnu::noinline]] void Change(size_t bytes) {
@@ -45,7 +45,7 @@ class EarlyMemory {
     ExpectedMemory& expected = t_expected_memory;
     expected = {bytes == expected.last && bytes <= kMostBytes ? bytes : 0, bytes};
   }
-  // There was no value.
+  // Frees the memory of a get that found no value.
   [[gnu::noinline]] void GiveUp() {
     std::free(memory_);
     t_expected_memory = {};

@@ -38,7 +38,7 @@ void braiddb_iterator_t::Next() {
 
 namespace {
 
-// To a key, not from one.
+// Moves the iterator to a key or an end, not relative to its current key.
 template <class Move>
 void MoveIterator(braiddb_iterator_t* iterator, const Move& move) {
   if (iterator->rep == nullptr) return;
@@ -72,7 +72,7 @@ braiddb_iterator_t* braiddb_create_iterator_cf(braiddb_t* db, const braiddb_read
   });
 }
 
-// One view for all: the caller's snapshot, or one of now.
+// All iterators see one snapshot: the caller's, or the current state.
 void braiddb_create_iterators(braiddb_t* db, braiddb_readoptions_t* options, braiddb_column_family_handle_t** column_families,
                               braiddb_iterator_t** iterators, size_t count, char** errptr) {
   const braiddb::Snapshot* taken = nullptr;
@@ -90,7 +90,7 @@ void braiddb_create_iterators(braiddb_t* db, braiddb_readoptions_t* options, bra
     iterators[i] =
         options->tailing != 0 ? braiddb_create_iterator_cf(db, options, column_families[i]) : MakeIterator(*db, *options, first);
   }
-  if (taken != nullptr) db->db->ReleaseSnapshot(taken);  // iterators keep what they see
+  if (taken != nullptr) db->db->ReleaseSnapshot(taken);  // the iterators keep their state
 }
 
 void braiddb_iter_destroy(braiddb_iterator_t* iterator) { delete iterator; }

@@ -13,26 +13,28 @@
 
 namespace braiddb::capi {
 
-// What a tailing iterator shows newer writes with, when it is moved to a key or comes to its end: another one in its place.
+// The state of a tailing iterator. When the iterator seeks or reaches its end, it is replaced by a new one that sees newer
+// writes.
 struct Tail {
   std::function<std::unique_ptr<Iterator>(const ReadOptions&)> make;
-  ReadOptions options;   // the bounds are the C iterator's
-  uint64_t made_at = 0;  // every write up to this number is seen
+  ReadOptions options;   // the bounds are stored in the C iterator
+  uint64_t made_at = 0;  // the iterator sees all writes up to this sequence number
   std::string passed;    // the key before the last step
 };
 
 }  // namespace braiddb::capi
 
 struct braiddb_iterator_t final : braiddb::capi::OpenObject {
-  // In the list of the database.
+  // Registers the iterator in the database's list.
   explicit braiddb_iterator_t(const braiddb_t* of) : db(of) { db->open_objects.Add(this); }
 
   const braiddb_t* const db;
-  std::unique_ptr<braiddb::WriteBatchWithIndex> updates;  // of its own, that it shows; below rep, which looks at them
+  // updates that the iterator shows; declared before rep, which reads them
+  std::unique_ptr<braiddb::WriteBatchWithIndex> updates;
   std::unique_ptr<braiddb::Iterator> rep;
-  std::unique_ptr<braiddb::capi::Tail> tail;  // null: it shows what there was when it was made
-  braiddb::Status failed;                     // no memory, at some call
-  // What it was made with, for a batch that is put over it.
+  std::unique_ptr<braiddb::capi::Tail> tail;  // null: not a tailing iterator
+  braiddb::Status failed;                     // an earlier call ran out of memory
+  // The bounds, for a batch that is layered on the iterator.
   std::optional<std::string> lower;
   std::optional<std::string> upper;
   std::optional<std::string> prefix;
@@ -41,7 +43,8 @@ struct braiddb_iterator_t final : braiddb::capi::OpenObject {
   bool Valid() const { return rep != nullptr && failed.ok() && rep->Valid(); }
   void KeepBounds(const braiddb::ReadOptions& options);
   braiddb::ReadOptions Bounds() const;
-  // Of a tailing one, throws std::bad_alloc. Whether there is more to see than before: then it stands nowhere.
+  // For a tailing iterator. Returns whether newer writes exist; then the iterator is replaced and not positioned. May throw
+  // std::bad_alloc.
   bool Refresh();
   void Next();
 
@@ -55,8 +58,8 @@ struct braiddb_iterator_t final : braiddb::capi::OpenObject {
 
 namespace braiddb::capi {
 
-// One over what `make` returns for these options, an iterator of `db`; it may be called as long as the iterator is there. Null
-// without memory for itself.
+// Creates an iterator over the result of `make`, an iterator of `db`. `make` may be called while the iterator exists. Returns
+// null if memory for the object is short.
 template <class MakeRep>
 braiddb_iterator_t* MakeIterator(const braiddb_t& db, const braiddb_readoptions_t& options, const MakeRep& make) {
   auto* const iterator = Make<braiddb_iterator_t>(&db);
@@ -67,7 +70,7 @@ braiddb_iterator_t* MakeIterator(const braiddb_t& db, const braiddb_readoptions_
     ReadOptions read = options.ForIterator();
     iterator->KeepBounds(read);
     if (options.tailing == 0) return iterator->rep = make(read), Status::OK();
-    read.snapshot = nullptr;  // as RocksDB
+    read.snapshot = nullptr;  // same as RocksDB
     auto tail = std::make_unique<Tail>();
     tail->make = make;
     tail->options = read;
@@ -75,7 +78,7 @@ braiddb_iterator_t* MakeIterator(const braiddb_t& db, const braiddb_readoptions_
     tail->options.iterate_lower_bound = bounds.iterate_lower_bound;
     tail->options.iterate_upper_bound = bounds.iterate_upper_bound;
     tail->options.prefix = bounds.prefix;
-    tail->made_at = db.db->GetLatestSequenceNumber();  // before it is made
+    tail->made_at = db.db->GetLatestSequenceNumber();  // read before the iterator is made
     iterator->rep = make(read);
     iterator->tail = std::move(tail);
     return Status::OK();

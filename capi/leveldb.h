@@ -1,4 +1,5 @@
-// Functions of LevelDB's C API with another signature than the one of that name in braiddb/c.h; capi/functions.txt says which.
+// Functions of LevelDB's C API whose signature differs from the function of the same name in braiddb/c.h. capi/functions.txt
+// lists them.
 #pragma once
 
 #include "braiddb/c.h"

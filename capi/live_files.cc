@@ -1,5 +1,5 @@
-// What RocksDB tells of its files. Keys are in regions and not in files that end somewhere; where the keys of a column family are
-// is told as if its last level were one file.
+// RocksDB's functions about live files. Keys lie in regions and not in files. The functions describe the last level of each
+// column family as one file.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -13,12 +13,12 @@
 using braiddb::Status;
 using namespace braiddb::capi;
 
-// A family has an empty level 0, and below it a last level that stands for one file, unless it has no key at all.
+// A family has an empty level 0 and a last level with one file. If the family has no keys, it has no file.
 constexpr int kLastLevel = 1;
 
 struct braiddb_column_family_metadata_t {
   std::string name;
-  uint64_t size = 0;  // of log entries that live, which families share; 0: there is no key
+  uint64_t size = 0;  // live log entries, in bytes; families share the log; 0: no keys
   std::string smallest_key;
   std::string largest_key;
 };
@@ -26,18 +26,18 @@ struct braiddb_column_family_metadata_t {
 struct braiddb_level_metadata_t {
   int level;
   uint64_t size;
-  const braiddb_column_family_metadata_t* family;  // outlives it
+  const braiddb_column_family_metadata_t* family;  // not owned
 };
 
 struct braiddb_sst_file_metadata_t {
-  const braiddb_column_family_metadata_t* family;  // outlives it
+  const braiddb_column_family_metadata_t* family;  // not owned
 };
 
-// ---- Column families, their levels, and what stands for files there
+// ---- Column families, their levels, and the files that represent them
 
 namespace {
 
-// One that cannot be told is null.
+// Returns null if the family cannot be described.
 braiddb_column_family_metadata_t* Describe(braiddb::DB* db, braiddb::ColumnFamilyHandle* family) {
   auto result = std::make_unique<braiddb_column_family_metadata_t>();
   const Status status = Guarded([&] {
@@ -114,7 +114,7 @@ braiddb_sst_file_metadata_t* braiddb_level_metadata_get_sst_file_metadata(braidd
 
 void braiddb_sst_file_metadata_destroy(braiddb_sst_file_metadata_t* metadata) { delete metadata; }
 
-// Of the directory of the first region; where regions are elsewhere, there is none of that name.
+// The directory of the first region. If regions lie elsewhere, no file has this name.
 char* braiddb_sst_file_metadata_get_relative_filename(braiddb_sst_file_metadata_t*) { return CopyBytes("region-0"); }
 
 uint64_t braiddb_sst_file_metadata_get_size(braiddb_sst_file_metadata_t* metadata) { return metadata->family->size; }
@@ -127,14 +127,14 @@ char* braiddb_sst_file_metadata_get_largestkey(braiddb_sst_file_metadata_t* meta
   return GiveKey(metadata->family->largest_key, length);
 }
 
-// ---- The same for all families at once: those that have keys below their memtables
+// ---- The same for all families: those with keys below their memtables
 
 struct braiddb_livefiles_t {
   struct File {
     std::string family;
     std::string smallest_key;
     std::string largest_key;
-    LevelNumbers numbers;  // of L0 and the last level
+    LevelNumbers numbers;  // of L0 and of the last level
   };
   std::vector<File> files;
 };
@@ -165,7 +165,7 @@ const char* Give(const std::string& key, size_t* length) {
 
 }  // namespace
 
-// NULL without memory.
+// Returns NULL if memory is short.
 const braiddb_livefiles_t* braiddb_livefiles(braiddb_t* db) {
   std::unique_ptr<braiddb_livefiles_t> result(Make<braiddb_livefiles_t>());
   if (result == nullptr) return nullptr;
@@ -183,7 +183,7 @@ int braiddb_livefiles_level(const braiddb_livefiles_t*, int) { return kLastLevel
 size_t braiddb_livefiles_size(const braiddb_livefiles_t* files, int index) { return FileAt(files, index).numbers.bytes; }
 uint64_t braiddb_livefiles_entries(const braiddb_livefiles_t* files, int index) { return FileAt(files, index).numbers.entries; }
 
-// They are not counted.
+// Deletions are not counted.
 uint64_t braiddb_livefiles_deletions(const braiddb_livefiles_t*, int) { return 0; }
 
 const char* braiddb_livefiles_smallestkey(const braiddb_livefiles_t* files, int index, size_t* length) {

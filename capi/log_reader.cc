@@ -1,4 +1,4 @@
-// Reading the log.
+// Iterators over the log.
 #include "capi/batch.h"
 #include "capi/objects.h"
 #include "capi/options.h"
@@ -15,7 +15,7 @@ struct braiddb_wal_iterator_t final : OpenObject {
 
 // ---- The functions
 
-// The options are about the verification of checksums, which is always done.
+// The options only concern checksum verification, which is always done.
 braiddb_wal_iterator_t* braiddb_get_updates_since(braiddb_t* db, uint64_t sequence, const braiddb_wal_readoptions_t*,
                                                   char** errptr) {
   auto* result = new (std::nothrow) braiddb_wal_iterator_t;
@@ -35,7 +35,7 @@ braiddb_writebatch_t* braiddb_wal_iter_get_batch(const braiddb_wal_iterator_t* i
   auto* result = new (std::nothrow) braiddb_writebatch_t;
   if (result == nullptr) return nullptr;
   braiddb::LoggedBatch batch = iterator->rep->GetBatch();
-  if (batch.updates == nullptr) return delete result, nullptr;  // it was given already
+  if (batch.updates == nullptr) return delete result, nullptr;  // the batch was returned already
   result->rep = std::move(*batch.updates);
   result->notes.sequence = batch.sequence;
   if (sequence != nullptr) *sequence = batch.sequence;

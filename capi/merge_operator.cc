@@ -11,7 +11,7 @@ using namespace braiddb::capi;
 
 namespace {
 
-// Operands as functions of C take them.
+// Operands as arrays of pointers and lengths, for C callbacks.
 struct Pointers {
   explicit Pointers(std::span<const Slice> operands) {
     data.reserve(operands.size());

@@ -1,4 +1,4 @@
-// A merge operator of the user's.
+// A merge operator that the user provides.
 #pragma once
 
 #include <vector>
@@ -28,6 +28,6 @@ struct braiddb_mergeoperator_t final : braiddb::MergeOperator {
   bool PartialMergeMulti(braiddb::Slice key, std::span<const braiddb::Slice> operands, std::string* operand) const override;
 
  private:
-  // Takes what a function of C has made, and gives it back.
+  // Copies the result of a C callback and frees the original.
   bool Take(char* made, size_t length, bool success, std::string* result) const;
 };

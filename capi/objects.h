@@ -1,4 +1,4 @@
-// What the opaque types of the C API are, but for options (capi/options.h) and batches (capi/batch.h).
+// The opaque types of the C API, except options (capi/options.h) and batches (capi/batch.h).
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 struct braiddb_column_family_handle_t final : braiddb::capi::OpenObject {
   explicit braiddb_column_family_handle_t(std::shared_ptr<braiddb::ColumnFamilyHandle> handle) : rep(std::move(handle)) {}
 
-  // That of the default family is the database's, and not owned.
+  // Null deleter for the default family's handle: the database owns it.
   std::shared_ptr<braiddb::ColumnFamilyHandle> rep;
 
  private:
@@ -26,7 +26,7 @@ struct braiddb_column_family_handle_t final : braiddb::capi::OpenObject {
 };
 
 struct braiddb_snapshot_t {
-  // Null: reads see the newest state, which is what RocksDB's snapshots do with inplace_update_support.
+  // Null: reads see the newest state, as RocksDB's snapshots do with inplace_update_support.
   const braiddb::Snapshot* rep = nullptr;
 };
 
@@ -35,7 +35,7 @@ struct braiddb_comparator_t final : braiddb::Comparator {
   void (*destructor)(void*) = nullptr;
   int (*compare)(void*, const char*, size_t, const char*, size_t) = nullptr;
   const char* (*name)(void*) = nullptr;
-  size_t timestamp_size = 0;  // more than 0: a database cannot be opened with it
+  size_t timestamp_size = 0;  // if not 0, no database can be opened with the comparator
 
   ~braiddb_comparator_t() override {
     if (destructor != nullptr) destructor(state);
@@ -47,7 +47,7 @@ struct braiddb_comparator_t final : braiddb::Comparator {
 };
 
 struct braiddb_slicetransform_t final : braiddb::SliceTransform {
-  std::shared_ptr<const braiddb::SliceTransform> built_in;  // in place of functions
+  std::shared_ptr<const braiddb::SliceTransform> built_in;  // if set, used instead of the functions
   void* state = nullptr;
   void (*destructor)(void*) = nullptr;
   char* (*transform)(void*, const char*, size_t, size_t*) = nullptr;
@@ -68,16 +68,16 @@ struct braiddb_slicetransform_t final : braiddb::SliceTransform {
 };
 
 struct braiddb_cache_t {
-  // What options keep when the object is destroyed: how much, and the databases that were opened with it.
+  // The part of the cache that options keep after the cache object is destroyed: the capacity and the databases that use it.
   class Capacity {
    public:
     explicit Capacity(size_t capacity) : limit(capacity) {}
     void Add(braiddb_t* db);
     void Remove(braiddb_t* db);
-    // DRAM that the databases have, all of it or without what they could do without: lookup cache and filter.
+    // DRAM of these databases. `pinned`: without the parts that they could drop, the lookup cache and the filter.
     size_t Usage(bool pinned) noexcept;
 
-    // Of the lookup caches of all these databases.
+    // Limit for the lookup caches of all these databases together.
     braiddb::CacheLimit limit;
 
    private:
@@ -97,7 +97,7 @@ struct braiddb_env_t {
 
 namespace braiddb::capi {
 
-// Null, which the engine refuses, of NULL.
+// Returns null for NULL. The engine refuses a null family.
 inline ColumnFamilyHandle* FamilyOf(const braiddb_column_family_handle_t* handle) {
   return handle == nullptr ? nullptr : handle->rep.get();
 }
@@ -114,12 +114,12 @@ struct braiddb_t {
 
   std::unique_ptr<braiddb::DB> db;
   mutable braiddb::capi::OpenObjects open_objects;
-  // What the user's own filter policy says of keys; null without one, as nearly always.
+  // Evaluates the user's own filter policy. Null in nearly all databases: no policy was set.
   std::unique_ptr<braiddb::capi::UserFilter> user_filter;
   std::shared_ptr<braiddb_cache_t::Capacity> cache;
-  std::shared_ptr<braiddb::capi::SharedStatistics> statistics;  // null: they were not enabled
+  std::shared_ptr<braiddb::capi::SharedStatistics> statistics;  // null: statistics are not enabled
   bool snapshots_see_newest = false;                            // inplace_update_support
-  std::atomic<int> manual_compactions_off{0};                   // how often they were disabled
-  std::atomic<int> file_deletions_off{0};                       // the same; nothing but a property
+  std::atomic<int> manual_compactions_off{0};                   // nesting count of disable calls
+  std::atomic<int> file_deletions_off{0};                       // the same for file deletions; only reported by a property
   mutable braiddb::capi::StatsPeriods stats_periods, compaction_stats_periods;
 };

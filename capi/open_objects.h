@@ -1,6 +1,5 @@
-// What a database has given out and may get back late, or never, as programs for RocksDB do it: transactions, iterators, handles
-// of column families, pinned values. The close ends what is left, so that the engine finds no lock and no pin; to destroy it
-// after that frees its memory, and nothing else may be done with it.
+// OpenObjects: objects of a database that programs for RocksDB may release late, or never: transactions, iterators, column family
+// handles, pinned values. The close releases their locks and pins. After the close such an object may only be destroyed.
 #pragma once
 
 #include <mutex>
@@ -9,7 +8,7 @@ namespace braiddb::capi {
 
 class OpenObjects;
 
-// In the list of a database from OpenObjects::Add until it is destroyed, or the database is closed.
+// Is in the list of a database from OpenObjects::Add until it is destroyed or the database is closed.
 class OpenObject {
  public:
   OpenObject() = default;
@@ -19,7 +18,7 @@ class OpenObject {
 
  private:
   friend class OpenObjects;
-  // Gives back all that it has of the database.
+  // Releases all resources of the database.
   virtual void EndBeforeClose() noexcept = 0;
 
   OpenObjects* list_ = nullptr;
@@ -27,16 +26,16 @@ class OpenObject {
   OpenObject* newer_ = nullptr;
 };
 
-// Thread safety: all methods; EndAll is the last call.
+// Thread safety: all methods. EndAll must be the last call.
 class OpenObjects {
  public:
   OpenObjects() = default;
   OpenObjects(const OpenObjects&) = delete;
   OpenObjects& operator=(const OpenObjects&) = delete;
 
-  // Of one that is in no list, or in this one already; from another database's it is taken.
+  // Adds an object. If it is in the list of another database, moves it to this list. No effect if it is in this list.
   void Add(OpenObject* object) noexcept;
-  // Newest first: an iterator ends before the transaction that it reads through.
+  // Releases all objects, newest first. So an iterator ends before the transaction that it reads through.
   void EndAll() noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// From the options of the C API to those of BraidDB: the ones that have a meaning here, and the environment variables.
+// Translates the options of the C API to the engine's, for options with an effect. Reads the environment variables.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -22,14 +22,14 @@
 namespace braiddb::capi {
 namespace {
 
-// An option that the program left at RocksDB's default is left at BraidDB's.
+// If the program left an option at RocksDB's default, the engine's default applies.
 const braiddb_options_t& Untouched() {
   static const braiddb_options_t untouched;
   return untouched;
 }
 
-// In the drop-in libraries a program that says nothing has the cache of a small database: of one below 2 MiB only the pages that
-// are used take memory, and it has room for 200,000 keys, where the 8 MiB of blocks of LevelDB and RocksDB hold a third of that.
+// Cache size for a program of the drop-in libraries that sets none. A cache below 2 MiB takes memory only for its used pages. It
+// has room for 200,000 keys. The 8 MiB of blocks in LevelDB and RocksDB hold about a third of them.
 #ifdef BRAIDDB_DROPIN
 constexpr uint64_t kDropInCacheBytes = (2 << 20) - 64;
 #else
@@ -88,7 +88,7 @@ Status WrongValue(const char* variable, const char* value, const char* wanted) {
   return Status::InvalidArgument("environment variable " + std::string(variable) + " is '" + value + "'; " + wanted);
 }
 
-// A number with K, M, G or T behind it for powers of 1024.
+// Parses a number with an optional suffix K, M, G, or T, for powers of 1024.
 bool ParseBytes(std::string_view text, uint64_t* bytes) {
   int shift = 0;
   if (!text.empty()) {
@@ -106,7 +106,7 @@ bool ParseBytes(std::string_view text, uint64_t* bytes) {
   return true;
 }
 
-// Takes the variable if it is set and the program has left the option alone.
+// Uses the variable if it is set and the program has not changed the option.
 Status TakeBytes(const char* variable, uint64_t untouched, uint64_t* field) {
   const char* const value = secure_getenv(variable);
   if (value == nullptr || *field != untouched || ParseBytes(value, field)) return Status::OK();
@@ -128,8 +128,8 @@ Status TakeKind(const char* variable, const std::vector<std::pair<std::string_vi
   return WrongValue(variable, value, wanted.c_str());
 }
 
-// A name that no other database's regions have: what is left of one that was removed by hand, or what was moved with its
-// directory, never becomes another's.
+// A name that no other database's regions have. Regions of a database that was removed or moved by hand therefore never match
+// another database.
 std::string NewRegionsName(const std::string& path) {
   std::random_device random;
   char name[24];
@@ -137,14 +137,15 @@ std::string NewRegionsName(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().filename().string().substr(0, 100) + name;
 }
 
-// In the directory of a database that an older version made with the environment variable: where its regions are, a path a line,
-// and a last line that says that it is whole. Newer ones have it in the file DATABASE, which DB::Open reads and writes.
+// File of an older version, in the directory of a database that was made with the environment variable. Has the path of each
+// region, one per line, and a last line that marks the file as complete. Newer versions use the file DATABASE, which DB::Open
+// reads and writes.
 constexpr const char* kRegionsFile = "/REGIONS";
 constexpr const char* kLastLine = "end";
 
 }  // namespace
 
-// Only the database itself says where it was made; the variable counts for new ones (PlaceRegions).
+// The location of an existing database is stored with the database. The variable applies only to new databases (PlaceRegions).
 Status FindRegions(const std::string& path, Options* to) {
   std::error_code error;
   if (!to->region_paths.empty() || !std::filesystem::exists(path + kRegionsFile, error)) return Status::OK();
@@ -158,7 +159,7 @@ Status FindRegions(const std::string& path, Options* to) {
   return Status::OK();
 }
 
-// The open makes the directories, and notes them in the one of the database before that.
+// The open creates the directories. It first stores their paths in the database's directory.
 Status PlaceRegions(const std::string& path, Options* to) {
   const char* const value = secure_getenv("BRAIDDB_REGION_ROOTS");
   if (!to->region_paths.empty()) return Status::OK();

@@ -14,7 +14,7 @@ using namespace braiddb::capi;
 
 struct braiddb_optimistictransactiondb_t {
   braiddb_t* base = nullptr;
-  braiddb::OptimisticTransactionDB* rep = nullptr;  // owned by base
+  braiddb::OptimisticTransactionDB* rep = nullptr;  // owned by `base`
 };
 
 // ---- Options
@@ -35,11 +35,11 @@ BRAIDDB_C_OPTIMISTIC_OPTIONS(DEFINE_BOTH, DEFINE_SET)
 #undef DEFINE_BOTH
 #undef DEFINE_SET
 
-// ---- Opening
+// ---- Open
 
 namespace {
 
-// Runs `open` with what opens a database of this kind.
+// Calls `open` with an opener for this kind of database.
 template <class Open>
 Status OpenTransactions(braiddb_optimistictransactiondb_t** result, const Open& open) {
   auto opened = std::make_unique<braiddb_optimistictransactiondb_t>();
@@ -84,10 +84,10 @@ void braiddb_optimistictransactiondb_close(braiddb_optimistictransactiondb_t* db
   delete db;
 }
 
-// Its writes are conflicts for transactions, too.
+// Writes through this object conflict with transactions, too.
 braiddb_t* braiddb_optimistictransactiondb_get_base_db(braiddb_optimistictransactiondb_t* db) { return db->base; }
 
-// It is closed with the other one.
+// The base database is closed together with the transaction database.
 void braiddb_optimistictransactiondb_close_base_db(braiddb_t*) {}
 
 braiddb_transaction_t* braiddb_optimistictransaction_begin(
@@ -98,7 +98,7 @@ braiddb_transaction_t* braiddb_optimistictransaction_begin(
   return BeginTransaction(db->base, options, old_transaction, [&] { return db->rep->BeginTransaction(options->rep(), own); });
 }
 
-// ---- As of every database
+// ---- Functions of every database
 
 braiddb_checkpoint_t* braiddb_optimistictransactiondb_checkpoint_object_create(braiddb_optimistictransactiondb_t* db,
                                                                                char** errptr) {

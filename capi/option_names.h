@@ -1,5 +1,5 @@
-// The options that RocksDB 7.8.3 knows by name, and what their values look like as text. capi/option_strings.cc has those that
-// are more than one value.
+// The options that RocksDB 7.8.3 knows by name, and the format of their values. capi/option_strings.cc has the options with more
+// than one value.
 #pragma once
 
 #include <string_view>
@@ -8,13 +8,13 @@
 
 namespace braiddb::capi {
 
-// Names with a blank between them.
+// Names, separated by blanks.
 struct OptionNames {
   OptionKind kind;
   std::string_view names;
 };
 
-// Of databases and column families.
+// Options of databases and column families.
 inline constexpr OptionNames kNamedOptions[] = {
     {OptionKind::kBool,
      "advise_random_on_open allow_2pc allow_concurrent_memtable_write allow_data_in_errors allow_fallocate "
@@ -72,7 +72,7 @@ inline constexpr OptionNames kNamedOptions[] = {
      "statistics table_properties_collectors use_direct_writes verify_checksums_in_compaction wal_dir wal_filter"},
 };
 
-// Of tables with blocks.
+// Options of block-based tables.
 inline constexpr OptionNames kNamedBlockOptions[] = {
     {OptionKind::kBool,
      "block_align cache_index_and_filter_blocks cache_index_and_filter_blocks_with_high_priority "
@@ -92,12 +92,12 @@ inline constexpr OptionNames kNamedBlockOptions[] = {
      "reserve_table_reader_memory skip_table_builder_flush"},
 };
 
-// … their metadata_cache_options.
+// Their metadata_cache_options.
 inline constexpr OptionNames kNamedMetadataOptions[] = {
     {OptionKind::kEnum, "partition_pinning top_level_index_pinning unpartitioned_pinning"},
 };
 
-// Of plain tables.
+// Options of plain tables.
 inline constexpr OptionNames kNamedPlainOptions[] = {
     {OptionKind::kBool, "full_scan_mode store_index_in_file"},
     {OptionKind::kInt32, "bloom_bits_per_key"},
@@ -107,14 +107,14 @@ inline constexpr OptionNames kNamedPlainOptions[] = {
     {OptionKind::kWord, "encoding_type"},
 };
 
-// Of cuckoo tables.
+// Options of cuckoo tables.
 inline constexpr OptionNames kNamedCuckooOptions[] = {
     {OptionKind::kBool, "identity_as_first_hash use_module_hash"},
     {OptionKind::kUint32, "cuckoo_block_size max_search_depth"},
     {OptionKind::kDouble, "hash_table_ratio"},
 };
 
-// Of universal compaction.
+// Options of universal compaction.
 inline constexpr OptionNames kNamedUniversalOptions[] = {
     {OptionKind::kBool, "allow_trivial_move incremental"},
     {OptionKind::kInt32, "compression_size_percent"},
@@ -122,14 +122,14 @@ inline constexpr OptionNames kNamedUniversalOptions[] = {
     {OptionKind::kWord, "stop_style"},
 };
 
-// Of FIFO compaction.
+// Options of FIFO compaction.
 inline constexpr OptionNames kNamedFifoOptions[] = {
     {OptionKind::kBool, "allow_compaction"},
     {OptionKind::kUint64, "age_for_warm max_table_files_size"},
     {OptionKind::kText, "ttl"},
 };
 
-// Of compression.
+// Options of compression.
 inline constexpr OptionNames kNamedCompressionOptions[] = {
     {OptionKind::kBool, "enabled use_zstd_dict_trainer"},
     {OptionKind::kInt32, "level max_dict_bytes strategy window_bits"},
@@ -137,7 +137,7 @@ inline constexpr OptionNames kNamedCompressionOptions[] = {
     {OptionKind::kUint64, "max_dict_buffer_bytes"},
 };
 
-// Of caches.
+// Options of caches.
 inline constexpr OptionNames kNamedCacheOptions[] = {
     {OptionKind::kBool, "strict_capacity_limit"},
     {OptionKind::kInt32, "num_shard_bits"},

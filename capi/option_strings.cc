@@ -14,7 +14,7 @@
 namespace braiddb::capi {
 namespace {
 
-// ---- Options that are one value
+// ---- Options with one value
 
 const OptionKind* KindOf(std::span<const OptionNames> known, std::string_view name) {
   for (const OptionNames& names : known) {
@@ -27,7 +27,7 @@ const OptionKind* KindOf(std::span<const OptionNames> known, std::string_view na
   return nullptr;
 }
 
-// False: RocksDB has no option with this name among those.
+// Returns false if RocksDB has no option with this name in `known`.
 bool ParseKnown(std::span<const OptionNames> known, const NamedText& option, OptionValue* value, OptionKind* kind,
                 Status* status) {
   const OptionKind* const found = KindOf(known, option.name);
@@ -37,7 +37,7 @@ bool ParseKnown(std::span<const OptionNames> known, const NamedText& option, Opt
   return true;
 }
 
-// Calls store(name, value) for each option of a text; `unknown` says what is wrong with one that is not known.
+// Calls store(name, value) for each option in the text. `unknown` returns the error for an unknown name.
 template <class Store, class Unknown>
 Status ParseEach(std::span<const OptionNames> known, std::string_view text, const Store& store, const Unknown& unknown) {
   std::vector<NamedText> options;
@@ -58,7 +58,7 @@ Status Unrecognized(std::string_view structure, const NamedText& option) {
 }
 Status NotFound(std::string_view name) { return Status::InvalidArgument("Could not find option: : " + std::string(name)); }
 
-// Sets the member of a table that has the name; nothing if there is none.
+// Sets the member with the option's name in a table. No effect if no such member exists.
 #define STORE_BOTH(set_type, get_type, member, initial) STORE_SET(get_type, member, initial)
 #define STORE_SET(type, member, initial) \
   if (name == #member) options->member = As<type>(value);
@@ -73,7 +73,7 @@ DEFINE_STORE(StoreCuckooOption, BRAIDDB_C_CUCKOO_OPTIONS, braiddb_cuckoo_table_o
 #undef STORE_SET
 #undef STORE_BOTH
 
-// Names of options whose setters are called differently.
+// Maps option names to setter names where the two differ.
 std::string_view SetterOf(std::string_view name) {
   if (name == "enable_blob_garbage_collection") return "enable_blob_gc";
   if (name == "blob_garbage_collection_age_cutoff") return "blob_gc_age_cutoff";
@@ -81,7 +81,7 @@ std::string_view SetterOf(std::string_view name) {
   return name;
 }
 
-// ---- Options that are lists and structures
+// ---- Options that are lists or structures
 
 using Text = std::string_view;
 
@@ -106,7 +106,7 @@ Status ParseList(OptionKind kind, Text name, Text text, std::vector<int>* list) 
   return Status::OK();
 }
 
-// Of the two sets of options for compression: where a value goes.
+// Stores one value in one of the two sets of compression options.
 void StoreCompression(Text name, const OptionValue& value, bool bottommost, braiddb_options_t* options) {
   std::vector<int>& numbers = bottommost ? options->bottommost_compression_options : options->compression_options;
   constexpr Text kNumbers[] = {"window_bits", "level", "strategy", "max_dict_bytes"};
@@ -128,7 +128,7 @@ void StoreCompression(Text name, const OptionValue& value, bool bottommost, brai
   }
 }
 
-// As a structure, or as three to nine values with colons between them.
+// Accepts a structure, or three to nine values separated by colons.
 Status SetCompression(Text option, Text text, bool bottommost, braiddb_options_t* options) {
   const auto store = [&](Text name, const OptionValue& value) { StoreCompression(name, value, bottommost, options); };
   if (text.find('=') != Text::npos) {
@@ -162,7 +162,7 @@ Status SetCompression(Text option, Text text, bool bottommost, braiddb_options_t
 }
 
 Status SetFifo(Text option, Text text, braiddb_options_t* options) {
-  if (text.find('=') == Text::npos) {  // the size alone
+  if (text.find('=') == Text::npos) {  // the size only
     OptionValue value;
     Status status = ParseValue(OptionKind::kUint64, option, text, &value);
     if (status.ok()) options->fifo.max_table_files_size = As<uint64_t>(value);
@@ -179,7 +179,7 @@ Status SetUniversal(Text option, Text text, braiddb_options_t* options) {
 
 // ---- Tables
 
-// A size, or a structure that has one.
+// Accepts a size, or a structure with a size.
 Status MakeCache(Text option, Text text, std::shared_ptr<braiddb_cache_t::Capacity>* cache) {
   OptionValue capacity = uint64_t{0};
   Status status;
@@ -195,7 +195,7 @@ Status MakeCache(Text option, Text text, std::shared_ptr<braiddb_cache_t::Capaci
   return status;
 }
 
-// "bloomfilter:10:false", "ribbonfilter:10:1" and RocksDB's other names for these; anything else changes nothing.
+// Accepts "bloomfilter:10:false", "ribbonfilter:10:1", and RocksDB's other names for these. Other texts have no effect.
 void SetFilterPolicy(Text text, braiddb_block_based_table_options_t* table) {
   if (text.empty() || text == "nullptr") table->filter_policy = nullptr;
   Text bits;
@@ -224,7 +224,7 @@ void SetFilterPolicy(Text text, braiddb_block_based_table_options_t* table) {
   table->filter_policy->bits_per_key = As<double>(value);
 }
 
-// An option of tables with blocks; false: there is none with this name.
+// Sets an option of block-based tables. Returns false if no such option exists.
 bool SetBlockOption(const NamedText& option, braiddb_block_based_table_options_t* table, Status* status) {
   OptionValue value;
   OptionKind kind{};
@@ -248,7 +248,7 @@ bool SetBlockOption(const NamedText& option, braiddb_block_based_table_options_t
 
 Status SetBlockTable(Text factory, Text text, braiddb_options_t* options) {
   std::vector<NamedText> all;
-  if (text.find('=') == Text::npos) return Status::OK();  // the name of a kind of tables
+  if (text.find('=') == Text::npos) return Status::OK();  // only the name of a table format
   Status status = SplitOptions(text, &all);
   for (const NamedText& option : all) {
     if (!status.ok()) break;
@@ -257,14 +257,14 @@ Status SetBlockTable(Text factory, Text text, braiddb_options_t* options) {
   return status;
 }
 
-// What there is no more of than the check.
+// Checks the options of a table format that has no effect here.
 Status CheckTable(std::span<const OptionNames> known, Text factory, Text text) {
   if (text.find('=') == Text::npos) return Status::OK();
   return ParseEach(
       known, text, [](Text, const OptionValue&) {}, [&](const NamedText&) { return NotFound(factory); });
 }
 
-// "BlockBasedTable", or "id=BlockBasedTable;block_size=…".
+// Accepts "BlockBasedTable" or "id=BlockBasedTable;block_size=…".
 Status SetTable(Text factory, Text text, braiddb_options_t* options) {
   if (text.find('=') == Text::npos) return Status::OK();
   std::vector<NamedText> all;
@@ -287,7 +287,7 @@ Status SetTable(Text factory, Text text, braiddb_options_t* options) {
   return ParseEach(kNamedCuckooOptions, others, store, [&](const NamedText&) { return NotFound(factory); });
 }
 
-// ---- Objects: those that are built in. RocksDB passes over names that it does not know.
+// ---- Built-in objects. RocksDB ignores unknown names.
 
 void SetPrefixExtractor(Text text, braiddb_options_t* options) {
   const bool is_none = text.empty() || text == "nullptr";
@@ -322,7 +322,7 @@ Status SetComparator(Text name, Text text, braiddb_options_t* options) {
   return Status::OK();
 }
 
-// A merge operator that RocksDB has and BraidDB has not is refused: merges with another one, or none, would be wrong.
+// Refuses a merge operator that RocksDB has and BraidDB lacks. Merges with another operator would give wrong results.
 Status SetMergeOperator(Text text, braiddb_options_t* options) {
   if (text.empty() || text == "nullptr") options->own.merge_operator = nullptr;
   if (text == "uint64add" || text == "UInt64AddOperator") options->own.merge_operator = UInt64AddOperator();
@@ -343,7 +343,7 @@ Status SetMergeOperator(Text text, braiddb_options_t* options) {
   return Status::NotSupported("get_options_from_string: the merge operator " + std::string(text));
 }
 
-// Options that are more than one value; false: it is none of them.
+// Sets an option with more than one value. Returns false if `name` is not such an option.
 bool SetStructure(Text name, Text text, braiddb_options_t* options, Status* status) {
   if (name == "compression_opts" || name == "bottommost_compression_opts") {
     *status = SetCompression(name, text, name != "compression_opts", options);
@@ -405,7 +405,7 @@ Status SetOptionsFromString(std::string_view text, braiddb_options_t* options) {
     status = Status::OK();
   }
   if (!status.ok() || unknown.empty()) return status;
-  return NotFound(unknown);  // wrong values of those that are known go first
+  return NotFound(unknown);  // errors in values of known options come first
 }
 
 }  // namespace braiddb::capi
@@ -413,7 +413,7 @@ Status SetOptionsFromString(std::string_view text, braiddb_options_t* options) {
 using namespace braiddb::capi;
 using braiddb::Status;
 
-// `result` stays as it is with an error.
+// After an error `result` is unchanged.
 void braiddb_get_options_from_string(const braiddb_options_t* base, const char* text, braiddb_options_t* result, char** errptr) {
   SaveError(errptr, Guarded([&] {
               braiddb_options_t changed = *base;

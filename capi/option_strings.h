@@ -1,4 +1,4 @@
-// Options by the names that RocksDB gives them, as text.
+// Options as text, by RocksDB's names.
 #pragma once
 
 #include <string_view>
@@ -7,11 +7,11 @@
 
 namespace braiddb::capi {
 
-// Sets one. NotFound: RocksDB has no option with this name. InvalidArgument with RocksDB's text: it has no such value. What
-// RocksDB knows, and has no meaning here, is checked and forgotten unless there is a setter for it.
+// Sets one option. Returns NotFound if RocksDB has no such option, and InvalidArgument with RocksDB's text for a wrong value. An
+// option without effect and without a setter is only checked.
 Status SetNamedOption(std::string_view name, std::string_view text, braiddb_options_t* options);
 
-// "name=value;…". With an error some may be set.
+// Parses "name=value;…". After an error some options may be set.
 Status SetOptionsFromString(std::string_view text, braiddb_options_t* options);
 
 }  // namespace braiddb::capi

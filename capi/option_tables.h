@@ -1,7 +1,7 @@
-// The options that are one number: what the table says, a member, a setter and perhaps a getter are made from.
+// Tables of the options that are one number. Members, setters, and getters are generated from them.
 //
-// BOTH(type to set, type to get, name, default) has a setter and a getter; SET(type, name, default) only a setter. Defaults are
-// those of RocksDB 7.8.3. Most options have no meaning here and are stored; capi/open_options.cc has those that do.
+// BOTH(setter type, getter type, name, default) has a setter and a getter. SET(type, name, default) has only a setter. The
+// defaults are RocksDB 7.8.3's. Most options have no effect and are only stored; capi/open_options.cc has the others.
 #pragma once
 
 // Options of a database.
@@ -105,7 +105,7 @@
   SET(unsigned char, memtable_whole_key_filtering, 0)                              \
   SET(int, min_level_to_compress, 0)
 
-// … of blocks.
+// Options of block-based tables.
 #define BRAIDDB_C_BLOCK_OPTIONS(BOTH, SET)                                \
   SET(int, block_restart_interval, 16)                                    \
   SET(size_t, block_size, 4096)                                           \
@@ -126,7 +126,7 @@
   SET(unsigned char, use_delta_encoding, 1)                               \
   SET(unsigned char, whole_key_filtering, 1)
 
-// … of cuckoo tables.
+// Options of cuckoo tables.
 #define BRAIDDB_C_CUCKOO_OPTIONS(BOTH, SET)     \
   SET(uint32_t, cuckoo_block_size, 5)           \
   SET(double, hash_ratio, 0.9)                  \
@@ -134,7 +134,7 @@
   SET(uint32_t, max_search_depth, 100)          \
   SET(unsigned char, use_module_hash, 1)
 
-// … of universal compaction.
+// Options of universal compaction.
 #define BRAIDDB_C_UNIVERSAL_OPTIONS(BOTH, SET)        \
   BOTH(int, int, compression_size_percent, -1)        \
   BOTH(int, int, max_merge_width, -1)                 \
@@ -143,10 +143,10 @@
   BOTH(int, int, size_ratio, 1)                       \
   BOTH(int, int, stop_style, 1)
 
-// … of FIFO compaction.
+// Options of FIFO compaction.
 #define BRAIDDB_C_FIFO_OPTIONS(BOTH, SET) BOTH(uint64_t, uint64_t, max_table_files_size, 1073741824)
 
-// … of reads.
+// Options of reads.
 #define BRAIDDB_C_READ_OPTIONS(BOTH, SET)                                     \
   BOTH(unsigned char, unsigned char, background_purge_on_iterator_cleanup, 0) \
   BOTH(uint64_t, uint64_t, deadline, 0)                                       \
@@ -162,7 +162,7 @@
   BOTH(unsigned char, unsigned char, total_order_seek, 0)                     \
   SET(unsigned char, managed, 0)
 
-// … of writes.
+// Options of writes.
 #define BRAIDDB_C_WRITE_OPTIONS(BOTH, SET)                              \
   BOTH(unsigned char, unsigned char, ignore_missing_column_families, 0) \
   BOTH(unsigned char, unsigned char, low_pri, 0)                        \
@@ -170,21 +170,21 @@
   BOTH(unsigned char, unsigned char, no_slowdown, 0)                    \
   BOTH(unsigned char, unsigned char, sync, 0)
 
-// … of flushes.
+// Options of flushes.
 #define BRAIDDB_C_FLUSH_OPTIONS(BOTH, SET) BOTH(unsigned char, unsigned char, wait, 1)
 
-// … of compactions by hand.
+// Options of manual compactions.
 #define BRAIDDB_C_COMPACT_OPTIONS(BOTH, SET)                         \
   BOTH(unsigned char, unsigned char, change_level, 0)                \
   BOTH(unsigned char, unsigned char, exclusive_manual_compaction, 0) \
   BOTH(int, int, target_level, -1)
 
-// … of caches.
+// Options of caches.
 #define BRAIDDB_C_LRU_CACHE_OPTIONS(BOTH, SET) \
   SET(size_t, capacity, 0)                     \
   SET(int, num_shard_bits, -1)
 
-// … of backups.
+// Options of backups.
 #define BRAIDDB_C_BACKUP_OPTIONS(BOTH, SET)                         \
   BOTH(unsigned char, unsigned char, backup_log_files, 1)           \
   BOTH(uint64_t, uint64_t, backup_rate_limit, 0)                    \
@@ -197,10 +197,10 @@
   BOTH(unsigned char, unsigned char, share_table_files, 1)          \
   BOTH(unsigned char, unsigned char, sync, 1)
 
-// … of restoring them.
+// Options of restores.
 #define BRAIDDB_C_RESTORE_OPTIONS(BOTH, SET) SET(int, keep_log_files, 0)
 
-// … of taking files in.
+// Options of ingestion.
 #define BRAIDDB_C_INGEST_OPTIONS(BOTH, SET)   \
   SET(unsigned char, allow_blocking_flush, 1) \
   SET(unsigned char, allow_global_seqno, 1)   \
@@ -208,7 +208,7 @@
   SET(unsigned char, move_files, 0)           \
   SET(unsigned char, snapshot_consistency, 1)
 
-// … of a transaction.
+// Options of a transaction.
 #define BRAIDDB_C_TRANSACTION_OPTIONS(BOTH, SET) \
   SET(unsigned char, deadlock_detect, 0)         \
   SET(int64_t, deadlock_detect_depth, 50)        \
@@ -218,23 +218,23 @@
   SET(unsigned char, set_snapshot, 0)            \
   SET(unsigned char, skip_prepare, 1)
 
-// … of a database with transactions.
+// Options of a database with transactions.
 #define BRAIDDB_C_TRANSACTIONDB_OPTIONS(BOTH, SET) \
   SET(int64_t, default_lock_timeout, 1000)         \
   SET(int64_t, max_num_locks, -1)                  \
   SET(size_t, num_stripes, 16)                     \
   SET(int64_t, transaction_lock_timeout, 1000)
 
-// … of an optimistic transaction.
+// Options of an optimistic transaction.
 #define BRAIDDB_C_OPTIMISTIC_OPTIONS(BOTH, SET) SET(unsigned char, set_snapshot, 0)
 
-// Threads of an environment; those of low priority are its background threads.
+// Thread counts of an environment. Its low-priority threads are its background threads.
 #define BRAIDDB_C_ENV_THREADS(BOTH, SET)                \
   BOTH(int, int, bottom_priority_background_threads, 0) \
   BOTH(int, int, high_priority_background_threads, 0)   \
   BOTH(int, int, low_priority_background_threads, 0)
 
-// A number as its getter shows it: an unsigned char is a truth value.
+// The member has the getter's type: an unsigned char is a truth value.
 #define BRAIDDB_C_MEMBER(set_type, get_type, name, initial) get_type name = initial;
 #define BRAIDDB_C_SET_MEMBER(type, name, initial) type name = initial;
 #define BRAIDDB_C_MEMBERS(table) table(BRAIDDB_C_MEMBER, BRAIDDB_C_SET_MEMBER)

@@ -1,4 +1,4 @@
-// The options of the tables as text, and loading them from the options file.
+// Converts the options of the tables to text, and loads them from the options file.
 #include "capi/option_texts.h"
 
 #include <algorithm>
@@ -122,7 +122,7 @@ void CopyDatabaseOptions(const braiddb_options_t& from, braiddb_options_t* to) {
 
 namespace {
 
-// What a file of a program without the C API says, too.
+// Options that the file of a program without the C API has, too.
 void SetShared(const Options& loaded, braiddb_options_t* options) {
   options->create_if_missing = loaded.create_if_missing;
   options->error_if_exists = loaded.error_if_exists;
@@ -139,7 +139,7 @@ Status SetForeign(const std::map<std::string, std::string>& foreign, bool ignore
 
 using OwnedOptions = std::unique_ptr<braiddb_options_t>;
 
-// `families`: of all, the default one first.
+// `families`: all families, the default family first.
 Status Load(const char* path, bool ignore_unknown, const braiddb_cache_t* cache, OwnedOptions* database,
             std::map<std::string, OwnedOptions>* families) {
   LoadedOptions loaded;
@@ -156,7 +156,7 @@ Status Load(const char* path, bool ignore_unknown, const braiddb_cache_t* cache,
     SetShared(loaded.options, options);
     if (cache == nullptr) continue;
     options->table.block_cache = cache->rep;
-    options->own.lookup_cache_size = Options().lookup_cache_size;  // the cache's
+    options->own.lookup_cache_size = Options().lookup_cache_size;  // a default, because the size belongs to the cache object
   }
   Status status = SetForeign(loaded.options.foreign_options, ignore_unknown, database->get());
   for (const ColumnFamilyDescriptor& descriptor : loaded.Descriptors()) {
@@ -175,7 +175,8 @@ Status Load(const char* path, bool ignore_unknown, const braiddb_cache_t* cache,
 using namespace braiddb::capi;
 using braiddb::Status;
 
-// The families that the database has. One that the file does not know, since it could not be written, has the default one's.
+// Lists the families of the database. If the options file lacks a family, because the file could not be written, the family gets
+// the default family's options.
 void braiddb_load_latest_options(const char* path, braiddb_env_t*, bool ignore_unknown_options, braiddb_cache_t* cache,
                                  braiddb_options_t** options, size_t* column_family_count, char*** column_family_names,
                                  braiddb_options_t*** column_family_options, char** errptr) {

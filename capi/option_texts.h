@@ -1,4 +1,4 @@
-// The options of the tables by name, as text.
+// The options of the tables as text, by name.
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace braiddb::capi {
 
-// Whether the option of the table is one of a column family, and not of the whole database.
+// Whether an option of the table belongs to a column family.
 bool IsFamilyOption(std::string_view name);
 
-// Puts the options of the table into the options file of a database that is opened with `to`.
+// Stores the options of the table in the options file of a database that is opened with `to`.
 void NoteOptions(const braiddb_options_t& from, Options* to);
 
-// Sets the option of the table. InvalidArgument, in RocksDB's words, if there is none, or it has no such value.
+// Sets an option of the table. Returns InvalidArgument, with RocksDB's text, for an unknown option or a wrong value.
 Status SetOption(std::string_view name, std::string_view value, braiddb_options_t* options);
 
-// Its value as text; empty if there is no such option in the table.
+// The value of an option of the table as text. Empty if no such option exists.
 std::string OptionText(std::string_view name, const braiddb_options_t& options);
 
-// Sets all options of the table that are not a column family's to what they are in `from`.
+// Copies all options of the table from `from`, except family options.
 void CopyDatabaseOptions(const braiddb_options_t& from, braiddb_options_t* to);
 
 }  // namespace braiddb::capi

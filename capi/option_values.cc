@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\n\v\f\r";
 
-// RocksDB's: `why` is the function that could not read it, or all of it.
+// RocksDB's error. `why`: the function that could not parse the text.
 Status CannotParse(std::string_view name, std::string_view why) {
   return Status::InvalidArgument("Error parsing " + std::string(name) + ":" + std::string(why));
 }
 
-// How far the letter behind a number shifts it.
+// The shift of a unit letter behind a number.
 int ShiftOf(char letter, bool has_tera) {
   switch (letter) {
     case 'k':
@@ -37,7 +37,7 @@ int ShiftOf(char letter, bool has_tera) {
   }
 }
 
-// The number, without its letter, by strtoll or strtoull.
+// Parses the number by strtoll or strtoull, without its unit letter.
 template <class Number, class Convert>
 Status ParseWhole(const Convert& convert, const char* reader, std::string_view name, std::string_view text, Number smallest,
                   Number largest, bool has_tera, OptionValue* value) {
@@ -72,7 +72,7 @@ Status ParseDouble(std::string_view name, std::string_view text, OptionValue* va
   return Status::OK();
 }
 
-// The text behind `name=`, and what follows it: "" or what begins with the semicolon.
+// Extracts the text behind `name=`. The rest is empty or begins with the semicolon.
 Status TakeText(std::string_view* rest, std::string_view* text) {
   rest->remove_prefix(std::min(rest->find_first_not_of(kBlanks), rest->size()));
   if (!rest->starts_with('{')) {

@@ -1,4 +1,4 @@
-// Values of options as RocksDB's text forms have them, read as RocksDB reads them.
+// Parses option values in RocksDB's text form, with RocksDB's rules.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,16 @@
 namespace braiddb::capi {
 
 enum class OptionKind : uint8_t {
-  kBool,    // true, false, 1, 0
-  kInt32,   // whole numbers: what is behind the digits is passed over, but for K, M, G (and T, with 64 bits or without a sign)
-  kInt64,   // …
-  kUint32,  // …
-  kUint64,  // …
+  kBool,  // true, false, 1, 0
+  // Whole numbers with an optional suffix K, M, G, or, for 64-bit and unsigned types, T. Other text behind the digits is ignored.
+  kInt32,
+  kInt64,
+  kUint32,
+  kUint64,
   kDouble,
-  kEnum,  // words; the two differ in what is said of wrong ones
-  kWord,  // …
-  kText,  // anything
+  kEnum,  // a word, as kWord; the two kinds differ in the error text
+  kWord,
+  kText,  // any text
 };
 
 using OptionValue = std::variant<bool, int64_t, uint64_t, double>;
@@ -31,16 +32,16 @@ Number As(const OptionValue& value) {
   return std::visit([](auto is) { return static_cast<Number>(is); }, value);
 }
 
-// InvalidArgument with RocksDB's text; of numbers that do not fit, too, which RocksDB cuts off. `name`: of the option. *value of
-// kText is left alone.
+// Parses a value. Returns InvalidArgument with RocksDB's text, also for a number that is too large, which RocksDB would truncate.
+// `name`: the option. Leaves *value unchanged for kText.
 Status ParseValue(OptionKind kind, std::string_view name, std::string_view text, OptionValue* value);
 
-// "name=value;name={name=value;…}", blanks around any of these, and perhaps braces around all of it.
+// A text "name=value;name={name=value;…}". Blanks may surround each part, and braces the whole text.
 struct NamedText {
   std::string_view name;
   std::string_view text;
 };
-// Of names that come twice only the last.
+// If a name occurs twice, only its last value is kept.
 Status SplitOptions(std::string_view text, std::vector<NamedText>* options);
 
 std::string_view WithoutBlanks(std::string_view text);

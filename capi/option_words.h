@@ -1,4 +1,4 @@
-// RocksDB's words for the values of options that are enumerations.
+// RocksDB's words for the values of enumeration options.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ struct Word {
   std::string_view text;
 };
 
-// None of an option that is no enumeration. A value that has no word is a number.
+// Empty for an option that is not an enumeration. A value without a word is written as a number.
 std::span<const Word> WordsOf(std::string_view name);
 
 }  // namespace braiddb::capi

@@ -23,7 +23,7 @@ void braiddb_options_set_comparator(braiddb_options_t* options, braiddb_comparat
   options->comparator = comparator;
 }
 
-// Owned by the options, as in RocksDB. NULL: none.
+// The options own the transform, as in RocksDB. NULL removes it.
 void braiddb_options_set_prefix_extractor(braiddb_options_t* options, braiddb_slicetransform_t* transform) {
   DoOrNote(&options->unfit, [&] {
     std::shared_ptr<braiddb_slicetransform_t> owned(transform);
@@ -80,7 +80,7 @@ void braiddb_options_set_fifo_compaction_options(braiddb_options_t* options, bra
   options->fifo = compaction == nullptr ? braiddb_fifo_compaction_options_t() : *compaction;
 }
 
-// ---- More than a number
+// ---- Options with more than one number
 
 void braiddb_options_set_plain_table_factory(braiddb_options_t* options, uint32_t user_key_length, int bloom_bits_per_key,
                                              double hash_table_ratio, size_t index_sparseness) {
@@ -188,7 +188,7 @@ char* braiddb_options_statistics_get_string(braiddb_options_t* options) {
   return status.ok() ? text : nullptr;
 }
 
-// ---- Several at once, the values RocksDB's
+// ---- Functions that set several options, with RocksDB's values
 
 void braiddb_options_increase_parallelism(braiddb_options_t* options, int threads) {
   options->max_background_jobs = std::max(1, threads);
@@ -246,12 +246,12 @@ braiddb_ratelimiter_t* braiddb_ratelimiter_create(int64_t bytes_per_second, int6
 }
 void braiddb_ratelimiter_destroy(braiddb_ratelimiter_t* limiter) { delete limiter; }
 
-// ---- BraidDB's own
+// ---- Options of BraidDB only
 
 #define DEFINE_OWN(type, name, field)                                                                     \
   void braiddb_options_set_##name(braiddb_options_t* options, type value) { options->own.field = value; } \
   type braiddb_options_get_##name(braiddb_options_t* options) { return options->own.field; }
-// What is no kind of that is one that the open refuses.
+// Stores an invalid kind as well; the open refuses it.
 #define DEFINE_OWN_KIND(name, field)                                                          \
   void braiddb_options_set_##name(braiddb_options_t* options, int value) {                    \
     const bool fits = value >= 0 && value < UINT8_MAX;                                        \
@@ -312,7 +312,7 @@ void braiddb_options_set_info_log_callback(braiddb_options_t* options, void* sta
   }
 }
 
-// ---- LevelDB's
+// ---- Options of LevelDB
 
 void braiddb_options_set_cache(braiddb_options_t* options, braiddb_cache_t* cache) {
   options->cache = cache == nullptr ? nullptr : cache->rep;

@@ -1,4 +1,4 @@
-// The options of the C API as objects.
+// The options objects of the C API.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct braiddb_flushoptions_t {
 
 struct braiddb_compactoptions_t {
   BRAIDDB_C_MEMBERS(BRAIDDB_C_COMPACT_OPTIONS)
-  unsigned char bottommost_level_compaction = 1;  // no truth value, but one of four
+  unsigned char bottommost_level_compaction = 1;  // not a truth value; one of four values
   std::string full_history_ts_low;
 };
 
@@ -56,17 +56,17 @@ struct braiddb_ratelimiter_t {
 
 struct braiddb_options_t {
   BRAIDDB_C_MEMBERS(BRAIDDB_C_OPTIONS)
-  braiddb::Status unfit;  // there was no memory for one of them: nothing is opened with them
+  braiddb::Status unfit;  // an earlier call ran out of memory; no database is opened with these options
 
-  // What has a meaning here beyond a number.
-  braiddb::Options own;  // set by the functions that are BraidDB's own; capi/open_options.cc adds the others
+  // Options with an effect that are not a number.
+  braiddb::Options own;                        // set by BraidDB's own functions; capi/open_options.cc adds the others
   braiddb_comparator_t* comparator = nullptr;  // not owned
   braiddb_block_based_table_options_t table;
   std::shared_ptr<braiddb_cache_t::Capacity> cache;        // LevelDB's
-  const braiddb_filterpolicy_t* leveldb_policy = nullptr;  // … not owned
-  size_t optimized_cache_bytes = 0;                        // optimize_for_point_lookup
+  const braiddb_filterpolicy_t* leveldb_policy = nullptr;  // LevelDB's; not owned
+  size_t optimized_cache_bytes = 0;                        // set by optimize_for_point_lookup
 
-  // Stored.
+  // Only stored.
   uint64_t compaction_readahead_size = 0;
   unsigned char bottommost_compression_options_use_zstd_dict_trainer = 1;
   std::vector<int> bottommost_compression_options{-14, 32767, 0, 0};
@@ -93,21 +93,21 @@ struct braiddb_options_t {
   std::vector<int64_t> memtable_parameters;
   std::vector<double> plain_table;
   std::vector<std::pair<size_t, size_t>> deletion_collectors;   // window, deletions
-  std::shared_ptr<braiddb::capi::SharedStatistics> statistics;  // null: they are not enabled
+  std::shared_ptr<braiddb::capi::SharedStatistics> statistics;  // null: not enabled
 };
 
 struct braiddb_readoptions_t {
   BRAIDDB_C_MEMBERS(BRAIDDB_C_READ_OPTIONS)
-  unsigned char verify_checksums = 1;  // only what was set goes to the engine
-  braiddb::ReadOptions rep;            // its bounds and prefix point to these
-  braiddb::Status unfit;               // there was no memory for one of them: no iterator is made with them
+  unsigned char verify_checksums = 1;  // the engine gets the value only if the program has set it
+  braiddb::ReadOptions rep;            // its bounds and prefix point to members of this object
+  braiddb::Status unfit;               // an earlier call ran out of memory; no iterator is made with these options
   std::string lower_bound;
   std::string upper_bound;
   std::string prefix;
   std::string timestamp;
   std::string iter_start_ts;
 
-  // Which iterators RocksDB refuses, in its words. Throws std::bad_alloc.
+  // The error, with RocksDB's text, for iterators that RocksDB refuses. May throw std::bad_alloc.
   braiddb::Status CheckIterator() const {
     constexpr int kPersistedTier = 2;
     if (managed != 0) return braiddb::Status::NotSupported("Managed iterator is not supported anymore.");
@@ -131,7 +131,7 @@ struct braiddb_writeoptions_t {
   BRAIDDB_C_MEMBERS(BRAIDDB_C_WRITE_OPTIONS)
   unsigned char disable_WAL = 0;
 
-  // Nobody could promise both.
+  // Whether the options ask for sync and for no log.
   bool contradicts_itself() const { return __builtin_expect(disable_WAL != 0, 0) && sync != 0; }
   braiddb::WriteOptions rep() const {
     braiddb::WriteOptions options;
@@ -143,40 +143,40 @@ struct braiddb_writeoptions_t {
 
 namespace braiddb::capi {
 
-// Why nothing is written with options that contradict themselves.
+// The error for write options that contradict themselves.
 Status Contradiction();
 
-// Does what `write` does with the engine's options.
+// Calls `write` with the engine's options.
 template <class Write>
 Status WriteWith(const braiddb_writeoptions_t* options, const Write& write) {
   if (options->contradicts_itself()) return Contradiction();
   return write(options->rep());
 }
 
-// What a database is opened, checked or destroyed with. `path`: where the environment variables may put its regions elsewhere.
+// The engine's options for open, check, or destroy. `path`: the database, because an environment variable may move its regions.
 Status MakeOptions(const braiddb_options_t& options, const std::string& path, Options* result);
 
-// The engine's memtable_size for a write_buffer_size.
+// Converts write_buffer_size to the engine's memtable_size.
 inline uint64_t MemtableSize(uint64_t write_buffer_size) {
   constexpr uint64_t kLeast = 16 << 10;
   constexpr uint64_t kMost = uint64_t{4} << 30;
   return std::clamp(write_buffer_size, kLeast, kMost);
 }
 
-// Where the regions of the database at `path` are, if not in its directory and `options` do not say.
+// Finds the regions of the database at `path`, if they are outside its directory and `options` do not name them.
 Status FindRegions(const std::string& path, Options* options);
 
-// The same; if there is no database yet, makes directories where the environment variable says, and notes them in that of the
-// database.
+// As FindRegions. If no database exists, creates directories below those of the environment variable, and stores their paths in
+// the database's directory.
 Status PlaceRegions(const std::string& path, Options* options);
 
-// DB::Destroy, with the directories that PlaceRegions made. `options` as FindRegions has not seen them.
+// DB::Destroy, including the directories that PlaceRegions created. `options`: as before FindRegions.
 Status DestroyPlaced(const Options& options, const std::string& path);
 
-// Copies whose regions are where the environment variable says.
+// Options of copies whose regions lie where the environment variable says.
 CopyOptions PlacedCopies();
 
-// A number as its getter shows it: an unsigned char is a truth value.
+// The value that the getter returns: an unsigned char becomes 0 or 1.
 template <class Get, class Set>
 Get Stored(Set value) {
   if constexpr (std::is_same_v<Get, unsigned char>) return value != 0;
@@ -185,7 +185,7 @@ Get Stored(Set value) {
 
 }  // namespace braiddb::capi
 
-// The setters and getters of a table.
+// Defines setters and getters of a table.
 #define BRAIDDB_C_DEFINE_SET(object, type, set_type, get_type, name) \
   void braiddb_##object##_set_##name(type* options, set_type value) { options->name = braiddb::capi::Stored<get_type>(value); }
 #define BRAIDDB_C_DEFINE_GET(object, type, get_type, name) \

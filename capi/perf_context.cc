@@ -10,14 +10,14 @@
 using braiddb::PerfContext;
 using braiddb::PerfLevel;
 
-// Stands for the counters of whichever thread uses it, as RocksDB's does.
+// An empty object: it always refers to the counters of the thread that uses it, as in RocksDB.
 struct braiddb_perfcontext_t {};
 
 namespace {
 
 struct Metric {
   const char* name;
-  uint64_t PerfContext::*counter;  // null: nothing is counted for it
+  uint64_t PerfContext::*counter;  // null: not counted
 };
 
 constexpr Metric kMetrics[] = {
@@ -110,12 +110,12 @@ uint64_t ValueOf(const Metric& metric) { return metric.counter == nullptr ? 0 : 
 
 }  // namespace
 
-// The C API of RocksDB has fewer levels than its C++; enable_time is to have all times there are.
+// RocksDB's C API has fewer levels than its C++ API, so enable_time enables all times.
 void braiddb_set_perf_level(int level) {
   braiddb::SetPerfLevel(level >= braiddb_enable_time ? PerfLevel::kEnableTime : static_cast<PerfLevel>(level));
 }
 
-// RocksDB's threads count events unless they are told not to, and a program that only wants to read them sets no level.
+// RocksDB counts events by default. A program that only reads counters therefore sets no level.
 braiddb_perfcontext_t* braiddb_perfcontext_create() {
   if (braiddb::GetPerfLevel() == PerfLevel::kUninitialized) braiddb::SetPerfLevel(PerfLevel::kEnableCount);
   return braiddb::capi::Make<braiddb_perfcontext_t>();
@@ -125,7 +125,7 @@ void braiddb_perfcontext_destroy(braiddb_perfcontext_t* context) { delete contex
 
 void braiddb_perfcontext_reset(braiddb_perfcontext_t*) { braiddb::GetPerfContext()->Reset(); }
 
-// NULL without memory.
+// Returns NULL if memory is short.
 char* braiddb_perfcontext_report(braiddb_perfcontext_t*, unsigned char exclude_zero_counters) {
   char* report = nullptr;
   (void)braiddb::capi::Guarded([&] {

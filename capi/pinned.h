@@ -1,4 +1,4 @@
-// Values that reads give as objects: pinned where they lie, or copied.
+// Values that reads return as objects: pinned in place, or copied.
 #pragma once
 
 #include <cstdlib>
@@ -24,7 +24,8 @@ struct PinnedValue final : OpenObject {
 
 }  // namespace braiddb::capi
 
-// malloc'ed, with a copy behind it or a pin; made by what is below, and freed by braiddb_pinnableslice_destroy.
+// Allocated by malloc, together with the copy or with a pin. Created by the functions below, freed by
+// braiddb_pinnableslice_destroy.
 struct braiddb_pinnableslice_t {
   const char* data;
   size_t size;
@@ -33,7 +34,7 @@ struct braiddb_pinnableslice_t {
 
 namespace braiddb::capi {
 
-// In `memory`, which holds PinnedBytes of the value.
+// Builds the object in `memory`, which has PinnedBytes(value) bytes.
 inline size_t PinnedBytes(Slice value) { return sizeof(braiddb_pinnableslice_t) + value.size(); }
 inline braiddb_pinnableslice_t* CopyPinned(Slice value, void* memory) noexcept {
   auto* const result = static_cast<braiddb_pinnableslice_t*>(memory);
@@ -42,13 +43,13 @@ inline braiddb_pinnableslice_t* CopyPinned(Slice value, void* memory) noexcept {
   *result = {copy, value.size(), nullptr};
   return result;
 }
-// Null: no memory.
+// Returns null if memory is short.
 inline braiddb_pinnableslice_t* CopyPinned(Slice value) noexcept {
   void* const memory = std::malloc(PinnedBytes(value));
   return memory == nullptr ? nullptr : CopyPinned(value, memory);
 }
 
-// Takes the value away, and enters it into the list. Null: no memory.
+// Takes over the pinned value and adds it to the list. Returns null if memory is short.
 inline braiddb_pinnableslice_t* KeepPinned(PinnableSlice* value, OpenObjects* list) noexcept {
   auto* const result = static_cast<braiddb_pinnableslice_t*>(std::malloc(sizeof(braiddb_pinnableslice_t)));
   auto* const pinned = new (std::nothrow) PinnedValue(std::move(*value));
@@ -62,7 +63,7 @@ inline braiddb_pinnableslice_t* KeepPinned(PinnableSlice* value, OpenObjects* li
   return result;
 }
 
-// Copies a small value, which takes less than a pin and holds nothing back. Of a large one it only says so.
+// Copies a small value: a copy is smaller than a pin and blocks no space. For a large value only reports that it is large.
 class PinnedReceiver final : public ValueReceiver {
  public:
   bool Receive(Slice value) override {

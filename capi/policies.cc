@@ -1,4 +1,4 @@
-// Comparators, filter policies, prefixes of keys.
+// Comparators, filter policies, key prefixes.
 #include "capi/objects.h"
 #include "capi/result.h"
 
@@ -18,7 +18,7 @@ braiddb_comparator_t* braiddb_comparator_create(void* state, void (*destructor)(
   return comparator;
 }
 
-// A database cannot be opened with it; the open says why.
+// The open refuses a database with this comparator and returns the reason.
 braiddb_comparator_t* braiddb_comparator_with_ts_create(void* state, void (*destructor)(void*),
                                                         int (*compare)(void*, const char*, size_t, const char*, size_t),
                                                         int (*)(void*, const char*, size_t, const char*, size_t),
@@ -89,7 +89,7 @@ braiddb_slicetransform_t* braiddb_slicetransform_create(void* state, void (*dest
 
 namespace {
 
-// Of what `make` returns.
+// Wraps the transform that `make` returns.
 template <class MakeTransform>
 braiddb_slicetransform_t* BuiltIn(const MakeTransform& make) {
   std::unique_ptr<braiddb_slicetransform_t> result;

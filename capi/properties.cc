@@ -24,7 +24,7 @@ uint64_t Number(DB* db, ColumnFamilyHandle* family, const char* property) {
 
 uint64_t Number(braiddb_t* db, const char* property) { return Number(db->db.get(), db->db->DefaultColumnFamily(), property); }
 
-// The name behind RocksDB's, LevelDB's or the own prefix; empty if it has none of them.
+// The name without the prefix of BraidDB, RocksDB, or LevelDB. Empty if the name has none of the prefixes.
 std::string_view StripPrefix(std::string_view property) {
   for (const std::string_view prefix : {"braiddb.", "rocksdb.", "leveldb."}) {
     if (property.starts_with(prefix)) return property.substr(prefix.size());
@@ -32,8 +32,8 @@ std::string_view StripPrefix(std::string_view property) {
   return {};
 }
 
-// What RocksDB counts and there is none of, such as blobs and values that a cache keeps pinned; or what is not counted: deletions
-// in memtables, the time of the oldest snapshot.
+// Whether the property is always 0: RocksDB features that do not exist here, such as blobs and pinned cache values, and numbers
+// that are not counted: deletions in memtables, the time of the oldest snapshot.
 bool IsOfNothing(std::string_view name) {
   constexpr std::string_view kNames[] = {"num-blob-files",
                                          "total-blob-file-size",
@@ -51,14 +51,14 @@ bool IsOfNothing(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-// The number behind a name that ends with one: of a level, or of a kind of storage. -1: it has another beginning, or no such end.
+// The digit at the end of a name: a level or a kind of storage. Returns -1 if the name has another beginning or no such end.
 int NumberBehind(std::string_view name, std::string_view beginning) {
   if (!name.starts_with(beginning) || name.size() != beginning.size() + 1) return -1;
   const char digit = name.back();
   return digit >= '0' && digit <= '9' ? digit - '0' : -1;
 }
 
-// L0's share of the entries, as a share of the log's bytes that live.
+// Live log bytes, multiplied by L0's share of the entries.
 uint64_t BytesToMerge(DB* db, ColumnFamilyHandle* family) {
   const uint64_t entries = Number(db, family, "braiddb.estimate-num-keys");
   if (entries == 0) return 0;
@@ -66,7 +66,7 @@ uint64_t BytesToMerge(DB* db, ColumnFamilyHandle* family) {
   return static_cast<uint64_t>(std::min(share, 1.0) * static_cast<double>(Number(db, family, "braiddb.pm-bytes-live")));
 }
 
-// Names of RocksDB and LevelDB for what has another name here, or is a sum.
+// Properties of RocksDB and LevelDB that have another name here, or are a sum.
 bool GetRenamedNumber(const braiddb_t& of, ColumnFamilyHandle* family, std::string_view name, uint64_t* value) {
   DB* const db = of.db.get();
   const int files_at = NumberBehind(name, "num-files-at-level");
@@ -100,7 +100,7 @@ bool GetRenamedNumber(const braiddb_t& of, ColumnFamilyHandle* family, std::stri
     *value = of.file_deletions_off.load() == 0;
   } else if (name == "num-live-versions") {
     *value = 1;
-  } else if (name == "current-super-version-number") {  // one more with each change of the levels
+  } else if (name == "current-super-version-number") {  // incremented by each change of the levels
     const Statistics now = db->GetStatistics();
     *value = 1 + now.rotations + now.flushes + now.compactions;
   } else if (name == "min-log-number-to-keep") {
@@ -119,7 +119,7 @@ bool GetNumber(const braiddb_t& db, ColumnFamilyHandle* family, const char* prop
   return GetRenamedNumber(db, family, name, value) || db.db->GetIntProperty(family, "braiddb." + std::string(name), value);
 }
 
-// RocksDB's texts. False: it is none of them.
+// RocksDB's text properties. Returns false if `name` is none of them.
 bool GetRocksDBText(const braiddb_t& of, ColumnFamilyHandle* family, std::string_view name, std::string* value) {
   DB* const db = of.db.get();
   const int properties_at = NumberBehind(name, "aggregated-table-properties-at-level");
@@ -147,7 +147,7 @@ bool GetRocksDBText(const braiddb_t& of, ColumnFamilyHandle* family, std::string
     *value = TablePropertiesText(NumbersOfLevels(db, family).at(static_cast<size_t>(properties_at)));
   } else if (compression_at >= 0 && compression_at < kLevels) {
     const bool is_empty = NumbersOfLevels(db, family).at(static_cast<size_t>(compression_at)).files == 0;
-    *value = is_empty ? "-1.000000" : "1.000000";  // RocksDB's for none, and for data that are not compressed
+    *value = is_empty ? "-1.000000" : "1.000000";  // RocksDB's values for no data and for uncompressed data
   } else if (const int temperature = NumberBehind(name, "live-sst-files-size-at-temperature"); temperature >= 0) {
     *value = std::to_string(temperature == 0 ? Number(db, family, "braiddb.pm-bytes-in-segments") : 0);
   } else if (name == "blob-stats") {
@@ -191,7 +191,7 @@ char* GiveText(const braiddb_t& db, ColumnFamilyHandle* family, const char* prop
     if (family != nullptr && GetText(db, family, property, &value)) result = CopyBytes(value);
     return Status::OK();
   });
-  (void)ignored;  // without memory there is no value
+  (void)ignored;  // without memory the value stays null
   return result;
 }
 
@@ -227,7 +227,7 @@ uint64_t braiddb_get_latest_sequence_number(braiddb_t* db) { return db->db->GetL
 
 namespace {
 
-// Bytes of the keys and values of [start, limit), by counting them.
+// Measures the keys and values in [start, limit) by iterating over them.
 Status MeasureRange(DB* db, ColumnFamilyHandle* family, Slice start, Slice limit, uint64_t* bytes) {
   *bytes = 0;
   if (family == nullptr) return Status::InvalidArgument("the column family handle is null");

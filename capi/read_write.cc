@@ -1,4 +1,4 @@
-// Puts, deletions and gets.
+// Puts, deletions, and gets.
 #include <cstdlib>
 #include <cstring>
 
@@ -16,12 +16,12 @@ using namespace braiddb::capi;
 
 namespace {
 
-// False: the user's filter policy, which knows the default family, says that the key is not there.
+// Returns false if the user's filter policy excludes the key. The policy covers the default family.
 bool MayContain(braiddb_t* db, const braiddb_readoptions_t* options, Slice key) {
   return db->user_filter == nullptr || options->rep.snapshot != nullptr || db->user_filter->MayContain(key);
 }
 
-// Copies a value from where it lies into memory that is the caller's.
+// Copies the value into memory for the caller.
 class MallocReceiver final : public braiddb::ValueReceiver {
  public:
   bool Receive(Slice value) override {
@@ -41,7 +41,7 @@ class MallocReceiver final : public braiddb::ValueReceiver {
   size_t length_ = 0;
 };
 
-// What a get found, for the caller. `get`: to a receiver.
+// The result of a get for the caller. `get` writes to a receiver.
 template <class Get>
 char* GiveValue(const Get& get, size_t* value_length, char** errptr) {
   MallocReceiver value;
@@ -53,8 +53,8 @@ char* GiveValue(const Get& get, size_t* value_length, char** errptr) {
   return nullptr;
 }
 
-// As GiveValue. `get`: to a receiver, and to a PinnableSlice. A large value is read a second time, when there can be another one:
-// what counts is that read.
+// As GiveValue, for a pinned value. `get` writes to a receiver or to a PinnableSlice. A large value is read a second time, to pin
+// it. A newer write may come between; then the second read counts.
 template <class Get>
 braiddb_pinnableslice_t* GivePinned(braiddb_t* db, const Get& get, char** errptr) {
   PinnedReceiver value;
@@ -68,7 +68,7 @@ braiddb_pinnableslice_t* GivePinned(braiddb_t* db, const Get& get, char** errptr
   return kept;
 }
 
-// `from`: the options, the family if it is not the default one, and the key.
+// `from`: options, family if not the default one, key.
 template <class... From>
 Status ReadTo(PinnedReceiver* value, braiddb_t* db, const From&... from) {
   return db->db->GetTo(from..., value);
@@ -80,7 +80,7 @@ Status ReadTo(PinnableSlice* value, braiddb_t* db, const From&... from) {
 
 bool IsDefault(const braiddb_column_family_handle_t* handle) { return handle != nullptr && handle->rep->GetID() == 0; }
 
-// The answers of a MultiGet, or the error of all.
+// Writes the results of a MultiGet, or the error of the whole call.
 void GiveValues(const Status& all, std::vector<Status>* statuses, const std::vector<std::string>& found, size_t count,
                 char** values, size_t* value_lengths, char** errors) {
   for (size_t i = 0; i < count; ++i) {
@@ -248,7 +248,7 @@ void braiddb_multi_get_cf(braiddb_t* db, const braiddb_readoptions_t* options,
   GiveValues(all, &statuses, found, count, values, value_lengths, errors);
 }
 
-// One view for all: the caller's snapshot, or one of now.
+// All reads use one snapshot: the caller's, or the current state.
 void braiddb_batched_multi_get_cf(braiddb_t* db, const braiddb_readoptions_t* options,
                                   braiddb_column_family_handle_t* column_family, size_t count, const char* const* keys,
                                   const size_t* key_lengths, braiddb_pinnableslice_t** values, char** errors, bool) {
@@ -271,9 +271,9 @@ void braiddb_batched_multi_get_cf(braiddb_t* db, const braiddb_readoptions_t* op
 
 namespace {
 
-// `found`: what a get gave, and `error`: its error; both are given away. It is known: "may" is what RocksDB can say without
-// reading. As in RocksDB, a value goes only to who asks whether there is one, which is said of a key that is known not to be
-// there, too: it is empty then.
+// Takes ownership of `found`, the result of a get, and of `error`. The answer is exact; RocksDB's "may" allows false positives
+// without a read. As in RocksDB, a value is returned only if the caller passes value_found. value_found is also set for a key
+// that is known to be absent; the value is then empty.
 unsigned char MayExist(char* found, size_t length, char* error, char** value, size_t* value_length, unsigned char* value_found) {
   const bool is_known = error == nullptr;
   const bool may = found != nullptr || !is_known;
@@ -281,7 +281,7 @@ unsigned char MayExist(char* found, size_t length, char* error, char** value, si
   if (value_found != nullptr) *value_found = 0;
   if (!is_known || value == nullptr || value_length == nullptr || value_found == nullptr) return braiddb_free(found), may;
   if (found == nullptr) found = CopyBytes({});
-  if (found == nullptr) return may;  // no memory
+  if (found == nullptr) return may;  // memory is short
   *value = found;
   *value_length = length;
   *value_found = 1;
@@ -309,7 +309,7 @@ unsigned char braiddb_key_may_exist_cf(braiddb_t* db, const braiddb_readoptions_
 
 // ---- Snapshots
 
-// NULL without memory.
+// Returns NULL if memory is short.
 const braiddb_snapshot_t* braiddb_create_snapshot(braiddb_t* db) {
   std::unique_ptr<braiddb_snapshot_t> snapshot;
   Status status;

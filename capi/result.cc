@@ -7,14 +7,14 @@
 namespace braiddb::capi {
 namespace {
 
-// Also when there is no memory for the whole text.
+// Sets a text also if memory for the whole text is short.
 void ReplaceText(char** errptr, std::string_view text) {
   std::free(*errptr);
   *errptr = CopyBytes(text);
 }
 
-// As RocksDB has it: lack of space and of memory are kinds of other errors, and a database that takes no more writes says why the
-// write failed after which it did not.
+// RocksDB's texts. Lack of space or memory is a subcode of another error there. A database that has become read-only returns the
+// error of the write that caused it.
 std::string TextOf(const Status& status) {
   const auto as = [&status](std::string_view kind) {
     return std::string(kind).append(status.message().empty() ? "" : ": ").append(status.message());

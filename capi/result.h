@@ -1,4 +1,4 @@
-// What the functions of the C API give back: error texts and values, malloc'ed for whoever called.
+// Results of the functions of the C API: error texts and values, allocated by malloc for the caller.
 #pragma once
 
 #include <exception>
@@ -10,9 +10,9 @@
 
 namespace braiddb::capi {
 
-// Replaces *errptr by the text of an error. A null errptr: nobody wants to know.
+// Replaces *errptr by the text of the error. No effect if errptr is null.
 void ReplaceError(char** errptr, const Status& error);
-// True, and *errptr replaced by the text of `status`, if that is an error.
+// If `status` is an error, replaces *errptr by its text and returns true.
 inline bool SaveError(char** errptr, const Status& status) {
   if (__builtin_expect(status.ok(), 1)) return false;
   ReplaceError(errptr, status);
@@ -22,25 +22,25 @@ inline bool SaveError(char** errptr, const Status& status) {
 // "Not implemented: <function>: <missing> …".
 void SaveNotImplemented(char** errptr, const char* function, const char* missing);
 
-// A copy for the caller to free; not null of nothing, only if there is no memory. A 0 byte follows it, which is not counted.
+// A copy that the caller frees, with a terminating 0 byte behind it. Null only if memory is short; not for an empty text.
 char* CopyBytes(std::string_view bytes);
 
 Status Failed(const std::exception& error) noexcept;
 inline Status NoMemory() { return Status::MemoryLimit("no DRAM for the result"); }
 
-// Runs `work`, which returns a Status; exceptions do not go into C.
+// Calls `work`, which returns a Status. Converts exceptions to a Status, because none may reach C code.
 template <class Work>
 Status Guarded(const Work& work) noexcept {
   try {
     return work();
   } catch (const std::bad_alloc&) {
     return NoMemory();
-  } catch (const std::exception& error) {  // of the file system
+  } catch (const std::exception& error) {  // from std::filesystem
     return Failed(error);
   }
 }
 
-// A new object, or null: there is no memory, and nobody to tell.
+// Creates an object. Returns null if memory is short.
 template <class Object, class... Arguments>
 Object* Make(Arguments&&... arguments) noexcept {
   try {
@@ -50,14 +50,14 @@ Object* Make(Arguments&&... arguments) noexcept {
   }
 }
 
-// Does what a function without errptr has to do. What it could not do is noted in `unfit`, for one that has an errptr.
+// Calls `work` for a function without errptr. Stores an error in `unfit`, for a later function with errptr.
 template <class Work>
 void DoOrNote(Status* unfit, const Work& work) noexcept {
   Status status = Guarded([&] { return work(), Status::OK(); });
   if (!status.ok()) *unfit = std::move(status);
 }
 
-// What is missing, for SaveNotImplemented.
+// Texts of missing features, for SaveNotImplemented.
 inline constexpr const char* kNoColumnFamilies = "there is only the column family \"default\"";
 inline constexpr const char* kNoTimestamps = "timestamps of the user";
 inline constexpr const char* kNoFiles = "there are no table files";

@@ -1,4 +1,4 @@
-// Options that a program changes while a database is open.
+// Options that can be changed while a database is open.
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -17,7 +17,7 @@ using namespace braiddb::capi;
 
 namespace {
 
-// RocksDB's mutable options of column families: those that are in the table of the C API …
+// RocksDB's mutable column family options that are in the tables of the C API.
 constexpr std::string_view kChangeable[] = {"arena_block_size",
                                             "blob_file_size",
                                             "blob_file_starting_level",
@@ -47,7 +47,7 @@ constexpr std::string_view kChangeable[] = {"arena_block_size",
                                             "target_file_size_base",
                                             "target_file_size_multiplier",
                                             "write_buffer_size"};
-// … and the others, which change nothing here.
+// The other mutable options; they have no effect here.
 constexpr std::string_view kOthers[] = {"blob_compaction_readahead_size",
                                         "blob_compression_type",
                                         "blob_garbage_collection_age_cutoff",
@@ -68,7 +68,7 @@ constexpr std::string_view kOthers[] = {"blob_compaction_readahead_size",
                                         "sample_for_compression",
                                         "table_factory",
                                         "ttl"};
-// Of a column family, too, and fixed when it is opened.
+// Column family options that are fixed at open.
 constexpr std::string_view kFixed[] = {"compaction_filter",
                                        "compaction_filter_factory",
                                        "comparator",
@@ -86,7 +86,8 @@ bool IsOneOf(std::string_view name, const std::string_view (&names)[kCount]) {
 
 uint32_t Positive(int value) { return static_cast<uint32_t>(std::max(1, value)); }
 
-// What it means to the engine, if anything; as of an open (capi/open_options.cc), but that the value counts, whatever it is.
+// Applies a changed option to the engine, if it has an effect. As at open (capi/open_options.cc), but a value equal to the
+// default counts too.
 void Apply(std::string_view name, const braiddb_options_t& set, ChangedOptions* changed) {
   if (name == "write_buffer_size") {
     changed->memtable_size = MemtableSize(set.write_buffer_size);
@@ -101,7 +102,7 @@ void Apply(std::string_view name, const braiddb_options_t& set, ChangedOptions* 
   }
 }
 
-// Errors are in RocksDB's words.
+// Errors have RocksDB's texts.
 Status Take(std::string_view name, std::string_view value, ChangedOptions* changed) {
   const std::string text(name);
   if (name == "prefix_extractor") {
@@ -123,7 +124,7 @@ Status Take(std::string_view name, std::string_view value, ChangedOptions* chang
   return Status::InvalidArgument("Could not find option: : " + text);
 }
 
-// All of them or none. Of a name that is given several times the last value counts, as in RocksDB.
+// Applies all options or none. If a name occurs several times, its last value counts, as in RocksDB.
 Status SetOptions(braiddb_t* db, ColumnFamilyHandle* family, int count, const char* const* names, const char* const* values) {
   if (count <= 0) return Status::InvalidArgument("empty input");
   ChangedOptions changed;

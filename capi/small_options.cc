@@ -1,8 +1,8 @@
-// Options of reads, writes, flushes, compactions and tables.
+// Options of reads, writes, flushes, compactions, and tables.
 #include "capi/options.h"
 #include "capi/result.h"
 
-// create, destroy, and the setters and getters of the table.
+// Generates create, destroy, and the setters and getters of the table.
 #define DEFINE_OBJECT(object, type)                                         \
   type* braiddb_##object##_create() { return braiddb::capi::Make<type>(); } \
   void braiddb_##object##_destroy(type* options) { delete options; }
@@ -93,7 +93,7 @@ BRAIDDB_C_FIFO_OPTIONS(DEFINE_BOTH, DEFINE_SET)
 
 namespace {
 
-// Keeps the bytes, and what the engine gets of them; null: nothing.
+// Stores a copy of the bytes and the engine's slice of it. Null removes both.
 void Keep(braiddb_readoptions_t* options, const char* bytes, size_t length, std::string* kept,
           std::optional<braiddb::Slice>* slice) {
   kept->clear();
@@ -107,7 +107,8 @@ void Keep(braiddb_readoptions_t* options, const char* bytes, size_t length, std:
 
 }  // namespace
 
-// RocksDB's default verifies blocks as they come from a disk. A get from persistent memory verifies only if it is asked to.
+// RocksDB verifies blocks by default, because they come from a disk. A get from persistent memory verifies checksums only on
+// request.
 void braiddb_readoptions_set_verify_checksums(braiddb_readoptions_t* options, unsigned char value) {
   options->verify_checksums = value != 0;
   options->rep.verify_checksums = value != 0;
@@ -145,14 +146,14 @@ void braiddb_readoptions_set_iter_start_ts(braiddb_readoptions_t* options, const
 // ---- Writes, compactions
 
 braiddb::Status braiddb::capi::Contradiction() {
-  return Guarded([] { return Status::InvalidArgument("Sync writes has to enable WAL."); });  // in RocksDB's words
+  return Guarded([] { return Status::InvalidArgument("Sync writes has to enable WAL."); });  // RocksDB's text
 }
 
 void braiddb_writeoptions_disable_WAL(braiddb_writeoptions_t* options, int value) { options->disable_WAL = value != 0; }
 unsigned char braiddb_writeoptions_get_disable_WAL(braiddb_writeoptions_t* options) { return options->disable_WAL; }
 
 void braiddb_compactoptions_set_full_history_ts_low(braiddb_compactoptions_t* options, char* timestamp, size_t timestamp_length) {
-  braiddb::Status ignored;  // there are no timestamps
+  braiddb::Status ignored;  // timestamps are not supported
   braiddb::capi::DoOrNote(&ignored, [&] {
     options->full_history_ts_low.assign(timestamp == nullptr ? "" : timestamp, timestamp == nullptr ? 0 : timestamp_length);
   });

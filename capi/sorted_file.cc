@@ -1,4 +1,4 @@
-// Files of sorted keys, and taking them in: those of braiddb/backup.h. RocksDB's own files are not understood.
+// Sorted files and their ingestion, by braiddb/backup.h. RocksDB's own files are not supported.
 #include "braiddb/backup.h"
 #include "capi/batch.h"
 #include "capi/objects.h"
@@ -22,7 +22,7 @@ struct braiddb_sstfilewriter_t {
 
 namespace {
 
-// A file that is not there is an error of the system for RocksDB's users.
+// RocksDB reports a missing file as an IO error.
 Status AsIOError(Status status) { return status.IsNotFound() ? Status::IOError(status.message()) : status; }
 
 template <class Work>
@@ -31,13 +31,13 @@ void IfOpen(braiddb_sstfilewriter_t* writer, char** errptr, const Work& work) {
             Guarded([&] { return writer->is_open ? work(writer->rep.get()) : Status::InvalidArgument("no file is open"); }));
 }
 
-// All files or none.
+// Ingests all files or none.
 Status Ingest(braiddb_t* db, ColumnFamilyHandle* family, const char* const* paths, size_t count,
               const braiddb_ingestexternalfileoptions_t* options) {
   if (options->ingest_behind != 0) return Status::NotSupported("taking in files behind all that is there");
   braiddb::IngestOptions ingest;
   ingest.remove_files = options->move_files != 0;
-  ingest.any_comparator = true;  // RocksDB does not look at its name either
+  ingest.any_comparator = true;  // RocksDB ignores the comparator's name, too
   ingest.family = family;
   braiddb_writeoptions_t synced;
   synced.sync = 1;
@@ -47,7 +47,7 @@ Status Ingest(braiddb_t* db, ColumnFamilyHandle* family, const char* const* path
 
 }  // namespace
 
-// ---- Writing
+// ---- Write
 
 braiddb_sstfilewriter_t* braiddb_sstfilewriter_create(const braiddb_envoptions_t*, const braiddb_options_t* options) {
   auto* const writer = Make<braiddb_sstfilewriter_t>();
@@ -66,7 +66,7 @@ braiddb_sstfilewriter_t* braiddb_sstfilewriter_create_with_comparator(const brai
 
 void braiddb_sstfilewriter_destroy(braiddb_sstfilewriter_t* writer) { delete writer; }
 
-// What was open and not finished is gone.
+// Discards an earlier file that is not finished.
 void braiddb_sstfilewriter_open(braiddb_sstfilewriter_t* writer, const char* path, char** errptr) {
   writer->is_open = false;
   const Status status = Guarded([&] {
@@ -110,12 +110,12 @@ void braiddb_sstfilewriter_finish(braiddb_sstfilewriter_t* writer, char** errptr
   });
 }
 
-// Of the one that is open, or was finished last.
+// The size of the open file, or of the file that was finished last.
 void braiddb_sstfilewriter_file_size(braiddb_sstfilewriter_t* writer, uint64_t* size) {
   *size = writer->rep == nullptr ? 0 : writer->rep->FileSize();
 }
 
-// ---- Taking in
+// ---- Ingest
 
 braiddb_ingestexternalfileoptions_t* braiddb_ingestexternalfileoptions_create() {
   return Make<braiddb_ingestexternalfileoptions_t>();

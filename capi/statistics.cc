@@ -12,7 +12,7 @@ struct Ticker {
   uint64_t Statistics::*counter;
 };
 
-// By RocksDB's names. Each has what is nearest to it; docs/C_API.md says what that is.
+// Tickers by RocksDB's names. Each shows the nearest counter of the engine; docs/C_API.md lists them.
 constexpr Ticker kCountedTickers[] = {
     {"bloom.filter.useful", &Statistics::filter_negatives},
     {"compaction.key.drop.obsolete", &Statistics::dropped_entries},
@@ -26,7 +26,7 @@ constexpr Ticker kCountedTickers[] = {
     {"row.cache.hit", &Statistics::lookup_cache_hits},
 };
 
-// Those that programs look for, and that nothing is counted for.
+// Tickers that programs search for and that are always 0.
 constexpr const char* kOthers[] = {
     "block.cache.miss",
     "block.cache.hit",
@@ -70,7 +70,7 @@ constexpr const char* kOthers[] = {
     "row.cache.miss",
 };
 
-// Histograms that programs look for, and that nothing is noted for.
+// Histograms that programs search for and that are always empty.
 constexpr const char* kOtherHistograms[] = {
     "compaction.times.cpu_micros",
     "subcompaction.setup.times.micros",
@@ -113,7 +113,7 @@ void SharedStatistics::Remove(const DB* db) {
   try {
     Histograms own;
     if (db->GetHistograms(&own)) closed_histograms_.Merge(own);
-  } catch (const std::bad_alloc&) {  // then they are those of the others
+  } catch (const std::bad_alloc&) {  // memory is short: the counters of the other databases remain
   }
 }
 

@@ -1,4 +1,4 @@
-// What databases that were opened with the same options have counted together, as RocksDB's tickers.
+// SharedStatistics: sums of the counters of all databases that were opened with the same options, as RocksDB's tickers.
 #pragma once
 
 #include <array>
@@ -12,21 +12,20 @@
 
 namespace braiddb::capi {
 
-// Databases have their counters, per thread, anyway, and the distributions of Options::histograms, and are asked when somebody
-// wants to know.
+// Each database has its own per-thread counters and the histograms of Options::histograms. This object reads them on demand.
 // Thread safety: all methods may be called concurrently.
 class SharedStatistics {
  public:
-  // From now until Remove, which has to come before it is closed. Throws std::bad_alloc.
+  // Includes the database until Remove is called. Remove must precede its close. May throw std::bad_alloc.
   void Add(const DB* db);
-  // What it has counted stays.
+  // Adds the database's counters to the sums and forgets the database.
   void Remove(const DB* db);
-  // A line for each ticker, and for each histogram, as in RocksDB.
+  // One line for each ticker and each histogram, as in RocksDB.
   std::string ToString() const;
 
  private:
   static constexpr size_t kCounted = 10;
-  using Sums = std::array<uint64_t, kCounted>;  // of those tickers that mean something, in their order
+  using Sums = std::array<uint64_t, kCounted>;  // sums of the tickers that have a counter, in their order
 
   static void AddTo(const Statistics& statistics, Sums* sums);
 

@@ -11,7 +11,7 @@ constexpr double kKiB = 1024;
 constexpr double kMiB = kKiB * 1024;
 constexpr double kGiB = kMiB * 1024;
 
-// A line of at most 500 bytes.
+// Appends a line of at most 500 bytes.
 template <class... Arguments>
 void Print(std::string* out, const char* format, const Arguments&... arguments) {
   char line[500];
@@ -19,7 +19,7 @@ void Print(std::string* out, const char* format, const Arguments&... arguments) 
   out->append(line, std::min(sizeof line - 1, static_cast<size_t>(std::max(0, length))));
 }
 
-// 9999, 10K, 12M.
+// Formats as 9999, 10K, 12M.
 std::string Count(uint64_t number) {
   if (number < 10'000) return std::to_string(number);
   if (number < 10'000'000) return std::to_string(number / 1000) + "K";
@@ -46,7 +46,7 @@ uint64_t Number(DB* db, ColumnFamilyHandle* family, const char* property) {
 
 double Ratio(double of, double by) { return by == 0 ? 0 : of / by; }
 
-// What merges and flushes took; 0 without histograms.
+// Total seconds of merges or flushes. 0 without histograms.
 double SecondsOf(DB* db, HistogramKind kind) {
   Histograms histograms;
   return db->GetHistograms(&histograms) ? histograms.Get(kind).sum / 1e6 : 0;
@@ -64,7 +64,7 @@ struct Work {
   uint64_t dropped = 0;
 };
 
-// Entries are moved by pointers: nothing is read or written for them.
+// Merges and flushes only change pointers, so they read and write no entries.
 void PrintLevel(std::string* out, const char* name, const LevelNumbers& level, double score, const Work& work) {
   Print(out,
         "%4s %6llu/0   %8s %5.1f %8.1f %7.1f %8.1f %9.1f %8.1f %9.1f %5.1f %8.1f %8.1f %9.2f %17.2f %9llu %8.3f %7s %6s %9.1f "

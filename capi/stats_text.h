@@ -1,5 +1,5 @@
-// The texts of RocksDB's and LevelDB's properties, with the headings and in the form that scripts look for. What they say of
-// blocks, compression and blobs is nothing; what there is beside them is in "braiddb.stats".
+// The texts of RocksDB's and LevelDB's properties, in the form that scripts parse. Numbers of blocks, compression, and blobs are
+// empty. "braiddb.stats" has the engine's own statistics.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace braiddb::capi {
 
-// Since when, and since the text before.
+// The periods of a statistics text: since the open, and since the previous text.
 class StatsPeriods {
  public:
   using Clock = std::chrono::steady_clock;
@@ -21,9 +21,9 @@ class StatsPeriods {
     double seconds = 0;
     double seconds_of_interval = 0;
     Statistics all;
-    Statistics before;  // the interval
+    Statistics before;  // at the begin of the interval
   };
-  // Begins another interval.
+  // Begins a new interval.
   Period Next(const Statistics& now);
 
  private:
@@ -33,11 +33,11 @@ class StatsPeriods {
   Statistics before_;
 };
 
-inline constexpr int kLevels = 7;  // as in RocksDB: L0, the last level as 1, and the others empty
+inline constexpr int kLevels = 7;  // as in RocksDB: L0, the last level as level 1, all others empty
 
 struct LevelNumbers {
   uint64_t files = 0;
-  uint64_t bytes = 0;  // log entries that live, in proportion to the entries
+  uint64_t bytes = 0;  // live log bytes, in proportion to the entries
   uint64_t entries = 0;
 };
 using Levels = std::array<LevelNumbers, kLevels>;

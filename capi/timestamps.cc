@@ -1,4 +1,4 @@
-// Timestamps of the user: not implemented.
+// User timestamps: not implemented.
 #include "capi/batch.h"
 #include "capi/option_tables.h"
 #include "capi/options.h"

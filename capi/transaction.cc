@@ -1,4 +1,4 @@
-// Transactions, of whatever kind of database.
+// Transactions of all kinds of databases.
 #include "capi/transaction.h"
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ using namespace braiddb::capi;
 
 namespace {
 
-// A value for the caller. Nothing, and no error, of a key that is not there.
+// The value for the caller. A missing key gives null without an error.
 char* GiveValue(const Status& status, const std::string& value, size_t* length, char** errptr) {
   *length = 0;
   if (!status.ok()) {
@@ -41,14 +41,14 @@ braiddb_pinnableslice_t* GivePinned(const Status& status, const std::string& val
   return nullptr;
 }
 
-// The updates of a batch, if they can be had.
+// Adds the updates of a batch, if the batch is fit.
 Status AddBatch(braiddb_transaction_t* transaction, const braiddb_writebatch_t& batch) {
   if (!batch.unfit.ok()) return batch.unfit;
   return transaction->rep->RebuildFromWriteBatch(batch.rep);
 }
 
-// As RocksDB's: the snapshot of the read options decides which value is read. Only the snapshot of the transaction decides which
-// writes of others are conflicts.
+// As in RocksDB, the snapshot of the read options only decides which value is read. The transaction's snapshot alone decides
+// which writes of other transactions are conflicts.
 Status ReadForUpdate(braiddb::Transaction* transaction, const braiddb_readoptions_t& options, braiddb::ColumnFamilyHandle* family,
                      Slice key, bool exclusive, std::string* value) {
   return Guarded([&] {
@@ -60,7 +60,7 @@ Status ReadForUpdate(braiddb::Transaction* transaction, const braiddb_readoption
   });
 }
 
-// Of the default family.
+// For the default family.
 Status ReadForUpdate(const braiddb_transaction_t& transaction, const braiddb_readoptions_t& options, Slice key, bool exclusive,
                      std::string* value) {
   return ReadForUpdate(transaction.rep.get(), options, transaction.db->db->DefaultColumnFamily(), key, exclusive, value);
@@ -82,7 +82,7 @@ void braiddb_transaction_rollback(braiddb_transaction_t* transaction, char** err
 
 void braiddb_transaction_set_savepoint(braiddb_transaction_t* transaction) {
   const Status ignored = Guarded([&] { return transaction->rep->SetSavePoint(), Status::OK(); });
-  (void)ignored;  // without memory there is none, and the rollback to it says so
+  (void)ignored;  // if memory is short, no save point exists, and the rollback to it returns an error
 }
 
 void braiddb_transaction_rollback_to_savepoint(braiddb_transaction_t* transaction, char** errptr) {
@@ -209,7 +209,7 @@ braiddb_pinnableslice_t* braiddb_transaction_get_pinned_for_update_cf(braiddb_tr
 
 namespace {
 
-// `read`: the keys into *values; returns a status for each.
+// `read` reads the keys into *values and returns a status for each.
 template <class Read>
 void GiveValues(const Read& read, size_t count, const char* const* keys, const size_t* key_lengths, char** values,
                 size_t* value_lengths, char** errors) {
@@ -266,7 +266,8 @@ braiddb_iterator_t* braiddb_transaction_create_iterator_cf(braiddb_transaction_t
   return MakeIterator(*transaction->db, *options, make);
 }
 
-// For braiddb_free, as RocksDB's; the snapshot is the transaction's. NULL if it has none: reads then see the newest state.
+// The caller frees the result by braiddb_free, as in RocksDB. The transaction owns the snapshot. Returns NULL if the transaction
+// has no snapshot; reads then see the newest state.
 const braiddb_snapshot_t* braiddb_transaction_get_snapshot(braiddb_transaction_t* transaction) {
   auto* const snapshot = static_cast<braiddb_snapshot_t*>(std::malloc(sizeof(braiddb_snapshot_t)));
   if (snapshot != nullptr) new (snapshot) braiddb_snapshot_t{transaction->rep->GetSnapshot()};

@@ -10,24 +10,24 @@
 #include "capi/wire_batch.h"
 
 struct braiddb_transaction_t final : braiddb::capi::OpenObject {
-  // In the list of the database.
+  // Registers the transaction in the database's list.
   braiddb_transaction_t(braiddb_t* of, std::unique_ptr<braiddb::Transaction> begun) : db(of), rep(std::move(begun)) {
     db->open_objects.Add(this);
   }
 
-  braiddb_t* db;  // in which it was begun
+  braiddb_t* db;  // the database that began it
   std::unique_ptr<braiddb::Transaction> rep;
-  bool contradicts_itself = false;  // the options that it writes with
-  braiddb::capi::WireForm wire;     // of views of its batch (batch.h)
+  bool contradicts_itself = false;  // its write options contradict themselves
+  braiddb::capi::WireForm wire;     // encoded data for views of its batch (batch.h)
 
  private:
-  // As its destruction: what is prepared waits for the next open.
+  // The same effect as destruction: a prepared transaction waits for the next open.
   void EndBeforeClose() noexcept override { rep.reset(); }
 };
 
 namespace braiddb::capi {
 
-// Begins one, in the place of `old` if that is not null. Null without memory.
+// Begins a transaction, in the object `old` if `old` is not null. Returns null if memory is short.
 template <class Begin>
 braiddb_transaction_t* BeginTransaction(braiddb_t* db, const braiddb_writeoptions_t* options, braiddb_transaction_t* old,
                                         const Begin& begin) {

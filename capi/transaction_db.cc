@@ -1,4 +1,4 @@
-// Databases with pessimistic transactions. What is not about transactions is done by the functions for every database.
+// Databases with pessimistic transactions. Functions that concern no transaction use those of every database.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -20,8 +20,8 @@ using namespace braiddb::capi;
 
 namespace {
 
-// A braiddb_transactiondb_t is the braiddb_t, whose `db` is a TransactionDB: programs pass one for the other where there is no
-// function of its own, to drop a column family, and RocksDB's do not mind.
+// A braiddb_transactiondb_t is the braiddb_t whose `db` is a TransactionDB. Programs pass one type for the other where RocksDB
+// has no separate function, for example to drop a column family.
 braiddb_t* BaseOf(braiddb_transactiondb_t* db) { return reinterpret_cast<braiddb_t*>(db); }
 TransactionDB* TransactionsOf(braiddb_transactiondb_t* db) { return static_cast<TransactionDB*>(BaseOf(db)->db.get()); }
 
@@ -56,7 +56,7 @@ BRAIDDB_C_TRANSACTIONDB_OPTIONS(DEFINE_BOTH, DEFINE_SET)
 #undef DEFINE_BOTH
 #undef DEFINE_SET
 
-// ---- Opening
+// ---- Open
 
 namespace {
 
@@ -81,7 +81,7 @@ braiddb::TransactionOptions MakeOptions(const braiddb_transaction_options_t& fro
   return to;
 }
 
-// Runs `open` with what opens a database of this kind.
+// Calls `open` with an opener for this kind of database.
 template <class Open>
 Status OpenTransactions(const braiddb_transactiondb_options_t& options, braiddb_transactiondb_t** result, const Open& open) {
   braiddb_t* base = nullptr;
@@ -135,8 +135,8 @@ braiddb_transaction_t* braiddb_transaction_begin(braiddb_transactiondb_t* db, co
   });
 }
 
-// An array for braiddb_free, of transactions for braiddb_transaction_destroy, which leaves them prepared. NULL of none, and
-// without memory.
+// Returns an array that the caller frees by braiddb_free. Its transactions are freed by braiddb_transaction_destroy, which leaves
+// them prepared. Returns NULL if none exists, or if memory is short.
 braiddb_transaction_t** braiddb_transactiondb_get_prepared_transactions(braiddb_transactiondb_t* db, size_t* count) {
   std::vector<std::unique_ptr<braiddb_transaction_t>> prepared;
   std::vector<std::unique_ptr<Transaction>> found;
@@ -157,7 +157,7 @@ braiddb_transaction_t** braiddb_transactiondb_get_prepared_transactions(braiddb_
   return result;
 }
 
-// ---- As of every database
+// ---- Functions of every database
 
 braiddb_checkpoint_t* braiddb_transactiondb_checkpoint_object_create(braiddb_transactiondb_t* db, char** errptr) {
   return braiddb_checkpoint_object_create(BaseOf(db), errptr);

@@ -24,7 +24,7 @@ void UserFilter::Touch(Slice key) {
 bool UserFilter::MayContain(Slice key) {
   std::shared_lock lock(exchange_);
   const Filter* const filter = Find(filters_, key);
-  // ACQUIRE: pairs with Touch, which a write of this key that has returned called before it.
+  // ACQUIRE: pairs with Touch, which every completed write of this key called before the write.
   if (filter == nullptr || filter->stale.load(std::memory_order_acquire)) return true;
   return policy_->key_may_match(policy_->state, key.data(), key.size(), filter->bytes.data(), filter->bytes.size()) != 0;
 }
@@ -33,7 +33,7 @@ Status UserFilter::Build(DB* db) {
   std::lock_guard one(building_);
   const Snapshot* snapshot = nullptr;
   {
-    // Writes that began before are in the snapshot; the others are noted.
+    // The snapshot has all writes that ended before it. Writes that begin later are noted.
     std::unique_lock lock(exchange_);
     const Status taken = Guarded([&] { return snapshot = db->GetSnapshot(), Status::OK(); });
     if (!taken.ok()) return taken;

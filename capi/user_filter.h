@@ -1,4 +1,4 @@
-// Filters by a policy of the user's own, LevelDB's way.
+// UserFilter: filters of the user's own filter policy, as in LevelDB.
 #pragma once
 
 #include <atomic>
@@ -12,9 +12,9 @@
 #include "braiddb/db.h"
 
 struct braiddb_filterpolicy_t {
-  // A Bloom or ribbon filter is a number of bits per key for the engine's own filter.
+  // A Bloom or ribbon filter is translated to a number of bits per key for the engine's own filter.
   double bits_per_key = 0;
-  // A policy of the user's own has functions.
+  // A user's own policy has functions.
   void* state = nullptr;
   void (*destructor)(void*) = nullptr;
   char* (*create_filter)(void*, const char* const*, const size_t*, int, size_t*) = nullptr;
@@ -29,23 +29,23 @@ struct braiddb_filterpolicy_t {
 
 namespace braiddb::capi {
 
-// LevelDB makes a filter for each stretch of a table that it writes, and a get asks the filter where its key would be. Here a
-// merge writes no table, so Build, which a compaction of everything calls, walks along the database and makes a filter for each
-// kKeysPerFilter keys. They are in DRAM and end with the handle.
+// LevelDB builds a filter for each part of a table file, and a get checks the filter of the part that could have its key. A merge
+// of BraidDB writes no file. So Build, which a full compaction calls, iterates over the database and builds one filter for each
+// kKeysPerFilter keys. The filters lie in DRAM and end with the handle.
 //
-// WHY NO FILTER HIDES A KEY  A filter answers for the keys from its first one to before the first one of the next filter, and
-//                            only while nothing was written among them since: a write makes the filter of its key stale before
-//                            it begins (Writing), and then a get does not ask that filter. A write that begins during the walk
-//                            is noted, and makes the new filters stale that it falls among. Reads of a snapshot ask none.
-// Thread safety: all methods. Writes wait while filters are exchanged, not while they are made.
+// WHY NO FILTER HIDES A KEY  A filter covers the keys from its first key up to the first key of the next filter. A write marks
+//                            the filter of its key stale before it begins (Writing), and a get ignores stale filters. A write
+//                            that begins during the walk is noted, and marks the new filters that cover it stale. Reads of a
+//                            snapshot use no filter.
+// Thread safety: all methods. Writes wait while filters are exchanged, but not while they are built.
 class UserFilter {
  public:
   static constexpr int kKeysPerFilter = 1024;
 
-  // `policy` is not owned, and no longer used when the last get has returned.
+  // `policy` is not owned. It is not used after the last get has returned.
   UserFilter(const braiddb_filterpolicy_t* policy, const Comparator* comparator) : policy_(policy), comparator_(comparator) {}
 
-  // Held during a write of one key, or of many.
+  // Held during a write of one or several keys.
   class Writing {
    public:
     explicit Writing(UserFilter* filter) : filter_(filter), lock_(filter->exchange_) {}
@@ -56,9 +56,9 @@ class UserFilter {
     std::shared_lock<std::shared_mutex> lock_;
   };
 
-  // False: the key is not there, the policy says.
+  // Returns false if the policy excludes the key.
   bool MayContain(Slice key);
-  // Makes the filters anew. What could not be made is not asked.
+  // Rebuilds the filters. A filter that could not be built is not used.
   Status Build(DB* db);
 
  private:
@@ -70,19 +70,19 @@ class UserFilter {
   using Filters = std::vector<std::unique_ptr<Filter>>;
 
   void Touch(Slice key);
-  // The one that answers for the key; null if there is none.
+  // The filter that covers the key, or null.
   Filter* Find(const Filters& filters, Slice key) const;
   std::unique_ptr<Filter> Make(const std::vector<std::string>& keys) const;
   Status Walk(DB* db, const Snapshot* snapshot, Filters* filters) const;
 
   const braiddb_filterpolicy_t* const policy_;
   const Comparator* const comparator_;
-  std::mutex building_;         // one at a time
-  std::shared_mutex exchange_;  // of filters_, and of what a walk takes note of
+  std::mutex building_;         // allows one Build at a time
+  std::shared_mutex exchange_;  // guards filters_ and the notes of a walk
   Filters filters_;
   bool noting_ = false;
   std::mutex noted_mutex_;
-  std::vector<std::string> noted_;  // keys that were written during the walk
+  std::vector<std::string> noted_;  // keys written during the walk
 };
 
 }  // namespace braiddb::capi

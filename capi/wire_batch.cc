@@ -14,7 +14,7 @@ static_assert(std::endian::native == std::endian::little, "numbers are copied as
 constexpr size_t kCountAt = sizeof(uint64_t);
 constexpr size_t kHeaderSize = kCountAt + sizeof(uint32_t);
 
-// As RocksDB numbers its types of values; those that are left out are not in batches of programs, or need what is not here.
+// RocksDB's numbers of value types. The missing types never occur in batches of programs, or need features that BraidDB lacks.
 enum Tag : uint8_t {
   kDeletion = 0x0,
   kValue = 0x1,
@@ -62,7 +62,7 @@ bool TakeString(Slice* rest, Slice* bytes) {
   return true;
 }
 
-// Appends the records of updates and of the notes before `note_limit`.
+// Appends the records of the updates, and of the notes before `note_limit`.
 class Encoder final : public WriteBatch::Handler {
  public:
   Encoder(const WireNotes& notes, uint32_t updates, size_t next_note, size_t note_limit, std::string* out)
@@ -96,7 +96,7 @@ class Encoder final : public WriteBatch::Handler {
     AppendString(out_, limit);
     return Status::OK();
   }
-  // Appends what comes before the next update. True: the next update is a single deletion.
+  // Appends the notes before the next update. Returns true if the next update is a single deletion.
   bool AppendNotes() {
     bool is_single = false;
     for (; next_note_ < note_limit_ && notes_.notes[next_note_].before <= updates_; ++next_note_) {
@@ -135,7 +135,7 @@ struct Record {
   Slice second;
 };
 
-// Takes the first record off `rest`. Null if all is well, otherwise what is wrong, in RocksDB's words.
+// Removes the first record from `rest`. Returns null, or RocksDB's text for the error.
 const char* TakeRecord(Slice* rest, Record* record) {
   const auto tag = static_cast<Tag>(static_cast<uint8_t>(rest->front()));
   rest->remove_prefix(1);
@@ -220,7 +220,7 @@ Slice WireForm::Update(const WriteBatch& batch, const WireNotes& notes) {
     form_.assign(kHeaderSize, '\0');
     end_ = {0, 0, 0, kHeaderSize};
   }
-  // Save points that the form reaches are behind those that it has passed.
+  // Save points are ordered: those already encoded come first.
   size_t next = save_points_.size();
   while (next > 0 && save_points_[next - 1].form_bytes == 0) --next;
   for (; next < save_points_.size(); ++next) {
@@ -231,17 +231,17 @@ Slice WireForm::Update(const WriteBatch& batch, const WireNotes& notes) {
   char header[kHeaderSize];
   std::memcpy(header, &notes.sequence, sizeof notes.sequence);
   std::memcpy(header + kCountAt, &end.updates, sizeof end.updates);
-  // Others may read a form that has not changed.
+  // Another thread may read an unchanged form, so unchanged bytes are not written.
   if (std::memcmp(form_.data(), header, sizeof header) != 0) std::memcpy(form_.data(), header, sizeof header);
   return Slice(form_.data(), end_.form_bytes);
 }
 
 void WireForm::EncodeUpTo(const WriteBatch& batch, const WireNotes& notes, const Position& end) {
   if (end.batch_bytes == end_.batch_bytes && end.notes == end_.notes) return;
-  form_.resize(end_.form_bytes);  // without what an exception or a rollback left behind
+  form_.resize(end_.form_bytes);  // drops bytes of an interrupted or reverted call
   Encoder encoder(notes, end_.updates, end_.notes, end.notes, &form_);
   const Slice added = Slice(batch.Data()).substr(end_.batch_bytes, end.batch_bytes - end_.batch_bytes);
-  const Status ignored = WriteBatch::IterateData(added, &encoder);  // it was checked when it was made
+  const Status ignored = WriteBatch::IterateData(added, &encoder);  // checked when the batch was made
   (void)ignored;
   encoder.AppendNotes();
   end_ = {end.batch_bytes, end.updates, end.notes, form_.size()};

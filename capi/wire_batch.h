@@ -1,4 +1,4 @@
-// Batches as RocksDB lays them out, for programs that store them, send them or look into them.
+// WireForm: batches in RocksDB's format, for programs that store, send, or parse them.
 //
 // LAYOUT (fixed numbers little endian)
 //   sequence number (8) of the first update, count of updates (4), records
@@ -17,17 +17,17 @@
 
 namespace braiddb::capi {
 
-// What is kept with a braiddb::WriteBatch: above all what RocksDB's form has beside the updates.
+// The parts of RocksDB's format that a braiddb::WriteBatch lacks.
 struct WireNotes {
   enum class Kind : uint8_t {
-    kLogData,       // a record of its own
-    kSingleDelete,  // of the update that follows, a deletion
-    kNoop,          // a record of its own
+    kLogData,       // a separate record
+    kSingleDelete,  // the next update is a single deletion
+    kNoop,          // a separate record
   };
   struct Note {
-    uint32_t before;  // as many updates come before it
+    uint32_t before;  // number of updates before the note
     Kind kind;
-    std::string data;  // log data
+    std::string data;  // the log data
   };
   std::vector<Note> notes;  // in order
   uint64_t sequence = 0;
@@ -38,48 +38,48 @@ struct WireNotes {
   }
 };
 
-// RocksDB's form of one batch. Update encodes only what was added since the Update before, so the cost of many calls is that of
-// one: linear in the batch.
-// Thread safety: Update, while nobody changes the batch. The other methods: none.
+// RocksDB's form of one batch. Update encodes only the updates since the previous Update, so many calls cost no more than one:
+// linear in the size of the batch.
+// Thread safety: Update may be called concurrently while the batch does not change. Other methods are not thread-safe.
 class WireForm {
  public:
   WireForm() = default;
   WireForm(const WireForm&) = delete;
   WireForm& operator=(const WireForm&) = delete;
 
-  // The form, which stays where it is until the batch has changed and Update is called again. Throws std::bad_alloc.
+  // Returns the form. It stays valid until the batch has changed and Update is called again. May throw std::bad_alloc.
   Slice Update(const WriteBatch& batch, const WireNotes& notes);
 
-  // To be called with the batch's methods of these names. Throws std::bad_alloc.
+  // Call together with the methods of the same names of the batch. May throw std::bad_alloc.
   void SetSavePoint(const WriteBatch& batch, const WireNotes& notes);
-  // REQUIRES: there is a save point.
+  // REQUIRES: a save point exists.
   void PopSavePoint() { save_points_.pop_back(); }
   void RollbackToSavePoint();
-  // To be called when updates were taken out of the batch in another way. Save points go, too.
+  // Call after updates were removed from the batch in another way. Drops the save points, too.
   void Restart() noexcept;
 
  private:
-  // Between two records.
+  // A position between two records.
   struct Position {
     size_t batch_bytes = 0;
     uint32_t updates = 0;
     size_t notes = 0;
-    size_t form_bytes = 0;  // of a save point 0: the form does not reach the save point yet
+    size_t form_bytes = 0;  // for a save point, 0 means that it is not encoded yet
   };
 
   void EncodeUpTo(const WriteBatch& batch, const WireNotes& notes, const Position& end);
 
   std::mutex mutex_;
-  std::string form_;  // up to end_, and perhaps a part that is not complete
+  std::string form_;  // encoded up to end_; incomplete bytes may follow
   Position end_;
   std::vector<Position> save_points_;
 };
 
-// Adds what is in `data` to a batch with nothing in it. Corruption, or InvalidArgument for a column family that cannot be or
-// for what a batch cannot hold: what comes before it is in the batch.
+// Adds the updates of `data` to an empty batch. Returns Corruption, or InvalidArgument for an invalid column family or an update
+// that a batch cannot hold. The updates before the error are then in the batch.
 Status DecodeBatch(Slice data, WriteBatch* batch, WireNotes* notes);
 
-// What the header says; 0 without one.
+// The number of updates in the header. 0 if the header is missing.
 uint32_t CountOf(Slice data);
 
 }  // namespace braiddb::capi

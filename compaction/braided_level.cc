@@ -13,6 +13,10 @@ Status BraidedLevel::Create(RegionSet* regions, const LevelPlace& place) {
   return status.ok() && !has_journal ? MergeJournal::Create(regions) : status;
 }
 
+// 1. Open the journal, unless the database shares its journal with the level.
+// 2. Open the list.
+// 3. Repeat the newest journal batch of the interrupted job, if any. This is the first store to the list.
+// 4. Verify the heads. The order matters: before step 3 a head may lack a store of the batch and not match its checksum.
 Status BraidedLevel::Open(const Options& options, const Parts& parts, uint64_t job, std::unique_ptr<LastLevel>* result) {
   std::unique_ptr<BraidedLevel> level(new BraidedLevel(options, parts));
   Status status;
@@ -23,7 +27,7 @@ Status BraidedLevel::Open(const Options& options, const Parts& parts, uint64_t j
   }
   std::shared_ptr<const BraidedSkipList> list;
   if (status.ok()) status = BraidedSkipList::Open(parts.regions, parts.order, &list, parts.place);
-  // Who shares a journal has found its last number.
+  // A shared journal was read by its owner already (Redo(0)). So only the level with the running job repeats a batch.
   if (status.ok() && (parts.journal == nullptr || job != 0)) status = level->journal_->Redo(job, &level->progress_);
   if (status.ok()) status = list->VerifyHeads();
   if (!status.ok()) return status;
@@ -35,7 +39,9 @@ Status BraidedLevel::Open(const Options& options, const Parts& parts, uint64_t j
 
 std::shared_ptr<const OrderedLevel> BraidedLevel::View() const { return Current(); }
 
-// A view without an index is slower, and right.
+// If no DRAM is available, the view has no index. Reads are then slower but correct.
+// Builds the index outside of the mutex, since View must not wait for it. The old list object is destroyed after the mutex is
+// released.
 void BraidedLevel::Refresh(uint64_t l1_entries) {
   std::shared_ptr<const BraidedSkipList> fresh = Current()->WithIndex(l1_entries, index_bytes_, changes_.get(), parts_.stop);
   changes_.reset();
@@ -54,11 +60,15 @@ std::unique_ptr<EntryFilter> BraidedLevel::NewFilter(const MergeJob& job) {
   return job.entry_filters == nullptr ? nullptr : job.entry_filters->NewFilter();
 }
 
+// 1. Begin the job in the journal.
+// 2. If the index describes the current list, use it for the scans, and record the changes for the next index.
+// 3. Run the zipper, from the recorded progress if the job is resumed.
+// After an error the changes are incomplete. They are dropped, and the next Refresh walks the list.
 Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) {
   journal_->Begin(job.id);
-  // Of a merge that an earlier run began, not all is noted.
+  // The changes of a resumed merge are incomplete: its earlier run recorded none for this index.
   const bool is_resumed = job.id == resumed_job_;
-  if (!index_is_current_ && !is_resumed && Current()->list().First() == nullptr) Refresh(0);  // the first merge
+  if (!index_is_current_ && !is_resumed && Current()->list().First() == nullptr) Refresh(0);  // first merge into an empty list
   const std::unique_ptr<EntryFilter> entry_filter = NewFilter(job);
   ZipperContext context = ContextFor(job);
   context.entry_filter = entry_filter.get();
@@ -70,7 +80,7 @@ Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*
     changes = std::make_unique<IndexChanges>(context.index->NewChanges());
   }
   context.index_changes = changes.get();
-  // A filter that is in use has the keys of the last level; one that is being made may not have them yet.
+  // A filter in use has all keys of the last level. A filter under construction may lack some of them.
   context.knows_keys_below = job.key_filters[1] == nullptr;
   KeyFilterWriter keys(job.key_filters[0], job.key_filters[1], context.knows_keys_below);
   context.keys = &keys;
@@ -79,6 +89,7 @@ Status BraidedLevel::Merge(const MergeJob& job, const std::vector<const PmTable*
   return status;
 }
 
+// A sweep records no changes, so the index no longer describes the list. The next Refresh walks the list.
 Status BraidedLevel::Sweep(const MergeJob& job, const KeyRanges& ranges, MergeStats* stats) {
   journal_->Begin(job.id);
   const std::unique_ptr<EntryFilter> entry_filter = NewFilter(job);

@@ -1,4 +1,4 @@
-// BraidedLevel: the last level as a braided skiplist, changed by zipper compaction through the merge journal.
+// BraidedLevel: the last level as a braided skiplist. Zipper compaction changes it, through the merge journal.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,14 @@
 
 namespace braiddb {
 
+// INDEX  The tall index describes the list at the last Refresh. A merge records its changes, and the next Refresh builds the new
+//        index from the previous index and these changes. After a sweep or a resumed merge the changes are not known, and Refresh
+//        walks the list.
+// CONCURRENCY  `mutex_` guards only the pointer `list_`. One thread runs jobs and Refresh; any thread calls View and DramBytes.
 class BraidedLevel final : public LastLevel {
  public:
   static Status Create(RegionSet* regions, const LevelPlace& place);
-  // Does the newest journal batch of the job again.
+  // Repeats the newest journal batch of the job.
   static Status Open(const Options& options, const Parts& parts, uint64_t job, std::unique_ptr<LastLevel>* result);
 
   std::shared_ptr<const OrderedLevel> View() const override;
@@ -38,10 +42,10 @@ class BraidedLevel final : public LastLevel {
   const Parts parts_;
   const uint64_t index_bytes_;
   std::shared_ptr<MergeJournal> journal_;
-  uint64_t resumed_job_ = 0;  // whose progress this is
+  uint64_t resumed_job_ = 0;  // the job that progress_ belongs to
   PmPtr progress_;
-  bool index_is_current_ = false;          // it has been made since the list was changed last
-  std::unique_ptr<IndexChanges> changes_;  // since it was made; null: not known
+  bool index_is_current_ = false;          // the list has not changed since the index was built
+  std::unique_ptr<IndexChanges> changes_;  // changes since the index was built; null: unknown
   mutable std::mutex mutex_;
   std::shared_ptr<const BraidedSkipList> list_;
 };

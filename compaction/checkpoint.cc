@@ -7,6 +7,7 @@ namespace braiddb {
 Status PersistTablePointers(const PmTable& table, Persistence* persistence, uint64_t* flushed_lines) {
   for (const auto& extent : table.extents) {
     uint64_t end = extent->end.load(std::memory_order_acquire);
+    // An extent of an open segment has no end yet: its writer may still append entries of later memtables.
     if (end == 0) end = extent->segment->used_bytes.load(std::memory_order_acquire);
     if (end <= extent->begin) continue;
     if (BRAIDDB_MUTANT("checkpoint-flush-too-short")) end = extent->begin + (end - extent->begin + 1) / 2;

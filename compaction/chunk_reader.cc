@@ -6,11 +6,13 @@
 namespace braiddb {
 namespace {
 
-// Pieces that are walked side by side, so that their memory accesses overlap.
+// Number of pieces that are walked in an interleaved order, so that their cache misses overlap.
 constexpr size_t kLanes = 16;
 
 }  // namespace
 
+// Pieces are disjoint and each piece ascends, so the sorted result has each entry once. A lane that finishes its piece takes the
+// next piece, so all lanes stay busy until the pieces run out.
 bool ChunkReader::Read(const std::vector<MergePiece>& pieces, std::vector<ChunkItem>* items) {
   items->clear();
   lanes_.clear();
@@ -31,7 +33,7 @@ bool ChunkReader::Read(const std::vector<MergePiece>& pieces, std::vector<ChunkI
     }
   }
   SortEntries(order_, items->begin(), items->end());
-  // Two pieces that came to the same entry.
+  // Two equal entries mean that two pieces led to the same entry: a list is damaged.
   for (size_t i = 1; i < items->size(); ++i) {
     if ((*items)[i].entry == (*items)[i - 1].entry) return false;
   }
@@ -49,8 +51,8 @@ bool ChunkReader::Fetch(PmPtr pointer) const {
   return true;
 }
 
-// Takes the entry that was fetched, and fetches the next. Every pointer and size is looked at before it is followed; the list
-// of a table is in order, and so ends.
+// Appends the prefetched entry, and prefetches its successor. Every pointer and size is checked before it is used. Entries of a
+// list must ascend, so a circle is found as damage.
 bool ChunkReader::Step(Lane* lane, std::vector<ChunkItem>* items) const {
   auto* const entry = regions_.Resolve<LogEntry>(lane->at);
   if (entry->height() == 0 || entry->height() > kMaxHeight ||

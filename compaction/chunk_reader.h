@@ -1,4 +1,4 @@
-// ChunkReader: collects the entries of one chunk of a merge from all of its tables.
+// ChunkReader: collects the entries of one chunk of a merge from all tables.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,21 @@
 namespace braiddb {
 
 struct ChunkItem {
-  uint64_t prefix;  // of its key
+  uint64_t prefix;  // of the entry's key
   LogEntry* entry;
   PmPtr pointer;
 };
 
-// Thread safety: one thread at a time; several may read chunks of one plan.
+// GOAL   All entries of a chunk, sorted in entry order.
+// STEPS  1 Up to 16 lanes walk the pieces, interleaved, each with the next entry prefetched  2 The entries of all pieces are
+//        sorted.
+// COST   One cache miss per entry, overlapped between lanes.
+// Thread safety: one thread at a time. Several readers may read chunks of one plan concurrently.
 class ChunkReader {
  public:
   ChunkReader(const RegionSet* regions, const KeyOrder* order) : regions_(*regions), order_(*order) {}
 
-  // The chunk's entries in entry order. False if a list of the tables is damaged.
+  // The entries of the chunk, in entry order. Returns false if a list of the tables is damaged.
   bool Read(const std::vector<MergePiece>& pieces, std::vector<ChunkItem>* items);
 
  private:

@@ -9,10 +9,12 @@
 namespace braiddb {
 namespace {
 
-// What the scan of a chunk fetches is still in the second-level cache when the chunk is merged: some 400 bytes an entry.
+// Chosen so that the lines that the scan prefetches, about 400 bytes per entry, are still in the L2 cache when the chunk is
+// merged.
 constexpr uint64_t kOrderChunkEntries = kCrashTest ? 4 : 512;
 
-// The layer of the last level on which neighbours are about as far apart as consecutive entries of the merge.
+// The layer of the last level on which neighbours are about as far apart as consecutive entries of the merge. A search that
+// starts there visits few nodes per layer.
 uint32_t StartLayer(uint64_t l1_entries, uint64_t merge_entries) {
   uint32_t layer = 0;
   for (uint64_t ratio = l1_entries / std::max<uint64_t>(1, merge_entries); ratio > 1 && layer + 1 < kMaxHeight;
@@ -22,7 +24,7 @@ uint32_t StartLayer(uint64_t l1_entries, uint64_t merge_entries) {
   return layer;
 }
 
-// The tables' lists are walked, and so is the last level, unless there is an index of it that has every node.
+// Walks the tables' lists. Walks the last level too, unless an index with every node exists.
 class ListScanner final : public ChunkScanner {
  public:
   ListScanner(const ZipperContext& context, const TallIndex* index, const std::vector<const PmTable*>& tables, PmPtr progress)
@@ -47,14 +49,15 @@ class ListScanner final : public ChunkScanner {
   const uint32_t start_layer_;
 };
 
-// No list is walked.
+// Walks no list: uses the tables' sorted array and the index. Chunks are slices of the array, cut between user keys. A resumed
+// merge cannot use this scanner, because the array has merged entries too.
 class OrderScanner final : public ChunkScanner {
  public:
   explicit OrderScanner(const ZipperContext& context)
       : l1_(*context.l1), index_(*context.index), tables_(*context.order_of_tables) {
     const uint64_t entries = tables_.entries();
     for (uint64_t cut = 0; cut < entries; cut += kOrderChunkEntries) {
-      while (cut < entries && tables_.IsOlderAt(cut)) ++cut;  // a key's versions stay together
+      while (cut < entries && tables_.IsOlderAt(cut)) ++cut;  // all versions of a key stay in one chunk
       cuts_.push_back(cut);
     }
     if (cuts_.empty() || cuts_.back() < entries) cuts_.push_back(entries);
@@ -69,7 +72,7 @@ class OrderScanner final : public ChunkScanner {
   const BraidedList& l1_;
   const TallIndex& index_;
   const TableOrder& tables_;
-  std::vector<uint64_t> cuts_;  // where chunks begin, and the end of the last one
+  std::vector<uint64_t> cuts_;  // begins of the chunks, and the end of the last chunk
 };
 
 }  // namespace

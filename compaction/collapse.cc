@@ -19,7 +19,7 @@ class Collapser {
         ranges_(ranges),
         cursor_(job.families[family].last_level->NewCursor()) {}
 
-  // Bytes of log space that the key's put will take; 0: the key stays as it is.
+  // Computes the put of one key. Returns the log space that the put will take. Returns 0 if the key stays unchanged.
   uint64_t Add(Slice key) {
     if (!Collect(key)) return 0;
     std::string value;
@@ -32,20 +32,21 @@ class Collapser {
     return LogEntrySize(newest_->height(), newest_->key_size(), values_.back().size());
   }
 
-  // In entry order.
+  // The puts in entry order. Keys were added in descending order.
   const std::vector<Copied>& puts() {
     std::reverse(puts_.begin(), puts_.end());
     return puts_;
   }
 
  private:
-  // False if the key's newest version is no operand, or a version is damaged.
+  // Collects the operands of a key, newest first, and the put below them. Returns false if the key's newest version is not an
+  // operand, or if a version is damaged.
   bool Collect(Slice key) {
     operands_.clear();
     newest_ = nullptr;
     base_ = nullptr;
     uint64_t sequence = UINT64_MAX;
-    uint64_t floor = 0;  // what has a smaller number is hidden
+    uint64_t floor = 0;  // versions with a smaller sequence number are hidden by a range tombstone
     for (cursor_->Seek(SearchKey(order_, key, kMaxSequence)); cursor_->entry() != nullptr; cursor_->Next()) {
       const LogEntry* const entry = cursor_->entry();
       if (!IsSound(entry)) return false;
@@ -64,6 +65,7 @@ class Collapser {
     return newest_ != nullptr && !job_.regions->damage_seen();
   }
 
+  // The checksum of the entry is verified, because its value becomes part of a new entry.
   bool IsSound(const LogEntry* entry) const {
     const PmPtr place = job_.regions->Find(entry);
     const Segment* const segment = place ? job_.segments->Find(place) : nullptr;
@@ -76,10 +78,10 @@ class Collapser {
   const RangeTombstones* const ranges_;
   const std::unique_ptr<EntryCursor> cursor_;
   const LogEntry* newest_ = nullptr;  // of one key
-  const LogEntry* base_ = nullptr;    // the put below its operands
+  const LogEntry* base_ = nullptr;    // the put that the operands are applied to; null: none
   std::vector<Slice> operands_;
   std::deque<std::string> values_;
-  std::vector<Copied> puts_;  // of keys from the last to the first
+  std::vector<Copied> puts_;  // in descending key order until puts() is called
 };
 
 }  // namespace

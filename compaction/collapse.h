@@ -1,4 +1,4 @@
-// Collapse: of keys whose newest version in the last level is an operand, what the operands amount to, as a put in their place.
+// Collapse: replaces the operands of a key in the last level by one put with their result.
 #pragma once
 
 #include <string>
@@ -11,19 +11,23 @@
 
 namespace braiddb {
 
-// GOAL   No key keeps operands in the last level for long: what they are applied to is dropped by the merge that follows.
-// STEPS  1 each key's operands are collected, down to what they are applied to  2 the operator makes the value  3 a put of it,
-//        with the sequence number of the newest operand, is written as a copy of that (relocation.h, steps 3 to 5). The merge of
-//        the copies puts the put in the operand's place, and then drops what nobody sees below it.
-// CRASH  As of relocation: until the MANIFEST lists the table of the copies, they do not count. From then on put and operand
-//        both count, and have one value: what the operand is applied to stays until the put has taken its place. [CC-50]
-// SNAPSHOTS  Only the newest version of a key is collapsed. What snapshots see of the older ones stays as it is.
-// A key stays as it is if the operator refuses, if what it makes is longer than a value may be, or if something is damaged.
+// GOAL   No key keeps many operands in the last level. The merge that follows drops the versions below the put.
+// STEPS  1 Collect each key's operands, down to the version that they are applied to.
+//        2 Call the merge operator.
+//        3 Write a put with the result and with the sequence number of the newest operand. It is written as a relocated copy of
+//          that operand (relocation.h, steps 3 to 5).
+//        4 The next merge replaces the operand by the put, and drops the older versions that no reader or snapshot can see.
+// CRASH AFTER EACH STEP
+//        1 to 3: the MANIFEST does not list the table of the copies, so the copies do not count, as in a relocation.
+//        Table listed: put and operand both count and have the same value. The versions below the operand stay until the put has
+//        replaced the operand. [CC-50]
+// WHAT A READER SEES  Only the newest version of a key is collapsed. Older versions that snapshots see stay unchanged.
+// A key stays unchanged if the operator returns an error, if the result is longer than kMaxValueSize, or if a version is damaged.
 //
-// `keys`: of the family; taken from its end until about `most_bytes` are copied; sorted by the caller, each once. The result has
-// no table if there was nothing to collapse. Errors as CopyLiveEntries; then the keys are gone, too, and nothing else has
-// changed.
-// `ranges`: range tombstones of the family, which operands are not applied beyond; may be null.
+// `keys`: keys of the family, sorted and distinct. Keys are removed from the end until about `most_bytes` are copied. The result
+// has no table if no key was collapsed. Errors: as CopyLiveEntries. After an error the processed keys are removed too, and the
+// database is unchanged.
+// `ranges`: range tombstones of the family, or null. Operands are not applied across a range tombstone.
 Status CollapseKeys(const RelocationJob& job, uint32_t family, const MergeOperator& merge, const RangeTombstones* ranges,
                     uint64_t most_bytes, std::vector<std::string>* keys, Relocation* result);
 

@@ -1,4 +1,4 @@
-// EntryFilter: what the user's compaction filter says of the versions that a merge or a sweep is about to keep.
+// EntryFilter: asks the user's compaction filter about versions that a merge or a sweep would keep.
 #pragma once
 
 #include <algorithm>
@@ -12,34 +12,38 @@
 
 namespace braiddb {
 
-// Of one thread of a job.
-// Thread safety: one thread at a time, outside of epochs: it may take as long as it likes.
+// Used by one thread of a job.
+// Thread safety: one thread at a time. Called outside of epochs, so a call may take any time.
 class EntryFilter {
  public:
   virtual ~EntryFilter() = default;
 
-  // A put that is the newest of the versions that stay. True: it goes, as a tombstone with nothing to hide does. `from_table`: it
-  // comes from L0; otherwise it is in the last level. `alone`: nothing else of its key stays; only then true is an answer, for
-  // what is older would come back.
+  // Asks about a put that is the newest of the kept versions. True: the put is dropped like a tombstone that hides nothing.
+  // `from_table`: the put is in L0; otherwise in the last level. `alone`: no other version of the key is kept. True may be
+  // returned only if `alone`, because an older version would become visible again.
+  // Example: put@9 is kept for readers, put@4 for a snapshot. If put@9 were dropped, new readers would find put@4. So Drops
+  // must return false. The implementation may write a deletion instead.
   virtual bool Drops(const LogEntry& entry, bool from_table, bool alone) = 0;
 
-  // An entry that went is marked dead, for whoever looks from now on. Called before its segment can be released.
+  // Tells the filter that a dropped entry is marked dead and that new readers skip it. Called before the entry's segment can be
+  // released.
   virtual void Forget(const LogEntry& entry) = 0;
 };
 
-// Of one job, for its threads.
+// Creates the filters of one job, one for each thread.
 // Thread safety: any number of threads.
 class EntryFilterSource {
  public:
   virtual ~EntryFilterSource() = default;
-  // Null: nothing is filtered.
+  // Returns null if nothing is filtered.
   virtual std::unique_ptr<EntryFilter> NewFilter() = 0;
 };
 
-// After VersionFilter::Decide: asks about the newest version that stays, and returns it if it goes; its `keep` is false then. A
-// put that is the newest version of all, and does not stay, since a range tombstone hides it, is returned, and nothing is asked;
-// one that was marked by an earlier run is nobody's business any more.
-// `versions`: of one key, from the newest to the oldest, as Decide has them.
+// Call after VersionFilter::Decide. Asks the filter about the newest kept version. If the filter drops the version, clears its
+// `keep` and returns it. Otherwise returns null.
+// If the newest version of all is a put that a range tombstone hides, the function returns that put without asking. If that put
+// was marked dead by an earlier run, the function returns null.
+// `versions`: all versions of one key, newest first, as for Decide.
 template <class Version, class IsFromTable>
 const Version* FilterNewest(EntryFilter* filter, const IsFromTable& is_from_table, std::vector<Version>* versions) {
   const auto first = std::find_if(versions->begin(), versions->end(), [](const Version& version) { return !version.moved; });

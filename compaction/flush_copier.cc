@@ -16,13 +16,16 @@ FlushCopier::FlushCopier(const RegionSet* regions, SegmentAllocator* segments)
 FlushCopier::~FlushCopier() {
   try {
     for (Segment* segment : copies_) {
-      Status ignored = segments_->Discard(segment);  // after a failure the next open does it
+      Status ignored = segments_->Discard(segment);  // after a failure the next open discards it
       (void)ignored;
     }
   } catch (const std::bad_alloc&) {
   }
 }
 
+// A copy keeps type, key, value, height, family, and sequence number, so the table of the copies equals the table of the
+// originals. It stays in the original's region, so upper layers link the same entries. If a segment is full, the next segment of
+// the region is allocated; an entry never spans two segments.
 bool FlushCopier::Copy(LogEntry** entry, PmPtr* pointer) {
   if (!status_.ok()) return false;
   const LogEntry& original = **entry;
@@ -51,13 +54,16 @@ bool FlushCopier::Copy(LogEntry** entry, PmPtr* pointer) {
   return true;
 }
 
+// Step F2 covers the pointers too: ListBuilder has stored them into the copies before this call. One fence serves all segments,
+// and only then are the segments sealed.
 Status FlushCopier::Finish(uint64_t* flushed_lines) {
   if (!status_.ok() || copies_.empty()) return status_;
   if (BRAIDDB_MUTANT("flushed-copies-sealed-first")) return SealCopies();
   Persistence* const persistence = regions_->persistence();
   for (Segment* segment : copies_) {
     const uint64_t bytes = segment->used_bytes.load(std::memory_order_relaxed);
-    // Else relocations would copy all of it once more, for what the last segment of each flush lacks.
+    // A segment that is at least half full counts as packed. Otherwise relocation would copy the last segment of every flush
+    // again.
     if (2 * bytes >= segment->capacity()) segment->packed.store(true, std::memory_order_relaxed);
     if (!BRAIDDB_MUTANT("flushed-copies-not-flushed")) persistence->Flush(segment->data(), bytes);
     *flushed_lines += bytes / kCacheLine + 1;
@@ -67,6 +73,7 @@ Status FlushCopier::Finish(uint64_t* flushed_lines) {
   return SealCopies();
 }
 
+// Seals one segment after the other. After an error the remaining segments stay in copies_, and the destructor discards them.
 Status FlushCopier::SealCopies() {
   while (!copies_.empty()) {
     Segment* const segment = copies_.back();
@@ -78,6 +85,7 @@ Status FlushCopier::SealCopies() {
   return Status::OK();
 }
 
+// The list is walked in entry order, so ListBuilder receives the copies in entry order.
 Status CopyTable(const PmTable& from, FlushCopier* copier, PmTable* to) {
   const RegionSet& regions = from.list.regions();
   ListBuilder builder(&regions, to);
@@ -93,8 +101,9 @@ Status CopyTable(const PmTable& from, FlushCopier* copier, PmTable* to) {
 
 namespace {
 
-// What the first intact entry says: damage must not decide, since what is taken for the wrong one of the two is released. Without
-// any, it is what nobody releases: below the boundary copies, behind it the log, which the replay then finds damaged.
+// Whether a sealed segment holds copies or log entries. The first intact entry decides, so that damage cannot turn the answer: a
+// segment of the wrong kind is released. If no entry is intact, the answer is the kind that nobody releases: copies below the
+// boundary, log above it. The replay then reports a damaged log.
 bool HasCopies(const Segment& segment, uint64_t log_boundary) {
   const uint64_t first = LogReader(segment, segment.sealed_bytes()).FindValid(0);
   if (first != UINT64_MAX) return reinterpret_cast<const LogEntry*>(segment.data() + first)->is_copy();
@@ -103,6 +112,10 @@ bool HasCopies(const Segment& segment, uint64_t log_boundary) {
 
 }  // namespace
 
+// 1. Discard the kFlushed segments: their flush did not finish.
+// 2. Find out which sealed segments hold copies.
+// 3. Release the sealed segments of copies at or above the log boundary. Their table is not in the MANIFEST, because listing a
+// table moves the boundary past its entries.
 Status FinishFlushes(SegmentAllocator* segments, uint64_t log_boundary) {
   std::vector<Segment*> unlisted;
   segments->ForEachFlushed([&unlisted](Segment* segment) { unlisted.push_back(segment); });

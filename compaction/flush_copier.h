@@ -1,4 +1,5 @@
-// FlushCopier: writes what a flush keeps once more, into segments of its own: a database without index-unified logging.
+// FlushCopier: copies the entries that a flush keeps into segments of their own. A database that uses it has no index-unified
+// logging.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +13,34 @@
 
 namespace braiddb {
 
-// GOAL   A table of L0 that does not need the log: entries and pointers are durable before the MANIFEST lists it, and then all of
-//        the log below its boundary is garbage.
-// STEPS  1 a copy of each entry, in its original's region, with the same sequence number, marked LogEntry::kCopy; the caller
-//        links it  2 flush all copies, one fence  3 seal their segments.
-// CRASH  Before 3 the segments are kFlushed, and an open discards them. After it, and before the MANIFEST lists the table, they
-//        are sealed and hold numbers behind the log boundary: an open discards them, too. The log's entries still count in both
-//        cases. Afterwards they are garbage: below the boundary, and no copies. [CC-53]
-// COST   Each entry is written and flushed twice; one fence a flush, and two for each segment that is taken and sealed.
-// Thread safety: none; the flush thread's, or an open's.
+// GOAL   An L0 table that does not need the log. Entries and pointers are durable before the MANIFEST lists the table. Then the
+//        whole log below the table's boundary is garbage.
+// STEPS  F1 Copy each entry, in its original's region, with its sequence number, marked LogEntry::kCopy. The caller links the
+//        copy.
+//        F2 Flush all copies, one fence.
+//        F3 Seal the segments of the copies.
+// CRASH AFTER EACH STEP  In both cases the log's entries still count. [CC-53]
+//        F1, F2: the segments are kFlushed. An open discards them.
+//        F3, MANIFEST does not list the table: the segments are sealed and have sequence numbers at or above the log boundary.
+//           An open releases them.
+//        F3, MANIFEST lists the table: the copies count. The log's entries lie below the boundary and are garbage.
+// WHAT A READER SEES  Readers use the memtable and its log entries until the view has the table. table.moves maps each original
+//        to its copy, for the lookup cache.
+// COST   Each entry is written and flushed twice. One fence per flush, and two for each segment that is allocated and sealed.
+// Thread safety: none. Used by the flush thread, or by an open.
 class FlushCopier {
  public:
   FlushCopier(const RegionSet* regions, SegmentAllocator* segments);
-  // Discards what was not sealed.
+  // Discards the segments that are not sealed.
   ~FlushCopier();
   FlushCopier(const FlushCopier&) = delete;
   FlushCopier& operator=(const FlushCopier&) = delete;
 
-  // *entry and *pointer become the copy's; nothing is flushed. False if there is no space, or a copy before failed: status() then
-  // has the reason, and the table is of no use.
+  // Replaces *entry and *pointer by those of the copy. Flushes nothing. Returns false if space is short, or if an earlier copy
+  // failed. status() then has the reason, and the table must not be used.
   bool Copy(LogEntry** entry, PmPtr* pointer);
-  // Steps 2 and 3, of all tables that were linked from the copies. Adds to *flushed_lines. REQUIRES: their pointers are stored.
+  // Steps F2 and F3, for all tables that link copies of this copier. Adds to *flushed_lines. REQUIRES: all pointers of the tables
+  // are stored.
   Status Finish(uint64_t* flushed_lines);
   const Status& status() const { return status_; }
 
@@ -51,11 +59,12 @@ class FlushCopier {
   Status status_;
 };
 
-// Copies what a table of L0 links, as a flush would have: what an open has replayed. Adds nothing to table.moves.
+// Copies the entries of an L0 table, as a flush that copies would have done. Used for tables that an open has replayed. Adds
+// nothing to table.moves.
 Status CopyTable(const PmTable& from, FlushCopier* copier, PmTable* to);
 
-// Of an open, before the log is replayed: discards copies that no listed table has, and finds out which sealed segments hold
-// copies. [CC-53]
+// Called by an open before the log is replayed. Discards copies that belong to no listed table, and marks the sealed segments
+// that hold copies. [CC-53]
 Status FinishFlushes(SegmentAllocator* segments, uint64_t log_boundary);
 
 }  // namespace braiddb

@@ -8,17 +8,18 @@
 namespace braiddb {
 namespace {
 
-// Entries whose lines are fetched ahead of their turn.
+// Number of entries per prefetch window.
 constexpr size_t kWindow = 64;
 
 class Window {
  public:
-  // Takes the next entries; false at the end.
+  // Loads the next entries. Returns false at the end.
   bool Fill(Memtable::Walker* walker) {
     count = walker->Next(pointers, kWindow);
     return count != 0;
   }
-  // One after the other, between others' turns: so that as many are on their way at any time as a CPU can wait for.
+  // Prefetches one entry of the next window for each processed entry of the current window. So the prefetches are spread
+  // evenly over the work.
   void FetchForWrite(size_t i, const RegionSet& regions) const {
     if (i >= count) return;
     const auto* const entry = regions.Resolve<LogEntry>(pointers[i]);
@@ -30,7 +31,7 @@ class Window {
   size_t count = 0;
 };
 
-// What becomes of an entry that is kept, and of one that is not.
+// Placement policy of a flush in place: a kept entry stays where it lies, a dropped entry is marked dead and counted as obsolete.
 class InPlace {
  public:
   static bool Take(LogEntry**, PmPtr*, PmTable*) { return true; }
@@ -40,7 +41,7 @@ class InPlace {
   }
 };
 
-// The original is garbage in both cases, with all of its segment.
+// Placement policy of a flush that copies. A dropped entry needs no mark: all originals become garbage with their segment.
 class ByCopy {
  public:
   explicit ByCopy(FlushCopier* copier) : copier_(copier) {}
@@ -56,7 +57,9 @@ class ByCopy {
   FlushCopier* const copier_;
 };
 
-// `entries`: about how many there are. Ends early if `placing` cannot take an entry.
+// Links the memtable's entries into the table, in one pass in entry order. Drops the versions that a newer version in the
+// memtable hides from all readers and snapshots. Fills the sorted array, the L0 index, and the key filter in the same pass. Ends
+// early if `placing` cannot take an entry. `entries`: estimate of the number of entries.
 template <class Placing>
 FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, const Memtable& memtable, uint64_t entries,
                      const RegionSet* regions, const KeyOrder* order, const SegmentAllocator& segments,
@@ -90,9 +93,10 @@ FlushResult LinkInto(const Placing& placing, std::shared_ptr<PmTable> table, con
         break;
       } else {
         builder.Append(entry, pointer);
-        // The newest version is never overwritten.
+        // The newest version of a key is never overwritten, so is_older is exact.
         in_order->Append(order->Prefix(entry->key()), pointer, is_older, order->PrefixIsWhole(entry->key()));
-        // What is only applied by a newer operand is no lookup's answer, and may be very much with one hash.
+        // A version that is read only as the base of a newer operand is never the result of a lookup. Its hash is not added,
+        // because such a key may have very many versions.
         const uint64_t hash = hidden ? 0 : KeyHash(*entry);
         if (index != nullptr && !hidden) index->Add(hash, pointer);
         if (keys != nullptr && !hidden) keys->Add(hash);

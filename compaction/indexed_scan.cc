@@ -12,12 +12,12 @@
 namespace braiddb {
 namespace {
 
-// Entries for which a step fetches what the next step looks at, before that is made for the first of them. All at once, which
-// took a little less time than to fetch between other work.
+// Batch size of the pipeline: each step prefetches, for this many entries, the data of the next step. The prefetches of a batch
+// follow each other directly, so that many are in flight at once.
 constexpr size_t kAhead = 32;
 constexpr uint64_t kTowerOffset = offsetof(LogEntry, next);
 
-// Walks one piece after the other.
+// Walks one piece after the other, and appends the entries to the result.
 class Lane {
  public:
   Lane(const RegionSet* regions, const KeyOrder* order, ScanResult* result)
@@ -31,12 +31,12 @@ class Lane {
     GoTo(piece.begin);
   }
 
-  // Takes the entry that was fetched, and fetches the next.
+  // Appends the prefetched entry, and prefetches its successor.
   void Step() {
     if (!IsEntryOnLayer(regions_, current_, 0)) return Fail();
     auto* const entry = regions_.Resolve<LogEntry>(current_);
     const uint64_t prefix = order_.Prefix(entry->key());
-    // The list of a table is in order, and so ends.
+    // Entries of a table's list must ascend, so the walk ends.
     if (before_ != nullptr && (prefix < prefix_ || (prefix == prefix_ && CompareEntries(order_, *before_, *entry) >= 0)))
       return Fail();
     before_ = entry;
@@ -56,7 +56,7 @@ class Lane {
     if (!regions_.Holds(place)) return Fail();
     FetchEntry(regions_.Resolve<LogEntry>(place));
   }
-  // A list is damaged. The whole scan ends.
+  // A list is damaged. Ends the whole scan.
   void Fail() {
     result_->damaged = true;
     current_ = PmPtr();
@@ -65,24 +65,33 @@ class Lane {
   const RegionSet& regions_;
   const KeyOrder& order_;
   ScanResult* const result_;
-  PmPtr current_;  // null: the piece is at its end
+  PmPtr current_;  // null: the piece is finished
   PmPtr end_;
   const LogEntry* before_ = nullptr;
   uint64_t prefix_ = 0;  // of before_
 };
 
-// The places of entries, given in order, in the index, and the towers before them.
+// Steps S2 to S4 for entries in ascending order. Runs as a software pipeline over batches of kAhead entries: batch n is in Find
+// while batch n-1 is in Place and batch n-2 is in Check. Each stage prefetches the lines that the next stage reads.
+//
+// WHY THE PREDECESSORS ARE RIGHT  The index has all nodes in key order with their heights. The predecessor of a position on a
+//                                 layer is the last node before the position that is taller than the layer. The merge of later
+//                                 chunks adds and removes only nodes behind all entries of this chunk, so the predecessors stay
+//                                 valid. Only the pointers in the towers may have changed. The merge loads these itself.
 class Placer {
  public:
   Placer(const BraidedList& l1, const TallIndex& index, ScanResult* result)
       : l1_(l1), regions_(l1.regions()), order_(l1.order()), index_(index), nodes_(index.size(0)), result_(result) {}
 
+  // Iteration `begin` runs Find on its own batch, Place on the previous batch, and Check on the batch before that. Two more
+  // iterations after the last batch empty the pipeline. The loop ends early at damage, because later stages trust the results of
+  // earlier stages.
   void PlaceAll() {
     std::vector<MergeItem>& items = result_->items;
     places_.resize(items.size());
     exact_places_.resize(items.size());
     result_->towers.reserve(2 * items.size());
-    // Prefetches follow each other, with nothing in between: see kAhead.
+    // The prefetches of a batch follow each other directly: see kAhead.
     const size_t count = items.size();
     const auto each_of = [&](size_t begin, auto&& step) {
       for (size_t i = begin; i < std::min(count, begin + kAhead) && !result_->damaged; ++i) step(i);
@@ -106,7 +115,7 @@ class Placer {
   static constexpr uint64_t kUnknown = UINT64_MAX;
 
   const LogEntry* At(uint64_t place) const { return index_.At(0, place); }
-  // Fails if it comes upon damage.
+  // Whether the node at index position `place` has the item's key. Calls Fail if it finds damage.
   bool IsOfKey(uint64_t place, const MergeItem& item) {
     if (index_.PrefixOf(0, place) != item.prefix) return false;
     const LogEntry* const node = At(place);
@@ -115,11 +124,12 @@ class Placer {
     return false;
   }
 
-  // By its prefix.
+  // Step S2: stores the first index position whose prefix is not smaller. Collects the nodes with an equal prefix for
+  // prefetching, because Place must compare their keys.
   void Find(size_t i) {
     const uint64_t prefix = result_->items[i].prefix;
     const uint64_t place = places_[i] = index_.FindPrefixNear(0, i == 0 ? 0 : places_[i - 1], prefix);
-    // Where several have the prefix, the entry's place is behind that of the last entry that has been placed.
+    // If several nodes have the prefix, the entry's position is not before that of the last placed entry.
     const uint64_t begin = std::max(place, place_);
     for (fetched_ = std::max(fetched_, begin); fetched_ < std::min(nodes_, begin + kAhead); ++fetched_) {
       if (index_.PrefixOf(0, fetched_) != prefix) break;
@@ -130,7 +140,7 @@ class Placer {
     for (const LogEntry* const node : found_) FetchEntry(node);
     found_.clear();
   }
-  // Where many have one prefix, what Find came to is not enough.
+  // Prefetches more nodes with the same prefix, if Find did not reach the entry's position.
   void FetchAlike(uint64_t place) {
     const uint64_t prefix = index_.PrefixOf(0, place);
     for (fetched_ = std::max(fetched_, place); fetched_ < std::min(nodes_, place + kAhead); ++fetched_) {
@@ -139,8 +149,8 @@ class Placer {
     }
   }
 
-  // Of the nodes from `from` on, the first that is not before the target, which has the prefix of the first of them or a lesser
-  // one. Sets damaged if it comes upon damage.
+  // The first node at or after `from` that is not smaller than the target. The first node's prefix is equal to the target's or
+  // larger. Gallops, then searches in binary. Sets damaged if it finds damage.
   uint64_t FindAmongEqual(uint64_t from, const SearchKey& target) {
     const auto is_before = [&](uint64_t at) {
       if (at >= nodes_ || index_.PrefixOf(0, at) != target.prefix) return false;
@@ -151,7 +161,7 @@ class Placer {
       }
       return CompareEntry(order_, *node, target) < 0;
     };
-    uint64_t low = from;  // everything before it is before the target
+    uint64_t low = from;  // all nodes before `low` are smaller than the target
     uint64_t step = 1;
     for (; is_before(low + step - 1); step *= 2) low += step;
     for (uint64_t high = low + step - 1; low < high;) {
@@ -165,18 +175,19 @@ class Placer {
     return low;
   }
 
-  // By key and sequence number, with the towers that lead there.
+  // Step S3: finds the exact position by key and sequence number, and the predecessor tower on each layer.
   void Place(size_t i) {
     MergeItem& item = result_->items[i];
     const SearchKey target(item.prefix, item.entry->key(), item.entry->sequence());
     const uint64_t place = place_ = exact_places_[i] = FindAmongEqual(std::max(places_[i], place_), target);
-    // Nothing behind this looks at keys again.
+    // The last check of the index's own order: later steps compare no keys of neighbours.
     if ((place > 0 && index_.PrefixOf(0, place - 1) > item.prefix) || (place < nodes_ && index_.PrefixOf(0, place) < item.prefix))
       return Fail();
     if (place < nodes_ && index_.PrefixOf(0, place) == item.prefix) FetchAlike(place);
     const MergeItem* const newer = i == 0 ? nullptr : &result_->items[i - 1];
     const bool same_key = newer != nullptr && newer->prefix == item.prefix && order_.Same(newer->entry->key(), item.entry->key());
-    // Versions of the key that the last level has follow at once. They may be very many (operands): one walk is enough.
+    // Counts the versions of the key that the last level has; these are the successors of the position. A key may have many
+    // versions (operands), so only the key's newest entry walks over them.
     if (same_key) item.key_below = newer->key_below;
     uint64_t behind = place;
     for (; !same_key && behind < nodes_ && IsOfKey(behind, item); ++behind) {
@@ -193,9 +204,10 @@ class Placer {
     }
   }
 
-  // From now on BehindTower is of the nodes before `place`.
+  // After it, BehindTower refers to the nodes before `place`. Updates the array by the heights of the nodes between the old and
+  // the new position. If the positions are far apart, it clears the array, and BehindTower searches backward on demand.
   void GoTo(uint64_t place) {
-    uint32_t layers = 0;  // that are known
+    uint32_t layers = 0;  // number of layers whose predecessor is known
     if (place - seen_ > kNear) {
       seen_ = place;
       behind_towers_.fill(kUnknown);
@@ -206,8 +218,8 @@ class Placer {
     }
     seen_ = place;
   }
-  // The place behind the last node that reaches the layer; 0: there is none. A node that reaches a layer is, on average, as many
-  // nodes before a place as entries that reach it are apart.
+  // One plus the position of the last node before the current position that reaches the layer. 0 if no node reaches it. The
+  // backward search takes on average as many steps as nodes of that height are apart, and taller layers are needed as rarely.
   uint64_t BehindTower(uint32_t layer) {
     uint64_t& behind = behind_towers_[layer];
     if (behind == kUnknown) {
@@ -217,7 +229,7 @@ class Placer {
     return behind;
   }
 
-  // Whether the towers are those of nodes as the index has them, and lead behind the entry.
+  // Step S4: checks that each tower belongs to a node of the index and leads behind the entry.
   void Check(size_t i) {
     const MergeItem& item = result_->items[i];
     uint64_t next = exact_places_[i];
@@ -225,7 +237,7 @@ class Placer {
       const PmPtr tower = result_->towers[item.before + layer];
       const bool is_head = tower == regions_.ToPmPtr(0, l1_.head(0));
       if (!is_head && !IsEntryOnLayer(regions_, PmPtr(tower.raw() - kTowerOffset), layer)) return Fail();
-      // Of what is far it costs less to look at it.
+      // If the expected successor is far away in the index, reading the node that the tower leads to is cheaper.
       const uint64_t far = std::min(nodes_, next + kNear);
       while (next < far && index_.HeightAt(0, next) <= layer) ++next;
       const PmPtr expected = next < far ? regions_.ToPmPtr(0, At(next)) : PmPtr();
@@ -243,13 +255,13 @@ class Placer {
   const TallIndex& index_;
   const uint64_t nodes_;
   ScanResult* const result_;
-  std::vector<uint64_t> places_;        // of the first node whose prefix is not less than the entry's
-  std::vector<uint64_t> exact_places_;  // … and which is not before the entry
-  uint64_t place_ = 0;                  // the last of those
-  std::vector<const LogEntry*> found_;  // to be fetched
-  uint64_t seen_ = 0;                   // of nodes before it …
+  std::vector<uint64_t> places_;        // per item: first position whose prefix is not smaller
+  std::vector<uint64_t> exact_places_;  // per item: first position whose node is not smaller
+  uint64_t place_ = 0;                  // the last of exact_places_
+  std::vector<const LogEntry*> found_;  // nodes to prefetch
+  uint64_t seen_ = 0;                   // position that behind_towers_ refers to
   std::array<uint64_t, kMaxHeight> behind_towers_ = {};
-  uint64_t fetched_ = 0;  // nodes before it are not to be fetched for Place any more
+  uint64_t fetched_ = 0;  // nodes before this position are prefetched already
 };
 
 void Clear(ScanResult* result) {
@@ -265,11 +277,13 @@ void ScanChunkByIndex(const std::vector<MergePiece>& pieces, const BraidedList& 
   WalkPieces(pieces, Lane(&l1.regions(), &l1.order(), result), *result);
   if (result->damaged) return;
   SortEntries(l1.order(), result->items.begin(), result->items.end());
-  // Two pieces that came to the same entry.
+  // Two equal entries mean that two pieces led to the same entry: a list is damaged.
   for (size_t i = 1; i < result->items.size(); ++i) result->damaged |= result->items[i].entry == result->items[i - 1].entry;
   if (!result->damaged) Placer(l1, index, result).PlaceAll();
 }
 
+// Reads the entries in batches: first the addresses and prefixes from the array, then the prefetched entries. Each entry is
+// checked against its prefix and its predecessor, because the lists are not walked and so cannot reveal damage.
 void ScanOrderByIndex(const TableOrder& tables, uint64_t begin, uint64_t end, const BraidedList& l1, const TallIndex& index,
                       ScanResult* result) {
   const RegionSet& regions = l1.regions();
@@ -277,7 +291,7 @@ void ScanOrderByIndex(const TableOrder& tables, uint64_t begin, uint64_t end, co
   Clear(result);
   std::vector<MergeItem>& items = result->items;
   items.reserve(end - begin);
-  // Whether it is an entry, of that prefix and behind the one before it.
+  // Whether item i is an entry, has the array's prefix, and is larger than its predecessor.
   const auto is_sound = [&](size_t i) {
     const MergeItem& item = items[i];
     if (!IsEntryOnLayer(regions, item.pointer, 0) || order.Prefix(item.entry->key()) != item.prefix) return false;

@@ -1,4 +1,4 @@
-// KeyRange: user keys from one to another.
+// KeyRange: a half-open range of user keys.
 #pragma once
 
 #include <vector>
@@ -7,13 +7,13 @@
 
 namespace braiddb {
 
-// [begin, end); null: unbounded on that side. What is pointed to outlives it.
+// [begin, end). Null: unbounded on that side. The slices outlive the range.
 struct KeyRange {
   const Slice* begin = nullptr;
   const Slice* end = nullptr;
 };
 
-// Ascending, without a key in two of them.
+// Ascending and disjoint.
 using KeyRanges = std::vector<KeyRange>;
 
 }  // namespace braiddb

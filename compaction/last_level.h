@@ -1,4 +1,4 @@
-// LastLevel: what a database does to its last level, whichever structure that is.
+// LastLevel: the interface through which a database changes its last level, for all kinds of last level.
 #pragma once
 
 #include <atomic>
@@ -28,33 +28,36 @@
 namespace braiddb {
 
 inline constexpr L1Kind kLastL1Kind = L1Kind::kSortedRuns;
-// As options.h has it, also of a number that is no kind.
+// The kind's name in options.h. An unknown kind yields a text with its number.
 std::string NameOfL1(uint8_t kind);
 
-// One merge or sweep; what is pointed to outlives it.
+// One merge or sweep. All pointers stay valid until it ends.
 struct MergeJob {
-  uint64_t id;          // by which the MANIFEST calls it
-  uint64_t l1_entries;  // estimate
+  uint64_t id;          // the job's id in the MANIFEST
+  uint64_t l1_entries;  // estimated number of entries of the level
   const VersionFilter* filter;
-  uint32_t threads;                // that work at once, the caller included
-  const std::atomic<bool>* stop;   // ends the run between two batches, resumable; may be null
-  std::atomic<uint64_t>* settled;  // counts entries of the tables that were merged or dropped; may be null
+  uint32_t threads;                // number of threads that work, the calling thread included
+  const std::atomic<bool>* stop;   // stops the job between two batches; the job can be resumed; may be null
+  std::atomic<uint64_t>* settled;  // incremented for each entry of the tables that was merged or dropped; may be null
   const MovedEntries* moved = nullptr;
-  EntryFilterSource* entry_filters = nullptr;  // null: nothing is filtered, and nothing is paid for it
-  // Of a level that copies: told of newest puts of the last level whose copies readers find from now on, before their own space
-  // can be released. Null: nobody wants to know.
+  EntryFilterSource* entry_filters = nullptr;  // null: no user filter is called
+  // Used by a level that copies. Called for each newest put of the last level that was copied, when readers find the copy, and
+  // before the original's space can be released. Null: no calls.
   const std::function<void(PmPtr from, PmPtr to)>* copied = nullptr;
-  // Which get the keys of what comes to the level, before Merge returns; may be null. KeyHash is by family, so of tables of one.
+  // The filters that receive the keys of the merged entries before Merge returns; may be null. KeyHash includes the family, so
+  // all tables of a job belong to one family.
   KeyFilter* key_filters[2] = {};
-  // Of all that the tables have, none of which has been merged before; null: not known.
+  // Sorted array of the addresses of all entries of the tables, none of which is merged yet. Null: unknown.
   std::shared_ptr<const TableOrder> order = nullptr;
 };
 
-// CONTRACT  The MANIFEST knows of a job before it begins, and forgets it after Merge or Sweep has returned OK: then
-//           everything is durable. A job that does not return OK, or that a crash cuts short, is given again, with the same
-//           id and tables, to Merge before any other job; until then no segment is released. Readers see all versions that
-//           they need at every instant, together with the tables. [CC-4] [CC-45]
-// Thread safety: one of these calls at a time. What they give out is read by any thread meanwhile.
+// CONTRACT  The MANIFEST lists a job before it begins. It forgets the job after Merge or Sweep has returned OK; then all effects
+//           are durable. If a job does not return OK, or a crash interrupts it, the caller passes it to Merge again before any
+//           other job, with the same id and tables. Until then no segment is released. At every instant readers find all versions
+//           that they need in the level and the tables together. [CC-4] [CC-45]
+// RECOVERY  Open repairs what the level itself has interrupted: a journal batch, a leaf split, an exchange of runs. A job is
+//        repaired by running it again, because only its caller has the tables.
+// Thread safety: one of these calls at a time. Any thread may read the returned objects meanwhile.
 class LastLevel {
  public:
   struct Parts {
@@ -63,43 +66,43 @@ class LastLevel {
     EpochManager* epochs;
     const KeyOrder* order;
     LevelPlace place = {};
-    // Of the database, opened, and Redo(0) called; null: the level opens it, and no other does.
+    // The database's journal, opened, after Redo(0). Null: the level opens the journal, and no other level uses it.
     std::shared_ptr<MergeJournal> journal = nullptr;
-    uint64_t run_bytes = 0;                   // of sorted runs; 0: by the size of segments
-    const std::atomic<bool>* stop = nullptr;  // once it is true Refresh need not make an index; may be null
+    uint64_t run_bytes = 0;                   // target size of a sorted run; 0: derived from the segment size
+    const std::atomic<bool>* stop = nullptr;  // once it is true, Refresh may skip building an index; may be null
   };
 
-  // An empty level of the kind that the options say. A crash in here is one in the creation of the database, or of the family,
-  // which the MANIFEST does not know of yet.
+  // Creates an empty level of the kind options.l1. A crash in this call is a crash in the creation of the database or family,
+  // which the MANIFEST does not list yet.
   static Status Create(const Options& options, RegionSet* regions, SegmentAllocator* segments, const LevelPlace& place = {});
-  // Of options.l1, which must be the kind that was created. Finishes what a crash cut short, but for jobs. `job`: of the
-  // merge of this level that the MANIFEST calls running, 0 for none. Corruption if the level is missing or damaged.
+  // Opens the level. Its kind must be options.l1. Recovers everything that a crash interrupted, except jobs. `job`: the merge of
+  // this level that the MANIFEST lists as running, or 0. Returns Corruption if the level is missing or damaged.
   static Status Open(const Options& options, const Parts& parts, uint64_t job, std::unique_ptr<LastLevel>* result);
   virtual ~LastLevel() = default;
 
-  // For the next read view. After Refresh it is of use until the next: that may build an index anew. REQUIRES: no job is
-  // running.
+  // View returns the level for the next read view. Refresh may rebuild the index; a view taken after Refresh uses it until the
+  // next Refresh. REQUIRES: no job is running.
   virtual std::shared_ptr<const OrderedLevel> View() const = 0;
   virtual void Refresh(uint64_t l1_entries) = 0;
 
-  // Merges the tables, oldest first, into the level, and marks dead what nobody sees. Without tables: makes up for a sweep
-  // that was cut short. Aborted if stopped. Adds to *stats.
+  // Merges the tables, oldest first, into the level. Marks dead the versions that no reader or snapshot can see. Without tables:
+  // repeats an interrupted sweep, over all keys. Returns Aborted if stopped. Adds to *stats.
   virtual Status Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) = 0;
-  // Takes out, and marks dead, what nobody sees of the user keys in the ranges.
+  // Removes from `ranges` the versions that no reader or snapshot can see, and marks them dead.
   virtual Status Sweep(const MergeJob& job, const KeyRanges& ranges, MergeStats* stats) = 0;
 
-  // Gives back the segments that the level has for itself. REQUIRES: nobody reads it any more, and the MANIFEST says that its
-  // family was dropped, so that no open looks for it. The last call.
+  // Releases the segments that the level owns. REQUIRES: no reader uses the level, and the MANIFEST lists its family as dropped,
+  // so that no open looks for the level. No other call may follow.
   virtual Status Discard() = 0;
-  // Whether the level has this segment for itself. REQUIRES: no job is running.
+  // Whether the level owns this segment. REQUIRES: no job is running.
   virtual bool Owns(const Segment* segment) const = 0;
 
-  // Stores what makes the next open faster. The last call.
+  // Stores data that speeds up the next open. No other call may follow.
   virtual Status Close() = 0;
 
-  // DRAM that the level and its indexes take, about; bytes. Thread-safe.
+  // DRAM of the level and its indexes, in bytes, approximate. Thread-safe.
   virtual uint64_t DramBytes() const = 0;
-  // A few lines on its structure. Thread-safe.
+  // A few lines that describe the structure. Thread-safe.
   virtual std::string Describe() const = 0;
 };
 

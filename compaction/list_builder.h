@@ -1,4 +1,4 @@
-// ListBuilder: links log entries, given in order, into a new braided list where they lie.
+// ListBuilder: links log entries, in ascending order, into a new braided list, in place.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,18 @@
 
 namespace braiddb {
 
-// GOAL   From entries in order to a list of L0, without copying and without flush instructions (ListDB 3.2, "Flush without
-//        clflush").
-// STEPS  Each entry becomes the successor of the last entry below (bottom), and of the last entry of its region (oblivious lists:
-//        of all regions) on each of its upper layers.
-// CRASH  Anywhere: the pointers mean nothing until a checkpoint has made them durable and the MANIFEST lists the table; until
-//        then recovery rebuilds the list from the entries and ignores the pointers. [CC-3]
-// COST   height stores per entry, no fence.
+// GOAL   An L0 list from sorted entries, without copies and without flush instructions (ListDB 3.2, "Flush without clflush").
+// STEPS  Each entry becomes the successor of the last entry on the bottom layer, and of the last entry of its region on each of
+//        its upper layers. With oblivious lists, upper layers link all regions.
+// CRASH  Anywhere: the pointers mean nothing until a checkpoint has made them durable and the MANIFEST lists the table. Until
+//        then recovery ignores the pointers and rebuilds the list from the entries. [CC-3]
+// WHAT A READER SEES  Nothing: the stores are relaxed. The caller publishes the table with a release store after Finish.
+// WHY NO FLUSH  Until the checkpoint the log is the durable form of the table. The checkpoint flushes whole extents, so it writes
+//        each cache line once, with all pointers of its entries.
+// COST   `height` stores per entry. No fence.
 class ListBuilder {
  public:
-  // Links into the head towers of `table`.
+  // Links the entries into the head towers of `table`.
   ListBuilder(const RegionSet* regions, PmTable* table) : regions_(regions), table_(table), tails_(table->heads().size()) {
     for (uint32_t region = 0; region < regions->count(); ++region) {
       for (uint32_t layer = 0; layer < kMaxHeight; ++layer) tails_[region * kMaxHeight + layer] = table->list.head(region);
@@ -28,6 +30,8 @@ class ListBuilder {
     bottom_ = table->list.head(0);
   }
 
+  // REQUIRES: `entry` is larger than all entries before. The entry's own pointers are not written here: the next Append, or
+  // Finish, writes them. Until then they are undefined, and no reader may follow them.
   void Append(LogEntry* entry, PmPtr pointer) {
     StoreRelaxed(&bottom_[0], pointer.raw());
     bottom_ = entry->next;
@@ -40,10 +44,10 @@ class ListBuilder {
     ++table_->entries;
   }
 
-  // An entry that nobody can see: marked dead instead of linked.
+  // Marks an invisible entry dead instead of linking it.
   static void Drop(LogEntry* entry) { StoreRelaxed(&entry->next[0], LogEntry::kDeadBit); }
 
-  // Adds the whole list of another builder, whose entries all come after this one's. `next` must not be used afterwards.
+  // Appends the list of another builder. All its entries must be larger than this builder's. `next` must not be used afterwards.
   void Join(const PmTable& next_table, const ListBuilder& next) {
     const uint64_t first = LoadRelaxed(next_table.list.head(0));
     if (next_table.entries == 0) return;
@@ -52,7 +56,7 @@ class ListBuilder {
     for (uint32_t region = 0; region < regions_->count(); ++region) {
       for (uint32_t layer = 1; layer < kMaxHeight; ++layer) {
         const uint32_t at = region * kMaxHeight + layer;
-        if (next.tails_[at] == next_table.list.head(region)) continue;  // nothing on that layer
+        if (next.tails_[at] == next_table.list.head(region)) continue;  // no entry reaches this layer
         StoreRelaxed(&tails_[at][layer], LoadRelaxed(&next_table.list.head(region)[layer]));
         tails_[at] = next.tails_[at];
       }
@@ -60,7 +64,7 @@ class ListBuilder {
     table_->entries += next_table.entries;
   }
 
-  // Ends every list. The caller publishes the table with a release.
+  // Terminates all lists. The caller publishes the table with a release store.
   void Finish() {
     if (BRAIDDB_MUTANT("list-end-left-out")) return;
     StoreRelaxed(&bottom_[0], 0);
@@ -72,7 +76,7 @@ class ListBuilder {
  private:
   const RegionSet* regions_;
   PmTable* table_;
-  std::vector<uint64_t*> tails_;  // [region][layer]: tower to link the next entry to
+  std::vector<uint64_t*> tails_;  // [region][layer]: the tower that the next entry is linked to
   uint64_t* bottom_;
 };
 

@@ -13,7 +13,7 @@
 namespace braiddb {
 
 struct MergeJournal::Header {
-  uint64_t checksum;  // XXH3 of the rest of the header and the stores
+  uint64_t checksum;  // XXH3 of the rest of the header and of the stores
   uint64_t merge_id;
   uint64_t number;
   uint64_t count;
@@ -27,15 +27,15 @@ struct MergeJournal::Header {
 
 namespace {
 
-constexpr uint64_t kBeginning = kCacheLine;  // the line of `begun`
+constexpr uint64_t kBeginning = kCacheLine;  // size of the line that holds the word `begun`
 constexpr uint64_t kBufferBytes = 64 + kJournalStores * sizeof(JournalStore);
 constexpr uint64_t kJournalBytes = kBeginning + 2 * kBufferBytes;
 static_assert(kJournalBytes + kCacheLine <= kChunkBytes - kObjectHeaderBytes);
 
-// Of one buffer of a journal that has `bytes` bytes.
+// Size of each of the two buffers in a journal of `bytes` bytes.
 uint64_t BufferBytesOf(uint64_t bytes) { return (bytes - kBeginning) / 2 / kCacheLine * kCacheLine; }
 
-// 0 for none, as the allocation leaves it.
+// The stored form of a batch number. 0 means that no batch was begun, as in a zeroed allocation.
 uint64_t EncodeBegun(uint64_t number) { return number == 0 ? 0 : number << 16 | (XXH3_64bits(&number, sizeof(number)) & 0xffff); }
 
 }  // namespace
@@ -43,10 +43,11 @@ uint64_t EncodeBegun(uint64_t number) { return number == 0 ? 0 : number << 16 | 
 Status MergeJournal::Create(RegionSet* regions) {
   static_assert(sizeof(Header) == 64);
   void* object = nullptr;
-  // The allocation is zeroed: both buffers are invalid, since the checksum of a zeroed header is not zero.
+  // The allocation is zeroed. Both buffers are invalid, because the checksum of a zeroed header is not zero.
   return regions->AllocateMetadata(0, MetadataSlot::kMergeJournal, kJournalBytes, &object);
 }
 
+// The object may be larger than kJournalBytes, if an older version created it. Its size determines the buffers.
 Status MergeJournal::Open(RegionSet* regions, MergeJournal* journal) {
   uint64_t bytes = 0;
   void* object = regions->Metadata(0, MetadataSlot::kMergeJournal, &bytes);
@@ -63,6 +64,8 @@ uint8_t* MergeJournal::Buffer(uint64_t number) const {
   return object_ + kBeginning + (BRAIDDB_MUTANT("journal-one-buffer") ? 0 : number % 2) * BufferBytesOf(bytes_);
 }
 
+// Writes the record into the buffer that holds the batch before the previous one. That batch and the previous batch are durable,
+// so the overwritten record is not needed.
 Status MergeJournal::Apply(const std::vector<JournalStore>& stores, PmPtr progress, uint64_t* flushed_lines) {
   BRAIDDB_CHECK(!stores.empty() && stores.size() <= kJournalStores);
   auto* header = reinterpret_cast<Header*>(Buffer(number_ + 1));
@@ -82,6 +85,8 @@ Status MergeJournal::Apply(const std::vector<JournalStore>& stores, PmPtr progre
   return status;
 }
 
+// The stores become visible one by one, in order, each with release. A reader that acquires a pointer sees all earlier stores of
+// the batch. After a crash any subset of the stores may be durable; the redo repeats all of them.
 Status MergeJournal::Do(uint64_t number, const JournalStore* stores, uint64_t count, uint64_t* flushed_lines) {
   StoreRelease(reinterpret_cast<uint64_t*>(object_), EncodeBegun(number));
   for (uint64_t i = 0; i < count; ++i) StoreRelease(regions_->Resolve<uint64_t>(PmPtr(stores[i].address)), stores[i].value);
@@ -89,7 +94,7 @@ Status MergeJournal::Do(uint64_t number, const JournalStore* stores, uint64_t co
   persistence->Flush(object_, sizeof(uint64_t));
   uint64_t last_line = UINT64_MAX;
   for (uint64_t i = 0; i < count; ++i) {
-    // The words of one tower follow each other: flush their line once.
+    // The words of one tower are consecutive in the list. Flush a line once for consecutive stores.
     const uint64_t line = stores[i].address / kCacheLine;
     if (line == last_line) continue;
     last_line = line;
@@ -98,11 +103,12 @@ Status MergeJournal::Do(uint64_t number, const JournalStore* stores, uint64_t co
     persistence->Flush(regions_->Resolve(PmPtr(stores[i].address + wrong)), sizeof(uint64_t));
     ++*flushed_lines;
   }
-  // ORDER: this batch's stores before the next record overwrites the one before this. [CC-4]
+  // ORDER: this batch's stores before the next record, which overwrites the buffer of the previous batch. [CC-4]
   if (!BRAIDDB_MUTANT("merge-not-fenced") && !persistence->Drain()) return persistence->error();
   return Status::OK();
 }
 
+// Reads the journal without changing it. Also used on a private mapping, by a check of the files.
 Status MergeJournal::FindNewest(const void* object, uint64_t bytes, uint64_t merge_id, JournalBatch* newest,
                                 uint64_t* last_number) {
   *newest = JournalBatch();
@@ -118,17 +124,24 @@ Status MergeJournal::FindNewest(const void* object, uint64_t bytes, uint64_t mer
         reinterpret_cast<const Header*>(static_cast<const uint8_t*>(object) + kBeginning + buffer * buffer_bytes);
     if (header->count == 0 || header->count > (buffer_bytes - sizeof(Header)) / sizeof(JournalStore)) continue;
     if (header->checksum != header->ComputeChecksum() && !BRAIDDB_MUTANT("redo-trusts-torn-record")) continue;
-    // Numbers of which a store was begun never repeat, so that a stale buffer cannot be taken for the newest.
+    // A number is never used again after a store of its batch was begun. So a stale buffer is never taken for the newest batch.
     *last_number = std::max(*last_number, header->number);
     if (merge_id == 0 || header->merge_id != merge_id || header->number < newest->number) continue;
     *newest = {header->number, reinterpret_cast<const JournalStore*>(header + 1), header->count, PmPtr(header->progress)};
   }
+  // `begun` has its own checksum bits. A mismatch, or a number larger than that of any valid record, means that a record was lost
+  // after its stores were begun. If a merge was running, the state of its level is unknown.
   const bool damaged = begun_word != EncodeBegun(begun) || begun > *last_number;
   *last_number = std::max(*last_number, begun);
   if (!damaged || merge_id == 0) return Status::OK();
   return Status::Corruption("the merge journal is damaged, and a merge was running; restore the database from a copy");
 }
 
+// 1. Find the newest valid batch of the running merge.
+// 2. Continue its numbering, also if no merge is running.
+// 3. Check that all its addresses lie inside the regions.
+// 4. Make the record durable, and repeat its stores.
+// A crash in step 4 leaves the record in place, so the next open repeats the same stores.
 Status MergeJournal::Redo(uint64_t merge_id, PmPtr* progress) {
   JournalBatch batch;
   uint64_t last_number = 0;
@@ -149,7 +162,8 @@ Status MergeJournal::Redo(uint64_t merge_id, PmPtr* progress) {
       StoreRelease(regions_->Resolve<uint64_t>(PmPtr(batch.stores[i].address)), batch.stores[i].value);
     return Status::OK();
   }
-  // ORDER: the record before the first of its stores. That it is here does not mean that it is durable. [CC-4, CC-46]
+  // ORDER: the record before the first of its stores. A record that recovery reads may still be only in the CPU cache. [CC-4,
+  // CC-46]
   Persistence* const persistence = regions_->persistence();
   const void* const record = reinterpret_cast<const Header*>(batch.stores) - 1;
   if (!BRAIDDB_MUTANT("found-record-not-persisted") &&

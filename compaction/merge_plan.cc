@@ -8,7 +8,7 @@
 namespace braiddb {
 namespace {
 
-// Entries that reach this layer are the cuts between pieces: one in kBranching^kSampleLayer.
+// Entries that reach this layer are samples: about one in kBranching^kSampleLayer.
 constexpr uint32_t kSampleLayer = kCrashTest ? 1 : 4;
 
 }  // namespace
@@ -20,6 +20,8 @@ struct MergePlan::Sample {
   uint32_t table;
 };
 
+// Walks one upper layer of each table in each region. A merged entry at or after `progress` links into the last level, so the
+// walk stops there.
 std::vector<MergePlan::Sample> MergePlan::CollectSamples(const std::vector<const PmTable*>& tables, PmPtr progress) const {
   std::vector<Sample> samples;
   const LogEntry* limit = progress ? regions_->Resolve<LogEntry>(progress) : nullptr;
@@ -43,12 +45,15 @@ std::vector<MergePlan::Sample> MergePlan::CollectSamples(const std::vector<const
   return samples;
 }
 
+// Every chunk begins and ends at the search results for two user keys. So neighbouring chunks share no entry and omit none. A
+// missing sample only makes a chunk or a piece longer.
 MergePlan::MergePlan(const std::vector<const PmTable*>& tables, const RegionSet* regions, const KeyOrder* order, PmPtr progress)
     : regions_(regions), order_(order) {
   for (const PmTable* table : tables) entries_ += table->entries;
   const std::vector<Sample> samples = CollectSamples(tables, progress);
 
-  // Cuts: indexes of samples whose user key begins a chunk. A key's versions stay together.
+  // cuts: indexes of the samples whose user key begins a chunk. A cut moves back to the first sample of its key, so all versions
+  // of the key are in one chunk.
   std::vector<size_t> cuts;
   const uint64_t chunk_count = entries_ / kChunkEntries + 1;
   const size_t step = std::max<size_t>(1, samples.size() / chunk_count);
@@ -61,7 +66,9 @@ MergePlan::MergePlan(const std::vector<const PmTable*>& tables, const RegionSet*
     if (cut > 0 && (cuts.empty() || cut > cuts.back())) cuts.push_back(cut);
   }
 
-  // Where each table enters each chunk. All of it is found before anything is merged.
+  // entry_points[c][t]: the first entry of table t in chunk c. All searches precede the merge, because a merge redirects the
+  // tables' pointers. The search finds the predecessor of the newest version of the cut's key, so a chunk begins before all
+  // versions.
   std::vector<std::vector<PmPtr>> entry_points(cuts.size() + 2, std::vector<PmPtr>(tables.size()));
   const auto pointer_at = [&](const PmTable& table, const SearchKey& key) {
     const BraidedList& list = table.list;
@@ -79,6 +86,8 @@ MergePlan::MergePlan(const std::vector<const PmTable*>& tables, const RegionSet*
     }
   }
 
+  // Cuts each table's part of a chunk at the table's samples. Pieces of one table are consecutive: each begins where its
+  // predecessor ends.
   for (size_t c = 0; c <= cuts.size(); ++c) {
     std::vector<MergePiece> pieces;
     const size_t first = c == 0 ? 0 : cuts[c - 1];

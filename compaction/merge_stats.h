@@ -1,4 +1,4 @@
-// MergeStats: what a merge into the last level did.
+// MergeStats: results of a merge into the last level.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 namespace braiddb {
 
 struct MergeStats {
-  uint64_t merged = 0;    // entries that are in the last level now
-  uint64_t dropped = 0;   // L0 entries that are not, because nobody can see them
-  uint64_t unlinked = 0;  // entries taken out of the last level
-  MovedEntries moved;     // of the last level, whose copies took their place
-  // Of a level that copies, if MergeJob::copied is there: newest puts of tables, which readers find there until the view has lost
-  // the tables, and their copies; null: it has gone.
+  uint64_t merged = 0;    // entries of the tables that are in the last level
+  uint64_t dropped = 0;   // entries of the tables that no reader or snapshot can see
+  uint64_t unlinked = 0;  // entries removed from the last level
+  MovedEntries moved;     // originals in the last level that relocated copies replaced
+  // For a level that copies, if MergeJob::copied is set: the newest puts of the tables, and their copies. Readers find the
+  // originals until the view drops the tables. A null copy means that the put was dropped.
   struct Copy {
     PmPtr from;
     PmPtr to;
   };
   std::deque<Copy> copied;
-  // Keys that came upon operands: their newest version in the last level is one. Not all, if they are very many.
+  // Keys whose newest version in the last level is an operand. At most kMostOperandKeys.
   std::vector<std::string> operand_keys;
   uint64_t flushed_lines = 0;
 

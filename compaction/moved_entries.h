@@ -1,4 +1,4 @@
-// MovedEntries: which entry each copy of a relocation took the place of.
+// MovedEntries: maps each relocated copy to the original entry that it replaced.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,12 @@
 
 namespace braiddb {
 
-// Who comes upon an entry that was moved takes it for its copy. So as long as there may be readers on such entries, a merge that
-// marks the copy dead marks the original, too: what hides the two may be out of sight of who was on the original before.
-// Thread safety: one thread at a time; any number once it does not change any more.
+// A reader that stands on a moved original treats it as its copy. While such readers may exist, a merge that marks a copy dead
+// must also mark its original. Otherwise a reader on the original would return a value that newer entries hide, and these newer
+// entries may be out of its view.
+// LIFETIME  A pair is needed while a reader may stand on the original. Such a reader began before the merge replaced the
+//        original.
+// Thread safety: one thread at a time while it changes; afterwards any number of threads.
 class MovedEntries {
  public:
   struct Pair {
@@ -23,9 +26,9 @@ class MovedEntries {
   void Add(const MovedEntries& more) { pairs_.insert(pairs_.end(), more.pairs_.begin(), more.pairs_.end()); }
   const std::vector<Pair>& pairs() const { return pairs_; }
 
-  // Before the first OriginalOf.
+  // Call before the first OriginalOf.
   void Sort() { std::sort(pairs_.begin(), pairs_.end(), IsBefore); }
-  // Null if it is not a copy.
+  // Returns null if `copy` is not a copy.
   PmPtr OriginalOf(PmPtr copy) const {
     const auto at = std::lower_bound(pairs_.begin(), pairs_.end(), Pair{copy, PmPtr()}, IsBefore);
     return at != pairs_.end() && at->copy == copy ? at->original : PmPtr();

@@ -14,14 +14,19 @@
 namespace braiddb {
 namespace {
 
-// A leaf to which so many entries of a chunk belong is copied; for fewer each key is looked up.
+// If at least this many entries of a chunk belong to one leaf, the leaf is copied to DRAM once. Otherwise each key is searched in
+// the tree.
 constexpr size_t kCopyFrom = 8;
-// A sweep fetches entries so many elements ahead.
+// Prefetch distance of a sweep, in elements.
 constexpr std::ptrdiff_t kAhead = 8;
-// A sweep applies its changes in batches of about so many.
+// A sweep applies its changes when it has collected this many.
 constexpr size_t kSweepChanges = kCrashTest ? 16 : 2048;
 
-// Decides key by key what stays, and makes it so batch by batch. One for each thread.
+// Decides key by key which versions stay, and applies the changes batch by batch. Each thread has one NvMerger.
+//
+// CONCURRENCY  Threads merge different chunks. A key belongs to one chunk, so no two threads decide the same key. Two chunks may
+//              share a leaf: NvTree::Apply serializes changes of a leaf. JoinLeaf works on a copy of the leaf, or inside an
+//              epoch. Elements that other threads add meanwhile belong to other keys.
 class NvMerger {
  public:
   NvMerger(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job, MergeStats* stats)
@@ -36,14 +41,14 @@ class NvMerger {
         key_writer_(job.key_filters[0], job.key_filters[1]),
         stats_(stats) {}
 
-  // `items`: in entry order, all versions of each key that the tables have.
+  // Steps M1 to M3 for one chunk. `items`: in entry order, with all versions that the tables have of each key.
   Status MergeItems(const std::vector<ChunkItem>& items) {
     for (size_t begin = 0; begin < items.size();) begin = JoinLeaf(items, begin);
     if (regions_.damage_seen()) return RegionSet::DamagedList();
     return Commit();
   }
 
-  // Adds a version that the tree has; of one key after the other, from the newest to the oldest.
+  // Adds a version from the tree to the sweep. Versions arrive key by key, and newest first within a key.
   Status SweepVersion(const Element& element) {
     LogEntry* const entry = keys_.EntryOf(element);
     if (entry == nullptr) return RegionSet::DamagedList();
@@ -59,10 +64,10 @@ class NvMerger {
     return changes_.size() < kSweepChanges ? Status::OK() : Commit();
   }
 
-  // M2 and M3 of what was decided since the last.
+  // Steps M2 and M3 for all decisions since the last Commit.
   Status Commit() {
     if (!tombstones_.empty()) {
-      // ORDER: the marks of what tombstones hide before those of the tombstones. [CC-45]
+      // ORDER: the marks of the versions that tombstones hide before the marks of the tombstones. [CC-45]
       if (Status status = Finish(); !status.ok()) return status;
       for (const PmPtr pointer : tombstones_) MarkDead(pointer);
       tombstones_.clear();
@@ -70,14 +75,14 @@ class NvMerger {
       filtered_.clear();
     }
     BRAIDDB_SYNC_POINT("NvMerge:Marked");
-    // The marks are durable with the first fence in there. [CC-45]
+    // The first fence in NvTree::Apply makes the marks durable. [CC-45]
     Status status = tree_.Apply(changes_);
     changes_.clear();
     BRAIDDB_SYNC_POINT("NvMerge:Applied");
     return status;
   }
 
-  // All marks of this thread are durable.
+  // Makes all marks of this thread durable.
   Status Finish() {
     Persistence* const persistence = regions_.persistence();
     if (BRAIDDB_MUTANT("nv-marks-not-fenced")) return Status::OK();
@@ -92,14 +97,14 @@ class NvMerger {
     bool in_tree;
     bool in_table;
     bool keep;
-    bool moved = false;  // it is in the tree, and a table has a copy of it
+    bool moved = false;  // the version is in the tree, and a table has a relocated copy of it
   };
 
   bool SameKey(Slice a, Slice b) const { return order_.Compare(a, b) == 0; }
 
   SearchKey NewestOf(const ChunkItem& item) const { return SearchKey(item.prefix, item.entry->key(), kMaxSequence); }
 
-  // Where the items end whose keys begin in the range, as the first one's does.
+  // The end of the items whose keys lie in the range. The first item lies in the range.
   size_t EndOfRange(const std::vector<ChunkItem>& items, size_t begin, const InnerNodes::Range& range) const {
     if (range.is_last) return items.size();
     const auto in_leaf = [&](const ChunkItem& item) {
@@ -110,12 +115,14 @@ class NvMerger {
     return static_cast<size_t>(end - items.begin());
   }
 
-  // Decides the keys that are in one leaf. Returns where they end.
+  // Decides all keys of the leaf that has the first item. Returns the end of these items.
+  // Both sides ascend: the items and the elements of the leaf. So one pass over both joins them, and `below` only moves forward.
+  // Elements have only a key word, so all elements with the item's key word are compared by their entries' keys.
   size_t JoinLeaf(const std::vector<ChunkItem>& items, size_t begin) {
     size_t end = 0;
     const bool copied = CopyLeaf(items, begin, &end);
     if (copied) FetchEntries(items, begin, end);
-    size_t below = 0;  // of the copied elements: the first that is not before the key
+    size_t below = 0;  // the first copied element that is not before the key
     for (size_t first = begin; first < end;) {
       size_t last = first + 1;
       while (last < end && items[last].prefix == items[first].prefix &&
@@ -142,8 +149,8 @@ class NvMerger {
     return end;
   }
 
-  // Where the items of the first one's leaf end; whether the leaf was copied: not for a few, nor if a key's versions are in
-  // several leaves.
+  // Sets *end to the end of the first item's leaf. Returns whether the leaf was copied. A leaf is not copied for a few items, nor
+  // if the versions of one of its keys extend into a neighbour leaf.
   bool CopyLeaf(const std::vector<ChunkItem>& items, size_t begin, size_t* end) {
     const EpochManager::Guard guard = tree_.epochs()->Enter();
     const SearchKey first = NewestOf(items[begin]);
@@ -151,12 +158,12 @@ class NvMerger {
     if (*end - begin < kCopyFrom) return false;
     tree_.CopyLeaf(first, false, &copy_);
     const InnerNodes::Range& range = copy_.range;
-    *end = EndOfRange(items, begin, range);  // another thread may have split it
+    *end = EndOfRange(items, begin, range);  // another thread may have split the leaf since
     return EndsWithKey(range.low) && (range.is_last || EndsWithKey(range.high));
   }
   static bool EndsWithKey(const Separator& border) { return border.rest == nullptr || border.rest->sequence == kMaxSequence; }
 
-  // The entries in the tree that may be versions of the items' keys are looked at soon.
+  // Prefetches the entries of the tree that may be versions of the items' keys. AddFromTree compares their keys.
   void FetchEntries(const std::vector<ChunkItem>& items, size_t begin, size_t end) const {
     size_t item = begin;
     for (const Element& element : copy_.elements) {
@@ -165,23 +172,25 @@ class NvMerger {
     }
   }
 
+  // Searches one key in the tree and adds its versions. The epoch protects the leaf that is read.
   void LookUp(const ChunkItem& item) {
     const EpochManager::Guard guard = tree_.epochs()->Enter();
     tree_.VisitKey(NewestOf(item), [this](const Element& element) { return AddFromTree(element); });
   }
 
-  // An element with the key word of versions_.
+  // Adds an element of the tree whose key word equals that of versions_. Different keys may share a key word, so the entry's key
+  // is compared.
   Visited AddFromTree(const Element& element) {
     const PmPtr pointer(element.value);
     LogEntry* const entry = keys_.EntryOf(element);
     if (entry == nullptr) return Visited::kGoOn;
     const int by_key = order_.Compare(entry->key(), versions_.front().entry->key());
     if (by_key != 0) return by_key > 0 ? Visited::kPastKey : Visited::kGoOn;
-    // Of tables, the newest first. There may be very many (operands).
+    // The tables' versions are sorted, newest first. Binary search, because a key may have many versions (operands).
     const auto end = versions_.begin() + static_cast<std::ptrdiff_t>(in_tables_);
     const auto same = std::partition_point(
         versions_.begin(), end, [entry](const Version& version) { return version.entry->sequence() > entry->sequence(); });
-    if (same != end && same->pointer == pointer) {  // an earlier run added it
+    if (same != end && same->pointer == pointer) {  // an earlier run of the merge added the version
       same->in_tree = true;
       return Visited::kGoOn;
     }
@@ -189,7 +198,12 @@ class NvMerger {
     return Visited::kGoOn;
   }
 
-  // M1, and the changes for M3.
+  // Step M1 for one key. Collects the changes for M3.
+  //
+  // WHY TOMBSTONES ARE MARKED LAST  Take put@5 in the tree and delete@8 in a table, which no snapshot needs. Both are dropped. A
+  //     reader skips entries that are marked dead. If the mark of delete@8 became durable first and a crash followed, readers
+  //     would skip the deletion and find put@5: a deleted key would return. So put@5 is marked in M1, and delete@8 in M2, after
+  //     a fence. If a newer version of the key exists, the newer version hides both, and the order does not matter.
   void DecideKey() {
     std::sort(versions_.begin(), versions_.end(), [](const Version& a, const Version& b) {
       const uint64_t of_a = a.entry->sequence();
@@ -199,9 +213,10 @@ class NvMerger {
     for (size_t i = 1; i < versions_.size(); ++i)
       versions_[i].moved = versions_[i].entry->sequence() == versions_[i - 1].entry->sequence();
     filter_.Decide(&versions_);
-    // Marked by an earlier run: nobody sees it, whatever snapshots there are by now.
+    // A version that an earlier run has marked dead is invisible already, also to snapshots that exist now. It must not be kept.
     for (Version& version : versions_) version.keep = version.keep && !version.entry->is_dead();
-    // What the user's filter drops is marked as late as a tombstone, for the same reason. [CC-48]
+    // The version that the user's filter drops is marked in M2, as a tombstone, for the same reason: its mark makes older
+    // versions visible. [CC-48]
     const LogEntry* filtered = nullptr;
     if (entry_filter_ != nullptr) {
       const Version* const gone = FilterNewest(
@@ -210,12 +225,13 @@ class NvMerger {
     }
     if (!versions_.empty() && versions_[0].keep && versions_[0].entry->is_operand())
       stats_->AddOperandKey(versions_[0].entry->key());
-    // Operands do not hide what is older.
+    // Operands hide no older version.
     size_t first_to_hide = 0;
     while (first_to_hide < versions_.size() && versions_[first_to_hide].entry->is_operand()) ++first_to_hide;
-    // A range tombstone takes a newest version that is an operand with all that is older: its mark comes after theirs.
+    // If a range tombstone hides a newest version that is an operand, all older versions are dropped too. The operand's mark
+    // comes after their marks.
     const bool takes_all = !versions_.empty() && !versions_[0].keep && !versions_[0].moved && versions_[0].entry->is_operand();
-    // The oldest first: who sees the mark of a version also sees those of the versions that it hid.
+    // Oldest first: a reader that sees the mark of a version also sees the marks of the versions that it hid.
     for (size_t i = versions_.size(); i-- > 0;) {
       const Version& version = versions_[i];
       if (version.keep) continue;
@@ -236,7 +252,7 @@ class NvMerger {
     }
     for (const Version& version : versions_) {
       if (version.keep != version.in_tree) changes_.push_back({{version.prefix, version.pointer.raw()}, version.in_tree});
-      if (version.in_table && version.keep) {  // also what a run that was cut short has added
+      if (version.in_table && version.keep) {  // also entries that an interrupted run has added
         key_writer_.Add(KeyHash(*version.entry));
         ++stats_->merged;
       }
@@ -251,6 +267,8 @@ class NvMerger {
     if (original) Mark(original, LogEntry::kDeadBit);
   }
 
+  // Sets the bit, counts an entry without marks as obsolete, and flushes the line. The line is flushed even if the bit is set,
+  // because an earlier run may have crashed before its fence.
   void Mark(PmPtr pointer, uint64_t bit) {
     auto* const entry = regions_.Resolve<LogEntry>(pointer);
     const uint64_t word = LoadRelaxed(&entry->next[0]);
@@ -274,10 +292,10 @@ class NvMerger {
   KeyFilterWriter key_writer_;
   MergeStats* const stats_;
   std::vector<Version> versions_;  // of one key
-  size_t in_tables_ = 0;           // the first of these
+  size_t in_tables_ = 0;           // number of versions_ from tables; they come first
   std::vector<LeafChange> changes_;
-  std::vector<PmPtr> tombstones_;          // versions that go, and that no newer one makes up for
-  std::vector<const LogEntry*> filtered_;  // … that the user's filter drops
+  std::vector<PmPtr> tombstones_;          // versions to mark in M2: no newer version hides what they hid
+  std::vector<const LogEntry*> filtered_;  // the versions of these that the user's filter dropped
   NvTree::LeafCopy copy_;
 };
 
@@ -290,7 +308,7 @@ void Add(const MergeStats& part, MergeStats* sum) {
   sum->flushed_lines += part.flushed_lines;
 }
 
-// The chunks of a merge, shared by its threads.
+// A merge: its threads claim chunks from a shared counter. The first error stops all threads.
 class MergeRun {
  public:
   MergeRun(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job, const MergePlan& plan, MergeStats* stats)
@@ -303,6 +321,8 @@ class MergeRun {
   }
 
  private:
+  // The work of one thread. Counts separately and adds its counts at the end, so threads share no counters while they merge.
+  // Keeps the first error of all threads.
   void Work() {
     MergeStats stats;
     Status status;
@@ -318,6 +338,8 @@ class MergeRun {
     failed_.store(true, std::memory_order_relaxed);
   }
 
+  // Chunks are claimed by fetch-and-increment, so each chunk is merged by one thread. The order of the chunks does not matter: no
+  // chunk depends on another.
   Status MergeChunks(NvMerger* merger) {
     ChunkReader reader(parts_.regions, parts_.order);
     std::vector<ChunkItem> items;
@@ -347,7 +369,7 @@ class MergeRun {
 
 Status RunNvMerge(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job,
                   const std::vector<const PmTable*>& tables, MergeStats* stats) {
-  // Before the plan, which takes long for many tables.
+  // The check precedes the plan, because a plan over many tables takes long.
   if (job.stop != nullptr && job.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
   const MergePlan plan(tables, parts.regions, parts.order, PmPtr());
   if (parts.regions->damage_seen()) return RegionSet::DamagedList();

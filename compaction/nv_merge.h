@@ -1,5 +1,5 @@
-// NvMerge: merges tables of L0 into the NV-Tree of the last level, a leaf's share at a time (NV-Tree, FAST '15, 3.2; the plan
-// of chunks and pieces is that of zipper compaction).
+// NvMerge: merges L0 tables into the NV-Tree of the last level, leaf by leaf (NV-Tree, FAST '15, 3.2). Uses the chunks and pieces
+// of zipper compaction's MergePlan.
 #pragma once
 
 #include <vector>
@@ -12,27 +12,32 @@
 
 namespace braiddb {
 
-// GOAL   Every entry of `tables` that somebody can see is in the tree; what nobody can see is not, and is marked dead.
-// STEPS  For each chunk of keys, all its entries in all tables are collected and sorted, and joined with what the leaves have:
-//        M1 the versions that go are marked dead, but for a tombstone that is its key's newest version, or has only operands
-//           above it
-//        M2 those tombstones are marked dead
-//        M3 NvTree::Apply: the versions that stay are added, those that go are taken out, leaf by leaf.
-// CRASH  There is no journal: until the MANIFEST forgets the tables, they are whole, since nothing stores to their pointers.
-//        After a crash anywhere the merge is run again from its beginning, and passes over what the tree has already. [CC-45]
-//        M1 is durable before M2: nobody sees what a tombstone hid when its own mark lets readers pass it. Both are durable
-//        before M3: what is out of the tree is marked. A version that is marked and still in the tree is taken out by the
-//        next run.
-// WHAT A READER SEES  The tables are in its view until the merge has ended, and a newer version hides what M1 marks. A search
-//        that has passed the newer one's level before it came there meets the mark, or finds the newer version in the leaf.
-// COST   Per leaf two fences, and the lines of its new elements; per dead entry one line; one fence per chunk with tombstones.
+// GOAL   The tree has every entry of `tables` that a reader or snapshot can see. Every other entry is marked dead and is not in
+//        the tree.
+// STEPS  For each chunk of keys: read the chunk's entries from all tables, sort them, and join them with the elements of the
+//        leaves. Then:
+//        M1 Mark dead the versions to drop, except tombstones that are the newest version of their key or have only operands
+//           above them.
+//        M2 Mark these tombstones dead.
+//        M3 NvTree::Apply adds the kept versions and removes the dropped versions, leaf by leaf.
+// CRASH AFTER EACH STEP  There is no journal. Until the MANIFEST forgets the tables they are complete, because the merge stores
+//                        nothing to their pointers. Recovery runs the merge again from its beginning, and skips the elements that
+//                        the tree already has. [CC-45]
+//        M1: M1 is durable before M2. So when a tombstone's mark lets readers pass it, the versions that it hid are marked too.
+//        M2: both are durable before M3. So a version that is not in the tree is marked.
+//        M3, some leaves: a version that is marked and still in the tree is removed by the next run.
+// WHAT A READER SEES  The tables stay in the reader's view until the merge ends, and a newer version hides the versions that M1
+//                     marks. A search that passed the level of the newer version too early finds the mark, or finds the newer
+//                     version in the leaf.
+// COST   Per leaf: two fences and the lines of its new elements. Per dropped entry: one line. Per chunk with tombstones: one
+//        fence.
 //
-// Aborted if stopped.
+// Returns Aborted if stopped.
 Status RunNvMerge(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job,
                   const std::vector<const PmTable*>& tables, MergeStats* stats);
 
-// Takes what nobody can see of the user keys in the ranges out of the tree, and what a run that a crash cut short has marked
-// there.
+// Removes from `ranges` the versions that no reader or snapshot can see. Also removes versions that an interrupted run has marked
+// dead and left in the tree.
 Status SweepNvTree(const LastLevel::Parts& parts, const NvLevel& level, const MergeJob& job, const KeyRanges& ranges,
                    MergeStats* stats);
 

@@ -4,6 +4,8 @@
 
 namespace braiddb {
 
+// Opens the tree. Its inner nodes are loaded, or rebuilt from the leaves after a crash. An interrupted merge is run again by the
+// caller.
 Status NvTreeLevel::Open(const Options& options, const Parts& parts, std::unique_ptr<LastLevel>* result) {
   std::unique_ptr<NvTreeLevel> level(new NvTreeLevel(parts));
   Status status = NvLevel::Open(parts.regions, parts.segments, parts.epochs, parts.order, parts.place, options.recovery_threads,
@@ -13,7 +15,7 @@ Status NvTreeLevel::Open(const Options& options, const Parts& parts, std::unique
 }
 
 Status NvTreeLevel::Merge(const MergeJob& job, const std::vector<const PmTable*>& tables, MergeStats* stats) {
-  // What a sweep has marked dead is in the tree until it is swept again.
+  // Versions that an interrupted sweep has marked dead stay in the tree until it is swept again.
   return tables.empty() ? Sweep(job, {KeyRange()}, stats) : RunNvMerge(parts_, *level_, job, tables, stats);
 }
 

@@ -1,4 +1,4 @@
-// NvTreeLevel: the last level as an NV-Tree.
+// NvTreeLevel: the last level as an NV-Tree, merged without a journal.
 #pragma once
 
 #include <memory>

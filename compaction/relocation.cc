@@ -19,13 +19,13 @@ namespace {
 
 constexpr size_t kAhead = 16;
 constexpr size_t kEntriesPerStop = 1 << 12;
-// A segment of which more than this lives is not worth the copies.
+// Segments with a larger live fraction are not relocated: the copies would cost more than the freed space is worth.
 constexpr double kDense = 0.875;
 
 struct Sparse {
   Segment* segment;
   uint64_t live;   // bytes
-  uint64_t space;  // that it could hold; what copies could not fill does not count
+  uint64_t space;  // usable bytes; for a packed segment only the bytes in use
   double fill() const { return static_cast<double>(live) / static_cast<double>(space); }
 };
 
@@ -37,11 +37,17 @@ struct Found {
 
 using FoundByFamily = std::vector<std::vector<Found>>;
 
+// Executes the steps of CopyLiveEntries or WriteCopies.
+// WHY THE SET OF VERSIONS IS COMPLETE  A get that finds a key in the table of the copies returns that version and does not search
+// the last level. So for each key the table must have every version from the newest down to the oldest live entry in the sparse
+// segments. No merge changes the last level meanwhile (RelocationJob::Family).
 class Copier {
  public:
   Copier(const RelocationJob& job, Relocation* result)
       : job_(job), result_(*result), live_(job.families.size()), writers_(job.regions->count()) {}
 
+  // Steps 1 to 5. Families are processed one after the other, because each family has its own key order and its own table. The
+  // copy segments are shared by all families.
   Status Run(const std::vector<Segment*>& from) {
     for (Segment* segment : from) FindLive(segment);
     for (uint32_t family = 0; family < live_.size(); ++family) {
@@ -54,7 +60,7 @@ class Copier {
     return result_.tables.empty() ? Status::OK() : Persist();
   }
 
-  // What somebody else has chosen; of one family.
+  // Steps 3 to 5 for entries of one family that the caller has chosen.
   Status RunChosen(uint32_t family, const std::vector<Copied>& entries) {
     Status status = Write(family, entries);
     return status.ok() && !result_.tables.empty() ? Persist() : status;
@@ -66,6 +72,8 @@ class Copier {
     uint64_t tail = 0;
   };
 
+  // Step 1. Collects the segment's entries that are not marked dead or moved. If the segment has damage or an unknown family, the
+  // found entries are removed again, and the segment is excluded from relocation.
   void FindLive(Segment* segment) {
     std::vector<size_t> before;
     for (const auto& live : live_) before.push_back(live.size());
@@ -87,6 +95,8 @@ class Copier {
     return turn % kEntriesPerStop == 0 && job_.stop != nullptr && job_.stop->load(std::memory_order_acquire);
   }
 
+  // Step 2. The live entries are sorted, so equal keys are neighbours, and the searches in the last level ascend. Entries are
+  // prefetched before the search compares their keys.
   Status FindVersions(const RelocationJob::Family& family, const std::vector<Found>& live) {
     const std::unique_ptr<EntryCursor> cursor = family.last_level->NewCursor();
     size_t fetched = 0;
@@ -108,8 +118,8 @@ class Copier {
     return Status::OK();
   }
 
-  // Takes the versions that the last level has of one key, down to the oldest of `live`; none if one of these is not there, or
-  // one is damaged.
+  // Appends the versions of one key in the last level, from the newest down to the oldest entry of `live`. If one of `live` is
+  // not found or a version is damaged, appends none and excludes the segments of `live`.
   void FindKey(const KeyOrder& order, EntryCursor* cursor, std::span<const Found> live) {
     const size_t taken = versions_.size();
     const Slice key = live.front().entry->key();
@@ -126,12 +136,14 @@ class Copier {
     for (const Found& found : live) found.segment->stays.store(true, std::memory_order_relaxed);
   }
 
+  // The checksum is verified, because a copy gets a new checksum and would hide damage.
   bool IsSound(const LogEntry* entry) const {
     const PmPtr place = job_.regions->Find(entry);
     const Segment* const segment = place ? job_.segments->Find(place) : nullptr;
     return segment != nullptr && LogReader(*segment, segment->capacity()).ValidAt(segment->OffsetOf(place));
   }
 
+  // Steps 3 and 4 for one family.
   Status Write(uint32_t family, const std::vector<Copied>& entries) {
     if (entries.empty()) return Status::OK();
     auto table = std::make_shared<PmTable>(kRelocationId, job_.families[family].boundary, job_.regions,
@@ -148,7 +160,7 @@ class Copier {
       if (Status status = Copy(entries[i], &copy); !status.ok()) return status;
       builder.Append(job_.regions->Resolve<LogEntry>(copy), copy);
       const bool is_older = i > 0 && order.Same(entries[i - 1].from->key(), entries[i].from->key());
-      // The same versions may be in tables above and below.
+      // L0 tables and the last level may have the same versions, so no key prefix counts as the whole key.
       in_order->Append(order.Prefix(entries[i].from->key()), copy, is_older, false);
       result_.moves.push_back({entries[i].from, copy});
     }
@@ -160,6 +172,8 @@ class Copier {
     return Status::OK();
   }
 
+  // Appends one copy to the open copy segment of the original's region. A merge replaces an original only by a copy with the same
+  // height in the same region. kByFilter is kept only if the type is unchanged.
   Status Copy(const Copied& what, PmPtr* copy) {
     const LogEntry& entry = *what.from;
     const uint32_t region = job_.regions->Find(&entry).region();
@@ -187,6 +201,8 @@ class Copier {
     return Status::OK();
   }
 
+  // Step 5. One fence covers all segments. The segments are sealed only after the MANIFEST lists the tables, so an open can tell
+  // listed copies from unlisted ones by the MANIFEST alone.
   Status Persist() {
     Persistence* const persistence = job_.regions->persistence();
     for (const Segment* segment : result_.copies) {
@@ -207,13 +223,17 @@ class Copier {
 
 }  // namespace
 
+// Greedy choice: relocates the sparsest segments until the log is within the limits. A segment that copies have filled counts by
+// its used bytes, since copying it again would free nothing. Copies stay in their region, so the gain is checked per region: the
+// freed capacity must exceed the copied bytes and the last, partly filled, segment of copies.
 std::vector<Segment*> ChooseSparseSegments(const SegmentAllocator& segments, const SpaceLimits& limits) {
   std::vector<Sparse> candidates;
   uint64_t live = 0;
   uint64_t space = 0;
   segments.ForEachLog([&](Segment* segment) {
     const uint64_t entries = segment->entries.load(std::memory_order_relaxed);
-    // Without entries: not counted yet, or about to be released; with dead ones only: it will be.
+    // Segments without entries are not counted yet, or are about to be released. Segments with only dead entries will be
+    // released.
     if (segment->stays.load(std::memory_order_relaxed)) return;
     if (limits.copies_only && !segment->holds_copies.load(std::memory_order_relaxed)) return;
     if (segment->state() != SegmentState::kSealed || segment->sealed_last_sequence() >= limits.boundary ||
@@ -235,7 +255,7 @@ std::vector<Segment*> ChooseSparseSegments(const SegmentAllocator& segments, con
     uint64_t copied = 0;
     uint64_t largest = 0;
   };
-  std::vector<Gain> gains(kMaxRegions);  // copies stay in their region
+  std::vector<Gain> gains(kMaxRegions);  // by region, because copies stay in their region
   uint64_t copied = 0;
   size_t count = 0;
   while (count < candidates.size() && space > allowed && (count == 0 || copied < limits.most_copied)) {
@@ -249,17 +269,19 @@ std::vector<Segment*> ChooseSparseSegments(const SegmentAllocator& segments, con
   }
   std::vector<Segment*> result;
   for (size_t i = 0; i < count; ++i) {
-    // The last segment of copies is full in part only.
+    // The last segment of copies is only partly full.
     const Gain& gain = gains[candidates[i].segment->region()];
     if (gain.freed > gain.copied + gain.largest) result.push_back(candidates[i].segment);
   }
   return result;
 }
 
+// Must not throw, because it runs while an error is handled. A segment that could not be discarded stays in state kCopies, and
+// the next open discards it.
 void DiscardCopies(SegmentAllocator* segments, Relocation* relocation) noexcept {
   try {
     for (Segment* segment : relocation->copies) {
-      Status ignored = segments->Discard(segment);  // after a failure the next open does it
+      Status ignored = segments->Discard(segment);  // after a failure the next open discards it
       (void)ignored;
     }
   } catch (const std::bad_alloc&) {
@@ -295,6 +317,8 @@ Status WriteCopies(const RelocationJob& job, uint32_t family, const std::vector<
   return MakeCopies(job, result, [&](Copier* copier) { return copier->RunChosen(family, entries); });
 }
 
+// Persists used bytes and last sequence number of each segment. A crash between two segments is harmless: the MANIFEST lists the
+// tables, so the next open seals the rest (FinishRelocation).
 Status SealCopies(SegmentAllocator* segments, const std::vector<Segment*>& copies) {
   for (Segment* segment : copies) {
     Status status = segments->Seal(segment, segment->used_bytes.load(std::memory_order_relaxed),
@@ -304,6 +328,8 @@ Status SealCopies(SegmentAllocator* segments, const std::vector<Segment*>& copie
   return Status::OK();
 }
 
+// Called with each kCopies segment that a crash left. If no table lists the copies, the segments are discarded. Otherwise each
+// segment's used bytes and last sequence number are read from its entries, and the segment is sealed.
 Status FinishRelocation(SegmentAllocator* segments, bool is_listed) {
   std::vector<Segment*> copies;
   segments->ForEachCopies([&copies](Segment* segment) { copies.push_back(segment); });
@@ -316,7 +342,7 @@ Status FinishRelocation(SegmentAllocator* segments, bool is_listed) {
     uint64_t last_sequence = 0;
     while (const LogEntry* entry = reader.NextValid()) last_sequence = std::max(last_sequence, entry->sequence());
     reader.LimitHashing(LogReader::kHashedPerByte * segment->capacity());
-    // All copies of a listed table are durable: what lies between two of them is damaged.
+    // All copies of a listed table are durable. A valid entry behind an invalid one therefore means damage.
     if (is_listed && reader.FindValid(NextEntryOffset(reader.end())) != UINT64_MAX) {
       return Status::Corruption("region " + std::to_string(segment->region()) + ": a segment of copies is damaged at byte " +
                                 std::to_string(reader.end()) +

@@ -1,5 +1,5 @@
-// Relocation: copies what lives in sparse segments of the log, so that a merge can put the copies in its place and the segments
-// come back.
+// Relocation: copies the live entries of sparse segments. After the next merge has replaced the originals by the copies, the
+// sparse segments can be released.
 #pragma once
 
 #include <atomic>
@@ -16,24 +16,24 @@
 
 namespace braiddb {
 
-// Where the log may take more space than what lives in it.
+// Limits for the space that the log takes beyond its live bytes.
 struct SpaceLimits {
-  double amplification;      // at least 1
-  uint64_t slack;            // bytes
-  uint64_t boundary;         // only segments whose sequence numbers are all below it count: what lives there is in the last level
-  uint64_t most_copied;      // bytes of one relocation, or one segment
-  bool copies_only = false;  // what holds no copies is garbage, and on its way out
+  double amplification;      // allowed log space / live bytes; at least 1
+  uint64_t slack;            // allowed bytes on top of that
+  uint64_t boundary;         // only segments with all sequence numbers below it count: their live entries are in the last level
+  uint64_t most_copied;      // limit for one relocation, bytes; at least one segment is copied
+  bool copies_only = false;  // count only segments of copies: other segments are garbage and will be released
 };
 
-// The segments to relocate, the sparsest first; none while the log keeps within the limits, or if nothing would come back.
+// The segments to relocate, sparsest first. Empty if the log is within the limits, or if relocation would free no segment.
 std::vector<Segment*> ChooseSparseSegments(const SegmentAllocator& segments, const SpaceLimits& limits);
 
 struct RelocationJob {
-  // A column family; by id.
+  // A column family. The vector is indexed by family id.
   struct Family {
-    const KeyOrder* order = nullptr;           // null: there is no such family
-    const OrderedLevel* last_level = nullptr;  // no merge is changing it; the caller has a pin
-    uint64_t boundary = 0;                     // above all sequence numbers in it
+    const KeyOrder* order = nullptr;           // null: the family does not exist
+    const OrderedLevel* last_level = nullptr;  // no merge changes it; the caller holds a pin
+    uint64_t boundary = 0;                     // larger than all sequence numbers in the last level
   };
   RegionSet* regions;
   SegmentAllocator* segments;
@@ -48,40 +48,51 @@ struct Relocation {
   };
   struct Table {
     std::shared_ptr<PmTable> table;
-    std::shared_ptr<const TableOrder> in_order;  // null if there was no memory
+    std::shared_ptr<const TableOrder> in_order;  // sorted array of the copies' addresses; null if DRAM was short
   };
-  std::vector<Table> tables;     // of all copies, one for each family; durable, and named by nothing yet
-  std::vector<Segment*> copies;  // kCopies
-  std::vector<Move> moves;       // in entry order, by family
-  uint64_t bytes = 0;            // of log space that the copies take
+  std::vector<Table> tables;     // one per family, with all copies; durable, but not yet listed
+  std::vector<Segment*> copies;  // segments of the copies, in state kCopies
+  std::vector<Move> moves;       // original and copy; in entry order within a family
+  uint64_t bytes = 0;            // log space of the copies
   uint64_t flushed_lines = 0;
 };
 
-// What is copied: an entry, as it is, or what it amounts to (collapse.h).
+// An entry to copy. Type and value are the entry's own, or the result of a collapse (collapse.h).
 struct Copied {
   const LogEntry* from;
   EntryType type;
   Slice value;
 };
 
-// GOAL   Tables, one for each family, that can be listed as the oldest of L0: of each key that has a live entry in the segments,
-//        that entry and all newer versions in the last level, with the same sequence numbers. So a get that comes upon it there
-//        comes upon its newest version below the other tables. Merging it replaces the originals.
-// STEPS  1 find what lives  2 find these keys in the last level  3 write the copies, in key order, each in its original's region
-//        4 link them  5 flush all of it, one fence.
-// CRASH  Anywhere: the copies are in kCopies segments, and no table has them: an open discards them. [CC-47]
-// COST   One search in the last level per key; the copies' lines are flushed once.
-// What is damaged stays where it is. Aborted if stopped; NoSpace; MemoryLimit by std::bad_alloc. Then no segment was kept.
+// GOAL   One table per family that can be listed as the oldest table of L0. For each key with a live entry in the segments, the
+//        table has that entry and all newer versions of the last level, with the same sequence numbers. So the table's newest
+//        version of a key is the newest below all other tables, and a get may stop there. Merging the table replaces the
+//        originals.
+// STEPS  1 Find the live entries of the segments.
+//        2 Find the newer versions of their keys in the last level.
+//        3 Write the copies in key order, each in its original's region.
+//        4 Link the copies into tables.
+//        5 Flush all copies, one fence.
+// CRASH  Anywhere: the copies are in kCopies segments and the MANIFEST lists no table with them. An open discards the segments.
+//        [CC-47]
+// WHAT A READER SEES  No change until the caller installs a view with the tables. The originals stay in the last level until a
+//                     merge.
+// COST   One search in the last level per key. Each line of the copies is flushed once.
+// LIFETIME  The copies' segments: kCopies, then kSealed after the MANIFEST lists the tables. The originals count as live until
+//        the merge of the tables marks them moved. When all entries of a sparse segment are dead or moved, and readers have left,
+//        the segment is released.
+// A segment with a damaged entry stays where it is. Returns Aborted if stopped, NoSpace, or MemoryLimit after std::bad_alloc.
+// Then all segments of copies are discarded.
 Status CopyLiveEntries(const RelocationJob& job, const std::vector<Segment*>& from, Relocation* result);
 
-// Steps 3 to 5, for whoever has chosen what is copied: `entries` of one family, in entry order.
+// Steps 3 to 5 for entries that the caller has chosen: `entries` of one family, in entry order.
 Status WriteCopies(const RelocationJob& job, uint32_t family, const std::vector<Copied>& entries, Relocation* result);
 
-// Of an open: seals the copies that a listed table has, discards all others. [CC-47]
+// Called by an open. If the table is listed, seals the segments of copies; otherwise discards them. [CC-47]
 Status FinishRelocation(SegmentAllocator* segments, bool is_listed);
-// Releases what CopyLiveEntries or WriteCopies has made. REQUIRES: the MANIFEST does not list the tables.
+// Releases the segments that CopyLiveEntries or WriteCopies has written. REQUIRES: the MANIFEST does not list the tables.
 void DiscardCopies(SegmentAllocator* segments, Relocation* relocation) noexcept;
-// Seals what CopyLiveEntries has made. REQUIRES: the MANIFEST lists the table.
+// Seals the segments that CopyLiveEntries has written. REQUIRES: the MANIFEST lists the tables.
 Status SealCopies(SegmentAllocator* segments, const std::vector<Segment*>& copies);
 
 }  // namespace braiddb

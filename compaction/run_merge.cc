@@ -15,18 +15,19 @@
 namespace braiddb {
 namespace {
 
-// Keys between two looks at whether the job is to stop.
+// Number of keys between two checks of the stop flag.
 constexpr uint64_t kKeysPerStop = 1 << 10;
-// A run of less than this fraction of the usual size is taken along by a merge of the one before it.
+// A run smaller than 1/kSmallRun of the target size is merged together with its predecessor. So drops do not leave ever more
+// small runs.
 constexpr uint64_t kSmallRun = 4;
 
-// The entries of a merge's tables in entry order, a chunk at a time.
+// Cursor over the entries of a merge's tables, in entry order. Reads one chunk at a time.
 class TableEntries {
  public:
   TableEntries(const LastLevel::Parts& parts, const std::vector<const PmTable*>& tables)
       : plan_(tables, parts.regions, parts.order, PmPtr()), reader_(parts.regions, parts.order) {}
 
-  // Null at the end. damaged() then says whether it is one.
+  // Null at the end and on damage. damaged() distinguishes the two.
   const ChunkItem* Get() {
     while (at_ == items_.size() && chunk_ < plan_.chunks() && !damaged_) {
       damaged_ = !reader_.Read(plan_.pieces(chunk_++), &items_);
@@ -46,7 +47,7 @@ class TableEntries {
   bool damaged_ = false;
 };
 
-// The entries of neighbouring runs in entry order, with a look at what is followed.
+// Cursor over the entries of neighbouring runs, in entry order. Checks each entry before it returns the entry.
 class RunEntries {
  public:
   RunEntries(const LastLevel::Parts& parts, const RunList& all, size_t begin, size_t end)
@@ -54,7 +55,7 @@ class RunEntries {
     Take(run_ < end_ ? all_.runs[run_]->first() : nullptr);
   }
 
-  // Null at the end. damaged() then says whether it is one.
+  // Null at the end and on damage. damaged() distinguishes the two.
   LogEntry* Get() const { return entry_; }
   PmPtr place() const { return place_; }
   uint64_t prefix() const { return prefix_; }
@@ -66,6 +67,8 @@ class RunEntries {
   bool damaged() const { return damaged_; }
 
  private:
+  // Accepts `next` only if its address, height, and key size lie inside the regions, and if it follows the previous entry. The
+  // last condition makes the walk finite.
   void Take(const LogEntry* next) {
     const LogEntry* const before = std::exchange(entry_, nullptr);
     if (next == nullptr) return;
@@ -89,6 +92,13 @@ class RunEntries {
   bool damaged_ = false;
 };
 
+// Merges or sweeps range by range.
+//
+// INVARIANT  Runs are disjoint and ascend, so the runs [begin, end) have all versions of each key from their first key up to the
+//            first key of run `end`. WriteRange consumes exactly the table entries below that limit, so each key is decided once,
+//            with all its versions.
+// LIFETIME   The entries of `gone_`, `filtered_`, and `copies_` lie in old runs. They are valid until Exchange returns, because
+//            only Exchange retires the old segments. Old entries must not be read after it.
 class RunMerger {
  public:
   RunMerger(const LastLevel::Parts& parts, SortedRuns* level, const RunSizes& sizes, const MergeJob& job, MergeStats* stats)
@@ -102,6 +112,9 @@ class RunMerger {
         key_writer_(job.key_filters[0], job.key_filters[1]),
         stats_(*stats) {}
 
+  // Each iteration takes the smallest remaining key of the tables, finds its run, and rewrites the run with all small runs
+  // directly behind. Every iteration must consume a table entry. If it consumes none, the first key of a run has changed since
+  // FindRun: the run is damaged.
   Status Merge(TableEntries* tables) {
     while (const ChunkItem* item = tables->Get()) {
       const auto& runs = level_.current().runs;
@@ -111,14 +124,17 @@ class RunMerger {
       const LogEntry* const first = item->entry;
       if (Status status = WriteRange(begin, end, tables); !status.ok()) return status;
       const ChunkItem* const next = tables->Get();
-      if (next != nullptr && next->entry == first) return RegionSet::DamagedList();  // of a run, since then it is not its range
+      if (next != nullptr && next->entry == first) return RegionSet::DamagedList();  // the run's bounds have changed: damage
       if (Status status = Exchange(); !status.ok()) return status;
     }
     return tables->damaged() || regions_.damage_seen() ? RegionSet::DamagedList() : Status::OK();
   }
 
+  // Rewrites each run that intersects a range and has a version to drop. Without a user filter, a dry pass first decides whether
+  // the run has such a version. With a user filter the run is written at once, because the filter must be called only once per
+  // entry. If nothing was dropped, the written run is discarded.
   Status Sweep(const KeyRanges& ranges) {
-    // The first range that ends behind the key; or the end.
+    // The first range whose end is larger than the key.
     const auto range_of = [&](Slice key) {
       return std::partition_point(ranges.begin(), ranges.end(), [&](const KeyRange& range) {
         return range.end != nullptr && order_.Compare(key, *range.end) >= 0;
@@ -138,7 +154,7 @@ class RunMerger {
         ++i;
         continue;
       }
-      // Whoever asks the user's filter asks once.
+      // The user's filter must see each entry only once, so a dry pass is not allowed with a filter.
       if (entry_filter_ == nullptr) {
         is_dry_ = true;
         Status status = WriteRange(i, i + 1, nullptr);
@@ -168,17 +184,17 @@ class RunMerger {
     PmPtr pointer;
     bool in_table;
     bool keep = true;
-    bool moved = false;  // it is in a run, and a table has the same version
+    bool moved = false;  // the version is in a run, and a table has the same version
   };
   struct Written {
-    std::unique_ptr<RunWriter> writer;  // has the segments
+    std::unique_ptr<RunWriter> writer;  // owns the segments until Exchange
     std::shared_ptr<const SortedRun> run;
   };
 
   bool Stopped() { return ++keys_ % kKeysPerStop == 0 && job_.stop != nullptr && job_.stop->load(std::memory_order_acquire); }
 
-  // R1 of [begin, end) of the current runs, with the tables' entries up to the run behind. Without an old run left, what is
-  // written is exchanged run by run.
+  // Step R1 for the runs [begin, end): merges them with the tables' entries up to the first key of run `end`. If all old runs are
+  // consumed and only table entries are left, each finished run is exchanged at once. So the space for new runs stays bounded.
   Status WriteRange(size_t begin, size_t end, TableEntries* tables) {
     if (job_.stop != nullptr && job_.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
     begin_ = begin;
@@ -203,12 +219,13 @@ class RunMerger {
       const size_t behind = begin_ + written_.size();
       if (Status status = Exchange(); !status.ok()) return status;
       begin_ = end_ = behind;
-      last_ = nullptr;  // it may have been in the old run, whose space may be somebody else's by now
+      last_ = nullptr;  // it may lie in an old run, and the old run's space may be reused from here on
     }
     return writer_ == nullptr ? Status::OK() : FinishRun();
   }
 
-  // All versions of the smaller key, into versions_, from the newest to the oldest.
+  // Collects all versions of the smaller of the two current keys into versions_, newest first. If a table and a run have the same
+  // version, the table's copy comes first and the run's is marked moved.
   void TakeKey(const ChunkItem* item, TableEntries* tables, RunEntries* old) {
     versions_.clear();
     int by_key = item == nullptr ? 1 : old->Get() == nullptr ? -1 : 0;
@@ -235,6 +252,9 @@ class RunMerger {
       versions_[i].moved = versions_[i].entry->sequence() == versions_[i - 1].entry->sequence();
   }
 
+  // Decides the versions of the key, and appends the kept versions to the new run. In a sweep only keys inside the ranges are
+  // decided; other keys are copied unchanged. The newest put is reported to the lookup cache, since the address of a cached key
+  // changes.
   Status WriteKey() {
     if (in_tables_ > 0 || (is_swept_ && is_swept_(versions_.front().entry->key()))) Decide();
     if (is_dry_) return Status::OK();
@@ -254,6 +274,8 @@ class RunMerger {
     return Status::OK();
   }
 
+  // Decides which versions the new run keeps. versions_ holds all versions of the key, from tables and runs, so the version
+  // filter sees the complete history. The user's filter is called last, and only about the newest kept version.
   void Decide() {
     job_.filter->Decide(&versions_);
     if (entry_filter_ != nullptr) {
@@ -266,12 +288,15 @@ class RunMerger {
     if (versions_[0].keep && versions_[0].entry->is_operand()) stats_.AddOperandKey(versions_[0].entry->key());
   }
 
-  // Of a newest version, for the lookup cache.
+  // Records the new address of a newest version, for the lookup cache. Null: the version was dropped. Table versions are reported
+  // after the tables have left the view, versions of runs in step R3.
   void NoteCopy(const Version& version, PmPtr copy) {
     if (job_.copied == nullptr) return;
     (version.in_table ? stats_.copied : copies_).push_back({version.pointer, copy});
   }
 
+  // Counts a version, and records table entries for the moved marks. All table entries are recorded, also dropped ones: after the
+  // merge the MANIFEST forgets the tables, and their segments must become free.
   void Count(const Version& version) {
     if (version.in_table) {
       if (version.keep) key_writer_.Add(KeyHash(*version.entry));
@@ -282,6 +307,8 @@ class RunMerger {
     }
   }
 
+  // Sets the moved bit and flushes it. MergeIntoRuns drains once at its end. An entry that has no mark yet is counted as obsolete
+  // in its segment.
   void MarkMoved(PmPtr pointer) {
     auto* const entry = regions_.Resolve<LogEntry>(pointer);
     const uint64_t word = LoadRelaxed(&entry->next[0]);
@@ -294,6 +321,7 @@ class RunMerger {
     ++stats_.flushed_lines;
   }
 
+  // Ends the current run. Its lines are flushed; the fence is in Exchange. The run is not visible yet.
   Status FinishRun() {
     RunRecord* record = nullptr;
     if (Status status = writer_->Finish(&record); !status.ok()) return status;
@@ -304,7 +332,7 @@ class RunMerger {
     return Status::OK();
   }
 
-  // R2 to R4.
+  // Steps R2 to R4. If all entries of the range were dropped and no old run existed, only R3 is left to do.
   Status Exchange() {
     if (written_.empty() && begin_ == end_) {
       TellOfOld();
@@ -312,7 +340,8 @@ class RunMerger {
     }
     std::vector<std::shared_ptr<const SortedRun>> runs;
     for (const Written& written : written_) runs.push_back(written.run);
-    for (const Written& written : written_) written.writer->Take();  // whatever comes of it
+    // whatever Exchange returns: after an error its durability is unknown, so the segments must not be released
+    for (const Written& written : written_) written.writer->Take();
     written_.clear();
     Status status = level_.Exchange(begin_, end_, runs, [this] { TellOfOld(); });
     stats_.flushed_lines += runs.size() + 1;
@@ -320,8 +349,9 @@ class RunMerger {
     return status;
   }
 
-  // R3. The oldest first: who sees the mark of a version also sees those of the versions that it hid. The tables' entries only
-  // now: whoever salvages takes what is marked for gone, unless he finds its copy.
+  // Step R3. Marks the oldest version first: a reader that sees the mark of a version also sees the marks of the versions that it
+  // hid. The tables' entries are marked only after the exchange, because a salvage ignores a marked entry unless it finds the
+  // copy.
   void TellOfOld() {
     BRAIDDB_SYNC_POINT("RunMerge:Exchanged");
     for (const PmPtr pointer : of_tables_) MarkMoved(pointer);
@@ -349,22 +379,22 @@ class RunMerger {
   const std::unique_ptr<EntryFilter> entry_filter_;  // may be null
   KeyFilterWriter key_writer_;
   MergeStats& stats_;
-  std::function<bool(Slice)> is_swept_;  // empty: this is no sweep
-  bool is_dry_ = false;                  // only looks whether something goes
+  std::function<bool(Slice)> is_swept_;  // empty: not a sweep
+  bool is_dry_ = false;                  // only finds out whether a version would be dropped
   bool something_goes_ = false;
   uint64_t keys_ = 0;
 
-  // Of a range.
+  // State of one range.
   size_t begin_ = 0;
   size_t end_ = 0;
   std::unique_ptr<RunWriter> writer_;
   std::vector<Written> written_;
-  std::vector<PmPtr> of_tables_;           // that are merged or dropped
-  std::vector<LogEntry*> gone_;            // that the old runs have and the new have not
-  std::vector<const LogEntry*> filtered_;  // that the user's filter drops
-  std::deque<MergeStats::Copy> copies_;    // of what the old runs have
-  const LogEntry* last_ = nullptr;         // of the key before
-  // Of a key.
+  std::vector<PmPtr> of_tables_;           // entries of tables that were merged or dropped
+  std::vector<LogEntry*> gone_;            // versions that the old runs have and the new runs have not
+  std::vector<const LogEntry*> filtered_;  // versions that the user's filter drops
+  std::deque<MergeStats::Copy> copies_;    // new addresses of newest puts of the old runs
+  const LogEntry* last_ = nullptr;         // an entry of the previous key
+  // State of one key.
   std::vector<Version> versions_;
   size_t in_tables_ = 0;
 };
@@ -376,10 +406,11 @@ Status MergeIntoRuns(const LastLevel::Parts& parts, SortedRuns* level, const Run
   TableEntries entries(parts, tables);
   if (parts.regions->damage_seen()) return RegionSet::DamagedList();
   if (Status status = RunMerger(parts, level, sizes, job, stats).Merge(&entries); !status.ok()) return status;
-  // As many as there are, since a run of before that was cut short may have merged some that nobody has counted.
+  // The difference of the totals, and not a count: an interrupted run of the same merge may have merged entries that were never
+  // counted.
   const uint64_t were_there = job.l1_entries + stats->merged;
   stats->unlinked = were_there - std::min(were_there, level->GetStats().entries);
-  // ORDER: the marks before the tables are forgotten. [CC-52]
+  // ORDER: the moved marks before the MANIFEST forgets the tables. [CC-52]
   Persistence* const persistence = parts.regions->persistence();
   return persistence->Drain() ? Status::OK() : persistence->error();
 }

@@ -21,14 +21,15 @@ RunWriter::RunWriter(RegionSet* regions, SegmentAllocator* segments, const KeyOr
 RunWriter::~RunWriter() {
   try {
     for (Segment* segment : segments_) {
-      const Status ignored = allocator_->Release(segment);  // after a failure the next open does it
+      const Status ignored = allocator_->Release(segment);  // after a failure the next open releases it
       (void)ignored;
     }
   } catch (const std::bad_alloc&) {
   }
 }
 
-// Makes room for so many bytes, at `offset` of the region's tail or at the beginning of another segment.
+// Ensures room for `bytes` bytes at `offset` of the region's tail. If the tail lacks room, allocates a new segment and makes it
+// the tail.
 Status RunWriter::Reserve(uint32_t region, uint64_t bytes, uint64_t offset) {
   Tail& tail = tails_[region];
   if (tail.segment != SIZE_MAX && offset + bytes <= segments_[tail.segment]->capacity()) return Status::OK();
@@ -42,6 +43,10 @@ Status RunWriter::Reserve(uint32_t region, uint64_t bytes, uint64_t offset) {
   return Status::OK();
 }
 
+// 1. Verify the original's checksum.
+// 2. Reserve space behind the last copy of the same region.
+// 3. Write the copy, with the original's sequence number and height.
+// 4. Link the copy into the run's list.
 Status RunWriter::Append(const LogEntry& entry, PmPtr at, PmPtr* copy) {
   const Segment* const home = allocator_->Find(at);
   if (home == nullptr || !LogReader(*home, home->capacity()).ValidAt(home->OffsetOf(at))) return RegionSet::DamagedList();
@@ -61,9 +66,15 @@ Status RunWriter::Append(const LogEntry& entry, PmPtr at, PmPtr* copy) {
   return Status::OK();
 }
 
+// 1. Terminate the list, and find space for the record.
+// 2. Write the record: heads, segments with their generations, and a checksum. The generations prevent that a stale record
+// matches reused segments.
+// 3. Flush all segments and the record. The order of these flushes does not matter, since no link leads to the record before the
+// next fence.
 Status RunWriter::Finish(RunRecord** result) {
   builder_.Finish();
-  // Where the most room is left. It may take one segment more, which it names, too.
+  // The record goes into the segment with the most free space. If the record does not fit, it gets a new segment, which the
+  // record lists too.
   const auto room = [this](const Tail& tail) {
     return tail.segment == SIZE_MAX ? 0 : segments_[tail.segment]->capacity() - tail.end;
   };

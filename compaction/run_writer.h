@@ -1,4 +1,4 @@
-// RunWriter: copies entries, given in order, into a new run of the last level.
+// RunWriter: copies entries, in ascending order, into a new run of the last level.
 #pragma once
 
 #include <vector>
@@ -14,35 +14,39 @@
 
 namespace braiddb {
 
-// GOAL   A run (skiplist/sorted_runs.h) that nothing leads to yet.
-// STEPS  1 each copy goes behind the last one of its original's region  2 ListBuilder links it  3 the record names all of it, and
-//        everything is flushed: durable after the next fence.
-// CRASH  Anywhere: the segments are nobody's, and the next open releases them. [CC-52]
-// COST   The lines of the run, each flushed once.
+// GOAL   A new run (skiplist/sorted_runs.h) that no link leads to yet.
+// STEPS  W1 Append copies each entry behind the last copy of its original's region.
+//        W2 ListBuilder links the copy.
+//        W3 Finish writes the record, which lists heads and segments, and flushes all lines. The run is durable after the next
+//           fence, which SortedRuns::Exchange executes.
+// CRASH  Anywhere: no link leads to the segments. The next open releases them. [CC-52]
+// WHAT A READER SEES  Nothing before the exchange.
+// COST   Each line of the run is flushed once. No fence.
 class RunWriter {
  public:
   RunWriter(RegionSet* regions, SegmentAllocator* segments, const KeyOrder* order, const LevelPlace& place);
-  // Releases the segments, unless somebody has taken over the run.
+  // Releases the segments, unless Take was called.
   ~RunWriter();
   RunWriter(const RunWriter&) = delete;
   RunWriter& operator=(const RunWriter&) = delete;
 
-  // `at`: where the entry lies. NoSpace; Corruption if the entry is damaged: a copy would hide that.
+  // `at`: address of the entry. Returns NoSpace, or Corruption if the entry is damaged. A copy gets a new checksum and would hide
+  // the damage.
   Status Append(const LogEntry& entry, PmPtr at, PmPtr* copy);
-  // Bytes of entries so far.
+  // Bytes of all entries appended so far.
   uint64_t bytes() const { return bytes_; }
   uint64_t entries() const { return table_.entries; }
 
-  // REQUIRES: there are entries. Nothing is appended any more.
+  // REQUIRES: at least one entry was appended. No Append may follow.
   Status Finish(RunRecord** record);
   const std::vector<Segment*>& segments() const { return segments_; }
-  // They are somebody else's from now on. REQUIRES: Finish.
+  // Gives up the ownership of the segments. REQUIRES: Finish was called.
   void Take() { segments_.clear(); }
   uint64_t flushed_lines() const { return flushed_lines_; }
 
  private:
   struct Tail {
-    size_t segment = SIZE_MAX;  // of segments_
+    size_t segment = SIZE_MAX;  // index into segments_
     uint64_t end = 0;
   };
   Status Reserve(uint32_t region, uint64_t bytes, uint64_t offset);
@@ -50,7 +54,7 @@ class RunWriter {
   RegionSet* const regions_;
   SegmentAllocator* const allocator_;
   const LevelPlace place_;
-  PmTable table_;  // whose heads become the record's
+  PmTable table_;  // its heads become the record's heads
   ListBuilder builder_;
   std::vector<Segment*> segments_;
   std::vector<uint64_t> used_;  // bytes of entries, by segment

@@ -1,4 +1,4 @@
-// ScanAhead: scans the chunks of a merge ahead of it, from the last to the first, on several threads.
+// ScanAhead: scans the chunks of a merge on several threads, ahead of the merge, from the last chunk to the first.
 #pragma once
 
 #include <condition_variable>
@@ -13,14 +13,20 @@
 
 namespace braiddb {
 
-// Thread safety: Take by one thread.
+// GOAL   The merging thread finds the scan of the next chunk finished.
+// STEPS  Helper threads claim chunks in descending order and scan them. They stop about 4 chunks per thread ahead of the merge,
+//        which bounds the DRAM of unmerged results. If no helper has claimed the next chunk, Take scans it.
+// CRASH  A scan stores nothing to persistent memory.
+// CONCURRENCY  The mutex guards all members but the scanner. A chunk is scanned without the mutex, by the thread that claimed it.
+//              While chunk c is merged, only chunks below c are scanned. ScanChunk allows this (zipper_scan.h).
+// Thread safety: Take may be called by one thread.
 class ScanAhead {
  public:
-  // `threads`: that scan, the one that takes included. The scanner must outlive it.
+  // `threads`: number of threads that scan, the calling thread included. The scanner must outlive this object.
   ScanAhead(const ChunkScanner& scanner, uint32_t threads);
   ~ScanAhead();
 
-  // Chunks must be taken in descending order.
+  // Waits for the scan of the chunk and returns it. Chunks must be taken in descending order.
   std::unique_ptr<ScanResult> Take(size_t chunk);
 
  private:
@@ -37,8 +43,8 @@ class ScanAhead {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Result> results_;
-  size_t next_;   // chunks below this one have not been begun
-  size_t taken_;  // the merge is here
+  size_t next_;   // chunks below this number are not claimed yet
+  size_t taken_;  // the chunk that was taken last
   std::vector<std::thread> helpers_;
 };
 

@@ -1,4 +1,4 @@
-// ScanLanes: walks the pieces of a chunk side by side.
+// ScanLanes: walks the pieces of a chunk in an interleaved order, so that their cache misses overlap.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 
 namespace braiddb {
 
-// A lane has Begin(piece), Step(), which goes on to the next memory access that is likely to miss and prefetches it, and idle(),
-// when its piece is at its end. So many take turns that each one's access is hidden behind the others' work. Ends early if
-// `result`, which the lanes write to, says that a list is damaged.
+// Requirements on Lane: Begin(piece) starts a piece. Step() continues to the next memory access that is likely to miss, and
+// prefetches it. idle() is true when the piece ends. Lanes run round robin, 16 at most: while one lane waits for its prefetch,
+// the others work. The walk ends early if the lanes set result.damaged.
 template <class Lane>
 void WalkPieces(const std::vector<MergePiece>& pieces, const Lane& prototype, const ScanResult& result) {
   constexpr size_t kLanes = 16;

@@ -6,12 +6,14 @@
 namespace braiddb {
 namespace {
 
-// The last segment of a run is half empty on average, in each region.
+// Segments per run. The last segment of a run is half empty on average, in each region, so one segment per run would waste a
+// large share.
 constexpr uint64_t kRunSegments = 4;
 constexpr uint64_t kCrashTestRun = 1024;
 
 }  // namespace
 
+// Opens the list of runs. No journal exists: an interrupted merge is run again by the caller.
 Status SortedRunsLevel::Open(const Options& options, const Parts& parts, std::unique_ptr<LastLevel>* result) {
   const uint64_t usual = kCrashTest ? kCrashTestRun : kRunSegments * options.segment_size;
   const RunSizes sizes{parts.run_bytes == 0 ? usual : parts.run_bytes, options.l1_index_size};

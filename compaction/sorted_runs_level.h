@@ -1,4 +1,4 @@
-// SortedRunsLevel: the last level as sorted runs, which merges write anew.
+// SortedRunsLevel: the last level as sorted runs. A merge rewrites the runs that it touches.
 #pragma once
 
 #include <memory>

@@ -12,27 +12,41 @@
 namespace braiddb {
 namespace {
 
-// Most stores that one step (linking or unlinking one entry) makes.
+// Upper bound for the stores of one step. A step links, replaces, or unlinks one entry.
 constexpr uint64_t kStoresPerStep = 2 * kMaxHeight + 2;
-// … and then a commit, to the checksums of the heads.
+// Upper bound for the stores that Commit adds: one head checksum per region.
 constexpr uint64_t kStoresPerCommit = kMaxRegions;
 
-// One version of the key that is being merged, newest first in a group.
+// One version of the key that is being merged. A group of versions is sorted from the newest to the oldest.
 struct Version {
   LogEntry* entry;
   PmPtr pointer;
-  const MergeItem* item;  // null: it is in the last level
+  const MergeItem* item;  // null: the version is in the last level
   bool keep;
-  bool moved = false;       // it is in the last level, and a table has a copy of it
-  size_t other = SIZE_MAX;  // of the copy, where the original is, and of the original, where the copy is
+  bool moved = false;       // the version is in the last level, and a table has a relocated copy of it
+  size_t other = SIZE_MAX;  // index in the group of the other of the two: original or copy; SIZE_MAX: no copy exists
 };
 
-// The merge phase: turns scan results, given in descending order, into batches of stores.
+// The merge phase. Turns scan results into batches of stores. Scan results arrive in descending key order.
+//
+// ORDER OF STORES  Merger computes every store from `batch_.Load`, which sees the pending stores of the same batch. So the stores
+//                  of a batch, done in sequence, have the same effect as if each step had been applied alone. A batch boundary
+//                  may fall between any two steps: MakeRoom is called before a step and a step never spans two batches.
+// PROGRESS  `progress_` is the smallest table entry that was merged or dropped. Chunks, keys, and versions of a key are all
+//           processed in descending entry order, so every table entry at or after `progress_` is done.
+// STALE TOWERS  A chunk is scanned while later chunks are merged. The towers of its entries stay correct: the merge of later
+//               chunks changes only pointers of nodes with larger keys and the next pointers of their predecessors. The scan
+//               records the addresses of towers and not the pointers in them. The merge loads each pointer when it links the
+//               entry.
+// DAMAGE  Every address that comes from persistent memory is checked before it is used. The scan has not checked everything that
+//         the merge loads.
 class Merger {
  public:
   Merger(const ZipperContext& context, PmPtr progress, MergeStats* stats)
       : context_(context), batch_(context.regions, context.segments, context.journal), progress_(progress), stats_(stats) {}
 
+  // Merges one chunk, from its largest key to its smallest. All versions of a key are consecutive items, newest first. The last
+  // step commits, so a batch ends with its chunk and the next scans see its stores.
   Status MergeChunk(const ScanResult& chunk) {
     if (chunk.damaged || (!chunk.items.empty() && !IsBeforeMerged(chunk.items.back()))) return RegionSet::DamagedList();
     size_t end = chunk.items.size();
@@ -46,8 +60,8 @@ class Merger {
     return Commit();
   }
 
-  // Unlinks what nobody sees of the versions of one key, which start at `first` in the last level. *next: the first entry behind
-  // them.
+  // Unlinks the versions of one key that no reader or snapshot can see. `first`: the key's newest version in the last level.
+  // *next: the first entry of the next larger key.
   Status SweepKey(PmPtr first, PmPtr* next) {
     versions_.clear();
     if (!IsEntry(first, 0)) return RegionSet::DamagedList();
@@ -59,6 +73,8 @@ class Merger {
     return UnlinkObsolete(nullptr);
   }
 
+  // The head checksums are the last stores of a batch. The user's filter forgets a dropped entry only after its dead mark is
+  // durable.
   Status Commit() {
     UpdateHeadChecksums();
     Status status = batch_.Commit(progress_, &stats_->flushed_lines);
@@ -70,8 +86,8 @@ class Merger {
   }
   const MergeBatch& batch() const { return batch_; }
 
-  // The last tower on `layer` of `region`'s list (layer 0: of the whole list) before all versions of `key`. Sets damaged() if it
-  // comes upon damage.
+  // The last tower before all versions of `key`, on layer `target_layer` of `region`'s list; on layer 0 of the whole list. The
+  // search sees the pending stores of the batch. Sets damaged() if it finds damage.
   PmPtr FindTower(uint32_t region, uint32_t target_layer, Slice key) {
     uint64_t steps = 0;
     const SearchKey target(*context_.order, key, kMaxSequence);
@@ -90,18 +106,18 @@ class Merger {
     }
   }
 
-  // Whether a list led to something that is not an entry, or in a circle.
+  // Whether a pointer led to an address that holds no entry, or in a circle.
   bool damaged() const { return damaged_; }
 
  private:
   LogEntry* Resolve(PmPtr p) const { return context_.regions->Resolve<LogEntry>(p); }
-  // The region in whose upper lists an entry is linked.
+  // The region whose upper layers link the entry.
   uint32_t ListOf(PmPtr p) const { return context_.regions->ListRegion(p.region()); }
-  // Whether what a pointer leads to may be an entry that is linked on `layer`: the scan did not look at all that is loaded here.
+  // Whether `p` may be an entry that is linked on `layer`. The scan has not checked everything that the merge loads.
   bool IsEntry(PmPtr p, uint32_t layer) const {
     return context_.regions->Holds(p) && IsEntryOnLayer(*context_.regions, p, layer);
   }
-  // Chunks come in descending order; a list that is not in order may bring an entry of the chunk before again.
+  // Chunks arrive in descending order. If a damaged list is out of order, an entry of an already merged chunk may return.
   bool IsBeforeMerged(const MergeItem& item) const {
     return merged_.entry == nullptr || item.prefix < merged_.prefix ||
            CompareEntries(*context_.order, *item.entry, *merged_.entry) < 0;
@@ -111,6 +127,8 @@ class Merger {
     return a.prefix == b.prefix && context_.order->Compare(a.entry->key(), b.entry->key()) == 0;
   }
 
+  // The heads' checksums belong to the same batch as the stores to the heads. So after a crash and a redo a head always matches
+  // its checksum.
   void UpdateHeadChecksums() {
     for (uint32_t region = 0; region < context_.regions->count(); ++region) {
       const PmPtr tower = HeadTower(region);
@@ -124,6 +142,12 @@ class Merger {
     }
   }
 
+  // Merges the items [begin, end) of the chunk: all versions of one key that the tables have, newest first.
+  // 1. Collect the versions of the tables, and behind them the versions of the last level.
+  // 2. Pair relocated copies with their originals, and decide which versions stay.
+  // 3. Unlink the obsolete versions of the last level.
+  // 4. Link or drop the versions of the tables.
+  // If a copy replaces an operand by its result (collapse.h), step 4 precedes step 3.
   Status MergeKey(const ScanResult& chunk, size_t begin, size_t end) {
     versions_.clear();
     key_below_ = false;
@@ -139,17 +163,18 @@ class Merger {
     PairCopies(end - begin);
     Decide();
     NoteOperand();
-    // ORDER: an operand is marked moved before what it was applied to goes. [CC-50]
+    // ORDER: an operand is marked moved before the versions that the operand was applied to are unlinked. [CC-50]
     const bool unlinks_last = ReplacesOperand(end - begin);
     replaced_ = false;
     Status status = key_below_ && !unlinks_last ? UnlinkObsolete(&chunk) : Status::OK();
-    // From the oldest to the newest, so that each is linked in front of the one before.
+    // Oldest first. All versions of a group may share their predecessors, and each link puts its version in front of the previous
+    // one.
     for (size_t i = end - begin; i-- > 0 && status.ok();) status = MergeVersion(chunk, versions_[i]);
     replaced_ = true;
     return status.ok() && unlinks_last ? UnlinkObsolete(&chunk) : status;
   }
 
-  // `before`: the towers that lead to it.
+  // Records the entry for the next tall index. `before`: the towers that lead to the entry.
   void NoteLinked(const Version& version, const PmPtr* before) {
     if (context_.index_changes == nullptr) return;
     const uint32_t list = ListOf(version.pointer);
@@ -165,7 +190,8 @@ class Merger {
     if (versions_[0].keep && versions_[0].entry->is_operand()) stats_->AddOperandKey(versions_[0].entry->key());
   }
 
-  // Whether one of the tables' versions, the first `count`, is a put that takes the place of an operand.
+  // Whether one of the first `count` versions is a put that replaces an operand of the last level. These versions are from
+  // tables.
   bool ReplacesOperand(size_t count) const {
     for (size_t i = 0; i < count; ++i) {
       const Version& version = versions_[i];
@@ -176,8 +202,8 @@ class Merger {
     return false;
   }
 
-  // What the user's filter drops goes as a tombstone does that hides nothing: what is older is unlinked and marked before it, in
-  // the same batch or an earlier one. [CC-48]
+  // Decides which versions stay. A version that the user's filter drops is treated as a tombstone that hides nothing: older
+  // versions are unlinked and marked before it, in the same batch or an earlier batch. [CC-48]
   void Decide() {
     context_.filter->Decide(&versions_);
     if (context_.entry_filter == nullptr) return;
@@ -186,7 +212,8 @@ class Merger {
     going_ = gone == nullptr ? PmPtr() : gone->pointer;
   }
 
-  // The first `count` versions are from tables, the others in the last level, both from the newest to the oldest.
+  // Pairs each relocated copy with its original by sequence number. The first `count` versions are from tables, the others are in
+  // the last level. Both parts are sorted from the newest to the oldest, so one pass over both finds all pairs.
   void PairCopies(size_t count) {
     size_t copy = 0;
     for (size_t i = count; i < versions_.size(); ++i) {
@@ -200,8 +227,8 @@ class Merger {
     }
   }
 
-  // Adds the versions that the last level has, `first` and on; returns the entry behind them. `behind`: which is known to be of
-  // another key, and is not looked at.
+  // Appends the versions of the last level, beginning at `first`. Returns the first entry behind them. `behind`: an entry that is
+  // known to have another key; it is not read.
   PmPtr AppendLastLevel(PmPtr first, PmPtr behind) {
     const Slice key = versions_.empty() ? (first ? Resolve(first)->key() : Slice()) : versions_[0].entry->key();
     PmPtr p = first;
@@ -209,7 +236,7 @@ class Merger {
       if (!p || p == behind) return p;
       damaged_ |= !IsEntry(p, 0);
       if (damaged_ || context_.order->Compare(Resolve(p)->key(), key) != 0) return p;
-      // From the newest to the oldest, and not in a circle.
+      // The sequence numbers must descend. This check also stops at a circle.
       if (!versions_.empty() && versions_.back().item == nullptr &&
           Resolve(p)->sequence() >= versions_.back().entry->sequence()) {
         damaged_ = true;
@@ -220,12 +247,14 @@ class Merger {
     }
   }
 
-  // Unlinks versions of the last level, oldest first. `chunk`: where the newest version's predecessors are, null if they are to
-  // be searched.
+  // Unlinks versions of the last level, oldest first. `chunk`: has the predecessors of the newest version. If `chunk` is null,
+  // the predecessors are searched.
+  // Each version is unlinked on all its layers, from the top to the bottom, and marked dead, in one batch. Its own pointers stay
+  // for readers that stand on it.
   Status UnlinkObsolete(const ScanResult* chunk) {
     for (size_t i = versions_.size(); i-- > 0 && versions_[i].item == nullptr;) {
       const Version& version = versions_[i];
-      if (version.keep || (version.moved && versions_[version.other].keep)) continue;  // the latter is replaced
+      if (version.keep || (version.moved && versions_[version.other].keep)) continue;  // the latter is replaced, not unlinked
       Status status = MakeRoom();
       if (!status.ok()) return status;
       const MergeItem* hint = chunk == nullptr ? nullptr : versions_[0].item;
@@ -242,15 +271,15 @@ class Merger {
     return Status::OK();
   }
 
-  // The tower of the next newer version in the last level that leads to this one on the layer; null if there is none. Versions
-  // may be very many (operands), so that a walk for each takes too long.
+  // The tower of the next newer version in the last level that leads to `version` on the layer. Null if no such tower exists. A
+  // key with many operands has many versions: a walk from the predecessors for each version would be quadratic.
   PmPtr BeforeInGroup(size_t version, uint32_t layer) const {
     const PmPtr place = versions_[version].pointer;
     for (size_t i = version; i-- > 0 && versions_[i].item == nullptr;) {
       const Version& newer = versions_[i];
       if (newer.entry->height() <= layer || (layer > 0 && ListOf(newer.pointer) != ListOf(place))) continue;
-      // Until it is in the original's place, a copy leads to what follows it in its table: that may be this very version, if an
-      // earlier run of the merge has linked it.
+      // Before Replace a copy's pointer leads to its successor in its table. The successor may be `version`, if an earlier run of
+      // the merge linked `version`. So the copy's tower counts only after Replace.
       const bool is_replaced = replaced_ && newer.moved && versions_[newer.other].keep;
       const PmPtr tower = MergeBatch::TowerOf(is_replaced ? versions_[newer.other].pointer : newer.pointer);
       return batch_.Next(tower, layer) == place ? tower : PmPtr();
@@ -258,6 +287,7 @@ class Merger {
     return PmPtr();
   }
 
+  // Marks the entry, and also the original that the entry replaced in an earlier relocation (moved_entries.h).
   void MarkDead(PmPtr entry) {
     batch_.Mark(entry, LogEntry::kDeadBit);
     if (entry == going_) filtered_.push_back(Resolve(entry));
@@ -265,8 +295,10 @@ class Merger {
     if (original) batch_.MarkAgain(original, LogEntry::kDeadBit);
   }
 
-  // The copy takes the place of the original, layer by layer: readers come upon one or the other, and those that have no table
-  // with the copy need one of them. In one step, so that no batch ends between.
+  // Puts the copy into the list position of the original, on each layer. A reader finds the original or the copy, and a reader
+  // whose view has no table with the copy needs one of the two. All stores are in one step, so no batch ends between them.
+  // A relocation copies the height and stays in the region. So the copy fits exactly into the original's position on all layers;
+  // any difference means damage.
   Status Replace(const ScanResult& chunk, const Version& copy) {
     const Version& original = versions_[copy.other];
     const uint32_t height = copy.entry->height();
@@ -285,12 +317,12 @@ class Merger {
     return Status::OK();
   }
 
-  // The tower before a version of the last level on this layer. Sets damaged() if it comes upon damage.
+  // The tower that leads to a version of the last level on this layer. Sets damaged() if it finds damage.
   PmPtr FindBefore(const Version& version, uint32_t layer, const ScanResult* chunk, const MergeItem* hint) {
     const bool known =
         hint != nullptr && layer < hint->layers && (layer == 0 || ListOf(hint->pointer) == ListOf(version.pointer));
     PmPtr tower = known ? chunk->towers[hint->before + layer] : FindTower(ListOf(version.pointer), layer, version.entry->key());
-    // Only versions of the same key lie between: in a list that is whole.
+    // In an undamaged list, only newer versions of the same key lie between the tower and the version.
     for (PmPtr next = batch_.Next(tower, layer); !(next == version.pointer); next = batch_.Next(tower, layer)) {
       if (damaged_ || !next || !IsEntry(next, layer) || Resolve(next)->sequence() <= version.entry->sequence() ||
           context_.order->Compare(Resolve(next)->key(), version.entry->key()) != 0) {
@@ -302,6 +334,8 @@ class Merger {
     return tower;
   }
 
+  // Merges one version of a table: replaces its original, links it, or drops it. MakeRoom may commit before the step, but not
+  // inside it. So progress_ in a record always names a completed step.
   Status MergeVersion(const ScanResult& chunk, const Version& version) {
     if (BRAIDDB_MUTANT("progress-too-early")) progress_ = version.pointer;
     Status status = MakeRoom();
@@ -312,9 +346,10 @@ class Merger {
       const PmPtr own = MergeBatch::TowerOf(version.pointer);
       const uint32_t height = version.entry->height();
       const PmPtr* before = &chunk.towers[version.item->before];
-      // E.next = X.next on every layer before X.next = E on any: a reader finds E only when all of E leads on. Its old pointers
-      // lead to entries of its table, and from those that were dropped past what only the last level has; a search that comes
-      // to E at the bottom may climb. The journal keeps the order durable.
+      // E.next = X.next on every layer comes before X.next = E on any layer. A reader then finds E only when all pointers of E
+      // lead into the last level. E's old pointers lead to entries of its table. Some of these were dropped, and their pointers
+      // bypass entries that only the last level has. A search that reaches E on the bottom layer may climb, so E's upper pointers
+      // matter too. The journal keeps this order across a crash.
       for (uint32_t layer = 0; layer < height; ++layer) batch_.Store(own, layer, batch_.Next(before[layer], layer).raw());
       for (uint32_t layer = 0; layer < height; ++layer) batch_.Store(before[layer], layer, version.pointer.raw());
       for (uint32_t layer = 0; layer < height && BRAIDDB_MUTANT("link-outside-journal"); ++layer)
@@ -337,18 +372,20 @@ class Merger {
   PmPtr progress_;
   MergeStats* stats_;
   std::vector<Version> versions_;
-  PmPtr going_;                            // what the user's filter drops of them
-  std::vector<const LogEntry*> filtered_;  // … and dropped in this batch
-  MergeItem merged_{};                     // the smallest entry of the tables that was merged; its entry is null at the beginning
+  PmPtr going_;                            // the version of the group that the user's filter drops
+  std::vector<const LogEntry*> filtered_;  // versions that the user's filter dropped in this batch
+  MergeItem merged_{};                     // smallest table entry merged so far; its entry is null at the beginning
   bool key_below_ = false;                 // the last level has versions of the key
-  bool replaced_ = false;                  // the copies of the key are in their originals' places
+  bool replaced_ = false;                  // the copies of the group have replaced their originals
   bool damaged_ = false;
 };
 
 }  // namespace
 
+// Scanner threads work ahead on smaller chunks, while this thread merges the larger ones. A scan needs no lock: the
+// predecessors of its entries lie before the larger chunks, and the merge of these chunks unlinks no predecessor.
 Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>& tables, PmPtr progress, MergeStats* stats) {
-  // Before a plan, which takes long for many tables.
+  // The check precedes the plan, because a plan over many tables takes long.
   if (context.stop != nullptr && context.stop->load(std::memory_order_acquire)) return Status::Aborted("stopped");
   const std::unique_ptr<ChunkScanner> scanner = NewChunkScanner(context, tables, progress);
   if (context.regions->damage_seen()) return RegionSet::DamagedList();
@@ -364,6 +401,9 @@ Status RunZipper(const ZipperContext& context, const std::vector<const PmTable*>
   return Status::OK();
 }
 
+// Walks each range in ascending order along the bottom list, key by key. Unlike a merge, a sweep has no progress: the versions
+// that it has unlinked are gone, and a repeated sweep finds the rest. The predecessors on upper layers are searched for each
+// unlinked version, because few versions are unlinked.
 Status SweepLastLevel(const ZipperContext& context, const KeyRanges& ranges, MergeStats* stats) {
   Merger merger(context, PmPtr(), stats);
   const KeyOrder& order = *context.order;

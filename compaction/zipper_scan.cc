@@ -11,11 +11,18 @@
 namespace braiddb {
 namespace {
 
-// Steps to the right on one layer before a lane climbs to a higher one.
+// Number of steps to the right on one layer before a lane climbs to the next higher layer.
 constexpr uint32_t kStepsBeforeClimb = 6;
 constexpr uint64_t kTowerOffset = offsetof(LogEntry, next);
 
-// One search at a time, advanced from one memory access to the next.
+// A lane runs one search at a time, and advances it by one memory access per Step.
+//
+// FINGER SEARCH  The entries of a piece ascend. rightmost(layer) is the last tower before the previous entry, so the next search
+//                starts there, on the layer where neighbours are about as far apart as entries. After kStepsBeforeClimb steps on
+//                one layer the search climbs. So the number of visited nodes grows with the logarithm of the distance and not of
+//                the list.
+// INVARIANT  On layers up to top_, rightmost() is the predecessor tower of entry_ when Found is called. Higher layers are brought
+//            up to date by CatchUp, and only if the entry needs them.
 //
 //   kIdle ──Begin──► kEntry ──► kSearch ──► (found) ──► kEntry of the next entry … ──► kIdle at the end of the piece
 class Lane {
@@ -30,6 +37,7 @@ class Lane {
 
   bool idle() const { return state_ == State::kIdle; }
 
+  // Starts at the heads: the piece has no predecessor whose search could be continued.
   void Begin(const MergePiece& piece) {
     current_ = piece.begin;
     end_ = piece.end;
@@ -45,7 +53,7 @@ class Lane {
     state_ = State::kEntry;
   }
 
-  // Works until the next memory access that is likely to miss, which it prefetches.
+  // Works until the next memory access that is likely to miss the cache, and prefetches it.
   void Step() {
     if (state_ == State::kEntry) {
       if (!BeginSearch()) return Fail();
@@ -63,17 +71,19 @@ class Lane {
     return LoadAcquire(regions_.Resolve<uint64_t>(tower) + layer) & ~LogEntry::kTagBits;
   }
 
-  // A list is damaged. The whole scan ends.
+  // A list is damaged. Ends the whole scan.
   void Fail() {
     result_->damaged = true;
     state_ = State::kIdle;
   }
   bool IsEntry(PmPtr place, uint32_t layer) const { return IsEntryOnLayer(regions_, place, layer); }
 
+  // Reads the prefetched entry, checks that it follows its predecessor, and chooses the start layer. The first search in a region
+  // starts at the top. Later searches start at start_layer_, or higher if the entry is taller.
   bool BeginSearch() {
     if (!IsEntry(current_, 0)) return false;
     const LogEntry* before = std::exchange(entry_, regions_.Resolve<LogEntry>(current_));
-    // The list of a table is in order, and so ends.
+    // Entries of a table's list must ascend, so the walk ends.
     if (before != nullptr && CompareEntries(order_, *before, *entry_) >= 0) return false;
     const uint64_t prefix_before = std::exchange(prefix_, order_.Prefix(entry_->key()));
     same_key_ = before != nullptr && prefix_ == prefix_before && order_.Same(before->key(), entry_->key());
@@ -81,7 +91,7 @@ class Lane {
     region_ = regions_.ListRegion(current_.region());
     const PmPtr next = entry_->Next(0);
     if (next && next != end_ && regions_.Holds(next)) Prefetch(regions_.Resolve(next));
-    const bool first = (seen_regions_ >> region_ & 1) == 0;  // nothing is known in this region yet: from the top
+    const bool first = (seen_regions_ >> region_ & 1) == 0;  // no tower of this region is known yet: start on the top layer
     seen_regions_ |= 1u << region_;
     layer_ = first ? kMaxHeight - 1 : std::min(kMaxHeight - 1, std::max(start_layer_, entry_->height() - 1));
     top_ = layer_;
@@ -102,7 +112,8 @@ class Lane {
     return by_key != 0 ? by_key < 0 : node.sequence() > entry_->sequence();
   }
 
-  // From tower_ on layer_ to the next node to look at, descending where the list ends or the bound is reached.
+  // Moves from tower_ on layer_ to the next node to compare. Descends where the list ends or the bound is reached. `bound_` is
+  // the smallest node known not to be before the target, so lower layers stop there without a comparison.
   void Advance() {
     for (;;) {
       const uint64_t next = LoadNext(tower_, layer_);
@@ -119,6 +130,7 @@ class Lane {
     }
   }
 
+  // Compares the prefetched node. A node before the target becomes the new tower. Any other node becomes the bound.
   void Compare() {
     const auto* node = regions_.Resolve<LogEntry>(candidate_);
     if (!IsEntry(candidate_, layer_) || InACircle(regions_, ++visited_)) return Fail();
@@ -139,6 +151,8 @@ class Lane {
     Advance();
   }
 
+  // Many steps on one layer mean that the target is far. The search continues on the next higher layer, from the farthest tower
+  // that is known there.
   void Climb() {
     rightmost(layer_) = tower_;
     ++layer_;
@@ -148,11 +162,12 @@ class Lane {
     steps_ = 0;
   }
 
-  // Where this region has next to nothing, another's upper layers lead on.
+  // If this region has few nodes, most nodes on the bottom layer belong to other regions. The upper layers of such a node's
+  // region then lead closer to the target.
   void Leap(const LogEntry& node) {
     const BraidedList::Start start{candidate_.region(), node.next, node.height() - 1, candidate_.region()};
     const LogEntry* last = l1_.FindLessFrom(start, SearchKey(order_, key_, entry_->sequence()));
-    // The search starts at a node before the target, so there is one, unless it came upon damage.
+    // The search starts at a node before the target. A null result therefore means damage.
     if (last == nullptr || l1_.regions().damage_seen()) {
       result_->damaged = true;
       return;
@@ -161,7 +176,9 @@ class Lane {
     steps_ = 0;
   }
 
-  // What is known of a layer may be ahead of where the search is (if it did not move since), or behind.
+  // Enters the next lower layer. If the search has not moved to the right, the recorded tower of the lower layer is farther to
+  // the right than tower_, because the previous search ended there. If the search has moved, it passed nodes behind the previous
+  // entry, and tower_ is farther to the right.
   void Descend() {
     --layer_;
     steps_ = 0;
@@ -171,11 +188,12 @@ class Lane {
     if (!stale) {
       tower_ = known;
     } else if (layer_ == 0 && regions_.count() > 1 && IsLater(known, tower_)) {
-      tower_ = known;  // another region's search got farther on the shared bottom layer
+      tower_ = known;  // the search of another region went farther on the shared bottom layer
     }
   }
 
   bool IsHead(PmPtr tower) const { return tower == regions_.ToPmPtr(tower.region(), l1_.head(tower.region())); }
+  // Whether tower a lies behind tower b in entry order. A head lies before all entries.
   bool IsLater(PmPtr a, PmPtr b) const {
     if (IsHead(a)) return false;
     if (IsHead(b)) return true;
@@ -184,10 +202,13 @@ class Lane {
     return CompareEntries(order_, *entry_a, *entry_b) > 0;
   }
 
+  // The search reached its end on the bottom layer. Records the entry with its predecessor towers, and selects the next entry of
+  // the piece.
   void Found() {
     uint32_t layers = entry_->height();
     bool key_below = same_key_ && key_below_;
-    // Versions of the key that the last level has follow at once. They may be very many (operands): one walk is enough.
+    // The versions of the key in the last level are the next nodes. A key may have many versions (operands), so only the key's
+    // newest entry walks over them.
     for (uint64_t raw = same_key_ ? 0 : bound_; raw != 0;) {
       if (!regions_.Holds(PmPtr(raw)) || !IsEntry(PmPtr(raw), 0) || InACircle(regions_, ++visited_)) return Fail();
       const auto* node = regions_.Resolve<LogEntry>(PmPtr(raw));
@@ -208,6 +229,7 @@ class Lane {
     state_ = !next || next == end_ ? State::kIdle : State::kEntry;
   }
 
+  // Moves the tower of a layer above top_ to the last node before the entry.
   bool CatchUp(uint32_t layer) {
     PmPtr& tower = rightmost(layer);
     for (uint64_t next = LoadNext(tower, layer); next != 0; next = LoadNext(tower, layer)) {
@@ -223,7 +245,7 @@ class Lane {
   const KeyOrder& order_;
   const uint32_t start_layer_;
   ScanResult* result_;
-  std::vector<PmPtr> rightmost_;  // [region][layer]; layer 0 is shared, in region 0's place
+  std::vector<PmPtr> rightmost_;  // [region][layer]; layer 0 is shared by all regions, in the slot of region 0
   uint32_t seen_regions_ = 0;
   State state_ = State::kIdle;
 
@@ -232,16 +254,16 @@ class Lane {
   LogEntry* entry_ = nullptr;
   Slice key_;
   uint64_t prefix_ = 0;
-  uint32_t region_ = 0;  // in whose upper lists the entry is linked
+  uint32_t region_ = 0;  // the region whose upper layers link the entry
   uint32_t layer_ = 0;
   uint32_t top_ = 0;  // rightmost() is exact up to this layer
-  uint32_t low_ = 0;  // lowest layer that this search has been on
+  uint32_t low_ = 0;  // lowest layer that this search has visited
   uint32_t steps_ = 0;
   uint64_t visited_ = 0;
-  bool same_key_ = false;           // as the entry before it
-  bool key_below_ = false;          // of the entry before
-  bool moved_ = false;              // in this search
-  bool moved_since_climb_ = false;  // since it last climbed
+  bool same_key_ = false;           // the entry has the key of the previous entry
+  bool key_below_ = false;          // the last level has versions of the previous entry's key
+  bool moved_ = false;              // the search moved to the right
+  bool moved_since_climb_ = false;  // the search moved to the right since it last climbed
   PmPtr tower_;
   PmPtr candidate_;
   uint64_t bound_ = 0;
@@ -255,7 +277,7 @@ void ScanChunk(const std::vector<MergePiece>& pieces, const BraidedList& l1, uin
   result->towers.clear();
   WalkPieces(pieces, Lane(l1, start_layer, result), *result);
   SortEntries(l1.order(), result->items.begin(), result->items.end());
-  // Two pieces that came to the same entry.
+  // Two equal entries mean that two pieces led to the same entry: a list is damaged.
   for (size_t i = 1; i < result->items.size(); ++i) result->damaged |= result->items[i].entry == result->items[i - 1].entry;
 }
 

@@ -15,7 +15,7 @@ namespace braiddb::bench {
 
 namespace {
 
-// The part in brackets: X and W with a number, joined by '-'.
+// Parses the part in brackets: X and W, each with a number, joined by '-'.
 bool ParseRepetitions(const std::string& text, BenchmarkRequest* request) {
   size_t begin = 0;
   while (begin < text.size()) {
@@ -37,7 +37,7 @@ bool ParseRepetitions(const std::string& text, BenchmarkRequest* request) {
   return true;
 }
 
-// Of repeated runs, in the words of RocksDB's db_bench.
+// Statistics of repeated runs, with the texts of RocksDB's db_bench.
 class Repetitions {
  public:
   void Add(const Measurement& measured) {
@@ -67,7 +67,7 @@ class Repetitions {
  private:
   struct Spread {
     double mean;
-    double confidence;  // of the mean, 95 % by the normal distribution
+    double confidence;  // half width of the mean's 95 % confidence interval, by the normal distribution
   };
   static Spread SpreadOf(const std::vector<double>& numbers) {
     double sum = 0, squares = 0;
@@ -82,11 +82,11 @@ class Repetitions {
   std::vector<double> megabytes_;
 };
 
-// Parts of a turn have this many numbers of threads each.
+// Range of thread numbers for each part of a turn.
 constexpr uint64_t kThreadsOfPart = uint64_t{1} << 24;
 constexpr uint64_t kMostDrawnAhead = uint64_t{1} << 30;  // bytes
 
-// None, with a message on the standard error, if there is no such benchmark.
+// Returns none if the benchmark does not exist, and prints a message on the standard error.
 std::optional<BenchmarkRequest> ParseBenchmark(const std::string& text) {
   BenchmarkRequest request;
   const size_t bracket = text.find('[');
@@ -100,9 +100,9 @@ std::optional<BenchmarkRequest> ParseBenchmark(const std::string& text) {
   request.workload = FindWorkload(name);
   if (request.workload != nullptr) return request;
   if (const char* why = WhyNoWorkload(name)) {
-    std::fprintf(stderr, "db_bench: benchmark '%s' is not here: %s\n", name.c_str(), why);
+    std::fprintf(stderr, "db_bench: benchmark '%s' is not supported: %s\n", name.c_str(), why);
   } else {
-    std::fprintf(stderr, "db_bench: unknown benchmark '%s'; --benchmarks=help lists what there is\n", name.c_str());
+    std::fprintf(stderr, "db_bench: unknown benchmark '%s'; --benchmarks=help lists all benchmarks\n", name.c_str());
   }
   return std::nullopt;
 }
@@ -147,7 +147,7 @@ void Benchmark::DrawAhead(const std::vector<BenchmarkRequest>& requests) {
     Flags flags = flags_;
     if (request.workload->adjust != nullptr) request.workload->adjust(&flags);
     for (uint32_t run = 0; run < request.warm_ups + request.times; ++run) {
-      // The rest is drawn when it is needed.
+      // The rest is drawn on demand.
       if (bytes > kMostDrawnAhead) return;
       ahead_.push_back(DrawForRun(*request.workload, flags));
       for (const Draws& draws : ahead_.back().draws) bytes += draws.bytes();
@@ -170,7 +170,8 @@ void Benchmark::Finish() {
   CloseDb();
 }
 
-// Without --use_existing_db a run owns the directory: it starts empty, and again for each benchmark that wants it so.
+// Without --use_existing_db a run owns the directory. The directory starts empty, and is emptied for each benchmark that needs a
+// fresh database.
 void Benchmark::PrepareDb(bool fresh) {
   if (engine_ != nullptr && !fresh) return;
   CloseDb();
@@ -202,7 +203,7 @@ void Benchmark::RunRequest(const BenchmarkRequest& request) {
   if (workload.adjust != nullptr) workload.adjust(&flags);
   if (request.warm_ups > 0) std::printf("Running warm-up benchmark for %u times\n", request.warm_ups);
   for (uint32_t i = 0; i < request.warm_ups; ++i) {
-    // What it prints is of no interest, but that it ran.
+    // A warm-up run: its results are dropped.
     const size_t results = results_->size();
     (void)RunWorkload(workload, flags);
     results_->resize(results);
@@ -226,7 +227,7 @@ void Benchmark::RunRequest(const BenchmarkRequest& request) {
 
 std::optional<Measurement> Benchmark::RunWorkload(const Workload& workload, const Flags& flags) {
   if (workload.prepare != nullptr) {
-    // The memory's limits are those of an idle machine.
+    // The limits of the memory are measured on an idle machine.
     if (engine_ != nullptr) {
       const Status idle = engine_->WaitForCompaction();
       if (!idle.IsNotSupported()) ExitOnError(idle, "waitforcompaction");
@@ -241,7 +242,7 @@ std::optional<Measurement> Benchmark::RunWorkload(const Workload& workload, cons
   return RunThreads(workload, flags, workload.body, engine_.get());
 }
 
-// The database is closed first if it is open, or made if there is none. None of that is timed.
+// Closes the database if it is open, or creates one if none exists. Neither is timed.
 std::optional<Measurement> Benchmark::RunOpen() {
   if (engine_ == nullptr && !flags_.use_existing_db && !goes_on_) PrepareDb(true);
   CloseDb();
@@ -281,7 +282,7 @@ Benchmark::Drawn Benchmark::DrawForRun(const Workload& workload, const Flags& fl
   std::vector<Draws>& draws = drawn.draws;
   draws.resize(seeds.size());
   std::vector<std::thread> threads;
-  // A few at a time, however many threads are to run.
+  // Draws by at most as many threads at once as the machine has.
   const size_t at_once = std::min<size_t>(seeds.size(), std::max(1u, std::thread::hardware_concurrency()));
   for (size_t first = 0; first < at_once; ++first) {
     threads.emplace_back([&, first] {
@@ -300,7 +301,7 @@ std::optional<Measurement> Benchmark::RunThreads(const Workload& workload, const
     drawn = std::move(ahead_.front());
     ahead_.pop_front();
   }
-  Shared shared(flags, &ycsb_);  // its clocks start now
+  Shared shared(flags, &ycsb_);  // its clocks start here
   std::vector<std::unique_ptr<Worker>> workers;
   std::vector<const Stats*> all_stats;
   for (uint32_t i = 0; i < flags.threads; ++i) {

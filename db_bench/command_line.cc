@@ -17,16 +17,16 @@ namespace {
 
 namespace po = boost::program_options;
 
-// Files may name files.
+// A flag file may name further files, up to this depth.
 constexpr int kDeepestFlagfile = 8;
 
-// Only switches need no token of their own.
+// Only switches have no value.
 bool IsSwitch(const po::options_description& known, const std::string& name) {
   const po::option_description* const option = known.find_nothrow(name, false);
   return option != nullptr && option->semantic()->min_tokens() == 0;
 }
 
-// gflags knows t, y, f, n beside what Boost does, in any case.
+// gflags accepts t, y, f, n in addition to Boost's words, in upper and lower case.
 std::string SwitchValue(std::string value) {
   std::transform(value.begin(), value.end(), value.begin(), [](unsigned char c) { return std::tolower(c); });
   if (value == "t" || value == "y") return "true";
@@ -84,7 +84,7 @@ void JudgeUnknown(const std::vector<po::option>& options) {
     if (option.position_key >= 0) throw std::invalid_argument("'" + option.value.front() + "' is not of the form --flag=value");
     if (!option.unregistered) continue;
     std::string value = option.value.empty() ? "" : option.value.front();
-    // "--foreign value": Boost does not know that the flag takes one, and leaves it as an argument of its own.
+    // "--foreign value": Boost does not know that the flag has a value, and parses the value as a positional argument.
     if (option.value.empty() && i + 1 < options.size() && options[i + 1].position_key >= 0) value = options[++i].value.front();
     const ForeignFlag judged = JudgeForeignFlag(option.string_key, value);
     if (!judged.accepted) throw std::invalid_argument(judged.message);

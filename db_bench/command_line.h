@@ -1,4 +1,4 @@
-// The command line as gflags, which RocksDB's db_bench uses, would read it, for Boost.
+// Parses the command line by the rules of gflags, which RocksDB's db_bench uses, on top of Boost.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -7,15 +7,15 @@
 
 namespace braiddb::bench {
 
-// One dash becomes two, --noflag and --flag=t of a switch what Boost calls them, and --flagfile=file the flags that are in the
-// file, one a line. Throws std::invalid_argument if there is no such file.
+// Converts gflags' syntax to Boost's: one dash to two, --noflag and --flag=t of switches, and --flagfile=file to the flags in the
+// file, one per line. Throws std::invalid_argument if the file does not exist.
 std::vector<std::string> NormalizeArguments(const std::vector<std::string>& arguments,
                                             const boost::program_options::options_description& known);
 
-// Notes what Boost did not recognize and has no effect; throws std::invalid_argument, which says why, for the rest of it.
+// Accepts unknown flags that have no effect, with a note. For others throws std::invalid_argument with the reason.
 void JudgeUnknown(const std::vector<boost::program_options::option>& options);
 
-// Of a flag that is given twice the last one counts: so scripts can append to a command.
+// If a flag is given twice, the last value counts. Scripts can therefore append flags.
 void KeepLast(std::vector<boost::program_options::option>* options);
 
 }  // namespace braiddb::bench

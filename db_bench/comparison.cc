@@ -17,7 +17,7 @@ std::vector<std::string> BenchmarksOf(const std::vector<Result>& results) {
   return names;
 }
 
-// Of a figure in all runs of a benchmark by an engine; none where it is not positive.
+// The median of a figure over all runs of a benchmark by an engine. Ignores values that are not positive.
 template <class Figure>
 double MedianOf(const std::vector<Result>& results, const std::string& engine, const std::string& benchmark, Figure figure) {
   std::vector<double> figures;
@@ -27,7 +27,7 @@ double MedianOf(const std::vector<Result>& results, const std::string& engine, c
   return figures.empty() ? 0 : Median(figures);
 }
 
-// A library by its file's name only.
+// Shortens a library path to the file name.
 std::string LabelOf(const std::string& engine) {
   const size_t colon = engine.find(':'), slash = engine.rfind('/');
   return slash == std::string::npos ? engine : engine.substr(0, colon + 1) + engine.substr(slash + 1);
@@ -58,13 +58,14 @@ void PrintRow(const std::string& title, const std::vector<std::string>& engines,
   std::printf("\n");
 }
 
-// Something that is done once, as waitforcompaction: there are no operations a second.
+// Whether the benchmark executes one operation only, such as waitforcompaction. Then no rate exists.
 bool IsDoneOnce(const std::vector<Result>& results, const std::string& benchmark) {
   return std::all_of(results.begin(), results.end(),
                      [&](const Result& result) { return result.benchmark != benchmark || result.measured.operations == 1; });
 }
 
-// CPU time an operation, and the rate of a writer beside readers; with --settle rate and CPU time with the merges that are left.
+// Prints the CPU time per operation, and the rate of a background writer. With --settle also rate and CPU time including the
+// remaining merges.
 void PrintCosts(const std::vector<std::string>& engines, const std::vector<Result>& results, const std::string& benchmark) {
   const auto settled = [](const Measurement& measured) { return measured.SettledOperationsPerSecond(); };
   const bool has_settled = std::any_of(engines.begin(), engines.end(), [&](const std::string& engine) {

@@ -7,8 +7,8 @@ namespace {
 struct Entry {
   EngineName name;
   Status (*make)(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver);
-  const char* why_no_families = nullptr;  // null: it takes --num_column_families
-  bool does_all = false;                  // that Session has
+  const char* why_no_families = nullptr;  // reason why --num_column_families is refused; null: supported
+  bool does_all = false;                  // supports all methods of Session
 };
 
 constexpr Entry kEngines[] = {
@@ -28,7 +28,7 @@ constexpr Entry kEngines[] = {
     {{"null", "nothing is kept and nothing is found: what db_bench itself costs"}, MakeNullDriver, "it keeps nothing"},
 };
 
-// The first flag that asks for what only some engines can do; null: none does.
+// The first flag that needs an optional feature of engines; null if none is set.
 const char* SpecialFlag(const Flags& flags) {
   if (flags.readonly) return "--readonly";
   if (!flags.merge_operator.empty()) return "--merge_operator";
@@ -41,7 +41,7 @@ const char* SpecialFlag(const Flags& flags) {
 }  // namespace
 
 Status Session::Merge(Slice, Slice) { return Status::NotSupported("this engine does not merge"); }
-Status Session::DeleteRange(Slice, Slice) { return Status::NotSupported("this engine deletes no ranges"); }
+Status Session::DeleteRange(Slice, Slice) { return Status::NotSupported("this engine cannot delete ranges"); }
 Status Session::PinSnapshot() { return Status::NotSupported("this engine has no snapshots"); }
 std::unique_ptr<Iterator> Session::NewBoundedIterator(const std::optional<Slice>&, const std::optional<Slice>&) {
   return nullptr;

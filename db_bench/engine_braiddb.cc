@@ -1,4 +1,4 @@
-// The engine braiddb: each method is the database's own.
+// The engine braiddb: calls the database directly.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -50,7 +50,7 @@ class BraidDbSession : public Session {
   void MultiGet(const std::vector<Slice>& keys, std::vector<std::string>* values, std::vector<Status>* statuses) override {
     *statuses = db_->MultiGet(read_options_, keys, values);
   }
-  // With several families of the default one, as RocksDB's db_bench.
+  // With several families, iterates over the default family, as RocksDB's db_bench does.
   std::unique_ptr<Iterator> NewIterator() override { return db_->NewIterator(read_options_); }
   std::unique_ptr<Iterator> NewBoundedIterator(const std::optional<Slice>& lower, const std::optional<Slice>& upper) override {
     ReadOptions bounded = read_options_;
@@ -70,7 +70,7 @@ class BraidDbSession : public Session {
   WriteBatch batch_;
 };
 
-// Of a database with several column families.
+// A session of a database with several column families.
 class FamiliesSession final : public BraidDbSession {
  public:
   FamiliesSession(DB* db, const Families* families, const Flags& flags, bool sync)
@@ -79,7 +79,7 @@ class FamiliesSession final : public BraidDbSession {
   Status Put(Slice key, Slice value) override { return db_->Put(write_options_, HandleOf(key), key, value); }
   Status Delete(Slice key) override { return db_->Delete(write_options_, HandleOf(key), key); }
   Status Merge(Slice key, Slice operand) override { return db_->Merge(write_options_, HandleOf(key), key, operand); }
-  // Of the family that the first key is in, as RocksDB's fills.
+  // Deletes from the family of the first key, as RocksDB's fill benchmarks do.
   Status DeleteRange(Slice begin, Slice end) override { return db_->DeleteRange(write_options_, HandleOf(begin), begin, end); }
 
   Status Write(const std::vector<Update>& updates) override {
@@ -108,7 +108,7 @@ class FamiliesSession final : public BraidDbSession {
   std::vector<ColumnFamilyHandle*> of_keys_;
 };
 
-// Names in --json, and the properties that they are.
+// Names in --json and their properties.
 constexpr struct {
   const char* name;
   const char* property;
@@ -128,7 +128,7 @@ constexpr struct {
     {"free_segments", "braiddb.num-free-segments"},
 };
 
-// Of each level its entries, by the table that the property is: name, tables, entries.
+// Adds the entries of each level. Parses the property's table: name, tables, entries.
 void AddEntries(const std::string& levels, std::vector<Figure>* figures) {
   constexpr struct {
     const char* level;
@@ -174,7 +174,7 @@ class BraidDbEngine final : public Engine {
     return status;
   }
   Status WaitForCompaction() override { return db_->WaitForCompaction(); }
-  // Of all that reads see; older versions are `braiddb check`'s.
+  // Verifies all visible entries. `braiddb check` also verifies older versions.
   Status VerifyChecksums() override {
     ReadOptions options;
     options.verify_checksums = true;
@@ -226,7 +226,7 @@ class BraidDbEngine final : public Engine {
                                 {"background_flushed_lines", s.flushed_lines},
                                 {"replayed_entries", s.replayed_entries},
                                 {"recovery_us", s.recovery_us}};
-    // Figures that nobody counts are left out, where 0 would say that nothing is written.
+    // Omits figures that are not counted: 0 would claim that nothing was written.
     std::string mode;
     if (db_->GetOptions().count_pm_writes && db_->GetProperty("braiddb.persist-mode", &mode) && mode != "page") {
       figures.insert(
@@ -242,11 +242,11 @@ class BraidDbEngine final : public Engine {
 
  private:
   const std::unique_ptr<DB> db_;
-  Families families_;  // empty: the default one only
+  Families families_;  // empty: only the default family
   const Flags& flags_;
 };
 
-// What kAuto comes to for this directory, by a file that is made there for it; none if that cannot be told.
+// The mode that kAuto selects in this directory, found with a temporary file. None if it cannot be found.
 std::optional<PersistMode> ModeIn(const std::string& path) {
   std::string file = NearestDirectory(path) + "/db_bench-probe-XXXXXX";
   const int descriptor = mkstemp(file.data());
@@ -288,13 +288,13 @@ class BraidDbDriver final : public Driver {
     Families families;
     Status status = families_ == 1 ? OpenPlain(path, &db) : OpenFamilies(path, exists, &families, &db);
     if (status.ok()) *engine = std::make_unique<BraidDbEngine>(std::move(db), std::move(families), flags_);
-    families.clear();  // before the database
+    families.clear();  // destroyed before the database
     return status;
   }
   Status Destroy(const std::string& path) override { return DB::Destroy(options_, path); }
 
  private:
-  // What holds for all regions. Different media have only page mode in common.
+  // The mode of all regions. Different media have only page mode in common.
   std::optional<PersistMode> Mode() const {
     if (options_.persist_mode != PersistMode::kAuto) return options_.persist_mode;
     const std::vector<std::string> own{flags_.db};

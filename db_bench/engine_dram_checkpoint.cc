@@ -1,10 +1,10 @@
-// The engine dram-checkpoint: an ordered index in DRAM, a log behind it, and from time to time all of the index in a file, by
-// Boost.Serialization, while operations wait: the synchronous checkpoint of ListDB's figure 14. It is there for that comparison.
+// The engine dram-checkpoint: an ordered index in DRAM with a log. Periodically the whole index is written to a file by
+// Boost.Serialization, and all operations wait for it. This is the synchronous checkpoint of ListDB's figure 14.
 //
-// FILES  log-<n>: records, appended, each with a checksum. checkpoint: n, and what the index held when log-<n> began.
-// COST   A write is one system call. A checkpoint takes time in proportion to all that there is, and everybody waits for it.
-// CRASH  log-<n+1> is there, empty, before the checkpoint that names it gets its name, by rename(2) of a file that was synced;
-//        what a crash left of either is removed by the next open, as are older logs. A record that was cut off ends its log.
+// FILES  log-<n>: appended records, each with a checksum. checkpoint: n, and the index at the begin of log-<n>.
+// COST   A write is one system call. A checkpoint takes time in proportion to the size of the index.
+// CRASH  log-<n+1> exists, empty, before the checkpoint that refers to it gets its name. The checkpoint file is synced before
+//        rename(2). The next open removes unfinished files and older logs. An incomplete record ends its log.
 #include "db_bench/engine.h"
 
 #ifndef BRAIDDB_BOOST_SERIALIZATION
@@ -58,11 +58,11 @@ uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
       std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count());
 }
 
-// ---- The log: records of a length, a checksum, and updates, each of two lengths, a mark, key and value.
+// ---- The log. A record: length, checksum, updates. An update: two lengths, a mark, key, value.
 
 struct RecordHeader {
-  uint64_t checksum;  // XXH3 of the updates, with their length for a seed
-  uint64_t bytes;     // of the updates
+  uint64_t checksum;  // XXH3 of the updates, seeded with their length
+  uint64_t bytes;     // size of the updates
 };
 struct UpdateHeader {
   uint32_t key_size;
@@ -97,7 +97,7 @@ void Apply(const Update& update, Index* index) {
   }
 }
 
-// Applies a record's updates; how many there are.
+// Applies the updates of a record and returns their number.
 uint64_t ApplyRecord(const char* updates, uint64_t bytes, Index* index) {
   uint64_t count = 0;
   for (const char* at = updates; at < updates + bytes; ++count) {
@@ -169,7 +169,7 @@ class Store {
     memcpy(record.data(), &header, sizeof(header));
     std::unique_lock lock(mutex_);
     if (!failed_.ok()) return failed_;
-    // What follows a record that is there in part would be lost.
+    // Records behind an incomplete record would be lost, so the store refuses further writes.
     if (Status status = log_.Append(record, sync); !status.ok()) return failed_ = status;
     for (size_t i = 0; i < count; ++i) {
       Apply(updates[i], &index_);
@@ -214,7 +214,7 @@ class Store {
     return {{"entries", index_.size()}, {"updates_since_checkpoint", since_checkpoint_}};
   }
 
-  // For iterators: the places of an index stay while nothing is removed.
+  // For iterators: index positions stay valid while no key is removed.
   std::shared_mutex& mutex() const { return mutex_; }
   const Index& index() const { return index_; }
   uint64_t removals() const { return removals_; }
@@ -223,7 +223,7 @@ class Store {
   std::string LogPath(uint64_t number) const { return path_ + "/log-" + std::to_string(number); }
   std::string CheckpointPath() const { return path_ + "/checkpoint"; }
 
-  // Everybody waits: that is what is measured.
+  // All operations wait. The engine exists to measure this.
   Status Checkpoint() {
     const auto start = std::chrono::steady_clock::now();
     const std::string unnamed = CheckpointPath() + ".tmp";
@@ -272,7 +272,7 @@ class Store {
     return Status::Corruption(CheckpointPath() + ": " + error.what());
   }
 
-  // *valid: bytes of whole records.
+  // *valid: bytes of complete records.
   Status ReplayLog(uint64_t* valid) {
     std::ifstream file(LogPath(number_), std::ios::binary);
     if (!file) return Status::OK();
@@ -303,12 +303,12 @@ class Store {
   }
 
   const std::string path_;
-  const uint64_t interval_;  // updates
+  const uint64_t interval_;  // number of updates between checkpoints
   mutable std::shared_mutex mutex_;
   Index index_;
   Log log_;
   Status failed_;
-  uint64_t number_ = 0;  // of the log
+  uint64_t number_ = 0;  // number of the log
   uint64_t since_checkpoint_ = 0;
   uint64_t removals_ = 0;
   uint64_t log_bytes_ = 0;
@@ -323,7 +323,7 @@ class Store {
 
 // ---- Adapter
 
-// Holds no lock between its steps, so it sees what is written meanwhile. Key and value are copies.
+// Holds no lock between steps, so it sees concurrent writes. Key and value are copies.
 class StoreIterator final : public Iterator {
  public:
   explicit StoreIterator(const Store& store) : store_(store) {}
@@ -451,7 +451,7 @@ class DramCheckpointDriver final : public Driver {
       if (status.ok() && (name.starts_with("log-") || name.starts_with("checkpoint"))) status = RemoveFile(path + "/" + name);
     }
     std::error_code error;
-    if (status.ok()) std::filesystem::remove(path, error);  // unless there is something else in it
+    if (status.ok()) std::filesystem::remove(path, error);  // fails if the directory has other files
     return status;
   }
 
@@ -467,7 +467,7 @@ Status MakeDramCheckpointDriver(const std::string& argument, const Flags&, std::
   if (!argument.empty()) {
     const auto [read, error] = std::from_chars(argument.data(), end, interval);
     if (error != std::errc() || read != end)
-      return Status::InvalidArgument("dram-checkpoint:" + argument + " is no number of updates between two checkpoints");
+      return Status::InvalidArgument("dram-checkpoint:" + argument + " is not a number of updates between two checkpoints");
   }
   *driver = std::make_unique<DramCheckpointDriver>(interval);
   return Status::OK();

@@ -1,4 +1,4 @@
-// The engine leveldb: LevelDB's C interface, of whatever library is loaded for it.
+// The engine leveldb: LevelDB's C interface, from a library that is loaded at run time.
 #include "db_bench/engine.h"
 
 #ifndef BRAIDDB_LEVELDB_LIBRARY
@@ -59,7 +59,7 @@ struct LevelDbApi {
     BRAIDDB_LEVELDB_ONLY(BRAIDDB_FIND)
 #undef BRAIDDB_FIND
     if (library->missing().empty()) return Status::OK();
-    return Status::NotSupported(library->path() + " is no LevelDB: it has no " + library->missing().front());
+    return Status::NotSupported(library->path() + " is not LevelDB: it lacks " + library->missing().front());
   }
 
   Status Get(Db* db, const ReadOptions* options, Slice key, std::string* value) const {

@@ -1,5 +1,5 @@
-// The engine lmdb: LMDB with a writable map, one transaction for each write or batch. Readers renew one transaction of their own
-// for each lookup, which is how its makers say to read often.
+// The engine lmdb: LMDB with a writable map, and one transaction per write or batch. Each reader has one read transaction and
+// renews it for each lookup, as LMDB's authors recommend for frequent reads.
 #include "db_bench/engine.h"
 
 #ifndef BRAIDDB_LMDB_LIBRARY
@@ -28,9 +28,9 @@ namespace braiddb::bench {
 
 namespace {
 
-// Address space, not memory; a database that reaches it is refused more writes.
+// Size of the address space, not of memory. A database that reaches it refuses writes.
 constexpr size_t kMapSize = size_t{64} << 30;
-// Also those that iterators hold.
+// Includes the readers of iterators.
 constexpr unsigned kMaxReaders = 8192;
 
 struct LmdbApi {
@@ -56,7 +56,7 @@ struct LmdbApi {
     BRAIDDB_LMDB_API(BRAIDDB_FIND)
 #undef BRAIDDB_FIND
     if (library->missing().empty()) return Status::OK();
-    return Status::NotSupported(library->path() + " is no LMDB: it has no " + library->missing().front());
+    return Status::NotSupported(library->path() + " is not LMDB: it lacks " + library->missing().front());
   }
 
   Status ToStatus(int code) const {
@@ -71,14 +71,14 @@ Slice ToSlice(const MDB_val& val) { return {static_cast<const char*>(val.mv_data
 struct LmdbHandle {
   const LmdbApi& api;
   MDB_env* env;
-  std::vector<MDB_dbi> families;  // the default one first
+  std::vector<MDB_dbi> families;  // the default family first
 
   MDB_dbi DatabaseOf(Slice key) const {
     return families.size() == 1 ? families.front() : families[FamilyOf(key, families.size())];
   }
 };
 
-// Of the default family.
+// Iterates over the default family.
 class LmdbIterator final : public Iterator {
  public:
   explicit LmdbIterator(const LmdbHandle& handle) : api_(handle.api) {
@@ -156,7 +156,7 @@ class LmdbSession final : public Session {
     api_.txn_reset(reader_);
     return status;
   }
-  // One transaction for all of them.
+  // Uses one transaction for all keys.
   void MultiGet(const std::vector<Slice>& keys, std::vector<std::string>* values, std::vector<Status>* statuses) override {
     values->resize(keys.size());
     const int begun = BeginRead();
@@ -229,7 +229,7 @@ class LmdbEngine final : public Engine {
   }
 
  private:
-  // Over all families; of the depth the most.
+  // Sums the statistics of all families. The depth is the maximum.
   bool Sum(MDB_stat* sum) const {
     const LmdbApi& api = handle_.api;
     MDB_txn* txn = nullptr;
@@ -289,7 +289,7 @@ class LmdbDriver final : public Driver {
       std::filesystem::remove(path + file, error);
       if (error) return Status::IOError(error.message());
     }
-    std::filesystem::remove(path, error);  // unless there is something else in it
+    std::filesystem::remove(path, error);  // fails if the directory has other files
     return Status::OK();
   }
 
@@ -313,9 +313,9 @@ class LmdbDriver final : public Driver {
     return status;
   }
 
-  // Families are databases of LMDB's: a single one is that without a name. Of several all have names, which are entries of that
-  // one, and would be met there by iterators. What was made with another number of families is refused, as the other engines
-  // refuse it.
+  // A family is an LMDB database. A single family is the unnamed database. With several families all have names, because the
+  // names are entries of the unnamed database and its iterators would return them. A database with another number of families is
+  // refused, as by the other engines.
   Status OpenFamilies(MDB_txn* txn, bool exists, std::vector<MDB_dbi>* families) const {
     MDB_dbi unnamed = 0;
     int code = api_.dbi_open(txn, nullptr, 0, &unnamed);

@@ -1,4 +1,4 @@
-// The engine that does nothing: what is measured with it is db_bench's own cost.
+// The engine null: does nothing. It measures the cost of db_bench itself.
 #include "db_bench/engine.h"
 
 namespace braiddb::bench {

@@ -1,5 +1,5 @@
-// The engine rocksdb: RocksDB's C interface, of whatever library is loaded for it. A library that lacks a function that is needed
-// is refused; the one that sets options may be missing.
+// The engine rocksdb: RocksDB's C interface, from a library that is loaded at run time. A library that lacks a required function
+// is refused. Only the function that sets options may be missing.
 #include "db_bench/engine.h"
 
 #ifndef BRAIDDB_ROCKSDB_LIBRARY
@@ -29,9 +29,9 @@ namespace braiddb::bench {
 
 namespace {
 
-// What RocksDB's guide to tuning says for a first setup: more background jobs, bytes_per_sync, filters of 10 bits, blocks of 16
-// KiB, format 5, level_compaction_dynamic_level_bytes; a cache that holds the data; and no compression, since values here do not
-// compress.
+// The initial settings of RocksDB's tuning guide: more background jobs, bytes_per_sync, filters of 10 bits, 16 KiB blocks, format
+// 5, level_compaction_dynamic_level_bytes. In addition a cache that holds the data, and no compression, because the benchmark's
+// values do not compress.
 constexpr const char* kSettings =
     "max_background_jobs=6;bytes_per_sync=1048576;compaction_pri=kMinOverlappingRatio;level_compaction_dynamic_level_bytes=true;"
     "compression=kNoCompression;block_based_table_factory={filter_policy=bloomfilter:10:false;block_size=16384;"
@@ -63,7 +63,7 @@ class RocksDbSession : public LevelDbApiSession<RocksDbApi> {
     api_.read_options_snapshot(read_options_, snapshot_);
     return Status::OK();
   }
-  // RocksDB keeps the addresses of bounds.
+  // RocksDB stores the addresses of the bounds, so they must stay valid.
   std::unique_ptr<Iterator> NewBoundedIterator(const std::optional<Slice>& lower, const std::optional<Slice>& upper) override {
     lower_ = lower.value_or(Slice());
     upper_ = upper.value_or(Slice());
@@ -77,7 +77,7 @@ class RocksDbSession : public LevelDbApiSession<RocksDbApi> {
   std::string lower_, upper_;
 };
 
-// Of a database with several column families. Iterators are of the default one, as in RocksDB's db_bench.
+// A session of a database with several column families. Iterators use the default family, as in RocksDB's db_bench.
 class FamiliesSession final : public RocksDbSession {
  public:
   FamiliesSession(const RocksDbApi& api, rocksdb_t* db, const Families* families, bool sync, bool log)
@@ -130,7 +130,7 @@ class FamiliesSession final : public RocksDbSession {
 
 class RocksDbEngine final : public LevelDbApiEngine<RocksDbApi> {
  public:
-  // Takes the handles, which are none if the database has the default family only.
+  // Takes over the handles. They are empty if the database has only the default family.
   RocksDbEngine(const RocksDbApi& api, rocksdb_t* db, Families families, bool log)
       : LevelDbApiEngine(api, db), families_(std::move(families)), log_(log) {}
   ~RocksDbEngine() override { DestroyHandles(); }
@@ -156,13 +156,13 @@ class RocksDbEngine final : public LevelDbApiEngine<RocksDbApi> {
     for (RocksDbApi::Family* const family : families_) api_.compact_range_in(db_, family, nullptr, 0, nullptr, 0);
     return Status::OK();
   }
-  // Properties say whether there is work, as for RocksDB's own db_bench.
+  // Polls properties for pending work, as RocksDB's db_bench does.
   Status WaitForCompaction() override {
     constexpr std::chrono::milliseconds kPause{1};
     WaitUntilIdle([this] { return HasWork(); }, [kPause] { std::this_thread::sleep_for(kPause); });
     return Status::OK();
   }
-  // Of the default family and of what all share, as RocksDB's db_bench.
+  // The property of the default family and of the whole database, as in RocksDB's db_bench.
   bool GetText(std::string_view name, std::string* text) override { return GetProperty("rocksdb." + std::string(name), text); }
   Status Close() override {
     DestroyHandles();
@@ -179,7 +179,7 @@ class RocksDbEngine final : public LevelDbApiEngine<RocksDbApi> {
     if (families_.empty()) return HasWork(nullptr);
     return std::any_of(families_.begin(), families_.end(), [this](RocksDbApi::Family* family) { return HasWork(family); });
   }
-  // Null: the default one.
+  // Null: the default family.
   bool HasWork(RocksDbApi::Family* family) const {
     for (const char* property : {"rocksdb.mem-table-flush-pending", "rocksdb.num-running-flushes", "rocksdb.compaction-pending",
                                  "rocksdb.num-running-compactions"}) {
@@ -191,8 +191,8 @@ class RocksDbEngine final : public LevelDbApiEngine<RocksDbApi> {
     return false;
   }
 
-  Families families_;  // empty: the default one only
-  const bool log_;     // writes go to it
+  Families families_;  // empty: only the default family
+  const bool log_;     // writes use the log
 };
 
 class RocksDbDriver final : public Driver {
@@ -211,7 +211,7 @@ class RocksDbDriver final : public Driver {
     }
     settings_ = kSettings;
     if (!more_settings.empty()) settings_ += ";" + more_settings;
-    // Here, so that a wrong option is told at once.
+    // Creates the options here, so that a wrong option is reported at once.
     rocksdb_options_t* options = nullptr;
     status = MakeOptions(&options);
     if (status.ok()) api_.options_destroy(options);
@@ -263,7 +263,7 @@ class RocksDbDriver final : public Driver {
     return reads_only_ ? api_.open_for_reading(options, path.c_str(), 0, error) : api_.open(options, path.c_str(), error);
   }
 
-  // All with the same options, and so with one cache.
+  // All families use the same options, and so one cache.
   rocksdb_t* OpenFamilies(rocksdb_options_t* options, const std::string& path, bool exists, Families* families,
                           char** error) const {
     std::vector<std::string> names;
@@ -281,7 +281,7 @@ class RocksDbDriver final : public Driver {
                               families->data(), error);
   }
 
-  // A library with assertions has the class behind RocksDB's test hooks.
+  // A library with assertions exports the class of RocksDB's test hooks.
   void LookForAssertions() {
     void* hooks = nullptr;
     library_.Find("_ZN7rocksdb9SyncPoint11GetInstanceEv", &hooks);
@@ -305,7 +305,7 @@ class RocksDbDriver final : public Driver {
   const bool reads_only_;
   SharedLibrary library_;
   RocksDbApi api_{};
-  std::string settings_;  // empty: the library takes none
+  std::string settings_;  // empty: the library cannot parse options
   bool assertions_ = false;
 };
 
@@ -317,7 +317,7 @@ std::string WithMergeOperator(const Flags& flags) {
 }  // namespace
 
 Status MakeRocksDbDriver(const std::string& argument, const Flags& flags, std::unique_ptr<Driver>* driver) {
-  // Its own, of the same name.
+  // RocksDB's own operator of the same name.
   std::shared_ptr<const MergeOperator> known;
   Status status = FindMergeOperator(flags.merge_operator, &known);
   if (!status.ok()) return status;

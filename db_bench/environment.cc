@@ -41,7 +41,7 @@ bool IsBelow(const std::string& path, const std::string& mount) {
   return path.starts_with(mount) && (path.size() == mount.size() || path[mount.size()] == '/');
 }
 
-// By the longest mount point above the path, of equal ones the last: proc(5), mountinfo.
+// Finds the file system by the longest mount point above the path; of equal ones the last. See proc(5), mountinfo.
 void DescribeFileSystem(const std::string& path, Environment* environment) {
   const std::string directory = NearestDirectory(path);
   std::ifstream file("/proc/self/mountinfo");

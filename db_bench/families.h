@@ -1,4 +1,4 @@
-// Column families as RocksDB's db_bench has them: what they are called, and which one a key is in.
+// Column families as in RocksDB's db_bench: their names, and the family of a key.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 namespace braiddb::bench {
 
-// The first is the default one.
+// Family 0 is the default family.
 inline std::string FamilyName(size_t i) {
   if (i == 0) return kDefaultColumnFamilyName;
   const std::string number = std::to_string(i);
   return "column_family_name_" + std::string(number.size() < 6 ? 6 - number.size() : 0, '0') + number;
 }
 
-// The number that a key begins with, big-endian (KeyMaker), chooses. REQUIRES: families > 0.
+// The family is chosen by the big-endian number at the begin of the key (KeyMaker). REQUIRES: families > 0.
 inline size_t FamilyOf(Slice key, size_t families) {
   uint64_t number = 0;
   for (size_t i = 0; i < std::min(key.size(), sizeof(number)); ++i) number = number << 8 | static_cast<unsigned char>(key[i]);

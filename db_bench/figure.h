@@ -1,4 +1,4 @@
-// Figure: a number that has a name in --json.
+// Figure: a named number in --json.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace braiddb::bench {
 
-// Names end in the unit, unless it is a count: "dram_bytes", "l0_tables".
+// A name ends in its unit, except for counts: "dram_bytes", "l0_tables".
 struct Figure {
   std::string name;
   uint64_t value = 0;

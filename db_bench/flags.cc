@@ -25,7 +25,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-// What was typed, before it is checked. Counts and sizes are signed so that a negative one is seen and refused.
+// The typed values before validation. Counts and sizes are signed, so that negative values can be refused.
 struct Typed {
   std::string benchmarks, engine, engines, ycsb_popularity, huge_pages, l1, list_kind, memtable, persist_mode, region_paths,
       region_nodes;
@@ -54,7 +54,7 @@ po::typed_value<T>* Value(T* target, T otherwise) {
 }
 
 std::string PresetHelp() {
-  std::string help = "flags of a published workload; flags beside it count more; 'help' lists what each is:";
+  std::string help = "flags of a published workload; explicit flags override them; 'help' describes each preset:";
   for (const Preset& preset : Presets()) help += std::string(" ") + preset.name;
   return help;
 }
@@ -66,53 +66,56 @@ void AddWorkloadFlags(po::options_description* all, Flags* flags, Typed* typed) 
       Value<std::string>(
           &typed->benchmarks,
           "fillseq,fillrandom,overwrite,readrandom,readmissing,readseq,readreverse,seekrandom,deleterandom,compact"),
-      "comma-separated, run in this order; 'help' lists them; name[X3] runs three times, name[X3-W1] one more before");
-  add("db", Value<std::string>(&flags->db, DefaultPath()), "directory of the database; what is there is destroyed");
-  add("use_existing_db", Switch(&flags->use_existing_db), "keep what is there; benchmarks that start afresh are skipped");
+      "comma-separated, run in this order; 'help' lists them; name[X3] runs three times, name[X3-W1] after one warm-up run");
+  add("db", Value<std::string>(&flags->db, DefaultPath()), "directory of the database; an existing database is destroyed");
+  add("use_existing_db", Switch(&flags->use_existing_db),
+      "keep the existing database; benchmarks that need an empty one are skipped");
   add("num", Value<int64_t>(&flags->num, 1000000), "size of the key space, and default of the counts below");
   add("preset", po::value<std::string>(), PresetHelp().c_str());
   add("reads", Value<int64_t>(&flags->reads, -1), "reads; negative: num");
   add("writes", Value<int64_t>(&flags->writes, -1), "writes; negative: num");
   add("deletes", Value<int64_t>(&flags->deletes, -1), "deletions; negative: num");
-  add("duration", Value<int64_t>(&flags->duration, 0), "seconds for benchmarks in random order; 0: by count");
+  add("duration", Value<int64_t>(&flags->duration, 0), "seconds per benchmark in random order; 0: the counts apply");
   add("threads", Value<int64_t>(&typed->threads, 1), "concurrent threads");
-  add("seed", Value<int64_t>(&typed->seed, 0), "of the random numbers; 0: a new one each time");
+  add("seed", Value<int64_t>(&typed->seed, 0), "seed of the random numbers; 0: a new seed in each run");
   add("key_size", Value<int64_t>(&typed->key_size, 16), "bytes: the number, big-endian, padded with '0'");
   add("value_size", Value<int64_t>(&typed->value_size, 100), "bytes");
   add("batch_size", Value<int64_t>(&typed->batch_size, 1), "updates per write, keys per MultiGet");
   add("num_column_families", Value<int64_t>(&typed->num_column_families, 1),
-      "braiddb, rocksdb, lmdb: a key's number chooses its column family; iterators have the default one");
+      "braiddb, rocksdb, lmdb: the key's number selects its column family; iterators use the default family");
   add("seek_nexts", Value<int64_t>(&typed->seek_nexts, 0), "seekrandom: steps after each seek");
-  add("seek_nexts_to_delete", Value<int64_t>(&typed->seek_nexts_to_delete, 0), "… then so many keys from there on are deleted");
+  add("seek_nexts_to_delete", Value<int64_t>(&typed->seek_nexts_to_delete, 0),
+      "seekrandom: after these, delete this number of keys from the iterator's position on");
   add("max_scan_distance", Value<int64_t>(&typed->max_scan_distance, 0),
-      "seekrandom: the iterator's bound is so many keys away from what is sought; 0: none (not lmdb, leveldb)");
-  add("seek_missing_prefix", Switch(&flags->seek_missing_prefix), "seekrandom: seek keys whose ninth byte no key has");
+      "seekrandom: distance of the iterator's bound from the sought key, in keys; 0: no bound (not lmdb, leveldb)");
+  add("seek_missing_prefix", Switch(&flags->seek_missing_prefix),
+      "seekrandom: seek missing keys, which differ in the ninth byte");
   add("explicit_snapshot", Switch(&flags->explicit_snapshot),
-      "iterators of readseq, seekrandom and newiterator: all of one snapshot (braiddb, rocksdb)");
+      "iterators of readseq, seekrandom and newiterator share one snapshot (braiddb, rocksdb)");
   add("reverse_iterator", Switch(&flags->reverse_iterator), "seekrandom: step with Prev");
   add("multiread_stride", Value<int64_t>(&typed->multiread_stride, 0), "multireadrandom: distance of the keys; 0: random");
   add("zipf", Value<double>(&typed->zipf, 0),
-      "keys of random reads, seeks, and of writes beside them: by Zipf's law with this exponent (YCSB's is 0.99); 0: all alike");
+      "exponent of Zipf's law for the keys of random reads, seeks, and writes beside them (YCSB: 0.99); 0: uniform");
   add("readwritepercent", Value<int64_t>(&typed->readwritepercent, 90), "readrandomwriterandom: percentage of reads");
   add("merge_operator", Value<std::string>(&flags->merge_operator, ""),
-      "of the benchmarks that merge, by RocksDB's name: put, uint64add, stringappend, max, bytesxor (braiddb, rocksdb)");
+      "merge operator by RocksDB's name: put, uint64add, stringappend, max, bytesxor (braiddb, rocksdb)");
   add("merge_keys", Value<int64_t>(&typed->merge_keys, -1), "mergerandom, readrandommergerandom: keys to merge; negative: num");
   add("mergereadpercent", Value<int64_t>(&typed->mergereadpercent, 70), "readrandommergerandom: percentage of merges");
-  add("bgwriter_num", Value<int64_t>(&typed->bgwriter_num, 0), "a writer beside readers: numbers of its keys; 0: as --num");
+  add("bgwriter_num", Value<int64_t>(&typed->bgwriter_num, 0), "size of the key space of a writer beside readers; 0: --num");
   add("finish_after_writes", Switch(&flags->finish_after_writes), "a writer beside readers ends after --writes");
   add("sync", Switch(&flags->sync),
-      "acknowledge after a sync: other engines, and --persist_mode=page; the other modes always are durable");
-  add("disable_wal", Switch(&flags->disable_wal), "rocksdb: without its log; braiddb's log is the data");
+      "acknowledge writes after a sync; braiddb needs it only with --persist_mode=page, the other modes are always durable");
+  add("disable_wal", Switch(&flags->disable_wal), "rocksdb: write without its log; braiddb's log is the data");
   add("verify_checksum", Switch(&flags->verify_checksum), "braiddb: reads verify checksums; rocksdb always does");
   add("verify", Switch(&flags->verify),
-      "write values that are made of their keys, and end with an error when a read gives another one; costs time");
+      "derive values from their keys, and stop with an error if a read returns another value; costs time");
   add("readonly", Switch(&flags->readonly), "braiddb, rocksdb: open the database for reading only");
   add("benchmark_write_rate_limit", Value<int64_t>(&flags->benchmark_write_rate_limit, 0), "bytes per second; 0: none");
   add("ycsb_target", Value<int64_t>(&flags->ycsb_target, 0),
-      "ycsb: operations per second of all threads; latencies count from when an operation was due; 0: as fast as it goes");
+      "ycsb: operations per second of all threads; latencies count from the due time of an operation; 0: no limit");
   add("ycsb_popularity", Value<std::string>(&typed->ycsb_popularity, "scrambled"),
-      "ycsb_a, b, c, e, f: scrambled, by Zipf's law over 10^10 items that are hashed to records, as YCSB; or records, over "
-      "these");
+      "ycsb_a, b, c, e, f: scrambled: Zipf's law over 10^10 items that are hashed to records, as in YCSB; records: Zipf's "
+      "law over the records");
   add("benchmark_read_rate_limit", Value<int64_t>(&flags->benchmark_read_rate_limit, 0), "operations per second; 0: none");
   all->add(group);
 }
@@ -121,10 +124,12 @@ void AddRangeFlags(po::options_description* all, Flags* flags, Typed* typed) {
   RangeDeletions* ranges = &flags->range_deletions;
   po::options_description group("Ranges that fills and writers beside readers delete (braiddb, rocksdb)", 110, 60);
   auto add = group.add_options();
-  add("writes_per_range_tombstone", Value(&ranges->writes_between, ranges->writes_between), "writes between two; 0: none");
-  add("writes_before_delete_range", Value(&ranges->writes_before, ranges->writes_before), "… and before them");
+  add("writes_per_range_tombstone", Value(&ranges->writes_between, ranges->writes_between),
+      "writes between two deleted ranges; 0: no ranges are deleted");
+  add("writes_before_delete_range", Value(&ranges->writes_before, ranges->writes_before),
+      "writes before the first deleted range");
   add("range_tombstone_width", Value<int64_t>(&typed->range_tombstone_width, 100), "numbers of keys in each range");
-  add("max_num_range_tombstones", Value(&ranges->most, ranges->most), "ranges of a thread at most");
+  add("max_num_range_tombstones", Value(&ranges->most, ranges->most), "maximum number of deleted ranges per thread");
   add("expand_range_tombstones", Switch(&ranges->expand), "delete key by key instead");
   all->add(group);
 }
@@ -133,15 +138,16 @@ void AddEngineFlags(po::options_description* all, Flags* flags, Typed* typed) {
   po::options_description group("What to measure", 110, 60);
   auto add = group.add_options();
   add("engine", Value<std::string>(&typed->engine, "braiddb"),
-      "braiddb, rocksdb, leveldb, lmdb, dram-checkpoint or null, and behind a colon what --engines=help says of it");
+      "braiddb, rocksdb, leveldb, lmdb, dram-checkpoint or null, and after a colon an argument, see --engines=help");
   add("engines", Value<std::string>(&typed->engines, ""),
-      "several, comma-separated: all benchmarks with each in turn, below --db, then medians and ratios; 'help' lists them");
+      "compare several engines, comma-separated: runs all benchmarks with each, then prints medians and ratios; 'help' lists "
+      "them");
   add("rounds", Value<int64_t>(&typed->rounds, -1),
-      "so many databases are made and measured by each engine, then medians are printed; -1: 3 with several engines, 1 with one");
+      "number of databases that each engine creates and measures, for the medians; -1: 3 with several engines, 1 with one");
   add("huge_pages", Value<std::string>(&typed->huge_pages, "own"),
-      "own: each engine has the pages that it asks the system for; off: no engine has huge pages, for files or DRAM, but on DAX");
+      "own: each engine uses the pages that it requests; off: no engine gets huge pages, for files or DRAM, except on DAX");
   add("rocksdb_options", Value<std::string>(&flags->rocksdb_options, ""),
-      "added to what rocksdb runs with, as in its options files, separated by semicolons");
+      "further RocksDB options, in the form of its options files, separated by semicolons");
   all->add(group);
 }
 
@@ -155,10 +161,11 @@ void AddMixFlags(po::options_description* all, Flags* flags, Typed* typed) {
   add("mix_seek_ratio", Value(&mix->seek_ratio, mix->seek_ratio), "… of seeks");
   add("mix_max_scan_len", Value(&mix->max_scan_len, mix->max_scan_len), "steps after a seek; longer ones modulo this");
   add("mix_max_value_size", Value(&mix->max_value_size, mix->max_value_size), "bytes, at most 1 MiB; larger ones modulo this");
-  add("key_dist_a", Value(&mix->key_dist_a, mix->key_dist_a), "which key, of a range or of all: by a*x^b; 0: all alike");
+  add("key_dist_a", Value(&mix->key_dist_a, mix->key_dist_a),
+      "choice of the key in a range or in all keys: by a*x^b; 0: uniform");
   add("key_dist_b", Value(&mix->key_dist_b, mix->key_dist_b), "");
-  add("keyrange_num", Value(&mix->keyrange_num, mix->keyrange_num), "ranges that the keys are divided into");
-  add("keyrange_dist_a", Value(&mix->keyrange_dist_a, mix->keyrange_dist_a), "which range: by a*e^(b*x) + c*e^(d*x)");
+  add("keyrange_num", Value(&mix->keyrange_num, mix->keyrange_num), "number of key ranges");
+  add("keyrange_dist_a", Value(&mix->keyrange_dist_a, mix->keyrange_dist_a), "choice of the range: by a*e^(b*x) + c*e^(d*x)");
   add("keyrange_dist_b", Value(&mix->keyrange_dist_b, mix->keyrange_dist_b), "");
   add("keyrange_dist_c", Value(&mix->keyrange_dist_c, mix->keyrange_dist_c), "");
   add("keyrange_dist_d", Value(&mix->keyrange_dist_d, mix->keyrange_dist_d), "");
@@ -170,9 +177,10 @@ void AddMixFlags(po::options_description* all, Flags* flags, Typed* typed) {
   add("iter_sigma", Value(&mix->iter_sigma, mix->iter_sigma), "");
   add("sine_mix_rate", Switch(&sine->active), "mixgraph: operations per second of all threads: a*sin(b*seconds + c) + d");
   add("sine_mix_rate_interval_milliseconds", Value<int64_t>(&typed->sine_interval_ms, 10000), "the rate is computed again");
-  add("sine_mix_rate_noise", Value(&sine->noise, sine->noise), "0 to 1: so much of a is added or taken at random, up to a half");
+  add("sine_mix_rate_noise", Value(&sine->noise, sine->noise),
+      "0 to 1: random change of the rate, as a share of a, up to a half");
   add("sine_write_rate", Switch(&flags->write_sine.active),
-      "in place of --benchmark_write_rate_limit: bytes per second by the sine");
+      "replaces --benchmark_write_rate_limit by a sine, in bytes per second");
   add("sine_write_rate_interval_milliseconds", Value<int64_t>(&typed->write_sine_interval_ms, 10000),
       "the rate is computed again");
   add("sine_a", Value(&sine->a, sine->a), "");
@@ -185,72 +193,74 @@ void AddMixFlags(po::options_description* all, Flags* flags, Typed* typed) {
 void AddReportFlags(po::options_description* all, Flags* flags) {
   po::options_description group("What to print", 110, 60);
   auto add = group.add_options();
-  add("confidence_interval_only", Switch(&flags->confidence_interval_only), "name[X3]: the interval in place of the average");
-  add("histogram", Switch(&flags->histogram), "latencies; costs a reading of the clock per operation");
-  add("statistics", Switch(&flags->statistics), "the database's counters, at the end");
+  add("confidence_interval_only", Switch(&flags->confidence_interval_only),
+      "name[X3]: print the confidence interval instead of the average");
+  add("histogram", Switch(&flags->histogram), "print latency histograms; costs a clock read per operation");
+  add("statistics", Switch(&flags->statistics), "print the database's counters at the end");
   add("settle", Switch(&flags->settle),
-      "behind each benchmark that writes, wait until its merges are done, and print the rate with these in it");
-  add("stats_interval", Value<int64_t>(&flags->stats_interval, 0), "a line per thread each so many operations");
-  add("stats_interval_seconds", Value<int64_t>(&flags->stats_interval_seconds, 0), "… each so many seconds");
+      "after each benchmark that writes, wait for its merges, and print the rate including them");
+  add("stats_interval", Value<int64_t>(&flags->stats_interval, 0), "print a line per thread after each N operations");
+  add("stats_interval_seconds", Value<int64_t>(&flags->stats_interval_seconds, 0), "print a line per thread every N seconds");
   add("report_file", Value<std::string>(&flags->report_file, "report.csv"), "file for --report_interval_seconds");
   add("report_interval_seconds", Value<int64_t>(&flags->report_interval_seconds, 0),
       "CSV line secs_elapsed,interval_qps, the latter the operations of the interval; 0: none");
-  add("json", Value<std::string>(&flags->json, ""), "file for all results, with what they were measured on and with");
+  add("json", Value<std::string>(&flags->json, ""), "file for all results, with machine, versions and flags");
   all->add(group);
 }
 
 void AddDatabaseFlags(po::options_description* all, Flags* flags, Typed* typed) {
   const Options defaults;
-  po::options_description group("The database (sizes in bytes; include/braiddb/options.h says what each trades)", 110, 60);
+  po::options_description group("The database (sizes in bytes; include/braiddb/options.h explains the trade-offs)", 110, 60);
   auto add = group.add_options();
   add("l1", Value<std::string>(&typed->l1, "braided_skiplist"), "the last level: braided_skiplist, nv_tree or sorted_runs");
   add("nv_leaf_size", Value<int64_t>(&typed->nv_leaf_size, defaults.nv_leaf_size), "leaves of an nv_tree: 512 to 4096");
   add("l1_index_size", Value<int64_t>(&typed->l1_index_size, static_cast<int64_t>(defaults.l1_index_size)),
       "DRAM for the index over tall nodes of a braided_skiplist; 0: none");
   add("dram_budget", Value<int64_t>(&typed->dram_budget, static_cast<int64_t>(defaults.dram_budget)),
-      "DRAM for everything, which sets sizes below and the cache's; 0: no limit");
+      "DRAM limit for the whole database; sets the sizes below and the cache's; 0: no limit");
   add("lookup_cache_size", Value<int64_t>(&typed->lookup_cache_size, static_cast<int64_t>(defaults.lookup_cache_size)),
-      "DRAM for addresses of newest versions, some nine bytes a key; 0: none");
+      "DRAM for addresses of newest versions, about nine bytes per key; 0: none");
   add("bloom_bits", Value<int64_t>(&typed->bloom_bits, defaults.filter_bits_per_key),
-      "DRAM in bits a key for the filter of keys that are not there; 0: none");
+      "bits of DRAM per key for the filter that answers gets of missing keys; 0: no filter");
   add("max_space_amplification", Value<double>(&typed->max_space_amplification, defaults.max_space_amplification),
-      "relocate what lives in sparse segments above this; 0: never");
-  add("space_slack", Value<int64_t>(&typed->space_slack, static_cast<int64_t>(defaults.space_slack)), "bytes more before that");
-  add("bound_space", Switch(&flags->options.bound_space), "writers wait where that cannot keep up");
+      "relocate live entries of sparse segments above this ratio; 0: never");
+  add("space_slack", Value<int64_t>(&typed->space_slack, static_cast<int64_t>(defaults.space_slack)),
+      "additional bytes before relocation starts");
+  add("bound_space", Switch(&flags->options.bound_space), "writers wait if relocation cannot keep up");
   add("regions", Value<int64_t>(&typed->regions, defaults.regions), "pools of persistent memory; 0: one per NUMA node");
   add("region_nodes", Value<std::string>(&typed->region_nodes, ""),
-      "comma-separated, a NUMA node for each region; -1: its device's");
+      "comma-separated, a NUMA node for each region; -1: the node of its device");
   add("region_paths", Value<std::string>(&typed->region_paths, ""), "comma-separated, a directory for each region");
-  add("max_region_size", Value<int64_t>(&typed->max_region_size, 0), "the most a region grows to; 0: its file system's capacity");
-  add("initial_region_size", Value<int64_t>(&typed->initial_region_size, 0),
-      "bytes that each region has before it is written to");
+  add("max_region_size", Value<int64_t>(&typed->max_region_size, 0),
+      "maximum size of a region; 0: the capacity of its file system");
+  add("initial_region_size", Value<int64_t>(&typed->initial_region_size, 0), "bytes that each region has from the start");
   add("segment_size", Value<int64_t>(&typed->segment_size, static_cast<int64_t>(defaults.segment_size)), "unit of log space");
   add("persist_mode", Value<std::string>(&typed->persist_mode, "auto"), "auto, cache-line, eadr, page or emulated");
   add("emulate_write_latency_ns", Value<int64_t>(&typed->write_latency_ns, 0),
-      "injected per flushed line: added behind the fence, one line after the other; entries are flushed then, never streamed");
+      "injected per flushed line, added at the fence, line after line; entries are then flushed, never streamed");
   add("emulate_read_latency_ns", Value<int64_t>(&typed->read_latency_ns, 0),
       "injected per node or leaf that a get visits in persistent memory; not in iterators, memtables and merges");
-  add("emulate_remote_latency_ns", Value<int64_t>(&typed->remote_latency_ns, 0), "… more in another region");
+  add("emulate_remote_latency_ns", Value<int64_t>(&typed->remote_latency_ns, 0), "injected in addition in another region");
   add("index_unified_logging", Value<bool>(&flags->options.index_unified_logging, true),
-      "log entries become nodes of L0 where they lie; off: flushes copy them");
+      "log entries become nodes of L0 in place; off: flushes copy them");
   add("list_kind", Value<std::string>(&typed->list_kind, "braided"),
-      "of upper layers: braided, those of one region; or oblivious, those of all");
+      "upper layers: braided links entries of one region, oblivious links entries of all regions");
   add("memtable", Value<std::string>(&typed->memtable, "hash"), "hash or skiplist");
   add("memtable_size", Value<int64_t>(&typed->memtable_size, static_cast<int64_t>(defaults.memtable_size)),
       "log bytes per memtable");
   add("write_buffer_size", Value<int64_t>(&typed->write_buffer_size, 0), "RocksDB's name for memtable_size");
   add("max_immutable_memtables", Value<int64_t>(&typed->max_immutable_memtables, defaults.max_immutable_memtables),
-      "more than this and writers are slowed down");
+      "writers are slowed down above this number");
   add("checkpoint_tables", Value<int64_t>(&typed->checkpoint_tables, defaults.checkpoint_tables),
       "flushed tables per checkpoint");
   add("compaction_threads", Value<int64_t>(&typed->compaction_threads, defaults.compaction_threads), "0: half of the CPUs");
   add("recovery_threads", Value<int64_t>(&typed->recovery_threads, defaults.recovery_threads), "0: all CPUs");
   add("l0_compaction_trigger", Value<int64_t>(&typed->l0_compaction_trigger, defaults.l0_compaction_trigger), "L0 tables");
   add("l0_slowdown_writes_trigger", Value<int64_t>(&typed->l0_slowdown_writes_trigger, defaults.l0_slowdown_writes_trigger),
-      "L0 tables; more than this and writers are slowed down; 0: by the size of the last level");
-  add("disable_auto_compactions", Switch(&flags->options.disable_auto_compaction), "flush and compact only when told to");
+      "number of L0 tables above which writers are slowed down; 0: derived from the size of the last level");
+  add("disable_auto_compactions", Switch(&flags->options.disable_auto_compaction), "flush and compact only on request");
   add("count_pm_writes", Switch(&flags->options.count_pm_writes),
-      "count cache lines, XPLines and fences, for --json; costs time, so not together with what is timed");
+      "count cache lines, XPLines and fences, for --json; costs time, so do not use it in timed runs");
   all->add(group);
 }
 
@@ -281,7 +291,7 @@ std::vector<int> ParseNodes(const std::string& list) {
     } catch (const std::exception&) {
       end = 0;
     }
-    if (end != part.size()) throw std::invalid_argument("--region_nodes: '" + part + "' is no number of a NUMA node");
+    if (end != part.size()) throw std::invalid_argument("--region_nodes: '" + part + "' is not a NUMA node number");
   }
   return nodes;
 }
@@ -385,7 +395,7 @@ void TakeWorkload(const Typed& typed, Flags* flags) {
   if (flags->seed == 0) flags->seed = std::random_device()() | 1u;
 }
 
-// Ranges of options are for DB::Open to check: its message is the one to see.
+// DB::Open checks the ranges of options, and its message is shown.
 void TakeOptions(const Typed& typed, Options* options) {
   options->l1 = ParseL1(typed.l1);
   options->list_kind = ParseListKind(typed.list_kind);
@@ -435,7 +445,7 @@ void PrintPresets() {
   std::cout << std::flush;
 }
 
-// What was stored first counts: the command line before the preset, and the preset before defaults.
+// The first stored value wins: the command line before the preset, the preset before defaults.
 void StorePreset(const po::options_description& known, po::variables_map* values) {
   if (values->count("preset") == 0) return;
   const auto name = (*values)["preset"].as<std::string>();
@@ -452,7 +462,7 @@ void NoteWhatIsForOthers(const Flags& flags) {
     std::fprintf(stderr, "note: --disable_wal has no effect but on rocksdb: braiddb's log is the data\n");
 }
 
-// Also by the other names that gflags has for it.
+// Recognizes gflags' other names for help too.
 bool AsksForHelp(const std::vector<po::option>& options) {
   return std::any_of(options.begin(), options.end(),
                      [](const po::option& option) { return option.string_key.starts_with("help"); });
@@ -496,7 +506,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
     flags->command_line.assign(argv, argv + argc);
     for (const auto& [name, value] : values) flags->values[name] = ToText(value.value());
     TakeWorkload(typed, flags);
-    flags->values["seed"] = std::to_string(flags->seed);  // also one that was drawn
+    flags->values["seed"] = std::to_string(flags->seed);  // also a seed that was drawn
     flags->values["rounds"] = std::to_string(flags->rounds);
     TakeOptions(typed, &flags->options);
     NoteWhatIsForOthers(*flags);

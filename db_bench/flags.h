@@ -1,4 +1,4 @@
-// Flags: what db_bench was asked to do, by the names that RocksDB's db_bench gave them.
+// Flags: the parsed command line, with the flag names of RocksDB's db_bench.
 #pragma once
 
 #include <algorithm>
@@ -14,15 +14,15 @@
 
 namespace braiddb::bench {
 
-// Ranges of keys that fills, and the writers of readwhilewriting and the like, delete between their writes, as RocksDB's do.
+// Range deletions between the writes of fills and of background writers (readwhilewriting and others), as in RocksDB.
 struct RangeDeletions {
-  int64_t writes_between = 0;  // two of them; 0: there are none
-  int64_t writes_before = 0;   // before all of them
-  uint64_t width = 100;        // numbers of keys in each
-  int64_t most = 0;            // of each thread
+  int64_t writes_between = 0;  // writes between two range deletions; 0: no range deletions
+  int64_t writes_before = 0;   // writes before the first range deletion
+  uint64_t width = 100;        // numbers of keys in each range
+  int64_t most = 0;            // maximum per thread
   bool expand = false;         // delete key by key instead
 
-  // A thread has done so many writes: whether a range is to be deleted behind the last one.
+  // Whether a thread must delete a range after this number of writes.
   bool DueAt(int64_t writes) const {
     const int64_t since = writes - writes_before;
     return writes_between > 0 && since > 0 && since % writes_between == 0 && since / writes_between <= most;
@@ -31,38 +31,38 @@ struct RangeDeletions {
 
 struct Flags {
   std::vector<std::string> benchmarks;
-  std::vector<std::string> engines;  // one of them, or several that are compared
-  uint32_t rounds = 1;               // of all benchmarks, each with a new database
+  std::vector<std::string> engines;  // one engine, or several to compare
+  uint32_t rounds = 1;               // repetitions of all benchmarks, each with a new database
   std::string rocksdb_options;
   std::string db;
   bool use_existing_db = false;
   bool readonly = false;
   bool disable_wal = false;  // of rocksdb
   bool verify_checksum = false;
-  bool verify = false;         // values are compared with what was put
-  bool no_huge_pages = false;  // of any engine
+  bool verify = false;         // compare each value with the value that was put
+  bool no_huge_pages = false;  // for all engines
 
-  // How much. Negative reads, writes, deletes: as num. All are per thread, as in RocksDB.
+  // Amounts. Negative reads, writes, deletes mean num. All are per thread, as in RocksDB.
   int64_t num = 0;
-  bool fewer_keys = false;  // num is less than --num, since the benchmark has it so
+  bool fewer_keys = false;  // the benchmark has reduced num below --num
   int64_t reads = 0;
   int64_t writes = 0;
   int64_t deletes = 0;
-  int64_t duration = 0;  // seconds; 0: by count
+  int64_t duration = 0;  // seconds; 0: the count limits the benchmark
   uint32_t threads = 1;
   uint64_t seed = 0;
 
-  // What.
+  // Data.
   uint64_t key_size = 0;
   uint64_t value_size = 0;
   uint64_t batch_size = 1;
   uint64_t num_column_families = 1;
   uint64_t seek_nexts = 0;
   uint64_t seek_nexts_to_delete = 0;
-  uint64_t max_scan_distance = 0;  // numbers of keys; 0: no bound
+  uint64_t max_scan_distance = 0;  // in numbers of keys; 0: no bound
   bool seek_missing_prefix = false;
   bool explicit_snapshot = false;
-  std::string merge_operator;  // RocksDB's name for it; empty: none
+  std::string merge_operator;  // RocksDB's name; empty: none
   uint64_t merge_keys = 0;
   uint32_t mergereadpercent = 70;
   uint64_t bgwriter_num = 0;  // 0: num
@@ -76,36 +76,36 @@ struct Flags {
   int64_t benchmark_write_rate_limit = 0;  // bytes per second
   int64_t benchmark_read_rate_limit = 0;   // operations per second
   MixParameters mix;
-  SineParameters sine;         // of mixgraph, operations per second of all threads
-  SineParameters write_sine;   // of writes, bytes per second of all threads
-  int64_t ycsb_target = 0;     // operations per second of all threads
-  bool ycsb_scrambled = true;  // popularity as YCSB draws it; false: by Zipf's law over the records
+  SineParameters sine;         // of mixgraph: operations per second, all threads together
+  SineParameters write_sine;   // of writes: bytes per second, all threads together
+  int64_t ycsb_target = 0;     // operations per second, all threads together
+  bool ycsb_scrambled = true;  // popularity as in YCSB; false: Zipf's law over the records
 
-  // What to print.
+  // Output.
   bool confidence_interval_only = false;
   bool histogram = false;
   bool statistics = false;
-  bool settle = false;         // wait for what each benchmark that writes leaves to be merged, and tell how long that took
-  int64_t stats_interval = 0;  // operations
+  bool settle = false;                 // after each benchmark that writes, wait for the remaining merges, and report the time
+  int64_t stats_interval = 0;          // operations
   int64_t stats_interval_seconds = 0;  // seconds
   std::string report_file;
   int64_t report_interval_seconds = 0;
-  std::string json;  // file; empty: none
-  // For --json: what was typed, and what all flags came to.
+  std::string json;  // file name; empty: none
+  // For --json: the typed command line, and the final value of each flag.
   std::vector<std::string> command_line;
   std::map<std::string, std::string> values;
 
-  // Options of the database; create_if_missing and the like are left to the benchmark.
+  // Options of the database. The benchmark sets create_if_missing and similar ones.
   Options options;
 
   uint64_t Reads() const { return static_cast<uint64_t>(reads < 0 ? num : reads); }
   uint64_t Writes() const { return static_cast<uint64_t>(writes < 0 ? num : writes); }
-  // Of benchmarks that do both.
+  // The limit of benchmarks that read and write.
   uint64_t ReadWrites() const { return static_cast<uint64_t>(reads < 0 && writes < 0 ? num : std::max(reads, writes)); }
   uint64_t Deletes() const { return static_cast<uint64_t>(deletes < 0 ? num : deletes); }
 };
 
-// Fills *flags. If the process is to end instead (help, or an error, both already printed), returns its exit code.
+// Fills *flags. If the process must end (help or an error, both already printed), returns its exit code.
 std::optional<int> ParseFlags(int argc, char** argv, Flags* flags);
 
 }  // namespace braiddb::bench

@@ -4,11 +4,11 @@ namespace braiddb::bench {
 
 namespace {
 
-// Flags that may be given without changing what is measured, and why.
+// Flags that are accepted without effect on the measurement, and the reason.
 struct Group {
   enum class Of { kAll, kBraidDb };
 
-  Of of;  // whom the reason is about: of all, or of braiddb, where rocksdb has such an option
+  Of of;  // the engines that the reason concerns: all, or braiddb only, if rocksdb has the option
   const char* reason;
   std::string_view names;  // separated by spaces
 };
@@ -120,7 +120,7 @@ const Group kIgnored[] = {
     {Group::Of::kAll, "every flag that is unknown is told", "undefok"},
 };
 
-// Flags that would change what is measured, unless they say what holds here anyway.
+// Flags that would change the measurement. Refused unless their value equals db_bench's behavior.
 struct Refused {
   std::string_view name;
   std::string_view neutral;
@@ -175,7 +175,7 @@ bool IsFalse(std::string_view value) { return value == "false" || value == "0" |
 
 ForeignFlag JudgeForeignFlag(std::string_view name, std::string_view value) {
   const std::string flag = "--" + std::string(name);
-  // gflags' --noflag.
+  // The form --noflag of gflags.
   const std::string_view positive = name.starts_with("no") ? name.substr(2) : name;
   for (const Group& group : kIgnored) {
     if (!HasWord(group.names, name) && !HasWord(group.names, positive)) continue;

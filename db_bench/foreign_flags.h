@@ -1,4 +1,4 @@
-// Flags of RocksDB's db_bench that mean nothing here: so that what its users type works, or says why not.
+// Flags of RocksDB's db_bench without a meaning here: accepted without effect, or refused with a reason.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@ namespace braiddb::bench {
 
 struct ForeignFlag {
   bool accepted;
-  std::string message;  // one line: why it has no effect, or why it is refused
+  std::string message;  // one line: the reason why the flag has no effect or is refused
 };
 
-// `name` without dashes. Unknown names are refused.
+// `name`: without dashes. Refuses unknown names.
 ForeignFlag JudgeForeignFlag(std::string_view name, std::string_view value);
 
 }  // namespace braiddb::bench

@@ -1,4 +1,4 @@
-// What is measured and on what: the lines above the results.
+// The lines above the results: configuration and machine.
 #pragma once
 
 #include <string>
@@ -10,8 +10,7 @@
 namespace braiddb::bench {
 
 void PrintHeader(const Flags& flags, const Environment& environment);
-// Of one engine.
-// Sizes of the engine's pages.
+// Page sizes of one engine.
 std::string PagesOf(const Flags& flags, const Driver& driver);
 void PrintEngine(const Flags& flags, const Driver& driver);
 

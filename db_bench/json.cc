@@ -30,7 +30,7 @@ Json ToJson(const Environment& environment) {
           {"warnings", environment.warnings}};
 }
 
-// Microseconds. The distribution function: [a, b] says that the share b took at most a.
+// In microseconds. An element [a, b] of the distribution function: the share b took at most a.
 Json ToJson(const Histogram& histogram) {
   constexpr double kMicro = 1000;
   Json percentiles = Json::object();
@@ -58,7 +58,7 @@ Json ToJson(const std::vector<SineRate::Demand>& demands) {
   return json;
 }
 
-// A table: names of columns, the first of which is the time, and a row for each sample.
+// A table: column names, of which the first is the time, and one row per sample.
 Json StateOf(const Samples& samples) {
   Json names = Json::array({"seconds"}), rows = Json::array();
   for (const std::string& name : samples.names) names.push_back(name);

@@ -1,4 +1,4 @@
-// The kinds of last level, by the names that flags and results have for them.
+// The kinds of last level, by their names in flags and results.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ inline const char* NameOfL1(L1Kind kind) {
   return "unknown";
 }
 
-// Nothing if there is none of this name.
+// Returns nothing for an unknown name.
 inline std::optional<L1Kind> FindL1(std::string_view name) {
   for (const L1Kind kind : {L1Kind::kBraidedSkipList, L1Kind::kNvTree, L1Kind::kSortedRuns}) {
     if (name == NameOfL1(kind)) return kind;

@@ -1,5 +1,5 @@
-// Sessions and iterators over the C interface that LevelDB has and RocksDB kept: the same functions with other prefixes. `Api`
-// has a pointer for each function of BRAIDDB_LEVELDB_API, a Get of its own, and names for its types.
+// Sessions and iterators over the C interface that LevelDB and RocksDB share: the same functions with different prefixes. `Api`
+// has a pointer for each function of BRAIDDB_LEVELDB_API, its own Get, and names for its types.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 #include "db_bench/engine.h"
 
-// What both have, for F(name here, name there without prefix).
+// Functions of both libraries, as F(name in Api, name in the library without prefix).
 #define BRAIDDB_LEVELDB_API(F)                                \
   F(open, open)                                               \
   F(close, close)                                             \
@@ -48,7 +48,7 @@
 
 namespace braiddb::bench {
 
-// The error that a function gave, if any.
+// Converts an error text to a Status, and frees the text.
 template <class Api>
 Status TakeError(const Api& api, char* error) {
   if (error == nullptr) return Status::OK();
@@ -98,7 +98,7 @@ class LevelDbApiIterator final : public Iterator {
   typename Api::Iterator* const iterator_;
 };
 
-// What a call for several keys takes and gives, kept for the next call.
+// Arguments and results of a call for several keys. Reused by the next call.
 struct MultiGetBuffers {
   std::vector<const char*> keys;
   std::vector<size_t> key_sizes;
@@ -159,7 +159,7 @@ class LevelDbApiSession : public Session {
     return CommitBatch();
   }
   Status Get(Slice key, std::string* value) override { return api_.Get(db_, read_options_, key, value); }
-  // By the library's own call if it has one.
+  // Calls the library's function, if it has one.
   void MultiGet(const std::vector<Slice>& keys, std::vector<std::string>* values, std::vector<Status>* statuses) override {
     if constexpr (requires { api_.MultiGet(db_, read_options_, keys, &buffers_, values, statuses); }) {
       api_.MultiGet(db_, read_options_, keys, &buffers_, values, statuses);
@@ -186,7 +186,7 @@ class LevelDbApiSession : public Session {
   MultiGetBuffers buffers_;
 };
 
-// What engines of both share; Flush and WaitForCompaction are theirs.
+// Common part of both engines. Flush and WaitForCompaction are implemented by each engine.
 template <class Api>
 class LevelDbApiEngine : public Engine {
  public:

@@ -1,4 +1,4 @@
-// db_bench: measures BraidDB, and other stores beside it, with the benchmarks, flags and reports of RocksDB's program.
+// db_bench: measures BraidDB and other stores with the benchmarks, flags, and reports of RocksDB's db_bench.
 #include "db_bench/flags.h"
 #include "db_bench/program.h"
 

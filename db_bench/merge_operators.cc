@@ -7,7 +7,7 @@ namespace braiddb::bench {
 
 namespace {
 
-// An operator whose value follows from the one before and the next operand alone, and which does the same with two operands.
+// An operator whose result depends only on the previous value and the next operand. It combines two operands in the same way.
 class StepOperator : public MergeOperator {
  public:
   bool FullMerge(Slice, const Slice* existing, std::span<const Slice> operands, std::string* value) const final {
@@ -33,7 +33,7 @@ class StepOperator : public MergeOperator {
   virtual void Step(Slice operand, std::string* value) const = 0;
 };
 
-// The last operand is the value.
+// The result is the last operand.
 class Put final : public StepOperator {
  public:
   const char* Name() const override { return "PutOperator"; }
@@ -60,7 +60,7 @@ class Max final : public StepOperator {
   }
 };
 
-// The shorter one goes on in zeros.
+// The shorter operand is padded with zeros.
 class BytesXor final : public StepOperator {
  public:
   const char* Name() const override { return "BytesXOR"; }

@@ -1,4 +1,4 @@
-// Merge operators by the names that RocksDB has for them.
+// Merge operators by RocksDB's names.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace braiddb::bench {
 
-// An empty name gives null. InvalidArgument, with those that there are, for an unknown one.
+// An empty name yields null. For an unknown name returns InvalidArgument with the known names.
 Status FindMergeOperator(const std::string& name, std::shared_ptr<const MergeOperator>* merge_operator);
 
 }  // namespace braiddb::bench

@@ -1,4 +1,4 @@
-// mixgraph, RocksDB's benchmark of gets, puts and scans.
+// mixgraph: RocksDB's benchmark of gets, puts, and scans.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -12,7 +12,7 @@ namespace {
 
 struct Counts {
   uint64_t gets = 0, puts = 0, seeks = 0, found = 0, bytes = 0;
-  uint64_t value_bytes = 0;  // put
+  uint64_t value_bytes = 0;  // of puts
   uint64_t steps = 0;        // of scans
 };
 
@@ -54,7 +54,7 @@ void Report(const Counts& counts, Worker* worker) {
                                   average(counts.steps, counts.seeks)));
 }
 
-// Of reads and writes that were done so far, each for itself.
+// Waits for the rate. Reads and writes count separately.
 void KeepPace(Worker* worker, bool is_write, uint64_t done) {
   if (!worker->shared->sine.active() || done % SinePace::kOperations != 0) return;
   if (is_write) {

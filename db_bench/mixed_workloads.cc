@@ -1,4 +1,4 @@
-// Benchmarks that read and write: by one thread, and beside one that writes, merges or scans in the background.
+// Benchmarks that read and write: in one thread, or beside a background thread that writes, merges, or scans.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -14,8 +14,8 @@ bool OthersHaveFinished(const Worker& worker) {
   return worker.shared->finished.load(std::memory_order_relaxed) + 1 >= worker.flags.threads;
 }
 
-// Until all other threads of the benchmark have finished, or with --finish_after_writes until --writes are done. Not in the
-// report's line, but in its message. `write` takes a key.
+// Writes until all other threads have finished, or with --finish_after_writes until --writes are done. Excluded from the report
+// line; its rate is in the message. `write` takes a key.
 template <class Write>
 void WriteInBackground(Worker* worker, Operation operation, Write write) {
   worker->exclude_from_report = true;
@@ -45,7 +45,7 @@ void MergeInBackground(Worker* worker) {
   WriteInBackground(worker, Operation::kMerge, [worker](Slice key) { MergeOrExit(worker, key, worker->values.Make(key)); });
 }
 
-// Runs to the end again and again, until all other threads of the benchmark have finished.
+// Scans the whole database repeatedly until all other threads have finished.
 void ScanInBackground(Worker* worker) {
   worker->exclude_from_report = true;
   std::unique_ptr<Iterator> iterator;
@@ -61,7 +61,7 @@ void ScanInBackground(Worker* worker) {
   }
 }
 
-// The first thread does one thing, the others another.
+// The first thread runs `background`, the other threads run `body`.
 void Beside(Worker* worker, void (*background)(Worker*), void (*body)(Worker*)) {
   if (worker->id == 0) {
     background(worker);
@@ -85,7 +85,7 @@ void SeekRandomWhileWriting(Worker* worker) { Beside(worker, PutInBackground, Se
 void SeekRandomWhileMerging(Worker* worker) { Beside(worker, MergeInBackground, SeekRandom); }
 void NewIteratorsWhileWriting(Worker* worker) { Beside(worker, PutInBackground, NewIterators); }
 
-// A get and a put of the same key, timed as one.
+// A get and a put of the same key, timed as one operation.
 void UpdateRandom(Worker* worker) {
   OpLimit limit = worker->Limit(worker->flags.ReadWrites());
   std::string value;
@@ -114,7 +114,7 @@ void ReadRandomWriteRandom(Worker* worker) {
   uint64_t reads = 0, writes = 0, found = 0;
   while (!limit.Done()) {
     const Slice key = worker->RandomKey();
-    // Of a hundred first the reads, then the writes, as in RocksDB.
+    // Of each hundred operations first the reads, then the writes, as in RocksDB.
     if ((reads + writes) % 100 < worker->flags.readwritepercent) {
       if (GetOrExit(worker, key, &value)) ++found;
       ++reads;

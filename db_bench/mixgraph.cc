@@ -9,22 +9,22 @@ namespace braiddb::bench {
 
 namespace {
 
-// As a cast does on x86: what does not fit is the least number.
+// Like a cast on x86: a value out of range becomes the smallest number.
 int64_t RoundUp(double x) {
   const double rounded = std::ceil(x);
   return rounded >= -0x1p63 && rounded < 0x1p63 ? static_cast<int64_t>(rounded) : INT64_MIN;
 }
 
-// Where the distribution function of the power law reaches the share.
+// The rank where the distribution function of the power law reaches `share`.
 uint64_t PowerInverse(double share, double a, double b) { return static_cast<uint64_t>(RoundUp(std::pow(share / a, 1 / b))); }
 
-// … of the generalized Pareto distribution exceeds it.
+// The value where the generalized Pareto distribution function exceeds `share`.
 int64_t ParetoInverse(double share, double theta, double k, double sigma) {
   if (k == 0) return RoundUp(theta - sigma * std::log(share));
   return RoundUp(theta + sigma * (std::pow(share, -k) - 1) / k);
 }
 
-// Thousandths, rounded up.
+// The ratio in thousandths, rounded up.
 uint64_t Thousandths(double ratio, double sum) { return static_cast<uint64_t>(std::ceil(1000 * (ratio / sum))); }
 
 }  // namespace
@@ -37,7 +37,7 @@ MixGenerator::MixGenerator(const MixParameters& parameters, uint64_t num) : para
   if (parameters_.has_ranges()) MakeRanges();
 }
 
-// The coldest range is the last of the law and the first here; then they are shuffled, always alike for the same weights.
+// The coldest range is the last of the law and the first here. Then the ranges are shuffled, with a fixed seed.
 void MixGenerator::MakeRanges() {
   const auto count = static_cast<uint64_t>(std::max<int64_t>(parameters_.keyrange_num, 1));
   double scale = 0;
@@ -101,7 +101,7 @@ MixQuery MixGenerator::Make(uint64_t draw) const {
   return {Key(draw), length, operation};
 }
 
-// The generator's words follow from each other; its first number is made of three of them.
+// Each word of the generator depends on its predecessors. The first number depends on three words.
 uint64_t FirstMersenneNumber(uint64_t seed) {
   constexpr int kMiddle = 156;
   constexpr uint64_t kUpperBits = ~uint64_t{0} << 31;

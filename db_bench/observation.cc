@@ -13,7 +13,7 @@ namespace braiddb::bench {
 
 namespace {
 
-// proc(5), statm: pages, of which resident, of which of files or shared.
+// proc(5), statm: total pages, resident pages, and of these the pages of files or shared memory.
 uint64_t AnonymousBytes() {
   std::ifstream file("/proc/self/statm");
   uint64_t all = 0, resident = 0, shared = 0;
@@ -21,9 +21,9 @@ uint64_t AnonymousBytes() {
   return (resident - std::min(shared, resident)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Files come and go meanwhile: what cannot be looked at is left out.
+// Files may vanish during the walk. A file that cannot be read is skipped.
 uint64_t BytesOfFiles(const std::string& path) {
-  constexpr uint64_t kBlock = 512;  // stat(2), whatever the file system's blocks
+  constexpr uint64_t kBlock = 512;  // unit of st_blocks, see stat(2)
   namespace fs = std::filesystem;
   uint64_t bytes = 0;
   std::error_code error;
@@ -35,7 +35,7 @@ uint64_t BytesOfFiles(const std::string& path) {
   return bytes;
 }
 
-// proc(5), io; 0 where the kernel does not account for it.
+// proc(5), io. Returns 0 if the kernel does not count.
 uint64_t WrittenBySystemCalls() {
   std::ifstream file("/proc/self/io");
   std::string name;
@@ -55,7 +55,7 @@ std::vector<Figure> ObserveState(Engine* engine, const std::string& path) {
   return figures;
 }
 
-// proc(5), smaps_rollup; 0 where the kernel has none.
+// proc(5), smaps_rollup. Returns 0 if the kernel has no such file.
 uint64_t BytesOnHugePages() {
   std::ifstream file("/proc/self/smaps_rollup");
   uint64_t bytes = 0;

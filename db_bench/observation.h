@@ -1,4 +1,4 @@
-// Observation: what is to be seen of a running benchmark from outside: what the engine tells, and what the system does.
+// Observation: figures of a running benchmark, from the engine and from the operating system.
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace braiddb::bench {
 
-// The engine's State(), and two figures that every engine has: "process_dram_bytes", resident anonymous memory of this process,
-// so also what was drawn and what db_bench itself takes, but no files that are mapped; "file_bytes", what the files below `path`
-// take. Null engine: the first of the two alone.
+// The engine's State(), and two figures for every engine. "process_dram_bytes": resident anonymous memory of this process,
+// including db_bench's own and the draws, but without mapped files. "file_bytes": space of the files below `path`. With a null
+// engine only the first of the two.
 std::vector<Figure> ObserveState(Engine* engine, const std::string& path);
 
-// The engine's Counters(), and "file_written_bytes", what this process handed over in system calls that write. Stores to mapped
-// files are not among these.
+// The engine's Counters(), and "file_written_bytes": the bytes that this process passed to write system calls. Stores to mapped
+// files are not counted.
 std::vector<Figure> ObserveCounters(Engine* engine);
 
-// Bytes of this process, DRAM and mapped files, that are on huge pages. Walks all its pages.
+// Bytes of this process, DRAM and mapped files, on huge pages. Walks all pages of the process.
 uint64_t BytesOnHugePages();
 
-// Figure by figure; what `before` lacks counts from 0.
+// The differences. A figure that `before` lacks counts from 0.
 std::vector<Figure> Increase(const std::vector<Figure>& before, const std::vector<Figure>& after);
 
 }  // namespace braiddb::bench

@@ -1,16 +1,16 @@
-// What the memory itself does with the engine's records, the scale to hold the engine against. Records have the size and the
-// placement that the engine gives to --key_size and --value_size.
+// The limits of the memory itself, to compare the engine with. Records have the size and the alignment that the engine gives to
+// --key_size and --value_size.
 //
-// pmappend           Each thread appends records; each record is stored, flushed and fenced. No page faults are measured: the
-//                    memory was touched before.
-// pmappendstream     The same with stores that go past the caches (non-temporal), and one fence for each record.
-// pmread             Each thread follows a chain through --num records in random order and copies each value out. The address of
-//                    a record stands in its predecessor: this is the latency of one lookup that goes straight to its entry.
-// pmreadindependent  The same records in the same order; their addresses are known before, so the CPU reads several at once.
+// pmappend           Each thread appends records; each record is stored, flushed, and fenced. The memory is touched before, so no
+//                    page faults are measured.
+// pmappendstream     The same with non-temporal stores, and one fence per record.
+// pmread             Each thread follows a chain through --num records in random order and copies each value. The address of a
+//                    record is stored in its predecessor. This is the latency of one lookup that goes straight to its entry.
+// pmreadindependent  The same records in the same order. Their addresses are known in advance, so the CPU reads several at once.
 //
-// The engine may exceed the chain and the flushes, because it reads several entries at once, and streams. pmreadindependent is
-// the limit of lookups, and the faster append is the limit of writes. All use segments of a region set of their own beside the
-// database, with the same persist mode and injected latencies.
+// The engine may be faster than the chain and the flushes, because it reads several entries at once and uses non-temporal stores.
+// pmreadindependent is the limit of lookups, and the faster append is the limit of writes. All benchmarks use segments of their
+// own region set beside the database, with the same persist mode and injected latencies.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -31,12 +31,12 @@ namespace braiddb::bench {
 
 namespace {
 
-// A thread wraps around in its share of this much memory: far more than any cache, so wrapping changes nothing.
+// A thread wraps around in its share of this memory. It is far larger than any cache, so wrapping has no effect.
 constexpr uint64_t kAppendBytes = 1ull << 30;
 
 uint64_t RecordSize(const Flags& flags, uint32_t height) { return LogEntrySize(height, flags.key_size, flags.value_size); }
 
-// The regions and segments; gone, files and all, with the object.
+// The regions and segments. The destructor removes them with their files.
 class Scratch {
  public:
   explicit Scratch(const Flags& flags) : segment_size_(flags.options.segment_size) {
@@ -50,7 +50,7 @@ class Scratch {
     directories_ = options_.region_paths;
     directories_.push_back(path);
     for (const std::string& directory : directories_) ExitOnError(CreateDir(directory), "pm scratch");
-    ExitOnError(RegionSet::Destroy(options_), "pm scratch");  // what a killed run left
+    ExitOnError(RegionSet::Destroy(options_), "pm scratch");  // remains of a killed run
     ExitOnError(RegionSet::Create(options_, &regions_), "pm scratch");
     ExitOnError(SegmentAllocator::Open(regions_.get(), segment_size_, &segments_), "pm scratch");
   }
@@ -66,7 +66,7 @@ class Scratch {
 
   RegionSet* regions() const { return regions_.get(); }
 
-  // A touched segment; ends the process if there is no space.
+  // Returns a touched segment. Ends the process if no space is left.
   Segment* NewSegment(uint32_t region, uint64_t min_bytes) {
     Segment* segment = nullptr;
     ExitOnError(segments_->Allocate(region, min_bytes, &segment), "pm scratch");
@@ -85,7 +85,7 @@ class Scratch {
 // Places records one after the other in segments of one region, as the engine's log does.
 class Cursor {
  public:
-  // Every segment has room for a record of `record_bytes`.
+  // Each segment has room for at least one record of `record_bytes`.
   Cursor(Scratch* scratch, uint32_t region, uint64_t record_bytes)
       : scratch_(scratch), region_(region), record_bytes_(record_bytes) {
     AddSegment();
@@ -98,7 +98,7 @@ class Cursor {
   }
 
   bool IsFull(uint64_t bytes) const { return current_ + 1 == segments_.size() && !Fits(bytes); }
-  // When full, begins again at the start of the first segment.
+  // When full, continues at the start of the first segment.
   PmPtr Place(uint64_t bytes) {
     if (!Fits(bytes)) {
       current_ = (current_ + 1) % segments_.size();
@@ -121,12 +121,13 @@ class Cursor {
   uint64_t end_ = 0;
 };
 
-// Copies a record to its place and makes it durable.
+// Copies a record to `to` and makes it durable.
 bool AppendFlushed(Persistence* persistence, uint8_t* to, const std::string& record, uint64_t bytes) {
   std::memcpy(to, record.data(), bytes);
   return persistence->Persist(to, bytes);
 }
-// `flushes`: also flush, where a fence alone does not make streamed stores durable (page mode), or lines are to be charged for.
+// `flushes`: also flush. Needed in page mode, where a fence alone does not make streamed stores durable, and if lines are
+// charged.
 bool AppendStreamed(Persistence* persistence, uint8_t* to, const std::string& record, uint64_t bytes, bool flushes) {
   StreamWords(to, record.data(), bytes);
   if (flushes) persistence->Flush(to, bytes);
@@ -201,7 +202,7 @@ class PmRead {
     const uint32_t latency_ns = regions->persistence()->read_latency_ns();
     OpLimit limit = worker->Limit(flags.Reads());
     std::string value(flags.value_size, '\0');
-    // The chains start apart, so that threads do not warm the caches for each other.
+    // The chains start at different records, so that no thread warms the cache for another.
     size_t index = records_.size() / flags.threads * worker->id;
     PmPtr at = records_[index];
     while (!limit.Done()) {
@@ -214,7 +215,7 @@ class PmRead {
         at = records_[index];
       }
       std::memcpy(value.data(), entry->value().data(), value.size());
-      asm volatile("" : : "r"(value.data()) : "memory");  // or the copy may be left out
+      asm volatile("" : : "r"(value.data()) : "memory");  // keeps the compiler from omitting the copy
       worker->stats.FinishedOps(1, Operation::kRead);
     }
     worker->stats.AddBytes(worker->stats.done() * (flags.key_size + flags.value_size));
@@ -223,7 +224,7 @@ class PmRead {
  private:
   Scratch scratch_;
   const bool chained_;
-  std::vector<PmPtr> records_;  // in the order of the chain
+  std::vector<PmPtr> records_;  // in chain order
 };
 
 }  // namespace

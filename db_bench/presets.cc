@@ -14,7 +14,7 @@ Arguments Join(std::initializer_list<Arguments> parts) {
   return all;
 }
 
-// Cao et al. fitted these distributions to ZippyDB's traffic (FAST '20): sizes of keys and values, lengths of scans, the rate.
+// Distributions that Cao et al. fitted to ZippyDB's traffic (FAST '20): sizes of keys and values, scan lengths, and rate.
 Arguments ZippyDb() {
   return {"--key_size=48",
           "--value_theta=0",
@@ -42,10 +42,10 @@ Arguments Mix(const char* gets, const char* puts, const char* seeks) {
           std::string("--mix_seek_ratio=") + seeks};
 }
 
-// The shares of ZippyDB's gets, puts and seeks, by which the paper compares its four models of keys.
+// The shares of gets, puts, and seeks in ZippyDB. The paper compares its four key models with them.
 Arguments PaperMix() { return Mix("0.83", "0.14", "0.03"); }
 
-// YCSB's records, the order of its workloads, and a database of its own for E, which D's insertions are not to be in.
+// YCSB's record size and workload order. E gets its own database, because D's insertions must not be in it.
 Arguments Ycsb() {
   return {"--benchmarks=ycsb_load,ycsb_a,ycsb_b,ycsb_c,ycsb_f,ycsb_d,ycsb_load,ycsb_e", "--key_size=24", "--value_size=1000"};
 }

@@ -1,4 +1,4 @@
-// Presets: settings of published workloads under one name.
+// Presets: named settings of published workloads.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ namespace braiddb::bench {
 struct Preset {
   const char* name;
   const char* what;
-  std::vector<std::string> arguments;  // flags; those that are given beside the preset count more
+  std::vector<std::string> arguments;  // flags; explicit flags override them
 };
 
 const std::vector<Preset>& Presets();
-// Null if there is none of that name.
+// Returns null for an unknown name.
 const Preset* FindPreset(std::string_view name);
 
 }  // namespace braiddb::bench

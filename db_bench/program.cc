@@ -24,7 +24,7 @@ namespace {
 
 struct Contestant {
   std::string engine;
-  std::string label;  // different from those of the others
+  std::string label;  // unique
   std::string path;
   std::unique_ptr<Driver> driver;
 };
@@ -47,7 +47,7 @@ bool AsksForLists(const Flags& flags) {
   return flags.benchmarks == help || flags.engines == help;
 }
 
-// With several engines each has a folder of its own below --db.
+// With several engines each has its own directory below --db.
 bool MakeContestants(const Flags& flags, std::vector<Contestant>* contestants) {
   for (const std::string& engine : flags.engines) {
     Contestant contestant{engine, engine, flags.db, nullptr};
@@ -81,7 +81,7 @@ bool OpenReportFile(const Flags& flags, std::optional<ReportFile>* report_file) 
   return true;
 }
 
-// Before anything runs: whether the results can be written at the end.
+// Checks before the first run whether the results can be written at the end.
 bool CanWriteJson(const Flags& flags) {
   if (flags.json.empty()) return true;
   std::FILE* const file = std::fopen(flags.json.c_str(), "ae");
@@ -97,7 +97,7 @@ bool HasFailed(const std::vector<Failure>& failures, const std::string& engine) 
   return std::any_of(failures.begin(), failures.end(), [&](const Failure& failure) { return failure.engine == engine; });
 }
 
-// In turn, and every other round in reverse: none always runs right behind the same one. Who fails is left out of later rounds.
+// Alternate rounds run in reverse order, so no engine always follows the same engine. A failed engine is skipped in later rounds.
 void RunRounds(const Flags& flags, const std::vector<BenchmarkRequest>& requests, const std::vector<Contestant>& contestants,
                ReportFile* report_file, std::vector<Result>* results, std::vector<Failure>* failures) {
   const uint32_t rounds = flags.rounds;
@@ -109,20 +109,20 @@ void RunRounds(const Flags& flags, const std::vector<BenchmarkRequest>& requests
       if (HasFailed(*failures, contestant.label)) continue;
       if (compared || rounds > 1) std::printf("---- %s, round %u of %u\n", contestant.label.c_str(), round + 1, rounds);
       std::error_code ignored;
-      std::filesystem::create_directories(contestant.path, ignored);  // or the open says what is wrong
+      std::filesystem::create_directories(contestant.path, ignored);  // after an error the open reports the reason
       const TurnRequest turn{flags, contestant.label, round, contestant.path, contestant.driver.get(), report_file};
       if (const std::optional<Failure> failure = RunTurn(turn, requests, results)) {
         std::fprintf(stderr, "db_bench: %s, round %u: the process %s\n", contestant.label.c_str(), round + 1,
                      failure->what.c_str());
         failures->push_back(*failure);
       }
-      // One engine alone leaves its last database.
+      // A single engine keeps its last database.
       if ((compared || round + 1 < rounds) && !flags.use_existing_db) RemoveDatabase(contestant.path, contestant.driver.get());
     }
   }
 }
 
-// One engine runs in this process, where a debugger sees it, unless there is a process to end.
+// A single engine runs in this process, which eases debugging, unless a benchmark ends its process.
 bool NeedsProcesses(const Flags& flags, const std::vector<BenchmarkRequest>& requests,
                     const std::vector<Contestant>& contestants) {
   return contestants.size() > 1 || flags.rounds > 1 ||
@@ -164,7 +164,7 @@ int RunProgram(const Flags& flags) {
   } else {
     const Contestant& only = contestants.front();
     std::error_code ignored;
-    std::filesystem::create_directories(only.path, ignored);  // or the open says what is wrong
+    std::filesystem::create_directories(only.path, ignored);  // after an error the open reports the reason
     Benchmark(flags, only.label, 0, 0, only.path, only.driver.get(), &*report_file, &results).Run(*requests);
   }
   if (contestants.size() > 1 || flags.rounds > 1) PrintComparison(labels, results, failures);

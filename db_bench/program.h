@@ -1,11 +1,11 @@
-// The program: all engines, all rounds, all benchmarks.
+// The program: runs all engines, rounds, and benchmarks.
 #pragma once
 
 #include "db_bench/flags.h"
 
 namespace braiddb::bench {
 
-// Does what the flags say. Returns the process's exit code.
+// Executes the flags. Returns the exit code of the process.
 int RunProgram(const Flags& flags);
 
 }  // namespace braiddb::bench

@@ -8,14 +8,14 @@ namespace braiddb::bench {
 
 namespace {
 
-// Who was late by more than this does not make up for the rest.
+// A caller that is later than this does not catch up on the rest.
 constexpr auto kMostArrears = std::chrono::milliseconds(100);
 
 }  // namespace
 
 double SineParameters::Rate(double seconds) const { return a * std::sin(b * seconds + c) + d; }
 
-// A rate that is not positive leaves the one before it, as in RocksDB.
+// A rate that is not positive keeps the previous rate, as in RocksDB.
 double SineRate::At(Clock::time_point now) {
   if (now < next_change_) return rate_;
   const double seconds = std::chrono::duration<double>(now - start_).count();

@@ -1,4 +1,4 @@
-// Rates that the threads of a benchmark keep together.
+// Rate limits that all threads of a benchmark share.
 #pragma once
 
 #include <atomic>
@@ -14,30 +14,30 @@ namespace braiddb::bench {
 
 using Clock = std::chrono::steady_clock;
 
-// A rate a second of a·sin(b·seconds + c) + d.
+// A rate per second of a·sin(b·seconds + c) + d.
 struct SineParameters {
   bool active = false;
   double a = 1, b = 1, c = 0, d = 1;
-  uint64_t interval_ms = 10000;  // after which the rate is computed again
-  double noise = 0;              // 0 to 1: of a, added to or taken from the rate, by chance
+  uint64_t interval_ms = 10000;  // period after which the rate is recomputed
+  double noise = 0;              // 0 to 1: random change of the rate, as a share of a
 
   double Rate(double seconds) const;
 };
 
-// A rate that follows the curve, from the object's making on. Thread safety: one thread at a time.
+// A rate that follows the curve. Time 0 is the construction of the object. Thread safety: one thread at a time.
 class SineRate {
  public:
   struct Demand {
     double seconds;  // since the start
-    double rate;     // from then on
+    double rate;     // the rate from this time on
   };
 
   SineRate(const SineParameters& parameters, uint64_t seed) : parameters_(parameters), random_(seed) {}
 
   bool active() const { return parameters_.active; }
-  // Computed again if its interval is over. 0: there was no positive one yet.
+  // Recomputes the rate if its interval is over. Returns 0 if the rate was never positive.
   double At(Clock::time_point now);
-  // All rates so far.
+  // All rates up to this call.
   const std::vector<Demand>& demands() const { return demands_; }
 
  private:
@@ -49,7 +49,7 @@ class SineRate {
   std::vector<Demand> demands_;
 };
 
-// Lets its users together use `rate` units per second, or as many as a sine says. Thread safety: all methods may be called
+// Limits all users together to `rate` units per second, or to the rate of a sine. Thread safety: all methods may be called
 // concurrently.
 class RateLimiter {
  public:
@@ -58,10 +58,10 @@ class RateLimiter {
       : active_(rate > 0 || sine.active), rate_(static_cast<double>(rate)), sine_(sine, seed) {}
 
   bool active() const { return active_; }
-  // Returns when the units are due. Says since when they could have been used: the end of the wait, or for a caller that came
-  // late, when they were due.
+  // Returns when the units are due. The result is the time from which the units were usable: the end of the wait, or for a late
+  // caller the time when they were due.
   Clock::time_point Request(uint64_t units);
-  // Of the sine. REQUIRES: no request is under way.
+  // The rates of the sine. REQUIRES: no request is in progress.
   const std::vector<SineRate::Demand>& demands() const { return sine_.demands(); }
 
  private:
@@ -71,13 +71,13 @@ class RateLimiter {
   const double rate_;
   const Clock::time_point start_ = Clock::now();
   std::atomic<uint64_t> used_{0};
-  std::mutex mutex_;  // for all below
+  std::mutex mutex_;  // guards all members below
   SineRate sine_;
   Clock::time_point next_ = start_;
 };
 
-// mixgraph's pace, as in RocksDB: reads and writes have their shares of the rate, and ask for a hundred operations at once. But
-// here the curve holds from the start, where RocksDB begins with a million a second for the first interval.
+// mixgraph's rate, as in RocksDB: reads and writes have shares of the rate, and request a hundred operations at once. The curve
+// holds from the start, whereas RocksDB uses a million per second for the first interval.
 // Thread safety: all methods may be called concurrently.
 class SinePace {
  public:
@@ -86,11 +86,11 @@ class SinePace {
   SinePace(const SineParameters& parameters, const MixParameters& mix, uint64_t seed);
 
   bool active() const { return sine_.active(); }
-  // Returns when the next kOperations are due.
+  // Return when the next kOperations are due.
   void RequestReads() { Request(&reads_); }
   void RequestWrites() { Request(&writes_); }
 
-  // All rates so far. REQUIRES: no request is under way.
+  // All rates up to this call. REQUIRES: no request is in progress.
   const std::vector<SineRate::Demand>& demands() const { return sine_.demands(); }
 
  private:
@@ -101,7 +101,7 @@ class SinePace {
 
   void Request(Queue* queue);
 
-  std::mutex mutex_;  // for all below
+  std::mutex mutex_;  // guards all members below
   SineRate sine_;
   Queue reads_;
   Queue writes_;

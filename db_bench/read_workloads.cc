@@ -47,7 +47,7 @@ void* (*volatile const copy_bytes)(void*, const void*, size_t) = std::memcpy;
 
 namespace {
 
-// `wait` is asked before each read.
+// Calls `wait` before each read.
 template <class Wait>
 void ReadKeys(Worker* worker, Wait wait) {
   OpLimit limit = worker->Limit(worker->flags.Reads());
@@ -73,7 +73,7 @@ void ReadRandom(Worker* worker) {
   ReadKeys(worker, [worker] { worker->Pace(&worker->shared->read_rate, 1); });
 }
 
-// Reads only: which operation a draw is for is not looked at.
+// Only reads: the drawn operation kind is ignored.
 void YcsbC(Worker* worker) {
   ReadKeys(worker, [worker] { worker->KeepSchedule(&worker->shared->ycsb_rate); });
 }
@@ -122,7 +122,7 @@ void ReadReverse(Worker* worker) {
       worker, [](Iterator* iterator) { iterator->SeekToLast(); }, [](Iterator* iterator) { iterator->Prev(); });
 }
 
-// Of keys below the next power of two, so up to half of them are not there, as in RocksDB.
+// Draws keys below the next power of two, so up to half of them do not exist, as in RocksDB.
 void ReadRandomFast(Worker* worker) {
   const auto keys = static_cast<uint64_t>(worker->flags.num);
   const uint64_t numbers = std::bit_ceil(keys);
@@ -143,7 +143,7 @@ void ReadRandomFast(Worker* worker) {
 
 namespace {
 
-// Of one seek of seekrandom, with the bound that --max_scan_distance asks for.
+// The iterators of one seek of seekrandom, with the bounds of --max_scan_distance.
 class SeekIterators {
  public:
   explicit SeekIterators(Worker* worker) : worker_(worker), bound_(worker->keys) {}
@@ -177,7 +177,7 @@ void Advance(Worker* worker, Iterator* iterator) {
 
 }  // namespace
 
-// A new iterator for each seek, as in RocksDB: so making one is part of what is measured.
+// Creates an iterator for each seek, as RocksDB does, so the creation is measured too.
 void SeekRandom(Worker* worker) {
   const Flags& flags = worker->flags;
   PinSnapshotIfAsked(worker);

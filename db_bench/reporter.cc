@@ -26,7 +26,7 @@ void Samples::Add(double seconds, uint64_t operations, const std::vector<Figure>
     if (list.empty()) names.push_back(figure.name);
     sample.state.push_back(figure.value);
   }
-  sample.state.resize(names.size());  // every row is as long as the first
+  sample.state.resize(names.size());  // all rows have the length of the first
   list.push_back(std::move(sample));
 }
 
@@ -82,7 +82,7 @@ void Reporter::TakeSample() {
   samples_->Add(seconds, done, observe_());
 }
 
-// Of the thread that has most to do: the others wait for it, or run as long as it does.
+// The progress of the slowest thread: the others wait for it, or run as long as it.
 std::string Reporter::Rest(double seconds) const {
   double least = 2;
   for (const Stats* stats : stats_) {
@@ -116,7 +116,7 @@ void Reporter::Run() {
     }
     if (now >= next_sample) {
       TakeSample();
-      // What was missed while this thread did not run is not made up for.
+      // Samples that were missed while this thread did not run are skipped.
       next_sample = std::max(next_sample + kSampleInterval, Clock::now());
     }
     if (now >= next_progress) {

@@ -1,5 +1,5 @@
-// Reporter: a thread that watches a running benchmark: a line of progress on a terminal, --report_file, and the curves
-// for --json.
+// Reporter: a thread that observes a running benchmark. Output: a progress line on a terminal, --report_file, and the curves for
+// --json.
 #pragma once
 
 #include <condition_variable>
@@ -17,19 +17,19 @@
 
 namespace braiddb::bench {
 
-// The CSV file of one process; secs_elapsed counts from the first benchmark's start.
+// The CSV file of one process. secs_elapsed counts from the start of the first benchmark.
 class ReportFile {
  public:
-  // Null file: nothing is written.
+  // Null: no output.
   explicit ReportFile(std::FILE* file) : file_(file) {}
   ~ReportFile();
   ReportFile(const ReportFile&) = delete;
   ReportFile& operator=(const ReportFile&) = delete;
 
   bool active() const { return file_ != nullptr; }
-  // A benchmark starts; the clock of secs_elapsed with the first.
+  // Called at the start of each benchmark. The first call starts the clock of secs_elapsed.
   void Begin();
-  // RocksDB's interval_qps is a count, whatever the interval.
+  // RocksDB's interval_qps is a count, for any interval length.
   void Add(uint64_t operations);
 
  private:
@@ -37,11 +37,11 @@ class ReportFile {
   std::optional<Clock::time_point> start_;
 };
 
-// How far a benchmark had come, and what was to be seen then.
+// The progress of a benchmark and the engine's state at one time.
 struct Sample {
-  double seconds = 0;           // since its start
+  double seconds = 0;           // since the benchmark's start
   uint64_t operations = 0;      // of all threads together
-  std::vector<uint64_t> state;  // without the names: an hour has 36,000 samples
+  std::vector<uint64_t> state;  // without names, because an hour has 36,000 samples
 };
 struct Samples {
   std::vector<std::string> names;  // of each sample's state
@@ -52,8 +52,9 @@ struct Samples {
 
 class Reporter {
  public:
-  // `stats` must outlive the reporter, and so must `samples`, which gets one at the start, ten a second, and one at the end, and
-  // is complete when the reporter is gone; null: none. `observe` gives their state. With nothing to report there is no thread.
+  // `stats` and `samples` must outlive the reporter. *samples gets one sample at the start, ten per second, and one at the end.
+  // It is complete when the reporter is destroyed. May be null. `observe` returns the state of a sample. If nothing must be
+  // reported, no thread is started.
   Reporter(const Flags& flags, std::string name, std::vector<const Stats*> stats, ReportFile* file,
            std::function<std::vector<Figure>()> observe, Samples* samples);
   ~Reporter();
@@ -64,7 +65,7 @@ class Reporter {
   void Run();
   void TakeSample();
   uint64_t Done() const;
-  // ", 34 %, 12 s left", or nothing if that is not known.
+  // Returns ", 34 %, 12 s left", or an empty text if the progress is unknown.
   std::string Rest(double seconds) const;
   void ShowProgress(uint64_t done, double seconds);
 

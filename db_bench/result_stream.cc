@@ -6,7 +6,7 @@ namespace braiddb::bench {
 
 namespace {
 
-// Each part goes through the same function in both directions, so they cannot differ.
+// Reads and writes each part by the same function, so both directions have the same format.
 class Writer {
  public:
   explicit Writer(std::FILE* file) : file_(file) {}

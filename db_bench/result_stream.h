@@ -1,4 +1,4 @@
-// Results from one process to another one that is made of the same program, as bytes.
+// Sends results as bytes between two processes of the same program.
 #pragma once
 
 #include <cstdio>
@@ -8,10 +8,10 @@
 
 namespace braiddb::bench {
 
-// False if it could not be written.
+// Returns false after a write error.
 bool WriteResult(const Result& result, std::FILE* to);
 
-// None at the end, and if the rest is not a whole result.
+// Returns none at the end, and if the rest is not a complete result.
 std::optional<Result> ReadResult(std::FILE* from);
 
 }  // namespace braiddb::bench

@@ -1,5 +1,5 @@
-// RocksDB's C interface as a table of functions, of the library that is loaded; those of column families only if they are needed.
-// REQUIRES: rocksdb/c.h was there when db_bench was configured.
+// RocksDB's C interface as a table of functions of the loaded library. The functions of column families are loaded only if
+// needed. REQUIRES: rocksdb/c.h existed when db_bench was configured.
 #pragma once
 
 #include <rocksdb/c.h>
@@ -20,7 +20,7 @@ struct RocksDbApi {
   using WriteBatch = rocksdb_writebatch_t;
   using Family = rocksdb_column_family_handle_t;
 
-// F(name here, name there without prefix).
+// F(name in the table, name in the library without prefix).
 #define BRAIDDB_ROCKSDB_ONLY(F)                                    \
   F(open_for_reading, open_for_read_only)                          \
   F(merge, merge)                                                  \
@@ -57,8 +57,8 @@ struct RocksDbApi {
 #define BRAIDDB_DECLARE(name, there) decltype(&::rocksdb_##there) name;
   BRAIDDB_LEVELDB_API(BRAIDDB_DECLARE)
   BRAIDDB_ROCKSDB_ONLY(BRAIDDB_DECLARE)
-  BRAIDDB_ROCKSDB_FAMILIES(BRAIDDB_DECLARE)                      // null unless they were asked for
-  BRAIDDB_DECLARE(options_from_string, get_options_from_string)  // null if the library has none
+  BRAIDDB_ROCKSDB_FAMILIES(BRAIDDB_DECLARE)                      // null unless requested
+  BRAIDDB_DECLARE(options_from_string, get_options_from_string)  // null if the library lacks it
 #undef BRAIDDB_DECLARE
 
   Status Load(SharedLibrary* library, bool families) {
@@ -66,13 +66,13 @@ struct RocksDbApi {
     BRAIDDB_LEVELDB_API(BRAIDDB_FIND)
     BRAIDDB_ROCKSDB_ONLY(BRAIDDB_FIND)
     if (!library->missing().empty()) {
-      return Status::NotSupported(library->path() + " is no RocksDB: it has no " + library->missing().front());
+      return Status::NotSupported(library->path() + " is not RocksDB: it lacks " + library->missing().front());
     }
     if (families) {
       BRAIDDB_ROCKSDB_FAMILIES(BRAIDDB_FIND)
     }
     if (!library->missing().empty()) {
-      return Status::NotSupported(library->path() + " has no column families: it has no " + library->missing().front());
+      return Status::NotSupported(library->path() + " does not support column families: it lacks " + library->missing().front());
     }
     BRAIDDB_FIND(options_from_string, get_options_from_string)
 #undef BRAIDDB_FIND
@@ -97,7 +97,7 @@ struct RocksDbApi {
               buffers->value_sizes.data(), buffers->errors.data());
     TakeValues(buffers, values, statuses);
   }
-  // `families`: of each key.
+  // `families`: one per key.
   void MultiGet(Db* db, const ReadOptions* options, const std::vector<const Family*>& families, const std::vector<Slice>& keys,
                 MultiGetBuffers* buffers, std::vector<std::string>* values, std::vector<Status>* statuses) const {
     buffers->Take(keys);

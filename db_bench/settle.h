@@ -1,4 +1,4 @@
-// What writes leave to be done in the background, and how long that takes: for --settle, with every engine.
+// Measures the background work that writes leave, for --settle, with every engine.
 #pragma once
 
 #include "db_bench/engine.h"
@@ -6,7 +6,7 @@
 
 namespace braiddb::bench {
 
-// Of this process, since it began, all threads.
+// CPU time of this process since its start, all threads.
 struct CpuTime {
   double user = 0;  // seconds
   double system = 0;
@@ -15,14 +15,14 @@ struct CpuTime {
 };
 CpuTime CpuTimeOfProcess();
 
-// Finds the time from which on a process uses no CPU. Gets samples of its CPU time, kPauseMs apart.
+// Detects when a process stops using CPU. Gets samples of its CPU time, kPauseMs apart.
 class QuietWatch {
  public:
   static constexpr int kPauseMs = 10;
   static constexpr int kQuietSamples = 10;
-  static constexpr double kIdleSeconds = 0.001;  // at most so much CPU time between two samples is none
+  static constexpr double kIdleSeconds = 0.001;  // less CPU time than this between two samples counts as none
 
-  // True when kQuietSamples in turn have used none.
+  // Returns true when kQuietSamples consecutive samples have used no CPU time.
   bool Add(double cpu_seconds) {
     quiet_ = cpu_seconds - before_ <= kIdleSeconds ? quiet_ + 1 : 0;
     before_ = cpu_seconds;
@@ -35,8 +35,8 @@ class QuietWatch {
   int quiet_ = 0;
 };
 
-// Returns when has_work() was false twice in turn: what ends may begin something else. Calls pause() behind a true only, so a
-// wait for nothing takes no time.
+// Returns when has_work() was false twice in a row, because finished work may start other work. Calls pause() only after a true,
+// so a wait without work takes no time.
 template <class HasWork, class Pause>
 void WaitUntilIdle(HasWork has_work, Pause pause) {
   for (int idle = 0; idle < 2;) {
@@ -49,9 +49,9 @@ void WaitUntilIdle(HasWork has_work, Pause pause) {
   }
 }
 
-// Waits until the engine has flushed and merged all that is due, and returns when that was. `finished`: when the last call of the
-// engine returned. An engine that cannot be asked (Engine::WaitForCompaction is not supported) is done when this process uses no
-// CPU any more; if it uses none from the beginning, that was at `finished`. Ends the process if the engine fails.
+// Waits until the engine has flushed and merged all pending data. Returns the time when it had. `finished`: end of the last call
+// of the engine. If Engine::WaitForCompaction is not supported, waits until this process uses no CPU. If it uses none from the
+// beginning, returns `finished`. Ends the process if the engine fails.
 Clock::time_point WaitUntilSettled(Engine* engine, Clock::time_point finished);
 
 }  // namespace braiddb::bench

@@ -1,4 +1,4 @@
-// SharedLibrary: a library that is loaded when it is asked for, so that another one can take its place.
+// SharedLibrary: a library that is loaded at run time, so that its path can be chosen.
 #pragma once
 
 #include <dlfcn.h>
@@ -11,27 +11,27 @@
 
 namespace braiddb::bench {
 
-// Stays loaded until the process ends: threads that it started may run until then.
+// Stays loaded until the process ends, because its threads may run until then.
 class SharedLibrary {
  public:
-  // `path` as for dlopen: a file, or a name that is looked for in LD_LIBRARY_PATH and the system's folders; a name finds what is
-  // loaded already before these. If it is empty, the file `otherwise` is loaded, or if that is gone, one of its name.
+  // `path`: as for dlopen, a file or a name. A name is searched first among the loaded libraries, then in LD_LIBRARY_PATH and the
+  // system's directories. If `path` is empty, loads the file `otherwise`, or if that file does not exist, a library of its name.
   Status Load(const std::string& path, const std::string& otherwise) {
     handle_ = Open(path.empty() ? otherwise : path);
     if (handle_ == nullptr && path.empty()) handle_ = Open(otherwise.substr(otherwise.rfind('/') + 1));
     return handle_ != nullptr ? Status::OK() : Status::NotSupported(dlerror());
   }
 
-  // Sets *function, which has the type of the header's declaration; null if the library has none of that name.
+  // Sets *function, which has the type of the header's declaration. Sets null if the library lacks the name.
   template <class Function>
   void Find(const char* name, Function* function) {
     *function = reinterpret_cast<Function>(dlsym(handle_, name));
     if (*function == nullptr) missing_.push_back(name);
   }
-  // The names that Find did not find.
+  // The names that Find has not found.
   const std::vector<std::string>& missing() const { return missing_; }
 
-  // Where it was found.
+  // The file that was loaded.
   std::string path() const {
     const link_map* map = nullptr;
     return dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "";

@@ -14,7 +14,7 @@ double Seconds(Clock::duration duration) { return std::chrono::duration<double>(
 
 uint64_t StatsInterval(const Flags& flags) {
   if (flags.stats_interval > 0) return static_cast<uint64_t>(flags.stats_interval);
-  // Seconds alone: looked at often enough.
+  // With seconds only: checks the clock every 1000 operations.
   return flags.stats_interval_seconds > 0 ? 1000 : 0;
 }
 
@@ -116,7 +116,7 @@ void Stats::Merge(const Stats& other) {
 
 Measurement Stats::Measured() const {
   Measurement measured;
-  // At least one, so that a benchmark that does one thing (compact) reports the time it took.
+  // At least one, so that a benchmark with a single action (compact) reports its duration.
   measured.operations = std::max<uint64_t>(done(), 1);
   measured.seconds = std::max(Seconds(finish_ - start_), 1e-9);
   measured.micros_per_operation = Seconds(busy_) * 1e6 / static_cast<double>(measured.operations);

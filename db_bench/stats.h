@@ -1,4 +1,4 @@
-// Stats: what one thread of a benchmark counts, and the report that the threads' counts merge into.
+// Stats: the counts of one benchmark thread, and the report that merges the counts of all threads.
 #pragma once
 
 #include <array>
@@ -16,25 +16,25 @@ namespace braiddb::bench {
 
 enum class Operation : uint8_t { kRead, kWrite, kDelete, kSeek, kUpdate, kInsert, kScan, kReadModifyWrite, kMerge, kOther };
 inline constexpr size_t kOperations = 10;
-// As RocksDB's db_bench calls it, or YCSB.
+// The name in RocksDB's db_bench, or in YCSB.
 const char* NameOf(Operation operation);
 
-// What was measured of one run of one benchmark.
+// The measurement of one run of one benchmark.
 struct Measurement {
   uint64_t operations = 0;
   double seconds = 0;
-  double micros_per_operation = 0;  // of one thread
+  double micros_per_operation = 0;  // per thread
   uint64_t bytes = 0;
   std::optional<uint64_t> found;
   uint64_t looked_up = 0;
   std::string message;
   std::array<Histogram, kOperations> latencies_ns;  // empty without --histogram
-  double cpu_seconds = 0;                           // user and system, of the process meanwhile, background threads included
-  // With --settle, of a benchmark that writes: from its start until all that it left to be merged was merged. 0: not measured.
+  double cpu_seconds = 0;                           // user and system time of the process during the run, with background threads
+  // With --settle, for a benchmark that writes: from its start until all its data were merged. 0: not measured.
   double settled_seconds = 0;
   double settled_cpu_seconds = 0;
-  double background_ops_per_second = 0;  // of the writer, merger or scanner beside what is measured; 0: there is none
-  uint64_t verified = 0;                 // values that --verify has compared
+  double background_ops_per_second = 0;  // of the background writer, merger, or scanner; 0: none
+  uint64_t verified = 0;                 // number of values that --verify has compared
 
   double OperationsPerSecond() const { return static_cast<double>(operations) / seconds; }
   double MegabytesPerSecond() const { return static_cast<double>(bytes) / 1048576.0 / seconds; }
@@ -53,20 +53,20 @@ class Stats {
   void Start();
   void Stop();
 
-  // Costs a store and a comparison, and no reading of the clock unless --histogram.
+  // Costs a store and a comparison. Reads the clock only with --histogram.
   void FinishedOps(uint64_t count, Operation operation) {
     if (histogram_) AddLatency(operation);
     const uint64_t done = done_.load(std::memory_order_relaxed) + count;
     done_.store(done, std::memory_order_relaxed);
     if (__builtin_expect(done >= next_report_, 0)) ReportInterval(done);
   }
-  // So that a pause before the next operation is not part of its latency.
+  // Excludes a pause before the next operation from its latency.
   void ResetLastOpTime() {
     if (histogram_) last_op_ = Clock::now();
   }
   void StartNextOpAt(Clock::time_point time) { last_op_ = time; }
   void AddBytes(uint64_t bytes) { bytes_ += bytes; }
-  // User bytes, of keys and values, that were handed over to be written or deleted; also of threads that are not reported.
+  // User bytes of keys and values that were written or deleted. Includes threads that are not reported.
   void AddWritten(uint64_t bytes) { written_ += bytes; }
   void AddFound(uint64_t found, uint64_t looked_up) {
     found_ += found;
@@ -76,12 +76,12 @@ class Stats {
   void AddVerified() { ++verified_; }
   void AddMessage(const std::string& message) { message_ = message; }
 
-  // So many operations are to come, or so many seconds if these are not 0. Without there is no progress to tell.
+  // Announces the number of operations, or the seconds if not 0. Without a call the progress is unknown.
   void Expect(uint64_t operations, int64_t seconds) {
     expected_seconds_.store(seconds, std::memory_order_relaxed);
     expected_.store(operations, std::memory_order_relaxed);
   }
-  // How much of it is done after so many seconds, from 0 to 1; negative: not known.
+  // The share that is done after `seconds`, from 0 to 1. Negative: unknown.
   double Progress(double seconds) const;
 
   uint64_t done() const { return done_.load(std::memory_order_relaxed); }
@@ -120,7 +120,7 @@ class Stats {
   std::array<Histogram, kOperations> latencies_;
 };
 
-// The line of RocksDB's db_bench and, with --histogram, a histogram per kind of operation.
+// Prints the line of RocksDB's db_bench, and with --histogram a histogram for each kind of operation.
 void Print(const std::string& name, const Measurement& measurement);
 
 }  // namespace braiddb::bench

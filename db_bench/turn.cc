@@ -25,10 +25,10 @@ using Requests = std::vector<BenchmarkRequest>;
   _exit(1);
 }
 
-// In the child: one by one, so that a failure leaves what was measured before it.
+// Runs in the child. Results are sent one by one, so a failure keeps the earlier results.
 [[noreturn]] void RunPart(const TurnRequest& turn, uint32_t part, const Requests& requests, bool crashes, std::FILE* to) {
   std::vector<Result> results;
-  // Not destroyed: with it the database would be closed, or threads of the engine would meet what is torn down.
+  // Never destroyed: the destructor would close the database, or engine threads would use destroyed objects.
   auto* const benchmark =
       new Benchmark(turn.flags, turn.engine, turn.round, part, turn.path, turn.driver, turn.report_file, &results);
   const auto send = [&] {
@@ -47,27 +47,28 @@ using Requests = std::vector<BenchmarkRequest>;
   _exit(0);
 }
 
-// How a process ended; empty if well.
+// Describes how a process ended. Empty after success.
 std::string DescribeEnd(int status) {
   if (WIFEXITED(status)) return WEXITSTATUS(status) == 0 ? "" : "ended with exit code " + std::to_string(WEXITSTATUS(status));
   return "was ended by signal " + std::to_string(WTERMSIG(status)) + ", " + strsignal(WTERMSIG(status));
 }
 
-// For the next engine, which needs the memory. What a failed one left may not be a database any more.
+// Frees the memory for the next engine. After a failure the directory may hold no valid database.
 [[noreturn]] void Remove(const std::string& path, Driver* driver) {
   const Status status = driver->Destroy(path);
   std::error_code error;
-  std::filesystem::remove_all(path, error);  // unless the engine did
+  std::filesystem::remove_all(path, error);  // no effect if the engine has removed it
   if (!status.ok() || error) {
-    std::fprintf(stderr, "db_bench: %s stays: %s\n", path.c_str(), error ? error.message().c_str() : status.ToString().c_str());
+    std::fprintf(stderr, "db_bench: cannot remove %s: %s\n", path.c_str(),
+                 error ? error.message().c_str() : status.ToString().c_str());
   }
   std::fflush(nullptr);
   _exit(0);
 }
 
-// In a process that does not outlive this one. Returns its number here, 0 in the child.
+// Forks a process that ends with this process. Returns its id in the parent, 0 in the child.
 pid_t Fork() {
-  std::fflush(nullptr);  // or both would write what is buffered
+  std::fflush(nullptr);  // otherwise both processes would write buffered output
   const pid_t parent = getpid(), child = fork();
   if (child < 0) Fail("fork");
   if (child == 0) {
@@ -84,7 +85,7 @@ int WaitFor(pid_t child) {
   return status;
 }
 
-// Returns how its process ended.
+// Returns how the child process ended.
 std::string RunPartInChild(const TurnRequest& turn, uint32_t part, const Requests& requests, bool crashes,
                            std::vector<Result>* results) {
   int ends[2];
@@ -120,7 +121,8 @@ void RemoveDatabase(const std::string& path, Driver* driver) {
   const pid_t child = Fork();
   if (child == 0) Remove(path, driver);
   const std::string end = DescribeEnd(WaitFor(child));
-  if (!end.empty()) std::fprintf(stderr, "db_bench: %s may stay: the process that removes it %s\n", path.c_str(), end.c_str());
+  if (!end.empty())
+    std::fprintf(stderr, "db_bench: %s may still exist: the process that removes it %s\n", path.c_str(), end.c_str());
 }
 
 }  // namespace braiddb::bench

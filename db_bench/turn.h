@@ -1,5 +1,5 @@
-// Turn: the benchmarks of one engine in a process of its own. What they do to memory, libraries and threads ends with it, and so
-// does their failure; a benchmark `crash` is such an end, without closing the database.
+// Turn: runs the benchmarks of one engine in a child process. Effects on memory, libraries, and threads end with the process, and
+// so do failures. A benchmark `crash` ends the process without closing the database.
 #pragma once
 
 #include <optional>
@@ -19,13 +19,13 @@ struct TurnRequest {
   ReportFile* report_file;
 };
 
-// Runs them one after the other in child processes: one, and another one behind each `crash`. Adds to *results what was
-// measured, also before a failure, and returns the failure, if there was one. REQUIRES: this process has one thread.
+// Runs the requests in sequence in a child process. After each `crash` a new child process continues. Appends the measured
+// results to *results, also those before a failure. Returns the failure, if any. REQUIRES: this process has one thread.
 std::optional<Failure> RunTurn(const TurnRequest& turn, const std::vector<BenchmarkRequest>& requests,
                                std::vector<Result>* results);
 
-// Removes the database, in a child process as well: a library that has begun a thread of its own here would believe in the next
-// turn's process that it runs there. REQUIRES: as above.
+// Removes the database in a child process. A library that started a thread in this process would assume in later child processes
+// that the thread exists there. REQUIRES: this process has one thread.
 void RemoveDatabase(const std::string& path, Driver* driver);
 
 }  // namespace braiddb::bench

@@ -25,7 +25,7 @@ Slice KeyMaker::MakeShort(uint64_t number) {
 
 namespace {
 
-constexpr size_t kNumberedBytes = 16;  // values from this size on begin with their number
+constexpr size_t kNumberedBytes = 16;  // values of at least this size begin with their number
 
 uint64_t WordOf(uint64_t seed, size_t index) { return Mix64(seed + index); }
 
@@ -79,7 +79,7 @@ namespace {
 constexpr uint64_t kMostDraws = 1 << 22;
 constexpr uint64_t kMostDrawsOfAll = 1 << 25;
 
-// As many as a thread does operations, within reason.
+// The number of draws of a thread: one per operation, up to a limit.
 uint64_t DrawCount(const Flags& flags, uint64_t operations) {
   const uint64_t most = std::min(kMostDraws, kMostDrawsOfAll / flags.threads);
   return flags.duration > 0 ? most : std::clamp<uint64_t>(operations, 1, most);

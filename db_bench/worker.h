@@ -1,4 +1,4 @@
-// Worker: what the body of a benchmark works with in each of its threads.
+// Worker: the context of a benchmark's body in each of its threads.
 #pragma once
 
 #include <atomic>
@@ -18,14 +18,14 @@
 
 namespace braiddb::bench {
 
-// Ends the process with a message. No destructors run: other threads may be inside the database.
+// Ends the process with a message. Runs no destructors, because other threads may be inside the database.
 [[noreturn]] void ExitWithError(const Status& status, const char* what);
-// … unless the status is OK.
+// The same, if the status is not OK.
 inline void ExitOnError(const Status& status, const char* what) {
   if (!status.ok()) ExitWithError(status, what);
 }
 
-// Counts operations, or with --duration watches the clock, every thousand operations.
+// Counts operations. With --duration checks the clock every thousand operations instead.
 class OpLimit {
  public:
   // REQUIRES: max_ops < UINT64_MAX.
@@ -33,7 +33,7 @@ class OpLimit {
     if (timed_) deadline_ = Clock::now() + std::chrono::seconds(seconds);
   }
 
-  // To be asked before each step of `count` operations.
+  // Call before each step of `count` operations.
   bool Done(uint64_t count = 1) {
     ops_ += count;
     return __builtin_expect(ops_ >= decides_at_, 0) && IsOver();
@@ -50,16 +50,16 @@ class OpLimit {
 
   uint64_t ops_ = 0;
   const bool timed_;
-  uint64_t decides_at_;  // before, there is nothing to be decided
+  uint64_t decides_at_;  // below this count no decision is needed
   Clock::time_point deadline_;
 };
 
-// Keys as RocksDB's db_bench makes them: the number big-endian in up to 8 bytes, then '0' up to the size.
+// Keys as in RocksDB's db_bench: the number big-endian in up to 8 bytes, padded with '0' to the key size.
 class KeyMaker {
  public:
   explicit KeyMaker(size_t size) : key_(size, '0'), number_bytes_(size < 8 ? size : 8) {}
 
-  // Of a prefix that no key has which Make gives otherwise. REQUIRES: keys of more than 8 bytes.
+  // Later keys have a prefix that no other key has. REQUIRES: keys of more than 8 bytes.
   void MarkMissing() { key_[8] = '1'; }
 
   // Valid until the next call.
@@ -77,14 +77,14 @@ class KeyMaker {
   const size_t number_bytes_;
 };
 
-// Whether ValueMaker made the value for the key, with --verify: all of its bytes follow from the key, its size and, from 16 bytes
-// on, its first eight bytes, which number it. Of two values of one key it does not tell which is newer.
+// Whether ValueMaker made the value for the key, with --verify. All bytes depend on the key, the size, and, for values of at
+// least 16 bytes, on the number in the first 8 bytes. The function cannot tell which of two values of a key is newer.
 bool IsValueOf(Slice key, Slice value);
 
-// Values: pieces of a buffer of random bytes; with --verify made of their keys.
+// Values: parts of a buffer of random bytes. With --verify they are derived from their keys.
 class ValueMaker {
  public:
-  // Without --verify values are valid as long as the maker; with it the last --batch_size of them are.
+  // Without --verify, values are valid as long as the maker. With --verify only the last --batch_size values are.
   ValueMaker(const Flags& flags, Random* random);
 
   Slice Make(Slice key) { return Make(key, size_); }
@@ -98,7 +98,7 @@ class ValueMaker {
   }
 
  private:
-  // … at position_.
+  // Writes the value at position_.
   void MakeVerifiable(Slice key, size_t size);
 
   std::string bytes_;
@@ -108,12 +108,12 @@ class ValueMaker {
   size_t position_ = 0;
 };
 
-// The records of the ycsb benchmarks, from the load on.
+// The records of the ycsb benchmarks since the load.
 struct YcsbRecords {
-  std::atomic<uint64_t> count{0};  // numbers below are all there; 0: none were loaded by this process
+  std::atomic<uint64_t> count{0};  // all smaller numbers exist; 0: this process has loaded no records
 };
 
-// What the threads of one benchmark share.
+// Objects that the threads of one benchmark share.
 struct Shared {
   Shared(const Flags& flags, YcsbRecords* ycsb_records)
       : write_rate(flags.benchmark_write_rate_limit, flags.write_sine),
@@ -128,30 +128,29 @@ struct Shared {
   RateLimiter ycsb_rate;
   SinePace sine;
   YcsbRecords* const ycsb;
-  std::vector<std::atomic<uint64_t>> ycsb_inserted;  // by each thread
-  std::atomic<uint32_t> finished{0};                 // threads whose body has ended
+  std::vector<std::atomic<uint64_t>> ycsb_inserted;  // by thread
+  std::atomic<uint32_t> finished{0};                 // number of threads whose body has ended
 };
 
-// What the operations of a thread are drawn from, before any clock starts: their cost is not measured. Used again from the start
-// when there are more operations. What a benchmark does not use is empty.
+// Random draws for the operations of a thread. They are made before the clock starts, so their cost is not measured. If a thread
+// does more operations, it reuses them from the start. Unused members are empty.
 struct Draws {
-  std::vector<uint64_t> keys;     // numbers of keys, or what a draw function below says
-  std::vector<uint8_t> percents;  // of ycsb: as many as keys, in [0, 100), which operation a key is for
+  std::vector<uint64_t> keys;     // numbers of keys, or as a draw function below describes
+  std::vector<uint8_t> percents;  // of ycsb: one per key, in [0, 100); selects the kind of operation
   std::vector<MixQuery> queries;  // of mixgraph
 
   uint64_t bytes() const { return keys.size() * sizeof keys[0] + percents.size() + queries.size() * sizeof queries[0]; }
 };
 
-// For a benchmark that draws its keys as `zipf` says; empty if that is 0.
+// For a benchmark that draws its keys by `zipf`. Empty if `zipf` is 0.
 Draws DrawKeys(const Flags& flags, uint64_t seed);
 Draws DrawMixQueries(const Flags& flags, uint64_t seed);
-// Instead of keys the ranks of records, by popularity from 0.
+// Draws ranks of records by popularity, from 0, instead of keys.
 Draws DrawYcsbRanks(const Flags& flags, uint64_t seed);
-// The keys of records, of which neighbours in popularity were not loaded one after the other.
+// Draws keys of records. Records of neighbouring popularity were not loaded one after the other.
 Draws DrawYcsbKeys(const Flags& flags, uint64_t seed);
 
-// The number of a record's key. A bijection, as far as keys have eight bytes: no two records share a key. Shorter keys are in
-// order.
+// The key number of a record. For keys of eight bytes a bijection, so no two records share a key. Shorter keys are in order.
 inline uint64_t YcsbKey(const Flags& flags, uint64_t record) { return flags.key_size < 8 ? record : Mix64(record); }
 
 struct Worker {
@@ -169,12 +168,12 @@ struct Worker {
         draws(std::move(drawn)),
         next_key(draws.keys.begin()) {}
 
-  // The end of a benchmark, of which progress is told.
+  // The end of a benchmark whose progress is reported.
   OpLimit Limit(uint64_t max_ops) {
     stats.Expect(max_ops, flags.duration);
     return OpLimit(flags.duration, max_ops);
   }
-  // … that --duration is not for.
+  // The end of a benchmark that ignores --duration.
   OpLimit CountedLimit(uint64_t max_ops) {
     stats.Expect(max_ops, 0);
     return OpLimit(0, max_ops);
@@ -184,12 +183,12 @@ struct Worker {
     limiter->Request(units);
     stats.ResetLastOpTime();
   }
-  // Keeps to a schedule: the next operation counts from when it was due, so that who is held up by one that was slow sees it in
-  // the latencies of those behind it.
+  // Follows a schedule. The latency of the next operation counts from the time when it was due. So a slow operation also shows in
+  // the latencies of the operations that it delays.
   void KeepSchedule(RateLimiter* limiter) {
     if (limiter->active()) stats.StartNextOpAt(limiter->Request(1));
   }
-  // The number of a key, by --zipf.
+  // The number of a key, drawn by --zipf.
   uint64_t RandomNumber() {
     if (next_key == draws.keys.end()) {
       if (draws.keys.empty()) return random.Uniform(static_cast<uint64_t>(flags.num));
@@ -197,7 +196,7 @@ struct Worker {
     }
     return *next_key++;
   }
-  // With --verify, ends the process if the value is none that was put with the key.
+  // With --verify, ends the process if the value was never put with the key.
   void Verify(Slice key, Slice value) {
     if (__builtin_expect(flags.verify, 0)) VerifyOrExit(key, value);
   }
@@ -207,7 +206,7 @@ struct Worker {
   const uint32_t id;
   Random random;
   Engine* const engine;               // null for the benchmarks of the memory itself
-  const std::unique_ptr<Session> db;  // … and this
+  const std::unique_ptr<Session> db;  // null as well
   Shared* const shared;
   Stats stats;
   bool exclude_from_report = false;

@@ -11,10 +11,10 @@ namespace {
 
 void OneThread(Flags* flags) { flags->threads = 1; }
 void OneMoreThread(Flags* flags) { ++flags->threads; }
-void LongerKeys(Flags* flags) { ++flags->key_size; }  // a byte longer than any key that a fill writes
+void LongerKeys(Flags* flags) { ++flags->key_size; }  // a byte longer than any key of a fill
 void BatchesOf1000(Flags* flags) { flags->batch_size = 1000; }
 
-// Of the keys, not of the writes, as in RocksDB.
+// A thousandth of the keys, not of the writes, as in RocksDB.
 void Thousandth(Flags* flags) {
   flags->writes = static_cast<int64_t>(flags->Writes());
   flags->num = std::max<int64_t>(flags->num / 1000, 1);
@@ -42,7 +42,7 @@ void PrintText(Worker* worker, const char* name) {
   std::printf("\n%s\n", text.c_str());
 }
 
-// An engine that cannot do something says so, and the next benchmark runs.
+// If the engine does not support the operation, prints the reason, and the next benchmark runs.
 void SayOrExit(Worker* worker, const Status& status, const char* what) {
   if (!status.IsNotSupported()) return ExitOnError(status, what);
   worker->exclude_from_report = true;

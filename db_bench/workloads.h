@@ -17,26 +17,26 @@ using Body = std::function<void(Worker*)>;
 
 struct Workload {
   const char* name;
-  // Runs in every thread.
+  // Runs in each thread.
   void (*body)(Worker*);
-  // Starts from an empty database.
+  // Starts with an empty database.
   bool fresh_db = false;
-  // Changes the flags for this benchmark; may be null.
+  // Changes the flags for this benchmark. May be null.
   void (*adjust)(Flags*) = nullptr;
-  // What is drawn for each thread before; null: as DrawKeys.
+  // Draws the random numbers of each thread. Null: DrawKeys.
   Draws (*draw)(const Flags& flags, uint64_t seed) = nullptr;
-  // Instead of body: prepares, in the main thread and not timed, and returns the body. Such a benchmark needs no database.
+  // Used instead of body: prepares in the main thread, not timed, and returns the body. Such a benchmark needs no database.
   Body (*prepare)(const Flags&) = nullptr;
-  // Instead of body: the opening of the database is what is measured.
+  // Used instead of body: measures the opening of the database.
   bool times_open = false;
-  // Instead of body: the process ends without closing the database, and another one goes on with the next benchmark.
+  // Used instead of body: ends the process without closing the database. Another process continues with the next benchmark.
   bool ends_process = false;
 };
 
 const std::vector<Workload>& Workloads();
-// Null if there is none of that name.
+// Returns null for an unknown name.
 const Workload* FindWorkload(std::string_view name);
-// Why a benchmark of RocksDB's is not here; null if RocksDB has none of that name either.
+// The reason why a benchmark of RocksDB is missing. Null if RocksDB has no such benchmark either.
 const char* WhyNoWorkload(std::string_view name);
 
 // Writes
@@ -46,8 +46,8 @@ void FillUnique(Worker* worker);
 void DeleteSequential(Worker* worker);
 void DeleteRandom(Worker* worker);
 
-// What bodies share
-// True if found; anything but found and not found ends the process.
+// Common parts of the bodies
+// Returns whether the key was found. Ends the process after an error.
 inline bool GetOrExit(Worker* worker, Slice key, std::string* value) {
   const Status status = worker->db->Get(key, value);
   if (!status.ok() && !status.IsNotFound()) ExitWithError(status, "get");
@@ -55,18 +55,18 @@ inline bool GetOrExit(Worker* worker, Slice key, std::string* value) {
   return status.ok();
 }
 std::unique_ptr<Iterator> NewIteratorOrExit(Worker* worker);
-// With --explicit_snapshot, all iterators that follow see what is there now.
+// With --explicit_snapshot, later iterators see the current state.
 void PinSnapshotIfAsked(Worker* worker);
 void MergeOrExit(Worker* worker, Slice key, Slice operand);
-// `writes`: of this thread so far. What a deletion takes is in the latency of the write before it, and is no operation.
+// `writes`: number of writes of this thread. A deletion is no operation; its time is part of the latency of the previous write.
 void DeleteRange(Worker* worker);
 inline void DeleteRangeIfDue(Worker* worker, int64_t writes) {
   if (__builtin_expect(worker->flags.range_deletions.DueAt(writes), 0)) DeleteRange(worker);
 }
-// memcpy, called and not expanded: the compiler would leave a copy out that no one reads, or make it a string instruction, which
-// takes longer to start than a step of an iterator.
+// Calls memcpy through a pointer. Otherwise the compiler would omit the unread copy, or use a string instruction with a long
+// start-up time.
 extern void* (*volatile const copy_bytes)(void*, const void*, size_t);
-// What a reader does with a value at least, up to 256 bytes.
+// The minimal work of a reader with a value: copies up to 256 bytes.
 inline void CopyValue(char (&copy)[256], Slice value) { copy_bytes(copy, value.data(), std::min(value.size(), sizeof copy)); }
 
 // Reads
@@ -78,7 +78,7 @@ void SeekRandom(Worker* worker);
 void ReadRandomFast(Worker* worker);
 void NewIterators(Worker* worker);
 
-// Reads beside a thread that writes, merges or scans
+// Reads beside a thread that writes, merges, or scans
 void ReadWhileWriting(Worker* worker);
 void ReadWhileMerging(Worker* worker);
 void ReadWhileScanning(Worker* worker);
@@ -111,7 +111,7 @@ void VerifyChecksum(Worker* worker);
 void PrintStats(Worker* worker);
 void PrintLevels(Worker* worker);
 
-// The memory's limits
+// Limits of the memory
 Body PreparePmAppend(const Flags& flags);
 Body PreparePmAppendStream(const Flags& flags);
 Body PreparePmRead(const Flags& flags);

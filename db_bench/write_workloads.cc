@@ -1,4 +1,4 @@
-// Benchmarks that fill, overwrite and delete.
+// Benchmarks that fill, overwrite, and delete.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -10,7 +10,7 @@ namespace braiddb::bench {
 
 namespace {
 
-// A batch of updates, whose keys it keeps.
+// A batch of updates that owns the bytes of its keys.
 class Batch {
  public:
   Batch(uint64_t size, const KeyMaker& keys) : keys_(size, keys), updates_(size) {}
@@ -34,7 +34,7 @@ class Batch {
   std::vector<Update> updates_;
 };
 
-// Writes until the limit; `next_number` gives the number of each key.
+// Writes until the limit. `next_number` returns the number of each key.
 template <class NextNumber>
 void Fill(Worker* worker, OpLimit limit, NextNumber next_number) {
   const uint64_t batch_size = worker->flags.batch_size;
@@ -43,7 +43,7 @@ void Fill(Worker* worker, OpLimit limit, NextNumber next_number) {
   uint64_t bytes = 0;
   const bool deletes_ranges = worker->flags.range_deletions.writes_between > 0;
   int64_t written = 0;
-  // RocksDB's words, although it is the number of keys.
+  // RocksDB's text, although the number counts keys.
   if (worker->flags.fewer_keys) worker->stats.AddMessage("(" + std::to_string(worker->flags.num) + " ops)");
   while (!limit.Done(batch_size)) {
     worker->Pace(&worker->shared->write_rate, batch_size * update_bytes);
@@ -89,7 +89,7 @@ void DeleteRange(Worker* worker) {
   for (uint64_t i = 0; i < ranges.width; ++i) ExitOnError(worker->db->Delete(begin.Make(first + i)), "delete");
 }
 
-// In order there is no end but the count: --duration is for random order, as in RocksDB.
+// In sequential order only the count ends the benchmark. --duration applies to random order, as in RocksDB.
 void FillSequential(Worker* worker) {
   uint64_t number = 0;
   Fill(worker, worker->CountedLimit(worker->flags.Writes()), [&] { return number++; });
@@ -100,12 +100,12 @@ void FillRandom(Worker* worker) {
   Fill(worker, worker->Limit(worker->flags.Writes()), [&] { return worker->random.Uniform(keys); });
 }
 
-// Every number below num once.
+// Writes each number below num once.
 void FillUnique(Worker* worker) {
   std::vector<uint64_t> numbers(static_cast<size_t>(worker->flags.num));
   std::iota(numbers.begin(), numbers.end(), 0);
   for (size_t i = numbers.size(); i > 1; --i) std::swap(numbers[i - 1], numbers[worker->random.Uniform(i)]);
-  worker->stats.Start();  // again: the shuffle is not what is measured
+  worker->stats.Start();  // restarted: the shuffle is not measured
   size_t next = 0;
   const uint64_t writes = std::min<uint64_t>(worker->flags.Writes(), numbers.size());
   Fill(worker, worker->CountedLimit(writes), [&] { return numbers[next++]; });

@@ -1,7 +1,7 @@
 // The core workloads of YCSB (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC '10), by its properties files:
-// ycsb_load, ycsb_a to ycsb_f. A record is one key and one value of --value_size bytes (YCSB's records have 1000), its key the
-// hash of its number: neighbours in popularity or age are not neighbours in order. ycsb_c only reads, and is among the benchmarks
-// that do.
+// ycsb_load, ycsb_a to ycsb_f. A record is one key and one value of --value_size bytes (YCSB: 1000). The key is the hash of the
+// record's number, so records that are neighbours in popularity or age are not neighbours in key order. ycsb_c only reads and is
+// in read_workloads.cc.
 #include <algorithm>
 #include <string>
 
@@ -14,13 +14,13 @@ namespace {
 
 enum class Choice : uint8_t { kZipf, kLatest };
 
-// Percentages; what is missing to a hundred are reads.
+// Percentages. The remainder to 100 are reads.
 struct Mix {
   uint32_t updates = 0, inserts = 0, scans = 0, read_modify_writes = 0;
   Choice choice = Choice::kZipf;
 };
 
-constexpr uint64_t kMostScanned = 100;  // records; lengths are uniform from 1 on
+constexpr uint64_t kMostScanned = 100;  // records; scan lengths are uniform from 1 to this
 
 Slice RecordKey(Worker* worker, uint64_t record) { return worker->keys.Make(YcsbKey(worker->flags, record)); }
 
@@ -57,7 +57,7 @@ class YcsbThread {
  private:
   Slice KeyOf(uint64_t draw) const {
     if (mix_.choice == Choice::kZipf) return worker_->keys.Make(draw);
-    // A rank: the newest is the most popular one. Ranks are of as many records as there were at least.
+    // The draw is a rank: the newest record is the most popular. Ranks cover the records that are known to exist.
     return RecordKey(worker_, worker_->shared->ycsb->count.load(std::memory_order_relaxed) - 1 - draw);
   }
 
@@ -81,7 +81,7 @@ class YcsbThread {
     Put(key, Operation::kReadModifyWrite);
   }
 
-  // Threads take numbers in turn. All below a number are there when each thread has inserted its share of them.
+  // Threads insert numbers in turn. All numbers below a bound exist when each thread has inserted its share of them.
   void Insert() {
     const uint64_t threads = worker_->flags.threads;
     std::vector<std::atomic<uint64_t>>& inserted = worker_->shared->ycsb_inserted;

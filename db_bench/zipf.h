@@ -1,4 +1,5 @@
-// Zipf's law over a key space, and YCSB's popularity of records: few keys are asked for often, and the popular ones lie anywhere.
+// Zipf's law over a key space, and YCSB's popularity of records: few keys are popular, and the popular keys are spread over the
+// space.
 #pragma once
 
 #include <cmath>
@@ -9,8 +10,8 @@
 
 namespace braiddb::bench {
 
-// Numbers in [0, n); the k-th popular one, from 1, is drawn with a probability proportional to k^-exponent. Takes no memory, and
-// a draw some tens of nanoseconds. REQUIRES: n > 0, exponent > 0.
+// Numbers in [0, n). The k-th popular one, from 1, has a probability proportional to k^-exponent. Needs no table. REQUIRES: n >
+// 0, exponent > 0.
 // From: W. Hörmann, G. Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", 1996.
 class ZipfDistribution {
  public:
@@ -23,7 +24,7 @@ class ZipfDistribution {
         stride_(StrideFor(n)) {}
 
   uint64_t Draw(Random* random) const {
-    // The rank's place among all: neighbours in rank are far apart.
+    // Maps the rank to a number: neighbours in rank are far apart.
     __extension__ using Wide = unsigned __int128;
     return static_cast<uint64_t>(static_cast<Wide>(DrawRank(random) - 1) * stride_ % n_);
   }
@@ -40,7 +41,7 @@ class ZipfDistribution {
 
  private:
   double Density(double x) const { return std::exp(-exponent_ * std::log(x)); }
-  // The integral of the density, up to a constant; with an exponent of 1 the logarithm, and exact near it.
+  // The integral of the density, up to a constant. For an exponent of 1 the logarithm; exact also near 1.
   double Area(double x) const {
     const double log_x = std::log(x), y = (1 - exponent_) * log_x;
     return log_x * (std::fabs(y) > 1e-8 ? std::expm1(y) / y : 1 + y / 2);
@@ -49,7 +50,7 @@ class ZipfDistribution {
     const double y = std::fmax((1 - exponent_) * area, -1);
     return std::exp(area * (std::fabs(y) > 1e-8 ? std::log1p(y) / y : 1 - y / 2));
   }
-  // Near n over the golden ratio, and without a common divisor: ranks go to different numbers.
+  // Near n divided by the golden ratio, and coprime to n. So different ranks map to different numbers.
   static uint64_t StrideFor(uint64_t n) {
     auto stride = static_cast<uint64_t>(static_cast<double>(n) * 0.6180339887498949) + 1;
     while (std::gcd(stride, n) != 1) ++stride;
@@ -60,13 +61,13 @@ class ZipfDistribution {
   const double exponent_;
   const double area_begin_;
   const double area_end_;
-  const double sure_;  // so near to the nearest number no rejection is possible
+  const double sure_;  // closer than this to the nearest number, no rejection is possible
   const uint64_t stride_;
 };
 
-// The popularity of YCSB's records (its ScrambledZipfianGenerator): Zipf's law over 10^10 items, whatever the number of records;
-// the FNV-1a hash of an item is the number of its record. Hot records so are less popular than by the law over the records: of
-// 30,000 records the hottest hundredth gets 26 % of the requests, where the law over the records gives it 56 %.
+// The popularity of YCSB's records (ScrambledZipfianGenerator): Zipf's law over 10^10 items, independent of the number of
+// records. The FNV-1a hash of an item selects its record. So hot records are less popular than under the law over the records: of
+// 30,000 records the hottest hundredth gets 26 % of the requests instead of 56 %.
 // REQUIRES: n > 0, exponent > 0.
 class ScrambledZipf {
  public:
@@ -86,7 +87,7 @@ class ScrambledZipf {
  private:
   static constexpr uint64_t kItems = 10'000'000'000;
 
-  // The sum of k^-exponent over all items: the first by themselves, the others by their integral (Euler and Maclaurin).
+  // The sum of k^-exponent over all items: the first items directly, the rest by the integral (Euler and Maclaurin).
   static double Zeta(double exponent) {
     constexpr int kSummed = 1000;
     double sum = 0;
@@ -101,8 +102,8 @@ class ScrambledZipf {
     return (1 - std::pow(2 / static_cast<double>(kItems), 1 - exponent_)) / (1 - first_two / zeta_);
   }
 
-  // YCSB's own approximation of the law, by Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD '94. It
-  // is for exponents below 1; YCSB has no others, and they follow the law itself.
+  // YCSB's approximation of the law, by Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD '94. It is
+  // valid for exponents below 1. YCSB has no others; larger exponents follow the exact law.
   uint64_t DrawItem(Random* random) const {
     if (exponent_ >= 1) return law_.DrawRank(random) - 1;
     const double uniform = random->NextDouble(), share = uniform * zeta_;

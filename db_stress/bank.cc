@@ -105,7 +105,8 @@ bool Bank::MayHavePrepared() const {
   return counts.prepare_begun.load() > counts.decided.load();
 }
 
-// All that were acknowledged and not decided are there, and none that was decided. Nobody sees them before.
+// Decides the prepared transfers. Each acknowledged and undecided transfer must be prepared, and no decided one may be. No view
+// shows them before the decision.
 Violation Bank::DecidePrepared() {
   TransferCounts& counts = expected_->transfers();
   std::vector<std::unique_ptr<Transaction>> prepared;
@@ -126,7 +127,7 @@ Violation Bank::DecidePrepared() {
     counts.decided.fetch_add(1);
     expected_->counters().recovered.fetch_add(1, std::memory_order_relaxed);
   }
-  // In this order: what a process that is killed in between leaves allows no less than it should.
+  // This order is safe if the process is killed between the stores: the allowed set of outcomes never becomes too small.
   counts.prepared = 0;
   counts.decision_begun = 0;
   counts.decided = 0;
@@ -152,7 +153,7 @@ Violation Bank::Recover(const ReadOptions& read) {
   if (auto wrong = Audit(read, &random)) return "after decisions: " + *wrong;
   totals = Totals();
   if (auto wrong = ReadByIterators(read, &totals)) return wrong;
-  // In this order: what a process that is killed in between leaves allows no less than it should.
+  // This order is safe if the process is killed between the stores: the allowed set of outcomes never becomes too small.
   counts.committed = totals.transfers / 2;
   counts.failed = 0;
   counts.begun = totals.transfers / 2;
@@ -186,7 +187,7 @@ Violation Bank::Transfer(const WriteOptions& write, Random* random, Injection in
   return TransferByTransaction(write, order, random, injection);
 }
 
-// Kills come between a prepare and its decision, if that is a while away.
+// Pauses between prepare and decision, so that kills hit this interval.
 Status Bank::Prepare(Transaction* transaction, Random* random, bool lost) {
   TransferCounts& counts = expected_->transfers();
   Status status = transaction->SetName("transfer " + std::to_string(transaction->GetID()));
@@ -212,7 +213,7 @@ Violation Bank::TransferByTransaction(const WriteOptions& write, const Order& or
   ColumnFamilyHandle* const from_family = store_->accounts()[order.from_family];
   ColumnFamilyHandle* const to_family = store_->accounts()[order.to_family];
   const std::string from = Name(order.from), to = Name(order.to);
-  // Half of them are protected by a snapshot, through which they read, and by nothing else before their updates.
+  // Half of the transfers read through a snapshot. The snapshot is their only protection before the updates.
   ReadOptions read;
   const bool by_snapshot = random->OneIn(2);
   if (by_snapshot) transaction->SetSnapshot();
@@ -223,7 +224,7 @@ Violation Bank::TransferByTransaction(const WriteOptions& write, const Order& or
   std::string left, right;
   Account payer, payee;
   Status status = get(from_family, from, &left);
-  if (status.ok() && random->OneIn(4)) {  // what a save point takes back leaves nothing
+  if (status.ok() && random->OneIn(4)) {  // updates that a save point reverts must leave no trace
     transaction->SetSavePoint();
     status = transaction->Put(to_family, to, "taken back");
     const Status undone = transaction->RollbackToSavePoint();
@@ -242,7 +243,8 @@ Violation Bank::TransferByTransaction(const WriteOptions& write, const Order& or
   if (status.ok() && prepares) status = Prepare(transaction.get(), random, lost);
   const bool is_prepared = status.ok() && prepares;
   if (status.ok() && gives_up) {
-    status = is_prepared || random->OneIn(2) ? transaction->Rollback() : Status::OK();  // or it is destroyed
+    // otherwise the destructor ends the transaction
+    status = is_prepared || random->OneIn(2) ? transaction->Rollback() : Status::OK();
     counts.failed.fetch_add(1);
     if (is_prepared) counts.decided.fetch_add(1);
     counters.rollbacks.fetch_add(1, std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// Bank: accounts in two column families, between which all threads transfer money. Whatever comes between, every view and every
-// recovery shows the same sum, and no transfer that was acknowledged is missing.
+// Bank: accounts in two column families. All threads transfer money between them. Every view and every recovery must show the
+// same total, and every acknowledged transfer.
 #pragma once
 
 #include <mutex>
@@ -12,8 +12,9 @@
 
 namespace braiddb::stress {
 
-// An account's value is its balance and the number of transfers that it took part in, so the sum of these is twice the number of
-// transfers that are there. A transfer is a transaction, where the store has such; else a batch, one at a time.
+// The value of an account is its balance and the number of its transfers. The sum of these numbers is twice the number of
+// transfers. A transfer is a transaction if the store supports transactions. Otherwise it is a batch, and transfers run one at a
+// time.
 // Thread safety: all methods but Recover may be called concurrently.
 class Bank {
  public:
@@ -22,15 +23,16 @@ class Bank {
   // REQUIRES: store->has_accounts().
   Bank(Store* store, ExpectedState* expected) : store_(store), expected_(expected) {}
 
-  // After an open, while nobody transfers: opens the accounts if there are none, and takes what is there for what is.
+  // Call after an open, while no transfer runs. Creates missing accounts, checks the existing accounts, and takes their state as
+  // the new expected state.
   Violation Recover(const ReadOptions& read);
-  // Whether an open may find transfers that are prepared, and may so be refused to who does not know of transactions.
+  // Whether an open may find prepared transfers. An open that does not support transactions may then be refused.
   bool MayHavePrepared() const;
-  // One transfer, or a conflict or a rollback in its place.
+  // Executes one transfer, or ends in a conflict or a rollback.
   Violation Transfer(const WriteOptions& write, Random* random, Injection injection);
-  // Reads all accounts by one view, in one of the ways in which that can be done.
+  // Reads all accounts in one view, by a randomly chosen method.
   Violation Audit(const ReadOptions& read, Random* random);
-  // Empties both families.
+  // Deletes all keys of both families.
   Status Close();
 
  private:
@@ -58,17 +60,17 @@ class Bank {
 
   Violation TransferByBatch(const WriteOptions& write, const Order& order, bool torn);
   Violation TransferByTransaction(const WriteOptions& write, const Order& order, Random* random, Injection injection);
-  // `lost`: a bug, it is said to be prepared and is not.
+  // `lost`: an injected bug: the transfer is reported as prepared and is not.
   Status Prepare(Transaction* transaction, Random* random, bool lost);
   Violation DecidePrepared();
-  // A bug: reads without protection, and a write that nobody compares.
+  // An injected bug: reads without protection, and a write without a conflict check.
   Violation TransferUnprotected(const WriteOptions& write, const Order& order);
-  // Of a transfer that was refused.
+  // The result of a refused transfer.
   Violation Refused(const Status& status);
 
   Store* const store_;
   ExpectedState* const expected_;
-  std::mutex mutex_;  // of transfers by batches
+  std::mutex mutex_;  // serializes transfers by batches
 };
 
 }  // namespace braiddb::stress

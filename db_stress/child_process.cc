@@ -14,7 +14,7 @@ namespace braiddb::stress {
 namespace {
 
 constexpr auto kPause = std::chrono::microseconds(200);
-constexpr int kNoFork = 255 << 8;  // as if it had ended so
+constexpr int kNoFork = 255 << 8;  // status of a child that could not be forked
 
 }  // namespace
 
@@ -28,7 +28,7 @@ ChildProcess::ChildProcess(const std::function<int()>& body) {
   }
   if (pid_ != 0) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before that
+  if (getppid() != parent) _exit(1);  // the parent died before prctl
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_IGN);
   _exit(body());

@@ -1,4 +1,4 @@
-// A forked process, and its end.
+// ChildProcess: a forked process and its end.
 #pragma once
 
 #include <sys/types.h>
@@ -12,17 +12,17 @@ namespace braiddb::stress {
 
 class ChildProcess {
  public:
-  // Runs `body` in it and ends with what that returns. The child dies with its parent, and does not heed SIGINT and SIGTERM.
+  // Forks a child that runs `body` and exits with its result. The child dies with its parent, and ignores SIGINT and SIGTERM.
   // REQUIRES: the parent has one thread.
   explicit ChildProcess(const std::function<int()>& body);
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // True when it has ended.
+  // Returns whether the child has ended.
   bool Ended();
   bool WaitFor(std::chrono::microseconds patience);
-  // Sends the signal, and waits for the end; what was the end before that, stays.
+  // Sends the signal and waits for the end. If the child has ended before, keeps that result.
   void Kill(int signal);
 
   // REQUIRES: Ended().

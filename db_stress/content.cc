@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kHeadSize = 8;
 
-// Word `i` of a value; the first one is its head.
+// Word `i` of a value. Word 0 is the head.
 uint64_t WordOf(uint64_t head, uint64_t hash, size_t i) { return i == 0 ? head : Mix64(hash + i); }
 
 std::string MakeValue(uint64_t head, uint64_t hash, size_t size) {
@@ -39,7 +39,7 @@ size_t SizeOfTagged(uint64_t hash) { return kHeadSize + (hash >> 40) % ((hash >>
 
 uint64_t Content::HashOf(uint32_t key, uint32_t generation) const { return Mix64(seed_ ^ Mix64(MakeHead(key, generation))); }
 
-// Mostly some ten to two hundred bytes; at times none at all, thousands, or more than a segment.
+// Mostly ten to two hundred bytes. Sometimes none, thousands, or more than a segment.
 std::optional<size_t> Content::SizeOf(uint32_t key, uint32_t generation) const {
   const uint64_t hash = HashOf(key, generation);
   if (generation == 0 || hash % 8 == 0) return std::nullopt;

@@ -1,4 +1,4 @@
-// What a key holds after each of its writes: it follows from key and generation, so that any value says which write it is from.
+// Content: the value of a key after each of its writes. It follows from key and generation, so each value identifies its write.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace braiddb::stress {
 
-// Nothing, or what is wrong.
+// A description of the violation, or nothing.
 using Violation = std::optional<std::string>;
 
-// Keys are known by number. Generation 0 is what is there before the first write: nothing.
-// LAYOUT of a value: generation and number of the key, 4 bytes each (a tag has 8), then words that follow from these and the
-// seed. Some values are shorter than that, or empty.
+// Keys are identified by number. Generation 0 is the state before the first write: the key does not exist.
+// LAYOUT of a value: generation and number of the key, 4 bytes each (or a tag of 8 bytes), then words that follow from these and
+// the seed. Some values are shorter, or empty.
 class Content {
  public:
   explicit Content(uint64_t seed) : seed_(seed) {}
@@ -25,9 +25,9 @@ class Content {
   bool IsDeleted(uint32_t key, uint32_t generation) const { return !SizeOf(key, generation).has_value(); }
   bool Matches(uint32_t key, uint32_t generation, Slice value) const;
 
-  // Values of keys that several threads write: each is there once, by its tag.
+  // Values of keys that several threads write. Each value occurs once, identified by its tag.
   std::string TaggedValue(uint64_t tag) const;
-  // Nothing: it is not exactly what some write wrote.
+  // Nothing: no write wrote exactly this value.
   std::optional<uint64_t> TagOf(Slice value) const;
 
  private:
@@ -37,13 +37,13 @@ class Content {
   const uint64_t seed_;
 };
 
-// The first 8 bytes of a value, as it is laid out above. REQUIRES: at least 8 bytes.
+// The first 8 bytes of a value, as described above. REQUIRES: at least 8 bytes.
 uint64_t HeadOf(Slice value);
 inline uint64_t MakeHead(uint32_t key, uint32_t generation) { return uint64_t{key} << 32 | generation; }
 inline uint32_t KeyOf(uint64_t head) { return static_cast<uint32_t>(head >> 32); }
 inline uint32_t GenerationOf(uint64_t head) { return static_cast<uint32_t>(head); }
 
-// Printable and short, for messages.
+// Short and printable, for messages.
 std::string Printable(Slice bytes);
 
 }  // namespace braiddb::stress

@@ -21,7 +21,7 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr auto kAcquire = std::memory_order_acquire;
 constexpr auto kRelease = std::memory_order_release;
 
-// A shared key had a value, and then none: they are never deleted. No write has this tag.
+// Tag for a shared key that had a value and then has none. Shared keys are never deleted, so no write has this tag.
 constexpr uint64_t kNothingAgain = Epoch::kUnknown - 1;
 
 }  // namespace
@@ -43,7 +43,7 @@ Status ExpectedState::Create(const std::string& path, uint32_t keys, std::unique
   const int error = errno;
   if (file >= 0) close(file);
   if (memory == MAP_FAILED) return Status::IOError(path + ": " + std::strerror(error));
-  // A new file is all zeros, and so is this, but for what the constructor sets.
+  // A new file is filled with zeros. The constructor sets all other values.
   state->reset(new ExpectedState(static_cast<Shared*>(memory), bytes));
   return Status::OK();
 }
@@ -55,18 +55,18 @@ ExpectedState::ExpectedState(Shared* shared, size_t bytes)
   for (Epoch& each : shared_->epochs) {
     for (auto& tag : each.last_tags) tag = Epoch::kUnknown;
   }
-  for (auto& tag : EpochOf(2).last_tags) tag = 0;  // before the first epoch there was nothing
+  for (auto& tag : EpochOf(2).last_tags) tag = 0;  // nothing existed before the first epoch
 }
 
 ExpectedState::~ExpectedState() { munmap(shared_, bytes_); }
 
-// ---- A lane's writer
+// ---- The writer of a lane
 
 void ExpectedState::Begin(uint32_t lane, const std::vector<uint32_t>& keys) {
   Lane& own = shared_->lanes[lane];
   for (size_t i = 0; i < keys.size(); ++i) {
     own.keys[i] = keys[i];
-    // Readers of before this store cannot see the new generation; those who see it look at `intended` later.
+    // A reader before this store cannot see the new generation. A reader that sees the generation reads `intended` later.
     std::atomic<uint32_t>& intended = keys_[keys[i]].intended;
     intended.store(intended.load(kRelaxed) + 1, kRelease);
   }
@@ -83,7 +83,7 @@ void ExpectedState::Acknowledge(uint32_t lane) {
   own.count.store(0, kRelease);
 }
 
-// A process that is killed in here leaves a write that was under way and is not there.
+// If the process is killed in this function, the write counts as unfinished, and is found to be lost.
 void ExpectedState::Abandon(uint32_t lane) {
   Lane& own = shared_->lanes[lane];
   const uint32_t count = own.count.load(kRelaxed);
@@ -113,8 +113,8 @@ Violation ExpectedState::Settle(uint32_t lane, const std::function<bool(uint32_t
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t id = own.keys[i];
     const KeyState& key = keys_[id];
-    const bool old_possible = key.acknowledged != key.intended;  // else killed while it noted the acknowledgement
-    const bool new_possible = key.lost != key.intended;          // else killed while it noted here that the write was lost
+    const bool old_possible = key.acknowledged != key.intended;  // otherwise killed while it recorded the acknowledgement
+    const bool new_possible = key.lost != key.intended;  // otherwise killed while it recorded here that the write was lost
     const bool is_old = old_possible && holds(id, key.acknowledged);
     const bool is_new = new_possible && holds(id, key.intended);
     found += " " + std::to_string(id) + (is_old && is_new ? "=either" : is_old ? "=old" : is_new ? "=new" : "=neither");
@@ -127,7 +127,7 @@ Violation ExpectedState::Settle(uint32_t lane, const std::function<bool(uint32_t
   }
   for (uint32_t i = 0; i < count; ++i) {
     KeyState& key = keys_[own.keys[i]];
-    // A delete of what was not there looks the same either way; then it is taken as done.
+    // The deletion of a missing key looks the same in both cases. It is taken as done.
     if (all_new) {
       key.acknowledged.store(key.intended);
     } else {
@@ -135,8 +135,8 @@ Violation ExpectedState::Settle(uint32_t lane, const std::function<bool(uint32_t
     }
   }
   own.count = 0;
-  // Killed in Begin, before the count: the write was never given to the database, so its generations can be used again. The keys
-  // of a group must keep in step.
+  // Killed in Begin before the count was stored: the database never got the write, so its generations can be used again. The keys
+  // of a group must keep equal generations.
   for (const uint32_t id : own.keys) {
     KeyState& key = keys_[id];
     key.intended.store(std::max(key.acknowledged.load(), key.lost.load()));
@@ -182,26 +182,28 @@ Violation ExpectedState::SettleShared(uint32_t key, uint64_t tag) {
          ", but an open before had found " + std::to_string(settled);
 }
 
-// A crash cuts a history: from what a recovery found the next one begins, and nothing of before can take effect any more. So
-// each epoch is checked for itself: its first value is what the recovery before it found, its last read that of the one after.
+// A crash cuts the history: the next epoch begins with the values that the recovery found, and no earlier operation can take
+// effect later. So each epoch is checked alone. Its initial values are those of the recovery before it, and its last reads are
+// the values of the recovery after it.
 Violation ExpectedState::CheckLastEpoch() {
   const uint64_t number = epoch() - 1;
   Epoch& last = EpochOf(number);
-  Epoch& before = EpochOf(number + 2);  // modulo 3
+  Epoch& before = EpochOf(number + 2);  // number + 2 equals number - 1 modulo 3
   std::vector<RegisterHistory> histories(KeyTable::kShared);
-  const uint64_t death = UINT64_MAX - 2;  // later than everything else in it
+  const uint64_t death = UINT64_MAX - 2;  // later than all events of the epoch
   const auto name = [&](uint32_t key, uint64_t tag) {
     if (tag == before.last_tags[key]) return RegisterHistory::kInitial;
     return tag == 0 ? kNothingAgain : tag;
   };
-  // What was read of the writes that were under way; the others need not have taken effect. A batch has, if one update of it has.
+  // The values of unfinished writes that were read. Other unfinished writes need not have taken effect. A batch took effect if
+  // one of its updates did.
   std::set<uint64_t> seen(std::begin(last.last_tags), std::end(last.last_tags));
   for (const EventLog& log : last.logs) {
     for (uint32_t i = 0; i < log.count; ++i) {
       if (!log.events[i].is_write) seen.insert(log.events[i].tag);
     }
   }
-  std::set<uint64_t> effective;  // operations
+  std::set<uint64_t> effective;  // operation ids
   for (const EventLog& log : last.logs) {
     for (uint32_t i = 0; i < log.count; ++i) {
       const Event& event = log.events[i];

@@ -11,7 +11,7 @@ namespace braiddb::stress {
 
 namespace {
 
-// Searches compare the first 8 bytes as numbers, so keys differ there, or only behind them, or in nothing but their length.
+// Searches compare the first 8 bytes as a number. So keys differ in these bytes, only behind them, or only in their length.
 std::string MakeKey(Random* random, uint32_t id) {
   const std::string number = std::to_string(id);
   const std::string padded = std::string(7 - std::min<size_t>(7, number.size()), '0') + number;

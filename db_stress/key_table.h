@@ -1,4 +1,4 @@
-// The keys that a database may ever hold: by number, and in the order of their column families.
+// KeyTable: all keys that a database may have, by number and in the order of their column families.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 namespace braiddb::stress {
 
 // Three kinds, by number:
-//   shared    all threads read and write them at once: histories are recorded
-//   grouped   each group is always written as a whole, in one batch, so that any view shows one generation of it
-//   single    the others
-// Grouped and single ones belong to a lane. A lane has one writer at a time, so that its writes have an order. All kinds are
-// spread over the column families, and groups of several keys over most of them.
+//   shared    all threads read and write them concurrently; histories are recorded
+//   grouped   each group is always written as a whole, in one batch, so any view shows one generation of the group
+//   single    all others
+// Grouped and single keys belong to a lane. A lane has one writer at a time, so its writes are ordered. All kinds are spread over
+// the column families, and large groups span most families.
 class KeyTable {
  public:
   static constexpr uint32_t kLanes = 8;
@@ -27,7 +27,7 @@ class KeyTable {
   static constexpr uint32_t kFirstSingle = kFirstGrouped + kGroups * kGroupSize;
   static constexpr uint32_t kMinKeys = kFirstSingle + kLanes * 16;
 
-  // Keys of every shape, which follow from the seed. `comparators`: of each family, the default one first. REQUIRES: count >=
+  // Draws keys of many shapes from the seed. `comparators`: one per family, the default family first. REQUIRES: count >=
   // kMinKeys.
   KeyTable(uint64_t seed, uint32_t count, std::vector<const Comparator*> comparators);
 
@@ -38,10 +38,10 @@ class KeyTable {
   const std::string& key(uint32_t id) const { return keys_[id]; }
   uint32_t id_at(uint32_t position) const { return order_[position]; }
   uint32_t position_of(uint32_t id) const { return positions_[id]; }
-  // Positions of a family's keys, which follow each other: from `begin` on, and before `end`.
+  // The positions of a family's keys are [begin, end).
   uint32_t begin(uint32_t family) const { return begins_[family]; }
   uint32_t end(uint32_t family) const { return begins_[family + 1]; }
-  // The position of the family's first key that is not before `target`; end(family) if there is none.
+  // The position of the family's first key that is not before `target`, or end(family).
   uint32_t LowerBound(uint32_t family, Slice target) const;
 
   static bool IsShared(uint32_t id) { return id < kShared; }
@@ -52,9 +52,9 @@ class KeyTable {
  private:
   const std::vector<const Comparator*> comparators_;
   std::vector<std::string> keys_;    // by id
-  std::vector<uint32_t> order_;      // ids, sorted by family, then key
-  std::vector<uint32_t> positions_;  // the inverse
-  std::vector<uint32_t> begins_;     // of each family, and the end
+  std::vector<uint32_t> order_;      // ids, sorted by family, then by key
+  std::vector<uint32_t> positions_;  // the inverse of order_
+  std::vector<uint32_t> begins_;     // of each family, followed by the end
 };
 
 }  // namespace braiddb::stress

@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kRelaxed = std::memory_order_relaxed;
-// How often the child looks at the clock and at its orders; it may be killed in between.
+// Period of the child's check of the clock and its orders. A kill may come between two checks.
 constexpr auto kTick = std::chrono::milliseconds(2);
 
 }  // namespace
@@ -28,10 +28,10 @@ int Life::Run() {
   return oracle_.expected->failed() ? 1 : 0;
 }
 
-// What a killed life left behind, as a reader finds it: twice, right behind the open and when tables of L0 have their index.
+// Checks the state after a kill through a read-only open: twice, directly after the open, and when L0 tables have their index.
 Violation Life::ReadOnly() {
   Status status = store_.OpenForReadOnly(database_, plan_, path_);
-  // No life has come to the end of the creation, of the database or of one of its families.
+  // No life has finished the creation of the database, or of one of its families.
   if (status.IsNotFound() || status.IsInvalidArgument()) return std::nullopt;
   if (!status.ok()) return "read-only open: " + status.ToString();
   ReadOptions read;
@@ -51,7 +51,7 @@ Violation Life::Open() {
   const auto start = Clock::now();
   Status status = store_.Open(database_, plan_, path_);
   if (status.IsNotSupported() && bank_.MayHavePrepared()) {
-    // Transactions wait for their decision, which only this kind of open can make.
+    // Prepared transactions wait for their decision. Only an open with pessimistic transactions can decide them.
     LifePlan deciding = plan_;
     deciding.kind = StoreKind::kPessimistic;
     status = store_.Open(database_, deciding, path_);
@@ -91,7 +91,7 @@ Violation Life::Work() {
   }
   for (auto& thread : threads) thread.join();
   PublishStatistics();
-  return std::nullopt;  // a worker has told ExpectedState
+  return std::nullopt;  // a worker has reported a violation to ExpectedState
 }
 
 Violation Life::End() {

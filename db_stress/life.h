@@ -1,4 +1,4 @@
-// A life: what a child process does with the database, from open to the end, which mostly comes by SIGKILL.
+// Life: the work of a child process on the database, from open to the end. Most lives end by SIGKILL.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Life {
   Life(const Flags& flags, const DatabasePlan& database, const LifePlan& plan, const Oracle& oracle, std::string path)
       : flags_(flags), database_(database), plan_(plan), oracle_(oracle), path_(std::move(path)) {}
 
-  // Opens, verifies, works, closes. The process must end with what it returns: 0, or 1 after ExpectedState::Fail.
+  // Opens, verifies, works, closes. Returns the exit code of the process: 0, or 1 after ExpectedState::Fail.
   int Run();
 
  private:
@@ -26,7 +26,7 @@ class Life {
   Violation Open();
   Violation Work();
   Violation End();
-  // Adds what the database has counted since the last call to the counters that outlive the process.
+  // Adds the database's counts since the last call to the counters that outlive the process.
   void PublishStatistics();
 
   const Flags& flags_;

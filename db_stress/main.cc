@@ -1,4 +1,4 @@
-// db_stress: kill -9 again and again, and verification of what is found. See docs/TESTING.md.
+// db_stress: repeats kill -9, and verifies the database after each. See docs/TESTING.md.
 #include "db_stress/flags.h"
 #include "db_stress/supervisor.h"
 

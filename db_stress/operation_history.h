@@ -1,14 +1,14 @@
-// Can a history of operations on several keys be linearizable? Every write wrote values of its own.
+// OperationHistory: checks a history of operations on several keys for linearizability. Every write must write unique values.
 //
-// Each operation takes effect at an instant between its start and its end. This narrows these bounds by what must come before
-// what, until nothing changes; an operation that is left without an instant is a violation:
-//   - a read comes behind the write whose value it returned;
-//   - of two values of one key, if any operation on the first one must end before one on the second begins, then all operations
-//     on the first one come before the write of the second;
-//   - a view of several keys that shows one update of a batch shows the others, or what was written behind the batch.
-// An operation on several keys has one instant, so what is known of one key narrows others.
-// What it reports is a violation. It does not find all: to decide that takes a search (Gibbons and Korach, "Testing shared
-// memories", SIAM J. Comput. 26, 1997). Where each operation is on one key, RegisterHistory decides.
+// Each operation takes effect at an instant between its start and its end. The check narrows these bounds by necessary orders
+// until nothing changes. An operation without a possible instant is a violation:
+//   - A read comes after the write of the value that it returned.
+//   - Take two values of one key. If some operation on the first must end before one on the second begins, then all operations
+//     on the first come before the write of the second.
+//   - If a view of several keys shows one update of a batch, it shows the other updates too, or values written after the batch.
+// An operation on several keys has one instant, so bounds from one key narrow the others. Every report is a violation. Some
+// violations are not found: a complete decision needs a search (Gibbons and Korach, "Testing shared memories", SIAM J. Comput.
+// 26, 1997). If each operation uses one key, RegisterHistory decides exactly.
 #pragma once
 
 #include <algorithm>
@@ -21,19 +21,19 @@
 
 namespace braiddb::stress {
 
-// Times are ticks of one clock that all threads share. Values: any number, each written once to a key; kInitial: what was there
-// before.
+// Times are ticks of one clock that all threads share. Values are arbitrary numbers, each written once to a key. kInitial is the
+// value before the first write.
 class OperationHistory {
  public:
   static constexpr uint64_t kInitial = 0;
 
-  // Adds an operation, or narrows the bounds of the one with this id: it took effect between these times.
+  // Adds an operation that took effect between `start` and `end`. If the id exists, narrows its bounds.
   void AddOperation(uint64_t id, uint64_t start, uint64_t end) {
     Operation& operation = operations_[id];
     operation.earliest = std::max(operation.earliest, start);
     operation.latest = std::min(operation.latest, end);
   }
-  // REQUIRES, of both: the operation was added, and no other one wrote this value to the key.
+  // REQUIRES for both: the operation was added, and no other operation wrote this value to the key.
   void AddWrite(uint64_t id, uint32_t key, uint64_t value) {
     Operation& operation = operations_.at(id);
     operation.writes.push_back({key, value});
@@ -45,9 +45,9 @@ class OperationHistory {
     keys_[key][value].readers.push_back(&operation);
   }
 
-  // What is wrong, or nothing. Narrows the bounds.
+  // Returns a description of the violation, or nothing. Narrows the bounds.
   std::optional<std::string> Violation() {
-    constexpr int kMostRounds = 50;  // more would find more, perhaps
+    constexpr int kMostRounds = 50;  // further rounds might find more violations
     bool changed = true;
     for (int round = 0; round < kMostRounds && changed; ++round) {
       changed = false;
@@ -78,7 +78,7 @@ class OperationHistory {
     uint64_t earliest = 0, latest = UINT64_MAX;
     std::vector<Access> writes, reads;
 
-    // Whether it writes another value to the key.
+    // Whether the operation writes another value to the key.
     bool Overwrites(const Access& access) const {
       return std::any_of(writes.begin(), writes.end(),
                          [&](const Access& own) { return own.key == access.key && own.value != access.value; });
@@ -97,12 +97,12 @@ class OperationHistory {
   struct Value {
     Operation* writer = nullptr;
     std::vector<Operation*> readers;
-    // Of all of them.
+    // Over all operations on the value.
     uint64_t first_latest = 0;
     uint64_t last_earliest = 0;
   };
   using Values = std::map<uint64_t, Value>;
-  // The best of some, and the best of the others: so that one can be left out.
+  // The best and the second best value, so that one value can be excluded.
   struct BestTwo {
     const Value* best = nullptr;
     uint64_t time, second;
@@ -129,14 +129,14 @@ class OperationHistory {
     return std::nullopt;
   }
 
-  // False: the view is impossible.
+  // Returns false if the view is impossible.
   bool NarrowByBatches(const Operation& view, bool* changed) {
     for (const Access& one : view.reads) {
       Operation* const batch = keys_[one.key][one.value].writer;
       if (batch->writes.size() < 2) continue;
       for (const Access& other : view.reads) {
         if (!batch->Overwrites(other)) continue;
-        // What was read of the other key was written behind the batch.
+        // The read value of the other key was written after the batch.
         Operation* const later = keys_[other.key][other.value].writer;
         if (later == &before_ || later->Overwrites(one)) return false;
         later->NotBefore(batch->earliest, changed);
@@ -156,7 +156,7 @@ class OperationHistory {
     const auto begins_before = [](const Value* a, const Value* b) { return a->last_earliest < b->last_earliest; };
     std::sort(by_end.begin(), by_end.end(), ends_before);
     std::sort(by_begin.begin(), by_begin.end(), begins_before);
-    // The write of a value is behind all that must come before it.
+    // The write of a value comes after all operations that must precede it.
     BestTwo latest(0);
     size_t next = 0;
     for (Value* value : by_begin) {
@@ -172,7 +172,7 @@ class OperationHistory {
       }
       value->writer->NotBefore(latest.Without(value), changed);
     }
-    // All operations on a value are before the writes that must come behind it.
+    // All operations on a value come before the writes that must follow it.
     BestTwo earliest(UINT64_MAX);
     auto last = by_begin.rbegin();
     for (auto at = by_end.rbegin(); at != by_end.rend(); ++at) {
@@ -192,7 +192,7 @@ class OperationHistory {
     }
   }
 
-  Operation before_{0, 0, {}, {}};  // wrote all that was there
+  Operation before_{0, 0, {}, {}};  // wrote all initial values
   std::map<uint64_t, Operation> operations_;
   std::map<uint32_t, Values> keys_;
 };

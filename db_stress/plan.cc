@@ -18,15 +18,15 @@ T OneOf(Random* random, const T (&choices)[kCount]) {
   return choices[random->Uniform(kCount)];
 }
 
-// Small memtables and segments, so that everything happens often; defaults at times.
+// Mostly small memtables and segments, so that flushes and merges are frequent. Sometimes the defaults.
 Options DrawOptions(const DatabasePlan& plan, const std::string& database, Random* random) {
   Options options;
   options.create_if_missing = true;
   options.comparator = plan.comparator(0);
   options.l1 = plan.l1;
   options.nv_leaf_size = 512u << random->Uniform(4);
-  options.list_kind = random->OneIn(3) ? ListKind::kOblivious : ListKind::kBraided;  // the creation sets it
-  options.regions = random->OneIn(4) ? 0 : plan.regions;                             // 0: as stored; the creation sets it
+  options.list_kind = random->OneIn(3) ? ListKind::kOblivious : ListKind::kBraided;  // fixed at creation
+  options.regions = random->OneIn(4) ? 0 : plan.regions;                             // 0: as stored; fixed at creation
   if (plan.region_paths) {
     for (uint32_t i = 0; i < plan.regions; ++i) options.region_paths.push_back(RegionPath(database, i));
   }
@@ -39,7 +39,7 @@ Options DrawOptions(const DatabasePlan& plan, const std::string& database, Rando
   options.memtable_max_entries = OneOf<uint64_t>(random, {1024, 4096, 65536});
   options.max_immutable_memtables = SmallBetween(random, 1, 6);
   options.checkpoint_tables = SmallBetween(random, 1, 6);
-  options.index_unified_logging = !random->OneIn(4);  // the creation sets it
+  options.index_unified_logging = !random->OneIn(4);  // fixed at creation
 
   options.l0_slowdown_writes_trigger = OneOf<uint32_t>(random, {2, 8, 64, 0});
   options.l1_index_size = OneOf<uint64_t>(random, {0, 4096, 1 << 20, 32 << 20});

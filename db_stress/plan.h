@@ -1,5 +1,5 @@
-// What is drawn anew: for each database what it cannot change later, and for each life of a process the options it opens it with,
-// what it does with it, and how it ends. Everything follows from the seed.
+// The random plans: fixed properties for each database, and for each life its options, its operations, and its end. All draws
+// follow from the seed.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,13 @@ struct DatabasePlan {
   uint64_t seed = 0;  // of its keys and values
   uint32_t regions = 1;
   uint32_t keys = 0;
-  bool reverse = false;        // its comparator
-  uint32_t idle_families = 0;  // more, each of which gets one key at each open
-  uint32_t families = 1;       // that its keys are spread over; every other one has the other order, and each the next last level
+  bool reverse = false;        // order of its comparator
+  uint32_t idle_families = 0;  // additional families; each gets one key at each open
+  // families that the keys are spread over; every second one has the reverse order, and the kinds of last level alternate
+  uint32_t families = 1;
   L1Kind l1 = L1Kind::kBraidedSkipList;
-  bool region_paths = false;  // regions outside of the database's directory
-  uint64_t cycles = 0;        // lives
+  bool region_paths = false;  // regions lie outside the database's directory
+  uint64_t cycles = 0;        // number of lives
 
   const Comparator* comparator(uint32_t family) const {
     return reverse != (family % 2 == 1) ? ReverseBytewiseComparator() : BytewiseComparator();
@@ -32,7 +33,7 @@ struct DatabasePlan {
   std::string ToString() const;
 };
 
-// What a life opens the database as.
+// The class that a life uses to open the database.
 enum class StoreKind : uint8_t {
   kPlain,
   kPessimistic,
@@ -52,32 +53,32 @@ struct LifePlan {
   Options options;
   StoreKind kind = StoreKind::kPlain;
   Ending ending = Ending::kKilled;
-  double patience = 0;  // 0 to 1: when to kill, as a part of the longest life, or of the time that an open takes
+  double patience = 0;  // 0 to 1: time of the kill, relative to the longest life, or to the duration of an open
   bool long_life = false;
-  bool check_before = false;     // CheckDatabase
-  bool pmempool_before = false;  // `pmempool check`
+  bool check_before = false;     // run CheckDatabase
+  bool pmempool_before = false;  // run `pmempool check`
 
   uint32_t threads = 1;
   uint32_t write_percent = 50;
   uint32_t shared_percent = 10;      // of reads and of writes
   uint32_t batch_percent = 20;       // of writes
-  uint32_t transaction_percent = 0;  // of writes of keys, where there are transactions
-  uint32_t bank_percent = 10;        // of operations, where there are accounts
-  uint32_t admin_one_in = 2000;      // operations: flush, compaction and the like
-  bool hot = false;                  // a few keys are written most of the time
+  uint32_t transaction_percent = 0;  // of writes of keys, if the store has transactions
+  uint32_t bank_percent = 10;        // of operations, if the store has accounts
+  uint32_t admin_one_in = 2000;      // operations; flush, compaction, and similar
+  bool hot = false;                  // most writes hit a few keys
   bool verify_checksums = false;
   bool sync = true;
-  bool verify_at_end = false;     // if it is closed
-  bool reads_only_first = false;  // before it opens the database to write
+  bool verify_at_end = false;     // if the life closes the database
+  bool reads_only_first = false;  // a read-only open before the open for writing
 
   std::string ToString() const;
 };
 
 DatabasePlan DrawDatabase(const Flags& flags, Random* random);
-// `database`: its directory; regions are beside it.
+// `database`: its directory. Regions lie beside it.
 LifePlan DrawLife(const Flags& flags, const DatabasePlan& plan, const std::string& database, Random* random);
 
-// Where the regions of a database are, if they are not in its directory.
+// The path of a region of a database whose regions lie outside its directory.
 std::string RegionPath(const std::string& database, uint32_t region);
 
 }  // namespace braiddb::stress

@@ -1,10 +1,11 @@
-// Is a history of reads and writes of one key linearizable? Exact, and fast, because every write wrote a value of its own.
+// RegisterHistory: checks a history of reads and writes of one key for linearizability. The check is exact and fast, because
+// every write writes a unique value.
 //
-// From: P. B. Gibbons, E. Korach, "Testing shared memories", SIAM J. Comput. 26 (1997), section 4: with unique values, group each
-// write with the reads that returned its value. Let f be the first end and s the last start in the group. If f < s the group
-// occupies the time from f to s (a forward zone), else it may be put at an instant anywhere from s to f (a backward zone). The
-// history is linearizable if and only if no read ends before its write starts, no two forward zones overlap, and no backward
-// zone lies inside a forward zone.
+// From: P. B. Gibbons, E. Korach, "Testing shared memories", SIAM J. Comput. 26 (1997), section 4. With unique values, group each
+// write with the reads that returned its value. Let f be the first end and s the last start in the group. If f < s, the group
+// occupies the time from f to s (a forward zone). Otherwise the group can take effect at any instant from s to f (a backward
+// zone). The history is linearizable if and only if no read ends before its write starts, no two forward zones overlap, and no
+// backward zone lies inside a forward zone.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,8 @@
 
 namespace braiddb::stress {
 
-// Times are ticks of one clock that all threads share. Values: any number, each written once; kInitial: what was there before.
+// Times are ticks of one clock that all threads share. Values are arbitrary numbers, each written once. kInitial is the value
+// before the first write.
 class RegisterHistory {
  public:
   static constexpr uint64_t kInitial = 0;
@@ -45,7 +47,7 @@ class RegisterHistory {
     }
   }
 
-  // What is wrong, or nothing.
+  // Returns a description of the violation, or nothing.
   std::optional<std::string> Violation() const {
     struct Zone {
       uint64_t low, high, value;
@@ -53,7 +55,7 @@ class RegisterHistory {
     std::vector<Zone> forward, backward;
     for (auto [value, group] : groups_) {
       if (value == kInitial) {
-        group.first_end = 0;  // written before everything
+        group.first_end = 0;  // written before all operations
       } else if (!group.written) {
         return "value " + std::to_string(value) + " was read but never written";
       } else if (group.first_read_end < group.write_start) {
@@ -70,7 +72,7 @@ class RegisterHistory {
       if (forward[i].low < forward[i - 1].high) return Describe("came back after", forward[i - 1].value, forward[i].value);
     }
     for (const Zone& zone : backward) {
-      // The last forward zone that begins before this one; the forward zones are disjoint.
+      // The last forward zone that begins before this zone. Forward zones are disjoint.
       auto after =
           std::upper_bound(forward.begin(), forward.end(), zone.low, [](uint64_t low, const Zone& f) { return low < f.low; });
       if (after == forward.begin()) continue;

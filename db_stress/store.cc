@@ -6,12 +6,12 @@ namespace braiddb::stress {
 
 namespace {
 
-// Longer than anything that holds a lock takes.
+// Longer than any holder of a lock needs.
 constexpr int64_t kPatience_ms = 60'000;
 
 }  // namespace
 
-// None for a database with the default family only.
+// Empty for a database with only the default family.
 std::vector<ColumnFamilyDescriptor> Store::Describe(const DatabasePlan& database, const LifePlan& life) {
   std::vector<ColumnFamilyDescriptor> descriptors;
   if (database.families == 1) return descriptors;

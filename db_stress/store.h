@@ -1,4 +1,4 @@
-// The database of a life, of whichever class, with the handles of its column families.
+// Store: the database of a life, of any class, with its column family handles.
 #pragma once
 
 #include <memory>
@@ -11,36 +11,36 @@
 
 namespace braiddb::stress {
 
-// Families, in this order: those that keys are spread over, the default one first; and where there are several of these, two with
-// accounts (Bank) and one for each of the first threads that comes and goes (TemporaryFamily).
-// Thread safety: const methods may be called by any number of threads, as may the database's own.
+// Order of the families: first those that the keys are spread over, the default family first. If these are several, then two
+// families with accounts (Bank), and one temporary family for each of the first threads (TemporaryFamily).
+// Thread safety: const methods and the database's own methods may be called concurrently.
 class Store {
  public:
   static constexpr uint32_t kAccountFamilies = 2;
   static constexpr uint32_t kTemporaryFamilies = 2;
 
-  // Families that are not there are created: a kill may have come between them.
+  // Creates missing families, because a kill may have interrupted their creation.
   Status Open(const DatabasePlan& database, const LifePlan& life, const std::string& path);
-  // Only families() are there then. InvalidArgument if one of the families is not.
+  // Opens only families(). Returns InvalidArgument if one of them is missing.
   Status OpenForReadOnly(const DatabasePlan& database, const LifePlan& life, const std::string& path);
-  // Handles end before the database does.
+  // Destroys the handles before the database.
   Status Close();
-  // Not closed: as its destructor does it.
+  // Destroys the database without Close.
   void Reset();
 
   DB* db() const { return db_.get(); }
-  // Those that keys are spread over.
+  // The families that the keys are spread over.
   const std::vector<ColumnFamilyHandle*>& families() const { return families_; }
   bool has_accounts() const { return !accounts_.empty(); }
   const std::vector<ColumnFamilyHandle*>& accounts() const { return accounts_; }
-  // Belongs to one thread, which may drop it and make it anew. REQUIRES: has_accounts().
+  // Belongs to one thread, which may drop and recreate the family. REQUIRES: has_accounts().
   std::unique_ptr<ColumnFamilyHandle>* temporary(uint32_t i) { return &temporary_[i]; }
   static std::string TemporaryName(uint32_t i) { return "temporary-" + std::to_string(i); }
 
-  // Null if transactions cannot be prepared.
+  // Null if the store cannot prepare transactions.
   TransactionDB* pessimistic() const { return pessimistic_; }
   bool has_transactions() const { return pessimistic_ != nullptr || optimistic_ != nullptr; }
-  // One that waits long, and is told of deadlocks, or one that waits for milliseconds. REQUIRES: has_transactions().
+  // `patient`: long lock timeout and deadlock detection; otherwise a timeout of milliseconds. REQUIRES: has_transactions().
   std::unique_ptr<Transaction> Begin(const WriteOptions& options, bool patient) const;
 
  private:
@@ -51,7 +51,7 @@ class Store {
   void LetGo();
 
   std::unique_ptr<DB> db_;
-  TransactionDB* pessimistic_ = nullptr;  // db_, or null
+  TransactionDB* pessimistic_ = nullptr;  // equal to db_, or null
   OptimisticTransactionDB* optimistic_ = nullptr;
   std::vector<std::unique_ptr<ColumnFamilyHandle>> handles_;
   std::vector<std::unique_ptr<ColumnFamilyHandle>> temporary_;

@@ -39,7 +39,7 @@ std::string Describe(const CheckReport& report) {
 }  // namespace
 
 Supervisor::Supervisor(const Flags& flags) : flags_(flags), path_(flags.db + "/db"), random_(flags.seed) {
-  // They wait until IsStopSignalPending is asked: a cycle is never cut short.
+  // Blocks the signals until IsStopSignalPending checks them: a cycle is never interrupted.
   sigset_t stop;
   sigemptyset(&stop);
   sigaddset(&stop, SIGINT);
@@ -102,7 +102,8 @@ Violation Supervisor::FinishDatabase() {
   plan.ending = Ending::kClosed;
   plan.patience = 0;
   plan.verify_at_end = true;
-  if (!database_->exists) plan.options.regions = database_->plan.regions;  // all lives so far were cut short in its creation
+  // all lives so far were interrupted during the creation
+  if (!database_->exists) plan.options.regions = database_->plan.regions;
   if (auto wrong = RunLife(plan)) return wrong;
   plan.options.segment_size = 256 << 10;
   auto wrong = InChild("emptying the database", [&] { return VerifySpace(database_->oracle(), database_->plan, plan, path_); });
@@ -152,7 +153,7 @@ Violation Supervisor::RunCycle() {
 microseconds Supervisor::LengthOf(const LifePlan& plan) const {
   double longest = static_cast<double>(flags_.interval_ms) * 1000 * (plan.long_life ? 10 : 1);
   if (plan.ending == Ending::kKilledOpening) {
-    // Before the first open has told how long it takes, a creation is assumed.
+    // Before the first open has recorded its duration, assumes the duration of a creation.
     const uint64_t open_us = database_->expected->open_us();
     longest = open_us != 0 ? static_cast<double>(open_us) * 1.2 : 20'000.0;
   }
@@ -165,7 +166,7 @@ Violation Supervisor::RunLife(const LifePlan& plan) {
   expected->stop() = false;
   ChildProcess child([&] {
     Life life(flags_, database_->plan, plan, database_->oracle(), path_);
-    _exit(life.Run());  // without the destructors, so that files stay as they are after a violation
+    _exit(life.Run());  // without destructors, so that the files stay unchanged after a violation
     return 0;
   });
 
@@ -188,7 +189,7 @@ Violation Supervisor::RunLife(const LifePlan& plan) {
   child.Kill(SIGKILL);
   totals_.Take(&expected->counters());
   if (!child.ended_well() && !child.was_killed()) return Blame("the process", child);
-  if (expected->failed()) return expected->failure();  // killed while it was about to say so
+  if (expected->failed()) return expected->failure();  // killed before it could exit
   if (child.ended_well()) {
     ++totals_.closes;
   } else {
@@ -217,7 +218,7 @@ Violation Supervisor::CheckHistory() {
   return database_->expected->CheckLastEpoch();
 }
 
-// ---- Checks from outside
+// ---- Checks from another process
 
 Violation Supervisor::CheckFiles(const LifePlan& plan) {
   ++totals_.checks;
@@ -232,7 +233,7 @@ Violation Supervisor::CheckFiles(const LifePlan& plan) {
   });
 }
 
-// PMDK's own tool accepts the pools.
+// PMDK's tool must accept the pools.
 Violation Supervisor::CheckPools() {
   if (flags_.pmempool_one_in == 0 || pmempool_missing_) return std::nullopt;
   if (std::system("command -v pmempool > /dev/null 2>&1") != 0) {
@@ -242,7 +243,7 @@ Violation Supervisor::CheckPools() {
   }
   uint64_t pools = 0;
   for (const auto& file : fs::recursive_directory_iterator(flags_.db)) {
-    // A kill may leave the half of a new description of a pool, which the next open removes.
+    // A kill may leave an incomplete description of a pool. The next open removes it.
     if (!file.is_regular_file() || file.path().extension() == ".tmp") continue;
     std::string start(11, '\0');
     std::ifstream(file.path()).read(start.data(), static_cast<std::streamsize>(start.size()));

@@ -1,4 +1,4 @@
-// The process that starts the others, kills them, and keeps account.
+// Supervisor: the process that starts the child processes, kills them, and checks their results.
 #pragma once
 
 #include <chrono>
@@ -20,13 +20,13 @@ class Supervisor {
   explicit Supervisor(const Flags& flags);
   ~Supervisor();
 
-  // Cycle after cycle until the limits of the flags, a signal, or a violation. Returns the program's exit code.
+  // Runs cycles until a limit of the flags, a signal, or a violation. Returns the exit code of the program.
   int Run();
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // A database, what is expected of it, and what it was made from.
+  // A database, its expected state, and its plan.
   struct Database {
     DatabasePlan plan;
     KeyTable keys;
@@ -34,7 +34,7 @@ class Supervisor {
     std::unique_ptr<ExpectedState> expected;
     uint64_t cycles = 0;
     uint64_t checked_epochs = 0;
-    bool exists = false;  // some process has served it; until then its creation may be cut short
+    bool exists = false;  // a process has served it; before that its creation may be interrupted
 
     explicit Database(const DatabasePlan& drawn)
         : plan(drawn), keys(drawn.seed, drawn.keys, drawn.comparators()), content(drawn.seed) {}
@@ -43,21 +43,21 @@ class Supervisor {
 
   Violation BeginDatabase();
   Violation RunCycle();
-  // Verifies it for the last time, then empties it.
+  // Verifies the database for the last time, then empties it.
   Violation FinishDatabase();
   Violation RemoveDatabase();
 
   // From the fork of a life to its end.
   Violation RunLife(const LifePlan& plan);
-  // Waits until the child serves. False if it ended before that, or hangs.
+  // Waits until the child serves. Returns false if the child ended before, or hangs.
   bool AwaitServing(ChildProcess* child);
   std::chrono::microseconds LengthOf(const LifePlan& plan) const;
   Violation CheckHistory();
   Violation CheckFiles(const LifePlan& plan);
   Violation CheckPools();
-  // Runs it in a process of its own, which must end well.
+  // Runs `body` in a child process. The child must end with success.
   Violation InChild(const char* what, const std::function<Violation()>& body);
-  // Of a child that did not end as it should.
+  // Describes a child that ended wrongly.
   Violation Blame(const std::string& what, const ChildProcess& child) const;
 
   bool Finished();
@@ -68,7 +68,7 @@ class Supervisor {
   const std::string path_;  // of the database
   Random random_;
   std::unique_ptr<Database> database_;
-  std::string last_life_;  // for a report
+  std::string last_life_;  // for reports
   Totals totals_;
   bool pmempool_missing_ = false;
   bool stopped_ = false;

@@ -1,4 +1,4 @@
-// TemporaryFamily: a column family of one thread, which writes to it, drops it, and makes it anew, while the others go on.
+// TemporaryFamily: a column family of one thread, which writes to it, drops it, and recreates it, while other threads work.
 #pragma once
 
 #include "db_stress/content.h"
@@ -7,15 +7,15 @@
 
 namespace braiddb::stress {
 
-// Its keys are always written in one batch, with one value for all: so all of them have it, or none is there.
+// All keys are always written in one batch, with one common value. So either all keys have the value, or none exists.
 class TemporaryFamily {
  public:
   // REQUIRES: store->has_accounts().
   TemporaryFamily(Store* store, uint32_t number) : store_(store), number_(number) {}
 
-  // Looks at it; then writes to it, merges it, or drops it, looks at it once more, and makes it anew.
+  // Verifies the family. Then writes to it, merges it, or drops it; a dropped family is verified again and recreated.
   Violation Use(const ReadOptions& read, const WriteOptions& write, Random* random, bool* renewed);
-  // All keys have one value, or none is there.
+  // All keys have one value, or none exists.
   Violation Verify(const ReadOptions& read) const;
 
  private:

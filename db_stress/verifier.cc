@@ -14,10 +14,10 @@ namespace braiddb::stress {
 
 namespace {
 
-// The space of families that were dropped comes back in the background.
+// Time limit for the background release of dropped families.
 constexpr auto kPurge = std::chrono::seconds(30);
 
-// Does the database hold that generation of the key?
+// Whether the database has that generation of the key.
 bool Holds(const Oracle& oracle, DB* db, ColumnFamilyHandle* family, const ReadOptions& read, uint32_t key, uint32_t generation) {
   PinnableSlice value;
   const Status status = db->Get(read, family, oracle.keys->key(key), &value);
@@ -27,7 +27,7 @@ bool Holds(const Oracle& oracle, DB* db, ColumnFamilyHandle* family, const ReadO
 
 std::string Text(const Status& status, const char* what) { return std::string(what) + ": " + status.ToString(); }
 
-// All keys of a family, by both scans and Get.
+// Checks all keys of a family, by both scans and by Get.
 Violation VerifyFamily(const Oracle& oracle, DB* db, ColumnFamilyHandle* family, uint32_t number, const ReadOptions& read) {
   std::vector<uint32_t> all;
   for (uint32_t at = oracle.keys->begin(number); at < oracle.keys->end(number); ++at) all.push_back(oracle.keys->id_at(at));
@@ -49,7 +49,7 @@ Violation VerifyFamily(const Oracle& oracle, DB* db, ColumnFamilyHandle* family,
   return wrong;
 }
 
-// Deletes all keys, and the families that come and go.
+// Deletes all keys and the temporary families.
 Status Empty(const Oracle& oracle, Store* store) {
   Status status;
   for (uint32_t key = 0; key < oracle.keys->size() && status.ok(); ++key) {
@@ -64,7 +64,7 @@ Status Empty(const Oracle& oracle, Store* store) {
   return status;
 }
 
-// That of the records of prepared transactions, too.
+// Compacts all families, also the hidden family of prepared transactions.
 Status CompactAll(Store* store) {
   std::vector<std::unique_ptr<ColumnFamilyHandle>> all;
   Status status = static_cast<DBImpl*>(store->db()->GetRootDB())->GetAllFamilies(&all);
@@ -76,7 +76,7 @@ Status CompactAll(Store* store) {
 
 // REQUIRES: the database is empty.
 Violation JudgeSpace(Store* store, const DatabasePlan& database, const Options& options) {
-  // A segment that is being written, of each region, may stay for each class of entries.
+  // Per region, one open segment for each class of entries may remain.
   const uint64_t regions = store->db()->GetOptions().regions;
   const uint64_t trees =
       store->families().size() +
@@ -87,7 +87,7 @@ Violation JudgeSpace(Store* store, const DatabasePlan& database, const Options& 
     return "the emptied database keeps " + std::to_string(all) + " bytes of segments, " + std::to_string(of_leaves) +
            " for its leaves";
   }
-  // Those that leaves took stay the tree's, as large as segments were in the life that took them.
+  // Segments of leaves stay with the tree. They have the segment size of the life that allocated them.
   if (of_leaves > 4 * Options().segment_size * regions * trees) {
     return "the leaves of the emptied database keep " + std::to_string(of_leaves) + " bytes";
   }

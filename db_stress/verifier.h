@@ -1,4 +1,4 @@
-// Verification of the whole database against the expected state, while nobody writes.
+// Verifier: compares the whole database with the expected state, while no writes run.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace braiddb::stress {
 
-// Decides of each write that was under way at a death whether it is there, as a whole; then compares every key there can be:
-// forward scan, backward scan and Get must each show what is expected. What was found is so for ever.
-// `families`: those that keys are spread over.
+// Decides for each write that was interrupted by a death whether the whole write took effect. Then checks each possible key:
+// forward scan, backward scan, and Get must show the expected value. The decisions are final.
+// `families`: the families that the keys are spread over.
 Violation VerifyDatabase(const Oracle& oracle, DB* db, const std::vector<ColumnFamilyHandle*>& families, const ReadOptions& read);
 
-// Deletes everything and looks whether all space comes back. Opens the database as `life` says, and closes it.
+// Deletes all keys and checks that all space is freed. Opens the database as `life` describes, and closes it.
 Violation VerifySpace(const Oracle& oracle, const DatabasePlan& database, const LifePlan& life, const std::string& path);
 
 }  // namespace braiddb::stress

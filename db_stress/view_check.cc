@@ -87,7 +87,7 @@ Violation ViewCheck::SawShared(Slot* slot, std::optional<Slice> value) {
   return std::nullopt;
 }
 
-// Values too short to say where they are from.
+// For values that are too short to contain their generation.
 std::optional<uint64_t> ViewCheck::GenerationOfShort(const Slot& slot, Slice value) const {
   std::optional<uint64_t> number;
   for (uint32_t generation = slot.bounds.acknowledged; generation <= slot.bounds.intended; ++generation) {
@@ -117,7 +117,7 @@ Violation ViewCheck::OneGeneration() const {
 
 // ---- CheckedIterator
 
-// It has passed all slots: it must be at its end, or at a key beyond them.
+// The iterator has passed all slots: it must be at its end, or at a key beyond the slots.
 Violation CheckedIterator::Left(bool upwards) {
   valid_ = false;
   if (!iterator_->Valid()) {

@@ -1,5 +1,5 @@
-// Checks what one view of the database (a snapshot, an iterator, a single get) shows of some keys: that each holds what it may
-// hold at that time, and the same whenever it is looked at.
+// ViewCheck: checks one view of the database (a snapshot, an iterator, or a single get). Each key must have a value that is
+// possible at the view's time, and the same value in each read of the view.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace braiddb::stress {
 
-// All that checks have in common.
+// Common objects of all checks.
 struct Oracle {
   const KeyTable* keys;
   const Content* content;
   ExpectedState* expected;
 };
 
-// Make it, then the view, then call ViewMade; then show it what the view returns.
+// Usage: create the check, create the view, call ViewMade, then report what the view returns.
 class ViewCheck {
  public:
-  // `ids`: the keys that will be looked at. With a thread, reads of shared keys go into its part of the history.
+  // `ids`: the keys that will be read. If `thread` is given, reads of shared keys are recorded in its history.
   ViewCheck(const Oracle& oracle, std::vector<uint32_t> ids, std::optional<uint32_t> thread);
 
   void ViewMade();
@@ -32,10 +32,10 @@ class ViewCheck {
 
   Violation Saw(size_t slot, Slice value);
   Violation SawNothing(size_t slot);
-  // As a Get answered; any other error is a violation.
+  // Reports the answer of a Get. Any other error is a violation.
   Violation SawGet(size_t slot, const Status& status, Slice value);
 
-  // All that was seen is one generation of them. REQUIRES: the keys are one group.
+  // All reported values must be of one generation. REQUIRES: the keys are one group.
   Violation OneGeneration() const;
 
  private:
@@ -44,7 +44,7 @@ class ViewCheck {
     uint32_t id;
     bool looked_at = false;
     bool found = false;
-    uint64_t number = 0;  // generation or tag of what was found; kAmbiguous if several have that value
+    uint64_t number = 0;  // generation or tag of the value; kAmbiguous if several have the value
     Bounds bounds;
   };
   static constexpr uint64_t kAmbiguous = UINT64_MAX;
@@ -60,15 +60,15 @@ class ViewCheck {
   uint64_t start_ = 0, end_ = 0;
 };
 
-// Walks a view's iterator over the slots of a check, which are neighbours in the order of one family, and shows it all that comes
-// and all that does not.
+// Walks a view's iterator over the slots of a check, which are neighbours in one family. Reports all found and all missing keys.
 class CheckedIterator {
  public:
-  // `limited`: outside of the slots there is nothing that the iterator could show.
+  // `limited`: the iterator's bounds exclude all keys outside of the slots.
   CheckedIterator(const Oracle& oracle, Iterator* iterator, ViewCheck* check, bool limited)
       : oracle_(oracle), iterator_(iterator), check_(check), limited_(limited) {}
 
-  // Each to or from a slot; `slot()` is where the iterator is then. Outside of the slots it is not valid.
+  // Each method begins or ends at a slot. `slot()` is the iterator's slot afterwards. Outside of the slots the iterator is not
+  // valid.
   Violation Seek(size_t slot);
   Violation SeekForPrev(size_t slot);
   Violation SeekToFirst();  // REQUIRES: limited
@@ -77,12 +77,12 @@ class CheckedIterator {
   Violation Prev();
   bool Valid() const { return valid_; }
 
-  // Seeks and walks over all slots.
+  // Seek, and walk over all slots.
   Violation Forward();
   Violation Backward();
 
  private:
-  // The iterator stands where a walk up from `slot` (down from `slot` - 1) must end.
+  // Checks the iterator's position at the end of a walk up that starts at `slot`, or down that starts at `slot` - 1.
   Violation ArriveUp(size_t slot);
   Violation ArriveDown(size_t slot);
   Violation Left(bool upwards);

@@ -11,7 +11,7 @@ namespace braiddb::stress {
 namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
-// Never to be seen: a later update of the same batch is of the same key.
+// Must never be visible, because a later update of the same batch overwrites the key.
 constexpr char kOverwritten[] = "overwritten in its own batch";
 
 Violation Judge(const Status& status, const char* what) {
@@ -79,7 +79,7 @@ Violation Worker::Step() {
   }
 }
 
-// ---- What to work with
+// ---- Choice of keys
 
 uint32_t Worker::DrawLane() { return lanes_[random_.Uniform(lanes_.size())]; }
 
@@ -142,8 +142,8 @@ Violation Worker::WriteSome() {
   return WriteKeys(lane, keys);
 }
 
-// The key that follows in the same family: with it as its end a range has this key alone. Null: it is not to be deleted as a
-// range. Transactions have none.
+// The next key of the same family. A range up to it contains this key alone. Null: do not delete the key by a range. Transactions
+// cannot delete ranges.
 const std::string* Worker::RangeEnd(uint32_t id) {
   if (store_->has_transactions() || !random_.OneIn(4)) return nullptr;
   const uint32_t next = oracle_.keys->position_of(id) + 1;
@@ -170,7 +170,7 @@ Violation Worker::WriteKeys(uint32_t lane, const std::vector<uint32_t>& keys) {
     const auto value = content(keys[0]);
     const std::string& key = oracle_.keys->key(keys[0]);
     ColumnFamilyHandle* const family = FamilyOf(keys[0]);
-    if (Inject(Injection::kLostWrite)) {  // nothing is written
+    if (Inject(Injection::kLostWrite)) {  // skips the write
     } else if (value) {
       status = db_->Put(write_, family, key, *value);
     } else if (const std::string* const end = RangeEnd(keys[0])) {
@@ -224,7 +224,8 @@ Violation Worker::WriteShared() {
   return std::nullopt;
 }
 
-// Nobody else writes these keys, so only an optimistic transaction can be refused, which is too careful where keys were deleted.
+// No other thread writes these keys. So only an optimistic transaction can be refused: it reports false conflicts for deleted
+// keys.
 Violation Worker::WriteByTransaction(uint32_t lane, const std::vector<uint32_t>& keys) {
   ExpectedState* expected = oracle_.expected;
   Counters& counters = expected->counters();
@@ -232,7 +233,7 @@ Violation Worker::WriteByTransaction(uint32_t lane, const std::vector<uint32_t>&
   const auto transaction = store_->Begin(write_, random_.OneIn(2));
   if (random_.OneIn(2)) transaction->SetSnapshot();
   Status status;
-  if (random_.OneIn(2)) {  // what is taken back leaves nothing
+  if (random_.OneIn(2)) {  // reverted updates must leave no trace
     transaction->SetSavePoint();
     for (const uint32_t id : keys) {
       if (status.ok()) status = transaction->Put(FamilyOf(id), oracle_.keys->key(id), kOverwritten);
@@ -246,7 +247,8 @@ Violation Worker::WriteByTransaction(uint32_t lane, const std::vector<uint32_t>&
     if (!status.ok()) return Judge(status, "Put of a transaction");
     const bool kept = options_.injection == Injection::kKeptUpdate && random_.OneIn(4);
     if (kept) return Judge(transaction->Commit(), "Commit");
-    return random_.OneIn(2) ? Judge(transaction->Rollback(), "Rollback") : std::nullopt;  // or it is destroyed
+    // otherwise the destructor ends the transaction
+    return random_.OneIn(2) ? Judge(transaction->Rollback(), "Rollback") : std::nullopt;
   }
   if (random_.OneIn(2)) {
     std::string value;
@@ -293,7 +295,7 @@ Violation Worker::UpdateShared() {
     status = transaction->Put(FamilyOf(id), oracle_.keys->key(id), oracle_.content->TaggedValue(event->tag));
   }
   if (status.ok()) status = transaction->Commit();
-  if (status.IsBusy() || status.IsTimedOut()) {  // writes without an end, which nobody sees
+  if (status.IsBusy() || status.IsTimedOut()) {  // writes without an end, which must never be visible
     counters.conflicts.fetch_add(1, kRelaxed);
     return std::nullopt;
   }
@@ -418,7 +420,7 @@ Violation Worker::LookAgain(Held* held) {
   return wrong;
 }
 
-// ---- The rest
+// ---- Other operations
 
 Violation Worker::UseBank() {
   if (options_.thread < Store::kTemporaryFamilies && random_.OneIn(16)) return In("temporary family", UseTemporaryFamily());

@@ -1,4 +1,4 @@
-// One thread of a life: random operations, each of them checked, until it is told to stop.
+// Worker: one thread of a life. Executes and checks random operations until it is stopped.
 #pragma once
 
 #include <cstdint>
@@ -20,39 +20,39 @@ namespace braiddb::stress {
 struct WorkerOptions {
   const LifePlan* plan;
   uint32_t thread;
-  uint64_t operations;  // then it ends by itself; 0: no limit
+  uint64_t operations;  // maximum number of operations; 0: no limit
   Injection injection;
 };
 
 class Worker {
  public:
-  // `bank` is used if the store has accounts.
+  // `bank`: used if the store has accounts.
   Worker(const Oracle& oracle, Store* store, Bank* bank, const WorkerOptions& options);
   ~Worker();
 
-  // Until ExpectedState::stop(), the limit, or the first violation, which goes to ExpectedState::Fail.
+  // Runs until ExpectedState::stop(), the limit, or the first violation. Reports the violation by ExpectedState::Fail.
   void Run();
 
  private:
-  // A snapshot that is looked at again later, when its keys have been overwritten, flushed and merged.
+  // A snapshot that is read again later, after its keys were overwritten, flushed, and merged.
   struct Held {
     const Snapshot* snapshot;
     std::unique_ptr<ViewCheck> check;
   };
 
   Violation Step();
-  // Writes: of keys of this thread's lanes, and of shared ones.
+  // Writes: keys of this thread's lanes, and shared keys.
   Violation WriteSome();
   Violation WriteKeys(uint32_t lane, const std::vector<uint32_t>& keys);
   Violation WriteByTransaction(uint32_t lane, const std::vector<uint32_t>& keys);
   Violation WriteShared();
-  // Reads keys for update, and writes them.
+  // Reads keys for update and writes them.
   Violation UpdateShared();
   // Reads
   Violation Get();
   Violation GetShared();
   Violation GetGroup();
-  // Keys of any families, by one view.
+  // Reads keys of arbitrary families in one view.
   Violation GetTogether(ViewCheck* check);
   Violation WalkAround();
   Violation HoldSnapshot();
@@ -64,14 +64,14 @@ class Worker {
   uint32_t DrawLane();
   uint32_t DrawSingle(uint32_t lane);
   uint32_t DrawAny();
-  // Neighbours in the order of one family.
+  // Neighbours in the key order of one family.
   std::vector<uint32_t> DrawWindow(size_t most);
-  // All that begin with some prefix; none if these are too many to look at.
+  // All keys with some prefix. Empty if there are too many to read.
   std::vector<uint32_t> DrawPrefix(std::string* prefix);
   uint64_t Between(uint64_t low, uint64_t high) { return low + random_.Uniform(high - low + 1); }
   ColumnFamilyHandle* FamilyOf(uint32_t id) const { return store_->families()[oracle_.keys->family_of(id)]; }
   const std::string* RangeEnd(uint32_t id);
-  // What a write of several keys, or a transaction, does to one of them.
+  // Adds the update of one key to a batch or a transaction.
   template <class Updates>
   auto Update(Updates* updates, uint32_t id) const;
   bool Percent(uint32_t percent) { return random_.Uniform(100) < percent; }

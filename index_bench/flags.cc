@@ -34,7 +34,7 @@ int Refuse(const std::string& what) {
   return 2;
 }
 
-// What is wrong, or nothing.
+// Returns an error text, or an empty text.
 std::string Interpret(const std::string& trees, const std::string& sizes, const std::string& benchmarks, const std::string& flush,
                       IndexBenchFlags* flags) {
   for (const std::string& name : Split(trees)) {

@@ -1,4 +1,4 @@
-// Flags of index_bench.
+// Command line flags of index_bench.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct IndexBenchFlags {
   uint64_t num = 0;
   uint64_t rounds = 0;
   uint64_t seed = 0;
-  uint32_t insert_percent = 0;  // of `mixed`
+  uint32_t insert_percent = 0;  // of the benchmark `mixed`
   uint32_t write_latency_ns = 0;
   bool flush_invalidates = false;
   bool count = false;
@@ -27,7 +27,7 @@ struct IndexBenchFlags {
 
 const char* NameOf(IndexKind kind);
 
-// The exit code, if the program is to end at once.
+// Returns the exit code if the program must end at once.
 std::optional<int> ParseIndexBenchFlags(int argc, char** argv, IndexBenchFlags* flags);
 
 }  // namespace braiddb

@@ -1,4 +1,4 @@
-// index_bench: NV-Tree without a database, beside LCB+Tree and CDDS-Tree (NV-Tree, FAST '15, section 4).
+// index_bench: measures NV-Tree without a database, beside LCB+Tree and CDDS-Tree (NV-Tree, FAST '15, section 4).
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -25,7 +25,7 @@ class Report {
                 "rebuilds", "in them", "DRAM MiB");
   }
 
-  // `timed`: of each round.
+  // `timed`: one element per round.
   void Add(uint32_t node_bytes, const std::vector<IndexMeasurements>& timed, const IndexMeasurements& counted) {
     for (size_t i = 0; i < flags_.benchmarks.size(); ++i) {
       for (const IndexKind kind : flags_.trees) {

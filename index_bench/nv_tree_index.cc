@@ -22,7 +22,7 @@ Status NvTreeIndex::Insert(uint64_t key, uint64_t value) {
   return Apply({&change, 1});
 }
 
-// As in the paper (3.2.3): the old element, NEGATIVE, and the new one, published together.
+// As in the paper (3.2.3): the old element with NEGATIVE and the new element are published together.
 Status NvTreeIndex::Update(uint64_t key, uint64_t value) {
   uint64_t before = 0;
   if (!Search(key, &before)) return Status::NotFound("no such key");

@@ -1,4 +1,4 @@
-// NvTreeIndex: the NV-Tree of the database, as index_bench sees it.
+// NvTreeIndex: adapter of the database's NV-Tree for index_bench.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ class NvTreeIndex final : public OrderedIndex {
 
   mutable EpochManager epochs_;
   std::unique_ptr<NvTree> tree_;
-  // Readers who look up many keys hold one guard for several; writers none.
+  // Readers of many keys hold one epoch guard for several lookups. Writers hold none.
   struct Inside {
     explicit Inside(EpochManager* epochs) : guard(epochs->Enter()) {}
     EpochManager::Guard guard;

@@ -15,10 +15,10 @@ namespace braiddb {
 namespace {
 
 constexpr uint64_t kSegmentSize = 8ull << 20;
-// Of each benchmark and tree.
+// Number of turns for each pair of benchmark and tree.
 constexpr uint64_t kTurns = 50;
 
-// A tree, and what is done to it. Keys are a bijection of their numbers, so all differ.
+// A tree and the operations on it. A key is a bijection of its number, so all keys differ.
 class Workload {
  public:
   Workload(const IndexBenchFlags& flags, IndexKind kind) : flags_(flags), kind_(kind), random_(flags.seed) {
@@ -39,7 +39,7 @@ class Workload {
     return status.ok() ? NewIndex(kind_, regions_.get(), segments_.get(), node_bytes, &index_) : status;
   }
 
-  // What Create made, and nothing that was there before.
+  // Removes only what Create has made.
   Status Remove() {
     index_.reset();
     segments_.reset();
@@ -51,7 +51,7 @@ class Workload {
     return status;
   }
 
-  // What the operations of a benchmark will be.
+  // Draws the operations of a benchmark.
   Status Prepare(const std::string& benchmark) {
     order_.resize(flags_.num);
     std::iota(order_.begin(), order_.end(), 0);
@@ -68,7 +68,7 @@ class Workload {
     return Status::OK();
   }
 
-  // Operations [begin, end) of the benchmark, which are added to the measurement.
+  // Runs the operations [begin, end) of the benchmark and adds them to the measurement.
   Status Run(uint64_t begin, uint64_t end, bool count, IndexMeasurement* measurement) {
     WriteCounter counter;
     if (count) regions_->persistence()->SetObserver(&counter);
@@ -88,7 +88,7 @@ class Workload {
   IndexKind kind() const { return kind_; }
 
  private:
-  // Of those that the last `insert` put in.
+  // A key of the last `insert`.
   uint64_t Key(uint64_t i) const { return KeyOf(first_ + i); }
   uint64_t NewKey() { return KeyOf(next_++); }
   uint64_t KeyOf(uint64_t number) const { return Mix64(number ^ flags_.seed << 40); }
@@ -121,9 +121,9 @@ class Workload {
   std::unique_ptr<OrderedIndex> index_;
   Random random_;
   std::vector<uint64_t> order_;
-  std::vector<bool> kinds_;  // mixed: whether to insert
+  std::vector<bool> kinds_;  // for `mixed`: whether operation i is an insert
   uint64_t first_ = 0;       // number of the first key of the last `insert`
-  uint64_t next_ = 0;        // numbers from here on were never used
+  uint64_t next_ = 0;        // all numbers from here on are unused
   bool has_keys_ = false;
 };
 

@@ -1,4 +1,4 @@
-// What index_bench runs on its trees.
+// The benchmarks of index_bench.
 #pragma once
 
 #include <map>
@@ -13,18 +13,19 @@ struct IndexMeasurement {
   std::string benchmark;
   uint64_t operations = 0;
   double seconds = 0;
-  // Only of counting runs.
+  // Set only by counting runs.
   uint64_t lines = 0;
   uint64_t fences = 0;
   uint64_t xp_lines = 0;
-  IndexStats stats;  // so far
+  IndexStats stats;  // totals so far
 };
 
-// By tree, one for each benchmark.
+// By tree. One measurement per benchmark.
 using IndexMeasurements = std::map<IndexKind, std::vector<IndexMeasurement>>;
 
-// All benchmarks on new trees, which take turns at each of them, so that a machine whose speed varies is the same for all;
-// `count`: instead of time. What went wrong, or nothing; a wrong answer of a tree is an error too.
+// Runs all benchmarks on new trees. The trees take turns within each benchmark, so changes of the machine's speed affect all
+// alike. `count`: counts lines and fences instead of time. Returns an error text, or an empty text; a wrong answer of a tree is
+// an error too.
 std::string RunRound(const IndexBenchFlags& flags, uint32_t node_bytes, bool count, IndexMeasurements* measurements);
 
 }  // namespace braiddb

@@ -1,4 +1,4 @@
-// braiddb check: verifies a database. Changes nothing but what --acknowledge-unsafe-shutdown says.
+// braiddb check: verifies a database. Changes nothing, except as --acknowledge-unsafe-shutdown describes.
 #include <cinttypes>
 #include <cstdio>
 
@@ -10,8 +10,8 @@ int RunCheck(const Arguments& arguments) {
   CommandLine line("braiddb check [option...] <database>", {"database"});
   bool acknowledge = false;
   line.Add()("acknowledge-unsafe-shutdown", boost::program_options::bool_switch(&acknowledge),
-             "let the database open again after a memory module lost data at a power loss, or after it moved to another module "
-             "without being closed; check without this first");
+             "allow the database to open after a memory module lost data at a power loss, or after the database moved to another "
+             "module without a clean close; run a check without this option first");
   int exit_code = kSound;
   if (!line.Parse(arguments, &exit_code)) return exit_code;
   CheckReport report;
@@ -28,10 +28,9 @@ int RunCheck(const Arguments& arguments) {
   std::printf("  last level: %" PRIu64 " entries, %" PRIu64 " of them older versions\n", report.l1_entries,
               report.obsolete_entries);
   std::printf("  level 0: %" PRIu64 " entries in %" PRIu64 " tables%s\n", report.l0_entries, report.tables,
-              report.merge_running ? "; the next open goes on with a merge" : "");
+              report.merge_running ? "; the next open resumes a merge" : "");
   std::printf("  log: %" PRIu64 " entries to replay, %" PRIu64 " dead\n", report.log_entries, report.dead_entries);
-  if (report.allocation_pending)
-    std::printf("  space was not accounted for: the next open finishes an allocation that was cut short\n");
+  if (report.allocation_pending) std::printf("  space is not accounted for: the next open finishes an interrupted allocation\n");
   std::printf("%s\n", report.sound() ? "sound" : "DAMAGED");
   return report.sound() ? kSound : kDamaged;
 }

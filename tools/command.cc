@@ -15,7 +15,7 @@ CommandLine::CommandLine(std::string usage, std::vector<std::string> positional,
   options_.add_options()("region-path", po::value(&region_paths_)->value_name("DIRECTORY"),
                          "directory of a region, once for each in their order, if they are not in the database's")(
       "comparator", po::value(&comparator_)->value_name("NAME"),
-      "order of the keys, if the database cannot say: bytewise or reverse-bytewise");
+      "key order, if the database does not record it: bytewise or reverse-bytewise");
 }
 
 bool CommandLine::Fail(const std::string& why, int* exit_code) const {

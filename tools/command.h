@@ -1,4 +1,4 @@
-// Command: what the verbs of the program `braiddb` share.
+// Command: common parts of the subcommands of the program `braiddb`.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -11,14 +11,14 @@
 
 namespace braiddb::tools {
 
-// Exit codes, of every verb.
+// Exit codes of all subcommands.
 enum ExitCode : int {
-  kSound = 0,       // done; nothing is wrong
-  kDamaged = 1,     // done; something is damaged or lost, or must be changed
-  kCannotLook = 2,  // not done: wrong arguments, no database there, it is open, no permission
+  kSound = 0,       // done, no errors found
+  kDamaged = 1,     // done; data is damaged or lost, or something must be changed
+  kCannotLook = 2,  // not done: wrong arguments, no database, the database is open, or no permission
 };
 
-// The arguments behind the verb.
+// The arguments behind the subcommand.
 using Arguments = std::vector<std::string>;
 
 int RunCheck(const Arguments& arguments);
@@ -28,21 +28,21 @@ int RunRepair(const Arguments& arguments);
 
 // ---- Parsing
 
-// Options, and one positional argument for each of `positional`. Prints the help, or what is wrong, and sets *exit_code if the
-// verb is not to be run.
+// Parses options, and one positional argument for each of `positional`. If the subcommand must not run, prints the help or an
+// error and sets *exit_code.
 class CommandLine {
  public:
   enum class Takes : uint8_t { kDatabase, kPaths };
-  // kPaths: the options of databases are not there, and the last positional argument may be repeated.
+  // kPaths: without the database options; the last positional argument may be repeated.
   CommandLine(std::string usage, std::vector<std::string> positional, Takes takes = Takes::kDatabase);
 
-  // Add options before Parse. --help is there, and of kDatabase --region-path and --comparator.
+  // Call Add before Parse. --help always exists, and for kDatabase also --region-path and --comparator.
   boost::program_options::options_description_easy_init Add() { return options_.add_options(); }
   bool Parse(const Arguments& arguments, int* exit_code);
 
   const std::string& Positional(size_t index) const { return values_[index]; }
   const std::vector<std::string>& values() const { return values_; }
-  // How to look, with a progress line if the standard error is a terminal; `action` is the word in it.
+  // Options for a check. If the standard error is a terminal, shows a progress line with the word `action`.
   CheckOptions MakeCheckOptions(const std::string& action) const;
 
  private:
@@ -57,14 +57,14 @@ class CommandLine {
   boost::program_options::options_description options_{"Options"};
 };
 
-// ---- Printing
+// ---- Output
 
-// Says on the standard error that it could not be done; returns kCannotLook.
+// Prints on the standard error why the subcommand could not run. Returns kCannotLook.
 int CannotLook(const Status& status);
-// "1.5 MiB".
+// Formats as "1.5 MiB".
 std::string BytesText(uint64_t bytes);
 void PrintFinding(const CheckFinding& finding);
-// Ends the progress line, if there is one.
+// Ends the progress line, if one is shown.
 void EndProgress();
 
 }  // namespace braiddb::tools

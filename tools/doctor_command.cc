@@ -1,4 +1,4 @@
-// braiddb doctor: says what places are worth for a database; changes nothing.
+// braiddb doctor: reports whether directories and devices suit a database. Changes nothing.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -56,7 +56,7 @@ int RunDoctor(const Arguments& arguments) {
   DoctorOptions options;
   line.Add()("json", po::bool_switch(&as_json), "print JSON")(
       "system-root", po::value(&options.system_root)->value_name("DIRECTORY"),
-      "read /proc, /sys and /dev below that directory: those of another machine, copied");
+      "read /proc, /sys and /dev below this directory, for example copies from another machine");
   int exit_code = kSound;
   if (!line.Parse(arguments, &exit_code)) return exit_code;
   Json all = Json::array();

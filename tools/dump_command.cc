@@ -1,4 +1,4 @@
-// braiddb dump: prints what is in a database, for people or as JSON.
+// braiddb dump: prints the content of a database, as text or as JSON.
 #include <cinttypes>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -126,7 +126,7 @@ void ForEachEntry(const Media& media, const Visit& visit) {
   }
 }
 
-// A list of objects, one a line: its fields as name=value.
+// Prints a list of objects, one per line, with the fields as name=value.
 void PrintLines(const char* title, const Json& list) {
   for (const Json& item : list) {
     std::printf("%s", title);

@@ -1,4 +1,4 @@
-// braiddb: looks at databases that are not open, and at places for them.
+// braiddb: inspects closed databases and their locations.
 #include <cstdio>
 #include <string_view>
 

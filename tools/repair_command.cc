@@ -1,4 +1,4 @@
-// braiddb repair: saves what is intact of a damaged database into a new one.
+// braiddb repair: copies the intact entries of a damaged database to a new database.
 #include <cinttypes>
 #include <cstdio>
 

@@ -18,7 +18,8 @@ BaseDeltaIterator::BaseDeltaIterator(const WriteBatchWithIndex* delta, uint32_t 
   if (options.iterate_lower_bound) lower_.emplace(*options.iterate_lower_bound);
   if (options.iterate_upper_bound) upper_.emplace(*options.iterate_upper_bound);
   if (!options.prefix || options.prefix->empty()) return;
-  // As DBIterator: all keys that begin with the prefix are in [prefix, its last byte that is not 0xff raised by one).
+  // As in DBIterator: the keys with the prefix are the range from the prefix to its successor. The successor is the prefix with
+  // its last byte that is not 0xff incremented.
   const std::string prefix(*options.prefix);
   if (!lower_ || comparator_->Compare(*lower_, prefix) < 0) lower_ = prefix;
   std::string end = prefix;
@@ -28,14 +29,14 @@ BaseDeltaIterator::BaseDeltaIterator(const WriteBatchWithIndex* delta, uint32_t 
   if (!upper_ || comparator_->Compare(end, *upper_) < 0) upper_ = std::move(end);
 }
 
-// Begins a step.
+// Called at the begin of each step.
 void BaseDeltaIterator::FindIndex() {
   const Index* const found = batch_->FindIndex(family_);
   index_ = found == nullptr ? &empty_ : found;
   merge_status_ = Status::OK();
 }
 
-// The base keeps its bounds itself.
+// Checks the bounds for the delta only. The base iterator checks its own bounds.
 bool BaseDeltaIterator::DeltaValid() const {
   if (delta_ == index_->end()) return false;
   if (lower_ && comparator_->Compare(delta_->first, *lower_) < 0) return false;
@@ -82,7 +83,7 @@ void BaseDeltaIterator::TakeDelta() {
   if (!merge_status_.ok()) current_ = Current::kNone;
 }
 
-// Steps over what the delta deletes.
+// Moves both cursors to the next visible key. A deletion in the delta hides the base's entry with the same key.
 void BaseDeltaIterator::FindNext() {
   for (;;) {
     const bool has_delta = DeltaValid();
@@ -133,7 +134,7 @@ void BaseDeltaIterator::SeekForPrev(Slice target) {
   FindNext();
 }
 
-// The delta is searched anew in each step: updates may have been added meanwhile.
+// Searches the delta again in each step, because updates may have been added since the last step.
 void BaseDeltaIterator::Next() {
   const std::string from(key());
   FindIndex();

@@ -1,4 +1,4 @@
-// BaseDeltaIterator: what an iterator of a database would show if a batch had been written.
+// BaseDeltaIterator: iterates over a database as if a batch had been written to it.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,12 @@
 
 namespace braiddb {
 
-// STATE  Forward: both cursors are at their first key at or behind the current one. Backward: at their last key at or before it.
-//        The current entry is the delta's where both have the key; a deletion in the delta hides the base's.
+// STATE  Forward: base and delta cursor are at their first key at or after the current key. Backward: at their last key at or
+//        before the current key. If both have the current key, the current entry is the delta's. A deletion in the delta hides
+//        the base's entry.
 class [[gnu::visibility("hidden")]] BaseDeltaIterator final : public Iterator {
  public:
-  // `comparator`: of the column family `family`.
+  // `comparator`: the comparator of column family `family`.
   BaseDeltaIterator(const WriteBatchWithIndex* delta, uint32_t family, const Comparator* comparator,
                     std::unique_ptr<Iterator> base, const ReadOptions& options, std::shared_ptr<const MergeOperator> merge);
 
@@ -32,33 +33,35 @@ class [[gnu::visibility("hidden")]] BaseDeltaIterator final : public Iterator {
   using Index = WriteBatchWithIndex::Index;
   enum class Current : uint8_t { kNone, kBase, kDelta };
 
-  // The batch may have met the family since the last step, or have a new index for it.
+  // Looks up the batch's index of the family. Since the last step the batch may have received its first update of the family, or
+  // a new index.
   void FindIndex();
-  // Of the delta: the first update with a key >= target, and the last with one <= target (end() if there is none).
+  // Positions the delta cursor. SeekDelta: first update with a key >= target. SeekDeltaForPrev: last update with a key <= target,
+  // or end().
   void SeekDelta(Slice target);
   void SeekDeltaForPrev(Slice target);
   void StepDelta();
   bool DeltaValid() const;
-  // Compares base and delta in the direction of travel; < 0: the base's key comes first.
+  // Compares the two cursors in the current direction. Negative: the base's key comes first.
   int CompareCursors() const;
   void FindNext();
-  // The delta's entry becomes the current one.
+  // Makes the delta's entry the current entry.
   void TakeDelta();
 
   const WriteBatchWithIndex* const batch_;
   const uint32_t family_;
   const Comparator* const comparator_;
-  const Index empty_;  // of a family that the batch has nothing of
+  const Index empty_;  // the index of a family without updates in the batch
   const Index* index_ = &empty_;
   const std::unique_ptr<Iterator> base_;
   const std::shared_ptr<const MergeOperator> merge_;
-  Status merge_status_;  // of the last step
+  Status merge_status_;  // status of the last step
   std::optional<std::string> lower_;
   std::optional<std::string> upper_;
   Index::const_iterator delta_;
   bool forward_ = true;
   Current current_ = Current::kNone;
-  // Of the delta's entry: the batch may be changed while the iterator stands there.
+  // Copy of the delta's entry, because the batch may change while the iterator stands on the entry.
   std::string delta_key_;
   std::string delta_value_;
 };

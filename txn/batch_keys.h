@@ -1,4 +1,4 @@
-// The keys of a batch, for whoever has to lock them.
+// SortedKeys: the distinct keys of a batch in a fixed order, for locking.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace braiddb {
 
-// Each once, in one order: all who lock keys in this order never wait for each other in a circle. NotSupported if it deletes
-// ranges.
+// Returns each key once, sorted. Threads that lock keys in this order never deadlock with each other. Returns NotSupported if the
+// batch deletes ranges.
 inline Status SortedKeys(const WriteBatch& batch, std::vector<FamilySlice>* keys) {
   struct Collector : WriteBatch::Handler {
     void Put(Slice, Slice) override {}

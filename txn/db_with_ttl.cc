@@ -1,4 +1,4 @@
-// A database that stores the time with each value, and shows values without it.
+// DBWithTTL: a database that stores the write time with each value. Reads return values without the time.
 #include <map>
 #include <mutex>
 #include <new>
@@ -50,10 +50,10 @@ class TtlIterator final : public Iterator {
   void Look() { status_ = base_->Valid() && !HasTime(base_->value()) ? NoTime() : Status::OK(); }
 
   const std::unique_ptr<Iterator> base_;
-  Status status_;  // of the value where it stands
+  Status status_;  // status of the current entry's value
 };
 
-// What a read of the base found: without its time, or NoTime.
+// Removes the time from a value that was read. Returns NoTime if the value has none.
 Status Strip(Status status, std::string* value) {
   if (!status.ok()) return status;
   if (!HasTime(*value)) return NoTime();
@@ -61,12 +61,12 @@ Status Strip(Status status, std::string* value) {
   return status;
 }
 
-// What each family's filter has, by id. That of the default family is always there.
+// The clock of each family's filter, by family id. The default family always has a clock.
 using Clocks = std::map<uint32_t, std::shared_ptr<TtlClock>>;
 
 class DBWithTTLImpl final : public StackedDB<DBWithTTL> {
  public:
-  // `options`: for families to come.
+  // `options`: used for families that are created later.
   DBWithTTLImpl(DB* base, const std::vector<std::unique_ptr<ColumnFamilyHandle>>& handles, TtlOptions options, Clocks clocks)
       : StackedDB(base, handles), options_(std::move(options)), clock_(clocks.at(0)), clocks_(std::move(clocks)) {}
 
@@ -75,7 +75,7 @@ class DBWithTTLImpl final : public StackedDB<DBWithTTL> {
     options_.ttl_seconds = ttl_seconds;
     for (const auto& [id, clock] : clocks_) clock->SetTtl(ttl_seconds);
   }
-  // Of a family that is not this database's there is no clock.
+  // A family of another database has no clock.
   void SetTtl(ColumnFamilyHandle* family, int32_t ttl_seconds) override {
     const std::lock_guard lock(mutex_);
     const auto clock = clocks_.find(family->GetID());
@@ -94,13 +94,13 @@ class DBWithTTLImpl final : public StackedDB<DBWithTTL> {
     return NoMemory();
   }
 
-  // An operand would need a time of its own, and an operator that knows of times.
+  // Merge is not supported: an operand would need its own time, and the merge operator would have to know times.
   Status Merge(const WriteOptions&, Slice, Slice) override { return NoMerge(); }
   Status Merge(const WriteOptions&, ColumnFamilyHandle*, Slice, Slice) override { return NoMerge(); }
 
   Status Write(const WriteOptions& options, const WriteBatch& batch) override try {
     struct Stamp : WriteBatch::Handler {
-      void Put(Slice, Slice) override {}  // these are called through the ones below only
+      void Put(Slice, Slice) override {}  // the batch calls only the family variants below
       void Delete(Slice) override {}
       void Merge(Slice, Slice) override {}
       Status PutCF(uint32_t family, Slice key, Slice value) override {
@@ -193,8 +193,8 @@ class DBWithTTLImpl final : public StackedDB<DBWithTTL> {
     return statuses;
   }
 
-  TtlOptions options_;                     // its ttl_seconds: mutex_
-  const std::shared_ptr<TtlClock> clock_;  // what time it is; the default family's
+  TtlOptions options_;                     // ttl_seconds is guarded by mutex_
+  const std::shared_ptr<TtlClock> clock_;  // clock of the default family; gives the current time
   std::mutex mutex_;
   Clocks clocks_;
 };

@@ -1,4 +1,4 @@
-// FamilyKey: a key in its column family, for those who lock and remember keys.
+// FamilyKey: a key with its column family id. Identifies a key for locks and conflict checks.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ struct FamilyKey {
   std::string key;
 };
 
-// One that is somebody else's.
+// A FamilyKey that does not own its bytes.
 struct FamilySlice {
   FamilySlice(uint32_t key_family, Slice family_key) : family(key_family), key(family_key) {}
   FamilySlice(const FamilyKey& whole) : family(whole.family), key(whole.key) {}  // NOLINT(google-explicit-constructor)
   FamilyKey Copy() const { return {family, std::string(key)}; }
 
-  // Any order will do, as long as it is one.
+  // An arbitrary total order, used only for sorting.
   friend bool operator<(const FamilySlice& a, const FamilySlice& b) {
     return a.family != b.family ? a.family < b.family : a.key < b.key;
   }
@@ -31,7 +31,7 @@ struct FamilySlice {
   Slice key;
 };
 
-// Of tables of keys that are asked with those of others, too.
+// Hashes both types equally, so a table of FamilyKey can be searched by FamilySlice.
 struct FamilyKeyHasher {
   using is_transparent = void;
   size_t operator()(const FamilySlice& key) const { return KeyHash(key.family, key.key); }

@@ -7,7 +7,7 @@
 
 namespace braiddb {
 
-// The family itself lives as long as the database.
+// The default family lives as long as the database, so it needs no handle.
 void FamilyTable::Add(const ColumnFamilyHandle& handle) {
   if (handle.GetID() == 0) return;
   const auto& known = static_cast<const FamilyHandle&>(handle);

@@ -12,7 +12,7 @@
 
 namespace braiddb {
 
-// Handles of its own: a transaction that has one keeps the family's id from being given to another family before it is over.
+// The table has its own handles. While a transaction holds one of them, the family's id is not given to another family.
 // Thread safety: all methods.
 class FamilyTable {
  public:
@@ -20,23 +20,23 @@ class FamilyTable {
   FamilyTable(const FamilyTable&) = delete;
   FamilyTable& operator=(const FamilyTable&) = delete;
 
-  // A family that the database has now, by a handle of the user's.
+  // Adds an existing family, given a handle of the user.
   void Add(const ColumnFamilyHandle& handle);
-  // It was dropped.
+  // Removes a family that was dropped.
   void Remove(const ColumnFamilyHandle& handle);
-  // Before the database is closed.
+  // Call before the database is closed.
   void Clear();
 
-  // InvalidArgument if it is null, or of another database.
+  // Returns InvalidArgument if the handle is null or belongs to another database.
   Status Check(const ColumnFamilyHandle* handle) const;
-  // Null: there is no such family.
+  // Return null if no such family exists.
   std::shared_ptr<ColumnFamilyHandle> Find(uint32_t id) const;
   std::shared_ptr<ColumnFamilyHandle> Find(const std::string& name) const;
 
  private:
   DB* const base_;
   mutable std::mutex mutex_;
-  std::map<uint32_t, std::shared_ptr<ColumnFamilyHandle>> handles_;  // all but the default one
+  std::map<uint32_t, std::shared_ptr<ColumnFamilyHandle>> handles_;  // all families except the default family
 };
 
 }  // namespace braiddb

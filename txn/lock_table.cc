@@ -10,7 +10,8 @@
 namespace braiddb {
 namespace {
 
-// An expired holder, and a circle that others closed, is noticed by whoever waits, who looks again after so long.
+// A waiter repeats its check after this time. It then finds an expired holder, and a deadlock that other transactions have
+// closed.
 constexpr std::chrono::milliseconds kLookAgain{10};
 
 }  // namespace
@@ -21,7 +22,7 @@ LockTable::~LockTable() { BRAIDDB_CHECK(count() == 0); }
 
 LockTable::Stripe& LockTable::StripeOf(const FamilySlice& key) { return stripes_[FamilyKeyHasher()(key) % stripes_.size()]; }
 
-// Owners that have outlived their time lose their locks here: this one, and at their next step the others.
+// Takes the locks of expired owners. Here they lose the lock on this key, and at their next step all others.
 void LockTable::DropExpired(Holders* holders, const LockOwner* except) {
   std::erase_if(holders->owners, [except](LockOwner* owner) {
     return owner != except && owner->IsExpired() && owner->Become(TransactionState::kStarted, TransactionState::kLocksStolen);
@@ -31,7 +32,7 @@ void LockTable::DropExpired(Holders* holders, const LockOwner* except) {
   });
 }
 
-// REQUIRES: the stripe's mutex.
+// Tries to lock the key without waiting. If other transactions hold the key, fills *others. REQUIRES: the stripe's mutex is held.
 LockTable::Attempt LockTable::Try(Stripe* stripe, LockOwner* owner, const FamilyKey& key, bool exclusive, Others* others) {
   const auto place = stripe->locks.find(key);
   if (place == stripe->locks.end()) {
@@ -103,9 +104,12 @@ Status LockTable::Lock(LockOwner* owner, const FamilySlice& key, bool exclusive,
   }
 }
 
-// A circle is closed by the last one that begins to wait in it, which sees all the others here, if it looks; who looks and is not
-// the last finds it when it looks again. `holders` is true of this moment, since the stripe's mutex is held; what others wait for
-// may have been released already, then this is too careful.
+// Whether waiting for `holders` would close a cycle in the wait-for graph. If not, enters the owner as waiting.
+// WHY EVERY DEADLOCK IS FOUND  The last transaction that enters a cycle finds all other edges in waits_for_. If that transaction
+//                              does not detect deadlocks, any other transaction in the cycle that does finds the cycle at its
+//                              next check. The search follows at most `depth` edges.
+// FALSE POSITIVES  `holders` is exact, because the stripe's mutex is held. Locks that other transactions wait for may be released
+//                  already. Then the function may report a deadlock that no longer exists.
 bool LockTable::WaitWouldDeadlock(const LockOwner& owner, const std::vector<uint64_t>& holders) {
   std::lock_guard lock(waits_mutex_);
   if (owner.detects_deadlocks) {

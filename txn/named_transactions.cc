@@ -17,7 +17,7 @@ bool NamedTransactions::Add(Pointer transaction, uint32_t handles) {
 
 void NamedTransactions::Remove(const PessimisticTransaction& transaction) noexcept {
   if (transaction.GetName().empty()) return;
-  Pointer removed;  // ends behind the lock
+  Pointer removed;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   const auto place = entries_.find(transaction.GetName());
   if (place == entries_.end() || place->second.transaction.get() != &transaction) return;
@@ -42,7 +42,7 @@ HeldTransaction NamedTransactions::Find(const std::string& name) {
 std::vector<HeldTransaction> NamedTransactions::FindPrepared() {
   std::vector<HeldTransaction> prepared;
   const std::lock_guard lock(mutex_);
-  prepared.reserve(entries_.size());  // from here on nothing fails
+  prepared.reserve(entries_.size());  // no later statement can fail
   for (auto& [name, entry] : entries_) {
     if (entry.transaction->GetState() != TransactionState::kPrepared) continue;
     ++entry.handles;
@@ -51,10 +51,10 @@ std::vector<HeldTransaction> NamedTransactions::FindPrepared() {
   return prepared;
 }
 
-// A snapshot that nobody can read through any more would hold old versions as long as the transaction is undecided.
+// If no handle can read through a snapshot any more, the snapshot would keep old versions until the transaction is decided.
 void NamedTransactions::Leave(const PessimisticTransaction& transaction) noexcept {
   if (transaction.GetName().empty()) return;
-  Pointer removed;  // ends behind the lock
+  Pointer removed;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   const auto place = entries_.find(transaction.GetName());
   if (place == entries_.end() || place->second.transaction.get() != &transaction) return;

@@ -1,4 +1,4 @@
-// NamedTransactions: the pessimistic transactions of a database that have names and are not over.
+// NamedTransactions: the undecided pessimistic transactions of a database that have names.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace braiddb {
 
 class NamedTransactions;
 
-// What a handle of a user's has: the transaction, in which it is counted.
+// A user's counted reference to a transaction.
 class HeldTransaction {
  public:
   HeldTransaction(std::shared_ptr<PessimisticTransaction> transaction, NamedTransactions* names) noexcept
@@ -33,7 +33,8 @@ class HeldTransaction {
   NamedTransactions* const names_;
 };
 
-// Has them together with the users' handles, which it counts: without handles, it keeps those that have a record.
+// Owns the transactions together with the users' handles, and counts these handles. Keeps a transaction without handles if it has
+// a record.
 // Thread safety: all methods.
 class NamedTransactions {
  public:
@@ -43,21 +44,22 @@ class NamedTransactions {
   NamedTransactions(const NamedTransactions&) = delete;
   NamedTransactions& operator=(const NamedTransactions&) = delete;
 
-  // False, and nothing changes, if another one has the name. `handles`: that there are.
+  // Returns false, without any change, if another transaction has the name. `handles`: number of existing handles.
   bool Add(Pointer transaction, uint32_t handles);
-  // It is over. Its handles go on.
+  // Removes a decided transaction. Its handles stay valid.
   void Remove(const PessimisticTransaction& transaction) noexcept;
-  // Before the database is closed, and when there are no handles.
+  // REQUIRES: no handles exist. Call before the database is closed.
   void Clear();
 
-  // Nothing: there is none with that name.
+  // Returns an empty reference if no transaction has the name.
   HeldTransaction Find(const std::string& name);
-  // In the order of their names.
+  // Sorted by name.
   std::vector<HeldTransaction> FindPrepared();
-  // A handle is destroyed.
+  // Called when a handle is destroyed.
   void Leave(const PessimisticTransaction& transaction) noexcept;
 
-  // A transaction is prepared, or a column family of it is dropped, and never both: who begins second is told so, with false.
+  // A column family cannot be dropped while a transaction that uses it is being prepared or is prepared. The operation that
+  // begins second returns false.
   bool BeginPrepare(PessimisticTransaction* transaction);
   void CancelPrepare(PessimisticTransaction* transaction) noexcept;
   bool BeginDrop(uint32_t family);

@@ -1,4 +1,5 @@
-// Optimistic transactions: nothing is locked until the commit, which looks whether another write came between.
+// OptimisticTransactionDB: transactions that lock nothing until the commit. The commit checks whether another write changed a
+// protected key.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -15,13 +16,14 @@
 namespace braiddb {
 namespace {
 
-// A lock of four bytes: a commit may take very many at once.
+// A lock of four bytes, because one commit may take a large number of locks.
 class WordLock {
  public:
   void lock() {
     while (taken_.exchange(1, std::memory_order_acquire) != 0) {
       if (kCrashTest) {
-        std::this_thread::yield();  // its scheduler does not see who waits for a word, and would give nobody else the turn
+        // The crash test's scheduler does not see a wait for a word. Without the yield it would run no other thread.
+        std::this_thread::yield();
       } else {
         taken_.wait(1, std::memory_order_relaxed);
       }
@@ -36,17 +38,17 @@ class WordLock {
   std::atomic<uint32_t> taken_{0};
 };
 
-// Locks for the time of a commit or write. Keys share them by hash.
+// Locks for the duration of a commit or write. Keys are mapped to locks by hash, and several keys share a lock.
 class CommitLocks {
  public:
-  // Throws std::bad_alloc before it has locked anything.
+  // Throws std::bad_alloc only before it has locked anything.
   class Guard {
    public:
     template <class Keys, class KeyOf>
     Guard(CommitLocks* locks, const Keys& keys, const KeyOf& key_of) : locks_(locks) {
       held_.reserve(keys.size());
       for (const auto& key : keys) held_.push_back(FamilyKeyHasher()(key_of(key)) % kLocks);
-      std::sort(held_.begin(), held_.end());  // in one order, so that no two wait for each other
+      std::sort(held_.begin(), held_.end());  // a fixed order prevents deadlocks
       held_.erase(std::unique(held_.begin(), held_.end()), held_.end());
       for (const size_t index : held_) locks_->locks_[index].lock();
     }
@@ -82,7 +84,7 @@ class OptimisticTransaction final : public TransactionBase {
   Status Prepare() override { return Status::InvalidArgument("Two phase commit not supported for optimistic transactions."); }
   TransactionState GetState() const override { return TransactionState::kStarted; }
 
-  // ORDER   1 lock  2 compare  3 write  4 unlock. Other writes are before 2 or behind 4, since they lock, too.
+  // ORDER: 1 lock  2 compare  3 write  4 unlock. Other writes lock too, so each of them is before step 2 or after step 4.
   Status Commit() override try {
     Status status = CheckActive();
     if (!status.ok()) return status;
@@ -100,17 +102,18 @@ class OptimisticTransaction final : public TransactionBase {
   }
 
  private:
-  // ORDER: before the key is read (GetForUpdate). A write that is under way and not visible yet is a newer version at the commit.
+  // ORDER: before the key is read (GetForUpdate). A concurrent write that is not visible yet then appears as a newer version at
+  // the commit.
   Status Protect(const FamilySlice& key, bool, bool is_new, Seen* seen) override {
     if (!is_new) return Status::OK();
     const Status status = LatestSequence(key, &seen->sequence);
     seen->found = status.ok();
-    // While the snapshot is registered, a deletion of what it sees is not forgotten.
+    // While the snapshot is registered, no merge drops a deletion that the snapshot sees.
     seen->conflicts = seen->found && GetSnapshot() != nullptr && seen->sequence > GetSnapshot()->GetSequenceNumber();
     return status.IsNotFound() ? Status::OK() : status;
   }
-  // The key was absent when it was protected, and the database has a version of it now: what was read came between. The commit
-  // may find the key absent again, if a merge has forgotten that version and its deletion.
+  // If the key was absent when it was protected and has a version now, another write came between protection and read. The commit
+  // may not see this: a merge may have dropped both that version and its deletion. So the conflict is noted here.
   Status NoteValue(const FamilySlice& key, Seen* seen) override {
     if (seen->found) return Status::OK();
     uint64_t sequence = 0;
@@ -120,8 +123,11 @@ class OptimisticTransaction final : public TransactionBase {
   }
   void Unprotect(const FamilySlice&) override {}
 
-  // A deletion may be forgotten meanwhile: that of what was seen, then the key is not as it was; that of what was written in
-  // between, then it is as it was, unless the value was read (NoteValue); or one that was seen itself, then this is too careful.
+  // Whether the key still has the version that was seen. A merge may drop a deletion between protection and commit:
+  // - The deletion came after the seen version: the key is absent, so it differs.
+  // - The deletion came after a write that nobody read: the key is absent again, as it was seen. If the value was read, NoteValue
+  //   has noted the conflict.
+  // - The deletion itself was seen: the function reports a conflict without need.
   Status Compare(const FamilySlice& key, const Seen& seen) const {
     uint64_t sequence = 0;
     const Status status = LatestSequence(key, &sequence);

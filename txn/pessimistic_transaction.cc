@@ -11,7 +11,7 @@
 namespace braiddb {
 namespace {
 
-constexpr size_t kMaxNameBytes = 512;  // as RocksDB
+constexpr size_t kMaxNameBytes = 512;  // same limit as RocksDB
 
 Status Expired() { return Status::Expired("the transaction has outlived its expiration; roll back and try again"); }
 
@@ -51,8 +51,8 @@ Status PessimisticTransaction::CheckActive() const {
   return owner_.IsExpired() ? Expired() : Status::OK();
 }
 
-// With a snapshot, a version that is newer was written before the lock was taken. While the snapshot is registered, a deletion
-// of what it sees is not forgotten.
+// Locks the key. With a snapshot, also checks that no version is newer than the snapshot: such a version was written before the
+// lock was taken. While the snapshot is registered, no merge drops a deletion that the snapshot sees.
 Status PessimisticTransaction::Protect(const FamilySlice& key, bool exclusive, bool is_new, Seen*) {
   Status status = parts_.locks->Lock(&owner_, key, exclusive, lock_timeout_ms_);
   if (!status.ok() || GetSnapshot() == nullptr) return status;
@@ -94,8 +94,8 @@ Status PessimisticTransaction::SetName(const std::string& name) try {
   return NoMemory();
 }
 
-// STEPS   1 nobody takes the locks from here on  2 its record is durable  3 it is prepared.
-// CRASH   Before 2 it is as if it had not been; behind it the next open has it, prepared. [CC-51]
+// STEPS   1 change the state, so that no other transaction can take the locks  2 make the record durable  3 change to kPrepared.
+// CRASH   Before step 2: the transaction does not exist. After step 2: the next open recovers it as prepared. [CC-51]
 Status PessimisticTransaction::Prepare() try {
   if (name_.empty()) return Status::InvalidArgument("Cannot prepare a transaction that has not been named.");
   if (GetState() == TransactionState::kStarted && owner_.IsExpired()) return Expired();
@@ -127,8 +127,8 @@ Status PessimisticTransaction::WriteRecord() {
   return status;
 }
 
-// ORDER   The updates and the end of the record in one batch: after a crash the transaction is prepared, or committed, and never
-//         both. The locks go when all of it is visible. [CC-51]
+// ORDER: the updates and the deletion of the record are one batch. After a crash the transaction is prepared or committed, and
+// never both. The locks are released when the whole batch is visible. [CC-51]
 Status PessimisticTransaction::CommitPrepared() {
   if (!unfit_.ok()) return unfit_;
   WriteBatch batch = GetWriteBatch().GetWriteBatch();
@@ -148,7 +148,7 @@ Status PessimisticTransaction::RemoveRecord() {
   return static_cast<DBImpl*>(parts_.base)->WriteToAnyFamily(PreparedRecords::Synced(), batch);
 }
 
-// From the first step on nobody takes the locks.
+// After the first state change no other transaction can take the locks.
 Status PessimisticTransaction::Commit() try {
   if (GetState() == TransactionState::kStarted && owner_.IsExpired()) return Expired();
   const bool was_prepared = owner_.Become(TransactionState::kPrepared, TransactionState::kAwaitingCommit);
@@ -173,7 +173,7 @@ Status PessimisticTransaction::Commit() try {
   return NoMemory();
 }
 
-// Also of one that has expired.
+// Also valid for an expired transaction.
 Status PessimisticTransaction::Rollback() try {
   if (!owner_.Become(TransactionState::kPrepared, TransactionState::kAwaitingRollback)) {
     const TransactionState state = GetState();
@@ -213,7 +213,8 @@ Status PessimisticTransaction::Recover(const PessimisticParts& parts, const Prep
   return Status::OK();
 }
 
-// What cannot be done makes the transaction unfit to be committed, and is no error.
+// Adds the updates and locks of the record. If an update cannot be added, the transaction becomes unfit for commit. This is not
+// an error: the user can roll it back.
 Status PessimisticTransaction::AddUpdates(const PreparedRecord& record) {
   struct Adder : WriteBatch::Handler {
     void Put(Slice, Slice) override {}

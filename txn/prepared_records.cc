@@ -12,7 +12,7 @@ namespace braiddb {
 namespace {
 
 constexpr uint32_t kFormat = 1;
-// Small enough to be relocated like any value, large enough that what an entry costs does not matter.
+// Small enough to be relocated like any value. Large enough that the overhead per entry is negligible.
 constexpr size_t kPartBytes = kCrashTest ? 512 : 64 << 10;
 constexpr size_t kNumberBytes = sizeof(uint32_t);
 
@@ -60,7 +60,7 @@ std::string HeaderOf(const PreparedRecord::Families& families, uint32_t parts) {
   return header;
 }
 
-// Takes the header off `from`.
+// Parses the header and removes it from `from`.
 bool TakeHeader(Slice* from, uint32_t* format, PreparedRecord* record) {
   uint32_t families = 0;
   if (!TakeNumber(from, format) || !TakeNumber(from, &record->parts) || !TakeNumber(from, &families)) return false;
@@ -74,7 +74,7 @@ bool TakeHeader(Slice* from, uint32_t* format, PreparedRecord* record) {
   return true;
 }
 
-// Log space that a batch takes at most: heights are drawn when it is written.
+// Upper bound for the log space of a batch. The exact size is unknown, because heights are drawn when the batch is written.
 uint64_t LogBytesAtMost(const WriteBatch& batch) {
   struct Adder : WriteBatch::Handler {
     void Put(Slice, Slice) override {}
@@ -90,11 +90,11 @@ uint64_t LogBytesAtMost(const WriteBatch& batch) {
     uint64_t bytes = 0;
   } adder;
   const Status ignored = batch.Iterate(&adder);
-  (void)ignored;  // a transaction's own batch is well formed
+  (void)ignored;  // the transaction's own batch is well-formed
   return adder.bytes;
 }
 
-// Parts that belong together become a record.
+// Assembles the parts of a record in ascending order.
 class Assembler {
  public:
   void Begin(std::string name) {
@@ -109,7 +109,7 @@ class Assembler {
     data_ += value;
     next_ = part + 1;
   }
-  // Of a record of which not all is there, what is there.
+  // Returns the record. If parts are missing, the record has `damage` set and has no updates that could be committed.
   const PreparedRecord& Finish() {
     Slice rest = data_;
     uint32_t format = 0;
@@ -189,7 +189,7 @@ Status PreparedRecords::Load(const std::function<Status(const PreparedRecord& re
   return status.ok() && !assembler.empty() ? found(assembler.Finish()) : status;
 }
 
-// ORDER   All parts in one batch. [CC-51]
+// ORDER: all parts in one batch. [CC-51]
 Status PreparedRecords::Write(const std::string& name, const PreparedRecord::Families& families, const WriteBatch& updates,
                               uint32_t* parts) {
   const Slice data = updates.Data();

@@ -1,4 +1,4 @@
-// StackedDB: a database of another class on top of one; everything goes to the latter unless it is overridden. It knows the
+// StackedDB: base class of a database that is layered on another database. Forwards all calls that are not overridden. Knows the
 // column families.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace braiddb {
 template <class Interface>
 class StackedDB : public Interface {
  public:
-  // `handles`: of all column families that the database has; the default one may be left out. Own follows.
+  // `handles`: all column families of the database; the default family may be missing. The table makes its own handles.
   StackedDB(DB* base, const std::vector<std::unique_ptr<ColumnFamilyHandle>>& handles) : families_(base) {
     for (const auto& handle : handles) families_.Add(*handle);
   }
@@ -44,10 +44,10 @@ class StackedDB : public Interface {
     if (status.ok()) families_.Add(**handle);
     return status;
   } catch (const std::bad_alloc&) {
-    handle->reset();  // the family is there, for the next open
+    handle->reset();  // the family exists, and the next open finds it
     return NoMemory();
   }
-  // Transactions that have met the family go on with it, and their commits are InvalidArgument.
+  // Transactions that already use the family continue. Their commits return InvalidArgument.
   Status DropColumnFamily(ColumnFamilyHandle* family) override {
     Status status = base_->DropColumnFamily(family);
     if (status.ok()) families_.Remove(*family);
@@ -127,7 +127,8 @@ class StackedDB : public Interface {
   FamilyTable families_;
 };
 
-// Puts an Impl, a StackedDB, on top of `base`. On error the handles are gone, and then `base`: they end before their database.
+// Layers an Impl, a StackedDB, on `base`. After an error first the handles and then `base` are destroyed, because handles must
+// not outlive their database.
 template <class Impl, class Interface, class... Arguments>
 Status StackOn(std::unique_ptr<DB> base, std::vector<std::unique_ptr<ColumnFamilyHandle>>* handles,
                std::unique_ptr<Interface>* db, const Arguments&... arguments) {

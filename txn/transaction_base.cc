@@ -42,7 +42,7 @@ Status TransactionBase::ProtectKey(const FamilySlice& key, bool exclusive, const
   try {
     status = ProtectAt(key, exclusive, is_new, seen_at, &place->second);
   } catch (...) {
-    if (is_new) Unprotect(key);  // it may have been protected before there was no memory
+    if (is_new) Unprotect(key);  // it may have been protected before memory ran out
     if (is_new) protected_.erase(place);
     throw;
   }
@@ -122,7 +122,7 @@ Status TransactionBase::GetForUpdate(const ReadOptions& options, ColumnFamilyHan
   Status status = CheckActive();
   if (status.ok() && key.size() > kMaxKeySize) status = Status::InvalidArgument("a key of more than 65536 bytes");
   if (status.ok()) status = Use(family);
-  // ORDER: protected before it is read, so that no write comes between.
+  // ORDER: the key is protected before it is read, so that no write comes between.
   if (status.ok()) status = ProtectKey({family->GetID(), key}, exclusive, options.snapshot);
   if (!status.ok() || value == nullptr) return status;
   status = Get(options, family, key, value);
@@ -144,7 +144,7 @@ Status TransactionBase::Get(const ReadOptions& options, ColumnFamilyHandle* fami
 
 namespace {
 
-// `read`: what was said below; *value: what is there.
+// Applies the batch's operands to the value below. `read` and *value: result of the read below the batch.
 Status MergeOwn(const WriteBatchWithIndex& batch, const ColumnFamilyHandle* family, Slice key, const Status& read,
                 std::string* value) {
   if (!read.ok() && !read.IsNotFound() && batch.NeedsBase(family, key)) return read;
@@ -154,7 +154,7 @@ Status MergeOwn(const WriteBatchWithIndex& batch, const ColumnFamilyHandle* fami
   return batch.ApplyOperands(merge, family, key, read.ok() ? &existing : nullptr, value);
 }
 
-// What the batch says of a key replaces what was read below it.
+// Replaces the result of the read below by the batch's update of the key, if the batch has one.
 void Overlay(const WriteBatchWithIndex& batch, const ColumnFamilyHandle* family, Slice key, Status* status, std::string* value) {
   Slice own;
   switch (batch.Find(family, key, &own)) {
@@ -195,10 +195,10 @@ std::unique_ptr<Iterator> TransactionBase::NewIterator(const ReadOptions& option
   return NewIterator(options, default_family_);
 }
 
-// Without a family there is nothing that the batch could be put over.
+// Without a family handle the iterator of the database cannot be combined with the batch.
 std::unique_ptr<Iterator> TransactionBase::NewIterator(const ReadOptions& options, ColumnFamilyHandle* family) {
   ReadOptions whole = options;
-  whole.prefix_same_as_start = false;  // the prefix is that of a key of both
+  whole.prefix_same_as_start = false;  // the prefix comes from the merged keys, so the base must not apply it
   auto below = base_->NewIterator(whole, family);
   if (!families_->Check(family).ok()) return below;
   auto iterator = batch_.NewIteratorWithBase(family, std::move(below), whole);
@@ -272,7 +272,7 @@ Status TransactionBase::RebuildFromWriteBatch(const WriteBatch& batch) try {
   adder.to = this;
   Status status = CheckActive();
   if (!status.ok()) return status;
-  const WriteBatch updates = batch;  // it may be the transaction's own
+  const WriteBatch updates = batch;  // a copy, because `batch` may be the transaction's own batch
   SetSavePoint();
   status = updates.Iterate(&adder);
   if (status.ok()) return PopSavePoint();

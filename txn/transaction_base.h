@@ -1,4 +1,4 @@
-// TransactionBase: what both kinds of transactions are: a batch that reads see through, save points, the keys that are protected.
+// TransactionBase: common base of both kinds of transactions: the indexed batch, save points, and the protected keys.
 #pragma once
 
 #include <map>
@@ -49,44 +49,45 @@ class TransactionBase : public Transaction {
   Status RebuildFromWriteBatch(const WriteBatch& batch) override;
 
  protected:
-  // What an optimistic transaction compares at its commit: the newest version when the key was protected.
+  // The state of a key when an optimistic transaction protected it: the newest version. The commit compares it with the newest
+  // version then.
   struct Seen {
-    bool conflicts = false;  // it was newer than the snapshot
+    bool conflicts = false;  // the version was newer than the transaction's snapshot
     bool found = false;
     uint64_t sequence = 0;
   };
   using ProtectedKeys = std::unordered_map<FamilyKey, Seen, FamilyKeyHasher, FamilyKeyEqual>;
 
-  // Protects a key; *seen is to be filled in if the kind of transaction needs it. `is_new`: it was not protected before, and is
-  // not if this fails.
+  // Protects a key. Fills *seen if the kind of transaction needs it. `is_new`: the key is not protected yet. If the call fails, a
+  // new key stays unprotected.
   virtual Status Protect(const FamilySlice& key, bool exclusive, bool is_new, Seen* seen) = 0;
-  // GetForUpdate found a value of a protected key: the transaction's own, or one of the database.
+  // Called when GetForUpdate found a value of a protected key, in the transaction or in the database.
   virtual Status NoteValue(const FamilySlice&, Seen*) { return Status::OK(); }
-  // Gives up what Protect did.
+  // Reverts Protect.
   virtual void Unprotect(const FamilySlice& key) = 0;
-  // OK if the transaction takes updates.
+  // Returns OK if the transaction accepts updates.
   virtual Status CheckActive() const { return Status::OK(); }
 
   DB* base() const { return base_; }
-  // DB::GetLatestSequenceForKey of a family that the transaction uses.
+  // DB::GetLatestSequenceForKey for a family that the transaction uses.
   Status LatestSequence(const FamilySlice& key, uint64_t* sequence) const;
   const ProtectedKeys& protected_keys() const { return protected_; }
   Status WriteBatchToBase();
   const FamilyTable* families() const { return families_; }
-  // All but the default one that the transaction has updates or protected keys of.
+  // Families with updates or protected keys of the transaction, without the default family.
   const std::map<uint32_t, std::shared_ptr<ColumnFamilyHandle>>& used_families() const { return used_; }
 
   enum class Kind : uint8_t { kPut, kDelete, kMerge };
-  // An update, with its protection, of a transaction that may not be active.
+  // Adds an update and protects its key. The transaction may be inactive; then an error is returned.
   Status Add(Kind kind, ColumnFamilyHandle* family, Slice key, Slice value);
-  // Unprotects everything, forgets the updates and save points; the snapshot stays: read options of the user may hold it.
+  // Unprotects all keys and drops updates and save points. Keeps the snapshot, because the user's read options may refer to it.
   void BeginAnew() noexcept;
 
  private:
-  // `seen_at`: what was read with it must be the newest version; null: whatever is.
+  // `seen_at`: the version that this snapshot sees must be the newest. Null: no such check.
   Status ProtectKey(const FamilySlice& key, bool exclusive, const Snapshot* seen_at = nullptr);
   Status ProtectAt(const FamilySlice& key, bool exclusive, bool is_new, const Snapshot* seen_at, Seen* seen);
-  // From the first update or protected key of the family on. OK if it may be used.
+  // Keeps a handle of the family from its first update or protected key on. Returns OK if the family may be used.
   Status Use(const ColumnFamilyHandle* family);
   Status CheckRoom(Slice key, Slice value) const;
   void UnprotectFrom(size_t position) noexcept;
@@ -98,14 +99,14 @@ class TransactionBase : public Transaction {
   const size_t max_write_batch_size_;
   WriteBatchWithIndex batch_;
   ProtectedKeys protected_;
-  std::map<uint32_t, std::shared_ptr<ColumnFamilyHandle>> used_;  // all but the default one
-  std::vector<const FamilyKey*> order_;                           // of protected_, in the order of their protection
+  std::map<uint32_t, std::shared_ptr<ColumnFamilyHandle>> used_;  // without the default family
+  std::vector<const FamilyKey*> order_;                           // pointers into protected_, in order of protection
   struct SavePoint {
-    size_t position;  // in order_
+    size_t position;  // index into order_
     std::shared_ptr<const Snapshot> snapshot;
   };
   std::vector<SavePoint> save_points_;
-  std::shared_ptr<const Snapshot> snapshot_;  // released with the last one who holds it
+  std::shared_ptr<const Snapshot> snapshot_;  // released with its last owner
 };
 
 }  // namespace braiddb

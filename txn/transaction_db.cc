@@ -1,4 +1,4 @@
-// Databases with pessimistic transactions.
+// TransactionDB: databases with pessimistic transactions.
 #include <span>
 #include <string>
 #include <utility>
@@ -22,7 +22,7 @@ class TransactionDBImpl final : public StackedDB<TransactionDB> {
                     const TransactionDBOptions& options)
       : StackedDB(base, handles), options_(options), locks_(options.stripes, options.max_locks), records_(base) {}
 
-  // What was prepared and not decided is there again. To be called before anything else.
+  // Restores the prepared and undecided transactions. Must be the first call.
   Status Recover() try {
     return records_.Load([this](const PreparedRecord& record) {
       std::shared_ptr<PessimisticTransaction> transaction;
@@ -69,7 +69,7 @@ class TransactionDBImpl final : public StackedDB<TransactionDB> {
     return NoMemory();
   }
 
-  // What is left of records goes with the default family.
+  // Compacts the records' hidden family together with the default family.
   Status CompactRange(const CompactRangeOptions& options, const Slice* begin, const Slice* end) override {
     const Status status = base()->CompactRange(options, begin, end);
     return status.ok() ? records_.Compact(options) : status;
@@ -144,7 +144,7 @@ class TransactionDBImpl final : public StackedDB<TransactionDB> {
   const TransactionDBOptions options_;
   LockTable locks_;
   PreparedRecords records_;
-  NamedTransactions names_;  // ends first: its transactions have the others
+  NamedTransactions names_;  // declared last, so destroyed first: its transactions use the other members
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// TransactionHandle: what a user has of a pessimistic transaction, which may outlive it.
+// TransactionHandle: a user's handle of a pessimistic transaction. The transaction may outlive it.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace braiddb {
 
-// Passes everything on.
+// Forwards all calls to the transaction.
 class TransactionHandle final : public Transaction {
  public:
   explicit TransactionHandle(HeldTransaction transaction) : rep_(std::move(transaction)) {}

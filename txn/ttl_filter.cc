@@ -14,12 +14,12 @@ int64_t SystemTime() {
 
 class TtlFilter final : public CompactionFilter {
  public:
-  // `users`: may be null; `own`: owns it, or is null.
+  // `users`: the user's filter; may be null. `own`: owns the user's filter, or null.
   TtlFilter(std::shared_ptr<const TtlClock> clock, const CompactionFilter* users, std::unique_ptr<CompactionFilter> own)
       : clock_(std::move(clock)), users_(users), own_(std::move(own)) {}
 
   Decision Filter(int level, Slice key, Slice value, std::string* new_value) const override {
-    if (!HasTime(value)) return Decision::kKeep;  // whoever reads it is told
+    if (!HasTime(value)) return Decision::kKeep;  // a read of the value reports the missing time
     if (clock_->IsOver(value)) return Decision::kRemove;
     if (users_ == nullptr) return Decision::kKeep;
     const Decision decision = users_->Filter(level, key, WithoutTime(value), new_value);

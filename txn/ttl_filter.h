@@ -1,4 +1,4 @@
-// The compaction filter of DBWithTTL.
+// TtlFilter: the compaction filter of DBWithTTL. Drops expired values.
 #pragma once
 
 #include <atomic>
@@ -11,16 +11,16 @@
 
 namespace braiddb {
 
-// How long keys live, and what time it is.
-// Thread safety: all methods, by any number of threads.
+// The lifetime of keys and the current time.
+// Thread safety: all methods may be called concurrently.
 class TtlClock {
  public:
-  // `ttl`: in place of the options'.
+  // `ttl`: lifetime in seconds; used instead of the options' value.
   TtlClock(const TtlOptions& options, int32_t ttl);
 
   int64_t Now() const { return now_(); }
   void SetTtl(int32_t seconds) { ttl_.store(seconds, std::memory_order_relaxed); }
-  // Of a value that has a time.
+  // Whether a value that has a time is expired.
   bool IsOver(Slice stored) const;
 
  private:
@@ -28,7 +28,7 @@ class TtlClock {
   std::atomic<int32_t> ttl_;
 };
 
-// Makes filters that remove what has expired, and ask the user's about the rest; either of the user's may be null.
+// Creates filters that drop expired values and ask the user's filter about all others. The user's filter and factory may be null.
 std::shared_ptr<CompactionFilterFactory> MakeTtlFilterFactory(std::shared_ptr<const TtlClock> clock,
                                                               const CompactionFilter* users_filter,
                                                               std::shared_ptr<CompactionFilterFactory> users_factory);

@@ -1,4 +1,4 @@
-// A value with the time of its write.
+// TtlValue: a value with the time of its write.
 //
 // LAYOUT  value · time i32, seconds since 1970 (UTC), little endian. RocksDB's format.
 #pragma once
@@ -16,7 +16,8 @@ namespace braiddb {
 
 inline constexpr size_t kTimeBytes = sizeof(int32_t);
 
-// `buffer` becomes the value with the time. The time saturates at its format's end, in 2038.
+// Writes the value followed by the time to `buffer`. The format ends in 2038; later times are stored as the last time of the
+// format.
 inline void AddTime(Slice value, int64_t time, std::string* buffer) {
   const auto stored =
       static_cast<int32_t>(std::clamp<int64_t>(time, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
@@ -28,7 +29,7 @@ inline void AddTime(Slice value, int64_t time, std::string* buffer) {
 }
 
 inline bool HasTime(Slice stored) { return stored.size() >= kTimeBytes; }
-// REQUIRES: HasTime.
+// REQUIRES: HasTime(stored).
 inline Slice WithoutTime(Slice stored) { return stored.substr(0, stored.size() - kTimeBytes); }
 inline int64_t TimeOf(Slice stored) {
   int32_t time = 0;

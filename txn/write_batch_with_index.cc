@@ -33,10 +33,10 @@ void WriteBatchWithIndex::Merge(const ColumnFamilyHandle* family, Slice key, Sli
 }
 
 Status WriteBatchWithIndex::DeleteRange(const ColumnFamilyHandle*, Slice, Slice) {
-  return Status::NotSupported("DeleteRange unsupported in WriteBatchWithIndex");  // in RocksDB's words
+  return Status::NotSupported("DeleteRange unsupported in WriteBatchWithIndex");  // same text as RocksDB
 }
 
-// Needs no memory if there is room for another operand.
+// Changes the index entry of a key. Allocates nothing if the operand vector has spare capacity.
 void WriteBatchWithIndex::Enter(Update* update, Found kind, const Place& value) {
   if (kind == Found::kOperands) {
     update->operands.push_back(value);
@@ -47,7 +47,7 @@ void WriteBatchWithIndex::Enter(Update* update, Found kind, const Place& value) 
   }
 }
 
-// Out of memory: neither the batch nor the index has the update.
+// If memory runs out, neither the batch nor the index has the update.
 void WriteBatchWithIndex::Add(const ColumnFamilyHandle* family, Slice key, Slice value, Found kind) {
   if (!WriteBatch::Fits(key, value)) {
     batch_.is_incomplete_ = true;
@@ -70,7 +70,8 @@ void WriteBatchWithIndex::Add(const ColumnFamilyHandle* family, Slice key, Slice
     if (is_new) index->erase(place);
     throw;
   }
-  Enter(&place->second, kind, {batch_.Data().size() - value.size(), value.size()});  // the value is the end of the update
+  // the value is the last part of the update in the batch
+  Enter(&place->second, kind, {batch_.Data().size() - value.size(), value.size()});
 }
 
 const WriteBatchWithIndex::Index* WriteBatchWithIndex::FindIndex(uint32_t family) const {
@@ -91,7 +92,7 @@ WriteBatchWithIndex::Indexes WriteBatchWithIndex::EmptyIndexes() const {
   return empty;
 }
 
-// Of well-formed updates: made by the methods above, or checked by FromData.
+// REQUIRES: the updates are well-formed, as made by the methods above or checked by FromData.
 WriteBatchWithIndex::Indexes WriteBatchWithIndex::IndexesOf(Slice data, Indexes empty) {
   struct Indexer : WriteBatch::Handler {
     void Put(Slice, Slice) override {}
@@ -115,12 +116,13 @@ WriteBatchWithIndex::Indexes WriteBatchWithIndex::IndexesOf(Slice data, Indexes 
 }
 
 void WriteBatchWithIndex::Install(Indexes indexes) noexcept {
-  index_.swap(indexes.begin()->second);  // that of the default family is always there
+  index_.swap(indexes.begin()->second);  // the default family always has an index
   indexes.erase(indexes.begin());
   others_.swap(indexes);
 }
 
-// Anew, since keys that are equal in the new order may not have been in the old one: the last update of them counts.
+// Rebuilds the index. Keys that were different in the old order may be equal in the new order. Then the last update of them
+// counts.
 void WriteBatchWithIndex::SetOrder(uint32_t family, const Comparator* comparator) {
   if (OrderOf(family) == comparator) return;
   Indexes empty = EmptyIndexes();

@@ -56,7 +56,7 @@ CddsTree::Entry* CddsTree::FindLiving(Node* leaf, uint64_t key) {
   return nullptr;
 }
 
-// The first child's key is 0: every key has a route.
+// The first child's key is 0, so each key has a child.
 CddsTree::Node* CddsTree::Descend(uint64_t key) {
   path_.clear();
   auto* node = reinterpret_cast<Node*>(root_->node);
@@ -65,7 +65,7 @@ CddsTree::Node* CddsTree::Descend(uint64_t key) {
   return node;
 }
 
-// Each shifted entry is flushed and fenced before the next one overwrites it.
+// Flushes and fences each shifted entry before the next entry overwrites it.
 void CddsTree::Put(Node* node, uint64_t key, uint64_t value) {
   const uint64_t at = Behind(*node, key);
   for (uint64_t i = node->count; i > at; --i) {
@@ -88,7 +88,8 @@ void CddsTree::Commit() {
   Persist(&root_->version, sizeof(root_->version));
 }
 
-// What lives of a node, in one new node, or two if it is more than half. REQUIRES: its parent has room for two.
+// Replaces a node by one new node with its living entries, or by two if they fill more than half. REQUIRES: its parent has room
+// for two entries.
 Status CddsTree::Renew(size_t depth) {
   Node* const old = path_[depth];
   std::vector<Entry> living;
@@ -126,12 +127,12 @@ Status CddsTree::Renew(size_t depth) {
   return Status::OK();
 }
 
-// A leaf with room for so many entries.
+// Returns a leaf with room for `entries` entries.
 Status CddsTree::DescendWithRoom(uint64_t key, uint64_t entries, Node** leaf) {
   for (;;) {
     *leaf = Descend(key);
     if ((*leaf)->count + entries <= capacity_) return Status::OK();
-    // The lowest node that can be renewed: its parent has room for two entries.
+    // The lowest node that can be replaced: its parent has room for two entries.
     size_t depth = path_.size() - 1;
     while (depth > 0 && path_[depth - 1]->count + 2 > capacity_) --depth;
     Status status = Renew(depth);

@@ -1,11 +1,11 @@
-// CddsTree: the B-tree of consistent and durable data structures (Venkataraman et al., FAST '11, section 4), with which NV-Tree
-// is compared (NV-Tree, FAST '15, section 2.3).
+// CddsTree: the B-tree of consistent and durable data structures (Venkataraman et al., FAST '11, section 4). The NV-Tree paper
+// compares with it (FAST '15, section 2.3).
 //
-// Every entry has the range of versions in which it lives. An operation is made for the version behind the current one: entries
-// that it adds begin there, entries that it ends end there; it commits when the version is stored. Entries of a node are
-// sorted, so one that is added shifts those behind it, each of which is flushed on its own. A full node is replaced by one
-// or two new nodes with what lives of it. The tree has no earlier versions that someone reads, so an old node is free at
-// once; recovery and the merging of nodes with few entries are left out. Pointers are addresses.
+// Each entry has the range of versions in which it lives. An operation is made for the next version: new entries begin at it,
+// ended entries end at it. Storing the version number commits the operation. The entries of a node are sorted, so an insertion
+// shifts the entries behind it and flushes each of them separately. A full node is replaced by one or two new nodes with its
+// living entries. No reader uses earlier versions, so an old node is freed at once. Recovery and the merge of sparse nodes are
+// omitted. Pointers are addresses.
 #pragma once
 
 #include <vector>
@@ -28,17 +28,17 @@ class CddsTree final : public OrderedIndex {
   static constexpr uint64_t kLives = UINT64_MAX;
 
   struct Entry {
-    uint64_t key;    // inner nodes: no key of the child is less, but for the first child
+    uint64_t key;    // inner nodes: lower bound of the child's keys, except for the first child
     uint64_t value;  // inner nodes: Node*
     uint64_t begin;
-    uint64_t end;  // kLives: it has none
+    uint64_t end;  // kLives: no end
 
     bool lives() const { return end == kLives; }
   };
   struct Node {
     uint64_t count;
     uint64_t is_leaf;
-    uint64_t unused[2];  // nodes are aligned to cache lines, so no entry is in two lines
+    uint64_t unused[2];  // pads entries so that no entry crosses a cache line
     Entry entries[];
   };
   static_assert(sizeof(Node) % sizeof(Entry) == 0 && 64 % sizeof(Entry) == 0, "an entry is in one cache line");
@@ -53,9 +53,9 @@ class CddsTree final : public OrderedIndex {
         space_(segments, node_bytes) {}
 
   static Node* Child(const Entry& entry) { return reinterpret_cast<Node*>(entry.value); }
-  // Behind the last entry whose key is not greater, dead or not.
+  // The index behind the last entry, living or not, whose key is not greater.
   static uint64_t Behind(const Node& node, uint64_t key);
-  // The living entry through which the key is reached; null if there is none.
+  // The living entry on the search path of the key. Null if none exists.
   static Entry* Route(Node* node, uint64_t key);
   static Entry* FindLiving(Node* leaf, uint64_t key);
   Node* Descend(uint64_t key);

@@ -36,7 +36,7 @@ Status LcbTree::MakeNode(bool is_leaf, Node** node) {
 
 void LcbTree::Persist(const void* address, size_t bytes) { BRAIDDB_CHECK(persistence_.Persist(address, bytes)); }
 
-// The copy is durable before the word that says it counts, and both before the change.
+// The copy is durable before the word that makes the log valid, and both before the change.
 void LcbTree::BeginChange(const Node* node) {
   memcpy(log_->copy, node, node_bytes_);
   Persist(log_->copy, node_bytes_);
@@ -64,7 +64,7 @@ LcbTree::Node* LcbTree::Descend(uint64_t key) {
   return node;
 }
 
-// Shifts the entries behind it, under the log.
+// Inserts the entry and shifts the entries behind it, protected by the log.
 void LcbTree::Put(Node* node, const Entry& entry) {
   BeginChange(node);
   const uint32_t at = Locate(*node, entry.key) + 1;
@@ -76,7 +76,7 @@ void LcbTree::Put(Node* node, const Entry& entry) {
   EndChange();
 }
 
-// Into the node at that depth of the path; a full one is split, and its parent gets the new node.
+// Inserts into the node at that depth of the path. A full node is split, and its parent gets the new node.
 Status LcbTree::InsertAt(size_t depth, const Entry& entry) {
   Node* const node = path_[depth];
   if (node->count < capacity_) {

@@ -1,8 +1,8 @@
-// LcbTree: LCB+Tree, the log-based consistent B+-tree that NV-Tree is compared with (NV-Tree, FAST '15, section 2.3).
+// LcbTree: LCB+Tree, the log-based consistent B+-tree that the NV-Tree paper compares with (FAST '15, section 2.3).
 //
-// A B+-tree with sorted nodes, all of them in persistent memory. Before a node is changed its original copy is logged and
-// flushed; then the part of it that changed is flushed. The log is undone after a crash; a baseline is not opened again, so
-// that is left out, as is the merging of nodes that become empty. Pointers are addresses, for the same reason.
+// A B+-tree with sorted nodes, all in persistent memory. An operation first logs and flushes a copy of the node, then changes the
+// node and flushes the changed part. After a crash the log would be undone. A baseline is never reopened, so the undo is omitted,
+// and pointers are addresses. The merge of empty nodes is omitted too.
 #pragma once
 
 #include <vector>
@@ -23,7 +23,7 @@ class LcbTree final : public OrderedIndex {
 
  private:
   struct Entry {
-    uint64_t key;    // inner nodes: no key of the child is less, but for the first child
+    uint64_t key;    // inner nodes: lower bound of the child's keys, except for the first child
     uint64_t value;  // inner nodes: Node*
   };
   struct Node {
@@ -32,9 +32,9 @@ class LcbTree final : public OrderedIndex {
     uint64_t next;
     Entry entries[];
   };
-  // What is undone: a whole node.
+  // Undo log of one node.
   struct Log {
-    uint64_t node;  // 0: nothing
+    uint64_t node;  // 0: the log is empty
     uint64_t unused[7];
     uint8_t copy[];
   };
@@ -46,10 +46,10 @@ class LcbTree final : public OrderedIndex {
         space_(segments, node_bytes) {}
 
   static Node* Child(const Entry& entry) { return reinterpret_cast<Node*>(entry.value); }
-  // The last entry whose key is not greater; of an inner node at least the first.
+  // The last entry whose key is not greater. In an inner node at least the first entry.
   static uint32_t Locate(const Node& node, uint64_t key);
   static bool Holds(const Node& leaf, uint32_t at, uint64_t key) { return at < leaf.count && leaf.entries[at].key == key; }
-  // The leaf that the key belongs to; the way to it is in path_.
+  // Returns the leaf of the key. path_ has the nodes on the search path.
   Node* Descend(uint64_t key);
   Status MakeNode(bool is_leaf, Node** node);
   void BeginChange(const Node* node);

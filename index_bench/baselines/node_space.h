@@ -1,4 +1,4 @@
-// NodeSpace: nodes of one size in persistent memory, for the baselines. What was freed is given out again first.
+// NodeSpace: allocates nodes of one size in persistent memory, for the baselines. Reuses freed nodes first.
 #pragma once
 
 #include <cstdint>
