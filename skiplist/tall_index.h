@@ -28,9 +28,8 @@ class TallIndex {
  public:
   // Empty: every search starts at the head.
   explicit TallIndex(const BraidedList& list);
-  // REQUIRES: no merge is running. `entries`: an estimate of how many the list has. `max_bytes`: of the whole index, as a walk
-  // makes it; small merges may add 7 %. `stop`:
-  // looked at now and then; once it is true nobody wants the index. May be null.
+  // REQUIRES: no merge is running. `entries`: an estimate of how many the list has. `max_bytes`: of the whole index as a walk
+  // makes it; small merges may add 7 %. `stop`: read now and then; once it is true nobody wants the index. May be null.
   // Empty as well if there is no memory, or if it was stopped.
   TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const std::atomic<bool>* stop = nullptr)
       : TallIndex(list, entries, max_bytes, nullptr, nullptr, stop) {}
