@@ -113,11 +113,10 @@ void IndexTree::Builder::Expect(uint64_t nodes) {
 void IndexTree::Builder::Share(const IndexTree& tree, uint64_t begin, uint64_t end) {
   if (begin == end) return;
   EmitEvenly();
-  const auto first = tree.pieces_.begin() + static_cast<std::ptrdiff_t>(begin);
   for (uint64_t i = begin; i < end; ++i) lasts_.push_back(tree.levels_[0][i / kFanout].last[i % kFanout]);
-  tree_.pieces_.reserve(tree_.pieces_.size() + (end - begin));
-  tree_.heap_->AddReferences(end - begin, [first](uint64_t i) { return first[static_cast<std::ptrdiff_t>(i)].id; });
-  tree_.pieces_.insert(tree_.pieces_.end(), first, first + static_cast<std::ptrdiff_t>(end - begin));  // has room
+  const PieceRef* const first = tree.pieces_.data() + begin;
+  tree_.pieces_.insert(tree_.pieces_.end(), first, first + (end - begin));
+  tree_.heap_->AddReferences(end - begin, [first](uint64_t i) { return first[i].id; });
 }
 
 void IndexTree::Builder::EmitEvenly() {

@@ -53,8 +53,8 @@ PieceHeap::Piece PieceHeap::Allocate(uint64_t bytes) {
   const uint64_t count = (bytes + kGranule - 1) / kGranule;
   try {
     if (free_ids_.empty()) {
-      free_ids_.reserve(pieces_.size() + 1);
       pieces_.push_back({});
+      free_ids_.reserve(pieces_.capacity());
       free_ids_.push_back(static_cast<uint32_t>(pieces_.size() - 1));
     }
     uint64_t first = 0;
