@@ -105,7 +105,8 @@ IndexTree::Builder::Builder(std::shared_ptr<PieceHeap> heap) : pending_(2 * kPie
 
 void IndexTree::Builder::Expect(uint64_t nodes) {
   const uint64_t pieces = nodes / kPieceNodes;
-  tree_.heap_->Expect(pieces * PieceBytes(kPieceNodes) + PieceBytes(nodes % kPieceNodes));
+  const uint64_t rest = nodes % kPieceNodes;
+  tree_.heap_->Expect(pieces * PieceBytes(kPieceNodes) + (rest == 0 ? 0 : PieceBytes(rest)));
   tree_.pieces_.reserve(pieces + 1);
   lasts_.reserve(pieces + 1);
 }

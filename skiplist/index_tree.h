@@ -146,7 +146,7 @@ class IndexTree::Builder {
   // With new pieces in the heap.
   explicit Builder(std::shared_ptr<PieceHeap> heap);
 
-  // About so many nodes will be added.
+  // So many nodes will be added, and no pieces shared. 0: nobody knows how many.
   void Expect(uint64_t nodes);
   void Add(const IndexNode& node) {
     pending_[count_++] = node;
@@ -183,44 +183,54 @@ class IndexTree::Iterator {
   explicit Iterator(const IndexTree* tree) : tree_(tree) {}
 
   // At the end, or before the first node.
-  bool is_out() const { return blocks_ == nullptr; }
+  bool is_out() const { return end_ == 0; }
   uint64_t place() const { return place_; }
   // REQUIRES: of a node, or End(), or kBeforeFirst.
   static constexpr uint64_t kBeforeFirst = UINT64_MAX;
   void Set(uint64_t place) {
     place_ = place;
-    blocks_ = nullptr;
     begin_ = end_ = 0;
     if (place >= tree_->end_) return;
     const uint64_t piece = PieceOf(place);
-    blocks_ = tree_->pieces_[piece].blocks;
     begin_ = piece * kPieceNodes;
     end_ = begin_ + tree_->pieces_[piece].nodes;
+    base_ = reinterpret_cast<uintptr_t>(tree_->pieces_[piece].blocks) - piece * kPieceBlocks * sizeof(Block);
   }
   // REQUIRES: !is_out().
-  uint64_t prefix() const { return blocks_[(place_ - begin_) / kBlockNodes].prefix[place_ % kBlockNodes]; }
-  uint64_t word() const { return blocks_[(place_ - begin_) / kBlockNodes].word[place_ % kBlockNodes]; }
+  uint64_t prefix() const { return PrefixAt(place_); }
+  uint64_t word() const { return WordAt(place_); }
   const LogEntry* entry() const { return IndexNode::EntryOf(word()); }
-  void Next() {
-    if (__builtin_expect(++place_ == end_, 0)) Set(tree_->Normalize(place_));
+  // Whether there is a node.
+  bool Next() {
+    if (__builtin_expect(++place_ != end_, 1)) return true;
+    Set(tree_->Normalize(place_));
+    return !is_out();
   }
-  void Prev() {
-    if (__builtin_expect(place_ == begin_, 0)) return Set(place_ == 0 ? kBeforeFirst : tree_->Prev(place_));
-    --place_;
+  bool Prev() {
+    if (__builtin_expect(place_ != begin_, 1)) {
+      --place_;
+      return true;
+    }
+    Set(place_ == 0 ? kBeforeFirst : tree_->Prev(place_));
+    return !is_out();
   }
   // Nodes of the piece from this one on, and before this one.
   uint64_t left_forward() const { return end_ - place_; }
   uint64_t left_backward() const { return place_ - begin_; }
-  // REQUIRES: they are in the piece.
-  uint64_t PrefixAt(uint64_t place) const { return blocks_[(place - begin_) / kBlockNodes].prefix[place % kBlockNodes]; }
-  uint64_t WordAt(uint64_t place) const { return blocks_[(place - begin_) / kBlockNodes].word[place % kBlockNodes]; }
+  // REQUIRES: it is in the piece.
+  uint64_t PrefixAt(uint64_t place) const { return BlockOfPlace(place).prefix[place % kBlockNodes]; }
+  uint64_t WordAt(uint64_t place) const { return BlockOfPlace(place).word[place % kBlockNodes]; }
 
  private:
+  const Block& BlockOfPlace(uint64_t place) const {
+    return *reinterpret_cast<const Block*>(base_ + place / kBlockNodes * sizeof(Block));
+  }
+
   const IndexTree* tree_;
-  const Block* blocks_ = nullptr;  // of the piece; null: out
+  uintptr_t base_ = 0;  // where the block of place 0 would be if the piece's blocks followed it
   uint64_t place_ = kBeforeFirst;
   uint64_t begin_ = 0;  // the place of the piece's first node
-  uint64_t end_ = 0;    // behind its last
+  uint64_t end_ = 0;    // behind its last; 0: out
 };
 
 }  // namespace braiddb

@@ -57,8 +57,7 @@ class IndexedCursor final : public EntryCursor {
   void Seek(const SearchKey& target) override { Begin(Place(target)); }
   void SeekBefore(const SearchKey& target) override { Begin(Before(Place(target))); }
   void Next() override {
-    at_.Next();
-    Show();
+    Show(at_.Next());
     FetchForward();
   }
   void NextKey() override { IndexedCursor::Next(); }
@@ -77,8 +76,7 @@ class IndexedCursor final : public EntryCursor {
   }
   // From the first one to the end.
   void Prev() override {
-    at_.Prev();
-    Show();
+    Show(at_.Prev());
     FetchBackward();
   }
 
@@ -96,6 +94,9 @@ class IndexedCursor final : public EntryCursor {
   // For the next seek, what sought_ is: the group or block of the index, or the place, of the first node whose prefix is not less
   // than its target's.
   enum class Found : uint8_t { kNothing, kGroup, kBlock, kPlace };
+
+  // The way in which it fetches as far ahead as it ever does.
+  enum class Steady : uint8_t { kNo, kForward, kBackward };
 
   // Of the first node at or after the target.
   uint64_t Place(const SearchKey& target) {
@@ -120,38 +121,52 @@ class IndexedCursor final : public EntryCursor {
     }
     found_ = Found::kNothing;
     goes_back_ = false;
+    steady_ = Steady::kNo;
     distance_ = kFirst;
-    Show();
+    Show(!at_.is_out());
   }
-  void Show() {
-    entry_ = nullptr;
-    if (at_.is_out()) return;
-    prefix_ = at_.prefix();
-    entry_ = at_.entry();
+  void Show(bool is_there) {
+    if (__builtin_expect(is_there, 1)) {
+      prefix_ = at_.prefix();
+      entry_ = at_.entry();
+    } else {
+      entry_ = nullptr;
+    }
   }
+  // With each step one node, and some more until the distance is reached.
   void FetchForward() {
-    if (__builtin_expect(goes_back_, 0)) Turn(false);
-    if (distance_ < kMost) Grow();
-    if (ahead_ > 0) {
-      --ahead_;
-    } else {
-      fetched_ = at_;
-    }
-    for (; ahead_ < distance_ && !fetched_.is_out(); ++ahead_, fetched_.Next()) Fetch(fetched_.entry());
+    if (__builtin_expect(steady_ != Steady::kForward, 0)) return FetchMoreForward();
+    if (__builtin_expect(fetched_.is_out(), 0)) return;
+    Fetch(fetched_.entry());
+    fetched_.Next();
   }
-  // fetched_ is `ahead_` nodes before this one, and the last that is fetched.
+  void FetchMoreForward() {
+    if (goes_back_) Turn(false);
+    CountStep();
+    for (; ahead_ < distance_ && !fetched_.is_out(); ++ahead_, fetched_.Next()) Fetch(fetched_.entry());
+    if (ahead_ == kMost) steady_ = Steady::kForward;
+  }
+  // fetched_ is the last one that is fetched.
   void FetchBackward() {
+    if (__builtin_expect(steady_ != Steady::kBackward, 0)) return FetchMoreBackward();
+    if (!fetched_.is_out() && fetched_.Prev()) Fetch(fetched_.entry());
+  }
+  void FetchMoreBackward() {
     if (at_.is_out()) return;
-    if (__builtin_expect(!goes_back_, 0)) Turn(true);
-    if (distance_ < kMost) Grow();
-    if (ahead_ > 0) {
-      --ahead_;
-    } else {
-      fetched_ = at_;
-    }
+    if (!goes_back_) Turn(true);
+    CountStep();
     for (; ahead_ < distance_ && fetched_.place() > 0; ++ahead_) {
       fetched_.Prev();
       Fetch(fetched_.entry());
+    }
+    if (ahead_ == kMost) steady_ = Steady::kBackward;
+  }
+  void CountStep() {
+    if (distance_ < kMost) Grow();
+    if (ahead_ > 0) {
+      --ahead_;
+    } else {
+      fetched_ = at_;
     }
   }
   void Grow() {
@@ -163,6 +178,7 @@ class IndexedCursor final : public EntryCursor {
   }
   void Turn(bool back) {
     goes_back_ = back;
+    steady_ = Steady::kNo;
     fetched_ = at_;
     ahead_ = 0;
     distance_ = kFirst;
@@ -197,6 +213,7 @@ class IndexedCursor final : public EntryCursor {
   uint64_t ahead_ = 0;           // so many nodes from at_
   uint64_t distance_ = 0;        // how far ahead it fetches
   bool goes_back_ = false;       // the way in which it fetches
+  Steady steady_ = Steady::kNo;
   Found found_ = Found::kNothing;
   uint64_t sought_ = 0;
 };

@@ -28,6 +28,7 @@ class TallIndex::ChangePass {
 
   // False if it does not come out, or was stopped.
   bool Run() {
+    builder_.Expect(0);
     if (before_.pieces() == 0) AddBehind(nullptr);
     for (uint64_t done = 0;;) {
       if (IsStopped(stop_) || !builder_.ok()) return false;

@@ -36,6 +36,7 @@ PieceHeap::~PieceHeap() {
 void PieceHeap::Expect(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   expected_ = bytes;
+  since_ = 0;
 }
 
 uint64_t PieceHeap::used_bytes() const {
@@ -75,6 +76,7 @@ PieceHeap::Piece PieceHeap::Take(Slab* slab, uint64_t first, uint64_t count) {
   pieces_[id] = {static_cast<uint32_t>(slab - slabs_.data()), static_cast<uint32_t>(first), static_cast<uint32_t>(count), 1};
   used_ += count * kGranule;
   expected_ -= std::min(expected_, count * kGranule);
+  since_ += count * kGranule;
   return {slab->memory + first * kGranule, id};
 }
 
@@ -124,7 +126,7 @@ void PieceHeap::Mark(Slab* slab, uint64_t first, uint64_t count, bool is_used) {
 }
 
 PieceHeap::Slab* PieceHeap::AddSlab(uint64_t bytes) {
-  const uint64_t later = std::max(kMinSlabBytes, std::bit_floor(mapped_ / kShare));
+  const uint64_t later = std::max({kMinSlabBytes, std::bit_floor(mapped_ / kShare), std::bit_floor(since_)});
   const uint64_t wanted = std::clamp(expected_ > 0 ? expected_ : later, bytes, kSlabBytes);
   auto slab = std::find_if(slabs_.begin(), slabs_.end(), [](const Slab& unmapped) { return unmapped.memory == nullptr; });
   if (slab == slabs_.end()) slab = slabs_.emplace(slabs_.end());

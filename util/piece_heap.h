@@ -6,7 +6,8 @@
 // ALLOCATION First fit: the first slab with a free range that is long enough. So the last slabs become free first. A slab
 //            without pieces is unmapped at once.
 // SIZE       Slabs have kSlabBytes, which is a huge page. The slabs of a small heap are smaller: those of pieces that the user
-//            announces have what these need, and later ones a part of what is mapped. Pages that are never touched take none.
+//            announces have what these need. Else a slab is as large as a part of all that is mapped, or as the pieces that
+//            were allocated since the last announcement. Pages that are never touched take no memory.
 // Thread safety: all calls at any time. What a piece holds is the user's matter.
 #pragma once
 
@@ -32,7 +33,7 @@ class PieceHeap {
   PieceHeap& operator=(const PieceHeap&) = delete;
   ~PieceHeap();
 
-  // Pieces of so many bytes together will be allocated next.
+  // Pieces of so many bytes together will be allocated next. 0: nobody knows how many.
   void Expect(uint64_t bytes);
   // With one reference.
   Piece Allocate(uint64_t bytes);
@@ -88,6 +89,7 @@ class PieceHeap {
   std::vector<Range> pieces_;
   std::vector<uint32_t> free_ids_;  // has room for all ids
   uint64_t expected_ = 0;
+  uint64_t since_ = 0;  // bytes of pieces since Expect
   uint64_t used_ = 0;
   uint64_t mapped_ = 0;
 };
