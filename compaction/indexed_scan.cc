@@ -81,7 +81,7 @@ class Lane {
 class Placer {
  public:
   Placer(const BraidedList& l1, const TallIndex& index, ScanResult* result)
-      : l1_(l1), regions_(l1.regions()), order_(l1.order()), index_(index), nodes_(index.size(0)), result_(result) {}
+      : l1_(l1), regions_(l1.regions()), order_(l1.order()), index_(index), nodes_(index.NodesOf(0)), result_(result) {}
 
   // Iteration `begin` runs Find on its own batch, Place on the previous batch, and Check on the batch before that. Two more
   // iterations after the last batch empty the pipeline. The loop ends early at damage, because later stages trust the results of
@@ -114,15 +114,19 @@ class Placer {
   static constexpr uint64_t kNear = 64;
   static constexpr uint64_t kUnknown = UINT64_MAX;
 
-  const LogEntry* At(uint64_t place) const { return index_.At(0, place); }
+  const LogEntry* At(uint64_t place) const { return nodes_.EntryAt(place); }
+  uint32_t HeightAt(uint64_t place) const { return IndexNode::HeightOf(nodes_.WordAt(place)); }
   // Whether the node at index position `place` has the item's key. Calls Fail if it finds damage.
   bool IsOfKey(uint64_t place, const MergeItem& item) {
-    if (index_.PrefixOf(0, place) != item.prefix) return false;
+    if (nodes_.PrefixAt(place) != item.prefix) return false;
     const LogEntry* const node = At(place);
     if (IsEntryOnLayer(regions_, regions_.ToPmPtr(0, node), 0)) return order_.Same(node->key(), item.entry->key());
     Fail();
     return false;
   }
+
+  // Holes count as nodes: where the index has holes, fewer nodes are prefetched.
+  uint64_t EndOfAhead(uint64_t place) const { return std::min(nodes_.End(), place + kAhead); }
 
   // Step S2: stores the first index position whose prefix is not smaller. Collects the nodes with an equal prefix for
   // prefetching, because Place must compare their keys.
@@ -131,8 +135,8 @@ class Placer {
     const uint64_t place = places_[i] = index_.FindPrefixNear(0, i == 0 ? 0 : places_[i - 1], prefix);
     // If several nodes have the prefix, the entry's position is not before that of the last placed entry.
     const uint64_t begin = std::max(place, place_);
-    for (fetched_ = std::max(fetched_, begin); fetched_ < std::min(nodes_, begin + kAhead); ++fetched_) {
-      if (index_.PrefixOf(0, fetched_) != prefix) break;
+    for (fetched_ = std::max(fetched_, begin); fetched_ < EndOfAhead(begin); fetched_ = nodes_.Next(fetched_)) {
+      if (nodes_.PrefixAt(fetched_) != prefix) break;
       found_.push_back(At(fetched_));
     }
   }
@@ -142,9 +146,9 @@ class Placer {
   }
   // Prefetches more nodes with the same prefix, if Find did not reach the entry's position.
   void FetchAlike(uint64_t place) {
-    const uint64_t prefix = index_.PrefixOf(0, place);
-    for (fetched_ = std::max(fetched_, place); fetched_ < std::min(nodes_, place + kAhead); ++fetched_) {
-      if (index_.PrefixOf(0, fetched_) != prefix) return;
+    const uint64_t prefix = nodes_.PrefixAt(place);
+    for (fetched_ = std::max(fetched_, place); fetched_ < EndOfAhead(place); fetched_ = nodes_.Next(fetched_)) {
+      if (nodes_.PrefixAt(fetched_) != prefix) return;
       FetchEntry(At(fetched_));
     }
   }
@@ -152,8 +156,10 @@ class Placer {
   // The first node at or after `from` that is not smaller than the target. The first node's prefix is equal to the target's or
   // larger. Gallops, then searches in binary. Sets damaged if it finds damage.
   uint64_t FindAmongEqual(uint64_t from, const SearchKey& target) {
+    // A place in a hole stands for the node behind the hole.
     const auto is_before = [&](uint64_t at) {
-      if (at >= nodes_ || index_.PrefixOf(0, at) != target.prefix) return false;
+      at = nodes_.Normalize(at);
+      if (at >= nodes_.End() || nodes_.PrefixAt(at) != target.prefix) return false;
       const LogEntry* const node = At(at);
       if (!IsEntryOnLayer(regions_, regions_.ToPmPtr(0, node), 0)) {
         Fail();
@@ -172,7 +178,7 @@ class Placer {
         high = middle;
       }
     }
-    return low;
+    return nodes_.Normalize(low);
   }
 
   // Step S3: finds the exact position by key and sequence number, and the predecessor tower on each layer.
@@ -181,26 +187,27 @@ class Placer {
     const SearchKey target(item.prefix, item.entry->key(), item.entry->sequence());
     const uint64_t place = place_ = exact_places_[i] = FindAmongEqual(std::max(places_[i], place_), target);
     // The last check of the index's own order: later steps compare no keys of neighbours.
-    if ((place > 0 && index_.PrefixOf(0, place - 1) > item.prefix) || (place < nodes_ && index_.PrefixOf(0, place) < item.prefix))
+    if ((place > 0 && nodes_.PrefixAt(nodes_.Prev(place)) > item.prefix) ||
+        (place < nodes_.End() && nodes_.PrefixAt(place) < item.prefix))
       return Fail();
-    if (place < nodes_ && index_.PrefixOf(0, place) == item.prefix) FetchAlike(place);
+    if (place < nodes_.End() && nodes_.PrefixAt(place) == item.prefix) FetchAlike(place);
     const MergeItem* const newer = i == 0 ? nullptr : &result_->items[i - 1];
     const bool same_key = newer != nullptr && newer->prefix == item.prefix && order_.Same(newer->entry->key(), item.entry->key());
     // Counts the versions of the key that the last level has; these are the successors of the position. A key may have many
     // versions (operands), so only the key's newest entry walks over them.
     if (same_key) item.key_below = newer->key_below;
     uint64_t behind = place;
-    for (; !same_key && behind < nodes_ && IsOfKey(behind, item); ++behind) {
+    for (; !same_key && behind < nodes_.End() && IsOfKey(behind, item); behind = nodes_.Next(behind)) {
       item.key_below = true;
-      item.layers = std::max(item.layers, std::min(kMaxHeight, index_.HeightAt(0, behind)));
+      item.layers = std::max(item.layers, std::min(kMaxHeight, HeightAt(behind)));
     }
-    if (item.key_below && !same_key && behind < nodes_) item.behind = regions_.ToPmPtr(0, At(behind));
+    if (item.key_below && !same_key && behind < nodes_.End()) item.behind = regions_.ToPmPtr(0, At(behind));
     item.before = static_cast<uint32_t>(result_->towers.size());
     GoTo(place);
     for (uint32_t layer = 0; layer < item.layers; ++layer) {
       const uint64_t behind_it = BehindTower(layer);
       result_->towers.push_back(behind_it == 0 ? regions_.ToPmPtr(0, l1_.head(0))
-                                               : regions_.ToPmPtr(0, At(behind_it - 1)) + kTowerOffset);
+                                               : regions_.ToPmPtr(0, At(nodes_.Prev(behind_it))) + kTowerOffset);
     }
   }
 
@@ -212,8 +219,8 @@ class Placer {
       seen_ = place;
       behind_towers_.fill(kUnknown);
     }
-    for (uint64_t at = place; at > seen_; --at) {
-      for (const uint32_t height = std::min(index_.HeightAt(0, at - 1), kMaxHeight); layers < height; ++layers)
+    for (uint64_t at = place; at > seen_; at = nodes_.Prev(at)) {
+      for (const uint32_t height = std::min(HeightAt(nodes_.Prev(at)), kMaxHeight); layers < height; ++layers)
         behind_towers_[layers] = at;
     }
     seen_ = place;
@@ -224,7 +231,11 @@ class Placer {
     uint64_t& behind = behind_towers_[layer];
     if (behind == kUnknown) {
       behind = layer == 0 ? seen_ : BehindTower(layer - 1);
-      while (behind > 0 && index_.HeightAt(0, behind - 1) <= layer) --behind;
+      while (behind > 0) {
+        const uint64_t before = nodes_.Prev(behind);
+        if (HeightAt(before) > layer) break;
+        behind = before;
+      }
     }
     return behind;
   }
@@ -238,8 +249,8 @@ class Placer {
       const bool is_head = tower == regions_.ToPmPtr(0, l1_.head(0));
       if (!is_head && !IsEntryOnLayer(regions_, PmPtr(tower.raw() - kTowerOffset), layer)) return Fail();
       // If the expected successor is far away in the index, reading the node that the tower leads to is cheaper.
-      const uint64_t far = std::min(nodes_, next + kNear);
-      while (next < far && index_.HeightAt(0, next) <= layer) ++next;
+      const uint64_t far = std::min(nodes_.End(), next + kNear);
+      while (next < far && HeightAt(next) <= layer) next = nodes_.Next(next);
       const PmPtr expected = next < far ? regions_.ToPmPtr(0, At(next)) : PmPtr();
       const PmPtr found(LoadAcquire(regions_.Resolve<uint64_t>(tower) + layer) & ~LogEntry::kTagBits);
       if (found == expected || !found) continue;
@@ -253,7 +264,7 @@ class Placer {
   const RegionSet& regions_;
   const KeyOrder& order_;
   const TallIndex& index_;
-  const uint64_t nodes_;
+  const IndexTree& nodes_;
   ScanResult* const result_;
   std::vector<uint64_t> places_;        // per item: first position whose prefix is not smaller
   std::vector<uint64_t> exact_places_;  // per item: first position whose node is not smaller

@@ -63,23 +63,26 @@ size_t ListSpan::DoRound(size_t count) {
 
 void ListSpan::BeginAfter(const LogEntry& entry) {
   const size_t width = Width();
-  const uint64_t nodes = index_->size(reader_);
+  const IndexTree& nodes = index_->NodesOf(reader_);
   begun_ = true;
   begun_lanes_ = walking_ = 0;
-  if (nodes == 0) return;
+  if (nodes.nodes() == 0) return;
   if (place_ == kUnknown) place_ = index_->Find(reader_, SearchKey(list_->order(), entry.key(), entry.sequence() - 1));
   // The rest of the stretch that the entry is in, and those behind it.
-  begun_lanes_ = 1 + std::min<uint64_t>(width - 1, nodes - place_);
+  uint64_t begin = place_;
   uint64_t end = place_;
-  for (size_t lane = 0; lane < begun_lanes_; ++lane, ++end) {
-    const LogEntry* const first = lane == 0 ? list_->Next(&entry) : index_->At(reader_, end - 1);
-    if (end < nodes) {
-      BeginLane(lane, first, index_->At(reader_, end), index_->PrefixOf(reader_, end));
+  for (bool is_last = false; !is_last && begun_lanes_ < width; ++begun_lanes_) {
+    const LogEntry* const first = begun_lanes_ == 0 ? list_->Next(&entry) : nodes.EntryAt(begin);
+    is_last = end == nodes.End();
+    if (is_last) {
+      BeginLane(begun_lanes_, first, nullptr, UINT64_MAX);
     } else {
-      BeginLane(lane, first, nullptr, UINT64_MAX);
+      BeginLane(begun_lanes_, first, nodes.EntryAt(end), nodes.PrefixAt(end));
+      begin = end;
+      end = nodes.Next(end);
     }
+    place_ = is_last ? kUnknown : end;
   }
-  place_ = end <= nodes ? end : kUnknown;
 }
 
 void ListSpan::FinishAfter(const LogEntry& entry) {
@@ -101,16 +104,18 @@ void ListSpan::CollectBefore(const LogEntry& entry) {
   entries_.clear();
   begun_ = false;
   place_ = kUnknown;
-  const uint64_t nodes_before = index_->Find(reader_, SearchKey(list_->order(), entry.key(), entry.sequence()));
-  const size_t lanes = std::min(width, nodes_before);
+  const IndexTree& nodes = index_->NodesOf(reader_);
+  uint64_t begin = index_->Find(reader_, SearchKey(list_->order(), entry.key(), entry.sequence()));
+  size_t lanes = 0;
+  for (; lanes < width && begin > 0; ++lanes) begin = nodes.Prev(begin);
   walking_ = 0;
   for (size_t lane = 0; lane < lanes; ++lane) {
-    const uint64_t end = nodes_before - lanes + lane + 1;
-    const LogEntry* const first = index_->At(reader_, end - 1);
+    const LogEntry* const first = nodes.EntryAt(begin);
     if (lane + 1 == lanes) {
       BeginLane(lane, first, &entry, list_->order().Prefix(entry.key()));
     } else {
-      BeginLane(lane, first, index_->At(reader_, end), index_->PrefixOf(reader_, end));
+      begin = nodes.Next(begin);
+      BeginLane(lane, first, nodes.EntryAt(begin), nodes.PrefixAt(begin));
     }
   }
   while (walking_ > 0) walking_ = DoRound(walking_);

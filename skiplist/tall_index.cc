@@ -1,8 +1,8 @@
 #include "skiplist/tall_index.h"
 
 #include <algorithm>
+#include <new>
 
-#include "index/count_less.h"
 #include "log/fetch_entry.h"
 #include "util/prefetch.h"
 #include "util/sync_point.h"
@@ -16,15 +16,8 @@ constexpr size_t kWalkers = 16;
 constexpr uint32_t kShareLayers = 4;
 // A region with so many times fewer nodes than another is of little help to a search: it would walk through the other's.
 constexpr uint64_t kSparse = 8;
-// Between two looks at whether the index is still wanted, less than a millisecond: nodes that are copied, and steps of all
-// walkers.
-constexpr uint64_t kNodesPerStop = 1 << 16;
+// Between two looks at whether the index is still wanted, less than a millisecond: steps of all walkers.
 constexpr uint64_t kStepsPerStop = 1 << 8;
-
-template <size_t kCount>
-uint64_t CountLessIn(const uint64_t (&keys)[kCount], uint64_t key) {
-  return CountLess<kCount>(key, [&keys](size_t i) { return keys[i]; });
-}
 
 }  // namespace
 
@@ -35,7 +28,7 @@ TallIndex::TallIndex(const BraidedList& list) : list_(list), regions_(list.regio
 TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_bytes, const TallIndex* before,
                      const IndexChanges* changes, const std::atomic<bool>* stop)
     : TallIndex(list) {
-  const uint64_t max_nodes = max_bytes / Lists() / kBytesPerBlock * kBlockNodes;
+  const uint64_t max_nodes = IndexTree::MaxNodes(max_bytes / Lists());
   if (max_nodes == 0) return;
   uint32_t layer = LowestLayer();
   for (uint64_t expected = entries / NodesApart(layer); expected > max_nodes; expected /= kBranching) ++layer;
@@ -44,14 +37,14 @@ TallIndex::TallIndex(const BraidedList& list, uint64_t entries, uint64_t max_byt
     Tree tree;
     if (changes != nullptr && changes->Of(region).layer == layer)
       tree = Change(before->regions_[region], changes->Of(region), max_nodes, stop);
-    if (tree.nodes == 0) tree = Walk(list, region, layer, max_nodes, stop);
+    if (tree.nodes.nodes() == 0) tree = Walk(list, region, layer, max_nodes, stop);
     tree.region = regions_[region].region;
     regions_[region] = std::move(tree);
   }
-  const auto less = [](const Tree& a, const Tree& b) { return a.nodes < b.nodes; };
+  const auto less = [](const Tree& a, const Tree& b) { return a.nodes.nodes() < b.nodes.nodes(); };
   const auto largest = static_cast<uint32_t>(std::max_element(regions_.begin(), regions_.end(), less) - regions_.begin());
   for (uint32_t region = 0; region < regions_.size(); ++region) {
-    if (regions_[region].nodes < regions_[largest].nodes / kSparse) regions_[region].region = largest;
+    if (regions_[region].nodes.nodes() < regions_[largest].nodes.nodes() / kSparse) regions_[region].region = largest;
   }
 }
 
@@ -77,44 +70,32 @@ TallIndex::Tree TallIndex::Walk(const BraidedList& list, uint32_t region, uint32
   }
   const uint64_t taken = std::min(count, max_nodes);  // searches walk on from the last node
   uint64_t left = taken;
-  Tree tree = Build(taken, layer, [&](const auto& add) {
+  Tree tree;
+  try {
+    IndexTree::Builder builder(std::make_shared<PieceHeap>());
+    builder.Expect(taken);
     for (const std::vector<IndexNode>& share : shares) {
-      for (size_t i = 0; i < share.size() && left > 0; ++i, --left) add(share[i]);
+      for (size_t i = 0; i < share.size() && left > 0; ++i, --left) builder.Add(share[i]);
     }
-  });
-  tree.is_whole = tree.nodes == count;
-  if (tree.nodes > 0) BRAIDDB_SYNC_POINT("TallIndex::Walked");
+    tree = Finish(&builder, layer);
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+  tree.is_whole = tree.nodes.nodes() == count;
+  if (tree.nodes.nodes() > 0) BRAIDDB_SYNC_POINT("TallIndex::Walked");
   return tree;
 }
 
-// What was noted last comes first.
-TallIndex::Tree TallIndex::Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes, Stop stop) {
-  const uint64_t kept = before.nodes - std::min<uint64_t>(before.nodes, changes.removed.size());
-  const uint64_t count = kept + changes.added.size();
-  if (count > max_nodes) return {};
-  size_t added = changes.added.size();
-  size_t replaced = changes.replaced.size();
-  size_t removed = changes.removed.size();
-  Tree tree = Build(count, before.layer, [&](const auto& add) {
-    const auto add_behind = [&](const LogEntry* node) {
-      for (; added > 0 && changes.added[added - 1].before == node; --added) add(changes.added[added - 1].node);
-    };
-    add_behind(nullptr);
-    for (uint64_t at = 0; at < before.nodes; ++at) {
-      if (at % kNodesPerStop == 0 && IsStopped(stop)) return;
-      const IndexNode node = IndexNode::FromWord(PrefixAt(before, at), WordAt(before, at));
-      if (removed > 0 && changes.removed[removed - 1] == node.entry()) {
-        --removed;
-      } else if (replaced > 0 && changes.replaced[replaced - 1].from == node.entry()) {
-        add(node.With(changes.replaced[--replaced].to));
-      } else {
-        add(node);
-      }
-      add_behind(node.entry());
-    }
-  });
-  if (added + replaced + removed > 0) return {};
-  tree.is_whole = tree.nodes > 0;
+TallIndex::Tree TallIndex::Finish(IndexTree::Builder* builder, uint32_t layer) {
+  Tree tree;
+  tree.nodes = builder->Finish();
+  tree.layer = layer;
+  tree.written = builder->written();
+  const IndexTree& nodes = tree.nodes;
+  // Places that are as far apart, in holes or not.
+  tree.fetch_bytes = nodes.nodes() == 0
+                         ? 0
+                         : TypicalEntryBytes(nodes.End(), [&nodes](uint64_t at) { return nodes.EntryAt(nodes.Normalize(at)); });
   return tree;
 }
 
@@ -157,85 +138,14 @@ uint64_t TallIndex::Collect(const BraidedList& list, uint32_t region, uint32_t l
   return total;
 }
 
-template <class Visit>
-TallIndex::Tree TallIndex::Build(uint64_t count, uint32_t layer, const Visit& visit) {
-  const uint64_t block_count = (count + kBlockNodes - 1) / kBlockNodes;
-  Tree built;
-  built.nodes = count;
-  built.layer = layer;
-  built.blocks = HugeArray<Block>(block_count);
-  if (built.blocks.empty()) return {};
-  uint64_t next = 0;
-  const auto add = [&built, &next](const IndexNode& node) {
-    if (next == built.blocks.size() * kBlockNodes) return;
-    built.blocks[next / kBlockNodes].prefix[next % kBlockNodes] = node.prefix();
-    built.blocks[next / kBlockNodes].word[next % kBlockNodes] = node.word();
-    ++next;
-  };
-  visit(add);
-  if (next != count) return {};
-  while (next < block_count * kBlockNodes) add(IndexNode::FromWord(UINT64_MAX, 0));
-  uint64_t below = block_count;
-  do {
-    const uint64_t groups = (below + kFanout - 1) / kFanout;
-    HugeArray<Group> level(groups);
-    if (level.empty()) return {};
-    for (uint64_t at = 0; at < groups * kFanout; ++at) {
-      uint64_t last = UINT64_MAX;
-      if (at < below) {
-        last = built.levels.empty() ? built.blocks[at].prefix[kBlockNodes - 1] : built.levels.back()[at].last[kFanout - 1];
-      }
-      level[at / kFanout].last[at % kFanout] = last;
-    }
-    built.levels.push_back(std::move(level));
-    below = groups;
-  } while (below > 1);
-  built.fetch_bytes = TypicalEntryBytes(count, [&built](uint64_t at) { return EntryAt(built, at); });
-  return built;
-}
-
-uint64_t TallIndex::GroupOf(const Tree& tree, uint64_t prefix) {
-  uint64_t at = 0;
-  for (size_t level = tree.levels.size(); level-- > 1;) {
-    if (at >= tree.levels[level].size()) return tree.levels[0].size();  // behind the last
-    at = at * kFanout + CountLessIn(tree.levels[level][at].last, prefix);
-  }
-  if (tree.nodes > 0 && at < tree.levels[0].size()) PrefetchAll(&tree.levels[0][at], sizeof(Group));
-  return at;
-}
-
-uint64_t TallIndex::BlockOf(const Tree& tree, uint64_t group, uint64_t prefix) {
-  if (tree.nodes == 0 || group >= tree.levels[0].size()) return tree.blocks.size();
-  const uint64_t block = group * kFanout + CountLessIn(tree.levels[0][group].last, prefix);
-  if (block < tree.blocks.size()) PrefetchAll(&tree.blocks[block], sizeof(Block));
-  return block;
-}
-
-uint64_t TallIndex::FirstInBlock(const Tree& tree, uint64_t block, uint64_t prefix) {
-  if (block >= tree.blocks.size()) return tree.nodes;
-  return std::min(tree.nodes, block * kBlockNodes + CountLessIn(tree.blocks[block].prefix, prefix));
-}
-
-// By the last prefixes of blocks, so that where in a block it is takes no branch.
-uint64_t TallIndex::FindPrefixNear(uint32_t reader, uint64_t from, uint64_t prefix) const {
-  constexpr uint64_t kNearBlocks = 4;
-  const Tree& tree = TreeOf(reader);
-  uint64_t block = from / kBlockNodes;
-  const uint64_t end = std::min<uint64_t>(tree.blocks.size(), block + kNearBlocks);
-  for (; block < end; ++block) {
-    if (tree.blocks[block].prefix[kBlockNodes - 1] >= prefix) return FirstInBlock(tree, block, prefix);
-  }
-  return end < tree.blocks.size() ? FirstNotLess(tree, prefix) : tree.nodes;
-}
-
 BraidedList::Start TallIndex::StartBefore(uint32_t reader, uint64_t place) const {
   const uint32_t region = regions_[reader].region;
   const Tree& tree = regions_[region];
   BraidedList::Start start = list_.HeadOf(region, reader);
-  if (place < tree.nodes) start.bound = list_.regions().PointerInList(region, EntryAt(tree, place));
+  if (place < tree.nodes.End()) start.bound = list_.regions().PointerInList(region, tree.nodes.EntryAt(place));
   if (place == 0) return start;
   // On the index's own layer the next node is the next one here. Where that is the bottom, it was so when the index was made.
-  start.tower = EntryAt(tree, place - 1)->next;
+  start.tower = tree.nodes.EntryAt(tree.nodes.Prev(place))->next;
   start.layer = tree.layer == 0 ? 0 : tree.layer - 1;
   return start;
 }
@@ -246,10 +156,12 @@ uint64_t TallIndex::NodesApart(uint32_t layer) const {
   return distance;
 }
 
-// Equal prefixes decide nothing: among them the keys do. The first node that is not before the target.
-uint64_t TallIndex::BeforeAmongEqual(const Tree& tree, uint64_t first, const SearchKey& target) const {
+// Equal prefixes decide nothing: among them the keys do. The first node that is not before the target. A place in a hole stands
+// for the node behind the hole.
+uint64_t TallIndex::FirstAmongEqual(const IndexTree& nodes, uint64_t first, const SearchKey& target) const {
   const auto before = [&](uint64_t at) {
-    return at < tree.nodes && PrefixAt(tree, at) == target.prefix && CompareEntry(list_.order(), *EntryAt(tree, at), target) < 0;
+    at = nodes.Normalize(at);
+    return at < nodes.End() && nodes.PrefixAt(at) == target.prefix && CompareEntry(list_.order(), *nodes.EntryAt(at), target) < 0;
   };
   if (!before(first)) return first;
   uint64_t low = first;  // before
@@ -266,15 +178,18 @@ uint64_t TallIndex::BeforeAmongEqual(const Tree& tree, uint64_t first, const Sea
       high = middle;
     }
   }
-  return low + 1;
+  return nodes.Normalize(low + 1);
 }
 
 uint64_t TallIndex::bytes() const {
   uint64_t sum = 0;
-  for (const Tree& tree : regions_) {
-    sum += tree.blocks.bytes();
-    for (const auto& level : tree.levels) sum += level.bytes();
-  }
+  for (const Tree& tree : regions_) sum += tree.nodes.bytes();
+  return sum;
+}
+
+uint64_t TallIndex::written_nodes() const {
+  uint64_t sum = 0;
+  for (const Tree& tree : regions_) sum += tree.written;
   return sum;
 }
 

@@ -1,0 +1,191 @@
+#include "skiplist/index_tree.h"
+
+#include <utility>
+
+namespace braiddb {
+namespace {
+
+template <size_t kCount>
+uint64_t CountLessIn(const uint64_t (&keys)[kCount], uint64_t key) {
+  return CountLess<kCount>(key, [&keys](size_t i) { return keys[i]; });
+}
+
+}  // namespace
+
+IndexTree& IndexTree::operator=(IndexTree&& other) noexcept {
+  std::swap(heap_, other.heap_);
+  std::swap(pieces_, other.pieces_);
+  std::swap(levels_, other.levels_);
+  std::swap(nodes_, other.nodes_);
+  std::swap(end_, other.end_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+IndexTree::~IndexTree() {
+  if (heap_ != nullptr) heap_->Release(pieces_.size(), [this](uint64_t i) { return pieces_[i].id; });
+}
+
+// ---- Searches
+
+uint64_t IndexTree::GroupOf(uint64_t prefix) const {
+  uint64_t at = 0;
+  for (size_t level = levels_.size(); level-- > 0;) {
+    if (at >= levels_[level].size()) break;  // behind the last
+    at = at * kFanout + CountLessIn(levels_[level][at].last, prefix);
+    if (level == 0 && at < pieces_.size()) {
+      const PieceRef& piece = pieces_[at];
+      const uint64_t group = CountLessIn(piece.root().last, prefix);
+      PrefetchAll(&piece.group(group), sizeof(Group));
+      return at * kPieceGroups + group;
+    }
+  }
+  return pieces_.size() * kPieceGroups;
+}
+
+uint64_t IndexTree::BlockOf(uint64_t group, uint64_t prefix) const {
+  const uint64_t at = group / kPieceGroups;
+  if (at >= pieces_.size()) return pieces_.size() * kPieceBlocks;
+  const PieceRef& piece = pieces_[at];
+  const uint64_t block = group % kPieceGroups * kFanout + CountLessIn(piece.group(group % kPieceGroups).last, prefix);
+  PrefetchAll(&piece.blocks[block], sizeof(Block));
+  return at * kPieceBlocks + block;
+}
+
+uint64_t IndexTree::FirstInBlock(uint64_t block, uint64_t prefix) const {
+  const uint64_t at = block / kPieceBlocks;
+  if (at >= pieces_.size() || block % kPieceBlocks * kBlockNodes >= pieces_[at].nodes) return Normalize(block * kBlockNodes);
+  return Normalize(block * kBlockNodes + CountLessIn(pieces_[at].blocks[block % kPieceBlocks].prefix, prefix));
+}
+
+// By the last prefixes of blocks, so that where in a block it is takes no branch.
+uint64_t IndexTree::FirstNotLessNear(uint64_t from, uint64_t prefix) const {
+  constexpr uint64_t kNearBlocks = 4;
+  if (from >= end_) return end_;
+  const PieceRef& piece = pieces_[PieceOf(from)];
+  const uint64_t first = from % kPieceNodes / kBlockNodes;
+  const uint64_t end = std::min(BlocksOf(piece.nodes), first + kNearBlocks);
+  for (uint64_t block = first; block < end; ++block) {
+    if (piece.blocks[block].prefix[kBlockNodes - 1] < prefix) continue;
+    const uint64_t node = block * kBlockNodes + CountLessIn(piece.blocks[block].prefix, prefix);
+    if (node >= piece.nodes) break;
+    return PieceOf(from) * kPieceNodes + node;
+  }
+  return FirstNotLess(prefix);
+}
+
+void IndexTree::FetchForward(uint64_t place, uint64_t count) const {
+  for (place = Normalize(place); count > 0 && place < end_; place = Normalize(place)) {
+    const PieceRef& piece = pieces_[PieceOf(place)];
+    const uint64_t first = place % kPieceNodes;
+    const uint64_t nodes = std::min(count, piece.nodes - first);
+    const Block* const begin = &piece.blocks[first / kBlockNodes];
+    PrefetchAll(begin, static_cast<size_t>(&piece.blocks[BlocksOf(first + nodes)] - begin) * sizeof(Block));
+    count -= nodes;
+    place += nodes;
+  }
+}
+
+void IndexTree::FetchBackward(uint64_t place, uint64_t count) const {
+  while (count > 0 && place > 0) {
+    place = Prev(place);  // the last one to be fetched
+    const PieceRef& piece = pieces_[PieceOf(place)];
+    const uint64_t last = place % kPieceNodes;
+    const uint64_t nodes = std::min(count, last + 1);
+    const Block* const begin = &piece.blocks[(last + 1 - nodes) / kBlockNodes];
+    PrefetchAll(begin, static_cast<size_t>(&piece.blocks[BlocksOf(last + 1)] - begin) * sizeof(Block));
+    count -= nodes;
+    place -= nodes - 1;
+  }
+}
+
+// ---- Building
+
+IndexTree::Builder::Builder(std::shared_ptr<PieceHeap> heap) : pending_(2 * kPieceNodes) { tree_.heap_ = std::move(heap); }
+
+void IndexTree::Builder::Expect(uint64_t nodes) {
+  const uint64_t pieces = nodes / kPieceNodes;
+  const uint64_t rest = nodes % kPieceNodes;
+  tree_.heap_->Expect(pieces * PieceBytes(kPieceNodes) + (rest == 0 ? 0 : PieceBytes(rest)));
+  tree_.pieces_.reserve(pieces + 1);
+  lasts_.reserve(pieces + 1);
+}
+
+void IndexTree::Builder::Share(const IndexTree& tree, uint64_t begin, uint64_t end) {
+  if (begin == end) return;
+  EmitEvenly();
+  for (uint64_t i = begin; i < end; ++i) lasts_.push_back(tree.levels_[0][i / kFanout].last[i % kFanout]);
+  const PieceRef* const first = tree.pieces_.data() + begin;
+  tree_.pieces_.insert(tree_.pieces_.end(), first, first + (end - begin));
+  tree_.heap_->AddReferences(end - begin, [first](uint64_t i) { return first[i].id; });
+}
+
+void IndexTree::Builder::EmitEvenly() {
+  if (count_ > kPieceNodes) Emit(count_ / 2);
+  if (count_ > 0) Emit(count_);
+}
+
+void IndexTree::Builder::Emit(uint64_t nodes) {
+  static_assert(PieceBytes(kPieceNodes) <= PieceHeap::kMaxPieceBytes);
+  const auto blocks = BlocksOf(nodes);
+  const auto groups = GroupsOf(blocks);
+  lasts_.push_back(pending_[nodes - 1].prefix());
+  tree_.pieces_.push_back({});
+  const PieceHeap::Piece piece = tree_.heap_->Allocate(PieceBytes(nodes));
+  if (piece.memory == nullptr) {
+    tree_.pieces_.pop_back();
+    lasts_.pop_back();
+    ok_ = false;
+  } else {
+    auto* const groups_end = static_cast<Group*>(piece.memory) + groups;
+    auto* const root = reinterpret_cast<Root*>(groups_end);
+    auto* const written = reinterpret_cast<Block*>(root + 1);
+    for (uint64_t i = 0; i < blocks * kBlockNodes; ++i) {
+      const IndexNode node = i < nodes ? pending_[i] : IndexNode::FromWord(UINT64_MAX, 0);
+      written[i / kBlockNodes].prefix[i % kBlockNodes] = node.prefix();
+      written[i / kBlockNodes].word[i % kBlockNodes] = node.word();
+    }
+    for (uint64_t i = 0; i < groups * kFanout; ++i)
+      groups_end[-1 - static_cast<int64_t>(i / kFanout)].last[i % kFanout] =
+          i < blocks ? written[i].prefix[kBlockNodes - 1] : UINT64_MAX;
+    for (uint64_t i = 0; i < kPieceGroups; ++i)
+      root->last[i] = i < groups ? groups_end[-1 - static_cast<int64_t>(i)].last[kFanout - 1] : UINT64_MAX;
+    tree_.pieces_.back() = {written, static_cast<uint32_t>(nodes), piece.id};
+    written_ += nodes;
+  }
+  std::copy(pending_.begin() + static_cast<std::ptrdiff_t>(nodes), pending_.begin() + static_cast<std::ptrdiff_t>(count_),
+            pending_.begin());
+  count_ -= nodes;
+}
+
+// Groups over the last prefixes of the pieces, and groups over these.
+bool IndexTree::Builder::BuildTop() {
+  for (uint64_t below = tree_.pieces_.size();;) {
+    const uint64_t groups = GroupsOf(below);
+    HugeArray<Group> level(groups);
+    if (level.empty()) return false;
+    for (uint64_t at = 0; at < groups * kFanout; ++at) {
+      uint64_t last = UINT64_MAX;
+      if (at < below) last = tree_.levels_.empty() ? lasts_[at] : tree_.levels_.back()[at].last[kFanout - 1];
+      level[at / kFanout].last[at % kFanout] = last;
+    }
+    tree_.bytes_ += level.bytes();
+    tree_.levels_.push_back(std::move(level));
+    below = groups;
+    if (below == 1) return true;
+  }
+}
+
+IndexTree IndexTree::Builder::Finish() {
+  if (count_ > kPieceNodes) Emit(kPieceNodes);  // at the end there is no piece behind that a small one could be joined with
+  EmitEvenly();
+  if (!ok_ || tree_.pieces_.empty() || !BuildTop()) return {};
+  for (const PieceRef& piece : tree_.pieces_) {
+    tree_.nodes_ += piece.nodes;
+    tree_.bytes_ += PieceBytes(piece.nodes) + sizeof(PieceRef);
+  }
+  tree_.end_ = (tree_.pieces_.size() - 1) * kPieceNodes + tree_.pieces_.back().nodes;
+  return std::move(tree_);
+}
+
+}  // namespace braiddb

@@ -1,0 +1,139 @@
+// The part of TallIndex that makes an index of the one before and of what a merge noted.
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include "skiplist/tall_index.h"
+
+namespace braiddb {
+
+// GOAL   A tree with the changes of one merge, which writes only the pieces that change.
+// STEPS  Changes lie in key order, the least key last, in three lists. For the next change of each list, a search finds its
+//        piece. The pass shares the pieces before the first of these, and writes that piece anew: it goes along the piece's
+//        nodes and takes all changes that belong to them, by addresses. Where a new piece would be small, the pass also writes
+//        the piece behind.
+// COST   For each piece that changes, at most three searches, a pass over it, and one over the piece behind it.
+// FAULTS A change whose node is not where the search leads does not belong to this index: then there is no tree.
+class TallIndex::ChangePass {
+ public:
+  ChangePass(const TallIndex* index, const IndexTree* before, const IndexChanges::Region* changes, Stop stop)
+      : index_(*index),
+        before_(*before),
+        changes_(*changes),
+        stop_(stop),
+        added_(changes->added.size()),
+        replaced_(changes->replaced.size()),
+        removed_(changes->removed.size()),
+        builder_(before->heap() != nullptr ? before->heap() : std::make_shared<PieceHeap>()) {}
+
+  // False if it does not come out, or was stopped.
+  bool Run() {
+    builder_.Expect(0);
+    if (before_.pieces() == 0) AddBehind(nullptr);
+    for (uint64_t done = 0;;) {
+      if (IsStopped(stop_) || !builder_.ok()) return false;
+      uint64_t next = NextPiece();
+      if (next < done) return false;  // its node was not there
+      if (builder_.wants_more()) next = std::min(next, done);
+      builder_.Share(before_, done, std::min(next, before_.pieces()));
+      if (next >= before_.pieces()) return added_ + replaced_ + removed_ == 0;
+      WritePiece(next);
+      done = next + 1;
+    }
+  }
+  IndexTree::Builder* builder() { return &builder_; }
+
+ private:
+  static constexpr uint64_t kUnknown = UINT64_MAX;
+
+  // The piece that the next change belongs to; before_.pieces() if there is no change.
+  uint64_t NextPiece() {
+    if (added_ == 0) {
+      added_piece_ = before_.pieces();
+    } else if (added_piece_ == kUnknown) {
+      added_piece_ = PieceBefore(changes_.added[added_ - 1]);
+    }
+    if (replaced_ == 0) {
+      replaced_piece_ = before_.pieces();
+    } else if (replaced_piece_ == kUnknown) {
+      replaced_piece_ = PieceOf(changes_.replaced[replaced_ - 1].from);
+    }
+    if (removed_ == 0) {
+      removed_piece_ = before_.pieces();
+    } else if (removed_piece_ == kUnknown) {
+      removed_piece_ = PieceOf(changes_.removed[removed_ - 1]);
+    }
+    return std::min({added_piece_, replaced_piece_, removed_piece_});
+  }
+  // `node`: the entry's prefix. A node that left the list lies where it was while a reader of the view may come to it.
+  uint64_t Find(uint64_t prefix, const LogEntry& entry) const {
+    const SearchKey target(prefix, entry.key(), entry.sequence());
+    return index_.FindFrom(before_, before_.FirstNotLess(prefix), target);
+  }
+  uint64_t PieceOf(const LogEntry* entry) const {
+    return IndexTree::PieceOf(Find(index_.list_.order().Prefix(entry->key()), *entry));
+  }
+  uint64_t PieceBefore(const IndexChanges::Added& added) const {
+    if (added.before == nullptr) return 0;
+    const uint64_t place = Find(added.node.prefix(), *added.node.entry());
+    return place == 0 ? 0 : IndexTree::PieceOf(before_.Prev(place));
+  }
+
+  void AddBehind(const LogEntry* node) {
+    for (; added_ > 0 && changes_.added[added_ - 1].before == node; --added_) builder_.Add(changes_.added[added_ - 1].node);
+  }
+  // What was noted last comes first.
+  void WritePiece(uint64_t piece) {
+    const size_t added = added_;
+    const size_t replaced = replaced_;
+    const size_t removed = removed_;
+    if (piece == 0) AddBehind(nullptr);
+    IndexTree::Iterator at(&before_);
+    at.Set(piece * IndexTree::kPieceNodes);
+    for (uint64_t left = at.left_forward(); left > 0; --left, at.Next()) {
+      const IndexNode node = IndexNode::FromWord(at.prefix(), at.word());
+      if (removed_ > 0 && changes_.removed[removed_ - 1] == node.entry()) {
+        --removed_;
+      } else if (replaced_ > 0 && changes_.replaced[replaced_ - 1].from == node.entry()) {
+        builder_.Add(node.With(changes_.replaced[--replaced_].to));
+      } else {
+        builder_.Add(node);
+      }
+      AddBehind(node.entry());
+    }
+    if (added != added_) added_piece_ = kUnknown;
+    if (replaced != replaced_) replaced_piece_ = kUnknown;
+    if (removed != removed_) removed_piece_ = kUnknown;
+  }
+
+  const TallIndex& index_;
+  const IndexTree& before_;
+  const IndexChanges::Region& changes_;
+  const Stop stop_;
+  // How many changes are left of each list, and the piece of the next one.
+  size_t added_;
+  size_t replaced_;
+  size_t removed_;
+  uint64_t added_piece_ = kUnknown;
+  uint64_t replaced_piece_ = kUnknown;
+  uint64_t removed_piece_ = kUnknown;
+  IndexTree::Builder builder_;
+};
+
+TallIndex::Tree TallIndex::Change(const Tree& before, const IndexChanges::Region& changes, uint64_t max_nodes, Stop stop) const {
+  const uint64_t kept = before.nodes.nodes() - std::min<uint64_t>(before.nodes.nodes(), changes.removed.size());
+  const uint64_t count = kept + changes.added.size();
+  if (count > max_nodes) return {};
+  try {
+    ChangePass pass(this, &before.nodes, &changes, stop);
+    if (!pass.Run()) return {};
+    Tree tree = Finish(pass.builder(), before.layer);
+    if (tree.nodes.nodes() != count) return {};
+    tree.is_whole = count > 0;
+    return tree;
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
+}  // namespace braiddb
