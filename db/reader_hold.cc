@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <random>
-
+#include "pmem/region_set.h"
 #include "util/file.h"
 #include "util/fork_guard.h"
 #include "util/sync_point.h"
@@ -15,7 +13,7 @@ namespace {
 
 // Bytes of LOCK that holds are on. The file itself is empty; locks may lie behind its end.
 constexpr int64_t kFirstByte = 1;
-constexpr int64_t kLastByte = int64_t{1} << 62;
+constexpr int64_t kBytes = int64_t{1} << 62;
 
 int OpenLock(const std::string& directory) { return OpenOwnFile(directory + "/LOCK", O_RDONLY, true); }
 
@@ -34,8 +32,8 @@ bool ReaderHold::Take(const std::string& directory) {
   Drop();
   fd_ = OpenLock(directory);
   if (fd_ < 0) return false;
-  std::random_device random;
-  if (SetLock(fd_, F_RDLCK, std::uniform_int_distribution<int64_t>(kFirstByte, kLastByte)(random))) return true;
+  const auto drawn = static_cast<int64_t>(RegionSet::NewDatabaseId() % static_cast<uint64_t>(kBytes));
+  if (SetLock(fd_, F_RDLCK, kFirstByte + drawn)) return true;
   Drop();
   return false;
 }

@@ -1,8 +1,8 @@
 // ReaderHold, ReaderHolds: how a process that reads the segments of a database asks its writer to keep them for a moment.
 //
 // GOAL    A secondary's catch-up ends, however busy the primary is. The primary never waits, whatever a secondary does.
-// HOW     A hold is a read lock (F_OFD_SETLK, of the open file) on one byte of the file LOCK. The byte is drawn at random for each
-//         hold, so the writer can tell holds apart. Before the writer frees a segment it asks the system for such locks
+// HOW     A hold is a read lock (F_OFD_SETLK, of the open file) on one byte of the file LOCK. The byte is drawn at random for
+//         each hold, so the writer can tell holds apart. Before the writer frees a segment it asks the system for such locks
 //         (F_OFD_GETLK), one system call that takes no lock. While there is one, the segment is freed later
 //         (SegmentAllocator::SetReaderCheck). flock(2), which says who writes, is another kind of lock: neither sees the other.
 // WHO     Whoever may open LOCK to read: a process of the same user, or of root. A mount that is read-only will do, and so will

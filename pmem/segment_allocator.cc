@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "pmem/layout.h"
+#include "pmem/layout_check.h"
 #include "pmem/region.h"
 #include "pmem/segment_directory.h"
 #include "pmem/segment_map.h"
@@ -151,6 +152,7 @@ Status SegmentAllocator::Impl::LoadRegion(RegionSegments* home) {
       PushFree(home, segment);
     } else {
       segment->generation_ = descriptor->generation;
+      segment->entry_seed_ = EntrySeed(*descriptor);
       ++home->usage.segments;
       home->usage.segment_bytes += segment->capacity_;
       if (state == SegmentState::kOpen) ++home->open_segments;
@@ -307,6 +309,7 @@ Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, Segm
   }
   // First: who reads the words below sees that it is another use. release: for those who do so without a lock.
   segment->generation_.store(generation, std::memory_order_release);
+  segment->entry_seed_.store(EntrySeed(*DescriptorOf(segment)), std::memory_order_release);
   segment->sealed_bytes_.store(0, std::memory_order_relaxed);
   segment->sealed_last_sequence_.store(0, std::memory_order_relaxed);
   segment->used_bytes.store(0, std::memory_order_relaxed);

@@ -10,14 +10,15 @@
 //     kUnused or kFree ──AllocateFlushed─► kFlushed, and on as kCopies
 //
 // and every arrow is one persisted 8-byte store, made after the other fields of the descriptor are durable.
-// Generation: a number that no other use of any segment of the region ever had; it seeds the checksums of the entries, so
-// that bytes left over from an earlier use can never pass as valid.
+// Generation: a number that no other use of any segment of the region ever had. The checksums of the entries are seeded with a
+// random number of this use, in databases of before with the generation. So bytes left over from an earlier use do not pass as
+// valid, and nobody can write them in advance (layout.h, entry_seed).
 //
 // DEFERRED RELEASES  A process that reads the media of a database that is open (txn/primary_reader.h) finds what it needs as long
 //     as no segment is freed under it. While one reads, Release leaves the descriptor of a kSealed or kIndex as it is; nobody
 //     in this process gets the segment. To a crash this is a release that has not begun: the open finds a sealed segment of which
-//     all is marked, or one that no index has, and frees it. A kOpen is freed at once, since its entries would be replayed, and so
-//     are copies, since those of a later table would count together with them. kMaxDeferred bounds the bytes that wait.
+//     all is marked, or one that no index has, and frees it. A kOpen is freed at once, since its entries would be replayed, and
+//     so are copies, since those of a later table would count together with them. kMaxDeferred bounds the bytes that wait.
 #pragma once
 
 #include <atomic>
@@ -46,6 +47,8 @@ class Segment {
  public:
   uint32_t region() const { return region_; }
   uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+  // Seeds the checksums of the entries of this use (SegmentDescriptor::entry_seed).
+  uint64_t entry_seed() const { return entry_seed_.load(std::memory_order_acquire); }
   uint8_t* data() const { return data_; }
   uint64_t capacity() const { return capacity_; }  // bytes at data()
   PmPtr ptr(uint64_t offset) const { return start_ + offset; }
@@ -70,6 +73,7 @@ class Segment {
   friend class SegmentAllocator;
   uint32_t region_ = 0;
   std::atomic<uint64_t> generation_{0};
+  std::atomic<uint64_t> entry_seed_{0};
   uint8_t* data_ = nullptr;
   uint64_t capacity_ = 0;
   PmPtr start_;

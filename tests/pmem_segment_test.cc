@@ -332,6 +332,23 @@ TEST_F(SegmentTest, TheSpaceThatWaitsForReadersIsBounded) {
   EXPECT_TRUE(allocator()->has_deferred());
 }
 
+// ---- Seeds of entries
+
+TEST_F(SegmentTest, EachUseHasASeedOfItsOwn) {
+  std::set<uint64_t> seeds;
+  for (int i = 0; i < 100; ++i) {
+    Segment* const segment = Allocate();
+    EXPECT_TRUE(seeds.insert(segment->entry_seed()).second);
+    EXPECT_GE(segment->entry_seed(), uint64_t{1} << 63);
+    ASSERT_TRUE(allocator()->Release(segment).ok());
+  }
+  Segment* const segment = Allocate();
+  const uint64_t seed = segment->entry_seed();
+  ASSERT_TRUE(allocator()->Seal(segment, 10, 10).ok());
+  Reopen();
+  EXPECT_EQ(Used().at(0)->entry_seed(), seed);
+}
+
 // ---- No space
 
 TEST_F(SegmentTest, NoSpaceLeavesEverythingUsable) {

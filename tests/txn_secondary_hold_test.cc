@@ -136,8 +136,8 @@ TEST_F(SecondaryHoldTest, AFamilyThatIsDroppedInEachTryEndsNone) {
   family.reset();
 }
 
-// A reader that was stopped while it has a hold keeps it. The primary goes on, also in a full region, frees segments after a while
-// as if the hold were not there, and respects the hold of another reader. When the stopped one is killed nothing is left.
+// A reader that was stopped while it has a hold keeps it. The primary goes on, also in a full region, frees segments after a
+// while as if the hold were not there, and respects the hold of another reader. When the stopped one is killed nothing is left.
 TEST_F(SecondaryHoldTest, AStoppedReaderStopsNobody) {
   options_.max_region_size = 32ull << 20;
   Fill(options_, 10);

@@ -161,7 +161,7 @@ Status PrimaryReader::ReadSegment(Region* region, const ListedSegment& segment, 
     const uint64_t from = progress.end / 8 * 8;
     if (Status status = region->files.Read(segment.data + from, limit - from, &buffer_, from); !status.ok()) return status;
     auto* const data = reinterpret_cast<uint8_t*>(buffer_.data());
-    LogReader reader(data, segment.generation, limit, progress.end);
+    LogReader reader(data, segment.entry_seed, limit, progress.end);
     for (;;) {
       const LogEntry* const entry = reader.NextValid();
       progress.is_short = is_sealed && entry == nullptr && progress.end < limit;

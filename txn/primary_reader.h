@@ -17,18 +17,19 @@
 //   is gone with its segment was forgotten when all that it hid was obsolete.
 // WHY NO SEGMENT IS MISSED  Generations ascend in each region, and come to the media in order. One that is there neither at the
 //   end, nor was read whole, was taken and released meanwhile.
-// WHY NO FAMILY IS MIXED UP  The MANIFEST is read before and after: the id of one that was dropped meanwhile may be another's. Such
-//   a family counts as one that was dropped before.
-// WHY IT ENDS  Only what goes between 1 and 4 makes Read begin anew. That is a segment that is freed; and, once each in the life of
-//   a database, the families of deleted ranges and of prepared transactions, which come. While the caller has a ReaderHold
-//   (db/reader_hold.h) the primary frees no log and no runs, but for frees that were under way when the hold began, the segment of
-//   one write that was refused, and copies of a relocation or a flush that failed. Neither of the last two can be kept: a crash
-//   would make them count. All else is not in the way: merges relink entries, which are read whole; relocations write copies before
-//   they free; the MANIFEST is read as it is at one moment (db/read_manifest.h), wherever it moved to.
+// WHY NO FAMILY IS MIXED UP  The MANIFEST is read before and after: the id of one that was dropped meanwhile may be another's.
+//   Such a family counts as one that was dropped before.
+// WHY IT ENDS  Read begins anew when a segment was freed between 1 and 4; and, once each in the life of a database, when the
+//   families of deleted ranges and of prepared transactions have come. While the caller has a ReaderHold (db/reader_hold.h) the
+//   primary frees no segment but these: one of which the release was under way when the hold began; an open one that nothing
+//   was written to, or of which the write was refused; and copies of a relocation or a flush that failed. A crash would make what
+//   is in the last two count, so they cannot wait. All else is not in the way: merges relink entries, which are read one by one;
+//   relocations write copies before they free; the MANIFEST is read as it is at one moment, wherever it moved to.
 // WHY IT IS ONE STATE  A write of which another one could know was acknowledged before that began. If the other one has a
 //   number up to M, it was seen by 2 at the latest, so the first was on media when 3 began. Batches are whole: numbers of one
 //   are drawn at once, and entries of which the last is not there do not count.
-// WHY WHAT IS READ IS RIGHT  Entries, descriptors and the MANIFEST have checksums, those of entries seeded with the generation.
+// WHY WHAT IS READ IS RIGHT  Entries, descriptors and the MANIFEST have checksums, those of entries seeded with a number of their
+//   segment's use.
 // What is not acknowledged yet may be seen.
 #pragma once
 
@@ -65,8 +66,8 @@ class PrimaryReader {
   // `options`, `path`: of the primary. The families are those that are read; the default one comes first.
   PrimaryReader(const Options& options, std::string path, std::vector<ColumnFamilyDescriptor> families);
 
-  // Reads all. Aborted: something was freed meanwhile; again, at last with a ReaderHold. NotFound: there is no database; Corruption: what is there is
-  // damaged. InvalidArgument: another comparator, or operands and no merge operator.
+  // Reads all. Aborted: something was freed meanwhile; again, at last with a ReaderHold. NotFound: there is no database;
+  // Corruption: what is there is damaged. InvalidArgument: another comparator, or operands and no merge operator.
   Status Read();
 
   const std::string& path() const { return path_; }

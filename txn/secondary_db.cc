@@ -90,8 +90,8 @@ Status AddDifference(DB* db, ColumnFamilyHandle* handle, const PrimaryReader::Fa
   return own->status();
 }
 
-// STEPS  1 some tries without a hold, which cost the primary nothing  2 tries under a hold, which the primary does not overtake; a
-//        new hold after some of them, in case that the primary has waited long enough for this one.
+// STEPS  1 some tries without a hold, which cost the primary nothing  2 tries under a hold, which the primary does not overtake;
+//        a new hold after some of them, in case that the primary has waited long enough for this one.
 Status SecondaryDB::ReadPrimary() {
   constexpr int kTries = 30;
   constexpr int kTriesWithoutHold = 2;
