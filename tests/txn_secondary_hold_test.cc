@@ -160,11 +160,9 @@ TEST_F(SecondaryHoldTest, AStoppedReaderStopsNobody) {
   Overwrite(primary.get(), 2);
   EXPECT_TRUE(segments->has_deferred());
   // More than the region has room for.
-  const uint64_t recycled = primary->GetStatistics().segments_recycled;
-  for (int round = 0; round < 1000 && (primary->GetStatistics().segments_recycled - recycled) * options_.segment_size < 64 << 20;
-       ++round)
-    Overwrite(primary.get(), 1);
-  EXPECT_GE((primary->GetStatistics().segments_recycled - recycled) * options_.segment_size, 64u << 20);
+  const uint64_t enough = primary->GetStatistics().segments_recycled + 5 * options_.max_region_size / 4 / options_.segment_size;
+  for (int round = 0; round < 1000 && primary->GetStatistics().segments_recycled < enough; ++round) Overwrite(primary.get(), 1);
+  EXPECT_GE(primary->GetStatistics().segments_recycled, enough);
 
   hold_ms = 0;  // it has expired
   EXPECT_TRUE(Becomes([&] { return !segments->has_deferred(); }));
