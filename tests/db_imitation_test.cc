@@ -74,6 +74,13 @@ class ImitationTest : public DbOpenTest {
     return media;
   }
 
+  void ScribbleDirectory(uint64_t directory) {
+    const std::string part = path_ + "/region-0/000000.pmem";
+    std::string content = ReadFileOrDie(part);
+    content.replace(directory, sizeof(DirectoryBlock), Random(7).Bytes(sizeof(DirectoryBlock)));
+    WriteFileOrDie(part, content);
+  }
+
   // Of two values at least, of which one is whole: there are entries for all segments to come.
   static bool AnImitationLiesBehindTheEnd(DB* db) {
     bool found = false;
@@ -180,19 +187,15 @@ TEST_F(ImitationTest, ARepairWithoutTheDirectoryTakesNoHeaderFromAValue) {
   for (int i = 0; i < 64; ++i) {
     value += std::string(reinterpret_cast<const char*>(&header), sizeof(header)) + ImitatedEntry(header.entry_seed);
   }
-  uint64_t directory = 0;
+  const uint64_t directory = AlignToLine(Load()->root(0)->directory.offset);
   {
     auto db = OpenOrFail(options_, path_);
     ASSERT_NE(db, nullptr);
     ASSERT_OK(db->Put({}, "victim", "acknowledged"));
     ASSERT_OK(db->Put({}, "of sixteen byteseight or", value));
-    directory = AlignToLine(RegionsOf(db.get())->impl()->region(0)->root()->directory.offset);
     ASSERT_OK(db->Close());
   }
-  const std::string part = path_ + "/region-0/000000.pmem";
-  std::string content = ReadFileOrDie(part);
-  content.replace(directory, sizeof(DirectoryBlock), Random(7).Bytes(sizeof(DirectoryBlock)));
-  WriteFileOrDie(part, content);
+  ScribbleDirectory(directory);
   RepairReport report;
   ASSERT_OK(RepairDatabase({}, path_, fresh_, &report));
   EXPECT_FALSE(report.damage.empty());
@@ -220,6 +223,13 @@ TEST_F(ImitationTest, OldDatabasesAreOpened) {
     CheckReport report;
     EXPECT_OK(CheckDatabase({}, path_, &report));
   }
+  ScribbleDirectory(AlignToLine(Load()->root(0)->directory.offset));
+  RepairReport report;
+  ASSERT_OK(RepairDatabase({}, path_, fresh_, &report));
+  auto repaired = OpenOrFail(options_, fresh_);
+  ASSERT_NE(repaired, nullptr);
+  EXPECT_EQ(ScanForward(repaired.get()).size(), 501u);
+  SegmentsOf(repaired.get())->ForEachLog([](Segment* segment) { EXPECT_GE(segment->entry_seed(), kEntrySeedBit); });
 }
 
 }  // namespace
