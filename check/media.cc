@@ -128,9 +128,9 @@ Status Media::LoadRoot(uint32_t region, Findings* findings) {
     return damaged("the pointer to the root is damaged");
   const auto* root = reinterpret_cast<const RegionRoot*>(image.base() + offset);
   if (root->magic != RegionRoot::kMagic) return damaged("the root has no signature");
-  if (root->format_version != kRegionFormatVersion && root->checksum == RootChecksum(*root)) {
+  if (!IsKnownRootVersion(root->format_version) && root->checksum == RootChecksum(*root)) {
     return Status::NotSupported(where + " has format version " + std::to_string(root->format_version) +
-                                ", this program knows version " + std::to_string(kRegionFormatVersion));
+                                ", this program knows version " + std::to_string(kRootFormatVersion));
   }
   if (root->checksum != RootChecksum(*root)) return damaged("the checksum of the root is wrong");
   if (root->region != region || root->region_count != regions() ||
@@ -373,7 +373,7 @@ LogEntry* Media::EntryAt(PmPtr p, size_t* segment) const {
   *segment = FindSegment(p);
   if (*segment == SIZE_MAX) return nullptr;
   const MediaSegment& home = segments_[*segment];
-  LogReader reader(Resolve(home.start()), home.generation, home.limit(), p.offset() - home.data);
+  LogReader reader(Resolve(home.start()), home.entry_seed, home.limit(), p.offset() - home.data);
   return reader.entry_at_start();
 }
 

@@ -38,6 +38,7 @@ struct MediaSegment {
   uint64_t data = 0;    // offset of the first entry
   uint64_t capacity = 0;
   uint64_t generation = 0;
+  uint64_t entry_seed = 0;
   uint64_t sealed_bytes = 0;
   uint64_t sealed_last_sequence = 0;
   uint64_t run_bytes = 0;  // of a sorted run: bytes of entries

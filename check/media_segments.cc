@@ -55,7 +55,8 @@ void Media::LoadDescriptor(uint32_t region, const SegmentDescriptor& on_media, F
     directories_are_sound_ = false;
   };
   if (state > kLastSegmentState) return damaged("an impossible state of a segment");
-  if (descriptor.unused != 0) damaged("an unused word is not zero");
+  if (IsUsed(state) && (descriptor.entry_seed != 0) != (roots_[region]->secret != 0))
+    return damaged("a seed of entries that is not of this version");
   if (descriptor.object.offset == 0) {
     // An allocation or a release that was cut short leaves this; open finishes it.
     if (state != SegmentState::kUnused && state != SegmentState::kFree) damaged("a segment without memory");
@@ -73,7 +74,10 @@ void Media::LoadDescriptor(uint32_t region, const SegmentDescriptor& on_media, F
                        .object = descriptor.object.offset,
                        .data = SegmentDataOffset(descriptor),
                        .capacity = SegmentCapacity(descriptor)};
-  if (segment.used()) segment.generation = descriptor.generation;
+  if (segment.used()) {
+    segment.generation = descriptor.generation;
+    segment.entry_seed = EntrySeed(descriptor);
+  }
   if (state == SegmentState::kSealed) {
     segment.sealed_bytes = descriptor.sealed_bytes;
     segment.sealed_last_sequence = descriptor.sealed_last_sequence;
@@ -89,10 +93,11 @@ void Media::LoadDescriptor(uint32_t region, const SegmentDescriptor& on_media, F
   if (header.magic != SegmentHeader::kMagic || header.checksum != SegmentHeaderChecksum(header)) {
     findings->Add("a damaged segment header", where);
   } else if (header.database_id != roots_[region]->database_id || header.region != region ||
-             header.generation != segment.generation || header.capacity != segment.capacity) {
+             header.generation != segment.generation || header.entry_seed != descriptor.entry_seed ||
+             header.capacity != segment.capacity) {
     findings->Add("the header of another segment", where);
-  } else if (header.unused[0] != 0 || header.unused[1] != 0) {
-    findings->Add("unused words are not zero", where);
+  } else if (header.mark != SegmentHeaderMark(header, roots_[region]->secret)) {
+    findings->Add("a segment header without the mark of this database", where);
   }
 }
 

@@ -52,7 +52,7 @@ std::vector<Salvage::Stretch> Salvage::FindStretches() const {
     // What was copied and not yet sealed is also where it was.
     if (!segment.holds_log() || segment.state == SegmentState::kCopies) continue;
     const bool is_whole = segment.state == SegmentState::kSealed || segment.run_bytes != 0;
-    stretches.push_back({segment.start(), segment.generation, segment.limit(), is_whole});
+    stretches.push_back({segment.start(), segment.entry_seed, segment.limit(), is_whole});
   }
   // With a run that is not found, what may be one is looked at: also those that had been replaced, and not been released yet.
   const auto& families = media_->families();
@@ -62,7 +62,7 @@ std::vector<Salvage::Stretch> Salvage::FindStretches() const {
       });
   for (const MediaSegment& segment : media_->segments()) {
     if (runs_are_found || segment.state != SegmentState::kIndex || segment.run_bytes != 0) continue;
-    stretches.push_back({segment.start(), segment.generation, segment.capacity, false});
+    stretches.push_back({segment.start(), segment.entry_seed, segment.capacity, false});
   }
   if (media_->directories_are_sound()) return stretches;
   for (uint32_t region = 0; region < media_->regions(); ++region) {
@@ -78,6 +78,10 @@ void Salvage::FindHeaders(uint32_t region, std::vector<Stretch>* stretches) cons
   for (const MediaSegment& segment : media_->segments()) {
     if (segment.region == region && segment.used()) known[segment.data] = segment.data + segment.capacity;
   }
+  const RegionRoot* root = nullptr;  // of any region: all have the same secret. Without it nobody can tell a header from a value
+  for (uint32_t i = 0; i < media_->regions() && root == nullptr; ++i) {
+    if (media_->image(i) != nullptr) root = media_->root(i);
+  }
   const RegionImage& image = *media_->image(region);
   for (uint64_t offset = 0; offset + sizeof(SegmentHeader) <= image.bytes(); offset += kCacheLine) {
     const auto& header = *reinterpret_cast<const SegmentHeader*>(image.base() + offset);
@@ -87,9 +91,9 @@ void Salvage::FindHeaders(uint32_t region, std::vector<Stretch>* stretches) cons
       continue;
     }
     if (header.magic != SegmentHeader::kMagic || header.checksum != SegmentHeaderChecksum(header)) continue;
-    if (header.region != region) continue;
+    if (header.region != region || (root != nullptr && header.mark != SegmentHeaderMark(header, root->secret))) continue;
     if (image.list_is_sound() && header.database_id != image.list().database_id) continue;
-    stretches->push_back({PmPtr(region, data), header.generation, std::min(header.capacity, image.bytes() - data), false});
+    stretches->push_back({PmPtr(region, data), EntrySeed(header), std::min(header.capacity, image.bytes() - data), false});
   }
 }
 
@@ -99,7 +103,7 @@ void Salvage::ScanStretch(const Stretch& stretch) {
   uint8_t* const data = media_->Resolve(stretch.start);
   uint64_t start = 0;
   for (;;) {
-    LogReader reader(data, stretch.generation, stretch.limit, start);
+    LogReader reader(data, stretch.entry_seed, stretch.limit, start);
     while (const LogEntry* entry = reader.NextValid()) Keep(entry);
     const uint64_t end = NextEntryOffset(reader.end());
     const uint64_t next = reader.FindValid(end);
@@ -117,7 +121,7 @@ void Salvage::ScanStretch(const Stretch& stretch) {
 }
 
 uint64_t Salvage::SkipBrokenBatch(const Stretch& stretch, uint64_t offset) {
-  const LogReader reader(media_->Resolve(stretch.start), stretch.generation, stretch.limit);
+  const LogReader reader(media_->Resolve(stretch.start), stretch.entry_seed, stretch.limit);
   ++report_->broken_batches;
   report_->lost.push_back("a batch of which a part is gone, at " + media_->Place(stretch.start + offset));
   while (reader.ValidAt(offset)) {

@@ -45,7 +45,7 @@ class Salvage {
   // Log space that may hold entries.
   struct Stretch {
     PmPtr start;
-    uint64_t generation;
+    uint64_t entry_seed;
     uint64_t limit;
     bool sealed;
   };

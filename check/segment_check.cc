@@ -58,7 +58,7 @@ class Strays {
 SegmentContents CheckSegment(const Media& media, const MediaSegment& segment, Findings* findings) {
   SegmentContents contents;
   if (segment.state == SegmentState::kCopies && !media.copies_count()) return contents;
-  LogReader reader(media.Resolve(segment.start()), segment.generation, segment.limit());
+  LogReader reader(media.Resolve(segment.start()), segment.entry_seed, segment.limit());
   uint64_t last_sequence = 0;
   Strays strays;
   while (const LogEntry* entry = reader.NextValid()) {

@@ -111,7 +111,7 @@ class TreeWalk {
 
   bool IsValid(PmPtr pointer, size_t segment) const {
     const MediaSegment& home = media_.segments()[segment];
-    const LogReader reader(media_.Resolve(home.start()), home.generation, home.limit());
+    const LogReader reader(media_.Resolve(home.start()), home.entry_seed, home.limit());
     return reader.ValidAt(pointer.offset() - home.data);
   }
 

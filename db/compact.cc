@@ -20,6 +20,8 @@ namespace {
 constexpr std::chrono::seconds kIdle{1};
 // Between two looks for space where writers wait for it, and nothing is to be merged.
 constexpr std::chrono::milliseconds kHeldPause{1};
+// Between two checks whether readers have ended for whom segments are kept.
+constexpr std::chrono::milliseconds kReaderPause{50};
 // After which a merge that found no space looks again.
 constexpr std::chrono::seconds kUntilSpace{1};
 // Writers pause when no memtable was flushed for several times as long as it took from the last flush but one to the last, but
@@ -117,6 +119,7 @@ void DBImpl::CompactUntilStopped() {
     BRAIDDB_SYNC_POINT("DBImpl::CompactUntilStopped:Next");
     std::lock_guard lock(compaction_mutex_);
     ServeRoom();
+    if (Status freed = segments_->FreeDeferred(false); !freed.ok()) SetBackgroundError(freed);
     BeginScanMerge(last_merge);
     const uint64_t gains = CountGains();
     flushed_at_look_.store(flushed_memtable_id_.load(std::memory_order_acquire), std::memory_order_relaxed);
@@ -213,6 +216,10 @@ bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady
     }
     if (at_most > kIdle && (ranges_wait_.load(std::memory_order_acquire) || purge_waits_.load(std::memory_order_acquire)))
       return true;
+    if (at_most > kIdle && segments_->has_deferred()) {
+      work_changed_.wait_for(*lock, kReaderPause);
+      return true;
+    }
     const auto now = std::chrono::steady_clock::now();
     if (now >= end) return false;
     auto until = end;

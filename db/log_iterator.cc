@@ -163,7 +163,7 @@ bool LogIterator::AddRun(const Segment* segment) {
 // The first batch at or behind `from` of which users see next_ or a larger number. False if there is none, or an error. A batch
 // may end with records that users do not see: a follower that has the updates before them does not get the batch again.
 bool LogIterator::FindBatch(Run* run, uint64_t from) {
-  LogReader reader(run->segment->data(), run->segment->generation(), run->limit, from);
+  LogReader reader(run->segment->data(), run->segment->entry_seed(), run->limit, from);
   while (reader.end() < run->limit) {
     const LogEntry* entry = reader.NextTrusted();
     if (entry == nullptr) return Damaged(*run->segment, reader.end());
@@ -182,7 +182,7 @@ bool LogIterator::FindBatch(Run* run, uint64_t from) {
 
 // *end: where the batch ends in its segment.
 bool LogIterator::ReadBatch(const Run& run, uint64_t* end) {
-  LogReader reader(run.segment->data(), run.segment->generation(), run.limit, run.offset);
+  LogReader reader(run.segment->data(), run.segment->entry_seed(), run.limit, run.offset);
   auto updates = std::make_unique<WriteBatch>();
   uint64_t sequence = run.first;
   for (bool more = true; more; ++sequence) {

@@ -9,6 +9,7 @@
 #include "db/hidden_family.h"
 #include "db/no_memory.h"
 #include "db/options_file.h"
+#include "db/reader_hold.h"
 #include "db/test_hooks.h"
 #include "nvtree/leaf.h"
 #include "pmem/persist_mode.h"
@@ -465,6 +466,8 @@ void DBImpl::StartBackground() {
   CreateLookupCache();
   l0_index_ = std::make_unique<L0IndexWriter>(regions_.get(), options_.memtable_max_entries);
   if (is_read_only()) return StartReading();
+  segments_->SetReaderCheck(
+      [holds = std::make_shared<ReaderHolds>(path_)](uint64_t bytes_in_use) { return holds->Any(bytes_in_use); });
   if (!options_.listeners.empty() || options_.info_log) events_ = std::make_unique<EventQueue>(options_.listeners);
   if (BoundsSpace()) LookAtSpace(true);  // the compaction thread's first look may come late
   flush_thread_ = std::thread([this] { FlushLoop(); });
@@ -539,6 +542,7 @@ Status DBImpl::Close() try {
   for (const auto& family : families_) {
     if (status.ok() && !family->dropped.load(std::memory_order_relaxed)) status = family->last_level->Close();
   }
+  if (status.ok()) status = segments_->FreeDeferred(true);
   if (status.ok()) {
     std::lock_guard lock(manifest_mutex_);
     manifest_state_.last_sequence = LastDrawn();

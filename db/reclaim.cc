@@ -80,6 +80,7 @@ void DBImpl::Release(Segment* segment) {
   try {
     Status status = segments_->Release(segment);
     if (!status.ok()) SetBackgroundError(status);
+    if (segments_->has_deferred()) NotifyWork();  // the compaction thread frees it when readers let it
   } catch (const std::bad_alloc&) {
     SetBackgroundError(NoMemory());  // it is free on media or not; the next open knows
   }

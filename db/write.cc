@@ -447,7 +447,7 @@ void DBImpl::StageEntry(ThreadState* thread, LogSlot* slot, uint64_t sequence, c
   uint8_t* const staged = thread->staged + slot->offset % kCacheLine;
   auto* const entry = reinterpret_cast<LogEntry*>(staged);
   std::memset(staged + slot->bytes - 8, 0, 8);  // padding, in part
-  slot->bytes = LogWriter::WriteEntryAt(entry, segment->generation(), sequence, 0, update);
+  slot->bytes = LogWriter::WriteEntryAt(entry, segment->entry_seed(), sequence, 0, update);
   thread->insertions[0].entry = entry;
   thread->insertions[0].pointer = segment->ptr(slot->offset);
 }

@@ -14,7 +14,8 @@
 // COMMIT POINT  All lines of the entry (of a batch: of all its entries) are flushed and one fence has passed.
 // PERSIST ORDER None inside an entry: the checksum covers everything that has to be there.
 // RECOVERY      An entry is valid if and only if its sizes fit the segment and the checksum matches. The checksum is seeded with
-//               the segment's generation, so bytes of an earlier use of the space never match. A batch is valid if and only if
+//               a random number of this use of the segment (Segment::entry_seed), so bytes of an earlier use of the space do not
+//               match, whoever chose them. A batch is valid if and only if
 //               its entries follow each other, all but the last carry kMoreFollows, and each is valid. In a segment the valid
 //               entries are a prefix.
 // CONCURRENCY   Everything but next[] is immutable once published. next[] is written by the flush job, then by the one merge
@@ -106,10 +107,10 @@ struct LogEntry {
   }
 
   // REQUIRES: tag, sizes, key and value are in place.
-  uint64_t ComputeChecksum(uint64_t generation) const {
+  uint64_t ComputeChecksum(uint64_t entry_seed) const {
     // Odd multipliers: a change of either header word alone always changes the seed.
     const uint64_t sizes = uint64_t{shape} << 32 | value_size;
-    const uint64_t seed = generation * 0x9e3779b97f4a7c15ull + tag * 0xc2b2ae3d27d4eb4full + sizes * 0x165667b19e3779f9ull;
+    const uint64_t seed = entry_seed * 0x9e3779b97f4a7c15ull + tag * 0xc2b2ae3d27d4eb4full + sizes * 0x165667b19e3779f9ull;
     const uint64_t values = BRAIDDB_MUTANT("value-not-in-checksum") ? 0 : value_size;
     const uint64_t sum = XXH3_64bits_withSeed(key_data(), uint64_t{key_size()} + values, seed);
     return sum == 0 ? 1 : sum;

@@ -28,7 +28,7 @@ LogEntry* LogReader::At(uint64_t offset) const {
 bool LogReader::ValidAt(uint64_t offset) const {
   const LogEntry* entry = At(offset);
   return entry != nullptr && entry->checksum != 0 &&
-         (entry->checksum == entry->ComputeChecksum(generation_) || BRAIDDB_MUTANT("torn-entry-trusted"));
+         (entry->checksum == entry->ComputeChecksum(entry_seed_) || BRAIDDB_MUTANT("torn-entry-trusted"));
 }
 
 bool LogReader::MayBeEntry(const LogEntry& entry) const {

@@ -15,10 +15,10 @@ class LogReader {
   static constexpr uint64_t kHashedPerByte = 4;
 
   // Reads at most `limit` bytes of the segment.
-  LogReader(const Segment& segment, uint64_t limit) : LogReader(segment.data(), segment.generation(), limit) {}
-  // The same of a segment that is known by where its data is and by its generation. `start`: of an entry, bytes from `data`.
-  LogReader(uint8_t* data, uint64_t generation, uint64_t limit, uint64_t start = 0)
-      : data_(data), generation_(generation), limit_(limit), end_(start), batch_end_(start) {}
+  LogReader(const Segment& segment, uint64_t limit) : LogReader(segment.data(), segment.entry_seed(), limit) {}
+  // The same of a segment that is known by where its data is and by its entry_seed. `start`: of an entry, bytes from `data`.
+  LogReader(uint8_t* data, uint64_t entry_seed, uint64_t limit, uint64_t start = 0)
+      : data_(data), entry_seed_(entry_seed), limit_(limit), end_(start), batch_end_(start) {}
 
   // The next entry whose sizes fit and whose checksum matches, or null. Entries of a batch that is cut off count as invalid.
   const LogEntry* NextValid();
@@ -64,7 +64,7 @@ class LogReader {
   bool ValidBatchAt(uint64_t offset, uint64_t* batch_end) const;
 
   uint8_t* const data_;
-  const uint64_t generation_;
+  const uint64_t entry_seed_;
   const uint64_t limit_;
   uint64_t entry_offset_ = 0;
   uint64_t end_;

@@ -39,10 +39,10 @@ Status LogWriter::Reserve(SegmentAllocator* segments, uint32_t region, uint64_t 
 
 uint64_t LogWriter::WriteEntry(const LogSlot& slot, uint64_t offset, uint64_t sequence, uint64_t flags, const LogUpdate& update) {
   auto* const entry = reinterpret_cast<LogEntry*>(slot.segment->data() + offset);
-  return offset + WriteEntryAt(entry, slot.segment->generation(), sequence, flags, update);
+  return offset + WriteEntryAt(entry, slot.segment->entry_seed(), sequence, flags, update);
 }
 
-uint64_t LogWriter::WriteEntryAt(LogEntry* entry, uint64_t generation, uint64_t sequence, uint64_t flags,
+uint64_t LogWriter::WriteEntryAt(LogEntry* entry, uint64_t entry_seed, uint64_t sequence, uint64_t flags,
                                  const LogUpdate& update) {
   const auto key_size = static_cast<uint32_t>(update.key.size());
   const auto value_size = static_cast<uint32_t>(update.value.size());
@@ -53,7 +53,7 @@ uint64_t LogWriter::WriteEntryAt(LogEntry* entry, uint64_t generation, uint64_t 
   char* key = reinterpret_cast<char*>(entry->next + update.height);
   CopyBytes(key, update.key);
   CopyBytes(key + key_size, update.value);
-  entry->checksum = entry->ComputeChecksum(generation);
+  entry->checksum = entry->ComputeChecksum(entry_seed);
   return LogEntrySize(update.height, key_size, value_size);
 }
 

@@ -62,8 +62,8 @@ class LogWriter {
 
   // Writes one entry at `offset` of the slot's segment; returns the offset after it. Plain stores, nothing flushed.
   static uint64_t WriteEntry(const LogSlot& slot, uint64_t offset, uint64_t sequence, uint64_t flags, const LogUpdate& update);
-  // The same at another place, from where it will be copied to a segment with this generation; returns its size.
-  static uint64_t WriteEntryAt(LogEntry* entry, uint64_t generation, uint64_t sequence, uint64_t flags, const LogUpdate& update);
+  // The same at another place, from where it will be copied to a segment with this entry_seed; returns its size.
+  static uint64_t WriteEntryAt(LogEntry* entry, uint64_t entry_seed, uint64_t sequence, uint64_t flags, const LogUpdate& update);
 
   // Makes the slot's entries part of the log in DRAM terms. REQUIRES: they are durable (or the mode defers that).
   // Seals a dedicated segment.

@@ -64,10 +64,10 @@ bool ParseBody(std::string_view body, PartList* list) {
 
 }  // namespace
 
-Status UnknownFormat(const std::string& what, uint32_t version) {
+Status UnknownFormat(const std::string& what, uint32_t version, uint32_t known) {
   return Status::NotSupported(what + " has format version " + std::to_string(version) + ", this program knows version " +
-                              std::to_string(kRegionFormatVersion) + " only; " +
-                              (version > kRegionFormatVersion ? "use a newer BraidDB" : "use the BraidDB that wrote it"));
+                              std::to_string(known) + " only; " +
+                              (version > known ? "use a newer BraidDB" : "use the BraidDB that wrote it"));
 }
 
 std::string PartName(size_t index) {

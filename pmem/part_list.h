@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "braiddb/status.h"
+#include "pmem/layout.h"
 
 namespace braiddb {
 
@@ -36,8 +37,8 @@ struct PartList {
   static Status Parse(std::string_view text, const std::string& path, PartList* list);
 };
 
-// NotSupported: `what` is of another version than kRegionFormatVersion.
-Status UnknownFormat(const std::string& what, uint32_t version);
+// NotSupported: `what` is of another version than those up to `known`.
+Status UnknownFormat(const std::string& what, uint32_t version, uint32_t known = kRegionFormatVersion);
 
 // "000007.pmem", as PMDK names the parts of a directory.
 std::string PartName(size_t index);

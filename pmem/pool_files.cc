@@ -110,7 +110,7 @@ Status PoolFiles::ReadRoot() {
   if (pool.root_size() < sizeof(root_)) return Damaged("it has no root object");
   if (Status status = Read(pool.root_offset(), sizeof(root_), &root_); !status.ok()) return status;
   if (root_.magic != RegionRoot::kMagic) return Damaged("its root has no signature");
-  if (root_.format_version != kRegionFormatVersion) return UnknownFormat(directory_, root_.format_version);
+  if (!IsKnownRootVersion(root_.format_version)) return UnknownFormat(directory_, root_.format_version, kRootFormatVersion);
   if (root_.checksum != RootChecksum(root_)) return Damaged("the checksum of its root is wrong");
   if (root_.database_id != list_.database_id || root_.region != list_.region || root_.region_count != list_.region_count)
     return Damaged("its root is of another region or database");
@@ -143,7 +143,8 @@ Status PoolFiles::ReadDescriptor(uint64_t place, SegmentDescriptor descriptor, s
     if (!IsUsed(state)) return Status::OK();
     if (state <= kLastSegmentState && descriptor.state_word == SegmentStateWord(descriptor, state)) {
       if (descriptor.object.pool != identity_ || descriptor.chunks == 0) return Damaged("a segment descriptor");
-      ListedSegment segment{state, descriptor.generation, SegmentDataOffset(descriptor), SegmentCapacity(descriptor), 0};
+      ListedSegment segment{
+          state, descriptor.generation, EntrySeed(descriptor), SegmentDataOffset(descriptor), SegmentCapacity(descriptor), 0};
       if (state == SegmentState::kSealed) segment.sealed_bytes = descriptor.sealed_bytes;
       if (segment.sealed_bytes > segment.capacity) return Damaged("a segment descriptor");
       segments->push_back(segment);

@@ -20,6 +20,7 @@ namespace braiddb {
 struct ListedSegment {
   SegmentState state = SegmentState::kUnused;
   uint64_t generation = 0;
+  uint64_t entry_seed = 0;
   uint64_t data = 0;      // offset of the first entry in the pool
   uint64_t capacity = 0;  // bytes of entries
   uint64_t sealed_bytes = 0;

@@ -35,6 +35,7 @@ static_assert(sizeof(ObjectId) == sizeof(PMEMoid) && offsetof(PMEMoid, off) == o
 
 struct RegionConfig {
   uint64_t database_id = 0;
+  uint64_t secret = 0;  // of a creation
   uint32_t index = 0;
   uint32_t count = 0;
   uint64_t max_bytes = 0;  // 0: the capacity of the file system, or what the process has address space for

@@ -28,10 +28,11 @@ Status Region::InitializeRoot() {
   pool_id_ = id.pool_uuid_lo;
   root_ = reinterpret_cast<RegionRoot*>(base() + id.off);
   root_->magic = RegionRoot::kMagic;
-  root_->format_version = kRegionFormatVersion;
+  root_->format_version = kRootFormatVersion;
   root_->region = config_.index;
   root_->database_id = config_.database_id;
   root_->region_count = config_.count;
+  root_->secret = config_.secret;
   root_->checksum = RootChecksum(*root_);
   // 0 stays free to mean none. Every region of every database begins somewhere else, so that values which hold bytes of log, of
   // another database or made up, have no checksum that matches.
@@ -59,7 +60,7 @@ Status Region::CheckRoot() const {
   const std::string restore = "; restore its files from a backup";
   if (root_->magic != RegionRoot::kMagic)
     return Status::Corruption(Name() + " is not a BraidDB pool, or its root is damaged" + restore);
-  if (root_->format_version != kRegionFormatVersion) return UnknownFormat(Name(), root_->format_version);
+  if (!IsKnownRootVersion(root_->format_version)) return UnknownFormat(Name(), root_->format_version, kRootFormatVersion);
   if (root_->checksum != RootChecksum(*root_)) return Status::Corruption(Name() + " has a wrong checksum in its root" + restore);
   if (root_->database_id != config_.database_id || root_->region != config_.index || root_->region_count != config_.count) {
     return Status::Corruption(Name() +

@@ -120,6 +120,7 @@ class Creation {
  private:
   const RegionSetOptions& options_;
   const uint64_t database_id_;
+  const uint64_t secret_ = RegionSet::NewDatabaseId();
   const std::string database_path_;
   std::vector<std::string> made_directories_;
   FilesList locked_;
@@ -204,7 +205,9 @@ Status Creation::MakeRegions(Persistence* persistence, std::vector<std::unique_p
   const uint32_t count = static_cast<uint32_t>(locked_.size());
   for (uint32_t i = 0; i < count; ++i) {
     std::unique_ptr<Region> region;
-    Status status = Region::Create(locked_[i], ConfigOf(options_, database_id_, i, count, persistence), &region);
+    RegionConfig config = ConfigOf(options_, database_id_, i, count, persistence);
+    config.secret = secret_;
+    Status status = Region::Create(locked_[i], config, &region);
     if (!status.ok()) return status;
     regions->push_back(std::move(region));
   }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "pmem/layout.h"
+#include "pmem/layout_check.h"
 #include "pmem/region.h"
 #include "pmem/segment_directory.h"
 #include "pmem/segment_map.h"
@@ -28,6 +29,9 @@ constexpr uint64_t kFullOpenSegments = 16;
 // What is kept for kBackground, and beside that for kDelete, in segments of the usual size; see SpaceUse.
 constexpr uint64_t kKeptForBackground = 2;
 constexpr uint64_t kKeptForDeletes = 1;
+// Bytes of segments whose release waits for readers, at the most: so many, and a share of what is in use.
+constexpr uint64_t kMaxDeferred = 64 << 20;
+constexpr uint64_t kMaxDeferredShare = 4;
 
 // The smallest number of chunks whose segment has a capacity of at least `bytes`.
 uint64_t ChunksFor(uint64_t bytes) { return (bytes + kSegmentOverhead + kChunkBytes - 1) / kChunkBytes; }
@@ -57,6 +61,9 @@ class SegmentAllocator::Impl {
   Status Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
   Status Release(Segment* segment);
   Status Discard(Segment* segment);
+  void SetReaderCheck(std::function<bool(uint64_t)> is_read) { is_read_ = std::move(is_read); }
+  Status FreeDeferred(bool at_once);
+  bool has_deferred() const { return deferred_count_.load(std::memory_order_acquire) != 0; }
   void PrepareSpares(uint32_t region, uint32_t count);
   Segment* Find(PmPtr p) const;
   template <class Wanted>
@@ -103,9 +110,19 @@ class SegmentAllocator::Impl {
   Status MakeSpare(RegionSegments* home, uint64_t chunks);
   Status KeepReserve(RegionSegments* home, uint64_t bytes);
   Status GiveBack(RegionSegments* home, Segment* segment);
+  Status AllocateOnce(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment, SpaceUse use);
+  uint64_t BytesInUse() const;
+  void CountReleased(Segment* segment);
+  bool Defer(Segment* segment);
+  Status AddFree(Segment* segment);
 
   const uint64_t full_chunks_;
   std::deque<RegionSegments> regions_;
+  std::function<bool(uint64_t)> is_read_;  // under deferred_mutex_
+  std::mutex deferred_mutex_;              // before the mutex of a region
+  std::vector<Segment*> deferred_;         // kFree in DRAM, and as they were on media
+  uint64_t deferred_bytes_ = 0;
+  std::atomic<uint64_t> deferred_count_{0};
 };
 
 // ---- Opening
@@ -135,6 +152,7 @@ Status SegmentAllocator::Impl::LoadRegion(RegionSegments* home) {
       PushFree(home, segment);
     } else {
       segment->generation_ = descriptor->generation;
+      segment->entry_seed_ = EntrySeed(*descriptor);
       ++home->usage.segments;
       home->usage.segment_bytes += segment->capacity_;
       if (state == SegmentState::kOpen) ++home->open_segments;
@@ -291,6 +309,7 @@ Status SegmentAllocator::Impl::Open(RegionSegments* home, Segment* segment, Segm
   }
   // First: who reads the words below sees that it is another use. release: for those who do so without a lock.
   segment->generation_.store(generation, std::memory_order_release);
+  segment->entry_seed_.store(EntrySeed(*DescriptorOf(segment)), std::memory_order_release);
   segment->sealed_bytes_.store(0, std::memory_order_relaxed);
   segment->sealed_last_sequence_.store(0, std::memory_order_relaxed);
   segment->used_bytes.store(0, std::memory_order_relaxed);
@@ -334,8 +353,17 @@ Status SegmentAllocator::Impl::GiveBack(RegionSegments* home, Segment* segment) 
   return Status::OK();
 }
 
+// Space comes before readers: theirs is to begin again.
 Status SegmentAllocator::Impl::Allocate(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment,
                                         SpaceUse use) {
+  Status status = AllocateOnce(region, min_bytes, state, segment, use);
+  if (!status.IsNoSpace() || !has_deferred()) return status;
+  if (Status freed = FreeDeferred(true); !freed.ok()) return freed;
+  return AllocateOnce(region, min_bytes, state, segment, use);
+}
+
+Status SegmentAllocator::Impl::AllocateOnce(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment,
+                                            SpaceUse use) {
   RegionSegments& home = regions_[region];
   if (min_bytes > UINT64_MAX / 2) return Status::InvalidArgument("a segment cannot have " + std::to_string(min_bytes) + " bytes");
   Segment* found = nullptr;
@@ -383,8 +411,15 @@ Status SegmentAllocator::Impl::Seal(Segment* segment, uint64_t valid_bytes, uint
 
 Status SegmentAllocator::Impl::Release(Segment* segment) {
   BRAIDDB_CHECK(IsUsed(segment->state()));
+  if (Defer(segment)) return Status::OK();
+  if (Status status = HomeOf(segment).directory.Free(DescriptorOf(segment)); !status.ok()) return status;
+  CountReleased(segment);
+  return AddFree(segment);
+}
+
+// To everybody but the media it is released from here on.
+void SegmentAllocator::Impl::CountReleased(Segment* segment) {
   RegionSegments& home = HomeOf(segment);
-  if (Status status = home.directory.Free(DescriptorOf(segment)); !status.ok()) return status;
   const bool was_open = segment->state() == SegmentState::kOpen;
   segment->state_.store(SegmentState::kFree, std::memory_order_release);
   {
@@ -394,6 +429,11 @@ Status SegmentAllocator::Impl::Release(Segment* segment) {
     home.usage.segment_bytes -= segment->capacity_;
   }
   recycled_count.fetch_add(1, std::memory_order_relaxed);
+}
+
+// REQUIRES: it is kFree on media.
+Status SegmentAllocator::Impl::AddFree(Segment* segment) {
+  RegionSegments& home = HomeOf(segment);
   if (DescriptorOf(segment)->chunks > full_chunks_) return ReturnToPool(&home, segment);
   PushFree(&home, segment);
   return Status::OK();
@@ -403,6 +443,45 @@ Status SegmentAllocator::Impl::Discard(Segment* segment) {
   BRAIDDB_CHECK(HoldsCopies(segment->state()));
   Status status = HomeOf(segment).directory.EraseHeader(DescriptorOf(segment));
   return status.ok() ? Release(segment) : status;
+}
+
+// ---- Releases that wait for readers
+
+uint64_t SegmentAllocator::Impl::BytesInUse() const {
+  uint64_t bytes = 0;
+  for (uint32_t region = 0; region < regions_.size(); ++region) bytes += GetUsage(region).segment_bytes;
+  return bytes;
+}
+
+// Whether the segment was released in DRAM, and is to be freed on media by FreeDeferred.
+bool SegmentAllocator::Impl::Defer(Segment* segment) {
+  const SegmentState state = segment->state();
+  if (state != SegmentState::kSealed && state != SegmentState::kIndex) return false;
+  const std::lock_guard<std::mutex> lock(deferred_mutex_);
+  if (!is_read_) return false;
+  const uint64_t in_use = BytesInUse();
+  if (deferred_bytes_ + segment->capacity_ > kMaxDeferred + in_use / kMaxDeferredShare || !is_read_(in_use)) return false;
+  deferred_.push_back(segment);
+  deferred_bytes_ += segment->capacity_;
+  deferred_count_.store(deferred_.size(), std::memory_order_release);
+  CountReleased(segment);
+  return true;
+}
+
+Status SegmentAllocator::Impl::FreeDeferred(bool at_once) {
+  std::vector<Segment*> freed;
+  {
+    const std::lock_guard<std::mutex> lock(deferred_mutex_);
+    if (deferred_.empty() || (!at_once && is_read_(BytesInUse()))) return Status::OK();
+    freed.swap(deferred_);
+    deferred_bytes_ = 0;
+    deferred_count_.store(0, std::memory_order_release);
+  }
+  for (Segment* segment : freed) {
+    if (Status status = HomeOf(segment).directory.Free(DescriptorOf(segment)); !status.ok()) return status;
+    if (Status status = AddFree(segment); !status.ok()) return status;
+  }
+  return Status::OK();
 }
 
 // ---- Spares
@@ -494,6 +573,9 @@ Status SegmentAllocator::Seal(Segment* segment, uint64_t valid_bytes, uint64_t l
 }
 Status SegmentAllocator::Release(Segment* segment) { return impl_->Release(segment); }
 Status SegmentAllocator::Discard(Segment* segment) { return impl_->Discard(segment); }
+void SegmentAllocator::SetReaderCheck(std::function<bool(uint64_t)> is_read) { impl_->SetReaderCheck(std::move(is_read)); }
+Status SegmentAllocator::FreeDeferred(bool at_once) { return impl_->FreeDeferred(at_once); }
+bool SegmentAllocator::has_deferred() const { return impl_->has_deferred(); }
 void SegmentAllocator::PrepareSpares(uint32_t region, uint32_t count) { impl_->PrepareSpares(region, count); }
 Segment* SegmentAllocator::Find(PmPtr p) const { return impl_->Find(p); }
 void SegmentAllocator::ForEachLog(const std::function<void(Segment*)>& visit) const {

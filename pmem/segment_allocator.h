@@ -10,8 +10,15 @@
 //     kUnused or kFree ──AllocateFlushed─► kFlushed, and on as kCopies
 //
 // and every arrow is one persisted 8-byte store, made after the other fields of the descriptor are durable.
-// Generation: a number that no other use of any segment of the region ever had; it seeds the checksums of the entries, so
-// that bytes left over from an earlier use can never pass as valid.
+// Generation: a number that no other use of any segment of the region ever had. The checksums of the entries are seeded with a
+// random number of this use, in databases of before with the generation. So bytes left over from an earlier use do not pass as
+// valid, and nobody can write them in advance (layout.h, entry_seed).
+//
+// DEFERRED RELEASES  A process that reads the media of a database that is open (txn/primary_reader.h) finds what it needs as long
+//     as no segment is freed under it. While one reads, Release leaves the descriptor of a kSealed or kIndex as it is; nobody
+//     in this process gets the segment. To a crash this is a release that has not begun: the open finds a sealed segment of which
+//     all is marked, or one that no index has, and frees it. A kOpen is freed at once, since its entries would be replayed, and
+//     so are copies, since those of a later table would count together with them. kMaxDeferred bounds the bytes that wait.
 #pragma once
 
 #include <atomic>
@@ -40,6 +47,8 @@ class Segment {
  public:
   uint32_t region() const { return region_; }
   uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+  // Seeds the checksums of the entries of this use (SegmentDescriptor::entry_seed).
+  uint64_t entry_seed() const { return entry_seed_.load(std::memory_order_acquire); }
   uint8_t* data() const { return data_; }
   uint64_t capacity() const { return capacity_; }  // bytes at data()
   PmPtr ptr(uint64_t offset) const { return start_ + offset; }
@@ -64,6 +73,7 @@ class Segment {
   friend class SegmentAllocator;
   uint32_t region_ = 0;
   std::atomic<uint64_t> generation_{0};
+  std::atomic<uint64_t> entry_seed_{0};
   uint8_t* data_ = nullptr;
   uint64_t capacity_ = 0;
   PmPtr start_;
@@ -101,11 +111,20 @@ class SegmentAllocator {
   // kOpen, kCopies or kFlushed → kSealed, durable on return. No one appends to it any more.
   Status Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
   // kOpen, kSealed or kIndex → kFree, durable on return. REQUIRES: nothing reachable points into it, now and after a crash,
-  // and no reader is inside. A segment larger than segment_size goes back to the pool.
+  // and no reader is inside. A segment larger than segment_size goes back to the pool. While another process reads segments
+  // (SetReaderCheck), a kSealed or kIndex is kFree in DRAM alone, counts as released, and is kept as it is on media.
   Status Release(Segment* segment);
   // kCopies or kFlushed → kFree, durable on return. Who finds the space without its descriptor will not take it for a log.
   // REQUIRES: as Release.
   Status Discard(Segment* segment);
+
+  // `is_read(bytes in use)` says whether another process reads segments. Release and FreeDeferred ask, one thread at a time; each
+  // Release once at the most. REQUIRES: before all calls that others make.
+  void SetReaderCheck(std::function<bool(uint64_t bytes_in_use)> is_read);
+  // Frees on media what Release kept, if `at_once` or if nobody reads any more. An allocation that finds no space does so too.
+  Status FreeDeferred(bool at_once);
+  // Whether there is such a segment.
+  bool has_deferred() const;
 
   // Keeps `count` spare segments of the usual size ready in `region` (allocated, touched, kFree), so that Allocate does not
   // take page faults or grow the pool. Called by a background thread; fails silently when there is no space.

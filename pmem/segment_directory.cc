@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "pmem/layout_check.h"
+#include "pmem/region_set.h"
 #include "util/check.h"
 #include "util/mutant.h"
 
@@ -77,7 +78,8 @@ Status SegmentDirectory::CheckHeader(const SegmentDescriptor& descriptor) const 
   if (header.magic != SegmentHeader::kMagic || header.checksum != SegmentHeaderChecksum(header))
     return Damaged("a damaged segment header");
   if (header.database_id != region_->database_id() || header.region != region_->index() ||
-      header.generation != descriptor.generation || header.capacity != CapacityOf(descriptor)) {
+      header.generation != descriptor.generation || header.entry_seed != descriptor.entry_seed ||
+      header.capacity != CapacityOf(descriptor) || header.mark != SegmentHeaderMark(header, region_->root()->secret)) {
     return Damaged("a segment header of another segment");
   }
   return Status::OK();
@@ -181,6 +183,11 @@ Status SegmentDirectory::NextGeneration(uint64_t* generation) {
   return Status::OK();
 }
 
+// Drawn from the system for each use: the numbers of a generator would tell those that come next.
+uint64_t SegmentDirectory::NewEntrySeed() const {
+  return region_->root()->secret == 0 ? 0 : RegionSet::NewDatabaseId() | kEntrySeedBit;
+}
+
 Status SegmentDirectory::Take(SegmentDescriptor* descriptor, uint64_t chunks) {
   Persistence* const persistence = region_->persistence();
   if (persistence->failed()) return persistence->error();  // the slot may be as an allocation has left it that failed
@@ -208,13 +215,23 @@ Status SegmentDirectory::Open(SegmentDescriptor* descriptor, uint64_t generation
                           .generation = generation,
                           .capacity = CapacityOf(*descriptor),
                           .checksum = 0,
-                          .unused = {}};
+                          .entry_seed = NewEntrySeed(),
+                          .mark = 0};
   header->checksum = SegmentHeaderChecksum(*header);
+  header->mark = SegmentHeaderMark(*header, region_->root()->secret);
   descriptor->generation = generation;
+  if (!BRAIDDB_MUTANT("entry-seed-after-state")) descriptor->entry_seed = header->entry_seed;
   if (!BRAIDDB_MUTANT("segment-header-not-flushed")) persistence->Flush(header, sizeof(*header));
   persistence->Flush(descriptor, sizeof(*descriptor));
-  // ORDER: header and generation before the state that makes them count. [CC-36]
+  // ORDER: header, generation and seed before the state that makes them count. [CC-36]
   if (!BRAIDDB_MUTANT("segment-header-not-fenced") && !persistence->Drain()) return persistence->error();
+  if (BRAIDDB_MUTANT("entry-seed-after-state")) {
+    SegmentDescriptor opened = *descriptor;
+    opened.entry_seed = header->entry_seed;
+    if (Status status = PersistStateWord(descriptor, SegmentStateWord(opened, state)); !status.ok()) return status;
+    descriptor->entry_seed = header->entry_seed;
+    return persistence->Persist(descriptor, sizeof(*descriptor)) ? Status::OK() : persistence->error();
+  }
   return PersistStateWord(descriptor, SegmentStateWord(*descriptor, state));
 }
 

@@ -3,7 +3,7 @@
 // LAYOUT        layout.h: blocks of descriptors, linked from the region's root. Slots are reused, blocks never freed.
 // COMMIT POINT  of each transition: its store of state_word (kUnused ⇒ object: PMDK's own, which stores `object`).
 // PERSIST ORDER kUnused → taken  P1 chunks, state_word = allocating   P2 object, by PMDK
-//               → kOpen, kIndex, kCopies, kFlushed  P1 SegmentHeader, generation  P2 state_word
+//               → kOpen, kIndex, kCopies, kFlushed  P1 SegmentHeader, generation, entry_seed  P2 state_word
 //               → kSealed        P1 sealed_bytes, sealed_last_sequence  P2 state_word
 //               → kFree          P1 of copies that are discarded: no header  P2 state_word
 //               kFree → unused   P1 object = null, by PMDK            P2 state_word = 0
@@ -66,6 +66,8 @@ class SegmentDirectory {
   uint64_t BlockTag(uint64_t number, uint64_t object_offset) const;
   DirectoryBlock* BlockAt(uint64_t object_offset) const;
   Status PersistStateWord(SegmentDescriptor* descriptor, uint64_t word);
+  // Of a new use of a segment; 0 in a region of the oldest version.
+  uint64_t NewEntrySeed() const;
   SegmentHeader* HeaderOf(const SegmentDescriptor& descriptor) const;
 
   Region* const region_;

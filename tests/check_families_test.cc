@@ -163,7 +163,7 @@ TEST_P(CheckFamiliesTest, EachContradictionIsNamed) {
          for (uint64_t word = media->state.tables.back().heads[0]; word != 0;) {
            LogEntry* const entry = media->EntryAt(PmPtr(word));
            entry->shape += list_ << LogEntry::kFamilyShift;
-           entry->checksum = entry->ComputeChecksum(media->GenerationAt(PmPtr(word)));
+           entry->checksum = entry->ComputeChecksum(media->EntrySeedAt(PmPtr(word)));
            word = entry->next[0];
          }
          media->state.log_boundary = media->next_sequence();

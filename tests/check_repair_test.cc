@@ -89,7 +89,7 @@ class CheckRepairTest : public DbOpenTest {
     std::map<uint64_t, PmPtr> found;
     for (const MediaSegment& segment : media.segments()) {
       if (!segment.used()) continue;
-      LogReader reader(media.Resolve(segment.start()), segment.generation, segment.limit());
+      LogReader reader(media.Resolve(segment.start()), segment.entry_seed, segment.limit());
       while (const LogEntry* entry = reader.NextValid()) {
         if (entry->key() == key) found[entry->sequence()] = segment.start() + reader.entry_offset();
       }

@@ -18,6 +18,7 @@
 #include "braiddb/db.h"
 #include "db/test_hooks.h"
 #include "pmem/layout.h"
+#include "pmem/layout_check.h"
 #include "pmem/pool_format.h"
 #include "pmem/region.h"
 #include "tests/support/db_fixture.h"
@@ -256,7 +257,7 @@ TEST_F(DbDamageTest, NewerFormatIsNotSupported) {
   RegionRoot root;
   std::memcpy(&root, &newer[at], sizeof(root));
   ++root.format_version;
-  root.checksum = XXH3_64bits(&root, offsetof(RegionRoot, checksum));
+  root.checksum = RootChecksum(root);
   std::memcpy(&newer[at], &root, sizeof(root));
   WriteFileOrDie(part, newer);
   EXPECT_CODE(Open(TinyOptions(2), &db), kNotSupported);
@@ -280,10 +281,10 @@ TEST_F(DbDamageTest, OlderFormatIsNotSupported) {
     SetPoolsMappedHook([delta](RegionSet* regions) {
       RegionRoot* const root = regions->impl()->region(0)->root();
       root->format_version += delta;
-      root->checksum = XXH3_64bits(root, offsetof(RegionRoot, checksum));
+      root->checksum = RootChecksum(*root);
     });
   };
-  add_to_version(static_cast<uint32_t>(-1));  // behind the check, for the next open
+  add_to_version(kOldestRootFormatVersion - 1 - kRootFormatVersion);  // behind the check, for the next open
   EXPECT_OK(Open(TinyOptions(1), &db));
   db.reset();
   SetPoolsMappedHook(nullptr);

@@ -83,13 +83,30 @@ TEST_F(DirectoryDamageTest, OfADescriptor) {
 TEST_F(DirectoryDamageTest, OfAHeader) {
   auto* const header = reinterpret_cast<SegmentHeader*>(region()->base() + SegmentHeaderOffset(*Descriptor(open_)));
   const SegmentHeader sound = *header;
-  for (const std::function<void()>& change :
-       std::initializer_list<std::function<void()>>{[&] { ++header->database_id; }, [&] { ++header->region; },
-                                                    [&] { --header->generation; }, [&] { header->capacity -= 64; }}) {
+  for (const std::function<void()>& change : std::initializer_list<std::function<void()>>{
+           [&] { ++header->database_id; }, [&] { ++header->region; }, [&] { --header->generation; },
+           [&] { header->capacity -= 64; }, [&] { --header->entry_seed; }}) {
     change();
     header->checksum = SegmentHeaderChecksum(*header);
+    header->mark = SegmentHeaderMark(*header, region()->root()->secret);
     ExpectDamage("of another segment");
     *header = sound;
+  }
+  EXPECT_TRUE(Load().ok());
+}
+
+// One that was made by somebody who does not know the secret of the root.
+TEST_F(DirectoryDamageTest, OfAHeadersMark) {
+  auto* const header = reinterpret_cast<SegmentHeader*>(region()->base() + SegmentHeaderOffset(*Descriptor(open_)));
+  header->mark = SegmentHeaderMark(*header, region()->root()->secret + 1);
+  ExpectDamage("of another segment");
+}
+
+TEST_F(DirectoryDamageTest, OfASeed) {
+  for (Segment* segment : {open_, sealed_}) {
+    ++Descriptor(segment)->entry_seed;
+    ExpectDamage("wrong checksum");
+    --Descriptor(segment)->entry_seed;
   }
   EXPECT_TRUE(Load().ok());
 }

@@ -59,7 +59,10 @@ class SegmentPowerCutTest : public testing::Test {
       }
     }
   }
-  void Note(Segment* segment) { EXPECT_TRUE(given_.insert(segment->generation()).second) << "a generation comes twice"; }
+  void Note(Segment* segment) {
+    EXPECT_TRUE(given_.insert(segment->generation()).second) << "a generation comes twice";
+    seeds_[segment->generation()] = segment->entry_seed();
+  }
 
   // Whether there is such a fence.
   bool UseSegmentsUntil(uint64_t fence, PowerCut::Luck luck) {
@@ -79,10 +82,11 @@ class SegmentPowerCutTest : public testing::Test {
   RegionSetOptions options_;
   Store store_;
   Random random_{91};
-  std::set<uint64_t> before_;         // generations of earlier uses
-  std::set<uint64_t> given_;          // generations that were used
-  std::set<uint64_t> open_, sealed_;  // of segments that are durably so
-  std::map<uint64_t, Seal> sealing_;  // of segments that are being sealed, or are
+  std::set<uint64_t> before_;           // generations of earlier uses
+  std::set<uint64_t> given_;            // generations that were used
+  std::set<uint64_t> open_, sealed_;    // of segments that are durably so
+  std::map<uint64_t, uint64_t> seeds_;  // of the entries of segments that were given out
+  std::map<uint64_t, Seal> sealing_;    // of segments that are being sealed, or are
 };
 
 TEST_F(SegmentPowerCutTest, EverySegmentIsAsBeforeAStepOrAsAfterIt) {
@@ -97,12 +101,16 @@ TEST_F(SegmentPowerCutTest, EverySegmentIsAsBeforeAStepOrAsAfterIt) {
       open_.clear();
       sealed_.clear();
       sealing_.clear();
+      seeds_.clear();
       is_there = UseSegmentsUntil(fence, luck);
 
       ASSERT_NO_FATAL_FAILURE(Reopen());
       std::set<uint64_t> open, sealed;
       store_.allocator->ForEachLog([&](Segment* segment) {
         const uint64_t generation = segment->generation();
+        if (seeds_.contains(generation)) {
+          EXPECT_EQ(segment->entry_seed(), seeds_[generation]) << "its entries would be lost";
+        }
         if (segment->state() == SegmentState::kOpen) {
           open.insert(generation);
           return;

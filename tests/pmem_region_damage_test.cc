@@ -132,7 +132,7 @@ TEST_F(RegionSetTest, EveryWordOfTheRootIsChecked) {
     EXPECT_TRUE(status.IsCorruption() || status.IsNotSupported()) << offset << ": " << status.ToString();
     Overwrite(PartPath(0, 0), root + offset, good.substr(root + offset, 1));
   }
-  const uint32_t newer = kRegionFormatVersion + 1;
+  const uint32_t newer = kRootFormatVersion + 1;
   Overwrite(PartPath(0, 0), root + 8, std::string(reinterpret_cast<const char*>(&newer), 4));
   EXPECT_TRUE(TryOpen(options_).IsNotSupported());
   Overwrite(PartPath(0, 0), root + 8, good.substr(root + 8, 4));

@@ -242,6 +242,113 @@ TEST_F(SegmentTest, PlentyOfFreeSegmentsMakeRoomForALargeOne) {
   ExpectNoLeak();
 }
 
+// ---- Releases that wait for readers
+
+TEST_F(SegmentTest, AReleaseWaitsForReadersOnMediaAlone) {
+  bool is_read = true;
+  int asked = 0;
+  allocator()->SetReaderCheck([&](uint64_t) { return ++asked, is_read; });
+  Segment* const sealed = Allocate();
+  Segment* index = nullptr;
+  ASSERT_TRUE(allocator()->AllocateIndex(0, 1, &index).ok());
+  ASSERT_TRUE(allocator()->Seal(sealed, 100, 7).ok());
+  EXPECT_EQ(asked, 0) << "puts never ask";
+  EXPECT_FALSE(allocator()->has_deferred());
+  ASSERT_TRUE(allocator()->Release(sealed).ok());
+  ASSERT_TRUE(allocator()->Release(index).ok());
+  EXPECT_EQ(asked, 2);
+  EXPECT_TRUE(allocator()->has_deferred());
+  EXPECT_EQ(sealed->state(), SegmentState::kFree);
+  EXPECT_EQ(allocator()->recycled_count(), 2u);
+  EXPECT_EQ(allocator()->GetUsage(0).segments, 0u);
+  EXPECT_EQ(allocator()->GetUsage(0).free_segments, 0u);
+  Segment* const other = Allocate();
+  EXPECT_TRUE(other != sealed && other != index);
+  // What is open, and copies, are freed at once: a crash would replay the one, and may count the others.
+  Segment* copies = nullptr;
+  ASSERT_TRUE(allocator()->AllocateCopies(0, 1, &copies).ok());
+  ASSERT_TRUE(allocator()->Discard(copies).ok());
+  ASSERT_TRUE(allocator()->Release(other).ok());
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(allocator()->GetUsage(0).free_segments, 2u);
+  ASSERT_TRUE(allocator()->FreeDeferred(false).ok());
+  EXPECT_TRUE(allocator()->has_deferred());
+  is_read = false;
+  ASSERT_TRUE(allocator()->FreeDeferred(false).ok());
+  EXPECT_FALSE(allocator()->has_deferred());
+  EXPECT_EQ(allocator()->GetUsage(0).free_segments, 4u);
+  ExpectNoLeak();
+}
+
+// To a crash a release that waits has not begun.
+TEST_F(SegmentTest, ACrashForgetsReleasesThatWait) {
+  Segment* const sealed = Allocate();
+  ASSERT_TRUE(allocator()->Seal(sealed, 100, 7).ok());
+  const uint64_t generation = sealed->generation();
+  store_ = Store();
+  const int code = RunInChild([&] {
+    Store child;
+    if (!Store::Open(options_, segment_size_, &child).ok()) return 1;
+    child.allocator->SetReaderCheck([](uint64_t) { return true; });
+    Segment* found = nullptr;
+    child.allocator->ForEachLog([&](Segment* segment) { found = segment; });
+    return child.allocator->Release(found).ok() && child.allocator->has_deferred() ? 0 : 2;
+  });
+  EXPECT_EQ(code, 0);
+  Reopen();
+  ASSERT_EQ(Used().size(), 1u);
+  EXPECT_EQ(Used()[0]->state(), SegmentState::kSealed);
+  EXPECT_EQ(Used()[0]->generation(), generation);
+  ExpectNoLeak();
+}
+
+TEST_F(SegmentTest, ReleasesThatWaitGiveWayToAllocations) {
+  options_ = PmemOptions(dir_.Sub("full"), 1, kMinRegionSize);
+  Reopen();
+  allocator()->SetReaderCheck([](uint64_t) { return true; });
+  std::vector<Segment*> segments;
+  Segment* segment = nullptr;
+  while (allocator()->Allocate(0, 1, &segment).ok()) segments.push_back(segment);
+  for (Segment* full : segments) {
+    ASSERT_TRUE(allocator()->Seal(full, 10, 10).ok());
+    ASSERT_TRUE(allocator()->Release(full).ok());
+  }
+  EXPECT_TRUE(allocator()->has_deferred());
+  for (size_t i = 0; i < segments.size(); ++i) Allocate();
+  EXPECT_FALSE(allocator()->has_deferred());
+  ExpectNoLeak();
+}
+
+// A reader that never ends keeps a bounded share of the space.
+TEST_F(SegmentTest, TheSpaceThatWaitsForReadersIsBounded) {
+  options_ = PmemOptions(dir_.Sub("large"), 1, 256 * kMiB);
+  Reopen();
+  allocator()->SetReaderCheck([](uint64_t) { return true; });
+  std::vector<Segment*> segments;
+  for (int i = 0; i < 160; ++i) segments.push_back(Allocate(kMiB / 2));
+  for (Segment* segment : segments) ASSERT_TRUE(allocator()->Seal(segment, 10, 10).ok());
+  for (Segment* segment : segments) ASSERT_TRUE(allocator()->Release(segment).ok());
+  EXPECT_GT(allocator()->GetUsage(0).free_bytes, 8 * kMiB);
+  EXPECT_TRUE(allocator()->has_deferred());
+}
+
+// ---- Seeds of entries
+
+TEST_F(SegmentTest, EachUseHasASeedOfItsOwn) {
+  std::set<uint64_t> seeds;
+  for (int i = 0; i < 100; ++i) {
+    Segment* const segment = Allocate();
+    EXPECT_TRUE(seeds.insert(segment->entry_seed()).second);
+    EXPECT_GE(segment->entry_seed(), uint64_t{1} << 63);
+    ASSERT_TRUE(allocator()->Release(segment).ok());
+  }
+  Segment* const segment = Allocate();
+  const uint64_t seed = segment->entry_seed();
+  ASSERT_TRUE(allocator()->Seal(segment, 10, 10).ok());
+  Reopen();
+  EXPECT_EQ(Used().at(0)->entry_seed(), seed);
+}
+
 // ---- No space
 
 TEST_F(SegmentTest, NoSpaceLeavesEverythingUsable) {

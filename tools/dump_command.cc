@@ -121,7 +121,7 @@ template <class Visit>
 void ForEachEntry(const Media& media, const Visit& visit) {
   for (const MediaSegment& segment : media.segments()) {
     if (!segment.holds_log()) continue;
-    LogReader reader(media.Resolve(segment.start()), segment.generation, segment.limit());
+    LogReader reader(media.Resolve(segment.start()), segment.entry_seed, segment.limit());
     while (const LogEntry* entry = reader.NextValid()) visit(segment.start() + reader.entry_offset(), *entry);
   }
 }

@@ -79,8 +79,8 @@ Status PrimaryReader::CheckFamilies() {
   for (size_t i = 1; i < families_.size(); ++i) {
     if (!families_[i].is_listed) continue;
     const ManifestState::Family* const listed = manifest.FindFamily(families_[i].id);
-    if (listed == nullptr || listed->dropped || listed->number != families_[i].number)
-      return Status::Aborted("a column family was dropped");
+    // What was read under its id may be another one's.
+    if (listed == nullptr || listed->dropped || listed->number != families_[i].number) families_[i].is_listed = false;
   }
   for (const ManifestState::Family& listed : manifest.families) {
     if (listed.name == kRangeTombstonesFamilyName && listed.id != range_family_)
@@ -161,7 +161,7 @@ Status PrimaryReader::ReadSegment(Region* region, const ListedSegment& segment, 
     const uint64_t from = progress.end / 8 * 8;
     if (Status status = region->files.Read(segment.data + from, limit - from, &buffer_, from); !status.ok()) return status;
     auto* const data = reinterpret_cast<uint8_t*>(buffer_.data());
-    LogReader reader(data, segment.generation, limit, progress.end);
+    LogReader reader(data, segment.entry_seed, limit, progress.end);
     for (;;) {
       const LogEntry* const entry = reader.NextValid();
       progress.is_short = is_sealed && entry == nullptr && progress.end < limit;
@@ -273,6 +273,7 @@ Status PrimaryReader::Settle() {
   for (size_t i = 0; i < families_.size(); ++i) {
     Family& family = families_[i];
     family.content.clear();
+    if (!family.is_listed) versions_[i].clear();
     const KeyOrder order(family.options.comparator);
     std::shared_ptr<const RangeTombstones> ranges;
     if (const auto known = ranges_.find(family.id); known != ranges_.end())

@@ -18,10 +18,18 @@
 // WHY NO SEGMENT IS MISSED  Generations ascend in each region, and come to the media in order. One that is there neither at the
 //   end, nor was read whole, was taken and released meanwhile.
 // WHY NO FAMILY IS MIXED UP  The MANIFEST is read before and after: the id of one that was dropped meanwhile may be another's.
+//   Such a family counts as one that was dropped before.
+// WHY IT ENDS  Read begins anew when a segment was freed between 1 and 4; and, once each in the life of a database, when the
+//   families of deleted ranges and of prepared transactions have come. While the caller has a ReaderHold (db/reader_hold.h) the
+//   primary frees no segment but these: one of which the release was under way when the hold began; an open one that nothing
+//   was written to, or of which the write was refused; and copies of a relocation or a flush that failed. A crash would make what
+//   is in the last two count, so they cannot wait. All else is not in the way: merges relink entries, which are read one by one;
+//   relocations write copies before they free; the MANIFEST is read as it is at one moment, wherever it moved to.
 // WHY IT IS ONE STATE  A write of which another one could know was acknowledged before that began. If the other one has a
 //   number up to M, it was seen by 2 at the latest, so the first was on media when 3 began. Batches are whole: numbers of one
 //   are drawn at once, and entries of which the last is not there do not count.
-// WHY WHAT IS READ IS RIGHT  Entries, descriptors and the MANIFEST have checksums, those of entries seeded with the generation.
+// WHY WHAT IS READ IS RIGHT  Entries, descriptors and the MANIFEST have checksums, those of entries seeded with a number of their
+//   segment's use.
 // What is not acknowledged yet may be seen.
 #pragma once
 
@@ -58,10 +66,11 @@ class PrimaryReader {
   // `options`, `path`: of the primary. The families are those that are read; the default one comes first.
   PrimaryReader(const Options& options, std::string path, std::vector<ColumnFamilyDescriptor> families);
 
-  // Reads all. Aborted: too much was released meanwhile; again. NotFound: there is no database; Corruption: what is there is
-  // damaged. InvalidArgument: another comparator, or operands and no merge operator.
+  // Reads all. Aborted: something was freed meanwhile; again, at last with a ReaderHold. NotFound: there is no database;
+  // Corruption: what is there is damaged. InvalidArgument: another comparator, or operands and no merge operator.
   Status Read();
 
+  const std::string& path() const { return path_; }
   std::vector<Family>& families() { return families_; }
   // The largest number of a user's write that is in the state.
   uint64_t last_update() const { return last_update_; }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "db/reader_hold.h"
 #include "txn/primary_reader.h"
 #include "txn/stacked_db.h"
 #include "util/file.h"
@@ -56,6 +57,7 @@ class SecondaryDB final : public StackedDB<DB> {
   Status GetLatestSequenceForKey(ColumnFamilyHandle*, Slice, uint64_t*) override { return NoWrites(); }
 
  private:
+  Status ReadPrimary();
   Status CatchUp(DB* own, const std::vector<std::unique_ptr<ColumnFamilyHandle>>& handles);
 
   std::mutex mutex_;  // one at a time catches up
@@ -88,17 +90,27 @@ Status AddDifference(DB* db, ColumnFamilyHandle* handle, const PrimaryReader::Fa
   return own->status();
 }
 
-Status SecondaryDB::CatchUp(DB* own, const std::vector<std::unique_ptr<ColumnFamilyHandle>>& handles) {
+// STEPS  1 some tries without a hold, which cost the primary nothing  2 tries under a hold, which the primary does not overtake;
+//        a new hold after some of them, in case that the primary has waited long enough for this one.
+Status SecondaryDB::ReadPrimary() {
   constexpr int kTries = 30;
-  const std::lock_guard lock(mutex_);
-  Status status = primary_->Read();
-  for (int i = 1; status.IsAborted() && i < kTries; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(i));
+  constexpr int kTriesWithoutHold = 2;
+  constexpr int kTriesOfAHold = 4;
+  ReaderHold hold;
+  Status status;
+  for (int i = 0; i < kTries; ++i) {
+    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(i));
+    if (i >= kTriesWithoutHold && (i - kTriesWithoutHold) % kTriesOfAHold == 0) (void)hold.Take(primary_->path());
     status = primary_->Read();
+    if (!status.IsAborted()) return status;
   }
-  if (status.IsAborted())
-    return Status::Busy("the primary releases log space faster than it can be read (" + std::string(status.message()) +
-                        "); try again");
+  return Status::Busy("the primary frees log space faster than it can be read (" + std::string(status.message()) +
+                      "); try again, with a user who may open its file LOCK, and when its regions are not full");
+}
+
+Status SecondaryDB::CatchUp(DB* own, const std::vector<std::unique_ptr<ColumnFamilyHandle>>& handles) {
+  const std::lock_guard lock(mutex_);
+  Status status = ReadPrimary();
   if (!status.ok()) return status;
   WriteBatch batch;
   for (const PrimaryReader::Family& family : primary_->families()) {

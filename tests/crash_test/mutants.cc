@@ -103,6 +103,7 @@ constexpr Mutant kMutants[] = {
     {"rollback-keeps-updates", kHalfDone, "txn/transaction_base.cc"},
     {"segment-header-not-flushed", kNeverFlushed, "pmem/segment_directory.cc"},
     {"segment-header-not-fenced", kMarkFirst, "pmem/segment_directory.cc"},
+    {"entry-seed-after-state", kMarkFirst, "pmem/segment_directory.cc"},
     {"seal-in-one-persist", kNotAtomic, "pmem/segment_directory.cc"},
     {"state-word-not-flushed", kNeverFlushed, "pmem/segment_directory.cc"},
     {"state-word-torn", kTorn, "pmem/segment_directory.cc"},

@@ -175,22 +175,22 @@ class Damage {
       memcpy(&(*content)[slot], &checksum, sizeof(checksum));
     }
   }
-  // An entry counts with the generation of its segment, which the header before it has.
+  // An entry counts with the seed of its segment, which the header before it has.
   void RightEntries(const std::string& file, std::string* content) const {
     const std::string& before = base_.files().at(file);
-    uint64_t generation = 0;
+    uint64_t entry_seed = 0;
     for (uint64_t at = 0; at + sizeof(LogEntry) < content->size(); at += 8) {
       const WordKind kind = base_.words().KindAt(file, at);
       if (kind == WordKind::kSegmentHeader) {
         SegmentHeader header;
         memcpy(&header, &before[at], sizeof(header));
-        if (header.magic == SegmentHeader::kMagic) generation = header.generation;
+        if (header.magic == SegmentHeader::kMagic) entry_seed = EntrySeed(header);
         continue;
       }
       if (kind != WordKind::kLog || memcmp(&before[at], &(*content)[at], 64) == 0) continue;
       const auto* entry = reinterpret_cast<const LogEntry*>(&(*content)[at]);
       if (LogEntrySize(*entry) > content->size() - at) continue;
-      const uint64_t checksum = entry->ComputeChecksum(generation);
+      const uint64_t checksum = entry->ComputeChecksum(entry_seed);
       memcpy(&(*content)[at], &checksum, sizeof(checksum));
     }
   }

@@ -119,7 +119,7 @@ class WordMap {
   void AddSegment(const MediaSegment& segment, Kinds* kinds) {
     Mark(kinds, segment.data - sizeof(SegmentHeader), sizeof(SegmentHeader), WordKind::kSegmentHeader);
     if (!segment.holds_log()) return Mark(kinds, segment.data, segment.capacity, WordKind::kIndex);
-    LogReader reader(media_->Resolve(segment.start()), segment.generation, segment.limit());
+    LogReader reader(media_->Resolve(segment.start()), segment.entry_seed, segment.limit());
     while (const LogEntry* entry = reader.NextValid()) {
       const uint64_t at = segment.data + reader.entry_offset();
       const bool replayed = entry->sequence() >= media_->manifest().log_boundary;

@@ -121,7 +121,7 @@ class FamilyMedia {
     return static_cast<NvTreeRoot*>(families_.at(family).place.Find(*regions(), 0, sizeof(NvTreeRoot)));
   }
   LogEntry* EntryAt(PmPtr place) const { return regions()->Resolve<LogEntry>(place); }
-  uint64_t GenerationAt(PmPtr place) const { return store_.allocator->Find(place)->generation(); }
+  uint64_t EntrySeedAt(PmPtr place) const { return store_.allocator->Find(place)->entry_seed(); }
   void MarkDead(PmPtr place) { EntryAt(place)->next[0] |= LogEntry::kDeadBit; }
   ManifestState::Family* Listed(uint32_t family) { return state.FindFamily(family); }
   uint64_t next_sequence() const { return sequence_; }
