@@ -214,7 +214,7 @@ void DBImpl::NoteOptions() const try {
     change(family->id, &families.back().options.foreign_options);
   }
   const Status status = WriteOptionsFile(given, families, path_);
-  if (!status.ok()) Log("the options file is not up to date: " + status.ToString());
+  if (OutcomeOf(Work::kOptionsFile, status) == Outcome::kLater) Log("the options file is not up to date: " + status.ToString());
 } catch (const std::bad_alloc&) {  // the next one is written again
 }
 
