@@ -43,29 +43,29 @@ Status Destroy(const Copy& copy, const std::string& directory) {
   return copy.how.destroy ? copy.how.destroy(directory) : DB::Destroy({}, directory);
 }
 
-// STEPS   1 what is at `target` becomes `target`.old  2 the copy gets its name  3 that is durable  4 the old one is removed.
-// CRASH   Between 1 and 2: nothing is at `target`, and both are beside it, whole.
+// STEPS   0 what is at `target` is marked  1 it becomes `target`.old  2 the copy gets its name  3 that is durable  4 the old one
+//         is removed.
+// CRASH   Between 1 and 2: nothing is at `target`, and both are beside it, whole. The next restore gives the old one its name
+//         back. After 2 the next restore removes the old one (TemporaryPlace::FinishReplacement).
 // What is in the way of 1 or 2 leaves everything as it was.
-Status PutInPlace(const Copy& copy, const std::string& temporary, const std::string& target) {
-  const std::string old = target + ".old";
+Status PutInPlace(TemporaryPlace* place, const std::string& target) {
+  const std::string& temporary = place->path();
+  const std::string old = TemporaryPlace::OldOf(target);
   const bool replaces = FileExists(target);
   if (replaces && FileExists(old)) return Status::InvalidArgument(old + " is in the way; move it elsewhere");
   Status status = replaces ? CheckPlace(target) : Status::OK();
+  if (status.ok() && replaces) status = TemporaryPlace::MarkOld(target);
   if (status.ok() && replaces) status = Rename(target, old);
   if (!status.ok()) return status;
   status = Rename(temporary, target);
   if (!status.ok()) {
-    const Status back = replaces ? Rename(old, target) : Status::OK();
+    const Status back = replaces ? place->FinishReplacement(target) : Status::OK();
     return back.ok() ? status : back;
   }
   TemporaryPlace::Finish(target);
   const std::string parent = std::filesystem::path(target).parent_path();
   status = SyncDir(parent.empty() ? "." : parent);
-  if (!status.ok() || !replaces) return status;
-  status = Destroy(copy, old);
-  std::error_code not_empty;
-  std::filesystem::remove(old, not_empty);  // files of others stay there
-  return status;
+  return status.ok() && replaces ? place->FinishReplacement(target) : status;
 }
 
 // Closed when this returns.
@@ -99,11 +99,12 @@ Status MakeDatabase(Copy copy, const std::function<Status(DB*)>& fill) {
   copy.options.disable_auto_compaction = false;
   if (!copy.replaces && FileExists(target))
     return Status::InvalidArgument(target + " is there already; choose another directory");
-  Status status = CheckPlace(target);
+  Status status = copy.replaces ? temporary.FinishReplacement(target) : Status::OK();
+  if (status.ok()) status = CheckPlace(target);
   if (status.ok()) status = temporary.Make();
   if (!status.ok()) return status;
   status = Make(&copy, temporary.path(), fill);
-  if (status.ok()) status = PutInPlace(copy, temporary.path(), target);
+  if (status.ok()) status = PutInPlace(&temporary, target);
   if (!status.ok()) (void)temporary.Remove();
   return status;
 }

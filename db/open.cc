@@ -9,6 +9,7 @@
 #include "db/hidden_family.h"
 #include "db/no_memory.h"
 #include "db/options_file.h"
+#include "db/temporary_place.h"
 #include "db/test_hooks.h"
 #include "nvtree/leaf.h"
 #include "pmem/persist_mode.h"
@@ -186,6 +187,7 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
     impl->given_ = std::move(options);
     std::lock_guard lock(impl->families_mutex_);
     impl->NoteOptions();
+    TemporaryPlace::KeepOld(path);
   }
   *db = std::move(impl);
   return Status::OK();
