@@ -43,30 +43,29 @@ Status Destroy(const Copy& copy, const std::string& directory) {
   return copy.how.destroy ? copy.how.destroy(directory) : DB::Destroy({}, directory);
 }
 
-// STEPS   1 rename `target` to `target`.old  2 rename the copy to `target`  3 sync the parent directory  4 remove `target`.old.
-// CRASH   Between 1 and 2: no `target` exists. The old database is `target`.old, the new database has its temporary name, both
-//         are complete. Between 2 and 4: `target`.old remains beside the new `target`.
+// STEPS   0 mark the database at `target`  1 rename `target` to `target`.old  2 rename the copy to `target`  3 sync the parent
+//         directory  4 remove `target`.old.
+// CRASH   Between 1 and 2: no `target` exists; both databases are complete beside it, and the next restore renames the old one
+//         back. After 2 the next restore removes the old one (TemporaryPlace::FinishReplacement).
 // If step 1 or 2 fails, everything stays unchanged.
-Status PutInPlace(const Copy& copy, const std::string& temporary, const std::string& target) {
-  const std::string old = target + ".old";
+Status PutInPlace(TemporaryPlace* place, const std::string& target) {
+  const std::string& temporary = place->path();
+  const std::string old = TemporaryPlace::OldOf(target);
   const bool replaces = FileExists(target);
   if (replaces && FileExists(old)) return Status::InvalidArgument(old + " is in the way; move it elsewhere");
   Status status = replaces ? CheckPlace(target) : Status::OK();
+  if (status.ok() && replaces) status = TemporaryPlace::MarkOld(target);
   if (status.ok() && replaces) status = Rename(target, old);
   if (!status.ok()) return status;
   status = Rename(temporary, target);
   if (!status.ok()) {
-    const Status back = replaces ? Rename(old, target) : Status::OK();
+    const Status back = replaces ? place->FinishReplacement(target) : Status::OK();
     return back.ok() ? status : back;
   }
   TemporaryPlace::Finish(target);
   const std::string parent = std::filesystem::path(target).parent_path();
   status = SyncDir(parent.empty() ? "." : parent);
-  if (!status.ok() || !replaces) return status;
-  status = Destroy(copy, old);
-  std::error_code not_empty;
-  std::filesystem::remove(old, not_empty);  // the directory stays if it has other files
-  return status;
+  return status.ok() && replaces ? place->FinishReplacement(target) : status;
 }
 
 // Creates and fills the copy. The copy is closed when the function returns.
@@ -100,11 +99,12 @@ Status MakeDatabase(Copy copy, const std::function<Status(DB*)>& fill) {
   copy.options.disable_auto_compaction = false;
   if (!copy.replaces && FileExists(target))
     return Status::InvalidArgument(target + " is there already; choose another directory");
-  Status status = CheckPlace(target);
+  Status status = copy.replaces ? temporary.FinishReplacement(target) : Status::OK();
+  if (status.ok()) status = CheckPlace(target);
   if (status.ok()) status = temporary.Make();
   if (!status.ok()) return status;
   status = Make(&copy, temporary.path(), fill);
-  if (status.ok()) status = PutInPlace(copy, temporary.path(), target);
+  if (status.ok()) status = PutInPlace(&temporary, target);
   if (!status.ok()) (void)temporary.Remove();
   return status;
 }

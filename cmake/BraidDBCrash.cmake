@@ -34,6 +34,18 @@ add_test(NAME crash_test COMMAND crash_test --seed 1 --databases 9 --images-per-
 set_tests_properties(crash_test PROPERTIES LABELS "crash;ci" TIMEOUT 600)
 add_dependencies(braiddb_ci crash_test)
 
+# db_growth_test counts the accesses to memory of the same library, with a runtime of its own.
+add_executable(db_growth_test $<TARGET_OBJECTS:braiddb_traced> tests/growth/access_hooks.cc tests/growth/db_growth_test.cc
+  tests/support/db_test_util.cc)
+braiddb_compile_options(db_growth_test TEST)
+target_include_directories(db_growth_test PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR})
+target_compile_definitions(db_growth_test PRIVATE BRAIDDB_CRASH_TEST)
+target_link_libraries(db_growth_test PRIVATE
+  PMDK::pmemobj PMDK::pmem NUMA::numa XxHash::xxhash Boost::headers Threads::Threads GTest::gtest GTest::gtest_main ${CMAKE_DL_LIBS})
+add_test(NAME db_growth_test COMMAND db_growth_test)
+set_tests_properties(db_growth_test PROPERTIES LABELS "unit;ci" TIMEOUT 600)
+add_dependencies(braiddb_ci db_growth_test)
+
 # Every mutant must be found; ctest -L mutants. A few that are found quickly, one of each kind, are in ci.
 set(crash_ci_mutants
   ack-before-fence entry-flush-too-short cut-batch-trusted checkpoint-not-flushed journal-not-flushed manifest-slot-not-fenced

@@ -60,9 +60,14 @@ MergePlan::MergePlan(const std::vector<const PmTable*>& tables, const RegionSet*
   const auto same_key = [&](size_t a, size_t b) {
     return order_->Compare(samples[a].entry->key(), samples[b].entry->key()) == 0;
   };
+  size_t seen = 0;        // the sample that was looked at last
+  size_t seen_begin = 0;  // where its key begins: a key may have many samples, and each is passed once
   for (size_t i = step; i < samples.size(); i += step) {
     size_t cut = i;
-    while (cut > 0 && same_key(cut - 1, cut)) --cut;
+    while (cut > seen && same_key(cut - 1, cut)) --cut;
+    if (cut == seen) cut = seen_begin;
+    seen = i;
+    seen_begin = cut;
     if (cut > 0 && (cuts.empty() || cut > cuts.back())) cuts.push_back(cut);
   }
 

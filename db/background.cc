@@ -44,7 +44,14 @@ void DBImpl::Log(const std::string& line) const {
   if (logger_) logger_->Log(line);
 }
 
-void DBImpl::SetBackgroundError(const Status& status) noexcept {
+Outcome DBImpl::OutcomeOf(Work work, const Status& status) const noexcept {
+  if (status.ok()) return Outcome::kNone;
+  return braiddb::OutcomeOf(work, CauseOf(status, regions_->persistence()->failed()));
+}
+
+Outcome DBImpl::Settle(Work work, const Status& status) noexcept {
+  const Outcome outcome = OutcomeOf(work, status);
+  if (outcome != Outcome::kEndsWriting) return outcome;
   {
     std::lock_guard lock(work_mutex_);
     if (background_error_.ok()) {
@@ -62,12 +69,7 @@ void DBImpl::SetBackgroundError(const Status& status) noexcept {
   } catch (const std::bad_alloc&) {
   }
   NotifyWork();
-}
-
-bool DBImpl::IsFatal(const Status& status) const {
-  if (status.ok() || status.IsNoSpace() || status.IsMemoryLimit()) return false;
-  if (status.IsAborted() || status.IsInvalidArgument()) return false;
-  return !status.IsIOError() || regions_->persistence()->failed();
+  return outcome;
 }
 
 Status DBImpl::InChild() const {

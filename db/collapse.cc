@@ -40,13 +40,13 @@ Status DBImpl::CollapseOperands(bool* collapsed) try {
     }
     status = CollapseFamily(*family, &waiting->second, collapsed);
     if (waiting->second.empty()) operand_keys_.erase(waiting);
-    if (status.ok() || IsFatal(status)) continue;
+    if (OutcomeOf(Work::kMakeCopies, status) != Outcome::kLater) continue;
     Log("collapse: " + status.ToString());
     return Status::OK();  // the operands are as good
   }
   return status;
 } catch (const std::bad_alloc&) {
-  SetBackgroundError(NoMemory());  // the MANIFEST may have the table, and the view not
+  Settle(Work::kInstall, NoMemory());  // the MANIFEST may have the table, and the view not
   return NoMemory();
 }
 
@@ -67,10 +67,8 @@ Status DBImpl::CollapseFamily(const Family& family, std::vector<std::string>* ke
   counters_.flushed_lines.fetch_add(relocation.flushed_lines, std::memory_order_relaxed);
   if (!status.ok() || relocation.tables.empty()) return status;
   status = PublishCopies(&relocation);
-  if (!status.ok() && !IsFatal(status)) return status;
-  // Then nobody knows whether they are listed.
   if (!status.ok()) {
-    SetBackgroundError(status);
+    Settle(Work::kMakeCopies, status);
     return status;
   }
   counters_.collapsed_keys.fetch_add(relocation.moves.size(), std::memory_order_relaxed);

@@ -82,7 +82,7 @@ void DBImpl::CompactionLoop() {
   try {
     CompactUntilStopped();
   } catch (const std::bad_alloc&) {
-    SetBackgroundError(NoMemory());
+    Settle(Work::kInstall, NoMemory());
   }
 }
 
@@ -119,7 +119,7 @@ void DBImpl::CompactUntilStopped() {
     BRAIDDB_SYNC_POINT("DBImpl::CompactUntilStopped:Next");
     std::lock_guard lock(compaction_mutex_);
     ServeRoom();
-    if (Status freed = segments_->FreeDeferred(false); !freed.ok()) SetBackgroundError(freed);
+    Settle(Work::kRelease, segments_->FreeDeferred(false));
     BeginScanMerge(last_merge);
     const uint64_t gains = CountGains();
     flushed_at_look_.store(flushed_memtable_id_.load(std::memory_order_acquire), std::memory_order_relaxed);
@@ -136,7 +136,7 @@ void DBImpl::CompactUntilStopped() {
       const auto start = std::chrono::steady_clock::now();
       Status status = CompactTables();
       if (status.ok()) status = MakeCopies(&collapses_next);
-      if (!status.ok() && !status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
+      Settle(Work::kMerge, status);
       last_merge = std::chrono::steady_clock::now() - start;
       // Who never pauses gets the space back of what an earlier session wrote, too.
       const auto account_until = std::chrono::steady_clock::now() + last_merge / 8;
@@ -146,21 +146,21 @@ void DBImpl::CompactUntilStopped() {
     } else if (changing_.MergesByItself()) {
       more_to_account = AccountOneSegment();
       Status status = more_to_account ? Status::OK() : MakeCopies(&collapses_next);
-      if (!status.ok() && !status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
+      Settle(Work::kMerge, status);
     } else {
       more_to_account = false;
     }
     const Status swept = SweepRanges(changing_.MergesByItself(), &more_to_sweep);
-    if (!swept.ok() && !swept.IsAborted() && !IsForLater(swept)) SetBackgroundError(swept);
+    Settle(Work::kMerge, swept);
     if (BoundsSpace()) LookAtSpace(more_to_account || CountGains() != gains);
   }
 }
 
-// Of a last level whose merges copy: old copies may be held by an iterator. What was merged stays merged, and the rest is as
-// before. The tables stay in L0, nothing else is merged, and no space comes back until then. [CC-52]
-// REQUIRES: compaction_mutex_; `status` is that of the merge that the MANIFEST names.
-void DBImpl::PostponeMerge(const Family& family, const Status& status) {
-  if (!status.IsNoSpace() || family.options.l1 != L1Kind::kSortedRuns) return;
+// There was no space (an iterator may hold old copies), or the system refused a call. What was merged stays merged, and the rest
+// is as before. The tables stay in L0, nothing else is merged, and no space comes back until then. [CC-52]
+// REQUIRES: compaction_mutex_; `status` is that of the merge or sweep that the MANIFEST names.
+void DBImpl::PostponeMerge(const Status& status) {
+  if (OutcomeOf(Work::kMerge, status) != Outcome::kLater) return;
   resume_merge_ = true;
   settled_entries_.store(0, std::memory_order_relaxed);
   Log("compaction: postponed: " + status.ToString());
@@ -179,14 +179,6 @@ Status DBImpl::PostponeAll() {
   postponed_merge_ = status;
   postponed_until_ = std::chrono::steady_clock::now() + kUntilSpace;
   return status;
-}
-
-// Whether what found no space is made again, or was not begun.
-bool DBImpl::IsForLater(const Status& status) {
-  if (IsFatal(status)) return false;
-  if (resume_merge_.load(std::memory_order_acquire)) return true;
-  std::lock_guard lock(manifest_mutex_);
-  return manifest_state_.merge_id == 0;
 }
 
 // One table of copies at a time: collapses and relocations take turns where both have something to do.
@@ -324,7 +316,7 @@ Status DBImpl::CompactTables() try {
   }
   return MergeTables(family, tables, std::move(orders), merge_id);
 } catch (const std::bad_alloc&) {
-  SetBackgroundError(NoMemory());
+  Settle(Work::kInstall, NoMemory());
   return NoMemory();
 }
 
@@ -353,12 +345,14 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
     family->merges_orders = false;
   }
   Status status = family->last_level->Merge(job, inputs, &stats);
-  PostponeMerge(*family, status);
+  PostponeMerge(status);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   if (status.ok()) status = FinishMerge(family, tables, stats);
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
   const CompletedMerge completed{status, stats.merged, stats.dropped, static_cast<uint64_t>(took.count())};
   PostCompaction(*family, merge_id, tables.size(), &completed);
+  // Copies that took the places of their originals are not met again.
+  if (OutcomeOf(Work::kMerge, status) == Outcome::kLater) KeepMoved(std::move(stats.moved));
   if (!status.ok()) return status;
   for (const MergeStats::Copy& copy : stats.copied) MoveInCache(copy.from, copy.to);
   Measure(HistogramKind::kCompactionMicros, completed.elapsed_us * 1000);
@@ -471,14 +465,17 @@ Status DBImpl::SweepFamily(Family* family, const KeyRanges& keys, bool asks) try
   const Status swept = family->last_level->Sweep(job, keys, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
   // Of runs, what it did not come to is as before, and no table waits for the rest.
-  const bool ends_early = swept.IsNoSpace() && family->options.l1 == L1Kind::kSortedRuns;
-  if (!swept.ok() && !ends_early) return swept;
+  const bool ends_early = OutcomeOf(Work::kMerge, swept) == Outcome::kLater && family->options.l1 == L1Kind::kSortedRuns;
+  if (!swept.ok() && !ends_early) {
+    PostponeMerge(swept);
+    return swept;
+  }
   Status status = FinishMerge(family, {}, stats);
   NoteOperandKeys(*family, std::move(stats.operand_keys));
   if (status.ok()) ReclaimSegments();
   return status.ok() ? swept : status;
 } catch (const std::bad_alloc&) {
-  SetBackgroundError(NoMemory());
+  Settle(Work::kInstall, NoMemory());
   return NoMemory();
 }
 
@@ -558,7 +555,7 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
     if (status.ok()) ReclaimSegments();
     if (status.ok()) status = RelocateAll();
     epochs_.Reclaim();
-    if (!status.ok() && !status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
+    Settle(Work::kMerge, status);
     if (BoundsSpace()) LookAtSpace(true);  // nothing calls the compaction thread, and its look may come late
   }
   if (!status.ok() || CountRanges() >= ranges) return status;

@@ -38,6 +38,7 @@
 #include "compaction/version_filter.h"
 #include "db/cache_share.h"
 #include "db/dram_budget.h"
+#include "db/error_policy.h"
 #include "db/event_queue.h"
 #include "db/family.h"
 #include "db/merge_context.h"
@@ -594,9 +595,8 @@ class [[gnu::visibility("hidden")]] DBImpl final : public DB {
   Status CompactTables();
   // No table of L0 is listed, and the MANIFEST has no room for one. Tries again a second later.
   Status PostponeAll();
-  // A merge that found no space is not an error if it can be made again.
-  void PostponeMerge(const Family& family, const Status& status);
-  bool IsForLater(const Status& status);
+  // A merge or sweep that ended with an error after which it can be made again.
+  void PostponeMerge(const Status& status);
   // `orders`: of all that the tables have; or none.
   Status MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, Orders orders, uint64_t merge_id);
   Status FinishMerge(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats);
@@ -738,10 +738,10 @@ class [[gnu::visibility("hidden")]] DBImpl final : public DB {
   // Throws std::bad_alloc before it has changed anything. REQUIRES: view_mutex_
   void InstallView(std::shared_ptr<ReadView> view);
   void NotifyWork();
-  void SetBackgroundError(const Status& status) noexcept;
-  // Whether a failure leaves it open what is on media, or in DRAM: the database takes no more writes then. A call that the system
-  // refused, when a region was to grow, is the caller's alone.
-  bool IsFatal(const Status& status) const;
+  // What follows from the result of `work`: see error_policy.h.
+  Outcome OutcomeOf(Work work, const Status& status) const noexcept;
+  // The same. If it is kEndsWriting, the database takes no more writes from here on.
+  Outcome Settle(Work work, const Status& status) noexcept;
   Status BackgroundError() const;
 
   // events.cc: what the user's functions are told. May be called with any lock.

@@ -306,6 +306,7 @@ Status DBImpl::CreateAnyFamily(const ColumnFamilyOptions& options, const std::st
     const uint64_t forgotten = families_forgotten_.load(std::memory_order_acquire);
     Status status = MakeFamily(options, name);
     if (status.ok()) break;
+    Settle(Work::kCreateFamily, status);
     if (!status.IsNoSpace()) return status;
     lock.unlock();
     drop_lock.unlock();
@@ -342,8 +343,14 @@ Status DBImpl::DropColumnFamily(ColumnFamilyHandle* handle) try {
   if (status.ok()) {
     std::lock_guard compaction_lock(compaction_mutex_);
     if (write_failed_.load(std::memory_order_acquire)) status = BackgroundError();
-    if (status.ok() && resume_merge_) status = CompactTables();
-    if (status.ok()) status = CommitDrop(family);
+    if (status.ok() && resume_merge_) {
+      status = CompactTables();
+      Settle(Work::kMerge, status);
+    }
+    if (status.ok()) {
+      status = CommitDrop(family);
+      Settle(Work::kDropFamily, status);
+    }
   }
   if (!status.ok()) {
     family->dropped.store(false, std::memory_order_seq_cst);
@@ -413,8 +420,8 @@ bool DBImpl::PurgeFamilies() try {
     segments_->ForEachLog([this](Segment* segment) { unpurged_.push_back(segment); });
   }
   const bool forgets = unpurged_.empty() || BRAIDDB_MUTANT("family-forgotten-early");
-  Status status = forgets ? ForgetPurged() : PurgeOneSegment();
-  if (!status.ok()) SetBackgroundError(status);
+  const Status status = forgets ? ForgetPurged() : PurgeOneSegment();
+  Settle(Work::kPurgeFamily, status);
   return status.ok();
 } catch (const std::bad_alloc&) {
   return false;  // again later
@@ -447,8 +454,8 @@ bool DBImpl::HasLeft(Family* family) {
     for (cursor->SeekToFirst(); cursor->entry() != nullptr; cursor->Next())
       lookup_cache_->Forget(KeyHash(*cursor->entry()), regions_->Find(cursor->entry()));
   }
-  Status status = level->Discard();
-  if (!status.ok()) SetBackgroundError(status);
+  const Status status = level->Discard();
+  Settle(Work::kPurgeFamily, status);
   return status.ok();
 }
 

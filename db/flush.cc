@@ -75,7 +75,7 @@ void DBImpl::FlushLoop() {
   try {
     FlushUntilStopped();
   } catch (const std::bad_alloc&) {
-    SetBackgroundError(NoMemory());
+    Settle(Work::kInstall, NoMemory());
   }
   const std::lock_guard lock(work_mutex_);
   flush_thread_ended_ = true;
@@ -256,8 +256,7 @@ bool DBImpl::FlushOne(const PendingFlush& pending, WriterPressure::Flush* took) 
   }
   Measure(HistogramKind::kFlushMicros, perf::NowNs() - begin_ns);
   if (waiting_for_checkpoint >= options_.checkpoint_tables || copies != nullptr) {
-    Status status = CheckpointTables();
-    if (!status.ok()) SetBackgroundError(status);
+    Settle(Work::kCheckpoint, CheckpointTables());
   }
   flushed_memtable_id_.store(pending.memtable->id(), std::memory_order_release);
   immutable_count_.fetch_sub(1, std::memory_order_release);
@@ -270,7 +269,7 @@ bool DBImpl::FinishCopies(FlushCopier* copies) {
   uint64_t lines = 0;
   const Status status = copies->Finish(&lines);
   counters_.flushed_lines.fetch_add(lines, std::memory_order_relaxed);
-  if (!status.ok()) SetBackgroundError(status);
+  Settle(Work::kFlushCopies, status);
   BRAIDDB_SYNC_POINT("DBImpl::FinishCopies");
   return status.ok();
 }
@@ -312,7 +311,8 @@ Status DBImpl::ReserveForTables(const ManifestState& state, const ManifestState&
   const size_t most = kMaxManifestTables + kMaxTablesPerFamily * (1 + longer.families.size());
   if (longer.tables.size() > most && !state.tables.empty()) return Status::NoSpace("the MANIFEST lists enough tables");
   Status status = manifest_.Reserve(longer, Manifest::Room::kCopies);
-  if (!IsFatal(status) && state.tables.empty() && manifest_.Fits(longer)) return Status::OK();
+  if (OutcomeOf(Work::kCheckpoint, status) != Outcome::kEndsWriting && state.tables.empty() && manifest_.Fits(longer))
+    return Status::OK();
   return status;
 }
 
@@ -340,7 +340,7 @@ Status DBImpl::CheckpointTables() {
     }
     // The rest waits for a merge; its log stays behind the boundary. The boundary moves beyond all of a rotation, or nothing.
     const Status room = ReserveForTables(state, longer);
-    if (!room.ok() && (!IsFatal(room) || is_read_only())) break;
+    if (OutcomeOf(Work::kCheckpoint, room) == Outcome::kLater || (!room.ok() && is_read_only())) break;
     if (!room.ok()) return room;
     for (size_t i = begin; i < end; ++i) {
       Status status = BRAIDDB_MUTANT("checkpoint-pointers-last")
@@ -410,7 +410,7 @@ Status DBImpl::FlushWritten(uint64_t* last_id) {
     if (!is_flushed()) return closing();
   }
   Status status = CheckpointTables();
-  if (!status.ok()) SetBackgroundError(status);
+  Settle(Work::kCheckpoint, status);
   return status;
 }
 

@@ -10,6 +10,7 @@
 #include "db/no_memory.h"
 #include "db/options_file.h"
 #include "db/reader_hold.h"
+#include "db/temporary_place.h"
 #include "db/test_hooks.h"
 #include "nvtree/leaf.h"
 #include "pmem/persist_mode.h"
@@ -187,6 +188,7 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
     impl->given_ = std::move(options);
     std::lock_guard lock(impl->families_mutex_);
     impl->NoteOptions();
+    TemporaryPlace::KeepOld(path);
   }
   *db = std::move(impl);
   return Status::OK();
@@ -215,7 +217,7 @@ void DBImpl::NoteOptions() const try {
     change(family->id, &families.back().options.foreign_options);
   }
   const Status status = WriteOptionsFile(given, families, path_);
-  if (!status.ok()) Log("the options file is not up to date: " + status.ToString());
+  if (OutcomeOf(Work::kOptionsFile, status) == Outcome::kLater) Log("the options file is not up to date: " + status.ToString());
 } catch (const std::bad_alloc&) {  // the next one is written again
 }
 

@@ -2,6 +2,7 @@
 #include "db/db_impl.h"
 #include "db/no_memory.h"
 #include "log/log_reader.h"
+#include "util/sync_point.h"
 
 namespace braiddb {
 
@@ -78,11 +79,12 @@ void DBImpl::ReclaimSegments() {
 
 void DBImpl::Release(Segment* segment) {
   try {
-    Status status = segments_->Release(segment);
-    if (!status.ok()) SetBackgroundError(status);
+    BRAIDDB_SYNC_POINT("DBImpl::Release");
+    const Status status = segments_->Release(segment);
+    Settle(Work::kRelease, status);
     if (segments_->has_deferred()) NotifyWork();  // the compaction thread frees it when readers let it
   } catch (const std::bad_alloc&) {
-    SetBackgroundError(NoMemory());  // it is free on media or not; the next open knows
+    Settle(Work::kRelease, NoMemory());  // it is free on media or not; the next open knows
   }
 }
 

@@ -69,13 +69,13 @@ Status DBImpl::RelocateSparse(bool* relocated, bool urgent) try {
     status = CopyLiveEntries(job, sparse, &relocation);
   }
   counters_.flushed_lines.fetch_add(relocation.flushed_lines, std::memory_order_relaxed);
-  if (!status.ok() && !IsFatal(status)) {
+  if (OutcomeOf(Work::kMakeCopies, status) == Outcome::kLater) {
     Log("relocation: " + status.ToString());
     return Status::OK();  // there was more space before
   }
   if (!status.ok() || relocation.tables.empty()) return status;
   status = PublishCopies(&relocation);
-  if (!status.ok() && !IsFatal(status)) {
+  if (OutcomeOf(Work::kMakeCopies, status) == Outcome::kLater) {
     Log("relocation: " + status.ToString());
     return Status::OK();
   }
@@ -87,7 +87,7 @@ Status DBImpl::RelocateSparse(bool* relocated, bool urgent) try {
   *relocated = true;
   return Status::OK();
 } catch (const std::bad_alloc&) {
-  SetBackgroundError(NoMemory());  // the MANIFEST may have the table, and the view not
+  Settle(Work::kInstall, NoMemory());  // the MANIFEST may have the table, and the view not
   return NoMemory();
 }
 
@@ -110,7 +110,8 @@ Status DBImpl::PublishCopies(Relocation* made) {
   BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Copied");
   if (BRAIDDB_MUTANT("copies-sealed-early")) status = SealCopies(segments_.get(), relocation.copies);
   if (status.ok()) status = InstallRelocation(relocation);
-  if (!status.ok() && !IsFatal(status)) DiscardCopies(segments_.get(), made);  // the MANIFEST cannot grow: nothing was listed
+  // The MANIFEST cannot grow: nothing was listed.
+  if (OutcomeOf(Work::kMakeCopies, status) == Outcome::kLater) DiscardCopies(segments_.get(), made);
   BRAIDDB_SYNC_POINT("DBImpl::RelocateSparse:Listed");
   if (status.ok() && !BRAIDDB_MUTANT("copies-sealed-early")) status = SealCopies(segments_.get(), relocation.copies);
   if (!status.ok()) return status;

@@ -94,7 +94,7 @@ bool DBImpl::MakeRoom() try {
   if (segments_->recycled_count() != released) return true;
   if (oldest_l0_id_.load(std::memory_order_acquire) != UINT64_MAX || resume_merge_.load(std::memory_order_acquire)) {
     const Status status = CompactTables();
-    if (!status.ok() && !status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
+    Settle(Work::kMerge, status);
     return status.ok();
   }
   if (AccountOneSegment()) {
@@ -103,9 +103,9 @@ bool DBImpl::MakeRoom() try {
   }
   bool stepped = false;
   const Status swept = SweepRanges(true, &stepped);
-  if (!swept.ok() && !swept.IsAborted() && !IsForLater(swept)) SetBackgroundError(swept);
+  Settle(Work::kMerge, swept);
   if (Status sealed = SealIdle(Idleness::kEnded); !sealed.ok()) {
-    SetBackgroundError(sealed);
+    Settle(Work::kSeal, sealed);
     return false;
   }
   if (stepped || RelocateForRoom()) return true;
@@ -113,7 +113,7 @@ bool DBImpl::MakeRoom() try {
   if (MergeIsUnfinished()) return false;
   return FlushForRoom() || SweepForRoom() || segments_->recycled_count() != released;
 } catch (const std::bad_alloc&) {
-  SetBackgroundError(NoMemory());
+  Settle(Work::kInstall, NoMemory());
   return false;
 }
 
@@ -121,7 +121,7 @@ bool DBImpl::RelocateForRoom() {
   bool relocated = false;
   Status status = RelocateSparse(&relocated, true);
   while (status.ok() && relocated && oldest_l0_id_.load(std::memory_order_acquire) == kRelocationId) status = CompactTables();
-  if (!status.ok() && !status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
+  Settle(Work::kMerge, status);
   return relocated && status.ok();
 }
 
@@ -148,7 +148,7 @@ bool DBImpl::SweepForRoom() {
     if (family == nullptr || family->is_gone.load(std::memory_order_acquire) || family->l1_entries.load() == 0) continue;
     const Status status = SweepFamily(family, {KeyRange()}, false);
     if (status.ok()) continue;
-    if (!status.IsAborted() && !IsForLater(status)) SetBackgroundError(status);
+    Settle(Work::kMerge, status);
     return false;
   }
   return true;

@@ -20,6 +20,14 @@ bool IsThere(const std::string& path) {
   return fs::exists(fs::symlink_status(path, error));
 }
 
+// Whether COPYING in the directory says the directory's own path.
+bool IsMarked(const std::string& directory) {
+  std::error_code error;
+  std::string mark;
+  return fs::is_directory(fs::symlink_status(directory, error)) && ReadSmallFile(directory + kMark, kMaxMarkBytes, &mark).ok() &&
+         mark == EscapePath(AbsolutePath(directory));
+}
+
 }  // namespace
 
 Status TemporaryPlace::Resolve(const std::string& path, std::string* target) {
@@ -29,6 +37,13 @@ Status TemporaryPlace::Resolve(const std::string& path, std::string* target) {
   if (!fs::is_symlink(*target, error)) return Status::OK();
   const std::string resolved = fs::canonical(*target, error).string();
   if (error) {
+    // As a restore leaves it that was cut short between its two renames: it can be made again.
+    std::error_code ignored;
+    const fs::path led = fs::path(*target).parent_path() / fs::read_symlink(*target, ignored);
+    if (fs::is_directory(OldOf(led.string()), ignored)) {
+      *target = led.lexically_normal().string();
+      return Status::OK();
+    }
     return Status::InvalidArgument(*target + " is a symbolic link that leads nowhere: " + error.message() + "; remove it");
   }
   *target = resolved;
@@ -67,10 +82,48 @@ Status TemporaryPlace::Remove() {
   return status.ok() ? RemoveDir(path_) : status;
 }
 
+// Files of others stay there. A removal that was cut short may have left no database, and its lock file, which is empty.
+Status TemporaryPlace::RemoveOld(const std::string& old) const {
+  Status status = destroy_(old);
+  std::error_code error;
+  std::vector<std::string> names;
+  if (status.ok() && ListDir(old, &names).ok() && names == std::vector<std::string>{kMark + 1, "LOCK"} &&
+      fs::is_empty(old + "/LOCK", error)) {
+    status = RemoveFile(old + "/LOCK");
+  }
+  if (status.ok()) status = RemoveFile(old + kMark);
+  fs::remove(old, error);
+  return status;
+}
+
 void TemporaryPlace::Finish(const std::string& directory) {
   std::string mark;
   const bool is_there = ReadSmallFile(directory + kMark, kMaxMarkBytes, &mark).ok();
   if (is_there && mark != EscapePath(AbsolutePath(directory))) (void)RemoveFile(directory + kMark);
+}
+
+void TemporaryPlace::KeepOld(const std::string& directory) {
+  if (directory.ends_with(OldOf("")) && IsMarked(directory)) (void)RemoveFile(directory + kMark);
+}
+
+Status TemporaryPlace::MarkOld(const std::string& target) {
+  return WriteSmallFile(target + kMark, EscapePath(AbsolutePath(OldOf(target))));
+}
+
+// The copy is still under its temporary name if it did not get the target's: then what is at the target is somebody else's, made
+// since, and nothing is removed.
+Status TemporaryPlace::FinishReplacement(const std::string& target) {
+  const std::string old = OldOf(target);
+  std::vector<std::string> names;
+  const bool is_empty = IsThere(target) && ListDir(old, &names).ok() && names.empty();  // as good as none
+  if (!IsMarked(old) && !is_empty) return Status::OK();
+  std::error_code error;
+  if (IsThere(target)) return IsThere(path_) ? Status::OK() : RemoveOld(old);
+  fs::rename(old, target, error);
+  if (error) return Status::IOError("cannot rename " + old + " to " + target + ": " + error.message());
+  Finish(target);
+  const std::string parent = fs::path(target).parent_path().string();
+  return SyncDir(parent.empty() ? "." : parent);
 }
 
 }  // namespace braiddb

@@ -5,6 +5,9 @@
 //         and closed  3 the directory is renamed to the target  4 COPYING goes
 // CRASH   Before 3: the next copy finds COPYING in <target>.tmp, removes that and begins anew. A directory of this name without
 //         COPYING is somebody's, and is an error. After 3: COPYING says another path than its directory has, and means nothing.
+//
+// A restore replaces a database: that becomes <target>.old before step 3, and is removed after it. It gets a file COPYING first,
+// which says the path <target>.old: so there, and only there, it is known for one that a restore has moved.
 #pragma once
 
 #include <functional>
@@ -20,7 +23,7 @@ class TemporaryPlace {
   using Destroy = std::function<Status(const std::string& directory)>;
 
   // Sets *target to the path without symbolic links and without slashes at its end: what is put there takes the place of what the
-  // links lead to. InvalidArgument for a link that leads nowhere.
+  // links lead to. InvalidArgument for a link that leads nowhere, but where a restore has moved what was there to <target>.old.
   static Status Resolve(const std::string& path, std::string* target);
 
   // `target`: as Resolve has it.
@@ -31,11 +34,21 @@ class TemporaryPlace {
   Status Make();
   // Removes the directory and the database in it, as far as they are ours.
   Status Remove();
+  // What a restore moves the database at `target` to.
+  static std::string OldOf(const std::string& target) { return target + ".old"; }
+  // The database at `target` is about to be moved there.
+  static Status MarkOld(const std::string& target);
+  // Of a restore that a crash cut short: gives OldOf(target) its name back if nothing is at `target`, and removes it if the new
+  // database is there. Leaves what no restore has moved.
+  Status FinishReplacement(const std::string& target);
+  // Somebody has opened the database in the directory to write to it: no restore removes it any more.
+  static void KeepOld(const std::string& directory);
   // Step 4: removes COPYING if it is of another directory. Failing to do it does no harm.
   static void Finish(const std::string& directory);
 
  private:
   bool IsOurs() const;
+  Status RemoveOld(const std::string& old) const;
 
   const std::string path_;
   const Destroy destroy_;

@@ -424,7 +424,7 @@ Status DBImpl::ReserveLog(ThreadState* thread, uint64_t bytes, SpaceUse use, Log
     if (status.IsNoSpace()) status = ReserveElsewhere(thread, bytes, use, slot);
     if (status.IsNoSpace()) status = ReserveInIdle(thread, bytes, Idleness::kEnded, slot);
     if (status.IsNoSpace()) status = WaitForRoom(thread, bytes, use, slot);
-    if (IsFatal(status)) SetBackgroundError(status);
+    Settle(Work::kReserveLog, status);
   }
   return status;
 }
@@ -584,7 +584,7 @@ Status DBImpl::AppendAndPublish(const WriteOptions& options, ThreadState* thread
       LookupCache::AbandonWrite(lock);
     }
     EndAnnounced(thread, is_barrier);
-    SetBackgroundError(status);
+    Settle(Work::kAppend, status);
     return status;
   }
   BRAIDDB_SYNC_POINT("DBImpl::AppendAndPublish:Durable");

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -112,6 +113,7 @@ BRAIDDB_FAILING_CALL(ssize_t, read, (int fd, void* to, size_t n), (fd, to, n), -
 BRAIDDB_FAILING_CALL(ssize_t, pread, (int fd, void* to, size_t n, off_t at), (fd, to, n, at), -1)
 BRAIDDB_FAILING_CALL(ssize_t, pwrite, (int fd, const void* from, size_t n, off_t at), (fd, from, n, at), -1)
 BRAIDDB_FAILING_CALL(ssize_t, write, (int fd, const void* from, size_t n), (fd, from, n), -1)
+BRAIDDB_FAILING_CALL(ssize_t, writev, (int fd, const struct iovec* parts, int count), (fd, parts, count), -1)
 BRAIDDB_FAILING_CALL(int, fsync, (int fd), (fd), -1)
 BRAIDDB_FAILING_CALL(int, msync, (void* at, size_t n, int flags), (at, n, flags), -1)
 BRAIDDB_FAILING_CALL(int, madvise, (void* at, size_t n, int advice) noexcept, (at, n, advice), -1)
