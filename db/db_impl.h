@@ -63,6 +63,7 @@
 
 namespace braiddb {
 
+class NewDatabase;
 class RangeUpdate;
 struct ReplayResult;
 
@@ -170,6 +171,8 @@ class [[gnu::visibility("hidden")]] DBImpl final : public DB {
   Status OpenFiles(const std::vector<ColumnFamilyDescriptor>& families);
   Status CheckBeforeOpen(const std::vector<ColumnFamilyDescriptor>& families) const;
   Status CreateFiles();
+  Status FinishCreation(bool notes_options);
+  static void AbandonCreation(std::unique_ptr<DBImpl> db);
   Status CheckDramBudget() const;
   Status OpenStructures();
   Status Recover();
@@ -555,7 +558,13 @@ class [[gnu::visibility("hidden")]] DBImpl final : public DB {
   void ReleaseFlushedLog(uint64_t boundary);
   // Rotates, flushes and checkpoints what was written before the call; *last_id: the last memtable of that.
   Status FlushWritten(uint64_t* last_id);
+  // Without the checkpoint.
+  Status FlushMemtables(uint64_t* last_id);
   Status CheckpointTables();
+  // The same, and what it says is that the database was closed. `sealing`: of PrepareSeal.
+  Status CheckpointAndClose(const std::vector<Segment*>& sealing);
+  Status ListTables(ManifestState* state, std::vector<std::shared_ptr<PmTable>>* tables, uint64_t* lines);
+  void OnListed(ManifestState state, const std::vector<std::shared_ptr<PmTable>>& tables, uint64_t lines);
   Status ReserveForTables(const ManifestState& state, const ManifestState& longer);
 
   // ---- table_orders.cc
@@ -789,7 +798,8 @@ class [[gnu::visibility("hidden")]] DBImpl final : public DB {
   DatabaseFile place_;   // what is noted in path_; its identity is 0 if nothing is
   const bool measures_;  // Options::histograms
   std::unique_ptr<FileLock> lock_;
-  posix::Fd read_lock_;  // in its place, if it is open for reading only
+  std::unique_ptr<NewDatabase> creation_;  // while the open makes the database
+  posix::Fd read_lock_;                    // in its place, if it is open for reading only
   std::unique_ptr<Logger> logger_;
   std::unique_ptr<RegionSet> regions_;
   std::unique_ptr<SegmentAllocator> segments_;

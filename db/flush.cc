@@ -316,66 +316,104 @@ Status DBImpl::ReserveForTables(const ManifestState& state, const ManifestState&
   return status;
 }
 
-// STEPS   1 flush the log space of the tables, oldest first  2 list them in the MANIFEST and move the log boundary.
-// ORDER   1 before 2 (PersistTablePointers ends with a fence). [CC-3]
-Status DBImpl::CheckpointTables() {
-  std::lock_guard lock(manifest_mutex_);
-  std::vector<std::shared_ptr<PmTable>> tables;
+// Makes tables that no MANIFEST lists durable, and lists them in *state.
+// REQUIRES: manifest_mutex_
+Status DBImpl::ListTables(ManifestState* state, std::vector<std::shared_ptr<PmTable>>* tables, uint64_t* lines) {
   {
     std::lock_guard view_lock(view_mutex_);
-    tables = UnlistedTables(*current_view_);
+    *tables = UnlistedTables(*current_view_);
   }
   BRAIDDB_SYNC_POINT("DBImpl::CheckpointTables:Chosen");
-  ManifestState state = manifest_state_;
+  *state = manifest_state_;
   size_t listed = 0;
-  uint64_t lines = 0;
-  for (size_t begin = 0; begin < tables.size(); begin = listed) {
-    ManifestState longer = state;
+  for (size_t begin = 0; begin < tables->size(); begin = listed) {
+    ManifestState longer = *state;
     size_t end = begin;
-    for (; end < tables.size() && tables[end]->id() == tables[begin]->id(); ++end) {
-      const PmTable& table = *tables[end];
+    for (; end < tables->size() && (*tables)[end]->id() == (*tables)[begin]->id(); ++end) {
+      const PmTable& table = *(*tables)[end];
       const Family* const family = FindFamily(table.family());                             // null: nobody reads it any more
       if (family == nullptr || family->is_gone.load(std::memory_order_acquire)) continue;  // the MANIFEST forgot its tables
       longer.tables.push_back({table.id(), table.boundary(), table.entries, table.heads(), table.family()});
     }
     // The rest waits for a merge; its log stays behind the boundary. The boundary moves beyond all of a rotation, or nothing.
-    const Status room = ReserveForTables(state, longer);
+    const Status room = ReserveForTables(*state, longer);
     if (OutcomeOf(Work::kCheckpoint, room) == Outcome::kLater || (!room.ok() && is_read_only())) break;
     if (!room.ok()) return room;
     for (size_t i = begin; i < end; ++i) {
       Status status = BRAIDDB_MUTANT("checkpoint-pointers-last")
                           ? Status::OK()
-                          : PersistTablePointers(*tables[i], regions_->persistence(), &lines);
+                          : PersistTablePointers(*(*tables)[i], regions_->persistence(), lines);
       if (!status.ok()) return status;
     }
-    if (!BRAIDDB_MUTANT("boundary-stays")) longer.log_boundary = tables[begin]->boundary();
+    if (!BRAIDDB_MUTANT("boundary-stays")) longer.log_boundary = (*tables)[begin]->boundary();
     if (BRAIDDB_MUTANT("boundary-too-far")) longer.log_boundary = next_sequence_.load();
-    state = std::move(longer);
+    *state = std::move(longer);
     listed = end;
   }
-  tables.resize(listed);
-  if (tables.empty()) return Status::OK();
-  state.next_id = std::max(state.next_id, tables.back()->id() + 1);
-  if (BRAIDDB_MUTANT("flushed-log-released-early")) {
-    ReleaseFlushedLog(state.log_boundary);
-    for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {
-    }
-  }
-  Status status = manifest_.Commit(state);
-  if (!status.ok()) return status;
+  tables->resize(listed);
+  if (!tables->empty()) state->next_id = std::max(state->next_id, tables->back()->id() + 1);
+  return Status::OK();
+}
+
+// The MANIFEST says so.
+// REQUIRES: manifest_mutex_
+void DBImpl::OnListed(ManifestState state, const std::vector<std::shared_ptr<PmTable>>& tables, uint64_t lines) {
   NoteMerged(manifest_state_, state);
   manifest_state_ = std::move(state);
   for (const auto& table : tables) {
-    if (BRAIDDB_MUTANT("checkpoint-pointers-last")) status = PersistTablePointers(*table, regions_->persistence(), &lines);
+    if (BRAIDDB_MUTANT("checkpoint-pointers-last")) (void)PersistTablePointers(*table, regions_->persistence(), &lines);
     MoveToCopies(*table);
     table->extents.clear();
     table->moves = {};
     table->checkpointed.store(true, std::memory_order_release);
   }
   ReleaseFlushedLog(manifest_state_.log_boundary);
-  counters_.checkpoints.fetch_add(1, std::memory_order_relaxed);
+  counters_.checkpoints.fetch_add(tables.empty() ? 0 : 1, std::memory_order_relaxed);
   counters_.flushed_lines.fetch_add(lines, std::memory_order_relaxed);
-  return Status::OK();
+}
+
+// STEPS   1 flush the log space of the tables, oldest first  2 list them in the MANIFEST and move the log boundary.
+// ORDER   1 before 2 (PersistTablePointers ends with a fence). [CC-3]
+Status DBImpl::CheckpointTables() {
+  std::lock_guard lock(manifest_mutex_);
+  ManifestState state;
+  std::vector<std::shared_ptr<PmTable>> tables;
+  uint64_t lines = 0;
+  Status status = ListTables(&state, &tables, &lines);
+  if (!status.ok() || tables.empty()) return status;
+  if (BRAIDDB_MUTANT("flushed-log-released-early")) {
+    ReleaseFlushedLog(state.log_boundary);
+    for (int round = 0; round < 3 && epochs_.Reclaim() > 0; ++round) {
+    }
+  }
+  status = manifest_.Commit(state);
+  if (status.ok()) OnListed(std::move(state), tables, lines);
+  return status;
+}
+
+// STEPS   1 the tables' log space, and the sizes of the segments  2 the states of the segments, and the MANIFEST that lists the
+//         tables and says that the database was closed
+// ORDER   1 before 2: one fence for all of 1 if there is one table, one for all of 2. [CC-3] [CC-36]
+// CRASH   In 2: the MANIFEST may be durable, and segments that it has no log in be open. Recovery seals those, as it does after a
+//         crash that comes behind a checkpoint. Or they are sealed, and the MANIFEST is of before: recovery replays them.
+Status DBImpl::CheckpointAndClose(const std::vector<Segment*>& sealing) {
+  std::lock_guard lock(manifest_mutex_);
+  ManifestState state;
+  std::vector<std::shared_ptr<PmTable>> tables;
+  uint64_t lines = 0;
+  Status status = ListTables(&state, &tables, &lines);
+  if (!status.ok()) return status;
+  const uint64_t last = LastDrawn();
+  // What the last close said is still so.
+  if (tables.empty() && sealing.empty() && manifest_.is_clean() && state.last_sequence == last) return status;
+  Persistence* const persistence = regions_->persistence();
+  if (!persistence->Drain()) return persistence->error();
+  for (Segment* const segment : sealing) segments_->SealPrepared(segment);
+  state.last_sequence = last;
+  state.clean = true;
+  status = manifest_.CommitLast(state);
+  if (status.ok()) OnListed(std::move(state), tables, lines);
+  return status;
 }
 
 Status DBImpl::Flush() try {
@@ -386,6 +424,13 @@ Status DBImpl::Flush() try {
 }
 
 Status DBImpl::FlushWritten(uint64_t* last_id) {
+  if (Status status = FlushMemtables(last_id); !status.ok()) return status;
+  Status status = CheckpointTables();
+  Settle(Work::kCheckpoint, status);
+  return status;
+}
+
+Status DBImpl::FlushMemtables(uint64_t* last_id) {
   if (fork_mark_.is_in_child()) return InChild();
   const auto closing = [this] { return Status::Aborted("the database in " + path_ + " is being closed"); };
   if (stopping_.load(std::memory_order_acquire) && !is_read_only()) return closing();
@@ -409,9 +454,7 @@ Status DBImpl::FlushWritten(uint64_t* last_id) {
     if (!background_error_.ok()) return background_error_;
     if (!is_flushed()) return closing();
   }
-  Status status = CheckpointTables();
-  Settle(Work::kCheckpoint, status);
-  return status;
+  return Status::OK();
 }
 
 }  // namespace braiddb

@@ -7,6 +7,7 @@
 #include "check/check_files.h"
 #include "db/db_impl.h"
 #include "db/hidden_family.h"
+#include "db/new_database.h"
 #include "db/no_memory.h"
 #include "db/options_file.h"
 #include "db/reader_hold.h"
@@ -168,10 +169,21 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   const bool writes = !impl->is_read_only();
   status = writes ? impl->OpenFiles(families) : impl->FindFiles(families);
   if (status.ok()) status = impl->OpenStructures();
+  const bool is_found = status.ok();
   if (status.ok()) status = impl->FindFamilies(families);
   if (status.ok()) status = impl->Recover();
   if (status.ok()) status = impl->LoadRanges();
   if (status.ok()) status = writes ? impl->CreateMissing(families) : impl->CheckReplayed();
+  if (impl->creation_ != nullptr) {
+    impl->given_ = options;
+    // A database whose open is refused for its families is there all the same.
+    const Status created = is_found ? impl->FinishCreation(status.ok()) : status;
+    if (!created.ok()) {
+      const Status refused = refuse(created);
+      AbandonCreation(std::move(impl));
+      return refused;
+    }
+  }
   // Behind all that can refuse the open: a region never becomes smaller.
   if (status.ok() && writes) status = impl->regions_->ReserveBytes(impl->options_.initial_region_size);
   if (!status.ok()) return refuse(status);
@@ -273,6 +285,9 @@ Status DBImpl::OpenStructures() {
   Status status;
   if (segments_ == nullptr) status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
   if (status.ok()) status = Manifest::Open(regions_.get(), &manifest_, &manifest_state_);
+  if (!status.ok()) return status;
+  // A creation that was killed behind its last step has not synced its name, and closed no database. [CC-1] [CC-46]
+  if (creation_ == nullptr && !is_read_only() && !manifest_state_.clean) status = SyncDir(path_);
   if (!status.ok()) return status;
   if (manifest_state_.comparator != StoredName(*options_.comparator)) {
     // In RocksDB's words, which programs look for.
@@ -525,17 +540,18 @@ Status DBImpl::Close() try {
   if (is_read_only()) return close_status_ = CloseReadOnly();
   close_status_ = Status::MemoryLimit({});  // unless all of the following can be done
   EndFilterWrites();                        // what comes after the flush would have to be replayed
-  Status status = write_failed_.load(std::memory_order_acquire) ? Status::OK() : Flush();
+  uint64_t last_id = 0;
+  Status status = write_failed_.load(std::memory_order_acquire) ? Status::OK() : FlushMemtables(&last_id);
   stopping_.store(true, std::memory_order_release);
   NotifyWork();
   flush_thread_.join();
   compaction_thread_.join();
   if (events_ != nullptr) events_->Pause();  // until then the user's functions may use the database
   if (status.ok()) status = BackgroundError();
+  std::vector<Segment*> sealing;
   if (status.ok()) {
     threads_.ForEach([&](ThreadState& thread) {
-      Status sealed = thread.writer.Seal(segments_.get());
-      if (status.ok()) status = sealed;
+      if (Segment* const segment = thread.writer.PrepareSeal(segments_.get()); segment != nullptr) sealing.push_back(segment);
     });
   }
   epochs_.Reclaim();
@@ -545,12 +561,7 @@ Status DBImpl::Close() try {
     if (status.ok() && !family->dropped.load(std::memory_order_relaxed)) status = family->last_level->Close();
   }
   if (status.ok()) status = segments_->FreeDeferred(true);
-  if (status.ok()) {
-    std::lock_guard lock(manifest_mutex_);
-    manifest_state_.last_sequence = LastDrawn();
-    manifest_state_.clean = true;
-    status = manifest_.Commit(manifest_state_);
-  }
+  if (status.ok()) status = CheckpointAndClose(sealing);
   close_status_ = status;
   EndWrites();
   Log("close: " + status.ToString());

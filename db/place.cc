@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "db/db_impl.h"
+#include "db/new_database.h"
 #include "db/options_file.h"
 #include "db/temporary_place.h"
 #include "pmem/database_file.h"
-#include "pmem/deferred_syncs.h"
 
 namespace braiddb {
 namespace {
@@ -17,40 +17,19 @@ using DatabaseState = DatabaseFile::State;
 
 constexpr const char* kLogFile = "/LOG";
 
-// What an open makes before it knows whether there will be a database.
-class NewPlace {
- public:
-  explicit NewPlace(const std::string& path) : path_(path) {
-    for (const char* name : {"/LOCK", kLogFile}) {
-      if (!FileExists(path + name)) files_.push_back(path + name);
-    }
-    for (std::filesystem::path missing(path); !missing.empty() && !FileExists(missing.string());
-         missing = missing.parent_path()) {
-      directories_.push_back(missing.string());
-    }
-  }
-  void Remove() const {
-    for (const std::string& file : files_) (void)RemoveFile(file);
-    for (const std::string& directory : directories_) (void)RemoveDir(directory);  // stays if somebody uses it meanwhile
-  }
-
- private:
-  const std::string path_;
-  std::vector<std::string> files_;
-  std::vector<std::string> directories_;  // innermost first
-};
-
 // Removes what the creation that the file CREATING tells of has left, and the file. Directories that have another identity stay.
 Status RemoveUnfinished(const std::string& path) {
   DatabaseState state = DatabaseState::kNone;
   DatabaseFile unfinished;
   Status status = DatabaseFile::Read(path, &state, &unfinished);
   if (!status.ok() || state != DatabaseState::kCreating) return status;
-  RegionSetOptions options;
-  options.database_path = path;
-  options.region_paths = unfinished.regions;
-  options.database_id = unfinished.database_id;
-  status = RegionSet::Destroy(options, RegionSet::Others::kSkip);
+  if (!unfinished.is_torn()) {  // one that is torn tells of a creation that has made nothing else
+    RegionSetOptions options;
+    options.database_path = path;
+    options.region_paths = unfinished.regions;
+    options.database_id = unfinished.database_id;
+    status = RegionSet::Destroy(options, RegionSet::Others::kSkip);
+  }
   return status.ok() ? DatabaseFile::Remove(path, DatabaseState::kCreating) : status;
 }
 
@@ -65,6 +44,12 @@ Status CheckNotACopy(const std::string& path, const DatabaseFile& place) {
   if (other.database_id != place.database_id) return Status::OK();
   return Status::InvalidArgument(path + " is a copy of the directory " + place.path + " without its regions, which belong to " +
                                  place.path + "; make copies with CreateCheckpoint");
+}
+
+// Whether all regions are in the database's own directory.
+bool IsInside(const DatabaseFile& place) {
+  return std::all_of(place.regions.begin(), place.regions.end(),
+                     [&](const std::string& region) { return region.starts_with(place.path + "/"); });
 }
 
 // Whether the directories are other ones than those that are noted.
@@ -132,7 +117,9 @@ Status DBImpl::OpenFiles(const std::vector<ColumnFamilyDescriptor>& families) {
   bool exists = false;
   Status status = JudgePlace(&exists);
   if (!status.ok()) return status;
-  NewPlace made(path_);
+  auto creation = std::make_unique<NewDatabase>(path_);
+  // If a creation is killed, the next one syncs the parent of `path_`, and no directory above that.
+  if (exists || creation->makes_parents()) creation->syncs()->Suspend();
   status = CreateDir(path_);
   if (status.ok()) status = FileLock::Acquire(path_ + "/LOCK", &lock_);
   if (!status.ok()) return status;
@@ -145,11 +132,12 @@ Status DBImpl::OpenFiles(const std::vector<ColumnFamilyDescriptor>& families) {
   status = JudgePlace(&exists);
   if (!status.ok()) return status;
   if (!exists) {
-    status = CreateFiles();
-    if (!status.ok() && !FileExists(DatabaseFile::FilePath(path_, DatabaseState::kCreating))) made.Remove();
-    return status;
+    creation_ = std::move(creation);
+    return CreateFiles();
   }
-  if (options_.verify_at_open) status = CheckBeforeOpen(families);
+  status = creation->syncs()->SyncFiles();
+  creation.reset();
+  if (status.ok() && options_.verify_at_open) status = CheckBeforeOpen(families);
   if (status.ok()) status = RegionSet::Open(MakeRegionOptions(), &regions_);
   if (status.ok()) status = NotePlace();
   return status;
@@ -157,39 +145,85 @@ Status DBImpl::OpenFiles(const std::vector<ColumnFamilyDescriptor>& families) {
 
 // GOAL    The files of a new database, or none.
 // STEPS   1 what an unfinished creation left in the directories that its file names, and has its identity, goes  2 the file
-//         CREATING says the identity of this one  3 regions and structures are made  4 CREATING becomes DATABASE
-// CRASH   Before 4: the next open begins at 1. After it: the database is there. [CC-1] [CC-60]
+//         CREATING says the identity of this one  3 regions and structures are made, and opened  4 all that is made durable
+//         5 CREATING becomes DATABASE (FinishCreation)
+// ORDER   1 before 2, 2 before 3, and 4 before 5 are durable orders. Inside of 3 there is none: nobody has been promised anything
+//         before DB::Open returns, and if CREATING is there, an open takes nothing of 3 for a database. So syncs of 3 are put off
+//         to 4 and made in one batch (util/deferred_syncs.h). Regions in other directories sync their files as ever, since these
+//         could become durable without the directory that has CREATING; this directory is durable before they begin.
+// CRASH   In 1: the next open begins there. In 2: CREATING may be torn, and then the creation has made nothing else. In 3 and 4:
+//         CREATING is whole, and anything else is there or not, of any content. What lies in directories inside of the database's
+//         own is of this creation: the open before 2 has found nothing of a region there. Other directories have their identity
+//         in each state. Before 5 the next open begins at 1. After it: the database is there. [CC-1] [CC-60]
 Status DBImpl::CreateFiles() {
+  DeferredSyncs* const syncs = creation_->syncs();
+  syncs->Suspend();
   Status status = RemoveUnfinished(path_);
   place_ = DatabaseFile{RegionSet::NewDatabaseId(), AbsolutePath(path_), {}};
   const RegionSetOptions region_options = MakeRegionOptions();
   for (const std::string& region : RegionDirectories(region_options, RegionSet::CountToCreate(region_options))) {
     place_.regions.push_back(AbsolutePath(region));
   }
-  if (status.ok()) status = place_.Write(path_, DatabaseState::kCreating);
-  DeferredSyncs deferred;
+  if (status.ok()) status = place_.WriteMark(path_);
+  if (status.ok() && !IsInside(place_)) status = syncs->Add(std::filesystem::path(place_.path).parent_path().string());
+  syncs->Resume();
   if (status.ok()) status = RegionSet::Create(region_options, &regions_);
   if (status.ok()) status = CheckDramBudget();
   if (status.ok()) status = SegmentAllocator::Open(regions_.get(), options_.segment_size, &segments_);
   if (status.ok()) status = LastLevel::Create(options_, regions_.get(), segments_.get());
-  if (status.ok()) {
-    ManifestState state;
-    state.comparator = StoredName(*options_.comparator);
-    state.l1_kind = static_cast<uint8_t>(options_.l1);
-    state.list_kind = options_.list_kind;
-    state.copying_flush = !options_.index_unified_logging;
-    status = Manifest::Create(regions_.get(), state);
+  if (!status.ok()) return status;
+  const bool may_lose_writes = regions_->persistence()->mode() == PersistMode::kPage;
+  ManifestState state;
+  state.comparator = StoredName(*options_.comparator);
+  state.l1_kind = static_cast<uint8_t>(options_.l1);
+  state.list_kind = options_.list_kind;
+  state.copying_flush = !options_.index_unified_logging;
+  state.may_lose_writes = may_lose_writes;
+  status = Manifest::Create(regions_.get(), state);
+  // On a disk each step of an allocation is a sync, but for those of now.
+  for (uint32_t region = 0; status.ok() && may_lose_writes && region < regions_->count(); ++region) {
+    status = segments_->PrepareFirst(region);
   }
+  return status;
+}
+
+// Steps 4 and 5 of CreateFiles. `notes_options`: what the next open may want to know is among what is made durable.
+Status DBImpl::FinishCreation(bool notes_options) {
+  if (notes_options) {
+    std::lock_guard lock(families_mutex_);
+    NoteOptions();
+  }
+  DeferredSyncs* const syncs = creation_->syncs();
+  // A creation that was killed may have made directories, and synced none.
+  std::vector<std::string> directories = place_.regions;
+  directories.push_back(place_.path);
+  Status status;
+  for (const std::string& directory : directories) {
+    if (status.ok()) status = syncs->Add(directory);
+    if (status.ok()) status = syncs->Add(std::filesystem::path(directory).parent_path().string());
+  }
+  Persistence* const persistence = regions_->persistence();
   // ORDER: everything above is durable before the database is one. [CC-1]
-  if (status.ok() && !deferred.End(regions_->persistence())) status = regions_->persistence()->error();
-  if (!status.ok()) {
-    segments_.reset();
-    regions_.reset();
-    const Status removed = RemoveUnfinished(path_);
-    if (!removed.ok()) Log("open: what the failed creation left is not removed: " + removed.ToString());
-    return status;
-  }
-  return DatabaseFile::Change(path_, DatabaseState::kCreating, DatabaseState::kWhole);
+  if (status.ok()) status = syncs->End([&] { return persistence->Drain() ? Status::OK() : persistence->error(); });
+  if (status.ok()) status = DatabaseFile::Change(path_, DatabaseState::kCreating, DatabaseState::kWhole);
+  if (status.ok()) creation_.reset();
+  return status;
+}
+
+// Removes what the creation has made, if it has not come to its end.
+void DBImpl::AbandonCreation(std::unique_ptr<DBImpl> db) {
+  const std::string path = db->path_;
+  const std::unique_ptr<NewDatabase> creation = std::move(db->creation_);
+  const std::unique_ptr<FileLock> lock = std::move(db->lock_);
+  std::unique_ptr<Logger> logger = std::move(db->logger_);
+  db.reset();
+  // What the regions have removed is gone for good before CREATING is.
+  (void)creation->syncs()->End([] { return Status::OK(); });
+  const Status removed = RemoveUnfinished(path);
+  if (!removed.ok() && logger != nullptr)
+    logger->Log("open: what the failed creation left is not removed: " + removed.ToString());
+  logger.reset();
+  if (!FileExists(DatabaseFile::FilePath(path, DatabaseState::kCreating))) creation->RemovePlace();
 }
 
 namespace {
@@ -253,6 +287,7 @@ Status DB::Destroy(const Options& options, const std::string& given) {
     status = Status::OK();
   }
   const auto begin = [&] {
+    if (place.is_torn()) return Status::OK();  // there is nothing but this file
     if (state == DatabaseState::kDestroying) return Status::OK();
     DatabaseFile moved{place.database_id, AbsolutePath(path), region_options.region_paths};
     Status noted = moved.Write(path, state);
@@ -268,6 +303,7 @@ Status DB::Destroy(const Options& options, const std::string& given) {
     if (status.ok()) status = RemoveFile(file);
   }
   if (status.ok()) TemporaryPlace::Finish(path);
+  if (status.ok() && place.is_torn()) status = DatabaseFile::Remove(path, DatabaseState::kCreating);
   if (status.ok()) status = DatabaseFile::Remove(path, DatabaseState::kDestroying);
   if (status.ok()) status = RemoveFile(path + "/LOCK");
   if (!status.ok()) return status;

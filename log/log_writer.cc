@@ -6,6 +6,15 @@
 
 namespace braiddb {
 
+Segment* LogWriter::PrepareSeal(SegmentAllocator* segments) {
+  Segment* const full = segment_.exchange(nullptr, std::memory_order_seq_cst);
+  if (full != nullptr) {
+    segments->PrepareSeal(full, full->used_bytes.load(std::memory_order_relaxed),
+                          full->last_sequence.load(std::memory_order_relaxed));
+  }
+  return full;
+}
+
 Status LogWriter::Seal(SegmentAllocator* segments) {
   Segment* const full = segment_.exchange(nullptr, std::memory_order_seq_cst);
   if (full == nullptr) return Status::OK();

@@ -80,6 +80,8 @@ class LogWriter {
 
   // Seals the open segment, if any; the next Reserve opens another.
   Status Seal(SegmentAllocator* segments);
+  // The first step of that (SegmentAllocator::PrepareSeal). Returns what SealPrepared takes; null: there is no open segment.
+  Segment* PrepareSeal(SegmentAllocator* segments);
 
   // Goes on in an open segment that another writer was disowned of, and seals the one of before. REQUIRES: that writer's last
   // write to it is durable and committed.

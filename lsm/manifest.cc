@@ -357,14 +357,15 @@ Status Manifest::Open(RegionSet* regions, Manifest* manifest, ManifestState* sta
   auto* header = static_cast<ManifestHeader*>(const_cast<void*>(objects[place].data));
   manifest->regions_ = regions;
   manifest->Use(place, header, header->slot_bytes, generation);
+  manifest->is_clean_ = state->clean;
   // ORDER: the slot that counts before the selector that names it, and the selector before the next commit overwrites the slot
-  // that it named before. After a killed process, a slot that can be read is not necessarily durable. [CC-2, CC-46]
+  // that it named before. After a killed process, a slot that can be read is not necessarily durable. If the selector names the
+  // slot already, the slot was durable when the selector was stored, so one fence is enough. [CC-2, CC-46]
   const uint8_t* const slot = manifest->SlotAt(generation);
   Persistence* const persistence = regions->persistence();
-  if (!BRAIDDB_MUTANT("found-manifest-not-persisted") &&
-      !persistence->Persist(slot, reinterpret_cast<const ManifestRecord*>(slot)->bytes)) {
-    return persistence->error();
-  }
+  if (!BRAIDDB_MUTANT("found-manifest-not-persisted"))
+    persistence->Flush(slot, reinterpret_cast<const ManifestRecord*>(slot)->bytes);
+  if (header->selector != generation && !persistence->Drain()) return persistence->error();
   status = manifest->Select(generation);
   if (status.ok()) status = manifest->ForgetTornCommit();
   if (!status.ok() || objects[1 - place].data == nullptr) return status;
@@ -455,6 +456,25 @@ Status Manifest::MoveTo(size_t place, uint64_t slot_bytes) {
 // STEPS  P1, P2 of PERSIST ORDER.  CRASH before P1: the old state. Between P1 and P2: the new state, which open selects.
 // COST   Two fences.
 Status Manifest::Commit(const ManifestState& state) {
+  Status status = CommitSlot(state);
+  if (status.ok()) status = Select(generation_ + 1);
+  if (!status.ok()) return status;
+  ++generation_;
+  is_clean_ = state.clean;
+  return status;
+}
+
+Status Manifest::CommitLast(const ManifestState& state) {
+  if (regions_->persistence()->mode() != PersistMode::kPage) return Commit(state);
+  Status status = CommitSlot(state);
+  if (!status.ok()) return status;
+  StoreSelector(++generation_);
+  is_clean_ = state.clean;
+  return status;
+}
+
+// P1.
+Status Manifest::CommitSlot(const ManifestState& state) {
   BRAIDDB_CHECK(state.comparator.size() <= kMaxComparatorName);
   if (!Fits(state)) {
     if (Status status = Grow(BytesFor(state, Room::kNone)); !status.ok()) return status;
@@ -471,17 +491,18 @@ Status Manifest::Commit(const ManifestState& state) {
   if (!BRAIDDB_MUTANT("manifest-slot-not-flushed"))
     persistence->Flush(slot, BRAIDDB_MUTANT("manifest-flush-too-short") ? sizeof(ManifestRecord) : image.size());
   if (!BRAIDDB_MUTANT("manifest-slot-not-fenced") && !persistence->Drain()) return persistence->error();
-  // P2.
-  Status status = Select(generation);
-  if (status.ok()) generation_ = generation;
-  return status;
+  return Status::OK();
+}
+
+void Manifest::StoreSelector(uint64_t generation) {
+  StoreRelease(&reinterpret_cast<ManifestHeader*>(object_)->selector, generation);
 }
 
 // P2: one atomic store of eight bytes, then flush and fence.
 Status Manifest::Select(uint64_t generation) {
   Persistence* persistence = regions_->persistence();
-  auto* header = reinterpret_cast<ManifestHeader*>(object_);
-  StoreRelease(&header->selector, generation);
+  const auto* header = reinterpret_cast<const ManifestHeader*>(object_);
+  StoreSelector(generation);
   if (!BRAIDDB_MUTANT("manifest-selector-not-flushed")) persistence->Flush(&header->selector, sizeof(header->selector));
   if (!BRAIDDB_MUTANT("manifest-selector-not-fenced") && !persistence->Drain()) return persistence->error();
   return Status::OK();

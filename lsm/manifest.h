@@ -137,6 +137,10 @@ class Manifest {
   // Durable when it returns OK. Grows if the state does not fit. NoSpace: growth failed; nothing has changed. A state that needs
   // no more bytes than the last committed one never needs growth.
   Status Commit(const ManifestState& state);
+  // The last commit before a close. On a disk it saves the sync of P2, which the next open makes up for (RECOVERY).
+  Status CommitLast(const ManifestState& state);
+  // Whether the newest commit was of a clean close.
+  bool is_clean() const { return is_clean_; }
 
   // Size of the object in bytes.
   uint64_t bytes() const;
@@ -147,6 +151,8 @@ class Manifest {
   Status MoveTo(size_t place, uint64_t slot_bytes);
   void Use(size_t place, void* object, uint64_t slot_bytes, uint64_t generation);
   uint8_t* SlotAt(uint64_t generation) const;
+  Status CommitSlot(const ManifestState& state);
+  void StoreSelector(uint64_t generation);
   Status Select(uint64_t generation);
   Status ForgetTornCommit();
 
@@ -155,6 +161,7 @@ class Manifest {
   size_t place_ = 0;  // index in kManifestPlaces
   uint64_t slot_bytes_ = 0;
   uint64_t generation_ = 0;
+  bool is_clean_ = false;
 };
 
 }  // namespace braiddb

@@ -14,6 +14,7 @@ namespace braiddb {
 namespace {
 
 constexpr std::string_view kTitle = "braiddb-database ";
+constexpr std::string_view kChecksum = "checksum ";
 constexpr unsigned kVersion = 1;
 constexpr size_t kMaxFileBytes = 1u << 20;  // 16 regions of 4,095 bytes, each escaped to three times as many, are less
 
@@ -28,6 +29,13 @@ std::string ChecksumLine(std::string_view body) {
   char line[32];
   std::snprintf(line, sizeof(line), "checksum %016" PRIx64 "\n", static_cast<uint64_t>(XXH3_64bits(body.data(), body.size())));
   return line;
+}
+
+// What a crash may leave of a file that was renamed before it was durable: some of its bytes from the first one on, and zeros.
+bool IsTorn(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of('\0') + 1);
+  const std::string_view start = text.substr(0, kTitle.size());
+  return kTitle.starts_with(start) && text.find(kChecksum) == text.npos;
 }
 
 bool TakePath(std::string_view line, std::string_view word, std::string* path) {
@@ -70,7 +78,7 @@ bool UnescapePath(std::string_view escaped, std::string* path) {
 std::string WithChecksum(std::string body) { return body + ChecksumLine(body); }
 
 std::vector<std::string> CheckedLines(std::string_view text) {
-  const size_t checksum = text.rfind("checksum ");
+  const size_t checksum = text.rfind(kChecksum);
   if (checksum == std::string_view::npos || text.substr(checksum) != ChecksumLine(text.substr(0, checksum))) return {};
   std::vector<std::string> lines;
   for (std::string_view rest = text.substr(0, checksum); !rest.empty();) {
@@ -139,7 +147,9 @@ Status DatabaseFile::Read(const std::string& directory, State* state, DatabaseFi
     std::string text;
     Status status = posix::ReadSmallFile(file, kMaxFileBytes, &text);
     if (status.IsNotFound()) continue;
-    if (status.ok()) status = Parse(text, file, AbsolutePath(directory), result);
+    const bool is_torn = status.ok() && candidate == State::kCreating && IsTorn(text);
+    if (is_torn) *result = DatabaseFile();
+    if (status.ok() && !is_torn) status = Parse(text, file, AbsolutePath(directory), result);
     if (status.ok()) *state = candidate;
     return status;
   }
@@ -148,6 +158,10 @@ Status DatabaseFile::Read(const std::string& directory, State* state, DatabaseFi
 
 Status DatabaseFile::Write(const std::string& directory, State state) const {
   return posix::ReplaceSmallFile(directory, NameOf(state), ToText());
+}
+
+Status DatabaseFile::WriteMark(const std::string& directory) const {
+  return posix::CreateSmallFile(directory, NameOf(State::kCreating), ToText());
 }
 
 Status DatabaseFile::Change(const std::string& directory, State from, State to) {

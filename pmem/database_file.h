@@ -11,6 +11,8 @@
 //           CREATING      its creation is not complete; it holds no data
 //           DATABASE      it is complete
 //           DESTROYING    its removal is not complete
+// TORN    CREATING has its name before it is durable, which saves a commit of the file system's journal. So a crash may leave it
+//         with a part of its bytes, and zeros behind them. Then the creation has made no other file yet.
 // COMMIT POINT  Of a creation the rename of CREATING to DATABASE, of a removal the rename of DATABASE to DESTROYING.
 // OWNERSHIP  A creation, its repetition and a removal touch a region's directory only if the identity there (PARTS, or the mark
 //         CREATING of a region) is the identity in this file. [CC-60]
@@ -32,6 +34,9 @@ struct DatabaseFile {
   std::string path;
   std::vector<std::string> regions;  // absolute
 
+  // Of a CREATING that a crash has left without all of its bytes: nothing is known, and there is nothing but this file.
+  bool is_torn() const { return database_id == 0; }
+
   std::string ToText() const;
   // Corruption if the text is damaged, NotSupported if another version wrote it. `file` is for the messages; relative regions are
   // made absolute by `directory`.
@@ -41,6 +46,8 @@ struct DatabaseFile {
   static Status Read(const std::string& directory, State* state, DatabaseFile* result);
   // Replaces the file of that state, durably and whole.
   Status Write(const std::string& directory, State state) const;
+  // The same of CREATING, where no state has a file; see TORN. In one commit of the file system's journal.
+  Status WriteMark(const std::string& directory) const;
   // Moves the file from one state to the next one, durably.
   static Status Change(const std::string& directory, State from, State to);
   // Removes the file of a state, durably. OK if there is none.

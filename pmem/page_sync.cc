@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-#include "pmem/deferred_syncs.h"
+#include "util/deferred_syncs.h"
 
 namespace braiddb {
 
@@ -68,6 +68,8 @@ int Persistence::PageSync::SyncRange(const Range& range) const {
   return msync(reinterpret_cast<void*>(range.begin), range.end - range.begin, MS_SYNC) == 0 ? 0 : errno;
 }
 
+// Ranges with small gaps between them are one call: each call is a flush of the disk's cache, and may be a commit of the journal.
+// What others have stored in a gap may become durable at any time, so also now.
 // The first error stays for ever: the kernel may have dropped the dirty pages and forgotten the error, so no later sync can
 // be believed.
 void Persistence::PageSync::Sync(const std::vector<Range>& ranges) {
@@ -77,8 +79,14 @@ void Persistence::PageSync::Sync(const std::vector<Range>& ranges) {
   active_syncs_.insert(mine);
   lock.unlock();
   int error = 0;
-  for (size_t i = 0; i < ranges.size() && error == 0; ++i) error = SyncRange(ranges[i]);
-
+  for (size_t begin = 0, end = 0; begin < ranges.size() && error == 0; begin = end) {
+    for (end = begin + 1; end < ranges.size() && ranges[end].begin - ranges[end - 1].end <= kMaxGapBytes;) ++end;
+    error = SyncRange({ranges[begin].begin, ranges[end - 1].end});
+    if (error != ENOMEM || end == begin + 1) continue;
+    // The gap is not mapped.
+    error = 0;
+    for (size_t i = begin; i < end && error == 0; ++i) error = SyncRange(ranges[i]);
+  }
   lock.lock();
   if (error_ == 0) error_ = error;
   active_syncs_.erase(mine);

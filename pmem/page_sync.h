@@ -46,6 +46,7 @@ class Persistence::PageSync {
     size_t merge_at = kMergeAt;  // ranges are merged when there are so many
   };
   static constexpr size_t kMergeAt = 1024;
+  static constexpr uintptr_t kMaxGapBytes = 1 << 20;
 
   static void Merge(std::vector<Range>* ranges);
   void Sync(const std::vector<Range>& ranges);

@@ -73,8 +73,10 @@ class PmdkSync {
   static int Sync(const void* address, size_t bytes) {
     const PmdkSyncScope* const scope = current_scope;
     if (scope == nullptr) return pmem_msync(address, bytes);
+    if (scope->kind_ == PmdkSyncScope::Kind::kNothing) return 0;
     scope->persistence_->Flush(address, bytes);
-    if (!scope->persistence_->Drain()) MapPrivately(scope->directory_);  // does nothing the second time
+    if (scope->kind_ == PmdkSyncScope::Kind::kSyncs && !scope->persistence_->Drain())
+      MapPrivately(scope->directory_);  // does nothing the second time
     return 0;
   }
 
@@ -87,8 +89,8 @@ class PmdkSync {
   }
 };
 
-PmdkSyncScope::PmdkSyncScope(Persistence* persistence, const std::string& directory)
-    : persistence_(persistence), directory_(directory), outer_(current_scope) {
+PmdkSyncScope::PmdkSyncScope(Persistence* persistence, const std::string& directory, Kind kind)
+    : persistence_(persistence), directory_(directory), kind_(kind), outer_(current_scope) {
   if (persistence_->mode() != PersistMode::kPage) return;
   PmdkSync::Install();
   current_scope = this;

@@ -13,9 +13,14 @@
 // WHAT A READER SEES  The same bytes before and after 3.
 // CONCURRENCY  Another thread that stores into the region meanwhile gets no success from Persistence (2 comes first).
 //
+// OPEN AND CLOSE  PMDK's open syncs the number of the open (run_id), by which it tells locks on media from those of earlier
+//         opens, and PMDK's close syncs the count of allocated bytes. BraidDB uses neither. So the syncs of an open that has
+//         nothing to finish are put off to the next sync of the thread, and those of a close are left to the system.
+//
 // A libpmemobj that is linked statically has no such table: its syncs are its own, and it aborts.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "pmem/persistence.h"
@@ -25,8 +30,10 @@ namespace braiddb {
 // Lives around each call of PMDK that may store, on the thread that calls. Does nothing but in PersistMode::kPage.
 class PmdkSyncScope {
  public:
+  // What a sync of PMDK's does; see OPEN AND CLOSE for the last two.
+  enum class Kind : uint8_t { kSyncs, kPutsOff, kNothing };
   // `directory`: with the parts of the region whose pool it is. Both outlive the scope.
-  PmdkSyncScope(Persistence* persistence, const std::string& directory);
+  PmdkSyncScope(Persistence* persistence, const std::string& directory, Kind kind = Kind::kSyncs);
   ~PmdkSyncScope();
   PmdkSyncScope(const PmdkSyncScope&) = delete;
   PmdkSyncScope& operator=(const PmdkSyncScope&) = delete;
@@ -36,6 +43,7 @@ class PmdkSyncScope {
 
   Persistence* const persistence_;
   const std::string& directory_;
+  const Kind kind_;
   const PmdkSyncScope* const outer_;
 };
 

@@ -39,8 +39,8 @@ inline constexpr uint64_t kSmallHeadEnd = RoundUpToPage(kSmallZone + sizeof(Zone
 inline constexpr uint64_t kBornChunks = 3;
 static_assert(kBornChunks < kSmallChunks);
 
-// Makes the sparse part in the open, empty file, durably. `path` is for the messages. `checks_bad_blocks`: libpmemobj asks the
-// kernel for bad blocks of the memory modules at each open, in a hundred system calls.
+// Makes the sparse part in the open, empty file, which the caller syncs. `path` is for the messages. `checks_bad_blocks`:
+// libpmemobj asks the kernel for bad blocks of the memory modules at each open, in a hundred system calls.
 Status MakeSmallPool(int fd, const std::string& path, bool checks_bad_blocks);
 
 // Whether the file is as MakeSmallPool made it, but for allocations in the first kBornChunks chunks that are complete. False for

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "util/deferred_syncs.h"
 #include "util/file.h"
 
 namespace braiddb::posix {
@@ -37,13 +38,13 @@ const char* Advice(int error) {
   }
 }
 
-Status WriteAndSync(const std::string& path, std::string_view contents) {
+Status Write(const std::string& path, std::string_view contents, Fd* file) {
   struct stat found;
   if (lstat(path.c_str(), &found) == 0) {  // not through a link, nor into a file that has another name somewhere
     if (!S_ISREG(found.st_mode)) return Status::IOError(path + " is not a regular file; move it elsewhere");
     if (unlink(path.c_str()) != 0) return ErrnoStatus(errno, "remove", path);
   }
-  const Fd fd(OpenOwnFile(path, O_WRONLY | O_CREAT | O_EXCL));
+  Fd fd(OpenOwnFile(path, O_WRONLY | O_CREAT | O_EXCL));
   if (!fd.valid()) return ErrnoStatus(errno, "create", path);
   while (!contents.empty()) {
     const ssize_t n = write(fd.get(), contents.data(), contents.size());
@@ -51,7 +52,16 @@ Status WriteAndSync(const std::string& path, std::string_view contents) {
     if (n < 0) return ErrnoStatus(errno, "write", path);
     contents.remove_prefix(static_cast<size_t>(n));
   }
-  return fsync(fd.get()) == 0 ? Status::OK() : ErrnoStatus(errno, "sync", path);
+  *file = std::move(fd);
+  return Status::OK();
+}
+
+Status Sync(const Fd& file, const std::string& path) {
+  return DeferredSyncs::Sync(file.get()) == 0 ? Status::OK() : ErrnoStatus(errno, "sync", path);
+}
+
+Status Rename(const std::string& temporary, const std::string& path) {
+  return rename(temporary.c_str(), path.c_str()) == 0 ? Status::OK() : ErrnoStatus(errno, "rename into place", path);
 }
 
 }  // namespace
@@ -101,13 +111,28 @@ Status ReadSmallFile(const std::string& path, size_t max_bytes, std::string* con
 Status ReplaceSmallFile(const std::string& directory, const std::string& name, std::string_view contents) {
   const std::string path = JoinPath(directory, name);
   const std::string temporary = path + ".tmp";
-  Status status = WriteAndSync(temporary, contents);
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) status = ErrnoStatus(errno, "rename into place", path);
+  Fd file;
+  Status status = Write(temporary, contents, &file);
+  if (status.ok()) status = Sync(file, temporary);
+  if (status.ok()) status = Rename(temporary, path);
   if (!status.ok()) {
     unlink(temporary.c_str());
     return status;
   }
   return SyncDirectory(directory);
+}
+
+Status CreateSmallFile(const std::string& directory, const std::string& name, std::string_view contents) {
+  const std::string path = JoinPath(directory, name);
+  const std::string temporary = path + ".tmp";
+  Fd file;
+  Status status = Write(temporary, contents, &file);
+  if (status.ok()) status = Rename(temporary, path);
+  if (status.ok()) status = Sync(file, path);
+  if (status.ok()) return SyncDirectory(directory);
+  unlink(temporary.c_str());
+  unlink(path.c_str());
+  return status;
 }
 
 Status Remove(const std::string& path) {
@@ -119,7 +144,7 @@ Status SyncDirectory(const std::string& path) {
   const Fd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return ErrnoStatus(errno, "open directory", path);
   // EINVAL: a file system whose directories need no sync.
-  if (fsync(fd.get()) != 0 && errno != EINVAL) return ErrnoStatus(errno, "sync directory", path);
+  if (DeferredSyncs::Sync(fd.get()) != 0 && errno != EINVAL) return ErrnoStatus(errno, "sync directory", path);
   return Status::OK();
 }
 

@@ -48,6 +48,9 @@ bool IsSymbolicLink(const std::string& path);
 Status ReadSmallFile(const std::string& path, size_t max_bytes, std::string* contents);
 // After a crash the file has the old bytes or the new, whole; the new ones, durably, once this has returned OK.
 Status ReplaceSmallFile(const std::string& directory, const std::string& name, std::string_view contents);
+// The same of a file that is not there, but a crash may leave it with a part of its bytes, from the first one on, and zeros
+// behind them.
+Status CreateSmallFile(const std::string& directory, const std::string& name, std::string_view contents);
 // OK if it is not there.
 Status Remove(const std::string& path);
 Status SyncDirectory(const std::string& path);

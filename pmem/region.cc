@@ -18,6 +18,7 @@
 #include "pmem/pool_repair.h"
 #include "pmem/region_image.h"
 #include "util/check.h"
+#include "util/deferred_syncs.h"
 #include "util/huge_pages.h"
 #include "util/mutant.h"
 #include "util/numa_topology.h"
@@ -90,7 +91,7 @@ Region::~Region() {
   if (pool_ == nullptr) return;
   parts_guard_.Release();
   {
-    const PmdkSyncScope sync(persistence(), files_->directory());
+    const PmdkSyncScope sync(persistence(), files_->directory(), PmdkSyncScope::Kind::kNothing);
     const PmdkCloseScope close;
     pmemobj_close(pool_);
   }
@@ -145,9 +146,10 @@ Status Region::Open(std::shared_ptr<RegionFiles> files, const RegionConfig& conf
   std::string repaired;
   if (Status status = PreparePool(region->files_->part_path(0), &repaired); !status.ok()) return status;
   if (!repaired.empty()) region->Log(region->Name() + ": " + repaired);
-  if (Status status = region->CheckHeap(); !status.ok()) return status;
+  bool is_finished = false;
+  if (Status status = region->CheckHeap(&is_finished); !status.ok()) return status;
   BRAIDDB_SYNC_POINT("Region::Open:Checked");
-  if (Status status = region->OpenPool(set.path); !status.ok()) return status;
+  if (Status status = region->OpenPool(set.path, is_finished); !status.ok()) return status;
   if (Status status = region->files_->CheckSizes(); !status.ok()) return status;
   if (Status status = region->OnMapped(); !status.ok()) return status;
   region->born_chunks_ = kBornChunks;  // what they have room for is not known
@@ -167,8 +169,12 @@ Status Region::CreatePool(const std::string& set_path) {
     // Files in memory have no bad blocks, and a disk reports its own. The crash test opens pools too often.
     const PersistMode mode = persistence()->mode();
     const bool is_persistent_memory = mode != PersistMode::kEmulated && mode != PersistMode::kPage && !kCrashTest;
-    Status status = files_->MakeFirstPart(is_persistent_memory);
-    return status.ok() ? OpenPool(set_path) : status;
+    // The pages that are written here are synced with those that are stored to.
+    const bool syncs_later = mode == PersistMode::kPage && DeferredSyncs::active();
+    Status status = files_->MakeFirstPart(is_persistent_memory, !syncs_later);
+    if (status.ok()) status = OpenPool(set_path, true);
+    if (status.ok() && syncs_later) persistence()->Flush(base(), kSmallHeadEnd);
+    return status;
   }
   const PmdkOpenScope scope(1);
   const PmdkSyncScope sync(persistence(), files_->directory());
@@ -179,7 +185,7 @@ Status Region::CreatePool(const std::string& set_path) {
   return persistence()->failed() ? persistence()->error() : DefineObjectClass();
 }
 
-Status Region::OpenPool(const std::string& set_path) {
+Status Region::OpenPool(const std::string& set_path, bool is_finished) {
   PoolExtent extent{.lanes = kPmdkLanes};
   Status status = ReadPoolExtent(files_->part_path(0), &extent);
   if (!status.ok() && !status.IsNotSupported()) {  // of the version PMDK speaks
@@ -193,7 +199,8 @@ Status Region::OpenPool(const std::string& set_path) {
                                 "link the program with libpmemobj.so");
   }
   const PmdkOpenScope scope(1 + files_->list().TotalBytes() / kZoneBytes);
-  const PmdkSyncScope sync(persistence(), files_->directory());
+  using Kind = PmdkSyncScope::Kind;
+  const PmdkSyncScope sync(persistence(), files_->directory(), is_finished ? Kind::kPutsOff : Kind::kSyncs);
   const LaneLimitScope lanes(extent.lanes);
   const int error = RetryWhileLocked([&] {
     pool_ = pmemobj_open(set_path.c_str(), has_few_lanes ? kFewLanesLayout : kPoolLayout);
@@ -220,7 +227,7 @@ Status Region::DefineObjectClass() {
   return PoolStatus(errno, "define a class of objects in pool", files_->directory());
 }
 
-Status Region::CheckHeap() const {
+Status Region::CheckHeap(bool* is_finished) const {
   std::unique_ptr<RegionImage> image;
   DaxDevice device;
   const auto ignore = [](const std::string&, const std::string&) {};  // the files have been checked
@@ -231,7 +238,8 @@ Status Region::CheckHeap() const {
   // What is wrong with the header, PMDK says. What a crash left half done, it finishes.
   if (pool.FindDamage() != nullptr) return Status::OK();
   const char* damage = pool.FindLaneDamage();
-  if (damage == nullptr && !pool.RedoPending()) damage = pool.ForEachChunks([](PoolView::Chunks, uint64_t, uint64_t) {});
+  *is_finished = damage == nullptr && !pool.RedoPending();
+  if (*is_finished) damage = pool.ForEachChunks([](PoolView::Chunks, uint64_t, uint64_t) {});
   if (damage == nullptr) return Status::OK();
   return Status::Corruption(Name() + ": " + damage + "; restore the region's files from a backup");
 }

@@ -115,13 +115,14 @@ class Region {
   uint64_t ChooseMaxBytes(uint64_t total) const;
   void CountReservation();
   Status CreatePool(const std::string& set_path);
-  Status OpenPool(const std::string& set_path);
+  Status OpenPool(const std::string& set_path, bool is_finished);
   Status DefineObjectClass();
   // Makes sure that the pool has blocks for an allocation. NoSpace if the file system is full. REQUIRES: mutex_, or that nobody
   // else has the region yet.
   Status FillBefore(uint64_t bytes);
   // PMDK follows the chunk headers of its heap, and the logs in its lanes, without a look at where they lead.
-  Status CheckHeap() const;
+  // *is_finished: PMDK has nothing to finish at its open.
+  Status CheckHeap(bool* is_finished) const;
   Status OnMapped();
   RegionFiles::Fill PartFill() const;
   void RestoreFooters();

@@ -19,6 +19,7 @@
 #include "pmem/layout.h"
 #include "pmem/pool_format.h"
 #include "pmem/pool_maker.h"
+#include "util/deferred_syncs.h"
 #include "util/file.h"
 #include "util/mutant.h"
 
@@ -120,10 +121,11 @@ Status RegionFiles::RemoveCreatingMark() {
   return posix::SyncDirectory(directory_);
 }
 
-Status RegionFiles::MakeFirstPart(bool checks_bad_blocks) const {
+Status RegionFiles::MakeFirstPart(bool checks_bad_blocks, bool syncs) const {
   const posix::Fd fd(OpenOwnFile(part_path(0), O_RDWR | O_CREAT | O_TRUNC));
   if (!fd.valid()) return posix::ErrnoStatus(errno, "create", part_path(0));
   Status status = MakeSmallPool(fd.get(), part_path(0), checks_bad_blocks);
+  if (status.ok() && syncs && DeferredSyncs::Sync(fd.get()) != 0) status = posix::ErrnoStatus(errno, "sync", part_path(0));
   return status.ok() ? posix::SyncDirectory(directory_) : status;
 }
 

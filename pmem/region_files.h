@@ -86,8 +86,8 @@ class RegionFiles {
 
   Status WriteCreatingMark(uint64_t database_id, const std::string& database_path);
   Status RemoveCreatingMark();
-  // At creation: makes the first part, with a pool in it (MakeSmallPool).
-  Status MakeFirstPart(bool checks_bad_blocks) const;
+  // At creation: makes the first part, with a pool in it (MakeSmallPool). `syncs`: not if the caller syncs all of its pages.
+  Status MakeFirstPart(bool checks_bad_blocks, bool syncs) const;
   // Gives blocks to the holes of a first part that MakeFirstPart made. kChunks: to all that can be allocated; kWhole: to all of
   // it, before the region grows. NoSpace if the file system is full; whatever was allocated before stays as it is.
   enum class Filled : uint8_t { kChunks, kWhole };

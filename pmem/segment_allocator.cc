@@ -59,12 +59,15 @@ class SegmentAllocator::Impl {
   Status Allocate(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment,
                   SpaceUse use = SpaceUse::kBackground);
   Status Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
+  void PrepareSeal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
+  void SealPrepared(Segment* segment);
   Status Release(Segment* segment);
   Status Discard(Segment* segment);
   void SetReaderCheck(std::function<bool(uint64_t)> is_read) { is_read_ = std::move(is_read); }
   Status FreeDeferred(bool at_once);
   bool has_deferred() const { return deferred_count_.load(std::memory_order_acquire) != 0; }
   void PrepareSpares(uint32_t region, uint32_t count);
+  Status PrepareFirst(uint32_t region);
   Segment* Find(PmPtr p) const;
   template <class Wanted>
   void ForEach(const Wanted& wanted, const std::function<void(Segment*)>& visit) const;
@@ -96,6 +99,7 @@ class SegmentAllocator::Impl {
   RegionSegments& HomeOf(const Segment* segment) { return regions_[segment->region()]; }
 
   Status LoadRegion(RegionSegments* home);
+  void OnSealed(Segment* segment);
   Segment* Register(RegionSegments* home, SegmentDescriptor* descriptor);
   uint64_t UsualChunks(const RegionSegments& home) const;
   uint64_t OpenChunks(const RegionSegments& home) const;
@@ -396,17 +400,29 @@ Status SegmentAllocator::Impl::AllocateOnce(uint32_t region, uint64_t min_bytes,
 
 Status SegmentAllocator::Impl::Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence) {
   BRAIDDB_CHECK(segment->state() == SegmentState::kOpen || HoldsCopies(segment->state()));
+  Status status = HomeOf(segment).directory.Seal(DescriptorOf(segment), valid_bytes, last_sequence);
+  if (status.ok()) OnSealed(segment);
+  return status;
+}
+
+void SegmentAllocator::Impl::PrepareSeal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence) {
+  HomeOf(segment).directory.PrepareSeal(DescriptorOf(segment), valid_bytes, last_sequence);
+}
+
+void SegmentAllocator::Impl::SealPrepared(Segment* segment) {
+  HomeOf(segment).directory.SealPrepared(DescriptorOf(segment));
+  OnSealed(segment);
+}
+
+void SegmentAllocator::Impl::OnSealed(Segment* segment) {
   RegionSegments& home = HomeOf(segment);
-  Status status = home.directory.Seal(DescriptorOf(segment), valid_bytes, last_sequence);
-  if (!status.ok()) return status;
   if (segment->state() == SegmentState::kOpen) {
     const std::lock_guard<std::mutex> lock(home.mutex);
     --home.open_segments;
   }
-  segment->sealed_bytes_.store(valid_bytes, std::memory_order_relaxed);
-  segment->sealed_last_sequence_.store(last_sequence, std::memory_order_relaxed);
+  segment->sealed_bytes_.store(DescriptorOf(segment)->sealed_bytes, std::memory_order_relaxed);
+  segment->sealed_last_sequence_.store(DescriptorOf(segment)->sealed_last_sequence, std::memory_order_relaxed);
   segment->state_.store(SegmentState::kSealed, std::memory_order_release);
-  return status;
 }
 
 Status SegmentAllocator::Impl::Release(Segment* segment) {
@@ -516,6 +532,14 @@ void SegmentAllocator::Impl::PrepareSpares(uint32_t region, uint32_t count) {
   }
 }
 
+Status SegmentAllocator::Impl::PrepareFirst(uint32_t region) {
+  RegionSegments& home = regions_[region];
+  Status status = MakeSpare(&home, UsualChunks(home));
+  if (!status.ok()) return status.IsNoSpace() ? Status::OK() : status;
+  const std::lock_guard<std::mutex> lock(home.generation_mutex);
+  return home.directory.ReserveGenerations();
+}
+
 // ---- Looking
 
 Segment* SegmentAllocator::Impl::Find(PmPtr p) const {
@@ -571,12 +595,17 @@ Status SegmentAllocator::AllocateFlushed(uint32_t region, uint64_t min_bytes, Se
 Status SegmentAllocator::Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence) {
   return impl_->Seal(segment, valid_bytes, last_sequence);
 }
+void SegmentAllocator::PrepareSeal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence) {
+  impl_->PrepareSeal(segment, valid_bytes, last_sequence);
+}
+void SegmentAllocator::SealPrepared(Segment* segment) { impl_->SealPrepared(segment); }
 Status SegmentAllocator::Release(Segment* segment) { return impl_->Release(segment); }
 Status SegmentAllocator::Discard(Segment* segment) { return impl_->Discard(segment); }
 void SegmentAllocator::SetReaderCheck(std::function<bool(uint64_t)> is_read) { impl_->SetReaderCheck(std::move(is_read)); }
 Status SegmentAllocator::FreeDeferred(bool at_once) { return impl_->FreeDeferred(at_once); }
 bool SegmentAllocator::has_deferred() const { return impl_->has_deferred(); }
 void SegmentAllocator::PrepareSpares(uint32_t region, uint32_t count) { impl_->PrepareSpares(region, count); }
+Status SegmentAllocator::PrepareFirst(uint32_t region) { return impl_->PrepareFirst(region); }
 Segment* SegmentAllocator::Find(PmPtr p) const { return impl_->Find(p); }
 void SegmentAllocator::ForEachLog(const std::function<void(Segment*)>& visit) const {
   impl_->ForEach([](SegmentState state) { return state == SegmentState::kOpen || state == SegmentState::kSealed; }, visit);

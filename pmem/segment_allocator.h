@@ -110,6 +110,9 @@ class SegmentAllocator {
   Status AllocateFlushed(uint32_t region, uint64_t min_bytes, Segment** segment);
   // kOpen, kCopies or kFlushed → kSealed, durable on return. No one appends to it any more.
   Status Seal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
+  // The same for several segments with two drains in all, which the caller makes: one between the two, one behind.
+  void PrepareSeal(Segment* segment, uint64_t valid_bytes, uint64_t last_sequence);
+  void SealPrepared(Segment* segment);
   // kOpen, kSealed or kIndex → kFree, durable on return. REQUIRES: nothing reachable points into it, now and after a crash,
   // and no reader is inside. A segment larger than segment_size goes back to the pool. While another process reads segments
   // (SetReaderCheck), a kSealed or kIndex is kFree in DRAM alone, counts as released, and is kept as it is on media.
@@ -129,6 +132,10 @@ class SegmentAllocator {
   // Keeps `count` spare segments of the usual size ready in `region` (allocated, touched, kFree), so that Allocate does not
   // take page faults or grow the pool. Called by a background thread; fails silently when there is no space.
   void PrepareSpares(uint32_t region, uint32_t count);
+
+  // At creation, where each step of an allocation is a sync: a spare segment, and numbers of generations, so that the first
+  // Allocate in `region` takes nothing from the pool. A full file system makes none.
+  Status PrepareFirst(uint32_t region);
 
   // The segment that holds this entry, null if there is none. Lock-free, a few loads.
   Segment* Find(PmPtr p) const;

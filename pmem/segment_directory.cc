@@ -109,13 +109,16 @@ Status SegmentDirectory::CheckOverlap(const std::vector<SegmentDescriptor*>& des
 
 // ---- Changing
 
-Status SegmentDirectory::PersistStateWord(SegmentDescriptor* descriptor, uint64_t word) {
+void SegmentDirectory::StoreStateWord(SegmentDescriptor* descriptor, uint64_t word) {
   if (BRAIDDB_MUTANT("state-word-torn"))
     StoreRelaxed(&descriptor->state_word, descriptor->state_word >> 32 << 32 | (word & UINT32_MAX));
   StoreRelease(&descriptor->state_word, word);  // release: for a reader of StateOf in another thread, as in tests
-  Persistence* const persistence = region_->persistence();
-  if (!BRAIDDB_MUTANT("state-word-not-flushed")) persistence->Flush(&descriptor->state_word, sizeof(uint64_t));
-  return persistence->Drain() ? Status::OK() : persistence->error();
+  if (!BRAIDDB_MUTANT("state-word-not-flushed")) region_->persistence()->Flush(&descriptor->state_word, sizeof(uint64_t));
+}
+
+Status SegmentDirectory::PersistStateWord(SegmentDescriptor* descriptor, uint64_t word) {
+  StoreStateWord(descriptor, word);
+  return region_->persistence()->Drain() ? Status::OK() : region_->persistence()->error();
 }
 
 Status SegmentDirectory::PersistFound(const std::vector<SegmentDescriptor*>& descriptors) {
@@ -173,12 +176,15 @@ Status SegmentDirectory::AddBlock(std::vector<SegmentDescriptor*>* descriptors) 
   return persistence->Persist(&root->directory_blocks, sizeof(uint64_t)) ? Status::OK() : persistence->error();
 }
 
+Status SegmentDirectory::ReserveGenerations() {
+  if (next_generation_ != generation_limit_) return Status::OK();
+  Status status = region_->RaiseGenerationLimit(kGenerationsAtOnce, &next_generation_);
+  if (status.ok()) generation_limit_ = next_generation_ + kGenerationsAtOnce;
+  return status;
+}
+
 Status SegmentDirectory::NextGeneration(uint64_t* generation) {
-  if (next_generation_ == generation_limit_) {
-    Status status = region_->RaiseGenerationLimit(kGenerationsAtOnce, &next_generation_);
-    if (!status.ok()) return status;
-    generation_limit_ = next_generation_ + kGenerationsAtOnce;
-  }
+  if (Status status = ReserveGenerations(); !status.ok()) return status;
   *generation = next_generation_++;
   return Status::OK();
 }
@@ -235,16 +241,25 @@ Status SegmentDirectory::Open(SegmentDescriptor* descriptor, uint64_t generation
   return PersistStateWord(descriptor, SegmentStateWord(*descriptor, state));
 }
 
-Status SegmentDirectory::Seal(SegmentDescriptor* descriptor, uint64_t valid_bytes, uint64_t last_sequence) {
+void SegmentDirectory::PrepareSeal(SegmentDescriptor* descriptor, uint64_t valid_bytes, uint64_t last_sequence) {
   const SegmentState state = StateOf(*descriptor);
   BRAIDDB_CHECK((state == SegmentState::kOpen || HoldsCopies(state)) && valid_bytes <= CapacityOf(*descriptor));
-  Persistence* const persistence = region_->persistence();
   descriptor->sealed_bytes = valid_bytes;
   descriptor->sealed_last_sequence = last_sequence;
+  region_->persistence()->Flush(descriptor, sizeof(*descriptor));
+}
+
+void SegmentDirectory::SealPrepared(SegmentDescriptor* descriptor) {
+  StoreStateWord(descriptor, SegmentStateWord(*descriptor, SegmentState::kSealed));
+}
+
+Status SegmentDirectory::Seal(SegmentDescriptor* descriptor, uint64_t valid_bytes, uint64_t last_sequence) {
+  Persistence* const persistence = region_->persistence();
+  PrepareSeal(descriptor, valid_bytes, last_sequence);
   // ORDER: size and sequence number before the state that makes them count. [CC-36]
-  if (!BRAIDDB_MUTANT("seal-in-one-persist") && !persistence->Persist(descriptor, sizeof(*descriptor)))
-    return persistence->error();
-  return PersistStateWord(descriptor, SegmentStateWord(*descriptor, SegmentState::kSealed));
+  if (!BRAIDDB_MUTANT("seal-in-one-persist") && !persistence->Drain()) return persistence->error();
+  SealPrepared(descriptor);
+  return persistence->Drain() ? Status::OK() : persistence->error();
 }
 
 Status SegmentDirectory::EraseHeader(SegmentDescriptor* descriptor) {

@@ -38,6 +38,8 @@ class SegmentDirectory {
 
   // A number that no use of any segment of this region ever had. One persist in 64 calls.
   Status NextGeneration(uint64_t* generation);
+  // The next NextGeneration makes nothing durable.
+  Status ReserveGenerations();
 
   // Gives an unused descriptor a segment of `chunks` chunks from the pool. NoSpace leaves it unused.
   Status Take(SegmentDescriptor* descriptor, uint64_t chunks);
@@ -45,6 +47,9 @@ class SegmentDirectory {
   Status Open(SegmentDescriptor* descriptor, uint64_t generation, SegmentState state);
   // kOpen, kCopies or kFlushed → kSealed
   Status Seal(SegmentDescriptor* descriptor, uint64_t valid_bytes, uint64_t last_sequence);
+  // Seal in two steps, which flush and do not wait: after a drain, SealPrepared; a second drain makes the seal durable.
+  void PrepareSeal(SegmentDescriptor* descriptor, uint64_t valid_bytes, uint64_t last_sequence);
+  void SealPrepared(SegmentDescriptor* descriptor);
   // Of a kCopies or kFlushed that is freed next: its header.
   Status EraseHeader(SegmentDescriptor* descriptor);
   // taken or in use → kFree
@@ -65,6 +70,7 @@ class SegmentDirectory {
   Status Damaged(const char* what) const;
   uint64_t BlockTag(uint64_t number, uint64_t object_offset) const;
   DirectoryBlock* BlockAt(uint64_t object_offset) const;
+  void StoreStateWord(SegmentDescriptor* descriptor, uint64_t word);
   Status PersistStateWord(SegmentDescriptor* descriptor, uint64_t word);
   // Of a new use of a segment; 0 in a region of the oldest version.
   uint64_t NewEntrySeed() const;

@@ -156,7 +156,7 @@ TEST_F(PmdkSyncsTest, OfAnOpen) {
     failed = Stop();
     EXPECT_EQ(status.ok(), !failed) << status.ToString();
     EXPECT_EQ(status.IsIOError(), failed) << status.ToString();
-    EXPECT_TRUE(failed || call > 2);
+    EXPECT_TRUE(failed || call > 0);
     Reopen();
     EXPECT_TRUE(Work().ok());
     ExpectSound();
@@ -227,8 +227,7 @@ TEST_F(PmdkSyncsTest, OfACheckpoint) {
   const TestDirectory disk(TestDirectory::Medium::kDisk);
   const std::string copy = disk.File("copy");
   int failures = 0;
-  // The first calls are of the source, whose own syncs must work.
-  for (int64_t call = 4; call < 60; call += 5) {
+  for (int64_t call = 0; call < 20; ++call) {
     SCOPED_TRACE(call);
     FailFrom(call);
     const Status status = CreateCheckpoint(db.get(), copy);
@@ -240,7 +239,7 @@ TEST_F(PmdkSyncsTest, OfACheckpoint) {
     }
     EXPECT_FALSE(std::filesystem::exists(copy));
   }
-  EXPECT_GT(failures, 5);
+  EXPECT_GT(failures, 3);
   EXPECT_EQ(GetOrText(db.get(), "key"), "value");
 }
 

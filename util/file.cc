@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "util/deferred_syncs.h"
 #include "util/fork_guard.h"
 #include "util/patience.h"
 
@@ -63,7 +64,7 @@ Status WriteAndSync(const std::string& path, std::string_view data) {
       data.remove_prefix(static_cast<size_t>(written));
     }
   }
-  if (status.ok() && fsync(fd) != 0) status = StatusFromErrno(errno, "cannot sync " + path);
+  if (status.ok() && DeferredSyncs::Sync(fd) != 0) status = StatusFromErrno(errno, "cannot sync " + path);
   close(fd);
   return status;
 }
@@ -161,7 +162,8 @@ Status SyncDir(const std::string& path) {
   const OpenFile directory(path, O_RDONLY | O_DIRECTORY);
   if (!directory.valid()) return StatusFromErrno(errno, "cannot open the directory " + path);
   // EINVAL: the file system has no such sync, because its directories need none.
-  if (fsync(directory.fd()) != 0 && errno != EINVAL) return StatusFromErrno(errno, "cannot sync the directory " + path);
+  if (DeferredSyncs::Sync(directory.fd()) != 0 && errno != EINVAL)
+    return StatusFromErrno(errno, "cannot sync the directory " + path);
   return Status::OK();
 }
 
