@@ -67,7 +67,7 @@ class NewDatabase;
 class RangeUpdate;
 struct ReplayResult;
 
-class [[gnu::visibility("hidden")]] DBImpl final : public DB {
+class DBImpl final : public DB {
  public:
   enum class Access : uint8_t {
     kWrite,

@@ -11,7 +11,7 @@
 namespace braiddb {
 
 // Of one thread. Durations are in nanoseconds.
-class [[gnu::visibility("hidden")]] ThreadHistograms {
+class ThreadHistograms {
  public:
   void Add(HistogramKind kind, uint64_t value) { all_[static_cast<size_t>(kind)].Add(value); }
   void AddTo(Histograms* histograms) const;

@@ -12,7 +12,7 @@ namespace braiddb {
 // STATE  Forward: base and delta cursor are at their first key at or after the current key. Backward: at their last key at or
 //        before the current key. If both have the current key, the current entry is the delta's. A deletion in the delta hides
 //        the base's entry.
-class [[gnu::visibility("hidden")]] BaseDeltaIterator final : public Iterator {
+class BaseDeltaIterator final : public Iterator {
  public:
   // `comparator`: the comparator of column family `family`.
   BaseDeltaIterator(const WriteBatchWithIndex* delta, uint32_t family, const Comparator* comparator,

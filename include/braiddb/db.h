@@ -16,6 +16,9 @@
 #include "braiddb/transaction_log.h"
 #include "braiddb/write_batch.h"
 
+namespace braiddb {
+class DBImpl;  // is not exported, so its first declaration is here
+}
 #pragma GCC visibility push(default)
 namespace braiddb {
 

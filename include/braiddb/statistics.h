@@ -6,6 +6,9 @@
 #include <memory>
 #include <string>
 
+namespace braiddb {
+class ThreadHistograms;  // is not exported, so its first declaration is here
+}
 #pragma GCC visibility push(default)
 namespace braiddb {
 

@@ -15,6 +15,9 @@
 #include "braiddb/status.h"
 #include "braiddb/write_batch.h"
 
+namespace braiddb {
+class BaseDeltaIterator;  // is not exported, so its first declaration is here
+}
 #pragma GCC visibility push(default)
 namespace braiddb {
 
