@@ -590,16 +590,32 @@ class DBImpl final : public DB {
   // The family whose tables are merged next, of those that have tables that the MANIFEST lists: one with copies of a relocation;
   // else in a CompactRange the one with the oldest table; else the one with the most. Null: no table is listed.
   // REQUIRES: view_mutex_, compaction_mutex_
-  Family* ChooseFamily() const;
+  // `but`: not this one.
+  Family* ChooseFamily(const Family* but) const;
+  struct MergeInput {
+    Family* family = nullptr;
+    std::vector<std::shared_ptr<PmTable>> tables;  // oldest first
+    Orders orders;                                 // of all that the tables have; or none
+    uint64_t id = 0;
+  };
+  // Merges that follow each other: a commit of the MANIFEST ends one and announces the next.
+  struct MergeTurn {
+    MergeInput now, next;  // next.family is null if no merge follows
+    uint64_t entries = 0;  // of the merges that are at their end
+    bool is_resumed = false;
+  };
+  // False if there is nothing to merge; input->family is null if no table is listed.
+  bool PickMerge(const Family* but, MergeInput* input);
+  void Announce(MergeInput* input, ManifestState* state);
+  void AnnounceNext(MergeTurn* turn, ManifestState* state);
   Status CompactTables();
   // No table of L0 is listed, and the MANIFEST has no room for one. Tries again a second later.
   Status PostponeAll();
   // A merge that found no space is not an error if it can be made again.
   void PostponeMerge(const Family& family, const Status& status);
   bool IsForLater(const Status& status);
-  // `orders`: of all that the tables have; or none.
-  Status MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, Orders orders, uint64_t merge_id);
-  Status FinishMerge(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats);
+  Status MergeTables(MergeTurn* turn);
+  Status FinishMerge(Family* family, MergeTurn* turn, const MergeStats& stats);
   void InstallLastLevel(Family* family, size_t merged_tables);
   // `asks`: the user's compaction filter, if there is one.
   // REQUIRES: compaction_mutex_
@@ -899,6 +915,7 @@ class DBImpl final : public DB {
   std::mutex manifest_mutex_;
   Manifest manifest_;
   ManifestState manifest_state_;
+  size_t refused_tables_ = 0;  // tables of the oldest rotation, if the MANIFEST lists too many to take them; else 0
 
   std::mutex compaction_mutex_;
   // Of the CompactRange that is under way; compaction_mutex_. A sweep of everything asks the compaction filter, so that the

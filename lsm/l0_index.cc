@@ -103,7 +103,7 @@ void L0IndexWriter::Begin(uint64_t entries, const KeyOrder& order) {
   if (!complete_) return;
   if (index_ != nullptr && next_column_ < L0Index::kMaxTables && index_->free_slots() >= entries) return;
   // For more tables like this one: a small database pays for what it has.
-  const uint64_t usual = std::min(std::max(entries, kLeastEntries), table_entries_);
+  const uint64_t usual = usual_entries_ != 0 ? usual_entries_ : std::min(std::max(entries, kLeastEntries), table_entries_);
   index_ = L0Index::Create(regions_, std::max(entries, std::min(usual * L0Index::kMaxTables, kIndexEntries)));
   next_column_ = 0;
   complete_ = index_ != nullptr;

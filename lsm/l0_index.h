@@ -1,6 +1,7 @@
 // L0Index: a hash index in DRAM over the entries of several tables of L0, so that a point lookup asks all of them at once.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -118,6 +119,10 @@ class L0IndexWriter {
     uint32_t column = 0;
   };
 
+  // A flush begins that makes `tables` tables of `entries` in all. New indexes are then for tables of the mean size.
+  void BeginFlush(uint64_t entries, uint64_t tables) {
+    usual_entries_ = std::clamp(std::max(entries, kLeastEntries) / tables, uint64_t{1}, table_entries_);
+  }
   // Begins a table of about `entries`, of a family with this order.
   void Begin(uint64_t entries, const KeyOrder& order);
   // `hash`: KeyHash of the entry's key.
@@ -140,6 +145,7 @@ class L0IndexWriter {
 
   const RegionSet* const regions_;
   const uint64_t table_entries_;
+  uint64_t usual_entries_ = 0;  // of a table of this flush; 0: not known
   std::shared_ptr<L0Index> index_;
   uint32_t next_column_ = 0;
   bool complete_ = false;         // everything of this table has been taken so far
