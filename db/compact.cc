@@ -51,7 +51,11 @@ bool DBImpl::CompactionWanted() const {
   if (!postponed_merge_.ok()) return std::chrono::steady_clock::now() >= postponed_until_;
   const uint32_t tables = l0_count_.load(std::memory_order_acquire);  // of the family that has the most
   if (tables > 0 && SpaceIsShort()) return true;
-  bool waits_longer = pressure_.is_high();
+  if (tables > 0 && RangesAreMany() && snapshots_.Oldest() == UINT64_MAX) return true;  // else they would stay
+  // Where regions have a bound, tables that wait may be most of what is there when the regions are full. Then writers would wait
+  // for one merge of all tables.
+  const bool may_be_full = options_.max_region_size != 0 && SpaceTaken() / regions_->count() > options_.max_region_size / 2;
+  bool waits_longer = pressure_.is_high() && !may_be_full;
   BRAIDDB_SYNC_POINT_ARG("DBImpl::CompactionWanted", &waits_longer);
   const uint32_t trigger = changing_.l0_compaction_trigger.load(std::memory_order_relaxed);
   const uint32_t longer = std::min(changing_.SlowdownTrigger(), std::max<uint32_t>(trigger, kMaxMergedTables));

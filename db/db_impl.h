@@ -407,10 +407,13 @@ class DBImpl final : public DB {
   // What hides keys of the family now; null: nothing does. REQUIRES: no epoch guard.
   std::shared_ptr<const RangeTombstones> RangesOf(const Family& family) const;
   // REQUIRES: ranges_mutex_. Allocates nothing.
-  static void InstallRanges(Family* family, std::shared_ptr<const RangeTombstones>* ranges);
+  void InstallRanges(Family* family, std::shared_ptr<const RangeTombstones>* ranges);
   // Until readers have left. REQUIRES: no epoch guard, and no write of this thread is announced.
   void RetireRanges(std::shared_ptr<const RangeTombstones> ranges);
   uint64_t CountRanges() const;
+  // With a budget: whether range tombstones take so much of it that what is needed to forget them is done at once.
+  bool RangesAreMany() const { return range_bytes_.load(std::memory_order_relaxed) > dram_.ranges / 2; }
+  void WaitForRanges(ThreadState* thread);
 
   // ---- range_sweep.cc
   // Tombstones of one family whose keys are being removed.
@@ -878,6 +881,7 @@ class DBImpl final : public DB {
   // Bytes of one that are kept.
   uint64_t KeptArenaBytes() const { return std::min<uint64_t>(2 * changing_.memtable_size, dram_.kept_arena); }
   std::mutex ranges_mutex_;                     // the tombstones of all families
+  std::atomic<uint64_t> range_bytes_{0};        // that they take; changed under it
   std::atomic<Family*> range_family_{nullptr};  // set once
   std::atomic<uint64_t> next_range_record_{1};
   std::atomic<bool> ranges_wait_{false};          // there are tombstones, or records without a family

@@ -70,8 +70,8 @@ double DBImpl::SlowdownTables() const {
 }
 
 // Tables of the fullest family, or more where many families have some: `slowdown` is reached when there are twice as many as
-// l0_compaction_trigger of each family, and those of one that is as full as may be. Beyond that the sum counts twice: small tables
-// cost a merge more for each entry, so writers and merges meet at fewer tables than with one family.
+// l0_compaction_trigger of each family, and those of one that is as full as may be. Beyond that the sum counts twice, as a merge
+// takes longer for an entry of a small table: writers and merges meet at fewer tables than with one family.
 double DBImpl::L0Pressure(double slowdown) const {
   const double most = l0_count_.load(std::memory_order_relaxed);
   const double sum = l0_sum_.load(std::memory_order_relaxed);

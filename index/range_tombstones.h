@@ -47,6 +47,8 @@ class RangeTombstones : public std::enable_shared_from_this<RangeTombstones> {
   bool Hides(Slice key, uint64_t sequence, uint64_t at_most) const { return Newest(key, at_most) > sequence; }
 
   size_t size() const;
+  // About what the set takes of DRAM, with its tombstones.
+  uint64_t bytes() const { return bytes_; }
   // In no order.
   void ForEach(const std::function<void(const Tombstone&)>& visit) const;
 
@@ -68,8 +70,11 @@ class RangeTombstones : public std::enable_shared_from_this<RangeTombstones> {
   std::vector<Tombstone> Join(const Run& a, const Run& b) const;
   void AddRun(std::vector<Tombstone> sorted);
 
+  static uint64_t BytesOf(const RangeTombstone& tombstone);
+
   const KeyOrder& order_;
   std::vector<std::shared_ptr<const Run>> runs_;
+  uint64_t bytes_ = 0;
 };
 
 }  // namespace braiddb
