@@ -1,5 +1,7 @@
 #include "compaction/flush_job.h"
 
+#include <algorithm>
+
 #include "compaction/list_builder.h"
 #include "index/key_hash.h"
 #include "log/fetch_entry.h"
@@ -121,14 +123,23 @@ FlushResult FlushInto(FlushCopier* copier, std::shared_ptr<PmTable> table, const
   return LinkInto(ByCopy(copier), std::move(table), memtable, entries, regions, order, segments, filter, index, keys);
 }
 
+// Of the default family's memtable, at least: its counter has the entries of all families. Writers count in portions.
+uint64_t OwnEntries(const Memtable& memtable) {
+  constexpr uint64_t kLeastShare = 32;
+  const uint64_t all = memtable.entry_count.load(std::memory_order_relaxed);
+  uint64_t others = 0;
+  memtable.ForEachSibling(
+      [&others](uint32_t, const Memtable* sibling) { others += sibling->entry_count.load(std::memory_order_relaxed); });
+  return std::max(all - std::min(all, others), all / kLeastShare);
+}
+
 }  // namespace
 
 FlushResult FlushMemtable(Memtable* memtable, const RegionSet* regions, const KeyOrder* order, const SegmentAllocator& segments,
                           const VersionFilter& filter, L0IndexWriter* index, KeyFilterWriter* keys, FlushCopier* copier) {
   const uint64_t boundary = memtable->boundary.load(std::memory_order_acquire);
-  FlushResult result =
-      FlushInto(copier, std::make_shared<PmTable>(memtable->id(), boundary, regions, order), *memtable,
-                memtable->entry_count.load(std::memory_order_relaxed), regions, order, segments, filter, index, keys);
+  FlushResult result = FlushInto(copier, std::make_shared<PmTable>(memtable->id(), boundary, regions, order), *memtable,
+                                 OwnEntries(*memtable), regions, order, segments, filter, index, keys);
   result.table->extents = memtable->TakeExtents();
   if (copier != nullptr) result.table->extents.clear();
   result.table->log_bytes = memtable->charged_bytes.load(std::memory_order_relaxed);

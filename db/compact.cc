@@ -51,13 +51,18 @@ class Reset {
 bool DBImpl::CompactionWanted() const {
   if (!changing_.MergesByItself() || write_failed_.load(std::memory_order_acquire)) return false;
   if (!postponed_merge_.ok()) return std::chrono::steady_clock::now() >= postponed_until_;
-  const uint32_t tables = l0_count_.load(std::memory_order_acquire);
+  const uint32_t tables = l0_count_.load(std::memory_order_acquire);  // of the family that has the most
   if (tables > 0 && SpaceIsShort()) return true;
-  bool waits_longer = pressure_.is_high();
+  if (tables > 0 && RangesAreMany() && snapshots_.Oldest() == UINT64_MAX) return true;  // else they would stay
+  // Where regions have a bound, tables that wait may be most of what is there when the regions are full. Then writers would wait
+  // for one merge of all tables.
+  const bool may_be_full = options_.max_region_size != 0 && SpaceTaken() / regions_->count() > options_.max_region_size / 2;
+  bool waits_longer = pressure_.is_high() && !may_be_full;
   BRAIDDB_SYNC_POINT_ARG("DBImpl::CompactionWanted", &waits_longer);
   const uint32_t trigger = changing_.l0_compaction_trigger.load(std::memory_order_relaxed);
   const uint32_t longer = std::min(changing_.SlowdownTrigger(), std::max<uint32_t>(trigger, kMaxMergedTables));
-  if (tables >= (waits_longer ? longer : trigger)) return true;
+  const uint32_t enough = waits_longer ? longer : trigger;
+  if (L0Pressure(enough) >= enough) return true;
   const uint64_t oldest = oldest_l0_id_.load(std::memory_order_acquire);
   if (oldest == kRelocationId || oldest <= scan_merge_id_.load(std::memory_order_acquire)) return true;
   return tables > 0 && (waiting_for_compaction_ > 0 || WritersPause());
@@ -232,12 +237,13 @@ MergeJob DBImpl::MakeJob(uint64_t id, const Family& family, const VersionFilter*
           moved_ == nullptr ? nullptr : &moved_->entries};
 }
 
-Family* DBImpl::ChooseFamily() const {
+Family* DBImpl::ChooseFamily(const Family* but) const {
   uint32_t chosen = 0;
   size_t most = 0;
   const bool takes_oldest = manual_compaction_ != ManualCompaction::kNone;  // it waits for those of its beginning
   current_view_->ForEach([&](uint32_t id, const FamilyView& levels) {
-    if (levels.l0.empty() || FindFamily(id)->is_gone.load(std::memory_order_relaxed)) return;
+    const Family* const family = FindFamily(id);
+    if (levels.l0.empty() || family == but || family->is_gone.load(std::memory_order_relaxed)) return;
     size_t listed = 0;
     for (auto table = levels.l0.rbegin(); table != levels.l0.rend(); ++table, ++listed) {
       if (!(*table)->checkpointed.load(std::memory_order_acquire)) break;
@@ -267,61 +273,96 @@ bool DBImpl::MergeIsUnfinished() {
   return manifest_state_.merge_id != 0;
 }
 
+// REQUIRES: as ChooseFamily.
+bool DBImpl::PickMerge(const Family* but, MergeInput* input) {
+  input->family = ChooseFamily(but);
+  if (input->family == nullptr) return false;
+  Family* const family = input->family;
+  const FamilyView& levels = *current_view_->Of(family->id);
+  for (auto table = levels.l0.rbegin(); table != levels.l0.rend(); ++table) {
+    if (!(*table)->checkpointed.load(std::memory_order_acquire) || input->tables.size() == kMaxMergedTables) break;
+    input->tables.push_back(*table);
+  }
+  if (!input->tables.empty()) input->tables.resize(levels.AlignToOrders(input->tables.size()));
+  if (GoesByOrder(*family)) input->orders = levels.OldestOrders(input->tables.size());
+  return !input->tables.empty();
+}
+
+// REQUIRES: view_mutex_, manifest_mutex_; a commit of `state` follows.
+void DBImpl::Announce(MergeInput* input, ManifestState* state) {
+  Family* const family = input->family;
+  family->merging_tables = input->tables.size();
+  family->merges_orders = !input->orders.empty();
+  state->merge_id = input->id = state->next_id++;
+  state->merging_tables = static_cast<uint32_t>(input->tables.size());
+  state->merging_family = family->id;
+  state->merge_filters = FiltersMerges(*family);
+}
+
+// Many families have few tables each, and a commit lists the tables of all families. So the commit that forgets the tables of a
+// small merge announces the next merge, if that one takes at least half as many tables. A turn ends when its merges have taken as
+// many entries as a memtable may have: others wait for compaction_mutex_.
+// REQUIRES: manifest_mutex_
+void DBImpl::AnnounceNext(MergeTurn* turn, ManifestState* state) {
+  MergeInput next;
+  for (const auto& table : turn->now.tables) turn->entries += table->entries;
+  if (turn->is_resumed || manual_compaction_ != ManualCompaction::kNone || turn->entries >= options_.memtable_max_entries) return;
+  if (stopping_.load(std::memory_order_acquire) || write_failed_.load(std::memory_order_acquire)) return;
+  std::lock_guard view_lock(view_mutex_);
+  if (!PickMerge(turn->now.family, &next) || 2 * next.tables.size() < turn->now.tables.size()) return;
+  Announce(&next, state);
+  turn->next = std::move(next);
+}
+
 Status DBImpl::CompactTables() try {
+  BRAIDDB_SYNC_POINT("DBImpl::CompactTables");
   if (MergeIsUnfinished() && !BRAIDDB_MUTANT("merge-not-resumed")) resume_merge_ = true;
-  std::vector<std::shared_ptr<PmTable>> tables;  // oldest first
-  Orders orders;
-  uint64_t merge_id = 0;
-  Family* family = nullptr;
-  if (resume_merge_) {
+  MergeTurn turn;
+  MergeInput& input = turn.now;
+  turn.is_resumed = resume_merge_;
+  if (turn.is_resumed) {
     epochs_.Reclaim();  // perhaps that is the space
     std::lock_guard lock(manifest_mutex_);
     std::lock_guard view_lock(view_mutex_);
-    merge_id = manifest_state_.merge_id;
-    family = FindFamily(manifest_state_.merging_family);
-    const auto& l0 = current_view_->Of(family->id)->l0;
-    for (uint32_t i = 0; i < manifest_state_.merging_tables; ++i) tables.push_back(l0[l0.size() - 1 - i]);
-    family->merging_tables = tables.size();
-    family->merges_orders = false;
+    input.id = manifest_state_.merge_id;
+    input.family = FindFamily(manifest_state_.merging_family);
+    const auto& l0 = current_view_->Of(input.family->id)->l0;
+    for (uint32_t i = 0; i < manifest_state_.merging_tables; ++i) input.tables.push_back(l0[l0.size() - 1 - i]);
+    input.family->merging_tables = input.tables.size();
+    input.family->merges_orders = false;
   } else {
     Status status = CheckpointTables();
     if (!status.ok()) return status;
     std::lock_guard lock(manifest_mutex_);
+    ManifestState state = manifest_state_;
     {
       std::lock_guard view_lock(view_mutex_);
-      family = ChooseFamily();
-      if (family == nullptr && oldest_l0_id_.load(std::memory_order_acquire) != UINT64_MAX) return PostponeAll();
-      if (family == nullptr) return Status::OK();
-      const FamilyView& levels = *current_view_->Of(family->id);
-      for (auto table = levels.l0.rbegin(); table != levels.l0.rend(); ++table) {
-        if (!(*table)->checkpointed.load(std::memory_order_acquire) || tables.size() == kMaxMergedTables) break;
-        tables.push_back(*table);
-      }
-      if (!tables.empty()) tables.resize(levels.AlignToOrders(tables.size()));
-      if (GoesByOrder(*family)) orders = levels.OldestOrders(tables.size());
-      family->merging_tables = tables.size();
-      family->merges_orders = !orders.empty();
+      const bool is_picked = PickMerge(nullptr, &input);
+      if (input.family == nullptr && oldest_l0_id_.load(std::memory_order_acquire) != UINT64_MAX) return PostponeAll();
+      if (!is_picked) return Status::OK();
+      Announce(&input, &state);
     }
-    if (tables.empty()) return Status::OK();
-    ManifestState state = manifest_state_;
-    merge_id = state.next_id++;
-    state.merge_id = merge_id;
-    state.merging_tables = static_cast<uint32_t>(tables.size());
-    state.merging_family = family->id;
-    state.merge_filters = FiltersMerges(*family);
     // ORDER: the MANIFEST knows of the merge before its first store. [CC-4]
     if (!BRAIDDB_MUTANT("merge-not-announced")) status = manifest_.Commit(state);
     if (!status.ok()) return status;
     manifest_state_ = std::move(state);
   }
-  return MergeTables(family, tables, std::move(orders), merge_id);
+  for (;;) {
+    Status status = MergeTables(&turn);
+    if (!status.ok() || turn.next.family == nullptr) return status;
+    turn.now = std::exchange(turn.next, {});
+  }
 } catch (const std::bad_alloc&) {
   Settle(Work::kInstall, NoMemory());
   return NoMemory();
 }
 
-Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, Orders orders,
-                           uint64_t merge_id) {
+// Of turn->now.
+Status DBImpl::MergeTables(MergeTurn* turn) {
+  Family* const family = turn->now.family;
+  const auto& tables = turn->now.tables;
+  Orders orders = std::move(turn->now.orders);
+  const uint64_t merge_id = turn->now.id;
   const auto start = std::chrono::steady_clock::now();
   const VersionFilter filter(snapshots_.Copy());
   std::vector<const PmTable*> inputs;
@@ -347,7 +388,7 @@ Status DBImpl::MergeTables(Family* family, const std::vector<std::shared_ptr<PmT
   Status status = family->last_level->Merge(job, inputs, &stats);
   PostponeMerge(status);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
-  if (status.ok()) status = FinishMerge(family, tables, stats);
+  if (status.ok()) status = FinishMerge(family, turn, stats);
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
   const CompletedMerge completed{status, stats.merged, stats.dropped, static_cast<uint64_t>(took.count())};
   PostCompaction(*family, merge_id, tables.size(), &completed);
@@ -377,8 +418,13 @@ void DBImpl::MoveInCache(PmPtr from, PmPtr to) {
   }
 }
 
-// ORDER   All of the merge is durable (its last batch ended with a fence) before the MANIFEST forgets the tables. [CC-4]
-Status DBImpl::FinishMerge(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats) {
+// ORDER   All of the merge is durable (its last batch ended with a fence) before the MANIFEST forgets the tables. The same commit
+//         may announce the next merge, whose first store comes later. [CC-4]
+// CRASH   Before the commit this merge is resumed, after it the next one: there is one running merge at any time.
+// `turn`: null for a sweep.
+Status DBImpl::FinishMerge(Family* family, MergeTurn* turn, const MergeStats& stats) {
+  static const std::vector<std::shared_ptr<PmTable>> kNone;
+  const auto& tables = turn == nullptr ? kNone : turn->now.tables;
   {
     std::lock_guard lock(manifest_mutex_);
     ManifestState state = manifest_state_;
@@ -398,6 +444,7 @@ Status DBImpl::FinishMerge(Family* family, const std::vector<std::shared_ptr<PmT
     l1_entries += stats.merged;
     l1_entries -= std::min(l1_entries, stats.unlinked);
     const uint64_t after = l1_entries;
+    if (turn != nullptr) AnnounceNext(turn, &state);
     Status status = manifest_.Commit(state);
     if (!status.ok()) return status;
     manifest_state_ = std::move(state);
@@ -470,7 +517,7 @@ Status DBImpl::SweepFamily(Family* family, const KeyRanges& keys, bool asks) try
     PostponeMerge(swept);
     return swept;
   }
-  Status status = FinishMerge(family, {}, stats);
+  Status status = FinishMerge(family, nullptr, stats);
   NoteOperandKeys(*family, std::move(stats.operand_keys));
   if (status.ok()) ReclaimSegments();
   return status.ok() ? swept : status;

@@ -411,10 +411,13 @@ class DBImpl final : public DB {
   // What hides keys of the family now; null: nothing does. REQUIRES: no epoch guard.
   std::shared_ptr<const RangeTombstones> RangesOf(const Family& family) const;
   // REQUIRES: ranges_mutex_. Allocates nothing.
-  static void InstallRanges(Family* family, std::shared_ptr<const RangeTombstones>* ranges);
+  void InstallRanges(Family* family, std::shared_ptr<const RangeTombstones>* ranges);
   // Until readers have left. REQUIRES: no epoch guard, and no write of this thread is announced.
   void RetireRanges(std::shared_ptr<const RangeTombstones> ranges);
   uint64_t CountRanges() const;
+  // With a budget: whether range tombstones take so much of it that what is needed to forget them is done at once.
+  bool RangesAreMany() const { return range_bytes_.load(std::memory_order_relaxed) > dram_.ranges / 2; }
+  void WaitForRanges(ThreadState* thread);
 
   // ---- range_sweep.cc
   // Tombstones of one family whose keys are being removed.
@@ -600,15 +603,31 @@ class DBImpl final : public DB {
   // The family whose tables are merged next, of those that have tables that the MANIFEST lists: one with copies of a relocation;
   // else in a CompactRange the one with the oldest table; else the one with the most. Null: no table is listed.
   // REQUIRES: view_mutex_, compaction_mutex_
-  Family* ChooseFamily() const;
+  // `but`: not this one.
+  Family* ChooseFamily(const Family* but) const;
+  struct MergeInput {
+    Family* family = nullptr;
+    std::vector<std::shared_ptr<PmTable>> tables;  // oldest first
+    Orders orders;                                 // of all that the tables have; or none
+    uint64_t id = 0;
+  };
+  // Merges that follow each other: a commit of the MANIFEST ends one and announces the next.
+  struct MergeTurn {
+    MergeInput now, next;  // next.family is null if no merge follows
+    uint64_t entries = 0;  // of the merges that are at their end
+    bool is_resumed = false;
+  };
+  // False if there is nothing to merge; input->family is null if no table is listed.
+  bool PickMerge(const Family* but, MergeInput* input);
+  void Announce(MergeInput* input, ManifestState* state);
+  void AnnounceNext(MergeTurn* turn, ManifestState* state);
   Status CompactTables();
   // No table of L0 is listed, and the MANIFEST has no room for one. Tries again a second later.
   Status PostponeAll();
   // A merge or sweep that ended with an error after which it can be made again.
   void PostponeMerge(const Status& status);
-  // `orders`: of all that the tables have; or none.
-  Status MergeTables(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, Orders orders, uint64_t merge_id);
-  Status FinishMerge(Family* family, const std::vector<std::shared_ptr<PmTable>>& tables, const MergeStats& stats);
+  Status MergeTables(MergeTurn* turn);
+  Status FinishMerge(Family* family, MergeTurn* turn, const MergeStats& stats);
   void InstallLastLevel(Family* family, size_t merged_tables);
   // `asks`: the user's compaction filter, if there is one.
   // REQUIRES: compaction_mutex_
@@ -872,6 +891,7 @@ class DBImpl final : public DB {
   // Bytes of one that are kept.
   uint64_t KeptArenaBytes() const { return std::min<uint64_t>(2 * changing_.memtable_size, dram_.kept_arena); }
   std::mutex ranges_mutex_;                     // the tombstones of all families
+  std::atomic<uint64_t> range_bytes_{0};        // that they take; changed under it
   std::atomic<Family*> range_family_{nullptr};  // set once
   std::atomic<uint64_t> next_range_record_{1};
   std::atomic<bool> ranges_wait_{false};          // there are tombstones, or records without a family
@@ -909,6 +929,7 @@ class DBImpl final : public DB {
   std::mutex manifest_mutex_;
   Manifest manifest_;
   ManifestState manifest_state_;
+  size_t refused_tables_ = 0;  // tables of the oldest rotation, if the MANIFEST lists too many to take them; else 0
 
   std::mutex compaction_mutex_;
   // Of the CompactRange that is under way; compaction_mutex_. A sweep of everything asks the compaction filter, so that the

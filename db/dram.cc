@@ -154,7 +154,8 @@ bool DBImpl::GiveBackIdle() {
 
 uint64_t DBImpl::RoomForCache() const {
   if (!dram_.is_set()) return UINT64_MAX;
-  return dram_.cached - std::min(dram_.cached, (HasFilter() ? dram_.filter : 0) + NodeBytes());
+  return dram_.cached -
+         std::min(dram_.cached, (HasFilter() ? dram_.filter : 0) + NodeBytes() + range_bytes_.load(std::memory_order_relaxed));
 }
 
 // Or will have.
@@ -222,6 +223,7 @@ uint64_t DBImpl::DramBytes() const {
       if (group.index != nullptr && indexes.insert(group.index).second) bytes += group.index->bytes();
     }
   });
+  bytes += range_bytes_.load(std::memory_order_relaxed);
   if (lookup_cache_ != nullptr) bytes += lookup_cache_->bytes();
   const auto guard = epochs_.Enter();
   const KeyFilter* const filter = filter_.load(std::memory_order_acquire);

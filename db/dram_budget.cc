@@ -43,6 +43,7 @@ DramBudget DramBudget::Share(Options* options) {
     rest -= 2 * options->l1_index_size;
   }
   budget.cached = rest;
+  budget.ranges = share / 2;
   budget.filter = options->filter_bits_per_key == 0 ? 0 : rest / 4;
   if (options->lookup_cache_size != 0) options->lookup_cache_size = rest - budget.filter;
   return budget;

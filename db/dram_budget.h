@@ -14,7 +14,7 @@ namespace braiddb {
 //         An eighth  the index over the last level, and the one that takes its place (skiplist)
 //         Constant   12 MiB for each region, of which PMDK takes 1 for an open pool, and 6 MiB: threads, what an allocator keeps
 //         The rest   the lookup cache; a quarter of it the filter; the inner nodes of an NV-Tree take what they need, first from
-//                    the cache, then from the filter
+//                    the cache, then from the filter; range tombstones take from the cache, up to a sixteenth of the budget
 // Options are upper limits, but for the size of the lookup cache, which takes all of the rest.
 struct DramBudget {
   static uint64_t Least(uint32_t regions) { return (44ull + 20ull * regions) << 20; }
@@ -29,6 +29,7 @@ struct DramBudget {
   uint64_t total = UINT64_MAX;
   uint64_t cached = UINT64_MAX;           // lookup cache, filter and inner nodes together
   uint64_t filter = UINT64_MAX;           // of that, at most
+  uint64_t ranges = UINT64_MAX;           // of that, range tombstones: writers that delete ranges wait beyond it
   uint64_t kept_arena = UINT64_MAX;       // bytes of a memtable that are kept for another one
   uint64_t most_relocated = 16ull << 20;  // bytes of one relocation
   WritePace::Slope pace{36, 190, true};

@@ -56,15 +56,20 @@ std::vector<std::shared_ptr<PmTable>> UnlistedTables(const ReadView& view) {
   return tables;
 }
 
-// A flush asks beside checkpoints: of how many rotations there are such tables.
-size_t UnlistedRotations(const ReadView& view) {
+// A flush asks beside checkpoints: whether there are such tables of `count` rotations. They are the newest tables of each family.
+bool HasUnlistedRotations(const ReadView& view, size_t count) {
   std::set<uint64_t> rotations;
-  view.ForEach([&rotations](uint32_t, const FamilyView& levels) {
-    for (const auto& table : levels.l0) {
-      if (!table->checkpointed.load(std::memory_order_relaxed)) rotations.insert(table->id());
+  view.ForEach([&](uint32_t, const FamilyView& levels) {
+    for (size_t i = 0; i < std::min(count, levels.l0.size()); ++i) {
+      if (levels.l0[i]->checkpointed.load(std::memory_order_relaxed)) break;
+      rotations.insert(levels.l0[i]->id());
     }
   });
-  return rotations.size();
+  return rotations.size() >= count;
+}
+
+size_t MostListedTables(const ManifestState& state) {
+  return kMaxManifestTables + kMaxTablesPerFamily * (1 + state.families.size());
 }
 
 }  // namespace
@@ -209,6 +214,9 @@ bool DBImpl::FlushOne(const PendingFlush& pending, WriterPressure::Flush* took) 
   if (!options_.index_unified_logging) copier.emplace(regions_.get(), segments_.get());
   FlushCopier* const copies = copier ? &*copier : nullptr;
   const Memtable& set = *pending.memtable;
+  uint64_t tables = 1;
+  set.ForEachSibling([&tables](uint32_t, const Memtable*) { ++tables; });
+  l0_index_->BeginFlush(set.entry_count.load(std::memory_order_relaxed), tables);
   set.ForEachSibling([&](uint32_t id, Memtable*) {
     const Family& family = *FindFamily(id);
     flushed.push_back(FlushSibling(set, id, regions_.get(), &family.order, *segments_, filter, l0_index_.get(),
@@ -235,7 +243,7 @@ bool DBImpl::FlushOne(const PendingFlush& pending, WriterPressure::Flush* took) 
     result.table->in_filter = adds_keys;
   }
   flushed_boundary_ = flushed.back().table->boundary();
-  size_t waiting_for_checkpoint = 0;
+  bool wants_checkpoint = copies != nullptr;
   {
     std::lock_guard lock(view_mutex_);
     auto view = std::make_shared<ReadView>(*current_view_);
@@ -243,7 +251,7 @@ bool DBImpl::FlushOne(const PendingFlush& pending, WriterPressure::Flush* took) 
     for (const FlushResult& result : flushed) {
       view->Alter(result.table->family(), [&](FamilyView* levels) { levels->AddTable(result.table, result.in_order); });
     }
-    waiting_for_checkpoint = UnlistedRotations(*view);
+    wants_checkpoint = wants_checkpoint || HasUnlistedRotations(*view, options_.checkpoint_tables);
     InstallView(view);
     pending_flushes_.erase(pending_flushes_.begin());
   }
@@ -255,7 +263,7 @@ bool DBImpl::FlushOne(const PendingFlush& pending, WriterPressure::Flush* took) 
     counters_.dropped.fetch_add(result.dropped, std::memory_order_relaxed);
   }
   Measure(HistogramKind::kFlushMicros, perf::NowNs() - begin_ns);
-  if (waiting_for_checkpoint >= options_.checkpoint_tables || copies != nullptr) {
+  if (wants_checkpoint) {
     Settle(Work::kCheckpoint, CheckpointTables());
   }
   flushed_memtable_id_.store(pending.memtable->id(), std::memory_order_release);
@@ -308,8 +316,8 @@ void DBImpl::ReleaseFlushedLog(uint64_t boundary) {
 // no merge can, so the room that is kept for copies is used.
 // REQUIRES: manifest_mutex_
 Status DBImpl::ReserveForTables(const ManifestState& state, const ManifestState& longer) {
-  const size_t most = kMaxManifestTables + kMaxTablesPerFamily * (1 + longer.families.size());
-  if (longer.tables.size() > most && !state.tables.empty()) return Status::NoSpace("the MANIFEST lists enough tables");
+  if (longer.tables.size() > MostListedTables(longer) && !state.tables.empty())
+    return Status::NoSpace("the MANIFEST lists enough tables");
   Status status = manifest_.Reserve(longer, Manifest::Room::kCopies);
   if (OutcomeOf(Work::kCheckpoint, status) != Outcome::kEndsWriting && state.tables.empty() && manifest_.Fits(longer))
     return Status::OK();
@@ -324,6 +332,7 @@ Status DBImpl::ListTables(ManifestState* state, std::vector<std::shared_ptr<PmTa
     *tables = UnlistedTables(*current_view_);
   }
   BRAIDDB_SYNC_POINT("DBImpl::CheckpointTables:Chosen");
+  refused_tables_ = 0;
   *state = manifest_state_;
   size_t listed = 0;
   for (size_t begin = 0; begin < tables->size(); begin = listed) {
@@ -337,7 +346,10 @@ Status DBImpl::ListTables(ManifestState* state, std::vector<std::shared_ptr<PmTa
     }
     // The rest waits for a merge; its log stays behind the boundary. The boundary moves beyond all of a rotation, or nothing.
     const Status room = ReserveForTables(*state, longer);
-    if (OutcomeOf(Work::kCheckpoint, room) == Outcome::kLater || (!room.ok() && is_read_only())) break;
+    if (OutcomeOf(Work::kCheckpoint, room) == Outcome::kLater || (!room.ok() && is_read_only())) {
+      if (longer.tables.size() > MostListedTables(longer)) refused_tables_ = longer.tables.size() - state->tables.size();
+      break;
+    }
     if (!room.ok()) return room;
     for (size_t i = begin; i < end; ++i) {
       Status status = BRAIDDB_MUTANT("checkpoint-pointers-last")
@@ -376,6 +388,8 @@ void DBImpl::OnListed(ManifestState state, const std::vector<std::shared_ptr<PmT
 // ORDER   1 before 2 (PersistTablePointers ends with a fence). [CC-3]
 Status DBImpl::CheckpointTables() {
   std::lock_guard lock(manifest_mutex_);
+  if (!manifest_state_.tables.empty() && manifest_state_.tables.size() + refused_tables_ > MostListedTables(manifest_state_))
+    return Status::OK();
   ManifestState state;
   std::vector<std::shared_ptr<PmTable>> tables;
   uint64_t lines = 0;

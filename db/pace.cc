@@ -70,13 +70,15 @@ double DBImpl::SlowdownTables() const {
 }
 
 // Tables of the fullest family, or more where many families have some: `slowdown` is reached when there are twice as many as
-// l0_compaction_trigger of each family, and those of one that is as full as may be.
+// l0_compaction_trigger of each family, and those of one that is as full as may be. Beyond that the sum counts twice, as a merge
+// takes longer for an entry of a small table: writers and merges meet at fewer tables than with one family.
 double DBImpl::L0Pressure(double slowdown) const {
   const double most = l0_count_.load(std::memory_order_relaxed);
   const double sum = l0_sum_.load(std::memory_order_relaxed);
   const double others = std::max<double>(1, l0_families_.load(std::memory_order_relaxed)) - 1;
   const double allowed = slowdown + others * 2 * changing_.l0_compaction_trigger.load(std::memory_order_relaxed);
-  return std::max(most, sum * slowdown / allowed);
+  const double by_sum = sum * slowdown / allowed;
+  return std::max(most, by_sum + std::max(0.0, by_sum - slowdown) * (others > 0 ? 1 : 0));
 }
 
 // For an entry. What is left of L0 to merge sets it, without jumps: a running merge counts down as it proceeds. At full load

@@ -93,7 +93,7 @@ void RangeUpdate::MakeSets(uint64_t first) {
 }
 
 void RangeUpdate::Install() {
-  for (auto& [family, set] : sets_) DBImpl::InstallRanges(family, &set);
+  for (auto& [family, set] : sets_) db_.InstallRanges(family, &set);
   is_first_ = !sets_.empty() && !db_.ranges_wait_.exchange(true, std::memory_order_acq_rel);
   if (lock_.owns_lock()) lock_.unlock();
   BRAIDDB_SYNC_POINT("RangeUpdate::Installed");
@@ -110,9 +110,37 @@ void RangeUpdate::End() {
 
 // ---- Sets
 
+// Before a write that deletes ranges is announced. Tombstones are forgotten when what they hide is merged and swept. So the
+// memtable that has their records is rotated if nothing else waits for a merge. A snapshot may keep all tombstones: beside one a
+// writer does not wait for long.
+void DBImpl::WaitForRanges(ThreadState* thread) {
+  constexpr uint64_t kWaitNs = 500'000;
+  constexpr uint64_t kMostNs = 5'000'000'000;
+  constexpr uint64_t kMostNsBesideSnapshots = 100'000'000;
+  const auto is_over = [this] {
+    return dram_.is_set() && changing_.MergesByItself() && range_bytes_.load(std::memory_order_relaxed) > dram_.ranges &&
+           !write_failed_.load(std::memory_order_acquire) && !stopping_.load(std::memory_order_acquire);
+  };
+  for (uint64_t waited = 0; is_over();) {
+    if (waited >= (snapshots_.Oldest() == UINT64_MAX ? kMostNs : kMostNsBesideSnapshots)) break;
+    BRAIDDB_SYNC_POINT("DBImpl::WaitForRanges");
+    const Memtable* active = nullptr;
+    {
+      std::lock_guard lock(view_mutex_);
+      const bool is_written = next_sequence_.load(std::memory_order_seq_cst) > active_first_sequence_;
+      const bool is_first = immutable_count_.load(std::memory_order_acquire) == 0 && oldest_l0_id_.load() == UINT64_MAX;
+      if (is_written && is_first) active = active_.load(std::memory_order_relaxed);
+    }
+    if (active != nullptr) TryRotateMemtable(active);
+    waited += SleepForWrites(thread, kWaitNs);
+  }
+}
+
 // release: who sees one sees what it points to. Who sees that there are none may see so a little longer than that is true, and
 // looks closer for nothing.
 void DBImpl::InstallRanges(Family* family, std::shared_ptr<const RangeTombstones>* ranges) {
+  const auto bytes_of = [](const auto& set) { return set == nullptr ? 0 : set->bytes(); };
+  range_bytes_.fetch_add(bytes_of(*ranges) - bytes_of(family->current_ranges), std::memory_order_relaxed);
   family->current_ranges.swap(*ranges);
   family->ranges.store(family->current_ranges.get(), std::memory_order_release);
   family->looks_closer.store(family->has_filter || family->current_ranges != nullptr, std::memory_order_release);

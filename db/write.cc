@@ -166,6 +166,22 @@ Status SkipDropped(const WriteOptions& options, const Family& family, Status sta
   return is_skipped ? Status::OK() : status;
 }
 
+// What a thread keeps for its next batch; a larger batch gives the rest back when it ends.
+class LargeBatchRelease {
+ public:
+  explicit LargeBatchRelease(ThreadState* thread) : thread_(*thread) {}
+  ~LargeBatchRelease() {
+    if (thread_.updates.capacity() > kMostKept) decltype(thread_.updates)().swap(thread_.updates);
+    if (thread_.insertions.capacity() > kMostKept) decltype(thread_.insertions)().swap(thread_.insertions);
+  }
+  LargeBatchRelease(const LargeBatchRelease&) = delete;
+  LargeBatchRelease& operator=(const LargeBatchRelease&) = delete;
+
+ private:
+  static constexpr size_t kMostKept = 4096;  // updates; about 1 MiB
+  ThreadState& thread_;
+};
+
 }  // namespace
 
 // REQUIRES: the caller has a handle of the family, unless that is the default one.
@@ -288,6 +304,7 @@ Status DBImpl::TryWriteBatch(const WriteOptions& options, const WriteBatch& batc
     size_t shown = 0;                     // updates up to the last one of a user's family
     std::unique_ptr<RangeUpdate> ranges;  // null: there are none
   } collector;
+  const LargeBatchRelease release(thread);
   collector.db = this;
   collector.thread = thread;
   collector.ignores_missing = options.ignore_missing_column_families;
@@ -319,6 +336,7 @@ void DBImpl::BeginSingle(ThreadState* thread, const LogUpdate& update) {
 Status DBImpl::WriteRanges(const WriteOptions& options, ThreadState* thread, RangeUpdate* ranges) {
   AdmitsRanges admission;
   admission.update = ranges;
+  WaitForRanges(thread);
   const Status status = IsObserved() ? ObserveWrite<false>(options, thread, thread->updates, admission)
                                      : WriteAdmitted<false>(options, thread, thread->updates, admission);
   ranges->End();

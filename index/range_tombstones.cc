@@ -9,7 +9,11 @@ namespace braiddb {
 std::shared_ptr<const RangeTombstones> RangeTombstones::With(const RangeTombstones* old, std::vector<Tombstone> added,
                                                              const KeyOrder& order) {
   std::shared_ptr<RangeTombstones> result(new RangeTombstones(order));
-  if (old != nullptr) result->runs_ = old->runs_;
+  if (old != nullptr) {
+    result->runs_ = old->runs_;
+    result->bytes_ = old->bytes_;
+  }
+  for (const Tombstone& tombstone : added) result->bytes_ += BytesOf(*tombstone);
   std::sort(added.begin(), added.end(),
             [&order](const Tombstone& a, const Tombstone& b) { return order.Compare(a->begin, b->begin) < 0; });
   result->AddRun(std::move(added));
@@ -23,6 +27,19 @@ std::shared_ptr<const RangeTombstones> RangeTombstones::Without(const RangeTombs
     if (!leaves(*tombstone)) rest.push_back(tombstone);
   });
   return rest.empty() ? nullptr : With(nullptr, std::move(rest), old.order_);
+}
+
+// The object and its count of owners in one allocation, bounds that do not lie in their strings, its place in a run, and what an
+// allocator adds to each.
+uint64_t RangeTombstones::BytesOf(const RangeTombstone& tombstone) {
+  constexpr uint64_t kOwners = 16;
+  constexpr uint64_t kAllocator = 16;
+  uint64_t bytes = sizeof(RangeTombstone) + kOwners + kAllocator + sizeof(Place);
+  for (const std::string* bound : {&tombstone.begin, &tombstone.end}) {
+    const bool is_inside = bound->capacity() <= std::string().capacity();
+    bytes += is_inside ? 0 : bound->capacity() + 1 + kAllocator;
+  }
+  return bytes;
 }
 
 // Merges runs while the previous run is smaller than twice the new one, which bounds the number of runs by the logarithm of the

@@ -47,6 +47,8 @@ class RangeTombstones : public std::enable_shared_from_this<RangeTombstones> {
   bool Hides(Slice key, uint64_t sequence, uint64_t at_most) const { return Newest(key, at_most) > sequence; }
 
   size_t size() const;
+  // The DRAM of the set with its tombstones, estimated; bytes.
+  uint64_t bytes() const { return bytes_; }
   // Calls `visit` for each tombstone, in no particular order.
   void ForEach(const std::function<void(const Tombstone&)>& visit) const;
 
@@ -69,8 +71,11 @@ class RangeTombstones : public std::enable_shared_from_this<RangeTombstones> {
   std::vector<Tombstone> Join(const Run& a, const Run& b) const;
   void AddRun(std::vector<Tombstone> sorted);
 
+  static uint64_t BytesOf(const RangeTombstone& tombstone);
+
   const KeyOrder& order_;
   std::vector<std::shared_ptr<const Run>> runs_;
+  uint64_t bytes_ = 0;
 };
 
 }  // namespace braiddb

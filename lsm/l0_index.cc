@@ -112,8 +112,8 @@ void L0IndexWriter::Begin(uint64_t entries, const KeyOrder& order) {
   complete_ = order.equal_means_same();
   if (!complete_) return;
   if (index_ != nullptr && next_column_ < L0Index::kMaxTables && index_->free_slots() >= entries) return;
-  // Sized for kMaxTables tables like this one, so that the index of a small database is small.
-  const uint64_t usual = std::min(std::max(entries, kLeastEntries), table_entries_);
+  // Sized for kMaxTables tables like those of this flush, so that the index of a small database is small.
+  const uint64_t usual = usual_entries_ != 0 ? usual_entries_ : std::min(std::max(entries, kLeastEntries), table_entries_);
   index_ = L0Index::Create(regions_, std::max(entries, std::min(usual * L0Index::kMaxTables, kIndexEntries)));
   next_column_ = 0;
   complete_ = index_ != nullptr;

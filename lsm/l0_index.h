@@ -2,6 +2,7 @@
 // probe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -120,6 +121,10 @@ class L0IndexWriter {
     uint32_t column = 0;
   };
 
+  // Begins a flush that makes `tables` tables of `entries` entries in all. New indexes are sized for tables of the mean size.
+  void BeginFlush(uint64_t entries, uint64_t tables) {
+    usual_entries_ = std::clamp(std::max(entries, kLeastEntries) / tables, uint64_t{1}, table_entries_);
+  }
   // Starts a table of about `entries` entries. `order`: of the table's family.
   void Begin(uint64_t entries, const KeyOrder& order);
   // `hash`: KeyHash of the entry's key.
@@ -143,6 +148,7 @@ class L0IndexWriter {
 
   const RegionSet* const regions_;
   const uint64_t table_entries_;
+  uint64_t usual_entries_ = 0;  // of a table of this flush; 0: not known
   std::shared_ptr<L0Index> index_;
   uint32_t next_column_ = 0;
   bool complete_ = false;         // all entries of this table have been added so far

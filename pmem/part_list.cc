@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <numeric>
@@ -74,6 +75,13 @@ std::string PartName(size_t index) {
   char name[32];
   std::snprintf(name, sizeof(name), "%06zu.pmem", index);
   return name;
+}
+
+uint64_t UsualGrowth(uint64_t reserved) {
+  constexpr uint64_t kLeast = 8ull << 20;
+  constexpr uint64_t kMost = 128ull << 20;
+  constexpr uint64_t kShare = 1024;  // of a very large region
+  return std::max(std::clamp(reserved / 4, std::min(reserved, kLeast), kMost), reserved / kShare);
 }
 
 uint64_t PartList::TotalBytes() const {

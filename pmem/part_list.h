@@ -11,6 +11,7 @@
 // COMMIT POINT  The rename of a complete, synced temporary file.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,6 +24,12 @@ namespace braiddb {
 
 // A PmPtr has 48 bits for the offset in a region. Parts of more bytes in all are damage.
 inline constexpr uint64_t kMaxTotalBytes = uint64_t{1} << 48;
+// An open reads no longer list.
+inline constexpr size_t kMaxPartListBytes = 1u << 20;
+
+// By how many bytes a region with so many grows, unless an allocation needs more. A small region doubles; a large one grows by a
+// fixed step, and a very large one by a fixed share, so that the list of kMaxTotalBytes stays shorter than kMaxPartListBytes.
+uint64_t UsualGrowth(uint64_t reserved);
 
 struct PartList {
   uint64_t database_id = 0;

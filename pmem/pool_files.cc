@@ -8,13 +8,13 @@
 
 #include "pmem/dax_device.h"
 #include "pmem/layout_check.h"
+#include "pmem/part_list.h"
 #include "pmem/pool_format.h"
 #include "pmem/posix.h"
 
 namespace braiddb {
 namespace {
 
-constexpr size_t kMaxListBytes = 1u << 20;
 constexpr int kTries = 1000;
 
 }  // namespace
@@ -27,7 +27,7 @@ Status PoolFiles::Open() {
 Status PoolFiles::ReadList(PartList* list) const {
   const std::string path = posix::JoinPath(directory_, "PARTS");
   std::string text;
-  Status status = posix::ReadSmallFile(path, kMaxListBytes, &text);
+  Status status = posix::ReadSmallFile(path, kMaxPartListBytes, &text);
   return status.ok() ? PartList::Parse(text, path, list) : status;
 }
 

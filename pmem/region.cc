@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "pmem/dax_device.h"
+#include "pmem/part_list.h"
 #include "pmem/pmdk_lanes.h"
 #include "pmem/pmdk_memory.h"
 #include "pmem/pmdk_sync.h"
@@ -28,8 +29,6 @@
 namespace braiddb {
 namespace {
 
-constexpr uint64_t kMinGrowth = 8ull << 20;
-constexpr uint64_t kMaxGrowth = 128ull << 20;
 constexpr uint64_t kMaxAddressSpace = 16ull << 40;     // of one region
 constexpr uint64_t kMaxAddressSpaceAll = 64ull << 40;  // of all regions of the process, half of what a process has
 constexpr uint64_t kLeastAddressSpace = 64ull << 30;   // of one region, where the process has so much
@@ -375,8 +374,7 @@ Status Region::GrowthStep(uint64_t bytes, uint64_t* step) const {
     return Status::NoSpace(Name() + " has reached its largest size of " + std::to_string(max_bytes_) +
                            " bytes; delete data, or " + advice);
   }
-  // A small region doubles.
-  *step = std::max(needed, RoundDown(std::clamp(reserved / 4, std::min(reserved, kMinGrowth), kMaxGrowth)));
+  *step = std::max(needed, RoundDown(UsualGrowth(reserved)));
   *step = std::min(*step, RoundDown(max_bytes_ - reserved));
   if (*step > files_->AvailableBytes()) *step = needed;
   if (*step > files_->AvailableBytes()) {

@@ -26,7 +26,6 @@
 namespace braiddb {
 namespace {
 
-constexpr size_t kMaxListBytes = 1u << 20;
 constexpr size_t kMaxMarkBytes = 64u << 10;
 constexpr uint64_t kStatBlockBytes = 512;  // of stat::st_blocks
 
@@ -100,7 +99,7 @@ Status RegionFiles::ReadIdentity(RegionIdentity* identity) const {
   if (status.ok() && ParseMark(text, identity)) identity->kind = RegionIdentity::Kind::kCreating;
   if (!status.IsNotFound()) return status;
   PartList list;
-  status = posix::ReadSmallFile(Path("PARTS"), kMaxListBytes, &text);
+  status = posix::ReadSmallFile(Path("PARTS"), kMaxPartListBytes, &text);
   if (status.ok() && PartList::Parse(text, Path("PARTS"), &list).ok()) {
     identity->kind = RegionIdentity::Kind::kRegion;
     identity->database_id = list.database_id;
@@ -170,7 +169,7 @@ Status RegionFiles::CommitFirstPart(uint64_t database_id, uint32_t region, uint3
 Status RegionFiles::ReadList() {
   device_ = IsCharacterDevice(part_path(0)) ? part_path(0) : std::string();
   std::string text;
-  Status status = posix::ReadSmallFile(Path("PARTS"), kMaxListBytes, &text);
+  Status status = posix::ReadSmallFile(Path("PARTS"), kMaxPartListBytes, &text);
   if (status.IsNotFound()) {
     return Status::Corruption("the part list " + Path("PARTS") + " is missing; restore the region's files from a backup");
   }
@@ -211,7 +210,7 @@ Status RegionFiles::MakeSet(uint64_t reserve_bytes, PoolSet* set) {
 
 Status RegionFiles::WriteSetFile(const std::string& text) {
   std::string stored;
-  if (posix::ReadSmallFile(set_path(), kMaxListBytes, &stored).ok() && stored == text) return Status::OK();
+  if (posix::ReadSmallFile(set_path(), kMaxPartListBytes, &stored).ok() && stored == text) return Status::OK();
   return posix::ReplaceSmallFile(directory_, "region.set", text);
 }
 
@@ -371,6 +370,13 @@ Status RegionFiles::AddPart(uint64_t bytes, const Fill& fill) {
   if (commit_pending_) {
     if (Status status = CommitPart(); !status.ok()) return status;
   }
+  // The list is as long with the part as the next one as with it among the others.
+  PartList longer = list_;
+  longer.next = bytes;
+  if (longer.ToText().size() > kMaxPartListBytes) {
+    return Status::NoSpace("the list of parts " + Path("PARTS") + " has no room for another part; delete data, or restore the " +
+                           "database from a backup, which makes fewer and larger parts");
+  }
   if (list_.parts.size() == 1 && list_.parts[0] == kSmallPartBytes) {
     if (Status status = FillFirstPart(Filled::kWhole); !status.ok()) return status;
   }
@@ -412,7 +418,7 @@ Status RegionFiles::RemoveFiles() {
   PartList list;
   std::string text;
   const bool is_listed =
-      posix::ReadSmallFile(Path("PARTS"), kMaxListBytes, &text).ok() && PartList::Parse(text, Path("PARTS"), &list).ok();
+      posix::ReadSmallFile(Path("PARTS"), kMaxPartListBytes, &text).ok() && PartList::Parse(text, Path("PARTS"), &list).ok();
   // What a crash left of an AddPart has the name behind the last part.
   std::erase_if(names, [&](const std::string& name) {
     if (!IsOurs(name) || name == "CREATING" || name == "PARTS") return true;

@@ -16,7 +16,6 @@
 namespace braiddb {
 namespace {
 
-constexpr size_t kMaxListBytes = 1u << 20;
 constexpr uint64_t kMaxImageBytes = uint64_t{1} << 46;
 
 uint64_t SizeOf(const std::string& path) {
@@ -61,7 +60,7 @@ Status RegionImage::MapLocked(const std::string& directory, const Report& report
 Status RegionImage::ReadList(const Report& report) {
   const std::string path = posix::JoinPath(directory_, "PARTS");
   std::string text;
-  Status status = posix::ReadSmallFile(path, kMaxListBytes, &text);
+  Status status = posix::ReadSmallFile(path, kMaxPartListBytes, &text);
   if (status.ok()) status = PartList::Parse(text, path, &list_);
   if (!status.ok() && !status.IsCorruption() && !status.IsNotFound()) return status;
   std::vector<std::string> names;

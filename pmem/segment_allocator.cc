@@ -88,8 +88,8 @@ class SegmentAllocator::Impl {
     std::mutex generation_mutex;  // guards directory.NextGeneration, and directory.Open with what it gave
     mutable std::mutex mutex;     // guards what follows; held for moments only
     std::deque<Segment> handles;  // never shrinks: handles stay valid
-    std::map<std::pair<uint64_t, uint64_t>, Segment*> returned_handles;  // (start, capacity) of segments that the pool has back
-    std::multimap<uint64_t, Segment*> free_segments;                     // by capacity
+    std::map<uint64_t, Segment*> returned_handles;    // by start, of segments that the pool has back
+    std::multimap<uint64_t, Segment*> free_segments;  // by capacity
     std::vector<SegmentDescriptor*> unused_descriptors;
     Usage usage;
     uint64_t open_segments = 0;  // kOpen
@@ -158,7 +158,7 @@ Status SegmentAllocator::Impl::LoadRegion(RegionSegments* home) {
       segment->generation_ = descriptor->generation;
       segment->entry_seed_ = EntrySeed(*descriptor);
       ++home->usage.segments;
-      home->usage.segment_bytes += segment->capacity_;
+      home->usage.segment_bytes += segment->capacity();
       if (state == SegmentState::kOpen) ++home->open_segments;
     }
     if (state == SegmentState::kSealed) {
@@ -175,16 +175,18 @@ Segment* SegmentAllocator::Impl::Register(RegionSegments* home, SegmentDescripto
   const uint64_t capacity = SegmentDirectory::CapacityOf(*descriptor);
   const std::lock_guard<std::mutex> lock(home->mutex);
   Segment* segment = nullptr;
-  if (const auto it = home->returned_handles.find({start, capacity}); it != home->returned_handles.end()) {
+  if (const auto it = home->returned_handles.find(start); it != home->returned_handles.end()) {
     segment = it->second;
     home->returned_handles.erase(it);
   } else {
     segment = &home->handles.emplace_back();
     segment->region_ = home->region->index();
     segment->data_ = home->region->base() + start;
-    segment->capacity_ = capacity;
     segment->start_ = PmPtr(home->region->index(), start);
   }
+  // Before the map has the segment again, whose cells are stored with release.
+  segment->capacity_.store(capacity, std::memory_order_relaxed);
+  segment->touched_.store(false, std::memory_order_relaxed);
   segment->descriptor_ = descriptor;
   home->map.Insert(segment);
   return segment;
@@ -211,15 +213,15 @@ Segment* SegmentAllocator::Impl::PopFree(RegionSegments* home, uint64_t min_byte
   Segment* const segment = it->second;
   home->free_segments.erase(it);
   --home->usage.free_segments;
-  home->usage.free_bytes -= segment->capacity_;
+  home->usage.free_bytes -= segment->capacity();
   return segment;
 }
 
 void SegmentAllocator::Impl::PushFree(RegionSegments* home, Segment* segment) {
   const std::lock_guard<std::mutex> lock(home->mutex);
-  home->free_segments.emplace(segment->capacity_, segment);
+  home->free_segments.emplace(segment->capacity(), segment);
   ++home->usage.free_segments;
-  home->usage.free_bytes += segment->capacity_;
+  home->usage.free_bytes += segment->capacity();
 }
 
 Status SegmentAllocator::Impl::UnusedDescriptor(RegionSegments* home, SegmentDescriptor** descriptor) {
@@ -292,7 +294,7 @@ Status SegmentAllocator::Impl::ReturnToPool(RegionSegments* home, Segment* segme
   {
     // Before the memory goes, too: a new segment at the same place may take the handle over.
     const std::lock_guard<std::mutex> lock(home->mutex);
-    home->returned_handles.emplace(std::pair(segment->start_.offset(), segment->capacity_), segment);
+    home->returned_handles.emplace(segment->start_.offset(), segment);
   }
   if (Status status = home->directory.Return(descriptor); !status.ok()) return status;
   const std::lock_guard<std::mutex> lock(home->mutex);
@@ -390,7 +392,7 @@ Status SegmentAllocator::Impl::AllocateOnce(uint32_t region, uint64_t min_bytes,
   {
     const std::lock_guard<std::mutex> lock(home.mutex);
     ++home.usage.segments;
-    home.usage.segment_bytes += found->capacity_;
+    home.usage.segment_bytes += found->capacity();
     if (state == SegmentState::kOpen) ++home.open_segments;
   }
   allocated_count.fetch_add(1, std::memory_order_relaxed);
@@ -442,7 +444,7 @@ void SegmentAllocator::Impl::CountReleased(Segment* segment) {
     const std::lock_guard<std::mutex> lock(home.mutex);
     if (was_open) --home.open_segments;
     --home.usage.segments;
-    home.usage.segment_bytes -= segment->capacity_;
+    home.usage.segment_bytes -= segment->capacity();
   }
   recycled_count.fetch_add(1, std::memory_order_relaxed);
 }
@@ -528,7 +530,7 @@ void SegmentAllocator::Impl::PrepareSpares(uint32_t region, uint32_t count) {
   if (candidates.size() > count) candidates.resize(count);  // best fit takes the smallest first
   for (Segment* segment : candidates) {
     // Content does not change, so it does no harm if Allocate takes the segment meanwhile.
-    if (!segment->touched_.exchange(true, std::memory_order_relaxed)) TouchPages(segment->data_, segment->capacity_);
+    if (!segment->touched_.exchange(true, std::memory_order_relaxed)) TouchPages(segment->data_, segment->capacity());
   }
 }
 

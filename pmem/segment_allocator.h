@@ -42,7 +42,9 @@ inline constexpr bool HoldsCopies(SegmentState state) {
 }
 inline constexpr bool IsUsed(SegmentState state) { return state >= SegmentState::kOpen; }
 
-// The DRAM handle of one segment; lives until its allocator is destroyed. data() is 64-byte aligned.
+// The DRAM handle of one segment; lives until its allocator is destroyed. data() is 64-byte aligned. A segment that the pool
+// has back leaves its handle to the next segment at the same start, whatever its capacity. So a region has no more handles than
+// places where a segment can start, one for each 256 KiB. Who still has the handle sees another generation then.
 class Segment {
  public:
   uint32_t region() const { return region_; }
@@ -50,9 +52,9 @@ class Segment {
   // Seeds the checksums of the entries of this use (SegmentDescriptor::entry_seed).
   uint64_t entry_seed() const { return entry_seed_.load(std::memory_order_acquire); }
   uint8_t* data() const { return data_; }
-  uint64_t capacity() const { return capacity_; }  // bytes at data()
+  uint64_t capacity() const { return capacity_.load(std::memory_order_relaxed); }  // bytes at data()
   PmPtr ptr(uint64_t offset) const { return start_ + offset; }
-  bool Contains(PmPtr p) const { return p.raw() >= start_.raw() && p.raw() < start_.raw() + capacity_; }
+  bool Contains(PmPtr p) const { return p.raw() >= start_.raw() && p.raw() < start_.raw() + capacity(); }
   uint64_t OffsetOf(PmPtr p) const { return p.raw() - start_.raw(); }
   SegmentState state() const { return state_.load(std::memory_order_acquire); }
   // Durable facts of a sealed segment: bytes of valid entries, and the largest sequence number among them (0: none).
@@ -75,7 +77,7 @@ class Segment {
   std::atomic<uint64_t> generation_{0};
   std::atomic<uint64_t> entry_seed_{0};
   uint8_t* data_ = nullptr;
-  uint64_t capacity_ = 0;
+  std::atomic<uint64_t> capacity_{0};
   PmPtr start_;
   std::atomic<SegmentState> state_{SegmentState::kUnused};
   std::atomic<uint64_t> sealed_bytes_{0};

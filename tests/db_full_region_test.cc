@@ -1,19 +1,25 @@
 // A region that is full: it keeps what deletions and relocations need, and comes back as soon as something in it is garbage.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "braiddb/db.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/failing_calls.h"
+#include "tests/support/leave_child.h"
 
 namespace braiddb::test {
 namespace {
@@ -118,6 +124,77 @@ TEST_P(DbFullRegionTest, APassingErrorFailsOneWriteOnly) {
     ASSERT_OK(DB::Destroy(options_, directory_.File("db")));
     Reopen();
   }
+}
+
+// What is acknowledged of one key at a time, for a parent that kills the process.
+struct KilledWrites {
+  static constexpr uint32_t kKeys = 4000;
+  std::atomic<uint32_t> begun[kKeys];
+  std::atomic<uint32_t> acknowledged[kKeys];
+  std::atomic<uint64_t> writes;
+  char error[256];
+
+  int Fail(const std::string& what) {
+    what.copy(error, sizeof(error) - 1);
+    return 1;
+  }
+  // Every key has its last acknowledged value, or the one that was being written.
+  int CheckAndOverwrite(const Options& options, const std::string& path, uint64_t seed) {
+    std::unique_ptr<DB> db;
+    if (const Status status = DB::Open(options, path, &db); !status.ok()) return Fail("open: " + status.ToString());
+    for (uint32_t key = 0; key < kKeys; ++key) {
+      uint32_t version = acknowledged[key];
+      const std::string found = GetOrText(db.get(), NumberedKey(key));
+      const auto is = [&](uint32_t number) {
+        return found == (number == 0 ? std::string("<not found>") : PatternedValue(key * 1000ull + number, 1000));
+      };
+      while (!is(version) && version < begun[key]) ++version;
+      if (!is(version)) return Fail("key " + std::to_string(key) + " is not " + std::to_string(version));
+      begun[key] = acknowledged[key] = version;
+    }
+    for (Random random(seed);;) {
+      const uint32_t key = static_cast<uint32_t>(random.Uniform(kKeys));
+      const uint32_t version = ++begun[key];
+      const Status status = db->Put({}, NumberedKey(key), PatternedValue(key * 1000ull + version, 1000));
+      if (!status.ok()) return Fail("put: " + status.ToString());
+      acknowledged[key] = version;
+      ++writes;
+    }
+  }
+};
+
+// What lives is an eighth of the region, which is overwritten until it is full, several times in each life. Lives end by a kill.
+TEST_P(DbFullRegionTest, OverwritesAndKillsNeverEndInNoSpace) {
+  if (GetParam() != 1) GTEST_SKIP() << "the space of one region is enough";
+  if (!LogHoldsLastLevel()) GTEST_SKIP() << "merges that copy need space of their own, and a full region has none";
+  db_.reset();
+  options_.space_slack = 1ull << 40;  // nothing is relocated before the region is full
+  void* const memory = mmap(nullptr, sizeof(KilledWrites), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const shared = static_cast<KilledWrites*>(memory);
+  Random random(9);
+  for (int life = 0; life < 5 && !HasFailure(); ++life) {
+    const uint64_t enough = shared->writes + 20'000 / kSlowdown + random.Uniform(20'000) / kSlowdown;
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) LeaveChild(shared->CheckAndOverwrite(options_, directory_.File("db"), static_cast<uint64_t>(life)));
+    int state = 0;
+    pid_t ended = 0;
+    // No write in this time: it is stuck.
+    constexpr auto kStuck = std::chrono::seconds(30);
+    uint64_t seen = shared->writes;
+    for (auto moved = Clock::now(); ended == 0 && shared->writes < enough && Clock::now() - moved < kStuck;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (const uint64_t now = shared->writes; std::exchange(seen, now) != now) moved = Clock::now();
+      ended = waitpid(child, &state, WNOHANG);
+    }
+    EXPECT_EQ(ended, 0) << shared->error;
+    EXPECT_GE(shared->writes, enough) << "stuck in life " << life;
+    if (ended != 0) continue;
+    kill(child, SIGKILL);
+    ASSERT_EQ(waitpid(child, &state, 0), child);
+  }
+  munmap(memory, sizeof(KilledWrites));
 }
 
 }  // namespace

@@ -411,5 +411,39 @@ TEST_F(DbLookupCacheSizeTest, AnIdleDatabaseGivesBack) {
   for (int i = 0; i < 30'000; ++i) ASSERT_EQ(GetOrText(db.get(), NumberedKey(i)), PatternedValue(i, 100));
 }
 
+// A thread keeps what a usual batch needs, and gives back the rest of a large one.
+TEST(DbBatchMemoryTest, ALargeBatchLeavesNothingBehind) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer keeps freed memory";
+#endif
+  if (!IsAlone()) return;
+  const TestDirectory directory;
+  Options options;
+  options.create_if_missing = true;
+  options.lookup_cache_size = 0;
+  options.filter_bits_per_key = 0;
+  options.disable_auto_compaction = true;
+  const std::unique_ptr<DB> db = OpenOrFail(options, directory.File("db"));
+  ASSERT_NE(db, nullptr);
+  constexpr int kUpdates = 400'000;
+  const uint64_t before = AnonymousKiB();
+  {
+    WriteBatch batch;
+    for (int i = 0; i < kUpdates; ++i) batch.Put("key", "value");  // one key: the table of it has one entry
+    ASSERT_OK(db->Write({}, batch));
+  }
+  ASSERT_OK(db->Flush());
+  ASSERT_OK(db->Put({}, "key", "value"));
+  ASSERT_OK(db->Flush());
+  // The vectors of so many updates take more than 100 MiB. What an allocator keeps, and memtables for reuse, are less.
+  uint64_t after = 0;
+  for (int round = 0; round < 100; ++round) {
+    after = AnonymousKiB();
+    if (after < before + (80u << 10)) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_LT(after, before + (80u << 10)) << "KiB";
+}
+
 }  // namespace
 }  // namespace braiddb::test

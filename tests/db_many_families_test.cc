@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <future>
@@ -12,6 +14,7 @@
 #include "braiddb/check.h"
 #include "braiddb/db.h"
 #include "tests/support/db_test_util.h"
+#include "util/sync_point.h"
 
 namespace braiddb::test {
 namespace {
@@ -160,6 +163,80 @@ TEST_F(DbManyFamiliesTest, OneWriterOverwritesManyFamilies) {
     }
   }
   ASSERT_OK(db_->WaitForCompaction());
+}
+
+// Indexes and orders of small tables are as small as the tables.
+TEST_F(DbManyFamiliesTest, TablesOfFewEntriesTakeLittleDram) {
+  constexpr uint64_t kFamilies = 200;
+  constexpr uint64_t kFlushes = 6;
+  options_ = Options();
+  options_.create_if_missing = true;
+  options_.disable_auto_compaction = true;
+  options_.lookup_cache_size = 0;
+  options_.filter_bits_per_key = 0;
+  Open(kFamilies);
+  for (uint64_t round = 0; round < kFlushes; ++round) {
+    for (int key = 0; key < 50; ++key) {
+      for (const Handle& handle : handles_) ASSERT_OK(db_->Put({}, handle.get(), NumberedKey(key), "value"));
+    }
+    ASSERT_OK(db_->Flush());
+  }
+  EXPECT_LT(Property("braiddb.dram-bytes") / (kFamilies * kFlushes), 8192u) << "bytes for each table of 50 entries";
+}
+
+// Many families have few tables each: merges begin, and writers wait, for the sum of the tables.
+TEST_F(DbManyFamiliesTest, TheSumOfTablesIsBounded) {
+  constexpr uint64_t kFamilies = 100;
+  options_ = Options();
+  options_.create_if_missing = true;
+  options_.memtable_size = 256 << 10;
+  options_.l1 = TestedL1();
+  Open(kFamilies);
+  SyncPoints::Instance().SetCallback("DBImpl::CompactionWanted",
+                                     [](void* waits_longer) { *static_cast<bool*>(waits_longer) = true; });
+  SyncPoints::Instance().Enable();
+  const uint64_t allowed = 64 + kFamilies * 2 * options_.l0_compaction_trigger;
+  Random random(1);
+  uint64_t most_tables = 0;
+  uint64_t most_dram = 0;
+  while (db_->GetStatistics().flushes < 60) {
+    for (int i = 0; i < 200; ++i) {
+      Handle& handle = handles_[random.Uniform(kFamilies)];
+      ASSERT_OK(db_->Put({}, handle.get(), NumberedKey(random.Uniform(300)), PatternedValue(i, 100)));
+    }
+    uint64_t tables = 0;
+    for (const Handle& handle : handles_) {
+      uint64_t of_family = 0;
+      EXPECT_TRUE(db_->GetIntProperty(handle.get(), "braiddb.num-l0-tables", &of_family));
+      tables += of_family;
+    }
+    most_tables = std::max(most_tables, tables);
+    most_dram = std::max(most_dram, Property("braiddb.dram-bytes") - Property("braiddb.lookup-cache-bytes"));
+  }
+  SyncPoints::Instance().Clear();
+  RecordProperty("most_tables", static_cast<int>(most_tables));
+  EXPECT_LE(most_tables, 4 * allowed);
+  EXPECT_LE(most_dram, 96u << 20);
+}
+
+// A MANIFEST that lists the tables of all families is written once for each merge, not twice, and not once for each turn.
+TEST_F(DbManyFamiliesTest, SmallMergesFollowEachOtherInOneTurn) {
+  options_.disable_auto_compaction = true;
+  Open(60);
+  for (int round = 0; round < 2; ++round) WriteAll(round);
+  std::atomic<uint64_t> turns{0};
+  SyncPoints::Instance().SetCallback("DBImpl::CompactTables", [&](void*) { ++turns; });
+  SyncPoints::Instance().Enable();
+  const uint64_t before = db_->GetStatistics().compactions;
+  ChangedOptions changed;
+  changed.disable_auto_compaction = false;
+  ASSERT_OK(db_->SetOptions(db_->DefaultColumnFamily(), changed));
+  ASSERT_OK(db_->WaitForCompaction());
+  SyncPoints::Instance().Clear();
+  const uint64_t merges = db_->GetStatistics().compactions - before;
+  EXPECT_GE(merges, 60u);
+  EXPECT_LE(turns * 4, merges);
+  ExpectAll(1);
 }
 
 }  // namespace

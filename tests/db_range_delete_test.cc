@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -641,6 +642,65 @@ TEST_P(DbRangeDeleteTest, VeryMany) {
   ASSERT_OK(Compact());
   EXPECT_EQ(Live(), 0u);
   EXPECT_TRUE(HoldsExactly(db_.get(), expected));
+}
+
+// Tombstones take DRAM until what they hide is swept. With a budget they are forgotten before they take more than their share.
+TEST_P(DbRangeDeleteTest, TombstonesStayWithinTheBudget) {
+  options_ = Options();
+  options_.create_if_missing = true;
+  options_.regions = static_cast<uint32_t>(GetParam());
+  options_.l1 = TestedL1();
+  options_.dram_budget = uint64_t{128} << 20;
+  Reopen();
+  const uint64_t share = options_.dram_budget / 16;
+  constexpr uint64_t kBytesEach = 150;
+  std::atomic<int> waits{0};
+  SyncPoints::Instance().SetCallback("DBImpl::WaitForRanges", [&](void*) { ++waits; });
+  SyncPoints::Instance().Enable();
+  PutKeys(0, 1000, "value");
+  const uint64_t most = 3 * share / kBytesEach;
+  uint64_t live = 0;
+  for (uint64_t i = 0; i < most; i += 1000) {
+    WriteBatch batch;
+    for (uint64_t j = i; j < i + 1000; ++j) {
+      const std::string begin = EightByteKey(j);
+      batch.DeleteRange(begin, begin + "x");
+    }
+    ASSERT_OK(db_->Write({}, batch));
+    live = std::max(live, Live());
+  }
+  RecordProperty("tombstones", static_cast<int>(live));
+  EXPECT_LE(live * kBytesEach, share + share / 4);
+  EXPECT_GE(IntProperty(db_.get(), "braiddb.dram-bytes"), Live() * 100) << "they are counted";
+  ASSERT_OK(db_->WaitForCompaction());
+  EXPECT_EQ(Get(NumberedKey(7)), "value");
+}
+
+// A snapshot keeps all tombstones. Deletions wait, and go on.
+TEST_P(DbRangeDeleteTest, ASnapshotHoldsUpNoDeletionForEver) {
+  options_ = Options();
+  options_.create_if_missing = true;
+  options_.regions = static_cast<uint32_t>(GetParam());
+  options_.l1 = TestedL1();
+  options_.dram_budget = uint64_t{128} << 20;
+  Reopen();
+  std::atomic<int> waits{0};
+  SyncPoints::Instance().SetCallback("DBImpl::WaitForRanges", [&](void*) { ++waits; });
+  SyncPoints::Instance().Enable();
+  const Snapshot* const snapshot = db_->GetSnapshot();
+  uint64_t count = 0;
+  while (waits == 0 && count < 200'000) {
+    WriteBatch batch;
+    for (const uint64_t end = count + 1000; count < end; ++count) {
+      const std::string begin = EightByteKey(count);
+      batch.DeleteRange(begin, begin + "x");
+    }
+    ASSERT_OK(db_->Write({}, batch));
+  }
+  EXPECT_GT(waits, 0);
+  for (int i = 0; i < 3; ++i) ASSERT_OK(DeleteRange(i, i + 1));
+  EXPECT_EQ(Live(), count + 3);
+  db_->ReleaseSnapshot(snapshot);
 }
 
 }  // namespace

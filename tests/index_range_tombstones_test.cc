@@ -41,6 +41,18 @@ TEST(RangeTombstonesTest, OrdersOfTheUsersOwn) {
   EXPECT_EQ(set->Newest("b", kMaxSequence), 0u);
 }
 
+TEST(RangeTombstonesTest, BytesGrowAndShrinkWithTheTombstones) {
+  const KeyOrder order(BytewiseComparator());
+  const auto small = RangeTombstones::With(nullptr, {Make("b", "d", 5)}, order);
+  const auto both = RangeTombstones::With(small.get(), {Make("a", "c", 7)}, order);
+  EXPECT_GE(small->bytes(), sizeof(RangeTombstone));
+  EXPECT_EQ(both->bytes(), 2 * small->bytes());
+  const auto large = RangeTombstones::With(both.get(), {Make(std::string(1000, 'a'), std::string(3000, 'b'), 8)}, order);
+  EXPECT_GE(large->bytes(), both->bytes() + 4000);
+  const auto less = RangeTombstones::Without(*large, [](const RangeTombstone& one) { return one.sequence == 8; });
+  EXPECT_EQ(less->bytes(), both->bytes());
+}
+
 TEST(RangeTombstonesTest, ASetStaysAsItIs) {
   const KeyOrder order(BytewiseComparator());
   const auto first = RangeTombstones::With(nullptr, {Make("b", "d", 5)}, order);

@@ -191,6 +191,29 @@ TEST_F(SegmentTest, LargeSegmentsGoBackToThePool) {
   EXPECT_EQ(PoolObjects(region), before);
 }
 
+// Of values of all sizes beyond segment_size: each place where a segment can start has one handle.
+TEST_F(SegmentTest, HandlesAreAsManyAsPlaces) {
+  segment_size_ = kSmallSegment;
+  Reopen();
+  std::mt19937_64 random(3);
+  std::set<const Segment*> handles;
+  std::set<uint64_t> starts;
+  for (int i = 0; i < 1000; ++i) {
+    const uint64_t bytes = kMiB + random() % (8 * kMiB);
+    Segment* const segment = Allocate(bytes);
+    EXPECT_GE(segment->capacity(), bytes);
+    EXPECT_EQ(allocator()->Find(segment->ptr(segment->capacity() - 1)), segment);
+    EXPECT_NE(allocator()->Find(segment->ptr(segment->capacity() + 256)), segment);
+    handles.insert(segment);
+    starts.insert(segment->ptr(0).offset());
+    ASSERT_TRUE(allocator()->Release(segment).ok());
+    EXPECT_EQ(allocator()->Find(segment->ptr(0)), nullptr);
+  }
+  EXPECT_EQ(handles.size(), starts.size());
+  Reopen();
+  ExpectNoLeak();
+}
+
 TEST_F(SegmentTest, FreeSegmentsMergeForALargeRequestWhenTheRegionIsFull) {
   options_ = PmemOptions(dir_.Sub("full"), 1, kMinRegionSize);
   segment_size_ = kSmallSegment;
