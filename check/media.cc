@@ -132,7 +132,7 @@ Status Media::LoadRoot(uint32_t region, Findings* findings) {
     return Status::NotSupported(where + " has format version " + std::to_string(root->format_version) +
                                 ", this program knows version " + std::to_string(kRootFormatVersion));
   }
-  if (root->checksum != RootChecksum(*root)) return damaged("the checksum of the root is wrong");
+  if (!IsKnownRootVersion(root->format_version) || !IsRootSound(*root)) return damaged("the checksum of the root is wrong");
   if (root->region != region || root->region_count != regions() ||
       (image.list_is_sound() && root->database_id != image.list().database_id)) {
     return damaged("the root is of another region or database");

@@ -1,18 +1,7 @@
 // DBImpl: a database, put together from its parts. By verb: open.cc, families.cc, write.cc, visibility.cc, read.cc, flush.cc,
 // compact.cc, reclaim.cc, relocate.cc, room.cc, filter.cc, dram.cc, admin.cc; what the background threads share: background.cc.
 //
-// LOCKS, in the order in which they are taken
-//   drop_mutex_        dropping of families, and their creation by name; held while a drop waits for flushes and merges
-//   families_mutex_    the list of families and what is noted of them
-//   compaction_mutex_  one compaction at a time
-//   ranges_mutex_      changing a family's range tombstones; nobody waits for a writer, or takes another lock, with it
-//   manifest_mutex_    the MANIFEST and what it says
-//   filter_mutex_      a flush; the filter in use, and the one that is being made
-//   cache_size_mutex_  resizing the lookup cache; its holder waits for writers and readers that are under way
-//   view_mutex_        installing a read view, rotation
-//   work_mutex_        waking and waiting for background threads; nothing is done under it, but looks for something to do
-// The put and get paths take none of them, but for a writer that rotates the memtable (view_mutex_, held for microseconds, or,
-// with a hash memtable, until its table is cleared).
+// LOCKS  docs/CONCURRENCY.md has the order, and what is taken while which mutex is held.
 #pragma once
 
 #include <atomic>

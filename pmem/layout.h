@@ -45,7 +45,7 @@ struct RegionRoot {
   uint64_t database_id;               //  16  random, shared by the regions of one database
   uint32_t region_count;              //  24
   uint32_t unused;                    //  28  zero
-  uint64_t checksum;                  //  32  XXH3 of bytes [0, 32), seeded with `secret`
+  uint64_t checksum;                  //  32  XXH3 of bytes [0, 32)
   uint64_t generation_word;           //  40  generation limit << 16 | 16 bits of its XXH3; no generation at or above was used
   ObjectId directory;                 //  48  first DirectoryBlock
   ObjectId metadata[kMetadataSlots];  //  64
@@ -53,7 +53,8 @@ struct RegionRoot {
   uint64_t metadata_check[kMetadataSlots];  // 448  hash of both; 0: the slot is empty, or its allocation was cut short
   uint64_t directory_blocks;                // 576  at least so many blocks are linked (a lost link shows)
   uint64_t secret;                          // 584  random, never 0, shared by the regions; version 1: 0
-  uint64_t unused2[6];                      // 592  zero
+  uint64_t secret_check;                    // 592  XXH3 of bytes [0, 32), seeded with `secret`; version 1: 0
+  uint64_t unused2[5];                      // 600  zero
 };
 static_assert(sizeof(RegionRoot) == 640);
 static_assert(offsetof(RegionRoot, checksum) == 32 && offsetof(RegionRoot, generation_word) == 40);

@@ -4,7 +4,11 @@
 
 namespace braiddb {
 
-uint64_t RootChecksum(const RegionRoot& root) { return XXH3_64bits_withSeed(&root, offsetof(RegionRoot, checksum), root.secret); }
+uint64_t RootChecksum(const RegionRoot& root) { return XXH3_64bits(&root, offsetof(RegionRoot, checksum)); }
+
+uint64_t RootSecretCheck(const RegionRoot& root) {
+  return root.secret == 0 ? 0 : XXH3_64bits_withSeed(&root, offsetof(RegionRoot, checksum), root.secret);
+}
 
 uint64_t EncodeGenerationLimit(uint64_t limit) { return limit << 16 | (XXH3_64bits(&limit, sizeof(limit)) & 0xffff); }
 

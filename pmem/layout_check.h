@@ -9,6 +9,12 @@
 namespace braiddb {
 
 uint64_t RootChecksum(const RegionRoot& root);
+uint64_t RootSecretCheck(const RegionRoot& root);
+// Of both. REQUIRES: the version is known.
+inline bool IsRootSound(const RegionRoot& root) {
+  return root.checksum == RootChecksum(root) && root.secret_check == RootSecretCheck(root) &&
+         (root.secret != 0) == (root.format_version > kOldestRootFormatVersion);
+}
 inline bool IsKnownRootVersion(uint32_t version) { return version >= kOldestRootFormatVersion && version <= kRootFormatVersion; }
 // The limit of generations as the root stores it: with 16 bits of its hash.
 uint64_t EncodeGenerationLimit(uint64_t limit);

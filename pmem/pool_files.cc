@@ -111,7 +111,7 @@ Status PoolFiles::ReadRoot() {
   if (Status status = Read(pool.root_offset(), sizeof(root_), &root_); !status.ok()) return status;
   if (root_.magic != RegionRoot::kMagic) return Damaged("its root has no signature");
   if (!IsKnownRootVersion(root_.format_version)) return UnknownFormat(directory_, root_.format_version, kRootFormatVersion);
-  if (root_.checksum != RootChecksum(root_)) return Damaged("the checksum of its root is wrong");
+  if (!IsRootSound(root_)) return Damaged("the checksum of its root is wrong");
   if (root_.database_id != list_.database_id || root_.region != list_.region || root_.region_count != list_.region_count)
     return Damaged("its root is of another region or database");
   return Status::OK();

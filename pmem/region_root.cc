@@ -34,6 +34,7 @@ Status Region::InitializeRoot() {
   root_->region_count = config_.count;
   root_->secret = config_.secret;
   root_->checksum = RootChecksum(*root_);
+  root_->secret_check = RootSecretCheck(*root_);
   // 0 stays free to mean none. Every region of every database begins somewhere else, so that values which hold bytes of log, of
   // another database or made up, have no checksum that matches.
   const uint64_t identity[] = {config_.database_id, config_.index};
@@ -61,7 +62,7 @@ Status Region::CheckRoot() const {
   if (root_->magic != RegionRoot::kMagic)
     return Status::Corruption(Name() + " is not a BraidDB pool, or its root is damaged" + restore);
   if (!IsKnownRootVersion(root_->format_version)) return UnknownFormat(Name(), root_->format_version, kRootFormatVersion);
-  if (root_->checksum != RootChecksum(*root_)) return Status::Corruption(Name() + " has a wrong checksum in its root" + restore);
+  if (!IsRootSound(*root_)) return Status::Corruption(Name() + " has a wrong checksum in its root" + restore);
   if (root_->database_id != config_.database_id || root_->region != config_.index || root_->region_count != config_.count) {
     return Status::Corruption(Name() +
                               " holds a pool of another database or region; put each region's files back in their place");

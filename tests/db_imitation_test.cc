@@ -51,7 +51,7 @@ class ImitationTest : public DbOpenTest {
       Region* const region = regions->impl()->region(0);
       RegionRoot* const root = region->root();
       root->format_version = kOldestRootFormatVersion;
-      root->secret = 0;
+      root->secret = root->secret_check = 0;
       root->checksum = RootChecksum(*root);
       if (root->directory.offset == 0) return;
       auto* const block = reinterpret_cast<DirectoryBlock*>(region->base() + AlignToLine(root->directory.offset));

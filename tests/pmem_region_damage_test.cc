@@ -132,6 +132,13 @@ TEST_F(RegionSetTest, EveryWordOfTheRootIsChecked) {
     EXPECT_TRUE(status.IsCorruption() || status.IsNotSupported()) << offset << ": " << status.ToString();
     Overwrite(PartPath(0, 0), root + offset, good.substr(root + offset, 1));
   }
+  for (const uint64_t field : {offsetof(RegionRoot, secret), offsetof(RegionRoot, secret_check)}) {
+    for (const std::string& word : {std::string(8, '\0'), std::string(8, 'x')}) {
+      Overwrite(PartPath(0, 0), root + field, word);
+      EXPECT_TRUE(TryOpen(options_).IsCorruption()) << field;
+      Overwrite(PartPath(0, 0), root + field, good.substr(root + field, 8));
+    }
+  }
   const uint32_t newer = kRootFormatVersion + 1;
   Overwrite(PartPath(0, 0), root + 8, std::string(reinterpret_cast<const char*>(&newer), 4));
   EXPECT_TRUE(TryOpen(options_).IsNotSupported());
