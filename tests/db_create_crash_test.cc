@@ -12,6 +12,7 @@
 
 #include "braiddb/db.h"
 #include "db/test_hooks.h"
+#include "pmem/database_file.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/file_cut.h"
 
@@ -181,7 +182,7 @@ class DbCreateCrashTest : public testing::TestWithParam<Place> {
 
 INSTANTIATE_TEST_SUITE_P(Places, DbCreateCrashTest,
                          testing::Values(Place{1, PersistMode::kEmulated}, Place{2, PersistMode::kEmulated},
-                                         Place{1, PersistMode::kPage}, Place{2, PersistMode::kPage}),
+                                         Place{1, PersistMode::kPage}),
                          [](const auto& test) {
                            const bool is_page = test.param.mode == PersistMode::kPage;
                            return std::to_string(test.param.regions) + (is_page ? "OnADisk" : "");
@@ -212,7 +213,7 @@ TEST_P(DbCreateCrashTest, AtEveryFileOperationOfRegionsElsewhere) {
 TEST_P(DbCreateCrashTest, AfterAKilledCreation) {
   for (const bool regions_elsewhere : {false, true}) {
     if (regions_elsewhere) NameRegionsElsewhere();
-    for (int64_t at = 0; CreateUntil(at, 0) == FileCut::kExitCode; at += 1) {
+    for (int64_t at = 0; CreateUntil(at, 0) == FileCut::kExitCode; at += regions() == 1 ? 1 : 5) {
       SCOPED_TRACE(at);
       ASSERT_EQ(CreateAgain(), FileCut::kExitCode);
       ASSERT_EQ(Judge({{"acknowledged", "1"}}), Found::kWhole);
@@ -221,8 +222,41 @@ TEST_P(DbCreateCrashTest, AfterAKilledCreation) {
   }
 }
 
+// CREATING has its name before it is durable. What a crash may leave of it tells of a creation that made nothing else. Other
+// bytes are damage, or somebody's.
+TEST_P(DbCreateCrashTest, ATornMarkIsOfNothing) {
+  const DatabaseFile whole{1, path_, {path_ + "/region-0"}};
+  const std::string text = whole.ToText();
+  const std::string half = text.substr(0, text.size() / 2);
+  for (const std::string& torn :
+       {std::string(), text.substr(0, 5), half, half + std::string(100, '\0'), std::string(100, '\0')}) {
+    SCOPED_TRACE(torn);
+    for (const bool destroys : {true, false}) {
+      std::filesystem::create_directories(path_);
+      WriteFileOrDie(path_ + "/CREATING", torn);
+      if (destroys) {
+        EXPECT_OK(DB::Destroy(MakeOptions(false), path_));
+        EXPECT_FALSE(std::filesystem::exists(path_));
+      } else {
+        EXPECT_EQ(Judge({}), Found::kNone);
+        std::filesystem::remove_all(path_);
+      }
+    }
+  }
+  std::string damaged = text;
+  damaged[text.size() / 2] ^= 1;
+  for (const std::string& foreign : {std::string("mine"), damaged}) {
+    std::filesystem::create_directories(path_);
+    WriteFileOrDie(path_ + "/CREATING", foreign);
+    std::unique_ptr<DB> db;
+    EXPECT_CODE(DB::Open(MakeOptions(true), path_, &db), kCorruption);
+    EXPECT_EQ(ReadFileOrDie(path_ + "/CREATING"), foreign);
+  }
+}
+
 // Regions that get their initial size are those of a database that is whole.
 TEST_P(DbCreateCrashTest, AtEveryFileOperationOfAnInitialSize) {
+  if (GetParam().mode == PersistMode::kPage) GTEST_SKIP() << "growth is the same";
   initial_region_size_ = 20ull << 20;
   EXPECT_GT(CutEverywhere(), 10 + 8 * regions());
 }
