@@ -85,9 +85,16 @@ TEST(PieceHeapTest, GrowsByASmallPart) {
   PieceHeap heap;
   heap.Expect(4 << 20);
   while (heap.used_bytes() < 4 << 20) ASSERT_NE(heap.Allocate(16 << 10).memory, nullptr);
-  const uint64_t before = heap.mapped_bytes();
+  uint64_t before = heap.mapped_bytes();
+  heap.Expect(0);
   ASSERT_NE(heap.Allocate(16 << 10).memory, nullptr);
   EXPECT_LE(heap.mapped_bytes(), before + before / 32);
+  // Of many, less than half is not used.
+  before = heap.mapped_bytes();
+  heap.Expect(0);
+  const uint64_t used = heap.used_bytes();
+  while (heap.used_bytes() < used + (3 << 20)) ASSERT_NE(heap.Allocate(16 << 10).memory, nullptr);
+  EXPECT_LE(heap.mapped_bytes(), before + (6 << 20));
 }
 
 }  // namespace
