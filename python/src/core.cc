@@ -114,11 +114,9 @@ void Register(Core* core) { Cores().insert(core); }
 void Unregister(Core* core) { Cores().erase(core); }
 
 void CloseAll() {
-  // A database whose memory Python still looks at stays as it is: the process ends, and the next open recovers it.
-  std::vector<Core*> cores(Cores().begin(), Cores().end());
-  for (Core* core : cores) {
-    if (core->exports == 0) (void)core->Close();
-  }
+  // Also a database whose memory a memoryview still shows: its threads must not call Python when the interpreter has ended.
+  const std::vector<Core*> cores(Cores().begin(), Cores().end());
+  for (Core* core : cores) (void)core->Close();
 }
 
 void MarkAllForked() {

@@ -1,8 +1,8 @@
 // Core: one open database as Python sees it, with everything that must end before it.
 //
-// CONCURRENCY  Calls into the database run without the GIL. A call counts itself in `uses` while it holds the GIL, and leaves before
-//              it takes the GIL again. Close marks the core as closed with the GIL held, so that no call begins any more, and then
-//              waits without the GIL until `uses` is 0. So Close never waits for a thread that waits for the GIL.
+// CONCURRENCY  Calls into the database run without the GIL. A call counts itself in `uses` while it holds the GIL, and leaves when it
+//              holds the GIL again. So what a call has made is a Child, or gone, before another thread gets the GIL. Close marks the
+//              core as closed with the GIL held, so that no call begins any more. Then it waits without the GIL until `uses` is 0.
 // LIFETIME     Iterators, snapshots, transactions and pinned values are Children. Close ends all of them. Their Python objects
 //              then raise ClosedError.
 // FORK         A child process must not touch the database of its parent. After a fork the cores of the child are marked, raise
@@ -10,6 +10,8 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 
 #include <atomic>
 #include <memory>
@@ -70,7 +72,7 @@ class Core {
     if (!is_open()) RaiseClosed(is_forked_ ? "the database was opened before a fork: open it again in this process" : "the database is closed");
   }
 
-  // With the GIL held.
+  // With the GIL held. A child is removed before it is freed, also after Close has begun: Close may not have ended it yet.
   void Add(Child* child) { children_.insert(child); }
   void Remove(Child* child) { children_.erase(child); }
 
@@ -108,8 +110,8 @@ class Use {
     thread_ = PyEval_SaveThread();
   }
   ~Use() {
-    core_->uses_.fetch_sub(1, std::memory_order_release);
     PyEval_RestoreThread(thread_);
+    core_->uses_.fetch_sub(1, std::memory_order_release);
   }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;

@@ -15,7 +15,7 @@ class Range final : public Child {
  public:
   Range(Source source, Shows shows, bool reverse) : source_(std::move(source)), shows_(shows), reverse_(reverse) {}
   ~Range() override {
-    if (source_.core->is_open()) source_.core->Remove(this);
+    source_.core->Remove(this);
     if (source_.core->is_forked()) (void)iterator_.release();
   }
   void End() override { iterator_.reset(); }
@@ -141,7 +141,7 @@ nb::object Iterate(const Source& source, Shows shows, nb::handle prefix, nb::han
                    std::optional<int64_t> limit) {
   auto range = std::make_unique<Range>(source, shows, reverse);
   range->Start(prefix, start, stop, limit);
-  return nb::cast(std::move(range));
+  return nb::cast(range.release(), nb::rv_policy::take_ownership);
 }
 
 void DefineIteration(nb::module_& module) {

@@ -17,7 +17,7 @@ namespace {
 using Texts = std::map<std::string, std::string>;
 
 Options OptionsOf(const Texts& texts, const std::vector<std::string>& region_paths) {
-  std::string text = "[TableOptions/BraidDB \"default\"]\n";
+  std::string text = "[DBOptions]\n[CFOptions \"default\"]\n[TableOptions/BraidDB \"default\"]\n";
   for (const auto& [name, value] : texts) {
     if ((name + value).find('\n') != std::string::npos) Raise(Status::InvalidArgument("the option " + name + " has a line break"));
     text += "  " + name + "=" + value + "\n";

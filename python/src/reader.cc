@@ -30,7 +30,7 @@ class Pinned final : public Child {
  public:
   explicit Pinned(std::shared_ptr<Core> core) : core_(std::move(core)) {}
   ~Pinned() override {
-    if (core_->is_open()) core_->Remove(this);
+    core_->Remove(this);
     if (core_->is_forked()) (void)new PinnableSlice(std::move(value));  // the parent's
   }
   void End() override { value.Reset(); }
@@ -54,10 +54,8 @@ SnapshotHold::~SnapshotHold() { Release(); }
 
 void SnapshotHold::Release() {
   if (snapshot_ == nullptr) return;
-  if (core_->is_open()) {
-    core_->Remove(this);
-    End();
-  }
+  core_->Remove(this);
+  if (!core_->is_forked()) End();
   snapshot_ = nullptr;
 }
 
@@ -78,14 +76,8 @@ TransactionHold::TransactionHold(std::shared_ptr<Core> core, std::unique_ptr<Tra
 }
 
 TransactionHold::~TransactionHold() {
-  if (transaction_ == nullptr) return;
-  if (!core_->is_open()) {
-    (void)transaction_.release();
-    return;
-  }
   core_->Remove(this);
-  Use use(core_.get());
-  transaction_.reset();
+  if (core_->is_forked()) (void)transaction_.release();
 }
 
 void TransactionHold::End() { transaction_.reset(); }
@@ -281,7 +273,7 @@ void DefineReads(Class& type) {
             if (status.IsNotFound()) return nb::none();
             Check(status);
             self.source.core->Add(pinned.get());
-            return nb::cast(std::move(pinned));
+            return nb::cast(pinned.release(), nb::rv_policy::take_ownership);
           },
           nb::arg("key"), "The value of `key` as a PinnedValue, which is not copied, or None.")
       .def(

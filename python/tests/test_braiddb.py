@@ -406,9 +406,9 @@ def test_options(path):
 
 
 def test_errors_are_named_after_status_codes(path):
-    with pytest.raises(braiddb.InvalidArgumentError) as error:
+    with pytest.raises(braiddb.NotFoundError) as error:
         braiddb.open(path)
-    assert isinstance(error.value, ValueError) and isinstance(error.value, braiddb.Error)
+    assert isinstance(error.value, KeyError) and isinstance(error.value, braiddb.Error)
     with braiddb.open(path, create=True, options=SMALL):
         with pytest.raises(braiddb.BusyError):
             braiddb.open(path)
