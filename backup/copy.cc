@@ -44,9 +44,9 @@ Status Destroy(const Copy& copy, const std::string& directory) {
 }
 
 // STEPS   0 mark the database at `target`  1 rename `target` to `target`.old  2 rename the copy to `target`  3 sync the parent
-//         directory  4 remove `target`.old.
+//         directory  4 remove `target`.old, then the copy's mark.
 // CRASH   Between 1 and 2: no `target` exists; both databases are complete beside it, and the next restore renames the old one
-//         back. After 2 the next restore removes the old one (TemporaryPlace::FinishReplacement).
+//         back. After 2 the next restore removes the old one, which the copy's mark allows (TemporaryPlace::FinishReplacement).
 // If step 1 or 2 fails, everything stays unchanged.
 Status PutInPlace(TemporaryPlace* place, const std::string& target) {
   const std::string& temporary = place->path();
@@ -55,14 +55,17 @@ Status PutInPlace(TemporaryPlace* place, const std::string& target) {
   if (replaces && FileExists(old)) return Status::InvalidArgument(old + " is in the way; move it elsewhere");
   Status status = replaces ? CheckPlace(target) : Status::OK();
   if (status.ok() && replaces) status = TemporaryPlace::MarkOld(target);
-  if (status.ok() && replaces) status = Rename(target, old);
+  if (status.ok() && replaces) {
+    status = Rename(target, old);
+    if (!status.ok()) TemporaryPlace::Finish(target);
+  }
   if (!status.ok()) return status;
   status = Rename(temporary, target);
   if (!status.ok()) {
     const Status back = replaces ? place->FinishReplacement(target) : Status::OK();
     return back.ok() ? status : back;
   }
-  TemporaryPlace::Finish(target);
+  if (!replaces) TemporaryPlace::Finish(target);
   const std::string parent = std::filesystem::path(target).parent_path();
   status = SyncDir(parent.empty() ? "." : parent);
   return status.ok() && replaces ? place->FinishReplacement(target) : status;

@@ -535,6 +535,7 @@ void DBImpl::NoteMerged(const ManifestState& before, const ManifestState& after)
   };
   for (const ManifestState::Table& table : after.tables) {
     Family* const family = FindFamily(table.family);
+    if (family == nullptr) continue;  // an open for reading only was not given it
     if (family->merged_boundary < before.log_boundary && !has_tables(table.family)) family->merged_boundary = before.log_boundary;
   }
 }

@@ -223,7 +223,11 @@ void DBImpl::AbandonCreation(std::unique_ptr<DBImpl> db) {
   if (!removed.ok() && logger != nullptr)
     logger->Log("open: what the failed creation left is not removed: " + removed.ToString());
   logger.reset();
-  if (!FileExists(DatabaseFile::FilePath(path, DatabaseState::kCreating))) creation->RemovePlace();
+  // DATABASE is there if the sync behind the rename has failed: then the database is complete.
+  for (const DatabaseState state : {DatabaseState::kCreating, DatabaseState::kWhole}) {
+    if (FileExists(DatabaseFile::FilePath(path, state))) return;
+  }
+  creation->RemovePlace();
 }
 
 namespace {

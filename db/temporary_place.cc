@@ -20,13 +20,16 @@ bool IsThere(const std::string& path) {
   return fs::exists(fs::symlink_status(path, error));
 }
 
-// Whether COPYING in the directory says the directory's own path.
-bool IsMarked(const std::string& directory) {
+// Whether COPYING in the directory says that path.
+bool Says(const std::string& directory, const std::string& path) {
   std::error_code error;
   std::string mark;
   return fs::is_directory(fs::symlink_status(directory, error)) && ReadSmallFile(directory + kMark, kMaxMarkBytes, &mark).ok() &&
-         mark == EscapePath(AbsolutePath(directory));
+         mark == EscapePath(AbsolutePath(path));
 }
+
+// Whether it says the directory's own path.
+bool IsMarked(const std::string& directory) { return Says(directory, directory); }
 
 }  // namespace
 
@@ -102,23 +105,32 @@ void TemporaryPlace::Finish(const std::string& directory) {
   if (is_there && mark != EscapePath(AbsolutePath(directory))) (void)RemoveFile(directory + kMark);
 }
 
-void TemporaryPlace::KeepOld(const std::string& directory) {
-  if (directory.ends_with(OldOf("")) && IsMarked(directory)) (void)RemoveFile(directory + kMark);
+// `given` may end with slashes, or lead there by links. A mark that says where the database would have been moved to is of a
+// restore that was cut short before its first rename.
+void TemporaryPlace::KeepOld(const std::string& given) {
+  const std::string directory = AbsolutePath(given);
+  const bool is_old = directory.ends_with(OldOf("")) && IsMarked(directory);
+  if (is_old || Says(directory, OldOf(directory))) (void)RemoveFile(directory + kMark);
 }
 
 Status TemporaryPlace::MarkOld(const std::string& target) {
   return WriteSmallFile(target + kMark, EscapePath(AbsolutePath(OldOf(target))));
 }
 
-// The copy is still under its temporary name if it did not get the target's: then what is at the target is somebody else's, made
-// since, and nothing is removed.
+// The copy that has taken the place of the old database says its temporary name until that is removed. Anything else there
+// is somebody else's, made since, and nothing is removed.
 Status TemporaryPlace::FinishReplacement(const std::string& target) {
   const std::string old = OldOf(target);
   std::vector<std::string> names;
   const bool is_empty = IsThere(target) && ListDir(old, &names).ok() && names.empty();  // as good as none
   if (!IsMarked(old) && !is_empty) return Status::OK();
   std::error_code error;
-  if (IsThere(target)) return IsThere(path_) ? Status::OK() : RemoveOld(old);
+  if (IsThere(target)) {
+    if (IsThere(path_) || (!is_empty && !Says(target, path_))) return Status::OK();
+    Status status = RemoveOld(old);
+    if (status.ok()) Finish(target);
+    return status;
+  }
   fs::rename(old, target, error);
   if (error) return Status::IOError("cannot rename " + old + " to " + target + ": " + error.message());
   Finish(target);

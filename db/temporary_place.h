@@ -7,7 +7,8 @@
 //         COPYING is somebody's, and is an error. After 3: COPYING says another path than its directory has, and means nothing.
 //
 // A restore replaces a database: that becomes <target>.old before step 3, and is removed after it. It gets a file COPYING first,
-// which says the path <target>.old: so there, and only there, it is known for one that a restore has moved.
+// which says the path <target>.old: so there, and only there, it is known for one that a restore has moved. Step 4 comes after
+// its removal: until then COPYING in the target says <target>.tmp, and only with that is <target>.old removed.
 #pragma once
 
 #include <functional>
@@ -38,10 +39,11 @@ class TemporaryPlace {
   static std::string OldOf(const std::string& target) { return target + ".old"; }
   // The database at `target` is about to be moved there.
   static Status MarkOld(const std::string& target);
-  // Of a restore that a crash cut short: gives OldOf(target) its name back if nothing is at `target`, and removes it if the new
-  // database is there. Leaves what no restore has moved.
+  // Of a restore, also one that a crash cut short: gives OldOf(target) its name back if nothing is at `target`; removes it if the
+  // new database is there, and then does step 4. Leaves what no restore has moved, and all if another database is at `target`.
   Status FinishReplacement(const std::string& target);
-  // Somebody has opened the database in the directory to write to it: no restore removes it any more.
+  // Somebody has opened the database in the directory to write to it: no restore removes it any more, as one that it has moved or
+  // was about to move.
   static void KeepOld(const std::string& directory);
   // Step 4: removes COPYING if it is of another directory. Failing to do it does no harm.
   static void Finish(const std::string& directory);

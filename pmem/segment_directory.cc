@@ -263,10 +263,11 @@ Status SegmentDirectory::Seal(SegmentDescriptor* descriptor, uint64_t valid_byte
 }
 
 Status SegmentDirectory::EraseHeader(SegmentDescriptor* descriptor) {
+  Persistence* const persistence = region_->persistence();
+  if (persistence->failed()) return persistence->error();  // the state may be that of a Seal that failed: it needs its header
   SegmentHeader* const header = HeaderOf(*descriptor);
   header->magic = 0;
   // ORDER: no header before the state that lets the space be used again. [CC-47]
-  Persistence* const persistence = region_->persistence();
   return persistence->Persist(header, sizeof(*header)) ? Status::OK() : persistence->error();
 }
 

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "braiddb/backup.h"
@@ -388,27 +389,77 @@ TEST_F(DbOwnershipCrashTest, ARestoreThroughALinkCanBeMadeAgainAfterEachStep) {
   EXPECT_TRUE(led_nowhere);
 }
 
-// Who opens the database that a restore has moved makes it one of their own.
-TEST_F(DbOwnershipCrashTest, AnOpenedOldDatabaseStays) {
+// A restore that is killed when the old database has its other name.
+class CutRestoreTest : public DbOwnershipCrashTest {
+ protected:
+  Status Restore() { return engine_->RestoreBackup(1, TinyOptions(1), b_); }
+  // Kills restores, each one call later, until `is_there` holds behind one.
+  void KillRestores(const std::function<bool()>& is_there) {
+    for (int64_t at = 20; !is_there(); ++at) {
+      ASSERT_EQ(RunInChild([&] {
+                  left = at;
+                  return Restore().ok() ? 0 : 1;
+                }),
+                kKilled);
+    }
+  }
+  void WriteSince(const std::string& path, const std::string& spelled) {
+    auto db = OpenOrFail(TinyOptions(1), spelled);
+    ASSERT_NE(db, nullptr) << path;
+    ASSERT_OK(db->Put({}, "written", "since"));
+    ASSERT_OK(db->Close());
+  }
+  void ExpectSince(const std::string& path) {
+    const auto db = OpenOrFail(TinyOptions(1), path);
+    ASSERT_NE(db, nullptr) << path;
+    EXPECT_EQ(GetOrText(db.get(), "written"), "since");
+  }
+};
+
+// A program that opens the database which a restore has moved owns it, however it spells the path.
+TEST_F(CutRestoreTest, AnOpenedOldDatabaseStays) {
+  for (const char* spelling : {"plain", "slash", "link"}) {
+    SCOPED_TRACE(spelling);
+    Clean();
+    OpenOrFail(TinyOptions(1), b_).reset();
+    KillRestores([&] { return !fs::exists(b_); });
+    std::string spelled = b_ + ".old";
+    if (spelling == std::string_view("slash")) spelled += "/";
+    if (spelling == std::string_view("link")) {
+      spelled = b_ + ".link";
+      fs::create_directory_symlink(b_ + ".old", spelled);
+    }
+    WriteSince(b_ + ".old", spelled);
+    EXPECT_OK(Restore());
+    ExpectSince(b_ + ".old");
+    fs::remove(b_ + ".link");
+    ASSERT_OK(DB::Destroy({}, b_ + ".old"));
+    fs::remove(b_ + ".old");
+  }
+}
+
+// A program makes another database in the place of the old one before the restore is repeated.
+TEST_F(CutRestoreTest, AnotherDatabaseInItsPlaceRemovesNothing) {
+  Clean();
+  WriteSince(b_, b_);
+  KillRestores([&] { return !fs::exists(b_); });
+  OpenOrFail(TinyOptions(1), b_).reset();
+  for (int i = 0; i < 2; ++i) {
+    const Status status = Restore();
+    EXPECT_TRUE(status.IsInvalidArgument()) << status.ToString();
+    ExpectSince(b_ + ".old");
+  }
+}
+
+// A mark that a killed restore has left means nothing once a program has opened the database.
+TEST_F(CutRestoreTest, AMarkOfBeforeIsForgotten) {
   Clean();
   OpenOrFail(TinyOptions(1), b_).reset();
-  const auto restore = [this] { return engine_->RestoreBackup(1, TinyOptions(1), b_); };
-  for (int64_t at = 20; fs::exists(b_); ++at) {
-    ASSERT_EQ(RunInChild([&] {
-                left = at;
-                return restore().ok() ? 0 : 1;
-              }),
-              kKilled);
-  }
-  auto db = OpenOrFail(TinyOptions(1), b_ + ".old");
-  ASSERT_NE(db, nullptr);
-  ASSERT_OK(db->Put({}, "written", "since"));
-  ASSERT_OK(db->Close());
-  db.reset();
-  EXPECT_OK(restore());
-  db = OpenOrFail(TinyOptions(1), b_ + ".old");
-  ASSERT_NE(db, nullptr);
-  EXPECT_EQ(GetOrText(db.get(), "written"), "since");
+  KillRestores([&] { return fs::exists(b_ + "/COPYING"); });
+  WriteSince(b_, b_);
+  fs::rename(b_, b_ + ".old");
+  EXPECT_OK(Restore());
+  ExpectSince(b_ + ".old");
 }
 
 }  // namespace

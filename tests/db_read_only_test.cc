@@ -243,6 +243,21 @@ TEST_F(ReadOnlyTest, SomeOfTheColumnFamilies) {
   EXPECT_EQ(StateOf(path_), before);
 }
 
+// A table of a family that the open is not given is listed, and a log is to be replayed.
+TEST_F(ReadOnlyTest, SomeFamiliesAreEnoughBehindAKill) {
+  const auto work = [this]() -> int {
+    std::unique_ptr<DB> db;
+    std::unique_ptr<ColumnFamilyHandle> other;
+    if (!Open(options_, &db).ok() || !db->CreateColumnFamily(ColumnFamilyOptions(options_), "other", &other).ok()) LeaveChild(1);
+    if (!db->Put({}, other.get(), "k", "v").ok() || !db->Flush().ok() || !db->Put({}, "replayed", "v").ok()) LeaveChild(2);
+    LeaveChild(0);
+  };
+  ASSERT_EQ(RunInChild(work), 0);
+  std::unique_ptr<DB> db;
+  ASSERT_OK(OpenToRead(options_, &db));
+  EXPECT_EQ(GetOrText(db.get(), "replayed"), "v");
+}
+
 // Of others, in a directory that cannot be written: permission to read is enough.
 TEST_F(ReadOnlyTest, PermissionToReadIsEnough) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, who becomes somebody else";
