@@ -247,7 +247,7 @@ TEST_F(DbBench, SaysWhyNot) {
       {"--persist_mode=none", "--persist_mode=none is none of auto, cache-line, eadr, page, emulated"},
       {"--l1=b_tree", "--l1=b_tree is neither"},
       {"--l1=nv_tree --nv_leaf_size=100", "nv_leaf_size must be 512, 1024, 2048 or 4096"},
-      {"--benchmarks=randomtransaction", "benchmark 'randomtransaction' is not here: db_bench opens databases without trans"},
+      {"--benchmarks=randomtransaction", "benchmark 'randomtransaction' is not supported: db_bench opens databases without trans"},
       {"--merge_operator=sortlist", "--merge_operator=sortlist is refused"},
       {"--merge_operator=nosuch", "--merge_operator=nosuch is none of put, uint64add"},
       {"--merge_operator=put --engine=leveldb", "--merge_operator is refused: db_bench can do it with braiddb and rocksdb only"},
