@@ -388,7 +388,8 @@ Status DBImpl::CommitDrop(Family* family) {
 
 // STEPS   1 no new view has the family, and those who may read it leave  2 its last level gives back its segments  3 all its
 //         entries are marked dead, wherever in the log they are  4 the MANIFEST forgets the family; its id can be given again.
-// ORDER   3 before 4: else entries that live would be another family's, or nobody's for ever. [CC-49]
+// ORDER   3 before 4: else entries that live would be another family's, or nobody's for ever. [CC-49] Of 2, too, what waits for
+//         readers (SegmentAllocator::FreeDeferred): entries of runs have no marks.
 // CRASH   Before 4 the next open goes on with 3; what is marked already stays marked. Segments of the last level are nobody's
 //         then, and are released by the open.
 // REQUIRES: compaction_mutex_
@@ -495,6 +496,8 @@ Status DBImpl::PurgeOneSegment() {
 
 Status DBImpl::ForgetPurged() {
   BRAIDDB_SYNC_POINT("DBImpl::ForgetPurged");
+  // ORDER: runs that wait for readers are freed before the id can be another family's; see txn/primary_reader.h.
+  if (Status status = segments_->FreeDeferred(true); !status.ok()) return status;
   {
     std::lock_guard lock(manifest_mutex_);
     ManifestState state = manifest_state_;

@@ -112,14 +112,29 @@ void RangeUpdate::End() {
 
 // Before a write that deletes ranges is announced. Tombstones are forgotten when what they hide is merged and swept. So the
 // memtable that has their records is rotated if nothing else waits for a merge. A snapshot may keep all tombstones: beside one a
-// writer does not wait for long.
+// writer does not wait for long, and not at all for those of dropped families whose handles live.
 void DBImpl::WaitForRanges(ThreadState* thread) {
   constexpr uint64_t kWaitNs = 500'000;
   constexpr uint64_t kMostNs = 5'000'000'000;
   constexpr uint64_t kMostNsBesideSnapshots = 100'000'000;
-  const auto is_over = [this] {
-    return dram_.is_set() && changing_.MergesByItself() && range_bytes_.load(std::memory_order_relaxed) > dram_.ranges &&
-           !write_failed_.load(std::memory_order_acquire) && !stopping_.load(std::memory_order_acquire);
+  // Tombstones of dropped families that have handles: they are not forgotten before the handles go.
+  const auto held_bytes = [this] {
+    uint64_t sum = 0;
+    const auto guard = epochs_.Enter();
+    for (uint32_t id = 0; id < kMaxFamilies; ++id) {
+      const Family* const family = FindFamily(id);
+      if (family == nullptr || !family->is_gone.load(std::memory_order_acquire)) continue;
+      if (family->handles.load(std::memory_order_acquire) == 0) continue;
+      const RangeTombstones* const ranges = family->ranges.load(std::memory_order_acquire);
+      if (ranges != nullptr) sum += ranges->bytes();
+    }
+    return sum;
+  };
+  const auto is_over = [this, &held_bytes] {
+    const uint64_t bytes = range_bytes_.load(std::memory_order_relaxed);
+    return dram_.is_set() && changing_.MergesByItself() && bytes > dram_.ranges &&
+           !write_failed_.load(std::memory_order_acquire) && !stopping_.load(std::memory_order_acquire) &&
+           bytes - std::min(bytes, held_bytes()) > dram_.ranges;
   };
   for (uint64_t waited = 0; is_over();) {
     if (waited >= (snapshots_.Oldest() == UINT64_MAX ? kMostNs : kMostNsBesideSnapshots)) break;

@@ -29,7 +29,8 @@ constexpr uint64_t kFullOpenSegments = 16;
 // What is kept for kBackground, and beside that for kDelete, in segments of the usual size; see SpaceUse.
 constexpr uint64_t kKeptForBackground = 2;
 constexpr uint64_t kKeptForDeletes = 1;
-// Bytes of segments whose release waits for readers, at the most: so many, and a share of what is in use.
+// Bytes of segments whose release waits for readers, at the most: so many, and a share of what is in use. Beyond that all that
+// wait are freed.
 constexpr uint64_t kMaxDeferred = 64 << 20;
 constexpr uint64_t kMaxDeferredShare = 4;
 
@@ -116,8 +117,10 @@ class SegmentAllocator::Impl {
   Status GiveBack(RegionSegments* home, Segment* segment);
   Status AllocateOnce(uint32_t region, uint64_t min_bytes, SegmentState state, Segment** segment, SpaceUse use);
   uint64_t BytesInUse() const;
+  uint64_t MostDeferred() const;
   void CountReleased(Segment* segment);
-  bool Defer(Segment* segment);
+  bool Waits(uint64_t bytes);
+  Status FreeAllDeferred();
   Status AddFree(Segment* segment);
 
   const uint64_t full_chunks_;
@@ -427,9 +430,25 @@ void SegmentAllocator::Impl::OnSealed(Segment* segment) {
   segment->state_.store(SegmentState::kSealed, std::memory_order_release);
 }
 
+// ORDER: what waits for readers is freed before what is released later. A version in an old run has no mark, and only a tombstone
+//        that is released after it hides it from a reader of all segments (txn/primary_reader.h).
 Status SegmentAllocator::Impl::Release(Segment* segment) {
-  BRAIDDB_CHECK(IsUsed(segment->state()));
-  if (Defer(segment)) return Status::OK();
+  const SegmentState state = segment->state();
+  BRAIDDB_CHECK(IsUsed(state));
+  if (state == SegmentState::kSealed || state == SegmentState::kIndex) {
+    const std::lock_guard<std::mutex> lock(deferred_mutex_);
+    const bool waits = Waits(segment->capacity_);
+    if (!waits || deferred_bytes_ + segment->capacity_ > MostDeferred()) {
+      if (Status status = FreeAllDeferred(); !status.ok()) return status;
+    }
+    if (waits) {
+      deferred_.push_back(segment);
+      deferred_bytes_ += segment->capacity_;
+      deferred_count_.store(deferred_.size(), std::memory_order_release);
+      CountReleased(segment);
+      return Status::OK();
+    }
+  }
   if (Status status = HomeOf(segment).directory.Free(DescriptorOf(segment)); !status.ok()) return status;
   CountReleased(segment);
   return AddFree(segment);
@@ -471,35 +490,31 @@ uint64_t SegmentAllocator::Impl::BytesInUse() const {
   return bytes;
 }
 
-// Whether the segment was released in DRAM, and is to be freed on media by FreeDeferred.
-bool SegmentAllocator::Impl::Defer(Segment* segment) {
-  const SegmentState state = segment->state();
-  if (state != SegmentState::kSealed && state != SegmentState::kIndex) return false;
-  const std::lock_guard<std::mutex> lock(deferred_mutex_);
-  if (!is_read_) return false;
-  const uint64_t in_use = BytesInUse();
-  if (deferred_bytes_ + segment->capacity_ > kMaxDeferred + in_use / kMaxDeferredShare || !is_read_(in_use)) return false;
-  deferred_.push_back(segment);
-  deferred_bytes_ += segment->capacity_;
-  deferred_count_.store(deferred_.size(), std::memory_order_release);
-  CountReleased(segment);
-  return true;
+uint64_t SegmentAllocator::Impl::MostDeferred() const { return kMaxDeferred + BytesInUse() / kMaxDeferredShare; }
+
+// Whether a segment of so many bytes is released in DRAM, and freed on media by FreeAllDeferred. REQUIRES: deferred_mutex_
+bool SegmentAllocator::Impl::Waits(uint64_t bytes) {
+  return is_read_ && bytes <= MostDeferred() && is_read_(BytesInUse());
+}
+
+// In the order of their releases. REQUIRES: deferred_mutex_
+Status SegmentAllocator::Impl::FreeAllDeferred() {
+  std::vector<Segment*> freed;
+  freed.swap(deferred_);
+  deferred_bytes_ = 0;
+  Status status;
+  for (auto segment = freed.begin(); segment != freed.end() && status.ok(); ++segment) {
+    status = HomeOf(*segment).directory.Free(DescriptorOf(*segment));
+    if (status.ok()) status = AddFree(*segment);
+  }
+  deferred_count_.store(0, std::memory_order_release);  // who finds no space until here waits for the lock
+  return status;
 }
 
 Status SegmentAllocator::Impl::FreeDeferred(bool at_once) {
-  std::vector<Segment*> freed;
-  {
-    const std::lock_guard<std::mutex> lock(deferred_mutex_);
-    if (deferred_.empty() || (!at_once && is_read_(BytesInUse()))) return Status::OK();
-    freed.swap(deferred_);
-    deferred_bytes_ = 0;
-    deferred_count_.store(0, std::memory_order_release);
-  }
-  for (Segment* segment : freed) {
-    if (Status status = HomeOf(segment).directory.Free(DescriptorOf(segment)); !status.ok()) return status;
-    if (Status status = AddFree(segment); !status.ok()) return status;
-  }
-  return Status::OK();
+  const std::lock_guard<std::mutex> lock(deferred_mutex_);
+  if (deferred_.empty() || (!at_once && is_read_(BytesInUse()))) return Status::OK();
+  return FreeAllDeferred();
 }
 
 // ---- Spares

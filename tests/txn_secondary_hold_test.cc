@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -245,6 +246,78 @@ TEST_F(SecondaryHoldTest, ManyHoldsThatAreKeptTooLongEndTheRespectForAll) {
   EXPECT_FALSE(holds.Any(0));
   ASSERT_TRUE(another.Take(directory));
   EXPECT_TRUE(holds.Any(0));
+}
+
+// Runs wait for a reader. A tombstone that is released later must not be freed before them: the old runs have no marks.
+TEST_F(SecondaryHoldTest, DeletedKeysOfRunsThatWaitDoNotComeBack) {
+  constexpr int kKeys = 2000;
+  options_.l1 = L1Kind::kSortedRuns;
+  options_.max_region_size = 1ull << 30;
+  auto primary = OpenOrFail(options_, path_);
+  ASSERT_NE(primary, nullptr);
+  // In a thread of its own: a compaction seals its log segment.
+  const auto write = [&](const std::function<Status(int)>& write_one, int count) {
+    std::thread([&] {
+      for (int i = 0; i < count; ++i) ASSERT_OK(write_one(i));
+    }).join();
+    ASSERT_OK(primary->CompactRange({}, nullptr, nullptr));
+  };
+  write([&](int i) { return primary->Put({}, NumberedKey(i), "old"); }, kKeys);
+  ReaderHold hold;
+  ASSERT_TRUE(hold.Take(path_));
+  write([&](int i) { return primary->Put({}, NumberedKey(i) + "x", "new"); }, kKeys);
+  // More waits than may.
+  const std::string large(1 << 20, 'v');
+  for (int round = 0; round < 3; ++round) write([&](int i) { return primary->Put({}, "z" + NumberedKey(i), large); }, 60);
+  write([&](int i) { return primary->Delete({}, NumberedKey(i)); }, kKeys);
+  ASSERT_OK(primary->CompactRange({}, nullptr, nullptr));
+  std::unique_ptr<DB> secondary;
+  ASSERT_OK(OpenSecondary("secondary", &secondary));
+  for (int i = 0; i < kKeys; ++i)
+    ASSERT_EQ(GetOrText(secondary.get(), NumberedKey(i)), GetOrText(primary.get(), NumberedKey(i))) << i;
+}
+
+// The runs of a dropped family wait for a reader, and its id is given to a new family.
+TEST_F(SecondaryHoldTest, ANewFamilyShowsNoKeysOfADroppedOne) {
+  options_.create_missing_column_families = true;
+  ColumnFamilyOptions runs(options_);
+  runs.l1 = L1Kind::kSortedRuns;
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
+  std::unique_ptr<DB> primary;
+  const auto open = [&] { ASSERT_OK(DB::Open(options_, path_, {{"dropped", runs}}, &handles, &primary)); };
+  options_.create_if_missing = true;
+  open();
+  for (int i = 0; i < 1000; ++i) ASSERT_OK(primary->Put({}, handles[0].get(), NumberedKey(i), "of the dropped family"));
+  ASSERT_OK(primary->CompactRange({}, handles[0].get(), nullptr, nullptr));
+  handles.clear();
+  primary.reset();
+  open();  // ids are given from the first one on
+  const uint32_t id = handles[0]->GetID();
+  ReaderHold hold;
+  ASSERT_TRUE(hold.Take(path_));
+  std::atomic<int> forgotten{0};
+  SyncPoints::Instance().SetCallback("DBImpl::ForgetPurged", [&](void*) { ++forgotten; });
+  SyncPoints::Instance().Enable();
+  ASSERT_OK(primary->DropColumnFamily(handles[0].get()));
+  handles.clear();
+  ASSERT_TRUE(Becomes([&] { return forgotten > 0; }));
+  ASSERT_OK(primary->WaitForCompaction());
+  std::unique_ptr<ColumnFamilyHandle> fresh;
+  for (int i = 0; i < 100 && (fresh == nullptr || fresh->GetID() != id); ++i) {
+    if (fresh != nullptr) ASSERT_OK(primary->DropColumnFamily(fresh.get()));
+    fresh.reset();
+    ASSERT_OK(primary->CreateColumnFamily(runs, "fresh", &fresh));
+  }
+  ASSERT_EQ(fresh->GetID(), id);
+  ASSERT_OK(primary->Put({}, fresh.get(), "a", "b"));
+  std::unique_ptr<DB> secondary;
+  ASSERT_OK(DB::OpenAsSecondary(options_, path_, directory_.File("secondary"), {{"fresh", runs}}, &handles, &secondary));
+  const auto it = secondary->NewIterator({}, handles[0].get());
+  it->SeekToFirst();
+  ASSERT_TRUE(it->Valid());
+  EXPECT_EQ(it->key(), "a");
+  it->Next();
+  EXPECT_FALSE(it->Valid());
 }
 
 }  // namespace
