@@ -304,7 +304,9 @@ TEST_F(SecondaryHoldTest, ANewFamilyShowsNoKeysOfADroppedOne) {
   ASSERT_OK(primary->WaitForCompaction());
   std::unique_ptr<ColumnFamilyHandle> fresh;
   for (int i = 0; i < 100 && (fresh == nullptr || fresh->GetID() != id); ++i) {
-    if (fresh != nullptr) ASSERT_OK(primary->DropColumnFamily(fresh.get()));
+    if (fresh != nullptr) {
+      ASSERT_OK(primary->DropColumnFamily(fresh.get()));
+    }
     fresh.reset();
     ASSERT_OK(primary->CreateColumnFamily(runs, "fresh", &fresh));
   }
