@@ -493,9 +493,7 @@ uint64_t SegmentAllocator::Impl::BytesInUse() const {
 uint64_t SegmentAllocator::Impl::MostDeferred() const { return kMaxDeferred + BytesInUse() / kMaxDeferredShare; }
 
 // Whether a segment of so many bytes is released in DRAM, and freed on media by FreeAllDeferred. REQUIRES: deferred_mutex_
-bool SegmentAllocator::Impl::Waits(uint64_t bytes) {
-  return is_read_ && bytes <= MostDeferred() && is_read_(BytesInUse());
-}
+bool SegmentAllocator::Impl::Waits(uint64_t bytes) { return is_read_ && bytes <= MostDeferred() && is_read_(BytesInUse()); }
 
 // In the order of their releases. REQUIRES: deferred_mutex_
 Status SegmentAllocator::Impl::FreeAllDeferred() {
