@@ -32,10 +32,12 @@ uint64_t WeightOf(const MutationCase& mutation_case) {
   return mutation_case.promise == Promise::kStrict ? 3 : mutation_case.promise == Promise::kPlain ? 2 : 1;
 }
 
-// An earlier copy of a part can take away all that was written to open segments since, and the MANIFEST that knows of it: nothing
-// tells that from writes that were never made.
+// An earlier copy of a part can take away all writes to open segments since then, and the MANIFEST that knows of them. An earlier
+// state word of a segment can say that the segment is free, as it is between the two persists that open it. In both cases nothing
+// tells the damage from writes that were never made.
 bool MayLoseLog(const MutationCase& mutation_case, const Mutation& mutation) {
-  return mutation_case.life != Life::kClosed && mutation.unit == Unit::kFile && mutation.way == Way::kOlder;
+  if (mutation_case.life == Life::kClosed || mutation.way != Way::kOlder) return false;
+  return mutation.unit == Unit::kFile || mutation.kind == WordKind::kDirectory;
 }
 
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
