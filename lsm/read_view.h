@@ -59,7 +59,8 @@ struct FamilyView {
       const bool goes_on =
           index != nullptr && !groups.empty() && groups.back().index == index && groups.back().in_filter == table->in_filter;
       if (!goes_on) groups.push_back({index, 0, table.get(), table->in_filter});
-      groups.back().columns |= 1u << table->column();
+      // column() is set before index() returns the index; another thread may set both now.
+      if (index != nullptr) groups.back().columns |= 1u << table->column();
     }
   }
 
