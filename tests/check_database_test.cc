@@ -21,6 +21,7 @@
 #include "tests/mutation/mutation_database.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/load_media.h"
 
 namespace braiddb::test {
 namespace {
@@ -54,13 +55,7 @@ class CheckDatabaseTest : public DbOpenTest {
     ASSERT_TRUE(file.good());
   }
 
-  std::unique_ptr<Media> Load() {
-    CheckReport report;
-    Findings findings(&report);
-    std::unique_ptr<Media> media;
-    EXPECT_OK(Media::Load(path_, {}, &findings, &media));
-    return media;
-  }
+  std::unique_ptr<Media> Load() { return LoadMedia(path_); }
 
   // The first entry of the last level that is at least this tall.
   static PmPtr TallEntry(const Media& media, uint32_t height) {

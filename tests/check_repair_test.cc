@@ -20,6 +20,7 @@
 #include "tests/mutation/mutation_database.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/load_media.h"
 
 namespace braiddb::test {
 namespace {
@@ -77,13 +78,7 @@ class CheckRepairTest : public DbOpenTest {
     }
   }
 
-  std::unique_ptr<Media> Load() {
-    CheckReport report;
-    Findings findings(&report);
-    std::unique_ptr<Media> media;
-    EXPECT_OK(Media::Load(path_, {}, &findings, &media));
-    return media;
-  }
+  std::unique_ptr<Media> Load() { return LoadMedia(path_); }
   // Where the valid entries with this key lie, oldest first.
   std::vector<PmPtr> Find(const Media& media, Slice key) {
     std::map<uint64_t, PmPtr> found;

@@ -22,6 +22,7 @@
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/leave_child.h"
+#include "tests/support/load_media.h"
 
 namespace braiddb::test {
 namespace {
@@ -66,13 +67,7 @@ class ImitationTest : public DbOpenTest {
   }
   void TearDown() override { SetDatabaseFoundHook(nullptr); }
 
-  std::unique_ptr<Media> Load() {
-    CheckReport report;
-    Findings findings(&report);
-    std::unique_ptr<Media> media;
-    EXPECT_OK(Media::Load(path_, {}, &findings, &media));
-    return media;
-  }
+  std::unique_ptr<Media> Load() { return LoadMedia(path_); }
 
   void ScribbleDirectory(uint64_t directory) {
     const std::string part = path_ + "/region-0/000000.pmem";

@@ -35,6 +35,15 @@ class DbRangeDeleteTest : public DbTest {
   }
   void TearDown() override { SyncPoints::Instance().Clear(); }
 
+  // With usual options but for the budget.
+  void ReopenWithBudget() {
+    options_ = Options();
+    options_.create_if_missing = true;
+    options_.regions = static_cast<uint32_t>(GetParam());
+    options_.l1 = TestedL1();
+    options_.dram_budget = uint64_t{128} << 20;
+    Reopen();
+  }
   void Put(const std::string& key, const std::string& value) { ASSERT_OK(db_->Put({}, key, value)); }
   void PutKeys(int begin, int end, const std::string& value) {
     for (int i = begin; i < end; ++i) Put(NumberedKey(i), value);
@@ -646,12 +655,7 @@ TEST_P(DbRangeDeleteTest, VeryMany) {
 
 // Tombstones take DRAM until what they hide is swept. With a budget they are forgotten before they take more than their share.
 TEST_P(DbRangeDeleteTest, TombstonesStayWithinTheBudget) {
-  options_ = Options();
-  options_.create_if_missing = true;
-  options_.regions = static_cast<uint32_t>(GetParam());
-  options_.l1 = TestedL1();
-  options_.dram_budget = uint64_t{128} << 20;
-  Reopen();
+  ReopenWithBudget();
   const uint64_t share = options_.dram_budget / 16;
   constexpr uint64_t kBytesEach = 150;
   std::atomic<int> waits{0};
@@ -678,12 +682,7 @@ TEST_P(DbRangeDeleteTest, TombstonesStayWithinTheBudget) {
 
 // A snapshot keeps all tombstones. Deletions wait, and go on.
 TEST_P(DbRangeDeleteTest, ASnapshotHoldsUpNoDeletionForEver) {
-  options_ = Options();
-  options_.create_if_missing = true;
-  options_.regions = static_cast<uint32_t>(GetParam());
-  options_.l1 = TestedL1();
-  options_.dram_budget = uint64_t{128} << 20;
-  Reopen();
+  ReopenWithBudget();
   std::atomic<int> waits{0};
   SyncPoints::Instance().SetCallback("DBImpl::WaitForRanges", [&](void*) { ++waits; });
   SyncPoints::Instance().Enable();

@@ -13,10 +13,8 @@ import tempfile
 import time
 
 
-class BraidDB:
-    def __init__(self, path):
-        import braiddb
-        self.db = braiddb.open(path, create=True)
+class Store:
+    """What most packages have in common: self.db has put, get and close."""
 
     def put(self, pairs):
         put = self.db.put
@@ -28,6 +26,15 @@ class BraidDB:
         for key in keys:
             get(key)
 
+    def close(self):
+        self.db.close()
+
+
+class BraidDB(Store):
+    def __init__(self, path):
+        import braiddb
+        self.db = braiddb.open(path, create=True)
+
     def multi_get(self, groups):
         for group in groups:
             self.db.multi_get(group)
@@ -35,11 +42,8 @@ class BraidDB:
     def iterate(self):
         return sum(1 for _ in self.db.items())
 
-    def close(self):
-        self.db.close()
 
-
-class Lmdb:
+class Lmdb(Store):
     def __init__(self, path):
         import lmdb
         self.db = lmdb.open(path, map_size=8 << 30, writemap=True, sync=False, map_async=True)
@@ -64,24 +68,11 @@ class Lmdb:
         with self.db.begin() as transaction:
             return sum(1 for _ in transaction.cursor())
 
-    def close(self):
-        self.db.close()
 
-
-class Plyvel:
+class Plyvel(Store):
     def __init__(self, path):
         import plyvel
         self.db = plyvel.DB(path, create_if_missing=True)
-
-    def put(self, pairs):
-        put = self.db.put
-        for key, value in pairs:
-            put(key, value)
-
-    def get(self, keys):
-        get = self.db.get
-        for key in keys:
-            get(key)
 
     def multi_get(self, groups):
         for group in groups:
@@ -91,24 +82,11 @@ class Plyvel:
     def iterate(self):
         return sum(1 for _ in self.db)
 
-    def close(self):
-        self.db.close()
 
-
-class Rocksdict:
+class Rocksdict(Store):
     def __init__(self, path):
         import rocksdict
         self.db = rocksdict.Rdict(path, rocksdict.Options(raw_mode=True))
-
-    def put(self, pairs):
-        put = self.db.put
-        for key, value in pairs:
-            put(key, value)
-
-    def get(self, keys):
-        get = self.db.get
-        for key in keys:
-            get(key)
 
     def multi_get(self, groups):
         for group in groups:
@@ -116,9 +94,6 @@ class Rocksdict:
 
     def iterate(self):
         return sum(1 for _ in self.db.items())
-
-    def close(self):
-        self.db.close()
 
 
 def main():
