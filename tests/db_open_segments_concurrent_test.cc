@@ -227,7 +227,7 @@ TEST_F(DbOpenSegmentsTest, AWriteThatIsUnderWayKeepsItsPlace) {
   }
 }
 
-// Every thread has less than one segment, and all write at once; then the process ends where it is.
+// More threads live than the region has segments, and all write at once. Then the process ends without a close.
 TEST_F(DbOpenSegmentsTest, NothingIsLostWhereSegmentsGoRound) {
   constexpr int kPuts = 30 / kSlowdown + 1;
   db_.reset();
@@ -252,6 +252,7 @@ TEST_F(DbOpenSegmentsTest, NothingIsLostWhereSegmentsGoRound) {
           if (key % 3 == 0) batch.Put("twice", NumberedKey(key));
           if (!db_->Write({}, batch).ok()) ++refused;
         }
+        all.arrive_and_wait();  // a thread that ended would give its segment back
       });
     }
     for (std::thread& thread : threads) thread.join();
