@@ -102,10 +102,14 @@ class LookupCache {
   LookupCache(const LookupCache&) = delete;
   LookupCache& operator=(const LookupCache&) = delete;
 
-  // Prefetches the bucket of a hash (KeyHash), for reading or for writing. Needs no guard: if the table is released concurrently,
-  // the prefetch has no effect.
-  void Prefetch(uint64_t hash) const { braiddb::Prefetch(CurrentTable().BucketOf(hash)); }
-  void PrefetchForWrite(uint64_t hash) const { braiddb::PrefetchForWrite(CurrentTable().BucketOf(hash)); }
+  // Prefetches the bucket of a hash (KeyHash), for reading or for writing. During a resize also prefetches the bucket of the next
+  // table. Needs no guard: if a table is released concurrently, the prefetch has no effect.
+  void Prefetch(uint64_t hash) const {
+    ForEachBucketOf(hash, [](const Bucket* bucket) { braiddb::Prefetch(bucket); });
+  }
+  void PrefetchForWrite(uint64_t hash) const {
+    ForEachBucketOf(hash, [](const Bucket* bucket) { braiddb::PrefetchForWrite(bucket); });
+  }
 
   // Prefetches the entry that Find will read, if any. The bucket should be in the CPU's cache. False: no slot has the tag, and
   // the key will be searched in the levels.
@@ -228,6 +232,14 @@ class LookupCache {
 
   // acquire: pairs with the store in MoveBuckets, so that the table's fields and the moved buckets are visible.
   const Table& CurrentTable() const { return *current_.load(std::memory_order_acquire); }
+  // Calls visit with the hash's bucket of the current table and, during a resize, with that of the next one.
+  template <class Visit>
+  void ForEachBucketOf(uint64_t hash, const Visit& visit) const {
+    const Table& table = CurrentTable();
+    visit(table.BucketOf(hash));
+    const Table* const next = table.next.load(std::memory_order_acquire);
+    if (__builtin_expect(next != nullptr, 0)) visit(next->BucketOf(hash));
+  }
   static bool HasTag(uint64_t slot, uint64_t hash) { return slot != 0 && (slot ^ hash) >> kTagShift == 0; }
   static bool CompareExchange(uint64_t* word, uint64_t expected, uint64_t desired) {
     return std::atomic_ref<uint64_t>(*word).compare_exchange_strong(expected, desired, std::memory_order_acq_rel,
