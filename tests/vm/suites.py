@@ -43,13 +43,18 @@ def prepare(machine, setup):
 
 
 def run_suite(machine, setup, programs, log, environment):
-    """The programs on the first mount of a setup, in fresh file systems."""
+    """The programs on the first mount of a setup, in fresh file systems. Returns the failures as texts."""
     prepare(machine, setup)
     point = next(iter(setup.devices.values()))
     machine.run(f"umount /dev/shm; mount --bind {point} /dev/shm")
+    failures = []
     for program, (arguments, seconds) in programs.items():
-        run_program(machine, log, setup, program, arguments, seconds, environment)
+        try:
+            run_program(machine, log, setup, program, arguments, seconds, environment)
+        except Failure as failure:
+            failures.append(str(failure))
         machine.run("rm -rf /dev/shm/*")
+    return failures
 
 
 def run_stress(machine, setup, lives, log, environment):

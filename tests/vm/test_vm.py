@@ -119,8 +119,11 @@ def run(arguments, scratch):
         if "numa" in parts:
             suites.run_numa(machine, EXT4_DAX, log, environment)
         if "suites" in parts:
+            failures = []
             for setup in file_systems:
-                suites.run_suite(machine, setup, suites.TESTS, log, environment)
+                failures += suites.run_suite(machine, setup, suites.TESTS, log, environment)
+            if failures:
+                raise Failure("\n".join(failures))
         if "stress" in parts:
             for i, setup in enumerate(file_systems):
                 share = (arguments.lives + len(file_systems) - 1 - i) // len(file_systems)
