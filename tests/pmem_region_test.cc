@@ -36,9 +36,10 @@ TEST_F(RegionSetTest, CreateOpenDestroy) {
     EXPECT_EQ(set->ReservedBytes(0), 2 * kMiB);
   }
   EXPECT_TRUE(RegionSet::Exists(options_));
-  EXPECT_EQ(FilesUnder(dir_.Sub("db")),
-            (std::set<std::string>{"region-0", "region-0/000000.pmem", "region-0/PARTS", "region-0/region.set", "region-1",
-                                   "region-1/000000.pmem", "region-1/PARTS", "region-1/region.set"}));
+  std::set<std::string> files = FilesUnder(dir_.Sub("db"));
+  std::erase_if(files, [](const std::string& name) { return name.ends_with("/DEVICES"); });  // only on devices with counters
+  EXPECT_EQ(files, (std::set<std::string>{"region-0", "region-0/000000.pmem", "region-0/PARTS", "region-0/region.set", "region-1",
+                                          "region-1/000000.pmem", "region-1/PARTS", "region-1/region.set"}));
   options_.regions = 0;
   {
     auto set = Open(options_);
@@ -98,6 +99,8 @@ class NewRegionTest : public RegionSetTest {
     EXPECT_EQ(stat(PartPath(0, part).c_str(), &file), 0);
     return static_cast<uint64_t>(file.st_blocks) * 512;
   }
+  // Blocks that a part may have besides those that are filled: a page of PMDK's, and a block of the file system's extent tree.
+  static constexpr uint64_t kOtherBlocks = 2 * kPageBytes;
   static constexpr uint64_t kBornBytes = kSmallHeadEnd + kBornChunks * kChunkBytes;
 };
 
@@ -109,7 +112,7 @@ TEST_F(NewRegionTest, WhatACreationAllocatesLiesInBlocks) {
   ASSERT_TRUE(set->AllocateMetadata(0, MetadataSlot::kMergeJournal, kChunkBytes - 1000, &object).ok());
   ASSERT_TRUE(set->AllocateMetadata(0, MetadataSlot::kL1, 300, &object).ok());
   EXPECT_EQ(EndOfUsed(*set), kSmallFirstChunk + kBornChunks * kChunkBytes) << "root, small objects, and one more";
-  EXPECT_LE(BlockBytes(0), kBornBytes + kPageBytes);
+  EXPECT_LE(BlockBytes(0), kBornBytes + kOtherBlocks);
   ASSERT_TRUE(set->AllocateMetadata(0, MetadataSlot::kFamilies, 60'000, &object).ok());
   EXPECT_GE(BlockBytes(0), kSmallPartBytes - kZoneHeaderBytes);
 }
@@ -182,7 +185,7 @@ TEST_F(NewRegionTest, HolesOfACopyAreFilledWhereSomethingIsAllocated) {
   EXPECT_LT(BlockBytes(0), kBornBytes / 2);
   ASSERT_NE(Open(options_), nullptr);
   EXPECT_GE(BlockBytes(0), kBornBytes);
-  EXPECT_LE(BlockBytes(0), kBornBytes + kPageBytes) << "a region that is as it was made";
+  EXPECT_LE(BlockBytes(0), kBornBytes + kOtherBlocks) << "a region that is as it was made";
   ASSERT_TRUE(Open(options_)->AllocateMetadata(0, MetadataSlot::kL1, kChunkBytes, &object).ok());
   make_holes(0);
   ASSERT_NE(Open(options_), nullptr);
