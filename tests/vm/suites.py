@@ -43,7 +43,7 @@ def prepare(machine, setup):
 
 
 def run_suite(machine, setup, programs, log, environment):
-    """The programs on the first mount of a setup, in fresh file systems. Returns the failures as texts."""
+    """The programs on the first mount of a setup, in fresh file systems. Returns the names of those that failed."""
     prepare(machine, setup)
     point = next(iter(setup.devices.values()))
     machine.run(f"umount /dev/shm; mount --bind {point} /dev/shm")
@@ -52,7 +52,8 @@ def run_suite(machine, setup, programs, log, environment):
         try:
             run_program(machine, log, setup, program, arguments, seconds, environment)
         except Failure as failure:
-            failures.append(str(failure))
+            log(str(failure))
+            failures.append(f"{setup.name}: {program}")
         machine.run("rm -rf /dev/shm/*")
     return failures
 

@@ -123,7 +123,7 @@ def run(arguments, scratch):
             for setup in file_systems:
                 failures += suites.run_suite(machine, setup, suites.TESTS, log, environment)
             if failures:
-                raise Failure("\n".join(failures))
+                raise Failure(f"failed: {', '.join(failures)}")
         if "stress" in parts:
             for i, setup in enumerate(file_systems):
                 share = (arguments.lives + len(file_systems) - 1 - i) // len(file_systems)
