@@ -209,9 +209,10 @@ TEST_P(SecondaryOfEitherLogTest, IsOneStateWhilePrimaryWorks) {
   uint64_t last = 0;
   int caught_up = 0;
   // Under a sanitizer a round takes long, and most come too late for a log that is released with each flush.
-  const int rounds = kSlowdown == 1 ? 300 : 20;
-  const int enough = kSlowdown == 1 ? 41 : 0;
-  for (int round = 0; round < rounds || (caught_up < enough && round < 20 * rounds); ++round) {
+  const int enough = kSlowdown == 1 ? 10 : 0;
+  const auto patience = std::chrono::steady_clock::now() + kPatience;
+  Rounds rounds(kSlowdown == 1 ? 300 : 20);
+  while (rounds.Next() || (caught_up < enough && std::chrono::steady_clock::now() < patience)) {
     const uint64_t least = acknowledged;
     const uint64_t gone = deleted;
     const Status status = secondary->TryCatchUpWithPrimary();
