@@ -70,8 +70,10 @@ bool DBImpl::CompactionWanted() const {
 
 // REQUIRES: work_mutex_
 bool DBImpl::WritersPause() const {
-  return !flush_running_ && immutable_count_.load(std::memory_order_acquire) == 0 &&
-         std::chrono::steady_clock::now() >= WritersPauseAt();
+  bool pauses = !flush_running_ && immutable_count_.load(std::memory_order_acquire) == 0 &&
+                std::chrono::steady_clock::now() >= WritersPauseAt();
+  BRAIDDB_SYNC_POINT_ARG("DBImpl::WritersPause", &pauses);
+  return pauses;
 }
 
 std::chrono::steady_clock::time_point DBImpl::WritersPauseAt() const {

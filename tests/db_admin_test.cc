@@ -7,11 +7,11 @@
 #include <memory>
 #include <ostream>
 #include <string>
-#include <thread>
 
 #include "braiddb/db.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/wait_until.h"
 #include "util/sync_point.h"
 
 namespace braiddb::test {
@@ -186,8 +186,7 @@ TEST_P(DbTest, LongL0SlowsWritersDownButNotWithoutAutoCompaction) {
     ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
     std::promise<void> release;
     const auto wait = [released = release.get_future().share()](void*) { released.wait(); };
-    SyncPoints::Instance().SetCallback("MergeJournal::Apply:Recorded", wait);
-    SyncPoints::Instance().SetCallback("NvMerge:Marked", wait);
+    SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", wait);
     SyncPoints::Instance().Enable();
     for (int i = 0; IntProperty(db_.get(), "braiddb.num-l0-tables") < 60 && i < 1'000'000; ++i) {
       ASSERT_OK(db_->Put({}, NumberedKey(i), "v"));
@@ -244,10 +243,7 @@ TEST_P(DbTest, FewTablesAreMergedWhenWritersPauseOrSomeoneWaits) {
   EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
   ASSERT_OK(db_->Put({}, "not waited for", "v"));
   ASSERT_OK(db_->Flush());
-  for (int ms = 0; IntProperty(db_.get(), "braiddb.num-l0-tables") > 0 && ms < 60'000; ++ms) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  EXPECT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), 0u);
+  EXPECT_TRUE(WaitUntil([this] { return IntProperty(db_.get(), "braiddb.num-l0-tables") == 0; }));
   EXPECT_TRUE(HoldsExactly(db_.get(), {{"not waited for", "v"}, {"waited for", "v"}}));
 }
 

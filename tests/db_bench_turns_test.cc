@@ -66,7 +66,7 @@ TEST_F(Turns, WhatIsNotCountedIsNotThere) {
 // Of any round: a removal behind an earlier one has not left a library that waits for threads which ended with their process.
 TEST_F(Turns, EveryRoundHasBackgroundWork) {
   if (!Contains(Bench("--engines=help").output, "RocksDB (")) GTEST_SKIP() << "no librocksdb";
-  const auto result = test::RunProgram("timeout 100 " BRAIDDB_DB_BENCH,
+  const auto result = test::RunProgram("timeout 400 " BRAIDDB_DB_BENCH,
                                        "--engines=null,rocksdb --rounds=3 --benchmarks=fillrandom,waitforcompaction --num=20000 "
                                        "--rocksdb_options=write_buffer_size=65536 --db=" +
                                            directory_.File("db") + " --json=" + json_);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/db_fixture.h"
+#include "tests/support/wait_until.h"
 #include "util/sync_point.h"
 
 namespace braiddb::test {
@@ -18,6 +19,7 @@ namespace {
 
 constexpr int kKeys = 1000;
 constexpr size_t kValue = 2000;
+constexpr std::chrono::milliseconds kSlowMerge{80};
 
 class DbBoundSpaceTest : public DbTest {
  protected:
@@ -31,8 +33,7 @@ class DbBoundSpaceTest : public DbTest {
 
   // Merges take longer than writers do for what is merged.
   void SlowMerges() {
-    SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced",
-                                       [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(80)); });
+    SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [](void*) { std::this_thread::sleep_for(kSlowMerge); });
     SyncPoints::Instance().Enable();
   }
   uint64_t Taken() const { return IntProperty(db_.get(), "braiddb.pm-bytes-in-segments"); }
@@ -61,7 +62,16 @@ INSTANTIATE_TEST_SUITE_P(Regions, DbBoundSpaceTest, testing::Values(1u, 2u));
 
 TEST_P(DbBoundSpaceTest, WritersWaitForSpace) {
   if (options_.l1 == L1Kind::kSortedRuns) GTEST_SKIP() << "not for merges that copy";
-  SlowMerges();
+  // The first merge does not go on before writers have waited.
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced",
+                                     [db = db_.get(), is_first = std::make_shared<std::atomic<bool>>(true)](void*) {
+                                       if (is_first->exchange(false)) {
+                                         EXPECT_TRUE(WaitUntil([db] { return db->GetStatistics().write_delays > 0; }));
+                                       } else {
+                                         std::this_thread::sleep_for(kSlowMerge);
+                                       }
+                                     });
+  SyncPoints::Instance().Enable();
   EXPECT_LE(Overwrite(20000), Bound());
   EXPECT_GT(db_->GetStatistics().write_delays, 0u);
   EXPECT_GT(db_->GetStatistics().relocated_entries, 0u);
@@ -77,8 +87,16 @@ TEST_P(DbBoundSpaceTest, WithoutItTheyDoNot) {
   if (options_.l1 == L1Kind::kSortedRuns) GTEST_SKIP() << "not for merges that copy";
   options_.bound_space = false;
   Reopen();
-  SlowMerges();
-  EXPECT_GT(Overwrite(20000), Bound());
+  std::atomic<bool> goes_on{false};
+  SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) {
+    while (!goes_on) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  SyncPoints::Instance().Enable();
+  uint64_t most = 0;
+  for (int i = 0; i < 200 && most <= Bound(); ++i) most = std::max(most, Overwrite(100));
+  EXPECT_GT(most, Bound());
+  goes_on = true;
+  SyncPoints::Instance().Clear();  // it has a local
 }
 
 TEST_P(DbBoundSpaceTest, ManyWritersWait) {

@@ -21,7 +21,7 @@
 namespace braiddb::test {
 namespace {
 
-constexpr uint64_t kTimeLimitMs = 60'000;
+constexpr uint64_t kTimeLimitMs = 240'000;
 
 // What a user's function does with a database.
 using Use = std::function<void(DB* db, int number)>;

@@ -17,6 +17,7 @@
 #include "tests/support/db_test_util.h"
 #include "tests/support/failing_calls.h"
 #include "tests/support/leave_child.h"
+#include "tests/support/wait_until.h"
 
 namespace braiddb::test {
 namespace {
@@ -205,6 +206,8 @@ TEST_F(DbFailingCallsTest, ASyncThatFailsMakesTheDatabaseReadOnly) {
     Status status = Open(options, &db);
     if (status.ok()) Work(db.get(), 1, refused, &expected);
     if (status.ok() && FailingCalls::failed() != 0) {
+      // A background thread that has met the error may come to say so only now.
+      EXPECT_TRUE(WaitUntil([&] { return IntProperty(db.get(), "braiddb.background-errors") == 1; }));
       const Status write = db->Put({}, "later", "?");
       EXPECT_TRUE(refused(write)) << write.ToString();
       EXPECT_EQ(IntProperty(db.get(), "braiddb.background-errors"), 1u);

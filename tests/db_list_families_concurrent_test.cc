@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -14,6 +15,7 @@
 #include "braiddb/db.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/wait_until.h"
 #include "util/sync_point.h"
 
 namespace braiddb::test {
@@ -49,7 +51,9 @@ TEST_F(ListFamiliesTest, WhileFamiliesAndTablesComeAndGo) {
       created.store(i + 1);
       EXPECT_OK(db->CreateColumnFamily(ColumnFamilyOptions(options), "goes", &goes));
       EXPECT_OK(db->DropColumnFamily(goes.get()));
+      if (i >= families) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // the lists are late
     }
+    EXPECT_TRUE(WaitUntil([&] { return lists >= kLists || HasFailure(); }));
     stop = true;
   });
   std::thread committer([&] {

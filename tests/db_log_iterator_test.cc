@@ -94,6 +94,7 @@ TEST_F(LogIteratorTest, GivesEveryWriteOnceInOrder) {
   EXPECT_CODE(db->GetUpdatesSince(1, &iterator), kNotFound);
   Random random(1);
   for (int i = 0; i < 3000 / kSlowdown; ++i) WriteSomething(db.get(), &random, 300, family.get());
+  ASSERT_OK(db->WaitForCompaction());
   EXPECT_GT(db->GetStatistics().flushes, 1u);
   for (size_t write = 0; write < written_.size(); write += 1 + random.Uniform(200)) EXPECT_TRUE(HasAllSince(db.get(), write));
   ASSERT_OK(db->GetUpdatesSince(0, &iterator));

@@ -15,6 +15,7 @@
 #include "pmem/region_set.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/merge_operators.h"
+#include "tests/support/wait_until.h"
 #include "util/sync_point.h"
 
 namespace braiddb::test {
@@ -194,8 +195,7 @@ TEST_P(DbLookupCacheTest, WritesDoNotWaitForLargeValues) {
       ASSERT_OK(db_->Put({}, "key", "small"));
       written = true;
     });
-    for (int i = 0; i < 5000 && !written; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_TRUE(written);
+    EXPECT_TRUE(WaitUntil([&] { return written.load(); }));
   });
   ASSERT_OK(db_->Put({}, "key", PatternedValue(1, 5000)));
   writer.join();

@@ -14,6 +14,7 @@
 #include "braiddb/check.h"
 #include "braiddb/db.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/wait_until.h"
 #include "util/sync_point.h"
 
 namespace braiddb::test {
@@ -119,7 +120,7 @@ TEST_F(DbManyFamiliesTest, MergesGoOnWhenTheManifestListsAsManyAsItCan) {
     ASSERT_OK(db_->Flush());
   }
   auto compacted = std::async(std::launch::async, [this] { return db_->CompactRange({}, nullptr, nullptr); });
-  ASSERT_EQ(compacted.wait_for(std::chrono::seconds(60)), std::future_status::ready) << "CompactRange does not return";
+  ASSERT_EQ(compacted.wait_for(kPatience), std::future_status::ready) << "CompactRange does not return";
   ASSERT_OK(compacted.get());
   ExpectAll(7);
 }

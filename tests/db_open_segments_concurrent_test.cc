@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "braiddb/check.h"
@@ -202,8 +201,9 @@ TEST_F(DbOpenSegmentsTest, AWriteThatIsUnderWayKeepsItsPlace) {
     writes.count_down();
     go.wait();
   });
-  SyncPoints::Instance().SetCallback("DBImpl::TakeOpenSegment:Disowned", [&, is_first = true](void*) mutable {
-    if (std::exchange(is_first, false)) taken.count_down();
+  std::atomic<bool> is_first{true};
+  SyncPoints::Instance().SetCallback("DBImpl::TakeOpenSegment:Disowned", [&](void*) {
+    if (is_first.exchange(false)) taken.count_down();
   });
   SyncPoints::Instance().Enable();
   std::thread under_way([&] { ASSERT_OK(db_->Put({}, "large", large)); });

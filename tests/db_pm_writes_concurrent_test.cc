@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +16,7 @@
 #include "db/test_hooks.h"
 #include "log/log_entry.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/wait_until.h"
 
 namespace braiddb::test {
 namespace {
@@ -106,9 +106,7 @@ class DbPmWritesTest : public testing::Test {
   // As soon as nothing goes on in the background any more.
   void ExpectWhatTheModelHas() const {
     const auto modelled = [this] { return model_.counts() - model_before_; };
-    for (int i = 0; i < 1000 && Counted() - before_ != modelled(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
+    (void)WaitUntil([&] { return Counted() - before_ == modelled(); });
     EXPECT_EQ(Counted() - before_, modelled());
   }
 

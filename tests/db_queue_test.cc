@@ -1,14 +1,13 @@
 // A queue in key order: seeks to the first key do not go on passing all keys that were taken before.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "braiddb/db.h"
 #include "braiddb/perf_context.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/wait_until.h"
 
 namespace braiddb::test {
 namespace {
@@ -50,12 +49,7 @@ TEST_P(DbQueueTest, TakenKeysAreForgotten) {
   for (uint64_t i = 0; i < kKeys; ++i) ASSERT_OK(db->Put({}, NumberedKey(i), "value"));
   for (uint64_t i = 0; i < kTaken; ++i) ASSERT_EQ(Take(db.get()), NumberedKey(is_backward() ? kKeys - 1 - i : i));
   // Nothing else merges: no memtable is full. Further seeks ask for the merge.
-  uint64_t passed = UINT64_MAX;
-  for (int i = 0; i < 5000 && passed > 600; ++i) {
-    passed = Passed(db.get());
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  EXPECT_LE(passed, 600u);
+  EXPECT_TRUE(WaitUntil([&] { return Passed(db.get()) <= 600; }));
   for (uint64_t i = kTaken; i < kKeys; ++i) ASSERT_EQ(Take(db.get()), NumberedKey(is_backward() ? kKeys - 1 - i : i));
   EXPECT_EQ(Take(db.get()), "");
 }

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -18,6 +19,7 @@
 #include "tests/support/fork_may_lock.h"
 #include "tests/support/leave_child.h"
 #include "tests/support/merge_operators.h"
+#include "tests/support/wait_until.h"
 
 namespace braiddb::test {
 namespace {
@@ -51,9 +53,10 @@ class ReadOnlyTest : public DbOpenTest {
     const auto work = [this, seed, ms]() -> int {
       std::unique_ptr<DB> db;
       if (!Open(options_, &db).ok()) LeaveChild(1);
+      std::atomic<bool> written{false};
       std::vector<std::thread> writers;
       for (uint64_t thread = 0; thread < 2; ++thread) {
-        writers.emplace_back([&db, seed, thread] {
+        writers.emplace_back([&db, &written, seed, thread] {
           Random random(seed * 2 + thread);
           for (;;) {
             WriteBatch batch;
@@ -61,11 +64,12 @@ class ReadOnlyTest : public DbOpenTest {
             batch.Delete(NumberedKey(random.Uniform(3000)));
             if (random.OneIn(4)) batch.Merge(NumberedKey(random.Uniform(3000)), "+" + std::to_string(random.Uniform(100)));
             if (!db->Write({}, batch).ok()) LeaveChild(2);
+            written = true;
           }
         });
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(ms));
-      LeaveChild(0);
+      LeaveChild(WaitUntil([&] { return written.load(); }) ? 0 : 3);
     };
     ASSERT_EQ(RunInChild(work), 0);
   }

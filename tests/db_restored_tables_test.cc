@@ -2,17 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "braiddb/db.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/merge_operators.h"
+#include "tests/support/wait_until.h"
 #include "util/sync_point.h"
 
 namespace braiddb::test {
@@ -116,12 +115,7 @@ class DbRestoredTablesTest : public testing::TestWithParam<Case> {
 
   void ExpectFewVisitsSoon() {
     double visits = 0;
-    for (int i = 0; i < 2000; ++i) {
-      visits = MeanVisits();
-      if (visits <= kMostVisits) break;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    EXPECT_LE(visits, kMostVisits);
+    EXPECT_TRUE(WaitUntil([&] { return (visits = MeanVisits()) <= kMostVisits; })) << visits;
   }
 
   static constexpr double kMostVisits = 6;  // tables that have the key are looked at together, an entry of each
@@ -178,10 +172,10 @@ TEST_P(DbRestoredTablesTest, SomeStayLists) {
                                      [&](void* is_sound) { *static_cast<bool*>(is_sound) &= ++walks % 3 != 0; });
   SyncPoints::Instance().Enable();
   ASSERT_OK(Open(GetParam().read_only));
-  for (int i = 0; i < 2000 && walks < 80; ++i) {
+  (void)WaitUntil([&] {
     (void)MeanVisits();
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+    return walks >= 80;
+  });
   EXPECT_EQ(walks, 80) << "each table once";
   (void)MeanVisits();
   ExpectModel();

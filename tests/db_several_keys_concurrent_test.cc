@@ -18,6 +18,8 @@
 #include "tests/concurrent/concurrent_workload.h"
 #include "tests/concurrent/several_keys_history.h"
 #include "tests/support/db_test_util.h"
+#include "tests/support/thread_cpu_time.h"
+#include "tests/support/wait_until.h"
 #include "util/sync_point.h"
 
 namespace braiddb::test {
@@ -243,16 +245,11 @@ TEST_P(DbSeveralKeysTest, LongWaitsSleep) {
     WriteBatchOf(db_.get(), {"x", "y"}, "batch");
   });
   gate.WaitReached();
-  const auto cpu = [](clockid_t clock) {
-    timespec time{};
-    clock_gettime(clock, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-  };
   double used = 0;
   Call snapshot([&] {
-    const double before = cpu(CLOCK_THREAD_CPUTIME_ID);
+    const double before = ThreadCpuSeconds();
     db_->ReleaseSnapshot(db_->GetSnapshot());
-    used += cpu(CLOCK_THREAD_CPUTIME_ID) - before;
+    used += ThreadCpuSeconds() - before;
   });
   Call put([&] { ASSERT_OK(db_->Put({}, "x", "put")); });
   EXPECT_FALSE(snapshot.IsDoneAfter(milliseconds(300)));
@@ -265,39 +262,41 @@ TEST_P(DbSeveralKeysTest, LongWaitsSleep) {
 
 // One thread writes {x, y}; another puts x, then gets y. If its x is the last, the batch came before it, and y is the batch's.
 // Returns how often that fails.
-int CountStaleGets(DB* db, int rounds) {
-  std::atomic<int> round{0}, finished{0};
-  const auto at_round = [&](int i) {
-    while (round.load(kAcquire) < i) std::this_thread::yield();
+int CountStaleGets(DB* db, uint64_t most_rounds) {
+  std::atomic<uint64_t> round{0}, finished{0};
+  std::atomic<bool> ends{false};
+  const auto at_round = [&](uint64_t i) {
+    while (round.load(kAcquire) < i && !ends.load(kAcquire)) std::this_thread::yield();
+    return round.load(kAcquire) >= i;
   };
-  const auto at_end = [&](int i) {
+  const auto at_end = [&](uint64_t i) {
     while (finished.load(kAcquire) < 2 * i) std::this_thread::yield();
   };
   int stale = 0;
   std::thread batches([&] {
-    for (int i = 1; i <= rounds; ++i) {
-      at_round(i);
+    for (uint64_t i = 1; at_round(i); ++i) {
       WriteBatchOf(db, {"x", "y"}, "batch" + std::to_string(i));
       finished.fetch_add(1, kRelease);
     }
   });
   std::string seen;
   std::thread puts([&] {
-    for (int i = 1; i <= rounds; ++i) {
-      at_round(i);
+    for (uint64_t i = 1; at_round(i); ++i) {
       ASSERT_OK(db->Put({}, "x", "put" + std::to_string(i)));
       ASSERT_OK(db->Get({}, "y", &seen));
       finished.fetch_add(1, kRelease);
     }
   });
   WriteBatchOf(db, {"x", "y"}, "batch0");
-  for (int i = 1; i <= rounds; ++i) {
+  for (Rounds rounds(most_rounds); rounds.Next();) {
+    const uint64_t i = rounds.number();
     round.store(i, kRelease);
     at_end(i);
     std::string last;
     EXPECT_OK(db->Get({}, "x", &last));
     if (last == "put" + std::to_string(i) && seen != "batch" + std::to_string(i)) ++stale;
   }
+  ends.store(true, kRelease);
   batches.join();
   puts.join();
   return stale;
@@ -401,8 +400,8 @@ bool RunHistory(DB* db, uint64_t seed, std::string* text) {
 
 TEST_P(DbSeveralKeysTest, HistoriesAreLinearizable) {
   std::string text;
-  for (uint64_t seed = 0; seed < 1000 / kSlowdown; ++seed) {
-    ASSERT_TRUE(RunHistory(db_.get(), seed, &text)) << seed << ":\n" << text;
+  for (Rounds rounds(1000 / kSlowdown); rounds.Next();) {
+    ASSERT_TRUE(RunHistory(db_.get(), rounds.number(), &text)) << rounds.number() << ":\n" << text;
   }
 }
 

@@ -11,6 +11,9 @@
 namespace braiddb::test {
 namespace {
 
+// Longer than the compaction thread takes to make room on a loaded machine.
+constexpr uint32_t kTimeoutMs = 100'000;
+
 INSTANTIATE_TEST_SUITE_P(Regions, DbTest, testing::Values(1, 2), [](const auto& test) { return std::to_string(test.param); });
 
 TEST_P(DbTest, CompactionDropsWhatNoOneSees) {
@@ -34,6 +37,7 @@ TEST_P(DbTest, OverwritingForEverTakesBoundedSpace) {
   db_.reset();
   ASSERT_OK(DB::Destroy(options_, directory_.File("db")));
   options_.max_region_size = 32ull << 20;
+  options_.no_space_timeout_ms = kTimeoutMs;
   Reopen();
   std::map<std::string, std::string> expected;
   Random random(5);
@@ -55,6 +59,7 @@ class DbNoSpaceTest : public DbTest {
  protected:
   void SetUp() override {
     options_.max_region_size = 32ull << 20;
+    options_.no_space_timeout_ms = kTimeoutMs;
     DbTest::SetUp();
   }
 };

@@ -15,6 +15,7 @@
 #include "tests/model/reference_iterator.h"
 #include "tests/support/db_fixture.h"
 #include "tests/support/merge_operators.h"
+#include "tests/support/wait_until.h"
 #include "util/sync_point.h"
 
 namespace braiddb::test {
@@ -31,7 +32,7 @@ class Hold {
   }
   void ExpectOneThere() {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds(60), [this] { return came_; }));
+    EXPECT_TRUE(changed_.wait_for(lock, kPatience, [this] { return came_; }));
   }
   void LetGoOn() {
     std::lock_guard lock(mutex_);
@@ -90,14 +91,14 @@ class DbTableOrdersTest : public DbTest {
   }
   // Orders are merged in the background.
   void ExpectCursors(uint64_t expected) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto until = std::chrono::steady_clock::now() + kPatience;
     while (Cursors() != expected && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     EXPECT_EQ(Cursors(), expected) << IntProperty(db_.get(), "braiddb.num-l0-tables") << " tables";
   }
   // More flushes may be needed: a pause may have come before the last ones.
   void ExpectOneOrder() {
     for (int i = 0; i < 30 && Cursors() != 1u + 1u; ++i) {
-      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200 + 200 * i);
       while (Cursors() != 1u + 1u && std::chrono::steady_clock::now() < until) std::this_thread::yield();
       if (Cursors() != 1u + 1u) FlushTables(1);
     }
@@ -106,7 +107,7 @@ class DbTableOrdersTest : public DbTest {
   void WaitForAPause() {
     const uint64_t before = pauses_;
     FlushTables(1);
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto until = std::chrono::steady_clock::now() + kPatience;
     while (pauses_ == before && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     EXPECT_GT(pauses_, before);
   }
@@ -117,7 +118,7 @@ class DbTableOrdersTest : public DbTest {
   }
 
   void ExpectFewerCursors(uint64_t than) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto until = std::chrono::steady_clock::now() + kPatience;
     while (Cursors() >= than && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     EXPECT_LT(Cursors(), than);
   }
@@ -307,7 +308,7 @@ TEST_P(DbTableOrdersTest, OfAMergeBecomeOneAndNoOther) {
   SyncPoints::Instance().SetCallback("DBImpl::MergeTables:Announced", [&](void*) {
     hold.LetGoOn();
     // What was chosen is merged, and is put into the view or not.
-    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(MergesByOrder() ? 300 : 20'000);
+    const auto until = std::chrono::steady_clock::now() + (MergesByOrder() ? std::chrono::milliseconds(300) : kPatience);
     while (Cursors() != 1 + 1 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     EXPECT_EQ(Cursors(), MergesByOrder() ? 4u + 1u : 1u + 1u);
   });
@@ -364,7 +365,7 @@ TEST_P(DbTableOrdersTest, EntriesThatAreLookedAtAreNotReused) {
   for (int i = 0; i < 3; ++i) ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
   EXPECT_EQ(db_->GetStatistics().segments_recycled, 0u);
   hold.LetGoOn();
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
   while (db_->GetStatistics().segments_recycled == 0 && std::chrono::steady_clock::now() < until) {
     ASSERT_OK(db_->Put({}, "0", large));
     ASSERT_OK(db_->CompactRange({}, nullptr, nullptr));
@@ -458,7 +459,7 @@ TEST_P(DbTableOrdersTest, OneListThatStandsForOthersIsNotSoughtAlone) {
   snapshots.clear();
   KeepLists();
   Reopen();
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
   while (IntProperty(db_.get(), "braiddb.l1-dram-bytes") == 0 && std::chrono::steady_clock::now() < until)
     std::this_thread::yield();
   const auto iterator = db_->NewIterator({});
@@ -528,7 +529,7 @@ TEST_P(DbTableOrdersTest, OfMoreThanAMergeTakesNoneIsMade) {
 
 // What a pause has begun is given up then, and done later.
 TEST_P(DbTableOrdersTest, AFlushDoesNotWaitForOrders) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
   const auto wait_for = [&](const auto& what) {
     while (!what() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
     EXPECT_TRUE(what());
@@ -571,7 +572,7 @@ TEST_P(DbTableOrdersTest, OfATableWithoutEntriesNoneIsMade) {
   ASSERT_FALSE(db_->Put({}, family.get(), "a", "1").ok());  // draws a number
   ASSERT_OK(db_->Flush());
   ASSERT_EQ(IntProperty(db_.get(), "braiddb.num-l0-tables"), tables + 1);
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
   while (pauses_ == before && std::chrono::steady_clock::now() < until) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_LE(chosen, 2u);
@@ -595,7 +596,7 @@ TEST_P(DbTableOrdersTest, WhatCannotBeOneAtAPauseMayBeMergedByFours) {
   merges_all_ = true;
   const uint64_t before = pauses_;
   flush(6);
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
   while (pauses_ == before && std::chrono::steady_clock::now() < until) std::this_thread::yield();
   flush(7);
   ExpectCursors(2 + 1);

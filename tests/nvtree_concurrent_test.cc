@@ -45,7 +45,7 @@ TEST_P(NvTreeConcurrentTest, ReadersSeeWhatWasAcknowledged) {
   };
   std::vector<Writer> writers(kThreads);
   std::atomic<bool> stop{false};
-  std::atomic<uint64_t> checked{0};
+  std::atomic<uint64_t> checked{0}, walked{0};
   std::vector<std::thread> threads;
   std::atomic<uint64_t> running{kThreads};
   for (uint64_t w = 0; w < kThreads; ++w) {
@@ -53,6 +53,8 @@ TEST_P(NvTreeConcurrentTest, ReadersSeeWhatWasAcknowledged) {
       Random random(w);
       const auto apply = [&](std::vector<LeafChange> changes) { ASSERT_OK(store_.tree()->Apply(changes)); };
       for (uint64_t i = 0; i < kKeys; ++i) {
+        // All readers read beside the second half of the writes.
+        while (i == kKeys / 2 && (checked == 0 || walked == 0) && !HasFailure()) std::this_thread::yield();
         apply({{{Key(i, w), 1}}});
         writers[w].versions[i].store(1, std::memory_order_release);
         const uint64_t j = random.Uniform(i + 1);
@@ -114,6 +116,7 @@ TEST_P(NvTreeConcurrentTest, ReadersSeeWhatWasAcknowledged) {
         if (forward && random.Uniform(50) == 0) cursor.CopyMore();
       }
       ASSERT_TRUE(met || !is_there);
+      ++walked;
     }
   });
   while (running.load() > 0) std::this_thread::yield();
@@ -135,6 +138,7 @@ TEST_P(NvTreeConcurrentTest, ReadersSeeWhatWasAcknowledged) {
   store_.Reopen();
   expect_same();
   EXPECT_GT(checked.load(), 0u);
+  EXPECT_GT(walked.load(), 0u);
 }
 
 // Runs of keys that interleave, as several mergers make them.

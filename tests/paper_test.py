@@ -58,7 +58,9 @@ class Progress(unittest.TestCase):
         terminal = Terminal()
         progress = paper.Progress([job], 100, terminal)
         progress.begin(1, job)
-        time.sleep(2.5)
+        patience = time.monotonic() + 240
+        while terminal.getvalue().count("\r") < 3 and time.monotonic() < patience:
+            time.sleep(0.1)
         progress.stop()
         lines = terminal.getvalue().split("\r")[1:]
         self.assertGreaterEqual(len(lines), 3)

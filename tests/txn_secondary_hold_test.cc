@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,6 +17,7 @@
 #include "tests/support/db_fixture.h"
 #include "tests/support/db_test_util.h"
 #include "tests/support/leave_child.h"
+#include "tests/support/wait_until.h"
 #include "util/file.h"
 #include "util/sync_point.h"
 
@@ -62,11 +62,6 @@ class SecondaryHoldTest : public DbOpenTest {
   Status OpenSecondary(const std::string& name, std::unique_ptr<DB>* db) {
     return DB::OpenAsSecondary(options_, path_, directory_.File(name), db);
   }
-  template <class Condition>
-  static bool Becomes(const Condition& condition) {
-    for (int i = 0; i < 3000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return condition();
-  }
 
   Options options_ = TinyOptions();
   int steps_ = 0;  // of PrimaryReader::Read
@@ -89,7 +84,7 @@ TEST_F(SecondaryHoldTest, ACatchUpThatEachTryOvertakesEnds) {
   ASSERT_OK(opened);
   ASSERT_OK(caught_up);
   // What waited for the reader comes back when he has ended, though nobody calls.
-  EXPECT_TRUE(Becomes([&] { return !SegmentsOf(primary.get())->has_deferred(); }));
+  EXPECT_TRUE(WaitUntil([&] { return !SegmentsOf(primary.get())->has_deferred(); }));
   ASSERT_OK(secondary->TryCatchUpWithPrimary());
   const Pairs all = ScanForward(primary.get());
   EXPECT_TRUE(HoldsExactly(secondary.get(), all));
@@ -166,7 +161,7 @@ TEST_F(SecondaryHoldTest, AStoppedReaderStopsNobody) {
   EXPECT_GE(primary->GetStatistics().segments_recycled, enough);
 
   hold_ms = 0;  // it has expired
-  EXPECT_TRUE(Becomes([&] { return !segments->has_deferred(); }));
+  EXPECT_TRUE(WaitUntil([&] { return !segments->has_deferred(); }));
   hold_ms = kNeverMs;
   Overwrite(primary.get(), 2);
   EXPECT_FALSE(segments->has_deferred());
@@ -300,7 +295,7 @@ TEST_F(SecondaryHoldTest, ANewFamilyShowsNoKeysOfADroppedOne) {
   SyncPoints::Instance().Enable();
   ASSERT_OK(primary->DropColumnFamily(handles[0].get()));
   handles.clear();
-  ASSERT_TRUE(Becomes([&] { return forgotten > 0; }));
+  ASSERT_TRUE(WaitUntil([&] { return forgotten > 0; }));
   ASSERT_OK(primary->WaitForCompaction());
   std::unique_ptr<ColumnFamilyHandle> fresh;
   for (int i = 0; i < 100 && (fresh == nullptr || fresh->GetID() != id); ++i) {

@@ -537,7 +537,7 @@ TEST_F(PessimisticTest, ADeadlockIsFoundByTheOneThatWouldCloseIt) {
 
 TEST_F(PessimisticTest, OneThatHasExpiredLosesItsLocks) {
   TransactionOptions options;
-  options.expiration_ms = 1000;
+  options.expiration_ms = 3000;
   const auto slow = Begin(options);
   ASSERT_OK(slow->Put("a", "slow"));
   TransactionOptions patient;

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/wait_until.h"
 #include "util/asymmetric_fence.h"
 #include "util/epoch.h"
 #include "util/random.h"
@@ -415,31 +416,34 @@ TEST_P(EpochTest, ReclaimersAndNewThreads) {
 // does, once in some hundred rounds.
 TEST(AsymmetricFence, OneSideSeesTheOther) {
   if (!HasAsymmetricFences()) GTEST_SKIP() << "no asymmetric fences here";
-  constexpr int kRounds = 20000;
-  std::atomic<int> x{0}, y{0};
-  std::atomic<int> round{0}, finished{0};
-  int seen_by_light = 0;
+  constexpr uint64_t kRounds = 20000;
+  std::atomic<uint64_t> x{0}, y{0};
+  std::atomic<uint64_t> round{0}, finished{0};
+  uint64_t seen_by_light = 0;
   int neither = 0;
   std::thread light([&] {
-    for (int i = 1; i <= kRounds; ++i) {
+    for (uint64_t i = 1;; ++i) {
       for (SpinWait wait; round.load(std::memory_order_acquire) < i; wait.Once()) {
       }
+      if (round.load(std::memory_order_acquire) == UINT64_MAX) return;
       x.store(i, std::memory_order_relaxed);
       AsymmetricFenceLight();
       seen_by_light = y.load(std::memory_order_relaxed);
       finished.store(i, std::memory_order_release);
     }
   });
-  for (int i = 1; i <= kRounds; ++i) {
+  for (test::Rounds rounds(kRounds); rounds.Next();) {
+    const uint64_t i = rounds.number();
     round.store(i, std::memory_order_release);
-    for (int wait = i % 64; wait > 0; --wait) std::atomic_signal_fence(std::memory_order_seq_cst);
+    for (uint64_t wait = i % 64; wait > 0; --wait) std::atomic_signal_fence(std::memory_order_seq_cst);
     y.store(i, std::memory_order_relaxed);
     AsymmetricFenceHeavy();
-    const int seen_by_heavy = x.load(std::memory_order_relaxed);
+    const uint64_t seen_by_heavy = x.load(std::memory_order_relaxed);
     for (SpinWait wait; finished.load(std::memory_order_acquire) < i; wait.Once()) {
     }
     neither += seen_by_heavy != i && seen_by_light != i;
   }
+  round.store(UINT64_MAX, std::memory_order_release);
   light.join();
   EXPECT_EQ(neither, 0);
 }

@@ -346,7 +346,7 @@ def test_the_last_reference_closes(path):
 
 
 def run(code, path):
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(code), path], capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(code), path], capture_output=True, text=True, timeout=240)
 
 
 def test_an_interpreter_may_end_with_an_open_database(path):

@@ -15,7 +15,7 @@
 namespace braiddb::test {
 namespace {
 
-constexpr auto kHangAfter = std::chrono::seconds(30);
+constexpr auto kHangAfter = std::chrono::seconds(120);
 
 class Campaign {
  public:

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 // An open takes milliseconds.
 constexpr int kHangSeconds = 3 * kSlowdown;
-constexpr int kAloneSeconds = 20 * kSlowdown;
+constexpr int kAloneSeconds = 60 * kSlowdown;
 
 [[noreturn]] void Die(const std::string& what) {
   std::fprintf(stderr, "mutation_test: %s\n", what.c_str());

@@ -232,7 +232,7 @@ class Machine:
             listeners[name] = socket.socket(socket.AF_UNIX)
             listeners[name].bind(self.path(name))
             listeners[name].listen(1)
-            listeners[name].settimeout(30)
+            listeners[name].settimeout(120)
         with open(self.path("qemu"), "wb") as log:
             self.process = subprocess.Popen(self._arguments() + arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
@@ -277,14 +277,14 @@ class Machine:
         self._await_migration("completed")
 
     def _await_migration(self, wanted):
-        for _ in range(3000):
+        for _ in range(15000):
             state = self.monitor("query-migrate").get("status")
             if state == wanted:
                 return
             if state == "failed":
                 raise Failure("QEMU cannot store or load the guest's memory")
             time.sleep(0.02)
-        raise Failure("QEMU takes more than a minute to store or load the guest's memory")
+        raise Failure("QEMU takes more than five minutes to store or load the guest's memory")
 
     def cut(self):
         """The power cut: SIGKILL to QEMU. What the guest sent before is still read."""
