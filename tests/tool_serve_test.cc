@@ -115,6 +115,35 @@ TEST_F(ServeTest, ShowsAClosedDatabaseAndChangesNothing) {
   EXPECT_EQ(ListFiles(path_).size(), before.size());
 }
 
+TEST_F(ServeTest, DeadEntriesAreCounted) {
+  Make();
+  {
+    Primary primary;
+    ASSERT_NO_FATAL_FAILURE(OpenPrimary(&primary));
+    for (int i = 0; i < 200; ++i) ASSERT_OK(primary.db->Put({}, NumberedKey(i), "2"));
+    ASSERT_OK(primary.db->CompactRange({}, nullptr, nullptr));
+  }
+  const auto counted = [this](bool counts) {
+    tools::SourceOptions options;
+    options.path = path_;
+    options.counts_dead = counts;
+    std::unique_ptr<Source> source;
+    EXPECT_OK(Source::Open(options, &source));
+    uint64_t dead = 0;
+    for (bool is_known = false; !is_known;) {
+      is_known = true;
+      dead = 0;
+      for (const SegmentFigures& segment : source->db()->GetMetrics().segments) {
+        is_known = is_known && (segment.is_dead_known || !counts);
+        dead += segment.dead;
+      }
+    }
+    return dead;
+  };
+  EXPECT_EQ(counted(false), 0u);
+  EXPECT_GT(counted(true), 0u);
+}
+
 TEST_F(ServeTest, KeysAreBrowsed) {
   Make();
   const auto source = OpenSource();

@@ -67,6 +67,8 @@ int RunServe(const Arguments& arguments) {
       "token-file", po::value(&token_file)->value_name("FILE"),
       "a file whose first line is the token that clients give; needed for an address that other machines reach")(
       "no-data", po::bool_switch(&hides_data), "show no keys and no values")(
+      "count-dead", po::bool_switch(&source.counts_dead),
+      "count the dead entries of a closed database, which reads its log once")(
       "secondary-path", po::value(&source.secondary_path)->value_name("DIRECTORY"),
       "where the copy lies if the database is open elsewhere; default: a temporary directory");
   int exit_code = kSound;

@@ -7,6 +7,9 @@
 #include <system_error>
 #include <utility>
 
+#include "db/db_impl.h"
+#include "log/log_reader.h"
+
 namespace braiddb::tools {
 namespace {
 
@@ -25,7 +28,11 @@ Status Source::Open(const SourceOptions& options, std::unique_ptr<Source>* sourc
   status = DB::OpenForReadOnly(own, options.path, made->descriptors_, &made->families_, &made->db_);
   if (status.IsBusy()) status = made->OpenSecondary(status);
   if (!status.ok()) return status;
-  if (made->is_secondary_) made->follower_ = std::thread([raw = made.get()] { raw->Follow(); });
+  if (made->is_secondary_) {
+    made->worker_ = std::thread([raw = made.get()] { raw->Follow(); });
+  } else if (options.counts_dead) {
+    made->worker_ = std::thread([raw = made.get()] { raw->CountDead(); });
+  }
   *source = std::move(made);
   return Status::OK();
 }
@@ -81,7 +88,8 @@ Source::~Source() {
     stopping_ = true;
   }
   changed_.notify_all();
-  if (follower_.joinable()) follower_.join();
+  stops_counting_.store(true, std::memory_order_relaxed);
+  if (worker_.joinable()) worker_.join();
   families_.clear();
   if (db_ != nullptr) (void)db_->Close();
   db_.reset();
@@ -102,6 +110,28 @@ void Source::Follow() {
     lock.lock();
     catch_up_status_ = status;
   }
+}
+
+// As DBImpl::AccountOneSegment, which a database that is open for reading does not call. Nothing else changes these counters
+// there.
+void Source::CountDead() {
+  auto* const db = static_cast<DBImpl*>(db_.get());
+  db->segments()->ForEachLog([this](Segment* segment) {
+    if (segment->state() != SegmentState::kSealed) return;
+    LogReader reader(*segment, segment->sealed_bytes());
+    uint64_t entries = 0;
+    uint64_t dead_bytes = 0;
+    while (!stops_counting_.load(std::memory_order_relaxed)) {
+      const LogEntry* const entry = reader.NextTrusted();
+      if (entry == nullptr) {
+        segment->dead_bytes.store(dead_bytes, std::memory_order_relaxed);
+        segment->entries.store(entries, std::memory_order_relaxed);
+        return;
+      }
+      ++entries;
+      if (entry->is_obsolete()) dead_bytes += LogSpace(reader.entry_offset(), LogEntrySize(*entry));
+    }
+  });
 }
 
 Status Source::catch_up_status() const {

@@ -1,6 +1,7 @@
 // Source: a database that `braiddb serve` and `braiddb top` show.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -24,6 +25,8 @@ struct SourceOptions {
   // Where the copy of a database that is open elsewhere lies. Empty: a temporary directory, which is removed at the end.
   std::string secondary_path;
   std::chrono::milliseconds catch_up_interval{5000};  // of that copy
+  // Count the dead entries of a closed database in the background, which reads its log once. An open for writing does this too.
+  bool counts_dead = false;
 };
 
 // A closed database is opened for reading only. Of a database that a process has open for writing this is a secondary, a copy
@@ -54,6 +57,7 @@ class Source {
   Status LoadOptions();
   Status OpenSecondary(const Status& busy);
   void Follow();
+  void CountDead();
 
   const SourceOptions options_;
   LoadedOptions loaded_;
@@ -66,7 +70,8 @@ class Source {
   std::condition_variable changed_;
   bool stopping_ = false;
   Status catch_up_status_;
-  std::thread follower_;
+  std::atomic<bool> stops_counting_{false};
+  std::thread worker_;  // follows the primary, or counts
 };
 
 }  // namespace braiddb::tools
