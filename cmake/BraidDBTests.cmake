@@ -74,7 +74,9 @@ foreach(source IN LISTS braiddb_test_sources)
     endforeach()
   endif()
 endforeach()
-target_compile_definitions(docs_figures_test PRIVATE BRAIDDB_SOURCE="${PROJECT_SOURCE_DIR}")
+foreach(name docs_figures_test metrics_test)
+  target_compile_definitions(${name} PRIVATE BRAIDDB_SOURCE="${PROJECT_SOURCE_DIR}")
+endforeach()
 
 # The drop-in libraries: what they export; and with the label foreign, which CI does not run, others' tests, fetched from registries.
 if(TARGET rocksdb_dropin)

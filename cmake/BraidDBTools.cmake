@@ -83,11 +83,27 @@ add_custom_target(braiddb_commit
 add_dependencies(braiddb_bench braiddb_commit)
 target_include_directories(braiddb_bench PRIVATE ${PROJECT_BINARY_DIR}/generated)
 
+# What `braiddb serve` and `braiddb top` are made of. The page is compiled into the program.
+file(GLOB serve_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/serve/*.cc)
+set(serve_page ${PROJECT_SOURCE_DIR}/tools/serve/page.html)
+set(embedded_page ${PROJECT_BINARY_DIR}/generated/braiddb_page.cc)
+add_custom_command(OUTPUT ${embedded_page}
+  COMMAND ${CMAKE_COMMAND} -D PAGE=${serve_page} -D OUTPUT=${embedded_page} -P ${PROJECT_SOURCE_DIR}/cmake/EmbedPage.cmake
+  DEPENDS ${serve_page} ${PROJECT_SOURCE_DIR}/cmake/EmbedPage.cmake)
+add_library(braiddb_serve STATIC ${serve_sources} ${embedded_page})
+braiddb_compile_options(braiddb_serve STRICT)
+target_link_libraries(braiddb_serve PUBLIC braiddb_internal nlohmann_json::nlohmann_json)
+foreach(name tool_serve_test tool_http_test http_request_fuzz)
+  if(TARGET ${name})
+    target_link_libraries(${name} PRIVATE braiddb_serve)
+  endif()
+endforeach()
+
 # The program is called braiddb, as the library; targets cannot share a name.
 file(GLOB tool_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/*.cc)
 braiddb_add_tool(braiddb_tool ${tool_sources})
 set_target_properties(braiddb_tool PROPERTIES OUTPUT_NAME braiddb)
-target_link_libraries(braiddb_tool PRIVATE nlohmann_json::nlohmann_json)
+target_link_libraries(braiddb_tool PRIVATE braiddb_serve nlohmann_json::nlohmann_json)
 file(GLOB tool_tests RELATIVE ${PROJECT_SOURCE_DIR}/tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/tool_*_test.cc)
 foreach(test IN LISTS tool_tests)
   get_filename_component(name ${test} NAME_WE)
@@ -109,6 +125,12 @@ if(BRAIDDB_BUILD_TESTS AND Python3_FOUND AND NOT BRAIDDB_SANITIZE)
                        ${BRAIDDB_TEST_PREFIX}results_test PROPERTIES LABELS "unit;ci" TIMEOUT 600)
   set_property(TEST ${BRAIDDB_TEST_PREFIX}db_bench_script_test PROPERTY ENVIRONMENT "BRAIDDB_DB_BENCH=$<TARGET_FILE:db_bench>")
   set_property(TEST ${BRAIDDB_TEST_PREFIX}results_test PROPERTY ENVIRONMENT "BRAIDDB_DB_BENCH=$<TARGET_FILE:db_bench>")
+  add_test(NAME ${BRAIDDB_TEST_PREFIX}tool_serve_browser_test
+           COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/tool_serve_browser_test.py)
+  set_tests_properties(${BRAIDDB_TEST_PREFIX}tool_serve_browser_test PROPERTIES
+    LABELS "unit;ci" TIMEOUT 900 SKIP_RETURN_CODE 77
+    ENVIRONMENT "BRAIDDB_TOOL=$<TARGET_FILE:braiddb_tool>;BRAIDDB_DB_BENCH=$<TARGET_FILE:db_bench>")
+  add_dependencies(braiddb_ci braiddb_tool)
   set_property(TEST ${BRAIDDB_TEST_PREFIX}paper_test PROPERTY ENVIRONMENT "BRAIDDB_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   set_property(TEST ${BRAIDDB_TEST_PREFIX}report_test PROPERTY ENVIRONMENT "BRAIDDB_DB_BENCH=$<TARGET_FILE:db_bench>"
     "BRAIDDB_INDEX_BENCH=$<TARGET_FILE:index_bench>" "BRAIDDB_REPORT=${PROJECT_SOURCE_DIR}/tools/report")

@@ -1,6 +1,7 @@
 // Properties and statistics.
 #include <algorithm>
 
+#include "braiddb/metrics.h"
 #include "db/db_impl.h"
 #include "pmem/persist_mode.h"
 #include "util/format.h"
@@ -16,8 +17,9 @@ std::string_view StripPrefix(std::string_view property) {
   return {};
 }
 
-// The default family's memtable counts those of all families, in portions; the others each their own.
-uint64_t EntriesIn(const Memtable& set, const Family& family) {
+}  // namespace
+
+uint64_t DBImpl::EntriesIn(const Memtable& set, const Family& family) {
   const Memtable* const memtable = set.Of(family.id);
   uint64_t entries = memtable == nullptr ? 0 : memtable->entry_count.load(std::memory_order_relaxed);
   if (family.id != 0) return entries;
@@ -26,8 +28,6 @@ uint64_t EntriesIn(const Memtable& set, const Family& family) {
   });
   return entries;
 }
-
-}  // namespace
 
 bool DBImpl::GetIntProperty(std::string_view property, uint64_t* value) { return IntProperty(default_family_, property, value); }
 
@@ -141,6 +141,10 @@ bool DBImpl::Property(const Family& family, std::string_view property, std::stri
   const std::string_view name = StripPrefix(property);
   if (name == "stats") {
     *value = GetStatistics().ToString();
+    return true;
+  }
+  if (name == "metrics") {
+    *value = MetricsText(GetMetrics());
     return true;
   }
   if (name == "visits-per-get") {

@@ -54,6 +54,7 @@ namespace braiddb {
 
 class NewDatabase;
 class RangeUpdate;
+struct MetricFigures;
 struct ReplayResult;
 
 class DBImpl final : public DB {
@@ -117,6 +118,7 @@ class DBImpl final : public DB {
   bool GetIntProperty(std::string_view property, uint64_t* value) override;
   Statistics GetStatistics() const override;
   bool GetHistograms(Histograms* histograms) const override;
+  Metrics GetMetrics() const override;
   uint64_t GetLatestSequenceNumber() const override;
   Status GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) override;
   Status GetLatestSequenceForKey(Slice key, uint64_t* sequence) override;
@@ -214,6 +216,8 @@ class DBImpl final : public DB {
   Status ForgetPurged();
 
   // ---- admin.cc
+  // The default family's memtable counts the entries of all families, in portions; the others count their own.
+  static uint64_t EntriesIn(const Memtable& set, const Family& family);
   bool IntProperty(const Family& family, std::string_view property, uint64_t* value);
   bool Property(const Family& family, std::string_view property, std::string* value);
 
@@ -736,6 +740,7 @@ class DBImpl final : public DB {
   void KeepDramBudget();
   bool HasFilter() const;
   uint64_t NodeBytes() const;
+  void AddDram(MetricFigures* figures) const;
   uint64_t DramBytes() const;
   static uint64_t MemtableBytes(const Memtable& memtable);
 
@@ -745,9 +750,25 @@ class DBImpl final : public DB {
     return family.last_level;
   }
 
+  // ---- metrics.cc
+  void AddFamilies(MetricFigures* figures) const;
+  void AddSpace(MetricFigures* figures) const;
+  void AddThrottle(MetricFigures* figures) const;
+  void AddJobs(MetricFigures* figures) const;
+  void AddSamples(MetricFigures* figures) const;
+  void BeginSampling() const;
+  // Notes a call of this thread, in `samples`, that ended at perf::NowNs() == `end_ns` and took `took_ns`.
+  void Sample(SampledLatencies* samples, uint64_t end_ns, uint64_t took_ns) const {
+    samples->Add(took_ns);
+    if (end_ns > sampling_end_ns_.load(std::memory_order_relaxed) && !measures_)
+      observes_.store(false, std::memory_order_relaxed);
+  }
+
   // ---- histograms.cc
-  // Whether calls are measured: by their thread, or in histograms.
-  [[gnu::always_inline]] bool IsObserved() const { return __builtin_expect(perf::t_counts | measures_, 0) != 0; }
+  // Whether calls are measured: by their thread, in histograms, or as samples.
+  [[gnu::always_inline]] bool IsObserved() const {
+    return __builtin_expect(perf::t_counts | observes_.load(std::memory_order_relaxed), 0) != 0;
+  }
   // Of a duration: nanoseconds.
   void Measure(HistogramKind kind, uint64_t value) const;
 
@@ -803,8 +824,9 @@ class DBImpl final : public DB {
   std::map<uint32_t, std::map<std::string, std::string>> changed_foreign_;  // by family, for the options file; families_mutex_
   DramBudget dram_;                                                         // fixed when it is known how many regions there are
   const std::string path_;
-  DatabaseFile place_;   // what is noted in path_; its identity is 0 if nothing is
-  const bool measures_;  // Options::histograms
+  DatabaseFile place_;                             // what is noted in path_; its identity is 0 if nothing is
+  const bool measures_;                            // Options::histograms
+  mutable std::atomic<bool> observes_{measures_};  // or calls are sampled (sampled_latencies.h)
   std::unique_ptr<FileLock> lock_;
   std::unique_ptr<NewDatabase> creation_;  // while the open makes the database
   posix::Fd read_lock_;                    // in its place, if it is open for reading only
@@ -979,6 +1001,7 @@ class DBImpl final : public DB {
   mutable BackgroundCounters counters_;
   uint64_t replayed_entries_ = 0;
   uint64_t recovery_us_ = 0;
+  mutable std::atomic<uint64_t> sampling_end_ns_{0};
 };
 
 }  // namespace braiddb

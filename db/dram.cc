@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "db/db_impl.h"
+#include "metrics/figures.h"
 #include "util/format.h"
 
 namespace braiddb {
@@ -203,8 +204,8 @@ uint64_t DBImpl::MemtableBytes(const Memtable& memtable) {
   return bytes;
 }
 
-// Of what stays; not of the work that is going on.
-uint64_t DBImpl::DramBytes() const {
+// Without the memory of running work.
+void DBImpl::AddDram(MetricFigures* figures) const {
   std::shared_ptr<const ReadView> view;
   std::vector<std::shared_ptr<const LastLevel>> last_levels;
   {
@@ -213,21 +214,29 @@ uint64_t DBImpl::DramBytes() const {
     // Under the lock: a family that leaves the view loses its entry in by_id_ later, under the same lock.
     view->ForEach([&](uint32_t id, const FamilyView&) { last_levels.push_back(FindFamily(id)->last_level); });
   }
-  uint64_t bytes = MemtableBytes(*view->active);
-  for (const auto& level : last_levels) bytes += level == nullptr ? 0 : level->DramBytes();
-  for (const auto& memtable : view->immutables) bytes += MemtableBytes(*memtable);
+  MetricFigures::Dram& parts = figures->dram;
+  parts.memtable = MemtableBytes(*view->active);
+  for (const auto& level : last_levels) parts.last_levels += level == nullptr ? 0 : level->DramBytes();
+  for (const auto& memtable : view->immutables) parts.immutable_memtables += MemtableBytes(*memtable);
   std::unordered_set<const L0Index*> indexes;
   view->ForEach([&](uint32_t, const FamilyView& levels) {
-    for (const FamilyView::Ordered& ordered : levels.orders) bytes += ordered.order == nullptr ? 0 : ordered.order->bytes();
+    for (const FamilyView::Ordered& ordered : levels.orders)
+      parts.l0_orders += ordered.order == nullptr ? 0 : ordered.order->bytes();
     for (const FamilyView::TableGroup& group : levels.groups) {
-      if (group.index != nullptr && indexes.insert(group.index).second) bytes += group.index->bytes();
+      if (group.index != nullptr && indexes.insert(group.index).second) parts.l0_indexes += group.index->bytes();
     }
   });
-  bytes += range_bytes_.load(std::memory_order_relaxed);
-  if (lookup_cache_ != nullptr) bytes += lookup_cache_->bytes();
+  parts.range_tombstones = range_bytes_.load(std::memory_order_relaxed);
+  if (lookup_cache_ != nullptr) parts.lookup_cache = lookup_cache_->bytes();
   const auto guard = epochs_.Enter();
   const KeyFilter* const filter = filter_.load(std::memory_order_acquire);
-  return bytes + (filter == nullptr ? 0 : filter->bytes());
+  parts.filter = filter == nullptr ? 0 : filter->bytes();
+}
+
+uint64_t DBImpl::DramBytes() const {
+  MetricFigures figures;
+  AddDram(&figures);
+  return figures.dram.Sum();
 }
 
 }  // namespace braiddb

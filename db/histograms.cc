@@ -48,6 +48,16 @@ Histograms& Histograms::operator=(Histograms&&) noexcept = default;
 
 const char* Histograms::Name(HistogramKind kind) { return DescriptionOf(kind).name; }
 
+bool Histograms::IsDuration(HistogramKind kind) { return DescriptionOf(kind).unit == kNsPerMicro; }
+
+uint64_t Histograms::CountBelow(HistogramKind kind, uint64_t bound) const {
+  uint64_t sum = 0;
+  rep_->all[static_cast<size_t>(kind)].ForEachBucket([&](double, double upper, uint64_t count) {
+    if (upper <= static_cast<double>(bound)) sum += count;
+  });
+  return sum;
+}
+
 HistogramData Histograms::Get(HistogramKind kind) const {
   const Histogram& histogram = rep_->all[static_cast<size_t>(kind)];
   const double unit = DescriptionOf(kind).unit;

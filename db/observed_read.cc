@@ -5,7 +5,9 @@ namespace braiddb {
 
 template <class Deliver>
 Status DBImpl::ObserveRead(const ReadOptions& options, const Family& family, Slice key, const Deliver& deliver) {
-  const uint64_t begin = measures_ ? perf::NowNs() : 0;
+  // Another thread may end the sampling meanwhile.
+  const bool is_timed = observes_.load(std::memory_order_relaxed);
+  const uint64_t begin = is_timed ? perf::NowNs() : 0;
   const auto hand_over = [&](auto&& found, size_t bytes) {
     perf::Add(&PerfContext::get_read_bytes, bytes);
     Measure(HistogramKind::kBytesPerRead, bytes);
@@ -17,7 +19,10 @@ Status DBImpl::ObserveRead(const ReadOptions& options, const Family& family, Sli
   };
   const auto merged = [&](std::string&& value) { return hand_over(std::move(value), value.size()); };
   Status status = ReadKeyAs(ObservedRead(), options, family, key, Either{entry, merged});
-  if (measures_) Measure(HistogramKind::kGetMicros, perf::NowNs() - begin);
+  if (!is_timed) return status;
+  const uint64_t end = perf::NowNs();
+  if (ThreadState* const thread = threads_.Get()) Sample(&thread->sampled_gets, end, end - begin);
+  Measure(HistogramKind::kGetMicros, end - begin);
   return status;
 }
 

@@ -1,6 +1,8 @@
 // SnapshotList: the sequence numbers that somebody reads at.
 #pragma once
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <deque>
@@ -37,7 +39,7 @@ class SnapshotList {
     const uint64_t sequence = choose();
     if (numbers_.empty() || numbers_.back().sequence != sequence) {
       BRAIDDB_DCHECK(numbers_.empty() || numbers_.back().sequence < sequence);
-      numbers_.push_back({sequence, 0});
+      numbers_.push_back({sequence, 0, CoarseSeconds()});
       ++used_;
     }
     ++numbers_.back().count;
@@ -48,8 +50,11 @@ class SnapshotList {
   void RegisterAgain(uint64_t sequence) {
     std::lock_guard lock(mutex_);
     auto it = Find(sequence);
-    if (it == numbers_.end() || it->sequence != sequence) it = numbers_.insert(it, {sequence, 0});
-    if (it->count++ == 0) ++used_;
+    if (it == numbers_.end() || it->sequence != sequence) it = numbers_.insert(it, {sequence, 0, 0});
+    if (it->count++ == 0) {
+      it->registered = CoarseSeconds();
+      ++used_;
+    }
     ++size_;
   }
   void Unregister(uint64_t sequence) {
@@ -77,6 +82,11 @@ class SnapshotList {
     std::lock_guard lock(mutex_);
     return numbers_.empty() ? UINT64_MAX : numbers_.front().sequence;
   }
+  // The time since the oldest number was registered first; seconds, with a resolution of some milliseconds. 0 if there is none.
+  double OldestAge() const {
+    std::lock_guard lock(mutex_);
+    return numbers_.empty() ? 0 : std::max(0.0, CoarseSeconds() - numbers_.front().registered);
+  }
   size_t size() const {
     std::lock_guard lock(mutex_);
     return size_;
@@ -85,8 +95,16 @@ class SnapshotList {
  private:
   struct Number {
     uint64_t sequence;
-    uint64_t count;  // how many have registered it; 0: it is unused
+    uint64_t count;     // how many have registered it; 0: it is unused
+    double registered;  // CoarseSeconds of the first of these
   };
+
+  // Monotonic. The kernel keeps this clock by its ticks, so a read costs a few nanoseconds.
+  static double CoarseSeconds() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+  }
 
   // The first number that is not smaller. Most are given back soon, so the newest one is tried first.
   std::deque<Number>::iterator Find(uint64_t sequence) {

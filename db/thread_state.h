@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "db/histograms.h"
+#include "db/sampled_latencies.h"
 #include "log/log_writer.h"
 #include "lsm/memtable.h"
 #include "util/announced_number.h"
@@ -60,6 +61,8 @@ struct ThreadState {
   ThreadCounter write_delays;
   ThreadCounter write_delay_us;
   LazyHistograms histograms;
+  SampledLatencies sampled_gets;
+  SampledLatencies sampled_writes;
 };
 
 }  // namespace braiddb

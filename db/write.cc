@@ -361,8 +361,10 @@ template <bool kSingle, class Admission>
   const uint64_t bytes_before = thread->log_bytes.value();
   const uint64_t begin_ns = perf::NowNs();
   Status status = WriteAdmitted<kSingle>(options, thread, updates, Observed<Admission>(admission));
-  const uint64_t took_ns = perf::NowNs() - begin_ns;
+  const uint64_t end_ns = perf::NowNs();
+  const uint64_t took_ns = end_ns - begin_ns;
   if (perf::Times()) perf::t_context.write_pre_and_post_process_time += took_ns - std::min(took_ns, named() - named_before);
+  Sample(&thread->sampled_writes, end_ns, took_ns);
   if (!status.ok()) return status;
   Measure(HistogramKind::kWriteMicros, took_ns);
   Measure(HistogramKind::kBytesPerWrite, thread->log_bytes.value() - bytes_before);

@@ -25,6 +25,8 @@ int RunCheck(const Arguments& arguments);
 int RunDoctor(const Arguments& arguments);
 int RunDump(const Arguments& arguments);
 int RunRepair(const Arguments& arguments);
+int RunServe(const Arguments& arguments);
+int RunTop(const Arguments& arguments);
 
 // ---- Parsing
 

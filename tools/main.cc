@@ -19,6 +19,8 @@ constexpr Verb kVerbs[] = {
     {"doctor", braiddb::tools::RunDoctor, "doctor <path>...                  say what a place is worth, and what to change"},
     {"dump", braiddb::tools::RunDump, "dump <database>                   print what is in it"},
     {"repair", braiddb::tools::RunRepair, "repair <database> <new database>  save what is intact into a new database"},
+    {"serve", braiddb::tools::RunServe, "serve <database>                  show it in a browser, and to Prometheus"},
+    {"top", braiddb::tools::RunTop, "top <database>                    show its figures in the terminal"},
 };
 
 void PrintUsage(std::FILE* out) {

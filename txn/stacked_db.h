@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "braiddb/db.h"
+#include "braiddb/metrics.h"
 #include "db/no_memory.h"
 #include "txn/family_table.h"
 
@@ -109,6 +110,7 @@ class StackedDB : public Interface {
   bool GetIntProperty(std::string_view property, uint64_t* value) override { return base_->GetIntProperty(property, value); }
   Statistics GetStatistics() const override { return base_->GetStatistics(); }
   bool GetHistograms(Histograms* histograms) const override { return base_->GetHistograms(histograms); }
+  Metrics GetMetrics() const override { return base_->GetMetrics(); }
   uint64_t GetLatestSequenceNumber() const override { return base_->GetLatestSequenceNumber(); }
   Status GetUpdatesSince(uint64_t sequence, std::unique_ptr<TransactionLogIterator>* iterator) override {
     return base_->GetUpdatesSince(sequence, iterator);

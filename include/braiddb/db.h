@@ -21,6 +21,7 @@ class DBImpl;  // is not exported, so its first declaration is here
 }
 #pragma GCC visibility push(default)
 namespace braiddb {
+struct Metrics;  // braiddb/metrics.h
 
 // Limits, in bytes. Keys and values hold any bytes and have any length from 0 up to these limits.
 inline constexpr size_t kMaxKeySize = 64ull << 10;   // 64 KiB
@@ -258,6 +259,7 @@ class DB {
   //   num-running-compactions         1 while a compaction runs, else 0
   //   num-range-tombstones            deleted ranges that still hide keys
   //   last-sequence-number            GetLatestSequenceNumber()
+  //   metrics                         text: all metrics in the Prometheus format (MetricsText)
   //   background-errors               1 after a failure that made the database read-only, else 0
   //   is-write-stopped                the same
   virtual bool GetProperty(std::string_view property, std::string* value) = 0;
@@ -266,6 +268,10 @@ class DB {
   virtual Statistics GetStatistics() const = 0;
   // Returns false and leaves *histograms alone if Options::histograms is not set. Throws std::bad_alloc.
   virtual bool GetHistograms(Histograms*) const { return false; }
+  // All figures for operators and monitoring systems, listed in docs/METRICS.md; include braiddb/metrics.h. Empty for a DB that
+  // has none. Neither reads nor writes wait for the call. Cost: proportional to the numbers of segments, families and L0 tables.
+  // Throws std::bad_alloc.
+  virtual Metrics GetMetrics() const;
   // The largest sequence number of an update that GetUpdatesSince can return; 0 if nothing was written. Updates that the caller
   // has written have no larger number. Numbers without an update do not count: rotations and internal writes draw some. After an
   // open it may be a number whose update is no longer available.

@@ -93,7 +93,12 @@ class Histograms {
 
   // RocksDB's name without "rocksdb.", e.g. "db.get.micros".
   static const char* Name(HistogramKind kind);
+  // Whether its values are durations.
+  static bool IsDuration(HistogramKind kind);
   HistogramData Get(HistogramKind kind) const;
+  // The number of values below `bound`, which is in nanoseconds for a duration. Exact for powers of two, else within 6 % of the
+  // bound.
+  uint64_t CountBelow(HistogramKind kind, uint64_t bound) const;
   // Adds the values of `other`.
   void Merge(const Histograms& other);
   // One line per distribution, as in RocksDB.
