@@ -1,5 +1,8 @@
 # Every tests/fuzz/*_fuzz.cc is a fuzz target: an executable that makes inputs and runs them for some seconds, and one ctest test.
 file(GLOB braiddb_fuzz_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/*_fuzz.cc)
+if(NOT BRAIDDB_BUILD_BENCH)
+  list(FILTER braiddb_fuzz_sources EXCLUDE REGEX "/record_fuzz\\.cc$")  # of the program braiddb
+endif()
 add_library(braiddb_fuzz_driver OBJECT ${PROJECT_SOURCE_DIR}/tests/fuzz/driver.cc)
 braiddb_compile_options(braiddb_fuzz_driver TEST)
 target_include_directories(braiddb_fuzz_driver PRIVATE ${PROJECT_SOURCE_DIR})

@@ -83,19 +83,37 @@ add_custom_target(braiddb_commit
 add_dependencies(braiddb_bench braiddb_commit)
 target_include_directories(braiddb_bench PRIVATE ${PROJECT_BINARY_DIR}/generated)
 
-# The program is called braiddb, as the library; targets cannot share a name.
-file(GLOB tool_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/*.cc)
-braiddb_add_tool(braiddb_tool ${tool_sources})
+# The program is called braiddb, as the library; targets cannot share a name. All but its main() is a library, for its tests.
+file(GLOB tool_sources CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/tools/*.cc ${PROJECT_SOURCE_DIR}/tools/formats/*.cc ${PROJECT_SOURCE_DIR}/tools/stores/*.cc)
+list(FILTER tool_sources EXCLUDE REGEX "/main\\.cc$")
+add_library(braiddb_tool_parts STATIC ${tool_sources})
+braiddb_compile_options(braiddb_tool_parts STRICT)
+target_link_libraries(braiddb_tool_parts PUBLIC braiddb_internal Boost::program_options nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+# The shell edits lines by libedit, if it is here.
+find_path(LIBEDIT_INCLUDE_DIR NAMES editline/readline.h)
+find_library(LIBEDIT_LIBRARY NAMES edit)
+mark_as_advanced(LIBEDIT_INCLUDE_DIR LIBEDIT_LIBRARY)
+if(LIBEDIT_INCLUDE_DIR AND LIBEDIT_LIBRARY)
+  target_compile_definitions(braiddb_tool_parts PRIVATE BRAIDDB_LIBEDIT)
+  target_include_directories(braiddb_tool_parts SYSTEM PRIVATE ${LIBEDIT_INCLUDE_DIR})
+  target_link_libraries(braiddb_tool_parts PRIVATE ${LIBEDIT_LIBRARY})
+endif()
+braiddb_add_tool(braiddb_tool ${PROJECT_SOURCE_DIR}/tools/main.cc)
 set_target_properties(braiddb_tool PROPERTIES OUTPUT_NAME braiddb)
-target_link_libraries(braiddb_tool PRIVATE nlohmann_json::nlohmann_json)
+target_link_libraries(braiddb_tool PRIVATE braiddb_tool_parts)
 file(GLOB tool_tests RELATIVE ${PROJECT_SOURCE_DIR}/tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/tool_*_test.cc)
 foreach(test IN LISTS tool_tests)
   get_filename_component(name ${test} NAME_WE)
   if(TARGET ${name})
     add_dependencies(${name} braiddb_tool)
-    target_compile_definitions(${name} PRIVATE BRAIDDB_TOOL="$<TARGET_FILE:braiddb_tool>")
+    target_link_libraries(${name} PRIVATE braiddb_tool_parts)
+    target_compile_definitions(${name} PRIVATE BRAIDDB_TOOL="$<TARGET_FILE:braiddb_tool>" BRAIDDB_SOURCE="${PROJECT_SOURCE_DIR}")
   endif()
 endforeach()
+if(TARGET record_fuzz)
+  target_link_libraries(record_fuzz PRIVATE braiddb_tool_parts)
+endif()
 
 # The page of results, tools/report, scripts/bench --paper and docs/RESULTS.md: Python alone, which is not needed to build.
 find_package(Python3 3.9 COMPONENTS Interpreter)

@@ -8,10 +8,10 @@ namespace braiddb::tools {
 
 namespace po = boost::program_options;
 
-CommandLine::CommandLine(std::string usage, std::vector<std::string> positional, Takes takes)
-    : usage_(std::move(usage)), positional_(std::move(positional)), takes_(takes) {
+CommandLine::CommandLine(std::string usage, std::vector<std::string> positional, Takes takes, size_t optional)
+    : usage_(std::move(usage)), positional_(std::move(positional)), takes_(takes), optional_(optional) {
   options_.add_options()("help", "this text");
-  if (takes_ == Takes::kPaths) return;
+  if (takes_ != Takes::kDatabase) return;
   options_.add_options()("region-path", po::value(&region_paths_)->value_name("DIRECTORY"),
                          "directory of a region, once for each in their order, if they are not in the database's")(
       "comparator", po::value(&comparator_)->value_name("NAME"),
@@ -22,6 +22,12 @@ bool CommandLine::Fail(const std::string& why, int* exit_code) const {
   std::fprintf(stderr, "braiddb: %s\nusage: %s\n", why.c_str(), usage_.c_str());
   *exit_code = kCannotLook;
   return false;
+}
+
+int CommandLine::Refuse(const std::string& why) const {
+  int exit_code = kSound;
+  (void)Fail(why, &exit_code);
+  return exit_code;
 }
 
 bool CommandLine::Parse(const Arguments& arguments, int* exit_code) {
@@ -48,8 +54,9 @@ bool CommandLine::Parse(const Arguments& arguments, int* exit_code) {
     return false;
   }
   if (values_.size() < positional_.size()) return Fail("no " + positional_[values_.size()] + " given", exit_code);
-  if (values_.size() > positional_.size() && takes_ == Takes::kDatabase)
-    return Fail("'" + values_[positional_.size()] + "' is one argument too many", exit_code);
+  const size_t most = positional_.size() + optional_;
+  if (values_.size() > most && takes_ != Takes::kPaths)
+    return Fail("'" + values_[most] + "' is one argument too many", exit_code);
   if (!comparator_.empty() && comparator_ != "bytewise" && comparator_ != "reverse-bytewise")
     return Fail("the comparator '" + comparator_ + "' is neither bytewise nor reverse-bytewise", exit_code);
   return true;
