@@ -246,12 +246,20 @@ TEST_F(ImportTest, MdbDumpAndMdbLoadAgree) {
   ASSERT_EQ(Run("export --format mdb " + path_ + " " + file_).exit_code, 0);
   const ToolResult loaded = RunCommand("mdb_load -f " + file_ + " " + lmdb);
   ASSERT_EQ(loaded.exit_code, 0) << loaded.error;
-  for (const std::string option : {"-s named", "-p -s named"}) {
+  // mdb_dump -p writes a backslash as it is (LMDB 0.9.24), so that a reader takes it for an escape.
+  Data printable = LmdbData();
+  std::erase_if(printable, [](const auto& entry) { return Has(entry.first + entry.second, "\\"); });
+  const std::string printed = directory_.File("printed");
+  fs::create_directory(printed);
+  fs::remove_all(path_);
+  Write({{"default", {}}, {"named", printable}});
+  ASSERT_EQ(RunCommand(std::string(BRAIDDB_TOOL) + " export --format mdb " + path_ + " | mdb_load " + printed).exit_code, 0);
+  for (const std::string& option : {"-s named " + lmdb, "-p -s named " + printed}) {
     fs::remove_all(target_);
     const ToolResult imported =
-        RunCommand("mdb_dump " + option + " " + lmdb + " | " + BRAIDDB_TOOL + " import --format mdb " + target_);
+        RunCommand("mdb_dump " + option + " | " + BRAIDDB_TOOL + " import --format mdb " + target_);
     EXPECT_EQ(imported.exit_code, 0) << imported.error;
-    EXPECT_TRUE(Read(target_)["named"] == families.at("named")) << option;
+    EXPECT_TRUE(Read(target_)["named"] == (option[1] == 'p' ? printable : families.at("named"))) << option;
   }
   fs::remove_all(target_);
   const ToolResult direct = Run("import --from lmdb " + target_ + " " + lmdb);

@@ -1,6 +1,8 @@
 // The verbs of the program braiddb on one database, and its shell.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -8,6 +10,7 @@
 
 #include "braiddb/backup.h"
 #include "tests/support/tool_fixture.h"
+#include "tools/child_job.h"
 #include "tools/shell.h"
 
 namespace braiddb::test {
@@ -202,6 +205,60 @@ TEST_F(VerbTest, CopiesAreMade) {
   EXPECT_EQ(Run("destroy --yes " + copy).exit_code, 0);
   EXPECT_FALSE(fs::exists(copy));
   EXPECT_EQ(Run("destroy --yes " + copy).exit_code, 2);
+}
+
+// The job's child would never end.
+TEST_F(VerbTest, StoppedJobsAreCleaned) {
+  const std::string file = directory_.File("half");
+  bool is_signalled = false;
+  const tools::ChildJob job{"testing",
+                            [&]() -> int {
+                              WriteFileOrDie(file, "half");
+                              for (;;) pause();
+                            },
+                            [&] { fs::remove(file); },
+                            [&]() -> uint64_t {
+                              if (fs::exists(file) && !is_signalled) is_signalled = raise(SIGINT) == 0;
+                              return 0;
+                            }};
+  EXPECT_EQ(job.Run(), 2);
+  EXPECT_FALSE(fs::exists(file));
+  EXPECT_EQ((tools::ChildJob{"testing", [] { return 1; }, [] { FAIL(); }, [] { return uint64_t{0}; }}.Run()), 1);
+}
+
+// Sends SIGINT when a copy has begun: it is there complete or not at all, and the database that a restore replaces stays.
+TEST_F(VerbTest, StoppedCopiesLeaveNothing) {
+  {
+    Options options;
+    options.create_if_missing = true;
+    auto db = OpenOrFail(options, path_);
+    ASSERT_NE(db, nullptr);
+    for (int i = 0; i < 2000; ++i) ASSERT_OK(db->Put({}, NumberedKey(i), PatternedValue(i, 10'000)));
+    ASSERT_OK(db->Close());
+  }
+  const std::string backups = directory_.File("backups");
+  const std::string copy = directory_.File("copy");
+  const std::string restored = directory_.File("restored");
+  ASSERT_EQ(Run("backup " + path_ + " " + backups).exit_code, 0);
+  ASSERT_EQ(Run("put --create " + restored + " old 1").exit_code, 0);
+  // {arguments, what appears when the copy has begun}
+  const std::pair<std::string, std::string> copies[] = {{"backup " + path_ + " " + backups, backups + "/2.backup.tmp"},
+                                                        {"checkpoint " + path_ + " " + copy, copy + ".tmp"},
+                                                        {"restore " + backups + " " + restored, restored + ".tmp"}};
+  for (const auto& [arguments, sign] : copies) {
+    const ToolResult result =
+        RunCommand("(exec " + std::string(BRAIDDB_TOOL) + " " + arguments + ") & child=$!; while kill -0 $child 2>/dev/null && [ ! -e " +
+                   sign + " ]; do :; done; kill -INT $child 2>/dev/null; wait $child");
+    EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 2) << arguments << result.exit_code << result.error;
+    EXPECT_FALSE(fs::exists(sign)) << arguments;
+    EXPECT_FALSE(fs::exists(restored + ".old")) << arguments;
+  }
+  EXPECT_EQ(Run("restore --list " + backups).exit_code, 0);
+  if (fs::exists(copy)) {
+    EXPECT_EQ(Run("count " + copy).out, "keys: 2000\n");
+  }
+  const std::string count = Run("count " + restored).out;
+  EXPECT_TRUE(count == "keys: 2000\n" || count == "keys: 1\n") << count;
 }
 
 TEST_F(VerbTest, ShellRunsScripts) {
