@@ -5,6 +5,8 @@
 #
 # Databases lie in a mounted directory. Emulated persistent memory needs a larger /dev/shm (--shm-size).
 FROM debian:12-slim AS build
+# Debian 12 keeps one version of each package.
+# hadolint ignore=DL3008
 RUN apt-get update \
  && apt-get install -y --no-install-recommends \
       g++ cmake ninja-build dpkg-dev git ca-certificates \
@@ -20,8 +22,8 @@ COPY --from=build /packages/libbraiddb0_*.deb /packages/braiddb-tools_*.deb /pac
 RUN apt-get update \
  && apt-get install -y --no-install-recommends /packages/*.deb \
  && rm -rf /var/lib/apt/lists/* /packages \
- && useradd --create-home braiddb
-USER braiddb
+ && useradd --uid 1000 --create-home braiddb
+USER 1000
 VOLUME /data
 WORKDIR /data
 ENTRYPOINT ["braiddb"]

@@ -50,6 +50,22 @@ TEST_F(ToolTest, CheckSaysWhatItFinds) {
     EXPECT_TRUE(Has(damaged.out, part)) << part << " is not in\n" << damaged.out;
 }
 
+TEST_F(ToolTest, CheckAndRepairPrintJson) {
+  Fill(TinyOptions(1), 100);
+  const auto sound = nlohmann::json::parse(Run("check --json " + path_).out, nullptr, false);
+  EXPECT_EQ(sound["sound"], true) << sound;
+  EXPECT_TRUE(sound["findings"].empty()) << sound;
+  Damage();
+  const auto damaged = nlohmann::json::parse(Run("check --json " + path_).out, nullptr, false);
+  EXPECT_EQ(damaged["sound"], false) << damaged;
+  EXPECT_FALSE(damaged["findings"].empty()) << damaged;
+  const Result repair = Run("repair --json " + path_ + " " + directory_.File("fresh"));
+  EXPECT_EQ(repair.exit_code, 1);
+  const auto repaired = nlohmann::json::parse(repair.out, nullptr, false);
+  EXPECT_EQ(repaired["keys"], 99) << repaired;
+  EXPECT_EQ(repaired["lost"].size(), 1u) << repaired;
+}
+
 TEST_F(ToolTest, CheckCannotLook) {
   EXPECT_EQ(Run("check " + path_).exit_code, 2);
   auto db = OpenOrFail(TinyOptions(1), path_);

@@ -256,8 +256,7 @@ TEST_F(ImportTest, MdbDumpAndMdbLoadAgree) {
   ASSERT_EQ(RunCommand(std::string(BRAIDDB_TOOL) + " export --format mdb " + path_ + " | mdb_load " + printed).exit_code, 0);
   for (const std::string& option : {"-s named " + lmdb, "-p -s named " + printed}) {
     fs::remove_all(target_);
-    const ToolResult imported =
-        RunCommand("mdb_dump " + option + " | " + BRAIDDB_TOOL + " import --format mdb " + target_);
+    const ToolResult imported = RunCommand("mdb_dump " + option + " | " + BRAIDDB_TOOL + " import --format mdb " + target_);
     EXPECT_EQ(imported.exit_code, 0) << imported.error;
     EXPECT_TRUE(Read(target_)["named"] == (option[1] == 'p' ? printable : families.at("named"))) << option;
   }

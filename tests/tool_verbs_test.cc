@@ -11,6 +11,7 @@
 #include "braiddb/backup.h"
 #include "tests/support/tool_fixture.h"
 #include "tools/child_job.h"
+#include "tools/progress.h"
 #include "tools/shell.h"
 
 namespace braiddb::test {
@@ -207,6 +208,15 @@ TEST_F(VerbTest, CopiesAreMade) {
   EXPECT_EQ(Run("destroy --yes " + copy).exit_code, 2);
 }
 
+TEST_F(VerbTest, ProgressHasRateAndTimeLeft) {
+  using tools::Progress;
+  EXPECT_EQ(Progress::Text("importing", Progress::Unit::kEntries, 1000, 5000, 2),
+            "importing: 1000 of about 5000, 500 per second, 8 s left");
+  EXPECT_EQ(Progress::Text("copying", Progress::Unit::kBytes, 2048, 0, 2), "copying: 2.0 KiB, 1.0 KiB per second");
+  EXPECT_EQ(Progress::Text("copying", Progress::Unit::kBytes, 0, 1024, 2),
+            "copying: 0 bytes of about 1.0 KiB, 0 bytes per second");
+}
+
 // The job's child would never end.
 TEST_F(VerbTest, StoppedJobsAreCleaned) {
   const std::string file = directory_.File("half");
@@ -246,9 +256,9 @@ TEST_F(VerbTest, StoppedCopiesLeaveNothing) {
                                                         {"checkpoint " + path_ + " " + copy, copy + ".tmp"},
                                                         {"restore " + backups + " " + restored, restored + ".tmp"}};
   for (const auto& [arguments, sign] : copies) {
-    const ToolResult result =
-        RunCommand("(exec " + std::string(BRAIDDB_TOOL) + " " + arguments + ") & child=$!; while kill -0 $child 2>/dev/null && [ ! -e " +
-                   sign + " ]; do :; done; kill -INT $child 2>/dev/null; wait $child");
+    const ToolResult result = RunCommand("(exec " + std::string(BRAIDDB_TOOL) + " " + arguments +
+                                         ") & child=$!; while kill -0 $child 2>/dev/null && [ ! -e " + sign +
+                                         " ]; do :; done; kill -INT $child 2>/dev/null; wait $child");
     EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 2) << arguments << result.exit_code << result.error;
     EXPECT_FALSE(fs::exists(sign)) << arguments;
     EXPECT_FALSE(fs::exists(restored + ".old")) << arguments;

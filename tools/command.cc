@@ -2,7 +2,10 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
+
+#include "tools/progress.h"
 
 namespace braiddb::tools {
 
@@ -67,8 +70,12 @@ CheckOptions CommandLine::MakeCheckOptions(const std::string& action) const {
   options.region_paths = region_paths_;
   if (!comparator_.empty()) options.comparator = comparator_ == "bytewise" ? BytewiseComparator() : ReverseBytewiseComparator();
   if (isatty(STDERR_FILENO) != 0) {
-    options.progress = [action](uint64_t done, uint64_t total) {
-      std::fprintf(stderr, "\r%s: %s of %s of log\033[K", action.c_str(), BytesText(done).c_str(), BytesText(total).c_str());
+    const auto start = std::chrono::steady_clock::now();
+    options.progress = [action, start](uint64_t done, uint64_t total) {
+      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+      if (elapsed.count() < 1) return;
+      const std::string text = Progress::Text(action, Progress::Unit::kBytes, done, total, elapsed.count());
+      std::fprintf(stderr, "\r%s\033[K", text.c_str());
     };
   }
   return options;
