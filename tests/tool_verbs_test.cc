@@ -1,5 +1,6 @@
 // The verbs of the program braiddb on one database, and its shell.
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -317,6 +318,47 @@ TEST_F(VerbTest, ShellCompletesVerbsOptionsAndFamilies) {
   EXPECT_EQ(tools::CompleteLine(session, "get a --family o"), Words{"other"});
   EXPECT_EQ(tools::CompleteLine(session, "get 'a"), Words{});
   EXPECT_GT(tools::CompleteLine(session, "").size(), 15u);
+}
+
+// On a terminal. Without libedit the shell reads plain lines, without completion.
+TEST_F(VerbTest, ShellEditsLines) {
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child == 0) {
+    setenv("HOME", directory_.path().c_str(), 1);
+    setenv("TERM", "dumb", 1);
+    execl(BRAIDDB_TOOL, BRAIDDB_TOOL, "shell", "--create", path_.c_str(), nullptr);
+    _exit(99);
+  }
+  std::string out;
+  // Reads until the terminal has shown `text`, or the shell has ended.
+  const auto wait_for = [&](const std::string& text) {
+    char buffer[4096];
+    while (!Has(out, text)) {
+      const ssize_t bytes = read(terminal, buffer, sizeof buffer);
+      if (bytes <= 0) return false;
+      out.append(buffer, static_cast<size_t>(bytes));
+    }
+    return true;
+  };
+  const auto type = [&](const std::string& text) { ASSERT_EQ(write(terminal, text.data(), text.size()), ssize_t(text.size())); };
+  EXPECT_TRUE(wait_for("braiddb:default> ")) << out;
+  type("put a 1\n");
+  type("scan\n");
+  EXPECT_TRUE(wait_for("key  value")) << out;
+#ifdef BRAIDDB_LIBEDIT
+  type("cou\t\n");
+  EXPECT_TRUE(wait_for("keys: 1")) << out;
+#endif
+  type("quit\n");
+  (void)wait_for("never shown");
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  close(terminal);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << out;
+#ifdef BRAIDDB_LIBEDIT
+  EXPECT_TRUE(Has(ReadFileOrDie(directory_.File(".braiddb_history")), "scan"));
+#endif
 }
 
 // The table of verbs that the help prints is the one that the manual page and the completion have.
