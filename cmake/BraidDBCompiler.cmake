@@ -30,8 +30,13 @@ endif()
 # compiles in a seventh of the time under sanitizers.
 function(braiddb_compile_options target)
   cmake_parse_arguments(arg "STRICT;TEST" "" "" ${ARGN})
+  # A part of another program, such as the Python package, may be compiled with other flags, for which the compiler warns wrongly.
+  set(errors "")
+  if(PROJECT_IS_TOP_LEVEL)
+    set(errors -Werror)
+  endif()
   target_compile_options(${target} PRIVATE
-    -Wall -Wextra -Wshadow -Werror -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual -Wundef -Wvla)
+    -Wall -Wextra -Wshadow ${errors} -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual -Wundef -Wvla)
   if(arg_STRICT)
     target_compile_options(${target} PRIVATE -Wconversion)
   endif()

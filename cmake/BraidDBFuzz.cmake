@@ -1,8 +1,8 @@
 # Every tests/fuzz/*_fuzz.cc is a fuzz target: an executable that makes inputs and runs them for some seconds, and one ctest test.
 file(GLOB braiddb_fuzz_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/*_fuzz.cc)
-# This one is for a parser of the tools.
+# These are for parsers of the tools.
 if(NOT BRAIDDB_BUILD_BENCH)
-  list(FILTER braiddb_fuzz_sources EXCLUDE REGEX "/http_request_fuzz\\.cc$")
+  list(FILTER braiddb_fuzz_sources EXCLUDE REGEX "/(http_request|record)_fuzz\\.cc$")
 endif()
 add_library(braiddb_fuzz_driver OBJECT ${PROJECT_SOURCE_DIR}/tests/fuzz/driver.cc)
 braiddb_compile_options(braiddb_fuzz_driver TEST)

@@ -198,8 +198,18 @@ Status DBImpl::Open(const Options& given, const std::string& path, const std::ve
   for (size_t i = 0; handles != nullptr && i < families.size(); ++i) handles->push_back(impl->MakeUsersHandle(families[i].name));
   if (writes) {
     impl->given_ = std::move(options);
-    std::lock_guard lock(impl->families_mutex_);
-    impl->NoteOptions();
+    std::vector<std::string> lines;
+    {
+      std::lock_guard lock(impl->families_mutex_);
+      impl->NoteOptions();
+      std::vector<ColumnFamilyDescriptor> all;
+      for (const auto& family : impl->families_) {
+        if (!family->dropped.load(std::memory_order_relaxed) && !IsHiddenFamily(family->name))
+          all.push_back({family->name, family->options});
+      }
+      lines = OptionsAsLogLines(impl->given_, all);
+    }
+    for (const std::string& line : lines) impl->Log(line);
     TemporaryPlace::KeepOld(path);
   }
   *db = std::move(impl);

@@ -422,4 +422,28 @@ Status WriteOptionsFile(const Options& options, const std::vector<ColumnFamilyDe
   return WriteSmallFile(path + kOptionsFile, text);
 }
 
+std::vector<std::string> OptionsAsLogLines(const Options& options, const std::vector<ColumnFamilyDescriptor>& families) {
+  const std::string text = OptionsToText(options, families);
+  const std::string family_section = "[" + std::string(kFamily) + " \"";
+  std::vector<std::string> lines;
+  size_t end = 0;
+  for (size_t begin = text.find("[" + std::string(kDatabase)); begin < text.size(); begin = end + 1) {
+    end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = std::string_view(text).substr(begin, end - begin);
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    const size_t equals = line.find('=');
+    if (line.starts_with(family_section)) {
+      line.remove_prefix(family_section.size());
+      lines.push_back("--------------- Options for column family [" + std::string(line.substr(0, line.rfind('"'))) + "]:");
+    } else if (!line.starts_with('[') && equals != std::string_view::npos) {
+      const std::string_view value = line.substr(equals + 1);
+      lines.push_back("Options." + std::string(line.substr(0, equals)) + ": " +
+                      std::string(value == "true"    ? "1"
+                                  : value == "false" ? "0"
+                                                     : value));
+    }
+  }
+  return lines;
+}
+
 }  // namespace braiddb

@@ -16,4 +16,8 @@ bool NotedRegionPaths(const std::string& path, std::vector<std::string>* paths);
 // Replaces the file in the directory, durably and whole, if it says something else.
 Status WriteOptionsFile(const Options& options, const std::vector<ColumnFamilyDescriptor>& families, const std::string& path);
 
+// The options as lines of the LOG, in RocksDB's form: "Options.<name>: <value>", with 1 and 0 for true and false. The lines of a
+// family follow "--------------- Options for column family [<name>]:".
+std::vector<std::string> OptionsAsLogLines(const Options& options, const std::vector<ColumnFamilyDescriptor>& families);
+
 }  // namespace braiddb

@@ -76,6 +76,30 @@ TEST_F(DbOpenTest, TheLogBeginsWithTheMediumAndThePersistMode) {
   }
 }
 
+// Programs for RocksDB read settings there.
+TEST_F(DbOpenTest, TheLogListsTheOptions) {
+  Options options = TinyOptions();
+  options.info_log = nullptr;
+  options.foreign_options["max_open_files"] = "123";
+  options.foreign_family_options["target_file_size_base"] = "102030";
+  options.create_missing_column_families = true;
+  ColumnFamilyOptions family(options);
+  family.foreign_options["target_file_size_base"] = "67108864";
+  std::unique_ptr<DB> db;
+  std::vector<std::unique_ptr<ColumnFamilyHandle>> handles;
+  ASSERT_OK(DB::Open(options, path_, {{"default", ColumnFamilyOptions(options)}, {"col0", family}}, &handles, &db));
+  const std::string log = ReadFileOrDie(path_ + "/LOG");
+  size_t at = 0;
+  for (const char* line :
+       {" Options.create_if_missing: 1\n", " Options.max_open_files: 123\n", "Options for column family [default]:\n",
+        " Options.comparator: leveldb.BytewiseComparator\n", " Options.target_file_size_base: 102030\n",
+        " Options.memtable_size: ", "Options for column family [col0]:\n", " Options.target_file_size_base: 67108864\n"}) {
+    at = log.find(line, at);
+    ASSERT_NE(at, std::string::npos) << line << " is not in\n" << log;
+  }
+  handles.clear();
+}
+
 TEST_F(DbOpenTest, DirectoryWithOtherFilesIsNoHindrance) {
   fs::create_directories(path_);
   WriteFileOrDie(path_ + "/notes.txt", "mine");

@@ -1,9 +1,6 @@
 // The program braiddb: its verbs, exit codes and output.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,33 +8,17 @@
 #include <string>
 
 #include "tests/mutation/mutation_database.h"
-#include "tests/support/db_fixture.h"
-#include "tests/support/db_test_util.h"
+#include "tests/support/tool_fixture.h"
 
 namespace braiddb::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Result {
-  int exit_code;
-  std::string out;
-  std::string error;
-};
+using Result = ToolResult;
 
-class ToolTest : public DbOpenTest {
+class ToolTest : public ToolRunner {
  protected:
-  Result Run(const std::string& arguments) {
-    const std::string error_file = directory_.File("stderr");
-    Result result;
-    std::FILE* pipe = popen((std::string(BRAIDDB_TOOL) + " " + arguments + " 2>" + error_file).c_str(), "r");
-    std::array<char, 4096> buffer;
-    while (const size_t bytes = fread(buffer.data(), 1, buffer.size(), pipe)) result.out.append(buffer.data(), bytes);
-    const int status = pclose(pipe);
-    result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    result.error = ReadFileOrDie(error_file);
-    return result;
-  }
   void Damage() {
     for (const auto& name : RegionFiles(path_)) {
       std::string content = ReadFileOrDie(path_ + "/" + name);
@@ -48,7 +29,6 @@ class ToolTest : public DbOpenTest {
     }
     FAIL() << "no file has the value";
   }
-  static bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 };
 
 TEST_F(ToolTest, CheckSaysWhatItFinds) {
@@ -68,6 +48,22 @@ TEST_F(ToolTest, CheckSaysWhatItFinds) {
   EXPECT_EQ(damaged.exit_code, 1);
   for (const char* part : {"damaged: a damaged log entry", "where: ", ".pmem, byte ", "what to do: ", "\nDAMAGED\n"})
     EXPECT_TRUE(Has(damaged.out, part)) << part << " is not in\n" << damaged.out;
+}
+
+TEST_F(ToolTest, CheckAndRepairPrintJson) {
+  Fill(TinyOptions(1), 100);
+  const auto sound = nlohmann::json::parse(Run("check --json " + path_).out, nullptr, false);
+  EXPECT_EQ(sound["sound"], true) << sound;
+  EXPECT_TRUE(sound["findings"].empty()) << sound;
+  Damage();
+  const auto damaged = nlohmann::json::parse(Run("check --json " + path_).out, nullptr, false);
+  EXPECT_EQ(damaged["sound"], false) << damaged;
+  EXPECT_FALSE(damaged["findings"].empty()) << damaged;
+  const Result repair = Run("repair --json " + path_ + " " + directory_.File("fresh"));
+  EXPECT_EQ(repair.exit_code, 1);
+  const auto repaired = nlohmann::json::parse(repair.out, nullptr, false);
+  EXPECT_EQ(repaired["keys"], 99) << repaired;
+  EXPECT_EQ(repaired["lost"].size(), 1u) << repaired;
 }
 
 TEST_F(ToolTest, CheckCannotLook) {

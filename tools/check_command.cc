@@ -3,27 +3,40 @@
 #include <cstdio>
 
 #include "tools/command.h"
+#include "tools/output.h"
 
 namespace braiddb::tools {
+namespace {
 
-int RunCheck(const Arguments& arguments) {
-  CommandLine line("braiddb check [option...] <database>", {"database"});
-  bool acknowledge = false;
-  line.Add()("acknowledge-unsafe-shutdown", boost::program_options::bool_switch(&acknowledge),
-             "allow the database to open after a memory module lost data at a power loss, or after the database moved to another "
-             "module without a clean close; run a check without this option first");
-  int exit_code = kSound;
-  if (!line.Parse(arguments, &exit_code)) return exit_code;
-  CheckReport report;
-  CheckOptions options = line.MakeCheckOptions("checking");
-  options.acknowledge_unsafe_shutdown = acknowledge;
-  const Status status = CheckDatabase(options, line.Positional(0), &report);
-  if (!status.ok()) return CannotLook(status);
-  EndProgress();
+void PrintJson(const std::string& database, const CheckReport& report) {
+  Facts facts;
+  facts.Add("database", database);
+  facts.Add("sound", report.sound());
+  facts.Add("regions", report.regions);
+  facts.Add("segments", report.segments);
+  facts.Add("free_segments", report.free_segments);
+  facts.Add("column_families", report.families);
+  facts.Add("last_level_entries", report.l1_entries);
+  facts.Add("older_versions", report.obsolete_entries);
+  facts.Add("l0_tables", report.tables);
+  facts.Add("l0_entries", report.l0_entries);
+  facts.Add("merge_running", report.merge_running);
+  facts.Add("log_entries", report.log_entries);
+  facts.Add("dead_entries", report.dead_entries);
+  facts.Add("allocation_pending", report.allocation_pending);
+  auto findings = nlohmann::ordered_json::array();
+  for (const CheckFinding& finding : report.findings)
+    findings.push_back({{"what", finding.what}, {"where", finding.where}, {"advice", finding.advice}});
+  facts.Add("findings", std::move(findings));
+  facts.Add("more_findings", report.more_findings);
+  facts.Print({OutputForm::kJson, ByteForm::kRaw});
+}
+
+void PrintText(const std::string& database, const CheckReport& report) {
   for (const CheckFinding& finding : report.findings) PrintFinding(finding);
   if (report.more_findings != 0) std::printf("and %" PRIu64 " more findings\n", report.more_findings);
-  std::printf("%s: %" PRIu64 " regions, %" PRIu64 " segments and %" PRIu64 " free ones\n", line.Positional(0).c_str(),
-              report.regions, report.segments, report.free_segments);
+  std::printf("%s: %" PRIu64 " regions, %" PRIu64 " segments and %" PRIu64 " free ones\n", database.c_str(), report.regions,
+              report.segments, report.free_segments);
   if (report.families > 1) std::printf("  %" PRIu64 " column families\n", report.families);
   std::printf("  last level: %" PRIu64 " entries, %" PRIu64 " of them older versions\n", report.l1_entries,
               report.obsolete_entries);
@@ -32,6 +45,31 @@ int RunCheck(const Arguments& arguments) {
   std::printf("  log: %" PRIu64 " entries to replay, %" PRIu64 " dead\n", report.log_entries, report.dead_entries);
   if (report.allocation_pending) std::printf("  space is not accounted for: the next open finishes an interrupted allocation\n");
   std::printf("%s\n", report.sound() ? "sound" : "DAMAGED");
+}
+
+}  // namespace
+
+int RunCheck(const Arguments& arguments) {
+  CommandLine line("braiddb check [option...] <database>", {"database"});
+  bool acknowledge = false;
+  bool as_json = false;
+  line.Add()("json", boost::program_options::bool_switch(&as_json), "print JSON")(
+      "acknowledge-unsafe-shutdown", boost::program_options::bool_switch(&acknowledge),
+      "allow the database to open after a memory module lost data at a power loss, or after the database moved to another "
+      "module without a clean close; run a check without this option first");
+  int exit_code = kSound;
+  if (!line.Parse(arguments, &exit_code)) return exit_code;
+  CheckReport report;
+  CheckOptions options = line.MakeCheckOptions("checking");
+  options.acknowledge_unsafe_shutdown = acknowledge;
+  const Status status = CheckDatabase(options, line.Positional(0), &report);
+  if (!status.ok()) return CannotLook(status);
+  EndProgress();
+  if (as_json) {
+    PrintJson(line.Positional(0), report);
+  } else {
+    PrintText(line.Positional(0), report);
+  }
   return report.sound() ? kSound : kDamaged;
 }
 

@@ -2,16 +2,19 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
+
+#include "tools/progress.h"
 
 namespace braiddb::tools {
 
 namespace po = boost::program_options;
 
-CommandLine::CommandLine(std::string usage, std::vector<std::string> positional, Takes takes)
-    : usage_(std::move(usage)), positional_(std::move(positional)), takes_(takes) {
+CommandLine::CommandLine(std::string usage, std::vector<std::string> positional, Takes takes, size_t optional)
+    : usage_(std::move(usage)), positional_(std::move(positional)), takes_(takes), optional_(optional) {
   options_.add_options()("help", "this text");
-  if (takes_ == Takes::kPaths) return;
+  if (takes_ != Takes::kDatabase) return;
   options_.add_options()("region-path", po::value(&region_paths_)->value_name("DIRECTORY"),
                          "directory of a region, once for each in their order, if they are not in the database's")(
       "comparator", po::value(&comparator_)->value_name("NAME"),
@@ -22,6 +25,12 @@ bool CommandLine::Fail(const std::string& why, int* exit_code) const {
   std::fprintf(stderr, "braiddb: %s\nusage: %s\n", why.c_str(), usage_.c_str());
   *exit_code = kCannotLook;
   return false;
+}
+
+int CommandLine::Refuse(const std::string& why) const {
+  int exit_code = kSound;
+  (void)Fail(why, &exit_code);
+  return exit_code;
 }
 
 bool CommandLine::Parse(const Arguments& arguments, int* exit_code) {
@@ -48,8 +57,9 @@ bool CommandLine::Parse(const Arguments& arguments, int* exit_code) {
     return false;
   }
   if (values_.size() < positional_.size()) return Fail("no " + positional_[values_.size()] + " given", exit_code);
-  if (values_.size() > positional_.size() && takes_ == Takes::kDatabase)
-    return Fail("'" + values_[positional_.size()] + "' is one argument too many", exit_code);
+  const size_t most = positional_.size() + optional_;
+  if (values_.size() > most && takes_ != Takes::kPaths)
+    return Fail("'" + values_[most] + "' is one argument too many", exit_code);
   if (!comparator_.empty() && comparator_ != "bytewise" && comparator_ != "reverse-bytewise")
     return Fail("the comparator '" + comparator_ + "' is neither bytewise nor reverse-bytewise", exit_code);
   return true;
@@ -60,8 +70,12 @@ CheckOptions CommandLine::MakeCheckOptions(const std::string& action) const {
   options.region_paths = region_paths_;
   if (!comparator_.empty()) options.comparator = comparator_ == "bytewise" ? BytewiseComparator() : ReverseBytewiseComparator();
   if (isatty(STDERR_FILENO) != 0) {
-    options.progress = [action](uint64_t done, uint64_t total) {
-      std::fprintf(stderr, "\r%s: %s of %s of log\033[K", action.c_str(), BytesText(done).c_str(), BytesText(total).c_str());
+    const auto start = std::chrono::steady_clock::now();
+    options.progress = [action, start](uint64_t done, uint64_t total) {
+      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+      if (elapsed.count() < 1) return;
+      const std::string text = Progress::Text(action, Progress::Unit::kBytes, done, total, elapsed.count());
+      std::fprintf(stderr, "\r%s\033[K", text.c_str());
     };
   }
   return options;

@@ -21,10 +21,19 @@ enum ExitCode : int {
 // The arguments behind the subcommand.
 using Arguments = std::vector<std::string>;
 
+int RunBackup(const Arguments& arguments);
+int RunBench(const Arguments& arguments);
 int RunCheck(const Arguments& arguments);
+int RunCheckpoint(const Arguments& arguments);
+int RunDestroy(const Arguments& arguments);
 int RunDoctor(const Arguments& arguments);
 int RunDump(const Arguments& arguments);
+int RunExport(const Arguments& arguments);
+int RunImport(const Arguments& arguments);
+int RunLoad(const Arguments& arguments);
 int RunRepair(const Arguments& arguments);
+int RunRestore(const Arguments& arguments);
+int RunShell(const Arguments& arguments);
 int RunServe(const Arguments& arguments);
 int RunTop(const Arguments& arguments);
 
@@ -34,13 +43,17 @@ int RunTop(const Arguments& arguments);
 // error and sets *exit_code.
 class CommandLine {
  public:
-  enum class Takes : uint8_t { kDatabase, kPaths };
+  enum class Takes : uint8_t { kDatabase, kPaths, kArguments };
   // kPaths: without the database options; the last positional argument may be repeated.
-  CommandLine(std::string usage, std::vector<std::string> positional, Takes takes = Takes::kDatabase);
+  // kArguments: without the database options; up to `optional` positional arguments may follow.
+  CommandLine(std::string usage, std::vector<std::string> positional, Takes takes = Takes::kDatabase, size_t optional = 0);
 
   // Call Add before Parse. --help always exists, and for kDatabase also --region-path and --comparator.
   boost::program_options::options_description_easy_init Add() { return options_.add_options(); }
   bool Parse(const Arguments& arguments, int* exit_code);
+
+  // Prints `why` and the usage. Returns kCannotLook.
+  int Refuse(const std::string& why) const;
 
   const std::string& Positional(size_t index) const { return values_[index]; }
   const std::vector<std::string>& values() const { return values_; }
@@ -53,6 +66,7 @@ class CommandLine {
   const std::string usage_;
   const std::vector<std::string> positional_;
   const Takes takes_;
+  const size_t optional_;
   std::vector<std::string> values_;
   std::vector<std::string> region_paths_;
   std::string comparator_;

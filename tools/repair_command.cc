@@ -3,14 +3,35 @@
 #include <cstdio>
 
 #include "tools/command.h"
+#include "tools/output.h"
 
 namespace braiddb::tools {
+namespace {
+
+void PrintJson(const std::string& database, const RepairReport& report) {
+  Facts facts;
+  facts.Add("database", database);
+  facts.Add("keys", report.keys);
+  facts.Add("entries", report.entries);
+  facts.Add("column_families", report.families);
+  facts.Add("damaged_stretches", report.damaged_stretches);
+  facts.Add("damaged_bytes", report.damaged_bytes);
+  auto damage = nlohmann::ordered_json::array();
+  for (const CheckFinding& finding : report.damage) damage.push_back({{"what", finding.what}, {"where", finding.where}});
+  facts.Add("damage", std::move(damage));
+  facts.Add("lost", report.lost);
+  facts.Print({OutputForm::kJson, ByteForm::kRaw});
+}
+
+}  // namespace
 
 int RunRepair(const Arguments& arguments) {
   CommandLine line("braiddb repair [option...] <database> <new database>", {"database", "new database"});
   RepairOptions options;
-  line.Add()("regions", boost::program_options::value(&options.target.regions)->value_name("N"),
-             "regions of the new database; as many as there were unless given");
+  bool as_json = false;
+  line.Add()("json", boost::program_options::bool_switch(&as_json), "print JSON")(
+      "regions", boost::program_options::value(&options.target.regions)->value_name("N"),
+      "regions of the new database; as many as there were unless given");
   int exit_code = kSound;
   if (!line.Parse(arguments, &exit_code)) return exit_code;
   options.source = line.MakeCheckOptions("reading");
@@ -18,6 +39,10 @@ int RunRepair(const Arguments& arguments) {
   const Status status = RepairDatabase(options, line.Positional(0), line.Positional(1), &report);
   if (!status.ok()) return CannotLook(status);
   EndProgress();
+  if (as_json) {
+    PrintJson(line.Positional(1), report);
+    return report.lost.empty() ? kSound : kDamaged;
+  }
   for (const CheckFinding& finding : report.damage)
     std::printf("damaged: %s\n  where: %s\n", finding.what.c_str(), finding.where.c_str());
   for (const std::string& lost : report.lost) std::printf("lost: %s\n", lost.c_str());

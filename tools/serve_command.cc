@@ -69,7 +69,7 @@ int RunServe(const Arguments& arguments) {
       "no-data", po::bool_switch(&hides_data), "show no keys and no values")(
       "count-dead", po::bool_switch(&source.counts_dead),
       "count the dead entries of a closed database, which reads its log once")(
-      "secondary-path", po::value(&source.secondary_path)->value_name("DIRECTORY"),
+      "secondary", po::value(&source.secondary_path)->value_name("DIRECTORY"),
       "where the copy lies if the database is open elsewhere; default: a temporary directory");
   int exit_code = kSound;
   if (!line.Parse(arguments, &exit_code)) return exit_code;

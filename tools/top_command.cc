@@ -65,7 +65,7 @@ int RunTop(const Arguments& arguments) {
   line.Add()("once", po::bool_switch(&options.once), "print the figures once")("json", po::bool_switch(&options.as_json),
                                                                                "print one line of JSON each time")(
       "interval", po::value(&options.interval)->value_name("SECONDS"), "between two times; default: 1, at least 0.1")(
-      "secondary-path", po::value(&source_options.secondary_path)->value_name("DIRECTORY"),
+      "secondary", po::value(&source_options.secondary_path)->value_name("DIRECTORY"),
       "where the copy lies if the database is open elsewhere; default: a temporary directory");
   int exit_code = kSound;
   if (!line.Parse(arguments, &exit_code)) return exit_code;

@@ -66,7 +66,7 @@ Status Source::OpenSecondary(const Status& busy) {
     temporary_path_ = std::string(base == nullptr ? "/tmp" : base) + "/braiddb-serve-XXXXXX";
     if (mkdtemp(temporary_path_.data()) == nullptr) {
       const std::string wanted = std::exchange(temporary_path_, std::string());
-      return Status::IOError("cannot create " + wanted + "; name a directory with --secondary-path");
+      return Status::IOError("cannot create " + wanted + "; name a directory with --secondary");
     }
     path = temporary_path_;
   }

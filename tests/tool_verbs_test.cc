@@ -1,0 +1,404 @@
+// The verbs of the program braiddb on one database, and its shell.
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "braiddb/backup.h"
+#include "tests/support/tool_fixture.h"
+#include "tools/child_job.h"
+#include "tools/progress.h"
+#include "tools/shell.h"
+
+namespace braiddb::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+class VerbTest : public ToolRunner {
+ protected:
+  Json JsonOf(const std::string& arguments) {
+    const ToolResult result = Run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << arguments << ": " << result.error;
+    return Json::parse(result.out, nullptr, false);
+  }
+  std::string Shell(const std::string& script, const std::string& arguments = "") {
+    WriteFileOrDie(directory_.File("script"), script);
+    const ToolResult result =
+        RunCommand(std::string(BRAIDDB_TOOL) + " shell " + arguments + " " + path_ + " <" + directory_.File("script"));
+    shell_exit_code_ = result.exit_code;
+    return result.out + result.error;
+  }
+  int shell_exit_code_ = 0;
+};
+
+TEST_F(VerbTest, KeysAreWrittenReadAndDeleted) {
+  EXPECT_EQ(Run("put " + path_ + " a 1").exit_code, 2) << "there is no database";
+  EXPECT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  EXPECT_EQ(Run("put --hex " + path_ + " 00ff 0x0a").exit_code, 0);
+  EXPECT_EQ(Run("put --escape " + path_ + " b%25 %00").exit_code, 0);
+  EXPECT_EQ(RunCommand("printf 'from\\nfile' | " + std::string(BRAIDDB_TOOL) + " put --value-file - " + path_ + " c").exit_code,
+            0);
+  EXPECT_EQ(Run("get " + path_ + " a").out, "1\n");
+  EXPECT_EQ(Run("get " + path_ + " c").out, "from\nfile\n");
+  EXPECT_EQ(Run("get --hex " + path_ + " 00ff").out, "0a\n");
+  EXPECT_EQ(Run("get --json " + path_ + " a c").out,
+            "{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"c\",\"value\":\"from\\u000afile\"}\n");
+  const ToolResult missing = Run("get " + path_ + " a nothing");
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_TRUE(Has(missing.error, "there is no key 'nothing'")) << missing.error;
+  EXPECT_EQ(Run("scan --escape " + path_).out, "%00%FF\t%0A\na\t1\nb%25\t%00\nc\tfrom%0Afile\n");
+  EXPECT_EQ(Run("scan --keys-only --reverse --limit 2 " + path_).out, "c\nb%\n");
+  EXPECT_EQ(Run("scan --keys-only --begin b --end c " + path_).out, "b%\n");
+  EXPECT_EQ(Run("scan --keys-only --prefix b " + path_).out, "b%\n");
+  EXPECT_EQ(Run("scan --keys-only --prefix b --reverse " + path_).out, "b%\n");
+  EXPECT_EQ(Run("scan --json --limit 1 " + path_).out, "{\"key_hex\":\"00ff\",\"value\":\"\\u000a\"}\n");
+  EXPECT_EQ(Run("scan --table --limit 2 --hex " + path_).out, "key   value\n00ff  0a\n61    31\n");
+  EXPECT_EQ(JsonOf("count --json " + path_)["keys"], 4);
+  EXPECT_EQ(Run("count --begin b " + path_).out, "keys: 2\n");
+  EXPECT_EQ(JsonOf("approximate-size --json --begin b " + path_)["bytes"], 2 + 1 + 1 + 9);
+  EXPECT_EQ(Run("delete " + path_ + " a nothing").exit_code, 0);
+  EXPECT_EQ(Run("delete --begin b --end d " + path_).exit_code, 0);
+  EXPECT_EQ(Run("scan --keys-only --escape " + path_).out, "%00%FF\n");
+  EXPECT_EQ(Run("compact " + path_).exit_code, 0);
+  EXPECT_EQ(Run("flush " + path_).exit_code, 0);
+  EXPECT_EQ(Run("check " + path_).exit_code, 0);
+}
+
+TEST_F(VerbTest, WrongArgumentsAreRefused) {
+  EXPECT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  for (const char* wrong : {"get --hex @ zz",
+                            "get --escape @ %1",
+                            "get --hex --escape @ 61",
+                            "get @",
+                            "put @ a",
+                            "put @ a b c",
+                            "scan @ a",
+                            "delete @",
+                            "delete --begin a @",
+                            "delete --begin a --end b @ c",
+                            "compact --prefix a @",
+                            "count --family none @",
+                            "create-family @",
+                            "drop-family @ none",
+                            "drop-family @ default",
+                            "create-family --l1 odd @ f",
+                            "create-family --comparator odd @ f",
+                            "delete --begin b --end a @",
+                            "scan --limit x @",
+                            "destroy @"}) {
+    std::string arguments = wrong;
+    arguments.replace(arguments.find('@'), 1, path_);
+    const ToolResult result = Run(arguments + " </dev/null");
+    EXPECT_EQ(result.exit_code, 2) << wrong;
+    EXPECT_TRUE(result.error.starts_with("braiddb: ")) << wrong << ": " << result.error;
+  }
+  EXPECT_EQ(Run("properties " + path_ + " nothing").exit_code, 1);
+}
+
+TEST_F(VerbTest, ReadsChangeNoByte) {
+  Fill(TinyOptions(2), 300);
+  std::map<std::string, std::string> before;
+  for (const auto& file : ListFiles(path_)) before[file] = ReadFileOrDie(path_ + "/" + file);
+  for (const char* verb : {"get @ x", "scan @", "count @", "approximate-size @", "stat @", "properties @", "options @",
+                           "families @", "log @", "export --format csv @"}) {
+    std::string arguments = verb;
+    arguments.replace(arguments.find('@'), 1, path_);
+    EXPECT_LE(Run(arguments).exit_code, 1) << verb;
+  }
+  EXPECT_EQ(ListFiles(path_).size(), before.size());
+  for (const auto& [file, content] : before) EXPECT_TRUE(ReadFileOrDie(path_ + "/" + file) == content) << file;
+}
+
+TEST_F(VerbTest, ReadsGoOnBesideAProgram) {
+  auto db = OpenOrFail(TinyOptions(1), path_);
+  ASSERT_OK(db->Put({}, "key", "value"));
+  const ToolResult busy = Run("get " + path_ + " key");
+  EXPECT_EQ(busy.exit_code, 2);
+  EXPECT_TRUE(Has(busy.error, "--secondary")) << busy.error;
+  const std::string copy = directory_.File("copy");
+  EXPECT_EQ(Run("get --secondary " + copy + " " + path_ + " key").out, "value\n");
+  ASSERT_OK(db->Put({}, "key", "later"));
+  EXPECT_EQ(Run("get --secondary " + copy + " " + path_ + " key").out, "later\n");
+  EXPECT_EQ(Run("export --format csv --secondary " + copy + " " + path_).out, "key,later\n");
+  EXPECT_EQ(Run("put " + path_ + " key value").exit_code, 2);
+}
+
+TEST_F(VerbTest, FactsArePrinted) {
+  Options options = TinyOptions(2);
+  options.l1 = L1Kind::kNvTree;
+  {
+    auto db = OpenOrFail(options, path_);
+    ASSERT_OK(db->Put({}, "a", "1"));
+    ASSERT_OK(db->CompactRange({}, nullptr, nullptr));
+    ASSERT_OK(db->Close());
+  }
+  const Json stat = JsonOf("stat --json " + path_);
+  EXPECT_EQ(stat["regions"], 2);
+  EXPECT_EQ(stat["last_level"], "nv_tree");
+  EXPECT_EQ(stat["last_level_entries"], 1);
+  EXPECT_TRUE(Has(Run("stat " + path_).out, "keys_estimate: 1\n"));
+  const Json properties = JsonOf("properties --json " + path_);
+  EXPECT_EQ(properties["braiddb.estimate-num-keys"], 1);
+  EXPECT_TRUE(properties.contains("braiddb.levels"));
+  EXPECT_EQ(Run("properties " + path_ + " num-entries-l1 rocksdb.num-entries-l1").out,
+            "braiddb.num-entries-l1: 1\nrocksdb.num-entries-l1: 1\n");
+  EXPECT_EQ(JsonOf("options --json " + path_)["TableOptions/BraidDB \"default\""]["l1"], "nv_tree");
+  EXPECT_TRUE(Has(Run("options " + path_).out, "l1=nv_tree\n"));
+}
+
+TEST_F(VerbTest, FamiliesAreCreatedUsedAndDropped) {
+  EXPECT_EQ(Run("put --create " + path_ + " a default").exit_code, 0);
+  EXPECT_EQ(Run("create-family --l1 nv_tree --comparator reverse-bytewise " + path_ + " other").exit_code, 0);
+  EXPECT_EQ(Run("create-family " + path_ + " other").exit_code, 2);
+  EXPECT_EQ(Run("put --family other " + path_ + " a 1").exit_code, 0);
+  EXPECT_EQ(Run("put --family other " + path_ + " b 2").exit_code, 0);
+  EXPECT_EQ(Run("scan --family other " + path_).out, "b\t2\na\t1\n");
+  EXPECT_EQ(Run("scan " + path_).out, "a\tdefault\n");
+  EXPECT_EQ(Run("families " + path_).out, "default\nother\n");
+  EXPECT_TRUE(Has(Run("families --json " + path_).out, "{\"family\":\"other\",\"last_level\":\"nv_tree\","))
+      << Run("families --json " + path_).out;
+  EXPECT_EQ(Run("drop-family " + path_ + " other").exit_code, 0);
+  EXPECT_EQ(Run("families " + path_).out, "default\n");
+  EXPECT_EQ(Run("scan --family other " + path_).exit_code, 2);
+}
+
+// A database that was killed has updates that were not flushed.
+TEST_F(VerbTest, LogPrintsUpdates) {
+  EXPECT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  const std::string copy = directory_.File("killed");
+  {
+    auto db = OpenOrFail(Options(), path_);
+    ASSERT_OK(db->Put({}, "b", "2"));
+    ASSERT_OK(db->Delete({}, "a"));
+    fs::copy(path_, copy, fs::copy_options::recursive);
+  }
+  const ToolResult result = Run("log --json " + copy);
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_TRUE(Has(result.out, "\"update\":\"put\",\"key\":\"b\",\"value\":\"2\"}")) << result.out;
+  EXPECT_TRUE(Has(result.out, "\"update\":\"delete\",\"key\":\"a\",\"value\":\"\"}")) << result.out;
+}
+
+TEST_F(VerbTest, CopiesAreMade) {
+  Fill(TinyOptions(2), 200);
+  const std::string backups = directory_.File("backups");
+  const std::string restored = directory_.File("restored");
+  EXPECT_EQ(JsonOf("backup --json --metadata first " + path_ + " " + backups)["keys"], 200);
+  EXPECT_EQ(Run("put " + path_ + " more 1").exit_code, 0);
+  EXPECT_EQ(JsonOf("backup --json " + path_ + " " + backups)["backup"], 2);
+  EXPECT_TRUE(Has(Run("restore --list " + backups).out, "backup 1: 200 keys")) << Run("restore --list " + backups).error;
+  EXPECT_EQ(JsonOf("restore --json " + backups + " " + restored)["keys"], 201);
+  EXPECT_EQ(Run("restore --id 1 " + backups + " " + restored).exit_code, 0);
+  EXPECT_EQ(Run("restore --id 7 " + backups + " " + restored).exit_code, 2);
+  EXPECT_EQ(Run("restore " + backups).exit_code, 2);
+  EXPECT_EQ(Run("restore --list " + directory_.File("nothing")).exit_code, 2);
+  EXPECT_FALSE(fs::exists(directory_.File("nothing")));
+  EXPECT_EQ(Run("count " + restored).out, "keys: 200\n");
+  const std::string copy = directory_.File("copy");
+  EXPECT_EQ(Run("checkpoint " + path_ + " " + copy).exit_code, 0);
+  EXPECT_EQ(Run("checkpoint " + path_ + " " + copy).exit_code, 2) << "it is there";
+  EXPECT_EQ(Run("count " + copy).out, "keys: 201\n");
+  EXPECT_EQ(Run("destroy --yes " + copy).exit_code, 0);
+  EXPECT_FALSE(fs::exists(copy));
+  EXPECT_EQ(Run("destroy --yes " + copy).exit_code, 2);
+}
+
+TEST_F(VerbTest, ProgressHasRateAndTimeLeft) {
+  using tools::Progress;
+  EXPECT_EQ(Progress::Text("importing", Progress::Unit::kEntries, 1000, 5000, 2),
+            "importing: 1000 of about 5000, 500 per second, 8 s left");
+  EXPECT_EQ(Progress::Text("copying", Progress::Unit::kBytes, 2048, 0, 2), "copying: 2.0 KiB, 1.0 KiB per second");
+  EXPECT_EQ(Progress::Text("copying", Progress::Unit::kBytes, 0, 1024, 2),
+            "copying: 0 bytes of about 1.0 KiB, 0 bytes per second");
+}
+
+// The job's child would never end.
+TEST_F(VerbTest, StoppedJobsAreCleaned) {
+  const std::string file = directory_.File("half");
+  bool is_signalled = false;
+  const tools::ChildJob job{"testing",
+                            [&]() -> int {
+                              WriteFileOrDie(file, "half");
+                              for (;;) pause();
+                            },
+                            [&] { fs::remove(file); },
+                            [&]() -> uint64_t {
+                              if (fs::exists(file) && !is_signalled) is_signalled = raise(SIGINT) == 0;
+                              return 0;
+                            }};
+  EXPECT_EQ(job.Run(), 2);
+  EXPECT_FALSE(fs::exists(file));
+  EXPECT_EQ((tools::ChildJob{"testing", [] { return 1; }, [] { FAIL(); }, [] { return uint64_t{0}; }}.Run()), 1);
+}
+
+// Sends SIGINT when a copy has begun: it is there complete or not at all, and the database that a restore replaces stays.
+TEST_F(VerbTest, StoppedCopiesLeaveNothing) {
+  {
+    Options options;
+    options.create_if_missing = true;
+    auto db = OpenOrFail(options, path_);
+    ASSERT_NE(db, nullptr);
+    for (int i = 0; i < 2000; ++i) ASSERT_OK(db->Put({}, NumberedKey(i), PatternedValue(i, 10'000)));
+    ASSERT_OK(db->Close());
+  }
+  const std::string backups = directory_.File("backups");
+  const std::string copy = directory_.File("copy");
+  const std::string restored = directory_.File("restored");
+  ASSERT_EQ(Run("backup " + path_ + " " + backups).exit_code, 0);
+  ASSERT_EQ(Run("put --create " + restored + " old 1").exit_code, 0);
+  // {arguments, what appears when the copy has begun}
+  const std::pair<std::string, std::string> copies[] = {{"backup " + path_ + " " + backups, backups + "/2.backup.tmp"},
+                                                        {"checkpoint " + path_ + " " + copy, copy + ".tmp"},
+                                                        {"restore " + backups + " " + restored, restored + ".tmp"}};
+  for (const auto& [arguments, sign] : copies) {
+    const ToolResult result = RunCommand("(exec " + std::string(BRAIDDB_TOOL) + " " + arguments +
+                                         ") & child=$!; while kill -0 $child 2>/dev/null && [ ! -e " + sign +
+                                         " ]; do :; done; kill -INT $child 2>/dev/null; wait $child");
+    EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 2) << arguments << result.exit_code << result.error;
+    EXPECT_FALSE(fs::exists(sign)) << arguments;
+    EXPECT_FALSE(fs::exists(restored + ".old")) << arguments;
+  }
+  EXPECT_EQ(Run("restore --list " + backups).exit_code, 0);
+  if (fs::exists(copy)) {
+    EXPECT_EQ(Run("count " + copy).out, "keys: 2000\n");
+  }
+  const std::string count = Run("count " + restored).out;
+  EXPECT_TRUE(count == "keys: 2000\n" || count == "keys: 1\n") << count;
+}
+
+TEST_F(VerbTest, ShellRunsScripts) {
+  const std::string out = Shell(
+      "put a 1\n"
+      "put \"b \\x00\\n\" 'two words'   # a comment\n"
+      "scan --escape\n"
+      "create-family other\n"
+      "use other\n"
+      "put a \"in other\"\n"
+      "get a\n"
+      "get --family default a\n"
+      "output json\n"
+      "scan\n"
+      "bytes hex\n"
+      "put 00 ff\n"
+      "output raw\n"
+      "scan\n"
+      "help\n"
+      "quit\n"
+      "put never 1\n",
+      "--create");
+  EXPECT_EQ(shell_exit_code_, 0) << out;
+  EXPECT_TRUE(Has(out, "a\t1\nb %00%0A\ttwo words\nin other\n1\n{\"key\":\"a\",\"value\":\"in other\"}\n00\tff\n61\t")) << out;
+  EXPECT_TRUE(Has(out, "create-family <name>")) << out;
+  EXPECT_EQ(Run("count --family other " + path_).out, "keys: 2\n");
+
+  const std::string wrong = Shell("nonsense\nget a\nget 'a\noutput odd\nuse nothing\nscan --nonsense\nput --help\n");
+  EXPECT_EQ(shell_exit_code_, 2);
+  for (const char* part : {"there is no verb 'nonsense'", "\n1\n", "a quote is not closed", "output is raw, table or json",
+                           "there is no column family 'nothing'", "nonsense", "usage: put [option...] <key> [<value>]"})
+    EXPECT_TRUE(Has("\n" + wrong, part)) << part << " is not in\n" << wrong;
+  EXPECT_TRUE(Has(Shell("put a 2\nscan\n", "--read-only --table"), "key")) << wrong;
+  EXPECT_EQ(shell_exit_code_, 2) << "a write without the right to";
+}
+
+TEST_F(VerbTest, ShellCompletesVerbsOptionsAndFamilies) {
+  ASSERT_EQ(Run("put --create " + path_ + " a 1").exit_code, 0);
+  ASSERT_EQ(Run("create-family " + path_ + " other").exit_code, 0);
+  tools::Session session;
+  ASSERT_OK(session.Open(path_, {}));
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(tools::CompleteLine(session, "co"), (Words{"compact", "count"}));
+  EXPECT_EQ(tools::CompleteLine(session, "scan --re"), Words{"--reverse"});
+  EXPECT_EQ(tools::CompleteLine(session, "use "), (Words{"default", "other"}));
+  EXPECT_EQ(tools::CompleteLine(session, "get a --family o"), Words{"other"});
+  EXPECT_EQ(tools::CompleteLine(session, "get 'a"), Words{});
+  EXPECT_GT(tools::CompleteLine(session, "").size(), 15u);
+}
+
+// On a terminal. Without libedit the shell reads plain lines, without completion.
+TEST_F(VerbTest, ShellEditsLines) {
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child == 0) {
+    setenv("HOME", directory_.path().c_str(), 1);
+    setenv("TERM", "dumb", 1);
+    execl(BRAIDDB_TOOL, BRAIDDB_TOOL, "shell", "--create", path_.c_str(), nullptr);
+    _exit(99);
+  }
+  std::string out;
+  // Reads until the terminal has shown `text`, or the shell has ended.
+  const auto wait_for = [&](const std::string& text) {
+    char buffer[4096];
+    while (!Has(out, text)) {
+      const ssize_t bytes = read(terminal, buffer, sizeof buffer);
+      if (bytes <= 0) return false;
+      out.append(buffer, static_cast<size_t>(bytes));
+    }
+    return true;
+  };
+  const auto type = [&](const std::string& text) { ASSERT_EQ(write(terminal, text.data(), text.size()), ssize_t(text.size())); };
+  EXPECT_TRUE(wait_for("braiddb:default> ")) << out;
+  type("put a 1\n");
+  type("scan\n");
+  EXPECT_TRUE(wait_for("key  value")) << out;
+#ifdef BRAIDDB_LIBEDIT
+  type("cou\t\n");
+  EXPECT_TRUE(wait_for("keys: 1")) << out;
+#endif
+  type("quit\n");
+  (void)wait_for("never shown");
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  close(terminal);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << out;
+#ifdef BRAIDDB_LIBEDIT
+  EXPECT_TRUE(Has(ReadFileOrDie(directory_.File(".braiddb_history")), "scan"));
+#endif
+}
+
+// The table of verbs that the help prints is the one that the manual page and the completion have.
+TEST_F(VerbTest, HelpManualAndCompletionAgree) {
+  const std::string manual = ReadFileOrDie(std::string(BRAIDDB_SOURCE) + "/docs/man/braiddb.1");
+  const std::string page = ReadFileOrDie(std::string(BRAIDDB_SOURCE) + "/docs/TOOLS.md");
+  std::istringstream help(Run("--help").out);
+  const auto complete = [this](const std::string& words, int position) {
+    return RunCommand("bash -c 'PATH=\"$(dirname " + std::string(BRAIDDB_TOOL) + "):$PATH\"; . " + BRAIDDB_SOURCE +
+                      "/tools/completion/braiddb; COMP_WORDS=(braiddb " + words + "); COMP_CWORD=" + std::to_string(position) +
+                      "; _braiddb; printf \"%s\\n\" \"${COMPREPLY[@]}\"'");
+  };
+  const std::string completed_verbs = "\n" + complete("\"\"", 1).out;
+  int verbs = 0;
+  for (std::string line; std::getline(help, line);) {
+    if (!line.starts_with("  braiddb ")) continue;
+    std::istringstream words(line.substr(10));
+    std::string verb;
+    words >> verb;
+    ++verbs;
+    const ToolResult result = Run(verb + " --help");
+    EXPECT_EQ(result.exit_code, 0) << verb;
+    EXPECT_TRUE(result.out.starts_with("usage: braiddb " + verb)) << result.out;
+    std::string escaped = verb;
+    for (size_t at = 0; (at = escaped.find('-', at)) != std::string::npos; at += 2) escaped.replace(at, 1, "\\-");
+    EXPECT_TRUE(Has(manual, "\n.B " + escaped + "\n")) << verb << " is not in the manual page";
+    EXPECT_TRUE(Has(page, "`" + verb + "`") || Has(page, "`" + verb + " ")) << verb << " is not in docs/TOOLS.md";
+    EXPECT_TRUE(Has(completed_verbs, "\n" + verb + "\n")) << verb << " is not completed";
+    const std::string completed = "\n" + complete(verb + " --", 2).out;
+    std::istringstream options(result.out);
+    for (std::string option; std::getline(options, option);) {
+      if (!option.starts_with("  --")) continue;
+      option = option.substr(2, option.find(' ', 2) - 2);
+      EXPECT_TRUE(Has(completed, "\n" + option + "\n")) << verb << " " << option << " is not completed";
+      for (size_t at = 0; (at = option.find('-', at)) != std::string::npos; at += 2) option.replace(at, 1, "\\-");
+      EXPECT_TRUE(Has(manual, option)) << verb << " " << option << " is not in the manual page";
+    }
+  }
+  EXPECT_GE(verbs, 28);
+}
+
+}  // namespace
+}  // namespace braiddb::test

@@ -1,0 +1,36 @@
+// braiddb bench: runs db_bench.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include "tools/command.h"
+#include "util/file.h"
+
+namespace braiddb::tools {
+
+// Replaces this process by db_bench, which lies beside the program braiddb.
+int RunBench(const Arguments& arguments) {
+  if (arguments.empty() || arguments[0] == "--help") {
+    std::printf(
+        "usage: braiddb bench <directory> [flag...]\n\n"
+        "Runs db_bench with --db=<directory>, which must not exist or be empty. `db_bench --help` lists the flags.\n\n"
+        "Options:\n  --help                this text\n");
+    return arguments.empty() ? kCannotLook : kSound;
+  }
+  std::error_code error;
+  const std::string& directory = arguments[0];
+  if (std::filesystem::exists(directory, error) && !std::filesystem::is_empty(directory, error))
+    return CannotLook(Status::InvalidArgument(directory + ": is there and is not empty; choose another directory"));
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "db_bench";
+  std::vector<std::string> texts{program, "--db=" + directory};
+  texts.insert(texts.end(), arguments.begin() + 1, arguments.end());
+  std::vector<char*> argv;
+  for (std::string& text : texts) argv.push_back(text.data());
+  argv.push_back(nullptr);
+  execv(program.c_str(), argv.data());
+  return CannotLook(StatusFromErrno(errno, program));
+}
+
+}  // namespace braiddb::tools

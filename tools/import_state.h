@@ -1,0 +1,27 @@
+// ImportState: the point from which a stopped import goes on, in the file <database>.import.
+#pragma once
+
+#include <string>
+
+#include "braiddb/status.h"
+
+namespace braiddb::tools {
+
+struct ImportState {
+  std::string source;  // absolute path of the file or of the store
+  std::string reader;  // RecordReader::SaveState
+  // Checksum of the file's bytes that end at the saved position, so that another file of that name is not taken for it. 0 for
+  // stores.
+  uint64_t checksum = 0;
+};
+
+std::string ImportStatePath(const std::string& database);
+// Atomic: after a crash the file has the old or the new state.
+Status SaveImportState(const std::string& database, const ImportState& state);
+// NotFound if there is none.
+Status LoadImportState(const std::string& database, ImportState* state);
+Status RemoveImportState(const std::string& database);
+// Of up to 64 KiB before `offset`.
+Status ChecksumBefore(int fd, uint64_t offset, uint64_t* checksum);
+
+}  // namespace braiddb::tools

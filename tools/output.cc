@@ -1,0 +1,75 @@
+#include "tools/output.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace braiddb::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kTableRows = 1000;
+
+void WriteOut(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+// Columns are separated by two spaces; the last one is not padded.
+std::string Padded(const std::vector<std::string>& row, const std::vector<size_t>& widths) {
+  std::string line;
+  for (size_t i = 0; i < row.size(); ++i) {
+    line += row[i];
+    if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
+  }
+  return line + "\n";
+}
+
+}  // namespace
+
+void RowPrinter::Print(const std::vector<Slice>& fields) {
+  std::string line;
+  if (style_.output == OutputForm::kTable) {
+    const ByteForm form = style_.bytes == ByteForm::kHex ? ByteForm::kHex : ByteForm::kEscape;
+    std::vector<std::string> row;
+    for (const Slice field : fields) row.push_back(Encode(form, field));
+    rows_.push_back(std::move(row));
+    if (rows_.size() >= kTableRows) PrintTable();
+    return;
+  }
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (style_.output == OutputForm::kJson) {
+      line += i == 0 ? "{" : ",";
+      AppendJsonField(names_[i], fields[i], &line);
+    } else {
+      if (i != 0) line += '\t';
+      line += Encode(style_.bytes, fields[i]);
+    }
+  }
+  line += style_.output == OutputForm::kJson ? "}\n" : "\n";
+  WriteOut(line);
+}
+
+void RowPrinter::PrintTable() {
+  if (rows_.empty()) return;
+  std::vector<size_t> widths;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    size_t width = names_[i].size();
+    for (const auto& row : rows_) width = std::max(width, row[i].size());
+    widths.push_back(width);
+  }
+  if (!has_header_) WriteOut(Padded(names_, widths));
+  has_header_ = true;
+  for (const auto& row : rows_) WriteOut(Padded(row, widths));
+  rows_.clear();
+}
+
+void Facts::Print(const Style& style) const {
+  if (style.output == OutputForm::kJson) return WriteOut(json_.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  size_t width = 0;
+  for (const auto& [name, value] : json_.items()) width = std::max(width, name.size());
+  for (const auto& [name, value] : json_.items()) {
+    std::string line = name + ": ";
+    if (style.output == OutputForm::kTable) line.append(width - name.size(), ' ');
+    WriteOut(line + (value.is_string() ? value.get<std::string>() : value.dump()) + "\n");
+  }
+}
+
+}  // namespace braiddb::tools

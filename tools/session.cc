@@ -1,0 +1,128 @@
+#include "tools/session.h"
+
+#include <algorithm>
+#include <map>
+
+#include "braiddb/options_file.h"
+
+namespace braiddb::tools {
+namespace {
+
+constexpr const char* kL1Names[] = {"braided_skiplist", "nv_tree", "sorted_runs"};
+
+Status ForeignComparator(const std::string& family, const std::string& name) {
+  return Status::NotSupported("the column family '" + family + "' orders its keys by " + name +
+                              ", a comparator of its program; open the database by that program");
+}
+
+bool IsBuiltIn(const std::string& comparator) {
+  return comparator.empty() || comparator == BytewiseComparator()->Name() || comparator == ReverseBytewiseComparator()->Name() ||
+         comparator == "leveldb.BytewiseComparator" || comparator == "rocksdb.ReverseBytewiseComparator";
+}
+
+// The stored options and one descriptor for each family that exists.
+Status LoadFamilies(const std::string& path, Options* options, std::vector<ColumnFamilyDescriptor>* families) {
+  LoadedOptions loaded;
+  Status status = LoadLatestOptions(path, &loaded, true);
+  if (!status.ok() && !status.IsNotFound()) return status;
+  std::vector<std::string> names;
+  status = DB::ListColumnFamilies(loaded.options, path, &names);
+  if (!status.ok()) return status;
+  if (!IsBuiltIn(loaded.comparator)) return ForeignComparator(kDefaultColumnFamilyName, loaded.comparator);
+  std::map<std::string, const LoadedOptions::Family*> known;
+  for (const LoadedOptions::Family& family : loaded.families) known[family.name] = &family;
+  for (const std::string& name : names) {
+    const auto found = known.find(name);
+    if (name == kDefaultColumnFamilyName) {
+      families->push_back({name, ColumnFamilyOptions(loaded.options)});
+    } else if (found == known.end()) {
+      families->push_back({name, ColumnFamilyOptions()});
+    } else if (!IsBuiltIn(found->second->comparator)) {
+      return ForeignComparator(name, found->second->comparator);
+    } else {
+      families->push_back({name, found->second->options});
+    }
+  }
+  *options = loaded.options;
+  return Status::OK();
+}
+
+// Reads of one process that ends soon need no cache and no filter.
+void MakeSmall(Options* options) {
+  options->lookup_cache_size = 0;
+  options->filter_bits_per_key = 0;
+  options->verify_at_open = false;
+}
+
+}  // namespace
+
+bool ParseL1(const std::string& name, L1Kind* kind) {
+  for (size_t i = 0; i < std::size(kL1Names); ++i) {
+    if (name != kL1Names[i]) continue;
+    *kind = static_cast<L1Kind>(i);
+    return true;
+  }
+  return false;
+}
+
+const char* NameOf(L1Kind kind) { return kL1Names[static_cast<size_t>(kind)]; }
+
+Session::~Session() { (void)Close(); }
+
+Status Session::Open(const std::string& where, const OpenSettings& settings) {
+  path = where;
+  access = settings.access;
+  Options options;
+  std::vector<ColumnFamilyDescriptor> descriptors;
+  Status status = LoadFamilies(path, &options, &descriptors);
+  if (status.IsNotFound() && access == Access::kCreate) {
+    options.create_if_missing = true;
+    options.regions = settings.regions;
+    options.region_paths = settings.region_paths;
+    options.l1 = settings.l1;
+    descriptors = {{kDefaultColumnFamilyName, ColumnFamilyOptions(options)}};
+    return DB::Open(options, path, descriptors, &families, &db);
+  }
+  if (!status.ok()) return status;
+  options.create_if_missing = options.error_if_exists = false;
+  if (access != Access::kRead) return DB::Open(options, path, descriptors, &families, &db);
+  MakeSmall(&options);
+  if (!settings.secondary.empty()) return DB::OpenAsSecondary(options, path, settings.secondary, descriptors, &families, &db);
+  status = DB::OpenForReadOnly(options, path, descriptors, &families, &db);
+  if (!status.IsBusy()) return status;
+  return Status::Busy(std::string(status.message()) +
+                      "; --secondary DIRECTORY reads beside the program, from a copy that is kept in that directory");
+}
+
+Status Session::Close() {
+  families.clear();
+  if (db == nullptr) return Status::OK();
+  const Status status = db->Close();
+  db.reset();
+  return status;
+}
+
+ColumnFamilyHandle* Session::Find(const std::string& name) const {
+  const auto found = std::find_if(families.begin(), families.end(), [&name](const auto& it) { return it->GetName() == name; });
+  return found == families.end() ? nullptr : found->get();
+}
+
+Status Session::Current(ColumnFamilyHandle** handle) const {
+  *handle = Find(family);
+  return *handle != nullptr ? Status::OK() : Status::NotFound("there is no column family '" + family + "'");
+}
+
+Status Session::FindOrCreate(const std::string& name, ColumnFamilyHandle** handle) {
+  *handle = Find(name);
+  if (*handle != nullptr) return Status::OK();
+  ColumnFamilyOptions options;
+  options.l1 = db->DefaultColumnFamily()->GetOptions().l1;
+  std::unique_ptr<ColumnFamilyHandle> created;
+  Status status = db->CreateColumnFamily(options, name, &created);
+  if (!status.ok()) return status;
+  *handle = created.get();
+  families.push_back(std::move(created));
+  return status;
+}
+
+}  // namespace braiddb::tools
