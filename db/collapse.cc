@@ -1,4 +1,5 @@
-// Collapse: operands in the last level become puts, by way of a table of copies, the oldest of L0, as in a relocation.
+// Collapse: merge operands in the last level are replaced by puts. The puts are written to a table of copies, which becomes the
+// oldest table of L0, as in a relocation.
 #include "compaction/collapse.h"
 
 #include <algorithm>
@@ -10,7 +11,8 @@
 
 namespace braiddb {
 
-// While no collapse comes, for what readers hold, or without an operator, no more are remembered than this.
+// The number of keys per family that are remembered until a collapse takes them. Keys wait if readers hold old copies, or if the
+// family has no merge operator.
 static constexpr size_t kMostWaiting = MergeStats::kMostOperandKeys;
 
 // REQUIRES: compaction_mutex_
@@ -42,11 +44,11 @@ Status DBImpl::CollapseOperands(bool* collapsed) try {
     if (waiting->second.empty()) operand_keys_.erase(waiting);
     if (OutcomeOf(Work::kMakeCopies, status) != Outcome::kLater) continue;
     Log("collapse: " + status.ToString());
-    return Status::OK();  // the operands are as good
+    return Status::OK();  // reads of uncollapsed operands are right; a later call collapses them
   }
   return status;
 } catch (const std::bad_alloc&) {
-  Settle(Work::kInstall, NoMemory());  // the MANIFEST may have the table, and the view not
+  Settle(Work::kInstall, NoMemory());  // the MANIFEST may list the table although the view does not have it
   return NoMemory();
 }
 

@@ -1,4 +1,4 @@
-// Compaction: tables of L0 are merged into the last level.
+// Compaction: merges tables of L0 into the last level, and runs the loop of the compaction thread.
 #include <pthread.h>
 
 #include <algorithm>
@@ -16,21 +16,21 @@
 namespace braiddb {
 namespace {
 
-// Without work for so long, the thread looks for what can be made better.
+// If the compaction thread has no work for this time, the database counts as idle.
 constexpr std::chrono::seconds kIdle{1};
-// Between two looks for space where writers wait for it, and nothing is to be merged.
+// The pause between two rounds while writers wait for space and no table is to be merged.
 constexpr std::chrono::milliseconds kHeldPause{1};
-// Between two checks whether readers have ended for whom segments are kept.
+// The pause between two checks whether the readers have ended for which segments are kept.
 constexpr std::chrono::milliseconds kReaderPause{50};
-// After which a merge that found no space looks again.
+// The time after which a postponed merge is tried again.
 constexpr std::chrono::seconds kUntilSpace{1};
-// Writers pause when no memtable was flushed for several times as long as it took from the last flush but one to the last, but
-// not less, and not more, than this.
+// Writers count as paused if no memtable was flushed for kIntervals times the interval between the last two flushes. That time is
+// at least kShortestPause and at most kLongestPause.
 constexpr int kIntervals = 4;
 constexpr std::chrono::milliseconds kShortestPause{100};
 constexpr std::chrono::seconds kLongestPause{2};
 
-// Resets what it is made of at its end.
+// Resets *value to its default when the scope ends.
 template <class Value>
 class Reset {
  public:
@@ -45,17 +45,19 @@ class Reset {
 
 }  // namespace
 
-// One merge of many tables costs much less than many of one, so that while writers are busy tables wait for others, and for more
-// where they leave no CPU idle. When writers pause, or someone waits for the merge, nothing is gained by waiting.
+// A merge of many tables costs less per entry than a merge of few. So while writers are busy, tables wait until
+// l0_compaction_trigger is reached, or longer if writers leave no CPU idle. When writers pause, or a call waits for the merge,
+// waiting gains nothing, and the merge begins at once.
 // REQUIRES: work_mutex_
 bool DBImpl::CompactionWanted() const {
   if (!changing_.MergesByItself() || write_failed_.load(std::memory_order_acquire)) return false;
   if (!postponed_merge_.ok()) return std::chrono::steady_clock::now() >= postponed_until_;
-  const uint32_t tables = l0_count_.load(std::memory_order_acquire);  // of the family that has the most
+  const uint32_t tables = l0_count_.load(std::memory_order_acquire);  // of the family that has the most tables
   if (tables > 0 && SpaceIsShort()) return true;
-  if (tables > 0 && RangesAreMany() && snapshots_.Oldest() == UINT64_MAX) return true;  // else they would stay
-  // Where regions have a bound, tables that wait may be most of what is there when the regions are full. Then writers would wait
-  // for one merge of all tables.
+  // otherwise the tombstones would keep their memory
+  if (tables > 0 && RangesAreMany() && snapshots_.Oldest() == UINT64_MAX) return true;
+  // If regions have a size limit, tables that wait may take most of a full region. Writers would then wait for one merge of all
+  // tables.
   const bool may_be_full = options_.max_region_size != 0 && SpaceTaken() / regions_->count() > options_.max_region_size / 2;
   bool waits_longer = pressure_.is_high() && !may_be_full;
   BRAIDDB_SYNC_POINT_ARG("DBImpl::CompactionWanted", &waits_longer);
@@ -79,10 +81,10 @@ std::chrono::steady_clock::time_point DBImpl::WritersPauseAt() const {
   return last_flush_ + std::clamp<Duration>(kIntervals * flush_interval_, kShortestPause, kLongestPause);
 }
 
-// A merge that did not end is resumed by the next open.
+// A merge that a close interrupts is resumed by the next open.
 void DBImpl::CompactionLoop() {
   pthread_setname_np(pthread_self(), "braid-compact");
-  // Where CPUs are scarce, writers and readers come first: a merge that comes later costs less than a write that waits.
+  // If CPUs are scarce, writers and readers go first: a delayed merge costs less than a delayed write.
   LowerThreadPriority();
   try {
     CompactUntilStopped();
@@ -98,7 +100,7 @@ void DBImpl::CompactUntilStopped() {
   bool collapses_next = true;
   bool more_to_sweep = false;
   std::chrono::steady_clock::duration last_merge{0};
-  if (!resume_merge_) {  // an index makes reads faster; the open did not wait for it
+  if (!resume_merge_) {  // the index of the last level makes reads faster; the open did not wait for the index
     std::lock_guard lock(compaction_mutex_);
     for (uint32_t id = 0; id < kMaxFamilies; ++id) {
       Family* const family = FindFamily(id);
@@ -143,7 +145,7 @@ void DBImpl::CompactUntilStopped() {
       if (status.ok()) status = MakeCopies(&collapses_next);
       Settle(Work::kMerge, status);
       last_merge = std::chrono::steady_clock::now() - start;
-      // Who never pauses gets the space back of what an earlier session wrote, too.
+      // If writers never pause, the space that earlier sessions wrote is also accounted, and so can be released.
       const auto account_until = std::chrono::steady_clock::now() + last_merge / 8;
       do {
         more_to_account = AccountOneSegment();
@@ -161,9 +163,10 @@ void DBImpl::CompactUntilStopped() {
   }
 }
 
-// There was no space (an iterator may hold old copies), or the system refused a call. What was merged stays merged, and the rest
-// is as before. The tables stay in L0, nothing else is merged, and no space comes back until then. [CC-52]
-// REQUIRES: compaction_mutex_; `status` is that of the merge or sweep that the MANIFEST names.
+// Puts off a merge or sweep that found no space (an iterator may hold old copies), or for which the system refused a call.
+// Entries that the merge has merged stay merged, and all others are unchanged. Until the merge is resumed its tables stay in L0,
+// no other merge begins, and no space is released. [CC-52]
+// REQUIRES: compaction_mutex_; `status` is the result of the merge or sweep that the MANIFEST names.
 void DBImpl::PostponeMerge(const Status& status) {
   if (OutcomeOf(Work::kMerge, status) != Outcome::kLater) return;
   resume_merge_ = true;
@@ -186,7 +189,7 @@ Status DBImpl::PostponeAll() {
   return status;
 }
 
-// One table of copies at a time: collapses and relocations take turns where both have something to do.
+// Only one table of copies exists at a time. So collapses and relocations alternate, if both have work.
 Status DBImpl::MakeCopies(bool* collapses_next) {
   bool made = false;
   Status status;
@@ -207,7 +210,7 @@ bool DBImpl::WaitForWork(std::unique_lock<std::mutex>* lock, std::chrono::steady
       return true;
     }
     if (held_writers_.load(std::memory_order_acquire) > 0 && IsHeldForSpace()) {
-      // There may be something to relocate; a memtable may be on its way.
+      // There may be something to relocate, or a memtable may become a table soon.
       work_changed_.wait_for(*lock, kHeldPause);
       return true;
     }
@@ -240,7 +243,8 @@ MergeJob DBImpl::MakeJob(uint64_t id, const Family& family, const VersionFilter*
 Family* DBImpl::ChooseFamily(const Family* but) const {
   uint32_t chosen = 0;
   size_t most = 0;
-  const bool takes_oldest = manual_compaction_ != ManualCompaction::kNone;  // it waits for those of its beginning
+  // CompactRange waits for the tables that existed when it began
+  const bool takes_oldest = manual_compaction_ != ManualCompaction::kNone;
   current_view_->ForEach([&](uint32_t id, const FamilyView& levels) {
     const Family* const family = FindFamily(id);
     if (levels.l0.empty() || family == but || family->is_gone.load(std::memory_order_relaxed)) return;
@@ -262,12 +266,12 @@ Family* DBImpl::ChooseFamily(const Family* but) const {
   return most == 0 ? nullptr : FindFamily(chosen);
 }
 
-// A merge that was begun and is not at its end comes first: after a crash, or when there was no space for it. After other errors
-// only the next open can resume it: nobody may begin another one before the background error is set. So that is done here, under
-// the lock.
+// Whether the MANIFEST names a merge that has not ended: a crash cut the merge short, or it found no space. The MANIFEST can name
+// only one merge. So an unfinished merge is resumed before another merge or a sweep begins. Otherwise the MANIFEST would forget
+// the tables of the unfinished merge, which are partly linked into the last level. [CC-4]
+// After an error that ends writing only the next open can resume the merge. The background error is therefore set under
+// compaction_mutex_, before another merge can begin.
 // REQUIRES: compaction_mutex_, and no background error.
-// The MANIFEST knows of one merge only. A merge that was begun and is not at its end is resumed before another merge or a sweep
-// begins: these would make the MANIFEST forget its tables, of which a part is linked in the last level. [CC-4]
 bool DBImpl::MergeIsUnfinished() {
   std::lock_guard lock(manifest_mutex_);
   return manifest_state_.merge_id != 0;
@@ -299,9 +303,10 @@ void DBImpl::Announce(MergeInput* input, ManifestState* state) {
   state->merge_filters = FiltersMerges(*family);
 }
 
-// Many families have few tables each, and a commit lists the tables of all families. So the commit that forgets the tables of a
-// small merge announces the next merge, if that one takes at least half as many tables. A turn ends when its merges have taken as
-// many entries as a memtable may have: others wait for compaction_mutex_.
+// A commit lists the tables of all families. If there are many families with few tables each, one commit per merge would cost
+// much. So the commit that forgets the tables of a small merge also announces the next merge, if the next one takes at least half
+// as many tables. A series of merges ends when it has merged as many entries as a memtable may have, so that other threads get
+// compaction_mutex_.
 // REQUIRES: manifest_mutex_
 void DBImpl::AnnounceNext(MergeTurn* turn, ManifestState* state) {
   MergeInput next;
@@ -321,7 +326,7 @@ Status DBImpl::CompactTables() try {
   MergeInput& input = turn.now;
   turn.is_resumed = resume_merge_;
   if (turn.is_resumed) {
-    epochs_.Reclaim();  // perhaps that is the space
+    epochs_.Reclaim();  // reclaimed memory and segments may be the missing space
     std::lock_guard lock(manifest_mutex_);
     std::lock_guard view_lock(view_mutex_);
     input.id = manifest_state_.merge_id;
@@ -357,7 +362,7 @@ Status DBImpl::CompactTables() try {
   return NoMemory();
 }
 
-// Of turn->now.
+// Merges the tables of turn->now.
 Status DBImpl::MergeTables(MergeTurn* turn) {
   Family* const family = turn->now.family;
   const auto& tables = turn->now.tables;
@@ -373,7 +378,7 @@ Status DBImpl::MergeTables(MergeTurn* turn) {
   job.entry_filters = entry_filters.get();
   const std::function<void(PmPtr, PmPtr)> copied = [this](PmPtr from, PmPtr to) { MoveInCache(from, to); };
   if (lookup_cache_ != nullptr) job.copied = &copied;
-  if (family->options.l1 == L1Kind::kSortedRuns) epochs_.Reclaim();  // what nobody reads any more of old copies is space
+  if (family->options.l1 == L1Kind::kSortedRuns) epochs_.Reclaim();  // copies that no reader uses any more become free space
   if (family->is_hashed) {
     job.key_filters[0] = current_filter_.get();
     job.key_filters[1] = next_filter_.get();
@@ -392,7 +397,7 @@ Status DBImpl::MergeTables(MergeTurn* turn) {
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
   const CompletedMerge completed{status, stats.merged, stats.dropped, static_cast<uint64_t>(took.count())};
   PostCompaction(*family, merge_id, tables.size(), &completed);
-  // Copies that took the places of their originals are not met again.
+  // Remembers copies that have replaced their originals: a resumed merge will not meet them again.
   if (OutcomeOf(Work::kMerge, status) == Outcome::kLater) KeepMoved(std::move(stats.moved));
   if (!status.ok()) return status;
   for (const MergeStats::Copy& copy : stats.copied) MoveInCache(copy.from, copy.to);
@@ -408,7 +413,8 @@ Status DBImpl::MergeTables(MergeTurn* turn) {
   return Status::OK();
 }
 
-// Of a newest put that no lookup finds any more that begins now, but for its copy; `to` is null if it has none.
+// Tells the lookup cache that the put at `from` is replaced by its copy at `to`. A lookup that begins later finds the copy only.
+// If `to` is null, the put has no copy, and the cache forgets the put.
 void DBImpl::MoveInCache(PmPtr from, PmPtr to) {
   const uint64_t hash = KeyHash(*regions_->Resolve<LogEntry>(from));
   if (to) {
@@ -418,17 +424,17 @@ void DBImpl::MoveInCache(PmPtr from, PmPtr to) {
   }
 }
 
-// ORDER   All of the merge is durable (its last batch ended with a fence) before the MANIFEST forgets the tables. The same commit
-//         may announce the next merge, whose first store comes later. [CC-4]
-// CRASH   Before the commit this merge is resumed, after it the next one: there is one running merge at any time.
-// `turn`: null for a sweep.
+// Commits the end of a merge, or of a sweep if `turn` is null.
+// ORDER   All stores of the merge are durable (its last batch ended with a fence) before the MANIFEST forgets the tables. The
+//         same commit may announce the next merge, whose first store comes later. [CC-4]
+// CRASH   Before the commit this merge is resumed, after it the next one. So at most one merge is unfinished at any time.
 Status DBImpl::FinishMerge(Family* family, MergeTurn* turn, const MergeStats& stats) {
   static const std::vector<std::shared_ptr<PmTable>> kNone;
   const auto& tables = turn == nullptr ? kNone : turn->now.tables;
   {
     std::lock_guard lock(manifest_mutex_);
     ManifestState state = manifest_state_;
-    size_t merged = tables.size();  // the family's oldest
+    size_t merged = tables.size();  // the family's oldest tables
     std::erase_if(state.tables, [&](const ManifestState::Table& table) {
       const bool is_merged = merged > 0 && table.family == family->id;
       merged -= is_merged;
@@ -462,11 +468,11 @@ Status DBImpl::FinishMerge(Family* family, MergeTurn* turn, const MergeStats& st
   counters_.dropped.fetch_add(stats.dropped + stats.unlinked, std::memory_order_relaxed);
   InstallLastLevel(family, tables.size());
   KeepDramBudget();
-  NotifyWork();  // who waits for the merge of these tables may have waited for another thread to make it
+  NotifyWork();  // another thread may have made the merge that a call waits for
   return Status::OK();
 }
 
-// The refreshed level goes with the view that no longer has the tables; see TallIndex.
+// Installs the refreshed last level together with a view that no longer has the merged tables; see TallIndex.
 // REQUIRES: compaction_mutex_, and no merge is running.
 void DBImpl::InstallLastLevel(Family* family, size_t merged_tables) {
   family->last_level->Refresh(family->l1_entries.load(std::memory_order_relaxed));
@@ -481,8 +487,9 @@ void DBImpl::InstallLastLevel(Family* family, size_t merged_tables) {
   settled_entries_.store(0, std::memory_order_relaxed);
 }
 
+// Removes entries that no snapshot needs from key ranges of the last level.
 // REQUIRES: as CompactTables, and no merge to resume.
-// ORDER: the range tombstones before the snapshots; see VersionFilter.
+// ORDER: loads the range tombstones before it copies the snapshots; see VersionFilter.
 Status DBImpl::SweepFamily(Family* family, const KeyRanges& keys, bool asks) try {
   BRAIDDB_SYNC_POINT("DBImpl::SweepFamily");
   if (MergeIsUnfinished()) return Status::Aborted("a merge has to be resumed before a sweep");
@@ -511,7 +518,7 @@ Status DBImpl::SweepFamily(Family* family, const KeyRanges& keys, bool asks) try
   if (family->options.l1 == L1Kind::kSortedRuns) epochs_.Reclaim();
   const Status swept = family->last_level->Sweep(job, keys, &stats);
   counters_.flushed_lines.fetch_add(stats.flushed_lines, std::memory_order_relaxed);
-  // Of runs, what it did not come to is as before, and no table waits for the rest.
+  // In sorted runs a sweep may end early: the rest of the level is unchanged, and no table waits for the sweep.
   const bool ends_early = OutcomeOf(Work::kMerge, swept) == Outcome::kLater && family->options.l1 == L1Kind::kSortedRuns;
   if (!swept.ok() && !ends_early) {
     PostponeMerge(swept);
@@ -526,7 +533,8 @@ Status DBImpl::SweepFamily(Family* family, const KeyRanges& keys, bool asks) try
   return NoMemory();
 }
 
-// What had tables before a commit keeps its boundary; what had none is merged up to the log boundary of before.
+// Updates merged_boundary of the families that get their first tables by a commit: all their entries up to the old log boundary
+// are in the last level. A family that had tables before keeps its boundary.
 // REQUIRES: manifest_mutex_
 void DBImpl::NoteMerged(const ManifestState& before, const ManifestState& after) {
   const auto has_tables = [&before](uint32_t family) {
@@ -535,7 +543,7 @@ void DBImpl::NoteMerged(const ManifestState& before, const ManifestState& after)
   };
   for (const ManifestState::Table& table : after.tables) {
     Family* const family = FindFamily(table.family);
-    if (family == nullptr) continue;  // an open for reading only was not given it
+    if (family == nullptr) continue;  // an open for reading only need not name every family
     if (family->merged_boundary < before.log_boundary && !has_tables(table.family)) family->merged_boundary = before.log_boundary;
   }
 }
@@ -571,8 +579,8 @@ Status DBImpl::CompactRange(const CompactRangeOptions& options, ColumnFamilyHand
   return NoMemory();
 }
 
-// Of the other families, the tables are merged as well. Records of range tombstones that were forgotten are obsolete when their
-// deletions are merged, too: so then all is done once more.
+// Tables of the other families are merged as well. If range tombstones were forgotten, the deletions of their records become
+// obsolete only after one more merge. So the call then repeats itself without the sweep.
 Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family, const Slice* begin, const Slice* end) {
   if (fork_mark_.is_in_child()) return InChild();
   const uint64_t ranges = CountRanges();
@@ -584,7 +592,7 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
     std::lock_guard lock(compaction_mutex_);
     if (write_failed_.load(std::memory_order_acquire)) return BackgroundError();
     const Reset<ManualCompaction> reset(&manual_compaction_);
-    LetWritersGo();  // it may take long
+    LetWritersGo();  // a compaction may take long, and writers must not wait for it
     const bool sweeps_all = options.sweep_last_level && begin == nullptr && end == nullptr;
     manual_compaction_ = sweeps_all ? ManualCompaction::kBeforeSweep : ManualCompaction::kManual;
     manual_family_ = family;
@@ -604,7 +612,7 @@ Status DBImpl::CompactFamily(const CompactRangeOptions& options, Family* family,
     if (status.ok()) status = RelocateAll();
     epochs_.Reclaim();
     Settle(Work::kMerge, status);
-    if (BoundsSpace()) LookAtSpace(true);  // nothing calls the compaction thread, and its look may come late
+    if (BoundsSpace()) LookAtSpace(true);  // the compaction thread is not woken, so its own check may come late
   }
   if (!status.ok() || CountRanges() >= ranges) return status;
   CompactRangeOptions merge_only = options;
