@@ -29,9 +29,9 @@ struct DramBudget {
 
   uint64_t total = UINT64_MAX;
   uint64_t cached = UINT64_MAX;           // lookup cache, filter and inner nodes together
-  uint64_t filter = UINT64_MAX;  // of `cached`: the filter, at most
-  uint64_t ranges = UINT64_MAX;  // of `cached`: range tombstones; writers that delete ranges wait beyond it
-  uint64_t kept_arena = UINT64_MAX;  // bytes of a memtable's arena that are kept for reuse
+  uint64_t filter = UINT64_MAX;           // of `cached`: the filter, at most
+  uint64_t ranges = UINT64_MAX;           // of `cached`: range tombstones; writers that delete ranges wait beyond it
+  uint64_t kept_arena = UINT64_MAX;       // bytes of a memtable's arena that are kept for reuse
   uint64_t most_relocated = 16ull << 20;  // bytes of one relocation
   WritePace::Slope pace{36, 190, true};
 };

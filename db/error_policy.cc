@@ -20,9 +20,9 @@ struct Row {
 constexpr Row kTable[] = {
     // work                 kPersist kCorruption kNoSpace kRefused kNoMemory kStopped kCaller
     {Work::kReserveLog, {kEnds, kEnds, kReport, kReport, kReport, kReport, kReport}},
-    {Work::kAppend, {kEnds, kEnds, kEnds, kEnds, kEnds, kEnds, kEnds}},  // the entry may be durable but is not visible
-    {Work::kSeal, {kEnds, kEnds, kEnds, kEnds, kEnds, kEnds, kEnds}},  // the segment has no owner any more
-    {Work::kRelease, {kEnds, kEnds, kEnds, kEnds, kEnds, kEnds, kEnds}},  // the segment may or may not be free on media
+    {Work::kAppend, {kEnds, kEnds, kEnds, kEnds, kEnds, kEnds, kEnds}},       // the entry may be durable but is not visible
+    {Work::kSeal, {kEnds, kEnds, kEnds, kEnds, kEnds, kEnds, kEnds}},         // the segment has no owner any more
+    {Work::kRelease, {kEnds, kEnds, kEnds, kEnds, kEnds, kEnds, kEnds}},      // the segment may or may not be free on media
     {Work::kFlushCopies, {kEnds, kEnds, kEnds, kEnds, kEnds, kEnds, kEnds}},  // the index of L0 has a part of the copies
     {Work::kCheckpoint, {kEnds, kEnds, kLater, kLater, kLater, kLater, kLater}},
     // A merge that fails for lack of DRAM leaves the index of the last level incomplete. The next open resumes a merge that a

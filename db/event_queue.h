@@ -54,7 +54,7 @@ class EventQueue {
   std::condition_variable changed_;
   std::deque<std::function<Event()>> events_;
   uint64_t posted_ = 0;
-  uint64_t told_ = 0;  // delivered events; the queue is first in, first out
+  uint64_t told_ = 0;            // delivered events; the queue is first in, first out
   uint64_t limit_ = UINT64_MAX;  // events from this number on are not delivered
   bool stopping_ = false;
   std::thread thread_;

@@ -46,7 +46,7 @@ struct Family {
   const bool is_hidden;  // only the library itself writes to the family
   const ColumnFamilyOptions options;
   const KeyOrder order;
-  const bool is_hashed;  // its keys are in the structures that find keys by hash (lookup cache, filter, L0 index)
+  const bool is_hashed;   // its keys are in the structures that find keys by hash (lookup cache, filter, L0 index)
   const bool has_filter;  // an entry that the lookup cache returns may have been dropped by the filter
 
   // The live range tombstones; null if there are none. Loaded inside an epoch guard, and after the entry that they may hide. Code
@@ -66,7 +66,7 @@ struct Family {
   uint64_t merged_boundary = 0;
   // the number of oldest tables of L0 that are being merged, and leave the view together; DBImpl::view_mutex_
   size_t merging_tables = 0;
-  bool merges_orders = false;  // the merge reads one sorted run of all these tables, or creates it; DBImpl::view_mutex_
+  bool merges_orders = false;        // the merge reads one sorted run of all these tables, or creates it; DBImpl::view_mutex_
   std::atomic<bool> dropped{false};  // the family takes no writes, unless the drop fails
   std::atomic<bool> is_gone{false};  // the MANIFEST lists the family as dropped
   mutable std::atomic<uint32_t> handles{0};  // existing handles and iterators

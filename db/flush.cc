@@ -95,8 +95,8 @@ void DBImpl::FlushUntilStopped() {
   auto began = std::chrono::steady_clock::now();
   std::chrono::nanoseconds process_began = TimeOf(CLOCK_PROCESS_CPUTIME_ID);
   std::chrono::nanoseconds orders_cpu{0};  // CPU time of flush.orders
-  uint32_t gives_up = 0;  // flushes before sorted runs are merged on a seemingly idle CPU again
-  bool is_alone = false;  // no merge was running when the last flush began
+  uint32_t gives_up = 0;                   // flushes before sorted runs are merged on a seemingly idle CPU again
+  bool is_alone = false;                   // no merge was running when the last flush began
   const auto wanted = [this] {
     return stopping_.load(std::memory_order_acquire) || immutable_count_.load(std::memory_order_acquire) > 0 || CacheWantsWork();
   };

@@ -51,7 +51,7 @@ class LogIterator final : public TransactionLogIterator {
     const Segment* segment;
     uint64_t limit;   // bytes that may be read
     uint64_t offset;  // of the batch
-    uint64_t first;  // the batch's first number
+    uint64_t first;   // the batch's first number
     // Orders a heap whose top is the smallest number.
     bool operator<(const Run& other) const { return first > other.first; }
   };
@@ -67,7 +67,7 @@ class LogIterator final : public TransactionLogIterator {
   bool Damaged(const Segment& segment, uint64_t offset);
 
   DBImpl* const db_;
-  uint64_t next_;  // the next batch contains this number, or is the first after it
+  uint64_t next_;       // the next batch contains this number, or is the first after it
   uint64_t bound_ = 0;  // of the window; 0: no window
   uint64_t pin_ = 0;
   bool is_pinned_ = false;

@@ -544,7 +544,7 @@ Status DBImpl::Close() try {
   closed_ = true;
   if (is_read_only()) return close_status_ = CloseReadOnly();
   close_status_ = Status::MemoryLimit({});  // the result if an allocation below fails
-  EndFilterWrites();  // later writes of filters would have to be replayed
+  EndFilterWrites();                        // later writes of filters would have to be replayed
   uint64_t last_id = 0;
   Status status = write_failed_.load(std::memory_order_acquire) ? Status::OK() : FlushMemtables(&last_id);
   stopping_.store(true, std::memory_order_release);

@@ -15,9 +15,9 @@ namespace braiddb {
 struct OptionLine {
   std::string title;     // of the section
   std::string argument;  // … without escapes
-  std::string name;  // empty: the line begins a section
-  std::string value;  // escaped, because a : without \ separates elements of a list
-  int number = 0;  // counted from 1
+  std::string name;      // empty: the line begins a section
+  std::string value;     // escaped, because a : without \ separates elements of a list
+  int number = 0;        // counted from 1
 };
 
 std::string EscapeOption(std::string_view value);

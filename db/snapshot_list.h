@@ -104,7 +104,7 @@ class SnapshotList {
 
   mutable std::mutex mutex_;
   std::deque<Number> numbers_;  // ascending
-  size_t used_ = 0;  // numbers that are in use
+  size_t used_ = 0;             // numbers that are in use
   size_t size_ = 0;             // the sum of counts
 };
 

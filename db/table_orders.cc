@@ -31,9 +31,9 @@ struct Leaving {
 // The oldest runs that are to become one, with at most this number of tables and entries, newest first. Empty if there are none.
 Orders ChooseOrders(const FamilyView& levels, const Leaving& leaving, size_t most_tables, uint64_t most_entries) {
   Orders chosen;
-  size_t each = 0;  // the number of tables of each chosen run
+  size_t each = 0;      // the number of tables of each chosen run
   bool leaves = false;  // the chosen runs belong to tables that leave
-  size_t older = 0;  // the number of older tables
+  size_t older = 0;     // the number of older tables
   uint64_t entries = 0;
   for (auto ordered = levels.orders.rbegin(); ordered != levels.orders.rend(); ++ordered) {
     const bool is_leaving = older + ordered->tables <= leaving.tables;

@@ -34,12 +34,12 @@ struct ThreadState {
   LogWriter writer;
   Memtable::NodeBlock nodes;
   std::vector<Memtable::NodeBlock> family_nodes;  // of families other than the default one, by id
-  std::shared_ptr<LogExtent> extent;  // the extent that is being filled, of memtable extent_owner
+  std::shared_ptr<LogExtent> extent;              // the extent that is being filled, of memtable extent_owner
   uint64_t extent_owner = 0;
   uint64_t uncharged_bytes = 0;
   uint64_t uncharged_entries = 0;
   uint64_t unpaced_entries = 0;  // charged, but not yet counted by PaceWrites
-  uint64_t owed_ns = 0;  // delay that the thread has still to sleep
+  uint64_t owed_ns = 0;          // delay that the thread has still to sleep
   std::unique_ptr<Random> random;
   std::vector<LogUpdate> updates;  // of the batch being written
   std::vector<Memtable::Insertion> insertions;
@@ -48,8 +48,8 @@ struct ThreadState {
   ThreadCounter writes;
   ThreadCounter batches;
   ThreadCounter log_bytes;
-  ThreadCounter plain_misses;  // gets that are to be added to `gets` and `filter_negatives`
-  ThreadCounter plain_hits;  // gets that are to be added to each of the next four counters
+  ThreadCounter plain_misses;   // gets that are to be added to `gets` and `filter_negatives`
+  ThreadCounter plain_hits;     // gets that are to be added to each of the next four counters
   uint32_t missing_streak = 0;  // a measure of how likely the next key is absent; see DBImpl::kMissesExpected
   ThreadCounter gets;
   ThreadCounter gets_found;

@@ -16,11 +16,12 @@ class WriterPressure {
   // Measurements of a flush, and of the interval until the next one.
   struct Flush {
     std::chrono::nanoseconds took;
-    std::chrono::nanoseconds cpu_time;  // the thread's CPU time during `took`
-    std::chrono::nanoseconds interval;  // from the begin of the flush to the begin of the next one
+    std::chrono::nanoseconds cpu_time;     // the thread's CPU time during `took`
+    std::chrono::nanoseconds interval;     // from the begin of the flush to the begin of the next one
     std::chrono::nanoseconds process_cpu;  // the process's CPU time on all CPUs in the interval, except for merges of sorted runs
-    uint32_t waiting;  // memtables that wait, except for the one that is flushed next
-    std::chrono::nanoseconds orders{0};  // the time after the flush in which the flush thread merged sorted runs, which could wait
+    uint32_t waiting;                      // memtables that wait, except for the one that is flushed next
+    std::chrono::nanoseconds orders{
+        0};  // the time after the flush in which the flush thread merged sorted runs, which could wait
   };
   // Adds a measurement. REQUIRES: no table was merged during the interval.
   void Note(const Flush& flush) {
