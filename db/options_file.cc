@@ -16,11 +16,9 @@ namespace braiddb {
 namespace {
 
 constexpr std::string_view kHeader =
-    "# What this database was opened with: written by each open, read by LoadLatestOptions and by people. To change an option, "
-    "open\n"
-    "# the database with another one. The form is that of RocksDB's options files, and what is in DBOptions and CFOptions has "
-    "the\n"
-    "# meaning that it has there; TableOptions/BraidDB are explained in braiddb/options.h.\n";
+    "# The options that this database was opened with. Each open writes this file; LoadLatestOptions reads it. To change an\n"
+    "# option, open the database with another value. The form is that of RocksDB's options files. Options in DBOptions and\n"
+    "# CFOptions have RocksDB's meaning; braiddb/options.h explains those in TableOptions/BraidDB.\n";
 constexpr std::string_view kVersion = "Version";
 constexpr std::string_view kDatabase = "DBOptions";
 constexpr std::string_view kFamily = "CFOptions";
@@ -127,6 +125,7 @@ struct Field {
 
 constexpr Field kDatabaseFields[] = {
     {"create_if_missing", &Options::create_if_missing},
+    {"create_missing_column_families", &Options::create_missing_column_families},
     {"error_if_exists", &Options::error_if_exists},
 };
 // Options that each column family has for itself.
@@ -276,7 +275,7 @@ class Reader {
 
   Status CheckWhole() const {
     if (has_database_ && has_family_) return Status::OK();
-    return Status::InvalidArgument("the options have no section DBOptions, or none CFOptions \"default\"");
+    return Status::InvalidArgument("the options have no section DBOptions, or no section CFOptions \"default\"");
   }
 
  private:
@@ -387,9 +386,9 @@ Status OptionsFromText(std::string_view text, LoadedOptions* loaded, bool ignore
 namespace {
 
 Status ReadOptionsOf(const std::string& file, LoadedOptions* loaded, bool ignore_unknown_options) {
-  constexpr size_t kMostBytes = 16 << 20;
+  constexpr size_t kMaxBytes = 16 << 20;
   std::string text;
-  Status status = ReadSmallFile(file, kMostBytes, &text);
+  Status status = ReadSmallFile(file, kMaxBytes, &text);
   return status.ok() ? OptionsFromText(text, loaded, ignore_unknown_options) : status;
 }
 

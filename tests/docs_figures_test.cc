@@ -18,6 +18,7 @@
 
 #include "braiddb/column_family.h"
 #include "braiddb/db.h"
+#include "braiddb/options_file.h"
 #include "capi/result.h"
 #include "tests/support/db_test_util.h"
 
@@ -240,6 +241,65 @@ TEST(DocsFigures, EveryOptionStatesItsDefault) {
     }
   }
   EXPECT_GT(fields, 60);
+}
+
+// Every field of Options has a row in a table of db/options_file.cc, or a reason here why the options file does not have it.
+TEST(DocsFigures, EveryOptionIsInTheOptionsFile) {
+  std::map<std::string, std::string> not_written{
+      {"merge_operator", "an object of the program"},
+      {"lookup_cache_limit", "an object of the program"},
+      {"compaction_filter", "an object of the program"},
+      {"compaction_filter_factory", "an object of the program"},
+      {"info_log", "an object of the program"},
+      {"listeners", "objects of the program"},
+      {"foreign_options", "the lines of DBOptions that have other names"},
+      {"foreign_family_options", "the lines of CFOptions that have other names"},
+  };
+  const std::string text = OptionsToText(Options());
+  const std::regex field(R"(  [\w:<>,\s*()]+?(\w+)(?: = ([^;]+))?;(.*))");
+  std::istringstream lines(ReadSource("include/braiddb/options.h"));
+  bool is_inside = false;
+  int written = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (line == "struct Options {") is_inside = true;
+    if (line == "};") is_inside = false;
+    if (!is_inside || line.starts_with("  //") || !std::regex_match(line, match, field)) continue;
+    const std::string name = match[1];
+    const bool is_written =
+        text.find("\n  " + name + "=") != std::string::npos || text.find("\n  " + name + ".") != std::string::npos;
+    const bool is_left_out = not_written.erase(name) != 0;
+    EXPECT_NE(is_written, is_left_out) << "Options::" << name;
+    written += is_written ? 1 : 0;
+  }
+  EXPECT_GT(written, 35);
+  for (const auto& [name, reason] : not_written) ADD_FAILURE() << "Options has no field " << name << " (" << reason << ")";
+}
+
+// The database has every property that db.h lists, under both prefixes.
+TEST(DocsFigures, EveryPropertyIsAnswered) {
+  Measured measured;
+  const std::string header = ReadSource("include/braiddb/db.h");
+  const size_t begin = header.find("//   name   ");
+  ASSERT_NE(begin, std::string::npos);
+  std::istringstream lines(header.substr(begin, header.find("virtual bool GetProperty(std::string_view", begin) - begin));
+  const std::regex row(R"(  //   ([a-z0-9-]+)  +(.*))");
+  int properties = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (!std::regex_match(line, match, row)) continue;
+    ++properties;
+    for (const std::string prefix : {"braiddb.", "rocksdb."}) {
+      std::string text;
+      uint64_t number = 0;
+      EXPECT_TRUE(measured.db->GetProperty(prefix + match[1].str(), &text)) << line;
+      EXPECT_EQ(measured.db->GetIntProperty(prefix + match[1].str(), &number), !match[2].str().starts_with("text")) << line;
+    }
+  }
+  EXPECT_GT(properties, 30);
+  uint64_t number = 0;
+  EXPECT_FALSE(measured.db->GetIntProperty("num-l0-tables", &number));
+  EXPECT_FALSE(measured.db->GetIntProperty("braiddb.no-such-property", &number));
 }
 
 // c.h names all beginnings that texts of errors have.
